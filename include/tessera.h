@@ -1,0 +1,99 @@
+/* tessera.h: the only public header of libtessera.
+ *
+ * A program makes one context, fills a settings struct (every struct has an _init), and runs jobs. A job answers with a
+ * status and, where it has something to tell, with a record: one JSON object as text, the same that the program
+ * `tessera` writes for --json. Nothing here prints or exits; what went wrong is said by tess_context_error().
+ *
+ * Ops, layers and devices are deliberately not here: they change, this does not.
+ */
+#ifndef TESSERA_H
+#define TESSERA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TESSERA_VERSION "0.1.0"
+
+#if defined(__GNUC__)
+#define TESS_MUST_CHECK __attribute__((warn_unused_result))
+#define TESS_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#else
+#define TESS_MUST_CHECK
+#define TESS_PRINTF(fmt, args)
+#endif
+
+typedef enum tess_status {
+    TESS_OK = 0,
+    TESS_BAD_OPTION,  /* a setting that cannot be right */
+    TESS_BAD_INPUT,   /* a file that is damaged, missing or of the wrong kind */
+    TESS_IO_FAILED,   /* the system refused to read or write */
+    TESS_NO_MEMORY,   /* the system has none left */
+    TESS_OVER_LIMIT,  /* the job cannot be done within the memory limit */
+    TESS_UNSUPPORTED, /* a right request that this build or device cannot serve */
+    TESS_INTERRUPTED, /* the caller asked to stop */
+    TESS_DEVICE_LOST, /* the device failed; finished outputs are kept */
+    TESS_INTERNAL     /* a mistake of ours */
+} tess_status;
+
+typedef struct tess_context tess_context; /* owned by the caller: tess_context_destroy */
+
+/* Progress of a job: done of total work units. Return false to stop the job cleanly (TESS_INTERRUPTED). */
+typedef bool (*tess_progress_fn)(void *user, int64_t done, int64_t total, double seconds);
+
+/* What every job shares. */
+typedef struct tess_common {
+    const char *device;    /* "auto", "cpu", "cuda[:K]" */
+    const char *precision; /* "auto", "fp32", "tf32", "fp16", "bf16" */
+    int threads;           /* 0 = all cores */
+    uint64_t memory_limit; /* bytes on the device that computes; 0 = what the machine has free */
+    uint64_t seed;
+    tess_progress_fn progress; /* may be NULL */
+    void *progress_user;
+} tess_common;
+
+/* 0 in tile means automatic; TESS_TILE_WHOLE means one window for the whole image. */
+#define TESS_TILE_WHOLE (-1)
+/* Halos: automatic by the table of the architecture, or exact by its receptive field. */
+#define TESS_HALO_AUTO  (-1)
+#define TESS_HALO_EXACT (-2)
+
+typedef struct tess_denoise_settings {
+    tess_common common;
+    const char *input;  /* a file, or a folder of images */
+    const char *output; /* a file, or a folder */
+    const char *model;  /* bundled name or weight file; NULL = by the image's channels */
+    const char *truth;  /* file or folder to compare with; may be NULL */
+    double sigma;       /* noise level on the [0,1] scale; negative = not given */
+    double add_noise;   /* standard deviation of noise added before denoising; 0 = none */
+    int64_t tile_height, tile_width;
+    int64_t halo;
+    int64_t batch; /* 0 = automatic */
+} tess_denoise_settings;
+
+tess_status tess_context_create(tess_context **out) TESS_MUST_CHECK;
+void tess_context_destroy(tess_context *context);
+/* One line on the last failure, valid until the next call on this context. */
+const char *tess_context_error(const tess_context *context);
+
+void tess_common_init(tess_common *common);
+void tess_denoise_settings_init(tess_denoise_settings *settings);
+
+/* Each puts a JSON record into *record (release with tess_record_free), also when some files of a folder failed. */
+tess_status tess_denoise(tess_context *context, const tess_denoise_settings *settings, char **record) TESS_MUST_CHECK;
+tess_status tess_plan_denoise(tess_context *context, const tess_denoise_settings *settings,
+                              char **record) TESS_MUST_CHECK;
+/* Weight file in, safetensors out: tensor by tensor, names and types kept. */
+tess_status tess_convert(tess_context *context, const char *input, const char *output, char **record) TESS_MUST_CHECK;
+/* Devices, libraries, bundled models, calibration; calibrate = measure the op rates of this machine now. */
+tess_status tess_info(tess_context *context, const tess_common *common, bool calibrate, char **record) TESS_MUST_CHECK;
+void tess_record_free(char *record);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,93 @@
+#include "tensor/tensor.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+
+static const struct {
+    const char *name;
+    size_t size;
+} dtypes[] = {
+    [TESS_F32] = {"F32", 4},  [TESS_F16] = {"F16", 2}, [TESS_BF16] = {"BF16", 2}, [TESS_F64] = {"F64", 8},
+    [TESS_U8] = {"U8", 1},    [TESS_I8] = {"I8", 1},   [TESS_U16] = {"U16", 2},   [TESS_I16] = {"I16", 2},
+    [TESS_U32] = {"U32", 4},  [TESS_I32] = {"I32", 4}, [TESS_I64] = {"I64", 8},   [TESS_BOOL] = {"BOOL", 1},
+};
+
+size_t tess_dtype_size(tess_dtype dtype)
+{
+    return dtypes[dtype].size;
+}
+
+const char *tess_dtype_name(tess_dtype dtype)
+{
+    return dtypes[dtype].name;
+}
+
+tess_tensor tess_tensor_2d(tess_dtype dtype, int64_t n, int64_t h, int64_t w, int64_t c)
+{
+    return (tess_tensor){.dtype = dtype,
+                         .n = n,
+                         .d = 1,
+                         .h = h,
+                         .w = w,
+                         .c = c,
+                         .stride_n = h * w * c,
+                         .stride_d = h * w * c,
+                         .stride_h = w * c,
+                         .stride_w = c};
+}
+
+tess_tensor tess_tensor_channels(tess_tensor whole, int64_t count)
+{
+    whole.c = count;
+    return whole;
+}
+
+bool tess_tensor_bytes(const tess_tensor *t, size_t *bytes)
+{
+    const int64_t sizes[] = {t->n, t->d, t->h, t->w}, strides[] = {t->stride_n, t->stride_d, t->stride_h, t->stride_w};
+    int64_t last = t->c;
+    for (int i = 0; i < 4; i++) {
+        int64_t reach;
+        if (!tess_mul_i64(sizes[i] - 1, strides[i], &reach) || !tess_add_i64(last, reach, &last))
+            return false;
+    }
+    return last >= 0 && tess_mul_size((size_t)last, tess_dtype_size(t->dtype), bytes);
+}
+
+float tess_half_to_float(uint16_t half)
+{
+    uint32_t sign = (uint32_t)(half >> 15) << 31, exponent = half >> 10 & 31, fraction = half & 1023, bits;
+    if (exponent == 31) {
+        bits = sign | 0x7f800000u | fraction << 13;
+    } else if (exponent) {
+        bits = sign | (exponent + 112) << 23 | fraction << 13;
+    } else {
+        float value = (float)fraction * 0x1p-24f; /* subnormal: exact in fp32 */
+        return sign ? -value : value;
+    }
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+uint16_t tess_float_to_half(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    uint16_t sign = (uint16_t)(bits >> 16 & 0x8000u);
+    uint32_t magnitude = bits & 0x7fffffffu;
+    if (magnitude > 0x7f800000u)
+        return sign | 0x7e00u;
+    if (magnitude >= 0x477ff000u) /* rounds to 65536 or more */
+        return sign | 0x7c00u;
+    if (magnitude < 0x38800000u) { /* below the smallest normal half */
+        float absolute;
+        memcpy(&absolute, &magnitude, sizeof absolute);
+        absolute += 0.5f; /* the ulp of 0.5 is 2^-24: the adder rounds to nearest even for us */
+        uint32_t rounded;
+        memcpy(&rounded, &absolute, sizeof rounded);
+        return (uint16_t)(sign | (rounded - 0x3f000000u));
+    }
+    return (uint16_t)(sign | (magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1u)) >> 13);
+}
