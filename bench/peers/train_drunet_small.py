@@ -107,7 +107,7 @@ def read_image(path, channels):
     """uint8 array [h, w, channels]; a colour file is turned to luma when channels is 1."""
     try:
         from PIL import Image
-        img = np.asarray(Image.open(path))
+        img = np.array(Image.open(path))
     except ImportError:
         from torchvision.io import read_image as read
         img = read(path).permute(1, 2, 0).numpy()

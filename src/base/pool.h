@@ -1,0 +1,33 @@
+/* pool.h: the only threads there are. A pool runs one loop at a time over all its threads (the caller is one of them);
+ * a worker is one thread that takes single calls, for reading and writing beside the computation. Neither allocates
+ * after creation. */
+#ifndef TESS_BASE_POOL_H
+#define TESS_BASE_POOL_H
+
+#include <stdint.h>
+
+#include "base/status.h"
+
+typedef struct tess_pool tess_pool;
+typedef struct tess_worker tess_worker;
+
+typedef void (*tess_loop_fn)(void *arg, int64_t item, int thread);
+typedef tess_status (*tess_call_fn)(void *arg, tess_error *error);
+
+int tess_cpu_count(void);
+
+/* threads 0 = all that this process may use. */
+tess_status tess_pool_create(int threads, tess_pool **out, tess_error *error) TESS_MUST_CHECK;
+void tess_pool_destroy(tess_pool *pool);
+int tess_pool_threads(const tess_pool *pool);
+/* Calls fn(arg, item, thread) for every item in [0, items), in any order; returns when all are done. */
+void tess_pool_run(tess_pool *pool, int64_t items, tess_loop_fn fn, void *arg);
+
+tess_status tess_worker_create(tess_worker **out, tess_error *error) TESS_MUST_CHECK;
+void tess_worker_destroy(tess_worker *worker);
+/* Starts fn(arg) on the worker; the previous call must have been waited for. */
+void tess_worker_start(tess_worker *worker, tess_call_fn fn, void *arg);
+/* Waits for the started call, if any, and returns its status and message. */
+tess_status tess_worker_wait(tess_worker *worker, tess_error *error) TESS_MUST_CHECK;
+
+#endif

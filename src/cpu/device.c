@@ -1,0 +1,193 @@
+/* The host as a device. A layer's family depends on its channels, kernel, instruction set and precision alone, never on
+ * the image's size: so a tile and the whole image take the same path and agree bit for bit. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cpu/cpu.h"
+#include "cpu/host.h"
+
+struct tess_prepared {
+    tess_op op;
+    const tess_cpu_family *family;
+};
+
+static const tess_cpu *cpu_of(const tess_device *device)
+{
+    return (const tess_cpu *)device;
+}
+
+static bool is_conv(const tess_op *op)
+{
+    return op->kind == TESS_OP_CONV || op->kind == TESS_OP_CONV_TRANSPOSE;
+}
+
+static const tess_cpu_family *family_of(const tess_cpu *cpu, const tess_op *op)
+{
+    if (!cpu->f32)
+        return &tess_cpu_reference;
+    if (!is_conv(op))
+        return &tess_cpu_pointwise;
+    if (op->in.dtype == TESS_BF16)
+        return &tess_cpu_bf16;
+    const int block = cpu->f32->block;
+    bool square = op->kind == TESS_OP_CONV && op->kernel[TESS_HEIGHT] == 3 && op->kernel[TESS_WIDTH] == 3 &&
+                  op->stride[TESS_HEIGHT] == 1 && op->stride[TESS_WIDTH] == 1;
+    return square && op->in.c % block == 0 && op->out.c % block == 0 ? &tess_cpu_winograd : &tess_cpu_direct;
+}
+
+static tess_status check(const tess_cpu *cpu, const tess_op *op, tess_error *error)
+{
+    const tess_dtype dtype = op->in.dtype;
+    if ((dtype != TESS_F32 && dtype != TESS_BF16) || op->out.dtype != dtype)
+        return tess_fail(error, TESS_UNSUPPORTED, "the CPU computes in fp32 or bf16; use --precision fp32");
+    if (dtype == TESS_BF16 && cpu->f32 && !cpu->bf16)
+        return tess_fail(error, TESS_UNSUPPORTED,
+                         "this CPU has no bf16 matrix instructions (BFMMLA, AMX); use --precision fp32");
+    if (op->in.d != 1 || op->kernel[TESS_DEPTH] != 1 || op->kernel[TESS_HEIGHT] > TESS_MAX_TAPS ||
+        op->kernel[TESS_WIDTH] > TESS_MAX_TAPS || tess_op_taps(op) > 64)
+        return tess_fail(error, TESS_UNSUPPORTED, "the CPU has no kernel for a %s of %dx%dx%d",
+                         tess_op_kind_name(op->kind), op->kernel[0], op->kernel[1], op->kernel[2]);
+    if (op->kind == TESS_OP_CONV_TRANSPOSE && (op->kernel[TESS_HEIGHT] != op->stride[TESS_HEIGHT] ||
+                                               op->kernel[TESS_WIDTH] != op->stride[TESS_WIDTH]))
+        return tess_fail(error, TESS_UNSUPPORTED, "transposed convolutions need a kernel equal to the stride");
+    return TESS_OK;
+}
+
+static tess_status cpu_query(tess_device *device, const tess_op *op, tess_op_needs *needs, tess_error *error)
+{
+    const tess_cpu *cpu = cpu_of(device);
+    *needs = (tess_op_needs){.block = 1};
+    TESS_TRY(check(cpu, op, error));
+    family_of(cpu, op)->needs(cpu, op, needs);
+    return TESS_OK;
+}
+
+static tess_status cpu_prepare(tess_device *device, const tess_op *op, tess_prepared **out, tess_error *error)
+{
+    *out = NULL;
+    TESS_TRY(check(cpu_of(device), op, error));
+    tess_prepared *prepared = tess_small_alloc(1, sizeof *prepared);
+    if (!prepared)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory to prepare a layer");
+    *prepared = (tess_prepared){*op, family_of(cpu_of(device), op)};
+    *out = prepared;
+    return TESS_OK;
+}
+
+static void cpu_pack(tess_device *device, const tess_op *op, tess_weight_part part, int64_t first, int64_t count,
+                     const float *values, void *packed)
+{
+    family_of(cpu_of(device), op)->pack(cpu_of(device), op, part, first, count, values, packed);
+}
+
+static void cpu_run(tess_device *device, const tess_prepared *prepared, const tess_op_buffers *buffers,
+                    tess_stream *stream)
+{
+    (void)stream;
+    prepared->family->run(cpu_of(device), &prepared->op, buffers);
+}
+
+static void cpu_release(tess_device *device, tess_prepared *prepared)
+{
+    (void)device;
+    tess_small_free(prepared);
+}
+
+static tess_status cpu_alloc(tess_device *device, tess_block *block, tess_mem_category category, size_t bytes,
+                             tess_error *error)
+{
+    (void)device;
+    return tess_block_alloc(block, category, bytes, error);
+}
+
+static void cpu_free(tess_device *device, tess_block *block)
+{
+    (void)device;
+    tess_block_free(block);
+}
+
+static void cpu_copy(tess_device *device, void *to, const void *from, size_t bytes, tess_stream *stream)
+{
+    (void)device;
+    (void)stream;
+    memcpy(to, from, bytes);
+}
+
+/* Work is done when run returns, so there is nothing to order. */
+static void cpu_event(tess_device *device, tess_event *event, tess_stream *stream)
+{
+    (void)device;
+    (void)event;
+    (void)stream;
+}
+
+static tess_status cpu_sync(tess_device *device, tess_stream *stream, tess_error *error)
+{
+    (void)device;
+    (void)stream;
+    (void)error;
+    return TESS_OK;
+}
+
+static void cpu_facts(tess_device *device, tess_device_facts *facts)
+{
+    const tess_cpu *cpu = cpu_of(device);
+    const int threads = tess_pool_threads(cpu->pool);
+    *facts = (tess_device_facts){.memory_total = tess_host_memory("MemTotal:"),
+                                 .memory_free = tess_host_memory("MemAvailable:"),
+                                 .threads = threads,
+                                 .bf16 = cpu->bf16 != NULL,
+                                 .flops = threads * (cpu->f32 ? 10e9 * cpu->f32->vector : 1e9),
+                                 .bytes = 10e9};
+    snprintf(facts->name, sizeof facts->name, "%s", cpu->name);
+}
+
+static void cpu_destroy(tess_device *device)
+{
+    tess_cpu *cpu = (tess_cpu *)device;
+    tess_pool_destroy(cpu->pool);
+    tess_small_free(cpu);
+}
+
+static tess_status cpu_open(const tess_device_options *options, tess_device **out, tess_error *error)
+{
+    bool reference = options->isa && strcmp(options->isa, "reference") == 0;
+    const tess_f32_kernels *f32 = reference ? NULL : tess_cpu_f32_kernels(options->isa);
+    if (!reference && !f32)
+        return tess_fail(error, TESS_UNSUPPORTED, "this CPU does not run %s kernels", options->isa);
+    tess_cpu *cpu = tess_small_alloc(1, sizeof *cpu);
+    if (!cpu)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for the CPU device");
+    tess_status status = tess_pool_create(options->threads, &cpu->pool, error);
+    if (status != TESS_OK) {
+        tess_small_free(cpu);
+        return status;
+    }
+    cpu->f32 = f32;
+    cpu->bf16 = tess_cpu_bf16_kernels();
+    char model[48];
+    tess_host_cpu_name(model, sizeof model);
+    snprintf(cpu->name, sizeof cpu->name, "%s, %s%s%s", model, f32 ? f32->isa : "reference", cpu->bf16 ? "+" : "",
+             cpu->bf16 ? cpu->bf16->name : "");
+    cpu->device = (tess_device){.kind = "cpu",
+                                .destroy = cpu_destroy,
+                                .facts = cpu_facts,
+                                .alloc = cpu_alloc,
+                                .free = cpu_free,
+                                .host_alloc = cpu_alloc,
+                                .host_free = cpu_free,
+                                .copy = cpu_copy,
+                                .record = cpu_event,
+                                .wait = cpu_event,
+                                .sync = cpu_sync,
+                                .query = cpu_query,
+                                .prepare = cpu_prepare,
+                                .pack = cpu_pack,
+                                .run = cpu_run,
+                                .release = cpu_release};
+    *out = &cpu->device;
+    return TESS_OK;
+}
+
+extern const tess_driver tess_cpu_driver;
+const tess_driver tess_cpu_driver = {"cpu", cpu_open};

@@ -1,0 +1,78 @@
+/* kernels.h: what the fast kernels offer to their drivers. One table per instruction set; the sources simd_*.c are
+ * compiled once for each with the vector width as a constant. Results of one output value never depend on the blocking:
+ * the order of its sum is (ky, kx, channel) in the direct kernel and the channel order in Winograd's products. */
+#ifndef TESS_CPU_KERNELS_H
+#define TESS_CPU_KERNELS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { TESS_MAX_TAPS = 16 }; /* a side of a kernel */
+
+/* One output row of a convolution. Weights: [cout block][ky][kx][cin][block]. */
+typedef struct tess_direct_row {
+    const float *rows[TESS_MAX_TAPS]; /* input row of each ky; NULL outside the image */
+    int taps_y, taps_x, stride_x, pad_x;
+    int64_t in_w, in_pixel, cin;
+    const float *weights, *bias, *zeros; /* zeros: cin of them, read outside the image; bias: padded, or NULL */
+    float *out;
+    int64_t out_w, out_pixel, cout;
+    int residuals;
+    const float *residual[2];
+    int64_t residual_pixel[2];
+    bool relu;
+} tess_direct_row;
+
+/* One 4x4 block of output pixels, some of them perhaps outside the image (NULL). */
+typedef struct tess_winograd_out {
+    float *out[16];
+    const float *residual[2][16];
+    int residuals;
+    const float *bias; /* or NULL */
+    bool relu;
+} tess_winograd_out;
+
+enum { TESS_WINOGRAD_SIDE = 4, TESS_WINOGRAD_POINTS = 36 };
+
+typedef struct tess_f32_kernels {
+    const char *isa;
+    int vector;    /* floats */
+    int block;     /* output channels of one register block */
+    int rows;      /* pixels or Winograd tiles of one register block */
+    void (*direct_row)(const tess_direct_row *row);
+    /* Weights [cout block][cin][9][block] of `blocks` blocks to u[36][blocks][cin][block]; `first`..`last` of the
+     * blocks * cin kernel rows. */
+    void (*winograd_weights)(const float *weights, float *u, int64_t blocks, int64_t cin, int64_t first, int64_t last);
+    /* pixel[36]: the 6x6 input pixels; v: first of 36 rows of cin, `step` floats apart. */
+    void (*winograd_input)(const float *const pixel[36], int64_t cin, float *v, int64_t step);
+    /* m[tiles][cout] = v[tiles][cin] * u, for `blocks` consecutive blocks of u. tiles: a multiple of rows. */
+    void (*winograd_multiply)(const float *v, const float *u, float *m, int64_t tiles, int64_t cin, int64_t blocks);
+    void (*winograd_output)(const float *m, int64_t step, int64_t channels, const tess_winograd_out *out);
+} tess_f32_kernels;
+
+/* bf16 matrix instructions: a segment of `count` output pixels of one row is a product of staged input rows with packed
+ * weights. A stage holds count + extra pixels in the order that the instruction wants; a tap reads it `shift` pixels
+ * further on. */
+typedef struct tess_bf16_kernels {
+    const char *name;
+    int depth;  /* channels are padded to this */
+    int block;  /* output channels of one register block */
+    int pixels; /* output pixels of one register block; count is a multiple of it */
+    /* Pixel i of the stage is pixel start + i * stride of the row; zeros outside [0, row_w) and for row NULL. */
+    void (*stage)(const uint16_t *row, int64_t row_w, int64_t pixel, int64_t cin, int64_t start, int stride,
+                  int64_t count, int extra, uint16_t *staged);
+    int64_t (*stage_elements)(int64_t cin, int64_t count, int extra);
+    /* sums[pixels][block] of register block `at` of the segment. */
+    void (*multiply)(const uint16_t *const *tap, const int *shift, int taps, int64_t cin, int64_t at,
+                     const uint16_t *panel, float *sums);
+    /* Which pixel of the segment row i of sums is. */
+    int64_t (*pixel_of)(int64_t count, int64_t at, int i);
+    /* Element (tap, cin i, cout lane) of a panel of `block` output channels. */
+    int64_t (*panel_place)(int64_t cin, int64_t tap, int64_t i, int lane);
+} tess_bf16_kernels;
+
+/* The best table that this CPU runs, or the named one; NULL when the CPU lacks it or the build left it out. */
+const tess_f32_kernels *tess_cpu_f32_kernels(const char *isa);
+const tess_bf16_kernels *tess_cpu_bf16_kernels(void);
+
+#endif

@@ -1,0 +1,77 @@
+/* device.h: the one interface to what computes. A backend is a leaf: it fills this table, nothing includes it, and the
+ * registry finds it. Anything more that a solver wants is a new op description, not a new entry here.
+ *
+ * Two phases: query, prepare and pack may allocate and fail; run allocates nothing, never blocks, and hardly fails.
+ * Streams order work: on the CPU there is one and run returns when the work is done. */
+#ifndef TESS_DEVICE_DEVICE_H
+#define TESS_DEVICE_DEVICE_H
+
+#include "base/mem.h"
+#include "base/status.h"
+#include "device/op.h"
+
+typedef struct tess_device tess_device;
+typedef struct tess_stream tess_stream;
+typedef struct tess_event tess_event;
+typedef struct tess_prepared tess_prepared; /* an op bound to its kernel; owned by the caller: release */
+
+typedef struct tess_device_options {
+    int threads;     /* CPU; 0 = all */
+    int index;       /* which card */
+    const char *isa; /* CPU kernels: NULL = best here, or "reference", "neon", "avx2", "avx512" */
+} tess_device_options;
+
+/* What an op will need on this device: the size function that planning and execution share. */
+typedef struct tess_op_needs {
+    size_t workspace;
+    size_t weights; /* packed, bias included */
+    int block;      /* results repeat only for windows that start at multiples of this (Winograd blocks) */
+} tess_op_needs;
+
+typedef struct tess_device_facts {
+    char name[96]; /* e.g. "Neoverse-V1, 2 threads, neon+bf16" */
+    uint64_t memory_total, memory_free;
+    int threads;
+    bool bf16; /* fast bf16 matrix instructions */
+    double flops, bytes; /* built-in rates a second, for plans without calibration */
+} tess_device_facts;
+
+typedef enum tess_weight_part { TESS_PART_KERNEL, TESS_PART_BIAS } tess_weight_part;
+
+struct tess_device {
+    const char *kind; /* "cpu", "cuda" */
+    void (*destroy)(tess_device *);
+    void (*facts)(tess_device *, tess_device_facts *);
+
+    tess_status (*alloc)(tess_device *, tess_block *, tess_mem_category, size_t bytes, tess_error *);
+    void (*free)(tess_device *, tess_block *);
+    tess_status (*host_alloc)(tess_device *, tess_block *, tess_mem_category, size_t bytes, tess_error *); /* pinned */
+    void (*host_free)(tess_device *, tess_block *);
+    void (*copy)(tess_device *, void *to, const void *from, size_t bytes, tess_stream *);
+    void (*record)(tess_device *, tess_event *, tess_stream *);
+    void (*wait)(tess_device *, tess_event *, tess_stream *);
+    tess_status (*sync)(tess_device *, tess_stream *, tess_error *);
+
+    /* TESS_UNSUPPORTED, with the reason, when the device cannot do the op. */
+    tess_status (*query)(tess_device *, const tess_op *, tess_op_needs *, tess_error *);
+    tess_status (*prepare)(tess_device *, const tess_op *, tess_prepared **, tess_error *);
+    /* Rows [first, first+count) of the weight tensor's first dimension, row-major fp32, into packed form. */
+    void (*pack)(tess_device *, const tess_op *, tess_weight_part, int64_t first, int64_t count, const float *values,
+                 void *packed);
+    void (*run)(tess_device *, const tess_prepared *, const tess_op_buffers *, tess_stream *);
+    void (*release)(tess_device *, tess_prepared *);
+};
+
+typedef struct tess_driver {
+    const char *kind;
+    tess_status (*open)(const tess_device_options *, tess_device **, tess_error *);
+} tess_driver;
+
+/* `kind` "auto" takes the first that opens. */
+tess_status tess_device_open(const char *kind, const tess_device_options *options, tess_device **out,
+                             tess_error *error) TESS_MUST_CHECK;
+void tess_device_close(tess_device *device);
+/* The drivers of this build, NULL-terminated. */
+const tess_driver *const *tess_device_drivers(void);
+
+#endif

@@ -1,0 +1,44 @@
+#include "device/op.h"
+
+#include <stdio.h>
+
+const char *tess_op_kind_name(tess_op_kind kind)
+{
+    static const char *const names[] = {[TESS_OP_CONV] = "conv",
+                                        [TESS_OP_CONV_TRANSPOSE] = "deconv",
+                                        [TESS_OP_MAX_POOL] = "maxpool",
+                                        [TESS_OP_UPSAMPLE] = "upsample",
+                                        [TESS_OP_ADD] = "add"};
+    return names[kind];
+}
+
+static double pixels(const tess_tensor *t)
+{
+    return (double)t->n * (double)t->d * (double)t->h * (double)t->w;
+}
+
+double tess_op_flops(const tess_op *op)
+{
+    double taps = (double)op->kernel[0] * op->kernel[1] * op->kernel[2];
+    switch (op->kind) {
+    case TESS_OP_CONV:
+        return 2.0 * pixels(&op->out) * taps * (double)op->in.c * (double)op->out.c;
+    case TESS_OP_CONV_TRANSPOSE:
+        return 2.0 * pixels(&op->in) * taps * (double)op->in.c * (double)op->out.c;
+    default:
+        return pixels(&op->out) * (double)op->out.c;
+    }
+}
+
+double tess_op_traffic(const tess_op *op)
+{
+    double size = (double)tess_dtype_size(op->in.dtype);
+    return size * (pixels(&op->in) * (double)op->in.c + pixels(&op->out) * (double)op->out.c * (1 + op->residuals));
+}
+
+void tess_op_class(const tess_op *op, char *text, size_t size)
+{
+    snprintf(text, size, "%s%dx%d/%d %lld>%lld %s", tess_op_kind_name(op->kind), op->kernel[TESS_HEIGHT],
+             op->kernel[TESS_WIDTH], op->stride[TESS_WIDTH], (long long)op->in.c, (long long)op->out.c,
+             tess_dtype_name(op->in.dtype));
+}

@@ -1,0 +1,50 @@
+/* op.h: what a device is asked to do, as plain data: hashable, printable, costed and replayed without a device.
+ *
+ * Convolutions pad each side on its own, so that a strip's inner edge can read stored rows while only a true image edge
+ * is zero. The end of a convolution is fused: out = act(conv + bias + residual[0] + residual[1]); out may be the same
+ * memory as a residual. Depth is there for 3-D; the 2-D kernels take depth 1. */
+#ifndef TESS_DEVICE_OP_H
+#define TESS_DEVICE_OP_H
+
+#include "tensor/tensor.h"
+
+typedef enum tess_op_kind {
+    TESS_OP_CONV,           /* weights [out, in, (kd,) kh, kw] */
+    TESS_OP_CONV_TRANSPOSE, /* weights [in, out, (kd,) kh, kw]; kernel = stride, no padding */
+    TESS_OP_MAX_POOL,       /* kernel = stride */
+    TESS_OP_UPSAMPLE,       /* nearest, by `stride` */
+    TESS_OP_ADD             /* out = in + residual[0] (+ residual[1]) */
+} tess_op_kind;
+
+enum { TESS_DEPTH, TESS_HEIGHT, TESS_WIDTH, TESS_SPATIAL };
+enum { TESS_OP_RESIDUALS = 2 };
+
+typedef struct tess_op {
+    tess_op_kind kind;
+    tess_tensor in, out;
+    int32_t kernel[TESS_SPATIAL], stride[TESS_SPATIAL];
+    int32_t pad_before[TESS_SPATIAL], pad_after[TESS_SPATIAL];
+    bool bias, relu;
+    int residuals;
+    tess_tensor residual[TESS_OP_RESIDUALS];
+} tess_op;
+
+/* Where the tensors of one call are. Pointers are to the first element, in the device's memory. */
+typedef struct tess_op_buffers {
+    const void *in;
+    void *out;
+    const void *residual[TESS_OP_RESIDUALS];
+    const void *weights; /* packed by the device, bias included */
+    void *workspace;
+} tess_op_buffers;
+
+const char *tess_op_kind_name(tess_op_kind kind);
+/* Multiply-adds count as two. */
+double tess_op_flops(const tess_op *op);
+/* Bytes that the op must read and write at the least. */
+double tess_op_traffic(const tess_op *op);
+/* The class whose rate is measured once: everything that chooses the algorithm, nothing of the image's size.
+ * Writes e.g. "conv3x3/1 64>64 F32" into text. */
+void tess_op_class(const tess_op *op, char *text, size_t size);
+
+#endif

@@ -1,0 +1,42 @@
+/* The drivers that were linked. The CPU always is; others are weak symbols, so that a room left out of the build
+ * switches itself off without a word here. Faster kinds come first: "auto" takes the first that opens. */
+#include <string.h>
+
+#include "device/device.h"
+
+extern const tess_driver tess_cpu_driver;
+extern const tess_driver tess_cuda_driver __attribute__((weak));
+
+const tess_driver *const *tess_device_drivers(void)
+{
+    static const tess_driver *found[3];
+    int count = 0;
+    if (&tess_cuda_driver)
+        found[count++] = &tess_cuda_driver;
+    found[count++] = &tess_cpu_driver;
+    found[count] = NULL;
+    return found;
+}
+
+tess_status tess_device_open(const char *kind, const tess_device_options *options, tess_device **out,
+                             tess_error *error)
+{
+    *out = NULL;
+    bool any = strcmp(kind, "auto") == 0;
+    tess_status status = TESS_UNSUPPORTED;
+    tess_fail(error, status, "--device %s: this build knows no such device; use auto or cpu", kind);
+    for (const tess_driver *const *driver = tess_device_drivers(); *driver; driver++) {
+        if (!any && strcmp((*driver)->kind, kind) != 0)
+            continue;
+        status = (*driver)->open(options, out, error);
+        if (status == TESS_OK || !any)
+            return status;
+    }
+    return status;
+}
+
+void tess_device_close(tess_device *device)
+{
+    if (device)
+        device->destroy(device);
+}

@@ -1,0 +1,232 @@
+/* gdal.c: reading through GDAL: TIFF, JPEG, raw rasters and whatever else it knows.
+ *
+ * GDAL works in blocks and keeps them in one cache for the process, where one dataset's blocks push out
+ * another's. We do not lean on that: a whole row of blocks is read with one call into a strip of our own,
+ * rows are served from it, and the cache gets only what one such call needs (the blocks of all bands at one
+ * place). So no block is decoded twice, however few rows the caller takes, and what is held is known: the
+ * strip, the cache's share, the library's block buffers, and the coefficients of a progressive JPEG. */
+#include "io/gdal_api.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "io/jpeg_probe.h"
+
+typedef struct gdal_reader {
+    GDALDatasetH dataset;
+    int64_t height, width;
+    int channels;
+    GDALDataType type; /* of the caller's samples */
+    size_t row_bytes, sample_bytes;
+    int64_t block_rows;
+    tess_block strip; /* one row of blocks; unused when blocks are one row high */
+    int64_t strip_first, strip_rows;
+    int64_t cache, counted;
+    bool started;
+} gdal_reader;
+
+static const struct {
+    GDALDataType gdal;
+    tess_dtype dtype;
+    GDALDataType buffer;
+    double full_scale;
+} kinds[] = {
+    {GDT_Byte, TESS_U8, GDT_Byte, 255},           {GDT_UInt16, TESS_U16, GDT_UInt16, 65535},
+    {GDT_Int16, TESS_I16, GDT_Int16, 32767},      {GDT_UInt32, TESS_U32, GDT_UInt32, 4294967295.0},
+    {GDT_Int32, TESS_I32, GDT_Int32, 2147483647}, {GDT_Float32, TESS_F32, GDT_Float32, 1},
+    {GDT_Float64, TESS_F32, GDT_Float32, 1},
+};
+
+/* A palette that only says "gray" (BMP always has one) is none. */
+static bool has_palette(GDALRasterBandH band)
+{
+    GDALColorTableH table = tess_gdal.GDALGetRasterColorTable(band);
+    if (!table)
+        return false;
+    int count = tess_gdal.GDALGetColorEntryCount(table);
+    for (int i = 0; i < count; i++) {
+        const GDALColorEntry *entry = tess_gdal.GDALGetColorEntry(table, i);
+        if (entry && (entry->c1 != i || entry->c2 != i || entry->c3 != i))
+            return true;
+    }
+    return count < 256;
+}
+
+static tess_status check_bands(const gdal_reader *reader, GDALDataType type, tess_error *error)
+{
+    for (int b = 1; b <= reader->channels; b++) {
+        GDALRasterBandH band = tess_gdal.GDALGetRasterBand(reader->dataset, b);
+        if (tess_gdal.GDALGetRasterDataType(band) != type)
+            return tess_fail(error, TESS_UNSUPPORTED,
+                             "bands 1 and %d have different types; save them with one type", b);
+        if (has_palette(band))
+            return tess_fail(error, TESS_UNSUPPORTED,
+                             "has a palette; expand it first: gdal_translate -expand rgb IN OUT.tif");
+        const char *bits = tess_gdal.GDALGetMetadataItem(band, "NBITS", "IMAGE_STRUCTURE");
+        const char *sign = tess_gdal.GDALGetMetadataItem(band, "PIXELTYPE", "IMAGE_STRUCTURE");
+        if ((bits && strlen(bits) == 1 && bits[0] < '8') || (sign && strcmp(sign, "SIGNEDBYTE") == 0))
+            return tess_fail(error, TESS_UNSUPPORTED,
+                             "has samples of %s; convert it to 8 bits: gdal_translate -ot Byte",
+                             sign ? "int8" : "fewer than 8 bits");
+    }
+    return TESS_OK;
+}
+
+/* The sizes in which GDAL will work, and from them what is held. */
+static tess_status measure(gdal_reader *reader, const char *path, GDALDataType type, tess_image_info *info,
+                           tess_error *error)
+{
+    int block_width = 0, block_height = 0;
+    tess_gdal.GDALGetBlockSize(tess_gdal.GDALGetRasterBand(reader->dataset, 1), &block_width, &block_height);
+    const char *interleave = tess_gdal.GDALGetMetadataItem(reader->dataset, "INTERLEAVE", "IMAGE_STRUCTURE");
+    int64_t together = interleave && strcmp(interleave, "PIXEL") == 0 ? reader->channels : 1;
+    int64_t block = tess_gdal.GDALGetDataTypeSizeBytes(type), image = (int64_t)reader->sample_bytes;
+    bool fits = block_width > 0 && block_height > 0 && tess_mul_i64(block, block_width, &block) &&
+                tess_mul_i64(block, block_height, &block) && tess_mul_i64(block, together, &block) &&
+                tess_mul_i64(image, reader->channels, &image) && tess_mul_i64(image, reader->width, &image) &&
+                tess_mul_i64(image, reader->height, &image) && block < INT64_MAX / 16 &&
+                image < INT64_MAX / 16;
+    if (!fits)
+        return tess_fail(error, TESS_BAD_INPUT, "promises an impossible size of %lld x %lld x %d",
+                         (long long)reader->height, (long long)reader->width, reader->channels);
+    reader->block_rows = tess_min_i64(block_height, reader->height);
+    reader->row_bytes = (size_t)(image / reader->height);
+    reader->cache = 2 * (block + 512 * together);
+    reader->counted = tess_min_i64(reader->cache, 2 * image) + tess_min_i64(2 * block, 2 * image) +
+                      (int64_t)tess_jpeg_coefficients(path);
+    info->held_bytes = (size_t)reader->counted;
+    if (reader->block_rows > 1)
+        info->held_bytes += tess_block_granted(reader->row_bytes * (size_t)reader->block_rows);
+    return TESS_OK;
+}
+
+static tess_status describe(gdal_reader *reader, const char *path, tess_image_info *info, tess_error *error)
+{
+    GDALDatasetH dataset = reader->dataset;
+    reader->height = tess_gdal.GDALGetRasterYSize(dataset);
+    reader->width = tess_gdal.GDALGetRasterXSize(dataset);
+    reader->channels = tess_gdal.GDALGetRasterCount(dataset);
+    if (reader->channels < 1 || reader->height < 1 || reader->width < 1)
+        return tess_fail(error, TESS_BAD_INPUT, "holds no raster; name a file of one image");
+    GDALRasterBandH last = tess_gdal.GDALGetRasterBand(dataset, reader->channels);
+    GDALDataType type = tess_gdal.GDALGetRasterDataType(tess_gdal.GDALGetRasterBand(dataset, 1));
+    size_t k = 0, count = sizeof kinds / sizeof *kinds;
+    while (k < count && kinds[k].gdal != type)
+        k++;
+    if (k == count)
+        return tess_fail(
+            error, TESS_UNSUPPORTED,
+            "has samples of type %s; convert it to Byte, UInt16, Int16, UInt32, Int32 or Float32",
+            tess_gdal.GDALGetDataTypeName(type));
+    TESS_TRY(check_bands(reader, type, error));
+    reader->type = kinds[k].buffer;
+    reader->sample_bytes = tess_dtype_size(kinds[k].dtype);
+    *info = (tess_image_info){
+        .height = reader->height,
+        .width = reader->width,
+        .channels = reader->channels,
+        .alpha = reader->channels > 1 && tess_gdal.GDALGetRasterColorInterpretation(last) == GCI_AlphaBand,
+        .dtype = kinds[k].dtype,
+        .full_scale = kinds[k].full_scale,
+    };
+    return measure(reader, path, type, info, error);
+}
+
+static void close_reader(void *state)
+{
+    gdal_reader *reader = state;
+    if (reader->dataset)
+        tess_gdal.GDALClose(reader->dataset);
+    if (reader->started)
+        tess_gdal_cache_share(-reader->cache, -reader->counted);
+    tess_block_free(&reader->strip);
+    tess_small_free(reader);
+}
+
+static tess_status open_reader(const char *path, tess_image_info *info, void **state, tess_error *error)
+{
+    gdal_reader *reader = tess_small_alloc(1, sizeof *reader);
+    if (!reader)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory to open the file");
+    const unsigned flags = GDAL_OF_RASTER | GDAL_OF_READONLY | GDAL_OF_VERBOSE_ERROR;
+    tess_gdal.CPLErrorReset();
+    reader->dataset = tess_gdal.GDALOpenEx(path, flags, tess_gdal_usual_drivers, NULL, NULL);
+    if (!reader->dataset && !tess_image_is_known(path)) {
+        tess_gdal_register_all();
+        tess_gdal.CPLErrorReset();
+        reader->dataset = tess_gdal.GDALOpenEx(path, flags, NULL, NULL, NULL);
+    }
+    tess_status status = TESS_OK;
+    if (!reader->dataset)
+        status = tess_gdal_fail(error, TESS_BAD_INPUT, "damaged, or not an image that GDAL can read");
+    if (status == TESS_OK)
+        status = describe(reader, path, info, error);
+    if (status == TESS_OK)
+        *state = reader;
+    else
+        close_reader(reader);
+    return status;
+}
+
+/* One call of GDAL: rows [first, first + count), pixels interleaved. */
+static tess_status fetch(gdal_reader *reader, int64_t first, int64_t count, void *rows, tess_error *error)
+{
+    tess_gdal.CPLErrorReset();
+    CPLErr result = tess_gdal.GDALDatasetRasterIOEx(
+        reader->dataset, GF_Read, 0, (int)first, (int)reader->width, (int)count, rows, (int)reader->width,
+        (int)count, reader->type, reader->channels, NULL, (GSpacing)reader->sample_bytes * reader->channels,
+        (GSpacing)reader->row_bytes, (GSpacing)reader->sample_bytes, NULL);
+    if (result == CE_None && tess_gdal.CPLGetLastErrorType() < CE_Failure)
+        return TESS_OK;
+    char what[96];
+    snprintf(what, sizeof what, "damaged or truncated after row %lld of %lld", (long long)first,
+             (long long)reader->height);
+    return tess_gdal_fail(error, TESS_BAD_INPUT, what);
+}
+
+static tess_status start(gdal_reader *reader, tess_error *error)
+{
+    if (reader->block_rows > 1)
+        TESS_TRY(tess_block_alloc(&reader->strip, TESS_MEM_IO, reader->row_bytes * (size_t)reader->block_rows,
+                                  error));
+    tess_gdal_cache_share(reader->cache, reader->counted);
+    reader->started = true;
+    return TESS_OK;
+}
+
+static tess_status read_rows(void *state, int64_t first, int64_t count, void *rows, tess_error *error)
+{
+    gdal_reader *reader = state;
+    unsigned char *to = rows;
+    if (!reader->started)
+        TESS_TRY(start(reader, error));
+    while (count > 0) {
+        int64_t taken = count / reader->block_rows * reader->block_rows, inside = first - reader->strip_first;
+        if (inside >= 0 && inside < reader->strip_rows) {
+            taken = tess_min_i64(count, reader->strip_rows - inside);
+            memcpy(to, (unsigned char *)reader->strip.data + (size_t)inside * reader->row_bytes,
+                   (size_t)taken * reader->row_bytes);
+        } else if (first % reader->block_rows == 0 && taken > 0) {
+            TESS_TRY(fetch(reader, first, taken, to, error));
+        } else {
+            taken = 0;
+            reader->strip_rows = 0;
+            reader->strip_first = first / reader->block_rows * reader->block_rows;
+            int64_t have = tess_min_i64(reader->block_rows, reader->height - reader->strip_first);
+            TESS_TRY(fetch(reader, reader->strip_first, have, reader->strip.data, error));
+            reader->strip_rows = have;
+        }
+        first += taken;
+        count -= taken;
+        to += (size_t)taken * reader->row_bytes;
+    }
+    return TESS_OK;
+}
+
+GDALDatasetH tess_gdal_reader_dataset(void *reader_state)
+{
+    return ((gdal_reader *)reader_state)->dataset;
+}
+
+const tess_read_format tess_read_gdal = {
+    .name = "GDAL", .load = tess_gdal_load, .open = open_reader, .rows = read_rows, .close = close_reader};

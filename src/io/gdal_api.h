@@ -1,0 +1,91 @@
+/* gdal_api.h: GDAL's functions as a table, filled from the library at run time (private to gdal*.c).
+ *
+ * GDAL is never linked: the program starts, and reads PNG and NPY, on machines without it, and pays its 30
+ * MiB of resident memory only when a file needs it. gdal.h is used for its types alone, so that the compiler
+ * checks each call. */
+#ifndef TESS_IO_GDAL_API_H
+#define TESS_IO_GDAL_API_H
+
+#if __has_include(<gdal.h>)
+#include <cpl_conv.h>
+#include <cpl_string.h>
+#include <gdal.h>
+#else /* Debian's folder, for files compiled without GDAL's include folder */
+#include <gdal/cpl_conv.h>
+#include <gdal/cpl_string.h>
+#include <gdal/gdal.h>
+#endif
+
+#include "io/format.h"
+
+#define TESS_GDAL_FUNCTIONS(X)                                                                               \
+    X(CPLSetConfigOption)                                                                                    \
+    X(CPLSetErrorHandler)                                                                                    \
+    X(CPLErrorReset)                                                                                         \
+    X(CPLGetLastErrorMsg)                                                                                    \
+    X(CPLGetLastErrorType)                                                                                   \
+    X(CSLSetNameValue)                                                                                       \
+    X(CSLDestroy)                                                                                            \
+    X(GDALAllRegister)                                                                                       \
+    X(GDALSetCacheMax64)                                                                                     \
+    X(GDALGetDriverByName)                                                                                   \
+    X(GDALOpenEx)                                                                                            \
+    X(GDALCreate)                                                                                            \
+    X(GDALCreateCopy)                                                                                        \
+    X(GDALFlushCache)                                                                                        \
+    X(GDALClose)                                                                                             \
+    X(GDALDatasetRasterIOEx)                                                                                 \
+    X(GDALGetRasterXSize)                                                                                    \
+    X(GDALGetRasterYSize)                                                                                    \
+    X(GDALGetRasterCount)                                                                                    \
+    X(GDALGetRasterBand)                                                                                     \
+    X(GDALGetRasterDataType)                                                                                 \
+    X(GDALGetDataTypeSizeBytes)                                                                              \
+    X(GDALGetDataTypeName)                                                                                   \
+    X(GDALGetBlockSize)                                                                                      \
+    X(GDALGetRasterColorInterpretation)                                                                      \
+    X(GDALSetRasterColorInterpretation)                                                                      \
+    X(GDALGetRasterColorTable)                                                                               \
+    X(GDALGetColorEntryCount)                                                                                \
+    X(GDALGetColorEntry)                                                                                     \
+    X(GDALGetRasterNoDataValue)                                                                              \
+    X(GDALSetRasterNoDataValue)                                                                              \
+    X(GDALGetGeoTransform)                                                                                   \
+    X(GDALSetGeoTransform)                                                                                   \
+    X(GDALGetProjectionRef)                                                                                  \
+    X(GDALSetProjection)                                                                                     \
+    X(GDALGetDatasetDriver)                                                                                  \
+    X(GDALGetDescription)                                                                                    \
+    X(GDALSetDescription)                                                                                    \
+    X(GDALGetMetadata)                                                                                       \
+    X(GDALSetMetadata)                                                                                       \
+    X(GDALGetMetadataItem)                                                                                   \
+    X(GDALSetMetadataItem)
+
+typedef struct tess_gdal_api {
+#define X(name) __typeof__(name) *name;
+    TESS_GDAL_FUNCTIONS(X)
+#undef X
+} tess_gdal_api;
+
+extern tess_gdal_api tess_gdal; /* filled once tess_gdal_load has succeeded */
+
+/* Opens the library once for the process, holds it to one thread and a small cache, registers the usual
+ * drivers. */
+tess_status tess_gdal_load(tess_error *error) TESS_MUST_CHECK;
+/* The drivers registered then, ended by NULL: what a file with a known suffix may turn out to be. */
+extern const char *const tess_gdal_usual_drivers[];
+/* Every driver there is; for files that none of the usual ones knows. */
+void tess_gdal_register_all(void);
+
+/* GDAL has one block cache for all datasets: each open one adds its share to the bound, and takes it back.
+ * The share is counted under TESS_MEM_IO. */
+void tess_gdal_cache_share(int64_t cache, int64_t counted);
+
+/* GDAL's last message as our error. */
+tess_status tess_gdal_fail(tess_error *error, tess_status status, const char *what);
+
+/* State of a reader, as far as a writer's metadata needs it. */
+GDALDatasetH tess_gdal_reader_dataset(void *reader_state);
+
+#endif

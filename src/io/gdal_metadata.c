@@ -1,0 +1,86 @@
+/* gdal_metadata.c: georeference, nodata, colour meaning, profile and resolution from one dataset to another.
+ *
+ * Only what stays true after restoring the samples is carried: never statistics, histograms or overviews. A
+ * driver that cannot hold an item says so through an error that we drop: losing a tag must not lose the
+ * image. */
+#include "io/gdal_metadata.h"
+
+#include <string.h>
+
+static GDALColorInterp meaning(GDALDatasetH dataset, int band)
+{
+    return tess_gdal.GDALGetRasterColorInterpretation(tess_gdal.GDALGetRasterBand(dataset, band));
+}
+
+bool tess_gdal_is_rgb(GDALDatasetH like, const tess_image_info *info)
+{
+    if (info->channels - info->alpha < 3)
+        return false;
+    if (!like || tess_gdal.GDALGetRasterCount(like) < 3)
+        return info->channels - info->alpha == 3;
+    return meaning(like, 1) == GCI_RedBand && meaning(like, 2) == GCI_GreenBand &&
+           meaning(like, 3) == GCI_BlueBand;
+}
+
+static void copy_items(GDALDatasetH like, GDALDatasetH to, const char *driver)
+{
+    static const char *const items[][2] = {
+        {"AREA_OR_POINT", NULL},
+        {"TIFFTAG_XRESOLUTION", NULL},
+        {"TIFFTAG_YRESOLUTION", NULL},
+        {"TIFFTAG_RESOLUTIONUNIT", NULL},
+        {"TIFFTAG_IMAGEDESCRIPTION", NULL},
+        {"SOURCE_ICC_PROFILE", "COLOR_PROFILE"},
+    };
+    for (size_t i = 0; i < sizeof items / sizeof *items; i++) {
+        const char *value = tess_gdal.GDALGetMetadataItem(like, items[i][0], items[i][1]);
+        if (value)
+            tess_gdal.GDALSetMetadataItem(to, items[i][0], value, items[i][1]);
+    }
+    char **rational = tess_gdal.GDALGetMetadata(like, "RPC");
+    if (rational)
+        tess_gdal.GDALSetMetadata(to, rational, "RPC");
+    char **envi = tess_gdal.GDALGetMetadata(like, "ENVI"); /* wavelengths and the like */
+    if (envi && strcmp(driver, "ENVI") == 0)
+        tess_gdal.GDALSetMetadata(to, envi, "ENVI");
+}
+
+static void copy_georeference(GDALDatasetH like, GDALDatasetH to)
+{
+    double transform[6];
+    if (tess_gdal.GDALGetGeoTransform(like, transform) == CE_None)
+        tess_gdal.GDALSetGeoTransform(to, transform);
+    const char *projection = tess_gdal.GDALGetProjectionRef(like);
+    if (projection && projection[0])
+        tess_gdal.GDALSetProjection(to, projection);
+}
+
+static void copy_bands(GDALDatasetH like, GDALDatasetH to, const tess_image_info *info)
+{
+    for (int b = 1; b <= info->channels; b++) {
+        GDALRasterBandH from = tess_gdal.GDALGetRasterBand(like, b),
+                        band = tess_gdal.GDALGetRasterBand(to, b);
+        int valid = FALSE;
+        double nodata = tess_gdal.GDALGetRasterNoDataValue(from, &valid);
+        if (valid)
+            tess_gdal.GDALSetRasterNoDataValue(band, nodata);
+        const char *name = tess_gdal.GDALGetDescription(from);
+        if (name && name[0])
+            tess_gdal.GDALSetDescription(band, name);
+    }
+}
+
+void tess_gdal_copy_metadata(GDALDatasetH like, GDALDatasetH to, const tess_image_info *info,
+                             const char *driver)
+{
+    if (like) {
+        copy_georeference(like, to);
+        copy_items(like, to, driver);
+        if (tess_gdal.GDALGetRasterCount(like) == info->channels)
+            copy_bands(like, to, info);
+    }
+    GDALRasterBandH last = tess_gdal.GDALGetRasterBand(to, info->channels);
+    if (info->alpha && tess_gdal.GDALGetRasterColorInterpretation(last) != GCI_AlphaBand)
+        tess_gdal.GDALSetRasterColorInterpretation(last, GCI_AlphaBand);
+    tess_gdal.CPLErrorReset();
+}

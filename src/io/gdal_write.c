@@ -1,0 +1,296 @@
+/* gdal_write.c: writing through GDAL: TIFF, JPEG, ENVI rasters, BMP.
+ *
+ * The suffix chooses the driver. Drivers that take rows in order get them directly. GDAL's JPEG driver can
+ * only copy a finished dataset, so its rows go to an uncompressed TIFF beside the target first; that file is
+ * removed in every case. GDAL tells of a full disk late, in its last message and not in a return value: so
+ * the message is looked at after each step, and the size of an uncompressed file is checked after closing. */
+#define _XOPEN_SOURCE 700
+#include "io/gdal_api.h"
+#include "io/gdal_metadata.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+
+typedef struct write_driver {
+    const char *suffix, *name, *interleave;
+    bool stripped; /* blocks of several rows */
+} write_driver;
+
+static const write_driver drivers[] = {
+    {".tif", "GTiff", "PIXEL", true}, {".tiff", "GTiff", "PIXEL", true}, {".jpg", "JPEG", NULL, true},
+    {".jpeg", "JPEG", NULL, true},    {".bmp", "BMP", NULL, false},      {".img", "ENVI", "BSQ", false},
+    {".bsq", "ENVI", "BSQ", false},   {".bil", "ENVI", "BIL", false},    {".bip", "ENVI", "BIP", false},
+};
+
+typedef struct gdal_writer {
+    const write_driver *driver;
+    GDALDatasetH dataset;
+    tess_image_info info;
+    GDALDataType type;
+    size_t row_bytes;
+    int64_t cache, counted;
+    bool started, finished;
+    char *temp, *target;
+    char *staging; /* JPEG: the TIFF that takes the rows */
+    char *header;  /* ENVI: the temporary's .hdr */
+} gdal_writer;
+
+static const write_driver *driver_of(const char *path)
+{
+    for (size_t i = 0; i < sizeof drivers / sizeof *drivers; i++)
+        if (tess_suffix_is(path, drivers[i].suffix))
+            return &drivers[i];
+    return &drivers[0];
+}
+
+static GDALDataType type_of(tess_dtype dtype)
+{
+    switch (dtype) {
+    case TESS_U8:
+        return GDT_Byte;
+    case TESS_U16:
+        return GDT_UInt16;
+    case TESS_I16:
+        return GDT_Int16;
+    case TESS_U32:
+        return GDT_UInt32;
+    case TESS_I32:
+        return GDT_Int32;
+    case TESS_F32:
+        return GDT_Float32;
+    default:
+        return GDT_Unknown;
+    }
+}
+
+static size_t row_bytes_of(const tess_image_info *info)
+{
+    return (size_t)info->width * (size_t)info->channels * tess_dtype_size(info->dtype);
+}
+
+static tess_status accepts(const char *target, const tess_image_info *info, tess_error *error)
+{
+    const char *name = driver_of(target)->name;
+    if (type_of(info->dtype) == GDT_Unknown || info->channels > 65535)
+        return tess_fail(error, TESS_BAD_OPTION,
+                         "%d channels of %s cannot be written as %s; write .npy of float32", info->channels,
+                         tess_dtype_name(info->dtype), name);
+    bool small = strcmp(name, "JPEG") == 0 || strcmp(name, "BMP") == 0;
+    if (small && (info->dtype != TESS_U8 || info->alpha || (info->channels != 1 && info->channels != 3)))
+        return tess_fail(
+            error, TESS_BAD_OPTION,
+            "%s holds gray or RGB of uint8 without alpha, not %d channels of %s%s; write .png or .tif", name,
+            info->channels, tess_dtype_name(info->dtype), info->alpha ? " with alpha" : "");
+    if (small && (info->height > 65500 || info->width > 65500))
+        return tess_fail(error, TESS_BAD_OPTION,
+                         "%s holds at most 65500 pixels a side, not %lld x %lld; write .tif", name,
+                         (long long)info->height, (long long)info->width);
+    return TESS_OK;
+}
+
+/* GTiff makes strips of about 8 KiB; two of them, and the library's own strip, are all that is ever under
+ * way. */
+static void measure(const char *target, const tess_image_info *info, int64_t *cache, int64_t *counted)
+{
+    const write_driver *how = driver_of(target);
+    int64_t row = (int64_t)row_bytes_of(info), strip = how->stripped ? tess_max_i64(row, 8192) : row;
+    int64_t image = row * info->height;
+    *cache = 2 * (strip + 512 * (int64_t)info->channels);
+    *counted = tess_min_i64(*cache, 2 * image) + tess_min_i64(2 * strip, 2 * image);
+}
+
+static size_t held_bytes(const char *target, const tess_image_info *info)
+{
+    int64_t cache, counted;
+    measure(target, info, &cache, &counted);
+    return (size_t)counted;
+}
+
+static char **driver_options(const gdal_writer *writer, bool rgb)
+{
+    const tess_image_info *info = &writer->info;
+    const char *name = writer->staging ? "GTiff" : writer->driver->name;
+    char **options = NULL;
+    if (strcmp(name, "GTiff") == 0) {
+        options = tess_gdal.CSLSetNameValue(options, "INTERLEAVE", "PIXEL");
+        options = tess_gdal.CSLSetNameValue(options, "BIGTIFF", "IF_SAFER");
+        options = tess_gdal.CSLSetNameValue(options, "PHOTOMETRIC", rgb ? "RGB" : "MINISBLACK");
+        options = tess_gdal.CSLSetNameValue(options, "ALPHA", info->alpha ? "YES" : "NO");
+    } else if (strcmp(name, "ENVI") == 0) {
+        options = tess_gdal.CSLSetNameValue(options, "INTERLEAVE", writer->driver->interleave);
+        options = tess_gdal.CSLSetNameValue(options, "SUFFIX", "ADD");
+    }
+    return options;
+}
+
+static void close_dataset(gdal_writer *writer)
+{
+    if (writer->dataset)
+        tess_gdal.GDALClose(writer->dataset);
+    writer->dataset = NULL;
+}
+
+static void close_writer(void *state)
+{
+    gdal_writer *writer = state;
+    close_dataset(writer);
+    if (writer->started)
+        tess_gdal_cache_share(-writer->cache, -writer->counted);
+    if (writer->staging)
+        unlink(writer->staging);
+    if (writer->header && !writer->finished)
+        unlink(writer->header);
+    tess_small_free(writer->temp);
+    tess_small_free(writer->target);
+    tess_small_free(writer->staging);
+    tess_small_free(writer->header);
+    tess_small_free(writer);
+}
+
+static char *with_suffix(const char *name, const char *suffix)
+{
+    size_t bytes = strlen(name) + strlen(suffix) + 1;
+    char *text = tess_small_alloc(bytes, 1);
+    if (text)
+        snprintf(text, bytes, "%s%s", name, suffix);
+    return text;
+}
+
+static bool name_files(gdal_writer *writer, const tess_create *create)
+{
+    bool jpeg = strcmp(writer->driver->name, "JPEG") == 0, envi = strcmp(writer->driver->name, "ENVI") == 0;
+    writer->temp = tess_small_strdup(create->temp);
+    writer->target = tess_small_strdup(create->target);
+    writer->staging = jpeg ? with_suffix(create->temp, ".tif") : NULL;
+    writer->header = envi ? with_suffix(create->temp, ".hdr") : NULL;
+    return writer->temp && writer->target && (!jpeg || writer->staging) && (!envi || writer->header);
+}
+
+static tess_status create_writer(const tess_create *create, void **state, tess_error *error)
+{
+    TESS_TRY(tess_gdal_load(error));
+    gdal_writer *writer = tess_small_alloc(1, sizeof *writer);
+    if (!writer)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory to open the file");
+    const tess_image_info *info = create->info;
+    GDALDatasetH like = create->like ? tess_gdal_reader_dataset(create->like) : NULL;
+    tess_status status = TESS_OK;
+    char **options = NULL;
+    writer->driver = driver_of(create->target);
+    writer->info = *info;
+    writer->type = type_of(info->dtype);
+    writer->row_bytes = row_bytes_of(info);
+    measure(create->target, info, &writer->cache, &writer->counted);
+    if (!name_files(writer, create)) {
+        status = tess_fail(error, TESS_NO_MEMORY, "no memory to open the file");
+        goto cleanup;
+    }
+    const char *name = writer->staging ? "GTiff" : writer->driver->name;
+    GDALDriverH maker = tess_gdal.GDALGetDriverByName(name);
+    if (!maker || !tess_gdal.GDALGetDriverByName(writer->driver->name)) {
+        status = tess_fail(error, TESS_UNSUPPORTED, "the installed GDAL has no %s driver; write .png or .npy",
+                           writer->driver->name);
+        goto cleanup;
+    }
+    options = driver_options(writer, tess_gdal_is_rgb(like, info));
+    tess_gdal.CPLErrorReset();
+    writer->dataset =
+        tess_gdal.GDALCreate(maker, writer->staging ? writer->staging : writer->temp, (int)info->width,
+                             (int)info->height, info->channels, writer->type, options);
+    if (!writer->dataset)
+        status = tess_gdal_fail(error, TESS_IO_FAILED, "cannot be written");
+    else
+        tess_gdal_copy_metadata(like, writer->dataset, info, name);
+cleanup:
+    tess_gdal.CSLDestroy(options);
+    if (status == TESS_OK)
+        *state = writer;
+    else
+        close_writer(writer);
+    return status;
+}
+
+static tess_status write_rows(void *state, int64_t first, int64_t count, const void *rows, tess_error *error)
+{
+    gdal_writer *writer = state;
+    const tess_image_info *info = &writer->info;
+    GSpacing sample = (GSpacing)tess_dtype_size(info->dtype);
+    if (!writer->started)
+        tess_gdal_cache_share(writer->cache, writer->counted);
+    writer->started = true;
+    tess_gdal.CPLErrorReset();
+    /* GDAL only reads from the buffer of a write, but its prototype is not const. */
+    CPLErr result = tess_gdal.GDALDatasetRasterIOEx(
+        writer->dataset, GF_Write, 0, (int)first, (int)info->width, (int)count, (void *)(uintptr_t)rows,
+        (int)info->width, (int)count, writer->type, info->channels, NULL, sample * info->channels,
+        (GSpacing)writer->row_bytes, sample, NULL);
+    if (result == CE_None && tess_gdal.CPLGetLastErrorType() < CE_Failure)
+        return TESS_OK;
+    return tess_gdal_fail(error, TESS_IO_FAILED, "cannot be written");
+}
+
+static tess_status copy_to_jpeg(gdal_writer *writer, tess_error *error)
+{
+    char **options = tess_gdal.CSLSetNameValue(NULL, "QUALITY", "95");
+    GDALDriverH jpeg = tess_gdal.GDALGetDriverByName(writer->driver->name);
+    GDALDatasetH copy =
+        tess_gdal.GDALCreateCopy(jpeg, writer->temp, writer->dataset, FALSE, options, NULL, NULL);
+    tess_gdal.CSLDestroy(options);
+    if (copy)
+        tess_gdal.GDALClose(copy);
+    if (!copy || tess_gdal.CPLGetLastErrorType() >= CE_Failure)
+        return tess_gdal_fail(error, TESS_IO_FAILED, "cannot be written");
+    return TESS_OK;
+}
+
+/* ENVI's header takes its final name NAME.hdr; the raster itself is renamed by the caller right after. */
+static tess_status place_header(gdal_writer *writer, tess_error *error)
+{
+    char *final = with_suffix(writer->target, ".hdr");
+    if (!final)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory to write the header");
+    strcpy(strrchr(final, '\0') - strlen(writer->driver->suffix) - 4, ".hdr");
+    tess_status status = TESS_OK;
+    if (rename(writer->header, final) != 0)
+        status = tess_fail(error, TESS_IO_FAILED, "its header cannot be written (%s)", strerror(errno));
+    tess_small_free(final);
+    return status;
+}
+
+static tess_status finish(void *state, tess_error *error)
+{
+    gdal_writer *writer = state;
+    tess_gdal.CPLErrorReset();
+    tess_gdal.GDALFlushCache(writer->dataset);
+    if (tess_gdal.CPLGetLastErrorType() >= CE_Failure)
+        return tess_gdal_fail(error, TESS_IO_FAILED, "cannot be written");
+    if (writer->staging)
+        TESS_TRY(copy_to_jpeg(writer, error));
+    close_dataset(writer);
+    if (tess_gdal.CPLGetLastErrorType() >= CE_Failure)
+        return tess_gdal_fail(error, TESS_IO_FAILED, "cannot be written");
+    struct stat about;
+    if (stat(writer->temp, &about) != 0 ||
+        (!writer->staging && about.st_size < (int64_t)writer->row_bytes * writer->info.height))
+        return tess_fail(error, TESS_IO_FAILED, "cannot be written completely; is the disk full?");
+    if (writer->header)
+        TESS_TRY(place_header(writer, error));
+    writer->finished = true;
+    return TESS_OK;
+}
+
+const tess_write_format tess_write_gdal = {
+    .name = "GDAL",
+    .like_format = &tess_read_gdal,
+    .accepts = accepts,
+    .held_bytes = held_bytes,
+    .create = create_writer,
+    .rows = write_rows,
+    .finish = finish,
+    .close = close_writer,
+};

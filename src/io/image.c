@@ -1,0 +1,186 @@
+/* image.c: which format a file is, and reading it row by row.
+ *
+ * The content decides where it can (a JPEG called .png is read as a JPEG), the suffix where it cannot: raw
+ * rasters have no magic. Everything that is the same for all formats is here: the checks that a path is a
+ * readable, non-empty file, the count of rows, and the file's name before each message. PNG and NPY never
+ * touch GDAL. */
+#define _XOPEN_SOURCE 700
+#include "io/format.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+/* What tess_image_is_known answers true for. GDAL reads more: any other name is offered to all its drivers.
+ */
+static const tess_suffix suffixes[] = {
+    {".png", &tess_read_png, &tess_write_png},
+    {".npy", &tess_read_npy, &tess_write_npy},
+    {".tif", &tess_read_gdal, &tess_write_gdal},
+    {".tiff", &tess_read_gdal, &tess_write_gdal},
+    {".jpg", &tess_read_gdal, &tess_write_gdal},
+    {".jpeg", &tess_read_gdal, &tess_write_gdal},
+    {".bmp", &tess_read_gdal, &tess_write_gdal},
+    {".img", &tess_read_gdal, &tess_write_gdal},
+    {".bil", &tess_read_gdal, &tess_write_gdal},
+    {".bip", &tess_read_gdal, &tess_write_gdal},
+    {".bsq", &tess_read_gdal, &tess_write_gdal},
+    {".jp2", &tess_read_gdal, NULL},
+    {".webp", &tess_read_gdal, NULL},
+    {".hgt", &tess_read_gdal, NULL},
+    {".pgm", &tess_read_gdal, NULL},
+    {".ppm", &tess_read_gdal, NULL},
+};
+
+static const struct {
+    const char *bytes;
+    size_t count;
+    const tess_read_format *read;
+} magics[] = {
+    {"\x89PNG\r\n\x1a\n", 8, &tess_read_png},
+    {"\x93NUMPY", 6, &tess_read_npy},
+    {"\xff\xd8\xff", 3, &tess_read_gdal},
+    {"II*\0", 4, &tess_read_gdal},
+    {"MM\0*", 4, &tess_read_gdal},
+    {"II+\0", 4, &tess_read_gdal},
+    {"MM\0+", 4, &tess_read_gdal},
+};
+
+bool tess_suffix_is(const char *path, const char *suffix)
+{
+    size_t length = strlen(path), tail = strlen(suffix);
+    return length > tail && strcasecmp(path + length - tail, suffix) == 0;
+}
+
+const tess_suffix *tess_suffix_of(const char *path)
+{
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
+        if (tess_suffix_is(path, suffixes[i].suffix))
+            return &suffixes[i];
+    return NULL;
+}
+
+void tess_suffix_list(char *text, size_t bytes)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes && used < bytes; i++)
+        if (suffixes[i].write)
+            used += (size_t)snprintf(text + used, bytes - used, "%s%s", used ? ", " : "", suffixes[i].suffix);
+}
+
+bool tess_image_is_known(const char *path)
+{
+    return tess_suffix_of(path) != NULL;
+}
+
+tess_status tess_image_load_library(const char *path, tess_error *error)
+{
+    const tess_suffix *known = tess_suffix_of(path);
+    const tess_read_format *format = known ? known->read : &tess_read_gdal;
+    if (!format->load)
+        return TESS_OK;
+    tess_status status = format->load(error);
+    return status == TESS_OK ? TESS_OK : tess_fail_prefix(error, status, path);
+}
+
+/* The file's first bytes, after the checks that need no format. */
+static tess_status look_at(const char *path, unsigned char head[8], size_t *count, tess_error *error)
+{
+    struct stat about;
+    if (stat(path, &about) != 0)
+        return tess_fail(error, TESS_BAD_INPUT, errno == ENOENT ? "no such file; check the name" : "%s",
+                         strerror(errno));
+    if (S_ISDIR(about.st_mode))
+        return tess_fail(error, TESS_BAD_INPUT, "is a folder; name one image file in it");
+    if (!S_ISREG(about.st_mode))
+        return tess_fail(error, TESS_BAD_INPUT, "is not a regular file; images are read from files");
+    if (about.st_size == 0)
+        return tess_fail(error, TESS_BAD_INPUT, "is empty (0 bytes); copy the file again");
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return tess_fail(error, TESS_IO_FAILED, "cannot be opened for reading (%s)", strerror(errno));
+    *count = fread(head, 1, 8, file);
+    bool failed = ferror(file);
+    fclose(file);
+    return failed ? tess_fail(error, TESS_IO_FAILED, "cannot be read (%s)", strerror(errno)) : TESS_OK;
+}
+
+static tess_status choose_format(const char *path, const tess_read_format **out, tess_error *error)
+{
+    unsigned char head[8] = {0};
+    size_t count = 0;
+    TESS_TRY(look_at(path, head, &count, error));
+    for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)
+        if (count >= magics[i].count && memcmp(head, magics[i].bytes, magics[i].count) == 0) {
+            *out = magics[i].read;
+            return TESS_OK;
+        }
+    const tess_suffix *known = tess_suffix_of(path);
+    *out = known ? known->read : &tess_read_gdal;
+    if (*out != &tess_read_gdal)
+        return tess_fail(
+            error, TESS_BAD_INPUT,
+            "is not a %s file (it begins with the bytes %02x %02x %02x %02x); copy it again or give it the "
+            "suffix of its true format",
+            (*out)->name, head[0], head[1], head[2], head[3]);
+    return TESS_OK;
+}
+
+tess_status tess_reader_open(const char *path, tess_reader **out, tess_error *error)
+{
+    *out = NULL;
+    const tess_read_format *format = NULL;
+    tess_status status = choose_format(path, &format, error);
+    if (status != TESS_OK)
+        return tess_fail_prefix(error, status, path);
+    tess_reader *reader = tess_small_alloc(1, sizeof *reader);
+    if (reader)
+        reader->path = tess_small_strdup(path);
+    if (!reader || !reader->path) {
+        tess_small_free(reader);
+        return tess_fail(error, TESS_NO_MEMORY, "%s: no memory to open the file", path);
+    }
+    reader->format = format;
+    status = format->load ? format->load(error) : TESS_OK;
+    if (status == TESS_OK)
+        status = format->open(path, &reader->info, &reader->state, error);
+    if (status != TESS_OK) {
+        tess_small_free(reader->path);
+        tess_small_free(reader);
+        return tess_fail_prefix(error, status, path);
+    }
+    *out = reader;
+    return TESS_OK;
+}
+
+const tess_image_info *tess_reader_info(const tess_reader *reader)
+{
+    return &reader->info;
+}
+
+tess_status tess_reader_rows(tess_reader *reader, int64_t count, void *rows, tess_error *error)
+{
+    if (count < 0 || count > reader->info.height - reader->next_row)
+        return tess_fail(error, TESS_INTERNAL, "%s: rows %lld to %lld asked of an image of %lld",
+                         reader->path, (long long)reader->next_row, (long long)(reader->next_row + count),
+                         (long long)reader->info.height);
+    if (count == 0)
+        return TESS_OK;
+    tess_status status = reader->format->rows(reader->state, reader->next_row, count, rows, error);
+    if (status != TESS_OK)
+        return tess_fail_prefix(error, status, reader->path);
+    reader->next_row += count;
+    return TESS_OK;
+}
+
+void tess_reader_close(tess_reader *reader)
+{
+    if (!reader)
+        return;
+    reader->format->close(reader->state);
+    tess_small_free(reader->path);
+    tess_small_free(reader);
+}

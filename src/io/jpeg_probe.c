@@ -1,0 +1,104 @@
+/* jpeg_probe.c: whether a JPEG can be decoded row by row.
+ *
+ * A progressive file (SOF2), or one whose first scan lacks components, gives no finished row before its last
+ * scan, so libjpeg holds every coefficient of the image: two bytes each, in 8x8 blocks, per component at its
+ * own sampling. That is the one large thing that GDAL would hold behind our back, and the file's first
+ * markers tell it. */
+#include "io/jpeg_probe.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/checked.h"
+
+typedef struct frame {
+    bool progressive;
+    int64_t height, width;
+    int components, across[4], down[4]; /* sampling factors */
+} frame;
+
+static int two_bytes(FILE *file)
+{
+    int high = getc(file), low = getc(file);
+    return high == EOF || low == EOF ? -1 : high << 8 | low;
+}
+
+/* The next marker and its payload's length; 0 at the end or when the file is damaged. */
+static int next_marker(FILE *file, int *length)
+{
+    int byte = getc(file);
+    if (byte != 0xff)
+        return 0;
+    while (byte == 0xff)
+        byte = getc(file);
+    *length = two_bytes(file) - 2;
+    return byte == EOF || *length < 0 ? 0 : byte;
+}
+
+static bool is_frame(int marker)
+{
+    return marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc;
+}
+
+static bool read_frame(FILE *file, int marker, int length, frame *out)
+{
+    getc(file); /* precision */
+    out->progressive = (marker & 3) == 2;
+    out->height = two_bytes(file);
+    out->width = two_bytes(file);
+    out->components = getc(file);
+    if (out->height < 1 || out->width < 1 || out->components < 1 || out->components > 4 ||
+        length < 6 + 3 * out->components)
+        return false;
+    for (int c = 0; c < out->components; c++) {
+        getc(file);
+        int factors = getc(file);
+        getc(file);
+        out->across[c] = factors >> 4;
+        out->down[c] = factors & 15;
+        if (factors == EOF || out->across[c] < 1 || out->across[c] > 4 || out->down[c] < 1 ||
+            out->down[c] > 4)
+            return false;
+    }
+    return true;
+}
+
+static size_t coefficient_bytes(const frame *f)
+{
+    int64_t most_across = 1, most_down = 1, blocks = 0;
+    for (int c = 0; c < f->components; c++) {
+        most_across = tess_max_i64(most_across, f->across[c]);
+        most_down = tess_max_i64(most_down, f->down[c]);
+    }
+    for (int c = 0; c < f->components; c++)
+        blocks += tess_ceil_div(f->width, 8 * most_across) * f->across[c] *
+                  tess_ceil_div(f->height, 8 * most_down) * f->down[c];
+    return (size_t)blocks * 64 * 2;
+}
+
+size_t tess_jpeg_coefficients(const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return 0;
+    frame f = {0};
+    size_t bytes = 0;
+    if (two_bytes(file) == 0xffd8) {
+        int length = 0, marker;
+        while ((marker = next_marker(file, &length)) != 0) {
+            long after = ftell(file) + length;
+            if (is_frame(marker) && !read_frame(file, marker, length, &f))
+                break;
+            if (marker == 0xda) { /* the first scan: does it have all components? */
+                if (f.components && (f.progressive || getc(file) < f.components))
+                    bytes = coefficient_bytes(&f);
+                break;
+            }
+            if (fseek(file, after, SEEK_SET) != 0)
+                break;
+        }
+    }
+    fclose(file);
+    return bytes;
+}

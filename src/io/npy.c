@@ -1,0 +1,285 @@
+/* npy.c: NumPy's .npy files as images, (H, W) or (H, W, C).
+ *
+ * The samples lie in the file as the caller wants them, so rows are read straight into the caller's memory
+ * and nothing is held. Other byte orders are swapped in place; half and double precision become float32 in
+ * pieces through a few KiB of stack. The file's size must be exactly what the shape needs: a short copy is
+ * noticed before any work. */
+#define _XOPEN_SOURCE 700
+#include "io/npy.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/checked.h"
+#include "io/format.h"
+
+enum { HEADER_LIMIT = 65536, PIECE = 1024 };
+
+static const struct {
+    char kind;
+    int size;
+    tess_dtype dtype;  /* as given to the caller */
+    const char *descr; /* as written; NULL: only read */
+    double full_scale;
+} kinds[] = {
+    {'u', 1, TESS_U8, "|u1", 255},        {'u', 2, TESS_U16, "u2", 65535},
+    {'i', 2, TESS_I16, "i2", 32767},      {'u', 4, TESS_U32, "u4", 4294967295},
+    {'i', 4, TESS_I32, "i4", 2147483647}, {'f', 4, TESS_F32, "f4", 1},
+    {'f', 2, TESS_F32, NULL, 1},          {'f', 8, TESS_F32, NULL, 1},
+};
+
+typedef struct npy_file {
+    FILE *file;
+    tess_npy_header header;
+    int64_t height, row_samples;
+} npy_file;
+
+static void swap_bytes(unsigned char *data, int64_t samples, int size)
+{
+    for (int64_t i = 0; i < samples; i++, data += size)
+        for (int a = 0, b = size - 1; a < b; a++, b--) {
+            unsigned char byte = data[a];
+            data[a] = data[b];
+            data[b] = byte;
+        }
+}
+
+static int find_kind(const tess_npy_header *header)
+{
+    for (int k = 0; k < (int)(sizeof kinds / sizeof *kinds); k++)
+        if (kinds[k].kind == header->kind && kinds[k].size == header->size)
+            return k;
+    return -1;
+}
+
+/* Magic, version, length, dictionary. `*offset` is where the samples begin. */
+static tess_status read_header(npy_file *npy, int64_t *offset, tess_error *error)
+{
+    unsigned char fixed[12];
+    char text[4096], *big = NULL;
+    if (fread(fixed, 1, 10, npy->file) != 10)
+        return tess_fail(error, TESS_BAD_INPUT, "truncated inside its header; copy the file again");
+    size_t length = fixed[8] | (size_t)fixed[9] << 8, start = 10;
+    if (fixed[6] < 1 || fixed[6] > 3)
+        return tess_fail(error, TESS_UNSUPPORTED, "NPY version %d.%d; versions 1 to 3 are read", fixed[6],
+                         fixed[7]);
+    if (fixed[6] > 1) {
+        if (fread(fixed + 10, 1, 2, npy->file) != 2)
+            return tess_fail(error, TESS_BAD_INPUT, "truncated inside its header; copy the file again");
+        length |= (size_t)fixed[10] << 16 | (size_t)fixed[11] << 24;
+        start = 12;
+    }
+    if (length > HEADER_LIMIT)
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "damaged NPY header: its length reads %zu, at most %d is sensible", length,
+                         HEADER_LIMIT);
+    if (length > sizeof text && !(big = tess_small_alloc(length, 1)))
+        return tess_fail(error, TESS_NO_MEMORY, "no memory to read the header");
+    tess_status status = TESS_OK;
+    if (fread(big ? big : text, 1, length, npy->file) != length)
+        status = tess_fail(error, TESS_BAD_INPUT, "truncated inside its header; copy the file again");
+    else
+        status = tess_npy_parse(big ? big : text, length, &npy->header, error);
+    tess_small_free(big);
+    *offset = (int64_t)(start + length);
+    return status;
+}
+
+static tess_status describe(npy_file *npy, tess_image_info *info, int64_t offset, tess_error *error)
+{
+    const tess_npy_header *header = &npy->header;
+    int kind = find_kind(header);
+    if (kind < 0)
+        return tess_fail(
+            error, TESS_UNSUPPORTED,
+            "holds samples of type %c%d; save it as uint8, uint16, int16, uint32, int32 or float",
+            header->kind > 32 && header->kind < 127 ? header->kind : '?', header->size);
+    if (header->rank != 2 && header->rank != 3)
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "has %d dimensions; an image is (height, width) or (height, width, channels)",
+                         header->rank);
+    int64_t long_sides = 0, samples = 1, channels = header->rank == 3 ? header->shape[2] : 1;
+    for (int i = 0; i < header->rank; i++) {
+        long_sides += header->shape[i] > 1;
+        if (header->shape[i] < 1 || header->shape[i] > INT32_MAX ||
+            !tess_mul_i64(samples, header->shape[i], &samples))
+            return tess_fail(error, TESS_BAD_INPUT, "has an impossible shape (side %d is %lld)", i,
+                             (long long)header->shape[i]);
+    }
+    if (header->fortran && long_sides > 1)
+        return tess_fail(error, TESS_UNSUPPORTED,
+                         "is stored column by column (fortran_order); save it with numpy.ascontiguousarray");
+    int64_t wanted;
+    struct stat about;
+    if (fstat(fileno(npy->file), &about) != 0)
+        return tess_fail(error, TESS_IO_FAILED, "cannot be read (%s)", strerror(errno));
+    if (!tess_mul_i64(samples, header->size, &wanted) || !tess_add_i64(wanted, offset, &wanted) ||
+        wanted != about.st_size)
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "has %lld bytes where its shape needs %lld; copy the file again",
+                         (long long)about.st_size, (long long)wanted);
+    npy->height = header->shape[0];
+    npy->row_samples = header->shape[1] * channels;
+    *info = (tess_image_info){.height = header->shape[0],
+                              .width = header->shape[1],
+                              .channels = (int)channels,
+                              .dtype = kinds[kind].dtype,
+                              .full_scale = kinds[kind].full_scale};
+    return TESS_OK;
+}
+
+static void close_file(void *state)
+{
+    npy_file *npy = state;
+    if (npy->file)
+        fclose(npy->file);
+    tess_small_free(npy);
+}
+
+static tess_status open_reader(const char *path, tess_image_info *info, void **state, tess_error *error)
+{
+    npy_file *npy = tess_small_alloc(1, sizeof *npy);
+    if (!npy)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory to open the file");
+    tess_status status = TESS_OK;
+    int64_t offset = 0;
+    npy->file = fopen(path, "rb");
+    if (!npy->file)
+        status = tess_fail(error, TESS_IO_FAILED, "cannot be opened for reading (%s)", strerror(errno));
+    if (status == TESS_OK)
+        status = read_header(npy, &offset, error);
+    if (status == TESS_OK)
+        status = describe(npy, info, offset, error);
+    if (status == TESS_OK)
+        *state = npy;
+    else
+        close_file(npy);
+    return status;
+}
+
+static bool read_samples(npy_file *npy, void *to, int64_t samples)
+{
+    int size = npy->header.size;
+    if (fread(to, (size_t)size, (size_t)samples, npy->file) != (size_t)samples)
+        return false;
+    if (npy->header.swapped)
+        swap_bytes(to, samples, size);
+    return true;
+}
+
+static bool read_as_float(npy_file *npy, float *to, int64_t samples)
+{
+    union {
+        double f8[PIECE];
+        uint16_t f2[PIECE];
+    } piece;
+    for (int64_t done = 0; done < samples; done += PIECE) {
+        int64_t count = tess_min_i64(PIECE, samples - done);
+        if (!read_samples(npy, &piece, count))
+            return false;
+        for (int64_t i = 0; i < count; i++)
+            to[done + i] = npy->header.size == 8 ? (float)piece.f8[i] : tess_half_to_float(piece.f2[i]);
+    }
+    return true;
+}
+
+static tess_status read_rows(void *state, int64_t first, int64_t count, void *rows, tess_error *error)
+{
+    npy_file *npy = state;
+    bool convert = npy->header.kind == 'f' && npy->header.size != 4;
+    int64_t samples = npy->row_samples * count;
+    if (convert ? read_as_float(npy, rows, samples) : read_samples(npy, rows, samples))
+        return TESS_OK;
+    return tess_fail(error, TESS_IO_FAILED, "cannot be read after row %lld of %lld (%s)", (long long)first,
+                     (long long)npy->height, ferror(npy->file) ? strerror(errno) : "the file became shorter");
+}
+
+static const char *descr_of(tess_dtype dtype)
+{
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        if (kinds[k].dtype == dtype && kinds[k].descr)
+            return kinds[k].descr;
+    return NULL;
+}
+
+static tess_status accepts(const char *target, const tess_image_info *info, tess_error *error)
+{
+    (void)target;
+    if (!descr_of(info->dtype))
+        return tess_fail(error, TESS_BAD_OPTION, "images of %s are not written to NPY; use float32",
+                         tess_dtype_name(info->dtype));
+    return TESS_OK;
+}
+
+static size_t held_bytes(const char *target, const tess_image_info *info)
+{
+    (void)target, (void)info;
+    return 0;
+}
+
+static tess_status create_writer(const tess_create *create, void **state, tess_error *error)
+{
+    const tess_image_info *info = create->info;
+    const npy_file *like = create->like;
+    const char *descr = descr_of(info->dtype);
+    const char *order = descr[0] == '|' ? "" : __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? "<" : ">";
+    char head[192], tail[32] = "";
+    npy_file *npy = tess_small_alloc(1, sizeof *npy);
+    if (!npy)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory to open the file");
+    npy->height = info->height;
+    npy->row_samples = info->width * info->channels;
+    npy->header.size = (int)tess_dtype_size(info->dtype);
+    if (info->channels > 1 || (like && like->header.rank == 3))
+        snprintf(tail, sizeof tail, ", %d", info->channels);
+    memcpy(head, "\x93NUMPY\x01\x00", 8);
+    int length = 10 + snprintf(head + 10, sizeof head - 10,
+                               "{'descr': '%s%s', 'fortran_order': False, 'shape': (%lld, %lld%s), }", order,
+                               descr, (long long)info->height, (long long)info->width, tail);
+    size_t whole = tess_align_size((size_t)length + 1, 64);
+    memset(head + length, ' ', whole - (size_t)length);
+    head[whole - 1] = '\n';
+    head[8] = (char)(whole - 10);
+    head[9] = 0;
+    npy->file = fopen(create->temp, "wb");
+    if (!npy->file || fwrite(head, 1, whole, npy->file) != whole) {
+        tess_status status = tess_fail(error, TESS_IO_FAILED, "cannot be written (%s)", strerror(errno));
+        close_file(npy);
+        return status;
+    }
+    *state = npy;
+    return TESS_OK;
+}
+
+static tess_status write_rows(void *state, int64_t first, int64_t count, const void *rows, tess_error *error)
+{
+    npy_file *npy = state;
+    size_t samples = (size_t)(npy->row_samples * count);
+    if (fwrite(rows, (size_t)npy->header.size, samples, npy->file) == samples)
+        return TESS_OK;
+    return tess_fail(error, TESS_IO_FAILED, "cannot be written after row %lld of %lld (%s)", (long long)first,
+                     (long long)npy->height, strerror(errno));
+}
+
+static tess_status finish(void *state, tess_error *error)
+{
+    npy_file *npy = state;
+    FILE *file = npy->file;
+    npy->file = NULL;
+    if (fclose(file) != 0)
+        return tess_fail(error, TESS_IO_FAILED, "cannot be written (%s)", strerror(errno));
+    return TESS_OK;
+}
+
+const tess_read_format tess_read_npy = {
+    .name = "NPY", .open = open_reader, .rows = read_rows, .close = close_file};
+const tess_write_format tess_write_npy = {.name = "NPY",
+                                          .like_format = &tess_read_npy,
+                                          .accepts = accepts,
+                                          .held_bytes = held_bytes,
+                                          .create = create_writer,
+                                          .rows = write_rows,
+                                          .finish = finish,
+                                          .close = close_file};

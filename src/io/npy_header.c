@@ -1,0 +1,139 @@
+/* npy_header.c: the Python dictionary at the head of an .npy file.
+ *
+ *     {'descr': '<f4', 'fortran_order': False, 'shape': (480, 640, 3), }
+ *
+ * It is a Python literal, but only ever these three keys: a scanner over (pointer, end) reads exactly that
+ * and refuses the rest, so that no header can make it recurse, allocate or look behind its end. */
+#include "io/npy.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+
+typedef struct scan {
+    const char *at, *end;
+} scan;
+
+static void skip_space(scan *s)
+{
+    while (s->at < s->end && (*s->at == ' ' || *s->at == '\n' || *s->at == '\t' || *s->at == '\r'))
+        s->at++;
+}
+
+static bool take(scan *s, char wanted)
+{
+    skip_space(s);
+    if (s->at >= s->end || *s->at != wanted)
+        return false;
+    s->at++;
+    return true;
+}
+
+static bool take_word(scan *s, const char *word)
+{
+    skip_space(s);
+    size_t length = strlen(word);
+    if ((size_t)(s->end - s->at) < length || memcmp(s->at, word, length) != 0)
+        return false;
+    s->at += length;
+    return true;
+}
+
+/* A quoted string without escapes, cut to `bytes`. */
+static bool take_string(scan *s, char *out, size_t bytes)
+{
+    skip_space(s);
+    if (s->at >= s->end || (*s->at != '\'' && *s->at != '"'))
+        return false;
+    char quote = *s->at++;
+    size_t used = 0;
+    while (s->at < s->end && *s->at != quote) {
+        if (used + 1 < bytes)
+            out[used++] = *s->at;
+        s->at++;
+    }
+    out[used] = '\0';
+    return take(s, quote);
+}
+
+static bool take_number(scan *s, int64_t *out)
+{
+    skip_space(s);
+    const char *first = s->at;
+    int64_t value = 0;
+    for (; s->at < s->end && *s->at >= '0' && *s->at <= '9'; s->at++)
+        if (!tess_mul_i64(value, 10, &value) || !tess_add_i64(value, *s->at - '0', &value))
+            return false;
+    *out = value;
+    bool any = s->at > first;
+    if (any && s->at < s->end && *s->at == 'L') /* written by Python 2 */
+        s->at++;
+    return any;
+}
+
+static bool take_shape(scan *s, tess_npy_header *out)
+{
+    if (!take(s, '('))
+        return false;
+    out->rank = 0;
+    while (!take(s, ')')) {
+        if (out->rank == 8 || !take_number(s, &out->shape[out->rank++]))
+            return false;
+        if (!take(s, ','))
+            return take(s, ')');
+    }
+    return true;
+}
+
+static bool read_descr(const char *text, tess_npy_header *out)
+{
+    bool little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
+    if (!text[0] || !strchr("<>|=", text[0]) || !text[1] || text[2] < '1' || text[2] > '9')
+        return false;
+    out->kind = text[1];
+    out->size = text[2] - '0';
+    if (text[3]) /* 16 bytes and more: complex, strings, … */
+        out->size = 99;
+    out->swapped = (text[0] == '<' && !little) || (text[0] == '>' && little);
+    return true;
+}
+
+tess_status tess_npy_parse(const char *text, size_t bytes, tess_npy_header *out, tess_error *error)
+{
+    static const char usual[] = "expected {'descr': '<f4', 'fortran_order': False, 'shape': (H, W, C)}";
+    scan s = {text, text + bytes};
+    unsigned seen = 0;
+    *out = (tess_npy_header){0};
+    if (!take(&s, '{'))
+        return tess_fail(error, TESS_BAD_INPUT, "damaged NPY header; %s", usual);
+    while (!take(&s, '}')) {
+        char key[32], descr[16];
+        bool good = take_string(&s, key, sizeof key) && take(&s, ':');
+        if (good && strcmp(key, "descr") == 0) {
+            if (take(&s, '['))
+                return tess_fail(error, TESS_UNSUPPORTED, "holds records, not numbers; save one plain array");
+            good = take_string(&s, descr, sizeof descr) && read_descr(descr, out);
+            seen |= 1;
+        } else if (good && strcmp(key, "fortran_order") == 0) {
+            out->fortran = take_word(&s, "True");
+            good = out->fortran || take_word(&s, "False");
+            seen |= 2;
+        } else if (good && strcmp(key, "shape") == 0) {
+            good = take_shape(&s, out);
+            seen |= 4;
+        } else {
+            good = false;
+        }
+        if (!good)
+            return tess_fail(error, TESS_BAD_INPUT, "damaged NPY header; %s", usual);
+        if (!take(&s, ',')) {
+            if (take(&s, '}'))
+                break;
+            return tess_fail(error, TESS_BAD_INPUT, "damaged NPY header; %s", usual);
+        }
+    }
+    skip_space(&s);
+    if (seen != 7 || s.at != s.end)
+        return tess_fail(error, TESS_BAD_INPUT, "damaged NPY header; %s", usual);
+    return TESS_OK;
+}

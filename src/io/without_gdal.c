@@ -1,0 +1,42 @@
+/* without_gdal.c: what stands in for gdal*.c in a build without GDAL's headers.
+ *
+ * CMake leaves those files out when it finds no gdal.h; this file looks for the same header and is empty when
+ * it is there. Weak symbols alone would not do: in a static library the linker takes whichever member it
+ * meets first. Every format beyond PNG and NPY then answers with the name of what is missing. */
+#if !__has_include(<gdal.h>) && !__has_include(<gdal/gdal.h>)
+#include "io/format.h"
+
+static tess_status refuse(tess_error *error)
+{
+    return tess_fail(
+        error, TESS_UNSUPPORTED,
+        "this build of Tessera has only PNG and NPY; for other formats install libgdal-dev and build again");
+}
+
+static tess_status refuse_open(const char *path, tess_image_info *info, void **state, tess_error *error)
+{
+    (void)path, (void)info, (void)state;
+    return refuse(error);
+}
+
+static tess_status refuse_target(const char *target, const tess_image_info *info, tess_error *error)
+{
+    (void)target, (void)info;
+    return refuse(error);
+}
+
+static size_t no_bytes(const char *target, const tess_image_info *info)
+{
+    (void)target, (void)info;
+    return 0;
+}
+
+/* Never reached past `open` and `accepts`, so the other entries stay empty. */
+__attribute__((weak))
+const tess_read_format tess_read_gdal = {.name = "GDAL", .load = refuse, .open = refuse_open};
+__attribute__((weak)) const tess_write_format tess_write_gdal = {
+    .name = "GDAL", .like_format = &tess_read_gdal, .accepts = refuse_target, .held_bytes = no_bytes};
+
+#else
+typedef int tess_gdal_is_there; /* C wants one declaration in a file */
+#endif

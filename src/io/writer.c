@@ -1,0 +1,186 @@
+/* writer.c: writing an image row by row, all or nothing.
+ *
+ * The rows go to TARGET.tmp-PID-N in the target's folder, so that a folder that cannot be written shows at
+ * opening and the rename at commit stays inside one file system and is atomic. Closing without commit removes
+ * the temporary. A link is followed first: the file behind it is replaced, not the link. Devices and folders
+ * are refused as targets, since a rename would replace them. */
+#define _XOPEN_SOURCE 700
+#include "io/format.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+
+struct tess_writer {
+    const tess_write_format *format;
+    void *state;
+    char *path;   /* as the caller named it */
+    char *target; /* links resolved */
+    char *temp;   /* "" once renamed */
+    tess_image_info info;
+    int64_t next_row;
+    bool failed;
+};
+
+static tess_status format_for(const char *path, const tess_write_format **out, tess_error *error)
+{
+    const tess_suffix *known = tess_suffix_of(path);
+    *out = known ? known->write : NULL;
+    if (*out)
+        return TESS_OK;
+    char list[160];
+    tess_suffix_list(list, sizeof list);
+    return tess_fail(error, TESS_BAD_OPTION, "%s: images cannot be written with this suffix; use one of %s",
+                     path, list);
+}
+
+/* Also the promise to the formats that the image's bytes fit an int64_t. */
+static tess_status check_info(const char *path, const tess_image_info *info, tess_error *error)
+{
+    int64_t bytes;
+    if (info->height < 1 || info->width < 1 || info->channels < 1 || info->height > INT32_MAX ||
+        info->width > INT32_MAX || !tess_mul_i64(info->height, info->width, &bytes) ||
+        !tess_mul_i64(bytes, info->channels, &bytes) || !tess_mul_i64(bytes, 8, &bytes))
+        return tess_fail(error, TESS_BAD_OPTION, "%s: an image of %lld x %lld x %d cannot be written", path,
+                         (long long)info->height, (long long)info->width, info->channels);
+    return TESS_OK;
+}
+
+size_t tess_writer_held_bytes(const char *path, const tess_image_info *info)
+{
+    const tess_suffix *known = tess_suffix_of(path);
+    bool possible = known && known->write && check_info(path, info, NULL) == TESS_OK;
+    return possible ? known->write->held_bytes(path, info) : 0;
+}
+
+/* The file that commit will replace: `path`, or what it links to. */
+static tess_status resolve_target(const char *path, char **target, tess_error *error)
+{
+    struct stat about;
+    char *real = NULL;
+    if (stat(path, &about) == 0) {
+        if (S_ISDIR(about.st_mode))
+            return tess_fail(error, TESS_BAD_OPTION, "%s: is a folder; name a file in it", path);
+        if (!S_ISREG(about.st_mode))
+            return tess_fail(error, TESS_BAD_OPTION, "%s: is not a regular file; images are written to files",
+                             path);
+        real = realpath(path, NULL);
+    }
+    *target = tess_small_strdup(real ? real : path);
+    free(real);
+    return *target ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "%s: no memory to open the file", path);
+}
+
+/* Makes the empty temporary file, which proves that the folder takes one. */
+static tess_status make_temp(tess_writer *writer, tess_error *error)
+{
+    static _Atomic unsigned counter;
+    size_t bytes = strlen(writer->target) + 48;
+    writer->temp = tess_small_alloc(bytes, 1);
+    if (!writer->temp)
+        return tess_fail(error, TESS_NO_MEMORY, "%s: no memory to open the file", writer->path);
+    FILE *file = NULL;
+    for (int attempt = 0; attempt < 100 && !file; attempt++) {
+        snprintf(writer->temp, bytes, "%s.tmp-%ld-%u", writer->target, (long)getpid(),
+                 atomic_fetch_add(&counter, 1));
+        file = fopen(writer->temp, "wbx");
+        if (!file && errno != EEXIST)
+            break;
+    }
+    if (file && fclose(file) == 0)
+        return TESS_OK;
+    int why = errno;
+    if (!file)
+        writer->temp[0] = '\0';
+    return tess_fail(error, TESS_IO_FAILED, "%s: cannot be written: %s%s", writer->path, strerror(why),
+                     why == ENOENT                   ? "; make its folder first"
+                     : why == EACCES || why == EROFS ? "; its folder must be writable"
+                                                     : "");
+}
+
+tess_status tess_writer_open(const char *path, const tess_image_info *info, const tess_reader *like,
+                             tess_writer **out, tess_error *error)
+{
+    *out = NULL;
+    const tess_write_format *format = NULL;
+    TESS_TRY(format_for(path, &format, error));
+    TESS_TRY(check_info(path, info, error));
+    tess_status status = format->accepts(path, info, error);
+    if (status != TESS_OK)
+        return tess_fail_prefix(error, status, path);
+    tess_writer *writer = tess_small_alloc(1, sizeof *writer);
+    if (!writer || !(writer->path = tess_small_strdup(path))) {
+        tess_small_free(writer);
+        return tess_fail(error, TESS_NO_MEMORY, "%s: no memory to open the file", path);
+    }
+    writer->format = format;
+    writer->info = *info;
+    status = resolve_target(path, &writer->target, error);
+    if (status == TESS_OK)
+        status = make_temp(writer, error);
+    if (status == TESS_OK) {
+        bool related = like && like->format == format->like_format;
+        tess_create create = {writer->target, writer->temp, &writer->info, related ? like->state : NULL};
+        status = format->create(&create, &writer->state, error);
+        if (status != TESS_OK)
+            tess_fail_prefix(error, status, path);
+    }
+    if (status != TESS_OK) {
+        tess_writer_close(writer);
+        return status;
+    }
+    *out = writer;
+    return TESS_OK;
+}
+
+tess_status tess_writer_rows(tess_writer *writer, int64_t count, const void *rows, tess_error *error)
+{
+    if (writer->failed || count < 0 || count > writer->info.height - writer->next_row)
+        return tess_fail(error, TESS_INTERNAL, "%s: more rows than the image has, or rows after a failure",
+                         writer->path);
+    if (count == 0)
+        return TESS_OK;
+    tess_status status = writer->format->rows(writer->state, writer->next_row, count, rows, error);
+    if (status != TESS_OK) {
+        writer->failed = true;
+        return tess_fail_prefix(error, status, writer->path);
+    }
+    writer->next_row += count;
+    return TESS_OK;
+}
+
+tess_status tess_writer_commit(tess_writer *writer, tess_error *error)
+{
+    if (writer->failed || writer->next_row != writer->info.height)
+        return tess_fail(error, TESS_INTERNAL, "%s: commit after %lld of %lld rows", writer->path,
+                         (long long)writer->next_row, (long long)writer->info.height);
+    writer->failed = true; /* nothing may follow, whatever happens */
+    tess_status status = writer->format->finish(writer->state, error);
+    if (status != TESS_OK)
+        return tess_fail_prefix(error, status, writer->path);
+    if (rename(writer->temp, writer->target) != 0)
+        return tess_fail(error, TESS_IO_FAILED, "%s: cannot take its final name: %s", writer->path,
+                         strerror(errno));
+    writer->temp[0] = '\0';
+    return TESS_OK;
+}
+
+void tess_writer_close(tess_writer *writer)
+{
+    if (!writer)
+        return;
+    if (writer->state)
+        writer->format->close(writer->state);
+    if (writer->temp && writer->temp[0])
+        unlink(writer->temp);
+    tess_small_free(writer->temp);
+    tess_small_free(writer->target);
+    tess_small_free(writer->path);
+    tess_small_free(writer);
+}
