@@ -91,6 +91,8 @@ tess_status tess_plan_denoise(tess_context *context, const tess_denoise_settings
 tess_status tess_convert(tess_context *context, const char *input, const char *output, char **record) TESS_MUST_CHECK;
 /* Devices, libraries, bundled models, calibration; calibrate = measure the op rates of this machine now. */
 tess_status tess_info(tess_context *context, const tess_common *common, bool calibrate, char **record) TESS_MUST_CHECK;
+/* A few lines for people out of a record; release with tess_record_free. */
+tess_status tess_record_summary(tess_context *context, const char *record, char **text) TESS_MUST_CHECK;
 void tess_record_free(char *record);
 
 #ifdef __cplusplus

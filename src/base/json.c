@@ -15,7 +15,8 @@
 
 enum { DIGITS = 12 };
 
-/* jansson's parser tells a refused allocation and a syntax error apart only at times; this always does. */
+/* jansson's parser takes some refused allocations for syntax errors, and its writer goes on after a refused
+ * one with a piece of text missing; this tells. */
 static _Thread_local bool refused;
 
 static void *door_alloc(size_t bytes)
@@ -199,7 +200,14 @@ void tess_json_append_double(tess_json **array, double value)
 char *tess_json_dump(const tess_json *value, bool indented)
 {
     size_t layout = indented ? JSON_INDENT(2) : JSON_COMPACT;
-    return value ? json_dumps(unwrap(value), layout | JSON_ENCODE_ANY | JSON_REAL_PRECISION(DIGITS)) : NULL;
+    if (!value)
+        return NULL;
+    refused = false;
+    char *text = json_dumps(unwrap(value), layout | JSON_ENCODE_ANY | JSON_REAL_PRECISION(DIGITS));
+    if (!refused)
+        return text;
+    tess_small_free(text);
+    return NULL;
 }
 
 tess_status tess_json_parse(const char *text, size_t length, tess_json **out, tess_error *error)

@@ -11,8 +11,9 @@
 
 typedef struct tess_read_format {
     const char *name;
-    /* Loads the library behind the format; NULL when there is none to load. */
-    tess_status (*load)(tess_error *error);
+    /* Loads what is behind the format, as far as this file (which need not exist) will use it; NULL: nothing
+     * to load. */
+    tess_status (*load)(const char *path, tess_error *error);
     /* Fills *info, held_bytes included. On failure nothing stays open. */
     tess_status (*open)(const char *path, tess_image_info *info, void **state, tess_error *error);
     /* Rows [first, first + count), inside the image, always in order. */

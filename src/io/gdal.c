@@ -5,11 +5,16 @@
  * rows are served from it, and the cache gets only what one such call needs (the blocks of all bands at one
  * place). So no block is decoded twice, however few rows the caller takes, and what is held is known: the
  * strip, the cache's share, the library's block buffers, and the coefficients of a progressive JPEG. */
+#define _XOPEN_SOURCE 700
 #include "io/gdal_api.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/checked.h"
+#include "io/gdal_metadata.h"
 #include "io/jpeg_probe.h"
 
 typedef struct gdal_reader {
@@ -72,6 +77,27 @@ static tess_status check_bands(const gdal_reader *reader, GDALDataType type, tes
     return TESS_OK;
 }
 
+/* What the decoder holds besides decoded blocks. GDAL shows a TIFF of one compressed strip row by row, but
+ * libtiff reads that strip as a whole; OpenJPEG decodes into 32-bit samples; libwebp decodes the whole image.
+ */
+static int64_t decoder_bytes(GDALDatasetH dataset, const char *path, int64_t block, int64_t image)
+{
+    const char *driver = tess_gdal.GDALGetDescription(tess_gdal.GDALGetDatasetDriver(dataset));
+    if (strcmp(driver, "JPEG") == 0)
+        return (int64_t)tess_jpeg_coefficients(path);
+    if (strcmp(driver, "JP2OpenJPEG") == 0)
+        return 4 * block;
+    if (strcmp(driver, "WEBP") == 0)
+        return image;
+    struct stat about;
+    GDALRasterBandH band = tess_gdal.GDALGetRasterBand(dataset, 1);
+    const char *text = tess_gdal.GDALGetMetadataItem(band, "BLOCK_SIZE_0_0", "TIFF");
+    int64_t strip = text ? strtoll(text, NULL, 10) : 0;
+    if (strip > block && stat(path, &about) == 0)
+        return tess_min_i64(strip, about.st_size);
+    return 0;
+}
+
 /* The sizes in which GDAL will work, and from them what is held. */
 static tess_status measure(gdal_reader *reader, const char *path, GDALDataType type, tess_image_info *info,
                            tess_error *error)
@@ -93,7 +119,7 @@ static tess_status measure(gdal_reader *reader, const char *path, GDALDataType t
     reader->row_bytes = (size_t)(image / reader->height);
     reader->cache = 2 * (block + 512 * together);
     reader->counted = tess_min_i64(reader->cache, 2 * image) + tess_min_i64(2 * block, 2 * image) +
-                      (int64_t)tess_jpeg_coefficients(path);
+                      decoder_bytes(reader->dataset, path, block, image);
     info->held_bytes = (size_t)reader->counted;
     if (reader->block_rows > 1)
         info->held_bytes += tess_block_granted(reader->row_bytes * (size_t)reader->block_rows);
@@ -143,8 +169,23 @@ static void close_reader(void *state)
     tess_small_free(reader);
 }
 
+/* A file with a georeference makes GDAL load PROJ and its database (8 MiB): better now, before anyone
+ * measures. */
+static tess_status load_for(const char *path, tess_error *error)
+{
+    TESS_TRY(tess_gdal_load(error));
+    GDALDatasetH dataset = tess_gdal.GDALOpenEx(path, GDAL_OF_RASTER, tess_gdal_usual_drivers, NULL, NULL);
+    if (dataset)
+        tess_gdal_warm_georeference(dataset);
+    if (dataset)
+        tess_gdal.GDALClose(dataset);
+    tess_gdal.CPLErrorReset();
+    return TESS_OK;
+}
+
 static tess_status open_reader(const char *path, tess_image_info *info, void **state, tess_error *error)
 {
+    TESS_TRY(tess_gdal_load(error));
     gdal_reader *reader = tess_small_alloc(1, sizeof *reader);
     if (!reader)
         return tess_fail(error, TESS_NO_MEMORY, "no memory to open the file");
@@ -176,8 +217,13 @@ static tess_status fetch(gdal_reader *reader, int64_t first, int64_t count, void
         reader->dataset, GF_Read, 0, (int)first, (int)reader->width, (int)count, rows, (int)reader->width,
         (int)count, reader->type, reader->channels, NULL, (GSpacing)reader->sample_bytes * reader->channels,
         (GSpacing)reader->row_bytes, (GSpacing)reader->sample_bytes, NULL);
-    if (result == CE_None && tess_gdal.CPLGetLastErrorType() < CE_Failure)
+    /* libjpeg only warns when a file ends early, and goes on with gray. */
+    bool ended = strstr(tess_gdal.CPLGetLastErrorMsg(), "Premature end") != NULL;
+    if (result == CE_None && tess_gdal.CPLGetLastErrorType() < CE_Failure && !ended)
         return TESS_OK;
+    if (ended)
+        return tess_fail(error, TESS_BAD_INPUT, "truncated after row %lld of %lld; copy the file again",
+                         (long long)first, (long long)reader->height);
     char what[96];
     snprintf(what, sizeof what, "damaged or truncated after row %lld of %lld", (long long)first,
              (long long)reader->height);
@@ -229,4 +275,4 @@ GDALDatasetH tess_gdal_reader_dataset(void *reader_state)
 }
 
 const tess_read_format tess_read_gdal = {
-    .name = "GDAL", .load = tess_gdal_load, .open = open_reader, .rows = read_rows, .close = close_reader};
+    .name = "GDAL", .load = load_for, .open = open_reader, .rows = read_rows, .close = close_reader};

@@ -16,8 +16,10 @@ enum { NEWEST = 40, OLDEST = 28, CACHE_FLOOR = 256 << 10 };
 
 tess_gdal_api tess_gdal;
 
-const char *const tess_gdal_usual_drivers[] = {"GTiff", "JPEG", "ENVI",        "EHdr",    "BMP", "HFA",
-                                               "PNM",   "WEBP", "JP2OpenJPEG", "SRTMHGT", NULL};
+/* In the order in which they are asked. Those that go by names and side files (ENVI takes any file beside a
+ * .hdr) come after those that know their files by content. */
+const char *const tess_gdal_usual_drivers[] = {"GTiff", "JPEG", "BMP",     "PNM",  "WEBP", "JP2OpenJPEG",
+                                               "HFA",   "ENVI", "SRTMHGT", "EHdr", NULL};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static void *library;

@@ -9,10 +9,12 @@
 #if __has_include(<gdal.h>)
 #include <cpl_conv.h>
 #include <cpl_string.h>
+#include <cpl_vsi.h>
 #include <gdal.h>
 #else /* Debian's folder, for files compiled without GDAL's include folder */
 #include <gdal/cpl_conv.h>
 #include <gdal/cpl_string.h>
+#include <gdal/cpl_vsi.h>
 #include <gdal/gdal.h>
 #endif
 
@@ -26,6 +28,7 @@
     X(CPLGetLastErrorType)                                                                                   \
     X(CSLSetNameValue)                                                                                       \
     X(CSLDestroy)                                                                                            \
+    X(VSIUnlink)                                                                                             \
     X(GDALAllRegister)                                                                                       \
     X(GDALSetCacheMax64)                                                                                     \
     X(GDALGetDriverByName)                                                                                   \
@@ -33,6 +36,7 @@
     X(GDALCreate)                                                                                            \
     X(GDALCreateCopy)                                                                                        \
     X(GDALFlushCache)                                                                                        \
+    X(GDALFlushRasterCache)                                                                                  \
     X(GDALClose)                                                                                             \
     X(GDALDatasetRasterIOEx)                                                                                 \
     X(GDALGetRasterXSize)                                                                                    \

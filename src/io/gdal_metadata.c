@@ -55,6 +55,20 @@ static void copy_georeference(GDALDatasetH like, GDALDatasetH to)
         tess_gdal.GDALSetProjection(to, projection);
 }
 
+void tess_gdal_warm_georeference(GDALDatasetH dataset)
+{
+    const char *projection = tess_gdal.GDALGetProjectionRef(dataset), *name = "/vsimem/tess-warm.tif";
+    if (!projection || !projection[0])
+        return;
+    GDALDatasetH trial =
+        tess_gdal.GDALCreate(tess_gdal.GDALGetDriverByName("GTiff"), name, 1, 1, 1, GDT_Byte, NULL);
+    if (!trial)
+        return;
+    copy_georeference(dataset, trial);
+    tess_gdal.GDALClose(trial);
+    tess_gdal.VSIUnlink(name);
+}
+
 static void copy_bands(GDALDatasetH like, GDALDatasetH to, const tess_image_info *info)
 {
     for (int b = 1; b <= info->channels; b++) {

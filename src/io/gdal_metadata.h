@@ -9,5 +9,7 @@ bool tess_gdal_is_rgb(GDALDatasetH like, const tess_image_info *info);
 /* `like` may be NULL; alpha is marked in any case. What the driver cannot hold is left out silently. */
 void tess_gdal_copy_metadata(GDALDatasetH like, GDALDatasetH to, const tess_image_info *info,
                              const char *driver);
+/* Does once what carrying this dataset's georeference will need: PROJ and its database stay loaded. */
+void tess_gdal_warm_georeference(GDALDatasetH dataset);
 
 #endif

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "io/jpeg_probe.h"
 
 typedef struct write_driver {
     const char *suffix, *name, *interleave;
@@ -35,6 +36,7 @@ typedef struct gdal_writer {
     size_t row_bytes;
     int64_t cache, counted;
     bool started, finished;
+    bool whole_rows; /* blocks are one row high: no block is left half written between calls */
     char *temp, *target;
     char *staging; /* JPEG: the TIFF that takes the rows */
     char *header;  /* ENVI: the temporary's .hdr */
@@ -102,6 +104,8 @@ static void measure(const char *target, const tess_image_info *info, int64_t *ca
     int64_t image = row * info->height;
     *cache = 2 * (strip + 512 * (int64_t)info->channels);
     *counted = tess_min_i64(*cache, 2 * image) + tess_min_i64(2 * strip, 2 * image);
+    if (strcmp(how->name, "JPEG") == 0)
+        *counted += (int64_t)tess_jpeg_write_coefficients(info->height, info->width, info->channels);
 }
 
 static size_t held_bytes(const char *target, const tess_image_info *info)
@@ -171,6 +175,14 @@ static bool name_files(gdal_writer *writer, const tess_create *create)
     return writer->temp && writer->target && (!jpeg || writer->staging) && (!envi || writer->header);
 }
 
+static void prepare(gdal_writer *writer, GDALDatasetH like, const char *name)
+{
+    int block_width = 0, block_height = 0;
+    tess_gdal_copy_metadata(like, writer->dataset, &writer->info, name);
+    tess_gdal.GDALGetBlockSize(tess_gdal.GDALGetRasterBand(writer->dataset, 1), &block_width, &block_height);
+    writer->whole_rows = block_height == 1;
+}
+
 static tess_status create_writer(const tess_create *create, void **state, tess_error *error)
 {
     TESS_TRY(tess_gdal_load(error));
@@ -205,7 +217,7 @@ static tess_status create_writer(const tess_create *create, void **state, tess_e
     if (!writer->dataset)
         status = tess_gdal_fail(error, TESS_IO_FAILED, "cannot be written");
     else
-        tess_gdal_copy_metadata(like, writer->dataset, info, name);
+        prepare(writer, like, name);
 cleanup:
     tess_gdal.CSLDestroy(options);
     if (status == TESS_OK)
@@ -229,6 +241,10 @@ static tess_status write_rows(void *state, int64_t first, int64_t count, const v
         writer->dataset, GF_Write, 0, (int)first, (int)info->width, (int)count, (void *)(uintptr_t)rows,
         (int)info->width, (int)count, writer->type, info->channels, NULL, sample * info->channels,
         (GSpacing)writer->row_bytes, sample, NULL);
+    /* Finished blocks leave the cache now: as dirty ones they would make every read of another dataset slow.
+     */
+    for (int b = 1; b <= info->channels && writer->whole_rows; b++)
+        tess_gdal.GDALFlushRasterCache(tess_gdal.GDALGetRasterBand(writer->dataset, b));
     if (result == CE_None && tess_gdal.CPLGetLastErrorType() < CE_Failure)
         return TESS_OK;
     return tess_gdal_fail(error, TESS_IO_FAILED, "cannot be written");

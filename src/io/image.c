@@ -82,7 +82,7 @@ tess_status tess_image_load_library(const char *path, tess_error *error)
     const tess_read_format *format = known ? known->read : &tess_read_gdal;
     if (!format->load)
         return TESS_OK;
-    tess_status status = format->load(error);
+    tess_status status = format->load(path, error);
     return status == TESS_OK ? TESS_OK : tess_fail_prefix(error, status, path);
 }
 
@@ -144,9 +144,7 @@ tess_status tess_reader_open(const char *path, tess_reader **out, tess_error *er
         return tess_fail(error, TESS_NO_MEMORY, "%s: no memory to open the file", path);
     }
     reader->format = format;
-    status = format->load ? format->load(error) : TESS_OK;
-    if (status == TESS_OK)
-        status = format->open(path, &reader->info, &reader->state, error);
+    status = format->open(path, &reader->info, &reader->state, error);
     if (status != TESS_OK) {
         tess_small_free(reader->path);
         tess_small_free(reader);

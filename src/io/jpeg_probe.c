@@ -7,7 +7,6 @@
 #include "io/jpeg_probe.h"
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 
 #include "base/checked.h"
@@ -101,4 +100,12 @@ size_t tess_jpeg_coefficients(const char *path)
     }
     fclose(file);
     return bytes;
+}
+
+size_t tess_jpeg_write_coefficients(int64_t height, int64_t width, int channels)
+{
+    frame f = {.height = height, .width = width, .components = channels == 3 ? 3 : 1};
+    for (int c = 0; c < f.components; c++)
+        f.across[c] = f.down[c] = f.components == 3 && c == 0 ? 2 : 1;
+    return coefficient_bytes(&f);
 }

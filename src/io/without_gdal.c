@@ -13,6 +13,12 @@ static tess_status refuse(tess_error *error)
         "this build of Tessera has only PNG and NPY; for other formats install libgdal-dev and build again");
 }
 
+static tess_status refuse_load(const char *path, tess_error *error)
+{
+    (void)path;
+    return refuse(error);
+}
+
 static tess_status refuse_open(const char *path, tess_image_info *info, void **state, tess_error *error)
 {
     (void)path, (void)info, (void)state;
@@ -33,7 +39,7 @@ static size_t no_bytes(const char *target, const tess_image_info *info)
 
 /* Never reached past `open` and `accepts`, so the other entries stay empty. */
 __attribute__((weak))
-const tess_read_format tess_read_gdal = {.name = "GDAL", .load = refuse, .open = refuse_open};
+const tess_read_format tess_read_gdal = {.name = "GDAL", .load = refuse_load, .open = refuse_open};
 __attribute__((weak)) const tess_write_format tess_write_gdal = {
     .name = "GDAL", .like_format = &tess_read_gdal, .accepts = refuse_target, .held_bytes = no_bytes};
 

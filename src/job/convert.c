@@ -1,0 +1,43 @@
+/* convert: a weight file to safetensors, and what is in it. */
+#include <string.h>
+
+#include "job/context.h"
+#include "job/record.h"
+#include "model/model.h"
+
+static tess_json *record_of(const tess_weights *weights, const char *output)
+{
+    tess_json *record = tess_record_begin("convert", NULL), *convert = tess_json_object();
+    int64_t values = 0;
+    for (int64_t i = 0; i < tess_weights_count(weights); i++)
+        values += tess_weights_at(weights, i)->elements;
+    tess_json_set_string(&convert, "input", tess_weights_path(weights));
+    tess_json_set_string(&convert, "format", tess_weights_format(weights));
+    tess_json_set_string(&convert, "output", output);
+    tess_json_set_int(&convert, "tensors", tess_weights_count(weights));
+    tess_json_set_int(&convert, "values", values);
+    tess_model model;
+    if (tess_model_recognise(weights, &model, NULL) == TESS_OK) {
+        tess_json_set_string(&convert, "architecture", model.architecture);
+        tess_json_set_int(&convert, "channels", model.channels);
+        tess_model_clear(&model);
+    }
+    tess_json_set(&record, "convert", convert);
+    return record;
+}
+
+tess_status tess_convert(tess_context *context, const char *input, const char *output, char **record)
+{
+    *record = NULL;
+    tess_error *error = &context->error;
+    size_t length = strlen(output), end = strlen(".safetensors");
+    if (length <= end || strcmp(output + length - end, ".safetensors") != 0)
+        return tess_fail(error, TESS_BAD_OPTION, "%s: the output's name must end in .safetensors", output);
+    tess_weights *weights = NULL;
+    TESS_TRY(tess_weights_open(input, &weights, error));
+    tess_status status = tess_safetensors_write(output, weights, error);
+    if (status == TESS_OK)
+        status = tess_record_end(record_of(weights, output), record, error);
+    tess_weights_close(weights);
+    return status;
+}

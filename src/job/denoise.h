@@ -1,0 +1,49 @@
+/* denoise.h: the parts of the denoise job. One image: wish -> choice (room plan) -> blocks -> run. */
+#ifndef TESS_JOB_DENOISE_H
+#define TESS_JOB_DENOISE_H
+
+#include "base/json.h"
+#include "io/image.h"
+#include "job/engine.h"
+#include "job/pixels.h"
+#include "plan/denoise.h"
+
+/* One file of the job, and what became of it. */
+typedef struct tess_denoise_file {
+    char *name, *input, *output, *truth; /* owned; name: for the record; truth may be NULL */
+    uint32_t item;                       /* counts the files, for the noise */
+    tess_image_info info;
+    tess_engine_model *model;
+    tess_denoise_wish wish;
+    tess_denoise_choice choice;
+    double seconds;
+    double psnr, ssim; /* NaN: not measured */
+    tess_status status;
+    char *error; /* owned; NULL when all went well */
+} tess_denoise_file;
+
+/* The memory that all images of a job share. */
+typedef struct tess_denoise_blocks {
+    tess_block arena, workspace, io;
+} tess_denoise_blocks;
+
+typedef struct tess_denoise_progress {
+    const tess_common *common;
+    double start;
+    int64_t done, total; /* pixels */
+} tess_denoise_progress;
+
+/* Opens the file's header, finds its model, and fills info, model and wish. */
+tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settings *settings, tess_denoise_file *file,
+                                  tess_error *error) TESS_MUST_CHECK;
+tess_status tess_denoise_image(tess_engine *engine, const tess_denoise_settings *settings, tess_denoise_file *file,
+                               const tess_denoise_blocks *blocks, tess_denoise_progress *progress,
+                               tess_error *error) TESS_MUST_CHECK;
+
+/* A file, or every known image of a folder in the order of the names; checks input, output and truth against each
+ * other, and makes the output folder when `make_folders`. */
+tess_status tess_denoise_list(const tess_denoise_settings *settings, bool make_folders, tess_denoise_file **files,
+                              int64_t *count, bool *folder, tess_error *error) TESS_MUST_CHECK;
+void tess_denoise_list_free(tess_denoise_file *files, int64_t count);
+
+#endif

@@ -1,0 +1,103 @@
+#include "job/engine.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static tess_status precision_of(tess_engine *engine, const char *wanted, tess_error *error)
+{
+    engine->dtype = TESS_F32;
+    engine->precision = "fp32";
+    if (strcmp(wanted, "auto") == 0 || strcmp(wanted, "fp32") == 0)
+        return TESS_OK;
+    if (strcmp(wanted, "bf16") == 0) {
+        engine->dtype = TESS_BF16;
+        engine->precision = "bf16";
+        return TESS_OK;
+    }
+    if (strcmp(wanted, "fp16") == 0 || strcmp(wanted, "tf32") == 0)
+        return tess_fail(error, TESS_UNSUPPORTED, "--precision %s needs a GPU; the CPU computes in fp32 or bf16", wanted);
+    return tess_fail(error, TESS_BAD_OPTION, "--precision %s: use auto, fp32, tf32, fp16 or bf16", wanted);
+}
+
+tess_status tess_engine_open(tess_engine *engine, const tess_common *common, tess_error *error)
+{
+    memset(engine, 0, sizeof *engine);
+    if (common->threads < 0 || common->threads > 1024)
+        return tess_fail(error, TESS_BAD_OPTION, "--threads %d: use 1 to 1024, or 0 for all", common->threads);
+    tess_device_options options = {.threads = common->threads, .isa = getenv("TESSERA_ISA")};
+    if (options.isa && !*options.isa)
+        options.isa = NULL;
+    char kind[16];
+    snprintf(kind, sizeof kind, "%s", common->device);
+    char *colon = strchr(kind, ':');
+    if (colon) {
+        options.index = atoi(colon + 1);
+        *colon = '\0';
+    }
+    TESS_TRY(precision_of(engine, common->precision, error));
+    TESS_TRY(tess_device_open(kind, &options, &engine->device, error));
+    engine->device->facts(engine->device, &engine->facts);
+    TESS_TRY(tess_pool_create(common->threads, &engine->host, error));
+    return tess_rates_open(engine->device, &engine->rates, error);
+}
+
+static void close_model(tess_engine *engine, tess_engine_model *m)
+{
+    engine->device->free(engine->device, &m->weights);
+    tess_bound_destroy(m->bound);
+    tess_model_clear(&m->model);
+    tess_weights_close(m->file);
+    memset(m, 0, sizeof *m);
+}
+
+void tess_engine_close(tess_engine *engine)
+{
+    for (int i = 0; i < engine->model_count; i++)
+        close_model(engine, &engine->models[i]);
+    tess_rates_destroy(engine->rates);
+    tess_pool_destroy(engine->host);
+    tess_device_close(engine->device);
+    memset(engine, 0, sizeof *engine);
+}
+
+static tess_status open_model(tess_engine *engine, tess_engine_model *m, tess_error *error)
+{
+    TESS_TRY(tess_weights_open(m->path, &m->file, error));
+    TESS_TRY(tess_model_recognise(m->file, &m->model, error));
+    return tess_bound_create(m->model.net, engine->device, engine->dtype, &m->bound, error);
+}
+
+tess_status tess_engine_model_of(tess_engine *engine, const char *name, tess_engine_model **out, tess_error *error)
+{
+    char path[sizeof engine->models[0].path];
+    TESS_TRY(tess_model_find(name, path, sizeof path, error));
+    for (int i = 0; i < engine->model_count; i++)
+        if (strcmp(engine->models[i].path, path) == 0) {
+            *out = &engine->models[i];
+            return TESS_OK;
+        }
+    if (engine->model_count == TESS_ENGINE_MODELS)
+        return tess_fail(error, TESS_INTERNAL, "more than %d models in one job", TESS_ENGINE_MODELS);
+    tess_engine_model *m = &engine->models[engine->model_count];
+    memcpy(m->path, path, sizeof path);
+    tess_status status = open_model(engine, m, error);
+    if (status != TESS_OK) {
+        close_model(engine, m);
+        return status;
+    }
+    engine->model_count++;
+    *out = m;
+    return TESS_OK;
+}
+
+tess_status tess_engine_load(tess_engine *engine, tess_error *error)
+{
+    for (int i = 0; i < engine->model_count; i++) {
+        tess_engine_model *m = &engine->models[i];
+        TESS_TRY(engine->device->alloc(engine->device, &m->weights, TESS_MEM_WEIGHTS, tess_bound_weight_bytes(m->bound),
+                                       error));
+        TESS_TRY(tess_bound_load(m->bound, m->file, m->weights.data, error));
+    }
+    return TESS_OK;
+}

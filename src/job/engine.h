@@ -1,0 +1,39 @@
+/* engine.h: a device that is open, its rates, a pool for the host's own work, and the models in use. */
+#ifndef TESS_JOB_ENGINE_H
+#define TESS_JOB_ENGINE_H
+
+#include "base/pool.h"
+#include "device/device.h"
+#include "model/model.h"
+#include "net/plan.h"
+#include "plan/rates.h"
+
+enum { TESS_ENGINE_MODELS = 2 }; /* a folder can mix gray and colour images */
+
+typedef struct tess_engine_model {
+    char path[4096];
+    tess_weights *file;
+    tess_model model;
+    tess_bound *bound;
+    tess_block weights;
+} tess_engine_model;
+
+typedef struct tess_engine {
+    tess_device *device;
+    tess_device_facts facts;
+    tess_rates *rates;
+    tess_pool *host;
+    tess_dtype dtype;
+    const char *precision; /* as it ended up */
+    tess_engine_model models[TESS_ENGINE_MODELS];
+    int model_count;
+} tess_engine;
+
+tess_status tess_engine_open(tess_engine *engine, const tess_common *common, tess_error *error) TESS_MUST_CHECK;
+void tess_engine_close(tess_engine *engine);
+/* The model of this name, its layers bound to the device, its weights not loaded yet. */
+tess_status tess_engine_model_of(tess_engine *engine, const char *name, tess_engine_model **out,
+                                 tess_error *error) TESS_MUST_CHECK;
+tess_status tess_engine_load(tess_engine *engine, tess_error *error) TESS_MUST_CHECK;
+
+#endif

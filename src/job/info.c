@@ -1,0 +1,132 @@
+/* info: what there is to compute with. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "io/image.h"
+#include "job/context.h"
+#include "job/record.h"
+
+static const double CALIBRATION_SECONDS = 60;
+
+static int is_model(const struct dirent *entry)
+{
+    const char *suffix = strstr(entry->d_name, ".safetensors");
+    return suffix && suffix[12] == '\0' && suffix != entry->d_name;
+}
+
+static void add_model(tess_json **models, const char *folder, const char *file)
+{
+    char path[4600];
+    snprintf(path, sizeof path, "%s/%s", folder, file);
+    tess_weights *weights = NULL;
+    tess_model model;
+    if (tess_weights_open(path, &weights, NULL) != TESS_OK)
+        return;
+    if (tess_model_recognise(weights, &model, NULL) == TESS_OK) {
+        tess_json *entry = tess_json_object();
+        char name[256];
+        snprintf(name, sizeof name, "%.*s", (int)(strlen(file) - strlen(".safetensors")), file);
+        tess_json_set_string(&entry, "name", name);
+        tess_json_set_string(&entry, "architecture", model.architecture);
+        tess_json_set_int(&entry, "channels", model.channels);
+        tess_json_set_int(&entry, "parameters", model.parameters);
+        tess_json_set_string(&entry, "path", path);
+        tess_json_append(models, entry);
+        tess_model_clear(&model);
+    }
+    tess_weights_close(weights);
+}
+
+static tess_json *models_of(void)
+{
+    tess_json *models = tess_json_array();
+    char folder[4096];
+    for (int i = 0; tess_model_folder(i, folder, sizeof folder); i++) {
+        struct dirent **names = NULL;
+        int found = scandir(folder, &names, is_model, alphasort);
+        for (int k = 0; k < found; k++) {
+            add_model(&models, folder, names[k]->d_name);
+            free(names[k]);
+        }
+        free(names);
+    }
+    return models;
+}
+
+static tess_json *devices_of(const tess_engine *engine)
+{
+    tess_json *devices = tess_json_array(), *entry = tess_json_object();
+    tess_json_set_string(&entry, "kind", engine->device->kind);
+    tess_json_set_string(&entry, "name", engine->facts.name);
+    tess_json_set_int(&entry, "threads", engine->facts.threads);
+    tess_json_set_int(&entry, "memory_total", (int64_t)engine->facts.memory_total);
+    tess_json_set_int(&entry, "memory_free", (int64_t)engine->facts.memory_free);
+    tess_json_set_bool(&entry, "bf16", engine->facts.bf16);
+    tess_json_append(&devices, entry);
+    return devices;
+}
+
+/* The op classes of every bundled model, in the precisions that this device has. */
+static tess_status calibrate(tess_engine *engine, const tess_json *models, tess_error *error)
+{
+    const tess_dtype dtypes[] = {TESS_F32, TESS_BF16};
+    const double start = tess_clock();
+    for (int64_t i = 0; i < tess_json_length(models); i++)
+        for (int d = 0; d < (engine->facts.bf16 ? 2 : 1); d++) {
+            tess_weights *weights = NULL;
+            tess_model model = {0};
+            tess_bound *bound = NULL;
+            tess_net_plan *plan = NULL;
+            tess_status status = tess_weights_open(tess_json_get_string(tess_json_at(models, i), "path", ""), &weights, error);
+            if (status == TESS_OK)
+                status = tess_model_recognise(weights, &model, error);
+            if (status == TESS_OK)
+                status = tess_bound_create(model.net, engine->device, dtypes[d], &bound, error);
+            if (status == TESS_OK)
+                status = tess_net_plan_create(bound, (tess_plan_shape){1, 64, 64, TESS_INFER}, &plan, error);
+            if (status == TESS_OK)
+                status = tess_rates_measure(engine->rates, plan, CALIBRATION_SECONDS - (tess_clock() - start), error);
+            tess_net_plan_destroy(plan);
+            tess_bound_destroy(bound);
+            tess_model_clear(&model);
+            tess_weights_close(weights);
+            TESS_TRY(status);
+        }
+    return TESS_OK;
+}
+
+static tess_status fill(tess_engine *engine, bool measure, char **record, tess_error *error)
+{
+    tess_json *models = models_of();
+    tess_status status = measure ? calibrate(engine, models, error) : TESS_OK;
+    if (status != TESS_OK) {
+        tess_json_free(models);
+        return status;
+    }
+    tess_json *json = tess_record_begin("info", engine), *info = tess_json_object(), *libraries = tess_json_object();
+    tess_json *calibration = tess_json_object();
+    tess_json_set_bool(&libraries, "gdal", tess_image_load_library("probe.tif", NULL) == TESS_OK);
+    tess_json_set_string(&calibration, "path", tess_rates_path(engine->rates));
+    tess_json_set_int(&calibration, "ops", tess_rates_count(engine->rates));
+    tess_json_set(&info, "devices", devices_of(engine));
+    tess_json_set(&info, "models", models);
+    tess_json_set(&info, "libraries", libraries);
+    tess_json_set(&info, "calibration", calibration);
+    tess_json_set(&json, "info", info);
+    return tess_record_end(json, record, error);
+}
+
+tess_status tess_info(tess_context *context, const tess_common *common, bool measure, char **record)
+{
+    *record = NULL;
+    tess_engine engine;
+    tess_status status = tess_engine_open(&engine, common, &context->error);
+    if (status == TESS_OK)
+        status = fill(&engine, measure, record, &context->error);
+    tess_engine_close(&engine);
+    return status;
+}

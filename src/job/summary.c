@@ -1,0 +1,128 @@
+/* A record in words, for the terminal. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "job/context.h"
+#include "job/record.h"
+
+typedef struct writer {
+    char *text;
+    size_t used, size;
+} writer;
+
+static void say(writer *w, const char *format, ...) TESS_PRINTF(2, 3);
+
+static void say(writer *w, const char *format, ...)
+{
+    if (!w->text)
+        return;
+    va_list args;
+    va_start(args, format);
+    int wanted = vsnprintf(w->text + w->used, w->size - w->used, format, args);
+    va_end(args);
+    if (wanted > 0)
+        w->used += (size_t)wanted < w->size - w->used ? (size_t)wanted : w->size - w->used - 1;
+}
+
+static double mib(const tess_json *bytes, const char *key)
+{
+    return tess_json_get_double(bytes, key, 0) / (1 << 20);
+}
+
+static void say_bytes(writer *w, const tess_json *bytes)
+{
+    say(w, "%.1f MiB (weights %.1f, activations %.1f, workspace %.1f, io %.1f)", mib(bytes, "total"),
+        mib(bytes, "weights"), mib(bytes, "activations"), mib(bytes, "workspace"), mib(bytes, "io"));
+}
+
+static void say_plan(writer *w, const tess_json *record)
+{
+    const tess_json *plan = tess_json_get(record, "plan"), *tile = tess_json_get(plan, "tile");
+    const tess_json *input = tess_json_get(record, "input"), *denoise = tess_json_get(record, "denoise");
+    if (!plan)
+        return;
+    say(w, "input     %lld file(s), up to %lld x %lld, %lld channel(s)\n",
+        (long long)tess_json_get_int(input, "files", 0), (long long)tess_json_get_int(input, "height", 0),
+        (long long)tess_json_get_int(input, "width", 0), (long long)tess_json_get_int(input, "channels", 0));
+    say(w, "model     %s, %s, %.2f million parameters\n", tess_json_get_string(denoise, "model", "?"),
+        tess_json_get_string(denoise, "architecture", "?"), 1e-6 * tess_json_get_double(denoise, "parameters", 0));
+    say(w, "device    %s (%s), %s, %lld thread(s)\n", tess_json_get_string(record, "device", "?"),
+        tess_json_get_string(record, "device_name", "?"), tess_json_get_string(record, "precision", "?"),
+        (long long)tess_json_get_int(record, "threads", 0));
+    say(w, "plan      tile %lld x %lld, halo %lld, batch %lld: %s\n", (long long)tess_json_as_int(tess_json_at(tile, 0), 0),
+        (long long)tess_json_as_int(tess_json_at(tile, 1), 0), (long long)tess_json_get_int(plan, "halo", 0),
+        (long long)tess_json_get_int(plan, "batch", 0), tess_json_get_string(plan, "reason", ""));
+    say(w, "planned   ");
+    say_bytes(w, tess_json_get(plan, "peak_bytes"));
+    say(w, ", %.2f s%s\n", tess_json_get_double(plan, "seconds", 0),
+        tess_json_get_bool(plan, "calibrated", false) ? "" : " (not calibrated)");
+}
+
+static void say_measured(writer *w, const tess_json *record)
+{
+    const tess_json *measured = tess_json_get(record, "measured"), *quality = tess_json_get(record, "quality");
+    if (measured) {
+        say(w, "measured  ");
+        say_bytes(w, tess_json_get(measured, "peak_bytes"));
+        say(w, ", %.2f s, %.3f megapixels a second\n", tess_json_get_double(measured, "seconds", 0),
+            tess_json_get_double(measured, "megapixels_per_second", 0));
+        say(w, "resident  peak %.1f MiB, of which %.1f MiB were there before the plan\n", mib(measured, "resident_bytes"),
+            mib(measured, "overhead_bytes"));
+    }
+    if (quality)
+        say(w, "quality   PSNR %.3f dB, SSIM %.4f\n", tess_json_get_double(quality, "psnr_db", 0),
+            tess_json_get_double(quality, "ssim", 0));
+    const tess_json *files = tess_json_get(tess_json_get(record, "denoise"), "files");
+    for (int64_t i = 0; i < tess_json_length(files); i++) {
+        const char *trouble = tess_json_get_string(tess_json_at(files, i), "error", NULL);
+        if (trouble)
+            say(w, "failed    %s\n", trouble);
+    }
+}
+
+static void say_info(writer *w, const tess_json *info)
+{
+    const tess_json *devices = tess_json_get(info, "devices"), *models = tess_json_get(info, "models");
+    for (int64_t i = 0; i < tess_json_length(devices); i++) {
+        const tess_json *d = tess_json_at(devices, i);
+        say(w, "device    %s: %s, %lld thread(s), %.1f of %.1f GiB free%s\n", tess_json_get_string(d, "kind", "?"),
+            tess_json_get_string(d, "name", "?"), (long long)tess_json_get_int(d, "threads", 0),
+            mib(d, "memory_free") / 1024, mib(d, "memory_total") / 1024,
+            tess_json_get_bool(d, "bf16", false) ? ", bf16 matrix instructions" : "");
+    }
+    for (int64_t i = 0; i < tess_json_length(models); i++) {
+        const tess_json *m = tess_json_at(models, i);
+        say(w, "model     %s: %s, %lld channel(s), %.2f million parameters\n", tess_json_get_string(m, "name", "?"),
+            tess_json_get_string(m, "architecture", "?"), (long long)tess_json_get_int(m, "channels", 0),
+            1e-6 * tess_json_get_double(m, "parameters", 0));
+    }
+    say(w, "library   GDAL: %s\n",
+        tess_json_get_bool(tess_json_get(info, "libraries"), "gdal", false) ? "found" : "missing (PNG and NPY only)");
+    const tess_json *calibration = tess_json_get(info, "calibration");
+    say(w, "rates     %lld op classes measured, %s\n", (long long)tess_json_get_int(calibration, "ops", 0),
+        tess_json_get_string(calibration, "path", ""));
+}
+
+tess_status tess_record_summary(tess_context *context, const char *record, char **text)
+{
+    *text = NULL;
+    tess_json *json = NULL;
+    TESS_TRY(tess_json_parse(record, strlen(record), &json, &context->error));
+    writer w = {.size = strlen(record) + 8192};
+    w.text = tess_small_alloc(w.size, 1);
+    say_plan(&w, json);
+    say_measured(&w, json);
+    if (tess_json_get(json, "info"))
+        say_info(&w, tess_json_get(json, "info"));
+    const tess_json *convert = tess_json_get(json, "convert");
+    if (convert)
+        say(&w, "%s (%s): %lld tensors, %lld values, %s -> %s\n", tess_json_get_string(convert, "input", "?"),
+            tess_json_get_string(convert, "format", "?"), (long long)tess_json_get_int(convert, "tensors", 0),
+            (long long)tess_json_get_int(convert, "values", 0),
+            tess_json_get_string(convert, "architecture", "unknown architecture"),
+            tess_json_get_string(convert, "output", "?"));
+    tess_json_free(json);
+    *text = w.text;
+    return w.text ? TESS_OK : tess_fail(&context->error, TESS_NO_MEMORY, "no memory for a summary");
+}

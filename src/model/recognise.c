@@ -1,0 +1,119 @@
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "model/architecture.h"
+#include "model/halo.h"
+
+static const tess_architecture *const known[] = {&tess_drunet, &tess_unet, &tess_dncnn};
+static const char *const prefixes[] = {"", "module.", "model.", "net.", "denoiser."};
+
+tess_name tess_name_of(const char *prefix, const char *format, ...)
+{
+    tess_name name;
+    int used = snprintf(name.text, sizeof name.text, "%s", prefix);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(name.text + used, sizeof name.text - (size_t)used, format, args);
+    va_end(args);
+    return name;
+}
+
+bool tess_has_tensor(const tess_weights *weights, const char *layer, const char *part)
+{
+    char name[TESS_LAYER_NAME + 32];
+    snprintf(name, sizeof name, "%s.%s", layer, part);
+    return tess_weights_find(weights, name) != NULL;
+}
+
+const tess_weight *tess_kernel_of(const tess_weights *weights, const char *layer)
+{
+    char name[TESS_LAYER_NAME + 32];
+    snprintf(name, sizeof name, "%s.weight", layer);
+    const tess_weight *weight = tess_weights_find(weights, name);
+    if (!weight || weight->rank != 4 || weight->dims[2] != weight->dims[3] || weight->dims[2] > 7 || weight->dims[2] < 1)
+        return NULL;
+    for (int i = 0; i < 2; i++)
+        if (weight->dims[i] < 1 || weight->dims[i] > 65536)
+            return NULL;
+    return weight;
+}
+
+tess_value tess_emit_conv(const tess_weights *weights, tess_net *net, tess_value in, const char *layer, int stride,
+                          float scale, tess_error *error)
+{
+    if (in < 0) /* the first failure has been told */
+        return -1;
+    const tess_weight *kernel = tess_kernel_of(weights, layer);
+    int64_t channels = tess_net_value(net, in)->channels;
+    if (!kernel || kernel->dims[1] != channels) {
+        tess_fail(error, TESS_BAD_INPUT, "%s: %s.weight is missing or has not the shape [out, %lld, k, k]",
+                  tess_weights_path(weights), layer, (long long)channels);
+        return -1;
+    }
+    int side = (int)kernel->dims[2];
+    return tess_net_conv(net, in,
+                         (tess_conv_settings){.name = layer,
+                                              .channels = kernel->dims[0],
+                                              .kernel = side,
+                                              .stride = stride,
+                                              .pad = stride == 1 ? side / 2 : 0,
+                                              .bias = tess_has_tensor(weights, layer, "bias"),
+                                              .scale = scale});
+}
+
+static tess_status build(const tess_architecture *architecture, const tess_weights *weights, const char *prefix,
+                         tess_model *model, tess_error *error)
+{
+    *model = (tess_model){.architecture = architecture->name, .net = tess_net_create()};
+    if (!model->net)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for a network");
+    if (error)
+        error->text[0] = '\0';
+    tess_value out = architecture->build(weights, prefix, model, error);
+    tess_status status = TESS_OK;
+    if (out < 0)
+        status = error && error->text[0] ? TESS_BAD_INPUT : tess_fail(error, TESS_NO_MEMORY, "no memory for a network");
+    else
+        status = tess_net_finish(model->net, out, error);
+    if (status != TESS_OK)
+        tess_model_clear(model);
+    return status;
+}
+
+/* What the file has and what would have been understood. */
+static tess_status unknown(const tess_weights *weights, tess_error *error)
+{
+    char expected[300] = "";
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        size_t used = strlen(expected);
+        snprintf(expected + used, sizeof expected - used, "%s%s (%s)", i ? ", " : "", known[i]->name, known[i]->expected);
+    }
+    int64_t count = tess_weights_count(weights);
+    return tess_fail(error, TESS_BAD_INPUT,
+                     "%s: unknown architecture: its %lld tensors start with %s; known are %s, with 2-D kernels",
+                     tess_weights_path(weights), (long long)count, count ? tess_weights_at(weights, 0)->name : "nothing",
+                     expected);
+}
+
+tess_status tess_model_recognise(const tess_weights *weights, tess_model *model, tess_error *error)
+{
+    *model = (tess_model){0};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        for (size_t p = 0; p < sizeof prefixes / sizeof prefixes[0]; p++) {
+            if (!known[i]->matches(weights, prefixes[p]))
+                continue;
+            TESS_TRY(build(known[i], weights, prefixes[p], model, error));
+            for (int64_t t = 0; t < tess_weights_count(weights); t++)
+                model->parameters += tess_weights_at(weights, t)->elements;
+            model->halo = tess_halo_auto(weights, model->architecture, &model->halo_seen);
+            return TESS_OK;
+        }
+    return unknown(weights, error);
+}
+
+void tess_model_clear(tess_model *model)
+{
+    tess_net_destroy(model->net);
+    *model = (tess_model){0};
+}

@@ -1,0 +1,105 @@
+#include "net/bound.h"
+
+#include "base/checked.h"
+
+bool tess_layer_runs(const tess_layer *layer)
+{
+    return !layer->dropped && layer->kind != TESS_LAYER_INPUT;
+}
+
+bool tess_layer_has_weights(const tess_layer *layer)
+{
+    return tess_layer_runs(layer) && (layer->kind == TESS_LAYER_CONV || layer->kind == TESS_LAYER_CONV_TRANSPOSE);
+}
+
+/* A value's tensor: dense, or some channels of its root's storage. */
+static tess_tensor tensor_of(const tess_net *net, tess_value value, tess_dtype dtype, tess_plan_shape shape)
+{
+    const tess_value_info *info = tess_net_value(net, value), *root = tess_net_value(net, info->root);
+    tess_tensor whole =
+        tess_tensor_2d(dtype, shape.n, shape.h >> info->down, shape.w >> info->down, root->channels);
+    return tess_tensor_channels(whole, info->channels);
+}
+
+tess_op tess_layer_op(const tess_net *net, const tess_layer *layer, tess_dtype dtype, tess_plan_shape shape)
+{
+    static const tess_op_kind kinds[] = {[TESS_LAYER_CONV] = TESS_OP_CONV,
+                                         [TESS_LAYER_CONV_TRANSPOSE] = TESS_OP_CONV_TRANSPOSE,
+                                         [TESS_LAYER_ADD] = TESS_OP_ADD,
+                                         [TESS_LAYER_MAX_POOL] = TESS_OP_MAX_POOL,
+                                         [TESS_LAYER_UPSAMPLE] = TESS_OP_UPSAMPLE};
+    tess_op op = {.kind = kinds[layer->kind],
+                  .in = tensor_of(net, layer->in, dtype, shape),
+                  .out = tensor_of(net, layer->out, dtype, shape),
+                  .bias = layer->bias || layer->norm[0],
+                  .relu = layer->relu,
+                  .residuals = layer->residuals};
+    op.kernel[TESS_DEPTH] = op.stride[TESS_DEPTH] = 1;
+    for (int s = TESS_HEIGHT; s <= TESS_WIDTH; s++) {
+        op.kernel[s] = layer->kernel;
+        op.stride[s] = layer->stride;
+        op.pad_before[s] = op.pad_after[s] = layer->pad;
+    }
+    for (int r = 0; r < layer->residuals; r++)
+        op.residual[r] = tensor_of(net, layer->residual[r], dtype, shape);
+    return op;
+}
+
+tess_status tess_bound_create(const tess_net *net, tess_device *device, tess_dtype dtype, tess_bound **out,
+                              tess_error *error)
+{
+    *out = NULL;
+    const int layers = tess_net_layer_count(net);
+    const int64_t grid = tess_net_grid(net);
+    tess_bound *bound = tess_small_alloc(1, sizeof *bound);
+    if (!bound)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory to bind a network");
+    *bound = (tess_bound){.net = net, .device = device, .dtype = dtype, .alignment = grid};
+    bound->weight_at = tess_small_alloc((size_t)layers, sizeof *bound->weight_at);
+    bound->block = tess_small_alloc((size_t)layers, sizeof *bound->block);
+    tess_status status = TESS_OK;
+    if (!bound->weight_at || !bound->block)
+        status = tess_fail(error, TESS_NO_MEMORY, "no memory to bind a network");
+    for (int i = 0; i < layers && status == TESS_OK; i++) {
+        const tess_layer *layer = tess_net_layer(net, i);
+        if (!tess_layer_runs(layer))
+            continue;
+        if (layer->kind == TESS_LAYER_RELU || layer->kind == TESS_LAYER_BATCH_NORM) {
+            status = tess_fail(error, TESS_INTERNAL, "layer %d (%s) could not be fused", i, layer->name);
+            break;
+        }
+        tess_op op = tess_layer_op(net, layer, dtype, (tess_plan_shape){1, grid, grid, TESS_INFER});
+        tess_op_needs needs;
+        status = device->query(device, &op, &needs, error);
+        bound->weight_at[i] = bound->weight_bytes;
+        bound->weight_bytes += tess_align_size(needs.weights, 64);
+        bound->block[i] = needs.block;
+        int64_t step = (int64_t)needs.block << tess_net_value(net, layer->out)->down;
+        bound->alignment = tess_max_i64(bound->alignment, step); /* all are powers of two */
+    }
+    if (status != TESS_OK) {
+        tess_bound_destroy(bound);
+        return status;
+    }
+    *out = bound;
+    return TESS_OK;
+}
+
+void tess_bound_destroy(tess_bound *bound)
+{
+    if (!bound)
+        return;
+    tess_small_free(bound->weight_at);
+    tess_small_free(bound->block);
+    tess_small_free(bound);
+}
+
+size_t tess_bound_weight_bytes(const tess_bound *bound)
+{
+    return bound->weight_bytes;
+}
+
+int64_t tess_bound_alignment(const tess_bound *bound)
+{
+    return bound->alignment;
+}

@@ -1,0 +1,23 @@
+/* bound.h: the body of tess_bound, for the files of this room. */
+#ifndef TESS_NET_BOUND_H
+#define TESS_NET_BOUND_H
+
+#include "net/plan.h"
+
+struct tess_bound {
+    const tess_net *net;
+    tess_device *device;
+    tess_dtype dtype;
+    size_t weight_bytes;
+    int64_t alignment;
+    size_t *weight_at; /* of each layer, in the packed block */
+    int *block;        /* of each layer: what the device's kernel repeats by */
+};
+
+/* The op of a layer for one batch and image size. */
+tess_op tess_layer_op(const tess_net *net, const tess_layer *layer, tess_dtype dtype, tess_plan_shape shape);
+/* Is there anything left to do for it? */
+bool tess_layer_runs(const tess_layer *layer);
+bool tess_layer_has_weights(const tess_layer *layer);
+
+#endif

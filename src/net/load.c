@@ -1,0 +1,129 @@
+/* From the weight file straight into packed form, a few output channels at a time. Batch norm folds here:
+ * w' = w g / sqrt(v + eps), b' = beta + (b - mean) g / sqrt(v + eps), in fp64 before the one rounding to fp32. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "net/bound.h"
+
+enum { PIECE = 65536 }; /* floats read at once */
+static const double NORM_EPSILON = 1e-5;
+
+/* What each output channel is multiplied by and moved by. */
+typedef struct folded {
+    double *factor, *shift;
+} folded;
+
+static tess_status find(const tess_weights *weights, const char *layer, const char *part, int64_t elements,
+                        const tess_weight **out, tess_error *error)
+{
+    char name[TESS_LAYER_NAME + 32];
+    snprintf(name, sizeof name, "%s.%s", layer, part);
+    *out = tess_weights_find(weights, name);
+    if (!*out)
+        return tess_fail(error, TESS_BAD_INPUT, "%s: tensor %s is missing", tess_weights_path(weights), name);
+    if ((*out)->elements != elements)
+        return tess_fail(error, TESS_BAD_INPUT, "%s: tensor %s has %lld values, expected %lld",
+                         tess_weights_path(weights), name, (long long)(*out)->elements, (long long)elements);
+    return TESS_OK;
+}
+
+static tess_status read_all(tess_weights *weights, const char *layer, const char *part, int64_t count, float *values,
+                            tess_error *error)
+{
+    const tess_weight *weight;
+    TESS_TRY(find(weights, layer, part, count, &weight, error));
+    return tess_weights_read(weights, weight, 0, count, values, error);
+}
+
+/* `values`: scratch for five times the channels. */
+static tess_status fold(tess_weights *weights, const tess_layer *layer, int64_t channels, float *values, folded *fold,
+                        tess_error *error)
+{
+    float *bias = values, *gain = values + channels, *beta = gain + channels, *mean = beta + channels,
+          *variance = mean + channels;
+    memset(bias, 0, (size_t)channels * sizeof *bias);
+    if (layer->bias)
+        TESS_TRY(read_all(weights, layer->name, "bias", channels, bias, error));
+    if (layer->norm[0]) {
+        TESS_TRY(read_all(weights, layer->norm, "weight", channels, gain, error));
+        TESS_TRY(read_all(weights, layer->norm, "bias", channels, beta, error));
+        TESS_TRY(read_all(weights, layer->norm, "running_mean", channels, mean, error));
+        TESS_TRY(read_all(weights, layer->norm, "running_var", channels, variance, error));
+    }
+    for (int64_t c = 0; c < channels; c++) {
+        fold->factor[c] = 1;
+        fold->shift[c] = bias[c];
+        if (layer->norm[0]) {
+            fold->factor[c] = gain[c] / sqrt((double)variance[c] + NORM_EPSILON);
+            fold->shift[c] = beta[c] + ((double)bias[c] - mean[c]) * fold->factor[c];
+        }
+        fold->factor[c] *= layer->scale;
+        fold->shift[c] *= layer->scale;
+    }
+    return TESS_OK;
+}
+
+static tess_status load_kernel(const tess_bound *bound, tess_weights *weights, const tess_layer *layer,
+                               const tess_op *op, const folded *fold, float *values, void *packed, tess_error *error)
+{
+    const bool up = layer->kind == TESS_LAYER_CONV_TRANSPOSE;
+    const int64_t taps = (int64_t)layer->kernel * layer->kernel, rows = up ? op->in.c : op->out.c;
+    const int64_t row = op->in.c * op->out.c * taps / rows;
+    const tess_weight *weight;
+    TESS_TRY(find(weights, layer->name, "weight", rows * row, &weight, error));
+    if (weight->rank < 2 || weight->dims[0] != rows || weight->dims[1] != row / taps)
+        return tess_fail(error, TESS_BAD_INPUT, "%s: tensor %s has the shape [%lld, %lld, ...], expected [%lld, %lld, ...]",
+                         tess_weights_path(weights), weight->name, (long long)weight->dims[0],
+                         (long long)(weight->rank > 1 ? weight->dims[1] : 0), (long long)rows, (long long)(row / taps));
+    const int64_t at_once = tess_max_i64(PIECE / row, 1);
+    for (int64_t first = 0; first < rows; first += at_once) {
+        int64_t count = tess_min_i64(at_once, rows - first);
+        TESS_TRY(tess_weights_read(weights, weight, first * row, count * row, values, error));
+        for (int64_t i = 0; i < count * row; i++) {
+            int64_t channel = up ? i % row / taps : first + i / row;
+            values[i] = (float)(values[i] * fold->factor[channel]);
+        }
+        bound->device->pack(bound->device, op, TESS_PART_KERNEL, first, count, values, packed);
+    }
+    return TESS_OK;
+}
+
+static tess_status load_layer(const tess_bound *bound, tess_weights *weights, const tess_layer *layer, void *packed,
+                              tess_error *error)
+{
+    const int64_t grid = tess_net_grid(bound->net);
+    tess_op op = tess_layer_op(bound->net, layer, bound->dtype, (tess_plan_shape){1, grid, grid, TESS_INFER});
+    const int64_t channels = op.out.c, row = op.in.c * op.out.c * layer->kernel * layer->kernel /
+                                             (layer->kind == TESS_LAYER_CONV_TRANSPOSE ? op.in.c : op.out.c);
+    int64_t room = tess_max_i64(tess_max_i64(PIECE, row), 5 * channels);
+    float *values = tess_small_alloc((size_t)room, sizeof *values);
+    folded fold_of = {tess_small_alloc((size_t)channels, sizeof(double)), tess_small_alloc((size_t)channels, sizeof(double))};
+    tess_status status = TESS_OK;
+    if (!values || !fold_of.factor || !fold_of.shift)
+        status = tess_fail(error, TESS_NO_MEMORY, "no memory to load %s", layer->name);
+    if (status == TESS_OK)
+        status = fold(weights, layer, channels, values, &fold_of, error);
+    if (status == TESS_OK)
+        status = load_kernel(bound, weights, layer, &op, &fold_of, values, packed, error);
+    if (status == TESS_OK && op.bias) {
+        for (int64_t c = 0; c < channels; c++)
+            values[c] = (float)fold_of.shift[c];
+        bound->device->pack(bound->device, &op, TESS_PART_BIAS, 0, channels, values, packed);
+    }
+    tess_small_free(values);
+    tess_small_free(fold_of.factor);
+    tess_small_free(fold_of.shift);
+    return status;
+}
+
+tess_status tess_bound_load(const tess_bound *bound, tess_weights *weights, void *packed, tess_error *error)
+{
+    for (int i = 0; i < tess_net_layer_count(bound->net); i++) {
+        const tess_layer *layer = tess_net_layer(bound->net, i);
+        if (tess_layer_has_weights(layer))
+            TESS_TRY(load_layer(bound, weights, layer, (char *)packed + bound->weight_at[i], error));
+    }
+    return TESS_OK;
+}

@@ -1,0 +1,114 @@
+/* Measuring op rates: each class of op is run at two image sizes with random data, best of a few repeats, and a straight
+ * line is laid through the two. The larger size is a few gigaflop: milliseconds to tenths of a second. */
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/clock.h"
+#include "base/rng.h"
+#include "plan/rates.h"
+
+enum { SMALL = 16, LARGEST = 256, REPEATS = 3 };
+static const double LARGE_FLOPS = 3e9;
+
+/* The same op on a dense image of `side` output pixels. */
+static tess_op resized(const tess_op *op, int64_t side)
+{
+    tess_op sized = *op;
+    int64_t in = side;
+    if (op->kind == TESS_OP_CONV_TRANSPOSE || op->kind == TESS_OP_UPSAMPLE)
+        in = side / op->stride[TESS_HEIGHT];
+    else if (op->kind != TESS_OP_ADD)
+        in = side * op->stride[TESS_HEIGHT];
+    sized.in = tess_tensor_2d(op->in.dtype, 1, in, in, op->in.c);
+    sized.out = tess_tensor_2d(op->out.dtype, 1, side, side, op->out.c);
+    for (int r = 0; r < op->residuals; r++)
+        sized.residual[r] = sized.out;
+    return sized;
+}
+
+typedef struct bench {
+    tess_block in, out, residual, weights, workspace;
+} bench;
+
+static void bench_free(tess_device *device, bench *b)
+{
+    tess_block *blocks[] = {&b->in, &b->out, &b->residual, &b->weights, &b->workspace};
+    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
+        device->free(device, blocks[i]);
+}
+
+static tess_status bench_alloc(tess_device *device, const tess_op *op, bench *b, tess_error *error)
+{
+    tess_op_needs needs;
+    size_t in = 0, out = 0;
+    TESS_TRY(device->query(device, op, &needs, error));
+    if (!tess_tensor_bytes(&op->in, &in) || !tess_tensor_bytes(&op->out, &out))
+        return tess_fail(error, TESS_INTERNAL, "a calibration op is too large");
+    TESS_TRY(device->alloc(device, &b->in, TESS_MEM_ACTIVATIONS, in, error));
+    TESS_TRY(device->alloc(device, &b->out, TESS_MEM_ACTIVATIONS, out, error));
+    TESS_TRY(device->alloc(device, &b->residual, TESS_MEM_ACTIVATIONS, out, error));
+    TESS_TRY(device->alloc(device, &b->weights, TESS_MEM_WEIGHTS, needs.weights, error));
+    return device->alloc(device, &b->workspace, TESS_MEM_WORKSPACE, needs.workspace, error);
+}
+
+/* Seconds of one run at `side`; the zeros that fresh blocks hold are replaced, as they can be faster than data. */
+static tess_status time_op(tess_device *device, const tess_op *base, int64_t side, double *seconds, tess_error *error)
+{
+    tess_op op = resized(base, side);
+    bench b;
+    memset(&b, 0, sizeof b);
+    tess_prepared *prepared = NULL;
+    tess_status status = bench_alloc(device, &op, &b, error);
+    if (status == TESS_OK)
+        status = device->prepare(device, &op, &prepared, error);
+    if (status == TESS_OK) {
+        float noise[256];
+        tess_rng_normal((tess_rng_key){1, 2, 3}, 0, 256, noise);
+        for (size_t at = 0; at + sizeof noise <= b.in.bytes; at += sizeof noise)
+            device->copy(device, (char *)b.in.data + at, noise, sizeof noise, NULL);
+        tess_op_buffers buffers = {b.in.data, b.out.data, {b.residual.data, b.residual.data}, b.weights.data,
+                                   b.workspace.data};
+        *seconds = INFINITY;
+        for (int repeat = 0; repeat < REPEATS && status == TESS_OK; repeat++) {
+            double start = tess_clock();
+            device->run(device, prepared, &buffers, NULL);
+            status = device->sync(device, NULL, error);
+            *seconds = fmin(*seconds, tess_clock() - start);
+        }
+        device->release(device, prepared);
+    }
+    bench_free(device, &b);
+    return status;
+}
+
+static int64_t large_side(const tess_op *op)
+{
+    double per_pixel = tess_op_flops(op) / ((double)op->out.n * (double)op->out.h * (double)op->out.w);
+    double side = sqrt(LARGE_FLOPS / per_pixel);
+    return tess_min_i64(tess_max_i64((int64_t)side / 16 * 16, 2 * SMALL), LARGEST);
+}
+
+tess_status tess_rates_measure(tess_rates *rates, const tess_net_plan *plan, double budget, tess_error *error)
+{
+    tess_device *device = tess_rates_device(rates);
+    const double start = tess_clock();
+    for (int i = 0; i < tess_net_plan_op_count(plan); i++) {
+        const tess_op *op = tess_net_plan_op(plan, i);
+        char op_class[64];
+        tess_op_class(op, op_class, sizeof op_class);
+        if (tess_rates_has(rates, op_class))
+            continue;
+        if (tess_clock() - start > budget)
+            break;
+        double small, large;
+        int64_t side = large_side(op);
+        TESS_TRY(time_op(device, op, SMALL, &small, error));
+        TESS_TRY(time_op(device, op, side, &large, error));
+        double pixels = (double)(side * side), few = SMALL * SMALL;
+        double per_pixel = fmax((large - small) / (pixels - few), large / pixels / 4);
+        tess_rates_set(rates, op_class, fmax(large - per_pixel * pixels, 0), per_pixel);
+    }
+    tess_rates_save(rates);
+    return TESS_OK;
+}

@@ -1,0 +1,235 @@
+/* Choosing tiles: the whole image when it fits; else the cut that computes the fewest pixels twice among those that fit.
+ * Candidates are compared by a straight line for the arena (bytes a pixel), the best one is then planned in earnest, and
+ * the line is corrected until plan and limit agree. */
+#include "plan/denoise.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/checked.h"
+
+enum { MOST_CUTS = 40, MOST_BATCH = 64, TRIES = 12, PROBE = 256 };
+
+/* Everything that choosing needs to know, and the best found so far. */
+typedef struct chooser {
+    const tess_bound *bound;
+    const tess_model *model;
+    const tess_rates *rates;
+    const tess_denoise_wish *wish;
+    int64_t grid, alignment, halo, padded_h, padded_w;
+    double bytes_per_pixel; /* of the arena: the line */
+} chooser;
+
+/* Distinct window sizes of an axis: few, as tiles are balanced and only the ends differ. */
+static int distinct_windows(const tess_axis *axis, int64_t sizes[8])
+{
+    int count = 0;
+    for (int64_t i = 0; i < axis->tiles; i++) {
+        tess_span span = tess_axis_span(axis, i);
+        int64_t size = span.window_to - span.window_from;
+        bool known = false;
+        for (int k = 0; k < count; k++)
+            known |= sizes[k] == size;
+        if (!known && count < 8)
+            sizes[count++] = size;
+    }
+    return count;
+}
+
+static size_t io_block_bytes(const chooser *c, const tess_axis *rows, const tess_axis *cols, size_t *ring)
+{
+    const tess_denoise_wish *w = c->wish;
+    *ring = tess_align_size(tess_ring_bytes(rows, w->height, w->in_row_bytes, w->out_row_bytes), 64);
+    return *ring + w->row_scratch_bytes * (size_t)tess_axis_largest_window(cols) + w->fixed_io_bytes;
+}
+
+/* All bytes of a cut, exactly: every window shape is planned. */
+static tess_status measure(const chooser *c, tess_denoise_choice *choice, tess_error *error)
+{
+    int64_t heights[8], widths[8];
+    const int h_count = distinct_windows(&choice->rows, heights), w_count = distinct_windows(&choice->cols, widths);
+    choice->arena_bytes = choice->workspace_bytes = 0;
+    choice->seconds = 0;
+    choice->calibrated = true;
+    for (int h = 0; h < h_count; h++)
+        for (int w = 0; w < w_count; w++) {
+            tess_net_plan *plan = NULL;
+            tess_plan_shape shape = {choice->batch, heights[h], widths[w], TESS_INFER};
+            TESS_TRY(tess_net_plan_create(c->bound, shape, &plan, error));
+            choice->arena_bytes = tess_net_plan_arena_bytes(plan) > choice->arena_bytes
+                                      ? tess_net_plan_arena_bytes(plan)
+                                      : choice->arena_bytes;
+            choice->workspace_bytes = tess_net_plan_workspace_bytes(plan) > choice->workspace_bytes
+                                          ? tess_net_plan_workspace_bytes(plan)
+                                          : choice->workspace_bytes;
+            double seconds = tess_rates_plan_seconds(c->rates, plan, &choice->calibrated);
+            tess_net_plan_destroy(plan);
+            int64_t rows = 0, cols = 0;
+            for (int64_t i = 0; i < choice->rows.tiles; i++) {
+                tess_span span = tess_axis_span(&choice->rows, i);
+                rows += span.window_to - span.window_from == heights[h];
+            }
+            for (int64_t i = 0; i < choice->cols.tiles; i++) {
+                tess_span span = tess_axis_span(&choice->cols, i);
+                cols += span.window_to - span.window_from == widths[w];
+            }
+            /* Runs of a shape, the last batch of a strip perhaps not full: counted by its share. */
+            choice->seconds += seconds * (double)rows * (double)cols / (double)choice->batch * (double)c->wish->planes;
+        }
+    choice->io_block = io_block_bytes(c, &choice->rows, &choice->cols, &choice->ring_bytes);
+    choice->bytes.by[TESS_MEM_WEIGHTS] = tess_block_granted(tess_bound_weight_bytes(c->bound));
+    choice->bytes.by[TESS_MEM_ACTIVATIONS] = tess_block_granted(choice->arena_bytes);
+    choice->bytes.by[TESS_MEM_WORKSPACE] = tess_block_granted(choice->workspace_bytes);
+    choice->bytes.by[TESS_MEM_IO] = tess_block_granted(choice->io_block) + c->wish->held_bytes;
+    return TESS_OK;
+}
+
+static bool fits(const chooser *c, const tess_denoise_choice *choice)
+{
+    return tess_mem_total(&choice->bytes) <= c->wish->limit;
+}
+
+static void cut(const chooser *c, int64_t tile_h, int64_t tile_w, tess_denoise_choice *choice)
+{
+    choice->rows = tess_axis_cut(c->padded_h, tile_h, c->halo, c->alignment);
+    choice->cols = tess_axis_cut(c->padded_w, tile_w, c->halo, c->alignment);
+}
+
+/* 1, 2, 3, ... 16 pieces, then ever larger steps, up to the most that the alignment allows. */
+static int64_t pieces(int index, int64_t size, int64_t alignment)
+{
+    double wanted = index < 16 ? index + 1 : 16 * pow(1.25, index - 15);
+    return tess_min_i64((int64_t)wanted, tess_ceil_div(size, alignment));
+}
+
+static int64_t tile_of(int64_t size, int64_t count, int64_t alignment)
+{
+    return count == 1 ? 0 : tess_round_up(tess_ceil_div(size, count), alignment);
+}
+
+/* The cut with the least computed area whose estimated bytes fit; false when none does. */
+static bool best_cut(const chooser *c, size_t fixed, tess_denoise_choice *choice)
+{
+    double least = INFINITY;
+    for (int r = 0; r < MOST_CUTS; r++)
+        for (int k = 0; k < MOST_CUTS; k++) {
+            tess_denoise_choice trial = {.batch = 1};
+            cut(c, tile_of(c->padded_h, pieces(r, c->padded_h, c->alignment), c->alignment),
+                tile_of(c->padded_w, pieces(k, c->padded_w, c->alignment), c->alignment), &trial);
+            double window = (double)tess_axis_largest_window(&trial.rows) * (double)tess_axis_largest_window(&trial.cols);
+            double area = (double)tess_axis_total_window(&trial.rows) * (double)tess_axis_total_window(&trial.cols);
+            size_t ring;
+            double bytes = (double)fixed + (double)io_block_bytes(c, &trial.rows, &trial.cols, &ring) +
+                           c->bytes_per_pixel * window;
+            if (bytes <= (double)c->wish->limit && area < least) {
+                least = area;
+                choice->rows = trial.rows;
+                choice->cols = trial.cols;
+            }
+        }
+    return isfinite(least);
+}
+
+static tess_status over_limit(const chooser *c, const tess_denoise_choice *choice, const char *advice,
+                              tess_error *error)
+{
+    const double mib = 1 << 20;
+    return tess_fail(error, TESS_OVER_LIMIT,
+                     "--memory %.0fM is too little: %.0fM of weights, %.0fM of activations, %.0fM of workspace and %.0fM "
+                     "for rows make %.0fM; %s",
+                     (double)c->wish->limit / mib, (double)choice->bytes.by[TESS_MEM_WEIGHTS] / mib,
+                     (double)choice->bytes.by[TESS_MEM_ACTIVATIONS] / mib,
+                     (double)choice->bytes.by[TESS_MEM_WORKSPACE] / mib, (double)choice->bytes.by[TESS_MEM_IO] / mib,
+                     ceil((double)tess_mem_total(&choice->bytes) / mib), advice);
+}
+
+static tess_status choose_tile(chooser *c, tess_denoise_choice *choice, tess_error *error)
+{
+    const tess_denoise_wish *w = c->wish;
+    choice->batch = 1;
+    if (w->tile_height != 0) {
+        bool whole = w->tile_height == TESS_TILE_WHOLE;
+        cut(c, whole ? 0 : w->tile_height, whole ? 0 : w->tile_width, choice);
+        snprintf(choice->reason, sizeof choice->reason, "tile as asked");
+        return measure(c, choice, error);
+    }
+    cut(c, 0, 0, choice);
+    TESS_TRY(measure(c, choice, error));
+    if (fits(c, choice)) {
+        snprintf(choice->reason, sizeof choice->reason, "the whole image fits the limit of %.0f MiB",
+                 (double)w->limit / (1 << 20));
+        return TESS_OK;
+    }
+    c->bytes_per_pixel = (double)choice->arena_bytes / ((double)c->padded_h * (double)c->padded_w);
+    size_t fixed = choice->bytes.by[TESS_MEM_WEIGHTS] + choice->bytes.by[TESS_MEM_WORKSPACE] + w->held_bytes;
+    for (int attempt = 0; attempt < TRIES && best_cut(c, fixed, choice); attempt++) {
+        TESS_TRY(measure(c, choice, error));
+        if (fits(c, choice)) {
+            double area = (double)tess_axis_total_window(&choice->rows) * (double)tess_axis_total_window(&choice->cols);
+            snprintf(choice->reason, sizeof choice->reason,
+                     "%lld x %lld tiles fit the limit of %.0f MiB; halos cost %.0f %% more pixels",
+                     (long long)choice->rows.tiles, (long long)choice->cols.tiles, (double)w->limit / (1 << 20),
+                     100 * (area / ((double)c->padded_h * (double)c->padded_w) - 1));
+            return TESS_OK;
+        }
+        c->bytes_per_pixel *= 1 + 1.01 * ((double)tess_mem_total(&choice->bytes) - (double)w->limit) /
+                                      (double)choice->arena_bytes + 0.001;
+    }
+    cut(c, c->alignment, c->alignment, choice);
+    TESS_TRY(measure(c, choice, error));
+    return over_limit(c, choice, "give at least that, a smaller --halo, or a smaller model", error);
+}
+
+/* The most windows of one size side by side: a larger batch could never be filled. */
+static int64_t longest_run(const tess_axis *cols)
+{
+    int64_t most = 1;
+    for (int64_t i = 0; i < cols->tiles; i++)
+        most = tess_max_i64(most, tess_axis_run(cols, i, cols->tiles));
+    return most;
+}
+
+/* Small windows leave the device idle or repeat work on the weights; a batch shares it. The smallest batch within 3 % of
+ * the best that fits. */
+static tess_status choose_batch(const chooser *c, tess_denoise_choice *choice, tess_error *error)
+{
+    const int64_t most = tess_min_i64(longest_run(&choice->cols), MOST_BATCH);
+    tess_denoise_choice best = *choice;
+    for (int64_t batch = 2; batch <= most; batch *= 2) {
+        tess_denoise_choice trial = *choice;
+        trial.batch = batch;
+        TESS_TRY(measure(c, &trial, error));
+        if (!fits(c, &trial))
+            break;
+        if (trial.seconds < 0.97 * best.seconds)
+            best = trial;
+    }
+    *choice = best;
+    return TESS_OK;
+}
+
+tess_status tess_denoise_choose(const tess_bound *bound, const tess_model *model, const tess_rates *rates,
+                                const tess_denoise_wish *wish, tess_denoise_choice *choice, tess_error *error)
+{
+    chooser c = {.bound = bound, .model = model, .rates = rates, .wish = wish};
+    *choice = (tess_denoise_choice){.batch = 1};
+    c.grid = tess_net_grid(model->net);
+    c.alignment = tess_bound_alignment(bound);
+    c.padded_h = tess_round_up(wish->height, c.grid);
+    c.padded_w = tess_round_up(wish->width, c.grid);
+    int64_t halo = wish->halo == TESS_HALO_EXACT  ? tess_bound_reach(bound)
+                   : wish->halo == TESS_HALO_AUTO ? model->halo
+                                                  : wish->halo;
+    c.halo = tess_round_up(halo, c.alignment);
+    TESS_TRY(choose_tile(&c, choice, error));
+    if (wish->batch > 0)
+        choice->batch = tess_min_i64(wish->batch, longest_run(&choice->cols));
+    if (choice->batch > 1)
+        TESS_TRY(measure(&c, choice, error));
+    if (!fits(&c, choice))
+        return over_limit(&c, choice, "give at least that, or --tile auto --batch auto", error);
+    if (wish->batch == 0)
+        TESS_TRY(choose_batch(&c, choice, error));
+    choice->halo = choice->rows.tiles * choice->cols.tiles > 1 ? c.halo : 0;
+    return TESS_OK;
+}

@@ -1,0 +1,36 @@
+/* denoise.h: how one image will be denoised: tile, halo, batch, bytes and seconds, chosen within a memory limit. Bytes
+ * are asked from the very functions that the run allocates with. */
+#ifndef TESS_PLAN_DENOISE_H
+#define TESS_PLAN_DENOISE_H
+
+#include "model/model.h"
+#include "net/plan.h"
+#include "plan/rates.h"
+#include "tile/ring.h"
+
+typedef struct tess_denoise_wish {
+    int64_t height, width;  /* of the image */
+    int64_t planes;         /* runs of the network for each window: 1, or the channels when a gray model takes colours */
+    size_t in_row_bytes, out_row_bytes;
+    size_t row_scratch_bytes; /* host scratch that one column of a window needs, all threads together */
+    size_t fixed_io_bytes;    /* what the job holds besides, in its io block */
+    size_t held_bytes;        /* what readers and writers hold on their own */
+    int64_t tile_height, tile_width, halo, batch; /* as in tess_denoise_settings */
+    uint64_t limit;
+} tess_denoise_wish;
+
+typedef struct tess_denoise_choice {
+    tess_axis rows, cols;
+    int64_t halo, batch;
+    tess_mem_bytes bytes; /* by category, as they will be counted */
+    size_t io_block, ring_bytes, arena_bytes, workspace_bytes; /* as they will be asked for */
+    double seconds;
+    bool calibrated;
+    char reason[200];
+} tess_denoise_choice;
+
+tess_status tess_denoise_choose(const tess_bound *bound, const tess_model *model, const tess_rates *rates,
+                                const tess_denoise_wish *wish, tess_denoise_choice *choice,
+                                tess_error *error) TESS_MUST_CHECK;
+
+#endif

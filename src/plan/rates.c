@@ -1,0 +1,203 @@
+/* The cache is one JSON file for each (device name, threads, Tessera version), in $TESSERA_CACHE, else
+ * $XDG_CACHE_HOME/tessera, else ~/.cache/tessera. */
+#define _GNU_SOURCE
+#include "plan/rates.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/json.h"
+
+enum { CLASS_NAME = 64, PATH = 1024 };
+
+typedef struct rate {
+    char op_class[CLASS_NAME];
+    double overhead, per_pixel;
+} rate;
+
+struct tess_rates {
+    tess_device *device;
+    tess_device_facts facts;
+    char folder[PATH], path[PATH + 160];
+    rate *rates;
+    int64_t count, capacity;
+};
+
+static void cache_folder(char *folder, size_t size)
+{
+    const char *own = getenv("TESSERA_CACHE"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    if (own && *own)
+        snprintf(folder, size, "%s", own);
+    else if (xdg && *xdg)
+        snprintf(folder, size, "%s/tessera", xdg);
+    else
+        snprintf(folder, size, "%s/.cache/tessera", home && *home ? home : "/tmp");
+}
+
+/* Letters and digits of the device's name make the file's. */
+static void cache_path(tess_rates *rates)
+{
+    char key[128];
+    snprintf(key, sizeof key, "%s-%s-%d", rates->device->kind, rates->facts.name, rates->facts.threads);
+    for (char *p = key; *p; p++) {
+        bool plain = (*p >= '0' && *p <= '9') || (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z');
+        *p = plain ? *p : '-';
+    }
+    cache_folder(rates->folder, sizeof rates->folder);
+    snprintf(rates->path, sizeof rates->path, "%s/%s-%s.json", rates->folder, key, TESSERA_VERSION);
+}
+
+static const rate *find(const tess_rates *rates, const char *op_class)
+{
+    for (int64_t i = 0; i < rates->count; i++)
+        if (strcmp(rates->rates[i].op_class, op_class) == 0)
+            return &rates->rates[i];
+    return NULL;
+}
+
+bool tess_rates_has(const tess_rates *rates, const char *op_class)
+{
+    return find(rates, op_class) != NULL;
+}
+
+void tess_rates_set(tess_rates *rates, const char *op_class, double overhead, double per_pixel)
+{
+    if (!(per_pixel > 0) || !(overhead >= 0) || strlen(op_class) >= CLASS_NAME || find(rates, op_class))
+        return;
+    if (rates->count == rates->capacity) {
+        int64_t capacity = rates->capacity ? 2 * rates->capacity : 32;
+        rate *more = tess_small_realloc(rates->rates, (size_t)capacity, sizeof *more);
+        if (!more)
+            return; /* a rate less: plans stay right, only their seconds are rougher */
+        rates->rates = more;
+        rates->capacity = capacity;
+    }
+    rate *entry = &rates->rates[rates->count++];
+    memcpy(entry->op_class, op_class, strlen(op_class) + 1);
+    entry->overhead = overhead;
+    entry->per_pixel = per_pixel;
+}
+
+static void read_cache(tess_rates *rates)
+{
+    FILE *file = fopen(rates->path, "r");
+    if (!file)
+        return;
+    static const size_t LIMIT = 1 << 20;
+    char *text = tess_small_alloc(LIMIT, 1);
+    tess_json *json = NULL;
+    if (text) {
+        size_t length = fread(text, 1, LIMIT, file);
+        if (tess_json_parse(text, length, &json, NULL) == TESS_OK) {
+            const tess_json *classes = tess_json_get(json, "ops");
+            for (const char *key = NULL; (key = tess_json_next_key(classes, key));) {
+                const tess_json *entry = tess_json_get(classes, key);
+                tess_rates_set(rates, key, tess_json_get_double(entry, "overhead_seconds", -1),
+                               tess_json_get_double(entry, "seconds_per_pixel", -1));
+            }
+        }
+    }
+    tess_json_free(json);
+    tess_small_free(text);
+    fclose(file);
+}
+
+tess_status tess_rates_open(tess_device *device, tess_rates **out, tess_error *error)
+{
+    tess_rates *rates = tess_small_alloc(1, sizeof *rates);
+    *out = rates;
+    if (!rates)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for the rates");
+    rates->device = device;
+    device->facts(device, &rates->facts);
+    cache_path(rates);
+    read_cache(rates);
+    return TESS_OK;
+}
+
+void tess_rates_destroy(tess_rates *rates)
+{
+    if (!rates)
+        return;
+    tess_small_free(rates->rates);
+    tess_small_free(rates);
+}
+
+static void make_folders(const char *path)
+{
+    char part[PATH];
+    snprintf(part, sizeof part, "%s", path);
+    for (char *p = part + 1; *p; p++)
+        if (*p == '/') {
+            *p = '\0';
+            (void)mkdir(part, 0777);
+            *p = '/';
+        }
+    (void)mkdir(part, 0777);
+}
+
+void tess_rates_save(const tess_rates *rates)
+{
+    tess_json *record = tess_json_object(), *ops = tess_json_object();
+    tess_json_set_string(&record, "device", rates->facts.name);
+    tess_json_set_string(&record, "version", TESSERA_VERSION);
+    for (int64_t i = 0; i < rates->count; i++) {
+        tess_json *entry = tess_json_object();
+        tess_json_set_double(&entry, "overhead_seconds", rates->rates[i].overhead);
+        tess_json_set_double(&entry, "seconds_per_pixel", rates->rates[i].per_pixel);
+        tess_json_set(&ops, rates->rates[i].op_class, entry);
+    }
+    tess_json_set(&record, "ops", ops);
+    char *text = tess_json_dump(record, true), temporary[PATH + 200];
+    snprintf(temporary, sizeof temporary, "%s.tmp-%ld", rates->path, (long)getpid());
+    make_folders(rates->folder);
+    FILE *file = text ? fopen(temporary, "w") : NULL;
+    if (file) {
+        bool good = fputs(text, file) >= 0;
+        good = fclose(file) == 0 && good;
+        if (!good || rename(temporary, rates->path) != 0)
+            (void)unlink(temporary);
+    }
+    tess_small_free(text);
+    tess_json_free(record);
+}
+
+const char *tess_rates_path(const tess_rates *rates)
+{
+    return rates->path;
+}
+
+int64_t tess_rates_count(const tess_rates *rates)
+{
+    return rates->count;
+}
+
+tess_device *tess_rates_device(const tess_rates *rates)
+{
+    return rates->device;
+}
+
+double tess_rates_op_seconds(const tess_rates *rates, const tess_op *op, bool *measured)
+{
+    char op_class[CLASS_NAME];
+    tess_op_class(op, op_class, sizeof op_class);
+    const rate *known = find(rates, op_class);
+    if (known) {
+        double pixels = (double)op->out.n * (double)op->out.d * (double)op->out.h * (double)op->out.w;
+        return known->overhead + known->per_pixel * pixels;
+    }
+    *measured = false;
+    double arithmetic = tess_op_flops(op) / rates->facts.flops, traffic = tess_op_traffic(op) / rates->facts.bytes;
+    return arithmetic > traffic ? arithmetic : traffic;
+}
+
+double tess_rates_plan_seconds(const tess_rates *rates, const tess_net_plan *plan, bool *measured)
+{
+    double seconds = 0;
+    for (int i = 0; i < tess_net_plan_op_count(plan); i++)
+        seconds += tess_rates_op_seconds(rates, tess_net_plan_op(plan, i), measured);
+    return seconds;
+}

@@ -1,0 +1,30 @@
+/* rates.h: how fast this device does each class of op: seconds = overhead + per_pixel * output pixels. Measured once and
+ * kept in the cache; a class that was never measured is estimated from the device's built-in rates. */
+#ifndef TESS_PLAN_RATES_H
+#define TESS_PLAN_RATES_H
+
+#include "device/device.h"
+#include "net/plan.h"
+
+typedef struct tess_rates tess_rates; /* owned by the caller: tess_rates_destroy */
+
+/* Reads the cache of this device, if there is one. */
+tess_status tess_rates_open(tess_device *device, tess_rates **out, tess_error *error) TESS_MUST_CHECK;
+void tess_rates_destroy(tess_rates *rates);
+const char *tess_rates_path(const tess_rates *rates);
+int64_t tess_rates_count(const tess_rates *rates);
+
+/* Seconds of one op; *measured is cleared when a built-in rate had to serve. */
+double tess_rates_op_seconds(const tess_rates *rates, const tess_op *op, bool *measured);
+double tess_rates_plan_seconds(const tess_rates *rates, const tess_net_plan *plan, bool *measured);
+
+/* Measures every class of the plan that has no rate yet, for at most `budget` seconds in all, and writes the cache. */
+tess_status tess_rates_measure(tess_rates *rates, const tess_net_plan *plan, double budget,
+                               tess_error *error) TESS_MUST_CHECK;
+/* Writes the cache atomically; a folder that cannot be written is no error. */
+void tess_rates_save(const tess_rates *rates);
+void tess_rates_set(tess_rates *rates, const char *op_class, double overhead, double per_pixel);
+bool tess_rates_has(const tess_rates *rates, const char *op_class);
+tess_device *tess_rates_device(const tess_rates *rates);
+
+#endif

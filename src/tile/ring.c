@@ -1,0 +1,124 @@
+#include "tile/ring.h"
+
+#include "base/checked.h"
+#include "base/pool.h"
+
+typedef struct ring {
+    const tess_ring_settings *settings;
+    char *in, *out[2];
+    int64_t in_capacity;
+    int64_t read_from, read_to;     /* the reader's task */
+    int64_t write_from, write_rows; /* the writer's */
+    const char *write_data;
+} ring;
+
+/* Rows of the image that strip `index` reads, and those it writes. */
+static tess_span image_span(const tess_axis *rows, int64_t image_rows, int64_t index)
+{
+    tess_span span = tess_axis_span(rows, index);
+    span.window_to = tess_min_i64(span.window_to, image_rows);
+    span.to = tess_min_i64(span.to, image_rows);
+    return span;
+}
+
+/* The window of one strip together with what the next one adds. */
+static int64_t in_rows(const tess_axis *rows, int64_t image_rows)
+{
+    int64_t most = 0;
+    for (int64_t i = 0; i < rows->tiles; i++) {
+        int64_t ahead = tess_min_i64(i + 1, rows->tiles - 1);
+        int64_t span = image_span(rows, image_rows, ahead).window_to - image_span(rows, image_rows, i).window_from;
+        most = tess_max_i64(most, span);
+    }
+    return most;
+}
+
+static int64_t out_buffers(const tess_axis *rows)
+{
+    return rows->tiles > 1 ? 2 : 1;
+}
+
+static size_t in_bytes(const tess_axis *rows, int64_t image_rows, size_t in_row_bytes)
+{
+    return tess_align_size((size_t)in_rows(rows, image_rows) * in_row_bytes, 64);
+}
+
+static size_t out_bytes(const tess_axis *rows, int64_t image_rows, size_t out_row_bytes)
+{
+    return tess_align_size((size_t)tess_min_i64(tess_axis_largest_tile(rows), image_rows) * out_row_bytes, 64);
+}
+
+size_t tess_ring_bytes(const tess_axis *rows, int64_t image_rows, size_t in_row_bytes, size_t out_row_bytes)
+{
+    return in_bytes(rows, image_rows, in_row_bytes) +
+           (size_t)out_buffers(rows) * out_bytes(rows, image_rows, out_row_bytes);
+}
+
+/* Runs on the reader's thread: the rows up to the end of the buffer, then those that wrap around. */
+static tess_status read_rows(void *arg, tess_error *error)
+{
+    const ring *r = arg;
+    for (int64_t y = r->read_from; y < r->read_to;) {
+        int64_t slot = y % r->in_capacity, count = tess_min_i64(r->read_to - y, r->in_capacity - slot);
+        TESS_TRY(r->settings->source(r->settings->user, y, count, r->in + (size_t)slot * r->settings->in_row_bytes,
+                                     error));
+        y += count;
+    }
+    return TESS_OK;
+}
+
+static tess_status write_rows(void *arg, tess_error *error)
+{
+    const ring *r = arg;
+    return r->write_rows ? r->settings->sink(r->settings->user, r->write_from, r->write_rows, r->write_data, error)
+                         : TESS_OK;
+}
+
+static tess_status run_strips(ring *r, tess_worker *reader, tess_worker *writer, tess_error *error)
+{
+    const tess_ring_settings *s = r->settings;
+    r->read_to = image_span(&s->rows, s->image_rows, 0).window_to;
+    TESS_TRY(read_rows(r, error));
+    for (int64_t i = 0; i < s->rows.tiles; i++) {
+        tess_span own = image_span(&s->rows, s->image_rows, i);
+        if (i + 1 < s->rows.tiles) {
+            r->read_from = r->read_to;
+            r->read_to = image_span(&s->rows, s->image_rows, i + 1).window_to;
+            tess_worker_start(reader, read_rows, r);
+        }
+        tess_strip strip = {.index = i,
+                            .span = tess_axis_span(&s->rows, i),
+                            .first = own.from,
+                            .count = own.to - own.from,
+                            .out = r->out[i % out_buffers(&s->rows)],
+                            .in = r->in,
+                            .in_capacity = r->in_capacity,
+                            .image_rows = s->image_rows,
+                            .in_row_bytes = s->in_row_bytes,
+                            .out_row_bytes = s->out_row_bytes};
+        TESS_TRY(s->worker(s->user, &strip, error));
+        TESS_TRY(tess_worker_wait(writer, error));
+        r->write_from = strip.first;
+        r->write_rows = strip.count;
+        r->write_data = strip.out;
+        tess_worker_start(writer, write_rows, r);
+        TESS_TRY(tess_worker_wait(reader, error));
+    }
+    return tess_worker_wait(writer, error);
+}
+
+tess_status tess_ring_run(const tess_ring_settings *settings, void *buffer, tess_error *error)
+{
+    ring r = {.settings = settings, .in = buffer, .in_capacity = in_rows(&settings->rows, settings->image_rows)};
+    r.out[0] = r.in + in_bytes(&settings->rows, settings->image_rows, settings->in_row_bytes);
+    r.out[1] = r.out[0] + out_bytes(&settings->rows, settings->image_rows, settings->out_row_bytes);
+    tess_worker *reader = NULL, *writer = NULL;
+    tess_status status = tess_worker_create(&reader, error);
+    if (status == TESS_OK)
+        status = tess_worker_create(&writer, error);
+    if (status == TESS_OK)
+        status = run_strips(&r, reader, writer, error);
+    tess_worker_destroy(reader); /* waits for what is under way */
+    tess_worker_destroy(writer);
+    return status;
+}
