@@ -15,7 +15,7 @@ endfunction()
 
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
   tessera_simd(neon 4 4 6)
-  set(BF16_SOURCE src/cpu/bf16_arm.c)
+  set(BF16_SOURCE src/cpu/bf16_arm.c src/cpu/bf16_arm_winograd.c)
   set_source_files_properties(${BF16_SOURCE} PROPERTIES COMPILE_OPTIONS "-O3;-march=armv8.2-a+fp16+bf16")
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   tessera_simd(sse 4 2 6) # every x86-64 has it

@@ -105,29 +105,23 @@ static void finish(const bf16_job *job, const float *sums, const int64_t at[3], 
 {
     const tess_op *op = job->op;
     const int block = job->kernels->block;
-    const int64_t count = tess_min_i64(block, op->out.c - channel), y = at[1] * job->up_y + up_y;
-    const float *bias = NULL;
+    const int64_t y = at[1] * job->up_y + up_y;
+    tess_bf16_pixel pixel = {.channels = tess_min_i64(block, op->out.c - channel), .relu = op->relu};
     if (op->bias)
-        bias = (const float *)((const uint16_t *)job->buffers->weights + kernel_elements(job)) + channel;
+        pixel.bias = (const float *)((const uint16_t *)job->buffers->weights + kernel_elements(job)) + channel;
+    uint16_t *out = (uint16_t *)job->buffers->out + at[0] * op->out.stride_n + y * op->out.stride_h + channel;
     for (int i = 0; i < job->kernels->pixels; i++) {
         int64_t x = at[2] + job->kernels->pixel_of(job->segment, block_at, i);
         if (x >= job->width_out)
             continue;
         x = x * job->up_x + up_x;
-        float value[MAX_BLOCK];
-        for (int64_t c = 0; c < count; c++)
-            value[c] = sums[i * block + c] + (bias ? bias[c] : 0);
+        pixel.out = out + x * op->out.stride_w;
         for (int r = 0; r < op->residuals; r++) {
             const tess_tensor *t = &op->residual[r];
-            const uint16_t *from = (const uint16_t *)job->buffers->residual[r] + at[0] * t->stride_n + y * t->stride_h +
-                                   x * t->stride_w + channel;
-            for (int64_t c = 0; c < count; c++)
-                value[c] += tess_bf16_to_float(from[c]);
+            pixel.residual[r] = (const uint16_t *)job->buffers->residual[r] + at[0] * t->stride_n + y * t->stride_h +
+                                x * t->stride_w + channel;
         }
-        uint16_t *to = (uint16_t *)job->buffers->out + at[0] * op->out.stride_n + y * op->out.stride_h +
-                       x * op->out.stride_w + channel;
-        for (int64_t c = 0; c < count; c++)
-            to[c] = tess_float_to_bf16(op->relu && value[c] < 0 ? 0 : value[c]);
+        job->kernels->finish(&pixel, sums + i * block);
     }
 }
 

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "cpu/bf16_finish.h"
 #include "cpu/kernels.h"
 
 enum { SIDE = 16, PIXELS = 2 * SIDE, BLOCK = 2 * SIDE, DEPTH = 32 };
@@ -87,6 +88,11 @@ static void amx_multiply(const uint16_t *const *tap, const int *shift, int taps,
     _tile_stored(3, sums + SIDE * BLOCK + SIDE, BLOCK * 4);
 }
 
+static void amx_finish(const tess_bf16_pixel *pixel, const float *sums)
+{
+    finish_pixel(pixel, sums, BLOCK);
+}
+
 static int64_t amx_pixel_of(int64_t count, int64_t at, int i)
 {
     (void)count;
@@ -107,5 +113,6 @@ const tess_bf16_kernels tess_bf16_kernels_amx = {.name = "amx",
                                                  .stage = amx_stage,
                                                  .stage_elements = amx_stage_elements,
                                                  .multiply = amx_multiply,
+                                                 .finish = amx_finish,
                                                  .pixel_of = amx_pixel_of,
                                                  .panel_place = amx_panel_place};

@@ -4,11 +4,13 @@
 #include <arm_neon.h>
 #include <stddef.h>
 
+#include "cpu/bf16_finish.h"
 #include "cpu/kernels.h"
 
 enum { PAIRS = 4, BLOCK = 8, DEPTH = 4 };
 
 extern const tess_bf16_kernels tess_bf16_kernels_arm;
+extern const tess_winograd_kernels tess_bf16_winograd_arm;
 
 static int64_t padded(int64_t cin)
 {
@@ -81,6 +83,11 @@ static void arm_multiply(const uint16_t *const *tap, const int *shift, int taps,
         }
 }
 
+static void arm_finish(const tess_bf16_pixel *pixel, const float *sums)
+{
+    finish_pixel(pixel, sums, BLOCK);
+}
+
 static int64_t arm_pixel_of(int64_t count, int64_t at, int i)
 {
     return at * PAIRS + i % PAIRS + (i >= PAIRS ? count / 2 : 0);
@@ -98,5 +105,7 @@ const tess_bf16_kernels tess_bf16_kernels_arm = {.name = "bf16",
                                                  .stage = arm_stage,
                                                  .stage_elements = arm_stage_elements,
                                                  .multiply = arm_multiply,
+                                                 .finish = arm_finish,
                                                  .pixel_of = arm_pixel_of,
-                                                 .panel_place = arm_panel_place};
+                                                 .panel_place = arm_panel_place,
+                                                 .winograd = &tess_bf16_winograd_arm};

@@ -26,18 +26,17 @@ typedef struct tess_cpu_family {
 
 extern const tess_cpu_family tess_cpu_direct, tess_cpu_winograd, tess_cpu_bf16, tess_cpu_pointwise, tess_cpu_reference;
 
-/* Weights of a convolution in fp32 blocks: [cout block][tap][cin][block] (direct) or [cout block][cin][tap][block]
- * (Winograd); a transposed one is a direct one of one tap for each of its taps in turn. The bias follows, padded. */
+/* Weights of a direct convolution in fp32 blocks: [cout block][tap][cin][block]; a transposed one is one of a single tap
+ * for each of its taps in turn. The bias follows, padded. */
 typedef struct tess_f32_layout {
     int64_t block, blocks; /* output channels of a block; blocks */
     int64_t taps, cin;
-    bool tap_inner;     /* Winograd: the taps of one (cin, block) lie together */
     bool transposed;    /* tap outermost */
     int64_t bias_at;    /* in floats */
     int64_t floats;     /* all */
 } tess_f32_layout;
 
-tess_f32_layout tess_f32_layout_of(const tess_cpu *cpu, const tess_op *op, bool tap_inner);
+tess_f32_layout tess_f32_layout_of(const tess_cpu *cpu, const tess_op *op);
 void tess_f32_layout_pack(const tess_f32_layout *layout, const tess_op *op, tess_weight_part part, int64_t first,
                           int64_t count, const float *values, float *packed);
 

@@ -3,8 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "cpu/cpu.h"
 #include "cpu/host.h"
+
+enum { NARROWEST = 16 }; /* fewer channels do not pay for Winograd's transforms */
 
 struct tess_prepared {
     tess_op op;
@@ -27,12 +30,14 @@ static const tess_cpu_family *family_of(const tess_cpu *cpu, const tess_op *op)
         return &tess_cpu_reference;
     if (!is_conv(op))
         return &tess_cpu_pointwise;
-    if (op->in.dtype == TESS_BF16)
-        return &tess_cpu_bf16;
-    const int block = cpu->f32->block;
+    const bool bf16 = op->in.dtype == TESS_BF16;
+    const tess_winograd_kernels *winograd = bf16 ? cpu->bf16->winograd : &cpu->f32->winograd;
     bool square = op->kind == TESS_OP_CONV && op->kernel[TESS_HEIGHT] == 3 && op->kernel[TESS_WIDTH] == 3 &&
                   op->stride[TESS_HEIGHT] == 1 && op->stride[TESS_WIDTH] == 1;
-    return square && op->in.c % block == 0 && op->out.c % block == 0 ? &tess_cpu_winograd : &tess_cpu_direct;
+    if (square && winograd && op->in.c % winograd->block == 0 && op->out.c % winograd->block == 0 &&
+        tess_min_i64(op->in.c, op->out.c) >= NARROWEST)
+        return &tess_cpu_winograd;
+    return bf16 ? &tess_cpu_bf16 : &tess_cpu_direct;
 }
 
 static tess_status check(const tess_cpu *cpu, const tess_op *op, tess_error *error)

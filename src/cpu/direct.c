@@ -14,7 +14,7 @@ typedef struct direct_job {
 
 static void direct_needs(const tess_cpu *cpu, const tess_op *op, tess_op_needs *needs)
 {
-    tess_f32_layout layout = tess_f32_layout_of(cpu, op, false);
+    tess_f32_layout layout = tess_f32_layout_of(cpu, op);
     needs->weights = (size_t)layout.floats * sizeof(float);
     needs->workspace = (size_t)op->in.c * sizeof(float); /* a pixel of zeros */
     needs->block = 1;
@@ -23,7 +23,7 @@ static void direct_needs(const tess_cpu *cpu, const tess_op *op, tess_op_needs *
 static void direct_pack(const tess_cpu *cpu, const tess_op *op, tess_weight_part part, int64_t first, int64_t count,
                         const float *values, void *packed)
 {
-    tess_f32_layout layout = tess_f32_layout_of(cpu, op, false);
+    tess_f32_layout layout = tess_f32_layout_of(cpu, op);
     tess_f32_layout_pack(&layout, op, part, first, count, values, packed);
 }
 
@@ -95,7 +95,7 @@ static void transpose_row(void *arg, int64_t item, int thread)
 
 static void direct_run(const tess_cpu *cpu, const tess_op *op, const tess_op_buffers *buffers)
 {
-    direct_job job = {op, buffers, cpu->f32, tess_f32_layout_of(cpu, op, false)};
+    direct_job job = {op, buffers, cpu->f32, tess_f32_layout_of(cpu, op)};
     memset(buffers->workspace, 0, (size_t)op->in.c * sizeof(float));
     tess_pool_run(cpu->pool, op->out.n * op->out.h, job.layout.transposed ? transpose_row : conv_row, &job);
 }

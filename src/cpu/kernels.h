@@ -23,32 +23,49 @@ typedef struct tess_direct_row {
     bool relu;
 } tess_direct_row;
 
-/* One 4x4 block of output pixels, some of them perhaps outside the image (NULL). */
+/* One block of output pixels, some of them perhaps outside the image (NULL). */
+enum { TESS_WINOGRAD_MOST = 16, TESS_WINOGRAD_POINTS = 36 };
 typedef struct tess_winograd_out {
-    float *out[16];
-    const float *residual[2][16];
+    void *out[TESS_WINOGRAD_MOST];
+    const void *residual[2][TESS_WINOGRAD_MOST];
     int residuals;
     const float *bias; /* or NULL */
     bool relu;
 } tess_winograd_out;
 
-enum { TESS_WINOGRAD_SIDE = 4, TESS_WINOGRAD_POINTS = 36 };
+/* Winograd convolution F(side x side, 3x3): images, transformed input v and weights u in elements of one size, products
+ * in fp32. Channel counts are multiples of `block`. */
+typedef struct tess_winograd_kernels {
+    int side;    /* output pixels of a block's side; (side + 2)^2 points */
+    int rows;    /* tiles of one register block */
+    int block;   /* output channels of one register block */
+    int element; /* bytes */
+    /* Weights [cout block][cin][9][block] to u[point][blocks][cin * block], for (block, cin) pairs first..last. */
+    void (*weights)(const void *weights, void *u, int64_t blocks, int64_t cin, int64_t first, int64_t last);
+    /* Tile `tile` of a group of `rows`: from its (side + 2)^2 input pixels to v[point][rows * cin]. */
+    void (*input)(const void *const *pixel, int64_t cin, void *v, int64_t rows, int64_t tile);
+    /* m[rows][blocks * block] = v * u for one point and `blocks` consecutive blocks of u. rows: a multiple of `rows`. */
+    void (*multiply)(const void *v, const void *u, float *m, int64_t rows, int64_t cin, int64_t blocks);
+    /* From the points of one tile, `step` floats apart. */
+    void (*output)(const float *m, int64_t step, int64_t channels, const tess_winograd_out *out);
+} tess_winograd_kernels;
 
 typedef struct tess_f32_kernels {
     const char *isa;
-    int vector;    /* floats */
-    int block;     /* output channels of one register block */
-    int rows;      /* pixels or Winograd tiles of one register block */
+    int vector; /* floats */
+    int block;  /* output channels of one register block */
     void (*direct_row)(const tess_direct_row *row);
-    /* Weights [cout block][cin][9][block] of `blocks` blocks to u[36][blocks][cin][block]; `first`..`last` of the
-     * blocks * cin kernel rows. */
-    void (*winograd_weights)(const float *weights, float *u, int64_t blocks, int64_t cin, int64_t first, int64_t last);
-    /* pixel[36]: the 6x6 input pixels; v: first of 36 rows of cin, `step` floats apart. */
-    void (*winograd_input)(const float *const pixel[36], int64_t cin, float *v, int64_t step);
-    /* m[tiles][cout] = v[tiles][cin] * u, for `blocks` consecutive blocks of u. tiles: a multiple of rows. */
-    void (*winograd_multiply)(const float *v, const float *u, float *m, int64_t tiles, int64_t cin, int64_t blocks);
-    void (*winograd_output)(const float *m, int64_t step, int64_t channels, const tess_winograd_out *out);
+    tess_winograd_kernels winograd;
 } tess_f32_kernels;
+
+/* Where one pixel of a register block goes, and what is added on the way. */
+typedef struct tess_bf16_pixel {
+    uint16_t *out;
+    const uint16_t *residual[2]; /* or NULL */
+    const float *bias;           /* or NULL */
+    int64_t channels;            /* at most the block */
+    bool relu;
+} tess_bf16_pixel;
 
 /* bf16 matrix instructions: a segment of `count` output pixels of one row is a product of staged input rows with packed
  * weights. A stage holds count + extra pixels in the order that the instruction wants; a tap reads it `shift` pixels
@@ -65,10 +82,13 @@ typedef struct tess_bf16_kernels {
     /* sums[pixels][block] of register block `at` of the segment. */
     void (*multiply)(const uint16_t *const *tap, const int *shift, int taps, int64_t cin, int64_t at,
                      const uint16_t *panel, float *sums);
+    void (*finish)(const tess_bf16_pixel *pixel, const float *sums);
     /* Which pixel of the segment row i of sums is. */
     int64_t (*pixel_of)(int64_t count, int64_t at, int i);
     /* Element (tap, cin i, cout lane) of a panel of `block` output channels. */
     int64_t (*panel_place)(int64_t cin, int64_t tap, int64_t i, int lane);
+    /* 3x3 in fewer products, where the transforms cost less than they save; NULL where they do not. */
+    const tess_winograd_kernels *winograd;
 } tess_bf16_kernels;
 
 /* The best table that this CPU runs, or the named one; NULL when the CPU lacks it or the build left it out. */

@@ -2,9 +2,9 @@
 #include "base/checked.h"
 #include "cpu/cpu.h"
 
-tess_f32_layout tess_f32_layout_of(const tess_cpu *cpu, const tess_op *op, bool tap_inner)
+tess_f32_layout tess_f32_layout_of(const tess_cpu *cpu, const tess_op *op)
 {
-    tess_f32_layout layout = {.taps = tess_op_taps(op), .cin = op->in.c, .tap_inner = tap_inner};
+    tess_f32_layout layout = {.taps = tess_op_taps(op), .cin = op->in.c};
     layout.block = op->out.c <= cpu->f32->vector ? cpu->f32->vector : cpu->f32->block;
     layout.blocks = tess_ceil_div(op->out.c, layout.block);
     layout.transposed = op->kind == TESS_OP_CONV_TRANSPOSE;
@@ -19,8 +19,6 @@ static int64_t place(const tess_f32_layout *layout, int64_t o, int64_t i, int64_
     int64_t row;
     if (layout->transposed)
         row = (tap * layout->blocks + b) * layout->cin + i;
-    else if (layout->tap_inner)
-        row = (b * layout->cin + i) * layout->taps + tap;
     else
         row = (b * layout->taps + tap) * layout->cin + i;
     return row * layout->block + lane;

@@ -45,21 +45,13 @@ static inline void output_points(vec m0, vec m1, vec m2, vec m3, vec m4, vec m5,
     y[3] = 0.5f * odd_a + 2.0f * odd_b + m5;
 }
 
-void TESS_ISA_NAME(tess_winograd_weights)(const float *weights, float *u, int64_t blocks, int64_t cin, int64_t first,
-                                          int64_t last);
-void TESS_ISA_NAME(tess_winograd_input)(const float *const pixel[36], int64_t cin, float *v, int64_t step);
-void TESS_ISA_NAME(tess_winograd_multiply)(const float *v, const float *u, float *m, int64_t tiles, int64_t cin,
-                                           int64_t blocks);
-void TESS_ISA_NAME(tess_winograd_output)(const float *m, int64_t step, int64_t channels, const tess_winograd_out *out);
-
-void TESS_ISA_NAME(tess_winograd_weights)(const float *weights, float *u, int64_t blocks, int64_t cin, int64_t first,
-                                          int64_t last)
+static void transform_weights(const void *weights, void *u, int64_t blocks, int64_t cin, int64_t first, int64_t last)
 {
     const int64_t step = blocks * cin * BLOCK;
     for (int64_t item = first; item < last; item++)
         for (int j = 0; j < BLOCK_VECTORS; j++) {
-            const float *g = weights + item * 9 * BLOCK + j * VECTOR;
-            float *to = u + item * BLOCK + j * VECTOR;
+            const float *g = (const float *)weights + item * 9 * BLOCK + j * VECTOR;
+            float *to = (float *)u + item * BLOCK + j * VECTOR;
             vec rows[3][6];
             for (int y = 0; y < 3; y++)
                 kernel_points(load(g + (3 * y) * BLOCK), load(g + (3 * y + 1) * BLOCK), load(g + (3 * y + 2) * BLOCK),
@@ -73,12 +65,14 @@ void TESS_ISA_NAME(tess_winograd_weights)(const float *weights, float *u, int64_
         }
 }
 
-void TESS_ISA_NAME(tess_winograd_input)(const float *const pixel[36], int64_t cin, float *v, int64_t step)
+static void transform_input(const void *const *pixel, int64_t cin, void *v, int64_t group, int64_t tile)
 {
+    const int64_t step = group * cin;
+    float *to = (float *)v + tile * cin;
     for (int64_t c = 0; c < cin; c += VECTOR) {
         vec rows[6][6];
         for (int y = 0; y < 6; y++) {
-            const float *const *p = pixel + 6 * y;
+            const float *const *p = (const float *const *)pixel + 6 * y;
             input_points(load(p[0] + c), load(p[1] + c), load(p[2] + c), load(p[3] + c), load(p[4] + c), load(p[5] + c),
                          rows[y]);
         }
@@ -86,7 +80,7 @@ void TESS_ISA_NAME(tess_winograd_input)(const float *const pixel[36], int64_t ci
             vec column[6];
             input_points(rows[0][x], rows[1][x], rows[2][x], rows[3][x], rows[4][x], rows[5][x], column);
             for (int y = 0; y < 6; y++)
-                store(v + (y * 6 + x) * step + c, column[y]);
+                store(to + (y * 6 + x) * step + c, column[y]);
         }
     }
 }
@@ -107,15 +101,14 @@ static inline void register_block(const float *v, const float *u, float *m, int6
             store(m + i * cout + j * VECTOR, sum[i][j]);
 }
 
-void TESS_ISA_NAME(tess_winograd_multiply)(const float *v, const float *u, float *m, int64_t tiles, int64_t cin,
-                                           int64_t blocks)
+static void multiply(const void *v, const void *u, float *m, int64_t tiles, int64_t cin, int64_t blocks)
 {
     for (int64_t b = 0; b < blocks; b++)
         for (int64_t t = 0; t < tiles; t += ROWS)
-            register_block(v + t * cin, u + b * cin * BLOCK, m + t * blocks * BLOCK + b * BLOCK, cin, blocks * BLOCK);
+            register_block((const float *)v + t * cin, (const float *)u + b * cin * BLOCK, m + t * blocks * BLOCK + b * BLOCK, cin, blocks * BLOCK);
 }
 
-void TESS_ISA_NAME(tess_winograd_output)(const float *m, int64_t step, int64_t channels, const tess_winograd_out *out)
+static void transform_output(const float *m, int64_t step, int64_t channels, const tess_winograd_out *out)
 {
     for (int64_t c = 0; c < channels; c += VECTOR) {
         vec rows[4][6]; /* columns of m first: rows[y][x] */
@@ -138,22 +131,25 @@ void TESS_ISA_NAME(tess_winograd_output)(const float *m, int64_t step, int64_t c
                 if (out->bias)
                     value += load(out->bias + c);
                 for (int r = 0; r < out->residuals; r++)
-                    value += load(out->residual[r][at] + c);
-                store(out->out[at] + c, out->relu ? relu(value) : value);
+                    value += load((const float *)out->residual[r][at] + c);
+                store((float *)out->out[at] + c, out->relu ? relu(value) : value);
             }
         }
     }
 }
 
-const tess_f32_kernels TESS_ISA_NAME(tess_f32_kernels);
+extern const tess_f32_kernels TESS_ISA_NAME(tess_f32_kernels);
 extern void TESS_ISA_NAME(tess_direct_row)(const tess_direct_row *row);
 
 const tess_f32_kernels TESS_ISA_NAME(tess_f32_kernels) = {.isa = TESS_STRING(TESS_ISA),
                                                           .vector = VECTOR,
                                                           .block = BLOCK,
-                                                          .rows = ROWS,
                                                           .direct_row = TESS_ISA_NAME(tess_direct_row),
-                                                          .winograd_weights = TESS_ISA_NAME(tess_winograd_weights),
-                                                          .winograd_input = TESS_ISA_NAME(tess_winograd_input),
-                                                          .winograd_multiply = TESS_ISA_NAME(tess_winograd_multiply),
-                                                          .winograd_output = TESS_ISA_NAME(tess_winograd_output)};
+                                                          .winograd = {.side = 4,
+                                                                       .rows = ROWS,
+                                                                       .block = BLOCK,
+                                                                       .element = sizeof(float),
+                                                                       .weights = transform_weights,
+                                                                       .input = transform_input,
+                                                                       .multiply = multiply,
+                                                                       .output = transform_output}};

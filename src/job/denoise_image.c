@@ -190,7 +190,7 @@ static tess_status run_batch(image_job *job, const tess_strip *strip, int64_t fi
         for (int64_t i = 0; i < n; i++) {
             cols = tess_axis_span(&choice->cols, first + i);
             tess_pixels_gather(&job->pixels, strip, &cols, plane, &in, i, arena + in_at);
-            pixels += (cols.to - cols.from) * strip->count;
+            pixels += (tess_min_i64(cols.to, job->file->info.width) - cols.from) * strip->count;
         }
         tess_net_plan_run(plan, arena, job->blocks->workspace.data, job->file->model->weights.data, NULL);
         TESS_TRY(device->sync(device, NULL, error));

@@ -3,7 +3,7 @@
  *
  * Winograd's F(4x4) computes pixel 0 of a block from pixels -1..3 relative to the block, pixels 1 and 2 from 0..3, pixel
  * 3 from 0..4: terms that cancel in exact arithmetic do not cancel in floating point. So it reaches up to three pixels
- * where the kernel reaches one, and an exact halo must cover that. */
+ * where the kernel reaches one, and an exact halo must cover that. F(2x2) has no such terms. */
 #include "base/checked.h"
 #include "net/bound.h"
 
@@ -32,7 +32,7 @@ static interval needed(const tess_layer *layer, int block, interval out)
     case TESS_LAYER_CONV: {
         interval in = {out.from * layer->stride - layer->pad,
                        (out.to - 1) * layer->stride - layer->pad + layer->kernel};
-        if (block > 1) {
+        if (block > 2) {
             int64_t first = floor_to(out.from, block), last = floor_to(out.to - 1, block);
             in.from = out.from == first ? first - 1 : first;
             in.to = out.to - 1 == last + block - 1 ? last + block + 1 : last + block;
