@@ -24,12 +24,12 @@ typedef struct cli_verb {
 } cli_verb;
 
 /* Splits the arguments; positionals into `words`. Returns -1 to go on, else the exit status. */
-int cli_parse(const cli_verb *verb, int argc, char **argv, cli_shared *shared, void *target, const char **words,
-              int *word_count);
-bool cli_number(const char *name, const char *text, double *value);       /* also a/b */
+int cli_parse(const cli_verb *verb, int argc, char **argv, cli_shared *shared, void *target,
+              const char **words, int *word_count);
+bool cli_number(const char *name, const char *text, double *value); /* also a/b */
 bool cli_integer(const char *name, const char *text, int64_t least, int64_t most, int64_t *value);
-bool cli_size(const char *name, const char *text, uint64_t *bytes);       /* K, M, G */
-int cli_complain(const char *format, ...) TESS_PRINTF(1, 2);              /* one line; returns CLI_USAGE */
+bool cli_size(const char *name, const char *text, uint64_t *bytes); /* K, M, G */
+int cli_complain(const char *format, ...) TESS_PRINTF(1, 2);        /* one line; returns CLI_USAGE */
 /* Ends a verb: says the error or shows the record where it is wanted. */
 int cli_finish(tess_context *context, tess_status status, char *record, const cli_shared *shared);
 

@@ -1,8 +1,9 @@
 #include "cli.h"
 
-static const char help[] = "tessera convert IN OUT.safetensors    weights from PyTorch's .pth (or safetensors) to safetensors;\n"
-                           "                                      names, types and shapes are kept\n\n"
-                           "Example: tessera convert dncnn_25.pth dncnn_25.safetensors\n";
+static const char help[] =
+    "tessera convert IN OUT.safetensors    weights from PyTorch's .pth (or safetensors) to safetensors;\n"
+    "                                      names, types and shapes are kept\n\n"
+    "Example: tessera convert dncnn_25.pth dncnn_25.safetensors\n";
 
 int cli_convert(int argc, char **argv)
 {

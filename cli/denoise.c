@@ -76,7 +76,8 @@ static bool option(void *target, const char *name, const char *value, bool *know
 
 int cli_denoise_like(int argc, char **argv, bool plan)
 {
-    const cli_verb verb = {.name = "denoise", .help = help, .positional_least = 2, .positional_most = 2, .option = option};
+    const cli_verb verb = {
+        .name = "denoise", .help = help, .positional_least = 2, .positional_most = 2, .option = option};
     tess_denoise_settings settings;
     tess_denoise_settings_init(&settings);
     cli_shared shared = {.common = &settings.common};
@@ -93,7 +94,8 @@ int cli_denoise_like(int argc, char **argv, bool plan)
         return CLI_FAILED;
     cli_watch_interrupts();
     char *record = NULL;
-    tess_status result = plan ? tess_plan_denoise(context, &settings, &record) : tess_denoise(context, &settings, &record);
+    tess_status result =
+        plan ? tess_plan_denoise(context, &settings, &record) : tess_denoise(context, &settings, &record);
     return cli_finish(context, result, record, &shared);
 }
 

@@ -2,9 +2,10 @@
 
 #include "cli.h"
 
-static const char help[] = "tessera info [--calibrate]            devices, memory, libraries, bundled models, measured rates\n\n"
-                           "  --calibrate         measure the op rates of this machine now, for the seconds of plans\n\n"
-                           "Example: tessera info --calibrate\n";
+static const char help[] =
+    "tessera info [--calibrate]            devices, memory, libraries, bundled models, measured rates\n\n"
+    "  --calibrate         measure the op rates of this machine now, for the seconds of plans\n\n"
+    "Example: tessera info --calibrate\n";
 
 static bool option(void *target, const char *name, const char *value, bool *known)
 {

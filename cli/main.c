@@ -17,7 +17,8 @@ static const struct {
 
 static int usage(FILE *to)
 {
-    fputs("tessera " TESSERA_VERSION ": restores images that are too large for one pass on one device\n\n", to);
+    fputs("tessera " TESSERA_VERSION ": restores images that are too large for one pass on one device\n\n",
+          to);
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
         fprintf(to, "  tessera %-10s %s\n", verbs[i].name, verbs[i].what);
     fputs("\ntessera VERB --help tells more, with an example.\n", to);

@@ -51,7 +51,8 @@ bool cli_integer(const char *name, const char *text, int64_t least, int64_t most
     errno = 0;
     *value = strtoll(text, &end, 10);
     if (end == text || *end || errno || *value < least || *value > most) {
-        cli_complain("%s %s: expected a whole number from %lld to %lld", name, text, (long long)least, (long long)most);
+        cli_complain("%s %s: expected a whole number from %lld to %lld", name, text, (long long)least,
+                     (long long)most);
         return false;
     }
     return true;
@@ -111,8 +112,8 @@ static bool is_flag(const char *flags, const char *name)
     return false;
 }
 
-int cli_parse(const cli_verb *verb, int argc, char **argv, cli_shared *shared, void *target, const char **words,
-              int *word_count)
+int cli_parse(const cli_verb *verb, int argc, char **argv, cli_shared *shared, void *target,
+              const char **words, int *word_count)
 {
     *word_count = 0;
     bool options_end = false;
@@ -121,7 +122,8 @@ int cli_parse(const cli_verb *verb, int argc, char **argv, cli_shared *shared, v
         const char *equals = strchr(argv[i], '='), *value = NULL;
         if (options_end || argv[i][0] != '-' || argv[i][1] == '\0') {
             if (*word_count == verb->positional_most)
-                return cli_complain("%s: one argument too many: %s; see tessera %s --help", verb->name, argv[i], verb->name);
+                return cli_complain("%s: one argument too many: %s; see tessera %s --help", verb->name,
+                                    argv[i], verb->name);
             words[(*word_count)++] = argv[i];
             continue;
         }
@@ -137,7 +139,8 @@ int cli_parse(const cli_verb *verb, int argc, char **argv, cli_shared *shared, v
             shared->quiet = true;
             continue;
         }
-        snprintf(name, sizeof name, "%.*s", (int)(equals ? equals - argv[i] : (long)strlen(argv[i])), argv[i]);
+        snprintf(name, sizeof name, "%.*s", (int)(equals ? equals - argv[i] : (long)strlen(argv[i])),
+                 argv[i]);
         bool known = false;
         if (is_flag(verb->flags, name)) {
             if (!verb->option(target, name, NULL, &known))
@@ -146,7 +149,8 @@ int cli_parse(const cli_verb *verb, int argc, char **argv, cli_shared *shared, v
         }
         value = equals ? equals + 1 : i + 1 < argc ? argv[++i] : NULL;
         if (!value || !*value)
-            return cli_complain("%s: option %s needs a value; see tessera %s --help", verb->name, name, verb->name);
+            return cli_complain("%s: option %s needs a value; see tessera %s --help", verb->name, name,
+                                verb->name);
         if (!shared_option(shared, name, value, &known))
             return CLI_USAGE;
         if (!known && verb->option && !verb->option(target, name, value, &known))

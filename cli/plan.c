@@ -3,10 +3,11 @@
 
 #include "cli.h"
 
-static const char help[] = "tessera plan VERB ...                 what VERB would do with the same arguments: device, tile, batch,\n"
-                           "                                      bytes and seconds; runs nothing\n\n"
-                           "VERB: denoise\n\n"
-                           "Example: tessera plan denoise big.png out.png --sigma 0.1 --memory 300M\n";
+static const char help[] =
+    "tessera plan VERB ...                 what VERB would do with the same arguments: device, tile, batch,\n"
+    "                                      bytes and seconds; runs nothing\n\n"
+    "VERB: denoise\n\n"
+    "Example: tessera plan denoise big.png out.png --sigma 0.1 --memory 300M\n";
 
 int cli_plan(int argc, char **argv)
 {

@@ -1,5 +1,5 @@
-/* checked.h: size arithmetic that cannot wrap. Every product of sizes that come from a file or a user goes through
- * here; false means overflow and the result must not be used. */
+/* checked.h: size arithmetic that cannot wrap. Every product of sizes that come from a file or a user goes
+ * through here; false means overflow and the result must not be used. */
 #ifndef TESS_BASE_CHECKED_H
 #define TESS_BASE_CHECKED_H
 

@@ -53,12 +53,12 @@ tess_status tess_block_alloc(tess_block *block, tess_mem_category category, size
         return TESS_OK;
     size_t granted = tess_block_granted(bytes);
     if (granted < bytes || !door_opens())
-        return tess_fail(error, TESS_NO_MEMORY, "cannot allocate %zu bytes for %s; set a smaller --memory", bytes,
-                         tess_mem_category_name(category));
+        return tess_fail(error, TESS_NO_MEMORY, "cannot allocate %zu bytes for %s; set a smaller --memory",
+                         bytes, tess_mem_category_name(category));
     void *data = mmap(NULL, granted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED)
-        return tess_fail(error, TESS_NO_MEMORY, "cannot allocate %zu bytes for %s; set a smaller --memory", bytes,
-                         tess_mem_category_name(category));
+        return tess_fail(error, TESS_NO_MEMORY, "cannot allocate %zu bytes for %s; set a smaller --memory",
+                         bytes, tess_mem_category_name(category));
     /* Huge pages save TLB misses in the big blocks. Touching every page here makes the block resident. */
     if (granted >= HUGE_PAGE)
         madvise(data, granted, MADV_HUGEPAGE);

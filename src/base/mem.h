@@ -1,8 +1,9 @@
 /* mem.h: the one door for memory, counted.
  *
- * Blocks (weights, activations, workspace, io) are what a plan predicts: page-granular mappings, made resident at once,
- * so that the bytes counted here are the bytes the system sees, and a run meets no page fault. Small pieces
- * (descriptions, names, lists) go through tess_small_alloc: counted as calls, not planned.
+ * Blocks (weights, activations, workspace, io) are what a plan predicts: page-granular mappings, made
+ * resident at once, so that the bytes counted here are the bytes the system sees, and a run meets no page
+ * fault. Small pieces (descriptions, names, lists) go through tess_small_alloc: counted as calls, not
+ * planned.
  *
  * The counters belong to the process: that is the scope in which the system counts too. */
 #ifndef TESS_BASE_MEM_H
@@ -42,8 +43,8 @@ tess_status tess_block_alloc(tess_block *block, tess_mem_category category, size
                              tess_error *error) TESS_MUST_CHECK;
 void tess_block_free(tess_block *block);
 
-/* Bytes that a library holds on our behalf within a bound that we set (GDAL's block cache): counted like a block.
- * Negative gives them back. */
+/* Bytes that a library holds on our behalf within a bound that we set (GDAL's block cache): counted like a
+ * block. Negative gives them back. */
 void tess_mem_account(tess_mem_category category, int64_t bytes);
 
 /* Zeroed; NULL when there is none. Free with tess_small_free. */

@@ -1,5 +1,5 @@
-/* Loops hand out items through one atomic counter, so that a slow item does not hold the others. Threads sleep on a
- * condition between loops after a short spin: layers follow one another within microseconds. */
+/* Loops hand out items through one atomic counter, so that a slow item does not hold the others. Threads
+ * sleep on a condition between loops after a short spin: layers follow one another within microseconds. */
 #define _GNU_SOURCE
 #include "base/pool.h"
 
@@ -103,7 +103,8 @@ tess_status tess_pool_create(int threads, tess_pool **out, tess_error *error)
         if (!start || pthread_create(&pool->helpers[pool->started], NULL, helper_main, start) != 0) {
             tess_small_free(start);
             tess_pool_destroy(pool);
-            return tess_fail(error, TESS_NO_MEMORY, "cannot start %d threads; use a smaller --threads", threads);
+            return tess_fail(error, TESS_NO_MEMORY, "cannot start %d threads; use a smaller --threads",
+                             threads);
         }
         pool->started++;
     }

@@ -1,6 +1,6 @@
-/* pool.h: the only threads there are. A pool runs one loop at a time over all its threads (the caller is one of them);
- * a worker is one thread that takes single calls, for reading and writing beside the computation. Neither allocates
- * after creation. */
+/* pool.h: the only threads there are. A pool runs one loop at a time over all its threads (the caller is one
+ * of them); a worker is one thread that takes single calls, for reading and writing beside the computation.
+ * Neither allocates after creation. */
 #ifndef TESS_BASE_POOL_H
 #define TESS_BASE_POOL_H
 

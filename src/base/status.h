@@ -1,5 +1,6 @@
-/* status.h: how every room reports failure: a status the compiler makes callers look at, and one line of text that
- * travels in a tess_error owned by the caller. No global error state, so two contexts never mix their messages. */
+/* status.h: how every room reports failure: a status the compiler makes callers look at, and one line of text
+ * that travels in a tess_error owned by the caller. No global error state, so two contexts never mix their
+ * messages. */
 #ifndef TESS_BASE_STATUS_H
 #define TESS_BASE_STATUS_H
 
@@ -17,11 +18,11 @@ tess_status tess_fail(tess_error *error, tess_status status, const char *format,
 /* Puts "prefix: " before a message that a lower room wrote, and returns `status` unchanged. */
 tess_status tess_fail_prefix(tess_error *error, tess_status status, const char *prefix);
 
-#define TESS_TRY(call)                                                                                                 \
-    do {                                                                                                               \
-        tess_status tess_try_status = (call);                                                                          \
-        if (tess_try_status != TESS_OK)                                                                                \
-            return tess_try_status;                                                                                    \
+#define TESS_TRY(call)                                                                                       \
+    do {                                                                                                     \
+        tess_status tess_try_status = (call);                                                                \
+        if (tess_try_status != TESS_OK)                                                                      \
+            return tess_try_status;                                                                          \
     } while (0)
 
 #endif

@@ -1,6 +1,6 @@
-/* bf16 convolution by matrix instructions: storage in bf16, sums in fp32, one rounding at the end. One piece of work is
- * a few output rows of one segment: their input rows are staged once in the order the instruction wants, zero outside
- * the image, then every panel of weights passes over them. */
+/* bf16 convolution by matrix instructions: storage in bf16, sums in fp32, one rounding at the end. One piece
+ * of work is a few output rows of one segment: their input rows are staged once in the order the instruction
+ * wants, zero outside the image, then every panel of weights passes over them. */
 #include "base/checked.h"
 #include "cpu/cpu.h"
 
@@ -10,9 +10,10 @@ typedef struct bf16_job {
     const tess_op *op;
     const tess_op_buffers *buffers;
     const tess_bf16_kernels *kernels;
-    int kernel_y, kernel_x, stride_y, stride_x, pad_y, pad_x; /* of the plain convolution; 1x1 for each tap of a transposed one */
-    int up_y, up_x;                                           /* 1, or the stride of a transposed one */
-    int64_t rows_out, width_out;                              /* of the plain convolution */
+    int kernel_y, kernel_x, stride_y, stride_x, pad_y,
+        pad_x;                   /* of the plain convolution; 1x1 for each tap of a transposed one */
+    int up_y, up_x;              /* 1, or the stride of a transposed one */
+    int64_t rows_out, width_out; /* of the plain convolution */
     int64_t segment, segments, row_groups, panel, panels;
     int extra, variants; /* stages of one input row: one, or one for each kx when the stride is not 1 */
     int64_t stage_elements, thread_elements;
@@ -62,8 +63,8 @@ static void bf16_needs(const tess_cpu *cpu, const tess_op *op, tess_op_needs *ne
     needs->block = 1;
 }
 
-static void bf16_pack(const tess_cpu *cpu, const tess_op *op, tess_weight_part part, int64_t first, int64_t count,
-                      const float *values, void *packed)
+static void bf16_pack(const tess_cpu *cpu, const tess_op *op, tess_weight_part part, int64_t first,
+                      int64_t count, const float *values, void *packed)
 {
     bf16_job job = job_of(cpu, op);
     uint16_t *to = packed;
@@ -94,21 +95,23 @@ static void stage_rows(const bf16_job *job, int64_t n, int64_t y0, int64_t x0, i
         int64_t y = y0 * job->stride_y - job->pad_y + line;
         const uint16_t *row = y >= 0 && y < in->h ? image + y * in->stride_h : NULL;
         for (int v = 0; v < job->variants; v++)
-            job->kernels->stage(row, in->w, in->stride_w, in->c, x0 * job->stride_x - job->pad_x + v, job->stride_x,
-                                job->segment, job->extra, stages + (line * job->variants + v) * job->stage_elements);
+            job->kernels->stage(row, in->w, in->stride_w, in->c, x0 * job->stride_x - job->pad_x + v,
+                                job->stride_x, job->segment, job->extra,
+                                stages + (line * job->variants + v) * job->stage_elements);
     }
 }
 
 /* Sums of one register block to the image. */
-static void finish(const bf16_job *job, const float *sums, const int64_t at[3], int64_t block_at, int64_t channel,
-                   int up_y, int up_x)
+static void finish(const bf16_job *job, const float *sums, const int64_t at[3], int64_t block_at,
+                   int64_t channel, int up_y, int up_x)
 {
     const tess_op *op = job->op;
     const int block = job->kernels->block;
     const int64_t y = at[1] * job->up_y + up_y;
     tess_bf16_pixel pixel = {.channels = tess_min_i64(block, op->out.c - channel), .relu = op->relu};
     if (op->bias)
-        pixel.bias = (const float *)((const uint16_t *)job->buffers->weights + kernel_elements(job)) + channel;
+        pixel.bias =
+            (const float *)((const uint16_t *)job->buffers->weights + kernel_elements(job)) + channel;
     uint16_t *out = (uint16_t *)job->buffers->out + at[0] * op->out.stride_n + y * op->out.stride_h + channel;
     for (int i = 0; i < job->kernels->pixels; i++) {
         int64_t x = at[2] + job->kernels->pixel_of(job->segment, block_at, i);
@@ -118,8 +121,8 @@ static void finish(const bf16_job *job, const float *sums, const int64_t at[3], 
         pixel.out = out + x * op->out.stride_w;
         for (int r = 0; r < op->residuals; r++) {
             const tess_tensor *t = &op->residual[r];
-            pixel.residual[r] = (const uint16_t *)job->buffers->residual[r] + at[0] * t->stride_n + y * t->stride_h +
-                                x * t->stride_w + channel;
+            pixel.residual[r] = (const uint16_t *)job->buffers->residual[r] + at[0] * t->stride_n +
+                                y * t->stride_h + x * t->stride_w + channel;
         }
         job->kernels->finish(&pixel, sums + i * block);
     }
@@ -150,7 +153,8 @@ static void bf16_item(void *arg, int64_t item, int thread)
             for (int64_t b = 0; b < blocks; b++) {
                 const int64_t at[3] = {n, y0 + row, x0};
                 kernels->multiply(tap, shift, taps, job->op->in.c, b, weights, sums);
-                finish(job, sums, at, b, panel % job->panels * kernels->block, up / job->up_x, up % job->up_x);
+                finish(job, sums, at, b, panel % job->panels * kernels->block, up / job->up_x,
+                       up % job->up_x);
             }
         }
     }

@@ -1,6 +1,6 @@
-/* AMX: a tile register holds 16 rows of 64 bytes; TDPBF16PS multiplies 16 pixels x 32 channels by 32 channels x 16
- * output channels into fp32. Channels-last pixels are such rows already: a stage is a plain copy with zeros outside the
- * image and channels padded to 32. Two by two tiles of sums stay in registers. */
+/* AMX: a tile register holds 16 rows of 64 bytes; TDPBF16PS multiplies 16 pixels x 32 channels by 32 channels
+ * x 16 output channels into fp32. Channels-last pixels are such rows already: a stage is a plain copy with
+ * zeros outside the image and channels padded to 32. Two by two tiles of sums stay in registers. */
 #include <immintrin.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,8 +46,8 @@ static int64_t amx_stage_elements(int64_t cin, int64_t count, int extra)
     return (count + extra) * padded(cin);
 }
 
-static void amx_stage(const uint16_t *row, int64_t row_w, int64_t pixel, int64_t cin, int64_t start, int stride,
-                      int64_t count, int extra, uint16_t *staged)
+static void amx_stage(const uint16_t *row, int64_t row_w, int64_t pixel, int64_t cin, int64_t start,
+                      int stride, int64_t count, int extra, uint16_t *staged)
 {
     const int64_t depth = padded(cin);
     for (int64_t e = 0; e < count + extra; e++, staged += depth) {

@@ -1,6 +1,6 @@
-/* BFMMLA: a 2x4 by 4x2 product of bf16 into four fp32 sums. Its left side is two pixels of four channels in one
- * register. A stage pairs pixel e with pixel e + count/2: a tap that shifts both by one pixel is again an entry of the
- * same stage, so one copy serves every kx. */
+/* BFMMLA: a 2x4 by 4x2 product of bf16 into four fp32 sums. Its left side is two pixels of four channels in
+ * one register. A stage pairs pixel e with pixel e + count/2: a tap that shifts both by one pixel is again an
+ * entry of the same stage, so one copy serves every kx. */
 #include <arm_neon.h>
 #include <stddef.h>
 
@@ -38,8 +38,8 @@ static void stage_pair(const uint16_t *a, const uint16_t *b, int64_t cin, uint16
     }
 }
 
-static void arm_stage(const uint16_t *row, int64_t row_w, int64_t pixel, int64_t cin, int64_t start, int stride,
-                      int64_t count, int extra, uint16_t *staged)
+static void arm_stage(const uint16_t *row, int64_t row_w, int64_t pixel, int64_t cin, int64_t start,
+                      int stride, int64_t count, int extra, uint16_t *staged)
 {
     const int64_t half = count / 2, entry = padded(cin) * 2;
     for (int64_t e = 0; e < half + extra; e++) {

@@ -1,10 +1,9 @@
-/* Winograd's F(2x2, 3x3) over BFMMLA: 2.25 times fewer products than the direct sum, and transforms of additions alone.
- * Transformed values are rounded to bf16 once more, which costs about as much as the storage in bf16 does; F(4x4) would
- * cost ten times that. Every output depends on just its nine inputs, so exact halos stay small.
- *   input  t0 = d0 - d2, t1 = d1 + d2, t2 = d2 - d1, t3 = d1 - d3
- *   kernel g0, (g0 + g1 + g2) / 2, (g0 - g1 + g2) / 2, g2
- *   output y0 = m0 + m1 + m2, y1 = m1 - m2 - m3
- * v of one point: pairs of tiles, [pair][cin / 4][2][4], as BFMMLA's left side wants it. */
+/* Winograd's F(2x2, 3x3) over BFMMLA: 2.25 times fewer products than the direct sum, and transforms of
+ * additions alone. Transformed values are rounded to bf16 once more, which costs about as much as the storage
+ * in bf16 does; F(4x4) would cost ten times that. Every output depends on just its nine inputs, so exact
+ * halos stay small. input  t0 = d0 - d2, t1 = d1 + d2, t2 = d2 - d1, t3 = d1 - d3 kernel g0, (g0 + g1 + g2) /
+ * 2, (g0 - g1 + g2) / 2, g2 output y0 = m0 + m1 + m2, y1 = m1 - m2 - m3 v of one point: pairs of tiles,
+ * [pair][cin / 4][2][4], as BFMMLA's left side wants it. */
 #include <arm_neon.h>
 
 #include "cpu/kernels.h"
@@ -23,7 +22,8 @@ static inline void store4(uint16_t *to, float32x4_t value)
     vst1_bf16((bfloat16_t *)to, vcvt_bf16_f32(value)); /* to nearest even */
 }
 
-static inline void input_points(float32x4_t d0, float32x4_t d1, float32x4_t d2, float32x4_t d3, float32x4_t t[4])
+static inline void input_points(float32x4_t d0, float32x4_t d1, float32x4_t d2, float32x4_t d3,
+                                float32x4_t t[4])
 {
     t[0] = vsubq_f32(d0, d2);
     t[1] = vaddq_f32(d1, d2);
@@ -44,7 +44,8 @@ static inline float widen(uint16_t value)
     return vgetq_lane_f32(vreinterpretq_f32_u32(vdupq_n_u32((uint32_t)value << 16)), 0);
 }
 
-static void transform_weights(const void *weights, void *u, int64_t blocks, int64_t cin, int64_t first, int64_t last)
+static void transform_weights(const void *weights, void *u, int64_t blocks, int64_t cin, int64_t first,
+                              int64_t last)
 {
     const int64_t step = blocks * cin * BLOCK;
     for (int64_t item = first; item < last; item++) {
@@ -122,7 +123,8 @@ static void multiply(const void *v, const void *u, float *m, int64_t rows, int64
                            m + t * blocks * BLOCK + b * BLOCK, cin, blocks * BLOCK);
 }
 
-static inline void output_points(float32x4_t m0, float32x4_t m1, float32x4_t m2, float32x4_t m3, float32x4_t y[2])
+static inline void output_points(float32x4_t m0, float32x4_t m1, float32x4_t m2, float32x4_t m3,
+                                 float32x4_t y[2])
 {
     y[0] = vaddq_f32(vaddq_f32(m0, m1), m2);
     y[1] = vsubq_f32(vsubq_f32(m1, m2), m3);
@@ -134,8 +136,8 @@ static void transform_output(const float *m, int64_t step, int64_t channels, con
         float32x4_t columns[4][2], line[2];
         for (int x = 0; x < 4; x++) {
             const float *p = m + x * step + c;
-            output_points(vld1q_f32(p), vld1q_f32(p + 4 * step), vld1q_f32(p + 8 * step), vld1q_f32(p + 12 * step),
-                          columns[x]);
+            output_points(vld1q_f32(p), vld1q_f32(p + 4 * step), vld1q_f32(p + 8 * step),
+                          vld1q_f32(p + 12 * step), columns[x]);
         }
         for (int y = 0; y < SIDE; y++) {
             output_points(columns[0][y], columns[1][y], columns[2][y], columns[3][y], line);

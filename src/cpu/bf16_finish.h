@@ -1,5 +1,5 @@
-/* bf16_finish.h: the end of a pixel, sums to stored bf16: included by the files that are compiled for their instruction
- * set, so that the loops below become its vector instructions. */
+/* bf16_finish.h: the end of a pixel, sums to stored bf16: included by the files that are compiled for their
+ * instruction set, so that the loops below become its vector instructions. */
 #ifndef TESS_CPU_BF16_FINISH_H
 #define TESS_CPU_BF16_FINISH_H
 
@@ -17,8 +17,8 @@ static inline uint16_t round_to_bf16(float value)
     return (uint16_t)((bits.u & 0x7fffffffu) > 0x7f800000u ? quiet : rounded);
 }
 
-static inline __attribute__((always_inline)) void finish_channels(const tess_bf16_pixel *pixel, const float *sums,
-                                                                  int64_t count)
+static inline __attribute__((always_inline)) void finish_channels(const tess_bf16_pixel *pixel,
+                                                                  const float *sums, int64_t count)
 {
     float value[64];
     for (int64_t c = 0; c < count; c++)
@@ -37,9 +37,10 @@ static inline __attribute__((always_inline)) void finish_channels(const tess_bf1
         pixel->out[c] = round_to_bf16(value[c]);
 }
 
-/* `block` is a constant at the call, so the full block is unrolled and only the last channels take the general loop. */
-static inline __attribute__((always_inline)) void finish_pixel(const tess_bf16_pixel *pixel, const float *sums,
-                                                               int64_t block)
+/* `block` is a constant at the call, so the full block is unrolled and only the last channels take the
+ * general loop. */
+static inline __attribute__((always_inline)) void finish_pixel(const tess_bf16_pixel *pixel,
+                                                               const float *sums, int64_t block)
 {
     if (pixel->channels == block)
         finish_channels(pixel, sums, block);

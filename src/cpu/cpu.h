@@ -1,5 +1,6 @@
-/* cpu.h: what the files of this room share. A driver decides blocking and threads; a kernel table does the arithmetic.
- * For each op family there are three functions, used alike by planning and execution: needs, pack, run. */
+/* cpu.h: what the files of this room share. A driver decides blocking and threads; a kernel table does the
+ * arithmetic. For each op family there are three functions, used alike by planning and execution: needs,
+ * pack, run. */
 #ifndef TESS_CPU_CPU_H
 #define TESS_CPU_CPU_H
 
@@ -19,26 +20,27 @@ typedef struct tess_cpu {
 typedef struct tess_cpu_family {
     const char *name;
     void (*needs)(const tess_cpu *, const tess_op *, tess_op_needs *);
-    void (*pack)(const tess_cpu *, const tess_op *, tess_weight_part, int64_t first, int64_t count, const float *values,
-                 void *packed);
+    void (*pack)(const tess_cpu *, const tess_op *, tess_weight_part, int64_t first, int64_t count,
+                 const float *values, void *packed);
     void (*run)(const tess_cpu *, const tess_op *, const tess_op_buffers *);
 } tess_cpu_family;
 
-extern const tess_cpu_family tess_cpu_direct, tess_cpu_winograd, tess_cpu_bf16, tess_cpu_pointwise, tess_cpu_reference;
+extern const tess_cpu_family tess_cpu_direct, tess_cpu_winograd, tess_cpu_bf16, tess_cpu_pointwise,
+    tess_cpu_reference;
 
-/* Weights of a direct convolution in fp32 blocks: [cout block][tap][cin][block]; a transposed one is one of a single tap
- * for each of its taps in turn. The bias follows, padded. */
+/* Weights of a direct convolution in fp32 blocks: [cout block][tap][cin][block]; a transposed one is one of a
+ * single tap for each of its taps in turn. The bias follows, padded. */
 typedef struct tess_f32_layout {
     int64_t block, blocks; /* output channels of a block; blocks */
     int64_t taps, cin;
-    bool transposed;    /* tap outermost */
-    int64_t bias_at;    /* in floats */
-    int64_t floats;     /* all */
+    bool transposed; /* tap outermost */
+    int64_t bias_at; /* in floats */
+    int64_t floats;  /* all */
 } tess_f32_layout;
 
 tess_f32_layout tess_f32_layout_of(const tess_cpu *cpu, const tess_op *op);
-void tess_f32_layout_pack(const tess_f32_layout *layout, const tess_op *op, tess_weight_part part, int64_t first,
-                          int64_t count, const float *values, float *packed);
+void tess_f32_layout_pack(const tess_f32_layout *layout, const tess_op *op, tess_weight_part part,
+                          int64_t first, int64_t count, const float *values, float *packed);
 
 static inline int64_t tess_op_taps(const tess_op *op)
 {

@@ -1,5 +1,6 @@
-/* The host as a device. A layer's family depends on its channels, kernel, instruction set and precision alone, never on
- * the image's size: so a tile and the whole image take the same path and agree bit for bit. */
+/* The host as a device. A layer's family depends on its channels, kernel, instruction set and precision
+ * alone, never on the image's size: so a tile and the whole image take the same path and agree bit for bit.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -54,7 +55,8 @@ static tess_status check(const tess_cpu *cpu, const tess_op *op, tess_error *err
                          tess_op_kind_name(op->kind), op->kernel[0], op->kernel[1], op->kernel[2]);
     if (op->kind == TESS_OP_CONV_TRANSPOSE && (op->kernel[TESS_HEIGHT] != op->stride[TESS_HEIGHT] ||
                                                op->kernel[TESS_WIDTH] != op->stride[TESS_WIDTH]))
-        return tess_fail(error, TESS_UNSUPPORTED, "transposed convolutions need a kernel equal to the stride");
+        return tess_fail(error, TESS_UNSUPPORTED,
+                         "transposed convolutions need a kernel equal to the stride");
     return TESS_OK;
 }
 
@@ -79,8 +81,8 @@ static tess_status cpu_prepare(tess_device *device, const tess_op *op, tess_prep
     return TESS_OK;
 }
 
-static void cpu_pack(tess_device *device, const tess_op *op, tess_weight_part part, int64_t first, int64_t count,
-                     const float *values, void *packed)
+static void cpu_pack(tess_device *device, const tess_op *op, tess_weight_part part, int64_t first,
+                     int64_t count, const float *values, void *packed)
 {
     family_of(cpu_of(device), op)->pack(cpu_of(device), op, part, first, count, values, packed);
 }
@@ -172,8 +174,8 @@ static tess_status cpu_open(const tess_device_options *options, tess_device **ou
     cpu->bf16 = tess_cpu_bf16_kernels();
     char model[48];
     tess_host_cpu_name(model, sizeof model);
-    snprintf(cpu->name, sizeof cpu->name, "%s, %s%s%s", model, f32 ? f32->isa : "reference", cpu->bf16 ? "+" : "",
-             cpu->bf16 ? cpu->bf16->name : "");
+    snprintf(cpu->name, sizeof cpu->name, "%s, %s%s%s", model, f32 ? f32->isa : "reference",
+             cpu->bf16 ? "+" : "", cpu->bf16 ? cpu->bf16->name : "");
     cpu->device = (tess_device){.kind = "cpu",
                                 .destroy = cpu_destroy,
                                 .facts = cpu_facts,

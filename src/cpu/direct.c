@@ -1,5 +1,5 @@
-/* Direct fp32 convolution: any kernel, stride and padding; one output row is one piece of work. A transposed convolution
- * with kernel = stride is, for each of its taps, a 1x1 convolution onto every stride-th pixel. */
+/* Direct fp32 convolution: any kernel, stride and padding; one output row is one piece of work. A transposed
+ * convolution with kernel = stride is, for each of its taps, a 1x1 convolution onto every stride-th pixel. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -20,8 +20,8 @@ static void direct_needs(const tess_cpu *cpu, const tess_op *op, tess_op_needs *
     needs->block = 1;
 }
 
-static void direct_pack(const tess_cpu *cpu, const tess_op *op, tess_weight_part part, int64_t first, int64_t count,
-                        const float *values, void *packed)
+static void direct_pack(const tess_cpu *cpu, const tess_op *op, tess_weight_part part, int64_t first,
+                        int64_t count, const float *values, void *packed)
 {
     tess_f32_layout layout = tess_f32_layout_of(cpu, op);
     tess_f32_layout_pack(&layout, op, part, first, count, values, packed);
@@ -35,7 +35,8 @@ static tess_direct_row row_of(const direct_job *job, int64_t n, int64_t out_y)
                            .cin = op->in.c,
                            .weights = job->buffers->weights,
                            .zeros = job->buffers->workspace,
-                           .out = (float *)job->buffers->out + n * op->out.stride_n + out_y * op->out.stride_h,
+                           .out =
+                               (float *)job->buffers->out + n * op->out.stride_n + out_y * op->out.stride_h,
                            .out_pixel = op->out.stride_w,
                            .cout = op->out.c,
                            .residuals = op->residuals,

@@ -32,7 +32,8 @@ const tess_bf16_kernels *tess_cpu_bf16_kernels(void)
 extern const tess_f32_kernels tess_f32_kernels_avx512, tess_f32_kernels_avx2, tess_f32_kernels_sse;
 extern const tess_bf16_kernels tess_bf16_kernels_amx;
 
-static const tess_f32_kernels *const known[] = {&tess_f32_kernels_avx512, &tess_f32_kernels_avx2, &tess_f32_kernels_sse};
+static const tess_f32_kernels *const known[] = {&tess_f32_kernels_avx512, &tess_f32_kernels_avx2,
+                                                &tess_f32_kernels_sse};
 
 static bool runs_here(const tess_f32_kernels *kernels)
 {

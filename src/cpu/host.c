@@ -34,9 +34,10 @@ uint64_t tess_host_memory(const char *key)
 static const struct {
     unsigned long part;
     const char *name;
-} arm_parts[] = {{0xd03, "Cortex-A53"},  {0xd08, "Cortex-A72"},  {0xd0b, "Cortex-A76"}, {0xd0c, "Neoverse-N1"},
-                 {0xd40, "Neoverse-V1"}, {0xd49, "Neoverse-N2"}, {0xd4f, "Neoverse-V2"}, {0xd83, "Neoverse-V3AE"},
-                 {0xd84, "Neoverse-V3"}, {0xd8e, "Neoverse-N3"}};
+} arm_parts[] = {{0xd03, "Cortex-A53"},  {0xd08, "Cortex-A72"},    {0xd0b, "Cortex-A76"},
+                 {0xd0c, "Neoverse-N1"}, {0xd40, "Neoverse-V1"},   {0xd49, "Neoverse-N2"},
+                 {0xd4f, "Neoverse-V2"}, {0xd83, "Neoverse-V3AE"}, {0xd84, "Neoverse-V3"},
+                 {0xd8e, "Neoverse-N3"}};
 
 void tess_host_cpu_name(char *text, size_t size)
 {

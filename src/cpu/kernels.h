@@ -1,6 +1,7 @@
-/* kernels.h: what the fast kernels offer to their drivers. One table per instruction set; the sources simd_*.c are
- * compiled once for each with the vector width as a constant. Results of one output value never depend on the blocking:
- * the order of its sum is (ky, kx, channel) in the direct kernel and the channel order in Winograd's products. */
+/* kernels.h: what the fast kernels offer to their drivers. One table per instruction set; the sources
+ * simd_*.c are compiled once for each with the vector width as a constant. Results of one output value never
+ * depend on the blocking: the order of its sum is (ky, kx, channel) in the direct kernel and the channel
+ * order in Winograd's products. */
 #ifndef TESS_CPU_KERNELS_H
 #define TESS_CPU_KERNELS_H
 
@@ -14,7 +15,8 @@ typedef struct tess_direct_row {
     const float *rows[TESS_MAX_TAPS]; /* input row of each ky; NULL outside the image */
     int taps_y, taps_x, stride_x, pad_x;
     int64_t in_w, in_pixel, cin;
-    const float *weights, *bias, *zeros; /* zeros: cin of them, read outside the image; bias: padded, or NULL */
+    const float *weights, *bias,
+        *zeros; /* zeros: cin of them, read outside the image; bias: padded, or NULL */
     float *out;
     int64_t out_w, out_pixel, cout;
     int residuals;
@@ -33,18 +35,20 @@ typedef struct tess_winograd_out {
     bool relu;
 } tess_winograd_out;
 
-/* Winograd convolution F(side x side, 3x3): images, transformed input v and weights u in elements of one size, products
- * in fp32. Channel counts are multiples of `block`. */
+/* Winograd convolution F(side x side, 3x3): images, transformed input v and weights u in elements of one
+ * size, products in fp32. Channel counts are multiples of `block`. */
 typedef struct tess_winograd_kernels {
     int side;    /* output pixels of a block's side; (side + 2)^2 points */
     int rows;    /* tiles of one register block */
     int block;   /* output channels of one register block */
     int element; /* bytes */
-    /* Weights [cout block][cin][9][block] to u[point][blocks][cin * block], for (block, cin) pairs first..last. */
+    /* Weights [cout block][cin][9][block] to u[point][blocks][cin * block], for (block, cin) pairs
+     * first..last. */
     void (*weights)(const void *weights, void *u, int64_t blocks, int64_t cin, int64_t first, int64_t last);
     /* Tile `tile` of a group of `rows`: from its (side + 2)^2 input pixels to v[point][rows * cin]. */
     void (*input)(const void *const *pixel, int64_t cin, void *v, int64_t rows, int64_t tile);
-    /* m[rows][blocks * block] = v * u for one point and `blocks` consecutive blocks of u. rows: a multiple of `rows`. */
+    /* m[rows][blocks * block] = v * u for one point and `blocks` consecutive blocks of u. rows: a multiple of
+     * `rows`. */
     void (*multiply)(const void *v, const void *u, float *m, int64_t rows, int64_t cin, int64_t blocks);
     /* From the points of one tile, `step` floats apart. */
     void (*output)(const float *m, int64_t step, int64_t channels, const tess_winograd_out *out);
@@ -67,15 +71,16 @@ typedef struct tess_bf16_pixel {
     bool relu;
 } tess_bf16_pixel;
 
-/* bf16 matrix instructions: a segment of `count` output pixels of one row is a product of staged input rows with packed
- * weights. A stage holds count + extra pixels in the order that the instruction wants; a tap reads it `shift` pixels
- * further on. */
+/* bf16 matrix instructions: a segment of `count` output pixels of one row is a product of staged input rows
+ * with packed weights. A stage holds count + extra pixels in the order that the instruction wants; a tap
+ * reads it `shift` pixels further on. */
 typedef struct tess_bf16_kernels {
     const char *name;
     int depth;  /* channels are padded to this */
     int block;  /* output channels of one register block */
     int pixels; /* output pixels of one register block; count is a multiple of it */
-    /* Pixel i of the stage is pixel start + i * stride of the row; zeros outside [0, row_w) and for row NULL. */
+    /* Pixel i of the stage is pixel start + i * stride of the row; zeros outside [0, row_w) and for row NULL.
+     */
     void (*stage)(const uint16_t *row, int64_t row_w, int64_t pixel, int64_t cin, int64_t start, int stride,
                   int64_t count, int extra, uint16_t *staged);
     int64_t (*stage_elements)(int64_t cin, int64_t count, int extra);
@@ -91,7 +96,8 @@ typedef struct tess_bf16_kernels {
     const tess_winograd_kernels *winograd;
 } tess_bf16_kernels;
 
-/* The best table that this CPU runs, or the named one; NULL when the CPU lacks it or the build left it out. */
+/* The best table that this CPU runs, or the named one; NULL when the CPU lacks it or the build left it out.
+ */
 const tess_f32_kernels *tess_cpu_f32_kernels(const char *isa);
 const tess_bf16_kernels *tess_cpu_bf16_kernels(void);
 

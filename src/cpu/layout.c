@@ -24,8 +24,8 @@ static int64_t place(const tess_f32_layout *layout, int64_t o, int64_t i, int64_
     return row * layout->block + lane;
 }
 
-void tess_f32_layout_pack(const tess_f32_layout *layout, const tess_op *op, tess_weight_part part, int64_t first,
-                          int64_t count, const float *values, float *packed)
+void tess_f32_layout_pack(const tess_f32_layout *layout, const tess_op *op, tess_weight_part part,
+                          int64_t first, int64_t count, const float *values, float *packed)
 {
     if (part == TESS_PART_BIAS) {
         for (int64_t o = 0; o < count; o++)

@@ -44,11 +44,13 @@ static double conv_at(const tess_op *op, const void *in, const float *kernel, co
 }
 
 /* Kernel = stride: each output pixel sees one input pixel and one tap. */
-static double transpose_at(const tess_op *op, const void *in, const float *kernel, const int64_t at[4], int64_t o)
+static double transpose_at(const tess_op *op, const void *in, const float *kernel, const int64_t at[4],
+                           int64_t o)
 {
     const int32_t *k = op->kernel, *s = op->stride;
     int64_t from = place(&op->in, at[0], at[1] / s[0], at[2] / s[1], at[3] / s[2]);
-    int64_t tap = ((at[1] % s[0]) * k[1] + at[2] % s[1]) * k[2] + at[3] % s[2], taps = (int64_t)k[0] * k[1] * k[2];
+    int64_t tap = ((at[1] % s[0]) * k[1] + at[2] % s[1]) * k[2] + at[3] % s[2],
+            taps = (int64_t)k[0] * k[1] * k[2];
     double sum = 0;
     for (int64_t i = 0; i < op->in.c; i++)
         sum += (double)kernel[(i * op->out.c + o) * taps + tap] * load(&op->in, in, from + i);
@@ -79,14 +81,16 @@ static double value_at(const tess_op *op, const void *in, const float *kernel, c
     case TESS_OP_MAX_POOL:
         return pool_at(op, in, at, c);
     case TESS_OP_UPSAMPLE:
-        return load(&op->in, in,
-                    place(&op->in, at[0], at[1] / op->stride[0], at[2] / op->stride[1], at[3] / op->stride[2]) + c);
+        return load(
+            &op->in, in,
+            place(&op->in, at[0], at[1] / op->stride[0], at[2] / op->stride[1], at[3] / op->stride[2]) + c);
     default:
         return load(&op->in, in, place(&op->in, at[0], at[1], at[2], at[3]) + c);
     }
 }
 
-void tess_reference_run(const tess_op *op, const tess_op_buffers *buffers, const float *kernel, const float *bias)
+void tess_reference_run(const tess_op *op, const tess_op_buffers *buffers, const float *kernel,
+                        const float *bias)
 {
     const tess_tensor *out = &op->out;
     for (int64_t n = 0; n < out->n; n++)
@@ -119,8 +123,8 @@ static void reference_needs(const tess_cpu *cpu, const tess_op *op, tess_op_need
     needs->weights = (kernel_floats(op) + (op->bias ? (size_t)op->out.c : 0)) * sizeof(float);
 }
 
-static void reference_pack(const tess_cpu *cpu, const tess_op *op, tess_weight_part part, int64_t first, int64_t count,
-                           const float *values, void *packed)
+static void reference_pack(const tess_cpu *cpu, const tess_op *op, tess_weight_part part, int64_t first,
+                           int64_t count, const float *values, void *packed)
 {
     (void)cpu;
     size_t rows = (size_t)(op->kind == TESS_OP_CONV_TRANSPOSE ? op->in.c : op->out.c);

@@ -1,17 +1,23 @@
-/* simd.h: vectors for the sources that are compiled once per instruction set. The build defines TESS_ISA (a suffix for
- * the names), TESS_VECTOR (floats in a register), TESS_BLOCK_VECTORS and TESS_BLOCK_ROWS (the register block). */
+/* simd.h: vectors for the sources that are compiled once per instruction set. The build defines TESS_ISA (a
+ * suffix for the names), TESS_VECTOR (floats in a register), TESS_BLOCK_VECTORS and TESS_BLOCK_ROWS (the
+ * register block). */
 #ifndef TESS_CPU_SIMD_H
 #define TESS_CPU_SIMD_H
 
 #include <stdint.h>
 
-#define TESS_PASTE2(a, b)    a##_##b
-#define TESS_PASTE(a, b)     TESS_PASTE2(a, b)
-#define TESS_ISA_NAME(name)  TESS_PASTE(name, TESS_ISA)
-#define TESS_STRING2(a)      #a
-#define TESS_STRING(a)       TESS_STRING2(a)
+#define TESS_PASTE2(a, b)   a##_##b
+#define TESS_PASTE(a, b)    TESS_PASTE2(a, b)
+#define TESS_ISA_NAME(name) TESS_PASTE(name, TESS_ISA)
+#define TESS_STRING2(a)     #a
+#define TESS_STRING(a)      TESS_STRING2(a)
 
-enum { VECTOR = TESS_VECTOR, BLOCK_VECTORS = TESS_BLOCK_VECTORS, ROWS = TESS_BLOCK_ROWS, BLOCK = VECTOR * BLOCK_VECTORS };
+enum {
+    VECTOR = TESS_VECTOR,
+    BLOCK_VECTORS = TESS_BLOCK_VECTORS,
+    ROWS = TESS_BLOCK_ROWS,
+    BLOCK = VECTOR * BLOCK_VECTORS
+};
 
 typedef float vec __attribute__((vector_size(TESS_VECTOR * 4)));
 typedef float loose __attribute__((vector_size(TESS_VECTOR * 4), aligned(4), may_alias)); /* any address */

@@ -1,12 +1,12 @@
-/* One output row of any convolution, straight from the image: a block of pixels times a block of output channels stays
- * in registers while the taps and channels go by. Pixels outside the image read from a row of zeros, tails included, so
- * that every value is summed by the same instructions in the same order. */
+/* One output row of any convolution, straight from the image: a block of pixels times a block of output
+ * channels stays in registers while the taps and channels go by. Pixels outside the image read from a row of
+ * zeros, tails included, so that every value is summed by the same instructions in the same order. */
 #include "cpu/kernels.h"
 #include "cpu/simd.h"
 
 /* The end of one pixel: bias, residuals, activation; only the `count` channels that exist are stored. */
-static inline void finish(const tess_direct_row *row, int64_t x, int64_t channel, int64_t count, const vec *sum,
-                          int vectors)
+static inline void finish(const tess_direct_row *row, int64_t x, int64_t channel, int64_t count,
+                          const vec *sum, int vectors)
 {
     float block[BLOCK];
     float *out = row->out + x * row->out_pixel + channel;
@@ -25,8 +25,8 @@ static inline void finish(const tess_direct_row *row, int64_t x, int64_t channel
         out[c] = row->relu && block[c] < 0 ? 0 : block[c];
 }
 
-static inline __attribute__((always_inline)) void pixel_block(const tess_direct_row *row, const float *weights,
-                                                              int64_t channel, int64_t x0, int vectors)
+static inline __attribute__((always_inline)) void
+pixel_block(const tess_direct_row *row, const float *weights, int64_t channel, int64_t x0, int vectors)
 {
     vec sum[ROWS][BLOCK_VECTORS] = {{{0}}};
     const int64_t width = (int64_t)vectors * VECTOR, cin = row->cin;
@@ -38,7 +38,8 @@ static inline __attribute__((always_inline)) void pixel_block(const tess_direct_
             const float *pixel[ROWS];
             for (int i = 0; i < ROWS; i++) {
                 int64_t x = (x0 + i) * row->stride_x + kx - row->pad_x;
-                pixel[i] = x >= 0 && x < row->in_w && x0 + i < row->out_w ? row->rows[ky] + x * row->in_pixel : row->zeros;
+                pixel[i] = x >= 0 && x < row->in_w && x0 + i < row->out_w ? row->rows[ky] + x * row->in_pixel
+                                                                          : row->zeros;
             }
             for (int64_t c = 0; c < cin; c++) {
                 vec w[BLOCK_VECTORS];

@@ -1,6 +1,6 @@
-/* Winograd's F(4x4, 3x3) (Lavin and Gray, 2016) on the points 0, +-sqrt(1/2), +-sqrt(2), infinity: symmetric under
- * x -> 1/x, which keeps the three transforms evenly scaled. Its error is about twice that of the direct sum in fp32,
- * where the textbook points 0, +-1, +-2 lose a factor of ten. With a = sqrt(1/2), b = sqrt(2):
+/* Winograd's F(4x4, 3x3) (Lavin and Gray, 2016) on the points 0, +-sqrt(1/2), +-sqrt(2), infinity: symmetric
+ * under x -> 1/x, which keeps the three transforms evenly scaled. Its error is about twice that of the direct
+ * sum in fp32, where the textbook points 0, +-1, +-2 lose a factor of ten. With a = sqrt(1/2), b = sqrt(2):
  *   input  t0 = d0 - 5/2 d2 + d4,  t1,2 = (d4 - 2 d2) +- a (d3 - 2 d1),  t3,4 = (d4 - d2/2) +- b (d3 - d1/2),
  *          t5 = d1 - 5/2 d3 + d5
  *   kernel g0, -(g0 +- a g1 + g2/2) / 1.5, (g0 +- b g1 + 2 g2) / 6, g2
@@ -45,7 +45,8 @@ static inline void output_points(vec m0, vec m1, vec m2, vec m3, vec m4, vec m5,
     y[3] = 0.5f * odd_a + 2.0f * odd_b + m5;
 }
 
-static void transform_weights(const void *weights, void *u, int64_t blocks, int64_t cin, int64_t first, int64_t last)
+static void transform_weights(const void *weights, void *u, int64_t blocks, int64_t cin, int64_t first,
+                              int64_t last)
 {
     const int64_t step = blocks * cin * BLOCK;
     for (int64_t item = first; item < last; item++)
@@ -54,8 +55,8 @@ static void transform_weights(const void *weights, void *u, int64_t blocks, int6
             float *to = (float *)u + item * BLOCK + j * VECTOR;
             vec rows[3][6];
             for (int y = 0; y < 3; y++)
-                kernel_points(load(g + (3 * y) * BLOCK), load(g + (3 * y + 1) * BLOCK), load(g + (3 * y + 2) * BLOCK),
-                              rows[y]);
+                kernel_points(load(g + (3 * y) * BLOCK), load(g + (3 * y + 1) * BLOCK),
+                              load(g + (3 * y + 2) * BLOCK), rows[y]);
             for (int x = 0; x < 6; x++) {
                 vec column[6];
                 kernel_points(rows[0][x], rows[1][x], rows[2][x], column);
@@ -73,8 +74,8 @@ static void transform_input(const void *const *pixel, int64_t cin, void *v, int6
         vec rows[6][6];
         for (int y = 0; y < 6; y++) {
             const float *const *p = (const float *const *)pixel + 6 * y;
-            input_points(load(p[0] + c), load(p[1] + c), load(p[2] + c), load(p[3] + c), load(p[4] + c), load(p[5] + c),
-                         rows[y]);
+            input_points(load(p[0] + c), load(p[1] + c), load(p[2] + c), load(p[3] + c), load(p[4] + c),
+                         load(p[5] + c), rows[y]);
         }
         for (int x = 0; x < 6; x++) {
             vec column[6];
@@ -105,7 +106,8 @@ static void multiply(const void *v, const void *u, float *m, int64_t tiles, int6
 {
     for (int64_t b = 0; b < blocks; b++)
         for (int64_t t = 0; t < tiles; t += ROWS)
-            register_block((const float *)v + t * cin, (const float *)u + b * cin * BLOCK, m + t * blocks * BLOCK + b * BLOCK, cin, blocks * BLOCK);
+            register_block((const float *)v + t * cin, (const float *)u + b * cin * BLOCK,
+                           m + t * blocks * BLOCK + b * BLOCK, cin, blocks * BLOCK);
 }
 
 static void transform_output(const float *m, int64_t step, int64_t channels, const tess_winograd_out *out)
@@ -115,8 +117,8 @@ static void transform_output(const float *m, int64_t step, int64_t channels, con
         for (int x = 0; x < 6; x++) {
             const float *p = m + x * step + c;
             vec column[4];
-            output_points(load(p), load(p + 6 * step), load(p + 12 * step), load(p + 18 * step), load(p + 24 * step),
-                          load(p + 30 * step), column);
+            output_points(load(p), load(p + 6 * step), load(p + 12 * step), load(p + 18 * step),
+                          load(p + 24 * step), load(p + 30 * step), column);
             for (int y = 0; y < 4; y++)
                 rows[y][x] = column[y];
         }

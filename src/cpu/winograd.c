@@ -1,6 +1,6 @@
-/* Winograd convolution: groups of output blocks go through transform, products and inverse in one thread's scratch, so
- * that nothing but input and output touches the arena. The weights are transformed at each run into a scratch that all
- * layers share: kept, they would be four times the file. */
+/* Winograd convolution: groups of output blocks go through transform, products and inverse in one thread's
+ * scratch, so that nothing but input and output touches the arena. The weights are transformed at each run
+ * into a scratch that all layers share: kept, they would be four times the file. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -57,12 +57,13 @@ static void winograd_needs(const tess_cpu *cpu, const tess_op *op, tess_op_needs
 }
 
 /* [cout block][cin][9][block] */
-static void winograd_pack(const tess_cpu *cpu, const tess_op *op, tess_weight_part part, int64_t first, int64_t count,
-                          const float *values, void *packed)
+static void winograd_pack(const tess_cpu *cpu, const tess_op *op, tess_weight_part part, int64_t first,
+                          int64_t count, const float *values, void *packed)
 {
     winograd_job job = job_of(cpu, op);
     if (part == TESS_PART_BIAS) {
-        memcpy((char *)packed + job.bias_at + (size_t)first * sizeof(float), values, (size_t)count * sizeof(float));
+        memcpy((char *)packed + job.bias_at + (size_t)first * sizeof(float), values,
+               (size_t)count * sizeof(float));
         return;
     }
     const int64_t block = job.kernels->block;
@@ -104,14 +105,16 @@ static void transform_input(const winograd_job *job, int64_t index, int64_t tile
         for (int j = 0; j < reach; j++) {
             int64_t x = at[2] + j - op->pad_before[TESS_WIDTH];
             bool inside = y >= 0 && y < in->h && x >= 0 && x < in->w;
-            pixel[reach * i + j] = inside ? (const char *)job->buffers->in + place(in, at[0], y, x) * job->kernels->element
-                                          : job->zeros;
+            pixel[reach * i + j] =
+                inside ? (const char *)job->buffers->in + place(in, at[0], y, x) * job->kernels->element
+                       : job->zeros;
         }
     }
     job->kernels->input(pixel, in->c, v, rows, tile);
 }
 
-static void transform_output(const winograd_job *job, int64_t index, const float *m, int64_t step, int64_t channel)
+static void transform_output(const winograd_job *job, int64_t index, const float *m, int64_t step,
+                             int64_t channel)
 {
     const tess_op *op = job->op;
     const int side = job->kernels->side;
@@ -139,14 +142,17 @@ static void weights_item(void *arg, int64_t item, int thread)
 {
     (void)thread;
     const winograd_job *job = arg;
-    job->kernels->weights(job->buffers->weights, job->u, job->blocks, job->cin, item * job->cin, (item + 1) * job->cin);
+    job->kernels->weights(job->buffers->weights, job->u, job->blocks, job->cin, item * job->cin,
+                          (item + 1) * job->cin);
 }
 
 static void group_item(void *arg, int64_t item, int thread)
 {
     const winograd_job *job = arg;
-    const int64_t cin = job->cin, first = item * job->group, count = tess_min_i64(job->group, job->tiles - first);
-    const int64_t rows = tess_round_up(count, job->kernels->rows), chunk = chunk_of(job->op), block = job->kernels->block;
+    const int64_t cin = job->cin, first = item * job->group,
+                  count = tess_min_i64(job->group, job->tiles - first);
+    const int64_t rows = tess_round_up(count, job->kernels->rows), chunk = chunk_of(job->op),
+                  block = job->kernels->block;
     const size_t element = (size_t)job->kernels->element;
     char *v = job->scratch + (size_t)thread * job->thread_bytes;
     float *m = (float *)(v + job->v_bytes);

@@ -1,8 +1,9 @@
-/* device.h: the one interface to what computes. A backend is a leaf: it fills this table, nothing includes it, and the
- * registry finds it. Anything more that a solver wants is a new op description, not a new entry here.
+/* device.h: the one interface to what computes. A backend is a leaf: it fills this table, nothing includes
+ * it, and the registry finds it. Anything more that a solver wants is a new op description, not a new entry
+ * here.
  *
- * Two phases: query, prepare and pack may allocate and fail; run allocates nothing, never blocks, and hardly fails.
- * Streams order work: on the CPU there is one and run returns when the work is done. */
+ * Two phases: query, prepare and pack may allocate and fail; run allocates nothing, never blocks, and hardly
+ * fails. Streams order work: on the CPU there is one and run returns when the work is done. */
 #ifndef TESS_DEVICE_DEVICE_H
 #define TESS_DEVICE_DEVICE_H
 
@@ -32,7 +33,7 @@ typedef struct tess_device_facts {
     char name[96]; /* e.g. "Neoverse-V1, 2 threads, neon+bf16" */
     uint64_t memory_total, memory_free;
     int threads;
-    bool bf16; /* fast bf16 matrix instructions */
+    bool bf16;           /* fast bf16 matrix instructions */
     double flops, bytes; /* built-in rates a second, for plans without calibration */
 } tess_device_facts;
 
@@ -45,7 +46,8 @@ struct tess_device {
 
     tess_status (*alloc)(tess_device *, tess_block *, tess_mem_category, size_t bytes, tess_error *);
     void (*free)(tess_device *, tess_block *);
-    tess_status (*host_alloc)(tess_device *, tess_block *, tess_mem_category, size_t bytes, tess_error *); /* pinned */
+    tess_status (*host_alloc)(tess_device *, tess_block *, tess_mem_category, size_t bytes,
+                              tess_error *); /* pinned */
     void (*host_free)(tess_device *, tess_block *);
     void (*copy)(tess_device *, void *to, const void *from, size_t bytes, tess_stream *);
     void (*record)(tess_device *, tess_event *, tess_stream *);
@@ -56,8 +58,8 @@ struct tess_device {
     tess_status (*query)(tess_device *, const tess_op *, tess_op_needs *, tess_error *);
     tess_status (*prepare)(tess_device *, const tess_op *, tess_prepared **, tess_error *);
     /* Rows [first, first+count) of the weight tensor's first dimension, row-major fp32, into packed form. */
-    void (*pack)(tess_device *, const tess_op *, tess_weight_part, int64_t first, int64_t count, const float *values,
-                 void *packed);
+    void (*pack)(tess_device *, const tess_op *, tess_weight_part, int64_t first, int64_t count,
+                 const float *values, void *packed);
     void (*run)(tess_device *, const tess_prepared *, const tess_op_buffers *, tess_stream *);
     void (*release)(tess_device *, tess_prepared *);
 };

@@ -33,7 +33,8 @@ double tess_op_flops(const tess_op *op)
 double tess_op_traffic(const tess_op *op)
 {
     double size = (double)tess_dtype_size(op->in.dtype);
-    return size * (pixels(&op->in) * (double)op->in.c + pixels(&op->out) * (double)op->out.c * (1 + op->residuals));
+    return size *
+           (pixels(&op->in) * (double)op->in.c + pixels(&op->out) * (double)op->out.c * (1 + op->residuals));
 }
 
 void tess_op_class(const tess_op *op, char *text, size_t size)

@@ -1,8 +1,9 @@
-/* op.h: what a device is asked to do, as plain data: hashable, printable, costed and replayed without a device.
+/* op.h: what a device is asked to do, as plain data: hashable, printable, costed and replayed without a
+ * device.
  *
- * Convolutions pad each side on its own, so that a strip's inner edge can read stored rows while only a true image edge
- * is zero. The end of a convolution is fused: out = act(conv + bias + residual[0] + residual[1]); out may be the same
- * memory as a residual. Depth is there for 3-D; the 2-D kernels take depth 1. */
+ * Convolutions pad each side on its own, so that a strip's inner edge can read stored rows while only a true
+ * image edge is zero. The end of a convolution is fused: out = act(conv + bias + residual[0] + residual[1]);
+ * out may be the same memory as a residual. Depth is there for 3-D; the 2-D kernels take depth 1. */
 #ifndef TESS_DEVICE_OP_H
 #define TESS_DEVICE_OP_H
 

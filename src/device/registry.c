@@ -1,5 +1,6 @@
-/* The drivers that were linked. The CPU always is; others are weak symbols, so that a room left out of the build
- * switches itself off without a word here. Faster kinds come first: "auto" takes the first that opens. */
+/* The drivers that were linked. The CPU always is; others are weak symbols, so that a room left out of the
+ * build switches itself off without a word here. Faster kinds come first: "auto" takes the first that opens.
+ */
 #include <string.h>
 
 #include "device/device.h"

@@ -1,12 +1,13 @@
 /* image.h: images as streams of rows, whatever the format.
  *
- * A reader describes the file and then gives its rows from top to bottom; a writer takes rows from top to bottom. That
- * is the one access pattern that PNG, NPY and every GDAL driver serve without holding the image, and all that a sliding
- * window of tiles needs. Samples stay in the file's type, channels interleaved (H, W, C), native byte order.
+ * A reader describes the file and then gives its rows from top to bottom; a writer takes rows from top to
+ * bottom. That is the one access pattern that PNG, NPY and every GDAL driver serve without holding the image,
+ * and all that a sliding window of tiles needs. Samples stay in the file's type, channels interleaved (H, W,
+ * C), native byte order.
  *
  * What a reader or writer holds beyond the caller's rows is `held_bytes`, known at opening and counted under
- * TESS_MEM_IO when the first row moves. A writer works on a temporary name beside the target: only commit renames it;
- * closing without commit leaves no trace. */
+ * TESS_MEM_IO when the first row moves. A writer works on a temporary name beside the target: only commit
+ * renames it; closing without commit leaves no trace. */
 #ifndef TESS_IO_IMAGE_H
 #define TESS_IO_IMAGE_H
 
@@ -16,10 +17,10 @@
 
 typedef struct tess_image_info {
     int64_t height, width;
-    int channels;     /* alpha included */
-    bool alpha;       /* the last channel is alpha: carried, never restored */
-    tess_dtype dtype; /* U8, U16, I16, U32, I32 or F32 (doubles are read as F32) */
-    double full_scale;  /* value that maps to 1: the type's maximum for integers, 1 for floats */
+    int channels;      /* alpha included */
+    bool alpha;        /* the last channel is alpha: carried, never restored */
+    tess_dtype dtype;  /* U8, U16, I16, U32, I32 or F32 (doubles are read as F32) */
+    double full_scale; /* value that maps to 1: the type's maximum for integers, 1 for floats */
     size_t held_bytes; /* see above */
 } tess_image_info;
 
@@ -34,17 +35,19 @@ tess_status tess_image_load_library(const char *path, tess_error *error) TESS_MU
 tess_status tess_reader_open(const char *path, tess_reader **out, tess_error *error) TESS_MUST_CHECK;
 const tess_image_info *tess_reader_info(const tess_reader *reader);
 /* The next `count` rows into `rows` (count * width * channels samples). */
-tess_status tess_reader_rows(tess_reader *reader, int64_t count, void *rows, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_reader_rows(tess_reader *reader, int64_t count, void *rows,
+                             tess_error *error) TESS_MUST_CHECK;
 void tess_reader_close(tess_reader *reader);
 
 /* What a writer of this path would hold: for the plan. `info->held_bytes` is ignored. */
 size_t tess_writer_held_bytes(const char *path, const tess_image_info *info);
-/* `like`, when not NULL, is the open reader whose metadata (georeference, ICC profile, gamma, resolution) is carried
- * over where both formats can hold it. A format that cannot hold info->dtype or the channel count is an error that
- * names one that can. */
-tess_status tess_writer_open(const char *path, const tess_image_info *info, const tess_reader *like, tess_writer **out,
+/* `like`, when not NULL, is the open reader whose metadata (georeference, ICC profile, gamma, resolution) is
+ * carried over where both formats can hold it. A format that cannot hold info->dtype or the channel count is
+ * an error that names one that can. */
+tess_status tess_writer_open(const char *path, const tess_image_info *info, const tess_reader *like,
+                             tess_writer **out, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_writer_rows(tess_writer *writer, int64_t count, const void *rows,
                              tess_error *error) TESS_MUST_CHECK;
-tess_status tess_writer_rows(tess_writer *writer, int64_t count, const void *rows, tess_error *error) TESS_MUST_CHECK;
 /* All rows written: flush, check (a full disk shows here), rename onto the target. */
 tess_status tess_writer_commit(tess_writer *writer, tess_error *error) TESS_MUST_CHECK;
 void tess_writer_close(tess_writer *writer);

@@ -1,5 +1,5 @@
-/* The denoise job: list the files, describe them, plan each, allocate once for the largest, run, record. A file that
- * fails is reported and the others are done. */
+/* The denoise job: list the files, describe them, plan each, allocate once for the largest, run, record. A
+ * file that fails is reported and the others are done. */
 #include "job/denoise.h"
 
 #include <math.h>
@@ -12,27 +12,18 @@
 
 static const double CALIBRATION_SECONDS = 3;
 
-typedef struct denoise_job {
-    const tess_denoise_settings *settings;
-    tess_engine engine;
-    tess_denoise_file *files;
-    int64_t count;
-    bool folder;
-    tess_denoise_blocks blocks;
-    tess_mem_bytes planned;
-    double planned_seconds, start;
-    uint64_t overhead, loaded;
-} denoise_job;
-
 static tess_status check_settings(const tess_denoise_settings *s, tess_error *error)
 {
     if (!s->input || !s->output)
         return tess_fail(error, TESS_BAD_OPTION, "denoise needs an input and an output");
     if (s->sigma > 10 || isnan(s->sigma))
-        return tess_fail(error, TESS_BAD_OPTION, "--sigma %g: is on the [0,1] scale; write 25/255 for 25 of 255", s->sigma);
+        return tess_fail(error, TESS_BAD_OPTION,
+                         "--sigma %g: is on the [0,1] scale; write 25/255 for 25 of 255", s->sigma);
     if (!(s->add_noise >= 0) || s->add_noise > 10)
-        return tess_fail(error, TESS_BAD_OPTION, "--add-noise %g: use 0 or more, on the [0,1] scale", s->add_noise);
-    bool tile_right = s->tile_height == 0 || s->tile_height == TESS_TILE_WHOLE || (s->tile_height > 0 && s->tile_width > 0);
+        return tess_fail(error, TESS_BAD_OPTION, "--add-noise %g: use 0 or more, on the [0,1] scale",
+                         s->add_noise);
+    bool tile_right =
+        s->tile_height == 0 || s->tile_height == TESS_TILE_WHOLE || (s->tile_height > 0 && s->tile_width > 0);
     if (!tile_right)
         return tess_fail(error, TESS_BAD_OPTION, "--tile: use auto, whole, N or HxW");
     if (s->halo < TESS_HALO_EXACT || s->halo > 1 << 20)
@@ -50,7 +41,8 @@ static void fail_file(tess_denoise_file *file, tess_status status, const tess_er
 }
 
 /* In a folder a bad file is its own affair; a single one is the job's. */
-static tess_status settle(const denoise_job *job, tess_denoise_file *file, tess_status status, tess_error *error)
+static tess_status settle(const tess_denoise_job *job, tess_denoise_file *file, tess_status status,
+                          tess_error *error)
 {
     if (status == TESS_OK)
         return TESS_OK;
@@ -60,7 +52,7 @@ static tess_status settle(const denoise_job *job, tess_denoise_file *file, tess_
 }
 
 /* Headers, models and libraries: after this nothing new is loaded. */
-static tess_status describe(denoise_job *job, bool make_folders, tess_error *error)
+static tess_status describe(tess_denoise_job *job, bool make_folders, tess_error *error)
 {
     const tess_denoise_settings *s = job->settings;
     TESS_TRY(tess_denoise_list(s, make_folders, &job->files, &job->count, &job->folder, error));
@@ -83,17 +75,18 @@ static tess_status describe(denoise_job *job, bool make_folders, tess_error *err
 }
 
 /* Plans every file; a job's bytes are the largest of each category, as its blocks are allocated once. */
-static tess_status plan(denoise_job *job, tess_error *error)
+static tess_status plan(tess_denoise_job *job, tess_error *error)
 {
     for (int m = 0; m < job->engine.model_count; m++)
-        job->planned.by[TESS_MEM_WEIGHTS] += tess_block_granted(tess_bound_weight_bytes(job->engine.models[m].bound));
+        job->planned.by[TESS_MEM_WEIGHTS] +=
+            tess_block_granted(tess_bound_weight_bytes(job->engine.models[m].bound));
     uint64_t held = 0;
     for (int64_t i = 0; i < job->count; i++) {
         tess_denoise_file *file = &job->files[i];
         if (file->status != TESS_OK)
             continue;
-        tess_status status = tess_denoise_choose(file->model->bound, &file->model->model, job->engine.rates, &file->wish,
-                                                 &file->choice, error);
+        tess_status status = tess_denoise_choose(file->model->bound, &file->model->model, job->engine.rates,
+                                                 &file->wish, &file->choice, error);
         TESS_TRY(settle(job, file, status, error));
         if (status != TESS_OK)
             continue;
@@ -114,7 +107,7 @@ static tess_status plan(denoise_job *job, tess_error *error)
     return TESS_OK;
 }
 
-static tess_status allocate(denoise_job *job, tess_error *error)
+static tess_status allocate(tess_denoise_job *job, tess_error *error)
 {
     tess_device *device = job->engine.device;
     tess_denoise_blocks *b = &job->blocks;
@@ -127,7 +120,7 @@ static tess_status allocate(denoise_job *job, tess_error *error)
     return device->host_alloc(device, &b->io, TESS_MEM_IO, io, error);
 }
 
-static tess_status run(denoise_job *job, tess_error *error)
+static tess_status run(tess_denoise_job *job, tess_error *error)
 {
     TESS_TRY(allocate(job, error));
     tess_denoise_progress progress = {.common = &job->settings->common, .start = tess_clock()};
@@ -138,138 +131,15 @@ static tess_status run(denoise_job *job, tess_error *error)
         tess_denoise_file *file = &job->files[i];
         if (file->status != TESS_OK)
             continue;
-        tess_status status = tess_denoise_image(&job->engine, job->settings, file, &job->blocks, &progress, error);
+        tess_status status =
+            tess_denoise_image(&job->engine, job->settings, file, &job->blocks, &progress, error);
         TESS_TRY(settle(job, file, status, error));
     }
     return TESS_OK;
 }
 
-static const tess_denoise_file *largest(const denoise_job *job)
-{
-    const tess_denoise_file *most = &job->files[0];
-    for (int64_t i = 0; i < job->count; i++)
-        if (most->status != TESS_OK || (job->files[i].status == TESS_OK &&
-                                        job->files[i].info.height * job->files[i].info.width >
-                                            most->info.height * most->info.width))
-            most = &job->files[i];
-    return most;
-}
-
-static void add_input(tess_json **record, const denoise_job *job)
-{
-    int64_t height = 0, width = 0, channels = 0;
-    for (int64_t i = 0; i < job->count; i++) {
-        const tess_image_info *info = &job->files[i].info;
-        height = info->height > height ? info->height : height;
-        width = info->width > width ? info->width : width;
-        channels = info->channels > channels ? info->channels : channels;
-    }
-    tess_json *input = tess_json_object();
-    tess_json_set_int(&input, "height", height);
-    tess_json_set_int(&input, "width", width);
-    tess_json_set_int(&input, "channels", channels);
-    tess_json_set_int(&input, "files", job->count);
-    tess_json_set(record, "input", input);
-}
-
-static void add_plan(tess_json **record, const denoise_job *job)
-{
-    const tess_denoise_file *file = largest(job);
-    const tess_denoise_choice *choice = &file->choice;
-    tess_json *plan = tess_json_object(), *tile = tess_json_array();
-    tess_json_append_int(&tile, choice->rows.tiles ? tess_axis_largest_tile(&choice->rows) : 0);
-    tess_json_append_int(&tile, choice->cols.tiles ? tess_axis_largest_tile(&choice->cols) : 0);
-    tess_json_set(&plan, "tile", tile);
-    tess_json_set_int(&plan, "tiles", choice->rows.tiles * choice->cols.tiles);
-    tess_json_set_int(&plan, "halo", choice->halo);
-    tess_json_set_int(&plan, "batch", choice->batch);
-    tess_json_set_double(&plan, "seconds", job->planned_seconds);
-    tess_json_set_bool(&plan, "calibrated", choice->calibrated);
-    tess_json_set_string(&plan, "reason", choice->reason);
-    tess_json_set(&plan, "peak_bytes", tess_record_bytes(&job->planned, tess_mem_total(&job->planned)));
-    tess_json_set(record, "plan", plan);
-}
-
-static void add_measured(tess_json **record, const denoise_job *job)
-{
-    double seconds = 0, pixels = 0;
-    for (int64_t i = 0; i < job->count; i++)
-        if (job->files[i].status == TESS_OK) {
-            seconds += job->files[i].seconds;
-            pixels += (double)job->files[i].info.height * (double)job->files[i].info.width;
-        }
-    tess_mem_bytes peak;
-    uint64_t total;
-    tess_mem_peak(&peak, &total);
-    tess_json *measured = tess_json_object();
-    tess_json_set_double(&measured, "seconds", seconds);
-    tess_json_set_double(&measured, "megapixels_per_second", seconds > 0 ? 1e-6 * pixels / seconds : 0);
-    tess_json_set_double(&measured, "wall_seconds", tess_clock() - job->start);
-    tess_json_set(&measured, "peak_bytes", tess_record_bytes(&peak, total));
-    tess_json_set_int(&measured, "resident_bytes", (int64_t)tess_process_peak());
-    tess_json_set_int(&measured, "overhead_bytes", (int64_t)job->overhead);
-    tess_json_set_int(&measured, "loaded_bytes", (int64_t)job->loaded);
-    tess_json_set_int(&measured, "host_bytes", 0);
-    tess_json_set(record, "measured", measured);
-}
-
-static void set_finite(tess_json **object, const char *key, double value)
-{
-    if (!isnan(value))
-        tess_json_set_double(object, key, isinf(value) ? 999 : value);
-}
-
-/* The mean over images of each image's figure. */
-static void add_quality(tess_json **record, const denoise_job *job)
-{
-    double psnr = 0, ssim = 0;
-    int64_t psnr_count = 0, ssim_count = 0;
-    for (int64_t i = 0; i < job->count; i++) {
-        const tess_denoise_file *file = &job->files[i];
-        if (file->status != TESS_OK)
-            continue;
-        if (!isnan(file->psnr))
-            psnr += file->psnr, psnr_count++;
-        if (!isnan(file->ssim))
-            ssim += file->ssim, ssim_count++;
-    }
-    if (psnr_count == 0)
-        return;
-    tess_json *quality = tess_json_object();
-    set_finite(&quality, "psnr_db", psnr / (double)psnr_count);
-    if (ssim_count)
-        set_finite(&quality, "ssim", ssim / (double)ssim_count);
-    tess_json_set(record, "quality", quality);
-}
-
-static void add_files(tess_json **record, const denoise_job *job)
-{
-    tess_json *denoise = tess_json_object(), *files = tess_json_array();
-    const tess_denoise_file *most = largest(job);
-    if (most->model) {
-        tess_json_set_string(&denoise, "model", most->model->path);
-        tess_json_set_string(&denoise, "architecture", most->model->model.architecture);
-        tess_json_set_int(&denoise, "parameters", most->model->model.parameters);
-    }
-    for (int64_t i = 0; i < job->count; i++) {
-        const tess_denoise_file *file = &job->files[i];
-        tess_json *entry = tess_json_object();
-        tess_json_set_string(&entry, "name", file->name);
-        tess_json_set_int(&entry, "height", file->info.height);
-        tess_json_set_int(&entry, "width", file->info.width);
-        tess_json_set_double(&entry, "seconds", file->seconds);
-        set_finite(&entry, "psnr_db", file->psnr);
-        set_finite(&entry, "ssim", file->ssim);
-        if (file->status != TESS_OK)
-            tess_json_set_string(&entry, "error", file->error);
-        tess_json_append(&files, entry);
-    }
-    tess_json_set(&denoise, "files", files);
-    tess_json_set(record, "denoise", denoise);
-}
-
 /* The first file's trouble stands for the job's. */
-static tess_status verdict(const denoise_job *job, tess_error *error)
+static tess_status verdict(const tess_denoise_job *job, tess_error *error)
 {
     int64_t failed = 0;
     const tess_denoise_file *first = NULL;
@@ -284,9 +154,9 @@ static tess_status verdict(const denoise_job *job, tess_error *error)
                      (long long)job->count, first->error ? first->error : "no memory");
 }
 
-static void calibrate(denoise_job *job)
+static void calibrate(tess_denoise_job *job)
 {
-    const tess_denoise_file *file = largest(job);
+    const tess_denoise_file *file = tess_denoise_largest(job);
     if (file->status != TESS_OK || !file->model)
         return;
     int64_t grid = tess_net_grid(file->model->model.net);
@@ -299,7 +169,7 @@ static void calibrate(denoise_job *job)
     tess_net_plan_destroy(plan);
 }
 
-static void close_job(denoise_job *job)
+static void close_job(tess_denoise_job *job)
 {
     tess_device *device = job->engine.device;
     if (device && job->blocks.arena.data)
@@ -310,9 +180,10 @@ static void close_job(denoise_job *job)
         device->host_free(device, &job->blocks.io);
 }
 
-static tess_status denoise(tess_context *context, const tess_denoise_settings *settings, bool plan_only, char **record)
+static tess_status denoise(tess_context *context, const tess_denoise_settings *settings, bool plan_only,
+                           char **record)
 {
-    denoise_job job;
+    tess_denoise_job job;
     memset(&job, 0, sizeof job);
     job.settings = settings;
     job.start = tess_clock();
@@ -327,16 +198,7 @@ static tess_status denoise(tess_context *context, const tess_denoise_settings *s
     if (ran)
         status = run(&job, error);
     if (status == TESS_OK) {
-        tess_json *json = tess_record_begin(plan_only ? "plan" : "denoise", &job.engine);
-        if (plan_only)
-            tess_json_set_string(&json, "verb", "denoise");
-        add_input(&json, &job);
-        add_plan(&json, &job);
-        if (ran)
-            add_measured(&json, &job);
-        add_quality(&json, &job);
-        add_files(&json, &job);
-        status = tess_record_end(json, record, error);
+        status = tess_record_end(tess_denoise_record(&job, ran), record, error);
     }
     if (status == TESS_OK)
         status = verdict(&job, error);

@@ -27,23 +27,46 @@ typedef struct tess_denoise_blocks {
     tess_block arena, workspace, io;
 } tess_denoise_blocks;
 
+/* The whole job: what it will do, and what it did. */
+typedef struct tess_denoise_job {
+    const tess_denoise_settings *settings;
+    tess_engine engine;
+    tess_denoise_file *files;
+    int64_t count;
+    bool folder;
+    tess_denoise_blocks blocks;
+    tess_mem_bytes planned;
+    double planned_seconds, start;
+    uint64_t overhead, loaded; /* resident before the plan, and once the weights are there */
+} tess_denoise_job;
+
 typedef struct tess_denoise_progress {
     const tess_common *common;
     double start;
     int64_t done, total; /* pixels */
 } tess_denoise_progress;
 
+/* Channels without alpha. */
+int64_t tess_denoise_colours(const tess_image_info *info);
+tess_pixels tess_denoise_pixels(const tess_engine *engine, const tess_denoise_settings *settings,
+                                const tess_denoise_file *file);
 /* Opens the file's header, finds its model, and fills info, model and wish. */
-tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settings *settings, tess_denoise_file *file,
-                                  tess_error *error) TESS_MUST_CHECK;
-tess_status tess_denoise_image(tess_engine *engine, const tess_denoise_settings *settings, tess_denoise_file *file,
-                               const tess_denoise_blocks *blocks, tess_denoise_progress *progress,
-                               tess_error *error) TESS_MUST_CHECK;
+tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settings *settings,
+                                  tess_denoise_file *file, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_denoise_image(tess_engine *engine, const tess_denoise_settings *settings,
+                               tess_denoise_file *file, const tess_denoise_blocks *blocks,
+                               tess_denoise_progress *progress, tess_error *error) TESS_MUST_CHECK;
 
-/* A file, or every known image of a folder in the order of the names; checks input, output and truth against each
- * other, and makes the output folder when `make_folders`. */
-tess_status tess_denoise_list(const tess_denoise_settings *settings, bool make_folders, tess_denoise_file **files,
-                              int64_t *count, bool *folder, tess_error *error) TESS_MUST_CHECK;
+/* A file, or every known image of a folder in the order of the names; checks input, output and truth against
+ * each other, and makes the output folder when `make_folders`. */
+tess_status tess_denoise_list(const tess_denoise_settings *settings, bool make_folders,
+                              tess_denoise_file **files, int64_t *count, bool *folder,
+                              tess_error *error) TESS_MUST_CHECK;
 void tess_denoise_list_free(tess_denoise_file *files, int64_t count);
+
+/* The job's record; `ran` adds what was measured. */
+tess_json *tess_denoise_record(const tess_denoise_job *job, bool ran);
+/* The largest image that can be done: its plan stands for the job's. */
+const tess_denoise_file *tess_denoise_largest(const tess_denoise_job *job);
 
 #endif

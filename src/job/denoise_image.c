@@ -1,5 +1,5 @@
-/* One image through the ring: the source reads rows, the worker runs the network over the windows of a strip, the sink
- * compares with the truth and writes. */
+/* One image through the ring: the source reads rows, the worker runs the network over the windows of a strip,
+ * the sink compares with the truth and writes. */
 #include <math.h>
 #include <string.h>
 
@@ -28,96 +28,6 @@ typedef struct image_job {
     float *truth_row, *result_row;
 } image_job;
 
-static int64_t colours_of(const tess_image_info *info)
-{
-    return info->channels - info->alpha;
-}
-
-/* With a truth the sink needs a row of its samples, two rows of floats without alpha, a row of the output's samples,
- * and SSIM's lines. */
-static size_t sink_bytes(const tess_denoise_file *file)
-{
-    if (!file->truth)
-        return 0;
-    const tess_image_info *info = &file->info;
-    size_t row = (size_t)(info->width * info->channels) * sizeof(float);
-    return 4 * tess_align_size(row + sizeof(float) * (size_t)info->width, 64) +
-           tess_quality_bytes(info->width, colours_of(info));
-}
-
-static tess_status model_of(tess_engine *engine, const tess_denoise_settings *settings, tess_denoise_file *file,
-                            tess_error *error)
-{
-    const int64_t colours = colours_of(&file->info);
-    const char *name = settings->model ? settings->model : colours == 3 ? "drunet-color-small" : "drunet-gray-small";
-    TESS_TRY(tess_engine_model_of(engine, name, &file->model, error));
-    const tess_model *model = &file->model->model;
-    if (model->channels != colours && model->channels != 1)
-        return tess_fail(error, TESS_BAD_INPUT, "%s: has %lld colour channels, but the model %s takes %lld", file->input,
-                         (long long)colours, name, (long long)model->channels);
-    if (model->noise_map && settings->sigma < 0 && settings->add_noise <= 0)
-        return tess_fail(error, TESS_BAD_OPTION,
-                         "the model %s needs the noise level: give --sigma on the [0,1] scale, e.g. --sigma 25/255",
-                         name);
-    return TESS_OK;
-}
-
-static tess_pixels pixels_of(const tess_engine *engine, const tess_denoise_settings *settings,
-                             const tess_denoise_file *file)
-{
-    const tess_model *model = &file->model->model;
-    tess_pixels pixels = {.image = file->info, .colours = colours_of(&file->info), .planes = 1};
-    if (model->channels == 1)
-        pixels.planes = pixels.colours;
-    pixels.noise_map = model->noise_map;
-    pixels.float_out = file->truth != NULL;
-    pixels.sigma = (float)(settings->sigma >= 0 ? settings->sigma : settings->add_noise);
-    pixels.add_noise = (float)settings->add_noise;
-    pixels.noise = (tess_rng_key){settings->common.seed, file->item, 0};
-    pixels.pool = engine->host;
-    return pixels;
-}
-
-tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settings *settings, tess_denoise_file *file,
-                                  tess_error *error)
-{
-    tess_reader *reader = NULL;
-    TESS_TRY(tess_reader_open(file->input, &reader, error));
-    file->info = *tess_reader_info(reader);
-    tess_reader_close(reader);
-    size_t held = file->info.held_bytes + tess_writer_held_bytes(file->output, &file->info);
-    if (file->truth) {
-        TESS_TRY(tess_reader_open(file->truth, &reader, error));
-        tess_image_info truth = *tess_reader_info(reader);
-        tess_reader_close(reader);
-        held += truth.held_bytes;
-        if (truth.height != file->info.height || truth.width != file->info.width ||
-            colours_of(&truth) != colours_of(&file->info))
-            return tess_fail(error, TESS_BAD_INPUT, "%s: is %lld x %lld with %lld channels, %s is %lld x %lld with %lld",
-                             file->truth, (long long)truth.height, (long long)truth.width,
-                             (long long)colours_of(&truth), file->input, (long long)file->info.height,
-                             (long long)file->info.width, (long long)colours_of(&file->info));
-    }
-    TESS_TRY(model_of(engine, settings, file, error));
-    tess_pixels pixels = pixels_of(engine, settings, file);
-    const size_t samples = (size_t)(file->info.width * file->info.channels), size = tess_dtype_size(file->info.dtype);
-    uint64_t limit = settings->common.memory_limit ? settings->common.memory_limit : engine->facts.memory_free / 10 * 9;
-    file->wish = (tess_denoise_wish){.height = file->info.height,
-                                     .width = file->info.width,
-                                     .planes = pixels.planes,
-                                     .in_row_bytes = samples * size,
-                                     .out_row_bytes = samples * (pixels.float_out ? sizeof(float) : size),
-                                     .row_scratch_bytes = tess_pixels_scratch(&pixels, tess_pool_threads(engine->host)),
-                                     .fixed_io_bytes = sink_bytes(file),
-                                     .held_bytes = held,
-                                     .tile_height = settings->tile_height,
-                                     .tile_width = settings->tile_width,
-                                     .halo = settings->halo,
-                                     .batch = settings->batch,
-                                     .limit = limit};
-    return TESS_OK;
-}
-
 static tess_net_plan *plan_for(image_job *job, tess_plan_shape shape)
 {
     for (int i = 0; i < job->shape_count; i++)
@@ -145,7 +55,8 @@ static tess_status prepare_shapes(image_job *job, tess_error *error)
             if (plan_for(job, shape))
                 continue;
             if (job->shape_count == MOST_SHAPES)
-                return tess_fail(error, TESS_INTERNAL, "more than %d window shapes in one image", MOST_SHAPES);
+                return tess_fail(error, TESS_INTERNAL, "more than %d window shapes in one image",
+                                 MOST_SHAPES);
             tess_net_plan **plan = &job->plans[job->shape_count];
             TESS_TRY(tess_net_plan_create(job->file->model->bound, shape, plan, error));
             job->shapes[job->shape_count++] = shape;
@@ -176,7 +87,8 @@ static tess_status tell_progress(tess_denoise_progress *progress, int64_t pixels
 }
 
 /* A batch of windows side by side: in, network, out. */
-static tess_status run_batch(image_job *job, const tess_strip *strip, int64_t first, int64_t n, tess_error *error)
+static tess_status run_batch(image_job *job, const tess_strip *strip, int64_t first, int64_t n,
+                             tess_error *error)
 {
     const tess_denoise_choice *choice = &job->file->choice;
     tess_device *device = job->engine->device;
@@ -219,7 +131,7 @@ static tess_status worker(void *user, const tess_strip *strip, tess_error *error
 static void without_alpha(const tess_image_info *info, const float *row, float *colours)
 {
     for (int64_t x = 0; x < info->width; x++)
-        for (int64_t c = 0; c < colours_of(info); c++)
+        for (int64_t c = 0; c < tess_denoise_colours(info); c++)
             *colours++ = row[x * info->channels + c];
 }
 
@@ -234,8 +146,8 @@ static tess_status sink(void *user, int64_t first, int64_t count, const void *ro
     for (int64_t y = 0; y < count; y++) {
         const float *result = (const float *)rows + y * samples;
         TESS_TRY(tess_reader_rows(job->truth, 1, job->truth_samples, error));
-        tess_samples_to_float(truth->dtype, truth->full_scale, job->truth_samples, truth->width * truth->channels,
-                              job->result_row); /* borrowed for a moment */
+        tess_samples_to_float(truth->dtype, truth->full_scale, job->truth_samples,
+                              truth->width * truth->channels, job->result_row); /* borrowed for a moment */
         without_alpha(truth, job->result_row, job->truth_row);
         without_alpha(info, result, job->result_row);
         tess_quality_row(&job->quality, job->result_row, job->truth_row);
@@ -256,12 +168,13 @@ static void *carve(image_job *job)
     at += file->wish.row_scratch_bytes * (size_t)tess_axis_largest_window(&file->choice.cols);
     if (file->truth) {
         size_t row = (size_t)(file->info.width * (file->info.channels + 1)) * sizeof(float);
-        char **rows[4] = {&job->truth_samples, (char **)&job->truth_row, (char **)&job->result_row, &job->out_samples};
+        char **rows[4] = {&job->truth_samples, (char **)&job->truth_row, (char **)&job->result_row,
+                          &job->out_samples};
         for (int i = 0; i < 4; i++) {
             *rows[i] = at;
             at += tess_align_size(row, 64);
         }
-        tess_quality_begin(&job->quality, file->info.width, colours_of(&file->info), at);
+        tess_quality_begin(&job->quality, file->info.width, tess_denoise_colours(&file->info), at);
     }
     return ring;
 }
@@ -291,8 +204,9 @@ static tess_status run_image(image_job *job, tess_error *error)
     return TESS_OK;
 }
 
-tess_status tess_denoise_image(tess_engine *engine, const tess_denoise_settings *settings, tess_denoise_file *file,
-                               const tess_denoise_blocks *blocks, tess_denoise_progress *progress, tess_error *error)
+tess_status tess_denoise_image(tess_engine *engine, const tess_denoise_settings *settings,
+                               tess_denoise_file *file, const tess_denoise_blocks *blocks,
+                               tess_denoise_progress *progress, tess_error *error)
 {
     image_job job;
     memset(&job, 0, sizeof job);
@@ -300,7 +214,7 @@ tess_status tess_denoise_image(tess_engine *engine, const tess_denoise_settings 
     job.file = file;
     job.blocks = blocks;
     job.progress = progress;
-    job.pixels = pixels_of(engine, settings, file);
+    job.pixels = tess_denoise_pixels(engine, settings, file);
     tess_status status = run_image(&job, error);
     for (int i = 0; i < MOST_SHAPES; i++)
         tess_net_plan_destroy(job.plans[i]);

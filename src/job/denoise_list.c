@@ -22,7 +22,8 @@ static char *join(const char *folder, const char *name)
     size_t bytes = strlen(folder) + strlen(name) + 2;
     char *path = tess_small_alloc(bytes, 1);
     if (path)
-        snprintf(path, bytes, "%s%s%s", folder, folder[0] && folder[strlen(folder) - 1] == '/' ? "" : "/", name);
+        snprintf(path, bytes, "%s%s%s", folder, folder[0] && folder[strlen(folder) - 1] == '/' ? "" : "/",
+                 name);
     return path;
 }
 
@@ -39,19 +40,22 @@ static bool complete(const tess_denoise_file *file, bool truth)
     return file->name && file->input && file->output && (!truth || file->truth);
 }
 
-static tess_status one_file(const tess_denoise_settings *s, tess_denoise_file **files, int64_t *count, tess_error *error)
+static tess_status one_file(const tess_denoise_settings *s, tess_denoise_file **files, int64_t *count,
+                            tess_error *error)
 {
     if (access(s->input, F_OK) != 0)
         return tess_fail(error, TESS_BAD_INPUT, "%s: no such file or folder", s->input);
     if (s->truth && is_folder(s->truth))
-        return tess_fail(error, TESS_BAD_OPTION, "--truth %s: is a folder, but the input is a file", s->truth);
+        return tess_fail(error, TESS_BAD_OPTION, "--truth %s: is a folder, but the input is a file",
+                         s->truth);
     *files = tess_small_alloc(1, sizeof **files);
     if (!*files)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a list of files");
     *count = 1;
     const char *slash = strrchr(s->input, '/'), *name = slash ? slash + 1 : s->input;
     char *output = is_folder(s->output) ? join(s->output, name) : tess_small_strdup(s->output);
-    set_file(*files, name, tess_small_strdup(s->input), output, s->truth ? tess_small_strdup(s->truth) : NULL);
+    set_file(*files, name, tess_small_strdup(s->input), output,
+             s->truth ? tess_small_strdup(s->truth) : NULL);
     if (!complete(*files, s->truth != NULL))
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a list of files");
     return TESS_OK;
@@ -76,7 +80,8 @@ static tess_status from_names(const tess_denoise_settings *s, struct dirent **na
         }
         tess_denoise_file *file = &(*files)[*count];
         const char *truth = s->truth;
-        char *own_truth = truth ? (is_folder(truth) ? join(truth, names[i]->d_name) : tess_small_strdup(truth)) : NULL;
+        char *own_truth =
+            truth ? (is_folder(truth) ? join(truth, names[i]->d_name) : tess_small_strdup(truth)) : NULL;
         set_file(file, names[i]->d_name, input, join(s->output, names[i]->d_name), own_truth);
         file->item = (uint32_t)*count;
         ++*count;
@@ -84,7 +89,8 @@ static tess_status from_names(const tess_denoise_settings *s, struct dirent **na
             return tess_fail(error, TESS_NO_MEMORY, "no memory for %d files", found);
     }
     if (*count == 0)
-        return tess_fail(error, TESS_BAD_INPUT, "%s: holds no image file (png, npy, jpg, tif, ...)", s->input);
+        return tess_fail(error, TESS_BAD_INPUT, "%s: holds no image file (png, npy, jpg, tif, ...)",
+                         s->input);
     return TESS_OK;
 }
 
@@ -109,7 +115,8 @@ tess_status tess_denoise_list(const tess_denoise_settings *s, bool make_folders,
         free(names[i]);
     free(names);
     if (status == TESS_OK && make_folders && mkdir(s->output, 0777) != 0 && errno != EEXIST)
-        status = tess_fail(error, TESS_IO_FAILED, "%s: cannot make this folder: %s", s->output, strerror(errno));
+        status =
+            tess_fail(error, TESS_IO_FAILED, "%s: cannot make this folder: %s", s->output, strerror(errno));
     return status;
 }
 

@@ -16,7 +16,8 @@ static tess_status precision_of(tess_engine *engine, const char *wanted, tess_er
         return TESS_OK;
     }
     if (strcmp(wanted, "fp16") == 0 || strcmp(wanted, "tf32") == 0)
-        return tess_fail(error, TESS_UNSUPPORTED, "--precision %s needs a GPU; the CPU computes in fp32 or bf16", wanted);
+        return tess_fail(error, TESS_UNSUPPORTED,
+                         "--precision %s needs a GPU; the CPU computes in fp32 or bf16", wanted);
     return tess_fail(error, TESS_BAD_OPTION, "--precision %s: use auto, fp32, tf32, fp16 or bf16", wanted);
 }
 
@@ -24,7 +25,8 @@ tess_status tess_engine_open(tess_engine *engine, const tess_common *common, tes
 {
     memset(engine, 0, sizeof *engine);
     if (common->threads < 0 || common->threads > 1024)
-        return tess_fail(error, TESS_BAD_OPTION, "--threads %d: use 1 to 1024, or 0 for all", common->threads);
+        return tess_fail(error, TESS_BAD_OPTION, "--threads %d: use 1 to 1024, or 0 for all",
+                         common->threads);
     tess_device_options options = {.threads = common->threads, .isa = getenv("TESSERA_ISA")};
     if (options.isa && !*options.isa)
         options.isa = NULL;
@@ -68,7 +70,8 @@ static tess_status open_model(tess_engine *engine, tess_engine_model *m, tess_er
     return tess_bound_create(m->model.net, engine->device, engine->dtype, &m->bound, error);
 }
 
-tess_status tess_engine_model_of(tess_engine *engine, const char *name, tess_engine_model **out, tess_error *error)
+tess_status tess_engine_model_of(tess_engine *engine, const char *name, tess_engine_model **out,
+                                 tess_error *error)
 {
     char path[sizeof engine->models[0].path];
     TESS_TRY(tess_model_find(name, path, sizeof path, error));
@@ -95,8 +98,8 @@ tess_status tess_engine_load(tess_engine *engine, tess_error *error)
 {
     for (int i = 0; i < engine->model_count; i++) {
         tess_engine_model *m = &engine->models[i];
-        TESS_TRY(engine->device->alloc(engine->device, &m->weights, TESS_MEM_WEIGHTS, tess_bound_weight_bytes(m->bound),
-                                       error));
+        TESS_TRY(engine->device->alloc(engine->device, &m->weights, TESS_MEM_WEIGHTS,
+                                       tess_bound_weight_bytes(m->bound), error));
         TESS_TRY(tess_bound_load(m->bound, m->file, m->weights.data, error));
     }
     return TESS_OK;

@@ -29,7 +29,8 @@ typedef struct tess_engine {
     int model_count;
 } tess_engine;
 
-tess_status tess_engine_open(tess_engine *engine, const tess_common *common, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_engine_open(tess_engine *engine, const tess_common *common,
+                             tess_error *error) TESS_MUST_CHECK;
 void tess_engine_close(tess_engine *engine);
 /* The model of this name, its layers bound to the device, its weights not loaded yet. */
 tess_status tess_engine_model_of(tess_engine *engine, const char *name, tess_engine_model **out,

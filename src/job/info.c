@@ -81,7 +81,8 @@ static tess_status calibrate(tess_engine *engine, const tess_json *models, tess_
             tess_model model = {0};
             tess_bound *bound = NULL;
             tess_net_plan *plan = NULL;
-            tess_status status = tess_weights_open(tess_json_get_string(tess_json_at(models, i), "path", ""), &weights, error);
+            tess_status status =
+                tess_weights_open(tess_json_get_string(tess_json_at(models, i), "path", ""), &weights, error);
             if (status == TESS_OK)
                 status = tess_model_recognise(weights, &model, error);
             if (status == TESS_OK)
@@ -89,7 +90,8 @@ static tess_status calibrate(tess_engine *engine, const tess_json *models, tess_
             if (status == TESS_OK)
                 status = tess_net_plan_create(bound, (tess_plan_shape){1, 64, 64, TESS_INFER}, &plan, error);
             if (status == TESS_OK)
-                status = tess_rates_measure(engine->rates, plan, CALIBRATION_SECONDS - (tess_clock() - start), error);
+                status = tess_rates_measure(engine->rates, plan, CALIBRATION_SECONDS - (tess_clock() - start),
+                                            error);
             tess_net_plan_destroy(plan);
             tess_bound_destroy(bound);
             tess_model_clear(&model);
@@ -107,7 +109,8 @@ static tess_status fill(tess_engine *engine, bool measure, char **record, tess_e
         tess_json_free(models);
         return status;
     }
-    tess_json *json = tess_record_begin("info", engine), *info = tess_json_object(), *libraries = tess_json_object();
+    tess_json *json = tess_record_begin("info", engine), *info = tess_json_object(),
+              *libraries = tess_json_object();
     tess_json *calibration = tess_json_object();
     tess_json_set_bool(&libraries, "gdal", tess_image_load_library("probe.tif", NULL) == TESS_OK);
     tess_json_set_string(&calibration, "path", tess_rates_path(engine->rates));

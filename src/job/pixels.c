@@ -38,10 +38,12 @@ static void put(const tess_tensor *t, void *data, int64_t at, float value)
 
 static float get(const tess_tensor *t, const void *data, int64_t at)
 {
-    return t->dtype == TESS_BF16 ? tess_bf16_to_float(((const uint16_t *)data)[at]) : ((const float *)data)[at];
+    return t->dtype == TESS_BF16 ? tess_bf16_to_float(((const uint16_t *)data)[at])
+                                 : ((const float *)data)[at];
 }
 
-/* The noise of a pixel depends on its place in the image alone, so every tile that sees the pixel adds the same. */
+/* The noise of a pixel depends on its place in the image alone, so every tile that sees the pixel adds the
+ * same. */
 static void add_noise(const tess_pixels *p, int64_t y, int64_t x, int64_t count, float *values, float *draws)
 {
     const int64_t colours = p->colours, step = p->image.channels;
@@ -75,10 +77,11 @@ static void gather_row(void *arg, int64_t row, int thread)
     }
 }
 
-void tess_pixels_gather(const tess_pixels *pixels, const tess_strip *strip, const tess_span *cols, int64_t plane,
-                        const tess_tensor *tensor, int64_t item, void *data)
+void tess_pixels_gather(const tess_pixels *pixels, const tess_strip *strip, const tess_span *cols,
+                        int64_t plane, const tess_tensor *tensor, int64_t item, void *data)
 {
-    move m = {pixels, strip, cols, plane, tensor, item, NULL, data, window_width(cols) * pixels->image.channels};
+    move m = {
+        pixels, strip, cols, plane, tensor, item, NULL, data, window_width(cols) * pixels->image.channels};
     tess_pool_run(pixels->pool, strip->span.window_to - strip->span.window_from, gather_row, &m);
 }
 
@@ -94,7 +97,8 @@ static void scatter_row(void *arg, int64_t row, int thread)
     float *values = p->scratch + 2 * thread * m->scratch_floats;
     char *to = m->strip->out + (size_t)row * m->strip->out_row_bytes + (size_t)(x0 * step) * size;
     const tess_dtype dtype = p->float_out ? TESS_F32 : p->image.dtype;
-    const char *in = tess_strip_row(m->strip, m->strip->first + row) + (size_t)(x0 * step) * tess_dtype_size(p->image.dtype);
+    const char *in = tess_strip_row(m->strip, m->strip->first + row) +
+                     (size_t)(x0 * step) * tess_dtype_size(p->image.dtype);
     if (p->planes > 1 && m->plane > 0) /* the earlier planes are there already */
         tess_samples_to_float(dtype, p->image.full_scale, to, count * step, values);
     else
@@ -108,9 +112,10 @@ static void scatter_row(void *arg, int64_t row, int thread)
     tess_samples_from_float(dtype, p->image.full_scale, values, count * step, to);
 }
 
-void tess_pixels_scatter(const tess_pixels *pixels, const tess_strip *strip, const tess_span *cols, int64_t plane,
-                         const tess_tensor *tensor, int64_t item, const void *data)
+void tess_pixels_scatter(const tess_pixels *pixels, const tess_strip *strip, const tess_span *cols,
+                         int64_t plane, const tess_tensor *tensor, int64_t item, const void *data)
 {
-    move m = {pixels, strip, cols, plane, tensor, item, data, NULL, window_width(cols) * pixels->image.channels};
+    move m = {
+        pixels, strip, cols, plane, tensor, item, data, NULL, window_width(cols) * pixels->image.channels};
     tess_pool_run(pixels->pool, strip->count, scatter_row, &m);
 }

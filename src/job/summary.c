@@ -46,11 +46,13 @@ static void say_plan(writer *w, const tess_json *record)
         (long long)tess_json_get_int(input, "files", 0), (long long)tess_json_get_int(input, "height", 0),
         (long long)tess_json_get_int(input, "width", 0), (long long)tess_json_get_int(input, "channels", 0));
     say(w, "model     %s, %s, %.2f million parameters\n", tess_json_get_string(denoise, "model", "?"),
-        tess_json_get_string(denoise, "architecture", "?"), 1e-6 * tess_json_get_double(denoise, "parameters", 0));
+        tess_json_get_string(denoise, "architecture", "?"),
+        1e-6 * tess_json_get_double(denoise, "parameters", 0));
     say(w, "device    %s (%s), %s, %lld thread(s)\n", tess_json_get_string(record, "device", "?"),
         tess_json_get_string(record, "device_name", "?"), tess_json_get_string(record, "precision", "?"),
         (long long)tess_json_get_int(record, "threads", 0));
-    say(w, "plan      tile %lld x %lld, halo %lld, batch %lld: %s\n", (long long)tess_json_as_int(tess_json_at(tile, 0), 0),
+    say(w, "plan      tile %lld x %lld, halo %lld, batch %lld: %s\n",
+        (long long)tess_json_as_int(tess_json_at(tile, 0), 0),
         (long long)tess_json_as_int(tess_json_at(tile, 1), 0), (long long)tess_json_get_int(plan, "halo", 0),
         (long long)tess_json_get_int(plan, "batch", 0), tess_json_get_string(plan, "reason", ""));
     say(w, "planned   ");
@@ -61,14 +63,15 @@ static void say_plan(writer *w, const tess_json *record)
 
 static void say_measured(writer *w, const tess_json *record)
 {
-    const tess_json *measured = tess_json_get(record, "measured"), *quality = tess_json_get(record, "quality");
+    const tess_json *measured = tess_json_get(record, "measured"),
+                    *quality = tess_json_get(record, "quality");
     if (measured) {
         say(w, "measured  ");
         say_bytes(w, tess_json_get(measured, "peak_bytes"));
         say(w, ", %.2f s, %.3f megapixels a second\n", tess_json_get_double(measured, "seconds", 0),
             tess_json_get_double(measured, "megapixels_per_second", 0));
-        say(w, "resident  peak %.1f MiB, of which %.1f MiB were there before the plan\n", mib(measured, "resident_bytes"),
-            mib(measured, "overhead_bytes"));
+        say(w, "resident  peak %.1f MiB, of which %.1f MiB were there before the plan\n",
+            mib(measured, "resident_bytes"), mib(measured, "overhead_bytes"));
     }
     if (quality)
         say(w, "quality   PSNR %.3f dB, SSIM %.4f\n", tess_json_get_double(quality, "psnr_db", 0),
@@ -86,19 +89,21 @@ static void say_info(writer *w, const tess_json *info)
     const tess_json *devices = tess_json_get(info, "devices"), *models = tess_json_get(info, "models");
     for (int64_t i = 0; i < tess_json_length(devices); i++) {
         const tess_json *d = tess_json_at(devices, i);
-        say(w, "device    %s: %s, %lld thread(s), %.1f of %.1f GiB free%s\n", tess_json_get_string(d, "kind", "?"),
-            tess_json_get_string(d, "name", "?"), (long long)tess_json_get_int(d, "threads", 0),
-            mib(d, "memory_free") / 1024, mib(d, "memory_total") / 1024,
+        say(w, "device    %s: %s, %lld thread(s), %.1f of %.1f GiB free%s\n",
+            tess_json_get_string(d, "kind", "?"), tess_json_get_string(d, "name", "?"),
+            (long long)tess_json_get_int(d, "threads", 0), mib(d, "memory_free") / 1024,
+            mib(d, "memory_total") / 1024,
             tess_json_get_bool(d, "bf16", false) ? ", bf16 matrix instructions" : "");
     }
     for (int64_t i = 0; i < tess_json_length(models); i++) {
         const tess_json *m = tess_json_at(models, i);
-        say(w, "model     %s: %s, %lld channel(s), %.2f million parameters\n", tess_json_get_string(m, "name", "?"),
-            tess_json_get_string(m, "architecture", "?"), (long long)tess_json_get_int(m, "channels", 0),
-            1e-6 * tess_json_get_double(m, "parameters", 0));
+        say(w, "model     %s: %s, %lld channel(s), %.2f million parameters\n",
+            tess_json_get_string(m, "name", "?"), tess_json_get_string(m, "architecture", "?"),
+            (long long)tess_json_get_int(m, "channels", 0), 1e-6 * tess_json_get_double(m, "parameters", 0));
     }
     say(w, "library   GDAL: %s\n",
-        tess_json_get_bool(tess_json_get(info, "libraries"), "gdal", false) ? "found" : "missing (PNG and NPY only)");
+        tess_json_get_bool(tess_json_get(info, "libraries"), "gdal", false) ? "found"
+                                                                            : "missing (PNG and NPY only)");
     const tess_json *calibration = tess_json_get(info, "calibration");
     say(w, "rates     %lld op classes measured, %s\n", (long long)tess_json_get_int(calibration, "ops", 0),
         tess_json_get_string(calibration, "path", ""));

@@ -9,9 +9,10 @@ typedef struct tess_architecture {
     const char *expected; /* the tensors that tell it, for the error message */
     /* Does the file hold it, with this prefix before every name? */
     bool (*matches)(const tess_weights *weights, const char *prefix);
-    /* Emits the layers into model->net and returns the output; sets channels and noise_map. -1 with an error when a
-     * needed tensor is missing or has the wrong shape. */
-    tess_value (*build)(const tess_weights *weights, const char *prefix, tess_model *model, tess_error *error);
+    /* Emits the layers into model->net and returns the output; sets channels and noise_map. -1 with an error
+     * when a needed tensor is missing or has the wrong shape. */
+    tess_value (*build)(const tess_weights *weights, const char *prefix, tess_model *model,
+                        tess_error *error);
 } tess_architecture;
 
 extern const tess_architecture tess_drunet, tess_unet, tess_dncnn;
@@ -25,8 +26,9 @@ tess_name tess_name_of(const char *prefix, const char *format, ...) TESS_PRINTF(
 /* The tensor "<layer>.weight" when it is there and of rank 4 (2-D kernels, square), else NULL. */
 const tess_weight *tess_kernel_of(const tess_weights *weights, const char *layer);
 bool tess_has_tensor(const tess_weights *weights, const char *layer, const char *part);
-/* A convolution with the channels, kernel and bias that the file has for `layer`; checks the input channels. */
-tess_value tess_emit_conv(const tess_weights *weights, tess_net *net, tess_value in, const char *layer, int stride,
-                          float scale, tess_error *error);
+/* A convolution with the channels, kernel and bias that the file has for `layer`; checks the input channels.
+ */
+tess_value tess_emit_conv(const tess_weights *weights, tess_net *net, tess_value in, const char *layer,
+                          int stride, float scale, tess_error *error);
 
 #endif

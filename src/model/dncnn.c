@@ -1,7 +1,7 @@
-/* DnCNN (Zhang et al., 2017): a chain of convolutions and ReLUs beside the image. Three ways of writing it are at large:
- * deepinv's (in_conv, conv_list.N, out_conv; adds its output), KAIR's (model.N; subtracts), and SaoYan's with batch norm
- * (dncnn.N; subtracts). In the last two the numbers are positions in a sequence: a tensor with running_mean right after
- * a convolution is its batch norm. */
+/* DnCNN (Zhang et al., 2017): a chain of convolutions and ReLUs beside the image. Three ways of writing it
+ * are at large: deepinv's (in_conv, conv_list.N, out_conv; adds its output), KAIR's (model.N; subtracts), and
+ * SaoYan's with batch norm (dncnn.N; subtracts). In the last two the numbers are positions in a sequence: a
+ * tensor with running_mean right after a convolution is its batch norm. */
 #include <stdio.h>
 
 #include "model/architecture.h"
@@ -27,12 +27,14 @@ static bool matches(const tess_weights *weights, const char *prefix)
     return deepinv || sequence_of(weights, prefix);
 }
 
-static tess_value build_list(const tess_weights *weights, const char *prefix, tess_model *model, tess_error *error)
+static tess_value build_list(const tess_weights *weights, const char *prefix, tess_model *model,
+                             tess_error *error)
 {
     tess_name first = tess_name_of(prefix, "in_conv");
     model->channels = tess_kernel_of(weights, first.text)->dims[1];
     tess_value image = tess_net_input(model->net, model->channels);
-    tess_value x = tess_net_relu(model->net, tess_emit_conv(weights, model->net, image, first.text, 1, 1, error));
+    tess_value x =
+        tess_net_relu(model->net, tess_emit_conv(weights, model->net, image, first.text, 1, 1, error));
     for (int i = 0; i < LONGEST; i++) {
         tess_name name = tess_name_of(prefix, "conv_list.%d", i);
         if (!tess_kernel_of(weights, name.text))
@@ -53,7 +55,8 @@ static tess_value build_sequence(const tess_weights *weights, const char *prefix
         if (tess_kernel_of(weights, tess_name_of(prefix, "%s%d", sequence, i).text))
             last = i;
     for (int i = 0; i <= last; i++) {
-        tess_name name = tess_name_of(prefix, "%s%d", sequence, i), norm = tess_name_of(prefix, "%s%d", sequence, i + 1);
+        tess_name name = tess_name_of(prefix, "%s%d", sequence, i),
+                  norm = tess_name_of(prefix, "%s%d", sequence, i + 1);
         if (!tess_kernel_of(weights, name.text))
             continue;
         x = tess_emit_conv(weights, model->net, x, name.text, 1, i == last ? -1.0f : 1.0f, error);
@@ -79,4 +82,5 @@ static tess_value build(const tess_weights *weights, const char *prefix, tess_mo
     return out;
 }
 
-const tess_architecture tess_dncnn = {"dncnn", "in_conv, conv_list.N, out_conv; model.N; dncnn.N", matches, build};
+const tess_architecture tess_dncnn = {"dncnn", "in_conv, conv_list.N, out_conv; model.N; dncnn.N", matches,
+                                      build};

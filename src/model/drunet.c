@@ -1,6 +1,6 @@
-/* DRUNet (Zhang et al., 2021): four scales of residual blocks, strided and transposed 2x2 convolutions between them,
- * skips that add, no bias, and the noise level as the last input channel. Widths and the number of blocks are the
- * file's. */
+/* DRUNet (Zhang et al., 2021): four scales of residual blocks, strided and transposed 2x2 convolutions
+ * between them, skips that add, no bias, and the noise level as the last input channel. Widths and the number
+ * of blocks are the file's. */
 #include "model/architecture.h"
 
 static bool matches(const tess_weights *weights, const char *prefix)
@@ -28,7 +28,8 @@ static tess_value blocks(const builder *b, tess_value x, const char *stage, int 
     for (; has_block(b, stage, *index); ++*index) {
         tess_name first = tess_name_of(b->prefix, "%s.%d.res.0", stage, *index);
         tess_name second = tess_name_of(b->prefix, "%s.%d.res.2", stage, *index);
-        tess_value y = tess_net_relu(b->net, tess_emit_conv(b->weights, b->net, x, first.text, 1, 1, b->error));
+        tess_value y =
+            tess_net_relu(b->net, tess_emit_conv(b->weights, b->net, x, first.text, 1, 1, b->error));
         x = tess_net_add(b->net, tess_emit_conv(b->weights, b->net, y, second.text, 1, 1, b->error), x);
     }
     return x;
@@ -38,7 +39,8 @@ static tess_value down(const builder *b, tess_value x, const char *stage)
 {
     int index = 0;
     x = blocks(b, x, stage, &index);
-    return tess_emit_conv(b->weights, b->net, x, tess_name_of(b->prefix, "%s.%d", stage, index).text, 2, 1, b->error);
+    return tess_emit_conv(b->weights, b->net, x, tess_name_of(b->prefix, "%s.%d", stage, index).text, 2, 1,
+                          b->error);
 }
 
 static tess_value up(const builder *b, tess_value x, const char *stage)
@@ -70,11 +72,13 @@ static tess_value build(const tess_weights *weights, const char *prefix, tess_mo
     model->channels = tess_kernel_of(weights, tail.text)->dims[0];
     model->noise_map = in == model->channels + 1;
     if (!model->noise_map && in != model->channels) {
-        tess_fail(error, TESS_BAD_INPUT, "%s: m_head takes %lld channels, expected %lld (image and noise level)",
+        tess_fail(error, TESS_BAD_INPUT,
+                  "%s: m_head takes %lld channels, expected %lld (image and noise level)",
                   tess_weights_path(weights), (long long)in, (long long)model->channels + 1);
         return -1;
     }
-    tess_value x1 = tess_emit_conv(weights, model->net, tess_net_input(model->net, in), head.text, 1, 1, error);
+    tess_value x1 =
+        tess_emit_conv(weights, model->net, tess_net_input(model->net, in), head.text, 1, 1, error);
     tess_value x2 = down(&b, x1, "m_down1"), x3 = down(&b, x2, "m_down2"), x4 = down(&b, x3, "m_down3");
     int index = 0;
     tess_value y = blocks(&b, x4, "m_body", &index);
@@ -84,4 +88,5 @@ static tess_value build(const tess_weights *weights, const char *prefix, tess_mo
     return tess_emit_conv(weights, model->net, tess_net_add(model->net, y, x1), tail.text, 1, 1, error);
 }
 
-const tess_architecture tess_drunet = {"drunet", "m_head, m_down1.., m_body, m_up1.., m_tail", matches, build};
+const tess_architecture tess_drunet = {"drunet", "m_head, m_down1.., m_body, m_up1.., m_tail", matches,
+                                       build};

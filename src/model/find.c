@@ -1,5 +1,5 @@
-/* Where a model's weights are: a name with '/' or a known suffix is a file; any other is looked up in $TESSERA_MODELS,
- * in the source tree this was built from, and beside the installed program. */
+/* Where a model's weights are: a name with '/' or a known suffix is a file; any other is looked up in
+ * $TESSERA_MODELS, in the source tree this was built from, and beside the installed program. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,7 +53,7 @@ tess_status tess_model_find(const char *name, char *path, size_t size, tess_erro
     for (int i = 0; tess_model_folder(i, folder, sizeof folder); i++)
         if ((size_t)snprintf(path, size, "%s/%s.safetensors", folder, name) < size && access(path, R_OK) == 0)
             return TESS_OK;
-    return tess_fail(error, TESS_BAD_INPUT,
-                     "--model %s: no bundled model of that name; `tessera info` lists them, or give a weight file",
-                     name);
+    return tess_fail(
+        error, TESS_BAD_INPUT,
+        "--model %s: no bundled model of that name; `tessera info` lists them, or give a weight file", name);
 }

@@ -1,7 +1,8 @@
-/* The halo table: for each architecture the smallest multiple of its alignment for which, on Kodak24 (gray: BSD68) at
- * sigma 15, 25 and 50, tiles of 128 px change the PSNR against the truth by less than 0.01 dB and agree with the whole
- * image to more than 55 dB, for the worst weight file at hand. Made by bench/halo_study.py. Files that were in the study
- * are known by their number of tensors and values; any other gets twice as much. */
+/* The halo table: for each architecture the smallest multiple of its alignment for which, on Kodak24 (gray:
+ * BSD68) at sigma 15, 25 and 50, tiles of 128 px change the PSNR against the truth by less than 0.01 dB and
+ * agree with the whole image to more than 55 dB, for the worst weight file at hand. Made by
+ * bench/halo_study.py. Files that were in the study are known by their number of tensors and values; any
+ * other gets twice as much. */
 #include "model/halo.h"
 
 #include <string.h>

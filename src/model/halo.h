@@ -4,7 +4,8 @@
 
 #include "net/weights.h"
 
-/* In pixels; *seen tells whether these very weights were part of the study (otherwise the answer is doubled). */
+/* In pixels; *seen tells whether these very weights were part of the study (otherwise the answer is doubled).
+ */
 int64_t tess_halo_auto(const tess_weights *weights, const char *architecture, bool *seen);
 
 #endif

@@ -1,5 +1,5 @@
-/* model.h: which network a weight file holds, found from its tensors' names and shapes, as a finished layer list. Whoever
- * adds an architecture adds one file with two functions and one line in recognise.c. */
+/* model.h: which network a weight file holds, found from its tensors' names and shapes, as a finished layer
+ * list. Whoever adds an architecture adds one file with two functions and one line in recognise.c. */
 #ifndef TESS_MODEL_MODEL_H
 #define TESS_MODEL_MODEL_H
 
@@ -12,11 +12,12 @@ typedef struct tess_model {
     int64_t channels;         /* of the image it restores */
     bool noise_map;           /* takes the noise level as an extra channel */
     int64_t parameters;
-    int64_t halo; /* --halo auto: enough for 0.01 dB, see halo.c */
+    int64_t halo;   /* --halo auto: enough for 0.01 dB, see halo.c */
     bool halo_seen; /* these very weights were part of the halo study; otherwise the halo is doubled */
 } tess_model;
 
-tess_status tess_model_recognise(const tess_weights *weights, tess_model *model, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_model_recognise(const tess_weights *weights, tess_model *model,
+                                 tess_error *error) TESS_MUST_CHECK;
 void tess_model_clear(tess_model *model);
 
 /* The path of a bundled model's weights, or of the file that `name` is. */

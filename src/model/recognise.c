@@ -31,7 +31,8 @@ const tess_weight *tess_kernel_of(const tess_weights *weights, const char *layer
     char name[TESS_LAYER_NAME + 32];
     snprintf(name, sizeof name, "%s.weight", layer);
     const tess_weight *weight = tess_weights_find(weights, name);
-    if (!weight || weight->rank != 4 || weight->dims[2] != weight->dims[3] || weight->dims[2] > 7 || weight->dims[2] < 1)
+    if (!weight || weight->rank != 4 || weight->dims[2] != weight->dims[3] || weight->dims[2] > 7 ||
+        weight->dims[2] < 1)
         return NULL;
     for (int i = 0; i < 2; i++)
         if (weight->dims[i] < 1 || weight->dims[i] > 65536)
@@ -39,8 +40,8 @@ const tess_weight *tess_kernel_of(const tess_weights *weights, const char *layer
     return weight;
 }
 
-tess_value tess_emit_conv(const tess_weights *weights, tess_net *net, tess_value in, const char *layer, int stride,
-                          float scale, tess_error *error)
+tess_value tess_emit_conv(const tess_weights *weights, tess_net *net, tess_value in, const char *layer,
+                          int stride, float scale, tess_error *error)
 {
     if (in < 0) /* the first failure has been told */
         return -1;
@@ -62,8 +63,8 @@ tess_value tess_emit_conv(const tess_weights *weights, tess_net *net, tess_value
                                               .scale = scale});
 }
 
-static tess_status build(const tess_architecture *architecture, const tess_weights *weights, const char *prefix,
-                         tess_model *model, tess_error *error)
+static tess_status build(const tess_architecture *architecture, const tess_weights *weights,
+                         const char *prefix, tess_model *model, tess_error *error)
 {
     *model = (tess_model){.architecture = architecture->name, .net = tess_net_create()};
     if (!model->net)
@@ -73,7 +74,8 @@ static tess_status build(const tess_architecture *architecture, const tess_weigh
     tess_value out = architecture->build(weights, prefix, model, error);
     tess_status status = TESS_OK;
     if (out < 0)
-        status = error && error->text[0] ? TESS_BAD_INPUT : tess_fail(error, TESS_NO_MEMORY, "no memory for a network");
+        status = error && error->text[0] ? TESS_BAD_INPUT
+                                         : tess_fail(error, TESS_NO_MEMORY, "no memory for a network");
     else
         status = tess_net_finish(model->net, out, error);
     if (status != TESS_OK)
@@ -87,13 +89,15 @@ static tess_status unknown(const tess_weights *weights, tess_error *error)
     char expected[300] = "";
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         size_t used = strlen(expected);
-        snprintf(expected + used, sizeof expected - used, "%s%s (%s)", i ? ", " : "", known[i]->name, known[i]->expected);
+        snprintf(expected + used, sizeof expected - used, "%s%s (%s)", i ? ", " : "", known[i]->name,
+                 known[i]->expected);
     }
     int64_t count = tess_weights_count(weights);
-    return tess_fail(error, TESS_BAD_INPUT,
-                     "%s: unknown architecture: its %lld tensors start with %s; known are %s, with 2-D kernels",
-                     tess_weights_path(weights), (long long)count, count ? tess_weights_at(weights, 0)->name : "nothing",
-                     expected);
+    return tess_fail(
+        error, TESS_BAD_INPUT,
+        "%s: unknown architecture: its %lld tensors start with %s; known are %s, with 2-D kernels",
+        tess_weights_path(weights), (long long)count, count ? tess_weights_at(weights, 0)->name : "nothing",
+        expected);
 }
 
 tess_status tess_model_recognise(const tess_weights *weights, tess_model *model, tess_error *error)

@@ -1,5 +1,6 @@
-/* UNet as deepinv writes it: double convolutions with batch norm at two to five scales, max-pooling down, nearest
- * upsampling and a convolution up, skips that concatenate, a 1x1 convolution at the end, added to the image. */
+/* UNet as deepinv writes it: double convolutions with batch norm at two to five scales, max-pooling down,
+ * nearest upsampling and a convolution up, skips that concatenate, a 1x1 convolution at the end, added to the
+ * image. */
 #include "model/architecture.h"
 
 enum { MOST_SCALES = 5 };
@@ -11,9 +12,10 @@ static bool matches(const tess_weights *weights, const char *prefix)
            tess_kernel_of(weights, tess_name_of(prefix, "Conv_1x1").text);
 }
 
-/* The convolution at `place` of a sequence, its batch norm when there is one, and the ReLU; *place moves behind it. */
-static tess_value conv_relu(const tess_weights *weights, tess_net *net, tess_value x, const char *sequence, int *place,
-                            tess_error *error)
+/* The convolution at `place` of a sequence, its batch norm when there is one, and the ReLU; *place moves
+ * behind it. */
+static tess_value conv_relu(const tess_weights *weights, tess_net *net, tess_value x, const char *sequence,
+                            int *place, tess_error *error)
 {
     x = tess_emit_conv(weights, net, x, tess_name_of(sequence, ".%d", *place).text, 1, 1, error);
     tess_name norm = tess_name_of(sequence, ".%d", *place + 1);
@@ -48,14 +50,16 @@ static tess_value build(const tess_weights *weights, const char *prefix, tess_mo
     }
     for (int scale = scales; scale >= 2; scale--) {
         int place = 1; /* behind the upsampling */
-        x = conv_relu(weights, net, tess_net_upsample(net, x), tess_name_of(prefix, "Up%d", scale).text, &place, error);
+        x = conv_relu(weights, net, tess_net_upsample(net, x), tess_name_of(prefix, "Up%d", scale).text,
+                      &place, error);
         x = tess_net_concat(net, encoded[scale - 2], x);
         x = double_conv(weights, net, x, tess_name_of(prefix, "Up_conv%d", scale), error);
     }
     x = tess_emit_conv(weights, net, x, tess_name_of(prefix, "Conv_1x1").text, 1, 1, error);
     if (x >= 0 && tess_net_value(net, x)->channels != model->channels) {
-        tess_fail(error, TESS_BAD_INPUT, "%s: Conv_1x1 gives %lld channels, Conv1 takes %lld", tess_weights_path(weights),
-                  (long long)tess_net_value(net, x)->channels, (long long)model->channels);
+        tess_fail(error, TESS_BAD_INPUT, "%s: Conv_1x1 gives %lld channels, Conv1 takes %lld",
+                  tess_weights_path(weights), (long long)tess_net_value(net, x)->channels,
+                  (long long)model->channels);
         return -1;
     }
     return tess_net_add(net, x, image);

@@ -9,7 +9,8 @@ bool tess_layer_runs(const tess_layer *layer)
 
 bool tess_layer_has_weights(const tess_layer *layer)
 {
-    return tess_layer_runs(layer) && (layer->kind == TESS_LAYER_CONV || layer->kind == TESS_LAYER_CONV_TRANSPOSE);
+    return tess_layer_runs(layer) &&
+           (layer->kind == TESS_LAYER_CONV || layer->kind == TESS_LAYER_CONV_TRANSPOSE);
 }
 
 /* A value's tensor: dense, or some channels of its root's storage. */

@@ -1,5 +1,6 @@
-/* Folding and fusing. A layer that only changes the end of the convolution before it is dropped: that convolution then
- * writes the dropped layer's value itself. Concatenation costs nothing: its inputs are written into its storage. */
+/* Folding and fusing. A layer that only changes the end of the convolution before it is dropped: that
+ * convolution then writes the dropped layer's value itself. Concatenation costs nothing: its inputs are
+ * written into its storage. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* From the weight file straight into packed form, a few output channels at a time. Batch norm folds here:
- * w' = w g / sqrt(v + eps), b' = beta + (b - mean) g / sqrt(v + eps), in fp64 before the one rounding to fp32. */
+ * w' = w g / sqrt(v + eps), b' = beta + (b - mean) g / sqrt(v + eps), in fp64 before the one rounding to
+ * fp32. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,8 +30,8 @@ static tess_status find(const tess_weights *weights, const char *layer, const ch
     return TESS_OK;
 }
 
-static tess_status read_all(tess_weights *weights, const char *layer, const char *part, int64_t count, float *values,
-                            tess_error *error)
+static tess_status read_all(tess_weights *weights, const char *layer, const char *part, int64_t count,
+                            float *values, tess_error *error)
 {
     const tess_weight *weight;
     TESS_TRY(find(weights, layer, part, count, &weight, error));
@@ -38,8 +39,8 @@ static tess_status read_all(tess_weights *weights, const char *layer, const char
 }
 
 /* `values`: scratch for five times the channels. */
-static tess_status fold(tess_weights *weights, const tess_layer *layer, int64_t channels, float *values, folded *fold,
-                        tess_error *error)
+static tess_status fold(tess_weights *weights, const tess_layer *layer, int64_t channels, float *values,
+                        folded *fold, tess_error *error)
 {
     float *bias = values, *gain = values + channels, *beta = gain + channels, *mean = beta + channels,
           *variance = mean + channels;
@@ -66,7 +67,8 @@ static tess_status fold(tess_weights *weights, const tess_layer *layer, int64_t 
 }
 
 static tess_status load_kernel(const tess_bound *bound, tess_weights *weights, const tess_layer *layer,
-                               const tess_op *op, const folded *fold, float *values, void *packed, tess_error *error)
+                               const tess_op *op, const folded *fold, float *values, void *packed,
+                               tess_error *error)
 {
     const bool up = layer->kind == TESS_LAYER_CONV_TRANSPOSE;
     const int64_t taps = (int64_t)layer->kernel * layer->kernel, rows = up ? op->in.c : op->out.c;
@@ -74,9 +76,11 @@ static tess_status load_kernel(const tess_bound *bound, tess_weights *weights, c
     const tess_weight *weight;
     TESS_TRY(find(weights, layer->name, "weight", rows * row, &weight, error));
     if (weight->rank < 2 || weight->dims[0] != rows || weight->dims[1] != row / taps)
-        return tess_fail(error, TESS_BAD_INPUT, "%s: tensor %s has the shape [%lld, %lld, ...], expected [%lld, %lld, ...]",
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "%s: tensor %s has the shape [%lld, %lld, ...], expected [%lld, %lld, ...]",
                          tess_weights_path(weights), weight->name, (long long)weight->dims[0],
-                         (long long)(weight->rank > 1 ? weight->dims[1] : 0), (long long)rows, (long long)(row / taps));
+                         (long long)(weight->rank > 1 ? weight->dims[1] : 0), (long long)rows,
+                         (long long)(row / taps));
     const int64_t at_once = tess_max_i64(PIECE / row, 1);
     for (int64_t first = 0; first < rows; first += at_once) {
         int64_t count = tess_min_i64(at_once, rows - first);
@@ -90,8 +94,8 @@ static tess_status load_kernel(const tess_bound *bound, tess_weights *weights, c
     return TESS_OK;
 }
 
-static tess_status load_layer(const tess_bound *bound, tess_weights *weights, const tess_layer *layer, void *packed,
-                              tess_error *error)
+static tess_status load_layer(const tess_bound *bound, tess_weights *weights, const tess_layer *layer,
+                              void *packed, tess_error *error)
 {
     const int64_t grid = tess_net_grid(bound->net);
     tess_op op = tess_layer_op(bound->net, layer, bound->dtype, (tess_plan_shape){1, grid, grid, TESS_INFER});
@@ -99,7 +103,8 @@ static tess_status load_layer(const tess_bound *bound, tess_weights *weights, co
                                              (layer->kind == TESS_LAYER_CONV_TRANSPOSE ? op.in.c : op.out.c);
     int64_t room = tess_max_i64(tess_max_i64(PIECE, row), 5 * channels);
     float *values = tess_small_alloc((size_t)room, sizeof *values);
-    folded fold_of = {tess_small_alloc((size_t)channels, sizeof(double)), tess_small_alloc((size_t)channels, sizeof(double))};
+    folded fold_of = {tess_small_alloc((size_t)channels, sizeof(double)),
+                      tess_small_alloc((size_t)channels, sizeof(double))};
     tess_status status = TESS_OK;
     if (!values || !fold_of.factor || !fold_of.shift)
         status = tess_fail(error, TESS_NO_MEMORY, "no memory to load %s", layer->name);

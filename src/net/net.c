@@ -77,7 +77,8 @@ tess_value tess_net_input(tess_net *net, int64_t channels)
     return net->input;
 }
 
-static tess_value conv_like(tess_net *net, tess_layer_kind kind, tess_value in, tess_conv_settings settings, int down)
+static tess_value conv_like(tess_net *net, tess_layer_kind kind, tess_value in, tess_conv_settings settings,
+                            int down)
 {
     tess_layer layer = layer_over(net, kind, in);
     snprintf(layer.name, sizeof layer.name, "%s", settings.name);
@@ -115,7 +116,8 @@ tess_value tess_net_relu(tess_net *net, tess_value in)
     return append(net, layer, channels_of(net, in), 0);
 }
 
-static tess_value two_inputs(tess_net *net, tess_layer_kind kind, tess_value a, tess_value b, int64_t channels)
+static tess_value two_inputs(tess_net *net, tess_layer_kind kind, tess_value a, tess_value b,
+                             int64_t channels)
 {
     tess_layer layer = layer_over(net, kind, a);
     if (b < 0)
@@ -132,7 +134,8 @@ tess_value tess_net_add(tess_net *net, tess_value a, tess_value b)
 
 tess_value tess_net_concat(tess_net *net, tess_value first, tess_value second)
 {
-    return two_inputs(net, TESS_LAYER_CONCAT, first, second, channels_of(net, first) + channels_of(net, second));
+    return two_inputs(net, TESS_LAYER_CONCAT, first, second,
+                      channels_of(net, first) + channels_of(net, second));
 }
 
 tess_value tess_net_max_pool(tess_net *net, tess_value in)

@@ -1,9 +1,10 @@
-/* net.h: a network as a list of layers over values. A model emits layers; finish() folds and fuses them (batch norm into
- * the convolution before it, ReLU and additions into its end, concatenation into shared storage); what is left are the
- * ops of a device. Shapes, memory and weights come later, for any image size: see plan.h.
+/* net.h: a network as a list of layers over values. A model emits layers; finish() folds and fuses them
+ * (batch norm into the convolution before it, ReLU and additions into its end, concatenation into shared
+ * storage); what is left are the ops of a device. Shapes, memory and weights come later, for any image size:
+ * see plan.h.
  *
- * Builder calls return a value's number. A failed call (no memory) returns -1 and makes every later call fail too, so a
- * model checks once, at finish(). */
+ * Builder calls return a value's number. A failed call (no memory) returns -1 and makes every later call fail
+ * too, so a model checks once, at finish(). */
 #ifndef TESS_NET_NET_H
 #define TESS_NET_NET_H
 
@@ -32,21 +33,22 @@ typedef struct tess_layer {
     char name[TESS_LAYER_NAME]; /* of its weights: name.weight, name.bias */
     char norm[TESS_LAYER_NAME]; /* of the batch norm folded into it; empty = none */
     tess_value in, out;
-    tess_value residual[TESS_OP_RESIDUALS]; /* second input of ADD and CONCAT; added at the end of a convolution */
+    tess_value
+        residual[TESS_OP_RESIDUALS]; /* second input of ADD and CONCAT; added at the end of a convolution */
     int residuals;
     int kernel, stride, pad;
     bool bias, relu;
-    float scale;  /* of the weights: -1 turns a predicted noise into a correction */
-    bool dropped; /* fused into another layer */
+    float scale;                  /* of the weights: -1 turns a predicted noise into a correction */
+    bool dropped;                 /* fused into another layer */
     bool keep_input, keep_output; /* what its backward pass will need */
 } tess_layer;
 
 typedef struct tess_value_info {
     int64_t channels;
-    int down;         /* log2 of the reduction against the input */
-    int producer;     /* layer */
-    tess_value root;  /* the value whose storage it is part of; itself mostly */
-    int64_t offset;   /* first channel in the root's storage */
+    int down;        /* log2 of the reduction against the input */
+    int producer;    /* layer */
+    tess_value root; /* the value whose storage it is part of; itself mostly */
+    int64_t offset;  /* first channel in the root's storage */
 } tess_value_info;
 
 typedef struct tess_conv_settings {

@@ -1,5 +1,5 @@
-/* Lifetimes and offsets. A convolution with a residual that nobody reads afterwards writes over it, so a residual block
- * needs two tensors, not three. */
+/* Lifetimes and offsets. A convolution with a residual that nobody reads afterwards writes over it, so a
+ * residual block needs two tensors, not three. */
 #include "net/plan.h"
 
 #include "base/checked.h"
@@ -72,7 +72,8 @@ static void write_in_place(const tess_net_plan *plan, placing *place, int step)
         int old = storage_of(plan, place, from), own = place->storage_of[layer->out];
         bool same = dense(net, from) && dense(net, layer->out) &&
                     tess_net_value(net, from)->channels == tess_net_value(net, layer->out)->channels;
-        if (!same || old == own || place->storage[old].last != step || storage_of(plan, place, layer->in) == old)
+        if (!same || old == own || place->storage[old].last != step ||
+            storage_of(plan, place, layer->in) == old)
             continue;
         for (int v = 0; v < tess_net_value_count(net); v++)
             if (place->storage_of[v] == own)
@@ -93,7 +94,8 @@ static tess_status place_values(tess_net_plan *plan, placing *place, tess_error 
         tess_tensor whole = tess_tensor_2d(plan->bound->dtype, plan->shape.n, plan->shape.h >> info->down,
                                            plan->shape.w >> info->down, info->channels);
         if (!tess_tensor_bytes(&whole, &place->storage[v].bytes))
-            return tess_fail(error, TESS_OVER_LIMIT, "an image of %lld x %lld is too large for one window; use --tile",
+            return tess_fail(error, TESS_OVER_LIMIT,
+                             "an image of %lld x %lld is too large for one window; use --tile",
                              (long long)plan->shape.h, (long long)plan->shape.w);
     }
     place->count = values;
@@ -136,9 +138,11 @@ tess_status tess_net_plan_create(const tess_bound *bound, tess_plan_shape shape,
                                  tess_error *error)
 {
     *out = NULL;
-    const size_t values = (size_t)tess_net_value_count(bound->net), layers = (size_t)tess_net_layer_count(bound->net);
+    const size_t values = (size_t)tess_net_value_count(bound->net),
+                 layers = (size_t)tess_net_layer_count(bound->net);
     tess_net_plan *plan = tess_small_alloc(1, sizeof *plan);
-    placing place = {tess_small_alloc(values, sizeof *place.storage), tess_small_alloc(values, sizeof *place.storage_of),
+    placing place = {tess_small_alloc(values, sizeof *place.storage),
+                     tess_small_alloc(values, sizeof *place.storage_of),
                      tess_small_alloc(values, sizeof *place.order), 0};
     tess_status status = TESS_OK;
     if (plan) {
@@ -204,8 +208,8 @@ static tess_tensor end_tensor(const tess_net_plan *plan, tess_value value, size_
 {
     const tess_value_info *info = tess_net_value(plan->bound->net, value);
     *offset = plan->offset[value];
-    return tess_tensor_2d(plan->bound->dtype, plan->shape.n, plan->shape.h >> info->down, plan->shape.w >> info->down,
-                          info->channels);
+    return tess_tensor_2d(plan->bound->dtype, plan->shape.n, plan->shape.h >> info->down,
+                          plan->shape.w >> info->down, info->channels);
 }
 
 tess_tensor tess_net_plan_input(const tess_net_plan *plan, size_t *offset)

@@ -1,8 +1,8 @@
 /* plan.h: a network bound to a device and a precision, and its plans for image sizes.
  *
- * tess_bound holds what does not depend on the size: where each layer's packed weights lie. A plan is a value: the ops
- * with their shapes, the offset of every tensor in one arena, the workspace. A run needs three blocks of memory of the
- * planned sizes and allocates nothing. */
+ * tess_bound holds what does not depend on the size: where each layer's packed weights lie. A plan is a
+ * value: the ops with their shapes, the offset of every tensor in one arena, the workspace. A run needs three
+ * blocks of memory of the planned sizes and allocates nothing. */
 #ifndef TESS_NET_PLAN_H
 #define TESS_NET_PLAN_H
 
@@ -21,8 +21,8 @@ void tess_bound_destroy(tess_bound *bound);
 size_t tess_bound_weight_bytes(const tess_bound *bound);
 /* Windows that start at multiples of this, and keep the halo below, reproduce the whole image bit for bit. */
 int64_t tess_bound_alignment(const tess_bound *bound);
-/* Pixels on each side that an output value can depend on, to the last bit: the receptive radius, grown where a Winograd
- * block reads further than the mathematics does. */
+/* Pixels on each side that an output value can depend on, to the last bit: the receptive radius, grown where
+ * a Winograd block reads further than the mathematics does. */
 int64_t tess_bound_reach(const tess_bound *bound);
 /* Reads every weight from the file into packed form, in pieces of a few hundred KiB. */
 tess_status tess_bound_load(const tess_bound *bound, tess_weights *weights, void *packed,

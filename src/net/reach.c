@@ -1,9 +1,10 @@
-/* How far an output value looks, to the last bit. Intervals of needed pixels go backwards through the layers, from an
- * aligned window of the output to the input.
+/* How far an output value looks, to the last bit. Intervals of needed pixels go backwards through the layers,
+ * from an aligned window of the output to the input.
  *
- * Winograd's F(4x4) computes pixel 0 of a block from pixels -1..3 relative to the block, pixels 1 and 2 from 0..3, pixel
- * 3 from 0..4: terms that cancel in exact arithmetic do not cancel in floating point. So it reaches up to three pixels
- * where the kernel reaches one, and an exact halo must cover that. F(2x2) has no such terms. */
+ * Winograd's F(4x4) computes pixel 0 of a block from pixels -1..3 relative to the block, pixels 1 and 2 from
+ * 0..3, pixel 3 from 0..4: terms that cancel in exact arithmetic do not cancel in floating point. So it
+ * reaches up to three pixels where the kernel reaches one, and an exact halo must cover that. F(2x2) has no
+ * such terms. */
 #include "base/checked.h"
 #include "net/bound.h"
 

@@ -1,9 +1,9 @@
 /* weights.h: a weight file as a list of named tensors, read as hostile input.
  *
- * safetensors and PyTorch's .pth (zip and legacy stream) look the same from here. Opening reads the directory only and
- * checks every size against the file's; values are read in pieces, converted to fp32, so that a caller can pack them
- * without ever holding a whole file or even a whole tensor. Files are read, never mapped: mapped pages would count as
- * ours. */
+ * safetensors and PyTorch's .pth (zip and legacy stream) look the same from here. Opening reads the directory
+ * only and checks every size against the file's; values are read in pieces, converted to fp32, so that a
+ * caller can pack them without ever holding a whole file or even a whole tensor. Files are read, never
+ * mapped: mapped pages would count as ours. */
 #ifndef TESS_NET_WEIGHTS_H
 #define TESS_NET_WEIGHTS_H
 
@@ -40,6 +40,7 @@ tess_status tess_weights_read(tess_weights *weights, const tess_weight *weight, 
                               float *values, tess_error *error) TESS_MUST_CHECK;
 
 /* Every tensor of `weights` into a safetensors file: row-major, types kept (temporary name, then renamed). */
-tess_status tess_safetensors_write(const char *path, tess_weights *weights, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_safetensors_write(const char *path, tess_weights *weights,
+                                   tess_error *error) TESS_MUST_CHECK;
 
 #endif

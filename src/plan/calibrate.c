@@ -1,5 +1,6 @@
-/* Measuring op rates: each class of op is run at two image sizes with random data, best of a few repeats, and a straight
- * line is laid through the two. The larger size is a few gigaflop: milliseconds to tenths of a second. */
+/* Measuring op rates: each class of op is run at two image sizes with random data, best of a few repeats, and
+ * a straight line is laid through the two. The larger size is a few gigaflop: milliseconds to tenths of a
+ * second. */
 #include <math.h>
 #include <string.h>
 
@@ -52,8 +53,10 @@ static tess_status bench_alloc(tess_device *device, const tess_op *op, bench *b,
     return device->alloc(device, &b->workspace, TESS_MEM_WORKSPACE, needs.workspace, error);
 }
 
-/* Seconds of one run at `side`; the zeros that fresh blocks hold are replaced, as they can be faster than data. */
-static tess_status time_op(tess_device *device, const tess_op *base, int64_t side, double *seconds, tess_error *error)
+/* Seconds of one run at `side`; the zeros that fresh blocks hold are replaced, as they can be faster than
+ * data. */
+static tess_status time_op(tess_device *device, const tess_op *base, int64_t side, double *seconds,
+                           tess_error *error)
 {
     tess_op op = resized(base, side);
     bench b;
@@ -67,8 +70,8 @@ static tess_status time_op(tess_device *device, const tess_op *base, int64_t sid
         tess_rng_normal((tess_rng_key){1, 2, 3}, 0, 256, noise);
         for (size_t at = 0; at + sizeof noise <= b.in.bytes; at += sizeof noise)
             device->copy(device, (char *)b.in.data + at, noise, sizeof noise, NULL);
-        tess_op_buffers buffers = {b.in.data, b.out.data, {b.residual.data, b.residual.data}, b.weights.data,
-                                   b.workspace.data};
+        tess_op_buffers buffers = {
+            b.in.data, b.out.data, {b.residual.data, b.residual.data}, b.weights.data, b.workspace.data};
         *seconds = INFINITY;
         for (int repeat = 0; repeat < REPEATS && status == TESS_OK; repeat++) {
             double start = tess_clock();

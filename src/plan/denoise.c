@@ -1,6 +1,6 @@
-/* Choosing tiles: the whole image when it fits; else the cut that computes the fewest pixels twice among those that fit.
- * Candidates are compared by a straight line for the arena (bytes a pixel), the best one is then planned in earnest, and
- * the line is corrected until plan and limit agree. */
+/* Choosing tiles: the whole image when it fits; else the cut that computes the fewest pixels twice among
+ * those that fit. Candidates are compared by a straight line for the arena (bytes a pixel), the best one is
+ * then planned in earnest, and the line is corrected until plan and limit agree. */
 #include "plan/denoise.h"
 
 #include <math.h>
@@ -47,7 +47,8 @@ static size_t io_block_bytes(const chooser *c, const tess_axis *rows, const tess
 static tess_status measure(const chooser *c, tess_denoise_choice *choice, tess_error *error)
 {
     int64_t heights[8], widths[8];
-    const int h_count = distinct_windows(&choice->rows, heights), w_count = distinct_windows(&choice->cols, widths);
+    const int h_count = distinct_windows(&choice->rows, heights),
+              w_count = distinct_windows(&choice->cols, widths);
     choice->arena_bytes = choice->workspace_bytes = 0;
     choice->seconds = 0;
     choice->calibrated = true;
@@ -74,7 +75,8 @@ static tess_status measure(const chooser *c, tess_denoise_choice *choice, tess_e
                 cols += span.window_to - span.window_from == widths[w];
             }
             /* Runs of a shape, the last batch of a strip perhaps not full: counted by its share. */
-            choice->seconds += seconds * (double)rows * (double)cols / (double)choice->batch * (double)c->wish->planes;
+            choice->seconds +=
+                seconds * (double)rows * (double)cols / (double)choice->batch * (double)c->wish->planes;
         }
     choice->io_block = io_block_bytes(c, &choice->rows, &choice->cols, &choice->ring_bytes);
     choice->bytes.by[TESS_MEM_WEIGHTS] = tess_block_granted(tess_bound_weight_bytes(c->bound));
@@ -116,8 +118,10 @@ static bool best_cut(const chooser *c, size_t fixed, tess_denoise_choice *choice
             tess_denoise_choice trial = {.batch = 1};
             cut(c, tile_of(c->padded_h, pieces(r, c->padded_h, c->alignment), c->alignment),
                 tile_of(c->padded_w, pieces(k, c->padded_w, c->alignment), c->alignment), &trial);
-            double window = (double)tess_axis_largest_window(&trial.rows) * (double)tess_axis_largest_window(&trial.cols);
-            double area = (double)tess_axis_total_window(&trial.rows) * (double)tess_axis_total_window(&trial.cols);
+            double window =
+                (double)tess_axis_largest_window(&trial.rows) * (double)tess_axis_largest_window(&trial.cols);
+            double area =
+                (double)tess_axis_total_window(&trial.rows) * (double)tess_axis_total_window(&trial.cols);
             size_t ring;
             double bytes = (double)fixed + (double)io_block_bytes(c, &trial.rows, &trial.cols, &ring) +
                            c->bytes_per_pixel * window;
@@ -134,13 +138,14 @@ static tess_status over_limit(const chooser *c, const tess_denoise_choice *choic
                               tess_error *error)
 {
     const double mib = 1 << 20;
-    return tess_fail(error, TESS_OVER_LIMIT,
-                     "--memory %.0fM is too little: %.0fM of weights, %.0fM of activations, %.0fM of workspace and %.0fM "
-                     "for rows make %.0fM; %s",
-                     (double)c->wish->limit / mib, (double)choice->bytes.by[TESS_MEM_WEIGHTS] / mib,
-                     (double)choice->bytes.by[TESS_MEM_ACTIVATIONS] / mib,
-                     (double)choice->bytes.by[TESS_MEM_WORKSPACE] / mib, (double)choice->bytes.by[TESS_MEM_IO] / mib,
-                     ceil((double)tess_mem_total(&choice->bytes) / mib), advice);
+    return tess_fail(
+        error, TESS_OVER_LIMIT,
+        "--memory %.0fM is too little: %.0fM of weights, %.0fM of activations, %.0fM of workspace and %.0fM "
+        "for rows make %.0fM; %s",
+        (double)c->wish->limit / mib, (double)choice->bytes.by[TESS_MEM_WEIGHTS] / mib,
+        (double)choice->bytes.by[TESS_MEM_ACTIVATIONS] / mib,
+        (double)choice->bytes.by[TESS_MEM_WORKSPACE] / mib, (double)choice->bytes.by[TESS_MEM_IO] / mib,
+        ceil((double)tess_mem_total(&choice->bytes) / mib), advice);
 }
 
 static tess_status choose_tile(chooser *c, tess_denoise_choice *choice, tess_error *error)
@@ -165,15 +170,19 @@ static tess_status choose_tile(chooser *c, tess_denoise_choice *choice, tess_err
     for (int attempt = 0; attempt < TRIES && best_cut(c, fixed, choice); attempt++) {
         TESS_TRY(measure(c, choice, error));
         if (fits(c, choice)) {
-            double area = (double)tess_axis_total_window(&choice->rows) * (double)tess_axis_total_window(&choice->cols);
+            double area =
+                (double)tess_axis_total_window(&choice->rows) * (double)tess_axis_total_window(&choice->cols);
             snprintf(choice->reason, sizeof choice->reason,
                      "%lld x %lld tiles fit the limit of %.0f MiB; halos cost %.0f %% more pixels",
-                     (long long)choice->rows.tiles, (long long)choice->cols.tiles, (double)w->limit / (1 << 20),
+                     (long long)choice->rows.tiles, (long long)choice->cols.tiles,
+                     (double)w->limit / (1 << 20),
                      100 * (area / ((double)c->padded_h * (double)c->padded_w) - 1));
             return TESS_OK;
         }
-        c->bytes_per_pixel *= 1 + 1.01 * ((double)tess_mem_total(&choice->bytes) - (double)w->limit) /
-                                      (double)choice->arena_bytes + 0.001;
+        c->bytes_per_pixel *=
+            1 +
+            1.01 * ((double)tess_mem_total(&choice->bytes) - (double)w->limit) / (double)choice->arena_bytes +
+            0.001;
     }
     cut(c, c->alignment, c->alignment, choice);
     TESS_TRY(measure(c, choice, error));
@@ -189,8 +198,8 @@ static int64_t longest_run(const tess_axis *cols)
     return most;
 }
 
-/* Small windows leave the device idle or repeat work on the weights; a batch shares it. The smallest batch within 3 % of
- * the best that fits. */
+/* Small windows leave the device idle or repeat work on the weights; a batch shares it. The smallest batch
+ * within 3 % of the best that fits. */
 static tess_status choose_batch(const chooser *c, tess_denoise_choice *choice, tess_error *error)
 {
     const int64_t most = tess_min_i64(longest_run(&choice->cols), MOST_BATCH);

@@ -1,5 +1,5 @@
-/* denoise.h: how one image will be denoised: tile, halo, batch, bytes and seconds, chosen within a memory limit. Bytes
- * are asked from the very functions that the run allocates with. */
+/* denoise.h: how one image will be denoised: tile, halo, batch, bytes and seconds, chosen within a memory
+ * limit. Bytes are asked from the very functions that the run allocates with. */
 #ifndef TESS_PLAN_DENOISE_H
 #define TESS_PLAN_DENOISE_H
 
@@ -9,8 +9,9 @@
 #include "tile/ring.h"
 
 typedef struct tess_denoise_wish {
-    int64_t height, width;  /* of the image */
-    int64_t planes;         /* runs of the network for each window: 1, or the channels when a gray model takes colours */
+    int64_t height, width; /* of the image */
+    int64_t
+        planes; /* runs of the network for each window: 1, or the channels when a gray model takes colours */
     size_t in_row_bytes, out_row_bytes;
     size_t row_scratch_bytes; /* host scratch that one column of a window needs, all threads together */
     size_t fixed_io_bytes;    /* what the job holds besides, in its io block */
@@ -22,7 +23,7 @@ typedef struct tess_denoise_wish {
 typedef struct tess_denoise_choice {
     tess_axis rows, cols;
     int64_t halo, batch;
-    tess_mem_bytes bytes; /* by category, as they will be counted */
+    tess_mem_bytes bytes;                                      /* by category, as they will be counted */
     size_t io_block, ring_bytes, arena_bytes, workspace_bytes; /* as they will be asked for */
     double seconds;
     bool calibrated;

@@ -190,7 +190,8 @@ double tess_rates_op_seconds(const tess_rates *rates, const tess_op *op, bool *m
         return known->overhead + known->per_pixel * pixels;
     }
     *measured = false;
-    double arithmetic = tess_op_flops(op) / rates->facts.flops, traffic = tess_op_traffic(op) / rates->facts.bytes;
+    double arithmetic = tess_op_flops(op) / rates->facts.flops,
+           traffic = tess_op_traffic(op) / rates->facts.bytes;
     return arithmetic > traffic ? arithmetic : traffic;
 }
 

@@ -1,5 +1,6 @@
-/* rates.h: how fast this device does each class of op: seconds = overhead + per_pixel * output pixels. Measured once and
- * kept in the cache; a class that was never measured is estimated from the device's built-in rates. */
+/* rates.h: how fast this device does each class of op: seconds = overhead + per_pixel * output pixels.
+ * Measured once and kept in the cache; a class that was never measured is estimated from the device's
+ * built-in rates. */
 #ifndef TESS_PLAN_RATES_H
 #define TESS_PLAN_RATES_H
 
@@ -18,7 +19,8 @@ int64_t tess_rates_count(const tess_rates *rates);
 double tess_rates_op_seconds(const tess_rates *rates, const tess_op *op, bool *measured);
 double tess_rates_plan_seconds(const tess_rates *rates, const tess_net_plan *plan, bool *measured);
 
-/* Measures every class of the plan that has no rate yet, for at most `budget` seconds in all, and writes the cache. */
+/* Measures every class of the plan that has no rate yet, for at most `budget` seconds in all, and writes the
+ * cache. */
 tess_status tess_rates_measure(tess_rates *rates, const tess_net_plan *plan, double budget,
                                tess_error *error) TESS_MUST_CHECK;
 /* Writes the cache atomically; a folder that cannot be written is no error. */

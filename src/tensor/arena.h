@@ -1,6 +1,6 @@
-/* arena.h: lifetimes to offsets, pure arithmetic. Each buffer is needed from one step to another; buffers whose
- * lifetimes overlap must not overlap in memory. Largest first, lowest free offset: on the networks here that reaches
- * the lower bound (the largest sum of what is alive at one step) or comes close. */
+/* arena.h: lifetimes to offsets, pure arithmetic. Each buffer is needed from one step to another; buffers
+ * whose lifetimes overlap must not overlap in memory. Largest first, lowest free offset: on the networks here
+ * that reaches the lower bound (the largest sum of what is alive at one step) or comes close. */
 #ifndef TESS_TENSOR_ARENA_H
 #define TESS_TENSOR_ARENA_H
 

@@ -1,6 +1,6 @@
-/* quality.h: PSNR and SSIM of rows that come from top to bottom, so that neither image need be held. Values are clamped
- * to [0, 1] first. SSIM (Wang et al., 2004): Gaussian window of 11 taps, sigma 1.5, k 0.01 and 0.03, over the positions
- * where the window is inside the image, mean over channels. */
+/* quality.h: PSNR and SSIM of rows that come from top to bottom, so that neither image need be held. Values
+ * are clamped to [0, 1] first. SSIM (Wang et al., 2004): Gaussian window of 11 taps, sigma 1.5, k 0.01 and
+ * 0.03, over the positions where the window is inside the image, mean over channels. */
 #ifndef TESS_TENSOR_QUALITY_H
 #define TESS_TENSOR_QUALITY_H
 

@@ -4,17 +4,20 @@
 #include <string.h>
 
 /* One loop for each sample type; the table of cases below is all there is to say about them. */
-#define TO_FLOAT(type)                                                                                                 \
-    for (int64_t i = 0; i < count; i++)                                                                                \
+#define TO_FLOAT(type)                                                                                       \
+    for (int64_t i = 0; i < count; i++)                                                                      \
     values[i] = (float)((const type *)samples)[i] * scale
 
-#define FROM_FLOAT(type, least, most)                                                                                  \
-    for (int64_t i = 0; i < count; i++) {                                                                              \
-        double v = rint((double)values[i] * full_scale);                                                               \
-        ((type *)samples)[i] = (type)(v >= (most) ? (most) : v > (least) ? v : (least)); /* NaN: the least */          \
+#define FROM_FLOAT(type, least, most)                                                                        \
+    for (int64_t i = 0; i < count; i++) {                                                                    \
+        double v = rint((double)values[i] * full_scale);                                                     \
+        ((type *)samples)[i] = (type)(v >= (most)   ? (most)                                                 \
+                                      : v > (least) ? v                                                      \
+                                                    : (least)); /* NaN: the least */                         \
     }
 
-void tess_samples_to_float(tess_dtype dtype, double full_scale, const void *samples, int64_t count, float *values)
+void tess_samples_to_float(tess_dtype dtype, double full_scale, const void *samples, int64_t count,
+                           float *values)
 {
     const float scale = (float)(1.0 / full_scale);
     switch (dtype) {
@@ -38,7 +41,8 @@ void tess_samples_to_float(tess_dtype dtype, double full_scale, const void *samp
     }
 }
 
-void tess_samples_from_float(tess_dtype dtype, double full_scale, const float *values, int64_t count, void *samples)
+void tess_samples_from_float(tess_dtype dtype, double full_scale, const float *values, int64_t count,
+                             void *samples)
 {
     switch (dtype) {
     case TESS_U8:

@@ -8,9 +8,9 @@ static const struct {
     const char *name;
     size_t size;
 } dtypes[] = {
-    [TESS_F32] = {"F32", 4},  [TESS_F16] = {"F16", 2}, [TESS_BF16] = {"BF16", 2}, [TESS_F64] = {"F64", 8},
-    [TESS_U8] = {"U8", 1},    [TESS_I8] = {"I8", 1},   [TESS_U16] = {"U16", 2},   [TESS_I16] = {"I16", 2},
-    [TESS_U32] = {"U32", 4},  [TESS_I32] = {"I32", 4}, [TESS_I64] = {"I64", 8},   [TESS_BOOL] = {"BOOL", 1},
+    [TESS_F32] = {"F32", 4}, [TESS_F16] = {"F16", 2}, [TESS_BF16] = {"BF16", 2}, [TESS_F64] = {"F64", 8},
+    [TESS_U8] = {"U8", 1},   [TESS_I8] = {"I8", 1},   [TESS_U16] = {"U16", 2},   [TESS_I16] = {"I16", 2},
+    [TESS_U32] = {"U32", 4}, [TESS_I32] = {"I32", 4}, [TESS_I64] = {"I64", 8},   [TESS_BOOL] = {"BOOL", 1},
 };
 
 size_t tess_dtype_size(tess_dtype dtype)
@@ -45,7 +45,8 @@ tess_tensor tess_tensor_channels(tess_tensor whole, int64_t count)
 
 bool tess_tensor_bytes(const tess_tensor *t, size_t *bytes)
 {
-    const int64_t sizes[] = {t->n, t->d, t->h, t->w}, strides[] = {t->stride_n, t->stride_d, t->stride_h, t->stride_w};
+    const int64_t sizes[] = {t->n, t->d, t->h, t->w},
+                  strides[] = {t->stride_n, t->stride_d, t->stride_h, t->stride_w};
     int64_t last = t->c;
     for (int i = 0; i < 4; i++) {
         int64_t reach;

@@ -1,5 +1,6 @@
-/* tensor.h: what a tensor is: element type, batch + three spatial sizes + channels, strides. Descriptions only; who
- * holds the bytes is the caller's business. Data is channels-last everywhere: the channel stride is 1. */
+/* tensor.h: what a tensor is: element type, batch + three spatial sizes + channels, strides. Descriptions
+ * only; who holds the bytes is the caller's business. Data is channels-last everywhere: the channel stride
+ * is 1. */
 #ifndef TESS_TENSOR_TENSOR_H
 #define TESS_TENSOR_TENSOR_H
 
@@ -24,9 +25,9 @@ typedef enum tess_dtype {
 
 typedef struct tess_tensor {
     tess_dtype dtype;
-    int64_t n, d, h, w, c; /* depth 1 in 2-D */
+    int64_t n, d, h, w, c;                          /* depth 1 in 2-D */
     int64_t stride_n, stride_d, stride_h, stride_w; /* in elements */
-    int32_t halo_above, halo_below; /* rows of neighbours stored around the h rows */
+    int32_t halo_above, halo_below;                 /* rows of neighbours stored around the h rows */
 } tess_tensor;
 
 size_t tess_dtype_size(tess_dtype dtype);

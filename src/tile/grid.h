@@ -1,6 +1,6 @@
-/* grid.h: how an image is cut. Tiles are balanced (equal to within one step of the alignment), start at multiples of the
- * alignment, and each is computed from a window that is larger by the halo, cut off at the image's own edges. Nothing is
- * pulled back, so no pixel is computed from two different places. */
+/* grid.h: how an image is cut. Tiles are balanced (equal to within one step of the alignment), start at
+ * multiples of the alignment, and each is computed from a window that is larger by the halo, cut off at the
+ * image's own edges. Nothing is pulled back, so no pixel is computed from two different places. */
 #ifndef TESS_TILE_GRID_H
 #define TESS_TILE_GRID_H
 
@@ -13,7 +13,7 @@ typedef struct tess_span {
 } tess_span;
 
 typedef struct tess_axis {
-    int64_t size;      /* padded to the network's grid */
+    int64_t size; /* padded to the network's grid */
     int64_t alignment, halo;
     int64_t tiles;
 } tess_axis;

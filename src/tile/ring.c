@@ -27,7 +27,8 @@ static int64_t in_rows(const tess_axis *rows, int64_t image_rows)
     int64_t most = 0;
     for (int64_t i = 0; i < rows->tiles; i++) {
         int64_t ahead = tess_min_i64(i + 1, rows->tiles - 1);
-        int64_t span = image_span(rows, image_rows, ahead).window_to - image_span(rows, image_rows, i).window_from;
+        int64_t span =
+            image_span(rows, image_rows, ahead).window_to - image_span(rows, image_rows, i).window_from;
         most = tess_max_i64(most, span);
     }
     return most;
@@ -45,7 +46,8 @@ static size_t in_bytes(const tess_axis *rows, int64_t image_rows, size_t in_row_
 
 static size_t out_bytes(const tess_axis *rows, int64_t image_rows, size_t out_row_bytes)
 {
-    return tess_align_size((size_t)tess_min_i64(tess_axis_largest_tile(rows), image_rows) * out_row_bytes, 64);
+    return tess_align_size((size_t)tess_min_i64(tess_axis_largest_tile(rows), image_rows) * out_row_bytes,
+                           64);
 }
 
 size_t tess_ring_bytes(const tess_axis *rows, int64_t image_rows, size_t in_row_bytes, size_t out_row_bytes)
@@ -60,8 +62,8 @@ static tess_status read_rows(void *arg, tess_error *error)
     const ring *r = arg;
     for (int64_t y = r->read_from; y < r->read_to;) {
         int64_t slot = y % r->in_capacity, count = tess_min_i64(r->read_to - y, r->in_capacity - slot);
-        TESS_TRY(r->settings->source(r->settings->user, y, count, r->in + (size_t)slot * r->settings->in_row_bytes,
-                                     error));
+        TESS_TRY(r->settings->source(r->settings->user, y, count,
+                                     r->in + (size_t)slot * r->settings->in_row_bytes, error));
         y += count;
     }
     return TESS_OK;
@@ -70,8 +72,9 @@ static tess_status read_rows(void *arg, tess_error *error)
 static tess_status write_rows(void *arg, tess_error *error)
 {
     const ring *r = arg;
-    return r->write_rows ? r->settings->sink(r->settings->user, r->write_from, r->write_rows, r->write_data, error)
-                         : TESS_OK;
+    return r->write_rows
+               ? r->settings->sink(r->settings->user, r->write_from, r->write_rows, r->write_data, error)
+               : TESS_OK;
 }
 
 static tess_status run_strips(ring *r, tess_worker *reader, tess_worker *writer, tess_error *error)
@@ -109,7 +112,8 @@ static tess_status run_strips(ring *r, tess_worker *reader, tess_worker *writer,
 
 tess_status tess_ring_run(const tess_ring_settings *settings, void *buffer, tess_error *error)
 {
-    ring r = {.settings = settings, .in = buffer, .in_capacity = in_rows(&settings->rows, settings->image_rows)};
+    ring r = {
+        .settings = settings, .in = buffer, .in_capacity = in_rows(&settings->rows, settings->image_rows)};
     r.out[0] = r.in + in_bytes(&settings->rows, settings->image_rows, settings->in_row_bytes);
     r.out[1] = r.out[0] + out_bytes(&settings->rows, settings->image_rows, settings->out_row_bytes);
     tess_worker *reader = NULL, *writer = NULL;

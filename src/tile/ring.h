@@ -1,7 +1,7 @@
-/* ring.h: reading, computing and writing overlap, strip by strip (a strip is one row of tiles). Rows of the input slide
- * through a circular buffer that holds one strip's window and what the next one adds; finished rows go through two
- * buffers. So the memory depends on the strip, not on the image. Who reads, computes and writes is told by function
- * pointers: this room knows neither files nor networks. */
+/* ring.h: reading, computing and writing overlap, strip by strip (a strip is one row of tiles). Rows of the
+ * input slide through a circular buffer that holds one strip's window and what the next one adds; finished
+ * rows go through two buffers. So the memory depends on the strip, not on the image. Who reads, computes and
+ * writes is told by function pointers: this room knows neither files nor networks. */
 #ifndef TESS_TILE_RING_H
 #define TESS_TILE_RING_H
 
@@ -10,16 +10,18 @@
 #include "tile/grid.h"
 
 /* Rows [first, first + count) of the input are asked for in order, each once. */
-typedef tess_status (*tess_source_fn)(void *user, int64_t first, int64_t count, void *rows, tess_error *error);
-typedef tess_status (*tess_sink_fn)(void *user, int64_t first, int64_t count, const void *rows, tess_error *error);
+typedef tess_status (*tess_source_fn)(void *user, int64_t first, int64_t count, void *rows,
+                                      tess_error *error);
+typedef tess_status (*tess_sink_fn)(void *user, int64_t first, int64_t count, const void *rows,
+                                    tess_error *error);
 
 /* What the worker sees of the ring. */
 typedef struct tess_strip {
     int64_t index;
-    tess_span span;   /* rows; `to` and the window may end beyond the image, in its padding */
+    tess_span span;       /* rows; `to` and the window may end beyond the image, in its padding */
     int64_t first, count; /* the image rows that must be written */
-    char *out;        /* `count` rows */
-    const char *in;   /* circular: use tess_strip_row */
+    char *out;            /* `count` rows */
+    const char *in;       /* circular: use tess_strip_row */
     int64_t in_capacity, image_rows;
     size_t in_row_bytes, out_row_bytes;
 } tess_strip;
@@ -46,6 +48,7 @@ static inline const char *tess_strip_row(const tess_strip *strip, int64_t y)
 
 /* Bytes that `buffer` must have: planning and running share this. */
 size_t tess_ring_bytes(const tess_axis *rows, int64_t image_rows, size_t in_row_bytes, size_t out_row_bytes);
-tess_status tess_ring_run(const tess_ring_settings *settings, void *buffer, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_ring_run(const tess_ring_settings *settings, void *buffer,
+                          tess_error *error) TESS_MUST_CHECK;
 
 #endif

@@ -1,0 +1,100 @@
+/* What one image asks for: its header, its model, and the bytes that the job will hold for it. */
+#include "base/checked.h"
+#include "job/denoise.h"
+#include "tensor/quality.h"
+
+int64_t tess_denoise_colours(const tess_image_info *info)
+{
+    return info->channels - info->alpha;
+}
+
+/* With a truth the sink needs a row of its samples, two rows of floats without alpha, a row of the output's
+ * samples, and SSIM's lines. */
+static size_t sink_bytes(const tess_denoise_file *file)
+{
+    if (!file->truth)
+        return 0;
+    const tess_image_info *info = &file->info;
+    size_t row = (size_t)(info->width * info->channels) * sizeof(float);
+    return 4 * tess_align_size(row + sizeof(float) * (size_t)info->width, 64) +
+           tess_quality_bytes(info->width, tess_denoise_colours(info));
+}
+
+static tess_status model_of(tess_engine *engine, const tess_denoise_settings *settings,
+                            tess_denoise_file *file, tess_error *error)
+{
+    const int64_t colours = tess_denoise_colours(&file->info);
+    const char *name = settings->model ? settings->model
+                       : colours == 3  ? "drunet-color-small"
+                                       : "drunet-gray-small";
+    TESS_TRY(tess_engine_model_of(engine, name, &file->model, error));
+    const tess_model *model = &file->model->model;
+    if (model->channels != colours && model->channels != 1)
+        return tess_fail(error, TESS_BAD_INPUT, "%s: has %lld colour channels, but the model %s takes %lld",
+                         file->input, (long long)colours, name, (long long)model->channels);
+    if (model->noise_map && settings->sigma < 0 && settings->add_noise <= 0)
+        return tess_fail(
+            error, TESS_BAD_OPTION,
+            "the model %s needs the noise level: give --sigma on the [0,1] scale, e.g. --sigma 25/255", name);
+    return TESS_OK;
+}
+
+tess_pixels tess_denoise_pixels(const tess_engine *engine, const tess_denoise_settings *settings,
+                                const tess_denoise_file *file)
+{
+    const tess_model *model = &file->model->model;
+    tess_pixels pixels = {.image = file->info, .colours = tess_denoise_colours(&file->info), .planes = 1};
+    if (model->channels == 1)
+        pixels.planes = pixels.colours;
+    pixels.noise_map = model->noise_map;
+    pixels.float_out = file->truth != NULL;
+    pixels.sigma = (float)(settings->sigma >= 0 ? settings->sigma : settings->add_noise);
+    pixels.add_noise = (float)settings->add_noise;
+    pixels.noise = (tess_rng_key){settings->common.seed, file->item, 0};
+    pixels.pool = engine->host;
+    return pixels;
+}
+
+tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settings *settings,
+                                  tess_denoise_file *file, tess_error *error)
+{
+    tess_reader *reader = NULL;
+    TESS_TRY(tess_reader_open(file->input, &reader, error));
+    file->info = *tess_reader_info(reader);
+    tess_reader_close(reader);
+    size_t held = file->info.held_bytes + tess_writer_held_bytes(file->output, &file->info);
+    if (file->truth) {
+        TESS_TRY(tess_reader_open(file->truth, &reader, error));
+        tess_image_info truth = *tess_reader_info(reader);
+        tess_reader_close(reader);
+        held += truth.held_bytes;
+        if (truth.height != file->info.height || truth.width != file->info.width ||
+            tess_denoise_colours(&truth) != tess_denoise_colours(&file->info))
+            return tess_fail(
+                error, TESS_BAD_INPUT, "%s: is %lld x %lld with %lld channels, %s is %lld x %lld with %lld",
+                file->truth, (long long)truth.height, (long long)truth.width,
+                (long long)tess_denoise_colours(&truth), file->input, (long long)file->info.height,
+                (long long)file->info.width, (long long)tess_denoise_colours(&file->info));
+    }
+    TESS_TRY(model_of(engine, settings, file, error));
+    tess_pixels pixels = tess_denoise_pixels(engine, settings, file);
+    const size_t samples = (size_t)(file->info.width * file->info.channels),
+                 size = tess_dtype_size(file->info.dtype);
+    uint64_t limit =
+        settings->common.memory_limit ? settings->common.memory_limit : engine->facts.memory_free / 10 * 9;
+    file->wish = (tess_denoise_wish){.height = file->info.height,
+                                     .width = file->info.width,
+                                     .planes = pixels.planes,
+                                     .in_row_bytes = samples * size,
+                                     .out_row_bytes = samples * (pixels.float_out ? sizeof(float) : size),
+                                     .row_scratch_bytes =
+                                         tess_pixels_scratch(&pixels, tess_pool_threads(engine->host)),
+                                     .fixed_io_bytes = sink_bytes(file),
+                                     .held_bytes = held,
+                                     .tile_height = settings->tile_height,
+                                     .tile_width = settings->tile_width,
+                                     .halo = settings->halo,
+                                     .batch = settings->batch,
+                                     .limit = limit};
+    return TESS_OK;
+}

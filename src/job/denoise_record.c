@@ -1,0 +1,145 @@
+/* The record of a denoise job. */
+#include <math.h>
+
+#include "base/clock.h"
+#include "base/process.h"
+#include "job/denoise.h"
+#include "job/record.h"
+
+const tess_denoise_file *tess_denoise_largest(const tess_denoise_job *job)
+{
+    const tess_denoise_file *most = &job->files[0];
+    for (int64_t i = 0; i < job->count; i++)
+        if (most->status != TESS_OK ||
+            (job->files[i].status == TESS_OK &&
+             job->files[i].info.height * job->files[i].info.width > most->info.height * most->info.width))
+            most = &job->files[i];
+    return most;
+}
+
+static void add_input(tess_json **record, const tess_denoise_job *job)
+{
+    int64_t height = 0, width = 0, channels = 0;
+    for (int64_t i = 0; i < job->count; i++) {
+        const tess_image_info *info = &job->files[i].info;
+        height = info->height > height ? info->height : height;
+        width = info->width > width ? info->width : width;
+        channels = info->channels > channels ? info->channels : channels;
+    }
+    tess_json *input = tess_json_object();
+    tess_json_set_int(&input, "height", height);
+    tess_json_set_int(&input, "width", width);
+    tess_json_set_int(&input, "channels", channels);
+    tess_json_set_int(&input, "files", job->count);
+    tess_json_set(record, "input", input);
+}
+
+static void add_plan(tess_json **record, const tess_denoise_job *job)
+{
+    const tess_denoise_file *file = tess_denoise_largest(job);
+    const tess_denoise_choice *choice = &file->choice;
+    tess_json *plan = tess_json_object(), *tile = tess_json_array();
+    tess_json_append_int(&tile, choice->rows.tiles ? tess_axis_largest_tile(&choice->rows) : 0);
+    tess_json_append_int(&tile, choice->cols.tiles ? tess_axis_largest_tile(&choice->cols) : 0);
+    tess_json_set(&plan, "tile", tile);
+    tess_json_set_int(&plan, "tiles", choice->rows.tiles * choice->cols.tiles);
+    tess_json_set_int(&plan, "halo", choice->halo);
+    tess_json_set_int(&plan, "batch", choice->batch);
+    tess_json_set_double(&plan, "seconds", job->planned_seconds);
+    tess_json_set_bool(&plan, "calibrated", choice->calibrated);
+    tess_json_set_string(&plan, "reason", choice->reason);
+    tess_json_set(&plan, "peak_bytes", tess_record_bytes(&job->planned, tess_mem_total(&job->planned)));
+    tess_json_set(record, "plan", plan);
+}
+
+static void add_measured(tess_json **record, const tess_denoise_job *job)
+{
+    double seconds = 0, pixels = 0;
+    for (int64_t i = 0; i < job->count; i++)
+        if (job->files[i].status == TESS_OK) {
+            seconds += job->files[i].seconds;
+            pixels += (double)job->files[i].info.height * (double)job->files[i].info.width;
+        }
+    tess_mem_bytes peak;
+    uint64_t total;
+    tess_mem_peak(&peak, &total);
+    tess_json *measured = tess_json_object();
+    tess_json_set_double(&measured, "seconds", seconds);
+    tess_json_set_double(&measured, "megapixels_per_second", seconds > 0 ? 1e-6 * pixels / seconds : 0);
+    tess_json_set_double(&measured, "wall_seconds", tess_clock() - job->start);
+    tess_json_set(&measured, "peak_bytes", tess_record_bytes(&peak, total));
+    tess_json_set_int(&measured, "resident_bytes", (int64_t)tess_process_peak());
+    tess_json_set_int(&measured, "overhead_bytes", (int64_t)job->overhead);
+    tess_json_set_int(&measured, "loaded_bytes", (int64_t)job->loaded);
+    tess_json_set_int(&measured, "host_bytes", 0);
+    tess_json_set(record, "measured", measured);
+}
+
+static void set_finite(tess_json **object, const char *key, double value)
+{
+    if (!isnan(value))
+        tess_json_set_double(object, key, isinf(value) ? 999 : value);
+}
+
+/* The mean over images of each image's figure. */
+static void add_quality(tess_json **record, const tess_denoise_job *job)
+{
+    double psnr = 0, ssim = 0;
+    int64_t psnr_count = 0, ssim_count = 0;
+    for (int64_t i = 0; i < job->count; i++) {
+        const tess_denoise_file *file = &job->files[i];
+        if (file->status != TESS_OK)
+            continue;
+        if (!isnan(file->psnr))
+            psnr += file->psnr, psnr_count++;
+        if (!isnan(file->ssim))
+            ssim += file->ssim, ssim_count++;
+    }
+    if (psnr_count == 0)
+        return;
+    tess_json *quality = tess_json_object();
+    set_finite(&quality, "psnr_db", psnr / (double)psnr_count);
+    if (ssim_count)
+        set_finite(&quality, "ssim", ssim / (double)ssim_count);
+    tess_json_set(record, "quality", quality);
+}
+
+static void add_files(tess_json **record, const tess_denoise_job *job)
+{
+    tess_json *denoise = tess_json_object(), *files = tess_json_array();
+    const tess_denoise_file *most = tess_denoise_largest(job);
+    if (most->model) {
+        tess_json_set_string(&denoise, "model", most->model->path);
+        tess_json_set_string(&denoise, "architecture", most->model->model.architecture);
+        tess_json_set_int(&denoise, "parameters", most->model->model.parameters);
+    }
+    for (int64_t i = 0; i < job->count; i++) {
+        const tess_denoise_file *file = &job->files[i];
+        tess_json *entry = tess_json_object();
+        tess_json_set_string(&entry, "name", file->name);
+        tess_json_set_int(&entry, "height", file->info.height);
+        tess_json_set_int(&entry, "width", file->info.width);
+        tess_json_set_double(&entry, "seconds", file->seconds);
+        set_finite(&entry, "psnr_db", file->psnr);
+        set_finite(&entry, "ssim", file->ssim);
+        if (file->status != TESS_OK)
+            tess_json_set_string(&entry, "error", file->error);
+        tess_json_append(&files, entry);
+    }
+    tess_json_set(&denoise, "files", files);
+    tess_json_set(record, "denoise", denoise);
+}
+
+tess_json *tess_denoise_record(const tess_denoise_job *job, bool ran)
+{
+    tess_json *record = tess_record_begin(ran ? "denoise" : "plan", &job->engine);
+    if (!ran)
+        tess_json_set_string(&record, "verb", "denoise");
+    add_input(&record, job);
+    add_plan(&record, job);
+    if (ran)
+        add_measured(&record, job);
+    add_quality(&record, job);
+    add_files(&record, job);
+    return record;
+}
