@@ -1,5 +1,6 @@
-/* support.h: what several test programs need: dice that fall the same way each time, weight files of random networks
- * written from a list of names and shapes, and a network that was bound, loaded and planned, ready to run. */
+/* support.h: what several test programs need: dice that fall the same way each time, weight files of random
+ * networks written from a list of names and shapes, and a network that was bound, loaded and planned, ready
+ * to run. */
 #ifndef TESS_TESTS_SUPPORT_H
 #define TESS_TESTS_SUPPORT_H
 
@@ -57,7 +58,8 @@ static inline void add_tensor(tensor_list *list, const char *name, int rank, con
     }
     int64_t count = 1;
     char text[320];
-    int used = snprintf(text, sizeof text, "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[", list->count ? "," : "{", name);
+    int used =
+        snprintf(text, sizeof text, "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[", list->count ? "," : "{", name);
     for (int i = 0; i < rank; i++) {
         used += snprintf(text + used, sizeof text - (size_t)used, i ? ",%lld" : "%lld", (long long)dims[i]);
         count *= dims[i];
@@ -123,7 +125,8 @@ typedef struct drunet_shape {
     bool noise_map;
 } drunet_shape;
 
-static inline void add_residual_blocks(tensor_list *list, const char *stage, int first, int count, int64_t width)
+static inline void add_residual_blocks(tensor_list *list, const char *stage, int first, int count,
+                                       int64_t width)
 {
     for (int i = first; i < first + count; i++)
         for (int half = 0; half <= 2; half += 2) {
@@ -164,16 +167,18 @@ typedef struct ready {
 } ready;
 
 static inline tess_status ready_make(const tess_net *net, tess_device *device, tess_dtype dtype,
-                                     tess_weights *weights, tess_plan_shape shape, ready *r, tess_error *error)
+                                     tess_weights *weights, tess_plan_shape shape, ready *r,
+                                     tess_error *error)
 {
     memset(r, 0, sizeof *r);
     TESS_TRY(tess_bound_create(net, device, dtype, &r->bound, error));
     TESS_TRY(tess_net_plan_create(r->bound, shape, &r->plan, error));
     TESS_TRY(tess_net_plan_prepare(r->plan, error));
     TESS_TRY(device->alloc(device, &r->weights, TESS_MEM_WEIGHTS, tess_bound_weight_bytes(r->bound), error));
-    TESS_TRY(device->alloc(device, &r->arena, TESS_MEM_ACTIVATIONS, tess_net_plan_arena_bytes(r->plan), error));
     TESS_TRY(
-        device->alloc(device, &r->workspace, TESS_MEM_WORKSPACE, tess_net_plan_workspace_bytes(r->plan), error));
+        device->alloc(device, &r->arena, TESS_MEM_ACTIVATIONS, tess_net_plan_arena_bytes(r->plan), error));
+    TESS_TRY(device->alloc(device, &r->workspace, TESS_MEM_WORKSPACE, tess_net_plan_workspace_bytes(r->plan),
+                           error));
     return tess_bound_load(r->bound, weights, r->weights.data, error);
 }
 
@@ -184,13 +189,14 @@ static inline void ready_clear(ready *r)
     tess_block_free(&r->weights), tess_block_free(&r->arena), tess_block_free(&r->workspace);
 }
 
-/* Input and output are dense fp32 images of the plan's shape. The arena is filled with NaN before: whatever is read
- * before it is written shows. */
+/* Input and output are dense fp32 images of the plan's shape. The arena is filled with NaN before: whatever
+ * is read before it is written shows. */
 static inline void ready_run(const ready *r, const float *in, float *out)
 {
     size_t at, size = 0;
     memset(r->arena.data, 0xff, r->arena.bytes);
-    memset(r->workspace.data, 0xff, r->workspace.bytes);
+    if (r->workspace.data)
+        memset(r->workspace.data, 0xff, r->workspace.bytes);
     tess_tensor tensor = tess_net_plan_input(r->plan, &at);
     CHECK(tess_tensor_bytes(&tensor, &size) && at + size <= tess_net_plan_arena_bytes(r->plan));
     void *data = (char *)r->arena.data + at;

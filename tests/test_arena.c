@@ -1,5 +1,5 @@
-/* test_arena.c: random lifetimes: what lives at one time lies apart, and the size is between the lower bound and the sum.
- * Chains, which is what most networks are, must reach the bound. */
+/* test_arena.c: random lifetimes: what lives at one time lies apart, and the size is between the lower bound
+ * and the sum. Chains, which is what most networks are, must reach the bound. */
 #define _POSIX_C_SOURCE 200809L
 #include "tensor/arena.h"
 
@@ -29,7 +29,8 @@ static size_t most_alive(const tess_lifetime *buffers, int count, int steps)
 static bool lie_apart(const tess_lifetime *a, const tess_lifetime *b)
 {
     bool meet = a->first <= b->last && b->first <= a->last;
-    return !meet || !a->bytes || !b->bytes || a->offset + a->bytes <= b->offset || b->offset + b->bytes <= a->offset;
+    return !meet || !a->bytes || !b->bytes || a->offset + a->bytes <= b->offset ||
+           b->offset + b->bytes <= a->offset;
 }
 
 /* Returns the total. */
@@ -44,7 +45,8 @@ static size_t check_placing(tess_lifetime *buffers, int count, int steps, int se
     tess_arena_place(buffers, count, order, &total);
     for (int i = 0; i < count; i++) {
         CHECK_MSG(buffers[i].offset % TESS_ARENA_ALIGN == 0, "seed %d: offset %zu", seed, buffers[i].offset);
-        CHECK_MSG(buffers[i].offset + buffers[i].bytes <= total, "seed %d: buffer %d beyond the end", seed, i);
+        CHECK_MSG(buffers[i].offset + buffers[i].bytes <= total, "seed %d: buffer %d beyond the end", seed,
+                  i);
         for (int j = 0; j < i; j++)
             CHECK_MSG(lie_apart(&buffers[i], &buffers[j]), "seed %d: buffers %d and %d overlap", seed, i, j);
     }
@@ -82,7 +84,8 @@ static void test_chains(void)
         int count = (int)pick(&d, 2, MOST), peak = (int)pick(&d, 0, count - 1);
         size_t size = (size_t)pick(&d, 1, 5000);
         for (int i = 0; i < count; i++) {
-            size = i <= peak ? size + (size_t)pick(&d, 0, 3000) : size - (size_t)pick(&d, 0, (int64_t)size / 4);
+            size =
+                i <= peak ? size + (size_t)pick(&d, 0, 3000) : size - (size_t)pick(&d, 0, (int64_t)size / 4);
             buffers[i] = (tess_lifetime){.bytes = size, .first = i, .last = i + 1};
         }
         size_t total = check_placing(buffers, count, count + 1, seed);
@@ -98,7 +101,8 @@ static void test_nested(void)
         tess_lifetime buffers[MOST];
         int count = 0;
         for (int s = 0; s < scales; s++)
-            buffers[count++] = (tess_lifetime){.bytes = (size_t)1000 << s, .first = s, .last = 2 * scales - s};
+            buffers[count++] =
+                (tess_lifetime){.bytes = (size_t)1000 << s, .first = s, .last = 2 * scales - s};
         size_t total = check_placing(buffers, count, 2 * scales + 1, scales);
         CHECK(total == tess_arena_lower_bound(buffers, count));
     }

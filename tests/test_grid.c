@@ -1,5 +1,5 @@
-/* test_grid.c: random cuts of random lengths: every pixel belongs to one tile, tiles start on the alignment and differ by
- * one step of it, windows are tiles with their halo cut off at the image. */
+/* test_grid.c: random cuts of random lengths: every pixel belongs to one tile, tiles start on the alignment
+ * and differ by one step of it, windows are tiles with their halo cut off at the image. */
 #define _POSIX_C_SOURCE 200809L
 #include "tile/grid.h"
 
@@ -18,7 +18,8 @@ static void check_axis(int64_t size, int64_t tile, int64_t halo, int64_t alignme
         wrong += span.window_from != tess_max_i64(span.from - halo, 0);
         wrong += span.window_to != tess_min_i64(span.to + halo, size);
         wrong += span.to - span.from > allowed;
-        int64_t steps = tess_ceil_div(span.to - span.from, alignment), window = span.window_to - span.window_from;
+        int64_t steps = tess_ceil_div(span.to - span.from, alignment),
+                window = span.window_to - span.window_from;
         least_steps = tess_min_i64(least_steps, steps);
         most_steps = tess_max_i64(most_steps, steps);
         largest = tess_max_i64(largest, span.to - span.from);
@@ -29,7 +30,8 @@ static void check_axis(int64_t size, int64_t tile, int64_t halo, int64_t alignme
     CHECK_MSG(wrong == 0 && at == size && axis.size == size && (axis.tiles == 1) == (one || allowed >= size),
               "size %lld, tile %lld, halo %lld, alignment %lld: %d wrong, ends at %lld", (long long)size,
               (long long)tile, (long long)halo, (long long)alignment, wrong, (long long)at);
-    CHECK_MSG(most_steps - least_steps <= 1, "%lld to %lld steps", (long long)least_steps, (long long)most_steps);
+    CHECK_MSG(most_steps - least_steps <= 1, "%lld to %lld steps", (long long)least_steps,
+              (long long)most_steps);
     CHECK(axis.tiles == (one ? 1 : tess_ceil_div(size, allowed))); /* no more tiles than it takes */
     CHECK(tess_axis_largest_tile(&axis) == largest && tess_axis_largest_window(&axis) == largest_window);
     CHECK(tess_axis_total_window(&axis) == total);
@@ -67,7 +69,8 @@ int main(void)
     check_axis(((int64_t)1 << 31) + 5, (int64_t)1 << 24, 64, 32);
     tess_axis axis = tess_axis_cut(100, 40, 8, 8); /* 13 steps in 3 tiles */
     tess_span span = tess_axis_span(&axis, 1);
-    CHECK(axis.tiles == 3 && span.from == 32 && span.to == 64 && span.window_from == 24 && span.window_to == 72);
+    CHECK(axis.tiles == 3 && span.from == 32 && span.to == 64 && span.window_from == 24 &&
+          span.window_to == 72);
     span = tess_axis_span(&axis, 2);
     CHECK(span.from == 64 && span.to == 100 && span.window_to == 100);
     return check_end();

@@ -1,6 +1,6 @@
-/* test_net.c: what fusing makes of hand-built networks; random networks against a plain evaluation of their layers, one by
- * one and in fp64; and the reach: a window with the halo that tess_bound_reach asks for gives the bits of the whole image,
- * one alignment step less does not. */
+/* test_net.c: what fusing makes of hand-built networks; random networks against a plain evaluation of their
+ * layers, one by one and in fp64; and the reach: a window with the halo that tess_bound_reach asks for gives
+ * the bits of the whole image, one alignment step less does not. */
 #define _POSIX_C_SOURCE 200809L
 #include "net/net.h"
 
@@ -45,7 +45,8 @@ static int draw_input(sketch *s, int64_t channels)
 
 static int draw_conv(sketch *s, int a, int64_t channels, int kernel, int stride, bool bias)
 {
-    node n = {TESS_LAYER_CONV, a, -1, channels, s->nodes[a].down + (stride == 2), kernel, stride, bias, "", NULL};
+    node n = {TESS_LAYER_CONV, a,      -1,   channels, s->nodes[a].down + (stride == 2),
+              kernel,          stride, bias, "",       NULL};
     snprintf(n.name, sizeof n.name, "conv%d", s->count);
     add_conv(&s->list, n.name, channels, s->nodes[a].channels, kernel, bias);
     tess_conv_settings settings = {n.name, channels, kernel, stride, stride == 1 ? kernel / 2 : 0, bias, 0};
@@ -63,7 +64,8 @@ static int draw_up_conv(sketch *s, int a, int64_t channels)
 
 static int draw_norm(sketch *s, int a)
 {
-    node n = {.kind = TESS_LAYER_BATCH_NORM, .a = a, .channels = s->nodes[a].channels, .down = s->nodes[a].down};
+    node n = {
+        .kind = TESS_LAYER_BATCH_NORM, .a = a, .channels = s->nodes[a].channels, .down = s->nodes[a].down};
     snprintf(n.name, sizeof n.name, "norm%d", s->count);
     add_norm(&s->list, n.name, n.channels);
     return drawn(s, n, tess_net_batch_norm(s->net, a, n.name));
@@ -147,8 +149,10 @@ static int random_down(sketch *s, dice *d, int x, int64_t width)
 
 static int random_up(sketch *s, dice *d, int x, int skip, int64_t width)
 {
-    if (pick(d, 0, 1))
-        return draw_add(s, draw_up_conv(s, x, s->nodes[skip].channels), skip);
+    if (pick(d, 0, 1)) {
+        int up = draw_up_conv(s, x, s->nodes[skip].channels);
+        return draw_add(s, pick(d, 0, 1) ? draw_norm(s, up) : up, skip);
+    }
     int y = draw_relu(s, draw_conv(s, draw_plain(s, TESS_LAYER_UPSAMPLE, x, -1), width, 3, 1, true));
     y = pick(d, 0, 1) ? draw_plain(s, TESS_LAYER_CONCAT, skip, y) : draw_plain(s, TESS_LAYER_CONCAT, y, skip);
     return draw_conv(s, y, width, 3, 1, false);
@@ -205,8 +209,8 @@ static void evaluate_conv(const node *n, const node *in, int64_t h, int64_t w, t
                             continue;
                         const double *from = in->result + (iy * iw + ix) * in->channels;
                         for (int64_t i = 0; i < in->channels; i++)
-                            sum += from[i] *
-                                   kernel[((o * in->channels + i) * n->kernel + ky) * n->kernel + kx];
+                            sum +=
+                                from[i] * kernel[((o * in->channels + i) * n->kernel + ky) * n->kernel + kx];
                     }
                 n->result[(y * w + x) * n->channels + o] = sum;
             }
@@ -231,7 +235,8 @@ static void evaluate_up_conv(const node *n, const node *in, int64_t h, int64_t w
 static void evaluate_norm(const node *n, const node *in, int64_t pixels, tess_weights *weights)
 {
     float *gain = values_of(weights, n->name, "weight"), *beta = values_of(weights, n->name, "bias"),
-          *mean = values_of(weights, n->name, "running_mean"), *variance = values_of(weights, n->name, "running_var");
+          *mean = values_of(weights, n->name, "running_mean"),
+          *variance = values_of(weights, n->name, "running_var");
     for (int64_t i = 0; i < pixels * n->channels; i++) {
         int64_t c = i % n->channels;
         n->result[i] = (in->result[i] - mean[c]) / sqrt(variance[c] + 1e-5) * gain[c] + beta[c];
@@ -266,7 +271,8 @@ static double pointwise(const sketch *s, const node *n, int64_t y, int64_t x, in
     }
 }
 
-static const double *evaluate(sketch *s, tess_weights *weights, const float *image, int64_t height, int64_t width)
+static const double *evaluate(sketch *s, tess_weights *weights, const float *image, int64_t height,
+                              int64_t width)
 {
     for (int i = 0; i < s->count; i++) {
         node *n = &s->nodes[i];
@@ -306,33 +312,35 @@ static float *random_image(int64_t count, uint32_t item)
     return image;
 }
 
-static void test_against_plain(tess_device *device)
+static void test_against_plain(tess_device *device, uint32_t seeds)
 {
     double worst = 0;
-    for (uint32_t seed = 0; seed < 60; seed++) {
+    for (uint32_t seed = 0; seed < seeds; seed++) {
         dice d = {seed};
         sketch s;
         random_sketch(&s, &d, seed % 3 ? pick(&d, 3, 9) : 32, (int)pick(&d, 0, 2), (int)pick(&d, 0, 2));
         tess_weights *weights = save_and_open(&s);
-        const int64_t grid = tess_net_grid(s.net), h = grid * pick(&d, 1, 12 / grid), w = grid * pick(&d, 1, 12 / grid);
+        const int64_t grid = tess_net_grid(s.net), h = grid * pick(&d, 1, 12 / grid),
+                      w = grid * pick(&d, 1, 12 / grid);
         const int64_t channels = s.nodes[0].channels, count = h * w * channels;
         float *image = random_image(2 * count, seed), *result = room((size_t)(2 * count) * sizeof *result);
         ready r;
         tess_error error = {{0}};
-        CHECK_MSG(ready_make(s.net, device, TESS_F32, weights, (tess_plan_shape){2, h, w, TESS_INFER}, &r, &error) ==
-                      TESS_OK,
+        CHECK_MSG(ready_make(s.net, device, TESS_F32, weights, (tess_plan_shape){2, h, w, TESS_INFER}, &r,
+                             &error) == TESS_OK,
                   "seed %u: %s", seed, error.text);
         CHECK(tess_net_plan_arena_bytes(r.plan) >= tess_net_plan_lower_bound(r.plan));
         ready_run(&r, image, result);
-        const double *expected = evaluate(&s, weights, image + count, h, w); /* the second image of the batch */
+        const double *expected =
+            evaluate(&s, weights, image + count, h, w); /* the second image of the batch */
         double most = 0, largest = 0;
         for (int64_t i = 0; i < count; i++) {
             double off = fabs(result[count + i] - expected[i]);
             most = off <= most ? most : off;
             largest = fmax(largest, fabs(expected[i]));
         }
-        CHECK_MSG(most <= 2e-5 * largest, "seed %u, %lldx%lld: off by %g of %g", seed, (long long)h, (long long)w, most,
-                  largest);
+        CHECK_MSG(most <= 2e-5 * largest, "seed %u, %lldx%lld: off by %g of %g", seed, (long long)h,
+                  (long long)w, most, largest);
         worst = fmax(worst, most / largest);
         ready_clear(&r);
         tess_weights_close(weights);
@@ -358,8 +366,8 @@ static float *run_square(const sketch *s, tess_device *device, tess_dtype dtype,
     ready r;
     tess_error error = {{0}};
     float *result = room((size_t)(side * side * s->nodes[0].channels) * sizeof *result);
-    CHECK_MSG(ready_make(s->net, device, dtype, weights, (tess_plan_shape){1, side, side, TESS_INFER}, &r, &error) ==
-                  TESS_OK,
+    CHECK_MSG(ready_make(s->net, device, dtype, weights, (tess_plan_shape){1, side, side, TESS_INFER}, &r,
+                         &error) == TESS_OK,
               "%s", error.text);
     ready_run(&r, image, result);
     ready_clear(&r);
@@ -376,50 +384,89 @@ static bool same_bits(const sketch *s, tess_device *device, tess_dtype dtype, te
     bool same = true;
     for (int64_t y = span->from; y < span->to; y++) {
         const float *a = whole + (y * side + span->from) * channels;
-        const float *b = result + ((y - span->window_from) * within + span->from - span->window_from) * channels;
+        const float *b =
+            result + ((y - span->window_from) * within + span->from - span->window_from) * channels;
         same &= memcmp(a, b, (size_t)((span->to - span->from) * channels) * sizeof *a) == 0;
     }
     free(window), free(result);
     return same;
 }
 
+static sketch blank(void)
+{
+    return (sketch){.net = tess_net_create()};
+}
+
+static void finish(sketch *s, int out)
+{
+    tess_error error = {{0}};
+    CHECK_MSG(tess_net_finish(s->net, out, &error) == TESS_OK && tess_net_output_value(s->net) == out, "%s",
+              error.text);
+}
+
+/* Repeats with its reach, in the middle and in both corners; `differs` tells whether one step less is too
+ * little. */
+static void check_reach(sketch *s, tess_device *device, tess_dtype dtype, const char *what, bool *differs)
+{
+    tess_weights *weights = save_and_open(s);
+    tess_bound *bound = NULL;
+    tess_error error = {{0}};
+    CHECK(tess_bound_create(s->net, device, dtype, &bound, &error) == TESS_OK);
+    const int64_t step = tess_bound_alignment(bound), reach = tess_bound_reach(bound);
+    tess_bound_destroy(bound);
+    const int64_t halo = tess_round_up(reach, step), side = 2 * halo + 3 * step, core = halo + step;
+    CHECK_MSG(step % tess_net_grid(s->net) == 0 && reach >= 1 && side < 300, "%s: reach %lld", what,
+              (long long)reach);
+    float *image = random_image(side * side * s->nodes[0].channels, 50);
+    float *whole = run_square(s, device, dtype, weights, image, side);
+    const tess_span exact = {core, core + step, core - halo, core + step + halo};
+    const tess_span less = {core, core + step, core - halo + step, core + halo};
+    const tess_span corner = {0, step, 0, step + halo};
+    const tess_span end = {side - step, side, side - step - halo, side};
+    CHECK_MSG(same_bits(s, device, dtype, weights, image, whole, side, &exact), "%s: reach %lld, step %lld",
+              what, (long long)reach, (long long)step);
+    CHECK_MSG(same_bits(s, device, dtype, weights, image, whole, side, &corner), "%s", what);
+    CHECK_MSG(same_bits(s, device, dtype, weights, image, whole, side, &end), "%s", what);
+    *differs = !same_bits(s, device, dtype, weights, image, whole, side, &less);
+    free(image), free(whole);
+    tess_weights_close(weights);
+    sketch_clear(s);
+}
+
 static void test_reach(tess_device *device, tess_dtype dtype, int seeds)
 {
-    int checked = 0, differ = 0;
+    int differ = 0;
+    bool differs;
+    char what[64];
     for (int seed = 0; seed < seeds; seed++) {
         dice d = {700 + (uint64_t)seed};
         sketch s;
+        snprintf(what, sizeof what, "%s, seed %d", tess_dtype_name(dtype), seed);
         random_sketch(&s, &d, seed % 2 ? 32 : 5, (int)pick(&d, 0, 2), (int)pick(&d, 0, 1));
-        tess_weights *weights = save_and_open(&s);
-        tess_bound *bound = NULL;
-        tess_error error = {{0}};
-        CHECK(tess_bound_create(s.net, device, dtype, &bound, &error) == TESS_OK);
-        const int64_t step = tess_bound_alignment(bound), reach = tess_bound_reach(bound);
-        tess_bound_destroy(bound);
-        const int64_t halo = tess_round_up(reach, step), side = 2 * halo + 3 * step;
-        CHECK(step % tess_net_grid(s.net) == 0 && reach >= 1);
-        if (side <= 208) {
-            float *image = random_image(side * side * s.nodes[0].channels, 50 + (uint32_t)seed);
-            float *whole = run_square(&s, device, dtype, weights, image, side);
-            const int64_t core = halo + step;
-            const tess_span exact = {core, core + step, core - halo, core + step + halo};
-            const tess_span less = {core, core + step, core - halo + step, core + halo};
-            const tess_span corner = {0, step, 0, step + halo};
-            const tess_span end = {side - step, side, side - step - halo, side};
-            CHECK_MSG(same_bits(&s, device, dtype, weights, image, whole, side, &exact),
-                      "seed %d: reach %lld, step %lld", seed, (long long)reach, (long long)step);
-            CHECK_MSG(same_bits(&s, device, dtype, weights, image, whole, side, &corner), "seed %d", seed);
-            CHECK_MSG(same_bits(&s, device, dtype, weights, image, whole, side, &end), "seed %d", seed);
-            differ += !same_bits(&s, device, dtype, weights, image, whole, side, &less);
-            checked++;
-            free(image), free(whole);
-        }
-        tess_weights_close(weights);
-        sketch_clear(&s);
+        check_reach(&s, device, dtype, what, &differs);
+        differ += differs;
     }
-    printf("%s: %d networks repeat with their reach; %d of them differ with a step less\n", tess_dtype_name(dtype),
-           checked, differ);
-    CHECK(checked >= seeds / 2 && differ >= checked / 2);
+    printf("%s: %d networks repeat with their reach; %d of them differ with a step less\n",
+           tess_dtype_name(dtype), seeds, differ);
+    CHECK(differ >= seeds / 2);
+}
+
+/* Chains of wide convolutions, which Winograd takes: three of them look further than the mathematics does, by
+ * more than a step of the alignment. */
+static void test_chain_reach(tess_device *device, tess_dtype dtype)
+{
+    for (int count = 1; count <= 6; count++) {
+        sketch s = blank();
+        char what[64];
+        bool differs;
+        snprintf(what, sizeof what, "%s, a chain of %d", tess_dtype_name(dtype), count);
+        int x = draw_conv(&s, draw_input(&s, 1), 64, 1, 1, true);
+        for (int i = 0; i < count; i++)
+            x = draw_conv(&s, x, 64, 3, 1, i % 2);
+        finish(&s, draw_conv(&s, x, 1, 1, 1, false));
+        check_reach(&s, device, dtype, what, &differs);
+        CHECK_MSG(differs, "%s", what);
+    }
 }
 
 static const tess_layer *layer_of(const tess_net *net, tess_value value)
@@ -435,18 +482,6 @@ static int layers_left(const tess_net *net)
     return left;
 }
 
-static sketch blank(void)
-{
-    return (sketch){.net = tess_net_create()};
-}
-
-static void finish(sketch *s, int out)
-{
-    tess_error error = {{0}};
-    CHECK_MSG(tess_net_finish(s->net, out, &error) == TESS_OK && tess_net_output_value(s->net) == out, "%s",
-              error.text);
-}
-
 /* The ends of a convolution go into it. */
 static void test_fused(tess_device *device)
 {
@@ -456,7 +491,8 @@ static void test_fused(tess_device *device)
     finish(&s, y);
     CHECK(layers_left(s.net) == 1);
     const tess_layer *conv = layer_of(s.net, y);
-    CHECK(conv->kind == TESS_LAYER_CONV && conv->relu && strcmp(conv->norm, s.nodes[2].name) == 0 && conv->out == y);
+    CHECK(conv->kind == TESS_LAYER_CONV && conv->relu && strcmp(conv->norm, s.nodes[2].name) == 0 &&
+          conv->out == y);
     CHECK(strcmp(conv->name, s.nodes[1].name) == 0 && conv->in == x && conv->residuals == 0);
     tess_bound *bound = NULL;
     tess_net_plan *plan = NULL;
@@ -465,8 +501,9 @@ static void test_fused(tess_device *device)
     CHECK(tess_net_plan_create(bound, (tess_plan_shape){1, 6, 8, TESS_INFER}, &plan, &error) == TESS_OK);
     CHECK(tess_net_plan_op_count(plan) == 1);
     const tess_op *op = tess_net_plan_op(plan, 0);
-    CHECK(op->kind == TESS_OP_CONV && op->bias && op->relu && op->in.c == 3 && op->out.c == 5 && op->out.h == 6 &&
-          op->out.w == 8 && op->pad_before[TESS_WIDTH] == 1 && op->pad_after[TESS_HEIGHT] == 1);
+    CHECK(op->kind == TESS_OP_CONV && op->bias && op->relu && op->in.c == 3 && op->out.c == 5 &&
+          op->out.h == 6 && op->out.w == 8 && op->pad_before[TESS_WIDTH] == 1 &&
+          op->pad_after[TESS_HEIGHT] == 1);
     tess_net_plan_destroy(plan);
     tess_bound_destroy(bound);
     sketch_clear(&s);
@@ -478,18 +515,21 @@ static void test_fused(tess_device *device)
     finish(&s, z);
     CHECK(layers_left(s.net) == 3);
     conv = layer_of(s.net, z);
-    CHECK(conv->residuals == 2 && conv->residual[0] == y && conv->residual[1] == x && !conv->relu && conv->in == y);
+    CHECK(conv->residuals == 2 && conv->residual[0] == y && conv->residual[1] == x && !conv->relu &&
+          conv->in == y);
     sketch_clear(&s);
 }
 
-/* What must not be fused: the value before the end is read by somebody else, or the end has a ReLU before it. */
+/* What must not be fused: the value before the end is read by somebody else, or the end has a ReLU before it.
+ */
 static void test_not_fused(void)
 {
     sketch s = blank();
     int x = draw_conv(&s, draw_input(&s, 3), 5, 3, 1, false);
     int y = draw_conv(&s, x, 5, 3, 1, false), z = draw_add(&s, y, x);
     finish(&s, draw_conv(&s, draw_add(&s, z, y), 3, 3, 1, false)); /* y is read twice */
-    CHECK(layer_of(s.net, y)->residuals == 0 && layer_of(s.net, z)->kind == TESS_LAYER_ADD && layers_left(s.net) == 5);
+    CHECK(layer_of(s.net, y)->residuals == 0 && layer_of(s.net, z)->kind == TESS_LAYER_ADD &&
+          layers_left(s.net) == 5);
     sketch_clear(&s);
 
     s = blank();
@@ -513,7 +553,8 @@ static void test_not_fused(void)
 static void test_concat(tess_device *device)
 {
     sketch s = blank();
-    int x = draw_input(&s, 3), a = draw_relu(&s, draw_conv(&s, x, 8, 3, 1, false)), b = draw_conv(&s, x, 5, 1, 1, true);
+    int x = draw_input(&s, 3), a = draw_relu(&s, draw_conv(&s, x, 8, 3, 1, false)),
+        b = draw_conv(&s, x, 5, 1, 1, true);
     int both = draw_plain(&s, TESS_LAYER_CONCAT, a, b), out = draw_conv(&s, both, 3, 3, 1, false);
     finish(&s, out);
     const tess_value_info *info_a = tess_net_value(s.net, a), *info_b = tess_net_value(s.net, b);
@@ -525,7 +566,8 @@ static void test_concat(tess_device *device)
     CHECK(tess_bound_create(s.net, device, TESS_F32, &bound, &error) == TESS_OK);
     CHECK(tess_net_plan_create(bound, (tess_plan_shape){2, 4, 6, TESS_INFER}, &plan, &error) == TESS_OK);
     CHECK(tess_net_plan_op_count(plan) == 3);
-    const tess_op *left = tess_net_plan_op(plan, 0), *right = tess_net_plan_op(plan, 1), *last = tess_net_plan_op(plan, 2);
+    const tess_op *left = tess_net_plan_op(plan, 0), *right = tess_net_plan_op(plan, 1),
+                  *last = tess_net_plan_op(plan, 2);
     CHECK(left->out.c == 8 && left->out.stride_w == 13 && left->out.stride_h == 6 * 13 &&
           left->out.stride_n == 4 * 6 * 13);
     CHECK(right->out.c == 5 && right->out.stride_w == 13 && last->in.c == 13 && last->in.stride_w == 13);
@@ -539,14 +581,16 @@ static size_t image_bytes(int64_t h, int64_t w, int64_t channels)
     return tess_align_size((size_t)(h * w * channels) * sizeof(float), 256);
 }
 
-/* A chain of residual blocks needs two tensors, however long it is: the second convolution writes over the residual. */
+/* A chain of residual blocks needs two tensors, however long it is: the second convolution writes over the
+ * residual. */
 static void test_in_place(tess_device *device)
 {
     for (int blocks = 1; blocks <= 5; blocks++) {
         sketch s = blank();
         int x = draw_conv(&s, draw_input(&s, 3), 8, 3, 1, false);
         for (int i = 0; i < blocks; i++)
-            x = draw_add(&s, draw_conv(&s, draw_relu(&s, draw_conv(&s, x, 8, 3, 1, false)), 8, 3, 1, false), x);
+            x = draw_add(&s, draw_conv(&s, draw_relu(&s, draw_conv(&s, x, 8, 3, 1, false)), 8, 3, 1, false),
+                         x);
         finish(&s, draw_conv(&s, x, 3, 3, 1, false));
         for (tess_plan_mode mode = TESS_INFER; mode <= TESS_TRAIN; mode++) {
             tess_bound *bound = NULL;
@@ -555,8 +599,9 @@ static void test_in_place(tess_device *device)
             CHECK(tess_bound_create(s.net, device, TESS_F32, &bound, &error) == TESS_OK);
             CHECK(tess_net_plan_create(bound, (tess_plan_shape){1, 20, 12, mode}, &plan, &error) == TESS_OK);
             size_t expected = (mode == TESS_INFER ? 2 : 3) * image_bytes(20, 12, 8);
-            CHECK_MSG(tess_net_plan_arena_bytes(plan) == expected && tess_net_plan_lower_bound(plan) == expected,
-                      "%d blocks: %zu bytes, expected %zu", blocks, tess_net_plan_arena_bytes(plan), expected);
+            CHECK_MSG(
+                tess_net_plan_arena_bytes(plan) == expected && tess_net_plan_lower_bound(plan) == expected,
+                "%d blocks: %zu bytes, expected %zu", blocks, tess_net_plan_arena_bytes(plan), expected);
             tess_net_plan_destroy(plan);
             tess_bound_destroy(bound);
         }
@@ -601,9 +646,11 @@ static void test_drunet_arena(tess_device *device)
     for (int64_t h = 8; h <= 512; h *= 2)
         for (int64_t w = 8; w <= 512; w += 168) {
             tess_net_plan *plan = NULL;
-            CHECK(tess_net_plan_create(bound, (tess_plan_shape){1, h, w, TESS_INFER}, &plan, &error) == TESS_OK);
-            CHECK_MSG(tess_net_plan_arena_bytes(plan) == tess_net_plan_lower_bound(plan), "%lldx%lld: %zu for %zu",
-                      (long long)h, (long long)w, tess_net_plan_arena_bytes(plan), tess_net_plan_lower_bound(plan));
+            CHECK(tess_net_plan_create(bound, (tess_plan_shape){1, h, w, TESS_INFER}, &plan, &error) ==
+                  TESS_OK);
+            CHECK_MSG(tess_net_plan_arena_bytes(plan) == tess_net_plan_lower_bound(plan),
+                      "%lldx%lld: %zu for %zu", (long long)h, (long long)w, tess_net_plan_arena_bytes(plan),
+                      tess_net_plan_lower_bound(plan));
             CHECK(tess_net_plan_lower_bound(plan) >= 2 * image_bytes(h, w, 16)); /* one scale's block */
             tess_net_plan_destroy(plan);
         }
@@ -635,10 +682,17 @@ int main(void)
     test_in_place(device);
     test_direct_reach(device);
     test_drunet_arena(device);
-    test_against_plain(device);
-    test_reach(device, TESS_F32, 24);
-    if (facts.bf16)
-        test_reach(device, TESS_BF16, 12);
+    test_against_plain(device, 60);
+    test_reach(device, TESS_F32, 20);
+    test_chain_reach(device, TESS_F32);
+    if (facts.bf16) {
+        test_reach(device, TESS_BF16, 8);
+        test_chain_reach(device, TESS_BF16);
+    }
+    tess_device_close(device);
+    const tess_device_options plainest = {.threads = 2, .isa = "reference"};
+    CHECK_MSG(tess_device_open("cpu", &plainest, &device, &error) == TESS_OK, "%s", error.text);
+    test_against_plain(device, 20);
     tess_device_close(device);
     unlink(path);
     CHECK(rmdir(folder) == 0);

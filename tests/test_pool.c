@@ -1,9 +1,10 @@
-/* test_pool.c: every item is done exactly once, before run returns, and no two at a time by one thread number (each has
- * its own scratch); a worker hands over status and message and finishes what it began. */
+/* test_pool.c: every item is done exactly once, before run returns, and no two at a time by one thread number
+ * (each has its own scratch); a worker hands over status and message and finishes what it began. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/pool.h"
 
 #include <stdatomic.h>
+#include <time.h>
 
 #include "support.h"
 
@@ -45,9 +46,34 @@ static void test_sizes(tess_pool *pool, int threads)
                 once += i < sizes[s] && t.done[i] == 1;
                 others += i >= sizes[s] && t.done[i] != 0;
             }
-            CHECK_MSG(once == sizes[s] && others == 0 && t.wrong == 0, "%d threads, %lld items: %d once, %d wrong",
-                      threads, (long long)sizes[s], once, t.wrong);
+            CHECK_MSG(once == sizes[s] && others == 0 && t.wrong == 0,
+                      "%d threads, %lld items: %d once, %d wrong", threads, (long long)sizes[s], once,
+                      t.wrong);
         }
+}
+
+/* The caller is done long before the others: run must still wait for them. */
+static void linger(void *arg, int64_t item, int thread)
+{
+    _Atomic int *done = arg;
+    if (thread)
+        nanosleep(&(struct timespec){0, 300000}, NULL);
+    else
+        for (volatile int spin = 3000; spin > 0;)
+            spin = spin - 1;
+    atomic_fetch_add(&done[item], 1);
+}
+
+static void test_waits(tess_pool *pool, int threads)
+{
+    for (int repeat = 0; repeat < 40; repeat++) {
+        _Atomic int done[16] = {0};
+        int sum = 0;
+        tess_pool_run(pool, 16, linger, done);
+        for (int i = 0; i < 16; i++)
+            sum += done[i];
+        CHECK_MSG(sum == 16, "%d threads: %d of 16 were done", threads, sum);
+    }
 }
 
 /* Loop after loop without a breath, each reading what the last one wrote. */
@@ -92,7 +118,7 @@ static tess_status call_relay(void *arg, tess_error *error)
 {
     (void)error;
     relay_call *call = arg;
-    call->wrong = run_relay(call->pool, 1000, 77);
+    call->wrong = run_relay(call->pool, 500, 77);
     return TESS_OK;
 }
 
@@ -103,11 +129,12 @@ static void test_two_pools(void)
     tess_pool *pool = NULL;
     relay_call call = {NULL, -1};
     tess_worker *worker = NULL;
-    CHECK(tess_pool_create(2, &call.pool, &error) == TESS_OK && tess_pool_create(3, &pool, &error) == TESS_OK);
+    CHECK(tess_pool_create(2, &call.pool, &error) == TESS_OK &&
+          tess_pool_create(3, &pool, &error) == TESS_OK);
     CHECK(tess_worker_create(&worker, &error) == TESS_OK);
     uint64_t calls = tess_mem_calls();
     tess_worker_start(worker, call_relay, &call);
-    CHECK(run_relay(pool, 1000, 78) == 0);
+    CHECK(run_relay(pool, 500, 78) == 0);
     CHECK(tess_worker_wait(worker, &error) == TESS_OK && call.wrong == 0);
     CHECK(tess_mem_calls() == calls);
     tess_worker_destroy(worker);
@@ -165,7 +192,8 @@ int main(void)
         CHECK(tess_pool_threads(pool) == threads);
         uint64_t calls = tess_mem_calls();
         test_sizes(pool, threads);
-        int64_t wrong = run_relay(pool, 3000, 5);
+        test_waits(pool, threads);
+        int64_t wrong = run_relay(pool, 1000, 5);
         CHECK_MSG(wrong == 0, "%d threads: %lld values", threads, (long long)wrong);
         CHECK(tess_mem_calls() == calls);
         tess_pool_destroy(pool);

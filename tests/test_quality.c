@@ -1,5 +1,5 @@
-/* test_quality.c: PSNR and SSIM of streamed rows against plain computations over whole images, in fp64, at sizes around
- * the window's. */
+/* test_quality.c: PSNR and SSIM of streamed rows against plain computations over whole images, in fp64, at
+ * sizes around the window's. */
 #define _POSIX_C_SOURCE 200809L
 #include "tensor/quality.h"
 
@@ -18,7 +18,8 @@ static double clamped(float value)
 /* `base` + noise in a, the same with more noise in b; a slope down the rows, so that their order matters. */
 static images make(int64_t h, int64_t w, int64_t c, float base, float noise, uint32_t item)
 {
-    images m = {h, w, c, room((size_t)(h * w * c) * sizeof(float)), room((size_t)(h * w * c) * sizeof(float))};
+    images m = {h, w, c, room((size_t)(h * w * c) * sizeof(float)),
+                room((size_t)(h * w * c) * sizeof(float))};
     tess_rng_normal((tess_rng_key){21, item, 0}, 0, h * w * c, m.a);
     tess_rng_normal((tess_rng_key){21, item, 1}, 0, h * w * c, m.b);
     for (int64_t i = 0; i < h * w * c; i++) {
@@ -100,10 +101,12 @@ static void test_against_plain(void)
         for (size_t j = 0; j < sizeof widths / sizeof widths[0]; j++)
             for (size_t k = 0; k < sizeof contents / sizeof contents[0]; k++) {
                 int64_t channels = 1 + (int64_t)(i + j + k) % 3;
-                images m = make(heights[i], widths[j], channels, contents[k].base, contents[k].noise, (uint32_t)k);
+                images m =
+                    make(heights[i], widths[j], channels, contents[k].base, contents[k].noise, (uint32_t)k);
                 double psnr, ssim;
                 stream(&m, &psnr, &ssim);
-                CHECK_MSG(fabs(psnr - plain_psnr(&m)) < 1e-9, "%.12g dB, expected %.12g", psnr, plain_psnr(&m));
+                CHECK_MSG(fabs(psnr - plain_psnr(&m)) < 1e-9, "%.12g dB, expected %.12g", psnr,
+                          plain_psnr(&m));
                 double off = fabs(ssim - plain_ssim(&m));
                 most = off > most ? off : most;
                 CHECK_MSG(off < 2e-5, "%lldx%lldx%lld: %.9f, expected %.9f", (long long)heights[i],

@@ -1,6 +1,7 @@
-/* test_ring.c: random strips through the ring. Rows carry their number in every byte, so the source, the worker and the
- * sink can tell whether each sees the right row at the right time; the buffer has exactly the bytes that were promised,
- * with guards around it; whoever fails, the others come to rest and the message arrives. */
+/* test_ring.c: random strips through the ring. Rows carry their number in every byte, so the source, the
+ * worker and the sink can tell whether each sees the right row at the right time; the buffer has exactly the
+ * bytes that were promised, with guards around it; whoever fails, the others come to rest and the message
+ * arrives. */
 #define _POSIX_C_SOURCE 200809L
 #include "tile/ring.h"
 
@@ -47,7 +48,8 @@ static tess_status read_some(void *user, int64_t first, int64_t count, void *row
     trip *t = user;
     const size_t size = t->settings.in_row_bytes;
     TESS_TRY(turn(t, SOURCE, error));
-    t->wrong_read += first != t->next_read || first + count > t->settings.image_rows || !inside(t, rows, count, size);
+    t->wrong_read +=
+        first != t->next_read || first + count > t->settings.image_rows || !inside(t, rows, count, size);
     t->next_read = first + count;
     for (int64_t y = 0; y < count; y++)
         for (size_t i = 0; i < size; i++)
@@ -61,7 +63,8 @@ static tess_status work(void *user, const tess_strip *strip, tess_error *error)
     const tess_ring_settings *s = &t->settings;
     const tess_span span = tess_axis_span(&s->rows, strip->index);
     t->wrong_strip += strip->index != t->next_strip++ || memcmp(&span, &strip->span, sizeof span) != 0;
-    t->wrong_strip += strip->first != span.from || strip->first + strip->count != tess_min_i64(span.to, s->image_rows);
+    t->wrong_strip +=
+        strip->first != span.from || strip->first + strip->count != tess_min_i64(span.to, s->image_rows);
     t->wrong_strip += !inside(t, strip->out, strip->count, s->out_row_bytes);
     for (int64_t y = span.window_from; y < span.window_to; y++) {
         const unsigned char *row = (const unsigned char *)tess_strip_row(strip, y);
@@ -92,7 +95,8 @@ static tess_status write_some(void *user, int64_t first, int64_t count, const vo
 static tess_ring_settings random_settings(dice *d)
 {
     int64_t grid = (int64_t)1 << pick(d, 0, 3), alignment = grid << pick(d, 0, 3), rows = pick(d, 1, 300);
-    int64_t tile = pick(d, 0, 5) ? pick(d, 1, 80) : 0, halo = pick(d, 0, 2) ? pick(d, 0, 40) : pick(d, 0, 400);
+    int64_t tile = pick(d, 0, 5) ? pick(d, 1, 80) : 0,
+            halo = pick(d, 0, 2) ? pick(d, 0, 40) : pick(d, 0, 400);
     return (tess_ring_settings){.rows = tess_axis_cut(tess_round_up(rows, grid), tile, halo, alignment),
                                 .image_rows = rows,
                                 .in_row_bytes = (size_t)pick(d, 1, 40),
@@ -152,8 +156,8 @@ static void test_failures(void)
                     CHECK(status == TESS_OK && at > 0);
                     break;
                 }
-                CHECK_MSG(status == t.with && strcmp(error.text, text) == 0, "seed %d: %d, '%s' for '%s'", seed,
-                          status, error.text, text);
+                CHECK_MSG(status == t.with && strcmp(error.text, text) == 0, "seed %d: %d, '%s' for '%s'",
+                          seed, status, error.text, text);
                 CHECK_MSG(t.calls[who] == at + 1, "called again after it failed");
                 CHECK(who == SINK || t.next_write <= t.next_strip * tess_axis_largest_tile(&t.settings.rows));
             }

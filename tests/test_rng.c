@@ -1,5 +1,5 @@
-/* test_rng.c: Philox against the known answers of its authors (Random123's kat_vectors), and what is made of it: the
- * same values however a range is cut, and the moments that their distributions have. */
+/* test_rng.c: Philox against the known answers of its authors (Random123's kat_vectors), and what is made of
+ * it: the same values however a range is cut, and the moments that their distributions have. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/rng.h"
 
@@ -21,8 +21,8 @@ static void test_known_answers(void)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         uint32_t out[4];
         tess_philox(cases[i].counter, cases[i].key, out);
-        CHECK_MSG(memcmp(out, cases[i].out, sizeof out) == 0, "vector %zu: %08x %08x %08x %08x", i, out[0], out[1],
-                  out[2], out[3]);
+        CHECK_MSG(memcmp(out, cases[i].out, sizeof out) == 0, "vector %zu: %08x %08x %08x %08x", i, out[0],
+                  out[1], out[2], out[3]);
     }
 }
 

@@ -1,5 +1,6 @@
-/* test_samples.c: every 8- and 16-bit sample survives the way to [0, 1] and back, whatever value means 1; what lies
- * outside a type is clamped to it, NaN becomes its least value, and halves go to the even neighbour. */
+/* test_samples.c: every 8- and 16-bit sample survives the way to [0, 1] and back, whatever value means 1;
+ * what lies outside a type is clamped to it, NaN becomes its least value, and halves go to the even
+ * neighbour. */
 #define _POSIX_C_SOURCE 200809L
 #include "tensor/samples.h"
 
@@ -62,8 +63,8 @@ static void check_round_trip(const sample_type *type, double full_scale, double 
     tess_samples_to_float(type->dtype, full_scale, &from, 1, &value);
     tess_samples_from_float(type->dtype, full_scale, &value, 1, &to);
     double exact = sample / full_scale, allowed = fabs(sample) < 0x1p22 ? 0 : fabs(sample) * 0x1p-22;
-    CHECK_MSG(fabs(value - exact) <= fabs(exact) * 0x1p-22, "%s %.0f of %.0f: %.9g", tess_dtype_name(type->dtype),
-              sample, full_scale, value);
+    CHECK_MSG(fabs(value - exact) <= fabs(exact) * 0x1p-22, "%s %.0f of %.0f: %.9g",
+              tess_dtype_name(type->dtype), sample, full_scale, value);
     CHECK_MSG(fabs(load(type->dtype, &to) - sample) <= allowed, "%s %.0f of %.0f came back as %.0f",
               tess_dtype_name(type->dtype), sample, full_scale, load(type->dtype, &to));
 }
@@ -78,7 +79,8 @@ static void test_round_trips(void)
     dice d = {8};
     for (int t = 3; t < TYPES; t++)
         for (int i = 0; i < 20000; i++) {
-            double sample = rint(types[t].least + (types[t].most - types[t].least) * ldexp((double)roll(&d), -64));
+            double sample =
+                rint(types[t].least + (types[t].most - types[t].least) * ldexp((double)roll(&d), -64));
             check_round_trip(&types[t], types[t].most, sample);
             check_round_trip(&types[t], 65535, rint(sample / 8192));
         }

@@ -1,5 +1,5 @@
-/* test_tensor.c: sizes that cannot wrap, and the 16-bit floats: every half and every bf16 to float and back, and floats to
- * halves against a slow search among all halves. */
+/* test_tensor.c: sizes that cannot wrap, and the 16-bit floats: every half and every bf16 to float and back,
+ * and floats to halves against a slow search among all halves. */
 #define _POSIX_C_SOURCE 200809L
 #include "tensor/tensor.h"
 
@@ -34,7 +34,8 @@ static void test_every_half(void)
         uint16_t back = tess_float_to_half(value);
         bool special = (half >> 10 & 31) == 31;
         if (special && half & 1023)
-            CHECK_MSG(isnan(value) && (back & 0x7c00) == 0x7c00 && back & 1023, "%04x: %g, %04x", half, value, back);
+            CHECK_MSG(isnan(value) && (back & 0x7c00) == 0x7c00 && back & 1023, "%04x: %g, %04x", half, value,
+                      back);
         else if (special)
             CHECK_MSG(isinf(value) && !signbit(value) == !(half >> 15) && back == half, "%04x", half);
         else
@@ -50,7 +51,8 @@ static int slow_half(float value)
     double magnitude = fabs((double)value);
     if (magnitude >= 65520)
         return sign | 0x7c00;
-    int low = 0, high = 0x7c00; /* positive halves are ordered as their bits are; 0x7c00 stands for 65536 here */
+    int low = 0,
+        high = 0x7c00; /* positive halves are ordered as their bits are; 0x7c00 stands for 65536 here */
     while (high - low > 1) {
         int middle = (low + high) / 2;
         if (half_value(middle) <= magnitude)
@@ -84,9 +86,10 @@ static void test_to_half(void)
             check_to_half(-float_of(near));
         }
     }
-    static const float special[] = {0.0f,         -0.0f,        1e-45f,      0x1p-126f,  0x1p-25f,   0x1.000002p-25f,
-                                    0x1.fffffep-26f, 0x1p-24f,  0x1p-14f,    65504.0f,   65519.99f,  65520.0f,
-                                    65536.0f,     3.4e38f,      0x1p-149f,   0x1.ffcp-15f, 0x1.ffep-15f, 1.0f};
+    static const float special[] = {
+        0.0f,      -0.0f,        1e-45f,       0x1p-126f, 0x1p-25f, 0x1.000002p-25f, 0x1.fffffep-26f,
+        0x1p-24f,  0x1p-14f,     65504.0f,     65519.99f, 65520.0f, 65536.0f,        3.4e38f,
+        0x1p-149f, 0x1.ffcp-15f, 0x1.ffep-15f, 1.0f};
     for (size_t i = 0; i < sizeof special / sizeof special[0]; i++) {
         check_to_half(special[i]);
         check_to_half(-special[i]);

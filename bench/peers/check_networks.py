@@ -3,8 +3,8 @@
     python bench/peers/check_networks.py [--tessera build/tessera] [--sizes 123x157,250x181] [--precisions fp32,bf16]
 
 The reference is PyTorch in double precision; its own results in the same precision stand beside ours, to show what
-rounding costs anyone. In fp32 the largest difference is bounded, in bf16 the relative L2 error: by 2e-2, or by PyTorch's
-own and a tenth where that is larger (random weights amplify rounding more than trained ones do).
+rounding costs anyone. In fp32 the largest difference is bounded (1e-5 of the largest value), in bf16 the relative L2
+error (2e-2).
 """
 import argparse
 import pathlib
@@ -71,7 +71,7 @@ def main():
                         worst, mean = largest(got, wanted), relative(got, wanted)
                         theirs = through_torch(nets[TORCH[precision]], image, TORCH[precision])
                         their_worst, their_mean = largest(theirs, wanted), relative(theirs, wanted)
-                        good = worst <= LIMITS["fp32"] if precision == "fp32" else mean <= max(LIMITS["bf16"], 1.1 * their_mean)
+                        good = worst <= LIMITS["fp32"] if precision == "fp32" else mean <= LIMITS["bf16"]
                         broken |= not good
                         print(f"{network:8} {size:>9} {channels:>8} {precision:>9} {worst:9.2e} {mean:9.2e} {their_worst:16.2e}"
                               f" {their_mean:9.2e}{'' if good else '  OVER THE BOUND'}", flush=True)

@@ -30,42 +30,20 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
+import networks
+
 WIDTHS, BLOCKS = (32, 64, 128, 256), 2
 SIGMA_MAX = 0.2
 SCALES = ((1.0, 0.55), (0.9, 0.15), (0.8, 0.15), (0.7, 0.15))  # image scale, share of crops
 
 
 # ---------------------------------------------------------------- network
-class ResBlock(nn.Module):
-    def __init__(self, n):
-        super().__init__()
-        self.res = nn.Sequential(nn.Conv2d(n, n, 3, padding=1, bias=False), nn.ReLU(inplace=True),
-                                 nn.Conv2d(n, n, 3, padding=1, bias=False))
+class DRUNet(networks.DRUNet):
+    """The peers' DRUNet with a start for training without normalisation, and a forward pass for tensor cores."""
 
-    def forward(self, x):
-        return x + self.res(x)
-
-
-class DRUNet(nn.Module):
-    def __init__(self, channels, widths=WIDTHS, blocks=BLOCKS):
-        super().__init__()
-        a, b, c, d = widths
-
-        def res(n):
-            return [ResBlock(n) for _ in range(blocks)]
-
-        def down(m, n):
-            return nn.Sequential(*res(m), nn.Conv2d(m, n, 2, stride=2, bias=False))
-
-        def up(m, n):
-            return nn.Sequential(nn.ConvTranspose2d(m, n, 2, stride=2, bias=False), *res(n))
-
+    def __init__(self, channels):
+        super().__init__(channels, WIDTHS, BLOCKS)
         self.channels = channels
-        self.m_head = nn.Conv2d(channels + 1, a, 3, padding=1, bias=False)
-        self.m_down1, self.m_down2, self.m_down3 = down(a, b), down(b, c), down(c, d)
-        self.m_body = nn.Sequential(*res(d))
-        self.m_up3, self.m_up2, self.m_up1 = up(d, c), up(c, b), up(b, a)
-        self.m_tail = nn.Conv2d(a, channels, 3, padding=1, bias=False)
         self.initialise()
 
     @torch.no_grad()

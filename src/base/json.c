@@ -216,8 +216,10 @@ tess_status tess_json_parse(const char *text, size_t length, tess_json **out, te
     json_error_t where;
     refused = false;
     *out = wrap(json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &where));
-    if (*out)
+    if (*out && !refused)
         return TESS_OK;
+    tess_json_free(*out); /* its strings may lack what was refused */
+    *out = NULL;
     if (refused)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a JSON text of %zu bytes", length);
     return tess_fail(error, TESS_BAD_INPUT, "not valid JSON: line %d, column %d: %s", where.line,

@@ -91,7 +91,10 @@ void tess_block_free(tess_block *block)
 
 void *tess_small_alloc(size_t count, size_t size)
 {
-    return door_opens() ? calloc(count ? count : 1, size ? size : 1) : NULL;
+    size_t bytes;
+    if (!tess_mul_size(count, size, &bytes) || !door_opens())
+        return NULL;
+    return calloc(1, bytes ? bytes : 1);
 }
 
 void *tess_small_realloc(void *old, size_t count, size_t size)

@@ -31,4 +31,8 @@ bool tess_has_tensor(const tess_weights *weights, const char *layer, const char 
 tess_value tess_emit_conv(const tess_weights *weights, tess_net *net, tess_value in, const char *layer,
                           int stride, float scale, tess_error *error);
 
+/* a + b, where `layer` made a; both must have the same channels. */
+tess_value tess_emit_add(const tess_weights *weights, tess_net *net, tess_value a, tess_value b, const char *layer,
+                         tess_error *error);
+
 #endif

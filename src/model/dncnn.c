@@ -42,7 +42,8 @@ static tess_value build_list(const tess_weights *weights, const char *prefix, te
         x = tess_net_relu(model->net, tess_emit_conv(weights, model->net, x, name.text, 1, 1, error));
     }
     tess_name last = tess_name_of(prefix, "out_conv");
-    return tess_net_add(model->net, tess_emit_conv(weights, model->net, x, last.text, 1, 1, error), image);
+    return tess_emit_add(weights, model->net, tess_emit_conv(weights, model->net, x, last.text, 1, 1, error),
+                         image, last.text, error);
 }
 
 static tess_value build_sequence(const tess_weights *weights, const char *prefix, const char *sequence,
@@ -65,21 +66,15 @@ static tess_value build_sequence(const tess_weights *weights, const char *prefix
         if (i < last)
             x = tess_net_relu(model->net, x);
     }
-    return tess_net_add(model->net, x, image);
+    return tess_emit_add(weights, model->net, x, image, tess_name_of(prefix, "%s%d", sequence, last).text,
+                         error);
 }
 
 static tess_value build(const tess_weights *weights, const char *prefix, tess_model *model, tess_error *error)
 {
     const char *sequence = sequence_of(weights, prefix);
-    tess_value out = sequence ? build_sequence(weights, prefix, sequence, model, error)
-                              : build_list(weights, prefix, model, error);
-    if (out >= 0 && tess_net_value(model->net, out)->channels != model->channels) {
-        tess_fail(error, TESS_BAD_INPUT, "%s: the last convolution gives %lld channels, the first takes %lld",
-                  tess_weights_path(weights), (long long)tess_net_value(model->net, out)->channels,
-                  (long long)model->channels);
-        return -1;
-    }
-    return out;
+    return sequence ? build_sequence(weights, prefix, sequence, model, error)
+                    : build_list(weights, prefix, model, error);
 }
 
 const tess_architecture tess_dncnn = {"dncnn", "in_conv, conv_list.N, out_conv; model.N; dncnn.N", matches,

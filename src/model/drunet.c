@@ -30,7 +30,8 @@ static tess_value blocks(const builder *b, tess_value x, const char *stage, int 
         tess_name second = tess_name_of(b->prefix, "%s.%d.res.2", stage, *index);
         tess_value y =
             tess_net_relu(b->net, tess_emit_conv(b->weights, b->net, x, first.text, 1, 1, b->error));
-        x = tess_net_add(b->net, tess_emit_conv(b->weights, b->net, y, second.text, 1, 1, b->error), x);
+        y = tess_emit_conv(b->weights, b->net, y, second.text, 1, 1, b->error);
+        x = tess_emit_add(b->weights, b->net, y, x, second.text, b->error);
     }
     return x;
 }
@@ -64,6 +65,11 @@ static tess_value up(const builder *b, tess_value x, const char *stage)
     return blocks(b, x, stage, &index);
 }
 
+static tess_value skip(const builder *b, tess_value y, tess_value x, const char *stage)
+{
+    return tess_emit_add(b->weights, b->net, y, x, tess_name_of(b->prefix, "%s", stage).text, b->error);
+}
+
 static tess_value build(const tess_weights *weights, const char *prefix, tess_model *model, tess_error *error)
 {
     const builder b = {weights, prefix, model->net, error};
@@ -82,10 +88,10 @@ static tess_value build(const tess_weights *weights, const char *prefix, tess_mo
     tess_value x2 = down(&b, x1, "m_down1"), x3 = down(&b, x2, "m_down2"), x4 = down(&b, x3, "m_down3");
     int index = 0;
     tess_value y = blocks(&b, x4, "m_body", &index);
-    y = up(&b, tess_net_add(model->net, y, x4), "m_up3");
-    y = up(&b, tess_net_add(model->net, y, x3), "m_up2");
-    y = up(&b, tess_net_add(model->net, y, x2), "m_up1");
-    return tess_emit_conv(weights, model->net, tess_net_add(model->net, y, x1), tail.text, 1, 1, error);
+    y = up(&b, skip(&b, y, x4, "m_body"), "m_up3");
+    y = up(&b, skip(&b, y, x3, "m_up3"), "m_up2");
+    y = up(&b, skip(&b, y, x2, "m_up2"), "m_up1");
+    return tess_emit_conv(weights, model->net, skip(&b, y, x1, "m_up1"), tail.text, 1, 1, error);
 }
 
 const tess_architecture tess_drunet = {"drunet", "m_head, m_down1.., m_body, m_up1.., m_tail", matches,

@@ -53,6 +53,11 @@ tess_value tess_emit_conv(const tess_weights *weights, tess_net *net, tess_value
         return -1;
     }
     int side = (int)kernel->dims[2];
+    if (stride == 1 ? side % 2 == 0 : side != stride) {
+        tess_fail(error, TESS_BAD_INPUT, "%s: %s.weight has a kernel of %dx%d where %s was expected",
+                  tess_weights_path(weights), layer, side, side, stride == 1 ? "an odd one" : "2x2");
+        return -1;
+    }
     return tess_net_conv(net, in,
                          (tess_conv_settings){.name = layer,
                                               .channels = kernel->dims[0],
@@ -63,21 +68,72 @@ tess_value tess_emit_conv(const tess_weights *weights, tess_net *net, tess_value
                                               .scale = scale});
 }
 
+tess_value tess_emit_add(const tess_weights *weights, tess_net *net, tess_value a, tess_value b,
+                         const char *layer, tess_error *error)
+{
+    if (a < 0 || b < 0)
+        return -1;
+    int64_t made = tess_net_value(net, a)->channels, wanted = tess_net_value(net, b)->channels;
+    if (made != wanted) {
+        tess_fail(error, TESS_BAD_INPUT, "%s: %s gives %lld channels, but what it is added to has %lld",
+                  tess_weights_path(weights), layer, (long long)made, (long long)wanted);
+        return -1;
+    }
+    return tess_net_add(net, a, b);
+}
+
+/* Is `tensor` one of the parts of the layer (or batch norm) called `name`? */
+static bool is_part(const char *tensor, const char *name, const char *const *parts)
+{
+    size_t length = strlen(name);
+    if (length == 0 || strncmp(tensor, name, length) != 0 || tensor[length] != '.')
+        return false;
+    for (; *parts; parts++)
+        if (strcmp(tensor + length + 1, *parts) == 0)
+            return true;
+    return false;
+}
+
+/* A damaged file must not run as a smaller network: every tensor belongs to a layer, or the file is refused.
+ */
+static tess_status check_all_used(const tess_weights *weights, const char *prefix, const tess_model *model,
+                                  tess_error *error)
+{
+    static const char *const conv[] = {"weight", "bias", NULL};
+    static const char *const norm[] = {"weight", "bias", "running_mean", "running_var", "num_batches_tracked",
+                                       NULL};
+    for (int64_t t = 0; t < tess_weights_count(weights); t++) {
+        const char *name = tess_weights_at(weights, t)->name;
+        bool used = strncmp(name, prefix, strlen(prefix)) != 0;
+        for (int i = 0; i < tess_net_layer_count(model->net) && !used; i++) {
+            const tess_layer *layer = tess_net_layer(model->net, i);
+            used = is_part(name, layer->name, conv) || is_part(name, layer->norm, norm);
+        }
+        if (!used)
+            return tess_fail(
+                error, TESS_BAD_INPUT,
+                "%s: tensor %s belongs to no layer of a %s; the file is damaged or of another architecture",
+                tess_weights_path(weights), name, model->architecture);
+    }
+    return TESS_OK;
+}
+
 static tess_status build(const tess_architecture *architecture, const tess_weights *weights,
                          const char *prefix, tess_model *model, tess_error *error)
 {
     *model = (tess_model){.architecture = architecture->name, .net = tess_net_create()};
     if (!model->net)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a network");
-    if (error)
-        error->text[0] = '\0';
-    tess_value out = architecture->build(weights, prefix, model, error);
+    tess_error trouble = {{0}};
+    tess_value out = architecture->build(weights, prefix, model, &trouble);
     tess_status status = TESS_OK;
     if (out < 0)
-        status = error && error->text[0] ? TESS_BAD_INPUT
-                                         : tess_fail(error, TESS_NO_MEMORY, "no memory for a network");
+        status = trouble.text[0] ? tess_fail(error, TESS_BAD_INPUT, "%s", trouble.text)
+                                 : tess_fail(error, TESS_NO_MEMORY, "no memory for a network");
     else
         status = tess_net_finish(model->net, out, error);
+    if (status == TESS_OK)
+        status = check_all_used(weights, prefix, model, error);
     if (status != TESS_OK)
         tess_model_clear(model);
     return status;

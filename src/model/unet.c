@@ -55,14 +55,9 @@ static tess_value build(const tess_weights *weights, const char *prefix, tess_mo
         x = tess_net_concat(net, encoded[scale - 2], x);
         x = double_conv(weights, net, x, tess_name_of(prefix, "Up_conv%d", scale), error);
     }
-    x = tess_emit_conv(weights, net, x, tess_name_of(prefix, "Conv_1x1").text, 1, 1, error);
-    if (x >= 0 && tess_net_value(net, x)->channels != model->channels) {
-        tess_fail(error, TESS_BAD_INPUT, "%s: Conv_1x1 gives %lld channels, Conv1 takes %lld",
-                  tess_weights_path(weights), (long long)tess_net_value(net, x)->channels,
-                  (long long)model->channels);
-        return -1;
-    }
-    return tess_net_add(net, x, image);
+    tess_name last = tess_name_of(prefix, "Conv_1x1");
+    x = tess_emit_conv(weights, net, x, last.text, 1, 1, error);
+    return tess_emit_add(weights, net, x, image, last.text, error);
 }
 
 const tess_architecture tess_unet = {"unet", "Conv1.., Up2.., Up_conv2.., Conv_1x1", matches, build};

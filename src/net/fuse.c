@@ -59,20 +59,26 @@ static void fuse_add(tess_net *net, tess_layer *add)
     absorb(net, conv, add);
 }
 
-/* Both inputs live in the storage of the result, side by side. */
-static void share_storage(tess_net *net, tess_layer *concat)
+/* Both inputs live in the storage of the result, side by side. A value can live in one storage only, and the
+ * network's input is filled from outside as a dense tensor: what asks for more than that is refused. */
+static bool share_storage(tess_net *net, tess_layer *concat)
 {
     tess_value parts[2] = {concat->in, concat->residual[0]};
     int64_t offset = 0;
     for (int i = 0; i < 2; i++) {
+        bool free = net->values[parts[i]].root == parts[i] && parts[i] != net->input &&
+                    net->layers[net->values[parts[i]].producer].kind != TESS_LAYER_CONCAT;
+        if (!free)
+            return false;
         net->values[parts[i]].root = concat->out;
         net->values[parts[i]].offset = offset;
         offset += net->values[parts[i]].channels;
     }
     concat->dropped = true;
+    return true;
 }
 
-void tess_net_fuse(tess_net *net)
+bool tess_net_fuse(tess_net *net)
 {
     for (int i = 0; i < net->layer_count; i++) {
         tess_layer *layer = &net->layers[i];
@@ -82,7 +88,8 @@ void tess_net_fuse(tess_net *net)
             fuse_relu(net, layer);
         else if (layer->kind == TESS_LAYER_ADD)
             fuse_add(net, layer);
-        else if (layer->kind == TESS_LAYER_CONCAT)
-            share_storage(net, layer);
+        else if (layer->kind == TESS_LAYER_CONCAT && !share_storage(net, layer))
+            return false;
     }
+    return true;
 }

@@ -158,7 +158,9 @@ tess_status tess_net_finish(tess_net *net, tess_value out, tess_error *error)
     if (net->failed || out < 0)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a network's layers");
     net->output = out;
-    tess_net_fuse(net);
+    if (!tess_net_fuse(net))
+        return tess_fail(error, TESS_INTERNAL,
+                         "a concatenation of the input or of another one is not supported");
     return TESS_OK;
 }
 

@@ -14,7 +14,7 @@ struct tess_net {
 
 /* How many layers still read `value` (the output counts as one more). */
 int tess_net_uses(const tess_net *net, tess_value value);
-/* Folds, fuses and drops layers; called once by finish. */
-void tess_net_fuse(tess_net *net);
+/* Folds, fuses and drops layers; called once by finish. False when a concatenation cannot share storage. */
+bool tess_net_fuse(tess_net *net);
 
 #endif

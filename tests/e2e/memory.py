@@ -90,7 +90,7 @@ def check_limit(bench, rng, words, args):
         bench.check_refused(bench.run("denoise", *args, "--quiet"), 1, "--memory", "too little")
 
 
-def check_folder(bench, known):
+def check_folder(bench):
     """Images of different shapes, models of gray and colour: one job, one limit."""
     folder = bench.path("mixed")
     folder.mkdir()
@@ -98,9 +98,16 @@ def check_folder(bench, known):
         write_png(folder / f"{i}.png", to_integers(picture(height, width, channels), np.uint8))
     common = [folder, bench.path("mixed-out"), "--sigma", "0.1", "--halo", "32"]
     whole = bench.record("plan", "denoise", *common)["plan"]["peak_bytes"]
-    args = common
     for limit in (int(0.9 * whole["total"]), int(0.6 * whole["total"])):
-        check_run(bench, f"a mixed folder, --memory {limit / MIB:.1f}M", args + ["--memory", str(limit)], limit)
+        check_run(bench, f"a mixed folder, --memory {limit / MIB:.1f}M", common + ["--memory", str(limit)], limit)
+
+
+def check_narrow_tiles(bench, known):
+    """Tiles much smaller than their halo: near the edges every window has another size."""
+    write_png(bench.path("narrow.png"), to_integers(picture(72, 240, 1), np.uint8))
+    for tile, halo in (("4x64", "32"), ("64x4", "32"), ("8", "64")):
+        args = [bench.path("narrow.png"), bench.path("narrow-out.png"), "--model", dict(known)["dncnn-gray"], "--tile", tile]
+        check_run(bench, f"dncnn-gray 72x240 --tile {tile} --halo {halo}", args + ["--halo", halo])
 
 
 def main():
@@ -116,7 +123,8 @@ def main():
         if i % 10 == 0:  # a run without a cache measures rates at its end: that may not break a limit either
             for file in bench.cache.glob("*"):
                 file.unlink()
-    check_folder(bench, known)
+    check_narrow_tiles(bench, known)
+    check_folder(bench)
     bench.finish()
 
 
