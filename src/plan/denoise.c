@@ -18,6 +18,8 @@ typedef struct chooser {
     const tess_denoise_wish *wish;
     int64_t grid, alignment, halo, padded_h, padded_w;
     double bytes_per_pixel; /* of the arena: the line */
+    const struct axis_cost *row_costs, *col_costs;
+    int row_count, col_count;
 } chooser;
 
 /* Distinct window sizes of an axis: few, as tiles are balanced and only the ends differ. */
@@ -109,26 +111,46 @@ static int64_t tile_of(int64_t size, int64_t count, int64_t alignment)
     return count == 1 ? 0 : tess_round_up(tess_ceil_div(size, count), alignment);
 }
 
+/* What a way of cutting one axis means, worked out once and then combined with every way of cutting the
+ * other. */
+typedef struct axis_cost {
+    tess_axis axis;
+    double window, total; /* pixels: the largest window, and all of them */
+    double io_bytes;      /* rows: the ring; columns: host scratch */
+} axis_cost;
+
+static int cost_axes(const chooser *c, int64_t size, bool rows, axis_cost costs[MOST_CUTS])
+{
+    const tess_denoise_wish *w = c->wish;
+    int count = 0;
+    for (int i = 0; i < MOST_CUTS; i++) {
+        tess_axis axis = tess_axis_cut(size, tile_of(size, pieces(i, size, c->alignment), c->alignment),
+                                       c->halo, c->alignment);
+        if (count && costs[count - 1].axis.tiles == axis.tiles)
+            continue;
+        axis_cost *cost = &costs[count++];
+        cost->axis = axis;
+        cost->window = (double)tess_axis_largest_window(&axis);
+        cost->total = (double)tess_axis_total_window(&axis);
+        cost->io_bytes = rows ? (double)tess_ring_bytes(&axis, w->height, w->in_row_bytes, w->out_row_bytes)
+                              : (double)w->row_scratch_bytes * cost->window;
+    }
+    return count;
+}
+
 /* The cut with the least computed area whose estimated bytes fit; false when none does. */
-static bool best_cut(const chooser *c, size_t fixed, tess_denoise_choice *choice)
+static bool best_cut(const chooser *c, double fixed, tess_denoise_choice *choice)
 {
     double least = INFINITY;
-    for (int r = 0; r < MOST_CUTS; r++)
-        for (int k = 0; k < MOST_CUTS; k++) {
-            tess_denoise_choice trial = {.batch = 1};
-            cut(c, tile_of(c->padded_h, pieces(r, c->padded_h, c->alignment), c->alignment),
-                tile_of(c->padded_w, pieces(k, c->padded_w, c->alignment), c->alignment), &trial);
-            double window =
-                (double)tess_axis_largest_window(&trial.rows) * (double)tess_axis_largest_window(&trial.cols);
-            double area =
-                (double)tess_axis_total_window(&trial.rows) * (double)tess_axis_total_window(&trial.cols);
-            size_t ring;
-            double bytes = (double)fixed + (double)io_block_bytes(c, &trial.rows, &trial.cols, &ring) +
-                           c->bytes_per_pixel * window;
-            if (bytes <= (double)c->wish->limit && area < least) {
-                least = area;
-                choice->rows = trial.rows;
-                choice->cols = trial.cols;
+    for (int r = 0; r < c->row_count; r++)
+        for (int k = 0; k < c->col_count; k++) {
+            const axis_cost *rows = &c->row_costs[r], *cols = &c->col_costs[k];
+            double bytes =
+                fixed + rows->io_bytes + cols->io_bytes + c->bytes_per_pixel * rows->window * cols->window;
+            if (bytes <= (double)c->wish->limit && rows->total * cols->total < least) {
+                least = rows->total * cols->total;
+                choice->rows = rows->axis;
+                choice->cols = cols->axis;
             }
         }
     return isfinite(least);
@@ -166,7 +188,13 @@ static tess_status choose_tile(chooser *c, tess_denoise_choice *choice, tess_err
         return TESS_OK;
     }
     c->bytes_per_pixel = (double)choice->arena_bytes / ((double)c->padded_h * (double)c->padded_w);
-    size_t fixed = choice->bytes.by[TESS_MEM_WEIGHTS] + choice->bytes.by[TESS_MEM_WORKSPACE] + w->held_bytes;
+    double fixed = (double)(choice->bytes.by[TESS_MEM_WEIGHTS] + choice->bytes.by[TESS_MEM_WORKSPACE] +
+                            w->held_bytes + w->fixed_io_bytes);
+    axis_cost row_costs[MOST_CUTS], col_costs[MOST_CUTS];
+    c->row_costs = row_costs;
+    c->col_costs = col_costs;
+    c->row_count = cost_axes(c, c->padded_h, true, row_costs);
+    c->col_count = cost_axes(c, c->padded_w, false, col_costs);
     for (int attempt = 0; attempt < TRIES && best_cut(c, fixed, choice); attempt++) {
         TESS_TRY(measure(c, choice, error));
         if (fits(c, choice)) {
