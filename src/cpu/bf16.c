@@ -44,7 +44,9 @@ static bf16_job job_of(const tess_cpu *cpu, const tess_op *op)
     job.variants = job.stride_x == 1 ? 1 : job.kernel_x;
     job.panel = (int64_t)job.kernel_y * job.kernel_x * depth * kernels->block;
     job.panels = tess_ceil_div(op->out.c, kernels->block);
-    job.stage_elements = tess_round_up(kernels->stage_elements(op->in.c, job.segment, job.extra), 32);
+    /* Room for the longest segment that any narrower image could have, so that needs grow with the width. */
+    int64_t longest = tess_round_up(tess_min_i64(job.width_out, target), kernels->pixels);
+    job.stage_elements = tess_round_up(kernels->stage_elements(op->in.c, longest, job.extra), 32);
     job.thread_elements = job.stage_elements * job.variants * ((ROWS - 1) * job.stride_y + job.kernel_y);
     return job;
 }

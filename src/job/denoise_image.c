@@ -9,8 +9,6 @@
 #include "tensor/quality.h"
 #include "tensor/samples.h"
 
-enum { MOST_SHAPES = 64 };
-
 typedef struct image_job {
     tess_engine *engine;
     tess_denoise_file *file;
@@ -19,9 +17,10 @@ typedef struct image_job {
     tess_pixels pixels;
     tess_reader *reader, *truth;
     tess_writer *writer;
-    tess_net_plan *plans[MOST_SHAPES];
-    tess_plan_shape shapes[MOST_SHAPES];
+    tess_net_plan **plans; /* of the strip's windows, one for each shape */
+    tess_plan_shape *shapes;
     int shape_count;
+    int64_t strip_height; /* of the windows that `plans` are for */
     /* sink: */
     tess_quality quality;
     char *truth_samples, *out_samples;
@@ -42,31 +41,43 @@ static tess_plan_shape shape_of(int64_t batch, const tess_span *rows, const tess
                              TESS_INFER};
 }
 
-/* Every shape that will occur is planned before the first pixel moves. */
-static tess_status prepare_shapes(image_job *job, tess_error *error)
+static void drop_shapes(image_job *job)
 {
-    const tess_denoise_choice *choice = &job->file->choice;
-    for (int64_t r = 0; r < choice->rows.tiles; r++) {
-        tess_span rows = tess_axis_span(&choice->rows, r);
-        for (int64_t c = 0, n; c < choice->cols.tiles; c += n) {
-            n = tess_axis_run(&choice->cols, c, choice->batch);
-            tess_span cols = tess_axis_span(&choice->cols, c);
-            tess_plan_shape shape = shape_of(n, &rows, &cols);
-            if (plan_for(job, shape))
-                continue;
-            if (job->shape_count == MOST_SHAPES)
-                return tess_fail(error, TESS_INTERNAL, "more than %d window shapes in one image",
-                                 MOST_SHAPES);
-            tess_net_plan **plan = &job->plans[job->shape_count];
-            TESS_TRY(tess_net_plan_create(job->file->model->bound, shape, plan, error));
-            job->shapes[job->shape_count++] = shape;
-            TESS_TRY(tess_net_plan_prepare(*plan, error));
-            if (tess_net_plan_arena_bytes(*plan) > job->blocks->arena.bytes ||
-                tess_net_plan_workspace_bytes(*plan) > job->blocks->workspace.bytes)
-                return tess_fail(error, TESS_INTERNAL, "a window of %lld x %lld needs more than was planned",
-                                 (long long)shape.h, (long long)shape.w);
-        }
+    for (int i = 0; i < job->shape_count; i++)
+        tess_net_plan_destroy(job->plans[i]);
+    job->shape_count = 0;
+    job->strip_height = 0;
+}
+
+static tess_status add_shape(image_job *job, tess_plan_shape shape, tess_error *error)
+{
+    tess_net_plan **plan = &job->plans[job->shape_count];
+    TESS_TRY(tess_net_plan_create(job->file->model->bound, shape, plan, error));
+    job->shapes[job->shape_count++] = shape;
+    TESS_TRY(tess_net_plan_prepare(*plan, error));
+    if (tess_net_plan_arena_bytes(*plan) > job->blocks->arena.bytes ||
+        tess_net_plan_workspace_bytes(*plan) > job->blocks->workspace.bytes)
+        return tess_fail(error, TESS_INTERNAL, "a window of %lld x %lld needs more than was planned",
+                         (long long)shape.h, (long long)shape.w);
+    return TESS_OK;
+}
+
+/* Every shape of a strip is planned before its first window runs. Most strips have the shapes of the one
+ * before. */
+static tess_status prepare_strip(image_job *job, const tess_span *rows, tess_error *error)
+{
+    const tess_axis *axis = &job->file->choice.cols;
+    if (job->strip_height == rows->window_to - rows->window_from)
+        return TESS_OK;
+    drop_shapes(job);
+    for (int64_t c = 0, n; c < axis->tiles; c += n) {
+        n = tess_axis_run(axis, c, job->file->choice.batch);
+        tess_span cols = tess_axis_span(axis, c);
+        tess_plan_shape shape = shape_of(n, rows, &cols);
+        if (!plan_for(job, shape))
+            TESS_TRY(add_shape(job, shape, error));
     }
+    job->strip_height = rows->window_to - rows->window_from;
     return TESS_OK;
 }
 
@@ -119,6 +130,7 @@ static tess_status worker(void *user, const tess_strip *strip, tess_error *error
     image_job *job = user;
     const tess_denoise_choice *choice = &job->file->choice;
     double start = tess_clock();
+    TESS_TRY(prepare_strip(job, &strip->span, error));
     for (int64_t c = 0, n; c < choice->cols.tiles; c += n) {
         n = tess_axis_run(&choice->cols, c, choice->batch);
         TESS_TRY(run_batch(job, strip, c, n, error));
@@ -186,7 +198,11 @@ static tess_status run_image(image_job *job, tess_error *error)
     if (file->truth)
         TESS_TRY(tess_reader_open(file->truth, &job->truth, error));
     TESS_TRY(tess_writer_open(file->output, &file->info, job->reader, &job->writer, error));
-    TESS_TRY(prepare_shapes(job, error));
+    const size_t most = (size_t)file->choice.cols.tiles;
+    job->plans = tess_small_alloc(most, sizeof *job->plans);
+    job->shapes = tess_small_alloc(most, sizeof *job->shapes);
+    if (!job->plans || !job->shapes)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for the plans of %zu windows", most);
     tess_ring_settings ring = {.rows = file->choice.rows,
                                .image_rows = file->info.height,
                                .in_row_bytes = file->wish.in_row_bytes,
@@ -216,8 +232,9 @@ tess_status tess_denoise_image(tess_engine *engine, const tess_denoise_settings 
     job.progress = progress;
     job.pixels = tess_denoise_pixels(engine, settings, file);
     tess_status status = run_image(&job, error);
-    for (int i = 0; i < MOST_SHAPES; i++)
-        tess_net_plan_destroy(job.plans[i]);
+    drop_shapes(&job);
+    tess_small_free(job.plans);
+    tess_small_free(job.shapes);
     tess_writer_close(job.writer);
     tess_reader_close(job.truth);
     tess_reader_close(job.reader);

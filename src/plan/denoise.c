@@ -8,7 +8,7 @@
 
 #include "base/checked.h"
 
-enum { MOST_CUTS = 40, MOST_BATCH = 64, TRIES = 12, PROBE = 256 };
+enum { MOST_CUTS = 40, MOST_BATCH = 64, TRIES = 12 };
 
 /* Everything that choosing needs to know, and the best found so far. */
 typedef struct chooser {
@@ -18,25 +18,11 @@ typedef struct chooser {
     const tess_denoise_wish *wish;
     int64_t grid, alignment, halo, padded_h, padded_w;
     double bytes_per_pixel; /* of the arena: the line */
+    double seconds_per_run, seconds_per_pixel;
+    bool calibrated;
     const struct axis_cost *row_costs, *col_costs;
     int row_count, col_count;
 } chooser;
-
-/* Distinct window sizes of an axis: few, as tiles are balanced and only the ends differ. */
-static int distinct_windows(const tess_axis *axis, int64_t sizes[8])
-{
-    int count = 0;
-    for (int64_t i = 0; i < axis->tiles; i++) {
-        tess_span span = tess_axis_span(axis, i);
-        int64_t size = span.window_to - span.window_from;
-        bool known = false;
-        for (int k = 0; k < count; k++)
-            known |= sizes[k] == size;
-        if (!known && count < 8)
-            sizes[count++] = size;
-    }
-    return count;
-}
 
 static size_t io_block_bytes(const chooser *c, const tess_axis *rows, const tess_axis *cols, size_t *ring)
 {
@@ -45,42 +31,40 @@ static size_t io_block_bytes(const chooser *c, const tess_axis *rows, const tess
     return *ring + w->row_scratch_bytes * (size_t)tess_axis_largest_window(cols) + w->fixed_io_bytes;
 }
 
-/* All bytes of a cut, exactly: every window shape is planned. */
+/* Seconds are a straight line in the pixels of a window, as those of every op are: two plans give it. */
+static tess_status fit_seconds(chooser *c, tess_error *error)
+{
+    double seconds[2], pixels[2];
+    c->calibrated = true;
+    for (int i = 0; i < 2; i++) {
+        int64_t side = c->grid * (i ? 64 : 16);
+        tess_net_plan *plan = NULL;
+        TESS_TRY(tess_net_plan_create(c->bound, (tess_plan_shape){1, side, side, TESS_INFER}, &plan, error));
+        seconds[i] = tess_rates_plan_seconds(c->rates, plan, &c->calibrated);
+        pixels[i] = (double)(side * side);
+        tess_net_plan_destroy(plan);
+    }
+    c->seconds_per_pixel = (seconds[1] - seconds[0]) / (pixels[1] - pixels[0]);
+    c->seconds_per_run = seconds[1] - c->seconds_per_pixel * pixels[1];
+    return TESS_OK;
+}
+
+/* All bytes of a cut, exactly. Arena and workspace grow with the window, so the largest one is planned. */
 static tess_status measure(const chooser *c, tess_denoise_choice *choice, tess_error *error)
 {
-    int64_t heights[8], widths[8];
-    const int h_count = distinct_windows(&choice->rows, heights),
-              w_count = distinct_windows(&choice->cols, widths);
-    choice->arena_bytes = choice->workspace_bytes = 0;
-    choice->seconds = 0;
-    choice->calibrated = true;
-    for (int h = 0; h < h_count; h++)
-        for (int w = 0; w < w_count; w++) {
-            tess_net_plan *plan = NULL;
-            tess_plan_shape shape = {choice->batch, heights[h], widths[w], TESS_INFER};
-            TESS_TRY(tess_net_plan_create(c->bound, shape, &plan, error));
-            choice->arena_bytes = tess_net_plan_arena_bytes(plan) > choice->arena_bytes
-                                      ? tess_net_plan_arena_bytes(plan)
-                                      : choice->arena_bytes;
-            choice->workspace_bytes = tess_net_plan_workspace_bytes(plan) > choice->workspace_bytes
-                                          ? tess_net_plan_workspace_bytes(plan)
-                                          : choice->workspace_bytes;
-            double seconds = tess_rates_plan_seconds(c->rates, plan, &choice->calibrated);
-            tess_net_plan_destroy(plan);
-            int64_t rows = 0, cols = 0;
-            for (int64_t i = 0; i < choice->rows.tiles; i++) {
-                tess_span span = tess_axis_span(&choice->rows, i);
-                rows += span.window_to - span.window_from == heights[h];
-            }
-            for (int64_t i = 0; i < choice->cols.tiles; i++) {
-                tess_span span = tess_axis_span(&choice->cols, i);
-                cols += span.window_to - span.window_from == widths[w];
-            }
-            /* Runs of a shape, the last batch of a strip perhaps not full: counted by its share. */
-            choice->seconds +=
-                seconds * (double)rows * (double)cols / (double)choice->batch * (double)c->wish->planes;
-        }
-    choice->io_block = io_block_bytes(c, &choice->rows, &choice->cols, &choice->ring_bytes);
+    const tess_axis *rows = &choice->rows, *cols = &choice->cols;
+    tess_net_plan *plan = NULL;
+    tess_plan_shape shape = {choice->batch, tess_axis_largest_window(rows), tess_axis_largest_window(cols),
+                             TESS_INFER};
+    TESS_TRY(tess_net_plan_create(c->bound, shape, &plan, error));
+    choice->arena_bytes = tess_net_plan_arena_bytes(plan);
+    choice->workspace_bytes = tess_net_plan_workspace_bytes(plan);
+    tess_net_plan_destroy(plan);
+    double runs = (double)rows->tiles * (double)tess_ceil_div(cols->tiles, choice->batch);
+    double pixels = (double)tess_axis_total_window(rows) * (double)tess_axis_total_window(cols);
+    choice->seconds = (runs * c->seconds_per_run + pixels * c->seconds_per_pixel) * (double)c->wish->planes;
+    choice->calibrated = c->calibrated;
+    choice->io_block = io_block_bytes(c, rows, cols, &choice->ring_bytes);
     choice->bytes.by[TESS_MEM_WEIGHTS] = tess_block_granted(tess_bound_weight_bytes(c->bound));
     choice->bytes.by[TESS_MEM_ACTIVATIONS] = tess_block_granted(choice->arena_bytes);
     choice->bytes.by[TESS_MEM_WORKSPACE] = tess_block_granted(choice->workspace_bytes);
@@ -258,6 +242,7 @@ tess_status tess_denoise_choose(const tess_bound *bound, const tess_model *model
                    : wish->halo == TESS_HALO_AUTO ? model->halo
                                                   : wish->halo;
     c.halo = tess_round_up(halo, c.alignment);
+    TESS_TRY(fit_seconds(&c, error));
     TESS_TRY(choose_tile(&c, choice, error));
     if (wish->batch > 0)
         choice->batch = tess_min_i64(wish->batch, longest_run(&choice->cols));
