@@ -14,7 +14,7 @@ function(tessera_simd isa vector block_vectors rows)
 endfunction()
 
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
-  tessera_simd(neon 4 4 6)
+  tessera_simd(neon 4 4 5) # 20 sums and what feeds them: 6 rows would spill two of 32 registers, and lose a third
   set(BF16_SOURCE src/cpu/bf16_arm.c src/cpu/bf16_arm_winograd.c)
   set_source_files_properties(${BF16_SOURCE} PROPERTIES COMPILE_OPTIONS "-O3;-march=armv8.2-a+fp16+bf16")
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")

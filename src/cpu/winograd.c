@@ -6,7 +6,7 @@
 #include "base/checked.h"
 #include "cpu/cpu.h"
 
-enum { GROUP = 48, CHUNK = 64 }; /* tiles of a group; output channels of one inverse transform */
+enum { GROUP = 60, CHUNK = 64 }; /* tiles of a group, about; output channels of one inverse transform */
 
 typedef struct winograd_job {
     const tess_op *op;
@@ -15,7 +15,7 @@ typedef struct winograd_job {
     int64_t points, blocks, cin;     /* blocks: of output channels */
     size_t bias_at;                  /* in the packed weights */
     int64_t tiles_y, tiles_x, tiles; /* tiles: of the whole batch */
-    int64_t group;                   /* tiles that one item takes */
+    int64_t group, most;             /* tiles that one item takes; for which the scratch is made */
     char *u, *zeros, *scratch;
     size_t u_bytes, zero_bytes, v_bytes, thread_bytes;
 } winograd_job;
@@ -40,11 +40,12 @@ static winograd_job job_of(const tess_cpu *cpu, const tess_op *op)
     job.tiles = op->out.n * job.tiles_y * job.tiles_x;
     /* Small images: smaller groups, so that every thread has work. Grouping never changes a value. */
     int64_t fair = tess_ceil_div(job.tiles, 4 * tess_pool_threads(cpu->pool));
-    job.group = tess_min_i64(GROUP, tess_round_up(fair, job.kernels->rows));
+    job.most = GROUP / job.kernels->rows * job.kernels->rows;
+    job.group = tess_min_i64(job.most, tess_round_up(fair, job.kernels->rows));
     job.u_bytes = tess_align_size((size_t)(job.points * op->in.c * op->out.c) * element, 64);
     job.zero_bytes = tess_align_size((size_t)op->in.c * element, 64);
-    job.v_bytes = tess_align_size((size_t)(job.points * GROUP * op->in.c) * element, 64);
-    job.thread_bytes = job.v_bytes + (size_t)(job.points * GROUP * chunk_of(op)) * sizeof(float);
+    job.v_bytes = tess_align_size((size_t)(job.points * job.most * op->in.c) * element, 64);
+    job.thread_bytes = job.v_bytes + (size_t)(job.points * job.most * chunk_of(op)) * sizeof(float);
     return job;
 }
 
