@@ -209,9 +209,22 @@ static void test_measured(void)
     tess_rates *rates = open_rates();
     bool measured = true;
     CHECK(tess_rates_plan_seconds(rates, plans[0], &measured) > 0 && !measured);
-    CHECK_MSG(tess_rates_measure(rates, plans[0], 0, &error) == TESS_OK, "%s", error.text); /* one, at most */
+    tess_mem_bytes held;
+    uint64_t most = 0;
+    tess_mem_reset_peak();
+    CHECK(tess_rates_measure(rates, plans[0], (tess_rates_budget){1e9, 4096}, &error) == TESS_OK);
+    tess_mem_peak(&held, &most);
+    CHECK(tess_rates_count(rates) == 0 && most == 0); /* nothing fits */
+    CHECK_MSG(tess_rates_measure(rates, plans[0], (tess_rates_budget){0, SIZE_MAX}, &error) == TESS_OK, "%s",
+              error.text); /* one, at most */
     CHECK(tess_rates_count(rates) <= 1);
-    CHECK_MSG(tess_rates_measure(rates, plans[0], 1e9, &error) == TESS_OK, "%s", error.text);
+    const size_t room = 1 << 20;
+    tess_mem_reset_peak();
+    CHECK(tess_rates_measure(rates, plans[0], (tess_rates_budget){1e9, room}, &error) == TESS_OK);
+    tess_mem_peak(&held, &most);
+    CHECK_MSG(most > 0 && most <= room, "%llu bytes", (unsigned long long)most);
+    CHECK_MSG(tess_rates_measure(rates, plans[0], (tess_rates_budget){1e9, SIZE_MAX}, &error) == TESS_OK,
+              "%s", error.text);
     CHECK_MSG(tess_rates_count(rates) == tess_net_plan_op_count(plans[0]), "%lld classes",
               (long long)tess_rates_count(rates));
     measured = true;
@@ -222,7 +235,7 @@ static void test_measured(void)
     tess_mem_bytes peak;
     uint64_t total;
     tess_mem_reset_peak();
-    CHECK(tess_rates_measure(rates, plans[1], 1e9, &error) == TESS_OK);
+    CHECK(tess_rates_measure(rates, plans[1], (tess_rates_budget){1e9, SIZE_MAX}, &error) == TESS_OK);
     tess_mem_peak(&peak, &total);
     CHECK(total == 0 && tess_mem_calls() > calls); /* it wrote the cache, and ran nothing */
     tess_rates *again = open_rates();

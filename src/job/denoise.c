@@ -161,10 +161,13 @@ static void calibrate(tess_denoise_job *job)
         return;
     int64_t grid = tess_net_grid(file->model->model.net);
     tess_net_plan *plan = NULL;
+    /* Within what the job itself was promised: its blocks are free again, the weights are not. */
+    const tess_rates_budget budget = {CALIBRATION_SECONDS,
+                                      tess_mem_total(&job->planned) - job->planned.by[TESS_MEM_WEIGHTS]};
     tess_status status =
         tess_net_plan_create(file->model->bound, (tess_plan_shape){1, grid, grid, TESS_INFER}, &plan, NULL);
     if (status == TESS_OK)
-        status = tess_rates_measure(job->engine.rates, plan, CALIBRATION_SECONDS, NULL);
+        status = tess_rates_measure(job->engine.rates, plan, budget, NULL);
     (void)status; /* the job is done; without rates the next plan's seconds are only rougher */
     tess_net_plan_destroy(plan);
 }

@@ -81,6 +81,7 @@ static tess_status calibrate(tess_engine *engine, const tess_json *models, tess_
             tess_model model = {0};
             tess_bound *bound = NULL;
             tess_net_plan *plan = NULL;
+            const tess_rates_budget budget = {CALIBRATION_SECONDS - (tess_clock() - start), SIZE_MAX};
             tess_status status =
                 tess_weights_open(tess_json_get_string(tess_json_at(models, i), "path", ""), &weights, error);
             if (status == TESS_OK)
@@ -90,8 +91,7 @@ static tess_status calibrate(tess_engine *engine, const tess_json *models, tess_
             if (status == TESS_OK)
                 status = tess_net_plan_create(bound, (tess_plan_shape){1, 64, 64, TESS_INFER}, &plan, error);
             if (status == TESS_OK)
-                status = tess_rates_measure(engine->rates, plan, CALIBRATION_SECONDS - (tess_clock() - start),
-                                            error);
+                status = tess_rates_measure(engine->rates, plan, budget, error);
             tess_net_plan_destroy(plan);
             tess_bound_destroy(bound);
             tess_model_clear(&model);

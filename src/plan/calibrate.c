@@ -39,18 +39,28 @@ static void bench_free(tess_device *device, bench *b)
         device->free(device, blocks[i]);
 }
 
-static tess_status bench_alloc(tess_device *device, const tess_op *op, bench *b, tess_error *error)
+/* The sizes of what a bench holds, in the order of its blocks. */
+static tess_status bench_sizes(tess_device *device, const tess_op *op, size_t sizes[5], tess_error *error)
 {
     tess_op_needs needs;
-    size_t in = 0, out = 0;
     TESS_TRY(device->query(device, op, &needs, error));
-    if (!tess_tensor_bytes(&op->in, &in) || !tess_tensor_bytes(&op->out, &out))
+    if (!tess_tensor_bytes(&op->in, &sizes[0]) || !tess_tensor_bytes(&op->out, &sizes[1]))
         return tess_fail(error, TESS_INTERNAL, "a calibration op is too large");
-    TESS_TRY(device->alloc(device, &b->in, TESS_MEM_ACTIVATIONS, in, error));
-    TESS_TRY(device->alloc(device, &b->out, TESS_MEM_ACTIVATIONS, out, error));
-    TESS_TRY(device->alloc(device, &b->residual, TESS_MEM_ACTIVATIONS, out, error));
-    TESS_TRY(device->alloc(device, &b->weights, TESS_MEM_WEIGHTS, needs.weights, error));
-    return device->alloc(device, &b->workspace, TESS_MEM_WORKSPACE, needs.workspace, error);
+    sizes[2] = op->residuals ? sizes[1] : 0;
+    sizes[3] = needs.weights;
+    sizes[4] = needs.workspace;
+    return TESS_OK;
+}
+
+static tess_status bench_alloc(tess_device *device, const tess_op *op, bench *b, tess_error *error)
+{
+    size_t sizes[5];
+    TESS_TRY(bench_sizes(device, op, sizes, error));
+    TESS_TRY(device->alloc(device, &b->in, TESS_MEM_ACTIVATIONS, sizes[0], error));
+    TESS_TRY(device->alloc(device, &b->out, TESS_MEM_ACTIVATIONS, sizes[1], error));
+    TESS_TRY(device->alloc(device, &b->residual, TESS_MEM_ACTIVATIONS, sizes[2], error));
+    TESS_TRY(device->alloc(device, &b->weights, TESS_MEM_WEIGHTS, sizes[3], error));
+    return device->alloc(device, &b->workspace, TESS_MEM_WORKSPACE, sizes[4], error);
 }
 
 /* Seconds of one run at `side`; the zeros that fresh blocks hold are replaced, as they can be faster than
@@ -85,32 +95,52 @@ static tess_status time_op(tess_device *device, const tess_op *base, int64_t sid
     return status;
 }
 
-static int64_t large_side(const tess_op *op)
+/* A few gigaflop, less where the bytes do not suffice; 0 when even the least does not fit. */
+static tess_status large_side(tess_device *device, const tess_op *op, size_t bytes, int64_t *side,
+                              tess_error *error)
 {
     double per_pixel = tess_op_flops(op) / ((double)op->out.n * (double)op->out.h * (double)op->out.w);
-    double side = sqrt(LARGE_FLOPS / per_pixel);
-    return tess_min_i64(tess_max_i64((int64_t)side / 16 * 16, 2 * SMALL), LARGEST);
+    *side = tess_min_i64(tess_max_i64((int64_t)sqrt(LARGE_FLOPS / per_pixel) / 16 * 16, 2 * SMALL), LARGEST);
+    for (; *side >= 2 * SMALL; *side = *side / 32 * 16) {
+        tess_op sized = resized(op, *side);
+        size_t sizes[5], total = 0;
+        TESS_TRY(bench_sizes(device, &sized, sizes, error));
+        for (int i = 0; i < 5; i++)
+            total += tess_block_granted(sizes[i]);
+        if (total <= bytes)
+            return TESS_OK;
+    }
+    *side = 0;
+    return TESS_OK;
 }
 
-tess_status tess_rates_measure(tess_rates *rates, const tess_net_plan *plan, double budget, tess_error *error)
+static tess_status measure_class(tess_rates *rates, const tess_op *op, const char *op_class, size_t bytes,
+                                 tess_error *error)
 {
     tess_device *device = tess_rates_device(rates);
+    double small, large;
+    int64_t side;
+    TESS_TRY(large_side(device, op, bytes, &side, error));
+    if (side == 0)
+        return TESS_OK;
+    TESS_TRY(time_op(device, op, SMALL, &small, error));
+    TESS_TRY(time_op(device, op, side, &large, error));
+    double pixels = (double)(side * side), few = SMALL * SMALL;
+    double per_pixel = fmax((large - small) / (pixels - few), large / pixels / 4);
+    tess_rates_set(rates, op_class, fmax(large - per_pixel * pixels, 0), per_pixel);
+    return TESS_OK;
+}
+
+tess_status tess_rates_measure(tess_rates *rates, const tess_net_plan *plan, tess_rates_budget budget,
+                               tess_error *error)
+{
     const double start = tess_clock();
-    for (int i = 0; i < tess_net_plan_op_count(plan); i++) {
+    for (int i = 0; i < tess_net_plan_op_count(plan) && tess_clock() - start < budget.seconds; i++) {
         const tess_op *op = tess_net_plan_op(plan, i);
         char op_class[64];
         tess_op_class(op, op_class, sizeof op_class);
-        if (tess_rates_has(rates, op_class))
-            continue;
-        if (tess_clock() - start > budget)
-            break;
-        double small, large;
-        int64_t side = large_side(op);
-        TESS_TRY(time_op(device, op, SMALL, &small, error));
-        TESS_TRY(time_op(device, op, side, &large, error));
-        double pixels = (double)(side * side), few = SMALL * SMALL;
-        double per_pixel = fmax((large - small) / (pixels - few), large / pixels / 4);
-        tess_rates_set(rates, op_class, fmax(large - per_pixel * pixels, 0), per_pixel);
+        if (!tess_rates_has(rates, op_class))
+            TESS_TRY(measure_class(rates, op, op_class, budget.bytes, error));
     }
     tess_rates_save(rates);
     return TESS_OK;

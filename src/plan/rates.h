@@ -19,9 +19,13 @@ int64_t tess_rates_count(const tess_rates *rates);
 double tess_rates_op_seconds(const tess_rates *rates, const tess_op *op, bool *measured);
 double tess_rates_plan_seconds(const tess_rates *rates, const tess_net_plan *plan, bool *measured);
 
-/* Measures every class of the plan that has no rate yet, for at most `budget` seconds in all, and writes the
- * cache. */
-tess_status tess_rates_measure(tess_rates *rates, const tess_net_plan *plan, double budget,
+typedef struct tess_rates_budget {
+    double seconds; /* in all */
+    size_t bytes;   /* at any time */
+} tess_rates_budget;
+
+/* Measures the classes of the plan that have no rate yet, as far as the budget goes, and writes the cache. */
+tess_status tess_rates_measure(tess_rates *rates, const tess_net_plan *plan, tess_rates_budget budget,
                                tess_error *error) TESS_MUST_CHECK;
 /* Writes the cache atomically; a folder that cannot be written is no error. */
 void tess_rates_save(const tess_rates *rates);
