@@ -46,8 +46,12 @@ bool cli_progress(void *user, int64_t done, int64_t total, double seconds)
 
 static int write_record(const char *path, const char *record)
 {
-    if (strcmp(path, "-") == 0)
-        return puts(record) < 0 || fflush(stdout) != 0 ? CLI_FAILED : CLI_DONE;
+    if (strcmp(path, "-") == 0) {
+        if (puts(record) >= 0 && fflush(stdout) == 0)
+            return CLI_DONE;
+        fprintf(stderr, "tessera: --json -: standard output: %s\n", strerror(errno));
+        return CLI_FAILED;
+    }
     FILE *file = fopen(path, "w");
     bool good = file && fprintf(file, "%s\n", record) > 0;
     if (file)

@@ -74,37 +74,63 @@ static tess_status describe(tess_denoise_job *job, bool make_folders, tess_error
     return TESS_OK;
 }
 
-/* Plans every file; a job's bytes are the largest of each category, as its blocks are allocated once. */
-static tess_status plan(tess_denoise_job *job, tess_error *error)
+/* Adds what one file needs to the job's blocks, which are allocated once: the largest of each. */
+static void widen(tess_denoise_job *job, const tess_denoise_file *file, uint64_t *io_block, uint64_t *held)
 {
+    for (int c = TESS_MEM_ACTIVATIONS; c < TESS_MEM_IO; c++)
+        if (file->choice.bytes.by[c] > job->planned.by[c])
+            job->planned.by[c] = file->choice.bytes.by[c];
+    uint64_t block = tess_block_granted(file->choice.io_block);
+    *io_block = block > *io_block ? block : *io_block;
+    *held = file->wish.held_bytes > *held ? file->wish.held_bytes : *held;
+    job->planned_seconds += file->choice.seconds;
+}
+
+/* Plans every file with `cut` bytes less than the limit. */
+static tess_status plan_files(tess_denoise_job *job, uint64_t cut, tess_error *error)
+{
+    uint64_t io_block = 0, held = 0, weights = 0;
     for (int m = 0; m < job->engine.model_count; m++)
-        job->planned.by[TESS_MEM_WEIGHTS] +=
-            tess_block_granted(tess_bound_weight_bytes(job->engine.models[m].bound));
-    uint64_t held = 0;
+        weights += tess_block_granted(tess_bound_weight_bytes(job->engine.models[m].bound));
+    memset(&job->planned, 0, sizeof job->planned);
+    job->planned.by[TESS_MEM_WEIGHTS] = weights;
+    job->planned_seconds = 0;
     for (int64_t i = 0; i < job->count; i++) {
         tess_denoise_file *file = &job->files[i];
         if (file->status != TESS_OK)
             continue;
+        tess_denoise_wish wish = file->wish;
+        uint64_t others = weights - tess_block_granted(tess_bound_weight_bytes(file->model->bound));
+        wish.limit = wish.limit > cut + others ? wish.limit - cut - others : 0;
         tess_status status = tess_denoise_choose(file->model->bound, &file->model->model, job->engine.rates,
-                                                 &file->wish, &file->choice, error);
+                                                 &wish, &file->choice, error);
         TESS_TRY(settle(job, file, status, error));
-        if (status != TESS_OK)
-            continue;
-        for (int c = TESS_MEM_ACTIVATIONS; c < TESS_MEM_IO; c++)
-            if (file->choice.bytes.by[c] > job->planned.by[c])
-                job->planned.by[c] = file->choice.bytes.by[c];
-        uint64_t block = tess_block_granted(file->choice.io_block);
-        if (block > job->planned.by[TESS_MEM_IO])
-            job->planned.by[TESS_MEM_IO] = block;
-        if (file->wish.held_bytes > held)
-            held = file->wish.held_bytes;
-        job->planned_seconds += file->choice.seconds;
+        if (status == TESS_OK)
+            widen(job, file, &io_block, &held);
     }
-    job->planned.by[TESS_MEM_IO] += held;
+    job->planned.by[TESS_MEM_IO] = io_block + held;
     job->blocks.arena.bytes = job->planned.by[TESS_MEM_ACTIVATIONS];
     job->blocks.workspace.bytes = job->planned.by[TESS_MEM_WORKSPACE];
-    job->blocks.io.bytes = job->planned.by[TESS_MEM_IO] - held;
+    job->blocks.io.bytes = io_block;
     return TESS_OK;
+}
+
+/* Files that fit one by one may not fit together, as each category takes its largest: then all are planned
+ * again with less. */
+static tess_status plan(tess_denoise_job *job, tess_error *error)
+{
+    const uint64_t limit = job->settings->common.memory_limit;
+    uint64_t cut = 0;
+    for (int attempt = 0; attempt < 8; attempt++) {
+        TESS_TRY(plan_files(job, cut, error));
+        uint64_t total = tess_mem_total(&job->planned);
+        if (limit == 0 || total <= limit)
+            return TESS_OK;
+        cut += total - limit;
+    }
+    return tess_fail(error, TESS_OVER_LIMIT,
+                     "--memory %.0fM is too little for these files together; give %.0fM",
+                     (double)limit / (1 << 20), ceil((double)tess_mem_total(&job->planned) / (1 << 20)));
 }
 
 static tess_status allocate(tess_denoise_job *job, tess_error *error)
@@ -150,7 +176,9 @@ static tess_status verdict(const tess_denoise_job *job, tess_error *error)
         }
     if (!failed)
         return TESS_OK;
-    return tess_fail(error, first->status, "%lld of %lld files failed; the first: %s", (long long)failed,
+    tess_status status =
+        first->status == TESS_BAD_OPTION ? TESS_BAD_INPUT : first->status; /* the call was right */
+    return tess_fail(error, status, "%lld of %lld files failed; the first: %s", (long long)failed,
                      (long long)job->count, first->error ? first->error : "no memory");
 }
 

@@ -8,6 +8,9 @@
 
 #include "base/checked.h"
 
+/* Code pages, stacks and tables, which the system counts too: kept free below the limit. */
+static const size_t RESERVE = (size_t)4 << 20;
+
 enum { MOST_CUTS = 40, MOST_BATCH = 64, TRIES = 12 };
 
 /* Everything that choosing needs to know, and the best found so far. */
@@ -72,15 +75,31 @@ static tess_status measure(const chooser *c, tess_denoise_choice *choice, tess_e
     return TESS_OK;
 }
 
+/* The most windows of one size side by side: a larger batch could never be filled. */
+static int64_t longest_run(const tess_axis *cols)
+{
+    int64_t most = 1;
+    for (int64_t i = 0; i < cols->tiles; i++)
+        most = tess_max_i64(most, tess_axis_run(cols, i, cols->tiles));
+    return most;
+}
+
+/* The batch that was asked for, as far as the cut can fill it; 1 until the best is looked for. */
+static void set_batch(const chooser *c, tess_denoise_choice *choice)
+{
+    choice->batch = c->wish->batch > 0 ? tess_min_i64(c->wish->batch, longest_run(&choice->cols)) : 1;
+}
+
 static bool fits(const chooser *c, const tess_denoise_choice *choice)
 {
-    return tess_mem_total(&choice->bytes) <= c->wish->limit;
+    return tess_mem_total(&choice->bytes) + RESERVE <= c->wish->limit;
 }
 
 static void cut(const chooser *c, int64_t tile_h, int64_t tile_w, tess_denoise_choice *choice)
 {
     choice->rows = tess_axis_cut(c->padded_h, tile_h, c->halo, c->alignment);
     choice->cols = tess_axis_cut(c->padded_w, tile_w, c->halo, c->alignment);
+    set_batch(c, choice);
 }
 
 /* 1, 2, 3, ... 16 pieces, then ever larger steps, up to the most that the alignment allows. */
@@ -101,6 +120,7 @@ typedef struct axis_cost {
     tess_axis axis;
     double window, total; /* pixels: the largest window, and all of them */
     double io_bytes;      /* rows: the ring; columns: host scratch */
+    double batch;         /* columns: windows in one run */
 } axis_cost;
 
 static int cost_axes(const chooser *c, int64_t size, bool rows, axis_cost costs[MOST_CUTS])
@@ -116,27 +136,32 @@ static int cost_axes(const chooser *c, int64_t size, bool rows, axis_cost costs[
         cost->axis = axis;
         cost->window = (double)tess_axis_largest_window(&axis);
         cost->total = (double)tess_axis_total_window(&axis);
+        cost->batch = w->batch > 0 ? (double)tess_min_i64(w->batch, longest_run(&axis)) : 1;
         cost->io_bytes = rows ? (double)tess_ring_bytes(&axis, w->height, w->in_row_bytes, w->out_row_bytes)
                               : (double)w->row_scratch_bytes * cost->window;
     }
     return count;
 }
 
-/* The cut with the least computed area whose estimated bytes fit; false when none does. */
-static bool best_cut(const chooser *c, double fixed, tess_denoise_choice *choice)
+/* The cut with the least computed area among those whose estimated bytes fit, or the one with the least bytes
+ * of all. False when there is none. */
+static bool best_cut(const chooser *c, double fixed, bool by_bytes, tess_denoise_choice *choice)
 {
+    const double limit = by_bytes ? INFINITY : (double)c->wish->limit - (double)RESERVE;
     double least = INFINITY;
     for (int r = 0; r < c->row_count; r++)
         for (int k = 0; k < c->col_count; k++) {
             const axis_cost *rows = &c->row_costs[r], *cols = &c->col_costs[k];
-            double bytes =
-                fixed + rows->io_bytes + cols->io_bytes + c->bytes_per_pixel * rows->window * cols->window;
-            if (bytes <= (double)c->wish->limit && rows->total * cols->total < least) {
-                least = rows->total * cols->total;
+            double bytes = fixed + rows->io_bytes + cols->io_bytes +
+                           c->bytes_per_pixel * rows->window * cols->window * cols->batch;
+            double score = by_bytes ? bytes : rows->total * cols->total;
+            if (bytes <= limit && score < least) {
+                least = score;
                 choice->rows = rows->axis;
                 choice->cols = cols->axis;
             }
         }
+    set_batch(c, choice);
     return isfinite(least);
 }
 
@@ -144,20 +169,20 @@ static tess_status over_limit(const chooser *c, const tess_denoise_choice *choic
                               tess_error *error)
 {
     const double mib = 1 << 20;
-    return tess_fail(
-        error, TESS_OVER_LIMIT,
-        "--memory %.0fM is too little: %.0fM of weights, %.0fM of activations, %.0fM of workspace and %.0fM "
-        "for rows make %.0fM; %s",
-        (double)c->wish->limit / mib, (double)choice->bytes.by[TESS_MEM_WEIGHTS] / mib,
-        (double)choice->bytes.by[TESS_MEM_ACTIVATIONS] / mib,
-        (double)choice->bytes.by[TESS_MEM_WORKSPACE] / mib, (double)choice->bytes.by[TESS_MEM_IO] / mib,
-        ceil((double)tess_mem_total(&choice->bytes) / mib), advice);
+    return tess_fail(error, TESS_OVER_LIMIT,
+                     "--memory %.0fM is too little: %.0fM of weights, %.0fM of activations, %.0fM of "
+                     "workspace, %.0fM for rows "
+                     "and %.0fM in reserve make %.0fM; %s",
+                     (double)c->wish->limit / mib, (double)choice->bytes.by[TESS_MEM_WEIGHTS] / mib,
+                     (double)choice->bytes.by[TESS_MEM_ACTIVATIONS] / mib,
+                     (double)choice->bytes.by[TESS_MEM_WORKSPACE] / mib,
+                     (double)choice->bytes.by[TESS_MEM_IO] / mib, (double)RESERVE / mib,
+                     ceil((double)(tess_mem_total(&choice->bytes) + RESERVE) / mib), advice);
 }
 
 static tess_status choose_tile(chooser *c, tess_denoise_choice *choice, tess_error *error)
 {
     const tess_denoise_wish *w = c->wish;
-    choice->batch = 1;
     if (w->tile_height != 0) {
         bool whole = w->tile_height == TESS_TILE_WHOLE;
         cut(c, whole ? 0 : w->tile_height, whole ? 0 : w->tile_width, choice);
@@ -179,7 +204,7 @@ static tess_status choose_tile(chooser *c, tess_denoise_choice *choice, tess_err
     c->col_costs = col_costs;
     c->row_count = cost_axes(c, c->padded_h, true, row_costs);
     c->col_count = cost_axes(c, c->padded_w, false, col_costs);
-    for (int attempt = 0; attempt < TRIES && best_cut(c, fixed, choice); attempt++) {
+    for (int attempt = 0; attempt < TRIES && best_cut(c, fixed, false, choice); attempt++) {
         TESS_TRY(measure(c, choice, error));
         if (fits(c, choice)) {
             double area =
@@ -191,23 +216,13 @@ static tess_status choose_tile(chooser *c, tess_denoise_choice *choice, tess_err
                      100 * (area / ((double)c->padded_h * (double)c->padded_w) - 1));
             return TESS_OK;
         }
-        c->bytes_per_pixel *=
-            1 +
-            1.01 * ((double)tess_mem_total(&choice->bytes) - (double)w->limit) / (double)choice->arena_bytes +
-            0.001;
+        double over = (double)(tess_mem_total(&choice->bytes) + RESERVE) - (double)w->limit;
+        c->bytes_per_pixel *= 1.001 + 1.01 * over / (double)choice->arena_bytes;
     }
-    cut(c, c->alignment, c->alignment, choice);
+    best_cut(c, fixed, true, choice);
     TESS_TRY(measure(c, choice, error));
-    return over_limit(c, choice, "give at least that, a smaller --halo, or a smaller model", error);
-}
-
-/* The most windows of one size side by side: a larger batch could never be filled. */
-static int64_t longest_run(const tess_axis *cols)
-{
-    int64_t most = 1;
-    for (int64_t i = 0; i < cols->tiles; i++)
-        most = tess_max_i64(most, tess_axis_run(cols, i, cols->tiles));
-    return most;
+    return over_limit(c, choice, "give at least that, a smaller --halo or --batch, or a smaller model",
+                      error);
 }
 
 /* Small windows leave the device idle or repeat work on the weights; a batch shares it. The smallest batch
@@ -244,10 +259,6 @@ tess_status tess_denoise_choose(const tess_bound *bound, const tess_model *model
     c.halo = tess_round_up(halo, c.alignment);
     TESS_TRY(fit_seconds(&c, error));
     TESS_TRY(choose_tile(&c, choice, error));
-    if (wish->batch > 0)
-        choice->batch = tess_min_i64(wish->batch, longest_run(&choice->cols));
-    if (choice->batch > 1)
-        TESS_TRY(measure(&c, choice, error));
     if (!fits(&c, choice))
         return over_limit(&c, choice, "give at least that, or --tile auto --batch auto", error);
     if (wish->batch == 0)
