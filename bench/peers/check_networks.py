@@ -4,7 +4,7 @@
 
 The reference is PyTorch in double precision; its own results in the same precision stand beside ours, to show what
 rounding costs anyone. In fp32 the largest difference is bounded (1e-5 of the largest value), in bf16 the relative L2
-error (2e-2).
+error (3e-2).
 """
 import argparse
 import pathlib
@@ -21,7 +21,7 @@ import networks
 import reference
 from support import draw, write_safetensors
 
-LIMITS = {"fp32": 1e-5, "bf16": 2e-2}
+LIMITS = {"fp32": 1e-5, "bf16": 3e-2}
 TORCH = {"fp32": torch.float32, "bf16": torch.bfloat16, "reference": torch.float64}
 
 

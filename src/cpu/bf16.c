@@ -16,8 +16,15 @@ typedef struct bf16_job {
     int64_t rows_out, width_out; /* of the plain convolution */
     int64_t segment, segments, row_groups, panel, panels;
     int extra, variants; /* stages of one input row: one, or one for each kx when the stride is not 1 */
-    int64_t stage_elements, thread_elements;
+    int64_t longest;     /* segment that any narrower image could have */
+    int64_t stage_elements, narrowed_elements, thread_elements; /* narrowed: a row of an fp32 image in bf16 */
 } bf16_job;
+
+/* Input pixels that one segment reads. */
+static int64_t narrowed_pixels(const bf16_job *job)
+{
+    return job->longest * job->stride_x + job->kernel_x;
+}
 
 static bf16_job job_of(const tess_cpu *cpu, const tess_op *op)
 {
@@ -45,9 +52,12 @@ static bf16_job job_of(const tess_cpu *cpu, const tess_op *op)
     job.panel = (int64_t)job.kernel_y * job.kernel_x * depth * kernels->block;
     job.panels = tess_ceil_div(op->out.c, kernels->block);
     /* Room for the longest segment that any narrower image could have, so that needs grow with the width. */
-    int64_t longest = tess_round_up(tess_min_i64(job.width_out, target), kernels->pixels);
-    job.stage_elements = tess_round_up(kernels->stage_elements(op->in.c, longest, job.extra), 32);
+    job.longest = tess_round_up(tess_min_i64(job.width_out, target), kernels->pixels);
+    job.stage_elements = tess_round_up(kernels->stage_elements(op->in.c, job.longest, job.extra), 32);
     job.thread_elements = job.stage_elements * job.variants * ((ROWS - 1) * job.stride_y + job.kernel_y);
+    if (op->in.dtype == TESS_F32)
+        job.narrowed_elements = tess_round_up(narrowed_pixels(&job) * op->in.c, 32);
+    job.thread_elements += job.narrowed_elements;
     return job;
 }
 
@@ -88,18 +98,41 @@ static void bf16_pack(const tess_cpu *cpu, const tess_op *op, tess_weight_part p
             }
 }
 
-static void stage_rows(const bf16_job *job, int64_t n, int64_t y0, int64_t x0, int rows, uint16_t *stages)
+/* Part of an input row in bf16: the image itself, or the pixels that a segment reads of an fp32 image,
+ * rounded. */
+typedef struct row_view {
+    const uint16_t *data;
+    int64_t first, width, pixel; /* pixels: where it starts in the row, how many, elements between them */
+} row_view;
+
+static row_view row_of(const bf16_job *job, int64_t n, int64_t y, int64_t x0, uint16_t *narrowed)
 {
     const tess_tensor *in = &job->op->in;
-    const uint16_t *image = (const uint16_t *)job->buffers->in + n * in->stride_n;
+    const int64_t at = n * in->stride_n + y * in->stride_h;
+    if (in->dtype == TESS_BF16)
+        return (row_view){(const uint16_t *)job->buffers->in + at, 0, in->w, in->stride_w};
+    int64_t from = tess_max_i64(x0 * job->stride_x - job->pad_x, 0), to = from + narrowed_pixels(job);
+    from = tess_min_i64(from, in->w);
+    to = tess_min_i64(to, in->w);
+    const float *values = (const float *)job->buffers->in + at;
+    for (int64_t x = from; x < to; x++)
+        for (int64_t c = 0; c < in->c; c++)
+            narrowed[(x - from) * in->c + c] = tess_float_to_bf16(values[x * in->stride_w + c]);
+    return (row_view){narrowed, from, to - from, in->c};
+}
+
+static void stage_rows(const bf16_job *job, int64_t n, int64_t y0, int64_t x0, int rows, uint16_t *stages)
+{
+    uint16_t *narrowed = stages + job->thread_elements - job->narrowed_elements;
+    const tess_tensor *in = &job->op->in;
     int lines = (rows - 1) * job->stride_y + job->kernel_y;
     for (int line = 0; line < lines; line++) {
         int64_t y = y0 * job->stride_y - job->pad_y + line;
-        const uint16_t *row = y >= 0 && y < in->h ? image + y * in->stride_h : NULL;
+        row_view row = y >= 0 && y < in->h ? row_of(job, n, y, x0, narrowed) : (row_view){0};
         for (int v = 0; v < job->variants; v++)
-            job->kernels->stage(row, in->w, in->stride_w, in->c, x0 * job->stride_x - job->pad_x + v,
-                                job->stride_x, job->segment, job->extra,
-                                stages + (line * job->variants + v) * job->stage_elements);
+            job->kernels->stage(row.data, row.data ? row.width : in->w, row.pixel, in->c,
+                                x0 * job->stride_x - job->pad_x + v - row.first, job->stride_x, job->segment,
+                                job->extra, stages + (line * job->variants + v) * job->stage_elements);
     }
 }
 
@@ -110,21 +143,25 @@ static void finish(const bf16_job *job, const float *sums, const int64_t at[3], 
     const tess_op *op = job->op;
     const int block = job->kernels->block;
     const int64_t y = at[1] * job->up_y + up_y;
-    tess_bf16_pixel pixel = {.channels = tess_min_i64(block, op->out.c - channel), .relu = op->relu};
+    tess_bf16_pixel pixel = {.channels = tess_min_i64(block, op->out.c - channel),
+                             .relu = op->relu,
+                             .f32 = op->out.dtype == TESS_F32};
+    const int64_t size = (int64_t)tess_dtype_size(op->out.dtype);
     if (op->bias)
         pixel.bias =
             (const float *)((const uint16_t *)job->buffers->weights + kernel_elements(job)) + channel;
-    uint16_t *out = (uint16_t *)job->buffers->out + at[0] * op->out.stride_n + y * op->out.stride_h + channel;
+    char *out =
+        (char *)job->buffers->out + (at[0] * op->out.stride_n + y * op->out.stride_h + channel) * size;
     for (int i = 0; i < job->kernels->pixels; i++) {
         int64_t x = at[2] + job->kernels->pixel_of(job->segment, block_at, i);
         if (x >= job->width_out)
             continue;
         x = x * job->up_x + up_x;
-        pixel.out = out + x * op->out.stride_w;
+        pixel.out = out + x * op->out.stride_w * size;
         for (int r = 0; r < op->residuals; r++) {
             const tess_tensor *t = &op->residual[r];
-            pixel.residual[r] = (const uint16_t *)job->buffers->residual[r] + at[0] * t->stride_n +
-                                y * t->stride_h + x * t->stride_w + channel;
+            int64_t from = at[0] * t->stride_n + y * t->stride_h + x * t->stride_w + channel;
+            pixel.residual[r] = (const char *)job->buffers->residual[r] + from * size;
         }
         job->kernels->finish(&pixel, sums + i * block);
     }

@@ -26,15 +26,27 @@ static inline __attribute__((always_inline)) void finish_channels(const tess_bf1
     if (pixel->bias)
         for (int64_t c = 0; c < count; c++)
             value[c] += pixel->bias[c];
-    for (int r = 0; r < 2; r++)
-        if (pixel->residual[r])
+    for (int r = 0; r < 2; r++) {
+        const float *wide = pixel->residual[r];
+        const uint16_t *half = pixel->residual[r];
+        if (wide && pixel->f32)
             for (int64_t c = 0; c < count; c++)
-                value[c] += tess_bf16_to_float(pixel->residual[r][c]);
+                value[c] += wide[c];
+        else if (half)
+            for (int64_t c = 0; c < count; c++)
+                value[c] += tess_bf16_to_float(half[c]);
+    }
     if (pixel->relu)
         for (int64_t c = 0; c < count; c++)
             value[c] = value[c] < 0 ? 0 : value[c];
-    for (int64_t c = 0; c < count; c++)
-        pixel->out[c] = round_to_bf16(value[c]);
+    float *wide_out = pixel->out;
+    uint16_t *half_out = pixel->out;
+    if (pixel->f32)
+        for (int64_t c = 0; c < count; c++)
+            wide_out[c] = value[c];
+    else
+        for (int64_t c = 0; c < count; c++)
+            half_out[c] = round_to_bf16(value[c]);
 }
 
 /* `block` is a constant at the call, so the full block is unrolled and only the last channels take the

@@ -31,11 +31,11 @@ static const tess_cpu_family *family_of(const tess_cpu *cpu, const tess_op *op)
         return &tess_cpu_reference;
     if (!is_conv(op))
         return &tess_cpu_pointwise;
-    const bool bf16 = op->in.dtype == TESS_BF16;
+    const bool bf16 = tess_op_precision(op) == TESS_BF16, same = op->in.dtype == op->out.dtype;
     const tess_winograd_kernels *winograd = bf16 ? cpu->bf16->winograd : &cpu->f32->winograd;
     bool square = op->kind == TESS_OP_CONV && op->kernel[TESS_HEIGHT] == 3 && op->kernel[TESS_WIDTH] == 3 &&
                   op->stride[TESS_HEIGHT] == 1 && op->stride[TESS_WIDTH] == 1;
-    if (square && winograd && op->in.c % winograd->block == 0 && op->out.c % winograd->block == 0 &&
+    if (square && same && winograd && op->in.c % winograd->block == 0 && op->out.c % winograd->block == 0 &&
         tess_min_i64(op->in.c, op->out.c) >= NARROWEST)
         return &tess_cpu_winograd;
     return bf16 ? &tess_cpu_bf16 : &tess_cpu_direct;
@@ -43,12 +43,19 @@ static const tess_cpu_family *family_of(const tess_cpu *cpu, const tess_op *op)
 
 static tess_status check(const tess_cpu *cpu, const tess_op *op, tess_error *error)
 {
-    const tess_dtype dtype = op->in.dtype;
-    if ((dtype != TESS_F32 && dtype != TESS_BF16) || op->out.dtype != dtype)
-        return tess_fail(error, TESS_UNSUPPORTED, "the CPU computes in fp32 or bf16; use --precision fp32");
-    if (dtype == TESS_BF16 && cpu->f32 && !cpu->bf16)
+    const tess_dtype ends[2] = {op->in.dtype, op->out.dtype};
+    for (int i = 0; i < 2; i++)
+        if (ends[i] != TESS_F32 && ends[i] != TESS_BF16)
+            return tess_fail(error, TESS_UNSUPPORTED,
+                             "the CPU computes in fp32 or bf16; use --precision fp32");
+    for (int r = 0; r < op->residuals; r++)
+        if (op->residual[r].dtype != op->out.dtype)
+            return tess_fail(error, TESS_UNSUPPORTED, "a residual must have the type of what it is added to");
+    if (tess_op_precision(op) == TESS_BF16 && cpu->f32 && !cpu->bf16)
         return tess_fail(error, TESS_UNSUPPORTED,
                          "this CPU has no bf16 matrix instructions (BFMMLA, AMX); use --precision fp32");
+    if (!is_conv(op) && ends[0] != ends[1])
+        return tess_fail(error, TESS_UNSUPPORTED, "only a convolution changes the type of its values");
     if (op->in.d != 1 || op->kernel[TESS_DEPTH] != 1 || op->kernel[TESS_HEIGHT] > TESS_MAX_TAPS ||
         op->kernel[TESS_WIDTH] > TESS_MAX_TAPS || tess_op_taps(op) > 64)
         return tess_fail(error, TESS_UNSUPPORTED, "the CPU has no kernel for a %s of %dx%dx%d",

@@ -64,10 +64,11 @@ typedef struct tess_f32_kernels {
 
 /* Where one pixel of a register block goes, and what is added on the way. */
 typedef struct tess_bf16_pixel {
-    uint16_t *out;
-    const uint16_t *residual[2]; /* or NULL */
-    const float *bias;           /* or NULL */
-    int64_t channels;            /* at most the block */
+    void *out;
+    const void *residual[2]; /* or NULL */
+    bool f32;                /* out and residuals are fp32 */
+    const float *bias;       /* or NULL */
+    int64_t channels;        /* at most the block */
     bool relu;
 } tess_bf16_pixel;
 

@@ -12,6 +12,11 @@ const char *tess_op_kind_name(tess_op_kind kind)
     return names[kind];
 }
 
+tess_dtype tess_op_precision(const tess_op *op)
+{
+    return op->in.dtype != TESS_F32 ? op->in.dtype : op->out.dtype;
+}
+
 static double pixels(const tess_tensor *t)
 {
     return (double)t->n * (double)t->d * (double)t->h * (double)t->w;
@@ -32,14 +37,14 @@ double tess_op_flops(const tess_op *op)
 
 double tess_op_traffic(const tess_op *op)
 {
-    double size = (double)tess_dtype_size(op->in.dtype);
-    return size *
-           (pixels(&op->in) * (double)op->in.c + pixels(&op->out) * (double)op->out.c * (1 + op->residuals));
+    double in = (double)tess_dtype_size(op->in.dtype), out = (double)tess_dtype_size(op->out.dtype);
+    return in * pixels(&op->in) * (double)op->in.c +
+           out * pixels(&op->out) * (double)op->out.c * (1 + op->residuals);
 }
 
 void tess_op_class(const tess_op *op, char *text, size_t size)
 {
     snprintf(text, size, "%s%dx%d/%d %lld>%lld %s", tess_op_kind_name(op->kind), op->kernel[TESS_HEIGHT],
              op->kernel[TESS_WIDTH], op->stride[TESS_WIDTH], (long long)op->in.c, (long long)op->out.c,
-             tess_dtype_name(op->in.dtype));
+             tess_dtype_name(tess_op_precision(op)));
 }

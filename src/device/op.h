@@ -39,6 +39,8 @@ typedef struct tess_op_buffers {
     void *workspace;
 } tess_op_buffers;
 
+/* What it computes in: bf16 (fp16) where either end is; the other end may be an fp32 image. */
+tess_dtype tess_op_precision(const tess_op *op);
 const char *tess_op_kind_name(tess_op_kind kind);
 /* Multiply-adds count as two. */
 double tess_op_flops(const tess_op *op);

@@ -13,12 +13,18 @@ bool tess_layer_has_weights(const tess_layer *layer)
            (layer->kind == TESS_LAYER_CONV || layer->kind == TESS_LAYER_CONV_TRANSPOSE);
 }
 
+tess_dtype tess_value_dtype(const tess_net *net, tess_value value, tess_dtype dtype)
+{
+    bool end = value == tess_net_input_value(net) || value == tess_net_output_value(net);
+    return end ? TESS_F32 : dtype;
+}
+
 /* A value's tensor: dense, or some channels of its root's storage. */
 static tess_tensor tensor_of(const tess_net *net, tess_value value, tess_dtype dtype, tess_plan_shape shape)
 {
     const tess_value_info *info = tess_net_value(net, value), *root = tess_net_value(net, info->root);
-    tess_tensor whole =
-        tess_tensor_2d(dtype, shape.n, shape.h >> info->down, shape.w >> info->down, root->channels);
+    tess_tensor whole = tess_tensor_2d(tess_value_dtype(net, value, dtype), shape.n, shape.h >> info->down,
+                                       shape.w >> info->down, root->channels);
     return tess_tensor_channels(whole, info->channels);
 }
 

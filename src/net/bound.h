@@ -14,6 +14,9 @@ struct tess_bound {
     int *block;        /* of each layer: what the device's kernel repeats by */
 };
 
+/* The network's input and output are fp32 in every precision: a rounded image would cost more than all that
+ * is computed in between. */
+tess_dtype tess_value_dtype(const tess_net *net, tess_value value, tess_dtype dtype);
 /* The op of a layer for one batch and image size. */
 tess_op tess_layer_op(const tess_net *net, const tess_layer *layer, tess_dtype dtype, tess_plan_shape shape);
 /* Is there anything left to do for it? */

@@ -71,7 +71,9 @@ static void write_in_place(const tess_net_plan *plan, placing *place, int step)
         tess_value from = layer->residual[r];
         int old = storage_of(plan, place, from), own = place->storage_of[layer->out];
         bool same = dense(net, from) && dense(net, layer->out) &&
-                    tess_net_value(net, from)->channels == tess_net_value(net, layer->out)->channels;
+                    tess_net_value(net, from)->channels == tess_net_value(net, layer->out)->channels &&
+                    tess_value_dtype(net, from, plan->bound->dtype) ==
+                        tess_value_dtype(net, layer->out, plan->bound->dtype);
         if (!same || old == own || place->storage[old].last != step ||
             storage_of(plan, place, layer->in) == old)
             continue;
@@ -91,8 +93,9 @@ static tess_status place_values(tess_net_plan *plan, placing *place, tess_error 
     for (int v = 0; v < values; v++) {
         const tess_value_info *info = tess_net_value(net, v);
         place->storage_of[v] = v;
-        tess_tensor whole = tess_tensor_2d(plan->bound->dtype, plan->shape.n, plan->shape.h >> info->down,
-                                           plan->shape.w >> info->down, info->channels);
+        tess_tensor whole =
+            tess_tensor_2d(tess_value_dtype(net, v, plan->bound->dtype), plan->shape.n,
+                           plan->shape.h >> info->down, plan->shape.w >> info->down, info->channels);
         if (!tess_tensor_bytes(&whole, &place->storage[v].bytes))
             return tess_fail(error, TESS_OVER_LIMIT,
                              "an image of %lld x %lld is too large for one window; use --tile",
@@ -110,8 +113,9 @@ static tess_status place_values(tess_net_plan *plan, placing *place, tess_error 
     plan->lower_bound = tess_arena_lower_bound(place->storage, values);
     for (int v = 0; v < values; v++) {
         const tess_value_info *info = tess_net_value(net, v);
-        plan->offset[v] = place->storage[storage_of(plan, place, v)].offset +
-                          (size_t)info->offset * tess_dtype_size(plan->bound->dtype);
+        plan->offset[v] =
+            place->storage[storage_of(plan, place, v)].offset +
+            (size_t)info->offset * tess_dtype_size(tess_value_dtype(net, v, plan->bound->dtype));
     }
     return TESS_OK;
 }
@@ -208,8 +212,8 @@ static tess_tensor end_tensor(const tess_net_plan *plan, tess_value value, size_
 {
     const tess_value_info *info = tess_net_value(plan->bound->net, value);
     *offset = plan->offset[value];
-    return tess_tensor_2d(plan->bound->dtype, plan->shape.n, plan->shape.h >> info->down,
-                          plan->shape.w >> info->down, info->channels);
+    return tess_tensor_2d(tess_value_dtype(plan->bound->net, value, plan->bound->dtype), plan->shape.n,
+                          plan->shape.h >> info->down, plan->shape.w >> info->down, info->channels);
 }
 
 tess_tensor tess_net_plan_input(const tess_net_plan *plan, size_t *offset)

@@ -7,7 +7,7 @@ import reference
 from support import Bench, write_safetensors
 
 FP32_LIMIT = 1e-5  # of the largest output value
-BF16_LIMIT = 2e-2  # relative L2 error
+BF16_LIMIT = 3e-2  # relative L2 error; PyTorch itself is off by 2.6e-2 on the worst of these networks
 
 
 def main():
