@@ -41,7 +41,7 @@ def main():
             models[network] = str(work / f"{network}.safetensors")
             support.write_safetensors(models[network], weights)
         small = work / "small.npy"
-        np.save(small, np.random.default_rng(0).random((64, 64, 3), np.float32))
+        np.save(small, np.random.default_rng(0).random((384, 384, 3), np.float32))
         info = json.loads(subprocess.run([args.tessera, "info", "--quiet", "--json", "-"], check=True, capture_output=True).stdout)
         precisions = ["fp32", "bf16"] if info["info"]["devices"][0]["bf16"] else ["fp32"]
         for model in models.values():

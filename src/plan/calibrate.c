@@ -95,13 +95,15 @@ static tess_status time_op(tess_device *device, const tess_op *base, int64_t sid
     return status;
 }
 
-/* A few gigaflop, less where the bytes do not suffice; 0 when even the least does not fit. */
+/* A few gigaflop; down to half the side where the bytes do not suffice, and 0 (not now) when that does not
+ * fit. */
 static tess_status large_side(tess_device *device, const tess_op *op, size_t bytes, int64_t *side,
                               tess_error *error)
 {
     double per_pixel = tess_op_flops(op) / ((double)op->out.n * (double)op->out.h * (double)op->out.w);
     *side = tess_min_i64(tess_max_i64((int64_t)sqrt(LARGE_FLOPS / per_pixel) / 16 * 16, 2 * SMALL), LARGEST);
-    for (; *side >= 2 * SMALL; *side = *side / 32 * 16) {
+    const int64_t least = tess_max_i64(*side / 2, 2 * SMALL);
+    for (; *side >= least; *side -= 16) {
         tess_op sized = resized(op, *side);
         size_t sizes[5], total = 0;
         TESS_TRY(bench_sizes(device, &sized, sizes, error));
