@@ -1,6 +1,6 @@
 """published.py PROGRAM set12|bsd68: published weights reach their published PSNR; the bundled models beat DnCNN.
 
-Needs TESSERA_DATA (data/README.md names the sources). Noise is added by the program, not clipped and not rounded, as in
+Needs TESSERA_DATA. Noise is added by the program, not clipped and not rounded, as in
 the papers.
 """
 import os
