@@ -10,7 +10,7 @@ enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
 typedef struct cli_shared {
     tess_common *common;
     const char *json; /* NULL: none; "-": standard output */
-    bool quiet, help;
+    bool quiet;
 } cli_shared;
 
 /* One option of a verb, given with its value; false after saying what is wrong. */

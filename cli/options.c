@@ -70,7 +70,7 @@ bool cli_size(const char *name, const char *text, uint64_t *bytes)
     else if (*end == 'G' || *end == 'g')
         unit = 1073741824.0;
     bool suffix_right = *end == '\0' || (unit > 1 && end[1] == '\0');
-    if (end == text || !suffix_right || !(value > 0) || value * unit > 1e18) {
+    if (end == text || !suffix_right || !(value * unit >= 1) || value * unit > 1e18) {
         cli_complain("%s %s: expected a size such as 300M or 2G", name, text);
         return false;
     }
@@ -103,11 +103,12 @@ static bool shared_option(cli_shared *shared, const char *name, const char *valu
     return true;
 }
 
+/* A whole word of `flags`. */
 static bool is_flag(const char *flags, const char *name)
 {
     size_t length = strlen(name);
     for (const char *at = flags; at && (at = strstr(at, name)); at += length)
-        if (at[length] == ' ' || at[length] == '\0')
+        if ((at == flags || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0'))
             return true;
     return false;
 }
@@ -143,6 +144,8 @@ int cli_parse(const cli_verb *verb, int argc, char **argv, cli_shared *shared, v
                  argv[i]);
         bool known = false;
         if (is_flag(verb->flags, name)) {
+            if (equals)
+                return cli_complain("%s: option %s takes no value", verb->name, name);
             if (!verb->option(target, name, NULL, &known))
                 return CLI_USAGE;
             continue;

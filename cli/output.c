@@ -9,6 +9,7 @@
 #include "cli.h"
 
 static volatile sig_atomic_t interrupted;
+static bool line_open; /* a progress line without its end */
 
 static void on_interrupt(int number)
 {
@@ -38,6 +39,7 @@ bool cli_progress(void *user, int64_t done, int64_t total, double seconds)
     if (!terminal && seconds < 10)
         return true;
     last = seconds;
+    line_open = terminal && done < total;
     double share = (double)done / (double)total, left = share > 0 ? seconds * (1 - share) / share : 0;
     fprintf(stderr, "%s%3.0f %%  %.2f megapixels a second  %.0f s left%s", terminal ? "\r" : "", 100 * share,
             seconds > 0 ? 1e-6 * (double)done / seconds : 0, left, terminal && done < total ? "   " : "\n");
@@ -74,7 +76,7 @@ int cli_finish(tess_context *context, tess_status status, char *record, const cl
         fputs(text, stdout);
     tess_record_free(text);
     if (status != TESS_OK)
-        fprintf(stderr, "tessera: %s\n", message);
+        fprintf(stderr, "%stessera: %s\n", line_open ? "\n" : "", message);
     tess_record_free(record);
     tess_context_destroy(context);
     return result;

@@ -148,10 +148,10 @@ static void cpu_facts(tess_device *device, tess_device_facts *facts)
     const tess_cpu *cpu = cpu_of(device);
     const int threads = tess_pool_threads(cpu->pool);
     *facts = (tess_device_facts){.memory_total = tess_host_memory("MemTotal:"),
-                                 .memory_free = tess_host_memory("MemAvailable:"),
+                                 .memory_free = tess_host_memory_free(),
                                  .threads = threads,
                                  .bf16 = cpu->bf16 != NULL,
-                                 .flops = threads * (cpu->f32 ? 10e9 * cpu->f32->vector : 1e9),
+                                 .flops = threads * (cpu->f32 ? 120e9 : 1e9),
                                  .bytes = 10e9};
     snprintf(facts->name, sizeof facts->name, "%s", cpu->name);
 }

@@ -19,7 +19,7 @@ typedef struct tess_prepared tess_prepared; /* an op bound to its kernel; owned 
 typedef struct tess_device_options {
     int threads;     /* CPU; 0 = all */
     int index;       /* which card */
-    const char *isa; /* CPU kernels: NULL = best here, or "reference", "neon", "avx2", "avx512" */
+    const char *isa; /* CPU kernels: NULL = best here, or "reference", "neon", "sse", "avx2", "avx512" */
 } tess_device_options;
 
 /* What an op will need on this device: the size function that planning and execution share. */
@@ -30,11 +30,12 @@ typedef struct tess_op_needs {
 } tess_op_needs;
 
 typedef struct tess_device_facts {
-    char name[96]; /* e.g. "Neoverse-V1, 2 threads, neon+bf16" */
+    char name[96]; /* e.g. "Neoverse-V1, neon+bf16" */
     uint64_t memory_total, memory_free;
     int threads;
-    bool bf16;           /* fast bf16 matrix instructions */
-    double flops, bytes; /* built-in rates a second, for plans without calibration */
+    bool bf16; /* fast bf16 matrix instructions */
+    double flops,
+        bytes; /* a second, for plans without calibration: of direct sums, as the usual layers reach them */
 } tess_device_facts;
 
 typedef enum tess_weight_part { TESS_PART_KERNEL, TESS_PART_BIAS } tess_weight_part;

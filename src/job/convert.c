@@ -5,7 +5,7 @@
 #include "job/record.h"
 #include "model/model.h"
 
-static tess_json *record_of(const tess_weights *weights, const char *output)
+static tess_json *record_of(tess_weights *weights, const char *output)
 {
     tess_json *record = tess_record_begin("convert", NULL), *convert = tess_json_object();
     int64_t values = 0;

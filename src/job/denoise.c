@@ -2,8 +2,10 @@
  * file that fails is reported and the others are done. */
 #include "job/denoise.h"
 
+#include <errno.h>
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/process.h"
@@ -52,11 +54,11 @@ static tess_status settle(const tess_denoise_job *job, tess_denoise_file *file, 
 }
 
 /* Headers, models and libraries: after this nothing new is loaded. */
-static tess_status describe(tess_denoise_job *job, bool make_folders, tess_error *error)
+static tess_status describe(tess_denoise_job *job, tess_error *error)
 {
     const tess_denoise_settings *s = job->settings;
-    TESS_TRY(tess_denoise_list(s, make_folders, &job->files, &job->count, &job->folder, error));
     TESS_TRY(tess_engine_open(&job->engine, &s->common, error));
+    TESS_TRY(tess_denoise_list(s, &job->files, &job->count, &job->folder, error));
     for (int64_t i = 0; i < job->count; i++) {
         tess_denoise_file *file = &job->files[i];
         const char *used[] = {file->input, file->output, file->truth};
@@ -74,81 +76,67 @@ static tess_status describe(tess_denoise_job *job, bool make_folders, tess_error
     return TESS_OK;
 }
 
-/* Adds what one file needs to the job's blocks, which are allocated once: the largest of each. */
-static void widen(tess_denoise_job *job, const tess_denoise_file *file, uint64_t *io_block, uint64_t *held)
+/* Plans every file within what the weights of the other models leave. Files are done one after another, so
+ * the job's peak is that of its largest file. */
+static tess_status plan(tess_denoise_job *job, tess_error *error)
 {
-    for (int c = TESS_MEM_ACTIVATIONS; c < TESS_MEM_IO; c++)
-        if (file->choice.bytes.by[c] > job->planned.by[c])
-            job->planned.by[c] = file->choice.bytes.by[c];
-    uint64_t block = tess_block_granted(file->choice.io_block);
-    *io_block = block > *io_block ? block : *io_block;
-    *held = file->wish.held_bytes > *held ? file->wish.held_bytes : *held;
-    job->planned_seconds += file->choice.seconds;
-}
-
-/* Plans every file with `cut` bytes less than the limit. */
-static tess_status plan_files(tess_denoise_job *job, uint64_t cut, tess_error *error)
-{
-    uint64_t io_block = 0, held = 0, weights = 0;
+    uint64_t weights = 0;
     for (int m = 0; m < job->engine.model_count; m++)
         weights += tess_block_granted(tess_bound_weight_bytes(job->engine.models[m].bound));
-    memset(&job->planned, 0, sizeof job->planned);
-    job->planned.by[TESS_MEM_WEIGHTS] = weights;
-    job->planned_seconds = 0;
+    job->planned.by[TESS_MEM_WEIGHTS] = job->planned_total = weights;
     for (int64_t i = 0; i < job->count; i++) {
         tess_denoise_file *file = &job->files[i];
         if (file->status != TESS_OK)
             continue;
-        tess_denoise_wish wish = file->wish;
         uint64_t others = weights - tess_block_granted(tess_bound_weight_bytes(file->model->bound));
-        wish.limit = wish.limit > cut + others ? wish.limit - cut - others : 0;
+        file->wish.limit = file->wish.limit > others ? file->wish.limit - others : 0;
         tess_status status = tess_denoise_choose(file->model->bound, &file->model->model, job->engine.rates,
-                                                 &wish, &file->choice, error);
+                                                 &file->wish, &file->choice, error);
         TESS_TRY(settle(job, file, status, error));
-        if (status == TESS_OK)
-            widen(job, file, &io_block, &held);
+        if (status != TESS_OK)
+            continue;
+        uint64_t total = tess_mem_total(&file->choice.bytes) + others;
+        job->planned_total = total > job->planned_total ? total : job->planned_total;
+        for (int c = TESS_MEM_ACTIVATIONS; c < TESS_MEM_CATEGORIES; c++)
+            if (file->choice.bytes.by[c] > job->planned.by[c])
+                job->planned.by[c] = file->choice.bytes.by[c];
+        job->planned_seconds += file->choice.seconds;
     }
-    job->planned.by[TESS_MEM_IO] = io_block + held;
-    job->blocks.arena.bytes = job->planned.by[TESS_MEM_ACTIVATIONS];
-    job->blocks.workspace.bytes = job->planned.by[TESS_MEM_WORKSPACE];
-    job->blocks.io.bytes = io_block;
     return TESS_OK;
 }
 
-/* Files that fit one by one may not fit together, as each category takes its largest: then all are planned
- * again with less. */
-static tess_status plan(tess_denoise_job *job, tess_error *error)
+static void free_blocks(tess_denoise_job *job)
 {
-    const uint64_t limit = job->settings->common.memory_limit;
-    uint64_t cut = 0;
-    for (int attempt = 0; attempt < 8; attempt++) {
-        TESS_TRY(plan_files(job, cut, error));
-        uint64_t total = tess_mem_total(&job->planned);
-        if (limit == 0 || total <= limit)
-            return TESS_OK;
-        cut += total - limit;
-    }
-    return tess_fail(error, TESS_OVER_LIMIT,
-                     "--memory %.0fM is too little for these files together; give %.0fM",
-                     (double)limit / (1 << 20), ceil((double)tess_mem_total(&job->planned) / (1 << 20)));
+    tess_device *device = job->engine.device;
+    if (!device)
+        return;
+    device->free(device, &job->blocks.arena);
+    device->free(device, &job->blocks.workspace);
+    device->host_free(device, &job->blocks.io);
 }
 
-static tess_status allocate(tess_denoise_job *job, tess_error *error)
+/* Blocks of just the file's sizes; images of one size keep them. */
+static tess_status fit_blocks(tess_denoise_job *job, const tess_denoise_choice *choice, tess_error *error)
 {
     tess_device *device = job->engine.device;
     tess_denoise_blocks *b = &job->blocks;
-    size_t arena = b->arena.bytes, workspace = b->workspace.bytes, io = b->io.bytes;
-    memset(b, 0, sizeof *b);
-    TESS_TRY(tess_engine_load(&job->engine, error));
-    job->loaded = tess_process_resident();
-    TESS_TRY(device->alloc(device, &b->arena, TESS_MEM_ACTIVATIONS, arena, error));
-    TESS_TRY(device->alloc(device, &b->workspace, TESS_MEM_WORKSPACE, workspace, error));
-    return device->host_alloc(device, &b->io, TESS_MEM_IO, io, error);
+    if (b->arena.bytes == tess_block_granted(choice->arena_bytes) &&
+        b->workspace.bytes == tess_block_granted(choice->workspace_bytes) &&
+        b->io.bytes == tess_block_granted(choice->io_block))
+        return TESS_OK;
+    free_blocks(job);
+    TESS_TRY(device->alloc(device, &b->arena, TESS_MEM_ACTIVATIONS, choice->arena_bytes, error));
+    TESS_TRY(device->alloc(device, &b->workspace, TESS_MEM_WORKSPACE, choice->workspace_bytes, error));
+    return device->host_alloc(device, &b->io, TESS_MEM_IO, choice->io_block, error);
 }
 
 static tess_status run(tess_denoise_job *job, tess_error *error)
 {
-    TESS_TRY(allocate(job, error));
+    if (job->folder && mkdir(job->settings->output, 0777) != 0 && errno != EEXIST)
+        return tess_fail(error, TESS_IO_FAILED, "%s: cannot make this folder: %s", job->settings->output,
+                         strerror(errno));
+    TESS_TRY(tess_engine_load(&job->engine, error));
+    job->loaded = tess_process_resident();
     tess_denoise_progress progress = {.common = &job->settings->common, .start = tess_clock()};
     for (int64_t i = 0; i < job->count; i++)
         if (job->files[i].status == TESS_OK)
@@ -157,27 +145,30 @@ static tess_status run(tess_denoise_job *job, tess_error *error)
         tess_denoise_file *file = &job->files[i];
         if (file->status != TESS_OK)
             continue;
-        tess_status status =
-            tess_denoise_image(&job->engine, job->settings, file, &job->blocks, &progress, error);
+        tess_status status = fit_blocks(job, &file->choice, error);
+        if (status == TESS_OK)
+            status = tess_denoise_image(&job->engine, job->settings, file, &job->blocks, &progress, error);
         TESS_TRY(settle(job, file, status, error));
     }
     return TESS_OK;
 }
 
-/* The first file's trouble stands for the job's. */
+/* The first file's trouble stands for the job's. An option that is wrong for every file is wrong usage; one
+ * that is wrong for some is those files' trouble. */
 static tess_status verdict(const tess_denoise_job *job, tess_error *error)
 {
-    int64_t failed = 0;
+    int64_t failed = 0, refused = 0;
     const tess_denoise_file *first = NULL;
     for (int64_t i = 0; i < job->count; i++)
         if (job->files[i].status != TESS_OK) {
             first = first ? first : &job->files[i];
+            refused += job->files[i].status == TESS_BAD_OPTION;
             failed++;
         }
     if (!failed)
         return TESS_OK;
     tess_status status =
-        first->status == TESS_BAD_OPTION ? TESS_BAD_INPUT : first->status; /* the call was right */
+        first->status == TESS_BAD_OPTION && refused < job->count ? TESS_BAD_INPUT : first->status;
     return tess_fail(error, status, "%lld of %lld files failed; the first: %s", (long long)failed,
                      (long long)job->count, first->error ? first->error : "no memory");
 }
@@ -191,24 +182,13 @@ static void calibrate(tess_denoise_job *job)
     tess_net_plan *plan = NULL;
     /* Within what the job itself was promised: its blocks are free again, the weights are not. */
     const tess_rates_budget budget = {CALIBRATION_SECONDS,
-                                      tess_mem_total(&job->planned) - job->planned.by[TESS_MEM_WEIGHTS]};
+                                      job->planned_total - job->planned.by[TESS_MEM_WEIGHTS]};
     tess_status status =
         tess_net_plan_create(file->model->bound, (tess_plan_shape){1, grid, grid, TESS_INFER}, &plan, NULL);
     if (status == TESS_OK)
         status = tess_rates_measure(job->engine.rates, plan, budget, NULL);
     (void)status; /* the job is done; without rates the next plan's seconds are only rougher */
     tess_net_plan_destroy(plan);
-}
-
-static void close_job(tess_denoise_job *job)
-{
-    tess_device *device = job->engine.device;
-    if (device && job->blocks.arena.data)
-        device->free(device, &job->blocks.arena);
-    if (device && job->blocks.workspace.data)
-        device->free(device, &job->blocks.workspace);
-    if (device && job->blocks.io.data)
-        device->host_free(device, &job->blocks.io);
 }
 
 static tess_status denoise(tess_context *context, const tess_denoise_settings *settings, bool plan_only,
@@ -222,7 +202,7 @@ static tess_status denoise(tess_context *context, const tess_denoise_settings *s
     tess_error *error = &context->error;
     tess_status status = check_settings(settings, error);
     if (status == TESS_OK)
-        status = describe(&job, !plan_only, error);
+        status = describe(&job, error);
     if (status == TESS_OK)
         status = plan(&job, error);
     bool ran = status == TESS_OK && !plan_only;
@@ -233,7 +213,7 @@ static tess_status denoise(tess_context *context, const tess_denoise_settings *s
     }
     if (status == TESS_OK)
         status = verdict(&job, error);
-    close_job(&job);
+    free_blocks(&job);
     if (ran && status == TESS_OK)
         calibrate(&job);
     tess_engine_close(&job.engine);

@@ -12,7 +12,7 @@
 typedef struct tess_denoise_file {
     char *name, *input, *output, *truth; /* owned; name: for the record; truth may be NULL */
     uint32_t item;                       /* counts the files, for the noise */
-    tess_image_info info;
+    tess_image_info info, truth_info;
     tess_engine_model *model;
     tess_denoise_wish wish;
     tess_denoise_choice choice;
@@ -35,7 +35,8 @@ typedef struct tess_denoise_job {
     int64_t count;
     bool folder;
     tess_denoise_blocks blocks;
-    tess_mem_bytes planned;
+    tess_mem_bytes planned; /* the largest of each category */
+    uint64_t planned_total; /* of the largest file: not their sum */
     double planned_seconds, start;
     uint64_t overhead, loaded; /* resident before the plan, and once the weights are there */
 } tess_denoise_job;
@@ -58,10 +59,9 @@ tess_status tess_denoise_image(tess_engine *engine, const tess_denoise_settings 
                                tess_denoise_progress *progress, tess_error *error) TESS_MUST_CHECK;
 
 /* A file, or every known image of a folder in the order of the names; checks input, output and truth against
- * each other, and makes the output folder when `make_folders`. */
-tess_status tess_denoise_list(const tess_denoise_settings *settings, bool make_folders,
-                              tess_denoise_file **files, int64_t *count, bool *folder,
-                              tess_error *error) TESS_MUST_CHECK;
+ * each other. */
+tess_status tess_denoise_list(const tess_denoise_settings *settings, tess_denoise_file **files,
+                              int64_t *count, bool *folder, tess_error *error) TESS_MUST_CHECK;
 void tess_denoise_list_free(tess_denoise_file *files, int64_t count);
 
 /* The job's record; `ran` adds what was measured. */

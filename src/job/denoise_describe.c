@@ -3,6 +3,8 @@
 #include "job/denoise.h"
 #include "tensor/quality.h"
 
+static const int64_t WIDEST = (int64_t)1 << 40; /* samples of a row: all byte counts stay far from overflow */
+
 int64_t tess_denoise_colours(const tess_image_info *info)
 {
     return info->channels - info->alpha;
@@ -62,10 +64,14 @@ tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settin
     TESS_TRY(tess_reader_open(file->input, &reader, error));
     file->info = *tess_reader_info(reader);
     tess_reader_close(reader);
+    int64_t row;
+    if (!tess_mul_i64(file->info.width, file->info.channels, &row) || row > WIDEST)
+        return tess_fail(error, TESS_BAD_INPUT, "%s: rows of %lld pixels are more than can be planned for",
+                         file->input, (long long)file->info.width);
     size_t held = file->info.held_bytes + tess_writer_held_bytes(file->output, &file->info);
     if (file->truth) {
         TESS_TRY(tess_reader_open(file->truth, &reader, error));
-        tess_image_info truth = *tess_reader_info(reader);
+        tess_image_info truth = file->truth_info = *tess_reader_info(reader);
         tess_reader_close(reader);
         held += truth.held_bytes;
         if (truth.height != file->info.height || truth.width != file->info.width ||
@@ -95,6 +101,7 @@ tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settin
                                      .tile_width = settings->tile_width,
                                      .halo = settings->halo,
                                      .batch = settings->batch,
-                                     .limit = limit};
+                                     .limit = limit,
+                                     .asked_limit = settings->common.memory_limit};
     return TESS_OK;
 }

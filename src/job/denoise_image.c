@@ -191,12 +191,27 @@ static void *carve(image_job *job)
     return ring;
 }
 
+/* The blocks were sized for what the header said; a file that was replaced meanwhile must not be read into
+ * them. */
+static tess_status reopen(const char *path, const tess_image_info *planned, tess_reader **reader,
+                          tess_error *error)
+{
+    TESS_TRY(tess_reader_open(path, reader, error));
+    const tess_image_info *now = tess_reader_info(*reader);
+    bool same = now->height == planned->height && now->width == planned->width &&
+                now->channels == planned->channels && now->alpha == planned->alpha &&
+                now->dtype == planned->dtype && now->full_scale == planned->full_scale &&
+                now->held_bytes == planned->held_bytes;
+    return same ? TESS_OK
+                : tess_fail(error, TESS_BAD_INPUT, "%s: changed while the job ran; run it again", path);
+}
+
 static tess_status run_image(image_job *job, tess_error *error)
 {
     tess_denoise_file *file = job->file;
-    TESS_TRY(tess_reader_open(file->input, &job->reader, error));
+    TESS_TRY(reopen(file->input, &file->info, &job->reader, error));
     if (file->truth)
-        TESS_TRY(tess_reader_open(file->truth, &job->truth, error));
+        TESS_TRY(reopen(file->truth, &file->truth_info, &job->truth, error));
     TESS_TRY(tess_writer_open(file->output, &file->info, job->reader, &job->writer, error));
     const size_t most = (size_t)file->choice.cols.tiles;
     job->plans = tess_small_alloc(most, sizeof *job->plans);

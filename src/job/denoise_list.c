@@ -94,8 +94,8 @@ static tess_status from_names(const tess_denoise_settings *s, struct dirent **na
     return TESS_OK;
 }
 
-tess_status tess_denoise_list(const tess_denoise_settings *s, bool make_folders, tess_denoise_file **files,
-                              int64_t *count, bool *folder, tess_error *error)
+tess_status tess_denoise_list(const tess_denoise_settings *s, tess_denoise_file **files, int64_t *count,
+                              bool *folder, tess_error *error)
 {
     *files = NULL;
     *count = 0;
@@ -114,9 +114,6 @@ tess_status tess_denoise_list(const tess_denoise_settings *s, bool make_folders,
     for (int i = 0; i < found; i++)
         free(names[i]);
     free(names);
-    if (status == TESS_OK && make_folders && mkdir(s->output, 0777) != 0 && errno != EEXIST)
-        status =
-            tess_fail(error, TESS_IO_FAILED, "%s: cannot make this folder: %s", s->output, strerror(errno));
     return status;
 }
 

@@ -48,7 +48,7 @@ static void add_plan(tess_json **record, const tess_denoise_job *job)
     tess_json_set_double(&plan, "seconds", job->planned_seconds);
     tess_json_set_bool(&plan, "calibrated", choice->calibrated);
     tess_json_set_string(&plan, "reason", choice->reason);
-    tess_json_set(&plan, "peak_bytes", tess_record_bytes(&job->planned, tess_mem_total(&job->planned)));
+    tess_json_set(&plan, "peak_bytes", tess_record_bytes(&job->planned, job->planned_total));
     tess_json_set(record, "plan", plan);
 }
 

@@ -34,8 +34,12 @@ tess_status tess_engine_open(tess_engine *engine, const tess_common *common, tes
     snprintf(kind, sizeof kind, "%s", common->device);
     char *colon = strchr(kind, ':');
     if (colon) {
-        options.index = atoi(colon + 1);
+        char *end;
+        options.index = (int)strtol(colon + 1, &end, 10);
         *colon = '\0';
+        if (end == colon + 1 || *end || options.index < 0 || strcmp(kind, "cuda") != 0)
+            return tess_fail(error, TESS_BAD_OPTION, "--device %s: use auto, cpu, cuda or cuda:K",
+                             common->device);
     }
     TESS_TRY(precision_of(engine, common->precision, error));
     TESS_TRY(tess_device_open(kind, &options, &engine->device, error));

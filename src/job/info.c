@@ -75,6 +75,7 @@ static tess_status calibrate(tess_engine *engine, const tess_json *models, tess_
 {
     const tess_dtype dtypes[] = {TESS_F32, TESS_BF16};
     const double start = tess_clock();
+    tess_rates_clear(engine->rates);
     for (int64_t i = 0; i < tess_json_length(models); i++)
         for (int d = 0; d < (engine->facts.bf16 ? 2 : 1); d++) {
             tess_weights *weights = NULL;

@@ -74,8 +74,11 @@ static void say_measured(writer *w, const tess_json *record)
             mib(measured, "resident_bytes"), mib(measured, "overhead_bytes"));
     }
     if (quality)
-        say(w, "quality   PSNR %.3f dB, SSIM %.4f\n", tess_json_get_double(quality, "psnr_db", 0),
-            tess_json_get_double(quality, "ssim", 0));
+        say(w, "quality   PSNR %.3f dB", tess_json_get_double(quality, "psnr_db", 0));
+    if (tess_json_get(quality, "ssim"))
+        say(w, ", SSIM %.4f", tess_json_get_double(quality, "ssim", 0));
+    if (quality)
+        say(w, "\n");
     const tess_json *files = tess_json_get(tess_json_get(record, "denoise"), "files");
     for (int64_t i = 0; i < tess_json_length(files); i++) {
         const char *trouble = tess_json_get_string(tess_json_at(files, i), "error", NULL);

@@ -32,7 +32,7 @@ tess_value tess_emit_conv(const tess_weights *weights, tess_net *net, tess_value
                           int stride, float scale, tess_error *error);
 
 /* a + b, where `layer` made a; both must have the same channels. */
-tess_value tess_emit_add(const tess_weights *weights, tess_net *net, tess_value a, tess_value b, const char *layer,
-                         tess_error *error);
+tess_value tess_emit_add(const tess_weights *weights, tess_net *net, tess_value a, tess_value b,
+                         const char *layer, tess_error *error);
 
 #endif

@@ -6,6 +6,6 @@
 
 /* In pixels; *seen tells whether these very weights were part of the study (otherwise the answer is doubled).
  */
-int64_t tess_halo_auto(const tess_weights *weights, const char *architecture, bool *seen);
+int64_t tess_halo_auto(tess_weights *weights, const char *architecture, bool *seen);
 
 #endif

@@ -16,8 +16,7 @@ typedef struct tess_model {
     bool halo_seen; /* these very weights were part of the halo study; otherwise the halo is doubled */
 } tess_model;
 
-tess_status tess_model_recognise(const tess_weights *weights, tess_model *model,
-                                 tess_error *error) TESS_MUST_CHECK;
+tess_status tess_model_recognise(tess_weights *weights, tess_model *model, tess_error *error) TESS_MUST_CHECK;
 void tess_model_clear(tess_model *model);
 
 /* The path of a bundled model's weights, or of the file that `name` is. */

@@ -156,7 +156,7 @@ static tess_status unknown(const tess_weights *weights, tess_error *error)
         expected);
 }
 
-tess_status tess_model_recognise(const tess_weights *weights, tess_model *model, tess_error *error)
+tess_status tess_model_recognise(tess_weights *weights, tess_model *model, tess_error *error)
 {
     *model = (tess_model){0};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)

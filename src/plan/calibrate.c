@@ -63,8 +63,21 @@ static tess_status bench_alloc(tess_device *device, const tess_op *op, bench *b,
     return device->alloc(device, &b->workspace, TESS_MEM_WORKSPACE, sizes[4], error);
 }
 
-/* Seconds of one run at `side`; the zeros that fresh blocks hold are replaced, as they can be faster than
- * data. */
+/* Random values instead of the zeros that a fresh block holds, which can be faster than data. */
+static void fill(tess_device *device, const tess_block *block, tess_dtype dtype)
+{
+    float values[256];
+    uint16_t halves[256];
+    tess_rng_normal((tess_rng_key){1, 2, 3}, 0, 256, values);
+    for (int i = 0; i < 256; i++)
+        halves[i] = tess_float_to_bf16(values[i]);
+    const void *from = dtype == TESS_BF16 ? (const void *)halves : (const void *)values;
+    const size_t size = dtype == TESS_BF16 ? sizeof halves : sizeof values;
+    for (size_t at = 0; at + size <= block->bytes; at += size)
+        device->copy(device, (char *)block->data + at, from, size, NULL);
+}
+
+/* Seconds of one run at `side`. */
 static tess_status time_op(tess_device *device, const tess_op *base, int64_t side, double *seconds,
                            tess_error *error)
 {
@@ -76,10 +89,9 @@ static tess_status time_op(tess_device *device, const tess_op *base, int64_t sid
     if (status == TESS_OK)
         status = device->prepare(device, &op, &prepared, error);
     if (status == TESS_OK) {
-        float noise[256];
-        tess_rng_normal((tess_rng_key){1, 2, 3}, 0, 256, noise);
-        for (size_t at = 0; at + sizeof noise <= b.in.bytes; at += sizeof noise)
-            device->copy(device, (char *)b.in.data + at, noise, sizeof noise, NULL);
+        fill(device, &b.in, op.in.dtype);
+        fill(device, &b.residual, op.out.dtype);
+        fill(device, &b.weights, tess_op_precision(&op));
         tess_op_buffers buffers = {
             b.in.data, b.out.data, {b.residual.data, b.residual.data}, b.weights.data, b.workspace.data};
         *seconds = INFINITY;
@@ -137,6 +149,7 @@ tess_status tess_rates_measure(tess_rates *rates, const tess_net_plan *plan, tes
                                tess_error *error)
 {
     const double start = tess_clock();
+    const int64_t before = tess_rates_count(rates);
     for (int i = 0; i < tess_net_plan_op_count(plan) && tess_clock() - start < budget.seconds; i++) {
         const tess_op *op = tess_net_plan_op(plan, i);
         char op_class[64];
@@ -144,6 +157,7 @@ tess_status tess_rates_measure(tess_rates *rates, const tess_net_plan *plan, tes
         if (!tess_rates_has(rates, op_class))
             TESS_TRY(measure_class(rates, op, op_class, budget.bytes, error));
     }
-    tess_rates_save(rates);
+    if (tess_rates_count(rates) > before)
+        tess_rates_save(rates);
     return TESS_OK;
 }

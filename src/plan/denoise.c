@@ -16,7 +16,6 @@ enum { MOST_CUTS = 40, MOST_BATCH = 64, TRIES = 12 };
 /* Everything that choosing needs to know, and the best found so far. */
 typedef struct chooser {
     const tess_bound *bound;
-    const tess_model *model;
     const tess_rates *rates;
     const tess_denoise_wish *wish;
     int64_t grid, alignment, halo, padded_h, padded_w;
@@ -79,8 +78,10 @@ static tess_status measure(const chooser *c, tess_denoise_choice *choice, tess_e
 static int64_t longest_run(const tess_axis *cols)
 {
     int64_t most = 1;
-    for (int64_t i = 0; i < cols->tiles; i++)
-        most = tess_max_i64(most, tess_axis_run(cols, i, cols->tiles));
+    for (int64_t i = 0, run; i < cols->tiles; i += run) {
+        run = tess_axis_run(cols, i, cols->tiles);
+        most = tess_max_i64(most, run);
+    }
     return most;
 }
 
@@ -169,11 +170,16 @@ static tess_status over_limit(const chooser *c, const tess_denoise_choice *choic
                               tess_error *error)
 {
     const double mib = 1 << 20;
+    char limit[64];
+    if (c->wish->asked_limit)
+        snprintf(limit, sizeof limit, "--memory %.0fM is too little", (double)c->wish->asked_limit / mib);
+    else
+        snprintf(limit, sizeof limit, "%.0fM of free memory are too little", (double)c->wish->limit / mib);
     return tess_fail(error, TESS_OVER_LIMIT,
-                     "--memory %.0fM is too little: %.0fM of weights, %.0fM of activations, %.0fM of "
+                     "%s: %.0fM of weights, %.0fM of activations, %.0fM of "
                      "workspace, %.0fM for rows "
                      "and %.0fM in reserve make %.0fM; %s",
-                     (double)c->wish->limit / mib, (double)choice->bytes.by[TESS_MEM_WEIGHTS] / mib,
+                     limit, (double)choice->bytes.by[TESS_MEM_WEIGHTS] / mib,
                      (double)choice->bytes.by[TESS_MEM_ACTIVATIONS] / mib,
                      (double)choice->bytes.by[TESS_MEM_WORKSPACE] / mib,
                      (double)choice->bytes.by[TESS_MEM_IO] / mib, (double)RESERVE / mib,
@@ -247,7 +253,7 @@ static tess_status choose_batch(const chooser *c, tess_denoise_choice *choice, t
 tess_status tess_denoise_choose(const tess_bound *bound, const tess_model *model, const tess_rates *rates,
                                 const tess_denoise_wish *wish, tess_denoise_choice *choice, tess_error *error)
 {
-    chooser c = {.bound = bound, .model = model, .rates = rates, .wish = wish};
+    chooser c = {.bound = bound, .rates = rates, .wish = wish};
     *choice = (tess_denoise_choice){.batch = 1};
     c.grid = tess_net_grid(model->net);
     c.alignment = tess_bound_alignment(bound);

@@ -17,7 +17,8 @@ typedef struct tess_denoise_wish {
     size_t fixed_io_bytes;    /* what the job holds besides, in its io block */
     size_t held_bytes;        /* what readers and writers hold on their own */
     int64_t tile_height, tile_width, halo, batch; /* as in tess_denoise_settings */
-    uint64_t limit;
+    uint64_t limit;                               /* for this image */
+    uint64_t asked_limit;                         /* what the user set, for messages; 0 = nothing */
 } tess_denoise_wish;
 
 typedef struct tess_denoise_choice {

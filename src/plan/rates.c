@@ -165,6 +165,11 @@ void tess_rates_save(const tess_rates *rates)
     tess_json_free(record);
 }
 
+void tess_rates_clear(tess_rates *rates)
+{
+    rates->count = 0;
+}
+
 const char *tess_rates_path(const tess_rates *rates)
 {
     return rates->path;

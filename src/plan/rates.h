@@ -31,6 +31,8 @@ tess_status tess_rates_measure(tess_rates *rates, const tess_net_plan *plan, tes
 void tess_rates_save(const tess_rates *rates);
 void tess_rates_set(tess_rates *rates, const char *op_class, double overhead, double per_pixel);
 bool tess_rates_has(const tess_rates *rates, const char *op_class);
+/* Forgets every rate, so that all are measured anew. */
+void tess_rates_clear(tess_rates *rates);
 tess_device *tess_rates_device(const tess_rates *rates);
 
 #endif
