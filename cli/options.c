@@ -136,6 +136,9 @@ int cli_parse(const cli_verb *verb, int argc, char **argv, cli_shared *shared, v
             printf("%s%s", verb->help, cli_shared_help);
             return CLI_DONE;
         }
+        if (argv[i][1] != '-')
+            return cli_complain("%s: unknown option %s; see tessera %s --help", verb->name, argv[i],
+                                verb->name);
         if (strcmp(argv[i], "--quiet") == 0) {
             shared->quiet = true;
             continue;

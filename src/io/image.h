@@ -41,6 +41,9 @@ void tess_reader_close(tess_reader *reader);
 
 /* What a writer of this path would hold: for the plan. `info->held_bytes` is ignored. */
 size_t tess_writer_held_bytes(const char *path, const tess_image_info *info);
+/* Could such an image be written under this name? Says why not; touches no file. */
+tess_status tess_writer_check(const char *path, const tess_image_info *info,
+                              tess_error *error) TESS_MUST_CHECK;
 /* `like`, when not NULL, is the open reader whose metadata (georeference, ICC profile, gamma, resolution) is
  * carried over where both formats can hold it. A format that cannot hold info->dtype or the channel count is
  * an error that names one that can. */

@@ -104,16 +104,28 @@ static tess_status make_temp(tess_writer *writer, tess_error *error)
                                                      : "");
 }
 
+/* The format that the suffix names, if it can hold such an image. */
+static tess_status find_format(const char *path, const tess_image_info *info,
+                               const tess_write_format **format, tess_error *error)
+{
+    TESS_TRY(format_for(path, format, error));
+    TESS_TRY(check_info(path, info, error));
+    tess_status status = (*format)->accepts(path, info, error);
+    return status == TESS_OK ? TESS_OK : tess_fail_prefix(error, status, path);
+}
+
+tess_status tess_writer_check(const char *path, const tess_image_info *info, tess_error *error)
+{
+    const tess_write_format *format = NULL;
+    return find_format(path, info, &format, error);
+}
+
 tess_status tess_writer_open(const char *path, const tess_image_info *info, const tess_reader *like,
                              tess_writer **out, tess_error *error)
 {
     *out = NULL;
     const tess_write_format *format = NULL;
-    TESS_TRY(format_for(path, &format, error));
-    TESS_TRY(check_info(path, info, error));
-    tess_status status = format->accepts(path, info, error);
-    if (status != TESS_OK)
-        return tess_fail_prefix(error, status, path);
+    TESS_TRY(find_format(path, info, &format, error));
     tess_writer *writer = tess_small_alloc(1, sizeof *writer);
     if (!writer || !(writer->path = tess_small_strdup(path))) {
         tess_small_free(writer);
@@ -121,7 +133,7 @@ tess_status tess_writer_open(const char *path, const tess_image_info *info, cons
     }
     writer->format = format;
     writer->info = *info;
-    status = resolve_target(path, &writer->target, error);
+    tess_status status = resolve_target(path, &writer->target, error);
     if (status == TESS_OK)
         status = make_temp(writer, error);
     if (status == TESS_OK) {

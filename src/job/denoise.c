@@ -132,15 +132,17 @@ static tess_status fit_blocks(tess_denoise_job *job, const tess_denoise_choice *
 
 static tess_status run(tess_denoise_job *job, tess_error *error)
 {
+    tess_denoise_progress progress = {.common = &job->settings->common, .start = tess_clock()};
+    for (int64_t i = 0; i < job->count; i++)
+        if (job->files[i].status == TESS_OK)
+            progress.total += job->files[i].info.height * job->files[i].info.width;
+    if (progress.total == 0)
+        return TESS_OK; /* no file is left to do: nothing is loaded, nothing is made */
     if (job->folder && mkdir(job->settings->output, 0777) != 0 && errno != EEXIST)
         return tess_fail(error, TESS_IO_FAILED, "%s: cannot make this folder: %s", job->settings->output,
                          strerror(errno));
     TESS_TRY(tess_engine_load(&job->engine, error));
     job->loaded = tess_process_resident();
-    tess_denoise_progress progress = {.common = &job->settings->common, .start = tess_clock()};
-    for (int64_t i = 0; i < job->count; i++)
-        if (job->files[i].status == TESS_OK)
-            progress.total += job->files[i].info.height * job->files[i].info.width;
     for (int64_t i = 0; i < job->count; i++) {
         tess_denoise_file *file = &job->files[i];
         if (file->status != TESS_OK)

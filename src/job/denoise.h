@@ -51,6 +51,14 @@ typedef struct tess_denoise_progress {
 int64_t tess_denoise_colours(const tess_image_info *info);
 tess_pixels tess_denoise_pixels(const tess_engine *engine, const tess_denoise_settings *settings,
                                 const tess_denoise_file *file);
+/* What the sink holds to compare with a truth: rows of samples, rows of values, and SSIM's lines. */
+typedef struct tess_denoise_sink {
+    char *truth_samples, *out_samples;
+    float *truth_row, *result_row;
+    void *lines;
+} tess_denoise_sink;
+/* Carves it from `at`, or with NULL only counts: the bytes that it takes. */
+size_t tess_denoise_carve_sink(const tess_denoise_file *file, char *at, tess_denoise_sink *sink);
 /* Opens the file's header, finds its model, and fills info, model and wish. */
 tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settings *settings,
                                   tess_denoise_file *file, tess_error *error) TESS_MUST_CHECK;

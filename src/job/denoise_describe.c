@@ -10,16 +10,19 @@ int64_t tess_denoise_colours(const tess_image_info *info)
     return info->channels - info->alpha;
 }
 
-/* With a truth the sink needs a row of its samples, two rows of floats without alpha, a row of the output's
- * samples, and SSIM's lines. */
-static size_t sink_bytes(const tess_denoise_file *file)
+size_t tess_denoise_carve_sink(const tess_denoise_file *file, char *at, tess_denoise_sink *sink)
 {
+    *sink = (tess_denoise_sink){0};
     if (!file->truth)
         return 0;
     const tess_image_info *info = &file->info;
-    size_t row = (size_t)(info->width * info->channels) * sizeof(float);
-    return 4 * tess_align_size(row + sizeof(float) * (size_t)info->width, 64) +
-           tess_quality_bytes(info->width, tess_denoise_colours(info));
+    const int64_t most =
+        info->channels > file->truth_info.channels ? info->channels : file->truth_info.channels;
+    const size_t row = tess_align_size((size_t)(info->width * most) * sizeof(float), 64);
+    if (at)
+        *sink =
+            (tess_denoise_sink){at, at + row, (float *)(at + 2 * row), (float *)(at + 3 * row), at + 4 * row};
+    return 4 * row + tess_quality_bytes(info->width, tess_denoise_colours(info));
 }
 
 static tess_status model_of(tess_engine *engine, const tess_denoise_settings *settings,
@@ -68,6 +71,7 @@ tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settin
     if (!tess_mul_i64(file->info.width, file->info.channels, &row) || row > WIDEST)
         return tess_fail(error, TESS_BAD_INPUT, "%s: rows of %lld pixels are more than can be planned for",
                          file->input, (long long)file->info.width);
+    TESS_TRY(tess_writer_check(file->output, &file->info, error));
     size_t held = file->info.held_bytes + tess_writer_held_bytes(file->output, &file->info);
     if (file->truth) {
         TESS_TRY(tess_reader_open(file->truth, &reader, error));
@@ -83,6 +87,7 @@ tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settin
                 (long long)file->info.width, (long long)tess_denoise_colours(&file->info));
     }
     TESS_TRY(model_of(engine, settings, file, error));
+    tess_denoise_sink sink;
     tess_pixels pixels = tess_denoise_pixels(engine, settings, file);
     const size_t samples = (size_t)(file->info.width * file->info.channels),
                  size = tess_dtype_size(file->info.dtype);
@@ -95,7 +100,7 @@ tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settin
                                      .out_row_bytes = samples * (pixels.float_out ? sizeof(float) : size),
                                      .row_scratch_bytes =
                                          tess_pixels_scratch(&pixels, tess_pool_threads(engine->host)),
-                                     .fixed_io_bytes = sink_bytes(file),
+                                     .fixed_io_bytes = tess_denoise_carve_sink(file, NULL, &sink),
                                      .held_bytes = held,
                                      .tile_height = settings->tile_height,
                                      .tile_width = settings->tile_width,

@@ -23,8 +23,7 @@ typedef struct image_job {
     int64_t strip_height; /* of the windows that `plans` are for */
     /* sink: */
     tess_quality quality;
-    char *truth_samples, *out_samples;
-    float *truth_row, *result_row;
+    tess_denoise_sink rows;
 } image_job;
 
 static tess_net_plan *plan_for(image_job *job, tess_plan_shape shape)
@@ -157,14 +156,15 @@ static tess_status sink(void *user, int64_t first, int64_t count, const void *ro
     const int64_t samples = info->width * info->channels;
     for (int64_t y = 0; y < count; y++) {
         const float *result = (const float *)rows + y * samples;
-        TESS_TRY(tess_reader_rows(job->truth, 1, job->truth_samples, error));
-        tess_samples_to_float(truth->dtype, truth->full_scale, job->truth_samples,
-                              truth->width * truth->channels, job->result_row); /* borrowed for a moment */
-        without_alpha(truth, job->result_row, job->truth_row);
-        without_alpha(info, result, job->result_row);
-        tess_quality_row(&job->quality, job->result_row, job->truth_row);
-        tess_samples_from_float(info->dtype, info->full_scale, result, samples, job->out_samples);
-        TESS_TRY(tess_writer_rows(job->writer, 1, job->out_samples, error));
+        TESS_TRY(tess_reader_rows(job->truth, 1, job->rows.truth_samples, error));
+        tess_samples_to_float(truth->dtype, truth->full_scale, job->rows.truth_samples,
+                              truth->width * truth->channels,
+                              job->rows.result_row); /* borrowed for a moment */
+        without_alpha(truth, job->rows.result_row, job->rows.truth_row);
+        without_alpha(info, result, job->rows.result_row);
+        tess_quality_row(&job->quality, job->rows.result_row, job->rows.truth_row);
+        tess_samples_from_float(info->dtype, info->full_scale, result, samples, job->rows.out_samples);
+        TESS_TRY(tess_writer_rows(job->writer, 1, job->rows.out_samples, error));
     }
     return TESS_OK;
 }
@@ -178,16 +178,10 @@ static void *carve(image_job *job)
     at += file->choice.ring_bytes;
     job->pixels.scratch = (float *)at;
     at += file->wish.row_scratch_bytes * (size_t)tess_axis_largest_window(&file->choice.cols);
-    if (file->truth) {
-        size_t row = (size_t)(file->info.width * (file->info.channels + 1)) * sizeof(float);
-        char **rows[4] = {&job->truth_samples, (char **)&job->truth_row, (char **)&job->result_row,
-                          &job->out_samples};
-        for (int i = 0; i < 4; i++) {
-            *rows[i] = at;
-            at += tess_align_size(row, 64);
-        }
-        tess_quality_begin(&job->quality, file->info.width, tess_denoise_colours(&file->info), at);
-    }
+    tess_denoise_carve_sink(file, at, &job->rows);
+    if (file->truth)
+        tess_quality_begin(&job->quality, file->info.width, tess_denoise_colours(&file->info),
+                           job->rows.lines);
     return ring;
 }
 
