@@ -1,9 +1,12 @@
-/* Winograd's F(2x2, 3x3) over BFMMLA: 2.25 times fewer products than the direct sum, and transforms of
- * additions alone. Transformed values are rounded to bf16 once more, which costs about as much as the storage
- * in bf16 does; F(4x4) would cost ten times that. Every output depends on just its nine inputs, so exact
- * halos stay small. input  t0 = d0 - d2, t1 = d1 + d2, t2 = d2 - d1, t3 = d1 - d3 kernel g0, (g0 + g1 + g2) /
- * 2, (g0 - g1 + g2) / 2, g2 output y0 = m0 + m1 + m2, y1 = m1 - m2 - m3 v of one point: pairs of tiles,
- * [pair][cin / 4][2][4], as BFMMLA's left side wants it. */
+/* Winograd's F(2x2, 3x3) over BFMMLA: 2.25 times fewer products than the direct sum, and transforms of additions alone.
+ * Transformed values are rounded to bf16 once more; F(4x4), with its larger and uneven coefficients, would lose far more.
+ * Every output depends on just its nine inputs, so exact halos stay small.
+ *
+ *   input  t0 = d0 - d2, t1 = d1 + d2, t2 = d2 - d1, t3 = d1 - d3
+ *   kernel g0, (g0 + g1 + g2) / 2, (g0 - g1 + g2) / 2, g2
+ *   output y0 = m0 + m1 + m2, y1 = m1 - m2 - m3
+ *
+ * v of one point: pairs of tiles, [pair][cin / 4][2][4], as BFMMLA's left side wants it. */
 #include <arm_neon.h>
 
 #include "cpu/kernels.h"
