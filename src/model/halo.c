@@ -6,8 +6,7 @@
  *   dncnn    8 px: 0.0029 dB and 62.7 dB at worst (KAIR, sigma 25); 4 px fail with 0.012 dB; alignment 4
  *   unet    32 px: no trained weights at hand; doubled it covers the receptive radius of 51 + 7
  *
- * Files that were in the study are known by their number of tensors and values; any other gets twice as much.
- */
+ * Files that were in the study are known by a hash of their first values; any other gets twice as much. */
 #include "model/halo.h"
 
 #include <string.h>
