@@ -3,7 +3,8 @@
  * here.
  *
  * Two phases: query, prepare and pack may allocate and fail; run allocates nothing, never blocks, and hardly
- * fails. Streams order work: on the CPU there is one and run returns when the work is done. */
+ * fails. Streams order work: NULL is the device's own; on the CPU there is only that one and run returns when
+ * the work is done. An asynchronous error surfaces at the next sync: TESS_DEVICE_LOST. */
 #ifndef TESS_DEVICE_DEVICE_H
 #define TESS_DEVICE_DEVICE_H
 
@@ -14,6 +15,7 @@
 typedef struct tess_device tess_device;
 typedef struct tess_stream tess_stream;
 typedef struct tess_event tess_event;
+typedef struct tess_graph tess_graph;       /* work captured from a stream, to be replayed */
 typedef struct tess_prepared tess_prepared; /* an op bound to its kernel; owned by the caller: release */
 
 typedef struct tess_device_options {
@@ -32,8 +34,10 @@ typedef struct tess_op_needs {
 typedef struct tess_device_facts {
     char name[96]; /* e.g. "Neoverse-V1, neon+bf16" */
     uint64_t memory_total, memory_free;
+    uint64_t driver_bytes; /* what context and libraries took of the card when it was opened */
     int threads;
     bool bf16; /* fast bf16 matrix instructions */
+    bool fp16; /* computes in fp16, and does so by default */
     double flops,
         bytes; /* a second, for plans without calibration: of direct sums, as the usual layers reach them */
 } tess_device_facts;
@@ -41,19 +45,35 @@ typedef struct tess_device_facts {
 typedef enum tess_weight_part { TESS_PART_KERNEL, TESS_PART_BIAS } tess_weight_part;
 
 struct tess_device {
-    const char *kind; /* "cpu", "cuda" */
+    const char *kind;  /* "cpu", "cuda" */
+    bool host_memory;  /* its memory is the host's: nothing needs to be copied there */
     void (*destroy)(tess_device *);
     void (*facts)(tess_device *, tess_device_facts *);
 
+    /* What a block of `bytes` will be counted as: planning and allocation share it. */
+    size_t (*granted)(tess_device *, size_t bytes);
     tess_status (*alloc)(tess_device *, tess_block *, tess_mem_category, size_t bytes, tess_error *);
     void (*free)(tess_device *, tess_block *);
     tess_status (*host_alloc)(tess_device *, tess_block *, tess_mem_category, size_t bytes,
                               tess_error *); /* pinned */
     void (*host_free)(tess_device *, tess_block *);
+    /* Between any two of host, pinned and device memory, in the order of the stream. */
     void (*copy)(tess_device *, void *to, const void *from, size_t bytes, tess_stream *);
-    void (*record)(tess_device *, tess_event *, tess_stream *);
-    void (*wait)(tess_device *, tess_event *, tess_stream *);
     tess_status (*sync)(tess_device *, tess_stream *, tess_error *);
+    tess_status (*stream_create)(tess_device *, tess_stream **, tess_error *); /* CPU: NULL, its only one */
+    void (*stream_destroy)(tess_device *, tess_stream *);
+    tess_status (*event_create)(tess_device *, tess_event **, tess_error *);
+    void (*event_destroy)(tess_device *, tess_event *);
+    void (*record)(tess_device *, tess_event *, tess_stream *);
+    void (*wait)(tess_device *, tess_event *, tess_stream *); /* the stream waits; an event never recorded is over */
+    tess_status (*event_sync)(tess_device *, tess_event *, tess_error *); /* the caller waits */
+    double (*elapsed)(tess_device *, tess_event *from, tess_event *to);   /* seconds; both are over */
+
+    /* What is run on the stream between the two becomes a graph instead. NULL entries: this device needs none. */
+    tess_status (*capture_begin)(tess_device *, tess_stream *, tess_error *);
+    tess_status (*capture_end)(tess_device *, tess_stream *, tess_graph **, tess_error *);
+    void (*graph_launch)(tess_device *, tess_graph *, tess_stream *);
+    void (*graph_release)(tess_device *, tess_graph *);
 
     /* TESS_UNSUPPORTED, with the reason, when the device cannot do the op. */
     tess_status (*query)(tess_device *, const tess_op *, tess_op_needs *, tess_error *);
@@ -63,6 +83,9 @@ struct tess_device {
                  const float *values, void *packed);
     void (*run)(tess_device *, const tess_prepared *, const tess_op_buffers *, tess_stream *);
     void (*release)(tess_device *, tess_prepared *);
+    /* Measures the engines that could do ops of this class and keeps the best in the cache; NULL: there is no
+     * choice. `scratch` is memory of the device that may be written. */
+    tess_status (*tune)(tess_device *, const tess_op *, void *scratch, size_t bytes, tess_error *);
 };
 
 typedef struct tess_driver {

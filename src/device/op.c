@@ -8,7 +8,9 @@ const char *tess_op_kind_name(tess_op_kind kind)
                                         [TESS_OP_CONV_TRANSPOSE] = "deconv",
                                         [TESS_OP_MAX_POOL] = "maxpool",
                                         [TESS_OP_UPSAMPLE] = "upsample",
-                                        [TESS_OP_ADD] = "add"};
+                                        [TESS_OP_ADD] = "add",
+                                        [TESS_OP_IMPORT] = "import",
+                                        [TESS_OP_EXPORT] = "export"};
     return names[kind];
 }
 
@@ -46,5 +48,5 @@ void tess_op_class(const tess_op *op, char *text, size_t size)
 {
     snprintf(text, size, "%s%dx%d/%d %lld>%lld %s", tess_op_kind_name(op->kind), op->kernel[TESS_HEIGHT],
              op->kernel[TESS_WIDTH], op->stride[TESS_WIDTH], (long long)op->in.c, (long long)op->out.c,
-             tess_dtype_name(tess_op_precision(op)));
+             op->tf32 ? "TF32" : tess_dtype_name(tess_op_precision(op)));
 }

@@ -14,11 +14,26 @@ typedef enum tess_op_kind {
     TESS_OP_CONV_TRANSPOSE, /* weights [in, out, (kd,) kh, kw]; kernel = stride, no padding */
     TESS_OP_MAX_POOL,       /* kernel = stride */
     TESS_OP_UPSAMPLE,       /* nearest, by `stride` */
-    TESS_OP_ADD             /* out = in + residual[0] (+ residual[1]) */
+    TESS_OP_ADD,            /* out = in + residual[0] (+ residual[1]) */
+    TESS_OP_IMPORT,         /* a file's samples to fp32 values; see tess_op_samples */
+    TESS_OP_EXPORT          /* fp32 values to a file's samples */
 } tess_op_kind;
 
 enum { TESS_DEPTH, TESS_HEIGHT, TESS_WIDTH, TESS_SPATIAL };
 enum { TESS_OP_RESIDUALS = 2 };
+
+/* Between a file's samples and a network's values, so that what crosses the bus is what the file holds.
+ *
+ * IMPORT: out[y][x][c] = value(in[min(y, in.h - 1)][min(x, in.w - 1)][first + c]), by tess_samples_to_float;
+ * with `level_channel` the last channel of `out` is `level`. EXPORT: out[y][x][first + c] = sample(in[y + top]
+ * [x + left][c]), by tess_samples_from_float, top and left being pad_before; channels of `out` outside
+ * [first, first + in.c) are left alone. */
+typedef struct tess_op_samples {
+    double full_scale;
+    int32_t first;
+    bool level_channel;
+    float level;
+} tess_op_samples;
 
 typedef struct tess_op {
     tess_op_kind kind;
@@ -26,6 +41,8 @@ typedef struct tess_op {
     int32_t kernel[TESS_SPATIAL], stride[TESS_SPATIAL];
     int32_t pad_before[TESS_SPATIAL], pad_after[TESS_SPATIAL];
     bool bias, relu;
+    bool tf32; /* products of fp32 values may be taken in TF32 */
+    tess_op_samples samples;
     int residuals;
     tess_tensor residual[TESS_OP_RESIDUALS];
 } tess_op;

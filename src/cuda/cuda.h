@@ -1,0 +1,50 @@
+/* cuda.h: the parts of the NVIDIA device. Host code is C; each .cu file exports launchers with C linkage, which
+ * only enqueue: no allocation, no synchronisation.
+ *
+ * Packed weights are [out][kh][kw][in] in the op's precision (KRSC), for a transposed convolution
+ * [kh][kw][out][in]; the bias follows at tess_cuda_bias_at, fp32. Every engine reads this one layout, so the
+ * engine of a class can change with the image's size while the weights stay. */
+#ifndef TESS_CUDA_CUDA_H
+#define TESS_CUDA_CUDA_H
+
+#include <cuda_runtime_api.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#include "device/device.h"
+
+/* The one door: every CUDA call goes through it. TESS_NO_MEMORY for an allocation that failed, TESS_DEVICE_LOST
+ * for an asynchronous error, else TESS_INTERNAL; `what` names the call. */
+tess_status tess_cuda_check(cudaError_t result, const char *what, tess_error *error);
+
+/* Bytes of the packed kernel, rounded up; the bias begins there. */
+size_t tess_cuda_bias_at(const tess_op *op);
+
+static inline cudaStream_t tess_cuda_stream(tess_stream *stream)
+{
+    return (cudaStream_t)stream;
+}
+
+/* An engine is one way of doing some ops. `block`-free: results do not depend on where a window starts, but
+ * engines differ in the order of their sums. */
+typedef struct tess_cuda_engine {
+    const char *name;
+    /* NULL when this engine can do the op on this card, else why not. */
+    const char *(*refuses)(const tess_op *op, int capability);
+    cudaError_t (*run)(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream);
+} tess_cuda_engine;
+
+extern const tess_cuda_engine tess_cuda_generic; /* generic.cu: everything, on any card, without hurry */
+extern const tess_cuda_engine tess_cuda_samples; /* samples.cu: IMPORT and EXPORT */
+extern const tess_cuda_engine tess_cuda_hopper;  /* hopper*.cu: wgmma and bulk copies, sm_90a */
+
+/* pack.cu: rows [first, first+count) of a weight tensor, fp32 on the card, into packed form. */
+cudaError_t tess_cuda_pack(const tess_op *op, tess_weight_part part, int64_t first, int64_t count,
+                           const float *values, void *packed, cudaStream_t stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
