@@ -69,7 +69,7 @@ void tess_engine_close(tess_engine *engine)
 
 static tess_status open_model(tess_engine *engine, tess_engine_model *m, tess_error *error)
 {
-    TESS_TRY(tess_weights_open(m->path, &m->file, error));
+    TESS_TRY(tess_model_open(m->path, &m->file, error));
     TESS_TRY(tess_model_recognise(m->file, &m->model, error));
     return tess_bound_create(m->model.net, engine->device, engine->dtype, &m->bound, error);
 }

@@ -41,7 +41,7 @@ static bool has_suffix(const char *name, const char *suffix)
 tess_status tess_model_find(const char *name, char *path, size_t size, tess_error *error)
 {
     static const char *const suffixes[] = {".safetensors", ".pth", ".pt", ".pkl", ".bin", ".ckpt"};
-    bool file = strchr(name, '/') != NULL;
+    bool file = strchr(name, '/') != NULL || tess_model_is_random(name);
     for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++)
         file |= has_suffix(name, suffixes[i]);
     if (file) {

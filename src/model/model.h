@@ -21,6 +21,10 @@ void tess_model_clear(tess_model *model);
 
 /* The path of a bundled model's weights, or of the file that `name` is. */
 tess_status tess_model_find(const char *name, char *path, size_t size, tess_error *error) TESS_MUST_CHECK;
+/* The weights at such a path: a file's, or for "random:NAME[:SEED]" those of a network of full width with
+ * random values: drunet, drunet-gray, unet or dncnn. */
+tess_status tess_model_open(const char *path, tess_weights **weights, tess_error *error) TESS_MUST_CHECK;
+bool tess_model_is_random(const char *name);
 /* The folders where bundled models are looked for, first match wins; false when there is no such index. */
 bool tess_model_folder(int index, char *path, size_t size);
 

@@ -80,7 +80,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp((*(const tess_weight *const *)a)->name, (*(const tess_weight *const *)b)->name);
 }
 
-static tess_status sort_names(tess_weights *weights, tess_error *error)
+tess_status tess_weights_sort(tess_weights *weights, tess_error *error)
 {
     weights->by_name = tess_small_alloc((size_t)weights->count, sizeof *weights->by_name);
     if (!weights->by_name)
@@ -113,21 +113,32 @@ static tess_status open_file(tess_weights *weights, tess_error *error)
     return TESS_OK;
 }
 
-tess_status tess_weights_open(const char *path, tess_weights **out, tess_error *error)
+tess_status tess_weights_begin(const char *path, tess_weights **out, tess_error *error)
 {
     *out = NULL;
     tess_weights *weights = tess_small_alloc(1, sizeof *weights);
-    if (!weights)
+    if (weights) {
+        weights->fd = -1;
+        weights->path = tess_small_strdup(path);
+    }
+    if (!weights || !weights->path) {
+        tess_weights_close(weights);
         return tess_fail(error, TESS_NO_MEMORY, "%s: no memory to open it", path);
-    weights->fd = -1;
-    weights->path = tess_small_strdup(path);
-    tess_status status = weights->path ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory to open it");
-    if (status == TESS_OK)
-        status = open_file(weights, error);
+    }
+    *out = weights;
+    return TESS_OK;
+}
+
+tess_status tess_weights_open(const char *path, tess_weights **out, tess_error *error)
+{
+    *out = NULL;
+    tess_weights *weights;
+    TESS_TRY(tess_weights_begin(path, &weights, error));
+    tess_status status = open_file(weights, error);
     if (status == TESS_OK)
         status = read_directory(weights, error);
     if (status == TESS_OK)
-        status = sort_names(weights, error);
+        status = tess_weights_sort(weights, error);
     if (status != TESS_OK) {
         tess_weights_close(weights);
         return tess_fail_prefix(error, status, path);
@@ -146,6 +157,7 @@ void tess_weights_close(tess_weights *weights)
         tess_small_free(weights->list[i].name);
     tess_small_free(weights->list);
     tess_small_free(weights->by_name);
+    tess_small_free(weights->draws);
     tess_small_free(weights->path);
     tess_small_free(weights);
 }

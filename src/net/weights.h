@@ -29,11 +29,25 @@ tess_status tess_weights_open(const char *path, tess_weights **out, tess_error *
 void tess_weights_close(tess_weights *weights);
 
 const char *tess_weights_path(const tess_weights *weights);
-const char *tess_weights_format(const tess_weights *weights); /* "safetensors", "pth (zip)", "pth (legacy)" */
+const char *tess_weights_format(const tess_weights *weights); /* "safetensors", "pth (zip)", ..., "random" */
 int64_t tess_weights_count(const tess_weights *weights);
 const tess_weight *tess_weights_at(const tess_weights *weights, int64_t index);
 /* NULL when there is none of that name. */
 const tess_weight *tess_weights_find(const tess_weights *weights, const char *name);
+
+/* Weights without a file: tensors are added by name and shape, and their values drawn when they are read, so
+ * that a network of any size costs no disk and no memory. The same path and seed give the same values. */
+typedef struct tess_weight_draw {
+    float mean, deviation;
+    bool positive; /* the deviation's sign is dropped: for variances */
+} tess_weight_draw;
+
+tess_status tess_weights_synthetic(const char *path, uint64_t seed, tess_weights **out,
+                                   tess_error *error) TESS_MUST_CHECK;
+tess_status tess_weights_draw(tess_weights *weights, const char *name, int rank, const int64_t *dims,
+                              tess_weight_draw draw, tess_error *error) TESS_MUST_CHECK;
+/* After the last tensor; from here on they can be found and read. */
+tess_status tess_weights_drawn(tess_weights *weights, tess_error *error) TESS_MUST_CHECK;
 
 /* Elements [first, first+count) in row-major order as fp32. Accepts F32, F16, BF16, F64 and integers. */
 tess_status tess_weights_read(tess_weights *weights, const tess_weight *weight, int64_t first, int64_t count,

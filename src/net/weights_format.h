@@ -1,4 +1,4 @@
-/* weights_format.h: what the weight-file formats share, private to weights.c, safetensors*.c, pickle.c and
+/* weights_format.h: what the weight-file formats share, private to weights*.c, safetensors*.c, pickle.c and
  * pth*.c.
  *
  * A format's part is one function: it reads its directory from the open file and adds the tensors it finds.
@@ -27,8 +27,18 @@ struct tess_weights {
     tess_weight *list; /* owns the names */
     int64_t count, capacity;
     const tess_weight **by_name; /* sorted, once the directory is read */
+    tess_weight_draw *draws; /* of synthetic weights, in the order of the list; NULL when there is a file */
+    uint64_t seed;
     unsigned char piece[TESS_WEIGHTS_PIECE];
 };
+
+/* A weights object without file or tensors. */
+tess_status tess_weights_begin(const char *path, tess_weights **out, tess_error *error) TESS_MUST_CHECK;
+/* Sorts the names for lookup, once all tensors are there; two of one name are an error. */
+tess_status tess_weights_sort(tess_weights *weights, tess_error *error) TESS_MUST_CHECK;
+/* Elements of a synthetic tensor. */
+void tess_weights_draw_values(const tess_weights *weights, const tess_weight *weight, int64_t first,
+                              int64_t count, float *values);
 
 /* Fills the directory; on failure what was added so far is freed by tess_weights_close. */
 tess_status tess_safetensors_directory(tess_weights *weights, tess_error *error) TESS_MUST_CHECK;

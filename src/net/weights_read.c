@@ -76,6 +76,10 @@ tess_status tess_weights_read_stored(tess_weights *weights, const tess_weight *w
                          (long long)first, (long long)count, weight->name, (long long)weight->elements);
     if (count == 0)
         return TESS_OK;
+    if (weights->draws) {
+        tess_weights_draw_values(weights, weight, first, count, stored);
+        return TESS_OK;
+    }
     size_t size = tess_dtype_size(weight->dtype);
     if (!is_row_major(weight))
         return gather(weights, weight, first, count, stored, error);
