@@ -41,6 +41,7 @@ int cli_denoise(int argc, char **argv);
 int cli_plan(int argc, char **argv);
 int cli_convert(int argc, char **argv);
 int cli_info(int argc, char **argv);
+int cli_bench(int argc, char **argv);
 int cli_denoise_like(int argc, char **argv, bool plan);
 
 extern const char cli_shared_help[];

@@ -11,6 +11,7 @@ static const struct {
 } verbs[] = {
     {"denoise", cli_denoise, "remove noise from an image or a folder of images"},
     {"plan", cli_plan, "what a verb would do: tile, bytes, seconds"},
+    {"bench", cli_bench, "studies of speed and memory, as JSON lines"},
     {"convert", cli_convert, "PyTorch weights to safetensors"},
     {"info", cli_info, "devices, libraries, models, calibration"},
 };
@@ -38,5 +39,5 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
         if (strcmp(argv[1], verbs[i].name) == 0)
             return verbs[i].run(argc - 2, argv + 2);
-    return cli_complain("unknown verb %s; use denoise, plan, convert or info", argv[1]);
+    return cli_complain("unknown verb %s; use denoise, plan, bench, convert or info", argv[1]);
 }
