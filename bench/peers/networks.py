@@ -7,6 +7,14 @@ from torch import nn
 import torch.nn.functional as F
 
 
+def padded(x):
+    """To multiples of 8 by replication at the bottom and right; as it is where nothing is missing, for padding copies."""
+    height, width = x.shape[-2:]
+    if height % 8 == 0 and width % 8 == 0:
+        return x
+    return F.pad(x, (0, -width % 8, 0, -height % 8), mode="replicate")
+
+
 class DnCNN(nn.Module):
     def __init__(self, channels=3, depth=20, width=64):
         super().__init__()
@@ -50,7 +58,7 @@ class DRUNet(nn.Module):
 
     def forward(self, x, sigma=0.1):
         height, width = x.shape[-2:]
-        x = F.pad(x, (0, -width % 8, 0, -height % 8), mode="replicate")
+        x = padded(x)
         level = torch.full_like(x[:, :1], sigma)
         x1 = self.m_head(torch.cat((x, level), 1))
         x2 = self.m_down1(x1)
@@ -84,7 +92,7 @@ class UNet(nn.Module):
 
     def forward(self, x, sigma=None):
         height, width = x.shape[-2:]
-        x = F.pad(x, (0, -width % 8, 0, -height % 8), mode="replicate")
+        x = padded(x)
         e1 = self.Conv1(x)
         e2 = self.Conv2(F.max_pool2d(e1, 2))
         e3 = self.Conv3(F.max_pool2d(e2, 2))
