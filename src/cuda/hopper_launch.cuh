@@ -1,0 +1,43 @@
+/* hopper_launch.cuh: how the Hopper kernels are launched: as many blocks as stay resident, shared memory raised
+ * above its default, and early: the blocks of the next layer may come while the last of this one end, and wait
+ * before they read. */
+#ifndef TESS_CUDA_HOPPER_LAUNCH_CUH
+#define TESS_CUDA_HOPPER_LAUNCH_CUH
+
+#include <cuda_runtime.h>
+
+static inline int tess_multiprocessors(void)
+{
+    static int count; /* the same for every thread that may write it */
+    if (!count) {
+        int device = 0, found = 0;
+        if (cudaGetDevice(&device) == cudaSuccess &&
+            cudaDeviceGetAttribute(&found, cudaDevAttrMultiProcessorCount, device) == cudaSuccess)
+            count = found;
+    }
+    return count ? count : 1;
+}
+
+template <typename GEOMETRY>
+static cudaError_t tess_hopper_launch(void (*kernel)(GEOMETRY), const GEOMETRY &geometry, int tiles,
+                                      int blocks_per_sm, int threads, int shared_bytes, cudaStream_t stream)
+{
+    cudaError_t result =
+        cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
+    if (result != cudaSuccess)
+        return result;
+    const int most = tess_multiprocessors() * blocks_per_sm;
+    cudaLaunchAttribute early[1];
+    early[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early[0].val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3((unsigned)(tiles < most ? tiles : most));
+    config.blockDim = dim3((unsigned)threads);
+    config.dynamicSmemBytes = (size_t)shared_bytes;
+    config.stream = stream;
+    config.attrs = early;
+    config.numAttrs = 1;
+    return cudaLaunchKernelEx(&config, kernel, geometry);
+}
+
+#endif
