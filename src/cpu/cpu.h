@@ -26,7 +26,7 @@ typedef struct tess_cpu_family {
 } tess_cpu_family;
 
 extern const tess_cpu_family tess_cpu_direct, tess_cpu_winograd, tess_cpu_bf16, tess_cpu_pointwise,
-    tess_cpu_reference;
+    tess_cpu_samples, tess_cpu_reference;
 
 /* Weights of a direct convolution in fp32 blocks: [cout block][tap][cin][block]; a transposed one is one of a
  * single tap for each of its taps in turn. The bias follows, padded. */

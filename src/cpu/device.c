@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/clock.h"
 #include "cpu/cpu.h"
 #include "cpu/host.h"
 
@@ -25,8 +26,15 @@ static bool is_conv(const tess_op *op)
     return op->kind == TESS_OP_CONV || op->kind == TESS_OP_CONV_TRANSPOSE;
 }
 
+static bool is_samples(const tess_op *op)
+{
+    return op->kind == TESS_OP_IMPORT || op->kind == TESS_OP_EXPORT;
+}
+
 static const tess_cpu_family *family_of(const tess_cpu *cpu, const tess_op *op)
 {
+    if (is_samples(op))
+        return &tess_cpu_samples;
     if (!cpu->f32)
         return &tess_cpu_reference;
     if (!is_conv(op))
@@ -41,8 +49,23 @@ static const tess_cpu_family *family_of(const tess_cpu *cpu, const tess_op *op)
     return bf16 ? &tess_cpu_bf16 : &tess_cpu_direct;
 }
 
+static tess_status check_samples(const tess_op *op, tess_error *error)
+{
+    const bool import = op->kind == TESS_OP_IMPORT;
+    const tess_dtype values = import ? op->out.dtype : op->in.dtype,
+                     samples = import ? op->in.dtype : op->out.dtype;
+    bool known = samples == TESS_U8 || samples == TESS_U16 || samples == TESS_I16 || samples == TESS_U32 ||
+                 samples == TESS_I32 || samples == TESS_F32;
+    if (values != TESS_F32 || !known)
+        return tess_fail(error, TESS_UNSUPPORTED, "samples of type %s are not exchanged with %s values",
+                         tess_dtype_name(samples), tess_dtype_name(values));
+    return TESS_OK;
+}
+
 static tess_status check(const tess_cpu *cpu, const tess_op *op, tess_error *error)
 {
+    if (is_samples(op))
+        return check_samples(op, error);
     const tess_dtype ends[2] = {op->in.dtype, op->out.dtype};
     for (int i = 0; i < 2; i++)
         if (ends[i] != TESS_F32 && ends[i] != TESS_BF16)
@@ -107,6 +130,12 @@ static void cpu_release(tess_device *device, tess_prepared *prepared)
     tess_small_free(prepared);
 }
 
+static size_t cpu_granted(tess_device *device, size_t bytes)
+{
+    (void)device;
+    return tess_block_granted(bytes);
+}
+
 static tess_status cpu_alloc(tess_device *device, tess_block *block, tess_mem_category category, size_t bytes,
                              tess_error *error)
 {
@@ -127,8 +156,60 @@ static void cpu_copy(tess_device *device, void *to, const void *from, size_t byt
     memcpy(to, from, bytes);
 }
 
-/* Work is done when run returns, so there is nothing to order. */
-static void cpu_event(tess_device *device, tess_event *event, tess_stream *stream)
+/* Work is done when run returns, so there is nothing to order: an event only remembers when it was recorded. */
+struct tess_event {
+    double seconds;
+};
+
+static tess_status cpu_event_create(tess_device *device, tess_event **out, tess_error *error)
+{
+    (void)device;
+    *out = tess_small_alloc(1, sizeof **out);
+    return *out ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for an event");
+}
+
+static void cpu_event_destroy(tess_device *device, tess_event *event)
+{
+    (void)device;
+    tess_small_free(event);
+}
+
+static void cpu_record(tess_device *device, tess_event *event, tess_stream *stream)
+{
+    (void)device;
+    (void)stream;
+    event->seconds = tess_clock();
+}
+
+static double cpu_elapsed(tess_device *device, tess_event *from, tess_event *to)
+{
+    (void)device;
+    return to->seconds - from->seconds;
+}
+
+static tess_status cpu_event_sync(tess_device *device, tess_event *event, tess_error *error)
+{
+    (void)device;
+    (void)event;
+    (void)error;
+    return TESS_OK;
+}
+
+static tess_status cpu_stream_create(tess_device *device, tess_stream **out, tess_error *error)
+{
+    (void)device;
+    (void)error;
+    *out = NULL;
+    return TESS_OK;
+}
+
+static void cpu_stream_destroy(tess_device *device, tess_stream *stream)
+{
+    (void)device;
+    (void)stream;
+}
+
+static void cpu_wait(tess_device *device, tess_event *event, tess_stream *stream)
 {
     (void)device;
     (void)event;
@@ -184,16 +265,24 @@ static tess_status cpu_open(const tess_device_options *options, tess_device **ou
     snprintf(cpu->name, sizeof cpu->name, "%s, %s%s%s", model, f32 ? f32->isa : "reference",
              cpu->bf16 ? "+" : "", cpu->bf16 ? cpu->bf16->name : "");
     cpu->device = (tess_device){.kind = "cpu",
+                                .host_memory = true,
                                 .destroy = cpu_destroy,
                                 .facts = cpu_facts,
+                                .granted = cpu_granted,
                                 .alloc = cpu_alloc,
                                 .free = cpu_free,
                                 .host_alloc = cpu_alloc,
                                 .host_free = cpu_free,
                                 .copy = cpu_copy,
-                                .record = cpu_event,
-                                .wait = cpu_event,
                                 .sync = cpu_sync,
+                                .stream_create = cpu_stream_create,
+                                .stream_destroy = cpu_stream_destroy,
+                                .event_create = cpu_event_create,
+                                .event_destroy = cpu_event_destroy,
+                                .record = cpu_record,
+                                .wait = cpu_wait,
+                                .event_sync = cpu_event_sync,
+                                .elapsed = cpu_elapsed,
                                 .query = cpu_query,
                                 .prepare = cpu_prepare,
                                 .pack = cpu_pack,

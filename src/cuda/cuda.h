@@ -27,8 +27,8 @@ static inline cudaStream_t tess_cuda_stream(tess_stream *stream)
     return (cudaStream_t)stream;
 }
 
-/* An engine is one way of doing some ops. `block`-free: results do not depend on where a window starts, but
- * engines differ in the order of their sums. */
+/* An engine is one way of doing some ops. Results do not depend on where a window starts, but engines differ in
+ * the order of their sums. */
 typedef struct tess_cuda_engine {
     const char *name;
     /* NULL when this engine can do the op on this card, else why not. */
@@ -43,6 +43,11 @@ extern const tess_cuda_engine tess_cuda_hopper;  /* hopper*.cu: wgmma and bulk c
 /* pack.cu: rows [first, first+count) of a weight tensor, fp32 on the card, into packed form. */
 cudaError_t tess_cuda_pack(const tess_op *op, tess_weight_part part, int64_t first, int64_t count,
                            const float *values, void *packed, cudaStream_t stream);
+/* fill.cu: small values of both signs, the same at every call. */
+cudaError_t tess_cuda_fill(void *data, size_t bytes, tess_dtype dtype, cudaStream_t stream);
+
+/* How an op that the CUDA device prepared will be done, e.g. "hopper"; for tests and tables. */
+void tess_cuda_prepared_engine(const tess_prepared *prepared, char *text, size_t size);
 
 #ifdef __cplusplus
 }

@@ -1,17 +1,12 @@
-/* The cache is one JSON file for each (device name, threads, Tessera version), in $TESSERA_CACHE, else
- * $XDG_CACHE_HOME/tessera, else ~/.cache/tessera. */
-#define _GNU_SOURCE
+/* The cache is one JSON file for each (device name, threads, Tessera version). */
 #include "plan/rates.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/json.h"
+#include "base/cache.h"
 
-enum { CLASS_NAME = 64, PATH = 1024 };
+enum { CLASS_NAME = 64 };
 
 typedef struct rate {
     char op_class[CLASS_NAME];
@@ -21,33 +16,16 @@ typedef struct rate {
 struct tess_rates {
     tess_device *device;
     tess_device_facts facts;
-    char folder[PATH], path[PATH + 160];
+    char path[TESS_CACHE_PATH];
     rate *rates;
     int64_t count, capacity;
 };
 
-static void cache_folder(char *folder, size_t size)
-{
-    const char *own = getenv("TESSERA_CACHE"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    if (own && *own)
-        snprintf(folder, size, "%s", own);
-    else if (xdg && *xdg)
-        snprintf(folder, size, "%s/tessera", xdg);
-    else
-        snprintf(folder, size, "%s/.cache/tessera", home && *home ? home : "/tmp");
-}
-
-/* Letters and digits of the device's name make the file's. */
 static void cache_path(tess_rates *rates)
 {
     char key[128];
     snprintf(key, sizeof key, "%s-%s-%d", rates->device->kind, rates->facts.name, rates->facts.threads);
-    for (char *p = key; *p; p++) {
-        bool plain = (*p >= '0' && *p <= '9') || (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z');
-        *p = plain ? *p : '-';
-    }
-    cache_folder(rates->folder, sizeof rates->folder);
-    snprintf(rates->path, sizeof rates->path, "%s/%s-%s.json", rates->folder, key, TESSERA_VERSION);
+    tess_cache_path(key, rates->path);
 }
 
 static const rate *find(const tess_rates *rates, const char *op_class)
@@ -83,26 +61,14 @@ void tess_rates_set(tess_rates *rates, const char *op_class, double overhead, do
 
 static void read_cache(tess_rates *rates)
 {
-    FILE *file = fopen(rates->path, "r");
-    if (!file)
-        return;
-    static const size_t LIMIT = 1 << 20;
-    char *text = tess_small_alloc(LIMIT, 1);
-    tess_json *json = NULL;
-    if (text) {
-        size_t length = fread(text, 1, LIMIT, file);
-        if (tess_json_parse(text, length, &json, NULL) == TESS_OK) {
-            const tess_json *classes = tess_json_get(json, "ops");
-            for (const char *key = NULL; (key = tess_json_next_key(classes, key));) {
-                const tess_json *entry = tess_json_get(classes, key);
-                tess_rates_set(rates, key, tess_json_get_double(entry, "overhead_seconds", -1),
-                               tess_json_get_double(entry, "seconds_per_pixel", -1));
-            }
-        }
+    tess_json *record = tess_cache_read(rates->path);
+    const tess_json *classes = tess_json_get(record, "ops");
+    for (const char *key = NULL; (key = tess_json_next_key(classes, key));) {
+        const tess_json *entry = tess_json_get(classes, key);
+        tess_rates_set(rates, key, tess_json_get_double(entry, "overhead_seconds", -1),
+                       tess_json_get_double(entry, "seconds_per_pixel", -1));
     }
-    tess_json_free(json);
-    tess_small_free(text);
-    fclose(file);
+    tess_json_free(record);
 }
 
 tess_status tess_rates_open(tess_device *device, tess_rates **out, tess_error *error)
@@ -126,19 +92,6 @@ void tess_rates_destroy(tess_rates *rates)
     tess_small_free(rates);
 }
 
-static void make_folders(const char *path)
-{
-    char part[PATH];
-    snprintf(part, sizeof part, "%s", path);
-    for (char *p = part + 1; *p; p++)
-        if (*p == '/') {
-            *p = '\0';
-            (void)mkdir(part, 0777);
-            *p = '/';
-        }
-    (void)mkdir(part, 0777);
-}
-
 void tess_rates_save(const tess_rates *rates)
 {
     tess_json *record = tess_json_object(), *ops = tess_json_object();
@@ -151,17 +104,7 @@ void tess_rates_save(const tess_rates *rates)
         tess_json_set(&ops, rates->rates[i].op_class, entry);
     }
     tess_json_set(&record, "ops", ops);
-    char *text = tess_json_dump(record, true), temporary[PATH + 200];
-    snprintf(temporary, sizeof temporary, "%s.tmp-%ld", rates->path, (long)getpid());
-    make_folders(rates->folder);
-    FILE *file = text ? fopen(temporary, "w") : NULL;
-    if (file) {
-        bool good = fputs(text, file) >= 0;
-        good = fclose(file) == 0 && good;
-        if (!good || rename(temporary, rates->path) != 0)
-            (void)unlink(temporary);
-    }
-    tess_small_free(text);
+    tess_cache_write(rates->path, record);
     tess_json_free(record);
 }
 

@@ -1,0 +1,3 @@
+#include "cuda/generic.h"
+extern "C" bool tess_cuda_tail_fits(const tess_op *){return false;}
+extern "C" cudaError_t tess_cuda_tail(const tess_op *, const tess_op_buffers *, cudaStream_t){return cudaErrorNotSupported;}
