@@ -10,9 +10,9 @@
 const char cli_shared_help[] = "\nEvery verb also takes:\n"
                                "  --json FILE         one machine-readable record; - is standard output\n"
                                "  --quiet             no progress, no summary\n"
-                               "  --device D          auto, cpu, cuda or cuda:K\n"
+                               "  --device D          auto, cpu, cuda or cuda:K (auto: the GPU when there is one)\n"
                                "  --threads N         CPU threads (default: all)\n"
-                               "  --precision P       auto, fp32, tf32, fp16 or bf16\n"
+                               "  --precision P       auto, fp32, tf32, fp16 or bf16 (auto: fp16 on a GPU, else fp32)\n"
                                "  --memory SIZE       limit on the computing device, e.g. 300M or 2G\n"
                                "  --seed N            of random numbers\n";
 

@@ -11,12 +11,14 @@
 enum { PAGE = 4096 };
 static const size_t HUGE_PAGE = (size_t)2 << 20;
 
-static _Atomic uint64_t live[TESS_MEM_CATEGORIES], peak_by[TESS_MEM_CATEGORIES];
+enum { COUNTERS = TESS_MEM_CATEGORIES + 1 }; /* the last: TESS_MEM_HOST, where it is counted apart */
+static _Atomic uint64_t live[COUNTERS], peak_by[COUNTERS];
+static _Atomic bool host_apart;
 static _Atomic uint64_t live_total, peak_total, calls, fail_at;
 
 const char *tess_mem_category_name(tess_mem_category category)
 {
-    static const char *const names[TESS_MEM_CATEGORIES] = {"weights", "activations", "workspace", "io"};
+    static const char *const names[COUNTERS] = {"weights", "activations", "workspace", "io", "rows"};
     return names[category];
 }
 
@@ -71,13 +73,27 @@ tess_status tess_block_alloc(tess_block *block, tess_mem_category category, size
 
 void tess_mem_account(tess_mem_category category, int64_t bytes)
 {
+    if (category == TESS_MEM_HOST && !atomic_load(&host_apart))
+        category = TESS_MEM_IO;
     uint64_t delta = (uint64_t)bytes; /* modular: a negative count subtracts */
     uint64_t now = atomic_fetch_add(&live[category], delta) + delta;
-    uint64_t now_total = atomic_fetch_add(&live_total, delta) + delta;
-    if (bytes > 0) {
+    if (bytes > 0)
         raise_peak(&peak_by[category], now);
+    if (category == TESS_MEM_HOST)
+        return;
+    uint64_t now_total = atomic_fetch_add(&live_total, delta) + delta;
+    if (bytes > 0)
         raise_peak(&peak_total, now_total);
-    }
+}
+
+void tess_mem_host_apart(bool apart)
+{
+    atomic_store(&host_apart, apart);
+}
+
+uint64_t tess_mem_host_peak(void)
+{
+    return atomic_load(&peak_by[TESS_MEM_HOST]);
 }
 
 void tess_block_free(tess_block *block)
@@ -128,7 +144,7 @@ void tess_mem_peak(tess_mem_bytes *peak, uint64_t *total_peak)
 
 void tess_mem_reset_peak(void)
 {
-    for (int c = 0; c < TESS_MEM_CATEGORIES; c++)
+    for (int c = 0; c < COUNTERS; c++)
         atomic_store(&peak_by[c], atomic_load(&live[c]));
     atomic_store(&peak_total, atomic_load(&live_total));
 }

@@ -9,6 +9,7 @@
 #ifndef TESS_BASE_MEM_H
 #define TESS_BASE_MEM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,7 +20,8 @@ typedef enum tess_mem_category {
     TESS_MEM_ACTIVATIONS,
     TESS_MEM_WORKSPACE,
     TESS_MEM_IO,
-    TESS_MEM_CATEGORIES
+    TESS_MEM_CATEGORIES,
+    TESS_MEM_HOST = TESS_MEM_CATEGORIES /* rows on the host: io, unless the device has memory of its own */
 } tess_mem_category;
 
 /* Bytes by category; a plan, a count and a record share this shape. */
@@ -46,6 +48,11 @@ void tess_block_free(tess_block *block);
 /* Bytes that a library holds on our behalf within a bound that we set (GDAL's block cache): counted like a
  * block. Negative gives them back. */
 void tess_mem_account(tess_mem_category category, int64_t bytes);
+
+/* From now on TESS_MEM_HOST is counted apart, outside the categories and their total: the device that computes
+ * has memory of its own. Set while nothing of that category is held. */
+void tess_mem_host_apart(bool apart);
+uint64_t tess_mem_host_peak(void); /* since the last reset */
 
 /* Zeroed; NULL when there is none. Free with tess_small_free. */
 void *tess_small_alloc(size_t count, size_t size);

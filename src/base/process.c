@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t status_bytes(const char *key)
+static uint64_t bytes_in(const char *path, const char *key)
 {
-    FILE *file = fopen("/proc/self/status", "r");
+    FILE *file = fopen(path, "r");
     char line[256];
     uint64_t bytes = 0;
     while (file && bytes == 0 && fgets(line, sizeof line, file))
@@ -19,12 +19,12 @@ static uint64_t status_bytes(const char *key)
 
 uint64_t tess_process_resident(void)
 {
-    return status_bytes("VmRSS:");
+    return bytes_in("/proc/self/status", "VmRSS:");
 }
 
 uint64_t tess_process_peak(void)
 {
-    return status_bytes("VmHWM:");
+    return bytes_in("/proc/self/status", "VmHWM:");
 }
 
 void tess_process_reset_peak(void)
@@ -34,4 +34,29 @@ void tess_process_reset_peak(void)
         return;
     fputs("5", file);
     fclose(file);
+}
+
+static uint64_t file_number(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    unsigned long long value = 0;
+    if (file && fscanf(file, "%llu", &value) != 1)
+        value = 0; /* "max": no limit */
+    if (file)
+        fclose(file);
+    return value;
+}
+
+uint64_t tess_host_memory_left(void)
+{
+    static const char *const groups[][2] = {
+        {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"},
+        {"/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"}};
+    uint64_t left = bytes_in("/proc/meminfo", "MemAvailable:");
+    for (int i = 0; i < 2; i++) {
+        uint64_t limit = file_number(groups[i][0]), used = file_number(groups[i][1]);
+        if (limit && limit - (used < limit ? used : limit) < left)
+            left = limit - (used < limit ? used : limit);
+    }
+    return left;
 }

@@ -7,5 +7,7 @@
 uint64_t tess_process_resident(void); /* bytes now */
 uint64_t tess_process_peak(void);     /* the highest since the start or the last reset */
 void tess_process_reset_peak(void);   /* best effort */
+/* What the machine, or the control group that this process is in, has left. */
+uint64_t tess_host_memory_left(void);
 
 #endif

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/process.h"
+
 /* The text behind "key :" in a file of the proc system. */
 static bool proc_value(const char *path, const char *key, char *value, size_t size)
 {
@@ -30,29 +32,9 @@ uint64_t tess_host_memory(const char *key)
     return proc_value("/proc/meminfo", key, value, sizeof value) ? strtoull(value, NULL, 10) * 1024 : 0;
 }
 
-static uint64_t file_number(const char *path)
-{
-    FILE *file = fopen(path, "r");
-    unsigned long long value = 0;
-    if (file && fscanf(file, "%llu", &value) != 1)
-        value = 0; /* "max": no limit */
-    if (file)
-        fclose(file);
-    return value;
-}
-
 uint64_t tess_host_memory_free(void)
 {
-    static const char *const groups[][2] = {
-        {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"},
-        {"/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"}};
-    uint64_t free_bytes = tess_host_memory("MemAvailable:");
-    for (int i = 0; i < 2; i++) {
-        uint64_t limit = file_number(groups[i][0]), used = file_number(groups[i][1]);
-        if (limit && limit - (used < limit ? used : limit) < free_bytes)
-            free_bytes = limit - (used < limit ? used : limit);
-    }
-    return free_bytes;
+    return tess_host_memory_left();
 }
 
 /* ARM kernels give numbers where x86 gives a name. */

@@ -114,7 +114,7 @@ void tess_gdal_cache_share(int64_t cache, int64_t counted)
     cache_shares += cache;
     tess_gdal.GDALSetCacheMax64(CACHE_FLOOR + cache_shares);
     pthread_mutex_unlock(&lock);
-    tess_mem_account(TESS_MEM_IO, counted);
+    tess_mem_account(TESS_MEM_HOST, counted);
 }
 
 tess_status tess_gdal_fail(tess_error *error, tess_status status, const char *what)

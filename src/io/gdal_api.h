@@ -83,7 +83,7 @@ extern const char *const tess_gdal_usual_drivers[];
 void tess_gdal_register_all(void);
 
 /* GDAL has one block cache for all datasets: each open one adds its share to the bound, and takes it back.
- * The share is counted under TESS_MEM_IO. */
+ * The share is counted under TESS_MEM_HOST. */
 void tess_gdal_cache_share(int64_t cache, int64_t counted);
 
 /* GDAL's last message as our error. */

@@ -6,7 +6,7 @@
  * C), native byte order.
  *
  * What a reader or writer holds beyond the caller's rows is `held_bytes`, known at opening and counted under
- * TESS_MEM_IO when the first row moves. A writer works on a temporary name beside the target: only commit
+ * TESS_MEM_HOST when the first row moves. A writer works on a temporary name beside the target: only commit
  * renames it; closing without commit leaves no trace. */
 #ifndef TESS_IO_IMAGE_H
 #define TESS_IO_IMAGE_H

@@ -153,7 +153,7 @@ static void close_reader(void *state)
     if (reader->file)
         fclose(reader->file);
     if (reader->started)
-        tess_mem_account(TESS_MEM_IO, -(int64_t)reader->accounted);
+        tess_mem_account(TESS_MEM_HOST, -(int64_t)reader->accounted);
     tess_block_free(&reader->image);
     tess_small_free(reader);
 }
@@ -212,9 +212,9 @@ static tess_status read_rows(void *state, int64_t first, int64_t count, void *ro
     png_reader *reader = state;
     if (!reader->started) {
         if (reader->interlaced)
-            TESS_TRY(tess_block_alloc(&reader->image, TESS_MEM_IO, reader->row_bytes * (size_t)reader->height,
+            TESS_TRY(tess_block_alloc(&reader->image, TESS_MEM_HOST, reader->row_bytes * (size_t)reader->height,
                                       error));
-        tess_mem_account(TESS_MEM_IO, (int64_t)reader->accounted);
+        tess_mem_account(TESS_MEM_HOST, (int64_t)reader->accounted);
         reader->started = true;
         if (reader->interlaced)
             TESS_TRY(decode(reader, reader->height, reader->image.data, error));

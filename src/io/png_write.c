@@ -103,7 +103,7 @@ static void close_writer(void *state)
     if (writer->file)
         fclose(writer->file);
     if (writer->started)
-        tess_mem_account(TESS_MEM_IO, -(int64_t)writer->accounted);
+        tess_mem_account(TESS_MEM_HOST, -(int64_t)writer->accounted);
     tess_small_free(writer);
 }
 
@@ -139,7 +139,7 @@ static tess_status write_rows(void *state, int64_t first, int64_t count, const v
     (void)first;
     png_writer *writer = state;
     if (!writer->started)
-        tess_mem_account(TESS_MEM_IO, (int64_t)writer->accounted);
+        tess_mem_account(TESS_MEM_HOST, (int64_t)writer->accounted);
     writer->started = true;
     if (setjmp(png_jmpbuf(writer->png)))
         return explain(writer, error);

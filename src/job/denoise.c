@@ -42,9 +42,8 @@ static void fail_file(tess_denoise_file *file, tess_status status, const tess_er
     file->error = tess_small_strdup(error->text);
 }
 
-/* In a folder a bad file is its own affair; a single one is the job's. */
-static tess_status settle(const tess_denoise_job *job, tess_denoise_file *file, tess_status status,
-                          tess_error *error)
+tess_status tess_denoise_settle(const tess_denoise_job *job, tess_denoise_file *file, tess_status status,
+                                tess_error *error)
 {
     if (status == TESS_OK)
         return TESS_OK;
@@ -53,8 +52,24 @@ static tess_status settle(const tess_denoise_job *job, tess_denoise_file *file, 
     return job->folder && !stops ? TESS_OK : status;
 }
 
+/* What is loaded on first use of a device with memory of its own. Too little memory shows again when the job's
+ * own blocks are taken, where there is an answer to it. */
+static tess_status warm(tess_denoise_job *job, tess_error *error)
+{
+    tess_engine *engine = &job->engine;
+    for (int m = 0; m < engine->model_count; m++) {
+        const tess_engine_model *model = &engine->models[m];
+        tess_status status = tess_lane_warm(engine->device, model->bound, model->model.net, error);
+        if (status != TESS_OK && status != TESS_NO_MEMORY)
+            return status;
+    }
+    engine->device->facts(engine->device, &engine->facts);
+    job->baseline = engine->facts.memory_free;
+    return TESS_OK;
+}
+
 /* Headers, models and libraries: after this nothing new is loaded. */
-static tess_status describe(tess_denoise_job *job, tess_error *error)
+static tess_status describe(tess_denoise_job *job, bool will_run, tess_error *error)
 {
     const tess_denoise_settings *s = job->settings;
     TESS_TRY(tess_engine_open(&job->engine, &s->common, error));
@@ -68,66 +83,14 @@ static tess_status describe(tess_denoise_job *job, tess_error *error)
                 status = tess_image_load_library(used[k], error);
         if (status == TESS_OK)
             status = tess_denoise_describe(&job->engine, s, file, error);
-        TESS_TRY(settle(job, file, status, error));
+        TESS_TRY(tess_denoise_settle(job, file, status, error));
     }
+    if (will_run && job->engine.apart)
+        TESS_TRY(warm(job, error));
     tess_process_reset_peak();
     tess_mem_reset_peak();
     job->overhead = tess_process_resident();
     return TESS_OK;
-}
-
-/* Plans every file within what the weights of the other models leave. Files are done one after another, so
- * the job's peak is that of its largest file. */
-static tess_status plan(tess_denoise_job *job, tess_error *error)
-{
-    uint64_t weights = 0;
-    for (int m = 0; m < job->engine.model_count; m++)
-        weights += tess_block_granted(tess_bound_weight_bytes(job->engine.models[m].bound));
-    job->planned.by[TESS_MEM_WEIGHTS] = job->planned_total = weights;
-    for (int64_t i = 0; i < job->count; i++) {
-        tess_denoise_file *file = &job->files[i];
-        if (file->status != TESS_OK)
-            continue;
-        uint64_t others = weights - tess_block_granted(tess_bound_weight_bytes(file->model->bound));
-        file->wish.limit = file->wish.limit > others ? file->wish.limit - others : 0;
-        tess_status status = tess_denoise_choose(file->model->bound, &file->model->model, job->engine.rates,
-                                                 &file->wish, &file->choice, error);
-        TESS_TRY(settle(job, file, status, error));
-        if (status != TESS_OK)
-            continue;
-        uint64_t total = tess_mem_total(&file->choice.bytes) + others;
-        job->planned_total = total > job->planned_total ? total : job->planned_total;
-        for (int c = TESS_MEM_ACTIVATIONS; c < TESS_MEM_CATEGORIES; c++)
-            if (file->choice.bytes.by[c] > job->planned.by[c])
-                job->planned.by[c] = file->choice.bytes.by[c];
-        job->planned_seconds += file->choice.seconds;
-    }
-    return TESS_OK;
-}
-
-static void free_blocks(tess_denoise_job *job)
-{
-    tess_device *device = job->engine.device;
-    if (!device)
-        return;
-    device->free(device, &job->blocks.arena);
-    device->free(device, &job->blocks.workspace);
-    device->host_free(device, &job->blocks.io);
-}
-
-/* Blocks of just the file's sizes; images of one size keep them. */
-static tess_status fit_blocks(tess_denoise_job *job, const tess_denoise_choice *choice, tess_error *error)
-{
-    tess_device *device = job->engine.device;
-    tess_denoise_blocks *b = &job->blocks;
-    if (b->arena.bytes == tess_block_granted(choice->arena_bytes) &&
-        b->workspace.bytes == tess_block_granted(choice->workspace_bytes) &&
-        b->io.bytes == tess_block_granted(choice->io_block))
-        return TESS_OK;
-    free_blocks(job);
-    TESS_TRY(device->alloc(device, &b->arena, TESS_MEM_ACTIVATIONS, choice->arena_bytes, error));
-    TESS_TRY(device->alloc(device, &b->workspace, TESS_MEM_WORKSPACE, choice->workspace_bytes, error));
-    return device->host_alloc(device, &b->io, TESS_MEM_IO, choice->io_block, error);
 }
 
 static tess_status run(tess_denoise_job *job, tess_error *error)
@@ -141,18 +104,11 @@ static tess_status run(tess_denoise_job *job, tess_error *error)
     if (job->folder && mkdir(job->settings->output, 0777) != 0 && errno != EEXIST)
         return tess_fail(error, TESS_IO_FAILED, "%s: cannot make this folder: %s", job->settings->output,
                          strerror(errno));
-    TESS_TRY(tess_engine_load(&job->engine, error));
-    job->loaded = tess_process_resident();
-    for (int64_t i = 0; i < job->count; i++) {
-        tess_denoise_file *file = &job->files[i];
-        if (file->status != TESS_OK)
-            continue;
-        tess_status status = fit_blocks(job, &file->choice, error);
-        if (status == TESS_OK)
-            status = tess_denoise_image(&job->engine, job->settings, file, &job->blocks, &progress, error);
-        TESS_TRY(settle(job, file, status, error));
-    }
-    return TESS_OK;
+    pthread_mutex_init(&progress.mutex, NULL);
+    tess_status status = job->engine.apart ? tess_denoise_run_lane(job, &progress, error)
+                                           : tess_denoise_run_direct(job, &progress, error);
+    pthread_mutex_destroy(&progress.mutex);
+    return status;
 }
 
 /* The first file's trouble stands for the job's. An option that is wrong for every file is wrong usage; one
@@ -175,22 +131,30 @@ static tess_status verdict(const tess_denoise_job *job, tess_error *error)
                      (long long)job->count, first->error ? first->error : "no memory");
 }
 
+/* Engines at the job's own sizes, then rates. The job is done: without them the next plan's seconds are only
+ * rougher. */
 static void calibrate(tess_denoise_job *job)
 {
     const tess_denoise_file *file = tess_denoise_largest(job);
     if (file->status != TESS_OK || !file->model)
         return;
-    int64_t grid = tess_net_grid(file->model->model.net);
-    tess_net_plan *plan = NULL;
+    const tess_denoise_choice *choice = &file->choice;
+    const int64_t grid = tess_net_grid(file->model->model.net);
+    const tess_plan_shape shapes[2] = {{choice->batch, tess_axis_largest_window(&choice->rows),
+                                        tess_axis_largest_window(&choice->cols), TESS_INFER},
+                                       {1, grid, grid, TESS_INFER}};
     /* Within what the job itself was promised: its blocks are free again, the weights are not. */
-    const tess_rates_budget budget = {CALIBRATION_SECONDS,
-                                      job->planned_total - job->planned.by[TESS_MEM_WEIGHTS]};
-    tess_status status =
-        tess_net_plan_create(file->model->bound, (tess_plan_shape){1, grid, grid, TESS_INFER}, &plan, NULL);
-    if (status == TESS_OK)
-        status = tess_rates_measure(job->engine.rates, plan, budget, NULL);
-    (void)status; /* the job is done; without rates the next plan's seconds are only rougher */
-    tess_net_plan_destroy(plan);
+    tess_rates_budget budget = {CALIBRATION_SECONDS, job->planned_total - job->planned.by[TESS_MEM_WEIGHTS]};
+    tess_status status = TESS_OK;
+    for (int i = 0; i < 2 && status == TESS_OK; i++) {
+        tess_net_plan *plan = NULL;
+        const double start = tess_clock();
+        status = tess_net_plan_create(file->model->bound, shapes[i], &plan, NULL);
+        if (status == TESS_OK)
+            status = (i == 0 ? tess_rates_tune : tess_rates_measure)(job->engine.rates, plan, budget, NULL);
+        tess_net_plan_destroy(plan);
+        budget.seconds -= tess_clock() - start;
+    }
 }
 
 static tess_status denoise(tess_context *context, const tess_denoise_settings *settings, bool plan_only,
@@ -204,18 +168,19 @@ static tess_status denoise(tess_context *context, const tess_denoise_settings *s
     tess_error *error = &context->error;
     tess_status status = check_settings(settings, error);
     if (status == TESS_OK)
-        status = describe(&job, error);
+        status = describe(&job, !plan_only, error);
     if (status == TESS_OK)
-        status = plan(&job, error);
+        status = tess_denoise_plan(&job,
+                                   settings->common.memory_limit ? settings->common.memory_limit
+                                                                 : tess_denoise_free_limit(&job.engine),
+                                   error);
     bool ran = status == TESS_OK && !plan_only;
     if (ran)
         status = run(&job, error);
-    if (status == TESS_OK) {
+    if (status == TESS_OK)
         status = tess_record_end(tess_denoise_record(&job, ran), record, error);
-    }
     if (status == TESS_OK)
         status = verdict(&job, error);
-    free_blocks(&job);
     if (ran && status == TESS_OK)
         calibrate(&job);
     tess_engine_close(&job.engine);

@@ -2,9 +2,12 @@
 #ifndef TESS_JOB_DENOISE_H
 #define TESS_JOB_DENOISE_H
 
+#include <pthread.h>
+
 #include "base/json.h"
 #include "io/image.h"
 #include "job/engine.h"
+#include "job/lane.h"
 #include "job/pixels.h"
 #include "plan/denoise.h"
 
@@ -22,9 +25,10 @@ typedef struct tess_denoise_file {
     char *error; /* owned; NULL when all went well */
 } tess_denoise_file;
 
-/* The memory that all images of a job share. */
+/* The memory that an image is done with: all three, or rows alone and the lane to the device. */
 typedef struct tess_denoise_blocks {
     tess_block arena, workspace, io;
+    tess_lane *lane;
 } tess_denoise_blocks;
 
 /* The whole job: what it will do, and what it did. */
@@ -38,6 +42,11 @@ typedef struct tess_denoise_job {
     tess_mem_bytes planned; /* the largest of each category */
     uint64_t planned_total; /* of the largest file: not their sum */
     double planned_seconds, start;
+    tess_lane_sizes lane_sizes; /* where the device's memory is its own */
+    uint64_t host_bytes;        /* pinned, planned and taken */
+    tess_lane_figures figures;
+    char replanned[128];       /* why, when the plan was made again */
+    uint64_t baseline;         /* bytes free on the device before the plan's blocks */
     uint64_t overhead, loaded; /* resident before the plan, and once the weights are there */
 } tess_denoise_job;
 
@@ -45,12 +54,16 @@ typedef struct tess_denoise_progress {
     const tess_common *common;
     double start;
     int64_t done, total; /* pixels */
+    pthread_mutex_t mutex;
+    bool stopped;
 } tess_denoise_progress;
 
 /* Channels without alpha. */
 int64_t tess_denoise_colours(const tess_image_info *info);
 tess_pixels tess_denoise_pixels(const tess_engine *engine, const tess_denoise_settings *settings,
                                 const tess_denoise_file *file);
+/* A row of the file's samples, rounded up. */
+size_t tess_denoise_row_bytes(const tess_image_info *info);
 /* What the sink holds to compare with a truth: rows of samples, rows of values, and SSIM's lines. */
 typedef struct tess_denoise_sink {
     char *truth_samples, *out_samples;
@@ -65,6 +78,19 @@ tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settin
 tess_status tess_denoise_image(tess_engine *engine, const tess_denoise_settings *settings,
                                tess_denoise_file *file, const tess_denoise_blocks *blocks,
                                tess_denoise_progress *progress, tess_error *error) TESS_MUST_CHECK;
+
+/* Plans every file. Within `limit` bytes. */
+tess_status tess_denoise_plan(tess_denoise_job *job, uint64_t limit, tess_error *error) TESS_MUST_CHECK;
+/* In a folder a bad file is its own affair; a single one is the job's. */
+tess_status tess_denoise_settle(const tess_denoise_job *job, tess_denoise_file *file, tess_status status,
+                                tess_error *error) TESS_MUST_CHECK;
+/* All files, one after another in the host's memory, or many at once through a lane; weights are loaded first. */
+tess_status tess_denoise_run_direct(tess_denoise_job *job, tess_denoise_progress *progress,
+                                    tess_error *error) TESS_MUST_CHECK;
+tess_status tess_denoise_run_lane(tess_denoise_job *job, tess_denoise_progress *progress,
+                                  tess_error *error) TESS_MUST_CHECK;
+/* What the device can give without a limit set. */
+uint64_t tess_denoise_free_limit(const tess_engine *engine);
 
 /* A file, or every known image of a folder in the order of the names; checks input, output and truth against
  * each other. */

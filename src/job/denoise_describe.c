@@ -1,5 +1,6 @@
 /* What one image asks for: its header, its model, and the bytes that the job will hold for it. */
 #include "base/checked.h"
+#include "base/process.h"
 #include "job/denoise.h"
 #include "tensor/quality.h"
 
@@ -8,6 +9,29 @@ static const int64_t WIDEST = (int64_t)1 << 40; /* samples of a row: all byte co
 int64_t tess_denoise_colours(const tess_image_info *info)
 {
     return info->channels - info->alpha;
+}
+
+size_t tess_denoise_row_bytes(const tess_image_info *info)
+{
+    return tess_align_size((size_t)(info->width * info->channels) * tess_dtype_size(info->dtype), 64);
+}
+
+/* Host rows and stages, where the device's memory is its own. */
+static void wish_apart(const tess_pixels *pixels, tess_denoise_file *file)
+{
+    const tess_image_info *info = &file->info;
+    tess_denoise_wish *w = &file->wish;
+    const bool noisy = pixels->add_noise > 0;
+    w->apart = true;
+    w->row_scratch_bytes = 0;
+    if (noisy) { /* noise is added as rows are read */
+        w->in_row_bytes = (size_t)(info->width * info->channels) * sizeof(float);
+        w->fixed_io_bytes = tess_align_size(w->fixed_io_bytes, 64) + tess_denoise_row_bytes(info) +
+                            (size_t)(info->width * pixels->colours) * sizeof(float);
+    }
+    w->in_pixel_bytes = w->in_row_bytes / (size_t)info->width;
+    w->out_pixel_bytes = w->out_row_bytes / (size_t)info->width;
+    w->host_limit = tess_host_memory_left() / 4;
 }
 
 size_t tess_denoise_carve_sink(const tess_denoise_file *file, char *at, tess_denoise_sink *sink)
@@ -91,8 +115,6 @@ tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settin
     tess_pixels pixels = tess_denoise_pixels(engine, settings, file);
     const size_t samples = (size_t)(file->info.width * file->info.channels),
                  size = tess_dtype_size(file->info.dtype);
-    uint64_t limit =
-        settings->common.memory_limit ? settings->common.memory_limit : engine->facts.memory_free / 10 * 9;
     file->wish = (tess_denoise_wish){.height = file->info.height,
                                      .width = file->info.width,
                                      .planes = pixels.planes,
@@ -106,7 +128,8 @@ tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settin
                                      .tile_width = settings->tile_width,
                                      .halo = settings->halo,
                                      .batch = settings->batch,
-                                     .limit = limit,
                                      .asked_limit = settings->common.memory_limit};
+    if (engine->apart)
+        wish_apart(&pixels, file);
     return TESS_OK;
 }

@@ -1,5 +1,6 @@
 /* The record of a denoise job. */
 #include <math.h>
+#include <stdio.h>
 
 #include "base/clock.h"
 #include "base/process.h"
@@ -47,9 +48,26 @@ static void add_plan(tess_json **record, const tess_denoise_job *job)
     tess_json_set_int(&plan, "batch", choice->batch);
     tess_json_set_double(&plan, "seconds", job->planned_seconds);
     tess_json_set_bool(&plan, "calibrated", choice->calibrated);
-    tess_json_set_string(&plan, "reason", choice->reason);
+    char reason[sizeof job->replanned + sizeof choice->reason + 2];
+    snprintf(reason, sizeof reason, "%s%s%s", job->replanned, job->replanned[0] ? "; " : "", choice->reason);
+    tess_json_set_string(&plan, "reason", reason);
     tess_json_set(&plan, "peak_bytes", tess_record_bytes(&job->planned, job->planned_total));
+    if (job->engine.apart)
+        tess_json_set_int(&plan, "host_bytes", (int64_t)job->host_bytes);
     tess_json_set(record, "plan", plan);
+}
+
+/* What the device itself says, and how well it was kept at work. */
+static void add_device(tess_json **measured, const tess_denoise_job *job)
+{
+    const tess_lane_figures *figures = &job->figures;
+    const uint64_t grown = job->baseline > figures->least_free ? job->baseline - figures->least_free : 0;
+    tess_json_set_int(measured, "rows_bytes", (int64_t)tess_mem_host_peak());
+    tess_json_set_int(measured, "driver_bytes", (int64_t)grown);
+    tess_json_set_int(measured, "context_bytes", (int64_t)job->engine.facts.driver_bytes);
+    tess_json_set_double(measured, "gpu_busy", figures->busy);
+    tess_json_set_int(measured, "shapes", figures->shapes);
+    tess_json_set_double(measured, "shape_seconds", figures->shape_seconds);
 }
 
 static void add_measured(tess_json **record, const tess_denoise_job *job)
@@ -60,6 +78,8 @@ static void add_measured(tess_json **record, const tess_denoise_job *job)
             seconds += job->files[i].seconds;
             pixels += (double)job->files[i].info.height * (double)job->files[i].info.width;
         }
+    if (job->engine.apart) /* files overlap: their seconds are shares of the device's */
+        seconds = job->figures.seconds;
     tess_mem_bytes peak;
     uint64_t total;
     tess_mem_peak(&peak, &total);
@@ -71,7 +91,9 @@ static void add_measured(tess_json **record, const tess_denoise_job *job)
     tess_json_set_int(&measured, "resident_bytes", (int64_t)tess_process_peak());
     tess_json_set_int(&measured, "overhead_bytes", (int64_t)job->overhead);
     tess_json_set_int(&measured, "loaded_bytes", (int64_t)job->loaded);
-    tess_json_set_int(&measured, "host_bytes", 0);
+    tess_json_set_int(&measured, "host_bytes", (int64_t)job->host_bytes);
+    if (job->engine.apart)
+        add_device(&measured, job);
     tess_json_set(record, "measured", measured);
 }
 

@@ -6,19 +6,35 @@
 
 static tess_status precision_of(tess_engine *engine, const char *wanted, tess_error *error)
 {
-    engine->dtype = TESS_F32;
-    engine->precision = "fp32";
-    if (strcmp(wanted, "auto") == 0 || strcmp(wanted, "fp32") == 0)
-        return TESS_OK;
-    if (strcmp(wanted, "bf16") == 0) {
-        engine->dtype = TESS_BF16;
-        engine->precision = "bf16";
+    static const struct {
+        const char *name;
+        tess_dtype dtype;
+        bool tf32, gpu;
+    } known[] = {{"fp32", TESS_F32, false, false},
+                 {"tf32", TESS_F32, true, true},
+                 {"fp16", TESS_F16, false, true},
+                 {"bf16", TESS_BF16, false, false}};
+    if (strcmp(wanted, "auto") == 0)
+        wanted = engine->facts.fp16 ? "fp16" : "fp32";
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (strcmp(wanted, known[i].name) != 0)
+            continue;
+        if (known[i].gpu && !engine->facts.fp16)
+            return tess_fail(error, TESS_UNSUPPORTED,
+                             "--precision %s needs a GPU; the CPU computes in fp32 or bf16", wanted);
+        engine->dtype = known[i].dtype;
+        engine->tf32 = known[i].tf32;
+        engine->precision = known[i].name;
         return TESS_OK;
     }
-    if (strcmp(wanted, "fp16") == 0 || strcmp(wanted, "tf32") == 0)
-        return tess_fail(error, TESS_UNSUPPORTED,
-                         "--precision %s needs a GPU; the CPU computes in fp32 or bf16", wanted);
     return tess_fail(error, TESS_BAD_OPTION, "--precision %s: use auto, fp32, tf32, fp16 or bf16", wanted);
+}
+
+/* TESSERA_LANE=1 takes the CPU for a device with memory of its own: for tests without a card. */
+static bool memory_apart(const tess_device *device)
+{
+    const char *wanted = getenv("TESSERA_LANE");
+    return !device->host_memory || (wanted && strcmp(wanted, "1") == 0);
 }
 
 tess_status tess_engine_open(tess_engine *engine, const tess_common *common, tess_error *error)
@@ -41,9 +57,11 @@ tess_status tess_engine_open(tess_engine *engine, const tess_common *common, tes
             return tess_fail(error, TESS_BAD_OPTION, "--device %s: use auto, cpu, cuda or cuda:K",
                              common->device);
     }
-    TESS_TRY(precision_of(engine, common->precision, error));
     TESS_TRY(tess_device_open(kind, &options, &engine->device, error));
     engine->device->facts(engine->device, &engine->facts);
+    engine->apart = memory_apart(engine->device);
+    tess_mem_host_apart(engine->apart);
+    TESS_TRY(precision_of(engine, common->precision, error));
     TESS_TRY(tess_pool_create(common->threads, &engine->host, error));
     return tess_rates_open(engine->device, &engine->rates, error);
 }
@@ -71,7 +89,10 @@ static tess_status open_model(tess_engine *engine, tess_engine_model *m, tess_er
 {
     TESS_TRY(tess_model_open(m->path, &m->file, error));
     TESS_TRY(tess_model_recognise(m->file, &m->model, error));
-    return tess_bound_create(m->model.net, engine->device, engine->dtype, &m->bound, error);
+    TESS_TRY(tess_bound_create(m->model.net, engine->device, engine->dtype, &m->bound, error));
+    if (engine->tf32)
+        tess_bound_allow_tf32(m->bound);
+    return TESS_OK;
 }
 
 tess_status tess_engine_model_of(tess_engine *engine, const char *name, tess_engine_model **out,
@@ -106,5 +127,11 @@ tess_status tess_engine_load(tess_engine *engine, tess_error *error)
                                        tess_bound_weight_bytes(m->bound), error));
         TESS_TRY(tess_bound_load(m->bound, m->file, m->weights.data, error));
     }
-    return TESS_OK;
+    return engine->device->sync(engine->device, NULL, error);
+}
+
+void tess_engine_unload(tess_engine *engine)
+{
+    for (int i = 0; i < engine->model_count; i++)
+        engine->device->free(engine->device, &engine->models[i].weights);
 }

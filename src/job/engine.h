@@ -24,6 +24,8 @@ typedef struct tess_engine {
     tess_rates *rates;
     tess_pool *host;
     tess_dtype dtype;
+    bool tf32;
+    bool apart; /* the device's memory is its own: rows stay on the host, windows go through a lane */
     const char *precision; /* as it ended up */
     tess_engine_model models[TESS_ENGINE_MODELS];
     int model_count;
@@ -36,5 +38,6 @@ void tess_engine_close(tess_engine *engine);
 tess_status tess_engine_model_of(tess_engine *engine, const char *name, tess_engine_model **out,
                                  tess_error *error) TESS_MUST_CHECK;
 tess_status tess_engine_load(tess_engine *engine, tess_error *error) TESS_MUST_CHECK;
+void tess_engine_unload(tess_engine *engine);
 
 #endif

@@ -57,32 +57,54 @@ static tess_json *models_of(void)
     return models;
 }
 
+static void add_device(tess_json **devices, const char *kind, const tess_device_facts *facts)
+{
+    tess_json *entry = tess_json_object();
+    tess_json_set_string(&entry, "kind", kind);
+    tess_json_set_string(&entry, "name", facts->name);
+    tess_json_set_int(&entry, "threads", facts->threads);
+    tess_json_set_int(&entry, "memory_total", (int64_t)facts->memory_total);
+    tess_json_set_int(&entry, "memory_free", (int64_t)facts->memory_free);
+    tess_json_set_bool(&entry, "bf16", facts->bf16);
+    tess_json_set_bool(&entry, "fp16", facts->fp16);
+    tess_json_set_int(&entry, "driver_bytes", (int64_t)facts->driver_bytes);
+    tess_json_append(devices, entry);
+}
+
+/* The device in use first, then the others that open. */
 static tess_json *devices_of(const tess_engine *engine)
 {
-    tess_json *devices = tess_json_array(), *entry = tess_json_object();
-    tess_json_set_string(&entry, "kind", engine->device->kind);
-    tess_json_set_string(&entry, "name", engine->facts.name);
-    tess_json_set_int(&entry, "threads", engine->facts.threads);
-    tess_json_set_int(&entry, "memory_total", (int64_t)engine->facts.memory_total);
-    tess_json_set_int(&entry, "memory_free", (int64_t)engine->facts.memory_free);
-    tess_json_set_bool(&entry, "bf16", engine->facts.bf16);
-    tess_json_append(&devices, entry);
+    tess_json *devices = tess_json_array();
+    add_device(&devices, engine->device->kind, &engine->facts);
+    for (const tess_driver *const *driver = tess_device_drivers(); *driver; driver++) {
+        tess_device *other = NULL;
+        const tess_device_options options = {.threads = tess_pool_threads(engine->host)};
+        if (strcmp((*driver)->kind, engine->device->kind) == 0 ||
+            (*driver)->open(&options, &other, NULL) != TESS_OK)
+            continue;
+        tess_device_facts facts;
+        other->facts(other, &facts);
+        add_device(&devices, other->kind, &facts);
+        tess_device_close(other);
+    }
     return devices;
 }
 
 /* The op classes of every bundled model, in the precisions that this device has. */
 static tess_status calibrate(tess_engine *engine, const tess_json *models, tess_error *error)
 {
-    const tess_dtype dtypes[] = {TESS_F32, TESS_BF16};
+    const tess_dtype dtypes[] = {engine->dtype, engine->facts.fp16 ? TESS_F32 : TESS_BF16};
+    const int precisions = dtypes[0] != dtypes[1] && (engine->facts.bf16 || engine->facts.fp16) ? 2 : 1;
     const double start = tess_clock();
     tess_rates_clear(engine->rates);
     for (int64_t i = 0; i < tess_json_length(models); i++)
-        for (int d = 0; d < (engine->facts.bf16 ? 2 : 1); d++) {
+        for (int d = 0; d < precisions; d++) {
             tess_weights *weights = NULL;
             tess_model model = {0};
             tess_bound *bound = NULL;
             tess_net_plan *plan = NULL;
-            const tess_rates_budget budget = {CALIBRATION_SECONDS - (tess_clock() - start), SIZE_MAX};
+            const tess_rates_budget budget = {CALIBRATION_SECONDS - (tess_clock() - start),
+                                              engine->apart ? engine->facts.memory_free / 4 : SIZE_MAX};
             tess_status status =
                 tess_weights_open(tess_json_get_string(tess_json_at(models, i), "path", ""), &weights, error);
             if (status == TESS_OK)

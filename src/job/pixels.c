@@ -53,6 +53,13 @@ static void add_noise(const tess_pixels *p, int64_t y, int64_t x, int64_t count,
             values[i * step + c] += p->add_noise * draws[i * colours + c];
 }
 
+void tess_pixels_noisy_row(const tess_pixels *p, int64_t y, const void *samples, float *draws, float *values)
+{
+    tess_samples_to_float(p->image.dtype, p->image.full_scale, samples, p->image.width * p->image.channels,
+                          values);
+    add_noise(p, y, 0, p->image.width, values, draws);
+}
+
 static void gather_row(void *arg, int64_t row, int thread)
 {
     const move *m = arg;

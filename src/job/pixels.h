@@ -24,6 +24,10 @@ typedef struct tess_pixels {
 /* Host scratch, in bytes for one pixel of a window's width. */
 size_t tess_pixels_scratch(const tess_pixels *pixels, int threads);
 
+/* A row of the file's samples as values, with its noise; `draws`: scratch for the row's colours. */
+void tess_pixels_noisy_row(const tess_pixels *pixels, int64_t y, const void *samples, float *draws,
+                           float *values);
+
 /* Fills batch item `item` of `tensor` from the window of the strip at these columns; `plane` is ignored when
  * planes is 1. */
 void tess_pixels_gather(const tess_pixels *pixels, const tess_strip *strip, const tess_span *cols,

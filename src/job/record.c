@@ -9,7 +9,7 @@ tess_json *tess_record_begin(const char *command, const tess_engine *engine)
         tess_json_set_string(&record, "device", engine->device->kind);
         tess_json_set_string(&record, "device_name", engine->facts.name);
         tess_json_set_string(&record, "precision", engine->precision);
-        tess_json_set_int(&record, "threads", engine->facts.threads);
+        tess_json_set_int(&record, "threads", tess_pool_threads(engine->host));
         tess_json_set_int(&record, "ranks", 1);
     }
     return record;

@@ -72,6 +72,13 @@ static void say_measured(writer *w, const tess_json *record)
             tess_json_get_double(measured, "megapixels_per_second", 0));
         say(w, "resident  peak %.1f MiB, of which %.1f MiB were there before the plan\n",
             mib(measured, "resident_bytes"), mib(measured, "overhead_bytes"));
+        if (tess_json_get(measured, "gpu_busy"))
+            say(w,
+                "device    busy %.0f %% of the time, %.1f MiB by its driver's count, %.1f MiB of context; "
+                "%.1f "
+                "MiB pinned on the host\n",
+                100 * tess_json_get_double(measured, "gpu_busy", 0), mib(measured, "driver_bytes"),
+                mib(measured, "context_bytes"), mib(measured, "host_bytes"));
     }
     if (quality)
         say(w, "quality   PSNR %.3f dB", tess_json_get_double(quality, "psnr_db", 0));
@@ -96,7 +103,11 @@ static void say_info(writer *w, const tess_json *info)
             tess_json_get_string(d, "kind", "?"), tess_json_get_string(d, "name", "?"),
             (long long)tess_json_get_int(d, "threads", 0), mib(d, "memory_free") / 1024,
             mib(d, "memory_total") / 1024,
-            tess_json_get_bool(d, "bf16", false) ? ", bf16 matrix instructions" : "");
+            tess_json_get_bool(d, "fp16", false)   ? ", fp16 by default"
+            : tess_json_get_bool(d, "bf16", false) ? ", bf16 matrix instructions"
+                                                   : "");
+        if (tess_json_get_int(d, "driver_bytes", 0))
+            say(w, "          %.0f MiB taken by context and libraries\n", mib(d, "driver_bytes"));
     }
     for (int64_t i = 0; i < tess_json_length(models); i++) {
         const tess_json *m = tess_json_at(models, i);

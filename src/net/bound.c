@@ -79,7 +79,7 @@ tess_status tess_bound_create(const tess_net *net, tess_device *device, tess_dty
         tess_op_needs needs;
         status = device->query(device, &op, &needs, error);
         bound->weight_at[i] = bound->weight_bytes;
-        bound->weight_bytes += tess_align_size(needs.weights, 64);
+        bound->weight_bytes += tess_align_size(needs.weights, device->host_memory ? 64 : 256);
         bound->block[i] = needs.block;
         int64_t step = (int64_t)needs.block << tess_net_value(net, layer->out)->down;
         bound->alignment = tess_max_i64(bound->alignment, step); /* all are powers of two */
@@ -90,6 +90,11 @@ tess_status tess_bound_create(const tess_net *net, tess_device *device, tess_dty
     }
     *out = bound;
     return TESS_OK;
+}
+
+void tess_bound_allow_tf32(tess_bound *bound)
+{
+    bound->tf32 = bound->dtype == TESS_F32;
 }
 
 void tess_bound_destroy(tess_bound *bound)

@@ -8,6 +8,7 @@ struct tess_bound {
     const tess_net *net;
     tess_device *device;
     tess_dtype dtype;
+    bool tf32;
     size_t weight_bytes;
     int64_t alignment;
     size_t *weight_at; /* of each layer, in the packed block */

@@ -99,6 +99,7 @@ static tess_status load_layer(const tess_bound *bound, tess_weights *weights, co
 {
     const int64_t grid = tess_net_grid(bound->net);
     tess_op op = tess_layer_op(bound->net, layer, bound->dtype, (tess_plan_shape){1, grid, grid, TESS_INFER});
+    op.tf32 = bound->tf32;
     const int64_t channels = op.out.c, row = op.in.c * op.out.c * layer->kernel * layer->kernel /
                                              (layer->kind == TESS_LAYER_CONV_TRANSPOSE ? op.in.c : op.out.c);
     int64_t room = tess_max_i64(tess_max_i64(PIECE, row), 5 * channels);

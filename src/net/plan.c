@@ -130,6 +130,7 @@ static tess_status collect_ops(tess_net_plan *plan, tess_error *error)
             continue;
         planned_op *op = &plan->ops[plan->op_count++];
         *op = (planned_op){tess_layer_op(net, layer, plan->bound->dtype, plan->shape), layer, i, NULL};
+        op->op.tf32 = plan->bound->tf32;
         tess_op_needs needs;
         TESS_TRY(device->query(device, &op->op, &needs, error));
         if (needs.workspace > plan->workspace_bytes)

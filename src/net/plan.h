@@ -18,6 +18,8 @@ typedef struct tess_net_plan tess_net_plan; /* owned by the caller: tess_net_pla
 tess_status tess_bound_create(const tess_net *net, tess_device *device, tess_dtype dtype, tess_bound **out,
                               tess_error *error) TESS_MUST_CHECK;
 void tess_bound_destroy(tess_bound *bound);
+/* From now on its plans may take products of fp32 values in TF32; packed weights stay as they are. */
+void tess_bound_allow_tf32(tess_bound *bound);
 size_t tess_bound_weight_bytes(const tess_bound *bound);
 /* Windows that start at multiples of this, and keep the halo below, reproduce the whole image bit for bit. */
 int64_t tess_bound_alignment(const tess_bound *bound);

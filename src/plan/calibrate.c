@@ -1,6 +1,7 @@
 /* Measuring op rates: each class of op is run at two image sizes with random data, best of a few repeats, and
- * a straight line is laid through the two. The larger size is a few gigaflop: milliseconds to tenths of a
- * second. */
+ * a straight line is laid through the two. The larger size is a few gigaflop on the host, and a hundred on a
+ * device with queues, which smaller work does not fill; there runs follow one another and events time them, so
+ * that what a launch costs the host does not count. */
 #include <math.h>
 #include <string.h>
 
@@ -9,8 +10,14 @@
 #include "base/rng.h"
 #include "plan/rates.h"
 
-enum { SMALL = 16, LARGEST = 256, REPEATS = 3 };
-static const double LARGE_FLOPS = 3e9;
+enum { SMALL = 16, REPEATS = 3, IN_A_ROW = 8 };
+static const int64_t LARGEST = 256, LARGEST_QUEUED = 1024;
+static const double LARGE_FLOPS = 3e9, LARGE_FLOPS_QUEUED = 1e11;
+
+static bool queued(const tess_device *device)
+{
+    return device->capture_begin != NULL;
+}
 
 /* The same op on a dense image of `side` output pixels. */
 static tess_op resized(const tess_op *op, int64_t side)
@@ -70,11 +77,53 @@ static void fill(tess_device *device, const tess_block *block, tess_dtype dtype)
     uint16_t halves[256];
     tess_rng_normal((tess_rng_key){1, 2, 3}, 0, 256, values);
     for (int i = 0; i < 256; i++)
-        halves[i] = tess_float_to_bf16(values[i]);
-    const void *from = dtype == TESS_BF16 ? (const void *)halves : (const void *)values;
-    const size_t size = dtype == TESS_BF16 ? sizeof halves : sizeof values;
-    for (size_t at = 0; at + size <= block->bytes; at += size)
-        device->copy(device, (char *)block->data + at, from, size, NULL);
+        halves[i] = dtype == TESS_F16 ? tess_float_to_half(values[i]) : tess_float_to_bf16(values[i]);
+    const bool half = tess_dtype_size(dtype) == 2;
+    const size_t first = half ? sizeof halves : sizeof values;
+    if (block->bytes < first)
+        return;
+    device->copy(device, block->data, half ? (const void *)halves : (const void *)values, first, NULL);
+    for (size_t done = first, more; done < block->bytes; done += more) { /* twice as much each time */
+        more = done < block->bytes - done ? done : block->bytes - done;
+        device->copy(device, (char *)block->data + done, block->data, more, NULL);
+    }
+}
+
+/* Seconds of a run among others in the device's queue. */
+static tess_status time_queued(tess_device *device, const tess_prepared *prepared,
+                               const tess_op_buffers *buffers, double *seconds, tess_error *error)
+{
+    tess_event *from = NULL, *to = NULL;
+    tess_status status = device->event_create(device, &from, error);
+    if (status == TESS_OK)
+        status = device->event_create(device, &to, error);
+    device->run(device, prepared, buffers, NULL); /* what is loaded on first use */
+    for (int repeat = 0; repeat < REPEATS && status == TESS_OK; repeat++) {
+        device->record(device, from, NULL);
+        for (int i = 0; i < IN_A_ROW; i++)
+            device->run(device, prepared, buffers, NULL);
+        device->record(device, to, NULL);
+        status = device->event_sync(device, to, error);
+        if (status == TESS_OK)
+            *seconds = fmin(*seconds, device->elapsed(device, from, to) / IN_A_ROW);
+    }
+    if (from)
+        device->event_destroy(device, from);
+    if (to)
+        device->event_destroy(device, to);
+    return status;
+}
+
+static tess_status time_now(tess_device *device, const tess_prepared *prepared,
+                            const tess_op_buffers *buffers, double *seconds, tess_error *error)
+{
+    for (int repeat = 0; repeat < REPEATS; repeat++) {
+        double start = tess_clock();
+        device->run(device, prepared, buffers, NULL);
+        TESS_TRY(device->sync(device, NULL, error));
+        *seconds = fmin(*seconds, tess_clock() - start);
+    }
+    return TESS_OK;
 }
 
 /* Seconds of one run at `side`. */
@@ -95,12 +144,7 @@ static tess_status time_op(tess_device *device, const tess_op *base, int64_t sid
         tess_op_buffers buffers = {
             b.in.data, b.out.data, {b.residual.data, b.residual.data}, b.weights.data, b.workspace.data};
         *seconds = INFINITY;
-        for (int repeat = 0; repeat < REPEATS && status == TESS_OK; repeat++) {
-            double start = tess_clock();
-            device->run(device, prepared, &buffers, NULL);
-            status = device->sync(device, NULL, error);
-            *seconds = fmin(*seconds, tess_clock() - start);
-        }
+        status = (queued(device) ? time_queued : time_now)(device, prepared, &buffers, seconds, error);
         device->release(device, prepared);
     }
     bench_free(device, &b);
@@ -113,14 +157,16 @@ static tess_status large_side(tess_device *device, const tess_op *op, size_t byt
                               tess_error *error)
 {
     double per_pixel = tess_op_flops(op) / ((double)op->out.n * (double)op->out.h * (double)op->out.w);
-    *side = tess_min_i64(tess_max_i64((int64_t)sqrt(LARGE_FLOPS / per_pixel) / 16 * 16, 2 * SMALL), LARGEST);
+    const double flops = queued(device) ? LARGE_FLOPS_QUEUED : LARGE_FLOPS;
+    *side = tess_min_i64(tess_max_i64((int64_t)sqrt(flops / per_pixel) / 16 * 16, 2 * SMALL),
+                         queued(device) ? LARGEST_QUEUED : LARGEST);
     const int64_t least = tess_max_i64(*side / 2, 2 * SMALL);
     for (; *side >= least; *side -= 16) {
         tess_op sized = resized(op, *side);
         size_t sizes[5], total = 0;
         TESS_TRY(bench_sizes(device, &sized, sizes, error));
         for (int i = 0; i < 5; i++)
-            total += tess_block_granted(sizes[i]);
+            total += device->granted(device, sizes[i]);
         if (total <= bytes)
             return TESS_OK;
     }
@@ -143,6 +189,36 @@ static tess_status measure_class(tess_rates *rates, const tess_op *op, const cha
     double per_pixel = fmax((large - small) / (pixels - few), large / pixels / 4);
     tess_rates_set(rates, op_class, fmax(large - per_pixel * pixels, 0), per_pixel);
     return TESS_OK;
+}
+
+tess_status tess_rates_tune(tess_rates *rates, const tess_net_plan *plan, tess_rates_budget budget,
+                            tess_error *error)
+{
+    tess_device *device = tess_rates_device(rates);
+    if (!device->tune)
+        return TESS_OK;
+    const double start = tess_clock();
+    size_t most = 0;
+    for (int i = 0; i < tess_net_plan_op_count(plan); i++) {
+        size_t sizes[5], total = 0;
+        TESS_TRY(bench_sizes(device, tess_net_plan_op(plan, i), sizes, error));
+        for (int k = 0; k < 5; k++)
+            total += tess_align_size(sizes[k], 4096);
+        most = total > most ? total : most;
+    }
+    if (device->granted(device, most) > budget.bytes)
+        most = budget.bytes / 2; /* the larger ops are tuned on less, or not at all: the device decides */
+    tess_block scratch;
+    TESS_TRY(device->alloc(device, &scratch, TESS_MEM_WORKSPACE, most, error));
+    tess_status status = TESS_OK;
+    for (int i = 0; i < tess_net_plan_op_count(plan) && tess_clock() - start < budget.seconds; i++) {
+        status = device->tune(device, tess_net_plan_op(plan, i), scratch.data, scratch.bytes, error);
+        if (status == TESS_DEVICE_LOST)
+            break;
+        status = TESS_OK; /* a class that could not be tuned keeps the engine it has */
+    }
+    device->free(device, &scratch);
+    return status;
 }
 
 tess_status tess_rates_measure(tess_rates *rates, const tess_net_plan *plan, tess_rates_budget budget,

@@ -51,6 +51,25 @@ static tess_status fit_seconds(chooser *c, tess_error *error)
     return TESS_OK;
 }
 
+static size_t granted(const chooser *c, size_t bytes)
+{
+    tess_device *device = tess_rates_device(c->rates);
+    return device->granted(device, bytes);
+}
+
+/* Samples of a batch of windows, and of the tiles in them. Rows beyond the image are not uploaded. */
+static void set_stages(const chooser *c, tess_denoise_choice *choice)
+{
+    const tess_denoise_wish *w = c->wish;
+    const tess_axis *rows = &choice->rows, *cols = &choice->cols;
+    const int64_t in = tess_min_i64(tess_axis_largest_window(rows), w->height) *
+                       tess_axis_largest_window(cols),
+                  out = tess_min_i64(tess_axis_largest_tile(rows), w->height) *
+                        tess_min_i64(tess_axis_largest_tile(cols), w->width);
+    choice->in_stage = (size_t)(choice->batch * in) * w->in_pixel_bytes;
+    choice->out_stage = (size_t)(choice->batch * out) * w->out_pixel_bytes;
+}
+
 /* All bytes of a cut, exactly. Arena and workspace grow with the window, so the largest one is planned. */
 static tess_status measure(const chooser *c, tess_denoise_choice *choice, tess_error *error)
 {
@@ -67,10 +86,15 @@ static tess_status measure(const chooser *c, tess_denoise_choice *choice, tess_e
     choice->seconds = (runs * c->seconds_per_run + pixels * c->seconds_per_pixel) * (double)c->wish->planes;
     choice->calibrated = c->calibrated;
     choice->io_block = io_block_bytes(c, rows, cols, &choice->ring_bytes);
-    choice->bytes.by[TESS_MEM_WEIGHTS] = tess_block_granted(tess_bound_weight_bytes(c->bound));
-    choice->bytes.by[TESS_MEM_ACTIVATIONS] = tess_block_granted(choice->arena_bytes);
-    choice->bytes.by[TESS_MEM_WORKSPACE] = tess_block_granted(choice->workspace_bytes);
-    choice->bytes.by[TESS_MEM_IO] = tess_block_granted(choice->io_block) + c->wish->held_bytes;
+    choice->bytes.by[TESS_MEM_WEIGHTS] = granted(c, tess_bound_weight_bytes(c->bound));
+    choice->bytes.by[TESS_MEM_ACTIVATIONS] = granted(c, choice->arena_bytes);
+    choice->bytes.by[TESS_MEM_WORKSPACE] = granted(c, choice->workspace_bytes);
+    if (c->wish->apart) {
+        set_stages(c, choice);
+        choice->bytes.by[TESS_MEM_IO] = granted(c, choice->in_stage) + granted(c, choice->out_stage);
+    } else {
+        choice->bytes.by[TESS_MEM_IO] = tess_block_granted(choice->io_block) + c->wish->held_bytes;
+    }
     return TESS_OK;
 }
 
@@ -93,7 +117,9 @@ static void set_batch(const chooser *c, tess_denoise_choice *choice)
 
 static bool fits(const chooser *c, const tess_denoise_choice *choice)
 {
-    return tess_mem_total(&choice->bytes) + RESERVE <= c->wish->limit;
+    const tess_denoise_wish *w = c->wish;
+    return tess_mem_total(&choice->bytes) + RESERVE <= w->limit &&
+           (!w->apart || choice->io_block + w->held_bytes <= w->host_limit);
 }
 
 static void cut(const chooser *c, int64_t tile_h, int64_t tile_w, tess_denoise_choice *choice)
@@ -122,6 +148,7 @@ typedef struct axis_cost {
     double window, total; /* pixels: the largest window, and all of them */
     double io_bytes;      /* rows: the ring; columns: host scratch */
     double batch;         /* columns: windows in one run */
+    bool host;            /* more rows than the host has room for */
 } axis_cost;
 
 static int cost_axes(const chooser *c, int64_t size, bool rows, axis_cost costs[MOST_CUTS])
@@ -140,6 +167,10 @@ static int cost_axes(const chooser *c, int64_t size, bool rows, axis_cost costs[
         cost->batch = w->batch > 0 ? (double)tess_min_i64(w->batch, longest_run(&axis)) : 1;
         cost->io_bytes = rows ? (double)tess_ring_bytes(&axis, w->height, w->in_row_bytes, w->out_row_bytes)
                               : (double)w->row_scratch_bytes * cost->window;
+        cost->host =
+            w->apart && cost->io_bytes + (double)(w->fixed_io_bytes + w->held_bytes) > (double)w->host_limit;
+        if (w->apart)
+            cost->io_bytes = 0; /* the stages go with the pixels */
     }
     return count;
 }
@@ -156,7 +187,7 @@ static bool best_cut(const chooser *c, double fixed, bool by_bytes, tess_denoise
             double bytes = fixed + rows->io_bytes + cols->io_bytes +
                            c->bytes_per_pixel * rows->window * cols->window * cols->batch;
             double score = by_bytes ? bytes : rows->total * cols->total;
-            if (bytes <= limit && score < least) {
+            if (bytes <= limit && !rows->host && score < least) {
                 least = score;
                 choice->rows = rows->axis;
                 choice->cols = cols->axis;
@@ -171,6 +202,11 @@ static tess_status over_limit(const chooser *c, const tess_denoise_choice *choic
 {
     const double mib = 1 << 20;
     char limit[64];
+    if (c->wish->apart && choice->io_block + c->wish->held_bytes > c->wish->host_limit)
+        return tess_fail(error, TESS_OVER_LIMIT,
+                         "%.0fM of rows do not fit the %.0fM that the host can give; use a smaller --tile",
+                         (double)(choice->io_block + c->wish->held_bytes) / mib,
+                         (double)c->wish->host_limit / mib);
     if (c->wish->asked_limit)
         snprintf(limit, sizeof limit, "--memory %.0fM is too little", (double)c->wish->asked_limit / mib);
     else
@@ -202,9 +238,13 @@ static tess_status choose_tile(chooser *c, tess_denoise_choice *choice, tess_err
                  (double)w->limit / (1 << 20));
         return TESS_OK;
     }
-    c->bytes_per_pixel = (double)choice->arena_bytes / ((double)c->padded_h * (double)c->padded_w);
-    double fixed = (double)(choice->bytes.by[TESS_MEM_WEIGHTS] + choice->bytes.by[TESS_MEM_WORKSPACE] +
-                            w->held_bytes + w->fixed_io_bytes);
+    /* The host's workspace depends on the channels; that of a device's libraries on the pixels too. */
+    double growing = (double)choice->arena_bytes, fixed = (double)choice->bytes.by[TESS_MEM_WEIGHTS];
+    if (w->apart)
+        growing += (double)(choice->in_stage + choice->out_stage + choice->workspace_bytes);
+    else
+        fixed += (double)(choice->bytes.by[TESS_MEM_WORKSPACE] + w->held_bytes + w->fixed_io_bytes);
+    c->bytes_per_pixel = growing / ((double)c->padded_h * (double)c->padded_w);
     axis_cost row_costs[MOST_CUTS], col_costs[MOST_CUTS];
     c->row_costs = row_costs;
     c->col_costs = col_costs;
@@ -222,7 +262,7 @@ static tess_status choose_tile(chooser *c, tess_denoise_choice *choice, tess_err
                      100 * (area / ((double)c->padded_h * (double)c->padded_w) - 1));
             return TESS_OK;
         }
-        double over = (double)(tess_mem_total(&choice->bytes) + RESERVE) - (double)w->limit;
+        double over = fmax((double)(tess_mem_total(&choice->bytes) + RESERVE) - (double)w->limit, 0);
         c->bytes_per_pixel *= 1.001 + 1.01 * over / (double)choice->arena_bytes;
     }
     best_cut(c, fixed, true, choice);

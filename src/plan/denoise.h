@@ -16,6 +16,11 @@ typedef struct tess_denoise_wish {
     size_t row_scratch_bytes; /* host scratch that one column of a window needs, all threads together */
     size_t fixed_io_bytes;    /* what the job holds besides, in its io block */
     size_t held_bytes;        /* what readers and writers hold on their own */
+    /* A device with memory of its own: rows stay on the host, and stages on the device take the samples of a
+     * window and of a tile. */
+    bool apart;
+    size_t in_pixel_bytes, out_pixel_bytes;
+    uint64_t host_limit;                          /* for the rows, when apart */
     int64_t tile_height, tile_width, halo, batch; /* as in tess_denoise_settings */
     uint64_t limit;                               /* for this image */
     uint64_t asked_limit;                         /* what the user set, for messages; 0 = nothing */
@@ -26,9 +31,10 @@ typedef struct tess_denoise_choice {
     int64_t halo, batch;
     tess_mem_bytes bytes;                                      /* by category, as they will be counted */
     size_t io_block, ring_bytes, arena_bytes, workspace_bytes; /* as they will be asked for */
+    size_t in_stage, out_stage;                                /* 0 unless apart */
     double seconds;
     bool calibrated;
-    char reason[200];
+    char reason[280];
 } tess_denoise_choice;
 
 tess_status tess_denoise_choose(const tess_bound *bound, const tess_model *model, const tess_rates *rates,

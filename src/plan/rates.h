@@ -27,6 +27,9 @@ typedef struct tess_rates_budget {
 /* Measures the classes of the plan that have no rate yet, as far as the budget goes, and writes the cache. */
 tess_status tess_rates_measure(tess_rates *rates, const tess_net_plan *plan, tess_rates_budget budget,
                                tess_error *error) TESS_MUST_CHECK;
+/* Lets the device choose among its engines for the ops of the plan at their sizes, as far as the budget goes. */
+tess_status tess_rates_tune(tess_rates *rates, const tess_net_plan *plan, tess_rates_budget budget,
+                            tess_error *error) TESS_MUST_CHECK;
 /* Writes the cache atomically; a folder that cannot be written is no error. */
 void tess_rates_save(const tess_rates *rates);
 void tess_rates_set(tess_rates *rates, const char *op_class, double overhead, double per_pixel);

@@ -77,28 +77,45 @@ static tess_status write_rows(void *arg, tess_error *error)
                : TESS_OK;
 }
 
+static tess_strip strip_at(const ring *r, int64_t index)
+{
+    const tess_ring_settings *s = r->settings;
+    const tess_span own = image_span(&s->rows, s->image_rows, index);
+    return (tess_strip){.index = index,
+                        .span = tess_axis_span(&s->rows, index),
+                        .first = own.from,
+                        .count = own.to - own.from,
+                        .out = r->out[index % out_buffers(&s->rows)],
+                        .in = r->in,
+                        .in_capacity = r->in_capacity,
+                        .image_rows = s->image_rows,
+                        .in_row_bytes = s->in_row_bytes,
+                        .out_row_bytes = s->out_row_bytes};
+}
+
+/* The whole image in one strip: nothing overlaps, so no thread is needed. */
+static tess_status run_one(ring *r, tess_error *error)
+{
+    const tess_ring_settings *s = r->settings;
+    const tess_strip strip = strip_at(r, 0);
+    r->read_to = image_span(&s->rows, s->image_rows, 0).window_to;
+    TESS_TRY(read_rows(r, error));
+    TESS_TRY(s->worker(s->user, &strip, error));
+    return s->sink(s->user, strip.first, strip.count, strip.out, error);
+}
+
 static tess_status run_strips(ring *r, tess_worker *reader, tess_worker *writer, tess_error *error)
 {
     const tess_ring_settings *s = r->settings;
     r->read_to = image_span(&s->rows, s->image_rows, 0).window_to;
     TESS_TRY(read_rows(r, error));
     for (int64_t i = 0; i < s->rows.tiles; i++) {
-        tess_span own = image_span(&s->rows, s->image_rows, i);
         if (i + 1 < s->rows.tiles) {
             r->read_from = r->read_to;
             r->read_to = image_span(&s->rows, s->image_rows, i + 1).window_to;
             tess_worker_start(reader, read_rows, r);
         }
-        tess_strip strip = {.index = i,
-                            .span = tess_axis_span(&s->rows, i),
-                            .first = own.from,
-                            .count = own.to - own.from,
-                            .out = r->out[i % out_buffers(&s->rows)],
-                            .in = r->in,
-                            .in_capacity = r->in_capacity,
-                            .image_rows = s->image_rows,
-                            .in_row_bytes = s->in_row_bytes,
-                            .out_row_bytes = s->out_row_bytes};
+        const tess_strip strip = strip_at(r, i);
         TESS_TRY(s->worker(s->user, &strip, error));
         TESS_TRY(tess_worker_wait(writer, error));
         r->write_from = strip.first;
@@ -116,6 +133,8 @@ tess_status tess_ring_run(const tess_ring_settings *settings, void *buffer, tess
         .settings = settings, .in = buffer, .in_capacity = in_rows(&settings->rows, settings->image_rows)};
     r.out[0] = r.in + in_bytes(&settings->rows, settings->image_rows, settings->in_row_bytes);
     r.out[1] = r.out[0] + out_bytes(&settings->rows, settings->image_rows, settings->out_row_bytes);
+    if (settings->rows.tiles == 1)
+        return run_one(&r, error);
     tess_worker *reader = NULL, *writer = NULL;
     tess_status status = tess_worker_create(&reader, error);
     if (status == TESS_OK)

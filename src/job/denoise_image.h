@@ -1,0 +1,45 @@
+/* denoise_image.h: one image under way, for the files denoise_image.c, denoise_direct.c and denoise_lane.c. */
+#ifndef TESS_JOB_DENOISE_IMAGE_H
+#define TESS_JOB_DENOISE_IMAGE_H
+
+#include "job/denoise.h"
+#include "tensor/quality.h"
+
+typedef struct tess_image_job {
+    tess_engine *engine;
+    tess_denoise_file *file;
+    const tess_denoise_blocks *blocks;
+    tess_denoise_progress *progress;
+    tess_pixels pixels;
+    tess_reader *reader, *truth;
+    tess_writer *writer;
+    /* direct: */
+    tess_net_plan **plans; /* of the strip's windows, one for each shape */
+    tess_plan_shape *shapes;
+    int shape_count;
+    int64_t strip_height; /* of the windows that `plans` are for */
+    /* lane: */
+    tess_flight flights[2]; /* of the strips with even and with odd numbers */
+    char *row_samples;      /* rows that get noise are read here first */
+    float *row_draws;
+    /* sink: */
+    tess_quality quality;
+    tess_denoise_sink rows;
+} tess_image_job;
+
+/* Done so far; TESS_INTERRUPTED when the caller wants no more. Any thread. */
+tess_status tess_denoise_tell(tess_denoise_progress *progress, int64_t pixels,
+                              tess_error *error) TESS_MUST_CHECK;
+
+/* The ring's worker, and what it leaves to free. */
+tess_status tess_direct_strip(void *job, const tess_strip *strip, tess_error *error) TESS_MUST_CHECK;
+void tess_direct_drop(tess_image_job *job);
+
+/* Submits the strip's windows; they land some time before tess_lane_strip_settle returns. */
+tess_status tess_lane_strip(void *job, const tess_strip *strip, tess_error *error) TESS_MUST_CHECK;
+/* Waits for the strip that begins with row `first`. */
+tess_status tess_lane_strip_settle(tess_image_job *job, int64_t first, tess_error *error) TESS_MUST_CHECK;
+/* Waits for all that is under way, whatever became of it. */
+void tess_lane_strips_end(tess_image_job *job);
+
+#endif

@@ -1,0 +1,44 @@
+/* Files one after another, in the host's memory. */
+#include "base/process.h"
+#include "job/denoise.h"
+
+static void free_blocks(tess_device *device, tess_denoise_blocks *blocks)
+{
+    device->free(device, &blocks->arena);
+    device->free(device, &blocks->workspace);
+    device->host_free(device, &blocks->io);
+}
+
+/* Blocks of just the file's sizes; images of one size keep them. */
+static tess_status fit_blocks(tess_device *device, tess_denoise_blocks *b, const tess_denoise_choice *choice,
+                              tess_error *error)
+{
+    if (b->arena.bytes == device->granted(device, choice->arena_bytes) &&
+        b->workspace.bytes == device->granted(device, choice->workspace_bytes) &&
+        b->io.bytes == tess_block_granted(choice->io_block))
+        return TESS_OK;
+    free_blocks(device, b);
+    TESS_TRY(device->alloc(device, &b->arena, TESS_MEM_ACTIVATIONS, choice->arena_bytes, error));
+    TESS_TRY(device->alloc(device, &b->workspace, TESS_MEM_WORKSPACE, choice->workspace_bytes, error));
+    return device->host_alloc(device, &b->io, TESS_MEM_IO, choice->io_block, error);
+}
+
+tess_status tess_denoise_run_direct(tess_denoise_job *job, tess_denoise_progress *progress, tess_error *error)
+{
+    tess_device *device = job->engine.device;
+    tess_denoise_blocks blocks = {.lane = NULL};
+    TESS_TRY(tess_engine_load(&job->engine, error));
+    job->loaded = tess_process_resident();
+    tess_status result = TESS_OK;
+    for (int64_t i = 0; i < job->count && result == TESS_OK; i++) {
+        tess_denoise_file *file = &job->files[i];
+        if (file->status != TESS_OK)
+            continue;
+        tess_status status = fit_blocks(device, &blocks, &file->choice, error);
+        if (status == TESS_OK)
+            status = tess_denoise_image(&job->engine, job->settings, file, &blocks, progress, error);
+        result = tess_denoise_settle(job, file, status, error);
+    }
+    free_blocks(device, &blocks);
+    return result;
+}

@@ -1,0 +1,299 @@
+#include "job/lane.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/clock.h"
+#include "job/lane_impl.h"
+
+static const size_t LARGEST_CHUNK = (size_t)16 << 20, SMALLEST_CHUNK = (size_t)64 << 10;
+
+/* Half a stage, so that copying on the host and over the bus overlap also within one window. */
+static size_t chunk_bytes(size_t stage)
+{
+    size_t half = tess_align_size(stage / 2, 4096);
+    return half < SMALLEST_CHUNK ? SMALLEST_CHUNK : half > LARGEST_CHUNK ? LARGEST_CHUNK : half;
+}
+
+size_t tess_lane_host_bytes(const tess_lane_sizes *sizes)
+{
+    return LANE_CHUNKS * (chunk_bytes(sizes->in_stage) + chunk_bytes(sizes->out_stage));
+}
+
+static char *carve_chunks(lane_chunks *chunks, size_t stage, char *at)
+{
+    chunks->bytes = chunk_bytes(stage);
+    for (int i = 0; i < LANE_CHUNKS; i++, at += chunks->bytes)
+        chunks->chunk[i].data = at;
+    return at;
+}
+
+/* Every event of the lane, by number; NULL behind the last. */
+static tess_event **event_at(tess_lane *lane, int index)
+{
+    tess_event **const alone[] = {&lane->uploaded, &lane->imported, &lane->origin};
+    const int few = 3;
+    if (index < few)
+        return alone[index];
+    if ((index -= few) < LANE_CHUNKS)
+        return &lane->up.chunk[index].over;
+    if ((index -= LANE_CHUNKS) < LANE_CHUNKS)
+        return &lane->down.chunk[index].over;
+    index -= LANE_CHUNKS;
+    if (index >= 4 * LANE_TIMES)
+        return NULL;
+    lane_times *times = &lane->times[index / 4];
+    tess_event **const of[] = {&times->start, &times->computed, &times->exporting, &times->over};
+    return of[index % 4];
+}
+
+static tess_status open_parts(tess_lane *lane, const tess_lane_sizes *sizes, tess_error *error)
+{
+    tess_device *device = lane->device;
+    TESS_TRY(device->alloc(device, &lane->arena, TESS_MEM_ACTIVATIONS, sizes->arena, error));
+    TESS_TRY(device->alloc(device, &lane->workspace, TESS_MEM_WORKSPACE, sizes->workspace, error));
+    TESS_TRY(device->alloc(device, &lane->in_stage, TESS_MEM_IO, sizes->in_stage, error));
+    TESS_TRY(device->alloc(device, &lane->out_stage, TESS_MEM_IO, sizes->out_stage, error));
+    TESS_TRY(device->host_alloc(device, &lane->pinned, TESS_MEM_HOST, tess_lane_host_bytes(sizes), error));
+    carve_chunks(&lane->down, sizes->out_stage, carve_chunks(&lane->up, sizes->in_stage, lane->pinned.data));
+    TESS_TRY(device->stream_create(device, &lane->upload, error));
+    TESS_TRY(device->stream_create(device, &lane->compute, error));
+    TESS_TRY(device->stream_create(device, &lane->download, error));
+    tess_event **event;
+    for (int i = 0; (event = event_at(lane, i)); i++)
+        TESS_TRY(device->event_create(device, event, error));
+    TESS_TRY(tess_worker_create(&lane->downloader, error));
+    tess_lane_look_at_memory(lane);
+    return TESS_OK;
+}
+
+tess_status tess_lane_open(tess_device *device, const tess_lane_sizes *sizes, tess_lane **out,
+                           tess_error *error)
+{
+    *out = NULL;
+    tess_lane *lane = tess_small_alloc(1, sizeof *lane);
+    if (!lane)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for a lane to the device");
+    lane->device = device;
+    lane->least_free = UINT64_MAX;
+    pthread_mutex_init(&lane->turn, NULL);
+    pthread_mutex_init(&lane->mutex, NULL);
+    pthread_cond_init(&lane->landed, NULL);
+    tess_status status = open_parts(lane, sizes, error);
+    if (status != TESS_OK) {
+        tess_lane_close(lane);
+        return status;
+    }
+    *out = lane;
+    return TESS_OK;
+}
+
+void tess_lane_close(tess_lane *lane)
+{
+    if (!lane)
+        return;
+    tess_device *device = lane->device;
+    tess_stream *const streams[] = {lane->upload, lane->compute, lane->download};
+    tess_worker_destroy(lane->downloader); /* waits for what it does */
+    for (int i = 0; i < 3; i++)
+        if (streams[i])
+            (void)!device->sync(device, streams[i], NULL); /* its trouble was told to whom it concerned */
+    tess_lane_networks_clear(lane);
+    tess_event **event;
+    for (int i = 0; (event = event_at(lane, i)); i++)
+        if (*event)
+            device->event_destroy(device, *event);
+    for (int i = 0; i < 3; i++)
+        if (streams[i])
+            device->stream_destroy(device, streams[i]);
+    tess_block *const blocks[] = {&lane->arena, &lane->workspace, &lane->in_stage, &lane->out_stage};
+    for (int i = 0; i < 4; i++)
+        device->free(device, blocks[i]);
+    device->host_free(device, &lane->pinned);
+    pthread_mutex_destroy(&lane->turn);
+    pthread_mutex_destroy(&lane->mutex);
+    pthread_cond_destroy(&lane->landed);
+    tess_small_free(lane);
+}
+
+/* On the lane's own thread: the stage out to the rows, then the books. */
+static tess_status download(void *arg, tess_error *error)
+{
+    tess_lane *lane = arg;
+    tess_device *device = lane->device;
+    const lane_times *t = lane->job.times;
+    tess_flight *flight = lane->job.flight;
+    device->wait(device, t->over, lane->download);
+    tess_status status = tess_lane_download(lane, &lane->job.window, error);
+    double seconds = 0, span = 0;
+    if (status == TESS_OK) {
+        seconds =
+            device->elapsed(device, t->start, t->computed) + device->elapsed(device, t->exporting, t->over);
+        span = device->elapsed(device, lane->origin, t->over);
+    }
+    pthread_mutex_lock(&lane->mutex);
+    lane->last = tess_clock();
+    lane->busy += seconds;
+    lane->span = span > lane->span ? span : lane->span;
+    lane->lost = lane->lost || status != TESS_OK;
+    flight->seconds += seconds;
+    if (status != TESS_OK && flight->status == TESS_OK) {
+        flight->status = status;
+        flight->error = *error;
+    }
+    flight->pending--;
+    pthread_cond_broadcast(&lane->landed);
+    pthread_mutex_unlock(&lane->mutex);
+    return status;
+}
+
+static tess_op blank_op(tess_op_kind kind, tess_tensor in, tess_tensor out, const tess_pixels *pixels)
+{
+    tess_op op;
+    memset(&op, 0, sizeof op); /* padding too: ops are compared as bytes */
+    op.kind = kind;
+    op.in = in;
+    op.out = out;
+    for (int s = 0; s < TESS_SPATIAL; s++)
+        op.kernel[s] = op.stride[s] = 1;
+    op.samples.full_scale = pixels->image.full_scale;
+    return op;
+}
+
+static tess_status import(tess_lane *lane, const tess_lane_window *w, const lane_network *network,
+                          int64_t plane, tess_error *error)
+{
+    const tess_pixels *p = w->pixels;
+    size_t at;
+    tess_tensor out = tess_net_plan_input(network->plan, &at);
+    tess_op op = blank_op(
+        TESS_OP_IMPORT,
+        tess_tensor_2d(tess_lane_in_dtype(p), w->n, tess_lane_in_rows(w), out.w, p->image.channels), out, p);
+    op.samples.first = p->planes > 1 ? (int32_t)plane : 0;
+    op.samples.level_channel = p->noise_map;
+    op.samples.level = p->sigma;
+    const tess_prepared *prepared;
+    TESS_TRY(tess_lane_sample_op(lane, &op, &prepared, error));
+    const tess_op_buffers buffers = {.in = lane->in_stage.data, .out = (char *)lane->arena.data + at};
+    lane->device->run(lane->device, prepared, &buffers, lane->compute);
+    return TESS_OK;
+}
+
+/* Tiles that lie alike in their windows are exported together. */
+static tess_status export_tiles(tess_lane *lane, const tess_lane_window *w, const lane_network *network,
+                                int64_t plane, tess_error *error)
+{
+    const tess_pixels *p = w->pixels;
+    size_t at, stage_at = 0;
+    tess_tensor whole = tess_net_plan_output(network->plan, &at);
+    for (int64_t i = 0, n; i < w->n; i += n) {
+        const tess_span cols = tess_lane_core(w, w->first + i);
+        const int64_t left = cols.from - cols.window_from, width = cols.to - cols.from;
+        for (n = 1; i + n < w->n; n++) {
+            tess_span next = tess_lane_core(w, w->first + i + n);
+            if (next.from - next.window_from != left || next.to - next.from != width)
+                break;
+        }
+        tess_tensor in = whole;
+        in.n = n;
+        tess_op op =
+            blank_op(TESS_OP_EXPORT, in,
+                     tess_tensor_2d(tess_lane_out_dtype(p), n, w->strip.count, width, p->image.channels), p);
+        op.samples.first = p->planes > 1 ? (int32_t)plane : 0;
+        op.pad_before[TESS_HEIGHT] = (int32_t)(w->strip.first - w->strip.span.window_from);
+        op.pad_before[TESS_WIDTH] = (int32_t)left;
+        size_t bytes;
+        if (!tess_tensor_bytes(&op.out, &bytes) || stage_at + bytes > lane->out_stage.bytes)
+            return tess_fail(error, TESS_INTERNAL, "a tile's samples need more than was planned");
+        const tess_prepared *prepared;
+        TESS_TRY(tess_lane_sample_op(lane, &op, &prepared, error));
+        const tess_op_buffers buffers = {.in = (char *)lane->arena.data + at +
+                                               (size_t)(i * whole.stride_n) * tess_dtype_size(whole.dtype),
+                                         .out = (char *)lane->out_stage.data + stage_at};
+        lane->device->run(lane->device, prepared, &buffers, lane->compute);
+        stage_at += bytes;
+    }
+    return TESS_OK;
+}
+
+/* Everything up to the end of the computation, into the device's queues. */
+static tess_status enqueue(tess_lane *lane, const tess_lane_window *w, const lane_times *times,
+                           tess_error *error)
+{
+    tess_device *device = lane->device;
+    lane_network *network;
+    TESS_TRY(tess_lane_network(lane, w, &network, error));
+    TESS_TRY(tess_lane_upload(lane, w, error));
+    device->record(device, lane->uploaded, lane->upload);
+    device->wait(device, lane->uploaded, lane->compute);
+    if (lane->turns == 0)
+        device->record(device, lane->origin, lane->compute);
+    device->record(device, times->start, lane->compute);
+    for (int64_t plane = 0; plane < w->pixels->planes; plane++) {
+        TESS_TRY(import(lane, w, network, plane, error));
+        if (plane == w->pixels->planes - 1)
+            device->record(device, lane->imported, lane->compute);
+        tess_lane_network_run(lane, network, w->weights);
+        if (plane == 0) { /* the window before must have left the stage */
+            device->record(device, times->computed, lane->compute);
+            TESS_TRY(tess_worker_wait(lane->downloader, error));
+            device->record(device, times->exporting, lane->compute);
+        }
+        TESS_TRY(export_tiles(lane, w, network, plane, error));
+    }
+    device->record(device, times->over, lane->compute);
+    return TESS_OK;
+}
+
+static tess_status submit(tess_lane *lane, const tess_lane_window *w, tess_flight *flight, tess_error *error)
+{
+    pthread_mutex_lock(&lane->mutex);
+    const bool lost = lane->lost;
+    if (lane->turns == 0)
+        lane->first = tess_clock();
+    pthread_mutex_unlock(&lane->mutex);
+    if (lost)
+        return tess_fail(error, TESS_DEVICE_LOST, "the device failed; finished outputs are kept");
+    const lane_times *times = &lane->times[lane->turns % LANE_TIMES];
+    TESS_TRY(enqueue(lane, w, times, error));
+    lane->turns++;
+    lane->job = (lane_download){*w, flight, times};
+    pthread_mutex_lock(&lane->mutex);
+    flight->pending++;
+    pthread_mutex_unlock(&lane->mutex);
+    tess_worker_start(lane->downloader, download, lane);
+    return TESS_OK;
+}
+
+tess_status tess_lane_submit(tess_lane *lane, const tess_lane_window *window, tess_flight *flight,
+                             tess_error *error)
+{
+    pthread_mutex_lock(&lane->turn);
+    tess_status status = submit(lane, window, flight, error);
+    pthread_mutex_unlock(&lane->turn);
+    return status;
+}
+
+tess_status tess_lane_settle(tess_lane *lane, tess_flight *flight, tess_error *error)
+{
+    pthread_mutex_lock(&lane->mutex);
+    while (flight->pending > 0)
+        pthread_cond_wait(&lane->landed, &lane->mutex);
+    const tess_status status = flight->status;
+    if (status != TESS_OK && error)
+        *error = flight->error;
+    pthread_mutex_unlock(&lane->mutex);
+    return status;
+}
+
+void tess_lane_measured(tess_lane *lane, tess_lane_figures *figures)
+{
+    tess_lane_look_at_memory(lane);
+    pthread_mutex_lock(&lane->mutex);
+    *figures = (tess_lane_figures){.seconds = lane->last > lane->first ? lane->last - lane->first : 0,
+                                   .busy = lane->span > 0 ? lane->busy / lane->span : 0,
+                                   .shape_seconds = lane->shape_seconds,
+                                   .least_free = lane->least_free,
+                                   .shapes = lane->shapes};
+    pthread_mutex_unlock(&lane->mutex);
+}
