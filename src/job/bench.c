@@ -30,6 +30,8 @@ tess_status tess_bench_warm(tess_study *study, tess_plan_shape shape, tess_error
     const tess_rates_budget budget = {CALIBRATION_SECONDS, tess_bench_limit(study)};
     tess_status status = tess_net_plan_create(study->model->bound, shape, &plan, error);
     if (status == TESS_OK)
+        status = tess_rates_tune(study->engine.rates, plan, budget, error);
+    if (status == TESS_OK)
         status = tess_rates_measure(study->engine.rates, plan, budget, error);
     tess_net_plan_destroy(plan);
     TESS_TRY(status);
@@ -119,20 +121,15 @@ static tess_status check_settings(const tess_bench_settings *s, tess_error *erro
     return check_list(s->batches, s->batch_count, 1, 4096, "--batches", error);
 }
 
-static tess_status make_stream(tess_device *device, tess_stream **stream, tess_error *error)
-{
-    *stream = NULL;
-    return device->stream_create ? device->stream_create(device, stream, error) : TESS_OK;
-}
-
 static tess_status open(tess_study *study, tess_error *error)
 {
     TESS_TRY(tess_engine_open(&study->engine, &study->settings->common, error));
     TESS_TRY(tess_engine_model_of(&study->engine, study->name, &study->model, error));
     TESS_TRY(tess_engine_load(&study->engine, error));
-    TESS_TRY(make_stream(study->engine.device, &study->compute, error));
-    TESS_TRY(make_stream(study->engine.device, &study->up, error));
-    return make_stream(study->engine.device, &study->down, error);
+    tess_device *device = study->engine.device;
+    TESS_TRY(device->stream_create(device, &study->compute, error));
+    TESS_TRY(device->stream_create(device, &study->up, error));
+    return device->stream_create(device, &study->down, error);
 }
 
 static void close(tess_study *study)

@@ -38,6 +38,8 @@ static tess_status choose(const patch_study *p, int64_t batch, tess_denoise_choi
                                     .tile_width = p->patch,
                                     .halo = 0,
                                     .batch = batch,
+                                    .apart = study->engine.apart,
+                                    .host_limit = UINT64_MAX,
                                     .limit = tess_bench_limit(study),
                                     .asked_limit = study->settings->common.memory_limit};
     return tess_denoise_choose(study->model->bound, &study->model->model, study->engine.rates, &wish, choice,
@@ -119,10 +121,10 @@ tess_status tess_bench_batch(tess_study *study, tess_error *error)
                              (long long)patches[i], (long long)grid, (long long)s->height);
     for (int i = 0; i < patch_count; i++) {
         const int64_t across = s->height / patches[i];
-        for (int k = 0; k < 2; k++) {
-            const int64_t batch = tess_min_i64(batches[k ? batch_count - 1 : 0], across * across);
-            TESS_TRY(
-                tess_bench_warm(study, (tess_plan_shape){batch, patches[i], patches[i], TESS_INFER}, error));
+        for (int k = 0; k < batch_count; k++) {
+            const tess_plan_shape shape = {tess_min_i64(batches[k], across * across), patches[i], patches[i],
+                                           TESS_INFER};
+            TESS_TRY(tess_bench_warm(study, shape, error));
         }
     }
     TESS_TRY(tess_bench_settle(study, error));

@@ -1,43 +1,14 @@
-/* One point of a study: plan, allocate, capture, time.
- *
- * The input lies on the device and is copied to its place in the arena before each run, because a run reuses
- * that place; the copy is in the time (two thousandths of it for the smallest network). Passes follow each
- * other without a gap and events between them give the times, so the host's part shows only when it is the
- * bottleneck. With transfer, two buffers each way let upload, run and download overlap. */
+/* One point of a study: plan, allocate, capture; and what it took. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
-#include "base/clock.h"
 #include "base/process.h"
 #include "base/rng.h"
-#include "job/bench.h"
+#include "job/bench_point.h"
 
-enum { SLOTS = 2, PIECE = 1 << 18 };
-static const double WARM_SECONDS = 0.1;
-
-typedef struct prepared {
-    tess_net_plan *plan;
-    tess_graph *graph; /* NULL: run the plan itself */
-    tess_tensor in, out;
-    size_t in_at, out_at, in_bytes, out_bytes;
-} prepared;
-
-typedef struct point {
-    tess_study *study;
-    tess_device *device;
-    const tess_bench_work *work;
-    prepared shapes[TESS_BENCH_SHAPES];
-    size_t arena_bytes, workspace_bytes, in_bytes, out_bytes;
-    tess_block arena, workspace;
-    tess_block in[SLOTS], out[SLOTS], host_in[SLOTS], host_out[SLOTS]; /* without transfer only in[0] */
-    tess_event *uploaded[SLOTS], *taken[SLOTS], *computed[SLOTS], *downloaded[SLOTS];
-    tess_event **marks; /* between the passes */
-    double *times;
-    int repeats;
-    int64_t runs; /* so far: they take the slots in turn */
-} point;
+enum { PIECE = 1 << 18 };
 
 bool tess_bench_add(tess_bench_work *work, tess_plan_shape shape, int64_t times)
 {
@@ -57,13 +28,13 @@ bool tess_bench_add(tess_bench_work *work, tess_plan_shape shape, int64_t times)
 
 static size_t granted(tess_device *device, size_t bytes)
 {
-    return device->granted ? device->granted(device, bytes) : tess_block_granted(bytes);
+    return device->granted(device, bytes);
 }
 
-static tess_status plan_shapes(point *p, tess_error *error)
+static tess_status plan_shapes(tess_bench_point *p, tess_error *error)
 {
     for (int i = 0; i < p->work->count; i++) {
-        prepared *s = &p->shapes[i];
+        tess_bench_prepared *s = &p->shapes[i];
         TESS_TRY(tess_net_plan_create(p->study->model->bound, p->work->shapes[i].shape, &s->plan, error));
         s->in = tess_net_plan_input(s->plan, &s->in_at);
         s->out = tess_net_plan_output(s->plan, &s->out_at);
@@ -78,43 +49,44 @@ static tess_status plan_shapes(point *p, tess_error *error)
     return TESS_OK;
 }
 
-static uint64_t io_bytes(const point *p)
+static uint64_t io_bytes(const tess_bench_point *p)
 {
     uint64_t in = granted(p->device, p->in_bytes), out = granted(p->device, p->out_bytes);
-    return p->work->transfer ? SLOTS * (in + out) : in;
+    return p->work->transfer ? TESS_BENCH_SLOTS * (in + out) : in;
 }
 
 static tess_status make_event(tess_device *device, tess_event **event, tess_error *error)
 {
-    *event = NULL;
-    return device->event_create ? device->event_create(device, event, error) : TESS_OK;
+    return device->event_create(device, event, error);
 }
 
-static tess_status alloc_host(point *p, uint64_t *host_bytes, tess_error *error)
+/* What the host gives is not the device's: *shared is the part of it that is counted there all the same. */
+static tess_status alloc_host(tess_bench_point *p, uint64_t *host_bytes, uint64_t *shared, tess_error *error)
 {
     tess_mem_bytes peak;
     uint64_t before, after;
     tess_mem_reset_peak();
     tess_mem_peak(&peak, &before);
-    for (int i = 0; i < SLOTS && p->work->transfer; i++) {
-        TESS_TRY(p->device->host_alloc(p->device, &p->host_in[i], TESS_MEM_IO, p->in_bytes, error));
-        TESS_TRY(p->device->host_alloc(p->device, &p->host_out[i], TESS_MEM_IO, p->out_bytes, error));
+    for (int i = 0; i < TESS_BENCH_SLOTS && p->work->transfer; i++) {
+        TESS_TRY(p->device->host_alloc(p->device, &p->host_in[i], TESS_MEM_HOST, p->in_bytes, error));
+        TESS_TRY(p->device->host_alloc(p->device, &p->host_out[i], TESS_MEM_HOST, p->out_bytes, error));
     }
     tess_mem_peak(&peak, &after);
-    *host_bytes = after - before; /* as far as they are counted with the device's */
+    *shared = after - before;
+    *host_bytes = p->study->engine.apart ? tess_mem_host_peak() : *shared;
     return TESS_OK;
 }
 
-static tess_status alloc_device(point *p, tess_error *error)
+static tess_status alloc_device(tess_bench_point *p, tess_error *error)
 {
     tess_device *d = p->device;
     TESS_TRY(d->alloc(d, &p->arena, TESS_MEM_ACTIVATIONS, p->arena_bytes, error));
     TESS_TRY(d->alloc(d, &p->workspace, TESS_MEM_WORKSPACE, p->workspace_bytes, error));
-    for (int i = 0; i < (p->work->transfer ? SLOTS : 1); i++)
+    for (int i = 0; i < (p->work->transfer ? TESS_BENCH_SLOTS : 1); i++)
         TESS_TRY(d->alloc(d, &p->in[i], TESS_MEM_IO, p->in_bytes, error));
-    for (int i = 0; i < SLOTS && p->work->transfer; i++)
+    for (int i = 0; i < TESS_BENCH_SLOTS && p->work->transfer; i++)
         TESS_TRY(d->alloc(d, &p->out[i], TESS_MEM_IO, p->out_bytes, error));
-    for (int i = 0; i < SLOTS; i++) {
+    for (int i = 0; i < TESS_BENCH_SLOTS; i++) {
         TESS_TRY(make_event(d, &p->uploaded[i], error));
         TESS_TRY(make_event(d, &p->taken[i], error));
         TESS_TRY(make_event(d, &p->computed[i], error));
@@ -133,7 +105,7 @@ static void random_pixels(uint64_t seed, tess_dtype dtype, float values[PIECE], 
 }
 
 /* Random pixels: zeros can be faster than data. */
-static tess_status fill(point *p, tess_block *block, size_t bytes, tess_error *error)
+static tess_status fill(tess_bench_point *p, tess_block *block, size_t bytes, tess_error *error)
 {
     const tess_dtype dtype = p->shapes[0].in.dtype;
     const size_t size = tess_dtype_size(dtype);
@@ -155,12 +127,12 @@ static tess_status fill(point *p, tess_block *block, size_t bytes, tess_error *e
 }
 
 /* Run once before it is captured: a first run may load kernels, which a capture does not allow. */
-static tess_status bind_shapes(point *p, tess_error *error)
+static tess_status bind_shapes(tess_bench_point *p, tess_error *error)
 {
     tess_device *d = p->device;
     tess_stream *stream = p->study->compute;
     for (int i = 0; i < p->work->count; i++) {
-        prepared *s = &p->shapes[i];
+        tess_bench_prepared *s = &p->shapes[i];
         TESS_TRY(tess_net_plan_prepare(s->plan, error));
         d->copy(d, (char *)p->arena.data + s->in_at, p->in[0].data, s->in_bytes, stream);
         tess_net_plan_run(s->plan, p->arena.data, p->workspace.data, p->study->model->weights.data, stream);
@@ -174,134 +146,45 @@ static tess_status bind_shapes(point *p, tess_error *error)
     return TESS_OK;
 }
 
-static void run_network(const point *p, const prepared *s)
-{
-    tess_study *b = p->study;
-    if (s->graph)
-        p->device->graph_launch(p->device, s->graph, b->compute);
-    else
-        tess_net_plan_run(s->plan, p->arena.data, p->workspace.data, b->model->weights.data, b->compute);
-}
-
-static void run_resident(const point *p, const prepared *s)
-{
-    p->device->copy(p->device, (char *)p->arena.data + s->in_at, p->in[0].data, s->in_bytes,
-                    p->study->compute);
-    run_network(p, s);
-}
-
-static void run_transfer(point *p, const prepared *s)
-{
-    tess_device *d = p->device;
-    tess_study *b = p->study;
-    const int slot = (int)(p->runs++ % SLOTS);
-    d->wait(d, p->taken[slot], b->up);
-    d->copy(d, p->in[slot].data, p->host_in[slot].data, s->in_bytes, b->up);
-    d->record(d, p->uploaded[slot], b->up);
-    d->wait(d, p->uploaded[slot], b->compute);
-    d->copy(d, (char *)p->arena.data + s->in_at, p->in[slot].data, s->in_bytes, b->compute);
-    d->record(d, p->taken[slot], b->compute);
-    run_network(p, s);
-    d->wait(d, p->downloaded[slot], b->compute);
-    d->copy(d, p->out[slot].data, (char *)p->arena.data + s->out_at, s->out_bytes, b->compute);
-    d->record(d, p->computed[slot], b->compute);
-    d->wait(d, p->computed[slot], b->down);
-    d->copy(d, p->host_out[slot].data, p->out[slot].data, s->out_bytes, b->down);
-    d->record(d, p->downloaded[slot], b->down);
-}
-
-/* The stream on which a pass ends. */
-static tess_stream *last_stream(const point *p)
-{
-    return p->work->transfer ? p->study->down : p->study->compute;
-}
-
-static void pass(point *p)
-{
-    for (int i = 0; i < p->work->count; i++)
-        for (int64_t k = 0; k < p->work->shapes[i].times; k++)
-            if (p->work->transfer)
-                run_transfer(p, &p->shapes[i]);
-            else
-                run_resident(p, &p->shapes[i]);
-}
-
-static tess_status time_passes(point *p, tess_error *error)
-{
-    tess_device *d = p->device;
-    tess_stream *last = last_stream(p);
-    const double start = tess_clock();
-    for (int i = 0; i < 2 || tess_clock() - start < WARM_SECONDS; i++) {
-        pass(p);
-        TESS_TRY(d->sync(d, last, error));
-    }
-    double before = tess_clock();
-    if (d->event_create && d->elapsed && p->marks[0]) {
-        pass(p); /* so that no pass begins on an idle device */
-        d->record(d, p->marks[0], last);
-        for (int i = 0; i < p->repeats; i++) {
-            pass(p);
-            d->record(d, p->marks[i + 1], last);
-        }
-        TESS_TRY(d->event_sync(d, p->marks[p->repeats], error));
-        TESS_TRY(d->sync(d, last, error));
-        for (int i = 0; i < p->repeats; i++)
-            p->times[i] = d->elapsed(d, p->marks[i], p->marks[i + 1]);
-        return TESS_OK;
-    }
-    for (int i = 0; i < p->repeats; i++) {
-        pass(p);
-        TESS_TRY(d->sync(d, last, error));
-        double now = tess_clock();
-        p->times[i] = now - before;
-        before = now;
-    }
-    return TESS_OK;
-}
-
 static int compare(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-static bool on_host(const tess_device *device)
-{
-    return device->host_memory || strcmp(device->kind, "cpu") == 0;
-}
-
 static uint64_t used_bytes(tess_device *device)
 {
-    if (on_host(device))
+    if (device->host_memory)
         return tess_process_resident();
     tess_device_facts facts;
     device->facts(device, &facts);
     return facts.memory_total - facts.memory_free;
 }
 
-static tess_status measure(point *p, tess_bench_result *r, tess_error *error)
+static tess_status measure(tess_bench_point *p, tess_bench_result *r, tess_error *error)
 {
     TESS_TRY(plan_shapes(p, error));
     r->planned.by[TESS_MEM_WEIGHTS] = granted(p->device, tess_bound_weight_bytes(p->study->model->bound));
     r->planned.by[TESS_MEM_ACTIVATIONS] = granted(p->device, p->arena_bytes);
     r->planned.by[TESS_MEM_WORKSPACE] = granted(p->device, p->workspace_bytes);
     r->planned.by[TESS_MEM_IO] = io_bytes(p);
-    TESS_TRY(alloc_host(p, &r->host_bytes, error));
+    uint64_t shared;
+    TESS_TRY(alloc_host(p, &r->host_bytes, &shared, error));
     TESS_TRY(alloc_device(p, error));
-    for (int i = 0; i < SLOTS; i++) {
+    for (int i = 0; i < TESS_BENCH_SLOTS; i++) {
         if (p->in[i].data)
             TESS_TRY(fill(p, &p->in[i], p->in_bytes, error));
         if (p->host_in[i].data)
             TESS_TRY(fill(p, &p->host_in[i], p->in_bytes, error));
     }
     TESS_TRY(bind_shapes(p, error));
-    TESS_TRY(time_passes(p, error));
+    TESS_TRY(tess_bench_time(p, error));
     uint64_t used = used_bytes(p->device);
-    used -= on_host(p->device) ? r->host_bytes : 0;
+    used -= p->device->host_memory ? r->host_bytes : 0;
     r->driver_bytes = used > p->study->base ? used - p->study->base : 0;
     tess_mem_peak(&r->counted, &r->counted_total);
-    r->counted.by[TESS_MEM_IO] -= r->host_bytes;
-    r->counted_total -= r->host_bytes;
+    r->counted.by[TESS_MEM_IO] -= shared;
+    r->counted_total -= shared;
     for (int i = 0; i < p->work->count; i++)
         for (int k = 0; k < tess_net_plan_op_count(p->shapes[i].plan); k++)
             r->flop +=
@@ -318,7 +201,7 @@ static void drop_event(tess_device *device, tess_event *event)
         device->event_destroy(device, event);
 }
 
-static void clear(point *p)
+static void clear(tess_bench_point *p)
 {
     tess_device *d = p->device;
     for (int i = 0; i < p->work->count; i++) {
@@ -328,7 +211,7 @@ static void clear(point *p)
     }
     d->free(d, &p->arena);
     d->free(d, &p->workspace);
-    for (int i = 0; i < SLOTS; i++) {
+    for (int i = 0; i < TESS_BENCH_SLOTS; i++) {
         d->free(d, &p->in[i]);
         d->free(d, &p->out[i]);
         d->host_free(d, &p->host_in[i]);
@@ -345,9 +228,10 @@ static void clear(point *p)
     tess_small_free(p);
 }
 
-static point *begin(tess_study *study, const tess_bench_work *work, int repeats)
+static tess_bench_point *begin(tess_study *study, const tess_bench_work *work, int repeats)
 {
-    point *p = tess_small_alloc(1, sizeof *p); /* too large for a thread's stack to be taken for granted */
+    tess_bench_point *p =
+        tess_small_alloc(1, sizeof *p); /* too large for a thread's stack to be taken for granted */
     if (!p)
         return NULL;
     p->study = study;
@@ -366,7 +250,7 @@ tess_status tess_bench_measure(tess_study *study, const tess_bench_work *work, i
                                tess_bench_result *result, tess_error *error)
 {
     *result = (tess_bench_result){0};
-    point *p = begin(study, work, repeats);
+    tess_bench_point *p = begin(study, work, repeats);
     if (!p)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a point of the study");
     tess_status status = measure(p, result, error);
@@ -377,7 +261,7 @@ tess_status tess_bench_measure(tess_study *study, const tess_bench_work *work, i
 tess_status tess_bench_io_bytes(const tess_study *study, const tess_bench_work *work, uint64_t *bytes,
                                 tess_error *error)
 {
-    point *p = begin((tess_study *)study, work, 1);
+    tess_bench_point *p = begin((tess_study *)study, work, 1);
     if (!p)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a point of the study");
     tess_status status = plan_shapes(p, error);
@@ -388,8 +272,7 @@ tess_status tess_bench_io_bytes(const tess_study *study, const tess_bench_work *
 
 tess_status tess_bench_settle(tess_study *study, tess_error *error)
 {
-    tess_device *d = study->engine.device;
-    d->free(d, &study->model->weights);
-    study->base = used_bytes(d);
+    tess_engine_unload(&study->engine);
+    study->base = used_bytes(study->engine.device);
     return tess_engine_load(&study->engine, error);
 }

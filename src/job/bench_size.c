@@ -52,6 +52,8 @@ static tess_status choose(tess_study *study, int64_t width, tess_denoise_choice 
                               .width = width,
                               .planes = 1,
                               .halo = s->halo,
+                              .apart = study->engine.apart,
+                              .host_limit = UINT64_MAX,
                               .limit = tess_bench_limit(study),
                               .asked_limit = s->common.memory_limit};
     for (int attempt = 0; attempt < 2; attempt++) { /* the second knows what the tiles' input takes */
