@@ -16,9 +16,7 @@
 enum {
     CHANNELS = 64, /* of a step, in and out: one swizzled row of 128 bytes */
     ROW_BYTES = 128,
-    SLOTS = 9,
     SLOT_BYTES = CHANNELS * ROW_BYTES,
-    STAGES = 2,
     TEAMS = 2, /* warpgroups that multiply */
     PHASES = 4 /* of a 2x2 stride, in or out */
 };
@@ -36,16 +34,19 @@ typedef struct conv_geometry {
 
 template <int TAPS, int ROWS> struct conv_tile {
     static constexpr int side = TAPS == 9 ? 3 : 1, width = 8, height = ROWS, pixels = width * height;
+    /* A single tap needs a tile for each step: there, more tiles and fewer weights are on their way. */
+    static constexpr int stages = TAPS == 1 ? 4 : 2, slots = TAPS == 1 ? 4 : 9;
     static constexpr int pitch = width + side - 1, stage_rows = pitch * (height + side - 1);
     static constexpr int load_bytes = stage_rows * ROW_BYTES, stage_bytes = (load_bytes + 1023) / 1024 * 1024;
     static constexpr int staging_bytes = pixels * ROW_BYTES;
-    static constexpr int slots_at = STAGES * stage_bytes, staging_at = slots_at + SLOTS * SLOT_BYTES,
+    static constexpr int slots_at = stages * stage_bytes, staging_at = slots_at + slots * SLOT_BYTES,
                          barriers_at = staging_at + TEAMS * staging_bytes;
     static constexpr int shared_bytes = barriers_at + 256 + 1024; /* 1024: to align the start */
 };
 
 /* Where the barriers are, behind each other, 8 bytes each. */
-struct conv_barriers {
+template <typename TILE> struct conv_barriers {
+    static constexpr int count = 2 * (TILE::stages + TILE::slots + TEAMS);
     uint32_t at;
     __device__ uint32_t stage_full(int i) const
     {
@@ -53,23 +54,23 @@ struct conv_barriers {
     }
     __device__ uint32_t stage_empty(int i) const
     {
-        return at + 8 * (STAGES + i);
+        return stage_full(TILE::stages + i);
     }
     __device__ uint32_t slot_full(int i) const
     {
-        return at + 8 * (2 * STAGES + i);
+        return stage_full(2 * TILE::stages + i);
     }
     __device__ uint32_t slot_empty(int i) const
     {
-        return at + 8 * (2 * STAGES + SLOTS + i);
+        return slot_full(TILE::slots + i);
     }
     __device__ uint32_t residual_full(int i) const
     {
-        return at + 8 * (2 * STAGES + 2 * SLOTS + i);
+        return slot_full(2 * TILE::slots + i);
     }
     __device__ uint32_t staging_free(int i) const
     {
-        return at + 8 * (2 * STAGES + 2 * SLOTS + TEAMS + i);
+        return residual_full(TEAMS + i);
     }
 };
 
@@ -105,7 +106,7 @@ static __device__ __forceinline__ tile_place place_of(const conv_geometry &g, in
 
 template <typename TILE>
 static __device__ __forceinline__ void load_pixels(const conv_geometry &g, uint32_t stages,
-                                                   const conv_barriers &b)
+                                                   const conv_barriers<TILE> &b)
 {
     ring_place stage;
     for (int tile = blockIdx.x; tile < g.tiles; tile += gridDim.x) {
@@ -116,14 +117,14 @@ static __device__ __forceinline__ void load_pixels(const conv_geometry &g, uint3
             barrier_expect(b.stage_full(stage.at), TILE::load_bytes);
             load_4d(stages + stage.at * TILE::stage_bytes, &g.in[phase], b.stage_full(stage.at),
                     chunk % g.chunks_per_phase * CHANNELS, p.x - g.pad_x, p.y - g.pad_y, p.n);
-            stage.next<STAGES>();
+            stage.next<TILE::stages>();
         }
     }
 }
 
 template <int TAPS, bool RESIDENT, typename TILE>
 static __device__ __forceinline__ void load_weights(const conv_geometry &g, uint32_t slots,
-                                                    const conv_barriers &b)
+                                                    const conv_barriers<TILE> &b)
 {
     ring_place slot;
     for (int tile = blockIdx.x; tile < g.tiles; tile += gridDim.x) {
@@ -135,7 +136,7 @@ static __device__ __forceinline__ void load_weights(const conv_geometry &g, uint
                 barrier_expect(b.slot_full(slot.at), SLOT_BYTES);
                 load_3d(slots + slot.at * SLOT_BYTES, &g.weights, b.slot_full(slot.at),
                         chunk % g.chunks_per_phase * CHANNELS, TAPS == 1 ? phase : tap, p.group * CHANNELS);
-                slot.next<SLOTS>();
+                slot.next<TILE::slots>();
             }
         if (RESIDENT)
             return;
@@ -144,7 +145,7 @@ static __device__ __forceinline__ void load_weights(const conv_geometry &g, uint
 
 template <typename TILE>
 static __device__ __forceinline__ void load_residuals(const conv_geometry &g, uint32_t staging,
-                                                      const conv_barriers &b)
+                                                      const conv_barriers<TILE> &b)
 {
     ring_place team;
     uint32_t round[TEAMS] = {1, 1};
@@ -165,7 +166,7 @@ static __device__ __forceinline__ void load_residuals(const conv_geometry &g, ui
 template <typename T, int TAPS, bool RESIDENT, int ROWS> struct conv_team {
     typedef conv_tile<TAPS, ROWS> tile_type;
     const conv_geometry &g;
-    conv_barriers b;
+    conv_barriers<tile_type> b;
     uint32_t stages, slots, staging; /* staging: its own */
     int team, warp, lane;
     float d[ROWS * 4]; /* of row y: 4 y + 0, 1 of one channel and two pixels, 2, 3 of the channel 8 on */
@@ -205,10 +206,10 @@ template <typename T, int TAPS, bool RESIDENT, int ROWS> struct conv_team {
                     give_back(free_slot, free_stage);
                     free_slot = slot.at;
                 }
-                slot.next<SLOTS>();
+                slot.template next<tile_type::slots>();
             }
             free_stage = stage.at;
-            stage.next<STAGES>();
+            stage.template next<tile_type::stages>();
         }
         if (!last)
             named_arrive(1 + (team ^ 1), TEAMS * WARPGROUP);
@@ -320,12 +321,12 @@ template <typename T, int TAPS, bool RESIDENT, int ROWS> struct conv_team {
     __device__ __forceinline__ void skip(void)
     {
         for (int i = 0; i < g.chunks; i++)
-            stage.next<STAGES>();
+            stage.template next<tile_type::stages>();
         if (RESIDENT)
             return;
         int steps = slot.at + g.chunks * TAPS;
-        slot.round ^= steps / SLOTS & 1;
-        slot.at = steps % SLOTS;
+        slot.round ^= steps / tile_type::slots & 1;
+        slot.at = steps % tile_type::slots;
     }
 };
 
@@ -336,12 +337,12 @@ __global__ void __launch_bounds__((TEAMS + 1) * WARPGROUP, 1)
     typedef conv_tile<TAPS, ROWS> tile_type;
     extern __shared__ char raw[];
     const uint32_t base = (shared_address(raw) + 1023) & ~1023u;
-    const conv_barriers b = {base + tile_type::barriers_at};
+    const conv_barriers<tile_type> b = {base + tile_type::barriers_at};
     /* The same in a warp, and the compiler must know it. */
     const int group = __shfl_sync(~0u, threadIdx.x / WARPGROUP, 0);
     const int warp = __shfl_sync(~0u, threadIdx.x % WARPGROUP / 32, 0), lane = threadIdx.x % 32;
     if (threadIdx.x == 0) {
-        for (int i = 0; i < 2 * STAGES + 2 * SLOTS + 2 * TEAMS; i++)
+        for (int i = 0; i < conv_barriers<tile_type>::count; i++)
             barrier_init(b.at + 8 * i, 1);
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
