@@ -1,10 +1,11 @@
 # make demo    installs what is missing, builds, denoises a picture that it draws itself
 # make check   installs, builds, runs all tests that need no GPU and take minutes at most
+# make check-gpu   the tests that need an NVIDIA card
 PRESET ?= cpu
 BUILD  ?= build
 DATA   ?= $(TESSERA_DATA)
 
-.PHONY: demo check check-long check-sanitize build packages format clean
+.PHONY: demo check check-long check-gpu check-sanitize build packages format clean
 
 demo: build
 	@tools/demo $(BUILD)
@@ -20,6 +21,10 @@ check: build
 check-long: build
 	@cd $(BUILD) && TESSERA_DATA="$(DATA)" ctest --output-on-failure --label-regex long
 
+# Needs an NVIDIA card and nvcc: the op table, the device, the networks on the card.
+check-gpu: build
+	@cd $(BUILD) && TESSERA_REQUIRE_GPU=1 TESSERA_DATA="$(DATA)" ctest --output-on-failure --label-regex gpu
+
 check-sanitize:
 	@$(MAKE) check PRESET=sanitize BUILD=build-sanitize
 
@@ -27,7 +32,7 @@ packages:
 	@tools/install_packages
 
 format:
-	@git ls-files '*.c' '*.h' | xargs clang-format -i
+	@git ls-files '*.c' '*.h' '*.cu' '*.cuh' | xargs clang-format -i
 
 clean:
 	@rm -rf $(BUILD) $(BUILD).log build-sanitize build-sanitize.log

@@ -6,6 +6,8 @@
 
 static double load(const tess_tensor *t, const void *data, int64_t at)
 {
+    if (t->dtype == TESS_F16)
+        return tess_half_to_float(((const uint16_t *)data)[at]);
     return t->dtype == TESS_BF16 ? (double)tess_bf16_to_float(((const uint16_t *)data)[at])
                                  : (double)((const float *)data)[at];
 }
@@ -14,6 +16,8 @@ static void store(const tess_tensor *t, void *data, int64_t at, double value)
 {
     if (t->dtype == TESS_BF16)
         ((uint16_t *)data)[at] = tess_float_to_bf16((float)value);
+    else if (t->dtype == TESS_F16)
+        ((uint16_t *)data)[at] = tess_float_to_half((float)value);
     else
         ((float *)data)[at] = (float)value;
 }

@@ -5,7 +5,7 @@
 
 #include "device/op.h"
 
-/* `kernel` in the weight file's own order, `bias` may be NULL. in, out and residuals of F32 or BF16. */
+/* `kernel` in the weight file's own order, `bias` may be NULL. in, out and residuals of F32, F16 or BF16. */
 void tess_reference_run(const tess_op *op, const tess_op_buffers *buffers, const float *kernel,
                         const float *bias);
 
