@@ -1,6 +1,6 @@
 # The `cuda` room: built when an nvcc of 12.4 or newer is found, left out without a word elsewhere otherwise (the
 # registry's reference to its driver is weak). The runtime is linked statically, so one binary runs with and without a card.
-set(TESSERA_CUDA AUTO CACHE STRING "AUTO: build the NVIDIA device when nvcc is found; OFF: leave it out")
+set(TESSERA_CUDA AUTO CACHE STRING "AUTO: build the NVIDIA device when nvcc is found; ON: it must be; OFF: leave it out")
 file(GLOB CUDA_SOURCES CONFIGURE_DEPENDS src/cuda/*.c src/cuda/*.cu)
 file(GLOB CUDA_HOST_SOURCES CONFIGURE_DEPENDS src/cuda/*.c)
 list(REMOVE_ITEM TESSERA_SOURCES ${CUDA_HOST_SOURCES})
@@ -16,7 +16,9 @@ if(TESSERA_CUDA AND NOT TESSERA_SANITIZE)
       set(TESSERA_HAS_CUDA ON)
     endif()
   endif()
-  if(NOT TESSERA_HAS_CUDA)
+  if(NOT TESSERA_HAS_CUDA AND NOT TESSERA_CUDA STREQUAL AUTO)
+    message(FATAL_ERROR "TESSERA_CUDA: no nvcc of 12.4 or newer found; set CMAKE_CUDA_COMPILER, or TESSERA_CUDA=AUTO")
+  elseif(NOT TESSERA_HAS_CUDA)
     message(STATUS "no nvcc of 12.4 or newer: the NVIDIA device is left out")
   endif()
 endif()

@@ -149,10 +149,10 @@ static bool cudnn_first(const tess_cuda_engines *engines, const tess_cuda_engine
 /* Nothing was measured: the first engine that does not refuse. A cuDNN plan is made to learn its workspace. */
 static void guess(tess_cuda_engines *engines, const tess_op *op, tess_cuda_known *known)
 {
-    const bool named = engines->forced[0] && strcmp(engines->forced, "cudnn") != 0;
-    const tess_cuda_engine *engine = named ? tess_cuda_own_engine(engines, op, engines->forced) : NULL;
-    if (!engine)
-        engine = tess_cuda_own_engine(engines, op, named ? "generic" : NULL);
+    const bool forced = engines->forced[0] != '\0';
+    const tess_cuda_engine *engine = tess_cuda_own_engine(engines, op, forced ? engines->forced : NULL);
+    if (!engine && forced)
+        engine = tess_cuda_own_engine(engines, op, "generic");
     if (!engine)
         engine = tess_cuda_own_engine(engines, op, NULL);
     known->seconds = -1;
