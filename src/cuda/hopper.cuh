@@ -64,16 +64,6 @@ static __device__ __forceinline__ void load_4d(uint32_t to, const CUtensorMap *m
         : "memory");
 }
 
-static __device__ __forceinline__ void load_3d(uint32_t to, const CUtensorMap *map, uint32_t barrier, int c,
-                                               int tap, int row)
-{
-    asm volatile(
-        "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, "
-        "%5}], [%2];" ::"r"(to),
-        "l"(map), "r"(barrier), "r"(c), "r"(tap), "r"(row)
-        : "memory");
-}
-
 static __device__ __forceinline__ void store_4d(const CUtensorMap *map, uint32_t from, int c, int x, int y,
                                                 int n)
 {

@@ -28,8 +28,8 @@ static const char *refuses(const tess_op *op, int capability)
         return "not a convolution";
     if ((op->in.dtype != TESS_F16 && op->in.dtype != TESS_BF16) || op->in.dtype != op->out.dtype)
         return "takes fp16 or bf16 at both ends";
-    if (op->in.c % CHANNELS || op->out.c % CHANNELS)
-        return "takes multiples of 64 channels";
+    if (op->in.c % 8 || op->out.c % 8 || op->in.c < 16 || op->out.c < 16)
+        return "takes multiples of 8 channels, 16 at least";
     const int side = op->kernel[TESS_HEIGHT], step = op->stride[TESS_HEIGHT];
     if (op->in.d != 1 || op->kernel[TESS_DEPTH] != 1 || op->kernel[TESS_WIDTH] != side ||
         op->stride[TESS_WIDTH] != step)
@@ -61,15 +61,21 @@ static bool map_pixels(CUtensorMap *map, const tess_tensor *t, const void *data,
     return tess_cuda_tensor_map(map, t->dtype, 4, base, sizes, strides, box, NULL, ROW_BYTES);
 }
 
+/* (in, tap, out, phase): a convolution has one phase, a transposed one has one tap in each of four. */
 static bool map_weights(CUtensorMap *map, const tess_op *op, const void *weights)
 {
-    const uint64_t in = (uint64_t)op->in.c,
-                   taps = (uint64_t)(op->kernel[TESS_HEIGHT] * op->kernel[TESS_WIDTH]);
-    const uint64_t kept = is_up(op) ? 1 : taps; /* a transposed kernel's taps are rows, like outputs */
-    const uint64_t sizes[3] = {in, kept, (uint64_t)op->out.c * taps / kept};
-    const uint64_t strides[2] = {2 * in, 2 * in * kept};
-    const uint32_t box[3] = {CHANNELS, 1, CHANNELS};
-    return tess_cuda_tensor_map(map, op->in.dtype, 3, (void *)weights, sizes, strides, box, NULL, ROW_BYTES);
+    const uint64_t in = (uint64_t)op->in.c, out = (uint64_t)op->out.c;
+    const uint64_t taps = (uint64_t)(op->kernel[TESS_HEIGHT] * op->kernel[TESS_WIDTH]),
+                   inner = is_up(op) ? 1 : taps;
+    const uint64_t sizes[4] = {in, inner, out, taps / inner};
+    const uint64_t strides[3] = {2 * in, 2 * in * inner, 2 * in * inner * out};
+    const uint32_t box[4] = {CHANNELS, 1, CHANNELS, 1};
+    return tess_cuda_tensor_map(map, op->in.dtype, 4, (void *)weights, sizes, strides, box, NULL, ROW_BYTES);
+}
+
+static int64_t steps_of(int64_t channels)
+{
+    return (channels + CHANNELS - 1) / CHANNELS;
 }
 
 template <int TAPS, int ROWS>
@@ -93,44 +99,46 @@ static bool describe(const tess_op *op, const tess_op_buffers *buffers, conv_geo
     g->bias = op->bias ? (const float *)((const char *)buffers->weights + tess_cuda_bias_at(op)) : NULL;
     g->tiles_x = (int)((grid->w + tile::width - 1) / tile::width);
     g->tiles_y = (int)((grid->h + tile::height - 1) / tile::height);
-    g->groups_per_phase = (int)(op->out.c / CHANNELS);
+    g->groups_per_phase = (int)steps_of(op->out.c);
     g->groups = g->groups_per_phase * (up ? PHASES : 1);
     g->tiles = g->tiles_x * g->tiles_y * g->groups * (int)grid->n;
-    g->chunks_per_phase = (int)(op->in.c / CHANNELS);
+    g->chunks_per_phase = (int)steps_of(op->in.c);
     g->chunks = g->chunks_per_phase * (down ? PHASES : 1);
     g->pad_y = op->pad_before[TESS_HEIGHT];
     g->pad_x = op->pad_before[TESS_WIDTH];
+    g->outputs = (int)op->out.c;
     g->residuals = op->residuals;
     g->relu = op->relu;
     return good;
 }
 
-template <typename T, int TAPS, bool RESIDENT, int ROWS>
+template <typename T, int TAPS, bool RESIDENT, int DEPTH, int ROWS>
 static cudaError_t launch(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream)
 {
     typedef conv_tile<TAPS, ROWS> tile;
     conv_geometry g;
     if (!describe<TAPS, ROWS>(op, buffers, &g))
         return cudaErrorInvalidValue;
-    return tess_hopper_launch(conv_kernel<T, TAPS, RESIDENT, ROWS>, g, g.tiles, 1, (TEAMS + 1) * WARPGROUP,
-                              tile::shared_bytes, stream);
+    return tess_hopper_launch(conv_kernel<T, TAPS, RESIDENT, DEPTH, ROWS>, g, g.tiles, 1,
+                              (TEAMS + 1) * WARPGROUP, tile::shared_bytes, stream);
 }
 
 template <typename T, int ROWS>
 static cudaError_t run_shape(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream)
 {
     if (is_up(op) || is_down(op))
-        return launch<T, 1, false, ROWS>(op, buffers, stream);
-    if (op->in.c == CHANNELS && op->out.c == CHANNELS)
-        return launch<T, 9, true, ROWS>(op, buffers, stream);
-    return launch<T, 9, false, ROWS>(op, buffers, stream);
+        return launch<T, 1, false, CHANNELS, ROWS>(op, buffers, stream);
+    if (op->in.c > CHANNELS || op->out.c > CHANNELS)
+        return launch<T, 9, false, CHANNELS, ROWS>(op, buffers, stream);
+    return op->in.c > CHANNELS / 2 ? launch<T, 9, true, CHANNELS, ROWS>(op, buffers, stream)
+                                   : launch<T, 9, true, CHANNELS / 2, ROWS>(op, buffers, stream);
 }
 
 /* Rounds of tiles over all multiprocessors, in rows of 8 pixels. */
 static int64_t cost(const tess_op *op, int height)
 {
     const tess_tensor *grid = is_up(op) ? &op->in : &op->out;
-    const int64_t groups = op->out.c / CHANNELS * (is_up(op) ? PHASES : 1);
+    const int64_t groups = steps_of(op->out.c) * (is_up(op) ? PHASES : 1);
     const int64_t tiles = (grid->w + 7) / 8 * ((grid->h + height - 1) / height) * grid->n * groups;
     return (tiles + tess_multiprocessors() - 1) / tess_multiprocessors() * height;
 }

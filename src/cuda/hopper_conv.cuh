@@ -4,7 +4,8 @@
  * A tile of pixels is loaded once for every 64 input channels, with its halo, and all nine taps read it at
  * shifted addresses: the matrix descriptor of a tap is that of the tile plus (dy * pitch + dx) rows. The weights
  * of a step (one tap, 64 inputs, 64 outputs: 8 KiB) come through a ring of nine slots; where the layer has
- * just nine of them, 64 -> 64 channels, they stay.
+ * just nine of them, 64 -> 64 channels, they stay. Channels that are not multiples of 64 are filled up with
+ * zeros by the copies, and cut off again; DEPTH is how many of a step's inputs there are at all.
  *
  * Two warpgroups take turns: while one multiplies, the other adds bias and residuals, rounds and stores. A
  * fourth of the block (one warp each for pixels, weights and residuals) does nothing but start copies. */
@@ -27,7 +28,7 @@ typedef struct conv_geometry {
     int tiles_x, tiles_y, groups, tiles; /* groups: of 64 outputs; tiles: all there are */
     int chunks;                          /* of 64 inputs, the taps of a strided kernel counted as inputs */
     int chunks_per_phase, groups_per_phase;
-    int pad_y, pad_x;
+    int pad_y, pad_x, outputs;
     int residuals;
     bool relu;
 } conv_geometry;
@@ -134,8 +135,9 @@ static __device__ __forceinline__ void load_weights(const conv_geometry &g, uint
                 int phase = chunk / g.chunks_per_phase;
                 barrier_wait(b.slot_empty(slot.at), slot.round ^ 1);
                 barrier_expect(b.slot_full(slot.at), SLOT_BYTES);
-                load_3d(slots + slot.at * SLOT_BYTES, &g.weights, b.slot_full(slot.at),
-                        chunk % g.chunks_per_phase * CHANNELS, TAPS == 1 ? phase : tap, p.group * CHANNELS);
+                load_4d(slots + slot.at * SLOT_BYTES, &g.weights, b.slot_full(slot.at),
+                        chunk % g.chunks_per_phase * CHANNELS, TAPS == 1 ? phase : tap,
+                        p.group % g.groups_per_phase * CHANNELS, p.group / g.groups_per_phase);
                 slot.next<TILE::slots>();
             }
         if (RESIDENT)
@@ -163,7 +165,7 @@ static __device__ __forceinline__ void load_residuals(const conv_geometry &g, ui
 }
 
 /* One team's side of the kernel. */
-template <typename T, int TAPS, bool RESIDENT, int ROWS> struct conv_team {
+template <typename T, int TAPS, bool RESIDENT, int DEPTH, int ROWS> struct conv_team {
     typedef conv_tile<TAPS, ROWS> tile_type;
     const conv_geometry &g;
     conv_barriers<tile_type> b;
@@ -181,7 +183,7 @@ template <typename T, int TAPS, bool RESIDENT, int ROWS> struct conv_team {
     {
         wgmma_fence();
 #pragma unroll
-        for (int k = 0; k < CHANNELS / 16; k++)
+        for (int k = 0; k < DEPTH / 16; k++)
             wgmma<T, 8 * ROWS>::run(d, weights + (32 * k >> 4), pixels + (32 * k >> 4), add | k);
     }
 
@@ -258,8 +260,9 @@ template <typename T, int TAPS, bool RESIDENT, int ROWS> struct conv_team {
         float bias[2] = {0, 0};
         const int channel = p.group % g.groups_per_phase * CHANNELS;
         if (g.bias) {
-            bias[0] = __ldg(g.bias + channel + 16 * warp + lane / 4);
-            bias[1] = __ldg(g.bias + channel + 16 * warp + lane / 4 + 8);
+            const int first = channel + 16 * warp + lane / 4;
+            bias[0] = first < g.outputs ? __ldg(g.bias + first) : 0;
+            bias[1] = first + 8 < g.outputs ? __ldg(g.bias + first + 8) : 0;
         }
         for (int r = 0; r < g.residuals; r++) {
             add_residual();
@@ -330,7 +333,7 @@ template <typename T, int TAPS, bool RESIDENT, int ROWS> struct conv_team {
     }
 };
 
-template <typename T, int TAPS, bool RESIDENT, int ROWS>
+template <typename T, int TAPS, bool RESIDENT, int DEPTH, int ROWS>
 __global__ void __launch_bounds__((TEAMS + 1) * WARPGROUP, 1)
     conv_kernel(const __grid_constant__ conv_geometry g)
 {
@@ -361,7 +364,7 @@ __global__ void __launch_bounds__((TEAMS + 1) * WARPGROUP, 1)
         }
     } else {
         more_registers<240>();
-        conv_team<T, TAPS, RESIDENT, ROWS> team(g);
+        conv_team<T, TAPS, RESIDENT, DEPTH, ROWS> team(g);
         team.b = b;
         team.stages = base;
         team.slots = base + tile_type::slots_at;

@@ -1,4 +1,4 @@
-/* The first layer of a network: an fp32 image of one to four channels to 64, 3x3. Nearly all of its time is the
+/* The first layer of a network: an fp32 image of one, three or four channels to 64 or fewer, 3x3. Nearly all of its time is the
  * writing of the result, so the taps are laid out by the threads themselves: one row of shared memory a pixel
  * holds its 9 x C neighbours, rounded, and a few wgmma steps do the rest. */
 #include "cuda/hopper.cuh"
@@ -15,7 +15,7 @@ typedef struct head_geometry {
     const float *bias;
     int64_t stride_n, stride_h;
     int height, width, pixel; /* pixel: floats from one to the next */
-    int pad_y, pad_x, tiles_x, tiles_y, tiles;
+    int pad_y, pad_x, tiles_x, tiles_y, tiles, outputs;
     bool relu;
 } head_geometry;
 
@@ -56,11 +56,12 @@ static __device__ __forceinline__ void put_weights(const head_geometry &g, uint3
 {
     if (threadIdx.x >= OUTPUTS)
         return;
+    const bool real = threadIdx.x < g.outputs; /* of fewer outputs the rest is zero, and not stored */
     const T *row = (const T *)g.weights + threadIdx.x * head_depth<C>::used;
     float values[16 * head_depth<C>::steps];
 #pragma unroll
     for (int k = 0; k < 16 * head_depth<C>::steps; k++)
-        values[k] = k < head_depth<C>::used ? (float)row[k] : 0.0f;
+        values[k] = real && k < head_depth<C>::used ? (float)row[k] : 0.0f;
     put_row<T, C>(base, threadIdx.x, values);
 }
 
@@ -104,8 +105,9 @@ __global__ void __launch_bounds__(WARPGROUP, BLOCKS_PER_SM)
     put_weights<T, C>(g, weights);
     float bias[2] = {0, 0};
     if (g.bias) {
-        bias[0] = __ldg(g.bias + 16 * warp + lane / 4);
-        bias[1] = __ldg(g.bias + 16 * warp + lane / 4 + 8);
+        const int first = 16 * warp + lane / 4;
+        bias[0] = first < g.outputs ? __ldg(g.bias + first) : 0;
+        bias[1] = first + 8 < g.outputs ? __ldg(g.bias + first + 8) : 0;
     }
     wait_for_grid_before();
     for (int tile = blockIdx.x; tile < g.tiles; tile += gridDim.x) {
@@ -157,8 +159,8 @@ static const char *refuses(const tess_op *op, int capability)
     if (op->kind != TESS_OP_CONV || op->in.dtype != TESS_F32 ||
         (op->out.dtype != TESS_F16 && op->out.dtype != TESS_BF16))
         return "takes an fp32 image to fp16 or bf16";
-    if (op->in.c > 4 || op->in.c == 2 || op->out.c != OUTPUTS)
-        return "takes 1, 3 or 4 channels to 64";
+    if (op->in.c > 4 || op->in.c == 2 || op->out.c > OUTPUTS || op->out.c % 8)
+        return "takes 1, 3 or 4 channels to at most 64";
     for (int s = TESS_HEIGHT; s <= TESS_WIDTH; s++)
         if (op->kernel[s] != 3 || op->stride[s] != 1)
             return "takes 3x3 kernels";
@@ -172,7 +174,7 @@ static cudaError_t launch(const tess_op *op, const tess_op_buffers *buffers, cud
 {
     head_geometry g;
     const tess_tensor *out = &op->out;
-    const uint64_t sizes[4] = {OUTPUTS, (uint64_t)out->w, (uint64_t)out->h, (uint64_t)out->n};
+    const uint64_t sizes[4] = {(uint64_t)out->c, (uint64_t)out->w, (uint64_t)out->h, (uint64_t)out->n};
     const uint64_t strides[3] = {2 * (uint64_t)out->stride_w, 2 * (uint64_t)out->stride_h,
                                  2 * (uint64_t)out->stride_n};
     const uint32_t box[4] = {OUTPUTS, SIDE, SIDE, 1};
@@ -191,6 +193,7 @@ static cudaError_t launch(const tess_op *op, const tess_op_buffers *buffers, cud
     g.tiles_x = (int)((out->w + SIDE - 1) / SIDE);
     g.tiles_y = (int)((out->h + SIDE - 1) / SIDE);
     g.tiles = g.tiles_x * g.tiles_y * (int)out->n;
+    g.outputs = (int)out->c;
     g.relu = op->relu;
     const int bytes = (PIXELS + OUTPUTS) * ROW_BYTES + 1024;
     return tess_hopper_launch(head_kernel<T, C>, g, g.tiles, BLOCKS_PER_SM, WARPGROUP, bytes, stream);

@@ -1,4 +1,4 @@
-/* The last layer of a network: 64 channels to an fp32 image of at most 8, 3x3 or 1x1, with the image itself as an
+/* The last layer of a network: 64 channels or fewer to an fp32 image of at most 8, 3x3 or 1x1, with the image itself as an
  * fp32 residual. It lives on reading its input once: here the pixels are the rows of the product (64 at a time:
  * 8 x 8) and the few outputs its 8 columns. */
 #include "cuda/hopper.cuh"
@@ -24,7 +24,7 @@ typedef struct tail_geometry {
     float *out;
     int64_t stride_n, stride_h, residual_n[2], residual_h[2];
     int pixel, residual_pixel[2]; /* floats from one to the next */
-    int height, width, outputs, pad_y, pad_x, tiles_x, tiles_y, tiles, residuals;
+    int height, width, inputs, outputs, pad_y, pad_x, tiles_x, tiles_y, tiles, residuals;
     bool relu;
 } tail_geometry;
 
@@ -45,7 +45,8 @@ static __device__ __forceinline__ void put_weights(const tail_geometry &g, char 
     for (int i = threadIdx.x; i < taps * OUTPUTS * INPUTS; i += blockDim.x) {
         const int tap = i / (OUTPUTS * INPUTS), row = i / INPUTS % OUTPUTS, c = i % INPUTS;
         T *to = (T *)(shared + (tap * OUTPUTS + row) * ROW_BYTES + ((c / 8) ^ row) * 16) + c % 8;
-        *to = row < g.outputs ? ((const T *)g.weights)[(row * taps + tap) * INPUTS + c] : T(0.0f);
+        *to = row < g.outputs && c < g.inputs ? ((const T *)g.weights)[(row * taps + tap) * g.inputs + c]
+                                              : T(0.0f);
     }
 }
 
@@ -156,8 +157,8 @@ static const char *refuses(const tess_op *op, int capability)
     if (op->kind != TESS_OP_CONV || op->out.dtype != TESS_F32 ||
         (op->in.dtype != TESS_F16 && op->in.dtype != TESS_BF16))
         return "takes fp16 or bf16 to an fp32 image";
-    if (op->in.c != INPUTS || op->out.c > OUTPUTS)
-        return "takes 64 channels to at most 8";
+    if (op->in.c > INPUTS || op->in.c % 8 || op->out.c > OUTPUTS)
+        return "takes 64 channels or fewer to at most 8";
     const int side = op->kernel[TESS_HEIGHT];
     if ((side != 3 && side != 1) || op->kernel[TESS_WIDTH] != side || op->stride[TESS_HEIGHT] != 1 ||
         op->stride[TESS_WIDTH] != 1)
@@ -173,7 +174,7 @@ static cudaError_t launch(const tess_op *op, const tess_op_buffers *buffers, cud
     typedef tail_tile<SIDE> tile_type;
     tail_geometry g = {};
     const tess_tensor *in = &op->in, *out = &op->out;
-    const uint64_t sizes[4] = {INPUTS, (uint64_t)in->w, (uint64_t)in->h, (uint64_t)in->n};
+    const uint64_t sizes[4] = {(uint64_t)in->c, (uint64_t)in->w, (uint64_t)in->h, (uint64_t)in->n};
     const uint64_t strides[3] = {2 * (uint64_t)in->stride_w, 2 * (uint64_t)in->stride_h,
                                  2 * (uint64_t)in->stride_n};
     const uint32_t box[4] = {INPUTS, tile_type::pitch, tile_type::rows, 1};
@@ -194,6 +195,7 @@ static cudaError_t launch(const tess_op *op, const tess_op_buffers *buffers, cud
     }
     g.height = (int)out->h;
     g.width = (int)out->w;
+    g.inputs = (int)in->c;
     g.outputs = (int)out->c;
     g.pad_y = op->pad_before[TESS_HEIGHT];
     g.pad_x = op->pad_before[TESS_WIDTH];
