@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "job/lane.h"
 
+#include <stdatomic.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -258,6 +259,52 @@ static void test_too_large(tess_device *device, tess_pool *pool, const network *
     free(p.in), free(p.out), free(p.expected);
 }
 
+static tess_status (*event_sync)(tess_device *, tess_event *, tess_error *);
+static _Atomic int good_syncs;
+
+static tess_status failing_sync(tess_device *device, tess_event *event, tess_error *error)
+{
+    if (atomic_fetch_sub(&good_syncs, 1) > 0)
+        return event_sync(device, event, error);
+    return tess_fail(error, TESS_DEVICE_LOST, "the card fell off the bus");
+}
+
+/* Whenever the device fails, everyone who uses the lane is told, and nobody waits for ever. */
+static void test_lost(tess_device *device, tess_pool *pool, const network *nets, dice *d)
+{
+    event_sync = device->event_sync;
+    for (int syncs = 0; syncs < 12; syncs++) {
+        picture p[2];
+        tess_worker *workers[2];
+        tess_lane_sizes sizes = {0};
+        tess_lane *lane = NULL;
+        tess_error error = {{0}};
+        for (int i = 0; i < 2; i++) {
+            make_picture(d, i, nets, pool, &p[i]);
+            fit_lane(&p[i], &sizes);
+        }
+        CHECK(tess_lane_open(device, &sizes, &lane, &error) == TESS_OK);
+        device->event_sync = failing_sync;
+        atomic_store(&good_syncs, syncs);
+        for (int i = 0; i < 2; i++) {
+            p[i].lane = lane;
+            CHECK(tess_worker_create(&workers[i], &error) == TESS_OK);
+            tess_worker_start(workers[i], run_picture, &p[i]);
+        }
+        int lost = 0;
+        for (int i = 0; i < 2; i++) {
+            tess_status status = tess_worker_wait(workers[i], &error);
+            CHECK(status == TESS_OK || status == TESS_DEVICE_LOST);
+            lost += status == TESS_DEVICE_LOST;
+            tess_worker_destroy(workers[i]);
+            free(p[i].in), free(p[i].out), free(p[i].expected);
+        }
+        CHECK(lost > 0 || atomic_load(&good_syncs) >= 0);
+        tess_lane_close(lane);
+        device->event_sync = event_sync;
+    }
+}
+
 static void write_npy(const char *to, int64_t height, int64_t width, dice *d)
 {
     char header[128];
@@ -295,7 +342,7 @@ static void test_failing_door(const char *model, dice *d)
     tess_record_free(record);
     settings.output = out;
     setenv("TESSERA_LANE", "1", 1);
-    int failed = 0, done = 0;
+    int failed = 0, done = 0, replanned = 0;
     for (uint64_t n = 1; n < 2000 && done < 400; n += n < 250 ? 1 : 23) {
         unlink(out);
         tess_mem_fail_at(n);
@@ -306,11 +353,13 @@ static void test_failing_door(const char *model, dice *d)
         CHECK(!there || (stat(whole, &expected) == 0 && facts.st_size == expected.st_size));
         CHECK_MSG(status == TESS_OK ? there : tess_context_error(context)[0] != '\0', "%d", (int)status);
         done += status == TESS_OK;
+        replanned += record && strstr(record, "re-planned: the card had");
         failed += status != TESS_OK;
         tess_record_free(record);
         record = NULL;
     }
-    CHECK_MSG(failed > 20 && done > 0, "%d failed, %d done", failed, done);
+    CHECK_MSG(failed > 20 && done > 0 && replanned > 0, "%d failed, %d done, %d re-planned", failed, done,
+              replanned);
     unsetenv("TESSERA_LANE");
     tess_context_destroy(context);
     unlink(in), unlink(out), unlink(whole);
@@ -338,6 +387,7 @@ int main(void)
     for (int i = 0; i < ROUNDS; i++)
         test_shared_lane(device, pool, nets, &d);
     test_too_large(device, pool, nets, &d);
+    test_lost(device, pool, nets, &d);
     for (int i = 0; i < MODELS; i++)
         drop_network(device, &nets[i]);
     tess_pool_destroy(pool);

@@ -7,6 +7,7 @@
 #include "job/denoise.h"
 
 enum { OPENINGS = 3 };
+static const uint64_t SMALL_JOB = (uint64_t)64 << 20; /* smaller plans gain nothing */
 
 typedef struct many {
     tess_denoise_job *job;
@@ -45,13 +46,11 @@ static tess_status open_or_replan(tess_denoise_job *job, tess_lane **lane, tess_
                                  (double)left / (1 << 20), (double)planned / (1 << 20));
             return status;
         }
-        /* Free bytes that could not be had are in pieces: each attempt asks for less. */
         engine->device->facts(engine->device, &engine->facts);
         uint64_t limit = tess_denoise_free_limit(engine);
-        if (enough && limit > planned)
-            limit = planned;
-        if (enough)
-            limit = limit / 8 * 7;
+        /* Free bytes that could not be had are in pieces, or were taken a moment ago: ask for less. */
+        if (enough && planned / 8 * 7 < limit)
+            limit = planned / 8 * 7 > SMALL_JOB ? planned / 8 * 7 : SMALL_JOB;
         snprintf(job->replanned, sizeof job->replanned,
                  "re-planned: the card had %.0f MiB free, %.0f were planned", (double)left / (1 << 20),
                  (double)planned / (1 << 20));

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "job/lane_impl.h"
 
+enum { STREAMS = 4 };
 static const size_t LARGEST_CHUNK = (size_t)16 << 20, SMALLEST_CHUNK = (size_t)64 << 10;
 
 /* Half a stage, so that copying on the host and over the bus overlap also within one window. */
@@ -59,6 +60,7 @@ static tess_status open_parts(tess_lane *lane, const tess_lane_sizes *sizes, tes
     TESS_TRY(device->stream_create(device, &lane->upload, error));
     TESS_TRY(device->stream_create(device, &lane->compute, error));
     TESS_TRY(device->stream_create(device, &lane->download, error));
+    TESS_TRY(device->stream_create(device, &lane->capture, error));
     tess_event **event;
     for (int i = 0; (event = event_at(lane, i)); i++)
         TESS_TRY(device->event_create(device, event, error));
@@ -76,7 +78,8 @@ tess_status tess_lane_open(tess_device *device, const tess_lane_sizes *sizes, te
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a lane to the device");
     lane->device = device;
     lane->least_free = UINT64_MAX;
-    pthread_mutex_init(&lane->turn, NULL);
+    pthread_mutex_init(&lane->boarding, NULL);
+    pthread_mutex_init(&lane->running, NULL);
     pthread_mutex_init(&lane->mutex, NULL);
     pthread_cond_init(&lane->landed, NULL);
     tess_status status = open_parts(lane, sizes, error);
@@ -93,9 +96,9 @@ void tess_lane_close(tess_lane *lane)
     if (!lane)
         return;
     tess_device *device = lane->device;
-    tess_stream *const streams[] = {lane->upload, lane->compute, lane->download};
+    tess_stream *const streams[STREAMS] = {lane->upload, lane->compute, lane->download, lane->capture};
     tess_worker_destroy(lane->downloader); /* waits for what it does */
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < STREAMS; i++)
         if (streams[i])
             (void)!device->sync(device, streams[i], NULL); /* its trouble was told to whom it concerned */
     tess_lane_networks_clear(lane);
@@ -103,14 +106,15 @@ void tess_lane_close(tess_lane *lane)
     for (int i = 0; (event = event_at(lane, i)); i++)
         if (*event)
             device->event_destroy(device, *event);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < STREAMS; i++)
         if (streams[i])
             device->stream_destroy(device, streams[i]);
     tess_block *const blocks[] = {&lane->arena, &lane->workspace, &lane->in_stage, &lane->out_stage};
     for (int i = 0; i < 4; i++)
         device->free(device, blocks[i]);
     device->host_free(device, &lane->pinned);
-    pthread_mutex_destroy(&lane->turn);
+    pthread_mutex_destroy(&lane->boarding);
+    pthread_mutex_destroy(&lane->running);
     pthread_mutex_destroy(&lane->mutex);
     pthread_cond_destroy(&lane->landed);
     tess_small_free(lane);
@@ -216,23 +220,41 @@ static tess_status export_tiles(tess_lane *lane, const tess_lane_window *w, cons
     return TESS_OK;
 }
 
-/* Everything up to the end of the computation, into the device's queues. */
-static tess_status enqueue(tess_lane *lane, const tess_lane_window *w, const lane_times *times,
-                           tess_error *error)
+/* The rows are read and on their way; the network is there. */
+static tess_status board(tess_lane *lane, const tess_lane_window *w, lane_network **network,
+                         tess_error *error)
 {
     tess_device *device = lane->device;
-    lane_network *network;
-    TESS_TRY(tess_lane_network(lane, w, &network, error));
+    pthread_mutex_lock(&lane->mutex);
+    const bool lost = lane->lost;
+    pthread_mutex_unlock(&lane->mutex);
+    if (lost)
+        return tess_fail(error, TESS_DEVICE_LOST, "the device failed; finished outputs are kept");
+    TESS_TRY(tess_lane_network(lane, w, network, error));
+    if (lane->boarded++ == 0)
+        lane->first = tess_clock();
     TESS_TRY(tess_lane_upload(lane, w, error));
     device->record(device, lane->uploaded, lane->upload);
+    return TESS_OK;
+}
+
+/* From the stage in to the stage out, into the device's queue. `boarding` is left as soon as the stage in is free
+ * for the next window. */
+static tess_status run_window(tess_lane *lane, const tess_lane_window *w, const lane_network *network,
+                              const lane_times *times, bool *boarding, tess_error *error)
+{
+    tess_device *device = lane->device;
     device->wait(device, lane->uploaded, lane->compute);
     if (lane->turns == 0)
         device->record(device, lane->origin, lane->compute);
     device->record(device, times->start, lane->compute);
     for (int64_t plane = 0; plane < w->pixels->planes; plane++) {
         TESS_TRY(import(lane, w, network, plane, error));
-        if (plane == w->pixels->planes - 1)
+        if (plane == w->pixels->planes - 1) {
             device->record(device, lane->imported, lane->compute);
+            pthread_mutex_unlock(&lane->boarding);
+            *boarding = false;
+        }
         tess_lane_network_run(lane, network, w->weights);
         if (plane == 0) { /* the window before must have left the stage */
             device->record(device, times->computed, lane->compute);
@@ -245,32 +267,34 @@ static tess_status enqueue(tess_lane *lane, const tess_lane_window *w, const lan
     return TESS_OK;
 }
 
-static tess_status submit(tess_lane *lane, const tess_lane_window *w, tess_flight *flight, tess_error *error)
+static void start_download(tess_lane *lane, const tess_lane_window *w, tess_flight *flight,
+                           const lane_times *times)
 {
-    pthread_mutex_lock(&lane->mutex);
-    const bool lost = lane->lost;
-    if (lane->turns == 0)
-        lane->first = tess_clock();
-    pthread_mutex_unlock(&lane->mutex);
-    if (lost)
-        return tess_fail(error, TESS_DEVICE_LOST, "the device failed; finished outputs are kept");
-    const lane_times *times = &lane->times[lane->turns % LANE_TIMES];
-    TESS_TRY(enqueue(lane, w, times, error));
-    lane->turns++;
     lane->job = (lane_download){*w, flight, times};
     pthread_mutex_lock(&lane->mutex);
     flight->pending++;
     pthread_mutex_unlock(&lane->mutex);
     tess_worker_start(lane->downloader, download, lane);
-    return TESS_OK;
 }
 
 tess_status tess_lane_submit(tess_lane *lane, const tess_lane_window *window, tess_flight *flight,
                              tess_error *error)
 {
-    pthread_mutex_lock(&lane->turn);
-    tess_status status = submit(lane, window, flight, error);
-    pthread_mutex_unlock(&lane->turn);
+    lane_network *network = NULL;
+    bool boarding = true;
+    pthread_mutex_lock(&lane->boarding);
+    tess_status status = board(lane, window, &network, error);
+    if (status == TESS_OK) {
+        pthread_mutex_lock(&lane->running);
+        const lane_times *times = &lane->times[lane->turns % LANE_TIMES];
+        status = run_window(lane, window, network, times, &boarding, error);
+        lane->turns++;
+        if (status == TESS_OK)
+            start_download(lane, window, flight, times);
+        pthread_mutex_unlock(&lane->running);
+    }
+    if (boarding)
+        pthread_mutex_unlock(&lane->boarding);
     return status;
 }
 

@@ -49,14 +49,17 @@ typedef struct lane_download {
 struct tess_lane {
     tess_device *device;
     tess_block arena, workspace, in_stage, out_stage, pinned;
-    tess_stream *upload, *compute, *download;
+    tess_stream *upload, *compute, *download, *capture;
     lane_chunks up, down;
     tess_event *uploaded, *imported, *origin;
     lane_times times[LANE_TIMES];
     lane_network networks[LANE_NETWORKS];
     lane_sample_op sample_ops[LANE_SAMPLE_OPS];
-    uint64_t turns;       /* windows so far */
-    pthread_mutex_t turn; /* one submits at a time */
+    /* A window holds `boarding` while it is prepared, uploaded and imported, and `running` from its import until
+     * its export is queued. It takes the second before it leaves the first, so that windows keep their order. */
+    pthread_mutex_t boarding, running;
+    uint64_t boarded; /* windows so far: boarding's */
+    uint64_t turns;   /* running's */
     tess_worker *downloader;
     lane_download job;     /* the downloader's */
     pthread_mutex_t mutex; /* of the flights and of what follows */

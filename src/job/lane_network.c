@@ -1,6 +1,6 @@
 /* What a lane keeps prepared: networks at the sizes seen last, each captured as one graph on the lane's memory,
  * and the ops that import and export samples. A network that is dropped ran at least LANE_NETWORKS windows ago,
- * so the device is done with it: at most two windows are under way. */
+ * so the device is done with it: at most three windows are under way. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -35,9 +35,9 @@ static tess_status prepare(tess_lane *lane, lane_network *network, const void *w
                          (long long)network->shape.h, (long long)network->shape.w);
     if (!device->capture_begin)
         return TESS_OK;
-    TESS_TRY(device->capture_begin(device, lane->compute, error));
-    tess_net_plan_run(network->plan, lane->arena.data, lane->workspace.data, weights, lane->compute);
-    return device->capture_end(device, lane->compute, &network->graph, error);
+    TESS_TRY(device->capture_begin(device, lane->capture, error));
+    tess_net_plan_run(network->plan, lane->arena.data, lane->workspace.data, weights, lane->capture);
+    return device->capture_end(device, lane->capture, &network->graph, error);
 }
 
 tess_status tess_lane_network(tess_lane *lane, const tess_lane_window *w, lane_network **out,
@@ -51,7 +51,7 @@ tess_status tess_lane_network(tess_lane *lane, const tess_lane_window *w, lane_n
         lane_network *known = &lane->networks[i];
         if (known->plan && known->bound == w->bound && known->shape.n == shape.n &&
             known->shape.h == shape.h && known->shape.w == shape.w) {
-            known->used = lane->turns;
+            known->used = lane->boarded;
             *out = known;
             return TESS_OK;
         }
@@ -60,7 +60,7 @@ tess_status tess_lane_network(tess_lane *lane, const tess_lane_window *w, lane_n
     }
     const double start = tess_clock();
     drop(lane, oldest);
-    *oldest = (lane_network){.bound = w->bound, .shape = shape, .used = lane->turns};
+    *oldest = (lane_network){.bound = w->bound, .shape = shape, .used = lane->boarded};
     tess_status status = prepare(lane, oldest, w->weights, error);
     if (status != TESS_OK) {
         drop(lane, oldest);
