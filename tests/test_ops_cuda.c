@@ -164,10 +164,15 @@ static void check_samples(tess_device *cpu, bool import, tess_dtype dtype, doubl
     op.samples = (tess_op_samples){full_scale, import ? 1 : 0, import, 0.1f};
     if (!import)
         op.pad_before[TESS_HEIGHT] = 2, op.pad_before[TESS_WIDTH] = 1;
-    field in = random_field(&op.in, 1);
-    if (import && dtype != TESS_F32) /* whole range of the type: bytes of any kind */
+    field in = {NULL, 0};
+    if (dtype == TESS_F32 || !import) {
+        in = random_field(&op.in, 1);
+    } else { /* whole range of the type: bytes of any kind */
+        CHECK(tess_tensor_bytes(&op.in, &in.bytes));
+        in.data = malloc(in.bytes);
         for (size_t i = 0; i < in.bytes; i++)
             ((unsigned char *)in.data)[i] = (unsigned char)(i * 2654435761u >> 13);
+    }
     if (!import)
         ((float *)in.data)[60] = NAN, ((float *)in.data)[61] = 1e30f, ((float *)in.data)[62] = -1e30f;
     size_t bytes = 0;
