@@ -7,11 +7,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/checked.h"
 #include "base/clock.h"
 #include "base/process.h"
 #include "job/context.h"
 #include "job/record.h"
 
+enum { TUNED = 5 }; /* sizes, each half of the one before */
 static const double CALIBRATION_SECONDS = 3;
 
 static tess_status check_settings(const tess_denoise_settings *s, tess_error *error)
@@ -131,6 +133,19 @@ static tess_status verdict(const tess_denoise_job *job, tess_error *error)
                      (long long)job->count, first->error ? first->error : "no memory");
 }
 
+typedef tess_status (*rates_fn)(tess_rates *, const tess_net_plan *, tess_rates_budget, tess_error *);
+
+static tess_status with_plan(const tess_denoise_job *job, const tess_denoise_file *file,
+                             tess_plan_shape shape, rates_fn measure, tess_rates_budget budget)
+{
+    tess_net_plan *plan = NULL;
+    tess_status status = tess_net_plan_create(file->model->bound, shape, &plan, NULL);
+    if (status == TESS_OK)
+        status = measure(job->engine.rates, plan, budget, NULL);
+    tess_net_plan_destroy(plan);
+    return status;
+}
+
 /* Engines at the job's own sizes, then rates. The job is done: without them the next plan's seconds are only
  * rougher. */
 static void calibrate(tess_denoise_job *job)
@@ -140,21 +155,23 @@ static void calibrate(tess_denoise_job *job)
         return;
     const tess_denoise_choice *choice = &file->choice;
     const int64_t grid = tess_net_grid(file->model->model.net);
-    const tess_plan_shape shapes[2] = {{choice->batch, tess_axis_largest_window(&choice->rows),
-                                        tess_axis_largest_window(&choice->cols), TESS_INFER},
-                                       {1, grid, grid, TESS_INFER}};
+    const tess_plan_shape largest = {choice->batch, tess_axis_largest_window(&choice->rows),
+                                     tess_axis_largest_window(&choice->cols), TESS_INFER};
+    const double start = tess_clock();
     /* Within what the job itself was promised: its blocks are free again, the weights are not. */
     tess_rates_budget budget = {CALIBRATION_SECONDS, job->planned_total - job->planned.by[TESS_MEM_WEIGHTS]};
     tess_status status = TESS_OK;
-    for (int i = 0; i < 2 && status == TESS_OK; i++) {
-        tess_net_plan *plan = NULL;
-        const double start = tess_clock();
-        status = tess_net_plan_create(file->model->bound, shapes[i], &plan, NULL);
-        if (status == TESS_OK)
-            status = (i == 0 ? tess_rates_tune : tess_rates_measure)(job->engine.rates, plan, budget, NULL);
-        tess_net_plan_destroy(plan);
-        budget.seconds -= tess_clock() - start;
+    /* Smaller images and tiles of the next jobs too. */
+    for (int i = 0; i < TUNED && status == TESS_OK && job->engine.device->tune; i++) {
+        const tess_plan_shape shape = {largest.n, tess_round_up(largest.h >> i / 2, grid),
+                                       tess_round_up(largest.w >> (i + 1) / 2, grid), TESS_INFER};
+        status = with_plan(job, file, shape, tess_rates_tune, budget);
+        budget.seconds = CALIBRATION_SECONDS - (tess_clock() - start);
     }
+    if (status == TESS_OK)
+        status =
+            with_plan(job, file, (tess_plan_shape){1, grid, grid, TESS_INFER}, tess_rates_measure, budget);
+    (void)status;
 }
 
 static tess_status denoise(tess_context *context, const tess_denoise_settings *settings, bool plan_only,

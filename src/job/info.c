@@ -90,6 +90,20 @@ static tess_json *devices_of(const tess_engine *engine)
     return devices;
 }
 
+/* Where the device has a choice of engines: at the usual sizes, the largest first. */
+static tess_status tune(tess_engine *engine, const tess_bound *bound, tess_rates_budget budget,
+                        tess_error *error)
+{
+    for (int64_t side = 2048; side >= 128 && engine->device->tune; side /= 2) {
+        tess_net_plan *plan = NULL;
+        TESS_TRY(tess_net_plan_create(bound, (tess_plan_shape){1, side, side, TESS_INFER}, &plan, error));
+        tess_status status = tess_rates_tune(engine->rates, plan, budget, error);
+        tess_net_plan_destroy(plan);
+        TESS_TRY(status);
+    }
+    return TESS_OK;
+}
+
 /* The op classes of every bundled model, in the precisions that this device has. */
 static tess_status calibrate(tess_engine *engine, const tess_json *models, tess_error *error)
 {
@@ -111,6 +125,8 @@ static tess_status calibrate(tess_engine *engine, const tess_json *models, tess_
                 status = tess_model_recognise(weights, &model, error);
             if (status == TESS_OK)
                 status = tess_bound_create(model.net, engine->device, dtypes[d], &bound, error);
+            if (status == TESS_OK)
+                status = tune(engine, bound, budget, error);
             if (status == TESS_OK)
                 status = tess_net_plan_create(bound, (tess_plan_shape){1, 64, 64, TESS_INFER}, &plan, error);
             if (status == TESS_OK)

@@ -92,6 +92,24 @@ tess_status tess_bound_create(const tess_net *net, tess_device *device, tess_dty
     return TESS_OK;
 }
 
+tess_status tess_bound_workspace(const tess_bound *bound, tess_plan_shape shape, size_t *bytes,
+                                 tess_error *error)
+{
+    *bytes = 0;
+    for (int i = 0; i < tess_net_layer_count(bound->net); i++) {
+        const tess_layer *layer = tess_net_layer(bound->net, i);
+        if (!tess_layer_runs(layer))
+            continue;
+        tess_op op = tess_layer_op(bound->net, layer, bound->dtype, shape);
+        op.tf32 = bound->tf32;
+        tess_op_needs needs;
+        TESS_TRY(bound->device->query(bound->device, &op, &needs, error));
+        if (needs.workspace > *bytes)
+            *bytes = needs.workspace;
+    }
+    return TESS_OK;
+}
+
 void tess_bound_allow_tf32(tess_bound *bound)
 {
     bound->tf32 = bound->dtype == TESS_F32;

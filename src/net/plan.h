@@ -35,6 +35,10 @@ typedef struct tess_plan_shape {
     tess_plan_mode mode;
 } tess_plan_shape;
 
+/* The workspace that a plan for this shape would ask for, without placing anything. */
+tess_status tess_bound_workspace(const tess_bound *bound, tess_plan_shape shape, size_t *bytes,
+                                 tess_error *error) TESS_MUST_CHECK;
+
 tess_status tess_net_plan_create(const tess_bound *bound, tess_plan_shape shape, tess_net_plan **out,
                                  tess_error *error) TESS_MUST_CHECK;
 void tess_net_plan_destroy(tess_net_plan *plan);

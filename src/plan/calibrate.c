@@ -209,8 +209,9 @@ tess_status tess_rates_tune(tess_rates *rates, const tess_net_plan *plan, tess_r
     if (device->granted(device, most) > budget.bytes)
         most = budget.bytes / 2; /* the larger ops are tuned on less, or not at all: the device decides */
     tess_block scratch;
-    TESS_TRY(device->alloc(device, &scratch, TESS_MEM_WORKSPACE, most, error));
-    tess_status status = TESS_OK;
+    tess_status status = device->alloc(device, &scratch, TESS_MEM_WORKSPACE, most, error);
+    if (status != TESS_OK)
+        return status == TESS_NO_MEMORY ? TESS_OK : status;
     for (int i = 0; i < tess_net_plan_op_count(plan) && tess_clock() - start < budget.seconds; i++) {
         status = device->tune(device, tess_net_plan_op(plan, i), scratch.data, scratch.bytes, error);
         if (status == TESS_DEVICE_LOST)

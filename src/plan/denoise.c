@@ -70,7 +70,41 @@ static void set_stages(const chooser *c, tess_denoise_choice *choice)
     choice->out_stage = (size_t)(choice->batch * out) * w->out_pixel_bytes;
 }
 
-/* All bytes of a cut, exactly. Arena and workspace grow with the window, so the largest one is planned. */
+static int64_t smallest_window(const tess_axis *axis)
+{
+    int64_t least = axis->size;
+    for (int64_t i = 0; i < axis->tiles; i++) {
+        tess_span span = tess_axis_span(axis, i);
+        least = tess_min_i64(least, span.window_to - span.window_from);
+    }
+    return least;
+}
+
+/* A device that chooses engines by the power of two of the pixels may ask for more workspace at a smaller size: one
+ * shape of each such class is asked, from the largest window down to the smallest. */
+static tess_status widen_workspace(const chooser *c, tess_plan_shape shape, tess_denoise_choice *choice,
+                                   tess_error *error)
+{
+    const int64_t least = smallest_window(&choice->rows) * smallest_window(&choice->cols);
+    while (shape.n * shape.h * shape.w > least) {
+        if (shape.n > 1)
+            shape.n = tess_ceil_div(shape.n, 2);
+        else if (shape.h >= shape.w && shape.h > c->grid)
+            shape.h = tess_round_up(shape.h / 2, c->grid);
+        else if (shape.w > c->grid)
+            shape.w = tess_round_up(shape.w / 2, c->grid);
+        else
+            break;
+        size_t bytes;
+        TESS_TRY(tess_bound_workspace(c->bound, shape, &bytes, error));
+        if (bytes > choice->workspace_bytes)
+            choice->workspace_bytes = bytes;
+    }
+    return TESS_OK;
+}
+
+/* All bytes of a cut, exactly. Arena and, on the host, workspace grow with the window, so the largest one is
+ * planned. */
 static tess_status measure(const chooser *c, tess_denoise_choice *choice, tess_error *error)
 {
     const tess_axis *rows = &choice->rows, *cols = &choice->cols;
@@ -81,6 +115,8 @@ static tess_status measure(const chooser *c, tess_denoise_choice *choice, tess_e
     choice->arena_bytes = tess_net_plan_arena_bytes(plan);
     choice->workspace_bytes = tess_net_plan_workspace_bytes(plan);
     tess_net_plan_destroy(plan);
+    if (c->wish->apart)
+        TESS_TRY(widen_workspace(c, shape, choice, error));
     double runs = (double)rows->tiles * (double)tess_ceil_div(cols->tiles, choice->batch);
     double pixels = (double)tess_axis_total_window(rows) * (double)tess_axis_total_window(cols);
     choice->seconds = (runs * c->seconds_per_run + pixels * c->seconds_per_pixel) * (double)c->wish->planes;
