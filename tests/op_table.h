@@ -78,6 +78,14 @@ static const op_case wide_cases[] = {
     {"up-128", TESS_OP_CONV_TRANSPOSE, 1, 19, 45, 128, 64, 2, 2, {0, 0, 0, 0}, false, false, 0, false, 0, 0},
     {"up-256", TESS_OP_CONV_TRANSPOSE, 1, 20, 12, 256, 128, 2, 2, {0, 0, 0, 0}, true, false, 0, false, 0, 0},
     {"up-view", TESS_OP_CONV_TRANSPOSE, 1, 10, 12, 128, 64, 2, 2, {0, 0, 0, 0}, true, false, 0, false, 64, 0},
+    {"up-conv", TESS_OP_UP_CONV, 1, 19, 45, 128, 64, 3, 1, PAD1, true, true, 0, false, 0, 0},
+    {"up-conv-view", TESS_OP_UP_CONV, 2, 12, 9, 64, 128, 3, 1, PAD1, true, true, 0, false, 64, 0},
+    {"up-conv-deep", TESS_OP_UP_CONV, 1, 16, 10, 512, 256, 3, 1, PAD1, false, false, 0, false, 0, 0},
+    {"32", TESS_OP_CONV, 1, 33, 65, 32, 32, 3, 1, PAD1, true, true, 1, false, 0, 0},
+    {"32>64", TESS_OP_CONV, 2, 19, 45, 32, 64, 3, 1, PAD1, false, true, 0, false, 0, 0},
+    {"96", TESS_OP_CONV, 1, 19, 45, 96, 96, 3, 1, PAD1, true, false, 2, false, 0, 0},
+    {"down-32", TESS_OP_CONV, 1, 40, 90, 32, 64, 2, 2, {0, 0, 0, 0}, true, false, 0, false, 0, 0},
+    {"up-64>32", TESS_OP_CONV_TRANSPOSE, 1, 19, 45, 64, 32, 2, 2, {0, 0, 0, 0}, true, false, 0, false, 0, 0},
     {"image-3", TESS_OP_CONV, 1, 33, 65, 3, 64, 3, 1, PAD1, true, true, 0, false, 0, 1},
     {"image-4", TESS_OP_CONV, 2, 19, 45, 4, 64, 3, 1, PAD1, false, false, 0, false, 0, 1},
     {"image-2", TESS_OP_CONV, 1, 40, 24, 2, 64, 3, 1, PAD1, false, false, 0, false, 0, 1},
@@ -116,8 +124,8 @@ static tess_op op_of(const op_case *c, tess_dtype dtype)
         h = (h + c->pad[0] + c->pad[1] - c->kernel) / c->stride + 1;
         w = (w + c->pad[2] + c->pad[3] - c->kernel) / c->stride + 1;
     } else if (c->kind != TESS_OP_ADD) {
-        h *= c->stride;
-        w *= c->stride;
+        h *= c->kind == TESS_OP_UP_CONV ? 2 : c->stride;
+        w *= c->kind == TESS_OP_UP_CONV ? 2 : c->stride;
     }
     op.in = strided(c->ends == 1 ? TESS_F32 : dtype, c->n, c->h, c->w, c->cin, c->gap);
     op.out = strided(c->ends == 2 ? TESS_F32 : dtype, c->n, h, w, c->cout, c->gap);

@@ -83,6 +83,8 @@ static tess_status check(const tess_cpu *cpu, const tess_op *op, tess_error *err
         op->kernel[TESS_WIDTH] > TESS_MAX_TAPS || tess_op_taps(op) > 64)
         return tess_fail(error, TESS_UNSUPPORTED, "the CPU has no kernel for a %s of %dx%dx%d",
                          tess_op_kind_name(op->kind), op->kernel[0], op->kernel[1], op->kernel[2]);
+    if (op->kind == TESS_OP_UP_CONV)
+        return tess_fail(error, TESS_UNSUPPORTED, "the CPU enlarges an image before it convolves it");
     if (op->kind == TESS_OP_CONV_TRANSPOSE && (op->kernel[TESS_HEIGHT] != op->stride[TESS_HEIGHT] ||
                                                op->kernel[TESS_WIDTH] != op->stride[TESS_WIDTH]))
         return tess_fail(error, TESS_UNSUPPORTED,

@@ -47,6 +47,22 @@ static double conv_at(const tess_op *op, const void *in, const float *kernel, co
     return sum;
 }
 
+/* The enlarged image is never made: its pixel (y, x) is the input's (y / 2, x / 2). */
+static double up_conv_at(const tess_op *op, const void *in, const float *kernel, const int64_t at[4],
+                         int64_t o)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < op->in.c; i++)
+        for (int tap = 0; tap < 9; tap++) {
+            int64_t y = at[2] + tap / 3 - 1, x = at[3] + tap % 3 - 1;
+            if (y < 0 || y >= op->out.h || x < 0 || x >= op->out.w)
+                continue;
+            sum += kernel[(o * op->in.c + i) * 9 + tap] *
+                   load(&op->in, in, place(&op->in, at[0], at[1], y / 2, x / 2) + i);
+        }
+    return sum;
+}
+
 /* Kernel = stride: each output pixel sees one input pixel and one tap. */
 static double transpose_at(const tess_op *op, const void *in, const float *kernel, const int64_t at[4],
                            int64_t o)
@@ -82,6 +98,8 @@ static double value_at(const tess_op *op, const void *in, const float *kernel, c
         return conv_at(op, in, kernel, at, c);
     case TESS_OP_CONV_TRANSPOSE:
         return transpose_at(op, in, kernel, at, c);
+    case TESS_OP_UP_CONV:
+        return up_conv_at(op, in, kernel, at, c);
     case TESS_OP_MAX_POOL:
         return pool_at(op, in, at, c);
     case TESS_OP_UPSAMPLE:

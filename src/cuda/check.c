@@ -41,9 +41,11 @@ tess_status tess_cuda_check(cudaError_t result, const char *what, tess_error *er
 
 size_t tess_cuda_bias_at(const tess_op *op)
 {
-    if (op->kind != TESS_OP_CONV && op->kind != TESS_OP_CONV_TRANSPOSE)
+    if (op->kind != TESS_OP_CONV && op->kind != TESS_OP_CONV_TRANSPOSE && op->kind != TESS_OP_UP_CONV)
         return 0;
-    size_t taps = (size_t)op->kernel[0] * (size_t)op->kernel[1] * (size_t)op->kernel[2];
+    size_t taps = op->kind == TESS_OP_UP_CONV
+                      ? 4 * 4 /* four phases of 2x2 */
+                      : (size_t)op->kernel[0] * (size_t)op->kernel[1] * (size_t)op->kernel[2];
     size_t bytes = taps * (size_t)op->in.c * (size_t)op->out.c * tess_dtype_size(tess_op_precision(op));
     return tess_align_size(bytes, PACKED_ALIGNMENT);
 }

@@ -2,7 +2,7 @@
  * only enqueue: no allocation, no synchronisation.
  *
  * Packed weights are [out][kh][kw][in] in the op's precision (KRSC), for a transposed convolution
- * [kh][kw][out][in]; the bias follows at tess_cuda_bias_at, fp32. Every engine reads this one layout, so the
+ * [kh][kw][out][in], for an enlarging one [phase][out][2][2][in]; the bias follows at tess_cuda_bias_at, fp32. Every engine reads this one layout, so the
  * engine of a class can change with the image's size while the weights stay. */
 #ifndef TESS_CUDA_CUDA_H
 #define TESS_CUDA_CUDA_H

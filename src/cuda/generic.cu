@@ -9,6 +9,8 @@ static const char *generic_refuses(const tess_op *op, int)
 {
     if (op->kind == TESS_OP_IMPORT || op->kind == TESS_OP_EXPORT)
         return "samples are for another engine";
+    if (op->kind == TESS_OP_UP_CONV)
+        return "an image is enlarged before it is convolved";
     if (!is_value(op->in.dtype) || !is_value(op->out.dtype))
         return "values are fp32, fp16 or bf16";
     const bool conv = op->kind == TESS_OP_CONV || op->kind == TESS_OP_CONV_TRANSPOSE;

@@ -9,9 +9,10 @@ static bool is_down(const tess_op *op)
     return op->kind == TESS_OP_CONV && op->kernel[TESS_HEIGHT] == 2;
 }
 
+/* Both write the four phases of an image of twice the size: with one tap each, or with 2x2. */
 static bool is_up(const tess_op *op)
 {
-    return op->kind == TESS_OP_CONV_TRANSPOSE;
+    return op->kind == TESS_OP_CONV_TRANSPOSE || op->kind == TESS_OP_UP_CONV;
 }
 
 /* Strides that a tensor map can have: 16 bytes. */
@@ -24,7 +25,7 @@ static const char *refuses(const tess_op *op, int capability)
 {
     if (capability != 90)
         return "made for compute capability 9.0";
-    if (op->kind != TESS_OP_CONV && op->kind != TESS_OP_CONV_TRANSPOSE)
+    if (op->kind != TESS_OP_CONV && !is_up(op))
         return "not a convolution";
     if ((op->in.dtype != TESS_F16 && op->in.dtype != TESS_BF16) || op->in.dtype != op->out.dtype)
         return "takes fp16 or bf16 at both ends";
@@ -36,8 +37,9 @@ static const char *refuses(const tess_op *op, int capability)
         return "takes square 2-D kernels";
     const bool padded = op->pad_before[TESS_HEIGHT] || op->pad_before[TESS_WIDTH] ||
                         op->pad_after[TESS_HEIGHT] || op->pad_after[TESS_WIDTH];
-    const bool taken = is_up(op) ? side == 2 && step == 2 && op->residuals == 0
-                                 : (side == 3 && step == 1) || (side == 2 && step == 2 && !padded);
+    const bool taken = is_up(op)
+                           ? (op->kind == TESS_OP_UP_CONV || (side == 2 && step == 2)) && op->residuals == 0
+                           : (side == 3 && step == 1) || (side == 2 && step == 2 && !padded);
     if (!taken)
         return "takes 3x3, and 2x2 with stride 2";
     if (!mappable(&op->in) || !mappable(&op->out))
@@ -61,14 +63,19 @@ static bool map_pixels(CUtensorMap *map, const tess_tensor *t, const void *data,
     return tess_cuda_tensor_map(map, t->dtype, 4, base, sizes, strides, box, NULL, ROW_BYTES);
 }
 
-/* (in, tap, out, phase): a convolution has one phase, a transposed one has one tap in each of four. */
+static int taps_of(const tess_op *op)
+{
+    const int side = op->kernel[TESS_HEIGHT];
+    return op->kind == TESS_OP_UP_CONV ? 4 : op->kind == TESS_OP_CONV_TRANSPOSE ? 1 : side * side;
+}
+
+/* (in, tap, out, phase). */
 static bool map_weights(CUtensorMap *map, const tess_op *op, const void *weights)
 {
     const uint64_t in = (uint64_t)op->in.c, out = (uint64_t)op->out.c;
-    const uint64_t taps = (uint64_t)(op->kernel[TESS_HEIGHT] * op->kernel[TESS_WIDTH]),
-                   inner = is_up(op) ? 1 : taps;
-    const uint64_t sizes[4] = {in, inner, out, taps / inner};
-    const uint64_t strides[3] = {2 * in, 2 * in * inner, 2 * in * inner * out};
+    const uint64_t taps = (uint64_t)taps_of(op);
+    const uint64_t sizes[4] = {in, taps, out, (uint64_t)(is_up(op) ? PHASES : 1)};
+    const uint64_t strides[3] = {2 * in, 2 * in * taps, 2 * in * taps * out};
     const uint32_t box[4] = {CHANNELS, 1, CHANNELS, 1};
     return tess_cuda_tensor_map(map, op->in.dtype, 4, (void *)weights, sizes, strides, box, NULL, ROW_BYTES);
 }
@@ -126,6 +133,8 @@ static cudaError_t launch(const tess_op *op, const tess_op_buffers *buffers, cud
 template <typename T, int ROWS>
 static cudaError_t run_shape(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream)
 {
+    if (op->kind == TESS_OP_UP_CONV)
+        return launch<T, 4, false, CHANNELS, ROWS>(op, buffers, stream);
     if (is_up(op) || is_down(op))
         return launch<T, 1, false, CHANNELS, ROWS>(op, buffers, stream);
     if (op->in.c > CHANNELS || op->out.c > CHANNELS)

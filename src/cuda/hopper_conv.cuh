@@ -34,7 +34,10 @@ typedef struct conv_geometry {
 } conv_geometry;
 
 template <int TAPS, int ROWS> struct conv_tile {
-    static constexpr int side = TAPS == 9 ? 3 : 1, width = 8, height = ROWS, pixels = width * height;
+    static constexpr int side = TAPS == 9   ? 3
+                                : TAPS == 4 ? 2
+                                            : 1,
+                         width = 8, height = ROWS, pixels = width * height;
     /* A single tap needs a tile for each step: there, more tiles and fewer weights are on their way. */
     static constexpr int stages = TAPS == 1 ? 4 : 2, slots = TAPS == 1 ? 4 : 9;
     static constexpr int pitch = width + side - 1, stage_rows = pitch * (height + side - 1);
@@ -105,13 +108,18 @@ static __device__ __forceinline__ tile_place place_of(const conv_geometry &g, in
     return p;
 }
 
-template <typename TILE>
+template <int TAPS, typename TILE>
 static __device__ __forceinline__ void load_pixels(const conv_geometry &g, uint32_t stages,
                                                    const conv_barriers<TILE> &b)
 {
     ring_place stage;
     for (int tile = blockIdx.x; tile < g.tiles; tile += gridDim.x) {
         tile_place p = place_of<TILE>(g, tile);
+        if (TAPS == 4) { /* the 2x2 neighbourhood of a phase begins one pixel further on */
+            const int phase = p.group / g.groups_per_phase;
+            p.x += phase % 2;
+            p.y += phase / 2;
+        }
         for (int chunk = 0; chunk < g.chunks; chunk++) {
             int phase = chunk / g.chunks_per_phase;
             barrier_wait(b.stage_empty(stage.at), stage.round ^ 1);
@@ -355,7 +363,7 @@ __global__ void __launch_bounds__((TEAMS + 1) * WARPGROUP, 1)
         fewer_registers<24>();
         if (lane == 0 && warp == 0) {
             wait_for_grid_before();
-            load_pixels<tile_type>(g, base, b);
+            load_pixels<TAPS, tile_type>(g, base, b);
         } else if (lane == 0 && warp == 1) {
             load_weights<TAPS, RESIDENT, tile_type>(g, base + tile_type::slots_at, b); /* always there */
         } else if (lane == 0 && warp == 2) {

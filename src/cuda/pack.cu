@@ -27,13 +27,41 @@ __global__ void pack_transposed_kernel(pack_layout l, int64_t all_rows, const fl
     packed[(tap * l.others + other) * all_rows + row] = tess_rounded<T>(values[i]);
 }
 
+/* Which of the 3 taps of a side the tap `i` of phase `phase` sums: an enlarged pixel stands for two of its
+ * neighbours' places. */
+static __device__ __forceinline__ bool tap_in(int phase, int i, int tap)
+{
+    return phase == 0 ? (i == 0 ? tap == 0 : tap > 0) : (i == 0 ? tap < 2 : tap == 2);
+}
+
+/* One thread an output value: the four phases of an enlarged image see a 2x2 neighbourhood each, with the
+ * sums of the taps that fall on the same pixel. Summed in fp32 and rounded once. */
+template <typename T>
+__global__ void pack_enlarging_kernel(pack_layout l, int64_t outputs, const float *values, T *packed)
+{
+    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, count = l.rows * l.others * 16;
+    if (i >= count)
+        return;
+    const int64_t in = i % l.others, at = i / l.others, row = at / 16;
+    const int phase = (int)(at / 4 % 4), tap = (int)(at % 4);
+    float sum = 0;
+    for (int y = 0; y < 3; y++)
+        for (int x = 0; x < 3; x++)
+            if (tap_in(phase / 2, tap / 2, y) && tap_in(phase % 2, tap % 2, x))
+                sum += values[(row * l.others + in) * 9 + 3 * y + x];
+    packed[((phase * outputs + l.first + row) * 4 + tap) * l.others + in] = tess_rounded<T>(sum);
+}
+
 template <typename T>
 static void launch(const tess_op *op, const pack_layout &l, const float *values, void *packed,
                    cudaStream_t stream)
 {
     const int threads = 256;
-    const unsigned blocks = (unsigned)((l.rows * l.others * l.taps + threads - 1) / threads);
-    if (l.transposed)
+    const int64_t taps = op->kind == TESS_OP_UP_CONV ? 16 : l.taps;
+    const unsigned blocks = (unsigned)((l.rows * l.others * taps + threads - 1) / threads);
+    if (op->kind == TESS_OP_UP_CONV)
+        pack_enlarging_kernel<T><<<blocks, threads, 0, stream>>>(l, op->out.c, values, (T *)packed);
+    else if (l.transposed)
         pack_transposed_kernel<T><<<blocks, threads, 0, stream>>>(l, op->in.c, values, (T *)packed);
     else
         pack_kernel<T><<<blocks, threads, 0, stream>>>(l, values, (T *)packed);

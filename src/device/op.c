@@ -4,13 +4,10 @@
 
 const char *tess_op_kind_name(tess_op_kind kind)
 {
-    static const char *const names[] = {[TESS_OP_CONV] = "conv",
-                                        [TESS_OP_CONV_TRANSPOSE] = "deconv",
-                                        [TESS_OP_MAX_POOL] = "maxpool",
-                                        [TESS_OP_UPSAMPLE] = "upsample",
-                                        [TESS_OP_ADD] = "add",
-                                        [TESS_OP_IMPORT] = "import",
-                                        [TESS_OP_EXPORT] = "export"};
+    static const char *const names[] = {
+        [TESS_OP_CONV] = "conv",        [TESS_OP_CONV_TRANSPOSE] = "deconv", [TESS_OP_UP_CONV] = "upconv",
+        [TESS_OP_MAX_POOL] = "maxpool", [TESS_OP_UPSAMPLE] = "upsample",     [TESS_OP_ADD] = "add",
+        [TESS_OP_IMPORT] = "import",    [TESS_OP_EXPORT] = "export"};
     return names[kind];
 }
 
@@ -29,6 +26,7 @@ double tess_op_flops(const tess_op *op)
     double taps = (double)op->kernel[0] * op->kernel[1] * op->kernel[2];
     switch (op->kind) {
     case TESS_OP_CONV:
+    case TESS_OP_UP_CONV:
         return 2.0 * pixels(&op->out) * taps * (double)op->in.c * (double)op->out.c;
     case TESS_OP_CONV_TRANSPOSE:
         return 2.0 * pixels(&op->in) * taps * (double)op->in.c * (double)op->out.c;

@@ -12,6 +12,7 @@
 typedef enum tess_op_kind {
     TESS_OP_CONV,           /* weights [out, in, (kd,) kh, kw] */
     TESS_OP_CONV_TRANSPOSE, /* weights [in, out, (kd,) kh, kw]; kernel = stride, no padding */
+    TESS_OP_UP_CONV,        /* nearest, by 2, then a 3x3 convolution with padding 1; weights as CONV's */
     TESS_OP_MAX_POOL,       /* kernel = stride */
     TESS_OP_UPSAMPLE,       /* nearest, by `stride` */
     TESS_OP_ADD,            /* out = in + residual[0] (+ residual[1]) */

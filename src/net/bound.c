@@ -1,6 +1,7 @@
 #include "net/bound.h"
 
 #include "base/checked.h"
+#include "net/net_impl.h"
 
 bool tess_layer_runs(const tess_layer *layer)
 {
@@ -52,6 +53,49 @@ tess_op tess_layer_op(const tess_net *net, const tess_layer *layer, tess_dtype d
     return op;
 }
 
+bool tess_bound_runs(const tess_bound *bound, int layer)
+{
+    return tess_layer_runs(tess_net_layer(bound->net, layer)) && !bound->enlarged[layer];
+}
+
+tess_value tess_bound_input(const tess_bound *bound, int layer)
+{
+    const int from = bound->enlarges[layer] ? bound->enlarges[layer] - 1 : layer;
+    return tess_net_layer(bound->net, from)->in;
+}
+
+tess_op tess_bound_op(const tess_bound *bound, int layer, tess_plan_shape shape)
+{
+    tess_op op = tess_layer_op(bound->net, tess_net_layer(bound->net, layer), bound->dtype, shape);
+    op.tf32 = bound->tf32;
+    if (bound->enlarges[layer]) {
+        op.kind = TESS_OP_UP_CONV;
+        op.in = tensor_of(bound->net, tess_bound_input(bound, layer), bound->dtype, shape);
+    }
+    return op;
+}
+
+/* An upsampling that only this convolution reads can go into its op, where the device has such a one: four
+ * ninths of the products, and the enlarged image is never stored. */
+static void try_enlarging(tess_bound *bound, int index)
+{
+    const tess_layer *layer = tess_net_layer(bound->net, index);
+    const int before = tess_net_value(bound->net, layer->in)->producer;
+    const tess_layer *up = tess_net_layer(bound->net, before);
+    if (layer->kind != TESS_LAYER_CONV || layer->kernel != 3 || layer->stride != 1 || layer->pad != 1 ||
+        layer->residuals || up->kind != TESS_LAYER_UPSAMPLE || up->stride != 2 ||
+        tess_net_uses(bound->net, up->out) != 1)
+        return;
+    const int64_t grid = tess_net_grid(bound->net);
+    tess_op_needs needs;
+    bound->enlarges[index] = 1 + before;
+    tess_op op = tess_bound_op(bound, index, (tess_plan_shape){1, grid, grid, TESS_INFER});
+    if (bound->device->query(bound->device, &op, &needs, NULL) == TESS_OK)
+        bound->enlarged[before] = true;
+    else
+        bound->enlarges[index] = 0;
+}
+
 tess_status tess_bound_create(const tess_net *net, tess_device *device, tess_dtype dtype, tess_bound **out,
                               tess_error *error)
 {
@@ -64,18 +108,23 @@ tess_status tess_bound_create(const tess_net *net, tess_device *device, tess_dty
     *bound = (tess_bound){.net = net, .device = device, .dtype = dtype, .alignment = grid};
     bound->weight_at = tess_small_alloc((size_t)layers, sizeof *bound->weight_at);
     bound->block = tess_small_alloc((size_t)layers, sizeof *bound->block);
+    bound->enlarges = tess_small_alloc((size_t)layers, sizeof *bound->enlarges);
+    bound->enlarged = tess_small_alloc((size_t)layers, sizeof *bound->enlarged);
     tess_status status = TESS_OK;
-    if (!bound->weight_at || !bound->block)
+    if (!bound->weight_at || !bound->block || !bound->enlarges || !bound->enlarged)
         status = tess_fail(error, TESS_NO_MEMORY, "no memory to bind a network");
+    for (int i = 0; i < layers && status == TESS_OK; i++)
+        if (tess_layer_runs(tess_net_layer(net, i)))
+            try_enlarging(bound, i);
     for (int i = 0; i < layers && status == TESS_OK; i++) {
         const tess_layer *layer = tess_net_layer(net, i);
-        if (!tess_layer_runs(layer))
+        if (!tess_bound_runs(bound, i))
             continue;
         if (layer->kind == TESS_LAYER_RELU || layer->kind == TESS_LAYER_BATCH_NORM) {
             status = tess_fail(error, TESS_INTERNAL, "layer %d (%s) could not be fused", i, layer->name);
             break;
         }
-        tess_op op = tess_layer_op(net, layer, dtype, (tess_plan_shape){1, grid, grid, TESS_INFER});
+        tess_op op = tess_bound_op(bound, i, (tess_plan_shape){1, grid, grid, TESS_INFER});
         tess_op_needs needs;
         status = device->query(device, &op, &needs, error);
         bound->weight_at[i] = bound->weight_bytes;
@@ -97,11 +146,9 @@ tess_status tess_bound_workspace(const tess_bound *bound, tess_plan_shape shape,
 {
     *bytes = 0;
     for (int i = 0; i < tess_net_layer_count(bound->net); i++) {
-        const tess_layer *layer = tess_net_layer(bound->net, i);
-        if (!tess_layer_runs(layer))
+        if (!tess_bound_runs(bound, i))
             continue;
-        tess_op op = tess_layer_op(bound->net, layer, bound->dtype, shape);
-        op.tf32 = bound->tf32;
+        tess_op op = tess_bound_op(bound, i, shape);
         tess_op_needs needs;
         TESS_TRY(bound->device->query(bound->device, &op, &needs, error));
         if (needs.workspace > *bytes)
@@ -121,6 +168,8 @@ void tess_bound_destroy(tess_bound *bound)
         return;
     tess_small_free(bound->weight_at);
     tess_small_free(bound->block);
+    tess_small_free(bound->enlarges);
+    tess_small_free(bound->enlarged);
     tess_small_free(bound);
 }
 

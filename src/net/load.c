@@ -94,12 +94,12 @@ static tess_status load_kernel(const tess_bound *bound, tess_weights *weights, c
     return TESS_OK;
 }
 
-static tess_status load_layer(const tess_bound *bound, tess_weights *weights, const tess_layer *layer,
-                              void *packed, tess_error *error)
+static tess_status load_layer(const tess_bound *bound, tess_weights *weights, int index, void *packed,
+                              tess_error *error)
 {
     const int64_t grid = tess_net_grid(bound->net);
-    tess_op op = tess_layer_op(bound->net, layer, bound->dtype, (tess_plan_shape){1, grid, grid, TESS_INFER});
-    op.tf32 = bound->tf32;
+    const tess_layer *layer = tess_net_layer(bound->net, index);
+    tess_op op = tess_bound_op(bound, index, (tess_plan_shape){1, grid, grid, TESS_INFER});
     const int64_t channels = op.out.c, row = op.in.c * op.out.c * layer->kernel * layer->kernel /
                                              (layer->kind == TESS_LAYER_CONV_TRANSPOSE ? op.in.c : op.out.c);
     int64_t room = tess_max_i64(tess_max_i64(PIECE, row), 5 * channels);
@@ -127,9 +127,8 @@ static tess_status load_layer(const tess_bound *bound, tess_weights *weights, co
 tess_status tess_bound_load(const tess_bound *bound, tess_weights *weights, void *packed, tess_error *error)
 {
     for (int i = 0; i < tess_net_layer_count(bound->net); i++) {
-        const tess_layer *layer = tess_net_layer(bound->net, i);
-        if (tess_layer_has_weights(layer))
-            TESS_TRY(load_layer(bound, weights, layer, (char *)packed + bound->weight_at[i], error));
+        if (tess_layer_has_weights(tess_net_layer(bound->net, i)))
+            TESS_TRY(load_layer(bound, weights, i, (char *)packed + bound->weight_at[i], error));
     }
     return TESS_OK;
 }

@@ -9,6 +9,7 @@
 typedef struct planned_op {
     tess_op op;
     const tess_layer *layer;
+    tess_value in; /* the layer's, or that of the upsampling it takes along */
     int layer_index;
     tess_prepared *prepared;
 } planned_op;
@@ -48,7 +49,7 @@ static void extend_lifetimes(const tess_net_plan *plan, placing *place)
     extend(&place->storage[storage_of(plan, place, tess_net_input_value(plan->bound->net))], 0);
     for (int i = 0; i < plan->op_count; i++) {
         const tess_layer *layer = plan->ops[i].layer;
-        extend(&place->storage[storage_of(plan, place, layer->in)], i);
+        extend(&place->storage[storage_of(plan, place, plan->ops[i].in)], i);
         for (int r = 0; r < layer->residuals; r++)
             extend(&place->storage[storage_of(plan, place, layer->residual[r])], i);
         extend(&place->storage[storage_of(plan, place, layer->out)], i);
@@ -75,7 +76,7 @@ static void write_in_place(const tess_net_plan *plan, placing *place, int step)
                     tess_value_dtype(net, from, plan->bound->dtype) ==
                         tess_value_dtype(net, layer->out, plan->bound->dtype);
         if (!same || old == own || place->storage[old].last != step ||
-            storage_of(plan, place, layer->in) == old)
+            storage_of(plan, place, plan->ops[step].in) == old)
             continue;
         for (int v = 0; v < tess_net_value_count(net); v++)
             if (place->storage_of[v] == own)
@@ -125,12 +126,13 @@ static tess_status collect_ops(tess_net_plan *plan, tess_error *error)
     const tess_net *net = plan->bound->net;
     tess_device *device = plan->bound->device;
     for (int i = 0; i < tess_net_layer_count(net); i++) {
-        const tess_layer *layer = tess_net_layer(net, i);
-        if (!tess_layer_runs(layer))
+        if (!tess_bound_runs(plan->bound, i))
             continue;
         planned_op *op = &plan->ops[plan->op_count++];
-        *op = (planned_op){tess_layer_op(net, layer, plan->bound->dtype, plan->shape), layer, i, NULL};
-        op->op.tf32 = plan->bound->tf32;
+        *op = (planned_op){.op = tess_bound_op(plan->bound, i, plan->shape),
+                           .layer = tess_net_layer(net, i),
+                           .in = tess_bound_input(plan->bound, i),
+                           .layer_index = i};
         tess_op_needs needs;
         TESS_TRY(device->query(device, &op->op, &needs, error));
         if (needs.workspace > plan->workspace_bytes)
@@ -199,7 +201,7 @@ void tess_net_plan_run(const tess_net_plan *plan, void *arena, void *workspace, 
     tess_device *device = plan->bound->device;
     for (int i = 0; i < plan->op_count; i++) {
         const planned_op *op = &plan->ops[i];
-        tess_op_buffers buffers = {.in = (char *)arena + plan->offset[op->layer->in],
+        tess_op_buffers buffers = {.in = (char *)arena + plan->offset[op->in],
                                    .out = (char *)arena + plan->offset[op->layer->out],
                                    .weights = (const char *)weights + plan->bound->weight_at[op->layer_index],
                                    .workspace = workspace};

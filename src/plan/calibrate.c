@@ -26,6 +26,8 @@ static tess_op resized(const tess_op *op, int64_t side)
     int64_t in = side;
     if (op->kind == TESS_OP_CONV_TRANSPOSE || op->kind == TESS_OP_UPSAMPLE)
         in = side / op->stride[TESS_HEIGHT];
+    else if (op->kind == TESS_OP_UP_CONV)
+        in = side / 2;
     else if (op->kind != TESS_OP_ADD)
         in = side * op->stride[TESS_HEIGHT];
     sized.in = tess_tensor_2d(op->in.dtype, 1, in, in, op->in.c);
