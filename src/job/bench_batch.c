@@ -31,8 +31,9 @@ static tess_bench_work work_of(const patch_study *p, int64_t batch, bool transfe
 static tess_status choose(const patch_study *p, int64_t batch, tess_denoise_choice *choice, tess_error *error)
 {
     tess_study *study = p->study;
-    const tess_denoise_wish wish = {.height = study->settings->height,
-                                    .width = study->settings->height,
+    /* Patches do not overlap, so they may stand in one row: a run takes windows of one row only. */
+    const tess_denoise_wish wish = {.height = p->patch,
+                                    .width = p->patch * p->count,
                                     .planes = 1,
                                     .tile_height = p->patch,
                                     .tile_width = p->patch,
@@ -71,7 +72,6 @@ static tess_status one_batch(patch_study *p, int64_t batch, bool transfer, tess_
     }
     if (!transfer && batch == p->auto_batch)
         p->at_auto = result;
-    choice.batch = batch; /* a run takes patches of any row here */
     tess_json *record = record_of(p, batch, &choice, &result);
     tess_json_set_bool(&record, "transfer", transfer);
     return tess_bench_tell(p->study, record, error);

@@ -308,7 +308,7 @@ static tess_status choose_tile(chooser *c, tess_denoise_choice *choice, tess_err
 }
 
 /* Small windows leave the device idle or repeat work on the weights; a batch shares it. The smallest batch
- * within 3 % of the best that fits. */
+ * within 1 % of the best that fits. */
 static tess_status choose_batch(const chooser *c, tess_denoise_choice *choice, tess_error *error)
 {
     const int64_t most = tess_min_i64(longest_run(&choice->cols), MOST_BATCH);
@@ -319,7 +319,7 @@ static tess_status choose_batch(const chooser *c, tess_denoise_choice *choice, t
         TESS_TRY(measure(c, &trial, error));
         if (!fits(c, &trial))
             break;
-        if (trial.seconds < 0.97 * best.seconds)
+        if (trial.seconds < 0.99 * best.seconds)
             best = trial;
     }
     *choice = best;
