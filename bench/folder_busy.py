@@ -142,14 +142,15 @@ def tell(record, name, kind, cores, pixels):
 def main():
     parser = argparse.ArgumentParser(usage="folder_busy.py PROGRAM --out DIR [options] [-- options of tessera denoise]")
     parser.add_argument("program")
-    parser.add_argument("extra", nargs="*", help="passed on, after --")
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--model", choices=("small", "wide"), help="one network; both without it")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--formats", type=lambda text: text.split(","), default=["npy", "png"])
     parser.add_argument("--threads", type=int)
-    args = parser.parse_args()
+    cut = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
+    args = parser.parse_args(sys.argv[1:cut])
+    args.extra = sys.argv[cut + 1:]
     if set(args.formats) - {"npy", "png"}:
         parser.error("--formats: npy and png are made here")
     args.out.mkdir(parents=True, exist_ok=True)
