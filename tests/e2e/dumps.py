@@ -1,18 +1,26 @@
-"""dumps.py PROGRAM: every network against outputs that PyTorch gave in double precision (tests/data/networks)."""
+"""dumps.py PROGRAM [cuda]: every network against outputs that PyTorch gave in double precision (tests/data/networks)."""
+import os
 import sys
 
 import numpy as np
 
 import reference
-from support import Bench, write_safetensors
+from support import Bench, skip, write_safetensors
 
 FP32_LIMIT = 1e-5  # of the largest output value
-BF16_LIMIT = 3e-2  # relative L2 error; PyTorch itself is off by 2.6e-2 on the worst of these networks
+# Relative L2 errors; PyTorch itself is off by 2.6e-2 in bf16 on the worst of these networks.
+LIMITS = {"bf16": 3e-2, "fp16": 4e-3, "tf32": 4e-3}
 
 
 def main():
     bench = Bench(sys.argv[1])
-    precisions = ["fp32", "bf16"] if bench.has_bf16() else ["fp32"]
+    device = sys.argv[2] if len(sys.argv) > 2 else "cpu"
+    precisions = ["fp32", "bf16"] if device != "cpu" or bench.has_bf16() else ["fp32"]
+    if device != "cpu":
+        precisions += ["fp16", "tf32"]
+        probe = bench.run("info", "--device", device, "--json", "-")
+        if probe.status and not os.environ.get("TESSERA_REQUIRE_GPU"):
+            skip(f"no {device} device here")
     for case in reference.CASES:
         stored = np.load(reference.FOLDER / f"{case.name}.npz")
         weights = case.weights()
@@ -24,7 +32,7 @@ def main():
             np.save(bench.path("in.npy"), case.image((height, width)))
             for precision in precisions:
                 record = bench.record("denoise", bench.path("in.npy"), bench.path("out.npy"), "--model", model, "--sigma",
-                                      reference.SIGMA, "--precision", precision)
+                                      reference.SIGMA, "--precision", precision, "--device", device)
                 if not record:
                     continue
                 got = np.load(bench.path("out.npy"))
@@ -38,7 +46,7 @@ def main():
                     bench.check(error <= FP32_LIMIT, f"{what}: largest difference {error:.2e} of the largest value")
                 else:
                     error = np.sqrt((off**2).sum() / (wanted.astype(np.float64)**2).sum())
-                    bench.check(error <= BF16_LIMIT, f"{what}: relative L2 error {error:.2e}")
+                    bench.check(error <= LIMITS[precision], f"{what}: relative L2 error {error:.2e}")
     bench.finish()
 
 
