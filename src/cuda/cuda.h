@@ -34,6 +34,8 @@ typedef struct tess_cuda_engine {
     /* NULL when this engine can do the op on this card, else why not. */
     const char *(*refuses)(const tess_op *op, int capability);
     cudaError_t (*run)(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream);
+    /* Brings all its kernels onto the card when that is opened, so that no shape pays for it; may be NULL. */
+    cudaError_t (*load)(int capability);
 } tess_cuda_engine;
 
 extern const tess_cuda_engine tess_cuda_generic; /* generic.cu: everything, on any card, without hurry */

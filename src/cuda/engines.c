@@ -124,6 +124,9 @@ tess_status tess_cuda_engines_create(const char *card, int capability, tess_cuda
     tess_cache_path(key, engines->path);
     if (!engines->forced[0])
         load(engines);
+    for (int i = 0; i < OWN_COUNT; i++)
+        if (own[i] && own[i]->load)
+            TESS_TRY(tess_cuda_check(own[i]->load(capability), own[i]->name, error));
     return TESS_OK;
 }
 

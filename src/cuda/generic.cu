@@ -39,4 +39,4 @@ static cudaError_t generic_run(const tess_op *op, const tess_op_buffers *buffers
     return tess_cuda_conv(op, buffers, stream);
 }
 
-extern "C" const tess_cuda_engine tess_cuda_generic = {"generic", generic_refuses, generic_run};
+extern "C" const tess_cuda_engine tess_cuda_generic = {"generic", generic_refuses, generic_run, NULL};

@@ -26,4 +26,14 @@ static cudaError_t run(const tess_op *op, const tess_op_buffers *buffers, cudaSt
     return kernel ? kernel->run(op, buffers, stream) : cudaErrorNotSupported;
 }
 
-const tess_cuda_engine tess_cuda_hopper = {"hopper", refuses, run};
+static cudaError_t load(int capability)
+{
+    for (int i = 0; i < KERNELS && capability == 90; i++) {
+        const cudaError_t result = kernels[i]->load(capability);
+        if (result != cudaSuccess)
+            return result;
+    }
+    return cudaSuccess;
+}
+
+const tess_cuda_engine tess_cuda_hopper = {"hopper", refuses, run, load};

@@ -37,9 +37,9 @@ static const char *refuses(const tess_op *op, int capability)
         return "takes square 2-D kernels";
     const bool padded = op->pad_before[TESS_HEIGHT] || op->pad_before[TESS_WIDTH] ||
                         op->pad_after[TESS_HEIGHT] || op->pad_after[TESS_WIDTH];
-    const bool taken = is_up(op)
-                           ? (op->kind == TESS_OP_UP_CONV || (side == 2 && step == 2)) && op->residuals == 0
-                           : (side == 3 && step == 1) || (side == 2 && step == 2 && !padded);
+    const bool taken =
+        is_up(op) ? (op->kind == TESS_OP_UP_CONV || (side == 2 && step == 2)) && op->residuals == 0
+                  : (side == 3 && step == 1) || (side == 2 && step == 2 && !padded && op->residuals == 0);
     if (!taken)
         return "takes 3x3, and 2x2 with stride 2";
     if (!mappable(&op->in) || !mappable(&op->out))
@@ -108,7 +108,7 @@ static bool describe(const tess_op *op, const tess_op_buffers *buffers, conv_geo
     g->tiles_y = (int)((grid->h + tile::height - 1) / tile::height);
     g->groups_per_phase = (int)steps_of(op->out.c);
     g->groups = g->groups_per_phase * (up ? PHASES : 1);
-    g->tiles = g->tiles_x * g->tiles_y * g->groups * (int)grid->n;
+    g->tiles = g->tiles_x * g->tiles_y * (tile::paired ? (g->groups + 1) / 2 : g->groups) * (int)grid->n;
     g->chunks_per_phase = (int)steps_of(op->in.c);
     g->chunks = g->chunks_per_phase * (down ? PHASES : 1);
     g->pad_y = op->pad_before[TESS_HEIGHT];
@@ -148,7 +148,8 @@ static int64_t cost(const tess_op *op, int height)
 {
     const tess_tensor *grid = is_up(op) ? &op->in : &op->out;
     const int64_t groups = steps_of(op->out.c) * (is_up(op) ? PHASES : 1);
-    const int64_t tiles = (grid->w + 7) / 8 * ((grid->h + height - 1) / height) * grid->n * groups;
+    const int64_t shares = taps_of(op) == 1 || is_down(op) ? (groups + 1) / 2 : groups;
+    const int64_t tiles = (grid->w + 7) / 8 * ((grid->h + height - 1) / height) * grid->n * shares;
     return (tiles + tess_multiprocessors() - 1) / tess_multiprocessors() * height;
 }
 
@@ -166,4 +167,30 @@ static cudaError_t run(const tess_op *op, const tess_op_buffers *buffers, cudaSt
                                      : run_type<__half>(op, buffers, stream);
 }
 
-extern "C" const tess_cuda_engine tess_hopper_conv = {"conv", refuses, run};
+template <typename T, int TAPS, bool RESIDENT, int DEPTH, int ROWS> static void load_one(cudaError_t *result)
+{
+    if (*result == cudaSuccess)
+        *result = tess_hopper_load(conv_kernel<T, TAPS, RESIDENT, DEPTH, ROWS>,
+                                   conv_tile<TAPS, ROWS>::shared_bytes);
+}
+
+template <typename T, int ROWS> static void load_shape(cudaError_t *result)
+{
+    load_one<T, 9, true, CHANNELS, ROWS>(result);
+    load_one<T, 9, true, CHANNELS / 2, ROWS>(result);
+    load_one<T, 9, false, CHANNELS, ROWS>(result);
+    load_one<T, 4, false, CHANNELS, ROWS>(result);
+    load_one<T, 1, false, CHANNELS, ROWS>(result);
+}
+
+static cudaError_t load(int)
+{
+    cudaError_t result = cudaSuccess;
+    load_shape<__half, 16>(&result);
+    load_shape<__half, 32>(&result);
+    load_shape<__nv_bfloat16, 16>(&result);
+    load_shape<__nv_bfloat16, 32>(&result);
+    return result;
+}
+
+extern "C" const tess_cuda_engine tess_hopper_conv = {"conv", refuses, run, load};

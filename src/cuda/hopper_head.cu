@@ -6,7 +6,14 @@
 #include "cuda/hopper_launch.cuh"
 #include "cuda/tensor_map.h"
 
-enum { OUTPUTS = 64, SIDE = 16, PIXELS = SIDE * SIDE, ROW_BYTES = 128, BLOCKS_PER_SM = 3 };
+enum {
+    OUTPUTS = 64,
+    SIDE = 16,
+    PIXELS = SIDE * SIDE,
+    ROW_BYTES = 128,
+    BLOCKS_PER_SM = 3,
+    SHARED_BYTES = (PIXELS + OUTPUTS) * ROW_BYTES + 1024
+};
 
 typedef struct head_geometry {
     CUtensorMap out;
@@ -195,8 +202,7 @@ static cudaError_t launch(const tess_op *op, const tess_op_buffers *buffers, cud
     g.tiles = g.tiles_x * g.tiles_y * (int)out->n;
     g.outputs = (int)out->c;
     g.relu = op->relu;
-    const int bytes = (PIXELS + OUTPUTS) * ROW_BYTES + 1024;
-    return tess_hopper_launch(head_kernel<T, C>, g, g.tiles, BLOCKS_PER_SM, WARPGROUP, bytes, stream);
+    return tess_hopper_launch(head_kernel<T, C>, g, g.tiles, BLOCKS_PER_SM, WARPGROUP, SHARED_BYTES, stream);
 }
 
 template <typename T>
@@ -213,4 +219,22 @@ static cudaError_t run(const tess_op *op, const tess_op_buffers *buffers, cudaSt
                                       : run_type<__half>(op, buffers, stream);
 }
 
-extern "C" const tess_cuda_engine tess_hopper_head = {"head", refuses, run};
+template <typename T, int C> static void load_one(cudaError_t *result)
+{
+    if (*result == cudaSuccess)
+        *result = tess_hopper_load(head_kernel<T, C>, SHARED_BYTES);
+}
+
+static cudaError_t load(int)
+{
+    cudaError_t result = cudaSuccess;
+    load_one<__half, 4>(&result);
+    load_one<__half, 3>(&result);
+    load_one<__half, 1>(&result);
+    load_one<__nv_bfloat16, 4>(&result);
+    load_one<__nv_bfloat16, 3>(&result);
+    load_one<__nv_bfloat16, 1>(&result);
+    return result;
+}
+
+extern "C" const tess_cuda_engine tess_hopper_head = {"head", refuses, run, load};

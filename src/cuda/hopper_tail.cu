@@ -220,4 +220,20 @@ static cudaError_t run(const tess_op *op, const tess_op_buffers *buffers, cudaSt
                                      : run_type<__half>(op, buffers, stream);
 }
 
-extern "C" const tess_cuda_engine tess_hopper_tail = {"tail", refuses, run};
+template <typename T, int SIDE> static void load_one(cudaError_t *result)
+{
+    if (*result == cudaSuccess)
+        *result = tess_hopper_load(tail_kernel<T, SIDE>, tail_tile<SIDE>::shared_bytes);
+}
+
+static cudaError_t load(int)
+{
+    cudaError_t result = cudaSuccess;
+    load_one<__half, 3>(&result);
+    load_one<__half, 1>(&result);
+    load_one<__nv_bfloat16, 3>(&result);
+    load_one<__nv_bfloat16, 1>(&result);
+    return result;
+}
+
+extern "C" const tess_cuda_engine tess_hopper_tail = {"tail", refuses, run, load};
