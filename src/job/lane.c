@@ -120,6 +120,18 @@ void tess_lane_close(tess_lane *lane)
     tess_small_free(lane);
 }
 
+static tess_status lost(tess_error *error)
+{
+    return tess_fail(error, TESS_DEVICE_LOST, "the device failed; finished outputs are kept");
+}
+
+void tess_lane_lose(tess_lane *lane)
+{
+    pthread_mutex_lock(&lane->mutex);
+    lane->lost = true;
+    pthread_mutex_unlock(&lane->mutex);
+}
+
 /* On the lane's own thread: the stage out to the rows, then the books. */
 static tess_status download(void *arg, tess_error *error)
 {
@@ -136,6 +148,8 @@ static tess_status download(void *arg, tess_error *error)
         span = device->elapsed(device, lane->origin, t->over);
     }
     pthread_mutex_lock(&lane->mutex);
+    if (status == TESS_OK && lane->lost)
+        status = lost(error);
     lane->last = tess_clock();
     lane->busy += seconds;
     lane->span = span > lane->span ? span : lane->span;
@@ -226,10 +240,10 @@ static tess_status board(tess_lane *lane, const tess_lane_window *w, lane_networ
 {
     tess_device *device = lane->device;
     pthread_mutex_lock(&lane->mutex);
-    const bool lost = lane->lost;
+    const bool failed = lane->lost;
     pthread_mutex_unlock(&lane->mutex);
-    if (lost)
-        return tess_fail(error, TESS_DEVICE_LOST, "the device failed; finished outputs are kept");
+    if (failed)
+        return lost(error);
     TESS_TRY(tess_lane_network(lane, w, network, error));
     if (lane->boarded++ == 0)
         lane->first = tess_clock();

@@ -75,7 +75,11 @@ tess_status tess_lane_upload(tess_lane *lane, const tess_lane_window *w, tess_er
         lane_chunk *chunk = &lane->up.chunk[lane->up.next];
         lane->up.next = (lane->up.next + 1) % LANE_CHUNKS;
         count = tess_min_i64(most, total - at);
-        TESS_TRY(device->event_sync(device, chunk->over, error));
+        const tess_status status = device->event_sync(device, chunk->over, error);
+        if (status != TESS_OK) {
+            tess_lane_lose(lane);
+            return status;
+        }
         fill_chunk(w, at, count, chunk->data);
         device->copy(device, (char *)lane->in_stage.data + (size_t)at * pixel, chunk->data,
                      (size_t)count * pixel, lane->upload);

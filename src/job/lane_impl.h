@@ -70,6 +70,9 @@ struct tess_lane {
     int64_t shapes;
 };
 
+/* lane.c: the device told an error, to whoever asked first: no window that is under way can be trusted. */
+void tess_lane_lose(tess_lane *lane);
+
 /* lane_network.c */
 tess_status tess_lane_network(tess_lane *lane, const tess_lane_window *window, lane_network **out,
                               tess_error *error) TESS_MUST_CHECK;

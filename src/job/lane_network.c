@@ -37,7 +37,10 @@ static tess_status prepare(tess_lane *lane, lane_network *network, const void *w
         return TESS_OK;
     TESS_TRY(device->capture_begin(device, lane->capture, error));
     tess_net_plan_run(network->plan, lane->arena.data, lane->workspace.data, weights, lane->capture);
-    return device->capture_end(device, lane->capture, &network->graph, error);
+    const tess_status status = device->capture_end(device, lane->capture, &network->graph, error);
+    if (status != TESS_OK)
+        tess_lane_lose(lane);
+    return status;
 }
 
 tess_status tess_lane_network(tess_lane *lane, const tess_lane_window *w, lane_network **out,
