@@ -6,7 +6,10 @@
 #include "base/process.h"
 #include "job/denoise.h"
 
-enum { OPENINGS = 3 };
+enum {
+    OPENINGS = 3,
+    WAITING = 2
+}; /* files that wait for the device, while the others keep the cores at work */
 static const uint64_t SMALL_JOB = (uint64_t)64 << 20; /* smaller plans gain nothing */
 
 typedef struct many {
@@ -42,15 +45,21 @@ static tess_status open_or_replan(tess_denoise_job *job, tess_lane **lane, tess_
         tess_status status = enough ? open_lane(job, lane, error) : TESS_NO_MEMORY;
         if (status != TESS_NO_MEMORY || attempt == OPENINGS) {
             if (status == TESS_NO_MEMORY && !enough)
-                return tess_fail(error, status, "the device has %.0f MiB free; %.0f are needed",
+                return tess_fail(error, status,
+                                 "the device has %.0f MiB free and %.0f are needed; end what else uses it, "
+                                 "or set a smaller --memory",
                                  (double)left / (1 << 20), (double)planned / (1 << 20));
             return status;
         }
         engine->device->facts(engine->device, &engine->facts);
         uint64_t limit = tess_denoise_free_limit(engine);
         /* Free bytes that could not be had are in pieces, or were taken a moment ago: ask for less. */
-        if (enough && planned / 8 * 7 < limit)
-            limit = planned / 8 * 7 > SMALL_JOB ? planned / 8 * 7 : SMALL_JOB;
+        const uint64_t less = planned / 8 * 7, asked = job->settings->common.memory_limit;
+        if (enough && less < limit)
+            limit = less > SMALL_JOB ? less : SMALL_JOB;
+        limit = asked && asked < limit ? asked : limit;
+        for (int64_t i = 0; i < job->count; i++)
+            job->files[i].wish.asked_limit = 0; /* it is not what the user asked for that is too little now */
         snprintf(job->replanned, sizeof job->replanned,
                  "re-planned: the card had %.0f MiB free, %.0f were planned", (double)left / (1 << 20),
                  (double)planned / (1 << 20));
@@ -58,7 +67,7 @@ static tess_status open_or_replan(tess_denoise_job *job, tess_lane **lane, tess_
     }
 }
 
-/* Threads: what the files, the cores and a quarter of the host's memory allow. */
+/* Threads: what the files, the cores (and a few more) and a quarter of the host's memory allow. */
 static int64_t thread_count(const tess_denoise_job *job)
 {
     int64_t files = 0;
@@ -72,7 +81,7 @@ static int64_t thread_count(const tess_denoise_job *job)
         files++;
     }
     int64_t room = (int64_t)(tess_host_memory_left() / 4 / most);
-    int64_t count = tess_min_i64(tess_pool_threads(job->engine.host), room);
+    int64_t count = tess_min_i64(tess_pool_threads(job->engine.host) + WAITING, room);
     return tess_min_i64(files, tess_max_i64(count, 2));
 }
 

@@ -1,11 +1,9 @@
 /* The plan of a job out of the plans of its files. In the host's memory files are done one after another with
  * blocks of their own sizes, so the job's peak is that of its largest file. A lane is opened once for all, so there
  * the largest of each block counts, even when they come from different files. */
-#include <stdio.h>
-
 #include "job/denoise.h"
 
-enum { TRIES = 4 };
+enum { TRIES = 8 };
 
 static uint64_t granted(const tess_denoise_job *job, size_t bytes)
 {
@@ -75,10 +73,14 @@ tess_status tess_denoise_plan(tess_denoise_job *job, uint64_t limit, tess_error 
         job->planned.by[TESS_MEM_IO] = granted(job, sizes->in_stage) + granted(job, sizes->out_stage);
         job->planned_total = tess_mem_total(&job->planned);
         job->host_bytes = tess_block_granted(tess_lane_host_bytes(sizes));
-        if (job->planned_total <= limit)
+        if (job->planned_total <= limit || sizes->arena == 0) /* 0: every file has its own trouble */
             return TESS_OK;
         const uint64_t over = job->planned_total - limit;
         within = within > over ? within - over : 0;
     }
-    return TESS_OK;
+    return tess_fail(
+        error, TESS_OVER_LIMIT,
+        "the files together need %.0fM on the device and %.0fM are allowed; allow more, or do the "
+        "files of a kind apart",
+        (double)job->planned_total / (1 << 20), (double)limit / (1 << 20));
 }
