@@ -1,4 +1,4 @@
-/* study.h: the parts of the studies. A study opens an engine for each model, warms it up, and measures points; a
+/* bench.h: the parts of the studies. A study opens an engine for each model, warms it up, and measures points; a
  * point is an image's worth of network runs with its blocks allocated afresh, so that planned bytes, counted
  * bytes and the system's figure are of the same thing. */
 #ifndef TESS_JOB_BENCH_H
@@ -39,7 +39,7 @@ typedef struct tess_bench_result {
 /* False when there are more shapes than a study can hold. */
 bool tess_bench_add(tess_bench_work *work, tess_plan_shape shape, int64_t times);
 /* Bytes that the work holds on the device besides weights, arena and workspace. */
-tess_status tess_bench_io_bytes(const tess_study *study, const tess_bench_work *work, uint64_t *bytes,
+tess_status tess_bench_io_bytes(tess_study *study, const tess_bench_work *work, uint64_t *bytes,
                                 tess_error *error) TESS_MUST_CHECK;
 tess_status tess_bench_measure(tess_study *study, const tess_bench_work *work, int repeats,
                                tess_bench_result *result, tess_error *error) TESS_MUST_CHECK;
@@ -51,7 +51,7 @@ tess_status tess_bench_settle(tess_study *study, tess_error *error) TESS_MUST_CH
 /* Bytes that a point may plan with. */
 uint64_t tess_bench_limit(tess_study *study);
 
-/* A record with all that the studies share; `choice` may be NULL. */
+/* A record with all that the studies share. */
 tess_json *tess_bench_record(const tess_study *study, int64_t height, int64_t width,
                              const tess_denoise_choice *choice, const tess_bench_result *result);
 /* Hands the record to the caller as a line, and frees it. */

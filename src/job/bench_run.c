@@ -55,11 +55,6 @@ static uint64_t io_bytes(const tess_bench_point *p)
     return p->work->transfer ? TESS_BENCH_SLOTS * (in + out) : in;
 }
 
-static tess_status make_event(tess_device *device, tess_event **event, tess_error *error)
-{
-    return device->event_create(device, event, error);
-}
-
 /* What the host gives is not the device's: *shared is the part of it that is counted there all the same. */
 static tess_status alloc_host(tess_bench_point *p, uint64_t *host_bytes, uint64_t *shared, tess_error *error)
 {
@@ -87,13 +82,13 @@ static tess_status alloc_device(tess_bench_point *p, tess_error *error)
     for (int i = 0; i < TESS_BENCH_SLOTS && p->work->transfer; i++)
         TESS_TRY(d->alloc(d, &p->out[i], TESS_MEM_IO, p->out_bytes, error));
     for (int i = 0; i < TESS_BENCH_SLOTS; i++) {
-        TESS_TRY(make_event(d, &p->uploaded[i], error));
-        TESS_TRY(make_event(d, &p->taken[i], error));
-        TESS_TRY(make_event(d, &p->computed[i], error));
-        TESS_TRY(make_event(d, &p->downloaded[i], error));
+        TESS_TRY(d->event_create(d, &p->uploaded[i], error));
+        TESS_TRY(d->event_create(d, &p->taken[i], error));
+        TESS_TRY(d->event_create(d, &p->computed[i], error));
+        TESS_TRY(d->event_create(d, &p->downloaded[i], error));
     }
     for (int i = 0; i <= p->repeats; i++)
-        TESS_TRY(make_event(d, &p->marks[i], error));
+        TESS_TRY(d->event_create(d, &p->marks[i], error));
     return TESS_OK;
 }
 
@@ -258,10 +253,10 @@ tess_status tess_bench_measure(tess_study *study, const tess_bench_work *work, i
     return status;
 }
 
-tess_status tess_bench_io_bytes(const tess_study *study, const tess_bench_work *work, uint64_t *bytes,
+tess_status tess_bench_io_bytes(tess_study *study, const tess_bench_work *work, uint64_t *bytes,
                                 tess_error *error)
 {
-    tess_bench_point *p = begin((tess_study *)study, work, 1);
+    tess_bench_point *p = begin(study, work, 1);
     if (!p)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a point of the study");
     tess_status status = plan_shapes(p, error);

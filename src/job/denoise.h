@@ -38,7 +38,6 @@ typedef struct tess_denoise_job {
     tess_denoise_file *files;
     int64_t count;
     bool folder;
-    tess_denoise_blocks blocks;
     tess_mem_bytes planned; /* the largest of each category */
     uint64_t planned_total; /* of the largest file: not their sum */
     double planned_seconds, start;

@@ -1,6 +1,5 @@
 /* One image through the ring: the source reads rows, the worker runs the network over the windows of a strip,
  * the sink compares with the truth and writes. */
-#include <math.h>
 #include <string.h>
 
 #include "base/checked.h"

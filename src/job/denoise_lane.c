@@ -2,7 +2,6 @@
  * waits for its own before it writes, so the device's queue does not run dry between strips. Input rows are read
  * while submitting; only alpha is needed until the window is back, so such images wait for each strip. */
 #include "base/checked.h"
-#include "base/clock.h"
 #include "job/denoise_image.h"
 
 tess_status tess_lane_strip(void *user, const tess_strip *strip, tess_error *error)
