@@ -1,86 +1,21 @@
 /* Every convolution as a matrix product that is never laid out: rows are output pixels, columns output channels,
  * and the sum runs over taps and, within one, input channels, in steps of 16. Products and sums are fp32; each
  * output's sum has one order, whatever the tile. A transposed convolution (kernel = stride) is one such product
- * for each tap, with the tap in gridDim.z.
+ * for each tap, with the tap in gridDim.z. This kernel takes all types and channels; fp32 layers with whole steps
+ * of channels go to conv_float.cu.
  *
  * A block of 128 threads makes 128 pixels x 64 channels; thread (tx, ty) of 8 x 16 holds 8 x 8 of them: pixels
  * 4 ty.. and 64 + 4 ty.., channels 4 tx.. and 32 + 4 tx... The next step is fetched into registers while this
  * one is computed from shared memory. */
-#include "cuda/generic.h"
-#include "cuda/values.cuh"
+#include "cuda/conv.cuh"
 
 namespace
 {
 
 enum { ROWS = 128, COLUMNS = 64, DEPTH = 16, THREADS = 128, PAD = 4 };
 
-struct conv_job {
-    int64_t pixels, h, w; /* of the grid of rows: output pixels, or input pixels when transposed */
-    int64_t in_h, in_w, cin, cout;
-    int64_t in_n, in_y, in_x; /* strides of the input */
-    int64_t out_n, out_y, out_x;
-    int64_t res_n[2], res_y[2], res_x[2];
-    int kh, kw, stride_y, stride_x, top, left; /* a transposed one: one tap, no padding */
-    int spread_y, spread_x;                    /* output pixels for each of the grid's: 1, or the stride */
-    int residuals;
-    bool relu, wide_in, wide_out, wide_weights; /* four neighbours by one instruction */
-    const float *bias;
-    const void *in, *weights, *residual[2];
-    void *out;
-};
-
-/* Four channels from c on; zero behind the last. */
-template <typename T>
-__device__ __forceinline__ void four(const T *from, int64_t c, int64_t channels, bool wide, float *values)
-{
-    if (wide) {
-        if (c < channels) {
-            tess_load<4>(from + c, values);
-            return;
-        }
-        values[0] = values[1] = values[2] = values[3] = 0;
-        return;
-    }
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-        values[i] = c + i < channels ? tess_value(from[c + i]) : 0.0f;
-}
-
-template <typename Out>
-__device__ __forceinline__ void finish(const conv_job &job, int64_t n, int64_t y, int64_t x, int64_t o,
-                                       float *sums)
-{
-    if (o >= job.cout)
-        return;
-    const int many = job.cout - o < 4 ? (int)(job.cout - o) : 4;
-    if (job.bias)
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            sums[i] += i < many ? job.bias[o + i] : 0.0f;
-    for (int r = 0; r < job.residuals; r++) {
-        float more[4];
-        four((const Out *)job.residual[r] + n * job.res_n[r] + y * job.res_y[r] + x * job.res_x[r], o,
-             job.cout, job.wide_out, more);
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            sums[i] += more[i];
-    }
-    if (job.relu)
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            sums[i] = sums[i] < 0 ? 0 : sums[i];
-    Out *to = (Out *)job.out + n * job.out_n + y * job.out_y + x * job.out_x + o;
-    if (job.wide_out)
-        tess_store<4>(to, sums);
-    else
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            if (i < many)
-                to[i] = tess_rounded<Out>(sums[i]);
-}
-
 template <typename In, typename Weight, typename Out>
-__global__ void __launch_bounds__(THREADS) conv_kernel(conv_job job)
+__global__ void __launch_bounds__(THREADS) conv_kernel(tess_conv_job job)
 {
     __shared__ __align__(16) float rows[2][DEPTH][ROWS + PAD];
     __shared__ __align__(16) float columns[2][DEPTH][COLUMNS + PAD];
@@ -112,8 +47,8 @@ __global__ void __launch_bounds__(THREADS) conv_kernel(conv_job job)
         for (int j = 0; j < 4; j++) {
             const int y = top[j] + ky, x = left[j] + kx;
             if (y >= 0 && y < job.in_h && x >= 0 && x < job.in_w)
-                four((const In *)job.in + from[j] + ky * job.in_y + kx * job.in_x, c, job.cin, job.wide_in,
-                     next_rows[j]);
+                tess_four((const In *)job.in + from[j] + ky * job.in_y + kx * job.in_x, c, job.cin,
+                          job.wide_in, next_rows[j]);
             else
                 next_rows[j][0] = next_rows[j][1] = next_rows[j][2] = next_rows[j][3] = 0;
         }
@@ -121,8 +56,8 @@ __global__ void __launch_bounds__(THREADS) conv_kernel(conv_job job)
         for (int j = 0; j < 2; j++) {
             const int64_t o = first_column + lane + 32 * j;
             if (o < job.cout)
-                four(weights + (o * taps + ky * job.kw + kx) * job.cin, c, job.cin, job.wide_weights,
-                     next_columns[j]);
+                tess_four(weights + (o * taps + ky * job.kw + kx) * job.cin, c, job.cin, job.wide_weights,
+                          next_columns[j]);
             else
                 next_columns[j][0] = next_columns[j][1] = next_columns[j][2] = next_columns[j][3] = 0;
         }
@@ -181,8 +116,8 @@ __global__ void __launch_bounds__(THREADS) conv_kernel(conv_job job)
         const int64_t x = row % job.w * job.spread_x + tap_z % job.spread_x,
                       y = row / job.w % job.h * job.spread_y + tap_z / job.spread_x,
                       n = row / (job.w * job.h);
-        finish<Out>(job, n, y, x, first_column + 4 * tx, sums[i]);
-        finish<Out>(job, n, y, x, first_column + 32 + 4 * tx, sums[i] + 4);
+        tess_conv_finish<Out>(job, n, y, x, first_column + 4 * tx, sums[i]);
+        tess_conv_finish<Out>(job, n, y, x, first_column + 32 + 4 * tx, sums[i] + 4);
     }
 }
 
@@ -193,11 +128,11 @@ bool wide(const tess_tensor *t, const void *data)
            (uintptr_t)data % (uintptr_t)group == 0;
 }
 
-conv_job job_of(const tess_op *op, const tess_op_buffers *b)
+tess_conv_job job_of(const tess_op *op, const tess_op_buffers *b)
 {
     const bool transposed = op->kind == TESS_OP_CONV_TRANSPOSE;
     const tess_tensor *grid = transposed ? &op->in : &op->out;
-    conv_job job = {};
+    tess_conv_job job = {};
     job.pixels = grid->n * grid->h * grid->w;
     job.h = grid->h;
     job.w = grid->w;
@@ -239,7 +174,8 @@ conv_job job_of(const tess_op *op, const tess_op_buffers *b)
     return job;
 }
 
-template <typename In, typename Weight, typename Out> void launch(const conv_job &job, cudaStream_t stream)
+template <typename In, typename Weight, typename Out>
+void launch(const tess_conv_job &job, cudaStream_t stream)
 {
     const dim3 blocks((unsigned)((job.pixels + ROWS - 1) / ROWS),
                       (unsigned)((job.cout + COLUMNS - 1) / COLUMNS),
@@ -247,7 +183,7 @@ template <typename In, typename Weight, typename Out> void launch(const conv_job
     conv_kernel<In, Weight, Out><<<blocks, THREADS, 0, stream>>>(job);
 }
 
-template <typename T> void launch_ends(const tess_op *op, const conv_job &job, cudaStream_t stream)
+template <typename T> void launch_ends(const tess_op *op, const tess_conv_job &job, cudaStream_t stream)
 {
     if (op->in.dtype == TESS_F32)
         launch<float, T, T>(job, stream);
@@ -261,7 +197,7 @@ template <typename T> void launch_ends(const tess_op *op, const conv_job &job, c
 
 extern "C" cudaError_t tess_cuda_conv(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream)
 {
-    const conv_job job = job_of(op, buffers);
+    const tess_conv_job job = job_of(op, buffers);
     switch (tess_op_precision(op)) {
     case TESS_F16:
         launch_ends<__half>(op, job, stream);
@@ -270,6 +206,8 @@ extern "C" cudaError_t tess_cuda_conv(const tess_op *op, const tess_op_buffers *
         launch_ends<__nv_bfloat16>(op, job, stream);
         break;
     default:
+        if (tess_cuda_conv_float_fits(&job))
+            return tess_cuda_conv_float(&job, stream);
         launch<float, float, float>(job, stream);
     }
     return cudaGetLastError();
