@@ -212,8 +212,9 @@ static int cost_axes(const chooser *c, int64_t size, bool rows, axis_cost costs[
 }
 
 /* The cut with the least computed area among those whose estimated bytes fit, or the one with the least bytes
- * of all. False when there is none. */
-static bool best_cut(const chooser *c, double fixed, bool by_bytes, tess_denoise_choice *choice)
+ * of all; and the estimate. False when there is none. */
+static bool best_cut(const chooser *c, double fixed, bool by_bytes, tess_denoise_choice *choice,
+                     double *estimate)
 {
     const double limit = by_bytes ? INFINITY : (double)c->wish->limit - (double)RESERVE;
     double least = INFINITY;
@@ -225,6 +226,7 @@ static bool best_cut(const chooser *c, double fixed, bool by_bytes, tess_denoise
             double score = by_bytes ? bytes : rows->total * cols->total;
             if (bytes <= limit && !rows->host && score < least) {
                 least = score;
+                *estimate = bytes;
                 choice->rows = rows->axis;
                 choice->cols = cols->axis;
             }
@@ -274,19 +276,20 @@ static tess_status choose_tile(chooser *c, tess_denoise_choice *choice, tess_err
                  (double)w->limit / (1 << 20));
         return TESS_OK;
     }
-    /* The host's workspace depends on the channels; that of a device's libraries on the pixels too. */
-    double growing = (double)choice->arena_bytes, fixed = (double)choice->bytes.by[TESS_MEM_WEIGHTS];
+    /* Workspace depends on the channels, and on a device with several engines on the size class a little. */
+    double growing = (double)choice->arena_bytes, estimate = 0;
+    double fixed = (double)(choice->bytes.by[TESS_MEM_WEIGHTS] + choice->bytes.by[TESS_MEM_WORKSPACE]);
     if (w->apart)
-        growing += (double)(choice->in_stage + choice->out_stage + choice->workspace_bytes);
+        growing += (double)(choice->in_stage + choice->out_stage);
     else
-        fixed += (double)(choice->bytes.by[TESS_MEM_WORKSPACE] + w->held_bytes + w->fixed_io_bytes);
+        fixed += (double)(w->held_bytes + w->fixed_io_bytes);
     c->bytes_per_pixel = growing / ((double)c->padded_h * (double)c->padded_w);
     axis_cost row_costs[MOST_CUTS], col_costs[MOST_CUTS];
     c->row_costs = row_costs;
     c->col_costs = col_costs;
     c->row_count = cost_axes(c, c->padded_h, true, row_costs);
     c->col_count = cost_axes(c, c->padded_w, false, col_costs);
-    for (int attempt = 0; attempt < TRIES && best_cut(c, fixed, false, choice); attempt++) {
+    for (int attempt = 0; attempt < TRIES && best_cut(c, fixed, false, choice, &estimate); attempt++) {
         TESS_TRY(measure(c, choice, error));
         if (fits(c, choice)) {
             double area =
@@ -298,10 +301,13 @@ static tess_status choose_tile(chooser *c, tess_denoise_choice *choice, tess_err
                      100 * (area / ((double)c->padded_h * (double)c->padded_w) - 1));
             return TESS_OK;
         }
-        double over = fmax((double)(tess_mem_total(&choice->bytes) + RESERVE) - (double)w->limit, 0);
-        c->bytes_per_pixel *= 1.001 + 1.01 * over / (double)choice->arena_bytes;
+        /* The line is raised to what was measured, so that this cut is not proposed again. */
+        const double pixels = (double)tess_axis_largest_window(&choice->rows) *
+                              (double)tess_axis_largest_window(&choice->cols) * (double)choice->batch;
+        const double missing = fmax((double)tess_mem_total(&choice->bytes) - estimate, 0);
+        c->bytes_per_pixel = 1.001 * (c->bytes_per_pixel + missing / pixels);
     }
-    best_cut(c, fixed, true, choice);
+    best_cut(c, fixed, true, choice, &estimate);
     TESS_TRY(measure(c, choice, error));
     return over_limit(c, choice, "give at least that, a smaller --halo or --batch, or a smaller model",
                       error);
