@@ -1,6 +1,8 @@
 /* The op table on the card: every op, in every precision, by every family of engines that does it, against the
- * plain reference kernels; each twice, to the same bits. TESSERA_TEST_CASE picks cases by a part of their name. */
+ * plain reference kernels; each twice, to the same bits. TESSERA_TEST_CASE picks cases by a part of their name,
+ * TESSERA_TEST_FAMILY one family. */
 #define _GNU_SOURCE
+#include "base/pool.h"
 #include "gpu.h"
 #include "op_table.h"
 #include "tensor/samples.h"
@@ -142,25 +144,51 @@ static void check_case(int family, const op_case *c, const precision *p, const o
     free(got.data), free(again.data);
 }
 
-static void check_table(const op_case *cases_of, size_t count)
+enum { PRECISIONS = sizeof precisions / sizeof precisions[0] };
+
+/* A table's data, for every case and precision: the plain kernels take their time, so all cores make them. */
+typedef struct truths {
+    const op_case *cases;
+    op_data *data;
+} truths;
+
+static bool left_out(const op_case *c, const precision *p)
 {
     const char *picked = getenv("TESSERA_TEST_CASE");
-    for (size_t i = 0; i < count; i++)
-        for (size_t p = 0; p < sizeof precisions / sizeof precisions[0]; p++) {
-            const op_case *c = &cases_of[i];
-            if ((picked && !strstr(c->name, picked)) || (c->ends && precisions[p].dtype == TESS_F32))
-                continue;
-            op_data d = make_data(c, &precisions[p]);
-            for (int f = 0; f < FAMILIES; f++)
-                check_case(f, c, &precisions[p], &d);
-            free_data(&d);
-        }
+    return (picked && !strstr(c->name, picked)) || (c->ends && p->dtype == TESS_F32);
+}
+
+static void make_truth(void *arg, int64_t item, int thread)
+{
+    (void)thread;
+    const truths *t = arg;
+    const op_case *c = &t->cases[item / PRECISIONS];
+    const precision *p = &precisions[item % PRECISIONS];
+    if (!left_out(c, p))
+        t->data[item] = make_data(c, p);
+}
+
+static void check_table(tess_pool *pool, const op_case *cases_of, size_t count)
+{
+    truths t = {cases_of, calloc(count * PRECISIONS, sizeof(op_data))};
+    tess_pool_run(pool, (int64_t)(count * PRECISIONS), make_truth, &t);
+    for (size_t i = 0; i < count * PRECISIONS; i++) {
+        const op_case *c = &cases_of[i / PRECISIONS];
+        const precision *p = &precisions[i % PRECISIONS];
+        if (left_out(c, p))
+            continue;
+        for (int f = 0; f < FAMILIES; f++)
+            if (devices[f])
+                check_case(f, c, p, &t.data[i]);
+        free_data(&t.data[i]);
+    }
+    free(t.data);
 }
 
 /* Samples must agree with the CPU to the last bit. */
 static void check_samples(tess_device *cpu, bool import, tess_dtype dtype, double full_scale)
 {
-    tess_device *cuda = devices[0];
+    tess_device *cuda = devices[0] ? devices[0] : devices[1] ? devices[1] : devices[2];
     tess_tensor samples = tess_tensor_2d(dtype, 2, 9, 13, 4), values = tess_tensor_2d(TESS_F32, 2, 12, 16, 3);
     tess_op op = {.kind = import ? TESS_OP_IMPORT : TESS_OP_EXPORT};
     op.in = import ? samples : values;
@@ -207,15 +235,22 @@ static void check_samples(tess_device *cpu, bool import, tess_dtype dtype, doubl
 
 int main(void)
 {
+    const char *one =
+        getenv("TESSERA_TEST_FAMILY"); /* e.g. for a sanitizer that knows nothing of bulk copies */
     for (int f = 0; f < FAMILIES; f++) {
         int status;
+        if (one && strcmp(one, families[f]) != 0)
+            continue;
         CHECK(setenv("TESSERA_CUDA_ENGINE", families[f], 1) == 0);
         devices[f] = gpu_open(&status);
         if (!devices[f])
             return status;
     }
-    check_table(cases, sizeof cases / sizeof cases[0]);
-    check_table(wide_cases, sizeof wide_cases / sizeof wide_cases[0]);
+    tess_pool *pool = NULL;
+    CHECK(tess_pool_create(0, &pool, NULL) == TESS_OK);
+    check_table(pool, cases, sizeof cases / sizeof cases[0]);
+    check_table(pool, wide_cases, sizeof wide_cases / sizeof wide_cases[0]);
+    tess_pool_destroy(pool);
     static const struct {
         tess_dtype dtype;
         double full_scale;
@@ -230,6 +265,8 @@ int main(void)
     }
     tess_device_close(cpu);
     for (int f = 0; f < FAMILIES; f++) {
+        if (!devices[f])
+            continue;
         printf("%-8s %3d ops; worst of the largest value:", families[f], done[f]);
         for (size_t p = 0; p < sizeof precisions / sizeof precisions[0]; p++)
             printf(" %s %.1e", precisions[p].name, worst[f][p]);

@@ -27,7 +27,7 @@ def main():
         if not bench.check(case.checksum(weights) == int(stored["crc"]), f"{case.name}: weights and images are those of the dump"):
             continue
         model = write_safetensors(bench.path("model.safetensors"), weights)
-        for height, width in case.sizes:
+        for height, width in case.sizes if device == "cpu" else case.sizes[-1:]:  # a card opens slowly
             wanted = stored[f"{height}x{width}"]
             np.save(bench.path("in.npy"), case.image((height, width)))
             for precision in precisions:
