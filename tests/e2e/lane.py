@@ -97,6 +97,21 @@ def check_plan(bench, model):
     bench.check_refused(bench.run("denoise", *args[:-3], "64K", env=LANE), 1, "--memory", "too little")
 
 
+def check_limits(bench):
+    """Every size finds a cut under every limit that its smallest tiles fit."""
+    folder, dice = bench.path("sizes"), np.random.default_rng(1)
+    folder.mkdir()
+    for i in range(60):
+        shape = int(dice.integers(500, 3000)), int(dice.integers(700, 2600)), 3
+        np.lib.format.open_memmap(folder / f"{i:02}.npy", mode="w+", dtype=np.uint8, shape=shape)  # sparse: only headers are read
+    for limit in (200, 250, 310, 400, 560, 900):
+        for env in ({}, LANE):
+            record = bench.record("plan", "denoise", folder, bench.path("none"), "--model", "random:drunet", "--sigma", "0.1",
+                                  "--memory", f"{limit}M", env=env)
+            total = record["plan"]["peak_bytes"]["total"] if record else 0
+            bench.check(0 < total <= limit * MIB, f"60 sizes within {limit}M{' on a card' if env else ''}: {total / MIB:.1f}M")
+
+
 def check_interrupt(bench, model):
     folder, out = bench.path("long"), bench.path("long-out")
     folder.mkdir()
@@ -116,6 +131,7 @@ def main():
     model = check_images(bench)
     check_folder(bench, model)
     check_plan(bench, model)
+    check_limits(bench)
     check_interrupt(bench, model)
     bench.finish()
 
