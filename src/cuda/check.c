@@ -1,3 +1,4 @@
+/* What the runtime says, as a status; and where a layer's packed weights end. */
 #include "base/checked.h"
 #include "cuda/cuda.h"
 
@@ -15,6 +16,10 @@ static bool is_lost(cudaError_t result)
     case cudaErrorHardwareStackError:
     case cudaErrorAssert:
     case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorContextIsDestroyed:
+    case cudaErrorDeviceUninitialized:
     case cudaErrorDevicesUnavailable:
     case cudaErrorUnknown:
         return true;
@@ -27,8 +32,7 @@ tess_status tess_cuda_check(cudaError_t result, const char *what, tess_error *er
 {
     if (result == cudaSuccess)
         return TESS_OK;
-    (void)
-        cudaGetLastError(); /* the runtime repeats an error that could be recovered from; we report it once */
+    (void)cudaGetLastError(); /* else a later launch would report it again */
     if (result == cudaErrorMemoryAllocation)
         return tess_fail(error, TESS_NO_MEMORY, "%s: the card has no memory left; set a smaller --memory",
                          what);

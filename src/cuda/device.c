@@ -1,6 +1,6 @@
 /* The NVIDIA card as a device. Work is enqueued and errors come later: what a call that cannot fail meets is
- * kept, and told at the next one that can (sync, event_sync, capture_end). Every call names the card, since the
- * runtime's current device belongs to the thread. */
+ * kept, and told at every later one that can (sync, event_sync, capture_end), whichever thread makes it. Every call
+ * names the card, since the runtime's current device belongs to the thread. */
 #include "cuda/device_impl.h"
 
 #include <stdio.h>
@@ -23,7 +23,11 @@ static tess_status cuda_alloc(tess_device *device, tess_block *block, tess_mem_c
     tess_small_free(door);
     void *data = NULL;
     tess_cuda_enter(device);
-    if (granted < bytes || !door || cudaMalloc(&data, granted) != cudaSuccess) {
+    const cudaError_t result =
+        granted < bytes || !door ? cudaErrorMemoryAllocation : cudaMalloc(&data, granted);
+    if (result != cudaSuccess && result != cudaErrorMemoryAllocation)
+        return tess_cuda_check(result, "cudaMalloc", error);
+    if (result != cudaSuccess) {
         size_t total = 0, left = 0;
         (void)cudaGetLastError();
         (void)cudaMemGetInfo(&left, &total);
@@ -47,6 +51,7 @@ static void cuda_free(tess_device *device, tess_block *block)
 {
     if (!block || !block->data)
         return;
+    tess_cuda_enter(device);
     tess_cuda_keep(device, cudaFree(block->data), "cudaFree");
     tess_mem_account(block->category, -(int64_t)block->bytes);
     *block = (tess_block){.category = block->category};
@@ -64,9 +69,16 @@ static tess_status cuda_host_alloc(tess_device *device, tess_block *block, tess_
     tess_cuda_enter(device);
     const size_t granted = tess_block_granted(bytes);
     void *data = NULL;
-    if (granted < bytes || !door || cudaHostAlloc(&data, granted, cudaHostAllocPortable) != cudaSuccess) {
+    const cudaError_t result = granted < bytes || !door
+                                   ? cudaErrorMemoryAllocation
+                                   : cudaHostAlloc(&data, granted, cudaHostAllocPortable);
+    if (result != cudaSuccess && result != cudaErrorMemoryAllocation)
+        return tess_cuda_check(result, "cudaHostAlloc", error);
+    if (result != cudaSuccess) {
         (void)cudaGetLastError();
-        return tess_fail(error, TESS_NO_MEMORY, "cannot allocate %zu bytes of pinned memory", bytes);
+        return tess_fail(error, TESS_NO_MEMORY,
+                         "cannot allocate %zu bytes of pinned memory for %s; free some of the computer's",
+                         bytes, tess_mem_category_name(category));
     }
     *block = (tess_block){.data = data, .bytes = granted, .category = category};
     return TESS_OK;
@@ -76,6 +88,7 @@ static void cuda_host_free(tess_device *device, tess_block *block)
 {
     if (!block || !block->data)
         return;
+    tess_cuda_enter(device);
     tess_cuda_keep(device, cudaFreeHost(block->data), "cudaFreeHost");
     *block = (tess_block){.category = block->category};
 }
@@ -83,6 +96,7 @@ static void cuda_host_free(tess_device *device, tess_block *block)
 static tess_status cuda_query(tess_device *device, const tess_op *op, tess_op_needs *needs, tess_error *error)
 {
     *needs = (tess_op_needs){.block = 1};
+    tess_cuda_enter(device); /* cuDNN may be opened here */
     TESS_TRY(tess_cuda_engines_workspace(tess_cuda_of(device)->engines, op, &needs->workspace, error));
     if (op->kind == TESS_OP_CONV || op->kind == TESS_OP_CONV_TRANSPOSE || op->kind == TESS_OP_UP_CONV) {
         needs->weights = tess_cuda_bias_at(op) + (op->bias ? (size_t)op->out.c * sizeof(float) : 0);

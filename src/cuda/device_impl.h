@@ -37,7 +37,7 @@ static inline cudaStream_t tess_cuda_stream_of(tess_device *device, tess_stream 
 
 /* Makes the card current in this thread. */
 void tess_cuda_enter(tess_device *device);
-/* Keeps an error for the next call that can return one. */
+/* Keeps an error for the calls that can return one; the first is kept. */
 void tess_cuda_keep(tess_device *device, cudaError_t result, const char *what);
 void tess_cuda_keep_text(tess_device *device, tess_status status, const char *text);
 /* Copies, streams, events and graphs into the device's table. */

@@ -26,7 +26,8 @@ void tess_cuda_keep(tess_device *device, cudaError_t result, const char *what)
         tess_cuda_keep_text(device, tess_cuda_check(result, what, &error), error.text);
 }
 
-/* The kept error, which is then told; a lost card stays lost. */
+/* The kept error. It is told again and again: whose results it spoiled is not known, so nobody's are good, and a
+ * thread that asks first must not take it from the one it concerns. */
 static tess_status told(tess_device *device, tess_error *error)
 {
     tess_cuda *cuda = tess_cuda_of(device);
@@ -34,8 +35,6 @@ static tess_status told(tess_device *device, tess_error *error)
     const tess_status status = cuda->kept;
     if (status != TESS_OK)
         tess_fail(error, status, "%s", cuda->kept_error.text);
-    if (status != TESS_DEVICE_LOST)
-        cuda->kept = TESS_OK;
     pthread_mutex_unlock(&cuda->lock);
     return status;
 }
