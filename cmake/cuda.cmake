@@ -25,7 +25,7 @@ endif()
 
 function(tessera_add_cuda core)
   # cuDNN is opened at run time, so only its headers are needed here; without them one file stands in.
-  find_path(TESSERA_CUDNN_INCLUDE cudnn_backend.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+  find_path(TESSERA_CUDNN_INCLUDE cudnn_graph.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
   set(sources ${CUDA_SOURCES})
   if(TESSERA_CUDNN_INCLUDE AND EXISTS ${CMAKE_SOURCE_DIR}/src/cuda/cudnn.c)
     list(FILTER sources EXCLUDE REGEX "src/cuda/without_cudnn")

@@ -36,7 +36,9 @@ static tess_status make_zeros(tess_cudnn *cudnn, tess_error *error)
 {
     const size_t bytes = TESS_CUDNN_CHANNELS * sizeof(float);
     TESS_TRY(tess_cuda_check(cudaMalloc(&cudnn->zeros, bytes), "cudaMalloc", error));
-    return tess_cuda_check(cudaMemset(cudnn->zeros, 0, bytes), "cudaMemset", error);
+    TESS_TRY(tess_cuda_check(cudaMemset(cudnn->zeros, 0, bytes), "cudaMemset", error));
+    /* It went to a stream that those of the device do not wait for. */
+    return tess_cuda_check(cudaStreamSynchronize(cudaStreamLegacy), "cudaMemset", error);
 }
 
 tess_status tess_cudnn_open(tess_cudnn **out, tess_error *error)

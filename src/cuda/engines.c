@@ -67,7 +67,7 @@ void tess_cuda_save(const tess_cuda_engines *engines)
 {
     tess_json *record = tess_json_object(), *classes = tess_json_object();
     tess_json_set_string(&record, "card", engines->card);
-    tess_json_set_string(&record, "cudnn", engines->cudnn ? tess_cudnn_version(engines->cudnn) : NULL);
+    tess_json_set_string(&record, "cudnn", engines->measured_with);
     tess_json_set_string(&record, "version", TESSERA_VERSION);
     for (int64_t i = 0; i < engines->count; i++) {
         const tess_cuda_known *known = &engines->known[i];

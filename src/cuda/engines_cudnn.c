@@ -1,5 +1,6 @@
 /* cuDNN as an engine: opened when first wanted, and its plans kept by shape, since layers of one shape are many
  * and a plan takes a while to make. */
+#include <stdio.h>
 #include <string.h>
 
 #include "cuda/engines_impl.h"
@@ -15,6 +16,7 @@ tess_cudnn *tess_cuda_cudnn(tess_cuda_engines *engines, const tess_op *op)
         const char *version = engines->cudnn ? tess_cudnn_version(engines->cudnn) : "";
         if (engines->measured_with[0] && strcmp(version, engines->measured_with) != 0)
             engines->count = 0;
+        snprintf(engines->measured_with, sizeof engines->measured_with, "%s", version);
     }
     return engines->cudnn;
 }

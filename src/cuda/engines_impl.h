@@ -33,7 +33,7 @@ struct tess_cuda_engines {
     char card[128], forced[16];
     char path[TESS_CACHE_PATH];
     bool cudnn_tried;
-    char measured_with[48]; /* the cuDNN of the cache's figures */
+    char measured_with[48]; /* the cuDNN of the cache's figures; empty: none was there */
     tess_cudnn *cudnn;      /* opened when first wanted: it takes a second and memory of the card */
     tess_cuda_known *known;
     int64_t count, capacity;
