@@ -158,8 +158,7 @@ tess_conv_job job_of(const tess_op *op, const tess_op_buffers *b)
     job.in = b->in;
     job.out = b->out;
     job.weights = b->weights;
-    if (op->bias)
-        job.bias = (const float *)((const char *)b->weights + tess_cuda_bias_at(op));
+    job.bias = tess_cuda_bias(op, b);
     job.wide_in = wide(&op->in, b->in);
     job.wide_weights = op->in.c % 4 == 0;
     job.wide_out = wide(&op->out, b->out);

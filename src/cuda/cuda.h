@@ -2,8 +2,9 @@
  * only enqueue: no allocation, no synchronisation.
  *
  * Packed weights are [out][kh][kw][in] in the op's precision (KRSC), for a transposed convolution
- * [kh][kw][out][in], for an enlarging one [phase][out][2][2][in]; the bias follows at tess_cuda_bias_at, fp32. Every engine reads this one layout, so the
- * engine of a class can change with the image's size while the weights stay. */
+ * [kh][kw][out][in], for an enlarging one [phase][out][2][2][in]; the bias follows at tess_cuda_bias_at, fp32.
+ * Every engine reads this one layout, so the engine of a class can change with the image's size while the
+ * weights stay. */
 #ifndef TESS_CUDA_CUDA_H
 #define TESS_CUDA_CUDA_H
 
@@ -21,6 +22,12 @@ tess_status tess_cuda_check(cudaError_t result, const char *what, tess_error *er
 
 /* Bytes of the packed kernel, rounded up; the bias begins there. */
 size_t tess_cuda_bias_at(const tess_op *op);
+
+/* NULL: the op has none. */
+static inline const float *tess_cuda_bias(const tess_op *op, const tess_op_buffers *buffers)
+{
+    return op->bias ? (const float *)((const char *)buffers->weights + tess_cuda_bias_at(op)) : NULL;
+}
 
 static inline cudaStream_t tess_cuda_stream(tess_stream *stream)
 {

@@ -208,8 +208,7 @@ extern "C" cudaError_t tess_cuda_head(const tess_op *op, const tess_op_buffers *
     job.top = op->pad_before[TESS_HEIGHT];
     job.left = op->pad_before[TESS_WIDTH];
     job.relu = op->relu;
-    if (op->bias)
-        job.bias = (const float *)((const char *)b->weights + tess_cuda_bias_at(op));
+    job.bias = tess_cuda_bias(op, b);
     job.from = b->in;
     job.to = b->out;
     job.weights = b->weights;

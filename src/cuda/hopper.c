@@ -13,10 +13,23 @@ static const tess_cuda_engine *kernel_of(const tess_op *op)
     return NULL;
 }
 
+/* The kernels count tiles, of 8 x 16 pixels and 64 channels at the least, and pixels of a side in 32 bits. */
+static bool too_many_tiles(const tess_op *op)
+{
+    static const int64_t MOST = (int64_t)1 << 30;
+    const tess_tensor *out = &op->out;
+    if (out->w > MOST || out->h > MOST || out->n > MOST)
+        return true;
+    const int64_t plane = ((out->w + 7) / 8) * ((out->h + 15) / 16), groups = (out->c + 63) / 64;
+    return plane > MOST || plane * out->n > MOST / groups;
+}
+
 static const char *refuses(const tess_op *op, int capability)
 {
     if (capability != 90)
         return "made for compute capability 9.0";
+    if (too_many_tiles(op))
+        return "takes fewer pixels at once";
     return kernel_of(op) ? NULL : tess_hopper_conv.refuses(op, capability);
 }
 

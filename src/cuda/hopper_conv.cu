@@ -21,6 +21,15 @@ static bool mappable(const tess_tensor *t)
     return t->stride_w % 8 == 0 && t->stride_h % 8 == 0 && t->stride_n % 8 == 0;
 }
 
+/* Phases are counted from the image's own first pixel: the padding must be that of a whole image. */
+static bool enlarges(const tess_op *op)
+{
+    bool whole = op->kind == TESS_OP_UP_CONV && op->out.h == 2 * op->in.h && op->out.w == 2 * op->in.w;
+    for (int s = TESS_HEIGHT; s <= TESS_WIDTH; s++)
+        whole = whole && op->pad_before[s] == 1 && op->pad_after[s] == 1;
+    return whole;
+}
+
 static const char *refuses(const tess_op *op, int capability)
 {
     if (capability != 90)
@@ -38,10 +47,12 @@ static const char *refuses(const tess_op *op, int capability)
     const bool padded = op->pad_before[TESS_HEIGHT] || op->pad_before[TESS_WIDTH] ||
                         op->pad_after[TESS_HEIGHT] || op->pad_after[TESS_WIDTH];
     const bool taken =
-        is_up(op) ? (op->kind == TESS_OP_UP_CONV || (side == 2 && step == 2)) && op->residuals == 0
-                  : (side == 3 && step == 1) || (side == 2 && step == 2 && !padded && op->residuals == 0);
+        is_up(op)
+            ? (enlarges(op) || (op->kind == TESS_OP_CONV_TRANSPOSE && side == 2 && step == 2 && !padded)) &&
+                  op->residuals == 0
+            : (side == 3 && step == 1) || (side == 2 && step == 2 && !padded && op->residuals == 0);
     if (!taken)
-        return "takes 3x3, and 2x2 with stride 2";
+        return "takes 3x3, 2x2 with stride 2 and without padding, and enlarging by 2 of whole images";
     if (!mappable(&op->in) || !mappable(&op->out))
         return "takes strides of 16 bytes";
     for (int r = 0; r < op->residuals; r++)
@@ -103,7 +114,7 @@ static bool describe(const tess_op *op, const tess_op_buffers *buffers, conv_geo
     for (int r = 0; r < op->residuals; r++)
         good &= map_pixels(&g->residual[r], &op->residual[r], buffers->residual[r], 1, 0, 0, tile::width,
                            tile::height);
-    g->bias = op->bias ? (const float *)((const char *)buffers->weights + tess_cuda_bias_at(op)) : NULL;
+    g->bias = tess_cuda_bias(op, buffers);
     g->tiles_x = (int)((grid->w + tile::width - 1) / tile::width);
     g->tiles_y = (int)((grid->h + tile::height - 1) / tile::height);
     g->groups_per_phase = (int)steps_of(op->out.c);

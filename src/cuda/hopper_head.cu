@@ -1,6 +1,6 @@
-/* The first layer of a network: an fp32 image of one, three or four channels to 64 or fewer, 3x3. Nearly all of its time is the
- * writing of the result, so the taps are laid out by the threads themselves: one row of shared memory a pixel
- * holds its 9 x C neighbours, rounded, and a few wgmma steps do the rest. */
+/* The first layer of a network: an fp32 image of one, three or four channels to 64 or fewer, 3x3. Nearly all of its
+ * time is the writing of the result, so the taps are laid out by the threads themselves: one row of shared memory a
+ * pixel holds its 9 x C neighbours, rounded, and a few wgmma steps do the rest. */
 #include "cuda/hopper.cuh"
 #include "cuda/hopper.h"
 #include "cuda/hopper_launch.cuh"
@@ -171,25 +171,30 @@ static const char *refuses(const tess_op *op, int capability)
     for (int s = TESS_HEIGHT; s <= TESS_WIDTH; s++)
         if (op->kernel[s] != 3 || op->stride[s] != 1)
             return "takes 3x3 kernels";
-    if (op->in.d != 1 || op->residuals || op->out.stride_w % 8 || (op->in.c == 4 && op->in.stride_w % 4))
-        return "takes dense tensors without a residual";
+    if (op->in.d != 1 || op->residuals)
+        return "takes 2-D images without a residual";
+    if (op->out.stride_w % 8 || op->out.stride_h % 8 || op->out.stride_n % 8 ||
+        (op->in.c == 4 && (op->in.stride_w % 4 || op->in.stride_h % 4 || op->in.stride_n % 4)))
+        return "takes strides of 16 bytes";
     return NULL;
 }
 
 template <typename T, int C>
 static cudaError_t launch(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream)
 {
-    head_geometry g;
+    head_geometry g = {};
     const tess_tensor *out = &op->out;
     const uint64_t sizes[4] = {(uint64_t)out->c, (uint64_t)out->w, (uint64_t)out->h, (uint64_t)out->n};
     const uint64_t strides[3] = {2 * (uint64_t)out->stride_w, 2 * (uint64_t)out->stride_h,
                                  2 * (uint64_t)out->stride_n};
     const uint32_t box[4] = {OUTPUTS, SIDE, SIDE, 1};
+    if (C == 4 && (uintptr_t)buffers->in % 16)
+        return cudaErrorInvalidValue;
     if (!tess_cuda_tensor_map(&g.out, out->dtype, 4, buffers->out, sizes, strides, box, NULL, ROW_BYTES))
         return cudaErrorInvalidValue;
     g.in = (const float *)buffers->in;
     g.weights = buffers->weights;
-    g.bias = op->bias ? (const float *)((const char *)buffers->weights + tess_cuda_bias_at(op)) : NULL;
+    g.bias = tess_cuda_bias(op, buffers);
     g.stride_n = op->in.stride_n;
     g.stride_h = op->in.stride_h;
     g.pixel = (int)op->in.stride_w;

@@ -8,14 +8,11 @@
 
 static inline int tess_multiprocessors(void)
 {
-    static int count; /* the same for every thread that may write it */
-    if (!count) {
-        int device = 0, found = 0;
-        if (cudaGetDevice(&device) == cudaSuccess &&
-            cudaDeviceGetAttribute(&found, cudaDevAttrMultiProcessorCount, device) == cudaSuccess)
-            count = found;
-    }
-    return count ? count : 1;
+    int device = 0, count = 0; /* asked each time: cards differ, and the runtime knows it by heart */
+    if (cudaGetDevice(&device) != cudaSuccess ||
+        cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device) != cudaSuccess)
+        return 1;
+    return count;
 }
 
 /* Loads a kernel and raises its limit of shared memory. */

@@ -1,6 +1,6 @@
-/* The last layer of a network: 64 channels or fewer to an fp32 image of at most 8, 3x3 or 1x1, with the image itself as an
- * fp32 residual. It lives on reading its input once: here the pixels are the rows of the product (64 at a time:
- * 8 x 8) and the few outputs its 8 columns. */
+/* The last layer of a network: 64 channels or fewer to an fp32 image of at most 8, 3x3 or 1x1, with the image itself
+ * as an fp32 residual. It lives on reading its input once: here the pixels are the rows of the product (64 at a
+ * time: 8 x 8) and the few outputs its 8 columns. */
 #include "cuda/hopper.cuh"
 #include "cuda/hopper.h"
 #include "cuda/hopper_launch.cuh"
@@ -165,6 +165,9 @@ static const char *refuses(const tess_op *op, int capability)
         return "takes 3x3 and 1x1 kernels";
     if (op->in.d != 1 || op->in.stride_w % 8 || op->in.stride_h % 8 || op->in.stride_n % 8)
         return "takes strides of 16 bytes";
+    for (int r = 0; r < op->residuals; r++)
+        if (op->residual[r].dtype != TESS_F32)
+            return "takes fp32 residuals";
     return NULL;
 }
 
@@ -181,7 +184,7 @@ static cudaError_t launch(const tess_op *op, const tess_op_buffers *buffers, cud
     if (!tess_cuda_tensor_map(&g.in, in->dtype, 4, (void *)buffers->in, sizes, strides, box, NULL, ROW_BYTES))
         return cudaErrorInvalidValue;
     g.weights = buffers->weights;
-    g.bias = op->bias ? (const float *)((const char *)buffers->weights + tess_cuda_bias_at(op)) : NULL;
+    g.bias = tess_cuda_bias(op, buffers);
     g.out = (float *)buffers->out;
     g.stride_n = out->stride_n;
     g.stride_h = out->stride_h;

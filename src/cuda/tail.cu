@@ -191,8 +191,7 @@ extern "C" cudaError_t tess_cuda_tail(const tess_op *op, const tess_op_buffers *
     job.left = op->pad_before[TESS_WIDTH];
     job.chunks = (int)((op->in.c + CHANNELS - 1) / CHANNELS);
     job.relu = op->relu;
-    if (op->bias)
-        job.bias = (const float *)((const char *)b->weights + tess_cuda_bias_at(op));
+    job.bias = tess_cuda_bias(op, b);
     job.from = b->in;
     job.to = b->out;
     job.weights = b->weights;

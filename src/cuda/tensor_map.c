@@ -1,6 +1,7 @@
 #include "cuda/tensor_map.h"
 
 #include <cuda_runtime_api.h>
+#include <stdatomic.h>
 #include <string.h>
 
 typedef CUresult (*encode_fn)(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *,
@@ -10,9 +11,14 @@ typedef CUresult (*encode_fn)(CUtensorMap *, CUtensorMapDataType, cuuint32_t, vo
 
 enum { MOST_DIMENSIONS = 5, ENCODER_SINCE = 12000 };
 
-/* Asked each time: the runtime keeps the answer, and two threads may ask at once. */
+/* Looked up once in a process: a network has hundreds of maps, and a new shape must not cost more. Two threads
+ * that ask at once find the same. */
 static encode_fn encoder(void)
 {
+    static _Atomic(encode_fn) known;
+    encode_fn encode = atomic_load(&known);
+    if (encode)
+        return encode;
     void *entry = NULL;
     enum cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
 #if CUDART_VERSION >= 12050 /* the older call is gone from CUDA 13 */
@@ -23,8 +29,8 @@ static encode_fn encoder(void)
 #endif
     if (result != cudaSuccess || found != cudaDriverEntryPointSuccess)
         return NULL;
-    encode_fn encode;
     memcpy(&encode, &entry, sizeof encode);
+    atomic_store(&known, encode);
     return encode;
 }
 
