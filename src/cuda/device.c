@@ -9,89 +9,7 @@
 #include "base/checked.h"
 #include "base/pool.h"
 
-static const size_t GRANULE = (size_t)2 << 20; /* what the driver hands out */
 static const size_t SCRATCH = (size_t)1 << 20; /* for pieces of weights on their way into packed form */
-
-static tess_status cuda_alloc(tess_device *device, tess_block *block, tess_mem_category category,
-                              size_t bytes, tess_error *error)
-{
-    *block = (tess_block){.category = category};
-    if (bytes == 0)
-        return TESS_OK;
-    const size_t granted = device->granted(device, bytes);
-    void *door = tess_small_alloc(1, 1); /* every allocation goes through the door that tests can shut */
-    tess_small_free(door);
-    void *data = NULL;
-    tess_cuda_enter(device);
-    const cudaError_t result =
-        granted < bytes || !door ? cudaErrorMemoryAllocation : cudaMalloc(&data, granted);
-    if (result != cudaSuccess && result != cudaErrorMemoryAllocation)
-        return tess_cuda_check(result, "cudaMalloc", error);
-    if (result != cudaSuccess) {
-        size_t total = 0, left = 0;
-        (void)cudaGetLastError();
-        (void)cudaMemGetInfo(&left, &total);
-        return tess_fail(error, TESS_NO_MEMORY,
-                         "cannot allocate %zu bytes for %s on the card: %zu of %zu are free; set a smaller "
-                         "--memory",
-                         bytes, tess_mem_category_name(category), left, total);
-    }
-    *block = (tess_block){.data = data, .bytes = granted, .category = category};
-    tess_mem_account(category, (int64_t)granted);
-    return TESS_OK;
-}
-
-static size_t cuda_granted(tess_device *device, size_t bytes)
-{
-    (void)device;
-    return tess_align_size(bytes, GRANULE);
-}
-
-static void cuda_free(tess_device *device, tess_block *block)
-{
-    if (!block || !block->data)
-        return;
-    tess_cuda_enter(device);
-    tess_cuda_keep(device, cudaFree(block->data), "cudaFree");
-    tess_mem_account(block->category, -(int64_t)block->bytes);
-    *block = (tess_block){.category = block->category};
-}
-
-/* Pinned memory is the host's: it is not counted as the card's. */
-static tess_status cuda_host_alloc(tess_device *device, tess_block *block, tess_mem_category category,
-                                   size_t bytes, tess_error *error)
-{
-    *block = (tess_block){.category = category};
-    if (bytes == 0)
-        return TESS_OK;
-    void *door = tess_small_alloc(1, 1);
-    tess_small_free(door);
-    tess_cuda_enter(device);
-    const size_t granted = tess_block_granted(bytes);
-    void *data = NULL;
-    const cudaError_t result = granted < bytes || !door
-                                   ? cudaErrorMemoryAllocation
-                                   : cudaHostAlloc(&data, granted, cudaHostAllocPortable);
-    if (result != cudaSuccess && result != cudaErrorMemoryAllocation)
-        return tess_cuda_check(result, "cudaHostAlloc", error);
-    if (result != cudaSuccess) {
-        (void)cudaGetLastError();
-        return tess_fail(error, TESS_NO_MEMORY,
-                         "cannot allocate %zu bytes of pinned memory for %s; free some of the computer's",
-                         bytes, tess_mem_category_name(category));
-    }
-    *block = (tess_block){.data = data, .bytes = granted, .category = category};
-    return TESS_OK;
-}
-
-static void cuda_host_free(tess_device *device, tess_block *block)
-{
-    if (!block || !block->data)
-        return;
-    tess_cuda_enter(device);
-    tess_cuda_keep(device, cudaFreeHost(block->data), "cudaFreeHost");
-    *block = (tess_block){.category = block->category};
-}
 
 static tess_status cuda_query(tess_device *device, const tess_op *op, tess_op_needs *needs, tess_error *error)
 {
@@ -276,17 +194,13 @@ static tess_status cuda_open(const tess_device_options *options, tess_device **o
     cuda->device = (tess_device){.kind = "cuda",
                                  .destroy = cuda_destroy,
                                  .facts = cuda_facts,
-                                 .granted = cuda_granted,
-                                 .alloc = cuda_alloc,
-                                 .free = cuda_free,
-                                 .host_alloc = cuda_host_alloc,
-                                 .host_free = cuda_host_free,
                                  .query = cuda_query,
                                  .prepare = cuda_prepare,
                                  .pack = cuda_pack,
                                  .run = cuda_run,
                                  .release = cuda_release,
                                  .tune = cuda_tune};
+    tess_cuda_fill_memory(&cuda->device);
     tess_cuda_fill_streams(&cuda->device);
     tess_status status = open_card(cuda, error);
     if (status != TESS_OK) {

@@ -1,4 +1,4 @@
-/* device_impl.h: what device.c (memory, ops) and streams.c (order of work) share. */
+/* device_impl.h: what device.c (the card and its ops), memory.c and streams.c (order of work) share. */
 #ifndef TESS_CUDA_DEVICE_IMPL_H
 #define TESS_CUDA_DEVICE_IMPL_H
 
@@ -40,7 +40,8 @@ void tess_cuda_enter(tess_device *device);
 /* Keeps an error for the calls that can return one; the first is kept. */
 void tess_cuda_keep(tess_device *device, cudaError_t result, const char *what);
 void tess_cuda_keep_text(tess_device *device, tess_status status, const char *text);
-/* Copies, streams, events and graphs into the device's table. */
+/* Their entries into the device's table: allocation; copies, streams, events and graphs. */
+void tess_cuda_fill_memory(tess_device *device);
 void tess_cuda_fill_streams(tess_device *device);
 
 #endif
