@@ -9,7 +9,8 @@
  *
  * Two warpgroups take turns: while one multiplies, the other adds bias and residuals, rounds and stores. Where
  * a tile serves a single tap its way to the multiprocessor is what binds: there both work on it at once, for
- * 64 outputs each. A third of the block (one warp each for pixels, weights and residuals) does nothing but start copies. */
+ * 64 outputs each. A third of the block (one warp each for pixels, weights and residuals) does nothing but start
+ * copies. */
 #ifndef TESS_CUDA_HOPPER_CONV_CUH
 #define TESS_CUDA_HOPPER_CONV_CUH
 
