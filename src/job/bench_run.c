@@ -68,7 +68,9 @@ static tess_status alloc_host(tess_bench_point *p, uint64_t *host_bytes, uint64_
     }
     tess_mem_peak(&peak, &after);
     *shared = after - before;
-    *host_bytes = p->study->engine.apart ? tess_mem_host_peak() : *shared;
+    *host_bytes = 0; /* a device that pins memory need not count it */
+    for (int i = 0; i < TESS_BENCH_SLOTS; i++)
+        *host_bytes += p->host_in[i].bytes + p->host_out[i].bytes;
     return TESS_OK;
 }
 

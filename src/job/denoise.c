@@ -66,7 +66,6 @@ static tess_status warm(tess_denoise_job *job, tess_error *error)
             return status;
     }
     engine->device->facts(engine->device, &engine->facts);
-    job->baseline = engine->facts.memory_free;
     return TESS_OK;
 }
 

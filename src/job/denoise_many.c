@@ -42,6 +42,7 @@ static tess_status open_or_replan(tess_denoise_job *job, tess_lane **lane, tess_
         engine->device->facts(engine->device, &engine->facts);
         const uint64_t left = engine->facts.memory_free, planned = job->planned_total;
         const bool enough = left >= planned;
+        job->baseline = left; /* planning may have opened a library, which is not the plan's */
         tess_status status = enough ? open_lane(job, lane, error) : TESS_NO_MEMORY;
         if (status != TESS_NO_MEMORY || attempt == OPENINGS) {
             if (status == TESS_NO_MEMORY && !enough)
