@@ -79,17 +79,6 @@ static bool list_option(const char *name, const char *value, int64_t *list, int 
     return *count > 0;
 }
 
-static bool halo_option(tess_bench_settings *s, const char *name, const char *value)
-{
-    if (strcmp(value, "auto") == 0)
-        s->halo = TESS_HALO_AUTO;
-    else if (strcmp(value, "exact") == 0)
-        s->halo = TESS_HALO_EXACT;
-    else
-        return cli_integer(name, value, 0, 1 << 20, &s->halo);
-    return true;
-}
-
 static bool option(void *target, const char *name, const char *value, bool *known)
 {
     bench_target *t = target;
@@ -113,7 +102,7 @@ static bool option(void *target, const char *name, const char *value, bool *know
     if (strcmp(name, "--height") == 0)
         return cli_integer(name, value, 1, 1 << 20, &s->height);
     if (strcmp(name, "--halo") == 0)
-        return halo_option(s, name, value);
+        return cli_halo(name, value, &s->halo);
     if (strcmp(name, "--repeats") == 0) {
         bool right = cli_integer(name, value, 1, 1000, &number);
         s->repeats = (int)number;

@@ -57,14 +57,9 @@ static bool option(void *target, const char *name, const char *value, bool *know
         return cli_number(name, value, &s->add_noise);
     else if (strcmp(name, "--tile") == 0)
         return tile_option(s, value);
-    else if (strcmp(name, "--halo") == 0) {
-        if (strcmp(value, "auto") == 0)
-            s->halo = TESS_HALO_AUTO;
-        else if (strcmp(value, "exact") == 0)
-            s->halo = TESS_HALO_EXACT;
-        else
-            return cli_integer(name, value, 0, 1 << 20, &s->halo);
-    } else if (strcmp(name, "--batch") == 0) {
+    else if (strcmp(name, "--halo") == 0)
+        return cli_halo(name, value, &s->halo);
+    else if (strcmp(name, "--batch") == 0) {
         if (strcmp(value, "auto") == 0)
             s->batch = 0;
         else

@@ -7,14 +7,15 @@
 
 #include "cli.h"
 
-const char cli_shared_help[] = "\nEvery verb also takes:\n"
-                               "  --json FILE         one machine-readable record; - is standard output\n"
-                               "  --quiet             no progress, no summary\n"
-                               "  --device D          auto, cpu, cuda or cuda:K (auto: the GPU when there is one)\n"
-                               "  --threads N         CPU threads (default: all)\n"
-                               "  --precision P       auto, fp32, tf32, fp16 or bf16 (auto: fp16 on a GPU, else fp32)\n"
-                               "  --memory SIZE       limit on the computing device, e.g. 300M or 2G\n"
-                               "  --seed N            of random numbers\n";
+const char cli_shared_help[] =
+    "\nEvery verb also takes:\n"
+    "  --json FILE         one machine-readable record; - is standard output\n"
+    "  --quiet             no progress, no summary\n"
+    "  --device D          auto, cpu, cuda or cuda:K (auto: the GPU when there is one)\n"
+    "  --threads N         CPU threads (default: all)\n"
+    "  --precision P       auto, fp32, tf32, fp16 or bf16 (auto: fp16 on a GPU, else fp32)\n"
+    "  --memory SIZE       limit on the computing device, e.g. 300M or 2G\n"
+    "  --seed N            of random numbers\n";
 
 int cli_complain(const char *format, ...)
 {
@@ -55,6 +56,17 @@ bool cli_integer(const char *name, const char *text, int64_t least, int64_t most
                      (long long)most);
         return false;
     }
+    return true;
+}
+
+bool cli_halo(const char *name, const char *text, int64_t *halo)
+{
+    if (strcmp(text, "auto") == 0)
+        *halo = TESS_HALO_AUTO;
+    else if (strcmp(text, "exact") == 0)
+        *halo = TESS_HALO_EXACT;
+    else
+        return cli_integer(name, text, 0, 1 << 20, halo);
     return true;
 }
 
