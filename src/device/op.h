@@ -17,7 +17,13 @@ typedef enum tess_op_kind {
     TESS_OP_UPSAMPLE,       /* nearest, by `stride` */
     TESS_OP_ADD,            /* out = in + residual[0] (+ residual[1]) */
     TESS_OP_IMPORT,         /* a file's samples to fp32 values; see tess_op_samples */
-    TESS_OP_EXPORT          /* fp32 values to a file's samples */
+    TESS_OP_EXPORT,         /* fp32 values to a file's samples */
+    TESS_OP_COMBINE,        /* for solvers: see tess_op_combine */
+    TESS_OP_DOT, /* out, one F64, = sum of in * residual[0]; fp64, in an order that the size alone fixes */
+    TESS_OP_FFT, /* real <-> half spectrum: see tess_op_fft */
+    TESS_OP_SPECTRUM,   /* products with a spectrum: see tess_op_spectrum */
+    TESS_OP_PROJECT,    /* line integrals of an image or volume: see tess_op_rays */
+    TESS_OP_BACKPROJECT /* the exact transpose of PROJECT */
 } tess_op_kind;
 
 enum { TESS_DEPTH, TESS_HEIGHT, TESS_WIDTH, TESS_SPATIAL };
@@ -36,6 +42,35 @@ typedef struct tess_op_samples {
     float level;
 } tess_op_samples;
 
+/* out = min(max(a in + b residual[0] + c residual[1], low), high), fp32; out may be any of the others. */
+typedef struct tess_op_combine {
+    double a, b, c, low, high; /* low = -infinity, high = infinity: no clamp */
+} tess_op_combine;
+
+/* Of every channel of every image: over height and width, or over the width alone. A spectrum has w / 2 + 1
+ * columns and 2 c channels: channel i is (2 i, 2 i + 1) = (re, im). The inverse is divided by the number of
+ * pixels; any size must be fast, primes too. */
+typedef struct tess_op_fft {
+    bool inverse, rows_only;
+} tess_op_fft;
+
+/* Elementwise on spectra. residual[0] is the factor: real (c = 1) or complex (c = 2), shared by all channels
+ * and images of `in` (and by all rows when its height is 1); residual[1], if there, is subtracted. */
+typedef struct tess_op_spectrum {
+    bool complex_factor, conjugate; /* conjugate: of the factor */
+} tess_op_spectrum;
+
+/* Geometry of rays; the table of views is in the buffers' `weights`, fp64, as physics/ makes it.
+ * PARALLEL_2D: image (1,1,N,N,1), views (1,1,views,N,1), as `Radon` in physics/radon.h defines; table: (cos, sin).
+ * PARALLEL_3D, CONE_3D: volume (1,D,H,W,1) centred on the origin, voxels of `spacing`; views (1,views,rows,cols,1);
+ * table: 12 numbers a view: source (or the rays' direction), detector centre, step between columns, between rows. */
+typedef enum tess_ray_geometry { TESS_PARALLEL_2D, TESS_PARALLEL_3D, TESS_CONE_3D } tess_ray_geometry;
+typedef struct tess_op_rays {
+    tess_ray_geometry geometry;
+    double spacing;
+    bool circle; /* PARALLEL_2D: what lies outside the inscribed circle is zero */
+} tess_op_rays;
+
 typedef struct tess_op {
     tess_op_kind kind;
     tess_tensor in, out;
@@ -43,7 +78,13 @@ typedef struct tess_op {
     int32_t pad_before[TESS_SPATIAL], pad_after[TESS_SPATIAL];
     bool bias, relu;
     bool tf32; /* products of fp32 values may be taken in TF32 */
-    tess_op_samples samples;
+    union {    /* of the kinds that have more to say */
+        tess_op_samples samples;
+        tess_op_combine combine;
+        tess_op_fft fft;
+        tess_op_spectrum spectrum;
+        tess_op_rays rays;
+    };
     int residuals;
     tess_tensor residual[TESS_OP_RESIDUALS];
 } tess_op;

@@ -1,0 +1,36 @@
+/* operator.h: a linear operator A between an image and its measurement, on a device. What a solver may ask of it:
+ * forward, the exact transpose, an approximate inverse, and the gradient of 1/2 |A x - y|^2, which some operators
+ * know a shortcut for. Data lies in the device's memory, dense fp32; nothing is allocated once an operator is made:
+ * scratch comes from the caller, as much as `scratch_bytes` says. */
+#ifndef TESS_PHYSICS_OPERATOR_H
+#define TESS_PHYSICS_OPERATOR_H
+
+#include "device/device.h"
+
+typedef struct tess_operator tess_operator; /* owned by the caller: tess_operator_destroy */
+
+typedef struct tess_operator_table {
+    void (*destroy)(tess_operator *);
+    void (*forward)(tess_operator *, const void *image, void *measurement, void *scratch, tess_stream *);
+    void (*adjoint)(tess_operator *, const void *measurement, void *image, void *scratch, tess_stream *);
+    /* NULL when there is none (FBP, FDK). */
+    void (*inverse)(tess_operator *, const void *measurement, void *image, void *scratch, tess_stream *);
+    /* Takes the measurement in, once; after that the caller may drop it. NULL: forward, difference, adjoint. */
+    void (*absorb)(tess_operator *, const void *measurement, void *scratch, tess_stream *);
+    void (*gradient)(tess_operator *, const void *image, void *gradient, void *scratch, tess_stream *);
+} tess_operator_table;
+
+struct tess_operator {
+    const tess_operator_table *table;
+    tess_device *device;
+    const char *name; /* "blur", "radon", "cone" */
+    tess_tensor image, measurement;
+    size_t scratch_bytes;                /* the most that any of the functions needs */
+    size_t held_bytes;                   /* device memory that the operator itself holds: tables, spectra */
+    double forward_flops, forward_bytes; /* cost of one forward or adjoint, for plans */
+    double norm_squared;                 /* of A, when it is known; else 0: the power method */
+};
+
+void tess_operator_destroy(tess_operator *op);
+
+#endif
