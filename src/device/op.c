@@ -5,9 +5,13 @@
 const char *tess_op_kind_name(tess_op_kind kind)
 {
     static const char *const names[] = {
-        [TESS_OP_CONV] = "conv",        [TESS_OP_CONV_TRANSPOSE] = "deconv", [TESS_OP_UP_CONV] = "upconv",
-        [TESS_OP_MAX_POOL] = "maxpool", [TESS_OP_UPSAMPLE] = "upsample",     [TESS_OP_ADD] = "add",
-        [TESS_OP_IMPORT] = "import",    [TESS_OP_EXPORT] = "export"};
+        [TESS_OP_CONV] = "conv",         [TESS_OP_CONV_TRANSPOSE] = "deconv",
+        [TESS_OP_UP_CONV] = "upconv",    [TESS_OP_MAX_POOL] = "maxpool",
+        [TESS_OP_UPSAMPLE] = "upsample", [TESS_OP_ADD] = "add",
+        [TESS_OP_IMPORT] = "import",     [TESS_OP_EXPORT] = "export",
+        [TESS_OP_COMBINE] = "combine",   [TESS_OP_DOT] = "dot",
+        [TESS_OP_FFT] = "fft",           [TESS_OP_SPECTRUM] = "spectrum",
+        [TESS_OP_PROJECT] = "project",   [TESS_OP_BACKPROJECT] = "backproject"};
     return names[kind];
 }
 
