@@ -39,4 +39,10 @@ static cudaError_t generic_run(const tess_op *op, const tess_op_buffers *buffers
     return tess_cuda_conv(op, buffers, stream);
 }
 
-extern "C" const tess_cuda_engine tess_cuda_generic = {"generic", generic_refuses, generic_run, NULL};
+static cudaError_t generic_load(int)
+{
+    const cudaError_t result = tess_cuda_head_load();
+    return result == cudaSuccess ? tess_cuda_tail_load() : result;
+}
+
+extern "C" const tess_cuda_engine tess_cuda_generic = {"generic", generic_refuses, generic_run, generic_load};

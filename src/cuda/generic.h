@@ -17,6 +17,10 @@ cudaError_t tess_cuda_head(const tess_op *op, const tess_op_buffers *buffers, cu
 /* tail.cu: many channels in, a few out, by matrix instructions. */
 bool tess_cuda_tail_fits(const tess_op *op);
 cudaError_t tess_cuda_tail(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream);
+/* Their kernels with an fp32 image at one end, onto the card: the sizes of one job may want these and the
+ * Hopper kernels by turns, and loading one waits until the card is idle. */
+cudaError_t tess_cuda_head_load(void);
+cudaError_t tess_cuda_tail_load(void);
 /* pointwise.cu: max-pool, upsampling, addition. */
 cudaError_t tess_cuda_pointwise(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream);
 

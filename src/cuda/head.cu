@@ -178,6 +178,12 @@ template <typename T> void launch_ends(const tess_op *op, const head_job &job, c
         image ? launch<float, T, 1>(job, stream) : launch<T, T, 1>(job, stream);
 }
 
+template <typename T, int GROUPS> cudaError_t load(void)
+{
+    cudaFuncAttributes ignored;
+    return cudaFuncGetAttributes(&ignored, head_kernel<float, T, GROUPS>);
+}
+
 bool by_eight(const tess_tensor *t)
 {
     return t->stride_n % 8 == 0 && t->stride_h % 8 == 0 && t->stride_w % 8 == 0;
@@ -195,6 +201,16 @@ extern "C" bool tess_cuda_head_fits(const tess_op *op)
     for (int r = 0; r < op->residuals; r++)
         fits = fits && by_eight(&op->residual[r]);
     return fits;
+}
+
+extern "C" cudaError_t tess_cuda_head_load(void)
+{
+    cudaError_t (*const kernels[])(void) = {load<__half, 1>, load<__half, 2>, load<__nv_bfloat16, 1>,
+                                            load<__nv_bfloat16, 2>};
+    cudaError_t result = cudaSuccess;
+    for (int i = 0; i < 4 && result == cudaSuccess; i++)
+        result = kernels[i]();
+    return result;
 }
 
 extern "C" cudaError_t tess_cuda_head(const tess_op *op, const tess_op_buffers *b, cudaStream_t stream)

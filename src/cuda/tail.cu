@@ -147,11 +147,17 @@ __global__ void __launch_bounds__(THREADS) tail_kernel(tail_job job)
                         lane % 4 * 2 + i % 2, sums[r][i]);
 }
 
+/* Loads the kernel and raises its limit of shared memory. */
+template <typename T, typename Out, int K> cudaError_t load(void)
+{
+    return cudaFuncSetAttribute(tail_kernel<T, Out, K>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                tail_tile<K>::bytes);
+}
+
 template <typename T, typename Out, int K> cudaError_t launch(const tail_job &job, cudaStream_t stream)
 {
     const int bytes = tail_tile<K>::bytes;
-    cudaError_t result =
-        cudaFuncSetAttribute(tail_kernel<T, Out, K>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    cudaError_t result = load<T, Out, K>();
     if (result != cudaSuccess)
         return result;
     const dim3 blocks((unsigned)((job.out.w + WIDE - 1) / WIDE), (unsigned)((job.out.h + HIGH - 1) / HIGH),
@@ -178,6 +184,16 @@ extern "C" bool tess_cuda_tail_fits(const tess_op *op)
            in->c >= 32 && (k == 1 || k == 3) && op->kernel[TESS_WIDTH] == k && op->stride[TESS_HEIGHT] == 1 &&
            op->stride[TESS_WIDTH] == 1 && in->stride_n % 8 == 0 && in->stride_h % 8 == 0 &&
            in->stride_w % 8 == 0 && op->out.n <= 65535 && op->out.h <= 65535 * (int64_t)HIGH;
+}
+
+extern "C" cudaError_t tess_cuda_tail_load(void)
+{
+    cudaError_t (*const kernels[])(void) = {load<__half, float, 3>, load<__half, float, 1>,
+                                            load<__nv_bfloat16, float, 3>, load<__nv_bfloat16, float, 1>};
+    cudaError_t result = cudaSuccess;
+    for (int i = 0; i < 4 && result == cudaSuccess; i++)
+        result = kernels[i]();
+    return result;
 }
 
 extern "C" cudaError_t tess_cuda_tail(const tess_op *op, const tess_op_buffers *b, cudaStream_t stream)
