@@ -135,7 +135,7 @@ def tell(record, name, kind, cores, pixels):
     print(f"{name:5} | {kind} | {record['input']['files']} files, {1e-6 * pixels:.0f} Mpx | wall {wall:.2f} s, seconds {m['seconds']:.2f} | "
           f"gpu busy {100 * busy:.1f} % | {1e-6 * pixels / wall:.1f} Mpx/s wall, {1e-6 * pixels / m['seconds']:.1f} Mpx/s | "
           f"cpu {record['cpu_seconds']:.1f} s, cores {100 * share:.0f} % of {cores} | {m.get('shapes', 0)} shapes, "
-          f"{1e3 * m.get('shape_seconds', 0):.1f} ms for a new one at most | {record['plan']['peak_bytes']['total'] >> 20} MiB, "
+          f"{1e3 * m.get('shape_mean_seconds', 0):.1f} ms for a new one, {1e3 * m.get('shape_seconds', 0):.1f} at most | {record['plan']['peak_bytes']['total'] >> 20} MiB, "
           f"pinned {m['host_bytes'] >> 20} MiB | binds: {binds}", flush=True)
 
 

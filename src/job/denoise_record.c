@@ -68,6 +68,7 @@ static void add_device(tess_json **measured, const tess_denoise_job *job)
     tess_json_set_double(measured, "gpu_busy", figures->busy);
     tess_json_set_int(measured, "shapes", figures->shapes);
     tess_json_set_double(measured, "shape_seconds", figures->shape_seconds);
+    tess_json_set_double(measured, "shape_mean_seconds", figures->shape_mean_seconds);
 }
 
 static void add_measured(tess_json **record, const tess_denoise_job *job)

@@ -213,10 +213,12 @@ void tess_lane_measured(tess_lane *lane, tess_lane_figures *figures)
 {
     tess_lane_look_at_memory(lane);
     pthread_mutex_lock(&lane->mutex);
-    *figures = (tess_lane_figures){.seconds = lane->last > lane->first ? lane->last - lane->first : 0,
-                                   .busy = lane->span > 0 ? lane->busy / lane->span : 0,
-                                   .shape_seconds = lane->shape_seconds,
-                                   .least_free = lane->least_free,
-                                   .shapes = lane->shapes};
+    *figures =
+        (tess_lane_figures){.seconds = lane->last > lane->first ? lane->last - lane->first : 0,
+                            .busy = lane->span > 0 ? lane->busy / lane->span : 0,
+                            .shape_seconds = lane->shape_seconds,
+                            .shape_mean_seconds = lane->shapes ? lane->shape_total / (double)lane->shapes : 0,
+                            .least_free = lane->least_free,
+                            .shapes = lane->shapes};
     pthread_mutex_unlock(&lane->mutex);
 }

@@ -55,9 +55,10 @@ tess_status tess_lane_settle(tess_lane *lane, tess_flight *flight, tess_error *e
 typedef struct tess_lane_figures {
     double seconds; /* from the first upload to the end of the last download */
     double busy;    /* share of the time between the first and the last window that the device computed */
-    double shape_seconds; /* the most that a new shape cost before its first run */
-    uint64_t least_free;  /* of the device's memory, as its driver says */
-    int64_t shapes;       /* prepared in all */
+    double shape_seconds,
+        shape_mean_seconds; /* what a new shape cost before its first run: the most, the mean */
+    uint64_t least_free;    /* of the device's memory, as its driver says */
+    int64_t shapes;         /* prepared in all */
 } tess_lane_figures;
 void tess_lane_measured(tess_lane *lane, tess_lane_figures *figures);
 

@@ -65,7 +65,7 @@ struct tess_lane {
     pthread_mutex_t mutex; /* of the flights and of what follows */
     pthread_cond_t landed;
     bool lost;
-    double first, last, busy, span, shape_seconds;
+    double first, last, busy, span, shape_seconds, shape_total;
     uint64_t least_free;
     int64_t shapes;
 };

@@ -72,6 +72,7 @@ tess_status tess_lane_network(tess_lane *lane, const tess_lane_window *w, lane_n
     const double seconds = tess_clock() - start;
     pthread_mutex_lock(&lane->mutex);
     lane->shapes++;
+    lane->shape_total += seconds;
     if (seconds > lane->shape_seconds)
         lane->shape_seconds = seconds;
     const bool early = lane->shapes <= LANE_NETWORKS;
