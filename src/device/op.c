@@ -11,7 +11,8 @@ const char *tess_op_kind_name(tess_op_kind kind)
         [TESS_OP_IMPORT] = "import",     [TESS_OP_EXPORT] = "export",
         [TESS_OP_COMBINE] = "combine",   [TESS_OP_DOT] = "dot",
         [TESS_OP_FFT] = "fft",           [TESS_OP_SPECTRUM] = "spectrum",
-        [TESS_OP_PROJECT] = "project",   [TESS_OP_BACKPROJECT] = "backproject"};
+        [TESS_OP_PROJECT] = "project",   [TESS_OP_BACKPROJECT] = "backproject",
+        [TESS_OP_RAY_COSINE] = "cosine", [TESS_OP_RAY_SPREAD] = "spread"};
     return names[kind];
 }
 

@@ -23,7 +23,9 @@ typedef enum tess_op_kind {
     TESS_OP_FFT, /* real <-> half spectrum: see tess_op_fft */
     TESS_OP_SPECTRUM,   /* products with a spectrum: see tess_op_spectrum */
     TESS_OP_PROJECT,    /* line integrals of an image or volume: see tess_op_rays */
-    TESS_OP_BACKPROJECT /* the exact transpose of PROJECT */
+    TESS_OP_BACKPROJECT, /* the exact transpose of PROJECT */
+    TESS_OP_RAY_COSINE,  /* FDK's first step, of 3-D views: see tess_op_rays */
+    TESS_OP_RAY_SPREAD   /* FDK's last step: filtered views to a volume */
 } tess_op_kind;
 
 enum { TESS_DEPTH, TESS_HEIGHT, TESS_WIDTH, TESS_SPATIAL };
@@ -63,12 +65,18 @@ typedef struct tess_op_spectrum {
 /* Geometry of rays; the table of views is in the buffers' `weights`, fp64, as physics/ makes it.
  * PARALLEL_2D: image (1,1,N,N,1), views (1,1,views,N,1), as `Radon` in physics/radon.h defines; table: (cos, sin).
  * PARALLEL_3D, CONE_3D: volume (1,D,H,W,1) centred on the origin, voxels of `spacing`; views (1,views,rows,cols,1);
- * table: 12 numbers a view: source (or the rays' direction), detector centre, step between columns, between rows. */
+ * table: 12 numbers a view: source (or the rays' direction), detector centre, step between columns, between rows.
+ * RAY_COSINE: each value times the cosine between its ray and the shortest one; columns of `out` that `in` lacks are
+ * zero. RAY_SPREAD: each voxel sums the views where it is seen, bilinear, times (depth of the origin / its own)^2. */
 typedef enum tess_ray_geometry { TESS_PARALLEL_2D, TESS_PARALLEL_3D, TESS_CONE_3D } tess_ray_geometry;
 typedef struct tess_op_rays {
     tess_ray_geometry geometry;
     double spacing;
     bool circle; /* PARALLEL_2D: what lies outside the inscribed circle is zero */
+    /* 3-D: the op's volume may be a slab, slices [first, first + d) of `depth`; depth 0: it is the whole. */
+    int64_t first, depth;
+    bool accumulate; /* 3-D: added to what `out` holds */
+    double scale;    /* RAY_SPREAD: of the sum */
 } tess_op_rays;
 
 typedef struct tess_op {
