@@ -9,8 +9,12 @@
 #include "base/checked.h"
 #include "plan/denoise_impl.h"
 
-/* Code pages, stacks and tables, which the system counts too: kept free below the limit. */
-static const size_t RESERVE = (size_t)4 << 20;
+/* Kept free below the limit. On the host: code pages, stacks and tables, which the system counts too. A card's
+ * driver grants what it is asked for, rounded as `granted` says, and little more. */
+static size_t reserve(const tess_denoise_wish *wish)
+{
+    return (size_t)(wish->apart ? 1 : 4) << 20;
+}
 
 enum { MOST_CUTS = 40, MOST_BATCH = 64, TRIES = 12 };
 
@@ -52,7 +56,7 @@ static void set_batch(const chooser *c, tess_denoise_choice *choice)
 static bool fits(const chooser *c, const tess_denoise_choice *choice)
 {
     const tess_denoise_wish *w = c->wish;
-    return tess_mem_total(&choice->bytes) + RESERVE <= w->limit &&
+    return tess_mem_total(&choice->bytes) + reserve(w) <= w->limit &&
            (!w->apart || choice->io_block + w->held_bytes <= w->host_limit);
 }
 
@@ -114,7 +118,7 @@ static int cost_axes(const chooser *c, int64_t size, bool rows, axis_cost costs[
 static bool best_cut(const chooser *c, double fixed, bool by_bytes, tess_denoise_choice *choice,
                      double *estimate)
 {
-    const double limit = by_bytes ? INFINITY : (double)c->wish->limit - (double)RESERVE;
+    const double limit = by_bytes ? INFINITY : (double)c->wish->limit - (double)reserve(c->wish);
     double least = INFINITY;
     for (int r = 0; r < c->row_count; r++)
         for (int k = 0; k < c->col_count; k++) {
@@ -154,8 +158,8 @@ static tess_status over_limit(const chooser *c, const tess_denoise_choice *choic
                      limit, (double)choice->bytes.by[TESS_MEM_WEIGHTS] / mib,
                      (double)choice->bytes.by[TESS_MEM_ACTIVATIONS] / mib,
                      (double)choice->bytes.by[TESS_MEM_WORKSPACE] / mib,
-                     (double)choice->bytes.by[TESS_MEM_IO] / mib, (double)RESERVE / mib,
-                     ceil((double)(tess_mem_total(&choice->bytes) + RESERVE) / mib), advice);
+                     (double)choice->bytes.by[TESS_MEM_IO] / mib, (double)reserve(c->wish) / mib,
+                     ceil((double)(tess_mem_total(&choice->bytes) + reserve(c->wish)) / mib), advice);
 }
 
 static tess_status choose_tile(chooser *c, tess_denoise_choice *choice, tess_error *error)

@@ -73,7 +73,7 @@ def check_folder(bench, model):
         write_png(folder / f"{i:02}.png", image) if i % 3 else np.save(folder / f"{i:02}.npy", image)
     (folder / "broken.png").write_bytes((folder / "01.png").read_bytes()[:300])
     outs = []
-    for env, extra in (({}, ()), (LANE, ("--threads", "4")), (LANE, ("--threads", "1")), (LANE, ("--threads", "4", "--memory", "20M"))):
+    for env, extra in (({}, ()), (LANE, ("--threads", "4")), (LANE, ("--threads", "1")), (LANE, ("--threads", "4", "--memory", "16M"))):
         out = bench.path(f"mixed-out{len(outs)}")
         result = bench.run("denoise", folder, out, "--model", model, "--sigma", "0.1", "--halo", "exact", "--json", bench.path("r.json"),
                            "--quiet", *extra, env=env)
@@ -81,8 +81,8 @@ def check_folder(bench, model):
         outs.append({p.name: p.read_bytes() for p in sorted(out.iterdir())})
         bench.check(len(outs[-1]) == 14 and outs[-1] == outs[0], f"{env} {' '.join(extra)}: {len(outs[-1])} files, the same bits")
     record = json.loads(bench.path("r.json").read_text())
-    check_bytes(bench, record, "a folder within 20M")
-    bench.check(record["plan"]["peak_bytes"]["total"] <= 20 * MIB and record["plan"]["tiles"] > 1, "the limit is kept, by tiles")
+    check_bytes(bench, record, "a folder within 16M")
+    bench.check(record["plan"]["peak_bytes"]["total"] <= 16 * MIB and record["plan"]["tiles"] > 1, "the limit is kept, by tiles")
     bench.check(len(record["denoise"]["files"]) == 15 and sum("error" in f for f in record["denoise"]["files"]) == 1,
                 "every file is listed once")
 
