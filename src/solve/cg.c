@@ -1,0 +1,48 @@
+#include "solve/cg.h"
+
+#include <math.h>
+
+/* r = A^T y and x = 0, so the gradient at zero, which the shortcut operators need later too, gives both. */
+static tess_status begin(const tess_data_term *term, void *x, void *at_zero, void *r, void *p, double *square,
+                         tess_error *error)
+{
+    const tess_sum nothing = {.a = 0, .x = x}, negative = {.a = -1, .x = at_zero}, same = {.a = 1, .x = r};
+    TESS_TRY(tess_vectors_sum(&term->images, &nothing, x, error));
+    TESS_TRY(tess_data_term_gradient(term, x, at_zero, error));
+    TESS_TRY(tess_vectors_sum(&term->images, &negative, r, error));
+    TESS_TRY(tess_vectors_sum(&term->images, &same, p, error));
+    return tess_vectors_dot(&term->images, r, r, square, error);
+}
+
+tess_status tess_cg(const tess_data_term *term, const tess_cg_settings *settings,
+                    void *const vectors[TESS_CG_VECTORS], void *x, tess_cg_result *result, tess_error *error)
+{
+    void *at_zero = vectors[0], *r = vectors[1], *p = vectors[2], *q = vectors[3];
+    const tess_vectors *v = &term->images;
+    double square, first;
+    TESS_TRY(begin(term, x, at_zero, r, p, &square, error));
+    first = square;
+    *result = (tess_cg_result){.residual = first > 0 ? 1 : 0};
+    while (result->iterations < settings->iterations && result->residual > settings->tolerance) {
+        double curvature, next;
+        TESS_TRY(tess_data_term_normal(term, p, at_zero, q, error));
+        const tess_sum shifted = {.a = 1, .x = q, .b = settings->shift, .y = p};
+        if (settings->shift > 0)
+            TESS_TRY(tess_vectors_sum(v, &shifted, q, error));
+        TESS_TRY(tess_vectors_dot(v, p, q, &curvature, error));
+        if (!(curvature > 0)) /* rounding has used up what the data can tell */
+            break;
+        const double step = square / curvature;
+        const tess_sum forward = {.a = 1, .x = x, .b = step, .y = p},
+                       less = {.a = 1, .x = r, .b = -step, .y = q};
+        TESS_TRY(tess_vectors_sum(v, &forward, x, error));
+        TESS_TRY(tess_vectors_sum(v, &less, r, error));
+        TESS_TRY(tess_vectors_dot(v, r, r, &next, error));
+        const tess_sum direction = {.a = next / square, .x = p, .b = 1, .y = r};
+        TESS_TRY(tess_vectors_sum(v, &direction, p, error));
+        square = next;
+        result->iterations++;
+        result->residual = sqrt(square / first);
+    }
+    return TESS_OK;
+}

@@ -1,0 +1,95 @@
+#include "solve/data_term.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+
+enum { ALIGN = 256 };
+
+bool tess_data_term_absorbed(const tess_operator *op)
+{
+    return op->table->absorb && op->table->gradient;
+}
+
+/* In the order of the memory. */
+typedef struct parts {
+    size_t images, measurements, residual, scratch;
+} parts;
+
+static tess_status parts_of(const tess_operator *op, parts *p, tess_error *error)
+{
+    memset(p, 0, sizeof *p);
+    TESS_TRY(tess_vectors_scratch(op->device, &op->image, &p->images, error));
+    p->scratch = tess_align_size(op->scratch_bytes, ALIGN);
+    if (tess_data_term_absorbed(op))
+        return TESS_OK;
+    TESS_TRY(tess_vectors_scratch(op->device, &op->measurement, &p->measurements, error));
+    p->residual = tess_vector_bytes(&op->measurement);
+    return TESS_OK;
+}
+
+tess_status tess_data_term_bytes(const tess_operator *op, size_t *bytes, tess_error *error)
+{
+    parts p;
+    TESS_TRY(parts_of(op, &p, error));
+    *bytes = p.images + p.measurements + p.residual + p.scratch;
+    return TESS_OK;
+}
+
+tess_status tess_data_term_open(tess_data_term *term, tess_operator *op, const void *measurement,
+                                void *memory, tess_error *error)
+{
+    parts p;
+    char *at = memory;
+    *term = (tess_data_term){.op = op, .measurement = measurement};
+    TESS_TRY(parts_of(op, &p, error));
+    TESS_TRY(tess_vectors_open(&term->images, op->device, &op->image, at, error));
+    at += p.images;
+    if (!tess_data_term_absorbed(op))
+        TESS_TRY(tess_vectors_open(&term->measurements, op->device, &op->measurement, at, error));
+    at += p.measurements;
+    term->residual = at;
+    term->scratch = at + p.residual;
+    return TESS_OK;
+}
+
+void tess_data_term_close(tess_data_term *term)
+{
+    tess_vectors_close(&term->images);
+    tess_vectors_close(&term->measurements);
+}
+
+tess_status tess_data_term_gradient(const tess_data_term *term, const void *x, void *out, tess_error *error)
+{
+    tess_operator *op = term->op;
+    if (tess_data_term_absorbed(op)) {
+        op->table->gradient(op, x, out, term->scratch, NULL);
+        return TESS_OK;
+    }
+    op->table->forward(op, x, term->residual, term->scratch, NULL);
+    const tess_sum difference = {.a = 1, .x = term->residual, .b = -1, .y = term->measurement};
+    TESS_TRY(tess_vectors_sum(&term->measurements, &difference, term->residual, error));
+    op->table->adjoint(op, term->residual, out, term->scratch, NULL);
+    return TESS_OK;
+}
+
+tess_status tess_data_term_normal(const tess_data_term *term, const void *x, const void *at_zero, void *out,
+                                  tess_error *error)
+{
+    tess_operator *op = term->op;
+    if (tess_data_term_absorbed(op)) {
+        op->table->gradient(op, x, out, term->scratch, NULL);
+        const tess_sum difference = {.a = 1, .x = out, .b = -1, .y = at_zero};
+        return tess_vectors_sum(&term->images, &difference, out, error);
+    }
+    op->table->forward(op, x, term->residual, term->scratch, NULL);
+    op->table->adjoint(op, term->residual, out, term->scratch, NULL);
+    return TESS_OK;
+}
+
+tess_status tess_data_term_energy(const tess_data_term *term, const void *x, double *energy,
+                                  tess_error *error)
+{
+    term->op->table->forward(term->op, x, term->residual, term->scratch, NULL);
+    return tess_vectors_dot(&term->measurements, term->residual, term->residual, energy, error);
+}

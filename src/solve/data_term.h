@@ -1,0 +1,37 @@
+/* data_term.h: f(x) = 1/2 |A x - y|^2 as solvers see it: its gradient, and A^T A, whether or not the operator knows a
+ * shortcut that lets the measurement be dropped. */
+#ifndef TESS_SOLVE_DATA_TERM_H
+#define TESS_SOLVE_DATA_TERM_H
+
+#include "physics/operator.h"
+#include "solve/vectors.h"
+
+typedef struct tess_data_term {
+    tess_operator *op;
+    const void
+        *measurement; /* the caller's, as long as the term is used; NULL once the operator absorbed it */
+    tess_vectors images, measurements;
+    void *residual, *scratch;
+} tess_data_term;
+
+/* Memory of the device that tess_data_term_open asks for. */
+tess_status tess_data_term_bytes(const tess_operator *op, size_t *bytes, tess_error *error) TESS_MUST_CHECK;
+/* Close it also when this failed. */
+tess_status tess_data_term_open(tess_data_term *term, tess_operator *op, const void *measurement,
+                                void *memory, tess_error *error) TESS_MUST_CHECK;
+void tess_data_term_close(tess_data_term *term);
+
+/* True when the gradient comes from what the operator absorbed. */
+bool tess_data_term_absorbed(const tess_operator *op);
+/* out = A^T (A x - y); not x itself. */
+tess_status tess_data_term_gradient(const tess_data_term *term, const void *x, void *out,
+                                    tess_error *error) TESS_MUST_CHECK;
+/* out = A^T A x. `at_zero` is the gradient at zero, which an absorbed measurement leaves to be taken off again; it is
+ * not looked at otherwise. */
+tess_status tess_data_term_normal(const tess_data_term *term, const void *x, const void *at_zero, void *out,
+                                  tess_error *error) TESS_MUST_CHECK;
+/* |A x|^2; only where nothing is absorbed. */
+tess_status tess_data_term_energy(const tess_data_term *term, const void *x, double *energy,
+                                  tess_error *error) TESS_MUST_CHECK;
+
+#endif

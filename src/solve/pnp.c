@@ -1,0 +1,154 @@
+#include "solve/pnp.h"
+
+#include <math.h>
+
+#include "base/clock.h"
+
+enum { MOST_HALVINGS = 200 };
+
+typedef struct loop {
+    const tess_data_term *term;
+    const tess_pnp_settings *settings;
+    tess_pnp_result *result;
+    void *x, *z, *d;
+    double gradient_square; /* |g|^2 of the iteration before */
+} loop;
+
+/* The peak of what ran since the last call, also kept for the whole loop. */
+static uint64_t take_peak(loop *l)
+{
+    tess_mem_bytes peak;
+    uint64_t total;
+    tess_mem_peak(&peak, &total);
+    for (int c = 0; c < TESS_MEM_CATEGORIES; c++)
+        if (peak.by[c] > l->result->peak.by[c])
+            l->result->peak.by[c] = peak.by[c];
+    if (total > l->result->peak_total)
+        l->result->peak_total = total;
+    tess_mem_reset_peak();
+    return total;
+}
+
+static tess_status halve(loop *l, tess_error *error)
+{
+    l->result->step /= 2;
+    if (++l->result->halvings > MOST_HALVINGS)
+        return tess_fail(error, TESS_BAD_OPTION,
+                         "--step %g: the data term grows at every step, however short; use --step auto",
+                         l->settings->step);
+    return TESS_OK;
+}
+
+/* z holds the gradient at x. */
+static tess_status check_step(loop *l, int64_t iteration, tess_error *error)
+{
+    double square, energy;
+    if (l->settings->norm_squared > 0) {
+        while (!(l->result->step * l->settings->norm_squared <= 2))
+            TESS_TRY(halve(l, error));
+        return TESS_OK;
+    }
+    if (tess_data_term_absorbed(l->term->op))
+        return TESS_OK;
+    TESS_TRY(tess_vectors_dot(&l->term->images, l->z, l->z, &square, error));
+    if (!isfinite(square))
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "the data term is not finite in iteration %lld; check the measurements",
+                         (long long)iteration + 1);
+    if (iteration == 0 || square > l->gradient_square) {
+        TESS_TRY(tess_data_term_energy(l->term, l->z, &energy, error));
+        while (!(l->result->step * energy <= 2 * square))
+            TESS_TRY(halve(l, error));
+    }
+    l->gradient_square = square;
+    return TESS_OK;
+}
+
+/* z = x - step * gradient */
+static tess_status descend(loop *l, int64_t iteration, tess_error *error)
+{
+    TESS_TRY(tess_data_term_gradient(l->term, l->x, l->z, error));
+    TESS_TRY(check_step(l, iteration, error));
+    const tess_sum step = {.a = -l->result->step, .x = l->z, .b = 1, .y = l->x};
+    TESS_TRY(tess_vectors_sum(&l->term->images, &step, l->z, error));
+    return l->term->op->device->sync(l->term->op->device, NULL, error);
+}
+
+/* d becomes the next x, and the x before is left in x only where the change is wanted. */
+static tess_status restore(loop *l, double sigma, tess_error *error)
+{
+    const tess_pnp_settings *s = l->settings;
+    TESS_TRY(s->denoise(s->denoise_user, l->z, l->d, sigma, error));
+    const double pull = l->result->step * s->relax, a = s->relax > 0 ? pull / (1 + pull) : 1;
+    tess_sum next = {.a = a, .x = l->d, .low = s->low, .high = s->high};
+    if (a < 1) {
+        next.b = 1 - a;
+        next.y = l->z;
+    }
+    TESS_TRY(tess_vectors_sum(&l->term->images, &next, l->d, error));
+    return l->term->op->device->sync(l->term->op->device, NULL, error);
+}
+
+static tess_status change_of(loop *l, double *change, tess_error *error)
+{
+    double moved, size;
+    const tess_sum difference = {.a = 1, .x = l->d, .b = -1, .y = l->x};
+    TESS_TRY(tess_vectors_sum(&l->term->images, &difference, l->x, error));
+    TESS_TRY(tess_vectors_dot(&l->term->images, l->x, l->x, &moved, error));
+    TESS_TRY(tess_vectors_dot(&l->term->images, l->d, l->d, &size, error));
+    *change = size > 0 ? sqrt(moved / size) : INFINITY;
+    return TESS_OK;
+}
+
+static double sigma_of(const tess_pnp_settings *s, int64_t iteration)
+{
+    if (s->iterations < 2 || s->last_sigma == s->sigma || !(s->sigma > 0))
+        return s->sigma;
+    return s->sigma * pow(s->last_sigma / s->sigma, (double)iteration / (double)(s->iterations - 1));
+}
+
+static tess_status iterate(loop *l, int64_t iteration, tess_pnp_facts *facts, tess_error *error)
+{
+    const tess_pnp_settings *s = l->settings;
+    *facts = (tess_pnp_facts){.iteration = iteration, .change = NAN, .sigma = sigma_of(s, iteration)};
+    (void)take_peak(l);
+    const double start = tess_clock();
+    TESS_TRY(descend(l, iteration, error));
+    const double middle = tess_clock();
+    facts->gradient_seconds = middle - start;
+    facts->gradient_peak_bytes = take_peak(l);
+    TESS_TRY(restore(l, facts->sigma, error));
+    facts->denoise_seconds = tess_clock() - middle;
+    facts->denoise_peak_bytes = take_peak(l);
+    if (s->tolerance > 0)
+        TESS_TRY(change_of(l, &facts->change, error));
+    void *swap = l->x;
+    l->x = l->d;
+    l->d = swap;
+    facts->x = l->x;
+    facts->step = l->result->step;
+    l->result->iterations = iteration + 1;
+    return TESS_OK;
+}
+
+tess_status tess_pnp(const tess_data_term *term, const tess_pnp_settings *s,
+                     void *const vectors[TESS_PNP_VECTORS], tess_pnp_result *result, tess_error *error)
+{
+    loop l = {term, s, result, vectors[0], vectors[1], vectors[2], INFINITY};
+    const double start = tess_clock();
+    *result = (tess_pnp_result){.step = s->step};
+    for (int64_t i = 0; i < s->iterations; i++) {
+        tess_pnp_facts facts;
+        TESS_TRY(iterate(&l, i, &facts, error));
+        if (s->monitor)
+            TESS_TRY(s->monitor(s->monitor_user, &facts, error));
+        if (facts.change < s->tolerance || (s->max_seconds > 0 && tess_clock() - start >= s->max_seconds))
+            break;
+    }
+    (void)take_peak(&l);
+    result->seconds = tess_clock() - start;
+    if (l.x == vectors[0])
+        return TESS_OK;
+    const tess_sum same = {.a = 1, .x = l.x};
+    return tess_vectors_sum(&term->images, &same, vectors[0], error);
+}

@@ -1,0 +1,57 @@
+/* pnp.h: plug-and-play reconstruction. Each iteration: z = x - step A^T (A x - y); d = denoise(z, sigma); x = d, or with
+ * a relaxation lambda x = (1 - a) z + a d, a = step lambda / (1 + step lambda); then x is clamped.
+ *
+ * A step is too long when it makes the data term grow: f(x - s g) > f(x) exactly when s |A g|^2 > 2 |g|^2. With |A|^2
+ * known one comparison decides; otherwise it is looked at in the first iteration and whenever |g| grew. A step that is
+ * too long is halved until it is not. */
+#ifndef TESS_SOLVE_PNP_H
+#define TESS_SOLVE_PNP_H
+
+#include "solve/data_term.h"
+
+/* The image `in` without its noise of level sigma into `out`: both dense fp32 in the device's memory. */
+typedef tess_status (*tess_denoise_fn)(void *user, const void *in, void *out, double sigma,
+                                       tess_error *error);
+
+/* One iteration, as the monitor sees it. */
+typedef struct tess_pnp_facts {
+    int64_t iteration; /* from 0 */
+    const void *x;
+    double step, sigma, change; /* change: |x - x before| / |x|; NaN where nobody asked for it */
+    double gradient_seconds, denoise_seconds;
+    uint64_t gradient_peak_bytes, denoise_peak_bytes;
+} tess_pnp_facts;
+
+/* Anything but TESS_OK ends the loop and is what tess_pnp returns. */
+typedef tess_status (*tess_monitor_fn)(void *user, const tess_pnp_facts *facts, tess_error *error);
+
+typedef struct tess_pnp_settings {
+    int64_t iterations;
+    double max_seconds; /* 0: no limit */
+    double tolerance;   /* on the change; 0: not asked */
+    double step, norm_squared /* 0: unknown */;
+    double sigma, last_sigma; /* in equal ratios from one to the other over the iterations */
+    double relax;             /* lambda; 0: none */
+    double low, high;
+    tess_denoise_fn denoise;
+    void *denoise_user;
+    tess_monitor_fn monitor; /* may be NULL */
+    void *monitor_user;
+} tess_pnp_settings;
+
+typedef struct tess_pnp_result {
+    int64_t iterations, halvings;
+    double step; /* where it ended */
+    double seconds;
+    tess_mem_bytes peak; /* of the whole loop: the counter was reset for every part */
+    uint64_t peak_total;
+} tess_pnp_result;
+
+enum { TESS_PNP_VECTORS = 3 };
+
+/* vectors[0] holds the start and, at the end, the result; the other two are written over. */
+tess_status tess_pnp(const tess_data_term *term, const tess_pnp_settings *settings,
+                     void *const vectors[TESS_PNP_VECTORS], tess_pnp_result *result,
+                     tess_error *error) TESS_MUST_CHECK;
+
+#endif

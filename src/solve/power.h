@@ -1,0 +1,23 @@
+/* power.h: |A|^2, the largest eigenvalue of A^T A, by the power method: from a normal random vector, z = <x, A^T A x> /
+ * |x|^2, x = A^T A x / |A^T A x|, until z stands still. */
+#ifndef TESS_SOLVE_POWER_H
+#define TESS_SOLVE_POWER_H
+
+#include "solve/data_term.h"
+
+typedef struct tess_power_settings {
+    int64_t iterations;
+    double absolute, relative; /* stops when z changed by less than either; 0: not asked */
+    uint64_t seed;
+} tess_power_settings;
+
+typedef struct tess_power_result {
+    double norm_squared;
+    int64_t iterations;
+} tess_power_result;
+
+/* `vectors`: memory for three images, written over. */
+tess_status tess_power(const tess_data_term *term, const tess_power_settings *settings,
+                       void *const vectors[3], tess_power_result *result, tess_error *error) TESS_MUST_CHECK;
+
+#endif

@@ -1,0 +1,78 @@
+#include "solve/vectors.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+
+enum { ALIGN = 256 };
+
+size_t tess_vector_bytes(const tess_tensor *shape)
+{
+    return tess_align_size((size_t)(shape->n * shape->d * shape->h * shape->w * shape->c) * sizeof(float),
+                           ALIGN);
+}
+
+static tess_op dot_op(const tess_tensor *shape)
+{
+    tess_op op;
+    memset(&op, 0, sizeof op);
+    op.kind = TESS_OP_DOT;
+    op.in = op.residual[0] = *shape;
+    op.out = tess_tensor_2d(TESS_F64, 1, 1, 1, 1);
+    op.residuals = 1;
+    return op;
+}
+
+tess_status tess_vectors_scratch(tess_device *device, const tess_tensor *shape, size_t *bytes,
+                                 tess_error *error)
+{
+    const tess_op op = dot_op(shape);
+    tess_op_needs needs;
+    TESS_TRY(device->query(device, &op, &needs, error));
+    *bytes = ALIGN + tess_align_size(needs.workspace, ALIGN); /* the result, then the workspace */
+    return TESS_OK;
+}
+
+tess_status tess_vectors_open(tess_vectors *v, tess_device *device, const tess_tensor *shape, void *scratch,
+                              tess_error *error)
+{
+    *v = (tess_vectors){.device = device, .shape = *shape, .scratch = scratch};
+    const tess_op op = dot_op(shape);
+    return device->prepare(device, &op, &v->dot, error);
+}
+
+void tess_vectors_close(tess_vectors *v)
+{
+    if (v->dot)
+        v->device->release(v->device, v->dot);
+    v->dot = NULL;
+}
+
+tess_status tess_vectors_sum(const tess_vectors *v, const tess_sum *sum, void *out, tess_error *error)
+{
+    const bool clamped = sum->high > sum->low;
+    tess_op op;
+    memset(&op, 0, sizeof op);
+    op.kind = TESS_OP_COMBINE;
+    op.in = op.out = op.residual[0] = op.residual[1] = v->shape;
+    op.residuals = sum->z ? 2 : sum->y ? 1 : 0;
+    op.combine = (tess_op_combine){sum->a, sum->b, sum->c, clamped ? sum->low : -INFINITY,
+                                   clamped ? sum->high : INFINITY};
+    tess_prepared *prepared = NULL;
+    TESS_TRY(v->device->prepare(v->device, &op, &prepared, error));
+    const tess_op_buffers buffers = {.in = sum->x, .out = out, .residual = {sum->y, sum->z}};
+    v->device->run(v->device, prepared, &buffers, NULL);
+    v->device->release(v->device, prepared);
+    return TESS_OK;
+}
+
+tess_status tess_vectors_dot(const tess_vectors *v, const void *x, const void *y, double *dot,
+                             tess_error *error)
+{
+    char *at = v->scratch;
+    const tess_op_buffers buffers = {.in = x, .residual = {y}, .out = at, .workspace = at + ALIGN};
+    v->device->run(v->device, v->dot, &buffers, NULL);
+    v->device->copy(v->device, dot, at, sizeof *dot, NULL);
+    return v->device->sync(v->device, NULL, error);
+}
