@@ -27,3 +27,5 @@ else()
   message(FATAL_ERROR "no kernels for ${CMAKE_SYSTEM_PROCESSOR}: add a line to cmake/simd.cmake")
 endif()
 list(APPEND TESSERA_SOURCES ${SIMD_OBJECTS} ${BF16_SOURCE})
+# Loops of a few lanes, written plainly: only -O3 makes vectors of them.
+set_source_files_properties(src/cpu/radon.c PROPERTIES COMPILE_OPTIONS -O3)

@@ -31,8 +31,16 @@ static bool is_samples(const tess_op *op)
     return op->kind == TESS_OP_IMPORT || op->kind == TESS_OP_EXPORT;
 }
 
+static bool is_radon(const tess_op *op)
+{
+    return (op->kind == TESS_OP_PROJECT || op->kind == TESS_OP_BACKPROJECT) &&
+           op->rays.geometry == TESS_PARALLEL_2D;
+}
+
 static const tess_cpu_family *family_of(const tess_cpu *cpu, const tess_op *op)
 {
+    if (is_radon(op))
+        return &tess_cpu_radon;
     if (is_samples(op))
         return &tess_cpu_samples;
     if (!cpu->f32)
@@ -64,6 +72,8 @@ static tess_status check_samples(const tess_op *op, tess_error *error)
 
 static tess_status check(const tess_cpu *cpu, const tess_op *op, tess_error *error)
 {
+    if (is_radon(op))
+        return tess_cpu_check_radon(op, error);
     if (is_samples(op))
         return check_samples(op, error);
     const tess_dtype ends[2] = {op->in.dtype, op->out.dtype};

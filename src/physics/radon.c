@@ -1,0 +1,250 @@
+#include "physics/radon.h"
+
+#include <math.h>
+
+#include "base/checked.h"
+
+enum {
+    PROJECT,
+    BACKPROJECT,
+    TRANSFORM,
+    FILTER,
+    BACK,
+    SPREAD,
+    STEPS,
+    FILTERS = 2,
+    ALIGNMENT = 256,
+    LARGEST = 65536
+};
+
+typedef struct radon {
+    tess_operator op; /* first: a tess_operator * is a radon * */
+    tess_prepared *step[STEPS];
+    tess_block table;  /* cos and sin of each view */
+    tess_block filter; /* a spectrum for each filter, then the zeros that pad a row */
+    tess_filter chosen;
+    int64_t size, views, padded;
+    size_t spectrum_at, workspace_at;
+} radon;
+
+static radon *radon_of(tess_operator *op)
+{
+    return (radon *)op;
+}
+
+static void run_step(const radon *r, int step, const tess_op_buffers *buffers, tess_stream *stream)
+{
+    r->op.device->run(r->op.device, r->step[step], buffers, stream);
+}
+
+static void radon_forward(tess_operator *op, const void *image, void *measurement, void *scratch,
+                          tess_stream *stream)
+{
+    const tess_op_buffers buffers = {
+        .in = image, .out = measurement, .weights = radon_of(op)->table.data, .workspace = scratch};
+    run_step(radon_of(op), PROJECT, &buffers, stream);
+}
+
+static void radon_adjoint(tess_operator *op, const void *measurement, void *image, void *scratch,
+                          tess_stream *stream)
+{
+    const tess_op_buffers buffers = {
+        .in = measurement, .out = image, .weights = radon_of(op)->table.data, .workspace = scratch};
+    run_step(radon_of(op), BACKPROJECT, &buffers, stream);
+}
+
+static int64_t bins(const radon *r)
+{
+    return r->padded / 2 + 1;
+}
+
+static void radon_inverse(tess_operator *op, const void *measurement, void *image, void *scratch,
+                          tess_stream *stream)
+{
+    const radon *r = radon_of(op);
+    tess_device *device = op->device;
+    const float *from = measurement, *spectra = r->filter.data, *zeros = spectra + FILTERS * bins(r);
+    float *rows = scratch;
+    char *spectrum = (char *)scratch + r->spectrum_at, *workspace = (char *)scratch + r->workspace_at;
+    const size_t measured = (size_t)r->size * sizeof *rows,
+                 missing = (size_t)(r->padded - r->size) * sizeof *rows;
+    for (int64_t k = 0; k < r->views; k++) {
+        device->copy(device, rows + k * r->padded, from + k * r->size, measured, stream);
+        device->copy(device, rows + k * r->padded + r->size, zeros, missing, stream);
+    }
+    run_step(r, TRANSFORM, &(tess_op_buffers){.in = rows, .out = spectrum, .workspace = workspace}, stream);
+    run_step(r, FILTER,
+             &(tess_op_buffers){.in = spectrum,
+                                .out = spectrum,
+                                .residual = {spectra + r->chosen * bins(r)},
+                                .workspace = workspace},
+             stream);
+    run_step(r, BACK, &(tess_op_buffers){.in = spectrum, .out = rows, .workspace = workspace}, stream);
+    run_step(r, SPREAD,
+             &(tess_op_buffers){.in = rows, .out = image, .weights = r->table.data, .workspace = workspace},
+             stream);
+}
+
+static void radon_destroy(tess_operator *op)
+{
+    radon *r = radon_of(op);
+    for (int i = 0; i < STEPS; i++)
+        if (r->step[i])
+            op->device->release(op->device, r->step[i]);
+    op->device->free(op->device, &r->table);
+    op->device->free(op->device, &r->filter);
+    tess_small_free(r);
+}
+
+static const tess_operator_table pair = {
+    .destroy = radon_destroy, .forward = radon_forward, .adjoint = radon_adjoint};
+static const tess_operator_table pair_and_inverse = {
+    .destroy = radon_destroy, .forward = radon_forward, .adjoint = radon_adjoint, .inverse = radon_inverse};
+
+static void describe(const radon *r, bool circle, tess_op ops[STEPS])
+{
+    const tess_tensor image = r->op.image, views = r->op.measurement;
+    const tess_tensor rows = tess_tensor_2d(TESS_F32, 1, r->views, r->padded, 1),
+                      half = tess_tensor_2d(TESS_F32, 1, r->views, bins(r), 2);
+    tess_tensor seen = rows; /* the detector's part of the padded rows */
+    seen.w = r->size;
+    const tess_op_rays rays = {.geometry = TESS_PARALLEL_2D, .spacing = 1, .circle = circle};
+    ops[PROJECT] = (tess_op){.kind = TESS_OP_PROJECT, .in = image, .out = views, .rays = rays};
+    ops[BACKPROJECT] = (tess_op){.kind = TESS_OP_BACKPROJECT, .in = views, .out = image, .rays = rays};
+    ops[TRANSFORM] = (tess_op){.kind = TESS_OP_FFT, .in = rows, .out = half, .fft = {.rows_only = true}};
+    ops[FILTER] = (tess_op){.kind = TESS_OP_SPECTRUM, .in = half, .out = half, .residuals = 1};
+    ops[FILTER].residual[0] = tess_tensor_2d(TESS_F32, 1, 1, bins(r), 1);
+    ops[BACK] =
+        (tess_op){.kind = TESS_OP_FFT, .in = half, .out = rows, .fft = {.inverse = true, .rows_only = true}};
+    ops[SPREAD] = (tess_op){.kind = TESS_OP_BACKPROJECT, .in = seen, .out = image, .rays = rays};
+    for (int i = 0; i < STEPS; i++)
+        for (int k = 0; k < TESS_SPATIAL; k++)
+            ops[i].kernel[k] = ops[i].stride[k] = 1;
+}
+
+/* Prepares steps [first, last) and says what workspace the largest of them wants. */
+static tess_status prepare(radon *r, const tess_op ops[STEPS], int first, int last, size_t *workspace,
+                           tess_error *error)
+{
+    tess_device *device = r->op.device;
+    *workspace = 0;
+    for (int i = first; i < last; i++) {
+        tess_op_needs needs;
+        TESS_TRY(device->query(device, &ops[i], &needs, error));
+        TESS_TRY(device->prepare(device, &ops[i], &r->step[i], error));
+        *workspace = needs.workspace > *workspace ? needs.workspace : *workspace;
+    }
+    return TESS_OK;
+}
+
+/* Copies `count` values of `size` bytes into a block of the device. */
+static tess_status hold(radon *r, tess_block *block, const void *values, size_t count, size_t size,
+                        tess_error *error)
+{
+    tess_device *device = r->op.device;
+    TESS_TRY(device->alloc(device, block, TESS_MEM_WORKSPACE, count * size, error));
+    device->copy(device, block->data, values, count * size, NULL);
+    r->op.held_bytes += block->bytes;
+    return device->sync(device, NULL, error);
+}
+
+static tess_status hold_table(radon *r, const double *angles, tess_error *error)
+{
+    const double degree = 3.14159265358979323846 / 180;
+    double *table = tess_small_alloc((size_t)r->views * 2, sizeof *table);
+    if (!table)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for %lld angles", (long long)r->views);
+    for (int64_t k = 0; k < r->views; k++) {
+        table[2 * k] = cos(angles[k] * degree);
+        table[2 * k + 1] = sin(angles[k] * degree);
+    }
+    tess_status status = hold(r, &r->table, table, (size_t)r->views * 2, sizeof *table, error);
+    tess_small_free(table);
+    return status;
+}
+
+static tess_status hold_filters(radon *r, tess_error *error)
+{
+    const double scale = 3.14159265358979323846 / (double)r->views;
+    const size_t count = (size_t)(FILTERS * bins(r) + r->padded - r->size);
+    float *values = tess_small_alloc(count, sizeof *values);
+    if (!values)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for the filters of %lld detectors",
+                         (long long)r->size);
+    tess_status status = TESS_OK;
+    for (int i = 0; i < FILTERS && status == TESS_OK; i++)
+        status = tess_filter_spectrum((tess_filter)i, r->padded, scale, values + i * bins(r), error);
+    if (status == TESS_OK)
+        status = hold(r, &r->filter, values, count, sizeof *values, error);
+    tess_small_free(values);
+    return status;
+}
+
+static tess_status build(radon *r, const double *angles, bool circle, tess_error *error)
+{
+    tess_op ops[STEPS];
+    describe(r, circle, ops);
+    size_t rows_bytes, half_bytes, image_bytes;
+    if (!tess_tensor_bytes(&ops[TRANSFORM].in, &rows_bytes) ||
+        !tess_tensor_bytes(&ops[TRANSFORM].out, &half_bytes) ||
+        !tess_tensor_bytes(&r->op.image, &image_bytes))
+        return tess_fail(error, TESS_OVER_LIMIT, "%lld views of %lld detectors are too many",
+                         (long long)r->views, (long long)r->size);
+    TESS_TRY(hold_table(r, angles, error));
+    size_t workspace;
+    TESS_TRY(prepare(r, ops, PROJECT, TRANSFORM, &r->op.scratch_bytes, error));
+    const tess_status status = prepare(r, ops, TRANSFORM, STEPS, &workspace, error);
+    if (status == TESS_OK) {
+        TESS_TRY(hold_filters(r, error));
+        r->spectrum_at = tess_align_size(rows_bytes, ALIGNMENT);
+        r->workspace_at = r->spectrum_at + tess_align_size(half_bytes, ALIGNMENT);
+        r->op.table = &pair_and_inverse;
+        if (r->op.scratch_bytes < r->workspace_at + workspace)
+            r->op.scratch_bytes = r->workspace_at + workspace;
+    } else if (status != TESS_UNSUPPORTED) { /* without the FFT the pair is still good */
+        return status;
+    }
+    const double samples = (double)r->views * (double)r->size * (double)r->size;
+    r->op.forward_flops = 9 * samples * (circle ? 0.7854 : 1.0); /* four pixels and their weights */
+    r->op.forward_bytes = (double)image_bytes + (double)r->views * (double)r->size * sizeof(float);
+    return TESS_OK;
+}
+
+tess_status tess_radon_create(tess_device *device, int64_t size, int64_t views, const double *angles,
+                              bool circle, tess_operator **out, tess_error *error)
+{
+    *out = NULL;
+    if (size < 2 || size > LARGEST || views < 1)
+        return tess_fail(
+            error, TESS_BAD_OPTION,
+            "a Radon transform takes an image of a side from 2 to %d and at least one angle, not "
+            "%lld and %lld",
+            LARGEST, (long long)size, (long long)views);
+    for (int64_t k = 0; k < views; k++)
+        if (!isfinite(angles[k]))
+            return tess_fail(error, TESS_BAD_OPTION, "angle %lld is not a number; give degrees",
+                             (long long)k);
+    radon *r = tess_small_alloc(1, sizeof *r);
+    if (!r)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for the Radon transform");
+    *r = (radon){.op = {.table = &pair,
+                        .device = device,
+                        .name = "radon",
+                        .image = tess_tensor_2d(TESS_F32, 1, size, size, 1),
+                        .measurement = tess_tensor_2d(TESS_F32, 1, views, size, 1)},
+                 .size = size,
+                 .views = views,
+                 .padded = tess_filter_padded(size)};
+    const tess_status status = build(r, angles, circle, error);
+    if (status != TESS_OK) {
+        radon_destroy(&r->op);
+        return status;
+    }
+    *out = &r->op;
+    return TESS_OK;
+}
+
+void tess_radon_set_filter(tess_operator *op, tess_filter filter)
+{
+    radon_of(op)->chosen = filter;
+}
