@@ -27,6 +27,8 @@ typedef struct tess_cpu_family {
 
 extern const tess_cpu_family tess_cpu_radon; /* 2-D */
 tess_status tess_cpu_check_radon(const tess_op *op, tess_error *error) TESS_MUST_CHECK;
+extern const tess_cpu_family tess_cpu_rays, tess_cpu_fdk; /* 3-D */
+tess_status tess_cpu_check_rays(const tess_op *op, tess_error *error) TESS_MUST_CHECK;
 
 extern const tess_cpu_family tess_cpu_direct, tess_cpu_winograd, tess_cpu_bf16, tess_cpu_pointwise,
     tess_cpu_samples, tess_cpu_reference;

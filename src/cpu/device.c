@@ -31,6 +31,17 @@ static bool is_samples(const tess_op *op)
     return op->kind == TESS_OP_IMPORT || op->kind == TESS_OP_EXPORT;
 }
 
+static bool is_rays3(const tess_op *op)
+{
+    return (op->kind == TESS_OP_PROJECT || op->kind == TESS_OP_BACKPROJECT) &&
+           op->rays.geometry != TESS_PARALLEL_2D;
+}
+
+static bool is_fdk(const tess_op *op)
+{
+    return op->kind == TESS_OP_RAY_COSINE || op->kind == TESS_OP_RAY_SPREAD;
+}
+
 static bool is_radon(const tess_op *op)
 {
     return (op->kind == TESS_OP_PROJECT || op->kind == TESS_OP_BACKPROJECT) &&
@@ -41,6 +52,8 @@ static const tess_cpu_family *family_of(const tess_cpu *cpu, const tess_op *op)
 {
     if (is_radon(op))
         return &tess_cpu_radon;
+    if (is_rays3(op) || is_fdk(op))
+        return is_fdk(op) ? &tess_cpu_fdk : &tess_cpu_rays;
     if (is_samples(op))
         return &tess_cpu_samples;
     if (!cpu->f32)
@@ -74,6 +87,8 @@ static tess_status check(const tess_cpu *cpu, const tess_op *op, tess_error *err
 {
     if (is_radon(op))
         return tess_cpu_check_radon(op, error);
+    if (is_rays3(op) || is_fdk(op))
+        return tess_cpu_check_rays(op, error);
     if (is_samples(op))
         return check_samples(op, error);
     const tess_dtype ends[2] = {op->in.dtype, op->out.dtype};

@@ -1,0 +1,190 @@
+/* Views go through in chunks, so that the filtered rows, twice as long as the measured ones, never take much memory.
+ *
+ * With the detector scaled down to the axis, at its pitch t there, f = pi / (views t) sum over views of (R / depth)^2
+ * times the filtered value, R the source's distance from the axis: the factor 1/2 of a full circle and the angle
+ * 2 pi / views are in it. A half circle of parallel rays gives the same. */
+#include "physics/fdk.h"
+
+#include <math.h>
+
+#include "base/checked.h"
+#include "device/ray3.h"
+
+enum { COSINE, TRANSFORM, FILTER, BACK, SPREAD, SPREAD_MORE, STEPS, FILTERS = 2, ALIGNMENT = 256 };
+static const size_t CHUNK_BYTES = (size_t)32 << 20; /* of filtered rows at a time, unless one view has more */
+
+struct tess_fdk {
+    tess_device *device;
+    tess_prepared *step[STEPS];
+    tess_block spectra; /* of the two filters, one behind the other */
+    int64_t views, chunk;
+    int64_t pixels, bins; /* of a view; of a filter */
+    size_t spectrum_at, workspace_at, scratch;
+};
+
+/* The largest divisor of the number of views whose padded rows stay in the bound: all chunks are alike. */
+static int64_t choose_chunk(int64_t views, size_t view_bytes)
+{
+    for (int64_t chunk = views; chunk > 1; chunk--)
+        if (views % chunk == 0 && (size_t)chunk <= CHUNK_BYTES / view_bytes)
+            return chunk;
+    return 1;
+}
+
+/* Pitch of the columns as it is at the axis, mean over the views. */
+static double pitch_at_axis(const tess_rays_settings *s)
+{
+    const tess_op op = tess_rays_slab(s, TESS_OP_PROJECT, 0, s->depth, false);
+    const tess_scan3 scan = tess_scan3_of(&op.rays, &op.in, &op.out);
+    const double origin[3] = {0.5 * (double)(s->width - 1), 0.5 * (double)(s->height - 1),
+                              0.5 * (double)(s->depth - 1)};
+    double sum = 0;
+    for (int64_t i = 0; i < s->views; i++) {
+        const tess_view3 view = tess_view3_of(&scan, s->vectors + i * TESS_VIEW3_NUMBERS);
+        const tess_shadow3 shadow = tess_view3_shadow(&view);
+        double seen[3];
+        tess_shadow3_at(&shadow, origin, seen);
+        sum += seen[2] * sqrt(tess_dot3(view.u, view.u)) * s->spacing;
+    }
+    return sum / (double)s->views;
+}
+
+static void describe(const tess_fdk *fdk, const tess_rays_settings *s, int64_t padded, tess_op ops[STEPS])
+{
+    const double pi = 3.14159265358979323846;
+    const tess_tensor views = tess_tensor_3d(TESS_F32, 1, fdk->chunk, s->rows, s->columns, 1),
+                      longer = tess_tensor_3d(TESS_F32, 1, fdk->chunk, s->rows, padded, 1),
+                      rows = tess_tensor_2d(TESS_F32, 1, fdk->chunk * s->rows, padded, 1),
+                      half = tess_tensor_2d(TESS_F32, 1, fdk->chunk * s->rows, fdk->bins, 2);
+    tess_tensor seen = longer; /* the detector's columns of the padded rows */
+    seen.w = s->columns;
+    const tess_op_rays rays = {
+        .geometry = s->geometry, .spacing = s->spacing, .scale = pi / ((double)s->views * pitch_at_axis(s))};
+    ops[COSINE] = (tess_op){.kind = TESS_OP_RAY_COSINE, .in = views, .out = longer, .rays = rays};
+    ops[TRANSFORM] = (tess_op){.kind = TESS_OP_FFT, .in = rows, .out = half, .fft = {.rows_only = true}};
+    ops[FILTER] = (tess_op){.kind = TESS_OP_SPECTRUM, .in = half, .out = half, .residuals = 1};
+    ops[FILTER].residual[0] = tess_tensor_2d(TESS_F32, 1, 1, fdk->bins, 1);
+    ops[BACK] =
+        (tess_op){.kind = TESS_OP_FFT, .in = half, .out = rows, .fft = {.inverse = true, .rows_only = true}};
+    const tess_tensor volume = tess_tensor_3d(TESS_F32, 1, s->depth, s->height, s->width, 1);
+    ops[SPREAD] = (tess_op){.kind = TESS_OP_RAY_SPREAD, .in = seen, .out = volume, .rays = rays};
+    ops[SPREAD_MORE] = ops[SPREAD];
+    ops[SPREAD_MORE].rays.accumulate = true;
+    for (int i = 0; i < STEPS; i++)
+        for (int k = 0; k < TESS_SPATIAL; k++)
+            ops[i].kernel[k] = ops[i].stride[k] = 1;
+}
+
+static tess_status prepare(tess_fdk *fdk, const tess_rays_settings *s, int64_t padded, tess_error *error)
+{
+    tess_device *device = fdk->device;
+    tess_op ops[STEPS];
+    describe(fdk, s, padded, ops);
+    size_t workspace = 0;
+    for (int i = 0; i < STEPS; i++) {
+        tess_op_needs needs;
+        TESS_TRY(device->query(device, &ops[i], &needs, error));
+        TESS_TRY(device->prepare(device, &ops[i], &fdk->step[i], error));
+        workspace = needs.workspace > workspace ? needs.workspace : workspace;
+    }
+    size_t rows_bytes, half_bytes;
+    if (!tess_tensor_bytes(&ops[TRANSFORM].in, &rows_bytes) ||
+        !tess_tensor_bytes(&ops[TRANSFORM].out, &half_bytes))
+        return tess_fail(error, TESS_OVER_LIMIT, "views of %lld x %lld pixels are too large to filter",
+                         (long long)s->rows, (long long)s->columns);
+    fdk->spectrum_at = tess_align_size(rows_bytes, ALIGNMENT);
+    fdk->workspace_at = fdk->spectrum_at + tess_align_size(half_bytes, ALIGNMENT);
+    fdk->scratch = fdk->workspace_at + workspace;
+    return TESS_OK;
+}
+
+static tess_status load_filters(tess_fdk *fdk, int64_t padded, tess_error *error)
+{
+    tess_device *device = fdk->device;
+    const size_t count = (size_t)fdk->bins;
+    TESS_TRY(
+        device->alloc(device, &fdk->spectra, TESS_MEM_WORKSPACE, FILTERS * count * sizeof(float), error));
+    float *values = tess_small_alloc(FILTERS * count, sizeof *values);
+    if (!values)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for the filters of %lld columns",
+                         (long long)padded);
+    tess_status status = tess_filter_spectrum(TESS_FILTER_RAM_LAK, padded, 1, values, error);
+    if (status == TESS_OK)
+        status = tess_filter_spectrum(TESS_FILTER_HANN, padded, 1, values + count, error);
+    if (status == TESS_OK) {
+        device->copy(device, fdk->spectra.data, values, FILTERS * count * sizeof *values, NULL);
+        status = device->sync(device, NULL, error);
+    }
+    tess_small_free(values);
+    return status;
+}
+
+tess_status tess_fdk_create(tess_device *device, const tess_rays_settings *settings, tess_fdk **out,
+                            tess_error *error)
+{
+    *out = NULL;
+    tess_fdk *fdk = tess_small_alloc(1, sizeof *fdk);
+    if (!fdk)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for FDK");
+    const int64_t padded = tess_filter_padded(settings->columns);
+    const size_t view_bytes = (size_t)settings->rows * (size_t)padded * sizeof(float);
+    fdk->device = device;
+    fdk->views = settings->views;
+    fdk->chunk = choose_chunk(settings->views, view_bytes);
+    fdk->pixels = settings->rows * settings->columns;
+    fdk->bins = padded / 2 + 1;
+    tess_status status = prepare(fdk, settings, padded, error);
+    if (status == TESS_OK)
+        status = load_filters(fdk, padded, error);
+    if (status != TESS_OK) {
+        tess_fdk_destroy(fdk);
+        return status;
+    }
+    *out = fdk;
+    return TESS_OK;
+}
+
+void tess_fdk_destroy(tess_fdk *fdk)
+{
+    if (!fdk)
+        return;
+    for (int i = 0; i < STEPS; i++)
+        if (fdk->step[i])
+            fdk->device->release(fdk->device, fdk->step[i]);
+    fdk->device->free(fdk->device, &fdk->spectra);
+    tess_small_free(fdk);
+}
+
+size_t tess_fdk_scratch(const tess_fdk *fdk)
+{
+    return fdk->scratch;
+}
+
+size_t tess_fdk_held(const tess_fdk *fdk)
+{
+    return fdk->spectra.bytes;
+}
+
+void tess_fdk_run(const tess_fdk *fdk, tess_filter filter, const void *table, const void *measurement,
+                  void *volume, void *scratch, tess_stream *stream)
+{
+    tess_device *device = fdk->device;
+    void *rows = scratch, *half = (char *)scratch + fdk->spectrum_at,
+         *workspace = (char *)scratch + fdk->workspace_at;
+    const float *window = (const float *)fdk->spectra.data + (filter == TESS_FILTER_HANN ? fdk->bins : 0);
+    for (int64_t first = 0; first < fdk->views; first += fdk->chunk) {
+        const double *vectors = (const double *)table + first * TESS_VIEW3_NUMBERS;
+        const tess_op_buffers calls[] = {[COSINE] = {.in = (const float *)measurement + first * fdk->pixels,
+                                                     .out = rows,
+                                                     .weights = vectors},
+                                         [TRANSFORM] = {.in = rows, .out = half},
+                                         [FILTER] = {.in = half, .out = half, .residual = {window}},
+                                         [BACK] = {.in = half, .out = rows},
+                                         [SPREAD] = {.in = rows, .out = volume, .weights = vectors}};
+        for (int i = 0; i <= SPREAD; i++) {
+            tess_op_buffers call = calls[i];
+            call.workspace = workspace;
+            device->run(device, fdk->step[i == SPREAD && first > 0 ? SPREAD_MORE : i], &call, stream);
+        }
+    }
+}

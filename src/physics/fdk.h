@@ -1,0 +1,20 @@
+/* fdk.h: filtered backprojection of cone and parallel views (Feldkamp, Davis, Kress 1984): weigh each ray by its
+ * cosine, filter the rows by the ramp, sum where each voxel is seen. Used by rays.c as `inverse`. */
+#ifndef TESS_PHYSICS_FDK_H
+#define TESS_PHYSICS_FDK_H
+
+#include "physics/rays.h"
+
+typedef struct tess_fdk tess_fdk; /* owned by the caller: tess_fdk_destroy */
+
+/* The settings have been checked. TESS_UNSUPPORTED when the device lacks one of the ops. */
+tess_status tess_fdk_create(tess_device *device, const tess_rays_settings *settings, tess_fdk **out,
+                            tess_error *error) TESS_MUST_CHECK;
+void tess_fdk_destroy(tess_fdk *fdk);
+size_t tess_fdk_scratch(const tess_fdk *fdk);
+size_t tess_fdk_held(const tess_fdk *fdk);
+/* `table` is the views' vectors in the device's memory. */
+void tess_fdk_run(const tess_fdk *fdk, tess_filter filter, const void *table, const void *measurement,
+                  void *volume, void *scratch, tess_stream *stream);
+
+#endif
