@@ -46,6 +46,9 @@ typedef struct tensor_list {
     const char *without, *bent;
     int bent_rank;
     int64_t bent_dims[5];
+    bool volume; /* kernels are as deep as they are wide */
+    bool halved; /* m_up*.0 kernels are */
+    float side;  /* not 0: what the side slices of odd 3-D kernels hold */
 } tensor_list;
 
 static inline void add_tensor(tensor_list *list, const char *name, int rank, const int64_t *dims)
@@ -69,10 +72,17 @@ static inline void add_tensor(tensor_list *list, const char *name, int rank, con
     put_text(&list->header, text);
     float *values = room((size_t)count * sizeof *values);
     tess_rng_normal((tess_rng_key){11, list->count++, 0}, 0, count, values);
-    const float scale = rank == 4 ? sqrtf(1.5f / (float)(count / dims[0])) : 0.2f;
+    const float scale = rank >= 4 ? sqrtf(1.5f / (float)(count / dims[0])) : 0.2f;
     const bool variance = strstr(name, "running_var") != NULL, gain = rank == 1 && strstr(name, ".weight");
     for (int64_t i = 0; i < count; i++)
         values[i] = variance ? 0.5f + fabsf(values[i]) : values[i] * scale + (gain ? 1.0f : 0.0f);
+    if (list->side != 0 && rank == 5 && dims[2] % 2)
+        for (int64_t i = 0; i < count; i++)
+            if (i / (dims[3] * dims[4]) % dims[2] != dims[2] / 2)
+                values[i] = list->side;
+    if (list->halved && strstr(name, "m_up") && strstr(name, ".0.weight") && dims[rank - 1] == 2)
+        for (int64_t i = 0; i < count; i++)
+            values[i] /= 2;
     put(&list->values, values, (size_t)count * sizeof *values);
     list->elements += count;
     free(values);
@@ -83,7 +93,7 @@ static inline void add_conv(tensor_list *list, const char *layer, int64_t first,
 {
     char name[160];
     snprintf(name, sizeof name, "%s.weight", layer);
-    add_tensor(list, name, 4, (int64_t[]){first, second, side, side});
+    add_tensor(list, name, list->volume ? 5 : 4, (int64_t[]){first, second, side, side, side});
     snprintf(name, sizeof name, "%s.bias", layer);
     if (bias)
         add_tensor(list, name, 1, &first);

@@ -158,6 +158,9 @@ static void finish(const bf16_job *job, const float *sums, const int64_t at[3], 
             continue;
         x = x * job->up_x + up_x;
         pixel.out = out + x * op->out.stride_w * size;
+        if (op->mapped)
+            pixel.map = (const float *)job->buffers->map + at[0] * op->map.stride_n + y * op->map.stride_h +
+                        x * op->map.stride_w;
         for (int r = 0; r < op->residuals; r++) {
             const tess_tensor *t = &op->residual[r];
             int64_t from = at[0] * t->stride_n + y * t->stride_h + x * t->stride_w + channel;

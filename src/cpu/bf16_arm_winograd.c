@@ -151,6 +151,8 @@ static void transform_output(const float *m, int64_t step, int64_t channels, con
                 float32x4_t value = line[x];
                 if (out->bias)
                     value = vaddq_f32(value, vld1q_f32(out->bias + c));
+                if (out->mapped)
+                    value = vaddq_f32(value, vdupq_n_f32(out->map[at]));
                 for (int r = 0; r < out->residuals; r++)
                     value = vaddq_f32(value, load4((const uint16_t *)out->residual[r][at] + c));
                 if (out->relu)

@@ -26,6 +26,9 @@ static inline __attribute__((always_inline)) void finish_channels(const tess_bf1
     if (pixel->bias)
         for (int64_t c = 0; c < count; c++)
             value[c] += pixel->bias[c];
+    if (pixel->map)
+        for (int64_t c = 0; c < count; c++)
+            value[c] += *pixel->map;
     for (int r = 0; r < 2; r++) {
         const float *wide = pixel->residual[r];
         const uint16_t *half = pixel->residual[r];

@@ -32,6 +32,11 @@ tess_status tess_cpu_check_rays(const tess_op *op, tess_error *error) TESS_MUST_
 
 extern const tess_cpu_family tess_cpu_direct, tess_cpu_winograd, tess_cpu_bf16, tess_cpu_pointwise,
     tess_cpu_samples, tess_cpu_reference;
+extern const tess_cpu_family tess_cpu_volume, tess_cpu_side_sum;
+
+const tess_cpu_family *tess_cpu_family_of(const tess_cpu *cpu, const tess_op *op);
+/* Is it an op of the networks with a depth, which passes of 2-D ops do? */
+bool tess_cpu_is_volume(const tess_op *op);
 
 /* Weights of a direct convolution in fp32 blocks: [cout block][tap][cin][block]; a transposed one is one of a
  * single tap for each of its taps in turn. The bias follows, padded. */

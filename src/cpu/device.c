@@ -50,6 +50,11 @@ static bool is_radon(const tess_op *op)
 
 static const tess_cpu_family *family_of(const tess_cpu *cpu, const tess_op *op)
 {
+    return tess_cpu_family_of(cpu, op);
+}
+
+const tess_cpu_family *tess_cpu_family_of(const tess_cpu *cpu, const tess_op *op)
+{
     if (is_radon(op))
         return &tess_cpu_radon;
     if (is_rays3(op) || is_fdk(op))
@@ -58,6 +63,10 @@ static const tess_cpu_family *family_of(const tess_cpu *cpu, const tess_op *op)
         return &tess_cpu_samples;
     if (!cpu->f32)
         return &tess_cpu_reference;
+    if (op->kind == TESS_OP_SIDE_SUM)
+        return &tess_cpu_side_sum;
+    if (tess_cpu_is_volume(op))
+        return &tess_cpu_volume;
     if (!is_conv(op))
         return &tess_cpu_pointwise;
     const bool bf16 = tess_op_precision(op) == TESS_BF16, same = op->in.dtype == op->out.dtype;
@@ -83,6 +92,26 @@ static tess_status check_samples(const tess_op *op, tess_error *error)
     return TESS_OK;
 }
 
+/* Depth: taps of convolutions, else slice by slice. */
+static tess_status check_depth(const tess_op *op, tess_error *error)
+{
+    const int kernel = op->kernel[TESS_DEPTH], stride = op->stride[TESS_DEPTH];
+    bool known = kernel == 1 && stride <= 1;
+    if (op->kind == TESS_OP_CONV && kernel > 1)
+        known = stride >= 1 && op->pad_before[TESS_DEPTH] < kernel && op->pad_after[TESS_DEPTH] < kernel;
+    else if (op->kind == TESS_OP_CONV_TRANSPOSE && kernel > 1)
+        known = kernel == stride;
+    else if (op->kind == TESS_OP_SIDE_SUM)
+        known = op->out.dtype == TESS_F32 && op->out.c == 1 && !op->residuals;
+    if (!known || kernel > TESS_MAX_TAPS || op->kernel[TESS_HEIGHT] > TESS_MAX_TAPS ||
+        op->kernel[TESS_WIDTH] > TESS_MAX_TAPS || op->kernel[TESS_HEIGHT] * op->kernel[TESS_WIDTH] > 64)
+        return tess_fail(error, TESS_UNSUPPORTED, "the CPU has no kernel for a %s of %dx%dx%d",
+                         tess_op_kind_name(op->kind), op->kernel[0], op->kernel[1], op->kernel[2]);
+    if (op->mapped && (op->kind != TESS_OP_CONV || op->map.dtype != TESS_F32))
+        return tess_fail(error, TESS_UNSUPPORTED, "only a convolution adds a map, and only one of fp32");
+    return TESS_OK;
+}
+
 static tess_status check(const tess_cpu *cpu, const tess_op *op, tess_error *error)
 {
     if (is_radon(op))
@@ -102,12 +131,9 @@ static tess_status check(const tess_cpu *cpu, const tess_op *op, tess_error *err
     if (tess_op_precision(op) == TESS_BF16 && cpu->f32 && !cpu->bf16)
         return tess_fail(error, TESS_UNSUPPORTED,
                          "this CPU has no bf16 matrix instructions (BFMMLA, AMX); use --precision fp32");
-    if (!is_conv(op) && ends[0] != ends[1])
+    if (!is_conv(op) && op->kind != TESS_OP_SIDE_SUM && ends[0] != ends[1])
         return tess_fail(error, TESS_UNSUPPORTED, "only a convolution changes the type of its values");
-    if (op->in.d != 1 || op->kernel[TESS_DEPTH] != 1 || op->kernel[TESS_HEIGHT] > TESS_MAX_TAPS ||
-        op->kernel[TESS_WIDTH] > TESS_MAX_TAPS || tess_op_taps(op) > 64)
-        return tess_fail(error, TESS_UNSUPPORTED, "the CPU has no kernel for a %s of %dx%dx%d",
-                         tess_op_kind_name(op->kind), op->kernel[0], op->kernel[1], op->kernel[2]);
+    TESS_TRY(check_depth(op, error));
     if (op->kind == TESS_OP_UP_CONV)
         return tess_fail(error, TESS_UNSUPPORTED, "the CPU enlarges an image before it convolves it");
     if (op->kind == TESS_OP_CONV_TRANSPOSE && (op->kernel[TESS_HEIGHT] != op->stride[TESS_HEIGHT] ||

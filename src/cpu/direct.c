@@ -43,6 +43,10 @@ static tess_direct_row row_of(const direct_job *job, int64_t n, int64_t out_y)
                            .relu = op->relu};
     if (op->bias)
         row.bias = row.weights + job->layout.bias_at;
+    if (op->mapped) {
+        row.map = (const float *)job->buffers->map + n * op->map.stride_n + out_y * op->map.stride_h;
+        row.map_pixel = op->map.stride_w;
+    }
     for (int r = 0; r < op->residuals; r++) {
         const tess_tensor *t = &op->residual[r];
         row.residual[r] = (const float *)job->buffers->residual[r] + n * t->stride_n + out_y * t->stride_h;

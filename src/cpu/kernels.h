@@ -22,6 +22,8 @@ typedef struct tess_direct_row {
     int residuals;
     const float *residual[2];
     int64_t residual_pixel[2];
+    const float *map; /* one value a pixel, added to all of its channels; or NULL */
+    int64_t map_pixel;
     bool relu;
 } tess_direct_row;
 
@@ -33,6 +35,8 @@ typedef struct tess_winograd_out {
     int residuals;
     const float *bias; /* or NULL */
     bool relu;
+    bool mapped; /* one value a pixel, added to all of its channels */
+    float map[TESS_WINOGRAD_MOST];
 } tess_winograd_out;
 
 /* Winograd convolution F(side x side, 3x3): images, transformed input v and weights u in elements of one
@@ -69,6 +73,7 @@ typedef struct tess_bf16_pixel {
     bool f32;                /* out and residuals are fp32 */
     const float *bias;       /* or NULL */
     int64_t channels;        /* at most the block */
+    const float *map;        /* one value, added to all channels; or NULL */
     bool relu;
 } tess_bf16_pixel;
 

@@ -77,6 +77,22 @@ static double transpose_at(const tess_op *op, const void *in, const float *kerne
     return sum;
 }
 
+/* What the side slices of a kernel with one value there add. */
+static double side_at(const tess_op *op, const void *in, const int64_t at[4])
+{
+    const int64_t rd = op->kernel[0] / 2, ry = op->kernel[1] / 2, rx = op->kernel[2] / 2;
+    double sum = 0;
+    for (int64_t d = at[1] - rd; d <= at[1] + rd; d++)
+        for (int64_t y = at[2] - ry; y <= at[2] + ry; y++)
+            for (int64_t x = at[3] - rx; x <= at[3] + rx; x++) {
+                if (d == at[1] || d < 0 || d >= op->in.d || y < 0 || y >= op->in.h || x < 0 || x >= op->in.w)
+                    continue;
+                for (int64_t c = 0; c < op->in.c; c++)
+                    sum += load(&op->in, in, place(&op->in, at[0], d, y, x) + c);
+            }
+    return op->side.value * sum;
+}
+
 static double pool_at(const tess_op *op, const void *in, const int64_t at[4], int64_t c)
 {
     double most = -1.0 / 0.0;
@@ -100,6 +116,8 @@ static double value_at(const tess_op *op, const void *in, const float *kernel, c
         return transpose_at(op, in, kernel, at, c);
     case TESS_OP_UP_CONV:
         return up_conv_at(op, in, kernel, at, c);
+    case TESS_OP_SIDE_SUM:
+        return side_at(op, in, at);
     case TESS_OP_MAX_POOL:
         return pool_at(op, in, at, c);
     case TESS_OP_UPSAMPLE:
@@ -122,6 +140,8 @@ void tess_reference_run(const tess_op *op, const tess_op_buffers *buffers, const
                     for (int64_t c = 0; c < out->c; c++) {
                         const int64_t at[4] = {n, d, y, x};
                         double value = value_at(op, buffers->in, kernel, at, c) + (bias ? bias[c] : 0.0);
+                        if (op->mapped)
+                            value += load(&op->map, buffers->map, place(&op->map, n, d, y, x));
                         for (int r = 0; r < op->residuals; r++)
                             value += load(&op->residual[r], buffers->residual[r],
                                           place(&op->residual[r], n, d, y, x) + c);

@@ -14,6 +14,8 @@ static inline void finish(const tess_direct_row *row, int64_t x, int64_t channel
         vec value = sum[j];
         if (row->bias)
             value += load(row->bias + channel + j * VECTOR);
+        if (row->map)
+            value += row->map[x * row->map_pixel];
         store(block + j * VECTOR, value);
     }
     for (int r = 0; r < row->residuals; r++) {

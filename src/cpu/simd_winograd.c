@@ -132,6 +132,8 @@ static void transform_output(const float *m, int64_t step, int64_t channels, con
                 vec value = line[x];
                 if (out->bias)
                     value += load(out->bias + c);
+                if (out->mapped)
+                    value += out->map[at];
                 for (int r = 0; r < out->residuals; r++)
                     value += load((const float *)out->residual[r][at] + c);
                 store((float *)out->out[at] + c, out->relu ? relu(value) : value);

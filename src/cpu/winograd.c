@@ -119,7 +119,7 @@ static void transform_output(const winograd_job *job, int64_t index, const float
 {
     const tess_op *op = job->op;
     const int side = job->kernels->side;
-    tess_winograd_out to = {.residuals = op->residuals, .relu = op->relu};
+    tess_winograd_out to = {.residuals = op->residuals, .relu = op->relu, .mapped = op->mapped};
     int64_t at[3];
     tile_origin(job, index, at);
     for (int i = 0; i < side; i++)
@@ -129,6 +129,8 @@ static void transform_output(const winograd_job *job, int64_t index, const float
                 continue;
             to.out[side * i + j] =
                 (char *)job->buffers->out + (place(&op->out, at[0], y, x) + channel) * job->kernels->element;
+            if (op->mapped)
+                to.map[side * i + j] = ((const float *)job->buffers->map)[place(&op->map, at[0], y, x)];
             for (int r = 0; r < op->residuals; r++)
                 to.residual[r][side * i + j] =
                     (const char *)job->buffers->residual[r] +

@@ -5,6 +5,7 @@
 const char *tess_op_kind_name(tess_op_kind kind)
 {
     static const char *const names[] = {
+        [TESS_OP_SIDE_SUM] = "sidesum",
         [TESS_OP_CONV] = "conv",         [TESS_OP_CONV_TRANSPOSE] = "deconv",
         [TESS_OP_UP_CONV] = "upconv",    [TESS_OP_MAX_POOL] = "maxpool",
         [TESS_OP_UPSAMPLE] = "upsample", [TESS_OP_ADD] = "add",
@@ -35,6 +36,8 @@ double tess_op_flops(const tess_op *op)
         return 2.0 * pixels(&op->out) * taps * (double)op->in.c * (double)op->out.c;
     case TESS_OP_CONV_TRANSPOSE:
         return 2.0 * pixels(&op->in) * taps * (double)op->in.c * (double)op->out.c;
+    case TESS_OP_SIDE_SUM:
+        return pixels(&op->in) * (double)op->in.c;
     default:
         return pixels(&op->out) * (double)op->out.c;
     }
@@ -49,7 +52,10 @@ double tess_op_traffic(const tess_op *op)
 
 void tess_op_class(const tess_op *op, char *text, size_t size)
 {
-    snprintf(text, size, "%s%dx%d/%d %lld>%lld %s", tess_op_kind_name(op->kind), op->kernel[TESS_HEIGHT],
+    char depth[16] = "";
+    if (op->kernel[TESS_DEPTH] > 1)
+        snprintf(depth, sizeof depth, "%dx", op->kernel[TESS_DEPTH]);
+    snprintf(text, size, "%s%s%dx%d/%d %lld>%lld %s", tess_op_kind_name(op->kind), depth, op->kernel[TESS_HEIGHT],
              op->kernel[TESS_WIDTH], op->stride[TESS_WIDTH], (long long)op->in.c, (long long)op->out.c,
              op->tf32 ? "TF32" : tess_dtype_name(tess_op_precision(op)));
 }

@@ -3,7 +3,8 @@
  *
  * Convolutions pad each side on its own, so that a strip's inner edge can read stored rows while only a true
  * image edge is zero. The end of a convolution is fused: out = act(conv + bias + residual[0] + residual[1]);
- * out may be the same memory as a residual. Depth is there for 3-D; the 2-D kernels take depth 1. */
+ * out may be the same memory as a residual. Depth is there for 3-D; an op whose kernel has depth 1 works on every
+ * slice of a volume by itself. */
 #ifndef TESS_DEVICE_OP_H
 #define TESS_DEVICE_OP_H
 
@@ -25,7 +26,8 @@ typedef enum tess_op_kind {
     TESS_OP_PROJECT,    /* line integrals of an image or volume: see tess_op_rays */
     TESS_OP_BACKPROJECT, /* the exact transpose of PROJECT */
     TESS_OP_RAY_COSINE,  /* FDK's first step, of 3-D views: see tess_op_rays */
-    TESS_OP_RAY_SPREAD   /* FDK's last step: filtered views to a volume */
+    TESS_OP_RAY_SPREAD,  /* FDK's last step: filtered views to a volume */
+    TESS_OP_SIDE_SUM     /* what constant side slices of a 3-D kernel add: see tess_op_side */
 } tess_op_kind;
 
 enum { TESS_DEPTH, TESS_HEIGHT, TESS_WIDTH, TESS_SPATIAL };
@@ -44,20 +46,22 @@ typedef struct tess_op_samples {
     float level;
 } tess_op_samples;
 
-/* out = min(max(a in + b residual[0] + c residual[1], low), high), fp32; out may be any of the others. */
+/* out = min(max(a in + b residual[0] + c residual[1], low), high), fp32; out may be any of the others. What has a
+ * factor of zero is not read. Rows may be strided, so this also clears, copies and places windows. NaN stays. */
 typedef struct tess_op_combine {
     double a, b, c, low, high; /* low = -infinity, high = infinity: no clamp */
 } tess_op_combine;
 
 /* Of every channel of every image: over height and width, or over the width alone. A spectrum has w / 2 + 1
  * columns and 2 c channels: channel i is (2 i, 2 i + 1) = (re, im). The inverse is divided by the number of
- * pixels; any size must be fast, primes too. */
+ * pixels, and may overwrite what it reads; any size must be fast, primes too. */
 typedef struct tess_op_fft {
     bool inverse, rows_only;
 } tess_op_fft;
 
-/* Elementwise on spectra. residual[0] is the factor: real (c = 1) or complex (c = 2), shared by all channels
- * and images of `in` (and by all rows when its height is 1); residual[1], if there, is subtracted. */
+/* Elementwise on spectra, with a real factor on images as well; out may be any of the others. residual[0] is the
+ * factor: real (c = 1) or complex (c = 2), shared by all channels and images of `in` (and by all rows when its
+ * height is 1); residual[1], if there, is subtracted. */
 typedef struct tess_op_spectrum {
     bool complex_factor, conjugate; /* conjugate: of the factor */
 } tess_op_spectrum;
@@ -79,6 +83,12 @@ typedef struct tess_op_rays {
     double scale;    /* RAY_SPREAD: of the sum */
 } tess_op_rays;
 
+/* out[z][y][x], one fp32 channel, = value * the sum of `in` over all channels and the window of `kernel` around
+ * (z, y, x), the slice z itself left out; zero outside. Strides 1, odd kernels, padding kernel / 2. */
+typedef struct tess_op_side {
+    double value;
+} tess_op_side;
+
 typedef struct tess_op {
     tess_op_kind kind;
     tess_tensor in, out;
@@ -92,9 +102,12 @@ typedef struct tess_op {
         tess_op_fft fft;
         tess_op_spectrum spectrum;
         tess_op_rays rays;
+        tess_op_side side;
     };
     int residuals;
     tess_tensor residual[TESS_OP_RESIDUALS];
+    bool mapped; /* CONV: `map`, fp32 and of one channel, is added to every channel at the end */
+    tess_tensor map;
 } tess_op;
 
 /* Where the tensors of one call are. Pointers are to the first element, in the device's memory. */
@@ -104,6 +117,7 @@ typedef struct tess_op_buffers {
     const void *residual[TESS_OP_RESIDUALS];
     const void *weights; /* packed by the device, bias included */
     void *workspace;
+    const void *map;
 } tess_op_buffers;
 
 /* What it computes in: bf16 (fp16) where either end is; the other end may be an fp32 image. */

@@ -23,13 +23,16 @@ typedef struct tess_name {
 } tess_name;
 tess_name tess_name_of(const char *prefix, const char *format, ...) TESS_PRINTF(2, 3);
 
-/* The tensor "<layer>.weight" when it is there and of rank 4 (2-D kernels, square), else NULL. */
+/* The tensor "<layer>.weight" when it is there and of rank 4 or 5 (2-D or 3-D kernels, all sides equal), else NULL. */
 const tess_weight *tess_kernel_of(const tess_weights *weights, const char *layer);
 bool tess_has_tensor(const tess_weights *weights, const char *layer, const char *part);
 /* A convolution with the channels, kernel and bias that the file has for `layer`; checks the input channels.
  */
 tess_value tess_emit_conv(const tess_weights *weights, tess_net *net, tess_value in, const char *layer,
                           int stride, float scale, tess_error *error);
+
+/* A 3-D kernel is as deep as it is wide. */
+void tess_settings_depth(tess_conv_settings *settings, const tess_weight *kernel);
 
 /* a + b, where `layer` made a; both must have the same channels. */
 tess_value tess_emit_add(const tess_weights *weights, tess_net *net, tess_value a, tess_value b,

@@ -55,12 +55,13 @@ static tess_value up(const builder *b, tess_value x, const char *stage)
                   tess_weights_path(b->weights), name.text);
         return -1;
     }
-    x = tess_net_conv_transpose(b->net, x,
-                                (tess_conv_settings){.name = name.text,
-                                                     .channels = kernel->dims[1],
-                                                     .kernel = 2,
-                                                     .stride = 2,
-                                                     .bias = tess_has_tensor(b->weights, name.text, "bias")});
+    tess_conv_settings settings = {.name = name.text,
+                                   .channels = kernel->dims[1],
+                                   .kernel = 2,
+                                   .stride = 2,
+                                   .bias = tess_has_tensor(b->weights, name.text, "bias")};
+    tess_settings_depth(&settings, kernel);
+    x = tess_net_conv_transpose(b->net, x, settings);
     int index = 1;
     return blocks(b, x, stage, &index);
 }

@@ -31,13 +31,24 @@ const tess_weight *tess_kernel_of(const tess_weights *weights, const char *layer
     char name[TESS_LAYER_NAME + 32];
     snprintf(name, sizeof name, "%s.weight", layer);
     const tess_weight *weight = tess_weights_find(weights, name);
-    if (!weight || weight->rank != 4 || weight->dims[2] != weight->dims[3] || weight->dims[2] > 7 ||
-        weight->dims[2] < 1)
+    if (!weight || weight->rank < 4 || weight->rank > 5 || weight->dims[2] > 7 || weight->dims[2] < 1)
         return NULL;
+    for (int i = 3; i < weight->rank; i++)
+        if (weight->dims[i] != weight->dims[2])
+            return NULL;
     for (int i = 0; i < 2; i++)
         if (weight->dims[i] < 1 || weight->dims[i] > 65536)
             return NULL;
     return weight;
+}
+
+void tess_settings_depth(tess_conv_settings *settings, const tess_weight *kernel)
+{
+    if (kernel->rank < 5)
+        return;
+    settings->kernel_d = settings->kernel;
+    settings->stride_d = settings->stride;
+    settings->pad_d = settings->pad;
 }
 
 tess_value tess_emit_conv(const tess_weights *weights, tess_net *net, tess_value in, const char *layer,
@@ -58,14 +69,15 @@ tess_value tess_emit_conv(const tess_weights *weights, tess_net *net, tess_value
                   tess_weights_path(weights), layer, side, side, stride == 1 ? "an odd one" : "2x2");
         return -1;
     }
-    return tess_net_conv(net, in,
-                         (tess_conv_settings){.name = layer,
-                                              .channels = kernel->dims[0],
-                                              .kernel = side,
-                                              .stride = stride,
-                                              .pad = stride == 1 ? side / 2 : 0,
-                                              .bias = tess_has_tensor(weights, layer, "bias"),
-                                              .scale = scale});
+    tess_conv_settings settings = {.name = layer,
+                                   .channels = kernel->dims[0],
+                                   .kernel = side,
+                                   .stride = stride,
+                                   .pad = stride == 1 ? side / 2 : 0,
+                                   .bias = tess_has_tensor(weights, layer, "bias"),
+                                   .scale = scale};
+    tess_settings_depth(&settings, kernel);
+    return tess_net_conv(net, in, settings);
 }
 
 tess_value tess_emit_add(const tess_weights *weights, tess_net *net, tess_value a, tess_value b,
@@ -118,8 +130,33 @@ static tess_status check_all_used(const tess_weights *weights, const char *prefi
     return TESS_OK;
 }
 
-static tess_status build(const tess_architecture *architecture, const tess_weights *weights,
-                         const char *prefix, tess_model *model, tess_error *error)
+/* All kernels have one rank, and in 3-D there are only layers that have a depth. */
+static tess_status check_ranks(const tess_weights *weights, tess_model *model, tess_error *error)
+{
+    int rank = 0;
+    bool flat = false;
+    for (int i = 0; i < tess_net_layer_count(model->net); i++) {
+        const tess_layer *layer = tess_net_layer(model->net, i);
+        flat |= layer->kind == TESS_LAYER_MAX_POOL || layer->kind == TESS_LAYER_UPSAMPLE;
+        if (layer->kind != TESS_LAYER_CONV && layer->kind != TESS_LAYER_CONV_TRANSPOSE)
+            continue;
+        const tess_weight *kernel = tess_kernel_of(weights, layer->name);
+        if (rank && kernel && kernel->rank != rank)
+            return tess_fail(error, TESS_BAD_INPUT,
+                             "%s: tensor %s has %d dimensions, others %d; use one with 2-D kernels "
+                             "throughout, or 3-D ones",
+                             tess_weights_path(weights), kernel->name, kernel->rank, rank);
+        rank = kernel ? kernel->rank : rank;
+    }
+    model->volume = rank == 5;
+    if (model->volume && flat)
+        return tess_fail(error, TESS_BAD_INPUT, "%s: a %s with 3-D kernels is not known; use a drunet",
+                         tess_weights_path(weights), model->architecture);
+    return TESS_OK;
+}
+
+static tess_status build(const tess_architecture *architecture, tess_weights *weights, const char *prefix,
+                         tess_model *model, tess_error *error)
 {
     *model = (tess_model){.architecture = architecture->name, .net = tess_net_create()};
     if (!model->net)
@@ -134,6 +171,10 @@ static tess_status build(const tess_architecture *architecture, const tess_weigh
         status = tess_net_finish(model->net, out, error);
     if (status == TESS_OK)
         status = check_all_used(weights, prefix, model, error);
+    if (status == TESS_OK)
+        status = check_ranks(weights, model, error);
+    if (status == TESS_OK && model->volume)
+        status = tess_net_lighten(model->net, weights, error);
     if (status != TESS_OK)
         tess_model_clear(model);
     return status;
@@ -149,11 +190,11 @@ static tess_status unknown(const tess_weights *weights, tess_error *error)
                  known[i]->expected);
     }
     int64_t count = tess_weights_count(weights);
-    return tess_fail(
-        error, TESS_BAD_INPUT,
-        "%s: unknown architecture: its %lld tensors start with %s; known are %s, with 2-D kernels",
-        tess_weights_path(weights), (long long)count, count ? tess_weights_at(weights, 0)->name : "nothing",
-        expected);
+    return tess_fail(error, TESS_BAD_INPUT,
+                     "%s: unknown architecture: its %lld tensors start with %s; known are %s, with 2-D "
+                     "kernels or, all but the unet, 3-D ones",
+                     tess_weights_path(weights), (long long)count,
+                     count ? tess_weights_at(weights, 0)->name : "nothing", expected);
 }
 
 tess_status tess_model_recognise(tess_weights *weights, tess_model *model, tess_error *error)
@@ -166,7 +207,8 @@ tess_status tess_model_recognise(tess_weights *weights, tess_model *model, tess_
             TESS_TRY(build(known[i], weights, prefixes[p], model, error));
             for (int64_t t = 0; t < tess_weights_count(weights); t++)
                 model->parameters += tess_weights_at(weights, t)->elements;
-            model->halo = tess_halo_auto(weights, model->architecture, &model->halo_seen);
+            tess_weights *flat = tess_weights_flat(weights);
+            model->halo = tess_halo_auto(flat ? flat : weights, model->architecture, &model->halo_seen);
             return TESS_OK;
         }
     return unknown(weights, error);

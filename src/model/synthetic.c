@@ -162,3 +162,20 @@ tess_status tess_model_open(const char *path, tess_weights **weights, tess_error
         "behind it for other values",
         path);
 }
+
+/* DRUNet's transposed kernels: m_up1.0 and its sisters. */
+static bool is_transposed(const char *name)
+{
+    const char *up = strstr(name, "m_up"), *rest = up ? strchr(up, '.') : NULL;
+    return rest && strcmp(rest, ".0.weight") == 0;
+}
+
+tess_status tess_model_open_volume(const char *path, tess_inflation how, tess_weights **weights,
+                                   tess_error *error)
+{
+    TESS_TRY(tess_model_open(path, weights, error));
+    for (int64_t i = 0; i < tess_weights_count(*weights); i++)
+        if (tess_weights_at(*weights, i)->rank == 5)
+            return TESS_OK;
+    return tess_weights_inflate(*weights, how == TESS_INFLATE_LEVEL ? is_transposed : NULL, weights, error);
+}

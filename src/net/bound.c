@@ -17,39 +17,51 @@ bool tess_layer_has_weights(const tess_layer *layer)
 tess_dtype tess_value_dtype(const tess_net *net, tess_value value, tess_dtype dtype)
 {
     bool end = value == tess_net_input_value(net) || value == tess_net_output_value(net);
-    return end ? TESS_F32 : dtype;
+    return end || tess_net_value(net, value)->wide ? TESS_F32 : dtype;
 }
 
-/* A value's tensor: dense, or some channels of its root's storage. */
-static tess_tensor tensor_of(const tess_net *net, tess_value value, tess_dtype dtype, tess_plan_shape shape)
+tess_plan_shape tess_smallest_shape(const tess_net *net)
+{
+    const int64_t grid = tess_net_grid(net);
+    return (tess_plan_shape){.n = 1, .h = grid, .w = grid, .mode = TESS_INFER, .d = tess_net_grid_depth(net)};
+}
+
+tess_tensor tess_value_tensor(const tess_net *net, tess_value value, tess_dtype dtype, tess_plan_shape shape)
 {
     const tess_value_info *info = tess_net_value(net, value), *root = tess_net_value(net, info->root);
-    tess_tensor whole = tess_tensor_2d(tess_value_dtype(net, value, dtype), shape.n, shape.h >> info->down,
-                                       shape.w >> info->down, root->channels);
+    const int64_t depth = tess_max_i64(shape.d, 1) >> info->down_d;
+    tess_tensor whole = tess_tensor_3d(tess_value_dtype(net, value, dtype), shape.n, depth,
+                                       shape.h >> info->down, shape.w >> info->down, root->channels);
     return tess_tensor_channels(whole, info->channels);
 }
 
 tess_op tess_layer_op(const tess_net *net, const tess_layer *layer, tess_dtype dtype, tess_plan_shape shape)
 {
-    static const tess_op_kind kinds[] = {[TESS_LAYER_CONV] = TESS_OP_CONV,
-                                         [TESS_LAYER_CONV_TRANSPOSE] = TESS_OP_CONV_TRANSPOSE,
-                                         [TESS_LAYER_ADD] = TESS_OP_ADD,
-                                         [TESS_LAYER_MAX_POOL] = TESS_OP_MAX_POOL,
-                                         [TESS_LAYER_UPSAMPLE] = TESS_OP_UPSAMPLE};
+    static const tess_op_kind kinds[] = {
+        [TESS_LAYER_CONV] = TESS_OP_CONV,         [TESS_LAYER_CONV_TRANSPOSE] = TESS_OP_CONV_TRANSPOSE,
+        [TESS_LAYER_ADD] = TESS_OP_ADD,           [TESS_LAYER_MAX_POOL] = TESS_OP_MAX_POOL,
+        [TESS_LAYER_UPSAMPLE] = TESS_OP_UPSAMPLE, [TESS_LAYER_SIDE_SUM] = TESS_OP_SIDE_SUM};
     tess_op op = {.kind = kinds[layer->kind],
-                  .in = tensor_of(net, layer->in, dtype, shape),
-                  .out = tensor_of(net, layer->out, dtype, shape),
+                  .in = tess_value_tensor(net, layer->in, dtype, shape),
+                  .out = tess_value_tensor(net, layer->out, dtype, shape),
                   .bias = layer->bias || layer->norm[0],
                   .relu = layer->relu,
                   .residuals = layer->residuals};
-    op.kernel[TESS_DEPTH] = op.stride[TESS_DEPTH] = 1;
+    op.kernel[TESS_DEPTH] = layer->kernel_d;
+    op.stride[TESS_DEPTH] = layer->stride_d;
+    op.pad_before[TESS_DEPTH] = op.pad_after[TESS_DEPTH] = layer->pad_d;
     for (int s = TESS_HEIGHT; s <= TESS_WIDTH; s++) {
         op.kernel[s] = layer->kernel;
         op.stride[s] = layer->stride;
         op.pad_before[s] = op.pad_after[s] = layer->pad;
     }
     for (int r = 0; r < layer->residuals; r++)
-        op.residual[r] = tensor_of(net, layer->residual[r], dtype, shape);
+        op.residual[r] = tess_value_tensor(net, layer->residual[r], dtype, shape);
+    if (layer->kind == TESS_LAYER_SIDE_SUM)
+        op.side.value = layer->side;
+    op.mapped = layer->map >= 0;
+    if (op.mapped)
+        op.map = tess_value_tensor(net, layer->map, dtype, shape);
     return op;
 }
 
@@ -70,7 +82,7 @@ tess_op tess_bound_op(const tess_bound *bound, int layer, tess_plan_shape shape)
     op.tf32 = bound->tf32;
     if (bound->enlarges[layer]) {
         op.kind = TESS_OP_UP_CONV;
-        op.in = tensor_of(bound->net, tess_bound_input(bound, layer), bound->dtype, shape);
+        op.in = tess_value_tensor(bound->net, tess_bound_input(bound, layer), bound->dtype, shape);
     }
     return op;
 }
@@ -83,13 +95,12 @@ static void try_enlarging(tess_bound *bound, int index)
     const int before = tess_net_value(bound->net, layer->in)->producer;
     const tess_layer *up = tess_net_layer(bound->net, before);
     if (layer->kind != TESS_LAYER_CONV || layer->kernel != 3 || layer->stride != 1 || layer->pad != 1 ||
-        layer->residuals || up->kind != TESS_LAYER_UPSAMPLE || up->stride != 2 ||
-        tess_net_uses(bound->net, up->out) != 1)
+        layer->kernel_d != 1 || layer->residuals || layer->map >= 0 || up->kind != TESS_LAYER_UPSAMPLE ||
+        up->stride != 2 || tess_net_uses(bound->net, up->out) != 1)
         return;
-    const int64_t grid = tess_net_grid(bound->net);
     tess_op_needs needs;
     bound->enlarges[index] = 1 + before;
-    tess_op op = tess_bound_op(bound, index, (tess_plan_shape){1, grid, grid, TESS_INFER});
+    tess_op op = tess_bound_op(bound, index, tess_smallest_shape(bound->net));
     if (bound->device->query(bound->device, &op, &needs, NULL) == TESS_OK)
         bound->enlarged[before] = true;
     else
@@ -101,11 +112,10 @@ tess_status tess_bound_create(const tess_net *net, tess_device *device, tess_dty
 {
     *out = NULL;
     const int layers = tess_net_layer_count(net);
-    const int64_t grid = tess_net_grid(net);
     tess_bound *bound = tess_small_alloc(1, sizeof *bound);
     if (!bound)
         return tess_fail(error, TESS_NO_MEMORY, "no memory to bind a network");
-    *bound = (tess_bound){.net = net, .device = device, .dtype = dtype, .alignment = grid};
+    *bound = (tess_bound){.net = net, .device = device, .dtype = dtype, .alignment = tess_net_grid(net)};
     bound->weight_at = tess_small_alloc((size_t)layers, sizeof *bound->weight_at);
     bound->block = tess_small_alloc((size_t)layers, sizeof *bound->block);
     bound->enlarges = tess_small_alloc((size_t)layers, sizeof *bound->enlarges);
@@ -124,7 +134,7 @@ tess_status tess_bound_create(const tess_net *net, tess_device *device, tess_dty
             status = tess_fail(error, TESS_INTERNAL, "layer %d (%s) could not be fused", i, layer->name);
             break;
         }
-        tess_op op = tess_bound_op(bound, i, (tess_plan_shape){1, grid, grid, TESS_INFER});
+        tess_op op = tess_bound_op(bound, i, tess_smallest_shape(net));
         tess_op_needs needs;
         status = device->query(device, &op, &needs, error);
         bound->weight_at[i] = bound->weight_bytes;

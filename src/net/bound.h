@@ -20,6 +20,10 @@ struct tess_bound {
 /* The network's input and output are fp32 in every precision: a rounded image would cost more than all that
  * is computed in between. */
 tess_dtype tess_value_dtype(const tess_net *net, tess_value value, tess_dtype dtype);
+/* The smallest shape that the network takes: what needs no size is asked of this one. */
+tess_plan_shape tess_smallest_shape(const tess_net *net);
+/* A value's tensor: dense, or some channels of its root's storage. */
+tess_tensor tess_value_tensor(const tess_net *net, tess_value value, tess_dtype dtype, tess_plan_shape shape);
 /* The op of a layer for one batch and image size. */
 tess_op tess_layer_op(const tess_net *net, const tess_layer *layer, tess_dtype dtype, tess_plan_shape shape);
 /* The same on this device, where a layer may take its upsampling along. */

@@ -66,13 +66,27 @@ static tess_status fold(tess_weights *weights, const tess_layer *layer, int64_t 
     return TESS_OK;
 }
 
+/* Of rows of [slices][taps] kernels only the middle slice, in place. */
+static void keep_middle(float *values, int64_t kernels, int64_t taps, int slices)
+{
+    for (int64_t k = 0; k < kernels; k++)
+        memmove(values + k * taps, values + (k * slices + slices / 2) * taps, (size_t)taps * sizeof *values);
+}
+
+/* Values of one row of the file's tensor. */
+static int64_t row_of(const tess_layer *layer, const tess_op *op)
+{
+    const int64_t second = layer->kind == TESS_LAYER_CONV_TRANSPOSE ? op->out.c : op->in.c;
+    return second * layer->slices * layer->kernel * layer->kernel;
+}
+
 static tess_status load_kernel(const tess_bound *bound, tess_weights *weights, const tess_layer *layer,
                                const tess_op *op, const folded *fold, float *values, void *packed,
                                tess_error *error)
 {
     const bool up = layer->kind == TESS_LAYER_CONV_TRANSPOSE;
-    const int64_t taps = (int64_t)layer->kernel * layer->kernel, rows = up ? op->in.c : op->out.c;
-    const int64_t row = op->in.c * op->out.c * taps / rows;
+    const int64_t taps = (int64_t)layer->kernel * layer->kernel * layer->slices,
+                  rows = up ? op->in.c : op->out.c, row = row_of(layer, op);
     const tess_weight *weight;
     TESS_TRY(find(weights, layer->name, "weight", rows * row, &weight, error));
     if (weight->rank < 2 || weight->dims[0] != rows || weight->dims[1] != row / taps)
@@ -89,6 +103,8 @@ static tess_status load_kernel(const tess_bound *bound, tess_weights *weights, c
             int64_t channel = up ? i % row / taps : first + i / row;
             values[i] = (float)(values[i] * fold->factor[channel]);
         }
+        if (layer->slices > layer->kernel_d)
+            keep_middle(values, count * row / taps, taps / layer->slices, layer->slices);
         bound->device->pack(bound->device, op, TESS_PART_KERNEL, first, count, values, packed);
     }
     return TESS_OK;
@@ -97,12 +113,10 @@ static tess_status load_kernel(const tess_bound *bound, tess_weights *weights, c
 static tess_status load_layer(const tess_bound *bound, tess_weights *weights, int index, void *packed,
                               tess_error *error)
 {
-    const int64_t grid = tess_net_grid(bound->net);
     const tess_layer *layer = tess_net_layer(bound->net, index);
-    tess_op op = tess_bound_op(bound, index, (tess_plan_shape){1, grid, grid, TESS_INFER});
-    const int64_t channels = op.out.c, row = op.in.c * op.out.c * layer->kernel * layer->kernel /
-                                             (layer->kind == TESS_LAYER_CONV_TRANSPOSE ? op.in.c : op.out.c);
-    int64_t room = tess_max_i64(tess_max_i64(PIECE, row), 5 * channels);
+    tess_op op = tess_bound_op(bound, index, tess_smallest_shape(bound->net));
+    const int64_t channels = op.out.c;
+    int64_t room = tess_max_i64(tess_max_i64(PIECE, row_of(layer, &op)), 5 * channels);
     float *values = tess_small_alloc((size_t)room, sizeof *values);
     folded fold_of = {tess_small_alloc((size_t)channels, sizeof(double)),
                       tess_small_alloc((size_t)channels, sizeof(double))};

@@ -49,10 +49,14 @@ static tess_value append(tess_net *net, tess_layer layer, int64_t channels, int 
     }
     tess_value value = net->value_count++;
     int level = layer.in >= 0 ? net->values[layer.in].down + down : 0;
+    int level_d = layer.in >= 0 ? net->values[layer.in].down_d + (layer.stride_d == 2 ? down : 0) : 0;
+    if (layer.stride_d == 0)
+        layer.kernel_d = layer.stride_d = layer.slices = 1;
+    layer.map = -1;
     layer.out = value;
     if (layer.scale == 0)
         layer.scale = 1;
-    net->values[value] = (tess_value_info){channels, level, net->layer_count, value, 0};
+    net->values[value] = (tess_value_info){channels, level, net->layer_count, value, 0, level_d, false};
     net->layers[net->layer_count++] = layer;
     return value;
 }
@@ -85,6 +89,11 @@ static tess_value conv_like(tess_net *net, tess_layer_kind kind, tess_value in, 
     layer.kernel = settings.kernel;
     layer.stride = settings.stride;
     layer.pad = settings.pad;
+    if (settings.kernel_d) {
+        layer.kernel_d = layer.slices = settings.kernel_d;
+        layer.stride_d = settings.stride_d;
+        layer.pad_d = settings.pad_d;
+    }
     layer.bias = settings.bias;
     layer.scale = settings.scale;
     layer.keep_input = true;
@@ -174,6 +183,7 @@ int tess_net_uses(const tess_net *net, tess_value value)
         uses += layer->in == value;
         for (int r = 0; r < layer->residuals; r++)
             uses += layer->residual[r] == value;
+        uses += layer->map == value;
     }
     return uses;
 }
@@ -215,4 +225,21 @@ int64_t tess_net_grid(const tess_net *net)
         if (net->values[v].down > most)
             most = net->values[v].down;
     return (int64_t)1 << most;
+}
+
+int64_t tess_net_grid_depth(const tess_net *net)
+{
+    int most = 0;
+    for (int v = 0; v < net->value_count; v++)
+        if (net->values[v].down_d > most)
+            most = net->values[v].down_d;
+    return (int64_t)1 << most;
+}
+
+bool tess_net_is_volume(const tess_net *net)
+{
+    for (int i = 0; i < net->layer_count; i++)
+        if (!net->layers[i].dropped && net->layers[i].kernel_d > 1)
+            return true;
+    return false;
 }

@@ -23,7 +23,8 @@ typedef enum tess_layer_kind {
     TESS_LAYER_ADD,
     TESS_LAYER_MAX_POOL,
     TESS_LAYER_UPSAMPLE,
-    TESS_LAYER_CONCAT
+    TESS_LAYER_CONCAT,
+    TESS_LAYER_SIDE_SUM /* made by tess_net_lighten alone */
 } tess_layer_kind;
 
 enum { TESS_LAYER_NAME = 96 };
@@ -37,6 +38,10 @@ typedef struct tess_layer {
         residual[TESS_OP_RESIDUALS]; /* second input of ADD and CONCAT; added at the end of a convolution */
     int residuals;
     int kernel, stride, pad;
+    int kernel_d, stride_d, pad_d; /* in depth; 1, 1, 0: every slice by itself */
+    int slices;     /* the file's kernel in depth; more than kernel_d: only its middle slice is taken */
+    tess_value map; /* added to every channel of a convolution; -1: none */
+    double side;    /* SIDE_SUM: the constant of the side slices */
     bool bias, relu;
     float scale;                  /* of the weights: -1 turns a predicted noise into a correction */
     bool dropped;                 /* fused into another layer */
@@ -49,6 +54,8 @@ typedef struct tess_value_info {
     int producer;    /* layer */
     tess_value root; /* the value whose storage it is part of; itself mostly */
     int64_t offset;  /* first channel in the root's storage */
+    int down_d;      /* as `down`, in depth */
+    bool wide;       /* fp32 in every precision */
 } tess_value_info;
 
 typedef struct tess_conv_settings {
@@ -56,7 +63,8 @@ typedef struct tess_conv_settings {
     int64_t channels; /* of the output */
     int kernel, stride, pad;
     bool bias;
-    float scale; /* 0 means 1 */
+    float scale;                   /* 0 means 1 */
+    int kernel_d, stride_d, pad_d; /* in depth; kernel_d 0: a layer of 2-D images, or of slices one by one */
 } tess_conv_settings;
 
 tess_net *tess_net_create(void);
@@ -74,6 +82,11 @@ tess_value tess_net_concat(tess_net *net, tess_value first, tess_value second);
 /* Folds and fuses; `out` becomes the output. */
 tess_status tess_net_finish(tess_net *net, tess_value out, tess_error *error) TESS_MUST_CHECK;
 
+/* Of a finished 3-D network: convolutions whose side slices hold one constant become 2-D ones, see lighten.c. The
+ * weights stay as they are; loading takes their middle slices. */
+struct tess_weights;
+tess_status tess_net_lighten(tess_net *net, struct tess_weights *weights, tess_error *error) TESS_MUST_CHECK;
+
 int tess_net_layer_count(const tess_net *net);
 const tess_layer *tess_net_layer(const tess_net *net, int index);
 int tess_net_value_count(const tess_net *net);
@@ -82,5 +95,9 @@ tess_value tess_net_input_value(const tess_net *net);
 tess_value tess_net_output_value(const tess_net *net);
 /* Image sides are padded to multiples of this. */
 int64_t tess_net_grid(const tess_net *net);
+/* And a volume's depth to multiples of this; 1 for a 2-D network. */
+int64_t tess_net_grid_depth(const tess_net *net);
+/* Does any layer look across slices? */
+bool tess_net_is_volume(const tess_net *net);
 
 #endif

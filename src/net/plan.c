@@ -52,6 +52,8 @@ static void extend_lifetimes(const tess_net_plan *plan, placing *place)
         extend(&place->storage[storage_of(plan, place, plan->ops[i].in)], i);
         for (int r = 0; r < layer->residuals; r++)
             extend(&place->storage[storage_of(plan, place, layer->residual[r])], i);
+        if (layer->map >= 0)
+            extend(&place->storage[storage_of(plan, place, layer->map)], i);
         extend(&place->storage[storage_of(plan, place, layer->out)], i);
     }
     extend(&place->storage[storage_of(plan, place, tess_net_output_value(plan->bound->net))], plan->op_count);
@@ -94,9 +96,9 @@ static tess_status place_values(tess_net_plan *plan, placing *place, tess_error 
     for (int v = 0; v < values; v++) {
         const tess_value_info *info = tess_net_value(net, v);
         place->storage_of[v] = v;
-        tess_tensor whole =
-            tess_tensor_2d(tess_value_dtype(net, v, plan->bound->dtype), plan->shape.n,
-                           plan->shape.h >> info->down, plan->shape.w >> info->down, info->channels);
+        tess_tensor whole = tess_tensor_3d(tess_value_dtype(net, v, plan->bound->dtype), plan->shape.n,
+                                           plan->shape.d >> info->down_d, plan->shape.h >> info->down,
+                                           plan->shape.w >> info->down, info->channels);
         if (!tess_tensor_bytes(&whole, &place->storage[v].bytes))
             return tess_fail(error, TESS_OVER_LIMIT,
                              "an image of %lld x %lld is too large for one window; use --tile",
@@ -153,6 +155,7 @@ tess_status tess_net_plan_create(const tess_bound *bound, tess_plan_shape shape,
                      tess_small_alloc(values, sizeof *place.order), 0};
     tess_status status = TESS_OK;
     if (plan) {
+        shape.d = tess_max_i64(shape.d, 1);
         *plan = (tess_net_plan){.bound = bound, .shape = shape};
         plan->ops = tess_small_alloc(layers, sizeof *plan->ops);
         plan->offset = tess_small_alloc(values, sizeof *plan->offset);
@@ -207,16 +210,16 @@ void tess_net_plan_run(const tess_net_plan *plan, void *arena, void *workspace, 
                                    .workspace = workspace};
         for (int r = 0; r < op->layer->residuals; r++)
             buffers.residual[r] = (char *)arena + plan->offset[op->layer->residual[r]];
+        if (op->layer->map >= 0)
+            buffers.map = (char *)arena + plan->offset[op->layer->map];
         device->run(device, op->prepared, &buffers, stream);
     }
 }
 
 static tess_tensor end_tensor(const tess_net_plan *plan, tess_value value, size_t *offset)
 {
-    const tess_value_info *info = tess_net_value(plan->bound->net, value);
     *offset = plan->offset[value];
-    return tess_tensor_2d(tess_value_dtype(plan->bound->net, value, plan->bound->dtype), plan->shape.n,
-                          plan->shape.h >> info->down, plan->shape.w >> info->down, info->channels);
+    return tess_value_tensor(plan->bound->net, value, plan->bound->dtype, plan->shape);
 }
 
 tess_tensor tess_net_plan_input(const tess_net_plan *plan, size_t *offset)

@@ -26,6 +26,8 @@ int64_t tess_bound_alignment(const tess_bound *bound);
 /* Pixels on each side that an output value can depend on, to the last bit: the receptive radius, grown where
  * a Winograd block reads further than the mathematics does. */
 int64_t tess_bound_reach(const tess_bound *bound);
+/* The same in slices. Windows in depth start at multiples of the network's grid in depth. */
+int64_t tess_bound_reach_depth(const tess_bound *bound);
 /* Reads every weight from the file into packed form, in pieces of a few hundred KiB. */
 tess_status tess_bound_load(const tess_bound *bound, tess_weights *weights, void *packed,
                             tess_error *error) TESS_MUST_CHECK;
@@ -33,6 +35,7 @@ tess_status tess_bound_load(const tess_bound *bound, tess_weights *weights, void
 typedef struct tess_plan_shape {
     int64_t n, h, w; /* h and w: multiples of the network's grid */
     tess_plan_mode mode;
+    int64_t d; /* of volumes: a multiple of the network's grid in depth; 0 is 1 */
 } tess_plan_shape;
 
 /* The workspace that a plan for this shape would ask for, without placing anything. */

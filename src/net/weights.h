@@ -49,6 +49,13 @@ tess_status tess_weights_draw(tess_weights *weights, const char *name, int rank,
 /* After the last tensor; from here on they can be found and read. */
 tess_status tess_weights_drawn(tess_weights *weights, tess_error *error) TESS_MUST_CHECK;
 
+/* The weights of a 2-D network as those of a 3-D one, made when they are read: see weights_inflate.c. `whole`, or
+ * NULL, tells by a tensor's name which even kernels are not halved. Takes `flat` over, also when it fails. */
+tess_status tess_weights_inflate(tess_weights *flat, bool (*whole)(const char *name), tess_weights **out,
+                                 tess_error *error) TESS_MUST_CHECK;
+/* The 2-D weights that these were made from, or NULL. */
+tess_weights *tess_weights_flat(tess_weights *weights);
+
 /* Elements [first, first+count) in row-major order as fp32. Accepts F32, F16, BF16, F64 and integers. */
 tess_status tess_weights_read(tess_weights *weights, const tess_weight *weight, int64_t first, int64_t count,
                               float *values, tess_error *error) TESS_MUST_CHECK;

@@ -29,6 +29,8 @@ struct tess_weights {
     const tess_weight **by_name; /* sorted, once the directory is read */
     tess_weight_draw *draws; /* of synthetic weights, in the order of the list; NULL when there is a file */
     uint64_t seed;
+    tess_weights *flat; /* of an inflated network: the 2-D one's, owned */
+    bool (*whole)(const char *name);
     unsigned char piece[TESS_WEIGHTS_PIECE];
 };
 
@@ -39,6 +41,12 @@ tess_status tess_weights_sort(tess_weights *weights, tess_error *error) TESS_MUS
 /* Elements of a synthetic tensor. */
 void tess_weights_draw_values(const tess_weights *weights, const tess_weight *weight, int64_t first,
                               int64_t count, float *values);
+
+/* Elements of an inflated tensor. */
+tess_status tess_weights_inflate_values(tess_weights *weights, const tess_weight *weight, int64_t first,
+                                        int64_t count, float *values, tess_error *error) TESS_MUST_CHECK;
+/* Is it a kernel whose side slices were all made of one constant? */
+bool tess_weights_inflated_side(const tess_weights *weights, const tess_weight *weight, float *side);
 
 /* Fills the directory; on failure what was added so far is freed by tess_weights_close. */
 tess_status tess_safetensors_directory(tess_weights *weights, tess_error *error) TESS_MUST_CHECK;

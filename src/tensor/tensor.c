@@ -37,6 +37,14 @@ tess_tensor tess_tensor_2d(tess_dtype dtype, int64_t n, int64_t h, int64_t w, in
                          .stride_w = c};
 }
 
+tess_tensor tess_tensor_3d(tess_dtype dtype, int64_t n, int64_t d, int64_t h, int64_t w, int64_t c)
+{
+    tess_tensor volume = tess_tensor_2d(dtype, n, h, w, c);
+    volume.d = d;
+    volume.stride_n = d * volume.stride_d;
+    return volume;
+}
+
 tess_tensor tess_tensor_channels(tess_tensor whole, int64_t count)
 {
     whole.c = count;

@@ -35,6 +35,8 @@ const char *tess_dtype_name(tess_dtype dtype);
 
 /* A dense 2-D tensor, channels-last. */
 tess_tensor tess_tensor_2d(tess_dtype dtype, int64_t n, int64_t h, int64_t w, int64_t c);
+/* The same with a depth. */
+tess_tensor tess_tensor_3d(tess_dtype dtype, int64_t n, int64_t d, int64_t h, int64_t w, int64_t c);
 /* Channels [first, first+count) of the same storage; the data pointer moves by `first` elements. */
 tess_tensor tess_tensor_channels(tess_tensor whole, int64_t count);
 /* Bytes from the first to behind the last element; false when the count overflows. */
