@@ -30,6 +30,16 @@ tess_status tess_cpu_check_radon(const tess_op *op, tess_error *error) TESS_MUST
 extern const tess_cpu_family tess_cpu_rays, tess_cpu_fdk; /* 3-D */
 tess_status tess_cpu_check_rays(const tess_op *op, tess_error *error) TESS_MUST_CHECK;
 
+extern const tess_cpu_family tess_cpu_vector, tess_cpu_fft_family; /* for solvers */
+tess_status tess_cpu_vector_check(const tess_op *op, tess_error *error) TESS_MUST_CHECK;
+/* An FFT keeps its library's plans from prepare to run. */
+typedef struct tess_cpu_fft tess_cpu_fft;
+tess_status tess_cpu_fft_check(const tess_op *op, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_cpu_fft_prepare(const tess_op *op, tess_cpu_fft **out, tess_error *error) TESS_MUST_CHECK;
+void tess_cpu_fft_run(const tess_cpu *cpu, const tess_op *op, const tess_cpu_fft *plans,
+                      const tess_op_buffers *buffers);
+void tess_cpu_fft_release(tess_cpu_fft *plans);
+
 extern const tess_cpu_family tess_cpu_direct, tess_cpu_winograd, tess_cpu_bf16, tess_cpu_pointwise,
     tess_cpu_samples, tess_cpu_reference;
 extern const tess_cpu_family tess_cpu_volume, tess_cpu_side_sum;

@@ -14,6 +14,7 @@ enum { NARROWEST = 16 }; /* fewer channels do not pay for Winograd's transforms 
 struct tess_prepared {
     tess_op op;
     const tess_cpu_family *family;
+    tess_cpu_fft *fft; /* its plans; NULL for all other ops */
 };
 
 static const tess_cpu *cpu_of(const tess_device *device)
@@ -48,6 +49,11 @@ static bool is_radon(const tess_op *op)
            op->rays.geometry == TESS_PARALLEL_2D;
 }
 
+static bool is_vector(const tess_op *op)
+{
+    return op->kind == TESS_OP_COMBINE || op->kind == TESS_OP_DOT || op->kind == TESS_OP_SPECTRUM;
+}
+
 static const tess_cpu_family *family_of(const tess_cpu *cpu, const tess_op *op)
 {
     return tess_cpu_family_of(cpu, op);
@@ -59,6 +65,10 @@ const tess_cpu_family *tess_cpu_family_of(const tess_cpu *cpu, const tess_op *op
         return &tess_cpu_radon;
     if (is_rays3(op) || is_fdk(op))
         return is_fdk(op) ? &tess_cpu_fdk : &tess_cpu_rays;
+    if (is_vector(op))
+        return &tess_cpu_vector;
+    if (op->kind == TESS_OP_FFT)
+        return &tess_cpu_fft_family;
     if (is_samples(op))
         return &tess_cpu_samples;
     if (!cpu->f32)
@@ -118,6 +128,10 @@ static tess_status check(const tess_cpu *cpu, const tess_op *op, tess_error *err
         return tess_cpu_check_radon(op, error);
     if (is_rays3(op) || is_fdk(op))
         return tess_cpu_check_rays(op, error);
+    if (is_vector(op))
+        return tess_cpu_vector_check(op, error);
+    if (op->kind == TESS_OP_FFT)
+        return tess_cpu_fft_check(op, error);
     if (is_samples(op))
         return check_samples(op, error);
     const tess_dtype ends[2] = {op->in.dtype, op->out.dtype};
@@ -159,7 +173,12 @@ static tess_status cpu_prepare(tess_device *device, const tess_op *op, tess_prep
     tess_prepared *prepared = tess_small_alloc(1, sizeof *prepared);
     if (!prepared)
         return tess_fail(error, TESS_NO_MEMORY, "no memory to prepare a layer");
-    *prepared = (tess_prepared){*op, family_of(cpu_of(device), op)};
+    *prepared = (tess_prepared){*op, family_of(cpu_of(device), op), NULL};
+    tess_status status = op->kind == TESS_OP_FFT ? tess_cpu_fft_prepare(op, &prepared->fft, error) : TESS_OK;
+    if (status != TESS_OK) {
+        tess_small_free(prepared);
+        return status;
+    }
     *out = prepared;
     return TESS_OK;
 }
@@ -174,12 +193,16 @@ static void cpu_run(tess_device *device, const tess_prepared *prepared, const te
                     tess_stream *stream)
 {
     (void)stream;
-    prepared->family->run(cpu_of(device), &prepared->op, buffers);
+    if (prepared->fft)
+        tess_cpu_fft_run(cpu_of(device), &prepared->op, prepared->fft, buffers);
+    else
+        prepared->family->run(cpu_of(device), &prepared->op, buffers);
 }
 
 static void cpu_release(tess_device *device, tess_prepared *prepared)
 {
     (void)device;
+    tess_cpu_fft_release(prepared ? prepared->fft : NULL);
     tess_small_free(prepared);
 }
 
