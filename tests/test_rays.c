@@ -208,6 +208,18 @@ static void test_analytic(tess_device *device)
               "%g at 64, %g at 96", coarse, fine);
 }
 
+static void run_op(tess_device *device, const tess_op *op, const tess_op_buffers *call)
+{
+    tess_prepared *prepared;
+    tess_error error;
+    if (device->prepare(device, op, &prepared, &error) != TESS_OK) {
+        fprintf(stderr, "%s\n", error.text);
+        exit(1);
+    }
+    device->run(device, prepared, call, NULL);
+    device->release(device, prepared);
+}
+
 /* Whole and in slabs, by one thread and by several. */
 static void test_slabs(void)
 {
@@ -244,14 +256,8 @@ static void test_slabs(void)
                 const tess_op_buffers calls_of[2] = {
                     {.in = x + first * slice, .out = out_y, .weights = vectors},
                     {.in = y, .out = out_x + first * slice, .weights = vectors}};
-                for (int i = 0; i < 2; i++) {
-                    tess_prepared *prepared;
-                    tess_error error;
-                    if (device->prepare(device, &ops[i], &prepared, &error) != TESS_OK)
-                        exit(1);
-                    device->run(device, prepared, &calls_of[i], NULL);
-                    device->release(device, prepared);
-                }
+                for (int i = 0; i < 2; i++)
+                    run_op(device, &ops[i], &calls_of[i]);
             }
             CHECK(memcmp(whole_x, out_x, (size_t)voxels * sizeof *x) ==
                   0); /* a slab alone is the whole's slab */
@@ -265,6 +271,32 @@ static void test_slabs(void)
         }
         free(x), free(y), free(whole_x), free(whole_y), free(out_x), free(out_y);
     }
+}
+
+/* FDK's sum over views, in slabs of the volume and of the views. */
+static void test_spread_slabs(tess_device *device)
+{
+    enum { DEPTH = 11, VOXELS = DEPTH * 13 * 9, VIEWS = 6, PIXELS = 12 * 17 };
+    double vectors[VIEWS * TESS_VIEW3_NUMBERS];
+    static float whole[VOXELS], slabs[VOXELS], views[VIEWS * PIXELS];
+    tess_rays_circle(VIEWS, 30, 10, 1.2, vectors);
+    tess_rng_uniform((tess_rng_key){.seed = 6}, 0, VIEWS * PIXELS, views);
+    const tess_rays_settings s = {TESS_CONE_3D, DEPTH, 13, 9, 1, VIEWS, 12, 17, vectors};
+    tess_op op = tess_rays_slab(&s, TESS_OP_RAY_SPREAD, 0, DEPTH, false);
+    op.rays.scale = 0.3;
+    run_op(device, &op, &(tess_op_buffers){.in = views, .out = whole, .weights = vectors});
+    for (int64_t first = 0; first < DEPTH; first += 4)
+        for (int64_t view = 0; view < VIEWS; view += 2) {
+            const int64_t slices = DEPTH - first < 4 ? DEPTH - first : 4;
+            op = tess_rays_slab(&s, TESS_OP_RAY_SPREAD, first, slices, view > 0);
+            op.rays.scale = 0.3;
+            op.in.d = 2;
+            run_op(device, &op,
+                   &(tess_op_buffers){.in = views + view * PIXELS,
+                                      .out = slabs + first * 13 * 9,
+                                      .weights = vectors + view * TESS_VIEW3_NUMBERS});
+        }
+    CHECK(memcmp(whole, slabs, sizeof whole) == 0);
 }
 
 /* The middle plane of a phantom comes back within a few percent, for cones and for half a circle of parallel rays. */
@@ -291,7 +323,7 @@ static void test_inverse(tess_device *device)
             void *scratch = adjoint_floats((int64_t)(op->scratch_bytes / sizeof(float)) + 1);
             op->table->forward(op, volume, views, scratch, NULL);
             for (int filter = TESS_FILTER_RAM_LAK; filter <= TESS_FILTER_HANN; filter++) {
-                tess_rays_filter(op, (tess_filter)filter);
+                tess_rays_set_filter(op, (tess_filter)filter);
                 op->table->inverse(op, views, back, scratch, NULL);
                 double inside = 0, count = 0, error = 0, norm = 0;
                 for (int64_t i = SIZE / 2 * SIZE * SIZE; i < (SIZE / 2 + 1) * SIZE * SIZE; i++) {
@@ -337,6 +369,7 @@ static void test_refused(void)
     refuse(good, 3, 500, "view 2: the volume's shadow misses the detector");
     refuse(good, 5, -100, "misses the detector: it falls on rows");
     refuse(good, 11, 0, "must not be zero or parallel");
+    refuse(good, 1, 1e12, "the source is more than");
     s.spacing = 0;
     refuse(s, -1, 0, "voxel size");
     s.spacing = 4;
@@ -353,6 +386,7 @@ int main(void)
     test_adjoint(device);
     test_analytic(device);
     test_slabs();
+    test_spread_slabs(device);
     test_inverse(device);
     test_refused();
     tess_device_close(device);

@@ -31,18 +31,30 @@ static void cosine_row(void *arg, int64_t item, int thread)
 }
 
 /* Bilinear, zero outside the detector. */
+static float sample_edge(const tess_tensor *views, const float *view, int column, int row, float right,
+                         float below)
+{
+    float sum = 0;
+    for (int corner = 0; corner < 4; corner++) {
+        const int c = column + (corner & 1), r = row + (corner >> 1);
+        if (c >= 0 && c < views->w && r >= 0 && r < views->h)
+            sum += (corner & 1 ? right : 1 - right) * (corner >> 1 ? below : 1 - below) *
+                   view[r * views->stride_h + c * views->stride_w];
+    }
+    return sum;
+}
+
 static float sample(const tess_tensor *views, const float *view, float column, float row)
 {
     if (!(column > -1 && row > -1 && column < (float)views->w && row < (float)views->h))
         return 0;
-    const int64_t c = (int64_t)(column + 1) - 1, r = (int64_t)(row + 1) - 1;
+    const int c = (int)(column + 1) - 1, r = (int)(row + 1) - 1;
     const float right = column - (float)c, below = row - (float)r;
-    const bool c0 = c >= 0, c1 = c + 1 < views->w, r0 = r >= 0, r1 = r + 1 < views->h;
-    const float *at = view + r * views->stride_h + c * views->stride_w;
-    const float upper = r0 ? (c0 ? (1 - right) * at[0] : 0) + (c1 ? right * at[views->stride_w] : 0) : 0;
-    const float *next = at + views->stride_h;
-    const float lower = r1 ? (c0 ? (1 - right) * next[0] : 0) + (c1 ? right * next[views->stride_w] : 0) : 0;
-    return (1 - below) * upper + below * lower;
+    if (c < 0 || r < 0 || c + 1 >= views->w || r + 1 >= views->h)
+        return sample_edge(views, view, c, r, right, below);
+    const float *at = view + r * views->stride_h + c * views->stride_w, *next = at + views->stride_h;
+    return (1 - below) * ((1 - right) * at[0] + right * at[views->stride_w]) +
+           below * ((1 - right) * next[0] + right * next[views->stride_w]);
 }
 
 static void spread_row(void *arg, int64_t item, int thread)
@@ -60,17 +72,20 @@ static void spread_row(void *arg, int64_t item, int thread)
     for (int64_t at = 0; at < views->d; at++) {
         const tess_view3 view = tess_view3_of(&job->scan, job->table + at * TESS_VIEW3_NUMBERS);
         const tess_shadow3 shadow = tess_view3_shadow(&view);
-        double origin[3], base[3];
+        double origin[3];
+        float base[3], step[3];
         tess_shadow3_at(&shadow, centre, origin);
-        for (int k = 0; k < 3; k++)
-            base[k] = shadow.of[k][1] * (double)y + shadow.of[k][2] * (double)(z + job->scan.first) +
-                      shadow.of[k][3];
+        for (int k = 0; k < 3; k++) {
+            base[k] = (float)(shadow.of[k][1] * (double)y + shadow.of[k][2] * (double)(z + job->scan.first) +
+                              shadow.of[k][3]);
+            step[k] = (float)shadow.of[k][0];
+        }
         const float weight = (float)(job->op->rays.scale * origin[2] * origin[2]);
         const float *filtered = job->in + at * views->stride_d;
         for (int64_t x = 0; x < volume->w; x++) {
-            const float inverse = 1 / (float)(base[2] + (double)x * shadow.of[2][0]);
-            const float column = (float)(base[0] + (double)x * shadow.of[0][0]) * inverse;
-            const float row = (float)(base[1] + (double)x * shadow.of[1][0]) * inverse;
+            const float inverse = 1 / (base[2] + (float)x * step[2]);
+            const float column = (base[0] + (float)x * step[0]) * inverse;
+            const float row = (base[1] + (float)x * step[1]) * inverse;
             out[x] += weight * inverse * inverse * sample(views, filtered, column, row);
         }
     }

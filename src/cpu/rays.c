@@ -46,39 +46,32 @@ static frame frame_of(const rays_job *job, int axis)
     return f;
 }
 
-/* Narrows [*from, *to) to the slices where low <= position < high. A division finds the ends up to rounding; the
- * position itself decides. */
-static void clip(const tess_ray3 *ray, int which, float low, float high, int *from, int *to)
+/* Narrows [*from, *to) to the slices where low <= position < high, in voxels. A division finds the ends up to
+ * rounding; the position itself decides. */
+static void clip(const tess_ray3 *ray, int which, int low, int high, int *from, int *to)
 {
-    if (*from >= *to)
-        return;
-    const float slope = ray->slope[which];
-    if (fabsf(slope) > 1e-9f) {
-        const float inverse = 1 / slope;
-        float first = (low - ray->at[which]) * inverse, last = (high - ray->at[which]) * inverse;
-        if (slope < 0) {
-            float swap = first;
-            first = last, last = swap;
-        }
-        const float a = (float)*from, b = (float)*to;
-        first = first - 2 < a ? a : first - 2 > b ? b : first - 2;
-        last = last + 2 < a ? a : last + 2 > b ? b : last + 2;
-        *from = (int)first, *to = (int)last;
+    const int64_t slope = ray->slope[which], at = ray->at[which];
+    const int64_t voxel = (int64_t)1 << 32, least = low * voxel, most = high * voxel;
+    if (slope != 0) {
+        const double inverse = 1 / (double)slope;
+        const double first = (double)((slope > 0 ? least : most) - at) * inverse,
+                     last = (double)((slope > 0 ? most : least) - at) * inverse;
+        *from = first <= *from ? *from : first >= *to ? *to : (int)first;
+        *to = last >= *to - 2 ? *to : last <= *from ? *from : (int)last + 2;
     }
-    float at;
-    while (*from < *to && ((at = tess_ray3_at(ray, which, *from)) < low || at >= high))
+    while (*from < *to && (at + *from * slope < least || at + *from * slope >= most))
         ++*from;
-    while (*from < *to && ((at = tess_ray3_at(ray, which, *to - 1)) < low || at >= high))
+    while (*from < *to && (at + (*to - 1) * slope < least || at + (*to - 1) * slope >= most))
         --*to;
 }
 
 static span span_of(const tess_ray3 *ray, const frame *f, int from, int to)
 {
     for (int i = 0; i < 2; i++)
-        clip(ray, i, (float)(f->low[i + 1] - 1), (float)f->high[i + 1], &from, &to);
+        clip(ray, i, f->low[i + 1] - 1, f->high[i + 1], &from, &to);
     int inner = from, outer = to;
     for (int i = 0; i < 2; i++)
-        clip(ray, i, (float)f->low[i + 1], (float)(f->high[i + 1] - 1), &inner, &outer);
+        clip(ray, i, f->low[i + 1], f->high[i + 1] - 1, &inner, &outer);
     return inner < outer ? (span){from, inner, outer, to} : (span){from, to, to, to};
 }
 
@@ -257,7 +250,7 @@ static void rays_run(const tess_cpu *cpu, const tess_op *op, const tess_op_buffe
     for (job.axis = 0; job.axis < 3; job.axis++) {
         const int64_t slices = job.axis == 2 ? volume->d : job.scan.size[job.axis];
         /* Long enough to pay for setting rays up, short enough to keep the threads even. */
-        job.block = tess_max_i64(4, tess_min_i64(32, slices / (2 * tess_pool_threads(cpu->pool))));
+        job.block = tess_max_i64(8, tess_min_i64(32, slices / (2 * tess_pool_threads(cpu->pool))));
         if (axes >> job.axis & 1)
             tess_pool_run(cpu->pool, tess_ceil_div(slices, job.block), backproject_block, &job);
     }

@@ -6,9 +6,9 @@
  * axis, bilinear between the four voxels around it, times the length between two slices. Coordinates are voxel
  * indices of the whole volume, (x, y, z) = (0, 1, 2); a slab is a range of z and changes no weight.
  *
- * A ray is set up in fp64, once, and followed in fp32: tess_ray3_at rounds alike everywhere and is monotonic in the
- * slice, so a range of slices whose two ends lie inside the volume lies inside it. A voxel's rays are found by
- * projecting its footprint: tess_view3_box. */
+ * A ray is set up in fp64, once, and followed in fixed point: exact sums, so that a slice gives the same cell however
+ * it is reached, on every device, and positions that rise or fall with the slice: a range of slices whose two ends
+ * lie inside the volume lies inside it. A voxel's rays are found by projecting its footprint: tess_view3_box. */
 #ifndef TESS_DEVICE_RAY3_H
 #define TESS_DEVICE_RAY3_H
 
@@ -18,6 +18,9 @@
 #include "device/op.h"
 
 enum { TESS_VIEW3_NUMBERS = 12 };
+/* A voxel is 2^32. Positions reach 2^31 voxels: physics/ refuses geometries beyond TESS_RAY3_FARTHEST. */
+#define TESS_RAY3_ONE      4294967296.0
+#define TESS_RAY3_FARTHEST 268435456.0
 
 /* The volume and the detector that all views of an op share. */
 typedef struct tess_scan3 {
@@ -39,7 +42,7 @@ typedef struct tess_view3 {
 /* In slice k the ray is at (at[0] + k slope[0], at[1] + k slope[1]) on the two other axes, in rising order. */
 typedef struct tess_ray3 {
     int axis;
-    float at[2], slope[2];
+    int64_t at[2], slope[2];
     float length; /* of the ray between two slices */
 } tess_ray3;
 
@@ -112,34 +115,28 @@ TESS_BOTH tess_ray3 tess_view3_ray(const tess_view3 *view, int64_t row, int64_t 
     const double slope_b = direction[b] * inverse, slope_c = direction[c] * inverse;
     tess_ray3 ray;
     ray.axis = axis;
-    ray.slope[0] = (float)slope_b;
-    ray.slope[1] = (float)slope_c;
-    ray.at[0] = (float)(from[b] - from[axis] * slope_b);
-    ray.at[1] = (float)(from[c] - from[axis] * slope_c);
+    ray.slope[0] = (int64_t)(slope_b * TESS_RAY3_ONE);
+    ray.slope[1] = (int64_t)(slope_c * TESS_RAY3_ONE);
+    ray.at[0] = (int64_t)((from[b] - from[axis] * slope_b) * TESS_RAY3_ONE);
+    ray.at[1] = (int64_t)((from[c] - from[axis] * slope_c) * TESS_RAY3_ONE);
     ray.length = (float)(view->spacing * sqrt(1 + slope_b * slope_b + slope_c * slope_c));
     return ray;
 }
 
-/* Two roundings, never a fused one: the same on every device, and monotonic in the slice. */
-TESS_BOTH float tess_ray3_at(const tess_ray3 *ray, int which, int slice)
+TESS_BOTH int64_t tess_ray3_at(const tess_ray3 *ray, int which, int slice)
 {
-#ifdef __CUDA_ARCH__
-    return __fadd_rn(ray->at[which], __fmul_rn((float)slice, ray->slope[which]));
-#else
-    return ray->at[which] + (float)slice * ray->slope[which];
-#endif
+    return ray->at[which] + slice * ray->slope[which];
 }
 
 /* Of a slice where the ray is in or beside the volume. */
 TESS_BOTH tess_cell3 tess_ray3_cell(const tess_ray3 *ray, int slice)
 {
-    const float at_b = tess_ray3_at(ray, 0, slice), at_c = tess_ray3_at(ray, 1, slice);
+    const int64_t at_b = tess_ray3_at(ray, 0, slice), at_c = tess_ray3_at(ray, 1, slice);
+    const float one = (float)(1 / TESS_RAY3_ONE);
+    const float far_b = (float)(uint32_t)at_b * one, far_c = (float)(uint32_t)at_c * one;
     tess_cell3 cell;
-    cell.b = (int)at_b;
-    cell.c = (int)at_c;
-    cell.b -= (float)cell.b > at_b;
-    cell.c -= (float)cell.c > at_c;
-    const float far_b = at_b - (float)cell.b, far_c = at_c - (float)cell.c;
+    cell.b = (int)(at_b >> 32); /* rounds down, also below 0, with every compiler that there is */
+    cell.c = (int)(at_c >> 32);
     const float near_b = 1 - far_b, near_c = 1 - far_c;
     cell.weight[0] = near_b * near_c;
     cell.weight[1] = far_b * near_c;
@@ -244,7 +241,7 @@ TESS_BOTH double tess_view3_cosine(const tess_view3 *view, int64_t row, int64_t 
 /* The pixels whose rays of this dominant axis can weigh on a voxel: box = first and last column, first and last row,
  * empty when a last is before its first. Such a ray crosses the voxel's slice inside the square from -1 to 1 around
  * it; a perspective image of a square is the hull of its corners', as long as all of it lies before the source. The
- * square is taken a little larger than fp32 can miss by. */
+ * square is taken a little larger than rounding can miss by. */
 TESS_BOTH void tess_view3_box(const tess_scan3 *scan, const tess_shadow3 *shadow, const int voxel[3],
                               int axis, int box[4])
 {

@@ -99,7 +99,7 @@ static const tess_operator_table with_inverse = {.destroy = rays_destroy,
                                                     .forward = rays_forward,
                                                     .adjoint = rays_adjoint};
 
-void tess_rays_filter(tess_operator *op, tess_filter filter)
+void tess_rays_set_filter(tess_operator *op, tess_filter filter)
 {
     ((rays *)op)->filter = filter;
 }

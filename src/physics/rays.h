@@ -23,7 +23,7 @@ tess_status tess_rays_check(const tess_rays_settings *settings, tess_error *erro
 tess_status tess_rays_create(tess_device *device, const tess_rays_settings *settings, tess_operator **out,
                              tess_error *error) TESS_MUST_CHECK;
 /* The window of `inverse`; Ram-Lak when it is not said. */
-void tess_rays_filter(tess_operator *rays, tess_filter filter);
+void tess_rays_set_filter(tess_operator *rays, tess_filter filter);
 
 /* A circle around z, source and detector on opposite sides of it at their distances from the axis; view i is at
  * 360 i / views degrees. `pitch` is the side of a detector pixel. */

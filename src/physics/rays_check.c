@@ -99,6 +99,16 @@ static tess_status check_view(const tess_scan3 *scan, const double *numbers, int
         return tess_fail(error, TESS_BAD_INPUT, "view %lld: %s", (long long)index,
                          scan->cone ? "the source lies in the detector's plane"
                                     : "the rays' direction is zero or runs along the detector");
+    for (int corner = 0; corner < 5; corner++)
+        for (int i = 0; i < 3; i++) {
+            const double r = corner & 1 ? (double)(scan->rows - 1) : 0,
+                         c = corner & 2 ? (double)(scan->columns - 1) : 0;
+            const double place = corner == 4 ? view.source[i] : view.pixel[i] + r * view.v[i] + c * view.u[i];
+            if (fabs(place) > TESS_RAY3_FARTHEST && (corner < 4 || scan->cone))
+                return tess_fail(error, TESS_BAD_INPUT,
+                                 "view %lld: the %s is more than %.0f voxels away; check the voxel size",
+                                 (long long)index, corner < 4 ? "detector" : "source", TESS_RAY3_FARTHEST);
+        }
     const tess_shadow3 shadow = tess_view3_shadow(&view);
     TESS_TRY(check_source(scan, &view, &shadow, index, error));
     return check_shadow(scan, &shadow, index, error);
