@@ -7,6 +7,7 @@
 #include "cpu/kernels.h"
 #include "cpu/reference.h"
 #include "model/architecture.h"
+#include "plan/rates.h"
 #include "support.h"
 
 static char path[512];
@@ -517,6 +518,53 @@ static void test_bytes(void)
     tess_weights_close(weights);
 }
 
+/* Classes of ops with a depth can be measured, and give seconds that grow with it. */
+static void test_rates(void)
+{
+    tess_net *net = tess_net_create();
+    tess_error error = {{0}};
+    tess_conv_settings head = {"head", 8, 3, 1, 1, false, 0, 3, 1, 1},
+                       down = {"down", 8, 2, 2, 0, false, 0, 2, 2, 0},
+                       up = {"up", 8, 2, 2, 0, false, 0, 2, 2, 0},
+                       tail = {"tail", 1, 3, 1, 1, false, 0, 3, 1, 1};
+    tess_value x = tess_net_conv(net, tess_net_input(net, 2), head);
+    x = tess_net_add(net, tess_net_conv_transpose(net, tess_net_conv(net, x, down), up), x);
+    tensor_list list = {.volume = true, .side = 0.5f};
+    add_conv(&list, "head", 8, 2, 3, false), add_conv(&list, "down", 8, 8, 2, false);
+    add_conv(&list, "up", 8, 8, 2, false), add_conv(&list, "tail", 1, 8, 3, false);
+    save_tensors(&list, path);
+    tess_weights *weights = open_path();
+    CHECK(tess_net_finish(net, tess_net_conv(net, x, tail), &error) == TESS_OK);
+    tess_device *device = open_cpu(NULL);
+    for (int light = 0; light < 2; light++) {
+        if (light)
+            CHECK(tess_net_lighten(net, weights, &error) == TESS_OK);
+        tess_bound *bound = NULL;
+        tess_net_plan *plans[2] = {NULL, NULL};
+        tess_rates *rates = NULL;
+        CHECK(tess_bound_create(net, device, TESS_F32, &bound, &error) == TESS_OK);
+        for (int i = 0; i < 2; i++)
+            CHECK(tess_net_plan_create(bound, (tess_plan_shape){.n = 1, .h = 32, .w = 32, .d = 8 << i},
+                                       &plans[i], &error) == TESS_OK);
+        CHECK_MSG(tess_net_plan_op_count(plans[0]) == (light ? 6 : 4), "%d ops",
+                  tess_net_plan_op_count(plans[0]));
+        CHECK(tess_rates_open(device, &rates, &error) == TESS_OK);
+        CHECK_MSG(tess_rates_measure(rates, plans[0], (tess_rates_budget){60, SIZE_MAX}, &error) == TESS_OK,
+                  "%s", error.text);
+        bool measured = true;
+        const double little = tess_rates_plan_seconds(rates, plans[0], &measured),
+                     large = tess_rates_plan_seconds(rates, plans[1], &measured);
+        CHECK_MSG(measured && little > 0 && large > little, "%g and %g seconds", little, large);
+        unlink(tess_rates_path(rates));
+        tess_rates_destroy(rates);
+        tess_net_plan_destroy(plans[0]), tess_net_plan_destroy(plans[1]);
+        tess_bound_destroy(bound);
+    }
+    tess_device_close(device);
+    tess_weights_close(weights);
+    tess_net_destroy(net);
+}
+
 /* Files that are neither 2-D nor 3-D throughout are refused. */
 static void test_refused(void)
 {
@@ -538,6 +586,7 @@ int main(void)
     if (!mkdtemp(folder))
         return 1;
     snprintf(path, sizeof path, "%s/net.safetensors", folder);
+    CHECK(setenv("TESSERA_CACHE", folder, 1) == 0);
     test_ops();
     test_network();
     test_windows();
@@ -546,6 +595,7 @@ int main(void)
     test_inflated(TESS_INFLATE_LEVEL);
     test_full_width();
     test_bytes();
+    test_rates();
     test_refused();
     unlink(path);
     rmdir(folder);

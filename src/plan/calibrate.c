@@ -19,19 +19,26 @@ static bool queued(const tess_device *device)
     return device->capture_begin != NULL;
 }
 
+/* Slices that an op is measured with: enough of them that those at the ends, which miss a tap, count little. */
+static int64_t depth_of(const tess_op *op)
+{
+    return op->kernel[TESS_DEPTH] > 1 ? 8 : 1;
+}
+
 /* The same op on a dense image of `side` output pixels. */
 static tess_op resized(const tess_op *op, int64_t side)
 {
     tess_op sized = *op;
-    int64_t in = side;
+    int64_t in = side, depth = depth_of(op), in_depth = depth * tess_max_i64(op->stride[TESS_DEPTH], 1);
     if (op->kind == TESS_OP_CONV_TRANSPOSE || op->kind == TESS_OP_UPSAMPLE)
-        in = side / op->stride[TESS_HEIGHT];
+        in = side / op->stride[TESS_HEIGHT], in_depth = depth / tess_max_i64(op->stride[TESS_DEPTH], 1);
     else if (op->kind == TESS_OP_UP_CONV)
         in = side / 2;
     else if (op->kind != TESS_OP_ADD)
         in = side * op->stride[TESS_HEIGHT];
-    sized.in = tess_tensor_2d(op->in.dtype, 1, in, in, op->in.c);
-    sized.out = tess_tensor_2d(op->out.dtype, 1, side, side, op->out.c);
+    sized.in = tess_tensor_3d(op->in.dtype, 1, in_depth, in, in, op->in.c);
+    sized.out = tess_tensor_3d(op->out.dtype, 1, depth, side, side, op->out.c);
+    sized.mapped = false; /* one value a pixel: costs nothing */
     for (int r = 0; r < op->residuals; r++)
         sized.residual[r] = sized.out;
     return sized;
@@ -158,7 +165,8 @@ static tess_status time_op(tess_device *device, const tess_op *base, int64_t sid
 static tess_status large_side(tess_device *device, const tess_op *op, size_t bytes, int64_t *side,
                               tess_error *error)
 {
-    double per_pixel = tess_op_flops(op) / ((double)op->out.n * (double)op->out.h * (double)op->out.w);
+    const tess_op few = resized(op, SMALL);
+    double per_pixel = tess_op_flops(&few) / (SMALL * SMALL);
     const double flops = queued(device) ? LARGE_FLOPS_QUEUED : LARGE_FLOPS;
     *side = tess_min_i64(tess_max_i64((int64_t)sqrt(flops / per_pixel) / 16 * 16, 2 * SMALL),
                          queued(device) ? LARGEST_QUEUED : LARGEST);
@@ -187,7 +195,8 @@ static tess_status measure_class(tess_rates *rates, const tess_op *op, const cha
         return TESS_OK;
     TESS_TRY(time_op(device, op, SMALL, &small, error));
     TESS_TRY(time_op(device, op, side, &large, error));
-    double pixels = (double)(side * side), few = SMALL * SMALL;
+    const double depth = (double)depth_of(op), pixels = depth * (double)(side * side),
+                 few = depth * SMALL * SMALL;
     double per_pixel = fmax((large - small) / (pixels - few), large / pixels / 4);
     tess_rates_set(rates, op_class, fmax(large - per_pixel * pixels, 0), per_pixel);
     return TESS_OK;
