@@ -44,8 +44,8 @@ static inline void check_adjoint_matrices(tess_operator *op)
             largest = fmax(largest, fabs(forward[c * rows + r]));
             difference = fmax(difference, fabs((double)forward[c * rows + r] - adjoint[r * columns + c]));
         }
-    CHECK_MSG(largest > 0 && difference <= 1e-6 * largest, "%s: entries differ by %g of %g", op->name, difference,
-              largest);
+    CHECK_MSG(largest > 0 && difference <= 1e-6 * largest, "%s: entries differ by %g of %g", op->name,
+              difference, largest);
     free(forward), free(adjoint), free(unit), free(scratch);
 }
 
