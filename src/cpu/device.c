@@ -54,11 +54,6 @@ static bool is_vector(const tess_op *op)
     return op->kind == TESS_OP_COMBINE || op->kind == TESS_OP_DOT || op->kind == TESS_OP_SPECTRUM;
 }
 
-static const tess_cpu_family *family_of(const tess_cpu *cpu, const tess_op *op)
-{
-    return tess_cpu_family_of(cpu, op);
-}
-
 const tess_cpu_family *tess_cpu_family_of(const tess_cpu *cpu, const tess_op *op)
 {
     if (is_radon(op))
@@ -162,7 +157,7 @@ static tess_status cpu_query(tess_device *device, const tess_op *op, tess_op_nee
     const tess_cpu *cpu = cpu_of(device);
     *needs = (tess_op_needs){.block = 1};
     TESS_TRY(check(cpu, op, error));
-    family_of(cpu, op)->needs(cpu, op, needs);
+    tess_cpu_family_of(cpu, op)->needs(cpu, op, needs);
     return TESS_OK;
 }
 
@@ -173,7 +168,7 @@ static tess_status cpu_prepare(tess_device *device, const tess_op *op, tess_prep
     tess_prepared *prepared = tess_small_alloc(1, sizeof *prepared);
     if (!prepared)
         return tess_fail(error, TESS_NO_MEMORY, "no memory to prepare a layer");
-    *prepared = (tess_prepared){*op, family_of(cpu_of(device), op), NULL};
+    *prepared = (tess_prepared){*op, tess_cpu_family_of(cpu_of(device), op), NULL};
     tess_status status = op->kind == TESS_OP_FFT ? tess_cpu_fft_prepare(op, &prepared->fft, error) : TESS_OK;
     if (status != TESS_OK) {
         tess_small_free(prepared);
@@ -186,7 +181,7 @@ static tess_status cpu_prepare(tess_device *device, const tess_op *op, tess_prep
 static void cpu_pack(tess_device *device, const tess_op *op, tess_weight_part part, int64_t first,
                      int64_t count, const float *values, void *packed)
 {
-    family_of(cpu_of(device), op)->pack(cpu_of(device), op, part, first, count, values, packed);
+    tess_cpu_family_of(cpu_of(device), op)->pack(cpu_of(device), op, part, first, count, values, packed);
 }
 
 static void cpu_run(tess_device *device, const tess_prepared *prepared, const tess_op_buffers *buffers,
