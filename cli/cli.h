@@ -28,9 +28,10 @@ int cli_parse(const cli_verb *verb, int argc, char **argv, cli_shared *shared, v
               const char **words, int *word_count);
 bool cli_number(const char *name, const char *text, double *value); /* also a/b */
 bool cli_integer(const char *name, const char *text, int64_t least, int64_t most, int64_t *value);
-bool cli_halo(const char *name, const char *text, int64_t *halo);   /* auto, exact or pixels */
-bool cli_size(const char *name, const char *text, uint64_t *bytes); /* K, M, G */
-int cli_complain(const char *format, ...) TESS_PRINTF(1, 2);        /* one line; returns CLI_USAGE */
+bool cli_halo(const char *name, const char *text, int64_t *halo); /* auto, exact or pixels */
+bool cli_tile(const char *name, const char *text, int64_t *height, int64_t *width); /* auto, whole, N, HxW */
+bool cli_size(const char *name, const char *text, uint64_t *bytes);                 /* K, M, G */
+int cli_complain(const char *format, ...) TESS_PRINTF(1, 2); /* one line; returns CLI_USAGE */
 /* Ends a verb: says the error or shows the record where it is wanted. */
 int cli_finish(tess_context *context, tess_status status, char *record, const cli_shared *shared);
 
@@ -44,6 +45,8 @@ int cli_convert(int argc, char **argv);
 int cli_info(int argc, char **argv);
 int cli_bench(int argc, char **argv);
 int cli_denoise_like(int argc, char **argv, bool plan);
+int cli_reconstruct(int argc, char **argv);
+int cli_reconstruct_like(int argc, char **argv, bool plan);
 
 extern const char cli_shared_help[];
 

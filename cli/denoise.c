@@ -1,42 +1,23 @@
-#include <stdio.h>
 #include <string.h>
 
 #include "cli.h"
 
-static const char help[] =
-    "tessera denoise IN OUT [options]      remove noise from an image, or from every image of a folder\n\n"
-    "  --model M           a bundled model (tessera info lists them) or a weight file (.safetensors, .pth)\n"
-    "  --sigma S           the noise level on the [0,1] scale: 0.098 or 25/255\n"
-    "  --truth T           the clean image or folder: PSNR and SSIM are reported\n"
-    "  --add-noise S       add Gaussian noise of this level first (for studies; not clipped, not rounded)\n"
-    "  --tile T            auto, whole, N or HxW pixels\n"
-    "  --halo H            auto (0.01 dB), exact (equal to the whole image bit for bit) or N pixels\n"
-    "  --batch B           auto or N tiles at once\n\n"
-    "Example: tessera denoise noisy.png clean.png --sigma 25/255 --memory 512M\n";
-
-static bool tile_option(tess_denoise_settings *s, const char *value)
-{
-    if (strcmp(value, "auto") == 0)
-        s->tile_height = s->tile_width = 0;
-    else if (strcmp(value, "whole") == 0)
-        s->tile_height = s->tile_width = TESS_TILE_WHOLE;
-    else {
-        long long h = 0, w = 0;
-        char end = 0;
-        int got = sscanf(value, "%lldx%lld%c", &h, &w, &end);
-        if (got == 1 && sscanf(value, "%lld%c", &h, &end) == 1)
-            w = h;
-        else if (got != 2)
-            h = 0;
-        if (h < 1 || w < 1 || h > 1 << 24 || w > 1 << 24) {
-            cli_complain("--tile %s: use auto, whole, N or HxW", value);
-            return false;
-        }
-        s->tile_height = h;
-        s->tile_width = w;
-    }
-    return true;
-}
+static const char help[] = "tessera denoise IN OUT [options]      remove noise from an image, or from "
+                           "every image of a folder\n\n"
+                           "  --model M           a bundled model (tessera info lists them) or a "
+                           "weight file (.safetensors, .pth)\n"
+                           "  --sigma S           the noise level on the [0,1] scale: 0.098 or "
+                           "25/255\n"
+                           "  --truth T           the clean image or folder: PSNR and SSIM are "
+                           "reported\n"
+                           "  --add-noise S       add Gaussian noise of this level first (for "
+                           "studies; not clipped, not rounded)\n"
+                           "  --tile T            auto, whole, N or HxW pixels\n"
+                           "  --halo H            auto (0.01 dB), exact (equal to the whole image bit "
+                           "for bit) or N pixels\n"
+                           "  --batch B           auto or N tiles at once\n\n"
+                           "Example: tessera denoise noisy.png clean.png --sigma 25/255 --memory "
+                           "512M\n";
 
 static bool option(void *target, const char *name, const char *value, bool *known)
 {
@@ -56,7 +37,7 @@ static bool option(void *target, const char *name, const char *value, bool *know
     } else if (strcmp(name, "--add-noise") == 0)
         return cli_number(name, value, &s->add_noise);
     else if (strcmp(name, "--tile") == 0)
-        return tile_option(s, value);
+        return cli_tile(name, value, &s->tile_height, &s->tile_width);
     else if (strcmp(name, "--halo") == 0)
         return cli_halo(name, value, &s->halo);
     else if (strcmp(name, "--batch") == 0) {

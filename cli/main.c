@@ -10,6 +10,7 @@ static const struct {
     const char *what;
 } verbs[] = {
     {"denoise", cli_denoise, "remove noise from an image or a folder of images"},
+    {"reconstruct", cli_reconstruct, "an image from blurred copies or projections"},
     {"plan", cli_plan, "what a verb would do: tile, bytes, seconds"},
     {"bench", cli_bench, "studies of speed and memory, as JSON lines"},
     {"convert", cli_convert, "PyTorch weights to safetensors"},
@@ -21,7 +22,7 @@ static int usage(FILE *to)
     fputs("tessera " TESSERA_VERSION ": restores images that are too large for one pass on one device\n\n",
           to);
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
-        fprintf(to, "  tessera %-10s %s\n", verbs[i].name, verbs[i].what);
+        fprintf(to, "  tessera %-12s %s\n", verbs[i].name, verbs[i].what);
     fputs("\ntessera VERB --help tells more, with an example.\n", to);
     return to == stdout ? CLI_DONE : CLI_USAGE;
 }
@@ -39,5 +40,5 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
         if (strcmp(argv[1], verbs[i].name) == 0)
             return verbs[i].run(argc - 2, argv + 2);
-    return cli_complain("unknown verb %s; use denoise, plan, bench, convert or info", argv[1]);
+    return cli_complain("unknown verb %s; use denoise, reconstruct, plan, bench, convert or info", argv[1]);
 }

@@ -7,15 +7,16 @@
 
 #include "cli.h"
 
-const char cli_shared_help[] =
-    "\nEvery verb also takes:\n"
-    "  --json FILE         one machine-readable record; - is standard output\n"
-    "  --quiet             no progress, no summary\n"
-    "  --device D          auto, cpu, cuda or cuda:K (auto: the GPU when there is one)\n"
-    "  --threads N         CPU threads (default: all)\n"
-    "  --precision P       auto, fp32, tf32, fp16 or bf16 (auto: fp16 on a GPU, else fp32)\n"
-    "  --memory SIZE       limit on the computing device, e.g. 300M or 2G\n"
-    "  --seed N            of random numbers\n";
+const char cli_shared_help[] = "\nEvery verb also takes:\n"
+                               "  --json FILE         one machine-readable record; - is standard output\n"
+                               "  --quiet             no progress, no summary\n"
+                               "  --device D          auto, cpu, cuda or cuda:K (auto: the GPU when there "
+                               "is one)\n"
+                               "  --threads N         CPU threads (default: all)\n"
+                               "  --precision P       auto, fp32, tf32, fp16 or bf16 (auto: fp16 on a "
+                               "GPU, else fp32)\n"
+                               "  --memory SIZE       limit on the computing device, e.g. 300M or 2G\n"
+                               "  --seed N            of random numbers\n";
 
 int cli_complain(const char *format, ...)
 {
@@ -67,6 +68,30 @@ bool cli_halo(const char *name, const char *text, int64_t *halo)
         *halo = TESS_HALO_EXACT;
     else
         return cli_integer(name, text, 0, 1 << 20, halo);
+    return true;
+}
+
+bool cli_tile(const char *name, const char *text, int64_t *height, int64_t *width)
+{
+    long long h = 0, w = 0;
+    char end = 0;
+    if (strcmp(text, "auto") == 0)
+        *height = *width = 0;
+    else if (strcmp(text, "whole") == 0)
+        *height = *width = TESS_TILE_WHOLE;
+    else {
+        int got = sscanf(text, "%lldx%lld%c", &h, &w, &end);
+        if (got == 1 && sscanf(text, "%lld%c", &h, &end) == 1)
+            w = h;
+        else if (got != 2)
+            h = 0;
+        if (h < 1 || w < 1 || h > 1 << 24 || w > 1 << 24) {
+            cli_complain("%s %s: use auto, whole, N or HxW", name, text);
+            return false;
+        }
+        *height = h;
+        *width = w;
+    }
     return true;
 }
 

@@ -115,6 +115,39 @@ typedef struct tess_bench_settings {
 
 void tess_bench_settings_init(tess_bench_settings *settings);
 tess_status tess_bench(tess_context *context, const tess_bench_settings *settings) TESS_MUST_CHECK;
+
+/* Inverse problems by plug-and-play iterations: a step towards the measurements, then a denoiser. What is negative or
+ * NULL is taken from the preset, unless something else is said. */
+#define TESS_STEP_AUTO (0.0)
+typedef struct tess_reconstruct_settings {
+    tess_common common;
+    const char *output;           /* the image */
+    const char *problem;          /* "deblur", "tomo2d", or a JSON file that tells of measured data */
+    const char *preset;           /* "default", "deepinv" */
+    const char *image;            /* deblur: the truth; NULL = a synthetic one */
+    const char *model;            /* bundled name or weight file; NULL = by the image's channels */
+    const char *init;             /* "zero", "adjoint", "filtered", "cg" */
+    const char *save_measurement; /* NPY; the measurements of several operators one above another */
+    const char *side_by_side;     /* measurement, result and truth in one picture */
+    int64_t size;                 /* pixels of the longer side; 0 = 256, or the image's own */
+    int64_t operators, angles;    /* 0 = 8 blurs, 100 views */
+    int64_t iterations;           /* 0 = by the preset */
+    double noise;                 /* standard deviation, of the synthetic measurements */
+    double sigma, last_sigma;     /* of the denoiser: from the first iteration to the last, in equal ratios */
+    double step;                  /* TESS_STEP_AUTO: from the operator's norm */
+    double relax;                 /* 0 = none */
+    int64_t inner;                /* steps of conjugate gradients towards the data, in place of one gradient; 0 = none */
+    double tolerance;             /* stop when an iteration changes less; 0 = not asked */
+    double max_seconds;           /* 0 = not asked */
+    int64_t tile_height, tile_width, halo, batch; /* of the denoiser, as in tess_denoise_settings */
+} tess_reconstruct_settings;
+
+void tess_reconstruct_settings_init(tess_reconstruct_settings *settings);
+tess_status tess_reconstruct(tess_context *context, const tess_reconstruct_settings *settings,
+                             char **record) TESS_MUST_CHECK;
+tess_status tess_plan_reconstruct(tess_context *context, const tess_reconstruct_settings *settings,
+                                  char **record) TESS_MUST_CHECK;
+
 /* A few lines for people out of a record; release with tess_record_free. */
 tess_status tess_record_summary(tess_context *context, const char *record, char **text) TESS_MUST_CHECK;
 void tess_record_free(char *record);

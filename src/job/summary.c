@@ -40,6 +40,8 @@ static void say_plan(writer *w, const tess_json *record)
 {
     const tess_json *plan = tess_json_get(record, "plan"), *tile = tess_json_get(plan, "tile");
     const tess_json *input = tess_json_get(record, "input"), *denoise = tess_json_get(record, "denoise");
+    if (!denoise)
+        denoise = tess_json_get(record, "reconstruct");
     if (!plan)
         return;
     say(w, "input     %lld file(s), up to %lld x %lld, %lld channel(s)\n",
@@ -70,11 +72,14 @@ static void say_measured(writer *w, const tess_json *record)
         say_bytes(w, tess_json_get(measured, "peak_bytes"));
         say(w, ", %.2f s, %.3f megapixels a second\n", tess_json_get_double(measured, "seconds", 0),
             tess_json_get_double(measured, "megapixels_per_second", 0));
-        say(w, "resident  peak %.1f MiB, of which %.1f MiB were there before the plan\n",
+        say(w,
+            "resident  peak %.1f MiB, of which %.1f MiB were there before the "
+            "plan\n",
             mib(measured, "resident_bytes"), mib(measured, "overhead_bytes"));
         if (tess_json_get(measured, "gpu_busy"))
             say(w,
-                "device    busy %.0f %% of the time, %.1f MiB by its driver's count, %.1f MiB of context; "
+                "device    busy %.0f %% of the time, %.1f MiB by its driver's count, "
+                "%.1f MiB of context; "
                 "%.1f "
                 "MiB pinned on the host\n",
                 100 * tess_json_get_double(measured, "gpu_busy", 0), mib(measured, "driver_bytes"),
@@ -92,6 +97,30 @@ static void say_measured(writer *w, const tess_json *record)
         if (trouble)
             say(w, "failed    %s\n", trouble);
     }
+}
+
+static void say_reconstruct(writer *w, const tess_json *own)
+{
+    const tess_json *iterations = tess_json_get(own, "iterations");
+    say(w, "problem   %s: %s, preset %s, start %s\n", tess_json_get_string(own, "problem", "?"),
+        tess_json_get_string(own, "operator", "?"), tess_json_get_string(own, "preset", "?"),
+        tess_json_get_string(own, "init", "?"));
+    if (!iterations)
+        return;
+    say(w, "solver    %lld iterations", (long long)tess_json_length(iterations));
+    if (tess_json_get_int(own, "inner", 0))
+        say(w, ", each of %lld steps of conjugate gradients\n",
+            (long long)tess_json_get_int(own, "inner", 0));
+    else
+        say(w, ", step %.4g\n", tess_json_get_double(own, "step", 0));
+    if (tess_json_get_int(own, "step_halvings", 0))
+        say(w,
+            "          the step made the data term grow and was halved %lld "
+            "time(s)\n",
+            (long long)tess_json_get_int(own, "step_halvings", 0));
+    if (tess_json_get(own, "baseline_psnr_db"))
+        say(w, "baseline  PSNR %.3f dB (%s)\n", tess_json_get_double(own, "baseline_psnr_db", 0),
+            tess_json_get_string(own, "baseline", "?"));
 }
 
 static void say_info(writer *w, const tess_json *info)
@@ -131,6 +160,8 @@ tess_status tess_record_summary(tess_context *context, const char *record, char 
     writer w = {.size = strlen(record) + 8192};
     w.text = tess_small_alloc(w.size, 1);
     say_plan(&w, json);
+    if (tess_json_get(json, "reconstruct"))
+        say_reconstruct(&w, tess_json_get(json, "reconstruct"));
     say_measured(&w, json);
     if (tess_json_get(json, "info"))
         say_info(&w, tess_json_get(json, "info"));

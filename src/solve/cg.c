@@ -2,25 +2,32 @@
 
 #include <math.h>
 
-/* r = A^T y and x = 0, so the gradient at zero, which the shortcut operators need later too, gives both. */
-static tess_status begin(const tess_data_term *term, void *x, void *at_zero, void *r, void *p, double *square,
-                         tess_error *error)
+/* r = -gradient at x. Shortcut operators need the gradient at zero besides, to take it off again. */
+static tess_status begin(const tess_data_term *term, bool warm, void *const vectors[TESS_CG_VECTORS], void *x,
+                         double *square, tess_error *error)
 {
-    const tess_sum nothing = {.a = 0, .x = x}, negative = {.a = -1, .x = at_zero}, same = {.a = 1, .x = r};
-    TESS_TRY(tess_vectors_sum(&term->images, &nothing, x, error));
-    TESS_TRY(tess_data_term_gradient(term, x, at_zero, error));
-    TESS_TRY(tess_vectors_sum(&term->images, &negative, r, error));
-    TESS_TRY(tess_vectors_sum(&term->images, &same, p, error));
-    return tess_vectors_dot(&term->images, r, r, square, error);
+    void *r = vectors[0], *p = vectors[1], *q = vectors[2], *at_zero = vectors[3];
+    const tess_vectors *v = &term->images;
+    const tess_sum nothing = {.a = 0, .x = x}, negative = {.a = -1, .x = r}, same = {.a = 1, .x = r};
+    if (!warm)
+        TESS_TRY(tess_vectors_sum(v, &nothing, x, error));
+    if (tess_data_term_absorbed(term->op)) {
+        TESS_TRY(tess_vectors_sum(v, &nothing, q, error));
+        TESS_TRY(tess_data_term_gradient(term, q, at_zero, error));
+    }
+    TESS_TRY(tess_data_term_gradient(term, x, r, error));
+    TESS_TRY(tess_vectors_sum(v, &negative, r, error));
+    TESS_TRY(tess_vectors_sum(v, &same, p, error));
+    return tess_vectors_dot(v, r, r, square, error);
 }
 
 tess_status tess_cg(const tess_data_term *term, const tess_cg_settings *settings,
                     void *const vectors[TESS_CG_VECTORS], void *x, tess_cg_result *result, tess_error *error)
 {
-    void *at_zero = vectors[0], *r = vectors[1], *p = vectors[2], *q = vectors[3];
+    void *r = vectors[0], *p = vectors[1], *q = vectors[2], *at_zero = vectors[3];
     const tess_vectors *v = &term->images;
     double square, first;
-    TESS_TRY(begin(term, x, at_zero, r, p, &square, error));
+    TESS_TRY(begin(term, settings->warm, vectors, x, &square, error));
     first = square;
     *result = (tess_cg_result){.residual = first > 0 ? 1 : 0};
     while (result->iterations < settings->iterations && result->residual > settings->tolerance) {

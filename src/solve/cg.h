@@ -1,4 +1,5 @@
-/* cg.h: conjugate gradients on the normal equations (A^T A + shift I) x = A^T y, from zero. */
+/* cg.h: conjugate gradients on the normal equations. From zero: (A^T A + shift I) x = A^T y. From where x is, x0: the
+ * minimum of 1/2 |A x - y|^2 + shift / 2 |x - x0|^2, a data step that goes further than a gradient's. */
 #ifndef TESS_SOLVE_CG_H
 #define TESS_SOLVE_CG_H
 
@@ -6,8 +7,9 @@
 
 typedef struct tess_cg_settings {
     int64_t iterations;
-    double tolerance; /* on |residual| / |A^T y| */
+    double tolerance; /* on |residual| / |residual at the start| */
     double shift;
+    bool warm; /* from where x is */
 } tess_cg_settings;
 
 typedef struct tess_cg_result {
@@ -17,7 +19,8 @@ typedef struct tess_cg_result {
 
 enum { TESS_CG_VECTORS = 4 };
 
-/* `vectors`: memory for four images besides x, written over. */
+/* `vectors`: memory for four images besides x, written over; the last is only for operators that absorbed their
+ * measurement, and may be NULL otherwise. */
 tess_status tess_cg(const tess_data_term *term, const tess_cg_settings *settings,
                     void *const vectors[TESS_CG_VECTORS], void *x, tess_cg_result *result,
                     tess_error *error) TESS_MUST_CHECK;

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/clock.h"
+#include "solve/cg.h"
 
 enum { MOST_HALVINGS = 200 };
 
@@ -11,6 +12,7 @@ typedef struct loop {
     const tess_pnp_settings *settings;
     tess_pnp_result *result;
     void *x, *z, *d;
+    void *const *more;      /* three images more, with `inner` */
     double gradient_square; /* |g|^2 of the iteration before */
 } loop;
 
@@ -74,6 +76,21 @@ static tess_status descend(loop *l, int64_t iteration, tess_error *error)
     return l->term->op->device->sync(l->term->op->device, NULL, error);
 }
 
+/* z = where conjugate gradients lead from x; d is free until the denoiser fills it. */
+static tess_status descend_far(loop *l, double sigma, tess_error *error)
+{
+    const tess_sum same = {.a = 1, .x = l->x};
+    const tess_cg_settings settings = {.iterations = l->settings->inner,
+                                       .tolerance = 1e-4,
+                                       .shift = sigma > 0 ? l->settings->weight / (sigma * sigma) : 0,
+                                       .warm = true};
+    void *const vectors[TESS_CG_VECTORS] = {l->d, l->more[0], l->more[1], l->more[2]};
+    tess_cg_result result;
+    TESS_TRY(tess_vectors_sum(&l->term->images, &same, l->z, error));
+    TESS_TRY(tess_cg(l->term, &settings, vectors, l->z, &result, error));
+    return l->term->op->device->sync(l->term->op->device, NULL, error);
+}
+
 /* d becomes the next x, and the x before is left in x only where the change is wanted. */
 static tess_status restore(loop *l, double sigma, tess_error *error)
 {
@@ -113,7 +130,7 @@ static tess_status iterate(loop *l, int64_t iteration, tess_pnp_facts *facts, te
     *facts = (tess_pnp_facts){.iteration = iteration, .change = NAN, .sigma = sigma_of(s, iteration)};
     (void)take_peak(l);
     const double start = tess_clock();
-    TESS_TRY(descend(l, iteration, error));
+    TESS_TRY(s->inner > 0 ? descend_far(l, facts->sigma, error) : descend(l, iteration, error));
     const double middle = tess_clock();
     facts->gradient_seconds = middle - start;
     facts->gradient_peak_bytes = take_peak(l);
@@ -131,10 +148,10 @@ static tess_status iterate(loop *l, int64_t iteration, tess_pnp_facts *facts, te
     return TESS_OK;
 }
 
-tess_status tess_pnp(const tess_data_term *term, const tess_pnp_settings *s,
-                     void *const vectors[TESS_PNP_VECTORS], tess_pnp_result *result, tess_error *error)
+tess_status tess_pnp(const tess_data_term *term, const tess_pnp_settings *s, void *const *vectors,
+                     tess_pnp_result *result, tess_error *error)
 {
-    loop l = {term, s, result, vectors[0], vectors[1], vectors[2], INFINITY};
+    loop l = {term, s, result, vectors[0], vectors[1], vectors[2], vectors + TESS_PNP_VECTORS, INFINITY};
     const double start = tess_clock();
     *result = (tess_pnp_result){.step = s->step};
     for (int64_t i = 0; i < s->iterations; i++) {

@@ -1,6 +1,10 @@
 /* pnp.h: plug-and-play reconstruction. Each iteration: z = x - step A^T (A x - y); d = denoise(z, sigma); x = d, or with
  * a relaxation lambda x = (1 - a) z + a d, a = step lambda / (1 + step lambda); then x is clamped.
  *
+ * With `inner` the gradient step is replaced by so many steps of conjugate gradients towards the minimum of
+ * 1/2 |A z - y|^2 + weight / (2 sigma^2) |z - x|^2, which half-quadratic splitting asks for (Zhang et al., TPAMI 2021,
+ * eq. 6): few iterations do what gradients, held back by the largest eigenvalue, need hundreds for.
+ *
  * A step is too long when it makes the data term grow: f(x - s g) > f(x) exactly when s |A g|^2 > 2 |g|^2. With |A|^2
  * known one comparison decides; otherwise it is looked at in the first iteration and whenever |g| grew. A step that is
  * too long is halved until it is not. */
@@ -32,6 +36,8 @@ typedef struct tess_pnp_settings {
     double step, norm_squared /* 0: unknown */;
     double sigma, last_sigma; /* in equal ratios from one to the other over the iterations */
     double relax;             /* lambda; 0: none */
+    int64_t inner;
+    double weight;
     double low, high;
     tess_denoise_fn denoise;
     void *denoise_user;
@@ -47,11 +53,11 @@ typedef struct tess_pnp_result {
     uint64_t peak_total;
 } tess_pnp_result;
 
-enum { TESS_PNP_VECTORS = 3 };
+enum { TESS_PNP_VECTORS = 3, TESS_PNP_INNER_VECTORS = 6 };
 
-/* vectors[0] holds the start and, at the end, the result; the other two are written over. */
-tess_status tess_pnp(const tess_data_term *term, const tess_pnp_settings *settings,
-                     void *const vectors[TESS_PNP_VECTORS], tess_pnp_result *result,
-                     tess_error *error) TESS_MUST_CHECK;
+/* vectors[0] holds the start and, at the end, the result; the others are written over: three in all, or six with
+ * `inner`. */
+tess_status tess_pnp(const tess_data_term *term, const tess_pnp_settings *settings, void *const *vectors,
+                     tess_pnp_result *result, tess_error *error) TESS_MUST_CHECK;
 
 #endif

@@ -1,0 +1,178 @@
+#include <string.h>
+
+#include "cli.h"
+
+static const char help[] =
+    "tessera reconstruct OUT --problem P [options]    an image from its "
+    "measurements, with a denoiser as prior\n\n"
+    "  --problem P         deblur: several anisotropic blurs of one image, "
+    "with noise\n"
+    "                      tomo2d: parallel-beam views of Shepp and Logan's "
+    "head\n"
+    "                      FILE.json: measured data (see below)\n"
+    "  --size N            pixels of the longer side (default 256, or the "
+    "image's own)\n"
+    "  --image F           deblur: the image to blur instead of a synthetic "
+    "one\n"
+    "  --operators N       deblur: number of blurs (default 8)\n"
+    "  --angles N          tomo2d: number of views (default 100)\n"
+    "  --noise S           of the measurements (default 0.1 for deblur, 0.01 "
+    "for tomo2d)\n"
+    "  --preset P          default, or deepinv: the settings of its published "
+    "benchmark\n"
+    "  --model M           a bundled model (tessera info lists them) or a "
+    "weight file\n"
+    "  --sigma S           noise level for the denoiser; FROM:TO changes it "
+    "over the iterations\n"
+    "  --step X            auto (from the operator's norm) or a number; one "
+    "that is too long is halved\n"
+    "  --init I            zero, adjoint, filtered or cg\n"
+    "  --relax L           between the step and the denoiser: x = (1-a) z + a "
+    "d, a = step L / (1 + step L)\n"
+    "  --inner N           N steps of conjugate gradients towards the data in place of one gradient step\n"
+    "  --iterations N      at most\n"
+    "  --tolerance X       stop when an iteration changes the image by less "
+    "than X of its norm\n"
+    "  --max-seconds X     stop after this time\n"
+    "  --save-measurement F.npy  blurred images one above another, or the "
+    "sinogram (views x width)\n"
+    "  --side-by-side F    measurement (FBP in tomography), result and truth "
+    "in one picture\n"
+    "  --tile T, --halo H, --batch B   of the denoiser, as in tessera "
+    "denoise\n\n"
+    "Measured data: "
+    "{\"operator\":\"blur\",\"angles\":[0,45],\"sigma\":[3,1.5],"
+    "\"measurement\":\"y.npy\"} or\n"
+    "{\"operator\":\"radon\",\"angles\":[0,1.8],\"circle\":true,"
+    "\"measurement\":\"sinogram.npy\"}; \"truth\",\n"
+    "\"noise\" and \"range\" may follow. Arrays are laid out as --save-measurement writes "
+    "them; angles are in degrees.\n\n"
+    "Example: tessera reconstruct sharp.png --problem deblur --size 512 "
+    "--side-by-side compare.png\n";
+
+/* A, or A:B. */
+static bool sigma_option(tess_reconstruct_settings *s, const char *value)
+{
+    char first[64];
+    const char *colon = strchr(value, ':');
+    const size_t length = colon ? (size_t)(colon - value) : strlen(value);
+    if (length >= sizeof first) {
+        cli_complain("--sigma %s: expected a number, or FROM:TO", value);
+        return false;
+    }
+    memcpy(first, value, length);
+    first[length] = '\0';
+    if (!cli_number("--sigma", first, &s->sigma))
+        return false;
+    s->last_sigma = s->sigma;
+    if (colon && !cli_number("--sigma", colon + 1, &s->last_sigma))
+        return false;
+    if (s->sigma < 0 || s->last_sigma < 0 || (colon && !(s->sigma > 0 && s->last_sigma > 0))) {
+        cli_complain("--sigma %s: a noise level is not negative, and FROM:TO are "
+                     "both above 0",
+                     value);
+        return false;
+    }
+    return true;
+}
+
+static bool positive(const char *name, const char *value, bool zero, double *number)
+{
+    if (!cli_number(name, value, number))
+        return false;
+    if (*number < 0 || (!zero && *number == 0)) {
+        cli_complain("%s %s: expected a number %s", name, value, zero ? "from 0 up" : "above 0");
+        return false;
+    }
+    return true;
+}
+
+static bool text_option(tess_reconstruct_settings *s, const char *name, const char *value)
+{
+    const struct {
+        const char *name, **to;
+    } texts[] = {
+        {"--problem", &s->problem},
+        {"--image", &s->image},
+        {"--preset", &s->preset},
+        {"--model", &s->model},
+        {"--init", &s->init},
+        {"--save-measurement", &s->save_measurement},
+        {"--side-by-side", &s->side_by_side},
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        if (strcmp(name, texts[i].name) == 0) {
+            *texts[i].to = value;
+            return true;
+        }
+    return false;
+}
+
+static bool option(void *target, const char *name, const char *value, bool *known)
+{
+    tess_reconstruct_settings *s = target;
+    *known = true;
+    if (text_option(s, name, value))
+        return true;
+    if (strcmp(name, "--size") == 0)
+        return cli_integer(name, value, 16, 1 << 16, &s->size);
+    if (strcmp(name, "--operators") == 0)
+        return cli_integer(name, value, 1, 1024, &s->operators);
+    if (strcmp(name, "--angles") == 0)
+        return cli_integer(name, value, 1, 100000, &s->angles);
+    if (strcmp(name, "--iterations") == 0)
+        return cli_integer(name, value, 1, 1000000, &s->iterations);
+    if (strcmp(name, "--inner") == 0)
+        return cli_integer(name, value, 0, 1000, &s->inner);
+    if (strcmp(name, "--noise") == 0)
+        return positive(name, value, true, &s->noise);
+    if (strcmp(name, "--sigma") == 0)
+        return sigma_option(s, value);
+    if (strcmp(name, "--relax") == 0)
+        return positive(name, value, true, &s->relax);
+    if (strcmp(name, "--tolerance") == 0)
+        return positive(name, value, true, &s->tolerance);
+    if (strcmp(name, "--max-seconds") == 0)
+        return positive(name, value, false, &s->max_seconds);
+    if (strcmp(name, "--step") == 0) {
+        s->step = TESS_STEP_AUTO;
+        return strcmp(value, "auto") == 0 || positive(name, value, false, &s->step);
+    }
+    if (strcmp(name, "--tile") == 0)
+        return cli_tile(name, value, &s->tile_height, &s->tile_width);
+    if (strcmp(name, "--halo") == 0)
+        return cli_halo(name, value, &s->halo);
+    if (strcmp(name, "--batch") == 0) {
+        s->batch = 0;
+        return strcmp(value, "auto") == 0 || cli_integer(name, value, 1, 4096, &s->batch);
+    }
+    *known = false;
+    return true;
+}
+
+int cli_reconstruct_like(int argc, char **argv, bool plan)
+{
+    const cli_verb verb = {
+        .name = "reconstruct", .help = help, .positional_least = 1, .positional_most = 1, .option = option};
+    tess_reconstruct_settings settings;
+    tess_reconstruct_settings_init(&settings);
+    cli_shared shared = {.common = &settings.common};
+    int count, status = cli_parse(&verb, argc, argv, &shared, &settings, &settings.output, &count);
+    if (status >= 0)
+        return status;
+    settings.common.progress = cli_progress;
+    settings.common.progress_user = &shared;
+    tess_context *context = NULL;
+    if (tess_context_create(&context) != TESS_OK)
+        return CLI_FAILED;
+    cli_watch_interrupts();
+    char *record = NULL;
+    tess_status result = plan ? tess_plan_reconstruct(context, &settings, &record)
+                              : tess_reconstruct(context, &settings, &record);
+    return cli_finish(context, result, record, &shared);
+}
+
+int cli_reconstruct(int argc, char **argv)
+{
+    return cli_reconstruct_like(argc, argv, false);
+}

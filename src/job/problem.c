@@ -1,0 +1,127 @@
+/* What is to be solved: sizes, angles, files. Everything that can be wrong with
+ * it is found here, before any memory is taken. */
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "io/image.h"
+#include "job/reconstruct.h"
+#include "physics/blur.h"
+#include "physics/radon.h"
+
+enum { USUAL_SIZE = 256, USUAL_BLURS = 8, USUAL_VIEWS = 100 };
+
+double *tess_angles(int64_t count, bool last_included)
+{
+    double *angles = tess_small_alloc((size_t)count, sizeof *angles);
+    const int64_t steps = last_included ? tess_max_i64(count - 1, 1) : count;
+    for (int64_t i = 0; angles && i < count; i++)
+        angles[i] = 180.0 * (double)i / (double)steps;
+    return angles;
+}
+
+bool tess_problem_has_truth(const tess_problem *p)
+{
+    return p->synthetic || p->truth;
+}
+
+/* The user's picture at its own size, or with its longer side brought to
+ * `size`, as the reference does. */
+static tess_status describe_image(const tess_reconstruct_settings *s, tess_problem *p, tess_error *error)
+{
+    tess_reader *reader = NULL;
+    TESS_TRY(tess_image_load_library(s->image, error));
+    TESS_TRY(tess_reader_open(s->image, &reader, error));
+    const tess_image_info info = *tess_reader_info(reader);
+    tess_reader_close(reader);
+    const int64_t longer = tess_max_i64(info.height, info.width), channels = info.channels - info.alpha;
+    p->image = tess_small_strdup(s->image);
+    p->held = info.held_bytes;
+    p->height = p->image_height = info.height;
+    p->width = p->image_width = info.width;
+    p->channels = channels;
+    if (info.alpha)
+        return tess_fail(error, TESS_UNSUPPORTED, "%s: has an alpha channel; save it without one", s->image);
+    if (s->size > 0 && s->size != longer) {
+        p->resized = true;
+        p->height = tess_max_i64(info.height * s->size / longer, 1);
+        p->width = tess_max_i64(info.width * s->size / longer, 1);
+    }
+    if (longer > 1 << 16)
+        return tess_fail(error, TESS_BAD_INPUT, "%s: has a side of %lld pixels; at most 65536 are taken",
+                         s->image, (long long)longer);
+    return p->image ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for a name");
+}
+
+static tess_status deblur(const tess_reconstruct_settings *s, tess_problem *p, tess_error *error)
+{
+    p->physics = TESS_PHYSICS_BLUR;
+    p->height = p->width = s->size ? s->size : USUAL_SIZE;
+    p->channels = 3;
+    if (s->image)
+        TESS_TRY(describe_image(s, p, error));
+    const double size = (double)tess_max_i64(p->height, p->width);
+    p->count = s->operators ? s->operators : USUAL_BLURS;
+    p->angles = tess_angles(p->count, true);
+    p->blur[0] = 0.01 * size;
+    p->blur[1] = 0.005 * size;
+    p->clamped = true;
+    return TESS_OK;
+}
+
+static tess_status tomo2d(const tess_reconstruct_settings *s, tess_problem *p, tess_error *error)
+{
+    if (s->image)
+        return tess_fail(error, TESS_BAD_OPTION, "--image %s: tomo2d draws its own truth; leave it out",
+                         s->image);
+    p->physics = TESS_PHYSICS_RADON;
+    p->height = p->width = s->size ? s->size : USUAL_SIZE;
+    p->channels = 1;
+    p->count = s->angles ? s->angles : USUAL_VIEWS;
+    p->angles = tess_angles(p->count, false);
+    p->circle = true;
+    return TESS_OK;
+}
+
+tess_status tess_problem_describe(const tess_reconstruct_settings *s, tess_problem *p, tess_error *error)
+{
+    const char *suffix = strrchr(s->problem, '.');
+    *p = (tess_problem){.name = tess_small_strdup(s->problem), .high = 1, .noise = -1, .synthetic = true};
+    if (!p->name)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for a name");
+    if (strcmp(s->problem, "deblur") == 0)
+        TESS_TRY(deblur(s, p, error));
+    else if (strcmp(s->problem, "tomo2d") == 0)
+        TESS_TRY(tomo2d(s, p, error));
+    else if (suffix && strcmp(suffix, ".json") == 0)
+        TESS_TRY(tess_problem_read(s->problem, p, error));
+    else
+        return tess_fail(error, TESS_BAD_OPTION, "--problem %s: use deblur, tomo2d or a .json file",
+                         s->problem);
+    return p->angles ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for the angles");
+}
+
+void tess_problem_clear(tess_problem *p)
+{
+    tess_small_free(p->name);
+    tess_small_free(p->angles);
+    tess_small_free(p->image);
+    tess_small_free(p->truth);
+    tess_small_free(p->measurement);
+    *p = (tess_problem){0};
+}
+
+tess_status tess_problem_operator(const tess_problem *p, tess_device *device, tess_operator **op,
+                                  tess_error *error)
+{
+    if (p->physics == TESS_PHYSICS_RADON)
+        return tess_radon_create(device, p->width, p->count, p->angles, p->circle, op, error);
+    const tess_blur_settings blur = {.height = p->height,
+                                     .width = p->width,
+                                     .channels = p->channels,
+                                     .count = p->count,
+                                     .angles = p->angles,
+                                     .sigma_rows = p->blur[0],
+                                     .sigma_columns = p->blur[1]};
+    return tess_blur_create(device, &blur, op, error);
+}

@@ -1,0 +1,176 @@
+/* Truths and measurements: drawn and simulated, or read. */
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/rng.h"
+#include "io/image.h"
+#include "job/reconstruct.h"
+#include "physics/phantom.h"
+#include "tensor/samples.h"
+
+enum { SUBSAMPLES = 4, SLICES = 64 };
+
+tess_status tess_device_pieces(tess_reconstruct_job *job, void *vector, int64_t count, bool back,
+                               tess_piece_fn fn, void *user, tess_error *error)
+{
+    tess_device *device = job->engine.device;
+    for (int64_t at = 0; at < count; at += TESS_PIECE) {
+        const int64_t some = tess_min_i64(TESS_PIECE, count - at);
+        const size_t bytes = (size_t)some * sizeof(float);
+        device->copy(device, job->piece, (float *)vector + at, bytes, NULL);
+        TESS_TRY(device->sync(device, NULL, error));
+        fn(user, at, some, job->piece);
+        if (!back)
+            continue;
+        device->copy(device, (float *)vector + at, job->piece, bytes, NULL);
+        TESS_TRY(device->sync(device, NULL, error));
+    }
+    return TESS_OK;
+}
+
+/* Rows of a file as values, each handed on when it is there. */
+typedef struct file_rows {
+    tess_reconstruct_job *job;
+    const char *path;
+    int64_t height, width, channels; /* as they were planned for */
+    float *to;                       /* in the memory of the host, or of the device */
+    bool device;
+} file_rows;
+
+static tess_status check_row(const file_rows *f, int64_t y, const float *row, tess_error *error)
+{
+    for (int64_t i = 0; i < f->width * f->channels; i++)
+        if (!isfinite(row[i]))
+            return tess_fail(error, TESS_BAD_INPUT,
+                             "%s: holds %s at row %lld, column %lld; measurements "
+                             "and images must be finite",
+                             f->path, isnan(row[i]) ? "NaN" : "an infinite value", (long long)y,
+                             (long long)(i / f->channels));
+    return TESS_OK;
+}
+
+static tess_status read_rows(const file_rows *f, tess_reader *reader, tess_error *error)
+{
+    tess_reconstruct_job *job = f->job;
+    tess_device *device = job->engine.device;
+    const tess_image_info *info = tess_reader_info(reader);
+    const int64_t samples = f->width * f->channels;
+    if (info->height != f->height || info->width != f->width || info->channels != f->channels)
+        return tess_fail(error, TESS_BAD_INPUT, "%s: changed while the job ran; run it again", f->path);
+    for (int64_t y = 0; y < f->height; y++) {
+        float *row = f->device ? job->rows[1] : f->to + y * samples;
+        TESS_TRY(tess_reader_rows(reader, 1, job->rows[0], error));
+        tess_samples_to_float(info->dtype, info->full_scale, job->rows[0], samples, row);
+        TESS_TRY(check_row(f, y, row, error));
+        if (!f->device)
+            continue;
+        device->copy(device, f->to + y * samples, row, (size_t)samples * sizeof(float), NULL);
+        TESS_TRY(device->sync(device, NULL, error));
+    }
+    return TESS_OK;
+}
+
+static tess_status read_file(const file_rows *f, tess_error *error)
+{
+    tess_reader *reader = NULL;
+    TESS_TRY(tess_reader_open(f->path, &reader, error));
+    tess_status status = read_rows(f, reader, error);
+    tess_reader_close(reader);
+    return status;
+}
+
+static tess_status read_resized(tess_reconstruct_job *job, tess_error *error)
+{
+    const tess_problem *p = &job->problem;
+    tess_block own = {0};
+    TESS_TRY(tess_block_alloc(
+        &own, TESS_MEM_IO, (size_t)(p->image_height * p->image_width * p->channels) * sizeof(float), error));
+    const file_rows file = {job, p->image, p->image_height, p->image_width, p->channels, own.data, false};
+    tess_status status = read_file(&file, error);
+    if (status == TESS_OK)
+        tess_resize_bicubic(own.data, p->image_height, p->image_width, p->channels, job->truth, p->height,
+                            p->width);
+    tess_block_free(&own);
+    return status;
+}
+
+tess_status tess_problem_truth(tess_reconstruct_job *job, tess_error *error)
+{
+    const tess_problem *p = &job->problem;
+    const char *path = p->image ? p->image : p->truth;
+    const file_rows file = {job, path, p->height, p->width, p->channels, job->truth, false};
+    if (p->resized)
+        return read_resized(job, error);
+    if (path)
+        return read_file(&file, error);
+    if (p->physics == TESS_PHYSICS_RADON)
+        tess_phantom_2d(p->width, SUBSAMPLES, job->truth);
+    else
+        tess_phantom_colour(p->height, p->width, job->truth);
+    return TESS_OK;
+}
+
+/* One piece of a measurement gets its noise; every value's depends on its
+ * operator and place alone. */
+typedef struct noise {
+    const tess_reconstruct_job *job;
+    int64_t first, count;
+    float *values;
+} noise;
+
+static void add_noise_slice(void *arg, int64_t slice, int thread)
+{
+    (void)thread;
+    const noise *n = arg;
+    const tess_problem *p = &n->job->problem;
+    const float level = (float)n->job->recipe.noise;
+    /* Each blur has its own draws; the views of a scan are one measurement. */
+    const int64_t each = p->physics == TESS_PHYSICS_BLUR ? p->height * p->width * p->channels : INT64_MAX;
+    float draws[TESS_PIECE / SLICES];
+    int64_t at = slice * (TESS_PIECE / SLICES);
+    const int64_t end = tess_min_i64(n->count, at + TESS_PIECE / SLICES);
+    while (at < end) {
+        const int64_t item = (n->first + at) / each, inside = (n->first + at) % each;
+        const int64_t some = tess_min_i64(end - at, each - inside);
+        tess_rng_normal((tess_rng_key){n->job->settings->common.seed, (uint32_t)item, 0}, inside, some,
+                        draws);
+        for (int64_t i = 0; i < some; i++) {
+            float value = n->values[at + i] + level * draws[i];
+            if (p->clamped)
+                value = fminf(fmaxf(value, (float)p->low), (float)p->high);
+            n->values[at + i] = value;
+        }
+        at += some;
+    }
+}
+
+static void add_noise(void *user, int64_t first, int64_t count, float *values)
+{
+    const tess_reconstruct_job *job = user;
+    noise n = {job, first, count, values};
+    tess_pool_run(job->engine.host, SLICES, add_noise_slice, &n);
+}
+
+static int64_t values_of(const tess_tensor *t)
+{
+    return t->n * t->d * t->h * t->w * t->c;
+}
+
+tess_status tess_problem_measure(tess_reconstruct_job *job, tess_error *error)
+{
+    const tess_problem *p = &job->problem;
+    tess_operator *op = job->op;
+    tess_device *device = job->engine.device;
+    if (!p->synthetic) {
+        const tess_tensor *m = &op->measurement;
+        const file_rows file = {job, p->measurement, m->n * m->d * m->h, m->w, m->c, job->measurement.data,
+                                true};
+        return read_file(&file, error);
+    }
+    const size_t bytes = (size_t)values_of(&op->image) * sizeof(float);
+    device->copy(device, job->vectors[0], job->truth, bytes, NULL);
+    op->table->forward(op, job->vectors[0], job->measurement.data, job->term.scratch, NULL);
+    return tess_device_pieces(job, job->measurement.data, values_of(&op->measurement), true, add_noise, job,
+                              error);
+}

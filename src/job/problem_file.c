@@ -1,0 +1,195 @@
+/* Measured data: a JSON file that names the operator, its geometry and the arrays beside it.
+ *
+ *   {"operator": "blur", "angles": [0, 45, 90], "sigma": [3.0, 1.5], "measurement": "y.npy"}
+ *   {"operator": "radon", "angles": [0, 1.8, ...], "circle": true, "measurement": "sinogram.npy"}
+ *
+ * and for both, if they are known, "truth" (an image), "noise" (its standard deviation) and "range" (the least and
+ * the largest value, [0, 1] otherwise). Measurements of several blurs stand one above another: (blurs * height, width[,
+ * channels]); a sinogram is (angles, width). Names are relative to the JSON file. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "io/image.h"
+#include "job/reconstruct.h"
+
+enum { MOST_BYTES = 16 << 20 };
+
+static tess_status read_text(const char *path, char **text, size_t *length, tess_error *error)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return tess_fail(error, TESS_BAD_INPUT, "%s: %s", path, strerror(errno));
+    tess_status status = TESS_OK;
+    if (!(*text = tess_small_alloc(MOST_BYTES, 1)))
+        status = tess_fail(error, TESS_NO_MEMORY, "%s: no memory to read it", path);
+    else if ((*length = fread(*text, 1, MOST_BYTES, file)) == MOST_BYTES)
+        status =
+            tess_fail(error, TESS_BAD_INPUT, "%s: is larger than 16 MiB; arrays belong in NPY files", path);
+    else if (ferror(file))
+        status = tess_fail(error, TESS_IO_FAILED, "%s: cannot be read", path);
+    fclose(file);
+    return status;
+}
+
+/* A name in the JSON file, as seen from here. */
+static tess_status sibling(const char *path, const tess_json *json, const char *key, char **out,
+                           tess_error *error)
+{
+    const char *name = tess_json_get_string(json, key, NULL), *slash = strrchr(path, '/');
+    if (!name || !*name)
+        return TESS_OK;
+    const size_t folder = name[0] != '/' && slash ? (size_t)(slash - path) + 1 : 0;
+    *out = tess_small_alloc(folder + strlen(name) + 1, 1);
+    if (!*out)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for a name");
+    memcpy(*out, path, folder);
+    strcpy(*out + folder, name);
+    return TESS_OK;
+}
+
+static tess_status numbers(const char *path, const tess_json *list, const char *key, int64_t count,
+                           double *values, tess_error *error)
+{
+    for (int64_t i = 0; i < count; i++) {
+        values[i] = tess_json_as_double(tess_json_at(list, i), NAN);
+        if (!isfinite(values[i]))
+            return tess_fail(error, TESS_BAD_INPUT, "%s: \"%s\" must be a list of numbers", path, key);
+    }
+    return TESS_OK;
+}
+
+static tess_status header_of(const char *file, tess_problem *p, tess_image_info *info, tess_error *error)
+{
+    tess_reader *reader = NULL;
+    TESS_TRY(tess_image_load_library(file, error));
+    TESS_TRY(tess_reader_open(file, &reader, error));
+    *info = *tess_reader_info(reader);
+    tess_reader_close(reader);
+    p->held = info->held_bytes > p->held ? info->held_bytes : p->held;
+    if (info->alpha)
+        return tess_fail(error, TESS_UNSUPPORTED, "%s: has an alpha channel; save it without one", file);
+    return TESS_OK;
+}
+
+static tess_status blur_of(const char *path, const tess_json *json, tess_problem *p,
+                           const tess_image_info *info, tess_error *error)
+{
+    const tess_json *sigma = tess_json_get(json, "sigma");
+    if (tess_json_length(sigma) != 2)
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "%s: a blur needs \"sigma\": [along rows, along columns], in pixels", path);
+    TESS_TRY(numbers(path, sigma, "sigma", 2, p->blur, error));
+    if (!(p->blur[0] > 0) || !(p->blur[1] > 0))
+        return tess_fail(error, TESS_BAD_INPUT, "%s: \"sigma\" must be positive", path);
+    if (info->height % p->count != 0)
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "%s: has %lld rows, which the %lld angles of %s do not "
+                         "divide: the measurements of "
+                         "the blurs stand one above another",
+                         p->measurement, (long long)info->height, (long long)p->count, path);
+    p->physics = TESS_PHYSICS_BLUR;
+    p->height = info->height / p->count;
+    p->width = info->width;
+    p->channels = info->channels;
+    return TESS_OK;
+}
+
+static tess_status radon_of(const char *path, const tess_json *json, tess_problem *p,
+                            const tess_image_info *info, tess_error *error)
+{
+    if (info->height != p->count || info->channels != 1)
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "%s: is %lld x %lld with %d channel(s), but %s tells of "
+                         "%lld angles: a sinogram has "
+                         "one row for each",
+                         p->measurement, (long long)info->height, (long long)info->width, info->channels,
+                         path, (long long)p->count);
+    p->physics = TESS_PHYSICS_RADON;
+    p->circle = tess_json_get_bool(json, "circle", true);
+    p->height = p->width = info->width;
+    p->channels = 1;
+    return TESS_OK;
+}
+
+static tess_status size_agrees(const char *path, const tess_json *json, const tess_problem *p,
+                               tess_error *error)
+{
+    const struct {
+        const char *key;
+        int64_t is;
+    } sizes[] = {{"height", p->height}, {"width", p->width}, {"size", p->width}, {"channels", p->channels}};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        const int64_t told = tess_json_get_int(json, sizes[i].key, sizes[i].is);
+        if (told != sizes[i].is)
+            return tess_fail(error, TESS_BAD_INPUT, "%s: \"%s\" is %lld, but %s makes it %lld", path,
+                             sizes[i].key, (long long)told, p->measurement, (long long)sizes[i].is);
+    }
+    return TESS_OK;
+}
+
+static tess_status describe(const char *path, const tess_json *json, tess_problem *p, tess_error *error)
+{
+    const tess_json *angles = tess_json_get(json, "angles"), *range = tess_json_get(json, "range");
+    const char *kind = tess_json_get_string(json, "operator", "");
+    tess_image_info info;
+    double ends[2] = {0, 1};
+    TESS_TRY(sibling(path, json, "measurement", &p->measurement, error));
+    TESS_TRY(sibling(path, json, "truth", &p->truth, error));
+    if (!p->measurement)
+        return tess_fail(error, TESS_BAD_INPUT, "%s: needs \"measurement\", the name of an NPY file", path);
+    p->count = tess_json_length(angles);
+    if (!tess_json_is_array(angles) || p->count < 1)
+        return tess_fail(error, TESS_BAD_INPUT, "%s: needs \"angles\", a list of degrees", path);
+    if (!(p->angles = tess_small_alloc((size_t)p->count, sizeof *p->angles)))
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for the angles");
+    TESS_TRY(numbers(path, angles, "angles", p->count, p->angles, error));
+    if (range && tess_json_length(range) != 2)
+        return tess_fail(error, TESS_BAD_INPUT, "%s: \"range\" is a list of two numbers", path);
+    if (range)
+        TESS_TRY(numbers(path, range, "range", 2, ends, error));
+    if (!(ends[1] > ends[0]) || !(ends[1] > 0))
+        return tess_fail(error, TESS_BAD_INPUT, "%s: \"range\" must grow, to above 0", path);
+    p->noise = tess_json_get_double(json, "noise", -1);
+    p->low = ends[0];
+    p->high = ends[1];
+    TESS_TRY(header_of(p->measurement, p, &info, error));
+    if (strcmp(kind, "blur") == 0)
+        TESS_TRY(blur_of(path, json, p, &info, error));
+    else if (strcmp(kind, "radon") == 0)
+        TESS_TRY(radon_of(path, json, p, &info, error));
+    else
+        return tess_fail(error, TESS_BAD_INPUT, "%s: \"operator\" is \"%s\"; use \"blur\" or \"radon\"", path,
+                         kind);
+    TESS_TRY(size_agrees(path, json, p, error));
+    if (!p->truth)
+        return TESS_OK;
+    TESS_TRY(header_of(p->truth, p, &info, error));
+    if (info.height != p->height || info.width != p->width || info.channels != p->channels)
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "%s: is %lld x %lld with %d channel(s); %s makes images "
+                         "of %lld x %lld with %lld",
+                         p->truth, (long long)info.height, (long long)info.width, info.channels,
+                         p->measurement, (long long)p->height, (long long)p->width, (long long)p->channels);
+    return TESS_OK;
+}
+
+tess_status tess_problem_read(const char *path, tess_problem *p, tess_error *error)
+{
+    char *text = NULL;
+    size_t length = 0;
+    tess_json *json = NULL;
+    p->synthetic = false;
+    tess_status status = read_text(path, &text, &length, error);
+    if (status == TESS_OK) {
+        status = tess_json_parse(text, length, &json, error);
+        if (status != TESS_OK)
+            status = tess_fail_prefix(error, TESS_BAD_INPUT, path);
+    }
+    if (status == TESS_OK)
+        status = describe(path, json, p, error);
+    tess_json_free(json);
+    tess_small_free(text);
+    return status;
+}

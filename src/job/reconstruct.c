@@ -1,0 +1,99 @@
+/* The reconstruct job: describe the problem, plan, run, record. */
+#include "job/reconstruct.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/process.h"
+#include "io/image.h"
+#include "job/context.h"
+#include "job/record.h"
+
+/* The network that fits the image. */
+static tess_status find_model(tess_reconstruct_job *job, tess_error *error)
+{
+    const int64_t channels = job->problem.channels;
+    const char *name = job->settings->model ? job->settings->model
+                       : channels == 3      ? "drunet-color-small"
+                                            : "drunet-gray-small";
+    TESS_TRY(tess_engine_model_of(&job->engine, name, &job->prior.model, error));
+    const tess_model *model = &job->prior.model->model;
+    if (model->channels != channels && model->channels != 1)
+        return tess_fail(error, TESS_BAD_OPTION, "the image has %lld channel(s), but the model %s takes %lld",
+                         (long long)channels, name, (long long)model->channels);
+    job->prior.engine = &job->engine;
+    return TESS_OK;
+}
+
+static tess_status describe(tess_reconstruct_job *job, tess_error *error)
+{
+    const tess_reconstruct_settings *s = job->settings;
+    tess_common common = s->common;
+    TESS_TRY(tess_problem_describe(s, &job->problem, error));
+    TESS_TRY(tess_recipe_of(s, &job->problem, &job->recipe, error));
+    if (strcmp(common.device, "auto") == 0)
+        common.device = "cpu"; /* the only device with the operators' kernels so far */
+    TESS_TRY(tess_engine_open(&job->engine, &common, error));
+    TESS_TRY(find_model(job, error));
+    const char *used[] = {s->output, s->side_by_side, s->save_measurement};
+    for (int i = 0; i < 3; i++)
+        if (used[i])
+            TESS_TRY(tess_image_load_library(used[i], error));
+    tess_process_reset_peak();
+    tess_mem_reset_peak();
+    job->overhead = tess_process_resident();
+    return TESS_OK;
+}
+
+static void close_job(tess_reconstruct_job *job)
+{
+    tess_device *device = job->engine.device;
+    tess_prior_close(&job->prior);
+    tess_data_term_close(&job->term);
+    if (device) {
+        device->free(device, &job->measurement);
+        device->free(device, &job->solver);
+    }
+    tess_block_free(&job->io);
+    tess_operator_destroy(job->op);
+    tess_engine_close(&job->engine);
+    tess_problem_clear(&job->problem);
+    tess_small_free(job->iterations);
+}
+
+static tess_status reconstruct(tess_context *context, const tess_reconstruct_settings *settings,
+                               bool plan_only, char **record)
+{
+    tess_reconstruct_job job;
+    tess_error *error = &context->error;
+    memset(&job, 0, sizeof job);
+    job.settings = settings;
+    job.start = tess_clock();
+    job.baseline_psnr = job.psnr = job.ssim = NAN;
+    *record = NULL;
+    tess_status status = tess_reconstruct_check(settings, error);
+    if (status == TESS_OK)
+        status = describe(&job, error);
+    if (status == TESS_OK)
+        status = tess_reconstruct_plan(&job, error);
+    if (status == TESS_OK)
+        job.prior.image = job.op->image;
+    if (status == TESS_OK && !plan_only)
+        status = tess_reconstruct_run(&job, error);
+    if (status == TESS_OK)
+        status = tess_record_end(tess_reconstruct_record(&job, !plan_only), record, error);
+    close_job(&job);
+    return status;
+}
+
+tess_status tess_reconstruct(tess_context *context, const tess_reconstruct_settings *settings, char **record)
+{
+    return reconstruct(context, settings, false, record);
+}
+
+tess_status tess_plan_reconstruct(tess_context *context, const tess_reconstruct_settings *settings,
+                                  char **record)
+{
+    return reconstruct(context, settings, true, record);
+}

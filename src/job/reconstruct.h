@@ -1,0 +1,140 @@
+/* reconstruct.h: the parts of the reconstruct job: settings -> recipe and
+ * problem -> plan -> measurements -> solve -> picture and record. */
+#ifndef TESS_JOB_RECONSTRUCT_H
+#define TESS_JOB_RECONSTRUCT_H
+
+#include "base/json.h"
+#include "job/prior.h"
+#include "physics/operator.h"
+#include "solve/pnp.h"
+
+typedef enum tess_init { TESS_INIT_ZERO, TESS_INIT_ADJOINT, TESS_INIT_FILTERED, TESS_INIT_CG } tess_init;
+
+/* What the preset and the options make together. */
+typedef struct tess_recipe {
+    tess_init init;
+    int64_t iterations;
+    double sigma, last_sigma, relax, noise;
+    int64_t inner;        /* conjugate gradients in place of a gradient step */
+    double step;          /* 0: from the norm */
+    bool absolute_power;  /* the power method stops by an absolute change, as
+                           deepinv's does */
+    bool peak_normalised; /* the start is scaled to the truth's peak */
+    bool saturating_psnr; /* PSNR with 1e-8 added to the error */
+} tess_recipe;
+
+typedef enum tess_physics { TESS_PHYSICS_BLUR, TESS_PHYSICS_RADON } tess_physics;
+
+/* What is to be solved. */
+typedef struct tess_problem {
+    char *name; /* for the record: "deblur", "tomo2d", or the file */
+    tess_physics physics;
+    int64_t height, width, channels;
+    int64_t count;  /* blurs, or views */
+    double *angles; /* degrees; owned */
+    double blur[2]; /* standard deviations along rows and columns at angle 0 */
+    bool circle;
+    double low, high;                  /* of the truth */
+    bool synthetic;                    /* truth and measurements are made here */
+    double noise;                      /* of measured data; negative: not told */
+    bool clamped;                      /* measurements are clamped to [low, high] */
+    char *image, *truth, *measurement; /* files; owned; NULL: none */
+    bool resized;                      /* the image is brought to height x width */
+    size_t held;                       /* by readers of those files, at most at once */
+    int64_t image_height, image_width; /* of the file */
+} tess_problem;
+
+/* One iteration, for the record. */
+typedef struct tess_iteration {
+    double psnr, gradient_seconds, denoise_seconds, step, sigma, change;
+    uint64_t gradient_peak_bytes, denoise_peak_bytes;
+} tess_iteration;
+
+typedef struct tess_reconstruct_job {
+    const tess_reconstruct_settings *settings;
+    tess_engine engine;
+    tess_recipe recipe;
+    tess_problem problem;
+    tess_operator *op;
+    tess_prior prior;
+    tess_data_term term;
+    /* Memory: what the solver works in, the measurements until they are absorbed,
+   * what only the host looks at. */
+    tess_block solver, measurement, io;
+    size_t term_bytes;
+    void *vectors[TESS_PNP_INNER_VECTORS]; /* images in the solver's block */
+    int vector_count;
+    float *truth, *shown, *piece, *rows[2]; /* in the io block; NULL: not needed */
+    void *lines;
+    tess_mem_bytes planned, operator_bytes, operator_peak;
+    uint64_t planned_total;
+    double planned_seconds, start, seconds;
+    uint64_t overhead, loaded; /* resident before the plan, and once the weights are there */
+    tess_mem_bytes peak;
+    uint64_t peak_total;
+    /* Outcome. */
+    double norm_squared, baseline_psnr, psnr, ssim; /* NaN: not known */
+    const char *baseline;                           /* what it is */
+    int64_t power_iterations, cg_iterations;
+    tess_pnp_result result;
+    tess_iteration *iterations; /* owned */
+} tess_reconstruct_job;
+
+enum { TESS_PIECE = 65536 }; /* floats that pass between host and device at a time */
+
+tess_status tess_reconstruct_check(const tess_reconstruct_settings *settings,
+                                   tess_error *error) TESS_MUST_CHECK;
+/* What the preset says of such a problem, then what the settings say. */
+tess_status tess_recipe_of(const tess_reconstruct_settings *settings, const tess_problem *problem,
+                           tess_recipe *recipe, tess_error *error) TESS_MUST_CHECK;
+
+/* Sizes, angles and files; looks at headers, makes nothing. Clear it also when
+ * this failed. */
+tess_status tess_problem_describe(const tess_reconstruct_settings *settings, tess_problem *problem,
+                                  tess_error *error) TESS_MUST_CHECK;
+tess_status tess_problem_read(const char *path, tess_problem *problem, tess_error *error) TESS_MUST_CHECK;
+void tess_problem_clear(tess_problem *problem);
+tess_status tess_problem_operator(const tess_problem *problem, tess_device *device, tess_operator **op,
+                                  tess_error *error) TESS_MUST_CHECK;
+bool tess_problem_has_truth(const tess_problem *problem);
+/* `count` angles from 0 to 180 degrees, the last one included or not; NULL: no
+ * memory. */
+double *tess_angles(int64_t count, bool last_included);
+
+/* Fills job->truth, and job->measurement. */
+tess_status tess_problem_truth(tess_reconstruct_job *job, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_problem_measure(tess_reconstruct_job *job, tess_error *error) TESS_MUST_CHECK;
+
+/* The operator is made, the network cut; all bytes of all phases, by the
+ * functions that the run allocates with. */
+tess_status tess_reconstruct_plan(tess_reconstruct_job *job, tess_error *error) TESS_MUST_CHECK;
+/* Carves the io block at `at`, or with NULL only counts. */
+size_t tess_reconstruct_carve_io(tess_reconstruct_job *job, char *at);
+tess_status tess_reconstruct_run(tess_reconstruct_job *job, tess_error *error) TESS_MUST_CHECK;
+/* The first estimate in vectors[0], and the baseline beside it. */
+tess_status tess_reconstruct_begin(tess_reconstruct_job *job, tess_error *error) TESS_MUST_CHECK;
+
+/* PSNR and, where `ssim` is not NULL, SSIM of an image in the device's memory;
+ * NaN without a truth. */
+tess_status tess_reconstruct_quality(tess_reconstruct_job *job, const void *image, double *psnr, double *ssim,
+                                     tess_error *error) TESS_MUST_CHECK;
+/* Between a vector on the device and the host, in pieces. */
+typedef void (*tess_piece_fn)(void *user, int64_t first, int64_t count, float *values);
+tess_status tess_device_pieces(tess_reconstruct_job *job, void *vector, int64_t count, bool back,
+                               tess_piece_fn fn, void *user, tess_error *error) TESS_MUST_CHECK;
+
+tess_status tess_reconstruct_write(tess_reconstruct_job *job, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_reconstruct_save_measurement(tess_reconstruct_job *job, tess_error *error) TESS_MUST_CHECK;
+/* Could the outputs be written under their names? And what their writers will
+ * hold. */
+tess_status tess_reconstruct_check_outputs(const tess_reconstruct_job *job, size_t *measurement_held,
+                                           size_t *output_held, tess_error *error) TESS_MUST_CHECK;
+
+tess_json *tess_reconstruct_record(const tess_reconstruct_job *job, bool ran);
+
+/* torch's bicubic interpolation (a = -0.75, corners not aligned, no
+ * antialiasing), then clamped to [0,1]. */
+void tess_resize_bicubic(const float *from, int64_t from_height, int64_t from_width, int64_t channels,
+                         float *to, int64_t height, int64_t width);
+
+#endif

@@ -1,0 +1,153 @@
+/* Pictures and arrays out of a reconstruction. */
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "io/image.h"
+#include "job/reconstruct.h"
+#include "tensor/samples.h"
+
+enum { GAP = 8 /* columns between pictures side by side */ };
+
+static bool is_npy(const char *path)
+{
+    const size_t length = strlen(path);
+    return length >= 4 && strcmp(path + length - 4, ".npy") == 0;
+}
+
+/* NPY takes the values as they are; a picture takes 8 bits of [0, range]. */
+static tess_image_info info_of(const char *path, int64_t height, int64_t width, int64_t channels)
+{
+    tess_image_info info = {
+        .height = height, .width = width, .channels = (int)channels, .dtype = TESS_U8, .full_scale = 255};
+    if (is_npy(path)) {
+        info.dtype = TESS_F32;
+        info.full_scale = 1;
+    }
+    return info;
+}
+
+static tess_image_info measurement_info(const tess_reconstruct_job *job)
+{
+    const tess_tensor *m = &job->op->measurement;
+    return info_of(job->settings->save_measurement, m->n * m->d * m->h, m->w, m->c);
+}
+
+static tess_image_info side_info(const tess_reconstruct_job *job)
+{
+    const tess_problem *p = &job->problem;
+    const int64_t pictures = tess_problem_has_truth(p) ? 3 : 2;
+    return info_of(job->settings->side_by_side, p->height, pictures * p->width + (pictures - 1) * GAP,
+                   p->channels);
+}
+
+tess_status tess_reconstruct_check_outputs(const tess_reconstruct_job *job, size_t *measurement_held,
+                                           size_t *output_held, tess_error *error)
+{
+    const tess_reconstruct_settings *s = job->settings;
+    const tess_problem *p = &job->problem;
+    tess_image_info info = info_of(s->output, p->height, p->width, p->channels);
+    *measurement_held = 0;
+    TESS_TRY(tess_writer_check(s->output, &info, error));
+    *output_held = tess_writer_held_bytes(s->output, &info);
+    if (s->side_by_side) {
+        info = side_info(job);
+        TESS_TRY(tess_writer_check(s->side_by_side, &info, error));
+        const size_t held = tess_writer_held_bytes(s->side_by_side, &info);
+        *output_held = held > *output_held ? held : *output_held;
+    }
+    if (!s->save_measurement)
+        return TESS_OK;
+    if (!is_npy(s->save_measurement))
+        return tess_fail(error, TESS_BAD_OPTION, "--save-measurement %s: name an .npy file",
+                         s->save_measurement);
+    info = measurement_info(job);
+    TESS_TRY(tess_writer_check(s->save_measurement, &info, error));
+    *measurement_held = tess_writer_held_bytes(s->save_measurement, &info);
+    return TESS_OK;
+}
+
+/* Row y into `values`. */
+typedef tess_status (*row_fn)(tess_reconstruct_job *job, int64_t y, float *values, tess_error *error);
+
+static tess_status write_image(tess_reconstruct_job *job, const char *path, const tess_image_info *info,
+                               row_fn row, tess_error *error)
+{
+    tess_writer *writer = NULL;
+    tess_status status = tess_writer_open(path, info, NULL, &writer, error);
+    for (int64_t y = 0; status == TESS_OK && y < info->height; y++) {
+        status = row(job, y, job->rows[0], error);
+        tess_samples_from_float(info->dtype, info->full_scale, job->rows[0], info->width * info->channels,
+                                job->rows[1]);
+        if (status == TESS_OK)
+            status = tess_writer_rows(writer, 1, job->rows[1], error);
+    }
+    if (status == TESS_OK)
+        status = tess_writer_commit(writer, error);
+    tess_writer_close(writer);
+    return status;
+}
+
+static tess_status from_device(tess_reconstruct_job *job, const void *vector, int64_t y, int64_t samples,
+                               float *values, tess_error *error)
+{
+    tess_device *device = job->engine.device;
+    device->copy(device, values, (const float *)vector + y * samples, (size_t)samples * sizeof *values, NULL);
+    return device->sync(device, NULL, error);
+}
+
+static void clamp(const tess_problem *p, int64_t count, double scale, float *values)
+{
+    for (int64_t i = 0; i < count; i++)
+        values[i] = (float)(fmin(fmax((double)values[i], p->low), p->high) * scale);
+}
+
+static tess_status result_row(tess_reconstruct_job *job, int64_t y, float *values, tess_error *error)
+{
+    const tess_problem *p = &job->problem;
+    const int64_t samples = p->width * p->channels;
+    TESS_TRY(from_device(job, job->vectors[0], y, samples, values, error));
+    clamp(p, samples, is_npy(job->settings->output) ? 1 : 1 / p->high, values);
+    return TESS_OK;
+}
+
+static tess_status measurement_row(tess_reconstruct_job *job, int64_t y, float *values, tess_error *error)
+{
+    const tess_tensor *m = &job->op->measurement;
+    return from_device(job, job->measurement.data, y, m->w * m->c, values, error);
+}
+
+static tess_status side_row(tess_reconstruct_job *job, int64_t y, float *values, tess_error *error)
+{
+    const tess_problem *p = &job->problem;
+    const int64_t samples = p->width * p->channels, step = samples + GAP * p->channels;
+    const double scale = is_npy(job->settings->side_by_side) ? 1 : 1 / p->high;
+    const int64_t pictures = job->truth ? 3 : 2;
+    for (int64_t i = 0; i < pictures * step - GAP * p->channels; i++)
+        values[i] = (float)(p->high * scale);
+    memcpy(values, job->shown + y * samples, (size_t)samples * sizeof *values);
+    TESS_TRY(from_device(job, job->vectors[0], y, samples, values + step, error));
+    if (job->truth)
+        memcpy(values + 2 * step, job->truth + y * samples, (size_t)samples * sizeof *values);
+    for (int64_t i = 0; i < pictures; i++)
+        clamp(p, samples, scale, values + i * step);
+    return TESS_OK;
+}
+
+tess_status tess_reconstruct_save_measurement(tess_reconstruct_job *job, tess_error *error)
+{
+    const tess_image_info info = measurement_info(job);
+    return write_image(job, job->settings->save_measurement, &info, measurement_row, error);
+}
+
+tess_status tess_reconstruct_write(tess_reconstruct_job *job, tess_error *error)
+{
+    const tess_reconstruct_settings *s = job->settings;
+    const tess_problem *p = &job->problem;
+    tess_image_info info = info_of(s->output, p->height, p->width, p->channels);
+    TESS_TRY(write_image(job, s->output, &info, result_row, error));
+    if (!s->side_by_side)
+        return TESS_OK;
+    info = side_info(job);
+    return write_image(job, s->side_by_side, &info, side_row, error);
+}

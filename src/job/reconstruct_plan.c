@@ -1,0 +1,156 @@
+/* What a reconstruction takes. Three phases share the solver's block and the
+ * host's: measurements are made; the network and the solver run, without the
+ * measurements where the operator absorbed them; results are written. */
+#include <stdio.h>
+
+#include "base/checked.h"
+#include "base/process.h"
+#include "job/denoise.h"
+#include "job/reconstruct.h"
+#include "solve/cg.h"
+#include "tensor/quality.h"
+
+enum { ALIGN = 64, GAP = 8 /* columns between pictures side by side */ };
+
+static size_t take(char *at, size_t *used, size_t bytes, bool wanted, void *out)
+{
+    if (!wanted)
+        return 0;
+    if (at)
+        *(void **)out = at + *used;
+    *used += tess_align_size(bytes, ALIGN);
+    return bytes;
+}
+
+size_t tess_reconstruct_carve_io(tess_reconstruct_job *job, char *at)
+{
+    const tess_problem *p = &job->problem;
+    const tess_tensor *m = &job->op->measurement;
+    const size_t image = (size_t)(p->height * p->width * p->channels) * sizeof(float);
+    const int64_t rows[] = {3 * (p->width + GAP) * p->channels, m->w * m->c, p->image_width * p->channels};
+    int64_t row = 0;
+    for (int i = 0; i < 3; i++)
+        row = tess_max_i64(row, rows[i]);
+    size_t used = 0;
+    take(at, &used, image, tess_problem_has_truth(p), &job->truth);
+    take(at, &used, image, job->settings->side_by_side != NULL, &job->shown);
+    take(at, &used, TESS_PIECE * sizeof(float), true, &job->piece);
+    for (int i = 0; i < 2; i++)
+        take(at, &used, (size_t)row * sizeof(float), true, &job->rows[i]);
+    take(at, &used, tess_quality_bytes(p->width, p->channels), tess_problem_has_truth(p), &job->lines);
+    return used;
+}
+
+/* By the counting door itself: what the operator holds, and the most while it
+ * was made. */
+static tess_status make_operator(tess_reconstruct_job *job, tess_error *error)
+{
+    tess_mem_bytes before;
+    uint64_t total;
+    tess_mem_reset_peak();
+    tess_mem_peak(&before, &total);
+    TESS_TRY(tess_problem_operator(&job->problem, job->engine.device, &job->op, error));
+    tess_mem_peak(&job->operator_peak, &total);
+    for (int c = 0; c < TESS_MEM_CATEGORIES; c++)
+        if (job->operator_peak.by[c] > job->peak.by[c])
+            job->peak.by[c] = job->operator_peak.by[c];
+    job->peak_total = tess_max_i64((int64_t)job->peak_total, (int64_t)total);
+    tess_mem_reset_peak();
+    tess_mem_peak(&job->operator_bytes, &total);
+    for (int c = 0; c < TESS_MEM_CATEGORIES; c++)
+        job->operator_bytes.by[c] -= before.by[c];
+    return TESS_OK;
+}
+
+static void add_phase(tess_reconstruct_job *job, const tess_mem_bytes *phase)
+{
+    for (int c = 0; c < TESS_MEM_CATEGORIES; c++)
+        if (phase->by[c] > job->planned.by[c])
+            job->planned.by[c] = phase->by[c];
+    const uint64_t total = tess_mem_total(phase);
+    if (total > job->planned_total)
+        job->planned_total = total;
+}
+
+/* Gradients, and what the step and the start cost before them. */
+static double physics_seconds(const tess_reconstruct_job *job)
+{
+    const tess_operator *op = job->op;
+    const tess_device_facts *facts = &job->engine.facts;
+    const double once = op->forward_flops / facts->flops + op->forward_bytes / facts->bytes;
+    double gradients = (double)job->recipe.iterations * (double)(job->recipe.inner + 1) + 2;
+    if (job->recipe.step == 0 && op->norm_squared == 0 && job->recipe.inner == 0)
+        gradients += job->recipe.absolute_power ? 100 : 20;
+    if (job->recipe.init == TESS_INIT_CG)
+        gradients += 20;
+    return gradients * (tess_data_term_absorbed(op) ? 1 : 2) * once;
+}
+
+static tess_status choose_cut(tess_reconstruct_job *job, uint64_t limit, uint64_t others, tess_error *error)
+{
+    const tess_reconstruct_settings *s = job->settings;
+    tess_prior *prior = &job->prior;
+    tess_denoise_wish wish =
+        tess_prior_wish(&job->op->image, &prior->model->model, limit > others ? limit - others : 0);
+    wish.tile_height = s->tile_height;
+    wish.tile_width = s->tile_width;
+    wish.halo = s->halo;
+    wish.batch = s->batch;
+    wish.asked_limit = s->common.memory_limit;
+    tess_status status = tess_denoise_choose(prior->model->bound, &prior->model->model, job->engine.rates,
+                                             &wish, &prior->choice, error);
+    if (status != TESS_OVER_LIMIT)
+        return status;
+    char prefix[96];
+    snprintf(prefix, sizeof prefix, "besides %.0fM for images and operator", (double)others / (1 << 20));
+    return tess_fail_prefix(error, status, prefix);
+}
+
+tess_status tess_reconstruct_plan(tess_reconstruct_job *job, tess_error *error)
+{
+    tess_device *device = job->engine.device;
+    const tess_problem *p = &job->problem;
+    const uint64_t limit = job->settings->common.memory_limit ? job->settings->common.memory_limit
+                                                              : tess_denoise_free_limit(&job->engine);
+    size_t held_measurement, held_output;
+    TESS_TRY(make_operator(job, error));
+    TESS_TRY(tess_reconstruct_check_outputs(job, &held_measurement, &held_output, error));
+    TESS_TRY(tess_data_term_bytes(job->op, &job->term_bytes, error));
+    job->vector_count = job->recipe.inner > 0              ? TESS_PNP_INNER_VECTORS
+                        : job->recipe.init == TESS_INIT_CG ? 1 + TESS_CG_VECTORS
+                                                           : TESS_PNP_VECTORS;
+    const uint64_t solver = device->granted(device, job->term_bytes + (size_t)job->vector_count *
+                                                                          tess_vector_bytes(&job->op->image));
+    const uint64_t measurement = device->granted(device, tess_vector_bytes(&job->op->measurement));
+    tess_mem_bytes common = job->operator_bytes;
+    common.by[TESS_MEM_WORKSPACE] += solver;
+    common.by[TESS_MEM_IO] += tess_block_granted(tess_reconstruct_carve_io(job, NULL));
+    tess_mem_bytes making = common, solving = common, writing = common;
+    size_t reading = p->held;
+    if (p->resized)
+        reading +=
+            tess_block_granted((size_t)(p->image_height * p->image_width * p->channels) * sizeof(float));
+    making.by[TESS_MEM_WORKSPACE] += measurement;
+    making.by[TESS_MEM_IO] += reading > held_measurement ? reading : held_measurement;
+    if (!tess_data_term_absorbed(job->op)) {
+        solving.by[TESS_MEM_WORKSPACE] += measurement;
+        writing.by[TESS_MEM_WORKSPACE] += measurement;
+    }
+    writing.by[TESS_MEM_IO] += held_output;
+    TESS_TRY(choose_cut(job, limit, tess_mem_total(&solving), error));
+    for (int c = 0; c < TESS_MEM_CATEGORIES; c++)
+        solving.by[c] += c == TESS_MEM_IO ? 0 : job->prior.choice.bytes.by[c];
+    job->planned = job->operator_peak;
+    job->planned_total = tess_mem_total(&job->planned);
+    add_phase(job, &making);
+    add_phase(job, &solving);
+    add_phase(job, &writing);
+    job->planned_seconds = (double)job->recipe.iterations * job->prior.choice.seconds + physics_seconds(job);
+    if (job->planned_total > limit)
+        return tess_fail(error, TESS_OVER_LIMIT,
+                         "the measurements take %.0fM while they are made, and "
+                         "%.0fM are allowed; allow more, "
+                         "or use fewer --operators",
+                         (double)job->planned_total / (1 << 20), (double)limit / (1 << 20));
+    return TESS_OK;
+}

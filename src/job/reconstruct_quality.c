@@ -1,0 +1,41 @@
+/* An image on the device against the truth on the host, row by row. */
+#include <math.h>
+
+#include "job/reconstruct.h"
+#include "tensor/quality.h"
+
+tess_status tess_reconstruct_quality(tess_reconstruct_job *job, const void *image, double *psnr, double *ssim,
+                                     tess_error *error)
+{
+    const tess_problem *p = &job->problem;
+    tess_device *device = job->engine.device;
+    const int64_t samples = p->width * p->channels;
+    const float low = (float)p->low, high = (float)p->high;
+    tess_quality quality;
+    double square = 0;
+    *psnr = NAN;
+    if (ssim)
+        *ssim = NAN;
+    if (!job->truth)
+        return TESS_OK;
+    if (ssim)
+        tess_quality_begin(&quality, p->width, p->channels, job->lines);
+    for (int64_t y = 0; y < p->height; y++) {
+        float *row = job->rows[0], *truth = job->rows[1];
+        device->copy(device, row, (const float *)image + y * samples, (size_t)samples * sizeof *row, NULL);
+        TESS_TRY(device->sync(device, NULL, error));
+        for (int64_t i = 0; i < samples; i++) {
+            row[i] = fminf(fmaxf(row[i], low), high) / high;
+            truth[i] = fminf(fmaxf(job->truth[y * samples + i], low), high) / high;
+            const double difference = (double)row[i] - (double)truth[i];
+            square += difference * difference;
+        }
+        if (ssim)
+            tess_quality_row(&quality, row, truth);
+    }
+    const double mean = square / (double)(p->height * samples);
+    *psnr = -10 * log10(mean + (job->recipe.saturating_psnr ? 1e-8 : 0));
+    if (ssim)
+        *ssim = tess_quality_ssim(&quality);
+    return TESS_OK;
+}

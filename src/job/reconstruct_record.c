@@ -1,0 +1,142 @@
+/* The record of a reconstruction. */
+#include <math.h>
+
+#include "base/clock.h"
+#include "base/process.h"
+#include "job/reconstruct.h"
+#include "job/record.h"
+
+static void set_known(tess_json **object, const char *key, double value)
+{
+    if (!isnan(value))
+        tess_json_set_double(object, key, isinf(value) ? 999 : value);
+}
+
+static void add_input(tess_json **record, const tess_problem *p)
+{
+    tess_json *input = tess_json_object();
+    tess_json_set_int(&input, "height", p->height);
+    tess_json_set_int(&input, "width", p->width);
+    tess_json_set_int(&input, "channels", p->channels);
+    tess_json_set_int(&input, "files", 1);
+    tess_json_set(record, "input", input);
+}
+
+static void add_plan(tess_json **record, const tess_reconstruct_job *job)
+{
+    const tess_denoise_choice *choice = &job->prior.choice;
+    tess_json *plan = tess_json_object(), *tile = tess_json_array();
+    tess_json_append_int(&tile, tess_axis_largest_tile(&choice->rows));
+    tess_json_append_int(&tile, tess_axis_largest_tile(&choice->cols));
+    tess_json_set(&plan, "tile", tile);
+    tess_json_set_int(&plan, "tiles", choice->rows.tiles * choice->cols.tiles);
+    tess_json_set_int(&plan, "halo", choice->halo);
+    tess_json_set_int(&plan, "batch", choice->batch);
+    tess_json_set_double(&plan, "seconds", job->planned_seconds);
+    tess_json_set_bool(&plan, "calibrated", choice->calibrated);
+    tess_json_set_string(&plan, "reason", choice->reason);
+    tess_json_set(&plan, "peak_bytes", tess_record_bytes(&job->planned, job->planned_total));
+    tess_json_set(record, "plan", plan);
+}
+
+static void add_measured(tess_json **record, const tess_reconstruct_job *job)
+{
+    const double pixels = (double)(job->problem.height * job->problem.width * job->result.iterations);
+    tess_mem_bytes peak;
+    uint64_t total;
+    tess_mem_peak(&peak, &total);
+    const tess_mem_bytes *parts[] = {&job->peak, &job->result.peak};
+    const uint64_t totals[] = {job->peak_total, job->result.peak_total};
+    for (int i = 0; i < 2; i++) {
+        for (int c = 0; c < TESS_MEM_CATEGORIES; c++)
+            peak.by[c] = parts[i]->by[c] > peak.by[c] ? parts[i]->by[c] : peak.by[c];
+        total = totals[i] > total ? totals[i] : total;
+    }
+    tess_json *measured = tess_json_object();
+    tess_json_set_double(&measured, "seconds", job->seconds);
+    tess_json_set_double(&measured, "megapixels_per_second",
+                         job->result.seconds > 0 ? 1e-6 * pixels / job->result.seconds : 0);
+    tess_json_set_double(&measured, "wall_seconds", tess_clock() - job->start);
+    tess_json_set(&measured, "peak_bytes", tess_record_bytes(&peak, total));
+    tess_json_set_int(&measured, "resident_bytes", (int64_t)tess_process_peak());
+    tess_json_set_int(&measured, "overhead_bytes", (int64_t)job->overhead);
+    tess_json_set_int(&measured, "loaded_bytes", (int64_t)job->loaded);
+    tess_json_set_int(&measured, "host_bytes", 0);
+    tess_json_set(record, "measured", measured);
+}
+
+static tess_json *iterations_of(const tess_reconstruct_job *job)
+{
+    tess_json *list = tess_json_array();
+    for (int64_t i = 0; i < job->result.iterations; i++) {
+        const tess_iteration *it = &job->iterations[i];
+        tess_json *entry = tess_json_object();
+        set_known(&entry, "psnr_db", it->psnr);
+        tess_json_set_double(&entry, "gradient_seconds", it->gradient_seconds);
+        tess_json_set_double(&entry, "denoise_seconds", it->denoise_seconds);
+        tess_json_set_int(&entry, "gradient_peak_bytes", (int64_t)it->gradient_peak_bytes);
+        tess_json_set_int(&entry, "denoise_peak_bytes", (int64_t)it->denoise_peak_bytes);
+        tess_json_set_double(&entry, "step", it->step);
+        tess_json_set_double(&entry, "sigma", it->sigma);
+        set_known(&entry, "change", it->change);
+        tess_json_append(&list, entry);
+    }
+    return list;
+}
+
+static void add_own(tess_json **record, const tess_reconstruct_job *job, bool ran)
+{
+    static const char *const inits[] = {"zero", "adjoint", "filtered", "cg"};
+    const tess_problem *p = &job->problem;
+    const tess_recipe *r = &job->recipe;
+    const tess_engine_model *model = job->prior.model;
+    tess_json *own = tess_json_object();
+    tess_json_set_string(&own, "problem", p->name);
+    tess_json_set_string(&own, "operator", job->op->name);
+    tess_json_set_int(&own, p->physics == TESS_PHYSICS_BLUR ? "operators" : "angles", p->count);
+    tess_json_set_string(&own, "preset", job->settings->preset ? job->settings->preset : "default");
+    tess_json_set_string(&own, "model", model->path);
+    tess_json_set_string(&own, "architecture", model->model.architecture);
+    tess_json_set_int(&own, "parameters", model->model.parameters);
+    tess_json_set_string(&own, "init", inits[r->init]);
+    tess_json_set_double(&own, "noise", r->noise);
+    tess_json_set_double(&own, "sigma", r->sigma);
+    tess_json_set_double(&own, "last_sigma", r->last_sigma);
+    tess_json_set_double(&own, "relax", r->relax);
+    tess_json_set_int(&own, "inner", r->inner);
+    if (!ran) {
+        tess_json_set_int(&own, "iterations_most", r->iterations);
+        tess_json_set(record, "reconstruct", own);
+        return;
+    }
+    if (r->inner == 0)
+        tess_json_set_double(&own, "step", job->result.step);
+    tess_json_set_int(&own, "step_halvings", job->result.halvings);
+    if (job->norm_squared > 0)
+        tess_json_set_double(&own, "norm_squared", job->norm_squared);
+    tess_json_set_int(&own, "power_iterations", job->power_iterations);
+    tess_json_set_int(&own, "cg_iterations", job->cg_iterations);
+    tess_json_set_string(&own, "baseline", job->baseline);
+    set_known(&own, "baseline_psnr_db", job->baseline_psnr);
+    tess_json_set(&own, "iterations", iterations_of(job));
+    tess_json_set(record, "reconstruct", own);
+}
+
+tess_json *tess_reconstruct_record(const tess_reconstruct_job *job, bool ran)
+{
+    tess_json *record = tess_record_begin(ran ? "reconstruct" : "plan", &job->engine);
+    if (!ran)
+        tess_json_set_string(&record, "verb", "reconstruct");
+    add_input(&record, &job->problem);
+    add_plan(&record, job);
+    if (ran)
+        add_measured(&record, job);
+    if (ran && !isnan(job->psnr)) {
+        tess_json *quality = tess_json_object();
+        set_known(&quality, "psnr_db", job->psnr);
+        set_known(&quality, "ssim", job->ssim);
+        tess_json_set(&record, "quality", quality);
+    }
+    add_own(&record, job, ran);
+    return record;
+}

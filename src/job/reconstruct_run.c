@@ -1,0 +1,102 @@
+/* The run: blocks, measurements, solver, files. */
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/process.h"
+#include "job/reconstruct.h"
+
+/* Of the noise of the measurements against the prior's; the usual choice of half-quadratic splitting. */
+static const double WEIGHT = 0.23;
+
+static tess_status take_blocks(tess_reconstruct_job *job, tess_error *error)
+{
+    tess_device *device = job->engine.device;
+    const size_t vector = tess_vector_bytes(&job->op->image);
+    TESS_TRY(tess_block_alloc(&job->io, TESS_MEM_IO, tess_reconstruct_carve_io(job, NULL), error));
+    (void)tess_reconstruct_carve_io(job, job->io.data);
+    TESS_TRY(device->alloc(device, &job->solver, TESS_MEM_WORKSPACE,
+                           job->term_bytes + (size_t)job->vector_count * vector, error));
+    for (int i = 0; i < job->vector_count; i++)
+        job->vectors[i] = (char *)job->solver.data + (size_t)i * vector;
+    TESS_TRY(device->alloc(device, &job->measurement, TESS_MEM_WORKSPACE,
+                           tess_vector_bytes(&job->op->measurement), error));
+    return tess_data_term_open(&job->term, job->op, job->measurement.data,
+                               (char *)job->solver.data + (size_t)job->vector_count * vector, error);
+}
+
+static tess_status tell(tess_reconstruct_job *job, int64_t done, tess_error *error)
+{
+    const tess_common *common = &job->settings->common;
+    const int64_t pixels = job->problem.height * job->problem.width;
+    if (common->progress && !common->progress(common->progress_user, done * pixels,
+                                              job->recipe.iterations * pixels, tess_clock() - job->start))
+        return tess_fail(error, TESS_INTERRUPTED, "stopped; no half-written output is left");
+    return TESS_OK;
+}
+
+static tess_status monitor(void *user, const tess_pnp_facts *facts, tess_error *error)
+{
+    tess_reconstruct_job *job = user;
+    tess_iteration *it = &job->iterations[facts->iteration];
+    *it = (tess_iteration){.gradient_seconds = facts->gradient_seconds,
+                           .denoise_seconds = facts->denoise_seconds,
+                           .step = facts->step,
+                           .sigma = facts->sigma,
+                           .change = facts->change,
+                           .gradient_peak_bytes = facts->gradient_peak_bytes,
+                           .denoise_peak_bytes = facts->denoise_peak_bytes};
+    job->seconds += facts->gradient_seconds + facts->denoise_seconds;
+    TESS_TRY(tess_reconstruct_quality(job, facts->x, &it->psnr, NULL, error));
+    return tell(job, facts->iteration + 1, error);
+}
+
+static tess_status solve(tess_reconstruct_job *job, tess_error *error)
+{
+    const tess_recipe *recipe = &job->recipe;
+    const tess_pnp_settings settings = {.iterations = recipe->iterations,
+                                        .max_seconds = job->settings->max_seconds,
+                                        .tolerance = job->settings->tolerance,
+                                        .step = recipe->step > 0        ? recipe->step
+                                                : job->norm_squared > 0 ? 0.99 / job->norm_squared
+                                                                        : 0,
+                                        .norm_squared = job->norm_squared,
+                                        .sigma = recipe->sigma,
+                                        .last_sigma = recipe->last_sigma,
+                                        .relax = recipe->relax,
+                                        .inner = recipe->inner,
+                                        .weight = WEIGHT * recipe->noise * recipe->noise,
+                                        .low = job->problem.low,
+                                        .high = job->problem.high,
+                                        .denoise = tess_prior_denoise,
+                                        .denoise_user = &job->prior,
+                                        .monitor = monitor,
+                                        .monitor_user = job};
+    TESS_TRY(tess_engine_load(&job->engine, error));
+    job->loaded = tess_process_resident();
+    TESS_TRY(tess_prior_open(&job->prior, error));
+    TESS_TRY(tess_pnp(&job->term, &settings, job->vectors, &job->result, error));
+    tess_prior_close(&job->prior);
+    tess_engine_unload(&job->engine);
+    return tess_reconstruct_quality(job, job->vectors[0], &job->psnr, &job->ssim, error);
+}
+
+tess_status tess_reconstruct_run(tess_reconstruct_job *job, tess_error *error)
+{
+    job->iterations = tess_small_alloc((size_t)job->recipe.iterations, sizeof *job->iterations);
+    if (!job->iterations)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for the record of %lld iterations",
+                         (long long)job->recipe.iterations);
+    TESS_TRY(take_blocks(job, error));
+    if (job->truth)
+        TESS_TRY(tess_problem_truth(job, error));
+    TESS_TRY(tess_problem_measure(job, error));
+    if (job->settings->save_measurement)
+        TESS_TRY(tess_reconstruct_save_measurement(job, error));
+    const double start = tess_clock();
+    TESS_TRY(tell(job, 0, error));
+    TESS_TRY(tess_reconstruct_begin(job, error));
+    job->seconds = tess_clock() - start;
+    TESS_TRY(solve(job, error));
+    return tess_reconstruct_write(job, error);
+}
