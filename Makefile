@@ -1,4 +1,4 @@
-# make demo    installs what is missing, builds, denoises a picture that it draws itself
+# make demo    installs what is missing, builds, sharpens a picture that it draws and blurs itself
 # make check   installs, builds, runs all tests that need no GPU and take minutes at most
 # make check-gpu   the tests that need an NVIDIA card
 PRESET ?= cpu

@@ -1,0 +1,200 @@
+"""Reconstruction end to end: quality above the baseline, planned against counted bytes, tiles against the whole image,
+the published loop against NumPy iteration by iteration (the network itself through `tessera denoise`), bad input."""
+import json
+import math
+import sys
+
+from support import MIB, Bench, leftovers, np, picture
+
+bench = Bench(sys.argv[1])
+out = bench.path("out.npy")
+
+
+def deepinv_psnr(x, truth, peak=1.0):
+    return -10 * math.log10(np.mean((np.float64(x) - truth) ** 2) / peak**2 + 1e-8)
+
+
+def denoised(z, sigma, model):
+    np.save(bench.path("z.npy"), np.float32(z))
+    result = bench.run("denoise", bench.path("z.npy"), bench.path("d.npy"), "--sigma", sigma, "--model", model, "--quiet")
+    if result.status != 0:
+        bench.check(False, f"the network runs alone: {result}")
+    return np.load(bench.path("d.npy"))
+
+
+def replica(record, gradient, truth, sigma, model, iterations):
+    """The loop of the reference: zeros, gradient step, denoise, clamp."""
+    x, worst = np.zeros_like(truth, dtype=np.float32), 0
+    for i in range(iterations):
+        z = x - np.float32(record["reconstruct"]["step"]) * gradient(x).astype(np.float32)
+        x = np.clip(denoised(z, sigma, model), 0, 1)
+        told = record["reconstruct"]["iterations"][i]["psnr_db"]
+        worst = max(worst, abs(told - deepinv_psnr(x, truth)))
+    bench.check(worst < 0.01, f"{record['reconstruct']['problem']}: PSNR of {iterations} iterations within {worst:.5f} dB of NumPy's")
+
+
+# --- our defaults ---------------------------------------------------------------------------------------------------
+
+def check_record(args, gain):
+    record = bench.record("reconstruct", out, *args)
+    plan = bench.record("plan", "reconstruct", out, *args)
+    if not record or not plan:
+        return
+    own, iterations = record["reconstruct"], record["reconstruct"]["iterations"]
+    keys = {"psnr_db", "gradient_seconds", "denoise_seconds", "gradient_peak_bytes", "denoise_peak_bytes"}
+    bench.check(all(keys <= set(i) for i in iterations) and len(iterations) > 1, f"{own['problem']}: an entry for each iteration")
+    bench.check(abs(iterations[-1]["psnr_db"] - record["quality"]["psnr_db"]) < 1e-3, "the last iteration is the result")
+    over = record["quality"]["psnr_db"] - own["baseline_psnr_db"]
+    bench.check(over >= gain, f"{own['problem']} {record['input']['height']}: {over:.2f} dB above {own['baseline']}")
+    planned, counted = record["plan"]["peak_bytes"], record["measured"]["peak_bytes"]
+    bench.check(planned == counted, f"planned {planned} = counted {counted}")
+    bench.check(plan["plan"]["peak_bytes"] == planned and plan["command"] == "plan", "plan says the same without running")
+    bench.check(max(i["denoise_peak_bytes"] for i in iterations) <= counted["total"], "no part takes more than the whole")
+    image = np.load(out)
+    bench.check(image.dtype == np.float32 and image.min() >= 0 and image.max() <= 1, "the output is clamped float32")
+    return record
+
+
+first = check_record(["--problem", "deblur", "--size", "128"], 3)
+check_record(["--problem", "tomo2d", "--size", "96"], 3)
+before = np.load(out)
+again = bench.record("reconstruct", out, "--problem", "tomo2d", "--size", "96", "--threads", "1")
+bench.check(np.array_equal(before, np.load(out)), "one thread gives the same bits")
+
+# --- tiles ----------------------------------------------------------------------------------------------------------
+
+deblur = ["--problem", "deblur", "--size", "160", "--iterations", "2"]
+bench.record("reconstruct", out, *deblur)
+whole = np.load(out)
+bench.record("reconstruct", out, *deblur, "--tile", "64", "--halo", "exact")
+bench.check(np.array_equal(whole, np.load(out)), "tiles with exact halos give the bits of the whole image")
+limited = ["--problem", "deblur", "--size", "256", "--iterations", "2", "--memory", "60M"]
+record = bench.record("reconstruct", out, *limited)
+if record:
+    bench.check(record["plan"]["tiles"] > 1 and record["measured"]["peak_bytes"]["total"] <= 60 * MIB, "a limit makes tiles and is kept")
+bench.check_refused(bench.run("reconstruct", out, *limited[:-1], "40M"), 1, "--memory 40M")
+
+# --- the published loop against NumPy -------------------------------------------------------------------------------
+
+size, blurs = 96, 3
+truth = picture(size, 80)
+np.save(bench.path("truth.npy"), truth)
+model = "drunet-color-small"
+record = bench.record("reconstruct", out, "--problem", "deblur", "--image", bench.path("truth.npy"), "--operators", blurs,
+                      "--preset", "deepinv", "--iterations", "5", "--save-measurement", bench.path("y.npy"))
+if record:
+    y = np.load(bench.path("y.npy")).reshape(blurs, size, 80, 3)
+    bench.check(y.min() >= 0 and y.max() <= 1, "measurements are clamped")
+    bench.check(0.08 < np.std(y[0] - y[2]) / math.sqrt(2) < 0.12, "blurs at 0 and 180 degrees differ by their noise alone")
+    spectra = []
+    for angle in np.linspace(0, 180, blurs):
+        sa, sb, t = 0.01 * size, 0.005 * size, math.radians(angle)
+        half = int(max(sa, sb) / 0.3 + 1)
+        v, u = np.mgrid[-half:half + 1, -half:half + 1].astype(np.float64)
+        u, v = u * math.cos(t) - v * math.sin(t), u * math.sin(t) + v * math.cos(t)
+        kernel = np.exp(-u**2 / (2 * sb**2) - v**2 / (2 * sa**2))
+        padded = np.zeros((size, 80))
+        padded[:2 * half + 1, :2 * half + 1] = kernel / kernel.sum()
+        spectra.append(np.fft.rfft2(np.roll(padded, (-half, -half), (0, 1)))[..., None])
+
+    def blur_gradient(x):
+        sum_of = 0
+        for spectrum, seen in zip(spectra, y):
+            sum_of = sum_of + np.conj(spectrum) * (spectrum * np.fft.rfft2(x, axes=(0, 1)) - np.fft.rfft2(seen, axes=(0, 1)))
+        return np.fft.irfft2(sum_of, s=x.shape[:2], axes=(0, 1))
+
+    bench.check(record["reconstruct"]["step"] == 0.1, "the published step")
+    replica(record, blur_gradient, truth, 0.005, model, 5)
+
+size, views = 48, 20
+model = "drunet-gray-small"
+record = bench.record("reconstruct", out, "--problem", "tomo2d", "--size", size, "--angles", views, "--preset", "deepinv", "--iterations", "5",
+                      "--save-measurement", bench.path("sinogram.npy"), "--side-by-side", bench.path("side.npy"))
+if record:
+    sinogram, truth = np.load(bench.path("sinogram.npy")), np.load(bench.path("side.npy"))[:, -size:]
+    g = 2 * np.arange(size) / (size - 1) - 1
+    inside = (g[None, :] ** 2 + g[:, None] ** 2 <= 1).astype(np.float64)
+    matrix = np.zeros((views, size, size * size))
+    for a, angle in enumerate(np.linspace(0, 180, views + 1)[:-1]):
+        t = math.radians(angle)
+        s, h = np.meshgrid(g, g, indexing="ij")
+        px = (s * math.cos(t) + h * math.sin(t) + 1) * (size - 1) / 2
+        py = (-s * math.sin(t) + h * math.cos(t) + 1) * (size - 1) / 2
+        for dy in (0, 1):
+            for dx in (0, 1):
+                col, row = np.floor(px).astype(int) + dx, np.floor(py).astype(int) + dy
+                weight = (1 - np.abs(px - col)) * (1 - np.abs(py - row))
+                good = (col >= 0) & (col < size) & (row >= 0) & (row < size)
+                bins = np.broadcast_to(np.arange(size)[:, None], px.shape)
+                np.add.at(matrix[a], (bins[good], row[good] * size + col[good]), weight[good])
+    matrix = matrix.reshape(views * size, -1) * inside.reshape(1, -1)
+    norm = np.linalg.norm(matrix, 2) ** 2
+    told = record["reconstruct"]["norm_squared"]
+    bench.check(abs(told - norm) < 1e-2 * norm, f"the power method gives {told:.1f}, the largest singular value {norm:.1f}")
+    bench.check(abs(record["reconstruct"]["step"] * told - 0.99) < 1e-6, "the step is 0.99 / |A|^2")
+    noise = np.std(sinogram.reshape(-1) - matrix @ truth.reshape(-1).astype(np.float64))
+    bench.check(abs(noise - 0.01) < 2e-3, f"the noise of the sinogram is {noise:.4f}")
+    replica(record, lambda x: (matrix.T @ (matrix @ x.reshape(-1) - sinogram.reshape(-1))).reshape(size, size), truth, 0.01, model, 5)
+
+# --- a step that is too long, stopping ------------------------------------------------------------------------------
+
+for problem in ("deblur", "tomo2d"):
+    record = bench.record("reconstruct", out, "--problem", problem, "--size", "48", "--step", "100", "--iterations", "3")
+    if record:
+        bench.check(record["reconstruct"]["step_halvings"] > 0 and record["reconstruct"]["step"] < 1, f"{problem}: a step of 100 is halved")
+record = bench.record("reconstruct", out, "--problem", "tomo2d", "--size", "48", "--max-seconds", "1e-6")
+bench.check(bool(record) and len(record["reconstruct"]["iterations"]) == 1, "time stops it")
+record = bench.record("reconstruct", out, "--problem", "tomo2d", "--size", "48", "--tolerance", "10")
+bench.check(bool(record) and len(record["reconstruct"]["iterations"]) == 1, "a small change stops it")
+
+# --- measured data --------------------------------------------------------------------------------------------------
+
+
+def problem_file(name, **entries):
+    bench.path(name).write_text(json.dumps(entries))
+    return bench.path(name)
+
+
+radon = {"operator": "radon", "angles": list(np.linspace(0, 180, views + 1)[:-1]), "measurement": "sinogram.npy", "noise": 0.01}
+record = bench.record("reconstruct", bench.path("a.npy"), "--problem", problem_file("radon.json", **radon))
+same = bench.record("reconstruct", bench.path("b.npy"), "--problem", "tomo2d", "--size", size, "--angles", views)
+if record and same:
+    bench.check("quality" not in record and "baseline_psnr_db" not in record["reconstruct"], "no truth, no PSNR")
+    # The filter of the start is chosen by the truth, where there is one.
+    bench.check(np.abs(np.load(bench.path("a.npy")) - np.load(bench.path("b.npy"))).mean() < 0.01, "measured data gives what the synthetic problem gives")
+blur = {"operator": "blur", "angles": [0, 90, 180], "sigma": [0.96, 0.48], "measurement": "y.npy", "truth": "truth.npy"}
+record = bench.record("reconstruct", bench.path("a.npy"), "--problem", problem_file("blur.json", **blur))
+same = bench.record("reconstruct", bench.path("b.npy"), "--problem", "deblur", "--image", bench.path("truth.npy"), "--operators", 3)
+if record and same:
+    bench.check(np.array_equal(np.load(bench.path("a.npy")), np.load(bench.path("b.npy"))) and record["quality"] == same["quality"],
+                "saved measurements give the same bits")
+
+# --- bad input: one line, nothing written ---------------------------------------------------------------------------
+
+lost = bench.path("lost.png")
+broken = np.load(bench.path("sinogram.npy"))
+broken[3, 7] = np.nan
+np.save(bench.path("nan.npy"), broken)
+cases = [
+    (2, ["--problem", "sharpen"], ["--problem sharpen", "deblur", "tomo2d"]),
+    (2, [], ["--problem"]),
+    (2, ["--problem", "deblur", "--init", "filtered"], ["--init filtered"]),
+    (2, ["--problem", "deblur", "--preset", "best"], ["--preset best"]),
+    (2, ["--problem", "tomo2d", "--image", "truth.npy"], ["--image"]),
+    (2, ["--problem", "tomo2d", "--save-measurement", "y.png"], ["--save-measurement", ".npy"]),
+    (2, ["--problem", "deblur", "--step", "-1"], ["--step"]),
+    (1, ["--problem", "deblur", "--image", "missing.png"], ["missing.png"]),
+    (1, ["--problem", "missing.json"], ["missing.json"]),
+    (1, ["--problem", problem_file("c1.json", **{**radon, "angles": [0, 1, 2]})], ["sinogram.npy", "3 angles"]),
+    (1, ["--problem", problem_file("c2.json", **{**radon, "measurement": "nan.npy"})], ["nan.npy", "NaN", "row 3, column 7"]),
+    (1, ["--problem", problem_file("c3.json", **{**radon, "size": 64})], ["size", "64", "48"]),
+    (1, ["--problem", problem_file("c4.json", **{**radon, "operator": "wave"})], ["wave", "blur", "radon"]),
+    (1, ["--problem", problem_file("c5.json", **{**blur, "angles": [0, 90, 100, 120, 140]})], ["y.npy", "5 angles"]),
+    (1, ["--problem", problem_file("c6.json", **{**blur, "sigma": [1]})], ["sigma"]),
+    (1, ["--problem", problem_file("c7.json", **{**blur, "truth": "sinogram.npy"})], ["sinogram.npy"]),
+    (1, ["--problem", problem_file("c8.json", **{**radon, "angles": ["north"]})], ["angles"]),
+]
+for status, args, words in cases:
+    bench.check_refused(bench.run("reconstruct", lost, *args, cwd=bench.folder), status, *words)
+bench.check(not lost.exists() and not leftovers(bench.folder), "nothing is written")
+bench.finish()
