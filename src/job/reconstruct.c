@@ -22,6 +22,9 @@ static tess_status find_model(tess_reconstruct_job *job, tess_error *error)
     if (model->channels != channels && model->channels != 1)
         return tess_fail(error, TESS_BAD_OPTION, "the image has %lld channel(s), but the model %s takes %lld",
                          (long long)channels, name, (long long)model->channels);
+    if (model->volume)
+        return tess_fail(error, TESS_BAD_OPTION, "the model %s takes volumes; %s is an image", name,
+                         job->problem.name);
     job->prior.engine = &job->engine;
     return TESS_OK;
 }
@@ -49,6 +52,8 @@ static tess_status describe(tess_reconstruct_job *job, tess_error *error)
 static void close_job(tess_reconstruct_job *job)
 {
     tess_device *device = job->engine.device;
+    tess_writer_close(job->writer);
+    tess_writer_close(job->side_writer);
     tess_prior_close(&job->prior);
     tess_data_term_close(&job->term);
     if (device) {

@@ -4,6 +4,7 @@
 #define TESS_JOB_RECONSTRUCT_H
 
 #include "base/json.h"
+#include "io/image.h"
 #include "job/prior.h"
 #include "physics/operator.h"
 #include "solve/pnp.h"
@@ -66,6 +67,7 @@ typedef struct tess_reconstruct_job {
     int vector_count;
     float *truth, *shown, *piece, *rows[2]; /* in the io block; NULL: not needed */
     void *lines;
+    tess_writer *writer, *side_writer;
     tess_mem_bytes planned, operator_bytes, operator_peak;
     uint64_t planned_total;
     double planned_seconds, start, seconds;
@@ -123,6 +125,8 @@ typedef void (*tess_piece_fn)(void *user, int64_t first, int64_t count, float *v
 tess_status tess_device_pieces(tess_reconstruct_job *job, void *vector, int64_t count, bool back,
                                tess_piece_fn fn, void *user, tess_error *error) TESS_MUST_CHECK;
 
+/* Before hours of work: a name that cannot be written shows now. */
+tess_status tess_reconstruct_open_outputs(tess_reconstruct_job *job, tess_error *error) TESS_MUST_CHECK;
 tess_status tess_reconstruct_write(tess_reconstruct_job *job, tess_error *error) TESS_MUST_CHECK;
 tess_status tess_reconstruct_save_measurement(tess_reconstruct_job *job, tess_error *error) TESS_MUST_CHECK;
 /* Could the outputs be written under their names? And what their writers will

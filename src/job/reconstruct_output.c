@@ -70,22 +70,16 @@ tess_status tess_reconstruct_check_outputs(const tess_reconstruct_job *job, size
 /* Row y into `values`. */
 typedef tess_status (*row_fn)(tess_reconstruct_job *job, int64_t y, float *values, tess_error *error);
 
-static tess_status write_image(tess_reconstruct_job *job, const char *path, const tess_image_info *info,
-                               row_fn row, tess_error *error)
+static tess_status write_rows(tess_reconstruct_job *job, tess_writer *writer, const tess_image_info *info,
+                              row_fn row, tess_error *error)
 {
-    tess_writer *writer = NULL;
-    tess_status status = tess_writer_open(path, info, NULL, &writer, error);
-    for (int64_t y = 0; status == TESS_OK && y < info->height; y++) {
-        status = row(job, y, job->rows[0], error);
+    for (int64_t y = 0; y < info->height; y++) {
+        TESS_TRY(row(job, y, job->rows[0], error));
         tess_samples_from_float(info->dtype, info->full_scale, job->rows[0], info->width * info->channels,
                                 job->rows[1]);
-        if (status == TESS_OK)
-            status = tess_writer_rows(writer, 1, job->rows[1], error);
+        TESS_TRY(tess_writer_rows(writer, 1, job->rows[1], error));
     }
-    if (status == TESS_OK)
-        status = tess_writer_commit(writer, error);
-    tess_writer_close(writer);
-    return status;
+    return tess_writer_commit(writer, error);
 }
 
 static tess_status from_device(tess_reconstruct_job *job, const void *vector, int64_t y, int64_t samples,
@@ -137,17 +131,38 @@ static tess_status side_row(tess_reconstruct_job *job, int64_t y, float *values,
 tess_status tess_reconstruct_save_measurement(tess_reconstruct_job *job, tess_error *error)
 {
     const tess_image_info info = measurement_info(job);
-    return write_image(job, job->settings->save_measurement, &info, measurement_row, error);
+    tess_writer *writer = NULL;
+    tess_status status = tess_writer_open(job->settings->save_measurement, &info, NULL, &writer, error);
+    if (status == TESS_OK)
+        status = write_rows(job, writer, &info, measurement_row, error);
+    tess_writer_close(writer);
+    return status;
+}
+
+static tess_image_info result_info(const tess_reconstruct_job *job)
+{
+    const tess_problem *p = &job->problem;
+    return info_of(job->settings->output, p->height, p->width, p->channels);
+}
+
+tess_status tess_reconstruct_open_outputs(tess_reconstruct_job *job, tess_error *error)
+{
+    const tess_image_info result = result_info(job);
+    TESS_TRY(tess_writer_open(job->settings->output, &result, NULL, &job->writer, error));
+    if (!job->settings->side_by_side)
+        return TESS_OK;
+    const tess_image_info side = side_info(job);
+    return tess_writer_open(job->settings->side_by_side, &side, NULL, &job->side_writer, error);
 }
 
 tess_status tess_reconstruct_write(tess_reconstruct_job *job, tess_error *error)
 {
-    const tess_reconstruct_settings *s = job->settings;
-    const tess_problem *p = &job->problem;
-    tess_image_info info = info_of(s->output, p->height, p->width, p->channels);
-    TESS_TRY(write_image(job, s->output, &info, result_row, error));
-    if (!s->side_by_side)
+    const tess_image_info result = result_info(job);
+    TESS_TRY(write_rows(job, job->writer, &result, result_row, error));
+    tess_writer_close(job->writer); /* what it held is free for the next */
+    job->writer = NULL;
+    if (!job->settings->side_by_side)
         return TESS_OK;
-    info = side_info(job);
-    return write_image(job, s->side_by_side, &info, side_row, error);
+    const tess_image_info side = side_info(job);
+    return write_rows(job, job->side_writer, &side, side_row, error);
 }

@@ -87,6 +87,7 @@ tess_status tess_reconstruct_run(tess_reconstruct_job *job, tess_error *error)
     if (!job->iterations)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for the record of %lld iterations",
                          (long long)job->recipe.iterations);
+    TESS_TRY(tess_reconstruct_open_outputs(job, error));
     TESS_TRY(take_blocks(job, error));
     if (job->truth)
         TESS_TRY(tess_problem_truth(job, error));

@@ -196,5 +196,7 @@ cases = [
 ]
 for status, args, words in cases:
     bench.check_refused(bench.run("reconstruct", lost, *args, cwd=bench.folder), status, *words)
+away = bench.run("reconstruct", bench.path("no/folder.png"), "--problem", "deblur", "--size", "512", "--iterations", "1000", timeout=60)
+bench.check_refused(away, 1, "no/folder.png")
 bench.check(not lost.exists() and not leftovers(bench.folder), "nothing is written")
 bench.finish()
