@@ -93,6 +93,7 @@ static tess_tensor view(const tess_tensor *image, int64_t top, int64_t bottom, i
                         int64_t *offset)
 {
     tess_tensor part = *image;
+    part.d = 1;
     part.h = tess_min_i64(bottom, image->h) - top;
     part.w = tess_min_i64(right, image->w) - left;
     *offset = top * image->stride_h + left * image->stride_w;
@@ -178,11 +179,15 @@ tess_status tess_prior_denoise(void *user, const void *in, void *out, double sig
 {
     const tess_prior *p = user;
     const tess_denoise_choice *choice = &p->choice;
-    for (int64_t r = 0; r < choice->rows.tiles; r++)
-        for (int64_t c = 0, n; c < choice->cols.tiles; c += n) {
-            n = tess_axis_run(&choice->cols, c, choice->batch);
-            batch b = {tess_axis_span(&choice->rows, r), c, n, 0, (float)sigma, in, out};
-            TESS_TRY(run_batch(p, &b, error));
-        }
+    const int64_t slice = p->image.h * p->image.w * p->image.c;
+    for (int64_t s = 0; s < p->image.d; s++)
+        for (int64_t r = 0; r < choice->rows.tiles; r++)
+            for (int64_t c = 0, n; c < choice->cols.tiles; c += n) {
+                n = tess_axis_run(&choice->cols, c, choice->batch);
+                batch b = {
+                    tess_axis_span(&choice->rows, r), c, n, 0, (float)sigma, (const float *)in + s * slice,
+                    (float *)out + s * slice};
+                TESS_TRY(run_batch(p, &b, error));
+            }
     return p->engine->device->sync(p->engine->device, NULL, error);
 }

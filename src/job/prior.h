@@ -10,7 +10,7 @@
 typedef struct tess_prior {
     tess_engine *engine;
     tess_engine_model *model;
-    tess_tensor image;          /* (1, 1, h, w, c) */
+    tess_tensor image;          /* (1, d, h, w, c): slice by slice */
     tess_denoise_choice choice; /* how it is cut */
     tess_block arena, workspace;
     tess_net_plan **plans; /* one for each shape of a window */

@@ -8,8 +8,16 @@
 #include "job/reconstruct.h"
 #include "physics/blur.h"
 #include "physics/radon.h"
+#include "physics/rays.h"
 
-enum { USUAL_SIZE = 256, USUAL_BLURS = 8, USUAL_VIEWS = 100 };
+enum {
+    USUAL_SIZE = 256,
+    USUAL_DEPTH = 96,
+    USUAL_BLURS = 8,
+    USUAL_VIEWS = 100,
+    USUAL_CONES = 50,
+    MOST_DEPTH = 4096
+};
 
 double *tess_angles(int64_t count, bool last_included)
 {
@@ -83,20 +91,55 @@ static tess_status tomo2d(const tess_reconstruct_settings *s, tess_problem *p, t
     return TESS_OK;
 }
 
+/* A source two widths away from the axis, a detector one width behind it that sees the ball inside the volume. */
+static tess_status tomo3d(const tess_reconstruct_settings *s, tess_problem *p, tess_error *error)
+{
+    if (s->image)
+        return tess_fail(error, TESS_BAD_OPTION, "--image %s: tomo3d draws its own truth; leave it out",
+                         s->image);
+    if (s->size > MOST_DEPTH)
+        return tess_fail(error, TESS_BAD_OPTION, "--size %lld: a volume takes at most %d", (long long)s->size,
+                         MOST_DEPTH);
+    p->physics = TESS_PHYSICS_CONE;
+    p->depth = p->height = p->width = s->size ? s->size : USUAL_DEPTH;
+    p->channels = 1;
+    p->count = s->angles ? s->angles : USUAL_CONES;
+    p->rows = p->columns = p->width + tess_ceil_div(p->width, 8);
+    p->angles = tess_angles(p->count, false); /* for the record alone */
+    p->vectors = tess_small_alloc((size_t)p->count, 12 * sizeof *p->vectors);
+    if (!p->vectors)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for the views");
+    tess_rays_circle(p->count, 2 * (double)p->width, (double)p->width, 1.5, p->vectors);
+    return TESS_OK;
+}
+
+int64_t tess_problem_row(const tess_problem *p)
+{
+    return p->width * p->channels;
+}
+
+int64_t tess_problem_rows(const tess_problem *p)
+{
+    return p->depth * p->height;
+}
+
 tess_status tess_problem_describe(const tess_reconstruct_settings *s, tess_problem *p, tess_error *error)
 {
     const char *suffix = strrchr(s->problem, '.');
-    *p = (tess_problem){.name = tess_small_strdup(s->problem), .high = 1, .noise = -1, .synthetic = true};
+    *p = (tess_problem){
+        .name = tess_small_strdup(s->problem), .high = 1, .depth = 1, .noise = -1, .synthetic = true};
     if (!p->name)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a name");
     if (strcmp(s->problem, "deblur") == 0)
         TESS_TRY(deblur(s, p, error));
     else if (strcmp(s->problem, "tomo2d") == 0)
         TESS_TRY(tomo2d(s, p, error));
+    else if (strcmp(s->problem, "tomo3d") == 0)
+        TESS_TRY(tomo3d(s, p, error));
     else if (suffix && strcmp(suffix, ".json") == 0)
         TESS_TRY(tess_problem_read(s->problem, p, error));
     else
-        return tess_fail(error, TESS_BAD_OPTION, "--problem %s: use deblur, tomo2d or a .json file",
+        return tess_fail(error, TESS_BAD_OPTION, "--problem %s: use deblur, tomo2d, tomo3d or a .json file",
                          s->problem);
     return p->angles ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for the angles");
 }
@@ -105,6 +148,7 @@ void tess_problem_clear(tess_problem *p)
 {
     tess_small_free(p->name);
     tess_small_free(p->angles);
+    tess_small_free(p->vectors);
     tess_small_free(p->image);
     tess_small_free(p->truth);
     tess_small_free(p->measurement);
@@ -116,6 +160,18 @@ tess_status tess_problem_operator(const tess_problem *p, tess_device *device, te
 {
     if (p->physics == TESS_PHYSICS_RADON)
         return tess_radon_create(device, p->width, p->count, p->angles, p->circle, op, error);
+    if (p->physics == TESS_PHYSICS_CONE) {
+        const tess_rays_settings rays = {.geometry = TESS_CONE_3D,
+                                         .depth = p->depth,
+                                         .height = p->height,
+                                         .width = p->width,
+                                         .spacing = 1,
+                                         .views = p->count,
+                                         .rows = p->rows,
+                                         .columns = p->columns,
+                                         .vectors = p->vectors};
+        return tess_rays_create(device, &rays, op, error);
+    }
     const tess_blur_settings blur = {.height = p->height,
                                      .width = p->width,
                                      .channels = p->channels,

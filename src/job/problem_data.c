@@ -9,7 +9,7 @@
 #include "physics/phantom.h"
 #include "tensor/samples.h"
 
-enum { SUBSAMPLES = 4, SLICES = 64 };
+enum { SUBSAMPLES = 4, SUBVOXELS = 2, SLICES = 64 };
 
 tess_status tess_device_pieces(tess_reconstruct_job *job, void *vector, int64_t count, bool back,
                                tess_piece_fn fn, void *user, tess_error *error)
@@ -104,7 +104,9 @@ tess_status tess_problem_truth(tess_reconstruct_job *job, tess_error *error)
         return read_resized(job, error);
     if (path)
         return read_file(&file, error);
-    if (p->physics == TESS_PHYSICS_RADON)
+    if (p->physics == TESS_PHYSICS_CONE)
+        tess_phantom_3d(p->depth, p->height, p->width, SUBVOXELS, job->truth);
+    else if (p->physics == TESS_PHYSICS_RADON)
         tess_phantom_2d(p->width, SUBSAMPLES, job->truth);
     else
         tess_phantom_colour(p->height, p->width, job->truth);

@@ -24,16 +24,18 @@ typedef struct tess_recipe {
     bool saturating_psnr; /* PSNR with 1e-8 added to the error */
 } tess_recipe;
 
-typedef enum tess_physics { TESS_PHYSICS_BLUR, TESS_PHYSICS_RADON } tess_physics;
+typedef enum tess_physics { TESS_PHYSICS_BLUR, TESS_PHYSICS_RADON, TESS_PHYSICS_CONE } tess_physics;
 
 /* What is to be solved. */
 typedef struct tess_problem {
     char *name; /* for the record: "deblur", "tomo2d", or the file */
     tess_physics physics;
-    int64_t height, width, channels;
-    int64_t count;  /* blurs, or views */
-    double *angles; /* degrees; owned */
-    double blur[2]; /* standard deviations along rows and columns at angle 0 */
+    int64_t depth, height, width, channels; /* depth 1: an image */
+    int64_t rows, columns;                  /* of the detector, in 3-D */
+    double *vectors;                        /* 12 a view, in 3-D; owned */
+    int64_t count;                          /* blurs, or views */
+    double *angles;                         /* degrees; owned */
+    double blur[2];                         /* standard deviations along rows and columns at angle 0 */
     bool circle;
     double low, high;                  /* of the truth */
     bool synthetic;                    /* truth and measurements are made here */
@@ -98,6 +100,9 @@ tess_status tess_problem_read(const char *path, tess_problem *problem, tess_erro
 void tess_problem_clear(tess_problem *problem);
 tess_status tess_problem_operator(const tess_problem *problem, tess_device *device, tess_operator **op,
                                   tess_error *error) TESS_MUST_CHECK;
+/* Values of a row of the image, and rows in all. */
+int64_t tess_problem_row(const tess_problem *problem);
+int64_t tess_problem_rows(const tess_problem *problem);
 bool tess_problem_has_truth(const tess_problem *problem);
 /* `count` angles from 0 to 180 degrees, the last one included or not; NULL: no
  * memory. */

@@ -7,6 +7,7 @@
 #include "job/reconstruct.h"
 #include "physics/filter.h"
 #include "physics/radon.h"
+#include "physics/rays.h"
 #include "solve/cg.h"
 #include "solve/power.h"
 
@@ -38,17 +39,25 @@ static tess_status mean_of_measurements(tess_reconstruct_job *job, void *mean, t
     return tess_reconstruct_quality(job, mean, &job->baseline_psnr, NULL, error);
 }
 
+static void set_filter(tess_reconstruct_job *job, tess_filter filter)
+{
+    if (job->problem.physics == TESS_PHYSICS_CONE)
+        tess_rays_set_filter(job->op, filter);
+    else
+        tess_radon_set_filter(job->op, filter);
+}
+
 /* The better of two filters, which is left in `image`. */
 static tess_status filtered(tess_reconstruct_job *job, void *image, tess_error *error)
 {
-    static const char *const names[] = {"FBP, Ram-Lak", "FBP, Hann"};
+    static const char *const names[2][2] = {{"FBP, Ram-Lak", "FBP, Hann"}, {"FDK, Ram-Lak", "FDK, Hann"}};
     static const tess_filter filters[] = {TESS_FILTER_RAM_LAK, TESS_FILTER_HANN};
     tess_operator *op = job->op;
     int best = 0;
     job->baseline_psnr = NAN;
     for (int i = 0; i < 2; i++) {
         double psnr;
-        tess_radon_set_filter(op, filters[i]);
+        set_filter(job, filters[i]);
         op->table->inverse(op, job->measurement.data, image, job->term.scratch, NULL);
         TESS_TRY(tess_reconstruct_quality(job, image, &psnr, NULL, error));
         if (psnr > job->baseline_psnr || isnan(job->baseline_psnr)) {
@@ -58,10 +67,10 @@ static tess_status filtered(tess_reconstruct_job *job, void *image, tess_error *
         if (isnan(psnr))
             break;
     }
-    tess_radon_set_filter(op, filters[best]);
+    set_filter(job, filters[best]);
     op->table->inverse(op, job->measurement.data, image, job->term.scratch, NULL);
     show(job, image);
-    job->baseline = names[best];
+    job->baseline = names[job->problem.physics == TESS_PHYSICS_CONE][best];
     return TESS_OK;
 }
 

@@ -41,12 +41,19 @@ static tess_image_info side_info(const tess_reconstruct_job *job)
                    p->channels);
 }
 
+static tess_image_info result_info(const tess_reconstruct_job *job)
+{
+    const tess_problem *p = &job->problem;
+    if (p->depth > 1 && is_npy(job->settings->output)) /* (depth, height, width) */
+        return info_of(job->settings->output, p->depth, p->height, p->width);
+    return info_of(job->settings->output, p->height, p->width, p->channels);
+}
+
 tess_status tess_reconstruct_check_outputs(const tess_reconstruct_job *job, size_t *measurement_held,
                                            size_t *output_held, tess_error *error)
 {
     const tess_reconstruct_settings *s = job->settings;
-    const tess_problem *p = &job->problem;
-    tess_image_info info = info_of(s->output, p->height, p->width, p->channels);
+    tess_image_info info = result_info(job);
     *measurement_held = 0;
     TESS_TRY(tess_writer_check(s->output, &info, error));
     *output_held = tess_writer_held_bytes(s->output, &info);
@@ -96,11 +103,18 @@ static void clamp(const tess_problem *p, int64_t count, double scale, float *val
         values[i] = (float)(fmin(fmax((double)values[i], p->low), p->high) * scale);
 }
 
+/* Of a volume, a picture shows the slice in the middle. */
+static int64_t middle(const tess_problem *p)
+{
+    return p->depth / 2 * p->height;
+}
+
 static tess_status result_row(tess_reconstruct_job *job, int64_t y, float *values, tess_error *error)
 {
     const tess_problem *p = &job->problem;
-    const int64_t samples = p->width * p->channels;
-    TESS_TRY(from_device(job, job->vectors[0], y, samples, values, error));
+    const bool slices = is_npy(job->settings->output) && p->depth > 1; /* a row of the file is a slice */
+    const int64_t samples = tess_problem_row(p) * (slices ? p->height : 1);
+    TESS_TRY(from_device(job, job->vectors[0], slices ? y : middle(p) + y, samples, values, error));
     clamp(p, samples, is_npy(job->settings->output) ? 1 : 1 / p->high, values);
     return TESS_OK;
 }
@@ -119,6 +133,7 @@ static tess_status side_row(tess_reconstruct_job *job, int64_t y, float *values,
     const int64_t pictures = job->truth ? 3 : 2;
     for (int64_t i = 0; i < pictures * step - GAP * p->channels; i++)
         values[i] = (float)(p->high * scale);
+    y += middle(p);
     memcpy(values, job->shown + y * samples, (size_t)samples * sizeof *values);
     TESS_TRY(from_device(job, job->vectors[0], y, samples, values + step, error));
     if (job->truth)
@@ -137,12 +152,6 @@ tess_status tess_reconstruct_save_measurement(tess_reconstruct_job *job, tess_er
         status = write_rows(job, writer, &info, measurement_row, error);
     tess_writer_close(writer);
     return status;
-}
-
-static tess_image_info result_info(const tess_reconstruct_job *job)
-{
-    const tess_problem *p = &job->problem;
-    return info_of(job->settings->output, p->height, p->width, p->channels);
 }
 
 tess_status tess_reconstruct_open_outputs(tess_reconstruct_job *job, tess_error *error)

@@ -1,8 +1,6 @@
 /* What a reconstruction takes. Three phases share the solver's block and the
  * host's: measurements are made; the network and the solver run, without the
  * measurements where the operator absorbed them; results are written. */
-#include <stdio.h>
-
 #include "base/checked.h"
 #include "base/process.h"
 #include "job/denoise.h"
@@ -26,10 +24,11 @@ size_t tess_reconstruct_carve_io(tess_reconstruct_job *job, char *at)
 {
     const tess_problem *p = &job->problem;
     const tess_tensor *m = &job->op->measurement;
-    const size_t image = (size_t)(p->height * p->width * p->channels) * sizeof(float);
-    const int64_t rows[] = {3 * (p->width + GAP) * p->channels, m->w * m->c, p->image_width * p->channels};
+    const size_t image = (size_t)(tess_problem_rows(p) * tess_problem_row(p)) * sizeof(float);
+    const int64_t rows[] = {p->depth > 1 ? p->height * p->width : 0, 3 * (p->width + GAP) * p->channels,
+                            m->w * m->c, p->image_width * p->channels};
     int64_t row = 0;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         row = tess_max_i64(row, rows[i]);
     size_t used = 0;
     take(at, &used, image, tess_problem_has_truth(p), &job->truth);
@@ -86,24 +85,20 @@ static double physics_seconds(const tess_reconstruct_job *job)
     return gradients * (tess_data_term_absorbed(op) ? 1 : 2) * once;
 }
 
+/* What the solver holds counts with the rows of a file, so that messages name the whole. */
 static tess_status choose_cut(tess_reconstruct_job *job, uint64_t limit, uint64_t others, tess_error *error)
 {
     const tess_reconstruct_settings *s = job->settings;
     tess_prior *prior = &job->prior;
-    tess_denoise_wish wish =
-        tess_prior_wish(&job->op->image, &prior->model->model, limit > others ? limit - others : 0);
+    tess_denoise_wish wish = tess_prior_wish(&job->op->image, &prior->model->model, limit);
+    wish.held_bytes = (size_t)others;
     wish.tile_height = s->tile_height;
     wish.tile_width = s->tile_width;
     wish.halo = s->halo;
     wish.batch = s->batch;
     wish.asked_limit = s->common.memory_limit;
-    tess_status status = tess_denoise_choose(prior->model->bound, &prior->model->model, job->engine.rates,
-                                             &wish, &prior->choice, error);
-    if (status != TESS_OVER_LIMIT)
-        return status;
-    char prefix[96];
-    snprintf(prefix, sizeof prefix, "besides %.0fM for images and operator", (double)others / (1 << 20));
-    return tess_fail_prefix(error, status, prefix);
+    return tess_denoise_choose(prior->model->bound, &prior->model->model, job->engine.rates, &wish,
+                               &prior->choice, error);
 }
 
 tess_status tess_reconstruct_plan(tess_reconstruct_job *job, tess_error *error)
@@ -145,7 +140,8 @@ tess_status tess_reconstruct_plan(tess_reconstruct_job *job, tess_error *error)
     add_phase(job, &making);
     add_phase(job, &solving);
     add_phase(job, &writing);
-    job->planned_seconds = (double)job->recipe.iterations * job->prior.choice.seconds + physics_seconds(job);
+    job->planned_seconds =
+        (double)(job->recipe.iterations * p->depth) * job->prior.choice.seconds + physics_seconds(job);
     if (job->planned_total > limit)
         return tess_fail(error, TESS_OVER_LIMIT,
                          "the measurements take %.0fM while they are made, and "

@@ -9,18 +9,18 @@ tess_status tess_reconstruct_quality(tess_reconstruct_job *job, const void *imag
 {
     const tess_problem *p = &job->problem;
     tess_device *device = job->engine.device;
-    const int64_t samples = p->width * p->channels;
+    const int64_t samples = tess_problem_row(p), rows = tess_problem_rows(p);
     const float low = (float)p->low, high = (float)p->high;
     tess_quality quality;
-    double square = 0;
+    double square = 0, similar = 0;
     *psnr = NAN;
     if (ssim)
         *ssim = NAN;
     if (!job->truth)
         return TESS_OK;
-    if (ssim)
-        tess_quality_begin(&quality, p->width, p->channels, job->lines);
-    for (int64_t y = 0; y < p->height; y++) {
+    for (int64_t y = 0; y < rows; y++) {
+        if (ssim && y % p->height == 0)
+            tess_quality_begin(&quality, p->width, p->channels, job->lines);
         float *row = job->rows[0], *truth = job->rows[1];
         device->copy(device, row, (const float *)image + y * samples, (size_t)samples * sizeof *row, NULL);
         TESS_TRY(device->sync(device, NULL, error));
@@ -32,10 +32,12 @@ tess_status tess_reconstruct_quality(tess_reconstruct_job *job, const void *imag
         }
         if (ssim)
             tess_quality_row(&quality, row, truth);
+        if (ssim && y % p->height == p->height - 1) /* the mean over slices */
+            similar += tess_quality_ssim(&quality) / (double)p->depth;
     }
-    const double mean = square / (double)(p->height * samples);
+    const double mean = square / (double)(rows * samples);
     *psnr = -10 * log10(mean + (job->recipe.saturating_psnr ? 1e-8 : 0));
     if (ssim)
-        *ssim = tess_quality_ssim(&quality);
+        *ssim = similar;
     return TESS_OK;
 }

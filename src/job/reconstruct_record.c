@@ -15,6 +15,8 @@ static void set_known(tess_json **object, const char *key, double value)
 static void add_input(tess_json **record, const tess_problem *p)
 {
     tess_json *input = tess_json_object();
+    if (p->depth > 1)
+        tess_json_set_int(&input, "depth", p->depth);
     tess_json_set_int(&input, "height", p->height);
     tess_json_set_int(&input, "width", p->width);
     tess_json_set_int(&input, "channels", p->channels);
@@ -41,7 +43,8 @@ static void add_plan(tess_json **record, const tess_reconstruct_job *job)
 
 static void add_measured(tess_json **record, const tess_reconstruct_job *job)
 {
-    const double pixels = (double)(job->problem.height * job->problem.width * job->result.iterations);
+    const double pixels =
+        (double)(tess_problem_rows(&job->problem) * job->problem.width * job->result.iterations);
     tess_mem_bytes peak;
     uint64_t total;
     tess_mem_peak(&peak, &total);

@@ -28,7 +28,7 @@ static tess_status take_blocks(tess_reconstruct_job *job, tess_error *error)
 static tess_status tell(tess_reconstruct_job *job, int64_t done, tess_error *error)
 {
     const tess_common *common = &job->settings->common;
-    const int64_t pixels = job->problem.height * job->problem.width;
+    const int64_t pixels = tess_problem_rows(&job->problem) * job->problem.width;
     if (common->progress && !common->progress(common->progress_user, done * pixels,
                                               job->recipe.iterations * pixels, tess_clock() - job->start))
         return tess_fail(error, TESS_INTERRUPTED, "stopped; no half-written output is left");

@@ -29,6 +29,9 @@ static const struct {
     {"default",
      TESS_PHYSICS_RADON,
      {.init = TESS_INIT_FILTERED, .iterations = 8, .inner = 6, .sigma = 0.05, .last_sigma = 0.005}},
+    {"default",
+     TESS_PHYSICS_CONE,
+     {.init = TESS_INIT_FILTERED, .iterations = 8, .inner = 6, .sigma = 0.05, .last_sigma = 0.005}},
     {"deepinv",
      TESS_PHYSICS_BLUR,
      {.iterations = 10,
@@ -70,7 +73,7 @@ tess_status tess_recipe_of(const tess_reconstruct_settings *s, const tess_proble
             found = true;
         }
     if (!found)
-        return tess_fail(error, TESS_BAD_OPTION, "--preset %s: use default or deepinv", preset);
+        return tess_fail(error, TESS_BAD_OPTION, "--preset %s: use default, or for images deepinv", preset);
     recipe->noise = s->noise >= 0                           ? s->noise
                     : problem->noise >= 0                   ? problem->noise
                     : problem->physics == TESS_PHYSICS_BLUR ? 0.1
@@ -108,9 +111,9 @@ tess_status tess_reconstruct_check(const tess_reconstruct_settings *s, tess_erro
     if (!s->output)
         return tess_fail(error, TESS_BAD_OPTION, "reconstruct needs an output");
     if (!s->problem)
-        return tess_fail(error, TESS_BAD_OPTION,
-                         "reconstruct needs --problem: deblur, tomo2d, or a JSON "
-                         "file of measured data");
+        return tess_fail(
+            error, TESS_BAD_OPTION,
+            "reconstruct needs --problem: deblur, tomo2d, tomo3d, or a JSON file of measured data");
     if (s->size < 0 || s->size > 1 << 16 || (s->size > 0 && s->size < 16))
         return tess_fail(error, TESS_BAD_OPTION, "--size %lld: use 16 to 65536", (long long)s->size);
     if (s->operators < 0 || s->operators > 1024)

@@ -4,7 +4,7 @@ import json
 import math
 import sys
 
-from support import MIB, Bench, leftovers, np, picture
+from support import MIB, Bench, leftovers, np, picture, read_png, to_integers
 
 bench = Bench(sys.argv[1])
 out = bench.path("out.npy")
@@ -58,6 +58,12 @@ def check_record(args, gain):
 first = check_record(["--problem", "deblur", "--size", "128"], 3)
 check_record(["--problem", "tomo2d", "--size", "96"], 3)
 before = np.load(out)
+check_record(["--problem", "tomo3d", "--size", "32", "--side-by-side", bench.path("side.png")], 3)
+volume = np.load(out)
+bench.check(volume.shape == (32, 32, 32), "a volume is (depth, height, width)")
+bench.record("reconstruct", bench.path("slice.png"), "--problem", "tomo3d", "--size", "32")
+bench.check(np.array_equal(read_png(bench.path("slice.png")), to_integers(volume[16], np.uint8)), "a picture shows the slice in the middle")
+bench.record("reconstruct", out, "--problem", "tomo2d", "--size", "96")
 again = bench.record("reconstruct", out, "--problem", "tomo2d", "--size", "96", "--threads", "1")
 bench.check(np.array_equal(before, np.load(out)), "one thread gives the same bits")
 
@@ -180,6 +186,9 @@ cases = [
     (2, [], ["--problem"]),
     (2, ["--problem", "deblur", "--init", "filtered"], ["--init filtered"]),
     (2, ["--problem", "deblur", "--preset", "best"], ["--preset best"]),
+    (2, ["--problem", "tomo3d", "--preset", "deepinv"], ["--preset deepinv", "images"]),
+    (2, ["--problem", "tomo3d", "--size", "5000"], ["--size 5000"]),
+    (1, ["--problem", "tomo3d", "--size", "64", "--memory", "38M"], ["--memory 38M"]),
     (2, ["--problem", "tomo2d", "--image", "truth.npy"], ["--image"]),
     (2, ["--problem", "tomo2d", "--save-measurement", "y.png"], ["--save-measurement", ".npy"]),
     (2, ["--problem", "deblur", "--step", "-1"], ["--step"]),
