@@ -84,8 +84,9 @@ static tess_status read_resized(tess_reconstruct_job *job, tess_error *error)
 {
     const tess_problem *p = &job->problem;
     tess_block own = {0};
-    TESS_TRY(tess_block_alloc(
-        &own, TESS_MEM_IO, (size_t)(p->image_height * p->image_width * p->channels) * sizeof(float), error));
+    TESS_TRY(tess_block_alloc(&own, TESS_MEM_HOST,
+                              (size_t)(p->image_height * p->image_width * p->channels) * sizeof(float),
+                              error));
     const file_rows file = {job, p->image, p->image_height, p->image_width, p->channels, own.data, false};
     tess_status status = read_file(&file, error);
     if (status == TESS_OK)

@@ -29,14 +29,13 @@ static tess_status find_model(tess_reconstruct_job *job, tess_error *error)
     return TESS_OK;
 }
 
-static tess_status describe(tess_reconstruct_job *job, tess_error *error)
+static tess_status describe(tess_reconstruct_job *job, const char *device, tess_error *error)
 {
     const tess_reconstruct_settings *s = job->settings;
     tess_common common = s->common;
     TESS_TRY(tess_problem_describe(s, &job->problem, error));
     TESS_TRY(tess_recipe_of(s, &job->problem, &job->recipe, error));
-    if (strcmp(common.device, "auto") == 0)
-        common.device = "cpu"; /* the only device with the operators' kernels so far */
+    common.device = device;
     TESS_TRY(tess_engine_open(&job->engine, &common, error));
     TESS_TRY(find_model(job, error));
     const char *used[] = {s->output, s->side_by_side, s->save_measurement};
@@ -67,21 +66,18 @@ static void close_job(tess_reconstruct_job *job)
     tess_small_free(job->iterations);
 }
 
-static tess_status reconstruct(tess_context *context, const tess_reconstruct_settings *settings,
-                               bool plan_only, char **record)
+static tess_status reconstruct_on(const tess_reconstruct_settings *settings, const char *device,
+                                  bool plan_only, bool *elsewhere, char **record, tess_error *error)
 {
     tess_reconstruct_job job;
-    tess_error *error = &context->error;
     memset(&job, 0, sizeof job);
     job.settings = settings;
     job.start = tess_clock();
     job.baseline_psnr = job.psnr = job.ssim = NAN;
-    *record = NULL;
-    tess_status status = tess_reconstruct_check(settings, error);
-    if (status == TESS_OK)
-        status = describe(&job, error);
+    tess_status status = describe(&job, device, error);
     if (status == TESS_OK)
         status = tess_reconstruct_plan(&job, error);
+    *elsewhere = status == TESS_UNSUPPORTED && job.engine.device && !job.engine.device->host_memory;
     if (status == TESS_OK)
         job.prior.image = job.op->image;
     if (status == TESS_OK && !plan_only)
@@ -89,6 +85,20 @@ static tess_status reconstruct(tess_context *context, const tess_reconstruct_set
     if (status == TESS_OK)
         status = tess_record_end(tess_reconstruct_record(&job, !plan_only), record, error);
     close_job(&job);
+    return status;
+}
+
+/* A device that lacks one of the operator's ops leaves the job to the host, where it was not asked for by name. */
+static tess_status reconstruct(tess_context *context, const tess_reconstruct_settings *settings,
+                               bool plan_only, char **record)
+{
+    const char *device = settings->common.device;
+    bool elsewhere = false;
+    *record = NULL;
+    TESS_TRY(tess_reconstruct_check(settings, &context->error));
+    tess_status status = reconstruct_on(settings, device, plan_only, &elsewhere, record, &context->error);
+    if (elsewhere && strcmp(device, "auto") == 0)
+        status = reconstruct_on(settings, "cpu", plan_only, &elsewhere, record, &context->error);
     return status;
 }
 

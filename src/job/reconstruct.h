@@ -72,6 +72,7 @@ typedef struct tess_reconstruct_job {
     tess_writer *writer, *side_writer;
     tess_mem_bytes planned, operator_bytes, operator_peak;
     uint64_t planned_total;
+    uint64_t host_bytes; /* at most, where the device's memory is its own */
     double planned_seconds, start, seconds;
     uint64_t overhead, loaded; /* resident before the plan, and once the weights are there */
     tess_mem_bytes peak;

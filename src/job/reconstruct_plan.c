@@ -71,6 +71,15 @@ static void add_phase(tess_reconstruct_job *job, const tess_mem_bytes *phase)
         job->planned_total = total;
 }
 
+/* The host's own memory counts with the device's unless that is apart. */
+static void add_host(tess_reconstruct_job *job, tess_mem_bytes *phase, size_t bytes)
+{
+    if (job->engine.apart)
+        job->host_bytes += bytes;
+    else
+        phase->by[TESS_MEM_IO] += bytes;
+}
+
 /* Gradients, and what the step and the start cost before them. */
 static double physics_seconds(const tess_reconstruct_job *job)
 {
@@ -91,7 +100,13 @@ static tess_status choose_cut(tess_reconstruct_job *job, uint64_t limit, uint64_
     const tess_reconstruct_settings *s = job->settings;
     tess_prior *prior = &job->prior;
     tess_denoise_wish wish = tess_prior_wish(&job->op->image, &prior->model->model, limit);
-    wish.held_bytes = (size_t)others;
+    if (job->engine.apart) { /* no rows of a file pass through the device */
+        wish.apart = true;
+        wish.limit = limit > others ? limit - others : 0;
+        wish.host_limit = UINT64_MAX;
+    } else {
+        wish.held_bytes = (size_t)others;
+    }
     wish.tile_height = s->tile_height;
     wish.tile_width = s->tile_width;
     wish.halo = s->halo;
@@ -119,19 +134,19 @@ tess_status tess_reconstruct_plan(tess_reconstruct_job *job, tess_error *error)
     const uint64_t measurement = device->granted(device, tess_vector_bytes(&job->op->measurement));
     tess_mem_bytes common = job->operator_bytes;
     common.by[TESS_MEM_WORKSPACE] += solver;
-    common.by[TESS_MEM_IO] += tess_block_granted(tess_reconstruct_carve_io(job, NULL));
+    add_host(job, &common, tess_block_granted(tess_reconstruct_carve_io(job, NULL)));
     tess_mem_bytes making = common, solving = common, writing = common;
     size_t reading = p->held;
     if (p->resized)
         reading +=
             tess_block_granted((size_t)(p->image_height * p->image_width * p->channels) * sizeof(float));
     making.by[TESS_MEM_WORKSPACE] += measurement;
-    making.by[TESS_MEM_IO] += reading > held_measurement ? reading : held_measurement;
+    add_host(job, &making, reading > held_measurement ? reading : held_measurement);
     if (!tess_data_term_absorbed(job->op)) {
         solving.by[TESS_MEM_WORKSPACE] += measurement;
         writing.by[TESS_MEM_WORKSPACE] += measurement;
     }
-    writing.by[TESS_MEM_IO] += held_output;
+    add_host(job, &writing, held_output);
     TESS_TRY(choose_cut(job, limit, tess_mem_total(&solving), error));
     for (int c = 0; c < TESS_MEM_CATEGORIES; c++)
         solving.by[c] += c == TESS_MEM_IO ? 0 : job->prior.choice.bytes.by[c];

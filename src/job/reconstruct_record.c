@@ -38,6 +38,8 @@ static void add_plan(tess_json **record, const tess_reconstruct_job *job)
     tess_json_set_bool(&plan, "calibrated", choice->calibrated);
     tess_json_set_string(&plan, "reason", choice->reason);
     tess_json_set(&plan, "peak_bytes", tess_record_bytes(&job->planned, job->planned_total));
+    if (job->engine.apart)
+        tess_json_set_int(&plan, "host_bytes", (int64_t)job->host_bytes);
     tess_json_set(record, "plan", plan);
 }
 
@@ -64,7 +66,7 @@ static void add_measured(tess_json **record, const tess_reconstruct_job *job)
     tess_json_set_int(&measured, "resident_bytes", (int64_t)tess_process_peak());
     tess_json_set_int(&measured, "overhead_bytes", (int64_t)job->overhead);
     tess_json_set_int(&measured, "loaded_bytes", (int64_t)job->loaded);
-    tess_json_set_int(&measured, "host_bytes", 0);
+    tess_json_set_int(&measured, "host_bytes", (int64_t)(job->engine.apart ? tess_mem_host_peak() : 0));
     tess_json_set(record, "measured", measured);
 }
 

@@ -13,7 +13,7 @@ static tess_status take_blocks(tess_reconstruct_job *job, tess_error *error)
 {
     tess_device *device = job->engine.device;
     const size_t vector = tess_vector_bytes(&job->op->image);
-    TESS_TRY(tess_block_alloc(&job->io, TESS_MEM_IO, tess_reconstruct_carve_io(job, NULL), error));
+    TESS_TRY(tess_block_alloc(&job->io, TESS_MEM_HOST, tess_reconstruct_carve_io(job, NULL), error));
     (void)tess_reconstruct_carve_io(job, job->io.data);
     TESS_TRY(device->alloc(device, &job->solver, TESS_MEM_WORKSPACE,
                            job->term_bytes + (size_t)job->vector_count * vector, error));

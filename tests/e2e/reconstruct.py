@@ -67,6 +67,18 @@ bench.record("reconstruct", out, "--problem", "tomo2d", "--size", "96")
 again = bench.record("reconstruct", out, "--problem", "tomo2d", "--size", "96", "--threads", "1")
 bench.check(np.array_equal(before, np.load(out)), "one thread gives the same bits")
 
+# The CPU taken for a device with memory of its own: what the host holds is counted apart, pixels stay.
+for problem in ("deblur", "tomo2d", "tomo3d"):
+    args = [out, "--problem", problem, "--size", "32", "--iterations", "2"]
+    bench.record("reconstruct", *args)
+    before = np.load(out)
+    record = bench.record("reconstruct", *args, env={"TESSERA_LANE": "1"})
+    if record:
+        planned, counted = record["plan"], record["measured"]
+        bench.check(planned["peak_bytes"] == counted["peak_bytes"] and planned["peak_bytes"]["io"] == 0 and
+                    planned["host_bytes"] >= counted["host_bytes"] > 0, f"{problem}: the host's bytes apart")
+        bench.check(np.array_equal(before, np.load(out)), f"{problem}: the same bits")
+
 # --- tiles ----------------------------------------------------------------------------------------------------------
 
 deblur = ["--problem", "deblur", "--size", "160", "--iterations", "2"]
