@@ -3,8 +3,8 @@
  *
  * Packed weights are [out][kh][kw][in] in the op's precision (KRSC), for a transposed convolution
  * [kh][kw][out][in], for an enlarging one [phase][out][2][2][in]; the bias follows at tess_cuda_bias_at, fp32.
- * Every engine reads this one layout, so the engine of a class can change with the image's size while the
- * weights stay. */
+ * Of a kernel with a depth, each depth tap is packed so, with the bias, one tap behind the other. Every engine reads
+ * this one layout, so the engine of a class can change with the image's size while the weights stay. */
 #ifndef TESS_CUDA_CUDA_H
 #define TESS_CUDA_CUDA_H
 
@@ -20,8 +20,10 @@ extern "C" {
  * for an asynchronous error, else TESS_INTERNAL; `what` names the call. */
 tess_status tess_cuda_check(cudaError_t result, const char *what, tess_error *error);
 
-/* Bytes of the packed kernel, rounded up; the bias begins there. */
+/* Bytes of the packed kernel (of one depth tap), rounded up; the bias begins there. */
 size_t tess_cuda_bias_at(const tess_op *op);
+/* Bytes of a depth tap's kernel and bias; all of the weights where the kernel has no depth. */
+size_t tess_cuda_tap_bytes(const tess_op *op);
 
 /* NULL: the op has none. */
 static inline const float *tess_cuda_bias(const tess_op *op, const tess_op_buffers *buffers)
@@ -43,11 +45,22 @@ typedef struct tess_cuda_engine {
     cudaError_t (*run)(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream);
     /* Brings all its kernels onto the card when that is opened, so that no shape pays for it; may be NULL. */
     cudaError_t (*load)(int capability);
+    /* Bytes that `run` will find at the buffers' workspace; SIZE_MAX: `prepare` will say why it fails. NULL: none. */
+    size_t (*workspace)(const tess_op *op);
+    /* For engines that keep something for each op: `run_prepared`, with the handle, stands for `run`. NULL: none. */
+    tess_status (*prepare)(const tess_op *op, void **handle, tess_error *error);
+    void (*release)(void *handle);
+    tess_status (*run_prepared)(void *handle, const tess_op *op, const tess_op_buffers *buffers,
+                                cudaStream_t stream, tess_error *error);
 } tess_cuda_engine;
 
-extern const tess_cuda_engine tess_cuda_generic; /* generic.cu: everything, on any card, without hurry */
-extern const tess_cuda_engine tess_cuda_samples; /* samples.cu: IMPORT and EXPORT */
-extern const tess_cuda_engine tess_cuda_hopper;  /* hopper*.cu: wgmma and bulk copies, sm_90a */
+extern const tess_cuda_engine tess_cuda_generic;  /* generic.cu: everything, on any card, without hurry */
+extern const tess_cuda_engine tess_cuda_samples;  /* samples.cu: IMPORT and EXPORT */
+extern const tess_cuda_engine tess_cuda_vector;   /* vector.cu: COMBINE, DOT and SPECTRUM */
+extern const tess_cuda_engine tess_cuda_fft;      /* fft.c: FFT, by cuFFT */
+extern const tess_cuda_engine tess_cuda_rays;     /* rays_engine.c: PROJECT, BACKPROJECT and FDK's steps */
+extern const tess_cuda_engine tess_cuda_side_sum; /* side_sum.cu: SIDE_SUM */
+extern const tess_cuda_engine tess_cuda_hopper;   /* hopper*.cu: wgmma and bulk copies, sm_90a */
 
 /* pack.cu: rows [first, first+count) of a weight tensor, fp32 on the card, into packed form. */
 cudaError_t tess_cuda_pack(const tess_op *op, tess_weight_part part, int64_t first, int64_t count,

@@ -10,7 +10,9 @@
 extern const tess_cuda_engine tess_cuda_hopper __attribute__((weak));
 
 /* The order of preference where nothing was measured; cuDNN stands before the last. */
-static const tess_cuda_engine *const own[] = {&tess_cuda_samples, &tess_cuda_hopper, &tess_cuda_generic};
+static const tess_cuda_engine *const own[] = {&tess_cuda_samples,  &tess_cuda_vector, &tess_cuda_fft,
+                                              &tess_cuda_side_sum, &tess_cuda_volume, &tess_cuda_rays,
+                                              &tess_cuda_hopper,   &tess_cuda_generic};
 enum { OWN_COUNT = sizeof own / sizeof own[0] };
 
 /* What is left out of the op's class but makes engines differ: types of the ends, what is fused, the size. */
@@ -176,6 +178,8 @@ static void guess(tess_cuda_engines *engines, const tess_op *op, tess_cuda_known
 static void known_of(tess_cuda_engines *engines, const tess_op *op, tess_cuda_known *known)
 {
     *known = (tess_cuda_known){.seconds = -1};
+    if (tess_cuda_no_choice(op))
+        return;
     tess_cuda_class(op, known->op_class);
     const tess_cuda_known *stored = tess_cuda_find(engines, known->op_class);
     if (stored) {
@@ -186,15 +190,42 @@ static void known_of(tess_cuda_engines *engines, const tess_op *op, tess_cuda_kn
     (void)tess_cuda_remember(engines, known);
 }
 
+/* Why not: by the engine that is meant for the kind, else by the one for everything. */
 static tess_status refused(const tess_cuda_engines *engines, const tess_op *op, tess_error *error)
 {
-    const char *why = op->kind == TESS_OP_IMPORT || op->kind == TESS_OP_EXPORT
-                          ? tess_cuda_samples.refuses(op, engines->capability)
-                          : tess_cuda_generic.refuses(op, engines->capability);
+    const tess_cuda_engine *meant = &tess_cuda_generic;
+    if (op->kind == TESS_OP_IMPORT || op->kind == TESS_OP_EXPORT)
+        meant = &tess_cuda_samples;
+    else if (op->kind == TESS_OP_FFT)
+        meant = &tess_cuda_fft;
+    else if (op->kind == TESS_OP_COMBINE || op->kind == TESS_OP_DOT || op->kind == TESS_OP_SPECTRUM)
+        meant = &tess_cuda_vector;
+    else if (op->kind >= TESS_OP_PROJECT && op->kind <= TESS_OP_RAY_SPREAD)
+        meant = &tess_cuda_rays;
+    else if (op->kind == TESS_OP_SIDE_SUM)
+        meant = &tess_cuda_side_sum;
+    else if (tess_cuda_is_volume(op))
+        meant = &tess_cuda_volume;
+    const char *why = meant->refuses(op, engines->capability);
     char text[64];
     tess_op_class(op, text, sizeof text);
     return tess_fail(error, TESS_UNSUPPORTED, "the NVIDIA device cannot do %s: %s", text,
                      why ? why : "no engine");
+}
+
+/* The engine of our own that does the op where cuDNN does not; NULL: none does. */
+static const tess_cuda_engine *own_choice(const tess_cuda_engines *engines, const tess_op *op,
+                                          const tess_cuda_known *known)
+{
+    const tess_cuda_engine *engine = tess_cuda_own_engine(engines, op, known->engine);
+    if (!engine && engines->forced[0])
+        engine = tess_cuda_own_engine(engines, op, "generic");
+    return engine ? engine : tess_cuda_own_engine(engines, op, NULL);
+}
+
+static tess_status prepare(const tess_op *op, tess_cuda_choice *choice, tess_error *error)
+{
+    return choice->engine->prepare ? choice->engine->prepare(op, &choice->handle, error) : TESS_OK;
 }
 
 tess_status tess_cuda_engines_workspace(tess_cuda_engines *engines, const tess_op *op, size_t *bytes,
@@ -210,15 +241,23 @@ tess_status tess_cuda_engines_workspace(tess_cuda_engines *engines, const tess_o
     }
     pthread_mutex_unlock(&engines->lock);
     *bytes = known.workspace;
-    return strcmp(known.engine, "cudnn") == 0 || tess_cuda_own_engine(engines, op, NULL)
-               ? TESS_OK
-               : refused(engines, op, error);
+    tess_cuda_choice choice = {own_choice(engines, op, &known), NULL, NULL};
+    if (!choice.engine)
+        return strcmp(known.engine, "cudnn") == 0 ? TESS_OK : refused(engines, op, error);
+    const size_t own_bytes = choice.engine->workspace ? choice.engine->workspace(op) : 0;
+    if (own_bytes == SIZE_MAX) {
+        TESS_TRY(prepare(op, &choice, error));
+        tess_cuda_engines_let_go(engines, &choice);
+        return tess_fail(error, TESS_INTERNAL, "%s cannot tell its workspace", choice.engine->name);
+    }
+    *bytes = own_bytes > *bytes ? own_bytes : *bytes;
+    return TESS_OK;
 }
 
 tess_status tess_cuda_engines_choose(tess_cuda_engines *engines, const tess_op *op, tess_cuda_choice *choice,
                                      tess_error *error)
 {
-    *choice = (tess_cuda_choice){NULL, NULL};
+    *choice = (tess_cuda_choice){NULL, NULL, NULL};
     tess_cuda_known known;
     pthread_mutex_lock(&engines->lock);
     known_of(engines, op, &known);
@@ -237,12 +276,8 @@ tess_status tess_cuda_engines_choose(tess_cuda_engines *engines, const tess_op *
     pthread_mutex_unlock(&engines->lock);
     if (choice->plan)
         return TESS_OK;
-    choice->engine = tess_cuda_own_engine(engines, op, known.engine);
-    if (!choice->engine && engines->forced[0])
-        choice->engine = tess_cuda_own_engine(engines, op, "generic");
-    if (!choice->engine)
-        choice->engine = tess_cuda_own_engine(engines, op, NULL);
-    return choice->engine ? TESS_OK : refused(engines, op, error);
+    choice->engine = own_choice(engines, op, &known);
+    return choice->engine ? prepare(op, choice, error) : refused(engines, op, error);
 }
 
 void tess_cuda_choice_describe(const tess_cuda_choice *choice, char *text, size_t size)

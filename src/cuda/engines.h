@@ -13,6 +13,7 @@ typedef struct tess_cuda_plan tess_cuda_plan;       /* a cuDNN plan, shared by t
 typedef struct tess_cuda_choice {
     const tess_cuda_engine *engine; /* NULL: cuDNN, by `plan` */
     tess_cuda_plan *plan;
+    void *handle; /* of an engine that prepares */
 } tess_cuda_choice;
 
 /* `card` names the card and its driver: what was measured holds for them. */

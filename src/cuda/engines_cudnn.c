@@ -96,18 +96,25 @@ void tess_cuda_plans_clear(tess_cuda_engines *engines)
 
 void tess_cuda_engines_let_go(tess_cuda_engines *engines, tess_cuda_choice *choice)
 {
+    if (choice->handle)
+        choice->engine->release(choice->handle);
+    choice->handle = NULL;
     if (!choice->plan)
         return;
     pthread_mutex_lock(&engines->lock);
     choice->plan->users--;
     pthread_mutex_unlock(&engines->lock);
-    *choice = (tess_cuda_choice){NULL, NULL};
+    *choice = (tess_cuda_choice){NULL, NULL, NULL};
 }
 
 tess_status tess_cuda_engines_run(tess_cuda_engines *engines, const tess_cuda_choice *choice,
                                   const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream,
                                   tess_error *error)
 {
+    if (choice->handle)
+        return choice->engine->run_prepared(choice->handle, op, buffers, stream, error);
+    if (choice->engine == &tess_cuda_volume)
+        return tess_cuda_volume_run(engines, op, buffers, stream, error);
     if (choice->engine)
         return tess_cuda_check(choice->engine->run(op, buffers, stream), choice->engine->name, error);
     pthread_mutex_lock(&engines->lock);

@@ -7,6 +7,7 @@
 #include "base/cache.h"
 #include "cuda/cudnn.h"
 #include "cuda/engines.h"
+#include "cuda/volume.h"
 
 enum { TESS_CUDA_CLASS = 112, TESS_CUDA_PLANS = 96 };
 #define TESS_CUDA_WORKSPACE ((size_t)32 << 20) /* the most a cuDNN engine may ask for */
@@ -45,6 +46,12 @@ void tess_cuda_class(const tess_op *op, char text[TESS_CUDA_CLASS]);
 /* The engine of our own that has this name and does the op, or NULL. */
 const tess_cuda_engine *tess_cuda_own_engine(const tess_cuda_engines *engines, const tess_op *op,
                                              const char *name);
+/* Is this an op that one engine alone does, so that there is nothing to measure or remember? */
+static inline bool tess_cuda_no_choice(const tess_op *op)
+{
+    return op->kind >= TESS_OP_IMPORT || tess_cuda_is_volume(op);
+}
+
 tess_cuda_known *tess_cuda_find(tess_cuda_engines *engines, const char *op_class);
 /* Adds or replaces; false without memory. */
 bool tess_cuda_remember(tess_cuda_engines *engines, const tess_cuda_known *known);

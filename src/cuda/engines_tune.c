@@ -112,7 +112,7 @@ static tess_status measure_cudnn(tune_job *job, tess_error *error)
     int count = cudnn ? tess_cudnn_candidates(cudnn, job->op, TESS_CUDA_WORKSPACE, settings, CANDIDATES) : 0;
     pthread_mutex_unlock(&engines->lock);
     for (int i = 0; i < count; i++) {
-        tess_cuda_choice choice = {NULL, NULL};
+        tess_cuda_choice choice = {NULL, NULL, NULL};
         tess_error ignored;
         pthread_mutex_lock(&engines->lock);
         tess_status status =
@@ -133,7 +133,7 @@ static tess_status measure_all(tune_job *job, tess_error *error)
 {
     static const char *const names[] = {"hopper", "generic"};
     for (int i = 0; i < 2; i++) {
-        tess_cuda_choice choice = {tess_cuda_own_engine(job->engines, job->op, names[i]), NULL};
+        tess_cuda_choice choice = {tess_cuda_own_engine(job->engines, job->op, names[i]), NULL, NULL};
         if (i == 1)
             TESS_TRY(measure_cudnn(job, error));
         if (choice.engine)
@@ -151,7 +151,7 @@ tess_status tess_cuda_engines_tune(tess_cuda_engines *engines, const tess_op *op
     const tess_cuda_known *known = tess_cuda_find(engines, job.best.op_class);
     bool done = (known && known->seconds >= 0) || engines->forced[0];
     pthread_mutex_unlock(&engines->lock);
-    if (done || tess_cuda_own_engine(engines, op, "samples"))
+    if (done || tess_cuda_no_choice(op))
         return TESS_OK;
     tess_status status = place_all(&job, scratch, bytes, error);
     if (status == TESS_OK)

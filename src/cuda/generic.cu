@@ -9,6 +9,8 @@ static const char *generic_refuses(const tess_op *op, int)
 {
     if (op->kind == TESS_OP_IMPORT || op->kind == TESS_OP_EXPORT)
         return "samples are for another engine";
+    if (op->kind > TESS_OP_EXPORT)
+        return "no engine of this build does that";
     if (op->kind == TESS_OP_UP_CONV)
         return "an image is enlarged before it is convolved";
     if (!is_value(op->in.dtype) || !is_value(op->out.dtype))
@@ -22,6 +24,8 @@ static const char *generic_refuses(const tess_op *op, int)
             return "a residual must have the type of what it is added to";
     if (op->in.d != 1 || op->out.d != 1 || op->kernel[TESS_DEPTH] != 1)
         return "there are no 3-D kernels";
+    if (op->mapped)
+        return "no map is added";
     if (op->kind == TESS_OP_CONV_TRANSPOSE && (op->kernel[TESS_HEIGHT] != op->stride[TESS_HEIGHT] ||
                                                op->kernel[TESS_WIDTH] != op->stride[TESS_WIDTH]))
         return "transposed convolutions need a kernel equal to the stride";
