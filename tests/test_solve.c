@@ -7,7 +7,7 @@
 #include "solve/pnp.h"
 #include "solve/power.h"
 
-enum { ROWS = 24, COLS = 12, VECTORS = 5 };
+enum { ROWS = 24, COLS = 12, VECTORS = TESS_PNP_INNER_VECTORS };
 
 /* y = A x; with `shortcut` the gradient is A^T A x - b, as an operator does that absorbs its measurement. */
 typedef struct dense {
@@ -186,6 +186,27 @@ static void test_cg(tess_device *device)
     }
 }
 
+/* From x0, with a shift: A^T (A x - y) + shift (x - x0) is zero at the end. */
+static void test_cg_warm(tess_device *device)
+{
+    const tess_operator_table *tables[] = {&plain, &shortcut};
+    for (int t = 0; t < 2; t++) {
+        bench b;
+        tess_cg_result result;
+        float start[COLS], gradient[COLS], nothing[COLS] = {0};
+        open_bench(&b, device, tables[t]);
+        tess_rng_uniform((tess_rng_key){3, 2, 0}, 0, COLS, start);
+        memcpy(b.vectors[0], start, sizeof start);
+        const tess_cg_settings settings = {.iterations = 60, .tolerance = 1e-6, .shift = 5, .warm = true};
+        CHECK(tess_cg(&b.term, &settings, b.vectors + 1, b.vectors[0], &result, NULL) == TESS_OK);
+        CHECK(tess_data_term_gradient(&b.term, b.vectors[0], gradient, NULL) == TESS_OK);
+        for (int c = 0; c < COLS; c++)
+            gradient[c] += 5 * (((float *)b.vectors[0])[c] - start[c]);
+        CHECK_MSG(distance(gradient, nothing, COLS) < 1e-3, "slope %g", distance(gradient, nothing, COLS));
+        close_bench(&b);
+    }
+}
+
 /* A denoiser that changes nothing, and what it was asked. */
 typedef struct watch {
     bench *bench;
@@ -253,6 +274,26 @@ static void test_pnp_descends(tess_device *device)
     }
 }
 
+/* Steps of conjugate gradients reach in few iterations what gradients need thousands for. */
+static void test_pnp_inner(tess_device *device)
+{
+    const tess_operator_table *tables[] = {&plain, &shortcut};
+    for (int t = 0; t < 2; t++) {
+        bench b;
+        watch w;
+        tess_pnp_result result;
+        open_bench(&b, device, tables[t]);
+        tess_pnp_settings settings = settings_for(&b, &w);
+        settings.iterations = 8;
+        settings.inner = 10;
+        settings.weight = 1e-6;
+        CHECK(tess_pnp(&b.term, &settings, b.vectors, &result, NULL) == TESS_OK);
+        CHECK_MSG(result.iterations == 8 && distance(b.vectors[0], b.truth, COLS) < 1e-3, "off by %g",
+                  distance(b.vectors[0], b.truth, COLS));
+        close_bench(&b);
+    }
+}
+
 /* Far too long a step: found by the norm where it is known, by the data term where it is not. */
 static void test_pnp_halves(tess_device *device)
 {
@@ -310,6 +351,8 @@ int main(void)
     test_power(device);
     test_power_of_nothing(device);
     test_cg(device);
+    test_cg_warm(device);
+    test_pnp_inner(device);
     test_pnp_descends(device);
     test_pnp_halves(device);
     test_pnp_stops(device);
