@@ -55,6 +55,8 @@ const char *tess_cudnn_refuses(const tess_op *op)
         return "not a type that it computes in";
     if (op->kernel[TESS_DEPTH] != 1 || op->stride[TESS_DEPTH] != 1)
         return "it is not 2-D";
+    if (op->mapped)
+        return "a map is added";
     const char *why = refuses_tensor(&op->in, op);
     why = why ? why : refuses_tensor(&op->out, op);
     for (int i = 0; i < op->residuals; i++)

@@ -17,8 +17,7 @@ static tess_status cuda_query(tess_device *device, const tess_op *op, tess_op_ne
     tess_cuda_enter(device); /* cuDNN may be opened here */
     TESS_TRY(tess_cuda_engines_workspace(tess_cuda_of(device)->engines, op, &needs->workspace, error));
     if (op->kind == TESS_OP_CONV || op->kind == TESS_OP_CONV_TRANSPOSE || op->kind == TESS_OP_UP_CONV) {
-        needs->weights = tess_cuda_bias_at(op) + (op->bias ? (size_t)op->out.c * sizeof(float) : 0);
-        needs->weights = tess_align_size(needs->weights, 64);
+        needs->weights = tess_cuda_tap_bytes(op) * (size_t)op->kernel[TESS_DEPTH];
     }
     return TESS_OK;
 }

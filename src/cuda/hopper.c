@@ -28,6 +28,8 @@ static const char *refuses(const tess_op *op, int capability)
 {
     if (capability != 90)
         return "made for compute capability 9.0";
+    if (op->mapped || op->in.d != 1 || op->out.d != 1 || op->kernel[TESS_DEPTH] != 1)
+        return "takes images, and adds no map";
     if (too_many_tiles(op))
         return "takes fewer pixels at once";
     return kernel_of(op) ? NULL : tess_hopper_conv.refuses(op, capability);

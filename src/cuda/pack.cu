@@ -1,12 +1,20 @@
 /* Weights into packed form, once at load: one thread a value of the piece, which is in the file's order:
- * [row][other][taps]. Rows are output channels, or input channels of a transposed convolution. */
+ * [row][other][depth][taps]. Rows are output channels, or input channels of a transposed convolution. Each depth tap
+ * is packed by itself. */
 #include "cuda/cuda.h"
 #include "cuda/values.cuh"
 
 struct pack_layout {
     int64_t first, rows, others, taps;
+    int64_t depth, slice; /* depth taps of the kernel, and which of them */
     bool transposed;
 };
+
+/* Where value i of the slice stands among those of the file. */
+static __device__ __forceinline__ int64_t source(const pack_layout &l, int64_t i)
+{
+    return (i / l.taps * l.depth + l.slice) * l.taps + i % l.taps;
+}
 
 template <typename T> __global__ void pack_kernel(pack_layout l, const float *values, T *packed)
 {
@@ -14,7 +22,7 @@ template <typename T> __global__ void pack_kernel(pack_layout l, const float *va
     if (i >= count)
         return;
     const int64_t tap = i % l.taps, other = i / l.taps % l.others, row = l.first + i / (l.taps * l.others);
-    packed[(row * l.taps + tap) * l.others + other] = tess_rounded<T>(values[i]);
+    packed[(row * l.taps + tap) * l.others + other] = tess_rounded<T>(values[source(l, i)]);
 }
 
 template <typename T>
@@ -24,7 +32,7 @@ __global__ void pack_transposed_kernel(pack_layout l, int64_t all_rows, const fl
     if (i >= count)
         return;
     const int64_t tap = i % l.taps, other = i / l.taps % l.others, row = l.first + i / (l.taps * l.others);
-    packed[(tap * l.others + other) * all_rows + row] = tess_rounded<T>(values[i]);
+    packed[(tap * l.others + other) * all_rows + row] = tess_rounded<T>(values[source(l, i)]);
 }
 
 /* Which of the 3 taps of a side the tap `i` of phase `phase` sums: an enlarged pixel stands for two of its
@@ -67,20 +75,17 @@ static void launch(const tess_op *op, const pack_layout &l, const float *values,
         pack_kernel<T><<<blocks, threads, 0, stream>>>(l, values, (T *)packed);
 }
 
-extern "C" cudaError_t tess_cuda_pack(const tess_op *op, tess_weight_part part, int64_t first, int64_t count,
+static cudaError_t pack_kernel_values(const tess_op *op, int64_t slice, int64_t first, int64_t count,
                                       const float *values, void *packed, cudaStream_t stream)
 {
-    if (part == TESS_PART_BIAS) {
-        char *bias = (char *)packed + tess_cuda_bias_at(op);
-        return cudaMemcpyAsync((float *)bias + first, values, (size_t)count * sizeof(float),
-                               cudaMemcpyDeviceToDevice, stream);
-    }
     pack_layout l = {};
     l.first = first;
     l.rows = count;
     l.transposed = op->kind == TESS_OP_CONV_TRANSPOSE;
     l.others = l.transposed ? op->out.c : op->in.c;
-    l.taps = (int64_t)op->kernel[0] * op->kernel[1] * op->kernel[2];
+    l.taps = (int64_t)op->kernel[TESS_HEIGHT] * op->kernel[TESS_WIDTH];
+    l.depth = op->kernel[TESS_DEPTH];
+    l.slice = slice;
     switch (tess_op_precision(op)) {
     case TESS_F16:
         launch<__half>(op, l, values, packed, stream);
@@ -92,4 +97,19 @@ extern "C" cudaError_t tess_cuda_pack(const tess_op *op, tess_weight_part part, 
         launch<float>(op, l, values, packed, stream);
     }
     return cudaGetLastError();
+}
+
+extern "C" cudaError_t tess_cuda_pack(const tess_op *op, tess_weight_part part, int64_t first, int64_t count,
+                                      const float *values, void *packed, cudaStream_t stream)
+{
+    cudaError_t result = cudaSuccess;
+    for (int tap = 0; tap < op->kernel[TESS_DEPTH] && result == cudaSuccess; tap++) {
+        char *to = (char *)packed + (size_t)tap * tess_cuda_tap_bytes(op);
+        if (part == TESS_PART_BIAS) /* in each: any tap may be the first that reaches a slice */
+            result = cudaMemcpyAsync((float *)(to + tess_cuda_bias_at(op)) + first, values,
+                                     (size_t)count * sizeof(float), cudaMemcpyDeviceToDevice, stream);
+        else
+            result = pack_kernel_values(op, tap, first, count, values, to, stream);
+    }
+    return result;
 }
