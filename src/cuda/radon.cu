@@ -106,7 +106,7 @@ __device__ double inside(const radon_job &job, const tess_ray2 &view, int s, int
         const int64_t at_x = tess_ray2_x(&view, s, start), at_y = tess_ray2_y(&view, s, start);
         const float *first = job.in + (at_y >> TESS_RAY2_BITS) * job.image_row + (at_x >> TESS_RAY2_BITS);
         int x = (int)(at_x & TESS_RAY2_MASK), y = (int)(at_y & TESS_RAY2_MASK);
-        const int count = (min(RUN, to - start) + ALONG - 1) / ALONG;
+        const int count = (min((int)RUN, to - start) + ALONG - 1) / ALONG;
         float sum = 0;
 #pragma unroll 4
         for (int i = 0; i < count; i++, x += step_x, y += step_y) {
@@ -129,14 +129,14 @@ __global__ void __launch_bounds__(32 * WARPS) project_kernel(radon_job job)
     const int group = (int)(blockIdx.x * WARPS + threadIdx.x / 32) * RAYS;
     if (group >= job.size)
         return;
-    const int last = min(group + RAYS, job.size) - 1, s = min(group + lane % RAYS, last);
+    const int last = min(group + (int)RAYS, job.size) - 1, s = min(group + lane % RAYS, last);
     const int middle = min(max((job.size - 1) / 2, group), last);
     for (int k = (int)blockIdx.y; k < job.views; k += (int)gridDim.y) {
         const tess_ray2 view = tess_ray2_of(job.table[2 * k], job.table[2 * k + 1], job.size);
         /* The detector nearest to the centre sees most of a circle; of a square, any sees within RAYS of another. */
         const range most = clip(job, view, middle, middle, job.circle ? -1.01 : -1.01 - RAYS);
         range inner = clip(job, view, group, last, 1.01);
-        if (inner.to <= inner.from)
+        if (inner.to <= inner.from || job.size < RAYS) /* too small to have an inside */
             inner = {most.to, most.to};
         double total = edge(job, view, s, most.from + phase, inner.from);
         total += inside(job, view, s, inner.from + phase, inner.to);
