@@ -67,7 +67,7 @@ static void close_job(tess_reconstruct_job *job)
 }
 
 static tess_status reconstruct_on(const tess_reconstruct_settings *settings, const char *device,
-                                  bool plan_only, bool *elsewhere, char **record, tess_error *error)
+                                  bool plan_only, char **record, tess_error *error)
 {
     tess_reconstruct_job job;
     memset(&job, 0, sizeof job);
@@ -77,7 +77,6 @@ static tess_status reconstruct_on(const tess_reconstruct_settings *settings, con
     tess_status status = describe(&job, device, error);
     if (status == TESS_OK)
         status = tess_reconstruct_plan(&job, error);
-    *elsewhere = status == TESS_UNSUPPORTED && job.engine.device && !job.engine.device->host_memory;
     if (status == TESS_OK)
         job.prior.image = job.op->image;
     if (status == TESS_OK && !plan_only)
@@ -88,18 +87,16 @@ static tess_status reconstruct_on(const tess_reconstruct_settings *settings, con
     return status;
 }
 
-/* A device that lacks one of the operator's ops leaves the job to the host, where it was not asked for by name. */
+/* `auto` is the host: the card's kernels for rays, transforms and volumes have not been held against the host's on
+ * a card yet, so they run only when they are asked for by name. */
 static tess_status reconstruct(tess_context *context, const tess_reconstruct_settings *settings,
                                bool plan_only, char **record)
 {
     const char *device = settings->common.device;
-    bool elsewhere = false;
     *record = NULL;
     TESS_TRY(tess_reconstruct_check(settings, &context->error));
-    tess_status status = reconstruct_on(settings, device, plan_only, &elsewhere, record, &context->error);
-    if (elsewhere && strcmp(device, "auto") == 0)
-        status = reconstruct_on(settings, "cpu", plan_only, &elsewhere, record, &context->error);
-    return status;
+    return reconstruct_on(settings, strcmp(device, "auto") == 0 ? "cpu" : device, plan_only, record,
+                          &context->error);
 }
 
 tess_status tess_reconstruct(tess_context *context, const tess_reconstruct_settings *settings, char **record)
