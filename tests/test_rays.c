@@ -3,7 +3,7 @@
  * phantom back; that wrong geometries are refused in words. */
 #include "adjoint.h"
 #include "device/device.h"
-#include "device/ray3.h"
+#include "device/gather3.h"
 #include "physics/phantom.h"
 #include "physics/rays.h"
 
@@ -50,8 +50,9 @@ static void odd_views(int64_t views, bool cone, double distance, double pitch, d
     }
 }
 
-/* The adjoint as a device does it that gathers: each voxel looks for its rays. */
-static void gather(const tess_rays_settings *s, const float *views, float *volume)
+/* The adjoint as a device does it that gathers: each voxel looks for its rays; by ray3.h's weights, or in fp32 from the
+ * voxel's shadow. */
+static void gather(const tess_rays_settings *s, const float *views, bool by_shadow, float *volume)
 {
     const tess_op op = tess_rays_slab(s, TESS_OP_BACKPROJECT, 0, s->depth, false);
     const tess_scan3 scan = tess_scan3_of(&op.rays, &op.out, &op.in);
@@ -60,6 +61,11 @@ static void gather(const tess_rays_settings *s, const float *views, float *volum
                               (int)(i / s->width / s->height)};
         double sum = 0;
         for (int64_t at = 0; at < s->views; at++) {
+            if (by_shadow) {
+                const tess_gather3 g = tess_gather3_of(&scan, s->vectors + at * TESS_VIEW3_NUMBERS);
+                sum += tess_gather3_voxel(&scan, &g, voxel, views + at * s->rows * s->columns, s->columns, 1);
+                continue;
+            }
             const tess_view3 view = tess_view3_of(&scan, s->vectors + at * TESS_VIEW3_NUMBERS);
             const tess_shadow3 shadow = tess_view3_shadow(&view);
             const int axes = tess_view3_axes(&view, s->rows, s->columns);
@@ -87,13 +93,15 @@ static void check_gather(tess_operator *op, const tess_rays_settings *s)
           *gathered = adjoint_floats(voxels);
     tess_rng_uniform((tess_rng_key){.seed = 5}, 0, pixels, views);
     op->table->adjoint(op, views, added, NULL, NULL);
-    gather(s, views, gathered);
-    double largest = 0, difference = 0;
-    for (int64_t i = 0; i < voxels; i++) {
-        largest = fmax(largest, added[i]);
-        difference = fmax(difference, fabs((double)added[i] - gathered[i]));
+    for (int by_shadow = 0; by_shadow < 2; by_shadow++) {
+        gather(s, views, by_shadow, gathered);
+        double largest = 0, difference = 0;
+        for (int64_t i = 0; i < voxels; i++) {
+            largest = fmax(largest, added[i]);
+            difference = fmax(difference, fabs((double)added[i] - gathered[i]));
+        }
+        CHECK_MSG(difference <= 1e-5 * largest, "gathered and added differ by %g of %g", difference, largest);
     }
-    CHECK_MSG(difference <= 1e-5 * largest, "gathered and added differ by %g of %g", difference, largest);
     free(views), free(added), free(gathered);
 }
 
