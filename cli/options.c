@@ -192,8 +192,8 @@ int cli_parse(const cli_verb *verb, int argc, char **argv, cli_shared *shared, v
         }
         value = equals ? equals + 1 : i + 1 < argc ? argv[++i] : NULL;
         if (!value || !*value)
-            return cli_complain("%s: option %s needs a value; see tessera %s --help", verb->name, name,
-                                verb->name);
+            return cli_complain("%s: option %s is unknown or lacks its value; see tessera %s --help",
+                                verb->name, name, verb->name);
         if (!shared_option(shared, name, value, &known))
             return CLI_USAGE;
         if (!known && verb->option && !verb->option(target, name, value, &known))

@@ -275,7 +275,8 @@ static void test_paths(void)
 /* Counts from the data's README; values as PyTorch 2.x reads them. */
 static void test_published(void)
 {
-    const char *data = getenv("TESSERA_DATA");
+    const char *data = getenv("TESSERA_DATA"); /* make passes it on, empty when it is not set */
+    data = data && *data ? data : NULL;
     static const struct {
         const char *file, *name;
         int64_t tensors, values;
