@@ -53,6 +53,31 @@ static void check_axis(int64_t size, int64_t tile, int64_t halo, int64_t alignme
         }
 }
 
+/* The largest window is no larger than with equal tiles, and where every window has its halo they are alike. */
+static void check_split(int64_t size, int64_t tiles, int64_t halo, int64_t alignment)
+{
+    const tess_axis axis = tess_axis_split(size, tiles, halo, alignment);
+    const tess_axis equal = {size, alignment, halo, axis.tiles, 0};
+    const int64_t steps = tess_ceil_div(size, alignment);
+    int64_t at = 0, least = INT64_MAX;
+    int wrong = 0;
+    for (int64_t i = 0; i < axis.tiles; i++) {
+        const tess_span span = tess_axis_span(&axis, i);
+        wrong += span.from != at || span.to <= span.from || span.from % alignment != 0;
+        wrong += span.window_from != tess_max_i64(span.from - halo, 0);
+        wrong += span.window_to != tess_min_i64(span.to + halo, size);
+        least = tess_min_i64(least, span.window_to - span.window_from);
+        at = span.to;
+    }
+    CHECK_MSG(wrong == 0 && at == size && axis.tiles == tess_min_i64(tess_max_i64(tiles, 1), steps),
+              "size %lld, %lld tiles, halo %lld, alignment %lld: %d wrong, ends at %lld", (long long)size,
+              (long long)tiles, (long long)halo, (long long)alignment, wrong, (long long)at);
+    CHECK(tess_axis_largest_window(&axis) <= tess_axis_largest_window(&equal));
+    if (axis.edge * alignment == halo && axis.edge <= (steps - 2 * axis.edge) / axis.tiles)
+        CHECK_MSG(tess_axis_largest_window(&axis) - least < 2 * alignment, "windows of %lld to %lld",
+                  (long long)least, (long long)tess_axis_largest_window(&axis));
+}
+
 int main(void)
 {
     for (int seed = 0; seed < 3000; seed++) {
@@ -61,6 +86,7 @@ int main(void)
         int64_t size = pick(&d, 1, pick(&d, 0, 1) ? 200 : 5000);
         int64_t tile = pick(&d, -1, pick(&d, 0, 1) ? size + 10 : 3 * alignment), halo = pick(&d, 0, 200);
         check_axis(size, tile, halo, alignment);
+        check_split(size, pick(&d, 0, 12), halo, alignment);
     }
     check_axis(1, 1, 0, 1);
     check_axis(1, 0, 192, 32);
@@ -73,5 +99,7 @@ int main(void)
           span.window_to == 72);
     span = tess_axis_span(&axis, 2);
     CHECK(span.from == 64 && span.to == 100 && span.window_to == 100);
+    axis = tess_axis_split(2048, 3, 64, 32); /* 704 + 64, 64 + 640 + 64, 64 + 704 */
+    CHECK(tess_axis_largest_window(&axis) == 768 && tess_axis_largest_tile(&axis) == 704);
     return check_end();
 }

@@ -99,7 +99,8 @@ static void make_picture(dice *d, int index, const network *nets, tess_pool *poo
     const int64_t align = tess_bound_alignment(p->net->bound);
     const int64_t halo = tess_round_up(tess_bound_reach(p->net->bound), align);
     p->rows = tess_axis_cut(tess_round_up(height, 8), pick(d, 0, 1) ? pick(d, 32, 200) : 0, halo, align);
-    p->cols = tess_axis_cut(tess_round_up(width, 8), pick(d, 32, 200), halo, align);
+    p->cols = pick(d, 0, 1) ? tess_axis_cut(tess_round_up(width, 8), pick(d, 32, 200), halo, align)
+                            : tess_axis_split(tess_round_up(width, 8), pick(d, 2, 4), halo, align);
     p->batch = pick(d, 1, 4);
 }
 

@@ -97,7 +97,10 @@ static tess_ring_settings random_settings(dice *d)
     int64_t grid = (int64_t)1 << pick(d, 0, 3), alignment = grid << pick(d, 0, 3), rows = pick(d, 1, 300);
     int64_t tile = pick(d, 0, 5) ? pick(d, 1, 80) : 0,
             halo = pick(d, 0, 2) ? pick(d, 0, 40) : pick(d, 0, 400);
-    return (tess_ring_settings){.rows = tess_axis_cut(tess_round_up(rows, grid), tile, halo, alignment),
+    const int64_t padded = tess_round_up(rows, grid);
+    return (tess_ring_settings){.rows = pick(d, 0, 1)
+                                            ? tess_axis_cut(padded, tile, halo, alignment)
+                                            : tess_axis_split(padded, pick(d, 1, 9), halo, alignment),
                                 .image_rows = rows,
                                 .in_row_bytes = (size_t)pick(d, 1, 40),
                                 .out_row_bytes = (size_t)pick(d, 1, 40),

@@ -74,11 +74,6 @@ static int64_t pieces(int index, int64_t size, int64_t alignment)
     return tess_min_i64((int64_t)wanted, tess_ceil_div(size, alignment));
 }
 
-static int64_t tile_of(int64_t size, int64_t count, int64_t alignment)
-{
-    return count == 1 ? 0 : tess_round_up(tess_ceil_div(size, count), alignment);
-}
-
 /* What a way of cutting one axis means, worked out once and then combined with every way of cutting the
  * other. */
 typedef struct axis_cost {
@@ -94,8 +89,7 @@ static int cost_axes(const chooser *c, int64_t size, bool rows, axis_cost costs[
     const tess_denoise_wish *w = c->wish;
     int count = 0;
     for (int i = 0; i < MOST_CUTS; i++) {
-        tess_axis axis = tess_axis_cut(size, tile_of(size, pieces(i, size, c->alignment), c->alignment),
-                                       c->halo, c->alignment);
+        tess_axis axis = tess_axis_split(size, pieces(i, size, c->alignment), c->halo, c->alignment);
         if (count && costs[count - 1].axis.tiles == axis.tiles)
             continue;
         axis_cost *cost = &costs[count++];
@@ -238,7 +232,7 @@ tess_status tess_denoise_choose(const tess_bound *bound, const tess_model *model
                                 const tess_denoise_wish *wish, tess_denoise_choice *choice, tess_error *error)
 {
     chooser c = {.bound = bound, .rates = rates, .wish = wish};
-    *choice = (tess_denoise_choice){.batch = 1};
+    *choice = (tess_denoise_choice){.batch = 1, .depth = tess_axis_cut(1, 0, 0, 1)};
     c.grid = tess_net_grid(model->net);
     c.alignment = tess_bound_alignment(bound);
     c.padded_h = tess_round_up(wish->height, c.grid);

@@ -4,7 +4,7 @@
 
 tess_axis tess_axis_cut(int64_t size, int64_t tile, int64_t halo, int64_t alignment)
 {
-    tess_axis axis = {size, alignment, halo, 1};
+    tess_axis axis = {size, alignment, halo, 1, 0};
     if (tile <= 0 || tile >= size)
         return axis;
     int64_t steps = tess_ceil_div(size, alignment), per_tile = tess_max_i64(tile / alignment, 1);
@@ -12,11 +12,24 @@ tess_axis tess_axis_cut(int64_t size, int64_t tile, int64_t halo, int64_t alignm
     return axis;
 }
 
+tess_axis tess_axis_split(int64_t size, int64_t tiles, int64_t halo, int64_t alignment)
+{
+    const int64_t steps = tess_ceil_div(size, alignment), count = tess_min_i64(tess_max_i64(tiles, 1), steps);
+    return (tess_axis){size, alignment, halo, count, tess_min_i64(halo / alignment, (steps - count) / 2)};
+}
+
+/* Where tile `index` begins, and the one before it ends. */
+static int64_t boundary(const tess_axis *axis, int64_t index)
+{
+    const int64_t steps = tess_ceil_div(axis->size, axis->alignment);
+    if (index == 0 || index == axis->tiles)
+        return index ? axis->size : 0;
+    return (axis->edge + (steps - 2 * axis->edge) * index / axis->tiles) * axis->alignment;
+}
+
 tess_span tess_axis_span(const tess_axis *axis, int64_t index)
 {
-    int64_t steps = tess_ceil_div(axis->size, axis->alignment);
-    tess_span span = {steps * index / axis->tiles * axis->alignment,
-                      tess_min_i64(steps * (index + 1) / axis->tiles * axis->alignment, axis->size), 0, 0};
+    tess_span span = {boundary(axis, index), boundary(axis, index + 1), 0, 0};
     span.window_from = tess_max_i64(span.from - axis->halo, 0);
     span.window_to = tess_min_i64(span.to + axis->halo, axis->size);
     return span;
