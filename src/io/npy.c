@@ -14,6 +14,7 @@
 
 #include "base/checked.h"
 #include "io/format.h"
+#include "io/table.h"
 
 enum { HEADER_LIMIT = 65536, PIECE = 1024 };
 
@@ -61,6 +62,8 @@ static tess_status read_header(npy_file *npy, int64_t *offset, tess_error *error
     char text[4096], *big = NULL;
     if (fread(fixed, 1, 10, npy->file) != 10)
         return tess_fail(error, TESS_BAD_INPUT, "truncated inside its header; copy the file again");
+    if (memcmp(fixed, "\x93NUMPY", 6) != 0)
+        return tess_fail(error, TESS_BAD_INPUT, "is no NPY file; write it with numpy.save");
     size_t length = fixed[8] | (size_t)fixed[9] << 8, start = 10;
     if (fixed[6] < 1 || fixed[6] > 3)
         return tess_fail(error, TESS_UNSUPPORTED, "NPY version %d.%d; versions 1 to 3 are read", fixed[6],
@@ -194,6 +197,48 @@ static tess_status read_rows(void *state, int64_t first, int64_t count, void *ro
         return TESS_OK;
     return tess_fail(error, TESS_IO_FAILED, "cannot be read after row %lld of %lld (%s)", (long long)first,
                      (long long)npy->height, ferror(npy->file) ? strerror(errno) : "the file became shorter");
+}
+
+static tess_status read_table(npy_file *npy, int64_t most, tess_table *out, tess_error *error)
+{
+    const tess_npy_header *header = &npy->header;
+    if (header->rank != 2 || header->kind != 'f' || header->size < 4)
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "has %d dimensions of type %c%d; a table is (rows, columns) of float64 or float32",
+                         header->rank, header->kind, header->size);
+    const int64_t count = header->shape[0] * header->shape[1];
+    if (count > most)
+        return tess_fail(error, TESS_BAD_INPUT, "holds %lld numbers; a table has at most %lld",
+                         (long long)count, (long long)most);
+    *out = (tess_table){header->shape[0], header->shape[1],
+                        tess_small_alloc((size_t)count, sizeof *out->values)};
+    if (!out->values)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for %lld numbers", (long long)count);
+    if (!read_samples(npy, out->values, count)) {
+        tess_small_free(out->values);
+        out->values = NULL;
+        return tess_fail(error, TESS_IO_FAILED, "cannot be read");
+    }
+    /* Floats lie in the first half; from the end, none is written over before it was read. */
+    for (int64_t i = header->size == 4 ? count - 1 : -1; i >= 0; i--) {
+        float value;
+        memcpy(&value, (const char *)out->values + i * 4, sizeof value);
+        out->values[i] = (double)value;
+    }
+    return TESS_OK;
+}
+
+tess_status tess_table_read(const char *path, int64_t most, tess_table *out, tess_error *error)
+{
+    tess_image_info info;
+    void *npy = NULL;
+    *out = (tess_table){0};
+    tess_status status = open_reader(path, &info, &npy, error);
+    if (status == TESS_OK) {
+        status = read_table(npy, most, out, error);
+        close_file(npy);
+    }
+    return status == TESS_OK ? TESS_OK : tess_fail_prefix(error, status, path);
 }
 
 static const char *descr_of(tess_dtype dtype)

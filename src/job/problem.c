@@ -77,26 +77,19 @@ static tess_status deblur(const tess_reconstruct_settings *s, tess_problem *p, t
     return TESS_OK;
 }
 
-static tess_status tomo2d(const tess_reconstruct_settings *s, tess_problem *p, tess_error *error)
+static void tomo2d(const tess_reconstruct_settings *s, tess_problem *p)
 {
-    if (s->image)
-        return tess_fail(error, TESS_BAD_OPTION, "--image %s: tomo2d draws its own truth; leave it out",
-                         s->image);
     p->physics = TESS_PHYSICS_RADON;
     p->height = p->width = s->size ? s->size : USUAL_SIZE;
     p->channels = 1;
     p->count = s->angles ? s->angles : USUAL_VIEWS;
     p->angles = tess_angles(p->count, false);
     p->circle = true;
-    return TESS_OK;
 }
 
 /* A source two widths away from the axis, a detector one width behind it that sees the ball inside the volume. */
 static tess_status tomo3d(const tess_reconstruct_settings *s, tess_problem *p, tess_error *error)
 {
-    if (s->image)
-        return tess_fail(error, TESS_BAD_OPTION, "--image %s: tomo3d draws its own truth; leave it out",
-                         s->image);
     if (s->size > MOST_DEPTH)
         return tess_fail(error, TESS_BAD_OPTION, "--size %lld: a volume takes at most %d", (long long)s->size,
                          MOST_DEPTH);
@@ -105,12 +98,26 @@ static tess_status tomo3d(const tess_reconstruct_settings *s, tess_problem *p, t
     p->channels = 1;
     p->count = s->angles ? s->angles : USUAL_CONES;
     p->rows = p->columns = p->width + tess_ceil_div(p->width, 8);
-    p->angles = tess_angles(p->count, false); /* for the record alone */
     p->vectors = tess_small_alloc((size_t)p->count, 12 * sizeof *p->vectors);
     if (!p->vectors)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for the views");
     tess_rays_circle(p->count, 2 * (double)p->width, (double)p->width, 1.5, p->vectors);
     return TESS_OK;
+}
+
+tess_extent tess_problem_image_extent(const tess_problem *p)
+{
+    return p->physics == TESS_PHYSICS_CONE ? (tess_extent){p->depth, p->height, p->width}
+                                           : (tess_extent){p->height, p->width, p->channels};
+}
+
+tess_extent tess_problem_measurement_extent(const tess_problem *p)
+{
+    if (p->physics == TESS_PHYSICS_BLUR)
+        return (tess_extent){p->count * p->height, p->width, p->channels};
+    if (p->physics == TESS_PHYSICS_RADON)
+        return (tess_extent){p->count, p->width, 1};
+    return (tess_extent){p->count, p->rows, p->columns};
 }
 
 int64_t tess_problem_row(const tess_problem *p)
@@ -123,17 +130,51 @@ int64_t tess_problem_rows(const tess_problem *p)
     return p->depth * p->height;
 }
 
+/* Options that this problem has no use for: they were meant to change something. */
+static tess_status check_options(const tess_reconstruct_settings *s, tess_error *error)
+{
+    const bool blur = strcmp(s->problem, "deblur") == 0, scan = strncmp(s->problem, "tomo", 4) == 0;
+    const struct {
+        const char *option;
+        bool given, used;
+    } options[] = {{"--size", s->size > 0, blur || scan},
+                   {"--operators", s->operators > 0, blur},
+                   {"--angles", s->angles > 0, scan},
+                   {"--image", s->image != NULL, blur}};
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
+        if (options[i].given && !options[i].used)
+            return tess_fail(error, TESS_BAD_OPTION, "%s: means nothing to --problem %s; leave it out",
+                             options[i].option, s->problem);
+    return TESS_OK;
+}
+
+/* Networks know images up to 1, so files of another range are scaled; the published loop takes them as they are. */
+static void choose_unit(const tess_reconstruct_settings *s, tess_problem *p)
+{
+    if (s->preset && strcmp(s->preset, "deepinv") == 0)
+        return;
+    p->unit = p->high;
+    p->low /= p->unit;
+    p->high = 1;
+    p->noise /= p->unit;
+}
+
 tess_status tess_problem_describe(const tess_reconstruct_settings *s, tess_problem *p, tess_error *error)
 {
     const char *suffix = strrchr(s->problem, '.');
-    *p = (tess_problem){
-        .name = tess_small_strdup(s->problem), .high = 1, .depth = 1, .noise = -1, .synthetic = true};
+    *p = (tess_problem){.name = tess_small_strdup(s->problem),
+                        .high = 1,
+                        .depth = 1,
+                        .noise = -1,
+                        .synthetic = true,
+                        .spacing = 1,
+                        .unit = 1};
     if (!p->name)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a name");
     if (strcmp(s->problem, "deblur") == 0)
         TESS_TRY(deblur(s, p, error));
     else if (strcmp(s->problem, "tomo2d") == 0)
-        TESS_TRY(tomo2d(s, p, error));
+        tomo2d(s, p);
     else if (strcmp(s->problem, "tomo3d") == 0)
         TESS_TRY(tomo3d(s, p, error));
     else if (suffix && strcmp(suffix, ".json") == 0)
@@ -141,7 +182,9 @@ tess_status tess_problem_describe(const tess_reconstruct_settings *s, tess_probl
     else
         return tess_fail(error, TESS_BAD_OPTION, "--problem %s: use deblur, tomo2d, tomo3d or a .json file",
                          s->problem);
-    return p->angles ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for the angles");
+    TESS_TRY(check_options(s, error));
+    choose_unit(s, p);
+    return p->angles || p->vectors ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for the angles");
 }
 
 void tess_problem_clear(tess_problem *p)
@@ -152,6 +195,7 @@ void tess_problem_clear(tess_problem *p)
     tess_small_free(p->image);
     tess_small_free(p->truth);
     tess_small_free(p->measurement);
+    tess_small_free(p->geometry);
     *p = (tess_problem){0};
 }
 
@@ -161,16 +205,17 @@ tess_status tess_problem_operator(const tess_problem *p, tess_device *device, te
     if (p->physics == TESS_PHYSICS_RADON)
         return tess_radon_create(device, p->width, p->count, p->angles, p->circle, op, error);
     if (p->physics == TESS_PHYSICS_CONE) {
-        const tess_rays_settings rays = {.geometry = TESS_CONE_3D,
+        const tess_rays_settings rays = {.geometry = p->parallel ? TESS_PARALLEL_3D : TESS_CONE_3D,
                                          .depth = p->depth,
                                          .height = p->height,
                                          .width = p->width,
-                                         .spacing = 1,
+                                         .spacing = p->spacing,
                                          .views = p->count,
                                          .rows = p->rows,
                                          .columns = p->columns,
                                          .vectors = p->vectors};
-        return tess_rays_create(device, &rays, op, error);
+        const tess_status status = tess_rays_create(device, &rays, op, error);
+        return status == TESS_OK || !p->geometry ? status : tess_fail_prefix(error, status, p->geometry);
     }
     const tess_blur_settings blur = {.height = p->height,
                                      .width = p->width,

@@ -33,20 +33,28 @@ tess_status tess_device_pieces(tess_reconstruct_job *job, void *vector, int64_t 
 typedef struct file_rows {
     tess_reconstruct_job *job;
     const char *path;
-    int64_t height, width, channels; /* as they were planned for */
-    float *to;                       /* in the memory of the host, or of the device */
+    tess_extent extent; /* as it was planned for */
+    float *to;          /* in the memory of the host, or of the device */
     bool device;
 } file_rows;
 
-static tess_status check_row(const file_rows *f, int64_t y, const float *row, tess_error *error)
+static tess_status take_row(const file_rows *f, int64_t y, float *row, tess_error *error)
 {
-    for (int64_t i = 0; i < f->width * f->channels; i++)
+    const tess_problem *p = &f->job->problem;
+    const float unit = (float)p->unit;
+    for (int64_t i = 0; i < f->extent.width * f->extent.channels; i++) {
+        const char *what = isnan(row[i]) ? "NaN" : "an infinite value";
+        const long long a = y, b = i / f->extent.channels, c = i % f->extent.channels;
+        if (!isfinite(row[i]) && p->physics == TESS_PHYSICS_CONE)
+            return tess_fail(error, TESS_BAD_INPUT,
+                             "%s: holds %s at [%lld, %lld, %lld]; measurements and volumes must be finite",
+                             f->path, what, a, b, c);
         if (!isfinite(row[i]))
             return tess_fail(error, TESS_BAD_INPUT,
-                             "%s: holds %s at row %lld, column %lld; measurements "
-                             "and images must be finite",
-                             f->path, isnan(row[i]) ? "NaN" : "an infinite value", (long long)y,
-                             (long long)(i / f->channels));
+                             "%s: holds %s at row %lld, column %lld; measurements and images must be finite",
+                             f->path, what, a, b);
+        row[i] /= unit;
+    }
     return TESS_OK;
 }
 
@@ -55,14 +63,15 @@ static tess_status read_rows(const file_rows *f, tess_reader *reader, tess_error
     tess_reconstruct_job *job = f->job;
     tess_device *device = job->engine.device;
     const tess_image_info *info = tess_reader_info(reader);
-    const int64_t samples = f->width * f->channels;
-    if (info->height != f->height || info->width != f->width || info->channels != f->channels)
+    const tess_extent *is = &f->extent;
+    const int64_t samples = is->width * is->channels;
+    if (info->height != is->height || info->width != is->width || info->channels != is->channels)
         return tess_fail(error, TESS_BAD_INPUT, "%s: changed while the job ran; run it again", f->path);
-    for (int64_t y = 0; y < f->height; y++) {
+    for (int64_t y = 0; y < is->height; y++) {
         float *row = f->device ? job->rows[1] : f->to + y * samples;
         TESS_TRY(tess_reader_rows(reader, 1, job->rows[0], error));
         tess_samples_to_float(info->dtype, info->full_scale, job->rows[0], samples, row);
-        TESS_TRY(check_row(f, y, row, error));
+        TESS_TRY(take_row(f, y, row, error));
         if (!f->device)
             continue;
         device->copy(device, f->to + y * samples, row, (size_t)samples * sizeof(float), NULL);
@@ -87,7 +96,7 @@ static tess_status read_resized(tess_reconstruct_job *job, tess_error *error)
     TESS_TRY(tess_block_alloc(&own, TESS_MEM_HOST,
                               (size_t)(p->image_height * p->image_width * p->channels) * sizeof(float),
                               error));
-    const file_rows file = {job, p->image, p->image_height, p->image_width, p->channels, own.data, false};
+    const file_rows file = {job, p->image, {p->image_height, p->image_width, p->channels}, own.data, false};
     tess_status status = read_file(&file, error);
     if (status == TESS_OK)
         tess_resize_bicubic(own.data, p->image_height, p->image_width, p->channels, job->truth, p->height,
@@ -100,7 +109,7 @@ tess_status tess_problem_truth(tess_reconstruct_job *job, tess_error *error)
 {
     const tess_problem *p = &job->problem;
     const char *path = p->image ? p->image : p->truth;
-    const file_rows file = {job, path, p->height, p->width, p->channels, job->truth, false};
+    const file_rows file = {job, path, tess_problem_image_extent(p), job->truth, false};
     if (p->resized)
         return read_resized(job, error);
     if (path)
@@ -166,9 +175,8 @@ tess_status tess_problem_measure(tess_reconstruct_job *job, tess_error *error)
     tess_operator *op = job->op;
     tess_device *device = job->engine.device;
     if (!p->synthetic) {
-        const tess_tensor *m = &op->measurement;
-        const file_rows file = {job, p->measurement, m->n * m->d * m->h, m->w, m->c, job->measurement.data,
-                                true};
+        const file_rows file = {job, p->measurement, tess_problem_measurement_extent(p),
+                                job->measurement.data, true};
         return read_file(&file, error);
     }
     const size_t bytes = (size_t)values_of(&op->image) * sizeof(float);

@@ -2,10 +2,12 @@
  *
  *   {"operator": "blur", "angles": [0, 45, 90], "sigma": [3.0, 1.5], "measurement": "y.npy"}
  *   {"operator": "radon", "angles": [0, 1.8, ...], "circle": true, "measurement": "sinogram.npy"}
+ *   {"operator": "cone", "vectors": "vectors.npy", "volume": [D, H, W], "measurement": "views.npy"} (problem_volume.c)
  *
- * and for both, if they are known, "truth" (an image), "noise" (its standard deviation) and "range" (the least and
- * the largest value, [0, 1] otherwise). Measurements of several blurs stand one above another: (blurs * height, width[,
- * channels]); a sinogram is (angles, width). Names are relative to the JSON file. */
+ * and for all, if they are known, "truth" (an image or volume), "noise" (of the measurements: its standard deviation)
+ * and "range" (the least and the largest value, [0, 1] otherwise). Measurements of several blurs stand one above
+ * another: (blurs * height, width[, channels]); a sinogram is (angles, width). Names are relative to the JSON file. An
+ * entry that nobody reads is an error: a "nose" that was meant to be "noise" gives a plausible, wrong picture. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -38,6 +40,8 @@ static tess_status sibling(const char *path, const tess_json *json, const char *
                            tess_error *error)
 {
     const char *name = tess_json_get_string(json, key, NULL), *slash = strrchr(path, '/');
+    if (!name && tess_json_get(json, key))
+        return tess_fail(error, TESS_BAD_INPUT, "%s: \"%s\" must be the name of a file", path, key);
     if (!name || !*name)
         return TESS_OK;
     const size_t folder = name[0] != '/' && slash ? (size_t)(slash - path) + 1 : 0;
@@ -70,6 +74,58 @@ static tess_status header_of(const char *file, tess_problem *p, tess_image_info 
     p->held = info->held_bytes > p->held ? info->held_bytes : p->held;
     if (info->alpha)
         return tess_fail(error, TESS_UNSUPPORTED, "%s: has an alpha channel; save it without one", file);
+    return TESS_OK;
+}
+
+static tess_status check_keys(const char *path, const tess_json *json, tess_error *error)
+{
+    static const char *const known[] = {"operator", "measurement", "truth",  "noise",   "range",
+                                        "angles",   "sigma",       "circle", "vectors", "volume",
+                                        "spacing",  "height",      "width",  "size",    "channels"};
+    enum { KNOWN = sizeof known / sizeof known[0] };
+    if (!tess_json_is_object(json))
+        return tess_fail(error, TESS_BAD_INPUT, "%s: must hold {\"operator\": ..., \"measurement\": ...}",
+                         path);
+    for (const char *key = tess_json_next_key(json, NULL); key; key = tess_json_next_key(json, key)) {
+        int i = 0;
+        while (i < KNOWN && strcmp(key, known[i]) != 0)
+            i++;
+        if (i == KNOWN)
+            return tess_fail(
+                error, TESS_BAD_INPUT,
+                "%s: \"%.40s\" is not known here; take it out, or see tessera reconstruct --help", path, key);
+    }
+    const tess_json *noise = tess_json_get(json, "noise"), *circle = tess_json_get(json, "circle");
+    if (noise && !(tess_json_as_double(noise, -1) >= 0))
+        return tess_fail(error, TESS_BAD_INPUT, "%s: \"noise\" must be a number from 0 up", path);
+    if (circle && !tess_json_is_bool(circle))
+        return tess_fail(error, TESS_BAD_INPUT, "%s: \"circle\" must be true or false", path);
+    return TESS_OK;
+}
+
+static tess_status read_angles(const char *path, const tess_json *json, tess_problem *p, tess_error *error)
+{
+    const tess_json *angles = tess_json_get(json, "angles");
+    p->count = tess_json_length(angles);
+    if (!tess_json_is_array(angles) || p->count < 1)
+        return tess_fail(error, TESS_BAD_INPUT, "%s: needs \"angles\", a list of degrees", path);
+    if (!(p->angles = tess_small_alloc((size_t)p->count, sizeof *p->angles)))
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for the angles");
+    return numbers(path, angles, "angles", p->count, p->angles, error);
+}
+
+static tess_status read_range(const char *path, const tess_json *json, tess_problem *p, tess_error *error)
+{
+    const tess_json *range = tess_json_get(json, "range");
+    double ends[2] = {0, 1};
+    if (range && tess_json_length(range) != 2)
+        return tess_fail(error, TESS_BAD_INPUT, "%s: \"range\" is a list of two numbers", path);
+    if (range)
+        TESS_TRY(numbers(path, range, "range", 2, ends, error));
+    if (!(ends[1] > ends[0]) || !(ends[1] > 0))
+        return tess_fail(error, TESS_BAD_INPUT, "%s: \"range\" must grow, to above 0", path);
+    p->low = ends[0];
+    p->high = ends[1];
     return TESS_OK;
 }
 
@@ -129,50 +185,47 @@ static tess_status size_agrees(const char *path, const tess_json *json, const te
     return TESS_OK;
 }
 
+static tess_status check_truth(tess_problem *p, tess_error *error)
+{
+    const tess_extent is = tess_problem_image_extent(p);
+    tess_image_info info;
+    TESS_TRY(header_of(p->truth, p, &info, error));
+    if (info.height == is.height && info.width == is.width && info.channels == is.channels)
+        return TESS_OK;
+    return tess_fail(
+        error, TESS_BAD_INPUT,
+        "%s: is (%lld, %lld, %d), but what %s gives is (%lld, %lld, %lld); name a truth of that shape, "
+        "or none",
+        p->truth, (long long)info.height, (long long)info.width, info.channels, p->measurement,
+        (long long)is.height, (long long)is.width, (long long)is.channels);
+}
+
 static tess_status describe(const char *path, const tess_json *json, tess_problem *p, tess_error *error)
 {
-    const tess_json *angles = tess_json_get(json, "angles"), *range = tess_json_get(json, "range");
     const char *kind = tess_json_get_string(json, "operator", "");
+    const bool blur = strcmp(kind, "blur") == 0, radon = strcmp(kind, "radon") == 0;
     tess_image_info info;
-    double ends[2] = {0, 1};
+    TESS_TRY(check_keys(path, json, error));
+    p->parallel = strcmp(kind, "parallel3d") == 0;
+    if (!blur && !radon && !p->parallel && strcmp(kind, "cone") != 0)
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "%s: \"operator\" is \"%.40s\"; use \"blur\", \"radon\", \"cone\" or \"parallel3d\"",
+                         path, kind);
     TESS_TRY(sibling(path, json, "measurement", &p->measurement, error));
     TESS_TRY(sibling(path, json, "truth", &p->truth, error));
+    TESS_TRY(sibling(path, json, "vectors", &p->geometry, error));
     if (!p->measurement)
         return tess_fail(error, TESS_BAD_INPUT, "%s: needs \"measurement\", the name of an NPY file", path);
-    p->count = tess_json_length(angles);
-    if (!tess_json_is_array(angles) || p->count < 1)
-        return tess_fail(error, TESS_BAD_INPUT, "%s: needs \"angles\", a list of degrees", path);
-    if (!(p->angles = tess_small_alloc((size_t)p->count, sizeof *p->angles)))
-        return tess_fail(error, TESS_NO_MEMORY, "no memory for the angles");
-    TESS_TRY(numbers(path, angles, "angles", p->count, p->angles, error));
-    if (range && tess_json_length(range) != 2)
-        return tess_fail(error, TESS_BAD_INPUT, "%s: \"range\" is a list of two numbers", path);
-    if (range)
-        TESS_TRY(numbers(path, range, "range", 2, ends, error));
-    if (!(ends[1] > ends[0]) || !(ends[1] > 0))
-        return tess_fail(error, TESS_BAD_INPUT, "%s: \"range\" must grow, to above 0", path);
+    if (blur || radon)
+        TESS_TRY(read_angles(path, json, p, error));
+    TESS_TRY(read_range(path, json, p, error));
     p->noise = tess_json_get_double(json, "noise", -1);
-    p->low = ends[0];
-    p->high = ends[1];
     TESS_TRY(header_of(p->measurement, p, &info, error));
-    if (strcmp(kind, "blur") == 0)
-        TESS_TRY(blur_of(path, json, p, &info, error));
-    else if (strcmp(kind, "radon") == 0)
-        TESS_TRY(radon_of(path, json, p, &info, error));
-    else
-        return tess_fail(error, TESS_BAD_INPUT, "%s: \"operator\" is \"%s\"; use \"blur\" or \"radon\"", path,
-                         kind);
+    TESS_TRY(blur    ? blur_of(path, json, p, &info, error)
+             : radon ? radon_of(path, json, p, &info, error)
+                     : tess_problem_read_volume(path, json, p, &info, error));
     TESS_TRY(size_agrees(path, json, p, error));
-    if (!p->truth)
-        return TESS_OK;
-    TESS_TRY(header_of(p->truth, p, &info, error));
-    if (info.height != p->height || info.width != p->width || info.channels != p->channels)
-        return tess_fail(error, TESS_BAD_INPUT,
-                         "%s: is %lld x %lld with %d channel(s); %s makes images "
-                         "of %lld x %lld with %lld",
-                         p->truth, (long long)info.height, (long long)info.width, info.channels,
-                         p->measurement, (long long)p->height, (long long)p->width, (long long)p->channels);
-    return TESS_OK;
+    return p->truth ? check_truth(p, error) : TESS_OK;
 }
 
 tess_status tess_problem_read(const char *path, tess_problem *p, tess_error *error)

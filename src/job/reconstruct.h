@@ -33,15 +33,19 @@ typedef struct tess_problem {
     int64_t depth, height, width, channels; /* depth 1: an image */
     int64_t rows, columns;                  /* of the detector, in 3-D */
     double *vectors;                        /* 12 a view, in 3-D; owned */
+    bool parallel;                          /* rays, in 3-D */
+    double spacing;                         /* of the voxels, in 3-D */
     int64_t count;                          /* blurs, or views */
-    double *angles;                         /* degrees; owned */
+    double *angles;                         /* degrees; owned; NULL in 3-D */
     double blur[2];                         /* standard deviations along rows and columns at angle 0 */
     bool circle;
-    double low, high;                  /* of the truth */
+    double low, high;                  /* of the truth, in units */
+    double unit;                       /* values of files that are 1 here: networks know images up to 1 */
     bool synthetic;                    /* truth and measurements are made here */
     double noise;                      /* of measured data; negative: not told */
     bool clamped;                      /* measurements are clamped to [low, high] */
     char *image, *truth, *measurement; /* files; owned; NULL: none */
+    char *geometry;                    /* the file of the vectors, for messages */
     bool resized;                      /* the image is brought to height x width */
     size_t held;                       /* by readers of those files, at most at once */
     int64_t image_height, image_width; /* of the file */
@@ -98,9 +102,18 @@ tess_status tess_recipe_of(const tess_reconstruct_settings *settings, const tess
 tess_status tess_problem_describe(const tess_reconstruct_settings *settings, tess_problem *problem,
                                   tess_error *error) TESS_MUST_CHECK;
 tess_status tess_problem_read(const char *path, tess_problem *problem, tess_error *error) TESS_MUST_CHECK;
+/* The part of it that volumes have: views along vectors. `info` is of the measurement. */
+tess_status tess_problem_read_volume(const char *path, const tess_json *json, tess_problem *problem,
+                                     const tess_image_info *info, tess_error *error) TESS_MUST_CHECK;
 void tess_problem_clear(tess_problem *problem);
 tess_status tess_problem_operator(const tess_problem *problem, tess_device *device, tess_operator **op,
                                   tess_error *error) TESS_MUST_CHECK;
+/* An array file as rows of rows: (height, width, channels) of an image, (depth, height, width) of a volume or views. */
+typedef struct tess_extent {
+    int64_t height, width, channels;
+} tess_extent;
+tess_extent tess_problem_image_extent(const tess_problem *problem);
+tess_extent tess_problem_measurement_extent(const tess_problem *problem);
 /* Values of a row of the image, and rows in all. */
 int64_t tess_problem_row(const tess_problem *problem);
 int64_t tess_problem_rows(const tess_problem *problem);

@@ -29,8 +29,8 @@ static tess_image_info info_of(const char *path, int64_t height, int64_t width, 
 
 static tess_image_info measurement_info(const tess_reconstruct_job *job)
 {
-    const tess_tensor *m = &job->op->measurement;
-    return info_of(job->settings->save_measurement, m->n * m->d * m->h, m->w, m->c);
+    const tess_extent m = tess_problem_measurement_extent(&job->problem);
+    return info_of(job->settings->save_measurement, m.height, m.width, m.channels);
 }
 
 static tess_image_info side_info(const tess_reconstruct_job *job)
@@ -44,8 +44,9 @@ static tess_image_info side_info(const tess_reconstruct_job *job)
 static tess_image_info result_info(const tess_reconstruct_job *job)
 {
     const tess_problem *p = &job->problem;
-    if (p->depth > 1 && is_npy(job->settings->output)) /* (depth, height, width) */
-        return info_of(job->settings->output, p->depth, p->height, p->width);
+    const tess_extent all = tess_problem_image_extent(p);
+    if (is_npy(job->settings->output))
+        return info_of(job->settings->output, all.height, all.width, all.channels);
     return info_of(job->settings->output, p->height, p->width, p->channels);
 }
 
@@ -112,24 +113,29 @@ static int64_t middle(const tess_problem *p)
 static tess_status result_row(tess_reconstruct_job *job, int64_t y, float *values, tess_error *error)
 {
     const tess_problem *p = &job->problem;
-    const bool slices = is_npy(job->settings->output) && p->depth > 1; /* a row of the file is a slice */
-    const int64_t samples = tess_problem_row(p) * (slices ? p->height : 1);
-    TESS_TRY(from_device(job, job->vectors[0], slices ? y : middle(p) + y, samples, values, error));
-    clamp(p, samples, is_npy(job->settings->output) ? 1 : 1 / p->high, values);
+    const tess_extent all = tess_problem_image_extent(p);
+    const bool npy = is_npy(job->settings->output); /* its rows are slices, of a volume */
+    const int64_t samples = npy ? all.width * all.channels : tess_problem_row(p);
+    TESS_TRY(from_device(job, job->vectors[0], npy ? y : middle(p) + y, samples, values, error));
+    clamp(p, samples, npy ? p->unit : 1 / p->high, values);
     return TESS_OK;
 }
 
 static tess_status measurement_row(tess_reconstruct_job *job, int64_t y, float *values, tess_error *error)
 {
-    const tess_tensor *m = &job->op->measurement;
-    return from_device(job, job->measurement.data, y, m->w * m->c, values, error);
+    const tess_extent m = tess_problem_measurement_extent(&job->problem);
+    const int64_t samples = m.width * m.channels;
+    TESS_TRY(from_device(job, job->measurement.data, y, samples, values, error));
+    for (int64_t i = 0; i < samples; i++)
+        values[i] *= (float)job->problem.unit;
+    return TESS_OK;
 }
 
 static tess_status side_row(tess_reconstruct_job *job, int64_t y, float *values, tess_error *error)
 {
     const tess_problem *p = &job->problem;
     const int64_t samples = p->width * p->channels, step = samples + GAP * p->channels;
-    const double scale = is_npy(job->settings->side_by_side) ? 1 : 1 / p->high;
+    const double scale = is_npy(job->settings->side_by_side) ? p->unit : 1 / p->high;
     const int64_t pictures = job->truth ? 3 : 2;
     for (int64_t i = 0; i < pictures * step - GAP * p->channels; i++)
         values[i] = (float)(p->high * scale);

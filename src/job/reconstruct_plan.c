@@ -23,10 +23,10 @@ static size_t take(char *at, size_t *used, size_t bytes, bool wanted, void *out)
 size_t tess_reconstruct_carve_io(tess_reconstruct_job *job, char *at)
 {
     const tess_problem *p = &job->problem;
-    const tess_tensor *m = &job->op->measurement;
+    const tess_extent volume = tess_problem_image_extent(p), measured = tess_problem_measurement_extent(p);
     const size_t image = (size_t)(tess_problem_rows(p) * tess_problem_row(p)) * sizeof(float);
-    const int64_t rows[] = {p->depth > 1 ? p->height * p->width : 0, 3 * (p->width + GAP) * p->channels,
-                            m->w * m->c, p->image_width * p->channels};
+    const int64_t rows[] = {volume.width * volume.channels, 3 * (p->width + GAP) * p->channels,
+                            measured.width * measured.channels, p->image_width * p->channels};
     int64_t row = 0;
     for (int i = 0; i < 4; i++)
         row = tess_max_i64(row, rows[i]);

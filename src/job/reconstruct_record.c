@@ -104,7 +104,7 @@ static void add_own(tess_json **record, const tess_reconstruct_job *job, bool ra
     tess_json_set_string(&own, "architecture", model->model.architecture);
     tess_json_set_int(&own, "parameters", model->model.parameters);
     tess_json_set_string(&own, "init", inits[r->init]);
-    tess_json_set_double(&own, "noise", r->noise);
+    tess_json_set_double(&own, "noise", r->noise * p->unit);
     tess_json_set_double(&own, "sigma", r->sigma);
     tess_json_set_double(&own, "last_sigma", r->last_sigma);
     tess_json_set_double(&own, "relax", r->relax);

@@ -74,7 +74,7 @@ tess_status tess_recipe_of(const tess_reconstruct_settings *s, const tess_proble
         }
     if (!found)
         return tess_fail(error, TESS_BAD_OPTION, "--preset %s: use default, or for images deepinv", preset);
-    recipe->noise = s->noise >= 0                           ? s->noise
+    recipe->noise = s->noise >= 0                           ? s->noise / problem->unit
                     : problem->noise >= 0                   ? problem->noise
                     : problem->physics == TESS_PHYSICS_BLUR ? 0.1
                                                             : 0.01;

@@ -1,0 +1,16 @@
+/* table.h: small arrays of numbers that are no image: (rows, columns) from an NPY file, in double precision. */
+#ifndef TESS_IO_TABLE_H
+#define TESS_IO_TABLE_H
+
+#include "base/status.h"
+
+typedef struct tess_table {
+    int64_t rows, columns;
+    double *values; /* row by row; owned by the caller: tess_small_free */
+} tess_table;
+
+/* float32 or float64; `most` numbers at most, so that a wrong file is not read for nothing. */
+tess_status tess_table_read(const char *path, int64_t most, tess_table *out,
+                            tess_error *error) TESS_MUST_CHECK;
+
+#endif
