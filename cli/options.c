@@ -95,6 +95,28 @@ bool cli_tile(const char *name, const char *text, int64_t *height, int64_t *widt
     return true;
 }
 
+bool cli_tile_3d(const char *name, const char *text, int64_t *depth, int64_t *height, int64_t *width)
+{
+    long long d = 0, h = 0, w = 0;
+    char end = 0;
+    if (sscanf(text, "%lldx%lldx%lld%c", &d, &h, &w, &end) == 3) {
+        if (d < 1 || h < 1 || w < 1 || d > 1 << 24 || h > 1 << 24 || w > 1 << 24) {
+            cli_complain("%s %s: use auto, whole, N, HxW or DxHxW", name, text);
+            return false;
+        }
+        *depth = d;
+        *height = h;
+        *width = w;
+        return true;
+    }
+    *depth = 0;
+    if (!cli_tile(name, text, height, width))
+        return false;
+    if (!strchr(text, 'x') && *height > 0)
+        *depth = *height;
+    return true;
+}
+
 bool cli_size(const char *name, const char *text, uint64_t *bytes)
 {
     char *end;

@@ -7,15 +7,17 @@ static const char help[] =
     "prior\n\n"
     "  --problem P         deblur: several anisotropic blurs of one image, with noise\n"
     "                      tomo2d: parallel-beam views of Shepp and Logan's head\n"
-    "                      tomo3d: cone-beam views of the same in 3-D, denoised slice by slice\n"
+    "                      tomo3d: cone-beam views of the same in 3-D\n"
     "                      FILE.json: measured data (see below)\n"
     "  --size N            pixels of the longer side (default 256, in 3-D 96, or the image's own)\n"
     "  --image F           deblur: the image to blur instead of a synthetic one\n"
     "  --operators N       deblur: number of blurs (default 8)\n"
     "  --angles N          tomo2d, tomo3d: number of views (default 100, 50)\n"
     "  --noise S           of the measurements (default 0.1 for deblur, else 0.01)\n"
-    "  --preset P          default, or for images deepinv: the settings of its published benchmark\n"
+    "  --preset P          default, or deepinv: the settings of its published benchmark\n"
     "  --model M           a bundled model (tessera info lists them) or a weight file\n"
+    "  --prior P           of a volume: slices (one by one), or volume: a 3-D network, which is the model's own or\n"
+    "                      made from a 2-D one\n"
     "  --sigma S           noise level for the denoiser; FROM:TO changes it over the iterations\n"
     "  --step X            auto (from the operator's norm) or a number; one that is too long is halved\n"
     "  --init I            zero, adjoint, filtered or cg\n"
@@ -26,7 +28,7 @@ static const char help[] =
     "  --max-seconds X     stop after this time\n"
     "  --save-measurement F.npy  blurs or projections one above another, or a sinogram (views x width)\n"
     "  --side-by-side F    measurement (FBP or FDK in tomography), result and truth in one picture\n"
-    "  --tile T, --halo H, --batch B   of the denoiser, as in tessera denoise\n\n"
+    "  --tile T, --halo H, --batch B   of the denoiser, as in tessera denoise; a volume takes --tile DxHxW too\n\n"
     "By itself (--device auto) this verb takes the CPU; name a card to use it.\n"
     "A volume is written as NPY (depth, height, width); a picture shows the slice in its middle.\n\n"
     "Measured data: {\"operator\":\"blur\",\"angles\":[0,45],\"sigma\":[3,1.5],\"measurement\":\"y.npy\"} "
@@ -85,6 +87,7 @@ static bool text_option(tess_reconstruct_settings *s, const char *name, const ch
         {"--preset", &s->preset},
         {"--model", &s->model},
         {"--init", &s->init},
+        {"--prior", &s->prior},
         {"--save-measurement", &s->save_measurement},
         {"--side-by-side", &s->side_by_side},
     };
@@ -127,7 +130,7 @@ static bool option(void *target, const char *name, const char *value, bool *know
         return strcmp(value, "auto") == 0 || positive(name, value, false, &s->step);
     }
     if (strcmp(name, "--tile") == 0)
-        return cli_tile(name, value, &s->tile_height, &s->tile_width);
+        return cli_tile_3d(name, value, &s->tile_depth, &s->tile_height, &s->tile_width);
     if (strcmp(name, "--halo") == 0)
         return cli_halo(name, value, &s->halo);
     if (strcmp(name, "--batch") == 0) {

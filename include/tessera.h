@@ -140,6 +140,8 @@ typedef struct tess_reconstruct_settings {
     double tolerance;             /* stop when an iteration changes less; 0 = not asked */
     double max_seconds;           /* 0 = not asked */
     int64_t tile_height, tile_width, halo, batch; /* of the denoiser, as in tess_denoise_settings */
+    int64_t tile_depth;           /* of a volume prior; 0: not cut in depth, unless the tile is automatic */
+    const char *prior;            /* of volumes: "slices", "volume" (a 3-D network); NULL = by preset and model */
 } tess_reconstruct_settings;
 
 void tess_reconstruct_settings_init(tess_reconstruct_settings *settings);

@@ -87,7 +87,8 @@ void tess_engine_close(tess_engine *engine)
 
 static tess_status open_model(tess_engine *engine, tess_engine_model *m, tess_error *error)
 {
-    TESS_TRY(tess_model_open(m->path, &m->file, error));
+    TESS_TRY(m->inflated ? tess_model_open_volume(m->path, m->how, &m->file, error)
+                         : tess_model_open(m->path, &m->file, error));
     TESS_TRY(tess_model_recognise(m->file, &m->model, error));
     TESS_TRY(tess_bound_create(m->model.net, engine->device, engine->dtype, &m->bound, error));
     if (engine->tf32)
@@ -95,13 +96,14 @@ static tess_status open_model(tess_engine *engine, tess_engine_model *m, tess_er
     return TESS_OK;
 }
 
-tess_status tess_engine_model_of(tess_engine *engine, const char *name, tess_engine_model **out,
-                                 tess_error *error)
+static tess_status model_of(tess_engine *engine, const char *name, bool inflated, tess_inflation how,
+                            tess_engine_model **out, tess_error *error)
 {
     char path[sizeof engine->models[0].path];
     TESS_TRY(tess_model_find(name, path, sizeof path, error));
     for (int i = 0; i < engine->model_count; i++)
-        if (strcmp(engine->models[i].path, path) == 0) {
+        if (strcmp(engine->models[i].path, path) == 0 && engine->models[i].inflated == inflated &&
+            (!inflated || engine->models[i].how == how)) {
             *out = &engine->models[i];
             return TESS_OK;
         }
@@ -109,6 +111,8 @@ tess_status tess_engine_model_of(tess_engine *engine, const char *name, tess_eng
         return tess_fail(error, TESS_INTERNAL, "more than %d models in one job", TESS_ENGINE_MODELS);
     tess_engine_model *m = &engine->models[engine->model_count];
     memcpy(m->path, path, sizeof path);
+    m->inflated = inflated;
+    m->how = how;
     tess_status status = open_model(engine, m, error);
     if (status != TESS_OK) {
         close_model(engine, m);
@@ -117,6 +121,18 @@ tess_status tess_engine_model_of(tess_engine *engine, const char *name, tess_eng
     engine->model_count++;
     *out = m;
     return TESS_OK;
+}
+
+tess_status tess_engine_model_of(tess_engine *engine, const char *name, tess_engine_model **out,
+                                 tess_error *error)
+{
+    return model_of(engine, name, false, TESS_INFLATE_HALVES, out, error);
+}
+
+tess_status tess_engine_volume_of(tess_engine *engine, const char *name, tess_inflation how,
+                                  tess_engine_model **out, tess_error *error)
+{
+    return model_of(engine, name, true, how, out, error);
 }
 
 tess_status tess_engine_load(tess_engine *engine, tess_error *error)

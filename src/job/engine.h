@@ -12,6 +12,8 @@ enum { TESS_ENGINE_MODELS = 2 }; /* a folder can mix gray and colour images */
 
 typedef struct tess_engine_model {
     char path[4096];
+    bool inflated; /* a 2-D network's weights are made 3-D, in this way: */
+    tess_inflation how;
     tess_weights *file;
     tess_model model;
     tess_bound *bound;
@@ -37,6 +39,9 @@ void tess_engine_close(tess_engine *engine);
 /* The model of this name, its layers bound to the device, its weights not loaded yet. */
 tess_status tess_engine_model_of(tess_engine *engine, const char *name, tess_engine_model **out,
                                  tess_error *error) TESS_MUST_CHECK;
+/* The same for volumes: a 2-D network is made 3-D, a 3-D one is taken as it is. */
+tess_status tess_engine_volume_of(tess_engine *engine, const char *name, tess_inflation how,
+                                  tess_engine_model **out, tess_error *error) TESS_MUST_CHECK;
 tess_status tess_engine_load(tess_engine *engine, tess_error *error) TESS_MUST_CHECK;
 void tess_engine_unload(tess_engine *engine);
 

@@ -4,32 +4,33 @@
 
 #include "base/checked.h"
 
-static int64_t planes_of(const tess_tensor *image, const tess_model *model)
+/* The spans of one window. */
+typedef struct window {
+    tess_span slices, rows, cols;
+} window;
+
+static window window_at(const tess_prior *p, int64_t d, int64_t r, int64_t c)
 {
-    return model->channels == 1 ? image->c : 1; /* a gray network takes colours one by one */
+    return (window){tess_axis_span(&p->choice.depth, d), tess_axis_span(&p->choice.rows, r),
+                    tess_axis_span(&p->choice.cols, c)};
 }
 
-tess_denoise_wish tess_prior_wish(const tess_tensor *image, const tess_model *model, uint64_t limit)
+static int64_t length(const tess_span *span)
 {
-    return (tess_denoise_wish){.height = image->h,
-                               .width = image->w,
-                               .planes = planes_of(image, model),
-                               .halo = TESS_HALO_AUTO,
-                               .limit = limit};
+    return span->window_to - span->window_from;
 }
 
-static tess_plan_shape shape_of(int64_t batch, const tess_span *rows, const tess_span *cols)
+static tess_plan_shape shape_of(int64_t batch, const window *w)
 {
-    return (tess_plan_shape){.n = batch,
-                             .h = rows->window_to - rows->window_from,
-                             .w = cols->window_to - cols->window_from,
-                             .mode = TESS_INFER};
+    return (tess_plan_shape){
+        .n = batch, .d = length(&w->slices), .h = length(&w->rows), .w = length(&w->cols), .mode = TESS_INFER};
 }
 
 static tess_net_plan *plan_for(const tess_prior *p, tess_plan_shape shape)
 {
     for (int i = 0; i < p->shape_count; i++)
-        if (p->shapes[i].n == shape.n && p->shapes[i].h == shape.h && p->shapes[i].w == shape.w)
+        if (p->shapes[i].n == shape.n && p->shapes[i].d == shape.d && p->shapes[i].h == shape.h &&
+            p->shapes[i].w == shape.w)
             return p->plans[i];
     return NULL;
 }
@@ -50,8 +51,8 @@ static tess_status add_shape(tess_prior *p, tess_plan_shape shape, tess_error *e
     TESS_TRY(tess_net_plan_prepare(plan, error));
     if (tess_net_plan_arena_bytes(plan) > p->arena.bytes ||
         tess_net_plan_workspace_bytes(plan) > p->workspace.bytes)
-        return tess_fail(error, TESS_INTERNAL, "a window of %lld x %lld needs more than was planned",
-                         (long long)shape.h, (long long)shape.w);
+        return tess_fail(error, TESS_INTERNAL, "a window of %lld x %lld x %lld needs more than was planned",
+                         (long long)shape.d, (long long)shape.h, (long long)shape.w);
     return TESS_OK;
 }
 
@@ -61,15 +62,14 @@ tess_status tess_prior_open(tess_prior *p, tess_error *error)
     const tess_denoise_choice *choice = &p->choice;
     TESS_TRY(device->alloc(device, &p->arena, TESS_MEM_ACTIVATIONS, choice->arena_bytes, error));
     TESS_TRY(device->alloc(device, &p->workspace, TESS_MEM_WORKSPACE, choice->workspace_bytes, error));
-    for (int64_t r = 0; r < choice->rows.tiles; r++) {
-        const tess_span rows = tess_axis_span(&choice->rows, r);
-        for (int64_t c = 0, n; c < choice->cols.tiles; c += n) {
-            n = tess_axis_run(&choice->cols, c, choice->batch);
-            const tess_span cols = tess_axis_span(&choice->cols, c);
-            if (!plan_for(p, shape_of(n, &rows, &cols)))
-                TESS_TRY(add_shape(p, shape_of(n, &rows, &cols), error));
-        }
-    }
+    for (int64_t d = 0; d < choice->depth.tiles; d++)
+        for (int64_t r = 0; r < choice->rows.tiles; r++)
+            for (int64_t c = 0, n; c < choice->cols.tiles; c += n) {
+                n = tess_axis_run(&choice->cols, c, choice->batch);
+                const window w = window_at(p, d, r, c);
+                if (!plan_for(p, shape_of(n, &w)))
+                    TESS_TRY(add_shape(p, shape_of(n, &w), error));
+            }
     return TESS_OK;
 }
 
@@ -88,18 +88,6 @@ void tess_prior_close(tess_prior *p)
     }
 }
 
-/* The part of the image that [top, bottom) x [left, right) covers. */
-static tess_tensor view(const tess_tensor *image, int64_t top, int64_t bottom, int64_t left, int64_t right,
-                        int64_t *offset)
-{
-    tess_tensor part = *image;
-    part.d = 1;
-    part.h = tess_min_i64(bottom, image->h) - top;
-    part.w = tess_min_i64(right, image->w) - left;
-    *offset = top * image->stride_h + left * image->stride_w;
-    return part;
-}
-
 static tess_status run_op(const tess_prior *p, const tess_op *op, const void *in, void *out,
                           tess_error *error)
 {
@@ -114,63 +102,100 @@ static tess_status run_op(const tess_prior *p, const tess_op *op, const void *in
 
 /* A batch of windows side by side, for one plane of colours. */
 typedef struct batch {
-    tess_span rows;
-    int64_t first, n, plane;
+    int64_t d, r, first, n, plane;
     float sigma;
     const float *in;
     float *out;
 } batch;
 
-static tess_status fill_input(const tess_prior *p, const batch *b, const tess_tensor *input, char *data,
+/* `count` slices of the image from `slice` on, as images, in the rows and columns given; and where they begin. */
+static tess_tensor view(const tess_prior *p, int64_t slice, int64_t count, const int64_t rows[2],
+                        const int64_t cols[2], int64_t *offset)
+{
+    const tess_tensor *image = &p->image;
+    tess_tensor part = *image;
+    part.n = count;
+    part.stride_n = image->stride_d;
+    part.d = 1;
+    part.h = tess_min_i64(rows[1], image->h) - rows[0];
+    part.w = tess_min_i64(cols[1], image->w) - cols[0];
+    *offset = slice * image->stride_d + rows[0] * image->stride_h + cols[0] * image->stride_w;
+    return part;
+}
+
+/* `count` slices of one window of the network's input or output, as images. */
+static tess_tensor slices_of(const tess_tensor *end, int64_t count)
+{
+    tess_tensor slices = *end;
+    slices.n = count;
+    slices.stride_n = end->stride_d;
+    slices.d = 1;
+    return slices;
+}
+
+/* Slices [slice, slice + count) of the image into a window's input, which begins at `data`. */
+static tess_status import(const tess_prior *p, const batch *b, const window *w, int64_t slice, int64_t count,
+                          const tess_tensor *input, float *data, tess_error *error)
+{
+    int64_t offset;
+    tess_op op;
+    memset(&op, 0, sizeof op);
+    op.kind = TESS_OP_IMPORT;
+    op.in = view(p, slice, count, (const int64_t[]){w->rows.window_from, w->rows.window_to},
+                 (const int64_t[]){w->cols.window_from, w->cols.window_to}, &offset);
+    op.out = slices_of(input, count);
+    op.samples = (tess_op_samples){1, (int32_t)b->plane, p->model->model.noise_map, b->sigma};
+    return run_op(p, &op, b->in + offset, data, error);
+}
+
+/* Behind the last slice it is repeated, as rows and columns are. */
+static tess_status fill_input(const tess_prior *p, const batch *b, const tess_tensor *input, float *data,
                               tess_error *error)
 {
-    for (int64_t i = 0; i < b->n; i++) {
-        const tess_span cols = tess_axis_span(&p->choice.cols, b->first + i);
-        int64_t offset;
-        tess_op op;
-        memset(&op, 0, sizeof op);
-        op.kind = TESS_OP_IMPORT;
-        op.in = view(&p->image, b->rows.window_from, b->rows.window_to, cols.window_from, cols.window_to,
-                     &offset);
-        op.out = *input;
-        op.out.n = 1;
-        op.samples = (tess_op_samples){1, (int32_t)b->plane, p->model->model.noise_map, b->sigma};
-        TESS_TRY(run_op(p, &op, b->in + offset, (float *)data + i * input->stride_n, error));
+    for (int64_t i = 0; i < b->n; i++, data += input->stride_n) {
+        const window w = window_at(p, b->d, b->r, b->first + i);
+        const int64_t from = w.slices.window_from,
+                      inside = tess_min_i64(w.slices.window_to, p->image.d) - from;
+        TESS_TRY(import(p, b, &w, from, inside, input, data, error));
+        for (int64_t z = inside; z < input->d; z++)
+            TESS_TRY(import(p, b, &w, p->image.d - 1, 1, input, data + z * input->stride_d, error));
     }
     return TESS_OK;
 }
 
 static tess_status take_output(const tess_prior *p, const batch *b, const tess_tensor *output,
-                               const char *data, tess_error *error)
+                               const float *data, tess_error *error)
 {
-    for (int64_t i = 0; i < b->n; i++) {
-        const tess_span cols = tess_axis_span(&p->choice.cols, b->first + i);
+    for (int64_t i = 0; i < b->n; i++, data += output->stride_n) {
+        const window w = window_at(p, b->d, b->r, b->first + i);
+        const int64_t from = w.slices.from, count = tess_min_i64(w.slices.to, p->image.d) - from;
         int64_t offset;
         tess_op op;
         memset(&op, 0, sizeof op);
         op.kind = TESS_OP_EXPORT;
-        op.in = *output;
-        op.in.n = 1;
-        op.out = view(&p->image, b->rows.from, b->rows.to, cols.from, cols.to, &offset);
-        op.pad_before[TESS_HEIGHT] = (int32_t)(b->rows.from - b->rows.window_from);
-        op.pad_before[TESS_WIDTH] = (int32_t)(cols.from - cols.window_from);
+        op.in = slices_of(output, count);
+        op.out = view(p, from, count, (const int64_t[]){w.rows.from, w.rows.to},
+                      (const int64_t[]){w.cols.from, w.cols.to}, &offset);
+        op.pad_before[TESS_HEIGHT] = (int32_t)(w.rows.from - w.rows.window_from);
+        op.pad_before[TESS_WIDTH] = (int32_t)(w.cols.from - w.cols.window_from);
         op.samples = (tess_op_samples){1, (int32_t)b->plane, false, 0};
-        TESS_TRY(run_op(p, &op, (const float *)data + i * output->stride_n, b->out + offset, error));
+        TESS_TRY(run_op(p, &op, data + (from - w.slices.window_from) * output->stride_d, b->out + offset,
+                        error));
     }
     return TESS_OK;
 }
 
 static tess_status run_batch(const tess_prior *p, batch *b, tess_error *error)
 {
-    const tess_span cols = tess_axis_span(&p->choice.cols, b->first);
-    const tess_net_plan *plan = plan_for(p, shape_of(b->n, &b->rows, &cols));
+    const window first = window_at(p, b->d, b->r, b->first);
+    const tess_net_plan *plan = plan_for(p, shape_of(b->n, &first));
     size_t in_at, out_at;
     const tess_tensor input = tess_net_plan_input(plan, &in_at), output = tess_net_plan_output(plan, &out_at);
     char *arena = p->arena.data;
-    for (b->plane = 0; b->plane < planes_of(&p->image, &p->model->model); b->plane++) {
-        TESS_TRY(fill_input(p, b, &input, arena + in_at, error));
+    for (b->plane = 0; b->plane < tess_prior_planes(p); b->plane++) {
+        TESS_TRY(fill_input(p, b, &input, (float *)(arena + in_at), error));
         tess_net_plan_run(plan, arena, p->workspace.data, p->model->weights.data, NULL);
-        TESS_TRY(take_output(p, b, &output, arena + out_at, error));
+        TESS_TRY(take_output(p, b, &output, (const float *)(arena + out_at), error));
     }
     return TESS_OK;
 }
@@ -179,14 +204,11 @@ tess_status tess_prior_denoise(void *user, const void *in, void *out, double sig
 {
     const tess_prior *p = user;
     const tess_denoise_choice *choice = &p->choice;
-    const int64_t slice = p->image.h * p->image.w * p->image.c;
-    for (int64_t s = 0; s < p->image.d; s++)
+    for (int64_t d = 0; d < choice->depth.tiles; d++)
         for (int64_t r = 0; r < choice->rows.tiles; r++)
             for (int64_t c = 0, n; c < choice->cols.tiles; c += n) {
                 n = tess_axis_run(&choice->cols, c, choice->batch);
-                batch b = {
-                    tess_axis_span(&choice->rows, r), c, n, 0, (float)sigma, (const float *)in + s * slice,
-                    (float *)out + s * slice};
+                batch b = {.d = d, .r = r, .first = c, .n = n, .sigma = (float)sigma, .in = in, .out = out};
                 TESS_TRY(run_batch(p, &b, error));
             }
     return p->engine->device->sync(p->engine->device, NULL, error);

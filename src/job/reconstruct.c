@@ -17,14 +17,21 @@ static tess_status find_model(tess_reconstruct_job *job, tess_error *error)
     const char *name = job->settings->model ? job->settings->model
                        : channels == 3      ? "drunet-color-small"
                                             : "drunet-gray-small";
-    TESS_TRY(tess_engine_model_of(&job->engine, name, &job->prior.model, error));
+    const bool flat = job->problem.depth == 1,
+               slices = job->settings->prior && strcmp(job->settings->prior, "slices") == 0;
+    TESS_TRY(job->recipe.volume ? tess_engine_volume_of(&job->engine, name, job->recipe.inflation,
+                                                        &job->prior.model, error)
+                                : tess_engine_model_of(&job->engine, name, &job->prior.model, error));
     const tess_model *model = &job->prior.model->model;
     if (model->channels != channels && model->channels != 1)
         return tess_fail(error, TESS_BAD_OPTION, "the image has %lld channel(s), but the model %s takes %lld",
                          (long long)channels, name, (long long)model->channels);
-    if (model->volume)
+    if (model->volume && flat)
         return tess_fail(error, TESS_BAD_OPTION, "the model %s takes volumes; %s is an image", name,
                          job->problem.name);
+    if (model->volume && slices)
+        return tess_fail(error, TESS_BAD_OPTION,
+                         "--prior slices: the model %s takes volumes; leave it out, or use a 2-D one", name);
     job->prior.engine = &job->engine;
     return TESS_OK;
 }
@@ -77,8 +84,6 @@ static tess_status reconstruct_on(const tess_reconstruct_settings *settings, con
     tess_status status = describe(&job, device, error);
     if (status == TESS_OK)
         status = tess_reconstruct_plan(&job, error);
-    if (status == TESS_OK)
-        job.prior.image = job.op->image;
     if (status == TESS_OK && !plan_only)
         status = tess_reconstruct_run(&job, error);
     if (status == TESS_OK)

@@ -22,6 +22,8 @@ typedef struct tess_recipe {
                            deepinv's does */
     bool peak_normalised; /* the start is scaled to the truth's peak */
     bool saturating_psnr; /* PSNR with 1e-8 added to the error */
+    bool volume;          /* the prior is a 3-D network; else volumes go slice by slice */
+    tess_inflation inflation;
 } tess_recipe;
 
 typedef enum tess_physics { TESS_PHYSICS_BLUR, TESS_PHYSICS_RADON, TESS_PHYSICS_CONE } tess_physics;

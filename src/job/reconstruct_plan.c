@@ -94,26 +94,28 @@ static double physics_seconds(const tess_reconstruct_job *job)
     return gradients * (tess_data_term_absorbed(op) ? 1 : 2) * once;
 }
 
-/* What the solver holds counts with the rows of a file, so that messages name the whole. */
 static tess_status choose_cut(tess_reconstruct_job *job, uint64_t limit, uint64_t others, tess_error *error)
 {
     const tess_reconstruct_settings *s = job->settings;
-    tess_prior *prior = &job->prior;
-    tess_denoise_wish wish = tess_prior_wish(&job->op->image, &prior->model->model, limit);
-    if (job->engine.apart) { /* no rows of a file pass through the device */
-        wish.apart = true;
-        wish.limit = limit > others ? limit - others : 0;
-        wish.host_limit = UINT64_MAX;
-    } else {
-        wish.held_bytes = (size_t)others;
-    }
-    wish.tile_height = s->tile_height;
-    wish.tile_width = s->tile_width;
-    wish.halo = s->halo;
-    wish.batch = s->batch;
-    wish.asked_limit = s->common.memory_limit;
-    return tess_denoise_choose(prior->model->bound, &prior->model->model, job->engine.rates, &wish,
-                               &prior->choice, error);
+    const tess_prior_wish wish = {.tile_depth = s->tile_depth,
+                                  .tile_height = s->tile_height,
+                                  .tile_width = s->tile_width,
+                                  .halo = s->halo,
+                                  .batch = s->batch,
+                                  .limit = limit,
+                                  .others = others,
+                                  .asked_limit = s->common.memory_limit};
+    job->prior.image = job->op->image;
+    return tess_prior_choose(&job->prior, &wish, error);
+}
+
+/* Images that the solver works on. What holds the gradient at zero is for operators that absorb their measurement. */
+static int vectors_of(const tess_reconstruct_job *job)
+{
+    const int at_zero = tess_data_term_absorbed(job->op) ? 0 : 1;
+    return job->recipe.inner > 0              ? TESS_PNP_INNER_VECTORS - at_zero
+           : job->recipe.init == TESS_INIT_CG ? 1 + TESS_CG_VECTORS - at_zero
+                                              : TESS_PNP_VECTORS;
 }
 
 tess_status tess_reconstruct_plan(tess_reconstruct_job *job, tess_error *error)
@@ -126,9 +128,7 @@ tess_status tess_reconstruct_plan(tess_reconstruct_job *job, tess_error *error)
     TESS_TRY(make_operator(job, error));
     TESS_TRY(tess_reconstruct_check_outputs(job, &held_measurement, &held_output, error));
     TESS_TRY(tess_data_term_bytes(job->op, &job->term_bytes, error));
-    job->vector_count = job->recipe.inner > 0              ? TESS_PNP_INNER_VECTORS
-                        : job->recipe.init == TESS_INIT_CG ? 1 + TESS_CG_VECTORS
-                                                           : TESS_PNP_VECTORS;
+    job->vector_count = vectors_of(job);
     const uint64_t solver = device->granted(device, job->term_bytes + (size_t)job->vector_count *
                                                                           tess_vector_bytes(&job->op->image));
     const uint64_t measurement = device->granted(device, tess_vector_bytes(&job->op->measurement));
@@ -149,14 +149,14 @@ tess_status tess_reconstruct_plan(tess_reconstruct_job *job, tess_error *error)
     add_host(job, &writing, held_output);
     TESS_TRY(choose_cut(job, limit, tess_mem_total(&solving), error));
     for (int c = 0; c < TESS_MEM_CATEGORIES; c++)
-        solving.by[c] += c == TESS_MEM_IO ? 0 : job->prior.choice.bytes.by[c];
+        solving.by[c] += job->prior.choice.bytes.by[c];
     job->planned = job->operator_peak;
     job->planned_total = tess_mem_total(&job->planned);
     add_phase(job, &making);
     add_phase(job, &solving);
     add_phase(job, &writing);
     job->planned_seconds =
-        (double)(job->recipe.iterations * p->depth) * job->prior.choice.seconds + physics_seconds(job);
+        (double)job->recipe.iterations * job->prior.choice.seconds + physics_seconds(job);
     if (job->planned_total > limit)
         return tess_fail(error, TESS_OVER_LIMIT,
                          "the measurements take %.0fM while they are made, and "

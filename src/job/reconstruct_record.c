@@ -27,12 +27,18 @@ static void add_input(tess_json **record, const tess_problem *p)
 static void add_plan(tess_json **record, const tess_reconstruct_job *job)
 {
     const tess_denoise_choice *choice = &job->prior.choice;
+    const bool volume = job->prior.model->model.volume; /* else a slice is what is cut */
     tess_json *plan = tess_json_object(), *tile = tess_json_array();
+    if (volume)
+        tess_json_append_int(&tile, tess_axis_largest_tile(&choice->depth));
     tess_json_append_int(&tile, tess_axis_largest_tile(&choice->rows));
     tess_json_append_int(&tile, tess_axis_largest_tile(&choice->cols));
     tess_json_set(&plan, "tile", tile);
-    tess_json_set_int(&plan, "tiles", choice->rows.tiles * choice->cols.tiles);
+    tess_json_set_int(&plan, "tiles",
+                      (volume ? choice->depth.tiles : 1) * choice->rows.tiles * choice->cols.tiles);
     tess_json_set_int(&plan, "halo", choice->halo);
+    if (volume)
+        tess_json_set_int(&plan, "halo_depth", choice->halo_depth);
     tess_json_set_int(&plan, "batch", choice->batch);
     tess_json_set_double(&plan, "seconds", job->planned_seconds);
     tess_json_set_bool(&plan, "calibrated", choice->calibrated);
@@ -103,6 +109,8 @@ static void add_own(tess_json **record, const tess_reconstruct_job *job, bool ra
     tess_json_set_string(&own, "model", model->path);
     tess_json_set_string(&own, "architecture", model->model.architecture);
     tess_json_set_int(&own, "parameters", model->model.parameters);
+    if (p->depth > 1)
+        tess_json_set_string(&own, "prior", model->model.volume ? "volume" : "slices");
     tess_json_set_string(&own, "init", inits[r->init]);
     tess_json_set_double(&own, "noise", r->noise * p->unit);
     tess_json_set_double(&own, "sigma", r->sigma);

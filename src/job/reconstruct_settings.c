@@ -49,6 +49,18 @@ static const struct {
       .absolute_power = true,
       .peak_normalised = true,
       .saturating_psnr = true}},
+    {"deepinv",
+     TESS_PHYSICS_CONE,
+     {.init = TESS_INIT_CG,
+      .iterations = 40,
+      .sigma = 0.03,
+      .last_sigma = 0.03,
+      .relax = 10,
+      .absolute_power = true,
+      .peak_normalised = true,
+      .saturating_psnr = true,
+      .volume = true,
+      .inflation = TESS_INFLATE_HALVES}},
 };
 
 static tess_status init_of(const char *name, tess_init *init, tess_error *error)
@@ -62,6 +74,18 @@ static tess_status init_of(const char *name, tess_init *init, tess_error *error)
     return tess_fail(error, TESS_BAD_OPTION, "--init %s: use zero, adjoint, filtered or cg", name);
 }
 
+static tess_status prior_of(const char *name, const tess_problem *problem, tess_recipe *recipe,
+                            tess_error *error)
+{
+    recipe->volume = strcmp(name, "volume") == 0;
+    if (!recipe->volume && strcmp(name, "slices") != 0)
+        return tess_fail(error, TESS_BAD_OPTION, "--prior %s: use slices or volume", name);
+    if (problem->depth == 1)
+        return tess_fail(error, TESS_BAD_OPTION, "--prior %s: %s is an image; leave it out", name,
+                         problem->name);
+    return TESS_OK;
+}
+
 tess_status tess_recipe_of(const tess_reconstruct_settings *s, const tess_problem *problem,
                            tess_recipe *recipe, tess_error *error)
 {
@@ -73,11 +97,13 @@ tess_status tess_recipe_of(const tess_reconstruct_settings *s, const tess_proble
             found = true;
         }
     if (!found)
-        return tess_fail(error, TESS_BAD_OPTION, "--preset %s: use default, or for images deepinv", preset);
+        return tess_fail(error, TESS_BAD_OPTION, "--preset %s: use default or deepinv", preset);
     recipe->noise = s->noise >= 0                           ? s->noise / problem->unit
                     : problem->noise >= 0                   ? problem->noise
                     : problem->physics == TESS_PHYSICS_BLUR ? 0.1
                                                             : 0.01;
+    if (s->prior)
+        TESS_TRY(prior_of(s->prior, problem, recipe, error));
     if (s->init)
         TESS_TRY(init_of(s->init, &recipe->init, error));
     if (s->iterations > 0)

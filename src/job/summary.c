@@ -53,9 +53,10 @@ static void say_plan(writer *w, const tess_json *record)
     say(w, "device    %s (%s), %s, %lld thread(s)\n", tess_json_get_string(record, "device", "?"),
         tess_json_get_string(record, "device_name", "?"), tess_json_get_string(record, "precision", "?"),
         (long long)tess_json_get_int(record, "threads", 0));
-    say(w, "plan      tile %lld x %lld, halo %lld, batch %lld: %s\n",
-        (long long)tess_json_as_int(tess_json_at(tile, 0), 0),
-        (long long)tess_json_as_int(tess_json_at(tile, 1), 0), (long long)tess_json_get_int(plan, "halo", 0),
+    say(w, "plan      tile ");
+    for (int64_t i = 0; i < tess_json_length(tile); i++)
+        say(w, "%s%lld", i ? " x " : "", (long long)tess_json_as_int(tess_json_at(tile, i), 0));
+    say(w, ", halo %lld, batch %lld: %s\n", (long long)tess_json_get_int(plan, "halo", 0),
         (long long)tess_json_get_int(plan, "batch", 0), tess_json_get_string(plan, "reason", ""));
     say(w, "planned   ");
     say_bytes(w, tess_json_get(plan, "peak_bytes"));

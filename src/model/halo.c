@@ -18,6 +18,9 @@ typedef struct halo_entry {
 
 static const halo_entry table[] = {{"drunet", 32}, {"unet", 32}, {"dncnn", 8}};
 
+/* Of a 2-D network made 3-D, whatever its weights are: its slices hardly see each other. */
+enum { INFLATED_DEPTH = 8 };
+
 /* FNV-1a over the bits of the first values of the first tensor: chance does not repeat them. */
 static uint64_t fingerprint(tess_weights *weights)
 {
@@ -41,15 +44,19 @@ static const uint64_t seen_files[] = {
     0xe86d123502356490u, /* drunet-gray-small */
 };
 
-int64_t tess_halo_auto(tess_weights *weights, const char *architecture, bool *seen)
+tess_halo tess_halo_auto(tess_weights *weights, const char *architecture, bool volume)
 {
-    int64_t halo = 64;
-    const uint64_t hash = fingerprint(weights);
-    *seen = false;
+    tess_weights *flat = tess_weights_flat(weights);
+    const uint64_t hash = fingerprint(flat ? flat : weights);
+    tess_halo halo = {.plane = 64};
     for (size_t i = 0; i < sizeof seen_files / sizeof seen_files[0]; i++)
-        *seen |= seen_files[i] == hash;
+        halo.seen |= seen_files[i] == hash;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
         if (strcmp(table[i].architecture, architecture) == 0)
-            halo = table[i].halo;
-    return *seen ? halo : 2 * halo;
+            halo.plane = table[i].halo;
+    if (!halo.seen)
+        halo.plane *= 2;
+    if (volume)
+        halo.depth = flat ? INFLATED_DEPTH : halo.plane;
+    return halo;
 }

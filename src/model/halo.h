@@ -4,8 +4,12 @@
 
 #include "net/weights.h"
 
-/* In pixels; *seen tells whether these very weights were part of the study (otherwise the answer is doubled).
- */
-int64_t tess_halo_auto(tess_weights *weights, const char *architecture, bool *seen);
+/* What the study says of a network, in pixels. */
+typedef struct tess_halo {
+    int64_t plane, depth; /* depth: 0 for a 2-D network */
+    bool seen;            /* these very weights were part of it; otherwise the answer is doubled */
+} tess_halo;
+
+tess_halo tess_halo_auto(tess_weights *weights, const char *architecture, bool volume);
 
 #endif

@@ -207,8 +207,10 @@ tess_status tess_model_recognise(tess_weights *weights, tess_model *model, tess_
             TESS_TRY(build(known[i], weights, prefixes[p], model, error));
             for (int64_t t = 0; t < tess_weights_count(weights); t++)
                 model->parameters += tess_weights_at(weights, t)->elements;
-            tess_weights *flat = tess_weights_flat(weights);
-            model->halo = tess_halo_auto(flat ? flat : weights, model->architecture, &model->halo_seen);
+            const tess_halo halo = tess_halo_auto(weights, model->architecture, model->volume);
+            model->halo = halo.plane;
+            model->halo_depth = halo.depth;
+            model->halo_seen = halo.seen;
             return TESS_OK;
         }
     return unknown(weights, error);

@@ -35,6 +35,8 @@ typedef struct tess_denoise_choice {
     double seconds;
     bool calibrated;
     char reason[280];
+    tess_axis depth; /* of a volume; an image has one tile of one slice */
+    int64_t halo_depth;
 } tess_denoise_choice;
 
 tess_status tess_denoise_choose(const tess_bound *bound, const tess_model *model, const tess_rates *rates,

@@ -1,0 +1,68 @@
+/* How the prior cuts what it is given: by the plan for images, every slice alike, or by that for volumes. */
+#include "job/prior.h"
+#include "plan/volume.h"
+
+int64_t tess_prior_planes(const tess_prior *p)
+{
+    return p->model->model.channels == 1 ? p->image.c : 1;
+}
+
+static tess_status choose_windows(tess_prior *p, const tess_prior_wish *wish, tess_error *error)
+{
+    const bool whole = wish->tile_height == TESS_TILE_WHOLE;
+    const int64_t depth = wish->tile_depth > 0 ? wish->tile_depth : 0;
+    const tess_volume_wish volume = {
+        .size = {p->image.d, p->image.h, p->image.w},
+        .tile = {depth, wish->tile_height, wish->tile_width},
+        .halo = wish->halo,
+        .limit = wish->limit,
+        .others = wish->others,
+        .asked_limit = wish->asked_limit,
+        .apart = p->engine->apart,
+    };
+    if (wish->batch > 1)
+        return tess_fail(error, TESS_BAD_OPTION,
+                         "--batch %lld: a volume goes window by window; leave it out", (long long)wish->batch);
+    if (whole && depth)
+        return tess_fail(error, TESS_BAD_OPTION, "--tile: whole has no depth");
+    return tess_volume_choose(p->model->bound, &p->model->model, p->engine->rates, &volume, &p->choice,
+                              error);
+}
+
+/* What the solver holds counts with the rows of a file, so that messages name the whole. */
+static tess_status choose_slices(tess_prior *p, const tess_prior_wish *wish, tess_error *error)
+{
+    const bool apart = p->engine->apart; /* no rows of a file pass through the device */
+    const tess_denoise_wish slice = {
+        .height = p->image.h,
+        .width = p->image.w,
+        .planes = tess_prior_planes(p),
+        .held_bytes = apart ? 0 : (size_t)wish->others,
+        .apart = apart,
+        .host_limit = UINT64_MAX,
+        .tile_height = wish->tile_height,
+        .tile_width = wish->tile_width,
+        .halo = wish->halo,
+        .batch = wish->batch,
+        .limit = !apart                       ? wish->limit
+                 : wish->limit > wish->others ? wish->limit - wish->others
+                                              : 0,
+        .asked_limit = wish->asked_limit,
+    };
+    if (wish->tile_depth > 0 && (wish->tile_depth != wish->tile_height || wish->tile_depth != wish->tile_width))
+        return tess_fail(error, TESS_BAD_OPTION,
+                         "--tile %lldx%lldx%lld: slices are denoised one by one; use HxW, or --prior volume",
+                         (long long)wish->tile_depth, (long long)wish->tile_height,
+                         (long long)wish->tile_width);
+    TESS_TRY(tess_denoise_choose(p->model->bound, &p->model->model, p->engine->rates, &slice, &p->choice,
+                                 error));
+    p->choice.depth = tess_axis_cut(p->image.d, 1, 0, 1);
+    p->choice.seconds *= (double)p->image.d;
+    p->choice.bytes.by[TESS_MEM_IO] = 0; /* those are the others */
+    return TESS_OK;
+}
+
+tess_status tess_prior_choose(tess_prior *p, const tess_prior_wish *wish, tess_error *error)
+{
+    return p->model->model.volume ? choose_windows(p, wish, error) : choose_slices(p, wish, error);
+}
