@@ -32,6 +32,9 @@ bool tess_image_is_known(const char *path);
 /* The library that this path's format needs is loaded now (GDAL; nothing for PNG and NPY). */
 tess_status tess_image_load_library(const char *path, tess_error *error) TESS_MUST_CHECK;
 
+/* Both exist and are one file, however they are named. */
+bool tess_image_same_file(const char *one, const char *other);
+
 tess_status tess_reader_open(const char *path, tess_reader **out, tess_error *error) TESS_MUST_CHECK;
 const tess_image_info *tess_reader_info(const tess_reader *reader);
 /* The next `count` rows into `rows` (count * width * channels samples). */

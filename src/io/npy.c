@@ -100,9 +100,11 @@ static tess_status describe(npy_file *npy, tess_image_info *info, int64_t offset
             "holds samples of type %c%d; save it as uint8, uint16, int16, uint32, int32 or float",
             header->kind > 32 && header->kind < 127 ? header->kind : '?', header->size);
     if (header->rank != 2 && header->rank != 3)
-        return tess_fail(error, TESS_BAD_INPUT,
-                         "has %d dimensions; an image is (height, width) or (height, width, channels)",
-                         header->rank);
+        return tess_fail(
+            error, TESS_BAD_INPUT,
+            "has %d dimension(s); an image is (height, width) or (height, width, channels), a volume "
+            "(depth, height, width)",
+            header->rank);
     int64_t long_sides = 0, samples = 1, channels = header->rank == 3 ? header->shape[2] : 1;
     for (int i = 0; i < header->rank; i++) {
         long_sides += header->shape[i] > 1;

@@ -93,7 +93,7 @@ static bool read_descr(const char *text, tess_npy_header *out)
     out->kind = text[1];
     out->size = text[2] - '0';
     if (text[3]) /* 16 bytes and more: complex, strings, … */
-        out->size = 99;
+        out->size = text[3] >= '0' && text[3] <= '9' && !text[4] ? 10 * out->size + text[3] - '0' : 99;
     out->swapped = (text[0] == '<' && !little) || (text[0] == '>' && little);
     return true;
 }

@@ -59,6 +59,12 @@ size_t tess_writer_held_bytes(const char *path, const tess_image_info *info)
     return possible ? known->write->held_bytes(path, info) : 0;
 }
 
+bool tess_image_same_file(const char *one, const char *other)
+{
+    struct stat a, b;
+    return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
 /* The file that commit will replace: `path`, or what it links to. */
 static tess_status resolve_target(const char *path, char **target, tess_error *error)
 {

@@ -199,8 +199,8 @@ void tess_problem_clear(tess_problem *p)
     *p = (tess_problem){0};
 }
 
-tess_status tess_problem_operator(const tess_problem *p, tess_device *device, tess_operator **op,
-                                  tess_error *error)
+static tess_status make_operator(const tess_problem *p, tess_device *device, tess_operator **op,
+                                 tess_error *error)
 {
     if (p->physics == TESS_PHYSICS_RADON)
         return tess_radon_create(device, p->width, p->count, p->angles, p->circle, op, error);
@@ -214,8 +214,7 @@ tess_status tess_problem_operator(const tess_problem *p, tess_device *device, te
                                          .rows = p->rows,
                                          .columns = p->columns,
                                          .vectors = p->vectors};
-        const tess_status status = tess_rays_create(device, &rays, op, error);
-        return status == TESS_OK || !p->geometry ? status : tess_fail_prefix(error, status, p->geometry);
+        return tess_rays_create(device, &rays, op, error);
     }
     const tess_blur_settings blur = {.height = p->height,
                                      .width = p->width,
@@ -225,4 +224,13 @@ tess_status tess_problem_operator(const tess_problem *p, tess_device *device, te
                                      .sigma_rows = p->blur[0],
                                      .sigma_columns = p->blur[1]};
     return tess_blur_create(device, &blur, op, error);
+}
+
+tess_status tess_problem_operator(const tess_problem *p, tess_device *device, tess_operator **op,
+                                  tess_error *error)
+{
+    const tess_status status = make_operator(p, device, op, error);
+    if (p->synthetic || (status != TESS_BAD_OPTION && status != TESS_BAD_INPUT))
+        return status;
+    return tess_fail_prefix(error, TESS_BAD_INPUT, p->geometry ? p->geometry : p->name);
 }

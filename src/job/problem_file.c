@@ -77,23 +77,28 @@ static tess_status header_of(const char *file, tess_problem *p, tess_image_info 
     return TESS_OK;
 }
 
-static tess_status check_keys(const char *path, const tess_json *json, tess_error *error)
+enum { BLUR = 1, RADON = 2, VOLUME = 4, ALL = 7 };
+
+static tess_status check_keys(const char *path, const tess_json *json, int kind, tess_error *error)
 {
-    static const char *const known[] = {"operator", "measurement", "truth",  "noise",   "range",
-                                        "angles",   "sigma",       "circle", "vectors", "volume",
-                                        "spacing",  "height",      "width",  "size",    "channels"};
+    static const struct {
+        const char *key;
+        int kinds;
+    } known[] = {{"operator", ALL},   {"measurement", ALL}, {"truth", ALL},     {"noise", ALL},
+                 {"range", ALL},      {"channels", ALL},    {"height", ALL},    {"width", ALL},
+                 {"sigma", BLUR},     {"size", RADON},      {"circle", RADON},  {"angles", BLUR | RADON},
+                 {"vectors", VOLUME}, {"volume", VOLUME},   {"spacing", VOLUME}};
     enum { KNOWN = sizeof known / sizeof known[0] };
-    if (!tess_json_is_object(json))
-        return tess_fail(error, TESS_BAD_INPUT, "%s: must hold {\"operator\": ..., \"measurement\": ...}",
-                         path);
     for (const char *key = tess_json_next_key(json, NULL); key; key = tess_json_next_key(json, key)) {
         int i = 0;
-        while (i < KNOWN && strcmp(key, known[i]) != 0)
+        while (i < KNOWN && !((known[i].kinds & kind) && strcmp(key, known[i].key) == 0))
             i++;
         if (i == KNOWN)
             return tess_fail(
                 error, TESS_BAD_INPUT,
-                "%s: \"%.40s\" is not known here; take it out, or see tessera reconstruct --help", path, key);
+                "%s: \"%.40s\" means nothing to this operator; take it out, or see tessera reconstruct "
+                "--help",
+                path, key);
     }
     const tess_json *noise = tess_json_get(json, "noise"), *circle = tess_json_get(json, "circle");
     if (noise && !(tess_json_as_double(noise, -1) >= 0))
@@ -200,30 +205,43 @@ static tess_status check_truth(tess_problem *p, tess_error *error)
         (long long)is.height, (long long)is.width, (long long)is.channels);
 }
 
+static int kind_of(const tess_json *json, tess_problem *p)
+{
+    const char *name = tess_json_get_string(json, "operator", "");
+    p->parallel = strcmp(name, "parallel3d") == 0;
+    return strcmp(name, "blur") == 0                  ? BLUR
+           : strcmp(name, "radon") == 0               ? RADON
+           : p->parallel || strcmp(name, "cone") == 0 ? VOLUME
+                                                      : 0;
+}
+
 static tess_status describe(const char *path, const tess_json *json, tess_problem *p, tess_error *error)
 {
-    const char *kind = tess_json_get_string(json, "operator", "");
-    const bool blur = strcmp(kind, "blur") == 0, radon = strcmp(kind, "radon") == 0;
+    const int kind = kind_of(json, p);
     tess_image_info info;
-    TESS_TRY(check_keys(path, json, error));
-    p->parallel = strcmp(kind, "parallel3d") == 0;
-    if (!blur && !radon && !p->parallel && strcmp(kind, "cone") != 0)
+    if (!kind)
         return tess_fail(error, TESS_BAD_INPUT,
                          "%s: \"operator\" is \"%.40s\"; use \"blur\", \"radon\", \"cone\" or \"parallel3d\"",
-                         path, kind);
+                         path, tess_json_get_string(json, "operator", ""));
+    TESS_TRY(check_keys(path, json, kind, error));
     TESS_TRY(sibling(path, json, "measurement", &p->measurement, error));
     TESS_TRY(sibling(path, json, "truth", &p->truth, error));
     TESS_TRY(sibling(path, json, "vectors", &p->geometry, error));
     if (!p->measurement)
         return tess_fail(error, TESS_BAD_INPUT, "%s: needs \"measurement\", the name of an NPY file", path);
-    if (blur || radon)
+    if (kind != VOLUME)
         TESS_TRY(read_angles(path, json, p, error));
     TESS_TRY(read_range(path, json, p, error));
     p->noise = tess_json_get_double(json, "noise", -1);
     TESS_TRY(header_of(p->measurement, p, &info, error));
-    TESS_TRY(blur    ? blur_of(path, json, p, &info, error)
-             : radon ? radon_of(path, json, p, &info, error)
-                     : tess_problem_read_volume(path, json, p, &info, error));
+    if (kind != BLUR && info.dtype != TESS_F32)
+        return tess_fail(
+            error, TESS_BAD_INPUT,
+            "%s: holds integers; line integrals are floats: save them with .astype(numpy.float32)",
+            p->measurement);
+    TESS_TRY(kind == BLUR    ? blur_of(path, json, p, &info, error)
+             : kind == RADON ? radon_of(path, json, p, &info, error)
+                             : tess_problem_read_volume(path, json, p, &info, error));
     TESS_TRY(size_agrees(path, json, p, error));
     return p->truth ? check_truth(p, error) : TESS_OK;
 }

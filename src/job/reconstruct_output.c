@@ -50,12 +50,35 @@ static tess_image_info result_info(const tess_reconstruct_job *job)
     return info_of(job->settings->output, p->height, p->width, p->channels);
 }
 
+/* What was measured cannot be made again. */
+static tess_status check_names(const tess_reconstruct_job *job, tess_error *error)
+{
+    const tess_reconstruct_settings *s = job->settings;
+    const tess_problem *p = &job->problem;
+    const char *const outputs[] = {s->output, s->side_by_side, s->save_measurement}, *const inputs[] = {
+                                                                                         p->measurement,
+                                                                                         p->truth,
+                                                                                         p->geometry,
+                                                                                         p->image, p->name};
+    for (int i = 0; i < 3; i++) {
+        for (int k = 0; outputs[i] && k < 5; k++)
+            if (inputs[k] && tess_image_same_file(outputs[i], inputs[k]))
+                return tess_fail(error, TESS_BAD_OPTION, "%s: is read by this problem; write to another name",
+                                 outputs[i]);
+        for (int k = 0; outputs[i] && k < i; k++)
+            if (outputs[k] && strcmp(outputs[i], outputs[k]) == 0)
+                return tess_fail(error, TESS_BAD_OPTION, "%s: is named for two outputs", outputs[i]);
+    }
+    return TESS_OK;
+}
+
 tess_status tess_reconstruct_check_outputs(const tess_reconstruct_job *job, size_t *measurement_held,
                                            size_t *output_held, tess_error *error)
 {
     const tess_reconstruct_settings *s = job->settings;
     tess_image_info info = result_info(job);
     *measurement_held = 0;
+    TESS_TRY(check_names(job, error));
     TESS_TRY(tess_writer_check(s->output, &info, error));
     *output_held = tess_writer_held_bytes(s->output, &info);
     if (s->side_by_side) {

@@ -67,6 +67,12 @@ static tess_status check_shadow(const tess_scan3 *scan, const tess_shadow3 *shad
             high[k] = fmax(high[k], seen[k]);
         }
     }
+    if (high[0] - low[0] < 1 && high[1] - low[1] < 1)
+        return tess_fail(
+            error, TESS_BAD_INPUT,
+            "view %lld: the whole volume's shadow is %.2g columns and %.2g rows of the detector; check "
+            "the voxel size and the vectors' units",
+            (long long)index, high[0] - low[0], high[1] - low[1]);
     for (int k = 0; k < 2; k++) {
         const int64_t size = k ? scan->rows : scan->columns;
         if (high[k] < -0.5 || low[k] > (double)size - 0.5)
