@@ -1,0 +1,179 @@
+"""Measured data: problem files give what the synthetic problems give, in any unit; whatever is wrong with one is told in
+one line, before the work, and nothing that was there is lost."""
+import json
+import math
+import sys
+
+from support import Bench, leftovers, np, picture
+
+bench = Bench(sys.argv[1])
+
+
+def save(name, array):
+    np.save(bench.path(name), array)
+    return name
+
+
+def problem_file(entries, name="problem.json"):
+    bench.path(name).write_text(entries if isinstance(entries, str) else json.dumps(entries))
+    return bench.path(name)
+
+
+def run(out, *args):
+    record = bench.record("reconstruct", bench.path(out), *args)
+    return record, np.load(bench.path(out)) if record else None
+
+
+def changed(array, where, value):
+    array = np.array(array)
+    array[where] = value
+    return array
+
+
+# --- round trips: measurements are saved by the synthetic problem ----------------------------------------------------
+
+few = ["--iterations", "2"]
+size, views = 32, 20
+same, image = run("a.npy", "--problem", "tomo2d", "--size", size, "--angles", views, "--save-measurement", bench.path("sinogram.npy"), *few)
+radon = {"operator": "radon", "angles": list(np.linspace(0, 180, views + 1)[:-1]), "measurement": "sinogram.npy", "noise": 0.01}
+record, again = run("b.npy", "--problem", problem_file(radon), *few)
+if record and same:
+    bench.check("quality" not in record and "baseline_psnr_db" not in record["reconstruct"], "no truth, no PSNR")
+    # The filter of the start is chosen by the truth, where there is one.
+    bench.check(np.abs(image - again).mean() < 0.01, "a sinogram gives what the synthetic problem gives")
+
+save("truth.npy", picture(size, 24))
+same, image = run("a.npy", "--problem", "deblur", "--image", bench.path("truth.npy"), "--operators", 3, "--save-measurement", bench.path("y.npy"), *few)
+blur = {"operator": "blur", "angles": [0, 90, 180], "sigma": [0.01 * size, 0.005 * size], "measurement": "y.npy", "truth": "truth.npy"}
+record, again = run("b.npy", "--problem", problem_file(blur), *few)
+if record and same:
+    bench.check(np.array_equal(image, again) and record["quality"] == same["quality"], "blurs: the same bits")
+
+size = 24
+same, image = run("a.npy", "--problem", "tomo3d", "--size", size, "--angles", views, "--save-measurement", bench.path("views.npy"), *few)
+orbit = 2 * math.pi * np.arange(views) / views
+s, c, zero, one = np.sin(orbit), np.cos(orbit), np.zeros(views), np.ones(views)
+vectors = np.stack([2 * size * s, -2 * size * c, zero, -size * s, size * c, zero, 1.5 * c, 1.5 * s, zero, zero, zero, 1.5 * one], 1)
+save("vectors.npy", vectors)
+cone = {"operator": "cone", "vectors": "vectors.npy", "volume": [size] * 3, "measurement": "views.npy", "noise": 0.01}
+record, again = run("b.npy", "--problem", problem_file(cone), *few)
+y = np.load(bench.path("views.npy"))
+if record and same:
+    bench.check(y.shape == (views, 27, 27) and y.dtype == np.float32, "views are saved as (views, rows, columns)")
+    bench.check(np.array_equal(image, again), "views along vectors: the same bits")
+    # Tenths of a millimetre and values up to 50: the same problem in other units.
+    save("vectors01.npy", (vectors * 0.1).astype(np.float32))
+    save("views01.npy", np.float64(y) * 0.1 * 50)
+    save("volume50.npy", image * 50)
+    units = {**cone, "vectors": "vectors01.npy", "measurement": "views01.npy", "spacing": 0.1, "range": [0, 50], "noise": 0.05, "truth": "volume50.npy"}
+    record, again = run("b.npy", "--problem", problem_file(units), *few)
+    if record:
+        bench.check(np.abs(again / 50 - image).max() < 1e-3 and record["quality"]["psnr_db"] > 60, "in other units it is the same problem")
+        bench.check(abs(record["reconstruct"]["noise"] - 0.05) < 1e-9, "the record tells the noise as the file does")
+
+    # NumPy's own parallel views: sums of a volume along its axes.
+    save("sums.npy", np.stack([image.sum(1)[:, ::-1], image.sum(2)]))
+    sides = {"operator": "parallel3d", "vectors": "sides.npy", "volume": [size] * 3, "measurement": "sums.npy", "range": [-2, 2]}
+    save("sides.npy", np.array([[0, 1, 0, 0, 0, 0, -1, 0, 0, 0, 0, 1.0], [1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1]]))
+    record, again = run("b.npy", "--problem", problem_file(sides), "--init", "cg", "--step", "auto", "--relax", "1e-6", "--iterations", "1")
+    if record:
+        error = max(np.abs(again.sum(axis) - image.sum(axis)).mean() for axis in (1, 2)) / image.sum(2).mean()
+        bench.check(error < 1e-3, f"parallel views are sums along their rays: {error:.4f}")
+
+# --- a step that is too long: told, halved, and the result is still good ---------------------------------------------
+
+for name, entries in (("blurs", blur), ("a sinogram", radon), ("views", cone)):
+    record, image = run("b.npy", "--problem", problem_file(entries), "--step", "1e6", *few)
+    if record:
+        bench.check(record["reconstruct"]["step_halvings"] > 5 and np.isfinite(image).all(), f"{name}: a step of 1e6 is halved")
+bench.check("halved" in bench.run("reconstruct", bench.path("b.npy"), "--problem", problem_file(blur), "--step", "1e6", *few).out, "and people are told")
+
+# --- bad input: one line, status 1 (an option: 2), what was there is kept ---------------------------------------------
+
+sinogram, kept = np.load(bench.path("sinogram.npy")), bench.path("kept.npy")
+kept.write_text("kept")
+across = vectors[2, 3:6] + 100 * vectors[2, 6:9]
+plain = vectors.copy()
+plain[:, :3] = vectors[:, 3:6] - vectors[:, :3]
+cases = [
+    (cone, {"measurement": save("c1.npy", changed(y, (3, 4, 5), np.nan))}, ["c1.npy", "NaN", "[3, 4, 5]"]),
+    (cone, {"measurement": save("c2.npy", changed(y, (3, 4, 5), -np.inf))}, ["c2.npy", "infinite", "[3, 4, 5]"]),
+    (cone, {"measurement": save("c3.npy", y[:10])}, ["c3.npy", "20 views", "(10, 27, 27)"]),
+    (cone, {"measurement": save("c4.npy", y.reshape(-1, 27))}, ["c4.npy", "(views, rows, columns)"]),
+    (cone, {"measurement": save("c5.npy", y[None])}, ["c5.npy", "4 dimension"]),
+    (cone, {"measurement": save("c6.npy", y.astype(np.complex64))}, ["c6.npy", "float"]),
+    (cone, {"measurement": save("c7.npy", (y * 100).astype(np.uint16))}, ["c7.npy", "float"]),
+    (cone, {"measurement": "missing.npy"}, ["missing.npy"]),
+    (cone, {"measurement": None}, ["measurement"]),
+    (cone, {"vectors": "missing.npy"}, ["missing.npy"]),
+    (cone, {"vectors": None}, ["vectors"]),
+    (cone, {"vectors": save("v1.npy", vectors[:, :11])}, ["v1.npy", "11 columns", "12"]),
+    (cone, {"vectors": save("v2.npy", vectors.astype(np.int32))}, ["v2.npy", "float64"]),
+    (cone, {"vectors": save("v3.npy", changed(vectors, (2, 3), np.nan))}, ["v3.npy", "view 2", "finite"]),
+    (cone, {"vectors": save("v4.npy", changed(vectors, (2, slice(6, 9)), 0))}, ["v4.npy", "view 2", "zero"]),
+    (cone, {"vectors": save("v5.npy", changed(vectors, (2, slice(9, 12)), 0))}, ["v5.npy", "view 2", "zero"]),
+    (cone, {"vectors": save("v6.npy", changed(vectors, (2, slice(0, 3)), [1, 2, 3]))}, ["v6.npy", "view 2", "inside"]),
+    (cone, {"vectors": save("v7.npy", changed(vectors, (2, slice(0, 3)), vectors[2, 3:6] + vectors[2, 6:9]))}, ["v7.npy", "plane"]),
+    (cone, {"vectors": save("v8.npy", changed(vectors, (2, slice(3, 6)), across))}, ["v8.npy", "misses", "columns"]),
+    (cone, {"vectors": save("v9.npy", changed(vectors, (2, slice(3, 6)), 1.5 * vectors[2, :3]))}, ["v9.npy", "behind"]),
+    (cone, {"vectors": "problem.json"}, ["problem.json", "numpy.save"]),
+    (cone, {"spacing": -0.1}, ["spacing", "above 0"]),
+    (cone, {"spacing": "0.1"}, ["spacing", "above 0"]),
+    (cone, {"spacing": 1e-3}, ["vectors.npy", "shadow", "voxel size"]),
+    (cone, {"spacing": 100}, ["vectors.npy", "inside", "voxel size"]),
+    (cone, {"volume": [24, 24]}, ["volume", "[depth, height, width]"]),
+    (cone, {"volume": [24, 24, 0]}, ["volume", "[depth, height, width]"]),
+    (cone, {"truth": "views.npy"}, ["views.npy", "(24, 24, 24)"]),
+    (cone, {"noise": -1}, ["noise"]),
+    (cone, {"nose": 0.01}, ["nose"]),
+    (cone, {"angles": [0]}, ["angles"]),
+    (cone, {"operator": "parallel3d", "vectors": save("v10.npy", changed(plain, (0, slice(0, 3)), 0))}, ["v10.npy", "view 0", "direction"]),
+    (radon, {"angles": [0, 1, 2]}, ["sinogram.npy", "3 angles"]),
+    (radon, {"angles": ["north"]}, ["angles"]),
+    (radon, {"angles": None}, ["angles"]),
+    (radon, {"measurement": save("r1.npy", changed(sinogram, (3, 7), np.nan))}, ["r1.npy", "NaN", "row 3, column 7"]),
+    (radon, {"measurement": save("r2.npy", (sinogram * 9).astype(np.int32))}, ["r2.npy", "float"]),
+    (radon, {"measurement": save("r3.npy", sinogram[:, :1])}, ["side", "not 1"]),
+    (radon, {"measurement": "y.npy"}, ["y.npy", "3 channel"]),
+    (radon, {"size": 64}, ["size", "64", "32"]),
+    (radon, {"circle": "yes"}, ["circle"]),
+    (radon, {"truth": "truth.npy"}, ["truth.npy", "(32, 32, 1)"]),
+    (radon, {"operator": "wave"}, ["wave", "blur", "radon", "cone"]),
+    (blur, {"angles": [0, 90, 100, 120, 140]}, ["y.npy", "5 angles"]),
+    (blur, {"sigma": [1]}, ["sigma"]),
+    (blur, {"sigma": [0, 1]}, ["sigma"]),
+    (blur, {"sigma": [1e5, 1]}, ["100000", "side"]),
+    (blur, {"measurement": save("b1.npy", changed(np.load(bench.path("y.npy")), (3, 7, 1), np.inf))}, ["b1.npy", "infinite", "row 3, column 7"]),
+    (blur, {"truth": "sinogram.npy"}, ["sinogram.npy", "(32, 24, 3)"]),
+    (blur, {"range": [1, 0]}, ["range"]),
+]
+for good, change, words in cases:
+    entries = {key: value for key, value in {**good, **change}.items() if value is not None}
+    bench.check_refused(bench.run("reconstruct", kept, "--problem", problem_file(entries)), 1, *words)
+for text, words in (("{,}", ["JSON"]), ("", ["JSON"]), ("[1]", ["operator"])):
+    bench.check_refused(bench.run("reconstruct", kept, "--problem", problem_file(text)), 1, "problem.json", *words)
+problem_file(cone)
+for status, args, words in [
+    (2, ["--problem", "sharpen"], ["--problem sharpen", "deblur", "tomo2d"]),
+    (2, [], ["--problem"]),
+    (2, ["--problem", "deblur", "--init", "filtered"], ["--init filtered"]),
+    (2, ["--problem", "deblur", "--preset", "best"], ["--preset best"]),
+    (2, ["--problem", "deblur", "--angles", "3"], ["--angles"]),
+    (2, ["--problem", "tomo3d", "--size", "5000"], ["--size 5000"]),
+    (1, ["--problem", "tomo3d", "--size", "64", "--memory", "38M"], ["--memory 38M"]),
+    (2, ["--problem", "tomo2d", "--image", "truth.npy"], ["--image"]),
+    (2, ["--problem", "tomo2d", "--operators", "3"], ["--operators"]),
+    (2, ["--problem", "tomo2d", "--save-measurement", "y.png"], ["--save-measurement", ".npy"]),
+    (2, ["--problem", "tomo2d", "--side-by-side", kept], ["kept.npy", "two outputs"]),
+    (2, ["--problem", "deblur", "--step", "-1"], ["--step"]),
+    (1, ["--problem", "deblur", "--image", "missing.png"], ["missing.png"]),
+    (1, ["--problem", "missing.json"], ["missing.json"]),
+    (2, ["--problem", "problem.json", "--size", "64"], ["--size"]),
+    (2, ["--problem", "problem.json", "--save-measurement", "./views.npy"], ["views.npy", "another name"]),
+]:
+    bench.check_refused(bench.run("reconstruct", kept, *args, cwd=bench.folder), status, *words)
+away = bench.run("reconstruct", bench.path("no/folder.png"), "--problem", "deblur", "--size", "512", "--iterations", "1000", timeout=60)
+bench.check_refused(away, 1, "no/folder.png")
+bench.check(kept.read_text() == "kept" and not leftovers(bench.folder), "nothing is lost, nothing half-written is left")
+bench.check(np.array_equal(np.load(bench.path("views.npy")), y), "measurements are as they were")
+bench.finish()
