@@ -16,8 +16,13 @@ static const char help[] =
     "  --noise S           of the measurements (default 0.1 for deblur, else 0.01)\n"
     "  --preset P          default, or deepinv: the settings of its published benchmark\n"
     "  --model M           a bundled model (tessera info lists them) or a weight file\n"
-    "  --prior P           of a volume: slices (one by one), or volume: a 3-D network, which is the model's own or\n"
+    "  --prior P           of a volume: slices (one by one), or volume: a 3-D network, which is the model's "
+    "own or\n"
     "                      made from a 2-D one\n"
+    "  --inflate I         how it is made: halves (all 2x2 kernels, as deepinv's benchmark does) or level "
+    "(only those\n"
+    "                      that reduce: slices that are all alike give what the 2-D network gives; denoises "
+    "better)\n"
     "  --sigma S           noise level for the denoiser; FROM:TO changes it over the iterations\n"
     "  --step X            auto (from the operator's norm) or a number; one that is too long is halved\n"
     "  --init I            zero, adjoint, filtered or cg\n"
@@ -26,18 +31,25 @@ static const char help[] =
     "  --iterations N      at most\n"
     "  --tolerance X       stop when an iteration changes the image by less than X of its norm\n"
     "  --max-seconds X     stop after this time\n"
-    "  --save-measurement F.npy  blurs or projections one above another, or a sinogram (views x width)\n"
+    "  --save-measurement F.npy  what the solver is given, laid out as for a problem file\n"
     "  --side-by-side F    measurement (FBP or FDK in tomography), result and truth in one picture\n"
-    "  --tile T, --halo H, --batch B   of the denoiser, as in tessera denoise; a volume takes --tile DxHxW too\n\n"
+    "  --tile T, --halo H, --batch B   of the denoiser, as in tessera denoise; a volume takes --tile DxHxW "
+    "too\n\n"
     "By itself (--device auto) this verb takes the CPU; name a card to use it.\n"
     "A volume is written as NPY (depth, height, width); a picture shows the slice in its middle.\n\n"
-    "Measured data: {\"operator\":\"blur\",\"angles\":[0,45],\"sigma\":[3,1.5],\"measurement\":\"y.npy\"} "
-    "or\n"
-    "{\"operator\":\"radon\",\"angles\":[0,1.8],\"circle\":true,\"measurement\":\"sinogram.npy\"}; "
-    "\"truth\",\n"
-    "\"noise\" and \"range\" may follow. Arrays are laid out as --save-measurement writes them; angles are "
-    "in\n"
-    "degrees.\n\n"
+    "Measured data (FILE.json), one of\n"
+    "  {\"operator\":\"blur\",\"angles\":[0,45],\"sigma\":[3,1.5],\"measurement\":\"y.npy\"}\n"
+    "  {\"operator\":\"radon\",\"angles\":[0,1.8],\"circle\":true,\"measurement\":\"sinogram.npy\"}\n"
+    "  {\"operator\":\"cone\",\"vectors\":\"vectors.npy\",\"volume\":[D,H,W],\"spacing\":0.1,\"measurement\":"
+    "\"views.npy\"}\n"
+    "with \"truth\", \"noise\" and \"range\" ([0,1]) where they are known. Arrays are laid out as "
+    "--save-measurement\n"
+    "writes them: blurs one above another, a sinogram (views, width), projections (views, rows, columns). "
+    "Angles\n"
+    "are in degrees. Vectors have 12 numbers a view, as ASTRA's cone_vec: source, detector centre, step "
+    "between\n"
+    "columns, step between rows, (x, y, z) each; for \"parallel3d\" the rays' direction in place of the "
+    "source.\n\n"
     "Example: tessera reconstruct sharp.png --problem deblur --size 512 --side-by-side compare.png\n";
 
 /* A, or A:B. */
@@ -88,6 +100,7 @@ static bool text_option(tess_reconstruct_settings *s, const char *name, const ch
         {"--model", &s->model},
         {"--init", &s->init},
         {"--prior", &s->prior},
+        {"--inflate", &s->inflate},
         {"--save-measurement", &s->save_measurement},
         {"--side-by-side", &s->side_by_side},
     };

@@ -142,6 +142,7 @@ typedef struct tess_reconstruct_settings {
     int64_t tile_height, tile_width, halo, batch; /* of the denoiser, as in tess_denoise_settings */
     int64_t tile_depth;           /* of a volume prior; 0: not cut in depth, unless the tile is automatic */
     const char *prior;            /* of volumes: "slices", "volume" (a 3-D network); NULL = by preset and model */
+    const char *inflate;          /* how a 2-D network becomes 3-D: "halves", "level"; NULL = halves */
 } tess_reconstruct_settings;
 
 void tess_reconstruct_settings_init(tess_reconstruct_settings *settings);

@@ -22,8 +22,11 @@ static int64_t length(const tess_span *span)
 
 static tess_plan_shape shape_of(int64_t batch, const window *w)
 {
-    return (tess_plan_shape){
-        .n = batch, .d = length(&w->slices), .h = length(&w->rows), .w = length(&w->cols), .mode = TESS_INFER};
+    return (tess_plan_shape){.n = batch,
+                             .d = length(&w->slices),
+                             .h = length(&w->rows),
+                             .w = length(&w->cols),
+                             .mode = TESS_INFER};
 }
 
 static tess_net_plan *plan_for(const tess_prior *p, tess_plan_shape shape)
@@ -179,8 +182,8 @@ static tess_status take_output(const tess_prior *p, const batch *b, const tess_t
         op.pad_before[TESS_HEIGHT] = (int32_t)(w.rows.from - w.rows.window_from);
         op.pad_before[TESS_WIDTH] = (int32_t)(w.cols.from - w.cols.window_from);
         op.samples = (tess_op_samples){1, (int32_t)b->plane, false, 0};
-        TESS_TRY(run_op(p, &op, data + (from - w.slices.window_from) * output->stride_d, b->out + offset,
-                        error));
+        TESS_TRY(
+            run_op(p, &op, data + (from - w.slices.window_from) * output->stride_d, b->out + offset, error));
     }
     return TESS_OK;
 }

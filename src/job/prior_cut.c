@@ -21,8 +21,8 @@ static tess_status choose_windows(tess_prior *p, const tess_prior_wish *wish, te
         .apart = p->engine->apart,
     };
     if (wish->batch > 1)
-        return tess_fail(error, TESS_BAD_OPTION,
-                         "--batch %lld: a volume goes window by window; leave it out", (long long)wish->batch);
+        return tess_fail(error, TESS_BAD_OPTION, "--batch %lld: a volume goes window by window; leave it out",
+                         (long long)wish->batch);
     if (whole && depth)
         return tess_fail(error, TESS_BAD_OPTION, "--tile: whole has no depth");
     return tess_volume_choose(p->model->bound, &p->model->model, p->engine->rates, &volume, &p->choice,
@@ -49,13 +49,14 @@ static tess_status choose_slices(tess_prior *p, const tess_prior_wish *wish, tes
                                               : 0,
         .asked_limit = wish->asked_limit,
     };
-    if (wish->tile_depth > 0 && (wish->tile_depth != wish->tile_height || wish->tile_depth != wish->tile_width))
+    if (wish->tile_depth > 0 &&
+        (wish->tile_depth != wish->tile_height || wish->tile_depth != wish->tile_width))
         return tess_fail(error, TESS_BAD_OPTION,
                          "--tile %lldx%lldx%lld: slices are denoised one by one; use HxW, or --prior volume",
                          (long long)wish->tile_depth, (long long)wish->tile_height,
                          (long long)wish->tile_width);
-    TESS_TRY(tess_denoise_choose(p->model->bound, &p->model->model, p->engine->rates, &slice, &p->choice,
-                                 error));
+    TESS_TRY(
+        tess_denoise_choose(p->model->bound, &p->model->model, p->engine->rates, &slice, &p->choice, error));
     p->choice.depth = tess_axis_cut(p->image.d, 1, 0, 1);
     p->choice.seconds *= (double)p->image.d;
     p->choice.bytes.by[TESS_MEM_IO] = 0; /* those are the others */

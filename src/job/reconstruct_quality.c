@@ -18,12 +18,16 @@ tess_status tess_reconstruct_quality(tess_reconstruct_job *job, const void *imag
         *ssim = NAN;
     if (!job->truth)
         return TESS_OK;
+    const int64_t some = p->depth > 1 ? p->height : 1; /* rows that there is room for */
     for (int64_t y = 0; y < rows; y++) {
         if (ssim && y % p->height == 0)
             tess_quality_begin(&quality, p->width, p->channels, job->lines);
-        float *row = job->rows[0], *truth = job->rows[1];
-        device->copy(device, row, (const float *)image + y * samples, (size_t)samples * sizeof *row, NULL);
-        TESS_TRY(device->sync(device, NULL, error));
+        if (y % some == 0) {
+            device->copy(device, job->rows[0], (const float *)image + y * samples,
+                         (size_t)(some * samples) * sizeof(float), NULL);
+            TESS_TRY(device->sync(device, NULL, error));
+        }
+        float *row = job->rows[0] + y % some * samples, *truth = job->rows[1];
         for (int64_t i = 0; i < samples; i++) {
             row[i] = fminf(fmaxf(row[i], low), high) / high;
             truth[i] = fminf(fmaxf(job->truth[y * samples + i], low), high) / high;

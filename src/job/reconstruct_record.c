@@ -111,6 +111,8 @@ static void add_own(tess_json **record, const tess_reconstruct_job *job, bool ra
     tess_json_set_int(&own, "parameters", model->model.parameters);
     if (p->depth > 1)
         tess_json_set_string(&own, "prior", model->model.volume ? "volume" : "slices");
+    if (tess_weights_flat(model->file))
+        tess_json_set_string(&own, "inflation", r->inflation == TESS_INFLATE_LEVEL ? "level" : "halves");
     tess_json_set_string(&own, "init", inits[r->init]);
     tess_json_set_double(&own, "noise", r->noise * p->unit);
     tess_json_set_double(&own, "sigma", r->sigma);

@@ -6,7 +6,7 @@
 
 /* What the study says of a network, in pixels. */
 typedef struct tess_halo {
-    int64_t plane, depth; /* depth: 0 for a 2-D network */
+    int64_t plane, depth; /* depth: 0 for a 2-D network, and for a 3-D one made from it */
     bool seen;            /* these very weights were part of it; otherwise the answer is doubled */
 } tess_halo;
 

@@ -114,8 +114,8 @@ static void cut_axis(const chooser *c, int axis, candidates *all)
         int *count = &all->count[axis];
         if (*count && list[*count - 1].axis.tiles == cut.tiles)
             continue;
-        list[(*count)++] = (axis_cost){cut, (double)tess_axis_largest_window(&cut),
-                                       (double)tess_axis_total_window(&cut)};
+        list[(*count)++] =
+            (axis_cost){cut, (double)tess_axis_largest_window(&cut), (double)tess_axis_total_window(&cut)};
     }
 }
 
@@ -160,35 +160,45 @@ static tess_status over_limit(const chooser *c, const tess_denoise_choice *choic
                      (double)reserve(c) / MIB, ceil((double)total_bytes(c, choice) / MIB), advice);
 }
 
+static void explain(const chooser *c, tess_denoise_choice *choice)
+{
+    const double more = windows_of(choice, tess_axis_total_window) / voxels(c) - 1;
+    snprintf(choice->reason, sizeof choice->reason,
+             "%lld x %lld x %lld windows fit the limit of %.0f MiB; halos cost %.0f %% more voxels",
+             (long long)choice->depth.tiles, (long long)choice->rows.tiles, (long long)choice->cols.tiles,
+             (double)c->wish->limit / MIB, 100 * more);
+}
+
 static tess_status choose_windows(chooser *c, tess_denoise_choice *choice, tess_error *error)
 {
     const tess_volume_wish *w = c->wish;
     candidates all;
     for (int i = 0; i < TESS_SPATIAL; i++)
         cut_axis(c, i, &all);
-    /* The whole has been measured; its weights and workspace are taken as every window's. */
+    /* The line goes through the smallest window and the whole, which has been measured. */
+    const double whole = (double)total_bytes(c, choice);
+    double window = 0;
+    (void)best_cut(&all, INFINITY, choice, &window);
+    TESS_TRY(measure(c, choice, error));
+    if (total_bytes(c, choice) > w->limit)
+        return over_limit(c, choice, "give at least that, a smaller --halo, or a smaller model", error);
+    const tess_denoise_choice smallest = *choice;
     const double fixed = (double)(total_bytes(c, choice) - choice->bytes.by[TESS_MEM_ACTIVATIONS]);
-    double line = (double)choice->arena_bytes / voxels(c), window = 0;
+    double line = (whole - fixed) / voxels(c);
     for (int attempt = 0; attempt < TRIES; attempt++) {
         if (!best_cut(&all, fmax(((double)w->limit - fixed) / line, 0), choice, &window))
             break;
         TESS_TRY(measure(c, choice, error));
         if (total_bytes(c, choice) <= w->limit) {
-            const double more = windows_of(choice, tess_axis_total_window) / voxels(c) - 1;
-            snprintf(choice->reason, sizeof choice->reason,
-                     "%lld x %lld x %lld windows fit the limit of %.0f MiB; halos cost %.0f %% more voxels",
-                     (long long)choice->depth.tiles, (long long)choice->rows.tiles,
-                     (long long)choice->cols.tiles, (double)w->limit / MIB, 100 * more);
+            explain(c, choice);
             return TESS_OK;
         }
         /* Raised to what was measured, so that this cut is not proposed again. */
         line = 1.001 * fmax(line, ((double)total_bytes(c, choice) - fixed) / window);
     }
-    best_cut(&all, INFINITY, choice, &window);
-    TESS_TRY(measure(c, choice, error));
-    if (total_bytes(c, choice) <= w->limit)
-        return TESS_OK;
-    return over_limit(c, choice, "give at least that, a smaller --halo, or a smaller model", error);
+    *choice = smallest;
+    explain(c, choice);
+    return TESS_OK;
 }
 
 static tess_status choose(chooser *c, tess_denoise_choice *choice, tess_error *error)
@@ -201,9 +211,8 @@ static tess_status choose(chooser *c, tess_denoise_choice *choice, tess_error *e
     set_axes(choice, axes);
     TESS_TRY(measure(c, choice, error));
     if (total_bytes(c, choice) > w->limit)
-        return w->tile[TESS_HEIGHT] == 0
-                   ? choose_windows(c, choice, error)
-                   : over_limit(c, choice, "give at least that, or --tile auto", error);
+        return w->tile[TESS_HEIGHT] == 0 ? choose_windows(c, choice, error)
+                                         : over_limit(c, choice, "give at least that, or --tile auto", error);
     if (asked)
         snprintf(choice->reason, sizeof choice->reason, "tile as asked");
     else
