@@ -320,10 +320,11 @@ def read_safetensors(path):
     header.pop("__metadata__", None)
     arrays = {}
     for name, entry in header.items():
-        if entry["dtype"] != "F32":
+        kinds = {"F32": "<f4", "F16": "<f2"}
+        if entry["dtype"] not in kinds:
             raise ValueError(f"{path}: {entry['dtype']} is not read here")
         begin, end = (8 + length + offset for offset in entry["data_offsets"])
-        arrays[name] = np.frombuffer(data[begin:end], "<f4").reshape(entry["shape"])
+        arrays[name] = np.frombuffer(data[begin:end], kinds[entry["dtype"]]).astype(np.float32).reshape(entry["shape"])
     return arrays
 
 
