@@ -44,8 +44,10 @@ static void say_plan(writer *w, const tess_json *record)
         denoise = tess_json_get(record, "reconstruct");
     if (!plan)
         return;
-    say(w, "input     %lld file(s), up to %lld x %lld, %lld channel(s)\n",
-        (long long)tess_json_get_int(input, "files", 0), (long long)tess_json_get_int(input, "height", 0),
+    say(w, "input     %lld file(s), up to ", (long long)tess_json_get_int(input, "files", 0));
+    if (tess_json_get(input, "depth"))
+        say(w, "%lld x ", (long long)tess_json_get_int(input, "depth", 0));
+    say(w, "%lld x %lld, %lld channel(s)\n", (long long)tess_json_get_int(input, "height", 0),
         (long long)tess_json_get_int(input, "width", 0), (long long)tess_json_get_int(input, "channels", 0));
     say(w, "model     %s, %s, %.2f million parameters\n", tess_json_get_string(denoise, "model", "?"),
         tess_json_get_string(denoise, "architecture", "?"),

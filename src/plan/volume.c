@@ -108,8 +108,7 @@ static void cut_axis(const chooser *c, int axis, candidates *all)
         /* 1, 2, 3, ... 16 pieces, then ever larger steps. */
         const double wanted = i < 16 ? i + 1 : 16 * pow(1.25, i - 15);
         const int64_t pieces = tess_min_i64((int64_t)wanted, tess_ceil_div(size, alignment));
-        const int64_t tile = pieces == 1 ? 0 : tess_round_up(tess_ceil_div(size, pieces), alignment);
-        const tess_axis cut = tess_axis_cut(size, tile, c->halo[axis], alignment);
+        const tess_axis cut = tess_axis_split(size, pieces, c->halo[axis], alignment);
         axis_cost *list = all->list[axis];
         int *count = &all->count[axis];
         if (*count && list[*count - 1].axis.tiles == cut.tiles)
