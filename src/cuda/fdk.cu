@@ -4,39 +4,29 @@
  * Cost: an update of RAY_SPREAD takes 9 instructions in fp64, about 50 in fp32 and 4 loads. 512^3, 50 views: 6.7e9
  * updates, 1.5e10 warp instructions: 16 ms at the H200's 528 a clock and 1.75 GHz, so about 400 GUPS at the best.
  * RAY_COSINE reads and writes its views once. */
-#include "cuda/rays.h"
-#include "device/ray3.h"
+#include "cuda/rays_job.h"
 
 namespace
 {
 
 enum { WIDE = 32, HIGH = 8, VIEWS = 32, THREADS = WIDE * HIGH };
 
-struct fdk_job {
-    tess_scan3 scan;
-    tess_tensor in, out;
-    const double *table;
-    const float *from;
-    float *to;
-    double scale;
-    bool accumulate;
-};
-
 /* A block is WIDE columns of HIGH rows of a view. */
-__global__ void __launch_bounds__(THREADS) cosine_kernel(fdk_job job)
+__global__ void __launch_bounds__(THREADS) cosine_kernel(tess_rays_job job)
 {
     const int64_t column = (int64_t)blockIdx.x * WIDE + threadIdx.x,
                   row = (int64_t)blockIdx.y * HIGH + threadIdx.y;
-    if (column >= job.out.w || row >= job.out.h)
+    if (column >= job.volume.w || row >= job.volume.h)
         return;
-    for (int64_t at = blockIdx.z; at < job.in.d; at += gridDim.z) {
+    for (int64_t at = blockIdx.z; at < job.views.d; at += gridDim.z) {
         float value = 0;
-        if (column < job.in.w) {
+        if (column < job.views.w) {
             const tess_view3 view = tess_view3_of(&job.scan, job.table + at * TESS_VIEW3_NUMBERS);
-            value = job.from[at * job.in.stride_d + row * job.in.stride_h + column * job.in.stride_w] *
-                    (float)tess_view3_cosine(&view, row, column);
+            value =
+                job.from[at * job.views.stride_d + row * job.views.stride_h + column * job.views.stride_w] *
+                (float)tess_view3_cosine(&view, row, column);
         }
-        job.to[at * job.out.stride_d + row * job.out.stride_h + column * job.out.stride_w] = value;
+        job.to[at * job.volume.stride_d + row * job.volume.stride_h + column * job.volume.stride_w] = value;
     }
 }
 
@@ -46,7 +36,7 @@ struct spread_view {
     float weight;
 };
 
-__device__ spread_view spread_of(const fdk_job &job, int64_t at)
+__device__ spread_view spread_of(const tess_rays_job &job, int64_t at)
 {
     const tess_view3 view = tess_view3_of(&job.scan, job.table + at * TESS_VIEW3_NUMBERS);
     double centre[3], origin[3];
@@ -77,7 +67,8 @@ __device__ float sample(const tess_tensor &views, const float *view, float colum
     return sum;
 }
 
-__device__ float spread(const fdk_job &job, const spread_view &s, const float *view, int x, int y, int64_t z)
+__device__ float spread(const tess_rays_job &job, const spread_view &s, const float *view, int x, int y,
+                        int64_t z)
 {
     float seen[3];
 #pragma unroll
@@ -86,26 +77,26 @@ __device__ float spread(const fdk_job &job, const spread_view &s, const float *v
         seen[k] = (float)(of[1] * (double)y + of[2] * (double)z + of[3]) + (float)x * (float)of[0];
     }
     const float inverse = 1 / seen[2];
-    return s.weight * inverse * inverse * sample(job.in, view, seen[0] * inverse, seen[1] * inverse);
+    return s.weight * inverse * inverse * sample(job.views, view, seen[0] * inverse, seen[1] * inverse);
 }
 
 /* A block is WIDE x HIGH voxels of a slice. */
-__global__ void __launch_bounds__(THREADS) spread_kernel(fdk_job job)
+__global__ void __launch_bounds__(THREADS) spread_kernel(tess_rays_job job)
 {
     __shared__ spread_view prepared[VIEWS];
     const int x = (int)blockIdx.x * WIDE + threadIdx.x, y = (int)blockIdx.y * HIGH + threadIdx.y,
               thread = (int)(threadIdx.y * WIDE + threadIdx.x);
-    const bool there = x < job.out.w && y < job.out.h;
-    for (int64_t z = blockIdx.z; z < job.out.d; z += gridDim.z) {
-        float *out = job.to + z * job.out.stride_d + y * job.out.stride_h + x * job.out.stride_w;
+    const bool there = x < job.volume.w && y < job.volume.h;
+    for (int64_t z = blockIdx.z; z < job.volume.d; z += gridDim.z) {
+        float *out = job.to + z * job.volume.stride_d + y * job.volume.stride_h + x * job.volume.stride_w;
         float sum = there && job.accumulate ? *out : 0;
-        for (int64_t first = 0; first < job.in.d; first += VIEWS) {
-            const int count = (int)min((int64_t)VIEWS, job.in.d - first);
+        for (int64_t first = 0; first < job.views.d; first += VIEWS) {
+            const int count = (int)min((int64_t)VIEWS, job.views.d - first);
             if (thread < count)
                 prepared[thread] = spread_of(job, first + thread);
             __syncthreads();
             for (int k = 0; k < count && there; k++)
-                sum += spread(job, prepared[k], job.from + (first + k) * job.in.stride_d, x, y,
+                sum += spread(job, prepared[k], job.from + (first + k) * job.views.stride_d, x, y,
                               z + job.scan.first);
             __syncthreads();
         }
@@ -118,17 +109,9 @@ __global__ void __launch_bounds__(THREADS) spread_kernel(fdk_job job)
 
 extern "C" cudaError_t tess_cuda_fdk(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream)
 {
-    fdk_job job = {};
-    job.scan = tess_scan3_of(&op->rays, &op->out, &op->in);
-    job.in = op->in;
-    job.out = op->out;
-    job.table = (const double *)buffers->weights;
-    job.from = (const float *)buffers->in;
-    job.to = (float *)buffers->out;
-    job.scale = op->rays.scale;
-    job.accumulate = op->rays.accumulate;
-    const dim3 blocks((unsigned)((op->out.w + WIDE - 1) / WIDE), (unsigned)((op->out.h + HIGH - 1) / HIGH),
-                      (unsigned)(op->out.d < 65535 ? op->out.d : 65535)),
+    const tess_rays_job job = tess_rays_job_of(op, buffers);
+    const dim3 blocks(tess_rays_pieces(op->out.w, WIDE), tess_rays_pieces(op->out.h, HIGH),
+                      tess_rays_turns(op->out.d, 1)),
         threads(WIDE, HIGH);
     if (op->kind == TESS_OP_RAY_COSINE)
         cosine_kernel<<<blocks, threads, 0, stream>>>(job);

@@ -6,22 +6,13 @@
  * Cost: views size^2 samples (0.79 of them in a circle) of about 22 instructions and 4 loads. For 2048^2 and 100
  * views: 4.2e8 samples, 2.9e8 warp instructions: 0.31 ms at the H200's 528 a clock and 1.75 GHz; the loads 0.23 ms if
  * each took one cycle, 1 to 2 ms at the 4 to 9 rows that a patch touches. Image and sinogram, 17.6 MB, stay in L2. */
-#include "cuda/rays.h"
+#include "cuda/rays_job.h"
 #include "device/ray2.h"
 
 namespace
 {
 
 enum { RAYS = 8, ALONG = 32 / RAYS, WARPS = 8, RUN = 128 };
-
-struct radon_job {
-    const float *in;
-    float *out;
-    const double *table;
-    int64_t image_row, view_row;
-    int size, views;
-    bool circle;
-};
 
 /* Samples [from, to). */
 struct range {
@@ -43,7 +34,7 @@ __device__ void narrow(double start, double slope, double low, double high, doub
 
 /* The samples of detectors `first` and `last`, hence of all between, that lie at least `margin` inside the image; less
  * than nothing is outside. A sample's pixels are less than 1 away in x and y, and less than 1.415 in the plane. */
-__device__ range clip(const radon_job &job, const tess_ray2 &view, int first, int last, double margin)
+__device__ range clip(const tess_radon_job &job, const tess_ray2 &view, int first, int last, double margin)
 {
     const double centre = 0.5 * (job.size - 1), one = TESS_RAY2_ONE;
     double from = 0, to = job.size - 1;
@@ -68,7 +59,7 @@ __device__ range clip(const radon_job &job, const tess_ray2 &view, int first, in
 }
 
 /* One sample, pixel by pixel. */
-__device__ float sample(const radon_job &job, const tess_ray2 &view, int s, int h)
+__device__ float sample(const tess_radon_job &job, const tess_ray2 &view, int s, int h)
 {
     const int64_t at_x = tess_ray2_x(&view, s, h), at_y = tess_ray2_y(&view, s, h);
     const int64_t x = at_x >> TESS_RAY2_BITS, y = at_y >> TESS_RAY2_BITS;
@@ -76,14 +67,14 @@ __device__ float sample(const radon_job &job, const tess_ray2 &view, int s, int 
     for (int64_t j = y; j <= y + 1; j++)
         for (int64_t i = x; i <= x + 1; i++)
             if (tess_ray2_inside(i, j, job.size, job.circle))
-                sum += __ldg(job.in + j * job.image_row + i) *
+                sum += __ldg(job.from + j * job.image_row + i) *
                        (tess_ray2_weight((float)(at_x - i * TESS_RAY2_ONE) * TESS_RAY2_UNIT) *
                         tess_ray2_weight((float)(at_y - j * TESS_RAY2_ONE) * TESS_RAY2_UNIT));
     return sum;
 }
 
 /* Samples from, from + ALONG, ... below `to` of one detector, amid the image. */
-__device__ float edge(const radon_job &job, const tess_ray2 &view, int s, int from, int to)
+__device__ float edge(const tess_radon_job &job, const tess_ray2 &view, int s, int from, int to)
 {
     float sum = 0;
     for (int h = from; h < to; h += ALONG)
@@ -98,13 +89,13 @@ __device__ __forceinline__ float one_and(int fixed)
 }
 
 /* The same where all pixels are there; within a run positions fit 32 bits, from the pixel where it starts. */
-__device__ double inside(const radon_job &job, const tess_ray2 &view, int s, int from, int to)
+__device__ double inside(const tess_radon_job &job, const tess_ray2 &view, int s, int from, int to)
 {
     const int step_x = ALONG * view.sine, step_y = ALONG * view.cosine, row = (int)job.image_row;
     double total = 0;
     for (int start = from; start < to; start += RUN) {
         const int64_t at_x = tess_ray2_x(&view, s, start), at_y = tess_ray2_y(&view, s, start);
-        const float *first = job.in + (at_y >> TESS_RAY2_BITS) * job.image_row + (at_x >> TESS_RAY2_BITS);
+        const float *first = job.from + (at_y >> TESS_RAY2_BITS) * job.image_row + (at_x >> TESS_RAY2_BITS);
         int x = (int)(at_x & TESS_RAY2_MASK), y = (int)(at_y & TESS_RAY2_MASK);
         const int count = (min((int)RUN, to - start) + ALONG - 1) / ALONG;
         float sum = 0;
@@ -123,7 +114,7 @@ __device__ double inside(const radon_job &job, const tess_ray2 &view, int s, int
 }
 
 /* A block is WARPS neighbouring groups of RAYS detectors of a view; a thread is (detector, samples h mod ALONG). */
-__global__ void __launch_bounds__(32 * WARPS) project_kernel(radon_job job)
+__global__ void __launch_bounds__(32 * WARPS) project_kernel(tess_radon_job job)
 {
     const int lane = threadIdx.x % 32, phase = lane / RAYS;
     const int group = (int)(blockIdx.x * WARPS + threadIdx.x / 32) * RAYS;
@@ -144,7 +135,7 @@ __global__ void __launch_bounds__(32 * WARPS) project_kernel(radon_job job)
         for (int away = RAYS; away < 32; away *= 2)
             total += __shfl_xor_sync(~0u, total, away);
         if (phase == 0 && group + lane <= last)
-            job.out[k * job.view_row + s] = (float)total;
+            job.to[k * job.view_row + s] = (float)total;
     }
 }
 
@@ -153,15 +144,7 @@ __global__ void __launch_bounds__(32 * WARPS) project_kernel(radon_job job)
 extern "C" cudaError_t tess_cuda_radon_project(const tess_op *op, const tess_op_buffers *buffers,
                                                cudaStream_t stream)
 {
-    radon_job job = {};
-    job.in = (const float *)buffers->in;
-    job.out = (float *)buffers->out;
-    job.table = (const double *)buffers->weights;
-    job.image_row = op->in.stride_h;
-    job.view_row = op->out.stride_h;
-    job.size = (int)op->in.h;
-    job.views = (int)op->out.h;
-    job.circle = op->rays.circle;
+    const tess_radon_job job = tess_radon_job_of(op, buffers);
     const unsigned detectors = RAYS * WARPS, columns = ((unsigned)job.size + detectors - 1) / detectors;
     const dim3 blocks(columns, (unsigned)(job.views < 65535 ? job.views : 65535));
     project_kernel<<<blocks, 32 * WARPS, 0, stream>>>(job);

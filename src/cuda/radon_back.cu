@@ -6,22 +6,13 @@
  * Cost: views size^2 (0.79 of it in a circle) updates of about 75 instructions and 3 loads from a few lines. For 2048^2
  * and 100 views: 4.2e8 updates, 9.8e8 warp instructions: 1.1 ms at the H200's 528 a clock and 1.75 GHz, 0.85 ms in a
  * circle. The sinogram, 0.8 MB, stays in L1 and L2; the image is written once. */
-#include "cuda/rays.h"
+#include "cuda/rays_job.h"
 #include "device/ray2.h"
 
 namespace
 {
 
 enum { WIDE = 32, HIGH = 8, VIEWS = 64 };
-
-struct back_job {
-    const float *in;
-    float *out;
-    const double *table;
-    int64_t image_row, view_row;
-    int size, views;
-    bool circle;
-};
 
 /* A view as a block sees it: rests and differences of the block's first pixel. */
 struct local_view {
@@ -96,7 +87,7 @@ __device__ __forceinline__ float gather(const local_view &view, const float *row
 }
 
 /* A block is WIDE x HIGH pixels, a warp a piece of a row. */
-__global__ void __launch_bounds__(WIDE *HIGH) back_kernel(back_job job)
+__global__ void __launch_bounds__(WIDE *HIGH) back_kernel(tess_radon_job job)
 {
     __shared__ local_view local[VIEWS];
     const int left = (int)blockIdx.x * WIDE, top = (int)blockIdx.y * HIGH;
@@ -111,11 +102,11 @@ __global__ void __launch_bounds__(WIDE *HIGH) back_kernel(back_job job)
         }
         __syncthreads();
         for (int k = 0; k < count && seen; k++)
-            sum += gather(local[k], job.in + (first + k) * job.view_row, lx, ly, job.size);
+            sum += gather(local[k], job.from + (first + k) * job.view_row, lx, ly, job.size);
         __syncthreads();
     }
     if (there)
-        job.out[y * job.image_row + x] = sum;
+        job.to[y * job.image_row + x] = sum;
 }
 
 } // namespace
@@ -123,15 +114,7 @@ __global__ void __launch_bounds__(WIDE *HIGH) back_kernel(back_job job)
 extern "C" cudaError_t tess_cuda_radon_back(const tess_op *op, const tess_op_buffers *buffers,
                                             cudaStream_t stream)
 {
-    back_job job = {};
-    job.in = (const float *)buffers->in;
-    job.out = (float *)buffers->out;
-    job.table = (const double *)buffers->weights;
-    job.image_row = op->out.stride_h;
-    job.view_row = op->in.stride_h;
-    job.size = (int)op->out.h;
-    job.views = (int)op->in.h;
-    job.circle = op->rays.circle;
+    const tess_radon_job job = tess_radon_job_of(op, buffers);
     const unsigned size = (unsigned)job.size;
     const dim3 blocks((size + WIDE - 1) / WIDE, (size + HIGH - 1) / HIGH), threads(WIDE, HIGH);
     back_kernel<<<blocks, threads, 0, stream>>>(job);

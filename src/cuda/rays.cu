@@ -8,23 +8,14 @@
  * Cost: views rows columns slices samples of 4 loads and about 35 instructions. 512^3, 50 views of 512^2: 6.7e9
  * samples, 7.3e9 warp instructions: 8 ms at the H200's 528 a clock and 1.75 GHz; a view reads the volume once, 27 GB:
  * 5.6 ms at 4.8 TB/s; loads of 4 to 9 lines each, 8.4e8 of them, 15 to 30 ms: so 220 to 450 GUPS are to be expected. */
-#include "cuda/rays.h"
-#include "device/ray3.h"
+#include <stdlib.h>
+
+#include "cuda/rays_job.h"
 
 namespace
 {
 
 enum { ALONG = 8, TILE_WIDTH = 32, TILE_HEIGHT = 8, THREADS = TILE_WIDTH * TILE_HEIGHT };
-
-struct rays_job {
-    tess_scan3 scan;
-    const double *table;
-    const float *volume; /* where slice 0 of the whole volume would be; only the slab is there */
-    float *views;
-    int64_t step_x, step_y, step_z;
-    int64_t view_d, view_h, view_w;
-    bool accumulate;
-};
 
 /* The volume as a ray's axes see it: slices, b, c. */
 struct frame {
@@ -37,15 +28,16 @@ struct span {
     int from, inner, outer, to;
 };
 
-__device__ frame frame_of(const rays_job &job, int axis)
+__device__ frame frame_of(const tess_rays_job &job, int axis)
 {
     const int width = (int)job.scan.size[0], height = (int)job.scan.size[1], first = (int)job.scan.first,
               end = (int)job.scan.end;
+    const int64_t x = job.volume.stride_w, y = job.volume.stride_h, z = job.volume.stride_d;
     if (axis == 0)
-        return {{0, 0, first}, {width, height, end}, job.step_x, job.step_y, job.step_z};
+        return {{0, 0, first}, {width, height, end}, x, y, z};
     if (axis == 1)
-        return {{0, 0, first}, {height, width, end}, job.step_y, job.step_x, job.step_z};
-    return {{first, 0, 0}, {end, width, height}, job.step_z, job.step_x, job.step_y};
+        return {{0, 0, first}, {height, width, end}, y, x, z};
+    return {{first, 0, 0}, {end, width, height}, z, x, y};
 }
 
 /* Narrows [from, to) to the slices where low <= position < high, in voxels. A division finds the ends up to rounding;
@@ -125,10 +117,9 @@ __device__ __forceinline__ int64_t from_lane(int64_t value, int lane)
 }
 
 /* The warp's rays, all along x, 32 / ALONG at a time by ALONG lanes each; each lane's sum for its own ray comes back. */
-__device__ float sum_together(const rays_job &job, const tess_ray3 &mine, const span &my_span)
+__device__ float sum_together(const float *volume, const frame &f, const tess_ray3 &mine, const span &my_span)
 {
     enum { AT_ONCE = 32 / ALONG };
-    const frame f = frame_of(job, 0);
     const int lane = threadIdx.x % 32;
     float result = 0;
     for (int base = 0; base < 32; base += AT_ONCE) {
@@ -141,7 +132,7 @@ __device__ float sum_together(const rays_job &job, const tess_ray3 &mine, const 
         }
         const span s = {__shfl_sync(~0u, my_span.from, owner), __shfl_sync(~0u, my_span.inner, owner),
                         __shfl_sync(~0u, my_span.outer, owner), __shfl_sync(~0u, my_span.to, owner)};
-        float sum = sum_span(job.volume, ray, f, s, lane % ALONG, ALONG);
+        float sum = sum_span(volume, ray, f, s, lane % ALONG, ALONG);
         for (int away = 1; away < ALONG; away *= 2)
             sum += __shfl_xor_sync(~0u, sum, away);
         const float handed = __shfl_sync(~0u, sum, (lane - base) * ALONG & 31);
@@ -151,13 +142,16 @@ __device__ float sum_together(const rays_job &job, const tess_ray3 &mine, const 
     return result;
 }
 
-/* A block is TILE_WIDTH x TILE_HEIGHT pixels of a view; a warp 8 x 4 of them. */
-__global__ void __launch_bounds__(THREADS) project_kernel(rays_job job)
+/* A block is TILE_WIDTH x TILE_HEIGHT pixels of a view; a warp ACROSS x 32 / ACROSS of them. */
+template <int ACROSS> __global__ void __launch_bounds__(THREADS) project_kernel(tess_rays_job job)
 {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const int column = (int)blockIdx.x * TILE_WIDTH + warp % 4 * 8 + lane % 8,
-              row = (int)blockIdx.y * TILE_HEIGHT + warp / 4 * 4 + lane / 8;
+    const int beside = TILE_WIDTH / ACROSS, below = 32 / ACROSS;
+    const int column = (int)blockIdx.x * TILE_WIDTH + warp % beside * ACROSS + lane % ACROSS,
+              row = (int)blockIdx.y * TILE_HEIGHT + warp / beside * below + lane / ACROSS;
     const bool there = column < job.scan.columns && row < job.scan.rows;
+    /* Where slice 0 of the whole volume would be; only the slab is there. */
+    const float *volume = job.from - job.scan.first * job.volume.stride_d;
     for (int64_t at = blockIdx.z; at < job.scan.views; at += gridDim.z) {
         const tess_view3 view = tess_view3_of(&job.scan, job.table + at * TESS_VIEW3_NUMBERS);
         /* Pixels beyond the detector have rays too, of which nothing is followed. */
@@ -168,10 +162,11 @@ __global__ void __launch_bounds__(THREADS) project_kernel(rays_job job)
             s = span_of(ray, f);
         float sum;
         if (__all_sync(~0u, !there || ray.axis == 0))
-            sum = sum_together(job, ray, s);
+            sum = sum_together(volume, frame_of(job, 0), ray, s);
         else
-            sum = sum_span(job.volume, ray, f, s, 0, 1);
-        float *out = job.views + at * job.view_d + row * job.view_h + column * job.view_w;
+            sum = sum_span(volume, ray, f, s, 0, 1);
+        float *out =
+            job.to + at * job.views.stride_d + row * job.views.stride_h + column * job.views.stride_w;
         if (there)
             *out = (job.accumulate ? *out : 0) + sum * ray.length;
     }
@@ -182,22 +177,19 @@ __global__ void __launch_bounds__(THREADS) project_kernel(rays_job job)
 extern "C" cudaError_t tess_cuda_rays_project(const tess_op *op, const tess_op_buffers *buffers,
                                               cudaStream_t stream)
 {
-    const tess_tensor *volume = &op->in, *views = &op->out;
-    rays_job job = {};
-    job.scan = tess_scan3_of(&op->rays, volume, views);
-    job.table = (const double *)buffers->weights;
-    job.volume = (const float *)buffers->in - job.scan.first * volume->stride_d;
-    job.views = (float *)buffers->out;
-    job.step_x = volume->stride_w;
-    job.step_y = volume->stride_h;
-    job.step_z = volume->stride_d;
-    job.view_d = views->stride_d;
-    job.view_h = views->stride_h;
-    job.view_w = views->stride_w;
-    job.accumulate = op->rays.accumulate;
-    const dim3 blocks((unsigned)((views->w + TILE_WIDTH - 1) / TILE_WIDTH),
-                      (unsigned)((views->h + TILE_HEIGHT - 1) / TILE_HEIGHT),
-                      (unsigned)(views->d < 65535 ? views->d : 65535));
-    project_kernel<<<blocks, THREADS, 0, stream>>>(job);
+    const tess_rays_job job = tess_rays_job_of(op, buffers);
+    const dim3 blocks(tess_rays_pieces(job.views.w, TILE_WIDTH), tess_rays_pieces(job.views.h, TILE_HEIGHT),
+                      tess_rays_turns(job.views.d, 1));
+    const char *across = getenv("TESSERA_RAYS_ACROSS");
+    switch (across ? atoi(across) : 32) {
+    case 8:
+        project_kernel<8><<<blocks, THREADS, 0, stream>>>(job);
+        break;
+    case 16:
+        project_kernel<16><<<blocks, THREADS, 0, stream>>>(job);
+        break;
+    default:
+        project_kernel<32><<<blocks, THREADS, 0, stream>>>(job);
+    }
     return cudaGetLastError();
 }

@@ -1,53 +1,126 @@
-/* The transpose of rays.cu, by gathering (device/gather3.h): one thread a voxel looks for its rays, view by view, in an
- * order that nothing changes: not the run, not the slab. Views are prepared in shared memory, VIEWS at a time.
+/* The transpose of rays.cu, by gathering (device/patch3.h): a block is a box of voxels, a thread a column of them along
+ * z, which looks for its rays view by view, in an order that nothing changes: not the run, not the slab. The patch of
+ * a view that the box can see is staged in shared memory, by length and axis; where it is too large for that, voxels
+ * read the view themselves (device/gather3.h).
  *
- * Cost: an update, one view on one voxel, takes about 30 instructions in fp64 and 60 in fp32, and 30 for each of the 4
- * to 9 rays in reach. 512^3, 50 views: 6.7e9 updates, 6e10 to 8e10 warp instructions: 65 to 90 ms at the H200's 528 a
- * clock and 1.75 GHz, so 75 to 100 GUPS; the views, 52 MB, are read through L1 and L2, the volume is written once. */
-#include "cuda/rays.h"
-#include "device/gather3.h"
+ * Cost of an update, one view on one voxel: of an upright view 14 to 18 instructions for each of the 2 or 3 columns in
+ * reach, 2 or 3 loads from shared memory each, and about 5 for placing and staging; 125 of any other view. 512^3, 50
+ * views: 6.7e9 updates, 8e9 to 1.2e10 warp instructions: 9 to 13 ms at the H200's 528 a clock and 1.75 GHz; the
+ * views, 52 MB, are read through L2, the volume is written once. */
+#include <stdlib.h>
+
+#include "cuda/rays_job.h"
+#include "device/patch3.h"
 
 namespace
 {
 
-enum { WIDE = 32, HIGH = 4, DEEP = 2, VIEWS = 16, THREADS = WIDE * HIGH * DEEP };
+enum { WIDE = 32, VIEWS = 16 };
 
-struct back_job {
-    tess_scan3 scan;
-    const double *table;
-    const float *views;
-    float *volume; /* the slab */
-    int64_t step_x, step_y, step_z;
-    int64_t view_d, view_h, view_w;
-    bool accumulate;
-};
-
-/* A block is WIDE x HIGH x DEEP voxels; rays of neighbours are neighbours. */
-__global__ void __launch_bounds__(THREADS) back_kernel(back_job job)
+/* Not inlined: these would take registers from what is done often. */
+__device__ __noinline__ void prepare(const tess_rays_job &job, int64_t at, const tess_box3 &box,
+                                     tess_patch3 *patch)
 {
-    __shared__ tess_gather3 prepared[VIEWS];
-    const int x = (int)blockIdx.x * WIDE + threadIdx.x, y = (int)blockIdx.y * HIGH + threadIdx.y;
-    const int thread = (int)((threadIdx.z * HIGH + threadIdx.y) * WIDE + threadIdx.x);
-    const int slices = (int)(job.scan.end - job.scan.first);
-    for (int front = (int)blockIdx.z * DEEP; front < slices; front += (int)gridDim.z * DEEP) {
-        const int z = front + (int)threadIdx.z, voxel[3] = {x, y, z + (int)job.scan.first};
-        const bool there = x < job.scan.size[0] && y < job.scan.size[1] && z < slices;
-        float sum = 0;
+    *patch = tess_patch3_of(&job.scan, job.table + at * TESS_VIEW3_NUMBERS, &box);
+}
+
+__device__ __noinline__ bool follows(const tess_rays_job &job, int64_t at, const tess_patch3 *patch, int a,
+                                     int i, int j)
+{
+    return tess_patch3_follows(patch, &job.scan, job.table + at * TESS_VIEW3_NUMBERS, a, i, j);
+}
+
+/* What a view too near or too fine for a patch gives to a column. */
+__device__ __noinline__ void gather_alone(const tess_rays_job &job, int64_t at, const int first[3], int from,
+                                          int to, float *sums)
+{
+    const tess_gather3 g = tess_gather3_of(&job.scan, job.table + at * TESS_VIEW3_NUMBERS);
+    for (int t = from; t < to; t++) {
+        const int voxel[3] = {first[0], first[1], first[2] + t};
+        sums[t] = tess_gather3_voxel(&job.scan, &g, voxel, job.from + at * job.views.stride_d,
+                                     job.views.stride_h, job.views.stride_w);
+    }
+}
+
+/* A block is WIDE x HIGH columns of DEEP voxels. */
+template <int HIGH, int DEEP, int BLOCKS>
+__global__ void __launch_bounds__(WIDE *HIGH, BLOCKS)
+    back_kernel(const __grid_constant__ tess_rays_job job, bool upright)
+{
+    __shared__ tess_patch3 patches[VIEWS];
+    __shared__ float patch[TESS_PATCH3_TALL * TESS_PATCH3_PITCH];
+    const int lx = threadIdx.x, ly = threadIdx.y, left = (int)blockIdx.x * WIDE, top = (int)blockIdx.y * HIGH;
+    const int width = (int)job.scan.size[0], height = (int)job.scan.size[1];
+    const bool there = left + lx < width && top + ly < height;
+    /* Boxes lie where they would lie in the whole volume, so that slabs give the same bits. */
+    const int begin = (int)job.scan.first, end = (int)job.scan.end;
+    for (int64_t turn = blockIdx.z; turn < (end - 1) / DEEP - begin / DEEP + 1; turn += gridDim.z) {
+        const int front = (begin / DEEP + (int)turn) * DEEP;
+        const tess_box3 box = {{left, top, front},
+                               {min((int)WIDE, width - left), min(HIGH, height - top), DEEP}};
+        float sums[DEEP];
+#pragma unroll
+        for (int t = 0; t < DEEP; t++)
+            sums[t] = 0;
         for (int64_t first = 0; first < job.scan.views; first += VIEWS) {
-            const int count = (int)min((int64_t)VIEWS, job.scan.views - first);
-            if (thread < count)
-                prepared[thread] =
-                    tess_gather3_of(&job.scan, job.table + (first + thread) * TESS_VIEW3_NUMBERS);
+            const int count = (int)min((int64_t)VIEWS, job.scan.views - first), thread = ly * WIDE + lx;
+            if (thread < count) {
+                prepare(job, first + thread, box, &patches[thread]);
+                patches[thread].upright &= upright;
+            }
             __syncthreads();
-            for (int k = 0; k < count && there; k++)
-                sum += tess_gather3_voxel(&job.scan, &prepared[k], voxel,
-                                          job.views + (first + k) * job.view_d, job.view_h, job.view_w);
+            for (int k = 0; k < count; k++) {
+                const tess_patch3 *p = &patches[k];
+                const int64_t at = first + k;
+                const float *view = job.from + at * job.views.stride_d;
+                const bool mixed = tess_patch3_mixed(p);
+                if (!p->fits) {
+                    const int own[3] = {left + lx, top + ly, front};
+                    float alone[DEEP] = {0};
+                    if (there)
+                        gather_alone(job, at, own, max(begin - front, 0), min(end - front, DEEP), alone);
+                    const float inverse = 1 / (float)job.scan.spacing;
+#pragma unroll
+                    for (int t = 0; t < DEEP; t++)
+                        sums[t] += alone[t] * inverse;
+                    continue;
+                }
+#pragma unroll 1
+                for (int a = 0; a < 3; a++) {
+                    if (!(p->axes >> a & 1))
+                        continue;
+                    for (int j = ly; j < p->high; j += HIGH)
+                        for (int i = lx; i < p->wide; i += WIDE)
+                            patch[j * TESS_PATCH3_PITCH + i] =
+                                mixed && !follows(job, at, p, a, i, j)
+                                    ? 0
+                                    : tess_patch3_value(p, &job.scan, a, i, j, view, job.views.stride_h,
+                                                        job.views.stride_w);
+                    __syncthreads();
+                    if (there)
+                        tess_patch3_gather(p, a, lx, ly, DEEP, patch, sums);
+                    __syncthreads();
+                }
+            }
             __syncthreads();
         }
-        float *out = job.volume + z * job.step_z + y * job.step_y + x * job.step_x;
-        if (there)
-            *out = (job.accumulate ? *out : 0) + sum;
+        float *out = job.to + (front - begin) * job.volume.stride_d + (top + ly) * job.volume.stride_h +
+                     (left + lx) * job.volume.stride_w;
+#pragma unroll
+        for (int t = 0; t < DEEP; t++, out += job.volume.stride_d)
+            if (there && front + t >= begin && front + t < end)
+                *out = (job.accumulate ? *out : 0) + sums[t] * (float)job.scan.spacing;
     }
+}
+
+template <int HIGH, int DEEP, int BLOCKS>
+cudaError_t launch(const tess_rays_job &job, bool upright, cudaStream_t stream)
+{
+    const dim3 blocks(tess_rays_pieces(job.volume.w, WIDE), tess_rays_pieces(job.volume.h, HIGH),
+                      tess_rays_turns(job.volume.d + DEEP - 1, DEEP)),
+        threads(WIDE, HIGH);
+    back_kernel<HIGH, DEEP, BLOCKS><<<blocks, threads, 0, stream>>>(job, upright);
+    return cudaGetLastError();
 }
 
 } // namespace
@@ -55,23 +128,24 @@ __global__ void __launch_bounds__(THREADS) back_kernel(back_job job)
 extern "C" cudaError_t tess_cuda_rays_back(const tess_op *op, const tess_op_buffers *buffers,
                                            cudaStream_t stream)
 {
-    const tess_tensor *volume = &op->out, *views = &op->in;
-    back_job job = {};
-    job.scan = tess_scan3_of(&op->rays, volume, views);
-    job.table = (const double *)buffers->weights;
-    job.views = (const float *)buffers->in;
-    job.volume = (float *)buffers->out;
-    job.step_x = volume->stride_w;
-    job.step_y = volume->stride_h;
-    job.step_z = volume->stride_d;
-    job.view_d = views->stride_d;
-    job.view_h = views->stride_h;
-    job.view_w = views->stride_w;
-    job.accumulate = op->rays.accumulate;
-    const int64_t deep = (volume->d + DEEP - 1) / DEEP;
-    const dim3 blocks((unsigned)((volume->w + WIDE - 1) / WIDE), (unsigned)((volume->h + HIGH - 1) / HIGH),
-                      (unsigned)(deep < 65535 ? deep : 65535)),
-        threads(WIDE, HIGH, DEEP);
-    back_kernel<<<blocks, threads, 0, stream>>>(job);
-    return cudaGetLastError();
+    const tess_rays_job job = tess_rays_job_of(op, buffers);
+    const char *variant = getenv("TESSERA_RAYS_VARIANT");
+    switch (variant ? atoi(variant) : 0) {
+    case 1:
+        return launch<8, 16, 3>(job, true, stream);
+    case 2:
+        return launch<8, 8, 4>(job, true, stream);
+    case 3:
+        return launch<4, 16, 8>(job, true, stream);
+    case 4:
+        return launch<16, 16, 2>(job, true, stream);
+    case 5:
+        return launch<8, 8, 3>(job, true, stream);
+    case 6:
+        return launch<8, 16, 4>(job, false, stream);
+    case 7:
+        return launch<8, 8, 4>(job, false, stream);
+    default:
+        return launch<8, 16, 4>(job, true, stream);
+    }
 }
