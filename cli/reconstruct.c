@@ -9,7 +9,8 @@ static const char help[] =
     "                      tomo2d: parallel-beam views of Shepp and Logan's head\n"
     "                      tomo3d: cone-beam views of the same in 3-D\n"
     "                      FILE.json: measured data (see below)\n"
-    "  --size N            pixels of the longer side (default 256, in 3-D 96, or the image's own)\n"
+    "  --size N            pixels of the longer side (default 256, in 3-D 96, or the image's own); deblur: "
+    "or HxW\n"
     "  --image F           deblur: the image to blur instead of a synthetic one\n"
     "  --operators N       deblur: number of blurs (default 8)\n"
     "  --angles N          tomo2d, tomo3d: number of views (default 100, 50)\n"
@@ -78,6 +79,21 @@ static bool sigma_option(tess_reconstruct_settings *s, const char *value)
     return true;
 }
 
+/* N, or HxW. */
+static bool size_option(tess_reconstruct_settings *s, const char *value)
+{
+    char first[16];
+    const char *x = strchr(value, 'x');
+    const size_t length = x ? (size_t)(x - value) : strlen(value);
+    s->size_width = 0;
+    if (!x || length >= sizeof first)
+        return cli_integer("--size", value, 16, 1 << 16, &s->size);
+    memcpy(first, value, length);
+    first[length] = '\0';
+    return cli_integer("--size", first, 16, 1 << 16, &s->size) &&
+           cli_integer("--size", x + 1, 16, 1 << 16, &s->size_width);
+}
+
 static bool positive(const char *name, const char *value, bool zero, double *number)
 {
     if (!cli_number(name, value, number))
@@ -119,7 +135,7 @@ static bool option(void *target, const char *name, const char *value, bool *know
     if (text_option(s, name, value))
         return true;
     if (strcmp(name, "--size") == 0)
-        return cli_integer(name, value, 16, 1 << 16, &s->size);
+        return size_option(s, value);
     if (strcmp(name, "--operators") == 0)
         return cli_integer(name, value, 1, 1024, &s->operators);
     if (strcmp(name, "--angles") == 0)

@@ -130,6 +130,7 @@ typedef struct tess_reconstruct_settings {
     const char *save_measurement; /* NPY; the measurements of several operators one above another */
     const char *side_by_side;     /* measurement, result and truth in one picture */
     int64_t size;                 /* pixels of the longer side; 0 = 256, or the image's own */
+    int64_t size_width;           /* deblur without an image: its width, `size` being its height; 0 = a square */
     int64_t operators, angles;    /* 0 = 8 blurs, 100 views */
     int64_t iterations;           /* 0 = by the preset */
     double noise;                 /* standard deviation, of the synthetic measurements */

@@ -42,7 +42,7 @@ static inline bool run_op(tess_device *device, tess_op op, tess_op_buffers buffe
     }
     char *workspace = malloc(needs.workspace + 8);
     memset(workspace, 0xff, needs.workspace + 8);
-    buffers.workspace = workspace + (op.kind == TESS_OP_FFT ? 4 : 0);
+    buffers.workspace = workspace + (op.kind == TESS_OP_FFT || op.kind == TESS_OP_FILTER ? 4 : 0);
     const uint64_t calls = tess_mem_calls();
     device->run(device, prepared, &buffers, NULL);
     CHECK(tess_mem_calls() == calls);

@@ -86,6 +86,8 @@ static void test_adjoint(tess_device *device)
     tess_operator_destroy(tiny), tess_operator_destroy(real);
 }
 
+static const tess_normal_step GRADIENT = {0, 1, -1, 1, 0};
+
 /* The shortcut against what it is short for; twice, since absorbing begins afresh. */
 static void test_gradient(tess_device *device)
 {
@@ -93,6 +95,7 @@ static void test_gradient(tess_device *device)
     const int64_t pixels = adjoint_count(&op->image), all = adjoint_count(&op->measurement);
     float *x = random_floats(4, pixels), *y = random_floats(5, all), *ax = random_floats(6, all);
     float *expected = random_floats(7, pixels), *gradient = random_floats(8, pixels);
+    float *back = random_floats(10, pixels);
     void *scratch = random_floats(9, (int64_t)(op->scratch_bytes / sizeof(float)) + 1);
     op->table->forward(op, x, ax, scratch, NULL);
     for (int64_t i = 0; i < all; i++)
@@ -100,7 +103,7 @@ static void test_gradient(tess_device *device)
     op->table->adjoint(op, ax, expected, scratch, NULL);
     for (int round = 0; round < 2; round++) {
         op->table->absorb(op, y, scratch, NULL);
-        op->table->gradient(op, x, gradient, scratch, NULL);
+        op->table->step(op, &GRADIENT, x, gradient, scratch, NULL);
         double worst = 0, largest = 0;
         for (int64_t i = 0; i < pixels; i++) {
             worst = fmax(worst, fabs((double)expected[i] - gradient[i]));
@@ -108,21 +111,32 @@ static void test_gradient(tess_device *device)
         }
         CHECK_MSG(worst < 2e-6 * largest, "off by %g of %g", worst, largest);
     }
+    /* A step down the gradient, over x itself; the minimum near x, where its own gradient is zero. */
+    double down = 0, slope = 0;
+    memcpy(back, x, (size_t)pixels * sizeof *x);
+    op->table->step(op, &(tess_normal_step){1, -0.1, 0.1, 1, 0}, back, back, scratch, NULL);
+    for (int64_t i = 0; i < pixels; i++)
+        down = fmax(down, fabs((double)x[i] - 0.1 * expected[i] - back[i]));
+    op->table->step(op, &(tess_normal_step){0.5, 0, 1, 0.5, 1}, x, back, scratch, NULL);
+    op->table->step(op, &GRADIENT, back, gradient, scratch, NULL);
+    for (int64_t i = 0; i < pixels; i++)
+        slope = fmax(slope, fabs(gradient[i] + 0.5 * ((double)back[i] - x[i])));
+    CHECK_MSG(down < 1e-5 && slope < 2e-5, "off by %g, slope %g", down, slope);
     /* The norm is reached by a constant image, and by nothing more. */
     double flat = 0, random = 0, size = 0;
     memset(y, 0, (size_t)all * sizeof *y);
     op->table->absorb(op, y, scratch, NULL);
-    op->table->gradient(op, x, gradient, scratch, NULL);
+    op->table->step(op, &GRADIENT, x, gradient, scratch, NULL);
     for (int64_t i = 0; i < pixels; i++) {
         random += (double)x[i] * gradient[i];
         size += (double)x[i] * x[i];
         x[i] = 1;
     }
-    op->table->gradient(op, x, gradient, scratch, NULL);
+    op->table->step(op, &GRADIENT, x, gradient, scratch, NULL);
     for (int64_t i = 0; i < pixels; i++)
         flat = fmax(flat, fabs(gradient[i] - op->norm_squared));
     CHECK_MSG(flat < 1e-5 && random < size * op->norm_squared, "%g", flat);
-    free(x), free(y), free(ax), free(expected), free(gradient), free(scratch);
+    free(x), free(y), free(ax), free(expected), free(gradient), free(back), free(scratch);
     tess_operator_destroy(op);
 }
 

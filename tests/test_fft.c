@@ -119,6 +119,41 @@ static void threads_do_not_matter(void)
     free(in), free(one), free(five);
 }
 
+/* Against the transform, the formula, and the transform back; then over its own input, and without what it adds. */
+static void filter_of(tess_device *device, shape s)
+{
+    const tess_op to = fft_of(&s, false), back = fft_of(&s, true);
+    const tess_tensor power = tess_tensor_2d(TESS_F32, 1, s.h, s.w / 2 + 1, 1);
+    const tess_op op = {
+        .kind = TESS_OP_FILTER, .in = to.in, .out = to.in, .residuals = 2, .residual = {power, to.out}};
+    const double f[TESS_FILTER_FACTORS] = {0.3, -0.7, 1.3, 0.5, 0.9};
+    float *in = random_floats(3, floats(&to.in)), *data = random_floats(4, floats(&to.out)),
+          *factor = random_floats(5, floats(&power)), *half = random_floats(6, floats(&to.out)),
+          *expected = random_floats(7, floats(&to.in)), *out = random_floats(8, floats(&to.in));
+    for (int64_t i = 0; i < floats(&power); i++)
+        factor[i] *= factor[i];
+    for (int plain = 0; plain < 2; plain++) {
+        const double factors[TESS_FILTER_FACTORS] = {f[0], f[1], plain ? 0 : f[2], f[3], f[4]};
+        if (!plain)
+            run_op(device, to, (tess_op_buffers){.in = out, .out = data});
+        run_op(device, to, (tess_op_buffers){.in = in, .out = half});
+        for (int64_t i = 0; i < floats(&to.out); i++) {
+            const double v = factor[i / (2 * s.c) % (s.h * (s.w / 2 + 1))];
+            half[i] = (float)(((f[0] + f[1] * v) * half[i] + factors[2] * data[i]) / (f[3] + f[4] * v));
+        }
+        run_op(device, back, (tess_op_buffers){.in = half, .out = expected});
+        memcpy(out, in, (size_t)floats(&to.in) * sizeof *in);
+        run_op(device, op,
+               (tess_op_buffers){
+                   .in = out, .out = out, .residual = {factor, plain ? NULL : data}, .factors = factors});
+        double worst = 0;
+        for (int64_t i = 0; i < floats(&to.in); i++)
+            worst = fmax(worst, fabs((double)expected[i] - out[i]));
+        CHECK_MSG(worst < 1e-5, "a filter of %lldx%lld is off by %g", (long long)s.h, (long long)s.w, worst);
+    }
+    free(in), free(data), free(factor), free(half), free(expected), free(out);
+}
+
 static void refuses(tess_device *device)
 {
     const shape s = {1, 1, 8, 8, 1, false};
@@ -129,6 +164,8 @@ static void refuses(tess_device *device)
     CHECK(device->query(device, &op, &needs, &error) == TESS_UNSUPPORTED);
     op = fft_of(&s, false);
     op.in.dtype = TESS_BF16;
+    CHECK(device->query(device, &op, &needs, &error) == TESS_UNSUPPORTED);
+    op = (tess_op){.kind = TESS_OP_FILTER, .in = op.out, .out = op.out, .residuals = 1, .residual = {op.out}};
     CHECK(device->query(device, &op, &needs, &error) == TESS_UNSUPPORTED);
 }
 
@@ -145,6 +182,9 @@ int main(void)
     }
     there_and_back(device, (shape){1, 1, 683, 1366, 3, false});
     there_and_back(device, (shape){1, 1, 911, 512, 1, false});
+    filter_of(device, (shape){1, 1, 13, 17, 3, false});
+    filter_of(device, (shape){2, 3, 9, 10, 2, false});
+    filter_of(device, (shape){1, 1, 64, 683, 1, false});
     with_strides(device);
     threads_do_not_matter();
     refuses(device);

@@ -14,6 +14,7 @@ typedef struct data {
     float *from[INPUTS];
     void *out;
     int in_place; /* 1: out is `in`; 2, 3: a residual; 0: by itself */
+    const double *factors;
 } data;
 
 static size_t bytes_of(const tess_tensor *t)
@@ -87,7 +88,7 @@ static void on_card(tess_op op, const data *d, bool captured)
     for (int i = 0; i <= op.residuals; i++)
         if (d->from[i] && d->in_place != i + 1)
             from[i] = upload(d->from[i], bytes_of(input(&op, i)));
-    tess_op_buffers buffers = {.out = out.data, .workspace = workspace.data};
+    tess_op_buffers buffers = {.out = out.data, .workspace = workspace.data, .factors = d->factors};
     buffers.in = d->in_place == 1 ? out.data : from[0].data;
     for (int r = 0; r < op.residuals; r++)
         buffers.residual[r] = d->in_place == r + 2 ? out.data : from[r + 1].data;
@@ -118,7 +119,7 @@ static double difference(const char *name, tess_op op, data d)
             copies[i] = malloc(bytes_of(input(&op, i)));
             memcpy(copies[i], d.from[i], bytes_of(input(&op, i)));
         }
-    tess_op_buffers buffers = {.in = d.in_place == 1 ? want : copies[0], .out = want};
+    tess_op_buffers buffers = {.in = d.in_place == 1 ? want : copies[0], .out = want, .factors = d.factors};
     for (int r = 0; r < op.residuals; r++)
         buffers.residual[r] = d.in_place == r + 2 ? want : copies[r + 1];
     run_op(host, op, buffers);
@@ -289,6 +290,29 @@ static void test_fft(shape s)
     free(image), free(waves);
 }
 
+static void test_filter(shape s)
+{
+    const double factors[TESS_FILTER_FACTORS] = {0.3, -0.7, 1.3, 0.5, 0.9};
+    const tess_op to = fft_of(&s, false);
+    tess_op op = {.kind = TESS_OP_FILTER, .in = to.in, .out = to.in, .residuals = 2};
+    op.residual[0] = tess_tensor_2d(TESS_F32, 1, s.h, s.w / 2 + 1, 1);
+    op.residual[1] = to.out;
+    float *image = values_of(1, &op.in), *power = values_of(2, &op.residual[0]),
+          *waves = values_of(3, &to.out);
+    for (int64_t i = 0; i < s.h * (s.w / 2 + 1); i++)
+        power[i] *= power[i];
+    run_op(host, to, (tess_op_buffers){.in = image, .out = waves});
+    for (int in_place = 0; in_place < 2; in_place++) {
+        data d = {.from = {image, power, waves}, .in_place = in_place, .factors = factors};
+        d.out = values_of(4, &op.out);
+        const double off = difference("filter", op, d);
+        CHECK_MSG(off < 1e-5, "filter of %lldx%lldx%lld: off by %g", (long long)s.h, (long long)s.w,
+                  (long long)s.c, off);
+        free(d.out);
+    }
+    free(image), free(power), free(waves);
+}
+
 static void test_refuses(void)
 {
     const shape s = {1, 1, 8, 8, 1, false, false};
@@ -367,6 +391,15 @@ int main(void)
                                    {1, 1, 720, 2048, 1, true, false}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         test_fft(shapes[i]);
+    static const shape filters[] = {{1, 1, 8, 8, 1, false, false},       {1, 1, 13, 17, 3, false, false},
+                                    {2, 3, 9, 10, 2, false, false},      {2, 2, 7, 10, 2, false, true},
+                                    {1, 1, 512, 1024, 1, false, false},  {1, 1, 2048, 1366, 3, false, false},
+                                    {1, 1, 4096, 2733, 3, false, false}, {1, 1, 1024, 683, 3, false, false},
+                                    {1, 1, 2048, 2048, 3, false, false}, {1, 1, 8192, 600, 1, false, false},
+                                    {1, 1, 20, 16384, 3, false, false},  {1, 1, 1500, 5000, 1, false, false},
+                                    {1, 1, 5000, 99, 2, false, false}};
+    for (size_t i = 0; i < sizeof filters / sizeof *filters; i++)
+        test_filter(filters[i]);
     test_refuses();
     test_blur(64, 48, 3);
     test_blur(101, 67, 1);

@@ -7,9 +7,10 @@
 #include "solve/pnp.h"
 #include "solve/power.h"
 
-enum { ROWS = 24, COLS = 12, VECTORS = TESS_PNP_INNER_VECTORS };
+enum { ROWS = 24, COLS = 12, VECTORS = TESS_PNP_MOST_VECTORS };
 
-/* y = A x; with `shortcut` the gradient is A^T A x - b, as an operator does that absorbs its measurement. */
+/* y = A x; with `shortcut` all steps come from A^T A and b = A^T y, as an operator has them that absorbs its
+ * measurement. */
 typedef struct dense {
     tess_operator op;
     float a[ROWS][COLS], b[COLS];
@@ -46,19 +47,37 @@ static void dense_absorb(tess_operator *op, const void *measurement, void *scrat
     dense_adjoint(op, measurement, ((dense *)op)->b, scratch, stream);
 }
 
-static void dense_gradient(tess_operator *op, const void *image, void *gradient, void *scratch,
-                           tess_stream *stream)
+/* ((a + b N) x + c A^T y) / (d + e N), by Gauss's elimination; N is positive. */
+static void dense_step(tess_operator *op, const tess_normal_step *s, const void *image, void *out,
+                       void *scratch, tess_stream *stream)
 {
-    float y[ROWS];
-    dense_forward(op, image, y, scratch, stream);
-    dense_adjoint(op, y, gradient, scratch, stream);
-    for (int c = 0; c < COLS; c++)
-        ((float *)gradient)[c] -= ((dense *)op)->b[c];
+    (void)scratch, (void)stream;
+    const dense *d = (const dense *)op;
+    const float *x = image;
+    double m[COLS][COLS + 1];
+    for (int i = 0; i < COLS; i++) {
+        m[i][COLS] = s->a * x[i] + s->c * d->b[i];
+        for (int k = 0; k < COLS; k++) {
+            double n = 0;
+            for (int r = 0; r < ROWS; r++)
+                n += (double)d->a[r][i] * d->a[r][k];
+            m[i][COLS] += s->b * n * x[k];
+            m[i][k] = s->e * n + (i == k ? s->d : 0);
+        }
+    }
+    for (int i = 0; i < COLS; i++)
+        for (int r = 0; r < COLS; r++) {
+            const double factor = m[r][i] / m[i][i];
+            for (int k = i; r != i && k <= COLS; k++)
+                m[r][k] -= factor * m[i][k];
+        }
+    for (int i = 0; i < COLS; i++)
+        ((float *)out)[i] = (float)(m[i][COLS] / m[i][i]);
 }
 
 static const tess_operator_table plain = {.forward = dense_forward, .adjoint = dense_adjoint};
 static const tess_operator_table shortcut = {
-    .forward = dense_forward, .adjoint = dense_adjoint, .absorb = dense_absorb, .gradient = dense_gradient};
+    .forward = dense_forward, .adjoint = dense_adjoint, .absorb = dense_absorb, .step = dense_step};
 
 /* A problem with its memory. */
 typedef struct bench {

@@ -39,6 +39,12 @@ tess_status tess_cpu_fft_prepare(const tess_op *op, tess_cpu_fft **out, tess_err
 void tess_cpu_fft_run(const tess_cpu *cpu, const tess_op *op, const tess_cpu_fft *plans,
                       const tess_op_buffers *buffers);
 void tess_cpu_fft_release(tess_cpu_fft *plans);
+/* A filter is made of two transforms, each with plans of its own. */
+extern const tess_cpu_family tess_cpu_filter_family;
+tess_status tess_cpu_filter_check(const tess_op *op, tess_error *error) TESS_MUST_CHECK;
+tess_op tess_cpu_filter_transform(const tess_op *op, bool inverse);
+void tess_cpu_filter_run(const tess_cpu *cpu, const tess_op *op, const tess_cpu_fft *to,
+                         const tess_cpu_fft *back, const tess_op_buffers *buffers);
 
 extern const tess_cpu_family tess_cpu_direct, tess_cpu_winograd, tess_cpu_bf16, tess_cpu_pointwise,
     tess_cpu_samples, tess_cpu_reference;

@@ -14,7 +14,7 @@ enum { NARROWEST = 16 }; /* fewer channels do not pay for Winograd's transforms 
 struct tess_prepared {
     tess_op op;
     const tess_cpu_family *family;
-    tess_cpu_fft *fft; /* its plans; NULL for all other ops */
+    tess_cpu_fft *fft, *fft_back; /* plans of an FFT, or of a filter's two; NULL for all other ops */
 };
 
 static const tess_cpu *cpu_of(const tess_device *device)
@@ -64,6 +64,8 @@ const tess_cpu_family *tess_cpu_family_of(const tess_cpu *cpu, const tess_op *op
         return &tess_cpu_vector;
     if (op->kind == TESS_OP_FFT)
         return &tess_cpu_fft_family;
+    if (op->kind == TESS_OP_FILTER)
+        return &tess_cpu_filter_family;
     if (is_samples(op))
         return &tess_cpu_samples;
     if (!cpu->f32)
@@ -127,6 +129,8 @@ static tess_status check(const tess_cpu *cpu, const tess_op *op, tess_error *err
         return tess_cpu_vector_check(op, error);
     if (op->kind == TESS_OP_FFT)
         return tess_cpu_fft_check(op, error);
+    if (op->kind == TESS_OP_FILTER)
+        return tess_cpu_filter_check(op, error);
     if (is_samples(op))
         return check_samples(op, error);
     const tess_dtype ends[2] = {op->in.dtype, op->out.dtype};
@@ -161,6 +165,18 @@ static tess_status cpu_query(tess_device *device, const tess_op *op, tess_op_nee
     return TESS_OK;
 }
 
+static tess_status prepare_transforms(tess_prepared *prepared, tess_error *error)
+{
+    const tess_op *op = &prepared->op;
+    if (op->kind == TESS_OP_FFT)
+        return tess_cpu_fft_prepare(op, &prepared->fft, error);
+    if (op->kind != TESS_OP_FILTER)
+        return TESS_OK;
+    const tess_op to = tess_cpu_filter_transform(op, false), back = tess_cpu_filter_transform(op, true);
+    TESS_TRY(tess_cpu_fft_prepare(&to, &prepared->fft, error));
+    return tess_cpu_fft_prepare(&back, &prepared->fft_back, error);
+}
+
 static tess_status cpu_prepare(tess_device *device, const tess_op *op, tess_prepared **out, tess_error *error)
 {
     *out = NULL;
@@ -168,9 +184,10 @@ static tess_status cpu_prepare(tess_device *device, const tess_op *op, tess_prep
     tess_prepared *prepared = tess_small_alloc(1, sizeof *prepared);
     if (!prepared)
         return tess_fail(error, TESS_NO_MEMORY, "no memory to prepare a layer");
-    *prepared = (tess_prepared){*op, tess_cpu_family_of(cpu_of(device), op), NULL};
-    tess_status status = op->kind == TESS_OP_FFT ? tess_cpu_fft_prepare(op, &prepared->fft, error) : TESS_OK;
+    *prepared = (tess_prepared){*op, tess_cpu_family_of(cpu_of(device), op), NULL, NULL};
+    tess_status status = prepare_transforms(prepared, error);
     if (status != TESS_OK) {
+        tess_cpu_fft_release(prepared->fft);
         tess_small_free(prepared);
         return status;
     }
@@ -188,7 +205,9 @@ static void cpu_run(tess_device *device, const tess_prepared *prepared, const te
                     tess_stream *stream)
 {
     (void)stream;
-    if (prepared->fft)
+    if (prepared->fft_back)
+        tess_cpu_filter_run(cpu_of(device), &prepared->op, prepared->fft, prepared->fft_back, buffers);
+    else if (prepared->fft)
         tess_cpu_fft_run(cpu_of(device), &prepared->op, prepared->fft, buffers);
     else
         prepared->family->run(cpu_of(device), &prepared->op, buffers);
@@ -197,7 +216,10 @@ static void cpu_run(tess_device *device, const tess_prepared *prepared, const te
 static void cpu_release(tess_device *device, tess_prepared *prepared)
 {
     (void)device;
-    tess_cpu_fft_release(prepared ? prepared->fft : NULL);
+    if (!prepared)
+        return;
+    tess_cpu_fft_release(prepared->fft);
+    tess_cpu_fft_release(prepared->fft_back);
     tess_small_free(prepared);
 }
 

@@ -54,10 +54,12 @@ typedef struct tess_cuda_engine {
                                 cudaStream_t stream, tess_error *error);
 } tess_cuda_engine;
 
-extern const tess_cuda_engine tess_cuda_generic;  /* generic.cu: everything, on any card, without hurry */
-extern const tess_cuda_engine tess_cuda_samples;  /* samples.cu: IMPORT and EXPORT */
-extern const tess_cuda_engine tess_cuda_vector;   /* vector.cu: COMBINE, DOT and SPECTRUM */
-extern const tess_cuda_engine tess_cuda_fft;      /* fft.c: FFT, by cuFFT */
+extern const tess_cuda_engine tess_cuda_generic; /* generic.cu: everything, on any card, without hurry */
+extern const tess_cuda_engine tess_cuda_samples; /* samples.cu: IMPORT and EXPORT */
+extern const tess_cuda_engine tess_cuda_vector;  /* vector.cu: COMBINE, DOT and SPECTRUM */
+extern const tess_cuda_engine tess_cuda_fft;     /* fft.c: FFT, by cuFFT */
+extern const tess_cuda_engine tess_cuda_filter;  /* filter.c: FFT and FILTER of images, by our own passes */
+extern const tess_cuda_engine tess_cuda_filter_whole; /* filter_whole.c: FILTER, by cuFFT */
 extern const tess_cuda_engine tess_cuda_rays;     /* rays_engine.c: PROJECT, BACKPROJECT and FDK's steps */
 extern const tess_cuda_engine tess_cuda_side_sum; /* side_sum.cu: SIDE_SUM */
 extern const tess_cuda_engine tess_cuda_hopper;   /* hopper*.cu: wgmma and bulk copies, sm_90a */

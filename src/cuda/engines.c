@@ -10,9 +10,9 @@
 extern const tess_cuda_engine tess_cuda_hopper __attribute__((weak));
 
 /* The order of preference where nothing was measured; cuDNN stands before the last. */
-static const tess_cuda_engine *const own[] = {&tess_cuda_samples,  &tess_cuda_vector, &tess_cuda_fft,
-                                              &tess_cuda_side_sum, &tess_cuda_volume, &tess_cuda_rays,
-                                              &tess_cuda_hopper,   &tess_cuda_generic};
+static const tess_cuda_engine *const own[] = {
+    &tess_cuda_samples,  &tess_cuda_vector, &tess_cuda_filter, &tess_cuda_fft,    &tess_cuda_filter_whole,
+    &tess_cuda_side_sum, &tess_cuda_volume, &tess_cuda_rays,   &tess_cuda_hopper, &tess_cuda_generic};
 enum { OWN_COUNT = sizeof own / sizeof own[0] };
 
 /* What is left out of the op's class but makes engines differ: types of the ends, what is fused, the size. */
@@ -198,6 +198,8 @@ static tess_status refused(const tess_cuda_engines *engines, const tess_op *op, 
         meant = &tess_cuda_samples;
     else if (op->kind == TESS_OP_FFT)
         meant = &tess_cuda_fft;
+    else if (op->kind == TESS_OP_FILTER)
+        meant = &tess_cuda_filter_whole;
     else if (op->kind == TESS_OP_COMBINE || op->kind == TESS_OP_DOT || op->kind == TESS_OP_SPECTRUM)
         meant = &tess_cuda_vector;
     else if (op->kind >= TESS_OP_PROJECT && op->kind <= TESS_OP_RAY_SPREAD)
@@ -217,7 +219,9 @@ static tess_status refused(const tess_cuda_engines *engines, const tess_op *op, 
 static const tess_cuda_engine *own_choice(const tess_cuda_engines *engines, const tess_op *op,
                                           const tess_cuda_known *known)
 {
-    const tess_cuda_engine *engine = tess_cuda_own_engine(engines, op, known->engine);
+    const bool transform = op->kind == TESS_OP_FFT || op->kind == TESS_OP_FILTER;
+    const char *name = engines->forced[0] && transform ? engines->forced : known->engine;
+    const tess_cuda_engine *engine = tess_cuda_own_engine(engines, op, name);
     if (!engine && engines->forced[0])
         engine = tess_cuda_own_engine(engines, op, "generic");
     return engine ? engine : tess_cuda_own_engine(engines, op, NULL);

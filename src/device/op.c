@@ -5,7 +5,7 @@
 const char *tess_op_kind_name(tess_op_kind kind)
 {
     static const char *const names[] = {
-        [TESS_OP_SIDE_SUM] = "sidesum",
+        [TESS_OP_SIDE_SUM] = "sidesum",  [TESS_OP_FILTER] = "filter",
         [TESS_OP_CONV] = "conv",         [TESS_OP_CONV_TRANSPOSE] = "deconv",
         [TESS_OP_UP_CONV] = "upconv",    [TESS_OP_MAX_POOL] = "maxpool",
         [TESS_OP_UPSAMPLE] = "upsample", [TESS_OP_ADD] = "add",

@@ -22,12 +22,13 @@ typedef enum tess_op_kind {
     TESS_OP_COMBINE,        /* for solvers: see tess_op_combine */
     TESS_OP_DOT, /* out, one F64, = sum of in * residual[0]; fp64, in an order that the size alone fixes */
     TESS_OP_FFT, /* real <-> half spectrum: see tess_op_fft */
-    TESS_OP_SPECTRUM,   /* products with a spectrum: see tess_op_spectrum */
-    TESS_OP_PROJECT,    /* line integrals of an image or volume: see tess_op_rays */
+    TESS_OP_SPECTRUM,    /* products with a spectrum: see tess_op_spectrum */
+    TESS_OP_PROJECT,     /* line integrals of an image or volume: see tess_op_rays */
     TESS_OP_BACKPROJECT, /* the exact transpose of PROJECT */
     TESS_OP_RAY_COSINE,  /* FDK's first step, of 3-D views: see tess_op_rays */
     TESS_OP_RAY_SPREAD,  /* FDK's last step: filtered views to a volume */
-    TESS_OP_SIDE_SUM     /* what constant side slices of a 3-D kernel add: see tess_op_side */
+    TESS_OP_SIDE_SUM,    /* what constant side slices of a 3-D kernel add: see tess_op_side */
+    TESS_OP_FILTER       /* between an FFT and its inverse, in one: see TESS_FILTER_FACTORS */
 } tess_op_kind;
 
 enum { TESS_DEPTH, TESS_HEIGHT, TESS_WIDTH, TESS_SPATIAL };
@@ -65,6 +66,12 @@ typedef struct tess_op_fft {
 typedef struct tess_op_spectrum {
     bool complex_factor, conjugate; /* conjugate: of the factor */
 } tess_op_spectrum;
+
+/* FILTER: out = the inverse FFT of ((a + b S) X + c B) / (d + e S), X being the FFT of `in`, over height and width. S is
+ * residual[0], real, shared by all channels and images; B, if there, is residual[1], a spectrum. The five factors change
+ * from call to call, so they come with the buffers. `out` may be `in`; a device keeps the spectrum to itself, in the
+ * layout that suits it. */
+enum { TESS_FILTER_FACTORS = 5 };
 
 /* Geometry of rays; the table of views is in the buffers' `weights`, fp64, as physics/ makes it.
  * PARALLEL_2D: image (1,1,N,N,1), views (1,1,views,N,1), as `Radon` in physics/radon.h defines; table: (cos, sin).
@@ -118,6 +125,7 @@ typedef struct tess_op_buffers {
     const void *weights; /* packed by the device, bias included */
     void *workspace;
     const void *map;
+    const double *factors; /* FILTER: the host's, looked at during the call */
 } tess_op_buffers;
 
 /* What it computes in: bf16 (fp16) where either end is; the other end may be an fp32 image. */

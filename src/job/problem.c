@@ -65,6 +65,8 @@ static tess_status deblur(const tess_reconstruct_settings *s, tess_problem *p, t
 {
     p->physics = TESS_PHYSICS_BLUR;
     p->height = p->width = s->size ? s->size : USUAL_SIZE;
+    if (s->size_width)
+        p->width = s->size_width;
     p->channels = 3;
     if (s->image)
         TESS_TRY(describe_image(s, p, error));

@@ -181,7 +181,7 @@ tess_status tess_problem_measure(tess_reconstruct_job *job, tess_error *error)
     }
     const size_t bytes = (size_t)values_of(&op->image) * sizeof(float);
     device->copy(device, job->vectors[0], job->truth, bytes, NULL);
-    op->table->forward(op, job->vectors[0], job->measurement.data, job->term.scratch, NULL);
+    op->table->forward(op, job->vectors[0], job->measurement.data, job->scratch, NULL);
     return tess_device_pieces(job, job->measurement.data, values_of(&op->measurement), true, add_noise, job,
                               error);
 }

@@ -70,8 +70,9 @@ typedef struct tess_reconstruct_job {
     /* Memory: what the solver works in, the measurements until they are absorbed,
    * what only the host looks at. */
     tess_block solver, measurement, io;
+    void *scratch; /* for the operator while the measurements are there */
     size_t term_bytes;
-    void *vectors[TESS_PNP_INNER_VECTORS]; /* images in the solver's block */
+    void *vectors[TESS_PNP_MOST_VECTORS]; /* images in the solver's block */
     int vector_count;
     float *truth, *shown, *piece, *rows[2]; /* in the io block; NULL: not needed */
     void *lines;
@@ -131,6 +132,8 @@ tess_status tess_problem_measure(tess_reconstruct_job *job, tess_error *error) T
 /* The operator is made, the network cut; all bytes of all phases, by the
  * functions that the run allocates with. */
 tess_status tess_reconstruct_plan(tess_reconstruct_job *job, tess_error *error) TESS_MUST_CHECK;
+/* Of the measurements' block: them, and scratch that the operator needs only as long. */
+size_t tess_reconstruct_measurement_bytes(const tess_reconstruct_job *job);
 /* Carves the io block at `at`, or with NULL only counts. */
 size_t tess_reconstruct_carve_io(tess_reconstruct_job *job, char *at);
 tess_status tess_reconstruct_run(tess_reconstruct_job *job, tess_error *error) TESS_MUST_CHECK;

@@ -58,7 +58,7 @@ static tess_status filtered(tess_reconstruct_job *job, void *image, tess_error *
     for (int i = 0; i < 2; i++) {
         double psnr;
         set_filter(job, filters[i]);
-        op->table->inverse(op, job->measurement.data, image, job->term.scratch, NULL);
+        op->table->inverse(op, job->measurement.data, image, job->scratch, NULL);
         TESS_TRY(tess_reconstruct_quality(job, image, &psnr, NULL, error));
         if (psnr > job->baseline_psnr || isnan(job->baseline_psnr)) {
             job->baseline_psnr = psnr;
@@ -68,7 +68,7 @@ static tess_status filtered(tess_reconstruct_job *job, void *image, tess_error *
             break;
     }
     set_filter(job, filters[best]);
-    op->table->inverse(op, job->measurement.data, image, job->term.scratch, NULL);
+    op->table->inverse(op, job->measurement.data, image, job->scratch, NULL);
     show(job, image);
     job->baseline = names[job->problem.physics == TESS_PHYSICS_CONE][best];
     return TESS_OK;
@@ -128,10 +128,10 @@ static tess_status first_estimate(tess_reconstruct_job *job, tess_error *error)
     case TESS_INIT_ZERO:
         return TESS_OK;
     case TESS_INIT_ADJOINT:
-        op->table->adjoint(op, job->measurement.data, x, job->term.scratch, NULL);
+        op->table->adjoint(op, job->measurement.data, x, job->scratch, NULL);
         break;
     case TESS_INIT_FILTERED: {
-        op->table->inverse(op, job->measurement.data, x, job->term.scratch, NULL);
+        op->table->inverse(op, job->measurement.data, x, job->scratch, NULL);
         break;
     }
     case TESS_INIT_CG:
@@ -149,7 +149,7 @@ tess_status tess_reconstruct_begin(tess_reconstruct_job *job, tess_error *error)
     TESS_TRY(job->problem.physics == TESS_PHYSICS_BLUR ? mean_of_measurements(job, job->vectors[1], error)
                                                        : filtered(job, job->vectors[1], error));
     if (tess_data_term_absorbed(op))
-        op->table->absorb(op, job->measurement.data, job->term.scratch, NULL);
+        op->table->absorb(op, job->measurement.data, job->scratch, NULL);
     TESS_TRY(find_step(job, error));
     TESS_TRY(first_estimate(job, error));
     TESS_TRY(device->sync(device, NULL, error));

@@ -40,6 +40,12 @@ size_t tess_reconstruct_carve_io(tess_reconstruct_job *job, char *at)
     return used;
 }
 
+size_t tess_reconstruct_measurement_bytes(const tess_reconstruct_job *job)
+{
+    const tess_operator *op = job->op;
+    return tess_vector_bytes(&op->measurement) + (tess_data_term_absorbed(op) ? op->scratch_bytes : 0);
+}
+
 /* By the counting door itself: what the operator holds, and the most while it
  * was made. */
 static tess_status make_operator(tess_reconstruct_job *job, tess_error *error)
@@ -86,7 +92,9 @@ static double physics_seconds(const tess_reconstruct_job *job)
     const tess_operator *op = job->op;
     const tess_device_facts *facts = &job->engine.facts;
     const double once = op->forward_flops / facts->flops + op->forward_bytes / facts->bytes;
-    double gradients = (double)job->recipe.iterations * (double)(job->recipe.inner + 1) + 2;
+    double gradients =
+        (double)job->recipe.iterations * (double)(tess_data_term_absorbed(op) ? 1 : job->recipe.inner + 1) +
+        2;
     if (job->recipe.step == 0 && op->norm_squared == 0 && job->recipe.inner == 0)
         gradients += job->recipe.absolute_power ? 100 : 20;
     if (job->recipe.init == TESS_INIT_CG)
@@ -109,13 +117,12 @@ static tess_status choose_cut(tess_reconstruct_job *job, uint64_t limit, uint64_
     return tess_prior_choose(&job->prior, &wish, error);
 }
 
-/* Images that the solver works on. What holds the gradient at zero is for operators that absorb their measurement. */
+/* Images that the solver works on; before it the start, and the baseline or conjugate gradients beside it. */
 static int vectors_of(const tess_reconstruct_job *job)
 {
-    const int at_zero = tess_data_term_absorbed(job->op) ? 0 : 1;
-    return job->recipe.inner > 0              ? TESS_PNP_INNER_VECTORS - at_zero
-           : job->recipe.init == TESS_INIT_CG ? 1 + TESS_CG_VECTORS - at_zero
-                                              : TESS_PNP_VECTORS;
+    const int loop = tess_pnp_vectors(job->op, job->recipe.inner, job->settings->tolerance),
+              start = job->recipe.init == TESS_INIT_CG ? 1 + TESS_CG_VECTORS : 2;
+    return loop > start ? loop : start;
 }
 
 tess_status tess_reconstruct_plan(tess_reconstruct_job *job, tess_error *error)
@@ -131,7 +138,7 @@ tess_status tess_reconstruct_plan(tess_reconstruct_job *job, tess_error *error)
     job->vector_count = vectors_of(job);
     const uint64_t solver = device->granted(device, job->term_bytes + (size_t)job->vector_count *
                                                                           tess_vector_bytes(&job->op->image));
-    const uint64_t measurement = device->granted(device, tess_vector_bytes(&job->op->measurement));
+    const uint64_t measurement = device->granted(device, tess_reconstruct_measurement_bytes(job));
     tess_mem_bytes common = job->operator_bytes;
     common.by[TESS_MEM_WORKSPACE] += solver;
     add_host(job, &common, tess_block_granted(tess_reconstruct_carve_io(job, NULL)));
@@ -155,8 +162,7 @@ tess_status tess_reconstruct_plan(tess_reconstruct_job *job, tess_error *error)
     add_phase(job, &making);
     add_phase(job, &solving);
     add_phase(job, &writing);
-    job->planned_seconds =
-        (double)job->recipe.iterations * job->prior.choice.seconds + physics_seconds(job);
+    job->planned_seconds = (double)job->recipe.iterations * job->prior.choice.seconds + physics_seconds(job);
     if (job->planned_total > limit)
         return tess_fail(error, TESS_OVER_LIMIT,
                          "the measurements take %.0fM while they are made, and "

@@ -20,9 +20,13 @@ static tess_status take_blocks(tess_reconstruct_job *job, tess_error *error)
     for (int i = 0; i < job->vector_count; i++)
         job->vectors[i] = (char *)job->solver.data + (size_t)i * vector;
     TESS_TRY(device->alloc(device, &job->measurement, TESS_MEM_WORKSPACE,
-                           tess_vector_bytes(&job->op->measurement), error));
-    return tess_data_term_open(&job->term, job->op, job->measurement.data,
-                               (char *)job->solver.data + (size_t)job->vector_count * vector, error);
+                           tess_reconstruct_measurement_bytes(job), error));
+    TESS_TRY(tess_data_term_open(&job->term, job->op, job->measurement.data,
+                                 (char *)job->solver.data + (size_t)job->vector_count * vector, error));
+    job->scratch = tess_data_term_absorbed(job->op)
+                       ? (char *)job->measurement.data + tess_vector_bytes(&job->op->measurement)
+                       : job->term.scratch;
+    return TESS_OK;
 }
 
 static tess_status tell(tess_reconstruct_job *job, int64_t done, tess_error *error)

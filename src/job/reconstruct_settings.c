@@ -152,6 +152,11 @@ tess_status tess_reconstruct_check(const tess_reconstruct_settings *s, tess_erro
             "reconstruct needs --problem: deblur, tomo2d, tomo3d, or a JSON file of measured data");
     if (s->size < 0 || s->size > 1 << 16 || (s->size > 0 && s->size < 16))
         return tess_fail(error, TESS_BAD_OPTION, "--size %lld: use 16 to 65536", (long long)s->size);
+    if (s->size_width != 0 && (s->size_width < 16 || s->size_width > 1 << 16 || s->size == 0 || s->image ||
+                               strcmp(s->problem, "deblur") != 0))
+        return tess_fail(error, TESS_BAD_OPTION,
+                         "--size %lldx%lld: HxW, of 16 to 65536 each, is for deblur without an --image",
+                         (long long)s->size, (long long)s->size_width);
     if (s->operators < 0 || s->operators > 1024)
         return tess_fail(error, TESS_BAD_OPTION, "--operators %lld: use 1 to 1024", (long long)s->operators);
     if (s->angles < 0 || s->angles > 100000)

@@ -7,13 +7,13 @@ static tess_blur *blur_of(tess_operator *op)
 
 /* Where things are in a scratch. */
 typedef struct parts {
-    void *spectrum, *product, *response, *workspace;
+    void *workspace, *response, *real, *image;
 } parts;
 
 static parts parts_of(const tess_blur *b, void *scratch)
 {
     char *at = scratch;
-    return (parts){at, at + b->product_at, at + b->response_at, at + b->workspace_at};
+    return (parts){at, at + b->response_at, at + b->real_at, at + b->image_at};
 }
 
 static void run(const tess_blur *b, int step, const tess_op_buffers *buffers, tess_stream *stream)
@@ -21,11 +21,11 @@ static void run(const tess_blur *b, int step, const tess_op_buffers *buffers, te
     b->op.device->run(b->op.device, b->step[step], buffers, stream);
 }
 
-/* The spectrum of kernel i into p->response; the image of the kernel needs p->product for a moment. */
+/* H_i into p->real; the image of the kernel needs p->image for a moment. */
 static void make_response(const tess_blur *b, int64_t i, const parts *p, tess_stream *stream)
 {
     const float *kernel = (const float *)b->held.data + i * tess_blur_kernel_floats(b);
-    float *image = p->product;
+    float *image = p->image;
     run(b, BLUR_CLEAR, &(tess_op_buffers){.in = image, .out = image}, stream);
     for (int k = 0; k < 4; k++)
         if (b->step[BLUR_PLACE + k])
@@ -33,6 +33,17 @@ static void make_response(const tess_blur *b, int64_t i, const parts *p, tess_st
                 &(tess_op_buffers){.in = kernel + b->pieces[k].from, .out = image + b->pieces[k].to}, stream);
     run(b, BLUR_KERNEL_SPECTRUM,
         &(tess_op_buffers){.in = image, .out = p->response, .workspace = p->workspace}, stream);
+    run(b, BLUR_KEEP_REAL, &(tess_op_buffers){.in = p->response, .out = p->real}, stream);
+}
+
+/* A_i, which is its own transpose. */
+static void apply(const tess_blur *b, const parts *p, const void *in, void *out, tess_stream *stream)
+{
+    static const double factors[TESS_FILTER_FACTORS] = {0, 1, 0, 1, 0};
+    run(b, BLUR_FILTER,
+        &(tess_op_buffers){
+            .in = in, .out = out, .residual = {p->real}, .workspace = p->workspace, .factors = factors},
+        stream);
 }
 
 static int64_t image_floats(const tess_operator *op)
@@ -45,32 +56,22 @@ static void blur_forward(tess_operator *op, const void *image, void *measurement
 {
     const tess_blur *b = blur_of(op);
     const parts p = parts_of(b, scratch);
-    run(b, BLUR_TRANSFORM, &(tess_op_buffers){.in = image, .out = p.spectrum, .workspace = p.workspace},
-        stream);
     for (int64_t i = 0; i < op->measurement.n; i++) {
-        float *to = (float *)measurement + i * image_floats(op);
         make_response(b, i, &p, stream);
-        run(b, BLUR_MULTIPLY,
-            &(tess_op_buffers){.in = p.spectrum, .out = p.product, .residual = {p.response}}, stream);
-        run(b, BLUR_BACK, &(tess_op_buffers){.in = p.product, .out = to, .workspace = p.workspace}, stream);
+        apply(b, &p, image, (float *)measurement + i * image_floats(op), stream);
     }
 }
 
-/* sum conj(H_i) rfft2(y_i) into `sum`; p->response holds H_i when `each`, if there, is called. */
+/* sum A_i y_i into the image `sum`; p->real holds H_i when `each`, if there, is called. */
 static void correlate(const tess_blur *b, const void *measurement, void *sum, const parts *p,
                       void (*each)(const tess_blur *, int64_t, const parts *, tess_stream *),
                       tess_stream *stream)
 {
     for (int64_t i = 0; i < b->op.measurement.n; i++) {
-        const float *from = (const float *)measurement + i * image_floats(&b->op);
         make_response(b, i, p, stream);
-        run(b, BLUR_TRANSFORM, &(tess_op_buffers){.in = from, .out = p->product, .workspace = p->workspace},
-            stream);
-        run(b, BLUR_MULTIPLY_CONJUGATE,
-            &(tess_op_buffers){.in = p->product, .out = i ? p->product : sum, .residual = {p->response}},
-            stream);
+        apply(b, p, (const float *)measurement + i * image_floats(&b->op), i ? p->image : sum, stream);
         if (i)
-            run(b, BLUR_ADD, &(tess_op_buffers){.in = sum, .out = sum, .residual = {p->product}}, stream);
+            run(b, BLUR_ADD, &(tess_op_buffers){.in = sum, .out = sum, .residual = {p->image}}, stream);
         if (each)
             each(b, i, p, stream);
     }
@@ -79,41 +80,41 @@ static void correlate(const tess_blur *b, const void *measurement, void *sum, co
 static void blur_adjoint(tess_operator *op, const void *measurement, void *image, void *scratch,
                          tess_stream *stream)
 {
-    const tess_blur *b = blur_of(op);
-    const parts p = parts_of(b, scratch);
-    correlate(b, measurement, p.spectrum, &p, NULL, stream);
-    run(b, BLUR_BACK, &(tess_op_buffers){.in = p.spectrum, .out = image, .workspace = p.workspace}, stream);
+    const parts p = parts_of(blur_of(op), scratch);
+    correlate(blur_of(op), measurement, image, &p, NULL, stream);
 }
 
 static void add_power(const tess_blur *b, int64_t i, const parts *p, tess_stream *stream)
 {
     void *power = (char *)b->held.data + b->power_at;
-    run(b, BLUR_SQUARE, &(tess_op_buffers){.in = p->response, .out = p->response, .residual = {p->response}},
-        stream);
+    run(b, BLUR_SQUARE, &(tess_op_buffers){.in = p->real, .out = p->real, .residual = {p->real}}, stream);
     run(b, i ? BLUR_ADD_SQUARE : BLUR_KEEP_SQUARE,
-        &(tess_op_buffers){.in = p->response, .out = power, .residual = {power}}, stream);
+        &(tess_op_buffers){.in = p->real, .out = power, .residual = {power}}, stream);
 }
 
+/* B's place holds the sum as an image first. */
 static void blur_absorb(tess_operator *op, const void *measurement, void *scratch, tess_stream *stream)
 {
     const tess_blur *b = blur_of(op);
     const parts p = parts_of(b, scratch);
-    correlate(b, measurement, (char *)b->held.data + b->data_at, &p, add_power, stream);
+    void *data = (char *)b->held.data + b->data_at;
+    correlate(b, measurement, data, &p, add_power, stream);
+    run(b, BLUR_COPY, &(tess_op_buffers){.in = data, .out = p.image}, stream);
+    run(b, BLUR_TRANSFORM, &(tess_op_buffers){.in = p.image, .out = data, .workspace = p.workspace}, stream);
 }
 
-static void blur_gradient(tess_operator *op, const void *image, void *gradient, void *scratch,
-                          tess_stream *stream)
+static void blur_step(tess_operator *op, const tess_normal_step *s, const void *image, void *out,
+                      void *scratch, tess_stream *stream)
 {
     const tess_blur *b = blur_of(op);
-    const parts p = parts_of(b, scratch);
     const char *held = b->held.data;
-    run(b, BLUR_TRANSFORM, &(tess_op_buffers){.in = image, .out = p.spectrum, .workspace = p.workspace},
-        stream);
-    run(b, BLUR_NORMAL,
-        &(tess_op_buffers){
-            .in = p.spectrum, .out = p.spectrum, .residual = {held + b->power_at, held + b->data_at}},
-        stream);
-    run(b, BLUR_BACK, &(tess_op_buffers){.in = p.spectrum, .out = gradient, .workspace = p.workspace},
+    const double factors[TESS_FILTER_FACTORS] = {s->a, s->b, s->c, s->d, s->e};
+    run(b, BLUR_FILTER,
+        &(tess_op_buffers){.in = image,
+                           .out = out,
+                           .residual = {held + b->power_at, held + b->data_at},
+                           .workspace = scratch,
+                           .factors = factors},
         stream);
 }
 
@@ -131,4 +132,4 @@ const tess_operator_table tess_blur_table = {.destroy = blur_destroy,
                                              .forward = blur_forward,
                                              .adjoint = blur_adjoint,
                                              .absorb = blur_absorb,
-                                             .gradient = blur_gradient};
+                                             .step = blur_step};

@@ -28,16 +28,6 @@ static tess_op combine(tess_tensor in, tess_tensor out, double a, int residuals)
                      .residual = {out}};
 }
 
-static tess_op product(tess_tensor in, tess_tensor factor, bool conjugate)
-{
-    return (tess_op){.kind = TESS_OP_SPECTRUM,
-                     .in = in,
-                     .out = in,
-                     .spectrum = {.complex_factor = factor.c == 2, .conjugate = conjugate},
-                     .residuals = 1,
-                     .residual = {factor}};
-}
-
 /* A quarter of the kernel: before or from its centre on, in each direction. An empty one has no height or width. */
 static tess_op place(const tess_blur *b, int quarter, tess_blur_piece *p)
 {
@@ -65,22 +55,23 @@ static void describe(tess_blur *b, tess_op ops[BLUR_STEPS])
     for (int k = 0; k < 4; k++)
         ops[BLUR_PLACE + k] = place(b, k, &b->pieces[k]);
     ops[BLUR_KERNEL_SPECTRUM] = (tess_op){.kind = TESS_OP_FFT, .in = one, .out = response};
+    ops[BLUR_KEEP_REAL] = combine(tess_tensor_channels(response, 1), power, 1, 0);
+    ops[BLUR_FILTER] = (tess_op){
+        .kind = TESS_OP_FILTER, .in = image, .out = image, .residuals = 2, .residual = {power, spectrum}};
     ops[BLUR_TRANSFORM] = (tess_op){.kind = TESS_OP_FFT, .in = image, .out = spectrum};
-    ops[BLUR_BACK] = (tess_op){.kind = TESS_OP_FFT, .in = spectrum, .out = image, .fft = {.inverse = true}};
-    ops[BLUR_MULTIPLY] = product(spectrum, response, false);
-    ops[BLUR_MULTIPLY_CONJUGATE] = product(spectrum, response, true);
-    ops[BLUR_ADD] = combine(spectrum, spectrum, 1, 1);
-    ops[BLUR_SQUARE] = product(response, response, true);
-    ops[BLUR_KEEP_SQUARE] = combine(tess_tensor_channels(response, 1), power, 1, 0);
-    ops[BLUR_ADD_SQUARE] = combine(tess_tensor_channels(response, 1), power, 1, 1);
-    ops[BLUR_NORMAL] = product(spectrum, power, false);
-    ops[BLUR_NORMAL].residual[ops[BLUR_NORMAL].residuals++] = spectrum;
+    ops[BLUR_ADD] = combine(image, image, 1, 1);
+    ops[BLUR_COPY] = combine(image, image, 1, 0);
+    ops[BLUR_SQUARE] =
+        (tess_op){.kind = TESS_OP_SPECTRUM, .in = power, .out = power, .residuals = 1, .residual = {power}};
+    ops[BLUR_KEEP_SQUARE] = combine(power, power, 1, 0);
+    ops[BLUR_ADD_SQUARE] = combine(power, power, 1, 1);
     for (int i = 0; i < BLUR_STEPS; i++)
         for (int k = 0; k < TESS_SPATIAL; k++)
             ops[i].kernel[k] = ops[i].stride[k] = 1;
 }
 
-static tess_status prepare(tess_blur *b, const tess_op ops[BLUR_STEPS], size_t *workspace, tess_error *error)
+static tess_status prepare(tess_blur *b, const tess_op ops[BLUR_STEPS], size_t workspace[BLUR_STEPS],
+                           tess_error *error)
 {
     tess_device *device = b->op.device;
     for (int i = 0; i < BLUR_STEPS; i++) {
@@ -89,7 +80,7 @@ static tess_status prepare(tess_blur *b, const tess_op ops[BLUR_STEPS], size_t *
             continue;
         TESS_TRY(device->query(device, &ops[i], &needs, error));
         TESS_TRY(device->prepare(device, &ops[i], &b->step[i], error));
-        *workspace = needs.workspace > *workspace ? needs.workspace : *workspace;
+        workspace[i] = tess_align_size(needs.workspace, ALIGNMENT);
     }
     return TESS_OK;
 }
@@ -127,18 +118,22 @@ static tess_status build(tess_blur *b, const tess_blur_settings *s, tess_error *
 {
     tess_op ops[BLUR_STEPS];
     describe(b, ops);
-    size_t all, spectrum, response, workspace = 0;
-    if (!tess_tensor_bytes(&b->op.measurement, &all) ||
+    size_t all, spectrum, response, image, workspace[BLUR_STEPS] = {0};
+    if (!tess_tensor_bytes(&b->op.measurement, &all) || !tess_tensor_bytes(&b->op.image, &image) ||
         !tess_tensor_bytes(&ops[BLUR_TRANSFORM].out, &spectrum) ||
         !tess_tensor_bytes(&ops[BLUR_KERNEL_SPECTRUM].out, &response))
         return tess_fail(error, TESS_OVER_LIMIT, "%lld blurs of %lldx%lld pixels are too many",
                          (long long)s->count, (long long)s->height, (long long)s->width);
-    TESS_TRY(prepare(b, ops, &workspace, error));
+    TESS_TRY(prepare(b, ops, workspace, error));
     spectrum = tess_align_size(spectrum, ALIGNMENT);
-    b->product_at = spectrum;
-    b->response_at = b->product_at + spectrum;
-    b->workspace_at = b->response_at + tess_align_size(response, ALIGNMENT);
-    b->op.scratch_bytes = b->workspace_at + workspace;
+    response = tess_align_size(response, ALIGNMENT);
+    b->op.step_scratch_bytes = workspace[BLUR_FILTER];
+    b->response_at = workspace[BLUR_KERNEL_SPECTRUM];
+    b->real_at = b->response_at + response;
+    for (int i = 0; i < BLUR_STEPS; i++)
+        b->real_at = workspace[i] > b->real_at ? workspace[i] : b->real_at;
+    b->image_at = b->real_at + tess_align_size(response / 2, ALIGNMENT);
+    b->op.scratch_bytes = b->image_at + tess_align_size(image, ALIGNMENT);
     b->power_at =
         tess_align_size((size_t)s->count * (size_t)tess_blur_kernel_floats(b) * sizeof(float), ALIGNMENT);
     b->data_at = b->power_at + tess_align_size(response / 2, ALIGNMENT);
@@ -174,7 +169,7 @@ tess_status tess_blur_create(tess_device *device, const tess_blur_settings *s, t
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a blur");
     const int64_t reach = tess_gaussian_reach(&(tess_gaussian){s->sigma_rows, s->sigma_columns, 0});
     const double pixels = (double)s->height * (double)s->width,
-                 transforms = (double)s->channels + (double)s->count * (double)(s->channels + 1);
+                 transforms = (double)s->count * (double)(2 * s->channels + 1);
     b->op =
         (tess_operator){.table = &tess_blur_table,
                         .device = device,

@@ -8,15 +8,14 @@ enum {
     BLUR_CLEAR,
     BLUR_PLACE, /* four of them: the quarters of a kernel, around the corners of the image */
     BLUR_KERNEL_SPECTRUM = BLUR_PLACE + 4,
+    BLUR_KEEP_REAL, /* of the kernel's spectrum, whose other half is rounding */
+    BLUR_FILTER,
     BLUR_TRANSFORM,
-    BLUR_BACK,
-    BLUR_MULTIPLY,
-    BLUR_MULTIPLY_CONJUGATE,
-    BLUR_ADD,
+    BLUR_ADD, /* image to image */
+    BLUR_COPY,
     BLUR_SQUARE,
-    BLUR_KEEP_SQUARE, /* the real part, which is all there is, into S; then added to it */
+    BLUR_KEEP_SQUARE, /* into S; then added to it */
     BLUR_ADD_SQUARE,
-    BLUR_NORMAL, /* S X - B */
     BLUR_STEPS
 };
 
@@ -38,8 +37,9 @@ typedef struct tess_blur {
     tess_blur_side rows, columns;
     tess_blur_piece pieces[4];
     size_t power_at, data_at; /* S and B in `held` */
-    /* In scratch, whose beginning is the spectrum of an image. */
-    size_t product_at, response_at, workspace_at;
+    /* In scratch, whose beginning is workspace, all that `step` needs; the kernel's complex spectrum is in it too, while
+     * nothing runs that needs so much. */
+    size_t response_at, real_at, image_at;
 } tess_blur;
 
 static inline int64_t tess_blur_kernel_floats(const tess_blur *b)

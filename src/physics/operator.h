@@ -1,6 +1,6 @@
 /* operator.h: a linear operator A between an image and its measurement, on a device. What a solver may ask of it:
- * forward, the exact transpose, an approximate inverse, and the gradient of 1/2 |A x - y|^2, which some operators
- * know a shortcut for. Data lies in the device's memory, dense fp32; nothing is allocated once an operator is made:
+ * forward, the exact transpose, an approximate inverse, and steps towards the minimum of 1/2 |A x - y|^2, which some
+ * operators know a shortcut for. Data lies in the device's memory, dense fp32; nothing is allocated once an operator is made:
  * scratch comes from the caller, as much as `scratch_bytes` says. */
 #ifndef TESS_PHYSICS_OPERATOR_H
 #define TESS_PHYSICS_OPERATOR_H
@@ -9,15 +9,24 @@
 
 typedef struct tess_operator tess_operator; /* owned by the caller: tess_operator_destroy */
 
+/* ((a + b N) x + c A^T y) / (d + e N), N = A^T A: the gradient at x is {0, 1, -1, 1, 0}, N x {0, 1, 0, 1, 0}, a step of
+ * length s down the gradient {1, -s, s, 1, 0}, the minimum of 1/2 |A z - y|^2 + w/2 |z - x|^2 {w, 0, 1, w, 1}. */
+typedef struct tess_normal_step {
+    double a, b, c, d, e;
+} tess_normal_step;
+
 typedef struct tess_operator_table {
     void (*destroy)(tess_operator *);
     void (*forward)(tess_operator *, const void *image, void *measurement, void *scratch, tess_stream *);
     void (*adjoint)(tess_operator *, const void *measurement, void *image, void *scratch, tess_stream *);
     /* NULL when there is none (FBP, FDK). */
     void (*inverse)(tess_operator *, const void *measurement, void *image, void *scratch, tess_stream *);
-    /* Takes the measurement in, once; after that the caller may drop it. NULL: forward, difference, adjoint. */
+    /* Takes the measurement in, once; after that the caller may drop it, and `step` does all that a solver needs. Both
+     * are NULL where N is not diagonal in some basis that is cheap to reach: forward, difference, adjoint. */
     void (*absorb)(tess_operator *, const void *measurement, void *scratch, tess_stream *);
-    void (*gradient)(tess_operator *, const void *image, void *gradient, void *scratch, tess_stream *);
+    /* `out` may be `image`. */
+    void (*step)(tess_operator *, const tess_normal_step *, const void *image, void *out, void *scratch,
+                 tess_stream *);
 } tess_operator_table;
 
 struct tess_operator {
@@ -26,6 +35,7 @@ struct tess_operator {
     const char *name; /* "blur", "radon", "cone" */
     tess_tensor image, measurement;
     size_t scratch_bytes;                /* the most that any of the functions needs */
+    size_t step_scratch_bytes;           /* what `step` needs of it */
     size_t held_bytes;                   /* device memory that the operator itself holds: tables, spectra */
     double forward_flops, forward_bytes; /* cost of one forward or adjoint, for plans */
     double norm_squared;                 /* of A, when it is known; else 0: the power method */

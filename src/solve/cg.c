@@ -2,19 +2,15 @@
 
 #include <math.h>
 
-/* r = -gradient at x. Shortcut operators need the gradient at zero besides, to take it off again. */
+/* r = p = -gradient at x. */
 static tess_status begin(const tess_data_term *term, bool warm, void *const vectors[TESS_CG_VECTORS], void *x,
                          double *square, tess_error *error)
 {
-    void *r = vectors[0], *p = vectors[1], *q = vectors[2], *at_zero = vectors[3];
+    void *r = vectors[0], *p = vectors[1];
     const tess_vectors *v = &term->images;
     const tess_sum nothing = {.a = 0, .x = x}, negative = {.a = -1, .x = r}, same = {.a = 1, .x = r};
     if (!warm)
         TESS_TRY(tess_vectors_sum(v, &nothing, x, error));
-    if (tess_data_term_absorbed(term->op)) {
-        TESS_TRY(tess_vectors_sum(v, &nothing, q, error));
-        TESS_TRY(tess_data_term_gradient(term, q, at_zero, error));
-    }
     TESS_TRY(tess_data_term_gradient(term, x, r, error));
     TESS_TRY(tess_vectors_sum(v, &negative, r, error));
     TESS_TRY(tess_vectors_sum(v, &same, p, error));
@@ -24,7 +20,7 @@ static tess_status begin(const tess_data_term *term, bool warm, void *const vect
 tess_status tess_cg(const tess_data_term *term, const tess_cg_settings *settings,
                     void *const vectors[TESS_CG_VECTORS], void *x, tess_cg_result *result, tess_error *error)
 {
-    void *r = vectors[0], *p = vectors[1], *q = vectors[2], *at_zero = vectors[3];
+    void *r = vectors[0], *p = vectors[1], *q = vectors[2];
     const tess_vectors *v = &term->images;
     double square, first;
     TESS_TRY(begin(term, settings->warm, vectors, x, &square, error));
@@ -32,7 +28,7 @@ tess_status tess_cg(const tess_data_term *term, const tess_cg_settings *settings
     *result = (tess_cg_result){.residual = first > 0 ? 1 : 0};
     while (result->iterations < settings->iterations && result->residual > settings->tolerance) {
         double curvature, next;
-        TESS_TRY(tess_data_term_normal(term, p, at_zero, q, error));
+        tess_data_term_normal(term, p, q);
         const tess_sum shifted = {.a = 1, .x = q, .b = settings->shift, .y = p};
         if (settings->shift > 0)
             TESS_TRY(tess_vectors_sum(v, &shifted, q, error));

@@ -17,10 +17,9 @@ typedef struct tess_cg_result {
     double residual; /* relative, where it ended */
 } tess_cg_result;
 
-enum { TESS_CG_VECTORS = 4 };
+enum { TESS_CG_VECTORS = 3 };
 
-/* `vectors`: memory for four images besides x, written over; the last is only for operators that absorbed their
- * measurement, and may be NULL otherwise. */
+/* `vectors`: memory for three images besides x, written over. */
 tess_status tess_cg(const tess_data_term *term, const tess_cg_settings *settings,
                     void *const vectors[TESS_CG_VECTORS], void *x, tess_cg_result *result,
                     tess_error *error) TESS_MUST_CHECK;

@@ -8,7 +8,7 @@ enum { ALIGN = 256 };
 
 bool tess_data_term_absorbed(const tess_operator *op)
 {
-    return op->table->absorb && op->table->gradient;
+    return op->table->absorb && op->table->step;
 }
 
 /* In the order of the memory. */
@@ -21,8 +21,10 @@ static tess_status parts_of(const tess_operator *op, parts *p, tess_error *error
     memset(p, 0, sizeof *p);
     TESS_TRY(tess_vectors_scratch(op->device, &op->image, &p->images, error));
     p->scratch = tess_align_size(op->scratch_bytes, ALIGN);
-    if (tess_data_term_absorbed(op))
+    if (tess_data_term_absorbed(op)) {
+        p->scratch = tess_align_size(op->step_scratch_bytes, ALIGN);
         return TESS_OK;
+    }
     TESS_TRY(tess_vectors_scratch(op->device, &op->measurement, &p->measurements, error));
     p->residual = tess_vector_bytes(&op->measurement);
     return TESS_OK;
@@ -59,11 +61,16 @@ void tess_data_term_close(tess_data_term *term)
     tess_vectors_close(&term->measurements);
 }
 
+void tess_data_term_step(const tess_data_term *term, tess_normal_step step, const void *x, void *out)
+{
+    term->op->table->step(term->op, &step, x, out, term->scratch, NULL);
+}
+
 tess_status tess_data_term_gradient(const tess_data_term *term, const void *x, void *out, tess_error *error)
 {
     tess_operator *op = term->op;
     if (tess_data_term_absorbed(op)) {
-        op->table->gradient(op, x, out, term->scratch, NULL);
+        tess_data_term_step(term, (tess_normal_step){0, 1, -1, 1, 0}, x, out);
         return TESS_OK;
     }
     op->table->forward(op, x, term->residual, term->scratch, NULL);
@@ -73,18 +80,15 @@ tess_status tess_data_term_gradient(const tess_data_term *term, const void *x, v
     return TESS_OK;
 }
 
-tess_status tess_data_term_normal(const tess_data_term *term, const void *x, const void *at_zero, void *out,
-                                  tess_error *error)
+void tess_data_term_normal(const tess_data_term *term, const void *x, void *out)
 {
     tess_operator *op = term->op;
     if (tess_data_term_absorbed(op)) {
-        op->table->gradient(op, x, out, term->scratch, NULL);
-        const tess_sum difference = {.a = 1, .x = out, .b = -1, .y = at_zero};
-        return tess_vectors_sum(&term->images, &difference, out, error);
+        tess_data_term_step(term, (tess_normal_step){0, 1, 0, 1, 0}, x, out);
+        return;
     }
     op->table->forward(op, x, term->residual, term->scratch, NULL);
     op->table->adjoint(op, term->residual, out, term->scratch, NULL);
-    return TESS_OK;
 }
 
 tess_status tess_data_term_energy(const tess_data_term *term, const void *x, double *energy,

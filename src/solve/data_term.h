@@ -21,15 +21,16 @@ tess_status tess_data_term_open(tess_data_term *term, tess_operator *op, const v
                                 void *memory, tess_error *error) TESS_MUST_CHECK;
 void tess_data_term_close(tess_data_term *term);
 
-/* True when the gradient comes from what the operator absorbed. */
+/* True when the operator takes the measurement in and does all steps from that; then there is room for these alone,
+ * not for its forward and adjoint. */
 bool tess_data_term_absorbed(const tess_operator *op);
+/* Only where it is absorbed. */
+void tess_data_term_step(const tess_data_term *term, tess_normal_step step, const void *x, void *out);
 /* out = A^T (A x - y); not x itself. */
 tess_status tess_data_term_gradient(const tess_data_term *term, const void *x, void *out,
                                     tess_error *error) TESS_MUST_CHECK;
-/* out = A^T A x. `at_zero` is the gradient at zero, which an absorbed measurement leaves to be taken off again; it is
- * not looked at otherwise. */
-tess_status tess_data_term_normal(const tess_data_term *term, const void *x, const void *at_zero, void *out,
-                                  tess_error *error) TESS_MUST_CHECK;
+/* out = A^T A x */
+void tess_data_term_normal(const tess_data_term *term, const void *x, void *out);
 /* |A x|^2; only where nothing is absorbed. */
 tess_status tess_data_term_energy(const tess_data_term *term, const void *x, double *energy,
                                   tess_error *error) TESS_MUST_CHECK;

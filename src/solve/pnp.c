@@ -6,13 +6,20 @@
 #include "solve/cg.h"
 
 enum { MOST_HALVINGS = 200 };
+static const double LEAST_WEIGHT = 1e-6; /* what the data do not tell must not be divided by zero */
+
+int tess_pnp_vectors(const tess_operator *op, int64_t inner, double tolerance)
+{
+    return 2 + (inner > 0 && !tess_data_term_absorbed(op) ? TESS_CG_VECTORS - 1 : 0) +
+           (tolerance > 0 ? 1 : 0);
+}
 
 typedef struct loop {
     const tess_data_term *term;
     const tess_pnp_settings *settings;
     tess_pnp_result *result;
-    void *x, *z, *d;
-    void *const *more;      /* three images more, with `inner` */
+    void *x, *z, *d;        /* d is x itself unless x is still wanted when the denoiser fills it */
+    void *const *more;      /* two or three images more, for conjugate gradients */
     double gradient_square; /* |g|^2 of the iteration before */
 } loop;
 
@@ -69,29 +76,41 @@ static tess_status check_step(loop *l, int64_t iteration, tess_error *error)
 /* z = x - step * gradient */
 static tess_status descend(loop *l, int64_t iteration, tess_error *error)
 {
+    tess_device *device = l->term->op->device;
+    if (tess_data_term_absorbed(l->term->op)) {
+        TESS_TRY(check_step(l, iteration, error));
+        const double step = l->result->step;
+        tess_data_term_step(l->term, (tess_normal_step){1, -step, step, 1, 0}, l->x, l->z);
+        return device->sync(device, NULL, error);
+    }
     TESS_TRY(tess_data_term_gradient(l->term, l->x, l->z, error));
     TESS_TRY(check_step(l, iteration, error));
     const tess_sum step = {.a = -l->result->step, .x = l->z, .b = 1, .y = l->x};
     TESS_TRY(tess_vectors_sum(&l->term->images, &step, l->z, error));
-    return l->term->op->device->sync(l->term->op->device, NULL, error);
+    return device->sync(device, NULL, error);
 }
 
-/* z = where conjugate gradients lead from x; d is free until the denoiser fills it. */
+/* z = the minimum of data and distance from x, or where conjugate gradients lead towards it. */
 static tess_status descend_far(loop *l, double sigma, tess_error *error)
 {
+    tess_device *device = l->term->op->device;
+    const double weight = sigma > 0 ? l->settings->weight / (sigma * sigma) : 0;
+    if (tess_data_term_absorbed(l->term->op)) {
+        const double held = weight > LEAST_WEIGHT ? weight : LEAST_WEIGHT;
+        tess_data_term_step(l->term, (tess_normal_step){held, 0, 1, held, 1}, l->x, l->z);
+        return device->sync(device, NULL, error);
+    }
     const tess_sum same = {.a = 1, .x = l->x};
-    const tess_cg_settings settings = {.iterations = l->settings->inner,
-                                       .tolerance = 1e-4,
-                                       .shift = sigma > 0 ? l->settings->weight / (sigma * sigma) : 0,
-                                       .warm = true};
-    void *const vectors[TESS_CG_VECTORS] = {l->d, l->more[0], l->more[1], l->more[2]};
+    const tess_cg_settings settings = {
+        .iterations = l->settings->inner, .tolerance = 1e-4, .shift = weight, .warm = true};
+    void *const vectors[TESS_CG_VECTORS] = {l->d, l->more[0], l->more[1]};
     tess_cg_result result;
     TESS_TRY(tess_vectors_sum(&l->term->images, &same, l->z, error));
     TESS_TRY(tess_cg(l->term, &settings, vectors, l->z, &result, error));
-    return l->term->op->device->sync(l->term->op->device, NULL, error);
+    return device->sync(device, NULL, error);
 }
 
-/* d becomes the next x, and the x before is left in x only where the change is wanted. */
+/* d becomes the next x; the x before is left in x only where the change is wanted. */
 static tess_status restore(loop *l, double sigma, tess_error *error)
 {
     const tess_pnp_settings *s = l->settings;
@@ -151,7 +170,10 @@ static tess_status iterate(loop *l, int64_t iteration, tess_pnp_facts *facts, te
 tess_status tess_pnp(const tess_data_term *term, const tess_pnp_settings *s, void *const *vectors,
                      tess_pnp_result *result, tess_error *error)
 {
-    loop l = {term, s, result, vectors[0], vectors[1], vectors[2], vectors + TESS_PNP_VECTORS, INFINITY};
+    const bool keep = s->tolerance > 0;
+    loop l = {
+        term,    s, result, vectors[0], vectors[1], keep ? vectors[2] : vectors[0], vectors + (keep ? 3 : 2),
+        INFINITY};
     const double start = tess_clock();
     *result = (tess_pnp_result){.step = s->step};
     for (int64_t i = 0; i < s->iterations; i++) {

@@ -1,9 +1,10 @@
 /* pnp.h: plug-and-play reconstruction. Each iteration: z = x - step A^T (A x - y); d = denoise(z, sigma); x = d, or with
  * a relaxation lambda x = (1 - a) z + a d, a = step lambda / (1 + step lambda); then x is clamped.
  *
- * With `inner` the gradient step is replaced by so many steps of conjugate gradients towards the minimum of
- * 1/2 |A z - y|^2 + weight / (2 sigma^2) |z - x|^2, which half-quadratic splitting asks for (Zhang et al., TPAMI 2021,
- * eq. 6): few iterations do what gradients, held back by the largest eigenvalue, need hundreds for.
+ * With `inner` the gradient step is replaced by the minimum of 1/2 |A z - y|^2 + weight / (2 sigma^2) |z - x|^2, which
+ * half-quadratic splitting asks for (Zhang et al., TPAMI 2021, eq. 6): few iterations do what gradients, held back by the
+ * largest eigenvalue, need hundreds for. Operators that absorbed the measurement jump there; others take so many steps
+ * of conjugate gradients towards it.
  *
  * A step is too long when it makes the data term grow: f(x - s g) > f(x) exactly when s |A g|^2 > 2 |g|^2. With |A|^2
  * known one comparison decides; otherwise it is looked at in the first iteration and whenever |g| grew. A step that is
@@ -53,10 +54,11 @@ typedef struct tess_pnp_result {
     uint64_t peak_total;
 } tess_pnp_result;
 
-enum { TESS_PNP_VECTORS = 3, TESS_PNP_INNER_VECTORS = 6 };
+enum { TESS_PNP_MOST_VECTORS = 5 };
 
-/* vectors[0] holds the start and, at the end, the result; the others are written over: three in all, or six with
- * `inner`. */
+/* Images that tess_pnp works on. */
+int tess_pnp_vectors(const tess_operator *op, int64_t inner, double tolerance);
+/* vectors[0] holds the start and, at the end, the result; the others are written over. */
 tess_status tess_pnp(const tess_data_term *term, const tess_pnp_settings *settings, void *const *vectors,
                      tess_pnp_result *result, tess_error *error) TESS_MUST_CHECK;
 

@@ -29,23 +29,17 @@ static tess_status scale(const tess_data_term *term, void *x, double factor, tes
 }
 
 tess_status tess_power(const tess_data_term *term, const tess_power_settings *settings,
-                       void *const vectors[3], tess_power_result *result, tess_error *error)
+                       void *const vectors[2], tess_power_result *result, tess_error *error)
 {
-    void *x = vectors[0], *y = vectors[1], *at_zero = vectors[2];
+    void *x = vectors[0], *y = vectors[1];
     double square, previous = INFINITY;
     *result = (tess_power_result){0};
-    if (tess_data_term_absorbed(term->op)) {
-        const tess_sum nothing = {.a = 0, .x = x};
-        TESS_TRY(start(term, settings->seed, x, error)); /* finite values: 0 times them is 0 */
-        TESS_TRY(tess_vectors_sum(&term->images, &nothing, x, error));
-        TESS_TRY(tess_data_term_gradient(term, x, at_zero, error));
-    }
     TESS_TRY(start(term, settings->seed, x, error));
     TESS_TRY(tess_vectors_dot(&term->images, x, x, &square, error));
     TESS_TRY(scale(term, x, 1 / sqrt(square), error));
     while (result->iterations < settings->iterations) {
         double product, image_square;
-        TESS_TRY(tess_data_term_normal(term, x, at_zero, y, error));
+        tess_data_term_normal(term, x, y);
         TESS_TRY(tess_vectors_dot(&term->images, x, y, &product, error));
         TESS_TRY(tess_vectors_dot(&term->images, x, x, &square, error));
         TESS_TRY(tess_vectors_dot(&term->images, y, y, &image_square, error));

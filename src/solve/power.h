@@ -16,8 +16,8 @@ typedef struct tess_power_result {
     int64_t iterations;
 } tess_power_result;
 
-/* `vectors`: memory for three images, written over. */
+/* `vectors`: memory for two images, written over. */
 tess_status tess_power(const tess_data_term *term, const tess_power_settings *settings,
-                       void *const vectors[3], tess_power_result *result, tess_error *error) TESS_MUST_CHECK;
+                       void *const vectors[2], tess_power_result *result, tess_error *error) TESS_MUST_CHECK;
 
 #endif
