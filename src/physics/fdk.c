@@ -10,12 +10,13 @@
 #include "base/checked.h"
 #include "device/ray3.h"
 
-enum { COSINE, TRANSFORM, FILTER, BACK, SPREAD, SPREAD_MORE, STEPS, FILTERS = 2, ALIGNMENT = 256 };
-static const size_t CHUNK_BYTES = (size_t)32 << 20; /* of filtered rows at a time, unless one view has more */
+enum { COSINE, TRANSFORM, FILTER, BACK, STEPS, FILTERS = 2, ALIGNMENT = 256 };
 
 struct tess_fdk {
     tess_device *device;
     tess_prepared *step[STEPS];
+    tess_prepared **spread; /* for each slab two: the first views, and those that are added */
+    int64_t slabs;
     tess_block spectra; /* of the two filters, one behind the other */
     int64_t views, chunk;
     int64_t pixels, bins; /* of a view; of a filter */
@@ -23,10 +24,10 @@ struct tess_fdk {
 };
 
 /* The largest divisor of the number of views whose padded rows stay in the bound: all chunks are alike. */
-static int64_t choose_chunk(int64_t views, size_t view_bytes)
+static int64_t choose_chunk(int64_t views, size_t view_bytes, size_t bytes)
 {
     for (int64_t chunk = views; chunk > 1; chunk--)
-        if (views % chunk == 0 && (size_t)chunk <= CHUNK_BYTES / view_bytes)
+        if (views % chunk == 0 && (size_t)chunk <= bytes / view_bytes)
             return chunk;
     return 1;
 }
@@ -49,37 +50,51 @@ static double pitch_at_axis(const tess_rays_settings *s)
     return sum / (double)s->views;
 }
 
-static void describe(const tess_fdk *fdk, const tess_rays_settings *s, int64_t padded, tess_op ops[STEPS])
+static void describe(const tess_fdk *fdk, const tess_rays_settings *s, tess_op ops[STEPS])
 {
-    const double pi = 3.14159265358979323846;
+    const int64_t padded = tess_filter_padded(s->columns);
     const tess_tensor views = tess_tensor_3d(TESS_F32, 1, fdk->chunk, s->rows, s->columns, 1),
                       longer = tess_tensor_3d(TESS_F32, 1, fdk->chunk, s->rows, padded, 1),
                       rows = tess_tensor_2d(TESS_F32, 1, fdk->chunk * s->rows, padded, 1),
                       half = tess_tensor_2d(TESS_F32, 1, fdk->chunk * s->rows, fdk->bins, 2);
-    tess_tensor seen = longer; /* the detector's columns of the padded rows */
-    seen.w = s->columns;
-    const tess_op_rays rays = {
-        .geometry = s->geometry, .spacing = s->spacing, .scale = pi / ((double)s->views * pitch_at_axis(s))};
+    const tess_op_rays rays = {.geometry = s->geometry, .spacing = s->spacing};
     ops[COSINE] = (tess_op){.kind = TESS_OP_RAY_COSINE, .in = views, .out = longer, .rays = rays};
     ops[TRANSFORM] = (tess_op){.kind = TESS_OP_FFT, .in = rows, .out = half, .fft = {.rows_only = true}};
     ops[FILTER] = (tess_op){.kind = TESS_OP_SPECTRUM, .in = half, .out = half, .residuals = 1};
     ops[FILTER].residual[0] = tess_tensor_2d(TESS_F32, 1, 1, fdk->bins, 1);
     ops[BACK] =
         (tess_op){.kind = TESS_OP_FFT, .in = half, .out = rows, .fft = {.inverse = true, .rows_only = true}};
-    const tess_tensor volume = tess_tensor_3d(TESS_F32, 1, s->depth, s->height, s->width, 1);
-    ops[SPREAD] = (tess_op){.kind = TESS_OP_RAY_SPREAD, .in = seen, .out = volume, .rays = rays};
-    ops[SPREAD_MORE] = ops[SPREAD];
-    ops[SPREAD_MORE].rays.accumulate = true;
     for (int i = 0; i < STEPS; i++)
         for (int k = 0; k < TESS_SPATIAL; k++)
             ops[i].kernel[k] = ops[i].stride[k] = 1;
 }
 
-static tess_status prepare(tess_fdk *fdk, const tess_rays_settings *s, int64_t padded, tess_error *error)
+/* Onto slices [first, first + slices). */
+static tess_op spread_op(const tess_fdk *fdk, const tess_rays_settings *s, int64_t first, int64_t slices,
+                         bool accumulate)
+{
+    const double pi = 3.14159265358979323846;
+    tess_tensor seen = tess_tensor_3d(TESS_F32, 1, fdk->chunk, s->rows, tess_filter_padded(s->columns), 1);
+    seen.w = s->columns; /* of the padded rows */
+    tess_op op = {.kind = TESS_OP_RAY_SPREAD,
+                  .in = seen,
+                  .out = tess_tensor_3d(TESS_F32, 1, slices, s->height, s->width, 1)};
+    op.rays = (tess_op_rays){.geometry = s->geometry,
+                             .spacing = s->spacing,
+                             .first = first,
+                             .depth = s->depth,
+                             .accumulate = accumulate,
+                             .scale = pi / ((double)s->views * pitch_at_axis(s))};
+    for (int k = 0; k < TESS_SPATIAL; k++)
+        op.kernel[k] = op.stride[k] = 1;
+    return op;
+}
+
+static tess_status prepare(tess_fdk *fdk, const tess_rays_settings *s, tess_error *error)
 {
     tess_device *device = fdk->device;
     tess_op ops[STEPS];
-    describe(fdk, s, padded, ops);
+    describe(fdk, s, ops);
     size_t workspace = 0;
     for (int i = 0; i < STEPS; i++) {
         tess_op_needs needs;
@@ -87,6 +102,10 @@ static tess_status prepare(tess_fdk *fdk, const tess_rays_settings *s, int64_t p
         TESS_TRY(device->prepare(device, &ops[i], &fdk->step[i], error));
         workspace = needs.workspace > workspace ? needs.workspace : workspace;
     }
+    tess_op_needs needs; /* of the whole volume: no slab needs more */
+    const tess_op spread = spread_op(fdk, s, 0, s->depth, false);
+    TESS_TRY(device->query(device, &spread, &needs, error));
+    workspace = needs.workspace > workspace ? needs.workspace : workspace;
     size_t rows_bytes, half_bytes;
     if (!tess_tensor_bytes(&ops[TRANSFORM].in, &rows_bytes) ||
         !tess_tensor_bytes(&ops[TRANSFORM].out, &half_bytes))
@@ -119,8 +138,8 @@ static tess_status load_filters(tess_fdk *fdk, int64_t padded, tess_error *error
     return status;
 }
 
-tess_status tess_fdk_create(tess_device *device, const tess_rays_settings *settings, tess_fdk **out,
-                            tess_error *error)
+tess_status tess_fdk_create(tess_device *device, const tess_rays_settings *settings, size_t bytes,
+                            tess_fdk **out, tess_error *error)
 {
     *out = NULL;
     tess_fdk *fdk = tess_small_alloc(1, sizeof *fdk);
@@ -130,10 +149,10 @@ tess_status tess_fdk_create(tess_device *device, const tess_rays_settings *setti
     const size_t view_bytes = (size_t)settings->rows * (size_t)padded * sizeof(float);
     fdk->device = device;
     fdk->views = settings->views;
-    fdk->chunk = choose_chunk(settings->views, view_bytes);
+    fdk->chunk = choose_chunk(settings->views, view_bytes, bytes);
     fdk->pixels = settings->rows * settings->columns;
     fdk->bins = padded / 2 + 1;
-    tess_status status = prepare(fdk, settings, padded, error);
+    tess_status status = prepare(fdk, settings, error);
     if (status == TESS_OK)
         status = load_filters(fdk, padded, error);
     if (status != TESS_OK) {
@@ -144,6 +163,21 @@ tess_status tess_fdk_create(tess_device *device, const tess_rays_settings *setti
     return TESS_OK;
 }
 
+tess_status tess_fdk_cut(tess_fdk *fdk, const tess_rays_settings *s, int64_t thickness, tess_error *error)
+{
+    tess_device *device = fdk->device;
+    fdk->slabs = tess_ceil_div(s->depth, thickness);
+    fdk->spread = tess_small_alloc((size_t)fdk->slabs * 2, sizeof *fdk->spread);
+    if (!fdk->spread)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for %lld slabs", (long long)fdk->slabs);
+    for (int64_t i = 0; i < 2 * fdk->slabs; i++) {
+        const int64_t first = i / 2 * thickness;
+        const tess_op op = spread_op(fdk, s, first, tess_min_i64(thickness, s->depth - first), i % 2);
+        TESS_TRY(device->prepare(device, &op, &fdk->spread[i], error));
+    }
+    return TESS_OK;
+}
+
 void tess_fdk_destroy(tess_fdk *fdk)
 {
     if (!fdk)
@@ -151,6 +185,10 @@ void tess_fdk_destroy(tess_fdk *fdk)
     for (int i = 0; i < STEPS; i++)
         if (fdk->step[i])
             fdk->device->release(fdk->device, fdk->step[i]);
+    for (int64_t i = 0; fdk->spread && i < 2 * fdk->slabs; i++)
+        if (fdk->spread[i])
+            fdk->device->release(fdk->device, fdk->spread[i]);
+    tess_small_free(fdk->spread);
     fdk->device->free(fdk->device, &fdk->spectra);
     tess_small_free(fdk);
 }
@@ -165,8 +203,8 @@ size_t tess_fdk_held(const tess_fdk *fdk)
     return fdk->spectra.bytes;
 }
 
-void tess_fdk_run(const tess_fdk *fdk, tess_filter filter, const void *table, const void *measurement,
-                  void *volume, void *scratch, tess_stream *stream)
+void tess_fdk_run(const tess_fdk *fdk, int64_t slab, tess_filter filter, const void *table,
+                  const void *measurement, void *volume, void *scratch, tess_stream *stream)
 {
     tess_device *device = fdk->device;
     void *rows = scratch, *half = (char *)scratch + fdk->spectrum_at,
@@ -174,17 +212,18 @@ void tess_fdk_run(const tess_fdk *fdk, tess_filter filter, const void *table, co
     const float *window = (const float *)fdk->spectra.data + (filter == TESS_FILTER_HANN ? fdk->bins : 0);
     for (int64_t first = 0; first < fdk->views; first += fdk->chunk) {
         const double *vectors = (const double *)table + first * TESS_VIEW3_NUMBERS;
-        const tess_op_buffers calls[] = {[COSINE] = {.in = (const float *)measurement + first * fdk->pixels,
-                                                     .out = rows,
-                                                     .weights = vectors},
-                                         [TRANSFORM] = {.in = rows, .out = half},
-                                         [FILTER] = {.in = half, .out = half, .residual = {window}},
-                                         [BACK] = {.in = half, .out = rows},
-                                         [SPREAD] = {.in = rows, .out = volume, .weights = vectors}};
-        for (int i = 0; i <= SPREAD; i++) {
-            tess_op_buffers call = calls[i];
-            call.workspace = workspace;
-            device->run(device, fdk->step[i == SPREAD && first > 0 ? SPREAD_MORE : i], &call, stream);
-        }
+        const tess_op_buffers calls[STEPS] = {
+            [COSINE] = {.in = (const float *)measurement + first * fdk->pixels,
+                        .out = rows,
+                        .weights = vectors,
+                        .workspace = workspace},
+            [TRANSFORM] = {.in = rows, .out = half, .workspace = workspace},
+            [FILTER] = {.in = half, .out = half, .residual = {window}, .workspace = workspace},
+            [BACK] = {.in = half, .out = rows, .workspace = workspace}};
+        const tess_op_buffers spread = {
+            .in = rows, .out = volume, .weights = vectors, .workspace = workspace};
+        for (int i = 0; i < STEPS; i++)
+            device->run(device, fdk->step[i], &calls[i], stream);
+        device->run(device, fdk->spread[2 * slab + (first > 0)], &spread, stream);
     }
 }

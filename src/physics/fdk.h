@@ -7,14 +7,21 @@
 
 typedef struct tess_fdk tess_fdk; /* owned by the caller: tess_fdk_destroy */
 
-/* The settings have been checked. TESS_UNSUPPORTED when the device lacks one of the ops. */
-tess_status tess_fdk_create(tess_device *device, const tess_rays_settings *settings, tess_fdk **out,
-                            tess_error *error) TESS_MUST_CHECK;
+enum { TESS_FDK_USUAL_BYTES = 32 << 20 };
+
+/* Views are filtered some at a time, in rows of `bytes` at most, unless one view has more. The settings have been
+ * checked. TESS_UNSUPPORTED when the device lacks one of the ops. */
+tess_status tess_fdk_create(tess_device *device, const tess_rays_settings *settings, size_t bytes,
+                            tess_fdk **out, tess_error *error) TESS_MUST_CHECK;
+/* Once, before it runs: the volume comes in slabs of so many slices, the last one maybe thinner. */
+tess_status tess_fdk_cut(tess_fdk *fdk, const tess_rays_settings *settings, int64_t thickness,
+                         tess_error *error) TESS_MUST_CHECK;
 void tess_fdk_destroy(tess_fdk *fdk);
 size_t tess_fdk_scratch(const tess_fdk *fdk);
 size_t tess_fdk_held(const tess_fdk *fdk);
-/* `table` is the views' vectors in the device's memory. */
-void tess_fdk_run(const tess_fdk *fdk, tess_filter filter, const void *table, const void *measurement,
-                  void *volume, void *scratch, tess_stream *stream);
+/* One slab of the volume. `table` is the views' vectors in the device's memory; the measurement, of which each value is
+ * read once, may lie in memory of host_alloc. */
+void tess_fdk_run(const tess_fdk *fdk, int64_t slab, tess_filter filter, const void *table,
+                  const void *measurement, void *volume, void *scratch, tess_stream *stream);
 
 #endif

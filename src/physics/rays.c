@@ -1,18 +1,14 @@
-#include "physics/rays.h"
+#include "physics/rays_impl.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "device/ray3.h"
-#include "physics/fdk.h"
 
-typedef struct rays {
-    tess_operator base; /* first: a tess_operator * is a rays * */
+typedef struct whole {
+    tess_rays rays;
     tess_prepared *project, *backproject;
-    tess_block table;
-    tess_fdk *fdk; /* NULL: the device has no FFT */
-    tess_filter filter;
-} rays;
+} whole;
 
 tess_op tess_rays_slab(const tess_rays_settings *s, tess_op_kind kind, int64_t first, int64_t slices,
                        bool accumulate)
@@ -53,74 +49,67 @@ void tess_rays_circle(int64_t views, double source_distance, double detector_dis
     }
 }
 
-static void rays_destroy(tess_operator *op)
+static void whole_destroy(tess_operator *op)
 {
-    rays *r = (rays *)op;
-    tess_device *device = op->device;
-    tess_fdk_destroy(r->fdk);
-    if (r->project)
-        device->release(device, r->project);
-    if (r->backproject)
-        device->release(device, r->backproject);
-    device->free(device, &r->table);
-    tess_small_free(r);
+    whole *w = (whole *)op;
+    if (w->project)
+        op->device->release(op->device, w->project);
+    if (w->backproject)
+        op->device->release(op->device, w->backproject);
+    tess_rays_clear(&w->rays);
+    tess_small_free(w);
 }
 
-static void rays_forward(tess_operator *op, const void *image, void *measurement, void *scratch,
-                         tess_stream *stream)
+static void whole_forward(tess_operator *op, const void *image, void *measurement, void *scratch,
+                          tess_stream *stream)
 {
-    const rays *r = (const rays *)op;
+    const whole *w = (const whole *)op;
     const tess_op_buffers call = {
-        .in = image, .out = measurement, .weights = r->table.data, .workspace = scratch};
-    op->device->run(op->device, r->project, &call, stream);
+        .in = image, .out = measurement, .weights = w->rays.table.data, .workspace = scratch};
+    op->device->run(op->device, w->project, &call, stream);
 }
 
-static void rays_adjoint(tess_operator *op, const void *measurement, void *image, void *scratch,
-                         tess_stream *stream)
+static void whole_adjoint(tess_operator *op, const void *measurement, void *image, void *scratch,
+                          tess_stream *stream)
 {
-    const rays *r = (const rays *)op;
+    const whole *w = (const whole *)op;
     const tess_op_buffers call = {
-        .in = measurement, .out = image, .weights = r->table.data, .workspace = scratch};
-    op->device->run(op->device, r->backproject, &call, stream);
+        .in = measurement, .out = image, .weights = w->rays.table.data, .workspace = scratch};
+    op->device->run(op->device, w->backproject, &call, stream);
 }
 
-static void rays_inverse(tess_operator *op, const void *measurement, void *image, void *scratch,
-                         tess_stream *stream)
+static void whole_inverse(tess_operator *op, const void *measurement, void *image, void *scratch,
+                          tess_stream *stream)
 {
-    const rays *r = (const rays *)op;
-    tess_fdk_run(r->fdk, r->filter, r->table.data, measurement, image, scratch, stream);
+    const tess_rays *r = (const tess_rays *)op;
+    tess_fdk_run(r->fdk, 0, r->filter, r->table.data, measurement, image, scratch, stream);
 }
 
-static const tess_operator_table with_inverse = {.destroy = rays_destroy,
-                                                 .forward = rays_forward,
-                                                 .adjoint = rays_adjoint,
-                                                 .inverse = rays_inverse},
-                                 without_inverse = {.destroy = rays_destroy,
-                                                    .forward = rays_forward,
-                                                    .adjoint = rays_adjoint};
+static const tess_operator_table with_inverse = {.destroy = whole_destroy,
+                                                 .forward = whole_forward,
+                                                 .adjoint = whole_adjoint,
+                                                 .inverse = whole_inverse},
+                                 without_inverse = {.destroy = whole_destroy,
+                                                    .forward = whole_forward,
+                                                    .adjoint = whole_adjoint};
 
 void tess_rays_set_filter(tess_operator *op, tess_filter filter)
 {
-    ((rays *)op)->filter = filter;
+    ((tess_rays *)op)->filter = filter;
 }
 
-static tess_status prepare(rays *r, const tess_rays_settings *s, tess_error *error)
+tess_status tess_rays_begin(tess_rays *r, tess_device *device, const tess_rays_settings *s,
+                            size_t filter_bytes, tess_error *error)
 {
     tess_operator *base = &r->base;
-    tess_device *device = base->device;
-    const tess_op project = tess_rays_slab(s, TESS_OP_PROJECT, 0, s->depth, false),
-                  backproject = tess_rays_slab(s, TESS_OP_BACKPROJECT, 0, s->depth, false);
+    const tess_op project = tess_rays_slab(s, TESS_OP_PROJECT, 0, s->depth, false);
+    base->device = device;
+    base->name = s->geometry == TESS_CONE_3D ? "cone" : "parallel";
     base->image = project.in;
     base->measurement = project.out;
     size_t bytes;
     if (!tess_tensor_bytes(&base->image, &bytes) || !tess_tensor_bytes(&base->measurement, &bytes))
         return tess_fail(error, TESS_OVER_LIMIT, "a volume or views of more bytes than there are addresses");
-    tess_op_needs forward, adjoint;
-    TESS_TRY(device->query(device, &project, &forward, error));
-    TESS_TRY(device->query(device, &backproject, &adjoint, error));
-    TESS_TRY(device->prepare(device, &project, &r->project, error));
-    TESS_TRY(device->prepare(device, &backproject, &r->backproject, error));
-    base->scratch_bytes = forward.workspace > adjoint.workspace ? forward.workspace : adjoint.workspace;
 
     const size_t table_bytes = (size_t)s->views * TESS_VIEW3_NUMBERS * sizeof(double);
     TESS_TRY(device->alloc(device, &r->table, TESS_MEM_WORKSPACE, table_bytes, error));
@@ -128,19 +117,43 @@ static tess_status prepare(rays *r, const tess_rays_settings *s, tess_error *err
     TESS_TRY(device->sync(device, NULL, error));
     base->held_bytes = r->table.bytes;
 
-    const tess_status status = tess_fdk_create(device, s, &r->fdk, error);
+    const tess_status status = tess_fdk_create(device, s, filter_bytes, &r->fdk, error);
     if (status != TESS_OK && status != TESS_UNSUPPORTED)
         return status;
-    base->table = r->fdk ? &with_inverse : &without_inverse;
-    if (r->fdk) {
+    if (r->fdk)
         base->held_bytes += tess_fdk_held(r->fdk);
-        if (tess_fdk_scratch(r->fdk) > base->scratch_bytes)
-            base->scratch_bytes = tess_fdk_scratch(r->fdk);
-    }
     /* A ray crosses at most the longest side's slices; 20 operations at each. */
     const double rays_count = (double)s->views * (double)s->rows * (double)s->columns;
     base->forward_flops = 20 * rays_count * fmax(fmax((double)s->depth, (double)s->height), (double)s->width);
     base->forward_bytes = 4 * (rays_count + (double)s->depth * (double)s->height * (double)s->width);
+    return TESS_OK;
+}
+
+void tess_rays_clear(tess_rays *r)
+{
+    tess_fdk_destroy(r->fdk);
+    if (r->base.device)
+        r->base.device->free(r->base.device, &r->table);
+}
+
+static tess_status prepare(whole *w, const tess_rays_settings *s, tess_error *error)
+{
+    tess_operator *base = &w->rays.base;
+    tess_device *device = base->device;
+    const tess_op project = tess_rays_slab(s, TESS_OP_PROJECT, 0, s->depth, false),
+                  backproject = tess_rays_slab(s, TESS_OP_BACKPROJECT, 0, s->depth, false);
+    tess_op_needs forward, adjoint;
+    TESS_TRY(device->query(device, &project, &forward, error));
+    TESS_TRY(device->query(device, &backproject, &adjoint, error));
+    TESS_TRY(device->prepare(device, &project, &w->project, error));
+    TESS_TRY(device->prepare(device, &backproject, &w->backproject, error));
+    base->scratch_bytes = forward.workspace > adjoint.workspace ? forward.workspace : adjoint.workspace;
+    if (!w->rays.fdk)
+        return TESS_OK;
+    TESS_TRY(tess_fdk_cut(w->rays.fdk, s, s->depth, error));
+    base->table = &with_inverse;
+    if (tess_fdk_scratch(w->rays.fdk) > base->scratch_bytes)
+        base->scratch_bytes = tess_fdk_scratch(w->rays.fdk);
     return TESS_OK;
 }
 
@@ -149,17 +162,17 @@ tess_status tess_rays_create(tess_device *device, const tess_rays_settings *sett
 {
     *out = NULL;
     TESS_TRY(tess_rays_check(settings, error));
-    rays *r = tess_small_alloc(1, sizeof *r);
-    if (!r)
+    whole *w = tess_small_alloc(1, sizeof *w);
+    if (!w)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for an operator");
-    r->base.device = device;
-    r->base.table = &without_inverse;
-    r->base.name = settings->geometry == TESS_CONE_3D ? "cone" : "parallel";
-    const tess_status status = prepare(r, settings, error);
+    w->rays.base.table = &without_inverse;
+    tess_status status = tess_rays_begin(&w->rays, device, settings, TESS_FDK_USUAL_BYTES, error);
+    if (status == TESS_OK)
+        status = prepare(w, settings, error);
     if (status != TESS_OK) {
-        rays_destroy(&r->base);
+        whole_destroy(&w->rays.base);
         return status;
     }
-    *out = &r->base;
+    *out = &w->rays.base;
     return TESS_OK;
 }

@@ -22,6 +22,13 @@ typedef struct tess_rays_settings {
 tess_status tess_rays_check(const tess_rays_settings *settings, tess_error *error) TESS_MUST_CHECK;
 tess_status tess_rays_create(tess_device *device, const tess_rays_settings *settings, tess_operator **out,
                              tess_error *error) TESS_MUST_CHECK;
+/* The same where the volume is larger than the device: image and measurement lie in memory of host_alloc, and slabs and
+ * views go through at most `bytes` of the device's, which the operator holds. TESS_OVER_LIMIT when not even a slice and
+ * a view fit. */
+tess_status tess_rays_create_slabs(tess_device *device, const tess_rays_settings *settings, size_t bytes,
+                                   tess_operator **out, tess_error *error) TESS_MUST_CHECK;
+/* Into how many slabs, and parts of the views, such an operator cuts. */
+void tess_rays_cuts(const tess_operator *slabs, int64_t *slabs_count, int64_t *parts);
 /* The window of `inverse`; Ram-Lak when it is not said. */
 void tess_rays_set_filter(tess_operator *rays, tess_filter filter);
 

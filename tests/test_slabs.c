@@ -1,0 +1,12 @@
+/* Volumes in slabs, on the CPU. */
+#include "slabs.h"
+
+int main(void)
+{
+    tess_device *cpu = NULL;
+    tess_error error = {{0}};
+    slabs_need(tess_device_open("cpu", &(tess_device_options){0}, &cpu, &error), &error);
+    check_slabs(cpu, cpu);
+    tess_device_close(cpu);
+    return check_end();
+}

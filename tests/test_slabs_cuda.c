@@ -1,0 +1,17 @@
+/* Volumes in slabs, on the card: they lie in the host's memory. */
+#include "gpu.h"
+#include "slabs.h"
+
+int main(void)
+{
+    int status;
+    tess_device *cpu = NULL, *card = gpu_open(&status);
+    tess_error error = {{0}};
+    if (!card)
+        return status;
+    slabs_need(tess_device_open("cpu", &(tess_device_options){0}, &cpu, &error), &error);
+    check_slabs(card, cpu);
+    tess_device_close(cpu);
+    tess_device_close(card);
+    return check_end();
+}
