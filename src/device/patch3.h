@@ -89,6 +89,7 @@ TESS_BOTH tess_patch3 tess_patch3_of(const tess_scan3 *scan, const double *numbe
     p.cone = view.cone;
     p.upright = view.u[2] == 0 && view.v[0] == 0 && view.v[1] == 0;
     p.axes = tess_patch3_axes(&view, box);
+    p.rise = 0;
     double reach[2] = {0, 0};
     bool before = true; /* all of it, with a voxel around, before the source */
     for (int a = 0; a < 3; a++) {
@@ -106,9 +107,9 @@ TESS_BOTH tess_patch3 tess_patch3_of(const tess_scan3 *scan, const double *numbe
                 reach[k] = fmax(reach[k], p.reach[a][k]);
         }
         before = before && (depth > 0 || !(p.axes >> a & 1));
+        if (a < 2 && p.axes >> a & 1) /* upright: no depth along z */
+            p.rise = (float)fmax(p.rise, fabs(shadow.of[1][2]) / depth * 1.0001);
     }
-    p.rise = (float)(fabs(shadow.of[1][2]) /
-                     (nearest - 1.001 * fmax(fabs(shadow.of[2][0]), fabs(shadow.of[2][1]))) * 1.0001);
     /* Windows begin within a pixel of the reach; three pixels from there may end two beyond it. */
     const double from_column = floor(low[0] - reach[0]) - 1, to_column = ceil(high[0] + reach[0]) + 3,
                  from_row = floor(low[1] - reach[1]) - 1, to_row = ceil(high[1] + reach[1]) + 3;
