@@ -10,18 +10,21 @@
 #include "job/context.h"
 #include "job/record.h"
 
-/* The network that fits the image. */
+/* The network that fits the image. A colour network takes for granted that edges are in all colours of a picture; in the
+ * drawn one each colour has its own, so there colours are denoised one by one. */
 static tess_status find_model(tess_reconstruct_job *job, tess_error *error)
 {
     const int64_t channels = job->problem.channels;
-    const char *name = job->settings->model ? job->settings->model
-                       : channels == 3      ? "drunet-color-small"
-                                            : "drunet-gray-small";
+    const bool published = job->settings->preset && strcmp(job->settings->preset, "deepinv") == 0,
+               drawn = job->problem.synthetic && !job->problem.image;
+    const char *name = job->settings->model                     ? job->settings->model
+                       : channels == 3 && (published || !drawn) ? "drunet-color-small"
+                                                                : "drunet-gray-small";
     const bool flat = job->problem.depth == 1,
                slices = job->settings->prior && strcmp(job->settings->prior, "slices") == 0;
-    TESS_TRY(job->recipe.volume ? tess_engine_volume_of(&job->engine, name, job->recipe.inflation,
-                                                        &job->prior.model, error)
-                                : tess_engine_model_of(&job->engine, name, &job->prior.model, error));
+    TESS_TRY(job->recipe.volume
+                 ? tess_engine_volume_of(&job->engine, name, job->recipe.inflation, &job->prior.model, error)
+                 : tess_engine_model_of(&job->engine, name, &job->prior.model, error));
     const tess_model *model = &job->prior.model->model;
     if (model->channels != channels && model->channels != 1)
         return tess_fail(error, TESS_BAD_OPTION, "the image has %lld channel(s), but the model %s takes %lld",

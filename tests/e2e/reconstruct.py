@@ -48,6 +48,8 @@ def check_record(args, gain):
     return record
 
 
+check_record(["--problem", "deblur", "--size", "64"], 3)
+check_record(["--problem", "deblur", "--size", "96x65"], 3)
 first = check_record(["--problem", "deblur", "--size", "128"], 3)
 check_record(["--problem", "tomo2d", "--size", "96"], 3)
 before = np.load(out)
