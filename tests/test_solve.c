@@ -99,13 +99,14 @@ static void open_bench(bench *b, tess_device *device, const tess_operator_table 
     tess_rng_normal((tess_rng_key){3, 0, 0}, 0, ROWS * COLS, &b->dense.a[0][0]);
     tess_rng_uniform((tess_rng_key){3, 1, 0}, 0, COLS, b->truth);
     dense_forward(&b->dense.op, b->truth, b->y, NULL, NULL);
-    size_t bytes = 0;
-    CHECK(tess_data_term_bytes(&b->dense.op, &bytes, NULL) == TESS_OK);
+    size_t bytes = 0, residual = 0;
+    CHECK(tess_data_term_bytes(&b->dense.op, &bytes, &residual, NULL) == TESS_OK);
     const size_t vector = tess_vector_bytes(&b->dense.op.image);
-    b->memory = calloc(1, bytes + VECTORS * vector);
+    b->memory = calloc(1, bytes + VECTORS * vector + residual);
     for (int i = 0; i < VECTORS; i++)
         b->vectors[i] = b->memory + bytes + (size_t)i * vector;
-    CHECK(tess_data_term_open(&b->term, &b->dense.op, b->y, b->memory, NULL) == TESS_OK);
+    CHECK(tess_data_term_open(&b->term, &b->dense.op, b->y, b->memory + bytes + VECTORS * vector, b->memory,
+                              NULL) == TESS_OK);
     if (table->absorb)
         table->absorb(&b->dense.op, b->y, b->term.scratch, NULL);
 }

@@ -201,8 +201,8 @@ void tess_problem_clear(tess_problem *p)
     *p = (tess_problem){0};
 }
 
-static tess_status make_operator(const tess_problem *p, tess_device *device, tess_operator **op,
-                                 tess_error *error)
+static tess_status make_operator(const tess_problem *p, tess_device *device, size_t slab_bytes,
+                                 tess_operator **op, tess_error *error)
 {
     if (p->physics == TESS_PHYSICS_RADON)
         return tess_radon_create(device, p->width, p->count, p->angles, p->circle, op, error);
@@ -216,7 +216,8 @@ static tess_status make_operator(const tess_problem *p, tess_device *device, tes
                                          .rows = p->rows,
                                          .columns = p->columns,
                                          .vectors = p->vectors};
-        return tess_rays_create(device, &rays, op, error);
+        return slab_bytes ? tess_rays_create_slabs(device, &rays, slab_bytes, op, error)
+                          : tess_rays_create(device, &rays, op, error);
     }
     const tess_blur_settings blur = {.height = p->height,
                                      .width = p->width,
@@ -228,10 +229,10 @@ static tess_status make_operator(const tess_problem *p, tess_device *device, tes
     return tess_blur_create(device, &blur, op, error);
 }
 
-tess_status tess_problem_operator(const tess_problem *p, tess_device *device, tess_operator **op,
-                                  tess_error *error)
+tess_status tess_problem_operator(const tess_problem *p, tess_device *device, size_t slab_bytes,
+                                  tess_operator **op, tess_error *error)
 {
-    const tess_status status = make_operator(p, device, op, error);
+    const tess_status status = make_operator(p, device, slab_bytes, op, error);
     if (p->synthetic || (status != TESS_BAD_OPTION && status != TESS_BAD_INPUT))
         return status;
     return tess_fail_prefix(error, TESS_BAD_INPUT, p->geometry ? p->geometry : p->name);

@@ -66,8 +66,9 @@ static void close_job(tess_reconstruct_job *job)
     tess_prior_close(&job->prior);
     tess_data_term_close(&job->term);
     if (device) {
-        device->free(device, &job->measurement);
-        device->free(device, &job->solver);
+        tess_reconstruct_drop(job, &job->measurement);
+        tess_reconstruct_drop(job, &job->solver);
+        device->free(device, &job->work);
     }
     tess_block_free(&job->io);
     tess_operator_destroy(job->op);

@@ -67,11 +67,13 @@ typedef struct tess_reconstruct_job {
     tess_operator *op;
     tess_prior prior;
     tess_data_term term;
-    /* Memory: what the solver works in, the measurements until they are absorbed,
-   * what only the host looks at. */
-    tess_block solver, measurement, io;
+    /* Memory: the solver's images and residual, the measurements until they are absorbed, what the data term works in,
+     * what only the host looks at. */
+    tess_block solver, measurement, work, io;
+    bool
+        hosted; /* the first two are the host's: a volume too large for the device goes through it in slabs */
     void *scratch; /* for the operator while the measurements are there */
-    size_t term_bytes;
+    size_t term_bytes, residual_bytes;
     void *vectors[TESS_PNP_MOST_VECTORS]; /* images in the solver's block */
     int vector_count;
     float *truth, *shown, *piece, *rows[2]; /* in the io block; NULL: not needed */
@@ -109,8 +111,9 @@ tess_status tess_problem_read(const char *path, tess_problem *problem, tess_erro
 tess_status tess_problem_read_volume(const char *path, const tess_json *json, tess_problem *problem,
                                      const tess_image_info *info, tess_error *error) TESS_MUST_CHECK;
 void tess_problem_clear(tess_problem *problem);
-tess_status tess_problem_operator(const tess_problem *problem, tess_device *device, tess_operator **op,
-                                  tess_error *error) TESS_MUST_CHECK;
+/* `slab_bytes`, if not 0: a volume goes through the device in slabs, of so many bytes at a time. */
+tess_status tess_problem_operator(const tess_problem *problem, tess_device *device, size_t slab_bytes,
+                                  tess_operator **op, tess_error *error) TESS_MUST_CHECK;
 /* An array file as rows of rows: (height, width, channels) of an image, (depth, height, width) of a volume or views. */
 typedef struct tess_extent {
     int64_t height, width, channels;
@@ -136,6 +139,8 @@ tess_status tess_reconstruct_plan(tess_reconstruct_job *job, tess_error *error) 
 size_t tess_reconstruct_measurement_bytes(const tess_reconstruct_job *job);
 /* Carves the io block at `at`, or with NULL only counts. */
 size_t tess_reconstruct_carve_io(tess_reconstruct_job *job, char *at);
+/* Of the solver's images and the measurements. */
+void tess_reconstruct_drop(tess_reconstruct_job *job, tess_block *block);
 tess_status tess_reconstruct_run(tess_reconstruct_job *job, tess_error *error) TESS_MUST_CHECK;
 /* The first estimate in vectors[0], and the baseline beside it. */
 tess_status tess_reconstruct_begin(tess_reconstruct_job *job, tess_error *error) TESS_MUST_CHECK;

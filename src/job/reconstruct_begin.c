@@ -154,7 +154,7 @@ tess_status tess_reconstruct_begin(tess_reconstruct_job *job, tess_error *error)
     TESS_TRY(first_estimate(job, error));
     TESS_TRY(device->sync(device, NULL, error));
     if (tess_data_term_absorbed(op)) {
-        device->free(device, &job->measurement);
+        tess_reconstruct_drop(job, &job->measurement);
         job->term.measurement = NULL;
     }
     return TESS_OK;

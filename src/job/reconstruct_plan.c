@@ -8,7 +8,7 @@
 #include "solve/cg.h"
 #include "tensor/quality.h"
 
-enum { ALIGN = 64, GAP = 8 /* columns between pictures side by side */ };
+enum { ALIGN = 64, GAP = 8 /* columns between pictures side by side */, LEAST_SHARE = 1 << 16 };
 
 static size_t take(char *at, size_t *used, size_t bytes, bool wanted, void *out)
 {
@@ -48,13 +48,13 @@ size_t tess_reconstruct_measurement_bytes(const tess_reconstruct_job *job)
 
 /* By the counting door itself: what the operator holds, and the most while it
  * was made. */
-static tess_status make_operator(tess_reconstruct_job *job, tess_error *error)
+static tess_status make_operator(tess_reconstruct_job *job, size_t slab_bytes, tess_error *error)
 {
     tess_mem_bytes before;
     uint64_t total;
     tess_mem_reset_peak();
     tess_mem_peak(&before, &total);
-    TESS_TRY(tess_problem_operator(&job->problem, job->engine.device, &job->op, error));
+    TESS_TRY(tess_problem_operator(&job->problem, job->engine.device, slab_bytes, &job->op, error));
     tess_mem_peak(&job->operator_peak, &total);
     for (int c = 0; c < TESS_MEM_CATEGORIES; c++)
         if (job->operator_peak.by[c] > job->peak.by[c])
@@ -125,34 +125,42 @@ static int vectors_of(const tess_reconstruct_job *job)
     return loop > start ? loop : start;
 }
 
-tess_status tess_reconstruct_plan(tess_reconstruct_job *job, tess_error *error)
+/* Images and measurements, which lie on the device or, for a volume in slabs, on the host. */
+static void add_images(tess_reconstruct_job *job, tess_mem_bytes *phase, size_t bytes)
+{
+    tess_device *device = job->engine.device;
+    if (job->hosted)
+        add_host(job, phase, tess_block_granted(bytes));
+    else
+        phase->by[TESS_MEM_WORKSPACE] += device->granted(device, bytes);
+}
+
+/* Everything on the device, or with `slab_bytes` only as much of a volume and its views. */
+static tess_status plan(tess_reconstruct_job *job, uint64_t limit, size_t slab_bytes, tess_error *error)
 {
     tess_device *device = job->engine.device;
     const tess_problem *p = &job->problem;
-    const uint64_t limit = job->settings->common.memory_limit ? job->settings->common.memory_limit
-                                                              : tess_denoise_free_limit(&job->engine);
     size_t held_measurement, held_output;
-    TESS_TRY(make_operator(job, error));
+    job->hosted = slab_bytes > 0;
+    job->host_bytes = 0;
+    TESS_TRY(make_operator(job, slab_bytes, error));
     TESS_TRY(tess_reconstruct_check_outputs(job, &held_measurement, &held_output, error));
-    TESS_TRY(tess_data_term_bytes(job->op, &job->term_bytes, error));
+    TESS_TRY(tess_data_term_bytes(job->op, &job->term_bytes, &job->residual_bytes, error));
     job->vector_count = vectors_of(job);
-    const uint64_t solver = device->granted(device, job->term_bytes + (size_t)job->vector_count *
-                                                                          tess_vector_bytes(&job->op->image));
-    const uint64_t measurement = device->granted(device, tess_reconstruct_measurement_bytes(job));
     tess_mem_bytes common = job->operator_bytes;
-    common.by[TESS_MEM_WORKSPACE] += solver;
+    common.by[TESS_MEM_WORKSPACE] += device->granted(device, job->term_bytes);
+    add_images(job, &common,
+               (size_t)job->vector_count * tess_vector_bytes(&job->op->image) + job->residual_bytes);
     add_host(job, &common, tess_block_granted(tess_reconstruct_carve_io(job, NULL)));
     tess_mem_bytes making = common, solving = common, writing = common;
     size_t reading = p->held;
     if (p->resized)
         reading +=
             tess_block_granted((size_t)(p->image_height * p->image_width * p->channels) * sizeof(float));
-    making.by[TESS_MEM_WORKSPACE] += measurement;
+    add_images(job, &making, tess_reconstruct_measurement_bytes(job));
     add_host(job, &making, reading > held_measurement ? reading : held_measurement);
-    if (!tess_data_term_absorbed(job->op)) {
-        solving.by[TESS_MEM_WORKSPACE] += measurement;
-        writing.by[TESS_MEM_WORKSPACE] += measurement;
-    }
+    if (!tess_data_term_absorbed(job->op))
+        solving.by[TESS_MEM_WORKSPACE] = writing.by[TESS_MEM_WORKSPACE] = making.by[TESS_MEM_WORKSPACE];
     add_host(job, &writing, held_output);
     TESS_TRY(choose_cut(job, limit, tess_mem_total(&solving), error));
     for (int c = 0; c < TESS_MEM_CATEGORIES; c++)
@@ -170,4 +178,31 @@ tess_status tess_reconstruct_plan(tess_reconstruct_job *job, tess_error *error)
                          "or use fewer --operators",
                          (double)job->planned_total / (1 << 20), (double)limit / (1 << 20));
     return TESS_OK;
+}
+
+/* A volume that does not fit beside the network stays on the host. The more its slabs may take, the less is moved; what
+ * they leave is the network's, so they begin with a quarter. */
+tess_status tess_reconstruct_plan(tess_reconstruct_job *job, tess_error *error)
+{
+    const uint64_t limit = job->settings->common.memory_limit ? job->settings->common.memory_limit
+                                                              : tess_denoise_free_limit(&job->engine);
+    tess_status status = plan(job, limit, 0, error);
+    if (!job->engine.apart || job->problem.physics != TESS_PHYSICS_CONE)
+        return status;
+    for (uint64_t share = limit / 4; status == TESS_OVER_LIMIT && share > LEAST_SHARE; share /= 4) {
+        tess_error why;
+        tess_operator_destroy(job->op);
+        job->op = NULL;
+        status = plan(job, limit, (size_t)share, &why);
+        if (status != TESS_OK && (job->op || status != TESS_OVER_LIMIT)) /* else less will not do either */
+            *error = why;
+    }
+    const uint64_t left = tess_host_memory_left();
+    if (status == TESS_OK && job->hosted && job->host_bytes > left)
+        return tess_fail(
+            error, TESS_OVER_LIMIT,
+            "the volume does not fit the device, and of the host's memory it takes %.0fM where %.0fM are "
+            "left; use a smaller --size, or a larger --memory where the device has more",
+            (double)job->host_bytes / (1 << 20), (double)left / (1 << 20));
+    return status;
 }

@@ -5,6 +5,7 @@
 #include "base/process.h"
 #include "job/reconstruct.h"
 #include "job/record.h"
+#include "physics/rays.h"
 
 static void set_known(tess_json **object, const char *key, double value)
 {
@@ -46,6 +47,12 @@ static void add_plan(tess_json **record, const tess_reconstruct_job *job)
     tess_json_set(&plan, "peak_bytes", tess_record_bytes(&job->planned, job->planned_total));
     if (job->engine.apart)
         tess_json_set_int(&plan, "host_bytes", (int64_t)job->host_bytes);
+    if (job->hosted) {
+        int64_t slabs, parts;
+        tess_rays_cuts(job->op, &slabs, &parts);
+        tess_json_set_int(&plan, "slabs", slabs);
+        tess_json_set_int(&plan, "view_parts", parts);
+    }
     tess_json_set(record, "plan", plan);
 }
 

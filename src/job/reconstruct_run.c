@@ -9,20 +9,36 @@
 /* Of the noise of the measurements against the prior's; the usual choice of half-quadratic splitting. */
 static const double WEIGHT = 0.23;
 
+static tess_status take(tess_reconstruct_job *job, tess_block *block, size_t bytes, tess_error *error)
+{
+    tess_device *device = job->engine.device;
+    return job->hosted ? device->host_alloc(device, block, TESS_MEM_HOST, bytes, error)
+                       : device->alloc(device, block, TESS_MEM_WORKSPACE, bytes, error);
+}
+
+void tess_reconstruct_drop(tess_reconstruct_job *job, tess_block *block)
+{
+    tess_device *device = job->engine.device;
+    if (job->hosted)
+        device->host_free(device, block);
+    else
+        device->free(device, block);
+}
+
 static tess_status take_blocks(tess_reconstruct_job *job, tess_error *error)
 {
     tess_device *device = job->engine.device;
     const size_t vector = tess_vector_bytes(&job->op->image);
     TESS_TRY(tess_block_alloc(&job->io, TESS_MEM_HOST, tess_reconstruct_carve_io(job, NULL), error));
     (void)tess_reconstruct_carve_io(job, job->io.data);
-    TESS_TRY(device->alloc(device, &job->solver, TESS_MEM_WORKSPACE,
-                           job->term_bytes + (size_t)job->vector_count * vector, error));
+    const size_t images = (size_t)job->vector_count * vector;
+    TESS_TRY(take(job, &job->solver, images + job->residual_bytes, error));
     for (int i = 0; i < job->vector_count; i++)
         job->vectors[i] = (char *)job->solver.data + (size_t)i * vector;
-    TESS_TRY(device->alloc(device, &job->measurement, TESS_MEM_WORKSPACE,
-                           tess_reconstruct_measurement_bytes(job), error));
+    TESS_TRY(take(job, &job->measurement, tess_reconstruct_measurement_bytes(job), error));
+    TESS_TRY(device->alloc(device, &job->work, TESS_MEM_WORKSPACE, job->term_bytes, error));
     TESS_TRY(tess_data_term_open(&job->term, job->op, job->measurement.data,
-                                 (char *)job->solver.data + (size_t)job->vector_count * vector, error));
+                                 (char *)job->solver.data + images, job->work.data, error));
     job->scratch = tess_data_term_absorbed(job->op)
                        ? (char *)job->measurement.data + tess_vector_bytes(&job->op->measurement)
                        : job->term.scratch;

@@ -13,7 +13,7 @@ bool tess_data_term_absorbed(const tess_operator *op)
 
 /* In the order of the memory. */
 typedef struct parts {
-    size_t images, measurements, residual, scratch;
+    size_t images, measurements, scratch;
 } parts;
 
 static tess_status parts_of(const tess_operator *op, parts *p, tess_error *error)
@@ -25,33 +25,30 @@ static tess_status parts_of(const tess_operator *op, parts *p, tess_error *error
         p->scratch = tess_align_size(op->step_scratch_bytes, ALIGN);
         return TESS_OK;
     }
-    TESS_TRY(tess_vectors_scratch(op->device, &op->measurement, &p->measurements, error));
-    p->residual = tess_vector_bytes(&op->measurement);
-    return TESS_OK;
+    return tess_vectors_scratch(op->device, &op->measurement, &p->measurements, error);
 }
 
-tess_status tess_data_term_bytes(const tess_operator *op, size_t *bytes, tess_error *error)
+tess_status tess_data_term_bytes(const tess_operator *op, size_t *bytes, size_t *residual, tess_error *error)
 {
     parts p;
     TESS_TRY(parts_of(op, &p, error));
-    *bytes = p.images + p.measurements + p.residual + p.scratch;
+    *bytes = p.images + p.measurements + p.scratch;
+    *residual = tess_data_term_absorbed(op) ? 0 : tess_vector_bytes(&op->measurement);
     return TESS_OK;
 }
 
 tess_status tess_data_term_open(tess_data_term *term, tess_operator *op, const void *measurement,
-                                void *memory, tess_error *error)
+                                void *residual, void *memory, tess_error *error)
 {
     parts p;
     char *at = memory;
-    *term = (tess_data_term){.op = op, .measurement = measurement};
+    *term = (tess_data_term){.op = op, .measurement = measurement, .residual = residual};
     TESS_TRY(parts_of(op, &p, error));
     TESS_TRY(tess_vectors_open(&term->images, op->device, &op->image, at, error));
     at += p.images;
     if (!tess_data_term_absorbed(op))
         TESS_TRY(tess_vectors_open(&term->measurements, op->device, &op->measurement, at, error));
-    at += p.measurements;
-    term->residual = at;
-    term->scratch = at + p.residual;
+    term->scratch = at + p.measurements;
     return TESS_OK;
 }
 

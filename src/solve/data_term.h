@@ -14,11 +14,13 @@ typedef struct tess_data_term {
     void *residual, *scratch;
 } tess_data_term;
 
-/* Memory of the device that tess_data_term_open asks for. */
-tess_status tess_data_term_bytes(const tess_operator *op, size_t *bytes, tess_error *error) TESS_MUST_CHECK;
+/* Memory of the device that tess_data_term_open asks for, and the residual, which lies where measurements lie; 0: there is
+ * none. */
+tess_status tess_data_term_bytes(const tess_operator *op, size_t *bytes, size_t *residual,
+                                 tess_error *error) TESS_MUST_CHECK;
 /* Close it also when this failed. */
 tess_status tess_data_term_open(tess_data_term *term, tess_operator *op, const void *measurement,
-                                void *memory, tess_error *error) TESS_MUST_CHECK;
+                                void *residual, void *memory, tess_error *error) TESS_MUST_CHECK;
 void tess_data_term_close(tess_data_term *term);
 
 /* True when the operator takes the measurement in and does all steps from that; then there is room for these alone,

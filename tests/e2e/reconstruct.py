@@ -4,7 +4,7 @@ import math
 import sys
 
 import replica
-from support import MIB, Bench, np, picture, read_png, to_integers
+from support import MIB, Bench, dncnn, np, picture, read_png, to_integers, write_safetensors
 
 bench = Bench(sys.argv[1])
 out = bench.path("out.npy")
@@ -73,6 +73,19 @@ for problem in ("deblur", "tomo2d", "tomo3d"):
         bench.check(planned["peak_bytes"] == counted["peak_bytes"] and planned["peak_bytes"]["io"] == 0 and
                     planned["host_bytes"] >= counted["host_bytes"] > 0, f"{problem}: the host's bytes apart")
         bench.check(np.array_equal(before, np.load(out)), f"{problem}: the same bits")
+
+# A volume that does not fit beside the network stays on the host and goes through the device in slabs.
+write_safetensors(bench.path("tiny.safetensors"), dncnn(1, 3, 32))
+for prior in ("slices", "volume"):
+    args = [out, "--problem", "tomo3d", "--size", "64", "--angles", "12", "--model", bench.path("tiny.safetensors"), "--prior", prior, "--iterations", "2"]
+    bench.record("reconstruct", *args)
+    before = np.load(out)
+    record = bench.record("reconstruct", *args, "--memory", "5M", env={"TESSERA_LANE": "1"})
+    if record:
+        planned, counted = record["plan"], record["measured"]
+        bench.check(planned["slabs"] > 1 and planned["peak_bytes"]["total"] <= 5 * MIB, f"{prior}: {planned['slabs']} slabs within 5 MiB")
+        bench.check(planned["peak_bytes"] == counted["peak_bytes"] and planned["host_bytes"] >= counted["host_bytes"] > 4 * MIB, f"{prior}: the volume is the host's")
+        bench.check(np.abs(np.load(out) - before).max() < 1e-4, f"{prior}: slabs give what the whole gives")
 
 # --- tiles ----------------------------------------------------------------------------------------------------------
 
