@@ -6,6 +6,7 @@
  * with the weights held in registers. Columns of the products are output channels in an order that gives each
  * lane eight neighbours of 32: it writes 16 bytes at once. */
 #include "cuda/generic.h"
+#include "cuda/load.h"
 #include "cuda/matrix.cuh"
 
 namespace
@@ -180,8 +181,7 @@ template <typename T> void launch_ends(const tess_op *op, const head_job &job, c
 
 template <typename T, int GROUPS> cudaError_t load(void)
 {
-    cudaFuncAttributes ignored;
-    return cudaFuncGetAttributes(&ignored, head_kernel<float, T, GROUPS>);
+    return tess_cuda_load((const void *)head_kernel<float, T, GROUPS>, 0);
 }
 
 bool by_eight(const tess_tensor *t)

@@ -7,7 +7,7 @@ enum { KERNELS = sizeof kernels / sizeof kernels[0] };
 
 static const tess_cuda_engine *kernel_of(const tess_op *op)
 {
-    for (int i = 0; i < KERNELS; i++)
+    for (int i = 0; i < (op->mapped ? 1 : KERNELS); i++) /* the first adds maps */
         if (!kernels[i]->refuses(op, 90))
             return kernels[i];
     return NULL;
@@ -28,8 +28,8 @@ static const char *refuses(const tess_op *op, int capability)
 {
     if (capability != 90)
         return "made for compute capability 9.0";
-    if (op->mapped || op->in.d != 1 || op->out.d != 1 || op->kernel[TESS_DEPTH] != 1)
-        return "takes images, and adds no map";
+    if (op->in.d != 1 || op->out.d != 1 || op->kernel[TESS_DEPTH] != 1)
+        return "takes images";
     if (too_many_tiles(op))
         return "takes fewer pixels at once";
     return kernel_of(op) ? NULL : tess_hopper_conv.refuses(op, capability);

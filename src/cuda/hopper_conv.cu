@@ -2,6 +2,7 @@
 #include "cuda/hopper.h"
 #include "cuda/hopper_conv.cuh"
 #include "cuda/hopper_launch.cuh"
+#include "cuda/load.h"
 #include "cuda/tensor_map.h"
 
 static bool is_down(const tess_op *op)
@@ -55,6 +56,8 @@ static const char *refuses(const tess_op *op, int capability)
         return "takes 3x3, 2x2 with stride 2 and without padding, and enlarging by 2 of whole images";
     if (!mappable(&op->in) || !mappable(&op->out))
         return "takes strides of 16 bytes";
+    if (op->mapped && (side != 3 || is_up(op) || op->map.dtype != TESS_F32 || op->map.stride_w != 1))
+        return "adds maps of dense fp32 rows after 3x3";
     for (int r = 0; r < op->residuals; r++)
         if (op->residual[r].dtype != op->out.dtype || !mappable(&op->residual[r]))
             return "takes residuals like the output";
@@ -115,6 +118,11 @@ static bool describe(const tess_op *op, const tess_op_buffers *buffers, conv_geo
         good &= map_pixels(&g->residual[r], &op->residual[r], buffers->residual[r], 1, 0, 0, tile::width,
                            tile::height);
     g->bias = tess_cuda_bias(op, buffers);
+    g->map = (const float *)buffers->map;
+    g->map_image = op->map.stride_n;
+    g->map_row = op->map.stride_h;
+    g->height = (int)op->map.h;
+    g->width = (int)op->map.w;
     g->tiles_x = (int)((grid->w + tile::width - 1) / tile::width);
     g->tiles_y = (int)((grid->h + tile::height - 1) / tile::height);
     g->groups_per_phase = (int)steps_of(op->out.c);
@@ -130,28 +138,35 @@ static bool describe(const tess_op *op, const tess_op_buffers *buffers, conv_geo
     return good;
 }
 
-template <typename T, int TAPS, bool RESIDENT, int DEPTH, int ROWS>
+template <typename T, int TAPS, bool RESIDENT, bool MAPPED, int DEPTH, int ROWS>
 static cudaError_t launch(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream)
 {
     typedef conv_tile<TAPS, ROWS> tile;
     conv_geometry g;
     if (!describe<TAPS, ROWS>(op, buffers, &g))
         return cudaErrorInvalidValue;
-    return tess_hopper_launch(conv_kernel<T, TAPS, RESIDENT, DEPTH, ROWS>, g, g.tiles, 1,
+    return tess_hopper_launch(conv_kernel<T, TAPS, RESIDENT, MAPPED, DEPTH, ROWS>, g, g.tiles, 1,
                               (TEAMS + 1) * WARPGROUP, tile::shared_bytes, stream);
+}
+
+template <typename T, bool MAPPED, int ROWS>
+static cudaError_t run_nine(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream)
+{
+    if (op->in.c > CHANNELS || op->out.c > CHANNELS)
+        return launch<T, 9, false, MAPPED, CHANNELS, ROWS>(op, buffers, stream);
+    return op->in.c > CHANNELS / 2 ? launch<T, 9, true, MAPPED, CHANNELS, ROWS>(op, buffers, stream)
+                                   : launch<T, 9, true, MAPPED, CHANNELS / 2, ROWS>(op, buffers, stream);
 }
 
 template <typename T, int ROWS>
 static cudaError_t run_shape(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream)
 {
     if (op->kind == TESS_OP_UP_CONV)
-        return launch<T, 4, false, CHANNELS, ROWS>(op, buffers, stream);
+        return launch<T, 4, false, false, CHANNELS, ROWS>(op, buffers, stream);
     if (is_up(op) || is_down(op))
-        return launch<T, 1, false, CHANNELS, ROWS>(op, buffers, stream);
-    if (op->in.c > CHANNELS || op->out.c > CHANNELS)
-        return launch<T, 9, false, CHANNELS, ROWS>(op, buffers, stream);
-    return op->in.c > CHANNELS / 2 ? launch<T, 9, true, CHANNELS, ROWS>(op, buffers, stream)
-                                   : launch<T, 9, true, CHANNELS / 2, ROWS>(op, buffers, stream);
+        return launch<T, 1, false, false, CHANNELS, ROWS>(op, buffers, stream);
+    return op->mapped ? run_nine<T, true, ROWS>(op, buffers, stream)
+                      : run_nine<T, false, ROWS>(op, buffers, stream);
 }
 
 /* Rounds of tiles over all multiprocessors, in rows of 8 pixels. */
@@ -178,20 +193,27 @@ static cudaError_t run(const tess_op *op, const tess_op_buffers *buffers, cudaSt
                                      : run_type<__half>(op, buffers, stream);
 }
 
-template <typename T, int TAPS, bool RESIDENT, int DEPTH, int ROWS> static void load_one(cudaError_t *result)
+template <typename T, int TAPS, bool RESIDENT, bool MAPPED, int DEPTH, int ROWS>
+static void load_one(cudaError_t *result)
 {
     if (*result == cudaSuccess)
-        *result = tess_hopper_load(conv_kernel<T, TAPS, RESIDENT, DEPTH, ROWS>,
-                                   conv_tile<TAPS, ROWS>::shared_bytes);
+        *result = tess_cuda_load((const void *)conv_kernel<T, TAPS, RESIDENT, MAPPED, DEPTH, ROWS>,
+                                 conv_tile<TAPS, ROWS>::shared_bytes);
+}
+
+template <typename T, bool MAPPED, int ROWS> static void load_nine(cudaError_t *result)
+{
+    load_one<T, 9, true, MAPPED, CHANNELS, ROWS>(result);
+    load_one<T, 9, true, MAPPED, CHANNELS / 2, ROWS>(result);
+    load_one<T, 9, false, MAPPED, CHANNELS, ROWS>(result);
 }
 
 template <typename T, int ROWS> static void load_shape(cudaError_t *result)
 {
-    load_one<T, 9, true, CHANNELS, ROWS>(result);
-    load_one<T, 9, true, CHANNELS / 2, ROWS>(result);
-    load_one<T, 9, false, CHANNELS, ROWS>(result);
-    load_one<T, 4, false, CHANNELS, ROWS>(result);
-    load_one<T, 1, false, CHANNELS, ROWS>(result);
+    load_nine<T, false, ROWS>(result);
+    load_nine<T, true, ROWS>(result);
+    load_one<T, 4, false, false, CHANNELS, ROWS>(result);
+    load_one<T, 1, false, false, CHANNELS, ROWS>(result);
 }
 
 static cudaError_t load(int)

@@ -16,7 +16,7 @@
 
 #include "cuda/hopper_team.cuh"
 
-template <typename T, int TAPS, bool RESIDENT, int DEPTH, int ROWS>
+template <typename T, int TAPS, bool RESIDENT, bool MAPPED, int DEPTH, int ROWS>
 __global__ void __launch_bounds__((TEAMS + 1) * WARPGROUP, 1)
     conv_kernel(const __grid_constant__ conv_geometry g)
 {
@@ -49,7 +49,9 @@ __global__ void __launch_bounds__((TEAMS + 1) * WARPGROUP, 1)
         }
     } else {
         more_registers<232>();
-        conv_team<T, TAPS, RESIDENT, DEPTH, ROWS> team(g);
+        if (MAPPED)
+            wait_for_grid_before(); /* which made the map */
+        conv_team<T, TAPS, RESIDENT, MAPPED, DEPTH, ROWS> team(g);
         team.b = b;
         team.stages = base;
         team.slots = base + tile_type::slots_at;

@@ -4,6 +4,7 @@
 #include "cuda/hopper.cuh"
 #include "cuda/hopper.h"
 #include "cuda/hopper_launch.cuh"
+#include "cuda/load.h"
 #include "cuda/tensor_map.h"
 
 enum {
@@ -227,7 +228,7 @@ static cudaError_t run(const tess_op *op, const tess_op_buffers *buffers, cudaSt
 template <typename T, int C> static void load_one(cudaError_t *result)
 {
     if (*result == cudaSuccess)
-        *result = tess_hopper_load(head_kernel<T, C>, SHARED_BYTES);
+        *result = tess_cuda_load((const void *)head_kernel<T, C>, SHARED_BYTES);
 }
 
 static cudaError_t load(int)

@@ -15,13 +15,6 @@ static inline int tess_multiprocessors(void)
     return count;
 }
 
-/* Loads a kernel and raises its limit of shared memory. */
-template <typename GEOMETRY> static cudaError_t tess_hopper_load(void (*kernel)(GEOMETRY), int shared_bytes)
-{
-    return cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                shared_bytes);
-}
-
 template <typename GEOMETRY>
 static cudaError_t tess_hopper_launch(void (*kernel)(GEOMETRY), const GEOMETRY &geometry, int tiles,
                                       int blocks_per_sm, int threads, int shared_bytes, cudaStream_t stream)

@@ -15,7 +15,10 @@ enum {
 
 typedef struct conv_geometry {
     CUtensorMap in[PHASES], out[PHASES], residual[2], weights;
-    const float *bias;                   /* NULL: none */
+    const float *bias;          /* NULL: none */
+    const float *map;           /* one value a pixel, for all channels; a kernel without maps leaves it */
+    int64_t map_image, map_row; /* elements from one image, and one row, to the next */
+    int height, width;          /* of the map */
     int tiles_x, tiles_y, groups, tiles; /* groups: of 64 outputs; tiles: all there are, for all groups */
     int chunks;                          /* of 64 inputs, the taps of a strided kernel counted as inputs */
     int chunks_per_phase, groups_per_phase;

@@ -4,6 +4,7 @@
 #include "cuda/hopper.cuh"
 #include "cuda/hopper.h"
 #include "cuda/hopper_launch.cuh"
+#include "cuda/load.h"
 #include "cuda/tensor_map.h"
 
 enum {
@@ -226,7 +227,7 @@ static cudaError_t run(const tess_op *op, const tess_op_buffers *buffers, cudaSt
 template <typename T, int SIDE> static void load_one(cudaError_t *result)
 {
     if (*result == cudaSuccess)
-        *result = tess_hopper_load(tail_kernel<T, SIDE>, tail_tile<SIDE>::shared_bytes);
+        *result = tess_cuda_load((const void *)tail_kernel<T, SIDE>, tail_tile<SIDE>::shared_bytes);
 }
 
 static cudaError_t load(int)

@@ -5,7 +5,7 @@
 
 #include "cuda/hopper_load.cuh"
 
-template <typename T, int TAPS, bool RESIDENT, int DEPTH, int ROWS> struct conv_team {
+template <typename T, int TAPS, bool RESIDENT, bool MAPPED, int DEPTH, int ROWS> struct conv_team {
     typedef conv_tile<TAPS, ROWS> tile_type;
     const conv_geometry &g;
     conv_barriers<tile_type> b;
@@ -96,6 +96,23 @@ template <typename T, int TAPS, bool RESIDENT, int DEPTH, int ROWS> struct conv_
         }
     }
 
+    /* Straight from global memory: few bytes, and the other team multiplies meanwhile. */
+    __device__ __forceinline__ void add_map(const tile_place &p)
+    {
+        const int x = p.x + lane % 4 * 2;
+        const float *at = g.map + p.n * g.map_image + p.y * g.map_row + x;
+#pragma unroll
+        for (int y = 0; y < ROWS; y++) {
+            const bool inside = p.y + y < g.height;
+            const float low = inside && x < g.width ? at[y * g.map_row] : 0,
+                        high = inside && x + 1 < g.width ? at[y * g.map_row + 1] : 0;
+            d[4 * y] += low;
+            d[4 * y + 1] += high;
+            d[4 * y + 2] += low;
+            d[4 * y + 3] += high;
+        }
+    }
+
     __device__ __forceinline__ void finish(const tile_place &p)
     {
         const bool leader = warp == 0 && lane == 0;
@@ -106,6 +123,8 @@ template <typename T, int TAPS, bool RESIDENT, int DEPTH, int ROWS> struct conv_
             bias[0] = first < g.outputs ? __ldg(g.bias + first) : 0;
             bias[1] = first + 8 < g.outputs ? __ldg(g.bias + first + 8) : 0;
         }
+        if (MAPPED)
+            add_map(p);
         for (int r = 0; r < g.residuals; r++) {
             add_residual();
             if (r + 1 < g.residuals) {

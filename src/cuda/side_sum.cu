@@ -10,36 +10,19 @@
 namespace
 {
 
-enum { THREADS = 256, LANES = 8 };
-const int64_t MOST = (int64_t)1 << 20; /* blocks; more pixels go round */
+enum { THREADS = 256, LANES = 8, GROUPS = THREADS / LANES };
+const int64_t MOST = 65535; /* of the grid in y and z */
 
+/* x of the grid runs over the pixels of a row, y over rows, z over the slices of all volumes: 64-bit divisions to find
+ * a place would cost more than what is read. */
 struct side_job {
     tess_tensor in, out;
-    int64_t pixels;
+    int64_t slices;
     int reach[TESS_SPATIAL];
     double value;
     const void *from;
     float *sums; /* of the channels, [n][d][h][w] */
     float *to;
-};
-
-/* The place of a pixel, counted over all images; row by row, as the sums lie. */
-struct place {
-    int64_t n, z, y, x;
-
-    __device__ __forceinline__ place(const tess_tensor &t, int64_t pixel)
-    {
-        const int64_t line = pixel / t.w, slice = line / t.h;
-        x = pixel - line * t.w;
-        y = line - slice * t.h;
-        n = slice / t.d;
-        z = slice - n * t.d;
-    }
-
-    __device__ __forceinline__ int64_t in(const tess_tensor &t) const
-    {
-        return n * t.stride_n + z * t.stride_d + y * t.stride_h + x * t.stride_w;
-    }
 };
 
 template <typename T, bool WIDE>
@@ -48,7 +31,7 @@ __device__ __forceinline__ double sum_of_lane(const T *pixel, int lane, int64_t 
     constexpr int PIECE = 16 / (int)sizeof(T);
     double sum = 0;
     for (int64_t c = (int64_t)lane * PIECE; c < channels; c += LANES * PIECE) {
-        float values[PIECE];
+        float values[PIECE], few = 0;
         if (WIDE)
             tess_load<PIECE>(pixel + c, values);
         else
@@ -57,7 +40,8 @@ __device__ __forceinline__ double sum_of_lane(const T *pixel, int lane, int64_t 
                 values[i] = c + i < channels ? tess_value(pixel[c + i]) : 0.0f;
 #pragma unroll
         for (int i = 0; i < PIECE; i++)
-            sum += values[i];
+            few += values[i];
+        sum += few;
     }
     return sum;
 }
@@ -65,42 +49,57 @@ __device__ __forceinline__ double sum_of_lane(const T *pixel, int lane, int64_t 
 template <typename T, bool WIDE>
 __global__ void __launch_bounds__(THREADS) channels_kernel(const __grid_constant__ side_job job)
 {
+    const tess_tensor &in = job.in;
     const int lane = threadIdx.x % LANES;
-    const int64_t group = threadIdx.x / LANES, groups = THREADS / LANES;
-    /* All threads of a block go round alike: lanes whose pixel is behind the last one help to exchange sums. */
-    for (int64_t first = blockIdx.x * groups; first < job.pixels; first += gridDim.x * groups) {
-        const int64_t pixel = first + group;
-        double sum = 0;
-        if (pixel < job.pixels)
-            sum = sum_of_lane<T, WIDE>((const T *)job.from + place(job.in, pixel).in(job.in), lane, job.in.c);
+    const int64_t x = (int64_t)blockIdx.x * GROUPS + threadIdx.x / LANES;
+    for (int64_t slice = blockIdx.z; slice < job.slices; slice += gridDim.z) {
+        const int64_t n = (unsigned)slice / (unsigned)in.d, z = slice - n * in.d;
+        for (int64_t y = blockIdx.y; y < in.h; y += gridDim.y) {
+            double sum = 0; /* lanes whose pixel is behind the last one help to exchange sums */
+            if (x < in.w)
+                sum = sum_of_lane<T, WIDE>((const T *)job.from + n * in.stride_n + z * in.stride_d +
+                                               y * in.stride_h + x * in.stride_w,
+                                           lane, in.c);
 #pragma unroll
-        for (int other = LANES / 2; other > 0; other /= 2)
-            sum += __shfl_xor_sync(~0u, sum, other);
-        if (pixel < job.pixels && lane == 0)
-            job.sums[pixel] = (float)sum;
+            for (int other = LANES / 2; other > 0; other /= 2)
+                sum += __shfl_xor_sync(~0u, sum, other);
+            if (x < in.w && lane == 0)
+                job.sums[(slice * in.h + y) * in.w + x] = (float)sum;
+        }
     }
+}
+
+__device__ __forceinline__ double window_of(const side_job &job, int64_t slice, int64_t z, int64_t y,
+                                            int64_t x)
+{
+    const tess_tensor &in = job.in;
+    double sum = 0;
+    for (int dz = -job.reach[TESS_DEPTH]; dz <= job.reach[TESS_DEPTH]; dz++) {
+        if (dz == 0 || z + dz < 0 || z + dz >= in.d)
+            continue;
+        for (int dy = -job.reach[TESS_HEIGHT]; dy <= job.reach[TESS_HEIGHT]; dy++) {
+            if (y + dy < 0 || y + dy >= in.h)
+                continue;
+            const float *row = job.sums + ((slice + dz) * in.h + y + dy) * in.w + x;
+            for (int dx = -job.reach[TESS_WIDTH]; dx <= job.reach[TESS_WIDTH]; dx++)
+                if (x + dx >= 0 && x + dx < in.w)
+                    sum += row[dx];
+        }
+    }
+    return sum;
 }
 
 __global__ void __launch_bounds__(THREADS) window_kernel(const __grid_constant__ side_job job)
 {
-    const tess_tensor &in = job.in;
-    for (int64_t pixel = (int64_t)blockIdx.x * THREADS + threadIdx.x; pixel < job.pixels;
-         pixel += (int64_t)gridDim.x * THREADS) {
-        const place p(in, pixel);
-        double sum = 0;
-        for (int dz = -job.reach[TESS_DEPTH]; dz <= job.reach[TESS_DEPTH]; dz++) {
-            if (dz == 0 || p.z + dz < 0 || p.z + dz >= in.d)
-                continue;
-            for (int dy = -job.reach[TESS_HEIGHT]; dy <= job.reach[TESS_HEIGHT]; dy++) {
-                if (p.y + dy < 0 || p.y + dy >= in.h)
-                    continue;
-                const float *row = job.sums + pixel + (dz * in.h + dy) * in.w;
-                for (int dx = -job.reach[TESS_WIDTH]; dx <= job.reach[TESS_WIDTH]; dx++)
-                    if (p.x + dx >= 0 && p.x + dx < in.w)
-                        sum += row[dx];
-            }
-        }
-        job.to[p.in(job.out)] = (float)(job.value * sum);
+    const tess_tensor &in = job.in, &out = job.out;
+    const int64_t x = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    if (x >= in.w)
+        return;
+    for (int64_t slice = blockIdx.z; slice < job.slices; slice += gridDim.z) {
+        const int64_t n = (unsigned)slice / (unsigned)in.d, z = slice - n * in.d;
+        for (int64_t y = blockIdx.y; y < in.h; y += gridDim.y)
+            job.to[n * out.stride_n + z * out.stride_d + y * out.stride_h + x * out.stride_w] =
+                (float)(job.value * window_of(job, slice, z, y, x));
     }
 }
 
@@ -110,10 +109,10 @@ template <typename T> cudaError_t launch(const side_job &job, cudaStream_t strea
     const tess_tensor *t = &job.in;
     const bool wide = t->c % PIECE == 0 && t->stride_n % PIECE == 0 && t->stride_d % PIECE == 0 &&
                       t->stride_h % PIECE == 0 && t->stride_w % PIECE == 0 && (uintptr_t)job.from % 16 == 0;
-    const int64_t groups = THREADS / LANES, channel_blocks = (job.pixels + groups - 1) / groups,
-                  window_blocks = (job.pixels + THREADS - 1) / THREADS;
-    const unsigned first = (unsigned)(channel_blocks < MOST ? channel_blocks : MOST),
-                   second = (unsigned)(window_blocks < MOST ? window_blocks : MOST);
+    const unsigned rows = (unsigned)(t->h < MOST ? t->h : MOST),
+                   slices = (unsigned)(job.slices < MOST ? job.slices : MOST);
+    const dim3 first((unsigned)((t->w + GROUPS - 1) / GROUPS), rows, slices),
+        second((unsigned)((t->w + THREADS - 1) / THREADS), rows, slices);
     if (wide)
         channels_kernel<T, true><<<first, THREADS, 0, stream>>>(job);
     else
@@ -122,14 +121,9 @@ template <typename T> cudaError_t launch(const side_job &job, cudaStream_t strea
     return cudaGetLastError();
 }
 
-int64_t pixels_of(const tess_tensor *t)
-{
-    return t->n * t->d * t->h * t->w;
-}
-
 size_t workspace(const tess_op *op)
 {
-    return (size_t)pixels_of(&op->in) * sizeof(float);
+    return (size_t)(op->in.n * op->in.d * op->in.h * op->in.w) * sizeof(float);
 }
 
 const char *refuses(const tess_op *op, int)
@@ -140,6 +134,8 @@ const char *refuses(const tess_op *op, int)
         return "values are fp32, fp16 or bf16";
     if (op->out.dtype != TESS_F32 || op->out.c != 1 || op->residuals)
         return "a sum of side slices is one fp32 channel";
+    if (op->in.n * op->in.d > INT32_MAX)
+        return "takes fewer slices at once";
     if (op->in.n != op->out.n || op->in.d != op->out.d || op->in.h != op->out.h || op->in.w != op->out.w)
         return "a sum of side slices has the size of what it sums";
     for (int s = 0; s < TESS_SPATIAL; s++)
@@ -153,7 +149,7 @@ cudaError_t run(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t 
     side_job job = {};
     job.in = op->in;
     job.out = op->out;
-    job.pixels = pixels_of(&op->in);
+    job.slices = op->in.n * op->in.d;
     for (int s = 0; s < TESS_SPATIAL; s++)
         job.reach[s] = op->kernel[s] / 2;
     job.value = op->side.value;

@@ -6,6 +6,7 @@
  * pixels: a fragment of the input serves every output row within the kernel's reach. A pixel's 64 channels take
  * 144 bytes, so that the eight rows that are read at once fall into different banks. */
 #include "cuda/generic.h"
+#include "cuda/load.h"
 #include "cuda/matrix.cuh"
 
 namespace
@@ -147,22 +148,26 @@ __global__ void __launch_bounds__(THREADS) tail_kernel(tail_job job)
                         lane % 4 * 2 + i % 2, sums[r][i]);
 }
 
-/* Loads the kernel and raises its limit of shared memory. */
 template <typename T, typename Out, int K> cudaError_t load(void)
 {
-    return cudaFuncSetAttribute(tail_kernel<T, Out, K>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                tail_tile<K>::bytes);
+    return tess_cuda_load((const void *)tail_kernel<T, Out, K>, tail_tile<K>::bytes);
+}
+
+template <typename T> cudaError_t load_type(void)
+{
+    cudaError_t (*const kernels[])(void) = {load<T, float, 3>, load<T, float, 1>, load<T, T, 3>,
+                                            load<T, T, 1>};
+    cudaError_t result = cudaSuccess;
+    for (int i = 0; i < 4 && result == cudaSuccess; i++)
+        result = kernels[i]();
+    return result;
 }
 
 template <typename T, typename Out, int K> cudaError_t launch(const tail_job &job, cudaStream_t stream)
 {
-    const int bytes = tail_tile<K>::bytes;
-    cudaError_t result = load<T, Out, K>();
-    if (result != cudaSuccess)
-        return result;
     const dim3 blocks((unsigned)((job.out.w + WIDE - 1) / WIDE), (unsigned)((job.out.h + HIGH - 1) / HIGH),
                       (unsigned)job.out.n);
-    tail_kernel<T, Out, K><<<blocks, THREADS, bytes, stream>>>(job);
+    tail_kernel<T, Out, K><<<blocks, THREADS, tail_tile<K>::bytes, stream>>>(job);
     return cudaGetLastError();
 }
 
@@ -188,12 +193,8 @@ extern "C" bool tess_cuda_tail_fits(const tess_op *op)
 
 extern "C" cudaError_t tess_cuda_tail_load(void)
 {
-    cudaError_t (*const kernels[])(void) = {load<__half, float, 3>, load<__half, float, 1>,
-                                            load<__nv_bfloat16, float, 3>, load<__nv_bfloat16, float, 1>};
-    cudaError_t result = cudaSuccess;
-    for (int i = 0; i < 4 && result == cudaSuccess; i++)
-        result = kernels[i]();
-    return result;
+    const cudaError_t result = load_type<__half>();
+    return result == cudaSuccess ? load_type<__nv_bfloat16>() : result;
 }
 
 extern "C" cudaError_t tess_cuda_tail(const tess_op *op, const tess_op_buffers *b, cudaStream_t stream)

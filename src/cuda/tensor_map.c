@@ -1,8 +1,9 @@
 #include "cuda/tensor_map.h"
 
-#include <cuda_runtime_api.h>
 #include <stdatomic.h>
 #include <string.h>
+
+#include "cuda/load.h"
 
 typedef CUresult (*encode_fn)(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *,
                               const cuuint64_t *, const cuuint32_t *, const cuuint32_t *,
@@ -19,15 +20,8 @@ static encode_fn encoder(void)
     encode_fn encode = atomic_load(&known);
     if (encode)
         return encode;
-    void *entry = NULL;
-    enum cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
-#if CUDART_VERSION >= 12050 /* the older call is gone from CUDA 13 */
-    cudaError_t result = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &entry, ENCODER_SINCE,
-                                                          cudaEnableDefault, &found);
-#else
-    cudaError_t result = cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &entry, cudaEnableDefault, &found);
-#endif
-    if (result != cudaSuccess || found != cudaDriverEntryPointSuccess)
+    void *entry = tess_cuda_driver_function("cuTensorMapEncodeTiled", ENCODER_SINCE);
+    if (!entry)
         return NULL;
     memcpy(&encode, &entry, sizeof encode);
     atomic_store(&known, encode);

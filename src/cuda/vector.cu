@@ -8,6 +8,7 @@
  * every THREADS-th value and the block as a tree; then one block sums the parts the same way. So the bits depend
  * neither on the card nor on what else runs, and there are no atomics. */
 #include "cuda/cuda.h"
+#include "cuda/load.h"
 
 namespace
 {
@@ -309,10 +310,9 @@ cudaError_t vector_load(int)
     const void *const kernels[] = {(const void *)combine_kernel, (const void *)spectrum_kernel<1>,
                                    (const void *)spectrum_kernel<2>, (const void *)dot_kernel,
                                    (const void *)dot_end_kernel};
-    cudaFuncAttributes attributes;
     cudaError_t result = cudaSuccess;
     for (const void *kernel : kernels)
-        result = result == cudaSuccess ? cudaFuncGetAttributes(&attributes, kernel) : result;
+        result = result == cudaSuccess ? tess_cuda_load(kernel, 0) : result;
     return result;
 }
 

@@ -1,11 +1,12 @@
-/* Ops on volumes, as passes of the engines for images (device/passes.h). A map is added at the very end, by a kernel
- * of its own, which then does the ReLU too. The engine of a pass follows from the op's class, not from measurements,
+/* Ops on volumes, as passes of the engines for images (device/passes.h). A map is added by Hopper's convolutions before
+ * they round; elsewhere at the very end, by a kernel of its own, which then does the ReLU too. The engine of a pass follows from the op's class, not from measurements,
  * which belong to sizes: slices at the rim of a volume go in smaller batches than the others, and must not differ for
  * it.
  *
- * In fp16 and bf16 the sum is rounded after each pass, and once more with the map. An engine that took the map as
- * it takes the bias would save that rounding, and the reading and writing of the output. */
+ * In fp16 and bf16 the sum is rounded after each pass, and once more with a map that comes at the end. */
 #include "cuda/volume.h"
+
+#include <string.h>
 
 #include "cuda/engines_impl.h"
 #include "device/passes.h"
@@ -17,6 +18,14 @@ typedef struct volume_job {
     const tess_cuda_engines *engines;
     cudaStream_t stream;
 } volume_job;
+
+/* Do the passes add the map? A pass of either kind of slices decides for all. */
+static bool passes_add_map(const tess_cuda_engines *engines, const tess_op *op)
+{
+    const tess_op flat = tess_op_slices(op, op->out.d, op->stride[TESS_DEPTH], 1);
+    return op->kind == TESS_OP_CONV && tess_cuda_own_engine(engines, &flat, "hopper") &&
+           (!engines->forced[0] || strcmp(engines->forced, "hopper") == 0);
+}
 
 /* The op but for its map, which is added at the end. */
 static tess_op without_map(const tess_op *op)
@@ -30,7 +39,7 @@ static tess_op without_map(const tess_op *op)
 static tess_status run_flat(void *user, const tess_op *flat, const tess_op_buffers *at, tess_error *error)
 {
     const volume_job *job = user;
-    const char *forced = job->engines->forced;
+    const char *forced = flat->mapped ? "hopper" : job->engines->forced;
     const tess_cuda_engine *engine = forced[0] ? tess_cuda_own_engine(job->engines, flat, forced) : NULL;
     if (!engine && forced[0])
         engine = tess_cuda_own_engine(job->engines, flat, "generic");
@@ -45,9 +54,10 @@ tess_status tess_cuda_volume_run(const tess_cuda_engines *engines, const tess_op
                                  const tess_op_buffers *buffers, cudaStream_t stream, tess_error *error)
 {
     volume_job job = {engines, stream};
-    const tess_op plain = without_map(op);
-    TESS_TRY(tess_op_passes(&plain, buffers, tess_cuda_tap_bytes(op), run_flat, &job, error));
-    return op->mapped ? tess_cuda_check(tess_cuda_add_map(op, buffers, stream), "add_map", error) : TESS_OK;
+    const bool apart = op->mapped && !passes_add_map(engines, op);
+    const tess_op passed = apart ? without_map(op) : *op;
+    TESS_TRY(tess_op_passes(&passed, buffers, tess_cuda_tap_bytes(op), run_flat, &job, error));
+    return apart ? tess_cuda_check(tess_cuda_add_map(op, buffers, stream), "add_map", error) : TESS_OK;
 }
 
 /* Kernels that want rows to begin at multiples of 16 bytes want it of slices as well; where a pass takes every
