@@ -36,7 +36,6 @@ static const char help[] =
     "  --side-by-side F    measurement (FBP or FDK in tomography), result and truth in one picture\n"
     "  --tile T, --halo H, --batch B   of the denoiser, as in tessera denoise; a volume takes --tile DxHxW "
     "too\n\n"
-    "By itself (--device auto) this verb takes the CPU; name a card to use it.\n"
     "A volume is written as NPY (depth, height, width); a picture shows the slice in its middle.\n\n"
     "Measured data (FILE.json), one of\n"
     "  {\"operator\":\"blur\",\"angles\":[0,45],\"sigma\":[3,1.5],\"measurement\":\"y.npy\"}\n"

@@ -39,14 +39,12 @@ static tess_status find_model(tess_reconstruct_job *job, tess_error *error)
     return TESS_OK;
 }
 
-static tess_status describe(tess_reconstruct_job *job, const char *device, tess_error *error)
+static tess_status describe(tess_reconstruct_job *job, tess_error *error)
 {
     const tess_reconstruct_settings *s = job->settings;
-    tess_common common = s->common;
     TESS_TRY(tess_problem_describe(s, &job->problem, error));
     TESS_TRY(tess_recipe_of(s, &job->problem, &job->recipe, error));
-    common.device = device;
-    TESS_TRY(tess_engine_open(&job->engine, &common, error));
+    TESS_TRY(tess_engine_open(&job->engine, &s->common, error));
     TESS_TRY(find_model(job, error));
     const char *used[] = {s->output, s->side_by_side, s->save_measurement};
     for (int i = 0; i < 3; i++)
@@ -77,15 +75,18 @@ static void close_job(tess_reconstruct_job *job)
     tess_small_free(job->iterations);
 }
 
-static tess_status reconstruct_on(const tess_reconstruct_settings *settings, const char *device,
-                                  bool plan_only, char **record, tess_error *error)
+static tess_status reconstruct(tess_context *context, const tess_reconstruct_settings *settings,
+                               bool plan_only, char **record)
 {
+    tess_error *error = &context->error;
+    *record = NULL;
+    TESS_TRY(tess_reconstruct_check(settings, error));
     tess_reconstruct_job job;
     memset(&job, 0, sizeof job);
     job.settings = settings;
     job.start = tess_clock();
     job.baseline_psnr = job.psnr = job.ssim = NAN;
-    tess_status status = describe(&job, device, error);
+    tess_status status = describe(&job, error);
     if (status == TESS_OK)
         status = tess_reconstruct_plan(&job, error);
     if (status == TESS_OK && !plan_only)
@@ -94,18 +95,6 @@ static tess_status reconstruct_on(const tess_reconstruct_settings *settings, con
         status = tess_record_end(tess_reconstruct_record(&job, !plan_only), record, error);
     close_job(&job);
     return status;
-}
-
-/* `auto` is the host: the card's kernels for rays, transforms and volumes have not been held against the host's on
- * a card yet, so they run only when they are asked for by name. */
-static tess_status reconstruct(tess_context *context, const tess_reconstruct_settings *settings,
-                               bool plan_only, char **record)
-{
-    const char *device = settings->common.device;
-    *record = NULL;
-    TESS_TRY(tess_reconstruct_check(settings, &context->error));
-    return reconstruct_on(settings, strcmp(device, "auto") == 0 ? "cpu" : device, plan_only, record,
-                          &context->error);
 }
 
 tess_status tess_reconstruct(tess_context *context, const tess_reconstruct_settings *settings, char **record)
