@@ -1,8 +1,7 @@
 /* test_fft_cuda.c: what solvers do with vectors and spectra, on the card against the CPU on the same data: weighted sums,
  * inner products, products with spectra, transforms of even, odd and prime sizes; from windows, in place, twice to the
- * same bits, and replayed from a graph. Then blurs, which use all of it: the adjoint is the transpose. */
+ * same bits, and replayed from a graph. */
 #include "gpu.h"
-#include "physics/blur.h"
 #include "solver_ops.h"
 
 enum { INPUTS = 3 }; /* in and the residuals */
@@ -328,46 +327,6 @@ static void test_refuses(void)
     CHECK(card->query(card, &op, &needs, &error) == TESS_UNSUPPORTED);
 }
 
-/* Odd images too: the second of a stack of them begins at no even place. */
-static void test_blur(int64_t height, int64_t width, int64_t channels)
-{
-    const double angles[] = {0, 30, 75};
-    const tess_blur_settings settings = {height, width, channels, 3, angles, 1.5, 4};
-    tess_operator *op = NULL;
-    tess_error error = {""};
-    CHECK_MSG(tess_blur_create(card, &settings, &op, &error) == TESS_OK, "%s", error.text);
-    if (!op)
-        return;
-    const int64_t pixels = height * width * channels, all = 3 * pixels;
-    float *x = malloc((size_t)pixels * sizeof *x), *y = malloc((size_t)all * sizeof *y);
-    float *back = malloc((size_t)pixels * sizeof *x), *seen = malloc((size_t)all * sizeof *y);
-    for (uint32_t draw = 0; draw < 5; draw++) {
-        tess_rng_uniform((tess_rng_key){.seed = 7, .item = draw}, 0, pixels, x);
-        tess_rng_uniform((tess_rng_key){.seed = 8, .item = draw}, 0, all, y);
-        tess_block image = upload(x, (size_t)pixels * sizeof *x), views = upload(y, (size_t)all * sizeof *y);
-        tess_block to_image = upload(NULL, (size_t)pixels * sizeof *x),
-                   to_views = upload(NULL, (size_t)all * sizeof *y),
-                   scratch = upload(NULL, op->scratch_bytes + 1);
-        op->table->forward(op, image.data, to_views.data, scratch.data, NULL);
-        op->table->adjoint(op, views.data, to_image.data, scratch.data, NULL);
-        card->copy(card, back, to_image.data, (size_t)pixels * sizeof *x, NULL);
-        card->copy(card, seen, to_views.data, (size_t)all * sizeof *y, NULL);
-        synced();
-        double forward = 0, adjoint = 0;
-        for (int64_t i = 0; i < all; i++)
-            forward += (double)seen[i] * y[i];
-        for (int64_t i = 0; i < pixels; i++)
-            adjoint += (double)x[i] * back[i];
-        CHECK_MSG(forward != 0 && fabs(forward - adjoint) <= 1e-6 * fabs(forward),
-                  "%lldx%lldx%lld: <Ax,y> %.9g, <x,A'y> %.9g", (long long)height, (long long)width,
-                  (long long)channels, forward, adjoint);
-        card->free(card, &image), card->free(card, &views), card->free(card, &scratch);
-        card->free(card, &to_image), card->free(card, &to_views);
-    }
-    free(x), free(y), free(back), free(seen);
-    tess_operator_destroy(op);
-}
-
 int main(void)
 {
     int status = 0;
@@ -401,9 +360,6 @@ int main(void)
     for (size_t i = 0; i < sizeof filters / sizeof *filters; i++)
         test_filter(filters[i]);
     test_refuses();
-    test_blur(64, 48, 3);
-    test_blur(101, 67, 1);
-    test_blur(683, 1366, 3);
     tess_device_close(host), tess_device_close(card);
     return check_end();
 }
