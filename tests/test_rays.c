@@ -2,9 +2,8 @@
  * ellipsoids are what geometry says, the better the finer; that threads and slabs change nothing; that FDK brings a
  * phantom back; that wrong geometries are refused in words. */
 #include "adjoint.h"
+#include "device/column3.h"
 #include "device/device.h"
-#include "device/patch3.h"
-#include "device/tile3.h"
 #include "physics/phantom.h"
 #include "physics/rays.h"
 
@@ -87,7 +86,7 @@ static void gather(const tess_rays_settings *s, const float *views, bool by_shad
     }
 }
 
-/* The same box by box, as patch3.h has it, in boxes of odd sizes. What no view gave stays NaN in the patch: nobody
+/* The same box by box, as column3.h has it, in boxes of odd sizes. What no view gave stays NaN in the patch: nobody
  * may read it. */
 static void gather_boxes(const tess_rays_settings *s, const float *views, float *volume)
 {
@@ -118,8 +117,8 @@ static void gather_boxes(const tess_rays_settings *s, const float *views, float 
                                         ? 0
                                         : tess_patch3_value(&p, &scan, a, i, j, values, s->columns, 1);
                         for (int i = 0; i < box.size[0] * box.size[1]; i++)
-                            tess_patch3_gather(&p, a, i % box.size[0], i / box.size[0], DEEP, patch,
-                                               sums[i / box.size[0]][i % box.size[0]]);
+                            tess_column3_gather(&p, a, i % box.size[0], i / box.size[0], DEEP, patch,
+                                                sums[i / box.size[0]][i % box.size[0]]);
                     }
                     const tess_gather3 g = tess_gather3_of(&scan, numbers);
                     for (int i = 0; i < box.size[0] * box.size[1] * box.size[2] && !p.fits; i++) {
@@ -163,85 +162,6 @@ static void check_gather(tess_operator *op, const tess_rays_settings *s)
     free(views), free(added), free(gathered);
 }
 
-/* The forward as a device does it that stages voxels: tiles of odd sizes, a few slices at a time. What is not staged
- * stays NaN: nobody may read it. Says how many tiles could be staged. */
-static int64_t project_tiles(const tess_rays_settings *s, const float *volume, float *views)
-{
-    enum { WIDE = 7, TALL = 4 };
-    static float staged[TESS_TILE3_ROOM];
-    const int64_t size[3] = {s->width, s->height, s->depth}, step[3] = {1, s->width, s->width * s->height};
-    const tess_op op = tess_rays_slab(s, TESS_OP_PROJECT, 0, s->depth, false);
-    const tess_scan3 scan = tess_scan3_of(&op.rays, &op.in, &op.out);
-    int64_t tiles = 0;
-    for (int64_t i = 0; i < s->views * s->rows * s->columns; i++) {
-        const int64_t row = i / s->columns % s->rows, column = i % s->columns;
-        if (row % TALL || column % WIDE)
-            continue;
-        const tess_view3 view =
-            tess_view3_of(&scan, s->vectors + i / s->columns / s->rows * TESS_VIEW3_NUMBERS);
-        const int64_t rows[2] = {row, row + TALL - 1 < s->rows ? row + TALL - 1 : s->rows - 1},
-                      columns[2] = {column,
-                                    column + WIDE - 1 < s->columns ? column + WIDE - 1 : s->columns - 1};
-        tess_ray3 corners[4];
-        for (int k = 0; k < 4; k++)
-            corners[k] = tess_view3_ray(&view, rows[k >> 1], columns[k & 1]);
-        const int axis = corners[0].axis, b = axis == 0 ? 1 : 0, c = axis == 2 ? 1 : 2;
-        const int last = (int)(size[axis] - 1) / TESS_TILE3_SLICES * TESS_TILE3_SLICES;
-        const tess_tile3 ends[2] = {tess_tile3_of(corners, 0), tess_tile3_of(corners, last)};
-        bool together = tess_tile3_sees(&view, axis, rows, columns) && tess_tile3_fits(&ends[0]) &&
-                        tess_tile3_fits(&ends[1]);
-        for (int64_t y = rows[0]; y <= rows[1]; y++)
-            for (int64_t x = columns[0]; x <= columns[1]; x++)
-                together = together && tess_view3_ray(&view, y, x).axis == axis;
-        if (!together)
-            continue;
-        tiles++;
-        for (int64_t y = rows[0]; y <= rows[1]; y++)
-            for (int64_t x = columns[0]; x <= columns[1]; x++)
-                views[i + (y - row) * s->columns + x - column] = 0;
-        for (int slice = 0; slice <= last; slice += TESS_TILE3_SLICES) {
-            const tess_tile3 tile = tess_tile3_of(corners, slice);
-            for (int k = 0; k < TESS_TILE3_ROOM; k++)
-                staged[k] = NAN;
-            for (int k = 0; k < tile.wide * tile.high * TESS_TILE3_SLICES; k++) {
-                const int64_t z = slice + k / (tile.wide * tile.high), y = tile.c + k / tile.wide % tile.high,
-                              x = tile.b + k % tile.wide;
-                const bool there = z < size[axis] && y >= 0 && y < size[c] && x >= 0 && x < size[b];
-                staged[(z - slice) * tile.step + k % (tile.wide * tile.high)] =
-                    there ? volume[z * step[axis] + y * step[c] + x * step[b]] : 0;
-            }
-            for (int64_t y = rows[0]; y <= rows[1]; y++)
-                for (int64_t x = columns[0]; x <= columns[1]; x++) {
-                    const tess_ray3 ray = tess_view3_ray(&view, y, x);
-                    const tess_local3 local = tess_tile3_local(&tile, &ray);
-                    for (int k = 0; k < TESS_TILE3_SLICES; k++)
-                        views[i + (y - row) * s->columns + x - column] +=
-                            ray.length * tess_tile3_sample(&tile, &local, k, staged);
-                }
-        }
-    }
-    return tiles;
-}
-
-static void check_tiles(tess_operator *op, const tess_rays_settings *s)
-{
-    const int64_t voxels = adjoint_count(&op->image), pixels = adjoint_count(&op->measurement);
-    float *volume = adjoint_floats(voxels), *followed = adjoint_floats(pixels),
-          *staged = adjoint_floats(pixels);
-    tess_rng_uniform((tess_rng_key){.seed = 6}, 0, voxels, volume);
-    op->table->forward(op, volume, followed, NULL, NULL);
-    memcpy(staged, followed, (size_t)pixels * sizeof *staged);
-    CHECK(project_tiles(s, volume, staged) > 0);
-    double largest = 0, difference = 0;
-    for (int64_t i = 0; i < pixels; i++) {
-        const double apart = fabs((double)followed[i] - staged[i]);
-        largest = fmax(largest, followed[i]);
-        difference = apart <= difference ? difference : apart; /* NaN stays */
-    }
-    CHECK_MSG(difference <= 1e-6 * largest, "staged and followed differ by %g of %g", difference, largest);
-    free(volume), free(followed), free(staged);
-}
-
 static void test_adjoint(tess_device *device)
 {
     double vectors[7 * TESS_VIEW3_NUMBERS];
@@ -251,7 +171,6 @@ static void test_adjoint(tess_device *device)
         tess_operator *op = make(device, &s);
         check_adjoint_matrices(op);
         check_gather(op, &s);
-        check_tiles(op, &s);
         tess_operator_destroy(op);
         s = (tess_rays_settings){s.geometry, 23, 19, 31, 0.1, 7, 17, 29, vectors};
         for (int fine = 0; fine < 3; fine++) { /* pixels larger than voxels, and much smaller */
@@ -259,7 +178,6 @@ static void test_adjoint(tess_device *device)
             op = make(device, &s);
             check_adjoint_draws(op);
             check_gather(op, &s);
-            check_tiles(op, &s);
             tess_operator_destroy(op);
         }
         /* Rays on the diagonal, where two axes tie. */
@@ -271,7 +189,6 @@ static void test_adjoint(tess_device *device)
         op = make(device, &s);
         check_adjoint_draws(op);
         check_gather(op, &s);
-        check_tiles(op, &s);
         tess_operator_destroy(op);
         for (int fine = 0; fine < 3; fine++) { /* a usual scanner; rows upside down */
             tess_rays_circle(s.views = 7, 5, 4, fine == 0 ? 0.3 : fine == 1 ? 0.13 : 0.05, vectors);
@@ -280,7 +197,6 @@ static void test_adjoint(tess_device *device)
             op = make(device, &s);
             check_adjoint_draws(op);
             check_gather(op, &s);
-            check_tiles(op, &s);
             tess_operator_destroy(op);
         }
     }
