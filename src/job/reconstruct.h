@@ -55,7 +55,7 @@ typedef struct tess_problem {
 
 /* One iteration, for the record. */
 typedef struct tess_iteration {
-    double psnr, gradient_seconds, denoise_seconds, step, sigma, change;
+    double psnr, ssim, gradient_seconds, denoise_seconds, step, sigma, change;
     uint64_t gradient_peak_bytes, denoise_peak_bytes;
 } tess_iteration;
 
@@ -83,7 +83,8 @@ typedef struct tess_reconstruct_job {
     uint64_t planned_total;
     uint64_t host_bytes; /* at most, where the device's memory is its own */
     double planned_seconds, start, seconds;
-    uint64_t overhead, loaded; /* resident before the plan, and once the weights are there */
+    uint64_t overhead, loaded;        /* resident before the plan, and once the weights are there */
+    uint64_t free_before, least_free; /* of the device's memory: before the plan, and while it ran */
     tess_mem_bytes peak;
     uint64_t peak_total;
     /* Outcome. */
@@ -149,6 +150,9 @@ tess_status tess_reconstruct_begin(tess_reconstruct_job *job, tess_error *error)
  * NaN without a truth. */
 tess_status tess_reconstruct_quality(tess_reconstruct_job *job, const void *image, double *psnr, double *ssim,
                                      tess_error *error) TESS_MUST_CHECK;
+/* What it works in: rows of image and truth, and for SSIM. */
+int64_t tess_reconstruct_quality_rows(const tess_problem *problem);
+size_t tess_reconstruct_quality_bytes(const tess_problem *problem);
 /* Between a vector on the device and the host, in pieces. */
 typedef void (*tess_piece_fn)(void *user, int64_t first, int64_t count, float *values);
 tess_status tess_device_pieces(tess_reconstruct_job *job, void *vector, int64_t count, bool back,

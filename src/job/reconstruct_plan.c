@@ -27,7 +27,7 @@ size_t tess_reconstruct_carve_io(tess_reconstruct_job *job, char *at)
     const size_t image = (size_t)(tess_problem_rows(p) * tess_problem_row(p)) * sizeof(float);
     const int64_t rows[] = {volume.width * volume.channels, 3 * (p->width + GAP) * p->channels,
                             measured.width * measured.channels, p->image_width * p->channels};
-    int64_t row = 0;
+    int64_t row = tess_problem_has_truth(p) ? tess_reconstruct_quality_rows(p) * p->width * p->channels : 0;
     for (int i = 0; i < 4; i++)
         row = tess_max_i64(row, rows[i]);
     size_t used = 0;
@@ -36,7 +36,7 @@ size_t tess_reconstruct_carve_io(tess_reconstruct_job *job, char *at)
     take(at, &used, TESS_PIECE * sizeof(float), true, &job->piece);
     for (int i = 0; i < 2; i++)
         take(at, &used, (size_t)row * sizeof(float), true, &job->rows[i]);
-    take(at, &used, tess_quality_bytes(p->width, p->channels), tess_problem_has_truth(p), &job->lines);
+    take(at, &used, tess_reconstruct_quality_bytes(p), tess_problem_has_truth(p), &job->lines);
     return used;
 }
 

@@ -1,35 +1,78 @@
-/* An image on the device against the truth on the host: row by row, or slice by slice of a volume. */
+/* An image on the device against the truth on the host, strip by strip; a volume slice by slice. All threads take part,
+ * and the order of the sums does not depend on how many there are. */
 #include <math.h>
 
 #include "base/checked.h"
 #include "job/reconstruct.h"
 #include "tensor/quality.h"
 
-enum { PARTS = 64 }; /* of a slice; the order of a sum must not depend on threads */
+enum {
+    PARTS = 64,                 /* of a strip, for sums of squares */
+    BANDS = 8,                  /* for SSIM, each with rows of its own */
+    STRIP = 256,                /* rows of an image */
+    BEFORE = TESS_SSIM_TAPS - 1 /* rows above one that its window needs */
+};
 
-/* Some rows, brought to [0, 1]. */
-typedef struct rows_job {
+/* Rows [from, bottom) of a slice are there, brought to [0, 1]; those from `top` on are new. */
+typedef struct strip {
     const float *truth_from;
     float *values, *truth;
-    int64_t rows, samples;
+    int64_t from, top, bottom, samples;
     float low, high;
     double square[PARTS];
-} rows_job;
+    tess_quality band[BANDS];
+} strip;
+
+int64_t tess_reconstruct_quality_rows(const tess_problem *p)
+{
+    return p->depth > 1 ? p->height : tess_min_i64(p->height, STRIP + BEFORE);
+}
+
+size_t tess_reconstruct_quality_bytes(const tess_problem *p)
+{
+    return BANDS * tess_quality_bytes(p->width, p->channels);
+}
 
 static void compare(void *arg, int64_t part, int thread)
 {
     (void)thread;
-    rows_job *job = arg;
-    const int64_t parts = tess_min_i64(job->rows, PARTS), from = job->rows * part / parts * job->samples,
-                  to = job->rows * (part + 1) / parts * job->samples;
+    strip *s = arg;
+    const int64_t count = (s->bottom - s->from) * s->samples, old = (s->top - s->from) * s->samples;
+    const int64_t from = count * part / PARTS, to = count * (part + 1) / PARTS;
     double square = 0;
     for (int64_t i = from; i < to; i++) {
-        job->values[i] = fminf(fmaxf(job->values[i], job->low), job->high) / job->high;
-        job->truth[i] = fminf(fmaxf(job->truth_from[i], job->low), job->high) / job->high;
-        const double difference = (double)job->values[i] - (double)job->truth[i];
-        square += difference * difference;
+        s->values[i] = fminf(fmaxf(s->values[i], s->low), s->high) / s->high;
+        s->truth[i] = fminf(fmaxf(s->truth_from[i], s->low), s->high) / s->high;
+        const double difference = (double)s->values[i] - (double)s->truth[i];
+        square += i >= old ? difference * difference : 0;
     }
-    job->square[part] = square;
+    s->square[part] = square;
+}
+
+/* The windows whose last row is in the band's share of the new rows. */
+static void resemble(void *arg, int64_t band, int thread)
+{
+    (void)thread;
+    strip *s = arg;
+    const int64_t first = tess_max_i64(s->top, BEFORE), count = tess_max_i64(s->bottom - first, 0);
+    const int64_t from = first + count * band / BANDS, to = first + count * (band + 1) / BANDS;
+    for (int64_t y = from - BEFORE; from < to && y < to; y++)
+        tess_quality_row(&s->band[band], s->values + (y - s->from) * s->samples,
+                         s->truth + (y - s->from) * s->samples);
+}
+
+/* Mean SSIM of the strip's windows, as a sum; and how many. */
+static void add_bands(tess_reconstruct_job *job, strip *s, double *similar, int64_t *positions)
+{
+    const tess_problem *p = &job->problem;
+    const size_t lines = tess_quality_bytes(p->width, p->channels);
+    for (int i = 0; i < BANDS; i++)
+        tess_quality_begin(&s->band[i], p->width, p->channels, (char *)job->lines + (size_t)i * lines);
+    tess_pool_run(job->engine.host, BANDS, resemble, s);
+    for (int i = 0; i < BANDS; i++) {
+        *similar += s->band[i].ssim;
+        *positions += s->band[i].positions;
+    }
 }
 
 tess_status tess_reconstruct_quality(tess_reconstruct_job *job, const void *image, double *psnr, double *ssim,
@@ -37,42 +80,37 @@ tess_status tess_reconstruct_quality(tess_reconstruct_job *job, const void *imag
 {
     const tess_problem *p = &job->problem;
     tess_device *device = job->engine.device;
-    const int64_t samples = tess_problem_row(p), rows = tess_problem_rows(p);
-    const int64_t some = p->depth > 1 ? p->height : 1; /* rows that there is room for */
-    tess_quality quality;
+    const int64_t samples = tess_problem_row(p), room = tess_reconstruct_quality_rows(p);
     double square = 0, similar = 0;
+    int64_t positions = 0;
     *psnr = NAN;
     if (ssim)
         *ssim = NAN;
     if (!job->truth)
         return TESS_OK;
-    for (int64_t first = 0; first < rows; first += some) {
-        rows_job part = {.truth_from = job->truth + first * samples,
-                         .values = job->rows[0],
-                         .truth = job->rows[1],
-                         .rows = some,
-                         .samples = samples,
-                         .low = (float)p->low,
-                         .high = (float)p->high};
-        device->copy(device, part.values, (const float *)image + first * samples,
-                     (size_t)(some * samples) * sizeof(float), NULL);
-        TESS_TRY(device->sync(device, NULL, error));
-        const int64_t parts = tess_min_i64(some, PARTS);
-        tess_pool_run(job->engine.host, parts, compare, &part);
-        for (int64_t i = 0; i < parts; i++)
-            square += part.square[i];
-        if (!ssim)
-            continue;
-        if (first % p->height == 0)
-            tess_quality_begin(&quality, p->width, p->channels, job->lines);
-        for (int64_t y = 0; y < some; y++)
-            tess_quality_row(&quality, part.values + y * samples, part.truth + y * samples);
-        if ((first + some) % p->height == 0) /* the mean over slices */
-            similar += tess_quality_ssim(&quality) / (double)p->depth;
-    }
-    const double mean = square / (double)(rows * samples);
+    strip s = {.values = job->rows[0],
+               .truth = job->rows[1],
+               .samples = samples,
+               .low = (float)p->low,
+               .high = (float)p->high};
+    for (int64_t slice = 0; slice < p->depth; slice++)
+        for (s.top = 0; s.top < p->height; s.top = s.bottom) {
+            s.from = tess_max_i64(s.top - BEFORE, 0);
+            s.bottom = tess_min_i64(s.from + room, p->height);
+            const int64_t at = (slice * p->height + s.from) * samples;
+            s.truth_from = job->truth + at;
+            device->copy(device, s.values, (const float *)image + at,
+                         (size_t)((s.bottom - s.from) * samples) * sizeof(float), NULL);
+            TESS_TRY(device->sync(device, NULL, error));
+            tess_pool_run(job->engine.host, PARTS, compare, &s);
+            for (int i = 0; i < PARTS; i++)
+                square += s.square[i];
+            if (ssim)
+                add_bands(job, &s, &similar, &positions);
+        }
+    const double mean = square / (double)(tess_problem_rows(p) * samples);
     *psnr = -10 * log10(mean + (job->recipe.saturating_psnr ? 1e-8 : 0));
-    if (ssim)
-        *ssim = similar;
+    if (ssim && positions)
+        *ssim = similar / (double)positions;
     return TESS_OK;
 }

@@ -56,6 +56,17 @@ static void add_plan(tess_json **record, const tess_reconstruct_job *job)
     tess_json_set(record, "plan", plan);
 }
 
+/* What the device itself says; and the share of the loop, from first to last iteration, that it was at work. */
+static void add_device(tess_json **measured, const tess_reconstruct_job *job)
+{
+    double busy = 0;
+    for (int64_t i = 0; i < job->result.iterations; i++)
+        busy += job->iterations[i].gradient_seconds + job->iterations[i].denoise_seconds;
+    tess_json_set_int(measured, "driver_bytes", (int64_t)(job->free_before - job->least_free));
+    tess_json_set_int(measured, "context_bytes", (int64_t)job->engine.facts.driver_bytes);
+    tess_json_set_double(measured, "gpu_busy", job->result.seconds > 0 ? busy / job->result.seconds : 0);
+}
+
 static void add_measured(tess_json **record, const tess_reconstruct_job *job)
 {
     const double pixels =
@@ -80,6 +91,8 @@ static void add_measured(tess_json **record, const tess_reconstruct_job *job)
     tess_json_set_int(&measured, "overhead_bytes", (int64_t)job->overhead);
     tess_json_set_int(&measured, "loaded_bytes", (int64_t)job->loaded);
     tess_json_set_int(&measured, "host_bytes", (int64_t)(job->engine.apart ? tess_mem_host_peak() : 0));
+    if (job->engine.apart)
+        add_device(&measured, job);
     tess_json_set(record, "measured", measured);
 }
 
@@ -90,6 +103,7 @@ static tess_json *iterations_of(const tess_reconstruct_job *job)
         const tess_iteration *it = &job->iterations[i];
         tess_json *entry = tess_json_object();
         set_known(&entry, "psnr_db", it->psnr);
+        set_known(&entry, "ssim", it->ssim);
         tess_json_set_double(&entry, "gradient_seconds", it->gradient_seconds);
         tess_json_set_double(&entry, "denoise_seconds", it->denoise_seconds);
         tess_json_set_int(&entry, "gradient_peak_bytes", (int64_t)it->gradient_peak_bytes);

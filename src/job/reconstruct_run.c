@@ -25,6 +25,14 @@ void tess_reconstruct_drop(tess_reconstruct_job *job, tess_block *block)
         device->free(device, block);
 }
 
+static void look_at_memory(tess_reconstruct_job *job)
+{
+    tess_device_facts facts;
+    job->engine.device->facts(job->engine.device, &facts);
+    if (facts.memory_free < job->least_free)
+        job->least_free = facts.memory_free;
+}
+
 static tess_status take_blocks(tess_reconstruct_job *job, tess_error *error)
 {
     tess_device *device = job->engine.device;
@@ -64,10 +72,14 @@ static tess_status monitor(void *user, const tess_pnp_facts *facts, tess_error *
                            .step = facts->step,
                            .sigma = facts->sigma,
                            .change = facts->change,
+                           .ssim = NAN,
                            .gradient_peak_bytes = facts->gradient_peak_bytes,
                            .denoise_peak_bytes = facts->denoise_peak_bytes};
     job->seconds += facts->gradient_seconds + facts->denoise_seconds;
-    TESS_TRY(tess_reconstruct_quality(job, facts->x, &it->psnr, NULL, error));
+    /* SSIM of a volume takes as long as an iteration: once, at the end. */
+    double *ssim = job->problem.depth > 1 ? NULL : &it->ssim;
+    TESS_TRY(tess_reconstruct_quality(job, facts->x, &it->psnr, ssim, error));
+    look_at_memory(job);
     return tell(job, facts->iteration + 1, error);
 }
 
@@ -95,6 +107,7 @@ static tess_status solve(tess_reconstruct_job *job, tess_error *error)
     TESS_TRY(tess_engine_load(&job->engine, error));
     job->loaded = tess_process_resident();
     TESS_TRY(tess_prior_open(&job->prior, error));
+    look_at_memory(job);
     TESS_TRY(tess_pnp(&job->term, &settings, job->vectors, &job->result, error));
     tess_prior_close(&job->prior);
     tess_engine_unload(&job->engine);
@@ -109,6 +122,7 @@ tess_status tess_reconstruct_run(tess_reconstruct_job *job, tess_error *error)
                          (long long)job->recipe.iterations);
     TESS_TRY(tess_reconstruct_open_outputs(job, error));
     TESS_TRY(take_blocks(job, error));
+    look_at_memory(job);
     if (job->truth)
         TESS_TRY(tess_problem_truth(job, error));
     TESS_TRY(tess_problem_measure(job, error));
