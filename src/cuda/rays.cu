@@ -5,8 +5,8 @@
  * follow x most would read 32 distant rows at a time, for one value of each; there ALONG lanes take as many
  * slices of one ray, which lie side by side in memory, and the warp's rays take turns.
  *
- * Measured on an H200, 512^3, 50 views of 512^2, with 63 instructions a sample (now 37): 22.7 ms, 3.0e11 samples a
- * second. Warps of 8 x 4 pixels took 39.3 ms; voxels staged in shared memory, 25.1 at best. */
+ * Measured on an H200, 512^3, 50 views of 512^2: 22.7 ms, 3.0e11 samples of rays a second. Warps of 8 x 4 pixels take
+ * 39.3 ms; voxels staged in shared memory, 25.1 at best. */
 #include "cuda/rays_job.h"
 
 namespace
@@ -14,11 +14,10 @@ namespace
 
 enum { ALONG = 8, WIDE = 32, HIGH = 8 };
 
-/* The volume as a ray's axes see it: slices, b, c. Steps are in bytes: one instruction multiplies two ints and adds them
- * to an address. */
+/* The volume as a ray's axes see it: slices, b, c. */
 struct frame {
     int low[3], high[3];
-    unsigned slice, b, c;
+    int64_t slice, b, c;
 };
 
 /* Slices of a ray: those where it is beside the volume or inside, and those of them where all four voxels are there. */
@@ -30,8 +29,7 @@ __device__ frame frame_of(const tess_rays_job &job, int axis)
 {
     const int width = (int)job.scan.size[0], height = (int)job.scan.size[1], first = (int)job.scan.first,
               end = (int)job.scan.end;
-    const unsigned x = sizeof(float), y = (unsigned)job.volume.stride_h * x,
-                   z = (unsigned)job.volume.stride_d * x;
+    const int64_t x = job.volume.stride_w, y = job.volume.stride_h, z = job.volume.stride_d;
     if (axis == 0)
         return {{0, 0, first}, {width, height, end}, x, y, z};
     if (axis == 1)
@@ -70,12 +68,6 @@ __device__ span span_of(const tess_ray3 &ray, const frame &f)
     return {from, inner, outer, to};
 }
 
-/* Forwards only, as voxels are counted from the whole volume's first. */
-__device__ __forceinline__ const float *moved(const float *from, unsigned steps, unsigned bytes)
-{
-    return (const float *)((const char *)from + (uint64_t)steps * bytes);
-}
-
 /* Slices from, from + step, ... below `to`, voxel by voxel. */
 __device__ float sum_edge(const float *volume, const tess_ray3 &ray, const frame &f, int from, int to,
                           int step)
@@ -87,29 +79,23 @@ __device__ float sum_edge(const float *volume, const tess_ray3 &ray, const frame
         for (int corner = 0; corner < 4; corner++) {
             const int b = cell.b + (corner & 1), c = cell.c + (corner >> 1);
             if (b >= f.low[1] && b < f.high[1] && c >= f.low[2] && c < f.high[2])
-                sum += cell.weight[corner] * __ldg(moved(moved(moved(volume, k, f.slice), c, f.c), b, f.b));
+                sum += cell.weight[corner] * __ldg(volume + k * f.slice + b * f.b + c * f.c);
         }
     }
     return sum;
 }
 
-/* The same where all four voxels are there. Positions are exact, so they may be summed up instead of multiplied. */
+/* The same where all four voxels are there. */
 __device__ __forceinline__ float sum_inside(const float *volume, const tess_ray3 &ray, const frame &f,
                                             int from, int to, int step)
 {
-    int64_t at_b = tess_ray3_at(&ray, 0, from), at_c = tess_ray3_at(&ray, 1, from);
-    const int64_t next_b = step * ray.slope[0], next_c = step * ray.slope[1];
-    const float *slice = moved(volume, from, f.slice);
     float sum = 0;
 #pragma unroll 4
     for (int k = from; k < to; k += step) {
-        const tess_cell3 cell = tess_cell3_at(at_b, at_c);
-        const float *near = moved(moved(slice, cell.c, f.c), cell.b, f.b), *far = moved(near, 1, f.c);
-        sum += (cell.weight[0] * __ldg(near) + cell.weight[1] * __ldg(moved(near, 1, f.b))) +
-               (cell.weight[2] * __ldg(far) + cell.weight[3] * __ldg(moved(far, 1, f.b)));
-        at_b += next_b;
-        at_c += next_c;
-        slice = moved(slice, step, f.slice);
+        const tess_cell3 cell = tess_ray3_cell(&ray, k);
+        const float *at = volume + k * f.slice + cell.b * f.b + cell.c * f.c;
+        sum += (cell.weight[0] * __ldg(at) + cell.weight[1] * __ldg(at + f.b)) +
+               (cell.weight[2] * __ldg(at + f.c) + cell.weight[3] * __ldg(at + f.b + f.c));
     }
     return sum;
 }
@@ -127,8 +113,7 @@ __device__ __forceinline__ int64_t from_lane(int64_t value, int lane)
     return (int64_t)__shfl_sync(~0u, (long long)value, lane);
 }
 
-/* Those of the warp's rays that follow x, the others' spans being empty: 32 / ALONG at a time by ALONG lanes each; each
- * lane's sum for its own ray comes back. */
+/* The warp's rays, all along x, 32 / ALONG at a time by ALONG lanes each; each lane's sum for its own ray comes back. */
 __device__ float sum_together(const float *volume, const frame &f, const tess_ray3 &mine, const span &my_span)
 {
     enum { AT_ONCE = 32 / ALONG };
@@ -165,15 +150,15 @@ __global__ void __launch_bounds__(WIDE *HIGH) project_kernel(const __grid_consta
         const tess_view3 view = tess_view3_of(&job.scan, job.table + at * TESS_VIEW3_NUMBERS);
         /* Pixels beyond the detector have rays too, of which nothing is followed. */
         const tess_ray3 ray = tess_view3_ray(&view, row, column);
-        frame f = frame_of(job, ray.axis);
-        const span none = {0, 0, 0, 0}, s = there ? span_of(ray, f) : none;
-        float sum = 0;
-        if (__any_sync(~0u, ray.axis == 0))
-            sum = sum_together(volume, frame_of(job, 0), ray, ray.axis == 0 ? s : none);
-        if (ray.axis != 0) {
-            f.b = sizeof(float); /* x; it is so, and now the compiler knows */
+        const frame f = frame_of(job, ray.axis);
+        span s = {0, 0, 0, 0};
+        if (there)
+            s = span_of(ray, f);
+        float sum;
+        if (__all_sync(~0u, !there || ray.axis == 0))
+            sum = sum_together(volume, frame_of(job, 0), ray, s);
+        else
             sum = sum_span(volume, ray, f, s, 0, 1);
-        }
         float *out =
             job.to + at * job.views.stride_d + row * job.views.stride_h + column * job.views.stride_w;
         if (there)

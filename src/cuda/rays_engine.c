@@ -36,8 +36,6 @@ static const char *refuses_3d(const tess_op *op)
         return "the slab is not in the volume";
     if (depth > most || volume->h > most || volume->w > most)
         return "a side of more than 8388608 voxels";
-    if (volume->stride_w != 1 || volume->stride_h >= 1 << 30 || volume->stride_d >= 1 << 30)
-        return "voxels of a row must lie side by side, slices less than 1073741824 voxels apart";
     return NULL;
 }
 

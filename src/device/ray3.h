@@ -128,8 +128,10 @@ TESS_BOTH int64_t tess_ray3_at(const tess_ray3 *ray, int which, int slice)
     return ray->at[which] + slice * ray->slope[which];
 }
 
-TESS_BOTH tess_cell3 tess_cell3_at(int64_t at_b, int64_t at_c)
+/* Of a slice where the ray is in or beside the volume. */
+TESS_BOTH tess_cell3 tess_ray3_cell(const tess_ray3 *ray, int slice)
 {
+    const int64_t at_b = tess_ray3_at(ray, 0, slice), at_c = tess_ray3_at(ray, 1, slice);
     const float one = (float)(1 / TESS_RAY3_ONE);
     const float far_b = (float)(uint32_t)at_b * one, far_c = (float)(uint32_t)at_c * one;
     tess_cell3 cell;
@@ -141,12 +143,6 @@ TESS_BOTH tess_cell3 tess_cell3_at(int64_t at_b, int64_t at_c)
     cell.weight[2] = near_b * far_c;
     cell.weight[3] = far_b * far_c;
     return cell;
-}
-
-/* Of a slice where the ray is in or beside the volume. */
-TESS_BOTH tess_cell3 tess_ray3_cell(const tess_ray3 *ray, int slice)
-{
-    return tess_cell3_at(tess_ray3_at(ray, 0, slice), tess_ray3_at(ray, 1, slice));
 }
 
 /* The weight of one voxel, for those who gather. */
