@@ -53,9 +53,6 @@ static tess_status describe(tess_reconstruct_job *job, tess_error *error)
     tess_process_reset_peak();
     tess_mem_reset_peak();
     job->overhead = tess_process_resident();
-    tess_device_facts facts;
-    job->engine.device->facts(job->engine.device, &facts);
-    job->free_before = job->least_free = facts.memory_free;
     return TESS_OK;
 }
 

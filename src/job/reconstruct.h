@@ -79,12 +79,13 @@ typedef struct tess_reconstruct_job {
     float *truth, *shown, *piece, *rows[2]; /* in the io block; NULL: not needed */
     void *lines;
     tess_writer *writer, *side_writer;
-    tess_mem_bytes planned, operator_bytes, operator_peak;
+    tess_mem_bytes planned, operator_bytes;
     uint64_t planned_total;
     uint64_t host_bytes; /* at most, where the device's memory is its own */
     double planned_seconds, start, seconds;
-    uint64_t overhead, loaded;        /* resident before the plan, and once the weights are there */
-    uint64_t free_before, least_free; /* of the device's memory: before the plan, and while it ran */
+    uint64_t overhead, loaded; /* resident before the plan, and once the weights are there */
+    uint64_t free_before,
+        least_free; /* of the device's memory: without the job, and the least while it ran */
     tess_mem_bytes peak;
     uint64_t peak_total;
     /* Outcome. */

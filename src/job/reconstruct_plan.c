@@ -55,10 +55,11 @@ static tess_status make_operator(tess_reconstruct_job *job, size_t slab_bytes, t
     tess_mem_reset_peak();
     tess_mem_peak(&before, &total);
     TESS_TRY(tess_problem_operator(&job->problem, job->engine.device, slab_bytes, &job->op, error));
-    tess_mem_peak(&job->operator_peak, &total);
+    tess_mem_bytes peak;
+    tess_mem_peak(&peak, &total);
     for (int c = 0; c < TESS_MEM_CATEGORIES; c++)
-        if (job->operator_peak.by[c] > job->peak.by[c])
-            job->peak.by[c] = job->operator_peak.by[c];
+        if (peak.by[c] > job->peak.by[c])
+            job->peak.by[c] = peak.by[c];
     job->peak_total = tess_max_i64((int64_t)job->peak_total, (int64_t)total);
     tess_mem_reset_peak();
     tess_mem_peak(&job->operator_bytes, &total);
@@ -165,8 +166,8 @@ static tess_status plan(tess_reconstruct_job *job, uint64_t limit, size_t slab_b
     TESS_TRY(choose_cut(job, limit, tess_mem_total(&solving), error));
     for (int c = 0; c < TESS_MEM_CATEGORIES; c++)
         solving.by[c] += job->prior.choice.bytes.by[c];
-    job->planned = job->operator_peak;
-    job->planned_total = tess_mem_total(&job->planned);
+    job->planned = job->peak; /* of operators that were made, also of one that turned out not to fit */
+    job->planned_total = job->peak_total;
     add_phase(job, &making);
     add_phase(job, &solving);
     add_phase(job, &writing);

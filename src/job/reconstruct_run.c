@@ -33,6 +33,18 @@ static void look_at_memory(tess_reconstruct_job *job)
         job->least_free = facts.memory_free;
 }
 
+/* Libraries are open and their handles made since there is an operator; what that holds is counted. */
+static void begin_memory(tess_reconstruct_job *job)
+{
+    tess_mem_bytes held;
+    uint64_t total;
+    tess_mem_reset_peak();
+    tess_mem_peak(&held, &total);
+    job->least_free = UINT64_MAX;
+    look_at_memory(job);
+    job->free_before = job->least_free + total;
+}
+
 static tess_status take_blocks(tess_reconstruct_job *job, tess_error *error)
 {
     tess_device *device = job->engine.device;
@@ -120,6 +132,7 @@ tess_status tess_reconstruct_run(tess_reconstruct_job *job, tess_error *error)
     if (!job->iterations)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for the record of %lld iterations",
                          (long long)job->recipe.iterations);
+    begin_memory(job);
     TESS_TRY(tess_reconstruct_open_outputs(job, error));
     TESS_TRY(take_blocks(job, error));
     look_at_memory(job);
