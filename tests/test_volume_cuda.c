@@ -67,6 +67,8 @@ static const volume_case cases[] = {
     {"mapped-image", CONV, 2, 1, 16, 17, 64, 64, FLAT, true, true, 0, false, true, 0, 0},
     {"slices", CONV, 2, 3, 6, 7, 64, 64, FLAT, true, true, 1, true, false, 0, 0},
     {"down", CONV, 2, 6, 8, 6, 64, 128, HALF, false, false, 0, false, false, 0, 0},
+    {"down-narrow", CONV, 1, 6, 34, 22, 32, 64, HALF, true, true, 0, false, false, 0, 0},
+    {"down-three", CONV, 1, 4, 18, 70, 64, 192, HALF, false, false, 2, false, false, 64, 0},
     {"down-odd", CONV, 1, 5, 8, 6, 8, 16, HALF, true, true, 0, false, false, 0, 0},
     {"stride-pad", CONV, 1, 7, 9, 7, 8, 16, {3, 3}, {2, 2}, {1, 1, 1}, true, true, 1, true, false, 0, 0},
     {"up", TESS_OP_CONV_TRANSPOSE, 2, 3, 4, 5, 128, 64, HALF, false, false, 0, false, false, 0, 0},

@@ -51,7 +51,7 @@ static const char *refuses(const tess_op *op, int capability)
         is_up(op)
             ? (enlarges(op) || (op->kind == TESS_OP_CONV_TRANSPOSE && side == 2 && step == 2 && !padded)) &&
                   op->residuals == 0
-            : (side == 3 && step == 1) || (side == 2 && step == 2 && !padded && op->residuals == 0);
+            : (side == 3 && step == 1) || (side == 2 && step == 2 && !padded);
     if (!taken)
         return "takes 3x3, 2x2 with stride 2 and without padding, and enlarging by 2 of whole images";
     if (!mappable(&op->in) || !mappable(&op->out))

@@ -157,15 +157,18 @@ static __device__ __forceinline__ void load_residuals(const conv_geometry &g, ui
     ring_place team;
     uint32_t round[TEAMS] = {1, 1};
     for (int tile = blockIdx.x; tile < g.tiles; tile += gridDim.x) {
-        tile_place p = place_of<TILE>(g, tile);
-        for (int r = 0; r < g.residuals; r++) {
-            barrier_wait(b.staging_free(team.at), team.at ? round[1] : round[0]);
-            (team.at ? round[1] : round[0]) ^= 1;
-            barrier_expect(b.residual_full(team.at), TILE::staging_bytes);
-            load_4d(staging + team.at * TILE::staging_bytes, &g.residual[r], b.residual_full(team.at),
-                    p.group * CHANNELS, p.x, p.y, p.n);
+        const tile_place p = place_of<TILE>(g, tile);
+        for (int share = 0; share < (TILE::paired ? TEAMS : 1);
+             share++) { /* of a pair: one team's outputs each */
+            for (int r = 0; r < g.residuals; r++) {
+                barrier_wait(b.staging_free(team.at), team.at ? round[1] : round[0]);
+                (team.at ? round[1] : round[0]) ^= 1;
+                barrier_expect(b.residual_full(team.at), TILE::staging_bytes);
+                load_4d(staging + team.at * TILE::staging_bytes, &g.residual[r], b.residual_full(team.at),
+                        (p.group + share) * CHANNELS, p.x, p.y, p.n);
+            }
+            team.next<TEAMS>();
         }
-        team.next<TEAMS>();
     }
 }
 

@@ -154,12 +154,11 @@ template <typename T, int TAPS, bool RESIDENT, bool MAPPED, int DEPTH, int ROWS>
         }
         fence_async();
         named_sync(3 + team, WARPGROUP);
-        if (leader && p.group < g.groups) { /* the last pair may lack its second half */
+        if (leader && p.group < g.groups) /* the last pair may lack its second half */
             store_4d(&g.out[p.group / g.groups_per_phase], staging, channel, p.x, p.y, p.n);
-            if (g.residuals) {
-                stores_read();
-                barrier_arrive(b.staging_free(team));
-            }
+        if (leader && g.residuals) {
+            stores_read();
+            barrier_arrive(b.staging_free(team));
         }
     }
 

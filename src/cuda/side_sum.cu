@@ -10,11 +10,11 @@
 namespace
 {
 
-enum { THREADS = 256, LANES = 8, GROUPS = THREADS / LANES };
+enum { THREADS = 256, LANES = 8, GROUPS = THREADS / LANES, ROWS = 8 };
 const int64_t MOST = 65535; /* of the grid in y and z */
 
-/* x of the grid runs over the pixels of a row, y over rows, z over the slices of all volumes: 64-bit divisions to find
- * a place would cost more than what is read. */
+/* x of the grid runs over the pixels of a row, y over ROWS rows at a time, z over the slices of all volumes: 64-bit
+ * divisions to find a place, or blocks for a row alone, would cost more than what is read. */
 struct side_job {
     tess_tensor in, out;
     int64_t slices;
@@ -54,41 +54,52 @@ __global__ void __launch_bounds__(THREADS) channels_kernel(const __grid_constant
     const int64_t x = (int64_t)blockIdx.x * GROUPS + threadIdx.x / LANES;
     for (int64_t slice = blockIdx.z; slice < job.slices; slice += gridDim.z) {
         const int64_t n = (unsigned)slice / (unsigned)in.d, z = slice - n * in.d;
-        for (int64_t y = blockIdx.y; y < in.h; y += gridDim.y) {
-            double sum = 0; /* lanes whose pixel is behind the last one help to exchange sums */
-            if (x < in.w)
-                sum = sum_of_lane<T, WIDE>((const T *)job.from + n * in.stride_n + z * in.stride_d +
-                                               y * in.stride_h + x * in.stride_w,
-                                           lane, in.c);
+        const T *from = (const T *)job.from + n * in.stride_n + z * in.stride_d + x * in.stride_w;
+        for (int64_t top = (int64_t)blockIdx.y * ROWS; top < in.h; top += (int64_t)gridDim.y * ROWS) {
+            double sums[ROWS]; /* read before any is exchanged: so much is under way at once */
 #pragma unroll
-            for (int other = LANES / 2; other > 0; other /= 2)
-                sum += __shfl_xor_sync(~0u, sum, other);
-            if (x < in.w && lane == 0)
-                job.sums[(slice * in.h + y) * in.w + x] = (float)sum;
+            for (int i = 0; i < ROWS; i++) {
+                const int64_t y = top + i;
+                sums[i] = x < in.w && y < in.h ? sum_of_lane<T, WIDE>(from + y * in.stride_h, lane, in.c) : 0;
+            }
+#pragma unroll
+            for (int i = 0; i < ROWS; i++) {
+#pragma unroll
+                for (int other = LANES / 2; other > 0; other /= 2)
+                    sums[i] += __shfl_xor_sync(~0u, sums[i], other);
+                if (x < in.w && top + i < in.h && lane == 0)
+                    job.sums[(slice * in.h + top + i) * in.w + x] = (float)sums[i];
+            }
         }
     }
 }
 
-__device__ __forceinline__ double window_of(const side_job &job, int64_t slice, int64_t z, int64_t y,
-                                            int64_t x)
+/* The window's part in one row, of all slices but its own. REACH: in every direction, or -1: as the job says. */
+template <int REACH>
+__device__ __forceinline__ double row_sum(const side_job &job, int64_t slice, int64_t z, int64_t y, int64_t x)
 {
     const tess_tensor &in = job.in;
+    const int deep = REACH >= 0 ? REACH : job.reach[TESS_DEPTH],
+              wide = REACH >= 0 ? REACH : job.reach[TESS_WIDTH];
     double sum = 0;
-    for (int dz = -job.reach[TESS_DEPTH]; dz <= job.reach[TESS_DEPTH]; dz++) {
+    if (y < 0 || y >= in.h)
+        return 0;
+#pragma unroll
+    for (int dz = -deep; dz <= deep; dz++) {
         if (dz == 0 || z + dz < 0 || z + dz >= in.d)
             continue;
-        for (int dy = -job.reach[TESS_HEIGHT]; dy <= job.reach[TESS_HEIGHT]; dy++) {
-            if (y + dy < 0 || y + dy >= in.h)
-                continue;
-            const float *row = job.sums + ((slice + dz) * in.h + y + dy) * in.w + x;
-            for (int dx = -job.reach[TESS_WIDTH]; dx <= job.reach[TESS_WIDTH]; dx++)
-                if (x + dx >= 0 && x + dx < in.w)
-                    sum += row[dx];
-        }
+        const float *row = job.sums + ((slice + dz) * in.h + y) * in.w + x;
+#pragma unroll
+        for (int dx = -wide; dx <= wide; dx++)
+            if (x + dx >= 0 && x + dx < in.w)
+                sum += row[dx];
     }
     return sum;
 }
 
+/* A window is the sum of its rows, from top to bottom; of 3 x 3 x 3 each row is summed once for the three windows that
+ * it is in. */
+template <int REACH>
 __global__ void __launch_bounds__(THREADS) window_kernel(const __grid_constant__ side_job job)
 {
     const tess_tensor &in = job.in, &out = job.out;
@@ -97,9 +108,30 @@ __global__ void __launch_bounds__(THREADS) window_kernel(const __grid_constant__
         return;
     for (int64_t slice = blockIdx.z; slice < job.slices; slice += gridDim.z) {
         const int64_t n = (unsigned)slice / (unsigned)in.d, z = slice - n * in.d;
-        for (int64_t y = blockIdx.y; y < in.h; y += gridDim.y)
-            job.to[n * out.stride_n + z * out.stride_d + y * out.stride_h + x * out.stride_w] =
-                (float)(job.value * window_of(job, slice, z, y, x));
+        float *to = job.to + n * out.stride_n + z * out.stride_d + x * out.stride_w;
+        for (int64_t top = (int64_t)blockIdx.y * ROWS; top < in.h; top += (int64_t)gridDim.y * ROWS) {
+            double above = 0, here = 0;
+            if (REACH == 1) {
+                above = row_sum<REACH>(job, slice, z, top - 1, x);
+                here = row_sum<REACH>(job, slice, z, top, x);
+            }
+#pragma unroll
+            for (int i = 0; i < ROWS; i++) {
+                const int64_t y = top + i;
+                double sum = 0;
+                if (REACH == 1) {
+                    const double below = row_sum<REACH>(job, slice, z, y + 1, x);
+                    sum = above + here + below;
+                    above = here;
+                    here = below;
+                } else {
+                    for (int dy = -job.reach[TESS_HEIGHT]; dy <= job.reach[TESS_HEIGHT]; dy++)
+                        sum += row_sum<REACH>(job, slice, z, y + dy, x);
+                }
+                if (y < in.h)
+                    to[y * out.stride_h] = (float)(job.value * sum);
+            }
+        }
     }
 }
 
@@ -109,7 +141,8 @@ template <typename T> cudaError_t launch(const side_job &job, cudaStream_t strea
     const tess_tensor *t = &job.in;
     const bool wide = t->c % PIECE == 0 && t->stride_n % PIECE == 0 && t->stride_d % PIECE == 0 &&
                       t->stride_h % PIECE == 0 && t->stride_w % PIECE == 0 && (uintptr_t)job.from % 16 == 0;
-    const unsigned rows = (unsigned)(t->h < MOST ? t->h : MOST),
+    const int64_t strips = (t->h + ROWS - 1) / ROWS;
+    const unsigned rows = (unsigned)(strips < MOST ? strips : MOST),
                    slices = (unsigned)(job.slices < MOST ? job.slices : MOST);
     const dim3 first((unsigned)((t->w + GROUPS - 1) / GROUPS), rows, slices),
         second((unsigned)((t->w + THREADS - 1) / THREADS), rows, slices);
@@ -117,7 +150,10 @@ template <typename T> cudaError_t launch(const side_job &job, cudaStream_t strea
         channels_kernel<T, true><<<first, THREADS, 0, stream>>>(job);
     else
         channels_kernel<T, false><<<first, THREADS, 0, stream>>>(job);
-    window_kernel<<<second, THREADS, 0, stream>>>(job);
+    if (job.reach[TESS_DEPTH] == 1 && job.reach[TESS_HEIGHT] == 1 && job.reach[TESS_WIDTH] == 1)
+        window_kernel<1><<<second, THREADS, 0, stream>>>(job);
+    else
+        window_kernel<-1><<<second, THREADS, 0, stream>>>(job);
     return cudaGetLastError();
 }
 

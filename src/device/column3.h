@@ -47,30 +47,33 @@ TESS_PATCH3_INLINE float tess_column3_round(float x, int *whole)
     return moved - TESS_COLUMN3_SHIFT;
 }
 
-/* A column of voxels as the patch sees it: at its first slice, from the pixel nearest to its middle's shadow, so that
- * numbers stay small. */
+/* A column of voxels as the patch sees it: at its middle, from the pixel nearest to its shadow there, so that numbers
+ * stay small. */
 typedef struct tess_column3 {
-    float depth, rest[2]; /* rest: of the shadow from that pixel, columns and rows, times depth */
-    int at[2];            /* that pixel */
+    float depth, inverse, rest[2]; /* rest: of the shadow from that pixel, columns and rows, times depth */
+    float even;                    /* rows a slice; upright views */
+    int at[2];                     /* that pixel */
     float e[3];
 } tess_column3;
 
-TESS_PATCH3_INLINE tess_column3 tess_column3_place(const tess_patch3 *p, int lx, int ly, int deep)
+TESS_PATCH3_INLINE tess_column3 tess_column3_place(const tess_patch3 *p, int lx, int ly)
 {
-    const double x = lx, y = ly, depth = p->of[2][3] + x * p->of[2][0] + y * p->of[2][1];
-    const float half = 0.5f * (float)deep,
-                inverse = tess_gather3_inverse((float)depth + half * (float)p->of[2][2]);
+    const double x = lx, y = ly, z = p->middle;
+    const double depth = p->of[2][3] + x * p->of[2][0] + y * p->of[2][1] + z * p->of[2][2],
+                 inverse = 1 / depth;
     tess_column3 col;
     col.depth = (float)depth;
+    col.inverse = (float)inverse;
+    col.even = (float)(p->of[1][2] * inverse); /* by the length of a column its rounding is multiplied */
     TESS_COLUMN3_UNROLL
     for (int k = 0; k < 2; k++) {
-        const double seen = p->of[k][3] + x * p->of[k][0] + y * p->of[k][1];
-        tess_column3_round(((float)seen + half * (float)p->of[k][2]) * inverse, &col.at[k]);
+        const double seen = p->of[k][3] + x * p->of[k][0] + y * p->of[k][1] + z * p->of[k][2];
+        tess_column3_round((float)(seen * inverse), &col.at[k]);
         col.rest[k] = (float)(seen - (double)col.at[k] * depth);
     }
     col.e[0] = p->e[0] + (p->cone ? (float)lx : 0);
     col.e[1] = p->e[1] + (p->cone ? (float)ly : 0);
-    col.e[2] = p->e[2];
+    col.e[2] = p->e[2] + (p->cone ? p->middle : 0);
     return col;
 }
 
@@ -81,9 +84,8 @@ TESS_PATCH3_INLINE void tess_column3_upright(const tess_patch3 *p, int a, const 
     const float e_a = a ? col->e[1] : col->e[0], e_b = a ? col->e[0] : col->e[1];
     const float u_a = a ? p->u[1] : p->u[0], u_b = a ? p->u[0] : p->u[1];
     const float cross = e_a * u_b - e_b * u_a, lean = u_a / (p->v[2] * e_a);
-    const float inverse = tess_gather3_inverse(col->depth);
+    const float inverse = col->inverse, even = col->even; /* at the shadow's own column */
     const float column = col->rest[0] * inverse, row = col->rest[1] * inverse;
-    const float even = (float)p->of[1][2] * inverse; /* rows a slice, at the shadow's own column */
     const float reach = p->reach[a][0];
     const int wide = (int)ceilf(2 * reach);
     int first;
@@ -97,7 +99,8 @@ TESS_PATCH3_INLINE void tess_column3_upright(const tess_patch3 *p, int a, const 
         const float beside = tess_gather3_tent(dc * cross * tess_gather3_inverse(d_a));
         const float shift = beside > 0 ? dc * lean : 0, rise = even + (p->cone ? shift : 0);
         const float step = tess_gather3_inverse(rise); /* slices a row */
-        const float half = 0.5f - fabsf(rise), start = row + shift * col->e[2] + half, back = half * step;
+        const float half = 0.5f - fabsf(rise), back = half * step;
+        const float start = row + shift * col->e[2] + half - p->middle * rise;
         TESS_COLUMN3_UNROLL
         for (int t = 0; t < deep; t++) {
             const float low = start + (float)t * rise, moved = low + TESS_COLUMN3_SHIFT;
@@ -146,7 +149,7 @@ TESS_PATCH3_INLINE void tess_column3_general(const tess_patch3 *p, int a, const 
     const float u_a = p->u[a], u_b = p->u[b], u_c = p->u[c], v_a = p->v[a], v_b = p->v[b], v_c = p->v[c];
     TESS_COLUMN3_UNROLL
     for (int t = 0; t < deep; t++) {
-        const float z = (float)t, inverse = tess_gather3_inverse(col->depth + z * slope);
+        const float z = (float)t - p->middle, inverse = tess_gather3_inverse(col->depth + z * slope);
         const float column = (col->rest[0] + z * slope_column) * inverse,
                     row = (col->rest[1] + z * slope_row) * inverse;
         const float e_a = start_a + z * step_a, e_c = start_c + z * step_c;
@@ -184,7 +187,7 @@ TESS_PATCH3_INLINE void tess_column3_general(const tess_patch3 *p, int a, const 
 TESS_PATCH3_INLINE void tess_column3_gather(const tess_patch3 *p, int a, int lx, int ly, int deep,
                                             const float *patch, float *sums)
 {
-    const tess_column3 col = tess_column3_place(p, lx, ly, deep);
+    const tess_column3 col = tess_column3_place(p, lx, ly);
     if (p->upright && a < 2) {
         if (p->rise <= 1)
             tess_column3_upright(p, a, &col, deep, 2, patch, sums);

@@ -32,6 +32,7 @@ typedef struct tess_patch3 {
     float u[3], v[3];
     float reach[3][2]; /* by axis: columns and rows from a shadow to its voxel's rays, at least a half */
     float rise;        /* rows a slice, at most; upright views */
+    float middle;      /* slices from a column's first to the middle of those that the volume has */
 } tess_patch3;
 
 /* Which axes rays can follow most that pass within a voxel of the box. */
@@ -72,6 +73,7 @@ TESS_BOTH tess_patch3 tess_patch3_of(const tess_scan3 *scan, const double *numbe
     p.upright = view.u[2] == 0 && view.v[0] == 0 && view.v[1] == 0;
     p.axes = tess_patch3_axes(&view, box);
     p.rise = 0;
+    p.middle = 0.5f * (float)fmin(box->size[2] - 1, (double)(scan->size[2] - 1 - box->first[2]));
     double reach[2] = {0, 0};
     bool before = true; /* all of it, with a voxel around, before the source */
     for (int a = 0; a < 3; a++) {
