@@ -1,6 +1,7 @@
 /* ray3.h: rays through a volume, for every device: which line a detector pixel sees, and what a voxel weighs in its
- * integral. PROJECT and BACKPROJECT both take their weights from tess_ray3_cell, so that one is the transpose of the
- * other to the last bit.
+ * integral. On the CPU PROJECT and BACKPROJECT both take their weights from tess_ray3_cell, so that one is the transpose of
+ * the other to the last bit; on a card voxels gather by the same geometry in another form (gather3.h, column3.h), whose
+ * weights agree with these to about 1e-6.
  *
  * Joseph's method (IEEE Trans. Med. Imaging 1, 1982): a ray is sampled where it crosses the slices of its dominant
  * axis, bilinear between the four voxels around it, times the length between two slices. Coordinates are voxel
@@ -49,7 +50,7 @@ typedef struct tess_ray3 {
 /* The four voxels around a ray in one slice: (b, c), (b+1, c), (b, c+1), (b+1, c+1). */
 typedef struct tess_cell3 {
     int b, c;
-    float weight[4]; /* times the ray's length */
+    float weight[4]; /* without the ray's length */
 } tess_cell3;
 
 /* Where a point is seen: column = (of[0] . (x, y, z, 1)) / (of[2] . (x, y, z, 1)), row with of[1]. of[2] is the depth

@@ -55,6 +55,9 @@ static tess_status filtered(tess_reconstruct_job *job, void *image, tess_error *
     tess_operator *op = job->op;
     int best = 0;
     job->baseline_psnr = NAN;
+    job->baseline = "none: there is no FFT on this device";
+    if (!op->table->inverse)
+        return TESS_OK;
     for (int i = 0; i < 2; i++) {
         double psnr;
         set_filter(job, filters[i]);
@@ -78,7 +81,8 @@ static tess_status find_step(tess_reconstruct_job *job, tess_error *error)
 {
     const tess_recipe *recipe = &job->recipe;
     job->norm_squared = job->op->norm_squared;
-    if (recipe->step > 0 || job->norm_squared > 0 || recipe->inner > 0)
+    /* Conjugate gradients need no step, but a relaxation is told in steps. */
+    if (recipe->step > 0 || job->norm_squared > 0 || (recipe->inner > 0 && !(recipe->relax > 0)))
         return TESS_OK;
     const tess_power_settings settings = {.iterations = 100,
                                           .absolute = recipe->absolute_power ? 1e-3 : 0,
@@ -146,6 +150,9 @@ tess_status tess_reconstruct_begin(tess_reconstruct_job *job, tess_error *error)
 {
     tess_device *device = job->engine.device;
     tess_operator *op = job->op;
+    if (job->recipe.init == TESS_INIT_FILTERED && !op->table->inverse)
+        return tess_fail(error, TESS_UNSUPPORTED,
+                         "filtering needs cuFFT, which is not installed; use --init cg, or --device cpu");
     TESS_TRY(job->problem.physics == TESS_PHYSICS_BLUR ? mean_of_measurements(job, job->vectors[1], error)
                                                        : filtered(job, job->vectors[1], error));
     if (tess_data_term_absorbed(op))
