@@ -63,6 +63,9 @@ int cli_denoise_like(int argc, char **argv, bool plan)
         return status;
     settings.input = words[0];
     settings.output = words[1];
+    const char *const files[] = {settings.input, settings.output, settings.truth, settings.model};
+    if (!cli_json_apart(&shared, files, sizeof files / sizeof files[0]))
+        return CLI_USAGE;
     settings.common.progress = cli_progress;
     settings.common.progress_user = &shared;
     tess_context *context = NULL;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -61,6 +62,38 @@ static int write_record(const char *path, const char *record)
     if (!good)
         fprintf(stderr, "tessera: --json %s: %s\n", path, strerror(errno));
     return good ? CLI_DONE : CLI_FAILED;
+}
+
+static bool same(const char *one, const char *other)
+{
+    struct stat a, b;
+    return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/* Of a file that need not be there yet: the name after its folder. */
+static const char *split_name(const char *path, char *folder, size_t size)
+{
+    const char *slash = strrchr(path, '/');
+    snprintf(folder, size, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    return slash ? slash + 1 : path;
+}
+
+bool cli_json_apart(const cli_shared *shared, const char *const *files, int count)
+{
+    char own[4096], folder[4096]; /* no system opens a longer name */
+    if (!shared->json || strcmp(shared->json, "-") == 0)
+        return true;
+    const char *name = split_name(shared->json, own, sizeof own);
+    for (int i = 0; i < count; i++) {
+        if (!files[i])
+            continue;
+        const bool alike = strcmp(name, split_name(files[i], folder, sizeof folder)) == 0;
+        if (same(shared->json, files[i]) || (alike && same(own, folder))) {
+            cli_complain("--json %s: is a file of this job; write the record to another name", shared->json);
+            return false;
+        }
+    }
+    return true;
 }
 
 int cli_finish(tess_context *context, tess_status status, char *record, const cli_shared *shared)

@@ -179,6 +179,10 @@ int cli_reconstruct_like(int argc, char **argv, bool plan)
     int count, status = cli_parse(&verb, argc, argv, &shared, &settings, &settings.output, &count);
     if (status >= 0)
         return status;
+    const char *const files[] = {settings.output,  settings.side_by_side, settings.save_measurement,
+                                 settings.problem, settings.image,        settings.model};
+    if (!cli_json_apart(&shared, files, sizeof files / sizeof files[0]))
+        return CLI_USAGE;
     settings.common.progress = cli_progress;
     settings.common.progress_user = &shared;
     tess_context *context = NULL;

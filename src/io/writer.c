@@ -65,6 +65,22 @@ bool tess_image_same_file(const char *one, const char *other)
     return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
+/* Of a file that need not be there yet: the name after its folder. */
+static const char *split_name(const char *path, char *folder, size_t size)
+{
+    const char *slash = strrchr(path, '/');
+    snprintf(folder, size, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    return slash ? slash + 1 : path;
+}
+
+bool tess_image_same_target(const char *one, const char *other)
+{
+    char folder[2][4096]; /* no system opens a longer name */
+    const char *name = split_name(one, folder[0], sizeof folder[0]);
+    const bool alike = strcmp(name, split_name(other, folder[1], sizeof folder[1])) == 0;
+    return tess_image_same_file(one, other) || (alike && tess_image_same_file(folder[0], folder[1]));
+}
+
 /* The file that commit will replace: `path`, or what it links to. */
 static tess_status resolve_target(const char *path, char **target, tess_error *error)
 {

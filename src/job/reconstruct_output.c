@@ -66,7 +66,7 @@ static tess_status check_names(const tess_reconstruct_job *job, tess_error *erro
                 return tess_fail(error, TESS_BAD_OPTION, "%s: is read by this problem; write to another name",
                                  outputs[i]);
         for (int k = 0; outputs[i] && k < i; k++)
-            if (outputs[k] && strcmp(outputs[i], outputs[k]) == 0)
+            if (outputs[k] && tess_image_same_target(outputs[i], outputs[k]))
                 return tess_fail(error, TESS_BAD_OPTION, "%s: is named for two outputs", outputs[i]);
     }
     return TESS_OK;

@@ -172,6 +172,22 @@ for status, args, words in [
     (2, ["--problem", "problem.json", "--save-measurement", "./views.npy"], ["views.npy", "another name"]),
 ]:
     bench.check_refused(bench.run("reconstruct", kept, *args, cwd=bench.folder), status, *words)
+# One file under two names, also where there is none yet.
+bench.path("link").symlink_to(bench.folder)
+for args, words in [
+    (["new.npy", "--side-by-side", "./new.npy"], ["new.npy", "two outputs"]),
+    (["new.npy", "--side-by-side", "link/new.npy"], ["new.npy", "two outputs"]),
+    (["new.npy", "--save-measurement", bench.path("new.npy")], ["new.npy", "two outputs"]),
+    (["new.npy", "--side-by-side", "side.npy", "--save-measurement", "./side.npy"], ["side.npy", "two outputs"]),
+    (["new.npy", "--json", "new.npy"], ["--json new.npy", "another name"]),
+    (["new.npy", "--json", bench.path("new.npy")], ["--json", "another name"]),
+    (["new.npy", "--side-by-side", "side.png", "--json", "link/side.png"], ["--json", "another name"]),
+    (["new.npy", "--json", "./problem.json", "--problem", "problem.json"], ["--json", "another name"]),
+]:
+    bench.check_refused(bench.run("reconstruct", "--problem", "tomo2d", "--size", 16, *args, cwd=bench.folder), 2, *words)
+bench.check_refused(bench.run("denoise", "truth.npy", "new.npy", "--json", "./truth.npy", cwd=bench.folder), 2, "--json", "another name")
+bench.check(not bench.path("new.npy").exists(), "and nothing is written")
+bench.path("link").unlink()
 away = bench.run("reconstruct", bench.path("no/folder.png"), "--problem", "deblur", "--size", "512", "--iterations", "1000", timeout=60)
 bench.check_refused(away, 1, "no/folder.png")
 bench.check(kept.read_text() == "kept" and not leftovers(bench.folder), "nothing is lost, nothing half-written is left")
