@@ -334,6 +334,33 @@ static void test_pnp_halves(tess_device *device)
     }
 }
 
+/* Measurements that overflow are told of on every way that steps are taken; clamped they would be a black image. */
+static void test_overflow(tess_device *device)
+{
+    const tess_operator_table *tables[] = {&plain, &shortcut};
+    for (int way = 0; way < 8; way++) {
+        bench b;
+        watch w;
+        tess_pnp_result result;
+        tess_cg_result cg;
+        tess_error error = {{0}};
+        open_bench(&b, device, tables[way % 2]);
+        for (int r = 0; r < ROWS; r++)
+            b.y[r] = b.dense.a[r][0] > 0 ? 3e38F : -3e38F;
+        if (way % 2)
+            dense_absorb(&b.dense.op, b.y, b.term.scratch, NULL);
+        tess_pnp_settings settings = settings_for(&b, &w);
+        settings.iterations = 2;
+        settings.inner = way & 2 ? 4 : 0;
+        settings.norm_squared = way & 4 ? largest_eigenvalue(&b.dense) : 0;
+        CHECK_MSG(tess_pnp(&b.term, &settings, b.vectors, &result, &error) == TESS_BAD_INPUT, "way %d", way);
+        CHECK(strstr(error.text, "measurements") != NULL && w.calls == 0);
+        const tess_cg_settings few = {.iterations = 4};
+        CHECK(tess_cg(&b.term, &few, b.vectors + 1, b.vectors[0], &cg, &error) == TESS_BAD_INPUT);
+        close_bench(&b);
+    }
+}
+
 static tess_status refuse(void *user, const tess_pnp_facts *facts, tess_error *error)
 {
     (void)user;
@@ -376,6 +403,7 @@ int main(void)
     test_pnp_descends(device);
     test_pnp_halves(device);
     test_pnp_stops(device);
+    test_overflow(device);
     tess_device_close(device);
     return check_end();
 }

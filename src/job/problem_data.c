@@ -54,6 +54,11 @@ static tess_status take_row(const file_rows *f, int64_t y, float *row, tess_erro
                              "%s: holds %s at row %lld, column %lld; measurements and images must be finite",
                              f->path, what, a, b);
         row[i] /= unit;
+        if (!isfinite(row[i]))
+            return tess_fail(error, TESS_BAD_INPUT,
+                             "%s: a value at row %lld is too large for the range up to %g; \"range\" is that "
+                             "of the image, in the units of the file",
+                             f->path, a, p->unit);
     }
     return TESS_OK;
 }

@@ -9,6 +9,7 @@
  * another: (blurs * height, width[, channels]); a sinogram is (angles, width). Names are relative to the JSON file. An
  * entry that nobody reads is an error: a "nose" that was meant to be "noise" gives a plausible, wrong picture. */
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -129,6 +130,11 @@ static tess_status read_range(const char *path, const tess_json *json, tess_prob
         TESS_TRY(numbers(path, range, "range", 2, ends, error));
     if (!(ends[1] > ends[0]) || !(ends[1] > 0))
         return tess_fail(error, TESS_BAD_INPUT, "%s: \"range\" must grow, to above 0", path);
+    if (ends[1] < FLT_MIN || ends[1] > FLT_MAX || ends[0] < -FLT_MAX)
+        return tess_fail(
+            error, TESS_BAD_INPUT,
+            "%s: \"range\" [%g, %g] is beyond 32-bit floats; scale it and the measurements alike", path,
+            ends[0], ends[1]);
     p->low = ends[0];
     p->high = ends[1];
     return TESS_OK;

@@ -14,7 +14,7 @@ static tess_status begin(const tess_data_term *term, bool warm, void *const vect
     TESS_TRY(tess_data_term_gradient(term, x, r, error));
     TESS_TRY(tess_vectors_sum(v, &negative, r, error));
     TESS_TRY(tess_vectors_sum(v, &same, p, error));
-    return tess_vectors_dot(v, r, r, square, error);
+    return tess_data_term_square(term, r, square, error);
 }
 
 tess_status tess_cg(const tess_data_term *term, const tess_cg_settings *settings,

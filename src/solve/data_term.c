@@ -1,5 +1,6 @@
 #include "solve/data_term.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -93,4 +94,15 @@ tess_status tess_data_term_energy(const tess_data_term *term, const void *x, dou
 {
     term->op->table->forward(term->op, x, term->residual, term->scratch, NULL);
     return tess_vectors_dot(&term->measurements, term->residual, term->residual, energy, error);
+}
+
+tess_status tess_data_term_square(const tess_data_term *term, const void *image, double *square,
+                                  tess_error *error)
+{
+    TESS_TRY(tess_vectors_dot(&term->images, image, image, square, error));
+    if (isfinite(*square))
+        return TESS_OK;
+    return tess_fail(error, TESS_BAD_INPUT,
+                     "a step towards the measurements is not finite: they are too large for 32-bit floats; "
+                     "scale them, \"range\" and \"noise\" down alike");
 }

@@ -36,5 +36,8 @@ void tess_data_term_normal(const tess_data_term *term, const void *x, void *out)
 /* |A x|^2; only where nothing is absorbed. */
 tess_status tess_data_term_energy(const tess_data_term *term, const void *x, double *energy,
                                   tess_error *error) TESS_MUST_CHECK;
+/* |image|^2 of what came from it; says what to do where that is not finite, which a clamp would turn into black. */
+tess_status tess_data_term_square(const tess_data_term *term, const void *image, double *square,
+                                  tess_error *error) TESS_MUST_CHECK;
 
 #endif

@@ -59,11 +59,7 @@ static tess_status check_step(loop *l, int64_t iteration, tess_error *error)
     }
     if (tess_data_term_absorbed(l->term->op))
         return TESS_OK;
-    TESS_TRY(tess_vectors_dot(&l->term->images, l->z, l->z, &square, error));
-    if (!isfinite(square))
-        return tess_fail(error, TESS_BAD_INPUT,
-                         "the data term is not finite in iteration %lld; check the measurements",
-                         (long long)iteration + 1);
+    TESS_TRY(tess_data_term_square(l->term, l->z, &square, error));
     if (iteration == 0 || square > l->gradient_square) {
         TESS_TRY(tess_data_term_energy(l->term, l->z, &energy, error));
         while (!(l->result->step * energy <= 2 * square))
@@ -150,6 +146,9 @@ static tess_status iterate(loop *l, int64_t iteration, tess_pnp_facts *facts, te
     (void)take_peak(l);
     const double start = tess_clock();
     TESS_TRY(s->inner > 0 ? descend_far(l, facts->sigma, error) : descend(l, iteration, error));
+    double square;
+    if (iteration == 0) /* what overflows does so at once */
+        TESS_TRY(tess_data_term_square(l->term, l->z, &square, error));
     const double middle = tess_clock();
     facts->gradient_seconds = middle - start;
     facts->gradient_peak_bytes = take_peak(l);

@@ -146,10 +146,20 @@ cases = [
     (blur, {"measurement": save("b1.npy", changed(np.load(bench.path("y.npy")), (3, 7, 1), np.inf))}, ["b1.npy", "infinite", "row 3, column 7"]),
     (blur, {"truth": "sinogram.npy"}, ["sinogram.npy", "(32, 24, 3)"]),
     (blur, {"range": [1, 0]}, ["range"]),
+    (blur, {"range": [0, 1e-39]}, ["range", "1e-39", "scale"]),
+    (blur, {"range": [0, 1e39]}, ["range", "1e+39", "scale"]),
+    (blur, {"range": [0, 1e-37], "measurement": save("b2.npy", np.full((96, 24, 3), 1e3, np.float32)), "truth": None}, ["b2.npy", "range"]),
+    (blur, {"measurement": save("b3.npy", np.full((96, 24, 3), 3e38, np.float32))}, ["measurements", "too large"]),
+    (radon, {"measurement": save("r4.npy", np.full((20, 32), 3e38, np.float32))}, ["measurements", "too large"]),
+    (cone, {"measurement": save("c8.npy", np.full((20, 27, 27), 3e38, np.float32))}, ["measurements", "too large"]),
 ]
 for good, change, words in cases:
     entries = {key: value for key, value in {**good, **change}.items() if value is not None}
     bench.check_refused(bench.run("reconstruct", kept, "--problem", problem_file(entries)), 1, *words)
+for good, measurement in ((blur, "b3.npy"), (radon, "r4.npy"), (cone, "c8.npy")):
+    for args in (["--step", "auto"], ["--step", "1e-3"], ["--init", "cg"], ["--init", "adjoint"], ["--preset", "deepinv"]):
+        entries = {**good, "measurement": measurement}
+        bench.check_refused(bench.run("reconstruct", kept, "--problem", problem_file(entries), *args), 1, "too large")
 for text, words in (("{,}", ["JSON"]), ("", ["JSON"]), ("[1]", ["operator"])):
     bench.check_refused(bench.run("reconstruct", kept, "--problem", problem_file(text)), 1, "problem.json", *words)
 problem_file(cone)
