@@ -85,8 +85,8 @@ typedef struct tess_reconstruct_job {
     double planned_seconds, start, seconds;
     uint64_t overhead, loaded; /* resident before the plan, and once the weights are there */
     uint64_t free_before,
-        least_free; /* of the device's memory: without the job, and the least while it ran */
-    tess_mem_bytes peak;
+        least_free;      /* of the device's memory: without the job, and the least while it ran */
+    tess_mem_bytes peak; /* while operators were made */
     uint64_t peak_total;
     /* Outcome. */
     double norm_squared, baseline_psnr, psnr, ssim; /* NaN: not known */
@@ -97,6 +97,7 @@ typedef struct tess_reconstruct_job {
 } tess_reconstruct_job;
 
 enum { TESS_PIECE = 65536 }; /* floats that pass between host and device at a time */
+enum { TESS_GAP = 8 };       /* columns between pictures side by side */
 
 tess_status tess_reconstruct_check(const tess_reconstruct_settings *settings,
                                    tess_error *error) TESS_MUST_CHECK;

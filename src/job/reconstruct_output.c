@@ -7,8 +7,6 @@
 #include "job/reconstruct.h"
 #include "tensor/samples.h"
 
-enum { GAP = 8 /* columns between pictures side by side */ };
-
 static bool is_npy(const char *path)
 {
     const size_t length = strlen(path);
@@ -37,7 +35,7 @@ static tess_image_info side_info(const tess_reconstruct_job *job)
 {
     const tess_problem *p = &job->problem;
     const int64_t pictures = tess_problem_has_truth(p) ? 3 : 2;
-    return info_of(job->settings->side_by_side, p->height, pictures * p->width + (pictures - 1) * GAP,
+    return info_of(job->settings->side_by_side, p->height, pictures * p->width + (pictures - 1) * TESS_GAP,
                    p->channels);
 }
 
@@ -157,10 +155,10 @@ static tess_status measurement_row(tess_reconstruct_job *job, int64_t y, float *
 static tess_status side_row(tess_reconstruct_job *job, int64_t y, float *values, tess_error *error)
 {
     const tess_problem *p = &job->problem;
-    const int64_t samples = p->width * p->channels, step = samples + GAP * p->channels;
+    const int64_t samples = p->width * p->channels, step = samples + TESS_GAP * p->channels;
     const double scale = is_npy(job->settings->side_by_side) ? p->unit : 1 / p->high;
     const int64_t pictures = job->truth ? 3 : 2;
-    for (int64_t i = 0; i < pictures * step - GAP * p->channels; i++)
+    for (int64_t i = 0; i < pictures * step - TESS_GAP * p->channels; i++)
         values[i] = (float)(p->high * scale);
     y += middle(p);
     memcpy(values, job->shown + y * samples, (size_t)samples * sizeof *values);

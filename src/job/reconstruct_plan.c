@@ -8,7 +8,7 @@
 #include "solve/cg.h"
 #include "tensor/quality.h"
 
-enum { ALIGN = 64, GAP = 8 /* columns between pictures side by side */, LEAST_SHARE = 1 << 16 };
+enum { ALIGN = 64, LEAST_SHARE = 1 << 16 };
 
 static size_t take(char *at, size_t *used, size_t bytes, bool wanted, void *out)
 {
@@ -25,7 +25,7 @@ size_t tess_reconstruct_carve_io(tess_reconstruct_job *job, char *at)
     const tess_problem *p = &job->problem;
     const tess_extent volume = tess_problem_image_extent(p), measured = tess_problem_measurement_extent(p);
     const size_t image = (size_t)(tess_problem_rows(p) * tess_problem_row(p)) * sizeof(float);
-    const int64_t rows[] = {volume.width * volume.channels, 3 * (p->width + GAP) * p->channels,
+    const int64_t rows[] = {volume.width * volume.channels, 3 * (p->width + TESS_GAP) * p->channels,
                             measured.width * measured.channels, p->image_width * p->channels};
     int64_t row = tess_problem_has_truth(p) ? tess_reconstruct_quality_rows(p) * p->width * p->channels : 0;
     for (int i = 0; i < 4; i++)
@@ -46,6 +46,20 @@ size_t tess_reconstruct_measurement_bytes(const tess_reconstruct_job *job)
     return tess_vector_bytes(&op->measurement) + (tess_data_term_absorbed(op) ? op->scratch_bytes : 0);
 }
 
+/* Peaks begin anew; those so far stay in the job. */
+static void keep_peak(tess_reconstruct_job *job)
+{
+    tess_mem_bytes peak;
+    uint64_t total;
+    tess_mem_peak(&peak, &total);
+    for (int c = 0; c < TESS_MEM_CATEGORIES; c++)
+        if (peak.by[c] > job->peak.by[c])
+            job->peak.by[c] = peak.by[c];
+    if (total > job->peak_total)
+        job->peak_total = total;
+    tess_mem_reset_peak();
+}
+
 /* By the counting door itself: what the operator holds, and the most while it
  * was made. */
 static tess_status make_operator(tess_reconstruct_job *job, size_t slab_bytes, tess_error *error)
@@ -55,36 +69,38 @@ static tess_status make_operator(tess_reconstruct_job *job, size_t slab_bytes, t
     tess_mem_reset_peak();
     tess_mem_peak(&before, &total);
     TESS_TRY(tess_problem_operator(&job->problem, job->engine.device, slab_bytes, &job->op, error));
-    tess_mem_bytes peak;
-    tess_mem_peak(&peak, &total);
-    for (int c = 0; c < TESS_MEM_CATEGORIES; c++)
-        if (peak.by[c] > job->peak.by[c])
-            job->peak.by[c] = peak.by[c];
-    job->peak_total = tess_max_i64((int64_t)job->peak_total, (int64_t)total);
-    tess_mem_reset_peak();
+    keep_peak(job);
     tess_mem_peak(&job->operator_bytes, &total);
     for (int c = 0; c < TESS_MEM_CATEGORIES; c++)
         job->operator_bytes.by[c] -= before.by[c];
     return TESS_OK;
 }
 
-static void add_phase(tess_reconstruct_job *job, const tess_mem_bytes *phase)
+/* What is held at once: with the device's memory, and on the host where that is apart. */
+typedef struct phase {
+    tess_mem_bytes bytes;
+    uint64_t host;
+} phase;
+
+static void add_phase(tess_reconstruct_job *job, const phase *p)
 {
     for (int c = 0; c < TESS_MEM_CATEGORIES; c++)
-        if (phase->by[c] > job->planned.by[c])
-            job->planned.by[c] = phase->by[c];
-    const uint64_t total = tess_mem_total(phase);
+        if (p->bytes.by[c] > job->planned.by[c])
+            job->planned.by[c] = p->bytes.by[c];
+    const uint64_t total = tess_mem_total(&p->bytes);
     if (total > job->planned_total)
         job->planned_total = total;
+    if (p->host > job->host_bytes)
+        job->host_bytes = p->host;
 }
 
 /* The host's own memory counts with the device's unless that is apart. */
-static void add_host(tess_reconstruct_job *job, tess_mem_bytes *phase, size_t bytes)
+static void add_host(const tess_reconstruct_job *job, phase *p, size_t bytes)
 {
     if (job->engine.apart)
-        job->host_bytes += bytes;
+        p->host += bytes;
     else
-        phase->by[TESS_MEM_IO] += bytes;
+        p->bytes.by[TESS_MEM_IO] += bytes;
 }
 
 /* Gradients, and what the step and the start cost before them. */
@@ -127,13 +143,13 @@ static int vectors_of(const tess_reconstruct_job *job)
 }
 
 /* Images and measurements, which lie on the device or, for a volume in slabs, on the host. */
-static void add_images(tess_reconstruct_job *job, tess_mem_bytes *phase, size_t bytes)
+static void add_images(const tess_reconstruct_job *job, phase *p, size_t bytes)
 {
     tess_device *device = job->engine.device;
     if (job->hosted)
-        add_host(job, phase, tess_block_granted(bytes));
+        add_host(job, p, tess_block_granted(bytes));
     else
-        phase->by[TESS_MEM_WORKSPACE] += device->granted(device, bytes);
+        p->bytes.by[TESS_MEM_WORKSPACE] += device->granted(device, bytes);
 }
 
 /* Everything on the device, or with `slab_bytes` only as much of a volume and its views. */
@@ -148,24 +164,25 @@ static tess_status plan(tess_reconstruct_job *job, uint64_t limit, size_t slab_b
     TESS_TRY(tess_reconstruct_check_outputs(job, &held_measurement, &held_output, error));
     TESS_TRY(tess_data_term_bytes(job->op, &job->term_bytes, &job->residual_bytes, error));
     job->vector_count = vectors_of(job);
-    tess_mem_bytes common = job->operator_bytes;
-    common.by[TESS_MEM_WORKSPACE] += device->granted(device, job->term_bytes);
+    phase common = {.bytes = job->operator_bytes};
+    common.bytes.by[TESS_MEM_WORKSPACE] += device->granted(device, job->term_bytes);
     add_images(job, &common,
                (size_t)job->vector_count * tess_vector_bytes(&job->op->image) + job->residual_bytes);
     add_host(job, &common, tess_block_granted(tess_reconstruct_carve_io(job, NULL)));
-    tess_mem_bytes making = common, solving = common, writing = common;
+    phase making = common, solving = common;
     size_t reading = p->held;
     if (p->resized)
         reading +=
             tess_block_granted((size_t)(p->image_height * p->image_width * p->channels) * sizeof(float));
     add_images(job, &making, tess_reconstruct_measurement_bytes(job));
-    add_host(job, &making, reading > held_measurement ? reading : held_measurement);
     if (!tess_data_term_absorbed(job->op))
-        solving.by[TESS_MEM_WORKSPACE] = writing.by[TESS_MEM_WORKSPACE] = making.by[TESS_MEM_WORKSPACE];
+        solving = making;
+    phase writing = solving;
+    add_host(job, &making, reading > held_measurement ? reading : held_measurement);
     add_host(job, &writing, held_output);
-    TESS_TRY(choose_cut(job, limit, tess_mem_total(&solving), error));
+    TESS_TRY(choose_cut(job, limit, tess_mem_total(&solving.bytes), error));
     for (int c = 0; c < TESS_MEM_CATEGORIES; c++)
-        solving.by[c] += job->prior.choice.bytes.by[c];
+        solving.bytes.by[c] += job->prior.choice.bytes.by[c];
     job->planned = job->peak; /* of operators that were made, also of one that turned out not to fit */
     job->planned_total = job->peak_total;
     add_phase(job, &making);

@@ -81,6 +81,8 @@ static void add_measured(tess_json **record, const tess_reconstruct_job *job)
             peak.by[c] = parts[i]->by[c] > peak.by[c] ? parts[i]->by[c] : peak.by[c];
         total = totals[i] > total ? totals[i] : total;
     }
+    const uint64_t writing = tess_mem_host_peak(), before = job->result.host_peak,
+                   host = writing > before ? writing : before;
     tess_json *measured = tess_json_object();
     tess_json_set_double(&measured, "seconds", job->seconds);
     tess_json_set_double(&measured, "megapixels_per_second",
@@ -90,7 +92,7 @@ static void add_measured(tess_json **record, const tess_reconstruct_job *job)
     tess_json_set_int(&measured, "resident_bytes", (int64_t)tess_process_peak());
     tess_json_set_int(&measured, "overhead_bytes", (int64_t)job->overhead);
     tess_json_set_int(&measured, "loaded_bytes", (int64_t)job->loaded);
-    tess_json_set_int(&measured, "host_bytes", (int64_t)(job->engine.apart ? tess_mem_host_peak() : 0));
+    tess_json_set_int(&measured, "host_bytes", (int64_t)(job->engine.apart ? host : 0));
     if (job->engine.apart)
         add_device(&measured, job);
     tess_json_set(record, "measured", measured);

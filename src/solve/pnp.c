@@ -34,6 +34,8 @@ static uint64_t take_peak(loop *l)
             l->result->peak.by[c] = peak.by[c];
     if (total > l->result->peak_total)
         l->result->peak_total = total;
+    if (tess_mem_host_peak() > l->result->host_peak)
+        l->result->host_peak = tess_mem_host_peak();
     tess_mem_reset_peak();
     return total;
 }

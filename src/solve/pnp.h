@@ -51,7 +51,7 @@ typedef struct tess_pnp_result {
     double step; /* where it ended */
     double seconds;
     tess_mem_bytes peak; /* of the whole loop: the counter was reset for every part */
-    uint64_t peak_total;
+    uint64_t peak_total, host_peak;
 } tess_pnp_result;
 
 enum { TESS_PNP_MOST_VECTORS = 5 };
