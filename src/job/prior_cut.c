@@ -29,24 +29,20 @@ static tess_status choose_windows(tess_prior *p, const tess_prior_wish *wish, te
                               error);
 }
 
-/* What the solver holds counts with the rows of a file, so that messages name the whole. */
 static tess_status choose_slices(tess_prior *p, const tess_prior_wish *wish, tess_error *error)
 {
-    const bool apart = p->engine->apart; /* no rows of a file pass through the device */
     const tess_denoise_wish slice = {
         .height = p->image.h,
         .width = p->image.w,
         .planes = tess_prior_planes(p),
-        .held_bytes = apart ? 0 : (size_t)wish->others,
-        .apart = apart,
+        .others = wish->others,
+        .apart = p->engine->apart,
         .host_limit = UINT64_MAX,
         .tile_height = wish->tile_height,
         .tile_width = wish->tile_width,
         .halo = wish->halo,
         .batch = wish->batch,
-        .limit = !apart                       ? wish->limit
-                 : wish->limit > wish->others ? wish->limit - wish->others
-                                              : 0,
+        .limit = wish->limit,
         .asked_limit = wish->asked_limit,
     };
     if (wish->tile_depth > 0 &&
@@ -59,7 +55,6 @@ static tess_status choose_slices(tess_prior *p, const tess_prior_wish *wish, tes
         tess_denoise_choose(p->model->bound, &p->model->model, p->engine->rates, &slice, &p->choice, error));
     p->choice.depth = tess_axis_cut(p->image.d, 1, 0, 1);
     p->choice.seconds *= (double)p->image.d;
-    p->choice.bytes.by[TESS_MEM_IO] = 0; /* those are the others */
     return TESS_OK;
 }
 

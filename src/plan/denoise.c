@@ -53,10 +53,15 @@ static void set_batch(const chooser *c, tess_denoise_choice *choice)
     choice->batch = c->wish->batch > 0 ? tess_min_i64(c->wish->batch, longest_run(&choice->cols)) : 1;
 }
 
+static uint64_t total_bytes(const chooser *c, const tess_denoise_choice *choice)
+{
+    return tess_mem_total(&choice->bytes) + c->wish->others + reserve(c->wish);
+}
+
 static bool fits(const chooser *c, const tess_denoise_choice *choice)
 {
     const tess_denoise_wish *w = c->wish;
-    return tess_mem_total(&choice->bytes) + reserve(w) <= w->limit &&
+    return total_bytes(c, choice) <= w->limit &&
            (!w->apart || choice->io_block + w->held_bytes <= w->host_limit);
 }
 
@@ -112,7 +117,8 @@ static int cost_axes(const chooser *c, int64_t size, bool rows, axis_cost costs[
 static bool best_cut(const chooser *c, double fixed, bool by_bytes, tess_denoise_choice *choice,
                      double *estimate)
 {
-    const double limit = by_bytes ? INFINITY : (double)c->wish->limit - (double)reserve(c->wish);
+    const double limit =
+        by_bytes ? INFINITY : (double)c->wish->limit - (double)(reserve(c->wish) + c->wish->others);
     double least = INFINITY;
     for (int r = 0; r < c->row_count; r++)
         for (int k = 0; k < c->col_count; k++) {
@@ -135,6 +141,7 @@ static tess_status over_limit(const chooser *c, const tess_denoise_choice *choic
                               tess_error *error)
 {
     const double mib = 1 << 20;
+    const uint64_t others = c->wish->others;
     char limit[64];
     if (c->wish->apart && choice->io_block + c->wish->held_bytes > c->wish->host_limit)
         return tess_fail(error, TESS_OVER_LIMIT,
@@ -147,13 +154,14 @@ static tess_status over_limit(const chooser *c, const tess_denoise_choice *choic
         snprintf(limit, sizeof limit, "%.0fM of free memory are too little", (double)c->wish->limit / mib);
     return tess_fail(error, TESS_OVER_LIMIT,
                      "%s: %.0fM of weights, %.0fM of activations, %.0fM of "
-                     "workspace, %.0fM for rows "
+                     "workspace, %.0fM %s "
                      "and %.0fM in reserve make %.0fM; %s",
                      limit, (double)choice->bytes.by[TESS_MEM_WEIGHTS] / mib,
                      (double)choice->bytes.by[TESS_MEM_ACTIVATIONS] / mib,
                      (double)choice->bytes.by[TESS_MEM_WORKSPACE] / mib,
-                     (double)choice->bytes.by[TESS_MEM_IO] / mib, (double)reserve(c->wish) / mib,
-                     ceil((double)(tess_mem_total(&choice->bytes) + reserve(c->wish)) / mib), advice);
+                     (double)(choice->bytes.by[TESS_MEM_IO] + others) / mib,
+                     others ? "of images and measurements" : "for rows", (double)reserve(c->wish) / mib,
+                     ceil((double)total_bytes(c, choice) / mib), advice);
 }
 
 static tess_status choose_tile(chooser *c, tess_denoise_choice *choice, tess_error *error)

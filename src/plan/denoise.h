@@ -16,6 +16,7 @@ typedef struct tess_denoise_wish {
     size_t row_scratch_bytes; /* host scratch that one column of a window needs, all threads together */
     size_t fixed_io_bytes;    /* what the job holds besides, in its io block */
     size_t held_bytes;        /* what readers and writers hold on their own */
+    uint64_t others;          /* in place of rows: images and measurements of a solver, within the limit */
     /* A device with memory of its own: rows stay on the host, and stages on the device take the samples of a
      * window and of a tile. */
     bool apart;
