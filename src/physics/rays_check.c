@@ -6,13 +6,15 @@
 
 static tess_status check_sizes(const tess_rays_settings *s, tess_error *error)
 {
-    const int64_t most = 1 << 20;
+    /* Lines: the grid of a card has 65535 blocks of 8 of them, one below the other. */
+    enum { MOST = 1 << 20, MOST_LINES = 1 << 18 };
     const int64_t sizes[] = {s->depth, s->height, s->width, s->views, s->rows, s->columns};
+    static const int64_t most[] = {MOST, MOST_LINES, MOST, MOST, MOST_LINES, MOST};
     static const char *const names[] = {"depth", "height", "width", "views", "rows", "columns"};
     for (int i = 0; i < 6; i++)
-        if (sizes[i] < 1 || sizes[i] > most)
+        if (sizes[i] < 1 || sizes[i] > most[i])
             return tess_fail(error, TESS_BAD_INPUT, "%s is %lld; it must be from 1 to %lld", names[i],
-                             (long long)sizes[i], (long long)most);
+                             (long long)sizes[i], (long long)most[i]);
     if (s->geometry != TESS_CONE_3D && s->geometry != TESS_PARALLEL_3D)
         return tess_fail(error, TESS_BAD_INPUT, "rays through a volume are of a cone or parallel");
     if (!(s->spacing > 0) || !isfinite(s->spacing))
