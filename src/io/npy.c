@@ -14,7 +14,6 @@
 
 #include "base/checked.h"
 #include "io/format.h"
-#include "io/table.h"
 
 enum { HEADER_LIMIT = 65536, PIECE = 1024 };
 
@@ -30,12 +29,6 @@ static const struct {
     {'i', 4, TESS_I32, "i4", 2147483647}, {'f', 4, TESS_F32, "f4", 1},
     {'f', 2, TESS_F32, NULL, 1},          {'f', 8, TESS_F32, NULL, 1},
 };
-
-typedef struct npy_file {
-    FILE *file;
-    tess_npy_header header;
-    int64_t height, row_samples;
-} npy_file;
 
 static void swap_bytes(unsigned char *data, int64_t samples, int size)
 {
@@ -56,7 +49,7 @@ static int find_kind(const tess_npy_header *header)
 }
 
 /* Magic, version, length, dictionary. `*offset` is where the samples begin. */
-static tess_status read_header(npy_file *npy, int64_t *offset, tess_error *error)
+static tess_status read_header(tess_npy_file *npy, int64_t *offset, tess_error *error)
 {
     unsigned char fixed[12];
     char text[4096], *big = NULL;
@@ -90,7 +83,7 @@ static tess_status read_header(npy_file *npy, int64_t *offset, tess_error *error
     return status;
 }
 
-static tess_status describe(npy_file *npy, tess_image_info *info, int64_t offset, tess_error *error)
+static tess_status describe(tess_npy_file *npy, tess_image_info *info, int64_t offset, tess_error *error)
 {
     const tess_npy_header *header = &npy->header;
     int kind = find_kind(header);
@@ -135,17 +128,17 @@ static tess_status describe(npy_file *npy, tess_image_info *info, int64_t offset
     return TESS_OK;
 }
 
-static void close_file(void *state)
+void tess_npy_close(void *state)
 {
-    npy_file *npy = state;
+    tess_npy_file *npy = state;
     if (npy->file)
         fclose(npy->file);
     tess_small_free(npy);
 }
 
-static tess_status open_reader(const char *path, tess_image_info *info, void **state, tess_error *error)
+tess_status tess_npy_open(const char *path, tess_image_info *info, void **state, tess_error *error)
 {
-    npy_file *npy = tess_small_alloc(1, sizeof *npy);
+    tess_npy_file *npy = tess_small_alloc(1, sizeof *npy);
     if (!npy)
         return tess_fail(error, TESS_NO_MEMORY, "no memory to open the file");
     tess_status status = TESS_OK;
@@ -160,11 +153,11 @@ static tess_status open_reader(const char *path, tess_image_info *info, void **s
     if (status == TESS_OK)
         *state = npy;
     else
-        close_file(npy);
+        tess_npy_close(npy);
     return status;
 }
 
-static bool read_samples(npy_file *npy, void *to, int64_t samples)
+bool tess_npy_samples(tess_npy_file *npy, void *to, int64_t samples)
 {
     int size = npy->header.size;
     if (fread(to, (size_t)size, (size_t)samples, npy->file) != (size_t)samples)
@@ -174,7 +167,7 @@ static bool read_samples(npy_file *npy, void *to, int64_t samples)
     return true;
 }
 
-static bool read_as_float(npy_file *npy, float *to, int64_t samples)
+static bool read_as_float(tess_npy_file *npy, float *to, int64_t samples)
 {
     union {
         double f8[PIECE];
@@ -182,7 +175,7 @@ static bool read_as_float(npy_file *npy, float *to, int64_t samples)
     } piece;
     for (int64_t done = 0; done < samples; done += PIECE) {
         int64_t count = tess_min_i64(PIECE, samples - done);
-        if (!read_samples(npy, &piece, count))
+        if (!tess_npy_samples(npy, &piece, count))
             return false;
         for (int64_t i = 0; i < count; i++)
             to[done + i] = npy->header.size == 8 ? (float)piece.f8[i] : tess_half_to_float(piece.f2[i]);
@@ -192,55 +185,13 @@ static bool read_as_float(npy_file *npy, float *to, int64_t samples)
 
 static tess_status read_rows(void *state, int64_t first, int64_t count, void *rows, tess_error *error)
 {
-    npy_file *npy = state;
+    tess_npy_file *npy = state;
     bool convert = npy->header.kind == 'f' && npy->header.size != 4;
     int64_t samples = npy->row_samples * count;
-    if (convert ? read_as_float(npy, rows, samples) : read_samples(npy, rows, samples))
+    if (convert ? read_as_float(npy, rows, samples) : tess_npy_samples(npy, rows, samples))
         return TESS_OK;
     return tess_fail(error, TESS_IO_FAILED, "cannot be read after row %lld of %lld (%s)", (long long)first,
                      (long long)npy->height, ferror(npy->file) ? strerror(errno) : "the file became shorter");
-}
-
-static tess_status read_table(npy_file *npy, int64_t most, tess_table *out, tess_error *error)
-{
-    const tess_npy_header *header = &npy->header;
-    if (header->rank != 2 || header->kind != 'f' || header->size < 4)
-        return tess_fail(error, TESS_BAD_INPUT,
-                         "has %d dimensions of type %c%d; a table is (rows, columns) of float64 or float32",
-                         header->rank, header->kind, header->size);
-    const int64_t count = header->shape[0] * header->shape[1];
-    if (count > most)
-        return tess_fail(error, TESS_BAD_INPUT, "holds %lld numbers; a table has at most %lld",
-                         (long long)count, (long long)most);
-    *out = (tess_table){header->shape[0], header->shape[1],
-                        tess_small_alloc((size_t)count, sizeof *out->values)};
-    if (!out->values)
-        return tess_fail(error, TESS_NO_MEMORY, "no memory for %lld numbers", (long long)count);
-    if (!read_samples(npy, out->values, count)) {
-        tess_small_free(out->values);
-        out->values = NULL;
-        return tess_fail(error, TESS_IO_FAILED, "cannot be read");
-    }
-    /* Floats lie in the first half; from the end, none is written over before it was read. */
-    for (int64_t i = header->size == 4 ? count - 1 : -1; i >= 0; i--) {
-        float value;
-        memcpy(&value, (const char *)out->values + i * 4, sizeof value);
-        out->values[i] = (double)value;
-    }
-    return TESS_OK;
-}
-
-tess_status tess_table_read(const char *path, int64_t most, tess_table *out, tess_error *error)
-{
-    tess_image_info info;
-    void *npy = NULL;
-    *out = (tess_table){0};
-    tess_status status = open_reader(path, &info, &npy, error);
-    if (status == TESS_OK) {
-        status = read_table(npy, most, out, error);
-        close_file(npy);
-    }
-    return status == TESS_OK ? TESS_OK : tess_fail_prefix(error, status, path);
 }
 
 static const char *descr_of(tess_dtype dtype)
@@ -269,11 +220,11 @@ static size_t held_bytes(const char *target, const tess_image_info *info)
 static tess_status create_writer(const tess_create *create, void **state, tess_error *error)
 {
     const tess_image_info *info = create->info;
-    const npy_file *like = create->like;
+    const tess_npy_file *like = create->like;
     const char *descr = descr_of(info->dtype);
     const char *order = descr[0] == '|' ? "" : __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? "<" : ">";
     char head[192], tail[32] = "";
-    npy_file *npy = tess_small_alloc(1, sizeof *npy);
+    tess_npy_file *npy = tess_small_alloc(1, sizeof *npy);
     if (!npy)
         return tess_fail(error, TESS_NO_MEMORY, "no memory to open the file");
     npy->height = info->height;
@@ -293,7 +244,7 @@ static tess_status create_writer(const tess_create *create, void **state, tess_e
     npy->file = fopen(create->temp, "wb");
     if (!npy->file || fwrite(head, 1, whole, npy->file) != whole) {
         tess_status status = tess_fail(error, TESS_IO_FAILED, "cannot be written (%s)", strerror(errno));
-        close_file(npy);
+        tess_npy_close(npy);
         return status;
     }
     *state = npy;
@@ -302,7 +253,7 @@ static tess_status create_writer(const tess_create *create, void **state, tess_e
 
 static tess_status write_rows(void *state, int64_t first, int64_t count, const void *rows, tess_error *error)
 {
-    npy_file *npy = state;
+    tess_npy_file *npy = state;
     size_t samples = (size_t)(npy->row_samples * count);
     if (fwrite(rows, (size_t)npy->header.size, samples, npy->file) == samples)
         return TESS_OK;
@@ -312,7 +263,7 @@ static tess_status write_rows(void *state, int64_t first, int64_t count, const v
 
 static tess_status finish(void *state, tess_error *error)
 {
-    npy_file *npy = state;
+    tess_npy_file *npy = state;
     FILE *file = npy->file;
     npy->file = NULL;
     if (fclose(file) != 0)
@@ -321,7 +272,7 @@ static tess_status finish(void *state, tess_error *error)
 }
 
 const tess_read_format tess_read_npy = {
-    .name = "NPY", .open = open_reader, .rows = read_rows, .close = close_file};
+    .name = "NPY", .open = tess_npy_open, .rows = read_rows, .close = tess_npy_close};
 const tess_write_format tess_write_npy = {.name = "NPY",
                                           .like_format = &tess_read_npy,
                                           .accepts = accepts,
@@ -329,4 +280,4 @@ const tess_write_format tess_write_npy = {.name = "NPY",
                                           .create = create_writer,
                                           .rows = write_rows,
                                           .finish = finish,
-                                          .close = close_file};
+                                          .close = tess_npy_close};

@@ -1,0 +1,47 @@
+/* Tables of numbers, from NPY files of two dimensions. */
+#include <string.h>
+
+#include "io/npy.h"
+#include "io/table.h"
+
+static tess_status read_table(tess_npy_file *npy, int64_t most, tess_table *out, tess_error *error)
+{
+    const tess_npy_header *header = &npy->header;
+    if (header->rank != 2 || header->kind != 'f' || header->size < 4)
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "has %d dimensions of type %c%d; a table is (rows, columns) of float64 or float32",
+                         header->rank, header->kind, header->size);
+    const int64_t count = header->shape[0] * header->shape[1];
+    if (count > most)
+        return tess_fail(error, TESS_BAD_INPUT, "holds %lld numbers; a table has at most %lld",
+                         (long long)count, (long long)most);
+    *out = (tess_table){header->shape[0], header->shape[1],
+                        tess_small_alloc((size_t)count, sizeof *out->values)};
+    if (!out->values)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for %lld numbers", (long long)count);
+    if (!tess_npy_samples(npy, out->values, count)) {
+        tess_small_free(out->values);
+        out->values = NULL;
+        return tess_fail(error, TESS_IO_FAILED, "cannot be read");
+    }
+    /* Floats lie in the first half; from the end, none is written over before it was read. */
+    for (int64_t i = header->size == 4 ? count - 1 : -1; i >= 0; i--) {
+        float value;
+        memcpy(&value, (const char *)out->values + i * 4, sizeof value);
+        out->values[i] = (double)value;
+    }
+    return TESS_OK;
+}
+
+tess_status tess_table_read(const char *path, int64_t most, tess_table *out, tess_error *error)
+{
+    tess_image_info info;
+    void *npy = NULL;
+    *out = (tess_table){0};
+    tess_status status = tess_npy_open(path, &info, &npy, error);
+    if (status == TESS_OK) {
+        status = read_table(npy, most, out, error);
+        tess_npy_close(npy);
+    }
+    return status == TESS_OK ? TESS_OK : tess_fail_prefix(error, status, path);
+}
