@@ -450,6 +450,8 @@ static void test_refused(void)
     refuse(s, -1, 0, "inside the volume");
     s = good, s.rows = 0;
     refuse(s, -1, 0, "rows is 0");
+    s = good, s.rows = 1 << 19;
+    refuse(s, -1, 0, "rows is 524288; it must be from 1 to 262144");
     s = good, s.geometry = TESS_PARALLEL_3D;
     refuse(s, 1, 0, "runs along the detector");
 }
