@@ -1,4 +1,4 @@
-/* lines.cuh: transforms of complex lines, each by LINE / 16 threads of a block (private to filter.cu).
+/* lines.cuh: transforms of complex lines, each by LINE / 16 threads of a block (private to filter_passes.cuh).
  *
  * Thread j of a line holds its values j, j + T, j + 2 T ... in 16 registers, before a transform as after it: what is
  * done value by value between two transforms (a chirp, a filter) costs no memory. Stockham's stages of radix 16, the
