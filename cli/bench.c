@@ -134,6 +134,8 @@ int cli_bench(int argc, char **argv)
     tess_bench_settings_init(&target.settings);
     cli_shared shared = {.common = &target.settings.common};
     int count, status = cli_parse(&verb, argc, argv, &shared, &target, &target.settings.study, &count);
+    if (status < 0)
+        status = cli_json_ready(&shared, target.settings.models, target.settings.model_count);
     if (status >= 0)
         return status;
     line_target to = {.file = stdout, .shared = &shared};

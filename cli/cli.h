@@ -30,13 +30,13 @@ bool cli_number(const char *name, const char *text, double *value); /* also a/b 
 bool cli_integer(const char *name, const char *text, int64_t least, int64_t most, int64_t *value);
 bool cli_halo(const char *name, const char *text, int64_t *halo); /* auto, exact or pixels */
 bool cli_tile(const char *name, const char *text, int64_t *height, int64_t *width); /* auto, whole, N, HxW */
-/* Besides those DxHxW. N is a depth too, HxW leaves it 0. */
+/* Besides those DxHxW. N is a cube, HxW leaves the depth 0. */
 bool cli_tile_3d(const char *name, const char *text, int64_t *depth, int64_t *height, int64_t *width);
 bool cli_size(const char *name, const char *text, uint64_t *bytes); /* K, M, G */
 int cli_complain(const char *format, ...) TESS_PRINTF(1, 2);        /* one line; returns CLI_USAGE */
-/* The record would be written over none of the files that the job was given; false after saying which. NULLs are
- * passed over. */
-bool cli_json_apart(const cli_shared *shared, const char *const *files, int count);
+/* Before the work: the record can be written, and over none of the files that the job was given; NULLs are passed
+ * over. Returns -1 to go on, else the exit status. */
+int cli_json_ready(const cli_shared *shared, const char *const *files, int count);
 /* Ends a verb: says the error or shows the record where it is wanted. */
 int cli_finish(tess_context *context, tess_status status, char *record, const cli_shared *shared);
 

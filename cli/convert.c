@@ -13,6 +13,8 @@ int cli_convert(int argc, char **argv)
     cli_shared shared = {.common = &common};
     const char *words[2];
     int count, status = cli_parse(&verb, argc, argv, &shared, NULL, words, &count);
+    if (status < 0)
+        status = cli_json_ready(&shared, words, 2);
     if (status >= 0)
         return status;
     tess_context *context = NULL;

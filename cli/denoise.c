@@ -64,8 +64,8 @@ int cli_denoise_like(int argc, char **argv, bool plan)
     settings.input = words[0];
     settings.output = words[1];
     const char *const files[] = {settings.input, settings.output, settings.truth, settings.model};
-    if (!cli_json_apart(&shared, files, sizeof files / sizeof files[0]))
-        return CLI_USAGE;
+    if ((status = cli_json_ready(&shared, files, sizeof files / sizeof files[0])) >= 0)
+        return status;
     settings.common.progress = cli_progress;
     settings.common.progress_user = &shared;
     tess_context *context = NULL;

@@ -24,6 +24,8 @@ int cli_info(int argc, char **argv)
     cli_shared shared = {.common = &common};
     bool calibrate = false;
     int count, status = cli_parse(&verb, argc, argv, &shared, &calibrate, NULL, &count);
+    if (status < 0)
+        status = cli_json_ready(&shared, NULL, 0);
     if (status >= 0)
         return status;
     tess_context *context = NULL;

@@ -113,7 +113,7 @@ bool cli_tile_3d(const char *name, const char *text, int64_t *depth, int64_t *he
     if (!cli_tile(name, text, height, width))
         return false;
     if (!strchr(text, 'x') && *height > 0)
-        *depth = *height;
+        *depth = TESS_TILE_CUBE;
     return true;
 }
 
@@ -141,9 +141,10 @@ static bool shared_option(cli_shared *shared, const char *name, const char *valu
 {
     int64_t number = 0;
     *known = true;
-    if (strcmp(name, "--json") == 0)
+    if (strcmp(name, "--json") == 0) {
         shared->json = value;
-    else if (strcmp(name, "--device") == 0)
+        shared->common->record_file = strcmp(value, "-") == 0 ? NULL : value;
+    } else if (strcmp(name, "--device") == 0)
         shared->common->device = value;
     else if (strcmp(name, "--precision") == 0)
         shared->common->precision = value;

@@ -64,36 +64,44 @@ static int write_record(const char *path, const char *record)
     return good ? CLI_DONE : CLI_FAILED;
 }
 
-static bool same(const char *one, const char *other)
+/* Would the record find a place? As the system sees it now: 0, or its errno. */
+static int trouble_with(const char *path, const char *folder)
 {
-    struct stat a, b;
-    return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+    struct stat about;
+    if (stat(path, &about) != 0)
+        return access(folder, W_OK | X_OK) == 0 ? 0 : errno;
+    return S_ISDIR(about.st_mode) ? EISDIR : access(path, W_OK) == 0 ? 0 : errno;
 }
 
-/* Of a file that need not be there yet: the name after its folder. */
-static const char *split_name(const char *path, char *folder, size_t size)
+/* The same folder, of which a job makes the one that is its output. */
+static bool same_folder(const char *one, const char *other)
 {
-    const char *slash = strrchr(path, '/');
-    snprintf(folder, size, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
-    return slash ? slash + 1 : path;
+    size_t length = strlen(one), same = strlen(other);
+    while (length > 1 && one[length - 1] == '/')
+        length--;
+    while (same > 1 && other[same - 1] == '/')
+        same--;
+    return length == same && memcmp(one, other, same) == 0;
 }
 
-bool cli_json_apart(const cli_shared *shared, const char *const *files, int count)
+int cli_json_ready(const cli_shared *shared, const char *const *files, int count)
 {
-    char own[4096], folder[4096]; /* no system opens a longer name */
-    if (!shared->json || strcmp(shared->json, "-") == 0)
-        return true;
-    const char *name = split_name(shared->json, own, sizeof own);
+    const char *json = shared->json, *slash = json ? strrchr(json, '/') : NULL;
+    char folder[4096]; /* no system opens a longer name */
+    bool made = false;
+    if (!json || strcmp(json, "-") == 0)
+        return -1;
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - json) + 1 : 1, slash ? json : ".");
     for (int i = 0; i < count; i++) {
-        if (!files[i])
-            continue;
-        const bool alike = strcmp(name, split_name(files[i], folder, sizeof folder)) == 0;
-        if (same(shared->json, files[i]) || (alike && same(own, folder))) {
-            cli_complain("--json %s: is a file of this job; write the record to another name", shared->json);
-            return false;
-        }
+        if (files[i] && tess_same_target(json, files[i]))
+            return cli_complain("--json %s: is a file of this job; write the record to another name", json);
+        made |= files[i] && same_folder(folder, files[i]);
     }
-    return true;
+    const int why = trouble_with(json, folder);
+    if (why == 0 || (why == ENOENT && made))
+        return -1;
+    cli_complain("--json %s: %s", json, strerror(why));
+    return CLI_FAILED;
 }
 
 int cli_finish(tess_context *context, tess_status status, char *record, const cli_shared *shared)

@@ -181,8 +181,8 @@ int cli_reconstruct_like(int argc, char **argv, bool plan)
         return status;
     const char *const files[] = {settings.output,  settings.side_by_side, settings.save_measurement,
                                  settings.problem, settings.image,        settings.model};
-    if (!cli_json_apart(&shared, files, sizeof files / sizeof files[0]))
-        return CLI_USAGE;
+    if ((status = cli_json_ready(&shared, files, sizeof files / sizeof files[0])) >= 0)
+        return status;
     settings.common.progress = cli_progress;
     settings.common.progress_user = &shared;
     tess_context *context = NULL;

@@ -54,10 +54,16 @@ typedef struct tess_common {
     uint64_t seed;
     tess_progress_fn progress; /* may be NULL */
     void *progress_user;
+    const char *record_file; /* where the caller will keep the record, which is refused if the job uses it; or NULL */
 } tess_common;
+
+/* Writing to the one would write over the other, however they are named; neither need be there yet. */
+bool tess_same_target(const char *one, const char *other);
 
 /* 0 in tile means automatic; TESS_TILE_WHOLE means one window for the whole image. */
 #define TESS_TILE_WHOLE (-1)
+/* As a depth: as deep as high, where there is a depth. */
+#define TESS_TILE_CUBE (-2)
 /* Halos: automatic by the table of the architecture, or exact by its receptive field. */
 #define TESS_HALO_AUTO  (-1)
 #define TESS_HALO_EXACT (-2)
@@ -141,7 +147,7 @@ typedef struct tess_reconstruct_settings {
     double tolerance;             /* stop when an iteration changes less; 0 = not asked */
     double max_seconds;           /* 0 = not asked */
     int64_t tile_height, tile_width, halo, batch; /* of the denoiser, as in tess_denoise_settings */
-    int64_t tile_depth;           /* of a volume prior; 0: not cut in depth, unless the tile is automatic */
+    int64_t tile_depth;           /* of a volume prior, or TESS_TILE_CUBE; 0: not cut in depth, unless the tile is automatic */
     const char *prior;            /* of volumes: "slices", "volume" (a 3-D network); NULL = by preset and model */
     const char *inflate;          /* how a 2-D network becomes 3-D: "halves", "level"; NULL = halves */
 } tess_reconstruct_settings;

@@ -49,6 +49,8 @@ size_t tess_writer_held_bytes(const char *path, const tess_image_info *info);
 /* Could such an image be written under this name? Says why not; touches no file. */
 tess_status tess_writer_check(const char *path, const tess_image_info *info,
                               tess_error *error) TESS_MUST_CHECK;
+/* There is a folder that takes a file of this name, as far as the system tells without making one. */
+tess_status tess_writer_check_folder(const char *path, tess_error *error) TESS_MUST_CHECK;
 /* `like`, when not NULL, is the open reader whose metadata (georeference, ICC profile, gamma, resolution) is
  * carried over where both formats can hold it. A format that cannot hold info->dtype or the channel count is
  * an error that names one that can. */

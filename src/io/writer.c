@@ -78,7 +78,8 @@ bool tess_image_same_target(const char *one, const char *other)
     char folder[2][4096]; /* no system opens a longer name */
     const char *name = split_name(one, folder[0], sizeof folder[0]);
     const bool alike = strcmp(name, split_name(other, folder[1], sizeof folder[1])) == 0;
-    return tess_image_same_file(one, other) || (alike && tess_image_same_file(folder[0], folder[1]));
+    return tess_image_same_file(one, other) ||
+           (alike && (strcmp(folder[0], folder[1]) == 0 || tess_image_same_file(folder[0], folder[1])));
 }
 
 /* The file that commit will replace: `path`, or what it links to. */
@@ -97,6 +98,23 @@ static tess_status resolve_target(const char *path, char **target, tess_error *e
     *target = tess_small_strdup(real ? real : path);
     free(real);
     return *target ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "%s: no memory to open the file", path);
+}
+
+static tess_status cannot_write(const char *path, int why, tess_error *error)
+{
+    return tess_fail(error, TESS_IO_FAILED, "%s: cannot be written: %s%s", path, strerror(why),
+                     why == ENOENT                   ? "; make its folder first"
+                     : why == EACCES || why == EROFS ? "; its folder must be writable"
+                                                     : "");
+}
+
+tess_status tess_writer_check_folder(const char *path, tess_error *error)
+{
+    char folder[4096], *target = NULL;
+    TESS_TRY(resolve_target(path, &target, error));
+    (void)split_name(target, folder, sizeof folder);
+    tess_small_free(target);
+    return access(folder, W_OK | X_OK) == 0 ? TESS_OK : cannot_write(path, errno, error);
 }
 
 /* Makes the empty temporary file, which proves that the folder takes one. */
@@ -120,10 +138,7 @@ static tess_status make_temp(tess_writer *writer, tess_error *error)
     int why = errno;
     if (!file)
         writer->temp[0] = '\0';
-    return tess_fail(error, TESS_IO_FAILED, "%s: cannot be written: %s%s", writer->path, strerror(why),
-                     why == ENOENT                   ? "; make its folder first"
-                     : why == EACCES || why == EROFS ? "; its folder must be writable"
-                                                     : "");
+    return cannot_write(writer->path, why, error);
 }
 
 /* The format that the suffix names, if it can hold such an image. */

@@ -78,6 +78,7 @@ static tess_status describe(tess_denoise_job *job, bool will_run, tess_error *er
     for (int64_t i = 0; i < job->count; i++) {
         tess_denoise_file *file = &job->files[i];
         const char *used[] = {file->input, file->output, file->truth};
+        TESS_TRY(tess_record_apart(&s->common, used, 3, error));
         tess_status status = TESS_OK;
         for (int k = 0; k < 3 && status == TESS_OK; k++)
             if (used[k])
@@ -85,6 +86,10 @@ static tess_status describe(tess_denoise_job *job, bool will_run, tess_error *er
         if (status == TESS_OK)
             status = tess_denoise_describe(&job->engine, s, file, error);
         TESS_TRY(tess_denoise_settle(job, file, status, error));
+    }
+    for (int m = 0; m < job->engine.model_count; m++) {
+        const char *const weights = job->engine.models[m].path;
+        TESS_TRY(tess_record_apart(&s->common, &weights, 1, error));
     }
     if (will_run && job->engine.apart)
         TESS_TRY(warm(job, error));

@@ -43,13 +43,21 @@ static tess_status describe(tess_reconstruct_job *job, tess_error *error)
 {
     const tess_reconstruct_settings *s = job->settings;
     TESS_TRY(tess_problem_describe(s, &job->problem, error));
+    const tess_problem *p = &job->problem;
+    const char *const read[] = {p->measurement, p->truth, p->geometry, p->image};
+    TESS_TRY(tess_record_apart(&s->common, read, 4, error));
     TESS_TRY(tess_recipe_of(s, &job->problem, &job->recipe, error));
     TESS_TRY(tess_engine_open(&job->engine, &s->common, error));
     TESS_TRY(find_model(job, error));
+    const char *const weights = job->prior.model->path;
+    TESS_TRY(tess_record_apart(&s->common, &weights, 1, error));
     const char *used[] = {s->output, s->side_by_side, s->save_measurement};
     for (int i = 0; i < 3; i++)
         if (used[i])
             TESS_TRY(tess_image_load_library(used[i], error));
+    for (int i = 0; i < 3; i++) /* the plan tells it too, and the run before any work */
+        if (used[i])
+            TESS_TRY(tess_writer_check_folder(used[i], error));
     tess_process_reset_peak();
     tess_mem_reset_peak();
     job->overhead = tess_process_resident();

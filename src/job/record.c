@@ -1,5 +1,23 @@
 #include "job/record.h"
 
+#include "io/image.h"
+
+bool tess_same_target(const char *one, const char *other)
+{
+    return tess_image_same_target(one, other);
+}
+
+tess_status tess_record_apart(const tess_common *common, const char *const *files, int count,
+                              tess_error *error)
+{
+    for (int i = 0; i < count && common->record_file; i++)
+        if (files[i] && tess_image_same_target(common->record_file, files[i]))
+            return tess_fail(error, TESS_BAD_OPTION,
+                             "--json %s: is a file of this job; write the record to another name",
+                             common->record_file);
+    return TESS_OK;
+}
+
 tess_json *tess_record_begin(const char *command, const tess_engine *engine)
 {
     tess_json *record = tess_json_object();

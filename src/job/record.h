@@ -13,4 +13,8 @@ tess_json *tess_record_bytes(const tess_mem_bytes *bytes, uint64_t total);
 /* Text for the caller; frees `record`. */
 tess_status tess_record_end(tess_json *record, char **text, tess_error *error) TESS_MUST_CHECK;
 
+/* The caller's record would be written over none of these; NULLs are passed over. */
+tess_status tess_record_apart(const tess_common *common, const char *const *files, int count,
+                              tess_error *error) TESS_MUST_CHECK;
+
 #endif

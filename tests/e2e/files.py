@@ -152,6 +152,36 @@ def check_records(t):
             f"info names devices, libraries and {len(info['models'])} bundled model(s)")
 
 
+def check_record_file(t):
+    """A record is written over nothing that the job reads or makes, and a place that takes none shows before the work."""
+    folder, out, truth, link = t.path("of-job"), t.path("of-job-out"), t.path("of-job-truth"), t.path("of-job-link")
+    for place in (folder, truth):
+        place.mkdir()
+        write_png(place / "a.png", to_integers(picture(20, 20), np.uint8))
+    link.symlink_to(folder)
+    write_pth(t.path("own.pth"), gentle(3))
+    before = {p: p.read_bytes() for p in t.bench.folder.rglob("*") if p.is_file()}
+    files = (folder, out, "--model", t.color)
+    one = (folder / "a.png", t.path("of-job.png"), "--model", t.color)
+    for words in ((*files, "--json", folder / "a.png"), (*files, "--json", link / "a.png"), (*files, "--json", out / "a.png"),
+                  (*files, "--truth", truth, "--json", truth / "a.png"), (*one, "--json", one[1]), (*one, "--json", link / "a.png"),
+                  (*one, "--truth", truth / "a.png", "--json", truth / "a.png"), (*one, "--json", t.color),
+                  (one[0], truth, *one[2:], "--json", truth / "a.png")):
+        for verb in (("denoise",), ("plan", "denoise")):
+            t.bench.check_refused(t.bench.run(*verb, *words), 2, "--json", "another name")
+    for words in (("convert", t.path("own.pth"), t.path("own.safetensors"), "--json", t.path("own.pth")),
+                  ("convert", t.path("own.pth"), t.path("own.safetensors"), "--json", t.path("own.safetensors")),
+                  ("bench", "size", "--models", t.color, "--widths", 32, "--json", t.color)):
+        t.bench.check_refused(t.bench.run(*words), 2, "--json", "another name")
+    for words in (("denoise", *one), ("plan", "denoise", *one), ("info",), ("convert", t.path("own.pth"), t.path("own.safetensors"))):
+        t.bench.check_refused(t.bench.run(*words, "--json", t.path("no/such.json")), 1, "--json", "such.json")
+        t.bench.check_refused(t.bench.run(*words, "--json", truth), 1, "--json", truth.name)
+    after = {p: p.read_bytes() for p in t.bench.folder.rglob("*") if p.is_file()}
+    t.check(after == before, f"nothing of all that is touched: {set(after) ^ set(before)}")
+    result = t.bench.run("denoise", *files, "--json", out / "record.json", "--quiet")
+    t.check(result.status == 0 and json.loads((out / "record.json").read_text()), f"a record in the folder that the job makes: {result}")
+
+
 def check_usage(t):
     for words in (("--help",), ("denoise", "--help"), ("plan", "--help"), ("plan", "denoise", "--help"), ("convert", "--help"),
                   ("info", "--help")):
@@ -312,7 +342,7 @@ def check_interrupt(t):
 
 def main():
     t = Case(Bench(sys.argv[1]))
-    for part in (check_folders, check_formats, check_records, check_usage, check_convert, check_full_disk, check_unwritable,
+    for part in (check_folders, check_formats, check_records, check_record_file, check_usage, check_convert, check_full_disk, check_unwritable,
                  check_interrupt):
         print(f"{part.__name__}:")
         part(t)
