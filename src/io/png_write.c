@@ -48,7 +48,8 @@ static tess_status accepts(const char *target, const tess_image_info *info, tess
 {
     (void)target;
     bool kind = info->dtype == TESS_U8 || info->dtype == TESS_U16;
-    if (!kind || info->channels > 4 || (info->alpha && info->channels % 2))
+    /* Two channels without alpha would come back as gray with alpha, four as transparent. */
+    if (!kind || info->channels > 4 || info->alpha != (info->channels % 2 == 0))
         return tess_fail(
             error, TESS_BAD_OPTION,
             "PNG holds gray or RGB, with or without alpha, of uint8 or uint16, not %d channels of %s; "

@@ -10,7 +10,9 @@ int64_t tess_prior_planes(const tess_prior *p)
 static tess_status choose_windows(tess_prior *p, const tess_prior_wish *wish, tess_error *error)
 {
     const bool whole = wish->tile_height == TESS_TILE_WHOLE;
-    const int64_t depth = wish->tile_depth > 0 ? wish->tile_depth : 0;
+    const int64_t depth = wish->tile_depth == TESS_TILE_CUBE ? wish->tile_height
+                          : wish->tile_depth > 0             ? wish->tile_depth
+                                                             : 0;
     const tess_volume_wish volume = {
         .size = {p->image.d, p->image.h, p->image.w},
         .tile = {depth, wish->tile_height, wish->tile_width},
@@ -45,12 +47,11 @@ static tess_status choose_slices(tess_prior *p, const tess_prior_wish *wish, tes
         .limit = wish->limit,
         .asked_limit = wish->asked_limit,
     };
-    if (wish->tile_depth > 0 &&
-        (wish->tile_depth != wish->tile_height || wish->tile_depth != wish->tile_width))
-        return tess_fail(error, TESS_BAD_OPTION,
-                         "--tile %lldx%lldx%lld: slices are denoised one by one; use HxW, or --prior volume",
-                         (long long)wish->tile_depth, (long long)wish->tile_height,
-                         (long long)wish->tile_width);
+    if (wish->tile_depth > 0)
+        return tess_fail(error, TESS_BAD_OPTION, "--tile %lldx%lldx%lld: %s", (long long)wish->tile_depth,
+                         (long long)wish->tile_height, (long long)wish->tile_width,
+                         p->image.d == 1 ? "this is an image; use N or HxW"
+                                         : "slices are denoised one by one; use HxW, or --prior volume");
     TESS_TRY(
         tess_denoise_choose(p->model->bound, &p->model->model, p->engine->rates, &slice, &p->choice, error));
     p->choice.depth = tess_axis_cut(p->image.d, 1, 0, 1);

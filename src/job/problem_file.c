@@ -41,9 +41,9 @@ static tess_status sibling(const char *path, const tess_json *json, const char *
                            tess_error *error)
 {
     const char *name = tess_json_get_string(json, key, NULL), *slash = strrchr(path, '/');
-    if (!name && tess_json_get(json, key))
+    if (tess_json_get(json, key) && (!name || !*name))
         return tess_fail(error, TESS_BAD_INPUT, "%s: \"%s\" must be the name of a file", path, key);
-    if (!name || !*name)
+    if (!name)
         return TESS_OK;
     const size_t folder = name[0] != '/' && slash ? (size_t)(slash - path) + 1 : 0;
     *out = tess_small_alloc(folder + strlen(name) + 1, 1);
@@ -188,7 +188,11 @@ static tess_status size_agrees(const char *path, const tess_json *json, const te
         int64_t is;
     } sizes[] = {{"height", p->height}, {"width", p->width}, {"size", p->width}, {"channels", p->channels}};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        const int64_t told = tess_json_get_int(json, sizes[i].key, sizes[i].is);
+        const tess_json *entry = tess_json_get(json, sizes[i].key);
+        const int64_t told = tess_json_as_int(entry, sizes[i].is);
+        if (entry && !tess_json_is_int(entry))
+            return tess_fail(error, TESS_BAD_INPUT, "%s: \"%s\" must be a whole number; %s makes it %lld",
+                             path, sizes[i].key, p->measurement, (long long)sizes[i].is);
         if (told != sizes[i].is)
             return tess_fail(error, TESS_BAD_INPUT, "%s: \"%s\" is %lld, but %s makes it %lld", path,
                              sizes[i].key, (long long)told, p->measurement, (long long)sizes[i].is);

@@ -86,11 +86,19 @@ static tess_status prior_of(const char *name, const tess_problem *problem, tess_
     return TESS_OK;
 }
 
-static tess_status inflation_of(const char *name, tess_inflation *inflation, tess_error *error)
+/* After the prior is known. */
+static tess_status inflation_of(const char *name, const tess_problem *problem, tess_recipe *recipe,
+                                tess_error *error)
 {
-    *inflation = strcmp(name, "level") == 0 ? TESS_INFLATE_LEVEL : TESS_INFLATE_HALVES;
-    if (*inflation == TESS_INFLATE_HALVES && strcmp(name, "halves") != 0)
+    recipe->inflation = strcmp(name, "level") == 0 ? TESS_INFLATE_LEVEL : TESS_INFLATE_HALVES;
+    if (recipe->inflation == TESS_INFLATE_HALVES && strcmp(name, "halves") != 0)
         return tess_fail(error, TESS_BAD_OPTION, "--inflate %s: use halves or level", name);
+    if (problem->depth == 1)
+        return tess_fail(error, TESS_BAD_OPTION, "--inflate %s: %s is an image; leave it out", name,
+                         problem->name);
+    if (!recipe->volume)
+        return tess_fail(error, TESS_BAD_OPTION,
+                         "--inflate %s: slices are denoised as they are; use --prior volume with it", name);
     return TESS_OK;
 }
 
@@ -110,10 +118,10 @@ tess_status tess_recipe_of(const tess_reconstruct_settings *s, const tess_proble
                     : problem->noise >= 0                   ? problem->noise
                     : problem->physics == TESS_PHYSICS_BLUR ? 0.1
                                                             : 0.01;
-    if (s->inflate)
-        TESS_TRY(inflation_of(s->inflate, &recipe->inflation, error));
     if (s->prior)
         TESS_TRY(prior_of(s->prior, problem, recipe, error));
+    if (s->inflate)
+        TESS_TRY(inflation_of(s->inflate, problem, recipe, error));
     if (s->init)
         TESS_TRY(init_of(s->init, &recipe->init, error));
     if (s->iterations > 0)
