@@ -520,6 +520,7 @@ static void test_refusals(bool gdal)
         tess_dtype dtype;
         const char *hint;
     } cases[] = {
+        {"x.png", 2, false, TESS_U8, ".npy"},  {"x.png", 4, false, TESS_U8, ".npy"},
         {"x.png", 3, false, TESS_F32, ".tif"}, {"x.png", 5, false, TESS_U8, ".npy"},
         {"x.png", 3, true, TESS_U8, ".tif"},   {"x.xyz", 3, false, TESS_U8, ".png, .npy"},
         {"x", 1, false, TESS_U8, ".png"},      {"x.jp2", 1, false, TESS_U8, ".tif"},

@@ -80,6 +80,15 @@ if record and same:
         error = max(np.abs(again.sum(axis) - image.sum(axis)).mean() for axis in (1, 2)) / image.sum(2).mean()
         bench.check(error < 1e-3, f"parallel views are sums along their rays: {error:.4f}")
 
+# --- a relaxation is told in steps, also where conjugate gradients take none ------------------------------------------
+
+for problem, values in (("tomo2d", ("1", "1e3", "1e9")), ("deblur", ("0.01", "1", "1e9"))):
+    plain, *relaxed = [run("b.npy", "--problem", problem, "--size", 32, *few, *args) for args in ([], *(["--relax", value] for value in values))]
+    if plain[0] and all(record for record, _ in relaxed):
+        far = [np.abs(image - plain[1]).mean() for _, image in relaxed]
+        bench.check(plain[0]["reconstruct"]["inner"] > 0 and far[0] > far[1] + 1e-4 and far[1] > far[2] + 1e-4,
+                    f"{problem}: the more --relax, the nearer to the denoiser's own result: {far[0]:.4f} {far[1]:.4f} {far[2]:.4f}")
+
 # --- a step that is too long: told, halved, and the result is still good ---------------------------------------------
 
 for name, entries in (("blurs", blur), ("a sinogram", radon), ("views", cone)):
