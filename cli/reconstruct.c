@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <string.h>
 
 #include "cli.h"
@@ -9,8 +10,9 @@ static const char help[] =
     "                      tomo2d: parallel-beam views of Shepp and Logan's head\n"
     "                      tomo3d: cone-beam views of the same in 3-D\n"
     "                      FILE.json: measured data (see below)\n"
-    "  --size N            pixels of the longer side (default 256, in 3-D 96, or the image's own); deblur: "
-    "or HxW\n"
+    "  --size N            pixels of the longer side (default 256, in 3-D 96, or the image's own); deblur "
+    "without\n"
+    "                      --image: or HxW\n"
     "  --image F           deblur: the image to blur instead of a synthetic one\n"
     "  --operators N       deblur: number of blurs (default 8)\n"
     "  --angles N          tomo2d, tomo3d: number of views (default 100, 50)\n"
@@ -28,7 +30,9 @@ static const char help[] =
     "  --step X            auto (from the operator's norm) or a number; one that is too long is halved\n"
     "  --init I            zero, adjoint, filtered or cg\n"
     "  --relax L           between the step and the denoiser: x = (1-a) z + a d, a = step L / (1 + step L)\n"
-    "  --inner N           N steps of conjugate gradients towards the data in place of one gradient step\n"
+    "  --inner N           tomography: up to N steps of conjugate gradients towards the data (default 6); "
+    "0: one gradient\n"
+    "                      step, which blurs can take too\n"
     "  --iterations N      at most\n"
     "  --tolerance X       stop when an iteration changes the image by less than X of its norm\n"
     "  --max-seconds X     stop after this time\n"
@@ -81,16 +85,21 @@ static bool sigma_option(tess_reconstruct_settings *s, const char *value)
 /* N, or HxW. */
 static bool size_option(tess_reconstruct_settings *s, const char *value)
 {
-    char first[16];
-    const char *x = strchr(value, 'x');
-    const size_t length = x ? (size_t)(x - value) : strlen(value);
+    const long long least = 16, most = 1 << 16;
+    long long height = 0, width = 0;
+    int end = 0;
     s->size_width = 0;
-    if (!x || length >= sizeof first)
-        return cli_integer("--size", value, 16, 1 << 16, &s->size);
-    memcpy(first, value, length);
-    first[length] = '\0';
-    return cli_integer("--size", first, 16, 1 << 16, &s->size) &&
-           cli_integer("--size", x + 1, 16, 1 << 16, &s->size_width);
+    if (!strchr(value, 'x'))
+        return cli_integer("--size", value, least, most, &s->size);
+    if (sscanf(value, "%5lldx%5lld%n", &height, &width, &end) != 2 || value[end] || height < least ||
+        width < least || height > most || width > most) {
+        cli_complain("--size %s: expected N, or HxW such as 480x640, of %lld to %lld each", value, least,
+                     most);
+        return false;
+    }
+    s->size = height;
+    s->size_width = width;
+    return true;
 }
 
 static bool positive(const char *name, const char *value, bool zero, double *number)

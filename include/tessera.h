@@ -143,7 +143,7 @@ typedef struct tess_reconstruct_settings {
     double sigma, last_sigma;     /* of the denoiser: from the first iteration to the last, in equal ratios */
     double step;                  /* TESS_STEP_AUTO: from the operator's norm */
     double relax;                 /* 0 = none */
-    int64_t inner;                /* steps of conjugate gradients towards the data, in place of one gradient; 0 = none */
+    int64_t inner;                /* tomography: steps of conjugate gradients; 0 = one gradient step, which blurs can take too */
     double tolerance;             /* stop when an iteration changes less; 0 = not asked */
     double max_seconds;           /* 0 = not asked */
     int64_t tile_height, tile_width, halo, batch; /* of the denoiser, as in tess_denoise_settings */

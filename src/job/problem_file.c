@@ -229,6 +229,11 @@ static tess_status describe(const char *path, const tess_json *json, tess_proble
 {
     const int kind = kind_of(json, p);
     tess_image_info info;
+    if (!tess_json_get(json, "operator"))
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "%s: needs to be {\"operator\": ..., ...}, with \"blur\", \"radon\", \"cone\" or "
+                         "\"parallel3d\"",
+                         path);
     if (!kind)
         return tess_fail(error, TESS_BAD_INPUT,
                          "%s: \"operator\" is \"%.40s\"; use \"blur\", \"radon\", \"cone\" or \"parallel3d\"",

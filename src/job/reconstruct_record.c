@@ -98,6 +98,18 @@ static void add_measured(tess_json **record, const tess_reconstruct_job *job)
     tess_json_set(record, "measured", measured);
 }
 
+/* The way towards the data: as many steps of conjugate gradients as are asked, unless the operator knows better. */
+static bool exact(const tess_reconstruct_job *job)
+{
+    return job->recipe.inner > 0 && tess_data_term_absorbed(job->op);
+}
+
+/* A relaxation is told in steps too. */
+static bool has_step(const tess_reconstruct_job *job)
+{
+    return job->recipe.inner == 0 || job->recipe.relax > 0;
+}
+
 static tess_json *iterations_of(const tess_reconstruct_job *job)
 {
     tess_json *list = tess_json_array();
@@ -110,7 +122,8 @@ static tess_json *iterations_of(const tess_reconstruct_job *job)
         tess_json_set_double(&entry, "denoise_seconds", it->denoise_seconds);
         tess_json_set_int(&entry, "gradient_peak_bytes", (int64_t)it->gradient_peak_bytes);
         tess_json_set_int(&entry, "denoise_peak_bytes", (int64_t)it->denoise_peak_bytes);
-        tess_json_set_double(&entry, "step", it->step);
+        if (has_step(job))
+            tess_json_set_double(&entry, "step", it->step);
         tess_json_set_double(&entry, "sigma", it->sigma);
         set_known(&entry, "change", it->change);
         tess_json_append(&list, entry);
@@ -121,6 +134,7 @@ static tess_json *iterations_of(const tess_reconstruct_job *job)
 static void add_own(tess_json **record, const tess_reconstruct_job *job, bool ran)
 {
     static const char *const inits[] = {"zero", "adjoint", "filtered", "cg"};
+    static const char *const ends[] = {"iterations", "tolerance", "seconds"};
     const tess_problem *p = &job->problem;
     const tess_recipe *r = &job->recipe;
     const tess_engine_model *model = job->prior.model;
@@ -139,15 +153,21 @@ static void add_own(tess_json **record, const tess_reconstruct_job *job, bool ra
     tess_json_set_string(&own, "init", inits[r->init]);
     tess_json_set_double(&own, "noise", r->noise * p->unit);
     tess_json_set_double(&own, "sigma", r->sigma);
-    tess_json_set_double(&own, "last_sigma", r->last_sigma);
+    tess_json_set_double(&own, "last_sigma",
+                         ran ? job->iterations[job->result.iterations - 1].sigma : r->last_sigma);
     tess_json_set_double(&own, "relax", r->relax);
-    tess_json_set_int(&own, "inner", r->inner);
+    tess_json_set_string(&own, "data_step",
+                         r->inner == 0 ? "gradient"
+                         : exact(job)  ? "minimum"
+                                       : "conjugate gradients");
+    tess_json_set_int(&own, "inner", exact(job) ? 0 : r->inner);
     if (!ran) {
         tess_json_set_int(&own, "iterations_most", r->iterations);
         tess_json_set(record, "reconstruct", own);
         return;
     }
-    if (r->inner == 0)
+    tess_json_set_string(&own, "stopped", ends[job->result.end]);
+    if (has_step(job))
         tess_json_set_double(&own, "step", job->result.step);
     tess_json_set_int(&own, "step_halvings", job->result.halvings);
     if (job->norm_squared > 0)

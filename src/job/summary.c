@@ -110,12 +110,21 @@ static void say_reconstruct(writer *w, const tess_json *own)
         tess_json_get_string(own, "init", "?"));
     if (!iterations)
         return;
-    say(w, "solver    %lld iterations", (long long)tess_json_length(iterations));
-    if (tess_json_get_int(own, "inner", 0))
-        say(w, ", each of %lld steps of conjugate gradients\n",
-            (long long)tess_json_get_int(own, "inner", 0));
-    else
-        say(w, ", step %.4g\n", tess_json_get_double(own, "step", 0));
+    const long long done = tess_json_length(iterations), inner = tess_json_get_int(own, "inner", 0);
+    const char *stopped = tess_json_get_string(own, "stopped", "");
+    const bool exact = strcmp(tess_json_get_string(own, "data_step", ""), "minimum") == 0;
+    say(w, "solver    %lld iteration%s", done, done == 1 ? "" : "s");
+    if (inner)
+        say(w, ", each of up to %lld step%s of conjugate gradients", inner, inner == 1 ? "" : "s");
+    else if (exact)
+        say(w, ", each to the minimum of the data term");
+    if (tess_json_get(own, "step"))
+        say(w, ", %s %.4g", inner || exact ? "relaxed in steps of" : "step",
+            tess_json_get_double(own, "step", 0));
+    say(w, "%s\n",
+        strcmp(stopped, "tolerance") == 0 ? "; stopped by --tolerance"
+        : strcmp(stopped, "seconds") == 0 ? "; stopped by --max-seconds"
+                                          : "");
     if (tess_json_get_int(own, "step_halvings", 0))
         say(w,
             "          the step made the data term grow and was halved %lld "

@@ -104,7 +104,7 @@ tess_status tess_rays_begin(tess_rays *r, tess_device *device, const tess_rays_s
     tess_operator *base = &r->base;
     const tess_op project = tess_rays_slab(s, TESS_OP_PROJECT, 0, s->depth, false);
     base->device = device;
-    base->name = s->geometry == TESS_CONE_3D ? "cone" : "parallel";
+    base->name = s->geometry == TESS_CONE_3D ? "cone" : "parallel3d";
     base->image = project.in;
     base->measurement = project.out;
     size_t bytes;

@@ -177,13 +177,15 @@ tess_status tess_pnp(const tess_data_term *term, const tess_pnp_settings *s, voi
         INFINITY};
     const double start = tess_clock();
     *result = (tess_pnp_result){.step = s->step};
-    for (int64_t i = 0; i < s->iterations; i++) {
+    for (int64_t i = 0; i < s->iterations && result->end == TESS_PNP_ITERATIONS; i++) {
         tess_pnp_facts facts;
         TESS_TRY(iterate(&l, i, &facts, error));
         if (s->monitor)
             TESS_TRY(s->monitor(s->monitor_user, &facts, error));
-        if (facts.change < s->tolerance || (s->max_seconds > 0 && tess_clock() - start >= s->max_seconds))
-            break;
+        if (facts.change < s->tolerance)
+            result->end = TESS_PNP_TOLERANCE;
+        else if (s->max_seconds > 0 && tess_clock() - start >= s->max_seconds && i + 1 < s->iterations)
+            result->end = TESS_PNP_SECONDS;
     }
     (void)take_peak(&l);
     result->seconds = tess_clock() - start;

@@ -46,8 +46,12 @@ typedef struct tess_pnp_settings {
     void *monitor_user;
 } tess_pnp_settings;
 
+/* Why there were no more iterations. */
+typedef enum tess_pnp_end { TESS_PNP_ITERATIONS, TESS_PNP_TOLERANCE, TESS_PNP_SECONDS } tess_pnp_end;
+
 typedef struct tess_pnp_result {
     int64_t iterations, halvings;
+    tess_pnp_end end;
     double step; /* where it ended */
     double seconds;
     tess_mem_bytes peak; /* of the whole loop: the counter was reset for every part */

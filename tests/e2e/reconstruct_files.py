@@ -79,6 +79,7 @@ if record and same:
     if record:
         error = max(np.abs(again.sum(axis) - image.sum(axis)).mean() for axis in (1, 2)) / image.sum(2).mean()
         bench.check(error < 1e-3, f"parallel views are sums along their rays: {error:.4f}")
+        bench.check(record["reconstruct"]["operator"] == "parallel3d", "the record names the operator as the file does")
 
 # --- a relaxation is told in steps, also where conjugate gradients take none ------------------------------------------
 
@@ -86,7 +87,7 @@ for problem, values in (("tomo2d", ("1", "1e3", "1e9")), ("deblur", ("0.01", "1"
     plain, *relaxed = [run("b.npy", "--problem", problem, "--size", 32, *few, *args) for args in ([], *(["--relax", value] for value in values))]
     if plain[0] and all(record for record, _ in relaxed):
         far = [np.abs(image - plain[1]).mean() for _, image in relaxed]
-        bench.check(plain[0]["reconstruct"]["inner"] > 0 and far[0] > far[1] + 1e-4 and far[1] > far[2] + 1e-4,
+        bench.check(plain[0]["reconstruct"]["data_step"] != "gradient" and far[0] > far[1] + 1e-4 and far[1] > far[2] + 1e-4,
                     f"{problem}: the more --relax, the nearer to the denoiser's own result: {far[0]:.4f} {far[1]:.4f} {far[2]:.4f}")
 
 # --- a step that is too long: told, halved, and the result is still good ---------------------------------------------
@@ -96,6 +97,26 @@ for name, entries in (("blurs", blur), ("a sinogram", radon), ("views", cone)):
     if record:
         bench.check(record["reconstruct"]["step_halvings"] > 5 and np.isfinite(image).all(), f"{name}: a step of 1e6 is halved")
 bench.check("halved" in bench.run("reconstruct", bench.path("b.npy"), "--problem", problem_file(blur), "--step", "1e6", *few).out, "and people are told")
+
+# --- the record and the summary tell what was done ------------------------------------------------------------------
+
+for args, told, words in [
+    (["--problem", "deblur", "--iterations", 1], {"data_step": "minimum", "inner": 0, "stopped": "iterations", "last_sigma": 0.1}, ["1 iteration,", "minimum"]),
+    (["--problem", "deblur", "--inner", 0, *few], {"data_step": "gradient", "inner": 0, "step": 0.99 / 8, "last_sigma": 0.03}, ["2 iterations, step 0.12"]),
+    (["--problem", "deblur", "--relax", 5, *few], {"data_step": "minimum", "inner": 0, "step": 0.99 / 8}, ["minimum", "relaxed in steps of 0.12"]),
+    (["--problem", "tomo2d", "--inner", 1, *few], {"data_step": "conjugate gradients", "inner": 1}, ["up to 1 step of conjugate gradients"]),
+    (["--problem", "tomo2d", "--inner", 3, "--step", 0.1, "--relax", 2, *few], {"inner": 3, "step": 0.1}, ["3 steps of", "relaxed in steps of 0.1"]),
+    (["--problem", "tomo2d", "--tolerance", 10], {"inner": 6, "stopped": "tolerance", "last_sigma": 0.05}, ["1 iteration,", "stopped by --tolerance"]),
+    (["--problem", "tomo2d", "--max-seconds", 1e-6], {"stopped": "seconds", "last_sigma": 0.05}, ["1 iteration,", "stopped by --max-seconds"]),
+    (["--problem", "tomo2d", "--max-seconds", 1e-6, "--iterations", 1], {"stopped": "iterations"}, ["1 iteration,"]),
+]:
+    result = bench.run("reconstruct", bench.path("b.npy"), "--size", 24, *args, "--json", bench.path("told.json"))
+    if bench.check(result.status == 0 and all(word in result.out for word in words), f"{' '.join(map(str, args))}: the summary says {words}: {result}"):
+        own = json.loads(bench.path("told.json").read_text())["reconstruct"]
+        bench.check(told.items() <= own.items(), f"and the record {told}: {({key: own.get(key) for key in told})}")
+        steps = [each.get("step") for each in [own, *own["iterations"]]]
+        bench.check(steps == [told.get("step")] * len(steps), f"and a step where one counts: {steps}")
+        bench.check(own["last_sigma"] == own["iterations"][-1]["sigma"], "the last sigma is that of the last iteration")
 
 # --- bad input: one line, status 1 (an option: 2), what was there is kept ---------------------------------------------
 
@@ -177,7 +198,7 @@ for good, measurement in ((blur, "b3.npy"), (radon, "r4.npy"), (cone, "c8.npy"))
     for args in (["--step", "auto"], ["--step", "1e-3"], ["--init", "cg"], ["--init", "adjoint"], ["--preset", "deepinv"]):
         entries = {**good, "measurement": measurement}
         bench.check_refused(bench.run("reconstruct", kept, "--problem", problem_file(entries), *args), 1, "too large")
-for text, words in (("{,}", ["JSON"]), ("", ["JSON"]), ("[1]", ["operator"])):
+for text, words in (("{,}", ["JSON"]), ("", ["JSON"]), ("[1]", ["needs to be", "operator"]), ("{}", ["needs to be", "operator"])):
     bench.check_refused(bench.run("reconstruct", kept, "--problem", problem_file(text)), 1, "problem.json", *words)
 problem_file(cone)
 for status, args, words in [
@@ -193,6 +214,12 @@ for status, args, words in [
     (2, ["--problem", "tomo2d", "--save-measurement", "y.png"], ["--save-measurement", ".npy"]),
     (2, ["--problem", "tomo2d", "--side-by-side", kept], ["kept.npy", "two outputs"]),
     (2, ["--problem", "deblur", "--step", "-1"], ["--step"]),
+    (2, ["--problem", "deblur", "--inner", "3"], ["--inner 3", "blurs"]),
+    (2, ["--problem", "tomo2d", "--inner", "3", "--step", "0.1"], ["--inner 3", "--step"]),
+    (2, ["--problem", "deblur", "--size", "64x"], ["--size 64x", "HxW"]),
+    (2, ["--problem", "deblur", "--size", "64x32x3"], ["--size 64x32x3", "HxW"]),
+    (2, ["--problem", "deblur", "--size", "64x8"], ["--size 64x8", "16 to 65536"]),
+    (2, ["--problem", "deblur", "--size", "64x48", "--image", "truth.npy"], ["--size 64x48", "without an --image"]),
     (2, ["--problem", "tomo2d", "--inflate", "level"], ["--inflate level", "image"]),
     (2, ["--problem", "deblur", "--inflate", "halves"], ["--inflate halves", "image"]),
     (2, ["--problem", "tomo3d", "--inflate", "level"], ["--inflate level", "--prior volume"]),
