@@ -1,6 +1,5 @@
 /* The passes of filter_passes.cuh: which kernel for which length, what it is told, and its launch. */
 #include "cuda/filter_passes.cuh"
-#include "cuda/load.h"
 
 namespace
 {
@@ -48,15 +47,21 @@ template <int LINE, bool CHIRP> cudaError_t run_columns(const column_job &job, c
     return cudaGetLastError();
 }
 
-/* More shared memory than 48 KB must be asked for; and kernels are on the card before anything is captured. */
+/* More shared memory than 48 KB must be asked for. The code itself comes when a kernel is first launched: there are 31,
+ * most jobs need none of them, and those that do are not in a hurry. */
+template <typename KERNEL> cudaError_t allow(KERNEL kernel, int shared_bytes)
+{
+    return cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                shared_bytes);
+}
+
 template <int LINE, bool CHIRP> cudaError_t load_line()
 {
-    cudaError_t result = tess_cuda_load((const void *)rows_kernel<LINE, CHIRP>, MOST_SHARED);
+    cudaError_t result = allow(rows_kernel<LINE, CHIRP>, MOST_SHARED);
     if (result == cudaSuccess)
-        result = tess_cuda_load((const void *)rows_back_kernel<LINE, CHIRP>, MOST_SHARED);
+        result = allow(rows_back_kernel<LINE, CHIRP>, MOST_SHARED);
     if (result == cudaSuccess)
-        result = tess_cuda_load((const void *)columns_kernel<LINE, CHIRP, columns_of<LINE>()>,
-                                shared_columns<LINE>());
+        result = allow(columns_kernel<LINE, CHIRP, columns_of<LINE>()>, shared_columns<LINE>());
     return result;
 }
 
@@ -164,5 +169,5 @@ extern "C" cudaError_t tess_filter_load(int)
     for (int line = TESS_FILTER_LEAST; line <= TESS_FILTER_MOST; line *= 2)
         for (int chirp = 0; chirp < 2 && result == cudaSuccess; chirp++)
             result = FOR_LINE(line, chirp, load_line);
-    return result == cudaSuccess ? tess_cuda_load((const void *)product_kernel, 0) : result;
+    return result;
 }

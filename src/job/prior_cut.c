@@ -31,6 +31,12 @@ static tess_status choose_windows(tess_prior *p, const tess_prior_wish *wish, te
                               error);
 }
 
+/* What a seam changes goes round the loop and is changed again: twice the halo that one pass needs. */
+static int64_t halo_of(const tess_prior *p, int64_t wished)
+{
+    return wished == TESS_HALO_AUTO ? 2 * p->model->model.halo : wished;
+}
+
 static tess_status choose_slices(tess_prior *p, const tess_prior_wish *wish, tess_error *error)
 {
     const tess_denoise_wish slice = {
@@ -42,7 +48,7 @@ static tess_status choose_slices(tess_prior *p, const tess_prior_wish *wish, tes
         .host_limit = UINT64_MAX,
         .tile_height = wish->tile_height,
         .tile_width = wish->tile_width,
-        .halo = wish->halo,
+        .halo = halo_of(p, wish->halo),
         .batch = wish->batch,
         .limit = wish->limit,
         .asked_limit = wish->asked_limit,

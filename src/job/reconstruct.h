@@ -96,6 +96,8 @@ typedef struct tess_reconstruct_job {
     tess_iteration *iterations; /* owned */
 } tess_reconstruct_job;
 
+/* Steps of conjugate gradients, at most, for a start by them; and of the power method. */
+enum { TESS_START_CG = 50, TESS_START_POWER = 100 };
 enum { TESS_PIECE = 65536 }; /* floats that pass between host and device at a time */
 enum { TESS_GAP = 8 };       /* columns between pictures side by side */
 
@@ -145,6 +147,8 @@ size_t tess_reconstruct_carve_io(tess_reconstruct_job *job, char *at);
 /* Of the solver's images and the measurements. */
 void tess_reconstruct_drop(tess_reconstruct_job *job, tess_block *block);
 tess_status tess_reconstruct_run(tess_reconstruct_job *job, tess_error *error) TESS_MUST_CHECK;
+/* So many iterations are done; asks whether to go on. */
+tess_status tess_reconstruct_tell(tess_reconstruct_job *job, int64_t done, tess_error *error) TESS_MUST_CHECK;
 /* The first estimate in vectors[0], and the baseline beside it. */
 tess_status tess_reconstruct_begin(tess_reconstruct_job *job, tess_error *error) TESS_MUST_CHECK;
 

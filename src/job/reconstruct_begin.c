@@ -77,6 +77,12 @@ static tess_status filtered(tess_reconstruct_job *job, void *image, tess_error *
     return TESS_OK;
 }
 
+/* Nothing is done yet, but whoever waits may stop it. */
+static tess_status ask(void *user, tess_error *error)
+{
+    return tess_reconstruct_tell(user, 0, error);
+}
+
 static tess_status find_step(tess_reconstruct_job *job, tess_error *error)
 {
     const tess_recipe *recipe = &job->recipe;
@@ -84,10 +90,11 @@ static tess_status find_step(tess_reconstruct_job *job, tess_error *error)
     /* Conjugate gradients need no step, but a relaxation is told in steps. */
     if (recipe->step > 0 || job->norm_squared > 0 || (recipe->inner > 0 && !(recipe->relax > 0)))
         return TESS_OK;
-    const tess_power_settings settings = {.iterations = 100,
+    const tess_power_settings settings = {.iterations = TESS_START_POWER,
                                           .absolute = recipe->absolute_power ? 1e-3 : 0,
                                           .relative = recipe->absolute_power ? 0 : 1e-3,
-                                          .seed = job->settings->common.seed};
+                                          .seed = job->settings->common.seed,
+                                          .tick = {ask, job}};
     tess_power_result result;
     TESS_TRY(tess_power(&job->term, &settings, job->vectors, &result, error));
     job->norm_squared = result.norm_squared;
@@ -124,7 +131,8 @@ static tess_status first_estimate(tess_reconstruct_job *job, tess_error *error)
     tess_operator *op = job->op;
     void *x = job->vectors[0];
     const tess_sum nothing = {.a = 0, .x = x};
-    const tess_cg_settings cg = {.iterations = 50, .tolerance = 1e-4, .shift = 1e-8};
+    const tess_cg_settings cg = {
+        .iterations = TESS_START_CG, .tolerance = 1e-4, .shift = 1e-8, .tick = {ask, job}};
     tess_cg_result result;
     /* What was computed here before is finite, so that nothing of it is left. */
     TESS_TRY(tess_vectors_sum(&job->term.images, &nothing, x, error));

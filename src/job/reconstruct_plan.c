@@ -112,10 +112,10 @@ static double physics_seconds(const tess_reconstruct_job *job)
     double gradients =
         (double)job->recipe.iterations * (double)(tess_data_term_absorbed(op) ? 1 : job->recipe.inner + 1) +
         2;
-    if (job->recipe.step == 0 && op->norm_squared == 0 && job->recipe.inner == 0)
-        gradients += job->recipe.absolute_power ? 100 : 20;
+    if (job->recipe.step == 0 && op->norm_squared == 0 && (job->recipe.inner == 0 || job->recipe.relax > 0))
+        gradients += job->recipe.absolute_power ? TESS_START_POWER : 20;
     if (job->recipe.init == TESS_INIT_CG)
-        gradients += 20;
+        gradients += TESS_START_CG;
     return gradients * (tess_data_term_absorbed(op) ? 1 : 2) * once;
 }
 

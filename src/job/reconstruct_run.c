@@ -65,7 +65,7 @@ static tess_status take_blocks(tess_reconstruct_job *job, tess_error *error)
     return TESS_OK;
 }
 
-static tess_status tell(tess_reconstruct_job *job, int64_t done, tess_error *error)
+tess_status tess_reconstruct_tell(tess_reconstruct_job *job, int64_t done, tess_error *error)
 {
     const tess_common *common = &job->settings->common;
     const int64_t pixels = tess_problem_rows(&job->problem) * job->problem.width;
@@ -92,14 +92,15 @@ static tess_status monitor(void *user, const tess_pnp_facts *facts, tess_error *
     double *ssim = job->problem.depth > 1 ? NULL : &it->ssim;
     TESS_TRY(tess_reconstruct_quality(job, facts->x, &it->psnr, ssim, error));
     look_at_memory(job);
-    return tell(job, facts->iteration + 1, error);
+    return tess_reconstruct_tell(job, facts->iteration + 1, error);
 }
 
 static tess_status solve(tess_reconstruct_job *job, tess_error *error)
 {
     const tess_recipe *recipe = &job->recipe;
+    const double most = job->settings->max_seconds; /* the start counts; an iteration there will be */
     const tess_pnp_settings settings = {.iterations = recipe->iterations,
-                                        .max_seconds = job->settings->max_seconds,
+                                        .max_seconds = most > 0 ? fmax(most - job->seconds, 1e-9) : 0,
                                         .tolerance = job->settings->tolerance,
                                         .step = recipe->step > 0        ? recipe->step
                                                 : job->norm_squared > 0 ? 0.99 / job->norm_squared
@@ -142,7 +143,7 @@ tess_status tess_reconstruct_run(tess_reconstruct_job *job, tess_error *error)
     if (job->settings->save_measurement)
         TESS_TRY(tess_reconstruct_save_measurement(job, error));
     const double start = tess_clock();
-    TESS_TRY(tell(job, 0, error));
+    TESS_TRY(tess_reconstruct_tell(job, 0, error));
     TESS_TRY(tess_reconstruct_begin(job, error));
     job->seconds = tess_clock() - start;
     TESS_TRY(solve(job, error));

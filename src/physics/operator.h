@@ -41,6 +41,10 @@ struct tess_operator {
     double norm_squared;                 /* of A, when it is known; else 0: the power method */
 };
 
+/* What a sample of a ray counts as, for plans. It is gathered, not multiplied: where a device's rates are those of
+ * convolutions, this many flops and bytes take as long. Fitted to rays_rates on an H200 and on a Neoverse-V1. */
+enum { TESS_SAMPLE_FLOPS = 400, TESS_SAMPLE_BYTES = 8 };
+
 void tess_operator_destroy(tess_operator *op);
 
 #endif

@@ -205,8 +205,10 @@ static tess_status build(radon *r, const double *angles, bool circle, tess_error
         return status;
     }
     const double samples = (double)r->views * (double)r->size * (double)r->size;
-    r->op.forward_flops = 9 * samples * (circle ? 0.7854 : 1.0); /* four pixels and their weights */
-    r->op.forward_bytes = (double)image_bytes + (double)r->views * (double)r->size * sizeof(float);
+    const double seen = samples * (circle ? 0.7854 : 1.0);
+    r->op.forward_flops = TESS_SAMPLE_FLOPS * seen;
+    r->op.forward_bytes =
+        TESS_SAMPLE_BYTES * seen + (double)image_bytes + (double)r->views * (double)r->size * sizeof(float);
     return TESS_OK;
 }
 

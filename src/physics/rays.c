@@ -122,10 +122,12 @@ tess_status tess_rays_begin(tess_rays *r, tess_device *device, const tess_rays_s
         return status;
     if (r->fdk)
         base->held_bytes += tess_fdk_held(r->fdk);
-    /* A ray crosses at most the longest side's slices; 20 operations at each. */
+    /* A ray crosses at most the longest side's slices. */
     const double rays_count = (double)s->views * (double)s->rows * (double)s->columns;
-    base->forward_flops = 20 * rays_count * fmax(fmax((double)s->depth, (double)s->height), (double)s->width);
-    base->forward_bytes = 4 * (rays_count + (double)s->depth * (double)s->height * (double)s->width);
+    const double samples = rays_count * fmax(fmax((double)s->depth, (double)s->height), (double)s->width);
+    base->forward_flops = TESS_SAMPLE_FLOPS * samples;
+    base->forward_bytes = TESS_SAMPLE_BYTES * samples +
+                          4 * (rays_count + (double)s->depth * (double)s->height * (double)s->width);
     return TESS_OK;
 }
 

@@ -10,6 +10,7 @@ typedef struct tess_cg_settings {
     double tolerance; /* on |residual| / |residual at the start| */
     double shift;
     bool warm; /* from where x is */
+    tess_tick tick;
 } tess_cg_settings;
 
 typedef struct tess_cg_result {

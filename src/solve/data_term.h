@@ -6,6 +6,18 @@
 #include "physics/operator.h"
 #include "solve/vectors.h"
 
+/* Asked before each step of a solver that takes long: anything but TESS_OK ends it, and is what it returns. NULL: nobody
+ * is asked. */
+typedef struct tess_tick {
+    tess_status (*ask)(void *user, tess_error *error);
+    void *user;
+} tess_tick;
+
+static inline tess_status tess_tick_ask(const tess_tick *tick, tess_error *error)
+{
+    return tick->ask ? tick->ask(tick->user, error) : TESS_OK;
+}
+
 typedef struct tess_data_term {
     tess_operator *op;
     const void

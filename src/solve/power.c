@@ -39,6 +39,7 @@ tess_status tess_power(const tess_data_term *term, const tess_power_settings *se
     TESS_TRY(scale(term, x, 1 / sqrt(square), error));
     while (result->iterations < settings->iterations) {
         double product, image_square;
+        TESS_TRY(tess_tick_ask(&settings->tick, error));
         tess_data_term_normal(term, x, y);
         TESS_TRY(tess_vectors_dot(&term->images, x, y, &product, error));
         TESS_TRY(tess_vectors_dot(&term->images, x, x, &square, error));

@@ -9,6 +9,7 @@ typedef struct tess_power_settings {
     int64_t iterations;
     double absolute, relative; /* stops when z changed by less than either; 0: not asked */
     uint64_t seed;
+    tess_tick tick;
 } tess_power_settings;
 
 typedef struct tess_power_result {
