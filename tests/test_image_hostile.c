@@ -96,6 +96,7 @@ static tess_status try_read(const char *path, tess_error *error)
 static bool write_sample(const char *path, int64_t height, int channels, tess_dtype dtype, tess_error *error)
 {
     tess_image_info info = {.height = height, .width = WIDTH, .channels = channels, .dtype = dtype};
+    info.alpha = channels % 2 == 0;
     size_t bytes = (size_t)height * WIDTH * (size_t)channels * tess_dtype_size(dtype);
     unsigned char *data = malloc(bytes);
     for (size_t i = 0; i < bytes; i++)
