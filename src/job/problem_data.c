@@ -53,6 +53,10 @@ static tess_status take_row(const file_rows *f, int64_t y, float *row, tess_erro
             return tess_fail(error, TESS_BAD_INPUT,
                              "%s: holds %s at row %lld, column %lld; measurements and images must be finite",
                              f->path, what, a, b);
+        if (f->path == p->image && !(row[i] >= 0 && row[i] <= 1))
+            return tess_fail(error, TESS_BAD_INPUT,
+                             "%s: holds %g at row %lld, column %lld; an image's values lie between 0 and 1",
+                             f->path, (double)row[i], a, b);
         row[i] /= unit;
         if (!isfinite(row[i]))
             return tess_fail(error, TESS_BAD_INPUT,

@@ -31,6 +31,10 @@ static tess_status read_vectors(const char *path, tess_problem *p, const tess_im
             "%s: has %lld columns; a view has 12: source (or the rays' direction), detector centre, "
             "step between columns, step between rows",
             p->geometry, (long long)table.columns);
+    if (info->channels < 2) /* two axes read as rows of one column */
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "%s: has two axes, or a single column; measurements are (views, rows, columns)",
+                         p->measurement);
     if (info->height != p->count)
         return tess_fail(
             error, TESS_BAD_INPUT,

@@ -262,6 +262,11 @@ for entry in ("views.npy", "vectors.npy", "volume.npy"):
         result = bench.run(*verb, "new.npy", "--problem", problem_file(entries), "--json", f"link/{entry}", cwd=bench.folder)
         bench.check_refused(result, 2, "--json", entry, "another name")
 bench.path("link").unlink()
+flat = save("flat.npy", np.load(bench.path("views.npy")).reshape(len(y), -1))
+bench.check_refused(bench.run("reconstruct", kept, "--problem", problem_file({**cone, "measurement": flat})), 1, "flat.npy", "(views, rows, columns)")
+bright = bench.path(save("bright.npy", np.full((32, 32, 3), 200, np.float32)))
+bench.check_refused(bench.run("reconstruct", kept, "--problem", "deblur", "--image", bright), 1, "bright.npy", "between 0 and 1")
+problem_file(cone)
 for verb in (["reconstruct"], ["plan", "reconstruct"]):
     for args in (["no/new.npy"], ["new.npy", "--side-by-side", "no/new.png"], ["new.npy", "--save-measurement", "no/y.npy"], ["new.npy", "--json", "no/r.json"]):
         result = bench.run(*verb, *args, "--problem", "deblur", "--size", "512", "--iterations", "1000", cwd=bench.folder, timeout=60)
