@@ -5,7 +5,7 @@
  * follow x most would read 32 distant rows at a time, for one value of each; there ALONG lanes take as many
  * slices of one ray, which lie side by side in memory, and the warp's rays take turns.
  *
- * Measured on an H200, 512^3, 50 views of 512^2: 22.7 ms, 3.0e11 samples of rays a second. Warps of 8 x 4 pixels take
+ * Measured on an H200, 512^3, 50 views of 512^2: 22.2 ms, 3.0e11 samples of rays a second. Warps of 8 x 4 pixels take
  * 39.3 ms; voxels staged in shared memory, 25.1 at best. */
 #include "cuda/rays_job.h"
 

@@ -3,7 +3,7 @@
  * a view that the box can see is staged in shared memory, by length and axis; where it is too large for that, voxels
  * read the view themselves (device/gather3.h).
  *
- * Measured on an H200, 512^3, 50 views of 512^2: 22.4 ms, 3.0e11 updates a second, an update being one view on one
+ * Measured on an H200, 512^3, 50 views of 512^2: 22.9 ms, 2.9e11 updates a second, an update being one view on one
  * voxel. Boxes of half the height take 23.9 ms, and of half the depth too, 32.0; views that are not upright take twice
  * as long as upright ones; each voxel by itself, without patches, took 218 ms. */
 #include "cuda/rays_job.h"
