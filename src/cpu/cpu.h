@@ -51,6 +51,8 @@ extern const tess_cpu_family tess_cpu_direct, tess_cpu_winograd, tess_cpu_bf16, 
 extern const tess_cpu_family tess_cpu_volume, tess_cpu_side_sum;
 
 const tess_cpu_family *tess_cpu_family_of(const tess_cpu *cpu, const tess_op *op);
+/* TESS_UNSUPPORTED, and what would do, for ops that no family takes. */
+tess_status tess_cpu_check(const tess_cpu *cpu, const tess_op *op, tess_error *error) TESS_MUST_CHECK;
 /* Is it an op of the networks with a depth, which passes of 2-D ops do? */
 bool tess_cpu_is_volume(const tess_op *op);
 
