@@ -79,6 +79,10 @@ static tess_status describe(tess_denoise_job *job, bool will_run, tess_error *er
         tess_denoise_file *file = &job->files[i];
         const char *used[] = {file->input, file->output, file->truth};
         TESS_TRY(tess_record_apart(&s->common, used, 3, error));
+        if (file->truth && tess_image_same_target(file->output, file->truth))
+            return tess_fail(error, TESS_BAD_OPTION,
+                             "%s: the result would be written over the truth; give it another name",
+                             file->output);
         tess_status status = TESS_OK;
         for (int k = 0; k < 3 && status == TESS_OK; k++)
             if (used[k])

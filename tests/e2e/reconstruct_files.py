@@ -255,6 +255,7 @@ for args, words in [
 ]:
     bench.check_refused(bench.run("reconstruct", "--problem", "tomo2d", "--size", 16, *args, cwd=bench.folder), 2, *words)
 bench.check_refused(bench.run("denoise", "truth.npy", "new.npy", "--json", "./truth.npy", cwd=bench.folder), 2, "--json", "another name")
+bench.check_refused(bench.run("denoise", "truth.npy", "./truth.npy", "--add-noise", "0.1", "--sigma", "0.1", "--truth", "truth.npy", cwd=bench.folder), 2, "truth.npy", "another name")
 bench.check(not bench.path("new.npy").exists(), "and nothing is written")
 for entry in ("views.npy", "vectors.npy", "volume.npy"):
     for verb in (["reconstruct"], ["plan", "reconstruct"]):
