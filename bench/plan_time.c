@@ -54,7 +54,8 @@ int main(int argc, char **argv)
     }
     double first = seconds[0];
     qsort(seconds, (size_t)repeats, sizeof *seconds, by_value);
-    printf("{\"study\":\"plan_time\",\"engine\":\"tessera\",\"repeats\":%d,\"first_ms\":%.3f,\"median_ms\":%.3f,\"largest_ms\":%.3f}\n",
+    printf("{\"study\":\"plan_time\",\"engine\":\"tessera\",\"repeats\":%d,\"first_ms\":%.3f,\"median_ms\":%."
+           "3f,\"largest_ms\":%.3f}\n",
            repeats, 1e3 * first, 1e3 * seconds[repeats / 2], 1e3 * seconds[repeats - 1]);
     tess_context_destroy(context);
     return 0;
