@@ -20,7 +20,7 @@ extern "C" {
 #define TESSERA_VERSION "0.1.0"
 
 #if defined(__GNUC__)
-#define TESS_MUST_CHECK __attribute__((warn_unused_result))
+#define TESS_MUST_CHECK        __attribute__((warn_unused_result))
 #define TESS_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #else
 #define TESS_MUST_CHECK
@@ -54,7 +54,8 @@ typedef struct tess_common {
     uint64_t seed;
     tess_progress_fn progress; /* may be NULL */
     void *progress_user;
-    const char *record_file; /* where the caller will keep the record, which is refused if the job uses it; or NULL */
+    const char *
+        record_file; /* where the caller will keep the record, which is refused if the job uses it; or NULL */
 } tess_common;
 
 /* Writing to the one would write over the other, however they are named; neither need be there yet. */
@@ -90,21 +91,25 @@ void tess_common_init(tess_common *common);
 void tess_denoise_settings_init(tess_denoise_settings *settings);
 
 /* Each puts a JSON record into *record (release with tess_record_free), also when some files of a folder failed. */
-tess_status tess_denoise(tess_context *context, const tess_denoise_settings *settings, char **record) TESS_MUST_CHECK;
+tess_status tess_denoise(tess_context *context, const tess_denoise_settings *settings,
+                         char **record) TESS_MUST_CHECK;
 tess_status tess_plan_denoise(tess_context *context, const tess_denoise_settings *settings,
                               char **record) TESS_MUST_CHECK;
 /* Weight file in, safetensors out: tensor by tensor, names and types kept. */
-tess_status tess_convert(tess_context *context, const char *input, const char *output, char **record) TESS_MUST_CHECK;
+tess_status tess_convert(tess_context *context, const char *input, const char *output,
+                         char **record) TESS_MUST_CHECK;
 /* Devices, libraries, bundled models, calibration; calibrate = measure the op rates of this machine now. */
-tess_status tess_info(tess_context *context, const tess_common *common, bool calibrate, char **record) TESS_MUST_CHECK;
+tess_status tess_info(tess_context *context, const tess_common *common, bool calibrate,
+                      char **record) TESS_MUST_CHECK;
 /* Studies of speed and memory. Every point is told as soon as it is measured: one JSON object on one line, the text
  * valid during the call. Return false to stop (TESS_INTERRUPTED). */
 typedef bool (*tess_line_fn)(void *user, const char *line);
 
 typedef struct tess_bench_settings {
     tess_common common;
-    const char *study;         /* "size": whole images of growing width; "batch": patches of one image */
-    const char *const *models; /* NULL: random:drunet, random:unet and random:dncnn; for "batch" random:drunet */
+    const char *study; /* "size": whole images of growing width; "batch": patches of one image */
+    const char *const
+        *models; /* NULL: random:drunet, random:unet and random:dncnn; for "batch" random:drunet */
     int model_count;
     const int64_t *widths; /* size; NULL: 1024 to 2048 in steps of 64 and of 68 */
     int width_count;
@@ -136,20 +141,22 @@ typedef struct tess_reconstruct_settings {
     const char *save_measurement; /* NPY; the measurements of several operators one above another */
     const char *side_by_side;     /* measurement, result and truth in one picture */
     int64_t size;                 /* pixels of the longer side; 0 = 256, or the image's own */
-    int64_t size_width;           /* deblur without an image: its width, `size` being its height; 0 = a square */
-    int64_t operators, angles;    /* 0 = 8 blurs, 100 views */
-    int64_t iterations;           /* 0 = by the preset */
-    double noise;                 /* standard deviation, of the synthetic measurements */
-    double sigma, last_sigma;     /* of the denoiser: from the first iteration to the last, in equal ratios */
-    double step;                  /* TESS_STEP_AUTO: from the operator's norm */
-    double relax;                 /* 0 = none */
-    int64_t inner;                /* tomography: steps of conjugate gradients; 0 = one gradient step, which blurs can take too */
-    double tolerance;             /* stop when an iteration changes less; 0 = not asked */
-    double max_seconds;           /* 0 = not asked */
+    int64_t size_width;        /* deblur without an image: its width, `size` being its height; 0 = a square */
+    int64_t operators, angles; /* 0 = 8 blurs, 100 views */
+    int64_t iterations;        /* 0 = by the preset */
+    double noise;              /* standard deviation, of the synthetic measurements */
+    double sigma, last_sigma;  /* of the denoiser: from the first iteration to the last, in equal ratios */
+    double step;               /* TESS_STEP_AUTO: from the operator's norm */
+    double relax;              /* 0 = none */
+    int64_t
+        inner; /* tomography: steps of conjugate gradients; 0 = one gradient step, which blurs can take too */
+    double tolerance;                             /* stop when an iteration changes less; 0 = not asked */
+    double max_seconds;                           /* 0 = not asked */
     int64_t tile_height, tile_width, halo, batch; /* of the denoiser, as in tess_denoise_settings */
-    int64_t tile_depth;           /* of a volume prior, or TESS_TILE_CUBE; 0: not cut in depth, unless the tile is automatic */
-    const char *prior;            /* of volumes: "slices", "volume" (a 3-D network); NULL = by preset and model */
-    const char *inflate;          /* how a 2-D network becomes 3-D: "halves", "level"; NULL = halves */
+    int64_t
+        tile_depth; /* of a volume prior, or TESS_TILE_CUBE; 0: not cut in depth, unless the tile is automatic */
+    const char *prior;   /* of volumes: "slices", "volume" (a 3-D network); NULL = by preset and model */
+    const char *inflate; /* how a 2-D network becomes 3-D: "halves", "level"; NULL = halves */
 } tess_reconstruct_settings;
 
 void tess_reconstruct_settings_init(tess_reconstruct_settings *settings);

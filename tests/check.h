@@ -11,24 +11,24 @@
 
 static int check_failures, check_count;
 
-#define CHECK(condition)                                                                                               \
-    do {                                                                                                               \
-        check_count++;                                                                                                 \
-        if (!(condition)) {                                                                                            \
-            check_failures++;                                                                                          \
-            fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, #condition);                                    \
-        }                                                                                                              \
+#define CHECK(condition)                                                                                     \
+    do {                                                                                                     \
+        check_count++;                                                                                       \
+        if (!(condition)) {                                                                                  \
+            check_failures++;                                                                                \
+            fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, #condition);                          \
+        }                                                                                                    \
     } while (0)
 
-#define CHECK_MSG(condition, ...)                                                                                      \
-    do {                                                                                                               \
-        check_count++;                                                                                                 \
-        if (!(condition)) {                                                                                            \
-            check_failures++;                                                                                          \
-            fprintf(stderr, "%s:%d: failed: %s: ", __FILE__, __LINE__, #condition);                                    \
-            fprintf(stderr, __VA_ARGS__);                                                                              \
-            fputc('\n', stderr);                                                                                       \
-        }                                                                                                              \
+#define CHECK_MSG(condition, ...)                                                                            \
+    do {                                                                                                     \
+        check_count++;                                                                                       \
+        if (!(condition)) {                                                                                  \
+            check_failures++;                                                                                \
+            fprintf(stderr, "%s:%d: failed: %s: ", __FILE__, __LINE__, #condition);                          \
+            fprintf(stderr, __VA_ARGS__);                                                                    \
+            fputc('\n', stderr);                                                                             \
+        }                                                                                                    \
     } while (0)
 
 static inline int check_end(void)

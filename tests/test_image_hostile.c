@@ -302,7 +302,8 @@ static void test_paths(void)
     CHECK(!write_sample(in_folder("dir.png"), 2, 1, TESS_U8, &error) && strstr(error.text, "folder"));
     CHECK(!write_sample(in_folder("no/such/a.npy"), 2, 1, TESS_U8, &error) && strstr(error.text, "folder"));
     remove(in_folder("dir.png"));
-    CHECK(symlink("/dev/full", in_folder("full.npy")) == 0); /* a device behind a suffix: refused, never replaced */
+    CHECK(symlink("/dev/full", in_folder("full.npy")) ==
+          0); /* a device behind a suffix: refused, never replaced */
     CHECK(!write_sample(in_folder("full.npy"), 2, 1, TESS_U8, &error) && strstr(error.text, "regular"));
     if (geteuid() == 0) {
         printf("running as root: the unwritable folder is not tried\n");

@@ -308,7 +308,8 @@ static void test_residual_channels(void)
             .bent = "m_body.0.res.2.weight", .bent_rank = 4, .bent_dims = {64 + more, 64, 3, 3}};
         tensor_list whole = list;
         add_drunet(&whole, &(drunet_shape){"", 3, {16, 32, 48, 64}, 1, true});
-        check_broken(&whole, "m_body.0.res.2", "a body of other channels"); /* the sum with the stage's input notices */
+        check_broken(&whole, "m_body.0.res.2",
+                     "a body of other channels"); /* the sum with the stage's input notices */
     }
     /* Here every layer takes what the one before gives; only the sum does not fit. */
     tensor_list list = {0};

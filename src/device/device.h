@@ -45,8 +45,8 @@ typedef struct tess_device_facts {
 typedef enum tess_weight_part { TESS_PART_KERNEL, TESS_PART_BIAS } tess_weight_part;
 
 struct tess_device {
-    const char *kind;  /* "cpu", "cuda" */
-    bool host_memory;  /* its memory is the host's: nothing needs to be copied there */
+    const char *kind; /* "cpu", "cuda" */
+    bool host_memory; /* its memory is the host's: nothing needs to be copied there */
     void (*destroy)(tess_device *);
     void (*facts)(tess_device *, tess_device_facts *);
 
@@ -65,7 +65,8 @@ struct tess_device {
     tess_status (*event_create)(tess_device *, tess_event **, tess_error *);
     void (*event_destroy)(tess_device *, tess_event *);
     void (*record)(tess_device *, tess_event *, tess_stream *);
-    void (*wait)(tess_device *, tess_event *, tess_stream *); /* the stream waits; an event never recorded is over */
+    void (*wait)(tess_device *, tess_event *,
+                 tess_stream *); /* the stream waits; an event never recorded is over */
     tess_status (*event_sync)(tess_device *, tess_event *, tess_error *); /* the caller waits */
     double (*elapsed)(tess_device *, tess_event *from, tess_event *to);   /* seconds; both are over */
 

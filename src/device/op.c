@@ -55,7 +55,7 @@ void tess_op_class(const tess_op *op, char *text, size_t size)
     char depth[16] = "";
     if (op->kernel[TESS_DEPTH] > 1)
         snprintf(depth, sizeof depth, "%dx", op->kernel[TESS_DEPTH]);
-    snprintf(text, size, "%s%s%dx%d/%d %lld>%lld %s", tess_op_kind_name(op->kind), depth, op->kernel[TESS_HEIGHT],
-             op->kernel[TESS_WIDTH], op->stride[TESS_WIDTH], (long long)op->in.c, (long long)op->out.c,
-             op->tf32 ? "TF32" : tess_dtype_name(tess_op_precision(op)));
+    snprintf(text, size, "%s%s%dx%d/%d %lld>%lld %s", tess_op_kind_name(op->kind), depth,
+             op->kernel[TESS_HEIGHT], op->kernel[TESS_WIDTH], op->stride[TESS_WIDTH], (long long)op->in.c,
+             (long long)op->out.c, op->tf32 ? "TF32" : tess_dtype_name(tess_op_precision(op)));
 }

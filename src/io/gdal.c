@@ -233,8 +233,8 @@ static tess_status fetch(gdal_reader *reader, int64_t first, int64_t count, void
 static tess_status start(gdal_reader *reader, tess_error *error)
 {
     if (reader->block_rows > 1)
-        TESS_TRY(tess_block_alloc(&reader->strip, TESS_MEM_HOST, reader->row_bytes * (size_t)reader->block_rows,
-                                  error));
+        TESS_TRY(tess_block_alloc(&reader->strip, TESS_MEM_HOST,
+                                  reader->row_bytes * (size_t)reader->block_rows, error));
     tess_gdal_cache_share(reader->cache, reader->counted);
     reader->started = true;
     return TESS_OK;

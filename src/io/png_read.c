@@ -212,8 +212,8 @@ static tess_status read_rows(void *state, int64_t first, int64_t count, void *ro
     png_reader *reader = state;
     if (!reader->started) {
         if (reader->interlaced)
-            TESS_TRY(tess_block_alloc(&reader->image, TESS_MEM_HOST, reader->row_bytes * (size_t)reader->height,
-                                      error));
+            TESS_TRY(tess_block_alloc(&reader->image, TESS_MEM_HOST,
+                                      reader->row_bytes * (size_t)reader->height, error));
         tess_mem_account(TESS_MEM_HOST, (int64_t)reader->accounted);
         reader->started = true;
         if (reader->interlaced)
