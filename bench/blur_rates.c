@@ -11,6 +11,7 @@
 
 #include "base/rng.h"
 #include "physics/blur.h"
+#include "rates.h"
 
 enum { MOST = 1000, BLURS = 8 };
 
@@ -18,20 +19,6 @@ static tess_device *device;
 static int64_t h, w, c;
 static int repeats;
 static char name[96];
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static void need(tess_status status, const tess_error *error)
-{
-    if (status == TESS_OK)
-        return;
-    fprintf(stderr, "%s\n", error->text);
-    exit(1);
-}
 
 static tess_block block_of(size_t bytes, bool filled)
 {

@@ -15,14 +15,7 @@
 #include "base/rng.h"
 #include "job/prior.h"
 #include "physics/phantom.h"
-
-static void need(tess_status status, const tess_error *error)
-{
-    if (status == TESS_OK)
-        return;
-    fprintf(stderr, "%s\n", error->text);
-    exit(1);
-}
+#include "rates.h"
 
 static double psnr(const float *a, const float *b, int64_t count)
 {

@@ -2,25 +2,11 @@
  * choosing tile and batch, writing the record.
  *
  *   plan_time IN MODEL [MEMORY_IN_MIB] [REPEATS]      e.g. plan_time big.png drunet.pth 300 */
-#define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "rates.h"
 #include "tessera.h"
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 int main(int argc, char **argv)
 {
@@ -43,9 +29,9 @@ int main(int argc, char **argv)
     static double seconds[MOST];
     for (int i = 0; i < repeats; i++) {
         char *record = NULL;
-        double start = now();
+        double start = tess_clock();
         tess_status status = tess_plan_denoise(context, &settings, &record);
-        seconds[i] = now() - start;
+        seconds[i] = tess_clock() - start;
         tess_record_free(record);
         if (status != TESS_OK) {
             fprintf(stderr, "%s\n", tess_context_error(context));

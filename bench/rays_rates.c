@@ -4,39 +4,17 @@
  *   rays_rates DEVICE radon SIZE VIEWS [REPEATS]     e.g. rays_rates cuda radon 2048 100
  *   rays_rates DEVICE cone SIZE VIEWS [REPEATS]      e.g. rays_rates cuda cone 512 50
  *   rays_rates DEVICE rolled SIZE VIEWS [REPEATS]    the same, all detectors rolled by a degree */
-#define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/rng.h"
 #include "physics/radon.h"
 #include "physics/rays.h"
+#include "rates.h"
 
 enum { MOST = 1000 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static void need(tess_status status, const tess_error *error)
-{
-    if (status == TESS_OK)
-        return;
-    fprintf(stderr, "%s\n", error->text);
-    exit(1);
-}
 
 /* Turns a view's detector in its plane. */
 static void roll(double view[12], double degrees)
@@ -113,14 +91,14 @@ int main(int argc, char **argv)
     for (int back = 0; back < 2; back++) {
         double seconds[MOST];
         for (int i = -1; i < repeats; i++) { /* the first warms up */
-            const double start = now();
+            const double start = tess_clock();
             if (back)
                 op->table->adjoint(op, seen.data, image.data, scratch.data, NULL);
             else
                 op->table->forward(op, image.data, seen.data, scratch.data, NULL);
             need(device->sync(device, NULL, &error), &error);
             if (i >= 0)
-                seconds[i] = now() - start;
+                seconds[i] = tess_clock() - start;
         }
         qsort(seconds, (size_t)repeats, sizeof *seconds, by_value);
         const double median = seconds[repeats / 2];

@@ -4,6 +4,7 @@
 #include "adjoint.h"
 #include "device/column3.h"
 #include "device/device.h"
+#include "odd_views.h"
 #include "physics/phantom.h"
 #include "physics/rays.h"
 
@@ -29,25 +30,6 @@ static tess_operator *make(tess_device *device, const tess_rays_settings *settin
         exit(1);
     }
     return op;
-}
-
-/* Views from all sides, above included, with shifted, turned and tilted detectors. */
-static void odd_views(int64_t views, bool cone, double distance, double pitch, double *vectors)
-{
-    for (int64_t i = 0; i < views; i++) {
-        const double turn = 2 * pi * (double)i / (double)views + 0.1,
-                     lift = i % 3 == 2 ? 1.2 : 0.2 * (double)(i % 3);
-        const double to[3] = {cos(turn) * cos(lift), sin(turn) * cos(lift), sin(lift)};
-        const double u[3] = {-sin(turn), cos(turn), 0.1};
-        double v[3], *view = vectors + i * TESS_VIEW3_NUMBERS;
-        tess_cross3(to, u, v);
-        for (int k = 0; k < 3; k++) {
-            view[k] = cone ? -distance * to[k] : -to[k];
-            view[3 + k] = 0.6 * distance * to[k] + pitch * (0.3 * u[k] - 0.2 * v[k]);
-            view[6 + k] = pitch * u[k];
-            view[9 + k] = pitch * (v[k] + 0.05 * to[k]);
-        }
-    }
 }
 
 /* The adjoint as a device does it that gathers: each voxel looks for its rays; by ray3.h's weights, or in fp32 from the

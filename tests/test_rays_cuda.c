@@ -4,6 +4,7 @@
 #include "device/device.h"
 #include "device/ray3.h"
 #include "gpu.h"
+#include "odd_views.h"
 #include "physics/rays.h"
 
 static const double pi = 3.14159265358979323846;
@@ -166,25 +167,6 @@ static void test_radon(void)
     back.in = tess_tensor_2d(TESS_F32, 1, 9, 128, 1);
     back.in.w = 65;
     compare("radon transposed, padded", &back, table, 18);
-}
-
-/* Views from all sides, above included, with shifted, turned and tilted detectors. */
-static void odd_views(int64_t views, bool cone, double distance, double pitch, double *vectors)
-{
-    for (int64_t i = 0; i < views; i++) {
-        const double turn = 2 * pi * (double)i / (double)views + 0.1,
-                     lift = i % 3 == 2 ? 1.2 : 0.2 * (double)(i % 3);
-        const double to[3] = {cos(turn) * cos(lift), sin(turn) * cos(lift), sin(lift)};
-        const double u[3] = {-sin(turn), cos(turn), 0.1};
-        double v[3], *view = vectors + i * TESS_VIEW3_NUMBERS;
-        tess_cross3(to, u, v);
-        for (int k = 0; k < 3; k++) {
-            view[k] = cone ? -distance * to[k] : -to[k];
-            view[3 + k] = 0.6 * distance * to[k] + pitch * (0.3 * u[k] - 0.2 * v[k]);
-            view[6 + k] = pitch * u[k];
-            view[9 + k] = pitch * (v[k] + 0.05 * to[k]);
-        }
-    }
 }
 
 static void test_pair(const tess_rays_settings *s, const char *name, bool tiny)
