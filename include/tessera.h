@@ -42,8 +42,14 @@ typedef enum tess_status {
 
 typedef struct tess_context tess_context; /* owned by the caller: tess_context_destroy */
 
-/* Progress of a job: done of total work units. Return false to stop the job cleanly (TESS_INTERRUPTED). */
+/* Progress of a job: done of total work units. Called often, also inside long layers and while planning. Return false to
+ * stop the job cleanly (TESS_INTERRUPTED). */
 typedef bool (*tess_progress_fn)(void *user, int64_t done, int64_t total, double seconds);
+/* A folder job begins with file `index` (from 0) of `count`. */
+typedef void (*tess_file_fn)(void *user, int64_t index, int64_t count, const char *name);
+/* One line of text about a decision of the job or a doubt about its input, e.g. "a.npy: range 12 to 4310, from the data". */
+typedef enum tess_note_level { TESS_NOTE_WARNING, TESS_NOTE_DETAIL } tess_note_level;
+typedef void (*tess_note_fn)(void *user, tess_note_level level, const char *text);
 
 /* What every job shares. */
 typedef struct tess_common {
@@ -52,8 +58,10 @@ typedef struct tess_common {
     int threads;           /* 0 = all cores */
     uint64_t memory_limit; /* bytes on the device that computes; 0 = what the machine has free */
     uint64_t seed;
-    tess_progress_fn progress; /* may be NULL */
-    void *progress_user;
+    tess_progress_fn progress; /* this and the next two may be NULL */
+    tess_file_fn file;
+    tess_note_fn note;
+    void *progress_user; /* passed to all three */
     const char *
         record_file; /* where the caller will keep the record, which is refused if the job uses it; or NULL */
 } tess_common;
@@ -69,14 +77,33 @@ bool tess_same_target(const char *one, const char *other);
 #define TESS_HALO_AUTO  (-1)
 #define TESS_HALO_EXACT (-2)
 
+/* How samples become values on the [0,1] scale, where sigma is given: value = (sample - low) / (high - low). */
+typedef enum tess_range {
+    TESS_RANGE_AUTO, /* 8 and 16 bits unsigned: as TYPE; floats that look like [0,1]: as they are; else from the data */
+    TESS_RANGE_TYPE, /* integers by their type's maximum, floats as they are */
+    TESS_RANGE_GIVEN /* range_low and range_high */
+} tess_range;
+
 typedef struct tess_denoise_settings {
     tess_common common;
-    const char *input;  /* a file, or a folder of images */
+    const char *input;         /* a file, or a folder of images */
+    const char *const *inputs; /* in place of `input`: several of them, `output` is then a folder */
+    int input_count;
     const char *output; /* a file, or a folder */
     const char *model;  /* bundled name or weight file; NULL = by the image's channels */
     const char *truth;  /* file or folder to compare with; may be NULL */
-    double sigma;       /* noise level on the [0,1] scale; negative = not given */
-    double add_noise;   /* standard deviation of noise added before denoising; 0 = none */
+    double sigma;       /* noise level on the [0,1] scale; negative = estimated from the image */
+    const char
+        *sigma_map;   /* an image of noise levels, one for each pixel, in place of `sigma`; may be NULL */
+    double add_noise; /* standard deviation of noise added before denoising; 0 = none */
+    double strength;  /* 1 = the denoised image, 0 = the input, between them a blend */
+    tess_range range;
+    double range_low, range_high;
+    const char *axes; /* of arrays: "HW", "HWC", "CHW", "DHW", "DHWC"; NULL = by the rule in docs/files.md */
+    bool recursive;   /* a folder's folders too */
+    bool skip_existing; /* files whose output is there already */
+    bool overwrite;     /* an output may be an input */
+    bool dither;        /* when samples lose bits, add a dither before rounding */
     int64_t tile_height, tile_width;
     int64_t halo;
     int64_t batch; /* 0 = automatic */

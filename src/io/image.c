@@ -154,6 +154,12 @@ tess_status tess_reader_open(const char *path, tess_reader **out, tess_error *er
     return TESS_OK;
 }
 
+tess_status tess_reader_open_axes(const char *path, tess_axes axes, tess_reader **out, tess_error *error)
+{
+    (void)axes;
+    return tess_reader_open(path, out, error);
+}
+
 const tess_image_info *tess_reader_info(const tess_reader *reader)
 {
     return &reader->info;
@@ -171,6 +177,13 @@ tess_status tess_reader_rows(tess_reader *reader, int64_t count, void *rows, tes
     if (status != TESS_OK)
         return tess_fail_prefix(error, status, reader->path);
     reader->next_row += count;
+    return TESS_OK;
+}
+
+tess_status tess_reader_valid(tess_reader *reader, int64_t count, unsigned char *valid, tess_error *error)
+{
+    (void)error;
+    memset(valid, 1, (size_t)(count * reader->info.width * reader->info.channels));
     return TESS_OK;
 }
 

@@ -17,12 +17,24 @@
 
 typedef struct tess_image_info {
     int64_t height, width;
+    int64_t depth;     /* slices of a volume, read one after another: depth * height rows; 0 for an image */
     int channels;      /* alpha included */
     bool alpha;        /* the last channel is alpha: carried, never restored */
     tess_dtype dtype;  /* U8, U16, I16, U32, I32 or F32 (doubles are read as F32) */
     double full_scale; /* value that maps to 1: the type's maximum for integers, 1 for floats */
     size_t held_bytes; /* see above */
+    bool masked; /* the file marks samples as void, by a nodata value or a mask band: see tess_reader_valid */
 } tess_image_info;
+
+/* The order of an array's axes, where the file does not say. */
+typedef enum tess_axes {
+    TESS_AXES_AUTO, /* (H,W); (H,W,C) when the last axis is 1 to 4; else (D,H,W); (C,H,W) is refused by that name */
+    TESS_AXES_HW,
+    TESS_AXES_HWC,
+    TESS_AXES_CHW, /* given and taken as interleaved rows; the file keeps its order */
+    TESS_AXES_DHW,
+    TESS_AXES_DHWC
+} tess_axes;
 
 typedef struct tess_reader tess_reader; /* owned by the caller: tess_reader_close */
 typedef struct tess_writer tess_writer; /* owned by the caller: tess_writer_close */
@@ -38,10 +50,17 @@ bool tess_image_same_file(const char *one, const char *other);
 bool tess_image_same_target(const char *one, const char *other);
 
 tess_status tess_reader_open(const char *path, tess_reader **out, tess_error *error) TESS_MUST_CHECK;
+/* With the order of its axes, for files that are arrays; others ignore it. */
+tess_status tess_reader_open_axes(const char *path, tess_axes axes, tess_reader **out,
+                                  tess_error *error) TESS_MUST_CHECK;
 const tess_image_info *tess_reader_info(const tess_reader *reader);
 /* The next `count` rows into `rows` (count * width * channels samples). */
 tess_status tess_reader_rows(tess_reader *reader, int64_t count, void *rows,
                              tess_error *error) TESS_MUST_CHECK;
+/* Of the `count` rows last read: 1 for a sample that holds a value, 0 for one that the file marks as void. `valid` has
+ * as many bytes as the rows have samples. NaN and infinity are the caller's to see. */
+tess_status tess_reader_valid(tess_reader *reader, int64_t count, unsigned char *valid,
+                              tess_error *error) TESS_MUST_CHECK;
 void tess_reader_close(tess_reader *reader);
 
 /* What a writer of this path would hold: for the plan. `info->held_bytes` is ignored. */

@@ -30,6 +30,6 @@ void tess_common_init(tess_common *common)
 
 void tess_denoise_settings_init(tess_denoise_settings *settings)
 {
-    *settings = (tess_denoise_settings){.sigma = -1, .halo = TESS_HALO_AUTO};
+    *settings = (tess_denoise_settings){.sigma = -1, .strength = 1, .halo = TESS_HALO_AUTO};
     tess_common_init(&settings->common);
 }
