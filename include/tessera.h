@@ -84,6 +84,9 @@ typedef enum tess_range {
     TESS_RANGE_GIVEN /* range_low and range_high */
 } tess_range;
 
+/* Sigma: estimated from the image, also where noise is added; merely negative = estimated, or that of the added noise. */
+#define TESS_SIGMA_AUTO (-2.0)
+
 typedef struct tess_denoise_settings {
     tess_common common;
     const char *input;         /* a file, or a folder of images */

@@ -36,6 +36,10 @@ typedef enum tess_axes {
     TESS_AXES_DHWC
 } tess_axes;
 
+/* By name ("HWC"; NULL and "auto": AUTO), and back. */
+tess_status tess_axes_of(const char *name, tess_axes *axes, tess_error *error) TESS_MUST_CHECK;
+const char *tess_axes_name(tess_axes axes);
+
 typedef struct tess_reader tess_reader; /* owned by the caller: tess_reader_close */
 typedef struct tess_writer tess_writer; /* owned by the caller: tess_writer_close */
 

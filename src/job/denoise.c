@@ -34,7 +34,7 @@ static tess_status check_settings(const tess_denoise_settings *s, tess_error *er
         return tess_fail(error, TESS_BAD_OPTION, "--halo: use auto, exact or a number of pixels");
     if (s->batch < 0 || s->batch > 4096)
         return tess_fail(error, TESS_BAD_OPTION, "--batch: use auto or a number from 1 to 4096");
-    return TESS_OK;
+    return tess_denoise_check_samples(s, error);
 }
 
 static void fail_file(tess_denoise_file *file, tess_status status, const tess_error *error)
@@ -108,7 +108,7 @@ static tess_status run(tess_denoise_job *job, tess_error *error)
     tess_denoise_progress progress = {.common = &job->settings->common, .start = tess_clock()};
     for (int64_t i = 0; i < job->count; i++)
         if (job->files[i].status == TESS_OK)
-            progress.total += job->files[i].info.height * job->files[i].info.width;
+            progress.total += tess_denoise_rows(&job->files[i].info) * job->files[i].info.width;
     if (progress.total == 0)
         return TESS_OK; /* no file is left to do: nothing is loaded, nothing is made */
     if (job->folder && mkdir(job->settings->output, 0777) != 0 && errno != EEXIST)

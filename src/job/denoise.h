@@ -10,12 +10,30 @@
 #include "job/lane.h"
 #include "job/pixels.h"
 #include "plan/denoise.h"
+#include "tensor/samples.h"
+
+/* What one pass over the samples found; in `unit`, holes left out. */
+typedef struct tess_denoise_look {
+    bool looked;
+    tess_scale unit;            /* samples at 0 and 1 */
+    double low, high, mean;     /* of all values */
+    double low_tail, high_tail; /* 1 % are below, 1 % above */
+    int64_t holes, found;       /* samples without and with a value, alpha left out */
+} tess_denoise_look;
 
 /* One file of the job, and what became of it. */
 typedef struct tess_denoise_file {
     char *name, *input, *output, *truth; /* owned; name: for the record; truth may be NULL */
     uint32_t item;                       /* counts the files, for the noise */
-    tess_image_info info, truth_info;
+    tess_image_info info, truth_info, map_info;
+    tess_image_info out_info; /* as it is written: another type where the format wants it */
+    tess_axes axes;           /* as asked for */
+    tess_denoise_look look;
+    tess_scale scale;         /* samples that mean 0 and 1 */
+    const char *scale_origin; /* "type", "as it is", "given", "data" */
+    double sigma;             /* negative: the model takes none, or the levels come from a map */
+    bool sigma_estimated;
+    bool prepared; /* rows become fp32 values before the ring, and samples behind it: denoise_prepared.c */
     tess_engine_model *model;
     tess_denoise_wish wish;
     tess_denoise_choice choice;
@@ -71,6 +89,21 @@ typedef struct tess_denoise_sink {
 } tess_denoise_sink;
 /* Carves it from `at`, or with NULL only counts: the bytes that it takes. */
 size_t tess_denoise_carve_sink(const tess_denoise_file *file, char *at, tess_denoise_sink *sink);
+/* Rows of all slices. */
+int64_t tess_denoise_rows(const tess_image_info *info);
+/* Refuses settings of strength and range that cannot be right. */
+tess_status tess_denoise_check_samples(const tess_denoise_settings *settings,
+                                       tess_error *error) TESS_MUST_CHECK;
+/* Must the samples be seen to choose the scale? */
+bool tess_denoise_scale_needs_look(const tess_denoise_settings *settings, const tess_image_info *info);
+/* One pass over the samples: fills file->look. */
+tess_status tess_denoise_look_at(const tess_denoise_settings *settings, tess_denoise_file *file,
+                                 tess_error *error) TESS_MUST_CHECK;
+/* Of the look, on file->scale. */
+double tess_denoise_estimated_sigma(const tess_denoise_file *file);
+/* Chooses file->scale; refuses where sigma would mean nothing on it. */
+tess_status tess_denoise_set_scale(const tess_denoise_settings *settings, tess_denoise_file *file,
+                                   bool takes_sigma, tess_error *error) TESS_MUST_CHECK;
 /* Opens the file's header, finds its model, and fills info, model and wish. */
 tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settings *settings,
                                   tess_denoise_file *file, tess_error *error) TESS_MUST_CHECK;

@@ -2,7 +2,7 @@
 #ifndef TESS_JOB_DENOISE_IMAGE_H
 #define TESS_JOB_DENOISE_IMAGE_H
 
-#include "job/denoise.h"
+#include "job/denoise_prepared.h"
 #include "tensor/quality.h"
 
 typedef struct tess_image_job {
@@ -13,6 +13,7 @@ typedef struct tess_image_job {
     tess_pixels pixels;
     tess_reader *reader, *truth;
     tess_writer *writer;
+    tess_prepared_image prepared;
     /* direct: */
     tess_net_plan **plans; /* of the strip's windows, one for each shape */
     tess_plan_shape *shapes;

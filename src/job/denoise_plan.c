@@ -1,6 +1,7 @@
 /* The plan of a job out of the plans of its files. In the host's memory files are done one after another with
  * blocks of their own sizes, so the job's peak is that of its largest file. A lane is opened once for all, so there
  * the largest of each block counts, even when they come from different files. */
+#include "base/checked.h"
 #include "job/denoise.h"
 
 enum { TRIES = 8 };
@@ -57,7 +58,7 @@ static tess_status plan_files(tess_denoise_job *job, uint64_t limit, tess_error 
         grow(&job->lane_sizes.workspace, choice->workspace_bytes);
         grow(&job->lane_sizes.in_stage, choice->in_stage);
         grow(&job->lane_sizes.out_stage, choice->out_stage);
-        job->planned_seconds += choice->seconds;
+        job->planned_seconds += choice->seconds * (double)tess_max_i64(file->info.depth, 1);
     }
     return TESS_OK;
 }

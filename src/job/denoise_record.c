@@ -20,14 +20,17 @@ const tess_denoise_file *tess_denoise_largest(const tess_denoise_job *job)
 
 static void add_input(tess_json **record, const tess_denoise_job *job)
 {
-    int64_t height = 0, width = 0, channels = 0;
+    int64_t depth = 0, height = 0, width = 0, channels = 0;
     for (int64_t i = 0; i < job->count; i++) {
         const tess_image_info *info = &job->files[i].info;
+        depth = info->depth > depth ? info->depth : depth;
         height = info->height > height ? info->height : height;
         width = info->width > width ? info->width : width;
         channels = info->channels > channels ? info->channels : channels;
     }
     tess_json *input = tess_json_object();
+    if (depth)
+        tess_json_set_int(&input, "depth", depth);
     tess_json_set_int(&input, "height", height);
     tess_json_set_int(&input, "width", width);
     tess_json_set_int(&input, "channels", channels);
@@ -77,7 +80,7 @@ static void add_measured(tess_json **record, const tess_denoise_job *job)
     for (int64_t i = 0; i < job->count; i++)
         if (job->files[i].status == TESS_OK) {
             seconds += job->files[i].seconds;
-            pixels += (double)job->files[i].info.height * (double)job->files[i].info.width;
+            pixels += (double)tess_denoise_rows(&job->files[i].info) * (double)job->files[i].info.width;
         }
     if (job->engine.apart) /* files overlap: their seconds are shares of the device's */
         seconds = job->figures.seconds;
@@ -127,6 +130,32 @@ static void add_quality(tess_json **record, const tess_denoise_job *job)
     tess_json_set(record, "quality", quality);
 }
 
+/* What the samples were taken for. */
+static void add_samples(tess_json **entry, const tess_denoise_file *file)
+{
+    const tess_image_info *info = &file->info;
+    if (info->depth)
+        tess_json_set_int(entry, "depth", info->depth);
+    tess_json_set_string(entry, "type", tess_dtype_name(info->dtype));
+    if (file->out_info.dtype != info->dtype)
+        tess_json_set_string(entry, "written_as", tess_dtype_name(file->out_info.dtype));
+    if (!file->scale_origin)
+        return;
+    tess_json *range = tess_json_array();
+    tess_json_append_double(&range, file->scale.low);
+    tess_json_append_double(&range, file->scale.high);
+    tess_json_set(entry, "range", range);
+    tess_json_set_string(entry, "range_from", file->scale_origin);
+    if (file->sigma >= 0) {
+        tess_json_set_double(entry, "sigma", file->sigma);
+        tess_json_set_string(entry, "sigma_from", file->sigma_estimated ? "estimate" : "given");
+    } else if (file->map_info.width) {
+        tess_json_set_string(entry, "sigma_from", "map");
+    }
+    if (file->look.looked)
+        tess_json_set_int(entry, "holes", file->look.holes);
+}
+
 static void add_files(tess_json **record, const tess_denoise_job *job)
 {
     tess_json *denoise = tess_json_object(), *files = tess_json_array();
@@ -142,6 +171,7 @@ static void add_files(tess_json **record, const tess_denoise_job *job)
         tess_json_set_string(&entry, "name", file->name);
         tess_json_set_int(&entry, "height", file->info.height);
         tess_json_set_int(&entry, "width", file->info.width);
+        add_samples(&entry, file);
         tess_json_set_double(&entry, "seconds", file->seconds);
         set_finite(&entry, "psnr_db", file->psnr);
         set_finite(&entry, "ssim", file->ssim);

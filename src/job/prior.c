@@ -147,7 +147,7 @@ static tess_status import(const tess_prior *p, const batch *b, const window *w, 
     op.in = view(p, slice, count, (const int64_t[]){w->rows.window_from, w->rows.window_to},
                  (const int64_t[]){w->cols.window_from, w->cols.window_to}, &offset);
     op.out = slices_of(input, count);
-    op.samples = (tess_op_samples){1, (int32_t)b->plane, p->model->model.noise_map, b->sigma};
+    op.samples = (tess_op_samples){1, (int32_t)b->plane, p->model->model.noise_map, b->sigma, 0};
     return run_op(p, &op, b->in + offset, data, error);
 }
 
@@ -181,7 +181,7 @@ static tess_status take_output(const tess_prior *p, const batch *b, const tess_t
                       (const int64_t[]){w.cols.from, w.cols.to}, &offset);
         op.pad_before[TESS_HEIGHT] = (int32_t)(w.rows.from - w.rows.window_from);
         op.pad_before[TESS_WIDTH] = (int32_t)(w.cols.from - w.cols.window_from);
-        op.samples = (tess_op_samples){1, (int32_t)b->plane, false, 0};
+        op.samples = (tess_op_samples){1, (int32_t)b->plane, false, 0, 0};
         TESS_TRY(
             run_op(p, &op, data + (from - w.slices.window_from) * output->stride_d, b->out + offset, error));
     }
