@@ -23,7 +23,7 @@ tess_status tess_temp_create(const char *target, tess_temp **out, tess_error *er
 const char *tess_temp_path(const tess_temp *temp);
 /* The same file for writing, closed by the caller; NULL with errno when it cannot be opened. */
 FILE *tess_temp_open(const tess_temp *temp);
-/* The file becomes `target`. It gets the permissions of the file that it replaces, or those of any new file. */
+/* The file becomes `target`, with the permissions of the file that it replaces, or those of any new file. */
 tess_status tess_temp_commit(tess_temp *temp, const char *target, tess_error *error) TESS_MUST_CHECK;
 /* The same for a side file: `from` becomes `target`. */
 tess_status tess_temp_place(const char *from, const char *target, tess_error *error) TESS_MUST_CHECK;
