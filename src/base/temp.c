@@ -106,7 +106,7 @@ static int make_files(tess_temp *temp, size_t prefix)
         if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
             return errno;
         char *name = temp->folder + prefix;
-        name += sprintf(name, ".tessera-");
+        name += sprintf(name, ".tmp-tessera-");
         for (size_t i = 0; i < sizeof random; i++)
             *name++ = letters[random[i] & 31];
         *name = '\0';
@@ -133,8 +133,8 @@ tess_status tess_temp_create(const char *target, tess_temp **out, tess_error *er
     tess_temp *temp = tess_small_alloc(1, sizeof *temp);
     if (temp) {
         temp->slot = -1;
-        temp->folder = tess_small_alloc(prefix + 32, 1);
-        temp->path = tess_small_alloc(prefix + 40, 1);
+        temp->folder = tess_small_alloc(prefix + 48, 1);
+        temp->path = tess_small_alloc(prefix + 56, 1);
     }
     if (!temp || !temp->folder || !temp->path) {
         tess_temp_remove(temp);
