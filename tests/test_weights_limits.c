@@ -75,7 +75,7 @@ static void test_sizes(void)
     const int64_t large = (int64_t)1 << 29;
     size_t size = 0;
     check_no_size(tess_tensor_2d(TESS_F32, 1, large, large, 64)); /* 2^58 pixels of a network's first layer */
-    check_no_size(tess_tensor_2d(TESS_F32, 1, large, large, 8));  /* the count fits, the bytes do not */
+    check_no_size(tess_tensor_2d(TESS_F32, 1, large, large, 16)); /* the count fits, the bytes do not */
     check_no_size(tess_tensor_2d(TESS_F32, 1, 1, INT64_MAX / 2, 3));
     check_no_size(tess_tensor_2d(TESS_F32, 2, INT64_MAX, INT64_MAX, INT64_MAX));
     check_no_size(tess_tensor_3d(TESS_U8, 1, large, large, large, 1));

@@ -69,7 +69,7 @@ bool tess_tensor_bytes(const tess_tensor *t, size_t *bytes)
         if (!tess_mul_i64(sizes[i] - 1, strides[i], &reach) || !tess_add_i64(last, reach, &last))
             return false;
     }
-    return last >= 0 && tess_mul_size((size_t)last, tess_dtype_size(t->dtype), bytes) && *bytes <= INT64_MAX;
+    return last >= 0 && tess_mul_size((size_t)last, tess_dtype_size(t->dtype), bytes);
 }
 
 float tess_half_to_float(uint16_t half)
