@@ -35,7 +35,7 @@ static int files_in_folder(void)
     int count = 0;
     DIR *dir = opendir(folder);
     for (struct dirent *entry; dir && (entry = readdir(dir));)
-        count += entry->d_name[0] != '.';
+        count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
     if (dir)
         closedir(dir);
     return count;
@@ -45,7 +45,7 @@ static void empty_folder(void)
 {
     DIR *dir = opendir(folder);
     for (struct dirent *entry; dir && (entry = readdir(dir));)
-        if (entry->d_name[0] != '.')
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
             unlink(in_folder(entry->d_name));
     if (dir)
         closedir(dir);

@@ -23,7 +23,7 @@ typedef struct tess_read_format {
 
 typedef struct tess_create {
     const char *target; /* the final name, for its suffix and for files that go beside it */
-    const char *temp;   /* exists, empty: write here */
+    const char *temp;   /* exists, empty, in a private folder: write here, side files under longer names */
     const tess_image_info *info;
     void *like; /* state of a reader whose table is `like_format`, or NULL */
 } tess_create;
@@ -38,7 +38,7 @@ typedef struct tess_write_format {
     tess_status (*rows)(void *state, int64_t first, int64_t count, const void *rows, tess_error *error);
     /* Everything on disk under the temporary name, checked. `close` still follows. */
     tess_status (*finish)(void *state, tess_error *error);
-    /* Frees; removes side files of the format's own unless `finish` succeeded. */
+    /* Frees. Files that are left in the temporary's folder are removed by the caller. */
     void (*close)(void *state);
 } tess_write_format;
 

@@ -1,21 +1,22 @@
 /* gdal_write.c: writing through GDAL: TIFF, JPEG, ENVI rasters, BMP.
  *
  * The suffix chooses the driver. Drivers that take rows in order get them directly. GDAL's JPEG driver can
- * only copy a finished dataset, so its rows go to an uncompressed TIFF beside the target first; that file is
- * removed in every case. GDAL tells of a full disk late, in its last message and not in a return value: so
+ * only copy a finished dataset, so its rows go to an uncompressed TIFF beside the temporary file first, and are
+ * removed with it in every case. GDAL tells of a full disk late, in its last message and not in a return value: so
  * the message is looked at after each step, and the size of an uncompressed file is checked after closing. */
 #define _XOPEN_SOURCE 700
 #include "io/gdal_api.h"
 #include "io/gdal_metadata.h"
 
-#include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/checked.h"
+#include "base/temp.h"
 #include "io/jpeg_probe.h"
+#include "io/target.h"
 
 typedef struct write_driver {
     const char *suffix, *name, *interleave;
@@ -35,7 +36,7 @@ typedef struct gdal_writer {
     GDALDataType type;
     size_t row_bytes;
     int64_t cache, counted;
-    bool started, finished;
+    bool started;
     bool whole_rows; /* blocks are one row high: no block is left half written between calls */
     char *temp, *target;
     char *staging; /* JPEG: the TIFF that takes the rows */
@@ -92,7 +93,12 @@ static tess_status accepts(const char *target, const tess_image_info *info, tess
         return tess_fail(error, TESS_BAD_OPTION,
                          "%s holds at most 65500 pixels a side, not %lld x %lld; write .tif", name,
                          (long long)info->height, (long long)info->width);
-    return TESS_OK;
+    if (strcmp(name, "ENVI") != 0)
+        return TESS_OK;
+    char *header = NULL;
+    tess_status status = tess_envi_header(target, &header, error);
+    tess_small_free(header);
+    return status;
 }
 
 /* GTiff makes strips of about 8 KiB; two of them, and the library's own strip, are all that is ever under
@@ -145,10 +151,6 @@ static void close_writer(void *state)
     close_dataset(writer);
     if (writer->started)
         tess_gdal_cache_share(-writer->cache, -writer->counted);
-    if (writer->staging)
-        unlink(writer->staging);
-    if (writer->header && !writer->finished)
-        unlink(writer->header);
     tess_small_free(writer->temp);
     tess_small_free(writer->target);
     tess_small_free(writer->staging);
@@ -264,16 +266,17 @@ static tess_status copy_to_jpeg(gdal_writer *writer, tess_error *error)
     return TESS_OK;
 }
 
-/* ENVI's header takes its final name NAME.hdr; the raster itself is renamed by the caller right after. */
+/* ENVI's header takes its final name; the raster itself is renamed by the caller right after. One at a time: the
+ * header of one raster must be there when the next one looks for a name that is free. */
 static tess_status place_header(gdal_writer *writer, tess_error *error)
 {
-    char *final = with_suffix(writer->target, ".hdr");
-    if (!final)
-        return tess_fail(error, TESS_NO_MEMORY, "no memory to write the header");
-    strcpy(strrchr(final, '\0') - strlen(writer->driver->suffix) - 4, ".hdr");
-    tess_status status = TESS_OK;
-    if (rename(writer->header, final) != 0)
-        status = tess_fail(error, TESS_IO_FAILED, "its header cannot be written (%s)", strerror(errno));
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    char *final = NULL;
+    pthread_mutex_lock(&lock);
+    tess_status status = tess_envi_header(writer->target, &final, error);
+    if (status == TESS_OK)
+        status = tess_temp_place(writer->header, final, error);
+    pthread_mutex_unlock(&lock);
     tess_small_free(final);
     return status;
 }
@@ -296,7 +299,6 @@ static tess_status finish(void *state, tess_error *error)
         return tess_fail(error, TESS_IO_FAILED, "cannot be written completely; is the disk full?");
     if (writer->header)
         TESS_TRY(place_header(writer, error));
-    writer->finished = true;
     return TESS_OK;
 }
 

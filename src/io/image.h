@@ -50,7 +50,8 @@ tess_status tess_image_load_library(const char *path, tess_error *error) TESS_MU
 
 /* Both exist and are one file, however they are named. */
 bool tess_image_same_file(const char *one, const char *other);
-/* Writing to the one would write over the other, whether or not there is such a file yet. */
+/* Writing to the one would write over the other, or over the header that describes it (NAME.hdr of an ENVI
+ * raster), whether or not there is such a file yet. */
 bool tess_image_same_target(const char *one, const char *other);
 
 tess_status tess_reader_open(const char *path, tess_reader **out, tess_error *error) TESS_MUST_CHECK;
