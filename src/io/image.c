@@ -129,7 +129,7 @@ static tess_status choose_format(const char *path, const tess_read_format **out,
     return TESS_OK;
 }
 
-tess_status tess_reader_open(const char *path, tess_reader **out, tess_error *error)
+tess_status tess_reader_open_axes(const char *path, tess_axes axes, tess_reader **out, tess_error *error)
 {
     *out = NULL;
     const tess_read_format *format = NULL;
@@ -144,6 +144,7 @@ tess_status tess_reader_open(const char *path, tess_reader **out, tess_error *er
         return tess_fail(error, TESS_NO_MEMORY, "%s: no memory to open the file", path);
     }
     reader->format = format;
+    reader->info.axes = axes;
     status = format->open(path, &reader->info, &reader->state, error);
     if (status != TESS_OK) {
         tess_small_free(reader->path);
@@ -154,10 +155,9 @@ tess_status tess_reader_open(const char *path, tess_reader **out, tess_error *er
     return TESS_OK;
 }
 
-tess_status tess_reader_open_axes(const char *path, tess_axes axes, tess_reader **out, tess_error *error)
+tess_status tess_reader_open(const char *path, tess_reader **out, tess_error *error)
 {
-    (void)axes;
-    return tess_reader_open(path, out, error);
+    return tess_reader_open_axes(path, TESS_AXES_AUTO, out, error);
 }
 
 const tess_image_info *tess_reader_info(const tess_reader *reader)
@@ -167,10 +167,11 @@ const tess_image_info *tess_reader_info(const tess_reader *reader)
 
 tess_status tess_reader_rows(tess_reader *reader, int64_t count, void *rows, tess_error *error)
 {
-    if (count < 0 || count > reader->info.height - reader->next_row)
+    const int64_t all = tess_image_rows(&reader->info);
+    if (count < 0 || count > all - reader->next_row)
         return tess_fail(error, TESS_INTERNAL, "%s: rows %lld to %lld asked of an image of %lld",
                          reader->path, (long long)reader->next_row, (long long)(reader->next_row + count),
-                         (long long)reader->info.height);
+                         (long long)all);
     if (count == 0)
         return TESS_OK;
     tess_status status = reader->format->rows(reader->state, reader->next_row, count, rows, error);
