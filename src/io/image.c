@@ -165,6 +165,11 @@ const tess_image_info *tess_reader_info(const tess_reader *reader)
     return &reader->info;
 }
 
+static size_t row_bytes(const tess_image_info *info)
+{
+    return (size_t)(info->width * info->channels) * tess_dtype_size(info->dtype);
+}
+
 tess_status tess_reader_rows(tess_reader *reader, int64_t count, void *rows, tess_error *error)
 {
     const int64_t all = tess_image_rows(&reader->info);
@@ -178,14 +183,25 @@ tess_status tess_reader_rows(tess_reader *reader, int64_t count, void *rows, tes
     if (status != TESS_OK)
         return tess_fail_prefix(error, status, reader->path);
     reader->next_row += count;
+    reader->seen_rows = rows == reader->seen_end ? reader->seen_rows + count : count;
+    reader->seen_end = (char *)rows + (size_t)count * row_bytes(&reader->info);
     return TESS_OK;
 }
 
 tess_status tess_reader_valid(tess_reader *reader, int64_t count, unsigned char *valid, tess_error *error)
 {
-    (void)error;
-    memset(valid, 1, (size_t)(count * reader->info.width * reader->info.channels));
-    return TESS_OK;
+    const tess_image_info *info = &reader->info;
+    if (count < 0 || count > reader->seen_rows)
+        return tess_fail(error, TESS_INTERNAL, "%s: %lld rows asked about, %lld were read together",
+                         reader->path, (long long)count, (long long)reader->seen_rows);
+    if (!info->masked || !reader->format->valid) {
+        memset(valid, 1, (size_t)(count * info->width * info->channels));
+        return TESS_OK;
+    }
+    tess_status status =
+        reader->format->valid(reader->state, reader->next_row - count, count,
+                              reader->seen_end - (size_t)count * row_bytes(info), valid, error);
+    return status == TESS_OK ? TESS_OK : tess_fail_prefix(error, status, reader->path);
 }
 
 void tess_reader_close(tess_reader *reader)

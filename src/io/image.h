@@ -36,7 +36,8 @@ typedef struct tess_image_info {
     size_t held_bytes; /* see above */
     tess_axes axes;    /* the order that was taken, for a file that is an array; else TESS_AXES_AUTO. An array
                           is written in this order, or in the usual one when it is AUTO. */
-    bool masked; /* the file marks samples as void, by a nodata value or a mask band: see tess_reader_valid */
+    bool masked;    /* the file marks samples as void, by a nodata value or a mask: see tess_reader_valid */
+    bool mask_band; /* by a mask that all channels share, which a TIFF keeps */
 } tess_image_info;
 
 /* Rows in all: those of every slice of a volume. */
@@ -69,8 +70,9 @@ const tess_image_info *tess_reader_info(const tess_reader *reader);
 /* The next `count` rows into `rows` (count * width * channels samples). */
 tess_status tess_reader_rows(tess_reader *reader, int64_t count, void *rows,
                              tess_error *error) TESS_MUST_CHECK;
-/* Of the `count` rows last read: 1 for a sample that holds a value, 0 for one that the file marks as void. `valid` has
- * as many bytes as the rows have samples. NaN and infinity are the caller's to see. */
+/* Of the `count` rows last read, which must still be where they were read to, unchanged: 1 for a sample that holds a
+ * value, 0 for one that the file marks as void. `valid` has as many bytes as the rows have samples. NaN and infinity are
+ * the caller's to see, unless NaN is what marks a sample. */
 tess_status tess_reader_valid(tess_reader *reader, int64_t count, unsigned char *valid,
                               tess_error *error) TESS_MUST_CHECK;
 void tess_reader_close(tess_reader *reader);
