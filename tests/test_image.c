@@ -187,7 +187,7 @@ static void test_npy(void)
 {
     static const tess_dtype dtypes[] = {TESS_U8, TESS_U16, TESS_I16, TESS_U32, TESS_I32, TESS_F32};
     for (int s = 0; s < SIZES; s++)
-        for (int channels = 1; channels <= 7; channels += 2)
+        for (int channels = 1; channels <= 4; channels++) /* more would be a volume: test_image_axes.c */
             for (int d = 0; d < 6; d++)
                 round_trip("a.npy", describe(sizes[s][0], sizes[s][1], channels, false, dtypes[d]));
 }

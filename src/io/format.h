@@ -14,10 +14,13 @@ typedef struct tess_read_format {
     /* Loads what is behind the format, as far as this file (which need not exist) will use it; NULL: nothing
      * to load. */
     tess_status (*load)(const char *path, tess_error *error);
-    /* Fills *info, held_bytes included. On failure nothing stays open. */
+    /* Fills *info, held_bytes included; info->axes comes as the caller asked. On failure nothing stays open. */
     tess_status (*open)(const char *path, tess_image_info *info, void **state, tess_error *error);
     /* Rows [first, first + count), inside the image, always in order. */
     tess_status (*rows)(void *state, int64_t first, int64_t count, void *rows, tess_error *error);
+    /* 1 or 0 for each sample of these rows, which were read before; NULL: all hold values. */
+    tess_status (*valid)(void *state, int64_t first, int64_t count, const void *rows, unsigned char *valid,
+                         tess_error *error);
     void (*close)(void *state);
 } tess_read_format;
 
@@ -48,6 +51,8 @@ struct tess_reader {
     char *path;
     tess_image_info info;
     int64_t next_row;
+    char *seen_end;    /* where the rows that were read last end */
+    int64_t seen_rows; /* and how many lie before that, one after another */
 };
 
 extern const tess_read_format tess_read_png, tess_read_npy, tess_read_gdal;

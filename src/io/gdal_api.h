@@ -22,6 +22,7 @@
 
 #define TESS_GDAL_FUNCTIONS(X)                                                                               \
     X(CPLSetConfigOption)                                                                                    \
+    X(CPLSetThreadLocalConfigOption)                                                                         \
     X(CPLSetErrorHandler)                                                                                    \
     X(CPLErrorReset)                                                                                         \
     X(CPLGetLastErrorMsg)                                                                                    \
@@ -54,6 +55,10 @@
     X(GDALGetColorEntry)                                                                                     \
     X(GDALGetRasterNoDataValue)                                                                              \
     X(GDALSetRasterNoDataValue)                                                                              \
+    X(GDALGetMaskBand)                                                                                       \
+    X(GDALGetMaskFlags)                                                                                      \
+    X(GDALCreateDatasetMaskBand)                                                                             \
+    X(GDALRasterIO)                                                                                          \
     X(GDALGetGeoTransform)                                                                                   \
     X(GDALSetGeoTransform)                                                                                   \
     X(GDALGetProjectionRef)                                                                                  \

@@ -76,8 +76,9 @@ static void copy_bands(GDALDatasetH like, GDALDatasetH to, const tess_image_info
                         band = tess_gdal.GDALGetRasterBand(to, b);
         int valid = FALSE;
         double nodata = tess_gdal.GDALGetRasterNoDataValue(from, &valid);
-        if (valid)
-            tess_gdal.GDALSetRasterNoDataValue(band, nodata);
+        if (valid) /* doubles were read as floats: so is the value that marks them */
+            tess_gdal.GDALSetRasterNoDataValue(band,
+                                               info->dtype == TESS_F32 ? (double)(float)nodata : nodata);
         const char *name = tess_gdal.GDALGetDescription(from);
         if (name && name[0])
             tess_gdal.GDALSetDescription(band, name);

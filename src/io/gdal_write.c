@@ -7,6 +7,7 @@
 #define _XOPEN_SOURCE 700
 #include "io/gdal_api.h"
 #include "io/gdal_metadata.h"
+#include "io/gdal_void.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -32,6 +33,7 @@ static const write_driver drivers[] = {
 typedef struct gdal_writer {
     const write_driver *driver;
     GDALDatasetH dataset;
+    GDALDatasetH mask; /* the image that was read, opened again for its mask; NULL: none to write */
     tess_image_info info;
     GDALDataType type;
     size_t row_bytes;
@@ -114,11 +116,16 @@ static void measure(const char *target, const tess_image_info *info, int64_t *ca
         *counted += (int64_t)tess_jpeg_write_coefficients(info->height, info->width, info->channels);
 }
 
+static bool keeps_mask(const char *target, const tess_image_info *info)
+{
+    return info->mask_band && strcmp(driver_of(target)->name, "GTiff") == 0;
+}
+
 static size_t held_bytes(const char *target, const tess_image_info *info)
 {
     int64_t cache, counted;
     measure(target, info, &cache, &counted);
-    return (size_t)counted;
+    return (size_t)counted + (keeps_mask(target, info) ? tess_gdal_copy_mask_bytes(info->width) : 0);
 }
 
 static char **driver_options(const gdal_writer *writer, bool rgb)
@@ -142,7 +149,9 @@ static void close_dataset(gdal_writer *writer)
 {
     if (writer->dataset)
         tess_gdal.GDALClose(writer->dataset);
-    writer->dataset = NULL;
+    if (writer->mask)
+        tess_gdal.GDALClose(writer->mask);
+    writer->dataset = writer->mask = NULL;
 }
 
 static void close_writer(void *state)
@@ -177,10 +186,28 @@ static bool name_files(gdal_writer *writer, const tess_create *create)
     return writer->temp && writer->target && (!jpeg || writer->staging) && (!envi || writer->header);
 }
 
+/* The reader's own dataset may be in use by another thread when the mask is copied, at the end. */
+static void prepare_mask(gdal_writer *writer, GDALDatasetH like)
+{
+    const char *driver[] = {tess_gdal.GDALGetDescription(tess_gdal.GDALGetDatasetDriver(like)), NULL};
+    writer->mask = tess_gdal.GDALOpenEx(tess_gdal.GDALGetDescription(like), GDAL_OF_RASTER | GDAL_OF_READONLY,
+                                        driver, NULL, NULL);
+    if (!writer->mask)
+        return; /* an empty mask would make every sample void */
+    tess_gdal.CPLSetThreadLocalConfigOption("GDAL_TIFF_INTERNAL_MASK", "YES"); /* no .msk file beside it */
+    if (tess_gdal.GDALCreateDatasetMaskBand(writer->dataset, GMF_PER_DATASET) != CE_None) {
+        tess_gdal.GDALClose(writer->mask);
+        writer->mask = NULL;
+    }
+    tess_gdal.CPLSetThreadLocalConfigOption("GDAL_TIFF_INTERNAL_MASK", NULL);
+}
+
 static void prepare(gdal_writer *writer, GDALDatasetH like, const char *name)
 {
     int block_width = 0, block_height = 0;
     tess_gdal_copy_metadata(like, writer->dataset, &writer->info, name);
+    if (like && keeps_mask(writer->target, &writer->info))
+        prepare_mask(writer, like);
     tess_gdal.GDALGetBlockSize(tess_gdal.GDALGetRasterBand(writer->dataset, 1), &block_width, &block_height);
     writer->whole_rows = block_height == 1;
 }
@@ -285,6 +312,8 @@ static tess_status finish(void *state, tess_error *error)
 {
     gdal_writer *writer = state;
     tess_gdal.CPLErrorReset();
+    if (writer->mask)
+        TESS_TRY(tess_gdal_copy_mask(writer->mask, writer->dataset, error));
     tess_gdal.GDALFlushCache(writer->dataset);
     if (tess_gdal.CPLGetLastErrorType() >= CE_Failure)
         return tess_gdal_fail(error, TESS_IO_FAILED, "cannot be written");

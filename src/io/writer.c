@@ -40,10 +40,12 @@ static tess_status format_for(const char *path, const tess_write_format **out, t
 /* Also the promise to the formats that the image's bytes fit an int64_t. */
 static tess_status check_info(const char *path, const tess_image_info *info, tess_error *error)
 {
-    int64_t bytes;
-    if (info->height < 1 || info->width < 1 || info->channels < 1 || info->height > INT32_MAX ||
-        info->width > INT32_MAX || !tess_mul_i64(info->height, info->width, &bytes) ||
-        !tess_mul_i64(bytes, info->channels, &bytes) || !tess_mul_i64(bytes, 8, &bytes))
+    int64_t bytes, rows = info->height;
+    if (info->depth < 0 || info->depth > INT32_MAX ||
+        (info->depth > 0 && !tess_mul_i64(info->depth, info->height, &rows)) || info->height < 1 ||
+        info->width < 1 || info->channels < 1 || info->height > INT32_MAX || info->width > INT32_MAX ||
+        !tess_mul_i64(rows, info->width, &bytes) || !tess_mul_i64(bytes, info->channels, &bytes) ||
+        !tess_mul_i64(bytes, 8, &bytes))
         return tess_fail(error, TESS_BAD_OPTION, "%s: an image of %lld x %lld x %d cannot be written", path,
                          (long long)info->height, (long long)info->width, info->channels);
     return TESS_OK;
@@ -73,6 +75,10 @@ static tess_status find_target(const char *path, const tess_image_info *info, ch
 {
     TESS_TRY(format_for(path, format, error));
     TESS_TRY(check_info(path, info, error));
+    if (info->depth > 0 && *format != &tess_write_npy)
+        return tess_fail(error, TESS_BAD_OPTION,
+                         "%s: a volume of %lld slices is written to .npy only; write NAME.npy", path,
+                         (long long)info->depth);
     TESS_TRY(tess_target_resolve(path, target, error));
     tess_status status = (*format)->accepts(*target, info, error);
     if (status == TESS_OK)
@@ -107,6 +113,8 @@ tess_status tess_writer_open(const char *path, const tess_image_info *info, cons
     writer->format = format;
     writer->info = *info;
     writer->target = target;
+    if (info->axes == TESS_AXES_AUTO && like && info->depth == like->info.depth)
+        writer->info.axes = like->info.axes;
     tess_status status =
         tess_temp_create(target, &writer->temp, error); /* proves that the folder takes files */
     if (status == TESS_OK) {
@@ -126,7 +134,7 @@ tess_status tess_writer_open(const char *path, const tess_image_info *info, cons
 
 tess_status tess_writer_rows(tess_writer *writer, int64_t count, const void *rows, tess_error *error)
 {
-    if (writer->failed || count < 0 || count > writer->info.height - writer->next_row)
+    if (writer->failed || count < 0 || count > tess_image_rows(&writer->info) - writer->next_row)
         return tess_fail(error, TESS_INTERNAL, "%s: more rows than the image has, or rows after a failure",
                          writer->path);
     if (count == 0)
@@ -142,9 +150,9 @@ tess_status tess_writer_rows(tess_writer *writer, int64_t count, const void *row
 
 tess_status tess_writer_commit(tess_writer *writer, tess_error *error)
 {
-    if (writer->failed || writer->next_row != writer->info.height)
+    if (writer->failed || writer->next_row != tess_image_rows(&writer->info))
         return tess_fail(error, TESS_INTERNAL, "%s: commit after %lld of %lld rows", writer->path,
-                         (long long)writer->next_row, (long long)writer->info.height);
+                         (long long)writer->next_row, (long long)tess_image_rows(&writer->info));
     writer->failed = true; /* nothing may follow, whatever happens */
     tess_status status = writer->format->finish(writer->state, error);
     if (status != TESS_OK)

@@ -92,7 +92,7 @@ static tess_status read_rows(const file_rows *f, tess_reader *reader, tess_error
 static tess_status read_file(const file_rows *f, tess_error *error)
 {
     tess_reader *reader = NULL;
-    TESS_TRY(tess_reader_open(f->path, &reader, error));
+    TESS_TRY(tess_reader_open_axes(f->path, TESS_AXES_PLAIN, &reader, error));
     tess_status status = read_rows(f, reader, error);
     tess_reader_close(reader);
     return status;
