@@ -24,6 +24,7 @@ struct tess_pool {
     tess_loop_fn fn;
     void *arg;
     bool stop;
+    tess_stop *watch; /* NULL: loops run to their end */
 };
 
 typedef struct helper_start {
@@ -51,8 +52,11 @@ static inline void relax(void)
 
 static void take_items(tess_pool *pool, int thread)
 {
-    for (int64_t item; (item = atomic_fetch_add(&pool->next, 1)) < pool->items;)
+    for (int64_t item; (item = atomic_fetch_add(&pool->next, 1)) < pool->items;) {
+        if (thread == 0 ? tess_stop_poll_part(pool->watch, item, pool->items) : tess_stop_wanted(pool->watch))
+            return;
         pool->fn(pool->arg, item, thread);
+    }
 }
 
 static void *helper_main(void *arg)
@@ -135,10 +139,15 @@ int tess_pool_threads(const tess_pool *pool)
     return pool->threads;
 }
 
+void tess_pool_watch(tess_pool *pool, tess_stop *stop)
+{
+    pool->watch = stop;
+}
+
 void tess_pool_run(tess_pool *pool, int64_t items, tess_loop_fn fn, void *arg)
 {
     if (pool->started == 0 || items <= 1) {
-        for (int64_t item = 0; item < items; item++)
+        for (int64_t item = 0; item < items && !tess_stop_poll_part(pool->watch, item, items); item++)
             fn(arg, item, 0);
         return;
     }

@@ -173,10 +173,8 @@ static void cpu_wait(tess_device *device, tess_event *event, tess_stream *stream
 
 static tess_status cpu_sync(tess_device *device, tess_stream *stream, tess_error *error)
 {
-    (void)device;
     (void)stream;
-    (void)error;
-    return TESS_OK;
+    return tess_stop_check(device->stop, error);
 }
 
 static void cpu_facts(tess_device *device, tess_device_facts *facts)
@@ -213,6 +211,7 @@ static tess_status cpu_open(const tess_device_options *options, tess_device **ou
         tess_small_free(cpu);
         return status;
     }
+    tess_pool_watch(cpu->pool, options->stop);
     cpu->f32 = f32;
     cpu->bf16 = tess_cpu_bf16_kernels();
     char model[48];

@@ -2,8 +2,6 @@
 #ifndef TESS_JOB_DENOISE_H
 #define TESS_JOB_DENOISE_H
 
-#include <pthread.h>
-
 #include "base/json.h"
 #include "io/image.h"
 #include "job/engine.h"
@@ -40,7 +38,9 @@ typedef struct tess_denoise_file {
     double seconds;
     double psnr, ssim; /* NaN: not measured */
     tess_status status;
-    char *error; /* owned; NULL when all went well */
+    char *error;      /* owned; NULL when all went well */
+    bool skipped;     /* its output is there already, and is left alone */
+    bool begun, done; /* done: its output is written */
 } tess_denoise_file;
 
 /* The memory that an image is done with: all three, or rows alone and the lane to the device. */
@@ -55,7 +55,8 @@ typedef struct tess_denoise_job {
     tess_engine engine;
     tess_denoise_file *files;
     int64_t count;
-    bool folder;
+    bool folder;            /* the output is one: a bad file does not fail the others */
+    bool interrupted;       /* the caller stopped it */
     tess_mem_bytes planned; /* the largest of each category */
     uint64_t planned_total; /* of the largest file: not their sum */
     double planned_seconds, start;
@@ -66,14 +67,6 @@ typedef struct tess_denoise_job {
     uint64_t baseline;         /* bytes free on the device before the plan's blocks */
     uint64_t overhead, loaded; /* resident before the plan, and once the weights are there */
 } tess_denoise_job;
-
-typedef struct tess_denoise_progress {
-    const tess_common *common;
-    double start;
-    int64_t done, total; /* pixels */
-    pthread_mutex_t mutex;
-    bool stopped;
-} tess_denoise_progress;
 
 /* Channels without alpha. */
 int64_t tess_denoise_colours(const tess_image_info *info);
@@ -109,25 +102,32 @@ tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settin
                                   tess_denoise_file *file, tess_error *error) TESS_MUST_CHECK;
 tess_status tess_denoise_image(tess_engine *engine, const tess_denoise_settings *settings,
                                tess_denoise_file *file, const tess_denoise_blocks *blocks,
-                               tess_denoise_progress *progress, tess_error *error) TESS_MUST_CHECK;
+                               tess_error *error) TESS_MUST_CHECK;
 
 /* Plans every file. Within `limit` bytes. */
 tess_status tess_denoise_plan(tess_denoise_job *job, uint64_t limit, tess_error *error) TESS_MUST_CHECK;
-/* In a folder a bad file is its own affair; a single one is the job's. */
+/* Nothing speaks against doing it. */
+bool tess_denoise_todo(const tess_denoise_file *file);
+/* In a folder a bad file is its own affair; a single one is the job's. What fails once the job is to stop is taken for
+ * stopped: it may have met values that were not computed to the end. */
 tess_status tess_denoise_settle(const tess_denoise_job *job, tess_denoise_file *file, tess_status status,
                                 tess_error *error) TESS_MUST_CHECK;
 /* All files, one after another in the host's memory, or many at once through a lane; weights are loaded first. */
-tess_status tess_denoise_run_direct(tess_denoise_job *job, tess_denoise_progress *progress,
-                                    tess_error *error) TESS_MUST_CHECK;
-tess_status tess_denoise_run_lane(tess_denoise_job *job, tess_denoise_progress *progress,
-                                  tess_error *error) TESS_MUST_CHECK;
+tess_status tess_denoise_run_direct(tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_denoise_run_lane(tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
+/* Tells the caller that a file begins; on the thread that began the job. */
+void tess_denoise_announce(const tess_denoise_job *job, int64_t index);
+/* Makes the folder that the output goes to, where it is one inside the job's output folder. Any thread. */
+tess_status tess_denoise_make_folder(const tess_denoise_job *job, const tess_denoise_file *file,
+                                     tess_error *error) TESS_MUST_CHECK;
 /* What the device can give without a limit set. */
 uint64_t tess_denoise_free_limit(const tess_engine *engine);
 
-/* A file, or every known image of a folder in the order of the names; checks input, output and truth against
- * each other. */
-tess_status tess_denoise_list(const tess_denoise_settings *settings, tess_denoise_file **files,
-                              int64_t *count, bool *folder, tess_error *error) TESS_MUST_CHECK;
+/* Fills files, count and folder: files as they were named, and every known image of a folder in the order of the names,
+ * with `recursive` also of the folders in it. Marks those to be skipped. */
+tess_status tess_denoise_list(tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
+/* No output is written over an input (unless allowed), over the truth or the noise map, or twice. */
+tess_status tess_denoise_check_targets(const tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
 void tess_denoise_list_free(tess_denoise_file *files, int64_t count);
 
 /* The job's record; `ran` adds what was measured. */

@@ -58,10 +58,9 @@ static tess_status model_of(tess_engine *engine, const tess_denoise_settings *se
                             tess_denoise_file *file, tess_error *error)
 {
     const int64_t colours = tess_denoise_colours(&file->info);
-    const char *name = settings->model ? settings->model
-                       : colours == 3  ? "drunet-color-small"
-                                       : "drunet-gray-small";
-    TESS_TRY(tess_engine_model_of(engine, name, &file->model, error));
+    TESS_TRY(settings->model ? tess_engine_model_of(engine, settings->model, &file->model, error)
+                             : tess_engine_bundled_of(engine, colours, &file->model, error));
+    const char *name = file->model->path;
     const tess_model *model = &file->model->model;
     if (model->channels != colours && model->channels != 1)
         return tess_fail(error, TESS_BAD_INPUT, "%s: has %lld colour channels, but the model %s takes %lld",

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "base/clock.h"
 #include "job/denoise_image.h"
 #include "tensor/samples.h"
 
@@ -21,19 +20,6 @@ static tess_status source(void *user, int64_t first, int64_t count, void *rows, 
                               (float *)((char *)rows + (size_t)y * job->file->wish.in_row_bytes));
     }
     return TESS_OK;
-}
-
-tess_status tess_denoise_tell(tess_denoise_progress *progress, int64_t pixels, tess_error *error)
-{
-    const tess_common *common = progress->common;
-    pthread_mutex_lock(&progress->mutex);
-    progress->done += pixels;
-    if (common->progress && !progress->stopped)
-        progress->stopped = !common->progress(common->progress_user, progress->done, progress->total,
-                                              tess_clock() - progress->start);
-    const bool stopped = progress->stopped;
-    pthread_mutex_unlock(&progress->mutex);
-    return stopped ? tess_fail(error, TESS_INTERRUPTED, "stopped; no half-written output is left") : TESS_OK;
 }
 
 /* Drops alpha: `row` has `channels`, `colours` gets those that are compared. */
@@ -165,7 +151,8 @@ static tess_status run_slices(tess_image_job *job, tess_error *error)
                                      .source = source,
                                      .worker = job->blocks->lane ? tess_lane_strip : tess_direct_strip,
                                      .sink = sink,
-                                     .user = job};
+                                     .user = job,
+                                     .stop = &job->engine->stop};
     void *buffer = carve(job);
     for (int64_t slice = 0; slice < tess_max_i64(file->info.depth, 1); slice++) {
         if (file->prepared)
@@ -186,6 +173,7 @@ static tess_status run_image(tess_image_job *job, tess_error *error)
     if (!job->plans || !job->shapes)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for the plans of %zu windows", most);
     TESS_TRY(run_slices(job, error));
+    TESS_TRY(tess_stop_check(&job->engine->stop, error)); /* what was left early is not kept */
     TESS_TRY(tess_writer_commit(job->writer, error));
     if (file->truth) {
         file->psnr = tess_quality_psnr(&job->quality);
@@ -195,15 +183,13 @@ static tess_status run_image(tess_image_job *job, tess_error *error)
 }
 
 tess_status tess_denoise_image(tess_engine *engine, const tess_denoise_settings *settings,
-                               tess_denoise_file *file, const tess_denoise_blocks *blocks,
-                               tess_denoise_progress *progress, tess_error *error)
+                               tess_denoise_file *file, const tess_denoise_blocks *blocks, tess_error *error)
 {
     tess_image_job job;
     memset(&job, 0, sizeof job);
     job.engine = engine;
     job.file = file;
     job.blocks = blocks;
-    job.progress = progress;
     job.prepared.settings = settings;
     job.pixels = tess_denoise_pixels(engine, settings, file);
     tess_status status = run_image(&job, error);

@@ -38,7 +38,7 @@ static tess_status plan_files(tess_denoise_job *job, uint64_t limit, tess_error 
     job->lane_sizes = (tess_lane_sizes){0};
     for (int64_t i = 0; i < job->count; i++) {
         tess_denoise_file *file = &job->files[i];
-        if (file->status != TESS_OK)
+        if (!tess_denoise_todo(file))
             continue;
         /* What the weights of the other models leave. */
         uint64_t others = weights - granted(job, tess_bound_weight_bytes(file->model->bound));

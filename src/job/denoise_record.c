@@ -11,8 +11,8 @@ const tess_denoise_file *tess_denoise_largest(const tess_denoise_job *job)
 {
     const tess_denoise_file *most = &job->files[0];
     for (int64_t i = 0; i < job->count; i++)
-        if (most->status != TESS_OK ||
-            (job->files[i].status == TESS_OK &&
+        if (!tess_denoise_todo(most) ||
+            (tess_denoise_todo(&job->files[i]) &&
              job->files[i].info.height * job->files[i].info.width > most->info.height * most->info.width))
             most = &job->files[i];
     return most;
@@ -78,7 +78,7 @@ static void add_measured(tess_json **record, const tess_denoise_job *job)
 {
     double seconds = 0, pixels = 0;
     for (int64_t i = 0; i < job->count; i++)
-        if (job->files[i].status == TESS_OK) {
+        if (tess_denoise_todo(&job->files[i])) {
             seconds += job->files[i].seconds;
             pixels += (double)tess_denoise_rows(&job->files[i].info) * (double)job->files[i].info.width;
         }
@@ -160,15 +160,24 @@ static void add_files(tess_json **record, const tess_denoise_job *job)
 {
     tess_json *denoise = tess_json_object(), *files = tess_json_array();
     const tess_denoise_file *most = tess_denoise_largest(job);
+    int64_t skipped = 0;
     if (most->model) {
         tess_json_set_string(&denoise, "model", most->model->path);
         tess_json_set_string(&denoise, "architecture", most->model->model.architecture);
         tess_json_set_int(&denoise, "parameters", most->model->model.parameters);
+        if (!most->model->model.noise_map && job->settings->sigma >= 0)
+            tess_json_set_bool(&denoise, "sigma_ignored", true);
     }
     for (int64_t i = 0; i < job->count; i++) {
         const tess_denoise_file *file = &job->files[i];
         tess_json *entry = tess_json_object();
         tess_json_set_string(&entry, "name", file->name);
+        if (file->skipped) {
+            tess_json_set_bool(&entry, "skipped", true);
+            tess_json_append(&files, entry);
+            skipped++;
+            continue;
+        }
         tess_json_set_int(&entry, "height", file->info.height);
         tess_json_set_int(&entry, "width", file->info.width);
         add_samples(&entry, file);
@@ -180,6 +189,8 @@ static void add_files(tess_json **record, const tess_denoise_job *job)
         tess_json_append(&files, entry);
     }
     tess_json_set(&denoise, "files", files);
+    if (job->settings->skip_existing)
+        tess_json_set_int(&denoise, "skipped", skipped);
     tess_json_set(record, "denoise", denoise);
 }
 
@@ -188,6 +199,8 @@ tess_json *tess_denoise_record(const tess_denoise_job *job, bool ran)
     tess_json *record = tess_record_begin(ran ? "denoise" : "plan", &job->engine);
     if (!ran)
         tess_json_set_string(&record, "verb", "denoise");
+    if (job->interrupted)
+        tess_json_set_bool(&record, "interrupted", true);
     add_input(&record, job);
     add_plan(&record, job);
     if (ran)

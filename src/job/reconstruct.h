@@ -147,7 +147,7 @@ size_t tess_reconstruct_carve_io(tess_reconstruct_job *job, char *at);
 /* Of the solver's images and the measurements. */
 void tess_reconstruct_drop(tess_reconstruct_job *job, tess_block *block);
 tess_status tess_reconstruct_run(tess_reconstruct_job *job, tess_error *error) TESS_MUST_CHECK;
-/* So many iterations are done; asks whether to go on. */
+/* So many iterations are done; TESS_INTERRUPTED when the caller wants no more. */
 tess_status tess_reconstruct_tell(tess_reconstruct_job *job, int64_t done, tess_error *error) TESS_MUST_CHECK;
 /* The first estimate in vectors[0], and the baseline beside it. */
 tess_status tess_reconstruct_begin(tess_reconstruct_job *job, tess_error *error) TESS_MUST_CHECK;

@@ -80,7 +80,8 @@ static tess_status filtered(tess_reconstruct_job *job, void *image, tess_error *
 /* Nothing is done yet, but whoever waits may stop it. */
 static tess_status ask(void *user, tess_error *error)
 {
-    return tess_reconstruct_tell(user, 0, error);
+    tess_reconstruct_job *job = user;
+    return tess_stop_check(&job->engine.stop, error);
 }
 
 static tess_status find_step(tess_reconstruct_job *job, tess_error *error)

@@ -11,6 +11,7 @@ typedef struct tess_model {
     tess_net *net;            /* owned */
     int64_t channels;         /* of the image it restores */
     bool noise_map;           /* takes the noise level as an extra channel */
+    double sigma_most;        /* that it was trained for, on the [0,1] scale; 0 where it takes none */
     bool volume;              /* its kernels are 3-D */
     int64_t parameters;
     int64_t halo, halo_depth; /* --halo auto: enough for 0.01 dB, see halo.c */
