@@ -102,12 +102,13 @@ static const tess_operator_table pair = {
 static const tess_operator_table pair_and_inverse = {
     .destroy = radon_destroy, .forward = radon_forward, .adjoint = radon_adjoint, .inverse = radon_inverse};
 
-/* Samples of a ray: of an even number more than the image has rows, so that those amid it stay where they are. */
+/* Samples of a ray. Without the circle: an even number more than the image has rows, so that those amid it stay where they
+ * are, up to where no pixel of a corner has a weight. */
 static int64_t samples_along(const tess_radon_settings *s)
 {
     if (s->circle || !s->corners)
         return s->size;
-    return s->size + 2 * (int64_t)ceil(0.5 * (sqrt(2) - 1) * (double)s->size);
+    return s->size + 2 * (int64_t)ceil(0.5 * (sqrt(2) - 1) * (double)s->size + 1.5);
 }
 
 static void describe(const radon *r, const tess_radon_settings *s, tess_op ops[STEPS])
