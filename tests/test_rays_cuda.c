@@ -2,6 +2,7 @@
  * steps; odd sizes, slabs, padded rows; each twice, to the same bits; and that the card's own pair is matched. */
 #include "adjoint.h"
 #include "device/device.h"
+#include "device/ray2.h"
 #include "device/ray3.h"
 #include "gpu.h"
 #include "odd_views.h"
@@ -129,10 +130,10 @@ static void matrices(const char *name, const tess_op *forward, const tess_op *ba
     free(ahead), free(behind), free(unit);
 }
 
-static tess_op radon_op(tess_op_kind kind, int64_t size, int64_t views, bool circle)
+static tess_op radon_op(tess_op_kind kind, int64_t size, int64_t columns, int64_t views, bool circle)
 {
     const tess_tensor image = tess_tensor_2d(TESS_F32, 1, size, size, 1),
-                      sinogram = tess_tensor_2d(TESS_F32, 1, views, size, 1);
+                      sinogram = tess_tensor_2d(TESS_F32, 1, views, columns, 1);
     const bool forward = kind == TESS_OP_PROJECT;
     tess_op op = {.kind = kind, .in = forward ? image : sinogram, .out = forward ? sinogram : image};
     op.rays = (tess_op_rays){.geometry = TESS_PARALLEL_2D, .spacing = 1, .circle = circle};
@@ -141,32 +142,53 @@ static tess_op radon_op(tess_op_kind kind, int64_t size, int64_t views, bool cir
     return op;
 }
 
-static void test_radon(void)
+enum { VIEWS = 77 };
+
+/* The axis is seen `off` columns from the middle of the detector, and a little elsewhere in every view. */
+static void fill_table(int64_t columns, double off, double *table)
 {
-    enum { VIEWS = 77 };
     static const double odd[] = {0, 45, 90, 179, 1.8, 30, 123.4, 135, 180, 270, -20, 333.3};
-    static const int64_t sizes[] = {2, 3, 5, 31, 64, 129, 257, 500};
-    double table[2 * VIEWS];
     for (int k = 0; k < VIEWS; k++) {
         const double turn = (k < 12 ? odd[k] : 2.9 * k) * pi / 180;
-        table[2 * k] = cos(turn), table[2 * k + 1] = sin(turn);
+        table[TESS_RAY2_NUMBERS * k] = cos(turn);
+        table[TESS_RAY2_NUMBERS * k + 1] = sin(turn);
+        table[TESS_RAY2_NUMBERS * k + 2] = 0.5 * (double)(columns - 1) + off * (1 + 0.01 * k);
     }
+}
+
+static void test_radon_pair(int64_t size, int64_t columns, double off, bool circle)
+{
+    double table[TESS_RAY2_NUMBERS * VIEWS];
+    const int64_t views = size == 5 ? 4 : size % 2 ? VIEWS : 12, numbers = TESS_RAY2_NUMBERS * views;
+    tess_op forward = radon_op(TESS_OP_PROJECT, size, columns, views, circle),
+            back = radon_op(TESS_OP_BACKPROJECT, size, columns, views, circle);
+    if (columns > size)
+        forward.rays.along = back.rays.along = size + 2 * (size / 4);
+    fill_table(columns, off, table);
+    compare("radon", &forward, table, numbers);
+    compare("radon transposed", &back, table, numbers);
+    if (size == 5)
+        matrices("radon", &forward, &back, table, numbers);
+    if (size > 5)
+        matched("radon", &forward, &back, table, numbers);
+}
+
+static void test_radon(void)
+{
+    static const int64_t sizes[] = {2, 3, 5, 31, 64, 129, 257, 500};
     for (int i = 0; i < 16; i++) {
-        const int64_t size = sizes[i / 2], views = size == 5 ? 4 : size % 2 ? VIEWS : 12;
-        const tess_op forward = radon_op(TESS_OP_PROJECT, size, views, i % 2),
-                      back = radon_op(TESS_OP_BACKPROJECT, size, views, i % 2);
-        compare("radon", &forward, table, 2 * views);
-        compare("radon transposed", &back, table, 2 * views);
-        if (size == 5)
-            matrices("radon", &forward, &back, table, 2 * views);
-        if (size > 5)
-            matched("radon", &forward, &back, table, 2 * views);
+        const int64_t size = sizes[i / 2];
+        test_radon_pair(size, size, 0, i % 2);
+        test_radon_pair(size, size + size / 2, 0.5, i % 2);
+        test_radon_pair(size, size - size / 4, -0.2 * (double)size, i % 2);
     }
+    double table[TESS_RAY2_NUMBERS * VIEWS];
+    fill_table(65, 0, table);
     tess_op back =
-        radon_op(TESS_OP_BACKPROJECT, 65, 9, true); /* views in longer rows, as filters leave them */
+        radon_op(TESS_OP_BACKPROJECT, 65, 65, 9, true); /* views in longer rows, as filters leave them */
     back.in = tess_tensor_2d(TESS_F32, 1, 9, 128, 1);
     back.in.w = 65;
-    compare("radon transposed, padded", &back, table, 18);
+    compare("radon transposed, padded", &back, table, 9 * TESS_RAY2_NUMBERS);
 }
 
 static void test_pair(const tess_rays_settings *s, const char *name, bool tiny)

@@ -12,14 +12,19 @@ enum { TESS_RADON_LANES = 8 };
 typedef struct tess_radon_job {
     const float *in;
     float *out;
-    const double *table; /* cos, sin of each view */
-    int64_t size, views, image_row, view_row;
+    const double *table; /* TESS_RAY2_NUMBERS of each view */
+    int64_t size, views, columns, along, image_row, view_row;
     bool circle;
 } tess_radon_job;
 
 static inline float tess_radon_distance(int64_t fixed)
 {
     return (float)fixed * TESS_RAY2_UNIT;
+}
+
+static inline tess_ray2 tess_radon_view(const tess_radon_job *job, int64_t k)
+{
+    return tess_ray2_of(job->table + TESS_RAY2_NUMBERS * k, job->size, job->along);
 }
 
 void tess_cpu_radon_project(const tess_cpu *cpu, tess_radon_job *job);

@@ -22,10 +22,10 @@ static float gather(const tess_radon_job *job, const tess_ray2 *view, const floa
     float sum = 0;
     for (int64_t i = s - 1; i <= s + 1; i++) {
         float weight = 0;
-        if (i < 0 || i >= job->size)
+        if (i < 0 || i >= job->columns)
             continue;
         for (int64_t j = h - 1; j <= h + 1; j++)
-            if (j >= 0 && j < job->size)
+            if (j >= 0 && j < job->along)
                 weight += tess_ray2_weight(tess_radon_distance(tess_ray2_x(view, i, j) - x * TESS_RAY2_ONE)) *
                           tess_ray2_weight(tess_radon_distance(tess_ray2_y(view, i, j) - y * TESS_RAY2_ONE));
         sum += weight * row[i];
@@ -83,9 +83,8 @@ static inline void gather_lanes(const tess_ray2 *view, const float *row, int64_t
 
 static bool amid(const tess_radon_job *job, const tess_ray2 *view, int64_t x, int64_t y)
 {
-    const int64_t s = nearest(tess_ray2_s(view, x, y)), h = nearest(tess_ray2_h(view, x, y)),
-                  last = job->size - 2;
-    return s >= 1 && s <= last && h >= 1 && h <= last;
+    const int64_t s = nearest(tess_ray2_s(view, x, y)), h = nearest(tess_ray2_h(view, x, y));
+    return s >= 1 && s <= job->columns - 2 && h >= 1 && h <= job->along - 2;
 }
 
 /* Adds a view to pixels [from, to) of row y. Those with all their samples are neighbours, the others at the ends. */
@@ -122,7 +121,7 @@ static void backproject_item(void *arg, int64_t item, int thread)
         memset(job->out + y * job->image_row, 0, (size_t)job->size * sizeof *job->out);
     }
     for (int64_t k = 0; k < job->views; k++) {
-        const tess_ray2 view = tess_ray2_of(job->table[2 * k], job->table[2 * k + 1], job->size);
+        const tess_ray2 view = tess_radon_view(job, k);
         for (int64_t y = first; y < last; y++)
             backproject_row(job, &view, job->in + k * job->view_row, y, start[y - first],
                             job->size - start[y - first], job->out + y * job->image_row);

@@ -15,9 +15,9 @@ typedef struct range {
     int64_t from, to; /* `to` is not included */
 } range;
 
-static range range_of(double from, double to, int64_t size)
+static range range_of(double from, double to, int64_t along)
 {
-    return (range){(int64_t)fmax(ceil(from), 0), (int64_t)fmin(floor(to) + 1, (double)size)};
+    return (range){(int64_t)fmax(ceil(from), 0), (int64_t)fmin(floor(to) + 1, (double)along)};
 }
 
 /* Narrows [*from, *to] to where low <= start + slope h <= high. */
@@ -33,26 +33,33 @@ static void narrow(double start, double slope, double low, double high, double *
     *to = fmin(*to, fmax(a, b));
 }
 
+/* A view, and where the middle of the image is seen. */
+typedef struct ray_view {
+    tess_ray2 ray;
+    double a;
+} ray_view;
+
 /* The samples h of detectors s[0] and s[1], hence of all between, that lie at least `margin` inside the image; less
  * than nothing is outside. A sample's pixels are less than 1 away in x and y, and less than 1.415 in the plane. */
-static range clip(const tess_radon_job *job, const tess_ray2 *view, const int64_t s[2], double margin)
+static range clip(const tess_radon_job *job, const ray_view *view, const int64_t s[2], double margin)
 {
     const double centre = 0.5 * (double)(job->size - 1), one = TESS_RAY2_ONE;
-    double from = 0, to = (double)(job->size - 1);
+    const double middle = 0.5 * (double)(job->along - 1);
+    double from = 0, to = (double)(job->along - 1);
     for (int i = 0; i < 2; i++) {
         if (job->circle) {
-            const double radius = centre - 1.415 * margin, away = (double)s[i] - centre;
+            const double radius = centre - 1.415 * margin, away = (double)s[i] - view->a;
             const double half = radius > fabs(away) ? sqrt(radius * radius - away * away) : -1;
-            from = fmax(from, centre - half);
-            to = fmin(to, centre + half);
+            from = fmax(from, middle - half);
+            to = fmin(to, middle + half);
         } else {
-            const double x = (double)tess_ray2_x(view, s[i], 0) / one,
-                         y = (double)tess_ray2_y(view, s[i], 0) / one;
-            narrow(x, view->sine / one, margin, 2 * centre - margin, &from, &to);
-            narrow(y, view->cosine / one, margin, 2 * centre - margin, &from, &to);
+            const double x = (double)tess_ray2_x(&view->ray, s[i], 0) / one,
+                         y = (double)tess_ray2_y(&view->ray, s[i], 0) / one;
+            narrow(x, view->ray.sine / one, margin, 2 * centre - margin, &from, &to);
+            narrow(y, view->ray.cosine / one, margin, 2 * centre - margin, &from, &to);
         }
     }
-    return range_of(from, to, job->size);
+    return range_of(from, to, job->along);
 }
 
 /* One sample, pixel by pixel. */
@@ -100,12 +107,12 @@ static void samples(const tess_radon_job *job, const tess_ray2 *view, int64_t s,
 }
 
 /* Detectors s .. s + count - 1, at most LANES. */
-static void project_block(const tess_radon_job *job, const tess_ray2 *view, int64_t s, int64_t count,
+static void project_block(const tess_radon_job *job, const ray_view *view, int64_t s, int64_t count,
                           float *out)
 {
     const int64_t ends[2] = {s, s + count - 1};
-    const int64_t middle = tess_min_i64(tess_max_i64((job->size - 1) / 2, ends[0]), ends[1]);
-    /* The detector nearest to the centre sees most of a circle; of a square, any sees within LANES of another. */
+    const int64_t middle = tess_min_i64(tess_max_i64((int64_t)floor(view->a), ends[0]), ends[1]);
+    /* The detector nearest to the middle of the image sees most of a circle; of a square, any sees within LANES of another. */
     range most = clip(job, view, (int64_t[]){middle, middle}, job->circle ? -1.01 : -1.01 - LANES);
     range inner = clip(job, view, ends, 1.01);
     if (count < LANES || inner.to < inner.from)
@@ -117,11 +124,11 @@ static void project_block(const tess_radon_job *job, const tess_ray2 *view, int6
         while (h < end) {
             if (h >= inner.from && h < inner.to) {
                 const int64_t to = tess_min_i64(end, inner.to);
-                samples(job, view, s, h, to, sum);
+                samples(job, &view->ray, s, h, to, sum);
                 h = to;
             } else {
                 for (int i = 0; i < count; i++)
-                    sum[i][0] += sample(job, view, s + i, h);
+                    sum[i][0] += sample(job, &view->ray, s + i, h);
                 h++;
             }
         }
@@ -136,14 +143,14 @@ static void project_item(void *arg, int64_t item, int thread)
 {
     (void)thread;
     const tess_radon_job *job = arg;
-    const int64_t groups = tess_ceil_div(job->size, DETECTORS), k = item / groups;
-    const tess_ray2 view = tess_ray2_of(job->table[2 * k], job->table[2 * k + 1], job->size);
-    const int64_t first = item % groups * DETECTORS, last = tess_min_i64(first + DETECTORS, job->size);
+    const int64_t groups = tess_ceil_div(job->columns, DETECTORS), k = item / groups;
+    const ray_view view = {tess_radon_view(job, k), job->table[TESS_RAY2_NUMBERS * k + 2]};
+    const int64_t first = item % groups * DETECTORS, last = tess_min_i64(first + DETECTORS, job->columns);
     for (int64_t s = first; s < last; s += LANES)
         project_block(job, &view, s, tess_min_i64(LANES, last - s), job->out + k * job->view_row + s);
 }
 
 void tess_cpu_radon_project(const tess_cpu *cpu, tess_radon_job *job)
 {
-    tess_pool_run(cpu->pool, job->views * tess_ceil_div(job->size, DETECTORS), project_item, job);
+    tess_pool_run(cpu->pool, job->views * tess_ceil_div(job->columns, DETECTORS), project_item, job);
 }

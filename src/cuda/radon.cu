@@ -32,19 +32,20 @@ __device__ void narrow(double start, double slope, double low, double high, doub
     *to = fmin(*to, fmax(a, b));
 }
 
-/* The samples of detectors `first` and `last`, hence of all between, that lie at least `margin` inside the image; less
+/* `a` is where the middle of the image is seen. The samples of detectors `first` and `last`, hence of all between, that lie at least `margin` inside the image; less
  * than nothing is outside. A sample's pixels are less than 1 away in x and y, and less than 1.415 in the plane. */
-__device__ range clip(const tess_radon_job &job, const tess_ray2 &view, int first, int last, double margin)
+__device__ range clip(const tess_radon_job &job, const tess_ray2 &view, double a, int first, int last,
+                      double margin)
 {
-    const double centre = 0.5 * (job.size - 1), one = TESS_RAY2_ONE;
-    double from = 0, to = job.size - 1;
+    const double centre = 0.5 * (job.size - 1), middle = 0.5 * (job.along - 1), one = TESS_RAY2_ONE;
+    double from = 0, to = job.along - 1;
     for (int i = 0; i < 2; i++) {
         const int s = i ? last : first;
         if (job.circle) {
-            const double radius = centre - 1.415 * margin, away = s - centre;
+            const double radius = centre - 1.415 * margin, away = s - a;
             const double half = radius > fabs(away) ? sqrt(radius * radius - away * away) : -1;
-            from = fmax(from, centre - half);
-            to = fmin(to, centre + half);
+            from = fmax(from, middle - half);
+            to = fmin(to, middle + half);
         } else {
             const double x = (double)tess_ray2_x(&view, s, 0) / one,
                          y = (double)tess_ray2_y(&view, s, 0) / one;
@@ -53,8 +54,8 @@ __device__ range clip(const tess_radon_job &job, const tess_ray2 &view, int firs
         }
     }
     /* Far outside, ends may lie anywhere: brought into int before they are rounded. */
-    from = fmin(fmax(ceil(from), 0.0), (double)job.size);
-    to = fmax(fmin(floor(to) + 1, (double)job.size), 0.0);
+    from = fmin(fmax(ceil(from), 0.0), (double)job.along);
+    to = fmax(fmin(floor(to) + 1, (double)job.along), 0.0);
     return {(int)from, (int)to};
 }
 
@@ -118,15 +119,17 @@ __global__ void __launch_bounds__(32 * WARPS) project_kernel(tess_radon_job job)
 {
     const int lane = threadIdx.x % 32, phase = lane / RAYS;
     const int group = (int)(blockIdx.x * WARPS + threadIdx.x / 32) * RAYS;
-    if (group >= job.size)
+    if (group >= job.columns)
         return;
-    const int last = min(group + (int)RAYS, job.size) - 1, s = min(group + lane % RAYS, last);
-    const int middle = min(max((job.size - 1) / 2, group), last);
+    const int last = min(group + (int)RAYS, job.columns) - 1, s = min(group + lane % RAYS, last);
     for (int k = (int)blockIdx.y; k < job.views; k += (int)gridDim.y) {
-        const tess_ray2 view = tess_ray2_of(job.table[2 * k], job.table[2 * k + 1], job.size);
-        /* The detector nearest to the centre sees most of a circle; of a square, any sees within RAYS of another. */
-        const range most = clip(job, view, middle, middle, job.circle ? -1.01 : -1.01 - RAYS);
-        range inner = clip(job, view, group, last, 1.01);
+        const double *numbers = job.table + TESS_RAY2_NUMBERS * k, a = numbers[2];
+        const tess_ray2 view = tess_ray2_of(numbers, job.size, job.along);
+        const int middle = min(max((int)floor(a), group), last);
+        /* The detector nearest to the middle of the image sees most of a circle; of a square, any sees within RAYS of
+         * another. */
+        const range most = clip(job, view, a, middle, middle, job.circle ? -1.01 : -1.01 - RAYS);
+        range inner = clip(job, view, a, group, last, 1.01);
         if (inner.to <= inner.from || job.size < RAYS) /* too small to have an inside */
             inner = {most.to, most.to};
         double total = edge(job, view, s, most.from + phase, inner.from);
@@ -145,7 +148,7 @@ extern "C" cudaError_t tess_cuda_radon_project(const tess_op *op, const tess_op_
                                                cudaStream_t stream)
 {
     const tess_radon_job job = tess_radon_job_of(op, buffers);
-    const unsigned detectors = RAYS * WARPS, columns = ((unsigned)job.size + detectors - 1) / detectors;
+    const unsigned detectors = RAYS * WARPS, columns = ((unsigned)job.columns + detectors - 1) / detectors;
     const dim3 blocks(columns, (unsigned)(job.views < 65535 ? job.views : 65535));
     project_kernel<<<blocks, 32 * WARPS, 0, stream>>>(job);
     return cudaGetLastError();

@@ -53,7 +53,8 @@ __device__ __forceinline__ float weight_of(float dx, float dy, float c, float n,
 }
 
 /* What a view gives to the pixel (lx, ly) of its block. */
-__device__ __forceinline__ float gather(const local_view &view, const float *row, int lx, int ly, int size)
+__device__ __forceinline__ float gather(const local_view &view, const float *row, int lx, int ly, int columns,
+                                        int along)
 {
     const int more_s = (view.rest_s + lx * view.cosine - ly * view.sine) >> TESS_RAY2_BITS,
               more_h = (view.rest_h + lx * view.sine + ly * view.cosine) >> TESS_RAY2_BITS;
@@ -64,7 +65,7 @@ __device__ __forceinline__ float gather(const local_view &view, const float *row
     const float c = (float)view.cosine * TESS_RAY2_UNIT, n = (float)view.sine * TESS_RAY2_UNIT;
     const int s = view.s + more_s, h = view.h + more_h;
     float sum = 0;
-    if (s >= 1 && s <= size - 2 && h >= 1 && h <= size - 2) {
+    if (s >= 1 && s <= columns - 2 && h >= 1 && h <= along - 2) {
 #pragma unroll
         for (int i = -1; i <= 1; i++) {
             float weight = 0;
@@ -78,9 +79,9 @@ __device__ __forceinline__ float gather(const local_view &view, const float *row
     for (int i = -1; i <= 1; i++) {
         float weight = 0;
         for (int j = -1; j <= 1; j++)
-            if (h + j >= 0 && h + j < size)
+            if (h + j >= 0 && h + j < along)
                 weight += weight_of(dx, dy, c, n, i, j);
-        if (s + i >= 0 && s + i < size)
+        if (s + i >= 0 && s + i < columns)
             sum += weight * __ldg(row + s + i);
     }
     return sum;
@@ -97,12 +98,12 @@ __global__ void __launch_bounds__(WIDE *HIGH) back_kernel(tess_radon_job job)
     for (int first = 0; first < job.views; first += VIEWS) {
         const int count = min((int)VIEWS, job.views - first), thread = ly * WIDE + lx;
         if (thread < count) {
-            const double *numbers = job.table + 2 * (first + thread);
-            local[thread] = local_of(tess_ray2_of(numbers[0], numbers[1], job.size), left, top);
+            const double *numbers = job.table + TESS_RAY2_NUMBERS * (first + thread);
+            local[thread] = local_of(tess_ray2_of(numbers, job.size, job.along), left, top);
         }
         __syncthreads();
         for (int k = 0; k < count && seen; k++)
-            sum += gather(local[k], job.from + (first + k) * job.view_row, lx, ly, job.size);
+            sum += gather(local[k], job.from + (first + k) * job.view_row, lx, ly, job.columns, job.along);
         __syncthreads();
     }
     if (there)

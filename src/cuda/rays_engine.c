@@ -14,9 +14,9 @@ static const char *refuses_2d(const tess_op *op)
     if (op->kind != TESS_OP_PROJECT && op->kind != TESS_OP_BACKPROJECT)
         return "this is for 3-D rays";
     if (image->d != 1 || views->d != 1 || image->stride_w != 1 || views->stride_w != 1 ||
-        image->h != image->w || views->w != image->w || image->h < 2)
-        return "the Radon transform takes one square image, at least 2 x 2, and views of its width";
-    if (image->stride_h > 1 << 22 || image->h > 1 << 18)
+        image->h != image->w || image->h < 2)
+        return "the Radon transform takes one square image, at least 2 x 2, and its views";
+    if (image->stride_h > 1 << 22 || image->h > 1 << 18 || views->w > 1 << 18 || op->rays.along > 1 << 19)
         return "the Radon transform takes sides of at most 262144 and rows of at most 4194304 values";
     return NULL;
 }

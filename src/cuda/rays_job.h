@@ -36,7 +36,7 @@ typedef struct tess_radon_job {
     float *to;
     const double *table;
     int64_t image_row, view_row;
-    int size, views;
+    int size, views, columns, along;
     bool circle;
 } tess_radon_job;
 
@@ -52,6 +52,8 @@ static inline tess_radon_job tess_radon_job_of(const tess_op *op, const tess_op_
     job.view_row = views->stride_h;
     job.size = (int)image->h;
     job.views = (int)views->h;
+    job.columns = (int)views->w;
+    job.along = (int)(op->rays.along ? op->rays.along : image->h);
     job.circle = op->rays.circle;
     return job;
 }

@@ -75,7 +75,8 @@ typedef struct tess_op_spectrum {
 enum { TESS_FILTER_FACTORS = 5 };
 
 /* Geometry of rays; the table of views is in the buffers' `weights`, fp64, as physics/ makes it.
- * PARALLEL_2D: image (1,1,N,N,1), views (1,1,views,N,1), as `Radon` in physics/radon.h defines; table: (cos, sin).
+ * PARALLEL_2D: image (1,1,N,N,1), views (1,1,views,columns,1), as `Radon` in physics/radon.h defines; table: cos, sin and
+ * where the middle of the image is seen, in columns.
  * PARALLEL_3D, CONE_3D: volume (1,D,H,W,1) centred on the origin, voxels of `spacing`; views (1,views,rows,cols,1);
  * table: 12 numbers a view: source (or the rays' direction), detector centre, step between columns, between rows.
  * RAY_COSINE: each value times the cosine between its ray and the shortest one; columns of `out` that `in` lacks are
@@ -84,7 +85,8 @@ typedef enum tess_ray_geometry { TESS_PARALLEL_2D, TESS_PARALLEL_3D, TESS_CONE_3
 typedef struct tess_op_rays {
     tess_ray_geometry geometry;
     double spacing;
-    bool circle; /* PARALLEL_2D: what lies outside the inscribed circle is zero */
+    bool circle;   /* PARALLEL_2D: what lies outside the inscribed circle is zero */
+    int64_t along; /* PARALLEL_2D: samples of a ray; 0: as many as the image has rows */
     /* 3-D: the op's volume may be a slab, slices [first, first + d) of `depth`; depth 0: it is the whole. */
     int64_t first, depth;
     bool accumulate; /* 3-D: added to what `out` holds */

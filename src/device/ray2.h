@@ -1,9 +1,10 @@
 /* ray2.h: where the samples of the 2-D Radon transform lie, and what a pixel weighs in one.
  *
  * p[view][s] = sum over h of the bilinear sample of the image at
- *     x = c + (s - c) cos + (h - c) sin,   y = c - (s - c) sin + (h - c) cos,   c = (size - 1) / 2, in pixels,
- * pixels outside the image (or outside its inscribed circle) being zero. Samples are one pixel apart both along and
- * across a ray, so a view is the image's own grid, turned.
+ *     x = c + (s - a) cos + (h - b) sin,   y = c - (s - a) sin + (h - b) cos,   in pixels, c = (size - 1) / 2,
+ * pixels outside the image (or outside its inscribed circle) being zero. `a` is where the middle of the image is seen on
+ * the detector, in its pixels, and belongs to the view; b = (along - 1) / 2 for `along` samples of a ray. Samples are one
+ * pixel apart both along and across a ray, so a view is the image's own grid, turned.
  *
  * Positions are fixed-point numbers of 23 fractional bits. Their sums are exact, and so are fp32 weights made of
  * them (1 - distance needs no more than 24 bits): projection, backprojection and every device agree on each weight
@@ -27,16 +28,23 @@ typedef struct tess_ray2 {
     int32_t cosine, sine;
 } tess_ray2;
 
-TESS_BOTH tess_ray2 tess_ray2_of(double cosine, double sine, int64_t size)
+/* What the table of views holds of each. */
+enum { TESS_RAY2_NUMBERS = 3 }; /* cos, sin, a */
+
+/* Twice `a` has 16 fractional bits, so that an `a` of (size - 1) / 2 is exact; sums stay below 2^63 for sides up to 2^18
+ * and an `a` of that order. */
+TESS_BOTH tess_ray2 tess_ray2_of(const double *numbers, int64_t size, int64_t along)
 {
     tess_ray2 view;
+    const double cosine = numbers[0], sine = numbers[1];
     view.cosine = (int32_t)floor(cosine * TESS_RAY2_ONE + 0.5);
     view.sine = (int32_t)floor(sine * TESS_RAY2_ONE + 0.5);
-    const int64_t one = TESS_RAY2_ONE, c = view.cosine, s = view.sine;
-    view.x = (size - 1) * (one - c - s) >> 1;
-    view.y = (size - 1) * (one + s - c) >> 1;
-    view.s = (size - 1) * (one - c + s) >> 1;
-    view.h = (size - 1) * (one - s - c) >> 1;
+    const int64_t one = TESS_RAY2_ONE, c = view.cosine, s = view.sine, last = (size - 1) * 65536;
+    const int64_t a = (int64_t)floor(numbers[2] * 131072 + 0.5), b = (along - 1) * 65536;
+    view.x = (last * one - a * c - b * s) >> 17;
+    view.y = (last * one + a * s - b * c) >> 17;
+    view.s = (a * one - last * c + last * s) >> 17;
+    view.h = (b * one - last * s - last * c) >> 17;
     return view;
 }
 

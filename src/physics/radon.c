@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/checked.h"
+#include "device/ray2.h"
 
 enum {
     PROJECT,
@@ -20,10 +21,10 @@ enum {
 typedef struct radon {
     tess_operator op; /* first: a tess_operator * is a radon * */
     tess_prepared *step[STEPS];
-    tess_block table;  /* cos and sin of each view */
+    tess_block table;  /* TESS_RAY2_NUMBERS of each view */
     tess_block filter; /* a spectrum for each filter, then the zeros that pad a row */
     tess_filter chosen;
-    int64_t size, views, padded;
+    int64_t size, views, columns, padded;
     size_t spectrum_at, workspace_at;
 } radon;
 
@@ -66,11 +67,11 @@ static void radon_inverse(tess_operator *op, const void *measurement, void *imag
     const float *from = measurement, *spectra = r->filter.data, *zeros = spectra + FILTERS * bins(r);
     float *rows = scratch;
     char *spectrum = (char *)scratch + r->spectrum_at, *workspace = (char *)scratch + r->workspace_at;
-    const size_t measured = (size_t)r->size * sizeof *rows,
-                 missing = (size_t)(r->padded - r->size) * sizeof *rows;
+    const size_t measured = (size_t)r->columns * sizeof *rows,
+                 missing = (size_t)(r->padded - r->columns) * sizeof *rows;
     for (int64_t k = 0; k < r->views; k++) {
-        device->copy(device, rows + k * r->padded, from + k * r->size, measured, stream);
-        device->copy(device, rows + k * r->padded + r->size, zeros, missing, stream);
+        device->copy(device, rows + k * r->padded, from + k * r->columns, measured, stream);
+        device->copy(device, rows + k * r->padded + r->columns, zeros, missing, stream);
     }
     run_step(r, TRANSFORM, &(tess_op_buffers){.in = rows, .out = spectrum, .workspace = workspace}, stream);
     run_step(r, FILTER,
@@ -101,14 +102,24 @@ static const tess_operator_table pair = {
 static const tess_operator_table pair_and_inverse = {
     .destroy = radon_destroy, .forward = radon_forward, .adjoint = radon_adjoint, .inverse = radon_inverse};
 
-static void describe(const radon *r, bool circle, tess_op ops[STEPS])
+/* Samples of a ray. Without the circle: an even number more than the image has rows, so that those amid it stay where they
+ * are, up to where no pixel of a corner has a weight. */
+static int64_t samples_along(const tess_radon_settings *s)
+{
+    if (s->circle || !s->corners)
+        return s->size;
+    return s->size + 2 * (int64_t)ceil(0.5 * (sqrt(2) - 1) * (double)s->size + 1.5);
+}
+
+static void describe(const radon *r, const tess_radon_settings *s, tess_op ops[STEPS])
 {
     const tess_tensor image = r->op.image, views = r->op.measurement;
     const tess_tensor rows = tess_tensor_2d(TESS_F32, 1, r->views, r->padded, 1),
                       half = tess_tensor_2d(TESS_F32, 1, r->views, bins(r), 2);
     tess_tensor seen = rows; /* the detector's part of the padded rows */
-    seen.w = r->size;
-    const tess_op_rays rays = {.geometry = TESS_PARALLEL_2D, .spacing = 1, .circle = circle};
+    seen.w = r->columns;
+    const tess_op_rays rays = {
+        .geometry = TESS_PARALLEL_2D, .spacing = 1, .circle = s->circle, .along = samples_along(s)};
     ops[PROJECT] = (tess_op){.kind = TESS_OP_PROJECT, .in = image, .out = views, .rays = rays};
     ops[BACKPROJECT] = (tess_op){.kind = TESS_OP_BACKPROJECT, .in = views, .out = image, .rays = rays};
     ops[TRANSFORM] = (tess_op){.kind = TESS_OP_FFT, .in = rows, .out = half, .fft = {.rows_only = true}};
@@ -148,17 +159,20 @@ static tess_status hold(radon *r, tess_block *block, const void *values, size_t 
     return device->sync(device, NULL, error);
 }
 
-static tess_status hold_table(radon *r, const double *angles, tess_error *error)
+static tess_status hold_table(radon *r, const tess_radon_settings *s, tess_error *error)
 {
     const double degree = 3.14159265358979323846 / 180;
-    double *table = tess_small_alloc((size_t)r->views * 2, sizeof *table);
+    const size_t count = (size_t)r->views * TESS_RAY2_NUMBERS;
+    double *table = tess_small_alloc(count, sizeof *table);
     if (!table)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for %lld angles", (long long)r->views);
     for (int64_t k = 0; k < r->views; k++) {
-        table[2 * k] = cos(angles[k] * degree);
-        table[2 * k + 1] = sin(angles[k] * degree);
+        double *numbers = table + TESS_RAY2_NUMBERS * k;
+        numbers[0] = cos(s->angles[k] * degree);
+        numbers[1] = sin(s->angles[k] * degree);
+        numbers[2] = s->centres ? s->centres[k] : 0.5 * (double)(r->columns - 1);
     }
-    tess_status status = hold(r, &r->table, table, (size_t)r->views * 2, sizeof *table, error);
+    tess_status status = hold(r, &r->table, table, count, sizeof *table, error);
     tess_small_free(table);
     return status;
 }
@@ -166,11 +180,11 @@ static tess_status hold_table(radon *r, const double *angles, tess_error *error)
 static tess_status hold_filters(radon *r, tess_error *error)
 {
     const double scale = 3.14159265358979323846 / (double)r->views;
-    const size_t count = (size_t)(FILTERS * bins(r) + r->padded - r->size);
+    const size_t count = (size_t)(FILTERS * bins(r) + r->padded - r->columns);
     float *values = tess_small_alloc(count, sizeof *values);
     if (!values)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for the filters of %lld detectors",
-                         (long long)r->size);
+                         (long long)r->columns);
     tess_status status = TESS_OK;
     for (int i = 0; i < FILTERS && status == TESS_OK; i++)
         status = tess_filter_spectrum((tess_filter)i, r->padded, scale, values + i * bins(r), error);
@@ -180,17 +194,17 @@ static tess_status hold_filters(radon *r, tess_error *error)
     return status;
 }
 
-static tess_status build(radon *r, const double *angles, bool circle, tess_error *error)
+static tess_status build(radon *r, const tess_radon_settings *s, tess_error *error)
 {
     tess_op ops[STEPS];
-    describe(r, circle, ops);
+    describe(r, s, ops);
     size_t rows_bytes, half_bytes, image_bytes;
     if (!tess_tensor_bytes(&ops[TRANSFORM].in, &rows_bytes) ||
         !tess_tensor_bytes(&ops[TRANSFORM].out, &half_bytes) ||
         !tess_tensor_bytes(&r->op.image, &image_bytes))
         return tess_fail(error, TESS_OVER_LIMIT, "%lld views of %lld detectors are too many",
-                         (long long)r->views, (long long)r->size);
-    TESS_TRY(hold_table(r, angles, error));
+                         (long long)r->views, (long long)r->columns);
+    TESS_TRY(hold_table(r, s, error));
     size_t workspace;
     TESS_TRY(prepare(r, ops, PROJECT, TRANSFORM, &r->op.scratch_bytes, error));
     const tess_status status = prepare(r, ops, TRANSFORM, STEPS, &workspace, error);
@@ -204,46 +218,69 @@ static tess_status build(radon *r, const double *angles, bool circle, tess_error
     } else if (status != TESS_UNSUPPORTED) { /* without the FFT the pair is still good */
         return status;
     }
-    const double samples = (double)r->views * (double)r->size * (double)r->size;
-    const double seen = samples * (circle ? 0.7854 : 1.0);
+    const double samples = (double)r->views * (double)r->columns * (double)r->size;
+    const double seen = samples * (s->circle ? 0.7854 : 1.0);
     r->op.forward_flops = TESS_SAMPLE_FLOPS * seen;
-    r->op.forward_bytes =
-        TESS_SAMPLE_BYTES * seen + (double)image_bytes + (double)r->views * (double)r->size * sizeof(float);
+    r->op.forward_bytes = TESS_SAMPLE_BYTES * seen + (double)image_bytes +
+                          (double)r->views * (double)r->columns * sizeof(float);
     return TESS_OK;
 }
 
-tess_status tess_radon_create(tess_device *device, int64_t size, int64_t views, const double *angles,
-                              bool circle, tess_operator **out, tess_error *error)
+static tess_status check(const tess_radon_settings *s, int64_t columns, tess_error *error)
 {
-    *out = NULL;
-    if (size < 2 || size > LARGEST || views < 1)
+    if (s->size < 2 || s->size > LARGEST || s->views < 1)
         return tess_fail(
             error, TESS_BAD_OPTION,
             "a Radon transform takes an image of a side from 2 to %d and at least one angle, not "
             "%lld and %lld",
-            LARGEST, (long long)size, (long long)views);
-    for (int64_t k = 0; k < views; k++)
-        if (!isfinite(angles[k]))
+            LARGEST, (long long)s->size, (long long)s->views);
+    if (columns < 2 || columns > LARGEST)
+        return tess_fail(error, TESS_BAD_OPTION, "a detector has from 2 to %d columns, not %lld", LARGEST,
+                         (long long)columns);
+    for (int64_t k = 0; k < s->views; k++) {
+        if (!isfinite(s->angles[k]))
             return tess_fail(error, TESS_BAD_OPTION, "angle %lld is not a number; give degrees",
                              (long long)k);
+        if (s->centres && !(fabs(s->centres[k]) <= 2 * LARGEST))
+            return tess_fail(error, TESS_BAD_OPTION,
+                             "view %lld sees the axis at column %g; a centre lies within %d of the detector",
+                             (long long)k, s->centres[k], 2 * LARGEST);
+    }
+    return TESS_OK;
+}
+
+tess_status tess_radon_create_scan(tess_device *device, const tess_radon_settings *s, tess_operator **out,
+                                   tess_error *error)
+{
+    *out = NULL;
+    const int64_t columns = s->columns ? s->columns : s->size;
+    TESS_TRY(check(s, columns, error));
     radon *r = tess_small_alloc(1, sizeof *r);
     if (!r)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for the Radon transform");
     *r = (radon){.op = {.table = &pair,
                         .device = device,
                         .name = "radon",
-                        .image = tess_tensor_2d(TESS_F32, 1, size, size, 1),
-                        .measurement = tess_tensor_2d(TESS_F32, 1, views, size, 1)},
-                 .size = size,
-                 .views = views,
-                 .padded = tess_filter_padded(size)};
-    const tess_status status = build(r, angles, circle, error);
+                        .image = tess_tensor_2d(TESS_F32, 1, s->size, s->size, 1),
+                        .measurement = tess_tensor_2d(TESS_F32, 1, s->views, columns, 1)},
+                 .size = s->size,
+                 .views = s->views,
+                 .columns = columns,
+                 .padded = tess_filter_padded(columns)};
+    const tess_status status = build(r, s, error);
     if (status != TESS_OK) {
         radon_destroy(&r->op);
         return status;
     }
     *out = &r->op;
     return TESS_OK;
+}
+
+tess_status tess_radon_create(tess_device *device, int64_t size, int64_t views, const double *angles,
+                              bool circle, tess_operator **out, tess_error *error)
+{
+    const tess_radon_settings settings = {.size = size, .views = views, .angles = angles, .circle = circle};
+    return tess_radon_create_scan(device, &settings, out, error);
 }
 
 void tess_radon_set_filter(tess_operator *op, tess_filter filter)

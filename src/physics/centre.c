@@ -1,0 +1,246 @@
+#include "physics/centre.h"
+
+#include <math.h>
+
+#include "base/checked.h"
+#include "base/mem.h"
+
+static const double TAPER = 0.1; /* of the window, at each end */
+enum { MOST_PAIRED = 2000, MOST_SEARCHED = 16, FREQUENCIES = 48 };
+static const double pi = 3.14159265358979323846;
+static const double NEAR = 0.05;      /* degrees by which opposite views may miss the half turn */
+static const double ENERGY = 0.25;    /* of two views, at least, where they overlap */
+static const double MISMATCH = 0.1;   /* of two views, at most, relative to their energy */
+static const double MASS = 0.05;      /* by which the sums of views may differ, relative to their mean */
+static const double UNCERTAIN = 0.25; /* columns, of the fitted centre */
+
+typedef struct pair {
+    const float *one, *other;
+} pair;
+
+typedef struct scan {
+    const float *views;
+    const double *angles;
+    int64_t count, columns;
+    pair *pairs;
+    double *wave; /* (cos, sin) of a frequency under a window, at each column */
+    int64_t found;
+    double energy; /* of the pairs that are searched */
+} scan;
+
+static double square(float value)
+{
+    return (double)value * (double)value;
+}
+
+/* Every so manieth pair is searched; all are refined with. */
+static int64_t searched(const scan *s)
+{
+    return tess_max_i64(1, s->found / MOST_SEARCHED);
+}
+
+/* Views with a later one that is half a turn away. Of very many views a part is enough. */
+static void find_pairs(scan *s)
+{
+    const int64_t step = tess_max_i64(1, s->count / MOST_PAIRED);
+    for (int64_t i = 0; i < s->count; i += step)
+        for (int64_t j = i + 1; j < s->count; j++) {
+            const double turn = fabs(fmod(s->angles[j] - s->angles[i], 360));
+            if (fabs(turn - 180) > NEAR)
+                continue;
+            s->pairs[s->found++] = (pair){s->views + i * s->columns, s->views + j * s->columns};
+            break;
+        }
+    for (int64_t p = 0; p < s->found; p += searched(s))
+        for (int64_t i = 0; i < s->columns; i++)
+            s->energy += square(s->pairs[p].one[i]) + square(s->pairs[p].other[i]);
+}
+
+/* The columns s for which k - s is one too. */
+static void overlap(int64_t columns, int64_t k, int64_t *from, int64_t *to)
+{
+    *from = tess_max_i64(0, k - (columns - 1));
+    *to = tess_min_i64(columns - 1, k) + 1;
+}
+
+/* How much views differ from each other mirrored at k / 2, from 0 to 1 or so; 2: too little of them overlaps. */
+static double mismatch(const scan *s, int64_t k)
+{
+    double difference = 0, inside = 0;
+    int64_t from, to;
+    overlap(s->columns, k, &from, &to);
+    for (int64_t p = 0; p < s->found; p += searched(s)) {
+        const float *one = s->pairs[p].one, *other = s->pairs[p].other;
+        for (int64_t i = from; i < to; i++) {
+            difference += square(one[i] - other[k - i]);
+            inside += square(one[i]) + square(other[k - i]);
+        }
+    }
+    return inside > ENERGY * s->energy ? difference / inside : 2;
+}
+
+/* The sum over all pairs of the cross spectrum of a view and the other's mirror image, at one frequency. The
+ * window is flat but for its ends: one that falls from its middle would draw the centre there. */
+static void cross(const scan *s, int64_t k, double frequency, double *real, double *imaginary)
+{
+    int64_t from, to;
+    overlap(s->columns, k, &from, &to);
+    for (int64_t i = from; i < to; i++) {
+        const double edge =
+            fmin((double)(i - from) + 0.5, (double)(to - i) - 0.5) / (TAPER * (double)(to - from));
+        const double window = edge < 1 ? 0.5 - 0.5 * cos(pi * edge) : 1;
+        s->wave[2 * i] = window * cos(frequency * (double)i);
+        s->wave[2 * i + 1] = -window * sin(frequency * (double)i);
+    }
+    *real = *imaginary = 0;
+    for (int64_t p = 0; p < s->found; p++) {
+        const float *one = s->pairs[p].one, *other = s->pairs[p].other;
+        double a[2] = {0, 0}, b[2] = {0, 0};
+        for (int64_t i = from; i < to; i++)
+            for (int c = 0; c < 2; c++) {
+                a[c] += s->wave[2 * i + c] * (double)one[i];
+                b[c] += s->wave[2 * i + c] * (double)other[k - i];
+            }
+        *real += a[0] * b[0] + a[1] * b[1];
+        *imaginary += a[1] * b[0] - a[0] * b[1];
+    }
+}
+
+/* By how much twice the centre is more than k: the slope of the phase, weighted by the spectrum. */
+static double refine(const scan *s, int64_t k)
+{
+    int64_t from, to;
+    overlap(s->columns, k, &from, &to);
+    double slope = 0, weights = 0;
+    const int64_t most = tess_min_i64(FREQUENCIES, (to - from) / 4);
+    for (int64_t m = 1; m <= most; m++) {
+        const double frequency = 2 * pi * (double)m / (double)(to - from);
+        double real, imaginary;
+        cross(s, k, frequency, &real, &imaginary);
+        const double weight = hypot(real, imaginary);
+        slope -= weight * frequency * atan2(imaginary, real);
+        weights += weight * frequency * frequency;
+    }
+    return weights > 0 ? fmax(-1, fmin(1, slope / weights)) : 0;
+}
+
+static tess_status from_pairs(const scan *s, tess_centre *out, tess_error *error)
+{
+    int64_t best = s->columns - 1;
+    double least = mismatch(s, best);
+    for (int64_t k = 0; k <= 2 * (s->columns - 1); k++) {
+        const double is = mismatch(s, k);
+        if (is < least) {
+            least = is;
+            best = k;
+        }
+    }
+    if (!(least < MISMATCH))
+        return tess_fail(
+            error, TESS_BAD_INPUT,
+            "\"centre\": opposite views are no mirror images of each other (they differ by %.0f %% "
+            "at best); check the angles, or give the centre as a column",
+            100 * sqrt(fmin(least, 1)));
+    *out = (tess_centre){0.5 * ((double)best + refine(s, best)), s->found};
+    return TESS_OK;
+}
+
+/* Solves the symmetric 3 x 3 system by its cofactors; `first` is the first diagonal entry of the inverse. */
+static double solve(double m[3][3], const double right[3], double *first)
+{
+    const double c[3] = {m[1][1] * m[2][2] - m[1][2] * m[1][2], m[1][2] * m[0][2] - m[0][1] * m[2][2],
+                         m[0][1] * m[1][2] - m[1][1] * m[0][2]};
+    const double determinant = m[0][0] * c[0] + m[0][1] * c[1] + m[0][2] * c[2];
+    *first = c[0] / determinant;
+    return (c[0] * right[0] + c[1] * right[1] + c[2] * right[2]) / determinant;
+}
+
+/* How far the centres of mass lie from the fitted wave, in columns, root mean square, given the wave's mean. */
+static double scatter(const scan *s, const double *moments, double column, double m[3][3])
+{
+    double right[2] = {0, 0}, squares = 0;
+    for (int64_t k = 0; k < s->count; k++) {
+        right[0] += (moments[k] - column) * cos(s->angles[k] * pi / 180);
+        right[1] -= (moments[k] - column) * sin(s->angles[k] * pi / 180);
+    }
+    const double determinant = m[1][1] * m[2][2] - m[1][2] * m[1][2];
+    const double x = (m[2][2] * right[0] - m[1][2] * right[1]) / determinant,
+                 y = (m[1][1] * right[1] - m[1][2] * right[0]) / determinant;
+    for (int64_t k = 0; k < s->count; k++) {
+        const double t = s->angles[k] * pi / 180, rest = moments[k] - column - x * cos(t) + y * sin(t);
+        squares += rest * rest;
+    }
+    return sqrt(squares / (double)tess_max_i64(1, s->count - 3));
+}
+
+static tess_status fit(const scan *s, const double *moments, tess_centre *out, tess_error *error)
+{
+    double m[3][3] = {{0}}, right[3] = {0}, first;
+    for (int64_t k = 0; k < s->count; k++) {
+        const double row[3] = {1, cos(s->angles[k] * pi / 180), -sin(s->angles[k] * pi / 180)};
+        for (int i = 0; i < 3; i++) {
+            right[i] += row[i] * moments[k];
+            for (int j = 0; j < 3; j++)
+                m[i][j] += row[i] * row[j];
+        }
+    }
+    const double column = solve(m, right, &first), share = first * (double)s->count;
+    if (s->count < 8 || !isfinite(column) || !(share > 0) || share > 100)
+        return tess_fail(
+            error, TESS_BAD_INPUT,
+            "\"centre\": no two views are half a turn apart, and %lld views over these angles are too "
+            "few to find it by the centre of mass; give the centre as a column",
+            (long long)s->count);
+    const double error_of = scatter(s, moments, column, m) * sqrt(first);
+    if (!(error_of < UNCERTAIN) || column < 0 || column > (double)(s->columns - 1))
+        return tess_fail(
+            error, TESS_BAD_INPUT,
+            "\"centre\": no two views are half a turn apart, and the centres of mass give column %.2f "
+            "only to within %.2f; give the centre as a column",
+            column, error_of);
+    *out = (tess_centre){column, 0};
+    return TESS_OK;
+}
+
+static tess_status from_mass(const scan *s, double *moments, tess_centre *out, tess_error *error)
+{
+    double mean = 0, squares = 0;
+    for (int64_t k = 0; k < s->count; k++) {
+        double sum = 0, moment = 0;
+        for (int64_t i = 0; i < s->columns; i++) {
+            sum += (double)s->views[k * s->columns + i];
+            moment += (double)i * (double)s->views[k * s->columns + i];
+        }
+        moments[k] = moment / sum;
+        mean += sum / (double)s->count;
+        squares += sum * sum / (double)s->count;
+    }
+    const double spread = sqrt(fmax(squares - mean * mean, 0)) / fabs(mean);
+    if (!(mean > 0) || !(spread < MASS))
+        return tess_fail(
+            error, TESS_BAD_INPUT,
+            "\"centre\": no two views are half a turn apart, and the sums of views differ (by %.0f %%), "
+            "so that not all of them see the whole object; give the centre as a column",
+            100 * spread);
+    return fit(s, moments, out, error);
+}
+
+tess_status tess_centre_find(const float *views, int64_t count, int64_t columns, const double *angles,
+                             tess_centre *out, tess_error *error)
+{
+    scan s = {.views = views, .angles = angles, .count = count, .columns = columns};
+    s.pairs = tess_small_alloc((size_t)count, sizeof *s.pairs);
+    s.wave = tess_small_alloc((size_t)columns, 2 * sizeof *s.wave);
+    double *moments = tess_small_alloc((size_t)count, sizeof *moments);
+    tess_status status = TESS_OK;
+    if (!s.pairs || !s.wave || !moments)
+        status = tess_fail(error, TESS_NO_MEMORY, "no memory to pair %lld views", (long long)count);
+    if (status == TESS_OK) {
+        find_pairs(&s);
+        status = s.found ? from_pairs(&s, out, error) : from_mass(&s, moments, out, error);
+    }
+    tess_small_free(s.pairs);
+    tess_small_free(s.wave);
+    tess_small_free(moments);
+    return status;
+}
