@@ -116,6 +116,7 @@ tess_status tess_context_create(tess_context **out) TESS_MUST_CHECK;
 void tess_context_destroy(tess_context *context);
 /* One line on the last failure, valid until the next call on this context. */
 const char *tess_context_error(const tess_context *context);
+void tess_emergency_cleanup(void); /* removes temporary files of jobs under way; async-signal-safe */
 
 void tess_common_init(tess_common *common);
 void tess_denoise_settings_init(tess_denoise_settings *settings);
