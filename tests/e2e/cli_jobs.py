@@ -74,7 +74,7 @@ def on_terminal(columns):
 for columns in (20, 60, 200):
     text = on_terminal(columns)
     parts = [part for line in text.split("\n") for part in line.split("\r") if "%" in part]
-    check(max(map(len, parts)) < columns and text.count("\r") == 30, f"{columns} columns: one line, cut: {parts[-3:]}")
+    check(parts and max(map(len, parts)) < columns and text.count("\r") == 30, f"{columns} columns: one line, cut: {parts[-3:]}")
     check(text.startswith("tessera: note: a warning\n") and text.endswith("\na summary\n"), f"{columns} columns: other lines have their own")
 check("2/2 second?[31m.png" in text and "10 s left" in text and "1.00 megapixels a second" in text, "what the line says")
 
