@@ -88,9 +88,7 @@ static const char bash_function[] =
 /* In single quotes of the shell and brackets of _arguments: the beginning of a help text. */
 static void print_zsh_text(const char *text)
 {
-    for (; *text && *text != '\n' && *text != ';' && *text != '('; text++) {
-        if (strncmp(text, ". ", 2) == 0)
-            break;
+    for (; *text && *text != '\n' && *text != ';' && strncmp(text, " (", 2) != 0; text++) {
         if (*text == '\'')
             cli_print(stdout, "'\\''");
         else

@@ -60,7 +60,7 @@ const cli_verb cli_help = {
 };
 
 const char cli_exit_status[] =
-    "0 done; 1 the job failed, or for some files; 2 wrong usage; 128+N stopped by signal N (130: Ctrl-C).";
+    "0 done, 1 the job or a file of it failed, 2 wrong usage, 128+N stopped by signal N.";
 
 void cli_usage_line(const cli_verb *verb, char *text, size_t bytes)
 {

@@ -102,7 +102,9 @@ static bool on_progress(void *user, int64_t done, int64_t total, double seconds)
     if (shared->quiet || total <= 0)
         return !cli_signal_caught();
     pthread_mutex_lock(&lock);
-    const bool terminal = isatty(STDERR_FILENO);
+    static int terminal = -1; /* asked once: jobs poll often */
+    if (terminal < 0)
+        terminal = isatty(STDERR_FILENO);
     const double pause = terminal ? TERMINAL_SECONDS : PLAIN_SECONDS;
     if (seconds < shown.last)
         shown.last = 0; /* a new clock */

@@ -84,12 +84,11 @@ bool cli_record_write(const char *path, const char *record)
     if (good) {
         /* An older record keeps its rights. */
         good = write_line(file, record) && (!about.st_mode || fchmod(file, about.st_mode & 0777) == 0);
-        const int why = errno;
         good = close(file) == 0 && good && rename(temporary, place) == 0;
         if (!good) {
-            const int later = errno;
+            const int why = errno;
             unlink(temporary);
-            errno = later ? later : why;
+            errno = why;
         }
     }
     temporary_there = 0;
