@@ -71,23 +71,19 @@ void tess_suffix_list(char *text, size_t bytes)
             used += (size_t)snprintf(text + used, bytes - used, "%s%s", used ? ", " : "", suffixes[i].suffix);
 }
 
-static const char *const axes_names[] = {"auto", "HW", "HWC", "CHW", "DHW", "DHWC"};
-
 tess_status tess_axes_of(const char *name, tess_axes *axes, tess_error *error)
 {
+    static const tess_axes known[] = {TESS_AXES_HW, TESS_AXES_HWC, TESS_AXES_CHW, TESS_AXES_DHW,
+                                      TESS_AXES_DHWC};
     *axes = TESS_AXES_AUTO;
-    for (size_t i = 0; name && i < sizeof axes_names / sizeof *axes_names; i++)
-        if (strcasecmp(name, axes_names[i]) == 0) {
-            *axes = (tess_axes)i;
+    if (!name || strcasecmp(name, "auto") == 0)
+        return TESS_OK;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcasecmp(name, tess_axes_name(known[i])) == 0) {
+            *axes = known[i];
             return TESS_OK;
         }
-    return name ? tess_fail(error, TESS_BAD_OPTION, "--axes %s: use auto, HW, HWC, CHW, DHW or DHWC", name)
-                : TESS_OK;
-}
-
-const char *tess_axes_name(tess_axes axes)
-{
-    return axes_names[axes];
+    return tess_fail(error, TESS_BAD_OPTION, "--axes %s: use auto, HW, HWC, CHW, DHW or DHWC", name);
 }
 
 bool tess_image_is_known(const char *path)

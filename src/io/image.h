@@ -48,9 +48,8 @@ static inline int64_t tess_image_rows(const tess_image_info *info)
 /* "HWC" and so on; "" for AUTO and PLAIN. */
 const char *tess_axes_name(tess_axes axes);
 
-/* By name ("HWC"; NULL and "auto": AUTO), and back. */
+/* By name: "HWC"; NULL and "auto" mean AUTO. */
 tess_status tess_axes_of(const char *name, tess_axes *axes, tess_error *error) TESS_MUST_CHECK;
-const char *tess_axes_name(tess_axes axes);
 
 typedef struct tess_reader tess_reader; /* owned by the caller: tess_reader_close */
 typedef struct tess_writer tess_writer; /* owned by the caller: tess_writer_close */

@@ -136,6 +136,8 @@ static void add_samples(tess_json **entry, const tess_denoise_file *file)
     const tess_image_info *info = &file->info;
     if (info->depth)
         tess_json_set_int(entry, "depth", info->depth);
+    if (tess_axes_name(info->axes)[0])
+        tess_json_set_string(entry, "axes", tess_axes_name(info->axes));
     tess_json_set_string(entry, "type", tess_dtype_name(info->dtype));
     if (file->out_info.dtype != info->dtype)
         tess_json_set_string(entry, "written_as", tess_dtype_name(file->out_info.dtype));
