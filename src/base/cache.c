@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "base/cache.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,18 +86,25 @@ static bool may_write(const char *path)
     return lstat(path, &about) != 0 || is_own(&about);
 }
 
-void tess_cache_write(const char *path, const tess_json *record)
+tess_status tess_cache_write(const char *path, const tess_json *record, tess_error *error)
 {
     make_folders_of(path);
-    char *text = may_write(path) ? tess_json_dump(record, true) : NULL;
+    if (!may_write(path))
+        return tess_fail(
+            error, TESS_IO_FAILED,
+            "%s: is not a file that this user may keep; set TESSERA_CACHE to a folder of your own", path);
+    char *text = tess_json_dump(record, true);
     tess_temp *temp = NULL;
-    if (text && tess_temp_create(path, &temp, NULL) == TESS_OK) {
+    tess_status status = text ? tess_temp_create(path, &temp, error)
+                              : tess_fail(error, TESS_NO_MEMORY, "no memory to write %s", path);
+    if (status == TESS_OK) {
         FILE *file = tess_temp_open(temp);
         bool good = file && fputs(text, file) >= 0;
         good = file && fclose(file) == 0 && good;
-        if (good)
-            good = tess_temp_commit(temp, path, NULL) == TESS_OK;
+        status = good ? tess_temp_commit(temp, path, error)
+                      : tess_fail(error, TESS_IO_FAILED, "cannot be written (%s)", strerror(errno));
         tess_temp_remove(temp);
     }
     tess_small_free(text);
+    return status == TESS_OK ? TESS_OK : tess_fail_prefix(error, status, path);
 }

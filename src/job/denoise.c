@@ -195,6 +195,16 @@ static tess_status with_plan(const tess_denoise_job *job, const tess_denoise_fil
     return status;
 }
 
+/* A job that takes much less than planned shows rates that were measured while the machine was busy. One that takes
+ * longer shows a machine that is busy now. */
+static bool faster_than_planned(const tess_denoise_job *job)
+{
+    double seconds = 0;
+    for (int64_t i = 0; i < job->count; i++)
+        seconds += job->files[i].seconds;
+    return job->planned_seconds > 1.25 * seconds && seconds > 0.1;
+}
+
 /* Engines at the job's own sizes, then rates. The job is done: without them the next plan's seconds are only
  * rougher. */
 static void calibrate(tess_denoise_job *job)
@@ -208,7 +218,8 @@ static void calibrate(tess_denoise_job *job)
                                      tess_axis_largest_window(&choice->cols), TESS_INFER};
     const double start = tess_clock();
     /* Within what the job itself was promised: its blocks are free again, the weights are not. */
-    tess_rates_budget budget = {CALIBRATION_SECONDS, job->planned_total - job->planned.by[TESS_MEM_WEIGHTS]};
+    tess_rates_budget budget = {CALIBRATION_SECONDS, job->planned_total - job->planned.by[TESS_MEM_WEIGHTS],
+                                faster_than_planned(job)};
     tess_status status = TESS_OK;
     /* Smaller images and tiles of the next jobs too. */
     for (int i = 0; i < TUNED && status == TESS_OK && job->engine.device->tune; i++) {

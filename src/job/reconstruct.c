@@ -103,6 +103,8 @@ static tess_status reconstruct(tess_context *context, const tess_reconstruct_set
         status = tess_fail(error, TESS_INTERRUPTED, "stopped; no half-written output is left");
     if (status == TESS_OK)
         status = tess_record_end(tess_reconstruct_record(&job, !plan_only), record, error);
+    if (status == TESS_OK && !plan_only)
+        tess_reconstruct_calibrate(&job);
     close_job(&job);
     return status;
 }

@@ -180,4 +180,7 @@ tess_json *tess_reconstruct_record(const tess_reconstruct_job *job, bool ran);
 void tess_resize_bicubic(const float *from, int64_t from_height, int64_t from_width, int64_t channels,
                          float *to, int64_t height, int64_t width);
 
+/* Keeps what the run showed of the operator's speed, for the next plan. */
+void tess_reconstruct_calibrate(tess_reconstruct_job *job);
+
 #endif

@@ -1,6 +1,8 @@
 /* What a reconstruction takes. Three phases share the solver's block and the
  * host's: measurements are made; the network and the solver run, without the
  * measurements where the operator absorbed them; results are written. */
+#include <math.h>
+
 #include "base/checked.h"
 #include "base/process.h"
 #include "job/denoise.h"
@@ -104,7 +106,7 @@ static void add_host(const tess_reconstruct_job *job, phase *p, size_t bytes)
 }
 
 /* Gradients, and what the step and the start cost before them. */
-static double physics_seconds(const tess_reconstruct_job *job)
+static double physics_seconds(tess_reconstruct_job *job)
 {
     const tess_operator *op = job->op;
     const tess_device_facts *facts = &job->engine.facts;
@@ -116,7 +118,25 @@ static double physics_seconds(const tess_reconstruct_job *job)
         gradients += job->recipe.absolute_power ? TESS_START_POWER : 20;
     if (job->recipe.init == TESS_INIT_CG)
         gradients += TESS_START_CG;
-    return gradients * (tess_data_term_absorbed(op) ? 1 : 2) * once;
+    return gradients * (tess_data_term_absorbed(op) ? 1 : 2) * once *
+           tess_rates_operator(job->engine.rates, op->name, &job->prior.choice.calibrated);
+}
+
+/* The fastest iteration tells how long the operator takes: others shared the machine. */
+void tess_reconstruct_calibrate(tess_reconstruct_job *job)
+{
+    const tess_operator *op = job->op;
+    const tess_device_facts *facts = &job->engine.facts;
+    const bool absorbed = tess_data_term_absorbed(op);
+    const double once = op->forward_flops / facts->flops + op->forward_bytes / facts->bytes,
+                 runs = absorbed ? 1 : 2 * (double)(job->recipe.inner + 1);
+    double best = INFINITY;
+    for (int64_t i = 0; i < job->result.iterations; i++)
+        best = fmin(best, job->iterations[i].gradient_seconds);
+    if (!isfinite(best) || !(best > 0))
+        return;
+    tess_rates_set_operator(job->engine.rates, op->name, best / (runs * once));
+    (void)tess_rates_save(job->engine.rates, NULL);
 }
 
 static tess_status choose_cut(tess_reconstruct_job *job, uint64_t limit, uint64_t others, tess_error *error)
