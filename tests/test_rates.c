@@ -93,9 +93,26 @@ static void test_kept(void)
     tess_rates_destroy(NULL);
 }
 
+/* Of two measurements the faster one is kept, whichever came first. */
+static void test_best(void)
+{
+    tess_rates *rates = open_rates();
+    bool measured = true;
+    tess_rates_set_operator(rates, "slide", 3);
+    tess_rates_set_operator(rates, "slide", 2);
+    tess_rates_set_operator(rates, "slide", 5);
+    CHECK(tess_rates_operator(rates, "slide", &measured) == 2 && measured);
+    CHECK(tess_rates_operator(rates, "other", &measured) == 1 && !measured);
+    tess_rates_destroy(rates);
+}
+
 static void test_damaged(void)
 {
-    static const struct {
+    char dated[128];
+    snprintf(dated, sizeof dated,
+             "{\"ops\":{\"a\":{\"date\":%lld,\"overhead_seconds\":0,\"seconds_per_pixel\":1e-9},\"b\":7}}",
+             (long long)time(NULL));
+    const struct {
         const char *text;
         int64_t entries;
     } cases[] = {
@@ -111,7 +128,9 @@ static void test_damaged(void)
         {"{\"ops\":{\"a\":{\"overhead_seconds\":-1,\"seconds_per_pixel\":1}}}", 0},
         {"{\"ops\":{\"a\":{\"overhead_seconds\":1,\"seconds_per_pixel\":0}}}", 0},
         {"{\"ops\":{\"a\":{\"overhead_seconds\":1,\"seconds_per_pixel\":1}}} trailing", 0},
-        {"{\"ops\":{\"a\":{\"overhead_seconds\":0,\"seconds_per_pixel\":1e-9},\"b\":7}}", 1},
+        {"{\"ops\":{\"a\":{\"overhead_seconds\":0,\"seconds_per_pixel\":1e-9}}}", 0}, /* undated */
+        {"{\"ops\":{\"a\":{\"date\":9e15,\"overhead_seconds\":0,\"seconds_per_pixel\":1e-9}}}", 0},
+        {dated, 1},
     };
     tess_rates *rates = open_rates();
     char path[1300];
@@ -260,6 +279,7 @@ int main(void)
     tess_error error = {{0}};
     CHECK_MSG(tess_device_open("cpu", &options, &device, &error) == TESS_OK, "%s", error.text);
     test_kept();
+    test_best();
     test_damaged();
     test_unwritable();
     test_folders();
