@@ -97,10 +97,13 @@ static void high_bands(float x[SIDE][SIDE], float *middle, float *high)
 /* False when a sample is a hole. */
 static bool measure(float x[SIDE][SIDE], tess_noise_patch *patch)
 {
+    const float first = x[0][0]; /* taken off first, so that a constant patch has no energy at all */
     float sum = 0, square = 0, middle, high;
     for (int y = 0; y < SIDE; y++)
-        for (int k = 0; k < SIDE; k++)
+        for (int k = 0; k < SIDE; k++) {
+            x[y][k] -= first;
             sum += x[y][k];
+        }
     const float mean = sum / SAMPLES;
     if (!isfinite(mean))
         return false;
@@ -112,9 +115,7 @@ static bool measure(float x[SIDE][SIDE], tess_noise_patch *patch)
     if (!isfinite(square))
         return false;
     high_bands(x, &middle, &high);
-    if (square <= SAMPLES * 1e-13f * mean * mean) /* constant, but for the rounding of the mean */
-        square = middle = high = 0;
-    patch->mean = mean;
+    patch->mean = first + mean;
     patch->low = fmaxf(square - middle - high, 0) / 48;
     patch->middle = middle / 9;
     patch->high = high / 6;

@@ -102,9 +102,9 @@ double tess_noise_features(const tess_noise *noise, int channel, double features
 
 /* log(sigma^2 / H) from the features and two of them again, where they exceed what noise alone gives. Fitted by
  * bench/noise_study.py --fit. */
-static const double weights[TESS_NOISE_FEATURES + 2] = {0.140,  -0.219, 0.111,  1.506,
-                                                        -0.060, 0.086,  -0.259, -1.902};
-static const double offset = 0.070;
+static const double weights[TESS_NOISE_FEATURES + 2] = {0.147,  -0.220, 0.111,  1.486,
+                                                        -0.061, 0.084,  -0.266, -1.889};
+static const double offset = 0.073;
 static const double usual_low = -0.53, usual_rise = 0.04;
 
 static double correction(const double features[TESS_NOISE_FEATURES])
