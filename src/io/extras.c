@@ -13,7 +13,7 @@ enum { MOST_NOTES = 4096, NEXT_TO_NOTHING = 4096 };
 bool tess_extras_room(tess_extras *extras, size_t bytes, tess_blob *out)
 {
     *out = (tess_blob){0};
-    if (extras->bytes > extras->limit || bytes > extras->limit - extras->bytes)
+    if (bytes > extras->limit || extras->bytes > TESS_EXTRAS_MOST - bytes)
         return false;
     out->data = tess_small_alloc(bytes + 1, 1); /* a zero at the end, for texts */
     if (!out->data) {

@@ -41,7 +41,8 @@ typedef struct tess_extras {
     int note_count;
     double density[2]; /* pixels a unit, across and down */
     tess_density_unit unit;
-    size_t bytes, limit; /* held, and what may be */
+    size_t bytes; /* held in all */
+    size_t limit; /* no part is larger than the file */
     bool no_memory;
 } tess_extras;
 

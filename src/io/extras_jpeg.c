@@ -49,22 +49,22 @@ static void keep_tail(tess_extras *out, tess_blob *body, size_t name, tess_blob 
     *body = (tess_blob){0};
 }
 
-/* Parts come in order in all files; one that does not fit ends the profile. */
+/* Parts come in order in all files; one that does not ends the profile. Its bytes were read, so there is room. */
 static void take_profile(tess_extras *out, const tess_blob *body, int *next)
 {
-    tess_blob whole;
-    const size_t bytes = body->bytes - ICC_HEAD, before = out->icc.bytes;
-    if (body->bytes <= ICC_HEAD || body->data[sizeof ICC] != *next ||
-        !tess_extras_room(out, before + bytes, &whole)) {
-        *next = -1;
+    const size_t bytes = body->bytes > ICC_HEAD ? body->bytes - ICC_HEAD : 0, before = out->icc.bytes;
+    const bool fits = bytes > 0 && body->data[sizeof ICC] == *next;
+    unsigned char *longer = fits ? tess_small_realloc(out->icc.data, before + bytes + 1, 1) : NULL;
+    if (!longer) {
+        out->no_memory = out->no_memory || fits;
         tess_extras_drop(out, &out->icc);
+        *next = -1;
         return;
     }
-    if (before)
-        memcpy(whole.data, out->icc.data, before);
-    memcpy(whole.data + before, body->data + ICC_HEAD, bytes);
-    tess_extras_drop(out, &out->icc);
-    out->icc = whole;
+    memcpy(longer + before, body->data + ICC_HEAD, bytes);
+    longer[before + bytes] = 0;
+    out->icc = (tess_blob){longer, before + bytes};
+    out->bytes += bytes;
     *next = *next == body->data[sizeof ICC + 1] ? -1 : *next + 1;
 }
 
