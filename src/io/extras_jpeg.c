@@ -28,8 +28,10 @@ static int next_marker(FILE *file, int *length)
     while (byte == 0xff)
         byte = getc(file);
     const int high = getc(file), low = getc(file);
+    if (byte == EOF || high == EOF || low == EOF)
+        return 0;
     *length = (high << 8 | low) - 2;
-    return byte == EOF || high == EOF || low == EOF || *length < 0 ? 0 : byte;
+    return *length < 0 ? 0 : byte;
 }
 
 static bool begins(const tess_blob *body, const char *name, size_t bytes)
