@@ -7,6 +7,7 @@
 #ifndef TESS_IO_FORMAT_H
 #define TESS_IO_FORMAT_H
 
+#include "io/extras.h"
 #include "io/image.h"
 
 typedef struct tess_read_format {
@@ -28,12 +29,15 @@ typedef struct tess_create {
     const char *target; /* the final name, for its suffix and for files that go beside it */
     const char *temp;   /* exists, empty, in a private folder: write here, side files under longer names */
     const tess_image_info *info;
-    void *like; /* state of a reader whose table is `like_format`, or NULL */
+    void *like;          /* state of a reader whose table is `like_format`, or NULL */
+    tess_extras *extras; /* of any reader's file, perhaps empty; they stay until `close` */
 } tess_create;
 
 typedef struct tess_write_format {
     const char *name;
     const tess_read_format *like_format;
+    /* EXIF data goes into this target; NULL: no. */
+    bool (*holds_exif)(const char *target, const tess_extras *extras);
     /* Whether the format can hold such an image: asked before anything is created. */
     tess_status (*accepts)(const char *target, const tess_image_info *info, tess_error *error);
     size_t (*held_bytes)(const char *target, const tess_image_info *info);

@@ -41,8 +41,9 @@ typedef struct gdal_writer {
     bool started;
     bool whole_rows; /* blocks are one row high: no block is left half written between calls */
     char *temp, *target;
-    char *staging; /* JPEG: the TIFF that takes the rows */
-    char *header;  /* ENVI: the temporary's .hdr */
+    tess_extras *extras; /* not owned */
+    char *staging;       /* JPEG: the TIFF that takes the rows */
+    char *header;        /* ENVI: the temporary's .hdr */
 } gdal_writer;
 
 static const write_driver *driver_of(const char *path)
@@ -186,6 +187,11 @@ static bool name_files(gdal_writer *writer, const tess_create *create)
     return writer->temp && writer->target && (!jpeg || writer->staging) && (!envi || writer->header);
 }
 
+static bool is_tiff(const gdal_writer *writer)
+{
+    return strcmp(writer->driver->name, "GTiff") == 0;
+}
+
 /* The reader's own dataset may be in use by another thread when the mask is copied, at the end. */
 static void prepare_mask(gdal_writer *writer, GDALDatasetH like)
 {
@@ -202,14 +208,17 @@ static void prepare_mask(gdal_writer *writer, GDALDatasetH like)
     tess_gdal.CPLSetThreadLocalConfigOption("GDAL_TIFF_INTERNAL_MASK", NULL);
 }
 
-static void prepare(gdal_writer *writer, GDALDatasetH like, const char *name)
+static bool prepare(gdal_writer *writer, GDALDatasetH like, const char *name)
 {
     int block_width = 0, block_height = 0;
-    tess_gdal_copy_metadata(like, writer->dataset, &writer->info, name);
+    tess_gdal_copy_metadata(like, writer->dataset, &writer->info, name, writer->extras);
+    if (is_tiff(writer) && !tess_gdal_set_extras(writer->extras, &writer->info, writer->dataset))
+        return false;
     if (like && keeps_mask(writer->target, &writer->info))
         prepare_mask(writer, like);
     tess_gdal.GDALGetBlockSize(tess_gdal.GDALGetRasterBand(writer->dataset, 1), &block_width, &block_height);
     writer->whole_rows = block_height == 1;
+    return true;
 }
 
 static tess_status create_writer(const tess_create *create, void **state, tess_error *error)
@@ -224,6 +233,7 @@ static tess_status create_writer(const tess_create *create, void **state, tess_e
     char **options = NULL;
     writer->driver = driver_of(create->target);
     writer->info = *info;
+    writer->extras = create->extras;
     writer->type = type_of(info->dtype);
     writer->row_bytes = row_bytes_of(info);
     measure(create->target, info, &writer->cache, &writer->counted);
@@ -245,8 +255,8 @@ static tess_status create_writer(const tess_create *create, void **state, tess_e
                              (int)info->height, info->channels, writer->type, options);
     if (!writer->dataset)
         status = tess_gdal_fail(error, TESS_IO_FAILED, "cannot be written");
-    else
-        prepare(writer, like, name);
+    else if (!prepare(writer, like, name))
+        status = tess_fail(error, TESS_NO_MEMORY, "no memory for its colour profile");
 cleanup:
     tess_gdal.CSLDestroy(options);
     if (status == TESS_OK)
@@ -308,6 +318,26 @@ static tess_status place_header(gdal_writer *writer, tess_error *error)
     return status;
 }
 
+static bool holds_exif(const char *target, const tess_extras *extras)
+{
+    const char *name = driver_of(target)->name;
+    return strcmp(name, "GTiff") == 0 || (strcmp(name, "JPEG") == 0 && tess_jpeg_holds(extras));
+}
+
+/* Into the closed file. The staging name, free by now, takes the JPEG with its new head. */
+static tess_status insert_extras(gdal_writer *writer, tess_error *error)
+{
+    if (is_tiff(writer))
+        return writer->extras->exif.data ? tess_tiff_insert(writer->temp, writer->extras, error) : TESS_OK;
+    if (!writer->extras->known)
+        return TESS_OK;
+    unlink(writer->staging);
+    TESS_TRY(tess_jpeg_insert(writer->temp, writer->staging, writer->extras, &writer->info, error));
+    if (rename(writer->staging, writer->temp) != 0)
+        return tess_fail(error, TESS_IO_FAILED, "cannot be written (%s)", strerror(errno));
+    return TESS_OK;
+}
+
 static tess_status finish(void *state, tess_error *error)
 {
     gdal_writer *writer = state;
@@ -328,12 +358,15 @@ static tess_status finish(void *state, tess_error *error)
         return tess_fail(error, TESS_IO_FAILED, "cannot be written completely; is the disk full?");
     if (writer->header)
         TESS_TRY(place_header(writer, error));
+    if (writer->staging || is_tiff(writer))
+        TESS_TRY(insert_extras(writer, error));
     return TESS_OK;
 }
 
 const tess_write_format tess_write_gdal = {
     .name = "GDAL",
     .like_format = &tess_read_gdal,
+    .holds_exif = holds_exif,
     .accepts = accepts,
     .held_bytes = held_bytes,
     .create = create_writer,

@@ -144,6 +144,18 @@ static tess_status choose_format(const char *path, const tess_read_format **out,
     return TESS_OK;
 }
 
+/* Only their size stays: the writer that wants them loads them. */
+static tess_status measure_extras(tess_reader *reader, tess_error *error)
+{
+    tess_extras extras;
+    tess_status status = tess_extras_load(reader->path, &extras, error);
+    reader->info.extras_bytes = tess_extras_held(&extras);
+    tess_extras_free(&extras);
+    if (status != TESS_OK)
+        reader->format->close(reader->state);
+    return status;
+}
+
 tess_status tess_reader_open_axes(const char *path, tess_axes axes, tess_reader **out, tess_error *error)
 {
     *out = NULL;
@@ -161,6 +173,8 @@ tess_status tess_reader_open_axes(const char *path, tess_axes axes, tess_reader 
     reader->format = format;
     reader->info.axes = axes;
     status = format->open(path, &reader->info, &reader->state, error);
+    if (status == TESS_OK)
+        status = measure_extras(reader, error);
     if (status != TESS_OK) {
         tess_small_free(reader->path);
         tess_small_free(reader);

@@ -36,6 +36,7 @@ typedef struct tess_image_info {
     size_t held_bytes; /* see above */
     tess_axes axes;    /* the order that was taken, for a file that is an array; else TESS_AXES_AUTO. An array
                           is written in this order, or in the usual one when it is AUTO. */
+    size_t extras_bytes; /* what a writer holds to carry the file's EXIF data, profile and texts */
     bool masked;    /* the file marks samples as void, by a nodata value or a mask: see tess_reader_valid */
     bool mask_band; /* by a mask that all channels share, which a TIFF keeps */
 } tess_image_info;
@@ -88,11 +89,14 @@ tess_status tess_writer_check(const char *path, const tess_image_info *info,
                               tess_error *error) TESS_MUST_CHECK;
 /* There is a folder that takes a file of this name, as far as the system tells without making one. */
 tess_status tess_writer_check_folder(const char *path, tess_error *error) TESS_MUST_CHECK;
-/* `like`, when not NULL, is the open reader whose metadata (georeference, ICC profile, gamma, resolution) is
- * carried over where both formats can hold it. A format that cannot hold info->dtype or the channel count is
- * an error that names one that can. */
+/* `like`, when not NULL, is the open reader whose metadata is carried over where the format can hold it: EXIF data (with
+ * the orientation), ICC profile, XMP, texts and resolution between PNG, JPEG and TIFF, the georeference, nodata value
+ * and mask between rasters, gamma between PNGs. Pixels stay as they are stored: an orientation goes along as a tag. A
+ * format that cannot hold info->dtype or the channel count is an error that names one that can. */
 tess_status tess_writer_open(const char *path, const tess_image_info *info, const tess_reader *like,
                              tess_writer **out, tess_error *error) TESS_MUST_CHECK;
+/* What of `like` this format cannot hold and a viewer would miss: "orientation 6 of the EXIF data"; or NULL. */
+const char *tess_writer_lost(const tess_writer *writer);
 tess_status tess_writer_rows(tess_writer *writer, int64_t count, const void *rows,
                              tess_error *error) TESS_MUST_CHECK;
 /* All rows written: flush, check (a full disk shows here), rename onto the target. */

@@ -22,7 +22,10 @@ struct tess_writer {
     tess_temp *temp;
     tess_image_info info;
     int64_t next_row;
-    bool failed;
+    bool failed, counted;
+    size_t held;        /* counted for the extras */
+    tess_extras extras; /* of the file that is restored */
+    char lost[96];
 };
 
 static tess_status format_for(const char *path, const tess_write_format **out, tess_error *error)
@@ -55,7 +58,7 @@ size_t tess_writer_held_bytes(const char *path, const tess_image_info *info)
 {
     const tess_suffix *known = tess_suffix_of(path);
     bool possible = known && known->write && check_info(path, info, NULL) == TESS_OK;
-    return possible ? known->write->held_bytes(path, info) : 0;
+    return possible ? known->write->held_bytes(path, info) + info->extras_bytes : 0;
 }
 
 tess_status tess_writer_check_folder(const char *path, tess_error *error)
@@ -97,6 +100,21 @@ tess_status tess_writer_check(const char *path, const tess_image_info *info, tes
     return status;
 }
 
+static tess_status take_extras(tess_writer *writer, const tess_reader *like, tess_error *error)
+{
+    const tess_write_format *format = writer->format;
+    TESS_TRY(tess_extras_load(like->path, &writer->extras, error));
+    const int orientation = tess_extras_orientation(&writer->extras);
+    if (orientation != 1 && !(format->holds_exif && format->holds_exif(writer->target, &writer->extras)))
+        snprintf(writer->lost, sizeof writer->lost, "orientation %d of the EXIF data", orientation);
+    return TESS_OK;
+}
+
+const char *tess_writer_lost(const tess_writer *writer)
+{
+    return writer->lost[0] ? writer->lost : NULL;
+}
+
 tess_status tess_writer_open(const char *path, const tess_image_info *info, const tess_reader *like,
                              tess_writer **out, tess_error *error)
 {
@@ -117,10 +135,12 @@ tess_status tess_writer_open(const char *path, const tess_image_info *info, cons
         writer->info.axes = like->info.axes;
     tess_status status =
         tess_temp_create(target, &writer->temp, error); /* proves that the folder takes files */
+    if (status == TESS_OK && like)
+        status = take_extras(writer, like, error);
     if (status == TESS_OK) {
         bool related = like && like->format == format->like_format;
         tess_create create = {target, tess_temp_path(writer->temp), &writer->info,
-                              related ? like->state : NULL};
+                              related ? like->state : NULL, &writer->extras};
         status = format->create(&create, &writer->state, error);
     }
     if (status != TESS_OK) {
@@ -139,6 +159,9 @@ tess_status tess_writer_rows(tess_writer *writer, int64_t count, const void *row
                          writer->path);
     if (count == 0)
         return TESS_OK;
+    if (!writer->counted)
+        tess_mem_account(TESS_MEM_HOST, (int64_t)(writer->held = tess_extras_held(&writer->extras)));
+    writer->counted = true;
     tess_status status = writer->format->rows(writer->state, writer->next_row, count, rows, error);
     if (status != TESS_OK) {
         writer->failed = true;
@@ -168,6 +191,8 @@ void tess_writer_close(tess_writer *writer)
     if (writer->state)
         writer->format->close(writer->state);
     tess_temp_remove(writer->temp);
+    tess_mem_account(TESS_MEM_HOST, -(int64_t)writer->held);
+    tess_extras_free(&writer->extras);
     tess_small_free(writer->target);
     tess_small_free(writer->path);
     tess_small_free(writer);
