@@ -1,6 +1,7 @@
 /* The plan of a job out of the plans of its files. In the host's memory files are done one after another with
  * blocks of their own sizes, so the job's peak is that of its largest file. A lane is opened once for all, so there
  * the largest of each block counts, even when they come from different files. */
+#include "base/process.h"
 #include "job/denoise.h"
 
 enum { TRIES = 8 };
@@ -13,9 +14,10 @@ static uint64_t granted(const tess_denoise_job *job, size_t bytes)
 
 uint64_t tess_denoise_free_limit(const tess_engine *engine)
 {
-    const uint64_t left = engine->facts.memory_free;
+    /* On the host as it is now: libraries and threads have taken address space since the engine was opened. */
     if (!engine->apart)
-        return left / 10 * 9;
+        return tess_host_memory_left() / 10 * 9;
+    const uint64_t left = engine->facts.memory_free;
     const uint64_t reserve = left / 50 + ((uint64_t)64 << 20); /* for the driver's own tables */
     return left > reserve ? left - reserve : 0;
 }
