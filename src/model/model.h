@@ -13,7 +13,8 @@ typedef struct tess_model {
     bool noise_map;           /* takes the noise level as an extra channel */
     bool volume;              /* its kernels are 3-D */
     int64_t parameters;
-    int64_t halo, halo_depth; /* --halo auto: enough for 0.01 dB, see halo.c */
+    int64_t halo, halo_depth;      /* --halo auto: enough for 0.01 dB, see halo.c */
+    int64_t halo_small, halo_tile; /* the halo of smaller tiles than this one; tile 0: there is none */
     bool halo_seen; /* these very weights were part of the halo study; otherwise the halo is doubled */
 } tess_model;
 
