@@ -11,12 +11,15 @@
 static const uint64_t MIB = 1 << 20, KIB = 1 << 10;
 static tess_error error;
 
+static int threads = 0;
+
 static bool open_engine(tess_engine *engine, const char *precision)
 {
     tess_common common;
     tess_common_init(&common);
     common.device = "cpu";
     common.precision = precision;
+    common.threads = threads;
     return tess_engine_open(engine, &common, &error) == TESS_OK;
 }
 
@@ -242,6 +245,10 @@ int main(void)
     setenv("TESSERA_ISA", "reference", 1); /* kernels that need other workspaces, or none */
     test_images("fp32", false);
     unsetenv("TESSERA_ISA");
+    threads = 96; /* workspaces that outweigh everything else */
+    test_images("fp32", false);
+    test_images("bf16", false);
+    threads = 0;
     test_reasons();
     test_halos();
     test_volumes();
