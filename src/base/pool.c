@@ -8,13 +8,22 @@
 #include <stdatomic.h>
 
 #include "base/mem.h"
+#include "base/thread.h"
 
 enum { SPINS = 4000 };
+
+static const size_t STACK = (size_t)1 << 20; /* kernels keep a few KiB there */
+
+typedef struct helper_start {
+    tess_pool *pool;
+    int index;
+} helper_start;
 
 struct tess_pool {
     int threads;
     int started; /* helper threads that exist: threads - 1 once created */
     pthread_t *helpers;
+    helper_start *starts; /* of each helper: what it is given when it begins */
     pthread_mutex_t mutex;
     pthread_cond_t wake, finished;
     _Atomic uint64_t generation; /* a new loop, or the end */
@@ -26,11 +35,6 @@ struct tess_pool {
     bool stop;
     tess_stop *watch; /* NULL: loops run to their end */
 };
-
-typedef struct helper_start {
-    tess_pool *pool;
-    int index;
-} helper_start;
 
 int tess_cpu_count(void)
 {
@@ -59,10 +63,10 @@ static void take_items(tess_pool *pool, int thread)
     }
 }
 
+/* It neither allocates nor frees: the first such call of a thread would reserve a heap of 64 MiB of addresses for it. */
 static void *helper_main(void *arg)
 {
-    helper_start start = *(helper_start *)arg;
-    tess_small_free(arg);
+    const helper_start start = *(helper_start *)arg;
     tess_pool *pool = start.pool;
     for (uint64_t seen = 0;;) {
         for (int spin = 0; spin < SPINS && atomic_load(&pool->generation) == seen; spin++)
@@ -90,9 +94,15 @@ tess_status tess_pool_create(int threads, tess_pool **out, tess_error *error)
     if (threads <= 0)
         threads = tess_cpu_count();
     tess_pool *pool = tess_small_alloc(1, sizeof *pool);
-    if (pool)
+    if (pool) {
         pool->helpers = tess_small_alloc((size_t)threads, sizeof *pool->helpers);
-    if (!pool || !pool->helpers) {
+        pool->starts = tess_small_alloc((size_t)threads, sizeof *pool->starts);
+    }
+    if (!pool || !pool->helpers || !pool->starts) {
+        if (pool) {
+            tess_small_free(pool->helpers);
+            tess_small_free(pool->starts);
+        }
         tess_small_free(pool);
         return tess_fail(error, TESS_NO_MEMORY, "no memory for %d threads", threads);
     }
@@ -101,11 +111,8 @@ tess_status tess_pool_create(int threads, tess_pool **out, tess_error *error)
     pthread_cond_init(&pool->wake, NULL);
     pthread_cond_init(&pool->finished, NULL);
     for (int i = 1; i < threads; i++) {
-        helper_start *start = tess_small_alloc(1, sizeof *start);
-        if (start)
-            *start = (helper_start){pool, i};
-        if (!start || pthread_create(&pool->helpers[pool->started], NULL, helper_main, start) != 0) {
-            tess_small_free(start);
+        pool->starts[i] = (helper_start){pool, i};
+        if (!tess_thread_start(&pool->helpers[pool->started], STACK, helper_main, &pool->starts[i])) {
             tess_pool_destroy(pool);
             return tess_fail(error, TESS_NO_MEMORY, "cannot start %d threads; use a smaller --threads",
                              threads);
@@ -131,6 +138,7 @@ void tess_pool_destroy(tess_pool *pool)
     pthread_cond_destroy(&pool->wake);
     pthread_cond_destroy(&pool->finished);
     tess_small_free(pool->helpers);
+    tess_small_free(pool->starts);
     tess_small_free(pool);
 }
 

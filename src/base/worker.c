@@ -5,6 +5,9 @@
 
 #include "base/mem.h"
 #include "base/pool.h"
+#include "base/thread.h"
+
+static const size_t STACK = (size_t)2 << 20; /* libraries decode and encode here */
 
 struct tess_worker {
     pthread_t thread;
@@ -52,7 +55,7 @@ tess_status tess_worker_create(tess_worker **out, tess_error *error)
     pthread_mutex_init(&worker->mutex, NULL);
     pthread_cond_init(&worker->changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    if (pthread_create(&worker->thread, NULL, worker_main, worker) != 0) {
+    if (!tess_thread_start(&worker->thread, STACK, worker_main, worker)) {
         pthread_mutex_destroy(&worker->mutex);
         pthread_cond_destroy(&worker->changed);
         tess_small_free(worker);
