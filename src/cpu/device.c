@@ -94,8 +94,7 @@ static size_t cpu_granted(tess_device *device, size_t bytes)
 static tess_status cpu_alloc(tess_device *device, tess_block *block, tess_mem_category category, size_t bytes,
                              tess_error *error)
 {
-    (void)device;
-    return tess_block_alloc(block, category, bytes, error);
+    return tess_block_alloc_watched(block, category, bytes, device->stop, error);
 }
 
 static void cpu_free(tess_device *device, tess_block *block)

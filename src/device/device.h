@@ -16,7 +16,6 @@
 typedef struct tess_device tess_device;
 typedef struct tess_stream tess_stream;
 typedef struct tess_event tess_event;
-typedef struct tess_stop tess_stop;         /* base/stop.h */
 typedef struct tess_graph tess_graph;       /* work captured from a stream, to be replayed */
 typedef struct tess_prepared tess_prepared; /* an op bound to its kernel; owned by the caller: release */
 
