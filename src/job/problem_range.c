@@ -11,9 +11,10 @@
 #include "physics/radon.h"
 #include "physics/rays.h"
 
-enum { BINS = 4096, LEAST_PIXELS = 8 };
-static const double ABOVE = 2e-4; /* of the pixels, that may be brighter */
-static const double ROOM = 1.1;   /* for what the filter's window smooths */
+enum { BINS = 4096, LEAST_PIXELS = 2 };
+static const double ABOVE = 1e-4; /* of the pixels, that may be brighter */
+static const double ROOM =
+    1.2; /* an image above its range is clamped; one far below it is only denoised a little more */
 static const double SIGNED = 0.2; /* of the measurements' sum, that is negative where images are */
 
 typedef struct values {
@@ -82,7 +83,7 @@ static tess_status estimate(tess_reconstruct_job *job, values *v, double ends[2]
         tess_device_pieces(job, job->measurement.data, count_of(&op->measurement), false, look, v, error));
     const bool both = v->negative > SIGNED * v->positive;
     (job->problem.physics == TESS_PHYSICS_CONE ? tess_rays_set_filter
-                                               : tess_radon_set_filter)(op, TESS_FILTER_HANN);
+                                               : tess_radon_set_filter)(op, TESS_FILTER_RAM_LAK);
     op->table->inverse(op, job->measurement.data, image, job->scratch, NULL);
     TESS_TRY(fit(job, image, &factor, error));
     *v = (values){.low = INFINITY, .high = -INFINITY};

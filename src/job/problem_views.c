@@ -68,6 +68,18 @@ static char *join(const char *folder, const char *name)
     return path;
 }
 
+bool tess_views_same_file(const char *path, const char *views)
+{
+    struct stat about;
+    const char *slash = strrchr(path, '/');
+    if (stat(views, &about) != 0 || !S_ISDIR(about.st_mode))
+        return false;
+    char *inside = join(views, slash ? slash + 1 : path);
+    const bool same = inside && tess_image_same_file(path, inside);
+    tess_small_free(inside);
+    return same;
+}
+
 static tess_status list_folder(tess_views *v, tess_error *error)
 {
     struct dirent **found = NULL;

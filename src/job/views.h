@@ -22,6 +22,9 @@ const tess_views_info *tess_views_about(const tess_views *views);
 tess_status tess_views_next(tess_views *views, int64_t row, float *values, tess_error *error) TESS_MUST_CHECK;
 void tess_views_close(tess_views *views);
 
+/* `path` is a file of the folder `views`. */
+bool tess_views_same_file(const char *path, const char *views);
+
 /* The size of a problem's measurement; and the entries "counts", "flat" and "dark". */
 tess_status tess_problem_look_at_views(tess_problem *problem, tess_views_info *info,
                                        tess_error *error) TESS_MUST_CHECK;
