@@ -87,6 +87,9 @@ static void tomo2d(const tess_reconstruct_settings *s, tess_problem *p)
     p->count = s->angles ? s->angles : USUAL_VIEWS;
     p->angles = tess_angles(p->count, false);
     p->circle = true;
+    p->rows = 1;
+    p->columns = p->width;
+    p->centre = 0.5 * (double)(p->columns - 1);
 }
 
 /* A source two widths away from the axis, a detector one width behind it that sees the ball inside the volume. */
@@ -118,8 +121,13 @@ tess_extent tess_problem_measurement_extent(const tess_problem *p)
     if (p->physics == TESS_PHYSICS_BLUR)
         return (tess_extent){p->count * p->height, p->width, p->channels};
     if (p->physics == TESS_PHYSICS_RADON)
-        return (tess_extent){p->count, p->width, 1};
+        return (tess_extent){p->count, p->columns, 1};
     return (tess_extent){p->count, p->rows, p->columns};
+}
+
+double tess_problem_measured_unit(const tess_problem *p)
+{
+    return p->physics == TESS_PHYSICS_RADON ? p->unit * p->spacing : p->unit;
 }
 
 int64_t tess_problem_row(const tess_problem *p)
@@ -153,12 +161,15 @@ static tess_status check_options(const tess_reconstruct_settings *s, tess_error 
 /* Networks know images up to 1, so files of another range are scaled; the published loop takes them as they are. */
 static void choose_unit(const tess_reconstruct_settings *s, tess_problem *p)
 {
-    if (s->preset && strcmp(s->preset, "deepinv") == 0)
-        return;
-    p->unit = p->high;
-    p->low /= p->unit;
-    p->high = 1;
-    p->noise /= p->unit;
+    const bool published = s->preset && strcmp(s->preset, "deepinv") == 0;
+    if (published)
+        p->range_from_data = false;
+    if (!published) {
+        p->unit = p->high;
+        p->low /= p->unit;
+        p->high = 1;
+    }
+    p->noise /= tess_problem_measured_unit(p);
 }
 
 tess_status tess_problem_describe(const tess_reconstruct_settings *s, tess_problem *p, tess_error *error)
@@ -170,6 +181,7 @@ tess_status tess_problem_describe(const tess_reconstruct_settings *s, tess_probl
                         .noise = -1,
                         .synthetic = true,
                         .spacing = 1,
+                        .row = -1,
                         .unit = 1};
     if (!p->name)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a name");
@@ -194,6 +206,9 @@ void tess_problem_clear(tess_problem *p)
     tess_small_free(p->name);
     tess_small_free(p->angles);
     tess_small_free(p->vectors);
+    tess_small_free(p->centres);
+    tess_small_free(p->flat);
+    tess_small_free(p->dark);
     tess_small_free(p->image);
     tess_small_free(p->truth);
     tess_small_free(p->measurement);
@@ -204,8 +219,16 @@ void tess_problem_clear(tess_problem *p)
 static tess_status make_operator(const tess_problem *p, tess_device *device, size_t slab_bytes,
                                  tess_operator **op, tess_error *error)
 {
-    if (p->physics == TESS_PHYSICS_RADON)
-        return tess_radon_create(device, p->width, p->count, p->angles, p->circle, op, error);
+    if (p->physics == TESS_PHYSICS_RADON) {
+        const tess_radon_settings scan = {.size = p->width,
+                                          .views = p->count,
+                                          .columns = p->columns,
+                                          .angles = p->angles,
+                                          .centres = p->centres,
+                                          .circle = p->circle,
+                                          .corners = true};
+        return tess_radon_create_scan(device, &scan, op, error);
+    }
     if (p->physics == TESS_PHYSICS_CONE) {
         const tess_rays_settings rays = {.geometry = p->parallel ? TESS_PARALLEL_3D : TESS_CONE_3D,
                                          .depth = p->depth,

@@ -5,7 +5,7 @@
 #include "base/checked.h"
 #include "base/rng.h"
 #include "io/image.h"
-#include "job/reconstruct.h"
+#include "job/views.h"
 #include "physics/phantom.h"
 #include "tensor/samples.h"
 
@@ -114,6 +114,15 @@ static tess_status read_resized(tess_reconstruct_job *job, tess_error *error)
     return status;
 }
 
+static void find_peak(tess_reconstruct_job *job)
+{
+    const int64_t count = tess_problem_rows(&job->problem) * tess_problem_row(&job->problem);
+    float peak = 0;
+    for (int64_t i = 0; i < count; i++)
+        peak = fmaxf(peak, job->truth[i]);
+    job->truth_peak = peak > 0 ? peak : 1;
+}
+
 tess_status tess_problem_truth(tess_reconstruct_job *job, tess_error *error)
 {
     const tess_problem *p = &job->problem;
@@ -121,8 +130,11 @@ tess_status tess_problem_truth(tess_reconstruct_job *job, tess_error *error)
     const file_rows file = {job, path, tess_problem_image_extent(p), job->truth, false};
     if (p->resized)
         return read_resized(job, error);
-    if (path)
-        return read_file(&file, error);
+    if (path) {
+        TESS_TRY(read_file(&file, error));
+        find_peak(job);
+        return TESS_OK;
+    }
     if (p->physics == TESS_PHYSICS_CONE)
         tess_phantom_3d(p->depth, p->height, p->width, SUBVOXELS, job->truth);
     else if (p->physics == TESS_PHYSICS_RADON)
@@ -178,11 +190,35 @@ static int64_t values_of(const tess_tensor *t)
     return t->n * t->d * t->h * t->w * t->c;
 }
 
+/* A view of a scan, to the device. */
+static tess_status take_view(void *user, int64_t view, float *values, tess_error *error)
+{
+    tess_reconstruct_job *job = user;
+    const tess_problem *p = &job->problem;
+    tess_device *device = job->engine.device;
+    const int64_t samples = p->rows * p->columns;
+    const float unit = (float)tess_problem_measured_unit(p);
+    for (int64_t i = 0; i < samples; i++) {
+        values[i] /= unit;
+        if (!isfinite(values[i]))
+            return tess_fail(
+                error, TESS_BAD_INPUT,
+                "%s: a value of view %lld is too large for the range up to %g; \"range\" is that of "
+                "the image, in the units of the file",
+                p->measurement, (long long)view, p->unit);
+    }
+    device->copy(device, (float *)job->measurement.data + view * samples, values,
+                 (size_t)samples * sizeof *values, NULL);
+    return device->sync(device, NULL, error);
+}
+
 tess_status tess_problem_measure(tess_reconstruct_job *job, tess_error *error)
 {
     const tess_problem *p = &job->problem;
     tess_operator *op = job->op;
     tess_device *device = job->engine.device;
+    if (!p->synthetic && p->physics != TESS_PHYSICS_BLUR)
+        return tess_problem_each_view(p, job->rows[1], &job->starved, take_view, job, error);
     if (!p->synthetic) {
         const file_rows file = {job, p->measurement, tess_problem_measurement_extent(p),
                                 job->measurement.data, true};

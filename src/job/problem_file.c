@@ -5,8 +5,8 @@
  *   {"operator": "cone", "vectors": "vectors.npy", "volume": [D, H, W], "measurement": "views.npy"} (problem_volume.c)
  *
  * and for all, if they are known, "truth" (an image or volume), "noise" (of the measurements: its standard deviation)
- * and "range" (the least and the largest value, [0, 1] otherwise). Measurements of several blurs stand one above
- * another: (blurs * height, width[, channels]); a sinogram is (angles, width). Names are relative to the JSON file. An
+ * and "range" (the least and the largest value; otherwise [0, 1] for blurs, and from the data for scans). Measurements of
+ * several blurs stand one above another: (blurs * height, width[, channels]); of scans see problem_radon.c and views.h. Names are relative to the JSON file. An
  * entry that nobody reads is an error: a "nose" that was meant to be "noise" gives a plausible, wrong picture. */
 #include <errno.h>
 #include <float.h>
@@ -36,9 +36,8 @@ static tess_status read_text(const char *path, char **text, size_t *length, tess
     return status;
 }
 
-/* A name in the JSON file, as seen from here. */
-static tess_status sibling(const char *path, const tess_json *json, const char *key, char **out,
-                           tess_error *error)
+tess_status tess_problem_sibling(const char *path, const tess_json *json, const char *key, char **out,
+                                 tess_error *error)
 {
     const char *name = tess_json_get_string(json, key, NULL), *slash = strrchr(path, '/');
     if (tess_json_get(json, key) && (!name || !*name))
@@ -78,17 +77,19 @@ static tess_status header_of(const char *file, tess_problem *p, tess_image_info 
     return TESS_OK;
 }
 
-enum { BLUR = 1, RADON = 2, VOLUME = 4, ALL = 7 };
+enum { BLUR = 1, RADON = 2, VOLUME = 4, SCAN = 6, ALL = 7 };
 
 static tess_status check_keys(const char *path, const tess_json *json, int kind, tess_error *error)
 {
     static const struct {
         const char *key;
         int kinds;
-    } known[] = {{"operator", ALL},   {"measurement", ALL}, {"truth", ALL},     {"noise", ALL},
-                 {"range", ALL},      {"channels", ALL},    {"height", ALL},    {"width", ALL},
-                 {"sigma", BLUR},     {"size", RADON},      {"circle", RADON},  {"angles", BLUR | RADON},
-                 {"vectors", VOLUME}, {"volume", VOLUME},   {"spacing", VOLUME}};
+    } known[] = {{"operator", ALL},   {"measurement", ALL}, {"truth", ALL},    {"noise", ALL},
+                 {"range", ALL},      {"channels", ALL},    {"height", ALL},   {"width", ALL},
+                 {"sigma", BLUR},     {"size", RADON},      {"circle", RADON}, {"angles", BLUR | RADON},
+                 {"vectors", VOLUME}, {"volume", VOLUME},   {"centre", RADON}, {"axis", RADON},
+                 {"row", RADON},      {"rotation", RADON},  {"spacing", SCAN}, {"counts", SCAN},
+                 {"flat", SCAN},      {"dark", SCAN}};
     enum { KNOWN = sizeof known / sizeof known[0] };
     for (const char *key = tess_json_next_key(json, NULL); key; key = tess_json_next_key(json, key)) {
         int i = 0;
@@ -120,10 +121,13 @@ static tess_status read_angles(const char *path, const tess_json *json, tess_pro
     return numbers(path, angles, "angles", p->count, p->angles, error);
 }
 
-static tess_status read_range(const char *path, const tess_json *json, tess_problem *p, tess_error *error)
+static tess_status read_range(const char *path, const tess_json *json, int kind, tess_problem *p,
+                              tess_error *error)
 {
     const tess_json *range = tess_json_get(json, "range");
     double ends[2] = {0, 1};
+    p->range_given = range != NULL;
+    p->range_from_data = !range && kind != BLUR;
     if (range && tess_json_length(range) != 2)
         return tess_fail(error, TESS_BAD_INPUT, "%s: \"range\" is a list of two numbers", path);
     if (range)
@@ -160,23 +164,6 @@ static tess_status blur_of(const char *path, const tess_json *json, tess_problem
     p->height = info->height / p->count;
     p->width = info->width;
     p->channels = info->channels;
-    return TESS_OK;
-}
-
-static tess_status radon_of(const char *path, const tess_json *json, tess_problem *p,
-                            const tess_image_info *info, tess_error *error)
-{
-    if (info->height != p->count || info->channels != 1)
-        return tess_fail(error, TESS_BAD_INPUT,
-                         "%s: is %lld x %lld with %d channel(s), but %s tells of "
-                         "%lld angles: a sinogram has "
-                         "one row for each",
-                         p->measurement, (long long)info->height, (long long)info->width, info->channels,
-                         path, (long long)p->count);
-    p->physics = TESS_PHYSICS_RADON;
-    p->circle = tess_json_get_bool(json, "circle", true);
-    p->height = p->width = info->width;
-    p->channels = 1;
     return TESS_OK;
 }
 
@@ -239,24 +226,21 @@ static tess_status describe(const char *path, const tess_json *json, tess_proble
                          "%s: \"operator\" is \"%.40s\"; use \"blur\", \"radon\", \"cone\" or \"parallel3d\"",
                          path, tess_json_get_string(json, "operator", ""));
     TESS_TRY(check_keys(path, json, kind, error));
-    TESS_TRY(sibling(path, json, "measurement", &p->measurement, error));
-    TESS_TRY(sibling(path, json, "truth", &p->truth, error));
-    TESS_TRY(sibling(path, json, "vectors", &p->geometry, error));
+    TESS_TRY(tess_problem_sibling(path, json, "measurement", &p->measurement, error));
+    TESS_TRY(tess_problem_sibling(path, json, "truth", &p->truth, error));
+    TESS_TRY(tess_problem_sibling(path, json, "vectors", &p->geometry, error));
     if (!p->measurement)
-        return tess_fail(error, TESS_BAD_INPUT, "%s: needs \"measurement\", the name of an NPY file", path);
-    if (kind != VOLUME)
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "%s: needs \"measurement\", the name of a file, or of a folder of views", path);
+    if (kind == BLUR)
         TESS_TRY(read_angles(path, json, p, error));
-    TESS_TRY(read_range(path, json, p, error));
+    TESS_TRY(read_range(path, json, kind, p, error));
     p->noise = tess_json_get_double(json, "noise", -1);
-    TESS_TRY(header_of(p->measurement, p, &info, error));
-    if (kind != BLUR && info.dtype != TESS_F32)
-        return tess_fail(
-            error, TESS_BAD_INPUT,
-            "%s: holds integers; line integrals are floats: save them with .astype(numpy.float32)",
-            p->measurement);
+    if (kind == BLUR)
+        TESS_TRY(header_of(p->measurement, p, &info, error));
     TESS_TRY(kind == BLUR    ? blur_of(path, json, p, &info, error)
-             : kind == RADON ? radon_of(path, json, p, &info, error)
-                             : tess_problem_read_volume(path, json, p, &info, error));
+             : kind == RADON ? tess_problem_read_radon(path, json, p, error)
+                             : tess_problem_read_volume(path, json, p, error));
     TESS_TRY(size_agrees(path, json, p, error));
     return p->truth ? check_truth(p, error) : TESS_OK;
 }

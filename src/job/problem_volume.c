@@ -8,11 +8,11 @@
 #include <math.h>
 
 #include "io/table.h"
-#include "job/reconstruct.h"
+#include "job/views.h"
 
 enum { NUMBERS = 12, MOST_VIEWS = 100000, MOST_SIDE = 1 << 16 };
 
-static tess_status read_vectors(const char *path, tess_problem *p, const tess_image_info *info,
+static tess_status read_vectors(const char *path, tess_problem *p, const tess_views_info *info,
                                 tess_error *error)
 {
     tess_table table;
@@ -31,17 +31,17 @@ static tess_status read_vectors(const char *path, tess_problem *p, const tess_im
             "%s: has %lld columns; a view has 12: source (or the rays' direction), detector centre, "
             "step between columns, step between rows",
             p->geometry, (long long)table.columns);
-    if (info->channels < 2) /* two axes read as rows of one column */
+    if (info->array && (info->flat || info->columns < 2))
         return tess_fail(error, TESS_BAD_INPUT,
                          "%s: has two axes, or a single column; measurements are (views, rows, columns)",
                          p->measurement);
-    if (info->height != p->count)
+    if (info->views != p->count)
         return tess_fail(
             error, TESS_BAD_INPUT,
-            "%s: is (%lld, %lld, %d), but %s has the vectors of %lld views; measurements are (views, "
+            "%s: is (%lld, %lld, %lld), but %s has the vectors of %lld views; measurements are (views, "
             "rows, columns)",
-            p->measurement, (long long)info->height, (long long)info->width, info->channels, p->geometry,
-            (long long)p->count);
+            p->measurement, (long long)info->views, (long long)info->rows, (long long)info->columns,
+            p->geometry, (long long)p->count);
     return TESS_OK;
 }
 
@@ -66,13 +66,15 @@ static tess_status read_sizes(const char *path, const tess_json *json, tess_prob
 }
 
 tess_status tess_problem_read_volume(const char *path, const tess_json *json, tess_problem *p,
-                                     const tess_image_info *info, tess_error *error)
+                                     tess_error *error)
 {
-    TESS_TRY(read_vectors(path, p, info, error));
+    tess_views_info info;
+    TESS_TRY(tess_problem_look_at_views(p, &info, error));
+    TESS_TRY(read_vectors(path, p, &info, error));
     TESS_TRY(read_sizes(path, json, p, error));
     p->physics = TESS_PHYSICS_CONE;
     p->channels = 1;
-    p->rows = info->width;
-    p->columns = info->channels;
-    return TESS_OK;
+    p->rows = info.rows;
+    p->columns = info.columns;
+    return tess_problem_read_counts(path, json, p, &info, error);
 }

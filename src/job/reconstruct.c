@@ -44,8 +44,8 @@ static tess_status describe(tess_reconstruct_job *job, tess_error *error)
     const tess_reconstruct_settings *s = job->settings;
     TESS_TRY(tess_problem_describe(s, &job->problem, error));
     const tess_problem *p = &job->problem;
-    const char *const read[] = {p->measurement, p->truth, p->geometry, p->image};
-    TESS_TRY(tess_record_apart(&s->common, read, 4, error));
+    const char *const read[] = {p->measurement, p->truth, p->geometry, p->image, p->flat, p->dark};
+    TESS_TRY(tess_record_apart(&s->common, read, 6, error));
     TESS_TRY(tess_recipe_of(s, &job->problem, &job->recipe, error));
     TESS_TRY(tess_engine_open(&job->engine, &s->common, error));
     TESS_TRY(find_model(job, error));

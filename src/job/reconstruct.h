@@ -28,24 +28,41 @@ typedef struct tess_recipe {
 
 typedef enum tess_physics { TESS_PHYSICS_BLUR, TESS_PHYSICS_RADON, TESS_PHYSICS_CONE } tess_physics;
 
+typedef enum tess_centre_from {
+    TESS_CENTRE_MIDDLE, /* nobody said */
+    TESS_CENTRE_GIVEN,
+    TESS_CENTRE_PAIRS, /* found from opposite views */
+    TESS_CENTRE_MASS   /* found from the centres of mass */
+} tess_centre_from;
+
 /* What is to be solved. */
 typedef struct tess_problem {
     char *name; /* for the record: "deblur", "tomo2d", or the file */
     tess_physics physics;
     int64_t depth, height, width, channels; /* depth 1: an image */
-    int64_t rows, columns;                  /* of the detector, in 3-D */
+    int64_t rows, columns;                  /* of the detector; of a sinogram's, 1 row */
     double *vectors;                        /* 12 a view, in 3-D; owned */
     bool parallel;                          /* rays, in 3-D */
-    double spacing;                         /* of the voxels, in 3-D */
+    double spacing;                         /* of the voxels, in 3-D; of a sinogram's columns */
     int64_t count;                          /* blurs, or views */
     double *angles;                         /* degrees; owned; NULL in 3-D */
     double blur[2];                         /* standard deviations along rows and columns at angle 0 */
     bool circle;
-    double low, high;                  /* of the truth, in units */
-    double unit;                       /* values of files that are 1 here: networks know images up to 1 */
-    bool synthetic;                    /* truth and measurements are made here */
-    double noise;                      /* of measured data; negative: not told */
-    bool clamped;                      /* measurements are clamped to [low, high] */
+    double centre; /* the column at which the axis of a sinogram is seen */
+    tess_centre_from centre_from;
+    int64_t centre_pairs; /* of opposite views */
+    double *centres;      /* of each view: see tess_radon_settings; owned; NULL: the middle */
+    int64_t row;          /* of each view, that makes a sinogram of them; -1: all */
+    bool counts;          /* measurements are counts, not line integrals */
+    char *flat, *dark;    /* files, of counts; owned; NULL: the numbers */
+    double flat_value, dark_value;
+    bool range_given;
+    bool range_from_data; /* nobody gave it: low, high and unit are known once there are measurements */
+    double low, high;     /* of the truth, in units */
+    double unit;          /* values of files that are 1 here: networks know images up to 1 */
+    bool synthetic;       /* truth and measurements are made here */
+    double noise;         /* of measured data; negative: not told */
+    bool clamped;         /* measurements are clamped to [low, high] */
     char *image, *truth, *measurement; /* files; owned; NULL: none */
     char *geometry;                    /* the file of the vectors, for messages */
     bool resized;                      /* the image is brought to height x width */
@@ -77,6 +94,7 @@ typedef struct tess_reconstruct_job {
     void *vectors[TESS_PNP_MOST_VECTORS]; /* images in the solver's block */
     int vector_count;
     float *truth, *shown, *piece, *rows[2]; /* in the io block; NULL: not needed */
+    float truth_peak;                       /* its largest value: of PSNR where the range is an estimate */
     void *lines;
     tess_writer *writer, *side_writer;
     tess_mem_bytes planned, operator_bytes;
@@ -90,7 +108,8 @@ typedef struct tess_reconstruct_job {
     uint64_t peak_total;
     /* Outcome. */
     double norm_squared, baseline_psnr, psnr, ssim; /* NaN: not known */
-    const char *baseline;                           /* what it is */
+    int64_t starved;      /* counts so low that their line integrals are only bounded */
+    const char *baseline; /* what it is */
     int64_t power_iterations, cg_iterations;
     tess_pnp_result result;
     tess_iteration *iterations; /* owned */
@@ -112,9 +131,18 @@ tess_status tess_recipe_of(const tess_reconstruct_settings *settings, const tess
 tess_status tess_problem_describe(const tess_reconstruct_settings *settings, tess_problem *problem,
                                   tess_error *error) TESS_MUST_CHECK;
 tess_status tess_problem_read(const char *path, tess_problem *problem, tess_error *error) TESS_MUST_CHECK;
-/* The part of it that volumes have: views along vectors. `info` is of the measurement. */
+/* The part of it that volumes have: views along vectors; and that of sinograms. */
 tess_status tess_problem_read_volume(const char *path, const tess_json *json, tess_problem *problem,
-                                     const tess_image_info *info, tess_error *error) TESS_MUST_CHECK;
+                                     tess_error *error) TESS_MUST_CHECK;
+tess_status tess_problem_read_radon(const char *path, const tess_json *json, tess_problem *problem,
+                                    tess_error *error) TESS_MUST_CHECK;
+/* The name under `key`, as seen from here: it is relative to the JSON file. */
+tess_status tess_problem_sibling(const char *path, const tess_json *json, const char *key, char **out,
+                                 tess_error *error) TESS_MUST_CHECK;
+/* Of the flat and dark fields, while views are read. */
+size_t tess_problem_field_bytes(const tess_problem *problem);
+/* Values of the measurement's file that are 1 here. */
+double tess_problem_measured_unit(const tess_problem *problem);
 void tess_problem_clear(tess_problem *problem);
 /* `slab_bytes`, if not 0: a volume goes through the device in slabs, of so many bytes at a time. */
 tess_status tess_problem_operator(const tess_problem *problem, tess_device *device, size_t slab_bytes,
@@ -136,6 +164,8 @@ double *tess_angles(int64_t count, bool last_included);
 /* Fills job->truth, and job->measurement. */
 tess_status tess_problem_truth(tess_reconstruct_job *job, tess_error *error) TESS_MUST_CHECK;
 tess_status tess_problem_measure(tess_reconstruct_job *job, tess_error *error) TESS_MUST_CHECK;
+/* Where nobody gave the range: from the measurements, which are then brought to it. */
+tess_status tess_problem_find_range(tess_reconstruct_job *job, tess_error *error) TESS_MUST_CHECK;
 
 /* The operator is made, the network cut; all bytes of all phases, by the
  * functions that the run allocates with. */

@@ -4,7 +4,7 @@
 
 #include "base/checked.h"
 #include "io/image.h"
-#include "job/reconstruct.h"
+#include "job/views.h"
 #include "tensor/samples.h"
 
 static bool is_npy(const char *path)
@@ -53,14 +53,13 @@ static tess_status check_names(const tess_reconstruct_job *job, tess_error *erro
 {
     const tess_reconstruct_settings *s = job->settings;
     const tess_problem *p = &job->problem;
-    const char *const outputs[] = {s->output, s->side_by_side, s->save_measurement}, *const inputs[] = {
-                                                                                         p->measurement,
-                                                                                         p->truth,
-                                                                                         p->geometry,
-                                                                                         p->image, p->name};
+    const char *const outputs[] = {s->output, s->side_by_side, s->save_measurement},
+                      *const inputs[] = {p->measurement, p->truth, p->geometry, p->image,
+                                         p->name,        p->flat,  p->dark};
     for (int i = 0; i < 3; i++) {
-        for (int k = 0; outputs[i] && k < 5; k++)
-            if (inputs[k] && tess_image_same_file(outputs[i], inputs[k]))
+        for (int k = 0; outputs[i] && k < 7; k++)
+            if (inputs[k] &&
+                (tess_image_same_file(outputs[i], inputs[k]) || tess_views_same_file(outputs[i], inputs[k])))
                 return tess_fail(error, TESS_BAD_OPTION, "%s: is read by this problem; write to another name",
                                  outputs[i]);
         for (int k = 0; outputs[i] && k < i; k++)
@@ -148,7 +147,7 @@ static tess_status measurement_row(tess_reconstruct_job *job, int64_t y, float *
     const int64_t samples = m.width * m.channels;
     TESS_TRY(from_device(job, job->measurement.data, y, samples, values, error));
     for (int64_t i = 0; i < samples; i++)
-        values[i] *= (float)job->problem.unit;
+        values[i] *= (float)tess_problem_measured_unit(&job->problem);
     return TESS_OK;
 }
 

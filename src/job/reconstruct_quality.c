@@ -1,5 +1,6 @@
 /* An image on the device against the truth on the host, strip by strip; a volume slice by slice. All threads take part,
  * and the order of the sums does not depend on how many there are. */
+#include <float.h>
 #include <math.h>
 
 #include "base/checked.h"
@@ -18,7 +19,9 @@ typedef struct strip {
     const float *truth_from;
     float *values, *truth;
     int64_t from, top, bottom, samples;
-    float low, high;
+    float low, high;             /* results are clamped to it */
+    float truth_low, truth_high; /* truths, to this: not where the range is an estimate */
+    float peak;
     double square[PARTS];
     tess_quality band[BANDS];
 } strip;
@@ -41,8 +44,8 @@ static void compare(void *arg, int64_t part, int thread)
     const int64_t from = count * part / PARTS, to = count * (part + 1) / PARTS;
     double square = 0;
     for (int64_t i = from; i < to; i++) {
-        s->values[i] = fminf(fmaxf(s->values[i], s->low), s->high) / s->high;
-        s->truth[i] = fminf(fmaxf(s->truth_from[i], s->low), s->high) / s->high;
+        s->values[i] = fminf(fmaxf(s->values[i], s->low), s->high) / s->peak;
+        s->truth[i] = fminf(fmaxf(s->truth_from[i], s->truth_low), s->truth_high) / s->peak;
         const double difference = (double)s->values[i] - (double)s->truth[i];
         square += i >= old ? difference * difference : 0;
     }
@@ -92,7 +95,10 @@ tess_status tess_reconstruct_quality(tess_reconstruct_job *job, const void *imag
                .truth = job->rows[1],
                .samples = samples,
                .low = (float)p->low,
-               .high = (float)p->high};
+               .high = (float)p->high,
+               .truth_low = p->range_from_data ? -FLT_MAX : (float)p->low,
+               .truth_high = p->range_from_data ? FLT_MAX : (float)p->high,
+               .peak = p->range_from_data ? job->truth_peak : (float)p->high};
     for (int64_t slice = 0; slice < p->depth; slice++)
         for (s.top = 0; s.top < p->height; s.top = s.bottom) {
             s.from = tess_max_i64(s.top - BEFORE, 0);

@@ -131,6 +131,35 @@ static tess_json *iterations_of(const tess_reconstruct_job *job)
     return list;
 }
 
+/* What was taken for granted of measured data: a wrong guess gives a plausible, wrong picture. */
+static void add_taken(tess_json **own, const tess_reconstruct_job *job, bool ran)
+{
+    static const char *const centres[] = {"middle", "given", "opposite views", "centre of mass"};
+    const tess_problem *p = &job->problem;
+    if (p->synthetic)
+        return;
+    if (p->physics == TESS_PHYSICS_RADON) {
+        tess_json_set_int(own, "columns", p->columns);
+        tess_json_set_double(own, "centre", p->centre);
+        tess_json_set_string(own, "centre_from", centres[p->centre_from]);
+        if (p->centre_from == TESS_CENTRE_PAIRS)
+            tess_json_set_int(own, "centre_pairs", p->centre_pairs);
+        tess_json_set_double(own, "spacing", p->spacing);
+    }
+    if (p->counts && ran)
+        tess_json_set_int(own, "starved", job->starved);
+    tess_json_set_string(own, "range_from",
+                         p->range_from_data ? "data"
+                         : p->range_given   ? "given"
+                                            : "default");
+    if (p->range_from_data && !ran)
+        return;
+    tess_json *range = tess_json_array();
+    tess_json_append_double(&range, p->low * p->unit);
+    tess_json_append_double(&range, p->high * p->unit);
+    tess_json_set(own, "range", range);
+}
+
 static void add_own(tess_json **record, const tess_reconstruct_job *job, bool ran)
 {
     static const char *const inits[] = {"zero", "adjoint", "filtered", "cg"};
@@ -151,7 +180,8 @@ static void add_own(tess_json **record, const tess_reconstruct_job *job, bool ra
     if (tess_weights_flat(model->file))
         tess_json_set_string(&own, "inflation", r->inflation == TESS_INFLATE_LEVEL ? "level" : "halves");
     tess_json_set_string(&own, "init", inits[r->init]);
-    tess_json_set_double(&own, "noise", r->noise * p->unit);
+    tess_json_set_double(&own, "noise", r->noise * tess_problem_measured_unit(p));
+    add_taken(&own, job, ran);
     tess_json_set_double(&own, "sigma", r->sigma);
     tess_json_set_double(&own, "last_sigma",
                          ran ? job->iterations[job->result.iterations - 1].sigma : r->last_sigma);

@@ -135,10 +135,13 @@ tess_status tess_reconstruct_run(tess_reconstruct_job *job, tess_error *error)
     TESS_TRY(tess_reconstruct_open_outputs(job, error));
     TESS_TRY(take_blocks(job, error));
     look_at_memory(job);
-    if (job->truth)
+    if (job->truth && job->problem.synthetic)
         TESS_TRY(tess_problem_truth(job, error));
     TESS_TRY(tess_problem_measure(job, error));
     TESS_TRY(tess_stop_check(&job->engine.stop, error));
+    TESS_TRY(tess_problem_find_range(job, error));
+    if (job->truth && !job->problem.synthetic) /* in units of the range */
+        TESS_TRY(tess_problem_truth(job, error));
     if (job->settings->save_measurement)
         TESS_TRY(tess_reconstruct_save_measurement(job, error));
     const double start = tess_clock();

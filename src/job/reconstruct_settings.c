@@ -114,7 +114,7 @@ tess_status tess_recipe_of(const tess_reconstruct_settings *s, const tess_proble
         }
     if (!found)
         return tess_fail(error, TESS_BAD_OPTION, "--preset %s: use default or deepinv", preset);
-    recipe->noise = s->noise >= 0                           ? s->noise / problem->unit
+    recipe->noise = s->noise >= 0                           ? s->noise / tess_problem_measured_unit(problem)
                     : problem->noise >= 0                   ? problem->noise
                     : problem->physics == TESS_PHYSICS_BLUR ? 0.1
                                                             : 0.01;

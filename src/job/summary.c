@@ -127,12 +127,43 @@ static void say_measured(writer *w, const tess_json *record)
     }
 }
 
+/* What was taken for granted of measured data. */
+static void say_taken(writer *w, const tess_json *own)
+{
+    const tess_json *range = tess_json_get(own, "range");
+    const char *from = tess_json_get_string(own, "centre_from", NULL), *of = "";
+    if (from) {
+        say(w,
+            "geometry  %lld columns, axis at column %.3f: ", (long long)tess_json_get_int(own, "columns", 0),
+            tess_json_get_double(own, "centre", 0));
+        if (tess_json_get(own, "centre_pairs"))
+            say(w, "found from %lld pairs of opposite views\n",
+                (long long)tess_json_get_int(own, "centre_pairs", 0));
+        else
+            say(w, "%s\n",
+                strcmp(from, "given") == 0    ? "as given"
+                : strcmp(from, "middle") == 0 ? "the middle, as no \"centre\" is given"
+                                              : "found from the centres of mass");
+    }
+    from = tess_json_get_string(own, "range_from", "");
+    of = strcmp(from, "data") == 0    ? "from the data: a filtered backprojection"
+         : strcmp(from, "given") == 0 ? "as given"
+                                      : "by default";
+    if (range)
+        say(w, "range     [%.6g, %.6g] %s\n", tess_json_as_double(tess_json_at(range, 0), 0),
+            tess_json_as_double(tess_json_at(range, 1), 0), of);
+    if (tess_json_get_int(own, "starved", 0))
+        say(w, "          %lld values were counted so low that their line integrals are only bounded\n",
+            (long long)tess_json_get_int(own, "starved", 0));
+}
+
 static void say_reconstruct(writer *w, const tess_json *own)
 {
     const tess_json *iterations = tess_json_get(own, "iterations");
     say(w, "problem   %s: %s, preset %s, start %s\n", tess_json_get_string(own, "problem", "?"),
         tess_json_get_string(own, "operator", "?"), tess_json_get_string(own, "preset", "?"),
         tess_json_get_string(own, "init", "?"));
+    say_taken(w, own);
     if (!iterations)
         return;
     const long long done = tess_json_length(iterations), inner = tess_json_get_int(own, "inner", 0);

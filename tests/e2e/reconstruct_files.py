@@ -35,7 +35,7 @@ def changed(array, where, value):
 few = ["--iterations", "2"]
 size, views = 32, 20
 same, image = run("a.npy", "--problem", "tomo2d", "--size", size, "--angles", views, "--save-measurement", bench.path("sinogram.npy"), *few)
-radon = {"operator": "radon", "angles": list(np.linspace(0, 180, views + 1)[:-1]), "measurement": "sinogram.npy", "noise": 0.01}
+radon = {"operator": "radon", "angles": list(np.linspace(0, 180, views + 1)[:-1]), "measurement": "sinogram.npy", "noise": 0.01, "range": [0, 1]}
 record, again = run("b.npy", "--problem", problem_file(radon), *few)
 if record and same:
     bench.check("quality" not in record and "baseline_psnr_db" not in record["reconstruct"], "no truth, no PSNR")
@@ -55,7 +55,7 @@ orbit = 2 * math.pi * np.arange(views) / views
 s, c, zero, one = np.sin(orbit), np.cos(orbit), np.zeros(views), np.ones(views)
 vectors = np.stack([2 * size * s, -2 * size * c, zero, -size * s, size * c, zero, 1.5 * c, 1.5 * s, zero, zero, zero, 1.5 * one], 1)
 save("vectors.npy", vectors)
-cone = {"operator": "cone", "vectors": "vectors.npy", "volume": [size] * 3, "measurement": "views.npy", "noise": 0.01}
+cone = {"operator": "cone", "vectors": "vectors.npy", "volume": [size] * 3, "measurement": "views.npy", "noise": 0.01, "range": [0, 1]}
 record, again = run("b.npy", "--problem", problem_file(cone), *few)
 y = np.load(bench.path("views.npy"))
 if record and same:
@@ -132,7 +132,6 @@ cases = [
     (cone, {"measurement": save("c4.npy", y.reshape(-1, 27))}, ["c4.npy", "(views, rows, columns)"]),
     (cone, {"measurement": save("c5.npy", y[None])}, ["c5.npy", "4 dimension"]),
     (cone, {"measurement": save("c6.npy", y.astype(np.complex64))}, ["c6.npy", "float"]),
-    (cone, {"measurement": save("c7.npy", (y * 100).astype(np.uint16))}, ["c7.npy", "float"]),
     (cone, {"measurement": "missing.npy"}, ["missing.npy"]),
     (cone, {"measurement": None}, ["measurement"]),
     (cone, {"vectors": "missing.npy"}, ["missing.npy"]),
@@ -162,10 +161,9 @@ cases = [
     (radon, {"angles": ["north"]}, ["angles"]),
     (radon, {"angles": None}, ["angles"]),
     (radon, {"measurement": save("r1.npy", changed(sinogram, (3, 7), np.nan))}, ["r1.npy", "NaN", "row 3, column 7"]),
-    (radon, {"measurement": save("r2.npy", (sinogram * 9).astype(np.int32))}, ["r2.npy", "float"]),
     (radon, {"measurement": save("r3.npy", sinogram[:, :1])}, ["side", "not 1"]),
     (radon, {"measurement": "y.npy"}, ["y.npy", "3 channel"]),
-    (radon, {"size": 64}, ["size", "64", "32"]),
+    (radon, {"size": 1}, ["side", "not 1"]),
     (radon, {"circle": "yes"}, ["circle"]),
     (radon, {"height": "abc"}, ["height", "whole number", "32"]),
     (radon, {"width": 20.5}, ["width", "whole number", "32"]),
