@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "io/image.h"
 #include "job/prior.h"
+#include "physics/kernels.h"
 #include "physics/operator.h"
 #include "solve/pnp.h"
 
@@ -40,6 +41,9 @@ typedef struct tess_problem {
     int64_t count;                          /* blurs, or views */
     double *angles;                         /* degrees; owned; NULL in 3-D */
     double blur[2];                         /* standard deviations along rows and columns at angle 0 */
+    tess_kernel *kernels; /* `count` measured ones in place of Gaussians; owned; NULL: none */
+    char **kernel_files;  /* where they were read; owned */
+    int64_t margin[2];    /* rows and columns on each side that are estimated, but not seen; 0: circular */
     bool circle;
     double low, high;                  /* of the truth, in units */
     double unit;                       /* values of files that are 1 here: networks know images up to 1 */
@@ -115,10 +119,25 @@ tess_status tess_problem_read(const char *path, tess_problem *problem, tess_erro
 /* The part of it that volumes have: views along vectors. `info` is of the measurement. */
 tess_status tess_problem_read_volume(const char *path, const tess_json *json, tess_problem *problem,
                                      const tess_image_info *info, tess_error *error) TESS_MUST_CHECK;
+/* The part of it that blurs have: kernels, or angles and a sigma, and the boundary. `info` is of the measurement. */
+tess_status tess_problem_read_blur(const char *path, const tess_json *json, tess_problem *problem,
+                                   const tess_image_info *info, tess_error *error) TESS_MUST_CHECK;
+/* "kernel" or "kernels", if they are there, and with them the number of blurs. */
+tess_status tess_problem_read_kernels(const char *path, const tess_json *json, tess_problem *problem,
+                                      tess_error *error) TESS_MUST_CHECK;
+/* The name of a file beside the problem file; NULL: no memory. */
+char *tess_problem_sibling(const char *path, const char *name);
 void tess_problem_clear(tess_problem *problem);
+void tess_problem_clear_blur(tess_problem *problem);
 /* `slab_bytes`, if not 0: a volume goes through the device in slabs, of so many bytes at a time. */
 tess_status tess_problem_operator(const tess_problem *problem, tess_device *device, size_t slab_bytes,
                                   tess_operator **op, tess_error *error) TESS_MUST_CHECK;
+/* Only its sizes and costs, before anything is made; *known is false for problems that cannot tell, which is all but
+ * blurs. */
+tess_status tess_problem_sketch(const tess_problem *problem, tess_device *device, tess_operator *op,
+                                bool *known, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_problem_blur(const tess_problem *problem, tess_device *device, tess_operator *sketch,
+                              tess_operator **op, tess_error *error) TESS_MUST_CHECK;
 /* An array file as rows of rows: (height, width, channels) of an image, (depth, height, width) of a volume or views. */
 typedef struct tess_extent {
     int64_t height, width, channels;
@@ -142,6 +161,8 @@ tess_status tess_problem_measure(tess_reconstruct_job *job, tess_error *error) T
 tess_status tess_reconstruct_plan(tess_reconstruct_job *job, tess_error *error) TESS_MUST_CHECK;
 /* Of the measurements' block: them, and scratch that the operator needs only as long. */
 size_t tess_reconstruct_measurement_bytes(const tess_reconstruct_job *job);
+/* Does making measurements need scratch of its own? Else that of the data term does. */
+bool tess_reconstruct_scratch_apart(const tess_operator *op);
 /* Carves the io block at `at`, or with NULL only counts. */
 size_t tess_reconstruct_carve_io(tess_reconstruct_job *job, char *at);
 /* Of the solver's images and the measurements. */
@@ -159,6 +180,9 @@ tess_status tess_reconstruct_quality(tess_reconstruct_job *job, const void *imag
 /* What it works in: rows of image and truth, and for SSIM. */
 int64_t tess_reconstruct_quality_rows(const tess_problem *problem);
 size_t tess_reconstruct_quality_bytes(const tess_problem *problem);
+/* `count` rows of the image from `first` on, without margins, from a vector on the device. */
+tess_status tess_reconstruct_rows(tess_reconstruct_job *job, const void *vector, int64_t first, int64_t count,
+                                  float *to, tess_error *error) TESS_MUST_CHECK;
 /* Between a vector on the device and the host, in pieces. */
 typedef void (*tess_piece_fn)(void *user, int64_t first, int64_t count, float *values);
 tess_status tess_device_pieces(tess_reconstruct_job *job, void *vector, int64_t count, bool back,

@@ -19,21 +19,46 @@ static int64_t values_of(const tess_tensor *t)
 static void show(tess_reconstruct_job *job, const void *image)
 {
     tess_device *device = job->engine.device;
+    const tess_problem *p = &job->problem;
     if (job->shown)
-        device->copy(device, job->shown, image, (size_t)values_of(&job->op->image) * sizeof(float), NULL);
+        device->copy(device, job->shown, image,
+                     (size_t)(tess_problem_rows(p) * tess_problem_row(p)) * sizeof(float), NULL);
+}
+
+/* One measurement's share into the middle of the image `mean`: it has no margins. */
+static tess_status add_measurement(tess_reconstruct_job *job, int64_t i, void *mean, tess_error *error)
+{
+    const tess_problem *p = &job->problem;
+    tess_device *device = job->engine.device;
+    const tess_tensor *one = &job->op->measurement;
+    tess_tensor middle = job->op->image;
+    middle.h = one->h;
+    middle.w = one->w;
+    const tess_op op = {
+        .kind = TESS_OP_COMBINE,
+        .in = tess_tensor_2d(TESS_F32, 1, one->h, one->w, one->c),
+        .out = middle,
+        .kernel = {1, 1, 1},
+        .stride = {1, 1, 1},
+        .combine = {.a = 1 / (double)p->count, .b = i ? 1 : 0, .low = -INFINITY, .high = INFINITY},
+        .residuals = 1,
+        .residual = {middle}};
+    float *to = (float *)mean + p->margin[0] * middle.stride_h + p->margin[1] * middle.stride_w;
+    const tess_op_buffers buffers = {
+        .in = (const float *)job->measurement.data + i * one->stride_n, .out = to, .residual = {to}};
+    tess_prepared *prepared = NULL;
+    TESS_TRY(device->prepare(device, &op, &prepared, error));
+    device->run(device, prepared, &buffers, NULL);
+    device->release(device, prepared);
+    return TESS_OK;
 }
 
 /* The mean of the measurements, which is what one would look at without any
  * method. */
 static tess_status mean_of_measurements(tess_reconstruct_job *job, void *mean, tess_error *error)
 {
-    const tess_tensor *image = &job->op->image;
-    const float *y = job->measurement.data;
-    const double share = 1 / (double)job->problem.count;
-    for (int64_t i = 0; i < job->problem.count; i++, y += values_of(image)) {
-        const tess_sum sum = {.a = share, .x = y, .b = 1, .y = i ? mean : NULL};
-        TESS_TRY(tess_vectors_sum(&job->term.images, &sum, mean, error));
-    }
+    for (int64_t i = 0; i < job->problem.count; i++)
+        TESS_TRY(add_measurement(job, i, mean, error));
     show(job, job->measurement.data);
     job->baseline = "mean of the measurements";
     return tess_reconstruct_quality(job, mean, &job->baseline_psnr, NULL, error);

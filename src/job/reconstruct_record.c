@@ -101,7 +101,7 @@ static void add_measured(tess_json **record, const tess_reconstruct_job *job)
 /* The way towards the data: as many steps of conjugate gradients as are asked, unless the operator knows better. */
 static bool exact(const tess_reconstruct_job *job)
 {
-    return job->recipe.inner > 0 && tess_data_term_absorbed(job->op);
+    return job->recipe.inner > 0 && tess_data_term_exact(job->op);
 }
 
 /* A relaxation is told in steps too. */
@@ -142,6 +142,8 @@ static void add_own(tess_json **record, const tess_reconstruct_job *job, bool ra
     tess_json_set_string(&own, "problem", p->name);
     tess_json_set_string(&own, "operator", job->op->name);
     tess_json_set_int(&own, p->physics == TESS_PHYSICS_BLUR ? "operators" : "angles", p->count);
+    if (p->physics == TESS_PHYSICS_BLUR)
+        tess_json_set_string(&own, "boundary", p->margin[0] || p->margin[1] ? "unknown" : "circular");
     tess_json_set_string(&own, "preset", job->settings->preset ? job->settings->preset : "default");
     tess_json_set_string(&own, "model", model->path);
     tess_json_set_string(&own, "architecture", model->model.architecture);

@@ -138,9 +138,11 @@ tess_status tess_recipe_of(const tess_reconstruct_settings *s, const tess_proble
         recipe->inner = s->inner;
     if (s->relax >= 0)
         recipe->relax = s->relax;
-    if (s->inner > 0 && problem->physics == TESS_PHYSICS_BLUR)
+    const bool exact =
+        problem->physics == TESS_PHYSICS_BLUR && problem->margin[0] == 0 && problem->margin[1] == 0;
+    if (s->inner > 0 && exact)
         return tess_fail(error, TESS_BAD_OPTION,
-                         "--inner %lld: blurs have the minimum at once, without steps towards it; "
+                         "--inner %lld: circular blurs have the minimum at once, without steps towards it; "
                          "leave it out, or use --inner 0 for gradient steps",
                          (long long)s->inner);
     if (s->inner > 0 && s->step >= 0 && !(recipe->relax > 0)) /* a relaxation is told in steps */
