@@ -93,8 +93,8 @@ tess_status tess_problem_read_blur(const char *path, const tess_json *json, tess
 {
     const tess_json *entry = tess_json_get(json, "boundary");
     const char *boundary = entry ? tess_json_as_string(entry, "") : "unknown";
-    const bool unknown = strcmp(boundary, "unknown") == 0;
-    if (!unknown && strcmp(boundary, "circular") != 0)
+    p->unknown = strcmp(boundary, "unknown") == 0;
+    if (!p->unknown && strcmp(boundary, "circular") != 0)
         return tess_fail(error, TESS_BAD_INPUT, "%s: \"boundary\" must be \"unknown\" or \"circular\"", path);
     if (info->height % p->count != 0)
         return tess_fail(error, TESS_BAD_INPUT,
@@ -111,7 +111,7 @@ tess_status tess_problem_read_blur(const char *path, const tess_json *json, tess
                          p->measurement, (long long)p->height, (long long)p->width, MOST_SIDE);
     if (!p->kernels)
         TESS_TRY(read_sigma(path, json, p, error));
-    if (unknown)
+    if (p->unknown)
         set_margin(p);
     return TESS_OK;
 }
@@ -144,18 +144,22 @@ static tess_status gaussians(const tess_problem *p, tess_device *device, tess_op
 tess_status tess_problem_blur(const tess_problem *p, tess_device *device, tess_operator *sketch,
                               tess_operator **op, tess_error *error)
 {
-    if (!p->kernels && !p->margin[0] && !p->margin[1])
+    if (!p->kernels && !p->unknown)
         return gaussians(p, device, sketch, op, error);
     tess_kernel *own = p->kernels ? NULL : tess_small_alloc((size_t)p->count, sizeof *own);
     if (!own && !p->kernels)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for the kernels");
     for (int64_t i = 0; own && i < p->count; i++)
         own[i].gaussian = (tess_gaussian){p->blur[0], p->blur[1], p->angles[i]};
-    const tess_convolve_settings settings = {.height = p->height + 2 * p->margin[0],
-                                             .width = p->width + 2 * p->margin[1],
+    const int64_t sides[2] = {tess_convolve_side(p->height, p->margin[0]),
+                              tess_convolve_side(p->width, p->margin[1])};
+    const tess_convolve_settings settings = {.height = p->unknown ? sides[0] : p->height,
+                                             .width = p->unknown ? sides[1] : p->width,
                                              .channels = p->channels,
                                              .margin_rows = p->margin[0],
                                              .margin_columns = p->margin[1],
+                                             .seen_height = p->unknown ? p->height : 0,
+                                             .seen_width = p->unknown ? p->width : 0,
                                              .count = p->count,
                                              .kernels = own ? own : p->kernels};
     const tess_status status = op ? tess_convolve_create(device, &settings, op, error)

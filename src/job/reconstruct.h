@@ -10,7 +10,13 @@
 #include "physics/operator.h"
 #include "solve/pnp.h"
 
-typedef enum tess_init { TESS_INIT_ZERO, TESS_INIT_ADJOINT, TESS_INIT_FILTERED, TESS_INIT_CG } tess_init;
+typedef enum tess_init {
+    TESS_INIT_ZERO,
+    TESS_INIT_ADJOINT,
+    TESS_INIT_FILTERED,
+    TESS_INIT_CG,
+    TESS_INIT_MEAN
+} tess_init;
 
 /* What the preset and the options make together. */
 typedef struct tess_recipe {
@@ -43,7 +49,8 @@ typedef struct tess_problem {
     double blur[2];                         /* standard deviations along rows and columns at angle 0 */
     tess_kernel *kernels; /* `count` measured ones in place of Gaussians; owned; NULL: none */
     char **kernel_files;  /* where they were read; owned */
-    int64_t margin[2];    /* rows and columns on each side that are estimated, but not seen; 0: circular */
+    bool unknown;         /* the blurs bring in what lies outside: else they are circular */
+    int64_t margin[2];    /* rows above and columns on the left that are estimated, but not seen */
     bool circle;
     double low, high;                  /* of the truth, in units */
     double unit;                       /* values of files that are 1 here: networks know images up to 1 */
@@ -172,6 +179,12 @@ tess_status tess_reconstruct_run(tess_reconstruct_job *job, tess_error *error) T
 tess_status tess_reconstruct_tell(tess_reconstruct_job *job, int64_t done, tess_error *error) TESS_MUST_CHECK;
 /* The first estimate in vectors[0], and the baseline beside it. */
 tess_status tess_reconstruct_begin(tess_reconstruct_job *job, tess_error *error) TESS_MUST_CHECK;
+
+/* The share of measurement i in the mean of the blurs, added to the middle of the image `mean` (the first one is kept). */
+tess_status tess_margins_add(tess_reconstruct_job *job, int64_t i, void *mean,
+                             tess_error *error) TESS_MUST_CHECK;
+/* Everything around the middle of `image` becomes what its nearest pixel in there is. */
+tess_status tess_margins_fill(tess_reconstruct_job *job, void *image, tess_error *error) TESS_MUST_CHECK;
 
 /* PSNR and, where `ssim` is not NULL, SSIM of an image in the device's memory;
  * NaN without a truth. */

@@ -25,40 +25,12 @@ static void show(tess_reconstruct_job *job, const void *image)
                      (size_t)(tess_problem_rows(p) * tess_problem_row(p)) * sizeof(float), NULL);
 }
 
-/* One measurement's share into the middle of the image `mean`: it has no margins. */
-static tess_status add_measurement(tess_reconstruct_job *job, int64_t i, void *mean, tess_error *error)
-{
-    const tess_problem *p = &job->problem;
-    tess_device *device = job->engine.device;
-    const tess_tensor *one = &job->op->measurement;
-    tess_tensor middle = job->op->image;
-    middle.h = one->h;
-    middle.w = one->w;
-    const tess_op op = {
-        .kind = TESS_OP_COMBINE,
-        .in = tess_tensor_2d(TESS_F32, 1, one->h, one->w, one->c),
-        .out = middle,
-        .kernel = {1, 1, 1},
-        .stride = {1, 1, 1},
-        .combine = {.a = 1 / (double)p->count, .b = i ? 1 : 0, .low = -INFINITY, .high = INFINITY},
-        .residuals = 1,
-        .residual = {middle}};
-    float *to = (float *)mean + p->margin[0] * middle.stride_h + p->margin[1] * middle.stride_w;
-    const tess_op_buffers buffers = {
-        .in = (const float *)job->measurement.data + i * one->stride_n, .out = to, .residual = {to}};
-    tess_prepared *prepared = NULL;
-    TESS_TRY(device->prepare(device, &op, &prepared, error));
-    device->run(device, prepared, &buffers, NULL);
-    device->release(device, prepared);
-    return TESS_OK;
-}
-
 /* The mean of the measurements, which is what one would look at without any
  * method. */
 static tess_status mean_of_measurements(tess_reconstruct_job *job, void *mean, tess_error *error)
 {
     for (int64_t i = 0; i < job->problem.count; i++)
-        TESS_TRY(add_measurement(job, i, mean, error));
+        TESS_TRY(tess_margins_add(job, i, mean, error));
     show(job, job->measurement.data);
     job->baseline = "mean of the measurements";
     return tess_reconstruct_quality(job, mean, &job->baseline_psnr, NULL, error);
@@ -159,10 +131,17 @@ static tess_status first_estimate(tess_reconstruct_job *job, tess_error *error)
     const tess_cg_settings cg = {
         .iterations = TESS_START_CG, .tolerance = 1e-4, .shift = 1e-8, .tick = {ask, job}};
     tess_cg_result result;
+    const tess_sum mean = {.a = 1, .x = job->vectors[1]};
+    if (job->recipe.init == TESS_INIT_MEAN) {
+        TESS_TRY(tess_margins_fill(job, job->vectors[1], error));
+        TESS_TRY(tess_vectors_sum(&job->term.images, &mean, x, error));
+        return fit_range(job, error);
+    }
     /* What was computed here before is finite, so that nothing of it is left. */
     TESS_TRY(tess_vectors_sum(&job->term.images, &nothing, x, error));
     switch (job->recipe.init) {
     case TESS_INIT_ZERO:
+    case TESS_INIT_MEAN:
         return TESS_OK;
     case TESS_INIT_ADJOINT:
         op->table->adjoint(op, job->measurement.data, x, job->scratch, NULL);

@@ -128,7 +128,7 @@ tess_status tess_reconstruct_rows(tess_reconstruct_job *job, const void *vector,
 {
     const tess_problem *p = &job->problem;
     tess_device *device = job->engine.device;
-    const int64_t samples = tess_problem_row(p), stride = samples + 2 * p->margin[1] * p->channels,
+    const int64_t samples = tess_problem_row(p), stride = job->op->image.w * job->op->image.c,
                   together = stride == samples ? count : 1;
     const float *from = (const float *)vector + (first + p->margin[0]) * stride + p->margin[1] * p->channels;
     for (int64_t y = 0; y < count; y += together)

@@ -133,7 +133,7 @@ static tess_json *iterations_of(const tess_reconstruct_job *job)
 
 static void add_own(tess_json **record, const tess_reconstruct_job *job, bool ran)
 {
-    static const char *const inits[] = {"zero", "adjoint", "filtered", "cg"};
+    static const char *const inits[] = {"zero", "adjoint", "filtered", "cg", "mean"};
     static const char *const ends[] = {"iterations", "tolerance", "seconds"};
     const tess_problem *p = &job->problem;
     const tess_recipe *r = &job->recipe;
@@ -143,7 +143,7 @@ static void add_own(tess_json **record, const tess_reconstruct_job *job, bool ra
     tess_json_set_string(&own, "operator", job->op->name);
     tess_json_set_int(&own, p->physics == TESS_PHYSICS_BLUR ? "operators" : "angles", p->count);
     if (p->physics == TESS_PHYSICS_BLUR)
-        tess_json_set_string(&own, "boundary", p->margin[0] || p->margin[1] ? "unknown" : "circular");
+        tess_json_set_string(&own, "boundary", p->unknown ? "unknown" : "circular");
     tess_json_set_string(&own, "preset", job->settings->preset ? job->settings->preset : "default");
     tess_json_set_string(&own, "model", model->path);
     tess_json_set_string(&own, "architecture", model->model.architecture);

@@ -17,15 +17,18 @@
 
 typedef struct tess_convolve_settings {
     int64_t height, width, channels;     /* of the image, margins included */
-    int64_t margin_rows, margin_columns; /* on each side; 0: circular in that direction */
+    int64_t margin_rows, margin_columns; /* above and on the left */
+    int64_t seen_height, seen_width;     /* behind them; 0: all, and the blur is circular */
     int64_t count;
     const tess_kernel *kernels; /* not needed once the operator is made */
 } tess_convolve_settings;
 
+/* Of a side of `seen` pixels with at least `reach` around them, one whose factors are small, so that its FFT is fast. */
+int64_t tess_convolve_side(int64_t seen, int64_t reach);
 /* The operator's sizes and costs, without what it needs to run; nothing is made that would have to be destroyed. */
 tess_status tess_convolve_sketch(tess_device *device, const tess_convolve_settings *settings,
                                  tess_operator *out, tess_error *error) TESS_MUST_CHECK;
-/* Measurement: (count, 1, height - 2 margin_rows, width - 2 margin_columns, channels). */
+/* Measurement: (count, 1, seen_height, seen_width, channels). */
 tess_status tess_convolve_create(tess_device *device, const tess_convolve_settings *settings,
                                  tess_operator **out, tess_error *error) TESS_MUST_CHECK;
 

@@ -6,6 +6,19 @@
 
 enum { ALIGNMENT = 256, LONGEST = 1 << 20 };
 
+int64_t tess_convolve_side(int64_t seen, int64_t reach)
+{
+    static const int factors[] = {2, 3, 5, 7};
+    for (int64_t side = seen + 2 * reach;; side++) {
+        int64_t rest = side;
+        for (int i = 0; i < 4; i++)
+            while (rest % factors[i] == 0)
+                rest /= factors[i];
+        if (rest == 1)
+            return side;
+    }
+}
+
 static tess_op combine(tess_tensor in, tess_tensor out, double a, double b)
 {
     return (tess_op){.kind = TESS_OP_COMBINE,
@@ -34,22 +47,24 @@ static tess_tensor window(tess_tensor image, int64_t height, int64_t width)
     return image;
 }
 
-static void describe_margins(tess_convolve *v, int64_t rows, int64_t columns, tess_op ops[CONVOLVE_STEPS])
+static void describe_margins(tess_convolve *v, const tess_convolve_settings *s, tess_op ops[CONVOLVE_STEPS])
 {
-    const tess_tensor image = v->op.image;
-    const int64_t height = image.h - 2 * rows, width = image.w - 2 * columns;
-    const tess_tensor middle = window(image, height, width),
-                      seen = tess_tensor_2d(TESS_F32, 1, height, width, image.c);
-    v->margins = rows > 0 || columns > 0;
+    const tess_tensor image = v->op.image, *seen = &v->op.measurement;
+    const tess_tensor middle = window(image, seen->h, seen->w),
+                      dense = tess_tensor_2d(TESS_F32, 1, seen->h, seen->w, image.c);
+    const int64_t rows = s->margin_rows, columns = s->margin_columns, below = image.h - rows - seen->h,
+                  right = image.w - columns - seen->w;
+    v->margins = s->seen_height > 0;
     v->middle = rows * image.stride_h + columns * image.stride_w;
-    ops[CONVOLVE_CROP] = combine(middle, seen, 1, 0);
-    ops[CONVOLVE_PAD] = combine(seen, middle, 1, 0);
-    v->edge_at[1] = (rows + height) * image.stride_h;
-    v->edge_at[2] = rows * image.stride_h;
-    v->edge_at[3] = v->middle + width * image.stride_w;
+    ops[CONVOLVE_CROP] = combine(middle, dense, 1, 0);
+    ops[CONVOLVE_PAD] = combine(dense, middle, 1, 0);
+    const tess_tensor edges[4] = {window(image, rows, image.w), window(image, below, image.w),
+                                  window(image, seen->h, columns), window(image, seen->h, right)};
+    const int64_t at[4] = {0, (rows + seen->h) * image.stride_h, rows * image.stride_h,
+                           v->middle + seen->w * image.stride_w};
     for (int k = 0; k < 4; k++) {
-        const tess_tensor edge = k < 2 ? window(image, rows, image.w) : window(image, height, columns);
-        ops[CONVOLVE_EDGE + k] = combine(edge, edge, 0, 0);
+        ops[CONVOLVE_EDGE + k] = combine(edges[k], edges[k], 0, 0);
+        v->edge_at[k] = at[k];
     }
 }
 
@@ -75,7 +90,7 @@ static void describe(tess_convolve *v, const tess_convolve_settings *s, tess_op 
     ops[CONVOLVE_ADD_POWER] = combine(real, power, 1, 1);
     ops[CONVOLVE_ADD_POWER].residual[0] = power;
     ops[CONVOLVE_LESS] = combine(image, image, 1, -1);
-    describe_margins(v, s->margin_rows, s->margin_columns, ops);
+    describe_margins(v, s, ops);
     ops[CONVOLVE_FILTER] = (tess_op){.kind = TESS_OP_FILTER,
                                      .in = image,
                                      .out = image,
@@ -134,11 +149,16 @@ static tess_status check(const tess_convolve_settings *s, tess_error *error)
         return tess_fail(error, TESS_BAD_OPTION,
                          "%lldx%lld pixels, margins included, are too many; a side has at most %d",
                          (long long)s->height, (long long)s->width, (int)LONGEST);
-    if (s->margin_rows < 0 || s->margin_columns < 0 || 2 * s->margin_rows >= s->height ||
-        2 * s->margin_columns >= s->width)
-        return tess_fail(error, TESS_BAD_OPTION, "margins of %lld and %lld pixels leave nothing of %lldx%lld",
-                         (long long)s->margin_rows, (long long)s->margin_columns, (long long)s->height,
-                         (long long)s->width);
+    const bool whole =
+                   s->seen_height == 0 && s->seen_width == 0 && s->margin_rows == 0 && s->margin_columns == 0,
+               inside = s->seen_height > 0 && s->seen_width > 0 && s->margin_rows >= 0 &&
+                        s->margin_columns >= 0 && s->margin_rows <= s->height - s->seen_height &&
+                        s->margin_columns <= s->width - s->seen_width;
+    if (!whole && !inside)
+        return tess_fail(error, TESS_BAD_OPTION,
+                         "%lldx%lld pixels behind margins of %lld and %lld do not lie in %lldx%lld",
+                         (long long)s->seen_height, (long long)s->seen_width, (long long)s->margin_rows,
+                         (long long)s->margin_columns, (long long)s->height, (long long)s->width);
     for (int64_t i = 0; i < s->count; i++)
         TESS_TRY(tess_kernel_check(&s->kernels[i], i, error));
     return TESS_OK;
@@ -147,7 +167,7 @@ static tess_status check(const tess_convolve_settings *s, tess_error *error)
 static tess_status sketch(tess_convolve *v, tess_device *device, const tess_convolve_settings *s,
                           tess_op ops[CONVOLVE_STEPS], tess_error *error)
 {
-    const bool margins = s->margin_rows > 0 || s->margin_columns > 0;
+    const bool margins = s->seen_height > 0;
     const double pixels = (double)s->height * (double)s->width,
                  transforms = (double)(s->count * (s->channels + 1) + s->channels);
     double norm = 0;
@@ -157,8 +177,9 @@ static tess_status sketch(tess_convolve *v, tess_device *device, const tess_conv
                             .device = device,
                             .name = "blur",
                             .image = tess_tensor_2d(TESS_F32, 1, s->height, s->width, s->channels),
-                            .measurement = tess_tensor_2d(TESS_F32, s->count, s->height - 2 * s->margin_rows,
-                                                          s->width - 2 * s->margin_columns, s->channels),
+                            .measurement =
+                                tess_tensor_2d(TESS_F32, s->count, margins ? s->seen_height : s->height,
+                                               margins ? s->seen_width : s->width, s->channels),
                             .forward_flops = transforms * 2.5 * pixels * log2(pixels + 1),
                             .forward_bytes = transforms * 8 * sizeof(float) * pixels,
                             .norm_squared = norm}; /* at most: exact where no kernel has negative values */
