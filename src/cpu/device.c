@@ -27,16 +27,16 @@ static tess_status cpu_query(tess_device *device, const tess_op *op, tess_op_nee
     return TESS_OK;
 }
 
-static tess_status prepare_transforms(tess_prepared *prepared, tess_error *error)
+static tess_status prepare_transforms(const tess_cpu *cpu, tess_prepared *prepared, tess_error *error)
 {
     const tess_op *op = &prepared->op;
     if (op->kind == TESS_OP_FFT)
-        return tess_cpu_fft_prepare(op, &prepared->fft, error);
+        return tess_cpu_fft_prepare(cpu, op, &prepared->fft, error);
     if (op->kind != TESS_OP_FILTER)
         return TESS_OK;
     const tess_op to = tess_cpu_filter_transform(op, false), back = tess_cpu_filter_transform(op, true);
-    TESS_TRY(tess_cpu_fft_prepare(&to, &prepared->fft, error));
-    return tess_cpu_fft_prepare(&back, &prepared->fft_back, error);
+    TESS_TRY(tess_cpu_fft_prepare(cpu, &to, &prepared->fft, error));
+    return tess_cpu_fft_prepare(cpu, &back, &prepared->fft_back, error);
 }
 
 static tess_status cpu_prepare(tess_device *device, const tess_op *op, tess_prepared **out, tess_error *error)
@@ -47,7 +47,7 @@ static tess_status cpu_prepare(tess_device *device, const tess_op *op, tess_prep
     if (!prepared)
         return tess_fail(error, TESS_NO_MEMORY, "no memory to prepare a layer");
     *prepared = (tess_prepared){*op, tess_cpu_family_of(cpu_of(device), op), NULL, NULL};
-    tess_status status = prepare_transforms(prepared, error);
+    tess_status status = prepare_transforms(cpu_of(device), prepared, error);
     if (status != TESS_OK) {
         tess_cpu_fft_release(prepared->fft);
         tess_small_free(prepared);

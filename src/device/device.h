@@ -30,7 +30,9 @@ typedef struct tess_device_options {
 typedef struct tess_op_needs {
     size_t workspace;
     size_t weights; /* packed, bias included */
-    int block;      /* results repeat only for windows that start at multiples of this (Winograd blocks) */
+    size_t
+        held; /* what a library takes for the prepared op, at most; counted as workspace when it is prepared */
+    int block; /* results repeat only for windows that start at multiples of this (Winograd blocks) */
 } tess_op_needs;
 
 typedef struct tess_device_facts {

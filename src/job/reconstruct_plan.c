@@ -48,10 +48,15 @@ size_t tess_reconstruct_carve_io(tess_reconstruct_job *job, char *at)
     return used;
 }
 
+bool tess_reconstruct_scratch_apart(const tess_operator *op)
+{
+    return tess_data_term_absorbed(op) && op->step_scratch_bytes < op->scratch_bytes;
+}
+
 size_t tess_reconstruct_measurement_bytes(const tess_reconstruct_job *job)
 {
     const tess_operator *op = job->op;
-    return tess_vector_bytes(&op->measurement) + (tess_data_term_absorbed(op) ? op->scratch_bytes : 0);
+    return tess_vector_bytes(&op->measurement) + (tess_reconstruct_scratch_apart(op) ? op->scratch_bytes : 0);
 }
 
 /* Peaks begin anew; those so far stay in the job. */
@@ -118,13 +123,12 @@ static double physics_seconds(tess_reconstruct_job *job)
     const tess_device_facts *facts = &job->engine.facts;
     const double once = op->forward_flops / facts->flops + op->forward_bytes / facts->bytes;
     double gradients =
-        (double)job->recipe.iterations * (double)(tess_data_term_absorbed(op) ? 1 : job->recipe.inner + 1) +
-        2;
+        (double)job->recipe.iterations * (double)(tess_data_term_exact(op) ? 1 : job->recipe.inner + 1) + 2;
     if (job->recipe.step == 0 && op->norm_squared == 0 && (job->recipe.inner == 0 || job->recipe.relax > 0))
         gradients += job->recipe.absolute_power ? TESS_START_POWER : 20;
     if (job->recipe.init == TESS_INIT_CG)
         gradients += TESS_START_CG;
-    return gradients * (tess_data_term_absorbed(op) ? 1 : 2) * once *
+    return gradients * (tess_data_term_exact(op) ? 1 : 2) * once *
            tess_rates_operator(job->engine.rates, op->name, &job->prior.choice.calibrated);
 }
 
@@ -133,9 +137,9 @@ void tess_reconstruct_calibrate(tess_reconstruct_job *job)
 {
     const tess_operator *op = job->op;
     const tess_device_facts *facts = &job->engine.facts;
-    const bool absorbed = tess_data_term_absorbed(op);
+    const bool exact = tess_data_term_exact(op);
     const double once = op->forward_flops / facts->flops + op->forward_bytes / facts->bytes,
-                 runs = absorbed ? 1 : 2 * (double)(job->recipe.inner + 1);
+                 runs = exact ? 1 : 2 * (double)(job->recipe.inner + 1);
     double best = INFINITY;
     for (int64_t i = 0; i < job->result.iterations; i++)
         best = fmin(best, job->iterations[i].gradient_seconds);
@@ -191,19 +195,18 @@ static tess_status too_little(const tess_reconstruct_job *job, uint64_t limit, u
         (double)needed / (1 << 20), asked ? "--memory " : "", tess_size_enough(needed).text, advice);
 }
 
-/* Everything on the device, or with `slab_bytes` only as much of a volume and its views. */
-static tess_status plan(tess_reconstruct_job *job, uint64_t limit, size_t slab_bytes, tess_error *error)
+/* All phases of job->op, which may be a sketch. */
+static tess_status add_up(tess_reconstruct_job *job, uint64_t limit, tess_error *error)
 {
     tess_device *device = job->engine.device;
     const tess_problem *p = &job->problem;
     size_t held_measurement, held_output;
-    job->hosted = slab_bytes > 0;
     job->host_bytes = 0;
-    TESS_TRY(make_operator(job, slab_bytes, error));
     TESS_TRY(tess_reconstruct_check_outputs(job, &held_measurement, &held_output, error));
     TESS_TRY(tess_data_term_bytes(job->op, &job->term_bytes, &job->residual_bytes, error));
     job->vector_count = vectors_of(job);
-    phase common = {.bytes = job->operator_bytes};
+    phase common = {.bytes = job->operator_bytes}, beginning = common;
+    add_host(job, &beginning, job->op->making_bytes);
     common.bytes.by[TESS_MEM_WORKSPACE] += device->granted(device, job->term_bytes);
     add_images(job, &common,
                (size_t)job->vector_count * tess_vector_bytes(&job->op->image) + job->residual_bytes);
@@ -221,6 +224,7 @@ static tess_status plan(tess_reconstruct_job *job, uint64_t limit, size_t slab_b
     add_host(job, &writing, held_output);
     job->planned = job->peak; /* of operators that were made, also of one that turned out not to fit */
     job->planned_total = job->peak_total;
+    add_phase(job, &beginning);
     add_phase(job, &making);
     add_phase(job, &writing);
     TESS_TRY(choose_cut(job, limit, tess_mem_total(&solving.bytes), job->planned_total, error));
@@ -231,6 +235,31 @@ static tess_status plan(tess_reconstruct_job *job, uint64_t limit, size_t slab_b
     if (job->planned_total > limit)
         return too_little(job, limit, job->planned_total, "fewer --operators", error);
     return TESS_OK;
+}
+
+/* What will not fit is refused before it is made, where that can be told. */
+static tess_status check_sketch(tess_reconstruct_job *job, uint64_t limit, tess_error *error)
+{
+    bool known;
+    tess_operator sketch;
+    TESS_TRY(tess_problem_sketch(&job->problem, job->engine.device, &sketch, &known, error));
+    if (!known)
+        return TESS_OK;
+    job->op = &sketch;
+    job->operator_bytes = (tess_mem_bytes){{0}};
+    job->operator_bytes.by[TESS_MEM_WORKSPACE] = sketch.held_bytes;
+    const tess_status status = add_up(job, limit, error);
+    job->op = NULL;
+    return status;
+}
+
+/* Everything on the device, or with `slab_bytes` only as much of a volume and its views. */
+static tess_status plan(tess_reconstruct_job *job, uint64_t limit, size_t slab_bytes, tess_error *error)
+{
+    job->hosted = slab_bytes > 0;
+    TESS_TRY(check_sketch(job, limit, error));
+    TESS_TRY(make_operator(job, slab_bytes, error));
+    return add_up(job, limit, error);
 }
 
 /* A volume that does not fit beside the network stays on the host. The more its slabs may take, the less is moved; what

@@ -59,7 +59,7 @@ static tess_status take_blocks(tess_reconstruct_job *job, tess_error *error)
     TESS_TRY(device->alloc(device, &job->work, TESS_MEM_WORKSPACE, job->term_bytes, error));
     TESS_TRY(tess_data_term_open(&job->term, job->op, job->measurement.data,
                                  (char *)job->solver.data + images, job->work.data, error));
-    job->scratch = tess_data_term_absorbed(job->op)
+    job->scratch = tess_reconstruct_scratch_apart(job->op)
                        ? (char *)job->measurement.data + tess_vector_bytes(&job->op->measurement)
                        : job->term.scratch;
     return TESS_OK;
