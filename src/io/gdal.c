@@ -1,4 +1,4 @@
-/* gdal.c: reading through GDAL: TIFF, JPEG, raw rasters and whatever else it knows.
+/* gdal.c: reading through GDAL: TIFF, JPEG, raw rasters and other local formats (gdal_open.c).
  *
  * GDAL works in blocks and keeps them in one cache for the process, where one dataset's blocks push out
  * another's. We do not lean on that: a whole row of blocks is read with one call into a strip of our own,
@@ -178,11 +178,11 @@ static void close_reader(void *state)
 static tess_status load_for(const char *path, tess_error *error)
 {
     TESS_TRY(tess_gdal_load(error));
-    GDALDatasetH dataset = tess_gdal.GDALOpenEx(path, GDAL_OF_RASTER, tess_gdal_usual_drivers, NULL, NULL);
-    if (dataset)
+    GDALDatasetH dataset = NULL;
+    if (tess_gdal_open(path, &dataset, NULL) == TESS_OK) { /* what is wrong with it is said by who reads it */
         tess_gdal_warm_georeference(dataset);
-    if (dataset)
         tess_gdal.GDALClose(dataset);
+    }
     tess_gdal.CPLErrorReset();
     return TESS_OK;
 }
@@ -193,17 +193,7 @@ static tess_status open_reader(const char *path, tess_image_info *info, void **s
     gdal_reader *reader = tess_small_alloc(1, sizeof *reader);
     if (!reader)
         return tess_fail(error, TESS_NO_MEMORY, "no memory to open the file");
-    const unsigned flags = GDAL_OF_RASTER | GDAL_OF_READONLY | GDAL_OF_VERBOSE_ERROR;
-    tess_gdal.CPLErrorReset();
-    reader->dataset = tess_gdal.GDALOpenEx(path, flags, tess_gdal_usual_drivers, NULL, NULL);
-    if (!reader->dataset && !tess_image_is_known(path)) {
-        tess_gdal_register_all();
-        tess_gdal.CPLErrorReset();
-        reader->dataset = tess_gdal.GDALOpenEx(path, flags, NULL, NULL, NULL);
-    }
-    tess_status status = TESS_OK;
-    if (!reader->dataset)
-        status = tess_gdal_fail(error, TESS_BAD_INPUT, "damaged, or not an image that GDAL can read");
+    tess_status status = tess_gdal_open(path, &reader->dataset, error);
     if (status == TESS_OK)
         status = describe(reader, path, info, error);
     if (status == TESS_OK)
@@ -236,6 +226,7 @@ static tess_status fetch(gdal_reader *reader, int64_t first, int64_t count, void
 
 static tess_status start(gdal_reader *reader, tess_error *error)
 {
+    TESS_TRY(tess_gdal_have_room(TESS_GDAL_ROOM, error));
     if (reader->block_rows > 1)
         TESS_TRY(tess_block_alloc(&reader->strip, TESS_MEM_HOST,
                                   reader->row_bytes * (size_t)reader->block_rows, error));

@@ -224,6 +224,7 @@ static bool prepare(gdal_writer *writer, GDALDatasetH like, const char *name)
 static tess_status create_writer(const tess_create *create, void **state, tess_error *error)
 {
     TESS_TRY(tess_gdal_load(error));
+    TESS_TRY(tess_gdal_have_room(TESS_GDAL_ROOM, error));
     gdal_writer *writer = tess_small_alloc(1, sizeof *writer);
     if (!writer)
         return tess_fail(error, TESS_NO_MEMORY, "no memory to open the file");
