@@ -18,7 +18,7 @@ static bool sigma(const cli_option *option, const char *text, void *target)
         return cli_refuse(option, text,
                           "a number of 0 or more such as 0.098 or 25/255, auto, or an existing file of noise "
                           "levels");
-    s->sigma = is_number ? level : -1;
+    s->sigma = is_number ? level : is_auto ? TESS_SIGMA_AUTO : -1;
     s->sigma_map = is_file ? text : NULL;
     return true;
 }

@@ -82,6 +82,10 @@ tess_status tess_gdal_void_open(tess_gdal_void *v, GDALDatasetH dataset, tess_im
     TESS_TRY(find_nodata(v, error));
     find_masks(v);
     info->masked = v->nodata || v->masks;
+    for (int c = 0; v->nodata && c < info->channels && !info->has_nodata; c++) {
+        info->has_nodata = v->nodata[c].any;
+        info->nodata = v->nodata[c].value;
+    }
     info->mask_band = v->masks == 1;
     return TESS_OK;
 }

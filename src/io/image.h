@@ -37,7 +37,9 @@ typedef struct tess_image_info {
     tess_axes axes;    /* the order that was taken, for a file that is an array; else TESS_AXES_AUTO. An array
                           is written in this order, or in the usual one when it is AUTO. */
     size_t extras_bytes; /* what a writer holds to carry the file's EXIF data, profile and texts */
-    bool masked;    /* the file marks samples as void, by a nodata value or a mask: see tess_reader_valid */
+    bool masked;     /* the file marks samples as void, by a nodata value or a mask: see tess_reader_valid */
+    bool has_nodata; /* a sample of this value is void: */
+    double nodata;
     bool mask_band; /* by a mask that all channels share, which a TIFF keeps */
 } tess_image_info;
 

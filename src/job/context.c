@@ -1,6 +1,7 @@
 #include "job/context.h"
 
 #include "base/mem.h"
+#include "base/temp.h"
 
 tess_status tess_context_create(tess_context **out)
 {
@@ -20,6 +21,7 @@ const char *tess_context_error(const tess_context *context)
 
 void tess_emergency_cleanup(void)
 {
+    tess_temp_remove_all();
 }
 
 void tess_record_free(char *record)

@@ -77,11 +77,14 @@ static tess_status warm(tess_denoise_job *job, tess_error *error)
 static void doubt_sigma(const tess_denoise_job *job, const tess_engine_model *m)
 {
     const tess_denoise_settings *s = job->settings;
-    const double sigma = s->sigma >= 0 ? s->sigma : s->add_noise;
-    if (!m->model.noise_map && (s->sigma >= 0 || s->sigma_map))
-        tess_note(&s->common, TESS_NOTE_WARNING, "%s has no effect: the model %s takes no noise level",
-                  s->sigma_map ? "--sigma-map" : "--sigma", m->path);
-    else if (m->model.noise_map && !s->sigma_map && sigma > m->model.sigma_most)
+    double sigma = 0; /* the largest */
+    for (int64_t i = 0; i < job->count; i++)
+        if (job->files[i].model == m && job->files[i].sigma > sigma)
+            sigma = job->files[i].sigma;
+    if (!m->model.noise_map && s->sigma >= 0)
+        tess_note(&s->common, TESS_NOTE_WARNING, "--sigma has no effect: the model %s takes no noise level",
+                  m->path);
+    else if (sigma > m->model.sigma_most)
         tess_note(&s->common, TESS_NOTE_WARNING,
                   "noise level %.4g: the model %s was trained for levels up to %.4g on the [0,1] scale; the "
                   "result may be poor",
@@ -283,6 +286,10 @@ static tess_status denoise(tess_context *context, const tess_denoise_settings *s
     bool ran = status == TESS_OK && !plan_only;
     if (ran)
         status = run(&job, error);
+    for (int64_t i = 0; i < job.count && ran; i++)
+        if (job.files[i].lost[0])
+            tess_note(&settings->common, TESS_NOTE_WARNING, "%s: this format cannot hold the %s",
+                      job.files[i].output, job.files[i].lost);
     if (status != TESS_OK)
         status = broken_off(&job, ran, status, record, error);
     else

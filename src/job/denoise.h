@@ -8,6 +8,7 @@
 #include "job/lane.h"
 #include "job/pixels.h"
 #include "plan/denoise.h"
+#include "tensor/noise.h"
 #include "tensor/samples.h"
 
 /* What one pass over the samples found; in `unit`, holes left out. */
@@ -17,6 +18,7 @@ typedef struct tess_denoise_look {
     double low, high, mean;     /* of all values */
     double low_tail, high_tail; /* 1 % are below, 1 % above */
     int64_t holes, found;       /* samples without and with a value, alpha left out */
+    tess_noise_result noise;    /* where it was asked for */
 } tess_denoise_look;
 
 /* One file of the job, and what became of it. */
@@ -31,6 +33,7 @@ typedef struct tess_denoise_file {
     const char *scale_origin; /* "type", "as it is", "given", "data" */
     double sigma;             /* negative: the model takes none, or the levels come from a map */
     bool sigma_estimated;
+    char lost[96]; /* metadata that the output's format cannot hold; "": nothing */
     bool prepared; /* rows become fp32 values before the ring, and samples behind it: denoise_prepared.c */
     tess_engine_model *model;
     tess_denoise_wish wish;
@@ -90,10 +93,11 @@ tess_status tess_denoise_check_samples(const tess_denoise_settings *settings,
 /* Must the samples be seen to choose the scale? */
 bool tess_denoise_scale_needs_look(const tess_denoise_settings *settings, const tess_image_info *info);
 /* One pass over the samples: fills file->look. */
-tess_status tess_denoise_look_at(const tess_denoise_settings *settings, tess_denoise_file *file,
-                                 tess_error *error) TESS_MUST_CHECK;
-/* Of the look, on file->scale. */
-double tess_denoise_estimated_sigma(const tess_denoise_file *file);
+tess_status tess_denoise_look_at(tess_engine *engine, const tess_denoise_settings *settings,
+                                 tess_denoise_file *file, tess_error *error) TESS_MUST_CHECK;
+/* The estimate of the look becomes file->sigma, on file->scale. */
+tess_status tess_denoise_use_estimate(const tess_denoise_settings *settings, tess_denoise_file *file,
+                                      tess_error *error) TESS_MUST_CHECK;
 /* Chooses file->scale; refuses where sigma would mean nothing on it. */
 tess_status tess_denoise_set_scale(const tess_denoise_settings *settings, tess_denoise_file *file,
                                    bool takes_sigma, tess_error *error) TESS_MUST_CHECK;

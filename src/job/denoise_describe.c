@@ -150,8 +150,8 @@ static tess_status describe_map(const tess_denoise_settings *settings, tess_deno
 }
 
 /* The scale, the noise level and the holes, by a look at the samples where the header does not say. */
-static tess_status describe_samples(const tess_denoise_settings *settings, tess_denoise_file *file,
-                                    tess_error *error)
+static tess_status describe_samples(tess_engine *engine, const tess_denoise_settings *settings,
+                                    tess_denoise_file *file, tess_error *error)
 {
     const bool takes_sigma = file->model->model.noise_map;
     const bool auto_sigma =
@@ -159,17 +159,18 @@ static tess_status describe_samples(const tess_denoise_settings *settings, tess_
     file->sigma_estimated = takes_sigma && !settings->sigma_map && auto_sigma;
     if (file->info.masked || file->info.dtype == TESS_F32 || file->sigma_estimated ||
         tess_denoise_scale_needs_look(settings, &file->info))
-        TESS_TRY(tess_denoise_look_at(settings, file, error));
+        TESS_TRY(tess_denoise_look_at(engine, settings, file, error));
     TESS_TRY(tess_denoise_set_scale(settings, file, takes_sigma, error));
     if (!takes_sigma || settings->sigma_map)
         file->sigma = -1;
     else if (!file->sigma_estimated)
         file->sigma = settings->sigma >= 0 ? settings->sigma : settings->add_noise;
     else
-        file->sigma = tess_denoise_estimated_sigma(file);
-    file->prepared = file->look.holes > 0 || file->info.depth > 0 || settings->sigma_map ||
-                     settings->strength < 1 || file->out_info.dtype != file->info.dtype ||
-                     file->scale.low != 0 || file->scale.high != tess_samples_full_scale(file->info.dtype);
+        TESS_TRY(tess_denoise_use_estimate(settings, file, error));
+    file->prepared = file->info.masked || file->look.holes > 0 || file->info.depth > 0 ||
+                     settings->sigma_map || settings->strength < 1 ||
+                     file->out_info.dtype != file->info.dtype || file->scale.low != 0 ||
+                     file->scale.high != tess_samples_full_scale(file->info.dtype);
     return TESS_OK;
 }
 
@@ -220,7 +221,7 @@ tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settin
         TESS_TRY(describe_truth(file, error));
     TESS_TRY(model_of(engine, settings, file, error));
     TESS_TRY(describe_map(settings, file, error));
-    TESS_TRY(describe_samples(settings, file, error));
+    TESS_TRY(describe_samples(engine, settings, file, error));
     fill_wish(engine, settings, file);
     return TESS_OK;
 }

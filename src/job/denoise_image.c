@@ -1,6 +1,7 @@
 /* One image through the ring: the source reads rows, the worker runs the network over the windows of a strip,
  * the sink compares with the truth and writes. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -137,7 +138,10 @@ static tess_status open_files(tess_image_job *job, tess_error *error)
         p->reader = job->reader;
         p->noise = job->pixels.noise;
     }
-    return tess_writer_open(file->output, &file->out_info, job->reader, &job->writer, error);
+    TESS_TRY(tess_writer_open(file->output, &file->out_info, job->reader, &job->writer, error));
+    if (tess_writer_lost(job->writer))
+        snprintf(file->lost, sizeof file->lost, "%s", tess_writer_lost(job->writer));
+    return TESS_OK;
 }
 
 /* A volume goes slice by slice, each an image of its own. */

@@ -2,7 +2,6 @@
  * is. From that follow the scale on which the network sees it and the noise level. Images whose type says it all (8 and
  * 16 bits unsigned, noise level given) are not looked at. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,12 +14,18 @@ enum { ROWS = 16, TAIL_SAMPLES = 1 << 16 };
 typedef struct looking {
     tess_reader *reader;
     const tess_image_info *info;
+    int64_t colours;
     tess_scale unit; /* of the values: the samples themselves where no scale is known yet */
     char *samples;
-    unsigned char *valid;
-    float *values;
-    float *tail; /* every `stride`-th value, for the tails */
-    int64_t tail_count, stride, seen;
+    unsigned char *valid, *known; /* of the samples; of the values */
+    float *values, *draws;        /* alpha left out */
+    float add_noise;
+    tess_rng_key key;
+    int64_t row;
+    tess_noise noise;
+    void *noise_memory; /* NULL: nobody asks for the noise */
+    float *tail;        /* every `stride`-th value, for the tails */
+    int64_t tail_count, stride;
     double sum, low, high;
     int64_t holes, found;
 } looking;
@@ -31,35 +36,54 @@ static int compare_floats(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static void look_at_row(looking *l, int64_t y)
+/* Values of a row's colours, and which of them there are. */
+static void to_values(looking *l, int64_t y)
 {
-    const int64_t colours = tess_denoise_colours(l->info), step = l->info->channels;
+    const int64_t step = l->info->channels, width = l->info->width;
     const size_t size = tess_dtype_size(l->info->dtype);
-    tess_samples_to_values(l->info->dtype, l->unit, l->samples + (size_t)(y * l->info->width * step) * size,
-                           l->info->width * step, l->values);
-    const unsigned char *valid = l->valid + y * l->info->width * step;
-    for (int64_t x = 0; x < l->info->width; x++)
-        for (int64_t c = 0; c < colours; c++) {
-            const float v = l->values[x * step + c];
-            if (!valid[x * step + c] || !isfinite(v)) {
-                l->holes++;
-                continue;
-            }
-            l->low = v < l->low ? v : l->low;
-            l->high = v > l->high ? v : l->high;
-            l->sum += v;
-            l->found++;
-            if (l->seen++ % l->stride == 0 && l->tail_count < TAIL_SAMPLES)
-                l->tail[l->tail_count++] = v;
-        }
+    const char *samples = l->samples + (size_t)(y * width * step) * size;
+    const unsigned char *valid = l->valid + y * width * step;
+    for (int64_t x = 0; x < width; x++) {
+        tess_samples_to_values(l->info->dtype, l->unit, samples + (size_t)(x * step) * size, l->colours,
+                               l->values + x * l->colours);
+        for (int64_t c = 0; c < l->colours; c++)
+            l->known[x * l->colours + c] = valid[x * step + c] && isfinite(l->values[x * l->colours + c]);
+    }
+    if (!(l->add_noise > 0))
+        return;
+    const int64_t count = width * l->colours;
+    tess_rng_normal(l->key, l->row * count, count, l->draws);
+    for (int64_t i = 0; i < count; i++)
+        l->values[i] += l->add_noise * l->draws[i];
 }
 
-static tess_status look_at_rows(looking *l, tess_error *error)
+static void look_at_row(looking *l, int64_t y)
 {
-    const int64_t rows = l->info->height * tess_max_i64(l->info->depth, 1);
+    to_values(l, y);
+    for (int64_t i = 0; i < l->info->width * l->colours; i++) {
+        const float v = l->values[i];
+        if (!l->known[i]) {
+            l->holes++;
+            continue;
+        }
+        l->low = v < l->low ? v : l->low;
+        l->high = v > l->high ? v : l->high;
+        l->sum += v;
+        if (l->found++ % l->stride == 0 && l->tail_count < TAIL_SAMPLES)
+            l->tail[l->tail_count++] = v;
+    }
+    if (l->noise_memory)
+        tess_noise_row(&l->noise, l->values, l->known);
+    l->row++;
+}
+
+static tess_status look_at_rows(looking *l, tess_stop *stop, tess_error *error)
+{
+    const int64_t rows = tess_denoise_rows(l->info);
     const size_t samples = (size_t)(l->info->width * l->info->channels);
     for (int64_t y = 0, count; y < rows; y += count) {
         count = tess_min_i64(ROWS, rows - y);
+        TESS_TRY(tess_stop_check(stop, error));
         TESS_TRY(tess_reader_rows(l->reader, count, l->samples, error));
         if (l->info->masked)
             TESS_TRY(tess_reader_valid(l->reader, count, l->valid, error));
@@ -75,6 +99,8 @@ static void conclude(looking *l, tess_denoise_look *look)
 {
     qsort(l->tail, (size_t)l->tail_count, sizeof *l->tail, compare_floats);
     *look = (tess_denoise_look){.looked = true, .unit = l->unit, .holes = l->holes, .found = l->found};
+    if (l->noise_memory)
+        tess_noise_end(&l->noise, &look->noise);
     if (l->found == 0)
         return;
     look->low = l->low;
@@ -84,39 +110,73 @@ static void conclude(looking *l, tess_denoise_look *look)
     look->high_tail = l->tail[l->tail_count - 1 - l->tail_count / 100];
 }
 
-tess_status tess_denoise_look_at(const tess_denoise_settings *settings, tess_denoise_file *file,
-                                 tess_error *error)
+static tess_status take_memory(looking *l, bool noise, tess_error *error)
+{
+    const tess_image_info *info = l->info;
+    const tess_noise_shape shape = {info->height, info->width, info->depth, (int)l->colours};
+    const size_t samples = (size_t)(info->width * info->channels),
+                 noise_bytes = noise ? tess_noise_bytes(&shape) : 0;
+    l->samples = tess_small_alloc(ROWS * samples, tess_dtype_size(info->dtype));
+    l->valid = tess_small_alloc(ROWS * samples, 1);
+    l->known = tess_small_alloc(samples, 1);
+    l->values = tess_small_alloc(samples, sizeof *l->values);
+    l->draws = tess_small_alloc(samples, sizeof *l->draws);
+    l->tail = tess_small_alloc(TAIL_SAMPLES, sizeof *l->tail);
+    l->noise_memory = noise_bytes ? tess_small_alloc(noise_bytes, 1) : NULL;
+    if (!l->samples || !l->valid || !l->known || !l->values || !l->draws || !l->tail ||
+        (noise_bytes && !l->noise_memory))
+        return tess_fail(error, TESS_NO_MEMORY, "no memory to look at the samples");
+    if (l->noise_memory)
+        tess_noise_begin(&l->noise, &shape, l->noise_memory);
+    return TESS_OK;
+}
+
+static void release(looking *l)
+{
+    void *const parts[] = {l->samples, l->valid, l->known, l->values, l->draws, l->tail, l->noise_memory};
+    tess_reader_close(l->reader);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        tess_small_free(parts[i]);
+}
+
+tess_status tess_denoise_look_at(tess_engine *engine, const tess_denoise_settings *settings,
+                                 tess_denoise_file *file, tess_error *error)
 {
     const tess_image_info *info = &file->info;
-    const size_t samples = (size_t)(info->width * info->channels);
-    looking l = {.info = info, .low = INFINITY, .high = -INFINITY};
+    looking l = {.info = info, .colours = tess_denoise_colours(info), .low = INFINITY, .high = -INFINITY};
     l.unit = tess_denoise_scale_needs_look(settings, info) ? (tess_scale){0, 1}
              : settings->range == TESS_RANGE_GIVEN ? (tess_scale){settings->range_low, settings->range_high}
                                                    : (tess_scale){0, tess_samples_full_scale(info->dtype)};
-    l.stride = tess_max_i64(1, info->height * tess_max_i64(info->depth, 1) * info->width *
-                                   tess_denoise_colours(info) / TAIL_SAMPLES);
-    l.samples = tess_small_alloc(ROWS * samples, tess_dtype_size(info->dtype));
-    l.valid = tess_small_alloc(ROWS * samples, 1);
-    l.values = tess_small_alloc(samples, sizeof *l.values);
-    l.tail = tess_small_alloc(TAIL_SAMPLES, sizeof *l.tail);
-    tess_status status =
-        l.samples && l.valid && l.values && l.tail
-            ? tess_reader_open_axes(file->input, file->axes, &l.reader, error)
-            : tess_fail(error, TESS_NO_MEMORY, "%s: no memory to look at its samples", file->input);
+    l.add_noise = file->sigma_estimated ? (float)settings->add_noise : 0;
+    l.key = (tess_rng_key){settings->common.seed, file->item, 0};
+    l.stride = tess_max_i64(1, tess_denoise_rows(info) * info->width * l.colours / TAIL_SAMPLES);
+    tess_status status = take_memory(&l, file->sigma_estimated, error);
     if (status == TESS_OK)
-        status = look_at_rows(&l, error);
+        status = tess_reader_open_axes(file->input, file->axes, &l.reader, error);
+    if (status == TESS_OK)
+        status = look_at_rows(&l, &engine->stop, error);
     if (status == TESS_OK)
         conclude(&l, &file->look);
-    tess_reader_close(l.reader);
-    tess_small_free(l.samples);
-    tess_small_free(l.valid);
-    tess_small_free(l.values);
-    tess_small_free(l.tail);
+    release(&l);
     return status;
 }
 
-double tess_denoise_estimated_sigma(const tess_denoise_file *file)
+tess_status tess_denoise_use_estimate(const tess_denoise_settings *settings, tess_denoise_file *file,
+                                      tess_error *error)
 {
-    (void)file;
-    return 25.0 / 255;
+    const tess_denoise_look *look = &file->look;
+    if (look->noise.confidence == TESS_NOISE_UNKNOWN && look->found > 0)
+        return tess_fail(error, TESS_BAD_OPTION,
+                         "%s: its noise cannot be told from the image; give --sigma on the [0,1] scale, e.g. "
+                         "--sigma 25/255",
+                         file->input);
+    file->sigma =
+        look->noise.sigma * (look->unit.high - look->unit.low) / (file->scale.high - file->scale.low);
+    tess_note(
+        &settings->common, look->noise.confidence == TESS_NOISE_ROUGH ? TESS_NOTE_WARNING : TESS_NOTE_DETAIL,
+        "%s: sigma %.4f = %.1f/255, estimated%s", file->input, file->sigma, 255 * file->sigma,
+        look->noise.confidence == TESS_NOISE_ROUGH ? " roughly: few plain parts; look at the result, or give "
+                                                     "--sigma"
+                                                   : "");
+    return TESS_OK;
 }

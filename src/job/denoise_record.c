@@ -130,6 +130,29 @@ static void add_quality(tess_json **record, const tess_denoise_job *job)
     tess_json_set(record, "quality", quality);
 }
 
+/* What was found of the noise, channel by channel; read and gain where the variance grows with the value. */
+static void add_noise(tess_json **entry, const tess_denoise_file *file)
+{
+    static const char *const sure[] = {"unknown", "rough", "sure"};
+    const tess_noise_result *noise = &file->look.noise;
+    const double scale = (file->look.unit.high - file->look.unit.low) / (file->scale.high - file->scale.low);
+    if (!file->sigma_estimated)
+        return;
+    tess_json *channels = tess_json_array();
+    for (int64_t c = 0; c < tess_denoise_colours(&file->info) && c < TESS_NOISE_CHANNELS; c++) {
+        const tess_noise_level *level = &noise->channel[c];
+        tess_json *one = tess_json_object();
+        tess_json_set_double(&one, "sigma", level->sigma * scale);
+        if (level->gain > 0) {
+            tess_json_set_double(&one, "read", level->read * scale);
+            tess_json_set_double(&one, "gain", level->gain * scale);
+        }
+        tess_json_append(&channels, one);
+    }
+    tess_json_set(entry, "noise", channels);
+    tess_json_set_string(entry, "confidence", sure[noise->confidence]);
+}
+
 /* What the samples were taken for. */
 static void add_samples(tess_json **entry, const tess_denoise_file *file)
 {
@@ -141,6 +164,8 @@ static void add_samples(tess_json **entry, const tess_denoise_file *file)
     tess_json_set_string(entry, "type", tess_dtype_name(info->dtype));
     if (file->out_info.dtype != info->dtype)
         tess_json_set_string(entry, "written_as", tess_dtype_name(file->out_info.dtype));
+    if (file->lost[0])
+        tess_json_set_string(entry, "lost", file->lost);
     if (!file->scale_origin)
         return;
     tess_json *range = tess_json_array();
@@ -151,6 +176,7 @@ static void add_samples(tess_json **entry, const tess_denoise_file *file)
     if (file->sigma >= 0) {
         tess_json_set_double(entry, "sigma", file->sigma);
         tess_json_set_string(entry, "sigma_from", file->sigma_estimated ? "estimate" : "given");
+        add_noise(entry, file);
     } else if (file->map_info.width) {
         tess_json_set_string(entry, "sigma_from", "map");
     }

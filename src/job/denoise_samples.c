@@ -41,6 +41,25 @@ static void keep_sample(const tess_denoise_file *file, const char *from, bool al
     tess_samples_from_float(out->dtype, tess_samples_full_scale(out->dtype), &value, 1, to);
 }
 
+/* A restored sample that comes out as the nodata value would be void: it takes the next value instead. */
+static void step_off_nodata(const tess_image_info *info, float value, tess_scale scale, char *sample)
+{
+    static const tess_scale unit = {0, 1};
+    float now;
+    tess_samples_to_values(info->dtype, unit, sample, 1, &now);
+    if (now != (float)info->nodata)
+        return;
+    const double aim = (double)value * (scale.high - scale.low) + scale.low;
+    now = is_integer(info->dtype) ? now + (aim >= info->nodata ? 1 : -1)
+                                  : nextafterf(now, aim >= info->nodata ? INFINITY : -INFINITY);
+    tess_samples_from_values(info->dtype, unit, &now, 1, sample);
+    tess_samples_to_values(info->dtype, unit, sample, 1, &value);
+    if (value != (float)info->nodata)
+        return;
+    now = (float)info->nodata + (info->nodata > 0 ? -1 : 1); /* it was the end of the type */
+    tess_samples_from_values(info->dtype, unit, &now, 1, sample);
+}
+
 void tess_prepared_to_samples(tess_prepared_image *image, int64_t y, const float *result)
 {
     const tess_denoise_file *file = image->file;
@@ -59,7 +78,9 @@ void tess_prepared_to_samples(tess_prepared_image *image, int64_t y, const float
         const unsigned char *valid = image->rows.valid_again + x * in->channels;
         tess_samples_from_values(out->dtype, scale, values + x * colours, colours, to);
         for (int c = 0; c < in->channels; c++)
-            if (c >= colours || !valid[c])
+            if (c < colours && valid[c] && in->has_nodata && in->dtype == out->dtype)
+                step_off_nodata(in, values[x * colours + c], scale, to + (size_t)c * out_size);
+            else if (c >= colours || !valid[c])
                 keep_sample(file, from + (size_t)c * in_size, c >= colours, to + (size_t)c * out_size);
     }
 }
