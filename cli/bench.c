@@ -1,164 +1,168 @@
 #include <errno.h>
-#include <stdio.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "cli.h"
 
 enum { MOST_MODELS = 16, MOST_VALUES = 256, TEXT = 2048 };
 
-static const char help[] =
-    "tessera bench size [options]          memory and time against the width of the image\n"
-    "tessera bench batch [options]         one image in patches, so many at a time\n\n"
-    "One JSON object a line on standard output, or in the file of --json, as soon as a point is measured.\n\n"
-    "  --models A,B        bundled models, weight files, or random:drunet, random:unet, random:dncnn\n"
-    "  --widths LIST       of size: 1024,1092 or from:to:step (default: 1024:2048:64 and 1024:2048:68)\n"
-    "  --height H          of the images (default 2048); batch cuts H x H into patches\n"
-    "  --patches LIST      of batch (default 128,256,512)\n"
-    "  --batches LIST      of batch (default 1,2,4,8,16,32,64)\n"
-    "  --halo H            auto, exact or N pixels, where --memory makes size cut the image\n"
-    "  --repeats N         passes that are timed (default 9); the median is told\n\n"
-    "Example: tessera bench size --models random:dncnn --widths 1024:1280:64 --device cuda\n";
+typedef struct bench_list {
+    int64_t values[MOST_VALUES];
+    int count;
+} bench_list;
 
 typedef struct bench_target {
     tess_bench_settings settings;
     char names[TEXT];
     const char *models[MOST_MODELS];
-    int64_t widths[MOST_VALUES], patches[MOST_VALUES], batches[MOST_VALUES];
+    bench_list widths, patches, batches;
 } bench_target;
 
 /* Names between commas. */
-static bool names_option(bench_target *t, const char *name, const char *value)
+static bool models(const cli_option *option, const char *text, void *target)
 {
-    if (strlen(value) >= sizeof t->names) {
-        cli_complain("%s: the list is too long", name);
-        return false;
-    }
-    strcpy(t->names, value);
+    bench_target *t = target;
+    if (strlen(text) >= sizeof t->names)
+        return cli_refuse(option, text, "a shorter list");
+    strcpy(t->names, text);
     t->settings.model_count = 0;
     for (char *at = strtok(t->names, ","); at; at = strtok(NULL, ",")) {
-        if (t->settings.model_count == MOST_MODELS) {
-            cli_complain("%s: more than %d models", name, MOST_MODELS);
-            return false;
-        }
+        if (t->settings.model_count == MOST_MODELS)
+            return cli_refuse(option, text, "at most 16 models");
         t->models[t->settings.model_count++] = at;
     }
     t->settings.models = t->models;
-    return true;
+    return t->settings.model_count > 0 || cli_refuse(option, text, "names between commas");
 }
 
 /* from:to:step; adds to the list. */
-static bool range(const char *name, const char *word, int64_t *list, int *count)
+static bool add_range(const cli_option *option, const char *word, bench_list *list)
 {
     long long from = 0, to = 0, step = 0;
     char end = 0;
     if (sscanf(word, "%lld:%lld:%lld%c", &from, &to, &step, &end) != 3 || from < 1 || to < from || step < 1 ||
-        (to - from) / step >= MOST_VALUES - *count) {
-        cli_complain("%s %s: use numbers between commas, or from:to:step, at most %d of them", name, word,
-                     MOST_VALUES);
-        return false;
-    }
+        to > option->most || (to - from) / step >= MOST_VALUES - list->count)
+        return cli_refuse(option, word, "numbers between commas, or from:to:step, at most 256 of them");
     for (; from <= to; from += step)
-        list[(*count)++] = from;
+        list->values[list->count++] = from;
     return true;
 }
 
-static bool list_option(const char *name, const char *value, int64_t *list, int *count)
+static bool numbers(const cli_option *option, const char *text, void *target)
 {
-    char text[TEXT];
-    snprintf(text, sizeof text, "%s", value);
-    *count = 0;
-    for (char *word = strtok(text, ","); word; word = strtok(NULL, ",")) {
-        if (strchr(word, ':') || *count == MOST_VALUES) {
-            if (!range(name, word, list, count))
-                return false;
-        } else if (!cli_integer(name, word, 1, 1 << 20, &list[(*count)++]))
+    bench_list *list = cli_field(option, target);
+    char copy[TEXT];
+    if (strlen(text) >= sizeof copy)
+        return cli_refuse(option, text, "a shorter list");
+    strcpy(copy, text);
+    list->count = 0;
+    for (char *word = strtok(copy, ","); word; word = strtok(NULL, ",")) {
+        const bool added =
+            strchr(word, ':') || list->count == MOST_VALUES
+                ? add_range(option, word, list)
+                : cli_read_integer(option, word, option->least, option->most, &list->values[list->count++]);
+        if (!added)
             return false;
     }
-    if (*count == 0)
-        cli_complain("%s %s: the list is empty", name, value);
-    return *count > 0;
+    return list->count > 0 || cli_refuse(option, text, "a list that is not empty");
 }
 
-static bool option(void *target, const char *name, const char *value, bool *known)
-{
-    bench_target *t = target;
-    tess_bench_settings *s = &t->settings;
-    int64_t number = 0;
-    *known = true;
-    if (strcmp(name, "--models") == 0 || strcmp(name, "--model") == 0)
-        return names_option(t, name, value);
-    if (strcmp(name, "--widths") == 0) {
-        s->widths = t->widths;
-        return list_option(name, value, t->widths, &s->width_count);
-    }
-    if (strcmp(name, "--patches") == 0) {
-        s->patches = t->patches;
-        return list_option(name, value, t->patches, &s->patch_count);
-    }
-    if (strcmp(name, "--batches") == 0) {
-        s->batches = t->batches;
-        return list_option(name, value, t->batches, &s->batch_count);
-    }
-    if (strcmp(name, "--height") == 0)
-        return cli_integer(name, value, 1, 1 << 20, &s->height);
-    if (strcmp(name, "--halo") == 0)
-        return cli_halo(name, value, &s->halo);
-    if (strcmp(name, "--repeats") == 0) {
-        bool right = cli_integer(name, value, 1, 1000, &number);
-        s->repeats = (int)number;
-        return right;
-    }
-    *known = false;
-    return true;
-}
+#define AT(field) offsetof(bench_target, field)
 
-/* Where the lines go. */
+static const cli_option options[] = {
+    {"--models", "A,B", models, 0,
+     "bundled models, weight files, or random:drunet, random:unet, random:dncnn (default: these three; "
+     "batch: "
+     "random:drunet)",
+     CLI_MODELS " " CLI_FILES},
+    {"--model", "A,B", models, 0, "the same as --models", CLI_MODELS " " CLI_FILES},
+    {"--widths", "LIST", numbers, AT(widths),
+     "size: 1024,1092 or from:to:step (default 1024:2048:64,1024:2048:68)", NULL, 1, 1 << 20},
+    {"--height", "H", cli_integer, AT(settings.height),
+     "of the images (default 2048); batch cuts H x H into patches", NULL, 1, 1 << 20},
+    {"--patches", "LIST", numbers, AT(patches), "batch: sides of the patches (default 128,256,512)", NULL, 1,
+     1 << 20},
+    {"--batches", "LIST", numbers, AT(batches), "batch: patches at once (default 1,2,4,8,16,32,64)", NULL, 1,
+     1 << 20},
+    {"--halo", "H", cli_halo, AT(settings.halo),
+     "size, where --memory makes it cut the image: auto, exact or N pixels", "auto exact"},
+    {"--repeats", "N", cli_small, AT(settings.repeats),
+     "passes that are timed (default 9); the median counts", NULL, 1, 1000},
+};
+
 typedef struct line_target {
     FILE *file;
-    cli_shared *shared;
     bool failed;
 } line_target;
 
 static bool write_line(void *user, const char *line)
 {
     line_target *to = user;
-    to->failed = fprintf(to->file, "%s\n", line) < 0 || fflush(to->file) != 0;
-    return !to->failed && cli_progress(to->shared, 0, 0, 0); /* which knows whether to stop */
+    cli_print(to->file, "%s\n", line);
+    to->failed = to->file == stdout ? cli_output_failed() : fflush(to->file) != 0 || ferror(to->file);
+    return !to->failed && !cli_signal_caught();
 }
 
-int cli_bench(int argc, char **argv)
+static void connect_lists(bench_target *t)
 {
-    const cli_verb verb = {
-        .name = "bench", .help = help, .positional_least = 1, .positional_most = 1, .option = option};
+    tess_bench_settings *s = &t->settings;
+    s->widths = t->widths.count ? t->widths.values : NULL;
+    s->width_count = t->widths.count;
+    s->patches = t->patches.count ? t->patches.values : NULL;
+    s->patch_count = t->patches.count;
+    s->batches = t->batches.count ? t->batches.values : NULL;
+    s->batch_count = t->batches.count;
+}
+
+static int run(int argc, char **argv, bool plan)
+{
+    (void)plan;
     static bench_target target;
-    tess_bench_settings_init(&target.settings);
-    cli_shared shared = {.common = &target.settings.common};
-    int count, status = cli_parse(&verb, argc, argv, &shared, &target, &target.settings.study, &count);
+    tess_bench_settings *s = &target.settings;
+    tess_bench_settings_init(s);
+    cli_shared shared;
+    tess_context *context = NULL;
+    int count, status = cli_parse(&cli_bench, argc, argv, &shared, &target, &count);
     if (status < 0)
-        status = cli_json_ready(&shared, target.settings.models, target.settings.model_count);
+        status = cli_record_apart(&shared, s->models, s->model_count);
+    if (status < 0)
+        status = cli_begin(&shared, true, NULL, &context);
     if (status >= 0)
         return status;
-    line_target to = {.file = stdout, .shared = &shared};
-    if (shared.json && strcmp(shared.json, "-") != 0)
-        to.file = fopen(shared.json, "w");
-    if (!to.file) {
-        cli_complain("--json %s: %s", shared.json, strerror(errno));
-        return CLI_FAILED;
+    const char *file = shared.common.record_file;
+    line_target to = {.file = file ? fopen(file, "w") : stdout};
+    tess_status result = TESS_INTERRUPTED;
+    connect_lists(&target);
+    s->study = argv[0];
+    s->common = shared.common;
+    s->common.progress = cli_poll;
+    s->line = write_line;
+    s->line_user = &to;
+    if (to.file)
+        result = tess_bench(context, s);
+    if (file && (!to.file || fclose(to.file) != 0 || to.failed)) {
+        cli_complain("--json %s: %s", file, strerror(errno));
+        to.failed = true;
     }
-    target.settings.line = write_line;
-    target.settings.line_user = &to;
-    tess_context *context = NULL;
-    tess_status result = tess_context_create(&context);
-    if (result == TESS_OK) {
-        cli_watch_interrupts();
-        result = tess_bench(context, &target.settings);
-    }
-    if (to.file != stdout)
-        to.failed |= fclose(to.file) != 0;
-    if (to.failed)
-        fprintf(stderr, "tessera: --json %s: %s\n", shared.json ? shared.json : "-", strerror(errno));
-    else
-        return context ? cli_finish(context, result, NULL, &shared) : CLI_FAILED;
-    tess_context_destroy(context);
+    if (!to.failed)
+        return cli_finish(context, result, NULL, &shared);
+    tess_context_destroy(context); /* what failed is said already, or will be by cli_close_output */
     return CLI_FAILED;
 }
+
+const cli_verb cli_bench = {
+    .name = "bench",
+    .what = "studies of speed and memory, as JSON lines",
+    .usage = "size|batch",
+    .text =
+        "size: memory and time against the width of the image.\nbatch: one image in patches, several at a "
+        "time.\nOne JSON object a line goes to standard output, or to the file of --json, as soon as a point "
+        "is measured.",
+    .example = "tessera bench size --models random:dncnn --widths 1024:1280:64 --device cuda",
+    .choices = "size batch",
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .least = 1,
+    .most = 1,
+    .run = run,
+};

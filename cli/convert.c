@@ -1,26 +1,32 @@
 #include "cli.h"
 
-static const char help[] =
-    "tessera convert IN OUT.safetensors    weights from PyTorch's .pth (or safetensors) to safetensors;\n"
-    "                                      names, types and shapes are kept\n\n"
-    "Example: tessera convert dncnn_25.pth dncnn_25.safetensors\n";
-
-int cli_convert(int argc, char **argv)
+static int run(int argc, char **argv, bool plan)
 {
-    const cli_verb verb = {.name = "convert", .help = help, .positional_least = 2, .positional_most = 2};
-    tess_common common;
-    tess_common_init(&common);
-    cli_shared shared = {.common = &common};
-    const char *words[2];
-    int count, status = cli_parse(&verb, argc, argv, &shared, NULL, words, &count);
+    (void)plan;
+    cli_shared shared;
+    tess_context *context = NULL;
+    int count, status = cli_parse(&cli_convert, argc, argv, &shared, NULL, &count);
     if (status < 0)
-        status = cli_json_ready(&shared, words, 2);
+        status = cli_record_apart(&shared, (const char *const *)argv, count);
+    if (status < 0)
+        status = cli_begin(&shared, false, NULL, &context);
     if (status >= 0)
         return status;
-    tess_context *context = NULL;
-    if (tess_context_create(&context) != TESS_OK)
-        return CLI_FAILED;
     char *record = NULL;
-    tess_status result = tess_convert(context, words[0], words[1], &record);
+    const tess_status result = tess_convert(context, argv[0], argv[1], &record);
     return cli_finish(context, result, record, &shared);
 }
+
+const cli_verb cli_convert = {
+    .name = "convert",
+    .what = "PyTorch weights to safetensors",
+    .usage = "IN OUT.safetensors",
+    .text = "Writes the weights of PyTorch's .pth, or of safetensors, as safetensors. Names, types and "
+            "shapes are "
+            "kept.",
+    .example = "tessera convert dncnn_25.pth dncnn_25.safetensors",
+    .choices = CLI_FILES,
+    .least = 2,
+    .most = 2,
+    .run = run,
+};

@@ -1,84 +1,150 @@
+#include <stddef.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli.h"
 
-static const char help[] = "tessera denoise IN OUT [options]      remove noise from an image, or from "
-                           "every image of a folder\n\n"
-                           "  --model M           a bundled model (tessera info lists them) or a "
-                           "weight file (.safetensors, .pth)\n"
-                           "  --sigma S           the noise level on the [0,1] scale: 0.098 or "
-                           "25/255\n"
-                           "  --truth T           the clean image or folder: PSNR and SSIM are "
-                           "reported\n"
-                           "  --add-noise S       add Gaussian noise of this level first (for "
-                           "studies; not clipped, not rounded)\n"
-                           "  --tile T            auto, whole, N or HxW pixels\n"
-                           "  --halo H            auto (0.01 dB), exact (equal to the whole image bit "
-                           "for bit) or N pixels\n"
-                           "  --batch B           auto or N tiles at once\n\n"
-                           "Example: tessera denoise noisy.png clean.png --sigma 25/255 --memory "
-                           "512M\n";
+#define AT(field) offsetof(tess_denoise_settings, field)
 
-static bool option(void *target, const char *name, const char *value, bool *known)
+/* The last one given counts, in whatever form. */
+static bool sigma(const cli_option *option, const char *text, void *target)
 {
     tess_denoise_settings *s = target;
-    *known = true;
-    if (strcmp(name, "--model") == 0)
-        s->model = value;
-    else if (strcmp(name, "--truth") == 0)
-        s->truth = value;
-    else if (strcmp(name, "--sigma") == 0) {
-        if (!cli_number(name, value, &s->sigma))
-            return false;
-        if (s->sigma < 0) {
-            cli_complain("--sigma %s: a noise level is not negative", value);
-            return false;
-        }
-    } else if (strcmp(name, "--add-noise") == 0)
-        return cli_number(name, value, &s->add_noise);
-    else if (strcmp(name, "--tile") == 0)
-        return cli_tile(name, value, &s->tile_height, &s->tile_width);
-    else if (strcmp(name, "--halo") == 0)
-        return cli_halo(name, value, &s->halo);
-    else if (strcmp(name, "--batch") == 0) {
-        if (strcmp(value, "auto") == 0)
-            s->batch = 0;
-        else
-            return cli_integer(name, value, 1, 4096, &s->batch);
-    } else
-        *known = false;
+    double level = -1;
+    const bool is_auto = strcmp(text, "auto") == 0, is_number = cli_read_number(text, &level);
+    const bool is_file = !is_auto && !is_number && access(text, F_OK) == 0;
+    if (!is_auto && !is_file && !(is_number && level >= 0))
+        return cli_refuse(option, text,
+                          "a number of 0 or more such as 0.098 or 25/255, auto, or an existing file of noise "
+                          "levels");
+    s->sigma = is_number ? level : -1;
+    s->sigma_map = is_file ? text : NULL;
     return true;
 }
 
-int cli_denoise_like(int argc, char **argv, bool plan)
+static bool range(const cli_option *option, const char *text, void *target)
 {
-    const cli_verb verb = {
-        .name = "denoise", .help = help, .positional_least = 2, .positional_most = 2, .option = option};
+    tess_denoise_settings *s = target;
+    char low[64];
+    const size_t length = strcspn(text, ",");
+    if (strcmp(text, "auto") == 0)
+        s->range = TESS_RANGE_AUTO;
+    else if (strcmp(text, "type") == 0)
+        s->range = TESS_RANGE_TYPE;
+    else {
+        snprintf(low, sizeof low, "%.*s", (int)length, text);
+        if (length >= sizeof low || !text[length] || !cli_read_number(low, &s->range_low) ||
+            !cli_read_number(text + length + 1, &s->range_high) || !(s->range_low < s->range_high))
+            return cli_refuse(option, text, "auto, type, or LOW,HIGH such as -32,4310 with LOW below HIGH");
+        s->range = TESS_RANGE_GIVEN;
+    }
+    return true;
+}
+
+static bool axes(const cli_option *option, const char *text, void *target)
+{
+    static const char *const known[] = {"HW", "HWC", "CHW", "DHW", "DHWC"};
+    tess_denoise_settings *s = target;
+    s->axes = NULL;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (strcmp(text, known[i]) == 0)
+            s->axes = known[i];
+    return s->axes || strcmp(text, "auto") == 0 ||
+           cli_refuse(option, text, "auto, HW, HWC, CHW, DHW or DHWC");
+}
+
+static bool tile(const cli_option *option, const char *text, void *target)
+{
+    tess_denoise_settings *s = target;
+    return cli_read_tile(option, text, NULL, &s->tile_height, &s->tile_width);
+}
+
+static const cli_option options[] = {
+    {"--model", "M", cli_text, AT(model),
+     "a bundled model (tessera info lists them) or a weight file, .safetensors or .pth (default: a bundled "
+     "one, by the image's channels)",
+     CLI_MODELS " " CLI_FILES},
+    {"--sigma", "S|auto|MAP", sigma, 0,
+     "the noise level on the [0,1] scale: a number such as 0.098 or 25/255; auto: estimated from the image; "
+     "or a file with one level for each pixel",
+     "auto " CLI_FILES},
+    {"--strength", "X", cli_share, AT(strength),
+     "1: the denoised image (default), 0: the input, between them a blend"},
+    {"--range", "LOW,HIGH|auto|type", range, 0,
+     "the sample values that become 0 and 1, e.g. -32,4310; type: by the sample type, floats as they are; "
+     "auto (default): as type for 8 and 16 bits and for floats that look like [0,1], else from the data",
+     "auto type"},
+    {"--axes", "AXES", axes, 0, "of arrays: auto (default), HW, HWC, CHW, DHW or DHWC",
+     "auto HW HWC CHW DHW DHWC"},
+    {"--recursive", NULL, cli_flag, AT(recursive), "take the images in the folders of a folder too"},
+    {"--skip-existing", NULL, cli_flag, AT(skip_existing), "leave out images whose output is there already"},
+    {"--overwrite", NULL, cli_flag, AT(overwrite), "allow an output to replace its input"},
+    {"--dither", NULL, cli_flag, AT(dither), "add a dither before rounding, where samples lose bits"},
+    {"--truth", "T", cli_text, AT(truth), "the clean image or folder: PSNR and SSIM are reported", CLI_FILES},
+    {"--add-noise", "S", cli_from_0, AT(add_noise),
+     "add Gaussian noise of this level first, for studies; not clipped, not rounded"},
+    {"--tile", "T", tile, 0, "auto, whole, N or HxW pixels", "auto whole"},
+    {"--halo", "H", cli_halo, AT(halo),
+     "pixels around a tile: auto (within 0.01 dB), exact (equal to the whole image bit for bit) or N",
+     "auto exact"},
+    {"--batch", "B", cli_batch, AT(batch), "auto, or N tiles at once", "auto"},
+};
+
+/* The files of the job, all of which the record must not be written to. */
+static int check_files(const cli_shared *shared, const tess_denoise_settings *s, char **words, int count)
+{
+    struct stat about;
+    const char *const others[] = {s->truth, s->model, s->sigma_map};
+    if (count > 2 && stat(s->output, &about) == 0 && !S_ISDIR(about.st_mode))
+        return cli_complain("denoise: %s: several inputs need a folder as the last word, and this is a file",
+                            s->output);
+    const int status = cli_record_apart(shared, (const char *const *)words, count);
+    return status >= 0 ? status : cli_record_apart(shared, others, sizeof others / sizeof others[0]);
+}
+
+static int run(int argc, char **argv, bool plan)
+{
     tess_denoise_settings settings;
     tess_denoise_settings_init(&settings);
-    cli_shared shared = {.common = &settings.common};
-    const char *words[2];
-    int count, status = cli_parse(&verb, argc, argv, &shared, &settings, words, &count);
+    cli_shared shared;
+    int count, status = cli_parse(&cli_denoise, argc, argv, &shared, &settings, &count);
     if (status >= 0)
         return status;
-    settings.input = words[0];
-    settings.output = words[1];
-    const char *const files[] = {settings.input, settings.output, settings.truth, settings.model};
-    if ((status = cli_json_ready(&shared, files, sizeof files / sizeof files[0])) >= 0)
-        return status;
-    settings.common.progress = cli_progress;
-    settings.common.progress_user = &shared;
+    settings.common = shared.common;
+    settings.output = argv[count - 1];
+    if (count == 2)
+        settings.input = argv[0];
+    else {
+        settings.inputs = (const char *const *)argv;
+        settings.input_count = count - 1;
+    }
+    cli_progress_connect(&settings.common, &shared);
     tess_context *context = NULL;
-    if (tess_context_create(&context) != TESS_OK)
-        return CLI_FAILED;
-    cli_watch_interrupts();
+    status = check_files(&shared, &settings, argv, count);
+    if (status < 0)
+        status = cli_begin(&shared, true, settings.output, &context);
+    if (status >= 0)
+        return status;
     char *record = NULL;
-    tess_status result =
+    const tess_status result =
         plan ? tess_plan_denoise(context, &settings, &record) : tess_denoise(context, &settings, &record);
     return cli_finish(context, result, record, &shared);
 }
 
-int cli_denoise(int argc, char **argv)
-{
-    return cli_denoise_like(argc, argv, false);
-}
+const cli_verb cli_denoise = {
+    .name = "denoise",
+    .what = "remove noise from images, or from folders of images",
+    .usage = "IN... OUT",
+    .text =
+        "Removes noise. With one image as IN, OUT is a file; with a folder or several INs, OUT is a folder, "
+        "which is made if it is not there.",
+    .example = "tessera denoise noisy.png clean.png --sigma 25/255 --memory 512M",
+    .choices = CLI_FILES,
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .least = 2,
+    .most = -1,
+    .plans = true,
+    .run = run,
+};

@@ -1,37 +1,33 @@
-#include <string.h>
-
 #include "cli.h"
 
-static const char help[] =
-    "tessera info [--calibrate]            devices, memory, libraries, bundled models, measured rates\n\n"
-    "  --calibrate         measure the op rates of this machine now, for the seconds of plans\n\n"
-    "Example: tessera info --calibrate\n";
+static const cli_option options[] = {
+    {"--calibrate", NULL, cli_flag, 0,
+     "measure the op rates of this machine now, from which plans tell seconds"},
+};
 
-static bool option(void *target, const char *name, const char *value, bool *known)
+static int run(int argc, char **argv, bool plan)
 {
-    (void)value;
-    *known = strcmp(name, "--calibrate") == 0;
-    if (*known)
-        *(bool *)target = true;
-    return true;
-}
-
-int cli_info(int argc, char **argv)
-{
-    const cli_verb verb = {.name = "info", .help = help, .option = option, .flags = "--calibrate"};
-    tess_common common;
-    tess_common_init(&common);
-    cli_shared shared = {.common = &common};
+    (void)plan;
+    cli_shared shared;
     bool calibrate = false;
-    int count, status = cli_parse(&verb, argc, argv, &shared, &calibrate, NULL, &count);
+    tess_context *context = NULL;
+    int count, status = cli_parse(&cli_info, argc, argv, &shared, &calibrate, &count);
     if (status < 0)
-        status = cli_json_ready(&shared, NULL, 0);
+        status = cli_begin(&shared, false, NULL, &context);
     if (status >= 0)
         return status;
-    tess_context *context = NULL;
-    if (tess_context_create(&context) != TESS_OK)
-        return CLI_FAILED;
     char *record = NULL;
-    tess_status result = tess_info(context, &common, calibrate, &record);
+    const tess_status result = tess_info(context, &shared.common, calibrate, &record);
     return cli_finish(context, result, record, &shared);
 }
+
+const cli_verb cli_info = {
+    .name = "info",
+    .what = "devices, libraries, models, calibration",
+    .usage = "",
+    .text = "Lists devices and their memory, libraries, bundled models and the measured rates.",
+    .example = "tessera info --calibrate",
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .run = run,
+};

@@ -1,44 +1,66 @@
 /* tessera: one verb a job. */
-#include <stdio.h>
+#define _POSIX_C_SOURCE 200809L
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 
 #include "cli.h"
 
-static const struct {
-    const char *name;
-    int (*run)(int argc, char **argv);
-    const char *what;
-} verbs[] = {
-    {"denoise", cli_denoise, "remove noise from an image or a folder of images"},
-    {"reconstruct", cli_reconstruct, "an image from blurred copies or projections"},
-    {"plan", cli_plan, "what a verb would do: tile, bytes, seconds"},
-    {"bench", cli_bench, "studies of speed and memory, as JSON lines"},
-    {"convert", cli_convert, "PyTorch weights to safetensors"},
-    {"info", cli_info, "devices, libraries, models, calibration"},
-};
+const cli_verb *const cli_verbs[] = {&cli_denoise, &cli_reconstruct, &cli_plan, &cli_bench,
+                                     &cli_convert, &cli_info,        &cli_help, NULL};
 
-static int usage(FILE *to)
+const cli_verb *cli_find_verb(const char *name)
 {
-    fputs("tessera " TESSERA_VERSION ": restores images that are too large for one pass on one device\n\n",
-          to);
-    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
-        fprintf(to, "  tessera %-12s %s\n", verbs[i].name, verbs[i].what);
-    fputs("\ntessera VERB --help tells more, with an example.\n", to);
-    return to == stdout ? CLI_DONE : CLI_USAGE;
+    for (int i = 0; cli_verbs[i]; i++)
+        if (strcmp(name, cli_verbs[i]->name) == 0)
+            return cli_verbs[i];
+    return NULL;
+}
+
+/* A standard file that is closed would give its number to the next file that is opened, and messages would go into an
+ * image. What stands in for it refuses to be used as the closed one did. */
+static void hold_standard_files(void)
+{
+    for (int i = 0; i < 3; i++)
+        if (fcntl(i, F_GETFD) < 0 && errno == EBADF && open("/dev/null", i == 0 ? O_WRONLY : O_RDONLY) < 0)
+            return;
+}
+
+static int unknown(const char *word)
+{
+    if (word[0] != '-')
+        return cli_unknown_verb(word, false);
+    cli_guess guess = {NULL, 0};
+    cli_guess_try(&guess, word, "--help");
+    cli_guess_try(&guess, word, "--version");
+    if (guess.best)
+        return cli_complain("unknown option %s; did you mean %s?", word, guess.best);
+    return cli_complain("%s: options follow the verb; see tessera help", word);
+}
+
+static int run(int argc, char **argv)
+{
+    const cli_verb *verb = argc > 1 ? cli_find_verb(argv[1]) : NULL;
+    if (verb)
+        return verb->run(argc - 2, argv + 2, false);
+    if (argc < 2) {
+        cli_print_overview(stderr);
+        return CLI_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+        cli_print_overview(stdout);
+    else if (strcmp(argv[1], "--version") == 0)
+        cli_print(stdout, "%s\n", TESSERA_VERSION);
+    else
+        return unknown(argv[1]);
+    return CLI_DONE;
 }
 
 int main(int argc, char **argv)
 {
-    if (argc < 2)
-        return usage(stderr);
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
-        return usage(stdout);
-    if (strcmp(argv[1], "--version") == 0) {
-        puts(TESSERA_VERSION);
-        return CLI_DONE;
-    }
-    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
-        if (strcmp(argv[1], verbs[i].name) == 0)
-            return verbs[i].run(argc - 2, argv + 2);
-    return cli_complain("unknown verb %s; use denoise, reconstruct, plan, bench, convert or info", argv[1]);
+    hold_standard_files();
+    /* A reader that is gone is a failed write, so that a job still removes its temporary files. */
+    signal(SIGPIPE, SIG_IGN);
+    return cli_close_output(run(argc, argv));
 }

@@ -1,24 +1,34 @@
-#include <stdio.h>
 #include <string.h>
 
 #include "cli.h"
 
-static const char help[] = "tessera plan VERB ...                 what VERB would do with the same "
-                           "arguments: device, tile, batch,\n"
-                           "                                      bytes and seconds; runs nothing\n\n"
-                           "VERB: denoise or reconstruct\n\n"
-                           "Example: tessera plan denoise big.png out.png --sigma 0.1 --memory 300M\n";
-
-int cli_plan(int argc, char **argv)
+static int run(int argc, char **argv, bool plan)
 {
-    if (argc > 0 && strcmp(argv[0], "denoise") == 0)
-        return cli_denoise_like(argc - 1, argv + 1, true);
-    if (argc > 0 && strcmp(argv[0], "reconstruct") == 0)
-        return cli_reconstruct_like(argc - 1, argv + 1, true);
-    if (argc > 0 && (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0)) {
-        printf("%s%s", help, cli_shared_help);
-        return CLI_DONE;
+    (void)plan;
+    cli_shared shared;
+    int count;
+    /* The options belong to the verb that follows, which must therefore come first. */
+    if (argc == 0 || argv[0][0] == '-') {
+        const int status = cli_parse(&cli_plan, argc, argv, &shared, NULL, &count);
+        return status >= 0 ? status : cli_complain("plan: the verb comes first; see tessera help plan");
     }
-    return cli_complain("plan: expected the verb denoise or reconstruct; see "
-                        "tessera plan --help");
+    const cli_verb *verb = cli_find_verb(argv[0]);
+    if (!verb || !verb->plans)
+        return cli_unknown_verb(argv[0], true);
+    return verb->run(argc - 1, argv + 1, true);
 }
+
+const cli_verb cli_plan = {
+    .name = "plan",
+    .what = "what a verb would do: tile, bytes, seconds",
+    .usage = "denoise|reconstruct ... [options]",
+    .text = "Tells what the verb would do with the same words and options, and runs nothing: device, tile, "
+            "batch, "
+            "bytes and seconds. It takes all options of the verb: see tessera help denoise and tessera help "
+            "reconstruct.",
+    .example = "tessera plan denoise big.png out.png --sigma 0.1 --memory 300M",
+    .choices = CLI_PLANS,
+    .least = 1,
+    .most = -1,
+    .run = run,
+};

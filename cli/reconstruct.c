@@ -1,210 +1,166 @@
-#include <stdio.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "cli.h"
 
-static const char help[] =
-    "tessera reconstruct OUT --problem P [options]    an image from its measurements, with a denoiser as "
-    "prior\n\n"
-    "  --problem P         deblur: several anisotropic blurs of one image, with noise\n"
-    "                      tomo2d: parallel-beam views of Shepp and Logan's head\n"
-    "                      tomo3d: cone-beam views of the same in 3-D\n"
-    "                      FILE.json: measured data (see below)\n"
-    "  --size N            pixels of the longer side (default 256, in 3-D 96, or the image's own); deblur "
-    "without\n"
-    "                      --image: or HxW\n"
-    "  --image F           deblur: the image to blur instead of a synthetic one\n"
-    "  --operators N       deblur: number of blurs (default 8)\n"
-    "  --angles N          tomo2d, tomo3d: number of views (default 100, 50)\n"
-    "  --noise S           of the measurements (default 0.1 for deblur, else 0.01)\n"
-    "  --preset P          default, or deepinv: the settings of its published benchmark\n"
-    "  --model M           a bundled model (tessera info lists them) or a weight file\n"
-    "  --prior P           of a volume: slices (one by one), or volume: a 3-D network, which is the model's "
-    "own or\n"
-    "                      made from a 2-D one\n"
-    "  --inflate I         how it is made: halves (all 2x2 kernels, as deepinv's benchmark does) or level "
-    "(only those\n"
-    "                      that reduce: slices that are all alike give what the 2-D network gives; denoises "
-    "better)\n"
-    "  --sigma S           noise level for the denoiser; FROM:TO changes it over the iterations\n"
-    "  --step X            auto (from the operator's norm) or a number; one that is too long is halved\n"
-    "  --init I            zero, adjoint, filtered or cg\n"
-    "  --relax L           between the step and the denoiser: x = (1-a) z + a d, a = step L / (1 + step L)\n"
-    "  --inner N           tomography: up to N steps of conjugate gradients towards the data (default 6); "
-    "0: one gradient\n"
-    "                      step, which blurs can take too\n"
-    "  --iterations N      at most\n"
-    "  --tolerance X       stop when an iteration changes the image by less than X of its norm\n"
-    "  --max-seconds X     stop after this time\n"
-    "  --save-measurement F.npy  what the solver is given, laid out as for a problem file\n"
-    "  --side-by-side F    measurement (FBP or FDK in tomography), result and truth in one picture\n"
-    "  --tile T, --halo H, --batch B   of the denoiser, as in tessera denoise; a volume takes --tile DxHxW "
-    "too\n\n"
-    "A volume is written as NPY (depth, height, width); a picture shows the slice in its middle.\n\n"
-    "Measured data (FILE.json), one of\n"
-    "  {\"operator\":\"blur\",\"angles\":[0,45],\"sigma\":[3,1.5],\"measurement\":\"y.npy\"}\n"
-    "  {\"operator\":\"radon\",\"angles\":[0,1.8],\"circle\":true,\"measurement\":\"sinogram.npy\"}\n"
-    "  {\"operator\":\"cone\",\"vectors\":\"vectors.npy\",\"volume\":[D,H,W],\"spacing\":0.1,\"measurement\":"
-    "\"views.npy\"}\n"
-    "with \"truth\", \"noise\" and \"range\" ([0,1]) where they are known. Arrays are laid out as "
-    "--save-measurement\n"
-    "writes them: blurs one above another, a sinogram (views, width), projections (views, rows, columns). "
-    "Angles\n"
-    "are in degrees. Vectors have 12 numbers a view, as ASTRA's cone_vec: source, detector centre, step "
-    "between\n"
-    "columns, step between rows, (x, y, z) each; for \"parallel3d\" the rays' direction in place of the "
-    "source.\n\n"
-    "Example: tessera reconstruct sharp.png --problem deblur --size 512 --side-by-side compare.png\n";
+#define AT(field) offsetof(tess_reconstruct_settings, field)
 
 /* A, or A:B. */
-static bool sigma_option(tess_reconstruct_settings *s, const char *value)
+static bool sigma(const cli_option *option, const char *text, void *target)
 {
+    tess_reconstruct_settings *s = target;
     char first[64];
-    const char *colon = strchr(value, ':');
-    const size_t length = colon ? (size_t)(colon - value) : strlen(value);
-    if (length >= sizeof first) {
-        cli_complain("--sigma %s: expected a number, or FROM:TO", value);
-        return false;
-    }
-    memcpy(first, value, length);
-    first[length] = '\0';
-    if (!cli_number("--sigma", first, &s->sigma))
-        return false;
+    const size_t length = strcspn(text, ":");
+    const bool two = text[length] == ':';
+    snprintf(first, sizeof first, "%.*s", (int)length, text);
+    bool good = length < sizeof first && cli_read_number(first, &s->sigma);
     s->last_sigma = s->sigma;
-    if (colon && !cli_number("--sigma", colon + 1, &s->last_sigma))
-        return false;
-    if (s->sigma < 0 || s->last_sigma < 0 || (colon && !(s->sigma > 0 && s->last_sigma > 0))) {
-        cli_complain("--sigma %s: a noise level is not negative, and FROM:TO are "
-                     "both above 0",
-                     value);
-        return false;
-    }
+    if (good && two)
+        good = cli_read_number(text + length + 1, &s->last_sigma) && s->sigma > 0 && s->last_sigma > 0;
+    if (!good || s->sigma < 0)
+        return cli_refuse(option, text,
+                          "a number of 0 or more such as 0.05 or 25/255, or FROM:TO, both above 0");
     return true;
 }
 
 /* N, or HxW. */
-static bool size_option(tess_reconstruct_settings *s, const char *value)
+static bool size(const cli_option *option, const char *text, void *target)
 {
-    const long long least = 16, most = 1 << 16;
+    tess_reconstruct_settings *s = target;
+    const long long least = option->least, most = option->most;
     long long height = 0, width = 0;
     int end = 0;
     s->size_width = 0;
-    if (!strchr(value, 'x'))
-        return cli_integer("--size", value, least, most, &s->size);
-    if (sscanf(value, "%5lldx%5lld%n", &height, &width, &end) != 2 || value[end] || height < least ||
+    if (!strchr(text, 'x'))
+        return cli_integer(option, text, target);
+    if (sscanf(text, "%5lldx%5lld%n", &height, &width, &end) != 2 || text[end] || height < least ||
         width < least || height > most || width > most) {
-        cli_complain("--size %s: expected N, or HxW such as 480x640, of %lld to %lld each", value, least,
-                     most);
-        return false;
+        char expected[96];
+        snprintf(expected, sizeof expected, "N, or HxW such as 480x640, of %lld to %lld each", least, most);
+        return cli_refuse(option, text, expected);
     }
     s->size = height;
     s->size_width = width;
     return true;
 }
 
-static bool positive(const char *name, const char *value, bool zero, double *number)
+static bool step(const cli_option *option, const char *text, void *target)
 {
-    if (!cli_number(name, value, number))
-        return false;
-    if (*number < 0 || (!zero && *number == 0)) {
-        cli_complain("%s %s: expected a number %s", name, value, zero ? "from 0 up" : "above 0");
-        return false;
-    }
-    return true;
+    ((tess_reconstruct_settings *)target)->step = TESS_STEP_AUTO;
+    return strcmp(text, "auto") == 0 || cli_above_0(option, text, target);
 }
 
-static bool text_option(tess_reconstruct_settings *s, const char *name, const char *value)
-{
-    const struct {
-        const char *name, **to;
-    } texts[] = {
-        {"--problem", &s->problem},
-        {"--image", &s->image},
-        {"--preset", &s->preset},
-        {"--model", &s->model},
-        {"--init", &s->init},
-        {"--prior", &s->prior},
-        {"--inflate", &s->inflate},
-        {"--save-measurement", &s->save_measurement},
-        {"--side-by-side", &s->side_by_side},
-    };
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        if (strcmp(name, texts[i].name) == 0) {
-            *texts[i].to = value;
-            return true;
-        }
-    return false;
-}
-
-static bool option(void *target, const char *name, const char *value, bool *known)
+static bool tile(const cli_option *option, const char *text, void *target)
 {
     tess_reconstruct_settings *s = target;
-    *known = true;
-    if (text_option(s, name, value))
-        return true;
-    if (strcmp(name, "--size") == 0)
-        return size_option(s, value);
-    if (strcmp(name, "--operators") == 0)
-        return cli_integer(name, value, 1, 1024, &s->operators);
-    if (strcmp(name, "--angles") == 0)
-        return cli_integer(name, value, 1, 100000, &s->angles);
-    if (strcmp(name, "--iterations") == 0)
-        return cli_integer(name, value, 1, 1000000, &s->iterations);
-    if (strcmp(name, "--inner") == 0)
-        return cli_integer(name, value, 0, 1000, &s->inner);
-    if (strcmp(name, "--noise") == 0)
-        return positive(name, value, true, &s->noise);
-    if (strcmp(name, "--sigma") == 0)
-        return sigma_option(s, value);
-    if (strcmp(name, "--relax") == 0)
-        return positive(name, value, true, &s->relax);
-    if (strcmp(name, "--tolerance") == 0)
-        return positive(name, value, true, &s->tolerance);
-    if (strcmp(name, "--max-seconds") == 0)
-        return positive(name, value, false, &s->max_seconds);
-    if (strcmp(name, "--step") == 0) {
-        s->step = TESS_STEP_AUTO;
-        return strcmp(value, "auto") == 0 || positive(name, value, false, &s->step);
-    }
-    if (strcmp(name, "--tile") == 0)
-        return cli_tile_3d(name, value, &s->tile_depth, &s->tile_height, &s->tile_width);
-    if (strcmp(name, "--halo") == 0)
-        return cli_halo(name, value, &s->halo);
-    if (strcmp(name, "--batch") == 0) {
-        s->batch = 0;
-        return strcmp(value, "auto") == 0 || cli_integer(name, value, 1, 4096, &s->batch);
-    }
-    *known = false;
-    return true;
+    return cli_read_tile(option, text, &s->tile_depth, &s->tile_height, &s->tile_width);
 }
 
-int cli_reconstruct_like(int argc, char **argv, bool plan)
+static const cli_option options[] = {
+    {"--problem", "P", cli_text, AT(problem),
+     "deblur: several anisotropic blurs of one image, with noise\n"
+     "tomo2d: parallel-beam views of Shepp and Logan's head\n"
+     "tomo3d: cone-beam views of the same in 3-D\n"
+     "FILE.json: measured data, as described below",
+     "deblur tomo2d tomo3d " CLI_FILES},
+    {"--size", "N", size, AT(size),
+     "pixels of the longer side (default 256, in 3-D 96, or the image's own); deblur without --image: or HxW",
+     NULL, 16, 1 << 16},
+    {"--image", "FILE", cli_text, AT(image), "deblur: the image to blur instead of a synthetic one",
+     CLI_FILES},
+    {"--operators", "N", cli_integer, AT(operators), "deblur: number of blurs (default 8)", NULL, 1, 1024},
+    {"--angles", "N", cli_integer, AT(angles), "tomo2d, tomo3d: number of views (default 100, 50)", NULL, 1,
+     100000},
+    {"--noise", "S", cli_from_0, AT(noise),
+     "standard deviation of the noise on the measurements (default 0.1 for deblur, else 0.01)"},
+    {"--preset", "P", cli_text, AT(preset), "default, or deepinv: the settings of its published benchmark",
+     "default deepinv"},
+    {"--model", "M", cli_text, AT(model), "a bundled model (tessera info lists them) or a weight file",
+     CLI_MODELS " " CLI_FILES},
+    {"--prior", "P", cli_text, AT(prior),
+     "of a volume: slices (one by one), or volume: a 3-D network, which is the model's own or made from a "
+     "2-D "
+     "one",
+     "slices volume"},
+    {"--inflate", "I", cli_text, AT(inflate),
+     "how a 3-D network is made: halves (all 2x2 kernels, as deepinv's benchmark does) or level (only those "
+     "that reduce: slices that are all alike give what the 2-D network gives; denoises better)",
+     "halves level"},
+    {"--sigma", "S|FROM:TO", sigma, 0,
+     "noise level for the denoiser; FROM:TO changes it over the iterations"},
+    {"--step", "X", step, AT(step),
+     "auto (from the operator's norm) or a number; one that is too long is halved", "auto"},
+    {"--init", "I", cli_text, AT(init), "the image to begin with: zero, adjoint, filtered or cg",
+     "zero adjoint filtered cg"},
+    {"--relax", "L", cli_from_0, AT(relax),
+     "between the step and the denoiser: x = (1-a) z + a d, a = step L / (1 + step L)"},
+    {"--inner", "N", cli_integer, AT(inner),
+     "tomography: up to N steps of conjugate gradients towards the data (default 6); 0: one gradient step, "
+     "which blurs can take too",
+     NULL, 0, 1000},
+    {"--iterations", "N", cli_integer, AT(iterations), "at most N iterations", NULL, 1, 1000000},
+    {"--tolerance", "X", cli_from_0, AT(tolerance),
+     "stop when an iteration changes the image by less than X of its norm"},
+    {"--max-seconds", "X", cli_above_0, AT(max_seconds), "stop after this time"},
+    {"--save-measurement", "F.npy", cli_text, AT(save_measurement),
+     "write what the solver is given, laid out as for a problem file", CLI_FILES},
+    {"--side-by-side", "FILE", cli_text, AT(side_by_side),
+     "write measurement (FBP or FDK in tomography), result and truth in one picture", CLI_FILES},
+    {"--tile", "T", tile, 0, "of the denoiser: auto, whole, N or HxW pixels; of a volume also DxHxW",
+     "auto whole"},
+    {"--halo", "H", cli_halo, AT(halo), "of the denoiser, as in tessera denoise: auto, exact or N pixels",
+     "auto exact"},
+    {"--batch", "B", cli_batch, AT(batch), "of the denoiser: auto, or N tiles at once", "auto"},
+};
+
+static int run(int argc, char **argv, bool plan)
 {
-    const cli_verb verb = {
-        .name = "reconstruct", .help = help, .positional_least = 1, .positional_most = 1, .option = option};
-    tess_reconstruct_settings settings;
-    tess_reconstruct_settings_init(&settings);
-    cli_shared shared = {.common = &settings.common};
-    int count, status = cli_parse(&verb, argc, argv, &shared, &settings, &settings.output, &count);
+    tess_reconstruct_settings s;
+    tess_reconstruct_settings_init(&s);
+    cli_shared shared;
+    tess_context *context = NULL;
+    int count, status = cli_parse(&cli_reconstruct, argc, argv, &shared, &s, &count);
     if (status >= 0)
         return status;
-    const char *const files[] = {settings.output,  settings.side_by_side, settings.save_measurement,
-                                 settings.problem, settings.image,        settings.model};
-    if ((status = cli_json_ready(&shared, files, sizeof files / sizeof files[0])) >= 0)
+    s.common = shared.common;
+    s.output = argv[0];
+    cli_progress_connect(&s.common, &shared);
+    const char *const files[] = {s.output, s.side_by_side, s.save_measurement, s.problem, s.image, s.model};
+    status = cli_record_apart(&shared, files, sizeof files / sizeof files[0]);
+    if (status < 0)
+        status = cli_begin(&shared, true, NULL, &context);
+    if (status >= 0)
         return status;
-    settings.common.progress = cli_progress;
-    settings.common.progress_user = &shared;
-    tess_context *context = NULL;
-    if (tess_context_create(&context) != TESS_OK)
-        return CLI_FAILED;
-    cli_watch_interrupts();
     char *record = NULL;
-    tess_status result = plan ? tess_plan_reconstruct(context, &settings, &record)
-                              : tess_reconstruct(context, &settings, &record);
+    const tess_status result =
+        plan ? tess_plan_reconstruct(context, &s, &record) : tess_reconstruct(context, &s, &record);
     return cli_finish(context, result, record, &shared);
 }
 
-int cli_reconstruct(int argc, char **argv)
-{
-    return cli_reconstruct_like(argc, argv, false);
-}
+const cli_verb cli_reconstruct = {
+    .name = "reconstruct",
+    .what = "an image from blurred copies or projections",
+    .usage = "OUT --problem P [options]",
+    .text =
+        "Makes an image from its measurements, with a denoiser as prior. A volume is written as NPY (depth, "
+        "height, width); a picture shows the slice in its middle.",
+    .more =
+        "Measured data (FILE.json) is one of\n"
+        "  {\"operator\":\"blur\",\"angles\":[0,45],\"sigma\":[3,1.5],\"measurement\":\"y.npy\"}\n"
+        "  {\"operator\":\"radon\",\"angles\":[0,1.8],\"circle\":true,\"measurement\":\"sinogram.npy\"}\n"
+        "  {\"operator\":\"cone\",\"vectors\":\"vectors.npy\",\"volume\":[D,H,W],\"spacing\":0.1,\n"
+        "   \"measurement\":\"views.npy\"}\n"
+        "with \"truth\", \"noise\" and \"range\" ([0,1]) where they are known. Arrays are laid out as "
+        "--save-measurement writes them: blurs one above another, a sinogram (views, width), projections "
+        "(views, rows, columns). Angles are in degrees. Vectors have 12 numbers a view, as ASTRA's cone_vec: "
+        "source, detector centre, step between columns, step between rows, (x, y, z) each; for "
+        "\"parallel3d\" the rays' direction in place of the source.",
+    .example = "tessera reconstruct sharp.png --problem deblur --size 512 --side-by-side compare.png",
+    .choices = CLI_FILES,
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .least = 1,
+    .most = 1,
+    .plans = true,
+    .run = run,
+};

@@ -84,6 +84,9 @@ typedef enum tess_range {
     TESS_RANGE_GIVEN /* range_low and range_high */
 } tess_range;
 
+/* Sigma: estimated from the image, also where noise is added; merely negative = estimated, or that of the added noise. */
+#define TESS_SIGMA_AUTO (-2.0)
+
 typedef struct tess_denoise_settings {
     tess_common common;
     const char *input;         /* a file, or a folder of images */
@@ -113,6 +116,7 @@ tess_status tess_context_create(tess_context **out) TESS_MUST_CHECK;
 void tess_context_destroy(tess_context *context);
 /* One line on the last failure, valid until the next call on this context. */
 const char *tess_context_error(const tess_context *context);
+void tess_emergency_cleanup(void); /* removes temporary files of jobs under way; async-signal-safe */
 
 void tess_common_init(tess_common *common);
 void tess_denoise_settings_init(tess_denoise_settings *settings);

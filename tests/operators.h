@@ -5,6 +5,7 @@
 
 #include "adjoint.h"
 #include "physics/blur.h"
+#include "physics/convolve.h"
 #include "physics/mask.h"
 #include "physics/radon.h"
 #include "physics/rays.h"
@@ -26,6 +27,28 @@ static inline tess_operator *make_blur(tess_device *device, int64_t height, int6
     tess_operator *op = NULL;
     tess_error error = {{0}};
     return made(&op, tess_blur_create(device, &settings, &op, &error), &error);
+}
+
+/* Kernels of several shapes, one of them with negative values; seen whole, or behind uneven margins. */
+static inline tess_operator *make_convolve(tess_device *device, int64_t height, int64_t width,
+                                           int64_t channels, bool margins)
+{
+    static const double streak[] = {0, 1, 2, 0.5, 0.25}, sharp[] = {-1, 2, 0, 3, 9, -2, 1, 0.5, 4};
+    const tess_kernel kernels[] = {{.values = streak, .height = 5, .width = 1},
+                                   {.values = sharp, .height = 3, .width = 3},
+                                   {.gaussian = {0.5, 0.3, 30}}};
+    const tess_convolve_settings settings = {.height = height,
+                                             .width = width,
+                                             .channels = channels,
+                                             .margin_rows = margins ? 2 : 0,
+                                             .margin_columns = margins ? 1 : 0,
+                                             .seen_height = margins ? height - 5 : 0,
+                                             .seen_width = margins ? width - 4 : 0,
+                                             .count = 3,
+                                             .kernels = kernels};
+    tess_operator *op = NULL;
+    tess_error error = {{0}};
+    return made(&op, tess_convolve_create(device, &settings, &op, &error), &error);
 }
 
 static inline tess_operator *make_mask(tess_device *device, int64_t height, int64_t width, int64_t channels)
@@ -88,6 +111,10 @@ static inline void check_operators(tess_device *device)
     check_transpose(make_blur(device, 7, 5, 3), true);
     check_transpose(make_blur(device, 101, 67, 3), false);
     check_transpose(make_blur(device, 256, 683, 1), false);
+    for (int margins = 0; margins < 2; margins++) {
+        check_transpose(make_convolve(device, 9, 7, 2, margins), true);
+        check_transpose(make_convolve(device, 101, 67, 3, margins), false);
+    }
     check_transpose(make_mask(device, 7, 5, 3), true);
     check_transpose(make_mask(device, 683, 211, 1), false);
     check_transpose(make_stack(device, 5, 7, 1), true);

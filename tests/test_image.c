@@ -35,7 +35,7 @@ static int files_in_folder(void)
     int count = 0;
     DIR *dir = opendir(folder);
     for (struct dirent *entry; dir && (entry = readdir(dir));)
-        count += entry->d_name[0] != '.';
+        count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
     if (dir)
         closedir(dir);
     return count;
@@ -45,7 +45,7 @@ static void empty_folder(void)
 {
     DIR *dir = opendir(folder);
     for (struct dirent *entry; dir && (entry = readdir(dir));)
-        if (entry->d_name[0] != '.')
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
             unlink(in_folder(entry->d_name));
     if (dir)
         closedir(dir);
@@ -187,7 +187,7 @@ static void test_npy(void)
 {
     static const tess_dtype dtypes[] = {TESS_U8, TESS_U16, TESS_I16, TESS_U32, TESS_I32, TESS_F32};
     for (int s = 0; s < SIZES; s++)
-        for (int channels = 1; channels <= 7; channels += 2)
+        for (int channels = 1; channels <= 4; channels++) /* more would be a volume: test_image_axes.c */
             for (int d = 0; d < 6; d++)
                 round_trip("a.npy", describe(sizes[s][0], sizes[s][1], channels, false, dtypes[d]));
 }

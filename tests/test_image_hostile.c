@@ -38,7 +38,7 @@ static int sweep_folder(bool remove_files)
     int count = 0;
     DIR *dir = opendir(folder);
     for (struct dirent *entry; dir && (entry = readdir(dir));)
-        if (entry->d_name[0] != '.') {
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
             count++;
             if (remove_files)
                 remove(in_folder(entry->d_name));

@@ -5,6 +5,7 @@
 
 #include <dirent.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "support.h"
@@ -63,7 +64,7 @@ static void test_kept(void)
     tess_op_class(&op, name, sizeof name);
     tess_rates_set(rates, name, 3e-5, 1.25e-8);
     tess_rates_set(rates, "another \"class\" \\ of op", 0, 0x1.23456789abcdep-30);
-    tess_rates_set(rates, name, 1, 1);   /* the first stays */
+    tess_rates_set(rates, name, 1, 1);   /* the faster one stays */
     tess_rates_set(rates, "zero", 0, 0); /* and nonsense does not enter */
     tess_rates_set(rates, "nan", 0, NAN);
     tess_rates_set(rates, "less", -1, 1);
@@ -71,7 +72,7 @@ static void test_kept(void)
     CHECK(tess_rates_count(rates) == 2 && tess_rates_has(rates, name) && !tess_rates_has(rates, "nan"));
     check_growing(rates, 64, 64, true);
     check_growing(rates, 3, 64, false);
-    tess_rates_save(rates);
+    (void)tess_rates_save(rates, NULL);
     CHECK(access(tess_rates_path(rates), R_OK) == 0 && files_in(cache) == 1); /* no temporary file is left */
     tess_rates *again = open_rates();
     CHECK(tess_rates_count(again) == 2 && tess_rates_has(again, "another \"class\" \\ of op"));
@@ -84,7 +85,7 @@ static void test_kept(void)
         snprintf(name, sizeof name, "class %d", i);
         tess_rates_set(again, name, i, i + 1);
     }
-    tess_rates_save(again);
+    (void)tess_rates_save(again, NULL);
     tess_rates_destroy(again);
     again = open_rates();
     CHECK(tess_rates_count(again) == 302 && tess_rates_has(again, "class 299") && files_in(cache) == 1);
@@ -93,9 +94,26 @@ static void test_kept(void)
     tess_rates_destroy(NULL);
 }
 
+/* Of two measurements the faster one is kept, whichever came first. */
+static void test_best(void)
+{
+    tess_rates *rates = open_rates();
+    bool measured = true;
+    tess_rates_set_operator(rates, "slide", 3);
+    tess_rates_set_operator(rates, "slide", 2);
+    tess_rates_set_operator(rates, "slide", 5);
+    CHECK(tess_rates_operator(rates, "slide", &measured) == 2 && measured);
+    CHECK(tess_rates_operator(rates, "other", &measured) == 1 && !measured);
+    tess_rates_destroy(rates);
+}
+
 static void test_damaged(void)
 {
-    static const struct {
+    char dated[128];
+    snprintf(dated, sizeof dated,
+             "{\"ops\":{\"a\":{\"date\":%lld,\"overhead_seconds\":0,\"seconds_per_pixel\":1e-9},\"b\":7}}",
+             (long long)time(NULL));
+    const struct {
         const char *text;
         int64_t entries;
     } cases[] = {
@@ -111,7 +129,9 @@ static void test_damaged(void)
         {"{\"ops\":{\"a\":{\"overhead_seconds\":-1,\"seconds_per_pixel\":1}}}", 0},
         {"{\"ops\":{\"a\":{\"overhead_seconds\":1,\"seconds_per_pixel\":0}}}", 0},
         {"{\"ops\":{\"a\":{\"overhead_seconds\":1,\"seconds_per_pixel\":1}}} trailing", 0},
-        {"{\"ops\":{\"a\":{\"overhead_seconds\":0,\"seconds_per_pixel\":1e-9},\"b\":7}}", 1},
+        {"{\"ops\":{\"a\":{\"overhead_seconds\":0,\"seconds_per_pixel\":1e-9}}}", 0}, /* undated */
+        {"{\"ops\":{\"a\":{\"date\":9e15,\"overhead_seconds\":0,\"seconds_per_pixel\":1e-9}}}", 0},
+        {dated, 1},
     };
     tess_rates *rates = open_rates();
     char path[1300];
@@ -136,7 +156,7 @@ static void test_damaged(void)
     rates = open_rates();
     CHECK(tess_rates_count(rates) == 0);
     tess_rates_set(rates, "one", 1, 1);
-    tess_rates_save(rates); /* what was damaged is replaced */
+    (void)tess_rates_save(rates, NULL); /* what was damaged is replaced */
     tess_rates_destroy(rates);
     rates = open_rates();
     CHECK(tess_rates_count(rates) == 1);
@@ -145,7 +165,7 @@ static void test_damaged(void)
     rates = open_rates();
     CHECK(tess_rates_count(rates) == 0);
     tess_rates_set(rates, "one", 1, 1);
-    tess_rates_save(rates);
+    (void)tess_rates_save(rates, NULL);
     CHECK(files_in(cache) == 1 && tess_rates_count(rates) == 1);
     tess_rates_destroy(rates);
     CHECK(rmdir(path) == 0);
@@ -162,7 +182,7 @@ static void test_unwritable(void)
     CHECK(setenv("TESSERA_CACHE", below, 1) == 0);
     tess_rates *rates = open_rates();
     tess_rates_set(rates, "one", 1, 1);
-    tess_rates_save(rates);
+    (void)tess_rates_save(rates, NULL);
     CHECK(tess_rates_count(rates) == 1 && access(below, F_OK) != 0);
     tess_rates_destroy(rates);
     CHECK(unlink(file) == 0);
@@ -176,7 +196,7 @@ static void test_folders(void)
     snprintf(expected, sizeof expected, "%s/tessera/", folder);
     tess_rates *rates = open_rates();
     CHECK(strncmp(tess_rates_path(rates), expected, strlen(expected)) == 0);
-    tess_rates_save(rates);
+    (void)tess_rates_save(rates, NULL);
     CHECK(access(tess_rates_path(rates), R_OK) == 0 && unlink(tess_rates_path(rates)) == 0 &&
           rmdir(expected) == 0);
     tess_rates_destroy(rates);
@@ -260,6 +280,7 @@ int main(void)
     tess_error error = {{0}};
     CHECK_MSG(tess_device_open("cpu", &options, &device, &error) == TESS_OK, "%s", error.text);
     test_kept();
+    test_best();
     test_damaged();
     test_unwritable();
     test_folders();

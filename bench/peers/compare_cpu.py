@@ -37,18 +37,21 @@ def ours(args, network, weights, image, precision, folder, extra=("--tile", "who
     records = []
     for _ in range(args.repeats):
         command = [args.tessera, "denoise", image, folder / "out.npy", "--model", weights, "--sigma", "0.1", "--quiet",
-                   "--precision", precision, "--threads", str(args.threads), *extra, "--json", "-"]
+                   "--precision", precision, "--threads", str(args.threads), "--device", "cpu", *extra, "--json", "-"]
         records.append(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+    devices = {r["device"] for r in records}
+    if devices != {"cpu"}:
+        sys.exit(f"compare_cpu.py compares CPUs, but tessera ran on {devices}")
     measured = [r["measured"] for r in records]
     return {"study": "cpu", "engine": "tessera", "version": records[0]["version"], "network": network, "size": args.size,
-            "mode": precision, "threads": args.threads, "device_name": records[0]["device_name"],
+            "mode": precision, "threads": args.threads, "device": "cpu", "device_name": records[0]["device_name"],
             "seconds": statistics.median(m["seconds"] for m in measured), "best": min(m["seconds"] for m in measured),
             "repeats": args.repeats, "options": " ".join(extra), "weight_bytes": records[0]["plan"]["peak_bytes"]["weights"],
             "growth_bytes": max(m["resident_bytes"] - m["loaded_bytes"] for m in measured)}
 
 
 def tell(network, size, precision, mine, best):
-    print(f"{network} {size}x{size} {precision} ({mine['options']}): tessera {mine['seconds']:.2f} s, "
+    print(f"{network} {size}x{size} {precision} on {mine['device_name']} ({mine['options']}): tessera {mine['seconds']:.2f} s, "
           f"{mine['growth_bytes'] / 2**20:.0f} MiB; PyTorch {best['version']} ({best['layout']}, {best['mode']}) "
           f"{best['seconds']:.2f} s, {best['growth_bytes'] / 2**20:.0f} MiB; "
           f"speed {best['seconds'] / mine['seconds']:.2f}x, memory {mine['growth_bytes'] / best['growth_bytes']:.2f}x",

@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "base/cache.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/temp.h"
 
 enum { FOLDER = 1024, KEY = 256 };
 
@@ -34,11 +37,22 @@ void tess_cache_path(const char *key, char path[TESS_CACHE_PATH])
     snprintf(path, TESS_CACHE_PATH, "%s/%s-%s.json", folder, name, TESSERA_VERSION);
 }
 
+/* A plain file of this user: nobody else's numbers are believed, and nothing is waited for. */
+static bool is_own(const struct stat *about)
+{
+    return S_ISREG(about->st_mode) && about->st_uid == geteuid();
+}
+
 tess_json *tess_cache_read(const char *path)
 {
-    FILE *file = fopen(path, "r");
-    if (!file)
+    const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    struct stat about;
+    FILE *file = fd >= 0 && fstat(fd, &about) == 0 && is_own(&about) ? fdopen(fd, "r") : NULL;
+    if (!file) {
+        if (fd >= 0)
+            close(fd);
         return NULL;
+    }
     static const size_t LIMIT = 1 << 20;
     char *text = tess_small_alloc(LIMIT, 1);
     tess_json *record = NULL;
@@ -61,17 +75,36 @@ static void make_folders_of(const char *path)
         }
 }
 
-void tess_cache_write(const char *path, const tess_json *record)
+/* In a folder of another user, that user could exchange the file while it is written. */
+static bool may_write(const char *path)
 {
-    char *text = tess_json_dump(record, true), temporary[TESS_CACHE_PATH + 40];
-    snprintf(temporary, sizeof temporary, "%s.tmp-%ld", path, (long)getpid());
+    char folder[TESS_CACHE_PATH];
+    struct stat about;
+    snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
+    if (stat(folder, &about) != 0 || about.st_uid != geteuid())
+        return false;
+    return lstat(path, &about) != 0 || is_own(&about);
+}
+
+tess_status tess_cache_write(const char *path, const tess_json *record, tess_error *error)
+{
     make_folders_of(path);
-    FILE *file = text ? fopen(temporary, "w") : NULL;
-    if (file) {
-        bool good = fputs(text, file) >= 0;
-        good = fclose(file) == 0 && good;
-        if (!good || rename(temporary, path) != 0)
-            (void)unlink(temporary);
+    if (!may_write(path))
+        return tess_fail(
+            error, TESS_IO_FAILED,
+            "%s: is not a file that this user may keep; set TESSERA_CACHE to a folder of your own", path);
+    char *text = tess_json_dump(record, true);
+    tess_temp *temp = NULL;
+    tess_status status = text ? tess_temp_create(path, &temp, error)
+                              : tess_fail(error, TESS_NO_MEMORY, "no memory to write %s", path);
+    if (status == TESS_OK) {
+        FILE *file = tess_temp_open(temp);
+        bool good = file && fputs(text, file) >= 0;
+        good = file && fclose(file) == 0 && good;
+        status = good ? tess_temp_commit(temp, path, error)
+                      : tess_fail(error, TESS_IO_FAILED, "cannot be written (%s)", strerror(errno));
+        tess_temp_remove(temp);
     }
     tess_small_free(text);
+    return status == TESS_OK ? TESS_OK : tess_fail_prefix(error, status, path);
 }

@@ -7,9 +7,11 @@
 #include <sys/mman.h>
 
 #include "base/checked.h"
+#include "base/stop.h"
 
 enum { PAGE = 4096 };
 static const size_t HUGE_PAGE = (size_t)2 << 20;
+static const size_t WATCHED = (size_t)16 << 20; /* pages made resident without looking at `stop` */
 
 enum { COUNTERS = TESS_MEM_CATEGORIES + 1 }; /* the last: TESS_MEM_HOST, where it is counted apart */
 static _Atomic uint64_t live[COUNTERS], peak_by[COUNTERS];
@@ -50,6 +52,12 @@ size_t tess_block_granted(size_t bytes)
 
 tess_status tess_block_alloc(tess_block *block, tess_mem_category category, size_t bytes, tess_error *error)
 {
+    return tess_block_alloc_watched(block, category, bytes, NULL, error);
+}
+
+tess_status tess_block_alloc_watched(tess_block *block, tess_mem_category category, size_t bytes,
+                                     tess_stop *stop, tess_error *error)
+{
     *block = (tess_block){.category = category};
     if (bytes == 0)
         return TESS_OK;
@@ -64,8 +72,14 @@ tess_status tess_block_alloc(tess_block *block, tess_mem_category category, size
     /* Huge pages save TLB misses in the big blocks. Touching every page here makes the block resident. */
     if (granted >= HUGE_PAGE)
         madvise(data, granted, MADV_HUGEPAGE);
-    for (size_t at = 0; at < granted; at += PAGE)
+    for (size_t at = 0; at < granted; at += PAGE) {
+        const tess_status status = at % WATCHED == 0 ? tess_stop_check(stop, error) : TESS_OK;
+        if (status != TESS_OK) {
+            munmap(data, granted);
+            return status;
+        }
         ((volatile char *)data)[at] = 0;
+    }
     *block = (tess_block){.data = data, .bytes = granted, .category = category};
     tess_mem_account(category, (int64_t)granted);
     return TESS_OK;

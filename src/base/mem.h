@@ -43,6 +43,10 @@ size_t tess_block_granted(size_t bytes);
 /* Zeroed, resident, aligned to the page. Zero bytes give an empty block. */
 tess_status tess_block_alloc(tess_block *block, tess_mem_category category, size_t bytes,
                              tess_error *error) TESS_MUST_CHECK;
+/* The same, given up with TESS_INTERRUPTED when `stop` (base/stop.h) says so: making gigabytes resident takes seconds. */
+typedef struct tess_stop tess_stop;
+tess_status tess_block_alloc_watched(tess_block *block, tess_mem_category category, size_t bytes,
+                                     tess_stop *stop, tess_error *error) TESS_MUST_CHECK;
 void tess_block_free(tess_block *block);
 
 /* Bytes that a library holds on our behalf within a bound that we set (GDAL's block cache): counted like a

@@ -8,13 +8,22 @@
 #include <stdatomic.h>
 
 #include "base/mem.h"
+#include "base/thread.h"
 
 enum { SPINS = 4000 };
+
+static const size_t STACK = (size_t)1 << 20; /* kernels keep a few KiB there */
+
+typedef struct helper_start {
+    tess_pool *pool;
+    int index;
+} helper_start;
 
 struct tess_pool {
     int threads;
     int started; /* helper threads that exist: threads - 1 once created */
     pthread_t *helpers;
+    helper_start *starts; /* of each helper: what it is given when it begins */
     pthread_mutex_t mutex;
     pthread_cond_t wake, finished;
     _Atomic uint64_t generation; /* a new loop, or the end */
@@ -24,12 +33,8 @@ struct tess_pool {
     tess_loop_fn fn;
     void *arg;
     bool stop;
+    tess_stop *watch; /* NULL: loops run to their end */
 };
-
-typedef struct helper_start {
-    tess_pool *pool;
-    int index;
-} helper_start;
 
 int tess_cpu_count(void)
 {
@@ -51,14 +56,17 @@ static inline void relax(void)
 
 static void take_items(tess_pool *pool, int thread)
 {
-    for (int64_t item; (item = atomic_fetch_add(&pool->next, 1)) < pool->items;)
+    for (int64_t item; (item = atomic_fetch_add(&pool->next, 1)) < pool->items;) {
+        if (thread == 0 ? tess_stop_poll_part(pool->watch, item, pool->items) : tess_stop_wanted(pool->watch))
+            return;
         pool->fn(pool->arg, item, thread);
+    }
 }
 
+/* It neither allocates nor frees: the first such call of a thread would reserve a heap of 64 MiB of addresses for it. */
 static void *helper_main(void *arg)
 {
-    helper_start start = *(helper_start *)arg;
-    tess_small_free(arg);
+    const helper_start start = *(helper_start *)arg;
     tess_pool *pool = start.pool;
     for (uint64_t seen = 0;;) {
         for (int spin = 0; spin < SPINS && atomic_load(&pool->generation) == seen; spin++)
@@ -86,9 +94,15 @@ tess_status tess_pool_create(int threads, tess_pool **out, tess_error *error)
     if (threads <= 0)
         threads = tess_cpu_count();
     tess_pool *pool = tess_small_alloc(1, sizeof *pool);
-    if (pool)
+    if (pool) {
         pool->helpers = tess_small_alloc((size_t)threads, sizeof *pool->helpers);
-    if (!pool || !pool->helpers) {
+        pool->starts = tess_small_alloc((size_t)threads, sizeof *pool->starts);
+    }
+    if (!pool || !pool->helpers || !pool->starts) {
+        if (pool) {
+            tess_small_free(pool->helpers);
+            tess_small_free(pool->starts);
+        }
         tess_small_free(pool);
         return tess_fail(error, TESS_NO_MEMORY, "no memory for %d threads", threads);
     }
@@ -97,11 +111,8 @@ tess_status tess_pool_create(int threads, tess_pool **out, tess_error *error)
     pthread_cond_init(&pool->wake, NULL);
     pthread_cond_init(&pool->finished, NULL);
     for (int i = 1; i < threads; i++) {
-        helper_start *start = tess_small_alloc(1, sizeof *start);
-        if (start)
-            *start = (helper_start){pool, i};
-        if (!start || pthread_create(&pool->helpers[pool->started], NULL, helper_main, start) != 0) {
-            tess_small_free(start);
+        pool->starts[i] = (helper_start){pool, i};
+        if (!tess_thread_start(&pool->helpers[pool->started], STACK, helper_main, &pool->starts[i])) {
             tess_pool_destroy(pool);
             return tess_fail(error, TESS_NO_MEMORY, "cannot start %d threads; use a smaller --threads",
                              threads);
@@ -127,6 +138,7 @@ void tess_pool_destroy(tess_pool *pool)
     pthread_cond_destroy(&pool->wake);
     pthread_cond_destroy(&pool->finished);
     tess_small_free(pool->helpers);
+    tess_small_free(pool->starts);
     tess_small_free(pool);
 }
 
@@ -135,10 +147,15 @@ int tess_pool_threads(const tess_pool *pool)
     return pool->threads;
 }
 
+void tess_pool_watch(tess_pool *pool, tess_stop *stop)
+{
+    pool->watch = stop;
+}
+
 void tess_pool_run(tess_pool *pool, int64_t items, tess_loop_fn fn, void *arg)
 {
     if (pool->started == 0 || items <= 1) {
-        for (int64_t item = 0; item < items; item++)
+        for (int64_t item = 0; item < items && !tess_stop_poll_part(pool->watch, item, items); item++)
             fn(arg, item, 0);
         return;
     }

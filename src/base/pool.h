@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "base/stop.h"
 
 typedef struct tess_pool tess_pool;
 typedef struct tess_worker tess_worker;
@@ -20,13 +21,19 @@ int tess_cpu_count(void);
 tess_status tess_pool_create(int threads, tess_pool **out, tess_error *error) TESS_MUST_CHECK;
 void tess_pool_destroy(tess_pool *pool);
 int tess_pool_threads(const tess_pool *pool);
-/* Calls fn(arg, item, thread) for every item in [0, items), in any order; returns when all are done. */
+/* From now on loops end early when `stop` says so, and the thread that runs one polls it between items; NULL: they never
+ * do. It must outlive the pool, or be taken back. */
+void tess_pool_watch(tess_pool *pool, tess_stop *stop);
+/* Calls fn(arg, item, thread) for every item in [0, items), in any order; returns when all are done, or when the job is
+ * to stop and the items that had begun are done. */
 void tess_pool_run(tess_pool *pool, int64_t items, tess_loop_fn fn, void *arg);
 
 tess_status tess_worker_create(tess_worker **out, tess_error *error) TESS_MUST_CHECK;
 void tess_worker_destroy(tess_worker *worker);
 /* Starts fn(arg) on the worker; the previous call must have been waited for. */
 void tess_worker_start(tess_worker *worker, tess_call_fn fn, void *arg);
+/* Waits at most so long: true when the started call is still under way. */
+bool tess_worker_busy(tess_worker *worker, double seconds);
 /* Waits for the started call, if any, and returns its status and message. */
 tess_status tess_worker_wait(tess_worker *worker, tess_error *error) TESS_MUST_CHECK;
 

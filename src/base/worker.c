@@ -1,9 +1,13 @@
 /* One thread beside the pool that takes one call at a time: the reader and the writer of a ring. */
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
+#include <time.h>
 
 #include "base/mem.h"
 #include "base/pool.h"
+#include "base/thread.h"
+
+static const size_t STACK = (size_t)2 << 20; /* libraries decode and encode here */
 
 struct tess_worker {
     pthread_t thread;
@@ -45,9 +49,13 @@ tess_status tess_worker_create(tess_worker **out, tess_error *error)
     tess_worker *worker = tess_small_alloc(1, sizeof *worker);
     if (!worker)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a thread");
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&worker->mutex, NULL);
-    pthread_cond_init(&worker->changed, NULL);
-    if (pthread_create(&worker->thread, NULL, worker_main, worker) != 0) {
+    pthread_cond_init(&worker->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    if (!tess_thread_start(&worker->thread, STACK, worker_main, worker)) {
         pthread_mutex_destroy(&worker->mutex);
         pthread_cond_destroy(&worker->changed);
         tess_small_free(worker);
@@ -78,6 +86,21 @@ void tess_worker_start(tess_worker *worker, tess_call_fn fn, void *arg)
     worker->arg = arg;
     pthread_cond_broadcast(&worker->changed);
     pthread_mutex_unlock(&worker->mutex);
+}
+
+bool tess_worker_busy(tess_worker *worker, double seconds)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    const int64_t ns = until.tv_nsec + (int64_t)(seconds * 1e9);
+    until.tv_sec += (time_t)(ns / 1000000000);
+    until.tv_nsec = (long)(ns % 1000000000);
+    pthread_mutex_lock(&worker->mutex);
+    while (worker->fn && pthread_cond_timedwait(&worker->changed, &worker->mutex, &until) == 0)
+        continue;
+    const bool busy = worker->fn != NULL;
+    pthread_mutex_unlock(&worker->mutex);
+    return busy;
 }
 
 tess_status tess_worker_wait(tess_worker *worker, tess_error *error)

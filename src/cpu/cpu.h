@@ -35,7 +35,8 @@ tess_status tess_cpu_vector_check(const tess_op *op, tess_error *error) TESS_MUS
 /* An FFT keeps its library's plans from prepare to run. */
 typedef struct tess_cpu_fft tess_cpu_fft;
 tess_status tess_cpu_fft_check(const tess_op *op, tess_error *error) TESS_MUST_CHECK;
-tess_status tess_cpu_fft_prepare(const tess_op *op, tess_cpu_fft **out, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_cpu_fft_prepare(const tess_cpu *cpu, const tess_op *op, tess_cpu_fft **out,
+                                 tess_error *error) TESS_MUST_CHECK;
 void tess_cpu_fft_run(const tess_cpu *cpu, const tess_op *op, const tess_cpu_fft *plans,
                       const tess_op_buffers *buffers);
 void tess_cpu_fft_release(tess_cpu_fft *plans);

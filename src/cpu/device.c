@@ -27,16 +27,16 @@ static tess_status cpu_query(tess_device *device, const tess_op *op, tess_op_nee
     return TESS_OK;
 }
 
-static tess_status prepare_transforms(tess_prepared *prepared, tess_error *error)
+static tess_status prepare_transforms(const tess_cpu *cpu, tess_prepared *prepared, tess_error *error)
 {
     const tess_op *op = &prepared->op;
     if (op->kind == TESS_OP_FFT)
-        return tess_cpu_fft_prepare(op, &prepared->fft, error);
+        return tess_cpu_fft_prepare(cpu, op, &prepared->fft, error);
     if (op->kind != TESS_OP_FILTER)
         return TESS_OK;
     const tess_op to = tess_cpu_filter_transform(op, false), back = tess_cpu_filter_transform(op, true);
-    TESS_TRY(tess_cpu_fft_prepare(&to, &prepared->fft, error));
-    return tess_cpu_fft_prepare(&back, &prepared->fft_back, error);
+    TESS_TRY(tess_cpu_fft_prepare(cpu, &to, &prepared->fft, error));
+    return tess_cpu_fft_prepare(cpu, &back, &prepared->fft_back, error);
 }
 
 static tess_status cpu_prepare(tess_device *device, const tess_op *op, tess_prepared **out, tess_error *error)
@@ -47,7 +47,7 @@ static tess_status cpu_prepare(tess_device *device, const tess_op *op, tess_prep
     if (!prepared)
         return tess_fail(error, TESS_NO_MEMORY, "no memory to prepare a layer");
     *prepared = (tess_prepared){*op, tess_cpu_family_of(cpu_of(device), op), NULL, NULL};
-    tess_status status = prepare_transforms(prepared, error);
+    tess_status status = prepare_transforms(cpu_of(device), prepared, error);
     if (status != TESS_OK) {
         tess_cpu_fft_release(prepared->fft);
         tess_small_free(prepared);
@@ -94,8 +94,7 @@ static size_t cpu_granted(tess_device *device, size_t bytes)
 static tess_status cpu_alloc(tess_device *device, tess_block *block, tess_mem_category category, size_t bytes,
                              tess_error *error)
 {
-    (void)device;
-    return tess_block_alloc(block, category, bytes, error);
+    return tess_block_alloc_watched(block, category, bytes, device->stop, error);
 }
 
 static void cpu_free(tess_device *device, tess_block *block)
@@ -173,10 +172,8 @@ static void cpu_wait(tess_device *device, tess_event *event, tess_stream *stream
 
 static tess_status cpu_sync(tess_device *device, tess_stream *stream, tess_error *error)
 {
-    (void)device;
     (void)stream;
-    (void)error;
-    return TESS_OK;
+    return tess_stop_check(device->stop, error);
 }
 
 static void cpu_facts(tess_device *device, tess_device_facts *facts)
@@ -213,6 +210,7 @@ static tess_status cpu_open(const tess_device_options *options, tess_device **ou
         tess_small_free(cpu);
         return status;
     }
+    tess_pool_watch(cpu->pool, options->stop);
     cpu->f32 = f32;
     cpu->bf16 = tess_cpu_bf16_kernels();
     char model[48];

@@ -4,23 +4,29 @@
  * threads nor on where the data lies.
  *
  * Plans are estimated, never measured: a measured plan may differ from run to run, and its bits with it. Prime
- * factors go by Rader's algorithm, for which FFTW takes a few lines of memory of its own.
+ * factors go by Rader's algorithm, for which FFTW takes a few lines of memory of its own. FFTW allocates by itself and
+ * ends the process where it cannot, so what it takes is bounded here, asked for before (tess_op_needs) and counted; lines
+ * are short enough that a plan takes no noticeable time, prime lengths too.
  *
  * The columns of an inverse are transformed where they are: it overwrites its input, as op.h says. */
 #include <fftw3.h>
-#include <limits.h>
 #include <pthread.h>
 
 #include "base/checked.h"
 #include "cpu/cpu.h"
 
 enum {
-    LINE_ALIGN = 64, /* FFTW's plans hold for buffers aligned like those that they were made with */
-    COLUMNS = 8      /* complex values of a cache line: as many columns are gathered at a time */
+    LONGEST = 1 << 20,  /* values of a line */
+    PLAN_BYTES = 16384, /* of a plan, whatever its length; and for each value of the line */
+    PLAN_VALUE = 48,
+    RADER_VALUE = 32, /* while a line is transformed, for each of its values */
+    LINE_ALIGN = 64,  /* FFTW's plans hold for buffers aligned like those that they were made with */
+    COLUMNS = 8       /* complex values of a cache line: as many columns are gathered at a time */
 };
 
 struct tess_cpu_fft {
     fftwf_plan rows, columns;
+    size_t bytes; /* as they were counted */
 };
 
 /* The planner is not thread-safe; nor is the end of a plan. */
@@ -56,8 +62,10 @@ tess_status tess_cpu_fft_check(const tess_op *op, tess_error *error)
                          "it has w/2+1 columns and twice the channels",
                          (long long)r->h, (long long)r->w, (long long)r->c, (long long)s->h, (long long)s->w,
                          (long long)s->c);
-    if (r->w < 1 || r->h < 1 || r->w > INT_MAX || r->h > INT_MAX)
-        return tess_fail(error, TESS_UNSUPPORTED, "FFTW transforms lines of 1 to %d values", INT_MAX);
+    if (r->w < 1 || r->h < 1 || r->w > LONGEST || r->h > LONGEST)
+        return tess_fail(error, TESS_UNSUPPORTED,
+                         "%lldx%lld pixels cannot be transformed: a side has 1 to %d of them",
+                         (long long)r->h, (long long)r->w, (int)LONGEST);
     return TESS_OK;
 }
 
@@ -74,13 +82,23 @@ static size_t thread_scratch(const tess_op *op)
     return row > columns ? row : columns;
 }
 
-static void fft_needs(const tess_cpu *cpu, const tess_op *op, tess_op_needs *needs)
+/* At most, of FFTW's own: both plans, and what every thread takes for a line. */
+static size_t library_bytes(const tess_op *op, int threads)
 {
-    *needs = (tess_op_needs){
-        .workspace = (size_t)tess_pool_threads(cpu->pool) * thread_scratch(op) + LINE_ALIGN, .block = 1};
+    const size_t w = (size_t)real_of(op)->w, h = op->fft.rows_only ? 0 : (size_t)real_of(op)->h;
+    return 2 * PLAN_BYTES + (w + h) * PLAN_VALUE + (size_t)threads * RADER_VALUE * (w > h ? w : h);
 }
 
-tess_status tess_cpu_fft_prepare(const tess_op *op, tess_cpu_fft **out, tess_error *error)
+static void fft_needs(const tess_cpu *cpu, const tess_op *op, tess_op_needs *needs)
+{
+    const int threads = tess_pool_threads(cpu->pool);
+    *needs = (tess_op_needs){.workspace = (size_t)threads * thread_scratch(op) + LINE_ALIGN,
+                             .held = library_bytes(op, threads),
+                             .block = 1};
+}
+
+tess_status tess_cpu_fft_prepare(const tess_cpu *cpu, const tess_op *op, tess_cpu_fft **out,
+                                 tess_error *error)
 {
     tess_cpu_fft *fft = *out = tess_small_alloc(1, sizeof *fft);
     if (!fft)
@@ -96,6 +114,8 @@ tess_status tess_cpu_fft_prepare(const tess_op *op, tess_cpu_fft **out, tess_err
         fft->columns =
             fftwf_plan_dft_1d(h, line, line, op->fft.inverse ? FFTW_BACKWARD : FFTW_FORWARD, FFTW_ESTIMATE);
     pthread_mutex_unlock(&planner);
+    fft->bytes = library_bytes(op, tess_pool_threads(cpu->pool));
+    tess_mem_account(TESS_MEM_WORKSPACE, (int64_t)fft->bytes);
     if (fft->rows && (fft->columns || op->fft.rows_only))
         return TESS_OK;
     tess_cpu_fft_release(fft);
@@ -113,6 +133,7 @@ void tess_cpu_fft_release(tess_cpu_fft *fft)
     if (fft->columns)
         fftwf_destroy_plan(fft->columns);
     pthread_mutex_unlock(&planner);
+    tess_mem_account(TESS_MEM_WORKSPACE, -(int64_t)fft->bytes);
     tess_small_free(fft);
 }
 

@@ -60,6 +60,7 @@ static void filter_needs(const tess_cpu *cpu, const tess_op *op, tess_op_needs *
     tess_cpu_fft_family.needs(cpu, &back, &other);
     if (other.workspace > needs->workspace)
         needs->workspace = other.workspace;
+    needs->held += other.held;
     needs->workspace += ALIGN + waves_bytes(op);
 }
 

@@ -2,7 +2,10 @@
 
 #include <string.h>
 
+#include "base/checked.h"
 #include "cpu/cpu.h"
+
+enum { PIXELS = 16 }; /* an item of the pool: a fraction of a second also with very many channels */
 
 static double load(const tess_tensor *t, const void *data, int64_t at)
 {
@@ -129,26 +132,52 @@ static double value_at(const tess_op *op, const void *in, const float *kernel, c
     }
 }
 
+/* A call, for the loop over pixels. */
+typedef struct reference_job {
+    const tess_op *op;
+    const tess_op_buffers *buffers;
+    const float *kernel, *bias;
+} reference_job;
+
+static void pixel(const reference_job *job, int64_t n, int64_t d, int64_t y, int64_t x)
+{
+    const tess_op *op = job->op;
+    const tess_op_buffers *buffers = job->buffers;
+    const int64_t at[4] = {n, d, y, x};
+    for (int64_t c = 0; c < op->out.c; c++) {
+        double value = value_at(op, buffers->in, job->kernel, at, c) + (job->bias ? job->bias[c] : 0.0);
+        if (op->mapped)
+            value += load(&op->map, buffers->map, place(&op->map, n, d, y, x));
+        for (int r = 0; r < op->residuals; r++)
+            value += load(&op->residual[r], buffers->residual[r], place(&op->residual[r], n, d, y, x) + c);
+        if (op->relu && value < 0)
+            value = 0;
+        store(&op->out, buffers->out, place(&op->out, n, d, y, x) + c, value);
+    }
+}
+
+static void pixels_item(void *arg, int64_t item, int thread)
+{
+    (void)thread;
+    const reference_job *job = arg;
+    const tess_tensor *out = &job->op->out;
+    const int64_t all = out->n * out->d * out->h * out->w;
+    for (int64_t i = item * PIXELS; i < (item + 1) * PIXELS && i < all; i++)
+        pixel(job, i / out->w / out->h / out->d, i / out->w / out->h % out->d, i / out->w % out->h,
+              i % out->w);
+}
+
+static int64_t items_of(const tess_op *op)
+{
+    return tess_ceil_div(op->out.n * op->out.d * op->out.h * op->out.w, PIXELS);
+}
+
 void tess_reference_run(const tess_op *op, const tess_op_buffers *buffers, const float *kernel,
                         const float *bias)
 {
-    const tess_tensor *out = &op->out;
-    for (int64_t n = 0; n < out->n; n++)
-        for (int64_t d = 0; d < out->d; d++)
-            for (int64_t y = 0; y < out->h; y++)
-                for (int64_t x = 0; x < out->w; x++)
-                    for (int64_t c = 0; c < out->c; c++) {
-                        const int64_t at[4] = {n, d, y, x};
-                        double value = value_at(op, buffers->in, kernel, at, c) + (bias ? bias[c] : 0.0);
-                        if (op->mapped)
-                            value += load(&op->map, buffers->map, place(&op->map, n, d, y, x));
-                        for (int r = 0; r < op->residuals; r++)
-                            value += load(&op->residual[r], buffers->residual[r],
-                                          place(&op->residual[r], n, d, y, x) + c);
-                        if (op->relu && value < 0)
-                            value = 0;
-                        store(out, buffers->out, place(out, n, d, y, x) + c, value);
-                    }
+    reference_job job = {op, buffers, kernel, bias};
+    for (int64_t item = 0; item < items_of(op); item++)
+        pixels_item(&job, item, 0);
 }
 
 /* The reference as a family of the device (TESSERA_ISA=reference): weights stay in the file's order. */
@@ -177,9 +206,9 @@ static void reference_pack(const tess_cpu *cpu, const tess_op *op, tess_weight_p
 
 static void reference_run(const tess_cpu *cpu, const tess_op *op, const tess_op_buffers *buffers)
 {
-    (void)cpu;
     const float *kernel = buffers->weights;
-    tess_reference_run(op, buffers, kernel, op->bias ? kernel + kernel_floats(op) : NULL);
+    reference_job job = {op, buffers, kernel, op->bias ? kernel + kernel_floats(op) : NULL};
+    tess_pool_run(cpu->pool, items_of(op), pixels_item, &job);
 }
 
 const tess_cpu_family tess_cpu_reference = {"reference", reference_needs, reference_pack, reference_run};

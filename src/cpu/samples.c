@@ -26,13 +26,16 @@ static void import_row(const samples_job *job, int64_t n, int64_t y)
     const tess_op *op = job->op;
     const tess_op_samples *s = &op->samples;
     const int64_t size = (int64_t)tess_dtype_size(op->in.dtype), channels = op->out.c - s->level_channel;
-    const char *in = (const char *)job->buffers->in +
-                     (row_of(&op->in, n, tess_min_i64(y, op->in.h - 1)) + s->first) * size;
+    const char *in =
+        (const char *)job->buffers->in + row_of(&op->in, n, tess_min_i64(y, op->in.h - 1)) * size;
     float *out = (float *)job->buffers->out + row_of(&op->out, n, y);
     for (int64_t x = 0; x < op->out.w; x++, out += op->out.stride_w) {
         const int64_t from = tess_min_i64(x, op->in.w - 1) * op->in.stride_w;
-        tess_samples_to_float(op->in.dtype, s->full_scale, in + from * size, channels, out);
-        if (s->level_channel)
+        tess_samples_to_float(op->in.dtype, s->full_scale, in + (from + s->first) * size, channels, out);
+        if (s->level_from)
+            tess_samples_to_float(op->in.dtype, s->full_scale, in + (from + s->level_from) * size, 1,
+                                  out + channels);
+        else if (s->level_channel)
             out[channels] = s->level;
     }
 }

@@ -83,7 +83,7 @@ void tess_cuda_save(const tess_cuda_engines *engines)
         tess_json_set(&classes, known->op_class, entry);
     }
     tess_json_set(&record, "classes", classes);
-    tess_cache_write(engines->path, record);
+    (void)tess_cache_write(engines->path, record, NULL);
     tess_json_free(record);
 }
 

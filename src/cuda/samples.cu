@@ -30,13 +30,13 @@ template <typename T> __global__ void import_kernel(samples_job job, const T *in
         return;
     const int64_t x = i % to.w, y = i / to.w % to.h, n = i / (to.w * to.h);
     const int64_t fx = x < from.w ? x : from.w - 1, fy = y < from.h ? y : from.h - 1;
-    in += n * from.stride_n + fy * from.stride_h + fx * from.stride_w + job.s.first;
+    in += n * from.stride_n + fy * from.stride_h + fx * from.stride_w;
     out += n * to.stride_n + y * to.stride_h + x * to.stride_w;
     const int64_t channels = to.c - (job.s.level_channel ? 1 : 0);
     for (int64_t c = 0; c < channels; c++)
-        out[c] = to_value(in[c], job.scale);
+        out[c] = to_value(in[job.s.first + c], job.scale);
     if (job.s.level_channel)
-        out[channels] = job.s.level;
+        out[channels] = job.s.level_from ? to_value(in[job.s.level_from], job.scale) : job.s.level;
 }
 
 template <typename T> struct sample_range;

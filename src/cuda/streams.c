@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "base/stop.h"
+
 void tess_cuda_enter(tess_device *device)
 {
     tess_cuda_keep(device, cudaSetDevice(tess_cuda_of(device)->index), "cudaSetDevice");
@@ -53,7 +55,8 @@ static tess_status cuda_sync(tess_device *device, tess_stream *stream, tess_erro
     tess_cuda_enter(device);
     tess_cuda_keep(device, cudaStreamSynchronize(tess_cuda_stream_of(device, stream)),
                    "cudaStreamSynchronize");
-    return told(device, error);
+    TESS_TRY(told(device, error));
+    return tess_stop_check(device->stop, error);
 }
 
 static tess_status cuda_stream_create(tess_device *device, tess_stream **out, tess_error *error)

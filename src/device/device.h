@@ -4,7 +4,8 @@
  *
  * Two phases: query, prepare and pack may allocate and fail; run allocates nothing, never blocks, and hardly
  * fails. Streams order work: NULL is the device's own; on the CPU there is only that one and run returns when
- * the work is done. An asynchronous error surfaces at the next sync: TESS_DEVICE_LOST. */
+ * the work is done. An asynchronous error surfaces at the next sync: TESS_DEVICE_LOST. So does the caller's wish to stop,
+ * TESS_INTERRUPTED: what was run since the sync before may then be half done. */
 #ifndef TESS_DEVICE_DEVICE_H
 #define TESS_DEVICE_DEVICE_H
 
@@ -21,6 +22,7 @@ typedef struct tess_prepared tess_prepared; /* an op bound to its kernel; owned 
 typedef struct tess_device_options {
     int threads;     /* CPU; 0 = all */
     int index;       /* which card */
+    tess_stop *stop; /* may end what runs there early, and outlives the device; NULL: nobody does */
     const char *isa; /* CPU kernels: NULL = best here, or "reference", "neon", "sse", "avx2", "avx512" */
 } tess_device_options;
 
@@ -28,7 +30,9 @@ typedef struct tess_device_options {
 typedef struct tess_op_needs {
     size_t workspace;
     size_t weights; /* packed, bias included */
-    int block;      /* results repeat only for windows that start at multiples of this (Winograd blocks) */
+    size_t
+        held; /* what a library takes for the prepared op, at most; counted as workspace when it is prepared */
+    int block; /* results repeat only for windows that start at multiples of this (Winograd blocks) */
 } tess_op_needs;
 
 typedef struct tess_device_facts {
@@ -47,6 +51,7 @@ typedef enum tess_weight_part { TESS_PART_KERNEL, TESS_PART_BIAS } tess_weight_p
 struct tess_device {
     const char *kind; /* "cpu", "cuda" */
     bool host_memory; /* its memory is the host's: nothing needs to be copied there */
+    tess_stop *stop;  /* as opened; set by tess_device_open */
     void (*destroy)(tess_device *);
     void (*facts)(tess_device *, tess_device_facts *);
 

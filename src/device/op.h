@@ -37,7 +37,7 @@ enum { TESS_OP_RESIDUALS = 2 };
 /* Between a file's samples and a network's values, so that what crosses the bus is what the file holds.
  *
  * IMPORT: out[y][x][c] = value(in[min(y, in.h - 1)][min(x, in.w - 1)][first + c]), by tess_samples_to_float;
- * with `level_channel` the last channel of `out` is `level`. EXPORT: out[y][x][first + c] = sample(in[y + top]
+ * with `level_channel` the last channel of `out` is `level`, or channel `level_from` of `in` where that is not 0. EXPORT: out[y][x][first + c] = sample(in[y + top]
  * [x + left][c]), by tess_samples_from_float, top and left being pad_before; channels of `out` outside
  * [first, first + in.c) are left alone. */
 typedef struct tess_op_samples {
@@ -45,6 +45,7 @@ typedef struct tess_op_samples {
     int32_t first;
     bool level_channel;
     float level;
+    int32_t level_from;
 } tess_op_samples;
 
 /* out = min(max(a in + b residual[0] + c residual[1], low), high), fp32; out may be any of the others. What has a

@@ -32,6 +32,8 @@ tess_status tess_device_open(const char *kind, const tess_device_options *option
         if (!any && strcmp((*driver)->kind, kind) != 0)
             continue;
         status = (*driver)->open(options, out, error);
+        if (status == TESS_OK)
+            (*out)->stop = options->stop;
         if (status == TESS_OK || !any)
             return status;
     }

@@ -7,6 +7,7 @@
 #ifndef TESS_IO_FORMAT_H
 #define TESS_IO_FORMAT_H
 
+#include "io/extras.h"
 #include "io/image.h"
 
 typedef struct tess_read_format {
@@ -14,23 +15,29 @@ typedef struct tess_read_format {
     /* Loads what is behind the format, as far as this file (which need not exist) will use it; NULL: nothing
      * to load. */
     tess_status (*load)(const char *path, tess_error *error);
-    /* Fills *info, held_bytes included. On failure nothing stays open. */
+    /* Fills *info, held_bytes included; info->axes comes as the caller asked. On failure nothing stays open. */
     tess_status (*open)(const char *path, tess_image_info *info, void **state, tess_error *error);
     /* Rows [first, first + count), inside the image, always in order. */
     tess_status (*rows)(void *state, int64_t first, int64_t count, void *rows, tess_error *error);
+    /* 1 or 0 for each sample of these rows, which were read before; NULL: all hold values. */
+    tess_status (*valid)(void *state, int64_t first, int64_t count, const void *rows, unsigned char *valid,
+                         tess_error *error);
     void (*close)(void *state);
 } tess_read_format;
 
 typedef struct tess_create {
     const char *target; /* the final name, for its suffix and for files that go beside it */
-    const char *temp;   /* exists, empty: write here */
+    const char *temp;   /* exists, empty, in a private folder: write here, side files under longer names */
     const tess_image_info *info;
-    void *like; /* state of a reader whose table is `like_format`, or NULL */
+    void *like;          /* state of a reader whose table is `like_format`, or NULL */
+    tess_extras *extras; /* of any reader's file, perhaps empty; they stay until `close` */
 } tess_create;
 
 typedef struct tess_write_format {
     const char *name;
     const tess_read_format *like_format;
+    /* EXIF data goes into this target; NULL: no. */
+    bool (*holds_exif)(const char *target, const tess_extras *extras);
     /* Whether the format can hold such an image: asked before anything is created. */
     tess_status (*accepts)(const char *target, const tess_image_info *info, tess_error *error);
     size_t (*held_bytes)(const char *target, const tess_image_info *info);
@@ -38,7 +45,7 @@ typedef struct tess_write_format {
     tess_status (*rows)(void *state, int64_t first, int64_t count, const void *rows, tess_error *error);
     /* Everything on disk under the temporary name, checked. `close` still follows. */
     tess_status (*finish)(void *state, tess_error *error);
-    /* Frees; removes side files of the format's own unless `finish` succeeded. */
+    /* Frees. Files that are left in the temporary's folder are removed by the caller. */
     void (*close)(void *state);
 } tess_write_format;
 
@@ -48,6 +55,8 @@ struct tess_reader {
     char *path;
     tess_image_info info;
     int64_t next_row;
+    char *seen_end;    /* where the rows that were read last end */
+    int64_t seen_rows; /* and how many lie before that, one after another */
 };
 
 extern const tess_read_format tess_read_png, tess_read_npy, tess_read_gdal;

@@ -1,4 +1,4 @@
-/* gdal.c: reading through GDAL: TIFF, JPEG, raw rasters and whatever else it knows.
+/* gdal.c: reading through GDAL: TIFF, JPEG, raw rasters and other local formats (gdal_open.c).
  *
  * GDAL works in blocks and keeps them in one cache for the process, where one dataset's blocks push out
  * another's. We do not lean on that: a whole row of blocks is read with one call into a strip of our own,
@@ -15,6 +15,7 @@
 
 #include "base/checked.h"
 #include "io/gdal_metadata.h"
+#include "io/gdal_void.h"
 #include "io/jpeg_probe.h"
 
 typedef struct gdal_reader {
@@ -28,6 +29,7 @@ typedef struct gdal_reader {
     int64_t strip_first, strip_rows;
     int64_t cache, counted;
     bool started;
+    tess_gdal_void empty; /* which samples hold no value */
 } gdal_reader;
 
 static const struct {
@@ -117,10 +119,10 @@ static tess_status measure(gdal_reader *reader, const char *path, GDALDataType t
                          (long long)reader->height, (long long)reader->width, reader->channels);
     reader->block_rows = tess_min_i64(block_height, reader->height);
     reader->row_bytes = (size_t)(image / reader->height);
-    reader->cache = 2 * (block + 512 * together);
+    reader->cache = 2 * (block + 512 * together) + reader->empty.cache;
     reader->counted = tess_min_i64(reader->cache, 2 * image) + tess_min_i64(2 * block, 2 * image) +
                       decoder_bytes(reader->dataset, path, block, image);
-    info->held_bytes = (size_t)reader->counted;
+    info->held_bytes = (size_t)reader->counted + tess_gdal_void_held(&reader->empty);
     if (reader->block_rows > 1)
         info->held_bytes += tess_block_granted(reader->row_bytes * (size_t)reader->block_rows);
     return TESS_OK;
@@ -155,6 +157,7 @@ static tess_status describe(gdal_reader *reader, const char *path, tess_image_in
         .dtype = kinds[k].dtype,
         .full_scale = kinds[k].full_scale,
     };
+    TESS_TRY(tess_gdal_void_open(&reader->empty, dataset, info, error));
     return measure(reader, path, type, info, error);
 }
 
@@ -165,6 +168,7 @@ static void close_reader(void *state)
         tess_gdal.GDALClose(reader->dataset);
     if (reader->started)
         tess_gdal_cache_share(-reader->cache, -reader->counted);
+    tess_gdal_void_close(&reader->empty);
     tess_block_free(&reader->strip);
     tess_small_free(reader);
 }
@@ -174,11 +178,11 @@ static void close_reader(void *state)
 static tess_status load_for(const char *path, tess_error *error)
 {
     TESS_TRY(tess_gdal_load(error));
-    GDALDatasetH dataset = tess_gdal.GDALOpenEx(path, GDAL_OF_RASTER, tess_gdal_usual_drivers, NULL, NULL);
-    if (dataset)
+    GDALDatasetH dataset = NULL;
+    if (tess_gdal_open(path, &dataset, NULL) == TESS_OK) { /* what is wrong with it is said by who reads it */
         tess_gdal_warm_georeference(dataset);
-    if (dataset)
         tess_gdal.GDALClose(dataset);
+    }
     tess_gdal.CPLErrorReset();
     return TESS_OK;
 }
@@ -189,17 +193,7 @@ static tess_status open_reader(const char *path, tess_image_info *info, void **s
     gdal_reader *reader = tess_small_alloc(1, sizeof *reader);
     if (!reader)
         return tess_fail(error, TESS_NO_MEMORY, "no memory to open the file");
-    const unsigned flags = GDAL_OF_RASTER | GDAL_OF_READONLY | GDAL_OF_VERBOSE_ERROR;
-    tess_gdal.CPLErrorReset();
-    reader->dataset = tess_gdal.GDALOpenEx(path, flags, tess_gdal_usual_drivers, NULL, NULL);
-    if (!reader->dataset && !tess_image_is_known(path)) {
-        tess_gdal_register_all();
-        tess_gdal.CPLErrorReset();
-        reader->dataset = tess_gdal.GDALOpenEx(path, flags, NULL, NULL, NULL);
-    }
-    tess_status status = TESS_OK;
-    if (!reader->dataset)
-        status = tess_gdal_fail(error, TESS_BAD_INPUT, "damaged, or not an image that GDAL can read");
+    tess_status status = tess_gdal_open(path, &reader->dataset, error);
     if (status == TESS_OK)
         status = describe(reader, path, info, error);
     if (status == TESS_OK)
@@ -232,9 +226,11 @@ static tess_status fetch(gdal_reader *reader, int64_t first, int64_t count, void
 
 static tess_status start(gdal_reader *reader, tess_error *error)
 {
+    TESS_TRY(tess_gdal_have_room(TESS_GDAL_ROOM, error));
     if (reader->block_rows > 1)
         TESS_TRY(tess_block_alloc(&reader->strip, TESS_MEM_HOST,
                                   reader->row_bytes * (size_t)reader->block_rows, error));
+    TESS_TRY(tess_gdal_void_start(&reader->empty, error));
     tess_gdal_cache_share(reader->cache, reader->counted);
     reader->started = true;
     return TESS_OK;
@@ -269,10 +265,20 @@ static tess_status read_rows(void *state, int64_t first, int64_t count, void *ro
     return TESS_OK;
 }
 
+static tess_status valid_rows(void *state, int64_t first, int64_t count, const void *rows,
+                              unsigned char *valid, tess_error *error)
+{
+    return tess_gdal_void_rows(&((gdal_reader *)state)->empty, first, count, rows, valid, error);
+}
+
 GDALDatasetH tess_gdal_reader_dataset(void *reader_state)
 {
     return ((gdal_reader *)reader_state)->dataset;
 }
 
-const tess_read_format tess_read_gdal = {
-    .name = "GDAL", .load = load_for, .open = open_reader, .rows = read_rows, .close = close_reader};
+const tess_read_format tess_read_gdal = {.name = "GDAL",
+                                         .load = load_for,
+                                         .open = open_reader,
+                                         .rows = read_rows,
+                                         .valid = valid_rows,
+                                         .close = close_reader};

@@ -22,6 +22,7 @@
 
 #define TESS_GDAL_FUNCTIONS(X)                                                                               \
     X(CPLSetConfigOption)                                                                                    \
+    X(CPLSetThreadLocalConfigOption)                                                                         \
     X(CPLSetErrorHandler)                                                                                    \
     X(CPLErrorReset)                                                                                         \
     X(CPLGetLastErrorMsg)                                                                                    \
@@ -29,7 +30,8 @@
     X(CSLSetNameValue)                                                                                       \
     X(CSLDestroy)                                                                                            \
     X(VSIUnlink)                                                                                             \
-    X(GDALAllRegister)                                                                                       \
+    X(GDALRegisterDriver)                                                                                    \
+    X(GDALDeregisterDriver)                                                                                  \
     X(GDALSetCacheMax64)                                                                                     \
     X(GDALGetDriverByName)                                                                                   \
     X(GDALOpenEx)                                                                                            \
@@ -54,6 +56,10 @@
     X(GDALGetColorEntry)                                                                                     \
     X(GDALGetRasterNoDataValue)                                                                              \
     X(GDALSetRasterNoDataValue)                                                                              \
+    X(GDALGetMaskBand)                                                                                       \
+    X(GDALGetMaskFlags)                                                                                      \
+    X(GDALCreateDatasetMaskBand)                                                                             \
+    X(GDALRasterIO)                                                                                          \
     X(GDALGetGeoTransform)                                                                                   \
     X(GDALSetGeoTransform)                                                                                   \
     X(GDALGetProjectionRef)                                                                                  \
@@ -74,13 +80,19 @@ typedef struct tess_gdal_api {
 
 extern tess_gdal_api tess_gdal; /* filled once tess_gdal_load has succeeded */
 
-/* Opens the library once for the process, holds it to one thread and a small cache, registers the usual
- * drivers. */
+/* Opens the library once for the process, holds it to one thread, a small cache and local files, and registers the
+ * drivers below. */
 tess_status tess_gdal_load(tess_error *error) TESS_MUST_CHECK;
-/* The drivers registered then, ended by NULL: what a file with a known suffix may turn out to be. */
-extern const char *const tess_gdal_usual_drivers[];
-/* Every driver there is; for files that none of the usual ones knows. */
-void tess_gdal_register_all(void);
+/* All drivers that there are, ended by NULL. */
+extern const char *const tess_gdal_drivers[];
+/* Registers the VRT driver; NULL when there is none. The caller deregisters it. */
+GDALDriverH tess_gdal_add_vrt(void);
+
+/* Opens a file for reading, whatever its suffix. The messages do not carry its name. */
+tess_status tess_gdal_open(const char *path, GDALDatasetH *out, tess_error *error) TESS_MUST_CHECK;
+enum { TESS_GDAL_ROOM = 48 << 20 }; /* bytes that GDAL has at hand while it opens a file or reads from one */
+/* Would this process get so much memory now? */
+tess_status tess_gdal_have_room(int64_t bytes, tess_error *error) TESS_MUST_CHECK;
 
 /* GDAL has one block cache for all datasets: each open one adds its share to the bound, and takes it back.
  * The share is counted under TESS_MEM_HOST. */

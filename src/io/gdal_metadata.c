@@ -1,4 +1,4 @@
-/* gdal_metadata.c: georeference, nodata, colour meaning, profile and resolution from one dataset to another.
+/* gdal_metadata.c: georeference, nodata, colour meaning and texts from one dataset to another.
  *
  * Only what stays true after restoring the samples is carried: never statistics, histograms or overviews. A
  * driver that cannot hold an item says so through an error that we drop: losing a tag must not lose the
@@ -22,7 +22,31 @@ bool tess_gdal_is_rgb(GDALDatasetH like, const tess_image_info *info)
            meaning(like, 3) == GCI_BlueBand;
 }
 
-static void copy_items(GDALDatasetH like, GDALDatasetH to, const char *driver)
+/* A TIFF's texts, and the items that a program put into it, go into a TIFF; what describes the samples does not. */
+static void copy_tiff_items(GDALDatasetH like, GDALDatasetH to)
+{
+    static const char *const left_out[] = {"STATISTICS_", "TIFFTAG_MINSAMPLE", "TIFFTAG_MAXSAMPLE", "EXIF_"};
+    char **items = tess_gdal.GDALGetMetadata(like, NULL);
+    for (; items && *items; items++) {
+        const char *equal = strchr(*items, '=');
+        char name[256];
+        bool keep = equal && (size_t)(equal - *items) < sizeof name;
+        for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++)
+            keep = keep && strncmp(*items, left_out[i], strlen(left_out[i])) != 0;
+        if (!keep)
+            continue;
+        memcpy(name, *items, (size_t)(equal - *items));
+        name[equal - *items] = '\0';
+        tess_gdal.GDALSetMetadataItem(to, name, equal + 1, NULL);
+    }
+}
+
+static bool is_tiff(GDALDatasetH dataset)
+{
+    return strcmp(tess_gdal.GDALGetDescription(tess_gdal.GDALGetDatasetDriver(dataset)), "GTiff") == 0;
+}
+
+static void copy_items(GDALDatasetH like, GDALDatasetH to, const char *driver, bool profile)
 {
     static const char *const items[][2] = {
         {"AREA_OR_POINT", NULL},
@@ -30,9 +54,12 @@ static void copy_items(GDALDatasetH like, GDALDatasetH to, const char *driver)
         {"TIFFTAG_YRESOLUTION", NULL},
         {"TIFFTAG_RESOLUTIONUNIT", NULL},
         {"TIFFTAG_IMAGEDESCRIPTION", NULL},
-        {"SOURCE_ICC_PROFILE", "COLOR_PROFILE"},
+        {"SOURCE_ICC_PROFILE", "COLOR_PROFILE"}, /* the last: left out when extras have it */
     };
-    for (size_t i = 0; i < sizeof items / sizeof *items; i++) {
+    const size_t count = sizeof items / sizeof *items - !profile;
+    if (is_tiff(like) && is_tiff(to))
+        copy_tiff_items(like, to);
+    for (size_t i = 0; i < count; i++) {
         const char *value = tess_gdal.GDALGetMetadataItem(like, items[i][0], items[i][1]);
         if (value)
             tess_gdal.GDALSetMetadataItem(to, items[i][0], value, items[i][1]);
@@ -76,8 +103,9 @@ static void copy_bands(GDALDatasetH like, GDALDatasetH to, const tess_image_info
                         band = tess_gdal.GDALGetRasterBand(to, b);
         int valid = FALSE;
         double nodata = tess_gdal.GDALGetRasterNoDataValue(from, &valid);
-        if (valid)
-            tess_gdal.GDALSetRasterNoDataValue(band, nodata);
+        if (valid) /* doubles were read as floats: so is the value that marks them */
+            tess_gdal.GDALSetRasterNoDataValue(band,
+                                               info->dtype == TESS_F32 ? (double)(float)nodata : nodata);
         const char *name = tess_gdal.GDALGetDescription(from);
         if (name && name[0])
             tess_gdal.GDALSetDescription(band, name);
@@ -85,11 +113,11 @@ static void copy_bands(GDALDatasetH like, GDALDatasetH to, const tess_image_info
 }
 
 void tess_gdal_copy_metadata(GDALDatasetH like, GDALDatasetH to, const tess_image_info *info,
-                             const char *driver)
+                             const char *driver, const tess_extras *extras)
 {
     if (like) {
         copy_georeference(like, to);
-        copy_items(like, to, driver);
+        copy_items(like, to, driver, !extras->known);
         if (tess_gdal.GDALGetRasterCount(like) == info->channels)
             copy_bands(like, to, info);
     }

@@ -1,21 +1,23 @@
 /* gdal_write.c: writing through GDAL: TIFF, JPEG, ENVI rasters, BMP.
  *
  * The suffix chooses the driver. Drivers that take rows in order get them directly. GDAL's JPEG driver can
- * only copy a finished dataset, so its rows go to an uncompressed TIFF beside the target first; that file is
- * removed in every case. GDAL tells of a full disk late, in its last message and not in a return value: so
+ * only copy a finished dataset, so its rows go to an uncompressed TIFF beside the temporary file first, and are
+ * removed with it in every case. GDAL tells of a full disk late, in its last message and not in a return value: so
  * the message is looked at after each step, and the size of an uncompressed file is checked after closing. */
 #define _XOPEN_SOURCE 700
 #include "io/gdal_api.h"
 #include "io/gdal_metadata.h"
+#include "io/gdal_void.h"
 
-#include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/checked.h"
+#include "base/temp.h"
 #include "io/jpeg_probe.h"
+#include "io/target.h"
 
 typedef struct write_driver {
     const char *suffix, *name, *interleave;
@@ -31,15 +33,17 @@ static const write_driver drivers[] = {
 typedef struct gdal_writer {
     const write_driver *driver;
     GDALDatasetH dataset;
+    GDALDatasetH mask; /* the image that was read, opened again for its mask; NULL: none to write */
     tess_image_info info;
     GDALDataType type;
     size_t row_bytes;
     int64_t cache, counted;
-    bool started, finished;
+    bool started;
     bool whole_rows; /* blocks are one row high: no block is left half written between calls */
     char *temp, *target;
-    char *staging; /* JPEG: the TIFF that takes the rows */
-    char *header;  /* ENVI: the temporary's .hdr */
+    tess_extras *extras; /* not owned */
+    char *staging;       /* JPEG: the TIFF that takes the rows */
+    char *header;        /* ENVI: the temporary's .hdr */
 } gdal_writer;
 
 static const write_driver *driver_of(const char *path)
@@ -92,7 +96,12 @@ static tess_status accepts(const char *target, const tess_image_info *info, tess
         return tess_fail(error, TESS_BAD_OPTION,
                          "%s holds at most 65500 pixels a side, not %lld x %lld; write .tif", name,
                          (long long)info->height, (long long)info->width);
-    return TESS_OK;
+    if (strcmp(name, "ENVI") != 0)
+        return TESS_OK;
+    char *header = NULL;
+    tess_status status = tess_envi_header(target, &header, error);
+    tess_small_free(header);
+    return status;
 }
 
 /* GTiff makes strips of about 8 KiB; two of them, and the library's own strip, are all that is ever under
@@ -108,11 +117,16 @@ static void measure(const char *target, const tess_image_info *info, int64_t *ca
         *counted += (int64_t)tess_jpeg_write_coefficients(info->height, info->width, info->channels);
 }
 
+static bool keeps_mask(const char *target, const tess_image_info *info)
+{
+    return info->mask_band && strcmp(driver_of(target)->name, "GTiff") == 0;
+}
+
 static size_t held_bytes(const char *target, const tess_image_info *info)
 {
     int64_t cache, counted;
     measure(target, info, &cache, &counted);
-    return (size_t)counted;
+    return (size_t)counted + (keeps_mask(target, info) ? tess_gdal_copy_mask_bytes(info->width) : 0);
 }
 
 static char **driver_options(const gdal_writer *writer, bool rgb)
@@ -136,7 +150,9 @@ static void close_dataset(gdal_writer *writer)
 {
     if (writer->dataset)
         tess_gdal.GDALClose(writer->dataset);
-    writer->dataset = NULL;
+    if (writer->mask)
+        tess_gdal.GDALClose(writer->mask);
+    writer->dataset = writer->mask = NULL;
 }
 
 static void close_writer(void *state)
@@ -145,10 +161,6 @@ static void close_writer(void *state)
     close_dataset(writer);
     if (writer->started)
         tess_gdal_cache_share(-writer->cache, -writer->counted);
-    if (writer->staging)
-        unlink(writer->staging);
-    if (writer->header && !writer->finished)
-        unlink(writer->header);
     tess_small_free(writer->temp);
     tess_small_free(writer->target);
     tess_small_free(writer->staging);
@@ -175,17 +187,44 @@ static bool name_files(gdal_writer *writer, const tess_create *create)
     return writer->temp && writer->target && (!jpeg || writer->staging) && (!envi || writer->header);
 }
 
-static void prepare(gdal_writer *writer, GDALDatasetH like, const char *name)
+static bool is_tiff(const gdal_writer *writer)
+{
+    return strcmp(writer->driver->name, "GTiff") == 0;
+}
+
+/* The reader's own dataset may be in use by another thread when the mask is copied, at the end. */
+static void prepare_mask(gdal_writer *writer, GDALDatasetH like)
+{
+    const char *driver[] = {tess_gdal.GDALGetDescription(tess_gdal.GDALGetDatasetDriver(like)), NULL};
+    writer->mask = tess_gdal.GDALOpenEx(tess_gdal.GDALGetDescription(like), GDAL_OF_RASTER | GDAL_OF_READONLY,
+                                        driver, NULL, NULL);
+    if (!writer->mask)
+        return; /* an empty mask would make every sample void */
+    tess_gdal.CPLSetThreadLocalConfigOption("GDAL_TIFF_INTERNAL_MASK", "YES"); /* no .msk file beside it */
+    if (tess_gdal.GDALCreateDatasetMaskBand(writer->dataset, GMF_PER_DATASET) != CE_None) {
+        tess_gdal.GDALClose(writer->mask);
+        writer->mask = NULL;
+    }
+    tess_gdal.CPLSetThreadLocalConfigOption("GDAL_TIFF_INTERNAL_MASK", NULL);
+}
+
+static bool prepare(gdal_writer *writer, GDALDatasetH like, const char *name)
 {
     int block_width = 0, block_height = 0;
-    tess_gdal_copy_metadata(like, writer->dataset, &writer->info, name);
+    tess_gdal_copy_metadata(like, writer->dataset, &writer->info, name, writer->extras);
+    if (is_tiff(writer) && !tess_gdal_set_extras(writer->extras, &writer->info, writer->dataset))
+        return false;
+    if (like && keeps_mask(writer->target, &writer->info))
+        prepare_mask(writer, like);
     tess_gdal.GDALGetBlockSize(tess_gdal.GDALGetRasterBand(writer->dataset, 1), &block_width, &block_height);
     writer->whole_rows = block_height == 1;
+    return true;
 }
 
 static tess_status create_writer(const tess_create *create, void **state, tess_error *error)
 {
     TESS_TRY(tess_gdal_load(error));
+    TESS_TRY(tess_gdal_have_room(TESS_GDAL_ROOM, error));
     gdal_writer *writer = tess_small_alloc(1, sizeof *writer);
     if (!writer)
         return tess_fail(error, TESS_NO_MEMORY, "no memory to open the file");
@@ -195,6 +234,7 @@ static tess_status create_writer(const tess_create *create, void **state, tess_e
     char **options = NULL;
     writer->driver = driver_of(create->target);
     writer->info = *info;
+    writer->extras = create->extras;
     writer->type = type_of(info->dtype);
     writer->row_bytes = row_bytes_of(info);
     measure(create->target, info, &writer->cache, &writer->counted);
@@ -216,8 +256,8 @@ static tess_status create_writer(const tess_create *create, void **state, tess_e
                              (int)info->height, info->channels, writer->type, options);
     if (!writer->dataset)
         status = tess_gdal_fail(error, TESS_IO_FAILED, "cannot be written");
-    else
-        prepare(writer, like, name);
+    else if (!prepare(writer, like, name))
+        status = tess_fail(error, TESS_NO_MEMORY, "no memory for its colour profile");
 cleanup:
     tess_gdal.CSLDestroy(options);
     if (status == TESS_OK)
@@ -264,24 +304,47 @@ static tess_status copy_to_jpeg(gdal_writer *writer, tess_error *error)
     return TESS_OK;
 }
 
-/* ENVI's header takes its final name NAME.hdr; the raster itself is renamed by the caller right after. */
+/* ENVI's header takes its final name; the raster itself is renamed by the caller right after. One at a time: the
+ * header of one raster must be there when the next one looks for a name that is free. */
 static tess_status place_header(gdal_writer *writer, tess_error *error)
 {
-    char *final = with_suffix(writer->target, ".hdr");
-    if (!final)
-        return tess_fail(error, TESS_NO_MEMORY, "no memory to write the header");
-    strcpy(strrchr(final, '\0') - strlen(writer->driver->suffix) - 4, ".hdr");
-    tess_status status = TESS_OK;
-    if (rename(writer->header, final) != 0)
-        status = tess_fail(error, TESS_IO_FAILED, "its header cannot be written (%s)", strerror(errno));
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    char *final = NULL;
+    pthread_mutex_lock(&lock);
+    tess_status status = tess_envi_header(writer->target, &final, error);
+    if (status == TESS_OK)
+        status = tess_temp_place(writer->header, final, error);
+    pthread_mutex_unlock(&lock);
     tess_small_free(final);
     return status;
+}
+
+static bool holds_exif(const char *target, const tess_extras *extras)
+{
+    const char *name = driver_of(target)->name;
+    return strcmp(name, "GTiff") == 0 || (strcmp(name, "JPEG") == 0 && tess_jpeg_holds(extras));
+}
+
+/* Into the closed file. The staging name, free by now, takes the JPEG with its new head. */
+static tess_status insert_extras(gdal_writer *writer, tess_error *error)
+{
+    if (is_tiff(writer))
+        return writer->extras->exif.data ? tess_tiff_insert(writer->temp, writer->extras, error) : TESS_OK;
+    if (!writer->extras->known)
+        return TESS_OK;
+    unlink(writer->staging);
+    TESS_TRY(tess_jpeg_insert(writer->temp, writer->staging, writer->extras, &writer->info, error));
+    if (rename(writer->staging, writer->temp) != 0)
+        return tess_fail(error, TESS_IO_FAILED, "cannot be written (%s)", strerror(errno));
+    return TESS_OK;
 }
 
 static tess_status finish(void *state, tess_error *error)
 {
     gdal_writer *writer = state;
     tess_gdal.CPLErrorReset();
+    if (writer->mask)
+        TESS_TRY(tess_gdal_copy_mask(writer->mask, writer->dataset, error));
     tess_gdal.GDALFlushCache(writer->dataset);
     if (tess_gdal.CPLGetLastErrorType() >= CE_Failure)
         return tess_gdal_fail(error, TESS_IO_FAILED, "cannot be written");
@@ -296,13 +359,15 @@ static tess_status finish(void *state, tess_error *error)
         return tess_fail(error, TESS_IO_FAILED, "cannot be written completely; is the disk full?");
     if (writer->header)
         TESS_TRY(place_header(writer, error));
-    writer->finished = true;
+    if (writer->staging || is_tiff(writer))
+        TESS_TRY(insert_extras(writer, error));
     return TESS_OK;
 }
 
 const tess_write_format tess_write_gdal = {
     .name = "GDAL",
     .like_format = &tess_read_gdal,
+    .holds_exif = holds_exif,
     .accepts = accepts,
     .held_bytes = held_bytes,
     .create = create_writer,

@@ -71,6 +71,21 @@ void tess_suffix_list(char *text, size_t bytes)
             used += (size_t)snprintf(text + used, bytes - used, "%s%s", used ? ", " : "", suffixes[i].suffix);
 }
 
+tess_status tess_axes_of(const char *name, tess_axes *axes, tess_error *error)
+{
+    static const tess_axes known[] = {TESS_AXES_HW, TESS_AXES_HWC, TESS_AXES_CHW, TESS_AXES_DHW,
+                                      TESS_AXES_DHWC};
+    *axes = TESS_AXES_AUTO;
+    if (!name || strcasecmp(name, "auto") == 0)
+        return TESS_OK;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcasecmp(name, tess_axes_name(known[i])) == 0) {
+            *axes = known[i];
+            return TESS_OK;
+        }
+    return tess_fail(error, TESS_BAD_OPTION, "--axes %s: use auto, HW, HWC, CHW, DHW or DHWC", name);
+}
+
 bool tess_image_is_known(const char *path)
 {
     return tess_suffix_of(path) != NULL;
@@ -129,7 +144,19 @@ static tess_status choose_format(const char *path, const tess_read_format **out,
     return TESS_OK;
 }
 
-tess_status tess_reader_open(const char *path, tess_reader **out, tess_error *error)
+/* Only their size stays: the writer that wants them loads them. */
+static tess_status measure_extras(tess_reader *reader, tess_error *error)
+{
+    tess_extras extras;
+    tess_status status = tess_extras_load(reader->path, &extras, error);
+    reader->info.extras_bytes = tess_extras_held(&extras);
+    tess_extras_free(&extras);
+    if (status != TESS_OK)
+        reader->format->close(reader->state);
+    return status;
+}
+
+tess_status tess_reader_open_axes(const char *path, tess_axes axes, tess_reader **out, tess_error *error)
 {
     *out = NULL;
     const tess_read_format *format = NULL;
@@ -144,7 +171,10 @@ tess_status tess_reader_open(const char *path, tess_reader **out, tess_error *er
         return tess_fail(error, TESS_NO_MEMORY, "%s: no memory to open the file", path);
     }
     reader->format = format;
+    reader->info.axes = axes;
     status = format->open(path, &reader->info, &reader->state, error);
+    if (status == TESS_OK)
+        status = measure_extras(reader, error);
     if (status != TESS_OK) {
         tess_small_free(reader->path);
         tess_small_free(reader);
@@ -154,10 +184,9 @@ tess_status tess_reader_open(const char *path, tess_reader **out, tess_error *er
     return TESS_OK;
 }
 
-tess_status tess_reader_open_axes(const char *path, tess_axes axes, tess_reader **out, tess_error *error)
+tess_status tess_reader_open(const char *path, tess_reader **out, tess_error *error)
 {
-    (void)axes;
-    return tess_reader_open(path, out, error);
+    return tess_reader_open_axes(path, TESS_AXES_AUTO, out, error);
 }
 
 const tess_image_info *tess_reader_info(const tess_reader *reader)
@@ -165,26 +194,43 @@ const tess_image_info *tess_reader_info(const tess_reader *reader)
     return &reader->info;
 }
 
+static size_t row_bytes(const tess_image_info *info)
+{
+    return (size_t)(info->width * info->channels) * tess_dtype_size(info->dtype);
+}
+
 tess_status tess_reader_rows(tess_reader *reader, int64_t count, void *rows, tess_error *error)
 {
-    if (count < 0 || count > reader->info.height - reader->next_row)
+    const int64_t all = tess_image_rows(&reader->info);
+    if (count < 0 || count > all - reader->next_row)
         return tess_fail(error, TESS_INTERNAL, "%s: rows %lld to %lld asked of an image of %lld",
                          reader->path, (long long)reader->next_row, (long long)(reader->next_row + count),
-                         (long long)reader->info.height);
+                         (long long)all);
     if (count == 0)
         return TESS_OK;
     tess_status status = reader->format->rows(reader->state, reader->next_row, count, rows, error);
     if (status != TESS_OK)
         return tess_fail_prefix(error, status, reader->path);
     reader->next_row += count;
+    reader->seen_rows = rows == reader->seen_end ? reader->seen_rows + count : count;
+    reader->seen_end = (char *)rows + (size_t)count * row_bytes(&reader->info);
     return TESS_OK;
 }
 
 tess_status tess_reader_valid(tess_reader *reader, int64_t count, unsigned char *valid, tess_error *error)
 {
-    (void)error;
-    memset(valid, 1, (size_t)(count * reader->info.width * reader->info.channels));
-    return TESS_OK;
+    const tess_image_info *info = &reader->info;
+    if (count < 0 || count > reader->seen_rows)
+        return tess_fail(error, TESS_INTERNAL, "%s: %lld rows asked about, %lld were read together",
+                         reader->path, (long long)count, (long long)reader->seen_rows);
+    if (!info->masked || !reader->format->valid) {
+        memset(valid, 1, (size_t)(count * info->width * info->channels));
+        return TESS_OK;
+    }
+    tess_status status =
+        reader->format->valid(reader->state, reader->next_row - count, count,
+                              reader->seen_end - (size_t)count * row_bytes(info), valid, error);
+    return status == TESS_OK ? TESS_OK : tess_fail_prefix(error, status, reader->path);
 }
 
 void tess_reader_close(tess_reader *reader)

@@ -15,6 +15,17 @@
 #include "base/status.h"
 #include "tensor/tensor.h"
 
+/* The order of an array's axes, where the file does not say. */
+typedef enum tess_axes {
+    TESS_AXES_AUTO, /* (H,W); (H,W,C) when the last axis is 1 to 4; else (D,H,W); (C,H,W) is refused by that name */
+    TESS_AXES_HW,
+    TESS_AXES_HWC,
+    TESS_AXES_CHW, /* given and taken as interleaved rows; the file keeps its order */
+    TESS_AXES_DHW,
+    TESS_AXES_DHWC,
+    TESS_AXES_PLAIN /* two or three axes as height, width and channels, whatever they are: measurements */
+} tess_axes;
+
 typedef struct tess_image_info {
     int64_t height, width;
     int64_t depth;     /* slices of a volume, read one after another: depth * height rows; 0 for an image */
@@ -23,18 +34,23 @@ typedef struct tess_image_info {
     tess_dtype dtype;  /* U8, U16, I16, U32, I32 or F32 (doubles are read as F32) */
     double full_scale; /* value that maps to 1: the type's maximum for integers, 1 for floats */
     size_t held_bytes; /* see above */
-    bool masked; /* the file marks samples as void, by a nodata value or a mask band: see tess_reader_valid */
+    tess_axes axes;    /* the order that was taken, for a file that is an array; else TESS_AXES_AUTO. An array
+                          is written in this order, or in the usual one when it is AUTO. */
+    size_t extras_bytes; /* what a writer holds to carry the file's EXIF data, profile and texts */
+    bool masked;    /* the file marks samples as void, by a nodata value or a mask: see tess_reader_valid */
+    bool mask_band; /* by a mask that all channels share, which a TIFF keeps */
 } tess_image_info;
 
-/* The order of an array's axes, where the file does not say. */
-typedef enum tess_axes {
-    TESS_AXES_AUTO, /* (H,W); (H,W,C) when the last axis is 1 to 4; else (D,H,W); (C,H,W) is refused by that name */
-    TESS_AXES_HW,
-    TESS_AXES_HWC,
-    TESS_AXES_CHW, /* given and taken as interleaved rows; the file keeps its order */
-    TESS_AXES_DHW,
-    TESS_AXES_DHWC
-} tess_axes;
+/* Rows in all: those of every slice of a volume. */
+static inline int64_t tess_image_rows(const tess_image_info *info)
+{
+    return info->depth > 0 ? info->depth * info->height : info->height;
+}
+/* "HWC" and so on; "" for AUTO and PLAIN. */
+const char *tess_axes_name(tess_axes axes);
+
+/* By name: "HWC"; NULL and "auto" mean AUTO. */
+tess_status tess_axes_of(const char *name, tess_axes *axes, tess_error *error) TESS_MUST_CHECK;
 
 typedef struct tess_reader tess_reader; /* owned by the caller: tess_reader_close */
 typedef struct tess_writer tess_writer; /* owned by the caller: tess_writer_close */
@@ -46,9 +62,11 @@ tess_status tess_image_load_library(const char *path, tess_error *error) TESS_MU
 
 /* Both exist and are one file, however they are named. */
 bool tess_image_same_file(const char *one, const char *other);
-/* Writing to the one would write over the other, whether or not there is such a file yet. */
+/* Writing to the one would write over the other, or over the header that describes it (NAME.hdr of an ENVI
+ * raster), whether or not there is such a file yet. */
 bool tess_image_same_target(const char *one, const char *other);
 
+/* With TESS_AXES_AUTO. */
 tess_status tess_reader_open(const char *path, tess_reader **out, tess_error *error) TESS_MUST_CHECK;
 /* With the order of its axes, for files that are arrays; others ignore it. */
 tess_status tess_reader_open_axes(const char *path, tess_axes axes, tess_reader **out,
@@ -57,8 +75,9 @@ const tess_image_info *tess_reader_info(const tess_reader *reader);
 /* The next `count` rows into `rows` (count * width * channels samples). */
 tess_status tess_reader_rows(tess_reader *reader, int64_t count, void *rows,
                              tess_error *error) TESS_MUST_CHECK;
-/* Of the `count` rows last read: 1 for a sample that holds a value, 0 for one that the file marks as void. `valid` has
- * as many bytes as the rows have samples. NaN and infinity are the caller's to see. */
+/* Of the `count` rows last read, which must still be where they were read to, unchanged: 1 for a sample that holds a
+ * value, 0 for one that the file marks as void. `valid` has as many bytes as the rows have samples. NaN and infinity are
+ * the caller's to see, unless NaN is what marks a sample. */
 tess_status tess_reader_valid(tess_reader *reader, int64_t count, unsigned char *valid,
                               tess_error *error) TESS_MUST_CHECK;
 void tess_reader_close(tess_reader *reader);
@@ -70,11 +89,14 @@ tess_status tess_writer_check(const char *path, const tess_image_info *info,
                               tess_error *error) TESS_MUST_CHECK;
 /* There is a folder that takes a file of this name, as far as the system tells without making one. */
 tess_status tess_writer_check_folder(const char *path, tess_error *error) TESS_MUST_CHECK;
-/* `like`, when not NULL, is the open reader whose metadata (georeference, ICC profile, gamma, resolution) is
- * carried over where both formats can hold it. A format that cannot hold info->dtype or the channel count is
- * an error that names one that can. */
+/* `like`, when not NULL, is the open reader whose metadata is carried over where the format can hold it: EXIF data (with
+ * the orientation), ICC profile, XMP, texts and resolution between PNG, JPEG and TIFF, the georeference, nodata value
+ * and mask between rasters, gamma between PNGs. Pixels stay as they are stored: an orientation goes along as a tag. A
+ * format that cannot hold info->dtype or the channel count is an error that names one that can. */
 tess_status tess_writer_open(const char *path, const tess_image_info *info, const tess_reader *like,
                              tess_writer **out, tess_error *error) TESS_MUST_CHECK;
+/* What of `like` this format cannot hold and a viewer would miss: "orientation 6 of the EXIF data"; or NULL. */
+const char *tess_writer_lost(const tess_writer *writer);
 tess_status tess_writer_rows(tess_writer *writer, int64_t count, const void *rows,
                              tess_error *error) TESS_MUST_CHECK;
 /* All rows written: flush, check (a full disk shows here), rename onto the target. */

@@ -1,7 +1,7 @@
-/* npy.c: NumPy's .npy files as images, (H, W) or (H, W, C).
+/* npy.c: NumPy's .npy files as images, (H, W) or (H, W, C), and volumes, (D, H, W) or (D, H, W, C).
  *
  * The samples lie in the file as the caller wants them, so rows are read straight into the caller's memory
- * and nothing is held. Other byte orders are swapped in place; half and double precision become float32 in
+ * and nothing is held (but for planes, npy_planes.c). Other byte orders are swapped in place; half and double precision become float32 in
  * pieces through a few KiB of stack. The file's size must be exactly what the shape needs: a short copy is
  * noticed before any work. */
 #define _XOPEN_SOURCE 700
@@ -30,9 +30,11 @@ static const struct {
     {'f', 2, TESS_F32, NULL, 1},          {'f', 8, TESS_F32, NULL, 1},
 };
 
-static void swap_bytes(unsigned char *data, int64_t samples, int size)
+void tess_npy_swap(const tess_npy_header *header, void *samples, int64_t count)
 {
-    for (int64_t i = 0; i < samples; i++, data += size)
+    const int size = header->size;
+    unsigned char *data = samples;
+    for (int64_t i = 0; header->swapped && i < count; i++, data += size)
         for (int a = 0, b = size - 1; a < b; a++, b--) {
             unsigned char byte = data[a];
             data[a] = data[b];
@@ -83,22 +85,29 @@ static tess_status read_header(tess_npy_file *npy, int64_t *offset, tess_error *
     return status;
 }
 
+static void lay_out(tess_npy_file *npy, const tess_image_info *info, int64_t offset)
+{
+    npy->height = tess_image_rows(info);
+    npy->width = info->width;
+    npy->channels = info->channels;
+    npy->row_samples = info->width * info->channels;
+    npy->planar = info->axes == TESS_AXES_CHW;
+    npy->offset = offset;
+}
+
 static tess_status describe(tess_npy_file *npy, tess_image_info *info, int64_t offset, tess_error *error)
 {
     const tess_npy_header *header = &npy->header;
     int kind = find_kind(header);
+    if (header->kind == 'b')
+        return tess_fail(error, TESS_UNSUPPORTED,
+                         "holds booleans; save 0 and 255 with (a * 255).astype(numpy.uint8)");
     if (kind < 0)
         return tess_fail(
             error, TESS_UNSUPPORTED,
             "holds samples of type %c%d; save it as uint8, uint16, int16, uint32, int32 or float",
             header->kind > 32 && header->kind < 127 ? header->kind : '?', header->size);
-    if (header->rank != 2 && header->rank != 3)
-        return tess_fail(
-            error, TESS_BAD_INPUT,
-            "has %d dimension(s); an image is (height, width) or (height, width, channels), a volume "
-            "(depth, height, width)",
-            header->rank);
-    int64_t long_sides = 0, samples = 1, channels = header->rank == 3 ? header->shape[2] : 1;
+    int64_t long_sides = 0, samples = 1;
     for (int i = 0; i < header->rank; i++) {
         long_sides += header->shape[i] > 1;
         if (header->shape[i] < 1 || header->shape[i] > INT32_MAX ||
@@ -118,13 +127,11 @@ static tess_status describe(tess_npy_file *npy, tess_image_info *info, int64_t o
         return tess_fail(error, TESS_BAD_INPUT,
                          "has %lld bytes where its shape needs %lld; copy the file again",
                          (long long)about.st_size, (long long)wanted);
-    npy->height = header->shape[0];
-    npy->row_samples = header->shape[1] * channels;
-    *info = (tess_image_info){.height = header->shape[0],
-                              .width = header->shape[1],
-                              .channels = (int)channels,
-                              .dtype = kinds[kind].dtype,
-                              .full_scale = kinds[kind].full_scale};
+    *info = (tess_image_info){
+        .axes = info->axes, .dtype = kinds[kind].dtype, .full_scale = kinds[kind].full_scale};
+    TESS_TRY(tess_npy_axes(header, info, error));
+    lay_out(npy, info, offset);
+    info->held_bytes = npy->planar ? tess_npy_plane_bytes(info->width, header->size) : 0;
     return TESS_OK;
 }
 
@@ -133,6 +140,7 @@ void tess_npy_close(void *state)
     tess_npy_file *npy = state;
     if (npy->file)
         fclose(npy->file);
+    tess_block_free(&npy->plane);
     tess_small_free(npy);
 }
 
@@ -162,8 +170,7 @@ bool tess_npy_samples(tess_npy_file *npy, void *to, int64_t samples)
     int size = npy->header.size;
     if (fread(to, (size_t)size, (size_t)samples, npy->file) != (size_t)samples)
         return false;
-    if (npy->header.swapped)
-        swap_bytes(to, samples, size);
+    tess_npy_swap(&npy->header, to, samples);
     return true;
 }
 
@@ -186,6 +193,8 @@ static bool read_as_float(tess_npy_file *npy, float *to, int64_t samples)
 static tess_status read_rows(void *state, int64_t first, int64_t count, void *rows, tess_error *error)
 {
     tess_npy_file *npy = state;
+    if (npy->planar)
+        return tess_npy_read_planes(npy, first, count, rows, error);
     bool convert = npy->header.kind == 'f' && npy->header.size != 4;
     int64_t samples = npy->row_samples * count;
     if (convert ? read_as_float(npy, rows, samples) : tess_npy_samples(npy, rows, samples))
@@ -213,34 +222,49 @@ static tess_status accepts(const char *target, const tess_image_info *info, tess
 
 static size_t held_bytes(const char *target, const tess_image_info *info)
 {
-    (void)target, (void)info;
-    return 0;
+    (void)target;
+    return info->axes == TESS_AXES_CHW ? tess_npy_plane_bytes(info->width, (int)tess_dtype_size(info->dtype))
+                                       : 0;
+}
+
+/* The sides in the order in which they are written. */
+static void shape_of(const tess_image_info *info, tess_npy_header *header)
+{
+    const bool channels = info->channels > 1 || info->axes == TESS_AXES_HWC || info->axes == TESS_AXES_DHWC;
+    int64_t *side = header->shape;
+    if (info->depth > 0)
+        *side++ = info->depth;
+    if (info->axes == TESS_AXES_CHW)
+        *side++ = info->channels;
+    *side++ = info->height;
+    *side++ = info->width;
+    if (channels && info->axes != TESS_AXES_CHW)
+        *side++ = info->channels;
+    header->rank = (int)(side - header->shape);
 }
 
 static tess_status create_writer(const tess_create *create, void **state, tess_error *error)
 {
     const tess_image_info *info = create->info;
-    const tess_npy_file *like = create->like;
     const char *descr = descr_of(info->dtype);
     const char *order = descr[0] == '|' ? "" : __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? "<" : ">";
-    char head[192], tail[32] = "";
+    char head[256], shape[128];
     tess_npy_file *npy = tess_small_alloc(1, sizeof *npy);
     if (!npy)
         return tess_fail(error, TESS_NO_MEMORY, "no memory to open the file");
-    npy->height = info->height;
-    npy->row_samples = info->width * info->channels;
     npy->header.size = (int)tess_dtype_size(info->dtype);
-    if (info->channels > 1 || (like && like->header.rank == 3))
-        snprintf(tail, sizeof tail, ", %d", info->channels);
+    shape_of(info, &npy->header);
+    tess_npy_shape(&npy->header, shape, sizeof shape);
     memcpy(head, "\x93NUMPY\x01\x00", 8);
-    int length = 10 + snprintf(head + 10, sizeof head - 10,
-                               "{'descr': '%s%s', 'fortran_order': False, 'shape': (%lld, %lld%s), }", order,
-                               descr, (long long)info->height, (long long)info->width, tail);
+    int length =
+        10 + snprintf(head + 10, sizeof head - 10, "{'descr': '%s%s', 'fortran_order': False, 'shape': %s, }",
+                      order, descr, shape);
     size_t whole = tess_align_size((size_t)length + 1, 64);
     memset(head + length, ' ', whole - (size_t)length);
     head[whole - 1] = '\n';
     head[8] = (char)(whole - 10);
     head[9] = 0;
+    lay_out(npy, info, (int64_t)whole);
     npy->file = fopen(create->temp, "wb");
     if (!npy->file || fwrite(head, 1, whole, npy->file) != whole) {
         tess_status status = tess_fail(error, TESS_IO_FAILED, "cannot be written (%s)", strerror(errno));
@@ -254,6 +278,8 @@ static tess_status create_writer(const tess_create *create, void **state, tess_e
 static tess_status write_rows(void *state, int64_t first, int64_t count, const void *rows, tess_error *error)
 {
     tess_npy_file *npy = state;
+    if (npy->planar)
+        return tess_npy_write_planes(npy, first, count, rows, error);
     size_t samples = (size_t)(npy->row_samples * count);
     if (fwrite(rows, (size_t)npy->header.size, samples, npy->file) == samples)
         return TESS_OK;

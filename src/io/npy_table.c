@@ -35,7 +35,7 @@ static tess_status read_table(tess_npy_file *npy, int64_t most, tess_table *out,
 
 tess_status tess_table_read(const char *path, int64_t most, tess_table *out, tess_error *error)
 {
-    tess_image_info info;
+    tess_image_info info = {.axes = TESS_AXES_PLAIN};
     void *npy = NULL;
     *out = (tess_table){0};
     tess_status status = tess_npy_open(path, &info, &npy, error);

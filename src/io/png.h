@@ -26,8 +26,12 @@ void tess_png_on_warning(png_structp png, png_const_charp text);
 png_voidp tess_png_malloc(png_structp png, png_alloc_size_t bytes);
 void tess_png_free(png_structp png, png_voidp data);
 
-/* Copies ICC profile, gamma, chromaticities, sRGB intent and resolution of an open PNG reader (its state).
- * May jump. */
+/* Copies gamma, chromaticities and sRGB intent of an open PNG reader (its state), where there is no profile. May jump. */
 void tess_png_copy_metadata(void *reader_state, png_structp png, png_infop info);
+
+/* Before the header is written, and right after it. Both may jump. */
+void tess_png_set_extras(const tess_extras *extras, const tess_image_info *image, png_structp png,
+                         png_infop info);
+void tess_png_write_extras(const tess_extras *extras, png_structp png);
 
 #endif

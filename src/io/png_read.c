@@ -3,8 +3,8 @@
  * Palettes, grays below 8 bits and transparent colours are expanded, so that a caller sees 8 or 16 bits and 1
  * to 4 channels. Held: libpng's two rows, and for an interlaced file the whole image, since its first row is
  * complete only after the last pass. A header that promises more pixels than the file's bytes could inflate
- * to (deflate reaches 1032:1 at best) is refused at opening, before anyone plans memory for it. Text chunks
- * are skipped: a small file could inflate them without end. */
+ * to (deflate reaches 1032:1 at best) is refused at opening, before anyone plans memory for it. Texts and
+ * EXIF data are skipped: extras_png.c reads them, within bounds. */
 #define _XOPEN_SOURCE 700
 #include "io/png.h"
 
@@ -231,25 +231,18 @@ static tess_status read_rows(void *state, int64_t first, int64_t count, void *ro
 void tess_png_copy_metadata(void *reader_state, png_structp png, png_infop info)
 {
     png_reader *from = reader_state;
-    png_charp name;
-    png_bytep profile;
-    png_uint_32 bytes, x, y;
     int kind;
     double g, w[8];
-    bool gray_from = !(png_get_color_type(from->png, from->info) & PNG_COLOR_MASK_COLOR);
-    bool gray_to = !(png_get_color_type(png, info) & PNG_COLOR_MASK_COLOR);
-    if (gray_from == gray_to && png_get_iCCP(from->png, from->info, &name, &kind, &profile, &bytes))
-        png_set_iCCP(png, info, name, kind, profile, bytes);
-    else if (png_get_sRGB(from->png, from->info, &kind))
+    if (png_get_valid(png, info, PNG_INFO_iCCP))
+        return;
+    if (png_get_sRGB(from->png, from->info, &kind)) {
         png_set_sRGB_gAMA_and_cHRM(png, info, kind);
-    else {
-        if (png_get_gAMA(from->png, from->info, &g))
-            png_set_gAMA(png, info, g);
-        if (png_get_cHRM(from->png, from->info, w, w + 1, w + 2, w + 3, w + 4, w + 5, w + 6, w + 7))
-            png_set_cHRM(png, info, w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7]);
+        return;
     }
-    if (png_get_pHYs(from->png, from->info, &x, &y, &kind))
-        png_set_pHYs(png, info, x, y, kind);
+    if (png_get_gAMA(from->png, from->info, &g))
+        png_set_gAMA(png, info, g);
+    if (png_get_cHRM(from->png, from->info, w, w + 1, w + 2, w + 3, w + 4, w + 5, w + 6, w + 7))
+        png_set_cHRM(png, info, w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7]);
 }
 
 const tess_read_format tess_read_png = {

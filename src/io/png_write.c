@@ -88,12 +88,21 @@ static tess_status write_header(png_writer *writer, const tess_create *create, t
     png_set_IHDR(png, writer->info, (png_uint_32)info->width, (png_uint_32)info->height,
                  info->dtype == TESS_U16 ? 16 : 8, colour[info->channels - 1], PNG_INTERLACE_NONE,
                  PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    tess_png_set_extras(create->extras, info, png, writer->info);
     if (create->like)
         tess_png_copy_metadata(create->like, png, writer->info);
     png_write_info(png, writer->info);
+    tess_png_write_extras(create->extras, png);
+    png_free_data(png, writer->info, PNG_FREE_ICCP, 0);
     if (info->dtype == TESS_U16 && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
         png_set_swap(png);
     return TESS_OK;
+}
+
+static bool holds_exif(const char *target, const tess_extras *extras)
+{
+    (void)target, (void)extras;
+    return true;
 }
 
 static void close_writer(void *state)
@@ -165,6 +174,7 @@ static tess_status finish(void *state, tess_error *error)
 const tess_write_format tess_write_png = {
     .name = "PNG",
     .like_format = &tess_read_png,
+    .holds_exif = holds_exif,
     .accepts = accepts,
     .held_bytes = held_bytes,
     .create = create_writer,

@@ -89,6 +89,10 @@ tess_status tess_bench_tell(const tess_study *study, tess_json *record, tess_err
     const tess_bench_settings *s = study->settings;
     char *text = NULL;
     TESS_TRY(tess_record_end(record, &text, error));
+    if (tess_stop_wanted(&study->engine.stop)) { /* what was left early has no time */
+        tess_small_free(text);
+        return tess_fail(error, TESS_INTERRUPTED, "stopped; the points told so far stand");
+    }
     bool go_on = s->line(s->line_user, text);
     tess_small_free(text);
     return go_on ? TESS_OK : tess_fail(error, TESS_INTERRUPTED, "stopped; the points told so far stand");

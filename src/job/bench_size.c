@@ -57,7 +57,7 @@ static tess_status choose(tess_study *study, int64_t width, tess_denoise_choice 
                               .limit = tess_bench_limit(study),
                               .asked_limit = s->common.memory_limit};
     for (int attempt = 0; attempt < 2; attempt++) { /* the second knows what the tiles' input takes */
-        wish.limit -= tess_min_i64((int64_t)held, (int64_t)wish.limit);
+        wish.others = held;
         TESS_TRY(tess_denoise_choose(study->model->bound, &study->model->model, study->engine.rates, &wish,
                                      choice, error));
         TESS_TRY(work_of(choice, work, error));

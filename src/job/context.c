@@ -18,6 +18,10 @@ const char *tess_context_error(const tess_context *context)
     return context->error.text;
 }
 
+void tess_emergency_cleanup(void)
+{
+}
+
 void tess_record_free(char *record)
 {
     tess_small_free(record);

@@ -11,14 +11,16 @@
 #include "base/clock.h"
 #include "base/process.h"
 #include "job/context.h"
+#include "job/note.h"
 #include "job/record.h"
 
 enum { TUNED = 5 }; /* sizes, each half of the one before */
 static const double CALIBRATION_SECONDS = 3;
+static const char STOPPED[] = "stopped; no half-written output is left";
 
 static tess_status check_settings(const tess_denoise_settings *s, tess_error *error)
 {
-    if (!s->input || !s->output)
+    if (!(s->input || s->input_count > 0) || !s->output)
         return tess_fail(error, TESS_BAD_OPTION, "denoise needs an input and an output");
     if (s->sigma > 10 || isnan(s->sigma))
         return tess_fail(error, TESS_BAD_OPTION,
@@ -34,7 +36,7 @@ static tess_status check_settings(const tess_denoise_settings *s, tess_error *er
         return tess_fail(error, TESS_BAD_OPTION, "--halo: use auto, exact or a number of pixels");
     if (s->batch < 0 || s->batch > 4096)
         return tess_fail(error, TESS_BAD_OPTION, "--batch: use auto or a number from 1 to 4096");
-    return TESS_OK;
+    return tess_denoise_check_samples(s, error);
 }
 
 static void fail_file(tess_denoise_file *file, tess_status status, const tess_error *error)
@@ -49,6 +51,8 @@ tess_status tess_denoise_settle(const tess_denoise_job *job, tess_denoise_file *
 {
     if (status == TESS_OK)
         return TESS_OK;
+    if (tess_stop_wanted(&job->engine.stop))
+        status = tess_fail(error, TESS_INTERRUPTED, "stopped");
     fail_file(file, status, error);
     bool stops = status == TESS_INTERRUPTED || status == TESS_NO_MEMORY || status == TESS_DEVICE_LOST;
     return job->folder && !stops ? TESS_OK : status;
@@ -69,20 +73,35 @@ static tess_status warm(tess_denoise_job *job, tess_error *error)
     return TESS_OK;
 }
 
+/* A noise level that the network does not take, or was not trained for. */
+static void doubt_sigma(const tess_denoise_job *job, const tess_engine_model *m)
+{
+    const tess_denoise_settings *s = job->settings;
+    const double sigma = s->sigma >= 0 ? s->sigma : s->add_noise;
+    if (!m->model.noise_map && (s->sigma >= 0 || s->sigma_map))
+        tess_note(&s->common, TESS_NOTE_WARNING, "%s has no effect: the model %s takes no noise level",
+                  s->sigma_map ? "--sigma-map" : "--sigma", m->path);
+    else if (m->model.noise_map && !s->sigma_map && sigma > m->model.sigma_most)
+        tess_note(&s->common, TESS_NOTE_WARNING,
+                  "noise level %.4g: the model %s was trained for levels up to %.4g on the [0,1] scale; the "
+                  "result may be poor",
+                  sigma, m->path, m->model.sigma_most);
+}
+
 /* Headers, models and libraries: after this nothing new is loaded. */
 static tess_status describe(tess_denoise_job *job, bool will_run, tess_error *error)
 {
     const tess_denoise_settings *s = job->settings;
     TESS_TRY(tess_engine_open(&job->engine, &s->common, error));
-    TESS_TRY(tess_denoise_list(s, &job->files, &job->count, &job->folder, error));
+    TESS_TRY(tess_denoise_list(job, error));
+    TESS_TRY(tess_denoise_check_targets(job, error));
     for (int64_t i = 0; i < job->count; i++) {
         tess_denoise_file *file = &job->files[i];
         const char *used[] = {file->input, file->output, file->truth};
+        TESS_TRY(tess_stop_check(&job->engine.stop, error));
         TESS_TRY(tess_record_apart(&s->common, used, 3, error));
-        if (file->truth && tess_image_same_target(file->output, file->truth))
-            return tess_fail(error, TESS_BAD_OPTION,
-                             "%s: the result would be written over the truth; give it another name",
-                             file->output);
+        if (file->skipped)
+            continue;
         tess_status status = TESS_OK;
         for (int k = 0; k < 3 && status == TESS_OK; k++)
             if (used[k])
@@ -94,6 +113,12 @@ static tess_status describe(tess_denoise_job *job, bool will_run, tess_error *er
     for (int m = 0; m < job->engine.model_count; m++) {
         const char *const weights = job->engine.models[m].path;
         TESS_TRY(tess_record_apart(&s->common, &weights, 1, error));
+        for (int64_t i = 0; i < job->count; i++)
+            if (tess_denoise_todo(&job->files[i]) && tess_image_same_target(job->files[i].output, weights))
+                return tess_fail(error, TESS_BAD_OPTION,
+                                 "%s: the result would be written over the model; give it another name",
+                                 job->files[i].output);
+        doubt_sigma(job, &job->engine.models[m]);
     }
     if (will_run && job->engine.apart)
         TESS_TRY(warm(job, error));
@@ -103,22 +128,38 @@ static tess_status describe(tess_denoise_job *job, bool will_run, tess_error *er
     return TESS_OK;
 }
 
+bool tess_denoise_todo(const tess_denoise_file *file)
+{
+    return file->status == TESS_OK && !file->skipped;
+}
+
+void tess_denoise_announce(const tess_denoise_job *job, int64_t index)
+{
+    const tess_common *common = &job->settings->common;
+    if (common->file)
+        common->file(common->progress_user, index, job->count, job->files[index].name);
+}
+
 static tess_status run(tess_denoise_job *job, tess_error *error)
 {
-    tess_denoise_progress progress = {.common = &job->settings->common, .start = tess_clock()};
+    tess_stop *stop = &job->engine.stop;
+    int64_t pixels = 0, left = 0;
     for (int64_t i = 0; i < job->count; i++)
-        if (job->files[i].status == TESS_OK)
-            progress.total += job->files[i].info.height * job->files[i].info.width;
-    if (progress.total == 0)
+        if (tess_denoise_todo(&job->files[i]))
+            pixels += tess_denoise_rows(&job->files[i].info) * job->files[i].info.width;
+    if (pixels == 0)
         return TESS_OK; /* no file is left to do: nothing is loaded, nothing is made */
     if (job->folder && mkdir(job->settings->output, 0777) != 0 && errno != EEXIST)
         return tess_fail(error, TESS_IO_FAILED, "%s: cannot make this folder: %s", job->settings->output,
                          strerror(errno));
-    pthread_mutex_init(&progress.mutex, NULL);
-    tess_status status = job->engine.apart ? tess_denoise_run_lane(job, &progress, error)
-                                           : tess_denoise_run_direct(job, &progress, error);
-    pthread_mutex_destroy(&progress.mutex);
-    return status;
+    tess_stop_begin(stop, pixels);
+    TESS_TRY(job->engine.apart ? tess_denoise_run_lane(job, error) : tess_denoise_run_direct(job, error));
+    for (int64_t i = 0; i < job->count; i++)
+        left += tess_denoise_todo(&job->files[i]) && !job->files[i].done;
+    if (left)
+        return tess_fail(error, TESS_INTERRUPTED, STOPPED);
+    tess_stop_end(stop);
+    return TESS_OK;
 }
 
 /* The first file's trouble stands for the job's. An option that is wrong for every file is wrong usage; one
@@ -154,12 +195,22 @@ static tess_status with_plan(const tess_denoise_job *job, const tess_denoise_fil
     return status;
 }
 
+/* A job that takes much less than planned shows rates that were measured while the machine was busy. One that takes
+ * longer shows a machine that is busy now. */
+static bool faster_than_planned(const tess_denoise_job *job)
+{
+    double seconds = 0;
+    for (int64_t i = 0; i < job->count; i++)
+        seconds += job->files[i].seconds;
+    return job->planned_seconds > 1.25 * seconds && seconds > 0.1;
+}
+
 /* Engines at the job's own sizes, then rates. The job is done: without them the next plan's seconds are only
  * rougher. */
 static void calibrate(tess_denoise_job *job)
 {
     const tess_denoise_file *file = tess_denoise_largest(job);
-    if (file->status != TESS_OK || !file->model)
+    if (!tess_denoise_todo(file) || !file->model)
         return;
     const tess_denoise_choice *choice = &file->choice;
     const int64_t grid = tess_net_grid(file->model->model.net);
@@ -167,7 +218,8 @@ static void calibrate(tess_denoise_job *job)
                                      tess_axis_largest_window(&choice->cols), TESS_INFER};
     const double start = tess_clock();
     /* Within what the job itself was promised: its blocks are free again, the weights are not. */
-    tess_rates_budget budget = {CALIBRATION_SECONDS, job->planned_total - job->planned.by[TESS_MEM_WEIGHTS]};
+    tess_rates_budget budget = {CALIBRATION_SECONDS, job->planned_total - job->planned.by[TESS_MEM_WEIGHTS],
+                                faster_than_planned(job)};
     tess_status status = TESS_OK;
     /* Smaller images and tiles of the next jobs too. */
     for (int i = 0; i < TUNED && status == TESS_OK && job->engine.device->tune; i++) {
@@ -180,6 +232,35 @@ static void calibrate(tess_denoise_job *job)
         status =
             with_plan(job, file, (tess_plan_shape){1, grid, grid, TESS_INFER}, tess_rates_measure, budget);
     (void)status;
+}
+
+/* The job ended before its files did. What became of those that were done is told all the same. */
+static tess_status broken_off(tess_denoise_job *job, bool ran, tess_status status, char **record,
+                              tess_error *error)
+{
+    job->interrupted = tess_stop_wanted(&job->engine.stop);
+    if (!job->interrupted && !(ran && job->folder))
+        return status;
+    int64_t done = 0, todo = 0;
+    for (int64_t i = 0; i < job->count; i++) {
+        tess_denoise_file *file = &job->files[i];
+        done += file->done;
+        todo += !file->skipped;
+        if (!tess_denoise_todo(file) || file->done)
+            continue;
+        const tess_error why = {"stopped"};
+        fail_file(file, job->interrupted ? TESS_INTERRUPTED : status, &why);
+    }
+    if (job->count > 0 && job->engine.host) /* without a record if there is no memory for one */
+        (void)!tess_record_end(tess_denoise_record(job, true), record, NULL);
+    if (!job->interrupted)
+        return status;
+    if (!job->folder)
+        return tess_fail(error, TESS_INTERRUPTED, STOPPED);
+    return tess_fail(
+        error, TESS_INTERRUPTED,
+        "stopped with %lld of %lld files done; no half-written output is left, --skip-existing goes on",
+        (long long)done, (long long)todo);
 }
 
 static tess_status denoise(tess_context *context, const tess_denoise_settings *settings, bool plan_only,
@@ -202,7 +283,9 @@ static tess_status denoise(tess_context *context, const tess_denoise_settings *s
     bool ran = status == TESS_OK && !plan_only;
     if (ran)
         status = run(&job, error);
-    if (status == TESS_OK)
+    if (status != TESS_OK)
+        status = broken_off(&job, ran, status, record, error);
+    else
         status = tess_record_end(tess_denoise_record(&job, ran), record, error);
     if (status == TESS_OK)
         status = verdict(&job, error);

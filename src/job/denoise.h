@@ -2,27 +2,45 @@
 #ifndef TESS_JOB_DENOISE_H
 #define TESS_JOB_DENOISE_H
 
-#include <pthread.h>
-
 #include "base/json.h"
 #include "io/image.h"
 #include "job/engine.h"
 #include "job/lane.h"
 #include "job/pixels.h"
 #include "plan/denoise.h"
+#include "tensor/samples.h"
+
+/* What one pass over the samples found; in `unit`, holes left out. */
+typedef struct tess_denoise_look {
+    bool looked;
+    tess_scale unit;            /* samples at 0 and 1 */
+    double low, high, mean;     /* of all values */
+    double low_tail, high_tail; /* 1 % are below, 1 % above */
+    int64_t holes, found;       /* samples without and with a value, alpha left out */
+} tess_denoise_look;
 
 /* One file of the job, and what became of it. */
 typedef struct tess_denoise_file {
     char *name, *input, *output, *truth; /* owned; name: for the record; truth may be NULL */
     uint32_t item;                       /* counts the files, for the noise */
-    tess_image_info info, truth_info;
+    tess_image_info info, truth_info, map_info;
+    tess_image_info out_info; /* as it is written: another type where the format wants it */
+    tess_axes axes;           /* as asked for */
+    tess_denoise_look look;
+    tess_scale scale;         /* samples that mean 0 and 1 */
+    const char *scale_origin; /* "type", "as it is", "given", "data" */
+    double sigma;             /* negative: the model takes none, or the levels come from a map */
+    bool sigma_estimated;
+    bool prepared; /* rows become fp32 values before the ring, and samples behind it: denoise_prepared.c */
     tess_engine_model *model;
     tess_denoise_wish wish;
     tess_denoise_choice choice;
     double seconds;
     double psnr, ssim; /* NaN: not measured */
     tess_status status;
-    char *error; /* owned; NULL when all went well */
+    char *error;      /* owned; NULL when all went well */
+    bool skipped;     /* its output is there already, and is left alone */
+    bool begun, done; /* done: its output is written */
 } tess_denoise_file;
 
 /* The memory that an image is done with: all three, or rows alone and the lane to the device. */
@@ -37,7 +55,8 @@ typedef struct tess_denoise_job {
     tess_engine engine;
     tess_denoise_file *files;
     int64_t count;
-    bool folder;
+    bool folder;            /* the output is one: a bad file does not fail the others */
+    bool interrupted;       /* the caller stopped it */
     tess_mem_bytes planned; /* the largest of each category */
     uint64_t planned_total; /* of the largest file: not their sum */
     double planned_seconds, start;
@@ -48,14 +67,6 @@ typedef struct tess_denoise_job {
     uint64_t baseline;         /* bytes free on the device before the plan's blocks */
     uint64_t overhead, loaded; /* resident before the plan, and once the weights are there */
 } tess_denoise_job;
-
-typedef struct tess_denoise_progress {
-    const tess_common *common;
-    double start;
-    int64_t done, total; /* pixels */
-    pthread_mutex_t mutex;
-    bool stopped;
-} tess_denoise_progress;
 
 /* Channels without alpha. */
 int64_t tess_denoise_colours(const tess_image_info *info);
@@ -71,30 +82,52 @@ typedef struct tess_denoise_sink {
 } tess_denoise_sink;
 /* Carves it from `at`, or with NULL only counts: the bytes that it takes. */
 size_t tess_denoise_carve_sink(const tess_denoise_file *file, char *at, tess_denoise_sink *sink);
+/* Rows of all slices. */
+int64_t tess_denoise_rows(const tess_image_info *info);
+/* Refuses settings of strength and range that cannot be right. */
+tess_status tess_denoise_check_samples(const tess_denoise_settings *settings,
+                                       tess_error *error) TESS_MUST_CHECK;
+/* Must the samples be seen to choose the scale? */
+bool tess_denoise_scale_needs_look(const tess_denoise_settings *settings, const tess_image_info *info);
+/* One pass over the samples: fills file->look. */
+tess_status tess_denoise_look_at(const tess_denoise_settings *settings, tess_denoise_file *file,
+                                 tess_error *error) TESS_MUST_CHECK;
+/* Of the look, on file->scale. */
+double tess_denoise_estimated_sigma(const tess_denoise_file *file);
+/* Chooses file->scale; refuses where sigma would mean nothing on it. */
+tess_status tess_denoise_set_scale(const tess_denoise_settings *settings, tess_denoise_file *file,
+                                   bool takes_sigma, tess_error *error) TESS_MUST_CHECK;
 /* Opens the file's header, finds its model, and fills info, model and wish. */
 tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settings *settings,
                                   tess_denoise_file *file, tess_error *error) TESS_MUST_CHECK;
 tess_status tess_denoise_image(tess_engine *engine, const tess_denoise_settings *settings,
                                tess_denoise_file *file, const tess_denoise_blocks *blocks,
-                               tess_denoise_progress *progress, tess_error *error) TESS_MUST_CHECK;
+                               tess_error *error) TESS_MUST_CHECK;
 
 /* Plans every file. Within `limit` bytes. */
 tess_status tess_denoise_plan(tess_denoise_job *job, uint64_t limit, tess_error *error) TESS_MUST_CHECK;
-/* In a folder a bad file is its own affair; a single one is the job's. */
+/* Nothing speaks against doing it. */
+bool tess_denoise_todo(const tess_denoise_file *file);
+/* In a folder a bad file is its own affair; a single one is the job's. What fails once the job is to stop is taken for
+ * stopped: it may have met values that were not computed to the end. */
 tess_status tess_denoise_settle(const tess_denoise_job *job, tess_denoise_file *file, tess_status status,
                                 tess_error *error) TESS_MUST_CHECK;
 /* All files, one after another in the host's memory, or many at once through a lane; weights are loaded first. */
-tess_status tess_denoise_run_direct(tess_denoise_job *job, tess_denoise_progress *progress,
-                                    tess_error *error) TESS_MUST_CHECK;
-tess_status tess_denoise_run_lane(tess_denoise_job *job, tess_denoise_progress *progress,
-                                  tess_error *error) TESS_MUST_CHECK;
+tess_status tess_denoise_run_direct(tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_denoise_run_lane(tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
+/* Tells the caller that a file begins; on the thread that began the job. */
+void tess_denoise_announce(const tess_denoise_job *job, int64_t index);
+/* Makes the folder that the output goes to, where it is one inside the job's output folder. Any thread. */
+tess_status tess_denoise_make_folder(const tess_denoise_job *job, const tess_denoise_file *file,
+                                     tess_error *error) TESS_MUST_CHECK;
 /* What the device can give without a limit set. */
 uint64_t tess_denoise_free_limit(const tess_engine *engine);
 
-/* A file, or every known image of a folder in the order of the names; checks input, output and truth against
- * each other. */
-tess_status tess_denoise_list(const tess_denoise_settings *settings, tess_denoise_file **files,
-                              int64_t *count, bool *folder, tess_error *error) TESS_MUST_CHECK;
+/* Fills files, count and folder: files as they were named, and every known image of a folder in the order of the names,
+ * with `recursive` also of the folders in it. Marks those to be skipped. */
+tess_status tess_denoise_list(tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
+/* No output is written over an input (unless allowed), over the truth or the noise map, or twice. */
+tess_status tess_denoise_check_targets(const tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
 void tess_denoise_list_free(tess_denoise_file *files, int64_t count);
 
 /* The job's record; `ran` adds what was measured. */

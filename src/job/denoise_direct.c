@@ -70,20 +70,25 @@ static tess_status run_batch(tess_image_job *job, const tess_strip *strip, int64
     tess_tensor in = tess_net_plan_input(plan, &in_at), out = tess_net_plan_output(plan, &out_at);
     char *arena = job->blocks->arena.data;
     int64_t pixels = 0;
+    for (int64_t i = 0; i < n; i++) {
+        cols = tess_axis_span(&choice->cols, first + i);
+        pixels += (tess_min_i64(cols.to, job->file->info.width) - cols.from) * strip->count;
+    }
     for (int64_t plane = 0; plane < job->pixels.planes; plane++) {
         for (int64_t i = 0; i < n; i++) {
             cols = tess_axis_span(&choice->cols, first + i);
             tess_pixels_gather(&job->pixels, strip, &cols, plane, &in, i, arena + in_at);
-            pixels += (tess_min_i64(cols.to, job->file->info.width) - cols.from) * strip->count;
         }
-        tess_net_plan_run(plan, arena, job->blocks->workspace.data, job->file->model->weights.data, NULL);
+        const int64_t planes = job->pixels.planes;
+        tess_net_plan_run_told(plan, arena, job->blocks->workspace.data, job->file->model->weights.data, NULL,
+                               pixels * (plane + 1) / planes - pixels * plane / planes);
         TESS_TRY(device->sync(device, NULL, error));
         for (int64_t i = 0; i < n; i++) {
             cols = tess_axis_span(&choice->cols, first + i);
             tess_pixels_scatter(&job->pixels, strip, &cols, plane, &out, i, arena + out_at);
         }
     }
-    return tess_denoise_tell(job->progress, pixels / job->pixels.planes, error);
+    return TESS_OK;
 }
 
 tess_status tess_direct_strip(void *user, const tess_strip *strip, tess_error *error)

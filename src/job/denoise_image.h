@@ -2,17 +2,17 @@
 #ifndef TESS_JOB_DENOISE_IMAGE_H
 #define TESS_JOB_DENOISE_IMAGE_H
 
-#include "job/denoise.h"
+#include "job/denoise_prepared.h"
 #include "tensor/quality.h"
 
 typedef struct tess_image_job {
     tess_engine *engine;
     tess_denoise_file *file;
     const tess_denoise_blocks *blocks;
-    tess_denoise_progress *progress;
     tess_pixels pixels;
     tess_reader *reader, *truth;
     tess_writer *writer;
+    tess_prepared_image prepared;
     /* direct: */
     tess_net_plan **plans; /* of the strip's windows, one for each shape */
     tess_plan_shape *shapes;
@@ -27,17 +27,13 @@ typedef struct tess_image_job {
     tess_denoise_sink rows;
 } tess_image_job;
 
-/* Done so far; TESS_INTERRUPTED when the caller wants no more. Any thread. */
-tess_status tess_denoise_tell(tess_denoise_progress *progress, int64_t pixels,
-                              tess_error *error) TESS_MUST_CHECK;
-
 /* The ring's worker, and what it leaves to free. */
 tess_status tess_direct_strip(void *job, const tess_strip *strip, tess_error *error) TESS_MUST_CHECK;
 void tess_direct_drop(tess_image_job *job);
 
 /* Submits the strip's windows; they land some time before tess_lane_strip_settle returns. */
 tess_status tess_lane_strip(void *job, const tess_strip *strip, tess_error *error) TESS_MUST_CHECK;
-/* Waits for the strip that begins with row `first`. */
+/* Waits for the strip that row `first` belongs to. */
 tess_status tess_lane_strip_settle(tess_image_job *job, int64_t first, tess_error *error) TESS_MUST_CHECK;
 /* Waits for all that is under way, whatever became of it. */
 void tess_lane_strips_end(tess_image_job *job);

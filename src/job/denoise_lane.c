@@ -22,7 +22,8 @@ tess_status tess_lane_strip(void *user, const tess_strip *strip, tess_error *err
         const tess_span last = tess_axis_span(&choice->cols, c + n - 1);
         const int64_t columns =
             tess_min_i64(last.to, job->file->info.width) - tess_axis_span(&choice->cols, c).from;
-        TESS_TRY(tess_denoise_tell(job->progress, columns * strip->count, error));
+        tess_stop_add(&job->engine->stop, columns * strip->count);
+        TESS_TRY(tess_stop_check(&job->engine->stop, error));
     }
     return job->pixels.image.alpha ? tess_lane_settle(job->blocks->lane, flight, error) : TESS_OK;
 }
@@ -31,7 +32,7 @@ tess_status tess_lane_strip_settle(tess_image_job *job, int64_t first, tess_erro
 {
     const tess_axis *rows = &job->file->choice.rows;
     int64_t index = 0;
-    while (index < rows->tiles && tess_axis_span(rows, index).from != first)
+    while (index < rows->tiles && tess_axis_span(rows, index).to <= first)
         index++;
     return tess_lane_settle(job->blocks->lane, &job->flights[index % 2], error);
 }

@@ -1,4 +1,4 @@
-/* The files of a denoise job. */
+/* The files of a denoise job: those that were named, and the images of folders that were. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -10,6 +10,16 @@
 #include <unistd.h>
 
 #include "job/denoise.h"
+#include "job/note.h"
+
+/* A folder that is being walked, and those around it: a link to one of them leads in a circle. */
+typedef struct walk {
+    const char *path;
+    const char *relative; /* to the folder that was named: "", or with a '/' at its end */
+    dev_t device;
+    ino_t inode;
+    const struct walk *around;
+} walk;
 
 static bool is_folder(const char *path)
 {
@@ -17,104 +27,192 @@ static bool is_folder(const char *path)
     return stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
 }
 
-static char *join(const char *folder, const char *name)
+static bool ends_in_slash(const char *path)
 {
-    size_t bytes = strlen(folder) + strlen(name) + 2;
+    const size_t length = strlen(path);
+    return length > 0 && path[length - 1] == '/';
+}
+
+static char *join(const char *folder, const char *relative, const char *name)
+{
+    size_t bytes = strlen(folder) + strlen(relative) + strlen(name) + 2;
     char *path = tess_small_alloc(bytes, 1);
     if (path)
-        snprintf(path, bytes, "%s%s%s", folder, folder[0] && folder[strlen(folder) - 1] == '/' ? "" : "/",
+        snprintf(path, bytes, "%s%s%s%s", folder, !folder[0] || ends_in_slash(folder) ? "" : "/", relative,
                  name);
     return path;
 }
 
-static void set_file(tess_denoise_file *file, const char *name, char *input, char *output, char *truth)
+static tess_status no_memory(const tess_denoise_job *job, tess_error *error)
 {
-    *file = (tess_denoise_file){.name = tess_small_strdup(name), .psnr = NAN, .ssim = NAN};
-    file->input = input;
-    file->output = output;
-    file->truth = truth;
+    return tess_fail(error, TESS_NO_MEMORY, "no memory for a list of %lld files", (long long)job->count + 1);
 }
 
-static bool complete(const tess_denoise_file *file, bool truth)
+/* Room for twice as many whenever it is full: folders can hold very many files. */
+static tess_status grow(tess_denoise_job *job, tess_error *error)
 {
-    return file->name && file->input && file->output && (!truth || file->truth);
+    if (job->count & (job->count - 1))
+        return TESS_OK;
+    const size_t room = job->count ? 2 * (size_t)job->count : 1;
+    tess_denoise_file *more = tess_small_realloc(job->files, room, sizeof *more);
+    if (!more)
+        return no_memory(job, error);
+    job->files = more;
+    return TESS_OK;
 }
 
-static tess_status one_file(const tess_denoise_settings *s, tess_denoise_file **files, int64_t *count,
+static char *truth_of(const tess_denoise_job *job, const char *relative, const char *name)
+{
+    const char *truth = job->settings->truth;
+    return job->folder && is_folder(truth) ? join(truth, relative, name) : tess_small_strdup(truth);
+}
+
+/* `input` is `name` in a folder that was named, or itself. */
+static tess_status add_file(tess_denoise_job *job, const char *input, const char *relative, const char *name,
                             tess_error *error)
 {
-    if (access(s->input, F_OK) != 0)
-        return tess_fail(error, TESS_BAD_INPUT, "%s: no such file or folder", s->input);
-    if (s->truth && is_folder(s->truth))
-        return tess_fail(error, TESS_BAD_OPTION, "--truth %s: is a folder, but the input is a file",
-                         s->truth);
-    *files = tess_small_alloc(1, sizeof **files);
-    if (!*files)
-        return tess_fail(error, TESS_NO_MEMORY, "no memory for a list of files");
-    *count = 1;
-    const char *slash = strrchr(s->input, '/'), *name = slash ? slash + 1 : s->input;
-    char *output = is_folder(s->output) ? join(s->output, name) : tess_small_strdup(s->output);
-    set_file(*files, name, tess_small_strdup(s->input), output,
-             s->truth ? tess_small_strdup(s->truth) : NULL);
-    if (!complete(*files, s->truth != NULL))
-        return tess_fail(error, TESS_NO_MEMORY, "no memory for a list of files");
+    const tess_denoise_settings *s = job->settings;
+    const bool inside = job->folder || ends_in_slash(s->output) || is_folder(s->output);
+    TESS_TRY(grow(job, error));
+    tess_denoise_file *file = &job->files[job->count];
+    *file =
+        (tess_denoise_file){.name = join("", relative, name),
+                            .input = tess_small_strdup(input),
+                            .output = inside ? join(s->output, relative, name) : tess_small_strdup(s->output),
+                            .truth = s->truth ? truth_of(job, relative, name) : NULL,
+                            .item = (uint32_t)job->count,
+                            .psnr = NAN,
+                            .ssim = NAN};
+    job->count++; /* also an incomplete one is freed with the list */
+    if (!file->name || !file->input || !file->output || (s->truth && !file->truth))
+        return no_memory(job, error);
+    file->skipped = s->skip_existing && access(file->output, F_OK) == 0;
     return TESS_OK;
 }
 
-static int wanted(const struct dirent *entry)
+static bool around(const walk *inner, const struct stat *facts)
 {
-    return entry->d_name[0] != '.' && tess_image_is_known(entry->d_name);
+    for (const walk *w = inner; w; w = w->around)
+        if (w->device == facts->st_dev && w->inode == facts->st_ino)
+            return true;
+    return false;
 }
 
-static tess_status from_names(const tess_denoise_settings *s, struct dirent **names, int found,
-                              tess_denoise_file **files, int64_t *count, tess_error *error)
+static int visible(const struct dirent *entry)
 {
-    *files = tess_small_alloc((size_t)found, sizeof **files);
-    if (!*files)
-        return tess_fail(error, TESS_NO_MEMORY, "no memory for %d files", found);
-    for (int i = 0; i < found; i++) {
-        char *input = join(s->input, names[i]->d_name);
-        if (input && is_folder(input)) {
-            tess_small_free(input);
-            continue;
-        }
-        tess_denoise_file *file = &(*files)[*count];
-        const char *truth = s->truth;
-        char *own_truth =
-            truth ? (is_folder(truth) ? join(truth, names[i]->d_name) : tess_small_strdup(truth)) : NULL;
-        set_file(file, names[i]->d_name, input, join(s->output, names[i]->d_name), own_truth);
-        file->item = (uint32_t)*count;
-        ++*count;
-        if (!complete(file, truth != NULL))
-            return tess_fail(error, TESS_NO_MEMORY, "no memory for %d files", found);
-    }
-    if (*count == 0)
-        return tess_fail(error, TESS_BAD_INPUT, "%s: holds no image file (png, npy, jpg, tif, ...)",
-                         s->input);
-    return TESS_OK;
+    return entry->d_name[0] != '.';
 }
 
-tess_status tess_denoise_list(const tess_denoise_settings *s, tess_denoise_file **files, int64_t *count,
-                              bool *folder, tess_error *error)
+static tess_status walk_folder(tess_denoise_job *job, const walk *w, int64_t *folders, tess_error *error);
+
+/* A folder in a folder. The job's own output is no input. */
+static tess_status enter(tess_denoise_job *job, const walk *w, const char *name, const struct stat *facts,
+                         int64_t *folders, tess_error *error)
 {
-    *files = NULL;
-    *count = 0;
-    *folder = is_folder(s->input);
-    if (!*folder)
-        return one_file(s, files, count, error);
-    if (access(s->output, F_OK) == 0 && !is_folder(s->output))
-        return tess_fail(error, TESS_BAD_OPTION, "%s: is a file; a folder in gives a folder out", s->output);
+    const tess_denoise_settings *s = job->settings;
+    struct stat output;
+    if (around(w, facts) ||
+        (stat(s->output, &output) == 0 && output.st_dev == facts->st_dev && output.st_ino == facts->st_ino))
+        return TESS_OK;
+    ++*folders;
+    if (!s->recursive)
+        return TESS_OK;
+    char *path = join(w->path, "", name), *relative = join("", w->relative, name),
+         *inner = relative ? join(relative, "", "") : NULL;
+    const walk below = {path, inner, facts->st_dev, facts->st_ino, w};
+    tess_status status = path && inner ? walk_folder(job, &below, folders, error) : no_memory(job, error);
+    tess_small_free(path);
+    tess_small_free(relative);
+    tess_small_free(inner);
+    return status;
+}
+
+static tess_status take_entry(tess_denoise_job *job, const walk *w, const struct dirent *entry,
+                              int64_t *folders, tess_error *error)
+{
+    const bool image = tess_image_is_known(entry->d_name);
+    TESS_TRY(tess_stop_check(&job->engine.stop, error));
+    if (entry->d_type == DT_REG && !image)
+        return TESS_OK;
+    char *path = join(w->path, "", entry->d_name);
+    if (!path)
+        return no_memory(job, error);
+    struct stat facts;
+    tess_status status = TESS_OK;
+    if (entry->d_type != DT_REG && stat(path, &facts) == 0 && S_ISDIR(facts.st_mode))
+        status = enter(job, w, entry->d_name, &facts, folders, error);
+    else if (image)
+        status = add_file(job, path, w->relative, entry->d_name, error);
+    tess_small_free(path);
+    return status;
+}
+
+static tess_status walk_folder(tess_denoise_job *job, const walk *w, int64_t *folders, tess_error *error)
+{
     struct dirent **names = NULL;
-    int found = scandir(s->input, &names, wanted, alphasort);
+    const int found = scandir(w->path, &names, visible, alphasort);
     if (found < 0)
-        return tess_fail(error, TESS_IO_FAILED, "%s: %s", s->input, strerror(errno));
-    tess_status status = found > 0 ? from_names(s, names, found, files, count, error)
-                                   : tess_fail(error, TESS_BAD_INPUT,
-                                               "%s: holds no image file (png, npy, jpg, tif, ...)", s->input);
-    for (int i = 0; i < found; i++)
+        return tess_fail(error, TESS_IO_FAILED, "%s: %s", w->path, strerror(errno));
+    tess_status status = TESS_OK;
+    for (int i = 0; i < found; i++) {
+        if (status == TESS_OK)
+            status = take_entry(job, w, names[i], folders, error);
         free(names[i]);
+    }
     free(names);
     return status;
+}
+
+static tess_status take_folder(tess_denoise_job *job, const char *path, const struct stat *facts,
+                               tess_error *error)
+{
+    const walk top = {path, "", facts->st_dev, facts->st_ino, NULL};
+    const int64_t before = job->count;
+    int64_t folders = 0;
+    TESS_TRY(walk_folder(job, &top, &folders, error));
+    const bool left_out = folders > 0 && !job->settings->recursive;
+    if (job->count == before)
+        return tess_fail(error, TESS_BAD_INPUT, "%s: holds no image file (png, npy, jpg, tif, ...)%s", path,
+                         left_out ? "; --recursive looks into the folders in it" : "");
+    if (left_out)
+        tess_note(&job->settings->common, TESS_NOTE_WARNING,
+                  "%s: has %lld folder(s) in it, which are left out; --recursive takes them too", path,
+                  (long long)folders);
+    return TESS_OK;
+}
+
+static tess_status take_input(tess_denoise_job *job, const char *path, tess_error *error)
+{
+    struct stat facts;
+    if (stat(path, &facts) != 0)
+        return tess_fail(error, TESS_BAD_INPUT, "%s: no such file or folder", path);
+    if (S_ISDIR(facts.st_mode))
+        return take_folder(job, path, &facts, error);
+    const char *slash = strrchr(path, '/');
+    return add_file(job, path, "", slash ? slash + 1 : path, error);
+}
+
+tess_status tess_denoise_list(tess_denoise_job *job, tess_error *error)
+{
+    const tess_denoise_settings *s = job->settings;
+    const char *const *inputs = s->input_count > 0 ? s->inputs : &s->input;
+    const int count = s->input_count > 0 ? s->input_count : 1;
+    job->folder = count > 1 || is_folder(inputs[0]);
+    if (job->folder && access(s->output, F_OK) == 0 && !is_folder(s->output))
+        return tess_fail(error, TESS_BAD_OPTION, "%s: is a file; %s in gives a folder out", s->output,
+                         count > 1 ? "several files" : "a folder");
+    if (!job->folder && s->truth && is_folder(s->truth))
+        return tess_fail(error, TESS_BAD_OPTION, "--truth %s: is a folder, but the input is a file",
+                         s->truth);
+    for (int i = 0; i < count; i++)
+        TESS_TRY(take_input(job, inputs[i], error));
+    int64_t skipped = 0;
+    for (int64_t i = 0; i < job->count; i++)
+        skipped += job->files[i].skipped;
+    if (skipped == job->count)
+        tess_note(&s->common, TESS_NOTE_WARNING, "nothing to do: all %lld outputs are there already",
+                  (long long)skipped);
+    return TESS_OK;
 }
 
 void tess_denoise_list_free(tess_denoise_file *files, int64_t count)

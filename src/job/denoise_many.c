@@ -1,5 +1,6 @@
 /* Many files at once through one lane: a file a thread, which decodes it, submits its windows and encodes the
  * result, so that all cores feed one device. What a file becomes does not depend on the others. */
+#include <pthread.h>
 #include <stdio.h>
 
 #include "base/checked.h"
@@ -15,9 +16,9 @@ static const uint64_t SMALL_JOB = (uint64_t)64 << 20; /* smaller plans gain noth
 typedef struct many {
     tess_denoise_job *job;
     tess_lane *lane;
-    tess_denoise_progress *progress;
     pthread_mutex_t mutex;
-    int64_t next;
+    int64_t next; /* the files before it have begun */
+    int64_t announced;
     tess_status status; /* what stops the job, and its message */
     tess_error error;
 } many;
@@ -75,7 +76,7 @@ static int64_t thread_count(const tess_denoise_job *job)
     uint64_t most = 1;
     for (int64_t i = 0; i < job->count; i++) {
         const tess_denoise_file *file = &job->files[i];
-        if (file->status != TESS_OK)
+        if (!tess_denoise_todo(file))
             continue;
         const uint64_t bytes = file->choice.io_block + file->wish.held_bytes;
         most = bytes > most ? bytes : most;
@@ -90,9 +91,11 @@ static tess_denoise_file *take_file(many *m)
 {
     tess_denoise_file *file = NULL;
     pthread_mutex_lock(&m->mutex);
-    while (!file && m->status == TESS_OK && m->next < m->job->count) {
+    while (!file && m->status == TESS_OK && m->next < m->job->count &&
+           !tess_stop_wanted(&m->job->engine.stop)) {
         file = &m->job->files[m->next++];
-        if (file->status != TESS_OK)
+        file->begun = tess_denoise_todo(file);
+        if (!file->begun)
             file = NULL;
     }
     pthread_mutex_unlock(&m->mutex);
@@ -105,7 +108,8 @@ static tess_status run_file(many *m, tess_denoise_file *file, tess_denoise_block
         tess_block_free(&blocks->io);
         TESS_TRY(tess_block_alloc(&blocks->io, TESS_MEM_HOST, file->choice.io_block, error));
     }
-    return tess_denoise_image(&m->job->engine, m->job->settings, file, blocks, m->progress, error);
+    TESS_TRY(tess_denoise_make_folder(m->job, file, error));
+    return tess_denoise_image(&m->job->engine, m->job->settings, file, blocks, error);
 }
 
 static tess_status work(void *arg, tess_error *error)
@@ -115,6 +119,7 @@ static tess_status work(void *arg, tess_error *error)
     for (tess_denoise_file *file; (file = take_file(m));) {
         tess_status status = run_file(m, file, &blocks, error);
         pthread_mutex_lock(&m->mutex);
+        file->done = status == TESS_OK;
         status = tess_denoise_settle(m->job, file, status, error);
         if (status != TESS_OK && m->status == TESS_OK) {
             m->status = status;
@@ -126,10 +131,20 @@ static tess_status work(void *arg, tess_error *error)
     return TESS_OK;
 }
 
+/* Callbacks are this thread's: it tells which files have begun, and asks whether to go on. */
+static void watch(many *m)
+{
+    pthread_mutex_lock(&m->mutex);
+    const int64_t begun = m->next;
+    pthread_mutex_unlock(&m->mutex);
+    for (; m->announced < begun; m->announced++)
+        if (m->job->files[m->announced].begun)
+            tess_denoise_announce(m->job, m->announced);
+    (void)tess_stop_poll(&m->job->engine.stop);
+}
+
 static tess_status run_threads(many *m, int64_t count, tess_error *error)
 {
-    if (count <= 1)
-        return work(m, error);
     tess_worker **workers = tess_small_alloc((size_t)count, sizeof *workers);
     if (!workers)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for %lld threads", (long long)count);
@@ -141,15 +156,19 @@ static tess_status run_threads(many *m, int64_t count, tess_error *error)
         else if (i > 0)
             status = TESS_OK, count = i; /* fewer do as well */
     }
-    for (int64_t i = 0; i < count; i++)
-        tess_worker_destroy(workers[i]); /* waits for its last file */
+    for (int64_t i = 0; i < count; i++) {
+        while (workers[i] && tess_worker_busy(workers[i], TESS_STOP_SECONDS))
+            watch(m);
+        tess_worker_destroy(workers[i]);
+    }
+    watch(m);
     tess_small_free(workers);
     return status;
 }
 
-tess_status tess_denoise_run_lane(tess_denoise_job *job, tess_denoise_progress *progress, tess_error *error)
+tess_status tess_denoise_run_lane(tess_denoise_job *job, tess_error *error)
 {
-    many m = {.job = job, .progress = progress};
+    many m = {.job = job};
     TESS_TRY(open_or_replan(job, &m.lane, error));
     job->loaded = tess_process_resident();
     pthread_mutex_init(&m.mutex, NULL);

@@ -11,8 +11,8 @@ const tess_denoise_file *tess_denoise_largest(const tess_denoise_job *job)
 {
     const tess_denoise_file *most = &job->files[0];
     for (int64_t i = 0; i < job->count; i++)
-        if (most->status != TESS_OK ||
-            (job->files[i].status == TESS_OK &&
+        if (!tess_denoise_todo(most) ||
+            (tess_denoise_todo(&job->files[i]) &&
              job->files[i].info.height * job->files[i].info.width > most->info.height * most->info.width))
             most = &job->files[i];
     return most;
@@ -20,14 +20,17 @@ const tess_denoise_file *tess_denoise_largest(const tess_denoise_job *job)
 
 static void add_input(tess_json **record, const tess_denoise_job *job)
 {
-    int64_t height = 0, width = 0, channels = 0;
+    int64_t depth = 0, height = 0, width = 0, channels = 0;
     for (int64_t i = 0; i < job->count; i++) {
         const tess_image_info *info = &job->files[i].info;
+        depth = info->depth > depth ? info->depth : depth;
         height = info->height > height ? info->height : height;
         width = info->width > width ? info->width : width;
         channels = info->channels > channels ? info->channels : channels;
     }
     tess_json *input = tess_json_object();
+    if (depth)
+        tess_json_set_int(&input, "depth", depth);
     tess_json_set_int(&input, "height", height);
     tess_json_set_int(&input, "width", width);
     tess_json_set_int(&input, "channels", channels);
@@ -75,9 +78,9 @@ static void add_measured(tess_json **record, const tess_denoise_job *job)
 {
     double seconds = 0, pixels = 0;
     for (int64_t i = 0; i < job->count; i++)
-        if (job->files[i].status == TESS_OK) {
+        if (tess_denoise_todo(&job->files[i])) {
             seconds += job->files[i].seconds;
-            pixels += (double)job->files[i].info.height * (double)job->files[i].info.width;
+            pixels += (double)tess_denoise_rows(&job->files[i].info) * (double)job->files[i].info.width;
         }
     if (job->engine.apart) /* files overlap: their seconds are shares of the device's */
         seconds = job->figures.seconds;
@@ -127,21 +130,59 @@ static void add_quality(tess_json **record, const tess_denoise_job *job)
     tess_json_set(record, "quality", quality);
 }
 
+/* What the samples were taken for. */
+static void add_samples(tess_json **entry, const tess_denoise_file *file)
+{
+    const tess_image_info *info = &file->info;
+    if (info->depth)
+        tess_json_set_int(entry, "depth", info->depth);
+    if (tess_axes_name(info->axes)[0])
+        tess_json_set_string(entry, "axes", tess_axes_name(info->axes));
+    tess_json_set_string(entry, "type", tess_dtype_name(info->dtype));
+    if (file->out_info.dtype != info->dtype)
+        tess_json_set_string(entry, "written_as", tess_dtype_name(file->out_info.dtype));
+    if (!file->scale_origin)
+        return;
+    tess_json *range = tess_json_array();
+    tess_json_append_double(&range, file->scale.low);
+    tess_json_append_double(&range, file->scale.high);
+    tess_json_set(entry, "range", range);
+    tess_json_set_string(entry, "range_from", file->scale_origin);
+    if (file->sigma >= 0) {
+        tess_json_set_double(entry, "sigma", file->sigma);
+        tess_json_set_string(entry, "sigma_from", file->sigma_estimated ? "estimate" : "given");
+    } else if (file->map_info.width) {
+        tess_json_set_string(entry, "sigma_from", "map");
+    }
+    if (file->look.looked)
+        tess_json_set_int(entry, "holes", file->look.holes);
+}
+
 static void add_files(tess_json **record, const tess_denoise_job *job)
 {
     tess_json *denoise = tess_json_object(), *files = tess_json_array();
     const tess_denoise_file *most = tess_denoise_largest(job);
+    int64_t skipped = 0;
     if (most->model) {
         tess_json_set_string(&denoise, "model", most->model->path);
         tess_json_set_string(&denoise, "architecture", most->model->model.architecture);
         tess_json_set_int(&denoise, "parameters", most->model->model.parameters);
+        if (!most->model->model.noise_map && job->settings->sigma >= 0)
+            tess_json_set_bool(&denoise, "sigma_ignored", true);
     }
     for (int64_t i = 0; i < job->count; i++) {
         const tess_denoise_file *file = &job->files[i];
         tess_json *entry = tess_json_object();
         tess_json_set_string(&entry, "name", file->name);
+        if (file->skipped) {
+            tess_json_set_bool(&entry, "skipped", true);
+            tess_json_append(&files, entry);
+            skipped++;
+            continue;
+        }
         tess_json_set_int(&entry, "height", file->info.height);
         tess_json_set_int(&entry, "width", file->info.width);
+        add_samples(&entry, file);
         tess_json_set_double(&entry, "seconds", file->seconds);
         set_finite(&entry, "psnr_db", file->psnr);
         set_finite(&entry, "ssim", file->ssim);
@@ -150,6 +191,8 @@ static void add_files(tess_json **record, const tess_denoise_job *job)
         tess_json_append(&files, entry);
     }
     tess_json_set(&denoise, "files", files);
+    if (job->settings->skip_existing)
+        tess_json_set_int(&denoise, "skipped", skipped);
     tess_json_set(record, "denoise", denoise);
 }
 
@@ -158,6 +201,8 @@ tess_json *tess_denoise_record(const tess_denoise_job *job, bool ran)
     tess_json *record = tess_record_begin(ran ? "denoise" : "plan", &job->engine);
     if (!ran)
         tess_json_set_string(&record, "verb", "denoise");
+    if (job->interrupted)
+        tess_json_set_bool(&record, "interrupted", true);
     add_input(&record, job);
     add_plan(&record, job);
     if (ran)

@@ -23,7 +23,7 @@ static tess_status fit_blocks(tess_device *device, tess_denoise_blocks *b, const
     return device->host_alloc(device, &b->io, TESS_MEM_IO, choice->io_block, error);
 }
 
-tess_status tess_denoise_run_direct(tess_denoise_job *job, tess_denoise_progress *progress, tess_error *error)
+tess_status tess_denoise_run_direct(tess_denoise_job *job, tess_error *error)
 {
     tess_device *device = job->engine.device;
     tess_denoise_blocks blocks = {.lane = NULL};
@@ -32,11 +32,15 @@ tess_status tess_denoise_run_direct(tess_denoise_job *job, tess_denoise_progress
     tess_status result = TESS_OK;
     for (int64_t i = 0; i < job->count && result == TESS_OK; i++) {
         tess_denoise_file *file = &job->files[i];
-        if (file->status != TESS_OK)
+        if (!tess_denoise_todo(file))
             continue;
+        tess_denoise_announce(job, i);
         tess_status status = fit_blocks(device, &blocks, &file->choice, error);
         if (status == TESS_OK)
-            status = tess_denoise_image(&job->engine, job->settings, file, &blocks, progress, error);
+            status = tess_denoise_make_folder(job, file, error);
+        if (status == TESS_OK)
+            status = tess_denoise_image(&job->engine, job->settings, file, &blocks, error);
+        file->done = status == TESS_OK;
         result = tess_denoise_settle(job, file, status, error);
     }
     free_blocks(device, &blocks);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "job/note.h"
+
 static tess_status precision_of(tess_engine *engine, const char *wanted, tess_error *error)
 {
     static const struct {
@@ -30,6 +32,17 @@ static tess_status precision_of(tess_engine *engine, const char *wanted, tess_er
     return tess_fail(error, TESS_BAD_OPTION, "--precision %s: use auto, fp32, tf32, fp16 or bf16", wanted);
 }
 
+/* More threads than cores wait for one another at the end of every layer, in turns that the system deals out. */
+static int useful_threads(const tess_common *common)
+{
+    const int cores = tess_cpu_count();
+    if (common->threads <= cores)
+        return common->threads;
+    tess_note(common, TESS_NOTE_WARNING, "--threads %d: this process may use %d cores; %d threads are used",
+              common->threads, cores, cores);
+    return cores;
+}
+
 /* TESSERA_LANE=1 takes the CPU for a device with memory of its own: for tests without a card. */
 static bool memory_apart(const tess_device *device)
 {
@@ -40,10 +53,12 @@ static bool memory_apart(const tess_device *device)
 tess_status tess_engine_open(tess_engine *engine, const tess_common *common, tess_error *error)
 {
     memset(engine, 0, sizeof *engine);
+    tess_stop_init(&engine->stop, common->progress, common->progress_user);
     if (common->threads < 0 || common->threads > 1024)
         return tess_fail(error, TESS_BAD_OPTION, "--threads %d: use 1 to 1024, or 0 for all",
                          common->threads);
-    tess_device_options options = {.threads = common->threads, .isa = getenv("TESSERA_ISA")};
+    const int threads = useful_threads(common);
+    tess_device_options options = {.threads = threads, .stop = &engine->stop, .isa = getenv("TESSERA_ISA")};
     if (options.isa && !*options.isa)
         options.isa = NULL;
     char kind[16];
@@ -62,7 +77,8 @@ tess_status tess_engine_open(tess_engine *engine, const tess_common *common, tes
     engine->apart = memory_apart(engine->device);
     tess_mem_host_apart(engine->apart);
     TESS_TRY(precision_of(engine, common->precision, error));
-    TESS_TRY(tess_pool_create(common->threads, &engine->host, error));
+    TESS_TRY(tess_pool_create(threads, &engine->host, error));
+    tess_pool_watch(engine->host, &engine->stop);
     return tess_rates_open(engine->device, &engine->rates, error);
 }
 
@@ -127,6 +143,20 @@ tess_status tess_engine_model_of(tess_engine *engine, const char *name, tess_eng
                                  tess_error *error)
 {
     return model_of(engine, name, false, TESS_INFLATE_HALVES, out, error);
+}
+
+tess_status tess_engine_bundled_of(tess_engine *engine, int64_t channels, tess_engine_model **out,
+                                   tess_error *error)
+{
+    const char *name = channels == 3 ? "drunet-color-small" : "drunet-gray-small";
+    char path[sizeof engine->models[0].path];
+    if (tess_model_find(name, path, sizeof path, NULL) != TESS_OK)
+        return tess_fail(
+            error, TESS_BAD_INPUT,
+            "the image has %lld channel(s), and the bundled model for it, %s, is not installed; set "
+            "TESSERA_MODELS to the folder that holds it, or give a weight file with --model",
+            (long long)channels, name);
+    return tess_engine_model_of(engine, name, out, error);
 }
 
 tess_status tess_engine_volume_of(tess_engine *engine, const char *name, tess_inflation how,

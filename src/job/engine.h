@@ -3,6 +3,7 @@
 #define TESS_JOB_ENGINE_H
 
 #include "base/pool.h"
+#include "base/stop.h"
 #include "device/device.h"
 #include "model/model.h"
 #include "net/plan.h"
@@ -21,6 +22,7 @@ typedef struct tess_engine_model {
 } tess_engine_model;
 
 typedef struct tess_engine {
+    tess_stop stop; /* of everything that runs here */
     tess_device *device;
     tess_device_facts facts;
     tess_rates *rates;
@@ -33,12 +35,16 @@ typedef struct tess_engine {
     int model_count;
 } tess_engine;
 
+/* Its `stop` is filled first, so that it can be asked also when this failed. The engine must not move afterwards. */
 tess_status tess_engine_open(tess_engine *engine, const tess_common *common,
                              tess_error *error) TESS_MUST_CHECK;
 void tess_engine_close(tess_engine *engine);
 /* The model of this name, its layers bound to the device, its weights not loaded yet. */
 tess_status tess_engine_model_of(tess_engine *engine, const char *name, tess_engine_model **out,
                                  tess_error *error) TESS_MUST_CHECK;
+/* The bundled model for images of so many channels; says what to do when it is missing. */
+tess_status tess_engine_bundled_of(tess_engine *engine, int64_t channels, tess_engine_model **out,
+                                   tess_error *error) TESS_MUST_CHECK;
 /* The same for volumes: a 2-D network is made 3-D, a 3-D one is taken as it is. */
 tess_status tess_engine_volume_of(tess_engine *engine, const char *name, tess_inflation how,
                                   tess_engine_model **out, tess_error *error) TESS_MUST_CHECK;

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "io/image.h"
+#include "job/calibrate_operators.h"
 #include "job/context.h"
 #include "job/record.h"
 
@@ -112,7 +113,6 @@ static tess_status calibrate(tess_engine *engine, const tess_json *models, tess_
     const tess_dtype dtypes[] = {engine->dtype, engine->facts.fp16 ? TESS_F32 : TESS_BF16};
     const int precisions = dtypes[0] != dtypes[1] && (engine->facts.bf16 || engine->facts.fp16) ? 2 : 1;
     const double start = tess_clock();
-    tess_rates_clear(engine->rates);
     for (int64_t i = 0; i < tess_json_length(models); i++)
         for (int d = 0; d < precisions; d++) {
             tess_weights *weights = NULL;
@@ -120,7 +120,7 @@ static tess_status calibrate(tess_engine *engine, const tess_json *models, tess_
             tess_bound *bound = NULL;
             tess_net_plan *plan = NULL;
             const tess_rates_budget budget = {CALIBRATION_SECONDS - (tess_clock() - start),
-                                              engine->apart ? engine->facts.memory_free / 4 : SIZE_MAX};
+                                              engine->apart ? engine->facts.memory_free / 4 : SIZE_MAX, true};
             tess_status status =
                 tess_weights_open(tess_json_get_string(tess_json_at(models, i), "path", ""), &weights, error);
             if (status == TESS_OK)
@@ -139,7 +139,8 @@ static tess_status calibrate(tess_engine *engine, const tess_json *models, tess_
             tess_weights_close(weights);
             TESS_TRY(status);
         }
-    return TESS_OK;
+    TESS_TRY(tess_calibrate_operators(engine, error));
+    return tess_rates_save(engine->rates, error);
 }
 
 static tess_status fill(tess_engine *engine, bool measure, char **record, tess_error *error)

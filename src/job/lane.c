@@ -75,6 +75,7 @@ static tess_status import(tess_lane *lane, const tess_lane_window *w, const lane
     op.samples.first = p->planes > 1 ? (int32_t)plane : 0;
     op.samples.level_channel = p->noise_map;
     op.samples.level = p->sigma;
+    op.samples.level_from = p->sigma_channel ? (int32_t)p->colours : 0;
     const tess_prepared *prepared;
     TESS_TRY(tess_lane_sample_op(lane, &op, &prepared, error));
     const tess_op_buffers buffers = {.in = lane->in_stage.data, .out = (char *)lane->arena.data + at};

@@ -80,7 +80,7 @@ static void gather_row(void *arg, int64_t row, int thread)
         for (int64_t c = 0; c < count; c++)
             put(t, m->to, at + c, pixel[c]);
         if (p->noise_map)
-            put(t, m->to, at + count, p->sigma);
+            put(t, m->to, at + count, p->sigma_channel ? pixel[p->colours - first] : p->sigma);
     }
 }
 

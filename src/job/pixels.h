@@ -13,8 +13,9 @@ typedef struct tess_pixels {
     int64_t colours; /* channels without alpha */
     int64_t planes;  /* 1, or `colours` when the network takes one channel at a time */
     bool noise_map;
-    bool float_out; /* the strip takes fp32 instead of the file's samples */
-    float sigma;    /* of the map */
+    bool float_out;     /* the strip takes fp32 instead of the file's samples */
+    float sigma;        /* of the map, unless: */
+    bool sigma_channel; /* the image's last channel is the noise level of each pixel, carried as alpha is */
     float add_noise;
     tess_rng_key noise;
     tess_pool *pool;

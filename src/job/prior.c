@@ -147,7 +147,7 @@ static tess_status import(const tess_prior *p, const batch *b, const window *w, 
     op.in = view(p, slice, count, (const int64_t[]){w->rows.window_from, w->rows.window_to},
                  (const int64_t[]){w->cols.window_from, w->cols.window_to}, &offset);
     op.out = slices_of(input, count);
-    op.samples = (tess_op_samples){1, (int32_t)b->plane, p->model->model.noise_map, b->sigma};
+    op.samples = (tess_op_samples){1, (int32_t)b->plane, p->model->model.noise_map, b->sigma, 0};
     return run_op(p, &op, b->in + offset, data, error);
 }
 
@@ -181,11 +181,20 @@ static tess_status take_output(const tess_prior *p, const batch *b, const tess_t
                       (const int64_t[]){w.cols.from, w.cols.to}, &offset);
         op.pad_before[TESS_HEIGHT] = (int32_t)(w.rows.from - w.rows.window_from);
         op.pad_before[TESS_WIDTH] = (int32_t)(w.cols.from - w.cols.window_from);
-        op.samples = (tess_op_samples){1, (int32_t)b->plane, false, 0};
+        op.samples = (tess_op_samples){1, (int32_t)b->plane, false, 0, 0};
         TESS_TRY(
             run_op(p, &op, data + (from - w.slices.window_from) * output->stride_d, b->out + offset, error));
     }
     return TESS_OK;
+}
+
+/* Of the image's pixels, those that one plane of the batch is worth. */
+static int64_t units_of(const tess_prior *p, const batch *b, const window *first)
+{
+    const tess_span last = tess_axis_span(&p->choice.cols, b->first + b->n - 1);
+    return (tess_min_i64(first->slices.to, p->image.d) - first->slices.from) *
+           (tess_min_i64(first->rows.to, p->image.h) - first->rows.from) *
+           (tess_min_i64(last.to, p->image.w) - first->cols.from) / tess_prior_planes(p);
 }
 
 static tess_status run_batch(const tess_prior *p, batch *b, tess_error *error)
@@ -197,7 +206,8 @@ static tess_status run_batch(const tess_prior *p, batch *b, tess_error *error)
     char *arena = p->arena.data;
     for (b->plane = 0; b->plane < tess_prior_planes(p); b->plane++) {
         TESS_TRY(fill_input(p, b, &input, (float *)(arena + in_at), error));
-        tess_net_plan_run(plan, arena, p->workspace.data, p->model->weights.data, NULL);
+        tess_net_plan_run_told(plan, arena, p->workspace.data, p->model->weights.data, NULL,
+                               units_of(p, b, &first));
         TESS_TRY(take_output(p, b, &output, (const float *)(arena + out_at), error));
     }
     return TESS_OK;
@@ -211,6 +221,7 @@ tess_status tess_prior_denoise(void *user, const void *in, void *out, double sig
         for (int64_t r = 0; r < choice->rows.tiles; r++)
             for (int64_t c = 0, n; c < choice->cols.tiles; c += n) {
                 n = tess_axis_run(&choice->cols, c, choice->batch);
+                TESS_TRY(tess_stop_check(&p->engine->stop, error));
                 batch b = {.d = d, .r = r, .first = c, .n = n, .sigma = (float)sigma, .in = in, .out = out};
                 TESS_TRY(run_batch(p, &b, error));
             }

@@ -24,6 +24,7 @@ typedef struct tess_prior_wish {
     uint64_t limit;       /* of the device, for everything */
     uint64_t others;      /* what is taken of it besides weights, activations and workspace */
     uint64_t asked_limit; /* what the user set, for messages; 0: nothing */
+    uint64_t job_needs;   /* the least limit for the rest of the job */
 } tess_prior_wish;
 
 /* Fills the choice; engine, model and image are set. */

@@ -20,6 +20,7 @@ static tess_status choose_windows(tess_prior *p, const tess_prior_wish *wish, te
         .limit = wish->limit,
         .others = wish->others,
         .asked_limit = wish->asked_limit,
+        .job_needs = wish->job_needs,
         .apart = p->engine->apart,
     };
     if (wish->batch > 1)
@@ -29,12 +30,6 @@ static tess_status choose_windows(tess_prior *p, const tess_prior_wish *wish, te
         return tess_fail(error, TESS_BAD_OPTION, "--tile: whole has no depth");
     return tess_volume_choose(p->model->bound, &p->model->model, p->engine->rates, &volume, &p->choice,
                               error);
-}
-
-/* What a seam changes goes round the loop and is changed again: twice the halo that one pass needs. */
-static int64_t halo_of(const tess_prior *p, int64_t wished)
-{
-    return wished == TESS_HALO_AUTO ? 2 * p->model->model.halo : wished;
 }
 
 static tess_status choose_slices(tess_prior *p, const tess_prior_wish *wish, tess_error *error)
@@ -48,10 +43,12 @@ static tess_status choose_slices(tess_prior *p, const tess_prior_wish *wish, tes
         .host_limit = UINT64_MAX,
         .tile_height = wish->tile_height,
         .tile_width = wish->tile_width,
-        .halo = halo_of(p, wish->halo),
+        .halo = wish->halo,
+        .halo_times = 2, /* what a seam changes goes round the loop and is changed again */
         .batch = wish->batch,
         .limit = wish->limit,
         .asked_limit = wish->asked_limit,
+        .job_needs = wish->job_needs,
     };
     if (wish->tile_depth > 0)
         return tess_fail(error, TESS_BAD_OPTION, "--tile %lldx%lldx%lld: %s", (long long)wish->tile_depth,

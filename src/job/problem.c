@@ -6,7 +6,6 @@
 #include "base/checked.h"
 #include "io/image.h"
 #include "job/reconstruct.h"
-#include "physics/blur.h"
 #include "physics/radon.h"
 #include "physics/rays.h"
 
@@ -39,7 +38,7 @@ static tess_status describe_image(const tess_reconstruct_settings *s, tess_probl
 {
     tess_reader *reader = NULL;
     TESS_TRY(tess_image_load_library(s->image, error));
-    TESS_TRY(tess_reader_open(s->image, &reader, error));
+    TESS_TRY(tess_reader_open_axes(s->image, TESS_AXES_PLAIN, &reader, error));
     const tess_image_info info = *tess_reader_info(reader);
     tess_reader_close(reader);
     const int64_t longer = tess_max_i64(info.height, info.width), channels = info.channels - info.alpha;
@@ -198,7 +197,9 @@ tess_status tess_problem_describe(const tess_reconstruct_settings *s, tess_probl
                          s->problem);
     TESS_TRY(check_options(s, error));
     choose_unit(s, p);
-    return p->angles || p->vectors ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for the angles");
+    return p->angles || p->vectors || p->kernels
+               ? TESS_OK
+               : tess_fail(error, TESS_NO_MEMORY, "no memory for the angles");
 }
 
 void tess_problem_clear(tess_problem *p)
@@ -213,6 +214,7 @@ void tess_problem_clear(tess_problem *p)
     tess_small_free(p->truth);
     tess_small_free(p->measurement);
     tess_small_free(p->geometry);
+    tess_problem_clear_blur(p);
     *p = (tess_problem){0};
 }
 
@@ -242,21 +244,25 @@ static tess_status make_operator(const tess_problem *p, tess_device *device, siz
         return slab_bytes ? tess_rays_create_slabs(device, &rays, slab_bytes, op, error)
                           : tess_rays_create(device, &rays, op, error);
     }
-    const tess_blur_settings blur = {.height = p->height,
-                                     .width = p->width,
-                                     .channels = p->channels,
-                                     .count = p->count,
-                                     .angles = p->angles,
-                                     .sigma_rows = p->blur[0],
-                                     .sigma_columns = p->blur[1]};
-    return tess_blur_create(device, &blur, op, error);
+    return tess_problem_blur(p, device, NULL, op, error);
+}
+
+static tess_status of_files(const tess_problem *p, tess_status status, tess_error *error)
+{
+    if (p->synthetic || (status != TESS_BAD_OPTION && status != TESS_BAD_INPUT))
+        return status;
+    return tess_fail_prefix(error, TESS_BAD_INPUT, p->geometry ? p->geometry : p->name);
+}
+
+tess_status tess_problem_sketch(const tess_problem *p, tess_device *device, tess_operator *op, bool *known,
+                                tess_error *error)
+{
+    *known = p->physics == TESS_PHYSICS_BLUR;
+    return *known ? of_files(p, tess_problem_blur(p, device, op, NULL, error), error) : TESS_OK;
 }
 
 tess_status tess_problem_operator(const tess_problem *p, tess_device *device, size_t slab_bytes,
                                   tess_operator **op, tess_error *error)
 {
-    const tess_status status = make_operator(p, device, slab_bytes, op, error);
-    if (p->synthetic || (status != TESS_BAD_OPTION && status != TESS_BAD_INPUT))
-        return status;
-    return tess_fail_prefix(error, TESS_BAD_INPUT, p->geometry ? p->geometry : p->name);
+    return of_files(p, make_operator(p, device, slab_bytes, op, error), error);
 }

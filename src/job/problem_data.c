@@ -1,5 +1,6 @@
 /* Truths and measurements: drawn and simulated, or read. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -38,21 +39,50 @@ typedef struct file_rows {
     bool device;
 } file_rows;
 
+/* Values that no data term can use: how many, and where the first is. */
+typedef struct bad_values {
+    int64_t nan, infinite, row, at;
+} bad_values;
+
+static void look_for_bad(const file_rows *f, int64_t y, const float *row, bad_values *bad)
+{
+    for (int64_t i = 0; i < f->extent.width * f->extent.channels; i++)
+        if (!isfinite(row[i])) {
+            if (bad->nan + bad->infinite == 0) {
+                bad->row = y;
+                bad->at = i;
+            }
+            bad->nan += isnan(row[i]) != 0;
+            bad->infinite += isinf(row[i]) != 0;
+        }
+}
+
+static tess_status check_bad(const file_rows *f, const bad_values *bad, tess_error *error)
+{
+    const int64_t channels = f->extent.channels, of = f->extent.height * f->extent.width * channels;
+    char place[96];
+    if (bad->nan + bad->infinite == 0)
+        return TESS_OK;
+    if (f->job->problem.physics == TESS_PHYSICS_CONE)
+        snprintf(place, sizeof place, "[%lld, %lld, %lld]", (long long)bad->row,
+                 (long long)(bad->at / channels), (long long)(bad->at % channels));
+    else
+        snprintf(place, sizeof place, "row %lld, column %lld", (long long)bad->row,
+                 (long long)(bad->at / channels));
+    return tess_fail(error, TESS_BAD_INPUT,
+                     "%s: of %lld values %lld are NaN and %lld infinite, the first at %s; measurements, "
+                     "images and volumes must be finite: fill the gaps first",
+                     f->path, (long long)of, (long long)bad->nan, (long long)bad->infinite, place);
+}
+
 static tess_status take_row(const file_rows *f, int64_t y, float *row, tess_error *error)
 {
     const tess_problem *p = &f->job->problem;
     const float unit = (float)p->unit;
     for (int64_t i = 0; i < f->extent.width * f->extent.channels; i++) {
-        const char *what = isnan(row[i]) ? "NaN" : "an infinite value";
-        const long long a = y, b = i / f->extent.channels, c = i % f->extent.channels;
-        if (!isfinite(row[i]) && p->physics == TESS_PHYSICS_CONE)
-            return tess_fail(error, TESS_BAD_INPUT,
-                             "%s: holds %s at [%lld, %lld, %lld]; measurements and volumes must be finite",
-                             f->path, what, a, b, c);
-        if (!isfinite(row[i]))
-            return tess_fail(error, TESS_BAD_INPUT,
-                             "%s: holds %s at row %lld, column %lld; measurements and images must be finite",
-                             f->path, what, a, b);
+        const long long a = y, b = i / f->extent.channels;
+        if (!isfinite(row[i])) /* they are counted */
+            continue;
         if (f->path == p->image && !(row[i] >= 0 && row[i] <= 1))
             return tess_fail(error, TESS_BAD_INPUT,
                              "%s: holds %g at row %lld, column %lld; an image's values lie between 0 and 1",
@@ -76,23 +106,25 @@ static tess_status read_rows(const file_rows *f, tess_reader *reader, tess_error
     const int64_t samples = is->width * is->channels;
     if (info->height != is->height || info->width != is->width || info->channels != is->channels)
         return tess_fail(error, TESS_BAD_INPUT, "%s: changed while the job ran; run it again", f->path);
+    bad_values bad = {0};
     for (int64_t y = 0; y < is->height; y++) {
         float *row = f->device ? job->rows[1] : f->to + y * samples;
         TESS_TRY(tess_reader_rows(reader, 1, job->rows[0], error));
         tess_samples_to_float(info->dtype, info->full_scale, job->rows[0], samples, row);
+        look_for_bad(f, y, row, &bad);
         TESS_TRY(take_row(f, y, row, error));
         if (!f->device)
             continue;
         device->copy(device, f->to + y * samples, row, (size_t)samples * sizeof(float), NULL);
         TESS_TRY(device->sync(device, NULL, error));
     }
-    return TESS_OK;
+    return check_bad(f, &bad, error);
 }
 
 static tess_status read_file(const file_rows *f, tess_error *error)
 {
     tess_reader *reader = NULL;
-    TESS_TRY(tess_reader_open(f->path, &reader, error));
+    TESS_TRY(tess_reader_open_axes(f->path, TESS_AXES_PLAIN, &reader, error));
     tess_status status = read_rows(f, reader, error);
     tess_reader_close(reader);
     return status;

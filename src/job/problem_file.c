@@ -1,6 +1,6 @@
 /* Measured data: a JSON file that names the operator, its geometry and the arrays beside it.
  *
- *   {"operator": "blur", "angles": [0, 45, 90], "sigma": [3.0, 1.5], "measurement": "y.npy"}
+ *   {"operator": "blur", "angles": [0, 45, 90], "sigma": [3.0, 1.5], "measurement": "y.npy"} (problem_blur.c)
  *   {"operator": "radon", "angles": [0, 1.8, ...], "circle": true, "measurement": "sinogram.npy"}
  *   {"operator": "cone", "vectors": "vectors.npy", "volume": [D, H, W], "measurement": "views.npy"} (problem_volume.c)
  *
@@ -36,21 +36,28 @@ static tess_status read_text(const char *path, char **text, size_t *length, tess
     return status;
 }
 
+char *tess_problem_beside(const char *path, const char *name)
+{
+    const char *slash = strrchr(path, '/');
+    const size_t folder = name[0] != '/' && slash ? (size_t)(slash - path) + 1 : 0;
+    char *out = tess_small_alloc(folder + strlen(name) + 1, 1);
+    if (!out)
+        return NULL;
+    memcpy(out, path, folder);
+    strcpy(out + folder, name);
+    return out;
+}
+
 tess_status tess_problem_sibling(const char *path, const tess_json *json, const char *key, char **out,
                                  tess_error *error)
 {
-    const char *name = tess_json_get_string(json, key, NULL), *slash = strrchr(path, '/');
+    const char *name = tess_json_get_string(json, key, NULL);
     if (tess_json_get(json, key) && (!name || !*name))
         return tess_fail(error, TESS_BAD_INPUT, "%s: \"%s\" must be the name of a file", path, key);
     if (!name)
         return TESS_OK;
-    const size_t folder = name[0] != '/' && slash ? (size_t)(slash - path) + 1 : 0;
-    *out = tess_small_alloc(folder + strlen(name) + 1, 1);
-    if (!*out)
-        return tess_fail(error, TESS_NO_MEMORY, "no memory for a name");
-    memcpy(*out, path, folder);
-    strcpy(*out + folder, name);
-    return TESS_OK;
+    *out = tess_problem_beside(path, name);
+    return *out ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for a name");
 }
 
 static tess_status numbers(const char *path, const tess_json *list, const char *key, int64_t count,
@@ -68,7 +75,7 @@ static tess_status header_of(const char *file, tess_problem *p, tess_image_info 
 {
     tess_reader *reader = NULL;
     TESS_TRY(tess_image_load_library(file, error));
-    TESS_TRY(tess_reader_open(file, &reader, error));
+    TESS_TRY(tess_reader_open_axes(file, TESS_AXES_PLAIN, &reader, error));
     *info = *tess_reader_info(reader);
     tess_reader_close(reader);
     p->held = info->held_bytes > p->held ? info->held_bytes : p->held;
@@ -84,12 +91,13 @@ static tess_status check_keys(const char *path, const tess_json *json, int kind,
     static const struct {
         const char *key;
         int kinds;
-    } known[] = {{"operator", ALL},   {"measurement", ALL}, {"truth", ALL},    {"noise", ALL},
-                 {"range", ALL},      {"channels", ALL},    {"height", ALL},   {"width", ALL},
-                 {"sigma", BLUR},     {"size", RADON},      {"circle", RADON}, {"angles", BLUR | RADON},
-                 {"vectors", VOLUME}, {"volume", VOLUME},   {"centre", RADON}, {"axis", RADON},
-                 {"row", RADON},      {"rotation", RADON},  {"spacing", SCAN}, {"counts", SCAN},
-                 {"flat", SCAN},      {"dark", SCAN}};
+    } known[] = {{"operator", ALL},   {"measurement", ALL}, {"truth", ALL},     {"noise", ALL},
+                 {"range", ALL},      {"channels", ALL},    {"height", ALL},    {"width", ALL},
+                 {"sigma", BLUR},     {"size", RADON},      {"circle", RADON},  {"angles", BLUR | RADON},
+                 {"vectors", VOLUME}, {"volume", VOLUME},   {"centre", RADON},  {"axis", RADON},
+                 {"row", RADON},      {"rotation", RADON},  {"spacing", SCAN},  {"counts", SCAN},
+                 {"flat", SCAN},      {"dark", SCAN},       {"boundary", BLUR}, {"kernel", BLUR},
+                 {"kernels", BLUR}};
     enum { KNOWN = sizeof known / sizeof known[0] };
     for (const char *key = tess_json_next_key(json, NULL); key; key = tess_json_next_key(json, key)) {
         int i = 0;
@@ -141,29 +149,6 @@ static tess_status read_range(const char *path, const tess_json *json, int kind,
             ends[0], ends[1]);
     p->low = ends[0];
     p->high = ends[1];
-    return TESS_OK;
-}
-
-static tess_status blur_of(const char *path, const tess_json *json, tess_problem *p,
-                           const tess_image_info *info, tess_error *error)
-{
-    const tess_json *sigma = tess_json_get(json, "sigma");
-    if (tess_json_length(sigma) != 2)
-        return tess_fail(error, TESS_BAD_INPUT,
-                         "%s: a blur needs \"sigma\": [along rows, along columns], in pixels", path);
-    TESS_TRY(numbers(path, sigma, "sigma", 2, p->blur, error));
-    if (!(p->blur[0] > 0) || !(p->blur[1] > 0))
-        return tess_fail(error, TESS_BAD_INPUT, "%s: \"sigma\" must be positive", path);
-    if (info->height % p->count != 0)
-        return tess_fail(error, TESS_BAD_INPUT,
-                         "%s: has %lld rows, which the %lld angles of %s do not "
-                         "divide: the measurements of "
-                         "the blurs stand one above another",
-                         p->measurement, (long long)info->height, (long long)p->count, path);
-    p->physics = TESS_PHYSICS_BLUR;
-    p->height = info->height / p->count;
-    p->width = info->width;
-    p->channels = info->channels;
     return TESS_OK;
 }
 
@@ -233,12 +218,14 @@ static tess_status describe(const char *path, const tess_json *json, tess_proble
         return tess_fail(error, TESS_BAD_INPUT,
                          "%s: needs \"measurement\", the name of a file, or of a folder of views", path);
     if (kind == BLUR)
+        TESS_TRY(tess_problem_read_kernels(path, json, p, error));
+    if (kind == BLUR && !p->kernels)
         TESS_TRY(read_angles(path, json, p, error));
     TESS_TRY(read_range(path, json, kind, p, error));
     p->noise = tess_json_get_double(json, "noise", -1);
     if (kind == BLUR)
         TESS_TRY(header_of(p->measurement, p, &info, error));
-    TESS_TRY(kind == BLUR    ? blur_of(path, json, p, &info, error)
+    TESS_TRY(kind == BLUR    ? tess_problem_read_blur(path, json, p, &info, error)
              : kind == RADON ? tess_problem_read_radon(path, json, p, error)
                              : tess_problem_read_volume(path, json, p, error));
     TESS_TRY(size_agrees(path, json, p, error));

@@ -99,8 +99,12 @@ static tess_status reconstruct(tess_context *context, const tess_reconstruct_set
         status = tess_reconstruct_plan(&job, error);
     if (status == TESS_OK && !plan_only)
         status = tess_reconstruct_run(&job, error);
+    if (status != TESS_OK && tess_stop_wanted(&job.engine.stop)) /* it may have met values left half done */
+        status = tess_fail(error, TESS_INTERRUPTED, "stopped; no half-written output is left");
     if (status == TESS_OK)
         status = tess_record_end(tess_reconstruct_record(&job, !plan_only), record, error);
+    if (status == TESS_OK && !plan_only)
+        tess_reconstruct_calibrate(&job);
     close_job(&job);
     return status;
 }

@@ -6,10 +6,17 @@
 #include "base/json.h"
 #include "io/image.h"
 #include "job/prior.h"
+#include "physics/kernels.h"
 #include "physics/operator.h"
 #include "solve/pnp.h"
 
-typedef enum tess_init { TESS_INIT_ZERO, TESS_INIT_ADJOINT, TESS_INIT_FILTERED, TESS_INIT_CG } tess_init;
+typedef enum tess_init {
+    TESS_INIT_ZERO,
+    TESS_INIT_ADJOINT,
+    TESS_INIT_FILTERED,
+    TESS_INIT_CG,
+    TESS_INIT_MEAN
+} tess_init;
 
 /* What the preset and the options make together. */
 typedef struct tess_recipe {
@@ -47,6 +54,10 @@ typedef struct tess_problem {
     int64_t count;                          /* blurs, or views */
     double *angles;                         /* degrees; owned; NULL in 3-D */
     double blur[2];                         /* standard deviations along rows and columns at angle 0 */
+    tess_kernel *kernels; /* `count` measured ones in place of Gaussians; owned; NULL: none */
+    char **kernel_files;  /* where they were read; owned */
+    bool unknown;         /* the blurs bring in what lies outside: else they are circular */
+    int64_t margin[2];    /* rows above and columns on the left that are estimated, but not seen */
     bool circle;
     double centre; /* the column at which the axis of a sinogram is seen */
     tess_centre_from centre_from;
@@ -143,10 +154,25 @@ tess_status tess_problem_sibling(const char *path, const tess_json *json, const 
 size_t tess_problem_field_bytes(const tess_problem *problem);
 /* Values of the measurement's file that are 1 here. */
 double tess_problem_measured_unit(const tess_problem *problem);
+/* The part of it that blurs have: kernels, or angles and a sigma, and the boundary. `info` is of the measurement. */
+tess_status tess_problem_read_blur(const char *path, const tess_json *json, tess_problem *problem,
+                                   const tess_image_info *info, tess_error *error) TESS_MUST_CHECK;
+/* "kernel" or "kernels", if they are there, and with them the number of blurs. */
+tess_status tess_problem_read_kernels(const char *path, const tess_json *json, tess_problem *problem,
+                                      tess_error *error) TESS_MUST_CHECK;
+/* The name of a file beside the problem file; NULL: no memory. */
+char *tess_problem_beside(const char *path, const char *name);
 void tess_problem_clear(tess_problem *problem);
+void tess_problem_clear_blur(tess_problem *problem);
 /* `slab_bytes`, if not 0: a volume goes through the device in slabs, of so many bytes at a time. */
 tess_status tess_problem_operator(const tess_problem *problem, tess_device *device, size_t slab_bytes,
                                   tess_operator **op, tess_error *error) TESS_MUST_CHECK;
+/* Only its sizes and costs, before anything is made; *known is false for problems that cannot tell, which is all but
+ * blurs. */
+tess_status tess_problem_sketch(const tess_problem *problem, tess_device *device, tess_operator *op,
+                                bool *known, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_problem_blur(const tess_problem *problem, tess_device *device, tess_operator *sketch,
+                              tess_operator **op, tess_error *error) TESS_MUST_CHECK;
 /* An array file as rows of rows: (height, width, channels) of an image, (depth, height, width) of a volume or views. */
 typedef struct tess_extent {
     int64_t height, width, channels;
@@ -172,15 +198,23 @@ tess_status tess_problem_find_range(tess_reconstruct_job *job, tess_error *error
 tess_status tess_reconstruct_plan(tess_reconstruct_job *job, tess_error *error) TESS_MUST_CHECK;
 /* Of the measurements' block: them, and scratch that the operator needs only as long. */
 size_t tess_reconstruct_measurement_bytes(const tess_reconstruct_job *job);
+/* Does making measurements need scratch of its own? Else that of the data term does. */
+bool tess_reconstruct_scratch_apart(const tess_operator *op);
 /* Carves the io block at `at`, or with NULL only counts. */
 size_t tess_reconstruct_carve_io(tess_reconstruct_job *job, char *at);
 /* Of the solver's images and the measurements. */
 void tess_reconstruct_drop(tess_reconstruct_job *job, tess_block *block);
 tess_status tess_reconstruct_run(tess_reconstruct_job *job, tess_error *error) TESS_MUST_CHECK;
-/* So many iterations are done; asks whether to go on. */
+/* So many iterations are done; TESS_INTERRUPTED when the caller wants no more. */
 tess_status tess_reconstruct_tell(tess_reconstruct_job *job, int64_t done, tess_error *error) TESS_MUST_CHECK;
 /* The first estimate in vectors[0], and the baseline beside it. */
 tess_status tess_reconstruct_begin(tess_reconstruct_job *job, tess_error *error) TESS_MUST_CHECK;
+
+/* The share of measurement i in the mean of the blurs, added to the middle of the image `mean` (the first one is kept). */
+tess_status tess_margins_add(tess_reconstruct_job *job, int64_t i, void *mean,
+                             tess_error *error) TESS_MUST_CHECK;
+/* Everything around the middle of `image` becomes what its nearest pixel in there is. */
+tess_status tess_margins_fill(tess_reconstruct_job *job, void *image, tess_error *error) TESS_MUST_CHECK;
 
 /* PSNR and, where `ssim` is not NULL, SSIM of an image in the device's memory;
  * NaN without a truth. */
@@ -189,6 +223,9 @@ tess_status tess_reconstruct_quality(tess_reconstruct_job *job, const void *imag
 /* What it works in: rows of image and truth, and for SSIM. */
 int64_t tess_reconstruct_quality_rows(const tess_problem *problem);
 size_t tess_reconstruct_quality_bytes(const tess_problem *problem);
+/* `count` rows of the image from `first` on, without margins, from a vector on the device. */
+tess_status tess_reconstruct_rows(tess_reconstruct_job *job, const void *vector, int64_t first, int64_t count,
+                                  float *to, tess_error *error) TESS_MUST_CHECK;
 /* Between a vector on the device and the host, in pieces. */
 typedef void (*tess_piece_fn)(void *user, int64_t first, int64_t count, float *values);
 tess_status tess_device_pieces(tess_reconstruct_job *job, void *vector, int64_t count, bool back,
@@ -209,5 +246,8 @@ tess_json *tess_reconstruct_record(const tess_reconstruct_job *job, bool ran);
  * antialiasing), then clamped to [0,1]. */
 void tess_resize_bicubic(const float *from, int64_t from_height, int64_t from_width, int64_t channels,
                          float *to, int64_t height, int64_t width);
+
+/* Keeps what the run showed of the operator's speed, for the next plan. */
+void tess_reconstruct_calibrate(tess_reconstruct_job *job);
 
 #endif

@@ -19,21 +19,18 @@ static int64_t values_of(const tess_tensor *t)
 static void show(tess_reconstruct_job *job, const void *image)
 {
     tess_device *device = job->engine.device;
+    const tess_problem *p = &job->problem;
     if (job->shown)
-        device->copy(device, job->shown, image, (size_t)values_of(&job->op->image) * sizeof(float), NULL);
+        device->copy(device, job->shown, image,
+                     (size_t)(tess_problem_rows(p) * tess_problem_row(p)) * sizeof(float), NULL);
 }
 
 /* The mean of the measurements, which is what one would look at without any
  * method. */
 static tess_status mean_of_measurements(tess_reconstruct_job *job, void *mean, tess_error *error)
 {
-    const tess_tensor *image = &job->op->image;
-    const float *y = job->measurement.data;
-    const double share = 1 / (double)job->problem.count;
-    for (int64_t i = 0; i < job->problem.count; i++, y += values_of(image)) {
-        const tess_sum sum = {.a = share, .x = y, .b = 1, .y = i ? mean : NULL};
-        TESS_TRY(tess_vectors_sum(&job->term.images, &sum, mean, error));
-    }
+    for (int64_t i = 0; i < job->problem.count; i++)
+        TESS_TRY(tess_margins_add(job, i, mean, error));
     show(job, job->measurement.data);
     job->baseline = "mean of the measurements";
     return tess_reconstruct_quality(job, mean, &job->baseline_psnr, NULL, error);
@@ -80,7 +77,8 @@ static tess_status filtered(tess_reconstruct_job *job, void *image, tess_error *
 /* Nothing is done yet, but whoever waits may stop it. */
 static tess_status ask(void *user, tess_error *error)
 {
-    return tess_reconstruct_tell(user, 0, error);
+    tess_reconstruct_job *job = user;
+    return tess_stop_check(&job->engine.stop, error);
 }
 
 static tess_status find_step(tess_reconstruct_job *job, tess_error *error)
@@ -134,10 +132,17 @@ static tess_status first_estimate(tess_reconstruct_job *job, tess_error *error)
     const tess_cg_settings cg = {
         .iterations = TESS_START_CG, .tolerance = 1e-4, .shift = 1e-8, .tick = {ask, job}};
     tess_cg_result result;
+    const tess_sum mean = {.a = 1, .x = job->vectors[1]};
+    if (job->recipe.init == TESS_INIT_MEAN) {
+        TESS_TRY(tess_margins_fill(job, job->vectors[1], error));
+        TESS_TRY(tess_vectors_sum(&job->term.images, &mean, x, error));
+        return fit_range(job, error);
+    }
     /* What was computed here before is finite, so that nothing of it is left. */
     TESS_TRY(tess_vectors_sum(&job->term.images, &nothing, x, error));
     switch (job->recipe.init) {
     case TESS_INIT_ZERO:
+    case TESS_INIT_MEAN:
         return TESS_OK;
     case TESS_INIT_ADJOINT:
         op->table->adjoint(op, job->measurement.data, x, job->scratch, NULL);

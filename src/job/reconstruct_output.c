@@ -62,6 +62,10 @@ static tess_status check_names(const tess_reconstruct_job *job, tess_error *erro
                 (tess_image_same_file(outputs[i], inputs[k]) || tess_views_same_file(outputs[i], inputs[k])))
                 return tess_fail(error, TESS_BAD_OPTION, "%s: is read by this problem; write to another name",
                                  outputs[i]);
+        for (int64_t k = 0; outputs[i] && p->kernel_files && k < p->count; k++)
+            if (tess_image_same_file(outputs[i], p->kernel_files[k]))
+                return tess_fail(error, TESS_BAD_OPTION, "%s: is read by this problem; write to another name",
+                                 outputs[i]);
         for (int k = 0; outputs[i] && k < i; k++)
             if (outputs[k] && tess_image_same_target(outputs[i], outputs[k]))
                 return tess_fail(error, TESS_BAD_OPTION, "%s: is named for two outputs", outputs[i]);
@@ -118,6 +122,20 @@ static tess_status from_device(tess_reconstruct_job *job, const void *vector, in
     return device->sync(device, NULL, error);
 }
 
+tess_status tess_reconstruct_rows(tess_reconstruct_job *job, const void *vector, int64_t first, int64_t count,
+                                  float *to, tess_error *error)
+{
+    const tess_problem *p = &job->problem;
+    tess_device *device = job->engine.device;
+    const int64_t samples = tess_problem_row(p), stride = job->op->image.w * job->op->image.c,
+                  together = stride == samples ? count : 1;
+    const float *from = (const float *)vector + (first + p->margin[0]) * stride + p->margin[1] * p->channels;
+    for (int64_t y = 0; y < count; y += together)
+        device->copy(device, to + y * samples, from + y * stride, (size_t)(together * samples) * sizeof *to,
+                     NULL);
+    return device->sync(device, NULL, error);
+}
+
 static void clamp(const tess_problem *p, int64_t count, double scale, float *values)
 {
     for (int64_t i = 0; i < count; i++)
@@ -135,8 +153,10 @@ static tess_status result_row(tess_reconstruct_job *job, int64_t y, float *value
     const tess_problem *p = &job->problem;
     const tess_extent all = tess_problem_image_extent(p);
     const bool npy = is_npy(job->settings->output); /* its rows are slices, of a volume */
-    const int64_t samples = npy ? all.width * all.channels : tess_problem_row(p);
-    TESS_TRY(from_device(job, job->vectors[0], npy ? y : middle(p) + y, samples, values, error));
+    const int64_t samples = npy ? all.width * all.channels : tess_problem_row(p),
+                  rows = samples / tess_problem_row(p);
+    TESS_TRY(
+        tess_reconstruct_rows(job, job->vectors[0], npy ? y * rows : middle(p) + y, rows, values, error));
     clamp(p, samples, npy ? p->unit : 1 / p->high, values);
     return TESS_OK;
 }
@@ -161,7 +181,7 @@ static tess_status side_row(tess_reconstruct_job *job, int64_t y, float *values,
         values[i] = (float)(p->high * scale);
     y += middle(p);
     memcpy(values, job->shown + y * samples, (size_t)samples * sizeof *values);
-    TESS_TRY(from_device(job, job->vectors[0], y, samples, values + step, error));
+    TESS_TRY(tess_reconstruct_rows(job, job->vectors[0], y, 1, values + step, error));
     if (job->truth)
         memcpy(values + 2 * step, job->truth + y * samples, (size_t)samples * sizeof *values);
     for (int64_t i = 0; i < pictures; i++)

@@ -1,14 +1,22 @@
 /* What a reconstruction takes. Three phases share the solver's block and the
  * host's: measurements are made; the network and the solver run, without the
  * measurements where the operator absorbed them; results are written. */
+#include <math.h>
+
 #include "base/checked.h"
 #include "base/process.h"
 #include "job/denoise.h"
 #include "job/reconstruct.h"
+#include "plan/limit.h"
 #include "solve/cg.h"
 #include "tensor/quality.h"
 
-enum { ALIGN = 64, LEAST_SHARE = 1 << 16 };
+enum {
+    ALIGN = 64,
+    LEAST_SHARE = 1 << 16,
+    MOST_TRIED = 1 << 22, /* MiB */
+    HALVINGS = 6
+};
 
 static size_t take(char *at, size_t *used, size_t bytes, bool wanted, void *out)
 {
@@ -40,10 +48,15 @@ size_t tess_reconstruct_carve_io(tess_reconstruct_job *job, char *at)
     return used;
 }
 
+bool tess_reconstruct_scratch_apart(const tess_operator *op)
+{
+    return tess_data_term_absorbed(op) && op->step_scratch_bytes < op->scratch_bytes;
+}
+
 size_t tess_reconstruct_measurement_bytes(const tess_reconstruct_job *job)
 {
     const tess_operator *op = job->op;
-    return tess_vector_bytes(&op->measurement) + (tess_data_term_absorbed(op) ? op->scratch_bytes : 0);
+    return tess_vector_bytes(&op->measurement) + (tess_reconstruct_scratch_apart(op) ? op->scratch_bytes : 0);
 }
 
 /* Peaks begin anew; those so far stay in the job. */
@@ -104,22 +117,40 @@ static void add_host(const tess_reconstruct_job *job, phase *p, size_t bytes)
 }
 
 /* Gradients, and what the step and the start cost before them. */
-static double physics_seconds(const tess_reconstruct_job *job)
+static double physics_seconds(tess_reconstruct_job *job)
 {
     const tess_operator *op = job->op;
     const tess_device_facts *facts = &job->engine.facts;
     const double once = op->forward_flops / facts->flops + op->forward_bytes / facts->bytes;
     double gradients =
-        (double)job->recipe.iterations * (double)(tess_data_term_absorbed(op) ? 1 : job->recipe.inner + 1) +
-        2;
+        (double)job->recipe.iterations * (double)(tess_data_term_exact(op) ? 1 : job->recipe.inner + 1) + 2;
     if (job->recipe.step == 0 && op->norm_squared == 0 && (job->recipe.inner == 0 || job->recipe.relax > 0))
         gradients += job->recipe.absolute_power ? TESS_START_POWER : 20;
     if (job->recipe.init == TESS_INIT_CG)
         gradients += TESS_START_CG;
-    return gradients * (tess_data_term_absorbed(op) ? 1 : 2) * once;
+    return gradients * (tess_data_term_exact(op) ? 1 : 2) * once *
+           tess_rates_operator(job->engine.rates, op->name, &job->prior.choice.calibrated);
 }
 
-static tess_status choose_cut(tess_reconstruct_job *job, uint64_t limit, uint64_t others, tess_error *error)
+/* The fastest iteration tells how long the operator takes: others shared the machine. */
+void tess_reconstruct_calibrate(tess_reconstruct_job *job)
+{
+    const tess_operator *op = job->op;
+    const tess_device_facts *facts = &job->engine.facts;
+    const bool exact = tess_data_term_exact(op);
+    const double once = op->forward_flops / facts->flops + op->forward_bytes / facts->bytes,
+                 runs = exact ? 1 : 2 * (double)(job->recipe.inner + 1);
+    double best = INFINITY;
+    for (int64_t i = 0; i < job->result.iterations; i++)
+        best = fmin(best, job->iterations[i].gradient_seconds);
+    if (!isfinite(best) || !(best > 0))
+        return;
+    tess_rates_set_operator(job->engine.rates, op->name, best / (runs * once));
+    (void)tess_rates_save(job->engine.rates, NULL);
+}
+
+static tess_status choose_cut(tess_reconstruct_job *job, uint64_t limit, uint64_t others, uint64_t job_needs,
+                              tess_error *error)
 {
     const tess_reconstruct_settings *s = job->settings;
     const tess_prior_wish wish = {.tile_depth = s->tile_depth,
@@ -129,7 +160,8 @@ static tess_status choose_cut(tess_reconstruct_job *job, uint64_t limit, uint64_
                                   .batch = s->batch,
                                   .limit = limit,
                                   .others = others,
-                                  .asked_limit = s->common.memory_limit};
+                                  .asked_limit = s->common.memory_limit,
+                                  .job_needs = job_needs};
     job->prior.image = job->op->image;
     return tess_prior_choose(&job->prior, &wish, error);
 }
@@ -152,19 +184,29 @@ static void add_images(const tess_reconstruct_job *job, phase *p, size_t bytes)
         p->bytes.by[TESS_MEM_WORKSPACE] += device->granted(device, bytes);
 }
 
-/* Everything on the device, or with `slab_bytes` only as much of a volume and its views. */
-static tess_status plan(tess_reconstruct_job *job, uint64_t limit, size_t slab_bytes, tess_error *error)
+/* Where the network is not what is too large. */
+static tess_status too_little(const tess_reconstruct_job *job, uint64_t limit, uint64_t needed,
+                              const char *advice, tess_error *error)
+{
+    const bool asked = job->settings->common.memory_limit > 0;
+    return tess_fail(
+        error, TESS_OVER_LIMIT, "%s%s%s too little: images and measurements take %.1fM; %s%s would do, or %s",
+        asked ? "--memory " : "", tess_size_words(limit).text, asked ? " is" : " of free memory are",
+        (double)needed / (1 << 20), asked ? "--memory " : "", tess_size_enough(needed).text, advice);
+}
+
+/* All phases of job->op, which may be a sketch. */
+static tess_status add_up(tess_reconstruct_job *job, uint64_t limit, tess_error *error)
 {
     tess_device *device = job->engine.device;
     const tess_problem *p = &job->problem;
     size_t held_measurement, held_output;
-    job->hosted = slab_bytes > 0;
     job->host_bytes = 0;
-    TESS_TRY(make_operator(job, slab_bytes, error));
     TESS_TRY(tess_reconstruct_check_outputs(job, &held_measurement, &held_output, error));
     TESS_TRY(tess_data_term_bytes(job->op, &job->term_bytes, &job->residual_bytes, error));
     job->vector_count = vectors_of(job);
-    phase common = {.bytes = job->operator_bytes};
+    phase common = {.bytes = job->operator_bytes}, beginning = common;
+    add_host(job, &beginning, job->op->making_bytes);
     common.bytes.by[TESS_MEM_WORKSPACE] += device->granted(device, job->term_bytes);
     add_images(job, &common,
                (size_t)job->vector_count * tess_vector_bytes(&job->op->image) + job->residual_bytes);
@@ -180,30 +222,52 @@ static tess_status plan(tess_reconstruct_job *job, uint64_t limit, size_t slab_b
     phase writing = solving;
     add_host(job, &making, reading > held_measurement ? reading : held_measurement);
     add_host(job, &writing, held_output);
-    TESS_TRY(choose_cut(job, limit, tess_mem_total(&solving.bytes), error));
-    for (int c = 0; c < TESS_MEM_CATEGORIES; c++)
-        solving.bytes.by[c] += job->prior.choice.bytes.by[c];
     job->planned = job->peak; /* of operators that were made, also of one that turned out not to fit */
     job->planned_total = job->peak_total;
+    add_phase(job, &beginning);
     add_phase(job, &making);
-    add_phase(job, &solving);
     add_phase(job, &writing);
+    TESS_TRY(choose_cut(job, limit, tess_mem_total(&solving.bytes), job->planned_total, error));
+    for (int c = 0; c < TESS_MEM_CATEGORIES; c++)
+        solving.bytes.by[c] += job->prior.choice.bytes.by[c];
+    add_phase(job, &solving);
     job->planned_seconds = (double)job->recipe.iterations * job->prior.choice.seconds + physics_seconds(job);
     if (job->planned_total > limit)
-        return tess_fail(error, TESS_OVER_LIMIT,
-                         "the measurements take %.0fM while they are made, and "
-                         "%.0fM are allowed; allow more, "
-                         "or use fewer --operators",
-                         (double)job->planned_total / (1 << 20), (double)limit / (1 << 20));
+        return too_little(job, limit, job->planned_total, "fewer --operators", error);
     return TESS_OK;
+}
+
+/* What will not fit is refused before it is made, where that can be told. */
+static tess_status check_sketch(tess_reconstruct_job *job, uint64_t limit, tess_error *error)
+{
+    bool known;
+    tess_operator sketch;
+    TESS_TRY(tess_problem_sketch(&job->problem, job->engine.device, &sketch, &known, error));
+    if (!known)
+        return TESS_OK;
+    job->op = &sketch;
+    job->operator_bytes = (tess_mem_bytes){{0}};
+    job->operator_bytes.by[TESS_MEM_WORKSPACE] = sketch.held_bytes;
+    const tess_status status = add_up(job, limit, error);
+    job->op = NULL;
+    return status;
+}
+
+/* Everything on the device, or with `slab_bytes` only as much of a volume and its views. */
+static tess_status plan(tess_reconstruct_job *job, uint64_t limit, size_t slab_bytes, tess_error *error)
+{
+    job->hosted = slab_bytes > 0;
+    TESS_TRY(check_sketch(job, limit, error));
+    TESS_TRY(make_operator(job, slab_bytes, error));
+    return add_up(job, limit, error);
 }
 
 /* A volume that does not fit beside the network stays on the host. The more its slabs may take, the less is moved; what
  * they leave is the network's, so they begin with a quarter. */
-tess_status tess_reconstruct_plan(tess_reconstruct_job *job, tess_error *error)
+static tess_status plan_within(tess_reconstruct_job *job, uint64_t limit, tess_error *error)
 {
-    const uint64_t limit = job->settings->common.memory_limit ? job->settings->common.memory_limit
-                                                              : tess_denoise_free_limit(&job->engine);
+    tess_operator_destroy(job->op);
+    job->op = NULL;
     tess_status status = plan(job, limit, 0, error);
     if (!job->engine.apart || job->problem.physics != TESS_PHYSICS_CONE)
         return status;
@@ -215,6 +279,44 @@ tess_status tess_reconstruct_plan(tess_reconstruct_job *job, tess_error *error)
         if (status != TESS_OK && (job->op || status != TESS_OVER_LIMIT)) /* else less will not do either */
             *error = why;
     }
+    return status;
+}
+
+/* Slabs take a share of the limit, so what they need is found by trying: twice as much until it is accepted, then
+ * halfway between. */
+static tess_status refuse_slabs(tess_reconstruct_job *job, uint64_t limit, tess_error *error)
+{
+    const uint64_t mib = 1 << 20;
+    uint64_t refused = limit / mib, enough = refused + 1;
+    tess_error why;
+    tess_status status;
+    while ((status = plan_within(job, enough * mib, &why)) == TESS_OVER_LIMIT && enough < MOST_TRIED) {
+        refused = enough;
+        enough *= 2;
+    }
+    if (status != TESS_OK)
+        return TESS_OVER_LIMIT; /* the first message stays: there is no number to name */
+    for (int i = 0; i < HALVINGS && enough - refused > 1; i++) {
+        const uint64_t middle = refused + (enough - refused) / 2;
+        if (plan_within(job, middle * mib, &why) == TESS_OK)
+            enough = middle;
+        else
+            refused = middle;
+    }
+    return tess_fail(
+        error, TESS_OVER_LIMIT,
+        "--memory %s is too little for the network beside slabs of the volume; --memory %s would "
+        "do, or a smaller --size or model",
+        tess_size_words(limit).text, tess_size_enough(enough * mib).text);
+}
+
+tess_status tess_reconstruct_plan(tess_reconstruct_job *job, tess_error *error)
+{
+    const uint64_t asked = job->settings->common.memory_limit,
+                   limit = asked ? asked : tess_denoise_free_limit(&job->engine);
+    const tess_status status = plan_within(job, limit, error);
+    if (status == TESS_OVER_LIMIT && asked && job->engine.apart && job->problem.physics == TESS_PHYSICS_CONE)
+        return refuse_slabs(job, limit, error);
     const uint64_t left = tess_host_memory_left();
     if (status == TESS_OK && job->hosted && job->host_bytes > left)
         return tess_fail(

@@ -82,7 +82,6 @@ tess_status tess_reconstruct_quality(tess_reconstruct_job *job, const void *imag
                                      tess_error *error)
 {
     const tess_problem *p = &job->problem;
-    tess_device *device = job->engine.device;
     const int64_t samples = tess_problem_row(p), room = tess_reconstruct_quality_rows(p);
     double square = 0, similar = 0;
     int64_t positions = 0;
@@ -103,11 +102,9 @@ tess_status tess_reconstruct_quality(tess_reconstruct_job *job, const void *imag
         for (s.top = 0; s.top < p->height; s.top = s.bottom) {
             s.from = tess_max_i64(s.top - BEFORE, 0);
             s.bottom = tess_min_i64(s.from + room, p->height);
-            const int64_t at = (slice * p->height + s.from) * samples;
-            s.truth_from = job->truth + at;
-            device->copy(device, s.values, (const float *)image + at,
-                         (size_t)((s.bottom - s.from) * samples) * sizeof(float), NULL);
-            TESS_TRY(device->sync(device, NULL, error));
+            const int64_t at = slice * p->height + s.from;
+            s.truth_from = job->truth + at * samples;
+            TESS_TRY(tess_reconstruct_rows(job, image, at, s.bottom - s.from, s.values, error));
             tess_pool_run(job->engine.host, PARTS, compare, &s);
             for (int i = 0; i < PARTS; i++)
                 square += s.square[i];

@@ -101,7 +101,7 @@ static void add_measured(tess_json **record, const tess_reconstruct_job *job)
 /* The way towards the data: as many steps of conjugate gradients as are asked, unless the operator knows better. */
 static bool exact(const tess_reconstruct_job *job)
 {
-    return job->recipe.inner > 0 && tess_data_term_absorbed(job->op);
+    return job->recipe.inner > 0 && tess_data_term_exact(job->op);
 }
 
 /* A relaxation is told in steps too. */
@@ -162,7 +162,7 @@ static void add_taken(tess_json **own, const tess_reconstruct_job *job, bool ran
 
 static void add_own(tess_json **record, const tess_reconstruct_job *job, bool ran)
 {
-    static const char *const inits[] = {"zero", "adjoint", "filtered", "cg"};
+    static const char *const inits[] = {"zero", "adjoint", "filtered", "cg", "mean"};
     static const char *const ends[] = {"iterations", "tolerance", "seconds"};
     const tess_problem *p = &job->problem;
     const tess_recipe *r = &job->recipe;
@@ -171,6 +171,8 @@ static void add_own(tess_json **record, const tess_reconstruct_job *job, bool ra
     tess_json_set_string(&own, "problem", p->name);
     tess_json_set_string(&own, "operator", job->op->name);
     tess_json_set_int(&own, p->physics == TESS_PHYSICS_BLUR ? "operators" : "angles", p->count);
+    if (p->physics == TESS_PHYSICS_BLUR)
+        tess_json_set_string(&own, "boundary", p->unknown ? "unknown" : "circular");
     tess_json_set_string(&own, "preset", job->settings->preset ? job->settings->preset : "default");
     tess_json_set_string(&own, "model", model->path);
     tess_json_set_string(&own, "architecture", model->model.architecture);

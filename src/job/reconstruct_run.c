@@ -59,7 +59,7 @@ static tess_status take_blocks(tess_reconstruct_job *job, tess_error *error)
     TESS_TRY(device->alloc(device, &job->work, TESS_MEM_WORKSPACE, job->term_bytes, error));
     TESS_TRY(tess_data_term_open(&job->term, job->op, job->measurement.data,
                                  (char *)job->solver.data + images, job->work.data, error));
-    job->scratch = tess_data_term_absorbed(job->op)
+    job->scratch = tess_reconstruct_scratch_apart(job->op)
                        ? (char *)job->measurement.data + tess_vector_bytes(&job->op->measurement)
                        : job->term.scratch;
     return TESS_OK;
@@ -67,12 +67,10 @@ static tess_status take_blocks(tess_reconstruct_job *job, tess_error *error)
 
 tess_status tess_reconstruct_tell(tess_reconstruct_job *job, int64_t done, tess_error *error)
 {
-    const tess_common *common = &job->settings->common;
+    tess_stop *stop = &job->engine.stop;
     const int64_t pixels = tess_problem_rows(&job->problem) * job->problem.width;
-    if (common->progress && !common->progress(common->progress_user, done * pixels,
-                                              job->recipe.iterations * pixels, tess_clock() - job->start))
-        return tess_fail(error, TESS_INTERRUPTED, "stopped; no half-written output is left");
-    return TESS_OK;
+    tess_stop_add(stop, done * pixels - stop->done); /* the denoiser's windows counted most of them */
+    return tess_stop_check(stop, error);
 }
 
 static tess_status monitor(void *user, const tess_pnp_facts *facts, tess_error *error)
@@ -140,15 +138,20 @@ tess_status tess_reconstruct_run(tess_reconstruct_job *job, tess_error *error)
     if (job->truth && job->problem.synthetic)
         TESS_TRY(tess_problem_truth(job, error));
     TESS_TRY(tess_problem_measure(job, error));
+    TESS_TRY(tess_stop_check(&job->engine.stop, error));
     TESS_TRY(tess_problem_find_range(job, error));
     if (job->truth && !job->problem.synthetic) /* in units of the range */
         TESS_TRY(tess_problem_truth(job, error));
     if (job->settings->save_measurement)
         TESS_TRY(tess_reconstruct_save_measurement(job, error));
     const double start = tess_clock();
-    TESS_TRY(tess_reconstruct_tell(job, 0, error));
+    tess_stop_begin(&job->engine.stop,
+                    job->recipe.iterations * tess_problem_rows(&job->problem) * job->problem.width);
     TESS_TRY(tess_reconstruct_begin(job, error));
     job->seconds = tess_clock() - start;
     TESS_TRY(solve(job, error));
-    return tess_reconstruct_write(job, error);
+    TESS_TRY(tess_stop_check(&job->engine.stop, error)); /* what was left early is not kept */
+    TESS_TRY(tess_reconstruct_write(job, error));
+    tess_stop_end(&job->engine.stop);
+    return TESS_OK;
 }

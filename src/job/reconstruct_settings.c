@@ -65,13 +65,13 @@ static const struct {
 
 static tess_status init_of(const char *name, tess_init *init, tess_error *error)
 {
-    static const char *const names[] = {"zero", "adjoint", "filtered", "cg"};
-    for (int i = 0; i < 4; i++)
+    static const char *const names[] = {"zero", "adjoint", "filtered", "cg", "mean"};
+    for (int i = 0; i < 5; i++)
         if (strcmp(name, names[i]) == 0) {
             *init = (tess_init)i;
             return TESS_OK;
         }
-    return tess_fail(error, TESS_BAD_OPTION, "--init %s: use zero, adjoint, filtered or cg", name);
+    return tess_fail(error, TESS_BAD_OPTION, "--init %s: use zero, adjoint, mean, filtered or cg", name);
 }
 
 static tess_status prior_of(const char *name, const tess_problem *problem, tess_recipe *recipe,
@@ -122,6 +122,9 @@ tess_status tess_recipe_of(const tess_reconstruct_settings *s, const tess_proble
         TESS_TRY(prior_of(s->prior, problem, recipe, error));
     if (s->inflate)
         TESS_TRY(inflation_of(s->inflate, problem, recipe, error));
+    if (problem->unknown && strcmp(preset, "default") ==
+                                0) /* what is not seen begins like the nearest pixel that is, not as black */
+        recipe->init = TESS_INIT_MEAN;
     if (s->init)
         TESS_TRY(init_of(s->init, &recipe->init, error));
     if (s->iterations > 0)
@@ -138,19 +141,23 @@ tess_status tess_recipe_of(const tess_reconstruct_settings *s, const tess_proble
         recipe->inner = s->inner;
     if (s->relax >= 0)
         recipe->relax = s->relax;
-    if (s->inner > 0 && problem->physics == TESS_PHYSICS_BLUR)
+    const bool exact = problem->physics == TESS_PHYSICS_BLUR && !problem->unknown;
+    if (s->inner > 0 && exact)
         return tess_fail(error, TESS_BAD_OPTION,
-                         "--inner %lld: blurs have the minimum at once, without steps towards it; "
+                         "--inner %lld: circular blurs have the minimum at once, without steps towards it; "
                          "leave it out, or use --inner 0 for gradient steps",
                          (long long)s->inner);
     if (s->inner > 0 && s->step >= 0 && !(recipe->relax > 0)) /* a relaxation is told in steps */
         return tess_fail(error, TESS_BAD_OPTION,
                          "--inner %lld: conjugate gradients find their steps; leave out --step, or --inner",
                          (long long)s->inner);
+    if (recipe->init == TESS_INIT_MEAN && problem->physics != TESS_PHYSICS_BLUR)
+        return tess_fail(error, TESS_BAD_OPTION,
+                         "--init mean: is of blurred pictures; use zero, adjoint, filtered or cg");
     if (recipe->init == TESS_INIT_FILTERED && problem->physics == TESS_PHYSICS_BLUR)
         return tess_fail(error, TESS_BAD_OPTION,
                          "--init filtered: a blur has no filtered inverse; use "
-                         "zero, adjoint or cg");
+                         "zero, adjoint, mean or cg");
     return TESS_OK;
 }
 

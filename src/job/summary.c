@@ -66,6 +66,31 @@ static void say_plan(writer *w, const tess_json *record)
         tess_json_get_bool(plan, "calibrated", false) ? "" : " (not calibrated)");
 }
 
+/* What the samples of the job's one file were taken for; those of a folder are in its record. */
+static void say_samples(writer *w, const tess_json *record)
+{
+    const tess_json *files = tess_json_get(tess_json_get(record, "denoise"), "files"),
+                    *file = tess_json_length(files) == 1 ? tess_json_at(files, 0) : NULL,
+                    *range = tess_json_get(file, "range");
+    if (!range)
+        return;
+    const char *axes = tess_json_get_string(file, "axes", NULL),
+               *sigma = tess_json_get_string(file, "sigma_from", NULL);
+    say(w, "samples   %s", tess_json_get_string(file, "type", "?"));
+    if (axes)
+        say(w, ", axes %s%s", axes, tess_json_get(file, "depth") ? ": a volume, slice by slice" : "");
+    say(w, ", range %.6g to %.6g (%s)", tess_json_as_double(tess_json_at(range, 0), 0),
+        tess_json_as_double(tess_json_at(range, 1), 1), tess_json_get_string(file, "range_from", "?"));
+    if (tess_json_get(file, "sigma"))
+        say(w, ", sigma %.4f = %.1f/255 (%s)", tess_json_get_double(file, "sigma", 0),
+            255 * tess_json_get_double(file, "sigma", 0), sigma ? sigma : "?");
+    else if (sigma)
+        say(w, ", sigma from a %s", sigma);
+    if (tess_json_get_int(file, "holes", 0))
+        say(w, ", %lld hole(s) kept", (long long)tess_json_get_int(file, "holes", 0));
+    say(w, "\n");
+}
+
 static void say_measured(writer *w, const tess_json *record)
 {
     const tess_json *measured = tess_json_get(record, "measured"),
@@ -203,6 +228,7 @@ tess_status tess_record_summary(tess_context *context, const char *record, char 
     writer w = {.size = strlen(record) + 8192};
     w.text = tess_small_alloc(w.size, 1);
     say_plan(&w, json);
+    say_samples(&w, json);
     if (tess_json_get(json, "reconstruct"))
         say_reconstruct(&w, tess_json_get(json, "reconstruct"));
     say_measured(&w, json);

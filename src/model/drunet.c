@@ -78,6 +78,8 @@ static tess_value build(const tess_weights *weights, const char *prefix, tess_mo
     int64_t in = tess_kernel_of(weights, head.text)->dims[1];
     model->channels = tess_kernel_of(weights, tail.text)->dims[0];
     model->noise_map = in == model->channels + 1;
+    /* Zhang et al. (2021) train with levels from 0 to 50/255, the bundled ones with 0 to 0.2. */
+    model->sigma_most = model->noise_map ? 0.2 : 0;
     if (!model->noise_map && in != model->channels) {
         tess_fail(error, TESS_BAD_INPUT,
                   "%s: m_head takes %lld channels, expected %lld (image and noise level)",

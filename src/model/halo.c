@@ -23,10 +23,11 @@
 
 typedef struct halo_entry {
     const char *architecture;
-    int64_t image, volume;
+    int64_t image, small, volume;
 } halo_entry;
 
-static const halo_entry table[] = {{"drunet", 32, 64}, {"unet", 32, 32}, {"dncnn", 8, 8}};
+static const halo_entry table[] = {{"drunet", 32, 48, 64}, {"unet", 32, 48, 32}, {"dncnn", 8, 16, 8}};
+static const int64_t SMALL_TILE = 160;
 
 /* FNV-1a over the bits of the first values of the first tensor: chance does not repeat them. */
 static uint64_t fingerprint(tess_weights *weights)
@@ -60,10 +61,20 @@ tess_halo tess_halo_auto(tess_weights *weights, const char *architecture, bool v
         halo.seen |= seen_files[i] == hash;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
         if (strcmp(table[i].architecture, architecture) == 0)
-            halo.plane = volume ? table[i].volume : table[i].image;
-    if (!halo.seen)
+            halo = (tess_halo){.plane = volume ? table[i].volume : table[i].image,
+                               .small = volume ? table[i].volume : table[i].small,
+                               .tile = volume ? 0 : SMALL_TILE,
+                               .seen = halo.seen};
+    if (!halo.seen) {
         halo.plane *= 2;
+        halo.small *= 2;
+    }
     if (volume && !flat)
         halo.depth = halo.plane;
     return halo;
+}
+
+int64_t tess_halo_for(const tess_model *model, int64_t size, int64_t tiles)
+{
+    return tiles > 1 && size < tiles * model->halo_tile ? model->halo_small : model->halo;
 }

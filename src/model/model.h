@@ -11,9 +11,11 @@ typedef struct tess_model {
     tess_net *net;            /* owned */
     int64_t channels;         /* of the image it restores */
     bool noise_map;           /* takes the noise level as an extra channel */
+    double sigma_most;        /* that it was trained for, on the [0,1] scale; 0 where it takes none */
     bool volume;              /* its kernels are 3-D */
     int64_t parameters;
-    int64_t halo, halo_depth; /* --halo auto: enough for 0.01 dB, see halo.c */
+    int64_t halo, halo_depth;      /* --halo auto: enough for 0.01 dB, see halo.c */
+    int64_t halo_small, halo_tile; /* the halo of smaller tiles than this one; tile 0: there is none */
     bool halo_seen; /* these very weights were part of the halo study; otherwise the halo is doubled */
 } tess_model;
 

@@ -210,6 +210,8 @@ tess_status tess_model_recognise(tess_weights *weights, tess_model *model, tess_
             const tess_halo halo = tess_halo_auto(weights, model->architecture, model->volume);
             model->halo = halo.plane;
             model->halo_depth = halo.depth;
+            model->halo_small = halo.small;
+            model->halo_tile = halo.tile;
             model->halo_seen = halo.seen;
             return TESS_OK;
         }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/stop.h"
 #include "net/bound.h"
 
 enum { PIECE = 65536 }; /* floats read at once */
@@ -98,6 +99,7 @@ static tess_status load_kernel(const tess_bound *bound, tess_weights *weights, c
     const int64_t at_once = tess_max_i64(PIECE / row, 1);
     for (int64_t first = 0; first < rows; first += at_once) {
         int64_t count = tess_min_i64(at_once, rows - first);
+        TESS_TRY(tess_stop_check(bound->device->stop, error));
         TESS_TRY(tess_weights_read(weights, weight, first * row, count * row, values, error));
         for (int64_t i = 0; i < count * row; i++) {
             int64_t channel = up ? i % row / taps : first + i / row;

@@ -3,6 +3,7 @@
 #include "net/plan.h"
 
 #include "base/checked.h"
+#include "base/stop.h"
 #include "net/bound.h"
 #include "tensor/arena.h"
 
@@ -136,6 +137,7 @@ static tess_status collect_ops(tess_net_plan *plan, tess_error *error)
                            .in = tess_bound_input(plan->bound, i),
                            .layer_index = i};
         tess_op_needs needs;
+        TESS_TRY(tess_stop_check(device->stop, error)); /* planners try many shapes */
         TESS_TRY(device->query(device, &op->op, &needs, error));
         if (needs.workspace > plan->workspace_bytes)
             plan->workspace_bytes = needs.workspace;
@@ -201,9 +203,23 @@ tess_status tess_net_plan_prepare(tess_net_plan *plan, tess_error *error)
 void tess_net_plan_run(const tess_net_plan *plan, void *arena, void *workspace, const void *weights,
                        tess_stream *stream)
 {
+    tess_net_plan_run_told(plan, arena, workspace, weights, stream, 0);
+}
+
+void tess_net_plan_run_told(const tess_net_plan *plan, void *arena, void *workspace, const void *weights,
+                            tess_stream *stream, int64_t units)
+{
     tess_device *device = plan->bound->device;
-    for (int i = 0; i < plan->op_count; i++) {
+    tess_stop *stop = device->host_memory ? device->stop : NULL; /* elsewhere this only queues, or captures */
+    double all = 0, done = 0;
+    for (int i = 0; i < plan->op_count; i++)
+        all += tess_op_flops(&plan->ops[i].op);
+    for (int i = 0; i < plan->op_count && !tess_stop_poll(stop); i++) {
         const planned_op *op = &plan->ops[i];
+        const int64_t before = (int64_t)((double)units * (done / all));
+        done += tess_op_flops(&op->op);
+        const int64_t after = i + 1 < plan->op_count ? (int64_t)((double)units * (done / all)) : units;
+        tess_stop_current(stop, after - before);
         tess_op_buffers buffers = {.in = (char *)arena + plan->offset[op->in],
                                    .out = (char *)arena + plan->offset[op->layer->out],
                                    .weights = (const char *)weights + plan->bound->weight_at[op->layer_index],
@@ -213,7 +229,10 @@ void tess_net_plan_run(const tess_net_plan *plan, void *arena, void *workspace, 
         if (op->layer->map >= 0)
             buffers.map = (char *)arena + plan->offset[op->layer->map];
         device->run(device, op->prepared, &buffers, stream);
+        tess_stop_add(stop, after - before);
     }
+    if (!stop)
+        tess_stop_add(device->stop, units);
 }
 
 static tess_tensor end_tensor(const tess_net_plan *plan, tess_value value, size_t *offset)

@@ -6,7 +6,6 @@
  * them was taken: a full disk leaves the old target, or none, and no litter. */
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,6 +14,7 @@
 #include "base/checked.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/temp.h"
 #include "net/weights_format.h"
 
 enum { PIECE = 1 << 20 };
@@ -136,47 +136,36 @@ static tess_status write_contents(int fd, tess_weights *weights, tess_error *err
     return status;
 }
 
-/* A new file beside `path`; its name goes to `name`. Created with the usual rights, unlike mkstemp's. */
-static int open_beside(const char *path, char *name, size_t bytes)
+static tess_status write_temp(const tess_temp *temp, tess_weights *weights, tess_error *error)
 {
-    for (int attempt = 0; attempt < 100; attempt++) {
-        snprintf(name, bytes, "%s.tmp-%ld-%d", path, (long)getpid(), attempt);
-        int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd >= 0 || errno != EEXIST)
-            return fd;
-    }
-    return -1;
+    FILE *file = tess_temp_open(temp);
+    if (!file)
+        return tess_fail(error, TESS_IO_FAILED, "cannot be created: %s", strerror(errno));
+    tess_status status = write_contents(fileno(file), weights, error);
+    if (status == TESS_OK && fsync(fileno(file)) != 0)
+        status = tess_fail(error, TESS_IO_FAILED, "cannot be written: %s", strerror(errno));
+    if (fclose(file) != 0 && status == TESS_OK)
+        status = tess_fail(error, TESS_IO_FAILED, "cannot be written: %s", strerror(errno));
+    return status;
 }
 
-static tess_status write_beside(const char *path, char *name, size_t bytes, tess_weights *weights,
-                                tess_error *error)
+static tess_status write_beside(const char *path, tess_weights *weights, tess_error *error)
 {
     struct stat facts;
     if (stat(path, &facts) == 0 && !S_ISREG(facts.st_mode))
         return tess_fail(error, TESS_BAD_OPTION, "is %s; give the name of a .safetensors file",
                          S_ISDIR(facts.st_mode) ? "a folder" : "not a regular file");
-    int fd = open_beside(path, name, bytes);
-    if (fd < 0)
-        return tess_fail(error, TESS_IO_FAILED, "cannot be created: %s", strerror(errno));
-    tess_status status = write_contents(fd, weights, error);
-    if (status == TESS_OK && fsync(fd) != 0)
-        status = tess_fail(error, TESS_IO_FAILED, "cannot be written: %s", strerror(errno));
-    if (close(fd) != 0 && status == TESS_OK)
-        status = tess_fail(error, TESS_IO_FAILED, "cannot be written: %s", strerror(errno));
-    if (status == TESS_OK && rename(name, path) != 0)
-        status = tess_fail(error, TESS_IO_FAILED, "cannot be put in place: %s", strerror(errno));
-    if (status != TESS_OK)
-        unlink(name);
+    tess_temp *temp = NULL;
+    TESS_TRY(tess_temp_create(path, &temp, error));
+    tess_status status = write_temp(temp, weights, error);
+    if (status == TESS_OK)
+        status = tess_temp_commit(temp, path, error);
+    tess_temp_remove(temp);
     return status;
 }
 
 tess_status tess_safetensors_write(const char *path, tess_weights *weights, tess_error *error)
 {
-    size_t bytes = strlen(path) + 64;
-    char *name = tess_small_alloc(bytes, 1);
-    if (!name)
-        return tess_fail(error, TESS_NO_MEMORY, "%s: no memory to write it", path);
-    tess_status status = write_beside(path, name, bytes, weights, error);
-    tess_small_free(name);
+    tess_status status = write_beside(path, weights, error);
     return status == TESS_OK ? TESS_OK : tess_fail_prefix(error, status, path);
 }

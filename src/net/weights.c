@@ -113,6 +113,27 @@ static tess_status open_file(tess_weights *weights, tess_error *error)
     return TESS_OK;
 }
 
+/* Tensors of a .pth may share their values, as tied weights do. A file in which hundreds share them would become
+ * hundreds of times its size where they are written or held one by one. */
+static tess_status check_shared(const tess_weights *weights, tess_error *error)
+{
+    int64_t room, total = 0, bytes;
+    bool fits = weights->bytes <= INT64_MAX / 8 &&
+                tess_add_i64((int64_t)weights->bytes * TESS_WEIGHTS_SHARED, TESS_WEIGHTS_SMALL, &room);
+    for (int64_t i = 0; fits && i < weights->count; i++) {
+        const tess_weight *weight = &weights->list[i];
+        fits = tess_mul_i64(weight->elements, (int64_t)tess_dtype_size(weight->dtype), &bytes) &&
+               tess_add_i64(total, bytes, &total) && total <= room;
+    }
+    if (fits)
+        return TESS_OK;
+    return tess_fail(
+        error, TESS_BAD_INPUT,
+        "has %lld tensors that share their values and come to more than %d times the file's %llu "
+        "bytes; save each tensor once",
+        (long long)weights->count, TESS_WEIGHTS_SHARED, (unsigned long long)weights->bytes);
+}
+
 tess_status tess_weights_begin(const char *path, tess_weights **out, tess_error *error)
 {
     *out = NULL;
@@ -137,6 +158,8 @@ tess_status tess_weights_open(const char *path, tess_weights **out, tess_error *
     tess_status status = open_file(weights, error);
     if (status == TESS_OK)
         status = read_directory(weights, error);
+    if (status == TESS_OK)
+        status = check_shared(weights, error);
     if (status == TESS_OK)
         status = tess_weights_sort(weights, error);
     if (status != TESS_OK) {

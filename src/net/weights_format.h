@@ -12,8 +12,10 @@
 
 /* Bounds on what a directory may ask of us, far above every real file. */
 enum {
-    TESS_WEIGHTS_MAX = 100000,        /* tensors */
-    TESS_WEIGHT_NAME_MAX = 1024,      /* bytes */
+    TESS_WEIGHTS_MAX = 100000,   /* tensors */
+    TESS_WEIGHT_NAME_MAX = 1024, /* bytes */
+    TESS_WEIGHTS_SHARED = 4, /* times the file's size: what its tensors may come to, shared values counted */
+    TESS_WEIGHTS_SMALL = 1 << 20,     /* bytes that they may come to in any file */
     TESS_WEIGHTS_PIECE = 64 << 10,    /* bytes read at once when values are converted or gathered */
     TESS_DIRECTORY_MAX = 64 << 20,    /* bytes of a pickle, or of a zip's central directory */
     TESS_SAFETENSORS_MAX = 100000000, /* bytes of a header, as the format itself bounds it */

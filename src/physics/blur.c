@@ -24,15 +24,9 @@ static void run(const tess_blur *b, int step, const tess_op_buffers *buffers, te
 /* H_i into p->real; the image of the kernel needs p->image for a moment. */
 static void make_response(const tess_blur *b, int64_t i, const parts *p, tess_stream *stream)
 {
-    const float *kernel = (const float *)b->held.data + i * tess_blur_kernel_floats(b);
-    float *image = p->image;
-    run(b, BLUR_CLEAR, &(tess_op_buffers){.in = image, .out = image}, stream);
-    for (int k = 0; k < 4; k++)
-        if (b->step[BLUR_PLACE + k])
-            run(b, BLUR_PLACE + k,
-                &(tess_op_buffers){.in = kernel + b->pieces[k].from, .out = image + b->pieces[k].to}, stream);
+    tess_kernels_place(&b->kernels, b->held.data, i, p->image, stream);
     run(b, BLUR_KERNEL_SPECTRUM,
-        &(tess_op_buffers){.in = image, .out = p->response, .workspace = p->workspace}, stream);
+        &(tess_op_buffers){.in = p->image, .out = p->response, .workspace = p->workspace}, stream);
     run(b, BLUR_KEEP_REAL, &(tess_op_buffers){.in = p->response, .out = p->real}, stream);
 }
 
@@ -124,6 +118,7 @@ static void blur_destroy(tess_operator *op)
     for (int i = 0; i < BLUR_STEPS; i++)
         if (b->step[i])
             op->device->release(op->device, b->step[i]);
+    tess_kernels_close(&b->kernels);
     op->device->free(op->device, &b->held);
     tess_small_free(b);
 }

@@ -19,6 +19,9 @@ typedef struct tess_blur_settings {
     double sigma_rows, sigma_columns; /* at angle 0: along the height, along the width */
 } tess_blur_settings;
 
+/* The operator's sizes and costs, without what it needs to run; nothing is made that would have to be destroyed. */
+tess_status tess_blur_sketch(tess_device *device, const tess_blur_settings *settings, tess_operator *out,
+                             tess_error *error) TESS_MUST_CHECK;
 /* Measurement: (count, 1, height, width, channels). */
 tess_status tess_blur_create(tess_device *device, const tess_blur_settings *settings, tess_operator **out,
                              tess_error *error) TESS_MUST_CHECK;

@@ -21,9 +21,15 @@ typedef struct tess_operator_table {
     void (*adjoint)(tess_operator *, const void *measurement, void *image, void *scratch, tess_stream *);
     /* NULL when there is none (FBP, FDK). */
     void (*inverse)(tess_operator *, const void *measurement, void *image, void *scratch, tess_stream *);
-    /* Takes the measurement in, once; after that the caller may drop it, and `step` does all that a solver needs. Both
-     * are NULL where N is not diagonal in some basis that is cheap to reach: forward, difference, adjoint. */
+    /* Takes the measurement in, once; after that the caller may drop it, and `step` or `normal` does all that a solver
+     * needs. NULL: forward, difference, adjoint. */
     void (*absorb)(tess_operator *, const void *measurement, void *scratch, tess_stream *);
+    /* For an operator that absorbs the measurement but has no `step`, since no basis makes N diagonal: N image, less
+     * A^T y of what was absorbed where `less` is set; not `image` itself. */
+    void (*normal)(tess_operator *, bool less, const void *image, void *out, void *scratch, tess_stream *);
+    /* About (N + shift I)^-1 `in`, symmetric and positive, for conjugate gradients; NULL: none. Not `in` itself. */
+    void (*precondition)(tess_operator *, double shift, const void *in, void *out, void *scratch,
+                         tess_stream *);
     /* `out` may be `image`. */
     void (*step)(tess_operator *, const tess_normal_step *, const void *image, void *out, void *scratch,
                  tess_stream *);
@@ -37,6 +43,7 @@ struct tess_operator {
     size_t scratch_bytes;                /* the most that any of the functions needs */
     size_t step_scratch_bytes;           /* what `step` needs of it */
     size_t held_bytes;                   /* device memory that the operator itself holds: tables, spectra */
+    size_t making_bytes;                 /* of the host, while it is made; 0: nothing worth counting */
     double forward_flops, forward_bytes; /* cost of one forward or adjoint, for plans */
     double norm_squared;                 /* of A, when it is known; else 0: the power method */
 };

@@ -1,5 +1,5 @@
-/* Measuring op rates: each class of op is run at two image sizes with random data, best of a few repeats, and
- * a straight line is laid through the two. The larger size is a few gigaflop on the host, and a hundred on a
+/* Measuring op rates: each class of op is run at two image sizes with random data, repeated until the two best times
+ * agree (on a busy machine the first ones do not), and a straight line is laid through the two. The larger size is a few gigaflop on the host, and a hundred on a
  * device with queues, which smaller work does not fill; there runs follow one another and events time them, so
  * that what a launch costs the host does not count. */
 #include <math.h>
@@ -10,7 +10,8 @@
 #include "base/rng.h"
 #include "plan/rates.h"
 
-enum { SMALL = 16, REPEATS = 3, IN_A_ROW = 8 };
+enum { SMALL = 16, REPEATS = 3, MOST_REPEATS = 20, IN_A_ROW = 8 };
+static const double AGREE = 1.03, MOST_SECONDS = 0.5; /* for one op at one size */
 static const int64_t LARGEST = 256, LARGEST_QUEUED = 1024;
 static const double LARGE_FLOPS = 3e9, LARGE_FLOPS_QUEUED = 1e11;
 
@@ -126,12 +127,19 @@ static tess_status time_queued(tess_device *device, const tess_prepared *prepare
 static tess_status time_now(tess_device *device, const tess_prepared *prepared,
                             const tess_op_buffers *buffers, double *seconds, tess_error *error)
 {
-    for (int repeat = 0; repeat < REPEATS; repeat++) {
-        double start = tess_clock();
+    const double begin = tess_clock();
+    double best = INFINITY, second = INFINITY;
+    for (int repeat = 0; repeat < MOST_REPEATS; repeat++) {
+        const double start = tess_clock();
+        if (repeat >= REPEATS && (second <= AGREE * best || start - begin > MOST_SECONDS))
+            break;
         device->run(device, prepared, buffers, NULL);
         TESS_TRY(device->sync(device, NULL, error));
-        *seconds = fmin(*seconds, tess_clock() - start);
+        const double now = tess_clock() - start;
+        second = fmin(second, fmax(best, now));
+        best = fmin(best, now);
     }
+    *seconds = fmin(*seconds, best);
     return TESS_OK;
 }
 
@@ -233,19 +241,33 @@ tess_status tess_rates_tune(tess_rates *rates, const tess_net_plan *plan, tess_r
     return status;
 }
 
+/* An earlier op of the plan is of this class. */
+static bool seen(const tess_net_plan *plan, int index, const char *op_class)
+{
+    char other[64];
+    for (int i = 0; i < index; i++) {
+        tess_op_class(tess_net_plan_op(plan, i), other, sizeof other);
+        if (strcmp(other, op_class) == 0)
+            return true;
+    }
+    return false;
+}
+
 tess_status tess_rates_measure(tess_rates *rates, const tess_net_plan *plan, tess_rates_budget budget,
                                tess_error *error)
 {
     const double start = tess_clock();
-    const int64_t before = tess_rates_count(rates);
+    bool changed = false;
     for (int i = 0; i < tess_net_plan_op_count(plan) && tess_clock() - start < budget.seconds; i++) {
         const tess_op *op = tess_net_plan_op(plan, i);
         char op_class[64];
         tess_op_class(op, op_class, sizeof op_class);
-        if (!tess_rates_has(rates, op_class))
-            TESS_TRY(measure_class(rates, op, op_class, budget.bytes, error));
+        if (tess_rates_has(rates, op_class) && (!budget.again || seen(plan, i, op_class)))
+            continue;
+        changed = true;
+        TESS_TRY(measure_class(rates, op, op_class, budget.bytes, error));
     }
-    if (tess_rates_count(rates) > before)
-        tess_rates_save(rates);
+    if (changed)
+        (void)tess_rates_save(rates, NULL);
     return TESS_OK;
 }

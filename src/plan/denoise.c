@@ -1,6 +1,7 @@
-/* Choosing tiles: the whole image when it fits; else the cut that computes the fewest pixels twice among
- * those that fit. Candidates are compared by a straight line for the arena (bytes a pixel), the best one is
- * then planned in earnest, and the line is corrected until plan and limit agree. */
+/* Choosing tiles: the whole image when it fits; else the cut that computes the fewest pixels twice among those that fit.
+ * Candidates are compared by a straight line for the arena (bytes a pixel), the best one is then planned in earnest, and
+ * the line is corrected until plan and limit agree. When that finds nothing, the cut that takes the least is the last
+ * candidate: so a limit is refused exactly when it is less than that cut's bytes, which the refusal names. */
 #include "plan/denoise.h"
 
 #include <math.h>
@@ -8,15 +9,54 @@
 
 #include "base/checked.h"
 #include "plan/denoise_impl.h"
+#include "plan/limit.h"
 
-/* Kept free below the limit. On the host: code pages, stacks and tables, which the system counts too. A card's
- * driver grants what it is asked for, rounded as `granted` says, and little more. */
-static size_t reserve(const tess_denoise_wish *wish)
+enum { MOST_BATCH = 64, TRIES = 12 };
+
+/* On the host: code pages, stacks and tables, which the system counts too. A card's driver grants what it is asked for,
+ * rounded as `granted` says, and little more. */
+uint64_t tess_denoise_reserve(bool apart)
 {
-    return (size_t)(wish->apart ? 1 : 4) << 20;
+    return (uint64_t)(apart ? 1 : 4) << 20;
 }
 
-enum { MOST_CUTS = 40, MOST_BATCH = 64, TRIES = 12 };
+uint64_t tess_denoise_total(const tess_denoise_wish *w, const tess_denoise_choice *choice)
+{
+    return tess_mem_total(&choice->bytes) + w->others + w->other_weights + tess_denoise_reserve(w->apart);
+}
+
+static bool host_fits(const tess_denoise_wish *w, const tess_denoise_choice *choice)
+{
+    return !w->apart || choice->io_block + w->held_bytes <= w->host_limit;
+}
+
+bool tess_denoise_fits(const tess_denoise_wish *w, const tess_denoise_choice *choice)
+{
+    return tess_denoise_total(w, choice) <= w->limit && host_fits(w, choice);
+}
+
+tess_status tess_denoise_refuse(const tess_denoise_wish *w, const tess_denoise_choice *choice,
+                                tess_error *error)
+{
+    const double mib = 1 << 20;
+    if (!host_fits(w, choice))
+        return tess_fail(error, TESS_OVER_LIMIT,
+                         "%.1fM of rows do not fit the %.1fM that the host can give; use a smaller --tile",
+                         (double)(choice->io_block + w->held_bytes) / mib, (double)w->host_limit / mib);
+    tess_shortage shortage = {.asked = w->asked_limit,
+                              .limit = w->limit,
+                              .bytes = choice->bytes,
+                              .others = w->others,
+                              .others_name = "images and measurements",
+                              .reserve = tess_denoise_reserve(w->apart),
+                              .needed = tess_denoise_total(w, choice),
+                              .advice = w->tile_height ? "--tile auto --batch auto"
+                                                       : "a smaller --halo or --batch, or a smaller model"};
+    shortage.bytes.by[TESS_MEM_WEIGHTS] += w->other_weights;
+    if (w->job_needs > shortage.needed)
+        shortage.needed = w->job_needs;
+    return tess_over_limit(&shortage, error);
+}
 
 /* Seconds are a straight line in the pixels of a window, as those of every op are: two plans give it. */
 static tess_status fit_seconds(chooser *c, tess_error *error)
@@ -36,198 +76,114 @@ static tess_status fit_seconds(chooser *c, tess_error *error)
     return TESS_OK;
 }
 
-/* The most windows of one size side by side: a larger batch could never be filled. */
-static int64_t longest_run(const tess_axis *cols)
+/* What became of the tile that was asked for. */
+static void explain_asked(const chooser *c, tess_denoise_choice *choice)
 {
-    int64_t most = 1;
-    for (int64_t i = 0, run; i < cols->tiles; i += run) {
-        run = tess_axis_run(cols, i, cols->tiles);
-        most = tess_max_i64(most, run);
+    const tess_denoise_wish *w = c->wish;
+    const int64_t high = tess_axis_largest_tile(&choice->rows), wide = tess_axis_largest_tile(&choice->cols);
+    char why[96];
+    if (w->tile_height == TESS_TILE_WHOLE) {
+        snprintf(choice->reason, sizeof choice->reason, "the whole image, as asked");
+        return;
     }
-    return most;
-}
-
-/* The batch that was asked for, as far as the cut can fill it; 1 until the best is looked for. */
-static void set_batch(const chooser *c, tess_denoise_choice *choice)
-{
-    choice->batch = c->wish->batch > 0 ? tess_min_i64(c->wish->batch, longest_run(&choice->cols)) : 1;
-}
-
-static uint64_t total_bytes(const chooser *c, const tess_denoise_choice *choice)
-{
-    return tess_mem_total(&choice->bytes) + c->wish->others + reserve(c->wish);
-}
-
-static bool fits(const chooser *c, const tess_denoise_choice *choice)
-{
-    const tess_denoise_wish *w = c->wish;
-    return total_bytes(c, choice) <= w->limit &&
-           (!w->apart || choice->io_block + w->held_bytes <= w->host_limit);
-}
-
-static void cut(const chooser *c, int64_t tile_h, int64_t tile_w, tess_denoise_choice *choice)
-{
-    choice->rows = tess_axis_cut(c->padded_h, tile_h, c->halo, c->alignment);
-    choice->cols = tess_axis_cut(c->padded_w, tile_w, c->halo, c->alignment);
-    set_batch(c, choice);
-}
-
-/* 1, 2, 3, ... 16 pieces, then ever larger steps, up to the most that the alignment allows. */
-static int64_t pieces(int index, int64_t size, int64_t alignment)
-{
-    double wanted = index < 16 ? index + 1 : 16 * pow(1.25, index - 15);
-    return tess_min_i64((int64_t)wanted, tess_ceil_div(size, alignment));
-}
-
-/* What a way of cutting one axis means, worked out once and then combined with every way of cutting the
- * other. */
-typedef struct axis_cost {
-    tess_axis axis;
-    double window, total; /* pixels: the largest window, and all of them */
-    double io_bytes;      /* rows: the ring; columns: host scratch */
-    double batch;         /* columns: windows in one run */
-    bool host;            /* more rows than the host has room for */
-} axis_cost;
-
-static int cost_axes(const chooser *c, int64_t size, bool rows, axis_cost costs[MOST_CUTS])
-{
-    const tess_denoise_wish *w = c->wish;
-    int count = 0;
-    for (int i = 0; i < MOST_CUTS; i++) {
-        tess_axis axis = tess_axis_split(size, pieces(i, size, c->alignment), c->halo, c->alignment);
-        if (count && costs[count - 1].axis.tiles == axis.tiles)
-            continue;
-        axis_cost *cost = &costs[count++];
-        cost->axis = axis;
-        cost->window = (double)tess_axis_largest_window(&axis);
-        cost->total = (double)tess_axis_total_window(&axis);
-        cost->batch = w->batch > 0 ? (double)tess_min_i64(w->batch, longest_run(&axis)) : 1;
-        cost->io_bytes = rows ? (double)tess_ring_bytes(&axis, w->height, w->in_row_bytes, w->out_row_bytes)
-                              : (double)w->row_scratch_bytes * cost->window;
-        cost->host =
-            w->apart && cost->io_bytes + (double)(w->fixed_io_bytes + w->held_bytes) > (double)w->host_limit;
-        if (w->apart)
-            cost->io_bytes = 0; /* the stages go with the pixels */
-    }
-    return count;
-}
-
-/* The cut with the least computed area among those whose estimated bytes fit, or the one with the least bytes
- * of all; and the estimate. False when there is none. */
-static bool best_cut(const chooser *c, double fixed, bool by_bytes, tess_denoise_choice *choice,
-                     double *estimate)
-{
-    const double limit =
-        by_bytes ? INFINITY : (double)c->wish->limit - (double)(reserve(c->wish) + c->wish->others);
-    double least = INFINITY;
-    for (int r = 0; r < c->row_count; r++)
-        for (int k = 0; k < c->col_count; k++) {
-            const axis_cost *rows = &c->row_costs[r], *cols = &c->col_costs[k];
-            double bytes = fixed + rows->io_bytes + cols->io_bytes +
-                           c->bytes_per_pixel * rows->window * cols->window * cols->batch;
-            double score = by_bytes ? bytes : rows->total * cols->total;
-            if (bytes <= limit && !rows->host && score < least) {
-                least = score;
-                *estimate = bytes;
-                choice->rows = rows->axis;
-                choice->cols = cols->axis;
-            }
-        }
-    set_batch(c, choice);
-    return isfinite(least);
-}
-
-static tess_status over_limit(const chooser *c, const tess_denoise_choice *choice, const char *advice,
-                              tess_error *error)
-{
-    const double mib = 1 << 20;
-    const uint64_t others = c->wish->others;
-    char limit[64];
-    if (c->wish->apart && choice->io_block + c->wish->held_bytes > c->wish->host_limit)
-        return tess_fail(error, TESS_OVER_LIMIT,
-                         "%.0fM of rows do not fit the %.0fM that the host can give; use a smaller --tile",
-                         (double)(choice->io_block + c->wish->held_bytes) / mib,
-                         (double)c->wish->host_limit / mib);
-    if (c->wish->asked_limit)
-        snprintf(limit, sizeof limit, "--memory %.0fM is too little", (double)c->wish->asked_limit / mib);
-    else
-        snprintf(limit, sizeof limit, "%.0fM of free memory are too little", (double)c->wish->limit / mib);
-    return tess_fail(error, TESS_OVER_LIMIT,
-                     "%s: %.0fM of weights, %.0fM of activations, %.0fM of "
-                     "workspace, %.0fM %s "
-                     "and %.0fM in reserve make %.0fM; %s",
-                     limit, (double)choice->bytes.by[TESS_MEM_WEIGHTS] / mib,
-                     (double)choice->bytes.by[TESS_MEM_ACTIVATIONS] / mib,
-                     (double)choice->bytes.by[TESS_MEM_WORKSPACE] / mib,
-                     (double)(choice->bytes.by[TESS_MEM_IO] + others) / mib,
-                     others ? "of images and measurements" : "for rows", (double)reserve(c->wish) / mib,
-                     ceil((double)total_bytes(c, choice) / mib), advice);
-}
-
-static tess_status choose_tile(chooser *c, tess_denoise_choice *choice, tess_error *error)
-{
-    const tess_denoise_wish *w = c->wish;
-    if (w->tile_height != 0) {
-        bool whole = w->tile_height == TESS_TILE_WHOLE;
-        cut(c, whole ? 0 : w->tile_height, whole ? 0 : w->tile_width, choice);
+    if (high == w->tile_height && wide == w->tile_width) {
         snprintf(choice->reason, sizeof choice->reason, "tile as asked");
-        return tess_denoise_measure(c, choice, error);
+        return;
     }
-    cut(c, 0, 0, choice);
-    TESS_TRY(tess_denoise_measure(c, choice, error));
-    if (fits(c, choice)) {
-        snprintf(choice->reason, sizeof choice->reason, "the whole image fits the limit of %.0f MiB",
-                 (double)w->limit / (1 << 20));
-        return TESS_OK;
-    }
-    /* Workspace depends on the channels, and on a device with several engines on the size class a little. */
-    double growing = (double)choice->arena_bytes, estimate = 0;
-    double fixed = (double)(choice->bytes.by[TESS_MEM_WEIGHTS] + choice->bytes.by[TESS_MEM_WORKSPACE]);
-    if (w->apart)
-        growing += (double)(choice->in_stage + choice->out_stage);
+    if ((high == w->tile_height || choice->rows.tiles == 1) &&
+        (wide == w->tile_width || choice->cols.tiles == 1))
+        snprintf(why, sizeof why, "the image is no larger");
     else
-        fixed += (double)(w->held_bytes + w->fixed_io_bytes);
-    c->bytes_per_pixel = growing / ((double)c->padded_h * (double)c->padded_w);
-    axis_cost row_costs[MOST_CUTS], col_costs[MOST_CUTS];
-    c->row_costs = row_costs;
-    c->col_costs = col_costs;
-    c->row_count = cost_axes(c, c->padded_h, true, row_costs);
-    c->col_count = cost_axes(c, c->padded_w, false, col_costs);
-    for (int attempt = 0; attempt < TRIES && best_cut(c, fixed, false, choice, &estimate); attempt++) {
+        snprintf(why, sizeof why, "tiles are alike and lie on the network's grid of %lld",
+                 (long long)c->alignment);
+    snprintf(choice->reason, sizeof choice->reason, "tile %lld x %lld asked, %lld x %lld used: %s",
+             (long long)w->tile_height, (long long)w->tile_width, (long long)high, (long long)wide, why);
+}
+
+static void explain_cut(const chooser *c, tess_denoise_choice *choice)
+{
+    const double area =
+        (double)tess_axis_total_window(&choice->rows) * (double)tess_axis_total_window(&choice->cols);
+    snprintf(choice->reason, sizeof choice->reason,
+             "%lld x %lld tiles fit the limit of %.0f MiB; halos cost %.0f %% more pixels",
+             (long long)choice->rows.tiles, (long long)choice->cols.tiles, (double)c->wish->limit / (1 << 20),
+             100 * (area / ((double)c->padded_h * (double)c->padded_w) - 1));
+}
+
+/* The line through what the whole image takes, and the cuts to compare by it. */
+static void fit_line(chooser *c, const tess_denoise_choice *whole)
+{
+    const tess_denoise_wish *w = c->wish;
+    /* Workspace depends on the channels, and on a device with several engines on the size class a little. */
+    double growing = (double)whole->arena_bytes;
+    c->fixed_bytes = (double)(whole->bytes.by[TESS_MEM_WEIGHTS] + whole->bytes.by[TESS_MEM_WORKSPACE]);
+    if (w->apart)
+        growing += (double)(whole->in_stage + whole->out_stage);
+    else
+        c->fixed_bytes += (double)(w->held_bytes + w->fixed_io_bytes);
+    c->bytes_per_pixel = growing / ((double)c->padded_h * (double)c->padded_w * (double)whole->batch);
+    tess_denoise_list_cuts(c);
+}
+
+/* The best of the cuts that fit, if the line leads to one. */
+static tess_status choose_cut(chooser *c, tess_denoise_choice *choice, bool *found, tess_error *error)
+{
+    const tess_denoise_wish *w = c->wish;
+    const double first = c->bytes_per_pixel,
+                 most = (double)w->limit -
+                        (double)(tess_denoise_reserve(w->apart) + w->others + w->other_weights);
+    double estimate = 0;
+    *found = false;
+    for (int i = 0; i < TRIES && !*found && tess_denoise_best_cut(c, most, choice, &estimate); i++) {
         TESS_TRY(tess_denoise_measure(c, choice, error));
-        if (fits(c, choice)) {
-            double area =
-                (double)tess_axis_total_window(&choice->rows) * (double)tess_axis_total_window(&choice->cols);
-            snprintf(choice->reason, sizeof choice->reason,
-                     "%lld x %lld tiles fit the limit of %.0f MiB; halos cost %.0f %% more pixels",
-                     (long long)choice->rows.tiles, (long long)choice->cols.tiles,
-                     (double)w->limit / (1 << 20),
-                     100 * (area / ((double)c->padded_h * (double)c->padded_w) - 1));
-            return TESS_OK;
-        }
+        *found = tess_denoise_fits(w, choice);
         /* The line is raised to what was measured, so that this cut is not proposed again. */
         const double pixels = (double)tess_axis_largest_window(&choice->rows) *
                               (double)tess_axis_largest_window(&choice->cols) * (double)choice->batch;
         const double missing = fmax((double)tess_mem_total(&choice->bytes) - estimate, 0);
         c->bytes_per_pixel = 1.001 * (c->bytes_per_pixel + missing / pixels);
     }
-    best_cut(c, fixed, true, choice, &estimate);
+    c->bytes_per_pixel = first;
+    return TESS_OK;
+}
+
+static tess_status choose_tile(chooser *c, tess_denoise_choice *choice, tess_error *error)
+{
+    const tess_denoise_wish *w = c->wish;
+    if (w->tile_height != 0) {
+        const bool whole = w->tile_height == TESS_TILE_WHOLE;
+        tess_denoise_cut(c, whole ? 0 : w->tile_height, whole ? 0 : w->tile_width, choice);
+        explain_asked(c, choice);
+        return tess_denoise_measure(c, choice, error);
+    }
+    tess_denoise_cut(c, 0, 0, choice);
     TESS_TRY(tess_denoise_measure(c, choice, error));
-    return over_limit(c, choice, "give at least that, a smaller --halo or --batch, or a smaller model",
-                      error);
+    if (!w->least && tess_denoise_fits(w, choice)) {
+        snprintf(choice->reason, sizeof choice->reason, "the whole image fits the limit of %.0f MiB",
+                 (double)w->limit / (1 << 20));
+        return TESS_OK;
+    }
+    bool found = false;
+    fit_line(c, choice);
+    if (!w->least)
+        TESS_TRY(choose_cut(c, choice, &found, error));
+    if (!found)
+        TESS_TRY(tess_denoise_least_cut(c, choice, error));
+    explain_cut(c, choice);
+    return TESS_OK;
 }
 
 /* Small windows leave the device idle or repeat work on the weights; a batch shares it. The smallest batch
  * within 1 % of the best that fits. */
 static tess_status choose_batch(const chooser *c, tess_denoise_choice *choice, tess_error *error)
 {
-    const int64_t most = tess_min_i64(longest_run(&choice->cols), MOST_BATCH);
+    const int64_t most = tess_min_i64(tess_denoise_longest_run(&choice->cols), MOST_BATCH);
     tess_denoise_choice best = *choice;
     for (int64_t batch = 2; batch <= most; batch *= 2) {
         tess_denoise_choice trial = *choice;
         trial.batch = batch;
         TESS_TRY(tess_denoise_measure(c, &trial, error));
-        if (!fits(c, &trial))
+        if (!tess_denoise_fits(c->wish, &trial))
             break;
         if (trial.seconds < 0.99 * best.seconds)
             best = trial;
@@ -239,22 +195,21 @@ static tess_status choose_batch(const chooser *c, tess_denoise_choice *choice, t
 tess_status tess_denoise_choose(const tess_bound *bound, const tess_model *model, const tess_rates *rates,
                                 const tess_denoise_wish *wish, tess_denoise_choice *choice, tess_error *error)
 {
-    chooser c = {.bound = bound, .rates = rates, .wish = wish};
+    chooser c = {.bound = bound, .model = model, .rates = rates, .wish = wish};
     *choice = (tess_denoise_choice){.batch = 1, .depth = tess_axis_cut(1, 0, 0, 1)};
     c.grid = tess_net_grid(model->net);
     c.alignment = tess_bound_alignment(bound);
+    c.reach = tess_bound_reach(bound);
     c.padded_h = tess_round_up(wish->height, c.grid);
     c.padded_w = tess_round_up(wish->width, c.grid);
-    int64_t halo = wish->halo == TESS_HALO_EXACT  ? tess_bound_reach(bound)
-                   : wish->halo == TESS_HALO_AUTO ? model->halo
-                                                  : wish->halo;
-    c.halo = tess_round_up(halo, c.alignment);
     TESS_TRY(fit_seconds(&c, error));
     TESS_TRY(choose_tile(&c, choice, error));
-    if (!fits(&c, choice))
-        return over_limit(&c, choice, "give at least that, or --tile auto --batch auto", error);
-    if (wish->batch == 0)
+    if (!wish->least && !tess_denoise_fits(wish, choice))
+        return tess_denoise_refuse(wish, choice, error);
+    if (wish->batch == 0 && !wish->least)
         TESS_TRY(choose_batch(&c, choice, error));
-    choice->halo = choice->rows.tiles * choice->cols.tiles > 1 ? c.halo : 0;
+    const int64_t above = choice->rows.tiles > 1 ? choice->rows.halo : 0,
+                  beside = choice->cols.tiles > 1 ? choice->cols.halo : 0;
+    choice->halo = tess_max_i64(above, beside);
     return TESS_OK;
 }

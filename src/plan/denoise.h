@@ -17,19 +17,23 @@ typedef struct tess_denoise_wish {
     size_t fixed_io_bytes;    /* what the job holds besides, in its io block */
     size_t held_bytes;        /* what readers and writers hold on their own */
     uint64_t others;          /* in place of rows: images and measurements of a solver, within the limit */
+    uint64_t other_weights;   /* of the job's other models, within the limit */
     /* A device with memory of its own: rows stay on the host, and stages on the device take the samples of a
      * window and of a tile. */
     bool apart;
     size_t in_pixel_bytes, out_pixel_bytes;
     uint64_t host_limit;                          /* for the rows, when apart */
     int64_t tile_height, tile_width, halo, batch; /* as in tess_denoise_settings */
-    uint64_t limit;                               /* for this image */
-    uint64_t asked_limit;                         /* what the user set, for messages; 0 = nothing */
+    int64_t halo_times;                           /* --halo auto takes so many times the model's; 0 is 1 */
+    bool least;                                   /* the cut that takes the least bytes, whatever the limit */
+    uint64_t limit;
+    uint64_t asked_limit; /* what the user set, for messages; 0 = nothing */
+    uint64_t job_needs;   /* the least limit for all of the job, where that is more than this image's */
 } tess_denoise_wish;
 
 typedef struct tess_denoise_choice {
     tess_axis rows, cols;
-    int64_t halo, batch;
+    int64_t halo, batch;                                       /* halo: the larger one of rows and columns */
     tess_mem_bytes bytes;                                      /* by category, as they will be counted */
     size_t io_block, ring_bytes, arena_bytes, workspace_bytes; /* as they will be asked for */
     size_t in_stage, out_stage;                                /* 0 unless apart */
@@ -40,8 +44,18 @@ typedef struct tess_denoise_choice {
     int64_t halo_depth;
 } tess_denoise_choice;
 
+/* A limit is accepted exactly when the cut that takes the least fits it, so the number that a refusal names (this cut's
+ * bytes, rounded up) is accepted too. A refusal leaves that cut in `choice`. */
 tess_status tess_denoise_choose(const tess_bound *bound, const tess_model *model, const tess_rates *rates,
                                 const tess_denoise_wish *wish, tess_denoise_choice *choice,
                                 tess_error *error) TESS_MUST_CHECK;
+
+/* Bytes that are kept free below every limit. */
+uint64_t tess_denoise_reserve(bool apart);
+/* Whether a choice is within its limits. */
+bool tess_denoise_fits(const tess_denoise_wish *wish, const tess_denoise_choice *choice);
+/* The refusal of a choice that does not fit. */
+tess_status tess_denoise_refuse(const tess_denoise_wish *wish, const tess_denoise_choice *choice,
+                                tess_error *error);
 
 #endif

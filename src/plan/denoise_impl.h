@@ -1,24 +1,53 @@
-/* denoise_impl.h: a choice in the making, between denoise.c (which cut) and denoise_bytes.c (what a cut takes). */
+/* denoise_impl.h: a choice in the making, between denoise.c (which cut), denoise_cuts.c (the cuts there are) and
+ * denoise_bytes.c (what a cut takes). */
 #ifndef TESS_PLAN_DENOISE_IMPL_H
 #define TESS_PLAN_DENOISE_IMPL_H
 
 #include "plan/denoise.h"
 
+enum { TESS_MOST_CUTS = 40 };
+
+/* What a way of cutting one axis means, worked out once and then combined with every way of cutting the other. */
+typedef struct axis_cost {
+    tess_axis axis;
+    double window, total; /* pixels: the largest window, and all of them */
+    double io_bytes;      /* rows: the ring; columns: host scratch */
+    double batch;         /* columns: windows in one run */
+    bool host;            /* more rows than the host has room for */
+} axis_cost;
+
 /* Everything that choosing needs to know. */
 typedef struct chooser {
     const tess_bound *bound;
+    const tess_model *model;
     const tess_rates *rates;
     const tess_denoise_wish *wish;
-    int64_t grid, alignment, halo, padded_h, padded_w;
-    double bytes_per_pixel; /* of the arena: the line */
+    int64_t grid, alignment, reach, padded_h, padded_w;
+    double fixed_bytes, bytes_per_pixel; /* estimated: the line */
     double seconds_per_run, seconds_per_pixel;
     bool calibrated;
-    const struct axis_cost *row_costs, *col_costs;
+    axis_cost rows[TESS_MOST_CUTS], cols[TESS_MOST_CUTS];
     int row_count, col_count;
 } chooser;
+
+/* The halo of an axis of `size` pixels in so many tiles. */
+int64_t tess_denoise_halo(const chooser *c, int64_t size, int64_t tiles);
+/* Tiles of at most these sizes; 0: the axis is not cut. */
+void tess_denoise_cut(const chooser *c, int64_t tile_h, int64_t tile_w, tess_denoise_choice *choice);
+/* The most windows of one size side by side: a larger batch could never be filled. */
+int64_t tess_denoise_longest_run(const tess_axis *cols);
+/* Lists the ways of cutting both axes. */
+void tess_denoise_list_cuts(chooser *c);
+/* The cut with the least computed area among those whose estimated bytes are at most `most`; false without one. */
+bool tess_denoise_best_cut(const chooser *c, double most, tess_denoise_choice *choice, double *estimate);
+/* The cut that takes the least bytes, as they are measured. */
+tess_status tess_denoise_least_cut(const chooser *c, tess_denoise_choice *choice,
+                                   tess_error *error) TESS_MUST_CHECK;
 
 /* All bytes of a cut, exactly, and its seconds. */
 tess_status tess_denoise_measure(const chooser *c, tess_denoise_choice *choice,
                                  tess_error *error) TESS_MUST_CHECK;
+/* What a limit must be for a choice that was measured. */
+uint64_t tess_denoise_total(const tess_denoise_wish *wish, const tess_denoise_choice *choice);
 
 #endif

@@ -1,16 +1,19 @@
-/* The cache is one JSON file for each (device name, threads, Tessera version). */
+/* The cache is one JSON file for each (device name, threads, Tessera version). Rates are dated: machines change, so that
+ * those older than MOST_DAYS are forgotten. */
 #include "plan/rates.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/cache.h"
 
-enum { CLASS_NAME = 64 };
+enum { CLASS_NAME = 64, MOST_DAYS = 90, DAY = 24 * 3600, USUAL_PIXELS = 1 << 16 };
 
 typedef struct rate {
     char op_class[CLASS_NAME];
     double overhead, per_pixel;
+    int64_t date; /* seconds since 1970 */
 } rate;
 
 struct tess_rates {
@@ -41,32 +44,61 @@ bool tess_rates_has(const tess_rates *rates, const char *op_class)
     return find(rates, op_class) != NULL;
 }
 
-void tess_rates_set(tess_rates *rates, const char *op_class, double overhead, double per_pixel)
+static rate *entry_for(tess_rates *rates, const char *op_class)
 {
-    if (!(per_pixel > 0) || !(overhead >= 0) || strlen(op_class) >= CLASS_NAME || find(rates, op_class))
-        return;
+    rate *known = (rate *)find(rates, op_class);
+    if (known)
+        return known;
     if (rates->count == rates->capacity) {
         int64_t capacity = rates->capacity ? 2 * rates->capacity : 32;
         rate *more = tess_small_realloc(rates->rates, (size_t)capacity, sizeof *more);
         if (!more)
-            return; /* a rate less: plans stay right, only their seconds are rougher */
+            return NULL; /* a rate less: plans stay right, only their seconds are rougher */
         rates->rates = more;
         rates->capacity = capacity;
     }
     rate *entry = &rates->rates[rates->count++];
+    *entry = (rate){.overhead = -1};
     memcpy(entry->op_class, op_class, strlen(op_class) + 1);
+    return entry;
+}
+
+static double usual_seconds(double overhead, double per_pixel)
+{
+    return overhead + per_pixel * USUAL_PIXELS;
+}
+
+static void set_dated(tess_rates *rates, const char *op_class, double overhead, double per_pixel,
+                      int64_t date)
+{
+    if (!(per_pixel > 0) || !(overhead >= 0) || strlen(op_class) >= CLASS_NAME)
+        return;
+    rate *entry = entry_for(rates, op_class);
+    if (!entry || (entry->overhead >= 0 &&
+                   usual_seconds(entry->overhead, entry->per_pixel) <= usual_seconds(overhead, per_pixel)))
+        return;
     entry->overhead = overhead;
     entry->per_pixel = per_pixel;
+    entry->date = date;
+}
+
+void tess_rates_set(tess_rates *rates, const char *op_class, double overhead, double per_pixel)
+{
+    set_dated(rates, op_class, overhead, per_pixel, (int64_t)time(NULL));
 }
 
 static void read_cache(tess_rates *rates)
 {
     tess_json *record = tess_cache_read(rates->path);
     const tess_json *classes = tess_json_get(record, "ops");
+    const int64_t now = (int64_t)time(NULL);
     for (const char *key = NULL; (key = tess_json_next_key(classes, key));) {
         const tess_json *entry = tess_json_get(classes, key);
-        tess_rates_set(rates, key, tess_json_get_double(entry, "overhead_seconds", -1),
-                       tess_json_get_double(entry, "seconds_per_pixel", -1));
+        const int64_t date = tess_json_get_int(entry, "date", 0);
+        if (date > now || now - date > (int64_t)MOST_DAYS * DAY)
+            continue;
+        set_dated(rates, key, tess_json_get_double(entry, "overhead_seconds", -1),
+                  tess_json_get_double(entry, "seconds_per_pixel", -1), date);
     }
     tess_json_free(record);
 }
@@ -92,7 +124,7 @@ void tess_rates_destroy(tess_rates *rates)
     tess_small_free(rates);
 }
 
-void tess_rates_save(const tess_rates *rates)
+tess_status tess_rates_save(const tess_rates *rates, tess_error *error)
 {
     tess_json *record = tess_json_object(), *ops = tess_json_object();
     tess_json_set_string(&record, "device", rates->facts.name);
@@ -101,16 +133,29 @@ void tess_rates_save(const tess_rates *rates)
         tess_json *entry = tess_json_object();
         tess_json_set_double(&entry, "overhead_seconds", rates->rates[i].overhead);
         tess_json_set_double(&entry, "seconds_per_pixel", rates->rates[i].per_pixel);
+        tess_json_set_int(&entry, "date", rates->rates[i].date);
         tess_json_set(&ops, rates->rates[i].op_class, entry);
     }
     tess_json_set(&record, "ops", ops);
-    tess_cache_write(rates->path, record);
+    const tess_status status = tess_cache_write(rates->path, record, error);
     tess_json_free(record);
+    return status;
 }
 
-void tess_rates_clear(tess_rates *rates)
+double tess_rates_operator(const tess_rates *rates, const char *name, bool *measured)
 {
-    rates->count = 0;
+    char op_class[CLASS_NAME];
+    snprintf(op_class, sizeof op_class, "operator %s", name);
+    const rate *known = find(rates, op_class);
+    *measured = *measured && known;
+    return known ? known->per_pixel : 1;
+}
+
+void tess_rates_set_operator(tess_rates *rates, const char *name, double factor)
+{
+    char op_class[CLASS_NAME];
+    snprintf(op_class, sizeof op_class, "operator %s", name);
+    tess_rates_set(rates, op_class, 0, factor);
 }
 
 const char *tess_rates_path(const tess_rates *rates)

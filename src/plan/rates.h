@@ -22,20 +22,26 @@ double tess_rates_plan_seconds(const tess_rates *rates, const tess_net_plan *pla
 typedef struct tess_rates_budget {
     double seconds; /* in all */
     size_t bytes;   /* at any time */
+    bool again;     /* measure what has a rate already, too; the better of the two is kept */
 } tess_rates_budget;
 
-/* Measures the classes of the plan that have no rate yet, as far as the budget goes, and writes the cache. */
+/* Measures the classes of the plan that have no rate yet, as far as the budget goes, and writes the cache if it can. */
 tess_status tess_rates_measure(tess_rates *rates, const tess_net_plan *plan, tess_rates_budget budget,
                                tess_error *error) TESS_MUST_CHECK;
 /* Lets the device choose among its engines for the ops of the plan at their sizes, as far as the budget goes. */
 tess_status tess_rates_tune(tess_rates *rates, const tess_net_plan *plan, tess_rates_budget budget,
                             tess_error *error) TESS_MUST_CHECK;
-/* Writes the cache atomically; a folder that cannot be written is no error. */
-void tess_rates_save(const tess_rates *rates);
+/* Writes the cache atomically. A job may ignore the answer: only its successors' seconds are rougher. */
+tess_status tess_rates_save(const tess_rates *rates, tess_error *error);
+/* A rate measured now. Other work on the machine only ever makes a measurement slower, so the faster one of two is
+ * kept. */
 void tess_rates_set(tess_rates *rates, const char *op_class, double overhead, double per_pixel);
 bool tess_rates_has(const tess_rates *rates, const char *op_class);
-/* Forgets every rate, so that all are measured anew. */
-void tess_rates_clear(tess_rates *rates);
+
+/* How many times longer an operator of this name takes than its operations and the device's built-in rates say; 1, and
+ * *measured cleared, when it was not measured yet. */
+double tess_rates_operator(const tess_rates *rates, const char *name, bool *measured);
+void tess_rates_set_operator(tess_rates *rates, const char *name, double factor);
 tess_device *tess_rates_device(const tess_rates *rates);
 
 #endif

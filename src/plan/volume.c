@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "base/checked.h"
+#include "plan/limit.h"
 
 enum { MOST_CUTS = 40, TRIES = 12 };
 
@@ -32,10 +33,9 @@ typedef struct candidates {
     int count[TESS_SPATIAL];
 } candidates;
 
-/* Kept free below the limit: see denoise.c. */
 static uint64_t reserve(const chooser *c)
 {
-    return (uint64_t)(c->wish->apart ? 1 : 4) << 20;
+    return tess_denoise_reserve(c->wish->apart);
 }
 
 static uint64_t total_bytes(const chooser *c, const tess_denoise_choice *choice)
@@ -141,22 +141,20 @@ static bool best_cut(const candidates *all, double most, tess_denoise_choice *ch
     return isfinite(least);
 }
 
-static tess_status over_limit(const chooser *c, const tess_denoise_choice *choice, const char *advice,
-                              tess_error *error)
+static tess_status refuse(const chooser *c, const tess_denoise_choice *choice, const char *advice,
+                          tess_error *error)
 {
     const tess_volume_wish *w = c->wish;
-    char limit[64];
-    if (w->asked_limit)
-        snprintf(limit, sizeof limit, "--memory %.0fM is too little", (double)w->asked_limit / MIB);
-    else
-        snprintf(limit, sizeof limit, "%.0fM of free memory are too little", (double)w->limit / MIB);
-    return tess_fail(error, TESS_OVER_LIMIT,
-                     "%s: %.0fM of weights, %.0fM of activations, %.0fM of workspace, %.0fM of volumes and "
-                     "views and %.0fM in reserve make %.0fM; %s",
-                     limit, (double)choice->bytes.by[TESS_MEM_WEIGHTS] / MIB,
-                     (double)choice->bytes.by[TESS_MEM_ACTIVATIONS] / MIB,
-                     (double)choice->bytes.by[TESS_MEM_WORKSPACE] / MIB, (double)w->others / MIB,
-                     (double)reserve(c) / MIB, ceil((double)total_bytes(c, choice) / MIB), advice);
+    const uint64_t needed = total_bytes(c, choice);
+    const tess_shortage shortage = {.asked = w->asked_limit,
+                                    .limit = w->limit,
+                                    .bytes = choice->bytes,
+                                    .others = w->others,
+                                    .others_name = "volumes and views",
+                                    .reserve = reserve(c),
+                                    .needed = needed > w->job_needs ? needed : w->job_needs,
+                                    .advice = advice};
+    return tess_over_limit(&shortage, error);
 }
 
 static void explain(const chooser *c, tess_denoise_choice *choice)
@@ -166,6 +164,36 @@ static void explain(const chooser *c, tess_denoise_choice *choice)
              "%lld x %lld x %lld windows fit the limit of %.0f MiB; halos cost %.0f %% more voxels",
              (long long)choice->depth.tiles, (long long)choice->rows.tiles, (long long)choice->cols.tiles,
              (double)c->wish->limit / MIB, 100 * more);
+}
+
+/* What became of the tile that was asked for. */
+static void explain_asked(const chooser *c, tess_denoise_choice *choice)
+{
+    const tess_axis *axes[TESS_SPATIAL] = {
+        [TESS_DEPTH] = &choice->depth, [TESS_HEIGHT] = &choice->rows, [TESS_WIDTH] = &choice->cols};
+    long long asked[TESS_SPATIAL], used[TESS_SPATIAL];
+    bool same = true, cut = false;
+    for (int i = 0; i < TESS_SPATIAL; i++) {
+        used[i] = tess_axis_largest_tile(axes[i]);
+        asked[i] = c->wish->tile[i] ? c->wish->tile[i] : used[i];
+        same &= asked[i] == used[i];
+        cut |= asked[i] != used[i] && axes[i]->tiles > 1;
+    }
+    if (same) {
+        snprintf(choice->reason, sizeof choice->reason, "tile as asked");
+        return;
+    }
+    int length = snprintf(choice->reason, sizeof choice->reason,
+                          "tile %lld x %lld x %lld asked, %lld x %lld x %lld used: ", asked[TESS_DEPTH],
+                          asked[TESS_HEIGHT], asked[TESS_WIDTH], used[TESS_DEPTH], used[TESS_HEIGHT],
+                          used[TESS_WIDTH]);
+    if (cut)
+        snprintf(choice->reason + length, sizeof choice->reason - (size_t)length,
+                 "tiles are alike and lie on the network's grid of %lld x %lld x %lld",
+                 (long long)c->alignment[TESS_DEPTH], (long long)c->alignment[TESS_HEIGHT],
+                 (long long)c->alignment[TESS_WIDTH]);
+    else
+        snprintf(choice->reason + length, sizeof choice->reason - (size_t)length, "the volume is no larger");
 }
 
 static tess_status choose_windows(chooser *c, tess_denoise_choice *choice, tess_error *error)
@@ -180,7 +208,7 @@ static tess_status choose_windows(chooser *c, tess_denoise_choice *choice, tess_
     (void)best_cut(&all, INFINITY, choice, &window);
     TESS_TRY(measure(c, choice, error));
     if (total_bytes(c, choice) > w->limit)
-        return over_limit(c, choice, "give at least that, a smaller --halo, or a smaller model", error);
+        return refuse(c, choice, "a smaller --halo, or a smaller model", error);
     const tess_denoise_choice smallest = *choice;
     const double fixed = (double)(total_bytes(c, choice) - choice->bytes.by[TESS_MEM_ACTIVATIONS]);
     double line = (whole - fixed) / voxels(c);
@@ -211,9 +239,11 @@ static tess_status choose(chooser *c, tess_denoise_choice *choice, tess_error *e
     TESS_TRY(measure(c, choice, error));
     if (total_bytes(c, choice) > w->limit)
         return w->tile[TESS_HEIGHT] == 0 ? choose_windows(c, choice, error)
-                                         : over_limit(c, choice, "give at least that, or --tile auto", error);
+                                         : refuse(c, choice, "--tile auto", error);
     if (asked)
-        snprintf(choice->reason, sizeof choice->reason, "tile as asked");
+        explain_asked(c, choice);
+    else if (w->tile[TESS_HEIGHT] < 0)
+        snprintf(choice->reason, sizeof choice->reason, "the whole volume, as asked");
     else
         snprintf(choice->reason, sizeof choice->reason, "the whole volume fits the limit of %.0f MiB",
                  (double)w->limit / MIB);

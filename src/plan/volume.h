@@ -12,6 +12,7 @@ typedef struct tess_volume_wish {
     uint64_t limit;             /* of the device, for everything */
     uint64_t others;            /* what is taken besides the network */
     uint64_t asked_limit;       /* what the user set, for messages; 0 = nothing */
+    uint64_t job_needs;         /* the least limit for the rest of the job */
     bool apart;                 /* the device's memory is its own */
 } tess_volume_wish;
 

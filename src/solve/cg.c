@@ -2,28 +2,45 @@
 
 #include <math.h>
 
-/* r = p = -gradient at x. */
-static tess_status begin(const tess_data_term *term, bool warm, void *const vectors[TESS_CG_VECTORS], void *x,
-                         double *square, tess_error *error)
+/* What the next direction is made from: r itself, or with a preconditioner that of r, in q. `square` is its product with
+ * r. */
+static tess_status direction_of(const tess_data_term *term, double shift,
+                                void *const vectors[TESS_CG_VECTORS], void **from, double *square,
+                                tess_error *error)
 {
-    void *r = vectors[0], *p = vectors[1];
+    tess_operator *op = term->op;
+    void *r = vectors[0], *q = vectors[2];
+    *from = op->table->precondition ? q : r;
+    if (op->table->precondition)
+        op->table->precondition(op, shift, r, q, term->scratch, NULL);
+    return tess_vectors_dot(&term->images, r, *from, square, error);
+}
+
+/* r = -gradient at x, p the first direction. */
+static tess_status begin(const tess_data_term *term, const tess_cg_settings *settings,
+                         void *const vectors[TESS_CG_VECTORS], void *x, double *square, tess_error *error)
+{
+    void *r = vectors[0], *p = vectors[1], *from = r;
     const tess_vectors *v = &term->images;
-    const tess_sum nothing = {.a = 0, .x = x}, negative = {.a = -1, .x = r}, same = {.a = 1, .x = r};
-    if (!warm)
+    const tess_sum nothing = {.a = 0, .x = x}, negative = {.a = -1, .x = r};
+    if (!settings->warm)
         TESS_TRY(tess_vectors_sum(v, &nothing, x, error));
     TESS_TRY(tess_data_term_gradient(term, x, r, error));
     TESS_TRY(tess_vectors_sum(v, &negative, r, error));
-    TESS_TRY(tess_vectors_sum(v, &same, p, error));
-    return tess_data_term_square(term, r, square, error);
+    TESS_TRY(tess_data_term_square(term, r, square, error));
+    if (term->op->table->precondition)
+        TESS_TRY(direction_of(term, settings->shift, vectors, &from, square, error));
+    const tess_sum same = {.a = 1, .x = from};
+    return tess_vectors_sum(v, &same, p, error);
 }
 
 tess_status tess_cg(const tess_data_term *term, const tess_cg_settings *settings,
                     void *const vectors[TESS_CG_VECTORS], void *x, tess_cg_result *result, tess_error *error)
 {
-    void *r = vectors[0], *p = vectors[1], *q = vectors[2];
+    void *r = vectors[0], *p = vectors[1], *q = vectors[2], *from;
     const tess_vectors *v = &term->images;
     double square, first;
-    TESS_TRY(begin(term, settings->warm, vectors, x, &square, error));
+    TESS_TRY(begin(term, settings, vectors, x, &square, error));
     first = square;
     *result = (tess_cg_result){.residual = first > 0 ? 1 : 0};
     while (result->iterations < settings->iterations && result->residual > settings->tolerance) {
@@ -41,8 +58,8 @@ tess_status tess_cg(const tess_data_term *term, const tess_cg_settings *settings
                        less = {.a = 1, .x = r, .b = -step, .y = q};
         TESS_TRY(tess_vectors_sum(v, &forward, x, error));
         TESS_TRY(tess_vectors_sum(v, &less, r, error));
-        TESS_TRY(tess_vectors_dot(v, r, r, &next, error));
-        const tess_sum direction = {.a = next / square, .x = p, .b = 1, .y = r};
+        TESS_TRY(direction_of(term, settings->shift, vectors, &from, &next, error));
+        const tess_sum direction = {.a = next / square, .x = p, .b = 1, .y = from};
         TESS_TRY(tess_vectors_sum(v, &direction, p, error));
         square = next;
         result->iterations++;

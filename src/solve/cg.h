@@ -1,5 +1,6 @@
 /* cg.h: conjugate gradients on the normal equations. From zero: (A^T A + shift I) x = A^T y. From where x is, x0: the
- * minimum of 1/2 |A x - y|^2 + shift / 2 |x - x0|^2, a data step that goes further than a gradient's. */
+ * minimum of 1/2 |A x - y|^2 + shift / 2 |x - x0|^2, a data step that goes further than a gradient's.
+ * An operator's preconditioner is used where there is one; residuals are then measured in its norm. */
 #ifndef TESS_SOLVE_CG_H
 #define TESS_SOLVE_CG_H
 

@@ -9,6 +9,11 @@ enum { ALIGN = 256 };
 
 bool tess_data_term_absorbed(const tess_operator *op)
 {
+    return op->table->absorb && (op->table->step || op->table->normal);
+}
+
+bool tess_data_term_exact(const tess_operator *op)
+{
     return op->table->absorb && op->table->step;
 }
 
@@ -67,8 +72,12 @@ void tess_data_term_step(const tess_data_term *term, tess_normal_step step, cons
 tess_status tess_data_term_gradient(const tess_data_term *term, const void *x, void *out, tess_error *error)
 {
     tess_operator *op = term->op;
-    if (tess_data_term_absorbed(op)) {
+    if (tess_data_term_exact(op)) {
         tess_data_term_step(term, (tess_normal_step){0, 1, -1, 1, 0}, x, out);
+        return TESS_OK;
+    }
+    if (tess_data_term_absorbed(op)) {
+        op->table->normal(op, true, x, out, term->scratch, NULL);
         return TESS_OK;
     }
     op->table->forward(op, x, term->residual, term->scratch, NULL);
@@ -81,8 +90,12 @@ tess_status tess_data_term_gradient(const tess_data_term *term, const void *x, v
 void tess_data_term_normal(const tess_data_term *term, const void *x, void *out)
 {
     tess_operator *op = term->op;
-    if (tess_data_term_absorbed(op)) {
+    if (tess_data_term_exact(op)) {
         tess_data_term_step(term, (tess_normal_step){0, 1, 0, 1, 0}, x, out);
+        return;
+    }
+    if (tess_data_term_absorbed(op)) {
+        op->table->normal(op, false, x, out, term->scratch, NULL);
         return;
     }
     op->table->forward(op, x, term->residual, term->scratch, NULL);

@@ -38,7 +38,9 @@ void tess_data_term_close(tess_data_term *term);
 /* True when the operator takes the measurement in and does all steps from that; then there is room for these alone,
  * not for its forward and adjoint. */
 bool tess_data_term_absorbed(const tess_operator *op);
-/* Only where it is absorbed. */
+/* True when the operator also divides by what it absorbed: the minimum that a solver wants is one step away. */
+bool tess_data_term_exact(const tess_operator *op);
+/* Only where it is exact. */
 void tess_data_term_step(const tess_data_term *term, tess_normal_step step, const void *x, void *out);
 /* out = A^T (A x - y); not x itself. */
 tess_status tess_data_term_gradient(const tess_data_term *term, const void *x, void *out,

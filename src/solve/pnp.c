@@ -10,8 +10,7 @@ static const double LEAST_WEIGHT = 1e-6; /* what the data do not tell must not b
 
 int tess_pnp_vectors(const tess_operator *op, int64_t inner, double tolerance)
 {
-    return 2 + (inner > 0 && !tess_data_term_absorbed(op) ? TESS_CG_VECTORS - 1 : 0) +
-           (tolerance > 0 ? 1 : 0);
+    return 2 + (inner > 0 && !tess_data_term_exact(op) ? TESS_CG_VECTORS - 1 : 0) + (tolerance > 0 ? 1 : 0);
 }
 
 typedef struct loop {
@@ -75,7 +74,7 @@ static tess_status check_step(loop *l, int64_t iteration, tess_error *error)
 static tess_status descend(loop *l, int64_t iteration, tess_error *error)
 {
     tess_device *device = l->term->op->device;
-    if (tess_data_term_absorbed(l->term->op)) {
+    if (tess_data_term_exact(l->term->op)) {
         TESS_TRY(check_step(l, iteration, error));
         const double step = l->result->step;
         tess_data_term_step(l->term, (tess_normal_step){1, -step, step, 1, 0}, l->x, l->z);
@@ -93,7 +92,7 @@ static tess_status descend_far(loop *l, double sigma, tess_error *error)
 {
     tess_device *device = l->term->op->device;
     const double weight = sigma > 0 ? l->settings->weight / (sigma * sigma) : 0;
-    if (tess_data_term_absorbed(l->term->op)) {
+    if (tess_data_term_exact(l->term->op)) {
         const double held = weight > LEAST_WEIGHT ? weight : LEAST_WEIGHT;
         tess_data_term_step(l->term, (tess_normal_step){held, 0, 1, held, 1}, l->x, l->z);
         return device->sync(device, NULL, error);

@@ -10,7 +10,7 @@
 
 #define FROM_FLOAT(type, least, most)                                                                        \
     for (int64_t i = 0; i < count; i++) {                                                                    \
-        double v = rint((double)values[i] * full_scale);                                                     \
+        double v = rint((double)values[i] * full_scale + low);                                               \
         ((type *)samples)[i] = (type)(v >= (most)   ? (most)                                                 \
                                       : v > (least) ? v                                                      \
                                                     : (least)); /* NaN: the least */                         \
@@ -41,9 +41,40 @@ void tess_samples_to_float(tess_dtype dtype, double full_scale, const void *samp
     }
 }
 
-void tess_samples_from_float(tess_dtype dtype, double full_scale, const float *values, int64_t count,
-                             void *samples)
+/* A product of two floats is exact in fp64, so that this rounds once, as TO_FLOAT does. */
+#define TO_VALUES(type)                                                                                      \
+    for (int64_t i = 0; i < count; i++)                                                                      \
+    values[i] = (float)(((double)((const type *)samples)[i] - scale.low) * factor)
+
+void tess_samples_to_values(tess_dtype dtype, tess_scale scale, const void *samples, int64_t count,
+                            float *values)
 {
+    const double factor = (float)(1 / (scale.high - scale.low));
+    switch (dtype) {
+    case TESS_U8:
+        TO_VALUES(uint8_t);
+        break;
+    case TESS_U16:
+        TO_VALUES(uint16_t);
+        break;
+    case TESS_I16:
+        TO_VALUES(int16_t);
+        break;
+    case TESS_U32:
+        TO_VALUES(uint32_t);
+        break;
+    case TESS_I32:
+        TO_VALUES(int32_t);
+        break;
+    default:
+        TO_VALUES(float);
+    }
+}
+
+void tess_samples_from_values(tess_dtype dtype, tess_scale scale, const float *values, int64_t count,
+                              void *samples)
+{
+    const double low = scale.low, full_scale = scale.high - scale.low;
     switch (dtype) {
     case TESS_U8:
         FROM_FLOAT(uint8_t, 0, UINT8_MAX);
@@ -61,6 +92,34 @@ void tess_samples_from_float(tess_dtype dtype, double full_scale, const float *v
         FROM_FLOAT(int32_t, INT32_MIN, INT32_MAX);
         break;
     default:
+        for (int64_t i = 0; i < count; i++)
+            ((float *)samples)[i] = (float)((double)values[i] * full_scale + low);
+    }
+}
+
+void tess_samples_from_float(tess_dtype dtype, double full_scale, const float *values, int64_t count,
+                             void *samples)
+{
+    if (dtype == TESS_F32)
         memcpy(samples, values, (size_t)count * sizeof(float));
+    else
+        tess_samples_from_values(dtype, (tess_scale){0, full_scale}, values, count, samples);
+}
+
+double tess_samples_full_scale(tess_dtype dtype)
+{
+    switch (dtype) {
+    case TESS_U8:
+        return UINT8_MAX;
+    case TESS_U16:
+        return UINT16_MAX;
+    case TESS_I16:
+        return INT16_MAX;
+    case TESS_U32:
+        return UINT32_MAX;
+    case TESS_I32:
+        return INT32_MAX;
+    default:
+        return 1;
     }
 }

@@ -23,17 +23,25 @@ const char *tess_dtype_name(tess_dtype dtype)
     return dtypes[dtype].name;
 }
 
+/* A product that does not fit becomes the largest number, for which tess_tensor_bytes then finds no size. */
+static int64_t times(int64_t a, int64_t b)
+{
+    int64_t product;
+    return tess_mul_i64(a, b, &product) ? product : INT64_MAX;
+}
+
 tess_tensor tess_tensor_2d(tess_dtype dtype, int64_t n, int64_t h, int64_t w, int64_t c)
 {
+    const int64_t row = times(w, c), image = times(h, row);
     return (tess_tensor){.dtype = dtype,
                          .n = n,
                          .d = 1,
                          .h = h,
                          .w = w,
                          .c = c,
-                         .stride_n = h * w * c,
-                         .stride_d = h * w * c,
-                         .stride_h = w * c,
+                         .stride_n = image,
+                         .stride_d = image,
+                         .stride_h = row,
                          .stride_w = c};
 }
 
@@ -41,7 +49,7 @@ tess_tensor tess_tensor_3d(tess_dtype dtype, int64_t n, int64_t d, int64_t h, in
 {
     tess_tensor volume = tess_tensor_2d(dtype, n, h, w, c);
     volume.d = d;
-    volume.stride_n = d * volume.stride_d;
+    volume.stride_n = times(d, volume.stride_d);
     return volume;
 }
 

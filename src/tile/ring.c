@@ -3,6 +3,8 @@
 #include "base/checked.h"
 #include "base/pool.h"
 
+static const size_t PIECE = (size_t)1 << 20; /* bytes that are read or written without looking at `stop` */
+
 typedef struct ring {
     const tess_ring_settings *settings;
     char *in, *out[2];
@@ -56,12 +58,20 @@ size_t tess_ring_bytes(const tess_axis *rows, int64_t image_rows, size_t in_row_
            (size_t)out_buffers(rows) * out_bytes(rows, image_rows, out_row_bytes);
 }
 
+static int64_t piece_rows(size_t row_bytes)
+{
+    return tess_max_i64((int64_t)(PIECE / (row_bytes ? row_bytes : 1)), 1);
+}
+
 /* Runs on the reader's thread: the rows up to the end of the buffer, then those that wrap around. */
 static tess_status read_rows(void *arg, tess_error *error)
 {
     const ring *r = arg;
+    const int64_t most = piece_rows(r->settings->in_row_bytes);
     for (int64_t y = r->read_from; y < r->read_to;) {
         int64_t slot = y % r->in_capacity, count = tess_min_i64(r->read_to - y, r->in_capacity - slot);
+        count = tess_min_i64(count, most);
+        TESS_TRY(tess_stop_check(r->settings->stop, error));
         TESS_TRY(r->settings->source(r->settings->user, y, count,
                                      r->in + (size_t)slot * r->settings->in_row_bytes, error));
         y += count;
@@ -72,9 +82,30 @@ static tess_status read_rows(void *arg, tess_error *error)
 static tess_status write_rows(void *arg, tess_error *error)
 {
     const ring *r = arg;
-    return r->write_rows
-               ? r->settings->sink(r->settings->user, r->write_from, r->write_rows, r->write_data, error)
-               : TESS_OK;
+    const tess_ring_settings *s = r->settings;
+    const int64_t most = piece_rows(s->out_row_bytes);
+    for (int64_t y = 0, count; y < r->write_rows; y += count) {
+        count = tess_min_i64(most, r->write_rows - y);
+        TESS_TRY(tess_stop_check(s->stop, error));
+        TESS_TRY(
+            s->sink(s->user, r->write_from + y, count, r->write_data + (size_t)y * s->out_row_bytes, error));
+    }
+    return TESS_OK;
+}
+
+static void set_written(ring *r, const tess_strip *strip)
+{
+    r->write_from = strip->first;
+    r->write_rows = strip->count;
+    r->write_data = strip->out;
+}
+
+/* The caller's thread is the one that `stop` asks on. */
+static tess_status wait_for(const ring *r, tess_worker *worker, tess_error *error)
+{
+    while (tess_worker_busy(worker, TESS_STOP_SECONDS))
+        (void)tess_stop_poll(r->settings->stop); /* the worker sees it too, and ends */
+    return tess_worker_wait(worker, error);
 }
 
 static tess_strip strip_at(const ring *r, int64_t index)
@@ -101,7 +132,8 @@ static tess_status run_one(ring *r, tess_error *error)
     r->read_to = image_span(&s->rows, s->image_rows, 0).window_to;
     TESS_TRY(read_rows(r, error));
     TESS_TRY(s->worker(s->user, &strip, error));
-    return s->sink(s->user, strip.first, strip.count, strip.out, error);
+    set_written(r, &strip);
+    return write_rows(r, error);
 }
 
 static tess_status run_strips(ring *r, tess_worker *reader, tess_worker *writer, tess_error *error)
@@ -117,14 +149,12 @@ static tess_status run_strips(ring *r, tess_worker *reader, tess_worker *writer,
         }
         const tess_strip strip = strip_at(r, i);
         TESS_TRY(s->worker(s->user, &strip, error));
-        TESS_TRY(tess_worker_wait(writer, error));
-        r->write_from = strip.first;
-        r->write_rows = strip.count;
-        r->write_data = strip.out;
+        TESS_TRY(wait_for(r, writer, error));
+        set_written(r, &strip);
         tess_worker_start(writer, write_rows, r);
-        TESS_TRY(tess_worker_wait(reader, error));
+        TESS_TRY(wait_for(r, reader, error));
     }
-    return tess_worker_wait(writer, error);
+    return wait_for(r, writer, error);
 }
 
 tess_status tess_ring_run(const tess_ring_settings *settings, void *buffer, tess_error *error)

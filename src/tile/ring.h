@@ -7,9 +7,11 @@
 
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/stop.h"
 #include "tile/grid.h"
 
-/* Rows [first, first + count) of the input are asked for in order, each once. */
+/* Rows [first, first + count) of the input are asked for in order, each once, about a MiB at a time; those of the output
+ * are given likewise, and a call never has rows of two strips. */
 typedef tess_status (*tess_source_fn)(void *user, int64_t first, int64_t count, void *rows,
                                       tess_error *error);
 typedef tess_status (*tess_sink_fn)(void *user, int64_t first, int64_t count, const void *rows,
@@ -36,6 +38,7 @@ typedef struct tess_ring_settings {
     tess_strip_fn worker;
     tess_sink_fn sink;
     void *user;
+    tess_stop *stop; /* polled between pieces and while waiting; NULL: nobody stops it */
 } tess_ring_settings;
 
 /* Rows beyond the image repeat its last one. */

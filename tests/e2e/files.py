@@ -204,13 +204,13 @@ def check_usage(t):
             ((*base, "--threads", "0"), ("--threads",)), ((*base, "--memory", "lots"), ("--memory",)),
             ((*base, "--memory", "-5M"), ("--memory",)), ((*base, "--precision", "fp8"), ("--precision", "fp8")),
             ((*base, "--device", "abacus"), ("--device", "abacus")), ((*base, "--add-noise", "-1"), ("--add-noise",)),
-            (("denoise", t.image), ("missing",)), ((*base, "third"), ("third",)), (("convert", t.color), ("missing",)),
+            (("denoise", t.image), ("missing",)), (("denoise", t.image, t.image, t.color), ("folder",)),
+            ((*base, "--memory", "1K"), ("--memory", "1 MiB")), (("convert", t.color), ("missing",)),
             (("convert", t.color, t.path("w.bin")), (".safetensors",)), (("plan",), ("denoise",)),
             (("plan", "info"), ("denoise",)), (("info", "extra"), ("extra",)),
             (("denoise", t.image, out, "--model", t.drunet), ("--sigma",))):
         t.bench.check_refused(t.bench.run(*words), 2, *names)
     for words, names in (
-            ((*base, "--memory", "1K"), ("--memory", "too little")),
             (("denoise", t.image, out, "--sigma", "0.1", "--memory", "1M"), ("--memory", "too little")),
             (("denoise", t.image, out, "--model", t.path("none.safetensors")), ("none.safetensors",)),
             (("denoise", t.image, out, "--model", "unheard-of"), ("unheard-of", "tessera info")),
@@ -320,10 +320,10 @@ def check_interrupt(t):
     source, folder = t.path("long.png"), t.path("stopped")
     write_png(source, to_integers(picture(1200, 1200), np.uint8))
     folder.mkdir()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         with open(t.path("stderr.txt"), "w+") as err:
             process = t.bench.start("denoise", source, folder / "out.png", "--model", model, "--tile", "128", "--halo", "32",
-                                    "--quiet", stdout=err, stderr=err)
+                                    "--quiet", stdout=err, stderr=err, preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))
             deadline = time.monotonic() + 60
             while not leftovers(folder) and process.poll() is None and time.monotonic() < deadline:
                 time.sleep(0.005)
@@ -335,7 +335,7 @@ def check_interrupt(t):
             took = time.monotonic() - begin
             err.seek(0)
             lines = err.read().splitlines()
-        t.check(bool(seen) and status == 1 and len(lines) == 1 and "stopped" in lines[0],
+        t.check(bool(seen) and status == 128 + number and len(lines) == 1 and "stopped" in lines[0],
                 f"{number.name}: status {status} after {took:.2f} s, {lines}")
         t.check(not list(folder.iterdir()), f"{number.name}: nothing is left: {[p.name for p in folder.iterdir()]}")
 

@@ -73,8 +73,8 @@ def check_limit(bench, rng, words, args):
     args = [a for a in args]
     args[args.index("--tile") + 1] = "auto"
     whole = bench.record("plan", "denoise", *args[:args.index("--tile")], "--tile", "whole", *args[args.index("--halo"):])
-    refused = bench.run("plan", "denoise", *args, "--memory", "64K")
-    said = re.search(r"make (\d+)M", refused.err)
+    refused = bench.run("plan", "denoise", *args, "--memory", "1M")
+    said = re.search(r"--memory (\d+)M would do", refused.err)
     bench.check_refused(refused, 1, "--memory", "too little")
     if not whole or not said:
         return

@@ -44,7 +44,7 @@ if record and same:
 
 save("truth.npy", picture(size, 24))
 same, image = run("a.npy", "--problem", "deblur", "--image", bench.path("truth.npy"), "--operators", 3, "--save-measurement", bench.path("y.npy"), *few)
-blur = {"operator": "blur", "angles": [0, 90, 180], "sigma": [0.01 * size, 0.005 * size], "measurement": "y.npy", "truth": "truth.npy"}
+blur = {"operator": "blur", "angles": [0, 90, 180], "sigma": [0.01 * size, 0.005 * size], "measurement": "y.npy", "truth": "truth.npy", "boundary": "circular"}
 record, again = run("b.npy", "--problem", problem_file(blur), *few)
 if record and same:
     bench.check(np.array_equal(image, again) and record["quality"] == same["quality"], "blurs: the same bits")

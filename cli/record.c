@@ -1,0 +1,142 @@
+/* The file of --json. It is written beside its name, under a name that nobody can guess and prepare, and renamed when it
+ * is whole: a reader never sees half a record, and a full disk does not cost the older one. */
+#define _DEFAULT_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+enum { LONGEST = 4096 }; /* no system opens a longer name */
+static char temporary[LONGEST + 32];
+static volatile int temporary_there;
+
+void cli_record_cleanup(void)
+{
+    if (temporary_there)
+        unlink(temporary);
+}
+
+/* The file itself where `path` is a link to one, so that the link stays. */
+static void resolve(const char *path, char place[LONGEST])
+{
+    char *real = realpath(path, NULL);
+    snprintf(place, LONGEST, "%s", real && strlen(real) < LONGEST ? real : path);
+    free(real);
+}
+
+static void folder_of(const char *path, char folder[LONGEST])
+{
+    const char *slash = strrchr(path, '/');
+    snprintf(folder, LONGEST, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+}
+
+/* Devices and pipes are written to, files are replaced. */
+static bool is_replaced(const char *path, struct stat *about)
+{
+    return stat(path, about) != 0 || S_ISREG(about->st_mode);
+}
+
+static bool write_all(int file, const char *text, size_t length)
+{
+    while (length > 0) {
+        const ssize_t part = write(file, text, length);
+        if (part < 0 && errno != EINTR)
+            return false;
+        text += part > 0 ? part : 0;
+        length -= part > 0 ? (size_t)part : 0;
+    }
+    return true;
+}
+
+static bool write_line(int file, const char *record)
+{
+    return write_all(file, record, strlen(record)) && write_all(file, "\n", 1);
+}
+
+static bool write_direct(const char *path, const char *record)
+{
+    const int file = open(path, O_WRONLY | O_CLOEXEC);
+    if (file < 0)
+        return false;
+    const bool good = write_line(file, record);
+    return close(file) == 0 && good;
+}
+
+bool cli_record_write(const char *path, const char *record)
+{
+    struct stat about = {0};
+    uint64_t number;
+    char place[LONGEST];
+    if (!is_replaced(path, &about))
+        return write_direct(path, record);
+    resolve(path, place);
+    if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
+        return false;
+    snprintf(temporary, sizeof temporary, "%s.tmp-%016llx", place, (unsigned long long)number);
+    temporary_there = 1;
+    const int file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    bool good = file >= 0;
+    if (good) {
+        /* An older record keeps its rights. */
+        good = write_line(file, record) && (!about.st_mode || fchmod(file, about.st_mode & 0777) == 0);
+        good = close(file) == 0 && good && rename(temporary, place) == 0;
+        if (!good) {
+            const int why = errno;
+            unlink(temporary);
+            errno = why;
+        }
+    }
+    temporary_there = 0;
+    return good;
+}
+
+int cli_record_apart(const cli_shared *shared, const char *const *files, int count)
+{
+    const char *json = shared->common.record_file;
+    for (int i = 0; json && i < count; i++)
+        if (files[i] && tess_same_target(json, files[i]))
+            return cli_complain("--json %s: is a file of this job; write the record to another name", json);
+    return -1;
+}
+
+/* As the system sees it now: 0, or why a record cannot be written. */
+static int trouble_with(const char *path, char folder[LONGEST])
+{
+    struct stat about;
+    char place[LONGEST];
+    resolve(path, place);
+    folder_of(place, folder);
+    const bool there = stat(path, &about) == 0;
+    if (there && S_ISDIR(about.st_mode))
+        return EISDIR;
+    if (there && access(path, W_OK) != 0)
+        return errno;
+    return (there && !S_ISREG(about.st_mode)) || access(folder, W_OK | X_OK) == 0 ? 0 : errno;
+}
+
+/* The same folder by its name, with or without slashes at the end. */
+static bool same_folder(const char *one, const char *other)
+{
+    size_t length = strlen(one), same = strlen(other);
+    while (length > 1 && one[length - 1] == '/')
+        length--;
+    while (same > 1 && other[same - 1] == '/')
+        same--;
+    return length == same && memcmp(one, other, same) == 0;
+}
+
+int cli_record_ready(const cli_shared *shared, const char *output)
+{
+    const char *json = shared->common.record_file;
+    char folder[LONGEST];
+    const int why = json ? trouble_with(json, folder) : 0;
+    if (why == 0 || (why == ENOENT && output && same_folder(folder, output)))
+        return -1;
+    cli_complain("--json %s: %s", json, strerror(why));
+    return CLI_FAILED;
+}

@@ -1,0 +1,38 @@
+#define _POSIX_C_SOURCE 200809L
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+static volatile sig_atomic_t caught, waits_for_poll;
+
+static void on_signal(int number)
+{
+    if (waits_for_poll && !caught) {
+        caught = number;
+        return;
+    }
+    tess_emergency_cleanup();
+    cli_record_cleanup();
+    _exit(CLI_SIGNAL + number);
+}
+
+void cli_watch_signals(bool polls)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action, before;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_signal;
+    action.sa_flags = SA_RESTART;
+    waits_for_poll = polls;
+    /* What nohup or a shell that starts a job in the background has set to ignore stays ignored. */
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        if (sigaction(numbers[i], NULL, &before) != 0 || before.sa_handler != SIG_IGN)
+            sigaction(numbers[i], &action, NULL);
+}
+
+int cli_signal_caught(void)
+{
+    return caught;
+}

@@ -1,0 +1,202 @@
+#define _GNU_SOURCE
+#include "base/temp.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+enum { LIVE = 256 };
+
+struct tess_temp {
+    int slot; /* in the table below; -1 when it was full: then only a crash would leave the folder behind */
+    char *folder, *path;
+};
+
+/* A handler reads the table at any moment: a path is complete before its owner's id says so. */
+static struct {
+    atomic_int owner; /* 0: free, -1: being filled, else the process that made the folder */
+    char folder[PATH_MAX];
+} live[LIVE];
+
+_Static_assert(ATOMIC_INT_LOCK_FREE == 2, "a signal handler reads the table");
+
+static int enter(const char *folder)
+{
+    if (strlen(folder) >= PATH_MAX)
+        return -1;
+    for (int i = 0; i < LIVE; i++) {
+        int none = 0;
+        if (!atomic_compare_exchange_strong(&live[i].owner, &none, -1))
+            continue;
+        strcpy(live[i].folder, folder);
+        atomic_store(&live[i].owner, (int)getpid());
+        return i;
+    }
+    return -1;
+}
+
+static void leave(int slot)
+{
+    if (slot >= 0)
+        atomic_store(&live[slot].owner, 0);
+}
+
+/* What the kernel writes for each entry of a folder; readdir allocates, so handlers may not call it. */
+typedef struct entry {
+    uint64_t inode;
+    int64_t next;
+    uint16_t bytes;
+    uint8_t kind;
+    char name[];
+} entry;
+
+/* The folder and the files in it. Only system calls: it runs in signal handlers. */
+static void remove_folder(const char *folder)
+{
+    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    union {
+        entry first;
+        char bytes[2048];
+    } list;
+    for (long got; (got = syscall(SYS_getdents64, fd, &list, sizeof list)) > 0;)
+        for (long at = 0; at < got;) {
+            const entry *e = (const entry *)(const void *)(list.bytes + at);
+            (void)unlinkat(fd, e->name, 0); /* "." and ".." are folders and stay */
+            at += e->bytes;
+        }
+    close(fd);
+    (void)rmdir(folder);
+}
+
+void tess_temp_remove_all(void)
+{
+    const int why = errno, self = (int)getpid();
+    for (int i = 0; i < LIVE; i++)
+        if (atomic_load(&live[i].owner) == self)
+            remove_folder(live[i].folder);
+    errno = why;
+}
+
+tess_status tess_temp_fail(int why, tess_error *error)
+{
+    return tess_fail(error, TESS_IO_FAILED, "cannot be written: %s%s", strerror(why),
+                     why == ENOENT                   ? "; make its folder first"
+                     : why == EACCES || why == EROFS ? "; its folder must be writable"
+                                                     : "");
+}
+
+/* Makes the folder and the empty file in it; 0 or an errno. */
+static int make_files(tess_temp *temp, size_t prefix)
+{
+    static const char letters[] = "0123456789abcdefghijklmnopqrstuv"; /* 32: five bits each */
+    for (int attempt = 0; attempt < 100; attempt++) {
+        unsigned char random[16];
+        if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
+            return errno;
+        char *name = temp->folder + prefix;
+        name += sprintf(name, ".tmp-tessera-");
+        for (size_t i = 0; i < sizeof random; i++)
+            *name++ = letters[random[i] & 31];
+        *name = '\0';
+        temp->slot = enter(temp->folder); /* before it exists: no moment is left for a signal */
+        if (mkdir(temp->folder, 0700) == 0) {
+            sprintf(temp->path, "%s/new", temp->folder);
+            const int fd = open(temp->path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+            return fd >= 0 && close(fd) == 0 ? 0 : errno;
+        }
+        const int why = errno;
+        leave(temp->slot);
+        temp->slot = -1;
+        if (why != EEXIST)
+            return why;
+    }
+    return EEXIST;
+}
+
+tess_status tess_temp_create(const char *target, tess_temp **out, tess_error *error)
+{
+    *out = NULL;
+    const char *slash = strrchr(target, '/');
+    const size_t prefix = slash ? (size_t)(slash - target) + 1 : 0;
+    tess_temp *temp = tess_small_alloc(1, sizeof *temp);
+    if (temp) {
+        temp->slot = -1;
+        temp->folder = tess_small_alloc(prefix + 48, 1);
+        temp->path = tess_small_alloc(prefix + 56, 1);
+    }
+    if (!temp || !temp->folder || !temp->path) {
+        tess_temp_remove(temp);
+        return tess_fail(error, TESS_NO_MEMORY, "no memory to open the file");
+    }
+    memcpy(temp->folder, target, prefix);
+    const int why = make_files(temp, prefix);
+    if (why == 0) {
+        *out = temp;
+        return TESS_OK;
+    }
+    tess_temp_remove(temp);
+    return tess_temp_fail(why, error);
+}
+
+const char *tess_temp_path(const tess_temp *temp)
+{
+    return temp->path;
+}
+
+FILE *tess_temp_open(const tess_temp *temp)
+{
+    const int fd = open(temp->path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+    FILE *file = fd >= 0 ? fdopen(fd, "wb") : NULL;
+    if (fd >= 0 && !file)
+        close(fd);
+    return file;
+}
+
+/* Where the replaced file's group cannot be kept, the new group gets no more than everybody. */
+static void keep_permissions(const char *from, const struct stat *old)
+{
+    struct stat new;
+    mode_t mode = old->st_mode & 0777;
+    if (stat(from, &new) == 0 && new.st_gid != old->st_gid && chown(from, (uid_t)-1, old->st_gid) != 0)
+        mode &= (mode_t)(0707 | (mode & 7) << 3);
+    (void)chmod(from, mode);
+}
+
+tess_status tess_temp_place(const char *from, const char *target, tess_error *error)
+{
+    struct stat old;
+    if (lstat(target, &old) == 0 && S_ISREG(old.st_mode))
+        keep_permissions(from, &old);
+    if (rename(from, target) == 0)
+        return TESS_OK;
+    return tess_fail(error, TESS_IO_FAILED, "cannot take its final name: %s", strerror(errno));
+}
+
+tess_status tess_temp_commit(tess_temp *temp, const char *target, tess_error *error)
+{
+    return tess_temp_place(temp->path, target, error);
+}
+
+void tess_temp_remove(tess_temp *temp)
+{
+    if (!temp)
+        return;
+    if (temp->folder && temp->path && temp->path[0])
+        remove_folder(temp->folder);
+    leave(temp->slot);
+    tess_small_free(temp->folder);
+    tess_small_free(temp->path);
+    tess_small_free(temp);
+}

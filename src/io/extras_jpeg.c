@@ -1,0 +1,280 @@
+/* extras_jpeg.c: the extras of a JPEG: segments in front of its first scan, read and inserted as bytes.
+ *
+ *   APP0 "JFIF\0"         resolution         APP1 "Exif\0\0"                EXIF data, one segment
+ *   APP2 "ICC_PROFILE\0"  in up to 255 parts APP1 "http://ns.adobe.com/..." XMP, one segment; more in "extension" parts
+ *   APP13                 Photoshop, IPTC    COM                            a comment
+ *
+ * GDAL writes EXIF data only from decoded items, without maker notes; so its finished file is copied with our segments
+ * behind its APP0. */
+#define _XOPEN_SOURCE 700
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "io/extras.h"
+
+enum { APP0 = 0xe0, APP1 = 0xe1, APP2 = 0xe2, APP13 = 0xed, COM = 0xfe, SOS = 0xda, SEGMENT = 65533 };
+
+static const char EXIF[] = "Exif\0", XMP[] = "http://ns.adobe.com/xap/1.0/",
+                  MORE_XMP[] = "http://ns.adobe.com/xmp/extension/", ICC[] = "ICC_PROFILE";
+enum { ICC_HEAD = sizeof ICC + 2, ICC_PART = SEGMENT - ICC_HEAD };
+
+/* The next marker with its payload's length; 0 at the end, or where the file is damaged. */
+static int next_marker(FILE *file, int *length)
+{
+    int byte = getc(file);
+    if (byte != 0xff)
+        return 0;
+    while (byte == 0xff)
+        byte = getc(file);
+    const int high = getc(file), low = getc(file);
+    if (byte == EOF || high == EOF || low == EOF)
+        return 0;
+    *length = (high << 8 | low) - 2;
+    return *length < 0 ? 0 : byte;
+}
+
+static bool begins(const tess_blob *body, const char *name, size_t bytes)
+{
+    return body->bytes >= bytes && memcmp(body->data, name, bytes) == 0;
+}
+
+/* What follows the name becomes the blob. */
+static void keep_tail(tess_extras *out, tess_blob *body, size_t name, tess_blob *to)
+{
+    if (to->data || body->bytes <= name)
+        return;
+    memmove(body->data, body->data + name, body->bytes - name + 1);
+    body->bytes -= name;
+    out->bytes -= name;
+    *to = *body;
+    *body = (tess_blob){0};
+}
+
+/* Parts come in order in all files; one that does not ends the profile. Its bytes were read, so there is room. */
+static void take_profile(tess_extras *out, const tess_blob *body, int *next)
+{
+    const size_t bytes = body->bytes > ICC_HEAD ? body->bytes - ICC_HEAD : 0, before = out->icc.bytes;
+    const bool fits = bytes > 0 && body->data[sizeof ICC] == *next;
+    unsigned char *longer = fits ? tess_small_realloc(out->icc.data, before + bytes + 1, 1) : NULL;
+    if (!longer) {
+        out->no_memory = out->no_memory || fits;
+        tess_extras_drop(out, &out->icc);
+        *next = -1;
+        return;
+    }
+    memcpy(longer + before, body->data + ICC_HEAD, bytes);
+    longer[before + bytes] = 0;
+    out->icc = (tess_blob){longer, before + bytes};
+    out->bytes += bytes;
+    *next = *next == body->data[sizeof ICC + 1] ? -1 : *next + 1;
+}
+
+/* A comment as a chunk of PNG text. UTF-8 needs the international kind. */
+static void take_comment(tess_extras *out, const tess_blob *body)
+{
+    tess_blob text;
+    const size_t bytes = strlen((const char *)body->data);
+    bool plain = true;
+    for (size_t i = 0; i < bytes; i++)
+        plain = plain && body->data[i] < 0x80;
+    const char *head = plain ? "Comment" : "Comment\0\0\0\0";
+    const size_t head_bytes = plain ? 8 : 12;
+    if (bytes == 0 || !tess_extras_room(out, head_bytes + bytes, &text))
+        return;
+    memcpy(text.data, head, head_bytes);
+    memcpy(text.data + head_bytes, body->data, bytes);
+    tess_extras_note(out, plain ? "tEXt" : "iTXt", &text);
+}
+
+static void take_density(tess_extras *out, const tess_blob *body)
+{
+    if (!begins(body, "JFIF", 5) || body->bytes < 12)
+        return;
+    out->unit = body->data[7] == 1   ? TESS_DENSITY_INCH
+                : body->data[7] == 2 ? TESS_DENSITY_CM
+                                     : TESS_DENSITY_ASPECT;
+    out->density[0] = body->data[8] << 8 | body->data[9];
+    out->density[1] = body->data[10] << 8 | body->data[11];
+}
+
+static void take_segment(tess_extras *out, int marker, tess_blob *body, int *next_part)
+{
+    if (marker == APP0)
+        take_density(out, body);
+    else if (marker == APP1 && begins(body, EXIF, 6))
+        keep_tail(out, body, 6, &out->exif);
+    else if (marker == APP1 && begins(body, XMP, sizeof XMP))
+        keep_tail(out, body, sizeof XMP, &out->xmp);
+    else if (marker == APP1 && begins(body, MORE_XMP, sizeof MORE_XMP))
+        tess_extras_note(out, "\xe1", body);
+    else if (marker == APP2 && begins(body, ICC, sizeof ICC) && *next_part > 0)
+        take_profile(out, body, next_part);
+    else if (marker == APP13)
+        tess_extras_note(out, "\xed", body);
+    else if (marker == COM)
+        take_comment(out, body);
+}
+
+void tess_extras_from_jpeg(FILE *file, tess_extras *out)
+{
+    int length = 0, marker, next_part = 1;
+    if (getc(file) != 0xff || getc(file) != 0xd8)
+        return;
+    while (!out->no_memory && (marker = next_marker(file, &length)) != 0 && marker != SOS) {
+        const bool wanted =
+            marker == APP0 || marker == APP1 || marker == APP2 || marker == APP13 || marker == COM;
+        tess_blob body = {0};
+        if (wanted ? !tess_extras_read(out, file, (size_t)length, &body)
+                   : fseeko(file, length, SEEK_CUR) != 0)
+            break;
+        take_segment(out, marker, &body, &next_part);
+        tess_extras_drop(out, &body);
+    }
+    if (next_part > 1) /* the last part is missing */
+        tess_extras_drop(out, &out->icc);
+    if (out->icc.data)
+        snprintf(out->icc_name, sizeof out->icc_name, "ICC profile");
+}
+
+/* --- writing --- */
+
+static bool put(FILE *to, int marker, const void *head, size_t head_bytes, const void *body, size_t bytes)
+{
+    const size_t length = head_bytes + bytes + 2;
+    return putc(0xff, to) != EOF && putc(marker, to) != EOF && putc((int)(length >> 8), to) != EOF &&
+           putc((int)(length & 255), to) != EOF && fwrite(head, 1, head_bytes, to) == head_bytes &&
+           fwrite(body, 1, bytes, to) == bytes;
+}
+
+static bool put_profile(FILE *to, const tess_blob *icc)
+{
+    const size_t parts = (icc->bytes + ICC_PART - 1) / ICC_PART;
+    bool good = true;
+    for (size_t i = 0; i < parts && parts <= 255 && good; i++) {
+        const size_t rest = icc->bytes - i * ICC_PART;
+        char head[ICC_HEAD];
+        memcpy(head, ICC, sizeof ICC);
+        head[sizeof ICC] = (char)(i + 1);
+        head[sizeof ICC + 1] = (char)parts;
+        good = put(to, APP2, head, sizeof head, icc->data + i * ICC_PART, rest < ICC_PART ? rest : ICC_PART);
+    }
+    return good;
+}
+
+/* "Title: text", or the text alone of a "Comment". What only PNG understands stays there. */
+static bool put_text(FILE *to, tess_extras *extras, const tess_note *note)
+{
+    tess_blob text = {0};
+    if (!tess_png_note_text(extras, note, SEGMENT, &text))
+        return true;
+    const char *key = (const char *)text.data, *value = key + strlen(key) + 1;
+    const size_t bytes = text.bytes - (size_t)(value - key);
+    char head[96] = "";
+    if (strcmp(key, "Comment") != 0)
+        snprintf(head, sizeof head, "%.79s: ", key);
+    bool good = true;
+    if (strncmp(key, "Raw profile type", 16) != 0 && strlen(head) + bytes <= SEGMENT)
+        good = put(to, COM, head, strlen(head), value, bytes);
+    tess_extras_drop(extras, &text);
+    return good;
+}
+
+bool tess_jpeg_holds(const tess_extras *extras)
+{
+    return extras->exif.bytes <= SEGMENT - 6;
+}
+
+static bool put_all(FILE *to, tess_extras *extras, bool icc)
+{
+    bool good = true;
+    if (extras->exif.data && tess_jpeg_holds(extras))
+        good = put(to, APP1, EXIF, 6, extras->exif.data, extras->exif.bytes);
+    if (good && extras->xmp.data && extras->xmp.bytes <= SEGMENT - sizeof XMP)
+        good = put(to, APP1, XMP, sizeof XMP, extras->xmp.data, extras->xmp.bytes);
+    if (good && icc)
+        good = put_profile(to, &extras->icc);
+    for (int i = 0; good && i < extras->note_count; i++) {
+        const tess_note *note = &extras->notes[i];
+        const bool segment = (unsigned char)note->kind[0] >= 0x80;
+        good = segment ? put(to, (unsigned char)note->kind[0], "", 0, note->body.data, note->body.bytes)
+                       : put_text(to, extras, note);
+    }
+    return good;
+}
+
+/* Whole numbers up to 65535: by inch, or by centimetre when only that is whole. */
+static void set_density(const tess_extras *extras, unsigned char *jfif)
+{
+    double inch[2], cm[2];
+    if (extras->unit == TESS_DENSITY_ASPECT) {
+        inch[0] = extras->density[0];
+        inch[1] = extras->density[1];
+        jfif[7] = 0;
+    } else if (tess_extras_density(extras, TESS_DENSITY_INCH, inch) &&
+               tess_extras_density(extras, TESS_DENSITY_CM, cm)) {
+        const bool metric = extras->unit != TESS_DENSITY_INCH && fabs(cm[0] - rint(cm[0])) < 1e-6 &&
+                            fabs(cm[1] - rint(cm[1])) < 1e-6;
+        memcpy(inch, metric ? cm : inch, sizeof inch);
+        jfif[7] = metric ? 2 : 1;
+    } else {
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        const long value = inch[i] >= 1 && inch[i] < 65535.5 ? lrint(inch[i]) : 1;
+        jfif[8 + 2 * i] = (unsigned char)(value >> 8);
+        jfif[9 + 2 * i] = (unsigned char)(value & 255);
+    }
+}
+
+/* The library's own first segment, with our resolution; then ours; then the rest as it is, but for a profile. */
+static bool copy_with(FILE *from, FILE *to, tess_extras *extras, bool icc)
+{
+    unsigned char body[SEGMENT + 3];
+    int length = 0, marker;
+    if (getc(from) != 0xff || getc(from) != 0xd8 || fwrite("\xff\xd8", 1, 2, to) != 2)
+        return false;
+    off_t start = ftello(from);
+    bool done = false;
+    while ((marker = next_marker(from, &length)) != 0) {
+        if (marker < APP0 || marker > 0xef || length > SEGMENT ||
+            fread(body, 1, (size_t)length, from) != (size_t)length)
+            break;
+        const bool jfif = marker == APP0 && length >= 14 && memcmp(body, "JFIF", 5) == 0;
+        if (jfif)
+            set_density(extras, body);
+        if (!jfif && !done) {
+            done = true;
+            if (!put_all(to, extras, icc))
+                return false;
+        }
+        const bool ours = icc && marker == APP2 && length > ICC_HEAD && memcmp(body, ICC, sizeof ICC) == 0;
+        if (!ours && !put(to, marker, "", 0, body, (size_t)length))
+            return false;
+        start = ftello(from);
+    }
+    if (!done && !put_all(to, extras, icc))
+        return false;
+    if (fseeko(from, start, SEEK_SET) != 0)
+        return false;
+    for (size_t some; (some = fread(body, 1, sizeof body, from)) > 0;)
+        if (fwrite(body, 1, some, to) != some)
+            return false;
+    return !ferror(from);
+}
+
+tess_status tess_jpeg_insert(const char *from, const char *to, tess_extras *extras,
+                             const tess_image_info *info, tess_error *error)
+{
+    FILE *in = fopen(from, "rb"), *out = in ? fopen(to, "wbx") : NULL;
+    bool good = out && copy_with(in, out, extras, tess_extras_icc_fits(extras, info));
+    const int why = errno;
+    if (in)
+        fclose(in);
+    if (out && fclose(out) != 0)
+        good = false;
+    if (good && !extras->no_memory)
+        return TESS_OK;
+    return tess_fail(error, TESS_IO_FAILED, "its EXIF data and profile cannot be written (%s)",
+                     strerror(why));
+}

@@ -1,0 +1,197 @@
+/* extras_png.c: the extras of a PNG: its chunks eXIf, iCCP, pHYs and texts, wherever they stand.
+ *
+ * libpng gives those before the pixels when it opens the file and the others only after the last row, which is too late
+ * for a writer that begins at once. So the chunks are walked here, over the pixels, and a chunk whose checksum is wrong
+ * is left out. */
+#define _XOPEN_SOURCE 700
+#include <string.h>
+#include <zlib.h>
+
+#include "io/extras.h"
+
+enum { INFLATE_STEP = 65536 };
+
+static const char XMP_KEY[] = "XML:com.adobe.xmp";
+
+static uint32_t big_endian(const unsigned char *at)
+{
+    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+/* Inflated bytes may be more than the file has, so they have a bound of their own. */
+static unsigned char *inflate_all(z_stream *stream, size_t most, size_t *used, bool *no_memory)
+{
+    unsigned char *made = NULL;
+    size_t room = 0;
+    int result = Z_OK;
+    for (*used = 0; result == Z_OK && *used < most; *used = room - stream->avail_out) {
+        if (*used == room) {
+            room = room ? 2 * room : INFLATE_STEP;
+            room = room < most ? room : most;
+            unsigned char *larger = tess_small_realloc(made, room + 1, 1);
+            *no_memory = *no_memory || !larger;
+            if (!larger)
+                break;
+            made = larger;
+        }
+        stream->next_out = made + *used;
+        stream->avail_out = (uInt)(room - *used);
+        result = inflate(stream, Z_NO_FLUSH);
+    }
+    if (result == Z_STREAM_END)
+        return made;
+    tess_small_free(made);
+    return NULL;
+}
+
+bool tess_extras_inflate(tess_extras *extras, const unsigned char *data, size_t bytes, size_t most,
+                         tess_blob *out)
+{
+    z_stream stream = {0};
+    size_t used = 0;
+    *out = (tess_blob){0};
+    if (extras->bytes >= TESS_EXTRAS_MOST || bytes > UINT32_MAX || inflateInit(&stream) != Z_OK)
+        return false;
+    most = most < TESS_EXTRAS_MOST - extras->bytes ? most : TESS_EXTRAS_MOST - extras->bytes;
+    stream.next_in = (unsigned char *)(uintptr_t)data;
+    stream.avail_in = (uInt)bytes;
+    out->data = inflate_all(&stream, most, &used, &extras->no_memory);
+    inflateEnd(&stream);
+    if (!out->data)
+        return false;
+    out->data[used] = 0;
+    out->bytes = used;
+    extras->bytes += used;
+    return true;
+}
+
+static const unsigned char *after_zero(const unsigned char *at, const unsigned char *end)
+{
+    const unsigned char *zero = at < end ? memchr(at, 0, (size_t)(end - at)) : NULL;
+    return zero ? zero + 1 : NULL;
+}
+
+/* Where the text begins and whether it is compressed; NULL for a chunk that is none. */
+static const unsigned char *text_of(const tess_note *note, bool *packed)
+{
+    const unsigned char *end = note->body.data + note->body.bytes, *at = after_zero(note->body.data, end);
+    *packed = false;
+    if (!at || note->kind[0] == 't')
+        return at;
+    if (note->kind[0] == 'z') {
+        *packed = true;
+        return at < end && at[0] == 0 ? at + 1 : NULL;
+    }
+    if (end - at < 2 || at[1] != 0)
+        return NULL;
+    *packed = at[0] != 0;
+    at = after_zero(at + 2, end);         /* the language */
+    return at ? after_zero(at, end) : at; /* the keyword in that language */
+}
+
+bool tess_png_note_text(tess_extras *extras, const tess_note *note, size_t most, tess_blob *out)
+{
+    bool packed;
+    const unsigned char *text = text_of(note, &packed);
+    if (!text)
+        return false;
+    const size_t key = strlen((const char *)note->body.data) + 1;
+    size_t bytes = note->body.bytes - (size_t)(text - note->body.data);
+    tess_blob plain = {0};
+    if (packed) {
+        if (!tess_extras_inflate(extras, text, bytes, most, &plain))
+            return false;
+        text = plain.data;
+        bytes = plain.bytes;
+    }
+    out->data = tess_small_alloc(key + bytes + 1, 1);
+    extras->no_memory = extras->no_memory || !out->data;
+    if (out->data) {
+        memcpy(out->data, note->body.data, key);
+        memcpy(out->data + key, text, bytes);
+        out->bytes = key + bytes;
+        extras->bytes += out->bytes;
+    }
+    tess_extras_drop(extras, &plain);
+    return out->data != NULL;
+}
+
+static void take_text(tess_extras *out, const char *kind, tess_blob *body)
+{
+    const tess_note note = {{kind[0], kind[1], kind[2], kind[3], 0}, *body};
+    tess_blob text = {0};
+    const bool xmp = body->bytes > sizeof XMP_KEY && memcmp(body->data, XMP_KEY, sizeof XMP_KEY) == 0;
+    if (!xmp) {
+        tess_extras_note(out, kind, body);
+        return;
+    }
+    if (!out->xmp.data && tess_png_note_text(out, &note, TESS_EXTRAS_MOST, &text)) {
+        memmove(text.data, text.data + sizeof XMP_KEY, text.bytes - sizeof XMP_KEY + 1);
+        text.bytes -= sizeof XMP_KEY;
+        out->bytes -= sizeof XMP_KEY;
+        out->xmp = text;
+    }
+    tess_extras_drop(out, body);
+}
+
+static void take_profile(tess_extras *out, tess_blob *body)
+{
+    const unsigned char *end = body->data + body->bytes, *at = after_zero(body->data, end);
+    if (!out->icc.data && at && at - body->data <= (int)sizeof out->icc_name && at < end && at[0] == 0 &&
+        tess_extras_inflate(out, at + 1, (size_t)(end - at) - 1, TESS_EXTRAS_MOST, &out->icc))
+        memcpy(out->icc_name, body->data, (size_t)(at - body->data));
+    tess_extras_drop(out, body);
+}
+
+static void take_chunk(tess_extras *out, const char *kind, tess_blob *body)
+{
+    if (strcmp(kind, "eXIf") == 0 && !out->exif.data && body->bytes >= 8) {
+        out->exif = *body;
+        *body = (tess_blob){0};
+    } else if (strcmp(kind, "iCCP") == 0) {
+        take_profile(out, body);
+    } else if (strcmp(kind, "pHYs") == 0 && body->bytes == 9) {
+        out->density[0] = big_endian(body->data);
+        out->density[1] = big_endian(body->data + 4);
+        out->unit = body->data[8] == 1 ? TESS_DENSITY_METRE : TESS_DENSITY_ASPECT;
+    } else if (strcmp(kind + 1, "TXt") == 0 || strcmp(kind, "tEXt") == 0) {
+        take_text(out, kind, body);
+    }
+    tess_extras_drop(out, body);
+}
+
+static bool is_wanted(const char *kind)
+{
+    static const char *const wanted[] = {"eXIf", "iCCP", "pHYs", "tEXt", "zTXt", "iTXt"};
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+        if (strcmp(kind, wanted[i]) == 0)
+            return true;
+    return false;
+}
+
+void tess_extras_from_png(FILE *file, tess_extras *out)
+{
+    unsigned char head[8], sum[4];
+    if (fseeko(file, 8, SEEK_SET) != 0)
+        return;
+    while (!out->no_memory && fread(head, 1, 8, file) == 8) {
+        const uint32_t bytes = big_endian(head);
+        const char kind[5] = {(char)head[4], (char)head[5], (char)head[6], (char)head[7], 0};
+        tess_blob body = {0};
+        if (bytes > INT32_MAX || strcmp(kind, "IEND") == 0)
+            return;
+        if (!is_wanted(kind)) {
+            if (fseeko(file, (off_t)bytes + 4, SEEK_CUR) != 0)
+                return;
+            continue;
+        }
+        if (!tess_extras_read(out, file, bytes, &body) || fread(sum, 1, 4, file) != 4) {
+            tess_extras_drop(out, &body);
+            return;
+        }
+        if (crc32(crc32(0, head + 4, 4), body.data, bytes) == big_endian(sum))
+            take_chunk(out, kind, &body);
+        else
+            tess_extras_drop(out, &body);
+    }
+}

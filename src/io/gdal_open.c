@@ -1,0 +1,125 @@
+/* gdal_open.c: the one door through which GDAL gets to see a file.
+ *
+ * GDAL takes more than files: names with prefixes ("GTIFF_DIR:", "/vsicurl/"), texts that describe a service on the
+ * network, files that name other files. So a path must be a regular file, is given to GDAL in a form that no prefix
+ * can match, and is shown only to drivers of plain local formats (gdal_api.c registers no others). What these still
+ * follow is checked before: the samples' file of Erdas Imagine, the sources of a VRT, pipes in the place of side
+ * files.
+ *
+ * GDAL is C++, and where it runs out of memory it throws, which ends a C program. Before it is asked, the memory
+ * that it may want for opening and reading is taken once and given back. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "base/checked.h"
+#include "io/gdal_api.h"
+#include "io/hfa_probe.h"
+#include "io/target.h"
+#include "io/vrt_check.h"
+
+tess_status tess_gdal_have_room(int64_t bytes, tess_error *error)
+{
+    void *room =
+        mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (room == MAP_FAILED)
+        return tess_fail(
+            error, TESS_NO_MEMORY,
+            "the GDAL library needs %lld MiB of memory that this process does not get (%s); raise its "
+            "limit (ulimit -v)",
+            (long long)(bytes >> 20), strerror(errno));
+    munmap(room, (size_t)bytes);
+    return TESS_OK;
+}
+
+/* GDAL opens whatever lies beside an image under a name that it knows, and would wait for ever at a pipe. */
+static tess_status check_neighbours(const char *path, tess_error *error)
+{
+    char folder[PATH_MAX], odd[NAME_MAX + 1] = "";
+    const char *name = tess_target_folder(path, folder, sizeof folder), *dot = strrchr(name, '.');
+    const size_t stem = dot && dot != name ? (size_t)(dot - name) : strlen(name);
+    DIR *list = opendir(folder);
+    for (struct dirent *entry; list && !odd[0] && (entry = readdir(list));) {
+        struct stat about;
+        if (entry->d_type == DT_REG || entry->d_type == DT_DIR || strncmp(entry->d_name, name, stem) != 0)
+            continue;
+        if (fstatat(dirfd(list), entry->d_name, &about, 0) == 0 && !S_ISREG(about.st_mode) &&
+            !S_ISDIR(about.st_mode))
+            snprintf(odd, sizeof odd, "%s", entry->d_name);
+    }
+    if (list)
+        closedir(list);
+    if (!odd[0])
+        return TESS_OK;
+    return tess_fail(error, TESS_BAD_INPUT,
+                     "%s beside it is not a regular file, and may not be opened with it", odd);
+}
+
+static tess_status check_file(const char *path, tess_error *error)
+{
+    struct stat about;
+    if (stat(path, &about) != 0)
+        return tess_fail(error, TESS_IO_FAILED, "cannot be opened for reading (%s)", strerror(errno));
+    if (!S_ISREG(about.st_mode))
+        return tess_fail(error, TESS_BAD_INPUT, "is not a regular file; images are read from files");
+    if (strncmp(path, "/vsi", 4) == 0)
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "has a name that GDAL takes for another place; rename its folder");
+    if (tess_suffix_is(path, ".zip"))
+        return tess_fail(error, TESS_BAD_INPUT, "is an archive; unpack it, and name an image in it");
+    TESS_TRY(check_neighbours(path, error));
+    if (!tess_hfa_stays_in_folder(path))
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "keeps its samples in a file outside its folder, or is damaged; convert it to TIFF");
+    return TESS_OK;
+}
+
+/* The VRT driver is there only while one is opened: no other file can turn out to be one. GDAL gets the text that was
+ * checked, so that it cannot change in between. */
+static tess_status open_vrt(const char *path, unsigned flags, GDALDatasetH *out, tess_error *error)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static const char *const only[] = {"VRT", NULL};
+    char *text = NULL, folder[PATH_MAX];
+    TESS_TRY(tess_vrt_check(path, check_file, &text, error));
+    (void)tess_target_folder(path, folder, sizeof folder);
+    char **options = tess_gdal.CSLSetNameValue(NULL, "ROOT_PATH", folder);
+    pthread_mutex_lock(&lock);
+    void *driver = tess_gdal_add_vrt();
+    if (driver) {
+        *out = tess_gdal.GDALOpenEx(text, flags, only, (const char *const *)options, NULL);
+        tess_gdal.GDALDeregisterDriver(driver);
+    }
+    pthread_mutex_unlock(&lock);
+    tess_gdal.CSLDestroy(options);
+    tess_small_free(text);
+    return *out ? TESS_OK : tess_gdal_fail(error, TESS_BAD_INPUT, "damaged, or not a VRT that GDAL can read");
+}
+
+tess_status tess_gdal_open(const char *path, GDALDatasetH *out, tess_error *error)
+{
+    const unsigned flags = GDAL_OF_RASTER | GDAL_OF_READONLY | GDAL_OF_VERBOSE_ERROR;
+    char name[PATH_MAX];
+    *out = NULL;
+    TESS_TRY(check_file(path, error));
+    TESS_TRY(tess_gdal_have_room(TESS_GDAL_ROOM, error));
+    tess_gdal.CPLErrorReset();
+    if (tess_suffix_is(path, ".vrt"))
+        return open_vrt(path, flags, out, error);
+    if (snprintf(name, sizeof name, "%s%s", path[0] == '/' ? "" : "./", path) >= (int)sizeof name)
+        return tess_fail(error, TESS_BAD_INPUT, "has a name that is too long");
+    *out = tess_gdal.GDALOpenEx(name, flags, tess_gdal_drivers, NULL, NULL);
+    if (*out)
+        return TESS_OK;
+    if (tess_suffix_of(path))
+        return tess_gdal_fail(error, TESS_BAD_INPUT, "damaged, or not an image that GDAL can read");
+    return tess_gdal_fail(
+        error, TESS_BAD_INPUT,
+        "damaged, or of a format that is not read here; convert it with gdal_translate to TIFF");
+}

@@ -1,0 +1,217 @@
+/* gdal_void.c: samples that hold no value: equal to the band's nodata value, or zero in a mask band.
+ *
+ * A nodata value is looked for in the samples that the caller read, in their own type: GDAL gives it as a double, but a
+ * float of -9999.1 is another number than the double, and a Float64 raster is read as float32. Masks are GDAL's bands,
+ * read one row of blocks at a time, as the samples are (gdal.c). Alpha is no mask here: it is a channel. */
+#include "io/gdal_void.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+
+enum { COPIED_ROWS = 64 };
+
+/* Can a sample of this type equal the value at all? */
+static bool representable(tess_dtype dtype, double value)
+{
+    static const struct {
+        tess_dtype dtype;
+        double least, most;
+    } ranges[] = {{TESS_U8, 0, 255},
+                  {TESS_U16, 0, 65535},
+                  {TESS_I16, -32768, 32767},
+                  {TESS_U32, 0, 4294967295.0},
+                  {TESS_I32, -2147483648.0, 2147483647}};
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        if (ranges[i].dtype == dtype)
+            return value >= ranges[i].least && value <= ranges[i].most && value == floor(value);
+    return true;
+}
+
+static tess_status find_nodata(tess_gdal_void *v, tess_error *error)
+{
+    for (int c = 0; c < v->info.channels; c++) {
+        int given = FALSE;
+        const double value =
+            tess_gdal.GDALGetRasterNoDataValue(tess_gdal.GDALGetRasterBand(v->dataset, c + 1), &given);
+        if (!given || !representable(v->info.dtype, value))
+            continue;
+        if (!v->nodata && !(v->nodata = tess_small_alloc((size_t)v->info.channels, sizeof *v->nodata)))
+            return tess_fail(error, TESS_NO_MEMORY, "no memory to open the file");
+        v->nodata[c] = (tess_gdal_nodata){true, value};
+    }
+    return TESS_OK;
+}
+
+static GDALRasterBandH mask_of(GDALDatasetH dataset, int band)
+{
+    return tess_gdal.GDALGetMaskBand(tess_gdal.GDALGetRasterBand(dataset, band));
+}
+
+/* Masks of their own: one made of alpha or of a band's nodata value is none, but one of the NODATA_VALUES that all
+ * bands have together is. */
+static bool has_mask(GDALDatasetH dataset, int band, bool *shared)
+{
+    const int flags = tess_gdal.GDALGetMaskFlags(tess_gdal.GDALGetRasterBand(dataset, band));
+    *shared = flags & GMF_PER_DATASET;
+    return !(flags & (GMF_ALL_VALID | GMF_ALPHA)) && (!(flags & GMF_NODATA) || *shared);
+}
+
+static void find_masks(tess_gdal_void *v)
+{
+    bool shared = false;
+    if (has_mask(v->dataset, 1, &shared) && shared)
+        v->masks = 1;
+    for (int b = 1; b <= v->info.channels && !v->masks; b++)
+        if (has_mask(v->dataset, b, &shared))
+            v->masks = v->info.channels;
+    if (!v->masks)
+        return;
+    int block_width = 0, block_height = 0;
+    tess_gdal.GDALGetBlockSize(mask_of(v->dataset, 1), &block_width, &block_height);
+    v->block_rows = tess_min_i64(tess_max_i64(block_height, 1), v->info.height);
+    v->cache = 2 * ((int64_t)block_width * block_height + 512);
+}
+
+tess_status tess_gdal_void_open(tess_gdal_void *v, GDALDatasetH dataset, tess_image_info *info,
+                                tess_error *error)
+{
+    *v = (tess_gdal_void){.dataset = dataset, .info = *info};
+    TESS_TRY(find_nodata(v, error));
+    find_masks(v);
+    info->masked = v->nodata || v->masks;
+    info->mask_band = v->masks == 1;
+    return TESS_OK;
+}
+
+static size_t strip_bytes(const tess_gdal_void *v)
+{
+    return (size_t)(v->masks * v->block_rows * v->info.width);
+}
+
+size_t tess_gdal_void_held(const tess_gdal_void *v)
+{
+    return v->masks ? tess_block_granted(strip_bytes(v)) : 0;
+}
+
+tess_status tess_gdal_void_start(tess_gdal_void *v, tess_error *error)
+{
+    return v->masks ? tess_block_alloc(&v->strip, TESS_MEM_HOST, strip_bytes(v), error) : TESS_OK;
+}
+
+void tess_gdal_void_close(tess_gdal_void *v)
+{
+    tess_small_free(v->nodata);
+    tess_block_free(&v->strip);
+    *v = (tess_gdal_void){0};
+}
+
+static tess_status read_mask(GDALDatasetH dataset, int band, int64_t first, int64_t rows, int64_t width,
+                             void *to, tess_error *error)
+{
+    tess_gdal.CPLErrorReset();
+    if (tess_gdal.GDALRasterIO(mask_of(dataset, band), GF_Read, 0, (int)first, (int)width, (int)rows, to,
+                               (int)width, (int)rows, GDT_Byte, 0, 0) == CE_None &&
+        tess_gdal.CPLGetLastErrorType() < CE_Failure)
+        return TESS_OK;
+    return tess_gdal_fail(error, TESS_BAD_INPUT, "its mask of void samples is damaged");
+}
+
+static tess_status apply_masks(tess_gdal_void *v, int64_t y, unsigned char *valid, tess_error *error)
+{
+    const int64_t width = v->info.width;
+    const int channels = v->info.channels;
+    if (y < v->strip_first || y >= v->strip_first + v->strip_rows) {
+        v->strip_rows = 0;
+        v->strip_first = y / v->block_rows * v->block_rows;
+        const int64_t have = tess_min_i64(v->block_rows, v->info.height - v->strip_first);
+        for (int m = 0; m < v->masks; m++)
+            TESS_TRY(read_mask(v->dataset, m + 1, v->strip_first, have, width,
+                               (char *)v->strip.data + m * v->block_rows * width, error));
+        v->strip_rows = have;
+    }
+    for (int c = 0; c < channels; c++) {
+        const int64_t row = (v->masks > 1 ? c * v->block_rows : 0) + y - v->strip_first;
+        const unsigned char *mask = (const unsigned char *)v->strip.data + row * width;
+        for (int64_t x = 0; x < width; x++)
+            valid[x * channels + c] = mask[x] != 0;
+    }
+    return TESS_OK;
+}
+
+static bool same_float(float sample, double nodata)
+{
+    if (isnan(nodata))
+        return isnan(sample);
+    if (fabs(nodata) > FLT_MAX) /* the least double, say: read as -FLT_MAX or as infinity */
+        return fabsf(sample) >= FLT_MAX && (sample < 0) == (nodata < 0);
+    return sample == (float)nodata;
+}
+
+#define MARK(type, equal)                                                                                    \
+    for (int64_t x = 0; x < width; x++) {                                                                    \
+        const type sample = ((const type *)samples)[x * step + c];                                           \
+        if (equal)                                                                                           \
+            valid[x * step + c] = 0;                                                                         \
+    }                                                                                                        \
+    break
+
+static void mark_nodata(const tess_image_info *info, int c, double nodata, const void *samples, int64_t width,
+                        unsigned char *valid)
+{
+    const int64_t step = info->channels;
+    switch (info->dtype) {
+    case TESS_U8:
+        MARK(uint8_t, sample == nodata);
+    case TESS_U16:
+        MARK(uint16_t, sample == nodata);
+    case TESS_I16:
+        MARK(int16_t, sample == nodata);
+    case TESS_U32:
+        MARK(uint32_t, sample == nodata);
+    case TESS_I32:
+        MARK(int32_t, sample == nodata);
+    case TESS_F32:
+        MARK(float, same_float(sample, nodata));
+    default:
+        break;
+    }
+}
+
+tess_status tess_gdal_void_rows(tess_gdal_void *v, int64_t first, int64_t count, const void *rows,
+                                unsigned char *valid, tess_error *error)
+{
+    const int64_t samples = v->info.width * v->info.channels;
+    memset(valid, 1, (size_t)(count * samples));
+    for (int64_t y = 0; v->masks && y < count; y++)
+        TESS_TRY(apply_masks(v, first + y, valid + y * samples, error));
+    for (int c = 0; v->nodata && c < v->info.channels; c++)
+        if (v->nodata[c].any)
+            mark_nodata(&v->info, c, v->nodata[c].value, rows, count * v->info.width, valid);
+    return TESS_OK;
+}
+
+size_t tess_gdal_copy_mask_bytes(int64_t width)
+{
+    return tess_block_granted((size_t)(COPIED_ROWS * width));
+}
+
+tess_status tess_gdal_copy_mask(GDALDatasetH from, GDALDatasetH to, tess_error *error)
+{
+    const int64_t height = tess_gdal.GDALGetRasterYSize(to), width = tess_gdal.GDALGetRasterXSize(to);
+    tess_block rows = {0};
+    TESS_TRY(tess_block_alloc(&rows, TESS_MEM_HOST, (size_t)(COPIED_ROWS * width), error));
+    tess_status status = TESS_OK;
+    for (int64_t y = 0; y < height && status == TESS_OK; y += COPIED_ROWS) {
+        const int64_t some = tess_min_i64(COPIED_ROWS, height - y);
+        status = read_mask(from, 1, y, some, width, rows.data, error);
+        if (status == TESS_OK &&
+            tess_gdal.GDALRasterIO(mask_of(to, 1), GF_Write, 0, (int)y, (int)width, (int)some, rows.data,
+                                   (int)width, (int)some, GDT_Byte, 0, 0) != CE_None)
+            status = tess_gdal_fail(error, TESS_IO_FAILED, "its mask of void samples cannot be written");
+    }
+    tess_block_free(&rows);
+    return status;
+}

@@ -1,0 +1,37 @@
+/* gdal_void.h: which samples a raster marks as holding no value (private to gdal*.c). */
+#ifndef TESS_IO_GDAL_VOID_H
+#define TESS_IO_GDAL_VOID_H
+
+#include "io/gdal_api.h"
+
+typedef struct tess_gdal_nodata {
+    bool any;
+    double value;
+} tess_gdal_nodata;
+
+typedef struct tess_gdal_void {
+    GDALDatasetH dataset; /* not owned */
+    tess_image_info info;
+    tess_gdal_nodata *nodata; /* for each channel; NULL: none has a nodata value */
+    int masks;                /* mask bands that are read: none, one for all channels, or one for each */
+    int64_t block_rows;       /* of the masks: they are read one row of blocks at a time, into the strip */
+    tess_block strip;
+    int64_t strip_first, strip_rows;
+    int64_t cache; /* share of GDAL's cache */
+} tess_gdal_void;
+
+/* Fills *v, and masked and mask_band of *info. */
+tess_status tess_gdal_void_open(tess_gdal_void *v, GDALDatasetH dataset, tess_image_info *info,
+                                tess_error *error) TESS_MUST_CHECK;
+size_t tess_gdal_void_held(const tess_gdal_void *v); /* the strip, taken by tess_gdal_void_start */
+tess_status tess_gdal_void_start(tess_gdal_void *v, tess_error *error) TESS_MUST_CHECK;
+/* Rows [first, first + count), whose samples are `rows`. */
+tess_status tess_gdal_void_rows(tess_gdal_void *v, int64_t first, int64_t count, const void *rows,
+                                unsigned char *valid, tess_error *error) TESS_MUST_CHECK;
+void tess_gdal_void_close(tess_gdal_void *v);
+
+/* Copies the mask that all channels of one dataset share to another of the same size. Held meanwhile: tess_gdal_copy_mask_bytes. */
+tess_status tess_gdal_copy_mask(GDALDatasetH from, GDALDatasetH to, tess_error *error) TESS_MUST_CHECK;
+size_t tess_gdal_copy_mask_bytes(int64_t width);
+
+#endif

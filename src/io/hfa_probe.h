@@ -1,0 +1,11 @@
+/* hfa_probe.h: where an Erdas Imagine file (.img) keeps its samples (private to this room). */
+#ifndef TESS_IO_HFA_PROBE_H
+#define TESS_IO_HFA_PROBE_H
+
+#include <stdbool.h>
+
+/* False for an Erdas Imagine file that names a file of samples outside its folder, or is too odd to tell. True for
+ * every other file. */
+bool tess_hfa_stays_in_folder(const char *path);
+
+#endif

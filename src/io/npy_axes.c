@@ -1,0 +1,108 @@
+/* npy_axes.c: what the axes of an array are.
+ *
+ * An .npy file has a shape and no names for its sides. Arrays of images are (H, W) or (H, W, C) with few channels,
+ * arrays of volumes (D, H, W): the sides tell them apart. (C, H, W), as PyTorch has images, looks like a thin
+ * volume; taking it for either would give a plausible and wrong result, so the user has to say which it is. */
+#include <stdio.h>
+
+#include "io/npy.h"
+
+enum { MOST_CHANNELS = 4 };
+
+static const struct {
+    const char *name, *words;
+    int rank, depth, height, width, channels; /* places in the shape; -1: there is none */
+} orders[] = {
+    [TESS_AXES_HW] = {"HW", "(height, width)", 2, -1, 0, 1, -1},
+    [TESS_AXES_HWC] = {"HWC", "(height, width, channels)", 3, -1, 0, 1, 2},
+    [TESS_AXES_CHW] = {"CHW", "(channels, height, width)", 3, -1, 1, 2, 0},
+    [TESS_AXES_DHW] = {"DHW", "(depth, height, width)", 3, 0, 1, 2, -1},
+    [TESS_AXES_DHWC] = {"DHWC", "(depth, height, width, channels)", 4, 0, 1, 2, 3},
+    [TESS_AXES_PLAIN] = {NULL, NULL, 0, -1, -1, -1, -1},
+};
+
+const char *tess_axes_name(tess_axes axes)
+{
+    return orders[axes].name ? orders[axes].name : "";
+}
+
+void tess_npy_shape(const tess_npy_header *header, char *text, size_t bytes)
+{
+    size_t used = (size_t)snprintf(text, bytes, "(");
+    for (int i = 0; i < header->rank && used < bytes; i++)
+        used +=
+            (size_t)snprintf(text + used, bytes - used, "%s%lld", i ? ", " : "", (long long)header->shape[i]);
+    if (used < bytes)
+        snprintf(text + used, bytes - used, header->rank == 1 ? ",)" : ")");
+}
+
+static bool few(int64_t side)
+{
+    return side <= MOST_CHANNELS;
+}
+
+/* Three axes whose first is short and the others are not. */
+static bool looks_planar(const int64_t *shape)
+{
+    return few(shape[0]) && shape[1] > shape[0] && shape[2] > shape[0];
+}
+
+static tess_status guess(const tess_npy_header *header, tess_axes *out, tess_error *error)
+{
+    char shape[128];
+    const int64_t *side = header->shape;
+    tess_npy_shape(header, shape, sizeof shape);
+    if (header->rank < 2 || header->rank > 4)
+        return tess_fail(
+            error, TESS_BAD_INPUT,
+            "has %d dimension(s); an image is (height, width) or (height, width, channels), a volume "
+            "(depth, height, width)",
+            header->rank);
+    if (header->rank == 4 && !few(side[3]))
+        return tess_fail(
+            error, TESS_BAD_INPUT,
+            "has 4 dimensions, %s; a volume of colours is (depth, height, width, channels) with 1 to %d "
+            "channels",
+            shape, MOST_CHANNELS);
+    if (header->rank == 3 && !few(side[2]) && looks_planar(side))
+        return tess_fail(
+            error, TESS_BAD_INPUT,
+            "its shape %s looks like (channels, height, width); give --axes CHW, or --axes DHW if it "
+            "is a volume of %lld slice(s)",
+            shape, (long long)side[0]);
+    *out = header->rank == 4   ? TESS_AXES_DHWC
+           : header->rank == 2 ? TESS_AXES_HW
+           : few(side[2])      ? TESS_AXES_HWC
+                               : TESS_AXES_DHW;
+    return TESS_OK;
+}
+
+static tess_status plain(const tess_npy_header *header, tess_axes *out, tess_error *error)
+{
+    if (header->rank != 2 && header->rank != 3)
+        return tess_fail(error, TESS_BAD_INPUT, "has %d dimension(s); two or three are read here",
+                         header->rank);
+    *out = header->rank == 3 ? TESS_AXES_HWC : TESS_AXES_HW;
+    return TESS_OK;
+}
+
+tess_status tess_npy_axes(const tess_npy_header *header, tess_image_info *info, tess_error *error)
+{
+    tess_axes taken = info->axes;
+    char shape[128];
+    if (taken == TESS_AXES_AUTO)
+        TESS_TRY(guess(header, &taken, error));
+    else if (taken == TESS_AXES_PLAIN)
+        TESS_TRY(plain(header, &taken, error));
+    tess_npy_shape(header, shape, sizeof shape);
+    if (header->rank != orders[taken].rank)
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "has %d dimension(s), %s, but --axes %s takes an array of %d: %s", header->rank,
+                         shape, orders[taken].name, orders[taken].rank, orders[taken].words);
+    info->axes = taken;
+    info->depth = orders[taken].depth < 0 ? 0 : header->shape[orders[taken].depth];
+    info->height = header->shape[orders[taken].height];
+    info->width = header->shape[orders[taken].width];
+    info->channels = orders[taken].channels < 0 ? 1 : (int)header->shape[orders[taken].channels];
+    return TESS_OK;
+}

@@ -1,0 +1,48 @@
+/* png_extras.c: extras into a PNG: the profile and the resolution through libpng, which checks them; EXIF data and texts
+ * as the chunks that they are. */
+#include <math.h>
+#include <string.h>
+
+#include "io/png.h"
+
+void tess_png_set_extras(const tess_extras *extras, const tess_image_info *image, png_structp png,
+                         png_infop info)
+{
+    double metre[2];
+    if (tess_extras_icc_fits(extras, image) && extras->icc.bytes <= UINT32_MAX)
+        png_set_iCCP(png, info, extras->icc_name[0] ? extras->icc_name : "ICC profile",
+                     PNG_COMPRESSION_TYPE_BASE, extras->icc.data, (png_uint_32)extras->icc.bytes);
+    if (tess_extras_density(extras, TESS_DENSITY_METRE, metre) && metre[0] < 2e9 && metre[1] < 2e9)
+        png_set_pHYs(png, info, (png_uint_32)lrint(metre[0]), (png_uint_32)lrint(metre[1]),
+                     PNG_RESOLUTION_METER);
+    else if (extras->unit == TESS_DENSITY_ASPECT && extras->density[0] != extras->density[1])
+        png_set_pHYs(png, info, (png_uint_32)extras->density[0], (png_uint_32)extras->density[1],
+                     PNG_RESOLUTION_UNKNOWN);
+}
+
+static void write_chunk(png_structp png, const char *kind, const tess_blob *body)
+{
+    if (body->data && body->bytes <= PNG_UINT_31_MAX)
+        png_write_chunk(png, (png_const_bytep)kind, body->data, body->bytes);
+}
+
+/* The text may hold anything, so only its length counts. */
+static void write_xmp(png_structp png, const tess_blob *xmp)
+{
+    static const unsigned char head[] = "XML:com.adobe.xmp\0\0\0\0"; /* plain, in no language */
+    if (!xmp->data || xmp->bytes > PNG_UINT_31_MAX - sizeof head)
+        return;
+    png_write_chunk_start(png, (png_const_bytep) "iTXt", (png_uint_32)(sizeof head + xmp->bytes));
+    png_write_chunk_data(png, head, sizeof head);
+    png_write_chunk_data(png, xmp->data, xmp->bytes);
+    png_write_chunk_end(png);
+}
+
+void tess_png_write_extras(const tess_extras *extras, png_structp png)
+{
+    write_chunk(png, "eXIf", &extras->exif);
+    write_xmp(png, &extras->xmp);
+    for (int i = 0; i < extras->note_count; i++)
+        if ((unsigned char)extras->notes[i].kind[0] < 0x80)
+            write_chunk(png, extras->notes[i].kind, &extras->notes[i].body);
+}

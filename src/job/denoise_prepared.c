@@ -1,0 +1,206 @@
+#include "job/denoise_prepared.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+
+static int64_t colours_of(const tess_denoise_file *file)
+{
+    return tess_denoise_colours(&file->info);
+}
+
+static bool has_map(const tess_denoise_file *file)
+{
+    return file->map_info.width > 0;
+}
+
+static size_t take(size_t *used, size_t bytes)
+{
+    const size_t at = *used;
+    *used += tess_align_size(bytes, 64);
+    return at;
+}
+
+size_t tess_prepared_carve(const tess_denoise_file *file, char *at, tess_prepared_rows *rows)
+{
+    const tess_image_info *info = &file->info;
+    const size_t pixels = (size_t)info->width, samples = pixels * (size_t)info->channels,
+                 values = pixels * (size_t)colours_of(file) * sizeof(float),
+                 in_row = samples * tess_dtype_size(info->dtype);
+    *rows = (tess_prepared_rows){0};
+    if (!file->prepared)
+        return 0;
+    size_t used = 0;
+    struct {
+        void *to;
+        size_t bytes;
+    } parts[] = {
+        {&rows->samples, in_row},
+        {&rows->again, in_row},
+        {&rows->out, samples * tess_dtype_size(file->out_info.dtype)},
+        {&rows->valid, samples},
+        {&rows->valid_again, samples},
+        {&rows->values, values},
+        {&rows->blend, values},
+        {&rows->draws, values},
+        {&rows->draws_again, values},
+        {&rows->map, has_map(file) ? pixels * sizeof(float) : 0},
+        {&rows->map_samples, has_map(file) ? pixels * tess_dtype_size(file->map_info.dtype) : 0},
+        {&rows->holes, file->look.holes ? tess_holes_bytes(info->width, colours_of(file)) : 0},
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        char *part = at ? at + take(&used, parts[i].bytes) : (take(&used, parts[i].bytes), NULL);
+        memcpy(parts[i].to, &part, sizeof part);
+    }
+    return used;
+}
+
+tess_image_info tess_prepared_info(const tess_denoise_file *file)
+{
+    return (tess_image_info){.height = file->info.height,
+                             .width = file->info.width,
+                             .channels = (int)colours_of(file) + has_map(file),
+                             .alpha = has_map(file), /* carried through, as alpha is */
+                             .dtype = TESS_F32,
+                             .full_scale = 1};
+}
+
+size_t tess_prepared_held(const tess_denoise_file *file)
+{
+    return file->prepared ? file->info.held_bytes + file->map_info.held_bytes : 0;
+}
+
+void tess_prepared_begin_slice(tess_prepared_image *image, int64_t slice)
+{
+    const tess_denoise_file *file = image->file;
+    const tess_denoise_look *look = &file->look;
+    const double sample = look->unit.low + look->mean * (look->unit.high - look->unit.low);
+    image->slice = slice;
+    image->source_row = slice * file->info.height;
+    if (look->holes)
+        tess_holes_begin(&image->holes, file->info.width, colours_of(file), file->info.height,
+                         (float)((sample - file->scale.low) / (file->scale.high - file->scale.low)),
+                         image->rows.holes);
+}
+
+/* One row of samples, and which of them hold a value; NaN and infinity do not. */
+static tess_status read_samples(const tess_denoise_file *file, tess_reader *reader, char *samples,
+                                unsigned char *valid, tess_error *error)
+{
+    const tess_image_info *info = &file->info;
+    const int64_t count = info->width * info->channels;
+    TESS_TRY(tess_reader_rows(reader, 1, samples, error));
+    if (info->masked)
+        TESS_TRY(tess_reader_valid(reader, 1, valid, error));
+    else
+        memset(valid, 1, (size_t)count);
+    if (info->dtype == TESS_F32)
+        for (int64_t i = 0; i < count; i++)
+            valid[i] = valid[i] && isfinite(((const float *)samples)[i]);
+    return TESS_OK;
+}
+
+/* Values of the colours, holes as NaN. */
+static void to_values(const tess_denoise_file *file, const char *samples, const unsigned char *valid,
+                      float *values)
+{
+    const tess_image_info *info = &file->info;
+    const int64_t step = info->channels, colours = colours_of(file);
+    const size_t size = tess_dtype_size(info->dtype);
+    for (int64_t x = 0; x < info->width; x++) {
+        tess_samples_to_values(info->dtype, file->scale, samples + (size_t)(x * step) * size, colours,
+                               values + x * colours);
+        for (int64_t c = 0; c < colours; c++)
+            if (!valid[x * step + c])
+                values[x * colours + c] = NAN;
+    }
+}
+
+static tess_status next_row(void *user, float *values, tess_error *error)
+{
+    tess_prepared_image *image = user;
+    TESS_TRY(read_samples(image->file, image->reader, image->rows.samples, image->rows.valid, error));
+    to_values(image->file, image->rows.samples, image->rows.valid, values);
+    return TESS_OK;
+}
+
+/* The noise of a sample depends on its place in the file alone. */
+static void add_noise(const tess_prepared_image *image, int64_t row, float *draws, float *values)
+{
+    const float level = (float)image->settings->add_noise;
+    const int64_t count = image->file->info.width * colours_of(image->file);
+    if (!(level > 0))
+        return;
+    tess_rng_normal(image->noise, row * count, count, draws);
+    for (int64_t i = 0; i < count; i++)
+        values[i] += level * draws[i];
+}
+
+static tess_status next_levels(tess_prepared_image *image, tess_error *error)
+{
+    const tess_image_info *info = &image->file->map_info;
+    TESS_TRY(tess_reader_rows(image->map, 1, image->rows.map_samples, error));
+    tess_samples_to_float(info->dtype, info->full_scale, image->rows.map_samples, info->width,
+                          image->rows.map);
+    for (int64_t x = 0; x < info->width; x++)
+        if (!(image->rows.map[x] >= 0 && image->rows.map[x] <= 10))
+            return tess_fail(
+                error, TESS_BAD_INPUT,
+                "--sigma %s: %g in column %lld is no noise level; they are 0 or more, on the [0,1] "
+                "scale",
+                image->settings->sigma_map, (double)image->rows.map[x], (long long)x);
+    return TESS_OK;
+}
+
+tess_status tess_prepared_source(tess_prepared_image *image, int64_t count, float *values, tess_error *error)
+{
+    const int64_t colours = colours_of(image->file), width = image->file->info.width,
+                  step = colours + has_map(image->file);
+    for (int64_t y = 0; y < count; y++, values += width * step) {
+        float *row = has_map(image->file) ? image->rows.values : values;
+        if (image->file->look.holes)
+            TESS_TRY(tess_holes_next(&image->holes, next_row, image, row, error));
+        else
+            TESS_TRY(next_row(image, row, error));
+        add_noise(image, image->source_row++, image->rows.draws, row);
+        if (!has_map(image->file))
+            continue;
+        TESS_TRY(next_levels(image, error));
+        for (int64_t x = 0; x < width; x++) {
+            memcpy(values + x * step, row + x * colours, (size_t)colours * sizeof(float));
+            values[x * step + colours] = image->rows.map[x];
+        }
+    }
+    return TESS_OK;
+}
+
+/* strength * result + (1 - strength) * input, where there is an input. */
+static void blend(tess_prepared_image *image, int64_t y, float *result)
+{
+    const double strength = image->settings->strength;
+    const int64_t colours = colours_of(image->file), step = colours + has_map(image->file);
+    if (strength >= 1)
+        return;
+    float *input = image->rows.blend;
+    to_values(image->file, image->rows.again, image->rows.valid_again, input);
+    add_noise(image, image->slice * image->file->info.height + y, image->rows.draws_again, input);
+    for (int64_t x = 0; x < image->file->info.width; x++)
+        for (int64_t c = 0; c < colours; c++) {
+            const float in = input[x * colours + c];
+            float *out = &result[x * step + c];
+            if (!isnan(in))
+                *out = (float)(strength * (double)*out + (1 - strength) * (double)in);
+        }
+}
+
+tess_status tess_prepared_sink(tess_prepared_image *image, int64_t y, float *result, const char **samples,
+                               const unsigned char **valid, tess_error *error)
+{
+    TESS_TRY(read_samples(image->file, image->original, image->rows.again, image->rows.valid_again, error));
+    blend(image, y, result);
+    tess_prepared_to_samples(image, y, result);
+    *samples = image->rows.out;
+    *valid = image->rows.valid_again;
+    return TESS_OK;
+}

@@ -1,0 +1,189 @@
+#include "physics/convolve_impl.h"
+
+#include <math.h>
+
+static tess_convolve *convolve_of(tess_operator *op)
+{
+    return (tess_convolve *)op;
+}
+
+/* Where things are in a scratch. */
+typedef struct parts {
+    void *workspace, *response, *seen, *blurred, *sum, *image;
+} parts;
+
+static parts parts_of(const tess_convolve *v, void *scratch)
+{
+    char *at = scratch;
+    return (parts){at,
+                   at + v->response_at,
+                   at + v->waves_at[0],
+                   at + v->waves_at[1],
+                   at + v->waves_at[2],
+                   at + v->image_at};
+}
+
+static void run(const tess_convolve *v, int step, const parts *p, const void *in, void *out, const void *with,
+                tess_stream *stream)
+{
+    const tess_op_buffers buffers = {.in = in, .out = out, .residual = {with}, .workspace = p->workspace};
+    v->op.device->run(v->op.device, v->step[step], &buffers, stream);
+}
+
+/* H_i into p->response; the kernel's image needs p->image for a moment. */
+static void make_response(const tess_convolve *v, int64_t i, const parts *p, tess_stream *stream)
+{
+    tess_kernels_place(&v->kernels, v->held.data, i, p->image, stream);
+    run(v, CONVOLVE_KERNEL_SPECTRUM, p, p->image, p->response, NULL, stream);
+}
+
+/* The blur of what p->seen is the spectrum of, into `out`. */
+static void blur(const tess_convolve *v, const parts *p, void *out, tess_stream *stream)
+{
+    run(v, CONVOLVE_TIMES, p, p->seen, p->blurred, p->response, stream);
+    run(v, CONVOLVE_BACK, p, p->blurred, out, NULL, stream);
+}
+
+/* The spectrum of blur i's transpose of `image`, added to p->sum. */
+static void collect(const tess_convolve *v, int64_t i, const parts *p, const void *image, tess_stream *stream)
+{
+    run(v, CONVOLVE_TRANSFORM, p, image, p->blurred, NULL, stream);
+    run(v, CONVOLVE_TIMES_CONJUGATE, p, p->blurred, p->blurred, p->response, stream);
+    if (i)
+        run(v, CONVOLVE_ADD_WAVES, p, p->sum, p->sum, p->blurred, stream);
+    else
+        run(v, CONVOLVE_KEEP_WAVES, p, p->blurred, p->sum, NULL, stream);
+}
+
+static float *middle_of(const tess_convolve *v, void *image)
+{
+    return (float *)image + v->middle;
+}
+
+static void convolve_forward(tess_operator *op, const void *image, void *measurement, void *scratch,
+                             tess_stream *stream)
+{
+    const tess_convolve *v = convolve_of(op);
+    const parts p = parts_of(v, scratch);
+    run(v, CONVOLVE_TRANSFORM, &p, image, p.seen, NULL, stream);
+    for (int64_t i = 0; i < op->measurement.n; i++) {
+        float *to = (float *)measurement + i * op->measurement.stride_n;
+        make_response(v, i, &p, stream);
+        blur(v, &p, p.image, stream);
+        run(v, CONVOLVE_CROP, &p, middle_of(v, p.image), to, NULL, stream);
+    }
+}
+
+/* S = sum |H_i|^2, whose terms are made in the response's place. */
+static void add_power(const tess_convolve *v, int64_t i, const parts *p, tess_stream *stream)
+{
+    void *power = (char *)v->held.data + v->power_at;
+    run(v, CONVOLVE_SQUARE, p, p->response, p->response, p->response, stream);
+    run(v, i ? CONVOLVE_ADD_POWER : CONVOLVE_KEEP_POWER, p, p->response, power, power, stream);
+}
+
+/* The spectrum of A^T y into p->sum, and with `power` S. */
+static void correlate(const tess_convolve *v, const void *measurement, const parts *p, bool power,
+                      tess_stream *stream)
+{
+    for (int64_t i = 0; i < v->op.measurement.n; i++) {
+        const float *from = (const float *)measurement + i * v->op.measurement.stride_n;
+        make_response(v, i, p, stream);
+        run(v, CONVOLVE_CLEAR, p, p->image, p->image, NULL, stream);
+        run(v, CONVOLVE_PAD, p, from, middle_of(v, p->image), NULL, stream);
+        collect(v, i, p, p->image, stream);
+        if (power)
+            add_power(v, i, p, stream);
+    }
+}
+
+static void convolve_adjoint(tess_operator *op, const void *measurement, void *image, void *scratch,
+                             tess_stream *stream)
+{
+    const tess_convolve *v = convolve_of(op);
+    const parts p = parts_of(v, scratch);
+    correlate(v, measurement, &p, false, stream);
+    run(v, CONVOLVE_BACK, &p, p.sum, image, NULL, stream);
+}
+
+static void convolve_absorb(tess_operator *op, const void *measurement, void *scratch, tess_stream *stream)
+{
+    const tess_convolve *v = convolve_of(op);
+    const parts p = parts_of(v, scratch);
+    void *data = (char *)v->held.data + v->data_at;
+    correlate(v, measurement, &p, true, stream);
+    run(v, v->margins ? CONVOLVE_BACK : CONVOLVE_KEEP_WAVES, &p, p.sum, data, NULL, stream);
+}
+
+/* Each blur's middle is transposed as soon as it is there, so that no measurement is ever held. */
+static void convolve_normal(tess_operator *op, bool less, const void *image, void *out, void *scratch,
+                            tess_stream *stream)
+{
+    const tess_convolve *v = convolve_of(op);
+    const parts p = parts_of(v, scratch);
+    run(v, CONVOLVE_TRANSFORM, &p, image, p.seen, NULL, stream);
+    for (int64_t i = 0; i < op->measurement.n; i++) {
+        make_response(v, i, &p, stream);
+        blur(v, &p, p.image, stream);
+        for (int k = 0; k < 4; k++) {
+            float *edge = (float *)p.image + v->edge_at[k];
+            if (v->step[CONVOLVE_EDGE + k])
+                run(v, CONVOLVE_EDGE + k, &p, edge, edge, NULL, stream);
+        }
+        collect(v, i, &p, p.image, stream);
+    }
+    run(v, CONVOLVE_BACK, &p, p.sum, out, NULL, stream);
+    if (less)
+        run(v, CONVOLVE_LESS, &p, out, out, (const char *)v->held.data + v->data_at, stream);
+}
+
+static void filter(const tess_convolve *v, const double *factors, const void *in, void *out, void *scratch,
+                   tess_stream *stream)
+{
+    const char *held = v->held.data;
+    const tess_op_buffers buffers = {.in = in,
+                                     .out = out,
+                                     .residual = {held + v->power_at, v->margins ? NULL : held + v->data_at},
+                                     .workspace = scratch,
+                                     .factors = factors};
+    v->op.device->run(v->op.device, v->step[CONVOLVE_FILTER], &buffers, stream);
+}
+
+static void convolve_step(tess_operator *op, const tess_normal_step *s, const void *image, void *out,
+                          void *scratch, tess_stream *stream)
+{
+    const double factors[TESS_FILTER_FACTORS] = {s->a, s->b, s->c, s->d, s->e};
+    filter(convolve_of(op), factors, image, out, scratch, stream);
+}
+
+/* Frequencies that no blur passes are divided by the shift, which may be zero. */
+static void convolve_precondition(tess_operator *op, double shift, const void *in, void *out, void *scratch,
+                                  tess_stream *stream)
+{
+    static const double least = 1e-4;
+    const double factors[TESS_FILTER_FACTORS] = {1, 0, 0, fmax(shift, least * op->norm_squared), 1};
+    filter(convolve_of(op), factors, in, out, scratch, stream);
+}
+
+static void convolve_destroy(tess_operator *op)
+{
+    tess_convolve *v = convolve_of(op);
+    for (int i = 0; i < CONVOLVE_STEPS; i++)
+        if (v->step[i])
+            op->device->release(op->device, v->step[i]);
+    tess_kernels_close(&v->kernels);
+    op->device->free(op->device, &v->held);
+    tess_small_free(v);
+}
+
+const tess_operator_table tess_convolve_circular = {.destroy = convolve_destroy,
+                                                    .forward = convolve_forward,
+                                                    .adjoint = convolve_adjoint,
+                                                    .absorb = convolve_absorb,
+                                                    .step = convolve_step};
+const tess_operator_table tess_convolve_margins = {.destroy = convolve_destroy,
+                                                   .forward = convolve_forward,
+                                                   .adjoint = convolve_adjoint,
+                                                   .absorb = convolve_absorb,
+                                                   .normal = convolve_normal,
+                                                   .precondition = convolve_precondition};

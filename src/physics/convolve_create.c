@@ -1,0 +1,230 @@
+/* Making a stack of convolutions. As for blurs, sizes come first, by arithmetic alone. */
+#include <math.h>
+
+#include "base/checked.h"
+#include "physics/convolve_impl.h"
+
+enum { ALIGNMENT = 256, LONGEST = 1 << 20 };
+
+int64_t tess_convolve_side(int64_t seen, int64_t reach)
+{
+    static const int factors[] = {2, 3, 5, 7};
+    for (int64_t side = seen + 2 * reach;; side++) {
+        int64_t rest = side;
+        for (int i = 0; i < 4; i++)
+            while (rest % factors[i] == 0)
+                rest /= factors[i];
+        if (rest == 1)
+            return side;
+    }
+}
+
+static tess_op combine(tess_tensor in, tess_tensor out, double a, double b)
+{
+    return (tess_op){.kind = TESS_OP_COMBINE,
+                     .in = in,
+                     .out = out,
+                     .combine = {.a = a, .b = b, .low = -INFINITY, .high = INFINITY},
+                     .residuals = b != 0,
+                     .residual = {in}};
+}
+
+static tess_op product(tess_tensor waves, tess_tensor response, bool conjugate)
+{
+    return (tess_op){.kind = TESS_OP_SPECTRUM,
+                     .in = waves,
+                     .out = waves,
+                     .spectrum = {.complex_factor = true, .conjugate = conjugate},
+                     .residuals = 1,
+                     .residual = {response}};
+}
+
+/* A part of the image, in its own storage; an empty one has no op. */
+static tess_tensor window(tess_tensor image, int64_t height, int64_t width)
+{
+    image.h = height;
+    image.w = width;
+    return image;
+}
+
+static void describe_margins(tess_convolve *v, const tess_convolve_settings *s, tess_op ops[CONVOLVE_STEPS])
+{
+    const tess_tensor image = v->op.image, *seen = &v->op.measurement;
+    const tess_tensor middle = window(image, seen->h, seen->w),
+                      dense = tess_tensor_2d(TESS_F32, 1, seen->h, seen->w, image.c);
+    const int64_t rows = s->margin_rows, columns = s->margin_columns, below = image.h - rows - seen->h,
+                  right = image.w - columns - seen->w;
+    v->margins = s->seen_height > 0;
+    v->middle = rows * image.stride_h + columns * image.stride_w;
+    ops[CONVOLVE_CROP] = combine(middle, dense, 1, 0);
+    ops[CONVOLVE_PAD] = combine(dense, middle, 1, 0);
+    const tess_tensor edges[4] = {window(image, rows, image.w), window(image, below, image.w),
+                                  window(image, seen->h, columns), window(image, seen->h, right)};
+    const int64_t at[4] = {0, (rows + seen->h) * image.stride_h, rows * image.stride_h,
+                           v->middle + seen->w * image.stride_w};
+    for (int k = 0; k < 4; k++) {
+        ops[CONVOLVE_EDGE + k] = combine(edges[k], edges[k], 0, 0);
+        v->edge_at[k] = at[k];
+    }
+}
+
+static void describe(tess_convolve *v, const tess_convolve_settings *s, tess_op ops[CONVOLVE_STEPS])
+{
+    const tess_tensor image = v->op.image;
+    const int64_t h = image.h, bins = image.w / 2 + 1;
+    const tess_tensor waves = tess_tensor_2d(TESS_F32, 1, h, bins, 2 * image.c),
+                      one = tess_tensor_2d(TESS_F32, 1, h, image.w, 1),
+                      response = tess_tensor_2d(TESS_F32, 1, h, bins, 2),
+                      power = tess_tensor_2d(TESS_F32, 1, h, bins, 1),
+                      real = tess_tensor_channels(response, 1);
+    ops[CONVOLVE_KERNEL_SPECTRUM] = (tess_op){.kind = TESS_OP_FFT, .in = one, .out = response};
+    ops[CONVOLVE_TRANSFORM] = (tess_op){.kind = TESS_OP_FFT, .in = image, .out = waves};
+    ops[CONVOLVE_BACK] = (tess_op){.kind = TESS_OP_FFT, .in = waves, .out = image, .fft = {.inverse = true}};
+    ops[CONVOLVE_TIMES] = product(waves, response, false);
+    ops[CONVOLVE_TIMES_CONJUGATE] = product(waves, response, true);
+    ops[CONVOLVE_KEEP_WAVES] = combine(waves, waves, 1, 0);
+    ops[CONVOLVE_ADD_WAVES] = combine(waves, waves, 1, 1);
+    ops[CONVOLVE_CLEAR] = combine(image, image, 0, 0);
+    ops[CONVOLVE_SQUARE] = product(response, response, true);
+    ops[CONVOLVE_KEEP_POWER] = combine(real, power, 1, 0);
+    ops[CONVOLVE_ADD_POWER] = combine(real, power, 1, 1);
+    ops[CONVOLVE_ADD_POWER].residual[0] = power;
+    ops[CONVOLVE_LESS] = combine(image, image, 1, -1);
+    describe_margins(v, s, ops);
+    ops[CONVOLVE_FILTER] = (tess_op){.kind = TESS_OP_FILTER,
+                                     .in = image,
+                                     .out = image,
+                                     .residuals = v->margins ? 1 : 2,
+                                     .residual = {power, waves}};
+    for (int i = 0; i < CONVOLVE_STEPS; i++)
+        for (int k = 0; k < TESS_SPATIAL; k++)
+            ops[i].kernel[k] = ops[i].stride[k] = 1;
+}
+
+static bool empty(const tess_op *op)
+{
+    return op->in.h == 0 || op->in.w == 0;
+}
+
+/* Where everything lies, and how much it is. */
+static tess_status lay_out(tess_convolve *v, const tess_op ops[CONVOLVE_STEPS], tess_error *error)
+{
+    tess_device *device = v->op.device;
+    size_t all, waves, response, image, workspace = 0, plans = 0, filter = 0;
+    if (!tess_tensor_bytes(&v->op.measurement, &all) || !tess_tensor_bytes(&v->op.image, &image) ||
+        !tess_tensor_bytes(&ops[CONVOLVE_TRANSFORM].out, &waves) ||
+        !tess_tensor_bytes(&ops[CONVOLVE_KERNEL_SPECTRUM].out, &response))
+        return tess_fail(error, TESS_OVER_LIMIT, "%lld blurs of %lldx%lld pixels are too many",
+                         (long long)v->op.measurement.n, (long long)v->op.image.h, (long long)v->op.image.w);
+    for (int i = 0; i < CONVOLVE_STEPS; i++) {
+        tess_op_needs needs;
+        if (empty(&ops[i]))
+            continue;
+        TESS_TRY(device->query(device, &ops[i], &needs, error));
+        workspace = needs.workspace > workspace ? needs.workspace : workspace;
+        plans += needs.held;
+        filter = i == CONVOLVE_FILTER ? tess_align_size(needs.workspace, ALIGNMENT) : filter;
+    }
+    waves = tess_align_size(waves, ALIGNMENT);
+    response = tess_align_size(response, ALIGNMENT);
+    v->response_at = tess_align_size(workspace, ALIGNMENT);
+    for (int i = 0; i < 3; i++)
+        v->waves_at[i] = v->response_at + response + (size_t)i * waves;
+    v->image_at = v->waves_at[2] + waves;
+    v->op.scratch_bytes = v->image_at + tess_align_size(image, ALIGNMENT);
+    v->op.step_scratch_bytes = v->margins ? v->op.scratch_bytes : filter;
+    v->power_at = tess_align_size(tess_kernels_bytes(&v->kernels), ALIGNMENT);
+    v->data_at = v->power_at + tess_align_size(response / 2, ALIGNMENT);
+    v->held_bytes = v->data_at + (v->margins ? tess_align_size(image, ALIGNMENT) : waves);
+    v->op.held_bytes = device->granted(device, v->held_bytes) + plans;
+    v->op.making_bytes = tess_block_granted(tess_kernels_making_bytes(&v->kernels));
+    return TESS_OK;
+}
+
+static tess_status check(const tess_convolve_settings *s, tess_error *error)
+{
+    if (s->height < 1 || s->width < 1 || s->channels < 1 || s->count < 1)
+        return tess_fail(error, TESS_BAD_OPTION, "a blur needs an image and at least one kernel");
+    if (s->height > LONGEST || s->width > LONGEST)
+        return tess_fail(error, TESS_BAD_OPTION,
+                         "%lldx%lld pixels, margins included, are too many; a side has at most %d",
+                         (long long)s->height, (long long)s->width, (int)LONGEST);
+    const bool whole =
+                   s->seen_height == 0 && s->seen_width == 0 && s->margin_rows == 0 && s->margin_columns == 0,
+               inside = s->seen_height > 0 && s->seen_width > 0 && s->margin_rows >= 0 &&
+                        s->margin_columns >= 0 && s->margin_rows <= s->height - s->seen_height &&
+                        s->margin_columns <= s->width - s->seen_width;
+    if (!whole && !inside)
+        return tess_fail(error, TESS_BAD_OPTION,
+                         "%lldx%lld pixels behind margins of %lld and %lld do not lie in %lldx%lld",
+                         (long long)s->seen_height, (long long)s->seen_width, (long long)s->margin_rows,
+                         (long long)s->margin_columns, (long long)s->height, (long long)s->width);
+    for (int64_t i = 0; i < s->count; i++)
+        TESS_TRY(tess_kernel_check(&s->kernels[i], i, error));
+    return TESS_OK;
+}
+
+static tess_status sketch(tess_convolve *v, tess_device *device, const tess_convolve_settings *s,
+                          tess_op ops[CONVOLVE_STEPS], tess_error *error)
+{
+    const bool margins = s->seen_height > 0;
+    const double pixels = (double)s->height * (double)s->width,
+                 transforms = (double)(s->count * (s->channels + 1) + s->channels);
+    double norm = 0;
+    for (int64_t i = 0; i < s->count; i++)
+        norm += tess_kernel_gain(&s->kernels[i]) * tess_kernel_gain(&s->kernels[i]);
+    v->op = (tess_operator){.table = margins ? &tess_convolve_margins : &tess_convolve_circular,
+                            .device = device,
+                            .name = "blur",
+                            .image = tess_tensor_2d(TESS_F32, 1, s->height, s->width, s->channels),
+                            .measurement =
+                                tess_tensor_2d(TESS_F32, s->count, margins ? s->seen_height : s->height,
+                                               margins ? s->seen_width : s->width, s->channels),
+                            .forward_flops = transforms * 2.5 * pixels * log2(pixels + 1),
+                            .forward_bytes = transforms * 8 * sizeof(float) * pixels,
+                            .norm_squared = norm}; /* at most: exact where no kernel has negative values */
+    tess_kernels_lay_out(&v->kernels, device, s->height, s->width, s->kernels, s->count);
+    describe(v, s, ops);
+    return lay_out(v, ops, error);
+}
+
+static tess_status make(tess_convolve *v, const tess_kernel *list, const tess_op ops[CONVOLVE_STEPS],
+                        tess_error *error)
+{
+    tess_device *device = v->op.device;
+    for (int i = 0; i < CONVOLVE_STEPS; i++)
+        if (!empty(&ops[i]))
+            TESS_TRY(device->prepare(device, &ops[i], &v->step[i], error));
+    TESS_TRY(device->alloc(device, &v->held, TESS_MEM_WORKSPACE, v->held_bytes, error));
+    return tess_kernels_open(&v->kernels, list, v->held.data, error);
+}
+
+tess_status tess_convolve_sketch(tess_device *device, const tess_convolve_settings *s, tess_operator *out,
+                                 tess_error *error)
+{
+    TESS_TRY(check(s, error));
+    tess_convolve v = {0};
+    tess_op ops[CONVOLVE_STEPS];
+    const tess_status status = sketch(&v, device, s, ops, error);
+    *out = v.op;
+    return status;
+}
+
+tess_status tess_convolve_create(tess_device *device, const tess_convolve_settings *s, tess_operator **out,
+                                 tess_error *error)
+{
+    *out = NULL;
+    TESS_TRY(check(s, error));
+    tess_convolve *v = tess_small_alloc(1, sizeof *v);
+    if (!v)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for a blur");
+    tess_op ops[CONVOLVE_STEPS];
+    tess_status status = sketch(v, device, s, ops, error);
+    if (status == TESS_OK)
+        status = make(v, s->kernels, ops, error);
+    if (status == TESS_OK)
+        *out = &v->op;
+    else
+        tess_operator_destroy(&v->op);
+    return status;
+}

@@ -1,0 +1,187 @@
+/* noise.c: from rows to patches and their energies. noise_fit.c makes the estimate from them. */
+#include "tensor/noise.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+
+enum { SIDE = TESS_NOISE_SIDE, SAMPLES = SIDE * SIDE, FIRST = 3 };
+
+/* The rows 3 .. 7 of the 8-point DCT-II: only they have a part in coefficients (i, j) with i + j >= 10. */
+static const float dct[SIDE - FIRST][SIDE] = {
+    {0.41573481f, -0.09754516f, -0.49039264f, -0.27778512f, 0.27778512f, 0.49039264f, 0.09754516f,
+     -0.41573481f},
+    {0.35355339f, -0.35355339f, -0.35355339f, 0.35355339f, 0.35355339f, -0.35355339f, -0.35355339f,
+     0.35355339f},
+    {0.27778512f, -0.49039264f, 0.09754516f, 0.41573481f, -0.41573481f, -0.09754516f, 0.49039264f,
+     -0.27778512f},
+    {0.19134172f, -0.46193977f, 0.46193977f, -0.19134172f, -0.19134172f, 0.46193977f, -0.46193977f,
+     0.19134172f},
+    {0.09754516f, -0.27778512f, 0.41573481f, -0.49039264f, 0.49039264f, -0.41573481f, 0.27778512f,
+     -0.09754516f},
+};
+
+/* The smallest step between patches with which at most TESS_NOISE_PATCHES are taken; every step-th row of patches,
+ * counted through the slices. */
+static int64_t find_step(const tess_noise_shape *shape, int64_t *most)
+{
+    const int64_t slices = tess_max_i64(shape->depth, 1);
+    const int64_t across = shape->width - SIDE + 1, down = shape->height - SIDE + 1;
+    *most = 0;
+    if (across <= 0 || down <= 0 || shape->channels < 1 || shape->channels > TESS_NOISE_CHANNELS)
+        return 1;
+    for (int64_t step = 1;; step += tess_max_i64(step / 8, 1)) {
+        int64_t rows, total;
+        if (!tess_mul_i64(slices, down, &rows))
+            rows = INT64_MAX - step;
+        rows = tess_ceil_div(rows, step);
+        if (tess_mul_i64(rows, tess_ceil_div(across, step), &total) && total <= TESS_NOISE_PATCHES) {
+            *most = total;
+            return step;
+        }
+    }
+}
+
+static size_t lines_bytes(const tess_noise_shape *shape)
+{
+    return tess_align_size((size_t)shape->width * (size_t)shape->channels * SIDE * sizeof(float), 16);
+}
+
+size_t tess_noise_bytes(const tess_noise_shape *shape)
+{
+    int64_t most;
+    find_step(shape, &most);
+    if (most == 0)
+        return 0;
+    size_t patches = (size_t)most * (size_t)shape->channels * sizeof(tess_noise_patch);
+    return lines_bytes(shape) + tess_align_size(patches, 16) + 2 * (size_t)most * sizeof(uint64_t);
+}
+
+void tess_noise_begin(tess_noise *noise, const tess_noise_shape *shape, void *memory)
+{
+    *noise = (tess_noise){.shape = *shape};
+    noise->step = find_step(shape, &noise->most);
+    for (int c = 0; c < TESS_NOISE_CHANNELS; c++)
+        noise->least[c].value = INFINITY, noise->largest[c].value = -INFINITY;
+    if (noise->most == 0)
+        return;
+    char *at = memory;
+    noise->lines = (float *)at;
+    noise->patches = (tess_noise_patch *)(at += lines_bytes(shape));
+    size_t patches = (size_t)noise->most * (size_t)shape->channels * sizeof(tess_noise_patch);
+    noise->order = (uint64_t *)(at + tess_align_size(patches, 16));
+}
+
+/* The patch is `x`, with its mean taken off. Sums of squares of the coefficients with i + j in {10, 11} and above 11. */
+static void high_bands(float x[SIDE][SIDE], float *middle, float *high)
+{
+    float down[SIDE - FIRST][SIDE];
+    for (int i = 0; i < SIDE - FIRST; i++)
+        for (int k = 0; k < SIDE; k++) {
+            float sum = 0;
+            for (int y = 0; y < SIDE; y++)
+                sum += dct[i][y] * x[y][k];
+            down[i][k] = sum;
+        }
+    *middle = *high = 0;
+    for (int i = FIRST; i < SIDE; i++)
+        for (int j = 10 - i; j < SIDE; j++) {
+            float sum = 0;
+            for (int k = 0; k < SIDE; k++)
+                sum += dct[j - FIRST][k] * down[i - FIRST][k];
+            *(i + j < 12 ? middle : high) += sum * sum;
+        }
+}
+
+/* False when a sample is a hole. */
+static bool measure(float x[SIDE][SIDE], tess_noise_patch *patch)
+{
+    const float first = x[0][0]; /* taken off first, so that a constant patch has no energy at all */
+    float sum = 0, square = 0, middle, high;
+    for (int y = 0; y < SIDE; y++)
+        for (int k = 0; k < SIDE; k++) {
+            x[y][k] -= first;
+            sum += x[y][k];
+        }
+    const float mean = sum / SAMPLES;
+    if (!isfinite(mean))
+        return false;
+    for (int y = 0; y < SIDE; y++)
+        for (int k = 0; k < SIDE; k++) {
+            x[y][k] -= mean;
+            square += x[y][k] * x[y][k];
+        }
+    if (!isfinite(square))
+        return false;
+    high_bands(x, &middle, &high);
+    patch->mean = first + mean;
+    patch->low = fmaxf(square - middle - high, 0) / 48;
+    patch->middle = middle / 9;
+    patch->high = high / 6;
+    return true;
+}
+
+/* The patches of a channel whose last row is the newest. Each row of patches starts at another column, so that they fall
+ * on all phases of the blocks that a JPEG file has. */
+static void take_patches(tess_noise *noise, int channel, int64_t patch_row)
+{
+    const int64_t width = noise->shape.width, step = noise->step;
+    const float *line[SIDE];
+    for (int y = 0; y < SIDE; y++) {
+        int64_t slot = (noise->rows + 1 + y) % SIDE; /* oldest first */
+        line[y] = noise->lines + (slot * noise->shape.channels + channel) * width;
+    }
+    tess_noise_patch *patches = noise->patches + channel * noise->most;
+    for (int64_t at = patch_row % 7 * 3 % step; at + SIDE <= width; at += step) {
+        float x[SIDE][SIDE];
+        for (int y = 0; y < SIDE; y++)
+            memcpy(x[y], line[y] + at, sizeof x[y]);
+        if (noise->count[channel] < noise->most && measure(x, &patches[noise->count[channel]]))
+            noise->count[channel]++;
+    }
+}
+
+static void count_limit(tess_noise_limit *limit, float value, bool beyond)
+{
+    if (beyond)
+        *limit = (tess_noise_limit){value, 0};
+    limit->count += value == limit->value;
+}
+
+/* Keeps a row of one channel. Holes become NaN, which no patch with a mean has. */
+static void keep_line(tess_noise *noise, int channel, const float *values, const unsigned char *valid)
+{
+    const int64_t width = noise->shape.width;
+    const int channels = noise->shape.channels;
+    tess_noise_limit least = noise->least[channel], largest = noise->largest[channel];
+    float *line = noise->lines + (noise->rows % SIDE * channels + channel) * width;
+    int64_t samples = 0;
+    for (int64_t i = 0; i < width; i++) {
+        const float value = values[i * channels + channel];
+        const bool hole = (valid && !valid[i * channels + channel]) || !isfinite(value);
+        line[i] = hole ? NAN : value;
+        if (hole)
+            continue;
+        samples++;
+        count_limit(&least, value, value < least.value);
+        count_limit(&largest, value, value > largest.value);
+    }
+    noise->samples[channel] += samples;
+    noise->least[channel] = least, noise->largest[channel] = largest;
+}
+
+void tess_noise_row(tess_noise *noise, const float *values, const unsigned char *valid)
+{
+    const int64_t height = noise->shape.height;
+    if (noise->most == 0)
+        return;
+    const int64_t slice = noise->rows / height, y = noise->rows % height - (SIDE - 1);
+    const int64_t patch_row = slice * (height - SIDE + 1) + y;
+    for (int c = 0; c < noise->shape.channels; c++) {
+        keep_line(noise, c, values, valid);
+        if (y >= 0 && patch_row % noise->step == 0)
+            take_patches(noise, c, patch_row / noise->step);
+    }
+    noise->rows++;
+}

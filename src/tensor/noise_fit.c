@@ -1,0 +1,184 @@
+/* noise_fit.c: from the energies of patches to the level of the noise.
+ *
+ * Patches are sorted by their energy in the low frequencies. Over the first 1/4, 1, 4 and 16 % of them, L is the mean
+ * square of the low coefficients, M and G of the two high bands and H of both. H(1 %) is the estimate of the variance. In
+ * noise alone L/H is 0.53 there (the smallest of many chi-square values), M/G is 1 and H is the same at all shares;
+ * texture raises all three ratios, and `weights` says by how much it then has raised H. */
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "tensor/noise.h"
+#include "tensor/noise_parts.h"
+
+enum { FEWEST = 12, MANY = 1000, SHARES = 4 };
+
+static const double shares[SHARES] = {0.0025, 0.01, 0.04, 0.16};
+static const double too_much_texture = 0.5; /* log(L/H) at 1 %, which is -0.63 in noise alone */
+
+typedef struct energies {
+    double low, middle, high, both;
+} energies;
+
+void tess_noise_sort(uint64_t *keys, int64_t count, uint64_t *other)
+{
+    for (int shift = 32; shift < 64; shift += 8) {
+        int64_t at[257] = {0};
+        for (int64_t i = 0; i < count; i++)
+            at[(keys[i] >> shift & 255) + 1]++;
+        for (int i = 0; i < 256; i++)
+            at[i + 1] += at[i];
+        for (int64_t i = 0; i < count; i++)
+            other[at[keys[i] >> shift & 255]++] = keys[i];
+        uint64_t *swap = keys;
+        keys = other, other = swap;
+    }
+}
+
+uint64_t tess_noise_key(double energy, int64_t index)
+{
+    const float value = (float)energy; /* not negative: its bits are in the order of the values */
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return (uint64_t)bits << 32 | (uint64_t)index;
+}
+
+/* Patches that can be used, sorted by their low energy. `clip` may be NULL. */
+static int64_t choose(const tess_noise *noise, int channel, const tess_noise_clip *clip)
+{
+    const tess_noise_patch *patches = noise->patches + channel * noise->most;
+    int64_t count = 0;
+    for (int64_t i = 0; i < noise->count[channel]; i++) {
+        const double kept = clip ? tess_noise_kept(clip, patches[i].mean) : 1;
+        if (kept > 0 && patches[i].middle + patches[i].high > 0)
+            noise->order[count++] = tess_noise_key(patches[i].low / kept, i);
+    }
+    tess_noise_sort(noise->order, count, noise->order + noise->most);
+    return count;
+}
+
+static energies mean_of(const tess_noise *noise, int channel, const tess_noise_clip *clip, int64_t count)
+{
+    const tess_noise_patch *patches = noise->patches + channel * noise->most;
+    energies sum = {0};
+    for (int64_t i = 0; i < count; i++) {
+        const tess_noise_patch *patch = &patches[noise->order[i] & UINT32_MAX];
+        const double kept = clip ? tess_noise_kept(clip, patch->mean) : 1;
+        sum.low += patch->low / kept, sum.middle += patch->middle / kept, sum.high += patch->high / kept;
+    }
+    sum.low /= (double)count, sum.middle /= (double)count, sum.high /= (double)count;
+    sum.both = (9 * sum.middle + 6 * sum.high) / 15;
+    return sum;
+}
+
+static double log_ratio(double a, double b)
+{
+    return log(fmax(a, 1e-30) / fmax(b, 1e-30));
+}
+
+static double measure_features(const tess_noise *noise, int channel, const tess_noise_clip *clip,
+                               int64_t count, double features[TESS_NOISE_FEATURES])
+{
+    energies at[SHARES];
+    for (int s = 0; s < SHARES; s++) {
+        int64_t part = (int64_t)ceil(shares[s] * (double)count);
+        at[s] = mean_of(noise, channel, clip, tess_min_i64(tess_max_i64(part, FEWEST), count));
+    }
+    features[0] = log_ratio(at[1].low, at[1].both);
+    features[1] = log_ratio(at[1].middle, at[1].high);
+    features[2] = log_ratio(at[0].both, at[1].both);
+    features[3] = log_ratio(at[2].both, at[1].both);
+    features[4] = log_ratio(at[3].both, at[1].both);
+    features[5] = log_ratio(at[2].low, at[1].low);
+    return at[1].both;
+}
+
+double tess_noise_features(const tess_noise *noise, int channel, double features[TESS_NOISE_FEATURES])
+{
+    memset(features, 0, TESS_NOISE_FEATURES * sizeof *features);
+    int64_t count = noise->most ? choose(noise, channel, NULL) : 0;
+    return count ? measure_features(noise, channel, NULL, count, features) : 0;
+}
+
+/* log(sigma^2 / H) from the features and two of them again, where they exceed what noise alone gives. Fitted by
+ * bench/noise_study.py --fit. */
+static const double weights[TESS_NOISE_FEATURES + 2] = {0.147,  -0.220, 0.111,  1.486,
+                                                        -0.061, 0.084,  -0.266, -1.889};
+static const double offset = 0.073;
+static const double usual_low = -0.53, usual_rise = 0.04;
+
+static double correction(const double features[TESS_NOISE_FEATURES])
+{
+    double sum = offset;
+    for (int i = 0; i < TESS_NOISE_FEATURES; i++)
+        sum += weights[i] * features[i];
+    sum += weights[TESS_NOISE_FEATURES] * fmax(features[0] - usual_low, 0);
+    sum += weights[TESS_NOISE_FEATURES + 1] * fmax(features[3] - usual_rise, 0);
+    return fmin(fmax(sum, -0.7), 0.2); /* what the fit has seen */
+}
+
+typedef struct answer {
+    double sigma, texture;
+    int64_t count;
+} answer;
+
+static answer estimate(const tess_noise *noise, int channel, const tess_noise_clip *clip)
+{
+    double features[TESS_NOISE_FEATURES] = {0};
+    answer a = {.count = choose(noise, channel, clip)};
+    if (a.count < tess_min_i64(FEWEST, noise->count[channel]))
+        return a; /* constant but for an odd patch: no noise */
+    const double variance = measure_features(noise, channel, clip, a.count, features);
+    /* The features of a few patches are mostly chance. */
+    a.sigma = sqrt(variance * (a.count < MANY ? 1 : exp(correction(features))));
+    a.texture = features[0];
+    return a;
+}
+
+/* With limits, the correction for clipping needs sigma and sigma needs the correction: a few rounds settle it. */
+static answer estimate_clipped(const tess_noise *noise, int channel, tess_noise_clip *clip)
+{
+    answer a = estimate(noise, channel, NULL);
+    for (int round = 0; round < 6 && a.sigma > 0; round++) {
+        tess_noise_clip_for(clip, a.sigma);
+        const answer next = estimate(noise, channel, clip);
+        if (next.count < FEWEST)
+            break;
+        a = next;
+    }
+    return a;
+}
+
+static void find_level(const tess_noise *noise, int channel, tess_noise_level *level)
+{
+    tess_noise_clip limits, *clip = tess_noise_find_limits(noise, channel, &limits) ? &limits : NULL;
+    const int64_t patches = noise->count[channel];
+    if (patches == 0)
+        return;
+    const answer a = clip ? estimate_clipped(noise, channel, clip) : estimate(noise, channel, NULL);
+    level->sigma = level->read = a.sigma;
+    level->patches = a.count;
+    level->confidence = TESS_NOISE_ROUGH;
+    if (a.count < MANY)
+        return;
+    if (a.texture < too_much_texture && 10 * a.count > patches)
+        level->confidence = TESS_NOISE_SURE;
+    tess_noise_find_slope(noise, channel, clip, a.count, level);
+}
+
+void tess_noise_end(const tess_noise *noise, tess_noise_result *result)
+{
+    double sum = 0;
+    int known = 0;
+    memset(result, 0, sizeof *result);
+    for (int c = 0; noise->most && c < noise->shape.channels; c++) {
+        tess_noise_level *level = &result->channel[c];
+        find_level(noise, c, level);
+        if (level->confidence == TESS_NOISE_UNKNOWN)
+            continue;
+        sum += level->sigma * level->sigma;
+        if (known++ == 0 || level->confidence < result->confidence)
+            result->confidence = level->confidence;
+    }
+    result->sigma = known ? sqrt(sum / known) : 0;
+}

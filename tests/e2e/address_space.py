@@ -1,0 +1,35 @@
+"""address_space.py PROGRAM: where the address space or the data of a process is limited (ulimit -v, ulimit -d), a job
+without --memory plans within that and runs, with tiles where it must."""
+import resource
+import sys
+
+import numpy as np
+
+from support import MIB, Bench, dncnn, picture, to_integers, write_safetensors
+
+LIMITS = (("RLIMIT_AS", resource.RLIMIT_AS), ("RLIMIT_DATA", resource.RLIMIT_DATA))
+
+
+def main():
+    bench = Bench(sys.argv[1])
+    model = write_safetensors(bench.path("dncnn.safetensors"), dncnn(depth=3, width=32))
+    source, target = bench.path("in.npy"), bench.path("out.npy")
+    np.save(source, to_integers(picture(1400, 1200), np.uint8))  # takes 400 MiB whole
+    expected = None
+    for name, which in LIMITS:
+        for size in (180, 330, 2000):
+            def limited(which=which, size=size):
+                resource.setrlimit(which, (size * MIB, size * MIB))
+            result = bench.run("denoise", source, target, "--model", model, "--halo", "exact", "--threads", "8", "--quiet",
+                               "--json", "-", preexec_fn=limited)
+            if not bench.check(result.status == 0, f"{name} of {size} MiB: runs; {result.err.strip()}"):
+                continue
+            plan, image = result.record["plan"], np.load(target)
+            expected = image if expected is None else expected
+            bench.check(plan["peak_bytes"]["total"] <= size * MIB and (plan["tiles"] > 1 or size == 2000),
+                        f"{name} of {size} MiB: {plan['tiles']} tiles in {plan['peak_bytes']['total'] / MIB:.0f} MiB")
+            bench.check(np.array_equal(image, expected), f"{name} of {size} MiB: the same image")
+    bench.finish()
+
+
+main()

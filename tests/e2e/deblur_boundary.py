@@ -1,0 +1,155 @@
+"""Measured blurs: a camera sees the middle of a scene that goes on, and the kernels are arrays of any shape. The border of
+the picture comes out as well as its middle; what is wrong with the files is told; nothing is made that will not fit."""
+import json
+import math
+import sys
+
+from support import MIB, Bench, np
+
+bench = Bench(sys.argv[1])
+height, width, reach, noise = 52, 60, 7, 0.005
+
+
+def save(name, array):
+    np.save(bench.path(name), np.asarray(array))
+    return name
+
+
+def problem(**entries):
+    path = bench.path("problem.json")
+    path.write_text(json.dumps({key: value for key, value in entries.items() if value is not None}))
+    return path
+
+
+def scene(rows, columns):
+    """Bright at the right and at the bottom, so that what a circle brings in from there shows."""
+    y, x = np.mgrid[0:rows, 0:columns].astype(np.float64)
+    ramp = 0.15 + 0.4 * x / columns + 0.3 * y / rows
+    planes = [ramp + 0.12 * (np.hypot(y - rows / 3, x - columns / (2 + c)) < rows / 5) - 0.1 * ((x + (2 + c) * y) % 31 < 9) for c in range(3)]
+    return np.clip(np.stack(planes, -1), 0, 1)
+
+
+def blurred(image, kernel):
+    """The part of a linear convolution that the image alone decides."""
+    rows, columns = (n - 1 for n in kernel.shape)
+    out = 0
+    for i in range(rows + 1):
+        for j in range(columns + 1):
+            out = out + kernel[i, j] * image[rows - i:image.shape[0] - i, columns - j:image.shape[1] - j]
+    return out
+
+
+def db(a, b, where=...):
+    return -10 * math.log10(np.mean((np.float64(a) - b)[where] ** 2))
+
+
+def streak(turned):
+    kernel = np.zeros((2 * reach + 1, 2 * reach + 1))
+    for i in range(2 * reach + 1):
+        kernel[i, 2 + i * 10 // (2 * reach)] = 1 + 0.3 * i
+    return np.rot90(kernel, turned).copy()
+
+
+def run(**entries):
+    record = bench.record("reconstruct", bench.path("out.npy"), "--problem", problem(**entries))
+    return record, np.load(bench.path("out.npy")) if record else None
+
+
+border = np.ones((height, width), bool)
+border[reach:-reach, reach:-reach] = False
+middle = np.zeros((height, width), bool)
+middle[2 * reach:-2 * reach, 2 * reach:-2 * reach] = True
+wide = scene(height + 2 * reach, width + 2 * reach)
+truth = wide[reach:-reach, reach:-reach]
+random = np.random.default_rng(3)
+
+turned = math.radians(30)
+v, u = np.mgrid[-reach:reach + 1, -reach:reach + 1].astype(np.float64)
+u, v = u * math.cos(turned) - v * math.sin(turned), u * math.sin(turned) + v * math.cos(turned)
+gauss = np.exp(-u**2 / 2 - v**2 / (2 * 1.9**2))
+cases = {"kernels": [streak(0), streak(1), streak(2) * 5], "gaussian": [gauss]}
+for name, kernels in cases.items():
+    y = np.stack([blurred(wide, kernel / kernel.sum()) for kernel in kernels])
+    y = np.float32(y + noise * random.standard_normal(y.shape))
+    common = dict(operator="blur", measurement=save(f"{name}.npy", y.reshape(-1, width, 3)), truth=save("truth.npy", np.float32(truth)), noise=noise)
+    if name == "kernels":
+        common["kernels"] = [save(f"k{i}.npy", kernel) for i, kernel in enumerate(kernels)]
+    else:
+        common.update(angles=[30], sigma=[1.9, 1.0])
+    record, out = run(**common)
+    circle, wrong = run(**common, boundary="circular")
+    if not record or not circle:
+        continue
+    bench.check(out.shape == truth.shape and record["reconstruct"]["boundary"] == "unknown" and circle["reconstruct"]["boundary"] == "circular",
+                f"{name}: unknown boundaries are the default, and the result has the size of the measurement")
+    seen, whole, inner, edge = db(y.mean(0), truth, border), db(out, truth), db(out, truth, middle), db(out, truth, border)
+    bench.check(edge > seen + 1 and whole > inner - 1.5, f"{name}: border {seen:.1f} dB measured, {edge:.1f} dB; whole {whole:.1f} dB, middle {inner:.1f} dB")
+    bench.check(edge > db(wrong, truth, border) + 4, f"{name}: a circle has {db(wrong, truth, border):.1f} dB there")
+    bench.check(abs(record["quality"]["psnr_db"] - whole) < 0.01, "the record's PSNR is that of what is written")
+    bench.check(abs(record["reconstruct"]["baseline_psnr_db"] - db(np.clip(y.mean(0), 0, 1), truth)) < 0.01, "the baseline is the mean of the measurements")
+    bench.check(record["plan"]["peak_bytes"] == record["measured"]["peak_bytes"] and circle["plan"]["peak_bytes"] == circle["measured"]["peak_bytes"], "planned = counted")
+    apart = bench.record("reconstruct", bench.path("apart.npy"), "--problem", problem(**common), env={"TESSERA_LANE": "1"})
+    bench.check(bool(apart) and np.array_equal(np.load(bench.path("apart.npy")), out) and apart["plan"]["peak_bytes"] == apart["measured"]["peak_bytes"] and
+                apart["plan"]["host_bytes"] == apart["measured"]["host_bytes"], "a device with memory of its own: the same bits, and bytes as planned")
+    if name == "kernels":
+        _, scaled = run(**{**common, "kernels": [save(f"s{i}.npy", np.float32(kernel * 2.0**i)) for i, kernel in enumerate(kernels)]})
+        bench.check(np.abs(scaled - out).max() < 1e-4, "kernels are divided by their sum")
+        _, mirrored = run(**{**common, "kernels": [save(f"m{i}.npy", kernel[::-1, ::-1]) for i, kernel in enumerate(kernels)]})
+        bench.check(db(mirrored, truth) < whole - 3, f"a kernel has a direction: {db(mirrored, truth):.1f} dB turned around")
+        side = bench.record("reconstruct", bench.path("out.npy"), "--problem", problem(**common), "--side-by-side", bench.path("side.npy"), "--inner", 3, "--iterations", 1)
+        if side:
+            picture = np.load(bench.path("side.npy"))
+            bench.check(np.allclose(picture[:, :width], np.clip(y[0], 0, 1)) and np.allclose(picture[:, -width:], truth, atol=1e-6) and
+                        np.array_equal(picture[:, width + 8:2 * width + 8], np.load(bench.path("out.npy"))), "side by side: measurement, result, truth")
+            bench.check(side["reconstruct"]["data_step"] == "conjugate gradients" and side["reconstruct"]["inner"] == 3, "--inner counts the steps")
+
+# --- what is wrong is told ------------------------------------------------------------------------------------------
+
+kept = bench.path("kept.npy")
+kept.write_text("kept")
+good = dict(operator="blur", measurement="kernels.npy", kernels=["k0.npy", "k1.npy", "k2.npy"], truth="truth.npy")
+y = np.load(bench.path("kernels.npy"))
+holes = y.copy()
+holes[3:5, 7, 1] = np.nan
+holes[9, 2, 0] = -np.inf
+hollow = np.float32(truth)
+hollow[2, 3] = np.nan
+for change, words in [
+    ({"boundary": "mirror"}, ["boundary", "unknown", "circular"]),
+    ({"boundary": 1}, ["boundary"]),
+    ({"angles": [0, 1, 2]}, ["twice"]),
+    ({"kernel": "k0.npy"}, ["twice"]),
+    ({"kernels": []}, ["kernels", "list"]),
+    ({"kernels": "k0.npy"}, ["kernels", "list"]),
+    ({"kernels": ["k0.npy", 3, "k1.npy"]}, ["kernels", "name"]),
+    ({"kernels": ["k0.npy", "missing.npy", "k1.npy"]}, ["missing.npy"]),
+    ({"kernels": ["k0.npy", "k1.npy"] * 4}, ["kernels.npy", "8 kernels"]),
+    ({"kernels": ["k0.npy", save("even.npy", np.ones((4, 5))), "k1.npy"]}, ["even.npy", "kernel 1", "4x5", "odd"]),
+    ({"kernels": ["k0.npy", save("nan.npy", np.full((3, 3), np.nan)), "k1.npy"]}, ["nan.npy", "9 values", "finite"]),
+    ({"kernels": ["k0.npy", "k1.npy", save("zero.npy", np.array([[1.0, -2, 1]]))]}, ["zero.npy", "sums to 0"]),
+    ({"kernels": None}, ["angles"]),
+    ({"measurement": save("holes.npy", holes)}, ["holes.npy", f"of {y.size} values 2 are NaN and 1 infinite", "row 3, column 7"]),
+    ({"truth": save("hollow.npy", hollow)}, ["hollow.npy", "3 are NaN", "row 2, column 3"]),
+]:
+    bench.check_refused(bench.run("reconstruct", kept, "--problem", problem(**{**good, **change})), 1, *words)
+save("image.npy", hollow)
+for more in ([], ["--size", 32]):
+    bench.check_refused(bench.run("reconstruct", kept, "--problem", "deblur", "--image", bench.path("image.npy"), *more), 1, "image.npy", "3 are NaN", "row 2, column 3")
+sinogram = np.ones((5, 16), np.float32)
+sinogram[1:3, 4:6] = np.nan
+save("sinogram.npy", sinogram)
+bench.check_refused(bench.run("reconstruct", kept, "--problem", problem(operator="radon", angles=[0, 30, 60, 90, 120], measurement="sinogram.npy")), 1,
+                    "sinogram.npy", "of 80 values 4 are NaN and 0 infinite", "row 1, column 4")
+bench.check_refused(bench.run("reconstruct", bench.path("k0.npy"), "--problem", problem(**good)), 2, "k0.npy", "read by this problem")
+bench.check_refused(bench.run("reconstruct", kept, "--problem", problem(**good, boundary="circular"), "--inner", 3), 2, "--inner 3", "circular")
+bench.check_refused(bench.run("reconstruct", kept, "--problem", "tomo2d", "--init", "mean"), 2, "--init mean")
+bench.check(kept.read_text() == "kept", "nothing that was there is lost")
+
+# --- a limit is looked at before anything is made, and a side has a limit of its own ---------------------------------
+
+result = bench.run("plan", "reconstruct", kept, "--problem", "deblur", "--size", 16381, "--memory", "300M", watch=True)
+bench.check_refused(result, 1, "--memory 300M")
+bench.check(result.peak < 1024 * MIB, f"it is refused with {result.peak / MIB:.0f} MiB")
+np.lib.format.open_memmap(bench.path("long.npy"), mode="w+", dtype=np.float32, shape=(1, 16777213))
+bench.check_refused(bench.run("plan", "reconstruct", kept, "--problem", problem(operator="blur", angles=[0], sigma=[1, 1], measurement="long.npy")), 1, "long.npy", "65536")
+bench.finish()

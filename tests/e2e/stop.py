@@ -1,0 +1,65 @@
+"""stop.py PROGRAM: Ctrl-C ends a job soon, wherever it is, and leaves nothing half written. The time is reported, not judged:
+only a generous limit is set, for machines that do other things too."""
+import json
+import signal
+import sys
+import time
+
+import numpy as np
+
+from support import Bench, leftovers, picture, to_integers
+
+LIMIT = 20  # seconds
+
+
+def stop_after(bench, seconds, out, *args, env=None):
+    """Starts, waits, sends SIGINT: status, seconds until the end, standard error. None when it ended before the signal."""
+    with open(bench.path("stderr.txt"), "w+") as err:
+        process = bench.start(*args, "--quiet", env=env, stdout=err, stderr=err)
+        time.sleep(seconds)
+        ended = process.poll() is not None
+        begin = time.monotonic()
+        if not ended:
+            process.send_signal(signal.SIGINT)
+        status = process.wait(600)
+        took = time.monotonic() - begin
+        err.seek(0)
+        text = err.read().strip()
+    what = " ".join(str(a) for a in args[:1] + args[3:]) + f" {env or ''}"
+    if ended:
+        bench.check(status == 0, f"{what}: was done after {seconds} s: {text}")
+        return False
+    bench.check(status == 1 and "stopped" in text and took < LIMIT, f"{what}: stopped after {seconds} s in {took:.2f} s, {text}")
+    bench.check(not leftovers(bench.folder) and not out.exists(), f"{what}: nothing is left: {leftovers(bench.folder)}")
+    return True
+
+
+def main():
+    bench = Bench(sys.argv[1])
+    image, out = bench.path("image.npy"), bench.path("out.npy")
+    np.save(image, np.tile(to_integers(picture(500, 500), np.uint8), (4, 4, 1)))
+    denoise = ("denoise", image, out, "--sigma", "0.1", "--model", "random:drunet")
+    for seconds in (0.2, 1.0, 2.5):
+        stop_after(bench, seconds, out, *denoise, "--memory", "3G", "--tile", "whole" if seconds < 2 else "auto")
+    stop_after(bench, 1.5, out, *denoise, "--memory", "1G", env={"TESSERA_ISA": "reference"})
+    stop_after(bench, 1.5, out, *denoise, "--memory", "1G", env={"TESSERA_LANE": "1"})
+    stop_after(bench, 1.5, out, "reconstruct", out, "--problem", "tomo2d", "--size", "700")
+    stop_after(bench, 1.5, out, "reconstruct", out, "--problem", "tomo3d", "--size", "120")
+
+    folder, made, record = bench.path("folder"), bench.path("made"), bench.path("record.json")
+    folder.mkdir()
+    small = to_integers(picture(96, 96), np.uint8)
+    for i in range(400):
+        np.save(folder / f"{i:03}.npy", small)
+    if stop_after(bench, 2.0, bench.path("none"), "denoise", folder, made, "--sigma", "0.1", "--json", record):
+        told = json.loads(record.read_text())
+        files = told["denoise"]["files"]
+        done = sorted(f["name"] for f in files if "error" not in f)
+        there = sorted(p.name for p in made.iterdir()) if made.exists() else []
+        bench.check(told.get("interrupted") is True and len(files) == 400 and done == there,
+                    f"the record lists the {len(there)} files that were done, and the others as stopped")
+        bench.check(all(f["error"] == "stopped" for f in files if "error" in f), "the others have the error \"stopped\"")
+    bench.finish()
+
+
+main()

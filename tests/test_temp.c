@@ -1,0 +1,195 @@
+/* Temporary files: private while they are written, gone when they are given up, and in the target's place
+ * with the permissions that a user expects. */
+#define _XOPEN_SOURCE 700
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cache.h"
+#include "base/temp.h"
+#include "check.h"
+
+static char folder[256];
+
+static char *in(const char *name)
+{
+    static char text[4][512];
+    static int turn;
+    char *path = text[turn++ & 3];
+    snprintf(path, sizeof text[0], "%s/%s", folder, name);
+    return path;
+}
+
+static int count_entries(void)
+{
+    int count = 0;
+    DIR *list = opendir(folder);
+    for (struct dirent *e; list && (e = readdir(list));)
+        count += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+    if (list)
+        closedir(list);
+    return count;
+}
+
+static void put(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    CHECK(file && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+static bool holds(const char *path, const char *text)
+{
+    char have[256] = "";
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return false;
+    have[fread(have, 1, sizeof have - 1, file)] = '\0';
+    fclose(file);
+    return strcmp(have, text) == 0;
+}
+
+static mode_t mode_of(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 ? about.st_mode & 0777 : 0;
+}
+
+static void write_whole(const char *target, const char *text)
+{
+    tess_error error;
+    tess_temp *temp = NULL;
+    CHECK(tess_temp_create(target, &temp, &error) == TESS_OK);
+    FILE *file = temp ? tess_temp_open(temp) : NULL;
+    CHECK(file && fputs(text, file) >= 0 && fclose(file) == 0);
+    CHECK(temp && tess_temp_commit(temp, target, &error) == TESS_OK);
+    tess_temp_remove(temp);
+}
+
+static void test_private(void)
+{
+    tess_error error;
+    tess_temp *one = NULL, *two = NULL;
+    CHECK(tess_temp_create(in("y.tif"), &one, &error) == TESS_OK);
+    CHECK(tess_temp_create(in("y.tif"), &two, &error) == TESS_OK);
+    CHECK(one && two && strcmp(tess_temp_path(one), tess_temp_path(two)) != 0);
+    CHECK(count_entries() == 2);
+    char parent[600];
+    snprintf(parent, sizeof parent, "%s", tess_temp_path(one));
+    *strrchr(parent, '/') = '\0';
+    CHECK(mode_of(parent) == 0700);
+    char side[700];
+    snprintf(side, sizeof side, "%s.hdr", tess_temp_path(one));
+    put(side, "side");
+    tess_temp_remove(one);
+    tess_temp_remove(two);
+    CHECK(count_entries() == 0); /* side files included */
+    CHECK(tess_temp_create(in("none/y.tif"), &one, &error) == TESS_IO_FAILED);
+    CHECK(strstr(error.text, "make its folder first") != NULL);
+}
+
+static void test_permissions(void)
+{
+    const mode_t mask = umask(027);
+    write_whole(in("new"), "1");
+    CHECK(holds(in("new"), "1") && mode_of(in("new")) == 0640);
+    CHECK(chmod(in("new"), 0604) == 0);
+    write_whole(in("new"), "2");
+    CHECK(holds(in("new"), "2") && mode_of(in("new")) == 0604);
+    umask(mask);
+    CHECK(count_entries() == 1 && unlink(in("new")) == 0);
+}
+
+/* A signal's handler removes the files of its own process, not those that its parent made. */
+static void test_signal(void)
+{
+    tess_error error;
+    tess_temp *temp = NULL;
+    CHECK(tess_temp_create(in("y"), &temp, &error) == TESS_OK);
+    pid_t child = fork();
+    if (child == 0) {
+        tess_temp *other = NULL;
+        bool good = tess_temp_create(in("z"), &other, NULL) == TESS_OK && count_entries() == 2;
+        tess_temp_remove_all();
+        _exit(good && count_entries() == 1 ? 0 : 1);
+    }
+    int status = 1;
+    CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+    CHECK(count_entries() == 1);
+    tess_temp_remove_all();
+    CHECK(count_entries() == 0);
+    CHECK(temp && tess_temp_commit(temp, in("y"), &error) == TESS_IO_FAILED);
+    tess_temp_remove(temp);
+    CHECK(count_entries() == 0);
+}
+
+static tess_json *sample(int value)
+{
+    tess_json *record = tess_json_object();
+    tess_json_set_int(&record, "value", value);
+    return record;
+}
+
+static int read_value(const char *path)
+{
+    tess_json *record = tess_cache_read(path);
+    int value = record ? (int)tess_json_get_int(record, "value", -1) : -1;
+    tess_json_free(record);
+    return value;
+}
+
+/* Only a plain file of our own is a cache; what lies in its place instead stays as it is. */
+static void test_cache(void)
+{
+    CHECK(setenv("TESSERA_CACHE", in("cache"), 1) == 0);
+    char path[TESS_CACHE_PATH], guess[TESS_CACHE_PATH + 40];
+    tess_cache_path("key", path);
+    tess_json *seven = sample(7);
+    (void)tess_cache_write(path, seven, NULL);
+    CHECK(read_value(path) == 7);
+
+    put(in("mine"), "precious");
+    snprintf(guess, sizeof guess, "%s.tmp-%ld", path, (long)getpid());
+    CHECK(symlink(in("mine"), guess) == 0); /* a name that could be foreseen */
+    (void)tess_cache_write(path, seven, NULL);
+    CHECK(holds(in("mine"), "precious"));
+    CHECK(unlink(guess) == 0);
+
+    put(in("elsewhere"), "{\"value\": 9}");
+    CHECK(unlink(path) == 0 && symlink(in("elsewhere"), path) == 0);
+    CHECK(read_value(path) == -1);
+    (void)tess_cache_write(path, seven, NULL);
+    CHECK(holds(in("elsewhere"), "{\"value\": 9}"));
+
+    struct stat about;
+    CHECK(unlink(path) == 0 && mkfifo(path, 0666) == 0);
+    alarm(20); /* an open that waits for a writer would hang here */
+    CHECK(read_value(path) == -1);
+    (void)tess_cache_write(path, seven, NULL);
+    alarm(0);
+    CHECK(lstat(path, &about) == 0 && S_ISFIFO(about.st_mode));
+    CHECK(unlink(path) == 0);
+    if (geteuid() == 0) { /* only root can give a file away */
+        put(path, "{\"value\": 9}");
+        CHECK(chown(path, 12345, (gid_t)-1) == 0);
+        CHECK(read_value(path) == -1);
+        CHECK(unlink(path) == 0);
+    }
+    tess_json_free(seven);
+    CHECK(unlink(in("mine")) == 0 && unlink(in("elsewhere")) == 0 && rmdir(in("cache")) == 0);
+}
+
+int main(void)
+{
+    snprintf(folder, sizeof folder, "/tmp/tessera-temp-XXXXXX");
+    if (!mkdtemp(folder))
+        return check_skip("no folder in /tmp");
+    test_private();
+    test_permissions();
+    test_signal();
+    test_cache();
+    CHECK(rmdir(folder) == 0);
+    return check_end();
+}
