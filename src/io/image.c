@@ -13,7 +13,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-/* What tess_image_is_known answers true for. GDAL reads more: any other name is offered to all its drivers.
+/* What tess_image_is_known answers true for. Any other name is offered to GDAL, which reads some more formats.
  */
 static const tess_suffix suffixes[] = {
     {".png", &tess_read_png, &tess_write_png},

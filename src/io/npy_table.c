@@ -1,5 +1,7 @@
 /* Tables of numbers, from NPY files of two dimensions. */
+#define _XOPEN_SOURCE 700
 #include <string.h>
+#include <sys/stat.h>
 
 #include "io/npy.h"
 #include "io/table.h"
@@ -37,8 +39,13 @@ tess_status tess_table_read(const char *path, int64_t most, tess_table *out, tes
 {
     tess_image_info info = {.axes = TESS_AXES_PLAIN};
     void *npy = NULL;
+    struct stat about;
     *out = (tess_table){0};
-    tess_status status = tess_npy_open(path, &info, &npy, error);
+    tess_status status = TESS_OK;
+    if (stat(path, &about) == 0 && !S_ISREG(about.st_mode)) /* opening a pipe would wait for its writer */
+        status = tess_fail(error, TESS_BAD_INPUT, "is not a regular file; tables are read from files");
+    if (status == TESS_OK)
+        status = tess_npy_open(path, &info, &npy, error);
     if (status == TESS_OK) {
         status = read_table(npy, most, out, error);
         tess_npy_close(npy);

@@ -6,6 +6,7 @@ that two rasters share, and GDAL short of memory. A listener on this machine cou
 import http.server
 import os
 import resource
+import shutil
 import stat
 import subprocess
 import sys
@@ -177,6 +178,22 @@ def check_references(bench):
     bench.check(not (folder / "bad.npy").exists(), "nothing is written")
 
 
+def check_spill(bench):
+    """Erdas Imagine keeps the samples of large images in a second file, by name."""
+    tool = shutil.which("gdal_create")
+    if not tool:
+        print("no gdal_create: Erdas Imagine is not tried")
+        return
+    folder = bench.path("spill")
+    (folder / "in").mkdir(parents=True)
+    good, bad = folder / "in" / "spill.img", folder / "in" / "other.img"
+    subprocess.run([tool, "-q", "-of", "HFA", "-outsize", "32", "32", "-bands", "1", "-co", "USE_SPILL=YES", good], check=True)
+    bench.check(denoise(bench, good, folder / "y.npy").status == 0, "samples in a file beside the image are read")
+    (folder / "xx.ige").write_bytes((folder / "in" / "spill.ige").read_bytes())
+    bad.write_bytes(good.read_bytes().replace(b"spill.ige", b"../xx.ige"))
+    bench.check_refused(denoise(bench, bad, folder / "y.npy"), 1, "other.img", "outside its folder")
+
+
 def check_memory(bench):
     folder = bench.path("memory")
     folder.mkdir()
@@ -211,6 +228,7 @@ def main():
     check_links(bench)
     check_temporary_names(bench)
     check_references(bench)
+    check_spill(bench)
     check_memory(bench)
     bench.finish()
 
