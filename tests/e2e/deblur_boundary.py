@@ -103,6 +103,14 @@ for name, kernels in cases.items():
                         np.array_equal(picture[:, width + 8:2 * width + 8], np.load(bench.path("out.npy"))), "side by side: measurement, result, truth")
             bench.check(side["reconstruct"]["data_step"] == "conjugate gradients" and side["reconstruct"]["inner"] == 3, "--inner counts the steps")
 
+# A kernel that is wider than the picture: making it takes more of the host than anything after it.
+flat = dict(operator="blur", measurement=save("gray.npy", y[0, :, :, 0]), kernel=save("flat.npy", np.ones((301, 301))))
+for env in ({}, {"TESSERA_LANE": "1"}):
+    record = bench.record("reconstruct", bench.path("out.npy"), "--problem", problem(**flat), "--iterations", 1, env=env)
+    if record:
+        host = "host_bytes" if env else "peak_bytes"
+        bench.check(record["plan"][host] == record["measured"][host], f"a wide kernel: {host} planned {record['plan'][host]} = counted {record['measured'][host]}")
+
 # --- what is wrong is told ------------------------------------------------------------------------------------------
 
 kept = bench.path("kept.npy")
