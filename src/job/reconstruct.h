@@ -116,7 +116,7 @@ typedef struct tess_reconstruct_job {
     uint64_t free_before,
         least_free;      /* of the device's memory: without the job, and the least while it ran */
     tess_mem_bytes peak; /* while operators were made */
-    uint64_t peak_total;
+    uint64_t peak_total, host_peak;
     /* Outcome. */
     double norm_squared, baseline_psnr, psnr, ssim; /* NaN: not known */
     int64_t starved;      /* counts so low that their line integrals are only bounded */

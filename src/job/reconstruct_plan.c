@@ -70,6 +70,8 @@ static void keep_peak(tess_reconstruct_job *job)
             job->peak.by[c] = peak.by[c];
     if (total > job->peak_total)
         job->peak_total = total;
+    if (tess_mem_host_peak() > job->host_peak)
+        job->host_peak = tess_mem_host_peak();
     tess_mem_reset_peak();
 }
 

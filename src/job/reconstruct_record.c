@@ -81,8 +81,9 @@ static void add_measured(tess_json **record, const tess_reconstruct_job *job)
             peak.by[c] = parts[i]->by[c] > peak.by[c] ? parts[i]->by[c] : peak.by[c];
         total = totals[i] > total ? totals[i] : total;
     }
-    const uint64_t writing = tess_mem_host_peak(), before = job->result.host_peak,
-                   host = writing > before ? writing : before;
+    uint64_t host = tess_mem_host_peak();
+    host = job->result.host_peak > host ? job->result.host_peak : host;
+    host = job->host_peak > host ? job->host_peak : host;
     tess_json *measured = tess_json_object();
     tess_json_set_double(&measured, "seconds", job->seconds);
     tess_json_set_double(&measured, "megapixels_per_second",

@@ -88,7 +88,7 @@ for words in ((file, file, file), ("a", file, "b", levels)):
     refused(stub.run("denoise", *words), 2, words[-1].name, "folder")
 means(["--sigma", "25/255"], sigma=0.0980392157, sigma_map=None)
 means(["--sigma=0.1"], sigma=0.1)
-means(["--sigma", "0.1", "--sigma", "auto"], sigma=-1, sigma_map=None)
+means(["--sigma", "0.1", "--sigma", "auto"], sigma=-2, sigma_map=None)
 means(["--sigma", "0.1", "--sigma", levels], sigma=-1, sigma_map=str(levels))
 means([f"--sigma={levels}", "--sigma", "0"], sigma=0, sigma_map=None)
 for text in ("loud", folder / "none.npy", "-0.1", "1/0", "nan", "inf"):

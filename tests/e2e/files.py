@@ -72,10 +72,13 @@ def check_folders(t):
     mixed.mkdir()
     write_png(mixed / "a.png", to_integers(picture(32, 32), np.uint8))
     np.save(t.path("float.npy"), picture(32, 32))
-    shutil.copy(t.path("float.npy"), mixed / "float.png")  # its content is NPY floats: PNG cannot hold them
+    np.save(t.path("five.npy"), np.zeros((32, 32, 5), np.float32))
+    shutil.copy(t.path("float.npy"), mixed / "float.png")  # its content is NPY floats: written as a PNG of 16 bits
+    shutil.copy(t.path("five.npy"), mixed / "five.png")  # a volume, which PNG cannot hold
     result = t.bench.run("denoise", mixed, mixed_out, "--model", t.color, "--quiet")
     t.check(result.status == 1 and (mixed_out / "a.png").exists(),
             f"a file whose output cannot be written as named fails alone, status 1: {result}")
+    t.check((mixed_out / "float.png").exists(), "floats become the integers that the format holds")
 
 
 def check_formats(t):

@@ -39,7 +39,7 @@ def main():
             for precision in precisions:
                 check(bench, "denoise", folder, out, "--sigma", "0.1", "--precision", precision, *extra, env=env)
         check(bench, "denoise", one, bench.path("one.png"), "--sigma", "0.1", "--model", "random:drunet-gray", env=env, limit="1.5M")
-        check(bench, "denoise", one, bench.path("one.png"), "--sigma", "0.1", "--truth", one, "--threads", "3", env=env, limit="640K")
+        check(bench, "denoise", one, bench.path("one.png"), "--sigma", "0.1", "--truth", one, "--threads", "3", env=env, limit="1M")
         result = bench.path("result.npy")
         for problem in (("tomo2d", "--size", "96"), ("deblur", "--size", "128"), ("tomo3d", "--size", "48", "--prior", "volume"),
                         ("tomo3d", "--size", "48", "--prior", "slices")):
