@@ -111,7 +111,7 @@ tess_status tess_pages_of(const char *path, tess_pages *out, tess_error *error)
 tess_status tess_reader_open_page(const char *path, uint64_t place, tess_reader **out, tess_error *error)
 {
     if (!place)
-        return tess_reader_open(path, out, error);
+        return tess_reader_open_axes(path, TESS_AXES_PLAIN, out, error);
     *out = NULL;
     tess_reader *reader = tess_small_alloc(1, sizeof *reader);
     const size_t bytes = strlen(path) + 48;

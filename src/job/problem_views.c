@@ -110,7 +110,7 @@ static tess_status open_view(const tess_views *v, int64_t view, tess_reader **re
 {
     const char *name = v->names ? v->names[view] : v->path;
     TESS_TRY(tess_image_load_library(name, error));
-    return v->names ? tess_reader_open(name, reader, error)
+    return v->names ? tess_reader_open_axes(name, TESS_AXES_PLAIN, reader, error)
                     : tess_reader_open_page(name, v->pages.places[view], reader, error);
 }
 
