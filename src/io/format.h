@@ -15,7 +15,7 @@ typedef struct tess_read_format {
     /* Loads what is behind the format, as far as this file (which need not exist) will use it; NULL: nothing
      * to load. */
     tess_status (*load)(const char *path, tess_error *error);
-    /* Fills *info, held_bytes included; info->axes comes as the caller asked. On failure nothing stays open. */
+    /* Fills *info, held_bytes included; info->axes and info->page come as the caller asked. On failure nothing stays open. */
     tess_status (*open)(const char *path, tess_image_info *info, void **state, tess_error *error);
     /* Rows [first, first + count), inside the image, always in order. */
     tess_status (*rows)(void *state, int64_t first, int64_t count, void *rows, tess_error *error);

@@ -179,7 +179,8 @@ static tess_status load_for(const char *path, tess_error *error)
 {
     TESS_TRY(tess_gdal_load(error));
     GDALDatasetH dataset = NULL;
-    if (tess_gdal_open(path, &dataset, NULL) == TESS_OK) { /* what is wrong with it is said by who reads it */
+    if (tess_gdal_open(path, 0, &dataset, NULL) ==
+        TESS_OK) { /* what is wrong with it is said by who reads it */
         tess_gdal_warm_georeference(dataset);
         tess_gdal.GDALClose(dataset);
     }
@@ -193,7 +194,7 @@ static tess_status open_reader(const char *path, tess_image_info *info, void **s
     gdal_reader *reader = tess_small_alloc(1, sizeof *reader);
     if (!reader)
         return tess_fail(error, TESS_NO_MEMORY, "no memory to open the file");
-    tess_status status = tess_gdal_open(path, &reader->dataset, error);
+    tess_status status = tess_gdal_open(path, info->page, &reader->dataset, error);
     if (status == TESS_OK)
         status = describe(reader, path, info, error);
     if (status == TESS_OK)

@@ -88,8 +88,10 @@ extern const char *const tess_gdal_drivers[];
 /* Registers the VRT driver; NULL when there is none. The caller deregisters it. */
 GDALDriverH tess_gdal_add_vrt(void);
 
-/* Opens a file for reading, whatever its suffix. The messages do not carry its name. */
-tess_status tess_gdal_open(const char *path, GDALDatasetH *out, tess_error *error) TESS_MUST_CHECK;
+/* Opens a file for reading, whatever its suffix; of a TIFF file the directory at `page`, if that is not 0. The messages do
+ * not carry its name. */
+tess_status tess_gdal_open(const char *path, uint64_t page, GDALDatasetH *out,
+                           tess_error *error) TESS_MUST_CHECK;
 enum { TESS_GDAL_ROOM = 48 << 20 }; /* bytes that GDAL has at hand while it opens a file or reads from one */
 /* Would this process get so much memory now? */
 tess_status tess_gdal_have_room(int64_t bytes, tess_error *error) TESS_MUST_CHECK;

@@ -102,19 +102,22 @@ static tess_status open_vrt(const char *path, unsigned flags, GDALDatasetH *out,
     return *out ? TESS_OK : tess_gdal_fail(error, TESS_BAD_INPUT, "damaged, or not a VRT that GDAL can read");
 }
 
-tess_status tess_gdal_open(const char *path, GDALDatasetH *out, tess_error *error)
+tess_status tess_gdal_open(const char *path, uint64_t page, GDALDatasetH *out, tess_error *error)
 {
+    static const char *const tiff[] = {"GTiff", NULL};
     const unsigned flags = GDAL_OF_RASTER | GDAL_OF_READONLY | GDAL_OF_VERBOSE_ERROR;
-    char name[PATH_MAX];
+    char name[PATH_MAX], prefix[48] = "";
     *out = NULL;
     TESS_TRY(check_file(path, error));
     TESS_TRY(tess_gdal_have_room(TESS_GDAL_ROOM, error));
     tess_gdal.CPLErrorReset();
-    if (tess_suffix_is(path, ".vrt"))
+    if (page)
+        snprintf(prefix, sizeof prefix, "GTIFF_DIR:off:%llu:", (unsigned long long)page);
+    else if (tess_suffix_is(path, ".vrt"))
         return open_vrt(path, flags, out, error);
-    if (snprintf(name, sizeof name, "%s%s", path[0] == '/' ? "" : "./", path) >= (int)sizeof name)
+    if (snprintf(name, sizeof name, "%s%s%s", prefix, path[0] == '/' ? "" : "./", path) >= (int)sizeof name)
         return tess_fail(error, TESS_BAD_INPUT, "has a name that is too long");
-    *out = tess_gdal.GDALOpenEx(name, flags, tess_gdal_drivers, NULL, NULL);
+    *out = tess_gdal.GDALOpenEx(name, flags, page ? tiff : tess_gdal_drivers, NULL, NULL);
     if (*out)
         return TESS_OK;
     if (tess_suffix_of(path))

@@ -36,6 +36,7 @@ typedef struct tess_image_info {
     size_t held_bytes; /* see above */
     tess_axes axes;    /* the order that was taken, for a file that is an array; else TESS_AXES_AUTO. An array
                           is written in this order, or in the usual one when it is AUTO. */
+    uint64_t page; /* asked of a TIFF file: the place of a directory in it; 0: the first. See io/pages.h */
     size_t extras_bytes; /* what a writer holds to carry the file's EXIF data, profile and texts */
     bool masked;     /* the file marks samples as void, by a nodata value or a mask: see tess_reader_valid */
     bool has_nodata; /* a sample of this value is void: */

@@ -2,7 +2,6 @@
 #include "io/pages.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -111,22 +110,23 @@ tess_status tess_pages_of(const char *path, tess_pages *out, tess_error *error)
 tess_status tess_reader_open_page(const char *path, uint64_t place, tess_reader **out, tess_error *error)
 {
     if (!place)
+<<<<<<< HEAD
         return tess_reader_open_axes(path, TESS_AXES_PLAIN, out, error);
+=======
+        return tess_reader_open_axes(path, TESS_AXES_PLAIN, out, error); /* views, not an image or a volume */
+>>>>>>> sino
     *out = NULL;
     tess_reader *reader = tess_small_alloc(1, sizeof *reader);
-    const size_t bytes = strlen(path) + 48;
-    char *name = tess_small_alloc(bytes, 1);
     if (reader)
         reader->path = tess_small_strdup(path);
     tess_status status = TESS_OK;
-    if (!reader || !name || !reader->path)
+    if (!reader || !reader->path)
         status = tess_fail(error, TESS_NO_MEMORY, "no memory to open the file");
     if (status == TESS_OK) {
-        snprintf(name, bytes, "GTIFF_DIR:off:%" PRIu64 ":%s", place, path);
         reader->format = &tess_read_gdal;
-        status = reader->format->open(name, &reader->info, &reader->state, error);
+        reader->info.page = place;
+        status = reader->format->open(path, &reader->info, &reader->state, error);
     }
-    tess_small_free(name);
     if (status == TESS_OK) {
         *out = reader;
         return TESS_OK;

@@ -14,7 +14,7 @@ typedef struct tess_pages {
 
 /* A file that is no TIFF has one page, at place 0. */
 tess_status tess_pages_of(const char *path, tess_pages *out, tess_error *error) TESS_MUST_CHECK;
-/* The page at `place`; 0: the file itself. */
+/* The page at `place`; 0: the file itself, the axes of an array as they are. */
 tess_status tess_reader_open_page(const char *path, uint64_t place, tess_reader **out,
                                   tess_error *error) TESS_MUST_CHECK;
 

@@ -1,7 +1,7 @@
 /* Line integrals of each view: as they are measured, or -log((counts - dark) / (flat - dark)) of what a detector counted.
  * Flat and dark fields are images of a view's size, several of them being averaged, or numbers. */
 #include <math.h>
-#include <string.h>
+#include <stdio.h>
 
 #include "job/views.h"
 
@@ -97,32 +97,34 @@ static void to_integrals(const fields *f, float *values, int64_t *starved)
 
 /* What is not finite: how many, and the first of them. */
 typedef struct bad {
-    int64_t count, view, at;
-    bool nan;
+    int64_t nan, infinite, view, at;
 } bad;
 
 static void look(bad *b, int64_t view, const float *values, int64_t samples)
 {
-    for (int64_t i = 0; i < samples; i++)
-        if (!isfinite(values[i]) && b->count++ == 0)
-            *b = (bad){1, view, i, isnan(values[i])};
+    for (int64_t i = 0; i < samples; i++) {
+        if (isfinite(values[i]))
+            continue;
+        if (b->nan + b->infinite == 0)
+            b->view = view, b->at = i;
+        ++*(isnan(values[i]) ? &b->nan : &b->infinite);
+    }
 }
 
 static tess_status refuse(const bad *b, const tess_problem *p, tess_error *error)
 {
-    const char *what = b->nan ? "NaN" : "an infinite value";
-    if (p->rows > 1 || p->physics == TESS_PHYSICS_CONE)
-        return tess_fail(
-            error, TESS_BAD_INPUT,
-            "%s: holds %s at [%lld, %lld, %lld], and %lld such values in all; measurements must be "
-            "finite",
-            p->measurement, what, (long long)b->view, (long long)(b->at / p->columns),
-            (long long)(b->at % p->columns), (long long)b->count);
+    char place[96];
+    if (p->physics == TESS_PHYSICS_CONE)
+        snprintf(place, sizeof place, "[%lld, %lld, %lld]", (long long)b->view,
+                 (long long)(b->at / p->columns), (long long)(b->at % p->columns));
+    else
+        snprintf(place, sizeof place, "row %lld, column %lld", (long long)b->view, (long long)b->at);
     return tess_fail(
         error, TESS_BAD_INPUT,
-        "%s: holds %s at row %lld, column %lld, and %lld such values in all; measurements must be "
-        "finite",
-        p->measurement, what, (long long)b->view, (long long)b->at, (long long)b->count);
+        "%s: of %lld values %lld are NaN and %lld infinite, the first at %s; measurements must be "
+        "finite: fill the gaps first",
+        p->measurement, (long long)(p->count * p->rows * p->columns), (long long)b->nan,
+        (long long)b->infinite, place);
 }
 
 static tess_status each(const tess_problem *p, tess_views *v, const fields *f, float *values,
@@ -135,10 +137,10 @@ static tess_status each(const tess_problem *p, tess_views *v, const fields *f, f
         look(&b, k, values, p->rows * p->columns);
         if (p->counts)
             to_integrals(f, values, starved);
-        if (!b.count)
+        if (b.nan + b.infinite == 0)
             TESS_TRY(fn(user, k, values, error));
     }
-    return b.count ? refuse(&b, p, error) : TESS_OK;
+    return b.nan + b.infinite ? refuse(&b, p, error) : TESS_OK;
 }
 
 tess_status tess_problem_each_view(const tess_problem *p, float *values, int64_t *starved, tess_view_fn fn,

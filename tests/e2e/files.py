@@ -211,7 +211,8 @@ def check_usage(t):
             ((*base, "--memory", "1K"), ("--memory", "1 MiB")), (("convert", t.color), ("missing",)),
             (("convert", t.color, t.path("w.bin")), (".safetensors",)), (("plan",), ("denoise",)),
             (("plan", "info"), ("denoise",)), (("info", "extra"), ("extra",)),
-            (("denoise", t.image, out, "--model", t.drunet), ("--sigma",))):
+            ((*base, "--strength", "1.5"), ("--strength",)), ((*base, "--range", "1,0"), ("--range",)),
+            ((*base, "--axes", "WH"), ("--axes",))):
         t.bench.check_refused(t.bench.run(*words), 2, *names)
     for words, names in (
             (("denoise", t.image, out, "--sigma", "0.1", "--memory", "1M"), ("--memory", "too little")),

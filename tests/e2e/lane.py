@@ -54,12 +54,13 @@ def check_images(bench):
         image = picture(131, 203)
         np.save(sources[-1], image if dtype == np.float32 else to_integers(image, dtype))
     for i, source in enumerate(sources):
+        scale = ("--range", "type")
         for way in WAYS:
-            check_one(bench, source, (colour, gray, plain)[i % 3], *way)
-        check_one(bench, source, gray, *WAYS[i % 4])
-        check_one(bench, source, colour, *WAYS[1], "--add-noise", "0.1", "--seed", "3")
+            check_one(bench, source, (colour, gray, plain)[i % 3], *way, *scale)
+        check_one(bench, source, gray, *WAYS[i % 4], *scale)
+        check_one(bench, source, colour, *WAYS[1], "--add-noise", "0.1", "--seed", "3", *scale)
         if "rgba" not in source.name:
-            check_one(bench, source, colour, *WAYS[2], "--add-noise", "0.1", "--truth", source)
+            check_one(bench, source, colour, *WAYS[2], "--add-noise", "0.1", "--truth", source, *scale)
     return colour
 
 

@@ -216,7 +216,7 @@ bench.check(record and 1.2 < record["reconstruct"]["range"][1] < 2.4, "the range
 bad = scan[:, 1].copy()
 bad[3, 7] = bad[4, 8] = bad[50, 1] = np.nan
 for change, words in [
-    ({"measurement": save("bad.npy", bad)}, ["bad.npy", "NaN", "row 3, column 7", "3 such values"]),
+    ({"measurement": save("bad.npy", bad)}, ["bad.npy", "3 are NaN", "row 3, column 7"]),
     ({"centre": "left"}, ["centre", "auto", "23.5"]),
     ({"centre": [1]}, ["centre", "auto"]),
     ({"axis": [1]}, ["axis", "[row, column]"]),
