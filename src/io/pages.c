@@ -110,11 +110,7 @@ tess_status tess_pages_of(const char *path, tess_pages *out, tess_error *error)
 tess_status tess_reader_open_page(const char *path, uint64_t place, tess_reader **out, tess_error *error)
 {
     if (!place)
-<<<<<<< HEAD
-        return tess_reader_open_axes(path, TESS_AXES_PLAIN, out, error);
-=======
         return tess_reader_open_axes(path, TESS_AXES_PLAIN, out, error); /* views, not an image or a volume */
->>>>>>> sino
     *out = NULL;
     tess_reader *reader = tess_small_alloc(1, sizeof *reader);
     if (reader)
