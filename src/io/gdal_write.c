@@ -85,13 +85,13 @@ static tess_status accepts(const char *target, const tess_image_info *info, tess
     if (type_of(info->dtype) == GDT_Unknown || info->channels > 65535)
         return tess_fail(error, TESS_BAD_OPTION,
                          "%d channels of %s cannot be written as %s; write .npy of float32", info->channels,
-                         tess_dtype_name(info->dtype), name);
+                         tess_dtype_word(info->dtype), name);
     bool small = strcmp(name, "JPEG") == 0 || strcmp(name, "BMP") == 0;
     if (small && (info->dtype != TESS_U8 || info->alpha || (info->channels != 1 && info->channels != 3)))
         return tess_fail(
             error, TESS_BAD_OPTION,
             "%s holds gray or RGB of uint8 without alpha, not %d channels of %s%s; write .png or .tif", name,
-            info->channels, tess_dtype_name(info->dtype), info->alpha ? " with alpha" : "");
+            info->channels, tess_dtype_word(info->dtype), info->alpha ? " with alpha" : "");
     if (small && (info->height > 65500 || info->width > 65500))
         return tess_fail(error, TESS_BAD_OPTION,
                          "%s holds at most 65500 pixels a side, not %lld x %lld; write .tif", name,

@@ -216,7 +216,7 @@ static tess_status accepts(const char *target, const tess_image_info *info, tess
     (void)target;
     if (!descr_of(info->dtype))
         return tess_fail(error, TESS_BAD_OPTION, "images of %s are not written to NPY; use float32",
-                         tess_dtype_name(info->dtype));
+                         tess_dtype_word(info->dtype));
     return TESS_OK;
 }
 

@@ -54,7 +54,7 @@ static tess_status accepts(const char *target, const tess_image_info *info, tess
             error, TESS_BAD_OPTION,
             "PNG holds gray or RGB, with or without alpha, of uint8 or uint16, not %d channels of %s; "
             "write .tif or .npy",
-            info->channels, tess_dtype_name(info->dtype));
+            info->channels, tess_dtype_word(info->dtype));
     if (info->height > TESS_PNG_SIDE || info->width > TESS_PNG_SIDE)
         return tess_fail(error, TESS_BAD_OPTION,
                          "PNG holds at most %d pixels a side, not %lld x %lld; write .tif", TESS_PNG_SIDE,

@@ -106,8 +106,8 @@ static tess_status choose_output(const tess_denoise_settings *settings, tess_den
             continue;
         file->out_info = trial;
         tess_note(&settings->common, TESS_NOTE_WARNING, "%s: written as %s, %s from %s", file->output,
-                  tess_dtype_name(trial.dtype), settings->dither ? "dithered" : "rounded",
-                  tess_dtype_name(file->info.dtype));
+                  tess_dtype_word(trial.dtype), settings->dither ? "dithered" : "rounded",
+                  tess_dtype_word(file->info.dtype));
         return TESS_OK;
     }
     return status;

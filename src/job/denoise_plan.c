@@ -97,7 +97,7 @@ static tess_status refuse_files(tess_denoise_job *job, uint64_t limit, tess_erro
     const uint64_t needs = job->planned_total + tess_denoise_reserve(job->engine.apart);
     for (int64_t i = 0; i < job->count; i++) {
         tess_denoise_file *file = &job->files[i];
-        if (file->status != TESS_OK)
+        if (!tess_denoise_todo(file))
             continue;
         file->wish.limit = limit;
         file->wish.job_needs = needs;

@@ -161,9 +161,9 @@ static void add_samples(tess_json **entry, const tess_denoise_file *file)
         tess_json_set_int(entry, "depth", info->depth);
     if (tess_axes_name(info->axes)[0])
         tess_json_set_string(entry, "axes", tess_axes_name(info->axes));
-    tess_json_set_string(entry, "type", tess_dtype_name(info->dtype));
+    tess_json_set_string(entry, "type", tess_dtype_word(info->dtype));
     if (file->out_info.dtype != info->dtype)
-        tess_json_set_string(entry, "written_as", tess_dtype_name(file->out_info.dtype));
+        tess_json_set_string(entry, "written_as", tess_dtype_word(file->out_info.dtype));
     if (file->lost[0])
         tess_json_set_string(entry, "lost", file->lost);
     if (!file->scale_origin)

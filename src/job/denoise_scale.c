@@ -80,6 +80,6 @@ tess_status tess_denoise_set_scale(const tess_denoise_settings *s, tess_denoise_
             &s->common, TESS_NOTE_WARNING,
             "%s: its largest sample is %.0f of 65535; if that is all that its camera gives, say so with "
             "--range 0,%.0f",
-            file->input, look->high * 65535, exp2(ceil(log2(look->high * 65535 + 1))) - 1);
+            file->input, look->high * 65535, exp2(ceil(log2(rint(look->high * 65535) + 1))) - 1);
     return TESS_OK;
 }

@@ -5,12 +5,15 @@
 #include "base/checked.h"
 
 static const struct {
-    const char *name;
+    const char *name, *word;
     size_t size;
 } dtypes[] = {
-    [TESS_F32] = {"F32", 4}, [TESS_F16] = {"F16", 2}, [TESS_BF16] = {"BF16", 2}, [TESS_F64] = {"F64", 8},
-    [TESS_U8] = {"U8", 1},   [TESS_I8] = {"I8", 1},   [TESS_U16] = {"U16", 2},   [TESS_I16] = {"I16", 2},
-    [TESS_U32] = {"U32", 4}, [TESS_I32] = {"I32", 4}, [TESS_I64] = {"I64", 8},   [TESS_BOOL] = {"BOOL", 1},
+    [TESS_F32] = {"F32", "float32", 4},    [TESS_F16] = {"F16", "float16", 2},
+    [TESS_BF16] = {"BF16", "bfloat16", 2}, [TESS_F64] = {"F64", "float64", 8},
+    [TESS_U8] = {"U8", "uint8", 1},        [TESS_I8] = {"I8", "int8", 1},
+    [TESS_U16] = {"U16", "uint16", 2},     [TESS_I16] = {"I16", "int16", 2},
+    [TESS_U32] = {"U32", "uint32", 4},     [TESS_I32] = {"I32", "int32", 4},
+    [TESS_I64] = {"I64", "int64", 8},      [TESS_BOOL] = {"BOOL", "bool", 1},
 };
 
 size_t tess_dtype_size(tess_dtype dtype)
@@ -21,6 +24,11 @@ size_t tess_dtype_size(tess_dtype dtype)
 const char *tess_dtype_name(tess_dtype dtype)
 {
     return dtypes[dtype].name;
+}
+
+const char *tess_dtype_word(tess_dtype dtype)
+{
+    return dtypes[dtype].word;
 }
 
 /* A product that does not fit becomes the largest number, for which tess_tensor_bytes then finds no size. */

@@ -31,7 +31,8 @@ typedef struct tess_tensor {
 } tess_tensor;
 
 size_t tess_dtype_size(tess_dtype dtype);
-const char *tess_dtype_name(tess_dtype dtype);
+const char *tess_dtype_name(tess_dtype dtype); /* "U16": short, for names of classes */
+const char *tess_dtype_word(tess_dtype dtype); /* "uint16": as NumPy has it, for people */
 
 /* A dense 2-D tensor, channels-last. */
 tess_tensor tess_tensor_2d(tess_dtype dtype, int64_t n, int64_t h, int64_t w, int64_t c);

@@ -1,0 +1,180 @@
+"""samples.py PROGRAM: what the samples of a file are taken for: holes, ranges, axes, noise levels, blends, types."""
+import sys
+
+import numpy as np
+
+from support import Bench, dncnn, picture, psnr, read_png, to_integers, write_png, write_safetensors
+
+SIGMA = 0.1
+
+
+def noisy(height=72, width=104, channels=1, seed=0):
+    """A smooth picture and the same with noise; (H,W) for one channel."""
+    y, x = np.mgrid[0:height, 0:width]
+    planes = [0.5 + 0.25 * np.sin(x / 9 + c + seed) * np.cos(y / 13 - c) for c in range(channels)]
+    clean = (planes[0] if channels == 1 else np.stack(planes, -1)).astype(np.float32)
+    return clean, (clean + SIGMA * np.random.default_rng(seed).standard_normal(clean.shape)).astype(np.float32)
+
+
+class Case:
+    def __init__(self, bench):
+        self.bench, self.check, self.path = bench, bench.check, bench.path
+        self.clean, self.image = noisy()
+        self.whole = self.run(self.image)[0]
+
+    def run(self, array, *options, name="in.npy", out="out.npy", sigma=SIGMA, model=None):
+        """The result of denoising an array, and the record's entry for it."""
+        np.save(self.path(name), array)
+        words = [] if sigma is None else ["--sigma", sigma]
+        record = self.bench.record("denoise", self.path(name), self.path(out), *words, *(["--model", model] if model else []), *options)
+        if not record:
+            return None, {}
+        return (np.load(self.path(out)) if out.endswith(".npy") else None), record["denoise"]["files"][0]
+
+
+def check_holes(t):
+    image, rng = t.image.copy(), np.random.default_rng(5)
+    image.ravel()[rng.choice(image.size, 120, replace=False)] = np.nan
+    image[30:50, 40:60] = np.inf
+    image[0, :7] = -np.inf
+    holes = ~np.isfinite(image)
+    for ways in ((), ("--tile", "32", "--halo", "exact"), ("--tile", "48x64", "--halo", "exact", "--batch", "2")):
+        result, entry = t.run(image, *ways)
+        if result is None:
+            return
+        t.check(entry["holes"] == holes.sum(), f"{ways}: the record counts {entry['holes']} holes of {holes.sum()}")
+        t.check(np.array_equal(result[holes], image[holes], equal_nan=True), f"{ways}: holes are kept as they were")
+        t.check(np.isfinite(result[~holes]).all(), f"{ways}: everything else is a number")
+        near = psnr(result[~holes], t.whole[~holes])
+        t.check(near > 30, f"{ways}: the rest is as without holes: {near:.1f} dB")
+        if not ways:
+            first = result
+        t.check(np.array_equal(result, first, equal_nan=True), f"{ways}: tiles give the same bits")
+    lane = t.bench.record("denoise", t.path("in.npy"), t.path("lane.npy"), "--sigma", SIGMA, env={"TESSERA_LANE": "1"})
+    t.check(lane is not None and np.array_equal(np.load(t.path("lane.npy")), first, equal_nan=True), "and so does the way of a card")
+    for peak in ("plan", "measured"):
+        t.check(lane[peak]["peak_bytes"]["total"] > 0, f"{peak}: bytes are counted")
+    whole = t.bench.record("denoise", t.path("in.npy"), t.path("out.npy"), "--sigma", SIGMA)
+    t.check(whole["plan"]["peak_bytes"] == whole["measured"]["peak_bytes"], f"planned {whole['plan']['peak_bytes']} = counted {whole['measured']['peak_bytes']}")
+    everything, entry = t.run(np.full((40, 40), np.nan, np.float32))
+    t.check(everything is not None and np.isnan(everything).all(), "an image of holes stays one")
+
+
+def check_ranges(t):
+    for low, high, dtype in ((200, 1200, np.float32), (-50, 4000, np.int16), (0, 2**31 - 1, np.int32), (10**6, 3 * 10**9, np.uint32)):
+        scaled = t.image.astype(np.float64) * (high - low) + low
+        scaled = scaled.astype(np.float32) if dtype == np.float32 else np.clip(np.rint(scaled), np.iinfo(dtype).min, np.iinfo(dtype).max).astype(dtype)
+        result, entry = t.run(scaled, "--range", f"{low},{high}")
+        if result is None:
+            continue
+        step = 1 / (high - low)
+        back = (result.astype(np.float64) - low) / (high - low)
+        inside = (scaled > np.iinfo(dtype).min) & (scaled < np.iinfo(dtype).max) if dtype != np.float32 else np.ones(scaled.shape, bool)
+        t.check(np.abs(back - t.whole)[inside].max() < 0.01 + 2 * step, f"{dtype.__name__} from {low} to {high}: as on [0,1]")
+        t.check(entry["range"] == [low, high] and entry["range_from"] == "given", f"the record says so: {entry['range']}")
+        np.save(t.path("raw.npy"), scaled)
+        refused = t.bench.run("denoise", t.path("raw.npy"), t.path("no.npy"), "--sigma", SIGMA)
+        t.bench.check_refused(refused, 2, "raw.npy", "--range", "--sigma")
+        result, entry = t.run(scaled, sigma=None)
+        t.check(result is not None and entry["range_from"] == "data" and entry["sigma_from"] == "estimate",
+                f"{dtype.__name__}: without sigma the data's own range serves: {entry}")
+    t.bench.check_refused(t.bench.run("denoise", t.path("in.npy"), t.path("no.npy"), "--range", "5,5"), 2, "--range")
+    unit, entry = t.run(t.image)
+    t.check(entry["range"] == [0, 1] and entry["range_from"] == "as it is", f"floats of [0,1] with noise are taken as they are: {entry['range']}")
+    typed, entry = t.run((t.image * 100).astype(np.float32), "--range", "type", sigma=10)
+    t.check(np.abs(typed / 100 - t.whole).max() < 1e-3 and entry["range_from"] == "type", "type: floats as they are")
+    dark = np.clip(np.rint(t.image * 4095), 0, 4095).astype(np.uint16)
+    np.save(t.path("dark.npy"), dark)
+    said = t.bench.run("plan", "denoise", t.path("dark.npy"), t.path("no.npy"))
+    t.check(said.status == 0 and "--range 0,4095" in said.err, f"12 bits in 16 are doubted: {said.err.strip()[:200]}")
+
+
+def check_axes(t):
+    slices = np.stack([noisy(seed=i)[1] for i in range(6)])
+    result, entry = t.run(slices)
+    t.check(entry.get("axes") == "DHW" and entry.get("depth") == 6, f"(D,H,W) is a volume: {entry}")
+    for i in range(6):
+        alone, _ = t.run(slices[i], name="slice.npy", out="slice_out.npy")
+        t.check(np.array_equal(result[i], alone), f"slice {i} is as if it were alone")
+    record = t.bench.record("denoise", t.path("in.npy"), t.path("psnr.npy"), "--sigma", SIGMA, "--truth", t.path("in.npy"), "--add-noise", "0.05")
+    t.check(record["input"]["depth"] == 6 and record["quality"]["psnr_db"] > 15, "a truth is compared slice by slice")
+    tiled, _ = t.run(slices, "--tile", "32", "--halo", "exact")
+    t.check(np.array_equal(result, tiled), "tiles of slices give the same bits")
+    limited = t.bench.record("denoise", t.path("in.npy"), t.path("lim.npy"), "--sigma", SIGMA, "--memory", "64M")
+    t.check(limited["plan"]["peak_bytes"] == limited["measured"]["peak_bytes"], "planned = counted for a volume")
+    said = t.bench.run("plan", "denoise", t.path("in.npy"), t.path("no.npy"), "--sigma", SIGMA)
+    t.check("volume" in said.out and "DHW" in said.out, f"the plan says which: {said.out}")
+    colour = noisy(channels=3)[1]
+    interleaved, entry = t.run(colour)
+    t.check(entry.get("axes") == "HWC", "a last axis of 3 is channels")
+    planes = np.ascontiguousarray(colour.transpose(2, 0, 1))
+    np.save(t.path("planes.npy"), planes)
+    t.bench.check_refused(t.bench.run("denoise", t.path("planes.npy"), t.path("no.npy"), "--sigma", SIGMA), 1, "channels, height, width", "--axes")
+    result, entry = t.run(planes, "--axes", "CHW")
+    t.check(result is not None and np.array_equal(result.transpose(1, 2, 0), interleaved), "(C,H,W) gives what (H,W,C) gives, in its own order")
+    as_volume, entry = t.run(planes, "--axes", "DHW")
+    t.check(entry.get("depth") == 3 and as_volume.shape == planes.shape, "or a volume of 3 slices, if told")
+    t.bench.check_refused(t.bench.run("denoise", t.path("in.npy"), t.path("no.npy"), "--sigma", SIGMA, "--axes", "HW"), 1, "HW")
+    np.save(t.path("in.npy"), slices)
+    t.bench.check_refused(t.bench.run("denoise", t.path("in.npy"), t.path("no.png"), "--sigma", SIGMA), 2, "volume", ".npy")
+
+
+def check_levels(t):
+    half = np.full(t.image.shape, SIGMA, np.float32)
+    np.save(t.path("map.npy"), half)
+    same, entry = t.run(t.image, "--sigma", t.path("map.npy"), sigma=None)
+    t.check(np.array_equal(same, t.whole) and entry["sigma_from"] == "map", "a constant map is that sigma")
+    half[:, 52:] = 0
+    np.save(t.path("map.npy"), half)
+    mixed, _ = t.run(t.image, "--sigma", t.path("map.npy"), sigma=None)
+    change = np.abs(mixed - t.image)
+    t.check(change[:, 60:].mean() < 0.3 * change[:, :44].mean(), f"where the map is 0 little changes: {change[:, 60:].mean():.4f}, else {change[:, :44].mean():.4f}")
+    tiled, _ = t.run(t.image, "--sigma", t.path("map.npy"), "--tile", "32", "--halo", "exact", sigma=None)
+    lane = t.bench.record("denoise", t.path("in.npy"), t.path("lane.npy"), "--sigma", t.path("map.npy"), env={"TESSERA_LANE": "1"})
+    t.check(np.array_equal(tiled, mixed) and lane and np.array_equal(np.load(t.path("lane.npy")), mixed), "in tiles and the way of a card, too")
+    np.save(t.path("small.npy"), half[:-1])
+    t.bench.check_refused(t.bench.run("denoise", t.path("in.npy"), t.path("no.npy"), "--sigma", t.path("small.npy")), 1, "small.npy", "72 x 104")
+    half[3, 4] = -1
+    np.save(t.path("map.npy"), half)
+    t.bench.check_refused(t.bench.run("denoise", t.path("in.npy"), t.path("no.npy"), "--sigma", t.path("map.npy")), 1, "map.npy", "-1")
+    plain = write_safetensors(t.path("dncnn.safetensors"), dncnn(1, depth=3, width=16))
+    t.bench.check_refused(t.bench.run("denoise", t.path("in.npy"), t.path("no.npy"), "--model", plain, "--sigma", t.path("small.npy")), 2, "no noise level")
+    t.check(not t.path("no.npy").exists(), "nothing was written by any of these")
+    for level in (0.02, 0.1, 0.2):
+        image = t.clean + level * np.random.default_rng(9).standard_normal(t.clean.shape)
+        _, entry = t.run(image.astype(np.float32), sigma=None)
+        t.check(entry["sigma_from"] == "estimate" and abs(entry["sigma"] / level - 1) < 0.1, f"sigma {level} is estimated as {entry['sigma']:.4f}")
+    _, entry = t.run(t.clean, "--add-noise", "0.1", "--sigma", "auto", sigma=None)
+    t.check(entry["sigma_from"] == "estimate" and abs(entry["sigma"] / 0.1 - 1) < 0.1, f"noise that is added is estimated when asked for: {entry['sigma']:.4f}")
+    np.save(t.path("tiny.npy"), t.image[:5, :5])
+    t.bench.check_refused(t.bench.run("denoise", t.path("tiny.npy"), t.path("no.npy")), 2, "tiny.npy", "--sigma")
+
+
+def check_blends(t):
+    for strength in (0, 0.25, 1):
+        result, _ = t.run(t.image, "--strength", strength)
+        t.check(np.abs(result - (strength * t.whole + (1 - strength) * t.image)).max() < 1e-6, f"strength {strength} is a blend")
+    t.bench.check_refused(t.bench.run("denoise", t.path("in.npy"), t.path("no.npy"), "--strength", "2"), 2, "--strength")
+
+
+def check_types(t):
+    for suffix, bits, dither in (("png", 16, False), ("png", 16, True)):
+        t.run(t.image, *(["--dither"] if dither else []), out=f"out.{suffix}")
+        made = read_png(t.path(f"out.{suffix}")).astype(np.float64) / (2**bits - 1)
+        made = made[..., 0] if made.ndim == 3 else made
+        off = np.abs(made - np.clip(t.whole, 0, 1)).max() * (2**bits - 1)
+        t.check(off <= (1.01 if dither else 0.501), f"float to {bits} bits{', dithered' if dither else ''}: at most {off:.2f} steps off")
+    said = t.bench.run("denoise", t.path("in.npy"), t.path("said.png"), "--sigma", SIGMA)
+    t.check("uint16" in said.err and "rounded" in said.err, f"and it is said: {said.err.strip()[:200]}")
+    rgba = to_integers(picture(40, 50, 4), np.uint16)
+    write_png(t.path("rgba.png"), rgba)
+    t.bench.record("denoise", t.path("rgba.png"), t.path("blend.png"), "--sigma", SIGMA, "--strength", "0.5")
+    t.check(np.array_equal(read_png(t.path("blend.png"))[..., 3], rgba[..., 3]), "alpha stays as it was")
+
+
+bench = Bench(sys.argv[1])
+case = Case(bench)
+for check in (check_holes, check_ranges, check_axes, check_levels, check_blends, check_types):
+    print(f"{check.__name__}:")
+    check(case)
+bench.finish()
