@@ -90,13 +90,14 @@ static const cli_option options[] = {
      "noise level for the denoiser; FROM:TO changes it over the iterations"},
     {"--step", "X", step, AT(step),
      "auto (from the operator's norm) or a number; one that is too long is halved", "auto"},
-    {"--init", "I", cli_text, AT(init), "the image to begin with: zero, adjoint, filtered or cg",
-     "zero adjoint filtered cg"},
+    {"--init", "I", cli_text, AT(init), "the image to begin with: zero, adjoint, mean (of blurred measurements; the default where the boundary "
+     "is unknown), filtered or cg",
+     "zero adjoint mean filtered cg"},
     {"--relax", "L", cli_from_0, AT(relax),
      "between the step and the denoiser: x = (1-a) z + a d, a = step L / (1 + step L)"},
     {"--inner", "N", cli_integer, AT(inner),
-     "tomography: up to N steps of conjugate gradients towards the data (default 6); 0: one gradient step, "
-     "which blurs can take too",
+     "tomography, and blurs with an unknown boundary: up to N steps of conjugate gradients towards the data "
+     "(default 6); 0: one gradient step, which all blurs can take",
      NULL, 0, 1000},
     {"--iterations", "N", cli_integer, AT(iterations), "at most N iterations", NULL, 1, 1000000},
     {"--tolerance", "X", cli_from_0, AT(tolerance),
