@@ -20,7 +20,7 @@ def main():
         for size in (180, 330, 2000):
             def limited(which=which, size=size):
                 resource.setrlimit(which, (size * MIB, size * MIB))
-            result = bench.run("denoise", source, target, "--model", model, "--halo", "exact", "--threads", "8", "--quiet",
+            result = bench.run("denoise", source, target, "--model", model, "--halo", "exact", "--threads", "8", "--device", "cpu", "--quiet",
                                "--json", "-", preexec_fn=limited)
             if not bench.check(result.status == 0, f"{name} of {size} MiB: runs; {result.err.strip()}"):
                 continue
