@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -48,6 +49,12 @@ static tess_status refuse(const scan *s, const char *what)
 static bool is_word(const char *text, size_t length, const char *word)
 {
     return strlen(word) == length && memcmp(text, word, length) == 0;
+}
+
+/* GDAL finds attributes in whatever case they are written. */
+static bool is_attribute(const char *text, size_t length, const char *name)
+{
+    return strlen(name) == length && strncasecmp(text, name, length) == 0;
 }
 
 static size_t word_length(const char *text)
@@ -114,9 +121,9 @@ static tess_status read_attributes(scan *s, bool *relative, bool *closed)
             return refuse(s, "is not written as GDAL writes it");
         value = name + length + 2;
         const size_t bytes = strcspn(value, "\"<>");
-        if (value[bytes] != '"' || is_word(name, length, "subClass"))
+        if (value[bytes] != '"' || is_attribute(name, length, "subClass"))
             return refuse(s, "computes its pixels, or is not written as GDAL writes it");
-        if (is_word(name, length, "relativeToVRT")) {
+        if (is_attribute(name, length, "relativeToVRT")) {
             if (*relative || bytes != 1 || value[0] != '1')
                 return refuse(s, "names a source outside its folder");
             *relative = true;

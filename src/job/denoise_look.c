@@ -149,7 +149,7 @@ tess_status tess_denoise_look_at(tess_engine *engine, const tess_denoise_setting
                                                    : (tess_scale){0, tess_samples_full_scale(info->dtype)};
     l.add_noise = file->sigma_estimated ? (float)settings->add_noise : 0;
     l.key = (tess_rng_key){settings->common.seed, file->item, 0};
-    l.stride = tess_max_i64(1, tess_denoise_rows(info) * info->width * l.colours / TAIL_SAMPLES);
+    l.stride = tess_ceil_div(tess_denoise_rows(info) * info->width * l.colours, TAIL_SAMPLES);
     tess_status status = take_memory(&l, file->sigma_estimated, error);
     if (status == TESS_OK)
         status = tess_reader_open_axes(file->input, file->axes, &l.reader, error);

@@ -154,6 +154,8 @@ def check_references(bench):
         "prefix": VRT.format(1, "GTIFF_DIR:1:tile.tif"), "cwd": VRT.format(0, "tile.tif"),
         "entity": VRT.format(1, "&#46;&#46;/outside.tif"), "comment": "<!-- -->" + VRT.format(1, "tile.tif"),
         "derived": VRT.format(1, "tile.tif").replace('band="1"', 'band="1" subClass="VRTDerivedRasterBand"'),
+        "lower": VRT.format(1, "tile.tif").replace('band="1"', 'band="1" subclass="VRTRawRasterBand"'),
+        "twice": VRT.format(1, "tile.tif").replace("relativeToVRT", 'RELATIVETOVRT="0" relativeToVRT'),
         "options": VRT.format(1, "tile.tif").replace("<SourceBand>", '<OpenOptions><OOI key="A">1</OOI></OpenOptions><SourceBand>'),
         "system": VRT.format(1, "tile.tif").replace("<VRTRasterBand", f"<SRS>http://127.0.0.1:{port}/srs</SRS><VRTRasterBand"),
         "service": WMS.format(port),
@@ -162,7 +164,7 @@ def check_references(bench):
         for suffix in (".vrt", ".dat", ".tif"):
             path = inside / (name + suffix)
             path.write_text(text)
-            bench.check_refused(denoise(bench, path, folder / "bad.npy"), 1, path.name)
+            bench.check_refused(denoise(bench, path, folder / "bad.npy", cwd=inside), 1, path.name)
             path.unlink()
     (inside / "GTIFF_DIR:1:tile.tif").write_text("not a TIFF")
     result = denoise(bench, "GTIFF_DIR:1:tile.tif", folder / "bad.npy", cwd=inside)

@@ -81,6 +81,12 @@ def check_ranges(t):
     t.bench.check_refused(t.bench.run("denoise", t.path("in.npy"), t.path("no.npy"), "--range", "5,5"), 2, "--range")
     unit, entry = t.run(t.image)
     t.check(entry["range"] == [0, 1] and entry["range_from"] == "as it is", f"floats of [0,1] with noise are taken as they are: {entry['range']}")
+    tall = np.full((400, 250), 0.5, np.float32)  # 100000 samples: every second one is kept for the tails
+    tall[300:] = 2.5
+    np.save(t.path("tall.npy"), tall)
+    record = t.bench.record("plan", "denoise", t.path("tall.npy"), t.path("no.npy"))
+    said = record["denoise"]["files"][0] if record else {}
+    t.check(said.get("range_from") == "data", f"the tails are those of the whole image, its last rows too: {said}")
     typed, entry = t.run((t.image * 100).astype(np.float32), "--range", "type", sigma=10)
     t.check(np.abs(typed / 100 - t.whole).max() < 1e-3 and entry["range_from"] == "type", "type: floats as they are")
     dark = np.clip(np.rint(t.image * 4095), 0, 4095).astype(np.uint16)
