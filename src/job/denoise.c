@@ -123,7 +123,9 @@ static tess_status describe(tess_denoise_job *job, bool will_run, tess_error *er
                                  job->files[i].output);
         doubt_sigma(job, &job->engine.models[m]);
     }
-    if (will_run && job->engine.apart)
+    for (int m = 0; m < job->engine.model_count; m++)
+        job->volumes |= job->engine.models[m].model.volume; /* given by name, so that all files have it */
+    if (will_run && job->engine.apart && !job->volumes)
         TESS_TRY(warm(job, error));
     tess_process_reset_peak();
     tess_mem_reset_peak();
@@ -156,7 +158,8 @@ static tess_status run(tess_denoise_job *job, tess_error *error)
         return tess_fail(error, TESS_IO_FAILED, "%s: cannot make this folder: %s", job->settings->output,
                          strerror(errno));
     tess_stop_begin(stop, pixels);
-    TESS_TRY(job->engine.apart ? tess_denoise_run_lane(job, error) : tess_denoise_run_direct(job, error));
+    TESS_TRY(job->engine.apart && !job->volumes ? tess_denoise_run_lane(job, error)
+                                                : tess_denoise_run_direct(job, error));
     for (int64_t i = 0; i < job->count; i++)
         left += tess_denoise_todo(&job->files[i]) && !job->files[i].done;
     if (left)
@@ -213,7 +216,7 @@ static bool faster_than_planned(const tess_denoise_job *job)
 static void calibrate(tess_denoise_job *job)
 {
     const tess_denoise_file *file = tess_denoise_largest(job);
-    if (!tess_denoise_todo(file) || !file->model)
+    if (!tess_denoise_todo(file) || !file->model || job->volumes)
         return;
     const tess_denoise_choice *choice = &file->choice;
     const int64_t grid = tess_net_grid(file->model->model.net);

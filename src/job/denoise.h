@@ -38,6 +38,7 @@ typedef struct tess_denoise_file {
     tess_engine_model *model;
     tess_denoise_wish wish;
     tess_denoise_choice choice;
+    tess_denoise_choice cut; /* of a volume, for a 3-D network */
     double seconds;
     double psnr, ssim; /* NaN: not measured */
     tess_status status;
@@ -59,6 +60,7 @@ typedef struct tess_denoise_job {
     tess_denoise_file *files;
     int64_t count;
     bool folder;            /* the output is one: a bad file does not fail the others */
+    bool volumes;           /* the model is 3-D */
     bool interrupted;       /* the caller stopped it */
     tess_mem_bytes planned; /* the largest of each category */
     uint64_t planned_total; /* of the largest file: not their sum */
@@ -108,6 +110,9 @@ tess_status tess_denoise_image(tess_engine *engine, const tess_denoise_settings 
                                tess_denoise_file *file, const tess_denoise_blocks *blocks,
                                tess_error *error) TESS_MUST_CHECK;
 
+/* The same for a job whose model is 3-D: file->choice and file->cut. */
+tess_status tess_denoise_volume_plan(tess_denoise_job *job, uint64_t limit,
+                                     tess_error *error) TESS_MUST_CHECK;
 /* Plans every file. Within `limit` bytes. */
 tess_status tess_denoise_plan(tess_denoise_job *job, uint64_t limit, tess_error *error) TESS_MUST_CHECK;
 /* Nothing speaks against doing it. */

@@ -65,6 +65,15 @@ static tess_status model_of(tess_engine *engine, const tess_denoise_settings *se
     if (model->channels != colours && model->channels != 1)
         return tess_fail(error, TESS_BAD_INPUT, "%s: has %lld colour channels, but the model %s takes %lld",
                          file->input, (long long)colours, name, (long long)model->channels);
+    if (model->volume && file->info.depth == 0)
+        return tess_fail(
+            error, TESS_BAD_INPUT,
+            "%s: is an image, but the kernels of the model %s are 3-D; it takes volumes, arrays of "
+            "(depth, height, width)",
+            file->input, name);
+    if (settings->sigma_map && model->volume)
+        return tess_fail(error, TESS_BAD_OPTION, "--sigma %s: a 3-D model takes one noise level",
+                         settings->sigma_map);
     if (settings->sigma_map && !model->noise_map)
         return tess_fail(error, TESS_BAD_OPTION, "--sigma %s: the model %s takes no noise level",
                          settings->sigma_map, name);

@@ -8,7 +8,7 @@
 #include "job/denoise_image.h"
 #include "tensor/samples.h"
 
-static tess_status source(void *user, int64_t first, int64_t count, void *rows, tess_error *error)
+tess_status tess_image_source(void *user, int64_t first, int64_t count, void *rows, tess_error *error)
 {
     tess_image_job *job = user; /* rows are asked for in order */
     if (job->file->prepared)
@@ -60,7 +60,7 @@ static tess_status compare(tess_image_job *job, const float *result, const unsig
     return TESS_OK;
 }
 
-static tess_status sink(void *user, int64_t first, int64_t count, const void *rows, tess_error *error)
+tess_status tess_image_sink(void *user, int64_t first, int64_t count, const void *rows, tess_error *error)
 {
     tess_image_job *job = user;
     if (job->blocks->lane)
@@ -85,8 +85,7 @@ static tess_status sink(void *user, int64_t first, int64_t count, const void *ro
     return TESS_OK;
 }
 
-/* Carves the io block: ring, rows of scratch, the sink's rows. */
-static void *carve(tess_image_job *job)
+void *tess_image_carve(tess_image_job *job)
 {
     char *at = job->blocks->io.data;
     const tess_denoise_file *file = job->file;
@@ -152,12 +151,12 @@ static tess_status run_slices(tess_image_job *job, tess_error *error)
                                      .image_rows = file->info.height,
                                      .in_row_bytes = file->wish.in_row_bytes,
                                      .out_row_bytes = file->wish.out_row_bytes,
-                                     .source = source,
+                                     .source = tess_image_source,
                                      .worker = job->blocks->lane ? tess_lane_strip : tess_direct_strip,
-                                     .sink = sink,
+                                     .sink = tess_image_sink,
                                      .user = job,
                                      .stop = &job->engine->stop};
-    void *buffer = carve(job);
+    void *buffer = tess_image_carve(job);
     for (int64_t slice = 0; slice < tess_max_i64(file->info.depth, 1); slice++) {
         if (file->prepared)
             tess_prepared_begin_slice(&job->prepared, slice);
@@ -176,7 +175,7 @@ static tess_status run_image(tess_image_job *job, tess_error *error)
     job->shapes = tess_small_alloc(most, sizeof *job->shapes);
     if (!job->plans || !job->shapes)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for the plans of %zu windows", most);
-    TESS_TRY(run_slices(job, error));
+    TESS_TRY(file->model->model.volume ? tess_denoise_volume(job, error) : run_slices(job, error));
     TESS_TRY(tess_stop_check(&job->engine->stop, error)); /* what was left early is not kept */
     TESS_TRY(tess_writer_commit(job->writer, error));
     if (file->truth) {

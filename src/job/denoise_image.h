@@ -27,6 +27,17 @@ typedef struct tess_image_job {
     tess_denoise_sink rows;
 } tess_image_job;
 
+/* The ring's source and sink: rows of the input, rows of the result. */
+tess_status tess_image_source(void *job, int64_t first, int64_t count, void *rows,
+                              tess_error *error) TESS_MUST_CHECK;
+tess_status tess_image_sink(void *job, int64_t first, int64_t count, const void *rows,
+                            tess_error *error) TESS_MUST_CHECK;
+/* Carves the io block: the ring (returned), rows of scratch, the sink's rows. */
+void *tess_image_carve(tess_image_job *job);
+
+/* A volume through a 3-D network: all slices in, the network, all slices out. */
+tess_status tess_denoise_volume(tess_image_job *job, tess_error *error) TESS_MUST_CHECK;
+
 /* The ring's worker, and what it leaves to free. */
 tess_status tess_direct_strip(void *job, const tess_strip *strip, tess_error *error) TESS_MUST_CHECK;
 void tess_direct_drop(tess_image_job *job);

@@ -138,6 +138,8 @@ static tess_status plan_together(tess_denoise_job *job, uint64_t limit, tess_err
 tess_status tess_denoise_plan(tess_denoise_job *job, uint64_t limit, tess_error *error)
 {
     int64_t refused;
+    if (job->volumes)
+        return tess_denoise_volume_plan(job, limit, error);
     TESS_TRY(plan_files(job, (planning){limit, false}, &refused, error));
     if (refused) {
         TESS_TRY(refuse_files(job, limit, error));

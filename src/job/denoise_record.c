@@ -43,10 +43,12 @@ static void add_plan(tess_json **record, const tess_denoise_job *job)
     const tess_denoise_file *file = tess_denoise_largest(job);
     const tess_denoise_choice *choice = &file->choice;
     tess_json *plan = tess_json_object(), *tile = tess_json_array();
+    if (job->volumes && choice->depth.tiles)
+        tess_json_append_int(&tile, tess_axis_largest_tile(&choice->depth));
     tess_json_append_int(&tile, choice->rows.tiles ? tess_axis_largest_tile(&choice->rows) : 0);
     tess_json_append_int(&tile, choice->cols.tiles ? tess_axis_largest_tile(&choice->cols) : 0);
     tess_json_set(&plan, "tile", tile);
-    tess_json_set_int(&plan, "tiles", choice->rows.tiles * choice->cols.tiles);
+    tess_json_set_int(&plan, "tiles", choice->depth.tiles * choice->rows.tiles * choice->cols.tiles);
     tess_json_set_int(&plan, "halo", choice->halo);
     tess_json_set_int(&plan, "batch", choice->batch);
     tess_json_set_double(&plan, "seconds", job->planned_seconds);
@@ -161,6 +163,8 @@ static void add_samples(tess_json **entry, const tess_denoise_file *file)
         tess_json_set_int(entry, "depth", info->depth);
     if (tess_axes_name(info->axes)[0])
         tess_json_set_string(entry, "axes", tess_axes_name(info->axes));
+    if (info->depth && file->model)
+        tess_json_set_string(entry, "slices", file->model->model.volume ? "together" : "one by one");
     tess_json_set_string(entry, "type", tess_dtype_word(info->dtype));
     if (file->out_info.dtype != info->dtype)
         tess_json_set_string(entry, "written_as", tess_dtype_word(file->out_info.dtype));

@@ -6,7 +6,7 @@ static void free_blocks(tess_device *device, tess_denoise_blocks *blocks)
 {
     device->free(device, &blocks->arena);
     device->free(device, &blocks->workspace);
-    device->host_free(device, &blocks->io);
+    tess_block_free(&blocks->io);
 }
 
 /* Blocks of just the file's sizes; images of one size keep them. */
@@ -18,9 +18,11 @@ static tess_status fit_blocks(tess_device *device, tess_denoise_blocks *b, const
         b->io.bytes == tess_block_granted(choice->io_block))
         return TESS_OK;
     free_blocks(device, b);
-    TESS_TRY(device->alloc(device, &b->arena, TESS_MEM_ACTIVATIONS, choice->arena_bytes, error));
-    TESS_TRY(device->alloc(device, &b->workspace, TESS_MEM_WORKSPACE, choice->workspace_bytes, error));
-    return device->host_alloc(device, &b->io, TESS_MEM_IO, choice->io_block, error);
+    if (choice->arena_bytes)
+        TESS_TRY(device->alloc(device, &b->arena, TESS_MEM_ACTIVATIONS, choice->arena_bytes, error));
+    if (choice->workspace_bytes)
+        TESS_TRY(device->alloc(device, &b->workspace, TESS_MEM_WORKSPACE, choice->workspace_bytes, error));
+    return tess_block_alloc(&b->io, TESS_MEM_HOST, choice->io_block, error);
 }
 
 tess_status tess_denoise_run_direct(tess_denoise_job *job, tess_error *error)

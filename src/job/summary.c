@@ -78,7 +78,11 @@ static void say_samples(writer *w, const tess_json *record)
                *sigma = tess_json_get_string(file, "sigma_from", NULL);
     say(w, "samples   %s", tess_json_get_string(file, "type", "?"));
     if (axes)
-        say(w, ", axes %s%s", axes, tess_json_get(file, "depth") ? ": a volume, slice by slice" : "");
+        say(w, ", axes %s%s", axes,
+            !tess_json_get(file, "depth") ? ""
+            : strcmp(tess_json_get_string(file, "slices", ""), "together") == 0
+                ? ": a volume, by a 3-D network"
+                : ": a volume, slice by slice");
     say(w, ", range %.6g to %.6g (%s)", tess_json_as_double(tess_json_at(range, 0), 0),
         tess_json_as_double(tess_json_at(range, 1), 1), tess_json_get_string(file, "range_from", "?"));
     if (tess_json_get(file, "sigma"))

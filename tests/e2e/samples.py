@@ -50,7 +50,7 @@ def check_holes(t):
         if not ways:
             first = result
         t.check(np.array_equal(result, first, equal_nan=True), f"{ways}: tiles give the same bits")
-    lane = t.bench.record("denoise", t.path("in.npy"), t.path("lane.npy"), "--sigma", SIGMA, env={"TESSERA_LANE": "1"})
+    lane = t.bench.record("denoise", t.path("in.npy"), t.path("lane.npy"), "--sigma", SIGMA, "--tile", "32", "--halo", "exact", env={"TESSERA_LANE": "1"})
     t.check(lane is not None and np.array_equal(np.load(t.path("lane.npy")), first, equal_nan=True), "and so does the way of a card")
     for peak in ("plan", "measured"):
         t.check(lane[peak]["peak_bytes"]["total"] > 0, f"{peak}: bytes are counted")
@@ -125,6 +125,43 @@ def check_axes(t):
     t.bench.check_refused(t.bench.run("denoise", t.path("in.npy"), t.path("no.png"), "--sigma", SIGMA), 2, "volume", ".npy")
 
 
+def convolve(volume, kernels, bias):
+    """(C,D,H,W) by kernels (O,C,3,3,3), zero outside."""
+    out = np.zeros((kernels.shape[0], *volume.shape[1:]))
+    padded = np.pad(volume, ((0, 0), (1, 1), (1, 1), (1, 1)))
+    _, depth, height, width = volume.shape
+    for dz, dy, dx in np.ndindex(3, 3, 3):
+        out += np.tensordot(kernels[:, :, dz, dy, dx], padded[:, dz:dz + depth, dy:dy + height, dx:dx + width], 1)
+    return out + bias[:, None, None, None]
+
+
+def check_volume_models(t):
+    """A model whose kernels are 3-D sees all slices at once: the residual network DnCNN by hand."""
+    flat, rng, deep = dncnn(1, 3, 8), np.random.default_rng(3), {}
+    for name, array in flat.items():
+        deep[name] = (0.1 * rng.standard_normal((*array.shape[:2], 3, *array.shape[2:]))).astype(np.float32) if array.ndim == 4 else array
+    model = write_safetensors(t.path("deep.safetensors"), deep)
+    slices = np.stack([noisy(40, 56, seed=i)[1] for i in range(9)])
+    value, convs = slices[None].astype(np.float64), [n[:-len(".weight")] for n in deep if n.endswith(".weight")]
+    for i, name in enumerate(convs):
+        value = convolve(value, deep[name + ".weight"].astype(np.float64), deep.get(name + ".bias", np.zeros(len(deep[name + ".weight"]))).astype(np.float64))
+        value = np.maximum(value, 0) if i + 1 < len(convs) else value
+    record = None
+    for way in ((), ("--tile", "16", "--halo", "exact")):
+        result, entry = t.run(slices, *way, model=model, sigma=None)
+        if result is None:
+            return
+        t.check(entry.get("slices") == "together", f"{way}: slices are taken together: {entry.get('slices')}")
+        near = min(np.abs(result - (slices + value[0])).max(), np.abs(result - (slices - value[0])).max(), np.abs(result - value[0]).max())
+        t.check(near < 1e-4, f"{way}: as NumPy's convolutions give it, {near:.1e}")
+        record = t.bench.record("denoise", t.path("in.npy"), t.path("again.npy"), "--model", model, *way)
+        t.check(record["plan"]["peak_bytes"] == record["measured"]["peak_bytes"], f"{way}: planned = counted")
+    refused = t.bench.run("denoise", t.path("slice.npy"), t.path("no.npy"), "--model", model)
+    t.bench.check_refused(refused, 1, "slice.npy", "3-D", "depth, height, width")
+    refused = t.bench.run("denoise", t.path("in.npy"), t.path("no.npy"), "--model", model, "--memory", "1M")
+    t.bench.check_refused(refused, 1, "--memory", "would do")
+
+
 def check_levels(t):
     half = np.full(t.image.shape, SIGMA, np.float32)
     np.save(t.path("map.npy"), half)
@@ -180,7 +217,7 @@ def check_types(t):
 
 bench = Bench(sys.argv[1])
 case = Case(bench)
-for check in (check_holes, check_ranges, check_axes, check_levels, check_blends, check_types):
+for check in (check_holes, check_ranges, check_axes, check_volume_models, check_levels, check_blends, check_types):
     print(f"{check.__name__}:")
     check(case)
 bench.finish()
