@@ -90,7 +90,8 @@ static const cli_option options[] = {
      "noise level for the denoiser; FROM:TO changes it over the iterations"},
     {"--step", "X", step, AT(step),
      "auto (from the operator's norm) or a number; one that is too long is halved", "auto"},
-    {"--init", "I", cli_text, AT(init), "the image to begin with: zero, adjoint, mean (of blurred measurements; the default where the boundary "
+    {"--init", "I", cli_text, AT(init),
+     "the image to begin with: zero, adjoint, mean (of blurred measurements; the default where the boundary "
      "is unknown), filtered or cg",
      "zero adjoint mean filtered cg"},
     {"--relax", "L", cli_from_0, AT(relax),
@@ -147,11 +148,14 @@ const cli_verb cli_reconstruct = {
         "height, width); a picture shows the slice in its middle.",
     .more =
         "Measured data (FILE.json) is one of\n"
+        "  {\"operator\":\"blur\",\"kernels\":[\"psf1.npy\",\"psf2.npy\"],\"measurement\":\"y.npy\"}\n"
         "  {\"operator\":\"blur\",\"angles\":[0,45],\"sigma\":[3,1.5],\"measurement\":\"y.npy\"}\n"
-        "  {\"operator\":\"radon\",\"angles\":[0,1.8],\"circle\":true,\"measurement\":\"sinogram.npy\"}\n"
+        "  {\"operator\":\"radon\",\"angles\":[0,1.8],\"centre\":\"auto\",\"measurement\":\"sinogram.npy\"}\n"
         "  {\"operator\":\"cone\",\"vectors\":\"vectors.npy\",\"volume\":[D,H,W],\"spacing\":0.1,\n"
         "   \"measurement\":\"views.npy\"}\n"
-        "with \"truth\", \"noise\" and \"range\" ([0,1]) where they are known. Arrays are laid out as "
+        "with \"truth\", \"noise\" and \"range\" where they are known; docs/reconstruction.md has all "
+        "entries, and a "
+        "picture of a sinogram's geometry. Arrays are laid out as "
         "--save-measurement writes them: blurs one above another, a sinogram (views, width), projections "
         "(views, rows, columns). Angles are in degrees. Vectors have 12 numbers a view, as ASTRA's cone_vec: "
         "source, detector centre, step between columns, step between rows, (x, y, z) each; for "

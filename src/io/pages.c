@@ -6,71 +6,48 @@
 #include <string.h>
 
 #include "io/format.h"
+#include "io/tiff.h"
 
-enum { MOST = 100000, SUBFILE_TYPE = 254, REDUCED = 1, MASK = 4, MOST_TAGS = 4096 };
+enum { MOST = 100000, SUBFILE_TYPE = 254, SHORT = 3, REDUCED = 1, MASK = 4, MOST_TAGS = 4096 };
 
-typedef struct tiff {
-    FILE *file;
-    bool big, swapped; /* BigTIFF; most significant byte first */
-} tiff;
-
-static bool read_number(const tiff *t, int bytes, uint64_t *out)
+/* What kind of image the directory at *place describes; then *place is that of the next. */
+static bool read_directory(const tess_tiff *t, uint64_t *place, uint64_t *kind)
 {
-    unsigned char raw[8];
-    if (fread(raw, 1, (size_t)bytes, t->file) != (size_t)bytes)
+    const int head = t->wide ? 8 : 2, field = t->wide ? 8 : 4;
+    const size_t entry = (size_t)(4 + 2 * field);
+    unsigned char bytes[20];
+    *kind = 0;
+    if (!tess_tiff_at(t, *place, bytes, (size_t)head))
         return false;
-    *out = 0;
-    for (int i = 0; i < bytes; i++)
-        *out |= (uint64_t)raw[t->swapped ? bytes - 1 - i : i] << (8 * i);
+    const uint64_t count = tess_tiff_number(t, bytes, head);
+    if (count > MOST_TAGS)
+        return false;
+    uint64_t at = *place + (uint64_t)head;
+    for (uint64_t i = 0; i < count; i++, at += entry) {
+        if (!tess_tiff_at(t, at, bytes, entry))
+            return false;
+        if (tess_tiff_number(t, bytes, 2) ==
+            SUBFILE_TYPE) /* its value stands at the beginning of the field */
+            *kind =
+                tess_tiff_number(t, bytes + 4 + field, tess_tiff_number(t, bytes + 2, 2) == SHORT ? 2 : 4);
+    }
+    if (!tess_tiff_at(t, at, bytes, (size_t)field))
+        return false;
+    *place = tess_tiff_number(t, bytes, field);
     return true;
 }
 
-/* The first directory's place; false: no TIFF. */
-static bool read_head(tiff *t, uint64_t *place)
+static tess_status walk(FILE *file, tess_pages *out, tess_error *error)
 {
-    char order[2];
-    uint64_t magic, skipped;
-    if (fread(order, 1, 2, t->file) != 2 || order[0] != order[1] || (order[0] != 'I' && order[0] != 'M'))
-        return false;
-    t->swapped = order[0] == 'M';
-    if (!read_number(t, 2, &magic) || (magic != 42 && magic != 43))
-        return false;
-    t->big = magic == 43;
-    return (!t->big || read_number(t, 4, &skipped)) && read_number(t, t->big ? 8 : 4, place);
-}
-
-/* What kind of image the directory at *place tells of; then *place is that of the next. */
-static bool read_directory(const tiff *t, uint64_t *place, uint64_t *kind)
-{
-    const int word = t->big ? 8 : 4;
-    uint64_t count, tag, type, values;
-    *kind = 0;
-    if (*place > INT64_MAX || fseeko(t->file, (off_t)*place, SEEK_SET) != 0 ||
-        !read_number(t, t->big ? 8 : 2, &count) || count > MOST_TAGS)
-        return false;
-    for (uint64_t i = 0; i < count; i++) {
-        uint64_t value;
-        if (!read_number(t, 2, &tag) || !read_number(t, 2, &type) || !read_number(t, word, &values) ||
-            !read_number(t, word, &value))
-            return false;
-        if (tag == SUBFILE_TYPE)
-            *kind = value;
-    }
-    return read_number(t, word, place);
-}
-
-static tess_status walk(tiff *t, tess_pages *out, tess_error *error)
-{
-    uint64_t place = 0, kind;
+    tess_tiff t;
+    uint64_t place = tess_tiff_open_file(&t, file) ? t.first : 0, kind;
     int64_t room = 0, seen = 0;
-    if (!read_head(t, &place))
-        place = 0;
     while (place) {
         const uint64_t here = place;
         if (seen++ == MOST)
             return tess_fail(error, TESS_BAD_INPUT, "has more than %d pages, or a list of them without end",
                              MOST);
-        if (!read_directory(t, &place, &kind))
+        if (!read_directory(&t, &place, &kind))
             return tess_fail(error, TESS_BAD_INPUT, "damaged or truncated: page %lld cannot be read",
                              (long long)seen);
         if (kind & (REDUCED | MASK))
@@ -95,11 +72,11 @@ static tess_status walk(tiff *t, tess_pages *out, tess_error *error)
 tess_status tess_pages_of(const char *path, tess_pages *out, tess_error *error)
 {
     *out = (tess_pages){0};
-    tiff t = {.file = fopen(path, "rb")};
-    if (!t.file)
+    FILE *file = fopen(path, "rb");
+    if (!file)
         return tess_fail(error, TESS_BAD_INPUT, "%s: %s", path, strerror(errno));
-    const tess_status status = walk(&t, out, error);
-    fclose(t.file);
+    const tess_status status = walk(file, out, error);
+    fclose(file);
     if (status == TESS_OK)
         return TESS_OK;
     tess_small_free(out->places);

@@ -89,6 +89,17 @@ typedef struct tess_denoise_sink {
 size_t tess_denoise_carve_sink(const tess_denoise_file *file, char *at, tess_denoise_sink *sink);
 /* Rows of all slices. */
 int64_t tess_denoise_rows(const tess_image_info *info);
+/* The next rows of a file, and which samples hold a value: masked ones, NaN and infinity do not. `valid` has one byte a
+ * sample. */
+tess_status tess_denoise_read_rows(const tess_image_info *info, tess_reader *reader, int64_t count,
+                                   char *samples, unsigned char *valid, tess_error *error) TESS_MUST_CHECK;
+/* The colours of one row as values on `scale`, holes as NaN. */
+void tess_denoise_row_values(const tess_image_info *info, tess_scale scale, const char *samples,
+                             const unsigned char *valid, float *values);
+/* Adds noise to a row of `count` values. The noise of a value depends on its place in the file alone; `row` counts through
+ * the slices. */
+void tess_denoise_add_noise(tess_rng_key key, double level, int64_t row, int64_t count, float *draws,
+                            float *values);
 /* Refuses settings of strength and range that cannot be right. */
 tess_status tess_denoise_check_samples(const tess_denoise_settings *settings,
                                        tess_error *error) TESS_MUST_CHECK;

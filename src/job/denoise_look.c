@@ -3,7 +3,6 @@
  * 16 bits unsigned, noise level given) are not looked at. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/checked.h"
 #include "job/denoise.h"
@@ -17,13 +16,13 @@ typedef struct looking {
     int64_t colours;
     tess_scale unit; /* of the values: the samples themselves where no scale is known yet */
     char *samples;
-    unsigned char *valid, *known; /* of the samples; of the values */
-    float *values, *draws;        /* alpha left out */
-    float add_noise;
+    unsigned char *valid;  /* of the samples */
+    float *values, *draws; /* of a row, alpha left out */
+    double add_noise;
     tess_rng_key key;
     int64_t row;
     tess_noise noise;
-    void *noise_memory; /* NULL: nobody asks for the noise */
+    void *noise_memory; /* NULL: the noise is not estimated */
     float *tail;        /* every `stride`-th value, for the tails */
     int64_t tail_count, stride;
     double sum, low, high;
@@ -36,33 +35,15 @@ static int compare_floats(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Values of a row's colours, and which of them there are. */
-static void to_values(looking *l, int64_t y)
-{
-    const int64_t step = l->info->channels, width = l->info->width;
-    const size_t size = tess_dtype_size(l->info->dtype);
-    const char *samples = l->samples + (size_t)(y * width * step) * size;
-    const unsigned char *valid = l->valid + y * width * step;
-    for (int64_t x = 0; x < width; x++) {
-        tess_samples_to_values(l->info->dtype, l->unit, samples + (size_t)(x * step) * size, l->colours,
-                               l->values + x * l->colours);
-        for (int64_t c = 0; c < l->colours; c++)
-            l->known[x * l->colours + c] = valid[x * step + c] && isfinite(l->values[x * l->colours + c]);
-    }
-    if (!(l->add_noise > 0))
-        return;
-    const int64_t count = width * l->colours;
-    tess_rng_normal(l->key, l->row * count, count, l->draws);
-    for (int64_t i = 0; i < count; i++)
-        l->values[i] += l->add_noise * l->draws[i];
-}
-
 static void look_at_row(looking *l, int64_t y)
 {
-    to_values(l, y);
-    for (int64_t i = 0; i < l->info->width * l->colours; i++) {
+    const int64_t samples = y * l->info->width * l->info->channels, count = l->info->width * l->colours;
+    tess_denoise_row_values(l->info, l->unit, l->samples + (size_t)samples * tess_dtype_size(l->info->dtype),
+                            l->valid + samples, l->values);
+    tess_denoise_add_noise(l->key, l->add_noise, l->row, count, l->draws, l->values);
+    for (int64_t i = 0; i < count; i++) {
         const float v = l->values[i];
-        if (!l->known[i]) {
+        if (!isfinite(v)) {
             l->holes++;
             continue;
         }
@@ -73,22 +54,17 @@ static void look_at_row(looking *l, int64_t y)
             l->tail[l->tail_count++] = v;
     }
     if (l->noise_memory)
-        tess_noise_row(&l->noise, l->values, l->known);
+        tess_noise_row(&l->noise, l->values, NULL);
     l->row++;
 }
 
 static tess_status look_at_rows(looking *l, tess_stop *stop, tess_error *error)
 {
     const int64_t rows = tess_denoise_rows(l->info);
-    const size_t samples = (size_t)(l->info->width * l->info->channels);
     for (int64_t y = 0, count; y < rows; y += count) {
         count = tess_min_i64(ROWS, rows - y);
         TESS_TRY(tess_stop_check(stop, error));
-        TESS_TRY(tess_reader_rows(l->reader, count, l->samples, error));
-        if (l->info->masked)
-            TESS_TRY(tess_reader_valid(l->reader, count, l->valid, error));
-        else
-            memset(l->valid, 1, (size_t)count * samples);
+        TESS_TRY(tess_denoise_read_rows(l->info, l->reader, count, l->samples, l->valid, error));
         for (int64_t i = 0; i < count; i++)
             look_at_row(l, i);
     }
@@ -118,13 +94,11 @@ static tess_status take_memory(looking *l, bool noise, tess_error *error)
                  noise_bytes = noise ? tess_noise_bytes(&shape) : 0;
     l->samples = tess_small_alloc(ROWS * samples, tess_dtype_size(info->dtype));
     l->valid = tess_small_alloc(ROWS * samples, 1);
-    l->known = tess_small_alloc(samples, 1);
     l->values = tess_small_alloc(samples, sizeof *l->values);
     l->draws = tess_small_alloc(samples, sizeof *l->draws);
     l->tail = tess_small_alloc(TAIL_SAMPLES, sizeof *l->tail);
     l->noise_memory = noise_bytes ? tess_small_alloc(noise_bytes, 1) : NULL;
-    if (!l->samples || !l->valid || !l->known || !l->values || !l->draws || !l->tail ||
-        (noise_bytes && !l->noise_memory))
+    if (!l->samples || !l->valid || !l->values || !l->draws || !l->tail || (noise_bytes && !l->noise_memory))
         return tess_fail(error, TESS_NO_MEMORY, "no memory to look at the samples");
     if (l->noise_memory)
         tess_noise_begin(&l->noise, &shape, l->noise_memory);
@@ -133,7 +107,7 @@ static tess_status take_memory(looking *l, bool noise, tess_error *error)
 
 static void release(looking *l)
 {
-    void *const parts[] = {l->samples, l->valid, l->known, l->values, l->draws, l->tail, l->noise_memory};
+    void *const parts[] = {l->samples, l->valid, l->values, l->draws, l->tail, l->noise_memory};
     tess_reader_close(l->reader);
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         tess_small_free(parts[i]);
@@ -147,7 +121,7 @@ tess_status tess_denoise_look_at(tess_engine *engine, const tess_denoise_setting
     l.unit = tess_denoise_scale_needs_look(settings, info) ? (tess_scale){0, 1}
              : settings->range == TESS_RANGE_GIVEN ? (tess_scale){settings->range_low, settings->range_high}
                                                    : (tess_scale){0, tess_samples_full_scale(info->dtype)};
-    l.add_noise = file->sigma_estimated ? (float)settings->add_noise : 0;
+    l.add_noise = file->sigma_estimated ? settings->add_noise : 0;
     l.key = (tess_rng_key){settings->common.seed, file->item, 0};
     l.stride = tess_ceil_div(tess_denoise_rows(info) * info->width * l.colours, TAIL_SAMPLES);
     tess_status status = take_memory(&l, file->sigma_estimated, error);

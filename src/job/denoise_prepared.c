@@ -84,57 +84,20 @@ void tess_prepared_begin_slice(tess_prepared_image *image, int64_t slice)
                          image->rows.holes);
 }
 
-/* One row of samples, and which of them hold a value; NaN and infinity do not. */
-static tess_status read_samples(const tess_denoise_file *file, tess_reader *reader, char *samples,
-                                unsigned char *valid, tess_error *error)
-{
-    const tess_image_info *info = &file->info;
-    const int64_t count = info->width * info->channels;
-    TESS_TRY(tess_reader_rows(reader, 1, samples, error));
-    if (info->masked)
-        TESS_TRY(tess_reader_valid(reader, 1, valid, error));
-    else
-        memset(valid, 1, (size_t)count);
-    if (info->dtype == TESS_F32)
-        for (int64_t i = 0; i < count; i++)
-            valid[i] = valid[i] && isfinite(((const float *)samples)[i]);
-    return TESS_OK;
-}
-
-/* Values of the colours, holes as NaN. */
-static void to_values(const tess_denoise_file *file, const char *samples, const unsigned char *valid,
-                      float *values)
-{
-    const tess_image_info *info = &file->info;
-    const int64_t step = info->channels, colours = colours_of(file);
-    const size_t size = tess_dtype_size(info->dtype);
-    for (int64_t x = 0; x < info->width; x++) {
-        tess_samples_to_values(info->dtype, file->scale, samples + (size_t)(x * step) * size, colours,
-                               values + x * colours);
-        for (int64_t c = 0; c < colours; c++)
-            if (!valid[x * step + c])
-                values[x * colours + c] = NAN;
-    }
-}
-
 static tess_status next_row(void *user, float *values, tess_error *error)
 {
     tess_prepared_image *image = user;
-    TESS_TRY(read_samples(image->file, image->reader, image->rows.samples, image->rows.valid, error));
-    to_values(image->file, image->rows.samples, image->rows.valid, values);
+    const tess_denoise_file *file = image->file;
+    TESS_TRY(
+        tess_denoise_read_rows(&file->info, image->reader, 1, image->rows.samples, image->rows.valid, error));
+    tess_denoise_row_values(&file->info, file->scale, image->rows.samples, image->rows.valid, values);
     return TESS_OK;
 }
 
-/* The noise of a sample depends on its place in the file alone. */
 static void add_noise(const tess_prepared_image *image, int64_t row, float *draws, float *values)
 {
-    const float level = (float)image->settings->add_noise;
-    const int64_t count = image->file->info.width * colours_of(image->file);
-    if (!(level > 0))
-        return;
-    tess_rng_normal(image->noise, row * count, count, draws);
-    for (int64_t i = 0; i < count; i++)
-        values[i] += level * draws[i];
+    tess_denoise_add_noise(image->noise, image->settings->add_noise, row,
+                           image->file->info.width * colours_of(image->file), draws, values);
 }
 
 static tess_status next_levels(tess_prepared_image *image, tess_error *error)
@@ -183,7 +146,8 @@ static void blend(tess_prepared_image *image, int64_t y, float *result)
     if (strength >= 1)
         return;
     float *input = image->rows.blend;
-    to_values(image->file, image->rows.again, image->rows.valid_again, input);
+    tess_denoise_row_values(&image->file->info, image->file->scale, image->rows.again,
+                            image->rows.valid_again, input);
     add_noise(image, image->slice * image->file->info.height + y, image->rows.draws_again, input);
     for (int64_t x = 0; x < image->file->info.width; x++)
         for (int64_t c = 0; c < colours; c++) {
@@ -197,7 +161,8 @@ static void blend(tess_prepared_image *image, int64_t y, float *result)
 tess_status tess_prepared_sink(tess_prepared_image *image, int64_t y, float *result, const char **samples,
                                const unsigned char **valid, tess_error *error)
 {
-    TESS_TRY(read_samples(image->file, image->original, image->rows.again, image->rows.valid_again, error));
+    TESS_TRY(tess_denoise_read_rows(&image->file->info, image->original, 1, image->rows.again,
+                                    image->rows.valid_again, error));
     blend(image, y, result);
     tess_prepared_to_samples(image, y, result);
     *samples = image->rows.out;

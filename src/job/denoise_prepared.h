@@ -40,7 +40,7 @@ void tess_prepared_begin_slice(tess_prepared_image *image, int64_t slice);
 tess_status tess_prepared_source(tess_prepared_image *image, int64_t count, float *values,
                                  tess_error *error) TESS_MUST_CHECK;
 /* Row y of the slice: blends `result` with the input in place. *samples then points to the row for the file, and
- * *invalid to one byte a sample: 0 for a hole. */
+ * *valid to one byte a sample: 0 for a hole. */
 tess_status tess_prepared_sink(tess_prepared_image *image, int64_t y, float *result, const char **samples,
                                const unsigned char **valid, tess_error *error) TESS_MUST_CHECK;
 

@@ -1,8 +1,8 @@
 /* Line integrals of each view: as they are measured, or -log((counts - dark) / (flat - dark)) of what a detector counted.
  * Flat and dark fields are images of a view's size, several of them being averaged, or numbers. */
 #include <math.h>
-#include <stdio.h>
 
+#include "job/finite.h"
 #include "job/views.h"
 
 static const double LEAST =
@@ -95,52 +95,21 @@ static void to_integrals(const fields *f, float *values, int64_t *starved)
     }
 }
 
-/* What is not finite: how many, and the first of them. */
-typedef struct bad {
-    int64_t nan, infinite, view, at;
-} bad;
-
-static void look(bad *b, int64_t view, const float *values, int64_t samples)
-{
-    for (int64_t i = 0; i < samples; i++) {
-        if (isfinite(values[i]))
-            continue;
-        if (b->nan + b->infinite == 0)
-            b->view = view, b->at = i;
-        ++*(isnan(values[i]) ? &b->nan : &b->infinite);
-    }
-}
-
-static tess_status refuse(const bad *b, const tess_problem *p, tess_error *error)
-{
-    char place[96];
-    if (p->physics == TESS_PHYSICS_CONE)
-        snprintf(place, sizeof place, "[%lld, %lld, %lld]", (long long)b->view,
-                 (long long)(b->at / p->columns), (long long)(b->at % p->columns));
-    else
-        snprintf(place, sizeof place, "row %lld, column %lld", (long long)b->view, (long long)b->at);
-    return tess_fail(
-        error, TESS_BAD_INPUT,
-        "%s: of %lld values %lld are NaN and %lld infinite, the first at %s; measurements must be "
-        "finite: fill the gaps first",
-        p->measurement, (long long)(p->count * p->rows * p->columns), (long long)b->nan,
-        (long long)b->infinite, place);
-}
-
 static tess_status each(const tess_problem *p, tess_views *v, const fields *f, float *values,
                         int64_t *starved, tess_view_fn fn, void *user, tess_error *error)
 {
     const tess_views_info *is = tess_views_about(v);
-    bad b = {0};
+    tess_bad_values bad = {0};
     for (int64_t k = 0; k < p->count; k++) {
         TESS_TRY(tess_views_next(v, is->rows > 1 ? p->row : -1, values, error));
-        look(&b, k, values, p->rows * p->columns);
+        tess_bad_values_count(&bad, k, values, p->rows * p->columns);
         if (p->counts)
             to_integrals(f, values, starved);
-        if (b.nan + b.infinite == 0)
+        if (bad.nan + bad.infinite == 0)
             TESS_TRY(fn(user, k, values, error));
     }
-    return b.nan + b.infinite ? refuse(&b, p, error) : TESS_OK;
+    return tess_bad_values_check(&bad, p->measurement, tess_problem_measurement_extent(p),
+                                 p->physics == TESS_PHYSICS_CONE, error);
 }
 
 tess_status tess_problem_each_view(const tess_problem *p, float *values, int64_t *starved, tess_view_fn fn,

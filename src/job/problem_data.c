@@ -1,11 +1,11 @@
 /* Truths and measurements: drawn and simulated, or read. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/rng.h"
 #include "io/image.h"
+#include "job/finite.h"
 #include "job/views.h"
 #include "physics/phantom.h"
 #include "tensor/samples.h"
@@ -39,42 +39,6 @@ typedef struct file_rows {
     bool device;
 } file_rows;
 
-/* Values that no data term can use: how many, and where the first is. */
-typedef struct bad_values {
-    int64_t nan, infinite, row, at;
-} bad_values;
-
-static void look_for_bad(const file_rows *f, int64_t y, const float *row, bad_values *bad)
-{
-    for (int64_t i = 0; i < f->extent.width * f->extent.channels; i++)
-        if (!isfinite(row[i])) {
-            if (bad->nan + bad->infinite == 0) {
-                bad->row = y;
-                bad->at = i;
-            }
-            bad->nan += isnan(row[i]) != 0;
-            bad->infinite += isinf(row[i]) != 0;
-        }
-}
-
-static tess_status check_bad(const file_rows *f, const bad_values *bad, tess_error *error)
-{
-    const int64_t channels = f->extent.channels, of = f->extent.height * f->extent.width * channels;
-    char place[96];
-    if (bad->nan + bad->infinite == 0)
-        return TESS_OK;
-    if (f->job->problem.physics == TESS_PHYSICS_CONE)
-        snprintf(place, sizeof place, "[%lld, %lld, %lld]", (long long)bad->row,
-                 (long long)(bad->at / channels), (long long)(bad->at % channels));
-    else
-        snprintf(place, sizeof place, "row %lld, column %lld", (long long)bad->row,
-                 (long long)(bad->at / channels));
-    return tess_fail(error, TESS_BAD_INPUT,
-                     "%s: of %lld values %lld are NaN and %lld infinite, the first at %s; measurements, "
-                     "images and volumes must be finite: fill the gaps first",
-                     f->path, (long long)of, (long long)bad->nan, (long long)bad->infinite, place);
-}
-
 static tess_status take_row(const file_rows *f, int64_t y, float *row, tess_error *error)
 {
     const tess_problem *p = &f->job->problem;
@@ -106,19 +70,19 @@ static tess_status read_rows(const file_rows *f, tess_reader *reader, tess_error
     const int64_t samples = is->width * is->channels;
     if (info->height != is->height || info->width != is->width || info->channels != is->channels)
         return tess_fail(error, TESS_BAD_INPUT, "%s: changed while the job ran; run it again", f->path);
-    bad_values bad = {0};
+    tess_bad_values bad = {0};
     for (int64_t y = 0; y < is->height; y++) {
         float *row = f->device ? job->rows[1] : f->to + y * samples;
         TESS_TRY(tess_reader_rows(reader, 1, job->rows[0], error));
         tess_samples_to_float(info->dtype, info->full_scale, job->rows[0], samples, row);
-        look_for_bad(f, y, row, &bad);
+        tess_bad_values_count(&bad, y, row, samples);
         TESS_TRY(take_row(f, y, row, error));
         if (!f->device)
             continue;
         device->copy(device, f->to + y * samples, row, (size_t)samples * sizeof(float), NULL);
         TESS_TRY(device->sync(device, NULL, error));
     }
-    return check_bad(f, &bad, error);
+    return tess_bad_values_check(&bad, f->path, *is, job->problem.physics == TESS_PHYSICS_CONE, error);
 }
 
 static tess_status read_file(const file_rows *f, tess_error *error)

@@ -6,8 +6,9 @@
  *
  * and for all, if they are known, "truth" (an image or volume), "noise" (of the measurements: its standard deviation)
  * and "range" (the least and the largest value; otherwise [0, 1] for blurs, and from the data for scans). Measurements of
- * several blurs stand one above another: (blurs * height, width[, channels]); of scans see problem_radon.c and views.h. Names are relative to the JSON file. An
- * entry that nobody reads is an error: a "nose" that was meant to be "noise" gives a plausible, wrong picture. */
+ * several blurs stand one above another: (blurs * height, width[, channels]); of scans see problem_radon.c and views.h.
+ * Names are relative to the JSON file. An unknown entry is an error: a "nose" that was meant to be "noise" gives a
+ * plausible, wrong picture. */
 #include <errno.h>
 #include <float.h>
 #include <math.h>
@@ -118,12 +119,13 @@ static tess_status check_keys(const char *path, const tess_json *json, int kind,
     return TESS_OK;
 }
 
-static tess_status read_angles(const char *path, const tess_json *json, tess_problem *p, tess_error *error)
+tess_status tess_problem_read_angles(const char *path, const tess_json *json, const char *forms,
+                                     tess_problem *p, tess_error *error)
 {
     const tess_json *angles = tess_json_get(json, "angles");
     p->count = tess_json_length(angles);
     if (!tess_json_is_array(angles) || p->count < 1)
-        return tess_fail(error, TESS_BAD_INPUT, "%s: needs \"angles\", a list of degrees", path);
+        return tess_fail(error, TESS_BAD_INPUT, "%s: needs \"angles\": %s", path, forms);
     if (!(p->angles = tess_small_alloc((size_t)p->count, sizeof *p->angles)))
         return tess_fail(error, TESS_NO_MEMORY, "no memory for the angles");
     return numbers(path, angles, "angles", p->count, p->angles, error);
@@ -220,7 +222,7 @@ static tess_status describe(const char *path, const tess_json *json, tess_proble
     if (kind == BLUR)
         TESS_TRY(tess_problem_read_kernels(path, json, p, error));
     if (kind == BLUR && !p->kernels)
-        TESS_TRY(read_angles(path, json, p, error));
+        TESS_TRY(tess_problem_read_angles(path, json, "a list of degrees", p, error));
     TESS_TRY(read_range(path, json, kind, p, error));
     p->noise = tess_json_get_double(json, "noise", -1);
     if (kind == BLUR)

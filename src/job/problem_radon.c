@@ -39,25 +39,6 @@ static tess_status evenly(const char *path, const tess_json *json, tess_problem 
     return TESS_OK;
 }
 
-static tess_status listed(const char *path, const tess_json *list, tess_problem *p, tess_error *error)
-{
-    p->count = tess_json_length(list);
-    if (!tess_json_is_array(list) || p->count < 1)
-        return tess_fail(
-            error, TESS_BAD_INPUT,
-            "%s: needs \"angles\": a list of degrees, the name of a file of them, or {\"from\": 0, "
-            "\"to\": 180, \"count\": 100}",
-            path);
-    if (!(p->angles = tess_small_alloc((size_t)p->count, sizeof *p->angles)))
-        return tess_fail(error, TESS_NO_MEMORY, "no memory for the angles");
-    for (int64_t i = 0; i < p->count; i++) {
-        p->angles[i] = tess_json_as_double(tess_json_at(list, i), NAN);
-        if (!isfinite(p->angles[i]))
-            return tess_fail(error, TESS_BAD_INPUT, "%s: \"angles\" must be a list of numbers", path);
-    }
-    return TESS_OK;
-}
-
 static tess_status read_angles(const char *path, const tess_json *json, tess_problem *p, tess_error *error)
 {
     const tess_json *angles = tess_json_get(json, "angles"), *rotation = tess_json_get(json, "rotation");
@@ -77,7 +58,10 @@ static tess_status read_angles(const char *path, const tess_json *json, tess_pro
     } else if (tess_json_is_object(angles)) {
         TESS_TRY(evenly(path, angles, p, error));
     } else {
-        TESS_TRY(listed(path, angles, p, error));
+        TESS_TRY(tess_problem_read_angles(
+            path, json,
+            "a list of degrees, the name of a file of them, or {\"from\": 0, \"to\": 180, \"count\": 100}", p,
+            error));
     }
     for (int64_t i = 0; back && i < p->count; i++)
         p->angles[i] = -p->angles[i];

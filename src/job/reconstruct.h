@@ -147,6 +147,9 @@ tess_status tess_problem_read_volume(const char *path, const tess_json *json, te
                                      tess_error *error) TESS_MUST_CHECK;
 tess_status tess_problem_read_radon(const char *path, const tess_json *json, tess_problem *problem,
                                     tess_error *error) TESS_MUST_CHECK;
+/* "angles" as a list of degrees, with their number; `forms` completes the message where it is none. */
+tess_status tess_problem_read_angles(const char *path, const tess_json *json, const char *forms,
+                                     tess_problem *problem, tess_error *error) TESS_MUST_CHECK;
 /* The name under `key`, as seen from here: it is relative to the JSON file. */
 tess_status tess_problem_sibling(const char *path, const tess_json *json, const char *key, char **out,
                                  tess_error *error) TESS_MUST_CHECK;

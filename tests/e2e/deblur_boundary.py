@@ -111,7 +111,7 @@ for env in ({}, {"TESSERA_LANE": "1"}):
         host = "host_bytes" if env else "peak_bytes"
         bench.check(record["plan"][host] == record["measured"][host], f"a wide kernel: {host} planned {record['plan'][host]} = counted {record['measured'][host]}")
 
-# --- what is wrong is told ------------------------------------------------------------------------------------------
+# --- what is wrong is refused ----------------------------------------------------------------------------------------
 
 kept = bench.path("kept.npy")
 kept.write_text("kept")

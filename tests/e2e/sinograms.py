@@ -156,20 +156,22 @@ bench.check(numbers is not None and np.abs(numbers - first).mean() < 0.1, "integ
 # --- views as files -----------------------------------------------------------------------------------------------
 
 
-def tiff(path, pages):
-    """Uncompressed gray pages, one strip each; every second one is followed by a small overview."""
-    out, link = bytearray(b"II*\0\0\0\0\0"), 4
+def tiff(path, pages, order="<", wide=False):
+    """Uncompressed gray pages, one strip each; every second one is followed by a small overview. `wide`: BigTIFF."""
+    mark = b"II" if order == "<" else b"MM"
+    out = bytearray(struct.pack(order + "2sHHHQ", mark, 43, 8, 0, 0) if wide else struct.pack(order + "2sHI", mark, 42, 0))
+    offset, count, entry, link = ("Q", "Q", "HHQI4x", 8) if wide else ("I", "H", "HHII", 4)
     for number, page in enumerate(pages):
         for kind, pixels in ((0, page), (1, page[::2, ::2]))[:1 + number % 2]:
-            pixels = np.ascontiguousarray(pixels)
+            pixels = np.ascontiguousarray(pixels).astype(page.dtype.newbyteorder(order))
             data = len(out)
             out += pixels.tobytes() + b"\0" * (-pixels.nbytes % 2)
             tags = [(254, kind), (256, pixels.shape[1]), (257, pixels.shape[0]), (258, 8 * pixels.itemsize), (259, 1), (262, 1),
                     (273, data), (277, 1), (278, pixels.shape[0]), (279, pixels.nbytes), (339, 3 if pixels.dtype.kind == "f" else 1)]
-            out[link:link + 4] = struct.pack("<I", len(out))
-            out += struct.pack("<H", len(tags)) + b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags)
+            struct.pack_into(order + offset, out, link, len(out))
+            out += struct.pack(order + count, len(tags)) + b"".join(struct.pack(order + entry, tag, 4, 1, value) for tag, value in tags)
             link = len(out)
-            out += b"\0\0\0\0"
+            out += struct.pack(order + offset, 0)
     bench.path(path).write_bytes(bytes(out))
     return path
 
@@ -187,6 +189,8 @@ bench.check(same is not None and np.array_equal(same, first), "a folder of views
 if bench.has_gdal():
     _, same = run({**plain, "measurement": tiff("scan.tif", scan), "row": 1})
     bench.check(same is not None and np.array_equal(same, first), "the pages of a TIFF file, without their overviews")
+    _, same = run({**plain, "measurement": tiff("wide.tif", scan, ">", True), "row": 1})
+    bench.check(same is not None and np.array_equal(same, first), "those of a big-endian BigTIFF file too")
     raw = np.stack([light // 2, light, light], 1)
     _, same = run({**counts, "measurement": tiff("counts.tif", raw), "row": 1})
     bench.check(same is not None and np.array_equal(same, counted), "counts in a TIFF file of 16 bits")
