@@ -18,6 +18,7 @@ import time
 import numpy as np
 
 from support import MIB, Bench, leftovers, picture, psnr, read_png, skip, to_integers, write_png
+from support import write_safetensors as write_floats
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
 from widen import read_safetensors, widen, write_safetensors  # noqa: E402
@@ -306,6 +307,35 @@ def find_card(bench):
     bench.finish()
 
 
+def check_samples(bench):
+    """Holes, maps of noise levels, ranges, blends and volumes: on the card as on the CPU."""
+    image = noisy(150, 210)
+    holes = image.copy()
+    holes[40:70, 50:90] = np.nan
+    holes[::13, ::17, 1] = np.inf
+    levels = np.linspace(0, 0.2, 150 * 210, dtype=np.float32).reshape(150, 210)
+    np.save(bench.path("levels.npy"), levels)
+    stack = np.stack([noisy(70, 90, 1, seed=i) for i in range(7)])
+    deep = {f"{name}.weight": (0.05 * np.random.default_rng(i).standard_normal(shape)).astype(np.float32)
+            for i, (name, shape) in enumerate((("in_conv", (8, 1, 3, 3, 3)), ("conv_list.0", (8, 8, 3, 3, 3)), ("out_conv", (1, 8, 3, 3, 3))))}
+    deep |= {name.replace("weight", "bias"): np.zeros(len(array), np.float32) for name, array in deep.items()}
+    write_floats(bench.path("deep.safetensors"), deep)
+    for name, array, args in (("holes", holes, ()), ("holes in tiles", holes, ("--tile", "64", "--halo", "exact")),
+                              ("a map of levels", image, ("--sigma", bench.path("levels.npy"))),
+                              ("a gray model and a map", image, ("--sigma", bench.path("levels.npy"), "--model", GRAY)),
+                              ("a range", image * 4000 + 100, ("--range", "100,4100")), ("a blend", image, ("--strength", "0.3")),
+                              ("a volume", stack, ()), ("a 3-D network", stack, ("--model", bench.path("deep.safetensors")))):
+        source, targets = bench.path("in.npy"), [bench.path("cpu.npy"), bench.path("card.npy")]
+        np.save(source, array.astype(np.float32))
+        if not on_cpu(bench, source, targets[0], *args) or not on_card(bench, source, targets[1], *precision("fp32"), *args):
+            continue
+        expected, got = (np.load(t).astype(np.float64) for t in targets)
+        known = np.isfinite(array)
+        bench.check(np.array_equal(expected[~known], got[~known], equal_nan=True), f"{name}: holes are kept on the card")
+        off = difference(expected[known], got[known]) / (4000 if name == "a range" else 1)
+        bench.check(off < 2e-4, f"{name}: the card differs from the CPU by {off:.1e}")
+
+
 def main():
     bench = Bench(sys.argv[1])
     context = find_card(bench)
@@ -313,7 +343,7 @@ def main():
     small, facts = read_safetensors(SMALL)
     write_safetensors(wide, widen(small), facts)
     parts = [("precisions", check_precisions, ()), ("tiles", check_tiles, ()), ("limits", check_limits, (wide,)), ("types", check_types, ()),
-             ("noise", check_noise, ()), ("folder", check_folder, ()), ("errors", check_errors, (wide,))]
+             ("noise", check_noise, ()), ("samples", check_samples, ()), ("folder", check_folder, ()), ("errors", check_errors, (wide,))]
     if REAL and has_driver():
         parts.append(("full card", check_full_card, (wide, context)))
     for name, check, args in parts:
