@@ -5,8 +5,9 @@
 #include "base/clock.h"
 #include "physics/blur.h"
 #include "physics/radon.h"
+#include "physics/rays.h"
 
-enum { SIZE = 256, VIEWS = 100, BLURS = 2, REPEATS = 5 };
+enum { SIZE = 256, VIEWS = 100, BLURS = 2, DEPTH = 64, CONES = 16, REPEATS = 5 };
 
 typedef struct blocks {
     tess_block image, measurement, scratch;
@@ -78,5 +79,18 @@ tess_status tess_calibrate_operators(tess_engine *engine, tess_error *error)
                                       .sigma_rows = 3,
                                       .sigma_columns = 1};
     TESS_TRY(tess_blur_create(engine->device, &blurs, &op, error));
+    TESS_TRY(measure(engine, op, error));
+    double vectors[CONES * 12];
+    tess_rays_circle(CONES, 2 * DEPTH, DEPTH, 1.5, vectors);
+    const tess_rays_settings cone = {.geometry = TESS_CONE_3D,
+                                     .depth = DEPTH,
+                                     .height = DEPTH,
+                                     .width = DEPTH,
+                                     .spacing = 1,
+                                     .views = CONES,
+                                     .rows = DEPTH + DEPTH / 8,
+                                     .columns = DEPTH + DEPTH / 8,
+                                     .vectors = vectors};
+    TESS_TRY(tess_rays_create(engine->device, &cone, &op, error));
     return measure(engine, op, error);
 }

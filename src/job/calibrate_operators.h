@@ -4,7 +4,7 @@
 
 #include "job/engine.h"
 
-/* Times the Radon transform and the blurs at a usual size and sets their rates. */
+/* Times the Radon transform, the blurs and cone beams at usual sizes and sets their rates. */
 tess_status tess_calibrate_operators(tess_engine *engine, tess_error *error) TESS_MUST_CHECK;
 
 #endif
