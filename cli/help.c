@@ -135,7 +135,7 @@ void cli_print_overview(FILE *to)
               TESSERA_VERSION);
     for (int i = 0; cli_verbs[i]; i++)
         cli_print(to, "  tessera %-12s %s\n", cli_verbs[i]->name, cli_verbs[i]->what);
-    cli_print(to, "\ntessera help VERB, or tessera VERB --help, tells more, with an example.\n");
+    cli_print(to, "\ntessera help VERB, or tessera VERB --help, lists its options, with an example.\n");
     cli_print(to, "tessera --version prints the version.\n");
     cli_print(to, "Exit status: %s\n", cli_exit_status);
 }

@@ -2,7 +2,7 @@
 
 static const cli_option options[] = {
     {"--calibrate", NULL, cli_flag, 0,
-     "measure the op rates of this machine now, from which plans tell seconds"},
+     "measure the op rates of this machine now; plans predict seconds from them"},
 };
 
 static int run(int argc, char **argv, bool plan)

@@ -22,7 +22,7 @@ const cli_verb cli_plan = {
     .name = "plan",
     .what = "what a verb would do: tile, bytes, seconds",
     .usage = "denoise|reconstruct ... [options]",
-    .text = "Tells what the verb would do with the same words and options, and runs nothing: device, tile, "
+    .text = "Prints what the verb would do with the same words and options, and runs nothing: device, tile, "
             "batch, "
             "bytes and seconds. It takes all options of the verb: see tessera help denoise and tessera help "
             "reconstruct.",

@@ -1,4 +1,4 @@
-/* The file of --json. It is written beside its name, under a name that nobody can guess and prepare, and renamed when it
+/* The file of --json. It is written beside its name, under a random name that cannot be prepared, and renamed when it
  * is whole: a reader never sees half a record, and a full disk does not cost the older one. */
 #define _DEFAULT_SOURCE
 #include <errno.h>

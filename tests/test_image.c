@@ -2,54 +2,14 @@
  * rows; what a reader or writer says it holds is what the counter sees; what is not committed leaves no
  * trace. */
 #define _XOPEN_SOURCE 700
-#include "check.h"
+#include "folder.h"
 
-#include <dirent.h>
 #include <png.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "io/image.h"
 #include "io/jpeg_probe.h"
-
-static char folder[] = "/tmp/tess-image-XXXXXX";
-static uint64_t seed = 1;
-
-static uint32_t draw(void)
-{
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(seed >> 33);
-}
-
-static const char *in_folder(const char *name)
-{
-    static char path[4][512];
-    static int turn;
-    turn = (turn + 1) % 4;
-    snprintf(path[turn], sizeof path[turn], "%s/%s", folder, name);
-    return path[turn];
-}
-
-static int files_in_folder(void)
-{
-    int count = 0;
-    DIR *dir = opendir(folder);
-    for (struct dirent *entry; dir && (entry = readdir(dir));)
-        count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
-    if (dir)
-        closedir(dir);
-    return count;
-}
-
-static void empty_folder(void)
-{
-    DIR *dir = opendir(folder);
-    for (struct dirent *entry; dir && (entry = readdir(dir));)
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            unlink(in_folder(entry->d_name));
-    if (dir)
-        closedir(dir);
-}
 
 static tess_image_info describe(int64_t height, int64_t width, int channels, bool alpha, tess_dtype dtype)
 {
@@ -497,7 +457,7 @@ static void test_no_trace(bool gdal)
     static const char *const names[] = {"t.png", "t.npy", "t.tif", "t.jpg", "t.img", "t.bmp"};
     tess_image_info info = describe(40, 30, 3, false, TESS_U8);
     unsigned char *data = random_image(&info);
-    empty_folder();
+    sweep_folder(true);
     for (int n = 0; n < (gdal ? 6 : 2); n++)
         for (int rows = 0; rows <= 40; rows += 20) {
             tess_writer *writer = NULL;
@@ -506,7 +466,7 @@ static void test_no_trace(bool gdal)
             if (rows < 40)
                 CHECK(tess_writer_commit(writer, NULL) == TESS_INTERNAL);
             tess_writer_close(writer);
-            CHECK_MSG(files_in_folder() == 0, "%s leaves a file", names[n]);
+            CHECK_MSG(sweep_folder(false) == 0, "%s leaves a file", names[n]);
         }
     free(data);
 }
@@ -560,8 +520,8 @@ int main(void)
     }
     test_no_trace(gdal);
     test_refusals(gdal);
-    empty_folder();
-    CHECK(files_in_folder() == 0);
+    sweep_folder(true);
+    CHECK(sweep_folder(false) == 0);
     rmdir(folder);
     return check_end();
 }

@@ -1,22 +1,11 @@
 /* test_image_axes.c: which axes of an NPY array are depth, height, width and channels; what is refused and with which
  * words; planes and volumes go out as they came in. */
 #define _XOPEN_SOURCE 700
-#include "check.h"
+#include "folder.h"
 
 #include <unistd.h>
 
 #include "io/image.h"
-
-static char folder[] = "/tmp/tess-axes-XXXXXX";
-
-static const char *in_folder(const char *name)
-{
-    static char path[4][512];
-    static int turn;
-    turn = (turn + 1) % 4;
-    snprintf(path[turn], sizeof path[turn], "%s/%s", folder, name);
-    return path[turn];
-}
 
 /* Bytes 0, 1, 2, … of any type. */
 static void write_array(const char *name, const char *descr, const char *shape, size_t bytes)

@@ -1,44 +1,13 @@
 /* test_image_extras.c: EXIF data and what goes with it, where it is hostile, large, or has no place to go: nothing
  * crashes, what is held is counted, and a writer says what it loses. */
 #define _XOPEN_SOURCE 700
-#include "check.h"
+#include "folder.h"
 
-#include <dirent.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include "io/extras.h"
 #include "io/image.h"
-
-static char folder[] = "/tmp/tess-extras-XXXXXX";
-static uint64_t seed = 7;
-
-static uint32_t draw(void)
-{
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(seed >> 33);
-}
-
-static const char *in_folder(const char *name)
-{
-    static char path[4][512];
-    static int turn;
-    turn = (turn + 1) % 4;
-    snprintf(path[turn], sizeof path[turn], "%s/%s", folder, name);
-    return path[turn];
-}
-
-static int empty_folder(void)
-{
-    int count = 0;
-    DIR *dir = opendir(folder);
-    for (struct dirent *entry; dir && (entry = readdir(dir));)
-        if (entry->d_name[0] != '.')
-            count += unlink(in_folder(entry->d_name)) == 0;
-    if (dir)
-        closedir(dir);
-    return count;
-}
 
 typedef struct bytes {
     unsigned char data[80000];
@@ -377,7 +346,7 @@ int main(void)
     test_hostile(gdal);
     test_inflation();
     test_no_memory(gdal);
-    empty_folder();
+    sweep_folder(true);
     CHECK(rmdir(folder) == 0);
     return check_end();
 }

@@ -1,9 +1,8 @@
 /* test_image_hostile.c: damaged files, impossible headers, full disks, failing allocations. Nothing may
  * crash, leak, hang or leave a file behind, and every failure has one line that names the file. */
 #define _XOPEN_SOURCE 700
-#include "check.h"
+#include "folder.h"
 
-#include <dirent.h>
 #include <png.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -12,41 +11,9 @@
 
 #include "io/image.h"
 
-static char folder[] = "/tmp/tess-hostile-XXXXXX";
-static uint64_t seed = 7;
 static bool gdal;
 
 enum { HEIGHT = 13, WIDTH = 11 };
-
-static uint32_t draw(void)
-{
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(seed >> 33);
-}
-
-static const char *in_folder(const char *name)
-{
-    static char path[4][512];
-    static int turn;
-    turn = (turn + 1) % 4;
-    snprintf(path[turn], sizeof path[turn], "%s/%s", folder, name);
-    return path[turn];
-}
-
-static int sweep_folder(bool remove_files)
-{
-    int count = 0;
-    DIR *dir = opendir(folder);
-    for (struct dirent *entry; dir && (entry = readdir(dir));)
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
-            count++;
-            if (remove_files)
-                remove(in_folder(entry->d_name));
-        }
-    if (dir)
-        closedir(dir);
-    return count;
-}
 
 static void put_file(const char *path, const void *data, size_t bytes)
 {

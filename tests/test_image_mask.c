@@ -1,36 +1,11 @@
 /* test_image_mask.c: samples that a raster marks as void, by its nodata value or by a mask band, are told from those
  * that hold a value, in every type; a mask goes into the TIFF that is written, and no file appears beside it. */
 #define _XOPEN_SOURCE 700
-#include "check.h"
+#include "folder.h"
 
-#include <dirent.h>
 #include <unistd.h>
 
 #include "io/image.h"
-
-static char folder[] = "/tmp/tess-mask-XXXXXX";
-
-static const char *in_folder(const char *name)
-{
-    static char path[4][512];
-    static int turn;
-    turn = (turn + 1) % 4;
-    snprintf(path[turn], sizeof path[turn], "%s/%s", folder, name);
-    return path[turn];
-}
-
-/* The names in the folder are removed; how many there were. */
-static int empty_folder(void)
-{
-    int count = 0;
-    DIR *dir = opendir(folder);
-    for (struct dirent *entry; dir && (entry = readdir(dir));)
-        if (entry->d_name[0] != '.')
-            count += unlink(in_folder(entry->d_name)) == 0;
-    if (dir)
-        closedir(dir);
-    return count;
-}
 
 /* An ENVI raster of one row and `bands` bands, one after another. */
 static void write_envi(int type, const char *nodata, int samples, int bands, const void *data, size_t bytes)
@@ -241,7 +216,7 @@ static void test_mask(void)
     tess_reader *reader = NULL;
     tess_writer *writer = NULL;
     static unsigned char data[HEIGHT * WIDTH * 3], valid[HEIGHT * WIDTH * 3];
-    empty_folder();
+    sweep_folder(true);
     write_masked("m.tif");
     check_mask("m.tif");
     tess_mem_reset_peak();
@@ -270,7 +245,7 @@ static void test_mask(void)
     CHECK(io_peak() - before == tess_writer_held_bytes(in_folder("n.tif"), &info));
     tess_writer_close(writer);
     check_mask("n.tif");
-    CHECK(empty_folder() == 2); /* no .msk */
+    CHECK(sweep_folder(true) == 2); /* no .msk */
 }
 
 /* Alpha is a channel, PNG and NPY have no void samples. */
@@ -302,7 +277,7 @@ int main(void)
     test_nodata_kept();
     test_mask();
     test_unmasked();
-    empty_folder();
+    sweep_folder(true);
     CHECK(rmdir(folder) == 0);
     return check_end();
 }

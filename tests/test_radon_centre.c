@@ -194,7 +194,7 @@ static void test_not_found(void)
     fill(VIEWS, 180, 0, angles); /* more than the detector sees */
     disk(200, VIEWS, COLUMNS, angles, 31.5, views, NULL);
     CHECK(tess_centre_find(views, VIEWS, COLUMNS, angles, &centre, &error) == TESS_BAD_INPUT);
-    fill(VIEWS, 5, 0, angles); /* the wave cannot be told from its mean */
+    fill(VIEWS, 5, 0, angles); /* the wave cannot be separated from its mean */
     disk(50, VIEWS, COLUMNS, angles, 31.5, views, NULL);
     CHECK(tess_centre_find(views, VIEWS, COLUMNS, angles, &centre, &error) == TESS_BAD_INPUT);
     memset(views, 0, VIEWS * COLUMNS * sizeof *views);

@@ -136,17 +136,17 @@ static void test_network(void)
     tess_stop_begin(&stop, 1000);
     c.calls = 0;
     memset(r.arena.data, 0, r.arena.bytes);
-    tess_net_plan_run_told(r.plan, r.arena.data, r.workspace.data, r.weights.data, NULL, 1000);
+    tess_net_plan_run_counted(r.plan, r.arena.data, r.workspace.data, r.weights.data, NULL, 1000);
     CHECK(device->sync(device, NULL, &error) == TESS_OK);
     CHECK_MSG(stop.done == 1000 && c.last_done == 1000 && c.calls >= 15 && c.backwards == 0,
               "%lld units in %lld calls", (long long)stop.done, (long long)c.calls);
     tess_stop_begin(&stop, 1000);
     c = new_caller(3); /* stops after a few layers */
     memset(r.arena.data, 0, r.arena.bytes);
-    tess_net_plan_run_told(r.plan, r.arena.data, r.workspace.data, r.weights.data, NULL, 1000);
+    tess_net_plan_run_counted(r.plan, r.arena.data, r.workspace.data, r.weights.data, NULL, 1000);
     CHECK(device->sync(device, NULL, &error) == TESS_INTERRUPTED && stop.done < 1000);
     const int64_t left = stop.done;
-    tess_net_plan_run_told(r.plan, r.arena.data, r.workspace.data, r.weights.data, NULL, 1000);
+    tess_net_plan_run_counted(r.plan, r.arena.data, r.workspace.data, r.weights.data, NULL, 1000);
     CHECK(stop.done == left); /* no layer is begun any more */
     tess_net_plan *plan = NULL;
     CHECK(tess_net_plan_create(r.bound, shape, &plan, &error) == TESS_INTERRUPTED && !plan);

@@ -1,7 +1,6 @@
 /* Temporary files: private while they are written, gone when they are given up, and in the target's place
  * with the permissions that a user expects. */
 #define _XOPEN_SOURCE 700
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,29 +9,7 @@
 
 #include "base/cache.h"
 #include "base/temp.h"
-#include "check.h"
-
-static char folder[256];
-
-static char *in(const char *name)
-{
-    static char text[4][512];
-    static int turn;
-    char *path = text[turn++ & 3];
-    snprintf(path, sizeof text[0], "%s/%s", folder, name);
-    return path;
-}
-
-static int count_entries(void)
-{
-    int count = 0;
-    DIR *list = opendir(folder);
-    for (struct dirent *e; list && (e = readdir(list));)
-        count += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
-    if (list)
-        closedir(list);
-    return count;
-}
+#include "folder.h"
 
 static void put(const char *path, const char *text)
 {
@@ -72,10 +49,10 @@ static void test_private(void)
 {
     tess_error error;
     tess_temp *one = NULL, *two = NULL;
-    CHECK(tess_temp_create(in("y.tif"), &one, &error) == TESS_OK);
-    CHECK(tess_temp_create(in("y.tif"), &two, &error) == TESS_OK);
+    CHECK(tess_temp_create(in_folder("y.tif"), &one, &error) == TESS_OK);
+    CHECK(tess_temp_create(in_folder("y.tif"), &two, &error) == TESS_OK);
     CHECK(one && two && strcmp(tess_temp_path(one), tess_temp_path(two)) != 0);
-    CHECK(count_entries() == 2);
+    CHECK(sweep_folder(false) == 2);
     char parent[600];
     snprintf(parent, sizeof parent, "%s", tess_temp_path(one));
     *strrchr(parent, '/') = '\0';
@@ -85,21 +62,21 @@ static void test_private(void)
     put(side, "side");
     tess_temp_remove(one);
     tess_temp_remove(two);
-    CHECK(count_entries() == 0); /* side files included */
-    CHECK(tess_temp_create(in("none/y.tif"), &one, &error) == TESS_IO_FAILED);
+    CHECK(sweep_folder(false) == 0); /* side files included */
+    CHECK(tess_temp_create(in_folder("none/y.tif"), &one, &error) == TESS_IO_FAILED);
     CHECK(strstr(error.text, "make its folder first") != NULL);
 }
 
 static void test_permissions(void)
 {
     const mode_t mask = umask(027);
-    write_whole(in("new"), "1");
-    CHECK(holds(in("new"), "1") && mode_of(in("new")) == 0640);
-    CHECK(chmod(in("new"), 0604) == 0);
-    write_whole(in("new"), "2");
-    CHECK(holds(in("new"), "2") && mode_of(in("new")) == 0604);
+    write_whole(in_folder("new"), "1");
+    CHECK(holds(in_folder("new"), "1") && mode_of(in_folder("new")) == 0640);
+    CHECK(chmod(in_folder("new"), 0604) == 0);
+    write_whole(in_folder("new"), "2");
+    CHECK(holds(in_folder("new"), "2") && mode_of(in_folder("new")) == 0604);
     umask(mask);
-    CHECK(count_entries() == 1 && unlink(in("new")) == 0);
+    CHECK(sweep_folder(false) == 1 && unlink(in_folder("new")) == 0);
 }
 
 /* A signal's handler removes the files of its own process, not those that its parent made. */
@@ -107,22 +84,22 @@ static void test_signal(void)
 {
     tess_error error;
     tess_temp *temp = NULL;
-    CHECK(tess_temp_create(in("y"), &temp, &error) == TESS_OK);
+    CHECK(tess_temp_create(in_folder("y"), &temp, &error) == TESS_OK);
     pid_t child = fork();
     if (child == 0) {
         tess_temp *other = NULL;
-        bool good = tess_temp_create(in("z"), &other, NULL) == TESS_OK && count_entries() == 2;
+        bool good = tess_temp_create(in_folder("z"), &other, NULL) == TESS_OK && sweep_folder(false) == 2;
         tess_temp_remove_all();
-        _exit(good && count_entries() == 1 ? 0 : 1);
+        _exit(good && sweep_folder(false) == 1 ? 0 : 1);
     }
     int status = 1;
     CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
-    CHECK(count_entries() == 1);
+    CHECK(sweep_folder(false) == 1);
     tess_temp_remove_all();
-    CHECK(count_entries() == 0);
-    CHECK(temp && tess_temp_commit(temp, in("y"), &error) == TESS_IO_FAILED);
+    CHECK(sweep_folder(false) == 0);
+    CHECK(temp && tess_temp_commit(temp, in_folder("y"), &error) == TESS_IO_FAILED);
     tess_temp_remove(temp);
-    CHECK(count_entries() == 0);
+    CHECK(sweep_folder(false) == 0);
 }
 
 static tess_json *sample(int value)
@@ -143,25 +120,25 @@ static int read_value(const char *path)
 /* Only a plain file of our own is a cache; what lies in its place instead stays as it is. */
 static void test_cache(void)
 {
-    CHECK(setenv("TESSERA_CACHE", in("cache"), 1) == 0);
+    CHECK(setenv("TESSERA_CACHE", in_folder("cache"), 1) == 0);
     char path[TESS_CACHE_PATH], guess[TESS_CACHE_PATH + 40];
     tess_cache_path("key", path);
     tess_json *seven = sample(7);
     (void)tess_cache_write(path, seven, NULL);
     CHECK(read_value(path) == 7);
 
-    put(in("mine"), "precious");
+    put(in_folder("mine"), "precious");
     snprintf(guess, sizeof guess, "%s.tmp-%ld", path, (long)getpid());
-    CHECK(symlink(in("mine"), guess) == 0); /* a name that could be foreseen */
+    CHECK(symlink(in_folder("mine"), guess) == 0); /* a name that could be foreseen */
     (void)tess_cache_write(path, seven, NULL);
-    CHECK(holds(in("mine"), "precious"));
+    CHECK(holds(in_folder("mine"), "precious"));
     CHECK(unlink(guess) == 0);
 
-    put(in("elsewhere"), "{\"value\": 9}");
-    CHECK(unlink(path) == 0 && symlink(in("elsewhere"), path) == 0);
+    put(in_folder("elsewhere"), "{\"value\": 9}");
+    CHECK(unlink(path) == 0 && symlink(in_folder("elsewhere"), path) == 0);
     CHECK(read_value(path) == -1);
     (void)tess_cache_write(path, seven, NULL);
-    CHECK(holds(in("elsewhere"), "{\"value\": 9}"));
+    CHECK(holds(in_folder("elsewhere"), "{\"value\": 9}"));
 
     struct stat about;
     CHECK(unlink(path) == 0 && mkfifo(path, 0666) == 0);
@@ -178,12 +155,12 @@ static void test_cache(void)
         CHECK(unlink(path) == 0);
     }
     tess_json_free(seven);
-    CHECK(unlink(in("mine")) == 0 && unlink(in("elsewhere")) == 0 && rmdir(in("cache")) == 0);
+    CHECK(unlink(in_folder("mine")) == 0 && unlink(in_folder("elsewhere")) == 0 &&
+          rmdir(in_folder("cache")) == 0);
 }
 
 int main(void)
 {
-    snprintf(folder, sizeof folder, "/tmp/tessera-temp-XXXXXX");
     if (!mkdtemp(folder))
         return check_skip("no folder in /tmp");
     test_private();

@@ -37,7 +37,7 @@ void tess_cache_path(const char *key, char path[TESS_CACHE_PATH])
     snprintf(path, TESS_CACHE_PATH, "%s/%s-%s.json", folder, name, TESSERA_VERSION);
 }
 
-/* A plain file of this user: nobody else's numbers are believed, and nothing is waited for. */
+/* A plain file of this user: numbers of other users are not trusted, and a pipe would block. */
 static bool is_own(const struct stat *about)
 {
     return S_ISREG(about->st_mode) && about->st_uid == geteuid();

@@ -16,7 +16,7 @@
 #define TESS_STOP_SECONDS 0.05
 
 typedef struct tess_stop {
-    tess_progress_fn progress; /* NULL: nobody watches */
+    tess_progress_fn progress; /* NULL: there is no callback */
     void *user;
     pthread_t owner;
     atomic_bool wanted;
@@ -27,7 +27,7 @@ typedef struct tess_stop {
     double start, next;
 } tess_stop;
 
-/* The calling thread becomes the owner. All functions but this one take a NULL `stop`: nobody watches. */
+/* The calling thread becomes the owner. All functions but this one accept NULL: then nothing is counted or stopped. */
 void tess_stop_init(tess_stop *stop, tess_progress_fn progress, void *user);
 /* The owner: so many units of work in all; done begins with 0. */
 void tess_stop_begin(tess_stop *stop, int64_t total);

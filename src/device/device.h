@@ -4,7 +4,7 @@
  *
  * Two phases: query, prepare and pack may allocate and fail; run allocates nothing, never blocks, and hardly
  * fails. Streams order work: NULL is the device's own; on the CPU there is only that one and run returns when
- * the work is done. An asynchronous error surfaces at the next sync: TESS_DEVICE_LOST. So does the caller's wish to stop,
+ * the work is done. An asynchronous error surfaces at the next sync: TESS_DEVICE_LOST. So does a request to stop,
  * TESS_INTERRUPTED: what was run since the sync before may then be half done. */
 #ifndef TESS_DEVICE_DEVICE_H
 #define TESS_DEVICE_DEVICE_H
@@ -22,7 +22,7 @@ typedef struct tess_prepared tess_prepared; /* an op bound to its kernel; owned 
 typedef struct tess_device_options {
     int threads;     /* CPU; 0 = all */
     int index;       /* which card */
-    tess_stop *stop; /* may end what runs there early, and outlives the device; NULL: nobody does */
+    tess_stop *stop; /* may end what runs there early, and outlives the device; NULL: nothing does */
     const char *isa; /* CPU kernels: NULL = best here, or "reference", "neon", "sse", "avx2", "avx512" */
 } tess_device_options;
 

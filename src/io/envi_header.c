@@ -85,7 +85,7 @@ tess_status tess_envi_header(const char *target, char **header, tess_error *erro
     }
     snprintf(shared, bytes, "%.*s.hdr", (int)stem_of(target), target);
     snprintf(own, bytes, "%s.hdr", target);
-    /* Without the raster, a NAME.hdr that is there is somebody else's: a header, or an image of that format. */
+    /* Without the raster, an existing NAME.hdr belongs to another file: a header, or an image of that format. */
     const bool taken = exists(shared) && (!exists(target) || has_other_owner(shared, target));
     *header = taken || exists(own) ? own : shared;
     tess_small_free(*header == own ? shared : own);

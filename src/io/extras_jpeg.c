@@ -12,27 +12,13 @@
 #include <string.h>
 
 #include "io/extras.h"
+#include "io/jpeg_probe.h"
 
 enum { APP0 = 0xe0, APP1 = 0xe1, APP2 = 0xe2, APP13 = 0xed, COM = 0xfe, SOS = 0xda, SEGMENT = 65533 };
 
 static const char EXIF[] = "Exif\0", XMP[] = "http://ns.adobe.com/xap/1.0/",
                   MORE_XMP[] = "http://ns.adobe.com/xmp/extension/", ICC[] = "ICC_PROFILE";
 enum { ICC_HEAD = sizeof ICC + 2, ICC_PART = SEGMENT - ICC_HEAD };
-
-/* The next marker with its payload's length; 0 at the end, or where the file is damaged. */
-static int next_marker(FILE *file, int *length)
-{
-    int byte = getc(file);
-    if (byte != 0xff)
-        return 0;
-    while (byte == 0xff)
-        byte = getc(file);
-    const int high = getc(file), low = getc(file);
-    if (byte == EOF || high == EOF || low == EOF)
-        return 0;
-    *length = (high << 8 | low) - 2;
-    return *length < 0 ? 0 : byte;
-}
 
 static bool begins(const tess_blob *body, const char *name, size_t bytes)
 {
@@ -121,7 +107,7 @@ void tess_extras_from_jpeg(FILE *file, tess_extras *out)
     int length = 0, marker, next_part = 1;
     if (getc(file) != 0xff || getc(file) != 0xd8)
         return;
-    while (!out->no_memory && (marker = next_marker(file, &length)) != 0 && marker != SOS) {
+    while (!out->no_memory && (marker = tess_jpeg_next_marker(file, &length)) != 0 && marker != SOS) {
         const bool wanted =
             marker == APP0 || marker == APP1 || marker == APP2 || marker == APP13 || marker == COM;
         tess_blob body = {0};
@@ -215,7 +201,8 @@ static void set_density(const tess_extras *extras, unsigned char *jfif)
                tess_extras_density(extras, TESS_DENSITY_CM, cm)) {
         const bool metric = extras->unit != TESS_DENSITY_INCH && fabs(cm[0] - rint(cm[0])) < 1e-6 &&
                             fabs(cm[1] - rint(cm[1])) < 1e-6;
-        memcpy(inch, metric ? cm : inch, sizeof inch);
+        if (metric)
+            memcpy(inch, cm, sizeof inch);
         jfif[7] = metric ? 2 : 1;
     } else {
         return;
@@ -236,7 +223,7 @@ static bool copy_with(FILE *from, FILE *to, tess_extras *extras, bool icc)
         return false;
     off_t start = ftello(from);
     bool done = false;
-    while ((marker = next_marker(from, &length)) != 0) {
+    while ((marker = tess_jpeg_next_marker(from, &length)) != 0) {
         if (marker < APP0 || marker > 0xef || length > SEGMENT ||
             fread(body, 1, (size_t)length, from) != (size_t)length)
             break;
@@ -268,12 +255,16 @@ tess_status tess_jpeg_insert(const char *from, const char *to, tess_extras *extr
 {
     FILE *in = fopen(from, "rb"), *out = in ? fopen(to, "wbx") : NULL;
     bool good = out && copy_with(in, out, extras, tess_extras_icc_fits(extras, info));
-    const int why = errno;
+    int why = errno;
     if (in)
         fclose(in);
-    if (out && fclose(out) != 0)
+    if (out && fclose(out) != 0 && good) {
         good = false;
-    if (good && !extras->no_memory)
+        why = errno;
+    }
+    if (extras->no_memory)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for its EXIF data and texts");
+    if (good)
         return TESS_OK;
     return tess_fail(error, TESS_IO_FAILED, "its EXIF data and profile cannot be written (%s)",
                      strerror(why));

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/checked.h"
 #include "io/gdal_api.h"
@@ -38,23 +39,55 @@ tess_status tess_gdal_have_room(int64_t bytes, tess_error *error)
     return TESS_OK;
 }
 
+/* The last folder that held nothing but regular files and folders, so that a folder of very many images is not read again
+ * for each of them. It is known by its time of change; times of the last seconds may hide a later change. */
+static pthread_mutex_t plain_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct stat plain_folder;
+
+static bool is_plain(const struct stat *folder)
+{
+    pthread_mutex_lock(&plain_lock);
+    const struct stat *known = &plain_folder;
+    const bool same = known->st_ino == folder->st_ino && known->st_dev == folder->st_dev &&
+                      known->st_mtim.tv_sec == folder->st_mtim.tv_sec &&
+                      known->st_mtim.tv_nsec == folder->st_mtim.tv_nsec;
+    pthread_mutex_unlock(&plain_lock);
+    return same;
+}
+
+static void remember_plain(const struct stat *folder)
+{
+    if (time(NULL) - folder->st_mtim.tv_sec <= 2)
+        return;
+    pthread_mutex_lock(&plain_lock);
+    plain_folder = *folder;
+    pthread_mutex_unlock(&plain_lock);
+}
+
 /* GDAL opens whatever lies beside an image under a name that it knows, and would wait for ever at a pipe. */
 static tess_status check_neighbours(const char *path, tess_error *error)
 {
     char folder[PATH_MAX], odd[NAME_MAX + 1] = "";
+    struct stat before, about;
     const char *name = tess_target_folder(path, folder, sizeof folder), *dot = strrchr(name, '.');
     const size_t stem = dot && dot != name ? (size_t)(dot - name) : strlen(name);
+    const bool known = stat(folder, &before) == 0;
+    if (known && is_plain(&before))
+        return TESS_OK;
     DIR *list = opendir(folder);
+    bool plain = known && list;
     for (struct dirent *entry; list && !odd[0] && (entry = readdir(list));) {
-        struct stat about;
-        if (entry->d_type == DT_REG || entry->d_type == DT_DIR || strncmp(entry->d_name, name, stem) != 0)
+        if (entry->d_type == DT_REG || entry->d_type == DT_DIR)
             continue;
-        if (fstatat(dirfd(list), entry->d_name, &about, 0) == 0 && !S_ISREG(about.st_mode) &&
-            !S_ISDIR(about.st_mode))
+        plain = false;
+        if (strncmp(entry->d_name, name, stem) == 0 && fstatat(dirfd(list), entry->d_name, &about, 0) == 0 &&
+            !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode))
             snprintf(odd, sizeof odd, "%s", entry->d_name);
     }
     if (list)
         closedir(list);
+    if (plain)
+        remember_plain(&before);
     if (!odd[0])
         return TESS_OK;
     return tess_fail(error, TESS_BAD_INPUT,

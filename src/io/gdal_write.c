@@ -1,11 +1,11 @@
 /* gdal_write.c: writing through GDAL: TIFF, JPEG, ENVI rasters, BMP.
  *
- * The suffix chooses the driver. Drivers that take rows in order get them directly. GDAL's JPEG driver can
+ * The suffix chooses the driver (gdal_drivers.c). Drivers that take rows in order get them directly. GDAL's JPEG driver can
  * only copy a finished dataset, so its rows go to an uncompressed TIFF beside the temporary file first, and are
- * removed with it in every case. GDAL tells of a full disk late, in its last message and not in a return value: so
+ * removed with it in every case. GDAL reports a full disk late, in its last message and not in a return value: so
  * the message is looked at after each step, and the size of an uncompressed file is checked after closing. */
 #define _XOPEN_SOURCE 700
-#include "io/gdal_api.h"
+#include "io/gdal_drivers.h"
 #include "io/gdal_metadata.h"
 #include "io/gdal_void.h"
 
@@ -16,22 +16,10 @@
 
 #include "base/checked.h"
 #include "base/temp.h"
-#include "io/jpeg_probe.h"
 #include "io/target.h"
 
-typedef struct write_driver {
-    const char *suffix, *name, *interleave;
-    bool stripped; /* blocks of several rows */
-} write_driver;
-
-static const write_driver drivers[] = {
-    {".tif", "GTiff", "PIXEL", true}, {".tiff", "GTiff", "PIXEL", true}, {".jpg", "JPEG", NULL, true},
-    {".jpeg", "JPEG", NULL, true},    {".bmp", "BMP", NULL, false},      {".img", "ENVI", "BSQ", false},
-    {".bsq", "ENVI", "BSQ", false},   {".bil", "ENVI", "BIL", false},    {".bip", "ENVI", "BIP", false},
-};
-
 typedef struct gdal_writer {
-    const write_driver *driver;
+    const tess_gdal_driver *driver;
     GDALDatasetH dataset;
     GDALDatasetH mask; /* the image that was read, opened again for its mask; NULL: none to write */
     tess_image_info info;
@@ -45,89 +33,6 @@ typedef struct gdal_writer {
     char *staging;       /* JPEG: the TIFF that takes the rows */
     char *header;        /* ENVI: the temporary's .hdr */
 } gdal_writer;
-
-static const write_driver *driver_of(const char *path)
-{
-    for (size_t i = 0; i < sizeof drivers / sizeof *drivers; i++)
-        if (tess_suffix_is(path, drivers[i].suffix))
-            return &drivers[i];
-    return &drivers[0];
-}
-
-static GDALDataType type_of(tess_dtype dtype)
-{
-    switch (dtype) {
-    case TESS_U8:
-        return GDT_Byte;
-    case TESS_U16:
-        return GDT_UInt16;
-    case TESS_I16:
-        return GDT_Int16;
-    case TESS_U32:
-        return GDT_UInt32;
-    case TESS_I32:
-        return GDT_Int32;
-    case TESS_F32:
-        return GDT_Float32;
-    default:
-        return GDT_Unknown;
-    }
-}
-
-static size_t row_bytes_of(const tess_image_info *info)
-{
-    return (size_t)info->width * (size_t)info->channels * tess_dtype_size(info->dtype);
-}
-
-static tess_status accepts(const char *target, const tess_image_info *info, tess_error *error)
-{
-    const char *name = driver_of(target)->name;
-    if (type_of(info->dtype) == GDT_Unknown || info->channels > 65535)
-        return tess_fail(error, TESS_BAD_OPTION,
-                         "%d channels of %s cannot be written as %s; write .npy of float32", info->channels,
-                         tess_dtype_word(info->dtype), name);
-    bool small = strcmp(name, "JPEG") == 0 || strcmp(name, "BMP") == 0;
-    if (small && (info->dtype != TESS_U8 || info->alpha || (info->channels != 1 && info->channels != 3)))
-        return tess_fail(
-            error, TESS_BAD_OPTION,
-            "%s holds gray or RGB of uint8 without alpha, not %d channels of %s%s; write .png or .tif", name,
-            info->channels, tess_dtype_word(info->dtype), info->alpha ? " with alpha" : "");
-    if (small && (info->height > 65500 || info->width > 65500))
-        return tess_fail(error, TESS_BAD_OPTION,
-                         "%s holds at most 65500 pixels a side, not %lld x %lld; write .tif", name,
-                         (long long)info->height, (long long)info->width);
-    if (strcmp(name, "ENVI") != 0)
-        return TESS_OK;
-    char *header = NULL;
-    tess_status status = tess_envi_header(target, &header, error);
-    tess_small_free(header);
-    return status;
-}
-
-/* GTiff makes strips of about 8 KiB; two of them, and the library's own strip, are all that is ever under
- * way. */
-static void measure(const char *target, const tess_image_info *info, int64_t *cache, int64_t *counted)
-{
-    const write_driver *how = driver_of(target);
-    int64_t row = (int64_t)row_bytes_of(info), strip = how->stripped ? tess_max_i64(row, 8192) : row;
-    int64_t image = row * info->height;
-    *cache = 2 * (strip + 512 * (int64_t)info->channels);
-    *counted = tess_min_i64(*cache, 2 * image) + tess_min_i64(2 * strip, 2 * image);
-    if (strcmp(how->name, "JPEG") == 0)
-        *counted += (int64_t)tess_jpeg_write_coefficients(info->height, info->width, info->channels);
-}
-
-static bool keeps_mask(const char *target, const tess_image_info *info)
-{
-    return info->mask_band && strcmp(driver_of(target)->name, "GTiff") == 0;
-}
-
-static size_t held_bytes(const char *target, const tess_image_info *info)
-{
-    int64_t cache, counted;
-    measure(target, info, &cache, &counted);
-    return (size_t)counted + (keeps_mask(target, info) ? tess_gdal_copy_mask_bytes(info->width) : 0);
-}
 
 static char **driver_options(const gdal_writer *writer, bool rgb)
 {
@@ -214,7 +119,7 @@ static bool prepare(gdal_writer *writer, GDALDatasetH like, const char *name)
     tess_gdal_copy_metadata(like, writer->dataset, &writer->info, name, writer->extras);
     if (is_tiff(writer) && !tess_gdal_set_extras(writer->extras, &writer->info, writer->dataset))
         return false;
-    if (like && keeps_mask(writer->target, &writer->info))
+    if (like && tess_gdal_keeps_mask(writer->target, &writer->info))
         prepare_mask(writer, like);
     tess_gdal.GDALGetBlockSize(tess_gdal.GDALGetRasterBand(writer->dataset, 1), &block_width, &block_height);
     writer->whole_rows = block_height == 1;
@@ -232,12 +137,12 @@ static tess_status create_writer(const tess_create *create, void **state, tess_e
     GDALDatasetH like = create->like ? tess_gdal_reader_dataset(create->like) : NULL;
     tess_status status = TESS_OK;
     char **options = NULL;
-    writer->driver = driver_of(create->target);
+    writer->driver = tess_gdal_driver_of(create->target);
     writer->info = *info;
     writer->extras = create->extras;
-    writer->type = type_of(info->dtype);
-    writer->row_bytes = row_bytes_of(info);
-    measure(create->target, info, &writer->cache, &writer->counted);
+    writer->type = tess_gdal_type_of(info->dtype);
+    writer->row_bytes = tess_gdal_row_bytes(info);
+    tess_gdal_measure(create->target, info, &writer->cache, &writer->counted);
     if (!name_files(writer, create)) {
         status = tess_fail(error, TESS_NO_MEMORY, "no memory to open the file");
         goto cleanup;
@@ -319,12 +224,6 @@ static tess_status place_header(gdal_writer *writer, tess_error *error)
     return status;
 }
 
-static bool holds_exif(const char *target, const tess_extras *extras)
-{
-    const char *name = driver_of(target)->name;
-    return strcmp(name, "GTiff") == 0 || (strcmp(name, "JPEG") == 0 && tess_jpeg_holds(extras));
-}
-
 /* Into the closed file. The staging name, free by now, takes the JPEG with its new head. */
 static tess_status insert_extras(gdal_writer *writer, tess_error *error)
 {
@@ -367,9 +266,9 @@ static tess_status finish(void *state, tess_error *error)
 const tess_write_format tess_write_gdal = {
     .name = "GDAL",
     .like_format = &tess_read_gdal,
-    .holds_exif = holds_exif,
-    .accepts = accepts,
-    .held_bytes = held_bytes,
+    .holds_exif = tess_gdal_holds_exif,
+    .accepts = tess_gdal_accepts,
+    .held_bytes = tess_gdal_held_bytes,
     .create = create_writer,
     .rows = write_rows,
     .finish = finish,

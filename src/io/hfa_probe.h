@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-/* False for an Erdas Imagine file that names a file of samples outside its folder, or is too odd to tell. True for
+/* False for an Erdas Imagine file that names a file of samples outside its folder, or whose tree cannot be followed. True for
  * every other file. */
 bool tess_hfa_stays_in_folder(const char *path);
 

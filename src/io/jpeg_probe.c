@@ -3,11 +3,10 @@
  * A progressive file (SOF2), or one whose first scan lacks components, gives no finished row before its last
  * scan, so libjpeg holds every coefficient of the image: two bytes each, in 8x8 blocks, per component at its
  * own sampling. That is the one large thing that GDAL would hold behind our back, and the file's first
- * markers tell it. */
+ * markers say so. */
 #include "io/jpeg_probe.h"
 
 #include <stdbool.h>
-#include <stdio.h>
 
 #include "base/checked.h"
 
@@ -23,8 +22,7 @@ static int two_bytes(FILE *file)
     return high == EOF || low == EOF ? -1 : high << 8 | low;
 }
 
-/* The next marker and its payload's length; 0 at the end or when the file is damaged. */
-static int next_marker(FILE *file, int *length)
+int tess_jpeg_next_marker(FILE *file, int *length)
 {
     int byte = getc(file);
     if (byte != 0xff)
@@ -85,7 +83,7 @@ size_t tess_jpeg_coefficients(const char *path)
     size_t bytes = 0;
     if (two_bytes(file) == 0xffd8) {
         int length = 0, marker;
-        while ((marker = next_marker(file, &length)) != 0) {
+        while ((marker = tess_jpeg_next_marker(file, &length)) != 0) {
             long after = ftell(file) + length;
             if (is_frame(marker) && !read_frame(file, marker, length, &f))
                 break;

@@ -1,7 +1,7 @@
 /* npy_axes.c: what the axes of an array are.
  *
  * An .npy file has a shape and no names for its sides. Arrays of images are (H, W) or (H, W, C) with few channels,
- * arrays of volumes (D, H, W): the sides tell them apart. (C, H, W), as PyTorch has images, looks like a thin
+ * arrays of volumes (D, H, W): the sides distinguish them. (C, H, W), as PyTorch has images, looks like a thin
  * volume; taking it for either would give a plausible and wrong result, so the user has to say which it is. */
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* vrt_check.c: a VRT is a mosaic of other rasters, written in XML. GDAL follows whatever it names: files anywhere,
  * addresses on the network, programs of pixel functions.
  *
- * Only a plain mosaic of files in the VRT's own folder is let through: every element must be one of those below,
+ * Only a plain mosaic of files in the VRT's own folder is accepted: every element must be one of those below,
  * and every source a regular file in that folder or under it, also after its links are followed. The scanner takes
  * a strict part of XML (no comments, no entities in names, double quotes), so that it cannot read a text in
  * another way than GDAL's parser does. */
@@ -70,7 +70,7 @@ static void skip_space(scan *s)
 /* A nested VRT would not have been checked. GDAL takes a file for one by this text near its beginning. */
 static bool is_vrt(const char *path)
 {
-    bool found = true; /* what cannot be read is not let through */
+    bool found = true; /* what cannot be read is refused */
     const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     char *head = tess_small_alloc(HEAD + 1, 1);
     const ssize_t got = fd >= 0 && head ? read(fd, head, HEAD) : -1;

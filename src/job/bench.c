@@ -91,11 +91,12 @@ tess_status tess_bench_tell(const tess_study *study, tess_json *record, tess_err
     TESS_TRY(tess_record_end(record, &text, error));
     if (tess_stop_wanted(&study->engine.stop)) { /* what was left early has no time */
         tess_small_free(text);
-        return tess_fail(error, TESS_INTERRUPTED, "stopped; the points told so far stand");
+        return tess_fail(error, TESS_INTERRUPTED, "stopped; the points reported so far are valid");
     }
     bool go_on = s->line(s->line_user, text);
     tess_small_free(text);
-    return go_on ? TESS_OK : tess_fail(error, TESS_INTERRUPTED, "stopped; the points told so far stand");
+    return go_on ? TESS_OK
+                 : tess_fail(error, TESS_INTERRUPTED, "stopped; the points reported so far are valid");
 }
 
 static tess_status check_list(const int64_t *list, int count, int64_t least, int64_t most, const char *option,

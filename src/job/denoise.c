@@ -240,7 +240,7 @@ static void calibrate(tess_denoise_job *job)
     (void)status;
 }
 
-/* The job ended before its files did. What became of those that were done is told all the same. */
+/* The job ended before its files did. The record still says what became of those that were done. */
 static tess_status broken_off(tess_denoise_job *job, bool ran, tess_status status, char **record,
                               tess_error *error)
 {

@@ -126,16 +126,16 @@ tess_status tess_denoise_volume_plan(tess_denoise_job *job, uint64_t limit,
                                      tess_error *error) TESS_MUST_CHECK;
 /* Plans every file. Within `limit` bytes. */
 tess_status tess_denoise_plan(tess_denoise_job *job, uint64_t limit, tess_error *error) TESS_MUST_CHECK;
-/* Nothing speaks against doing it. */
+/* Neither failed nor skipped. */
 bool tess_denoise_todo(const tess_denoise_file *file);
-/* In a folder a bad file is its own affair; a single one is the job's. What fails once the job is to stop is taken for
- * stopped: it may have met values that were not computed to the end. */
+/* Records a file's failure. One bad file does not fail a folder job; a single file's failure is the job's. What fails after
+ * a stop was requested counts as stopped: it may have met values that were not computed to the end. */
 tess_status tess_denoise_settle(const tess_denoise_job *job, tess_denoise_file *file, tess_status status,
                                 tess_error *error) TESS_MUST_CHECK;
 /* All files, one after another in the host's memory, or many at once through a lane; weights are loaded first. */
 tess_status tess_denoise_run_direct(tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
 tess_status tess_denoise_run_lane(tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
-/* Tells the caller that a file begins; on the thread that began the job. */
+/* Calls the caller's `file` callback; on the thread that began the job. */
 void tess_denoise_announce(const tess_denoise_job *job, int64_t index);
 /* Makes the folder that the output goes to, where it is one inside the job's output folder. Any thread. */
 tess_status tess_denoise_make_folder(const tess_denoise_job *job, const tess_denoise_file *file,

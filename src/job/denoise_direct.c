@@ -80,8 +80,8 @@ static tess_status run_batch(tess_image_job *job, const tess_strip *strip, int64
             tess_pixels_gather(&job->pixels, strip, &cols, plane, &in, i, arena + in_at);
         }
         const int64_t planes = job->pixels.planes;
-        tess_net_plan_run_told(plan, arena, job->blocks->workspace.data, job->file->model->weights.data, NULL,
-                               pixels * (plane + 1) / planes - pixels * plane / planes);
+        tess_net_plan_run_counted(plan, arena, job->blocks->workspace.data, job->file->model->weights.data,
+                                  NULL, pixels * (plane + 1) / planes - pixels * plane / planes);
         TESS_TRY(device->sync(device, NULL, error));
         for (int64_t i = 0; i < n; i++) {
             cols = tess_axis_span(&choice->cols, first + i);

@@ -199,8 +199,8 @@ tess_status tess_denoise_list(tess_denoise_job *job, tess_error *error)
     const int count = s->input_count > 0 ? s->input_count : 1;
     job->folder = count > 1 || is_folder(inputs[0]);
     if (job->folder && access(s->output, F_OK) == 0 && !is_folder(s->output))
-        return tess_fail(error, TESS_BAD_OPTION, "%s: is a file; %s in gives a folder out", s->output,
-                         count > 1 ? "several files" : "a folder");
+        return tess_fail(error, TESS_BAD_OPTION, "%s: is a file; %s as input needs a folder as output",
+                         s->output, count > 1 ? "several files" : "a folder");
     if (!job->folder && s->truth && is_folder(s->truth))
         return tess_fail(error, TESS_BAD_OPTION, "--truth %s: is a folder, but the input is a file",
                          s->truth);

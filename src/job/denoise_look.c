@@ -140,16 +140,17 @@ tess_status tess_denoise_use_estimate(const tess_denoise_settings *settings, tes
 {
     const tess_denoise_look *look = &file->look;
     if (look->noise.confidence == TESS_NOISE_UNKNOWN && look->found > 0)
-        return tess_fail(error, TESS_BAD_OPTION,
-                         "%s: its noise cannot be told from the image; give --sigma on the [0,1] scale, e.g. "
-                         "--sigma 25/255",
-                         file->input);
+        return tess_fail(
+            error, TESS_BAD_OPTION,
+            "%s: its noise level cannot be estimated from the image; give --sigma on the [0,1] scale, e.g. "
+            "--sigma 25/255",
+            file->input);
     file->sigma =
         look->noise.sigma * (look->unit.high - look->unit.low) / (file->scale.high - file->scale.low);
     tess_note(
         &settings->common, look->noise.confidence == TESS_NOISE_ROUGH ? TESS_NOTE_WARNING : TESS_NOTE_DETAIL,
         "%s: sigma %.4f = %.1f/255, estimated%s", file->input, file->sigma, 255 * file->sigma,
-        look->noise.confidence == TESS_NOISE_ROUGH ? " roughly: few plain parts; look at the result, or give "
+        look->noise.confidence == TESS_NOISE_ROUGH ? " roughly: few flat areas; look at the result, or give "
                                                      "--sigma"
                                                    : "");
     return TESS_OK;

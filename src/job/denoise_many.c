@@ -131,7 +131,7 @@ static tess_status work(void *arg, tess_error *error)
     return TESS_OK;
 }
 
-/* Callbacks are this thread's: it tells which files have begun, and asks whether to go on. */
+/* Only this thread calls back: it reports the files that have begun, and polls for a stop. */
 static void watch(many *m)
 {
     pthread_mutex_lock(&m->mutex);

@@ -116,7 +116,7 @@ static tess_status plan_together(tess_denoise_job *job, uint64_t limit, tess_err
     int64_t refused = 0;
     uint64_t within = limit;
     for (int i = 0; i < TRIES && refused == 0; i++) {
-        if (job->planned_total <= limit || job->lane_sizes.arena == 0) /* 0: every file has its own trouble */
+        if (job->planned_total <= limit || job->lane_sizes.arena == 0) /* 0: every file has failed */
             return TESS_OK;
         const uint64_t over = job->planned_total - limit;
         within = within > over ? within - over : 0;

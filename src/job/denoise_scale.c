@@ -76,10 +76,9 @@ tess_status tess_denoise_set_scale(const tess_denoise_settings *s, tess_denoise_
     const tess_denoise_look *look = &file->look;
     if (look->looked && s->range == TESS_RANGE_AUTO && info->dtype == TESS_U16 && look->high > 0 &&
         look->high * 65535 < 16384)
-        tess_note(
-            &s->common, TESS_NOTE_WARNING,
-            "%s: its largest sample is %.0f of 65535; if that is all that its camera gives, say so with "
-            "--range 0,%.0f",
-            file->input, look->high * 65535, exp2(ceil(log2(rint(look->high * 65535) + 1))) - 1);
+        tess_note(&s->common, TESS_NOTE_WARNING,
+                  "%s: its largest sample is %.0f of 65535; if that is its camera's maximum, give "
+                  "--range 0,%.0f",
+                  file->input, look->high * 65535, exp2(ceil(log2(rint(look->high * 65535) + 1))) - 1);
     return TESS_OK;
 }

@@ -75,9 +75,10 @@ static tess_status check_file(const tess_denoise_job *job, int64_t index, const 
                              "--overwrite if that is meant",
                              output, used->path);
         if (used->file != index) /* it would be read when it is a result already */
-            return tess_fail(error, TESS_BAD_OPTION,
-                             "%s: the result of %s would be written over the input %s; do them one by one",
-                             output, job->files[index].input, used->path);
+            return tess_fail(
+                error, TESS_BAD_OPTION,
+                "%s: the result of %s would be written over the input %s; process them one by one", output,
+                job->files[index].input, used->path);
     }
     return TESS_OK;
 }
@@ -100,9 +101,10 @@ static tess_status check_twice(const tess_denoise_job *job, tess_error *error)
     tess_status status = TESS_OK;
     for (int64_t i = 1; i < job->count && status == TESS_OK; i++)
         if (strcmp(sorted[i - 1]->output, sorted[i]->output) == 0)
-            status = tess_fail(error, TESS_BAD_OPTION,
-                               "%s and %s would both be written to %s; do them one by one, to two folders",
-                               sorted[i - 1]->input, sorted[i]->input, sorted[i]->output);
+            status =
+                tess_fail(error, TESS_BAD_OPTION,
+                          "%s and %s would both be written to %s; process them one by one, to two folders",
+                          sorted[i - 1]->input, sorted[i]->input, sorted[i]->output);
     tess_small_free(sorted);
     return status;
 }

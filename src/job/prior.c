@@ -206,8 +206,8 @@ static tess_status run_batch(const tess_prior *p, batch *b, tess_error *error)
     char *arena = p->arena.data;
     for (b->plane = 0; b->plane < tess_prior_planes(p); b->plane++) {
         TESS_TRY(fill_input(p, b, &input, (float *)(arena + in_at), error));
-        tess_net_plan_run_told(plan, arena, p->workspace.data, p->model->weights.data, NULL,
-                               units_of(p, b, &first));
+        tess_net_plan_run_counted(plan, arena, p->workspace.data, p->model->weights.data, NULL,
+                                  units_of(p, b, &first));
         TESS_TRY(take_output(p, b, &output, (const float *)(arena + out_at), error));
     }
     return TESS_OK;

@@ -34,7 +34,7 @@ tess_status tess_problem_read_kernels(const char *path, const tess_json *json, t
         return TESS_OK;
     if (tess_json_get(json, "angles") || tess_json_get(json, "sigma") || (one && list))
         return tess_fail(error, TESS_BAD_INPUT,
-                         "%s: tells its blurs twice; use one of \"kernels\", \"kernel\", or \"angles\" with "
+                         "%s: gives its blurs twice; use one of \"kernels\", \"kernel\", or \"angles\" with "
                          "\"sigma\"",
                          path);
     const int64_t count = one ? 1 : tess_json_length(list);

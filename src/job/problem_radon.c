@@ -157,11 +157,11 @@ static tess_status check_shape(const char *path, const tess_json *json, tess_pro
             p->measurement, (long long)is->views, (long long)is->rows, (long long)is->columns,
             (long long)p->count, path);
     if (is->views != p->count)
-        return tess_fail(
-            error, TESS_BAD_INPUT,
-            "%s: has %lld views of %lld columns, but %s tells of %lld angles: a sinogram has one row "
-            "for each",
-            p->measurement, (long long)is->views, (long long)is->columns, path, (long long)p->count);
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "%s: has %lld views of %lld columns, but %s has %lld angles: a sinogram has one row "
+                         "for each",
+                         p->measurement, (long long)is->views, (long long)is->columns, path,
+                         (long long)p->count);
     if (is->rows > 1 ? p->row < 0 || p->row >= is->rows : row && (p->row != 0 || is->array))
         return tess_fail(error, TESS_BAD_INPUT,
                          "%s: each view of %s has %lld row(s); \"row\" must be one of them, counted from 0%s",

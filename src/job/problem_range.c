@@ -1,4 +1,4 @@
-/* The range of an image that nobody gave, from the measurements: a filtered backprojection, brought to the scale at which
+/* The range of an image where none was given, from the measurements: a filtered backprojection, brought to the scale at which
  * its projections fit them best (views over a part of a turn, or an orbit that is none of FDK's, only change that), and of
  * its values the one that all but a few pixels stay below. Networks know images up to 1, and absorption coefficients are
  * 0.02 as well as 2000. */

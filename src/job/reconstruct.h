@@ -36,7 +36,7 @@ typedef struct tess_recipe {
 typedef enum tess_physics { TESS_PHYSICS_BLUR, TESS_PHYSICS_RADON, TESS_PHYSICS_CONE } tess_physics;
 
 typedef enum tess_centre_from {
-    TESS_CENTRE_MIDDLE, /* nobody said */
+    TESS_CENTRE_MIDDLE, /* not given */
     TESS_CENTRE_GIVEN,
     TESS_CENTRE_PAIRS, /* found from opposite views */
     TESS_CENTRE_MASS   /* found from the centres of mass */
@@ -68,11 +68,11 @@ typedef struct tess_problem {
     char *flat, *dark;    /* files, of counts; owned; NULL: the numbers */
     double flat_value, dark_value;
     bool range_given;
-    bool range_from_data; /* nobody gave it: low, high and unit are known once there are measurements */
+    bool range_from_data; /* not given: low, high and unit are known once there are measurements */
     double low, high;     /* of the truth, in units */
     double unit;          /* values of files that are 1 here: networks know images up to 1 */
     bool synthetic;       /* truth and measurements are made here */
-    double noise;         /* of measured data; negative: not told */
+    double noise;         /* of measured data; negative: not given */
     bool clamped;         /* measurements are clamped to [low, high] */
     char *image, *truth, *measurement; /* files; owned; NULL: none */
     char *geometry;                    /* the file of the vectors, for messages */
@@ -170,7 +170,7 @@ void tess_problem_clear_blur(tess_problem *problem);
 /* `slab_bytes`, if not 0: a volume goes through the device in slabs, of so many bytes at a time. */
 tess_status tess_problem_operator(const tess_problem *problem, tess_device *device, size_t slab_bytes,
                                   tess_operator **op, tess_error *error) TESS_MUST_CHECK;
-/* Only its sizes and costs, before anything is made; *known is false for problems that cannot tell, which is all but
+/* Only its sizes and costs, before anything is made; *known is false where there is no sketch, which is all but
  * blurs. */
 tess_status tess_problem_sketch(const tess_problem *problem, tess_device *device, tess_operator *op,
                                 bool *known, tess_error *error) TESS_MUST_CHECK;
@@ -193,7 +193,7 @@ double *tess_angles(int64_t count, bool last_included);
 /* Fills job->truth, and job->measurement. */
 tess_status tess_problem_truth(tess_reconstruct_job *job, tess_error *error) TESS_MUST_CHECK;
 tess_status tess_problem_measure(tess_reconstruct_job *job, tess_error *error) TESS_MUST_CHECK;
-/* Where nobody gave the range: from the measurements, which are then brought to it. */
+/* Where no range was given: estimates it from the measurements, which are then scaled by it. */
 tess_status tess_problem_find_range(tess_reconstruct_job *job, tess_error *error) TESS_MUST_CHECK;
 
 /* The operator is made, the network cut; all bytes of all phases, by the

@@ -134,7 +134,7 @@ static double physics_seconds(tess_reconstruct_job *job)
            tess_rates_operator(job->engine.rates, op->name, &job->prior.choice.calibrated);
 }
 
-/* The fastest iteration tells how long the operator takes: others shared the machine. */
+/* The fastest iteration shows how long the operator takes: others shared the machine. */
 void tess_reconstruct_calibrate(tess_reconstruct_job *job)
 {
     const tess_operator *op = job->op;
@@ -239,7 +239,7 @@ static tess_status add_up(tess_reconstruct_job *job, uint64_t limit, tess_error 
     return TESS_OK;
 }
 
-/* What will not fit is refused before it is made, where that can be told. */
+/* What will not fit is refused before it is made, where its size is known before. */
 static tess_status check_sketch(tess_reconstruct_job *job, uint64_t limit, tess_error *error)
 {
     bool known;

@@ -144,7 +144,7 @@ tess_status tess_recipe_of(const tess_reconstruct_settings *s, const tess_proble
     const bool exact = problem->physics == TESS_PHYSICS_BLUR && !problem->unknown;
     if (s->inner > 0 && exact)
         return tess_fail(error, TESS_BAD_OPTION,
-                         "--inner %lld: circular blurs have the minimum at once, without steps towards it; "
+                         "--inner %lld: circular blurs are solved exactly, without inner steps; "
                          "leave it out, or use --inner 0 for gradient steps",
                          (long long)s->inner);
     if (s->inner > 0 && s->step >= 0 && !(recipe->relax > 0)) /* a relaxation is told in steps */
@@ -153,7 +153,7 @@ tess_status tess_recipe_of(const tess_reconstruct_settings *s, const tess_proble
                          (long long)s->inner);
     if (recipe->init == TESS_INIT_MEAN && problem->physics != TESS_PHYSICS_BLUR)
         return tess_fail(error, TESS_BAD_OPTION,
-                         "--init mean: is of blurred pictures; use zero, adjoint, filtered or cg");
+                         "--init mean: is for blurred pictures only; use zero, adjoint, filtered or cg");
     if (recipe->init == TESS_INIT_FILTERED && problem->physics == TESS_PHYSICS_BLUR)
         return tess_fail(error, TESS_BAD_OPTION,
                          "--init filtered: a blur has no filtered inverse; use "

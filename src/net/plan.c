@@ -203,11 +203,11 @@ tess_status tess_net_plan_prepare(tess_net_plan *plan, tess_error *error)
 void tess_net_plan_run(const tess_net_plan *plan, void *arena, void *workspace, const void *weights,
                        tess_stream *stream)
 {
-    tess_net_plan_run_told(plan, arena, workspace, weights, stream, 0);
+    tess_net_plan_run_counted(plan, arena, workspace, weights, stream, 0);
 }
 
-void tess_net_plan_run_told(const tess_net_plan *plan, void *arena, void *workspace, const void *weights,
-                            tess_stream *stream, int64_t units)
+void tess_net_plan_run_counted(const tess_net_plan *plan, void *arena, void *workspace, const void *weights,
+                               tess_stream *stream, int64_t units)
 {
     tess_device *device = plan->bound->device;
     tess_stop *stop = device->host_memory ? device->stop : NULL; /* elsewhere this only queues, or captures */

@@ -56,11 +56,11 @@ const tess_op *tess_net_plan_op(const tess_net_plan *plan, int index);
 
 /* Binds every op to its kernel; after this the plan can run. */
 tess_status tess_net_plan_prepare(tess_net_plan *plan, tess_error *error) TESS_MUST_CHECK;
-/* Where the device is the host, ends early when the device's `stop` says so; the next sync then tells. */
+/* Where the device is the host, ends early when the device's `stop` says so; the next sync then fails. */
 void tess_net_plan_run(const tess_net_plan *plan, void *arena, void *workspace, const void *weights,
                        tess_stream *stream);
 /* The same, and adds `units` to what that `stop` counts as done, layer by layer as they are computed. */
-void tess_net_plan_run_told(const tess_net_plan *plan, void *arena, void *workspace, const void *weights,
-                            tess_stream *stream, int64_t units);
+void tess_net_plan_run_counted(const tess_net_plan *plan, void *arena, void *workspace, const void *weights,
+                               tess_stream *stream, int64_t units);
 
 #endif

@@ -65,8 +65,8 @@ typedef struct tess_noise_level {
 
 typedef struct tess_noise_result {
     tess_noise_level channel[TESS_NOISE_CHANNELS];
-    double sigma;                     /* root mean square over the channels that could tell */
-    tess_noise_confidence confidence; /* the least of theirs; UNKNOWN only if no channel could tell */
+    double sigma;                     /* root mean square over the channels that gave an estimate */
+    tess_noise_confidence confidence; /* the least of theirs; UNKNOWN only if no channel gave one */
 } tess_noise_result;
 
 /* What `memory` must have: aligned for double. 0 when there will be no answer: the image is smaller than a patch, or has

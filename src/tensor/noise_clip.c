@@ -1,5 +1,5 @@
 /* noise_clip.c: noise where values are clipped to limits. Clipped white noise is still white but smaller: at a limit a
- * third of the variance is left, three deviations away nearly all. The mean of a patch after clipping tells how near the
+ * third of the variance is left, three deviations away nearly all. The mean of a patch after clipping shows how near the
  * limit the patch was, by the moments of a clipped Gaussian. */
 #include <math.h>
 

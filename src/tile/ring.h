@@ -38,7 +38,7 @@ typedef struct tess_ring_settings {
     tess_strip_fn worker;
     tess_sink_fn sink;
     void *user;
-    tess_stop *stop; /* polled between pieces and while waiting; NULL: nobody stops it */
+    tess_stop *stop; /* polled between pieces and while waiting; NULL: it runs to its end */
 } tess_ring_settings;
 
 /* Rows beyond the image repeat its last one. */

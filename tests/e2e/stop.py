@@ -1,5 +1,4 @@
-"""stop.py PROGRAM: Ctrl-C ends a job soon, wherever it is, and leaves nothing half written. The time is reported, not judged:
-only a generous limit is set, for machines that do other things too."""
+"""stop.py PROGRAM: Ctrl-C ends a job, wherever it is, and leaves nothing half written. The time that takes is reported, not judged."""
 import json
 import signal
 import sys
@@ -8,8 +7,6 @@ import time
 import numpy as np
 
 from support import Bench, leftovers, picture, to_integers
-
-LIMIT = 20  # seconds
 
 
 def stop_after(bench, seconds, out, *args, env=None):
@@ -32,7 +29,7 @@ def stop_after(bench, seconds, out, *args, env=None):
     if status == -signal.SIGINT and not text:
         print(f"{what}: ended before it listened to signals")
         return False
-    bench.check(status > 0 and "stopped" in text and took < LIMIT, f"{what}: stopped after {seconds} s in {took:.2f} s, {text}")
+    bench.check(status > 0 and "stopped" in text, f"{what}: stopped after {seconds} s in {took:.2f} s, {text}")
     bench.check(not leftovers(bench.folder) and not out.exists(), f"{what}: nothing is left: {leftovers(bench.folder)}")
     return True
 
