@@ -22,12 +22,6 @@ static tess_status check_settings(const tess_denoise_settings *s, tess_error *er
 {
     if (!(s->input || s->input_count > 0) || !s->output)
         return tess_fail(error, TESS_BAD_OPTION, "denoise needs an input and an output");
-    if (s->sigma > 10 || isnan(s->sigma))
-        return tess_fail(error, TESS_BAD_OPTION,
-                         "--sigma %g: is on the [0,1] scale; write 25/255 for 25 of 255", s->sigma);
-    if (!(s->add_noise >= 0) || s->add_noise > 10)
-        return tess_fail(error, TESS_BAD_OPTION, "--add-noise %g: use 0 or more, on the [0,1] scale",
-                         s->add_noise);
     bool tile_right =
         s->tile_height == 0 || s->tile_height == TESS_TILE_WHOLE || (s->tile_height > 0 && s->tile_width > 0);
     if (!tile_right)
@@ -289,6 +283,11 @@ static tess_status denoise(tess_context *context, const tess_denoise_settings *s
     bool ran = status == TESS_OK && !plan_only;
     if (ran)
         status = run(&job, error);
+    for (int64_t i = 0; i < job.count && ran; i++)
+        if (job.files[i].look.holes > 0 && job.files[i].done &&
+            job.files[i].out_info.dtype != job.files[i].info.dtype)
+            tess_note(&settings->common, TESS_NOTE_WARNING, "%s: its %lld hole(s) are 0 there",
+                      job.files[i].output, (long long)job.files[i].look.holes);
     for (int64_t i = 0; i < job.count && ran; i++)
         if (job.files[i].lost[0])
             tess_note(&settings->common, TESS_NOTE_WARNING, "%s: this format cannot hold the %s",

@@ -17,8 +17,13 @@ typedef struct tess_denoise_look {
     tess_scale unit;            /* samples at 0 and 1 */
     double low, high, mean;     /* of all values */
     double low_tail, high_tail; /* 1 % are below, 1 % above */
-    int64_t holes, found;       /* samples without and with a value, alpha left out */
-    tess_noise_result noise;    /* where it was asked for */
+    /* Of each of the first channels. */
+    double channel_low[TESS_NOISE_CHANNELS], channel_high[TESS_NOISE_CHANNELS];
+    /* Values that lie far from all others, as those that mark missing data do: */
+    bool outliers;
+    double outlier, bulk_low, bulk_high;
+    int64_t holes, found;    /* samples without and with a value, alpha left out */
+    tess_noise_result noise; /* where it was asked for */
 } tess_denoise_look;
 
 /* One file of the job, and what became of it. */
@@ -32,6 +37,7 @@ typedef struct tess_denoise_file {
     tess_scale scale;         /* samples that mean 0 and 1 */
     const char *scale_origin; /* "type", "as it is", "given", "data" */
     double sigma;             /* negative: the model takes none, or the levels come from a map */
+    double channel_sigma[TESS_NOISE_CHANNELS]; /* of each channel, where it was estimated */
     bool sigma_estimated;
     char lost[96]; /* metadata that the output's format cannot hold; "": nothing */
     bool prepared; /* rows become fp32 values before the ring, and samples behind it: denoise_prepared.c */
@@ -103,8 +109,9 @@ void tess_denoise_add_noise(tess_rng_key key, double level, int64_t row, int64_t
 /* Refuses settings of strength and range that cannot be right. */
 tess_status tess_denoise_check_samples(const tess_denoise_settings *settings,
                                        tess_error *error) TESS_MUST_CHECK;
-/* Must the samples be seen to choose the scale? */
+/* Must the samples be seen to choose the scale or to doubt it? Is it known without? */
 bool tess_denoise_scale_needs_look(const tess_denoise_settings *settings, const tess_image_info *info);
+bool tess_denoise_scale_is_known(const tess_denoise_settings *settings, const tess_image_info *info);
 /* One pass over the samples: fills file->look. */
 tess_status tess_denoise_look_at(tess_engine *engine, const tess_denoise_settings *settings,
                                  tess_denoise_file *file, tess_error *error) TESS_MUST_CHECK;
@@ -113,7 +120,7 @@ tess_status tess_denoise_use_estimate(const tess_denoise_settings *settings, tes
                                       tess_error *error) TESS_MUST_CHECK;
 /* Chooses file->scale; refuses where sigma would mean nothing on it. */
 tess_status tess_denoise_set_scale(const tess_denoise_settings *settings, tess_denoise_file *file,
-                                   bool takes_sigma, tess_error *error) TESS_MUST_CHECK;
+                                   tess_error *error) TESS_MUST_CHECK;
 /* Opens the file's header, finds its model, and fills info, model and wish. */
 tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settings *settings,
                                   tess_denoise_file *file, tess_error *error) TESS_MUST_CHECK;

@@ -91,7 +91,9 @@ tess_pixels tess_denoise_pixels(const tess_engine *engine, const tess_denoise_se
         pixels.planes = pixels.colours;
     pixels.noise_map = model->noise_map;
     pixels.float_out = file->prepared || file->truth != NULL;
-    pixels.sigma = (float)file->sigma;
+    for (int c = 0; c < TESS_NOISE_CHANNELS; c++)
+        pixels.sigma[c] =
+            (float)(file->sigma_estimated && pixels.planes > 1 ? file->channel_sigma[c] : file->sigma);
     pixels.sigma_channel = settings->sigma_map != NULL;
     pixels.add_noise = file->prepared ? 0 : (float)settings->add_noise;
     pixels.noise = (tess_rng_key){settings->common.seed, file->item, 0};
@@ -169,7 +171,7 @@ static tess_status describe_samples(tess_engine *engine, const tess_denoise_sett
     if (file->info.masked || file->info.dtype == TESS_F32 || file->sigma_estimated ||
         tess_denoise_scale_needs_look(settings, &file->info))
         TESS_TRY(tess_denoise_look_at(engine, settings, file, error));
-    TESS_TRY(tess_denoise_set_scale(settings, file, takes_sigma, error));
+    TESS_TRY(tess_denoise_set_scale(settings, file, error));
     if (!takes_sigma || settings->sigma_map)
         file->sigma = -1;
     else if (!file->sigma_estimated)
@@ -177,7 +179,7 @@ static tess_status describe_samples(tess_engine *engine, const tess_denoise_sett
     else
         TESS_TRY(tess_denoise_use_estimate(settings, file, error));
     file->prepared = file->info.masked || file->look.holes > 0 || file->info.depth > 0 ||
-                     settings->sigma_map || settings->strength < 1 ||
+                     settings->sigma_map || settings->strength < 1 || file->sigma == 0 ||
                      file->out_info.dtype != file->info.dtype || file->scale.low != 0 ||
                      file->scale.high != tess_samples_full_scale(file->info.dtype);
     return TESS_OK;

@@ -25,7 +25,8 @@ typedef struct looking {
     void *noise_memory; /* NULL: the noise is not estimated */
     float *tail;        /* every `stride`-th value, for the tails */
     int64_t tail_count, stride;
-    double sum, low, high;
+    double sum, low[TESS_NOISE_CHANNELS],
+        high[TESS_NOISE_CHANNELS]; /* the last: of all further channels too */
     int64_t holes, found;
 } looking;
 
@@ -33,6 +34,21 @@ static int compare_floats(const void *a, const void *b)
 {
     const float x = *(const float *)a, y = *(const float *)b;
     return x < y ? -1 : x > y;
+}
+
+/* What nobody sees is often constant, and says nothing about the noise. */
+static void hide_transparent(looking *l, int64_t y)
+{
+    const tess_image_info *info = l->info;
+    const size_t size = tess_dtype_size(info->dtype);
+    for (int64_t x = 0; x < info->width && info->alpha; x++) {
+        float alpha;
+        tess_samples_to_float(info->dtype, 1,
+                              l->samples + (size_t)((y * info->width + x + 1) * info->channels - 1) * size, 1,
+                              &alpha);
+        for (int64_t c = 0; c < l->colours && alpha == 0; c++)
+            l->values[x * l->colours + c] = NAN;
+    }
 }
 
 static void look_at_row(looking *l, int64_t y)
@@ -47,14 +63,17 @@ static void look_at_row(looking *l, int64_t y)
             l->holes++;
             continue;
         }
-        l->low = v < l->low ? v : l->low;
-        l->high = v > l->high ? v : l->high;
+        const int64_t c = tess_min_i64(i % l->colours, TESS_NOISE_CHANNELS - 1);
+        l->low[c] = v < l->low[c] ? v : l->low[c];
+        l->high[c] = v > l->high[c] ? v : l->high[c];
         l->sum += v;
         if (l->found++ % l->stride == 0 && l->tail_count < TAIL_SAMPLES)
             l->tail[l->tail_count++] = v;
     }
-    if (l->noise_memory)
+    if (l->noise_memory) {
+        hide_transparent(l, y);
         tess_noise_row(&l->noise, l->values, NULL);
+    }
     l->row++;
 }
 
@@ -71,6 +90,30 @@ static tess_status look_at_rows(looking *l, tess_stop *stop, tess_error *error)
     return TESS_OK;
 }
 
+/* The widest gap between two neighbours in the order of values, against the spread of the larger part: many times that, the
+ * smaller part is no signal. */
+static void find_outliers(const looking *l, tess_denoise_look *look)
+{
+    static const double FAR = 4;
+    const int64_t count = l->tail_count;
+    double widest = 0, below = look->low, above = look->high;
+    int64_t rank = 0; /* values below the gap */
+    for (int64_t i = 0; i <= count; i++) {
+        const double from = i ? l->tail[i - 1] : look->low, to = i < count ? l->tail[i] : look->high;
+        if (to - from > widest) {
+            widest = to - from;
+            below = from;
+            above = to;
+            rank = i;
+        }
+    }
+    const bool upper = rank > count / 2; /* the outliers are the upper part */
+    look->bulk_low = upper ? look->low : above;
+    look->bulk_high = upper ? below : look->high;
+    look->outlier = upper ? look->high : look->low;
+    look->outliers = look->bulk_high > look->bulk_low && widest > FAR * (look->bulk_high - look->bulk_low);
+}
+
 static void conclude(looking *l, tess_denoise_look *look)
 {
     qsort(l->tail, (size_t)l->tail_count, sizeof *l->tail, compare_floats);
@@ -79,11 +122,18 @@ static void conclude(looking *l, tess_denoise_look *look)
         tess_noise_end(&l->noise, &look->noise);
     if (l->found == 0)
         return;
-    look->low = l->low;
-    look->high = l->high;
+    look->low = INFINITY;
+    look->high = -INFINITY;
+    for (int64_t c = 0; c < tess_min_i64(l->colours, TESS_NOISE_CHANNELS); c++) {
+        look->channel_low[c] = l->low[c];
+        look->channel_high[c] = l->high[c];
+        look->low = fmin(look->low, l->low[c]);
+        look->high = fmax(look->high, l->high[c]);
+    }
     look->mean = l->sum / (double)l->found;
     look->low_tail = l->tail[l->tail_count / 100];
     look->high_tail = l->tail[l->tail_count - 1 - l->tail_count / 100];
+    find_outliers(l, look);
 }
 
 static tess_status take_memory(looking *l, bool noise, tess_error *error)
@@ -117,8 +167,15 @@ tess_status tess_denoise_look_at(tess_engine *engine, const tess_denoise_setting
                                  tess_denoise_file *file, tess_error *error)
 {
     const tess_image_info *info = &file->info;
-    looking l = {.info = info, .colours = tess_denoise_colours(info), .low = INFINITY, .high = -INFINITY};
-    l.unit = tess_denoise_scale_needs_look(settings, info) ? (tess_scale){0, 1}
+    looking l = {
+        .info = info,
+        .colours = tess_denoise_colours(info),
+    };
+    for (int c = 0; c < TESS_NOISE_CHANNELS; c++) {
+        l.low[c] = INFINITY;
+        l.high[c] = -INFINITY;
+    }
+    l.unit = !tess_denoise_scale_is_known(settings, info) ? (tess_scale){0, 1}
              : settings->range == TESS_RANGE_GIVEN ? (tess_scale){settings->range_low, settings->range_high}
                                                    : (tess_scale){0, tess_samples_full_scale(info->dtype)};
     l.add_noise = file->sigma_estimated ? settings->add_noise : 0;
@@ -145,11 +202,15 @@ tess_status tess_denoise_use_estimate(const tess_denoise_settings *settings, tes
             "%s: its noise level cannot be estimated from the image; give --sigma on the [0,1] scale, e.g. "
             "--sigma 25/255",
             file->input);
-    file->sigma =
-        look->noise.sigma * (look->unit.high - look->unit.low) / (file->scale.high - file->scale.low);
+    const double factor = (look->unit.high - look->unit.low) / (file->scale.high - file->scale.low);
+    file->sigma = look->noise.sigma * factor;
+    for (int64_t c = 0; c < TESS_NOISE_CHANNELS; c++)
+        file->channel_sigma[c] = look->noise.channel[c].confidence == TESS_NOISE_UNKNOWN
+                                     ? file->sigma
+                                     : look->noise.channel[c].sigma * factor;
     tess_note(
         &settings->common, look->noise.confidence == TESS_NOISE_ROUGH ? TESS_NOTE_WARNING : TESS_NOTE_DETAIL,
-        "%s: sigma %.4f = %.1f/255, estimated%s", file->input, file->sigma, 255 * file->sigma,
+        "%s: sigma %.4g = %.3g/255, estimated%s", file->input, file->sigma, 255 * file->sigma,
         look->noise.confidence == TESS_NOISE_ROUGH ? " roughly: few flat areas; look at the result, or give "
                                                      "--sigma"
                                                    : "");

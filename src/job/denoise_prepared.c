@@ -107,12 +107,12 @@ static tess_status next_levels(tess_prepared_image *image, tess_error *error)
     tess_samples_to_float(info->dtype, info->full_scale, image->rows.map_samples, info->width,
                           image->rows.map);
     for (int64_t x = 0; x < info->width; x++)
-        if (!(image->rows.map[x] >= 0 && image->rows.map[x] <= 10))
-            return tess_fail(
-                error, TESS_BAD_INPUT,
-                "--sigma %s: %g in column %lld is no noise level; they are 0 or more, on the [0,1] "
-                "scale",
-                image->settings->sigma_map, (double)image->rows.map[x], (long long)x);
+        if (!(image->rows.map[x] >= 0 && image->rows.map[x] <= 1))
+            return tess_fail(error, TESS_BAD_INPUT,
+                             "--sigma %s: the sample %g in column %lld, counted from 0, is no noise level; "
+                             "they are 0 to 1, "
+                             "on the [0,1] scale",
+                             image->settings->sigma_map, (double)image->rows.map[x], (long long)x);
     return TESS_OK;
 }
 
@@ -141,7 +141,8 @@ tess_status tess_prepared_source(tess_prepared_image *image, int64_t count, floa
 /* strength * result + (1 - strength) * input, where there is an input. */
 static void blend(tess_prepared_image *image, int64_t y, float *result)
 {
-    const double strength = image->settings->strength;
+    const double strength =
+        image->file->sigma == 0 ? 0 : image->settings->strength; /* no noise: nothing changes */
     const int64_t colours = colours_of(image->file), step = colours + has_map(image->file);
     if (strength >= 1)
         return;

@@ -113,6 +113,7 @@ static tess_status calibrate(tess_engine *engine, const tess_json *models, tess_
     const tess_dtype dtypes[] = {engine->dtype, engine->facts.fp16 ? TESS_F32 : TESS_BF16};
     const int precisions = dtypes[0] != dtypes[1] && (engine->facts.bf16 || engine->facts.fp16) ? 2 : 1;
     const double start = tess_clock();
+    TESS_TRY(tess_rates_save(engine->rates, error)); /* what cannot be kept is not worth measuring */
     for (int64_t i = 0; i < tess_json_length(models); i++)
         for (int d = 0; d < precisions; d++) {
             tess_weights *weights = NULL;

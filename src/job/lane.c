@@ -74,7 +74,7 @@ static tess_status import(tess_lane *lane, const tess_lane_window *w, const lane
         tess_tensor_2d(tess_lane_in_dtype(p), w->n, tess_lane_in_rows(w), out.w, p->image.channels), out, p);
     op.samples.first = p->planes > 1 ? (int32_t)plane : 0;
     op.samples.level_channel = p->noise_map;
-    op.samples.level = p->sigma;
+    op.samples.level = tess_pixels_sigma(p, op.samples.first);
     op.samples.level_from = p->sigma_channel ? (int32_t)p->colours : 0;
     const tess_prepared *prepared;
     TESS_TRY(tess_lane_sample_op(lane, &op, &prepared, error));

@@ -18,6 +18,11 @@ typedef struct move {
     int64_t scratch_floats;
 } move;
 
+float tess_pixels_sigma(const tess_pixels *pixels, int64_t plane)
+{
+    return pixels->sigma[tess_min_i64(plane, TESS_NOISE_CHANNELS - 1)];
+}
+
 size_t tess_pixels_scratch(const tess_pixels *pixels, int threads)
 {
     return (size_t)threads * 2 * (size_t)pixels->image.channels * sizeof(float);
@@ -74,13 +79,14 @@ static void gather_row(void *arg, int64_t row, int thread)
     if (p->add_noise > 0)
         add_noise(p, y, x0, inside, values, draws);
     const int64_t first = p->planes > 1 ? m->plane : 0, count = p->planes > 1 ? 1 : p->colours;
+    const float sigma = tess_pixels_sigma(p, first);
     int64_t at = m->item * t->stride_n + row * t->stride_h;
     for (int64_t x = 0; x < width; x++, at += t->stride_w) {
         const float *pixel = values + tess_min_i64(x, inside - 1) * step + first;
         for (int64_t c = 0; c < count; c++)
             put(t, m->to, at + c, pixel[c]);
         if (p->noise_map)
-            put(t, m->to, at + count, p->sigma_channel ? pixel[p->colours - first] : p->sigma);
+            put(t, m->to, at + count, p->sigma_channel ? pixel[p->colours - first] : sigma);
     }
 }
 

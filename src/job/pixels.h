@@ -6,6 +6,7 @@
 #include "base/pool.h"
 #include "base/rng.h"
 #include "io/image.h"
+#include "tensor/noise.h"
 #include "tile/ring.h"
 
 typedef struct tess_pixels {
@@ -13,8 +14,9 @@ typedef struct tess_pixels {
     int64_t colours; /* channels without alpha */
     int64_t planes;  /* 1, or `colours` when the network takes one channel at a time */
     bool noise_map;
-    bool float_out;     /* the strip takes fp32 instead of the file's samples */
-    float sigma;        /* of the map, unless: */
+    bool float_out; /* the strip takes fp32 instead of the file's samples */
+    float
+        sigma[TESS_NOISE_CHANNELS]; /* of the map, for each plane (the last for all further ones), unless: */
     bool sigma_channel; /* the image's last channel is the noise level of each pixel, carried as alpha is */
     float add_noise;
     tess_rng_key noise;
@@ -22,6 +24,8 @@ typedef struct tess_pixels {
     float *scratch; /* 2 rows a thread; see tess_pixels_scratch */
 } tess_pixels;
 
+/* The noise level of a plane. */
+float tess_pixels_sigma(const tess_pixels *pixels, int64_t plane);
 /* Host scratch, in bytes for one pixel of a window's width. */
 size_t tess_pixels_scratch(const tess_pixels *pixels, int threads);
 

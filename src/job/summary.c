@@ -49,6 +49,8 @@ static void say_plan(writer *w, const tess_json *record)
         say(w, "%lld x ", (long long)tess_json_get_int(input, "depth", 0));
     say(w, "%lld x %lld, %lld channel(s)\n", (long long)tess_json_get_int(input, "height", 0),
         (long long)tess_json_get_int(input, "width", 0), (long long)tess_json_get_int(input, "channels", 0));
+    if (tess_json_get_int(plan, "tiles", 1) == 0) /* nothing could be planned */
+        return;
     say(w, "model     %s, %s, %.2f million parameters\n", tess_json_get_string(denoise, "model", "?"),
         tess_json_get_string(denoise, "architecture", "?"),
         1e-6 * tess_json_get_double(denoise, "parameters", 0));
@@ -86,7 +88,7 @@ static void say_samples(writer *w, const tess_json *record)
     say(w, ", range %.6g to %.6g (%s)", tess_json_as_double(tess_json_at(range, 0), 0),
         tess_json_as_double(tess_json_at(range, 1), 1), tess_json_get_string(file, "range_from", "?"));
     if (tess_json_get(file, "sigma"))
-        say(w, ", sigma %.4f = %.1f/255 (%s)", tess_json_get_double(file, "sigma", 0),
+        say(w, ", sigma %.4g = %.3g/255 (%s)", tess_json_get_double(file, "sigma", 0),
             255 * tess_json_get_double(file, "sigma", 0), sigma ? sigma : "?");
     else if (sigma)
         say(w, ", sigma from a %s", sigma);
@@ -123,12 +125,25 @@ static void say_measured(writer *w, const tess_json *record)
         say(w, ", SSIM %.4f", tess_json_get_double(quality, "ssim", 0));
     if (quality)
         say(w, "\n");
-    const tess_json *files = tess_json_get(tess_json_get(record, "denoise"), "files");
+}
+
+/* Files that were not done, those that a stop left by their number alone. */
+static void say_left_out(writer *w, const tess_json *denoise)
+{
+    const tess_json *files = tess_json_get(denoise, "files");
+    int64_t stopped = 0;
     for (int64_t i = 0; i < tess_json_length(files); i++) {
         const char *trouble = tess_json_get_string(tess_json_at(files, i), "error", NULL);
-        if (trouble)
+        if (trouble && strcmp(trouble, "stopped") == 0)
+            stopped++;
+        else if (trouble)
             say(w, "failed    %s\n", trouble);
     }
+    if (stopped)
+        say(w, "stopped   %lld file(s) are not done\n", (long long)stopped);
+    if (tess_json_get_int(denoise, "skipped", 0))
+        say(w, "skipped   %lld file(s) whose output is there\n",
+            (long long)tess_json_get_int(denoise, "skipped", 0));
 }
 
 /* What was taken for granted of measured data. */
@@ -236,6 +251,7 @@ tess_status tess_record_summary(tess_context *context, const char *record, char 
     if (tess_json_get(json, "reconstruct"))
         say_reconstruct(&w, tess_json_get(json, "reconstruct"));
     say_measured(&w, json);
+    say_left_out(&w, tess_json_get(json, "denoise"));
     if (tess_json_get(json, "info"))
         say_info(&w, tess_json_get(json, "info"));
     const tess_json *convert = tess_json_get(json, "convert");

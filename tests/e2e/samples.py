@@ -87,11 +87,31 @@ def check_ranges(t):
     record = t.bench.record("plan", "denoise", t.path("tall.npy"), t.path("no.npy"))
     said = record["denoise"]["files"][0] if record else {}
     t.check(said.get("range_from") == "data", f"the tails are those of the whole image, its last rows too: {said}")
+    for fill in (-9999, -3.4e38, 1e20):
+        spoiled = (400 + 100 * t.image).astype(np.float32)
+        spoiled[30:50, 20:50] = fill
+        np.save(t.path("spoiled.npy"), spoiled)
+        t.bench.check_refused(t.bench.run("denoise", t.path("spoiled.npy"), t.path("no.npy")), 2, "spoiled.npy", "missing data", "--range")
+    bands = np.stack([400 + 100 * t.image, 0.5 * t.image, t.image, t.image, t.image], -1)
+    np.save(t.path("bands.npy"), bands[..., :4].astype(np.float32))
+    t.bench.check_refused(t.bench.run("denoise", t.path("bands.npy"), t.path("no.npy")), 2, "band 1", "band 2")
+    pair = np.stack([t.clean, t.clean], -1) + np.random.default_rng(2).standard_normal((*t.clean.shape, 2)) * [0.02, 0.12]
+    result, entry = t.run(pair.astype(np.float32), sigma=None)
+    errors = [psnr(result[..., c], t.clean) for c in range(2)]
+    alone = [psnr(t.run(np.ascontiguousarray(pair[..., c]).astype(np.float32), sigma=None, name="one.npy", out="one_out.npy")[0], t.clean) for c in range(2)]
+    t.check(all(a > b - 0.5 for a, b in zip(errors, alone)), f"channels of a gray model have noise levels of their own: {errors}, alone {alone}")
+    faint = (0.5 + 0.01 * t.image).astype(np.float32)
+    result, entry = t.run(faint, sigma=None)
+    t.check(entry["range_from"] == "data" and psnr((result - 0.5) * 100, t.clean) > psnr(t.image, t.clean) + 6,
+            f"little contrast is spread: {psnr((result - 0.5) * 100, t.clean):.1f} dB, before {psnr(t.image, t.clean):.1f}")
+    t.bench.check_refused(t.bench.run("denoise", t.path("in.npy"), t.path("no.npy"), "--sigma", "11"), 2, "--sigma 11", "11/255")
+    same, _ = t.run(t.image, sigma=0)
+    t.check(np.array_equal(same, t.image), "no noise: nothing changes")
     typed, entry = t.run((t.image * 100).astype(np.float32), "--range", "type", sigma=10)
     t.check(np.abs(typed / 100 - t.whole).max() < 1e-3 and entry["range_from"] == "type", "type: floats as they are")
     dark = np.clip(np.rint(t.image * 4095), 0, 4095).astype(np.uint16)
     np.save(t.path("dark.npy"), dark)
-    said = t.bench.run("plan", "denoise", t.path("dark.npy"), t.path("no.npy"))
+    said = t.bench.run("plan", "denoise", t.path("dark.npy"), t.path("no.npy"), "--sigma", "25/255")
     t.check(said.status == 0 and "--range 0,4095" in said.err, f"12 bits in 16 are doubted: {said.err.strip()[:200]}")
 
 
