@@ -90,7 +90,8 @@ static const cli_option options[] = {
      "noise level for the denoiser; FROM:TO changes it over the iterations"},
     {"--step", "X", step, AT(step),
      "auto (from the operator's norm) or a number; one that is too long is halved", "auto"},
-    {"--init", "I", cli_text, AT(init), "the image to begin with: zero, adjoint, mean (of blurred measurements; the default where the boundary "
+    {"--init", "I", cli_text, AT(init),
+     "the image to begin with: zero, adjoint, mean (of blurred measurements; the default where the boundary "
      "is unknown), filtered or cg",
      "zero adjoint mean filtered cg"},
     {"--relax", "L", cli_from_0, AT(relax),
