@@ -83,7 +83,7 @@ static void make_picture(dice *d, int index, const network *nets, tess_pool *poo
                               .planes = planes ? 3 : 1,
                               .noise_map = true,
                               .float_out = index == 4,
-                              .sigma = 0.1f,
+                              .sigma = {0.1f, 0.1f, 0.1f},
                               .pool = pool};
     const size_t samples = (size_t)(width * p->pixels.image.channels), size = tess_dtype_size(types[index]);
     p->in_row = samples * size;

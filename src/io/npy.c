@@ -1,9 +1,9 @@
 /* npy.c: NumPy's .npy files as images, (H, W) or (H, W, C), and volumes, (D, H, W) or (D, H, W, C).
  *
  * The samples lie in the file as the caller wants them, so rows are read straight into the caller's memory
- * and nothing is held (but for planes, npy_planes.c). Other byte orders are swapped in place; half and double precision become float32 in
- * pieces through a few KiB of stack. The file's size must be exactly what the shape needs: a short copy is
- * noticed before any work. */
+ * and nothing is held (but for planes, npy_planes.c). Other byte orders are swapped in place; half and double
+ * precision become float32 in pieces through a few KiB of stack. The file's size must be exactly what the shape
+ * needs: a short copy is noticed before any work. */
 #define _XOPEN_SOURCE 700
 #include "io/npy.h"
 

@@ -41,23 +41,34 @@ static void keep_sample(const tess_denoise_file *file, const char *from, bool al
     tess_samples_from_float(out->dtype, tess_samples_full_scale(out->dtype), &value, 1, to);
 }
 
+#define STEP_OFF(type, least, most)                                                                          \
+    {                                                                                                        \
+        type *at = (type *)sample;                                                                           \
+        if ((double)*at == nodata)                                                                           \
+            *at = (type)(nodata <= (least) || (up && nodata < (most)) ? *at + 1 : *at - 1);                  \
+        break;                                                                                               \
+    }
+
 /* A restored sample that comes out as the nodata value would be void: it takes the next value instead. */
-static void step_off_nodata(const tess_image_info *info, float value, tess_scale scale, char *sample)
+static void step_off_nodata(const tess_image_info *info, float value, tess_scale scale, void *sample)
 {
-    static const tess_scale unit = {0, 1};
-    float now;
-    tess_samples_to_values(info->dtype, unit, sample, 1, &now);
-    if (now != (float)info->nodata)
-        return;
-    const double aim = (double)value * (scale.high - scale.low) + scale.low;
-    now = is_integer(info->dtype) ? now + (aim >= info->nodata ? 1 : -1)
-                                  : nextafterf(now, aim >= info->nodata ? INFINITY : -INFINITY);
-    tess_samples_from_values(info->dtype, unit, &now, 1, sample);
-    tess_samples_to_values(info->dtype, unit, sample, 1, &value);
-    if (value != (float)info->nodata)
-        return;
-    now = (float)info->nodata + (info->nodata > 0 ? -1 : 1); /* it was the end of the type */
-    tess_samples_from_values(info->dtype, unit, &now, 1, sample);
+    const double nodata = info->nodata;
+    const bool up = (double)value * (scale.high - scale.low) + scale.low >= nodata;
+    switch (info->dtype) {
+    case TESS_U8:
+        STEP_OFF(uint8_t, 0, UINT8_MAX)
+    case TESS_U16:
+        STEP_OFF(uint16_t, 0, UINT16_MAX)
+    case TESS_I16:
+        STEP_OFF(int16_t, INT16_MIN, INT16_MAX)
+    case TESS_U32:
+        STEP_OFF(uint32_t, 0, UINT32_MAX)
+    case TESS_I32:
+        STEP_OFF(int32_t, INT32_MIN, INT32_MAX)
+    default:
+        if (*(float *)sample == (float)nodata)
+            *(float *)sample = nextafterf((float)nodata, up ? INFINITY : -INFINITY);
+    }
 }
 
 void tess_prepared_to_samples(tess_prepared_image *image, int64_t y, const float *result)

@@ -115,6 +115,25 @@ def check_ranges(t):
     t.check(said.status == 0 and "--range 0,4095" in said.err, f"12 bits in 16 are doubted: {said.err.strip()[:200]}")
 
 
+def check_voids(t):
+    """Samples of the nodata value stay what they are, and no restored sample becomes one."""
+    rng, least = np.random.default_rng(3), np.iinfo(np.int32).min
+    for dtype, code, nodata, span, ways in ((np.uint8, 1, 7, "0,255", ()), (np.int16, 2, -300, "-400,0", ()), (np.float32, 4, 0, "0,1", ()),
+                                            (np.int32, 3, least, f"0,{2**31}", ("--strength", 0))):
+        step = 1 if dtype != np.float32 else np.float32(1e-3)
+        image = (nodata + step * rng.choice((1, 2) if nodata == least else (-2, -1, 1, 2), (24, 40))).astype(dtype)
+        image[5:9, 11:20] = nodata
+        image.tofile(t.path("void.bsq"))
+        t.path("void.hdr").write_text("ENVI\nsamples = 40\nlines = 24\nbands = 1\nheader offset = 0\nfile type = ENVI Standard\n"
+                                      f"data type = {code}\ninterleave = bsq\nbyte order = 0\ndata ignore value = {nodata}\n")
+        record = t.bench.record("denoise", t.path("void.bsq"), t.path("kept.bsq"), "--sigma", 0.1, "--range", span, *ways)
+        if not record:
+            continue
+        result = np.fromfile(t.path("kept.bsq"), dtype).reshape(image.shape)
+        t.check(record["denoise"]["files"][0]["holes"] == 36 and np.array_equal(result == nodata, image == nodata),
+                f"{dtype.__name__}: the samples of {nodata} are those of the input: {(result == nodata).sum()} of 36")
+
+
 def check_axes(t):
     slices = np.stack([noisy(seed=i)[1] for i in range(6)])
     result, entry = t.run(slices)
@@ -237,7 +256,8 @@ def check_types(t):
 
 bench = Bench(sys.argv[1])
 case = Case(bench)
-for check in (check_holes, check_ranges, check_axes, check_volume_models, check_levels, check_blends, check_types):
+checks = (check_holes, check_ranges, check_axes, check_volume_models, check_levels, check_blends, check_types)
+for check in checks + ((check_voids,) if bench.has_gdal() else ()):
     print(f"{check.__name__}:")
     check(case)
 bench.finish()
