@@ -44,6 +44,10 @@ typedef struct tess_image_info {
     bool mask_band; /* by a mask that all channels share, which a TIFF keeps */
 } tess_image_info;
 
+/* Side files of `path` that writing an image there removes, since they describe the file that is replaced: suffixes of
+ * its name, NULL after the last. */
+const char *const *tess_image_stale_suffixes(const char *path);
+
 /* Rows in all: those of every slice of a volume. */
 static inline int64_t tess_image_rows(const tess_image_info *info)
 {

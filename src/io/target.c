@@ -62,8 +62,8 @@ static bool same_name(const char *one, const char *other)
            (alike && (strcmp(folder[0], folder[1]) == 0 || tess_image_same_file(folder[0], folder[1])));
 }
 
-/* `path` would replace `raster`'s header. The header's folder may be named in another way than the path's. */
-static bool is_header_of(const char *path, const char *raster)
+/* `path` would replace a side file of `raster`, whose folder may be named in another way than the path's. */
+static bool is_side_of(const char *path, const char *raster)
 {
     char folder[2][PATH_MAX], beside[PATH_MAX];
     const char *name = tess_target_folder(path, folder[0], sizeof folder[0]);
@@ -71,7 +71,8 @@ static bool is_header_of(const char *path, const char *raster)
     if (strcmp(folder[0], folder[1]) != 0 && !tess_image_same_file(folder[0], folder[1]))
         return false;
     const int put = snprintf(beside, sizeof beside, "%s%s", strchr(raster, '/') ? folder[1] : "", name);
-    return put < (int)sizeof beside && tess_envi_is_header(beside, raster);
+    return put < (int)sizeof beside &&
+           (tess_envi_is_header(beside, raster) || tess_is_side_file(beside, raster));
 }
 
 bool tess_image_same_target(const char *one, const char *other)
@@ -79,8 +80,8 @@ bool tess_image_same_target(const char *one, const char *other)
     char first[PATH_MAX], second[PATH_MAX];
     if (!follow(one, first) || !follow(other, second))
         return same_name(one, other);
-    return same_name(first, second) || is_header_of(first, other) || is_header_of(second, one) ||
-           is_header_of(first, second) || is_header_of(second, first);
+    return same_name(first, second) || is_side_of(first, other) || is_side_of(second, one) ||
+           is_side_of(first, second) || is_side_of(second, first);
 }
 
 /* Suffixes of one format; NULL for a name that cannot be written. */

@@ -17,4 +17,10 @@ tess_status tess_envi_header(const char *target, char **header, tess_error *erro
 /* `path` is named as the header of `raster` would be. */
 bool tess_envi_is_header(const char *path, const char *raster);
 
+/* `path` is named as a file that GDAL reads beside `raster`: a mask, a description, overviews, a world file. */
+bool tess_is_side_file(const char *path, const char *raster);
+/* After `target` took the place of another file: removes the overviews of that one, and its mask and description
+ * unless `own` says that `target` was made from it. Links, folders and `keep` (NULL: none) stay. */
+void tess_remove_stale_sides(const char *target, bool own, const char *keep);
+
 #endif

@@ -19,6 +19,7 @@ struct tess_writer {
     void *state;
     char *path;   /* as the caller named it */
     char *target; /* links resolved */
+    char *like;   /* the file that is restored; NULL: none */
     tess_temp *temp;
     tess_image_info info;
     int64_t next_row;
@@ -133,6 +134,10 @@ tess_status tess_writer_open(const char *path, const tess_image_info *info, cons
     writer->target = target;
     if (info->axes == TESS_AXES_AUTO && like && info->depth == like->info.depth)
         writer->info.axes = like->info.axes;
+    if (like && !(writer->like = tess_small_strdup(like->path))) {
+        tess_writer_close(writer);
+        return tess_fail(error, TESS_NO_MEMORY, "%s: no memory to open the file", path);
+    }
     tess_status status =
         tess_temp_create(target, &writer->temp, error); /* proves that the folder takes files */
     if (status == TESS_OK && like)
@@ -180,8 +185,12 @@ tess_status tess_writer_commit(tess_writer *writer, tess_error *error)
     tess_status status = writer->format->finish(writer->state, error);
     if (status != TESS_OK)
         return tess_fail_prefix(error, status, writer->path);
+    const bool own = writer->like && tess_image_same_file(writer->like, writer->target);
     status = tess_temp_commit(writer->temp, writer->target, error);
-    return status == TESS_OK ? TESS_OK : tess_fail_prefix(error, status, writer->path);
+    if (status != TESS_OK)
+        return tess_fail_prefix(error, status, writer->path);
+    tess_remove_stale_sides(writer->target, own, writer->like);
+    return TESS_OK;
 }
 
 void tess_writer_close(tess_writer *writer)
@@ -193,6 +202,7 @@ void tess_writer_close(tess_writer *writer)
     tess_temp_remove(writer->temp);
     tess_mem_account(TESS_MEM_HOST, -(int64_t)writer->held);
     tess_extras_free(&writer->extras);
+    tess_small_free(writer->like);
     tess_small_free(writer->target);
     tess_small_free(writer->path);
     tess_small_free(writer);

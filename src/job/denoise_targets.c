@@ -2,6 +2,8 @@
  * device and inode, in sorted tables, so that a folder of very many files is checked in no time. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -83,6 +85,26 @@ static tess_status check_file(const tess_denoise_job *job, int64_t index, const 
     return TESS_OK;
 }
 
+/* A result takes away the side files of what it replaces, but nothing that the job reads. */
+static tess_status check_sides(const char *output, const identity *table, size_t count, tess_error *error)
+{
+    const char *const *suffixes = tess_image_stale_suffixes(output);
+    for (int i = 0; suffixes[i]; i++) {
+        char name[PATH_MAX];
+        identity side;
+        size_t exists = 0;
+        if (snprintf(name, sizeof name, "%s%s", output, suffixes[i]) < (int)sizeof name)
+            add(&side, &exists, -1, name, NULL);
+        const size_t at = exists ? find(table, count, &side) : count;
+        if (at < count && order(&table[at], &side) == 0)
+            return tess_fail(
+                error, TESS_BAD_OPTION,
+                "%s: its side file %s would be removed, but is the %s; give the result another name", output,
+                table[at].path, table[at].what);
+    }
+    return TESS_OK;
+}
+
 static int by_output(const void *a, const void *b)
 {
     const tess_denoise_file *const *one = a, *const *other = b;
@@ -127,8 +149,11 @@ tess_status tess_denoise_check_targets(const tess_denoise_job *job, tess_error *
     qsort(table, count, sizeof *table, order);
     tess_status status = TESS_OK;
     for (int64_t i = 0; i < job->count && status == TESS_OK; i++)
-        if (!job->files[i].skipped)
+        if (!job->files[i].skipped) {
             status = check_file(job, i, table, count, error);
+            if (status == TESS_OK)
+                status = check_sides(job->files[i].output, table, count, error);
+        }
     tess_small_free(table);
     return status;
 }

@@ -58,8 +58,8 @@ static tess_status check_names(const tess_reconstruct_job *job, tess_error *erro
                                          p->name,        p->flat,  p->dark};
     for (int i = 0; i < 3; i++) {
         for (int k = 0; outputs[i] && k < 7; k++)
-            if (inputs[k] &&
-                (tess_image_same_file(outputs[i], inputs[k]) || tess_views_same_file(outputs[i], inputs[k])))
+            if (inputs[k] && (tess_image_same_target(outputs[i], inputs[k]) ||
+                              tess_views_same_file(outputs[i], inputs[k])))
                 return tess_fail(error, TESS_BAD_OPTION, "%s: is read by this problem; write to another name",
                                  outputs[i]);
         for (int64_t k = 0; outputs[i] && p->kernel_files && k < p->count; k++)
