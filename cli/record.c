@@ -58,9 +58,20 @@ static bool write_line(int file, const char *record)
     return write_all(file, record, strlen(record)) && write_all(file, "\n", 1);
 }
 
+/* A pipe is opened before the work and held. Without a reader this fails, where waiting for one could take for ever; and
+ * a reader that saw it closed in between would take that for the end. -1: no pipe. */
+static int held = -1;
+
+static bool hold_pipe(const char *path)
+{
+    held = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    return held >= 0 && fcntl(held, F_SETFL, 0) == 0; /* writes may wait for the reader */
+}
+
 static bool write_direct(const char *path, const char *record)
 {
-    const int file = open(path, O_WRONLY | O_CLOEXEC);
+    const int file = held >= 0 ? held : open(path, O_WRONLY | O_CLOEXEC);
+    held = -1;
     if (file < 0)
         return false;
     const bool good = write_line(file, record);
@@ -134,7 +145,14 @@ int cli_record_ready(const cli_shared *shared, const char *output)
 {
     const char *json = shared->common.record_file;
     char folder[LONGEST];
+    struct stat about;
     const int why = json ? trouble_with(json, folder) : 0;
+    if (json && why == 0 && stat(json, &about) == 0 && S_ISFIFO(about.st_mode) && !hold_pipe(json)) {
+        cli_complain("--json %s: %s", json,
+                     errno == ENXIO ? "is a pipe that no program reads; start its reader first"
+                                    : strerror(errno));
+        return CLI_FAILED;
+    }
     if (why == 0 || (why == ENOENT && output && same_folder(folder, output)))
         return -1;
     cli_complain("--json %s: %s", json, strerror(why));

@@ -1,10 +1,10 @@
 #include "io/numbers.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "io/npy.h"
 
@@ -87,9 +87,8 @@ static tess_status from_text(char *text, int64_t most, double *values, int64_t *
 
 static tess_status read_bytes(const char *path, unsigned char *bytes, size_t *length, tess_error *error)
 {
-    FILE *file = fopen(path, "rb");
-    if (!file)
-        return tess_fail(error, TESS_BAD_INPUT, "%s", strerror(errno));
+    FILE *file = NULL;
+    TESS_TRY(tess_file_open(path, &file, error));
     *length = fread(bytes, 1, MOST_BYTES, file);
     const bool failed = ferror(file);
     fclose(file);

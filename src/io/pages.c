@@ -1,10 +1,10 @@
 #define _XOPEN_SOURCE 700
 #include "io/pages.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "io/format.h"
 #include "io/tiff.h"
 
@@ -72,11 +72,12 @@ static tess_status walk(FILE *file, tess_pages *out, tess_error *error)
 tess_status tess_pages_of(const char *path, tess_pages *out, tess_error *error)
 {
     *out = (tess_pages){0};
-    FILE *file = fopen(path, "rb");
-    if (!file)
-        return tess_fail(error, TESS_BAD_INPUT, "%s: %s", path, strerror(errno));
-    const tess_status status = walk(file, out, error);
-    fclose(file);
+    FILE *file = NULL;
+    tess_status status = tess_file_open(path, &file, error);
+    if (status == TESS_OK)
+        status = walk(file, out, error);
+    if (file)
+        fclose(file);
     if (status == TESS_OK)
         return TESS_OK;
     tess_small_free(out->places);

@@ -9,12 +9,12 @@
  * several blurs stand one above another: (blurs * height, width[, channels]); of scans see problem_radon.c and views.h.
  * Names are relative to the JSON file. An unknown entry is an error: a "nose" that was meant to be "noise" gives a
  * plausible, wrong picture. */
-#include <errno.h>
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "io/image.h"
 #include "job/reconstruct.h"
 
@@ -22,10 +22,10 @@ enum { MOST_BYTES = 16 << 20 };
 
 static tess_status read_text(const char *path, char **text, size_t *length, tess_error *error)
 {
-    FILE *file = fopen(path, "rb");
-    if (!file)
-        return tess_fail(error, TESS_BAD_INPUT, "%s: %s", path, strerror(errno));
-    tess_status status = TESS_OK;
+    FILE *file = NULL;
+    tess_status status = tess_file_open(path, &file, error);
+    if (status != TESS_OK)
+        return tess_fail_prefix(error, status, path);
     if (!(*text = tess_small_alloc(MOST_BYTES, 1)))
         status = tess_fail(error, TESS_NO_MEMORY, "%s: no memory to read it", path);
     else if ((*length = fread(*text, 1, MOST_BYTES, file)) == MOST_BYTES)
