@@ -32,17 +32,27 @@ static bool representable(tess_dtype dtype, double value)
 
 static tess_status find_nodata(tess_gdal_void *v, tess_error *error)
 {
+    const char *path = tess_gdal.GDALGetDescription(v->dataset);
+    bool any = false;
+    if (!(v->nodata = tess_small_alloc((size_t)v->info.channels, sizeof *v->nodata)))
+        return tess_fail(error, TESS_NO_MEMORY, "no memory to open the file");
+    tess_status status = TESS_OK;
+    if (path[0] == '/' || path[0] == '.') /* no page of a file, and no VRT's text */
+        status = tess_pam_nodata(path, v->info.channels, v->nodata, error);
     for (int c = 0; c < v->info.channels; c++) {
         int given = FALSE;
         const double value =
             tess_gdal.GDALGetRasterNoDataValue(tess_gdal.GDALGetRasterBand(v->dataset, c + 1), &given);
-        if (!given || !representable(v->info.dtype, value))
-            continue;
-        if (!v->nodata && !(v->nodata = tess_small_alloc((size_t)v->info.channels, sizeof *v->nodata)))
-            return tess_fail(error, TESS_NO_MEMORY, "no memory to open the file");
-        v->nodata[c] = (tess_gdal_nodata){true, value};
+        if (given)
+            v->nodata[c] = (tess_nodata){true, value};
+        v->nodata[c].any = v->nodata[c].any && representable(v->info.dtype, v->nodata[c].value);
+        any |= v->nodata[c].any;
     }
-    return TESS_OK;
+    if (any && status == TESS_OK)
+        return TESS_OK;
+    tess_small_free(v->nodata);
+    v->nodata = NULL;
+    return status;
 }
 
 static GDALRasterBandH mask_of(GDALDatasetH dataset, int band)

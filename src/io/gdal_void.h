@@ -3,18 +3,14 @@
 #define TESS_IO_GDAL_VOID_H
 
 #include "io/gdal_api.h"
-
-typedef struct tess_gdal_nodata {
-    bool any;
-    double value;
-} tess_gdal_nodata;
+#include "io/pam.h"
 
 typedef struct tess_gdal_void {
     GDALDatasetH dataset; /* not owned */
     tess_image_info info;
-    tess_gdal_nodata *nodata; /* for each channel; NULL: none has a nodata value */
-    int masks;                /* mask bands that are read: none, one for all channels, or one for each */
-    int64_t block_rows;       /* of the masks: they are read one row of blocks at a time, into the strip */
+    tess_nodata *nodata; /* for each channel; NULL: none has a nodata value */
+    int masks;           /* mask bands that are read: none, one for all channels, or one for each */
+    int64_t block_rows;  /* of the masks: they are read one row of blocks at a time, into the strip */
     tess_block strip;
     int64_t strip_first, strip_rows;
     int64_t cache; /* share of GDAL's cache */

@@ -113,10 +113,28 @@ static void prepare_mask(gdal_writer *writer, GDALDatasetH like)
     tess_gdal.CPLSetThreadLocalConfigOption("GDAL_TIFF_INTERNAL_MASK", NULL);
 }
 
+/* A nodata value from a side file (pam.c) is unknown to the dataset that the metadata come from. */
+static void keep_nodata(gdal_writer *writer, GDALDatasetH like)
+{
+    const tess_image_info *info = &writer->info;
+    const bool same = info->has_nodata && tess_gdal.GDALGetRasterCount(like) == info->channels;
+    for (int b = 1; same && b <= info->channels; b++) {
+        int given = FALSE;
+        GDALRasterBandH band = tess_gdal.GDALGetRasterBand(writer->dataset, b);
+        tess_gdal.GDALGetRasterNoDataValue(band, &given);
+        if (!given)
+            tess_gdal.GDALSetRasterNoDataValue(band, info->dtype == TESS_F32 ? (double)(float)info->nodata
+                                                                             : info->nodata);
+    }
+    tess_gdal.CPLErrorReset();
+}
+
 static bool prepare(gdal_writer *writer, GDALDatasetH like, const char *name)
 {
     int block_width = 0, block_height = 0;
     tess_gdal_copy_metadata(like, writer->dataset, &writer->info, name, writer->extras);
+    if (like)
+        keep_nodata(writer, like);
     if (is_tiff(writer) && !tess_gdal_set_extras(writer->extras, &writer->info, writer->dataset))
         return false;
     if (like && tess_gdal_keeps_mask(writer->target, &writer->info))

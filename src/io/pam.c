@@ -1,0 +1,93 @@
+/* pam.c: GDAL's "persistent auxiliary metadata", of which only the nodata values are used.
+ *
+ *   <PAMDataset> <PAMRasterBand band="1"> <NoDataValue le_hex_equiv="...">-9999</NoDataValue> ...
+ *
+ * GDAL's own reader of these files is switched off, since they may lead it to other files. Elements are known by their
+ * depth: a Subdataset has a PAMDataset of its own, which says nothing about this raster. */
+#define _XOPEN_SOURCE 700
+#include "io/pam.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+
+enum { LARGEST = 1 << 20, MOST_BANDS = 65536 };
+static const char SPACE[] = " \t\r\n";
+
+static bool is_named(const char *tag, const char *name)
+{
+    const size_t length = strlen(name);
+    return strncmp(tag, name, length) == 0 && strchr(" \t\r\n/>", tag[length]);
+}
+
+/* The number in band="..." of the tag that ends at `end`; 0 without one. */
+static int band_of(const char *tag, const char *end)
+{
+    for (const char *at = tag; end - at > 6; at++) {
+        if (strncmp(at, "band=", 5) != 0 || !strchr(SPACE, at[-1]) || (at[5] != '"' && at[5] != '\''))
+            continue;
+        const long band = strtol(at + 6, NULL, 10);
+        return band > 0 && band <= MOST_BANDS ? (int)band : 0;
+    }
+    return 0;
+}
+
+/* The whole text up to the next tag must be the number. */
+static bool number_at(const char *text, double *value)
+{
+    char *end;
+    *value = strtod(text, &end);
+    return end != text && *(end + strspn(end, SPACE)) == '<';
+}
+
+static void scan(const char *text, int bands, tess_nodata *values)
+{
+    bool inside = false; /* the outermost element is a PAMDataset */
+    int band = 0;
+    int64_t depth = 0;
+    for (const char *at = text; (at = strchr(at, '<'));) {
+        const bool comment = strncmp(at, "<!--", 4) == 0, head = at[1] == '?';
+        const char *tag = at + 1, *end = strstr(tag, comment ? "-->" : head ? "?>" : ">");
+        if (!end || (*tag == '!' && !comment)) /* cut off, or with texts that could hide tags */
+            return;
+        at = end;
+        if (comment || head)
+            continue;
+        if (*tag == '/') {
+            depth--;
+            continue;
+        }
+        double value;
+        if (depth == 0)
+            inside = is_named(tag, "PAMDataset");
+        if (depth == 1)
+            band = inside && is_named(tag, "PAMRasterBand") ? band_of(tag, end) : 0;
+        if (depth == 2 && band > 0 && band <= bands && is_named(tag, "NoDataValue") &&
+            number_at(end + 1, &value))
+            values[band - 1] = (tess_nodata){true, value};
+        depth += end[-1] != '/';
+    }
+}
+
+tess_status tess_pam_nodata(const char *raster, int bands, tess_nodata *values, tess_error *error)
+{
+    char name[PATH_MAX];
+    FILE *file = NULL;
+    if (snprintf(name, sizeof name, "%s.aux.xml", raster) >= (int)sizeof name ||
+        tess_file_open(name, &file, NULL) != TESS_OK)
+        return TESS_OK;
+    char *text = tess_small_alloc(LARGEST + 1, 1);
+    const size_t length = text ? fread(text, 1, LARGEST, file) : 0;
+    fclose(file);
+    if (!text)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory to read %s", name);
+    text[length] = '\0';
+    if (length < LARGEST)
+        scan(text, bands, values);
+    tess_small_free(text);
+    return TESS_OK;
+}
