@@ -62,5 +62,6 @@ int main(int argc, char **argv)
     hold_standard_files();
     /* A reader that is gone is a failed write, so that a job still removes its temporary files. */
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* so is a file that may not grow (ulimit -f) */
     return cli_close_output(run(argc, argv));
 }

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/sysinfo.h>
 
 #include "base/process.h"
 
@@ -242,9 +243,12 @@ static uint64_t limit_of(int which)
 
 uint64_t tess_host_memory_left(void)
 {
-    uint64_t left = 0;
+    uint64_t left;
+    struct sysinfo machine;
     if (number_of("", "proc/meminfo", "MemAvailable", &left))
         left *= 1024;
+    else /* no /proc, or no descriptor to read it with: what is free is unknown, not nothing */
+        left = sysinfo(&machine) == 0 ? (uint64_t)machine.totalram * machine.mem_unit : UINT64_MAX;
     const uint64_t groups = tess_groups_memory_left(""),
                    limits = tess_limits_memory_left("", limit_of(RLIMIT_AS), limit_of(RLIMIT_DATA));
     left = groups < left ? groups : left;

@@ -60,9 +60,25 @@ typedef struct entry {
     char name[];
 } entry;
 
+/* The files that writers make are removed by their names, which needs no descriptor: there may be none left. */
+static bool remove_known(const char *folder)
+{
+    static const char *const names[] = {"/new", "/new.tif", "/new.hdr", "/new.aux.xml"};
+    char path[PATH_MAX + 16];
+    const size_t length = strlen(folder);
+    for (size_t i = 0; length < PATH_MAX && i < sizeof names / sizeof *names; i++) {
+        memcpy(path, folder, length);
+        strcpy(path + length, names[i]);
+        (void)unlink(path);
+    }
+    return rmdir(folder) == 0;
+}
+
 /* The folder and the files in it. Only system calls: it runs in signal handlers. */
 static void remove_folder(const char *folder)
 {
+    if (remove_known(folder))
+        return;
     const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return;
