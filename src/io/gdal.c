@@ -212,8 +212,9 @@ static tess_status fetch(gdal_reader *reader, int64_t first, int64_t count, void
         reader->dataset, GF_Read, 0, (int)first, (int)reader->width, (int)count, rows, (int)reader->width,
         (int)count, reader->type, reader->channels, NULL, (GSpacing)reader->sample_bytes * reader->channels,
         (GSpacing)reader->row_bytes, (GSpacing)reader->sample_bytes, NULL);
-    /* libjpeg only warns when a file ends early, and goes on with gray. */
-    bool ended = strstr(tess_gdal.CPLGetLastErrorMsg(), "Premature end") != NULL;
+    /* libjpeg only warns when a file or a scan in it ends early ("Premature end of JPEG file", "Corrupt JPEG data: premature
+     * end of data segment"), and goes on with gray. */
+    bool ended = strstr(tess_gdal.CPLGetLastErrorMsg(), "remature end") != NULL;
     if (result == CE_None && tess_gdal.CPLGetLastErrorType() < CE_Failure && !ended)
         return TESS_OK;
     if (ended)

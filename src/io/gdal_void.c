@@ -82,9 +82,14 @@ tess_status tess_gdal_void_open(tess_gdal_void *v, GDALDatasetH dataset, tess_im
     TESS_TRY(find_nodata(v, error));
     find_masks(v);
     info->masked = v->nodata || v->masks;
-    for (int c = 0; v->nodata && c < info->channels && !info->has_nodata; c++) {
-        info->has_nodata = v->nodata[c].any;
-        info->nodata = v->nodata[c].value;
+    for (int c = 0; v->nodata && c < info->channels; c++) {
+        const tess_gdal_nodata *own = &v->nodata[c];
+        if (!own->any)
+            continue;
+        const bool alike = own->value == info->nodata || (isnan(own->value) && isnan(info->nodata));
+        info->several_nodata |= info->has_nodata && !alike;
+        info->has_nodata = true;
+        info->nodata = own->value;
     }
     info->mask_band = v->masks == 1;
     return TESS_OK;
