@@ -53,8 +53,8 @@ static void test_nodata(void)
     static const uint32_t wide[4] = {UINT32_MAX, 7, UINT32_MAX - 1, 0};
     static const float floats[4] = {-9999.1f, NAN, -9999, INFINITY};
     static const float least[4] = {-3.40282347e+38f, 1, -3.4e38f, 0};
-    static const double doubles[4] = {-9999.1, 1e300, -9999, 0.1};
-    static const double far[4] = {-1.7976931348623157e308, 1, 1e308, -1};
+    static const double doubles[4] = {-9999.1, 1e30, -9999, 0.1};
+    static const double far[4] = {-1.7976931348623157e308, 1, 3.4e38, -1};
     static const struct {
         int type;
         const char *nodata;
