@@ -59,6 +59,8 @@ bench.check(own.get("noise_from") == "estimate" and 0.8 * noise < own["noise"] <
 bench.check(abs(psnr - best) < 0.5, f"which gives what the right one gives: {psnr:.2f} and {best:.2f} dB")
 own, _, _ = solve({**plain, "measurement": save("strong.npy", np.float32(measured + 0.05 * random.standard_normal(measured.shape))), "truth": "truth.npy"})
 bench.check(0.04 < own.get("noise", 0) < 0.065, f"five times as much is seen too: {own.get('noise')}")
+own, _, psnr = solve({**plain, "measurement": save("exact.npy", np.float32(exact))})
+bench.check(abs(own.get("noise", 0) - 0.005) < 1e-9 and psnr > best - 0.5, f"without noise 0.005 of the range is taken, as less does not pay: {own.get('noise')}, {psnr:.2f} dB")
 own, _, _ = solve({**plain, "measurement": save("small.npy", measured.reshape(2, side, side)[:, :6, :6].reshape(12, 6)), "truth": save("little.npy", np.float32(truth[:6, :6])),
                    "kernels": [save("one.npy", np.ones((1, 3)))] * 2}, "--iterations", 1)
 bench.check(own.get("noise_from") == "default" and abs(own.get("noise", 0) - 0.01) < 1e-9, f"a picture too small for that: 0.01 of the range: {own.get('noise')}")
