@@ -314,7 +314,7 @@ static void write_npy(const char *path, int version, const char *header, const v
 static void test_npy_kinds(void)
 {
     tess_image_info info = {0};
-    const double doubles[6] = {0, -1.5, 1e300, 0.25, 3, NAN};
+    const double doubles[6] = {0, -1.5, INFINITY, 0.25, 3, NAN};
     write_npy(in_folder("d.npy"), 2, "{'shape': (2, 3), 'fortran_order': False, 'descr': '<f8'}\n", doubles,
               48);
     float *values = (float *)read_image(in_folder("d.npy"), &info);

@@ -53,8 +53,8 @@ static void test_nodata(void)
     static const uint32_t wide[4] = {UINT32_MAX, 7, UINT32_MAX - 1, 0};
     static const float floats[4] = {-9999.1f, NAN, -9999, INFINITY};
     static const float least[4] = {-3.40282347e+38f, 1, -3.4e38f, 0};
-    static const double doubles[4] = {-9999.1, 1e300, -9999, 0.1};
-    static const double far[4] = {-1.7976931348623157e308, 1, 1e308, -1};
+    static const double doubles[4] = {-9999.1, 1e30, -9999, 0.1};
+    static const double far[4] = {-1.7976931348623157e308, 1, 3.4e38, -1};
     static const struct {
         int type;
         const char *nodata;
@@ -95,14 +95,14 @@ static void test_nodata(void)
 /* The nodata value that a TIFF gets is that of the floats in it. */
 static void test_nodata_kept(void)
 {
-    static const double far[4] = {-1.7976931348623157e308, 1, -9999.1, -1};
+    static const double far[2][4] = {{-1.7976931348623157e308, 1, -9999.1, -1}, {-3.4e38, 1, -9999.1, -1}};
     static const char *const values[] = {"-1.7976931348623157e308", "-9999.1"};
     for (int i = 0; i < 2; i++) {
         tess_reader *reader = NULL;
         tess_writer *writer = NULL;
         float row[4];
         bool masked = false;
-        write_envi(5, values[i], 4, 1, far, sizeof far);
+        write_envi(5, values[i], 4, 1, far[i], sizeof far[i]);
         CHECK(tess_reader_open(in_folder("e.img"), &reader, NULL) == TESS_OK);
         CHECK(tess_reader_rows(reader, 1, row, NULL) == TESS_OK);
         CHECK(tess_writer_open(in_folder("k.tif"), tess_reader_info(reader), reader, &writer, NULL) ==

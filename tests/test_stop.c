@@ -92,11 +92,18 @@ static void test_threads(void)
     CHECK(!tess_stop_poll(NULL) && tess_stop_check(NULL, &error) == TESS_OK);
 }
 
-static tess_status nap(void *arg, tess_error *error)
+typedef struct gate {
+    atomic_bool open;
+    bool passed;
+} gate;
+
+static tess_status pass(void *arg, tess_error *error)
 {
     (void)error;
-    nanosleep(&(struct timespec){0, 100000000}, NULL);
-    *(bool *)arg = true;
+    gate *g = arg;
+    while (!atomic_load(&g->open))
+        nanosleep(&(struct timespec){0, 100000}, NULL);
+    g->passed = true;
     return TESS_OK;
 }
 
@@ -104,14 +111,16 @@ static void test_busy(void)
 {
     tess_error error;
     tess_worker *worker = NULL;
-    bool done = false;
+    gate g = {.passed = false};
+    atomic_init(&g.open, false);
     CHECK(tess_worker_create(&worker, &error) == TESS_OK);
     CHECK(!tess_worker_busy(worker, 0));
-    tess_worker_start(worker, nap, &done);
-    CHECK(tess_worker_busy(worker, 0.001));
+    tess_worker_start(worker, pass, &g);
+    CHECK(tess_worker_busy(worker, 0.001) && tess_worker_busy(worker, 0));
+    atomic_store(&g.open, true);
     while (tess_worker_busy(worker, 0.01))
         continue;
-    CHECK(done && tess_worker_wait(worker, &error) == TESS_OK);
+    CHECK(g.passed && tess_worker_wait(worker, &error) == TESS_OK);
     tess_worker_destroy(worker);
 }
 

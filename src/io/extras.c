@@ -108,6 +108,8 @@ tess_status tess_extras_load(const char *path, tess_extras *out, tess_error *err
         out->bytes -= 6;
         memmove(out->exif.data, out->exif.data + 6, out->exif.bytes);
     }
+    if (out->exif.data && tess_extras_no_density(out))
+        tess_extras_density_from_exif(out);
     if (!out->no_memory)
         return TESS_OK;
     tess_extras_free(out);
@@ -136,6 +138,13 @@ bool tess_extras_icc_fits(const tess_extras *extras, const tess_image_info *info
     if (memcmp(space, "CMYK", 4) == 0)
         return colours == 4;
     return colours >= 3;
+}
+
+bool tess_extras_no_density(const tess_extras *extras)
+{
+    return extras->unit == TESS_DENSITY_NONE ||
+           (extras->unit == TESS_DENSITY_ASPECT && extras->density[0] == extras->density[1] &&
+            extras->density[0] <= 1);
 }
 
 bool tess_extras_density(const tess_extras *extras, tess_density_unit unit, double out[2])

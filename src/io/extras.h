@@ -56,6 +56,8 @@ size_t tess_extras_held(const tess_extras *extras);
 int tess_extras_orientation(const tess_extras *extras);
 /* A profile is for gray, for colours or for inks: the image's channels must be those. */
 bool tess_extras_icc_fits(const tess_extras *extras, const tess_image_info *info);
+/* Nothing is said, or the 1 to 1 that a JPEG must write when it has nothing to say. */
+bool tess_extras_no_density(const tess_extras *extras);
 /* Pixels a unit; false when only the ratio is known. */
 bool tess_extras_density(const tess_extras *extras, tess_density_unit unit, double out[2]);
 

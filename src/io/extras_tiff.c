@@ -130,13 +130,27 @@ static void take_density(tess_tiff_directory *d, tess_extras *out)
 {
     tess_tiff_tag *const sides[] = {find(d, X_RESOLUTION), find(d, Y_RESOLUTION)};
     const int unit = find(d, RESOLUTION_UNIT) ? (int)number_of(find(d, RESOLUTION_UNIT), 0, 2) : 2;
+    double density[2];
     for (int i = 0; i < 2; i++) {
         const double above = (double)number_of(sides[i], 0, 4), under = (double)number_of(sides[i], 4, 4);
         if (!sides[i] || sides[i]->type != 5 || !(above > 0) || !(under > 0))
             return;
-        out->density[i] = above / under;
+        density[i] = above / under;
     }
+    memcpy(out->density, density, sizeof density);
     out->unit = unit == 2 ? TESS_DENSITY_INCH : unit == 3 ? TESS_DENSITY_CM : TESS_DENSITY_ASPECT;
+}
+
+void tess_extras_density_from_exif(tess_extras *extras)
+{
+    static const uint16_t wanted[] = {X_RESOLUTION, Y_RESOLUTION, RESOLUTION_UNIT, 0};
+    tess_tiff tiff;
+    tess_tiff_directory d;
+    if (!tess_tiff_open_data(&tiff, extras->exif.data, extras->exif.bytes) ||
+        !tess_tiff_load(&tiff, wanted, false, 1 << 20, &d, NULL, &extras->no_memory))
+        return;
+    take_density(&d, extras);
+    tess_tiff_free(&d);
 }
 
 /* The value of a tag becomes a blob of its own. */

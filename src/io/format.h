@@ -7,6 +7,8 @@
 #ifndef TESS_IO_FORMAT_H
 #define TESS_IO_FORMAT_H
 
+#include <math.h>
+
 #include "io/extras.h"
 #include "io/image.h"
 
@@ -61,6 +63,13 @@ struct tess_reader {
 
 extern const tess_read_format tess_read_png, tess_read_npy, tess_read_gdal;
 extern const tess_write_format tess_write_png, tess_write_npy, tess_write_gdal;
+
+/* Doubles are read as float32: a finite one that would become infinity there, as if it were no value at all. */
+static inline bool tess_beyond_float(double value)
+{
+    return isfinite(value) && !isfinite((float)value);
+}
+tess_status tess_fail_beyond_float(tess_error *error);
 
 /* The rows of the suffix table (image.c). `write` is NULL for formats that are only read. */
 typedef struct tess_suffix {

@@ -15,8 +15,10 @@
 
 #include "base/checked.h"
 #include "io/gdal_metadata.h"
+#include "io/gdal_range.h"
 #include "io/gdal_void.h"
 #include "io/jpeg_probe.h"
+#include "io/pages.h"
 
 typedef struct gdal_reader {
     GDALDatasetH dataset;
@@ -30,6 +32,7 @@ typedef struct gdal_reader {
     int64_t cache, counted;
     bool started;
     tess_gdal_void empty; /* which samples hold no value */
+    bool doubles;         /* of the file: see gdal_range.h */
 } gdal_reader;
 
 static const struct {
@@ -79,12 +82,17 @@ static tess_status check_bands(const gdal_reader *reader, GDALDataType type, tes
     return TESS_OK;
 }
 
+static const char *driver_of(GDALDatasetH dataset)
+{
+    return tess_gdal.GDALGetDescription(tess_gdal.GDALGetDatasetDriver(dataset));
+}
+
 /* What the decoder holds besides decoded blocks. GDAL shows a TIFF of one compressed strip row by row, but
  * libtiff reads that strip as a whole; OpenJPEG decodes into 32-bit samples; libwebp decodes the whole image.
  */
 static int64_t decoder_bytes(GDALDatasetH dataset, const char *path, int64_t block, int64_t image)
 {
-    const char *driver = tess_gdal.GDALGetDescription(tess_gdal.GDALGetDatasetDriver(dataset));
+    const char *driver = driver_of(dataset);
     if (strcmp(driver, "JPEG") == 0)
         return (int64_t)tess_jpeg_coefficients(path);
     if (strcmp(driver, "JP2OpenJPEG") == 0)
@@ -148,6 +156,7 @@ static tess_status describe(gdal_reader *reader, const char *path, tess_image_in
             tess_gdal.GDALGetDataTypeName(type));
     TESS_TRY(check_bands(reader, type, error));
     reader->type = kinds[k].buffer;
+    reader->doubles = type == GDT_Float64;
     reader->sample_bytes = tess_dtype_size(kinds[k].dtype);
     *info = (tess_image_info){
         .height = reader->height,
@@ -195,6 +204,8 @@ static tess_status open_reader(const char *path, tess_image_info *info, void **s
     if (!reader)
         return tess_fail(error, TESS_NO_MEMORY, "no memory to open the file");
     tess_status status = tess_gdal_open(path, info->page, &reader->dataset, error);
+    if (status == TESS_OK && !info->page && strcmp(driver_of(reader->dataset), "GTiff") == 0)
+        status = tess_pages_check_one(path, error);
     if (status == TESS_OK)
         status = describe(reader, path, info, error);
     if (status == TESS_OK)
@@ -212,10 +223,11 @@ static tess_status fetch(gdal_reader *reader, int64_t first, int64_t count, void
         reader->dataset, GF_Read, 0, (int)first, (int)reader->width, (int)count, rows, (int)reader->width,
         (int)count, reader->type, reader->channels, NULL, (GSpacing)reader->sample_bytes * reader->channels,
         (GSpacing)reader->row_bytes, (GSpacing)reader->sample_bytes, NULL);
-    /* libjpeg only warns when a file ends early, and goes on with gray. */
-    bool ended = strstr(tess_gdal.CPLGetLastErrorMsg(), "Premature end") != NULL;
+    /* libjpeg only warns when a file or a scan in it ends early ("Premature end of JPEG file", "Corrupt JPEG data: premature
+     * end of data segment"), and goes on with gray. */
+    bool ended = strstr(tess_gdal.CPLGetLastErrorMsg(), "remature end") != NULL;
     if (result == CE_None && tess_gdal.CPLGetLastErrorType() < CE_Failure && !ended)
-        return TESS_OK;
+        return reader->doubles ? tess_gdal_check_range(&reader->empty, first, count, rows, error) : TESS_OK;
     if (ended)
         return tess_fail(error, TESS_BAD_INPUT, "truncated after row %lld of %lld; copy the file again",
                          (long long)first, (long long)reader->height);

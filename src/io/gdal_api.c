@@ -152,3 +152,8 @@ tess_status tess_gdal_fail(tess_error *error, tess_status status, const char *wh
     return text && text[0] ? tess_fail(error, status, "%s (%s)", what, text)
                            : tess_fail(error, status, "%s", what);
 }
+
+tess_status tess_gdal_fail_write(tess_error *error)
+{
+    return tess_gdal_fail(error, TESS_IO_FAILED, "cannot be written; is the disk full?");
+}

@@ -64,6 +64,18 @@
     X(GDALSetGeoTransform)                                                                                   \
     X(GDALGetProjectionRef)                                                                                  \
     X(GDALSetProjection)                                                                                     \
+    X(GDALGetGCPCount)                                                                                       \
+    X(GDALGetGCPs)                                                                                           \
+    X(GDALGetGCPProjection)                                                                                  \
+    X(GDALSetGCPs)                                                                                           \
+    X(GDALGetRasterScale)                                                                                    \
+    X(GDALSetRasterScale)                                                                                    \
+    X(GDALGetRasterOffset)                                                                                   \
+    X(GDALSetRasterOffset)                                                                                   \
+    X(GDALGetRasterUnitType)                                                                                 \
+    X(GDALSetRasterUnitType)                                                                                 \
+    X(GDALGetRasterCategoryNames)                                                                            \
+    X(GDALSetRasterCategoryNames)                                                                            \
     X(GDALGetDatasetDriver)                                                                                  \
     X(GDALGetDescription)                                                                                    \
     X(GDALSetDescription)                                                                                    \
@@ -102,6 +114,8 @@ void tess_gdal_cache_share(int64_t cache, int64_t counted);
 
 /* GDAL's last message as our error. */
 tess_status tess_gdal_fail(tess_error *error, tess_status status, const char *what);
+/* Of a write. GDAL's message never says why it failed: most often the disk is full. */
+tess_status tess_gdal_fail_write(tess_error *error);
 
 /* State of a reader, as far as a writer's metadata needs it. */
 GDALDatasetH tess_gdal_reader_dataset(void *reader_state);

@@ -26,7 +26,7 @@ static void set_density(const tess_extras *extras, GDALDatasetH to)
     const bool inch = extras->unit == TESS_DENSITY_INCH;
     double density[2] = {extras->density[0], extras->density[1]};
     const bool known = tess_extras_density(extras, inch ? TESS_DENSITY_INCH : TESS_DENSITY_CM, density);
-    if (!known && (extras->unit != TESS_DENSITY_ASPECT || density[0] == density[1]))
+    if (!known && (extras->unit != TESS_DENSITY_ASPECT || tess_extras_no_density(extras)))
         return;
     for (int i = 0; i < 2; i++) {
         char text[40];

@@ -1,4 +1,4 @@
-/* gdal_metadata.c: georeference, nodata, colour meaning and texts from one dataset to another.
+/* gdal_metadata.c: georeference, nodata, what the values mean, and texts from one dataset to another.
  *
  * Only what stays true after restoring the samples is carried: never statistics, histograms or overviews. A
  * driver that cannot hold an item says so through an error that we drop: losing a tag must not lose the
@@ -72,9 +72,15 @@ static void copy_items(GDALDatasetH like, GDALDatasetH to, const char *driver, b
         tess_gdal.GDALSetMetadata(to, envi, "ENVI");
 }
 
+/* Control points take the place of a transform and have a projection of their own. */
 static void copy_georeference(GDALDatasetH like, GDALDatasetH to)
 {
     double transform[6];
+    const int points = tess_gdal.GDALGetGCPCount(like);
+    if (points > 0) {
+        tess_gdal.GDALSetGCPs(to, points, tess_gdal.GDALGetGCPs(like), tess_gdal.GDALGetGCPProjection(like));
+        return;
+    }
     if (tess_gdal.GDALGetGeoTransform(like, transform) == CE_None)
         tess_gdal.GDALSetGeoTransform(to, transform);
     const char *projection = tess_gdal.GDALGetProjectionRef(like);
@@ -85,7 +91,8 @@ static void copy_georeference(GDALDatasetH like, GDALDatasetH to)
 void tess_gdal_warm_georeference(GDALDatasetH dataset)
 {
     const char *projection = tess_gdal.GDALGetProjectionRef(dataset), *name = "/vsimem/tess-warm.tif";
-    if (!projection || !projection[0])
+    const char *of_points = tess_gdal.GDALGetGCPProjection(dataset);
+    if (!(projection && projection[0]) && !(of_points && of_points[0]))
         return;
     GDALDatasetH trial =
         tess_gdal.GDALCreate(tess_gdal.GDALGetDriverByName("GTiff"), name, 1, 1, 1, GDT_Byte, NULL);
@@ -94,6 +101,27 @@ void tess_gdal_warm_georeference(GDALDatasetH dataset)
     copy_georeference(dataset, trial);
     tess_gdal.GDALClose(trial);
     tess_gdal.VSIUnlink(name);
+}
+
+/* What a sample means: value * scale + offset, in units, or the name of a category. True only of the same numbers. */
+static void copy_meaning(GDALRasterBandH from, GDALRasterBandH to)
+{
+    const GDALDataType was = tess_gdal.GDALGetRasterDataType(from), is = tess_gdal.GDALGetRasterDataType(to);
+    int given = FALSE;
+    if (was != is && !(was == GDT_Float64 && is == GDT_Float32))
+        return;
+    const double scale = tess_gdal.GDALGetRasterScale(from, &given);
+    if (given && scale != 1)
+        tess_gdal.GDALSetRasterScale(to, scale);
+    const double offset = tess_gdal.GDALGetRasterOffset(from, &given);
+    if (given && offset != 0)
+        tess_gdal.GDALSetRasterOffset(to, offset);
+    const char *unit = tess_gdal.GDALGetRasterUnitType(from);
+    if (unit && unit[0])
+        tess_gdal.GDALSetRasterUnitType(to, unit);
+    char **categories = tess_gdal.GDALGetRasterCategoryNames(from);
+    if (categories && *categories)
+        tess_gdal.GDALSetRasterCategoryNames(to, categories);
 }
 
 static void copy_bands(GDALDatasetH like, GDALDatasetH to, const tess_image_info *info)
@@ -109,6 +137,7 @@ static void copy_bands(GDALDatasetH like, GDALDatasetH to, const tess_image_info
         const char *name = tess_gdal.GDALGetDescription(from);
         if (name && name[0])
             tess_gdal.GDALSetDescription(band, name);
+        copy_meaning(from, band);
     }
 }
 

@@ -135,6 +135,17 @@ static tess_status open_vrt(const char *path, unsigned flags, GDALDatasetH *out,
     return *out ? TESS_OK : tess_gdal_fail(error, TESS_BAD_INPUT, "damaged, or not a VRT that GDAL can read");
 }
 
+/* The bytes of a BMP's information header, after its 14 of file header; 0: no BMP. */
+static unsigned bmp_header(const char *path)
+{
+    unsigned char head[18] = {0};
+    FILE *file = fopen(path, "rb");
+    const bool whole = file && fread(head, 1, sizeof head, file) == sizeof head;
+    if (file)
+        fclose(file);
+    return whole && memcmp(head, "BM", 2) == 0 ? head[14] | (unsigned)head[15] << 8 : 0;
+}
+
 tess_status tess_gdal_open(const char *path, uint64_t page, GDALDatasetH *out, tess_error *error)
 {
     static const char *const tiff[] = {"GTiff", NULL};
@@ -153,6 +164,11 @@ tess_status tess_gdal_open(const char *path, uint64_t page, GDALDatasetH *out, t
     *out = tess_gdal.GDALOpenEx(name, flags, page ? tiff : tess_gdal_drivers, NULL, NULL);
     if (*out)
         return TESS_OK;
+    const unsigned bmp = bmp_header(path);
+    if (bmp > 64) /* those of Windows 95 and later, with masks and colour spaces */
+        return tess_fail(error, TESS_UNSUPPORTED,
+                         "is a BMP with a header of %u bytes, which GDAL cannot read; convert it, to PNG say",
+                         bmp);
     if (tess_suffix_of(path))
         return tess_gdal_fail(error, TESS_BAD_INPUT, "damaged, or not an image that GDAL can read");
     return tess_gdal_fail(

@@ -55,7 +55,7 @@ static tess_status find_nodata(tess_gdal_void *v, tess_error *error)
     return status;
 }
 
-static GDALRasterBandH mask_of(GDALDatasetH dataset, int band)
+GDALRasterBandH tess_gdal_mask_of(GDALDatasetH dataset, int band)
 {
     return tess_gdal.GDALGetMaskBand(tess_gdal.GDALGetRasterBand(dataset, band));
 }
@@ -80,7 +80,7 @@ static void find_masks(tess_gdal_void *v)
     if (!v->masks)
         return;
     int block_width = 0, block_height = 0;
-    tess_gdal.GDALGetBlockSize(mask_of(v->dataset, 1), &block_width, &block_height);
+    tess_gdal.GDALGetBlockSize(tess_gdal_mask_of(v->dataset, 1), &block_width, &block_height);
     v->block_rows = tess_min_i64(tess_max_i64(block_height, 1), v->info.height);
     v->cache = 2 * ((int64_t)block_width * block_height + 512);
 }
@@ -92,9 +92,14 @@ tess_status tess_gdal_void_open(tess_gdal_void *v, GDALDatasetH dataset, tess_im
     TESS_TRY(find_nodata(v, error));
     find_masks(v);
     info->masked = v->nodata || v->masks;
-    for (int c = 0; v->nodata && c < info->channels && !info->has_nodata; c++) {
-        info->has_nodata = v->nodata[c].any;
-        info->nodata = v->nodata[c].value;
+    for (int c = 0; v->nodata && c < info->channels; c++) {
+        const tess_nodata *own = &v->nodata[c];
+        if (!own->any)
+            continue;
+        const bool alike = own->value == info->nodata || (isnan(own->value) && isnan(info->nodata));
+        info->several_nodata |= info->has_nodata && !alike;
+        info->has_nodata = true;
+        info->nodata = own->value;
     }
     info->mask_band = v->masks == 1;
     return TESS_OK;
@@ -126,8 +131,8 @@ static tess_status read_mask(GDALDatasetH dataset, int band, int64_t first, int6
                              void *to, tess_error *error)
 {
     tess_gdal.CPLErrorReset();
-    if (tess_gdal.GDALRasterIO(mask_of(dataset, band), GF_Read, 0, (int)first, (int)width, (int)rows, to,
-                               (int)width, (int)rows, GDT_Byte, 0, 0) == CE_None &&
+    if (tess_gdal.GDALRasterIO(tess_gdal_mask_of(dataset, band), GF_Read, 0, (int)first, (int)width,
+                               (int)rows, to, (int)width, (int)rows, GDT_Byte, 0, 0) == CE_None &&
         tess_gdal.CPLGetLastErrorType() < CE_Failure)
         return TESS_OK;
     return tess_gdal_fail(error, TESS_BAD_INPUT, "its mask of void samples is damaged");
@@ -155,7 +160,7 @@ static tess_status apply_masks(tess_gdal_void *v, int64_t y, unsigned char *vali
     return TESS_OK;
 }
 
-static bool same_float(float sample, double nodata)
+bool tess_gdal_same_float(float sample, double nodata)
 {
     if (isnan(nodata))
         return isnan(sample);
@@ -188,7 +193,7 @@ static void mark_nodata(const tess_image_info *info, int c, double nodata, const
     case TESS_I32:
         MARK(int32_t, sample == nodata);
     case TESS_F32:
-        MARK(float, same_float(sample, nodata));
+        MARK(float, tess_gdal_same_float(sample, nodata));
     default:
         break;
     }
@@ -222,9 +227,9 @@ tess_status tess_gdal_copy_mask(GDALDatasetH from, GDALDatasetH to, tess_error *
         const int64_t some = tess_min_i64(COPIED_ROWS, height - y);
         status = read_mask(from, 1, y, some, width, rows.data, error);
         if (status == TESS_OK &&
-            tess_gdal.GDALRasterIO(mask_of(to, 1), GF_Write, 0, (int)y, (int)width, (int)some, rows.data,
-                                   (int)width, (int)some, GDT_Byte, 0, 0) != CE_None)
-            status = tess_gdal_fail(error, TESS_IO_FAILED, "its mask of void samples cannot be written");
+            tess_gdal.GDALRasterIO(tess_gdal_mask_of(to, 1), GF_Write, 0, (int)y, (int)width, (int)some,
+                                   rows.data, (int)width, (int)some, GDT_Byte, 0, 0) != CE_None)
+            status = tess_gdal_fail_write(error);
     }
     tess_block_free(&rows);
     return status;

@@ -25,6 +25,9 @@ tess_status tess_gdal_void_start(tess_gdal_void *v, tess_error *error) TESS_MUST
 tess_status tess_gdal_void_rows(tess_gdal_void *v, int64_t first, int64_t count, const void *rows,
                                 unsigned char *valid, tess_error *error) TESS_MUST_CHECK;
 void tess_gdal_void_close(tess_gdal_void *v);
+/* A float32 sample, of a file of doubles perhaps, is the band's nodata value. */
+bool tess_gdal_same_float(float sample, double nodata);
+GDALRasterBandH tess_gdal_mask_of(GDALDatasetH dataset, int band);
 
 /* Copies the mask that all channels of one dataset share to another of the same size. Held meanwhile: tess_gdal_copy_mask_bytes. */
 tess_status tess_gdal_copy_mask(GDALDatasetH from, GDALDatasetH to, tess_error *error) TESS_MUST_CHECK;

@@ -1,25 +1,20 @@
 /* gdal_write.c: writing through GDAL: TIFF, JPEG, ENVI rasters, BMP.
  *
- * The suffix chooses the driver (gdal_drivers.c). Drivers that take rows in order get them directly. GDAL's JPEG driver can
- * only copy a finished dataset, so its rows go to an uncompressed TIFF beside the temporary file first, and are
- * removed with it in every case. GDAL reports a full disk late, in its last message and not in a return value: so
+ * The suffix chooses the driver (gdal_drivers.c). Rows go to GDAL as they come; what happens to the files after the last
+ * one is in gdal_files.c. GDAL reports a full disk late, in its last message and not in a return value: so
  * the message is looked at after each step, and the size of an uncompressed file is checked after closing. */
 #define _XOPEN_SOURCE 700
 #include "io/gdal_drivers.h"
+#include "io/gdal_files.h"
 #include "io/gdal_metadata.h"
 #include "io/gdal_void.h"
 
-#include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/checked.h"
-#include "base/temp.h"
-#include "io/target.h"
 
 typedef struct gdal_writer {
-    const tess_gdal_driver *driver;
     GDALDatasetH dataset;
     GDALDatasetH mask; /* the image that was read, opened again for its mask; NULL: none to write */
     tess_image_info info;
@@ -27,17 +22,15 @@ typedef struct gdal_writer {
     size_t row_bytes;
     int64_t cache, counted;
     bool started;
-    bool whole_rows; /* blocks are one row high: no block is left half written between calls */
-    char *temp, *target;
+    bool whole_rows;     /* blocks are one row high: no block is left half written between calls */
     tess_extras *extras; /* not owned */
-    char *staging;       /* JPEG: the TIFF that takes the rows */
-    char *header;        /* ENVI: the temporary's .hdr */
+    tess_gdal_files files;
 } gdal_writer;
 
 static char **driver_options(const gdal_writer *writer, bool rgb)
 {
     const tess_image_info *info = &writer->info;
-    const char *name = writer->staging ? "GTiff" : writer->driver->name;
+    const char *name = writer->files.staging ? "GTiff" : writer->files.driver->name;
     char **options = NULL;
     if (strcmp(name, "GTiff") == 0) {
         options = tess_gdal.CSLSetNameValue(options, "INTERLEAVE", "PIXEL");
@@ -45,7 +38,7 @@ static char **driver_options(const gdal_writer *writer, bool rgb)
         options = tess_gdal.CSLSetNameValue(options, "PHOTOMETRIC", rgb ? "RGB" : "MINISBLACK");
         options = tess_gdal.CSLSetNameValue(options, "ALPHA", info->alpha ? "YES" : "NO");
     } else if (strcmp(name, "ENVI") == 0) {
-        options = tess_gdal.CSLSetNameValue(options, "INTERLEAVE", writer->driver->interleave);
+        options = tess_gdal.CSLSetNameValue(options, "INTERLEAVE", writer->files.driver->interleave);
         options = tess_gdal.CSLSetNameValue(options, "SUFFIX", "ADD");
     }
     return options;
@@ -66,35 +59,8 @@ static void close_writer(void *state)
     close_dataset(writer);
     if (writer->started)
         tess_gdal_cache_share(-writer->cache, -writer->counted);
-    tess_small_free(writer->temp);
-    tess_small_free(writer->target);
-    tess_small_free(writer->staging);
-    tess_small_free(writer->header);
+    tess_gdal_files_free(&writer->files);
     tess_small_free(writer);
-}
-
-static char *with_suffix(const char *name, const char *suffix)
-{
-    size_t bytes = strlen(name) + strlen(suffix) + 1;
-    char *text = tess_small_alloc(bytes, 1);
-    if (text)
-        snprintf(text, bytes, "%s%s", name, suffix);
-    return text;
-}
-
-static bool name_files(gdal_writer *writer, const tess_create *create)
-{
-    bool jpeg = strcmp(writer->driver->name, "JPEG") == 0, envi = strcmp(writer->driver->name, "ENVI") == 0;
-    writer->temp = tess_small_strdup(create->temp);
-    writer->target = tess_small_strdup(create->target);
-    writer->staging = jpeg ? with_suffix(create->temp, ".tif") : NULL;
-    writer->header = envi ? with_suffix(create->temp, ".hdr") : NULL;
-    return writer->temp && writer->target && (!jpeg || writer->staging) && (!envi || writer->header);
-}
-
-static bool is_tiff(const gdal_writer *writer)
-{
-    return strcmp(writer->driver->name, "GTiff") == 0;
 }
 
 /* The reader's own dataset may be in use by another thread when the mask is copied, at the end. */
@@ -135,9 +101,10 @@ static bool prepare(gdal_writer *writer, GDALDatasetH like, const char *name)
     tess_gdal_copy_metadata(like, writer->dataset, &writer->info, name, writer->extras);
     if (like)
         keep_nodata(writer, like);
-    if (is_tiff(writer) && !tess_gdal_set_extras(writer->extras, &writer->info, writer->dataset))
+    if (tess_gdal_files_tiff(&writer->files) &&
+        !tess_gdal_set_extras(writer->extras, &writer->info, writer->dataset))
         return false;
-    if (like && tess_gdal_keeps_mask(writer->target, &writer->info))
+    if (like && tess_gdal_keeps_mask(writer->files.target, &writer->info))
         prepare_mask(writer, like);
     tess_gdal.GDALGetBlockSize(tess_gdal.GDALGetRasterBand(writer->dataset, 1), &block_width, &block_height);
     writer->whole_rows = block_height == 1;
@@ -155,28 +122,27 @@ static tess_status create_writer(const tess_create *create, void **state, tess_e
     GDALDatasetH like = create->like ? tess_gdal_reader_dataset(create->like) : NULL;
     tess_status status = TESS_OK;
     char **options = NULL;
-    writer->driver = tess_gdal_driver_of(create->target);
     writer->info = *info;
     writer->extras = create->extras;
     writer->type = tess_gdal_type_of(info->dtype);
     writer->row_bytes = tess_gdal_row_bytes(info);
     tess_gdal_measure(create->target, info, &writer->cache, &writer->counted);
-    if (!name_files(writer, create)) {
+    if (!tess_gdal_files_name(&writer->files, create)) {
         status = tess_fail(error, TESS_NO_MEMORY, "no memory to open the file");
         goto cleanup;
     }
-    const char *name = writer->staging ? "GTiff" : writer->driver->name;
+    const char *name = writer->files.staging ? "GTiff" : writer->files.driver->name;
     GDALDriverH maker = tess_gdal.GDALGetDriverByName(name);
-    if (!maker || !tess_gdal.GDALGetDriverByName(writer->driver->name)) {
+    if (!maker || !tess_gdal.GDALGetDriverByName(writer->files.driver->name)) {
         status = tess_fail(error, TESS_UNSUPPORTED, "the installed GDAL has no %s driver; write .png or .npy",
-                           writer->driver->name);
+                           writer->files.driver->name);
         goto cleanup;
     }
     options = driver_options(writer, tess_gdal_is_rgb(like, info));
     tess_gdal.CPLErrorReset();
     writer->dataset =
-        tess_gdal.GDALCreate(maker, writer->staging ? writer->staging : writer->temp, (int)info->width,
-                             (int)info->height, info->channels, writer->type, options);
+        tess_gdal.GDALCreate(maker, writer->files.staging ? writer->files.staging : writer->files.temp,
+                             (int)info->width, (int)info->height, info->channels, writer->type, options);
     if (!writer->dataset)
         status = tess_gdal_fail(error, TESS_IO_FAILED, "cannot be written");
     else if (!prepare(writer, like, name))
@@ -210,50 +176,7 @@ static tess_status write_rows(void *state, int64_t first, int64_t count, const v
         tess_gdal.GDALFlushRasterCache(tess_gdal.GDALGetRasterBand(writer->dataset, b));
     if (result == CE_None && tess_gdal.CPLGetLastErrorType() < CE_Failure)
         return TESS_OK;
-    return tess_gdal_fail(error, TESS_IO_FAILED, "cannot be written");
-}
-
-static tess_status copy_to_jpeg(gdal_writer *writer, tess_error *error)
-{
-    char **options = tess_gdal.CSLSetNameValue(NULL, "QUALITY", "95");
-    GDALDriverH jpeg = tess_gdal.GDALGetDriverByName(writer->driver->name);
-    GDALDatasetH copy =
-        tess_gdal.GDALCreateCopy(jpeg, writer->temp, writer->dataset, FALSE, options, NULL, NULL);
-    tess_gdal.CSLDestroy(options);
-    if (copy)
-        tess_gdal.GDALClose(copy);
-    if (!copy || tess_gdal.CPLGetLastErrorType() >= CE_Failure)
-        return tess_gdal_fail(error, TESS_IO_FAILED, "cannot be written");
-    return TESS_OK;
-}
-
-/* ENVI's header takes its final name; the raster itself is renamed by the caller right after. One at a time: the
- * header of one raster must be there when the next one looks for a name that is free. */
-static tess_status place_header(gdal_writer *writer, tess_error *error)
-{
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    char *final = NULL;
-    pthread_mutex_lock(&lock);
-    tess_status status = tess_envi_header(writer->target, &final, error);
-    if (status == TESS_OK)
-        status = tess_temp_place(writer->header, final, error);
-    pthread_mutex_unlock(&lock);
-    tess_small_free(final);
-    return status;
-}
-
-/* Into the closed file. The staging name, free by now, takes the JPEG with its new head. */
-static tess_status insert_extras(gdal_writer *writer, tess_error *error)
-{
-    if (is_tiff(writer))
-        return writer->extras->exif.data ? tess_tiff_insert(writer->temp, writer->extras, error) : TESS_OK;
-    if (!writer->extras->known)
-        return TESS_OK;
-    unlink(writer->staging);
-    TESS_TRY(tess_jpeg_insert(writer->temp, writer->staging, writer->extras, &writer->info, error));
-    if (rename(writer->staging, writer->temp) != 0)
-        return tess_fail(error, TESS_IO_FAILED, "cannot be written (%s)", strerror(errno));
-    return TESS_OK;
+    return tess_gdal_fail_write(error);
 }
 
 static tess_status finish(void *state, tess_error *error)
@@ -264,21 +187,17 @@ static tess_status finish(void *state, tess_error *error)
         TESS_TRY(tess_gdal_copy_mask(writer->mask, writer->dataset, error));
     tess_gdal.GDALFlushCache(writer->dataset);
     if (tess_gdal.CPLGetLastErrorType() >= CE_Failure)
-        return tess_gdal_fail(error, TESS_IO_FAILED, "cannot be written");
-    if (writer->staging)
-        TESS_TRY(copy_to_jpeg(writer, error));
+        return tess_gdal_fail_write(error);
+    if (writer->files.staging)
+        TESS_TRY(tess_gdal_files_to_jpeg(&writer->files, writer->dataset, error));
     close_dataset(writer);
     if (tess_gdal.CPLGetLastErrorType() >= CE_Failure)
-        return tess_gdal_fail(error, TESS_IO_FAILED, "cannot be written");
+        return tess_gdal_fail_write(error);
     struct stat about;
-    if (stat(writer->temp, &about) != 0 ||
-        (!writer->staging && about.st_size < (int64_t)writer->row_bytes * writer->info.height))
+    if (stat(writer->files.temp, &about) != 0 ||
+        (!writer->files.staging && about.st_size < (int64_t)writer->row_bytes * writer->info.height))
         return tess_fail(error, TESS_IO_FAILED, "cannot be written completely; is the disk full?");
-    if (writer->header)
-        TESS_TRY(place_header(writer, error));
-    if (writer->staging || is_tiff(writer))
-        TESS_TRY(insert_extras(writer, error));
-    return TESS_OK;
+    return tess_gdal_files_finish(&writer->files, writer->extras, &writer->info, error);
 }
 
 const tess_write_format tess_write_gdal = {

@@ -71,6 +71,13 @@ void tess_suffix_list(char *text, size_t bytes)
             used += (size_t)snprintf(text + used, bytes - used, "%s%s", used ? ", " : "", suffixes[i].suffix);
 }
 
+tess_status tess_fail_beyond_float(tess_error *error)
+{
+    return tess_fail(
+        error, TESS_BAD_INPUT,
+        "holds values beyond 3.4e38, the range of float32 in which images are restored; scale it first");
+}
+
 tess_status tess_axes_of(const char *name, tess_axes *axes, tess_error *error)
 {
     static const tess_axes known[] = {TESS_AXES_HW, TESS_AXES_HWC, TESS_AXES_CHW, TESS_AXES_DHW,

@@ -41,7 +41,8 @@ typedef struct tess_image_info {
     bool masked;     /* the file marks samples as void, by a nodata value or a mask: see tess_reader_valid */
     bool has_nodata; /* a sample of this value is void: */
     double nodata;
-    bool mask_band; /* by a mask that all channels share, which a TIFF keeps */
+    bool several_nodata; /* bands have different ones, which most formats cannot hold */
+    bool mask_band;      /* by a mask that all channels share, which a TIFF keeps */
 } tess_image_info;
 
 /* Side files of `path` that writing an image there removes, since they describe the file that is replaced: suffixes of

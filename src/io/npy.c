@@ -174,7 +174,8 @@ bool tess_npy_samples(tess_npy_file *npy, void *to, int64_t samples)
     return true;
 }
 
-static bool read_as_float(tess_npy_file *npy, float *to, int64_t samples)
+/* *beyond: one of them is too large for a float. */
+static bool read_as_float(tess_npy_file *npy, float *to, int64_t samples, bool *beyond)
 {
     union {
         double f8[PIECE];
@@ -184,8 +185,10 @@ static bool read_as_float(tess_npy_file *npy, float *to, int64_t samples)
         int64_t count = tess_min_i64(PIECE, samples - done);
         if (!tess_npy_samples(npy, &piece, count))
             return false;
-        for (int64_t i = 0; i < count; i++)
+        for (int64_t i = 0; i < count; i++) {
             to[done + i] = npy->header.size == 8 ? (float)piece.f8[i] : tess_half_to_float(piece.f2[i]);
+            *beyond = *beyond || (npy->header.size == 8 && tess_beyond_float(piece.f8[i]));
+        }
     }
     return true;
 }
@@ -195,10 +198,10 @@ static tess_status read_rows(void *state, int64_t first, int64_t count, void *ro
     tess_npy_file *npy = state;
     if (npy->planar)
         return tess_npy_read_planes(npy, first, count, rows, error);
-    bool convert = npy->header.kind == 'f' && npy->header.size != 4;
+    bool convert = npy->header.kind == 'f' && npy->header.size != 4, beyond = false;
     int64_t samples = npy->row_samples * count;
-    if (convert ? read_as_float(npy, rows, samples) : tess_npy_samples(npy, rows, samples))
-        return TESS_OK;
+    if (convert ? read_as_float(npy, rows, samples, &beyond) : tess_npy_samples(npy, rows, samples))
+        return beyond ? tess_fail_beyond_float(error) : TESS_OK;
     return tess_fail(error, TESS_IO_FAILED, "cannot be read after row %lld of %lld (%s)", (long long)first,
                      (long long)npy->height, ferror(npy->file) ? strerror(errno) : "the file became shorter");
 }

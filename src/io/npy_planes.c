@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "io/format.h"
 #include "io/npy.h"
 
 enum { ABOUT = 256 << 10 };
@@ -55,12 +56,13 @@ static int64_t place(const tess_npy_file *npy, int channel, int64_t row)
     return npy->offset + ((int64_t)channel * npy->height + row) * npy->width * npy->header.size;
 }
 
-/* Samples of the plane to every `step`-th place of `to`, in the caller's type. */
-static void spread(const tess_npy_file *npy, int64_t samples, int64_t step, unsigned char *to)
+/* Samples of the plane to every `step`-th place of `to`, in the caller's type. False: one is too large for a float. */
+static bool spread(const tess_npy_file *npy, int64_t samples, int64_t step, unsigned char *to)
 {
     const int size = npy->header.size;
     const bool real = npy->header.kind == 'f';
     const unsigned char *from = npy->plane.data;
+    bool fits = true;
     for (int64_t i = 0; i < samples; i++, from += size) {
         float value;
         double wide;
@@ -69,10 +71,12 @@ static void spread(const tess_npy_file *npy, int64_t samples, int64_t step, unsi
             memcpy(size == 8 ? (void *)&wide : (void *)&half, from, (size_t)size);
             value = size == 8 ? (float)wide : tess_half_to_float(half);
             memcpy(to + i * step * 4, &value, 4);
+            fits = fits && !(size == 8 && tess_beyond_float(wide));
         } else {
             memcpy(to + i * step * size, from, (size_t)size);
         }
     }
+    return fits;
 }
 
 tess_status tess_npy_read_planes(tess_npy_file *npy, int64_t first, int64_t count, void *rows,
@@ -88,7 +92,8 @@ tess_status tess_npy_read_planes(tess_npy_file *npy, int64_t first, int64_t coun
                                  (long long)first, (long long)npy->height,
                                  errno ? strerror(errno) : "the file became shorter");
             tess_npy_swap(&npy->header, npy->plane.data, samples);
-            spread(npy, samples, npy->channels, (unsigned char *)rows + c * given);
+            if (!spread(npy, samples, npy->channels, (unsigned char *)rows + c * given))
+                return tess_fail_beyond_float(error);
         }
         rows = (char *)rows + samples * npy->channels * given;
         first += some;

@@ -8,7 +8,8 @@
 #include "io/format.h"
 #include "io/tiff.h"
 
-enum { MOST = 100000, SUBFILE_TYPE = 254, SHORT = 3, REDUCED = 1, MASK = 4, MOST_TAGS = 4096 };
+enum { MOST = 100000, SUBFILE_TYPE = 254, OLD_SUBFILE_TYPE = 255, SHORT = 3, MOST_TAGS = 4096 };
+enum { REDUCED = 1, MASK = 4, OLD_REDUCED = 2 };
 
 /* What kind of image the directory at *place describes; then *place is that of the next. */
 static bool read_directory(const tess_tiff *t, uint64_t *place, uint64_t *kind)
@@ -26,10 +27,12 @@ static bool read_directory(const tess_tiff *t, uint64_t *place, uint64_t *kind)
     for (uint64_t i = 0; i < count; i++, at += entry) {
         if (!tess_tiff_at(t, at, bytes, entry))
             return false;
-        if (tess_tiff_number(t, bytes, 2) ==
-            SUBFILE_TYPE) /* its value stands at the beginning of the field */
-            *kind =
-                tess_tiff_number(t, bytes + 4 + field, tess_tiff_number(t, bytes + 2, 2) == SHORT ? 2 : 4);
+        const uint64_t tag = tess_tiff_number(t, bytes, 2);
+        if (tag != SUBFILE_TYPE && tag != OLD_SUBFILE_TYPE)
+            continue;
+        const uint64_t value = /* it stands at the beginning of the field */
+            tess_tiff_number(t, bytes + 4 + field, tess_tiff_number(t, bytes + 2, 2) == SHORT ? 2 : 4);
+        *kind |= tag == SUBFILE_TYPE ? value : value == OLD_REDUCED ? REDUCED : 0;
     }
     if (!tess_tiff_at(t, at, bytes, (size_t)field))
         return false;
@@ -41,12 +44,16 @@ static tess_status walk(FILE *file, tess_pages *out, tess_error *error)
 {
     tess_tiff t;
     uint64_t place = tess_tiff_open_file(&t, file) ? t.first : 0, kind;
+    uint64_t mark =
+        0; /* the place at the last power of two: a list that runs in a circle comes to it again */
     int64_t room = 0, seen = 0;
     while (place) {
         const uint64_t here = place;
-        if (seen++ == MOST)
+        if (seen++ == MOST || here == mark)
             return tess_fail(error, TESS_BAD_INPUT, "has more than %d pages, or a list of them without end",
                              MOST);
+        if ((seen & (seen - 1)) == 0)
+            mark = here;
         if (!read_directory(&t, &place, &kind))
             return tess_fail(error, TESS_BAD_INPUT, "damaged or truncated: page %lld cannot be read",
                              (long long)seen);
@@ -69,7 +76,7 @@ static tess_status walk(FILE *file, tess_pages *out, tess_error *error)
     return out->places ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for a list of pages");
 }
 
-tess_status tess_pages_of(const char *path, tess_pages *out, tess_error *error)
+static tess_status list_pages(const char *path, tess_pages *out, tess_error *error)
 {
     *out = (tess_pages){0};
     FILE *file = NULL;
@@ -82,7 +89,26 @@ tess_status tess_pages_of(const char *path, tess_pages *out, tess_error *error)
         return TESS_OK;
     tess_small_free(out->places);
     *out = (tess_pages){0};
-    return tess_fail_prefix(error, status, path);
+    return status;
+}
+
+tess_status tess_pages_of(const char *path, tess_pages *out, tess_error *error)
+{
+    const tess_status status = list_pages(path, out, error);
+    return status == TESS_OK ? TESS_OK : tess_fail_prefix(error, status, path);
+}
+
+tess_status tess_pages_check_one(const char *path, tess_error *error)
+{
+    tess_pages pages;
+    TESS_TRY(list_pages(path, &pages, error));
+    tess_small_free(pages.places);
+    if (pages.count == 1)
+        return TESS_OK;
+    return tess_fail(error, TESS_UNSUPPORTED,
+                     "holds %lld pages, and an image has one; split it (gdal_translate GTIFF_DIR:1:IN.tif "
+                     "OUT.tif takes the first), or stack the pages into a volume (D,H,W) in an .npy file",
+                     (long long)pages.count);
 }
 
 tess_status tess_reader_open_page(const char *path, uint64_t place, tess_reader **out, tess_error *error)

@@ -14,6 +14,9 @@ typedef struct tess_pages {
 
 /* A file that is no TIFF has one page, at place 0. */
 tess_status tess_pages_of(const char *path, tess_pages *out, tess_error *error) TESS_MUST_CHECK;
+/* Refuses a TIFF of several pages where one image is read, since the others would be lost. The message does not carry
+ * its name. */
+tess_status tess_pages_check_one(const char *path, tess_error *error) TESS_MUST_CHECK;
 /* The page at `place`; 0: the file itself, the axes of an array as they are. */
 tess_status tess_reader_open_page(const char *path, uint64_t place, tess_reader **out,
                                   tess_error *error) TESS_MUST_CHECK;

@@ -37,6 +37,8 @@ bool tess_tiff_at(const tess_tiff *tiff, uint64_t offset, void *to, size_t bytes
 uint64_t tess_tiff_number(const tess_tiff *tiff, const unsigned char *at, int bytes);
 /* 274, or 0 when there is none. */
 int tess_tiff_orientation(const unsigned char *data, size_t bytes);
+/* The resolution that the EXIF data gives, if it does: a JPEG without JFIF has no other. */
+void tess_extras_density_from_exif(tess_extras *extras);
 
 /* The first directory's tags among `wanted` (ended by 0), with what lies below them; with NULL all of them, raw. `most`
  * bounds their bytes. False: there is no directory, or no memory. *next is the offset of the one that follows. */

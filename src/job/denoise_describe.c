@@ -227,6 +227,12 @@ tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settin
         !tess_mul_i64(tess_denoise_rows(&file->info), file->info.width, &pixels))
         return tess_fail(error, TESS_BAD_INPUT, "%s: rows of %lld pixels are more than can be planned for",
                          file->input, (long long)file->info.width);
+    if (file->info.several_nodata)
+        return tess_fail(
+            error, TESS_UNSUPPORTED,
+            "%s: its bands have different nodata values, which the result could not hold; give them one "
+            "(gdalwarp -dstnodata), or denoise them one by one (gdal_translate -b N)",
+            file->input);
     TESS_TRY(choose_output(settings, file, error));
     if (file->truth)
         TESS_TRY(describe_truth(file, error));

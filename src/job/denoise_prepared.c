@@ -159,11 +159,29 @@ static void blend(tess_prepared_image *image, int64_t y, float *result)
         }
 }
 
+/* A network that overflows (fp16, values far beyond 1) must not leave holes of its own. */
+static tess_status check_result(const tess_prepared_image *image, int64_t y, const float *result,
+                                tess_error *error)
+{
+    const int64_t colours = colours_of(image->file), step = colours + has_map(image->file),
+                  channels = image->file->info.channels;
+    for (int64_t x = 0; x < image->file->info.width; x++)
+        for (int64_t c = 0; c < colours; c++)
+            if (image->rows.valid_again[x * channels + c] && !isfinite(result[x * step + c]))
+                return tess_fail(
+                    error, TESS_BAD_INPUT,
+                    "%s: the result is not a number in row %lld, column %lld; give --range LOW,HIGH so that "
+                    "samples lie in [0,1], or --precision fp32",
+                    image->file->input, (long long)y, (long long)x);
+    return TESS_OK;
+}
+
 tess_status tess_prepared_sink(tess_prepared_image *image, int64_t y, float *result, const char **samples,
                                const unsigned char **valid, tess_error *error)
 {
     TESS_TRY(tess_denoise_read_rows(&image->file->info, image->original, 1, image->rows.again,
                                     image->rows.valid_again, error));
+    TESS_TRY(check_result(image, y, result, error));
     blend(image, y, result);
     tess_prepared_to_samples(image, y, result);
     *samples = image->rows.out;

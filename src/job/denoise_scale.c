@@ -10,6 +10,12 @@ static bool by_type(tess_dtype dtype)
     return dtype == TESS_U8 || dtype == TESS_U16;
 }
 
+/* Values of fp32 can be told apart on this scale. */
+static bool usable(double low, double high)
+{
+    return high > low && isnormal((float)(high - low)) && isnormal((float)(1 / (high - low)));
+}
+
 tess_status tess_denoise_check_samples(const tess_denoise_settings *s, tess_error *error)
 {
     /* Floats that are taken as they are may reach beyond 1, and their noise too. */
@@ -26,11 +32,12 @@ tess_status tess_denoise_check_samples(const tess_denoise_settings *s, tess_erro
         return tess_fail(error, TESS_BAD_OPTION, "--strength %g: use 0 (the input) to 1 (the denoised image)",
                          s->strength);
     if (s->range == TESS_RANGE_GIVEN &&
-        !(isfinite(s->range_low) && isfinite(s->range_high) && s->range_high > s->range_low))
-        return tess_fail(
-            error, TESS_BAD_OPTION,
-            "--range %g,%g: the first is the sample that means 0, the second, larger one means 1",
-            s->range_low, s->range_high);
+        !(isfinite(s->range_low) && isfinite(s->range_high) && usable(s->range_low, s->range_high)))
+        return tess_fail(error, TESS_BAD_OPTION,
+                         "--range %g,%g: the first is the sample that means 0, the second, larger one means "
+                         "1; float32 must "
+                         "be able to hold both and their difference",
+                         s->range_low, s->range_high);
     return TESS_OK;
 }
 
@@ -122,6 +129,10 @@ static tess_status scale_from_data(const tess_denoise_settings *s, tess_denoise_
                   "LOW,HIGH if "
                   "that is not your samples' scale",
                   file->input, low, high);
+    if (high > low && !usable(low, high))
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "%s: its samples go from %g to %g, beyond what float32 can scale", file->input, low,
+                         high);
     set_scale(file, low, high > low ? high : low + 1, "data");
     return TESS_OK;
 }

@@ -161,9 +161,13 @@ static tess_status check_options(const tess_reconstruct_settings *s, tess_error 
 static void choose_unit(const tess_reconstruct_settings *s, tess_problem *p)
 {
     const bool published = s->preset && strcmp(s->preset, "deepinv") == 0;
-    if (published)
-        p->range_from_data = false;
-    if (!published) {
+    p->as_published = published;
+    if (published) {
+        if (p->range_from != TESS_RANGE_FROM_GIVEN) {
+            p->range_from = TESS_RANGE_FROM_DEFAULT;
+            p->high = 1;
+        }
+    } else {
         p->unit = p->high;
         p->low /= p->unit;
         p->high = 1;

@@ -37,12 +37,13 @@ typedef struct file_rows {
     tess_extent extent; /* as it was planned for */
     float *to;          /* in the memory of the host, or of the device */
     bool device;
+    bool numbers; /* integers are the numbers they are, not divided by their type's maximum */
 } file_rows;
 
-static tess_status take_row(const file_rows *f, int64_t y, float *row, tess_error *error)
+static tess_status take_row(const file_rows *f, double file_unit, int64_t y, float *row, tess_error *error)
 {
     const tess_problem *p = &f->job->problem;
-    const float unit = (float)p->unit;
+    const float unit = (float)file_unit;
     for (int64_t i = 0; i < f->extent.width * f->extent.channels; i++) {
         const long long a = y, b = i / f->extent.channels;
         if (!isfinite(row[i])) /* they are counted */
@@ -70,13 +71,16 @@ static tess_status read_rows(const file_rows *f, tess_reader *reader, tess_error
     const int64_t samples = is->width * is->channels;
     if (info->height != is->height || info->width != is->width || info->channels != is->channels)
         return tess_fail(error, TESS_BAD_INPUT, "%s: changed while the job ran; run it again", f->path);
+    /* A truth of integers beside blurs without a range is on the scale of its own type. */
+    const bool own = job->problem.physics == TESS_PHYSICS_BLUR && info->dtype != TESS_F32 && !f->numbers;
+    const double unit = own ? 1 : job->problem.unit;
     tess_bad_values bad = {0};
     for (int64_t y = 0; y < is->height; y++) {
         float *row = f->device ? job->rows[1] : f->to + y * samples;
         TESS_TRY(tess_reader_rows(reader, 1, job->rows[0], error));
-        tess_samples_to_float(info->dtype, info->full_scale, job->rows[0], samples, row);
+        tess_samples_to_float(info->dtype, f->numbers ? 1 : info->full_scale, job->rows[0], samples, row);
         tess_bad_values_count(&bad, y, row, samples);
-        TESS_TRY(take_row(f, y, row, error));
+        TESS_TRY(take_row(f, unit, y, row, error));
         if (!f->device)
             continue;
         device->copy(device, f->to + y * samples, row, (size_t)samples * sizeof(float), NULL);
@@ -101,7 +105,8 @@ static tess_status read_resized(tess_reconstruct_job *job, tess_error *error)
     TESS_TRY(tess_block_alloc(&own, TESS_MEM_HOST,
                               (size_t)(p->image_height * p->image_width * p->channels) * sizeof(float),
                               error));
-    const file_rows file = {job, p->image, {p->image_height, p->image_width, p->channels}, own.data, false};
+    const file_rows file = {job,      p->image, {p->image_height, p->image_width, p->channels},
+                            own.data, false,    false};
     tess_status status = read_file(&file, error);
     if (status == TESS_OK)
         tess_resize_bicubic(own.data, p->image_height, p->image_width, p->channels, job->truth, p->height,
@@ -119,16 +124,32 @@ static void find_peak(tess_reconstruct_job *job)
     job->truth_peak = peak > 0 ? peak : 1;
 }
 
+static void scale_truth(tess_reconstruct_job *job)
+{
+    const int64_t count = tess_problem_rows(&job->problem) * tess_problem_row(&job->problem);
+    for (int64_t i = 0; i < count; i++)
+        job->truth[i] *= (float)job->problem.unit;
+}
+
+/* In the units of the measurements, where those have any but their type's. */
+static bool truth_is_numbers(const tess_problem *p)
+{
+    return !p->synthetic && p->physics == TESS_PHYSICS_BLUR &&
+           (p->range_from == TESS_RANGE_FROM_GIVEN || p->range_from == TESS_RANGE_FROM_DATA);
+}
+
 tess_status tess_problem_truth(tess_reconstruct_job *job, tess_error *error)
 {
     const tess_problem *p = &job->problem;
     const char *path = p->image ? p->image : p->truth;
-    const file_rows file = {job, path, tess_problem_image_extent(p), job->truth, false};
+    const file_rows file = {job, path, tess_problem_image_extent(p), job->truth, false, truth_is_numbers(p)};
     if (p->resized)
         return read_resized(job, error);
     if (path) {
         TESS_TRY(read_file(&file, error));
         find_peak(job);
+        if (p->range_from == TESS_RANGE_FROM_TYPE && (double)job->truth_peak * p->unit <= 1.5)
+            scale_truth(job); /* floats of [0, 1], beside integers */
         return TESS_OK;
     }
     if (p->physics == TESS_PHYSICS_CONE)
@@ -216,8 +237,12 @@ tess_status tess_problem_measure(tess_reconstruct_job *job, tess_error *error)
     if (!p->synthetic && p->physics != TESS_PHYSICS_BLUR)
         return tess_problem_each_view(p, job->rows[1], &job->starved, take_view, job, error);
     if (!p->synthetic) {
-        const file_rows file = {job, p->measurement, tess_problem_measurement_extent(p),
-                                job->measurement.data, true};
+        const file_rows file = {job,
+                                p->measurement,
+                                tess_problem_measurement_extent(p),
+                                job->measurement.data,
+                                true,
+                                !(p->as_published && p->range_from != TESS_RANGE_FROM_GIVEN)};
         return read_file(&file, error);
     }
     const size_t bytes = (size_t)values_of(&op->image) * sizeof(float);

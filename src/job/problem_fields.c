@@ -35,6 +35,7 @@ tess_status tess_problem_read_counts(const char *path, const tess_json *json, te
     if (counts && !tess_json_is_bool(counts))
         return tess_fail(error, TESS_BAD_INPUT, "%s: \"counts\" must be true or false", path);
     p->counts = tess_json_as_bool(counts, flat != NULL);
+    p->bare_integers = is->integers && !p->counts && !counts; /* "counts": false says that it is meant */
     if (p->counts && !flat)
         return tess_fail(
             error, TESS_BAD_INPUT,

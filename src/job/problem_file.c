@@ -5,7 +5,7 @@
  *   {"operator": "cone", "vectors": "vectors.npy", "volume": [D, H, W], "measurement": "views.npy"} (problem_volume.c)
  *
  * and for all, if they are known, "truth" (an image or volume), "noise" (of the measurements: its standard deviation)
- * and "range" (the least and the largest value; otherwise [0, 1] for blurs, and from the data for scans). Measurements of
+ * and "range" (the least and the largest value; otherwise from the data). Measurements of
  * several blurs stand one above another: (blurs * height, width[, channels]); of scans see problem_radon.c and views.h.
  * Names are relative to the JSON file. An unknown entry is an error: a "nose" that was meant to be "noise" gives a
  * plausible, wrong picture. */
@@ -16,6 +16,7 @@
 
 #include "base/file.h"
 #include "io/image.h"
+#include "job/nearest.h"
 #include "job/reconstruct.h"
 
 enum { MOST_BYTES = 16 << 20 };
@@ -101,15 +102,24 @@ static tess_status check_keys(const char *path, const tess_json *json, int kind,
                  {"kernels", BLUR}};
     enum { KNOWN = sizeof known / sizeof known[0] };
     for (const char *key = tess_json_next_key(json, NULL); key; key = tess_json_next_key(json, key)) {
+        const char *names[KNOWN];
         int i = 0;
         while (i < KNOWN && !((known[i].kinds & kind) && strcmp(key, known[i].key) == 0))
             i++;
-        if (i == KNOWN)
-            return tess_fail(
-                error, TESS_BAD_INPUT,
-                "%s: \"%.40s\" means nothing to this operator; take it out, or see tessera reconstruct "
-                "--help",
-                path, key);
+        if (i < KNOWN)
+            continue;
+        for (int k = 0; k < KNOWN; k++)
+            names[k] = known[k].kinds & kind ? known[k].key : NULL;
+        const char *meant = tess_nearest(key, names, KNOWN);
+        if (meant)
+            return tess_fail(error, TESS_BAD_INPUT,
+                             "%s: \"%.40s\" means nothing to this operator; did you mean \"%s\"?", path, key,
+                             meant);
+        return tess_fail(
+            error, TESS_BAD_INPUT,
+            "%s: \"%.40s\" means nothing to this operator; take it out, or see tessera reconstruct "
+            "--help",
+            path, key);
     }
     const tess_json *noise = tess_json_get(json, "noise"), *circle = tess_json_get(json, "circle");
     if (noise && !(tess_json_as_double(noise, -1) >= 0))
@@ -131,13 +141,11 @@ tess_status tess_problem_read_angles(const char *path, const tess_json *json, co
     return numbers(path, angles, "angles", p->count, p->angles, error);
 }
 
-static tess_status read_range(const char *path, const tess_json *json, int kind, tess_problem *p,
-                              tess_error *error)
+static tess_status read_range(const char *path, const tess_json *json, tess_problem *p, tess_error *error)
 {
     const tess_json *range = tess_json_get(json, "range");
     double ends[2] = {0, 1};
-    p->range_given = range != NULL;
-    p->range_from_data = !range && kind != BLUR;
+    p->range_from = range ? TESS_RANGE_FROM_GIVEN : TESS_RANGE_FROM_DATA;
     if (range && tess_json_length(range) != 2)
         return tess_fail(error, TESS_BAD_INPUT, "%s: \"range\" is a list of two numbers", path);
     if (range)
@@ -152,6 +160,16 @@ static tess_status read_range(const char *path, const tess_json *json, int kind,
     p->low = ends[0];
     p->high = ends[1];
     return TESS_OK;
+}
+
+/* Pictures of 8 and 16 bits reach up to their type's maximum; other integers are numbers like any. */
+static void range_of_type(const tess_image_info *info, tess_problem *p)
+{
+    p->floats = info->dtype == TESS_F32;
+    if (p->range_from != TESS_RANGE_FROM_DATA || (info->dtype != TESS_U8 && info->dtype != TESS_U16))
+        return;
+    p->range_from = TESS_RANGE_FROM_TYPE;
+    p->high = info->full_scale;
 }
 
 static tess_status size_agrees(const char *path, const tess_json *json, const tess_problem *p,
@@ -223,10 +241,12 @@ static tess_status describe(const char *path, const tess_json *json, tess_proble
         TESS_TRY(tess_problem_read_kernels(path, json, p, error));
     if (kind == BLUR && !p->kernels)
         TESS_TRY(tess_problem_read_angles(path, json, "a list of degrees", p, error));
-    TESS_TRY(read_range(path, json, kind, p, error));
+    TESS_TRY(read_range(path, json, p, error));
     p->noise = tess_json_get_double(json, "noise", -1);
     if (kind == BLUR)
         TESS_TRY(header_of(p->measurement, p, &info, error));
+    if (kind == BLUR)
+        range_of_type(&info, p);
     TESS_TRY(kind == BLUR    ? tess_problem_read_blur(path, json, p, &info, error)
              : kind == RADON ? tess_problem_read_radon(path, json, p, error)
                              : tess_problem_read_volume(path, json, p, error));

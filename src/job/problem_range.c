@@ -103,7 +103,9 @@ tess_status tess_problem_find_range(tess_reconstruct_job *job, tess_error *error
 {
     tess_problem *p = &job->problem;
     double ends[2] = {0, 1};
-    if (!p->range_from_data)
+    if (!p->synthetic && p->physics == TESS_PHYSICS_BLUR)
+        return tess_problem_look_at_blurs(job, error);
+    if (p->range_from != TESS_RANGE_FROM_DATA)
         return TESS_OK;
     if (!job->op->table->inverse)
         return tess_fail(

@@ -138,6 +138,7 @@ static tess_status describe_images(tess_views *v, tess_error *error)
     v->info.rows = first.height;
     v->info.columns = first.width;
     v->info.channels = 1;
+    v->info.integers = first.dtype != TESS_F32;
     v->rows_a_view = first.height;
     v->info.held = first.held_bytes + tess_block_granted((size_t)first.width * sizeof(float));
     return TESS_OK;
@@ -153,6 +154,7 @@ static tess_status describe_array(tess_views *v, tess_error *error)
         return tess_fail(error, TESS_UNSUPPORTED, "%s: has an alpha channel; save it without one", v->path);
     v->info.array = true;
     v->info.flat = !deep;
+    v->info.integers = is->dtype != TESS_F32;
     v->info.views = slices ? is->depth : is->height;
     v->info.rows = slices ? is->height : deep ? is->width : 1;
     v->info.columns = slices ? is->width * is->channels : deep ? is->channels : is->width;

@@ -8,6 +8,7 @@
 #include "base/process.h"
 #include "io/image.h"
 #include "job/context.h"
+#include "job/note.h"
 #include "job/record.h"
 
 /* The network that fits the image. A colour network takes for granted that edges are in all colours of a picture; in the
@@ -44,6 +45,11 @@ static tess_status describe(tess_reconstruct_job *job, tess_error *error)
     const tess_reconstruct_settings *s = job->settings;
     TESS_TRY(tess_problem_describe(s, &job->problem, error));
     const tess_problem *p = &job->problem;
+    if (p->bare_integers)
+        tess_note(
+            &s->common, TESS_NOTE_WARNING,
+            "%s: its integers are taken as line integrals; raw counts need \"flat\" (and \"dark\") in %s",
+            p->measurement, p->name);
     const char *const read[] = {p->measurement, p->truth, p->geometry, p->image, p->flat, p->dark};
     TESS_TRY(tess_record_apart(&s->common, read, 6, error));
     TESS_TRY(tess_recipe_of(s, &job->problem, &job->recipe, error));
@@ -83,6 +89,20 @@ static void close_job(tess_reconstruct_job *job)
     tess_small_free(job->iterations);
 }
 
+/* What was done until the caller stopped it. */
+static tess_status record_of_stopped(tess_reconstruct_job *job, char **record, tess_error *error)
+{
+    job->interrupted = true;
+    job->result.iterations = job->done;
+    tess_json *told = job->iterations ? tess_reconstruct_record(job, true) : NULL;
+    if (!told) { /* the plan was not done */
+        told = tess_record_begin("reconstruct", NULL);
+        tess_json_set_bool(&told, "interrupted", true);
+    }
+    TESS_TRY(tess_record_end(told, record, error));
+    return TESS_INTERRUPTED;
+}
+
 static tess_status reconstruct(tess_context *context, const tess_reconstruct_settings *settings,
                                bool plan_only, char **record)
 {
@@ -101,6 +121,8 @@ static tess_status reconstruct(tess_context *context, const tess_reconstruct_set
         status = tess_reconstruct_run(&job, error);
     if (status != TESS_OK && tess_stop_wanted(&job.engine.stop)) /* it may have met values left half done */
         status = tess_fail(error, TESS_INTERRUPTED, "stopped; no half-written output is left");
+    if (status == TESS_INTERRUPTED && !plan_only)
+        status = record_of_stopped(&job, record, error);
     if (status == TESS_OK)
         status = tess_record_end(tess_reconstruct_record(&job, !plan_only), record, error);
     if (status == TESS_OK && !plan_only)

@@ -18,11 +18,18 @@ typedef enum tess_init {
     TESS_INIT_MEAN
 } tess_init;
 
+typedef enum tess_noise_from {
+    TESS_NOISE_FROM_DEFAULT,
+    TESS_NOISE_FROM_GIVEN,
+    TESS_NOISE_FROM_DATA /* estimated */
+} tess_noise_from;
+
 /* What the preset and the options make together. */
 typedef struct tess_recipe {
     tess_init init;
     int64_t iterations;
     double sigma, last_sigma, relax, noise;
+    tess_noise_from noise_from;
     int64_t inner;        /* conjugate gradients in place of a gradient step */
     double step;          /* 0: from the norm */
     bool absolute_power;  /* the power method stops by an absolute change, as
@@ -41,6 +48,13 @@ typedef enum tess_centre_from {
     TESS_CENTRE_PAIRS, /* found from opposite views */
     TESS_CENTRE_MASS   /* found from the centres of mass */
 } tess_centre_from;
+
+typedef enum tess_range_from {
+    TESS_RANGE_FROM_DEFAULT, /* [0, 1] */
+    TESS_RANGE_FROM_GIVEN,
+    TESS_RANGE_FROM_TYPE, /* of integers, up to their maximum */
+    TESS_RANGE_FROM_DATA  /* low, high and unit are known once there are measurements */
+} tess_range_from;
 
 /* What is to be solved. */
 typedef struct tess_problem {
@@ -67,13 +81,16 @@ typedef struct tess_problem {
     bool counts;          /* measurements are counts, not line integrals */
     char *flat, *dark;    /* files, of counts; owned; NULL: the numbers */
     double flat_value, dark_value;
-    bool range_given;
-    bool range_from_data; /* not given: low, high and unit are known once there are measurements */
-    double low, high;     /* of the truth, in units */
-    double unit;          /* values of files that are 1 here: networks know images up to 1 */
-    bool synthetic;       /* truth and measurements are made here */
-    double noise;         /* of measured data; negative: not given */
-    bool clamped;         /* measurements are clamped to [low, high] */
+    tess_range_from range_from;
+    bool floats; /* the file of the blurs holds floats */
+    bool
+        as_published; /* files are taken as they are, but integers without a range divided by their maximum */
+    bool bare_integers;                /* of views that are taken for line integrals */
+    double low, high;                  /* of the truth, in units */
+    double unit;                       /* values of files that are 1 here: networks know images up to 1 */
+    bool synthetic;                    /* truth and measurements are made here */
+    double noise;                      /* of measured data; negative: not given */
+    bool clamped;                      /* measurements are clamped to [low, high] */
     char *image, *truth, *measurement; /* files; owned; NULL: none */
     char *geometry;                    /* the file of the vectors, for messages */
     bool resized;                      /* the image is brought to height x width */
@@ -124,6 +141,8 @@ typedef struct tess_reconstruct_job {
     int64_t power_iterations, cg_iterations;
     tess_pnp_result result;
     tess_iteration *iterations; /* owned */
+    int64_t done;               /* of them: the last one before a stop may be half computed */
+    bool interrupted;
 } tess_reconstruct_job;
 
 /* Steps of conjugate gradients, at most, for a start by them; and of the power method. */
@@ -195,6 +214,8 @@ tess_status tess_problem_truth(tess_reconstruct_job *job, tess_error *error) TES
 tess_status tess_problem_measure(tess_reconstruct_job *job, tess_error *error) TESS_MUST_CHECK;
 /* Where no range was given: estimates it from the measurements, which are then scaled by it. */
 tess_status tess_problem_find_range(tess_reconstruct_job *job, tess_error *error) TESS_MUST_CHECK;
+/* The same for blurs, and their noise where it was not given. */
+tess_status tess_problem_look_at_blurs(tess_reconstruct_job *job, tess_error *error) TESS_MUST_CHECK;
 
 /* The operator is made, the network cut; all bytes of all phases, by the
  * functions that the run allocates with. */

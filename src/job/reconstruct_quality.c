@@ -83,6 +83,7 @@ tess_status tess_reconstruct_quality(tess_reconstruct_job *job, const void *imag
 {
     const tess_problem *p = &job->problem;
     const int64_t samples = tess_problem_row(p), room = tess_reconstruct_quality_rows(p);
+    const bool estimated = p->range_from == TESS_RANGE_FROM_DATA;
     double square = 0, similar = 0;
     int64_t positions = 0;
     *psnr = NAN;
@@ -95,9 +96,9 @@ tess_status tess_reconstruct_quality(tess_reconstruct_job *job, const void *imag
                .samples = samples,
                .low = (float)p->low,
                .high = (float)p->high,
-               .truth_low = p->range_from_data ? -FLT_MAX : (float)p->low,
-               .truth_high = p->range_from_data ? FLT_MAX : (float)p->high,
-               .peak = p->range_from_data ? job->truth_peak : (float)p->high};
+               .truth_low = estimated ? -FLT_MAX : (float)p->low,
+               .truth_high = estimated ? FLT_MAX : (float)p->high,
+               .peak = estimated ? job->truth_peak : (float)p->high};
     for (int64_t slice = 0; slice < p->depth; slice++)
         for (s.top = 0; s.top < p->height; s.top = s.bottom) {
             s.from = tess_max_i64(s.top - BEFORE, 0);

@@ -132,13 +132,25 @@ static tess_json *iterations_of(const tess_reconstruct_job *job)
     return list;
 }
 
+/* A plan does not look at measurements. */
+static bool noise_to_come(const tess_reconstruct_job *job, bool ran)
+{
+    const tess_problem *p = &job->problem;
+    return !ran && !p->synthetic && p->physics == TESS_PHYSICS_BLUR &&
+           job->recipe.noise_from == TESS_NOISE_FROM_DEFAULT;
+}
+
 /* What was taken for granted of measured data: a wrong guess gives a plausible, wrong picture. */
 static void add_taken(tess_json **own, const tess_reconstruct_job *job, bool ran)
 {
     static const char *const centres[] = {"middle", "given", "opposite views", "centre of mass"};
+    static const char *const ranges[] = {"default", "given", "type", "data"};
+    static const char *const noises[] = {"default", "given", "estimate"};
     const tess_problem *p = &job->problem;
     if (p->synthetic)
         return;
+    tess_json_set_string(own, "noise_from",
+                         noise_to_come(job, ran) ? "estimate" : noises[job->recipe.noise_from]);
     if (p->physics == TESS_PHYSICS_RADON) {
         tess_json_set_int(own, "columns", p->columns);
         tess_json_set_double(own, "centre", p->centre);
@@ -149,11 +161,8 @@ static void add_taken(tess_json **own, const tess_reconstruct_job *job, bool ran
     }
     if (p->counts && ran)
         tess_json_set_int(own, "starved", job->starved);
-    tess_json_set_string(own, "range_from",
-                         p->range_from_data ? "data"
-                         : p->range_given   ? "given"
-                                            : "default");
-    if (p->range_from_data && !ran)
+    tess_json_set_string(own, "range_from", ranges[p->range_from]);
+    if (p->range_from == TESS_RANGE_FROM_DATA && !ran)
         return;
     tess_json *range = tess_json_array();
     tess_json_append_double(&range, p->low * p->unit);
@@ -168,6 +177,7 @@ static void add_own(tess_json **record, const tess_reconstruct_job *job, bool ra
     const tess_problem *p = &job->problem;
     const tess_recipe *r = &job->recipe;
     const tess_engine_model *model = job->prior.model;
+    const int64_t done = job->result.iterations;
     tess_json *own = tess_json_object();
     tess_json_set_string(&own, "problem", p->name);
     tess_json_set_string(&own, "operator", job->op->name);
@@ -183,11 +193,11 @@ static void add_own(tess_json **record, const tess_reconstruct_job *job, bool ra
     if (tess_weights_flat(model->file))
         tess_json_set_string(&own, "inflation", r->inflation == TESS_INFLATE_LEVEL ? "level" : "halves");
     tess_json_set_string(&own, "init", inits[r->init]);
-    tess_json_set_double(&own, "noise", r->noise * tess_problem_measured_unit(p));
+    if (!noise_to_come(job, ran))
+        tess_json_set_double(&own, "noise", r->noise * tess_problem_measured_unit(p));
     add_taken(&own, job, ran);
     tess_json_set_double(&own, "sigma", r->sigma);
-    tess_json_set_double(&own, "last_sigma",
-                         ran ? job->iterations[job->result.iterations - 1].sigma : r->last_sigma);
+    tess_json_set_double(&own, "last_sigma", done > 0 ? job->iterations[done - 1].sigma : r->last_sigma);
     tess_json_set_double(&own, "relax", r->relax);
     tess_json_set_string(&own, "data_step",
                          r->inner == 0 ? "gradient"
@@ -199,7 +209,7 @@ static void add_own(tess_json **record, const tess_reconstruct_job *job, bool ra
         tess_json_set(record, "reconstruct", own);
         return;
     }
-    tess_json_set_string(&own, "stopped", ends[job->result.end]);
+    tess_json_set_string(&own, "stopped", job->interrupted ? "interrupted" : ends[job->result.end]);
     if (has_step(job))
         tess_json_set_double(&own, "step", job->result.step);
     tess_json_set_int(&own, "step_halvings", job->result.halvings);
@@ -207,7 +217,8 @@ static void add_own(tess_json **record, const tess_reconstruct_job *job, bool ra
         tess_json_set_double(&own, "norm_squared", job->norm_squared);
     tess_json_set_int(&own, "power_iterations", job->power_iterations);
     tess_json_set_int(&own, "cg_iterations", job->cg_iterations);
-    tess_json_set_string(&own, "baseline", job->baseline);
+    if (job->baseline)
+        tess_json_set_string(&own, "baseline", job->baseline);
     set_known(&own, "baseline_psnr_db", job->baseline_psnr);
     tess_json_set(&own, "iterations", iterations_of(job));
     tess_json_set(record, "reconstruct", own);
@@ -229,5 +240,7 @@ tess_json *tess_reconstruct_record(const tess_reconstruct_job *job, bool ran)
         tess_json_set(&record, "quality", quality);
     }
     add_own(&record, job, ran);
+    if (job->interrupted)
+        tess_json_set_bool(&record, "interrupted", true);
     return record;
 }

@@ -90,6 +90,8 @@ static tess_status monitor(void *user, const tess_pnp_facts *facts, tess_error *
     double *ssim = job->problem.depth > 1 ? NULL : &it->ssim;
     TESS_TRY(tess_reconstruct_quality(job, facts->x, &it->psnr, ssim, error));
     look_at_memory(job);
+    if (!tess_stop_wanted(&job->engine.stop))
+        job->done = facts->iteration + 1;
     return tess_reconstruct_tell(job, facts->iteration + 1, error);
 }
 

@@ -106,6 +106,7 @@ tess_status tess_recipe_of(const tess_reconstruct_settings *s, const tess_proble
                            tess_recipe *recipe, tess_error *error)
 {
     const char *preset = s->preset ? s->preset : "default";
+    const bool drawn = problem->synthetic && problem->physics == TESS_PHYSICS_BLUR;
     bool found = false;
     for (size_t i = 0; i < sizeof presets / sizeof presets[0] && !found; i++)
         if (strcmp(presets[i].preset, preset) == 0 && presets[i].physics == problem->physics) {
@@ -114,10 +115,12 @@ tess_status tess_recipe_of(const tess_reconstruct_settings *s, const tess_proble
         }
     if (!found)
         return tess_fail(error, TESS_BAD_OPTION, "--preset %s: use default or deepinv", preset);
-    recipe->noise = s->noise >= 0                           ? s->noise / tess_problem_measured_unit(problem)
-                    : problem->noise >= 0                   ? problem->noise
-                    : problem->physics == TESS_PHYSICS_BLUR ? 0.1
-                                                            : 0.01;
+    recipe->noise = s->noise >= 0         ? s->noise / tess_problem_measured_unit(problem)
+                    : problem->noise >= 0 ? problem->noise
+                    : drawn               ? 0.1
+                                          : 0.01 * problem->high;
+    recipe->noise_from =
+        s->noise >= 0 || problem->noise >= 0 ? TESS_NOISE_FROM_GIVEN : TESS_NOISE_FROM_DEFAULT;
     if (s->prior)
         TESS_TRY(prior_of(s->prior, problem, recipe, error));
     if (s->inflate)

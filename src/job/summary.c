@@ -150,6 +150,7 @@ static void say_left_out(writer *w, const tess_json *denoise)
 static void say_taken(writer *w, const tess_json *own)
 {
     const tess_json *range = tess_json_get(own, "range");
+    const bool own_blur = tess_json_get(own, "boundary") != NULL;
     const char *from = tess_json_get_string(own, "centre_from", NULL), *of = "";
     if (from) {
         say(w,
@@ -165,12 +166,20 @@ static void say_taken(writer *w, const tess_json *own)
                                               : "found from the centres of mass");
     }
     from = tess_json_get_string(own, "range_from", "");
-    of = strcmp(from, "data") == 0    ? "from the data: a filtered backprojection"
+    of = strcmp(from, "data") == 0
+             ? own_blur ? "from the measurements' values" : "from the data: a filtered backprojection"
          : strcmp(from, "given") == 0 ? "as given"
+         : strcmp(from, "type") == 0  ? "of the measurements' type"
                                       : "by default";
     if (range)
         say(w, "range     [%.6g, %.6g] %s\n", tess_json_as_double(tess_json_at(range, 0), 0),
             tess_json_as_double(tess_json_at(range, 1), 0), of);
+    from = tess_json_get_string(own, "noise_from", NULL);
+    if (from && tess_json_get(own, "noise"))
+        say(w, "noise     %.4g %s\n", tess_json_get_double(own, "noise", 0),
+            strcmp(from, "estimate") == 0 ? "estimated from the measurements"
+            : strcmp(from, "given") == 0  ? "as given"
+                                          : "by default: 0.01 of the range");
     if (tess_json_get_int(own, "starved", 0))
         say(w, "          %lld values were counted so low that their line integrals are only bounded\n",
             (long long)tess_json_get_int(own, "starved", 0));
@@ -197,9 +206,10 @@ static void say_reconstruct(writer *w, const tess_json *own)
         say(w, ", %s %.4g", inner || exact ? "relaxed in steps of" : "step",
             tess_json_get_double(own, "step", 0));
     say(w, "%s\n",
-        strcmp(stopped, "tolerance") == 0 ? "; stopped by --tolerance"
-        : strcmp(stopped, "seconds") == 0 ? "; stopped by --max-seconds"
-                                          : "");
+        strcmp(stopped, "tolerance") == 0     ? "; stopped by --tolerance"
+        : strcmp(stopped, "seconds") == 0     ? "; stopped by --max-seconds"
+        : strcmp(stopped, "interrupted") == 0 ? "; interrupted, nothing was written"
+                                              : "");
     if (tess_json_get_int(own, "step_halvings", 0))
         say(w,
             "          the step made the data term grow and was halved %lld "

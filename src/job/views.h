@@ -12,7 +12,8 @@ typedef struct tess_views_info {
     int64_t views, rows, columns;
     int64_t channels; /* of an array's file, for messages */
     bool array, flat; /* one file; of two axes */
-    size_t held;      /* while they are read */
+    bool integers;
+    size_t held; /* while they are read */
 } tess_views_info;
 
 /* Close it also when this failed. Looks at the first view alone; a later one of another size is an error when it is met. */

@@ -31,12 +31,25 @@ static tess_status find(const tess_weights *weights, const char *layer, const ch
     return TESS_OK;
 }
 
+/* One NaN makes every pixel NaN. */
+static tess_status check_finite(const tess_weights *weights, const tess_weight *weight, const float *values,
+                                int64_t count, tess_error *error)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (!isfinite(values[i]))
+            return tess_fail(error, TESS_BAD_INPUT,
+                             "%s: tensor %s holds NaN or infinity; the training that made it failed",
+                             tess_weights_path(weights), weight->name);
+    return TESS_OK;
+}
+
 static tess_status read_all(tess_weights *weights, const char *layer, const char *part, int64_t count,
                             float *values, tess_error *error)
 {
     const tess_weight *weight;
     TESS_TRY(find(weights, layer, part, count, &weight, error));
-    return tess_weights_read(weights, weight, 0, count, values, error);
+    TESS_TRY(tess_weights_read(weights, weight, 0, count, values, error));
+    return check_finite(weights, weight, values, count, error);
 }
 
 /* `values`: scratch for five times the channels. */
@@ -101,6 +114,7 @@ static tess_status load_kernel(const tess_bound *bound, tess_weights *weights, c
         int64_t count = tess_min_i64(at_once, rows - first);
         TESS_TRY(tess_stop_check(bound->device->stop, error));
         TESS_TRY(tess_weights_read(weights, weight, first * row, count * row, values, error));
+        TESS_TRY(check_finite(weights, weight, values, count * row, error));
         for (int64_t i = 0; i < count * row; i++) {
             int64_t channel = up ? i % row / taps : first + i / row;
             values[i] = (float)(values[i] * fold->factor[channel]);

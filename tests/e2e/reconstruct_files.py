@@ -44,7 +44,7 @@ if record and same:
 
 save("truth.npy", picture(size, 24))
 same, image = run("a.npy", "--problem", "deblur", "--image", bench.path("truth.npy"), "--operators", 3, "--save-measurement", bench.path("y.npy"), *few)
-blur = {"operator": "blur", "angles": [0, 90, 180], "sigma": [0.01 * size, 0.005 * size], "measurement": "y.npy", "truth": "truth.npy", "boundary": "circular"}
+blur = {"operator": "blur", "angles": [0, 90, 180], "sigma": [0.01 * size, 0.005 * size], "measurement": "y.npy", "truth": "truth.npy", "boundary": "circular", "noise": 0.1}
 record, again = run("b.npy", "--problem", problem_file(blur), *few)
 if record and same:
     bench.check(np.array_equal(image, again) and record["quality"] == same["quality"], "blurs: the same bits")
@@ -185,7 +185,7 @@ cases = [
     (blur, {"range": [0, 1e-39]}, ["range", "1e-39", "scale"]),
     (blur, {"range": [0, 1e39]}, ["range", "1e+39", "scale"]),
     (blur, {"range": [0, 1e-37], "measurement": save("b2.npy", np.full((96, 24, 3), 1e3, np.float32)), "truth": None}, ["b2.npy", "range"]),
-    (blur, {"measurement": save("b3.npy", np.full((96, 24, 3), 3e38, np.float32))}, ["measurements", "too large"]),
+    (blur, {"measurement": save("b3.npy", np.full((96, 24, 3), 3e38, np.float32)), "range": [0, 1]}, ["measurements", "too large"]),
     (radon, {"measurement": save("r4.npy", np.full((20, 32), 3e38, np.float32))}, ["measurements", "too large"]),
     (cone, {"measurement": save("c8.npy", np.full((20, 27, 27), 3e38, np.float32))}, ["measurements", "too large"]),
 ]
@@ -194,7 +194,7 @@ for good, change, words in cases:
     bench.check_refused(bench.run("reconstruct", kept, "--problem", problem_file(entries)), 1, *words)
 for good, measurement in ((blur, "b3.npy"), (radon, "r4.npy"), (cone, "c8.npy")):
     for args in (["--step", "auto"], ["--step", "1e-3"], ["--init", "cg"], ["--init", "adjoint"], ["--preset", "deepinv"]):
-        entries = {**good, "measurement": measurement}
+        entries = {**good, "measurement": measurement, "range": [0, 1]}
         bench.check_refused(bench.run("reconstruct", kept, "--problem", problem_file(entries), *args), 1, "too large")
 for text, words in (("{,}", ["JSON"]), ("", ["JSON"]), ("[1]", ["needs to be", "operator"]), ("{}", ["needs to be", "operator"])):
     bench.check_refused(bench.run("reconstruct", kept, "--problem", problem_file(text)), 1, "problem.json", *words)

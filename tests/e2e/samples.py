@@ -79,6 +79,16 @@ def check_ranges(t):
         t.check(result is not None and entry["range_from"] == "data" and entry["sigma_from"] == "estimate",
                 f"{dtype.__name__}: without sigma the data's own range serves: {entry}")
     t.bench.check_refused(t.bench.run("denoise", t.path("in.npy"), t.path("no.npy"), "--range", "5,5"), 2, "--range")
+    for extreme in ("0,1e-45", "-1e308,1e308", "1e308,1.7e308"):
+        t.bench.check_refused(t.bench.run("denoise", t.path("in.npy"), t.path("no.npy"), f"--range={extreme}"), 2, "--range")
+    huge = t.image.copy()
+    huge[3, 5], huge[7, 9] = 3.4e38, -3.4e38
+    np.save(t.path("huge.npy"), huge)
+    t.check(t.bench.run("denoise", t.path("huge.npy"), t.path("no.npy")).status != 0, "samples at the end of float32 are refused")
+    broken = dncnn(1, depth=3, width=16)
+    broken["in_conv.weight"][2, 0, 1, 1] = np.nan
+    refused = t.bench.run("denoise", t.path("in.npy"), t.path("no.npy"), "--model", write_safetensors(t.path("nan.safetensors"), broken))
+    t.bench.check_refused(refused, 1, "nan.safetensors", "in_conv.weight", "NaN")
     unit, entry = t.run(t.image)
     t.check(entry["range"] == [0, 1] and entry["range_from"] == "as it is", f"floats of [0,1] with noise are taken as they are: {entry['range']}")
     tall = np.full((400, 250), 0.5, np.float32)  # 100000 samples: every second one is kept for the tails

@@ -1,0 +1,26 @@
+/* gdal_files.h: the files that make one image written through GDAL (private to gdal*.c). */
+#ifndef TESS_IO_GDAL_FILES_H
+#define TESS_IO_GDAL_FILES_H
+
+#include "io/gdal_drivers.h"
+
+typedef struct tess_gdal_files {
+    const tess_gdal_driver *driver;
+    char *temp, *target;
+    char *staging; /* JPEG: the TIFF that takes the rows; else NULL */
+    char *header;  /* ENVI: the temporary's .hdr; else NULL */
+} tess_gdal_files;
+
+/* False without memory; tess_gdal_files_free in any case. */
+bool tess_gdal_files_name(tess_gdal_files *files, const tess_create *create);
+void tess_gdal_files_free(tess_gdal_files *files);
+/* The target is a TIFF. */
+bool tess_gdal_files_tiff(const tess_gdal_files *files);
+/* The staging file, open as `dataset`, becomes a JPEG under the temporary name. */
+tess_status tess_gdal_files_to_jpeg(const tess_gdal_files *files, GDALDatasetH dataset,
+                                    tess_error *error) TESS_MUST_CHECK;
+/* After the datasets are closed: the header takes its final name, and extras that GDAL does not write are put in. */
+tess_status tess_gdal_files_finish(const tess_gdal_files *files, tess_extras *extras,
+                                   const tess_image_info *info, tess_error *error) TESS_MUST_CHECK;
+
+#endif

@@ -1,0 +1,64 @@
+/* gdal_range.c: finds doubles beyond the range of float32.
+ *
+ * GDAL turns them into the largest float, or into infinity. Where such a float appears and is no nodata value, the
+ * doubles from there on are read again, a piece at a time: true infinities stay what they are. */
+#include "io/gdal_range.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "base/checked.h"
+
+enum { PIECE = 256 };
+
+static bool is_suspect(const tess_gdal_void *v, int channel, float sample)
+{
+    if (!(fabsf(sample) >= FLT_MAX))
+        return false;
+    return !(v->nodata && v->nodata[channel].any && tess_gdal_same_float(sample, v->nodata[channel].value));
+}
+
+static tess_status read_piece(GDALRasterBandH band, int64_t y, int64_t x, int64_t count, GDALDataType type,
+                              void *to, tess_error *error)
+{
+    if (tess_gdal.GDALRasterIO(band, GF_Read, (int)x, (int)y, (int)count, 1, to, (int)count, 1, type, 0, 0) ==
+        CE_None)
+        return TESS_OK;
+    return tess_gdal_fail(error, TESS_BAD_INPUT, "damaged or truncated");
+}
+
+static tess_status check_piece(const tess_gdal_void *v, int channel, int64_t y, int64_t x, int64_t count,
+                               const float *samples, tess_error *error)
+{
+    double values[PIECE];
+    unsigned char valid[PIECE];
+    const int64_t step = v->info.channels;
+    TESS_TRY(read_piece(tess_gdal.GDALGetRasterBand(v->dataset, channel + 1), y, x, count, GDT_Float64,
+                        values, error));
+    if (v->masks)
+        TESS_TRY(read_piece(tess_gdal_mask_of(v->dataset, v->masks > 1 ? channel + 1 : 1), y, x, count,
+                            GDT_Byte, valid, error));
+    for (int64_t i = 0; i < count; i++)
+        if (is_suspect(v, channel, samples[i * step]) && tess_beyond_float(values[i]) &&
+            !(v->masks && !valid[i]))
+            return tess_fail_beyond_float(error);
+    return TESS_OK;
+}
+
+tess_status tess_gdal_check_range(const tess_gdal_void *v, int64_t first, int64_t count, const float *rows,
+                                  tess_error *error)
+{
+    const int64_t width = v->info.width, step = v->info.channels;
+    for (int64_t y = 0; y < count; y++) {
+        const float *row = rows + y * width * step;
+        for (int c = 0; c < v->info.channels; c++)
+            for (int64_t x = 0; x < width; x++) {
+                if (!is_suspect(v, c, row[x * step + c]))
+                    continue;
+                const int64_t some = tess_min_i64(PIECE, width - x);
+                TESS_TRY(check_piece(v, c, first + y, x, some, row + x * step + c, error));
+                x += some - 1;
+            }
+    }
+    return TESS_OK;
+}
