@@ -1,4 +1,4 @@
-"""hostile.py PROGRAM [COUNT] [SEED]: damaged files end in status 0 or 1 with one line, never in a signal.
+"""hostile.py PROGRAM [COUNT] [SEED]: damaged files end in status 0, or in an error of one line, never in a signal.
 
 Random byte flips and truncations of PNG, NPY, safetensors and .pth files, handed to denoise and convert. In half of the
 damaged PNGs the checksums are made right again, so that the damage gets behind them. In a sanitized build any finding ends
@@ -92,7 +92,9 @@ def main():
             args = ("denoise", image, target, "--model", source, "--sigma", "0.1", "--memory", "200M")
         result = bench.run(*args, "--quiet", timeout=300, env=LEAKS if i % 60 == 0 else None)
         made = [p.name for p in out.iterdir()]
-        good = (result.status == 0 and made == [target.name]) or (result.status == 1 and len(result.lines) == 1 and not made)
+        # Damage may leave a sound file whose samples have no scale: then the range is asked for, which is wrong usage.
+        refused = result.status == 1 or (result.status == 2 and "--range" in result.err)
+        good = (result.status == 0 and made == [target.name]) or (refused and len(result.lines) == 1 and not made)
         told[result.status] = told.get(result.status, 0) + 1
         if not bench.check(good, f"{use} {name} {i} ({kind}): status {result.status}, {len(result.lines)} line(s), made {made}"):
             print(result.err[-3000:])

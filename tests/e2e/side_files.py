@@ -181,7 +181,8 @@ def check_limits(bench):
 
     for target in ("b.tif", "b.npy", "b.jpg", "b.bsq"):
         result = limited(target, resource.RLIMIT_FSIZE, 1024)
-        bench.check(result.status == 1 and len(result.lines) == 1, f"a file that may not grow is an error: {result}")
+        own = [line for line in result.lines if line.startswith("tessera: ")]  # some versions of libtiff print lines of their own
+        bench.check(result.status == 1 and len(own) == 1, f"a file that may not grow is an error: {result}")
         bench.check(not leftovers(folder), f"{target}: nothing temporary is left: {leftovers(folder)}")
     for most in range(4, 9):
         for target in ("c.tif", "c.jpg", "c.bsq", "c.npy"):
