@@ -9,7 +9,7 @@ static volatile sig_atomic_t caught, waits_for_poll;
 
 static void on_signal(int number)
 {
-    if (waits_for_poll && !caught) {
+    if (waits_for_poll && !caught && number != SIGQUIT) {
         caught = number;
         return;
     }
@@ -20,7 +20,7 @@ static void on_signal(int number)
 
 void cli_watch_signals(bool polls)
 {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
     struct sigaction action, before;
     memset(&action, 0, sizeof action);
     action.sa_handler = on_signal;

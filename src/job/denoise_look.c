@@ -90,11 +90,23 @@ static tess_status look_at_rows(looking *l, tess_stop *stop, tess_error *error)
     return TESS_OK;
 }
 
-/* The widest gap between two neighbours in the order of values, against the spread of the larger part: many times that, the
- * smaller part is no signal. */
+/* Values that people put where they have none. */
+static bool is_usual_fill(double value)
+{
+    static const double usual[] = {-999, -9999, -99999, -32767, -32768,
+                                   9999, 99999, 1e20,   1e30,   9.969209968386869e36};
+    for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++)
+        if ((float)value == (float)usual[i])
+            return true;
+    return fabs(value) > 3e38;
+}
+
+/* The widest gap between two neighbours in the order of values, against the spread of what lies on its other side. Many
+ * times that, the part beyond it is no signal; less will do where that part is one value, and less still where it is a
+ * usual fill value. */
 static void find_outliers(const looking *l, tess_denoise_look *look)
 {
-    static const double FAR = 4;
+    static const double FAR = 4, FAR_AND_EQUAL = 0.5, FAR_AND_USUAL = 0.05;
     const int64_t count = l->tail_count;
     double widest = 0, below = look->low, above = look->high;
     int64_t rank = 0; /* values below the gap */
@@ -107,11 +119,19 @@ static void find_outliers(const looking *l, tess_denoise_look *look)
             rank = i;
         }
     }
-    const bool upper = rank > count / 2; /* the outliers are the upper part */
+    const bool low_is_one = below == look->low, high_is_one = above == look->high;
+    const bool upper =
+        low_is_one == high_is_one ? rank > count / 2 : high_is_one; /* the outliers are the upper part */
+    const int64_t outside = upper ? count - rank : rank;
+    const bool equal = (upper ? high_is_one : low_is_one) && outside > 1;
     look->bulk_low = upper ? look->low : above;
     look->bulk_high = upper ? below : look->high;
     look->outlier = upper ? look->high : look->low;
-    look->outliers = look->bulk_high > look->bulk_low && widest > FAR * (look->bulk_high - look->bulk_low);
+    const double spread = look->bulk_high - look->bulk_low;
+    const double sample = look->unit.low + look->outlier * (look->unit.high - look->unit.low);
+    look->outliers = spread > 0 && widest > spread * (equal && is_usual_fill(sample) ? FAR_AND_USUAL
+                                                      : equal                        ? FAR_AND_EQUAL
+                                                                                     : FAR);
 }
 
 static void conclude(looking *l, tess_denoise_look *look)

@@ -77,8 +77,8 @@ static tess_status doubt_outliers(const tess_denoise_file *file, tess_error *err
         return TESS_OK;
     return tess_fail(
         error, TESS_BAD_OPTION,
-        "%s: its samples go from %.6g to %.6g, and some are %.6g; if that marks missing data, declare it "
-        "(gdal_edit.py -a_nodata %.6g, or NaN in an array), else give --range LOW,HIGH",
+        "%s: its samples go from %.9g to %.9g, and some are %.9g; if that marks missing data, declare it "
+        "(gdal_edit.py -a_nodata %.9g, or NaN in an array), else give --range LOW,HIGH",
         file->input, sample_of(look, look->bulk_low), sample_of(look, look->bulk_high),
         sample_of(look, look->outlier), sample_of(look, look->outlier));
 }
@@ -97,7 +97,7 @@ static tess_status doubt_bands(const tess_denoise_file *file, tess_error *error)
         if (first > ALIKE * other || other > ALIKE * first)
             return tess_fail(
                 error, TESS_BAD_OPTION,
-                "%s: band 1 goes from %.6g to %.6g, band %d from %.6g to %.6g; denoise them one by one "
+                "%s: band 1 goes from %.9g to %.9g, band %d from %.9g to %.9g; denoise them one by one "
                 "(gdal_translate -b N), or give --range LOW,HIGH for all",
                 file->input, sample_of(look, look->channel_low[0]), sample_of(look, look->channel_high[0]),
                 c + 1, sample_of(look, look->channel_low[c]), sample_of(look, look->channel_high[c]));
@@ -110,22 +110,22 @@ static tess_status scale_from_data(const tess_denoise_settings *s, tess_denoise_
 {
     const tess_denoise_look *look = &file->look;
     const bool takes_sigma = file->model->model.noise_map;
-    const char *given = s->sigma_map                   ? "the noise levels of --sigma have"
-                        : s->add_noise > 0             ? "--add-noise has"
-                        : takes_sigma && s->sigma >= 0 ? "--sigma has"
-                                                       : NULL;
+    const char *given = s->sigma_map                  ? "the noise levels of --sigma have"
+                        : s->add_noise > 0            ? "--add-noise has"
+                        : takes_sigma && s->sigma > 0 ? "--sigma has"
+                                                      : NULL;
     const double low = sample_of(look, look->low), high = sample_of(look, look->high);
     if (given)
         return tess_fail(
             error, TESS_BAD_OPTION,
-            "%s: its samples go from %.6g to %.6g, so that %s no scale; give --range LOW,HIGH (the "
+            "%s: its samples go from %.9g to %.9g, so that %s no scale; give --range LOW,HIGH (the "
             "samples that mean 0 and 1), or leave sigma to be estimated",
             file->input, low, high, given);
     TESS_TRY(doubt_bands(file, error));
     TESS_TRY(doubt_outliers(file, error));
     if (!takes_sigma)
         tess_note(&s->common, TESS_NOTE_WARNING,
-                  "%s: the model removes one noise level on the [0,1] scale, here %.6g to %.6g; give --range "
+                  "%s: the model removes one noise level on the [0,1] scale, here %.9g to %.9g; give --range "
                   "LOW,HIGH if "
                   "that is not your samples' scale",
                   file->input, low, high);
@@ -149,7 +149,7 @@ static void doubt_contrast(const tess_denoise_settings *s, const tess_denoise_fi
     else if (look->outliers)
         tess_note(
             &s->common, TESS_NOTE_WARNING,
-            "%s: its samples go from %.6g to %.6g, and some are %.6g; if that marks missing data, declare it",
+            "%s: its samples go from %.9g to %.9g, and some are %.9g; if that marks missing data, declare it",
             file->input, sample_of(look, look->bulk_low), sample_of(look, look->bulk_high),
             sample_of(look, look->outlier));
 }

@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "io/image.h"
+#include "job/note.h"
 #include "job/reconstruct.h"
 #include "physics/radon.h"
 #include "physics/rays.h"
@@ -167,6 +168,11 @@ static void choose_unit(const tess_reconstruct_settings *s, tess_problem *p)
             p->range_from = TESS_RANGE_FROM_DEFAULT;
             p->high = 1;
         }
+    } else if (!p->synthetic && p->physics == TESS_PHYSICS_BLUR) {
+        p->offset = p->low;
+        p->unit = p->high - p->low;
+        p->low = 0;
+        p->high = 1;
     } else {
         p->unit = p->high;
         p->low /= p->unit;
@@ -200,6 +206,11 @@ tess_status tess_problem_describe(const tess_reconstruct_settings *s, tess_probl
         return tess_fail(error, TESS_BAD_OPTION, "--problem %s: use deblur, tomo2d, tomo3d or a .json file",
                          s->problem);
     TESS_TRY(check_options(s, error));
+    if (!p->synthetic && p->physics != TESS_PHYSICS_BLUR && p->low < 0)
+        tess_note(&s->common, TESS_NOTE_WARNING,
+                  "%s: \"range\" begins with %g; the network was trained on images from 0 up, and blurs what "
+                  "is below",
+                  s->problem, p->low);
     choose_unit(s, p);
     return p->angles || p->vectors || p->kernels
                ? TESS_OK

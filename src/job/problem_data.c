@@ -40,7 +40,8 @@ typedef struct file_rows {
     bool numbers; /* integers are the numbers they are, not divided by their type's maximum */
 } file_rows;
 
-static tess_status take_row(const file_rows *f, double file_unit, int64_t y, float *row, tess_error *error)
+static tess_status take_row(const file_rows *f, double file_unit, double file_offset, int64_t y, float *row,
+                            tess_error *error)
 {
     const tess_problem *p = &f->job->problem;
     const float unit = (float)file_unit;
@@ -52,7 +53,7 @@ static tess_status take_row(const file_rows *f, double file_unit, int64_t y, flo
             return tess_fail(error, TESS_BAD_INPUT,
                              "%s: holds %g at row %lld, column %lld; an image's values lie between 0 and 1",
                              f->path, (double)row[i], a, b);
-        row[i] /= unit;
+        row[i] = (float)((double)row[i] - file_offset) / unit;
         if (!isfinite(row[i]))
             return tess_fail(error, TESS_BAD_INPUT,
                              "%s: a value at row %lld is too large for the range up to %g; \"range\" is that "
@@ -73,14 +74,14 @@ static tess_status read_rows(const file_rows *f, tess_reader *reader, tess_error
         return tess_fail(error, TESS_BAD_INPUT, "%s: changed while the job ran; run it again", f->path);
     /* A truth of integers beside blurs without a range is on the scale of its own type. */
     const bool own = job->problem.physics == TESS_PHYSICS_BLUR && info->dtype != TESS_F32 && !f->numbers;
-    const double unit = own ? 1 : job->problem.unit;
+    const double unit = own ? 1 : job->problem.unit, offset = own ? 0 : job->problem.offset;
     tess_bad_values bad = {0};
     for (int64_t y = 0; y < is->height; y++) {
         float *row = f->device ? job->rows[1] : f->to + y * samples;
         TESS_TRY(tess_reader_rows(reader, 1, job->rows[0], error));
         tess_samples_to_float(info->dtype, f->numbers ? 1 : info->full_scale, job->rows[0], samples, row);
         tess_bad_values_count(&bad, y, row, samples);
-        TESS_TRY(take_row(f, unit, y, row, error));
+        TESS_TRY(take_row(f, unit, offset, y, row, error));
         if (!f->device)
             continue;
         device->copy(device, f->to + y * samples, row, (size_t)samples * sizeof(float), NULL);

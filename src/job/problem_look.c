@@ -21,6 +21,7 @@ typedef struct extremes {
     double low, high;
     int64_t count, outside;
     float unit;
+    double offset;
 } extremes;
 
 static void look(void *user, int64_t first, int64_t count, float *values)
@@ -41,7 +42,7 @@ static void scale(void *user, int64_t first, int64_t count, float *values)
     (void)first;
     const extremes *e = user;
     for (int64_t i = 0; i < count; i++)
-        values[i] /= e->unit;
+        values[i] = (float)((double)values[i] - e->offset) / e->unit;
 }
 
 static bool looks_like_one(const extremes *e)
@@ -66,9 +67,14 @@ static tess_status find_range(tess_reconstruct_job *job, int64_t count, extremes
         p->range_from = TESS_RANGE_FROM_DEFAULT;
         return TESS_OK;
     }
-    const double unit = e->high >= 1e-30 ? e->high : 1; /* nothing above 0 was measured: any unit will do */
+    /* From 0 where the data do, else with room for what is darker than its blurred copies. */
+    const double span = e->high - e->low;
+    e->offset = e->low < 0 || e->low > 0.5 * e->high ? e->low - 0.1 * span : 0;
+    const double unit =
+        e->high - e->offset >= 1e-30 ? e->high - e->offset : 1; /* a constant: any unit will do */
     p->unit = unit;
-    p->low = fmin(e->low, 0) / unit;
+    p->offset = e->offset;
+    p->low = 0;
     p->high = 1;
     if (p->noise >= 0 || job->settings->noise >= 0)
         job->recipe.noise /= unit;

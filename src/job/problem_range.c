@@ -121,6 +121,12 @@ tess_status tess_problem_find_range(tess_reconstruct_job *job, tess_error *error
     TESS_TRY(status);
     if (!(ends[1] > 0) || !(ends[1] > 1e-30)) /* nothing was measured: any range will do */
         ends[1] = 1;
+    if (ends[0] < -0.25 * ends[1])
+        return tess_fail(
+            error, TESS_BAD_INPUT,
+            "%s: its views make an image from %.4g to %.4g, but what attenuates rays is not negative; check "
+            "their sign and \"flat\", or give \"range\": [least, largest value]",
+            p->measurement, ends[0], ends[1]);
     p->unit = ends[1];
     p->low = ends[0] / p->unit;
     p->high = 1;

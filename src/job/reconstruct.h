@@ -85,12 +85,13 @@ typedef struct tess_problem {
     bool floats; /* the file of the blurs holds floats */
     bool
         as_published; /* files are taken as they are, but integers without a range divided by their maximum */
-    bool bare_integers;                /* of views that are taken for line integrals */
-    double low, high;                  /* of the truth, in units */
-    double unit;                       /* values of files that are 1 here: networks know images up to 1 */
-    bool synthetic;                    /* truth and measurements are made here */
-    double noise;                      /* of measured data; negative: not given */
-    bool clamped;                      /* measurements are clamped to [low, high] */
+    bool bare_integers; /* of views that are taken for line integrals */
+    double low, high;   /* of the truth, in units */
+    double unit;        /* values of files that are 1 here: networks know images up to 1 */
+    double offset;      /* values of files that are 0 here; not 0 for blurs alone, which keep constants */
+    bool synthetic;     /* truth and measurements are made here */
+    double noise;       /* of measured data; negative: not given */
+    bool clamped;       /* measurements are clamped to [low, high] */
     char *image, *truth, *measurement; /* files; owned; NULL: none */
     char *geometry;                    /* the file of the vectors, for messages */
     bool resized;                      /* the image is brought to height x width */

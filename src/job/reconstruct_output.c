@@ -136,10 +136,12 @@ tess_status tess_reconstruct_rows(tess_reconstruct_job *job, const void *vector,
     return device->sync(device, NULL, error);
 }
 
-static void clamp(const tess_problem *p, int64_t count, double scale, float *values)
+/* To the file's units in NPY, else to [0, 1]. */
+static void clamp(const tess_problem *p, int64_t count, bool npy, float *values)
 {
+    const double scale = npy ? p->unit : 1 / p->high, offset = npy ? p->offset : 0;
     for (int64_t i = 0; i < count; i++)
-        values[i] = (float)(fmin(fmax((double)values[i], p->low), p->high) * scale);
+        values[i] = (float)(fmin(fmax((double)values[i], p->low), p->high) * scale + offset);
 }
 
 /* Of a volume, a picture shows the slice in the middle. */
@@ -157,7 +159,7 @@ static tess_status result_row(tess_reconstruct_job *job, int64_t y, float *value
                   rows = samples / tess_problem_row(p);
     TESS_TRY(
         tess_reconstruct_rows(job, job->vectors[0], npy ? y * rows : middle(p) + y, rows, values, error));
-    clamp(p, samples, npy ? p->unit : 1 / p->high, values);
+    clamp(p, samples, npy, values);
     return TESS_OK;
 }
 
@@ -167,7 +169,8 @@ static tess_status measurement_row(tess_reconstruct_job *job, int64_t y, float *
     const int64_t samples = m.width * m.channels;
     TESS_TRY(from_device(job, job->measurement.data, y, samples, values, error));
     for (int64_t i = 0; i < samples; i++)
-        values[i] *= (float)tess_problem_measured_unit(&job->problem);
+        values[i] = (float)((double)(values[i] * (float)tess_problem_measured_unit(&job->problem)) +
+                            job->problem.offset);
     return TESS_OK;
 }
 
@@ -175,17 +178,18 @@ static tess_status side_row(tess_reconstruct_job *job, int64_t y, float *values,
 {
     const tess_problem *p = &job->problem;
     const int64_t samples = p->width * p->channels, step = samples + TESS_GAP * p->channels;
-    const double scale = is_npy(job->settings->side_by_side) ? p->unit : 1 / p->high;
+    const bool npy = is_npy(job->settings->side_by_side);
     const int64_t pictures = job->truth ? 3 : 2;
     for (int64_t i = 0; i < pictures * step - TESS_GAP * p->channels; i++)
-        values[i] = (float)(p->high * scale);
+        values[i] = (float)p->high;
+    clamp(p, pictures * step - TESS_GAP * p->channels, npy, values);
     y += middle(p);
     memcpy(values, job->shown + y * samples, (size_t)samples * sizeof *values);
     TESS_TRY(tess_reconstruct_rows(job, job->vectors[0], y, 1, values + step, error));
     if (job->truth)
         memcpy(values + 2 * step, job->truth + y * samples, (size_t)samples * sizeof *values);
     for (int64_t i = 0; i < pictures; i++)
-        clamp(p, samples, scale, values + i * step);
+        clamp(p, samples, npy, values + i * step);
     return TESS_OK;
 }
 

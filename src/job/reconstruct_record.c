@@ -165,8 +165,8 @@ static void add_taken(tess_json **own, const tess_reconstruct_job *job, bool ran
     if (p->range_from == TESS_RANGE_FROM_DATA && !ran)
         return;
     tess_json *range = tess_json_array();
-    tess_json_append_double(&range, p->low * p->unit);
-    tess_json_append_double(&range, p->high * p->unit);
+    tess_json_append_double(&range, p->low * p->unit + p->offset);
+    tess_json_append_double(&range, p->high * p->unit + p->offset);
     tess_json_set(own, "range", range);
 }
 

@@ -85,7 +85,7 @@ static void say_samples(writer *w, const tess_json *record)
             : strcmp(tess_json_get_string(file, "slices", ""), "together") == 0
                 ? ": a volume, by a 3-D network"
                 : ": a volume, slice by slice");
-    say(w, ", range %.6g to %.6g (%s)", tess_json_as_double(tess_json_at(range, 0), 0),
+    say(w, ", range %.9g to %.9g (%s)", tess_json_as_double(tess_json_at(range, 0), 0),
         tess_json_as_double(tess_json_at(range, 1), 1), tess_json_get_string(file, "range_from", "?"));
     if (tess_json_get(file, "sigma"))
         say(w, ", sigma %.4g = %.3g/255 (%s)", tess_json_get_double(file, "sigma", 0),

@@ -69,6 +69,14 @@ bench.check("estimated from the measurements" in result.out and "range     [0, 1
 plan = bench.record("plan", "reconstruct", bench.path("out.npy"), "--problem", problem(plain))
 bench.check(bool(plan) and plan["reconstruct"].get("noise_from") == "estimate" and "noise" not in plan["reconstruct"], "a plan says what will be estimated")
 
+for low in (-1000, 3000, 30000):  # blurs keep constants, so an offset must not matter
+    there = {**plain, "measurement": save("there.npy", np.float32(low + 3000 * measured)), "truth": save("there_truth.npy", np.float32(low + 3000 * truth))}
+    own, image, psnr = solve({**there, "range": [low, low + 3000], "noise": 3000 * noise})
+    bench.check(own.get("range") == [low, low + 3000] and abs(psnr - best) < 0.3, f"a range from {low} on gives what one from 0 gives: {psnr:.2f} and {best:.2f} dB")
+    bench.check(np.abs((image - low) / 3000 - given).max() < 0.02, "in its units")
+    own, image, _ = solve(there)
+    bench.check(own.get("range_from") == "data" and db((image - low) / 3000, truth) > db(given, truth) - 2, f"or found in the data: {own.get('range')}, {db((image - low) / 3000, truth):.2f} dB")
+
 # --- other scales, floats and integers -----------------------------------------------------------------------------------
 
 ten = np.float32(measured * 200 - 4)

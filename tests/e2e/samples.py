@@ -102,6 +102,15 @@ def check_ranges(t):
         spoiled[30:50, 20:50] = fill
         np.save(t.path("spoiled.npy"), spoiled)
         t.bench.check_refused(t.bench.run("denoise", t.path("spoiled.npy"), t.path("no.npy")), 2, "spoiled.npy", "missing data", "--range")
+    for fill, share in ((-9999, 0.02), (-32768, 0.6), (-999, 0.02)):  # over 3900 m of heights
+        spoiled = (370 + 3900 * t.clean).astype(np.float32)
+        spoiled.ravel()[:int(share * spoiled.size)] = fill
+        np.save(t.path("spoiled.npy"), spoiled)
+        t.bench.check_refused(t.bench.run("denoise", t.path("spoiled.npy"), t.path("no.npy")), 2, f"some are {fill}")
+    large = np.random.default_rng(7).integers(0, 2**31, (40, 50)).astype(np.int32)
+    for words in (("--strength", "0"), ("--sigma", "0"), ("--sigma", "0", "--range", "0,1")):
+        same, _ = t.run(large, *words, sigma=None)
+        t.check(np.array_equal(same, large), f"{words}: the input, to the last bit")
     bands = np.stack([400 + 100 * t.image, 0.5 * t.image, t.image, t.image, t.image], -1)
     np.save(t.path("bands.npy"), bands[..., :4].astype(np.float32))
     t.bench.check_refused(t.bench.run("denoise", t.path("bands.npy"), t.path("no.npy")), 2, "band 1", "band 2")

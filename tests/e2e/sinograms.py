@@ -134,8 +134,10 @@ for factor in (0.02, 1, 3000):
         bench.check(own_psnr > right - 4 and unknown.max() > 1.2 * factor, f"nothing bright is cut off: {unknown.max() / factor:.2f}")
 result = bench.run("reconstruct", bench.path("out.npy"), "--problem", problem({**plain, "range": None}), *few)
 bench.check("from the data" in result.out and "axis at column 23.500" in result.out, "people are told of range and axis")
-record, _ = run({**plain, "range": None, "truth": None, "measurement": save("signed.npy", sinogram(SIZE, (SIZE - 1) / 2, TURN) - sinogram(SIZE, (SIZE - 1) / 2, TURN)[::-1])})
-bench.check(record and record["reconstruct"]["range"][0] < -0.3, "negative line integrals are of an image with negative values")
+signed = {**plain, "truth": None, "measurement": save("signed.npy", sinogram(SIZE, (SIZE - 1) / 2, TURN) - sinogram(SIZE, (SIZE - 1) / 2, TURN)[::-1])}
+bench.check_refused(bench.run("reconstruct", bench.path("no.npy"), "--problem", problem({**signed, "range": None}), *few), 1, "signed.npy", "negative", "range")
+result = bench.run("reconstruct", bench.path("out.npy"), "--problem", problem({**signed, "range": [-1, 1]}), *few)
+bench.check(result.status == 0 and "begins with -1" in result.err, f"an image with negative values is made when its range is given, with a note: {result}")
 
 # --- counts -------------------------------------------------------------------------------------------------------
 
