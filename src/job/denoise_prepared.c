@@ -138,25 +138,28 @@ tess_status tess_prepared_source(tess_prepared_image *image, int64_t count, floa
     return TESS_OK;
 }
 
-/* strength * result + (1 - strength) * input, where there is an input. */
+/* strength * result + (1 - strength) * input, where there is an input. Without noise, of the image or by the map of this
+ * pixel (which is carried behind its colours), nothing changes. */
 static void blend(tess_prepared_image *image, int64_t y, float *result)
 {
-    const double strength =
-        image->file->sigma == 0 ? 0 : image->settings->strength; /* no noise: nothing changes */
-    const int64_t colours = colours_of(image->file), step = colours + has_map(image->file);
-    if (strength >= 1)
+    const double strength = image->file->sigma == 0 ? 0 : image->settings->strength;
+    const bool map = has_map(image->file);
+    const int64_t colours = colours_of(image->file), step = colours + map;
+    if (strength >= 1 && !map)
         return;
     float *input = image->rows.blend;
     tess_denoise_row_values(&image->file->info, image->file->scale, image->rows.again,
                             image->rows.valid_again, input);
     add_noise(image, image->slice * image->file->info.height + y, image->rows.draws_again, input);
-    for (int64_t x = 0; x < image->file->info.width; x++)
-        for (int64_t c = 0; c < colours; c++) {
+    for (int64_t x = 0; x < image->file->info.width; x++) {
+        const double here = map && result[x * step + colours] == 0 ? 0 : strength;
+        for (int64_t c = 0; c < colours && here < 1; c++) {
             const float in = input[x * colours + c];
             float *out = &result[x * step + c];
             if (!isnan(in))
-                *out = (float)(strength * (double)*out + (1 - strength) * (double)in);
+                *out = (float)(here * (double)*out + (1 - here) * (double)in);
         }
+    }
 }
 
 /* A network that overflows (fp16, values far beyond 1) must not leave holes of its own. */

@@ -17,6 +17,9 @@ static const double LEAST_NOISE = 0.005;
 static const double SHARE_OF_TYPE =
     0.25; /* of an integer type's maximum, below which "range" is worth giving */
 
+/* Floats that reach less far are in units of their own. */
+static const double LEAST_OF_ONE = 0.25;
+
 typedef struct extremes {
     double low, high;
     int64_t count, outside;
@@ -63,7 +66,7 @@ static tess_status find_range(tess_reconstruct_job *job, int64_t count, extremes
     }
     if (p->range_from != TESS_RANGE_FROM_DATA)
         return TESS_OK;
-    if (p->floats && looks_like_one(e)) {
+    if (p->floats && looks_like_one(e) && e->high - fmin(e->low, 0) >= LEAST_OF_ONE) {
         p->range_from = TESS_RANGE_FROM_DEFAULT;
         return TESS_OK;
     }

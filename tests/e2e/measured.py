@@ -63,7 +63,7 @@ own, _, psnr = solve({**plain, "measurement": save("exact.npy", np.float32(exact
 bench.check(abs(own.get("noise", 0) - 0.005) < 1e-9 and psnr > best - 0.5, f"without noise 0.005 of the range is taken, as less does not pay: {own.get('noise')}, {psnr:.2f} dB")
 own, _, _ = solve({**plain, "measurement": save("small.npy", measured.reshape(2, side, side)[:, :6, :6].reshape(12, 6)), "truth": save("little.npy", np.float32(truth[:6, :6])),
                    "kernels": [save("one.npy", np.ones((1, 3)))] * 2}, "--iterations", 1)
-bench.check(own.get("noise_from") == "default" and abs(own.get("noise", 0) - 0.01) < 1e-9, f"a picture too small for that: 0.01 of the range: {own.get('noise')}")
+bench.check(own.get("noise_from") == "default" and abs(own["noise"] / (own["range"][1] - own["range"][0]) - 0.01) < 1e-6, f"a picture too small for that: 0.01 of the range: {own.get('noise')}")
 result = bench.run("reconstruct", bench.path("out.npy"), "--problem", problem(plain), "--iterations", 1)
 bench.check("estimated from the measurements" in result.out and "range     [0, 1] by default" in result.out, f"the summary says where they came from: {result}")
 plan = bench.record("plan", "reconstruct", bench.path("out.npy"), "--problem", problem(plain))
@@ -76,6 +76,11 @@ for low in (-1000, 3000, 30000):  # blurs keep constants, so an offset must not 
     bench.check(np.abs((image - low) / 3000 - given).max() < 0.02, "in its units")
     own, image, _ = solve(there)
     bench.check(own.get("range_from") == "data" and db((image - low) / 3000, truth) > db(given, truth) - 2, f"or found in the data: {own.get('range')}, {db((image - low) / 3000, truth):.2f} dB")
+
+for factor in (0.05, 1e-6):
+    own, image, _ = solve({**{k: v for k, v in plain.items() if k != "truth"}, "measurement": save("tiny.npy", np.float32(factor * measured))})
+    bench.check(own.get("range_from") == "data" and db(image / factor, truth) > db(given, truth) - 1,
+                f"floats in units of {factor} have a range of their own: {own.get('range')}, {db(image / factor, truth):.2f} dB")
 
 # --- other scales, floats and integers -----------------------------------------------------------------------------------
 
