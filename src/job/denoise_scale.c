@@ -43,7 +43,7 @@ tess_status tess_denoise_check_samples(const tess_denoise_settings *s, tess_erro
 
 bool tess_denoise_scale_needs_look(const tess_denoise_settings *s, const tess_image_info *info)
 {
-    return s->range == TESS_RANGE_AUTO && info->dtype != TESS_U8;
+    return s->range == TESS_RANGE_GIVEN || info->dtype != TESS_U8;
 }
 
 bool tess_denoise_scale_is_known(const tess_denoise_settings *s, const tess_image_info *info)
@@ -51,10 +51,14 @@ bool tess_denoise_scale_is_known(const tess_denoise_settings *s, const tess_imag
     return s->range != TESS_RANGE_AUTO || by_type(info->dtype);
 }
 
-/* Noise carries an image on [0,1] beyond its ends: the bulk must be near, and nothing far. */
-static bool looks_like_unit(const tess_denoise_look *look)
+/* Noise carries an image on [0,1] beyond its ends: the bulk must be near, by as much as the noise explains where that is
+ * known, and nothing far. An image about 0 is not one. */
+static bool looks_like_unit(const tess_denoise_settings *s, const tess_denoise_file *file)
 {
-    return look->low_tail >= -0.5 && look->high_tail <= 1.5 && look->low >= -2 && look->high <= 3;
+    const tess_denoise_look *look = &file->look;
+    const double sigma = file->sigma_estimated ? look->noise.sigma : s->sigma > 0 ? s->sigma : 0.05;
+    return look->low_tail >= fmax(-0.5, -3 * sigma - 0.02) && look->high_tail <= 1.5 && look->low >= -2 &&
+           look->high <= 3;
 }
 
 static void set_scale(tess_denoise_file *file, double low, double high, const char *origin)
@@ -137,6 +141,18 @@ static tess_status scale_from_data(const tess_denoise_settings *s, tess_denoise_
     return TESS_OK;
 }
 
+/* Networks know no values below 0. */
+static void doubt_low_end(const tess_denoise_settings *s, const tess_denoise_file *file)
+{
+    const tess_denoise_look *look = &file->look;
+    if (look->found > 0 && look->low_tail < -0.25)
+        tess_note(&s->common, TESS_NOTE_WARNING,
+                  "%s: samples down to %.9g lie below the range, where networks do poorly; give --range with "
+                  "that as its lower "
+                  "end",
+                  file->input, sample_of(look, look->low));
+}
+
 /* A scale that was not chosen from the data, against the data. */
 static void doubt_contrast(const tess_denoise_settings *s, const tess_denoise_file *file)
 {
@@ -161,7 +177,7 @@ tess_status tess_denoise_set_scale(const tess_denoise_settings *s, tess_denoise_
     const tess_denoise_look *look = &file->look;
     const double full = tess_samples_full_scale(info->dtype);
     const bool unit =
-        by_type(info->dtype) || look->found == 0 || (info->dtype == TESS_F32 && looks_like_unit(look));
+        by_type(info->dtype) || look->found == 0 || (info->dtype == TESS_F32 && looks_like_unit(s, file));
     if (s->range == TESS_RANGE_GIVEN)
         set_scale(file, s->range_low, s->range_high, "given");
     else if (s->range == TESS_RANGE_TYPE)
@@ -171,7 +187,9 @@ tess_status tess_denoise_set_scale(const tess_denoise_settings *s, tess_denoise_
         return scale_from_data(s, file, error);
     else
         set_scale(file, 0, full, info->dtype == TESS_F32 ? "as it is" : "type");
-    if (look->looked && look->found > 0 && s->range == TESS_RANGE_AUTO && info->dtype != TESS_U8)
+    if (look->looked && s->range != TESS_RANGE_AUTO)
+        doubt_low_end(s, file);
+    else if (look->looked && look->found > 0 && info->dtype != TESS_U8)
         doubt_contrast(s, file);
     return TESS_OK;
 }

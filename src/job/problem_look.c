@@ -35,7 +35,7 @@ static void look(void *user, int64_t first, int64_t count, float *values)
         const double v = (double)values[i];
         e->low = fmin(e->low, v);
         e->high = fmax(e->high, v);
-        e->outside += v < -0.5 || v > 1.5;
+        e->outside += v < -0.2 || v > 1.5;
     }
     e->count += count;
 }

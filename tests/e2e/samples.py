@@ -126,6 +126,13 @@ def check_ranges(t):
     t.bench.check_refused(t.bench.run("denoise", t.path("in.npy"), t.path("no.npy"), "--sigma", "11"), 2, "--sigma 11", "11/255")
     same, _ = t.run(t.image, sigma=0)
     t.check(np.array_equal(same, t.image), "no noise: nothing changes")
+    centred = (t.image - 0.5).astype(np.float32)
+    result, entry = t.run(centred, sigma=None)
+    t.check(entry["range_from"] == "data" and psnr(result + 0.5, t.clean) > psnr(t.image, t.clean) + 6,
+            f"an image about 0 has a range of its own: {psnr(result + 0.5, t.clean):.1f} dB, before {psnr(t.image, t.clean):.1f}")
+    t.bench.check_refused(t.bench.run("denoise", t.path("in.npy"), t.path("no.npy"), "--sigma", SIGMA), 2, "--range")
+    said = t.bench.run("denoise", t.path("in.npy"), t.path("out.npy"), "--sigma", SIGMA, "--range", "0.2,1")
+    t.check("below the range" in said.err, f"samples below the range are doubted: {said.err.strip()[:200]}")
     typed, entry = t.run((t.image * 100).astype(np.float32), "--range", "type", sigma=10)
     t.check(np.abs(typed / 100 - t.whole).max() < 1e-3 and entry["range_from"] == "type", "type: floats as they are")
     dark = np.clip(np.rint(t.image * 4095), 0, 4095).astype(np.uint16)
