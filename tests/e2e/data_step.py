@@ -48,7 +48,7 @@ for i, kernel in enumerate(kernels):
     np.save(bench.path(f"k{i}.npy"), kernel)
 mean = y.mean(0).astype(np.float64)
 for boundary in ("circular", "unknown"):
-    entries = {"operator": "blur", "kernels": ["k0.npy", "k1.npy"], "measurement": "y.npy", "truth": "truth.npy", "noise": noise, "boundary": boundary}
+    entries = {"operator": "blur", "kernels": ["k0.npy", "k1.npy"], "measurement": "y.npy", "truth": "truth.npy", "noise": noise, "boundary": boundary, "range": [0, 1]}
     bench.path("problem.json").write_text(json.dumps(entries))
     rows, columns, top, left = height, width, 0, 0
     if boundary == "unknown":
