@@ -258,7 +258,18 @@ static void test_measured(void)
     CHECK(tess_rates_measure(rates, plans[1], (tess_rates_budget){1e9, SIZE_MAX}, &error) == TESS_OK);
     tess_mem_peak(&peak, &total);
     CHECK(total == 0 && tess_mem_calls() == calls); /* all is known: it runs nothing and writes nothing */
+    tess_block weights = {0};
+    CHECK(tess_block_alloc(&weights, TESS_MEM_WEIGHTS, tess_bound_weight_bytes(bound), &error) == TESS_OK);
+    const tess_plan_shape shape = {1, 32, 32, TESS_INFER};
+    const int64_t classes = tess_rates_count(rates);
+    const tess_rates_budget none = {1e9, 0}, plenty = {1e9, SIZE_MAX};
+    CHECK(tess_rates_measure_run(rates, bound, shape, weights.data, none, &error) == TESS_OK);
+    CHECK(tess_rates_count(rates) == classes && tess_rates_run_overhead(rates, bound) <= 0); /* no room */
+    CHECK(tess_rates_measure_run(rates, bound, shape, weights.data, plenty, &error) == TESS_OK);
+    CHECK(tess_rates_count(rates) == classes + 1 && tess_rates_run_overhead(rates, bound) >= 0);
+    tess_block_free(&weights);
     tess_rates *again = open_rates();
+    CHECK(tess_rates_run_overhead(again, bound) >= tess_rates_run_overhead(rates, bound));
     CHECK(tess_rates_count(again) == tess_rates_count(rates) && unlink(tess_rates_path(again)) == 0);
     tess_rates_destroy(again);
     tess_rates_destroy(rates);

@@ -14,7 +14,8 @@
 #include "job/note.h"
 #include "job/record.h"
 
-enum { TUNED = 5 }; /* sizes, each half of the one before */
+enum { TUNED = 5 };       /* sizes, each half of the one before */
+enum { SMALL_SIDE = 64 }; /* of the image that shows what a run costs beyond its ops */
 static const double CALIBRATION_SECONDS = 3;
 static const char STOPPED[] = "stopped; no half-written output is left";
 
@@ -231,6 +232,11 @@ static void calibrate(tess_denoise_job *job)
     if (status == TESS_OK)
         status =
             with_plan(job, file, (tess_plan_shape){1, grid, grid, TESS_INFER}, tess_rates_measure, budget);
+    if (status == TESS_OK)
+        status = tess_rates_measure_run(job->engine.rates, file->model->bound,
+                                        (tess_plan_shape){1, tess_round_up(SMALL_SIDE, grid),
+                                                          tess_round_up(SMALL_SIDE, grid), TESS_INFER},
+                                        file->model->weights.data, budget, NULL);
     (void)status;
 }
 

@@ -188,6 +188,11 @@ size_t tess_bound_weight_bytes(const tess_bound *bound)
     return bound->weight_bytes;
 }
 
+tess_dtype tess_bound_dtype(const tess_bound *bound)
+{
+    return bound->dtype;
+}
+
 int64_t tess_bound_alignment(const tess_bound *bound)
 {
     return bound->alignment;

@@ -21,6 +21,7 @@ void tess_bound_destroy(tess_bound *bound);
 /* From now on its plans may take products of fp32 values in TF32; packed weights stay as they are. */
 void tess_bound_allow_tf32(tess_bound *bound);
 size_t tess_bound_weight_bytes(const tess_bound *bound);
+tess_dtype tess_bound_dtype(const tess_bound *bound);
 /* Windows that start at multiples of this, and keep the halo below, reproduce the whole image bit for bit. */
 int64_t tess_bound_alignment(const tess_bound *bound);
 /* Pixels on each side that an output value can depend on, to the last bit: the receptive radius, grown where

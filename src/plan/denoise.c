@@ -72,7 +72,8 @@ static tess_status fit_seconds(chooser *c, tess_error *error)
         tess_net_plan_destroy(plan);
     }
     c->seconds_per_pixel = (seconds[1] - seconds[0]) / (pixels[1] - pixels[0]);
-    c->seconds_per_run = seconds[1] - c->seconds_per_pixel * pixels[1];
+    c->seconds_per_run =
+        seconds[1] - c->seconds_per_pixel * pixels[1] + tess_rates_run_overhead(c->rates, c->bound);
     return TESS_OK;
 }
 

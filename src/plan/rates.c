@@ -151,6 +151,12 @@ double tess_rates_operator(const tess_rates *rates, const char *name, bool *meas
     return known ? known->per_pixel : 1;
 }
 
+double tess_rates_overhead(const tess_rates *rates, const char *op_class)
+{
+    const rate *known = find(rates, op_class);
+    return known ? known->overhead : 0;
+}
+
 void tess_rates_set_operator(tess_rates *rates, const char *name, double factor)
 {
     char op_class[CLASS_NAME];

@@ -19,6 +19,11 @@ int64_t tess_rates_count(const tess_rates *rates);
 double tess_rates_op_seconds(const tess_rates *rates, const tess_op *op, bool *measured);
 double tess_rates_plan_seconds(const tess_rates *rates, const tess_net_plan *plan, bool *measured);
 
+/* What a class costs whatever the size of the image; 0 when it was not measured. */
+double tess_rates_overhead(const tess_rates *rates, const char *op_class);
+/* Seconds that a run of this network takes beyond the sum of its ops; 0 until it was measured. */
+double tess_rates_run_overhead(const tess_rates *rates, const tess_bound *bound);
+
 typedef struct tess_rates_budget {
     double seconds; /* in all */
     size_t bytes;   /* at any time */
@@ -28,6 +33,11 @@ typedef struct tess_rates_budget {
 /* Measures the classes of the plan that have no rate yet, as far as the budget goes, and writes the cache if it can. */
 tess_status tess_rates_measure(tess_rates *rates, const tess_net_plan *plan, tess_rates_budget budget,
                                tess_error *error) TESS_MUST_CHECK;
+/* Measures a run of the network at this shape against its ops, whose rates must be known, with weights that are loaded.
+ * Host only: elsewhere it does nothing. */
+tess_status tess_rates_measure_run(tess_rates *rates, const tess_bound *bound, tess_plan_shape shape,
+                                   const void *weights, tess_rates_budget budget,
+                                   tess_error *error) TESS_MUST_CHECK;
 /* Lets the device choose among its engines for the ops of the plan at their sizes, as far as the budget goes. */
 tess_status tess_rates_tune(tess_rates *rates, const tess_net_plan *plan, tess_rates_budget budget,
                             tess_error *error) TESS_MUST_CHECK;

@@ -74,7 +74,8 @@ static tess_status fit_seconds(chooser *c, tess_error *error)
         tess_net_plan_destroy(plan);
     }
     c->seconds_per_voxel = (seconds[1] - seconds[0]) / (count[1] - count[0]);
-    c->seconds_per_run = seconds[1] - c->seconds_per_voxel * count[1];
+    c->seconds_per_run =
+        seconds[1] - c->seconds_per_voxel * count[1] + tess_rates_run_overhead(c->rates, c->bound);
     return TESS_OK;
 }
 
