@@ -2,9 +2,9 @@
  * does it cost to make a plan for a first and for a second size, do ids hold for another size.
  *
  * By hand, from the root, with the CUDA toolkit's include folder known to gcc:
- *   nvcc -O3 -std=c++17 -arch=sm_90 -Iinclude -Isrc -c src/cuda/cudnn_bias.cu -o /tmp/cudnn_bias.o
- *   gcc -std=c11 -O2 -Iinclude -Isrc bench/cudnn_rates.c src/cuda/cudnn*.c src/cuda/check.c src/base/status.c \
- *       src/base/mem.c src/device/op.c src/tensor/tensor.c /tmp/cudnn_bias.o -lcudart -ldl -lm -lpthread -lstdc++
+ *   nvcc -O3 -std=c++17 -arch=sm_90 -Iinclude -Isrc -c src/cuda/cudnn/cudnn_bias.cu -o /tmp/cudnn_bias.o
+ *   gcc -std=c11 -O2 -Iinclude -Isrc bench/cudnn_rates.c src/cuda/cudnn*.c src/cuda/core/check.c src/base/status.c \
+ *       src/base/mem.c src/op/op.c src/tensor/tensor.c /tmp/cudnn_bias.o -lcudart -ldl -lm -lpthread -lstdc++
  *
  * cudnn_rates [MOST_CANDIDATES] */
 #define _POSIX_C_SOURCE 200809L
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "cuda/cudnn.h"
+#include "cuda/cudnn/cudnn.h"
 
 enum { RUNS = 10, WARM_UPS = 2, CANDIDATES = 64, PATTERN = 1 << 20 };
 

@@ -13,7 +13,7 @@
 
 #include "base/checked.h"
 #include "base/rng.h"
-#include "job/prior.h"
+#include "job/common/prior.h"
 #include "physics/phantom.h"
 #include "rates.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "job/engine.h"
+#include "job/common/engine.h"
 #include "net/plan.h"
 
 enum { REPEATS = 5, MOST = 256, FILL = 1 << 24 };

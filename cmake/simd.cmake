@@ -1,7 +1,7 @@
 # The SIMD sources are compiled once per instruction set, with the vector width as a constant; the matrix instructions
-# have a file each. What runs is chosen at run time (src/cpu/dispatch.c), so the rest stays at the base set.
-set(SIMD_SOURCES ${CMAKE_SOURCE_DIR}/src/cpu/simd_direct.c ${CMAKE_SOURCE_DIR}/src/cpu/simd_winograd.c)
-list(FILTER TESSERA_SOURCES EXCLUDE REGEX "src/cpu/(simd_|bf16_)")
+# have a file each. What runs is chosen at run time (src/cpu/conv/dispatch.c), so the rest stays at the base set.
+set(SIMD_SOURCES ${CMAKE_SOURCE_DIR}/src/cpu/conv/simd_direct.c ${CMAKE_SOURCE_DIR}/src/cpu/conv/simd_winograd.c)
+list(FILTER TESSERA_SOURCES EXCLUDE REGEX "src/cpu/conv/(simd_|bf16_)")
 
 set(SIMD_OBJECTS "")
 function(tessera_simd isa vector block_vectors rows)
@@ -15,17 +15,17 @@ endfunction()
 
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
   tessera_simd(neon 4 4 5) # 20 sums and what feeds them: 6 rows would spill two of 32 registers, and lose a third
-  set(BF16_SOURCE src/cpu/bf16_arm.c src/cpu/bf16_arm_winograd.c)
+  set(BF16_SOURCE src/cpu/conv/bf16_arm.c src/cpu/conv/bf16_arm_winograd.c)
   set_source_files_properties(${BF16_SOURCE} PROPERTIES COMPILE_OPTIONS "-O3;-march=armv8.2-a+fp16+bf16")
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   tessera_simd(sse 4 2 6) # every x86-64 has it
   tessera_simd(avx2 8 2 6 -mavx2 -mfma)
   tessera_simd(avx512 16 2 12 -mavx512f -mavx512vl -mavx512dq -mavx512bw -mfma -mprefer-vector-width=512)
-  set(BF16_SOURCE src/cpu/bf16_amx.c)
+  set(BF16_SOURCE src/cpu/conv/bf16_amx.c)
   set_source_files_properties(${BF16_SOURCE} PROPERTIES COMPILE_OPTIONS "-O3;-mamx-tile;-mamx-bf16;-mavx512f;-mavx512bw;-mavx512vl")
 else()
   message(FATAL_ERROR "no kernels for ${CMAKE_SYSTEM_PROCESSOR}: add a line to cmake/simd.cmake")
 endif()
 list(APPEND TESSERA_SOURCES ${SIMD_OBJECTS} ${BF16_SOURCE})
 # Loops of a few lanes, written plainly: only -O3 makes vectors of them.
-set_source_files_properties(src/cpu/radon_project.c src/cpu/radon_back.c PROPERTIES COMPILE_OPTIONS -O3)
+set_source_files_properties(src/cpu/rays/radon_project.c src/cpu/rays/radon_back.c PROPERTIES COMPILE_OPTIONS -O3)

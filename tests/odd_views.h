@@ -2,7 +2,7 @@
 #ifndef TESS_TESTS_ODD_VIEWS_H
 #define TESS_TESTS_ODD_VIEWS_H
 
-#include "device/ray3.h"
+#include "geometry/ray3.h"
 
 /* Views from all sides, above included, with shifted, turned and tilted detectors. */
 static inline void odd_views(int64_t views, bool cone, double distance, double pitch, double *vectors)

@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "check.h"
-#include "cpu/reference.h"
+#include "cpu/reference/reference.h"
 #include "device/device.h"
 
 typedef struct op_case {

@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "check.h"
-#include "job/holes.h"
+#include "job/common/holes.h"
 
 enum { W = 40, H = 90, C = 2 };
 

@@ -2,7 +2,7 @@
  * types, alpha, tiles, batches and models share one lane, and each gets the bits of the whole image done directly.
  * Then whole jobs: equal files, equal books, and no allocation that fails may do harm. */
 #define _GNU_SOURCE
-#include "job/lane.h"
+#include "job/common/lane.h"
 
 #include <stdatomic.h>
 #include <sys/stat.h>

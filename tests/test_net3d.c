@@ -4,8 +4,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include <unistd.h>
 
-#include "cpu/kernels.h"
-#include "cpu/reference.h"
+#include "cpu/conv/kernels.h"
+#include "cpu/reference/reference.h"
 #include "model/architecture.h"
 #include "plan/rates.h"
 #include "support.h"

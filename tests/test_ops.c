@@ -1,7 +1,7 @@
 /* The op table: every op of every instruction set that this CPU runs, against the plain reference kernels, at
  * odd sizes, with strides, padding on single sides, residuals that share memory with the output, one thread
  * and three. */
-#include "cpu/kernels.h"
+#include "cpu/conv/kernels.h"
 #include "op_table.h"
 
 static void check_case(tess_device *device, const char *isa, const op_case *c, tess_dtype dtype)

@@ -4,7 +4,7 @@
 #define _GNU_SOURCE
 #include <ctype.h>
 
-#include "job/prior.h"
+#include "job/common/prior.h"
 #include "plan/limit.h"
 #include "support.h"
 

@@ -4,7 +4,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include <unistd.h>
 
-#include "job/prior.h"
+#include "job/common/prior.h"
 #include "support.h"
 
 static char path[512];

@@ -2,9 +2,10 @@
  * ellipsoids are what geometry says, the better the finer; that threads and slabs change nothing; that FDK brings a
  * phantom back; that wrong geometries are refused in words. */
 #include "adjoint.h"
-#include "device/column3.h"
 #include "device/device.h"
+#include "geometry/column3.h"
 #include "odd_views.h"
+#include "op/scan3.h"
 #include "physics/phantom.h"
 #include "physics/rays.h"
 

@@ -2,8 +2,8 @@
  * steps; odd sizes, slabs, padded rows; each twice, to the same bits; and that the card's own pair is matched. */
 #include "adjoint.h"
 #include "device/device.h"
-#include "device/ray2.h"
-#include "device/ray3.h"
+#include "geometry/ray2.h"
+#include "geometry/ray3.h"
 #include "gpu.h"
 #include "odd_views.h"
 #include "physics/rays.h"

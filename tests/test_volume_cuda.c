@@ -4,7 +4,7 @@
 #define _GNU_SOURCE
 #include <unistd.h>
 
-#include "cpu/reference.h"
+#include "cpu/reference/reference.h"
 #include "gpu.h"
 #include "model/architecture.h"
 #include "support.h"

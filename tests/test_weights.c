@@ -2,7 +2,7 @@
  * and what convert writes is read back the same. With TESSERA_DATA set, the published DnCNN files are counted
  * too. */
 #define _POSIX_C_SOURCE 200809L
-#include "net/weights.h"
+#include "weights/weights.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

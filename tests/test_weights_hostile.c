@@ -3,7 +3,7 @@
  * Whether a damaged file is refused or (a flipped value) read is not the question, except where a comment
  * says so. */
 #define _POSIX_C_SOURCE 200809L
-#include "net/weights.h"
+#include "weights/weights.h"
 
 #include <dirent.h>
 #include <signal.h>

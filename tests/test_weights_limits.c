@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "net/weights.h"
 #include "tensor/tensor.h"
+#include "weights/weights.h"
 #include "weights_files.h"
 
 enum { VALUES = 1 << 18 }; /* floats in the one storage: 1 MiB */

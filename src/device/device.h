@@ -11,7 +11,7 @@
 
 #include "base/mem.h"
 #include "base/status.h"
-#include "device/op.h"
+#include "op/op.h"
 
 typedef struct tess_device tess_device;
 typedef struct tess_stream tess_stream;

@@ -1,8 +1,8 @@
 /* convert: a weight file to safetensors, and what is in it. */
 #include <string.h>
 
-#include "job/context.h"
-#include "job/record.h"
+#include "job/common/context.h"
+#include "job/common/record.h"
 #include "model/model.h"
 
 static tess_json *record_of(tess_weights *weights, const char *output)

@@ -7,9 +7,9 @@
 
 #include "base/clock.h"
 #include "io/image.h"
-#include "job/calibrate_operators.h"
-#include "job/context.h"
-#include "job/record.h"
+#include "job/common/calibrate_operators.h"
+#include "job/common/context.h"
+#include "job/common/record.h"
 
 static const double CALIBRATION_SECONDS = 60;
 

@@ -4,7 +4,7 @@
 #define TESS_MODEL_MODEL_H
 
 #include "net/net.h"
-#include "net/weights.h"
+#include "weights/weights.h"
 
 typedef struct tess_model {
     const char *architecture; /* "drunet", "unet", "dncnn" */

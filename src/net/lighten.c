@@ -7,7 +7,7 @@
 #include "base/checked.h"
 #include "base/mem.h"
 #include "net/net_impl.h"
-#include "net/weights_format.h"
+#include "weights/weights_format.h"
 
 enum { PIECE = 16384 }; /* floats */
 

@@ -9,7 +9,7 @@
 #define TESS_NET_NET_H
 
 #include "base/status.h"
-#include "device/op.h"
+#include "op/op.h"
 
 typedef struct tess_net tess_net; /* owned by the caller: tess_net_destroy */
 typedef int tess_value;

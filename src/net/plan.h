@@ -8,7 +8,7 @@
 
 #include "device/device.h"
 #include "net/net.h"
-#include "net/weights.h"
+#include "weights/weights.h"
 
 typedef enum tess_plan_mode { TESS_INFER, TESS_TRAIN } tess_plan_mode;
 

@@ -8,7 +8,7 @@
 #include <math.h>
 
 #include "base/checked.h"
-#include "device/ray3.h"
+#include "op/scan3.h"
 
 enum { COSINE, TRANSFORM, FILTER, BACK, STEPS, FILTERS = 2, ALIGNMENT = 256 };
 

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "base/checked.h"
-#include "device/ray2.h"
+#include "geometry/ray2.h"
 
 enum {
     PROJECT,

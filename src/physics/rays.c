@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "device/ray3.h"
+#include "geometry/ray3.h"
 
 typedef struct whole {
     tess_rays rays;

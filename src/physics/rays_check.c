@@ -1,7 +1,7 @@
 /* A geometry is checked before anything is made for it: one wrong number gives a plausible, wrong picture. */
 #include <math.h>
 
-#include "device/ray3.h"
+#include "op/scan3.h"
 #include "physics/rays.h"
 
 static tess_status check_sizes(const tess_rays_settings *s, tess_error *error)

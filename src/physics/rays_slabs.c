@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "base/checked.h"
-#include "device/ray3.h"
+#include "geometry/ray3.h"
 #include "physics/rays_impl.h"
 
 enum { ALIGNMENT = 256, FILTER_SHARE = 8 };

@@ -1,0 +1,105 @@
+/* The sum that constant side slices of a 3-D kernel add to every output channel. First every pixel's channels, then
+ * windows of those sums in the neighbour slices; each value is summed in an order that its place in the window alone
+ * fixes, in fp64
+ * registers, because hundreds of values that may cancel come together. */
+#include "base/checked.h"
+#include "cpu/core/cpu.h"
+
+enum { LANES = 8 };
+
+typedef struct side_job {
+    const tess_op *op;
+    const tess_op_buffers *buffers;
+    float *sums; /* of the channels, [n][d][h][w] */
+} side_job;
+
+static void side_needs(const tess_cpu *cpu, const tess_op *op, tess_op_needs *needs)
+{
+    (void)cpu;
+    *needs = (tess_op_needs){.block = 1};
+    needs->workspace = (size_t)(op->in.n * op->in.d * op->in.h * op->in.w) * sizeof(float);
+}
+
+static double sum_f32(const float *pixel, int64_t channels)
+{
+    double lane[LANES] = {0}, sum = 0;
+    int64_t c = 0;
+    for (; c + LANES <= channels; c += LANES)
+        for (int i = 0; i < LANES; i++)
+            lane[i] += pixel[c + i];
+    for (int i = 0; i < LANES; i++)
+        sum += lane[i];
+    for (; c < channels; c++)
+        sum += pixel[c];
+    return sum;
+}
+
+static double sum_bf16(const uint16_t *pixel, int64_t channels)
+{
+    double lane[LANES] = {0}, sum = 0;
+    int64_t c = 0;
+    for (; c + LANES <= channels; c += LANES)
+        for (int i = 0; i < LANES; i++)
+            lane[i] += tess_bf16_to_float(pixel[c + i]);
+    for (int i = 0; i < LANES; i++)
+        sum += lane[i];
+    for (; c < channels; c++)
+        sum += tess_bf16_to_float(pixel[c]);
+    return sum;
+}
+
+/* An item is a row: of image n, slice z. */
+static void channels_item(void *arg, int64_t item, int thread)
+{
+    (void)thread;
+    const side_job *job = arg;
+    const tess_tensor *in = &job->op->in;
+    const int64_t y = item % in->h, z = item / in->h % in->d, n = item / in->h / in->d;
+    const int64_t from = n * in->stride_n + z * in->stride_d + y * in->stride_h;
+    for (int64_t x = 0; x < in->w; x++) {
+        const int64_t at = from + x * in->stride_w;
+        job->sums[item * in->w + x] =
+            (float)(in->dtype == TESS_F32 ? sum_f32((const float *)job->buffers->in + at, in->c)
+                                          : sum_bf16((const uint16_t *)job->buffers->in + at, in->c));
+    }
+}
+
+static double window_at(const side_job *job, int64_t n, int64_t z, int64_t y, int64_t x)
+{
+    const tess_op *op = job->op;
+    const int64_t rd = op->kernel[TESS_DEPTH] / 2, ry = op->kernel[TESS_HEIGHT] / 2,
+                  rx = op->kernel[TESS_WIDTH] / 2;
+    const int64_t x0 = tess_max_i64(x - rx, 0), x1 = tess_min_i64(x + rx, op->in.w - 1);
+    double sum = 0;
+    for (int64_t slice = tess_max_i64(z - rd, 0); slice <= tess_min_i64(z + rd, op->in.d - 1); slice++) {
+        if (slice == z)
+            continue;
+        for (int64_t row = tess_max_i64(y - ry, 0); row <= tess_min_i64(y + ry, op->in.h - 1); row++) {
+            const float *sums = job->sums + ((n * op->in.d + slice) * op->in.h + row) * op->in.w;
+            for (int64_t i = x0; i <= x1; i++)
+                sum += sums[i];
+        }
+    }
+    return sum;
+}
+
+static void window_item(void *arg, int64_t item, int thread)
+{
+    (void)thread;
+    const side_job *job = arg;
+    const tess_tensor *out = &job->op->out;
+    const int64_t y = item % out->h, z = item / out->h % out->d, n = item / out->h / out->d;
+    float *to = (float *)job->buffers->out + n * out->stride_n + z * out->stride_d + y * out->stride_h;
+    for (int64_t x = 0; x < out->w; x++)
+        to[x * out->stride_w] = (float)(job->op->side.value * window_at(job, n, z, y, x));
+}
+
+static void side_run(const tess_cpu *cpu, const tess_op *op, const tess_op_buffers *buffers)
+{
+    side_job job = {op, buffers, buffers->workspace};
+    const int64_t rows = op->in.n * op->in.d * op->in.h;
+    tess_pool_run(cpu->pool, rows, channels_item, &job);
+    tess_pool_run(cpu->pool, rows, window_item, &job);
+}
+
+const tess_cpu_family tess_cpu_side_sum = {"side sum", side_needs, NULL, side_run};

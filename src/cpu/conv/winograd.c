@@ -1,0 +1,188 @@
+/* Winograd convolution: groups of output blocks go through transform, products and inverse in one thread's
+ * scratch, so that nothing but input and output touches the arena. The weights are transformed at each run
+ * into a scratch that all layers share: kept, they would be four times the file. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "cpu/core/cpu.h"
+
+enum { GROUP = 60, CHUNK = 64 }; /* tiles of a group, about; output channels of one inverse transform */
+
+typedef struct winograd_job {
+    const tess_op *op;
+    const tess_op_buffers *buffers;
+    const tess_winograd_kernels *kernels;
+    int64_t points, blocks, cin;     /* blocks: of output channels */
+    size_t bias_at;                  /* in the packed weights */
+    int64_t tiles_y, tiles_x, tiles; /* tiles: of the whole batch */
+    int64_t group, most;             /* tiles that one item takes; for which the scratch is made */
+    char *u, *zeros, *scratch;
+    size_t u_bytes, zero_bytes, v_bytes, thread_bytes;
+} winograd_job;
+
+static int64_t chunk_of(const tess_op *op)
+{
+    return tess_min_i64(op->out.c, CHUNK);
+}
+
+/* Everything but where the memory is. */
+static winograd_job job_of(const tess_cpu *cpu, const tess_op *op)
+{
+    winograd_job job = {.op = op, .cin = op->in.c};
+    job.kernels = op->in.dtype == TESS_BF16 ? cpu->bf16->winograd : &cpu->f32->winograd;
+    const size_t element = (size_t)job.kernels->element;
+    const int64_t reach = job.kernels->side + 2;
+    job.points = reach * reach;
+    job.blocks = op->out.c / job.kernels->block;
+    job.bias_at = tess_align_size((size_t)(op->out.c * op->in.c * 9) * element, 64);
+    job.tiles_y = tess_ceil_div(op->out.h, job.kernels->side);
+    job.tiles_x = tess_ceil_div(op->out.w, job.kernels->side);
+    job.tiles = op->out.n * job.tiles_y * job.tiles_x;
+    /* Small images: smaller groups, so that every thread has work. Grouping never changes a value. */
+    int64_t fair = tess_ceil_div(job.tiles, 4 * tess_pool_threads(cpu->pool));
+    job.most = GROUP / job.kernels->rows * job.kernels->rows;
+    job.group = tess_min_i64(job.most, tess_round_up(fair, job.kernels->rows));
+    job.u_bytes = tess_align_size((size_t)(job.points * op->in.c * op->out.c) * element, 64);
+    job.zero_bytes = tess_align_size((size_t)op->in.c * element, 64);
+    job.v_bytes = tess_align_size((size_t)(job.points * job.most * op->in.c) * element, 64);
+    job.thread_bytes = job.v_bytes + (size_t)(job.points * job.most * chunk_of(op)) * sizeof(float);
+    return job;
+}
+
+static void winograd_needs(const tess_cpu *cpu, const tess_op *op, tess_op_needs *needs)
+{
+    winograd_job job = job_of(cpu, op);
+    needs->weights = job.bias_at + (op->bias ? (size_t)op->out.c * sizeof(float) : 0);
+    needs->workspace = job.u_bytes + job.zero_bytes + job.thread_bytes * (size_t)tess_pool_threads(cpu->pool);
+    needs->block = job.kernels->side;
+}
+
+/* [cout block][cin][9][block] */
+static void winograd_pack(const tess_cpu *cpu, const tess_op *op, tess_weight_part part, int64_t first,
+                          int64_t count, const float *values, void *packed)
+{
+    winograd_job job = job_of(cpu, op);
+    if (part == TESS_PART_BIAS) {
+        memcpy((char *)packed + job.bias_at + (size_t)first * sizeof(float), values,
+               (size_t)count * sizeof(float));
+        return;
+    }
+    const int64_t block = job.kernels->block;
+    for (int64_t o = first; o < first + count; o++)
+        for (int64_t i = 0; i < job.cin; i++)
+            for (int64_t tap = 0; tap < 9; tap++) {
+                int64_t place = ((o / block * job.cin + i) * 9 + tap) * block + o % block;
+                if (op->in.dtype == TESS_BF16)
+                    ((uint16_t *)packed)[place] = tess_float_to_bf16(*values++);
+                else
+                    ((float *)packed)[place] = *values++;
+            }
+}
+
+/* Where tile `index` of the batch starts in the output. */
+static void tile_origin(const winograd_job *job, int64_t index, int64_t at[3])
+{
+    int64_t per_image = job->tiles_y * job->tiles_x;
+    at[0] = index / per_image;
+    at[1] = index % per_image / job->tiles_x * job->kernels->side;
+    at[2] = index % job->tiles_x * job->kernels->side;
+}
+
+static int64_t place(const tess_tensor *t, int64_t n, int64_t y, int64_t x)
+{
+    return n * t->stride_n + y * t->stride_h + x * t->stride_w;
+}
+
+static void transform_input(const winograd_job *job, int64_t index, int64_t tile, int64_t rows, void *v)
+{
+    const tess_op *op = job->op;
+    const tess_tensor *in = &op->in;
+    const void *pixel[TESS_WINOGRAD_POINTS];
+    const int reach = job->kernels->side + 2;
+    int64_t at[3];
+    tile_origin(job, index, at);
+    for (int i = 0; i < reach; i++) {
+        int64_t y = at[1] + i - op->pad_before[TESS_HEIGHT];
+        for (int j = 0; j < reach; j++) {
+            int64_t x = at[2] + j - op->pad_before[TESS_WIDTH];
+            bool inside = y >= 0 && y < in->h && x >= 0 && x < in->w;
+            pixel[reach * i + j] =
+                inside ? (const char *)job->buffers->in + place(in, at[0], y, x) * job->kernels->element
+                       : job->zeros;
+        }
+    }
+    job->kernels->input(pixel, in->c, v, rows, tile);
+}
+
+static void transform_output(const winograd_job *job, int64_t index, const float *m, int64_t step,
+                             int64_t channel)
+{
+    const tess_op *op = job->op;
+    const int side = job->kernels->side;
+    tess_winograd_out to = {.residuals = op->residuals, .relu = op->relu, .mapped = op->mapped};
+    int64_t at[3];
+    tile_origin(job, index, at);
+    for (int i = 0; i < side; i++)
+        for (int j = 0; j < side; j++) {
+            int64_t y = at[1] + i, x = at[2] + j;
+            if (y >= op->out.h || x >= op->out.w)
+                continue;
+            to.out[side * i + j] =
+                (char *)job->buffers->out + (place(&op->out, at[0], y, x) + channel) * job->kernels->element;
+            if (op->mapped)
+                to.map[side * i + j] = ((const float *)job->buffers->map)[place(&op->map, at[0], y, x)];
+            for (int r = 0; r < op->residuals; r++)
+                to.residual[r][side * i + j] =
+                    (const char *)job->buffers->residual[r] +
+                    (place(&op->residual[r], at[0], y, x) + channel) * job->kernels->element;
+        }
+    if (op->bias)
+        to.bias = (const float *)((const char *)job->buffers->weights + job->bias_at) + channel;
+    job->kernels->output(m, step, tess_min_i64(chunk_of(op), op->out.c - channel), &to);
+}
+
+static void weights_item(void *arg, int64_t item, int thread)
+{
+    (void)thread;
+    const winograd_job *job = arg;
+    job->kernels->weights(job->buffers->weights, job->u, job->blocks, job->cin, item * job->cin,
+                          (item + 1) * job->cin);
+}
+
+static void group_item(void *arg, int64_t item, int thread)
+{
+    const winograd_job *job = arg;
+    const int64_t cin = job->cin, first = item * job->group,
+                  count = tess_min_i64(job->group, job->tiles - first);
+    const int64_t rows = tess_round_up(count, job->kernels->rows), chunk = chunk_of(job->op),
+                  block = job->kernels->block;
+    const size_t element = (size_t)job->kernels->element;
+    char *v = job->scratch + (size_t)thread * job->thread_bytes;
+    float *m = (float *)(v + job->v_bytes);
+    for (int64_t t = 0; t < count; t++)
+        transform_input(job, first + t, t, rows, v);
+    /* Rows beyond `count` multiply what an earlier group left there: harmless, never read. */
+    for (int64_t channel = 0; channel < job->op->out.c; channel += chunk) {
+        const int64_t blocks = tess_min_i64(chunk, job->op->out.c - channel) / block;
+        for (int64_t point = 0; point < job->points; point++)
+            job->kernels->multiply(v + (size_t)(point * rows * cin) * element,
+                                   job->u + (size_t)((point * job->blocks * block + channel) * cin) * element,
+                                   m + point * rows * blocks * block, rows, cin, blocks);
+        for (int64_t t = 0; t < count; t++)
+            transform_output(job, first + t, m + t * blocks * block, rows * blocks * block, channel);
+    }
+}
+
+static void winograd_run(const tess_cpu *cpu, const tess_op *op, const tess_op_buffers *buffers)
+{
+    winograd_job job = job_of(cpu, op);
+    job.buffers = buffers;
+    job.u = buffers->workspace;
+    job.zeros = job.u + job.u_bytes;
+    job.scratch = job.zeros + job.zero_bytes;
+    memset(job.zeros, 0, job.zero_bytes);
+    tess_pool_run(cpu->pool, job.blocks, weights_item, &job);
+    tess_pool_run(cpu->pool, tess_ceil_div(job.tiles, job.group), group_item, &job);
+}
+
+const tess_cpu_family tess_cpu_winograd = {"winograd", winograd_needs, winograd_pack, winograd_run};

@@ -1,0 +1,219 @@
+/* What solvers do with vectors: weighted sums, inner products, products with a spectrum. A line (one row of one
+ * image, all its channels) is the unit; all of them wait for memory, so plain loops are enough.
+ *
+ * An inner product is summed in fp64 over blocks of lines whose size the tensor alone decides, and the blocks in
+ * their order: any number of threads gives the same bits. */
+#include "base/checked.h"
+#include "cpu/core/cpu.h"
+
+enum { DOT_BLOCK = 1 << 16, DOT_LANES = 8 };
+
+typedef struct vector_job {
+    const tess_op *op;
+    const tess_op_buffers *buffers;
+} vector_job;
+
+static int64_t lines_of(const tess_tensor *t)
+{
+    return t->n * t->d * t->h;
+}
+
+/* Where line `item` of a tensor of the shape of `shape` begins. */
+static int64_t line_at(const tess_tensor *t, const tess_tensor *shape, int64_t item)
+{
+    const int64_t y = item % shape->h, image = item / shape->h;
+    return image / shape->d * t->stride_n + image % shape->d * t->stride_d + y * t->stride_h;
+}
+
+static bool same_shape(const tess_tensor *a, const tess_tensor *b)
+{
+    return a->n == b->n && a->d == b->d && a->h == b->h && a->w == b->w && a->c == b->c;
+}
+
+static tess_status check_spectrum(const tess_op *op, tess_error *error)
+{
+    const tess_tensor *f = &op->residual[0];
+    const int64_t parts = op->spectrum.complex_factor ? 2 : 1;
+    if (op->residuals < 1 || f->c != parts || f->n != 1 || f->d != 1 || f->w != op->in.w ||
+        (f->h != op->in.h && f->h != 1) || op->in.c % parts)
+        return tess_fail(error, TESS_UNSUPPORTED,
+                         "a factor of %lldx%lldx%lld does not fit a spectrum of %lldx%lldx%lld",
+                         (long long)f->h, (long long)f->w, (long long)f->c, (long long)op->in.h,
+                         (long long)op->in.w, (long long)op->in.c);
+    return TESS_OK;
+}
+
+tess_status tess_cpu_vector_check(const tess_op *op, tess_error *error)
+{
+    const char *name = tess_op_kind_name(op->kind);
+    const bool dot = op->kind == TESS_OP_DOT, spectrum = op->kind == TESS_OP_SPECTRUM;
+    bool fp32 = op->in.dtype == TESS_F32 && op->out.dtype == (dot ? TESS_F64 : TESS_F32);
+    bool alike = dot ? op->residuals == 1 : same_shape(&op->in, &op->out);
+    for (int r = 0; r < op->residuals; r++) {
+        fp32 = fp32 && op->residual[r].dtype == TESS_F32;
+        alike = alike && ((spectrum && r == 0) || same_shape(&op->in, &op->residual[r]));
+    }
+    if (!fp32)
+        return tess_fail(error, TESS_UNSUPPORTED, "the CPU takes a %s of fp32 values", name);
+    if (!alike)
+        return tess_fail(error, TESS_UNSUPPORTED, "a %s takes tensors of one shape", name);
+    return spectrum ? check_spectrum(op, error) : TESS_OK;
+}
+
+/* Lines of one block, and how many blocks. */
+static int64_t dot_lines(const tess_tensor *t)
+{
+    return tess_max_i64(1, DOT_BLOCK / tess_max_i64(1, t->w * t->c));
+}
+
+static int64_t dot_blocks(const tess_tensor *t)
+{
+    return tess_ceil_div(lines_of(t), dot_lines(t));
+}
+
+static void vector_needs(const tess_cpu *cpu, const tess_op *op, tess_op_needs *needs)
+{
+    (void)cpu;
+    const size_t sums = op->kind == TESS_OP_DOT ? (size_t)dot_blocks(&op->in) * sizeof(double) : 0;
+    *needs = (tess_op_needs){.workspace = sums, .block = 1};
+}
+
+typedef struct operand {
+    const float *data; /* NULL: its factor is zero, and it is not read */
+    int64_t step;      /* from pixel to pixel */
+    float factor;
+} operand;
+
+static operand operand_of(const vector_job *job, int which, double factor, int64_t item)
+{
+    const tess_op *op = job->op;
+    const tess_tensor *t = which ? &op->residual[which - 1] : &op->in;
+    const float *data = which ? job->buffers->residual[which - 1] : job->buffers->in;
+    if (factor == 0 || which > op->residuals)
+        return (operand){0};
+    return (operand){data + line_at(t, &op->in, item), t->stride_w, (float)factor};
+}
+
+static inline float limited(float value, float low, float high)
+{
+    value = value < low ? low : value; /* this way round NaN stays NaN, and is seen */
+    return value > high ? high : value;
+}
+
+static void combine_item(void *arg, int64_t item, int thread)
+{
+    (void)thread;
+    const vector_job *job = arg;
+    const tess_op *op = job->op;
+    const tess_op_combine *k = &op->combine;
+    operand from[3] = {operand_of(job, 0, k->a, item), operand_of(job, 1, k->b, item),
+                       operand_of(job, 2, k->c, item)};
+    float *out = (float *)job->buffers->out + line_at(&op->out, &op->in, item);
+    int64_t pixels = op->in.w, channels = op->in.c;
+    bool flat = op->out.stride_w == channels;
+    int used = 0;
+    for (int i = 0; i < 3; i++)
+        if (from[i].data) {
+            flat = flat && from[i].step == channels;
+            from[used++] = from[i];
+        }
+    for (int i = used; i < 3; i++)
+        from[i] = (operand){out, 0, 0};
+    if (flat)
+        channels *= pixels, pixels = 1;
+    const float low = (float)k->low, high = (float)k->high;
+    for (int64_t x = 0; x < pixels; x++, out += op->out.stride_w) {
+        const float *a = from[0].data + x * from[0].step, *b = from[1].data + x * from[1].step,
+                    *c = from[2].data + x * from[2].step;
+        const float fa = from[0].factor, fb = from[1].factor, fc = from[2].factor;
+        for (int64_t i = 0; used == 0 && i < channels; i++)
+            out[i] = limited(0, low, high);
+        for (int64_t i = 0; used == 1 && i < channels; i++)
+            out[i] = limited(fa * a[i], low, high);
+        for (int64_t i = 0; used == 2 && i < channels; i++)
+            out[i] = limited(fa * a[i] + fb * b[i], low, high);
+        for (int64_t i = 0; used == 3 && i < channels; i++)
+            out[i] = limited(fa * a[i] + fb * b[i] + fc * c[i], low, high);
+    }
+}
+
+static double dot_run(const float *a, const float *b, int64_t count)
+{
+    double lanes[DOT_LANES] = {0}, sum = 0;
+    int64_t i = 0;
+    for (; i + DOT_LANES <= count; i += DOT_LANES)
+        for (int l = 0; l < DOT_LANES; l++)
+            lanes[l] += (double)a[i + l] * (double)b[i + l];
+    for (; i < count; i++)
+        sum += (double)a[i] * (double)b[i];
+    for (int l = 0; l < DOT_LANES; l++)
+        sum += lanes[l];
+    return sum;
+}
+
+static void dot_item(void *arg, int64_t item, int thread)
+{
+    (void)thread;
+    const vector_job *job = arg;
+    const tess_tensor *a = &job->op->in, *b = &job->op->residual[0];
+    const int64_t lines = dot_lines(a), end = tess_min_i64(lines_of(a), (item + 1) * lines);
+    const bool flat = a->stride_w == a->c && b->stride_w == a->c;
+    double sum = 0;
+    for (int64_t line = item * lines; line < end; line++) {
+        const float *x = (const float *)job->buffers->in + line_at(a, a, line);
+        const float *y = (const float *)job->buffers->residual[0] + line_at(b, a, line);
+        if (flat)
+            sum += dot_run(x, y, a->w * a->c);
+        else
+            for (int64_t i = 0; i < a->w; i++, x += a->stride_w, y += b->stride_w)
+                sum += dot_run(x, y, a->c);
+    }
+    ((double *)job->buffers->workspace)[item] = sum;
+}
+
+static void spectrum_item(void *arg, int64_t item, int thread)
+{
+    (void)thread;
+    const vector_job *job = arg;
+    const tess_op *op = job->op;
+    const tess_tensor *f = &op->residual[0], *s = &op->residual[1];
+    const float *in = (const float *)job->buffers->in + line_at(&op->in, &op->in, item);
+    const float *factor =
+        (const float *)job->buffers->residual[0] + (f->h == 1 ? 0 : item % op->in.h * f->stride_h);
+    const float *less =
+        op->residuals > 1 ? (const float *)job->buffers->residual[1] + line_at(s, &op->in, item) : NULL;
+    float *out = (float *)job->buffers->out + line_at(&op->out, &op->in, item);
+    for (int64_t x = 0; x < op->in.w; x++, in += op->in.stride_w, out += op->out.stride_w) {
+        const float re = factor[x * f->stride_w];
+        if (op->spectrum.complex_factor) {
+            const float im = factor[x * f->stride_w + 1] * (op->spectrum.conjugate ? -1.0f : 1.0f);
+            for (int64_t c = 0; c < op->in.c; c += 2) {
+                const float a = in[c], b = in[c + 1]; /* `out` may be `in`, or the factor */
+                out[c] = a * re - b * im - (less ? less[c] : 0);
+                out[c + 1] = a * im + b * re - (less ? less[c + 1] : 0);
+            }
+        } else {
+            for (int64_t c = 0; c < op->in.c; c++)
+                out[c] = in[c] * re - (less ? less[c] : 0);
+        }
+        less = less ? less + s->stride_w : NULL;
+    }
+}
+
+static void vector_run(const tess_cpu *cpu, const tess_op *op, const tess_op_buffers *buffers)
+{
+    vector_job job = {op, buffers};
+    if (op->kind != TESS_OP_DOT) {
+        tess_pool_run(cpu->pool, lines_of(&op->in),
+                      op->kind == TESS_OP_COMBINE ? combine_item : spectrum_item, &job);
+        return;
+    }
+    const int64_t blocks = dot_blocks(&op->in);
+    tess_pool_run(cpu->pool, blocks, dot_item, &job);
+    double sum = 0;
+    for (int64_t i = 0; i < blocks; i++)
+        sum += ((const double *)buffers->workspace)[i];
+    *(double *)buffers->out = sum;
+}
+
+const tess_cpu_family tess_cpu_vector = {"vector", vector_needs, NULL, vector_run};

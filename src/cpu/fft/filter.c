@@ -1,0 +1,106 @@
+/* A filter: an FFT into the workspace, the product there, and the FFT back. Sums are those of the three ops one after
+ * another, so any number of threads gives the same bits. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "cpu/core/cpu.h"
+
+enum { ALIGN = 64 };
+
+typedef struct filter_job {
+    const tess_op *op;
+    const tess_op_buffers *buffers;
+    tess_tensor spectrum;
+    float *waves;
+} filter_job;
+
+static tess_tensor spectrum_of(const tess_op *op)
+{
+    return tess_tensor_3d(TESS_F32, op->in.n, op->in.d, op->in.h, op->in.w / 2 + 1, 2 * op->in.c);
+}
+
+tess_op tess_cpu_filter_transform(const tess_op *op, bool inverse)
+{
+    tess_op fft;
+    memset(&fft, 0, sizeof fft);
+    fft.kind = TESS_OP_FFT;
+    fft.in = inverse ? spectrum_of(op) : op->in;
+    fft.out = inverse ? op->out : spectrum_of(op);
+    fft.fft.inverse = inverse;
+    return fft;
+}
+
+tess_status tess_cpu_filter_check(const tess_op *op, tess_error *error)
+{
+    const tess_tensor s = spectrum_of(op), *power = &op->residual[0], *data = &op->residual[1];
+    const tess_op to = tess_cpu_filter_transform(op, false), back = tess_cpu_filter_transform(op, true);
+    TESS_TRY(tess_cpu_fft_check(&to, error));
+    TESS_TRY(tess_cpu_fft_check(&back, error));
+    if (op->residuals < 1 || power->dtype != TESS_F32 || power->n != 1 || power->d != 1 || power->h != s.h ||
+        power->w != s.w || power->c != 1)
+        return tess_fail(error, TESS_UNSUPPORTED, "a filter of %lldx%lld values does not fit its image",
+                         (long long)power->h, (long long)power->w);
+    if (op->residuals > 1 && (data->dtype != TESS_F32 || data->n != s.n || data->d != s.d || data->h != s.h ||
+                              data->w != s.w || data->c != s.c))
+        return tess_fail(error, TESS_UNSUPPORTED, "what a filter adds must be a spectrum of its image");
+    return TESS_OK;
+}
+
+static size_t waves_bytes(const tess_op *op)
+{
+    const tess_tensor s = spectrum_of(op);
+    return tess_align_size((size_t)(s.n * s.stride_n) * sizeof(float), ALIGN);
+}
+
+static void filter_needs(const tess_cpu *cpu, const tess_op *op, tess_op_needs *needs)
+{
+    const tess_op to = tess_cpu_filter_transform(op, false), back = tess_cpu_filter_transform(op, true);
+    tess_op_needs other;
+    tess_cpu_fft_family.needs(cpu, &to, needs);
+    tess_cpu_fft_family.needs(cpu, &back, &other);
+    if (other.workspace > needs->workspace)
+        needs->workspace = other.workspace;
+    needs->held += other.held;
+    needs->workspace += ALIGN + waves_bytes(op);
+}
+
+/* One row of one image, all channels. */
+static void product_item(void *arg, int64_t item, int thread)
+{
+    (void)thread;
+    const filter_job *job = arg;
+    const tess_op *op = job->op;
+    const tess_tensor *s = &job->spectrum, *p = &op->residual[0], *t = &op->residual[1];
+    const double *f = job->buffers->factors;
+    const int64_t y = item % s->h, image = item / s->h;
+    const float *power = (const float *)job->buffers->residual[0] + y * p->stride_h;
+    const float *data = op->residuals > 1 && f[2] != 0
+                            ? (const float *)job->buffers->residual[1] + image / s->d * t->stride_n +
+                                  image % s->d * t->stride_d + y * t->stride_h
+                            : NULL;
+    float *waves = job->waves + item * s->stride_h;
+    const float a = (float)f[0], b = (float)f[1], c = (float)f[2], d = (float)f[3], e = (float)f[4];
+    for (int64_t x = 0; x < s->w; x++, waves += s->stride_w) {
+        const float value = power[x * p->stride_w], share = 1 / (d + e * value),
+                    gain = (a + b * value) * share, more = c * share;
+        for (int64_t i = 0; i < s->c; i++)
+            waves[i] = gain * waves[i] + (data ? more * data[x * t->stride_w + i] : 0);
+    }
+}
+
+void tess_cpu_filter_run(const tess_cpu *cpu, const tess_op *op, const tess_cpu_fft *to,
+                         const tess_cpu_fft *back, const tess_op_buffers *buffers)
+{
+    const tess_op forward = tess_cpu_filter_transform(op, false),
+                  inverse = tess_cpu_filter_transform(op, true);
+    char *aligned = (char *)(((uintptr_t)buffers->workspace + ALIGN - 1) / ALIGN * ALIGN);
+    char *workspace = aligned + waves_bytes(op);
+    filter_job job = {op, buffers, spectrum_of(op), (float *)aligned};
+    tess_cpu_fft_run(cpu, &forward, to,
+                     &(tess_op_buffers){.in = buffers->in, .out = job.waves, .workspace = workspace});
+    tess_pool_run(cpu->pool, job.spectrum.n * job.spectrum.d * job.spectrum.h, product_item, &job);
+    tess_cpu_fft_run(cpu, &inverse, back,
+                     &(tess_op_buffers){.in = job.waves, .out = buffers->out, .workspace = workspace});
+}
+
+const tess_cpu_family tess_cpu_filter_family = {"filter", filter_needs, NULL, NULL};

@@ -1,0 +1,48 @@
+/* The 2-D Radon transform as an op: what it takes and needs; its two directions have a file each. */
+#include "cpu/rays/radon.h"
+
+static void radon_needs(const tess_cpu *cpu, const tess_op *op, tess_op_needs *needs)
+{
+    (void)cpu;
+    const int64_t views = op->kind == TESS_OP_PROJECT ? op->out.h : op->in.h;
+    *needs = (tess_op_needs){.weights = (size_t)views * TESS_RAY2_NUMBERS * sizeof(double), .block = 1};
+}
+
+static void radon_run(const tess_cpu *cpu, const tess_op *op, const tess_op_buffers *buffers)
+{
+    const bool forward = op->kind == TESS_OP_PROJECT;
+    const tess_tensor *image = forward ? &op->in : &op->out, *views = forward ? &op->out : &op->in;
+    tess_radon_job job = {.in = buffers->in,
+                          .out = buffers->out,
+                          .table = buffers->weights,
+                          .size = image->h,
+                          .views = views->h,
+                          .columns = views->w,
+                          .along = op->rays.along ? op->rays.along : image->h,
+                          .image_row = image->stride_h,
+                          .view_row = views->stride_h,
+                          .circle = op->rays.circle};
+    if (forward)
+        tess_cpu_radon_project(cpu, &job);
+    else
+        tess_cpu_radon_backproject(cpu, &job);
+}
+
+tess_status tess_cpu_check_radon(const tess_op *op, tess_error *error)
+{
+    const bool forward = op->kind == TESS_OP_PROJECT;
+    const tess_tensor *image = forward ? &op->in : &op->out, *views = forward ? &op->out : &op->in;
+    if (image->dtype != TESS_F32 || views->dtype != TESS_F32)
+        return tess_fail(error, TESS_UNSUPPORTED, "the Radon transform takes fp32 values");
+    const bool single = image->n == 1 && image->d == 1 && image->c == 1 && views->n == 1 && views->d == 1 &&
+                        views->c == 1 && image->stride_w == 1 && views->stride_w == 1;
+    if (!single || image->h != image->w || image->h < 2)
+        return tess_fail(error, TESS_UNSUPPORTED,
+                         "the Radon transform takes one square image, at least 2 x 2, and its views");
+    if (image->stride_h > INT32_MAX / (2 * TESS_RADON_LANES))
+        return tess_fail(error, TESS_UNSUPPORTED, "the Radon transform takes rows of at most %d values",
+                         INT32_MAX / (2 * TESS_RADON_LANES));
+    return TESS_OK;
+}
+
+const tess_cpu_family tess_cpu_radon = {"radon", radon_needs, NULL, radon_run};

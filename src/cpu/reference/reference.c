@@ -1,0 +1,214 @@
+#include "cpu/reference/reference.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "cpu/core/cpu.h"
+
+enum { PIXELS = 16 }; /* an item of the pool: a fraction of a second also with very many channels */
+
+static double load(const tess_tensor *t, const void *data, int64_t at)
+{
+    if (t->dtype == TESS_F16)
+        return tess_half_to_float(((const uint16_t *)data)[at]);
+    return t->dtype == TESS_BF16 ? (double)tess_bf16_to_float(((const uint16_t *)data)[at])
+                                 : (double)((const float *)data)[at];
+}
+
+static void store(const tess_tensor *t, void *data, int64_t at, double value)
+{
+    if (t->dtype == TESS_BF16)
+        ((uint16_t *)data)[at] = tess_float_to_bf16((float)value);
+    else if (t->dtype == TESS_F16)
+        ((uint16_t *)data)[at] = tess_float_to_half((float)value);
+    else
+        ((float *)data)[at] = (float)value;
+}
+
+static int64_t place(const tess_tensor *t, int64_t n, int64_t d, int64_t y, int64_t x)
+{
+    return n * t->stride_n + d * t->stride_d + y * t->stride_h + x * t->stride_w;
+}
+
+/* One output value of a convolution before bias and residuals. */
+static double conv_at(const tess_op *op, const void *in, const float *kernel, const int64_t at[4], int64_t o)
+{
+    const int32_t *k = op->kernel;
+    double sum = 0;
+    for (int64_t i = 0; i < op->in.c; i++)
+        for (int kd = 0; kd < k[0]; kd++)
+            for (int ky = 0; ky < k[1]; ky++)
+                for (int kx = 0; kx < k[2]; kx++) {
+                    int64_t d = at[1] * op->stride[0] + kd - op->pad_before[0];
+                    int64_t y = at[2] * op->stride[1] + ky - op->pad_before[1];
+                    int64_t x = at[3] * op->stride[2] + kx - op->pad_before[2];
+                    if (d < 0 || d >= op->in.d || y < 0 || y >= op->in.h || x < 0 || x >= op->in.w)
+                        continue;
+                    double w = kernel[(((o * op->in.c + i) * k[0] + kd) * k[1] + ky) * k[2] + kx];
+                    sum += w * load(&op->in, in, place(&op->in, at[0], d, y, x) + i);
+                }
+    return sum;
+}
+
+/* The enlarged image is never made: its pixel (y, x) is the input's (y / 2, x / 2). */
+static double up_conv_at(const tess_op *op, const void *in, const float *kernel, const int64_t at[4],
+                         int64_t o)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < op->in.c; i++)
+        for (int tap = 0; tap < 9; tap++) {
+            int64_t y = at[2] + tap / 3 - 1, x = at[3] + tap % 3 - 1;
+            if (y < 0 || y >= op->out.h || x < 0 || x >= op->out.w)
+                continue;
+            sum += kernel[(o * op->in.c + i) * 9 + tap] *
+                   load(&op->in, in, place(&op->in, at[0], at[1], y / 2, x / 2) + i);
+        }
+    return sum;
+}
+
+/* Kernel = stride: each output pixel sees one input pixel and one tap. */
+static double transpose_at(const tess_op *op, const void *in, const float *kernel, const int64_t at[4],
+                           int64_t o)
+{
+    const int32_t *k = op->kernel, *s = op->stride;
+    int64_t from = place(&op->in, at[0], at[1] / s[0], at[2] / s[1], at[3] / s[2]);
+    int64_t tap = ((at[1] % s[0]) * k[1] + at[2] % s[1]) * k[2] + at[3] % s[2],
+            taps = (int64_t)k[0] * k[1] * k[2];
+    double sum = 0;
+    for (int64_t i = 0; i < op->in.c; i++)
+        sum += (double)kernel[(i * op->out.c + o) * taps + tap] * load(&op->in, in, from + i);
+    return sum;
+}
+
+/* What the side slices of a kernel with one value there add. */
+static double side_at(const tess_op *op, const void *in, const int64_t at[4])
+{
+    const int64_t rd = op->kernel[0] / 2, ry = op->kernel[1] / 2, rx = op->kernel[2] / 2;
+    double sum = 0;
+    for (int64_t d = at[1] - rd; d <= at[1] + rd; d++)
+        for (int64_t y = at[2] - ry; y <= at[2] + ry; y++)
+            for (int64_t x = at[3] - rx; x <= at[3] + rx; x++) {
+                if (d == at[1] || d < 0 || d >= op->in.d || y < 0 || y >= op->in.h || x < 0 || x >= op->in.w)
+                    continue;
+                for (int64_t c = 0; c < op->in.c; c++)
+                    sum += load(&op->in, in, place(&op->in, at[0], d, y, x) + c);
+            }
+    return op->side.value * sum;
+}
+
+static double pool_at(const tess_op *op, const void *in, const int64_t at[4], int64_t c)
+{
+    double most = -1.0 / 0.0;
+    for (int kd = 0; kd < op->kernel[0]; kd++)
+        for (int ky = 0; ky < op->kernel[1]; ky++)
+            for (int kx = 0; kx < op->kernel[2]; kx++) {
+                int64_t from = place(&op->in, at[0], at[1] * op->stride[0] + kd, at[2] * op->stride[1] + ky,
+                                     at[3] * op->stride[2] + kx);
+                double value = load(&op->in, in, from + c);
+                most = value > most ? value : most;
+            }
+    return most;
+}
+
+static double value_at(const tess_op *op, const void *in, const float *kernel, const int64_t at[4], int64_t c)
+{
+    switch (op->kind) {
+    case TESS_OP_CONV:
+        return conv_at(op, in, kernel, at, c);
+    case TESS_OP_CONV_TRANSPOSE:
+        return transpose_at(op, in, kernel, at, c);
+    case TESS_OP_UP_CONV:
+        return up_conv_at(op, in, kernel, at, c);
+    case TESS_OP_SIDE_SUM:
+        return side_at(op, in, at);
+    case TESS_OP_MAX_POOL:
+        return pool_at(op, in, at, c);
+    case TESS_OP_UPSAMPLE:
+        return load(
+            &op->in, in,
+            place(&op->in, at[0], at[1] / op->stride[0], at[2] / op->stride[1], at[3] / op->stride[2]) + c);
+    default:
+        return load(&op->in, in, place(&op->in, at[0], at[1], at[2], at[3]) + c);
+    }
+}
+
+/* A call, for the loop over pixels. */
+typedef struct reference_job {
+    const tess_op *op;
+    const tess_op_buffers *buffers;
+    const float *kernel, *bias;
+} reference_job;
+
+static void pixel(const reference_job *job, int64_t n, int64_t d, int64_t y, int64_t x)
+{
+    const tess_op *op = job->op;
+    const tess_op_buffers *buffers = job->buffers;
+    const int64_t at[4] = {n, d, y, x};
+    for (int64_t c = 0; c < op->out.c; c++) {
+        double value = value_at(op, buffers->in, job->kernel, at, c) + (job->bias ? job->bias[c] : 0.0);
+        if (op->mapped)
+            value += load(&op->map, buffers->map, place(&op->map, n, d, y, x));
+        for (int r = 0; r < op->residuals; r++)
+            value += load(&op->residual[r], buffers->residual[r], place(&op->residual[r], n, d, y, x) + c);
+        if (op->relu && value < 0)
+            value = 0;
+        store(&op->out, buffers->out, place(&op->out, n, d, y, x) + c, value);
+    }
+}
+
+static void pixels_item(void *arg, int64_t item, int thread)
+{
+    (void)thread;
+    const reference_job *job = arg;
+    const tess_tensor *out = &job->op->out;
+    const int64_t all = out->n * out->d * out->h * out->w;
+    for (int64_t i = item * PIXELS; i < (item + 1) * PIXELS && i < all; i++)
+        pixel(job, i / out->w / out->h / out->d, i / out->w / out->h % out->d, i / out->w % out->h,
+              i % out->w);
+}
+
+static int64_t items_of(const tess_op *op)
+{
+    return tess_ceil_div(op->out.n * op->out.d * op->out.h * op->out.w, PIXELS);
+}
+
+void tess_reference_run(const tess_op *op, const tess_op_buffers *buffers, const float *kernel,
+                        const float *bias)
+{
+    reference_job job = {op, buffers, kernel, bias};
+    for (int64_t item = 0; item < items_of(op); item++)
+        pixels_item(&job, item, 0);
+}
+
+/* The reference as a family of the device (TESSERA_ISA=reference): weights stay in the file's order. */
+static size_t kernel_floats(const tess_op *op)
+{
+    bool conv = op->kind == TESS_OP_CONV || op->kind == TESS_OP_CONV_TRANSPOSE;
+    return conv ? (size_t)(op->in.c * op->out.c * tess_op_taps(op)) : 0;
+}
+
+static void reference_needs(const tess_cpu *cpu, const tess_op *op, tess_op_needs *needs)
+{
+    (void)cpu;
+    *needs = (tess_op_needs){.block = 1};
+    needs->weights = (kernel_floats(op) + (op->bias ? (size_t)op->out.c : 0)) * sizeof(float);
+}
+
+static void reference_pack(const tess_cpu *cpu, const tess_op *op, tess_weight_part part, int64_t first,
+                           int64_t count, const float *values, void *packed)
+{
+    (void)cpu;
+    size_t rows = (size_t)(op->kind == TESS_OP_CONV_TRANSPOSE ? op->in.c : op->out.c);
+    size_t row = part == TESS_PART_BIAS ? 1 : kernel_floats(op) / rows;
+    float *to = (float *)packed + (part == TESS_PART_BIAS ? kernel_floats(op) : 0) + (size_t)first * row;
+    memcpy(to, values, (size_t)count * row * sizeof(float));
+}
+
+static void reference_run(const tess_cpu *cpu, const tess_op *op, const tess_op_buffers *buffers)
+{
+    const float *kernel = buffers->weights;
+    reference_job job = {op, buffers, kernel, op->bias ? kernel + kernel_floats(op) : NULL};
+    tess_pool_run(cpu->pool, items_of(op), pixels_item, &job);
+}
+
+const tess_cpu_family tess_cpu_reference = {"reference", reference_needs, reference_pack, reference_run};

@@ -1,0 +1,81 @@
+/* conv.cuh: what the kernels without matrix instructions share (conv.cu, conv_float.cu): a convolution as rows of
+ * pixels times columns of output channels, and the end of each sum. Both add up in one order, taps and within one
+ * channels, so which of them does an op is a matter of time alone. */
+#ifndef TESS_CUDA_CONV_CUH
+#define TESS_CUDA_CONV_CUH
+
+#include "cuda/conv/generic.h"
+#include "cuda/core/values.cuh"
+
+typedef struct tess_conv_job {
+    int64_t pixels, h, w; /* of the grid of rows: output pixels, or input pixels when transposed */
+    int64_t in_h, in_w, cin, cout;
+    int64_t in_n, in_y, in_x; /* strides of the input */
+    int64_t out_n, out_y, out_x;
+    int64_t res_n[2], res_y[2], res_x[2];
+    int kh, kw, stride_y, stride_x, top, left; /* a transposed one: one tap, no padding */
+    int spread_y, spread_x;                    /* output pixels for each of the grid's: 1, or the stride */
+    int residuals;
+    bool relu, wide_in, wide_out, wide_weights; /* four neighbours by one instruction */
+    const float *bias;
+    const void *in, *weights, *residual[2];
+    void *out;
+} tess_conv_job;
+
+/* conv_float.cu */
+extern "C" bool tess_cuda_conv_float_fits(const tess_conv_job *job);
+extern "C" cudaError_t tess_cuda_conv_float(const tess_conv_job *job, cudaStream_t stream);
+
+/* Four channels from c on; zero behind the last. */
+template <typename T>
+__device__ __forceinline__ void tess_four(const T *from, int64_t c, int64_t channels, bool wide,
+                                          float *values)
+{
+    if (wide) {
+        if (c < channels) {
+            tess_load<4>(from + c, values);
+            return;
+        }
+        values[0] = values[1] = values[2] = values[3] = 0;
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        values[i] = c + i < channels ? tess_value(from[c + i]) : 0.0f;
+}
+
+/* The end of four neighbouring sums: bias, residuals, ReLU, rounding. */
+template <typename Out>
+__device__ __forceinline__ void tess_conv_finish(const tess_conv_job &job, int64_t n, int64_t y, int64_t x,
+                                                 int64_t o, float *sums)
+{
+    if (o >= job.cout)
+        return;
+    const int many = job.cout - o < 4 ? (int)(job.cout - o) : 4;
+    if (job.bias)
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            sums[i] += i < many ? job.bias[o + i] : 0.0f;
+    for (int r = 0; r < job.residuals; r++) {
+        float more[4];
+        tess_four((const Out *)job.residual[r] + n * job.res_n[r] + y * job.res_y[r] + x * job.res_x[r], o,
+                  job.cout, job.wide_out, more);
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            sums[i] += more[i];
+    }
+    if (job.relu)
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            sums[i] = sums[i] < 0 ? 0 : sums[i];
+    Out *to = (Out *)job.out + n * job.out_n + y * job.out_y + x * job.out_x + o;
+    if (job.wide_out)
+        tess_store<4>(to, sums);
+    else
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            if (i < many)
+                to[i] = tess_rounded<Out>(sums[i]);
+}
+
+#endif

@@ -1,0 +1,115 @@
+/* Weights into packed form, once at load: one thread a value of the piece, which is in the file's order:
+ * [row][other][depth][taps]. Rows are output channels, or input channels of a transposed convolution. Each depth tap
+ * is packed by itself. */
+#include "cuda/core/cuda.h"
+#include "cuda/core/values.cuh"
+
+struct pack_layout {
+    int64_t first, rows, others, taps;
+    int64_t depth, slice; /* depth taps of the kernel, and which of them */
+    bool transposed;
+};
+
+/* Where value i of the slice stands among those of the file. */
+static __device__ __forceinline__ int64_t source(const pack_layout &l, int64_t i)
+{
+    return (i / l.taps * l.depth + l.slice) * l.taps + i % l.taps;
+}
+
+template <typename T> __global__ void pack_kernel(pack_layout l, const float *values, T *packed)
+{
+    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, count = l.rows * l.others * l.taps;
+    if (i >= count)
+        return;
+    const int64_t tap = i % l.taps, other = i / l.taps % l.others, row = l.first + i / (l.taps * l.others);
+    packed[(row * l.taps + tap) * l.others + other] = tess_rounded<T>(values[source(l, i)]);
+}
+
+template <typename T>
+__global__ void pack_transposed_kernel(pack_layout l, int64_t all_rows, const float *values, T *packed)
+{
+    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, count = l.rows * l.others * l.taps;
+    if (i >= count)
+        return;
+    const int64_t tap = i % l.taps, other = i / l.taps % l.others, row = l.first + i / (l.taps * l.others);
+    packed[(tap * l.others + other) * all_rows + row] = tess_rounded<T>(values[source(l, i)]);
+}
+
+/* Which of the 3 taps of a side the tap `i` of phase `phase` sums: an enlarged pixel stands for two of its
+ * neighbours' places. */
+static __device__ __forceinline__ bool tap_in(int phase, int i, int tap)
+{
+    return phase == 0 ? (i == 0 ? tap == 0 : tap > 0) : (i == 0 ? tap < 2 : tap == 2);
+}
+
+/* One thread an output value: the four phases of an enlarged image see a 2x2 neighbourhood each, with the
+ * sums of the taps that fall on the same pixel. Summed in fp32 and rounded once. */
+template <typename T>
+__global__ void pack_enlarging_kernel(pack_layout l, int64_t outputs, const float *values, T *packed)
+{
+    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, count = l.rows * l.others * 16;
+    if (i >= count)
+        return;
+    const int64_t in = i % l.others, at = i / l.others, row = at / 16;
+    const int phase = (int)(at / 4 % 4), tap = (int)(at % 4);
+    float sum = 0;
+    for (int y = 0; y < 3; y++)
+        for (int x = 0; x < 3; x++)
+            if (tap_in(phase / 2, tap / 2, y) && tap_in(phase % 2, tap % 2, x))
+                sum += values[(row * l.others + in) * 9 + 3 * y + x];
+    packed[((phase * outputs + l.first + row) * 4 + tap) * l.others + in] = tess_rounded<T>(sum);
+}
+
+template <typename T>
+static void launch(const tess_op *op, const pack_layout &l, const float *values, void *packed,
+                   cudaStream_t stream)
+{
+    const int threads = 256;
+    const int64_t taps = op->kind == TESS_OP_UP_CONV ? 16 : l.taps;
+    const unsigned blocks = (unsigned)((l.rows * l.others * taps + threads - 1) / threads);
+    if (op->kind == TESS_OP_UP_CONV)
+        pack_enlarging_kernel<T><<<blocks, threads, 0, stream>>>(l, op->out.c, values, (T *)packed);
+    else if (l.transposed)
+        pack_transposed_kernel<T><<<blocks, threads, 0, stream>>>(l, op->in.c, values, (T *)packed);
+    else
+        pack_kernel<T><<<blocks, threads, 0, stream>>>(l, values, (T *)packed);
+}
+
+static cudaError_t pack_kernel_values(const tess_op *op, int64_t slice, int64_t first, int64_t count,
+                                      const float *values, void *packed, cudaStream_t stream)
+{
+    pack_layout l = {};
+    l.first = first;
+    l.rows = count;
+    l.transposed = op->kind == TESS_OP_CONV_TRANSPOSE;
+    l.others = l.transposed ? op->out.c : op->in.c;
+    l.taps = (int64_t)op->kernel[TESS_HEIGHT] * op->kernel[TESS_WIDTH];
+    l.depth = op->kernel[TESS_DEPTH];
+    l.slice = slice;
+    switch (tess_op_precision(op)) {
+    case TESS_F16:
+        launch<__half>(op, l, values, packed, stream);
+        break;
+    case TESS_BF16:
+        launch<__nv_bfloat16>(op, l, values, packed, stream);
+        break;
+    default:
+        launch<float>(op, l, values, packed, stream);
+    }
+    return cudaGetLastError();
+}
+
+extern "C" cudaError_t tess_cuda_pack(const tess_op *op, tess_weight_part part, int64_t first, int64_t count,
+                                      const float *values, void *packed, cudaStream_t stream)
+{
+    cudaError_t result = cudaSuccess;
+    for (int tap = 0; tap < op->kernel[TESS_DEPTH] && result == cudaSuccess; tap++) {
+        char *to = (char *)packed + (size_t)tap * tess_cuda_tap_bytes(op);
+        if (part == TESS_PART_BIAS) /* in each: any tap may be the first that reaches a slice */
+            result = cudaMemcpyAsync((float *)(to + tess_cuda_bias_at(op)) + first, values,
+                                     (size_t)count * sizeof(float), cudaMemcpyDeviceToDevice, stream);
+        else
+            result = pack_kernel_values(op, tap, first, count, values, to, stream);
+    }
+    return result;
+}

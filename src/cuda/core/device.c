@@ -1,0 +1,214 @@
+/* The NVIDIA card as a device. Work is enqueued and errors come later: what a call that cannot fail meets is
+ * kept, and told at every later one that can (sync, event_sync, capture_end), whichever thread makes it. Every call
+ * names the card, since the runtime's current device belongs to the thread. */
+#include "cuda/core/device_impl.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/pool.h"
+
+static const size_t SCRATCH = (size_t)1 << 20; /* for pieces of weights on their way into packed form */
+
+static tess_status cuda_query(tess_device *device, const tess_op *op, tess_op_needs *needs, tess_error *error)
+{
+    *needs = (tess_op_needs){.block = 1};
+    tess_cuda_enter(device); /* cuDNN may be opened here */
+    TESS_TRY(tess_cuda_engines_workspace(tess_cuda_of(device)->engines, op, &needs->workspace, error));
+    if (op->kind == TESS_OP_CONV || op->kind == TESS_OP_CONV_TRANSPOSE || op->kind == TESS_OP_UP_CONV) {
+        needs->weights = tess_cuda_tap_bytes(op) * (size_t)op->kernel[TESS_DEPTH];
+    }
+    return TESS_OK;
+}
+
+static tess_status cuda_prepare(tess_device *device, const tess_op *op, tess_prepared **out,
+                                tess_error *error)
+{
+    tess_prepared *prepared = *out = tess_small_alloc(1, sizeof *prepared);
+    if (!prepared)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory to prepare a layer");
+    prepared->op = *op;
+    tess_cuda_enter(device);
+    tess_status status =
+        tess_cuda_engines_choose(tess_cuda_of(device)->engines, op, &prepared->choice, error);
+    if (status != TESS_OK) {
+        tess_small_free(prepared);
+        *out = NULL;
+    }
+    return status;
+}
+
+static void cuda_release(tess_device *device, tess_prepared *prepared)
+{
+    if (!prepared)
+        return;
+    tess_cuda_engines_let_go(tess_cuda_of(device)->engines, &prepared->choice);
+    tess_small_free(prepared);
+}
+
+void tess_cuda_prepared_engine(const tess_prepared *prepared, char *text, size_t size)
+{
+    tess_cuda_choice_describe(&prepared->choice, text, size);
+}
+
+static void cuda_run(tess_device *device, const tess_prepared *prepared, const tess_op_buffers *buffers,
+                     tess_stream *stream)
+{
+    tess_cuda *cuda = tess_cuda_of(device);
+    tess_error error;
+    tess_cuda_enter(device);
+    tess_status status = tess_cuda_engines_run(cuda->engines, &prepared->choice, &prepared->op, buffers,
+                                               tess_cuda_stream_of(device, stream), &error);
+    if (status != TESS_OK)
+        tess_cuda_keep_text(device, status, error.text);
+}
+
+/* The values go through the scratch in pieces of whole rows; it is free again when the stream has packed them. */
+static void cuda_pack(tess_device *device, const tess_op *op, tess_weight_part part, int64_t first,
+                      int64_t count, const float *values, void *packed)
+{
+    tess_cuda *cuda = tess_cuda_of(device);
+    const int64_t taps = (int64_t)op->kernel[0] * op->kernel[1] * op->kernel[2];
+    const int64_t other = op->kind == TESS_OP_CONV_TRANSPOSE ? op->out.c : op->in.c;
+    const int64_t row = part == TESS_PART_BIAS ? 1 : other * taps;
+    const int64_t most = tess_max_i64(1, (int64_t)(SCRATCH / sizeof(float)) / row);
+    if ((size_t)row * sizeof(float) > SCRATCH) {
+        tess_cuda_keep_text(device, TESS_UNSUPPORTED,
+                            "a row of weights is larger than the scratch of the card");
+        return;
+    }
+    tess_cuda_enter(device);
+    pthread_mutex_lock(&cuda->packing);
+    for (int64_t done = 0; done < count; done += most) {
+        const int64_t rows = tess_min_i64(most, count - done);
+        tess_cuda_keep(device,
+                       cudaMemcpyAsync(cuda->scratch, values + done * row,
+                                       (size_t)(rows * row) * sizeof(float), cudaMemcpyDefault, cuda->stream),
+                       "copy of weights");
+        tess_cuda_keep(device,
+                       tess_cuda_pack(op, part, first + done, rows, cuda->scratch, packed, cuda->stream),
+                       "packing of weights");
+        tess_cuda_keep(device, cudaStreamSynchronize(cuda->stream), "packing of weights");
+    }
+    pthread_mutex_unlock(&cuda->packing);
+}
+
+static tess_status cuda_tune(tess_device *device, const tess_op *op, void *scratch, size_t bytes,
+                             tess_error *error)
+{
+    tess_cuda_enter(device);
+    return tess_cuda_engines_tune(tess_cuda_of(device)->engines, op, scratch, bytes,
+                                  tess_cuda_of(device)->stream, error);
+}
+
+static void cuda_facts(tess_device *device, tess_device_facts *facts)
+{
+    const tess_cuda *cuda = tess_cuda_of(device);
+    size_t left = 0, total = 0;
+    tess_cuda_enter(device);
+    tess_cuda_keep(device, cudaMemGetInfo(&left, &total), "cudaMemGetInfo");
+    *facts = (tess_device_facts){.memory_total = total,
+                                 .memory_free = left,
+                                 .driver_bytes = cuda->driver_bytes,
+                                 .threads = cuda->threads,
+                                 .bf16 = true,
+                                 .fp16 = true,
+                                 .flops = 400e12,
+                                 .bytes = 3e12};
+    snprintf(facts->name, sizeof facts->name, "%s", cuda->name);
+}
+
+static void cuda_destroy(tess_device *device)
+{
+    tess_cuda *cuda = tess_cuda_of(device);
+    tess_cuda_enter(device);
+    tess_cuda_engines_destroy(cuda->engines);
+    if (cuda->scratch)
+        (void)cudaFree(cuda->scratch);
+    if (cuda->stream)
+        (void)cudaStreamDestroy(cuda->stream);
+    pthread_mutex_destroy(&cuda->lock);
+    pthread_mutex_destroy(&cuda->packing);
+    tess_small_free(cuda);
+}
+
+static tess_status find_card(tess_cuda *cuda, tess_error *error)
+{
+    int count = 0, driver = 0;
+    cudaError_t result = cudaGetDeviceCount(&count);
+    (void)cudaGetLastError();
+    if (result == cudaErrorInsufficientDriver || (cudaDriverGetVersion(&driver), driver == 0))
+        return tess_fail(error, TESS_UNSUPPORTED,
+                         "--device cuda: no NVIDIA driver found that serves CUDA %d.%d; install one, or use "
+                         "--device cpu",
+                         CUDART_VERSION / 1000, CUDART_VERSION / 10 % 100);
+    if (result != cudaSuccess || count == 0)
+        return tess_fail(error, TESS_UNSUPPORTED,
+                         "--device cuda: no NVIDIA card found (%s); use --device cpu",
+                         result == cudaSuccess ? "the driver lists none" : cudaGetErrorString(result));
+    if (cuda->index < 0 || cuda->index >= count)
+        return tess_fail(error, TESS_BAD_OPTION, "--device cuda:%d: there are cards 0 to %d", cuda->index,
+                         count - 1);
+    return TESS_OK;
+}
+
+static tess_status open_card(tess_cuda *cuda, tess_error *error)
+{
+    static const int OLDEST = 80;
+    struct cudaDeviceProp card;
+    int driver = 0;
+    TESS_TRY(find_card(cuda, error));
+    TESS_TRY(tess_cuda_check(cudaSetDevice(cuda->index), "cudaSetDevice", error));
+    TESS_TRY(tess_cuda_check(cudaGetDeviceProperties(&card, cuda->index), "cudaGetDeviceProperties", error));
+    TESS_TRY(tess_cuda_check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion", error));
+    cuda->capability = 10 * card.major + card.minor;
+    snprintf(cuda->name, sizeof cuda->name, "%.90s", card.name);
+    if (cuda->capability < OLDEST)
+        return tess_fail(error, TESS_UNSUPPORTED,
+                         "--device cuda: %s is older than Ampere (compute capability 8.0); use --device cpu",
+                         cuda->name);
+    TESS_TRY(tess_cuda_check(cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking),
+                             "cudaStreamCreate", error));
+    TESS_TRY(tess_cuda_check(cudaMalloc(&cuda->scratch, SCRATCH), "cudaMalloc", error));
+    char key[128];
+    snprintf(key, sizeof key, "%.90s-%d", cuda->name, driver);
+    TESS_TRY(tess_cuda_engines_create(key, cuda->capability, &cuda->engines, error));
+    size_t left = 0, total = 0;
+    TESS_TRY(tess_cuda_check(cudaMemGetInfo(&left, &total), "cudaMemGetInfo", error));
+    cuda->driver_bytes = total - left;
+    return TESS_OK;
+}
+
+static tess_status cuda_open(const tess_device_options *options, tess_device **out, tess_error *error)
+{
+    *out = NULL;
+    tess_cuda *cuda = tess_small_alloc(1, sizeof *cuda);
+    if (!cuda)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for the NVIDIA device");
+    cuda->index = options->index;
+    cuda->threads = options->threads > 0 ? options->threads : tess_cpu_count();
+    pthread_mutex_init(&cuda->lock, NULL);
+    pthread_mutex_init(&cuda->packing, NULL);
+    cuda->device = (tess_device){.kind = "cuda",
+                                 .destroy = cuda_destroy,
+                                 .facts = cuda_facts,
+                                 .query = cuda_query,
+                                 .prepare = cuda_prepare,
+                                 .pack = cuda_pack,
+                                 .run = cuda_run,
+                                 .release = cuda_release,
+                                 .tune = cuda_tune};
+    tess_cuda_fill_memory(&cuda->device);
+    tess_cuda_fill_streams(&cuda->device);
+    tess_status status = open_card(cuda, error);
+    if (status != TESS_OK) {
+        cuda_destroy(&cuda->device);
+        return status;
+    }
+    *out = &cuda->device;
+    return TESS_OK;
+}
+
+extern const tess_driver tess_cuda_driver;
+const tess_driver tess_cuda_driver = {"cuda", cuda_open};

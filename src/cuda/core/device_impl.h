@@ -1,0 +1,47 @@
+/* device_impl.h: what device.c (the card and its ops), memory.c and streams.c (order of work) share. */
+#ifndef TESS_CUDA_DEVICE_IMPL_H
+#define TESS_CUDA_DEVICE_IMPL_H
+
+#include <pthread.h>
+
+#include "cuda/core/engines.h"
+
+typedef struct tess_cuda {
+    tess_device device; /* first: a tess_device * is a tess_cuda * */
+    int index, capability, threads;
+    char name[96];
+    uint64_t driver_bytes;
+    cudaStream_t stream; /* its own */
+    void *scratch;
+    pthread_mutex_t packing; /* of the scratch */
+    tess_cuda_engines *engines;
+    pthread_mutex_t lock; /* of the two below: the first error that could not be returned */
+    tess_status kept;
+    tess_error kept_error;
+} tess_cuda;
+
+struct tess_prepared {
+    tess_op op;
+    tess_cuda_choice choice;
+};
+
+static inline tess_cuda *tess_cuda_of(tess_device *device)
+{
+    return (tess_cuda *)device;
+}
+
+static inline cudaStream_t tess_cuda_stream_of(tess_device *device, tess_stream *stream)
+{
+    return stream ? tess_cuda_stream(stream) : tess_cuda_of(device)->stream;
+}
+
+/* Makes the card current in this thread. */
+void tess_cuda_enter(tess_device *device);
+/* Keeps an error for the calls that can return one; the first is kept. */
+void tess_cuda_keep(tess_device *device, cudaError_t result, const char *what);
+void tess_cuda_keep_text(tess_device *device, tess_status status, const char *text);
+/* Their entries into the device's table: allocation; copies, streams, events and graphs. */
+void tess_cuda_fill_memory(tess_device *device);
+void tess_cuda_fill_streams(tess_device *device);
+
+#endif

@@ -1,0 +1,176 @@
+/* Measuring the engines of a class. Values are small and of both signs, not zeros: the card draws less power,
+ * and so runs faster, on zeros. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "cuda/core/engines_impl.h"
+
+enum { REPEATS = 5, CANDIDATES = 8, PLACE = 256 };
+/* cuDNN must be worth its loading (a tenth of a second, some MiB of the card) and its plan for every shape. Where a Hopper
+ * kernel takes the op it is not asked: it won by a few percent of an image's last layer, and its first plan came in the
+ * middle of a job. */
+static const double CUDNN_HANDICAP = 1.1;
+
+typedef struct tune_job {
+    tess_cuda_engines *engines;
+    const tess_op *op;
+    tess_op_buffers buffers;
+    cudaStream_t stream;
+    cudaEvent_t from, to;
+    tess_cuda_known best;
+    double score; /* of the best: its seconds, handicapped */
+} tune_job;
+
+/* Places the op's tensors in the scratch one after another; false when it is too small. */
+static bool place(char *scratch, size_t bytes, size_t *used, size_t wanted, void **out)
+{
+    size_t room = tess_align_size(wanted, PLACE);
+    if (bytes < *used || bytes - *used < room)
+        return false;
+    *out = scratch + *used;
+    *used += room;
+    return true;
+}
+
+static tess_status place_all(tune_job *job, char *scratch, size_t bytes, tess_error *error)
+{
+    const tess_op *op = job->op;
+    size_t used = 0, in = 0, out = 0, residual = 0, kernel = tess_cuda_bias_at(op);
+    void *at[3] = {NULL};
+    bool fits = tess_tensor_bytes(&op->in, &in) && tess_tensor_bytes(&op->out, &out) &&
+                place(scratch, bytes, &used, in, &at[0]) &&
+                place(scratch, bytes, &used, out, &job->buffers.out) &&
+                place(scratch, bytes, &used, kernel + (size_t)op->out.c * sizeof(float), &at[1]) &&
+                place(scratch, bytes, &used, TESS_CUDA_WORKSPACE, &job->buffers.workspace);
+    job->buffers.in = at[0];
+    job->buffers.weights = at[1];
+    for (int r = 0; fits && r < op->residuals; r++) {
+        fits =
+            tess_tensor_bytes(&op->residual[r], &residual) && place(scratch, bytes, &used, residual, &at[2]);
+        job->buffers.residual[r] = at[2];
+        if (fits)
+            TESS_TRY(tess_cuda_check(tess_cuda_fill(at[2], residual, op->residual[r].dtype, job->stream),
+                                     "fill", error));
+    }
+    if (!fits)
+        return tess_fail(error, TESS_OVER_LIMIT, "%zu bytes are too few to measure this layer", bytes);
+    TESS_TRY(tess_cuda_check(tess_cuda_fill(at[0], in, op->in.dtype, job->stream), "fill", error));
+    TESS_TRY(
+        tess_cuda_check(tess_cuda_fill(at[1], kernel, tess_op_precision(op), job->stream), "fill", error));
+    return tess_cuda_check(
+        tess_cuda_fill((char *)at[1] + kernel, (size_t)op->out.c * sizeof(float), TESS_F32, job->stream),
+        "fill", error);
+}
+
+static tess_status time_once(tune_job *job, const tess_cuda_choice *choice, double *seconds,
+                             tess_error *error)
+{
+    float milliseconds = 0;
+    TESS_TRY(tess_cuda_check(cudaEventRecord(job->from, job->stream), "cudaEventRecord", error));
+    TESS_TRY(tess_cuda_engines_run(job->engines, choice, job->op, &job->buffers, job->stream, error));
+    TESS_TRY(tess_cuda_check(cudaEventRecord(job->to, job->stream), "cudaEventRecord", error));
+    TESS_TRY(tess_cuda_check(cudaEventSynchronize(job->to), "cudaEventSynchronize", error));
+    TESS_TRY(tess_cuda_check(cudaEventElapsedTime(&milliseconds, job->from, job->to), "cudaEventElapsedTime",
+                             error));
+    *seconds = milliseconds * 1e-3;
+    return TESS_OK;
+}
+
+/* The median after one run to warm up; a candidate far behind is not repeated. */
+static tess_status measure(tune_job *job, const tess_cuda_choice *choice, const char *name, tess_error *error)
+{
+    double times[REPEATS], warm = 0;
+    TESS_TRY(time_once(job, choice, &warm, error));
+    TESS_TRY(time_once(job, choice, &warm, error));
+    if (job->best.seconds >= 0 && warm > 3 * job->best.seconds)
+        return TESS_OK;
+    for (int i = 0; i < REPEATS; i++) {
+        double seconds = 0;
+        TESS_TRY(time_once(job, choice, &seconds, error));
+        int at = i;
+        for (; at > 0 && times[at - 1] > seconds; at--)
+            times[at] = times[at - 1];
+        times[at] = seconds;
+    }
+    const double median = times[REPEATS / 2], score = choice->plan ? median * CUDNN_HANDICAP : median;
+    if (job->best.seconds >= 0 && score >= job->score)
+        return TESS_OK;
+    job->best.seconds = median;
+    job->score = score;
+    snprintf(job->best.engine, sizeof job->best.engine, "%s", name);
+    job->best.setting = choice->plan ? tess_cudnn_plan_engine(choice->plan->plan) : -1;
+    job->best.workspace =
+        choice->plan && tess_cudnn_plan_workspace(choice->plan->plan) ? TESS_CUDA_WORKSPACE : 0;
+    return TESS_OK;
+}
+
+static tess_status measure_cudnn(tune_job *job, tess_error *error)
+{
+    int64_t settings[CANDIDATES];
+    tess_cuda_engines *engines = job->engines;
+    pthread_mutex_lock(&engines->lock);
+    tess_cudnn *cudnn = tess_cuda_cudnn(engines, job->op);
+    int count = cudnn ? tess_cudnn_candidates(cudnn, job->op, TESS_CUDA_WORKSPACE, settings, CANDIDATES) : 0;
+    pthread_mutex_unlock(&engines->lock);
+    for (int i = 0; i < count; i++) {
+        tess_cuda_choice choice = {NULL, NULL, NULL};
+        tess_error ignored;
+        pthread_mutex_lock(&engines->lock);
+        tess_status status =
+            tess_cuda_plan_take(engines, job->op, settings[i], TESS_CUDA_WORKSPACE, &choice.plan, &ignored);
+        pthread_mutex_unlock(&engines->lock);
+        if (status == TESS_UNSUPPORTED)
+            continue;
+        if (status == TESS_OK)
+            status = measure(job, &choice, "cudnn", error);
+        tess_cuda_engines_let_go(engines, &choice);
+        if (status == TESS_DEVICE_LOST || status == TESS_NO_MEMORY)
+            return status;
+    }
+    return TESS_OK;
+}
+
+static tess_status measure_all(tune_job *job, tess_error *error)
+{
+    static const char *const names[] = {"hopper", "generic"};
+    for (int i = 0; i < 2; i++) {
+        tess_cuda_choice choice = {tess_cuda_own_engine(job->engines, job->op, names[i]), NULL, NULL};
+        if (i == 1 && job->best.seconds < 0)
+            TESS_TRY(measure_cudnn(job, error));
+        if (choice.engine)
+            TESS_TRY(measure(job, &choice, names[i], error));
+    }
+    return TESS_OK;
+}
+
+tess_status tess_cuda_engines_tune(tess_cuda_engines *engines, const tess_op *op, void *scratch, size_t bytes,
+                                   cudaStream_t stream, tess_error *error)
+{
+    tune_job job = {.engines = engines, .op = op, .stream = stream, .best = {.seconds = -1, .setting = -1}};
+    tess_cuda_class(op, job.best.op_class);
+    pthread_mutex_lock(&engines->lock);
+    const tess_cuda_known *known = tess_cuda_find(engines, job.best.op_class);
+    bool done = (known && known->seconds >= 0) || engines->forced[0];
+    pthread_mutex_unlock(&engines->lock);
+    if (done || tess_cuda_no_choice(op))
+        return TESS_OK;
+    tess_status status = place_all(&job, scratch, bytes, error);
+    if (status == TESS_OK)
+        status = tess_cuda_check(cudaEventCreate(&job.from), "cudaEventCreate", error);
+    if (status == TESS_OK)
+        status = tess_cuda_check(cudaEventCreate(&job.to), "cudaEventCreate", error);
+    if (status == TESS_OK)
+        status = measure_all(&job, error);
+    if (job.from)
+        (void)cudaEventDestroy(job.from);
+    if (job.to)
+        (void)cudaEventDestroy(job.to);
+    if (status != TESS_OK || job.best.seconds < 0)
+        return status;
+    pthread_mutex_lock(&engines->lock);
+    if (tess_cuda_remember(engines, &job.best))
+        tess_cuda_save(engines);
+    pthread_mutex_unlock(&engines->lock);
+    return TESS_OK;
+}

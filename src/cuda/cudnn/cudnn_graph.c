@@ -1,0 +1,183 @@
+/* cudnn_graph.c: an op as one graph of cuDNN's: the convolution, then the adds and the ReLU of its end, with
+ * everything between them virtual (it stays in registers, in fp32).
+ *
+ * cuDNN has fast kernels ready for one shape of graph alone: convolution, residual, bias in the tensors' own type,
+ * ReLU, in this order, where all but the bias may be missing. Any other graph is compiled when its plan is made, which
+ * takes a third of a second and more for each image size. So that graph is used wherever it can be, with zeros for a
+ * missing bias; the rest (two residuals) is described as of any size, which is compiled once a class, and slower.
+ *
+ * A transposed convolution whose kernel is its stride writes each input pixel to a block of its own: it is one 1x1
+ * convolution for each place in the block, into a strided view of the output. Where the output is dense, the
+ * places of one row of the block are more channels of the same pixel, so one convolution writes the whole row. */
+#include "cuda/cudnn/cudnn_graph.h"
+
+#include <string.h>
+
+static cudnnDataType_t data_type(tess_dtype dtype)
+{
+    return dtype == TESS_F16 ? CUDNN_DATA_HALF : dtype == TESS_BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
+}
+
+void tess_cudnn_split(const tess_op *op, tess_cudnn_parts *parts)
+{
+    *parts = (tess_cudnn_parts){.conv = *op, .count = 1, .columns = 1};
+    if (op->kind != TESS_OP_CONV_TRANSPOSE)
+        return;
+    const int64_t wide = op->kernel[TESS_WIDTH], together = op->out.stride_w == op->out.c ? wide : 1;
+    tess_op *conv = &parts->conv;
+    parts->columns = wide / together;
+    parts->count = op->kernel[TESS_HEIGHT] * (int)parts->columns;
+    parts->weights = together * op->out.c * op->in.c;
+    conv->kind = TESS_OP_CONV;
+    conv->out.h = op->in.h;
+    conv->out.w = op->in.w;
+    conv->out.c *= together;
+    conv->out.stride_h *= op->kernel[TESS_HEIGHT];
+    conv->out.stride_w *= wide;
+    for (int s = 0; s < TESS_SPATIAL; s++)
+        conv->kernel[s] = conv->stride[s] = 1;
+}
+
+static void *moved(const void *from, int64_t elements, tess_dtype dtype)
+{
+    return (char *)from + elements * (int64_t)tess_dtype_size(dtype);
+}
+
+void tess_cudnn_pointers(const tess_op *op, const tess_cudnn_parts *parts, int part,
+                         const tess_op_buffers *buffers, void *pointers[TESS_CUDNN_TENSORS])
+{
+    int64_t y = part / parts->columns, x = part % parts->columns;
+    pointers[TESS_CUDNN_IN] = (void *)buffers->in;
+    pointers[TESS_CUDNN_WEIGHTS] = moved(buffers->weights, part * parts->weights, op->in.dtype);
+    pointers[TESS_CUDNN_OUT] =
+        moved(buffers->out, y * op->out.stride_h + x * op->out.stride_w, op->out.dtype);
+    for (int i = 0; i < op->residuals; i++)
+        pointers[TESS_CUDNN_RESIDUAL + i] = (void *)buffers->residual[i];
+}
+
+bool tess_cudnn_ready_made(const tess_op *conv)
+{
+    return conv->residuals <= 1 && conv->out.c <= TESS_CUDNN_CHANNELS;
+}
+
+bool tess_cudnn_adds_bias(const tess_op *conv, bool any_size)
+{
+    return conv->bias || (!any_size && (conv->residuals || conv->relu));
+}
+
+/* cuDNN counts dimensions as N, C, H, W whatever the layout. A virtual tensor is a value between two operations. */
+static cudnnBackendDescriptor_t tensor(tess_cudnn_bag *bag, int64_t id, cudnnDataType_t type,
+                                       const int64_t *size, const int64_t *stride, bool is_virtual)
+{
+    int64_t alignment = 16;
+    cudnnBackendDescriptor_t item = tess_cudnn_make(bag, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+    tess_cudnn_set(bag, item, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &id);
+    tess_cudnn_set(bag, item, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type);
+    tess_cudnn_set(bag, item, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, size);
+    tess_cudnn_set(bag, item, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, stride);
+    tess_cudnn_set(bag, item, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &alignment);
+    tess_cudnn_set(bag, item, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &is_virtual);
+    tess_cudnn_seal(bag, item, "a tensor");
+    return item;
+}
+
+static cudnnBackendDescriptor_t image(tess_cudnn_bag *bag, int place, const tess_tensor *t)
+{
+    const int64_t size[4] = {t->n, t->c, t->h, t->w}, stride[4] = {t->stride_n, 1, t->stride_h, t->stride_w};
+    return tensor(bag, 1 + place, data_type(t->dtype), size, stride, false);
+}
+
+static cudnnBackendDescriptor_t convolution(tess_cudnn_bag *bag, const tess_op *op,
+                                            cudnnBackendDescriptor_t y)
+{
+    const int64_t kh = op->kernel[TESS_HEIGHT], kw = op->kernel[TESS_WIDTH], c = op->in.c;
+    const int64_t size[4] = {op->out.c, c, kh, kw}, strides[4] = {kh * kw * c, 1, kw * c, c};
+    const int64_t dims = 2, dilation[2] = {1, 1},
+                  stride[2] = {op->stride[TESS_HEIGHT], op->stride[TESS_WIDTH]};
+    const int64_t before[2] = {op->pad_before[TESS_HEIGHT], op->pad_before[TESS_WIDTH]};
+    const int64_t after[2] = {op->pad_after[TESS_HEIGHT], op->pad_after[TESS_WIDTH]};
+    const cudnnDataType_t compute = CUDNN_DATA_FLOAT;
+    const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
+    const float one = 1, zero = 0;
+    cudnnBackendDescriptor_t x = image(bag, TESS_CUDNN_IN, &op->in);
+    cudnnBackendDescriptor_t w =
+        tensor(bag, 1 + TESS_CUDNN_WEIGHTS, data_type(op->in.dtype), size, strides, false);
+    cudnnBackendDescriptor_t how = tess_cudnn_make(bag, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+    tess_cudnn_set(bag, how, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, 1, &dims);
+    tess_cudnn_set(bag, how, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &compute);
+    tess_cudnn_set(bag, how, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode);
+    tess_cudnn_set(bag, how, CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, 2, dilation);
+    tess_cudnn_set(bag, how, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, 2, stride);
+    tess_cudnn_set(bag, how, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, 2, before);
+    tess_cudnn_set(bag, how, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, 2, after);
+    tess_cudnn_seal(bag, how, "a convolution's description");
+    cudnnBackendDescriptor_t item =
+        tess_cudnn_make(bag, CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
+    tess_cudnn_set(bag, item, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+                   CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &how);
+    tess_cudnn_set(bag, item, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
+                   &x);
+    tess_cudnn_set(bag, item, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
+                   &w);
+    tess_cudnn_set(bag, item, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
+                   &y);
+    tess_cudnn_set(bag, item, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_TYPE_FLOAT, 1, &one);
+    tess_cudnn_set(bag, item, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, CUDNN_TYPE_FLOAT, 1, &zero);
+    tess_cudnn_seal(bag, item, "a convolution");
+    return item;
+}
+
+/* y = x + b, or y = max(x, 0) without b. */
+static cudnnBackendDescriptor_t pointwise(tess_cudnn_bag *bag, cudnnBackendDescriptor_t x,
+                                          cudnnBackendDescriptor_t b, cudnnBackendDescriptor_t y)
+{
+    const cudnnPointwiseMode_t mode = b ? CUDNN_POINTWISE_ADD : CUDNN_POINTWISE_RELU_FWD;
+    const cudnnDataType_t compute = CUDNN_DATA_FLOAT;
+    cudnnBackendDescriptor_t how = tess_cudnn_make(bag, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+    tess_cudnn_set(bag, how, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
+    tess_cudnn_set(bag, how, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &compute);
+    tess_cudnn_seal(bag, how, "an add's description");
+    cudnnBackendDescriptor_t item = tess_cudnn_make(bag, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+    tess_cudnn_set(bag, item, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
+                   &how);
+    tess_cudnn_set(bag, item, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &x);
+    if (b)
+        tess_cudnn_set(bag, item, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &b);
+    tess_cudnn_set(bag, item, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &y);
+    tess_cudnn_seal(bag, item, "an add");
+    return item;
+}
+
+cudnnBackendDescriptor_t tess_cudnn_graph(tess_cudnn *cudnn, const tess_op *op, bool any_size,
+                                          tess_cudnn_bag *bag)
+{
+    enum { MOST = 2 + TESS_OP_RESIDUALS };
+    cudnnBackendDescriptor_t operations[1 + MOST], adds[MOST];
+    const tess_tensor *o = &op->out;
+    const int64_t size[4] = {o->n, o->c, o->h, o->w}, stride[4] = {o->h * o->w * o->c, 1, o->w * o->c, o->c};
+    const int64_t bias_size[4] = {1, o->c, 1, 1}, bias_stride[4] = {o->c, 1, o->c, o->c};
+    const cudnnDataType_t bias_type = any_size ? CUDNN_DATA_FLOAT : data_type(o->dtype);
+    int ends = 0;
+    for (int i = 0; i < op->residuals; i++)
+        adds[ends++] = image(bag, TESS_CUDNN_RESIDUAL + i, &op->residual[i]);
+    if (tess_cudnn_adds_bias(op, any_size))
+        adds[ends++] = tensor(bag, 1 + TESS_CUDNN_BIAS, bias_type, bias_size, bias_stride, false);
+    if (op->relu)
+        adds[ends++] = NULL;
+    cudnnBackendDescriptor_t value = NULL;
+    for (int i = 0; i <= ends; i++) {
+        cudnnBackendDescriptor_t y = i == ends ? image(bag, TESS_CUDNN_OUT, o)
+                                               : tensor(bag, 100 + i, CUDNN_DATA_FLOAT, size, stride, true);
+        operations[i] = i == 0 ? convolution(bag, op, y) : pointwise(bag, value, adds[i - 1], y);
+        value = y;
+    }
+    cudnnBackendDescriptor_t graph = tess_cudnn_make(bag, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    tess_cudnn_set(bag, graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &cudnn->handle);
+    tess_cudnn_set(bag, graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, ends + 1,
+                   operations);
+    if (any_size)
+        tess_cudnn_set(bag, graph, CUDNN_ATTR_OPERATIONGRAPH_IS_DYNAMIC_SHAPE_ENABLED, CUDNN_TYPE_BOOLEAN, 1,
+                       &any_size);
+    tess_cudnn_seal(bag, graph, "this op's graph");
+    return bag->failed ? NULL : graph;
+}

@@ -1,0 +1,170 @@
+/* The ops that only move or compare values: max-pool, nearest upsampling, addition. They wait for memory, so a
+ * thread takes 16 bytes of one pixel where the tensors allow (else one value), reads what it needs of it once and
+ * writes all that follows from it: a pooled or added pixel, or every copy of an enlarged one.
+ *
+ * x of the grid runs over pixels and pieces of a row, y over rows, z over images; strides are 64-bit, but a place
+ * in a row is found by 32-bit divisions: wider ones would take longer than the memory does. */
+#include "cuda/conv/generic.h"
+#include "cuda/core/values.cuh"
+
+namespace
+{
+
+enum { THREADS = 256 };
+const int64_t MOST = 65535; /* of the grid in y and z */
+
+struct pointwise_job {
+    tess_tensor in, out, residual[2];
+    unsigned pieces; /* of a pixel */
+    unsigned row;    /* pieces of a row of the grid: of `out`, or of `in` where that is enlarged */
+    int64_t rows;
+    int residuals, sy, sx;
+    const void *from, *more[2];
+    void *to;
+};
+
+__device__ __forceinline__ int64_t at(const tess_tensor &t, int64_t n, int64_t y, int64_t x)
+{
+    return n * t.stride_n + y * t.stride_h + x * t.stride_w;
+}
+
+/* SIDE: of the window when it is square and known, so that all its reads are under way at once; 0: any. */
+template <typename T, int N, int SIDE> struct pool {
+    static __device__ __forceinline__ void run(const pointwise_job &job, int64_t n, int64_t y, int64_t x,
+                                               int64_t c)
+    {
+        const int sy = SIDE ? SIDE : job.sy, sx = SIDE ? SIDE : job.sx;
+        const T *from = (const T *)job.from + c + at(job.in, n, y * sy, x * sx);
+        float values[N], more[N];
+        tess_load<N>(from, values);
+#pragma unroll
+        for (int dy = 0; dy < sy; dy++)
+#pragma unroll
+            for (int dx = 0; dx < sx; dx++) {
+                if (dy == 0 && dx == 0)
+                    continue;
+                tess_load<N>(from + dy * job.in.stride_h + dx * job.in.stride_w, more);
+#pragma unroll
+                for (int j = 0; j < N; j++)
+                    values[j] = more[j] > values[j] ? more[j] : values[j];
+            }
+        tess_store<N>((T *)job.to + c + at(job.out, n, y, x), values);
+    }
+};
+
+template <typename T, int N, int SIDE> struct enlarge {
+    static __device__ __forceinline__ void run(const pointwise_job &job, int64_t n, int64_t y, int64_t x,
+                                               int64_t c)
+    {
+        typedef tess_vector<T, N> piece;
+        const int sy = SIDE ? SIDE : job.sy, sx = SIDE ? SIDE : job.sx;
+        const piece value = *(const piece *)((const T *)job.from + c + at(job.in, n, y, x));
+        T *to = (T *)job.to + c + at(job.out, n, y * sy, x * sx);
+#pragma unroll
+        for (int dy = 0; dy < sy; dy++)
+#pragma unroll
+            for (int dx = 0; dx < sx; dx++)
+                if (y * sy + dy < job.out.h && x * sx + dx < job.out.w)
+                    *(piece *)(to + dy * job.out.stride_h + dx * job.out.stride_w) = value;
+    }
+};
+
+template <typename T, int N, int> struct add {
+    static __device__ __forceinline__ void run(const pointwise_job &job, int64_t n, int64_t y, int64_t x,
+                                               int64_t c)
+    {
+        float values[N], more[N];
+        tess_load<N>((const T *)job.from + c + at(job.in, n, y, x), values);
+#pragma unroll
+        for (int r = 0; r < TESS_OP_RESIDUALS; r++) {
+            if (r >= job.residuals)
+                break;
+            tess_load<N>((const T *)job.more[r] + c + at(job.residual[r], n, y, x), more);
+#pragma unroll
+            for (int j = 0; j < N; j++)
+                values[j] += more[j];
+        }
+        tess_store<N>((T *)job.to + c + at(job.out, n, y, x), values);
+    }
+};
+
+template <typename OP, int N>
+__global__ void __launch_bounds__(THREADS) pointwise_kernel(const __grid_constant__ pointwise_job job)
+{
+    const unsigned i = blockIdx.x * THREADS + threadIdx.x;
+    if (i >= job.row)
+        return;
+    const unsigned x = i / job.pieces, c = (i - x * job.pieces) * N;
+    for (int64_t n = blockIdx.z; n < job.out.n; n += gridDim.z)
+        for (int64_t y = blockIdx.y; y < job.rows; y += gridDim.y)
+            OP::run(job, n, y, x, c);
+}
+
+bool wide(const tess_tensor *t, const void *data)
+{
+    const int64_t group = 16 / (int64_t)tess_dtype_size(t->dtype);
+    return t->c % group == 0 && t->stride_n % group == 0 && t->stride_h % group == 0 &&
+           t->stride_w % group == 0 && (uintptr_t)data % 16 == 0;
+}
+
+template <template <typename, int, int> class OP, typename T, int N>
+cudaError_t launch(const pointwise_job &job, cudaStream_t stream)
+{
+    const dim3 blocks((job.row + THREADS - 1) / THREADS, (unsigned)(job.rows < MOST ? job.rows : MOST),
+                      (unsigned)(job.out.n < MOST ? job.out.n : MOST));
+    if (job.sy == 2 && job.sx == 2)
+        pointwise_kernel<OP<T, N, 2>, N><<<blocks, THREADS, 0, stream>>>(job);
+    else
+        pointwise_kernel<OP<T, N, 0>, N><<<blocks, THREADS, 0, stream>>>(job);
+    return cudaGetLastError();
+}
+
+template <typename T, int N>
+cudaError_t launch_kind(tess_op_kind kind, pointwise_job &job, cudaStream_t stream)
+{
+    const bool enlarges = kind == TESS_OP_UPSAMPLE;
+    const int64_t width = enlarges ? (job.out.w + job.sx - 1) / job.sx : job.out.w;
+    job.rows = enlarges ? (job.out.h + job.sy - 1) / job.sy : job.out.h;
+    job.pieces = (unsigned)(job.out.c / N);
+    if (width * job.pieces > INT32_MAX)
+        return cudaErrorInvalidValue;
+    job.row = (unsigned)width * job.pieces;
+    return kind == TESS_OP_MAX_POOL ? launch<pool, T, N>(job, stream)
+           : enlarges               ? launch<enlarge, T, N>(job, stream)
+                                    : launch<add, T, N>(job, stream);
+}
+
+template <typename T>
+cudaError_t launch_type(tess_op_kind kind, pointwise_job &job, bool vectors, cudaStream_t stream)
+{
+    return vectors ? launch_kind<T, 16 / (int)sizeof(T)>(kind, job, stream)
+                   : launch_kind<T, 1>(kind, job, stream);
+}
+
+} // namespace
+
+extern "C" cudaError_t tess_cuda_pointwise(const tess_op *op, const tess_op_buffers *b, cudaStream_t stream)
+{
+    pointwise_job job = {};
+    job.in = op->in;
+    job.out = op->out;
+    job.residuals = op->residuals;
+    job.sy = op->stride[TESS_HEIGHT];
+    job.sx = op->stride[TESS_WIDTH];
+    job.from = b->in;
+    job.to = b->out;
+    bool vectors = wide(&op->in, b->in) && wide(&op->out, b->out);
+    for (int r = 0; r < op->residuals; r++) {
+        job.residual[r] = op->residual[r];
+        job.more[r] = b->residual[r];
+        vectors = vectors && wide(&op->residual[r], b->residual[r]);
+    }
+    switch (op->out.dtype) {
+    case TESS_F16:
+        return launch_type<__half>(op->kind, job, vectors, stream);
+    case TESS_BF16:
+        return launch_type<__nv_bfloat16>(op->kind, job, vectors, stream);
+    default:
+        return launch_type<float>(op->kind, job, vectors, stream);
+    }
+}

@@ -1,0 +1,54 @@
+#include "cuda/hopper/hopper.h"
+
+#include <stddef.h>
+
+static const tess_cuda_engine *const kernels[] = {&tess_hopper_conv, &tess_hopper_head, &tess_hopper_tail};
+enum { KERNELS = sizeof kernels / sizeof kernels[0] };
+
+static const tess_cuda_engine *kernel_of(const tess_op *op)
+{
+    for (int i = 0; i < (op->mapped ? 1 : KERNELS); i++) /* the first adds maps */
+        if (!kernels[i]->refuses(op, 90))
+            return kernels[i];
+    return NULL;
+}
+
+/* The kernels count tiles, of 8 x 16 pixels and 64 channels at the least, and pixels of a side in 32 bits. */
+static bool too_many_tiles(const tess_op *op)
+{
+    static const int64_t MOST = (int64_t)1 << 30;
+    const tess_tensor *out = &op->out;
+    if (out->w > MOST || out->h > MOST || out->n > MOST)
+        return true;
+    const int64_t plane = ((out->w + 7) / 8) * ((out->h + 15) / 16), groups = (out->c + 63) / 64;
+    return plane > MOST || plane * out->n > MOST / groups;
+}
+
+static const char *refuses(const tess_op *op, int capability)
+{
+    if (capability != 90)
+        return "made for compute capability 9.0";
+    if (op->in.d != 1 || op->out.d != 1 || op->kernel[TESS_DEPTH] != 1)
+        return "takes images";
+    if (too_many_tiles(op))
+        return "takes fewer pixels at once";
+    return kernel_of(op) ? NULL : tess_hopper_conv.refuses(op, capability);
+}
+
+static cudaError_t run(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream)
+{
+    const tess_cuda_engine *kernel = kernel_of(op);
+    return kernel ? kernel->run(op, buffers, stream) : cudaErrorNotSupported;
+}
+
+static cudaError_t load(int capability)
+{
+    for (int i = 0; i < KERNELS && capability == 90; i++) {
+        const cudaError_t result = kernels[i]->load(capability);
+        if (result != cudaSuccess)
+            return result;
+    }
+    return cudaSuccess;
+}
+
+const tess_cuda_engine tess_cuda_hopper = {"hopper", refuses, run, load};

@@ -1,0 +1,18 @@
+/* hopper.h: the kernels for sm_90a behind the one engine `tess_cuda_hopper`. */
+#ifndef TESS_CUDA_HOPPER_H
+#define TESS_CUDA_HOPPER_H
+
+#include "cuda/core/cuda.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+extern const tess_cuda_engine tess_hopper_conv; /* 16 channels or more at both ends, in multiples of 8 */
+extern const tess_cuda_engine tess_hopper_head; /* an fp32 image to at most 64 channels */
+extern const tess_cuda_engine tess_hopper_tail; /* at most 64 channels to an fp32 image */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

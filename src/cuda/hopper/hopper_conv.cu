@@ -1,0 +1,229 @@
+/* Host side of the Hopper convolutions: which ops they take, the shape of the tile, tensor maps, launch. */
+#include "cuda/core/load.h"
+#include "cuda/core/tensor_map.h"
+#include "cuda/hopper/hopper.h"
+#include "cuda/hopper/hopper_conv.cuh"
+#include "cuda/hopper/hopper_launch.cuh"
+
+static bool is_down(const tess_op *op)
+{
+    return op->kind == TESS_OP_CONV && op->kernel[TESS_HEIGHT] == 2;
+}
+
+/* Both write the four phases of an image of twice the size: with one tap each, or with 2x2. */
+static bool is_up(const tess_op *op)
+{
+    return op->kind == TESS_OP_CONV_TRANSPOSE || op->kind == TESS_OP_UP_CONV;
+}
+
+/* Strides that a tensor map can have: 16 bytes. */
+static bool mappable(const tess_tensor *t)
+{
+    return t->stride_w % 8 == 0 && t->stride_h % 8 == 0 && t->stride_n % 8 == 0;
+}
+
+/* Phases are counted from the image's own first pixel: the padding must be that of a whole image. */
+static bool enlarges(const tess_op *op)
+{
+    bool whole = op->kind == TESS_OP_UP_CONV && op->out.h == 2 * op->in.h && op->out.w == 2 * op->in.w;
+    for (int s = TESS_HEIGHT; s <= TESS_WIDTH; s++)
+        whole = whole && op->pad_before[s] == 1 && op->pad_after[s] == 1;
+    return whole;
+}
+
+static const char *refuses(const tess_op *op, int capability)
+{
+    if (capability != 90)
+        return "made for compute capability 9.0";
+    if (op->kind != TESS_OP_CONV && !is_up(op))
+        return "not a convolution";
+    if ((op->in.dtype != TESS_F16 && op->in.dtype != TESS_BF16) || op->in.dtype != op->out.dtype)
+        return "takes fp16 or bf16 at both ends";
+    if (op->in.c % 8 || op->out.c % 8 || op->in.c < 16 || op->out.c < 16)
+        return "takes multiples of 8 channels, 16 at least";
+    const int side = op->kernel[TESS_HEIGHT], step = op->stride[TESS_HEIGHT];
+    if (op->in.d != 1 || op->kernel[TESS_DEPTH] != 1 || op->kernel[TESS_WIDTH] != side ||
+        op->stride[TESS_WIDTH] != step)
+        return "takes square 2-D kernels";
+    const bool padded = op->pad_before[TESS_HEIGHT] || op->pad_before[TESS_WIDTH] ||
+                        op->pad_after[TESS_HEIGHT] || op->pad_after[TESS_WIDTH];
+    const bool taken =
+        is_up(op)
+            ? (enlarges(op) || (op->kind == TESS_OP_CONV_TRANSPOSE && side == 2 && step == 2 && !padded)) &&
+                  op->residuals == 0
+            : (side == 3 && step == 1) || (side == 2 && step == 2 && !padded);
+    if (!taken)
+        return "takes 3x3, 2x2 with stride 2 and without padding, and enlarging by 2 of whole images";
+    if (!mappable(&op->in) || !mappable(&op->out))
+        return "takes strides of 16 bytes";
+    if (op->mapped && (side != 3 || is_up(op) || op->map.dtype != TESS_F32 || op->map.stride_w != 1))
+        return "adds maps of dense fp32 rows after 3x3";
+    for (int r = 0; r < op->residuals; r++)
+        if (op->residual[r].dtype != op->out.dtype || !mappable(&op->residual[r]))
+            return "takes residuals like the output";
+    return NULL;
+}
+
+/* Every `step`-th pixel of a tensor in each direction, from (dy, dx) on. */
+static bool map_pixels(CUtensorMap *map, const tess_tensor *t, const void *data, int step, int dy, int dx,
+                       int width, int height)
+{
+    char *base = (char *)data + 2 * (dy * t->stride_h + dx * t->stride_w);
+    const uint64_t sizes[4] = {(uint64_t)t->c, (uint64_t)(t->w - dx + step - 1) / step,
+                               (uint64_t)(t->h - dy + step - 1) / step, (uint64_t)t->n};
+    const uint64_t strides[3] = {2 * (uint64_t)(step * t->stride_w), 2 * (uint64_t)(step * t->stride_h),
+                                 2 * (uint64_t)t->stride_n};
+    const uint32_t box[4] = {CHANNELS, (uint32_t)width, (uint32_t)height, 1};
+    return tess_cuda_tensor_map(map, t->dtype, 4, base, sizes, strides, box, NULL, ROW_BYTES);
+}
+
+static int taps_of(const tess_op *op)
+{
+    const int side = op->kernel[TESS_HEIGHT];
+    return op->kind == TESS_OP_UP_CONV ? 4 : op->kind == TESS_OP_CONV_TRANSPOSE ? 1 : side * side;
+}
+
+/* (in, tap, out, phase). */
+static bool map_weights(CUtensorMap *map, const tess_op *op, const void *weights)
+{
+    const uint64_t in = (uint64_t)op->in.c, out = (uint64_t)op->out.c;
+    const uint64_t taps = (uint64_t)taps_of(op);
+    const uint64_t sizes[4] = {in, taps, out, (uint64_t)(is_up(op) ? PHASES : 1)};
+    const uint64_t strides[3] = {2 * in, 2 * in * taps, 2 * in * taps * out};
+    const uint32_t box[4] = {CHANNELS, 1, CHANNELS, 1};
+    return tess_cuda_tensor_map(map, op->in.dtype, 4, (void *)weights, sizes, strides, box, NULL, ROW_BYTES);
+}
+
+static int64_t steps_of(int64_t channels)
+{
+    return (channels + CHANNELS - 1) / CHANNELS;
+}
+
+template <int TAPS, int ROWS>
+static bool describe(const tess_op *op, const tess_op_buffers *buffers, conv_geometry *g)
+{
+    typedef conv_tile<TAPS, ROWS> tile;
+    const bool up = is_up(op), down = is_down(op);
+    const tess_tensor *grid = up ? &op->in : &op->out; /* whose pixels the tiles cut */
+    bool good = map_weights(&g->weights, op, buffers->weights);
+    for (int phase = 0; phase < PHASES; phase++) {
+        if (phase == 0 || down)
+            good &= map_pixels(&g->in[phase], &op->in, buffers->in, down ? 2 : 1, phase / 2, phase % 2,
+                               tile::pitch, tile::stage_rows / tile::pitch);
+        if (phase == 0 || up)
+            good &= map_pixels(&g->out[phase], &op->out, buffers->out, up ? 2 : 1, phase / 2, phase % 2,
+                               tile::width, tile::height);
+    }
+    for (int r = 0; r < op->residuals; r++)
+        good &= map_pixels(&g->residual[r], &op->residual[r], buffers->residual[r], 1, 0, 0, tile::width,
+                           tile::height);
+    g->bias = tess_cuda_bias(op, buffers);
+    g->map = (const float *)buffers->map;
+    g->map_image = op->map.stride_n;
+    g->map_row = op->map.stride_h;
+    g->height = (int)op->map.h;
+    g->width = (int)op->map.w;
+    g->tiles_x = (int)((grid->w + tile::width - 1) / tile::width);
+    g->tiles_y = (int)((grid->h + tile::height - 1) / tile::height);
+    g->groups_per_phase = (int)steps_of(op->out.c);
+    g->groups = g->groups_per_phase * (up ? PHASES : 1);
+    g->tiles = g->tiles_x * g->tiles_y * (tile::paired ? (g->groups + 1) / 2 : g->groups) * (int)grid->n;
+    g->chunks_per_phase = (int)steps_of(op->in.c);
+    g->chunks = g->chunks_per_phase * (down ? PHASES : 1);
+    g->pad_y = op->pad_before[TESS_HEIGHT];
+    g->pad_x = op->pad_before[TESS_WIDTH];
+    g->outputs = (int)op->out.c;
+    g->residuals = op->residuals;
+    g->relu = op->relu;
+    return good;
+}
+
+template <typename T, int TAPS, bool RESIDENT, bool MAPPED, int DEPTH, int ROWS>
+static cudaError_t launch(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream)
+{
+    typedef conv_tile<TAPS, ROWS> tile;
+    conv_geometry g;
+    if (!describe<TAPS, ROWS>(op, buffers, &g))
+        return cudaErrorInvalidValue;
+    return tess_hopper_launch(conv_kernel<T, TAPS, RESIDENT, MAPPED, DEPTH, ROWS>, g, g.tiles, 1,
+                              (TEAMS + 1) * WARPGROUP, tile::shared_bytes, stream);
+}
+
+template <typename T, bool MAPPED, int ROWS>
+static cudaError_t run_nine(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream)
+{
+    if (op->in.c > CHANNELS || op->out.c > CHANNELS)
+        return launch<T, 9, false, MAPPED, CHANNELS, ROWS>(op, buffers, stream);
+    return op->in.c > CHANNELS / 2 ? launch<T, 9, true, MAPPED, CHANNELS, ROWS>(op, buffers, stream)
+                                   : launch<T, 9, true, MAPPED, CHANNELS / 2, ROWS>(op, buffers, stream);
+}
+
+template <typename T, int ROWS>
+static cudaError_t run_shape(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream)
+{
+    if (op->kind == TESS_OP_UP_CONV)
+        return launch<T, 4, false, false, CHANNELS, ROWS>(op, buffers, stream);
+    if (is_up(op) || is_down(op))
+        return launch<T, 1, false, false, CHANNELS, ROWS>(op, buffers, stream);
+    return op->mapped ? run_nine<T, true, ROWS>(op, buffers, stream)
+                      : run_nine<T, false, ROWS>(op, buffers, stream);
+}
+
+/* Rounds of tiles over all multiprocessors, in rows of 8 pixels. */
+static int64_t cost(const tess_op *op, int height)
+{
+    const tess_tensor *grid = is_up(op) ? &op->in : &op->out;
+    const int64_t groups = steps_of(op->out.c) * (is_up(op) ? PHASES : 1);
+    const int64_t shares = taps_of(op) == 1 || is_down(op) ? (groups + 1) / 2 : groups;
+    const int64_t tiles = (grid->w + 7) / 8 * ((grid->h + height - 1) / height) * grid->n * shares;
+    return (tiles + tess_multiprocessors() - 1) / tess_multiprocessors() * height;
+}
+
+/* Small images would leave multiprocessors idle with full tiles: half tiles then. The sums do not change. */
+template <typename T>
+static cudaError_t run_type(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream)
+{
+    return cost(op, 16) * 10 < cost(op, 32) * 9 ? run_shape<T, 16>(op, buffers, stream)
+                                                : run_shape<T, 32>(op, buffers, stream);
+}
+
+static cudaError_t run(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream)
+{
+    return op->in.dtype == TESS_BF16 ? run_type<__nv_bfloat16>(op, buffers, stream)
+                                     : run_type<__half>(op, buffers, stream);
+}
+
+template <typename T, int TAPS, bool RESIDENT, bool MAPPED, int DEPTH, int ROWS>
+static void load_one(cudaError_t *result)
+{
+    if (*result == cudaSuccess)
+        *result = tess_cuda_load((const void *)conv_kernel<T, TAPS, RESIDENT, MAPPED, DEPTH, ROWS>,
+                                 conv_tile<TAPS, ROWS>::shared_bytes);
+}
+
+template <typename T, bool MAPPED, int ROWS> static void load_nine(cudaError_t *result)
+{
+    load_one<T, 9, true, MAPPED, CHANNELS, ROWS>(result);
+    load_one<T, 9, true, MAPPED, CHANNELS / 2, ROWS>(result);
+    load_one<T, 9, false, MAPPED, CHANNELS, ROWS>(result);
+}
+
+template <typename T, int ROWS> static void load_shape(cudaError_t *result)
+{
+    load_nine<T, false, ROWS>(result);
+    load_nine<T, true, ROWS>(result);
+    load_one<T, 4, false, false, CHANNELS, ROWS>(result);
+    load_one<T, 1, false, false, CHANNELS, ROWS>(result);
+}
+
+static cudaError_t load(int)
+{
+    cudaError_t result = cudaSuccess;
+    load_shape<__half, 16>(&result);
+    load_shape<__half, 32>(&result);
+    load_shape<__nv_bfloat16, 16>(&result);
+    load_shape<__nv_bfloat16, 32>(&result);
+    return result;
+}
+
+extern "C" const tess_cuda_engine tess_hopper_conv = {"conv", refuses, run, load};

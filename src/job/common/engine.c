@@ -1,0 +1,194 @@
+#include "job/common/engine.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/process.h"
+#include "job/common/note.h"
+
+static tess_status precision_of(tess_engine *engine, const char *wanted, tess_error *error)
+{
+    static const struct {
+        const char *name;
+        tess_dtype dtype;
+        bool tf32, gpu;
+    } known[] = {{"fp32", TESS_F32, false, false},
+                 {"tf32", TESS_F32, true, true},
+                 {"fp16", TESS_F16, false, true},
+                 {"bf16", TESS_BF16, false, false}};
+    if (strcmp(wanted, "auto") == 0)
+        wanted = engine->facts.fp16 ? "fp16" : "fp32";
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (strcmp(wanted, known[i].name) != 0)
+            continue;
+        if (known[i].gpu && !engine->facts.fp16)
+            return tess_fail(error, TESS_UNSUPPORTED,
+                             "--precision %s needs a GPU; the CPU computes in fp32 or bf16", wanted);
+        engine->dtype = known[i].dtype;
+        engine->tf32 = known[i].tf32;
+        engine->precision = known[i].name;
+        return TESS_OK;
+    }
+    return tess_fail(error, TESS_BAD_OPTION, "--precision %s: use auto, fp32, tf32, fp16 or bf16", wanted);
+}
+
+/* More threads than cores wait for one another at the end of every layer, in turns that the system deals out. */
+static int useful_threads(const tess_common *common)
+{
+    const int cores = tess_cpu_count();
+    if (common->threads <= cores)
+        return common->threads;
+    tess_note(common, TESS_NOTE_WARNING, "--threads %d: this process may use %d cores; %d threads are used",
+              common->threads, cores, cores);
+    return cores;
+}
+
+/* TESSERA_LANE=1 takes the CPU for a device with memory of its own: for tests without a card. */
+static bool memory_apart(const tess_device *device)
+{
+    const char *wanted = getenv("TESSERA_LANE");
+    return !device->host_memory || (wanted && strcmp(wanted, "1") == 0);
+}
+
+tess_status tess_engine_open(tess_engine *engine, const tess_common *common, tess_error *error)
+{
+    memset(engine, 0, sizeof *engine);
+    tess_stop_init(&engine->stop, common->progress, common->progress_user);
+    if (common->threads < 0 || common->threads > 1024)
+        return tess_fail(error, TESS_BAD_OPTION, "--threads %d: use 1 to 1024, or 0 for all",
+                         common->threads);
+    const int threads = useful_threads(common);
+    tess_device_options options = {.threads = threads, .stop = &engine->stop, .isa = getenv("TESSERA_ISA")};
+    if (options.isa && !*options.isa)
+        options.isa = NULL;
+    char kind[16];
+    snprintf(kind, sizeof kind, "%s", common->device);
+    char *colon = strchr(kind, ':');
+    if (colon) {
+        char *end;
+        options.index = (int)strtol(colon + 1, &end, 10);
+        *colon = '\0';
+        if (end == colon + 1 || *end || options.index < 0 || strcmp(kind, "cuda") != 0)
+            return tess_fail(error, TESS_BAD_OPTION, "--device %s: use auto, cpu, cuda or cuda:K",
+                             common->device);
+    }
+    TESS_TRY(tess_device_open(kind, &options, &engine->device, error));
+    engine->device->facts(engine->device, &engine->facts);
+    engine->apart = memory_apart(engine->device);
+    tess_mem_host_apart(engine->apart);
+    TESS_TRY(precision_of(engine, common->precision, error));
+    TESS_TRY(tess_pool_create(threads, &engine->host, error));
+    tess_pool_watch(engine->host, &engine->stop);
+    return tess_rates_open(engine->device, &engine->rates, error);
+}
+
+static void close_model(tess_engine *engine, tess_engine_model *m)
+{
+    engine->device->free(engine->device, &m->weights);
+    tess_bound_destroy(m->bound);
+    tess_model_clear(&m->model);
+    tess_weights_close(m->file);
+    memset(m, 0, sizeof *m);
+}
+
+void tess_engine_close(tess_engine *engine)
+{
+    for (int i = 0; i < engine->model_count; i++)
+        close_model(engine, &engine->models[i]);
+    tess_rates_destroy(engine->rates);
+    tess_pool_destroy(engine->host);
+    tess_device_close(engine->device);
+    memset(engine, 0, sizeof *engine);
+}
+
+static tess_status open_model(tess_engine *engine, tess_engine_model *m, tess_error *error)
+{
+    TESS_TRY(m->inflated ? tess_model_open_volume(m->path, m->how, &m->file, error)
+                         : tess_model_open(m->path, &m->file, error));
+    TESS_TRY(tess_model_recognise(m->file, &m->model, error));
+    TESS_TRY(tess_bound_create(m->model.net, engine->device, engine->dtype, &m->bound, error));
+    if (engine->tf32)
+        tess_bound_allow_tf32(m->bound);
+    return TESS_OK;
+}
+
+static tess_status model_of(tess_engine *engine, const char *name, bool inflated, tess_inflation how,
+                            tess_engine_model **out, tess_error *error)
+{
+    char path[sizeof engine->models[0].path];
+    TESS_TRY(tess_model_find(name, path, sizeof path, error));
+    for (int i = 0; i < engine->model_count; i++)
+        if (strcmp(engine->models[i].path, path) == 0 && engine->models[i].inflated == inflated &&
+            (!inflated || engine->models[i].how == how)) {
+            *out = &engine->models[i];
+            return TESS_OK;
+        }
+    if (engine->model_count == TESS_ENGINE_MODELS)
+        return tess_fail(error, TESS_INTERNAL, "more than %d models in one job", TESS_ENGINE_MODELS);
+    tess_engine_model *m = &engine->models[engine->model_count];
+    memcpy(m->path, path, sizeof path);
+    m->inflated = inflated;
+    m->how = how;
+    tess_status status = open_model(engine, m, error);
+    if (status != TESS_OK) {
+        close_model(engine, m);
+        return status;
+    }
+    engine->model_count++;
+    *out = m;
+    return TESS_OK;
+}
+
+tess_status tess_engine_model_of(tess_engine *engine, const char *name, tess_engine_model **out,
+                                 tess_error *error)
+{
+    return model_of(engine, name, false, TESS_INFLATE_HALVES, out, error);
+}
+
+tess_status tess_engine_bundled_of(tess_engine *engine, int64_t channels, tess_engine_model **out,
+                                   tess_error *error)
+{
+    const char *name = channels == 3 ? "drunet-color-small" : "drunet-gray-small";
+    char path[sizeof engine->models[0].path];
+    if (tess_model_find(name, path, sizeof path, NULL) != TESS_OK)
+        return tess_fail(
+            error, TESS_BAD_INPUT,
+            "the image has %lld channel(s), and the bundled model for it, %s, is not installed; set "
+            "TESSERA_MODELS to the folder that holds it, or give a weight file with --model",
+            (long long)channels, name);
+    return tess_engine_model_of(engine, name, out, error);
+}
+
+tess_status tess_engine_volume_of(tess_engine *engine, const char *name, tess_inflation how,
+                                  tess_engine_model **out, tess_error *error)
+{
+    return model_of(engine, name, true, how, out, error);
+}
+
+tess_status tess_engine_load(tess_engine *engine, tess_error *error)
+{
+    for (int i = 0; i < engine->model_count; i++) {
+        tess_engine_model *m = &engine->models[i];
+        TESS_TRY(engine->device->alloc(engine->device, &m->weights, TESS_MEM_WEIGHTS,
+                                       tess_bound_weight_bytes(m->bound), error));
+        TESS_TRY(tess_bound_load(m->bound, m->file, m->weights.data, error));
+    }
+    return engine->device->sync(engine->device, NULL, error);
+}
+
+void tess_engine_unload(tess_engine *engine)
+{
+    for (int i = 0; i < engine->model_count; i++)
+        engine->device->free(engine->device, &engine->models[i].weights);
+}
+
+uint64_t tess_engine_free_limit(const tess_engine *engine)
+{
+    /* On the host as it is now: libraries and threads have taken address space since the engine was opened. */
+    if (!engine->apart)
+        return tess_host_memory_left() / 10 * 9;
+    const uint64_t left = engine->facts.memory_free;
+    const uint64_t reserve = left / 50 + ((uint64_t)64 << 20); /* for the driver's own tables */
+    return left > reserve ? left - reserve : 0;
+}

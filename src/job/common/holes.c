@@ -1,0 +1,117 @@
+#include "job/common/holes.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+
+enum { RING = TESS_HOLES_AHEAD + 1, MEAN_DISTANCE = 4 * TESS_HOLES_AHEAD };
+
+static size_t row_bytes(int64_t width, int64_t channels)
+{
+    return tess_align_size((size_t)(width * channels) * sizeof(float), 64);
+}
+
+static size_t index_bytes(int64_t width, int64_t channels)
+{
+    return tess_align_size((size_t)(width * channels) * sizeof(int64_t), 64);
+}
+
+size_t tess_holes_bytes(int64_t width, int64_t channels)
+{
+    return (RING + 1) * row_bytes(width, channels) + 2 * index_bytes(width, channels);
+}
+
+void tess_holes_begin(tess_holes *h, int64_t width, int64_t channels, int64_t height, float mean,
+                      void *memory)
+{
+    char *at = memory;
+    *h = (tess_holes){.width = width, .channels = channels, .height = height, .mean = mean};
+    h->rows = (float *)at;
+    h->above = (float *)(at += RING * row_bytes(width, channels));
+    h->above_row = (int64_t *)(at += row_bytes(width, channels));
+    h->below_row = (int64_t *)(at + index_bytes(width, channels));
+    for (int64_t i = 0; i < width * channels; i++) {
+        h->above_row[i] = -1;
+        h->below_row[i] = 0;
+    }
+}
+
+static float *row_at(const tess_holes *h, int64_t y)
+{
+    return (float *)((char *)h->rows + (size_t)(y % RING) * row_bytes(h->width, h->channels));
+}
+
+/* The next row below y with a value in this column, as far as rows are there; -1: none. Looks at each row once. */
+static int64_t find_below(tess_holes *h, int64_t column, int64_t y)
+{
+    int64_t row = tess_max_i64(h->below_row[column], y + 1);
+    while (row < h->read && isnan(row_at(h, row)[column]))
+        row++;
+    h->below_row[column] = row;
+    return row < h->read ? row : -1;
+}
+
+typedef struct average {
+    double sum, weights;
+} average;
+
+static void add(average *a, float value, int64_t distance)
+{
+    const double weight = 1 / ((double)distance * (double)distance);
+    a->sum += weight * value;
+    a->weights += weight;
+}
+
+static float fill(tess_holes *h, int64_t column, int64_t y, const average *sides)
+{
+    average a = *sides;
+    add(&a, h->mean, MEAN_DISTANCE);
+    if (h->above_row[column] >= 0)
+        add(&a, h->above[column], y - h->above_row[column]);
+    const int64_t below = find_below(h, column, y);
+    if (below >= 0)
+        add(&a, row_at(h, below)[column], below - y);
+    return (float)(a.sum / a.weights);
+}
+
+/* One run of holes in a row: [from, to) of this channel. */
+static void fill_run(tess_holes *h, int64_t y, int64_t channel, int64_t from, int64_t to, const float *row,
+                     float *values)
+{
+    const int64_t step = h->channels;
+    for (int64_t x = from; x < to; x++) {
+        average sides = {0, 0};
+        if (from > 0)
+            add(&sides, row[(from - 1) * step + channel], x - from + 1);
+        if (to < h->width)
+            add(&sides, row[to * step + channel], to - x);
+        values[x * step + channel] = fill(h, x * step + channel, y, &sides);
+    }
+}
+
+tess_status tess_holes_next(tess_holes *h, tess_holes_row_fn read, void *user, float *values,
+                            tess_error *error)
+{
+    const int64_t y = h->given, count = h->width * h->channels;
+    for (; h->read < tess_min_i64(y + RING, h->height); h->read++)
+        TESS_TRY(read(user, row_at(h, h->read), error));
+    const float *row = row_at(h, y);
+    memcpy(values, row, (size_t)count * sizeof(float));
+    for (int64_t c = 0; c < h->channels; c++)
+        for (int64_t x = 0, to; x < h->width; x = to) {
+            to = x + 1;
+            if (!isnan(row[x * h->channels + c]))
+                continue;
+            while (to < h->width && isnan(row[to * h->channels + c]))
+                to++;
+            fill_run(h, y, c, x, to, row, values);
+        }
+    for (int64_t i = 0; i < count; i++)
+        if (!isnan(row[i])) {
+            h->above[i] = row[i];
+            h->above_row[i] = y;
+        }
+    h->given++;
+    return TESS_OK;
+}

@@ -1,0 +1,44 @@
+/* prior.h: a network as the denoiser of a solver: a dense fp32 image or volume in the device's memory goes through
+ * windows into the network's input and back, by the import and export ops, so that nothing passes through the host. A
+ * 2-D network takes a volume slice by slice, a 3-D one in windows that are cut in depth too. */
+#ifndef TESS_JOB_PRIOR_H
+#define TESS_JOB_PRIOR_H
+
+#include "job/common/engine.h"
+#include "plan/denoise.h"
+
+typedef struct tess_prior {
+    tess_engine *engine;
+    tess_engine_model *model;
+    tess_tensor image;          /* (1, d, h, w, c) */
+    tess_denoise_choice choice; /* how it is cut; depth: into single slices for a 2-D network */
+    tess_block arena, workspace;
+    tess_net_plan **plans; /* one for each shape of a window */
+    tess_plan_shape *shapes;
+    int shape_count;
+} tess_prior;
+
+/* What a user may say of the cut, as in tess_denoise_settings, and the bytes. */
+typedef struct tess_prior_wish {
+    int64_t tile_depth, tile_height, tile_width, halo, batch;
+    uint64_t limit;       /* of the device, for everything */
+    uint64_t others;      /* what is taken of it besides weights, activations and workspace */
+    uint64_t asked_limit; /* what the user set, for messages; 0: nothing */
+    uint64_t job_needs;   /* the least limit for the rest of the job */
+} tess_prior_wish;
+
+/* Fills the choice; engine, model and image are set. */
+tess_status tess_prior_choose(tess_prior *prior, const tess_prior_wish *wish,
+                              tess_error *error) TESS_MUST_CHECK;
+/* Takes the blocks of the choice and plans every shape of window; the model's
+ * weights are loaded already. Close it also when this failed. */
+tess_status tess_prior_open(tess_prior *prior, tess_error *error) TESS_MUST_CHECK;
+void tess_prior_close(tess_prior *prior);
+/* A tess_denoise_fn; user: a tess_prior. */
+tess_status tess_prior_denoise(void *user, const void *in, void *out, double sigma,
+                               tess_error *error) TESS_MUST_CHECK;
+
+/* Runs of the network for each window: a gray one takes colours one by one. */
+int64_t tess_prior_planes(const tess_prior *prior);
+
+#endif

@@ -1,0 +1,322 @@
+/* The denoise job: list the files, describe them, plan each, allocate once for the largest, run, record. A
+ * file that fails is reported and the others are done. */
+#include "job/denoise/denoise.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/checked.h"
+#include "base/clock.h"
+#include "base/process.h"
+#include "job/common/context.h"
+#include "job/common/note.h"
+#include "job/common/record.h"
+
+enum { TUNED = 5 };       /* sizes, each half of the one before */
+enum { SMALL_SIDE = 64 }; /* of the image that shows what a run costs beyond its ops */
+static const double CALIBRATION_SECONDS = 3;
+static const char STOPPED[] = "stopped; no half-written output is left";
+
+static tess_status check_settings(const tess_denoise_settings *s, tess_error *error)
+{
+    if (!(s->input || s->input_count > 0) || !s->output)
+        return tess_fail(error, TESS_BAD_OPTION, "denoise needs an input and an output");
+    bool tile_right =
+        s->tile_height == 0 || s->tile_height == TESS_TILE_WHOLE || (s->tile_height > 0 && s->tile_width > 0);
+    if (!tile_right)
+        return tess_fail(error, TESS_BAD_OPTION, "--tile: use auto, whole, N or HxW");
+    if (s->halo < TESS_HALO_EXACT || s->halo > 1 << 20)
+        return tess_fail(error, TESS_BAD_OPTION, "--halo: use auto, exact or a number of pixels");
+    if (s->batch < 0 || s->batch > 4096)
+        return tess_fail(error, TESS_BAD_OPTION, "--batch: use auto or a number from 1 to 4096");
+    return tess_denoise_check_samples(s, error);
+}
+
+static void fail_file(tess_denoise_file *file, tess_status status, const tess_error *error)
+{
+    file->status = status;
+    tess_small_free(file->error);
+    file->error = tess_small_strdup(error->text);
+}
+
+tess_status tess_denoise_settle(const tess_denoise_job *job, tess_denoise_file *file, tess_status status,
+                                tess_error *error)
+{
+    if (status == TESS_OK)
+        return TESS_OK;
+    if (tess_stop_wanted(&job->engine.stop))
+        status = tess_fail(error, TESS_INTERRUPTED, "stopped");
+    fail_file(file, status, error);
+    bool stops = status == TESS_INTERRUPTED || status == TESS_NO_MEMORY || status == TESS_DEVICE_LOST;
+    return job->folder && !stops ? TESS_OK : status;
+}
+
+/* What is loaded on first use of a device with memory of its own. Too little memory shows again when the job's
+ * own blocks are taken, where there is an answer to it. */
+static tess_status warm(tess_denoise_job *job, tess_error *error)
+{
+    tess_engine *engine = &job->engine;
+    for (int m = 0; m < engine->model_count; m++) {
+        const tess_engine_model *model = &engine->models[m];
+        tess_status status = tess_lane_warm(engine->device, model->bound, model->model.net, error);
+        if (status != TESS_OK && status != TESS_NO_MEMORY)
+            return status;
+    }
+    engine->device->facts(engine->device, &engine->facts);
+    return TESS_OK;
+}
+
+/* A noise level that the network does not take, or was not trained for. */
+static void doubt_sigma(const tess_denoise_job *job, const tess_engine_model *m)
+{
+    const tess_denoise_settings *s = job->settings;
+    double sigma = 0; /* the largest */
+    for (int64_t i = 0; i < job->count; i++)
+        if (job->files[i].model == m && job->files[i].sigma > sigma)
+            sigma = job->files[i].sigma;
+    if (!m->model.noise_map && s->sigma >= 0)
+        tess_note(&s->common, TESS_NOTE_WARNING, "--sigma has no effect: the model %s takes no noise level",
+                  m->path);
+    else if (sigma > m->model.sigma_most)
+        tess_note(&s->common, TESS_NOTE_WARNING,
+                  "noise level %.4g: the model %s was trained for levels up to %.4g on the [0,1] scale; the "
+                  "result may be poor",
+                  sigma, m->path, m->model.sigma_most);
+}
+
+/* Headers, models and libraries: after this nothing new is loaded. */
+static tess_status describe(tess_denoise_job *job, bool will_run, tess_error *error)
+{
+    const tess_denoise_settings *s = job->settings;
+    TESS_TRY(tess_engine_open(&job->engine, &s->common, error));
+    TESS_TRY(tess_denoise_list(job, error));
+    TESS_TRY(tess_denoise_check_targets(job, error));
+    for (int64_t i = 0; i < job->count; i++) {
+        tess_denoise_file *file = &job->files[i];
+        const char *used[] = {file->input, file->output, file->truth};
+        TESS_TRY(tess_stop_check(&job->engine.stop, error));
+        TESS_TRY(tess_record_apart(&s->common, used, 3, error));
+        if (file->skipped)
+            continue;
+        tess_status status = TESS_OK;
+        for (int k = 0; k < 3 && status == TESS_OK; k++)
+            if (used[k])
+                status = tess_image_load_library(used[k], error);
+        if (status == TESS_OK)
+            status = tess_denoise_describe(&job->engine, s, file, error);
+        TESS_TRY(tess_denoise_settle(job, file, status, error));
+    }
+    for (int m = 0; m < job->engine.model_count; m++) {
+        const char *const weights = job->engine.models[m].path;
+        TESS_TRY(tess_record_apart(&s->common, &weights, 1, error));
+        for (int64_t i = 0; i < job->count; i++)
+            if (tess_denoise_todo(&job->files[i]) && tess_image_same_target(job->files[i].output, weights))
+                return tess_fail(error, TESS_BAD_OPTION,
+                                 "%s: the result would be written over the model; give it another name",
+                                 job->files[i].output);
+        doubt_sigma(job, &job->engine.models[m]);
+    }
+    for (int m = 0; m < job->engine.model_count; m++)
+        job->volumes |= job->engine.models[m].model.volume; /* given by name, so that all files have it */
+    if (will_run && job->engine.apart && !job->volumes)
+        TESS_TRY(warm(job, error));
+    tess_process_reset_peak();
+    tess_mem_reset_peak();
+    job->overhead = tess_process_resident();
+    return TESS_OK;
+}
+
+bool tess_denoise_todo(const tess_denoise_file *file)
+{
+    return file->status == TESS_OK && !file->skipped;
+}
+
+void tess_denoise_announce(const tess_denoise_job *job, int64_t index)
+{
+    const tess_common *common = &job->settings->common;
+    if (common->file)
+        common->file(common->progress_user, index, job->count, job->files[index].name);
+}
+
+static tess_status run(tess_denoise_job *job, tess_error *error)
+{
+    tess_stop *stop = &job->engine.stop;
+    int64_t pixels = 0, left = 0;
+    for (int64_t i = 0; i < job->count; i++)
+        if (tess_denoise_todo(&job->files[i]))
+            pixels += tess_denoise_rows(&job->files[i].info) * job->files[i].info.width;
+    if (pixels == 0)
+        return TESS_OK; /* no file is left to do: nothing is loaded, nothing is made */
+    if (job->folder && mkdir(job->settings->output, 0777) != 0 && errno != EEXIST)
+        return tess_fail(error, TESS_IO_FAILED, "%s: cannot make this folder: %s", job->settings->output,
+                         strerror(errno));
+    tess_stop_begin(stop, pixels);
+    TESS_TRY(job->engine.apart && !job->volumes ? tess_denoise_run_lane(job, error)
+                                                : tess_denoise_run_direct(job, error));
+    for (int64_t i = 0; i < job->count; i++)
+        left += tess_denoise_todo(&job->files[i]) && !job->files[i].done;
+    if (left)
+        return tess_fail(error, TESS_INTERRUPTED, STOPPED);
+    tess_stop_end(stop);
+    return TESS_OK;
+}
+
+/* The first file's trouble stands for the job's. An option that is wrong for every file is wrong usage; one
+ * that is wrong for some is those files' trouble. */
+static tess_status verdict(const tess_denoise_job *job, tess_error *error)
+{
+    int64_t failed = 0, refused = 0;
+    const tess_denoise_file *first = NULL;
+    for (int64_t i = 0; i < job->count; i++)
+        if (job->files[i].status != TESS_OK) {
+            first = first ? first : &job->files[i];
+            refused += job->files[i].status == TESS_BAD_OPTION;
+            failed++;
+        }
+    if (!failed)
+        return TESS_OK;
+    tess_status status =
+        first->status == TESS_BAD_OPTION && refused < job->count ? TESS_BAD_INPUT : first->status;
+    return tess_fail(error, status, "%lld of %lld files failed; the first: %s", (long long)failed,
+                     (long long)job->count, first->error ? first->error : "no memory");
+}
+
+typedef tess_status (*rates_fn)(tess_rates *, const tess_net_plan *, tess_rates_budget, tess_error *);
+
+static tess_status with_plan(const tess_denoise_job *job, const tess_denoise_file *file,
+                             tess_plan_shape shape, rates_fn measure, tess_rates_budget budget)
+{
+    tess_net_plan *plan = NULL;
+    tess_status status = tess_net_plan_create(file->model->bound, shape, &plan, NULL);
+    if (status == TESS_OK)
+        status = measure(job->engine.rates, plan, budget, NULL);
+    tess_net_plan_destroy(plan);
+    return status;
+}
+
+/* A job that takes much less than planned shows rates that were measured while the machine was busy. One that takes
+ * longer shows a machine that is busy now. */
+static bool faster_than_planned(const tess_denoise_job *job)
+{
+    double seconds = 0;
+    for (int64_t i = 0; i < job->count; i++)
+        seconds += job->files[i].seconds;
+    return job->planned_seconds > 1.25 * seconds && seconds > 0.1;
+}
+
+/* Engines at the job's own sizes, then rates. The job is done: without them the next plan's seconds are only
+ * rougher. */
+static void calibrate(tess_denoise_job *job)
+{
+    const tess_denoise_file *file = tess_denoise_largest(job);
+    if (!tess_denoise_todo(file) || !file->model || job->volumes)
+        return;
+    const tess_denoise_choice *choice = &file->choice;
+    const int64_t grid = tess_net_grid(file->model->model.net);
+    const tess_plan_shape largest = {choice->batch, tess_axis_largest_window(&choice->rows),
+                                     tess_axis_largest_window(&choice->cols), TESS_INFER};
+    const double start = tess_clock();
+    /* Within what the job itself was promised: its blocks are free again, the weights are not. */
+    tess_rates_budget budget = {CALIBRATION_SECONDS, job->planned_total - job->planned.by[TESS_MEM_WEIGHTS],
+                                faster_than_planned(job)};
+    tess_status status = TESS_OK;
+    /* Smaller images and tiles of the next jobs too. */
+    for (int i = 0; i < TUNED && status == TESS_OK && job->engine.device->tune; i++) {
+        const tess_plan_shape shape = {largest.n, tess_round_up(largest.h >> i / 2, grid),
+                                       tess_round_up(largest.w >> (i + 1) / 2, grid), TESS_INFER};
+        status = with_plan(job, file, shape, tess_rates_tune, budget);
+        budget.seconds = CALIBRATION_SECONDS - (tess_clock() - start);
+    }
+    if (status == TESS_OK)
+        status =
+            with_plan(job, file, (tess_plan_shape){1, grid, grid, TESS_INFER}, tess_rates_measure, budget);
+    if (status == TESS_OK)
+        status = tess_rates_measure_run(job->engine.rates, file->model->bound,
+                                        (tess_plan_shape){1, tess_round_up(SMALL_SIDE, grid),
+                                                          tess_round_up(SMALL_SIDE, grid), TESS_INFER},
+                                        file->model->weights.data, budget, NULL);
+    (void)status;
+}
+
+/* The job ended before its files did. The record still says what became of those that were done. */
+static tess_status broken_off(tess_denoise_job *job, bool ran, tess_status status, char **record,
+                              tess_error *error)
+{
+    job->interrupted = tess_stop_wanted(&job->engine.stop);
+    if (!job->interrupted && !(ran && job->folder))
+        return status;
+    int64_t done = 0, todo = 0;
+    for (int64_t i = 0; i < job->count; i++) {
+        tess_denoise_file *file = &job->files[i];
+        done += file->done;
+        todo += !file->skipped;
+        if (!tess_denoise_todo(file) || file->done)
+            continue;
+        const tess_error why = {"stopped"};
+        fail_file(file, job->interrupted ? TESS_INTERRUPTED : status, &why);
+    }
+    if (job->count > 0 && job->engine.host) /* without a record if there is no memory for one */
+        (void)!tess_record_end(tess_denoise_record(job, true), record, NULL);
+    if (!job->interrupted)
+        return status;
+    if (!job->folder)
+        return tess_fail(error, TESS_INTERRUPTED, STOPPED);
+    return tess_fail(
+        error, TESS_INTERRUPTED,
+        "stopped with %lld of %lld files done; no half-written output is left, --skip-existing goes on",
+        (long long)done, (long long)todo);
+}
+
+static tess_status denoise(tess_context *context, const tess_denoise_settings *settings, bool plan_only,
+                           char **record)
+{
+    tess_denoise_job job;
+    memset(&job, 0, sizeof job);
+    job.settings = settings;
+    job.start = tess_clock();
+    *record = NULL;
+    tess_error *error = &context->error;
+    tess_status status = check_settings(settings, error);
+    if (status == TESS_OK)
+        status = describe(&job, !plan_only, error);
+    if (status == TESS_OK)
+        status = tess_denoise_plan(&job,
+                                   settings->common.memory_limit ? settings->common.memory_limit
+                                                                 : tess_engine_free_limit(&job.engine),
+                                   error);
+    bool ran = status == TESS_OK && !plan_only;
+    if (ran)
+        status = run(&job, error);
+    for (int64_t i = 0; i < job.count && ran; i++)
+        if (job.files[i].look.holes > 0 && job.files[i].done &&
+            job.files[i].out_info.dtype != job.files[i].info.dtype)
+            tess_note(&settings->common, TESS_NOTE_WARNING, "%s: its %lld hole(s) are 0 there",
+                      job.files[i].output, (long long)job.files[i].look.holes);
+    for (int64_t i = 0; i < job.count && ran; i++)
+        if (job.files[i].lost[0])
+            tess_note(&settings->common, TESS_NOTE_WARNING, "%s: this format cannot hold the %s",
+                      job.files[i].output, job.files[i].lost);
+    if (status != TESS_OK)
+        status = broken_off(&job, ran, status, record, error);
+    else
+        status = tess_record_end(tess_denoise_record(&job, ran), record, error);
+    if (status == TESS_OK)
+        status = verdict(&job, error);
+    if (ran && status == TESS_OK)
+        calibrate(&job);
+    tess_engine_close(&job.engine);
+    tess_denoise_list_free(job.files, job.count);
+    return status;
+}
+
+tess_status tess_denoise(tess_context *context, const tess_denoise_settings *settings, char **record)
+{
+    return denoise(context, settings, false, record);
+}
+
+tess_status tess_plan_denoise(tess_context *context, const tess_denoise_settings *settings, char **record)
+{
+    return denoise(context, settings, true, record);
+}

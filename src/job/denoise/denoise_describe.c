@@ -1,0 +1,244 @@
+/* What one image asks for: its header, its model, and the bytes that the job will hold for it. */
+#include "base/checked.h"
+#include "base/process.h"
+#include "job/common/note.h"
+#include "job/denoise/denoise_prepared.h"
+#include "tensor/quality.h"
+
+static const int64_t WIDEST = (int64_t)1 << 40; /* samples of a row: all byte counts stay far from overflow */
+
+int64_t tess_denoise_colours(const tess_image_info *info)
+{
+    return info->channels - info->alpha;
+}
+
+int64_t tess_denoise_rows(const tess_image_info *info)
+{
+    return info->height * tess_max_i64(info->depth, 1);
+}
+
+size_t tess_denoise_row_bytes(const tess_image_info *info)
+{
+    return tess_align_size((size_t)(info->width * info->channels) * tess_dtype_size(info->dtype), 64);
+}
+
+/* Host rows and stages, where the device's memory is its own. */
+static void wish_apart(const tess_pixels *pixels, tess_denoise_file *file)
+{
+    const tess_image_info *info = &file->info;
+    tess_denoise_wish *w = &file->wish;
+    const bool noisy = pixels->add_noise > 0;
+    w->apart = true;
+    w->row_scratch_bytes = 0;
+    if (noisy) { /* noise is added as rows are read */
+        w->in_row_bytes = (size_t)(info->width * info->channels) * sizeof(float);
+        w->fixed_io_bytes = tess_align_size(w->fixed_io_bytes, 64) + tess_denoise_row_bytes(info) +
+                            (size_t)(info->width * pixels->colours) * sizeof(float);
+    }
+    w->in_pixel_bytes = w->in_row_bytes / (size_t)info->width;
+    w->out_pixel_bytes = w->out_row_bytes / (size_t)info->width;
+    w->host_limit = tess_host_memory_left() / 4;
+}
+
+size_t tess_denoise_carve_sink(const tess_denoise_file *file, char *at, tess_denoise_sink *sink)
+{
+    *sink = (tess_denoise_sink){0};
+    if (!file->truth)
+        return 0;
+    const tess_image_info *info = &file->info;
+    const int64_t most = tess_max_i64(info->channels, file->truth_info.channels) + (file->map_info.width > 0);
+    const size_t row = tess_align_size((size_t)(info->width * most) * sizeof(float), 64);
+    if (at)
+        *sink =
+            (tess_denoise_sink){at, at + row, (float *)(at + 2 * row), (float *)(at + 3 * row), at + 4 * row};
+    return 4 * row + tess_quality_bytes(info->width, tess_denoise_colours(info));
+}
+
+static tess_status model_of(tess_engine *engine, const tess_denoise_settings *settings,
+                            tess_denoise_file *file, tess_error *error)
+{
+    const int64_t colours = tess_denoise_colours(&file->info);
+    TESS_TRY(settings->model ? tess_engine_model_of(engine, settings->model, &file->model, error)
+                             : tess_engine_bundled_of(engine, colours, &file->model, error));
+    const char *name = file->model->path;
+    const tess_model *model = &file->model->model;
+    if (model->channels != colours && model->channels != 1)
+        return tess_fail(error, TESS_BAD_INPUT, "%s: has %lld colour channels, but the model %s takes %lld",
+                         file->input, (long long)colours, name, (long long)model->channels);
+    if (model->volume && file->info.depth == 0)
+        return tess_fail(
+            error, TESS_BAD_INPUT,
+            "%s: is an image, but the kernels of the model %s are 3-D; it takes volumes, arrays of "
+            "(depth, height, width)",
+            file->input, name);
+    if (settings->sigma_map && model->volume)
+        return tess_fail(error, TESS_BAD_OPTION, "--sigma %s: a 3-D model takes one noise level",
+                         settings->sigma_map);
+    if (settings->sigma_map && !model->noise_map)
+        return tess_fail(error, TESS_BAD_OPTION, "--sigma %s: the model %s takes no noise level",
+                         settings->sigma_map, name);
+    return TESS_OK;
+}
+
+tess_pixels tess_denoise_pixels(const tess_engine *engine, const tess_denoise_settings *settings,
+                                const tess_denoise_file *file)
+{
+    const tess_model *model = &file->model->model;
+    tess_pixels pixels = {.image = file->prepared ? tess_prepared_info(file) : file->info,
+                          .colours = tess_denoise_colours(&file->info),
+                          .planes = 1};
+    if (model->channels == 1)
+        pixels.planes = pixels.colours;
+    pixels.noise_map = model->noise_map;
+    pixels.float_out = file->prepared || file->truth != NULL;
+    for (int c = 0; c < TESS_NOISE_CHANNELS; c++)
+        pixels.sigma[c] =
+            (float)(file->sigma_estimated && pixels.planes > 1 ? file->channel_sigma[c] : file->sigma);
+    pixels.sigma_channel = settings->sigma_map != NULL;
+    pixels.add_noise = file->prepared ? 0 : (float)settings->add_noise;
+    pixels.noise = (tess_rng_key){settings->common.seed, file->item, 0};
+    pixels.pool = engine->host;
+    return pixels;
+}
+
+/* The type of the output: the input's, or where the format does not take that one, the widest of those it takes. */
+static tess_status choose_output(const tess_denoise_settings *settings, tess_denoise_file *file,
+                                 tess_error *error)
+{
+    static const tess_dtype narrower[] = {TESS_U16, TESS_U8};
+    file->out_info = file->info;
+    const tess_status status = tess_writer_check(file->output, &file->out_info, error);
+    for (int i = 0; i < 2 && status == TESS_BAD_OPTION; i++) {
+        tess_image_info trial = file->info;
+        trial.dtype = narrower[i];
+        trial.full_scale = tess_samples_full_scale(trial.dtype);
+        if (tess_dtype_size(trial.dtype) > tess_dtype_size(file->info.dtype) ||
+            trial.dtype == file->info.dtype || tess_writer_check(file->output, &trial, NULL) != TESS_OK)
+            continue;
+        file->out_info = trial;
+        tess_note(&settings->common, TESS_NOTE_WARNING, "%s: written as %s, %s from %s", file->output,
+                  tess_dtype_word(trial.dtype), settings->dither ? "dithered" : "rounded",
+                  tess_dtype_word(file->info.dtype));
+        return TESS_OK;
+    }
+    return status;
+}
+
+static tess_status describe_truth(tess_denoise_file *file, tess_error *error)
+{
+    tess_reader *reader = NULL;
+    TESS_TRY(tess_reader_open_axes(file->truth, file->axes, &reader, error));
+    const tess_image_info truth = file->truth_info = *tess_reader_info(reader), *info = &file->info;
+    tess_reader_close(reader);
+    if (truth.height != info->height || truth.width != info->width || truth.depth != info->depth ||
+        tess_denoise_colours(&truth) != tess_denoise_colours(info))
+        return tess_fail(
+            error, TESS_BAD_INPUT, "%s: is %lld x %lld with %lld channels, %s is %lld x %lld with %lld",
+            file->truth, (long long)tess_denoise_rows(&truth), (long long)truth.width,
+            (long long)tess_denoise_colours(&truth), file->input, (long long)tess_denoise_rows(info),
+            (long long)info->width, (long long)tess_denoise_colours(info));
+    return TESS_OK;
+}
+
+static tess_status describe_map(const tess_denoise_settings *settings, tess_denoise_file *file,
+                                tess_error *error)
+{
+    if (!settings->sigma_map)
+        return TESS_OK;
+    tess_reader *reader = NULL;
+    TESS_TRY(tess_reader_open_axes(settings->sigma_map, file->axes, &reader, error));
+    const tess_image_info map = file->map_info = *tess_reader_info(reader), *info = &file->info;
+    tess_reader_close(reader);
+    if (map.height != info->height || map.width != info->width || map.depth != info->depth ||
+        map.channels != 1)
+        return tess_fail(
+            error, TESS_BAD_INPUT,
+            "--sigma %s: is %lld x %lld with %d channels; a map of noise levels for %s has %lld x "
+            "%lld and 1",
+            settings->sigma_map, (long long)tess_denoise_rows(&map), (long long)map.width, map.channels,
+            file->input, (long long)tess_denoise_rows(info), (long long)info->width);
+    return TESS_OK;
+}
+
+/* The scale, the noise level and the holes, by a look at the samples where the header does not say. */
+static tess_status describe_samples(tess_engine *engine, const tess_denoise_settings *settings,
+                                    tess_denoise_file *file, tess_error *error)
+{
+    const bool takes_sigma = file->model->model.noise_map;
+    const bool auto_sigma =
+        settings->sigma == TESS_SIGMA_AUTO || (settings->sigma < 0 && settings->add_noise <= 0);
+    file->sigma_estimated = takes_sigma && !settings->sigma_map && auto_sigma;
+    if (file->info.masked || file->info.dtype == TESS_F32 || file->sigma_estimated ||
+        tess_denoise_scale_needs_look(settings, &file->info))
+        TESS_TRY(tess_denoise_look_at(engine, settings, file, error));
+    TESS_TRY(tess_denoise_set_scale(settings, file, error));
+    if (!takes_sigma || settings->sigma_map)
+        file->sigma = -1;
+    else if (!file->sigma_estimated)
+        file->sigma = settings->sigma >= 0 ? settings->sigma : settings->add_noise;
+    else
+        TESS_TRY(tess_denoise_use_estimate(settings, file, error));
+    file->prepared = file->info.masked || file->look.holes > 0 || file->info.depth > 0 ||
+                     settings->sigma_map || settings->strength < 1 || file->sigma == 0 ||
+                     file->out_info.dtype != file->info.dtype || file->scale.low != 0 ||
+                     file->scale.high != tess_samples_full_scale(file->info.dtype);
+    return TESS_OK;
+}
+
+static void fill_wish(const tess_engine *engine, const tess_denoise_settings *settings,
+                      tess_denoise_file *file)
+{
+    tess_denoise_sink sink;
+    tess_prepared_rows rows;
+    const tess_pixels pixels = tess_denoise_pixels(engine, settings, file);
+    const size_t samples = (size_t)(pixels.image.width * pixels.image.channels),
+                 size = tess_dtype_size(pixels.image.dtype),
+                 sink_bytes = tess_denoise_carve_sink(file, NULL, &sink),
+                 prepared_bytes = tess_prepared_carve(file, NULL, &rows);
+    file->wish = (tess_denoise_wish){
+        .height = file->info.height,
+        .width = file->info.width,
+        .planes = pixels.planes,
+        .in_row_bytes = samples * size,
+        .out_row_bytes = samples * (pixels.float_out ? sizeof(float) : size),
+        .row_scratch_bytes = tess_pixels_scratch(&pixels, tess_pool_threads(engine->host)),
+        .fixed_io_bytes = prepared_bytes ? tess_align_size(sink_bytes, 64) + prepared_bytes : sink_bytes,
+        .held_bytes = file->info.held_bytes + tess_writer_held_bytes(file->output, &file->out_info) +
+                      file->truth_info.held_bytes + tess_prepared_held(file),
+        .tile_height = settings->tile_height,
+        .tile_width = settings->tile_width,
+        .halo = settings->halo,
+        .batch = settings->batch,
+        .asked_limit = settings->common.memory_limit};
+    if (engine->apart)
+        wish_apart(&pixels, file);
+}
+
+tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settings *settings,
+                                  tess_denoise_file *file, tess_error *error)
+{
+    tess_reader *reader = NULL;
+    TESS_TRY(tess_axes_of(settings->axes, &file->axes, error));
+    TESS_TRY(tess_reader_open_axes(file->input, file->axes, &reader, error));
+    file->info = *tess_reader_info(reader);
+    tess_reader_close(reader);
+    int64_t row, pixels;
+    if (!tess_mul_i64(file->info.width, file->info.channels, &row) || row > WIDEST ||
+        !tess_mul_i64(tess_denoise_rows(&file->info), file->info.width, &pixels))
+        return tess_fail(error, TESS_BAD_INPUT, "%s: rows of %lld pixels are more than can be planned for",
+                         file->input, (long long)file->info.width);
+    if (file->info.several_nodata)
+        return tess_fail(
+            error, TESS_UNSUPPORTED,
+            "%s: its bands have different nodata values, which the result could not hold; give them one "
+            "(gdalwarp -dstnodata), or denoise them one by one (gdal_translate -b N)",
+            file->input);
+    TESS_TRY(choose_output(settings, file, error));
+    if (file->truth)
+        TESS_TRY(describe_truth(file, error));
+    TESS_TRY(model_of(engine, settings, file, error));
+    TESS_TRY(describe_map(settings, file, error));
+    TESS_TRY(describe_samples(engine, settings, file, error));
+    fill_wish(engine, settings, file);
+    return TESS_OK;
+}

@@ -1,0 +1,210 @@
+/* One image through the ring: the source reads rows, the worker runs the network over the windows of a strip,
+ * the sink compares with the truth and writes. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "job/denoise/denoise_image.h"
+#include "tensor/samples.h"
+
+tess_status tess_image_source(void *user, int64_t first, int64_t count, void *rows, tess_error *error)
+{
+    tess_image_job *job = user; /* rows are asked for in order */
+    if (job->file->prepared)
+        return tess_prepared_source(&job->prepared, count, rows, error);
+    if (!job->row_samples)
+        return tess_reader_rows(job->reader, count, rows, error);
+    for (int64_t y = 0; y < count; y++) {
+        TESS_TRY(tess_reader_rows(job->reader, 1, job->row_samples, error));
+        tess_pixels_noisy_row(&job->pixels, first + y, job->row_samples, job->row_draws,
+                              (float *)((char *)rows + (size_t)y * job->file->wish.in_row_bytes));
+    }
+    return TESS_OK;
+}
+
+/* Drops alpha: `row` has `channels`, `colours` gets those that are compared. */
+static void without_alpha(int64_t width, int64_t channels, int64_t count, const float *row, float *colours)
+{
+    for (int64_t x = 0; x < width; x++)
+        for (int64_t c = 0; c < count; c++)
+            *colours++ = row[x * channels + c];
+}
+
+/* A row of results, all channels of the ring's image, with the truth's next one. Holes of either (`valid`: one byte a
+ * sample of the input, or NULL) do not count. */
+static tess_status compare(tess_image_job *job, const float *result, const unsigned char *valid,
+                           tess_error *error)
+{
+    const tess_denoise_file *file = job->file;
+    const tess_image_info *truth = &file->truth_info;
+    const int64_t width = truth->width, colours = tess_denoise_colours(truth);
+    const bool same = truth->dtype == file->info.dtype;
+    float *mine = job->rows.result_row, *theirs = job->rows.truth_row;
+    TESS_TRY(tess_reader_rows(job->truth, 1, job->rows.truth_samples, error));
+    tess_samples_to_values(truth->dtype, same ? file->scale : (tess_scale){0, truth->full_scale},
+                           job->rows.truth_samples, width * truth->channels,
+                           mine); /* borrowed for a moment */
+    without_alpha(width, truth->channels, colours, mine, theirs);
+    without_alpha(width, job->pixels.image.channels, colours, result, mine);
+    int64_t holes = 0;
+    for (int64_t i = 0; i < width * colours; i++) {
+        const bool hole = valid && !valid[i / colours * file->info.channels + i % colours];
+        if (hole || !isfinite(theirs[i])) {
+            mine[i] = theirs[i] = 0;
+            holes++;
+        }
+    }
+    tess_quality_row(&job->quality, mine, theirs);
+    job->quality.values -= holes;
+    return TESS_OK;
+}
+
+tess_status tess_image_sink(void *user, int64_t first, int64_t count, const void *rows, tess_error *error)
+{
+    tess_image_job *job = user;
+    if (job->blocks->lane)
+        TESS_TRY(tess_lane_strip_settle(job, first, error));
+    const tess_denoise_file *file = job->file;
+    if (!file->prepared && !job->truth)
+        return tess_writer_rows(job->writer, count, rows, error);
+    const int64_t samples = file->info.width * job->pixels.image.channels;
+    for (int64_t y = 0; y < count; y++) {
+        float *result = (float *)rows + y * samples; /* the ring is done with it */
+        const char *out = job->rows.out_samples;
+        const unsigned char *valid = NULL;
+        if (file->prepared)
+            TESS_TRY(tess_prepared_sink(&job->prepared, first + y, result, &out, &valid, error));
+        else
+            tess_samples_from_float(file->info.dtype, file->info.full_scale, result, samples,
+                                    job->rows.out_samples);
+        if (job->truth)
+            TESS_TRY(compare(job, result, valid, error));
+        TESS_TRY(tess_writer_rows(job->writer, 1, out, error));
+    }
+    return TESS_OK;
+}
+
+void *tess_image_carve(tess_image_job *job)
+{
+    char *at = job->blocks->io.data;
+    const tess_denoise_file *file = job->file;
+    void *ring = at;
+    at += file->choice.ring_bytes;
+    job->pixels.scratch = (float *)at;
+    at += file->wish.row_scratch_bytes * (size_t)tess_axis_largest_window(&file->choice.cols);
+    const size_t sink_bytes = tess_denoise_carve_sink(file, at, &job->rows);
+    if (job->blocks->lane && job->pixels.add_noise > 0) {
+        job->row_samples = at + tess_align_size(sink_bytes, 64);
+        job->row_draws = (float *)(job->row_samples + tess_denoise_row_bytes(&file->info));
+    }
+    if (file->prepared)
+        tess_prepared_carve(file, at + tess_align_size(sink_bytes, 64), &job->prepared.rows);
+    if (file->truth)
+        tess_quality_begin(&job->quality, file->info.width, tess_denoise_colours(&file->info),
+                           job->rows.lines);
+    return ring;
+}
+
+/* The blocks were sized for what the header said; a file that was replaced meanwhile must not be read into
+ * them. */
+static tess_status reopen(const char *path, tess_axes axes, const tess_image_info *planned,
+                          tess_reader **reader, tess_error *error)
+{
+    TESS_TRY(tess_reader_open_axes(path, axes, reader, error));
+    const tess_image_info *now = tess_reader_info(*reader);
+    bool same = now->height == planned->height && now->width == planned->width &&
+                now->depth == planned->depth && now->channels == planned->channels &&
+                now->alpha == planned->alpha && now->dtype == planned->dtype &&
+                now->full_scale == planned->full_scale && now->held_bytes == planned->held_bytes &&
+                now->masked == planned->masked;
+    return same ? TESS_OK
+                : tess_fail(error, TESS_BAD_INPUT, "%s: changed while the job ran; run it again", path);
+}
+
+static tess_status open_files(tess_image_job *job, tess_error *error)
+{
+    tess_denoise_file *file = job->file;
+    tess_prepared_image *p = &job->prepared;
+    TESS_TRY(reopen(file->input, file->axes, &file->info, &job->reader, error));
+    if (file->truth)
+        TESS_TRY(reopen(file->truth, file->axes, &file->truth_info, &job->truth, error));
+    if (file->prepared) {
+        TESS_TRY(reopen(file->input, file->axes, &file->info, &p->original, error));
+        if (file->map_info.width)
+            TESS_TRY(reopen(p->settings->sigma_map, file->axes, &file->map_info, &p->map, error));
+        p->file = file;
+        p->reader = job->reader;
+        p->noise = job->pixels.noise;
+    }
+    TESS_TRY(tess_writer_open(file->output, &file->out_info, job->reader, &job->writer, error));
+    if (tess_writer_lost(job->writer))
+        snprintf(file->lost, sizeof file->lost, "%s", tess_writer_lost(job->writer));
+    return TESS_OK;
+}
+
+/* A volume goes slice by slice, each an image of its own. */
+static tess_status run_slices(tess_image_job *job, tess_error *error)
+{
+    const tess_denoise_file *file = job->file;
+    const tess_ring_settings ring = {.rows = file->choice.rows,
+                                     .image_rows = file->info.height,
+                                     .in_row_bytes = file->wish.in_row_bytes,
+                                     .out_row_bytes = file->wish.out_row_bytes,
+                                     .source = tess_image_source,
+                                     .worker = job->blocks->lane ? tess_lane_strip : tess_direct_strip,
+                                     .sink = tess_image_sink,
+                                     .user = job,
+                                     .stop = &job->engine->stop};
+    void *buffer = tess_image_carve(job);
+    for (int64_t slice = 0; slice < tess_max_i64(file->info.depth, 1); slice++) {
+        if (file->prepared)
+            tess_prepared_begin_slice(&job->prepared, slice);
+        job->quality.rows = 0; /* SSIM's windows stay inside a slice */
+        TESS_TRY(tess_ring_run(&ring, buffer, error));
+    }
+    return TESS_OK;
+}
+
+static tess_status run_image(tess_image_job *job, tess_error *error)
+{
+    tess_denoise_file *file = job->file;
+    TESS_TRY(open_files(job, error));
+    const size_t most = (size_t)file->choice.cols.tiles;
+    job->plans = tess_small_alloc(most, sizeof *job->plans);
+    job->shapes = tess_small_alloc(most, sizeof *job->shapes);
+    if (!job->plans || !job->shapes)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for the plans of %zu windows", most);
+    TESS_TRY(file->model->model.volume ? tess_denoise_volume(job, error) : run_slices(job, error));
+    TESS_TRY(tess_stop_check(&job->engine->stop, error)); /* what was left early is not kept */
+    TESS_TRY(tess_writer_commit(job->writer, error));
+    if (file->truth) {
+        file->psnr = tess_quality_psnr(&job->quality);
+        file->ssim = tess_quality_ssim(&job->quality);
+    }
+    return TESS_OK;
+}
+
+tess_status tess_denoise_image(tess_engine *engine, const tess_denoise_settings *settings,
+                               tess_denoise_file *file, const tess_denoise_blocks *blocks, tess_error *error)
+{
+    tess_image_job job;
+    memset(&job, 0, sizeof job);
+    job.engine = engine;
+    job.file = file;
+    job.blocks = blocks;
+    job.prepared.settings = settings;
+    job.pixels = tess_denoise_pixels(engine, settings, file);
+    tess_status status = run_image(&job, error);
+    if (blocks->lane)
+        tess_lane_strips_end(&job);
+    tess_direct_drop(&job);
+    tess_small_free(job.plans);
+    tess_small_free(job.shapes);
+    tess_writer_close(job.writer);
+    tess_reader_close(job.truth);
+    tess_reader_close(job.prepared.original);
+    tess_reader_close(job.prepared.map);
+    tess_reader_close(job.reader);
+    return status;
+}

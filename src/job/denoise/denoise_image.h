@@ -1,0 +1,52 @@
+/* denoise_image.h: one image under way, for the files denoise_image.c, denoise_direct.c and denoise_lane.c. */
+#ifndef TESS_JOB_DENOISE_IMAGE_H
+#define TESS_JOB_DENOISE_IMAGE_H
+
+#include "job/denoise/denoise_prepared.h"
+#include "tensor/quality.h"
+
+typedef struct tess_image_job {
+    tess_engine *engine;
+    tess_denoise_file *file;
+    const tess_denoise_blocks *blocks;
+    tess_pixels pixels;
+    tess_reader *reader, *truth;
+    tess_writer *writer;
+    tess_prepared_image prepared;
+    /* direct: */
+    tess_net_plan **plans; /* of the strip's windows, one for each shape */
+    tess_plan_shape *shapes;
+    int shape_count;
+    int64_t strip_height; /* of the windows that `plans` are for */
+    /* lane: */
+    tess_flight flights[2]; /* of the strips with even and with odd numbers */
+    char *row_samples;      /* rows that get noise are read here first */
+    float *row_draws;
+    /* sink: */
+    tess_quality quality;
+    tess_denoise_sink rows;
+} tess_image_job;
+
+/* The ring's source and sink: rows of the input, rows of the result. */
+tess_status tess_image_source(void *job, int64_t first, int64_t count, void *rows,
+                              tess_error *error) TESS_MUST_CHECK;
+tess_status tess_image_sink(void *job, int64_t first, int64_t count, const void *rows,
+                            tess_error *error) TESS_MUST_CHECK;
+/* Carves the io block: the ring (returned), rows of scratch, the sink's rows. */
+void *tess_image_carve(tess_image_job *job);
+
+/* A volume through a 3-D network: all slices in, the network, all slices out. */
+tess_status tess_denoise_volume(tess_image_job *job, tess_error *error) TESS_MUST_CHECK;
+
+/* The ring's worker, and what it leaves to free. */
+tess_status tess_direct_strip(void *job, const tess_strip *strip, tess_error *error) TESS_MUST_CHECK;
+void tess_direct_drop(tess_image_job *job);
+
+/* Submits the strip's windows; they land some time before tess_lane_strip_settle returns. */
+tess_status tess_lane_strip(void *job, const tess_strip *strip, tess_error *error) TESS_MUST_CHECK;
+/* Waits for the strip that row `first` belongs to. */
+tess_status tess_lane_strip_settle(tess_image_job *job, int64_t first, tess_error *error) TESS_MUST_CHECK;
+/* Waits for all that is under way, whatever became of it. */
+void tess_lane_strips_end(tess_image_job *job);
+
+#endif

@@ -1,0 +1,228 @@
+/* The files of a denoise job: those that were named, and the images of folders that were. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "job/common/note.h"
+#include "job/denoise/denoise.h"
+
+/* A folder that is being walked, and those around it: a link to one of them leads in a circle. */
+typedef struct walk {
+    const char *path;
+    const char *relative; /* to the folder that was named: "", or with a '/' at its end */
+    dev_t device;
+    ino_t inode;
+    const struct walk *around;
+} walk;
+
+static bool is_folder(const char *path)
+{
+    struct stat facts;
+    return stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
+}
+
+static bool ends_in_slash(const char *path)
+{
+    const size_t length = strlen(path);
+    return length > 0 && path[length - 1] == '/';
+}
+
+static char *join(const char *folder, const char *relative, const char *name)
+{
+    size_t bytes = strlen(folder) + strlen(relative) + strlen(name) + 2;
+    char *path = tess_small_alloc(bytes, 1);
+    if (path)
+        snprintf(path, bytes, "%s%s%s%s", folder, !folder[0] || ends_in_slash(folder) ? "" : "/", relative,
+                 name);
+    return path;
+}
+
+static tess_status no_memory(const tess_denoise_job *job, tess_error *error)
+{
+    return tess_fail(error, TESS_NO_MEMORY, "no memory for a list of %lld files", (long long)job->count + 1);
+}
+
+/* Room for twice as many whenever it is full: folders can hold very many files. */
+static tess_status grow(tess_denoise_job *job, tess_error *error)
+{
+    if (job->count & (job->count - 1))
+        return TESS_OK;
+    const size_t room = job->count ? 2 * (size_t)job->count : 1;
+    tess_denoise_file *more = tess_small_realloc(job->files, room, sizeof *more);
+    if (!more)
+        return no_memory(job, error);
+    job->files = more;
+    return TESS_OK;
+}
+
+static char *truth_of(const tess_denoise_job *job, const char *relative, const char *name)
+{
+    const char *truth = job->settings->truth;
+    return job->folder && is_folder(truth) ? join(truth, relative, name) : tess_small_strdup(truth);
+}
+
+/* `input` is `name` in a folder that was named, or itself. */
+static tess_status add_file(tess_denoise_job *job, const char *input, const char *relative, const char *name,
+                            tess_error *error)
+{
+    const tess_denoise_settings *s = job->settings;
+    const bool inside = job->folder || ends_in_slash(s->output) || is_folder(s->output);
+    TESS_TRY(grow(job, error));
+    tess_denoise_file *file = &job->files[job->count];
+    *file =
+        (tess_denoise_file){.name = join("", relative, name),
+                            .input = tess_small_strdup(input),
+                            .output = inside ? join(s->output, relative, name) : tess_small_strdup(s->output),
+                            .truth = s->truth ? truth_of(job, relative, name) : NULL,
+                            .item = (uint32_t)job->count,
+                            .psnr = NAN,
+                            .ssim = NAN};
+    job->count++; /* also an incomplete one is freed with the list */
+    if (!file->name || !file->input || !file->output || (s->truth && !file->truth))
+        return no_memory(job, error);
+    file->skipped = s->skip_existing && access(file->output, F_OK) == 0;
+    return TESS_OK;
+}
+
+static bool around(const walk *inner, const struct stat *facts)
+{
+    for (const walk *w = inner; w; w = w->around)
+        if (w->device == facts->st_dev && w->inode == facts->st_ino)
+            return true;
+    return false;
+}
+
+static int visible(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.';
+}
+
+static tess_status walk_folder(tess_denoise_job *job, const walk *w, int64_t *folders, tess_error *error);
+
+/* A folder in a folder. The job's own output is no input. */
+static tess_status enter(tess_denoise_job *job, const walk *w, const char *name, const struct stat *facts,
+                         int64_t *folders, tess_error *error)
+{
+    const tess_denoise_settings *s = job->settings;
+    struct stat output;
+    if (around(w, facts) ||
+        (stat(s->output, &output) == 0 && output.st_dev == facts->st_dev && output.st_ino == facts->st_ino))
+        return TESS_OK;
+    ++*folders;
+    if (!s->recursive)
+        return TESS_OK;
+    char *path = join(w->path, "", name), *relative = join("", w->relative, name),
+         *inner = relative ? join(relative, "", "") : NULL;
+    const walk below = {path, inner, facts->st_dev, facts->st_ino, w};
+    tess_status status = path && inner ? walk_folder(job, &below, folders, error) : no_memory(job, error);
+    tess_small_free(path);
+    tess_small_free(relative);
+    tess_small_free(inner);
+    return status;
+}
+
+static tess_status take_entry(tess_denoise_job *job, const walk *w, const struct dirent *entry,
+                              int64_t *folders, tess_error *error)
+{
+    const bool image = tess_image_is_known(entry->d_name);
+    TESS_TRY(tess_stop_check(&job->engine.stop, error));
+    if (entry->d_type == DT_REG && !image)
+        return TESS_OK;
+    char *path = join(w->path, "", entry->d_name);
+    if (!path)
+        return no_memory(job, error);
+    struct stat facts;
+    tess_status status = TESS_OK;
+    if (entry->d_type != DT_REG && stat(path, &facts) == 0 && S_ISDIR(facts.st_mode))
+        status = enter(job, w, entry->d_name, &facts, folders, error);
+    else if (image)
+        status = add_file(job, path, w->relative, entry->d_name, error);
+    tess_small_free(path);
+    return status;
+}
+
+static tess_status walk_folder(tess_denoise_job *job, const walk *w, int64_t *folders, tess_error *error)
+{
+    struct dirent **names = NULL;
+    const int found = scandir(w->path, &names, visible, alphasort);
+    if (found < 0)
+        return tess_fail(error, TESS_IO_FAILED, "%s: %s", w->path, strerror(errno));
+    tess_status status = TESS_OK;
+    for (int i = 0; i < found; i++) {
+        if (status == TESS_OK)
+            status = take_entry(job, w, names[i], folders, error);
+        free(names[i]);
+    }
+    free(names);
+    return status;
+}
+
+static tess_status take_folder(tess_denoise_job *job, const char *path, const struct stat *facts,
+                               tess_error *error)
+{
+    const walk top = {path, "", facts->st_dev, facts->st_ino, NULL};
+    const int64_t before = job->count;
+    int64_t folders = 0;
+    TESS_TRY(walk_folder(job, &top, &folders, error));
+    const bool left_out = folders > 0 && !job->settings->recursive;
+    if (job->count == before)
+        return tess_fail(error, TESS_BAD_INPUT, "%s: holds no image file (png, npy, jpg, tif, ...)%s", path,
+                         left_out ? "; --recursive looks into the folders in it" : "");
+    if (left_out)
+        tess_note(&job->settings->common, TESS_NOTE_WARNING,
+                  "%s: has %lld folder(s) in it, which are left out; --recursive takes them too", path,
+                  (long long)folders);
+    return TESS_OK;
+}
+
+static tess_status take_input(tess_denoise_job *job, const char *path, tess_error *error)
+{
+    struct stat facts;
+    if (stat(path, &facts) != 0)
+        return tess_fail(error, TESS_BAD_INPUT, "%s: no such file or folder", path);
+    if (S_ISDIR(facts.st_mode))
+        return take_folder(job, path, &facts, error);
+    const char *slash = strrchr(path, '/');
+    return add_file(job, path, "", slash ? slash + 1 : path, error);
+}
+
+tess_status tess_denoise_list(tess_denoise_job *job, tess_error *error)
+{
+    const tess_denoise_settings *s = job->settings;
+    const char *const *inputs = s->input_count > 0 ? s->inputs : &s->input;
+    const int count = s->input_count > 0 ? s->input_count : 1;
+    job->folder = count > 1 || is_folder(inputs[0]);
+    if (job->folder && access(s->output, F_OK) == 0 && !is_folder(s->output))
+        return tess_fail(error, TESS_BAD_OPTION, "%s: is a file; %s as input needs a folder as output",
+                         s->output, count > 1 ? "several files" : "a folder");
+    if (!job->folder && s->truth && is_folder(s->truth))
+        return tess_fail(error, TESS_BAD_OPTION, "--truth %s: is a folder, but the input is a file",
+                         s->truth);
+    for (int i = 0; i < count; i++)
+        TESS_TRY(take_input(job, inputs[i], error));
+    int64_t skipped = 0;
+    for (int64_t i = 0; i < job->count; i++)
+        skipped += job->files[i].skipped;
+    if (skipped == job->count)
+        tess_note(&s->common, TESS_NOTE_WARNING, "nothing to do: all %lld outputs are there already",
+                  (long long)skipped);
+    return TESS_OK;
+}
+
+void tess_denoise_list_free(tess_denoise_file *files, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        tess_small_free(files[i].name);
+        tess_small_free(files[i].input);
+        tess_small_free(files[i].output);
+        tess_small_free(files[i].truth);
+        tess_small_free(files[i].error);
+    }
+    tess_small_free(files);
+}

@@ -1,0 +1,238 @@
+/* One pass over an image before it is planned: how far its samples reach, which of them are holes, and how strong its noise
+ * is. From that follow the scale on which the network sees it and the noise level. Images whose type says it all (8 and
+ * 16 bits unsigned, noise level given) are not looked at. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/checked.h"
+#include "job/common/note.h"
+#include "job/denoise/denoise.h"
+
+enum { ROWS = 16, TAIL_SAMPLES = 1 << 16 };
+
+typedef struct looking {
+    tess_reader *reader;
+    const tess_image_info *info;
+    int64_t colours;
+    tess_scale unit; /* of the values: the samples themselves where no scale is known yet */
+    char *samples;
+    unsigned char *valid;  /* of the samples */
+    float *values, *draws; /* of a row, alpha left out */
+    double add_noise;
+    tess_rng_key key;
+    int64_t row;
+    tess_noise noise;
+    void *noise_memory; /* NULL: the noise is not estimated */
+    float *tail;        /* every `stride`-th value, for the tails */
+    int64_t tail_count, stride;
+    double sum, low[TESS_NOISE_CHANNELS],
+        high[TESS_NOISE_CHANNELS]; /* the last: of all further channels too */
+    int64_t holes, found;
+} looking;
+
+static int compare_floats(const void *a, const void *b)
+{
+    const float x = *(const float *)a, y = *(const float *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* What nobody sees is often constant, and says nothing about the noise. */
+static void hide_transparent(looking *l, int64_t y)
+{
+    const tess_image_info *info = l->info;
+    const size_t size = tess_dtype_size(info->dtype);
+    for (int64_t x = 0; x < info->width && info->alpha; x++) {
+        float alpha;
+        tess_samples_to_float(info->dtype, 1,
+                              l->samples + (size_t)((y * info->width + x + 1) * info->channels - 1) * size, 1,
+                              &alpha);
+        for (int64_t c = 0; c < l->colours && alpha == 0; c++)
+            l->values[x * l->colours + c] = NAN;
+    }
+}
+
+static void look_at_row(looking *l, int64_t y)
+{
+    const int64_t samples = y * l->info->width * l->info->channels, count = l->info->width * l->colours;
+    tess_denoise_row_values(l->info, l->unit, l->samples + (size_t)samples * tess_dtype_size(l->info->dtype),
+                            l->valid + samples, l->values);
+    tess_denoise_add_noise(l->key, l->add_noise, l->row, count, l->draws, l->values);
+    for (int64_t i = 0; i < count; i++) {
+        const float v = l->values[i];
+        if (!isfinite(v)) {
+            l->holes++;
+            continue;
+        }
+        const int64_t c = tess_min_i64(i % l->colours, TESS_NOISE_CHANNELS - 1);
+        l->low[c] = v < l->low[c] ? v : l->low[c];
+        l->high[c] = v > l->high[c] ? v : l->high[c];
+        l->sum += v;
+        if (l->found++ % l->stride == 0 && l->tail_count < TAIL_SAMPLES)
+            l->tail[l->tail_count++] = v;
+    }
+    if (l->noise_memory) {
+        hide_transparent(l, y);
+        tess_noise_row(&l->noise, l->values, NULL);
+    }
+    l->row++;
+}
+
+static tess_status look_at_rows(looking *l, tess_stop *stop, tess_error *error)
+{
+    const int64_t rows = tess_denoise_rows(l->info);
+    for (int64_t y = 0, count; y < rows; y += count) {
+        count = tess_min_i64(ROWS, rows - y);
+        TESS_TRY(tess_stop_check(stop, error));
+        TESS_TRY(tess_denoise_read_rows(l->info, l->reader, count, l->samples, l->valid, error));
+        for (int64_t i = 0; i < count; i++)
+            look_at_row(l, i);
+    }
+    return TESS_OK;
+}
+
+/* Values that people put where they have none. */
+static bool is_usual_fill(double value)
+{
+    static const double usual[] = {-999, -9999, -99999, -32767, -32768,
+                                   9999, 99999, 1e20,   1e30,   9.969209968386869e36};
+    for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++)
+        if ((float)value == (float)usual[i])
+            return true;
+    return fabs(value) > 3e38;
+}
+
+/* The widest gap between two neighbours in the order of values, against the spread of what lies on its other side. Many
+ * times that, the part beyond it is no signal; less will do where that part is one value, and less still where it is a
+ * usual fill value. */
+static void find_outliers(const looking *l, tess_denoise_look *look)
+{
+    static const double FAR = 4, FAR_AND_EQUAL = 0.5, FAR_AND_USUAL = 0.05;
+    const int64_t count = l->tail_count;
+    double widest = 0, below = look->low, above = look->high;
+    int64_t rank = 0; /* values below the gap */
+    for (int64_t i = 0; i <= count; i++) {
+        const double from = i ? l->tail[i - 1] : look->low, to = i < count ? l->tail[i] : look->high;
+        if (to - from > widest) {
+            widest = to - from;
+            below = from;
+            above = to;
+            rank = i;
+        }
+    }
+    const bool low_is_one = below == look->low, high_is_one = above == look->high;
+    const bool upper =
+        low_is_one == high_is_one ? rank > count / 2 : high_is_one; /* the outliers are the upper part */
+    const int64_t outside = upper ? count - rank : rank;
+    const bool equal = (upper ? high_is_one : low_is_one) && outside > 1;
+    look->bulk_low = upper ? look->low : above;
+    look->bulk_high = upper ? below : look->high;
+    look->outlier = upper ? look->high : look->low;
+    const double spread = look->bulk_high - look->bulk_low;
+    const double sample = look->unit.low + look->outlier * (look->unit.high - look->unit.low);
+    look->outliers = spread > 0 && widest > spread * (equal && is_usual_fill(sample) ? FAR_AND_USUAL
+                                                      : equal                        ? FAR_AND_EQUAL
+                                                                                     : FAR);
+}
+
+static void conclude(looking *l, tess_denoise_look *look)
+{
+    qsort(l->tail, (size_t)l->tail_count, sizeof *l->tail, compare_floats);
+    *look = (tess_denoise_look){.looked = true, .unit = l->unit, .holes = l->holes, .found = l->found};
+    if (l->noise_memory)
+        tess_noise_end(&l->noise, &look->noise);
+    if (l->found == 0)
+        return;
+    look->low = INFINITY;
+    look->high = -INFINITY;
+    for (int64_t c = 0; c < tess_min_i64(l->colours, TESS_NOISE_CHANNELS); c++) {
+        look->channel_low[c] = l->low[c];
+        look->channel_high[c] = l->high[c];
+        look->low = fmin(look->low, l->low[c]);
+        look->high = fmax(look->high, l->high[c]);
+    }
+    look->mean = l->sum / (double)l->found;
+    look->low_tail = l->tail[l->tail_count / 100];
+    look->high_tail = l->tail[l->tail_count - 1 - l->tail_count / 100];
+    find_outliers(l, look);
+}
+
+static tess_status take_memory(looking *l, bool noise, tess_error *error)
+{
+    const tess_image_info *info = l->info;
+    const tess_noise_shape shape = {info->height, info->width, info->depth, (int)l->colours};
+    const size_t samples = (size_t)(info->width * info->channels),
+                 noise_bytes = noise ? tess_noise_bytes(&shape) : 0;
+    l->samples = tess_small_alloc(ROWS * samples, tess_dtype_size(info->dtype));
+    l->valid = tess_small_alloc(ROWS * samples, 1);
+    l->values = tess_small_alloc(samples, sizeof *l->values);
+    l->draws = tess_small_alloc(samples, sizeof *l->draws);
+    l->tail = tess_small_alloc(TAIL_SAMPLES, sizeof *l->tail);
+    l->noise_memory = noise_bytes ? tess_small_alloc(noise_bytes, 1) : NULL;
+    if (!l->samples || !l->valid || !l->values || !l->draws || !l->tail || (noise_bytes && !l->noise_memory))
+        return tess_fail(error, TESS_NO_MEMORY, "no memory to look at the samples");
+    if (l->noise_memory)
+        tess_noise_begin(&l->noise, &shape, l->noise_memory);
+    return TESS_OK;
+}
+
+static void release(looking *l)
+{
+    void *const parts[] = {l->samples, l->valid, l->values, l->draws, l->tail, l->noise_memory};
+    tess_reader_close(l->reader);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        tess_small_free(parts[i]);
+}
+
+tess_status tess_denoise_look_at(tess_engine *engine, const tess_denoise_settings *settings,
+                                 tess_denoise_file *file, tess_error *error)
+{
+    const tess_image_info *info = &file->info;
+    looking l = {
+        .info = info,
+        .colours = tess_denoise_colours(info),
+    };
+    for (int c = 0; c < TESS_NOISE_CHANNELS; c++) {
+        l.low[c] = INFINITY;
+        l.high[c] = -INFINITY;
+    }
+    l.unit = !tess_denoise_scale_is_known(settings, info) ? (tess_scale){0, 1}
+             : settings->range == TESS_RANGE_GIVEN ? (tess_scale){settings->range_low, settings->range_high}
+                                                   : (tess_scale){0, tess_samples_full_scale(info->dtype)};
+    l.add_noise = file->sigma_estimated ? settings->add_noise : 0;
+    l.key = (tess_rng_key){settings->common.seed, file->item, 0};
+    l.stride = tess_ceil_div(tess_denoise_rows(info) * info->width * l.colours, TAIL_SAMPLES);
+    tess_status status = take_memory(&l, file->sigma_estimated, error);
+    if (status == TESS_OK)
+        status = tess_reader_open_axes(file->input, file->axes, &l.reader, error);
+    if (status == TESS_OK)
+        status = look_at_rows(&l, &engine->stop, error);
+    if (status == TESS_OK)
+        conclude(&l, &file->look);
+    release(&l);
+    return status;
+}
+
+tess_status tess_denoise_use_estimate(const tess_denoise_settings *settings, tess_denoise_file *file,
+                                      tess_error *error)
+{
+    const tess_denoise_look *look = &file->look;
+    if (look->noise.confidence == TESS_NOISE_UNKNOWN && look->found > 0)
+        return tess_fail(
+            error, TESS_BAD_OPTION,
+            "%s: its noise level cannot be estimated from the image; give --sigma on the [0,1] scale, e.g. "
+            "--sigma 25/255",
+            file->input);
+    const double factor = (look->unit.high - look->unit.low) / (file->scale.high - file->scale.low);
+    file->sigma = look->noise.sigma * factor;
+    for (int64_t c = 0; c < TESS_NOISE_CHANNELS; c++)
+        file->channel_sigma[c] = look->noise.channel[c].confidence == TESS_NOISE_UNKNOWN
+                                     ? file->sigma
+                                     : look->noise.channel[c].sigma * factor;
+    tess_note(
+        &settings->common, look->noise.confidence == TESS_NOISE_ROUGH ? TESS_NOTE_WARNING : TESS_NOTE_DETAIL,
+        "%s: sigma %.4g = %.3g/255, estimated%s", file->input, file->sigma, 255 * file->sigma,
+        look->noise.confidence == TESS_NOISE_ROUGH ? " roughly: few flat areas; look at the result, or give "
+                                                     "--sigma"
+                                                   : "");
+    return TESS_OK;
+}

@@ -1,0 +1,193 @@
+#include "job/denoise/denoise_prepared.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+
+static int64_t colours_of(const tess_denoise_file *file)
+{
+    return tess_denoise_colours(&file->info);
+}
+
+static bool has_map(const tess_denoise_file *file)
+{
+    return file->map_info.width > 0;
+}
+
+static size_t take(size_t *used, size_t bytes)
+{
+    const size_t at = *used;
+    *used += tess_align_size(bytes, 64);
+    return at;
+}
+
+size_t tess_prepared_carve(const tess_denoise_file *file, char *at, tess_prepared_rows *rows)
+{
+    const tess_image_info *info = &file->info;
+    const size_t pixels = (size_t)info->width, samples = pixels * (size_t)info->channels,
+                 values = pixels * (size_t)colours_of(file) * sizeof(float),
+                 in_row = samples * tess_dtype_size(info->dtype);
+    *rows = (tess_prepared_rows){0};
+    if (!file->prepared)
+        return 0;
+    size_t used = 0;
+    struct {
+        void *to;
+        size_t bytes;
+    } parts[] = {
+        {&rows->samples, in_row},
+        {&rows->again, in_row},
+        {&rows->out, samples * tess_dtype_size(file->out_info.dtype)},
+        {&rows->valid, samples},
+        {&rows->valid_again, samples},
+        {&rows->values, values},
+        {&rows->blend, values},
+        {&rows->draws, values},
+        {&rows->draws_again, values},
+        {&rows->map, has_map(file) ? pixels * sizeof(float) : 0},
+        {&rows->map_samples, has_map(file) ? pixels * tess_dtype_size(file->map_info.dtype) : 0},
+        {&rows->holes, file->look.holes ? tess_holes_bytes(info->width, colours_of(file)) : 0},
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        char *part = at ? at + take(&used, parts[i].bytes) : (take(&used, parts[i].bytes), NULL);
+        memcpy(parts[i].to, &part, sizeof part);
+    }
+    return used;
+}
+
+tess_image_info tess_prepared_info(const tess_denoise_file *file)
+{
+    return (tess_image_info){.height = file->info.height,
+                             .width = file->info.width,
+                             .channels = (int)colours_of(file) + has_map(file),
+                             .alpha = has_map(file), /* carried through, as alpha is */
+                             .dtype = TESS_F32,
+                             .full_scale = 1};
+}
+
+size_t tess_prepared_held(const tess_denoise_file *file)
+{
+    return file->prepared ? file->info.held_bytes + file->map_info.held_bytes : 0;
+}
+
+void tess_prepared_begin_slice(tess_prepared_image *image, int64_t slice)
+{
+    const tess_denoise_file *file = image->file;
+    const tess_denoise_look *look = &file->look;
+    const double sample = look->unit.low + look->mean * (look->unit.high - look->unit.low);
+    image->slice = slice;
+    image->source_row = slice * file->info.height;
+    if (look->holes)
+        tess_holes_begin(&image->holes, file->info.width, colours_of(file), file->info.height,
+                         (float)((sample - file->scale.low) / (file->scale.high - file->scale.low)),
+                         image->rows.holes);
+}
+
+static tess_status next_row(void *user, float *values, tess_error *error)
+{
+    tess_prepared_image *image = user;
+    const tess_denoise_file *file = image->file;
+    TESS_TRY(
+        tess_denoise_read_rows(&file->info, image->reader, 1, image->rows.samples, image->rows.valid, error));
+    tess_denoise_row_values(&file->info, file->scale, image->rows.samples, image->rows.valid, values);
+    return TESS_OK;
+}
+
+static void add_noise(const tess_prepared_image *image, int64_t row, float *draws, float *values)
+{
+    tess_denoise_add_noise(image->noise, image->settings->add_noise, row,
+                           image->file->info.width * colours_of(image->file), draws, values);
+}
+
+static tess_status next_levels(tess_prepared_image *image, tess_error *error)
+{
+    const tess_image_info *info = &image->file->map_info;
+    TESS_TRY(tess_reader_rows(image->map, 1, image->rows.map_samples, error));
+    tess_samples_to_float(info->dtype, info->full_scale, image->rows.map_samples, info->width,
+                          image->rows.map);
+    for (int64_t x = 0; x < info->width; x++)
+        if (!(image->rows.map[x] >= 0 && image->rows.map[x] <= 1))
+            return tess_fail(error, TESS_BAD_INPUT,
+                             "--sigma %s: the sample %g in column %lld, counted from 0, is no noise level; "
+                             "they are 0 to 1, "
+                             "on the [0,1] scale",
+                             image->settings->sigma_map, (double)image->rows.map[x], (long long)x);
+    return TESS_OK;
+}
+
+tess_status tess_prepared_source(tess_prepared_image *image, int64_t count, float *values, tess_error *error)
+{
+    const int64_t colours = colours_of(image->file), width = image->file->info.width,
+                  step = colours + has_map(image->file);
+    for (int64_t y = 0; y < count; y++, values += width * step) {
+        float *row = has_map(image->file) ? image->rows.values : values;
+        if (image->file->look.holes)
+            TESS_TRY(tess_holes_next(&image->holes, next_row, image, row, error));
+        else
+            TESS_TRY(next_row(image, row, error));
+        add_noise(image, image->source_row++, image->rows.draws, row);
+        if (!has_map(image->file))
+            continue;
+        TESS_TRY(next_levels(image, error));
+        for (int64_t x = 0; x < width; x++) {
+            memcpy(values + x * step, row + x * colours, (size_t)colours * sizeof(float));
+            values[x * step + colours] = image->rows.map[x];
+        }
+    }
+    return TESS_OK;
+}
+
+/* strength * result + (1 - strength) * input, where there is an input. Without noise, of the image or by the map of this
+ * pixel (which is carried behind its colours), nothing changes. */
+static void blend(tess_prepared_image *image, int64_t y, float *result)
+{
+    const double strength = image->file->sigma == 0 ? 0 : image->settings->strength;
+    const bool map = has_map(image->file);
+    const int64_t colours = colours_of(image->file), step = colours + map;
+    if (strength >= 1 && !map)
+        return;
+    float *input = image->rows.blend;
+    tess_denoise_row_values(&image->file->info, image->file->scale, image->rows.again,
+                            image->rows.valid_again, input);
+    add_noise(image, image->slice * image->file->info.height + y, image->rows.draws_again, input);
+    for (int64_t x = 0; x < image->file->info.width; x++) {
+        const double here = map && result[x * step + colours] == 0 ? 0 : strength;
+        for (int64_t c = 0; c < colours && here < 1; c++) {
+            const float in = input[x * colours + c];
+            float *out = &result[x * step + c];
+            if (!isnan(in))
+                *out = (float)(here * (double)*out + (1 - here) * (double)in);
+        }
+    }
+}
+
+/* A network that overflows (fp16, values far beyond 1) must not leave holes of its own. */
+static tess_status check_result(const tess_prepared_image *image, int64_t y, const float *result,
+                                tess_error *error)
+{
+    const int64_t colours = colours_of(image->file), step = colours + has_map(image->file),
+                  channels = image->file->info.channels;
+    for (int64_t x = 0; x < image->file->info.width; x++)
+        for (int64_t c = 0; c < colours; c++)
+            if (image->rows.valid_again[x * channels + c] && !isfinite(result[x * step + c]))
+                return tess_fail(
+                    error, TESS_BAD_INPUT,
+                    "%s: the result is not a number in row %lld, column %lld; give --range LOW,HIGH so that "
+                    "samples lie in [0,1], or --precision fp32",
+                    image->file->input, (long long)y, (long long)x);
+    return TESS_OK;
+}
+
+tess_status tess_prepared_sink(tess_prepared_image *image, int64_t y, float *result, const char **samples,
+                               const unsigned char **valid, tess_error *error)
+{
+    TESS_TRY(tess_denoise_read_rows(&image->file->info, image->original, 1, image->rows.again,
+                                    image->rows.valid_again, error));
+    TESS_TRY(check_result(image, y, result, error));
+    blend(image, y, result);
+    tess_prepared_to_samples(image, y, result);
+    *samples = image->rows.out;
+    *valid = image->rows.valid_again;
+    return TESS_OK;
+}

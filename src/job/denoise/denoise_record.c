@@ -1,0 +1,243 @@
+/* The record of a denoise job. */
+#include <math.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/process.h"
+#include "job/common/record.h"
+#include "job/denoise/denoise.h"
+
+const tess_denoise_file *tess_denoise_largest(const tess_denoise_job *job)
+{
+    const tess_denoise_file *most = &job->files[0];
+    for (int64_t i = 0; i < job->count; i++)
+        if (!tess_denoise_todo(most) ||
+            (tess_denoise_todo(&job->files[i]) &&
+             job->files[i].info.height * job->files[i].info.width > most->info.height * most->info.width))
+            most = &job->files[i];
+    return most;
+}
+
+static void add_input(tess_json **record, const tess_denoise_job *job)
+{
+    int64_t depth = 0, height = 0, width = 0, channels = 0;
+    for (int64_t i = 0; i < job->count; i++) {
+        const tess_image_info *info = &job->files[i].info;
+        depth = info->depth > depth ? info->depth : depth;
+        height = info->height > height ? info->height : height;
+        width = info->width > width ? info->width : width;
+        channels = info->channels > channels ? info->channels : channels;
+    }
+    tess_json *input = tess_json_object();
+    if (depth)
+        tess_json_set_int(&input, "depth", depth);
+    tess_json_set_int(&input, "height", height);
+    tess_json_set_int(&input, "width", width);
+    tess_json_set_int(&input, "channels", channels);
+    tess_json_set_int(&input, "files", job->count);
+    tess_json_set(record, "input", input);
+}
+
+static void add_plan(tess_json **record, const tess_denoise_job *job)
+{
+    const tess_denoise_file *file = tess_denoise_largest(job);
+    const tess_denoise_choice *choice = &file->choice;
+    tess_json *plan = tess_json_object(), *tile = tess_json_array();
+    if (job->volumes && choice->depth.tiles)
+        tess_json_append_int(&tile, tess_axis_largest_tile(&choice->depth));
+    tess_json_append_int(&tile, choice->rows.tiles ? tess_axis_largest_tile(&choice->rows) : 0);
+    tess_json_append_int(&tile, choice->cols.tiles ? tess_axis_largest_tile(&choice->cols) : 0);
+    tess_json_set(&plan, "tile", tile);
+    tess_json_set_int(&plan, "tiles", choice->depth.tiles * choice->rows.tiles * choice->cols.tiles);
+    tess_json_set_int(&plan, "halo", choice->halo);
+    tess_json_set_int(&plan, "batch", choice->batch);
+    tess_json_set_double(&plan, "seconds", job->planned_seconds);
+    tess_json_set_bool(&plan, "calibrated", choice->calibrated);
+    char reason[sizeof job->replanned + sizeof choice->reason + 2];
+    snprintf(reason, sizeof reason, "%s%s%s", job->replanned, job->replanned[0] ? "; " : "", choice->reason);
+    tess_json_set_string(&plan, "reason", reason);
+    tess_json_set(&plan, "peak_bytes", tess_record_bytes(&job->planned, job->planned_total));
+    if (job->engine.apart)
+        tess_json_set_int(&plan, "host_bytes", (int64_t)job->host_bytes);
+    tess_json_set(record, "plan", plan);
+}
+
+/* What the device itself says, and how well it was kept at work. */
+static void add_device(tess_json **measured, const tess_denoise_job *job)
+{
+    const tess_lane_figures *figures = &job->figures;
+    const uint64_t grown = job->baseline > figures->least_free ? job->baseline - figures->least_free : 0;
+    tess_json_set_int(measured, "rows_bytes", (int64_t)tess_mem_host_peak());
+    tess_json_set_int(measured, "driver_bytes", (int64_t)grown);
+    tess_json_set_int(measured, "context_bytes", (int64_t)job->engine.facts.driver_bytes);
+    tess_json_set_double(measured, "gpu_busy", figures->busy);
+    tess_json_set_int(measured, "shapes", figures->shapes);
+    tess_json_set_double(measured, "shape_seconds", figures->shape_seconds);
+    tess_json_set_double(measured, "shape_mean_seconds", figures->shape_mean_seconds);
+}
+
+static void add_measured(tess_json **record, const tess_denoise_job *job)
+{
+    double seconds = 0, pixels = 0;
+    for (int64_t i = 0; i < job->count; i++)
+        if (tess_denoise_todo(&job->files[i])) {
+            seconds += job->files[i].seconds;
+            pixels += (double)tess_denoise_rows(&job->files[i].info) * (double)job->files[i].info.width;
+        }
+    if (job->engine.apart) /* files overlap: their seconds are shares of the device's */
+        seconds = job->figures.seconds;
+    tess_mem_bytes peak;
+    uint64_t total;
+    tess_mem_peak(&peak, &total);
+    tess_json *measured = tess_json_object();
+    tess_json_set_double(&measured, "seconds", seconds);
+    tess_json_set_double(&measured, "megapixels_per_second", seconds > 0 ? 1e-6 * pixels / seconds : 0);
+    tess_json_set_double(&measured, "wall_seconds", tess_clock() - job->start);
+    tess_json_set(&measured, "peak_bytes", tess_record_bytes(&peak, total));
+    tess_json_set_int(&measured, "resident_bytes", (int64_t)tess_process_peak());
+    tess_json_set_int(&measured, "overhead_bytes", (int64_t)job->overhead);
+    tess_json_set_int(&measured, "loaded_bytes", (int64_t)job->loaded);
+    tess_json_set_int(&measured, "host_bytes", (int64_t)job->host_bytes);
+    if (job->engine.apart)
+        add_device(&measured, job);
+    tess_json_set(record, "measured", measured);
+}
+
+static void set_finite(tess_json **object, const char *key, double value)
+{
+    if (!isnan(value))
+        tess_json_set_double(object, key, isinf(value) ? 999 : value);
+}
+
+/* The mean over images of each image's figure. */
+static void add_quality(tess_json **record, const tess_denoise_job *job)
+{
+    double psnr = 0, ssim = 0;
+    int64_t psnr_count = 0, ssim_count = 0;
+    for (int64_t i = 0; i < job->count; i++) {
+        const tess_denoise_file *file = &job->files[i];
+        if (file->status != TESS_OK)
+            continue;
+        if (!isnan(file->psnr))
+            psnr += file->psnr, psnr_count++;
+        if (!isnan(file->ssim))
+            ssim += file->ssim, ssim_count++;
+    }
+    if (psnr_count == 0)
+        return;
+    tess_json *quality = tess_json_object();
+    set_finite(&quality, "psnr_db", psnr / (double)psnr_count);
+    if (ssim_count)
+        set_finite(&quality, "ssim", ssim / (double)ssim_count);
+    tess_json_set(record, "quality", quality);
+}
+
+/* What was found of the noise, channel by channel; read and gain where the variance grows with the value. */
+static void add_noise(tess_json **entry, const tess_denoise_file *file)
+{
+    static const char *const sure[] = {"unknown", "rough", "sure"};
+    const tess_noise_result *noise = &file->look.noise;
+    const double scale = (file->look.unit.high - file->look.unit.low) / (file->scale.high - file->scale.low);
+    if (!file->sigma_estimated)
+        return;
+    tess_json *channels = tess_json_array();
+    for (int64_t c = 0; c < tess_denoise_colours(&file->info) && c < TESS_NOISE_CHANNELS; c++) {
+        const tess_noise_level *level = &noise->channel[c];
+        tess_json *one = tess_json_object();
+        tess_json_set_double(&one, "sigma", level->sigma * scale);
+        if (level->gain > 0) {
+            tess_json_set_double(&one, "read", level->read * scale);
+            tess_json_set_double(&one, "gain", level->gain * scale);
+        }
+        tess_json_append(&channels, one);
+    }
+    tess_json_set(entry, "noise", channels);
+    tess_json_set_string(entry, "confidence", sure[noise->confidence]);
+}
+
+/* What the samples were taken for. */
+static void add_samples(tess_json **entry, const tess_denoise_file *file)
+{
+    const tess_image_info *info = &file->info;
+    if (info->depth)
+        tess_json_set_int(entry, "depth", info->depth);
+    if (tess_axes_name(info->axes)[0])
+        tess_json_set_string(entry, "axes", tess_axes_name(info->axes));
+    if (info->depth && file->model)
+        tess_json_set_string(entry, "slices", file->model->model.volume ? "together" : "one by one");
+    tess_json_set_string(entry, "type", tess_dtype_word(info->dtype));
+    if (file->out_info.dtype != info->dtype)
+        tess_json_set_string(entry, "written_as", tess_dtype_word(file->out_info.dtype));
+    if (file->lost[0])
+        tess_json_set_string(entry, "lost", file->lost);
+    if (!file->scale_origin)
+        return;
+    tess_json *range = tess_json_array();
+    tess_json_append_double(&range, file->scale.low);
+    tess_json_append_double(&range, file->scale.high);
+    tess_json_set(entry, "range", range);
+    tess_json_set_string(entry, "range_from", file->scale_origin);
+    if (file->sigma >= 0) {
+        tess_json_set_double(entry, "sigma", file->sigma);
+        tess_json_set_string(entry, "sigma_from", file->sigma_estimated ? "estimate" : "given");
+        add_noise(entry, file);
+    } else if (file->map_info.width) {
+        tess_json_set_string(entry, "sigma_from", "map");
+    }
+    if (file->look.looked)
+        tess_json_set_int(entry, "holes", file->look.holes);
+}
+
+static void add_files(tess_json **record, const tess_denoise_job *job)
+{
+    tess_json *denoise = tess_json_object(), *files = tess_json_array();
+    const tess_denoise_file *most = tess_denoise_largest(job);
+    int64_t skipped = 0;
+    if (most->model) {
+        tess_json_set_string(&denoise, "model", most->model->path);
+        tess_json_set_string(&denoise, "architecture", most->model->model.architecture);
+        tess_json_set_int(&denoise, "parameters", most->model->model.parameters);
+        if (!most->model->model.noise_map && job->settings->sigma >= 0)
+            tess_json_set_bool(&denoise, "sigma_ignored", true);
+    }
+    for (int64_t i = 0; i < job->count; i++) {
+        const tess_denoise_file *file = &job->files[i];
+        tess_json *entry = tess_json_object();
+        tess_json_set_string(&entry, "name", file->name);
+        if (file->skipped) {
+            tess_json_set_bool(&entry, "skipped", true);
+            tess_json_append(&files, entry);
+            skipped++;
+            continue;
+        }
+        tess_json_set_int(&entry, "height", file->info.height);
+        tess_json_set_int(&entry, "width", file->info.width);
+        add_samples(&entry, file);
+        tess_json_set_double(&entry, "seconds", file->seconds);
+        set_finite(&entry, "psnr_db", file->psnr);
+        set_finite(&entry, "ssim", file->ssim);
+        if (file->status != TESS_OK)
+            tess_json_set_string(&entry, "error", file->error);
+        tess_json_append(&files, entry);
+    }
+    tess_json_set(&denoise, "files", files);
+    if (job->settings->skip_existing)
+        tess_json_set_int(&denoise, "skipped", skipped);
+    tess_json_set(record, "denoise", denoise);
+}
+
+tess_json *tess_denoise_record(const tess_denoise_job *job, bool ran)
+{
+    tess_json *record = tess_record_begin(ran ? "denoise" : "plan", &job->engine);
+    if (!ran)
+        tess_json_set_string(&record, "verb", "denoise");
+    if (job->interrupted)
+        tess_json_set_bool(&record, "interrupted", true);
+    add_input(&record, job);
+    add_plan(&record, job);
+    if (ran)
+        add_measured(&record, job);
+    add_quality(&record, job);
+    add_files(&record, job);
+    return record;
+}

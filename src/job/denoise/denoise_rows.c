@@ -1,0 +1,45 @@
+/* Rows of a file on their way to the network: samples, which of them hold a value, and the values of the colours. The look
+ * before the plan and the run itself take the same steps, so that they agree on every hole and every draw of noise. */
+#include <math.h>
+#include <string.h>
+
+#include "job/denoise/denoise.h"
+
+tess_status tess_denoise_read_rows(const tess_image_info *info, tess_reader *reader, int64_t count,
+                                   char *samples, unsigned char *valid, tess_error *error)
+{
+    const int64_t all = count * info->width * info->channels;
+    TESS_TRY(tess_reader_rows(reader, count, samples, error));
+    if (info->masked)
+        TESS_TRY(tess_reader_valid(reader, count, valid, error));
+    else
+        memset(valid, 1, (size_t)all);
+    if (info->dtype == TESS_F32)
+        for (int64_t i = 0; i < all; i++)
+            valid[i] = valid[i] && isfinite(((const float *)samples)[i]);
+    return TESS_OK;
+}
+
+void tess_denoise_row_values(const tess_image_info *info, tess_scale scale, const char *samples,
+                             const unsigned char *valid, float *values)
+{
+    const int64_t step = info->channels, colours = tess_denoise_colours(info);
+    const size_t size = tess_dtype_size(info->dtype);
+    for (int64_t x = 0; x < info->width; x++) {
+        tess_samples_to_values(info->dtype, scale, samples + (size_t)(x * step) * size, colours,
+                               values + x * colours);
+        for (int64_t c = 0; c < colours; c++)
+            if (!valid[x * step + c])
+                values[x * colours + c] = NAN;
+    }
+}
+
+void tess_denoise_add_noise(tess_rng_key key, double level, int64_t row, int64_t count, float *draws,
+                            float *values)
+{
+    if (!(level > 0))
+        return;
+    tess_rng_normal(key, row * count, count, draws);
+    for (int64_t i = 0; i < count; i++)
+        values[i] += (float)level * draws[i];
+}

@@ -1,0 +1,103 @@
+/* The way out of a prepared image: values to the samples of the output, in its type. */
+#include <math.h>
+#include <string.h>
+
+#include "job/denoise/denoise_prepared.h"
+
+static bool is_integer(tess_dtype dtype)
+{
+    return dtype != TESS_F32;
+}
+
+tess_scale tess_denoise_out_scale(const tess_denoise_file *file)
+{
+    const bool same = file->out_info.dtype == file->info.dtype || !is_integer(file->out_info.dtype);
+    return same ? file->scale : (tess_scale){0, tess_samples_full_scale(file->out_info.dtype)};
+}
+
+/* Uniform over one step of the output, by the place of the sample: rounding errors no longer follow the image. */
+static void dither(const tess_prepared_image *image, int64_t row, tess_scale scale, float *values,
+                   float *draws, int64_t colours)
+{
+    const int64_t count = image->file->info.width * colours;
+    const tess_rng_key key = {image->noise.seed, image->noise.item, 1};
+    tess_rng_uniform(key, row * count, count, draws);
+    const float step = (float)(1 / (scale.high - scale.low));
+    for (int64_t i = 0; i < count; i++)
+        values[i] += (draws[i] - 0.5f) * step;
+}
+
+/* A sample that was no value keeps its bytes; in another type a number that means none does not exist: 0. */
+static void keep_sample(const tess_denoise_file *file, const char *from, bool alpha, char *to)
+{
+    const tess_image_info *in = &file->info, *out = &file->out_info;
+    if (in->dtype == out->dtype) {
+        memcpy(to, from, tess_dtype_size(in->dtype));
+        return;
+    }
+    float value = alpha || is_integer(out->dtype) ? 0 : NAN;
+    if (alpha)
+        tess_samples_to_float(in->dtype, in->full_scale, from, 1, &value);
+    tess_samples_from_float(out->dtype, tess_samples_full_scale(out->dtype), &value, 1, to);
+}
+
+#define STEP_OFF(type, least, most)                                                                          \
+    {                                                                                                        \
+        type *at = (type *)sample;                                                                           \
+        if ((double)*at == nodata)                                                                           \
+            *at = (type)(nodata <= (least) || (up && nodata < (most)) ? *at + 1 : *at - 1);                  \
+        break;                                                                                               \
+    }
+
+/* A restored sample that comes out as the nodata value would be void: it takes the next value instead. */
+static void step_off_nodata(const tess_image_info *info, float value, tess_scale scale, void *sample)
+{
+    const double nodata = info->nodata;
+    const bool up = (double)value * (scale.high - scale.low) + scale.low >= nodata;
+    switch (info->dtype) {
+    case TESS_U8:
+        STEP_OFF(uint8_t, 0, UINT8_MAX)
+    case TESS_U16:
+        STEP_OFF(uint16_t, 0, UINT16_MAX)
+    case TESS_I16:
+        STEP_OFF(int16_t, INT16_MIN, INT16_MAX)
+    case TESS_U32:
+        STEP_OFF(uint32_t, 0, UINT32_MAX)
+    case TESS_I32:
+        STEP_OFF(int32_t, INT32_MIN, INT32_MAX)
+    default:
+        if (*(float *)sample == (float)nodata)
+            *(float *)sample = nextafterf((float)nodata, up ? INFINITY : -INFINITY);
+    }
+}
+
+void tess_prepared_to_samples(tess_prepared_image *image, int64_t y, const float *result)
+{
+    const tess_denoise_file *file = image->file;
+    const tess_image_info *in = &file->info, *out = &file->out_info;
+    const int64_t colours = tess_denoise_colours(in), step = tess_prepared_info(file).channels;
+    const size_t in_size = tess_dtype_size(in->dtype), out_size = tess_dtype_size(out->dtype);
+    const double strength = file->sigma == 0 ? 0 : image->settings->strength;
+    if (strength == 0 && in->dtype == out->dtype &&
+        !(image->settings->add_noise > 0)) { /* the input, to the last bit */
+        memcpy(image->rows.out, image->rows.again, (size_t)(in->width * in->channels) * out_size);
+        return;
+    }
+    const tess_scale scale = tess_denoise_out_scale(file);
+    float *values = image->rows.blend; /* free again */
+    for (int64_t x = 0; x < in->width; x++)
+        memcpy(values + x * colours, result + x * step, (size_t)colours * sizeof(float));
+    if (image->settings->dither && is_integer(out->dtype) && in->dtype != out->dtype)
+        dither(image, image->slice * in->height + y, scale, values, image->rows.draws_again, colours);
+    for (int64_t x = 0; x < in->width; x++) {
+        const char *from = image->rows.again + (size_t)(x * in->channels) * in_size;
+        char *to = image->rows.out + (size_t)(x * in->channels) * out_size;
+        const unsigned char *valid = image->rows.valid_again + x * in->channels;
+        tess_samples_from_values(out->dtype, scale, values + x * colours, colours, to);
+        for (int c = 0; c < in->channels; c++)
+            if (c < colours && valid[c] && in->has_nodata && in->dtype == out->dtype)
+                step_off_nodata(in, values[x * colours + c], scale, to + (size_t)c * out_size);
+            else if (c >= colours || !valid[c])
+                keep_sample(file, from + (size_t)c * in_size, c >= colours, to + (size_t)c * out_size);
+    }
+}

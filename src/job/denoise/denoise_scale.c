@@ -1,0 +1,195 @@
+/* The scale on which a network sees an image: which sample means 0 and which means 1. Sigma is given on it. */
+#include <math.h>
+#include <string.h>
+
+#include "job/common/note.h"
+#include "job/denoise/denoise.h"
+
+static bool by_type(tess_dtype dtype)
+{
+    return dtype == TESS_U8 || dtype == TESS_U16;
+}
+
+/* Values of fp32 can be told apart on this scale. */
+static bool usable(double low, double high)
+{
+    return high > low && isnormal((float)(high - low)) && isnormal((float)(1 / (high - low)));
+}
+
+tess_status tess_denoise_check_samples(const tess_denoise_settings *s, tess_error *error)
+{
+    /* Floats that are taken as they are may reach beyond 1, and their noise too. */
+    const double most = s->range == TESS_RANGE_TYPE ? HUGE_VAL : 1;
+    if (s->sigma > most || isnan(s->sigma))
+        return tess_fail(
+            error, TESS_BAD_OPTION,
+            "--sigma %g: a noise level is at most 1 on the [0,1] scale; write %g/255 for %g of 255", s->sigma,
+            s->sigma, s->sigma);
+    if (!(s->add_noise >= 0) || s->add_noise > most)
+        return tess_fail(error, TESS_BAD_OPTION, "--add-noise %g: use 0 to 1, on the [0,1] scale",
+                         s->add_noise);
+    if (!(s->strength >= 0 && s->strength <= 1))
+        return tess_fail(error, TESS_BAD_OPTION, "--strength %g: use 0 (the input) to 1 (the denoised image)",
+                         s->strength);
+    if (s->range == TESS_RANGE_GIVEN &&
+        !(isfinite(s->range_low) && isfinite(s->range_high) && usable(s->range_low, s->range_high)))
+        return tess_fail(error, TESS_BAD_OPTION,
+                         "--range %g,%g: the first is the sample that means 0, the second, larger one means "
+                         "1; float32 must "
+                         "be able to hold both and their difference",
+                         s->range_low, s->range_high);
+    return TESS_OK;
+}
+
+bool tess_denoise_scale_needs_look(const tess_denoise_settings *s, const tess_image_info *info)
+{
+    return s->range == TESS_RANGE_GIVEN || info->dtype != TESS_U8;
+}
+
+bool tess_denoise_scale_is_known(const tess_denoise_settings *s, const tess_image_info *info)
+{
+    return s->range != TESS_RANGE_AUTO || by_type(info->dtype);
+}
+
+/* Noise carries an image on [0,1] beyond its ends: the bulk must be near, by as much as the noise explains where that is
+ * known, and nothing far. An image about 0 is not one. */
+static bool looks_like_unit(const tess_denoise_settings *s, const tess_denoise_file *file)
+{
+    const tess_denoise_look *look = &file->look;
+    const double sigma = file->sigma_estimated ? look->noise.sigma : s->sigma > 0 ? s->sigma : 0.05;
+    return look->low_tail >= fmax(-0.5, -3 * sigma - 0.02) && look->high_tail <= 1.5 && look->low >= -2 &&
+           look->high <= 3;
+}
+
+static void set_scale(tess_denoise_file *file, double low, double high, const char *origin)
+{
+    file->scale = (tess_scale){low, high};
+    file->scale_origin = origin;
+}
+
+/* Of a value of the look: the sample. */
+static double sample_of(const tess_denoise_look *look, double value)
+{
+    return look->unit.low + value * (look->unit.high - look->unit.low);
+}
+
+/* Samples far from all others would make the range, and everything else would be one shade in it. */
+static tess_status doubt_outliers(const tess_denoise_file *file, tess_error *error)
+{
+    const tess_denoise_look *look = &file->look;
+    if (!look->outliers)
+        return TESS_OK;
+    return tess_fail(
+        error, TESS_BAD_OPTION,
+        "%s: its samples go from %.9g to %.9g, and some are %.9g; if that marks missing data, declare it "
+        "(gdal_edit.py -a_nodata %.9g, or NaN in an array), else give --range LOW,HIGH",
+        file->input, sample_of(look, look->bulk_low), sample_of(look, look->bulk_high),
+        sample_of(look, look->outlier), sample_of(look, look->outlier));
+}
+
+/* Bands that a gray network takes one by one may have units of their own. */
+static tess_status doubt_bands(const tess_denoise_file *file, tess_error *error)
+{
+    static const double ALIKE = 4;
+    const tess_denoise_look *look = &file->look;
+    const int64_t colours = tess_denoise_colours(&file->info);
+    if (file->model->model.channels != 1)
+        return TESS_OK;
+    for (int c = 1; c < colours && c < TESS_NOISE_CHANNELS; c++) {
+        const double first = look->channel_high[0] - look->channel_low[0],
+                     other = look->channel_high[c] - look->channel_low[c];
+        if (first > ALIKE * other || other > ALIKE * first)
+            return tess_fail(
+                error, TESS_BAD_OPTION,
+                "%s: band 1 goes from %.9g to %.9g, band %d from %.9g to %.9g; denoise them one by one "
+                "(gdal_translate -b N), or give --range LOW,HIGH for all",
+                file->input, sample_of(look, look->channel_low[0]), sample_of(look, look->channel_high[0]),
+                c + 1, sample_of(look, look->channel_low[c]), sample_of(look, look->channel_high[c]));
+    }
+    return TESS_OK;
+}
+
+/* From the data: a sigma that was given would be a fraction of a span that the user has not seen. */
+static tess_status scale_from_data(const tess_denoise_settings *s, tess_denoise_file *file, tess_error *error)
+{
+    const tess_denoise_look *look = &file->look;
+    const bool takes_sigma = file->model->model.noise_map;
+    const char *given = s->sigma_map                  ? "the noise levels of --sigma have"
+                        : s->add_noise > 0            ? "--add-noise has"
+                        : takes_sigma && s->sigma > 0 ? "--sigma has"
+                                                      : NULL;
+    const double low = sample_of(look, look->low), high = sample_of(look, look->high);
+    if (given)
+        return tess_fail(
+            error, TESS_BAD_OPTION,
+            "%s: its samples go from %.9g to %.9g, so that %s no scale; give --range LOW,HIGH (the "
+            "samples that mean 0 and 1), or leave sigma to be estimated",
+            file->input, low, high, given);
+    TESS_TRY(doubt_bands(file, error));
+    TESS_TRY(doubt_outliers(file, error));
+    if (!takes_sigma)
+        tess_note(&s->common, TESS_NOTE_WARNING,
+                  "%s: the model removes one noise level on the [0,1] scale, here %.9g to %.9g; give --range "
+                  "LOW,HIGH if "
+                  "that is not your samples' scale",
+                  file->input, low, high);
+    if (high > low && !usable(low, high))
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "%s: its samples go from %g to %g, beyond what float32 can scale", file->input, low,
+                         high);
+    set_scale(file, low, high > low ? high : low + 1, "data");
+    return TESS_OK;
+}
+
+/* Networks know no values below 0. */
+static void doubt_low_end(const tess_denoise_settings *s, const tess_denoise_file *file)
+{
+    const tess_denoise_look *look = &file->look;
+    if (look->found > 0 && look->low_tail < -0.25)
+        tess_note(&s->common, TESS_NOTE_WARNING,
+                  "%s: samples down to %.9g lie below the range, where networks do poorly; give --range with "
+                  "that as its lower "
+                  "end",
+                  file->input, sample_of(look, look->low));
+}
+
+/* A scale that was not chosen from the data, against the data. */
+static void doubt_contrast(const tess_denoise_settings *s, const tess_denoise_file *file)
+{
+    const tess_denoise_look *look = &file->look;
+    if (file->info.dtype == TESS_U16 && look->high > 0 && look->high * 65535 < 16384)
+        tess_note(
+            &s->common, TESS_NOTE_WARNING,
+            "%s: its largest sample is %.0f of 65535; if that is all that there can be, give --range 0,%.0f",
+            file->input, look->high * 65535, exp2(ceil(log2(rint(look->high * 65535) + 1))) - 1);
+    else if (look->outliers)
+        tess_note(
+            &s->common, TESS_NOTE_WARNING,
+            "%s: its samples go from %.9g to %.9g, and some are %.9g; if that marks missing data, declare it",
+            file->input, sample_of(look, look->bulk_low), sample_of(look, look->bulk_high),
+            sample_of(look, look->outlier));
+}
+
+tess_status tess_denoise_set_scale(const tess_denoise_settings *s, tess_denoise_file *file, tess_error *error)
+{
+    static const double LITTLE = 0.25; /* contrast in which networks see little */
+    const tess_image_info *info = &file->info;
+    const tess_denoise_look *look = &file->look;
+    const double full = tess_samples_full_scale(info->dtype);
+    const bool unit =
+        by_type(info->dtype) || look->found == 0 || (info->dtype == TESS_F32 && looks_like_unit(s, file));
+    if (s->range == TESS_RANGE_GIVEN)
+        set_scale(file, s->range_low, s->range_high, "given");
+    else if (s->range == TESS_RANGE_TYPE)
+        set_scale(file, 0, full, "type");
+    else if (!unit || (file->sigma_estimated && look->found > 0 && !look->outliers &&
+                       look->high > look->low && look->high - look->low < LITTLE))
+        return scale_from_data(s, file, error);
+    else
+        set_scale(file, 0, full, info->dtype == TESS_F32 ? "as it is" : "type");
+    if (look->looked && s->range != TESS_RANGE_AUTO)
+        doubt_low_end(s, file);
+    else if (look->looked && look->found > 0 && info->dtype != TESS_U8)
+        doubt_contrast(s, file);
+    return TESS_OK;
+}

@@ -1,0 +1,136 @@
+/* Line integrals of each view: as they are measured, or -log((counts - dark) / (flat - dark)) of what a detector counted.
+ * Flat and dark fields are images of a view's size, several of them being averaged, or numbers. */
+#include <math.h>
+
+#include "job/common/finite.h"
+#include "job/reconstruct/views.h"
+
+static const double LEAST =
+    1e-4; /* of the light that a ray is taken to leave, where nothing of it was counted */
+
+typedef struct fields {
+    tess_block block; /* flat, then dark */
+    float *flat, *dark;
+    int64_t samples; /* of a view, as far as it is used */
+} fields;
+
+/* Adds one image, whose rows are the views of `v`, or the average of all its views. */
+static tess_status average(tess_views *v, const tess_problem *p, int64_t full_rows, int64_t columns,
+                           float *view, float *sum, tess_error *error)
+{
+    const tess_views_info *is = tess_views_about(v);
+    const bool image = is->rows == 1 && full_rows > 1 && is->views == full_rows;
+    if (is->columns != columns || (!image && is->rows != full_rows))
+        return tess_fail(
+            error, TESS_BAD_INPUT,
+            "is (%lld, %lld, %lld); a view has %lld rows and %lld columns, and a flat or dark field "
+            "as many",
+            (long long)is->views, (long long)is->rows, (long long)is->columns, (long long)full_rows,
+            (long long)columns);
+    const int64_t samples = image || p->row >= 0 ? columns : full_rows * columns;
+    for (int64_t k = 0; k < is->views; k++) {
+        TESS_TRY(tess_views_next(v, image ? -1 : p->row, view, error));
+        if (image && p->row >= 0 && k != p->row)
+            continue;
+        float *to = image && p->row < 0 ? sum + k * columns : sum;
+        for (int64_t i = 0; i < samples; i++)
+            to[i] += view[i] / (float)(image ? 1 : is->views);
+    }
+    return TESS_OK;
+}
+
+static tess_status read_field(const char *path, double value, const tess_problem *p, int64_t full_rows,
+                              float *view, float *sum, tess_error *error)
+{
+    if (!path) {
+        for (int64_t i = 0; i < p->rows * p->columns; i++)
+            sum[i] = (float)value;
+        return TESS_OK;
+    }
+    tess_views *v = NULL;
+    tess_status status = tess_views_open(path, &v, error);
+    if (status == TESS_OK) {
+        status = average(v, p, full_rows, p->columns, view, sum, error);
+        if (status != TESS_OK)
+            status = tess_fail_prefix(error, status, path);
+    }
+    tess_views_close(v);
+    return status;
+}
+
+static tess_status read_fields(const tess_problem *p, int64_t full_rows, float *view, fields *f,
+                               tess_error *error)
+{
+    f->samples = p->rows * p->columns;
+    TESS_TRY(tess_block_alloc(&f->block, TESS_MEM_HOST, tess_problem_field_bytes(p), error));
+    f->flat = f->block.data;
+    f->dark = f->flat + f->samples;
+    TESS_TRY(read_field(p->flat, p->flat_value, p, full_rows, view, f->flat, error));
+    TESS_TRY(read_field(p->dark, p->dark_value, p, full_rows, view, f->dark, error));
+    int64_t dead = 0;
+    for (int64_t i = 0; i < f->samples; i++)
+        dead += !(f->flat[i] > f->dark[i]) || !isfinite(f->flat[i]);
+    if (dead)
+        return tess_fail(
+            error, TESS_BAD_INPUT,
+            "\"flat\" is not above \"dark\" at %lld of %lld pixels; repair these pixels in both and in "
+            "the views first",
+            (long long)dead, (long long)f->samples);
+    return TESS_OK;
+}
+
+size_t tess_problem_field_bytes(const tess_problem *p)
+{
+    return p->counts ? 2 * (size_t)(p->rows * p->columns) * sizeof(float) : 0;
+}
+
+static void to_integrals(const fields *f, float *values, int64_t *starved)
+{
+    for (int64_t i = 0; i < f->samples; i++) {
+        if (!isfinite(values[i]))
+            continue;
+        double share = ((double)values[i] - (double)f->dark[i]) / ((double)f->flat[i] - (double)f->dark[i]);
+        *starved += share < LEAST;
+        values[i] = (float)-log(fmax(share, LEAST));
+    }
+}
+
+static tess_status each(const tess_problem *p, tess_views *v, const fields *f, float *values,
+                        int64_t *starved, tess_view_fn fn, void *user, tess_error *error)
+{
+    const tess_views_info *is = tess_views_about(v);
+    tess_bad_values bad = {0};
+    for (int64_t k = 0; k < p->count; k++) {
+        TESS_TRY(tess_views_next(v, is->rows > 1 ? p->row : -1, values, error));
+        tess_bad_values_count(&bad, k, values, p->rows * p->columns);
+        if (p->counts)
+            to_integrals(f, values, starved);
+        if (bad.nan + bad.infinite == 0)
+            TESS_TRY(fn(user, k, values, error));
+    }
+    return tess_bad_values_check(&bad, p->measurement, tess_problem_measurement_extent(p),
+                                 p->physics == TESS_PHYSICS_CONE, error);
+}
+
+tess_status tess_problem_each_view(const tess_problem *p, float *values, int64_t *starved, tess_view_fn fn,
+                                   void *user, tess_error *error)
+{
+    tess_views *v = NULL;
+    fields f = {0};
+    *starved = 0;
+    tess_status status = tess_views_open(p->measurement, &v, error);
+    if (status == TESS_OK) {
+        const tess_views_info *is = tess_views_about(v);
+        const int64_t rows = p->row >= 0 ? 1 : is->rows;
+        if (is->views != p->count || rows != p->rows || is->columns != p->columns)
+            status = tess_fail(error, TESS_BAD_INPUT, "%s: changed while the job ran; run it again",
+                               p->measurement);
+        else if (p->counts)
+            status = read_fields(p, is->rows, values, &f, error);
+    }
+    if (status == TESS_OK)
+        status = each(p, v, &f, values, starved, fn, user, error);
+    tess_views_close(v);
+    tess_block_free(&f.block);
+    return status;
+}

@@ -1,0 +1,240 @@
+/* Views from files. A view at a time is in memory, and of an image a row at a time. */
+#define _XOPEN_SOURCE 700
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/checked.h"
+#include "io/pages.h"
+#include "job/reconstruct/views.h"
+#include "tensor/samples.h"
+
+enum { MOST_VIEWS = 100000 };
+
+struct tess_views {
+    tess_views_info info;
+    char *path;
+    char **names; /* of a folder's files; NULL: none */
+    tess_pages pages;
+    tess_reader *reader; /* of an array */
+    int64_t rows_a_view; /* of the reader */
+    tess_block raw;      /* a row of the file, as it is there */
+    int64_t next;
+};
+
+/* Numbers in names by their value: view_2 comes before view_10. */
+static int compare_names(const void *one, const void *other)
+{
+    const char *a = *(char *const *)one, *b = *(char *const *)other;
+    while (*a && *b) {
+        if (isdigit((unsigned char)*a) && isdigit((unsigned char)*b)) {
+            const char *first_a = a + strspn(a, "0"), *first_b = b + strspn(b, "0");
+            const size_t digits_a = strspn(first_a, "0123456789"), digits_b = strspn(first_b, "0123456789");
+            if (digits_a != digits_b)
+                return digits_a < digits_b ? -1 : 1;
+            const int order = strncmp(first_a, first_b, digits_a);
+            if (order)
+                return order;
+            a = first_a + digits_a;
+            b = first_b + digits_b;
+        } else if (*a != *b) {
+            return (unsigned char)*a < (unsigned char)*b ? -1 : 1;
+        } else {
+            a++;
+            b++;
+        }
+    }
+    const int rest = (*a != 0) - (*b != 0);
+    return rest ? rest : strcmp(*(char *const *)one, *(char *const *)other);
+}
+
+static int wanted(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.' && tess_image_is_known(entry->d_name);
+}
+
+static char *join(const char *folder, const char *name)
+{
+    const size_t length = strlen(folder);
+    char *path = tess_small_alloc(length + strlen(name) + 2, 1);
+    if (!path)
+        return NULL;
+    memcpy(path, folder, length);
+    path[length] = '/';
+    strcpy(path + length + 1, name);
+    return path;
+}
+
+bool tess_views_same_file(const char *path, const char *views)
+{
+    struct stat about;
+    const char *slash = strrchr(path, '/');
+    if (stat(views, &about) != 0 || !S_ISDIR(about.st_mode))
+        return false;
+    char *inside = join(views, slash ? slash + 1 : path);
+    const bool same = inside && tess_image_same_file(path, inside);
+    tess_small_free(inside);
+    return same;
+}
+
+static tess_status list_folder(tess_views *v, tess_error *error)
+{
+    struct dirent **found = NULL;
+    const int count = scandir(v->path, &found, wanted, NULL);
+    tess_status status = TESS_OK;
+    if (count < 0)
+        return tess_fail(error, TESS_IO_FAILED, "%s: %s", v->path, strerror(errno));
+    if (count == 0 || count > MOST_VIEWS)
+        status =
+            tess_fail(error, TESS_BAD_INPUT,
+                      "%s: holds %d image files (tif, png, npy, ...); a folder of views has one a view, at "
+                      "most %d",
+                      v->path, count, MOST_VIEWS);
+    if (status == TESS_OK && !(v->names = tess_small_alloc((size_t)count, sizeof *v->names)))
+        status = tess_fail(error, TESS_NO_MEMORY, "no memory for %d names", count);
+    for (int i = 0; i < count; i++) {
+        if (status == TESS_OK && !(v->names[v->info.views++] = join(v->path, found[i]->d_name)))
+            status = tess_fail(error, TESS_NO_MEMORY, "no memory for %d names", count);
+        free(found[i]);
+    }
+    free(found);
+    if (status == TESS_OK)
+        qsort(v->names, (size_t)count, sizeof *v->names, compare_names);
+    return status;
+}
+
+static tess_status open_view(const tess_views *v, int64_t view, tess_reader **reader, tess_error *error)
+{
+    const char *name = v->names ? v->names[view] : v->path;
+    TESS_TRY(tess_image_load_library(name, error));
+    return v->names ? tess_reader_open_axes(name, TESS_AXES_PLAIN, reader, error)
+                    : tess_reader_open_page(name, v->pages.places[view], reader, error);
+}
+
+static tess_status check_view(const tess_views *v, int64_t view, const tess_image_info *is, tess_error *error)
+{
+    const char *name = v->names ? v->names[view] : v->path;
+    if (is->channels != 1 || is->depth > 0)
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "%s: view %lld has %d channels; a view is one gray image, (rows, columns)", name,
+                         (long long)view, is->channels);
+    if (v->info.rows && (is->height != v->info.rows || is->width != v->info.columns))
+        return tess_fail(error, TESS_BAD_INPUT, "%s: view %lld is %lld x %lld, but the first is %lld x %lld",
+                         name, (long long)view, (long long)is->height, (long long)is->width,
+                         (long long)v->info.rows, (long long)v->info.columns);
+    return TESS_OK;
+}
+
+static tess_status describe_images(tess_views *v, tess_error *error)
+{
+    tess_reader *reader = NULL;
+    TESS_TRY(open_view(v, 0, &reader, error));
+    const tess_image_info first = *tess_reader_info(reader);
+    tess_reader_close(reader);
+    TESS_TRY(check_view(v, 0, &first, error));
+    v->info.rows = first.height;
+    v->info.columns = first.width;
+    v->info.channels = 1;
+    v->info.integers = first.dtype != TESS_F32;
+    v->rows_a_view = first.height;
+    v->info.held = first.held_bytes + tess_block_granted((size_t)first.width * sizeof(float));
+    return TESS_OK;
+}
+
+/* One file: a row is a view, or with three axes a slice is. */
+static tess_status describe_array(tess_views *v, tess_error *error)
+{
+    TESS_TRY(open_view(v, 0, &v->reader, error));
+    const tess_image_info *is = tess_reader_info(v->reader);
+    const bool slices = is->depth > 0, deep = slices || is->channels > 1;
+    if (is->alpha)
+        return tess_fail(error, TESS_UNSUPPORTED, "%s: has an alpha channel; save it without one", v->path);
+    v->info.array = true;
+    v->info.flat = !deep;
+    v->info.integers = is->dtype != TESS_F32;
+    v->info.views = slices ? is->depth : is->height;
+    v->info.rows = slices ? is->height : deep ? is->width : 1;
+    v->info.columns = slices ? is->width * is->channels : deep ? is->channels : is->width;
+    v->info.channels = is->channels;
+    v->rows_a_view = slices ? is->height : 1;
+    v->info.held =
+        is->held_bytes + tess_block_granted((size_t)is->width * (size_t)is->channels * sizeof(float));
+    return TESS_OK;
+}
+
+tess_status tess_views_open(const char *path, tess_views **out, tess_error *error)
+{
+    struct stat about;
+    tess_views *v = tess_small_alloc(1, sizeof *v);
+    *out = v;
+    if (!v || !(v->path = tess_small_strdup(path)))
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for a name");
+    if (stat(path, &about) == 0 && S_ISDIR(about.st_mode)) {
+        TESS_TRY(list_folder(v, error));
+        return describe_images(v, error);
+    }
+    TESS_TRY(tess_pages_of(path, &v->pages, error));
+    v->info.views = v->pages.count;
+    return v->pages.count > 1 ? describe_images(v, error) : describe_array(v, error);
+}
+
+const tess_views_info *tess_views_about(const tess_views *v)
+{
+    return &v->info;
+}
+
+/* A reader's row holds one row of the view, or all of them. */
+static tess_status read_view(tess_views *v, tess_reader *reader, int64_t row, float *values,
+                             tess_error *error)
+{
+    const tess_image_info *is = tess_reader_info(reader);
+    const int64_t samples = is->width * is->channels, columns = v->info.columns;
+    for (int64_t y = 0; y < v->rows_a_view; y++) {
+        TESS_TRY(tess_reader_rows(reader, 1, v->raw.data, error));
+        if (v->rows_a_view > 1 || v->info.rows == 1) {
+            if (row >= 0 && y != row)
+                continue;
+            tess_samples_to_float(is->dtype, 1, v->raw.data, samples, values);
+            values += samples;
+            continue;
+        }
+        const int64_t first = row >= 0 ? row : 0, rows = row >= 0 ? 1 : v->info.rows;
+        const char *from = (const char *)v->raw.data + (size_t)(first * columns) * tess_dtype_size(is->dtype);
+        tess_samples_to_float(is->dtype, 1, from, rows * columns, values);
+    }
+    return TESS_OK;
+}
+
+tess_status tess_views_next(tess_views *v, int64_t row, float *values, tess_error *error)
+{
+    const tess_image_info *is = v->reader ? tess_reader_info(v->reader) : NULL;
+    const int64_t samples = is ? is->width * is->channels : v->info.columns, view = v->next++;
+    if (!v->raw.data)
+        TESS_TRY(tess_block_alloc(&v->raw, TESS_MEM_HOST, (size_t)samples * sizeof(float), error));
+    if (v->reader)
+        return read_view(v, v->reader, row, values, error);
+    tess_reader *reader = NULL;
+    TESS_TRY(open_view(v, view, &reader, error));
+    tess_status status = check_view(v, view, tess_reader_info(reader), error);
+    if (status == TESS_OK)
+        status = read_view(v, reader, row, values, error);
+    tess_reader_close(reader);
+    return status;
+}
+
+void tess_views_close(tess_views *v)
+{
+    if (!v)
+        return;
+    tess_reader_close(v->reader);
+    tess_block_free(&v->raw);
+    for (int64_t i = 0; v->names && i < v->info.views; i++)
+        tess_small_free(v->names[i]);
+    tess_small_free(v->names);
+    tess_small_free(v->pages.places);
+    tess_small_free(v->path);
+    tess_small_free(v);
+}

@@ -1,0 +1,120 @@
+/* An image on the device against the truth on the host, strip by strip; a volume slice by slice. All threads take part,
+ * and the order of the sums does not depend on how many there are. */
+#include <float.h>
+#include <math.h>
+
+#include "base/checked.h"
+#include "job/reconstruct/reconstruct.h"
+#include "tensor/quality.h"
+
+enum {
+    PARTS = 64,                 /* of a strip, for sums of squares */
+    BANDS = 8,                  /* for SSIM, each with rows of its own */
+    STRIP = 256,                /* rows of an image */
+    BEFORE = TESS_SSIM_TAPS - 1 /* rows above one that its window needs */
+};
+
+/* Rows [from, bottom) of a slice are there, brought to [0, 1]; those from `top` on are new. */
+typedef struct strip {
+    const float *truth_from;
+    float *values, *truth;
+    int64_t from, top, bottom, samples;
+    float low, high;             /* results are clamped to it */
+    float truth_low, truth_high; /* truths, to this: not where the range is an estimate */
+    float peak;
+    double square[PARTS];
+    tess_quality band[BANDS];
+} strip;
+
+int64_t tess_reconstruct_quality_rows(const tess_problem *p)
+{
+    return p->depth > 1 ? p->height : tess_min_i64(p->height, STRIP + BEFORE);
+}
+
+size_t tess_reconstruct_quality_bytes(const tess_problem *p)
+{
+    return BANDS * tess_quality_bytes(p->width, p->channels);
+}
+
+static void compare(void *arg, int64_t part, int thread)
+{
+    (void)thread;
+    strip *s = arg;
+    const int64_t count = (s->bottom - s->from) * s->samples, old = (s->top - s->from) * s->samples;
+    const int64_t from = count * part / PARTS, to = count * (part + 1) / PARTS;
+    double square = 0;
+    for (int64_t i = from; i < to; i++) {
+        s->values[i] = fminf(fmaxf(s->values[i], s->low), s->high) / s->peak;
+        s->truth[i] = fminf(fmaxf(s->truth_from[i], s->truth_low), s->truth_high) / s->peak;
+        const double difference = (double)s->values[i] - (double)s->truth[i];
+        square += i >= old ? difference * difference : 0;
+    }
+    s->square[part] = square;
+}
+
+/* The windows whose last row is in the band's share of the new rows. */
+static void resemble(void *arg, int64_t band, int thread)
+{
+    (void)thread;
+    strip *s = arg;
+    const int64_t first = tess_max_i64(s->top, BEFORE), count = tess_max_i64(s->bottom - first, 0);
+    const int64_t from = first + count * band / BANDS, to = first + count * (band + 1) / BANDS;
+    for (int64_t y = from - BEFORE; from < to && y < to; y++)
+        tess_quality_row(&s->band[band], s->values + (y - s->from) * s->samples,
+                         s->truth + (y - s->from) * s->samples);
+}
+
+/* Mean SSIM of the strip's windows, as a sum; and how many. */
+static void add_bands(tess_reconstruct_job *job, strip *s, double *similar, int64_t *positions)
+{
+    const tess_problem *p = &job->problem;
+    const size_t lines = tess_quality_bytes(p->width, p->channels);
+    for (int i = 0; i < BANDS; i++)
+        tess_quality_begin(&s->band[i], p->width, p->channels, (char *)job->lines + (size_t)i * lines);
+    tess_pool_run(job->engine.host, BANDS, resemble, s);
+    for (int i = 0; i < BANDS; i++) {
+        *similar += s->band[i].ssim;
+        *positions += s->band[i].positions;
+    }
+}
+
+tess_status tess_reconstruct_quality(tess_reconstruct_job *job, const void *image, double *psnr, double *ssim,
+                                     tess_error *error)
+{
+    const tess_problem *p = &job->problem;
+    const int64_t samples = tess_problem_row(p), room = tess_reconstruct_quality_rows(p);
+    const bool estimated = p->range_from == TESS_RANGE_FROM_DATA;
+    double square = 0, similar = 0;
+    int64_t positions = 0;
+    *psnr = NAN;
+    if (ssim)
+        *ssim = NAN;
+    if (!job->truth)
+        return TESS_OK;
+    strip s = {.values = job->rows[0],
+               .truth = job->rows[1],
+               .samples = samples,
+               .low = (float)p->low,
+               .high = (float)p->high,
+               .truth_low = estimated ? -FLT_MAX : (float)p->low,
+               .truth_high = estimated ? FLT_MAX : (float)p->high,
+               .peak = estimated ? job->truth_peak : (float)p->high};
+    for (int64_t slice = 0; slice < p->depth; slice++)
+        for (s.top = 0; s.top < p->height; s.top = s.bottom) {
+            s.from = tess_max_i64(s.top - BEFORE, 0);
+            s.bottom = tess_min_i64(s.from + room, p->height);
+            const int64_t at = slice * p->height + s.from;
+            s.truth_from = job->truth + at * samples;
+            TESS_TRY(tess_reconstruct_rows(job, image, at, s.bottom - s.from, s.values, error));
+            tess_pool_run(job->engine.host, PARTS, compare, &s);
+            for (int i = 0; i < PARTS; i++)
+                square += s.square[i];
+            if (ssim)
+                add_bands(job, &s, &similar, &positions);
+        }
+    const double mean = square / (double)(tess_problem_rows(p) * samples);
+    *psnr = -10 * log10(mean + (job->recipe.saturating_psnr ? 1e-8 : 0));
+    if (ssim && positions)
+        *ssim = similar / (double)positions;
+    return TESS_OK;
+}

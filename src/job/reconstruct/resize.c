@@ -1,0 +1,58 @@
+/* Bicubic interpolation as torch.nn.functional.interpolate defines it without
+ * corners aligned and without antialiasing: the reference problems bring their
+ * image to size with it. */
+#include <math.h>
+
+#include "base/checked.h"
+#include "job/reconstruct/reconstruct.h"
+
+enum { TAPS = 4 };
+
+typedef struct taps {
+    int64_t at[TAPS];
+    float weight[TAPS];
+} taps;
+
+static float near(float t) /* |t| <= 1 */
+{
+    const float a = -0.75f;
+    return ((a + 2) * t - (a + 3)) * t * t + 1;
+}
+
+static float far(float t) /* 1 < |t| < 2 */
+{
+    const float a = -0.75f;
+    return ((a * t - 5 * a) * t + 8 * a) * t - 4 * a;
+}
+
+static taps taps_of(int64_t index, int64_t from, int64_t to)
+{
+    const float place = ((float)index + 0.5f) * ((float)from / (float)to) - 0.5f, below = floorf(place);
+    const float t = place - below;
+    taps k = {.weight = {far(t + 1), near(t), near(1 - t), far(2 - t)}};
+    for (int i = 0; i < TAPS; i++)
+        k.at[i] = tess_max_i64(0, tess_min_i64(from - 1, (int64_t)below - 1 + i));
+    return k;
+}
+
+void tess_resize_bicubic(const float *from, int64_t from_height, int64_t from_width, int64_t channels,
+                         float *to, int64_t height, int64_t width)
+{
+    for (int64_t y = 0; y < height; y++) {
+        const taps rows = taps_of(y, from_height, height);
+        for (int64_t x = 0; x < width; x++) {
+            const taps cols = taps_of(x, from_width, width);
+            for (int64_t c = 0; c < channels; c++) {
+                float sum = 0;
+                for (int i = 0; i < TAPS; i++) {
+                    const float *row = from + rows.at[i] * from_width * channels;
+                    float line = 0;
+                    for (int j = 0; j < TAPS; j++)
+                        line += cols.weight[j] * row[cols.at[j] * channels + c];
+                    sum += rows.weight[i] * line;
+                }
+                to[(y * width + x) * channels + c] = fminf(fmaxf(sum, 0), 1);
+            }
+        }
+    }
+}

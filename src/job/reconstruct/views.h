@@ -1,0 +1,40 @@
+/* views.h: what a scan measured, view by view, whatever it lies in: an array (views, columns) or (views, rows, columns),
+ * the pages of a TIFF file, or a folder with an image for each view. Values are the numbers that the files hold: integers
+ * are not divided by their type's maximum. */
+#ifndef TESS_JOB_VIEWS_H
+#define TESS_JOB_VIEWS_H
+
+#include "job/reconstruct/reconstruct.h"
+
+typedef struct tess_views tess_views; /* owned by the caller: tess_views_close */
+
+typedef struct tess_views_info {
+    int64_t views, rows, columns;
+    int64_t channels; /* of an array's file, for messages */
+    bool array, flat; /* one file; of two axes */
+    bool integers;
+    size_t held; /* while they are read */
+} tess_views_info;
+
+/* Close it also when this failed. Looks at the first view alone; a later one of another size is an error when it is met. */
+tess_status tess_views_open(const char *path, tess_views **out, tess_error *error) TESS_MUST_CHECK;
+const tess_views_info *tess_views_about(const tess_views *views);
+/* The next view: all its rows, or the one that is named. */
+tess_status tess_views_next(tess_views *views, int64_t row, float *values, tess_error *error) TESS_MUST_CHECK;
+void tess_views_close(tess_views *views);
+
+/* `path` is a file of the folder `views`. */
+bool tess_views_same_file(const char *path, const char *views);
+
+/* The size of a problem's measurement; and the entries "counts", "flat" and "dark". */
+tess_status tess_problem_look_at_views(tess_problem *problem, tess_views_info *info,
+                                       tess_error *error) TESS_MUST_CHECK;
+tess_status tess_problem_read_counts(const char *path, const tess_json *json, tess_problem *problem,
+                                     const tess_views_info *info, tess_error *error) TESS_MUST_CHECK;
+/* Each view of a problem in turn, as line integrals in the units of the file; NaN and infinities are counted, and refused
+ * at the end. `values` has room for one view and is the function's to change. */
+typedef tess_status (*tess_view_fn)(void *user, int64_t view, float *values, tess_error *error);
+tess_status tess_problem_each_view(const tess_problem *problem, float *values, int64_t *starved,
+                                   tess_view_fn fn, void *user, tess_error *error) TESS_MUST_CHECK;
+
+#endif

@@ -1,0 +1,63 @@
+/* bench.h: the parts of the studies. A study opens an engine for each model, warms it up, and measures points; a
+ * point is an image's worth of network runs with its blocks allocated afresh, so that planned bytes, counted
+ * bytes and the system's figure are of the same thing. */
+#ifndef TESS_JOB_BENCH_H
+#define TESS_JOB_BENCH_H
+
+#include "base/json.h"
+#include "job/common/engine.h"
+#include "plan/denoise.h"
+
+enum { TESS_BENCH_SHAPES = 96, TESS_BENCH_REPEATS = 1000 };
+
+typedef struct tess_study {
+    const tess_bench_settings *settings;
+    const char *name; /* of the model, as given */
+    tess_engine engine;
+    tess_engine_model *model;
+    tess_stream *compute, *up, *down; /* NULL where the device has only its own */
+    uint64_t base; /* what the system counts once all is loaded, without weights and blocks */
+} tess_study;
+
+/* Plans of one image's windows: which shapes, and how often each is run. */
+typedef struct tess_bench_work {
+    int count;
+    struct {
+        tess_plan_shape shape;
+        int64_t times;
+    } shapes[TESS_BENCH_SHAPES];
+    bool transfer; /* every run's input comes from the host and its result goes back there */
+} tess_bench_work;
+
+typedef struct tess_bench_result {
+    double seconds, spread; /* of one image: the median, and (largest - smallest) / median */
+    double flop;
+    tess_mem_bytes planned, counted; /* on the device */
+    uint64_t counted_total, host_bytes, driver_bytes;
+} tess_bench_result;
+
+/* False when there are more shapes than a study can hold. */
+bool tess_bench_add(tess_bench_work *work, tess_plan_shape shape, int64_t times);
+/* Bytes that the work holds on the device besides weights, arena and workspace. */
+tess_status tess_bench_io_bytes(tess_study *study, const tess_bench_work *work, uint64_t *bytes,
+                                tess_error *error) TESS_MUST_CHECK;
+tess_status tess_bench_measure(tess_study *study, const tess_bench_work *work, int repeats,
+                               tess_bench_result *result, tess_error *error) TESS_MUST_CHECK;
+
+/* The rates of the ops at this shape, where they are missing; and everything that a first run loads. */
+tess_status tess_bench_warm(tess_study *study, tess_plan_shape shape, tess_error *error) TESS_MUST_CHECK;
+/* After warming up: what is counted from here on is a point's own. */
+tess_status tess_bench_settle(tess_study *study, tess_error *error) TESS_MUST_CHECK;
+/* Bytes that a point may plan with. */
+uint64_t tess_bench_limit(tess_study *study);
+
+/* A record with all that the studies share. */
+tess_json *tess_bench_record(const tess_study *study, int64_t height, int64_t width,
+                             const tess_denoise_choice *choice, const tess_bench_result *result);
+/* Hands the record to the caller as a line, and frees it. */
+tess_status tess_bench_tell(const tess_study *study, tess_json *record, tess_error *error) TESS_MUST_CHECK;
+
+tess_status tess_bench_size(tess_study *study, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_bench_batch(tess_study *study, tess_error *error) TESS_MUST_CHECK;
+
+#endif

@@ -1,0 +1,145 @@
+/* op.h: what a device is asked to do, as plain data: hashable, printable, costed and replayed without a
+ * device.
+ *
+ * Convolutions pad each side on its own, so that a strip's inner edge can read stored rows while only a true
+ * image edge is zero. The end of a convolution is fused: out = act(conv + bias + residual[0] + residual[1]);
+ * out may be the same memory as a residual. Depth is there for 3-D; an op whose kernel has depth 1 works on every
+ * slice of a volume by itself. */
+#ifndef TESS_OP_OP_H
+#define TESS_OP_OP_H
+
+#include "tensor/tensor.h"
+
+typedef enum tess_op_kind {
+    TESS_OP_CONV,           /* weights [out, in, (kd,) kh, kw] */
+    TESS_OP_CONV_TRANSPOSE, /* weights [in, out, (kd,) kh, kw]; kernel = stride, no padding */
+    TESS_OP_UP_CONV,        /* nearest, by 2, then a 3x3 convolution with padding 1; weights as CONV's */
+    TESS_OP_MAX_POOL,       /* kernel = stride */
+    TESS_OP_UPSAMPLE,       /* nearest, by `stride` */
+    TESS_OP_ADD,            /* out = in + residual[0] (+ residual[1]) */
+    TESS_OP_IMPORT,         /* a file's samples to fp32 values; see tess_op_samples */
+    TESS_OP_EXPORT,         /* fp32 values to a file's samples */
+    TESS_OP_COMBINE,        /* for solvers: see tess_op_combine */
+    TESS_OP_DOT, /* out, one F64, = sum of in * residual[0]; fp64, in an order that the size alone fixes */
+    TESS_OP_FFT, /* real <-> half spectrum: see tess_op_fft */
+    TESS_OP_SPECTRUM,    /* products with a spectrum: see tess_op_spectrum */
+    TESS_OP_PROJECT,     /* line integrals of an image or volume: see tess_op_rays */
+    TESS_OP_BACKPROJECT, /* the exact transpose of PROJECT */
+    TESS_OP_RAY_COSINE,  /* FDK's first step, of 3-D views: see tess_op_rays */
+    TESS_OP_RAY_SPREAD,  /* FDK's last step: filtered views to a volume */
+    TESS_OP_SIDE_SUM,    /* what constant side slices of a 3-D kernel add: see tess_op_side */
+    TESS_OP_FILTER       /* between an FFT and its inverse, in one: see TESS_FILTER_FACTORS */
+} tess_op_kind;
+
+enum { TESS_DEPTH, TESS_HEIGHT, TESS_WIDTH, TESS_SPATIAL };
+enum { TESS_OP_RESIDUALS = 2 };
+
+/* Between a file's samples and a network's values, so that what crosses the bus is what the file holds.
+ *
+ * IMPORT: out[y][x][c] = value(in[min(y, in.h - 1)][min(x, in.w - 1)][first + c]), by tess_samples_to_float;
+ * with `level_channel` the last channel of `out` is `level`, or channel `level_from` of `in` where that is not 0. EXPORT: out[y][x][first + c] = sample(in[y + top]
+ * [x + left][c]), by tess_samples_from_float, top and left being pad_before; channels of `out` outside
+ * [first, first + in.c) are left alone. */
+typedef struct tess_op_samples {
+    double full_scale;
+    int32_t first;
+    bool level_channel;
+    float level;
+    int32_t level_from;
+} tess_op_samples;
+
+/* out = min(max(a in + b residual[0] + c residual[1], low), high), fp32; out may be any of the others. What has a
+ * factor of zero is not read. Rows may be strided, so this also clears, copies and places windows. NaN stays. */
+typedef struct tess_op_combine {
+    double a, b, c, low, high; /* low = -infinity, high = infinity: no clamp */
+} tess_op_combine;
+
+/* Of every channel of every image: over height and width, or over the width alone. A spectrum has w / 2 + 1
+ * columns and 2 c channels: channel i is (2 i, 2 i + 1) = (re, im). The inverse is divided by the number of
+ * pixels, and may overwrite what it reads; any size must be fast, primes too. */
+typedef struct tess_op_fft {
+    bool inverse, rows_only;
+} tess_op_fft;
+
+/* Elementwise on spectra, with a real factor on images as well; out may be any of the others. residual[0] is the
+ * factor: real (c = 1) or complex (c = 2), shared by all channels and images of `in` (and by all rows when its
+ * height is 1); residual[1], if there, is subtracted. */
+typedef struct tess_op_spectrum {
+    bool complex_factor, conjugate; /* conjugate: of the factor */
+} tess_op_spectrum;
+
+/* FILTER: out = the inverse FFT of ((a + b S) X + c B) / (d + e S), X being the FFT of `in`, over height and width. S is
+ * residual[0], real, shared by all channels and images; B, if there, is residual[1], a spectrum. The five factors change
+ * from call to call, so they come with the buffers. `out` may be `in`; a device keeps the spectrum to itself, in the
+ * layout that suits it. */
+enum { TESS_FILTER_FACTORS = 5 };
+
+/* Geometry of rays; the table of views is in the buffers' `weights`, fp64, as physics/ makes it.
+ * PARALLEL_2D: image (1,1,N,N,1), views (1,1,views,columns,1), as `Radon` in physics/radon.h defines; table: cos, sin and
+ * where the middle of the image is seen, in columns.
+ * PARALLEL_3D, CONE_3D: volume (1,D,H,W,1) centred on the origin, voxels of `spacing`; views (1,views,rows,cols,1);
+ * table: 12 numbers a view: source (or the rays' direction), detector centre, step between columns, between rows.
+ * RAY_COSINE: each value times the cosine between its ray and the shortest one; columns of `out` that `in` lacks are
+ * zero. RAY_SPREAD: each voxel sums the views where it is seen, bilinear, times (depth of the origin / its own)^2. */
+typedef enum tess_ray_geometry { TESS_PARALLEL_2D, TESS_PARALLEL_3D, TESS_CONE_3D } tess_ray_geometry;
+typedef struct tess_op_rays {
+    tess_ray_geometry geometry;
+    double spacing;
+    bool circle;   /* PARALLEL_2D: what lies outside the inscribed circle is zero */
+    int64_t along; /* PARALLEL_2D: samples of a ray; 0: as many as the image has rows */
+    /* 3-D: the op's volume may be a slab, slices [first, first + d) of `depth`; depth 0: it is the whole. */
+    int64_t first, depth;
+    bool accumulate; /* 3-D: added to what `out` holds */
+    double scale;    /* RAY_SPREAD: of the sum */
+} tess_op_rays;
+
+/* out[z][y][x], one fp32 channel, = value * the sum of `in` over all channels and the window of `kernel` around
+ * (z, y, x), the slice z itself left out; zero outside. Strides 1, odd kernels, padding kernel / 2. */
+typedef struct tess_op_side {
+    double value;
+} tess_op_side;
+
+typedef struct tess_op {
+    tess_op_kind kind;
+    tess_tensor in, out;
+    int32_t kernel[TESS_SPATIAL], stride[TESS_SPATIAL];
+    int32_t pad_before[TESS_SPATIAL], pad_after[TESS_SPATIAL];
+    bool bias, relu;
+    bool tf32; /* products of fp32 values may be taken in TF32 */
+    union {    /* of the kinds that have more to say */
+        tess_op_samples samples;
+        tess_op_combine combine;
+        tess_op_fft fft;
+        tess_op_spectrum spectrum;
+        tess_op_rays rays;
+        tess_op_side side;
+    };
+    int residuals;
+    tess_tensor residual[TESS_OP_RESIDUALS];
+    bool mapped; /* CONV: `map`, fp32 and of one channel, is added to every channel at the end */
+    tess_tensor map;
+} tess_op;
+
+/* Where the tensors of one call are. Pointers are to the first element, in the device's memory. */
+typedef struct tess_op_buffers {
+    const void *in;
+    void *out;
+    const void *residual[TESS_OP_RESIDUALS];
+    const void *weights; /* packed by the device, bias included */
+    void *workspace;
+    const void *map;
+    const double *factors; /* FILTER: the host's, looked at during the call */
+} tess_op_buffers;
+
+/* What it computes in: bf16 (fp16) where either end is; the other end may be an fp32 image. */
+tess_dtype tess_op_precision(const tess_op *op);
+const char *tess_op_kind_name(tess_op_kind kind);
+/* Multiply-adds count as two. */
+double tess_op_flops(const tess_op *op);
+/* Bytes that the op must read and write at the least. */
+double tess_op_traffic(const tess_op *op);
+/* The class whose rate is measured once: everything that chooses the algorithm, nothing of the image's size.
+ * Writes e.g. "conv3x3/1 64>64 F32" into text. */
+void tess_op_class(const tess_op *op, char *text, size_t size);
+
+#endif
