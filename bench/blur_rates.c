@@ -148,7 +148,7 @@ int main(int argc, char **argv)
     }
     tess_error error;
     tess_device_facts facts;
-    need(tess_device_open(argv[1], &(tess_device_options){0}, &device, &error), &error);
+    need(tess_registry_open(argv[1], &(tess_device_options){0}, &device, &error), &error);
     device->facts(device, &facts);
     snprintf(name, sizeof name, "%s", facts.name);
     const tess_tensor image = tess_tensor_2d(TESS_F32, 1, h, w, c),
@@ -172,6 +172,6 @@ int main(int argc, char **argv)
     device->free(device, &x);
     device->free(device, &y);
     device->free(device, &spectrum);
-    tess_device_close(device);
+    tess_registry_close(device);
     return 0;
 }

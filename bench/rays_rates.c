@@ -82,7 +82,7 @@ int main(int argc, char **argv)
     tess_device *device = NULL;
     tess_error error;
     tess_device_facts facts;
-    need(tess_device_open(argv[1], &(tess_device_options){0}, &device, &error), &error);
+    need(tess_registry_open(argv[1], &(tess_device_options){0}, &device, &error), &error);
     device->facts(device, &facts);
     tess_operator *op = make(device, cone, rolled ? 1 : 0, size, views);
     tess_block image = values(device, &op->image), seen = values(device, &op->measurement), scratch = {0};
@@ -114,6 +114,6 @@ int main(int argc, char **argv)
     device->free(device, &seen);
     device->free(device, &image);
     tess_operator_destroy(op);
-    tess_device_close(device);
+    tess_registry_close(device);
     return 0;
 }

@@ -13,7 +13,7 @@ static inline tess_device *gpu_open(int *status)
     tess_error error = {{0}};
     const char *required = getenv("TESSERA_REQUIRE_GPU");
     *status = 0;
-    if (tess_device_open("cuda", &options, &device, &error) == TESS_OK)
+    if (tess_registry_open("cuda", &options, &device, &error) == TESS_OK)
         return device;
     if (required && *required) {
         fprintf(stderr, "%s\n", error.text);

@@ -11,7 +11,7 @@ static inline tess_device *open_cpu(int threads)
 {
     tess_device *device = NULL;
     tess_error error;
-    if (tess_device_open("cpu", &(tess_device_options){.threads = threads}, &device, &error) != TESS_OK) {
+    if (tess_registry_open("cpu", &(tess_device_options){.threads = threads}, &device, &error) != TESS_OK) {
         fprintf(stderr, "%s\n", error.text);
         exit(1);
     }

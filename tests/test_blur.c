@@ -229,6 +229,6 @@ int main(void)
     test_kernel();
     test_refuses(device);
     test_mask(device);
-    tess_device_close(device);
+    tess_registry_close(device);
     return check_end();
 }

@@ -230,6 +230,6 @@ int main(void)
               without);
     test_refuses(device);
     test_sketch(device);
-    tess_device_close(device);
+    tess_registry_close(device);
     return check_end();
 }

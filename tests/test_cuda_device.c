@@ -182,7 +182,7 @@ static void test_refusals(void)
     CHECK(device->prepare(device, &op, &prepared, &error) == TESS_UNSUPPORTED && !prepared);
     const tess_device_options none = {.index = 1000};
     tess_device *absent = NULL;
-    CHECK(tess_device_open("cuda", &none, &absent, &error) == TESS_BAD_OPTION && !absent);
+    CHECK(tess_registry_open("cuda", &none, &absent, &error) == TESS_BAD_OPTION && !absent);
 }
 
 int main(void)
@@ -196,6 +196,6 @@ int main(void)
     test_copies();
     test_graph();
     test_refusals();
-    tess_device_close(device);
+    tess_registry_close(device);
     return check_end();
 }

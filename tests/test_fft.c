@@ -115,7 +115,7 @@ static void threads_do_not_matter(void)
     run_op(single, op, (tess_op_buffers){.in = in, .out = one});
     run_op(many, op, (tess_op_buffers){.in = in, .out = five});
     CHECK(memcmp(one, five, (size_t)floats(&op.out) * sizeof *one) == 0);
-    tess_device_close(single), tess_device_close(many);
+    tess_registry_close(single), tess_registry_close(many);
     free(in), free(one), free(five);
 }
 
@@ -188,6 +188,6 @@ int main(void)
     with_strides(device);
     threads_do_not_matter();
     refuses(device);
-    tess_device_close(device);
+    tess_registry_close(device);
     return check_end();
 }

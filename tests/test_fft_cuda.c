@@ -360,6 +360,6 @@ int main(void)
     for (size_t i = 0; i < sizeof filters / sizeof *filters; i++)
         test_filter(filters[i]);
     test_refuses();
-    tess_device_close(host), tess_device_close(card);
+    tess_registry_close(host), tess_registry_close(card);
     return check_end();
 }

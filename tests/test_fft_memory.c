@@ -76,6 +76,6 @@ int main(void)
             CHECK(device->query(device, &op, &needs, NULL) == TESS_UNSUPPORTED);
             CHECK(device->prepare(device, &op, &prepared, NULL) == TESS_UNSUPPORTED && !prepared);
         }
-    tess_device_close(device);
+    tess_registry_close(device);
     return check_end();
 }

@@ -20,7 +20,7 @@ enum { IMAGES = 6, MODELS = 2, ROUNDS = 3 };
 
 typedef struct network {
     tess_weights *file;
-    tess_model model;
+    tess_model_net model;
     tess_bound *bound;
     tess_block weights;
 } network;
@@ -387,7 +387,7 @@ int main(void)
     tess_error error = {{0}};
     dice d = {7};
     network nets[MODELS];
-    CHECK_MSG(tess_device_open("cpu", &options, &device, &error) == TESS_OK, "%s", error.text);
+    CHECK_MSG(tess_registry_open("cpu", &options, &device, &error) == TESS_OK, "%s", error.text);
     CHECK(tess_pool_create(2, &pool, &error) == TESS_OK);
     char colour[320], gray[320];
     make_network(device, 3, colour, &nets[0]);
@@ -400,7 +400,7 @@ int main(void)
     for (int i = 0; i < MODELS; i++)
         drop_network(device, &nets[i]);
     tess_pool_destroy(pool);
-    tess_device_close(device);
+    tess_registry_close(device);
     test_failing_door(colour, &d);
     char command[400];
     snprintf(command, sizeof command, "rm -rf '%s'", folder);

@@ -138,12 +138,12 @@ static tess_status whole_way(const char *path, float *result, tess_error *error)
     const tess_device_options options = {.threads = 2};
     tess_device *device = NULL;
     tess_weights *weights = NULL;
-    tess_model model = {0};
+    tess_model_net model = {0};
     ready r = {0};
     float image[16 * 16 * 2];
     for (int i = 0; i < 16 * 16 * 2; i++)
         image[i] = (float)(i % 17) / 17;
-    tess_status status = tess_device_open("cpu", &options, &device, error);
+    tess_status status = tess_registry_open("cpu", &options, &device, error);
     if (status == TESS_OK)
         status = tess_weights_open(path, &weights, error);
     if (status == TESS_OK)
@@ -156,7 +156,7 @@ static tess_status whole_way(const char *path, float *result, tess_error *error)
     ready_clear(&r);
     tess_model_clear(&model);
     tess_weights_close(weights);
-    tess_device_close(device);
+    tess_registry_close(device);
     return status;
 }
 

@@ -30,7 +30,7 @@ static void check_known(tensor_list *list, const expectation *expected, const ch
 {
     int64_t elements;
     tess_weights *weights = open_list(list, &elements);
-    tess_model model;
+    tess_model_net model;
     tess_error error = {{0}};
     tess_status status = tess_model_recognise(weights, &model, &error);
     CHECK_MSG(status == TESS_OK, "%s: %s", what, error.text);
@@ -74,7 +74,7 @@ static void check_broken(tensor_list *list, const char *part, const char *what)
 {
     int64_t elements;
     tess_weights *weights = open_list(list, &elements);
-    tess_model model;
+    tess_model_net model;
     ready r = {0};
     tess_error error = {{0}};
     tess_status status = tess_model_recognise(weights, &model, &error);
@@ -195,7 +195,7 @@ static void test_signs(void)
     for (int spelling = DEEPINV; spelling <= KAIR; spelling++) { /* the same values: they are made by order */
         tensor_list list = {0};
         int64_t elements;
-        tess_model model;
+        tess_model_net model;
         ready r = {0};
         tess_error error = {{0}};
         add_dncnn(&list, "", 1, spelling);
@@ -335,7 +335,7 @@ static void test_no_message(void)
 {
     tensor_list list = {.without = "m_down2.1.weight"};
     int64_t elements;
-    tess_model model;
+    tess_model_net model;
     add_drunet(&list, &(drunet_shape){"", 3, {16, 32, 48, 64}, 1, true});
     tess_weights *weights = open_list(&list, &elements);
     CHECK(tess_model_recognise(weights, &model, NULL) == TESS_BAD_INPUT && !model.net);
@@ -352,7 +352,7 @@ int main(void)
     snprintf(path, sizeof path, "%s/net.safetensors", folder);
     const tess_device_options options = {.threads = 2};
     tess_error error = {{0}};
-    CHECK_MSG(tess_device_open("cpu", &options, &device, &error) == TESS_OK, "%s", error.text);
+    CHECK_MSG(tess_registry_open("cpu", &options, &device, &error) == TESS_OK, "%s", error.text);
     test_drunet();
     test_unet();
     test_dncnn();
@@ -360,7 +360,7 @@ int main(void)
     test_broken();
     test_residual_channels();
     test_no_message();
-    tess_device_close(device);
+    tess_registry_close(device);
     unlink(path);
     CHECK(rmdir(folder) == 0);
     return check_end();

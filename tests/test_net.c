@@ -636,7 +636,7 @@ static void test_drunet_arena(tess_device *device)
     add_drunet(&list, &(drunet_shape){"", 3, {16, 32, 48, 64}, 2, true});
     save_tensors(&list, path);
     tess_weights *weights = NULL;
-    tess_model model = {0};
+    tess_model_net model = {0};
     tess_bound *bound = NULL;
     tess_error error = {{0}};
     CHECK_MSG(tess_weights_open(path, &weights, &error) == TESS_OK, "%s", error.text);
@@ -674,7 +674,7 @@ int main(void)
     tess_device *device = NULL;
     tess_device_facts facts;
     tess_error error = {{0}};
-    CHECK_MSG(tess_device_open("cpu", &options, &device, &error) == TESS_OK, "%s", error.text);
+    CHECK_MSG(tess_registry_open("cpu", &options, &device, &error) == TESS_OK, "%s", error.text);
     device->facts(device, &facts);
     test_fused(device);
     test_not_fused();
@@ -689,11 +689,11 @@ int main(void)
         test_reach(device, TESS_BF16, 8);
         test_chain_reach(device, TESS_BF16);
     }
-    tess_device_close(device);
+    tess_registry_close(device);
     const tess_device_options plainest = {.threads = 2, .isa = "reference"};
-    CHECK_MSG(tess_device_open("cpu", &plainest, &device, &error) == TESS_OK, "%s", error.text);
+    CHECK_MSG(tess_registry_open("cpu", &plainest, &device, &error) == TESS_OK, "%s", error.text);
     test_against_plain(device, 20);
-    tess_device_close(device);
+    tess_registry_close(device);
     unlink(path);
     CHECK(rmdir(folder) == 0);
     return check_end();

@@ -185,7 +185,7 @@ static void test_ops(void)
     static const char *const sets[] = {"reference", "neon", "sse", "avx2", "avx512"};
     for (size_t s = 0; s < sizeof sets / sizeof sets[0]; s++) {
         tess_device *device = NULL;
-        if (tess_device_open("cpu", &(tess_device_options){.threads = 2, .isa = sets[s]}, &device, NULL) !=
+        if (tess_registry_open("cpu", &(tess_device_options){.threads = 2, .isa = sets[s]}, &device, NULL) !=
             TESS_OK)
             continue;
         for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -194,7 +194,7 @@ static void test_ops(void)
                 check_case(device, sets[s], &cases[i], TESS_BF16);
         }
         printf("%s: %zu ops on volumes\n", sets[s], sizeof cases / sizeof cases[0]);
-        tess_device_close(device);
+        tess_registry_close(device);
     }
 }
 
@@ -202,7 +202,7 @@ static tess_device *open_cpu(const char *isa)
 {
     tess_device *device = NULL;
     tess_error error = {{0}};
-    CHECK_MSG(tess_device_open("cpu", &(tess_device_options){.threads = 2, .isa = isa}, &device, &error) ==
+    CHECK_MSG(tess_registry_open("cpu", &(tess_device_options){.threads = 2, .isa = isa}, &device, &error) ==
                   TESS_OK,
               "%s", error.text);
     return device;
@@ -265,18 +265,18 @@ static void save_drunet(float side, bool volume)
     save_tensors(&list, path);
 }
 
-static tess_model dense_model(tess_weights *weights)
+static tess_model_net dense_model(tess_weights *weights)
 {
-    tess_model model = {.net = tess_net_create()};
+    tess_model_net model = {.net = tess_net_create()};
     tess_error error = {{0}};
     const tess_value out = tess_drunet.build(weights, "", &model, &error);
     CHECK_MSG(out >= 0 && tess_net_finish(model.net, out, &error) == TESS_OK, "%s", error.text);
     return model;
 }
 
-static tess_model recognised(tess_weights *weights)
+static tess_model_net recognised(tess_weights *weights)
 {
-    tess_model model;
+    tess_model_net model;
     tess_error error = {{0}};
     CHECK_MSG(tess_model_recognise(weights, &model, &error) == TESS_OK, "%s", error.text);
     CHECK(model.volume && strcmp(model.architecture, "drunet") == 0);
@@ -289,7 +289,7 @@ static void test_network(void)
 {
     save_drunet(0, true);
     tess_weights *weights = open_path();
-    tess_model model = recognised(weights);
+    tess_model_net model = recognised(weights);
     CHECK(tess_net_grid(model.net) == 8 && tess_net_grid_depth(model.net) == 8 &&
           tess_net_is_volume(model.net));
     for (int i = 0; i < tess_net_layer_count(model.net); i++) /* random sides are not constant */
@@ -309,13 +309,13 @@ static void test_network(void)
         free(half);
     }
     free(in), free(want), free(got);
-    tess_device_close(plain), tess_device_close(fast);
+    tess_registry_close(plain), tess_registry_close(fast);
     tess_model_clear(&model);
     tess_weights_close(weights);
 }
 
 /* Slices [core, core + grid) from a window with `halo` slices around them: the bits of the whole? */
-static bool repeats(const tess_model *model, tess_device *device, tess_dtype dtype, tess_weights *weights,
+static bool repeats(const tess_model_net *model, tess_device *device, tess_dtype dtype, tess_weights *weights,
                     const float *in, const float *whole, tess_plan_shape shape, int64_t core, int64_t halo)
 {
     const int64_t slice = shape.h * shape.w, grid = tess_net_grid_depth(model->net);
@@ -331,7 +331,7 @@ static bool repeats(const tess_model *model, tess_device *device, tess_dtype dty
 static void check_windows(const char *what, tess_dtype dtype, bool less_differs)
 {
     tess_weights *weights = open_path();
-    tess_model model = recognised(weights);
+    tess_model_net model = recognised(weights);
     tess_device *device = open_cpu(NULL);
     tess_bound *bound = NULL;
     CHECK(tess_bound_create(model.net, device, dtype, &bound, NULL) == TESS_OK);
@@ -350,7 +350,7 @@ static void check_windows(const char *what, tess_dtype dtype, bool less_differs)
         CHECK_MSG(!repeats(&model, device, dtype, weights, in, whole, shape, halo + grid, halo - grid), "%s",
                   what);
     free(in), free(whole);
-    tess_device_close(device);
+    tess_registry_close(device);
     tess_model_clear(&model);
     tess_weights_close(weights);
 }
@@ -370,7 +370,7 @@ static void test_light(void)
 {
     save_drunet(0.01f, true);
     tess_weights *weights = open_path();
-    tess_model light = recognised(weights), dense = dense_model(weights);
+    tess_model_net light = recognised(weights), dense = dense_model(weights);
     int maps = 0;
     for (int i = 0; i < tess_net_layer_count(light.net); i++)
         maps += tess_net_layer(light.net, i)->map >= 0;
@@ -391,7 +391,7 @@ static void test_light(void)
         free(half);
     }
     free(in), free(want), free(got), free(other);
-    tess_device_close(plain), tess_device_close(fast);
+    tess_registry_close(plain), tess_registry_close(fast);
     tess_model_clear(&light), tess_model_clear(&dense);
     tess_weights_close(weights);
 }
@@ -428,7 +428,7 @@ static void test_inflated(tess_inflation how)
     save_drunet(0, false);
     tess_weights *flat = open_path(), *weights = open_inflated(how);
     check_values(flat, weights, how);
-    tess_model model = recognised(weights), two;
+    tess_model_net model = recognised(weights), two;
     tess_device *device = open_cpu(NULL);
     const tess_plan_shape slice = {.n = 1, .h = 16, .w = 16, .d = 1},
                           volume = {.n = 1, .h = 16, .w = 16, .d = 8};
@@ -449,12 +449,12 @@ static void test_inflated(tess_inflation how)
         CHECK_MSG(most <= 1e-4 * largest, "slice %d: off by %g of %g", z, most, largest);
     }
     free(image), free(in), free(want), free(got);
-    tess_device_close(device);
+    tess_registry_close(device);
     tess_model_clear(&model), tess_model_clear(&two);
     tess_weights_close(flat);
 }
 
-static double products(const tess_model *model, tess_device *device, tess_plan_shape shape)
+static double products(const tess_model_net *model, tess_device *device, tess_plan_shape shape)
 {
     tess_bound *bound = NULL;
     tess_net_plan *plan = NULL;
@@ -474,13 +474,13 @@ static void test_full_width(void)
 {
     tess_weights *weights = NULL;
     CHECK(tess_model_open_volume("random:drunet-gray", TESS_INFLATE_HALVES, &weights, NULL) == TESS_OK);
-    tess_model light = recognised(weights), dense = dense_model(weights);
+    tess_model_net light = recognised(weights), dense = dense_model(weights);
     tess_device *device = open_cpu(NULL);
     const tess_plan_shape shape = {.n = 1, .h = 32, .w = 32, .d = 16};
     CHECK_MSG(light.parameters == 96539712, "%lld parameters", (long long)light.parameters);
     const double all = products(&dense, device, shape), few = products(&light, device, shape);
     CHECK_MSG(all == 3241024 && few > 1.08e6 && few < 1.11e6, "%.0f and %.0f products a voxel", all, few);
-    tess_device_close(device);
+    tess_registry_close(device);
     tess_model_clear(&light), tess_model_clear(&dense);
     tess_weights_close(weights);
 }
@@ -490,7 +490,7 @@ static void test_bytes(void)
     save_drunet(0.01f, true);
     tess_weights *weights = open_path();
     tess_device *device = open_cpu(NULL);
-    tess_model models[2] = {recognised(weights), dense_model(weights)};
+    tess_model_net models[2] = {recognised(weights), dense_model(weights)};
     for (int i = 0; i < 2; i++) {
         ready r;
         tess_error error = {{0}};
@@ -515,7 +515,7 @@ static void test_bytes(void)
         ready_clear(&r);
         tess_model_clear(&models[i]);
     }
-    tess_device_close(device);
+    tess_registry_close(device);
     tess_weights_close(weights);
 }
 
@@ -561,7 +561,7 @@ static void test_rates(void)
         tess_net_plan_destroy(plans[0]), tess_net_plan_destroy(plans[1]);
         tess_bound_destroy(bound);
     }
-    tess_device_close(device);
+    tess_registry_close(device);
     tess_weights_close(weights);
     tess_net_destroy(net);
 }
@@ -574,7 +574,7 @@ static void test_refused(void)
     add_drunet(&list, &small);
     save_tensors(&list, path);
     tess_weights *weights = open_path();
-    tess_model model;
+    tess_model_net model;
     tess_error error = {{0}};
     CHECK(tess_model_recognise(weights, &model, &error) == TESS_BAD_INPUT && !model.net);
     CHECK_MSG(strstr(error.text, "m_body.0.res.2.weight"), "%s", error.text);

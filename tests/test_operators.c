@@ -12,6 +12,6 @@ int main(void)
     tess_error error = {{0}};
     CHECK(tess_stack_create(wrong, 2, &op, &error) == TESS_BAD_OPTION && !op && error.text[0]);
     CHECK(tess_stack_create(NULL, 0, &op, &error) == TESS_BAD_OPTION && !op);
-    tess_device_close(device);
+    tess_registry_close(device);
     return check_end();
 }

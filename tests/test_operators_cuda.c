@@ -10,6 +10,6 @@ int main(void)
     if (!device)
         return status;
     check_operators(device);
-    tess_device_close(device);
+    tess_registry_close(device);
     return check_end();
 }

@@ -100,7 +100,7 @@ int main(void)
             tess_device_options options = {.threads = threads, .isa = sets[s]};
             tess_device *device = NULL;
             tess_error error = {{0}};
-            if (tess_device_open("cpu", &options, &device, &error) != TESS_OK) {
+            if (tess_registry_open("cpu", &options, &device, &error) != TESS_OK) {
                 if (threads == 1)
                     printf("%s: not on this CPU\n", sets[s]);
                 continue;
@@ -115,7 +115,7 @@ int main(void)
             if (threads == 1)
                 printf("%s: %zu ops in fp32%s\n", sets[s], sizeof cases / sizeof cases[0],
                        bf16 ? " and bf16" : "");
-            tess_device_close(device);
+            tess_registry_close(device);
         }
     return check_end();
 }

@@ -270,12 +270,12 @@ int main(void)
                  {TESS_U32, 4294967295.0}, {TESS_I32, 2147483647}, {TESS_F32, 1}};
     const tess_device_options options = {.threads = 1};
     tess_device *cpu = NULL;
-    CHECK(tess_device_open("cpu", &options, &cpu, NULL) == TESS_OK);
+    CHECK(tess_registry_open("cpu", &options, &cpu, NULL) == TESS_OK);
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
         check_samples(cpu, true, kinds[k].dtype, kinds[k].full_scale);
         check_samples(cpu, false, kinds[k].dtype, kinds[k].full_scale);
     }
-    tess_device_close(cpu);
+    tess_registry_close(cpu);
     for (int f = 0; f < FAMILIES; f++) {
         if (!devices[f])
             continue;
@@ -283,7 +283,7 @@ int main(void)
         for (size_t p = 0; p < sizeof precisions / sizeof precisions[0]; p++)
             printf(" %s %.1e", precisions[p].name, worst[f][p]);
         printf("\n");
-        tess_device_close(devices[f]);
+        tess_registry_close(devices[f]);
     }
     return check_end();
 }

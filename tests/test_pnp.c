@@ -142,6 +142,6 @@ int main(void)
         test_iterations(device, inner ? 30 : 0, 0);
         test_iterations(device, inner ? 30 : 0, 1.5);
     }
-    tess_device_close(device);
+    tess_registry_close(device);
     return check_end();
 }

@@ -11,7 +11,7 @@ static tess_device *open_cpu(int threads)
     tess_device *device = NULL;
     tess_error error = {{0}};
     tess_device_options options = {.threads = threads};
-    CHECK_MSG(tess_device_open("cpu", &options, &device, &error) == TESS_OK, "%s", error.text);
+    CHECK_MSG(tess_registry_open("cpu", &options, &device, &error) == TESS_OK, "%s", error.text);
     return device;
 }
 
@@ -122,7 +122,7 @@ static void test_threads(void)
         op->table->adjoint(op, views[i], back[i], scratch, NULL);
         CHECK(tess_mem_calls() == calls); /* no allocation while running */
         tess_operator_destroy(op);
-        tess_device_close(device);
+        tess_registry_close(device);
         free(scratch);
     }
     CHECK(memcmp(views[0], views[1], VIEWS * SIZE * sizeof(float)) == 0);
@@ -211,6 +211,6 @@ int main(void)
     test_threads();
     test_filtered(device);
     test_refused(device);
-    tess_device_close(device);
+    tess_registry_close(device);
     return check_end();
 }

@@ -214,7 +214,7 @@ int main(void)
     tess_device *device = NULL;
     tess_error error = {{0}};
     const tess_device_options options = {.threads = 2};
-    CHECK_MSG(tess_device_open("cpu", &options, &device, &error) == TESS_OK, "%s", error.text);
+    CHECK_MSG(tess_registry_open("cpu", &options, &device, &error) == TESS_OK, "%s", error.text);
     for (int circle = 0; circle < 2; circle++) {
         test_formula(device, 9, 9, 0.5, circle);
         test_formula(device, 12, 19, -0.3, circle);
@@ -229,6 +229,6 @@ int main(void)
     test_found(180, 180, 0, 0, 0.05);
     test_found(121, 180, -30, 0.5, 0.25);
     test_not_found();
-    tess_device_close(device);
+    tess_registry_close(device);
     return check_end();
 }

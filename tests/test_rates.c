@@ -269,7 +269,7 @@ static void test_measured(void)
     CHECK(tess_rates_count(rates) == classes + 1 && tess_rates_run_overhead(rates, bound) >= 0);
     tess_block_free(&weights);
     tess_rates *again = open_rates();
-    CHECK(tess_rates_run_overhead(again, bound) >= tess_rates_run_overhead(rates, bound));
+    CHECK(tess_rates_run_overhead(again, bound) >= 0.999 * tess_rates_run_overhead(rates, bound));
     CHECK(tess_rates_count(again) == tess_rates_count(rates) && unlink(tess_rates_path(again)) == 0);
     tess_rates_destroy(again);
     tess_rates_destroy(rates);
@@ -289,14 +289,14 @@ int main(void)
     CHECK(setenv("TESSERA_CACHE", cache, 1) == 0);
     const tess_device_options options = {.threads = 2};
     tess_error error = {{0}};
-    CHECK_MSG(tess_device_open("cpu", &options, &device, &error) == TESS_OK, "%s", error.text);
+    CHECK_MSG(tess_registry_open("cpu", &options, &device, &error) == TESS_OK, "%s", error.text);
     test_kept();
     test_best();
     test_damaged();
     test_unwritable();
     test_folders();
     test_measured();
-    tess_device_close(device);
+    tess_registry_close(device);
     CHECK(rmdir(cache) == 0);
     CHECK(rmdir(folder) == 0);
     return check_end();

@@ -15,7 +15,7 @@ static tess_device *open_cpu(int threads)
 {
     tess_device *device = NULL;
     tess_error error;
-    if (tess_device_open("cpu", &(tess_device_options){.threads = threads}, &device, &error) != TESS_OK) {
+    if (tess_registry_open("cpu", &(tess_device_options){.threads = threads}, &device, &error) != TESS_OK) {
         fprintf(stderr, "%s\n", error.text);
         exit(1);
     }
@@ -324,7 +324,7 @@ static void test_slabs(void)
                 difference = fmax(difference, fabs((double)whole_y[i] - out_y[i]));
             }
             CHECK_MSG(difference <= 1e-6 * largest, "sum of slabs differs by %g of %g", difference, largest);
-            tess_device_close(device);
+            tess_registry_close(device);
         }
         free(x), free(y), free(whole_x), free(whole_y), free(out_x), free(out_y);
     }
@@ -448,6 +448,6 @@ int main(void)
     test_spread_slabs(device);
     test_inverse(device);
     test_refused();
-    tess_device_close(device);
+    tess_registry_close(device);
     return check_end();
 }

@@ -277,12 +277,12 @@ int main(void)
     card = gpu_open(&status);
     if (!card)
         return status;
-    need(tess_device_open("cpu", &(tess_device_options){0}, &cpu, &error), &error);
+    need(tess_registry_open("cpu", &(tess_device_options){0}, &cpu, &error), &error);
     test_radon();
     test_volumes();
     test_slabs();
     test_fdk();
-    tess_device_close(cpu);
-    tess_device_close(card);
+    tess_registry_close(cpu);
+    tess_registry_close(card);
     return check_end();
 }

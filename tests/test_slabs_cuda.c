@@ -9,9 +9,9 @@ int main(void)
     tess_error error = {{0}};
     if (!card)
         return status;
-    slabs_need(tess_device_open("cpu", &(tess_device_options){0}, &cpu, &error), &error);
+    slabs_need(tess_registry_open("cpu", &(tess_device_options){0}, &cpu, &error), &error);
     check_slabs(card, cpu);
-    tess_device_close(cpu);
-    tess_device_close(card);
+    tess_registry_close(cpu);
+    tess_registry_close(card);
     return check_end();
 }

@@ -391,7 +391,7 @@ int main(void)
     const tess_device_options options = {.threads = 2};
     tess_device *device = NULL;
     tess_error error;
-    if (tess_device_open("cpu", &options, &device, &error) != TESS_OK) {
+    if (tess_registry_open("cpu", &options, &device, &error) != TESS_OK) {
         fprintf(stderr, "%s\n", error.text);
         return 1;
     }
@@ -404,6 +404,6 @@ int main(void)
     test_pnp_halves(device);
     test_pnp_stops(device);
     test_overflow(device);
-    tess_device_close(device);
+    tess_registry_close(device);
     return check_end();
 }

@@ -132,11 +132,11 @@ static void test_network(void)
     caller c = new_caller(INT64_MAX);
     tess_device *device = NULL;
     tess_weights *weights = NULL;
-    tess_model model;
+    tess_model_net model;
     ready r;
     tess_stop_init(&stop, progress, &c);
     const tess_device_options options = {.threads = 2, .stop = &stop};
-    CHECK(tess_device_open("cpu", &options, &device, &error) == TESS_OK);
+    CHECK(tess_registry_open("cpu", &options, &device, &error) == TESS_OK);
     CHECK(tess_model_open("random:dncnn", &weights, &error) == TESS_OK);
     CHECK(tess_model_recognise(weights, &model, &error) == TESS_OK);
     const tess_plan_shape shape = {1, SIDE, SIDE, TESS_INFER};
@@ -166,7 +166,7 @@ static void test_network(void)
     ready_clear(&r);
     tess_model_clear(&model);
     tess_weights_close(weights);
-    tess_device_close(device);
+    tess_registry_close(device);
 }
 
 /* A ring whose reader takes long: the caller's thread asks while it waits. */

@@ -8,7 +8,7 @@
 static tess_device *device;
 
 /* The largest value anywhere is not seen, but the residual paths carry the sizes of all stages to the end. */
-static void check_runs(const tess_model *model, tess_weights *weights, const char *name)
+static void check_runs(const tess_model_net *model, tess_weights *weights, const char *name)
 {
     enum { SIDE = 16 };
     static float image[SIDE * SIDE * 4], result[SIDE * SIDE * 4];
@@ -34,7 +34,7 @@ static void check_network(const char *name, const char *architecture, int64_t ch
 {
     char path[64];
     tess_weights *weights = NULL;
-    tess_model model;
+    tess_model_net model;
     tess_error error = {{0}};
     CHECK_MSG(tess_model_find(name, path, sizeof path, &error) == TESS_OK, "%s", error.text);
     CHECK_MSG(tess_model_open(path, &weights, &error) == TESS_OK, "%s", error.text);
@@ -76,7 +76,7 @@ int main(void)
 {
     tess_device_options options = {0};
     tess_error error = {{0}};
-    CHECK_MSG(tess_device_open("cpu", &options, &device, &error) == TESS_OK, "%s", error.text);
+    CHECK_MSG(tess_registry_open("cpu", &options, &device, &error) == TESS_OK, "%s", error.text);
     check_network("random:drunet", "drunet", 3, 32640960);
     check_network("random:drunet-gray", "drunet", 1, 32638656);
     /* 8,564,163 parameters, and the 6,528 running means and variances that batch norm keeps besides. */
@@ -87,6 +87,6 @@ int main(void)
     check_refused("random:drunet2");
     check_refused("random:drunet:x");
     check_refused("random:drunet:-1");
-    tess_device_close(device);
+    tess_registry_close(device);
     return check_end();
 }

@@ -110,7 +110,7 @@ static void test_dot(void)
     CHECK(fabs(dot(devices[1], &window, a, b) - exact) < 1e-12);
     free(a), free(b);
     for (int k = 0; k < 3; k++)
-        tess_device_close(devices[k]);
+        tess_registry_close(devices[k]);
 }
 
 /* Two images of two complex channels; factors real or complex, for every row or one for all. */
@@ -162,6 +162,6 @@ int main(void)
     test_dot();
     test_spectrum(device);
     test_refuses(device);
-    tess_device_close(device);
+    tess_registry_close(device);
     return check_end();
 }

@@ -378,8 +378,8 @@ static void check_graph(const network *net, const float *in, const float *want)
 }
 
 /* The model on the device; on the card its bytes and a graph of it are checked too. */
-static float *run_model(const tess_model *model, tess_weights *weights, tess_device *device, tess_dtype dtype,
-                        const float *in)
+static float *run_model(const tess_model_net *model, tess_weights *weights, tess_device *device,
+                        tess_dtype dtype, const float *in)
 {
     network net = {.device = device};
     tess_error error = {{0}};
@@ -423,7 +423,7 @@ static void check_network(tess_device *device, tess_device *cpu, const char *fam
         double bound;
     } types[] = {{TESS_F32, 5e-5}, {TESS_F16, 0.02}, {TESS_BF16, 0.08}};
     tess_weights *weights = weights_of(form);
-    tess_model model;
+    tess_model_net model;
     tess_error error = {{0}};
     CHECK_MSG(tess_model_recognise(weights, &model, &error) == TESS_OK, "%s", error.text);
     int maps = 0;
@@ -464,11 +464,11 @@ int main(void)
             return status;
         }
         check_ops(device, families[f]);
-        CHECK(tess_device_open("cpu", &(tess_device_options){.threads = 0}, &cpu, NULL) == TESS_OK);
+        CHECK(tess_registry_open("cpu", &(tess_device_options){.threads = 0}, &cpu, NULL) == TESS_OK);
         for (int form = DENSE; form <= INFLATED; form++)
             check_network(device, cpu, families[f], (net_form)form);
-        tess_device_close(cpu);
-        tess_device_close(device);
+        tess_registry_close(cpu);
+        tess_registry_close(device);
     }
     unlink(path);
     rmdir(folder);

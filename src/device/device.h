@@ -51,7 +51,7 @@ typedef enum tess_weight_part { TESS_PART_KERNEL, TESS_PART_BIAS } tess_weight_p
 struct tess_device {
     const char *kind; /* "cpu", "cuda" */
     bool host_memory; /* its memory is the host's: nothing needs to be copied there */
-    tess_stop *stop;  /* as opened; set by tess_device_open */
+    tess_stop *stop;  /* as opened; set by tess_registry_open */
     void (*destroy)(tess_device *);
     void (*facts)(tess_device *, tess_device_facts *);
 
@@ -100,9 +100,9 @@ typedef struct tess_driver {
 } tess_driver;
 
 /* `kind` "auto" takes the first that opens. */
-tess_status tess_device_open(const char *kind, const tess_device_options *options, tess_device **out,
-                             tess_error *error) TESS_MUST_CHECK;
-void tess_device_close(tess_device *device);
+tess_status tess_registry_open(const char *kind, const tess_device_options *options, tess_device **out,
+                               tess_error *error) TESS_MUST_CHECK;
+void tess_registry_close(tess_device *device);
 /* The drivers of this build, NULL-terminated. */
 const tess_driver *const *tess_device_drivers(void);
 

@@ -19,8 +19,8 @@ const tess_driver *const *tess_device_drivers(void)
     return found;
 }
 
-tess_status tess_device_open(const char *kind, const tess_device_options *options, tess_device **out,
-                             tess_error *error)
+tess_status tess_registry_open(const char *kind, const tess_device_options *options, tess_device **out,
+                               tess_error *error)
 {
     *out = NULL;
     bool any = strcmp(kind, "auto") == 0;
@@ -40,7 +40,7 @@ tess_status tess_device_open(const char *kind, const tess_device_options *option
     return status;
 }
 
-void tess_device_close(tess_device *device)
+void tess_registry_close(tess_device *device)
 {
     if (device)
         device->destroy(device);

@@ -16,7 +16,7 @@ static tess_json *record_of(tess_weights *weights, const char *output)
     tess_json_set_string(&convert, "output", output);
     tess_json_set_int(&convert, "tensors", tess_weights_count(weights));
     tess_json_set_int(&convert, "values", values);
-    tess_model model;
+    tess_model_net model;
     if (tess_model_recognise(weights, &model, NULL) == TESS_OK) {
         tess_json_set_string(&convert, "architecture", model.architecture);
         tess_json_set_int(&convert, "channels", model.channels);

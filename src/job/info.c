@@ -24,7 +24,7 @@ static void add_model(tess_json **models, const char *folder, const char *file)
     char path[4600];
     snprintf(path, sizeof path, "%s/%s", folder, file);
     tess_weights *weights = NULL;
-    tess_model model;
+    tess_model_net model;
     if (tess_weights_open(path, &weights, NULL) != TESS_OK)
         return;
     if (tess_model_recognise(weights, &model, NULL) == TESS_OK) {
@@ -86,7 +86,7 @@ static tess_json *devices_of(const tess_engine *engine)
         tess_device_facts facts;
         other->facts(other, &facts);
         add_device(&devices, other->kind, &facts);
-        tess_device_close(other);
+        tess_registry_close(other);
     }
     return devices;
 }
@@ -117,7 +117,7 @@ static tess_status calibrate(tess_engine *engine, const tess_json *models, tess_
     for (int64_t i = 0; i < tess_json_length(models); i++)
         for (int d = 0; d < precisions; d++) {
             tess_weights *weights = NULL;
-            tess_model model = {0};
+            tess_model_net model = {0};
             tess_bound *bound = NULL;
             tess_net_plan *plan = NULL;
             const tess_rates_budget budget = {CALIBRATION_SECONDS - (tess_clock() - start),

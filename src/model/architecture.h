@@ -11,7 +11,7 @@ typedef struct tess_architecture {
     bool (*matches)(const tess_weights *weights, const char *prefix);
     /* Emits the layers into model->net and returns the output; sets channels and noise_map. -1 with an error
      * when a needed tensor is missing or has the wrong shape. */
-    tess_value (*build)(const tess_weights *weights, const char *prefix, tess_model *model,
+    tess_value (*build)(const tess_weights *weights, const char *prefix, tess_model_net *model,
                         tess_error *error);
 } tess_architecture;
 

@@ -27,7 +27,7 @@ static bool matches(const tess_weights *weights, const char *prefix)
     return deepinv || sequence_of(weights, prefix);
 }
 
-static tess_value build_list(const tess_weights *weights, const char *prefix, tess_model *model,
+static tess_value build_list(const tess_weights *weights, const char *prefix, tess_model_net *model,
                              tess_error *error)
 {
     tess_name first = tess_name_of(prefix, "in_conv");
@@ -47,7 +47,7 @@ static tess_value build_list(const tess_weights *weights, const char *prefix, te
 }
 
 static tess_value build_sequence(const tess_weights *weights, const char *prefix, const char *sequence,
-                                 tess_model *model, tess_error *error)
+                                 tess_model_net *model, tess_error *error)
 {
     model->channels = tess_kernel_of(weights, tess_name_of(prefix, "%s0", sequence).text)->dims[1];
     tess_value image = tess_net_input(model->net, model->channels), x = image;
@@ -70,7 +70,8 @@ static tess_value build_sequence(const tess_weights *weights, const char *prefix
                          error);
 }
 
-static tess_value build(const tess_weights *weights, const char *prefix, tess_model *model, tess_error *error)
+static tess_value build(const tess_weights *weights, const char *prefix, tess_model_net *model,
+                        tess_error *error)
 {
     const char *sequence = sequence_of(weights, prefix);
     return sequence ? build_sequence(weights, prefix, sequence, model, error)

@@ -71,7 +71,8 @@ static tess_value skip(const builder *b, tess_value y, tess_value x, const char 
     return tess_emit_add(b->weights, b->net, y, x, tess_name_of(b->prefix, "%s", stage).text, b->error);
 }
 
-static tess_value build(const tess_weights *weights, const char *prefix, tess_model *model, tess_error *error)
+static tess_value build(const tess_weights *weights, const char *prefix, tess_model_net *model,
+                        tess_error *error)
 {
     const builder b = {weights, prefix, model->net, error};
     tess_name head = tess_name_of(prefix, "m_head"), tail = tess_name_of(prefix, "m_tail");

@@ -85,7 +85,7 @@ tess_halo tess_halo_auto(tess_weights *weights, const char *architecture, bool v
     return halo;
 }
 
-int64_t tess_halo_for(const tess_model *model, int64_t size, int64_t tiles)
+int64_t tess_halo_for(const tess_model_net *model, int64_t size, int64_t tiles)
 {
     return tiles > 1 && size < tiles * model->halo_tile ? model->halo_small : model->halo;
 }

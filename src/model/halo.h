@@ -13,6 +13,6 @@ typedef struct tess_halo {
 
 tess_halo tess_halo_auto(tess_weights *weights, const char *architecture, bool volume);
 /* The halo for an axis of `size` pixels in so many tiles. */
-int64_t tess_halo_for(const tess_model *model, int64_t size, int64_t tiles);
+int64_t tess_halo_for(const tess_model_net *model, int64_t size, int64_t tiles);
 
 #endif

@@ -6,7 +6,7 @@
 #include "net/net.h"
 #include "weights/weights.h"
 
-typedef struct tess_model {
+typedef struct tess_model_net {
     const char *architecture; /* "drunet", "unet", "dncnn" */
     tess_net *net;            /* owned */
     int64_t channels;         /* of the image it restores */
@@ -17,10 +17,11 @@ typedef struct tess_model {
     int64_t halo, halo_depth;      /* --halo auto: enough for 0.01 dB, see halo.c */
     int64_t halo_small, halo_tile; /* the halo of smaller tiles than this one; tile 0: there is none */
     bool halo_seen; /* these very weights were part of the halo study; otherwise the halo is doubled */
-} tess_model;
+} tess_model_net;
 
-tess_status tess_model_recognise(tess_weights *weights, tess_model *model, tess_error *error) TESS_MUST_CHECK;
-void tess_model_clear(tess_model *model);
+tess_status tess_model_recognise(tess_weights *weights, tess_model_net *model,
+                                 tess_error *error) TESS_MUST_CHECK;
+void tess_model_clear(tess_model_net *model);
 
 /* The path of a bundled model's weights, or of the file that `name` is. */
 tess_status tess_model_find(const char *name, char *path, size_t size, tess_error *error) TESS_MUST_CHECK;

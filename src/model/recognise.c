@@ -108,8 +108,8 @@ static bool is_part(const char *tensor, const char *name, const char *const *par
 
 /* A damaged file must not run as a smaller network: every tensor belongs to a layer, or the file is refused.
  */
-static tess_status check_all_used(const tess_weights *weights, const char *prefix, const tess_model *model,
-                                  tess_error *error)
+static tess_status check_all_used(const tess_weights *weights, const char *prefix,
+                                  const tess_model_net *model, tess_error *error)
 {
     static const char *const conv[] = {"weight", "bias", NULL};
     static const char *const norm[] = {"weight", "bias", "running_mean", "running_var", "num_batches_tracked",
@@ -131,7 +131,7 @@ static tess_status check_all_used(const tess_weights *weights, const char *prefi
 }
 
 /* All kernels have one rank, and in 3-D there are only layers that have a depth. */
-static tess_status check_ranks(const tess_weights *weights, tess_model *model, tess_error *error)
+static tess_status check_ranks(const tess_weights *weights, tess_model_net *model, tess_error *error)
 {
     int rank = 0;
     bool flat = false;
@@ -156,9 +156,9 @@ static tess_status check_ranks(const tess_weights *weights, tess_model *model, t
 }
 
 static tess_status build(const tess_architecture *architecture, tess_weights *weights, const char *prefix,
-                         tess_model *model, tess_error *error)
+                         tess_model_net *model, tess_error *error)
 {
-    *model = (tess_model){.architecture = architecture->name, .net = tess_net_create()};
+    *model = (tess_model_net){.architecture = architecture->name, .net = tess_net_create()};
     if (!model->net)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a network");
     tess_error trouble = {{0}};
@@ -197,9 +197,9 @@ static tess_status unknown(const tess_weights *weights, tess_error *error)
                      count ? tess_weights_at(weights, 0)->name : "nothing", expected);
 }
 
-tess_status tess_model_recognise(tess_weights *weights, tess_model *model, tess_error *error)
+tess_status tess_model_recognise(tess_weights *weights, tess_model_net *model, tess_error *error)
 {
-    *model = (tess_model){0};
+    *model = (tess_model_net){0};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         for (size_t p = 0; p < sizeof prefixes / sizeof prefixes[0]; p++) {
             if (!known[i]->matches(weights, prefixes[p]))
@@ -218,8 +218,8 @@ tess_status tess_model_recognise(tess_weights *weights, tess_model *model, tess_
     return unknown(weights, error);
 }
 
-void tess_model_clear(tess_model *model)
+void tess_model_clear(tess_model_net *model)
 {
     tess_net_destroy(model->net);
-    *model = (tess_model){0};
+    *model = (tess_model_net){0};
 }

@@ -34,7 +34,8 @@ static tess_value double_conv(const tess_weights *weights, tess_net *net, tess_v
     return conv_relu(weights, net, x, sequence.text, &place, error);
 }
 
-static tess_value build(const tess_weights *weights, const char *prefix, tess_model *model, tess_error *error)
+static tess_value build(const tess_weights *weights, const char *prefix, tess_model_net *model,
+                        tess_error *error)
 {
     tess_net *net = model->net;
     model->channels = tess_kernel_of(weights, tess_name_of(prefix, "Conv1.0").text)->dims[1];

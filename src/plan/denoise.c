@@ -193,7 +193,7 @@ static tess_status choose_batch(const chooser *c, tess_denoise_choice *choice, t
     return TESS_OK;
 }
 
-tess_status tess_denoise_choose(const tess_bound *bound, const tess_model *model, const tess_rates *rates,
+tess_status tess_denoise_choose(const tess_bound *bound, const tess_model_net *model, const tess_rates *rates,
                                 const tess_denoise_wish *wish, tess_denoise_choice *choice, tess_error *error)
 {
     chooser c = {.bound = bound, .model = model, .rates = rates, .wish = wish};

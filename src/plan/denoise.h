@@ -46,7 +46,7 @@ typedef struct tess_denoise_choice {
 
 /* A limit is accepted exactly when the cut that takes the least fits it, so the number that a refusal names (this cut's
  * bytes, rounded up) is accepted too. A refusal leaves that cut in `choice`. */
-tess_status tess_denoise_choose(const tess_bound *bound, const tess_model *model, const tess_rates *rates,
+tess_status tess_denoise_choose(const tess_bound *bound, const tess_model_net *model, const tess_rates *rates,
                                 const tess_denoise_wish *wish, tess_denoise_choice *choice,
                                 tess_error *error) TESS_MUST_CHECK;
 

@@ -19,7 +19,7 @@ typedef struct axis_cost {
 /* Everything that choosing needs to know. */
 typedef struct chooser {
     const tess_bound *bound;
-    const tess_model *model;
+    const tess_model_net *model;
     const tess_rates *rates;
     const tess_denoise_wish *wish;
     int64_t grid, alignment, reach, padded_h, padded_w;

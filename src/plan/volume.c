@@ -251,7 +251,7 @@ static tess_status choose(chooser *c, tess_denoise_choice *choice, tess_error *e
     return TESS_OK;
 }
 
-tess_status tess_volume_choose(const tess_bound *bound, const tess_model *model, const tess_rates *rates,
+tess_status tess_volume_choose(const tess_bound *bound, const tess_model_net *model, const tess_rates *rates,
                                const tess_volume_wish *wish, tess_denoise_choice *choice, tess_error *error)
 {
     chooser c = {.bound = bound, .rates = rates, .wish = wish};

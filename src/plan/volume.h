@@ -17,7 +17,7 @@ typedef struct tess_volume_wish {
 } tess_volume_wish;
 
 /* Fills all of the choice but what passes rows of files; the batch is 1. */
-tess_status tess_volume_choose(const tess_bound *bound, const tess_model *model, const tess_rates *rates,
+tess_status tess_volume_choose(const tess_bound *bound, const tess_model_net *model, const tess_rates *rates,
                                const tess_volume_wish *wish, tess_denoise_choice *choice,
                                tess_error *error) TESS_MUST_CHECK;
 

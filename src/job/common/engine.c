@@ -73,7 +73,7 @@ tess_status tess_engine_open(tess_engine *engine, const tess_common *common, tes
             return tess_fail(error, TESS_BAD_OPTION, "--device %s: use auto, cpu, cuda or cuda:K",
                              common->device);
     }
-    TESS_TRY(tess_device_open(kind, &options, &engine->device, error));
+    TESS_TRY(tess_registry_open(kind, &options, &engine->device, error));
     engine->device->facts(engine->device, &engine->facts);
     engine->apart = memory_apart(engine->device);
     tess_mem_host_apart(engine->apart);
@@ -98,7 +98,7 @@ void tess_engine_close(tess_engine *engine)
         close_model(engine, &engine->models[i]);
     tess_rates_destroy(engine->rates);
     tess_pool_destroy(engine->host);
-    tess_device_close(engine->device);
+    tess_registry_close(engine->device);
     memset(engine, 0, sizeof *engine);
 }
 

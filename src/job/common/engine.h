@@ -16,7 +16,7 @@ typedef struct tess_engine_model {
     bool inflated; /* a 2-D network's weights are made 3-D, in this way: */
     tess_inflation how;
     tess_weights *file;
-    tess_model model;
+    tess_model_net model;
     tess_bound *bound;
     tess_block weights;
 } tess_engine_model;

@@ -61,7 +61,7 @@ static tess_status model_of(tess_engine *engine, const tess_denoise_settings *se
     TESS_TRY(settings->model ? tess_engine_model_of(engine, settings->model, &file->model, error)
                              : tess_engine_bundled_of(engine, colours, &file->model, error));
     const char *name = file->model->path;
-    const tess_model *model = &file->model->model;
+    const tess_model_net *model = &file->model->model;
     if (model->channels != colours && model->channels != 1)
         return tess_fail(error, TESS_BAD_INPUT, "%s: has %lld colour channels, but the model %s takes %lld",
                          file->input, (long long)colours, name, (long long)model->channels);
@@ -83,7 +83,7 @@ static tess_status model_of(tess_engine *engine, const tess_denoise_settings *se
 tess_pixels tess_denoise_pixels(const tess_engine *engine, const tess_denoise_settings *settings,
                                 const tess_denoise_file *file)
 {
-    const tess_model *model = &file->model->model;
+    const tess_model_net *model = &file->model->model;
     tess_pixels pixels = {.image = file->prepared ? tess_prepared_info(file) : file->info,
                           .colours = tess_denoise_colours(&file->info),
                           .planes = 1};

@@ -26,7 +26,7 @@ static tess_status find_model(tess_reconstruct_job *job, tess_error *error)
     TESS_TRY(job->recipe.volume
                  ? tess_engine_volume_of(&job->engine, name, job->recipe.inflation, &job->prior.model, error)
                  : tess_engine_model_of(&job->engine, name, &job->prior.model, error));
-    const tess_model *model = &job->prior.model->model;
+    const tess_model_net *model = &job->prior.model->model;
     if (model->channels != channels && model->channels != 1)
         return tess_fail(error, TESS_BAD_OPTION, "the image has %lld channel(s), but the model %s takes %lld",
                          (long long)channels, name, (long long)model->channels);
