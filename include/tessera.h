@@ -196,6 +196,97 @@ tess_status tess_reconstruct(tess_context *context, const tess_reconstruct_setti
 tess_status tess_plan_reconstruct(tess_context *context, const tess_reconstruct_settings *settings,
                                   char **record) TESS_MUST_CHECK;
 
+/* ---------------------------------------------------------------------------------------------------------------------
+ * Images in memory: open a device, load a model once, plan, run. A plan can be asked for its bytes and seconds before
+ * anything is allocated for it; a run allocates nothing.
+ *
+ * Threads: one context, and all that was made with it, is for one thread at a time. Two contexts do not know of each other
+ * and may be used in two threads at once. Every struct begins with its size, set by its _init, so that it can grow. */
+
+typedef struct tess_device tess_device; /* owned by the caller: tess_device_close */
+typedef struct tess_model
+    tess_model; /* owned by the caller: tess_model_release, before its device is closed */
+typedef struct tess_denoiser
+    tess_denoiser; /* a plan; owned by the caller: tess_denoiser_release, before its model */
+
+typedef enum tess_element {
+    TESS_ELEMENT_U8 = 1,
+    TESS_ELEMENT_U16,
+    TESS_ELEMENT_F16,
+    TESS_ELEMENT_F32,
+    TESS_ELEMENT_F64
+} tess_element;
+
+/* Pixels of the caller: never freed, never kept beyond the call. Strides are in elements and may be any, also negative. */
+typedef struct tess_image {
+    size_t size; /* of this struct */
+    void *data;  /* of the first element */
+    tess_element element;
+    int64_t depth, height, width, channels; /* depth 1: an image */
+    int64_t stride_depth, stride_height, stride_width, stride_channel;
+    bool on_device; /* `data` is memory of the card that the plan runs on */
+} tess_image;
+
+typedef struct tess_device_settings {
+    size_t size;
+    const char *device; /* "auto", "cpu", "cuda[:K]" */
+    int threads;        /* 0 = all cores */
+} tess_device_settings;
+
+typedef struct tess_model_settings {
+    size_t size;
+    const char *name;      /* bundled name or weight file */
+    const char *precision; /* "auto", "fp32", "tf32", "fp16", "bf16" */
+} tess_model_settings;
+
+typedef struct tess_denoiser_settings {
+    size_t size;
+    int64_t depth, height, width, channels; /* of the images to come; depth 1, or slices done one by one */
+    tess_element element;                   /* of input and output */
+    double range_low, range_high; /* value = (sample - low) / (high - low); 0 and 0: integers by their type's
+                                             * maximum, floats as they are */
+    bool on_device;               /* input and output are on the card */
+    uint64_t memory_limit;        /* bytes on the device that computes; 0 = what it has free */
+    int64_t tile_height, tile_width, halo, batch; /* as in tess_denoise_settings */
+} tess_denoiser_settings;
+
+typedef struct tess_bytes {
+    uint64_t weights, activations, workspace, io, total; /* on the device that computes */
+    uint64_t host; /* pinned or plain memory of the host, where that is another */
+} tess_bytes;
+
+void tess_image_init(tess_image *image, void *data, tess_element element, int64_t height, int64_t width,
+                     int64_t channels); /* dense rows, channels last */
+void tess_device_settings_init(tess_device_settings *settings);
+void tess_model_settings_init(tess_model_settings *settings);
+void tess_denoiser_settings_init(tess_denoiser_settings *settings);
+
+tess_status tess_device_open(tess_context *context, const tess_device_settings *settings,
+                             tess_device **out) TESS_MUST_CHECK;
+void tess_device_close(tess_device *device);
+const char *tess_device_name(const tess_device *device); /* e.g. "cuda:0 NVIDIA H200" */
+
+tess_status tess_model_load(tess_device *device, const tess_model_settings *settings,
+                            tess_model **out) TESS_MUST_CHECK;
+void tess_model_release(tess_model *model);
+int64_t
+tess_model_channels(const tess_model *model); /* of the images it takes; 1-channel models take any number */
+bool tess_model_takes_sigma(const tess_model *model);
+
+tess_status tess_denoiser_plan(tess_model *model, const tess_denoiser_settings *settings,
+                               tess_denoiser **out) TESS_MUST_CHECK;
+void tess_denoiser_release(tess_denoiser *plan);
+void tess_denoiser_bytes(const tess_denoiser *plan, tess_bytes *bytes);
+double tess_denoiser_seconds(const tess_denoiser *plan);
+/* Tile, halo, batch, bytes, seconds and why, as one JSON object; release with tess_record_free. */
+tess_status tess_denoiser_describe(const tess_denoiser *plan, char **record) TESS_MUST_CHECK;
+/* Allocates what the plan says; the first run does it otherwise. */
+tess_status tess_denoiser_prepare(tess_denoiser *plan) TESS_MUST_CHECK;
+/* `out` may be `in`. sigma: of the noise, on the [0,1] scale, or TESS_SIGMA_AUTO (host images). stream: NULL, or on CUDA the
+ * caller's cudaStream_t: with images on the card the call then only enqueues, in that stream's order. */
+tess_status tess_denoiser_run(tess_denoiser *plan, const tess_image *in, const tess_image *out, double sigma,
+                              void *stream) TESS_MUST_CHECK;
+
 /* A few lines for people out of a record; release with tess_record_free. */
 tess_status tess_record_summary(tess_context *context, const char *record, char **text) TESS_MUST_CHECK;
 void tess_record_free(char *record);
