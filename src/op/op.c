@@ -3,21 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "op/row.h"
-
-const char *tess_op_kind_name(tess_op_kind kind)
-{
-    return tess_op_row_of(kind)->name;
-}
-
 tess_dtype tess_op_precision(const tess_op *op)
 {
     return op->in[0].dtype != TESS_F32 ? op->in[0].dtype : op->out[0].dtype;
-}
-
-double tess_op_flops(const tess_op *op)
-{
-    return tess_op_row_of(op->kind)->flops(op);
 }
 
 static double bytes_of(const tess_tensor *t)

@@ -142,6 +142,16 @@ const tess_op_row *tess_op_row_of(tess_op_kind kind)
     return &rows[kind];
 }
 
+const char *tess_op_kind_name(tess_op_kind kind)
+{
+    return tess_op_row_of(kind)->name;
+}
+
+double tess_op_flops(const tess_op *op)
+{
+    return tess_op_row_of(op->kind)->flops(op);
+}
+
 tess_status tess_op_check(const tess_op *op, tess_error *error)
 {
     if ((unsigned)op->kind >= TESS_OP_KINDS)
