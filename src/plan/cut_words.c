@@ -67,7 +67,7 @@ void tess_cut_say_asked(const tess_cutter *c, tess_cut_plan *plan)
         snprintf(plan->reason, sizeof plan->reason, "the whole %s, as asked", say->what);
         return;
     }
-    for (int i = 0; i < TESS_SPATIAL; i++) {
+    for (int i = say->first_axis; i < TESS_SPATIAL; i++) {
         used[i] = tess_axis_largest_tile(&plan->axis[i]);
         asked[i] = c->request->tile[i] ? c->request->tile[i] : used[i];
         same &= asked[i] == used[i];
