@@ -200,7 +200,8 @@ static const struct {
 /* Every op takes 50 us and 1 ns a pixel. */
 static tess_status set_rates(const tess_engine_model *m, tess_rates *rates)
 {
-    const int64_t depth = tess_net_grid_depth(m->model.net), side = tess_net_grid(m->model.net);
+    const int64_t depth = tess_net_grid(m->model.net, TESS_DEPTH),
+                  side = tess_net_grid(m->model.net, TESS_HEIGHT);
     tess_net_plan *plan = NULL;
     char name[64];
     TESS_TRY(tess_net_plan_create(m->bound, (tess_plan_shape){.n = 1, .d = depth, .h = side, .w = side},
