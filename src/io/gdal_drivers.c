@@ -103,12 +103,14 @@ size_t tess_gdal_held_bytes(const char *target, const tess_image_info *info)
 unsigned tess_gdal_holds(const char *target, const tess_image_info *info)
 {
     const char *name = tess_gdal_driver_of(target)->name;
-    const unsigned place = TESS_SAYS_TRANSFORM | TESS_SAYS_PROJECTION | TESS_SAYS_POINTS,
+    const unsigned place = TESS_SAYS_TRANSFORM | TESS_SAYS_PROJECTION,
                    values = TESS_SAYS_NODATA | TESS_SAYS_SCALE | TESS_SAYS_NAMES;
     if (strcmp(name, "GTiff") == 0)
-        return place | values | TESS_SAYS_UNIT | TESS_SAYS_TAGS | (info->mask_band ? TESS_SAYS_MASK : 0);
+        return place | TESS_SAYS_POINTS | values | TESS_SAYS_UNIT | TESS_SAYS_TAGS |
+               (info->mask_band ? TESS_SAYS_MASK : 0);
     if (strcmp(name, "ENVI") == 0)
-        return place | values | TESS_SAYS_CATEGORIES;
+        return place | values |
+               TESS_SAYS_CATEGORIES; /* of control points only four, without their projection */
     return tess_world_holds(target, info);
 }
 

@@ -122,22 +122,23 @@ static tess_status doubt_bands(const tess_denoise_settings *s, const tess_denois
 {
     const tess_denoise_look *look = &file->look;
     const int64_t bands = tess_denoise_colours(&file->info);
-    if (look->found == 0 || is_photograph(s, file))
-        return TESS_OK;
-    for (int64_t c = 0; c < bands && c < TESS_NOISE_CHANNELS; c++) {
-        const double span =
-            look->channel_high[c] - look->channel_low[c]; /* a constant band has nothing to lose */
-        if (span > 0 && look->high - look->low > ALIKE * span)
-            return tess_fail(
-                error, TESS_BAD_OPTION,
-                "%s: its bands have different ranges: samples go from %.7g to %.7g, those of band %lld from "
-                "%.7g to %.7g; denoise them one by one (gdal_translate -b N), or give --range LOW,HIGH if "
-                "they "
-                "have one unit",
-                file->input, sample_of(look, look->low), sample_of(look, look->high), (long long)c + 1,
-                sample_of(look, look->channel_low[c]), sample_of(look, look->channel_high[c]));
+    double least = INFINITY;
+    int64_t at = 0;
+    for (int64_t c = 0; c < bands && c < TESS_NOISE_CHANNELS && look->found > 0; c++) {
+        const double span = look->channel_high[c] - look->channel_low[c];
+        if (!(span > 0 && span < least)) /* a constant band has nothing to lose */
+            continue;
+        least = span;
+        at = c;
     }
-    return TESS_OK;
+    if (look->high - look->low <= ALIKE * least || is_photograph(s, file))
+        return TESS_OK;
+    return tess_fail(
+        error, TESS_BAD_OPTION,
+        "%s: its bands have different ranges: samples go from %.7g to %.7g, those of band %lld from %.7g to "
+        "%.7g; denoise them one by one (gdal_translate -b N), or give --range LOW,HIGH if they have one unit",
+        file->input, sample_of(look, look->low), sample_of(look, look->high), (long long)at + 1,
+        sample_of(look, look->channel_low[at]), sample_of(look, look->channel_high[at]));
 }
 
 /* From the data: a sigma that was given would be a fraction of a span that the user has not seen. */
