@@ -5,6 +5,7 @@
 #define _XOPEN_SOURCE 700
 #include "io/world.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -18,18 +19,24 @@
 
 enum { LARGEST = 1024 };
 
-/* NAME.SUFFIX with another suffix: the first and last letter of its own and a w, or all of it and a w, or `other`. */
-static bool name_of(const char *raster, const char *other, bool whole, char name[PATH_MAX])
+typedef enum world_name { SHORT, LONG, ANY, NAMES } world_name; /* .pgw, .pngw, .wld */
+
+static bool name_of(const char *raster, world_name kind, bool capitals, char name[PATH_MAX])
 {
     const char *dot = strrchr(raster, '.');
     const size_t letters = dot ? strlen(dot + 1) : 0;
     if (letters < 3 || strchr(dot, '/'))
         return false;
-    const int stem = (int)(dot - raster);
-    const int bytes = other   ? snprintf(name, PATH_MAX, "%.*s%s", stem, raster, other)
-                      : whole ? snprintf(name, PATH_MAX, "%sw", raster)
-                              : snprintf(name, PATH_MAX, "%.*s.%c%cw", stem, raster, dot[1], dot[letters]);
-    return bytes < PATH_MAX;
+    const int stem = (int)(dot + 1 - raster);
+    const int bytes = kind == ANY ? snprintf(name, PATH_MAX, "%.*swld", stem, raster)
+                      : kind == LONG
+                          ? snprintf(name, PATH_MAX, "%sw", raster)
+                          : snprintf(name, PATH_MAX, "%.*s%c%cw", stem, raster, dot[1], dot[letters]);
+    if (bytes >= PATH_MAX)
+        return false;
+    for (char *at = name + stem; *at; at++)
+        *at = (char)(capitals ? toupper((unsigned char)*at) : tolower((unsigned char)*at));
+    return true;
 }
 
 static bool read_numbers(const char *name, double numbers[6])
@@ -57,8 +64,8 @@ void tess_world_read(const char *raster, tess_image_info *info)
     char name[PATH_MAX];
     double n[6];
     bool found = false;
-    for (int i = 0; i < 3 && !found; i++)
-        found = name_of(raster, i == 2 ? ".wld" : NULL, i == 1, name) && read_numbers(name, n);
+    for (int i = 0; i < 2 * NAMES && !found; i++)
+        found = name_of(raster, (world_name)(i / 2), i % 2, name) && read_numbers(name, n);
     if (!found)
         return;
     const double transform[6] = {n[4] - 0.5 * (n[0] + n[2]), n[0], n[2],
@@ -82,7 +89,7 @@ unsigned tess_world_holds(const char *target, const tess_image_info *info)
 tess_status tess_world_write(const double t[6], const char *temp, const char *target, tess_error *error)
 {
     char name[PATH_MAX];
-    if (!name_of(target, NULL, false, name))
+    if (!name_of(target, SHORT, false, name))
         return tess_fail(error, TESS_BAD_OPTION, "has a name that is too long");
     FILE *file = fopen(temp, "w");
     const double numbers[6] = {
