@@ -40,6 +40,8 @@ typedef struct tess_write_format {
     const tess_read_format *like_format;
     /* EXIF data goes into this target; NULL: no. */
     bool (*holds_exif)(const char *target, const tess_extras *extras);
+    /* What this target holds of tess_image_info.says; NULL: nothing. */
+    unsigned (*holds)(const char *target, const tess_image_info *info);
     /* Whether the format can hold such an image: asked before anything is created. */
     tess_status (*accepts)(const char *target, const tess_image_info *info, tess_error *error);
     size_t (*held_bytes)(const char *target, const tess_image_info *info);

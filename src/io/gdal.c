@@ -72,6 +72,12 @@ static tess_status check_bands(const gdal_reader *reader, GDALDataType type, tes
         if (has_palette(band))
             return tess_fail(error, TESS_UNSUPPORTED,
                              "has a palette; expand it first: gdal_translate -expand rgb IN OUT.tif");
+        if (b < reader->channels && tess_gdal.GDALGetRasterColorInterpretation(band) == GCI_AlphaBand)
+            return tess_fail(
+                error, TESS_UNSUPPORTED,
+                "band %d of %d is alpha, which is only read as the last band; put it there with "
+                "gdal_translate -b, or mark it as no alpha: gdal_edit.py -colorinterp_%d undefined",
+                b, reader->channels, b);
         const char *bits = tess_gdal.GDALGetMetadataItem(band, "NBITS", "IMAGE_STRUCTURE");
         const char *sign = tess_gdal.GDALGetMetadataItem(band, "PIXELTYPE", "IMAGE_STRUCTURE");
         if ((bits && strlen(bits) == 1 && bits[0] < '8') || (sign && strcmp(sign, "SIGNEDBYTE") == 0))
@@ -166,7 +172,9 @@ static tess_status describe(gdal_reader *reader, const char *path, tess_image_in
         .dtype = kinds[k].dtype,
         .full_scale = kinds[k].full_scale,
     };
+    info->rgb = tess_gdal_has_rgb(dataset, info);
     TESS_TRY(tess_gdal_void_open(&reader->empty, dataset, info, error));
+    tess_gdal_says(dataset, info);
     return measure(reader, path, type, info, error);
 }
 

@@ -169,6 +169,13 @@ bool tess_gdal_same_float(float sample, double nodata)
     return sample == (float)nodata;
 }
 
+double tess_gdal_written_nodata(const tess_image_info *info, double nodata)
+{
+    if (info->dtype != TESS_F32)
+        return nodata;
+    return tess_beyond_float(nodata) ? copysign(FLT_MAX, nodata) : (double)(float)nodata;
+}
+
 #define MARK(type, equal)                                                                                    \
     for (int64_t x = 0; x < width; x++) {                                                                    \
         const type sample = ((const type *)samples)[x * step + c];                                           \

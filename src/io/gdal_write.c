@@ -27,7 +27,17 @@ typedef struct gdal_writer {
     tess_gdal_files files;
 } gdal_writer;
 
-static char **driver_options(const gdal_writer *writer, bool rgb)
+/* ALPHA marks the first sample beyond the colours that PHOTOMETRIC names; alpha behind others is marked when the bands
+ * are there. */
+static const char *alpha_option(const tess_image_info *info, const char *photometric)
+{
+    const int colours = strcmp(photometric, "RGB") == 0 ? 3 : strcmp(photometric, "CMYK") == 0 ? 4 : 1;
+    if (!info->alpha || info->channels != colours + 1)
+        return "NO";
+    return info->premultiplied ? "PREMULTIPLIED" : "YES";
+}
+
+static char **driver_options(const gdal_writer *writer, const char *photometric)
 {
     const tess_image_info *info = &writer->info;
     const char *name = writer->files.staging ? "GTiff" : writer->files.driver->name;
@@ -35,8 +45,8 @@ static char **driver_options(const gdal_writer *writer, bool rgb)
     if (strcmp(name, "GTiff") == 0) {
         options = tess_gdal.CSLSetNameValue(options, "INTERLEAVE", "PIXEL");
         options = tess_gdal.CSLSetNameValue(options, "BIGTIFF", "IF_SAFER");
-        options = tess_gdal.CSLSetNameValue(options, "PHOTOMETRIC", rgb ? "RGB" : "MINISBLACK");
-        options = tess_gdal.CSLSetNameValue(options, "ALPHA", info->alpha ? "YES" : "NO");
+        options = tess_gdal.CSLSetNameValue(options, "PHOTOMETRIC", photometric);
+        options = tess_gdal.CSLSetNameValue(options, "ALPHA", alpha_option(info, photometric));
     } else if (strcmp(name, "ENVI") == 0) {
         options = tess_gdal.CSLSetNameValue(options, "INTERLEAVE", writer->files.driver->interleave);
         options = tess_gdal.CSLSetNameValue(options, "SUFFIX", "ADD");
@@ -89,8 +99,7 @@ static void keep_nodata(gdal_writer *writer, GDALDatasetH like)
         GDALRasterBandH band = tess_gdal.GDALGetRasterBand(writer->dataset, b);
         tess_gdal.GDALGetRasterNoDataValue(band, &given);
         if (!given)
-            tess_gdal.GDALSetRasterNoDataValue(band, info->dtype == TESS_F32 ? (double)(float)info->nodata
-                                                                             : info->nodata);
+            tess_gdal.GDALSetRasterNoDataValue(band, tess_gdal_written_nodata(info, info->nodata));
     }
     tess_gdal.CPLErrorReset();
 }
@@ -101,6 +110,8 @@ static bool prepare(gdal_writer *writer, GDALDatasetH like, const char *name)
     tess_gdal_copy_metadata(like, writer->dataset, &writer->info, name, writer->extras);
     if (like)
         keep_nodata(writer, like);
+    if (strcmp(name, "ENVI") == 0)
+        tess_gdal_describe_envi(like, writer->dataset, writer->files.target);
     if (tess_gdal_files_tiff(&writer->files) &&
         !tess_gdal_set_extras(writer->extras, &writer->info, writer->dataset))
         return false;
@@ -138,7 +149,7 @@ static tess_status create_writer(const tess_create *create, void **state, tess_e
                            writer->files.driver->name);
         goto cleanup;
     }
-    options = driver_options(writer, tess_gdal_is_rgb(like, info));
+    options = driver_options(writer, tess_gdal_photometric(like, info, create->extras));
     tess_gdal.CPLErrorReset();
     writer->dataset =
         tess_gdal.GDALCreate(maker, writer->files.staging ? writer->files.staging : writer->files.temp,
@@ -204,6 +215,7 @@ const tess_write_format tess_write_gdal = {
     .name = "GDAL",
     .like_format = &tess_read_gdal,
     .holds_exif = tess_gdal_holds_exif,
+    .holds = tess_gdal_holds,
     .accepts = tess_gdal_accepts,
     .held_bytes = tess_gdal_held_bytes,
     .create = create_writer,

@@ -157,6 +157,7 @@ static tess_status measure_extras(tess_reader *reader, tess_error *error)
     tess_extras extras;
     tess_status status = tess_extras_load(reader->path, &extras, error);
     reader->info.extras_bytes = tess_extras_held(&extras);
+    reader->info.premultiplied = reader->info.alpha && extras.associated;
     tess_extras_free(&extras);
     if (status != TESS_OK)
         reader->format->close(reader->state);

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "base/checked.h"
+#include "io/world.h"
 
 typedef struct png_reader {
     FILE *file;
@@ -135,6 +136,7 @@ static tess_status describe(png_reader *reader, tess_image_info *info, tess_erro
         .width = png_get_image_width(png, reader->info),
         .channels = png_get_channels(png, reader->info),
         .alpha = png_get_color_type(png, reader->info) & PNG_COLOR_MASK_ALPHA,
+        .rgb = png_get_color_type(png, reader->info) & PNG_COLOR_MASK_COLOR,
         .dtype = deep ? TESS_U16 : TESS_U8,
         .full_scale = deep ? 65535 : 255,
     };
@@ -179,6 +181,8 @@ static tess_status open_reader(const char *path, tess_image_info *info, void **s
     status = read_header(reader, error);
     if (status == TESS_OK)
         status = describe(reader, info, error);
+    if (status == TESS_OK)
+        tess_world_read(path, info);
 cleanup:
     if (status == TESS_OK)
         *state = reader;

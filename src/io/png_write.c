@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "io/world.h"
 
 typedef struct png_writer {
     FILE *file;
@@ -55,6 +56,10 @@ static tess_status accepts(const char *target, const tess_image_info *info, tess
             "PNG holds gray or RGB, with or without alpha, of uint8 or uint16, not %d channels of %s; "
             "write .tif or .npy",
             info->channels, tess_dtype_word(info->dtype));
+    if (info->premultiplied)
+        return tess_fail(
+            error, TESS_BAD_OPTION,
+            "its colours are multiplied by alpha (associated alpha), which PNG cannot say; write .tif");
     if (info->height > TESS_PNG_SIDE || info->width > TESS_PNG_SIDE)
         return tess_fail(error, TESS_BAD_OPTION,
                          "PNG holds at most %d pixels a side, not %lld x %lld; write .tif", TESS_PNG_SIDE,
@@ -175,6 +180,7 @@ const tess_write_format tess_write_png = {
     .name = "PNG",
     .like_format = &tess_read_png,
     .holds_exif = holds_exif,
+    .holds = tess_world_holds,
     .accepts = accepts,
     .held_bytes = held_bytes,
     .create = create_writer,

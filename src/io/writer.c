@@ -8,11 +8,14 @@
 #include "io/format.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/checked.h"
 #include "base/temp.h"
 #include "io/target.h"
+#include "io/world.h"
 
 struct tess_writer {
     const tess_write_format *format;
@@ -21,12 +24,12 @@ struct tess_writer {
     char *target; /* links resolved */
     char *like;   /* the file that is restored; NULL: none */
     tess_temp *temp;
-    tess_image_info info;
+    tess_image_info info; /* says and transform: those of `like` */
     int64_t next_row;
     bool failed, counted;
     size_t held;        /* counted for the extras */
     tess_extras extras; /* of the file that is restored */
-    char lost[96];
+    char lost[192];
 };
 
 static tess_status format_for(const char *path, const tess_write_format **out, tess_error *error)
@@ -101,13 +104,41 @@ tess_status tess_writer_check(const char *path, const tess_image_info *info, tes
     return status;
 }
 
+/* What `like` says and this target cannot hold. */
+static void note_lost(tess_writer *writer, int orientation)
+{
+    static const struct {
+        tess_says bit;
+        const char *words;
+    } parts[] = {{TESS_SAYS_TRANSFORM, "georeference"},
+                 {TESS_SAYS_PROJECTION, "projection"},
+                 {TESS_SAYS_POINTS, "control points"},
+                 {TESS_SAYS_NODATA, "nodata value"},
+                 {TESS_SAYS_MASK, "mask"},
+                 {TESS_SAYS_SCALE, "scale and offset"},
+                 {TESS_SAYS_UNIT, "unit"},
+                 {TESS_SAYS_NAMES, "band names"},
+                 {TESS_SAYS_CATEGORIES, "category names"},
+                 {TESS_SAYS_TAGS, "tags"}};
+    const tess_write_format *format = writer->format;
+    const unsigned lost =
+        writer->info.says & ~(format->holds ? format->holds(writer->target, &writer->info) : 0);
+    const bool upright =
+        orientation == 1 || (format->holds_exif && format->holds_exif(writer->target, &writer->extras));
+    const size_t size = sizeof writer->lost;
+    size_t used = 0;
+    if (!upright)
+        used = (size_t)snprintf(writer->lost, size, "orientation %d of the EXIF data", orientation);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && used < size; i++)
+        if (lost & parts[i].bit)
+            used +=
+                (size_t)snprintf(writer->lost + used, size - used, "%s%s", used ? ", " : "", parts[i].words);
+}
+
 static tess_status take_extras(tess_writer *writer, const tess_reader *like, tess_error *error)
 {
-    const tess_write_format *format = writer->format;
     TESS_TRY(tess_extras_load(like->path, &writer->extras, error));
-    const int orientation = tess_extras_orientation(&writer->extras);
-    if (orientation != 1 && !(format->holds_exif && format->holds_exif(writer->target, &writer->extras)))
-        snprintf(writer->lost, sizeof writer->lost, "orientation %d of the EXIF data", orientation);
+    note_lost(writer, tess_extras_orientation(&writer->extras));
     return TESS_OK;
 }
 
@@ -131,6 +162,9 @@ tess_status tess_writer_open(const char *path, const tess_image_info *info, cons
     }
     writer->format = format;
     writer->info = *info;
+    writer->info.says = like ? like->info.says : 0;
+    if (like)
+        memcpy(writer->info.transform, like->info.transform, sizeof writer->info.transform);
     writer->target = target;
     if (info->axes == TESS_AXES_AUTO && like && info->depth == like->info.depth)
         writer->info.axes = like->info.axes;
@@ -176,6 +210,14 @@ tess_status tess_writer_rows(tess_writer *writer, int64_t count, const void *row
     return TESS_OK;
 }
 
+static tess_status place_world(const tess_writer *writer, tess_error *error)
+{
+    char name[PATH_MAX];
+    snprintf(name, sizeof name, "%s.world", tess_temp_path(writer->temp));
+    tess_status status = tess_world_write(writer->info.transform, name, writer->target, error);
+    return status == TESS_OK ? TESS_OK : tess_fail_prefix(error, status, writer->path);
+}
+
 tess_status tess_writer_commit(tess_writer *writer, tess_error *error)
 {
     if (writer->failed || writer->next_row != tess_image_rows(&writer->info))
@@ -185,6 +227,8 @@ tess_status tess_writer_commit(tess_writer *writer, tess_error *error)
     tess_status status = writer->format->finish(writer->state, error);
     if (status != TESS_OK)
         return tess_fail_prefix(error, status, writer->path);
+    if (writer->info.says & TESS_SAYS_TRANSFORM && tess_world_used(writer->target))
+        TESS_TRY(place_world(writer, error));
     const bool own = writer->like && tess_image_same_file(writer->like, writer->target);
     status = tess_temp_commit(writer->temp, writer->target, error);
     if (status != TESS_OK)
