@@ -15,6 +15,7 @@
 #include "base/checked.h"
 
 typedef struct gdal_writer {
+    tess_memory *memory;
     GDALDatasetH dataset;
     GDALDatasetH mask; /* the image that was read, opened again for its mask; NULL: none to write */
     tess_image_info info;
@@ -68,7 +69,7 @@ static void close_writer(void *state)
     gdal_writer *writer = state;
     close_dataset(writer);
     if (writer->started)
-        tess_gdal_cache_share(-writer->cache, -writer->counted);
+        tess_gdal_cache_share(writer->memory, -writer->cache, -writer->counted);
     tess_gdal_files_free(&writer->files);
     tess_small_free(writer);
 }
@@ -133,6 +134,7 @@ static tess_status create_writer(const tess_create *create, void **state, tess_e
     GDALDatasetH like = create->like ? tess_gdal_reader_dataset(create->like) : NULL;
     tess_status status = TESS_OK;
     char **options = NULL;
+    writer->memory = create->memory;
     writer->info = *info;
     writer->extras = create->extras;
     writer->type = tess_gdal_type_of(info->dtype);
@@ -173,7 +175,7 @@ static tess_status write_rows(void *state, int64_t first, int64_t count, const v
     const tess_image_info *info = &writer->info;
     GSpacing sample = (GSpacing)tess_dtype_size(info->dtype);
     if (!writer->started)
-        tess_gdal_cache_share(writer->cache, writer->counted);
+        tess_gdal_cache_share(writer->memory, writer->cache, writer->counted);
     writer->started = true;
     tess_gdal.CPLErrorReset();
     /* GDAL only reads from the buffer of a write, but its prototype is not const. */
@@ -195,7 +197,7 @@ static tess_status finish(void *state, tess_error *error)
     gdal_writer *writer = state;
     tess_gdal.CPLErrorReset();
     if (writer->mask)
-        TESS_TRY(tess_gdal_copy_mask(writer->mask, writer->dataset, error));
+        TESS_TRY(tess_gdal_copy_mask(writer->mask, writer->dataset, writer->memory, error));
     tess_gdal.GDALFlushCache(writer->dataset);
     if (tess_gdal.CPLGetLastErrorType() >= CE_Failure)
         return tess_gdal_fail_write(error);

@@ -164,7 +164,8 @@ static tess_status measure_extras(tess_reader *reader, tess_error *error)
     return status;
 }
 
-tess_status tess_reader_open_axes(const char *path, tess_axes axes, tess_reader **out, tess_error *error)
+tess_status tess_reader_open_axes(tess_memory *memory, const char *path, tess_axes axes, tess_reader **out,
+                                  tess_error *error)
 {
     *out = NULL;
     const tess_read_format *format = NULL;
@@ -180,7 +181,7 @@ tess_status tess_reader_open_axes(const char *path, tess_axes axes, tess_reader 
     }
     reader->format = format;
     reader->info.axes = axes;
-    status = format->open(path, &reader->info, &reader->state, error);
+    status = format->open(memory, path, &reader->info, &reader->state, error);
     if (status == TESS_OK)
         status = measure_extras(reader, error);
     if (status != TESS_OK) {
@@ -192,9 +193,9 @@ tess_status tess_reader_open_axes(const char *path, tess_axes axes, tess_reader 
     return TESS_OK;
 }
 
-tess_status tess_reader_open(const char *path, tess_reader **out, tess_error *error)
+tess_status tess_reader_open(tess_memory *memory, const char *path, tess_reader **out, tess_error *error)
 {
-    return tess_reader_open_axes(path, TESS_AXES_AUTO, out, error);
+    return tess_reader_open_axes(memory, path, TESS_AXES_AUTO, out, error);
 }
 
 const tess_image_info *tess_reader_info(const tess_reader *reader)

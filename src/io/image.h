@@ -94,10 +94,11 @@ bool tess_image_same_file(const char *one, const char *other);
  * raster), whether or not there is such a file yet. */
 bool tess_image_same_target(const char *one, const char *other);
 
-/* With TESS_AXES_AUTO. */
-tess_status tess_reader_open(const char *path, tess_reader **out, tess_error *error) TESS_MUST_CHECK;
+/* With TESS_AXES_AUTO. What the reader holds is counted in `memory`, which outlives it. */
+tess_status tess_reader_open(tess_memory *memory, const char *path, tess_reader **out,
+                             tess_error *error) TESS_MUST_CHECK;
 /* With the order of its axes, for files that are arrays; others ignore it. */
-tess_status tess_reader_open_axes(const char *path, tess_axes axes, tess_reader **out,
+tess_status tess_reader_open_axes(tess_memory *memory, const char *path, tess_axes axes, tess_reader **out,
                                   tess_error *error) TESS_MUST_CHECK;
 const tess_image_info *tess_reader_info(const tess_reader *reader);
 /* The next `count` rows into `rows` (count * width * channels samples). */
@@ -117,12 +118,13 @@ tess_status tess_writer_check(const char *path, const tess_image_info *info,
                               tess_error *error) TESS_MUST_CHECK;
 /* There is a folder that takes a file of this name, as far as the system tells without making one. */
 tess_status tess_writer_check_folder(const char *path, tess_error *error) TESS_MUST_CHECK;
-/* `like`, when not NULL, is the open reader whose metadata is carried over where the format can hold it: EXIF data (with
- * the orientation), ICC profile, XMP, texts and resolution between PNG, JPEG and TIFF, georeference, nodata value, mask
- * and names between rasters, the transform also by world files, gamma between PNGs. Pixels stay as they are stored: an orientation goes along as a tag. A
- * format that cannot hold info->dtype or the channel count is an error that names one that can. */
-tess_status tess_writer_open(const char *path, const tess_image_info *info, const tess_reader *like,
-                             tess_writer **out, tess_error *error) TESS_MUST_CHECK;
+/* `memory` as of a reader. `like`, when not NULL, is the open reader whose metadata is carried over where the format can hold it:
+ * EXIF data (with the orientation), ICC profile, XMP, texts and resolution between PNG, JPEG and TIFF, georeference, nodata value,
+ * mask and names between rasters, the transform also by world files, gamma between PNGs. Pixels stay as they are stored: an
+ * orientation goes along as a tag. A format that cannot hold info->dtype or the channel count is an error that names one that
+ * can. */
+tess_status tess_writer_open(tess_memory *memory, const char *path, const tess_image_info *info,
+                             const tess_reader *like, tess_writer **out, tess_error *error) TESS_MUST_CHECK;
 /* What `like` says and this format cannot hold: "orientation 6 of the EXIF data, projection"; or NULL. */
 const char *tess_writer_lost(const tess_writer *writer);
 tess_status tess_writer_rows(tess_writer *writer, int64_t count, const void *rows,

@@ -12,6 +12,7 @@
 #include "io/world.h"
 
 typedef struct png_writer {
+    tess_memory *memory;
     FILE *file;
     png_structp png;
     png_infop info;
@@ -118,7 +119,7 @@ static void close_writer(void *state)
     if (writer->file)
         fclose(writer->file);
     if (writer->started)
-        tess_mem_account(TESS_MEM_HOST, -(int64_t)writer->accounted);
+        tess_memory_count(writer->memory, TESS_MEM_HOST, -(int64_t)writer->accounted);
     tess_small_free(writer);
 }
 
@@ -128,6 +129,7 @@ static tess_status create_writer(const tess_create *create, void **state, tess_e
     if (!writer)
         return tess_fail(error, TESS_NO_MEMORY, "no memory to open the file");
     tess_status status = TESS_OK;
+    writer->memory = create->memory;
     writer->row_bytes = row_bytes_of(create->info);
     writer->accounted = held_bytes(create->target, create->info);
     writer->file = fopen(create->temp, "wb");
@@ -154,7 +156,7 @@ static tess_status write_rows(void *state, int64_t first, int64_t count, const v
     (void)first;
     png_writer *writer = state;
     if (!writer->started)
-        tess_mem_account(TESS_MEM_HOST, (int64_t)writer->accounted);
+        tess_memory_count(writer->memory, TESS_MEM_HOST, (int64_t)writer->accounted);
     writer->started = true;
     if (setjmp(png_jmpbuf(writer->png)))
         return explain(writer, error);

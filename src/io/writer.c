@@ -18,6 +18,7 @@
 #include "io/world.h"
 
 struct tess_writer {
+    tess_memory *memory;
     const tess_write_format *format;
     void *state;
     char *path;   /* as the caller named it */
@@ -147,8 +148,8 @@ const char *tess_writer_lost(const tess_writer *writer)
     return writer->lost[0] ? writer->lost : NULL;
 }
 
-tess_status tess_writer_open(const char *path, const tess_image_info *info, const tess_reader *like,
-                             tess_writer **out, tess_error *error)
+tess_status tess_writer_open(tess_memory *memory, const char *path, const tess_image_info *info,
+                             const tess_reader *like, tess_writer **out, tess_error *error)
 {
     *out = NULL;
     const tess_write_format *format = NULL;
@@ -160,6 +161,7 @@ tess_status tess_writer_open(const char *path, const tess_image_info *info, cons
         tess_small_free(writer);
         return tess_fail(error, TESS_NO_MEMORY, "%s: no memory to open the file", path);
     }
+    writer->memory = memory;
     writer->format = format;
     writer->info = *info;
     writer->info.says = like ? like->info.says : 0;
@@ -178,8 +180,12 @@ tess_status tess_writer_open(const char *path, const tess_image_info *info, cons
         status = take_extras(writer, like, error);
     if (status == TESS_OK) {
         bool related = like && like->format == format->like_format;
-        tess_create create = {target, tess_temp_path(writer->temp), &writer->info,
-                              related ? like->state : NULL, &writer->extras};
+        tess_create create = {.target = target,
+                              .temp = tess_temp_path(writer->temp),
+                              .memory = memory,
+                              .info = &writer->info,
+                              .like = related ? like->state : NULL,
+                              .extras = &writer->extras};
         status = format->create(&create, &writer->state, error);
     }
     if (status != TESS_OK) {
@@ -199,7 +205,8 @@ tess_status tess_writer_rows(tess_writer *writer, int64_t count, const void *row
     if (count == 0)
         return TESS_OK;
     if (!writer->counted)
-        tess_mem_account(TESS_MEM_HOST, (int64_t)(writer->held = tess_extras_held(&writer->extras)));
+        tess_memory_count(writer->memory, TESS_MEM_HOST,
+                          (int64_t)(writer->held = tess_extras_held(&writer->extras)));
     writer->counted = true;
     tess_status status = writer->format->rows(writer->state, writer->next_row, count, rows, error);
     if (status != TESS_OK) {
@@ -244,7 +251,7 @@ void tess_writer_close(tess_writer *writer)
     if (writer->state)
         writer->format->close(writer->state);
     tess_temp_remove(writer->temp);
-    tess_mem_account(TESS_MEM_HOST, -(int64_t)writer->held);
+    tess_memory_count(writer->memory, TESS_MEM_HOST, -(int64_t)writer->held);
     tess_extras_free(&writer->extras);
     tess_small_free(writer->like);
     tess_small_free(writer->target);

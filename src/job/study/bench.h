@@ -32,8 +32,9 @@ typedef struct tess_bench_work {
 typedef struct tess_bench_result {
     double seconds, spread; /* of one image: the median, and (largest - smallest) / median */
     double flop;
-    tess_mem_bytes planned, counted; /* on the device */
-    uint64_t counted_total, host_bytes, driver_bytes;
+    tess_mem_bytes planned; /* on the device */
+    tess_mem_usage counted; /* there, and what the host pinned */
+    uint64_t driver_bytes;
 } tess_bench_result;
 
 /* False when there are more shapes than a study can hold. */
