@@ -1,4 +1,4 @@
-#include "net/bound.h"
+#include "net/bound_impl.h"
 
 #include "base/checked.h"
 #include "net/net_impl.h"

@@ -1,6 +1,6 @@
-/* bound.h: the body of tess_bound, for the files of this room. */
-#ifndef TESS_NET_BOUND_H
-#define TESS_NET_BOUND_H
+/* bound_impl.h: the body of tess_bound, for the files of this room. */
+#ifndef TESS_NET_BOUND_IMPL_H
+#define TESS_NET_BOUND_IMPL_H
 
 #include "net/plan.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/checked.h"
 #include "base/stop.h"
-#include "net/bound.h"
+#include "net/bound_impl.h"
 
 enum { PIECE = 65536 }; /* floats read at once */
 static const double NORM_EPSILON = 1e-5;

@@ -4,7 +4,7 @@
 
 #include "base/checked.h"
 #include "base/stop.h"
-#include "net/bound.h"
+#include "net/bound_impl.h"
 #include "tensor/arena.h"
 
 typedef struct planned_op {

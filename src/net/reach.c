@@ -6,7 +6,7 @@
  * reaches up to three pixels where the kernel reaches one, and an exact halo must cover that. F(2x2) has no
  * such terms. */
 #include "base/checked.h"
-#include "net/bound.h"
+#include "net/bound_impl.h"
 
 typedef struct interval {
     int64_t from, to; /* to: behind the last; empty when from == to */
