@@ -55,6 +55,7 @@ static tess_op blank_op(tess_op_kind kind, tess_tensor in, tess_tensor out, cons
     tess_op op;
     memset(&op, 0, sizeof op); /* padding too: ops are compared as bytes */
     op.kind = kind;
+    op.inputs = op.outputs = 1;
     op.in[0] = in;
     op.out[0] = out;
     for (int s = 0; s < TESS_SPATIAL; s++)

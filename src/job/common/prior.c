@@ -144,6 +144,7 @@ static tess_status import(const tess_prior *p, const batch *b, const window *w, 
     tess_op op;
     memset(&op, 0, sizeof op);
     op.kind = TESS_OP_IMPORT;
+    op.inputs = op.outputs = 1;
     op.in[0] = view(p, slice, count, (const int64_t[]){w->rows.window_from, w->rows.window_to},
                     (const int64_t[]){w->cols.window_from, w->cols.window_to}, &offset);
     op.out[0] = slices_of(input, count);
@@ -176,6 +177,7 @@ static tess_status take_output(const tess_prior *p, const batch *b, const tess_t
         tess_op op;
         memset(&op, 0, sizeof op);
         op.kind = TESS_OP_EXPORT;
+        op.inputs = op.outputs = 1;
         op.in[0] = slices_of(output, count);
         op.out[0] = view(p, from, count, (const int64_t[]){w.rows.from, w.rows.to},
                          (const int64_t[]){w.cols.from, w.cols.to}, &offset);
