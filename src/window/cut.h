@@ -21,11 +21,11 @@ typedef struct tess_window_batch {
     int64_t slab, strip, first, n;
 } tess_window_batch;
 
-/* The first batch of the whole cut, or of one strip of an image; the next one. False behind the last. */
-bool tess_cut_first(const tess_cut *cut, tess_window_batch *batch);
-bool tess_cut_next(const tess_cut *cut, tess_window_batch *batch);
-bool tess_cut_strip_first(const tess_cut *cut, int64_t strip, tess_window_batch *batch);
-bool tess_cut_strip_next(const tess_cut *cut, tess_window_batch *batch);
+#define TESS_ALL_STRIPS (-1)
+
+/* The first batch of the cut, or of this strip of its first slab; the next one. False behind the last. */
+bool tess_cut_first(const tess_cut *cut, int64_t strip, tess_window_batch *batch);
+bool tess_cut_next(const tess_cut *cut, int64_t strip, tess_window_batch *batch);
 
 /* The columns of a window, `item` counting from 0 within the batch. */
 tess_span tess_batch_cols(const tess_window_batch *batch, int64_t item);

@@ -81,7 +81,6 @@ typedef struct tess_window_run {
     const tess_mover *mover;
     void *user; /* of the mover */
 } tess_window_run;
-#define TESS_ALL_STRIPS (-1)
 
 /* Stops between windows and between layers when the device's `stop` says so. Does not wait for the device, unless the mover
  * does. */
