@@ -213,7 +213,7 @@ static void calibrate(tess_denoise_job *job)
     const tess_denoise_file *file = tess_denoise_largest(job);
     if (!tess_denoise_todo(file) || !file->model || job->volumes)
         return;
-    const tess_denoise_choice *choice = &file->choice;
+    const tess_cut_plan *choice = &file->choice;
     const int64_t grid = tess_net_grid(file->model->model.net);
     const tess_plan_shape largest = {choice->batch, tess_axis_largest_window(&choice->rows),
                                      tess_axis_largest_window(&choice->cols), TESS_INFER};

@@ -18,7 +18,7 @@ tess_status tess_image_source(void *user, int64_t first, int64_t count, void *ro
     for (int64_t y = 0; y < count; y++) {
         TESS_TRY(tess_reader_rows(job->reader, 1, job->row_samples, error));
         tess_pixels_noisy_row(&job->pixels, first + y, job->row_samples, job->row_draws,
-                              (float *)((char *)rows + (size_t)y * job->file->wish.in_row_bytes));
+                              (float *)((char *)rows + (size_t)y * job->file->request.in_row_bytes));
     }
     return TESS_OK;
 }
@@ -92,7 +92,7 @@ void *tess_image_carve(tess_image_job *job)
     void *ring = at;
     at += file->choice.ring_bytes;
     job->pixels.scratch = (float *)at;
-    at += file->wish.row_scratch_bytes * (size_t)tess_axis_largest_window(&file->choice.cols);
+    at += file->request.row_scratch_bytes * (size_t)tess_axis_largest_window(&file->choice.cols);
     const size_t sink_bytes = tess_denoise_carve_sink(file, at, &job->rows);
     if (job->blocks->lane && job->pixels.add_noise > 0) {
         job->row_samples = at + tess_align_size(sink_bytes, 64);
@@ -149,8 +149,8 @@ static tess_status run_slices(tess_image_job *job, tess_error *error)
     const tess_denoise_file *file = job->file;
     const tess_ring_settings ring = {.rows = file->choice.rows,
                                      .image_rows = file->info.height,
-                                     .in_row_bytes = file->wish.in_row_bytes,
-                                     .out_row_bytes = file->wish.out_row_bytes,
+                                     .in_row_bytes = file->request.in_row_bytes,
+                                     .out_row_bytes = file->request.out_row_bytes,
                                      .source = tess_image_source,
                                      .worker = job->blocks->lane ? tess_lane_strip : tess_direct_strip,
                                      .sink = tess_image_sink,

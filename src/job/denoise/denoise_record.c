@@ -41,7 +41,7 @@ static void add_input(tess_json **record, const tess_denoise_job *job)
 static void add_plan(tess_json **record, const tess_denoise_job *job)
 {
     const tess_denoise_file *file = tess_denoise_largest(job);
-    const tess_denoise_choice *choice = &file->choice;
+    const tess_cut_plan *choice = &file->choice;
     tess_json *plan = tess_json_object(), *tile = tess_json_array();
     if (job->volumes && choice->depth.tiles)
         tess_json_append_int(&tile, tess_axis_largest_tile(&choice->depth));

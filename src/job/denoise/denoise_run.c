@@ -10,7 +10,7 @@ static void free_blocks(tess_device *device, tess_denoise_blocks *blocks)
 }
 
 /* Blocks of just the file's sizes; images of one size keep them. */
-static tess_status fit_blocks(tess_device *device, tess_denoise_blocks *b, const tess_denoise_choice *choice,
+static tess_status fit_blocks(tess_device *device, tess_denoise_blocks *b, const tess_cut_plan *choice,
                               tess_error *error)
 {
     if (b->arena.bytes == device->granted(device, choice->arena_bytes) &&
