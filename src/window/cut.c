@@ -38,14 +38,39 @@ bool tess_cut_next(const tess_cut *cut, int64_t strip, tess_window_batch *b)
     return set(cut, b);
 }
 
-tess_span tess_batch_cols(const tess_window_batch *batch, int64_t item)
-{
-    return tess_axis_span(&batch->cols, batch->first + item);
-}
-
 static int64_t length(const tess_span *span)
 {
     return span->window_to - span->window_from;
+}
+
+/* Different pairs of a window's length and the number of such windows in a batch. */
+static int64_t axis_shapes(const tess_axis *axis, int64_t batch)
+{
+    enum { MOST = 64 };
+    int64_t known[MOST][2], count = 0;
+    for (int64_t i = 0, n; i < axis->tiles && count < MOST; i += n) {
+        const tess_span span = tess_axis_span(axis, i);
+        n = tess_axis_run(axis, i, batch);
+        int64_t k = 0;
+        while (k < count && (known[k][0] != length(&span) || known[k][1] != n))
+            k++;
+        if (k == count) {
+            known[count][0] = length(&span);
+            known[count++][1] = n;
+        }
+    }
+    return count;
+}
+
+int64_t tess_cut_shapes(const tess_cut *cut)
+{
+    return axis_shapes(&cut->axis[TESS_DEPTH], 1) * axis_shapes(&cut->axis[TESS_HEIGHT], 1) *
+           axis_shapes(&cut->axis[TESS_WIDTH], cut->batch);
+}
+
+tess_span tess_batch_cols(const tess_window_batch *batch, int64_t item)
+{
+    return tess_axis_span(&batch->cols, batch->first + item);
 }
 
 tess_plan_shape tess_batch_shape(const tess_window_batch *batch)

@@ -27,6 +27,9 @@ typedef struct tess_window_batch {
 bool tess_cut_first(const tess_cut *cut, int64_t strip, tess_window_batch *batch);
 bool tess_cut_next(const tess_cut *cut, int64_t strip, tess_window_batch *batch);
 
+/* Shapes of its batches, counted up to 64 in each axis: how many plans a cache must keep so that none is made twice. */
+int64_t tess_cut_shapes(const tess_cut *cut);
+
 /* The columns of a window, `item` counting from 0 within the batch. */
 tess_span tess_batch_cols(const tess_window_batch *batch, int64_t item);
 tess_plan_shape tess_batch_shape(const tess_window_batch *batch);

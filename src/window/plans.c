@@ -61,7 +61,6 @@ tess_status tess_window_plan_for(tess_windows *w, const tess_bound *bound, tess_
         TESS_TRY(device->sync(device, stream, error));
     drop(w, oldest);
     TESS_TRY(tess_net_plan_create(bound, shape, &oldest->plan, error));
-    w->planned++;
     oldest->bound = bound;
     oldest->shape = shape;
     oldest->used = w->turn;

@@ -95,14 +95,12 @@ static tess_status add_needs(const tess_net_plan *plan, tess_windows_needs *need
 tess_status tess_windows_needed(tess_windows *w, const tess_bound *bound, const tess_cut *cut,
                                 tess_windows_needs *needs, tess_error *error)
 {
-    *needs = (tess_windows_needs){.shapes = 0};
+    *needs = (tess_windows_needs){.arena = 0};
     tess_window_batch batch;
     for (bool more = tess_cut_first(cut, TESS_ALL_STRIPS, &batch); more;
          more = tess_cut_next(cut, TESS_ALL_STRIPS, &batch)) {
         tess_window_plan *plan;
-        const int64_t before = w->planned;
         TESS_TRY(tess_window_plan_for(w, bound, tess_batch_shape(&batch), 0, NULL, &plan, error));
-        needs->shapes += w->planned - before;
         TESS_TRY(add_needs(plan->plan, needs, error));
     }
     return TESS_OK;

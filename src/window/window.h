@@ -45,7 +45,6 @@ typedef struct tess_windows_needs {
     size_t arena, workspace;
     size_t input, output; /* of the network, for one batch */
     double operations;    /* of all windows, one plane */
-    int64_t shapes;       /* that were not in the cache */
 } tess_windows_needs;
 tess_status tess_windows_needed(tess_windows *windows, const tess_bound *bound, const tess_cut *cut,
                                 tess_windows_needs *needs, tess_error *error) TESS_MUST_CHECK;

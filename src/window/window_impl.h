@@ -21,7 +21,6 @@ struct tess_windows {
     tess_stream *capture;
     tess_window_plan *plans; /* settings.keep of them */
     uint64_t turn;           /* batches so far */
-    int64_t planned;         /* plans made in all */
     int64_t shapes;          /* prepared in all, and the seconds that they took: all together, the most */
     double shape_total, shape_seconds;
     bool

@@ -10,6 +10,7 @@
 #include "plan/cut.h"
 #include "tensor/noise.h"
 #include "tensor/samples.h"
+#include "window/window.h"
 
 /* What one pass over the samples found; in `unit`, holes left out. */
 typedef struct tess_denoise_look {
@@ -53,9 +54,10 @@ typedef struct tess_denoise_file {
     bool begun, done; /* done: its output is written */
 } tess_denoise_file;
 
-/* The memory that an image is done with: all three, or rows alone and the lane to the device. */
+/* What an image is denoised with: its rows, and the network here (windows) or on a device with its own memory (lane). */
 typedef struct tess_denoise_blocks {
-    tess_block arena, workspace, io;
+    tess_block io;
+    tess_windows *windows;
     tess_lane *lane;
 } tess_denoise_blocks;
 

@@ -152,7 +152,7 @@ static tess_status run_slices(tess_image_job *job, tess_error *error)
                                      .in_row_bytes = file->request.in_row_bytes,
                                      .out_row_bytes = file->request.out_row_bytes,
                                      .source = tess_image_source,
-                                     .worker = job->blocks->lane ? tess_lane_strip : tess_direct_strip,
+                                     .worker = job->blocks->lane ? tess_lane_strip : tess_image_strip,
                                      .sink = tess_image_sink,
                                      .user = job,
                                      .stop = &job->engine->stop};
@@ -170,11 +170,6 @@ static tess_status run_image(tess_image_job *job, tess_error *error)
 {
     tess_denoise_file *file = job->file;
     TESS_TRY(open_files(job, error));
-    const size_t most = (size_t)file->choice.cols.tiles;
-    job->plans = tess_small_alloc(most, sizeof *job->plans);
-    job->shapes = tess_small_alloc(most, sizeof *job->shapes);
-    if (!job->plans || !job->shapes)
-        return tess_fail(error, TESS_NO_MEMORY, "no memory for the plans of %zu windows", most);
     TESS_TRY(file->model->model.volume ? tess_denoise_volume(job, error) : run_slices(job, error));
     TESS_TRY(tess_stop_check(&job->engine->stop, error)); /* what was left early is not kept */
     TESS_TRY(tess_writer_commit(job->writer, error));
@@ -198,9 +193,6 @@ tess_status tess_denoise_image(tess_engine *engine, const tess_denoise_settings 
     tess_status status = run_image(&job, error);
     if (blocks->lane)
         tess_lane_strips_end(&job);
-    tess_direct_drop(&job);
-    tess_small_free(job.plans);
-    tess_small_free(job.shapes);
     tess_writer_close(job.writer);
     tess_reader_close(job.truth);
     tess_reader_close(job.prepared.original);

@@ -1,4 +1,4 @@
-/* denoise_image.h: one image under way, for the files denoise_image.c, denoise_direct.c and denoise_lane.c. */
+/* denoise_image.h: one image under way, for the files denoise_image.c, denoise_strip.c and denoise_lane.c. */
 #ifndef TESS_JOB_DENOISE_IMAGE_H
 #define TESS_JOB_DENOISE_IMAGE_H
 
@@ -13,11 +13,6 @@ typedef struct tess_image_job {
     tess_reader *reader, *truth;
     tess_writer *writer;
     tess_prepared_image prepared;
-    /* direct: */
-    tess_net_plan **plans; /* of the strip's windows, one for each shape */
-    tess_plan_shape *shapes;
-    int shape_count;
-    int64_t strip_height; /* of the windows that `plans` are for */
     /* lane: */
     tess_flight flights[2]; /* of the strips with even and with odd numbers */
     char *row_samples;      /* rows that get noise are read here first */
@@ -38,9 +33,8 @@ void *tess_image_carve(tess_image_job *job);
 /* A volume through a 3-D network: all slices in, the network, all slices out. */
 tess_status tess_denoise_volume(tess_image_job *job, tess_error *error) TESS_MUST_CHECK;
 
-/* The ring's worker, and what it leaves to free. */
-tess_status tess_direct_strip(void *job, const tess_strip *strip, tess_error *error) TESS_MUST_CHECK;
-void tess_direct_drop(tess_image_job *job);
+/* The ring's worker where the device computes in the host's memory. */
+tess_status tess_image_strip(void *job, const tess_strip *strip, tess_error *error) TESS_MUST_CHECK;
 
 /* Submits the strip's windows; they land some time before tess_lane_strip_settle returns. */
 tess_status tess_lane_strip(void *job, const tess_strip *strip, tess_error *error) TESS_MUST_CHECK;
