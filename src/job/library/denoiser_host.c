@@ -69,10 +69,8 @@ static void scatter_row(void *arg, int64_t index, int thread)
     const tess_tensor *t = m->tensor;
     const tess_window_batch *b = m->batch;
     const int64_t z = b->depth.from + index / m->rows, y = b->rows.from + index % m->rows;
-    tess_run_of_pixels pixels = {.z = z,
-                                 .y = y,
-                                 .x = m->cols.from,
-                                 .count = tess_min_i64(m->cols.to, run->out->width) - m->cols.from};
+    tess_run_of_pixels pixels = {
+        .z = z, .y = y, .x = m->cols.from, .count = tess_min_i64(m->cols.to, run->out->width) - m->cols.from};
     choose_channels(run, m->plane, &pixels);
     const float *from = m->data + (z - b->depth.window_from) * t->stride_d +
                         (y - b->rows.window_from) * t->stride_h +

@@ -15,11 +15,11 @@ static tess_status check_sizes(const tess_model *model, const tess_denoiser_sett
     const tess_model_net *net = &model->loaded.model;
     int64_t row, slice, all;
     if (s->depth < 1 || s->height < 1 || s->width < 1 || s->channels < 1)
-        return tess_fail(error, TESS_BAD_OPTION,
-                         "an image of depth %lld, height %lld, width %lld and %lld channel(s): each must be at "
-                         "least 1",
-                         (long long)s->depth, (long long)s->height, (long long)s->width,
-                         (long long)s->channels);
+        return tess_fail(
+            error, TESS_BAD_OPTION,
+            "an image of depth %lld, height %lld, width %lld and %lld channel(s): each must be at "
+            "least 1",
+            (long long)s->depth, (long long)s->height, (long long)s->width, (long long)s->channels);
     if (!tess_mul_i64(s->width, s->channels, &row) || !tess_mul_i64(row, s->height, &slice) ||
         !tess_mul_i64(slice, s->depth, &all) || all > MOST)
         return tess_fail(error, TESS_BAD_OPTION, "an image of %lld x %lld pixels is more than can be planned",
@@ -36,10 +36,11 @@ static tess_status check_cut(const tess_model *model, const tess_denoiser_settin
 {
     if (!(s->tile_height == 0 || s->tile_height == TESS_TILE_WHOLE ||
           (s->tile_height > 0 && s->tile_width > 0)))
-        return tess_fail(error, TESS_BAD_OPTION,
-                         "tile %lld x %lld: use two numbers of pixels, a height of 0 for automatic, or a height "
-                         "of TESS_TILE_WHOLE",
-                         (long long)s->tile_height, (long long)s->tile_width);
+        return tess_fail(
+            error, TESS_BAD_OPTION,
+            "tile %lld x %lld: use two numbers of pixels, a height of 0 for automatic, or a height "
+            "of TESS_TILE_WHOLE",
+            (long long)s->tile_height, (long long)s->tile_width);
     if (s->halo < TESS_HALO_EXACT || s->halo > 1 << 20)
         return tess_fail(error, TESS_BAD_OPTION, "halo: use pixels, TESS_HALO_AUTO or TESS_HALO_EXACT");
     if (s->batch < 0 || s->batch > 4096)
@@ -121,11 +122,10 @@ static void count_bytes(tess_denoiser *plan, const tess_engine *engine)
     const bool tiled = cut->rows.tiles * cut->cols.tiles > 1;
     plan->staged = 0;
     if (tiled && !s->on_device && !plan->model->loaded.model.volume)
-        plan->staged = (size_t)(tess_min_i64(tess_axis_largest_window(&cut->rows), s->height) * s->width *
-                                s->channels) *
-                       tess_dtype_size(plan->type.dtype);
-    plan->sizes =
-        (tess_queue_sizes){cut->arena_bytes, cut->workspace_bytes, cut->in_stage, cut->out_stage};
+        plan->staged =
+            (size_t)(tess_min_i64(tess_axis_largest_window(&cut->rows), s->height) * s->width * s->channels) *
+            tess_dtype_size(plan->type.dtype);
+    plan->sizes = (tess_queue_sizes){cut->arena_bytes, cut->workspace_bytes, cut->in_stage, cut->out_stage};
     const bool queue = engine->apart && !s->on_device;
     const uint64_t stage = tess_block_granted(plan->staged);
     tess_bytes_init(&plan->bytes);
@@ -160,8 +160,8 @@ static tess_status make_plan(tess_denoiser *plan, tess_error *error)
     request.limit = plan->settings.memory_limit ? plan->settings.memory_limit
                                                 : tess_engine_free_limit(engine) + loaded->weights.bytes;
     TESS_TRY(tess_cut_choose(loaded->bound, &loaded->model, engine->rates, &request, &plan->plan, error));
-    plan->cut = (tess_cut){.axis = {plan->plan.depth, plan->plan.rows, plan->plan.cols},
-                           .batch = plan->plan.batch};
+    plan->cut =
+        (tess_cut){.axis = {plan->plan.depth, plan->plan.rows, plan->plan.cols}, .batch = plan->plan.batch};
     count_bytes(plan, engine);
     return TESS_OK;
 }
@@ -174,18 +174,18 @@ tess_status tess_denoiser_plan(tess_model *model, const tess_denoiser_settings *
         return TESS_BAD_OPTION;
     tess_error *error = tess_model_error(model);
     if (!out || !settings)
-        return tess_fail(error, TESS_BAD_OPTION, "tess_denoiser_plan: `%s` is NULL", out ? "settings" : "out");
+        return tess_fail(error, TESS_BAD_OPTION, "tess_denoiser_plan: `%s` is NULL",
+                         out ? "settings" : "out");
     tess_denoiser *plan = tess_small_alloc(1, sizeof *plan);
     if (!plan)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a plan");
     plan->model = model;
     tess_denoiser_settings_init(&plan->settings);
-    tess_status status =
-        tess_struct_take(&plan->settings, sizeof plan->settings, settings)
-            ? make_plan(plan, error)
-            : tess_fail(error, TESS_BAD_OPTION,
-                        "tess_denoiser_plan: the settings have no size; fill them with "
-                        "tess_denoiser_settings_init");
+    tess_status status = tess_struct_take(&plan->settings, sizeof plan->settings, settings)
+                             ? make_plan(plan, error)
+                             : tess_fail(error, TESS_BAD_OPTION,
+                                         "tess_denoiser_plan: the settings have no size; fill them with "
+                                         "tess_denoiser_settings_init");
     if (status != TESS_OK) {
         tess_small_free(plan);
         return status;

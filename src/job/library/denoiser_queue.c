@@ -35,8 +35,8 @@ static tess_status submit_slice(queue_run *run, const tess_queue_image *image, t
                                 tess_error *error)
 {
     tess_denoiser *plan = run->plan;
-    const tess_cut cut = tess_cut_image(&plan->cut.axis[TESS_HEIGHT], &plan->cut.axis[TESS_WIDTH],
-                                        plan->cut.batch);
+    const tess_cut cut =
+        tess_cut_image(&plan->cut.axis[TESS_HEIGHT], &plan->cut.axis[TESS_WIDTH], plan->cut.batch);
     for (int64_t strip = 0; strip < cut.axis[TESS_HEIGHT].tiles; strip++) {
         const tess_span rows = tess_axis_span(&cut.axis[TESS_HEIGHT], strip);
         tess_stage_strip(&run->stage, run->slice, &rows);

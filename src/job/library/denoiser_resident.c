@@ -5,8 +5,8 @@
 
 static tess_tensor tensor_of(const tess_denoiser *plan, const tess_image *image)
 {
-    tess_tensor t = tess_tensor_3d(plan->type.dtype, 1, image->depth, image->height, image->width,
-                                   image->channels);
+    tess_tensor t =
+        tess_tensor_3d(plan->type.dtype, 1, image->depth, image->height, image->width, image->channels);
     t.stride_d = image->stride_depth;
     t.stride_h = image->stride_height;
     t.stride_w = image->stride_width;

@@ -88,20 +88,21 @@ tess_status tess_denoiser_take_image(const tess_denoiser *plan, const tess_image
     const tess_denoiser_settings *s = &plan->settings;
     tess_image_init(out, NULL, s->element, 1, 1, 1);
     if (!image || !tess_struct_take(out, sizeof *out, image) || !out->data)
-        return tess_fail(error, TESS_BAD_OPTION,
-                         "tess_denoiser_run: `%s` is no image; fill it with tess_image_init, and give it data",
-                         name);
+        return tess_fail(
+            error, TESS_BAD_OPTION,
+            "tess_denoiser_run: `%s` is no image; fill it with tess_image_init, and give it data", name);
     if (!same_sizes(s, out) || out->element != s->element)
-        return tess_fail(error, TESS_BAD_OPTION,
-                         "tess_denoiser_run: `%s` is %lld x %lld x %lld with %lld channel(s) of element type %d, "
-                         "the plan is for %lld x %lld x %lld with %lld of type %d; make another plan",
-                         name, (long long)out->depth, (long long)out->height, (long long)out->width,
-                         (long long)out->channels, (int)out->element, (long long)s->depth,
-                         (long long)s->height, (long long)s->width, (long long)s->channels, (int)s->element);
+        return tess_fail(
+            error, TESS_BAD_OPTION,
+            "tess_denoiser_run: `%s` is %lld x %lld x %lld with %lld channel(s) of element type %d, "
+            "the plan is for %lld x %lld x %lld with %lld of type %d; make another plan",
+            name, (long long)out->depth, (long long)out->height, (long long)out->width,
+            (long long)out->channels, (int)out->element, (long long)s->depth, (long long)s->height,
+            (long long)s->width, (long long)s->channels, (int)s->element);
     if (out->on_device != s->on_device)
         return tess_fail(error, TESS_BAD_OPTION,
-                         "tess_denoiser_run: `%s` is %son the device, the plan is for images that are%s", name,
-                         out->on_device ? "" : "not ", s->on_device ? "" : " not");
+                         "tess_denoiser_run: `%s` is %son the device, the plan is for images that are%s",
+                         name, out->on_device ? "" : "not ", s->on_device ? "" : " not");
     if ((uintptr_t)out->data % tess_dtype_size(plan->type.dtype) != 0)
         return tess_fail(error, TESS_BAD_OPTION,
                          "tess_denoiser_run: the data of `%s` is not aligned to its elements", name);
@@ -112,12 +113,12 @@ tess_status tess_denoiser_take_image(const tess_denoiser *plan, const tess_image
 static tess_status check_strides(const tess_image *out, tess_error *error)
 {
     const int64_t sizes[] = {out->depth, out->height, out->width, out->channels},
-                  strides[] = {out->stride_depth, out->stride_height, out->stride_width,
-                               out->stride_channel};
+                  strides[] = {out->stride_depth, out->stride_height, out->stride_width, out->stride_channel};
     for (int i = 0; i < 4; i++)
         if (sizes[i] > 1 && strides[i] == 0)
-            return tess_fail(error, TESS_BAD_OPTION,
-                             "tess_denoiser_run: a stride of `out` is 0, so that its pixels lie on one another");
+            return tess_fail(
+                error, TESS_BAD_OPTION,
+                "tess_denoiser_run: a stride of `out` is 0, so that its pixels lie on one another");
     return TESS_OK;
 }
 

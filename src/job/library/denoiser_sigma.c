@@ -32,10 +32,8 @@ tess_status tess_denoiser_estimate(tess_denoiser *plan, const tess_strided *in, 
         tess_noise noise;
         tess_noise_begin(&noise, &shape, memory);
         for (int64_t y = 0; y < in->depth * in->height; y++) {
-            const tess_run_of_pixels run = {.z = y / in->height,
-                                            .y = y % in->height,
-                                            .count = in->width,
-                                            .channels = in->channels};
+            const tess_run_of_pixels run = {
+                .z = y / in->height, .y = y % in->height, .count = in->width, .channels = in->channels};
             tess_strided_read(in, &run, values, in->channels);
             tess_noise_row(&noise, values, NULL);
         }
@@ -44,8 +42,9 @@ tess_status tess_denoiser_estimate(tess_denoiser *plan, const tess_strided *in, 
         tess_small_free(values);
     }
     if (result.confidence == TESS_NOISE_UNKNOWN)
-        return tess_fail(error, TESS_BAD_OPTION,
-                         "the noise level cannot be estimated from this image; give sigma on the [0,1] scale");
+        return tess_fail(
+            error, TESS_BAD_OPTION,
+            "the noise level cannot be estimated from this image; give sigma on the [0,1] scale");
     set_levels(plan, &result);
     return TESS_OK;
 }

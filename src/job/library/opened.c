@@ -42,7 +42,7 @@ tess_status tess_device_open(tess_context *context, const tess_device_settings *
     device->owner = opened;
     const char *index = strchr(common.device, ':');
     snprintf(opened->name, sizeof opened->name, "%s%s %s", device->kind,
-             index                             ? index
+             index                              ? index
              : strcmp(device->kind, "cpu") == 0 ? ""
                                                 : ":0",
              opened->engine.facts.name);
@@ -70,8 +70,8 @@ static tess_status load(tess_opened *opened, const tess_model_settings *s, tess_
 {
     tess_engine *engine = &opened->engine;
     tess_engine_model *loaded = &model->loaded;
-    TESS_TRY(tess_precision_of(&engine->facts, s->precision ? s->precision : "auto", &model->precision,
-                               error));
+    TESS_TRY(
+        tess_precision_of(&engine->facts, s->precision ? s->precision : "auto", &model->precision, error));
     TESS_TRY(tess_model_find(s->name, loaded->path, sizeof loaded->path, error));
     TESS_TRY(tess_engine_model_open(engine, &model->precision, loaded, error));
     TESS_TRY(tess_engine_model_load(engine, loaded, error));
@@ -91,8 +91,9 @@ tess_status tess_model_load(tess_device *device, const tess_model_settings *sett
     if (!out)
         return tess_fail(error, TESS_BAD_OPTION, "tess_model_load: `out` is NULL");
     if (settings && !tess_struct_take(&s, sizeof s, settings))
-        return tess_fail(error, TESS_BAD_OPTION,
-                         "tess_model_load: the settings have no size; fill them with tess_model_settings_init");
+        return tess_fail(
+            error, TESS_BAD_OPTION,
+            "tess_model_load: the settings have no size; fill them with tess_model_settings_init");
     if (!s.name || !*s.name)
         return tess_fail(error, TESS_BAD_OPTION,
                          "tess_model_load: `name` is empty; use a bundled model's name or a weight file");

@@ -48,9 +48,6 @@ void tess_stage_strip(tess_stage *s, int64_t slab, const tess_span *rows)
 
 tess_run_of_pixels tess_stage_run(const tess_stage *s, int64_t z, int64_t y, int64_t x, int64_t count)
 {
-    return (tess_run_of_pixels){.z = z,
-                                .y = s->copied ? y - s->from : y,
-                                .x = x,
-                                .count = count,
-                                .channels = s->in->channels};
+    return (tess_run_of_pixels){
+        .z = z, .y = s->copied ? y - s->from : y, .x = x, .count = count, .channels = s->in->channels};
 }

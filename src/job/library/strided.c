@@ -58,7 +58,7 @@ static bool dense(const tess_strided *s, const tess_run_of_pixels *run)
     for (int64_t x = 0; x < run->count; x++, at += s->step_width)                                            \
         for (int64_t c = 0; c < run->channels; c++) {                                                        \
             char *mine = at + c * s->step_channel;                                                           \
-            __typeof__(row) theirs = row + (x * run->channels + c) * (size);         \
+            __typeof__(row) theirs = row + (x * run->channels + c) * (size);                                 \
             memcpy(to, from, size);                                                                          \
         }                                                                                                    \
     break
@@ -127,8 +127,7 @@ static tess_run_of_pixels part_of(const tess_run_of_pixels *run, int64_t pixel, 
     part.x += pixel;
     part.first += channel;
     part.channels = tess_min_i64(run->channels - channel, CHUNK);
-    part.count =
-        part.channels < run->channels ? 1 : tess_min_i64(run->count - pixel, CHUNK / part.channels);
+    part.count = part.channels < run->channels ? 1 : tess_min_i64(run->count - pixel, CHUNK / part.channels);
     return part;
 }
 
