@@ -43,10 +43,10 @@ static int useful_threads(const tess_common *common)
     return cores;
 }
 
-/* TESSERA_LANE=1 takes the CPU for a device with memory of its own: for tests without a card. */
+/* TESSERA_QUEUE=1 takes the CPU for a device with memory of its own: for tests without a card. */
 static bool memory_apart(const tess_device *device)
 {
-    const char *wanted = getenv("TESSERA_LANE");
+    const char *wanted = getenv("TESSERA_QUEUE");
     return !device->host_memory || (wanted && strcmp(wanted, "1") == 0);
 }
 

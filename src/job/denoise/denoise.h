@@ -5,12 +5,11 @@
 #include "base/json.h"
 #include "io/image.h"
 #include "job/common/engine.h"
-#include "job/common/lane.h"
 #include "job/common/pixels.h"
 #include "plan/cut.h"
 #include "tensor/noise.h"
 #include "tensor/samples.h"
-#include "window/window.h"
+#include "window/queue.h"
 
 /* What one pass over the samples found; in `unit`, holes left out. */
 typedef struct tess_denoise_look {
@@ -54,11 +53,11 @@ typedef struct tess_denoise_file {
     bool begun, done; /* done: its output is written */
 } tess_denoise_file;
 
-/* What an image is denoised with: its rows, and the network here (windows) or on a device with its own memory (lane). */
+/* What an image is denoised with: its rows, and the network here (windows) or on a device with its own memory (queue). */
 typedef struct tess_denoise_blocks {
     tess_block io;
     tess_windows *windows;
-    tess_lane *lane;
+    tess_queue *queue;
 } tess_denoise_blocks;
 
 /* The whole job: what it will do, and what it did. */
@@ -73,9 +72,9 @@ typedef struct tess_denoise_job {
     tess_mem_bytes planned; /* the largest of each category */
     uint64_t planned_total; /* of the largest file: not their sum */
     double planned_seconds, start;
-    tess_lane_sizes lane_sizes; /* where the device's memory is its own */
-    uint64_t host_bytes;        /* pinned, planned and taken */
-    tess_lane_figures figures;
+    tess_queue_sizes queue_sizes; /* where the device's memory is its own */
+    uint64_t host_bytes;          /* pinned, planned and taken */
+    tess_queue_figures figures;
     char replanned[128];       /* why, when the plan was made again */
     uint64_t baseline;         /* bytes free on the device before the plan's blocks */
     uint64_t overhead, loaded; /* resident before the plan, and once the weights are there */
@@ -141,9 +140,9 @@ bool tess_denoise_todo(const tess_denoise_file *file);
  * a stop was requested counts as stopped: it may have met values that were not computed to the end. */
 tess_status tess_denoise_settle(const tess_denoise_job *job, tess_denoise_file *file, tess_status status,
                                 tess_error *error) TESS_MUST_CHECK;
-/* All files, one after another in the host's memory, or many at once through a lane; weights are loaded first. */
-tess_status tess_denoise_run_direct(tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
-tess_status tess_denoise_run_lane(tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
+/* All files, one after another in the host's memory, or many at once through a queue; weights are loaded first. */
+tess_status tess_denoise_run_host(tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_denoise_run_queue(tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
 /* Calls the caller's `file` callback; on the thread that began the job. */
 void tess_denoise_announce(const tess_denoise_job *job, int64_t index);
 /* Makes the folder that the output goes to, where it is one inside the job's output folder. Any thread. */

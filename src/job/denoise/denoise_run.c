@@ -16,7 +16,7 @@ static tess_status fit_blocks(tess_denoise_blocks *b, const tess_cut_plan *choic
     return tess_block_alloc(&b->io, TESS_MEM_HOST, choice->io_block, error);
 }
 
-tess_status tess_denoise_run_direct(tess_denoise_job *job, tess_error *error)
+tess_status tess_denoise_run_host(tess_denoise_job *job, tess_error *error)
 {
     tess_denoise_blocks blocks = {.windows = NULL};
     const tess_windows_settings settings = {.device = job->engine.device, .keep = SHAPES};

@@ -32,7 +32,7 @@ static tess_status scatter(void *user, const tess_window_batch *batch, int64_t p
     return TESS_OK;
 }
 
-tess_status tess_image_strip(void *user, const tess_strip *strip, tess_error *error)
+tess_status tess_image_run(void *user, const tess_strip *strip, tess_error *error)
 {
     static const tess_mover mover = {.gather = gather, .scatter = scatter, .wait = true, .under_way = 1};
     tess_image_job *job = user;

@@ -35,9 +35,8 @@ tess_status tess_bench_warm(tess_study *study, tess_plan_shape shape, tess_error
         status = tess_rates_measure(study->engine.rates, plan, budget, error);
     tess_net_plan_destroy(plan);
     TESS_TRY(status);
-    tess_bench_work work = {.count = 0};
+    const tess_bench_work work = {.cut = tess_bench_cut(shape.n, shape.h, shape.w, shape.n)};
     tess_bench_result result;
-    tess_bench_add(&work, shape, 1);
     return tess_bench_measure(study, &work, 1, &result, error);
 }
 
