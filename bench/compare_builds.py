@@ -203,7 +203,7 @@ def reconstruct_jobs(path, half):
     yield job("deblur", "deblur", "--size", "96x65", "--iterations", "3")
     yield job(f"deblur {half}, side by side", "deblur", "--size", "64", "--iterations", "2", "--precision", half, "--side-by-side", "OUT/side.png", out="out.png")
     yield job("deblur deepinv", "deblur", "--image", path / "colour8.png", "--size", "80", "--operators", "3", "--preset", "deepinv", "--iterations", "4", "--save-measurement", "OUT/y.npy")
-    yield job("deblur in exact tiles", "deblur", "--size", "160", "--iterations", "2", "--tile", "64", "--halo", "exact")
+    yield job("deblur in exact tiles", "deblur", "--size", "160", "--iterations", "2", "--model", path / "drunet.safetensors", "--tile", "64", "--halo", "exact")
     yield job("deblur from a file", path / "blur.json", "--iterations", "3")
     yield job("tomo2d", "tomo2d", "--size", "64", "--iterations", "3")
     yield job("tomo2d deepinv", "tomo2d", "--size", "48", "--angles", "20", "--preset", "deepinv", "--iterations", "4")

@@ -17,7 +17,7 @@
 #include "base/file.h"
 #include "io/image.h"
 #include "job/common/nearest.h"
-#include "job/reconstruct/reconstruct.h"
+#include "job/reconstruct/problem_read.h"
 
 enum { MOST_BYTES = 16 << 20 };
 
