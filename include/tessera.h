@@ -216,6 +216,7 @@ typedef struct tess_model_settings {
     size_t size;
     const char *name;      /* bundled name or weight file */
     const char *precision; /* "auto", "fp32", "tf32", "fp16", "bf16" */
+    const char *inflate;   /* makes a 2-D network 3-D, for volumes: "halves", "level"; NULL: as it is */
 } tess_model_settings;
 
 typedef struct tess_denoiser_settings {
@@ -267,6 +268,61 @@ TESS_API tess_status tess_denoiser_prepare(tess_denoiser *plan) TESS_MUST_CHECK;
  * caller's cudaStream_t: with images on the card the call then only enqueues, in that stream's order. */
 TESS_API tess_status tess_denoiser_run(tess_denoiser *plan, const tess_image *in, const tess_image *out,
                                        double sigma, void *stream) TESS_MUST_CHECK;
+
+/* ---------------------------------------------------------------------------------------------------------------------
+ * Reconstruction of an image or volume from measurements in memory, with a model as prior: the same three steps. Members
+ * that have a namesake in tess_reconstruct_settings mean the same; what is negative or NULL comes from the preset. */
+
+typedef struct tess_reconstructor tess_reconstructor; /* a plan */
+
+typedef enum tess_operator_kind {
+    TESS_OPERATOR_BLUR = 1, /* measurements: (count, height, width, channels), one for each kernel */
+    TESS_OPERATOR_RADON, /* parallel rays through a square image: (1, count, columns, 1), a row for each angle */
+    TESS_OPERATOR_CONE /* rays through a volume: (count, rows, columns, 1), a slice for each view */
+} tess_operator_kind;
+
+typedef struct tess_reconstructor_settings {
+    size_t size;
+    tess_operator_kind kind;
+    int64_t depth, height, width, channels; /* of the result; depth 1, or a volume for CONE */
+    tess_element element;                   /* of measurements and result; numbers are taken as they are */
+    int64_t count;                          /* kernels, angles or views */
+    /* BLUR: `count` kernels, one behind another; odd sides, the centre in the middle. */
+    const double *kernels;
+    int64_t kernel_height, kernel_width;
+    bool circular; /* the blur wraps around; else it brings in what lies outside, which is estimated too */
+    /* RADON */
+    const double *angles; /* degrees */
+    int64_t columns;      /* of a sinogram, or of the detector */
+    double centre;        /* column at which the axis is seen; negative: the middle */
+    bool corners;         /* the image fills the square; else it is zero outside the circle inside of it */
+    /* CONE */
+    const double *vectors; /* 12 a view: source, detector centre, step between columns, step between rows */
+    int64_t rows;          /* of the detector */
+    bool parallel;         /* the rays' direction stands where the source would */
+    double spacing;        /* of pixels and voxels, in the units of the vectors */
+    /* All: */
+    double range_low, range_high; /* of the result; 0 and 0: from the type of integers, or from the data */
+    double noise; /* standard deviation of the measurements; negative: estimated, or the usual one */
+    const char *preset, *init;
+    int64_t iterations;
+    double sigma, last_sigma, step, relax;
+    int64_t inner;
+    double tolerance, max_seconds;
+    uint64_t seed, memory_limit;
+    int64_t tile_depth, tile_height, tile_width, halo, batch;
+} tess_reconstructor_settings;
+
+TESS_API void tess_reconstructor_settings_init(tess_reconstructor_settings *settings);
+/* Arrays of the settings are copied. The operator is made here, because only then its bytes are known. */
+TESS_API tess_status tess_reconstructor_plan(tess_model *model, const tess_reconstructor_settings *settings,
+                                             tess_reconstructor **out) TESS_MUST_CHECK;
+TESS_API void tess_reconstructor_release(tess_reconstructor *plan);
+TESS_API void tess_reconstructor_bytes(const tess_reconstructor *plan, tess_bytes *bytes);
+TESS_API double tess_reconstructor_seconds(const tess_reconstructor *plan);
+/* Images on the host. What the plan says is taken for the run and given back at its end. */
+TESS_API tess_status tess_reconstructor_run(tess_reconstructor *plan, const tess_image *measurements,
+                                            const tess_image *out) TESS_MUST_CHECK;
 
 /* A few lines for people out of a record; release with tess_record_free. */
 TESS_API tess_status tess_record_summary(tess_context *context, const char *record,

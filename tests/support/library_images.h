@@ -56,19 +56,23 @@ static inline void draw(float *values, int64_t height, int64_t width, int64_t ch
             }
 }
 
+/* Of two or three axes: the third size may be 0. */
 static inline void write_npy(const char *path, const char *type, size_t size, const int64_t dims[3],
                              const void *data)
 {
+    char third[32] = "";
+    if (dims[2])
+        snprintf(third, sizeof third, ", %lld", (long long)dims[2]);
     char dict[256], header[512];
     const int length =
-        snprintf(dict, sizeof dict, "{'descr': '%s', 'fortran_order': False, 'shape': (%lld, %lld, %lld), }",
-                 type, (long long)dims[0], (long long)dims[1], (long long)dims[2]);
+        snprintf(dict, sizeof dict, "{'descr': '%s', 'fortran_order': False, 'shape': (%lld, %lld%s), }",
+                 type, (long long)dims[0], (long long)dims[1], third);
     const int padded = (length + 1 + 10 + 63) / 64 * 64 - 10;
     snprintf(header, sizeof header, "%-*s\n", padded - 1, dict);
     FILE *file = fopen(path, "wb");
     const unsigned char magic[10] = {
         0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (unsigned char)(padded & 255), (unsigned char)(padded >> 8)};
-    const size_t count = (size_t)(dims[0] * dims[1] * dims[2]);
+    const size_t count = (size_t)(dims[0] * dims[1] * (dims[2] ? dims[2] : 1));
     if (!file || fwrite(magic, 1, 10, file) != 10 ||
         fwrite(header, 1, (size_t)padded, file) != (size_t)padded ||
         fwrite(data, size, count, file) != count || fclose(file) != 0)
