@@ -1,8 +1,9 @@
-/* tessera.h: the public header of libtessera; studies of speed are in tessera_study.h.
+/* tessera.h: the public header of libtessera; studies of speed are in tessera_study.h. docs/library.md shows its use.
  *
- * A program makes one context, fills a settings struct (every struct has an _init), and runs jobs. A job answers with a
- * status and, where it has something to tell, with a record: one JSON object as text, the same that the program
- * `tessera` writes for --json. Nothing here prints or exits; what went wrong is said by tess_context_error().
+ * A program makes a context, fills settings (every struct has an _init), and runs jobs on files, or works on images in
+ * memory. A job on files answers with a status and, where there is something to report, with a record: one JSON object as
+ * text, the same that the program `tessera` writes for --json. Nothing here prints or exits; tess_context_error() says
+ * what went wrong.
  *
  * Ops, layers and devices are deliberately not here: they change, this does not.
  */
@@ -179,8 +180,14 @@ TESS_API tess_status tess_plan_reconstruct(tess_context *context, const tess_rec
  * Images in memory: open a device, load a model once, plan, run. A plan can be asked for its bytes and seconds before
  * anything is allocated for it; a run allocates nothing.
  *
- * Threads: one context, and all that was made with it, is for one thread at a time. Two contexts do not know of each other
- * and may be used in two threads at once. Every struct begins with its size, set by its _init, so that it can grow. */
+ * Threads: a context, and everything that was made with it, is for one thread at a time; it may be another thread at another
+ * time, if the caller orders them (a lock, a join). Two contexts do not know of each other and may be used in two threads
+ * at once, on one device or on two. Only tess_emergency_cleanup, tess_version and the _init functions may be called by any
+ * thread at any time. A device has threads of its own while it works; none of the caller's functions are called by them.
+ *
+ * Structs begin with their size, which their _init sets, so that they can grow: a caller that was compiled with an older
+ * header is served with the defaults of what it does not know. What cannot be right gives TESS_BAD_OPTION and a message
+ * in tess_context_error() of the context that the device was opened with. */
 
 /* Owned by the caller, and released in the opposite order: every plan before its model, every model before its device,
  * every device before its context. The functions that release accept NULL. */
@@ -262,10 +269,16 @@ TESS_API void tess_denoiser_bytes(const tess_denoiser *plan, tess_bytes *bytes);
 TESS_API double tess_denoiser_seconds(const tess_denoiser *plan);
 /* Tile, halo, batch, bytes, seconds and why, as one JSON object; release with tess_record_free. */
 TESS_API tess_status tess_denoiser_describe(const tess_denoiser *plan, char **record) TESS_MUST_CHECK;
-/* Allocates what the plan says; the first run does it otherwise. */
+/* Allocates what the plan says and makes it ready to run; the first run does it otherwise. */
 TESS_API tess_status tess_denoiser_prepare(tess_denoiser *plan) TESS_MUST_CHECK;
-/* `out` may be `in`. sigma: of the noise, on the [0,1] scale, or TESS_SIGMA_AUTO (host images). stream: NULL, or on CUDA the
- * caller's cudaStream_t: with images on the card the call then only enqueues, in that stream's order. */
+/* Denoises `in` into `out`, which may be the same image, or one that does not overlap it; on the card the same only where the
+ * plan has one window. Samples must be finite. sigma: of the noise, on the [0,1] scale; 0 copies host images; TESS_SIGMA_AUTO
+ * estimates it from a host image, and takes memory for that moment. A model that takes no sigma ignores it.
+ *
+ * stream: NULL, and the call returns when the result is there; or, for images on the card, the caller's cudaStream_t
+ * (cudaStreamLegacy and cudaStreamPerThread name the default ones): the call then only queues its work there, behind what
+ * is in the stream already, and never waits. A failure on the card shows at the caller's next synchronisation. Runs of one
+ * plan on several streams must not overlap: they share its memory. */
 TESS_API tess_status tess_denoiser_run(tess_denoiser *plan, const tess_image *in, const tess_image *out,
                                        double sigma, void *stream) TESS_MUST_CHECK;
 
