@@ -49,6 +49,7 @@ typedef struct tess_cut_plan {
     };
     int64_t halo, halo_depth; /* of the axes that are cut; halo: the larger one of rows and columns */
     int64_t batch;
+    bool volume;                                               /* the network is 3-D */
     tess_mem_bytes bytes;                                      /* by category, as they will be counted */
     size_t io_block, ring_bytes, arena_bytes, workspace_bytes; /* as they will be asked for */
     size_t in_stage, out_stage;                                /* 0 unless the device has its own memory */
