@@ -124,13 +124,13 @@ static const struct {
     {{"random:dncnn", LITTLE_HOST, {1, 1200, 907}, {0}, AUTO, 1, 4096 * 1024},
      {{1, 16, 1}, {1, 89, 907}, 16, 0, 1, 53112832, 0.0464752,
       "16 x 1 tiles fit the limit of 4096 MiB; halos cost 40 % more pixels"}},
-    /* Slices of a volume, one by one. */
+    /* Slices of a volume, one by one, whatever the depth of the tile. */
     {{"random:drunet-gray", SOLVER, {20, 256, 256}, {0}, AUTO, 1, 4096 * 1024},
      {{20, 1, 1}, {1, 256, 256}, 0, 0, 1, 180887552, 0.0964608, "the whole image fits the limit of 4096 MiB"}},
     {{"random:drunet-gray", SOLVER, {20, 256, 256}, {0}, 40, 0, 170 * 1024},
      {{20, 1, 2}, {1, 256, 128}, 40, 0, 1, 163586048, 0.1706048,
       "1 x 2 tiles fit the limit of 170 MiB; halos cost 31 % more pixels"}},
-    {{"random:drunet-gray", SOLVER, {20, 256, 256}, {0, 64, 64}, 16, 2, 4096 * 1024},
+    {{"random:drunet-gray", SOLVER, {20, 256, 256}, {64, 64, 64}, 16, 2, 4096 * 1024},
      {{20, 4, 4}, {1, 64, 64}, 16, 0, 2, 144711680, 0.5733712, "tile as asked"}},
     /* Volumes: the whole, and less and less memory. */
     {{"3-D drunet-gray-small", SOLVER, {40, 120, 130}, {0}, AUTO, 1, 272477},
@@ -200,7 +200,8 @@ static const struct {
 /* Every op takes 50 us and 1 ns a pixel. */
 static tess_status set_rates(const tess_engine_model *m, tess_rates *rates)
 {
-    const int64_t depth = tess_net_grid_depth(m->model.net), side = tess_net_grid(m->model.net);
+    const int64_t depth = tess_net_grid(m->model.net, TESS_DEPTH),
+                  side = tess_net_grid(m->model.net, TESS_HEIGHT);
     tess_net_plan *plan = NULL;
     char name[64];
     TESS_TRY(tess_net_plan_create(m->bound, (tess_plan_shape){.n = 1, .d = depth, .h = side, .w = side},

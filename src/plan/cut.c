@@ -159,7 +159,7 @@ static tess_cutter cutter_for(const tess_bound *bound, const tess_model_net *mod
     tess_cutter c = {.bound = bound, .model = model, .rates = rates, .request = request};
     for (int i = 0; i < TESS_SPATIAL; i++) {
         const bool depth = i == TESS_DEPTH;
-        c.grid[i] = depth ? tess_net_grid_depth(model->net) : tess_net_grid(model->net);
+        c.grid[i] = tess_net_grid(model->net, i);
         c.alignment[i] = depth ? c.grid[i] : tess_bound_alignment(bound);
         c.reach[i] = depth ? tess_bound_reach_depth(bound) : tess_bound_reach(bound);
         c.padded[i] = tess_round_up(request->size[i], c.grid[i]);

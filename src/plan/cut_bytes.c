@@ -14,6 +14,16 @@ uint64_t tess_cut_total(const tess_cut_request *r, const tess_cut_plan *plan)
     return tess_mem_total(&plan->bytes) + r->others + r->other_weights + tess_cut_reserve(r->separate_memory);
 }
 
+bool tess_cut_host_fits(const tess_cut_request *r, const tess_cut_plan *plan)
+{
+    return !r->separate_memory || plan->io_block + r->held_bytes <= r->host_limit;
+}
+
+bool tess_cut_fits(const tess_cut_request *r, const tess_cut_plan *plan)
+{
+    return tess_cut_total(r, plan) <= r->limit && tess_cut_host_fits(r, plan);
+}
+
 double tess_cut_pixels(const tess_cut_plan *plan, int64_t (*of)(const tess_axis *))
 {
     double product = 1;

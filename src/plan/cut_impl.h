@@ -53,6 +53,8 @@ tess_status tess_cut_measure(const tess_cutter *c, tess_cut_plan *plan, tess_err
 double tess_cut_pixels(const tess_cut_plan *plan, int64_t (*of)(const tess_axis *));
 /* What a limit must be for a plan that was measured. */
 uint64_t tess_cut_total(const tess_cut_request *request, const tess_cut_plan *plan);
+/* Has the host room for the rows, where they stay there? */
+bool tess_cut_host_fits(const tess_cut_request *request, const tess_cut_plan *plan);
 
 /* Fill the plan's reason: nothing is cut; the tile was asked for; the cut was chosen. */
 void tess_cut_say_whole(const tess_cutter *c, tess_cut_plan *plan);

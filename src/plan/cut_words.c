@@ -67,7 +67,7 @@ void tess_cut_say_asked(const tess_cutter *c, tess_cut_plan *plan)
         snprintf(plan->reason, sizeof plan->reason, "the whole %s, as asked", say->what);
         return;
     }
-    for (int i = 0; i < TESS_SPATIAL; i++) {
+    for (int i = say->first_axis; i < TESS_SPATIAL; i++) {
         used[i] = tess_axis_largest_tile(&plan->axis[i]);
         asked[i] = c->request->tile[i] ? c->request->tile[i] : used[i];
         same &= asked[i] == used[i];
@@ -105,20 +105,10 @@ void tess_cut_say_chosen(const tess_cutter *c, tess_cut_plan *plan)
              100 * (tess_cut_pixels(plan, tess_axis_total_window) / pixels - 1), say->pixels);
 }
 
-static bool host_fits(const tess_cut_request *r, const tess_cut_plan *plan)
-{
-    return !r->separate_memory || plan->io_block + r->held_bytes <= r->host_limit;
-}
-
-bool tess_cut_fits(const tess_cut_request *r, const tess_cut_plan *plan)
-{
-    return tess_cut_total(r, plan) <= r->limit && host_fits(r, plan);
-}
-
 tess_status tess_cut_refuse(const tess_cut_request *r, const tess_cut_plan *plan, tess_error *error)
 {
     const words *say = words_for(plan);
-    if (!host_fits(r, plan))
+    if (!tess_cut_host_fits(r, plan))
         return tess_fail(error, TESS_OVER_LIMIT,
                          "%.1fM of rows do not fit the %.1fM that the host can give; use a smaller --tile",
                          (double)(plan->io_block + r->held_bytes) / MIB, (double)r->host_limit / MIB);
