@@ -53,6 +53,7 @@ struct tess_device {
     bool host_memory;    /* its memory is the host's: nothing needs to be copied there */
     tess_memory *memory; /* as opened, like `stop`; both set by tess_registry_open */
     tess_stop *stop;
+    void *owner; /* the library's handle, where the device was opened by tess_device_open; else NULL */
     void (*destroy)(tess_device *);
     void (*facts)(tess_device *, tess_device_facts *);
 

@@ -78,6 +78,12 @@ typedef struct tess_extent {
 tess_status tess_problem_describe(tess_memory *memory, const tess_reconstruct_settings *settings,
                                   tess_problem *problem, tess_error *error) TESS_MUST_CHECK;
 void tess_problem_clear(tess_problem *problem);
+/* For a problem that was filled in by hand: its range and noise, given in the units of the data, become those of the
+ * solver; and the margin of blurs with an unknown boundary. */
+void tess_problem_choose_unit(const tess_reconstruct_settings *settings, tess_problem *problem);
+void tess_problem_set_margin(tess_problem *problem);
+/* `count` values of the solver, clamped to the range, in the units of the data. */
+void tess_problem_to_units(const tess_problem *problem, int64_t count, float *values);
 
 tess_extent tess_problem_image_extent(const tess_problem *problem);
 tess_extent tess_problem_measurement_extent(const tess_problem *problem);

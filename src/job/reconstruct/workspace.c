@@ -87,7 +87,7 @@ void tess_workspace_drop_measurement(tess_workspace *w)
     w->term.measurement = NULL;
 }
 
-void tess_workspace_close(tess_workspace *w)
+void tess_workspace_release(tess_workspace *w)
 {
     tess_data_term_close(&w->term);
     if (w->engine && w->engine->device) {
@@ -96,6 +96,11 @@ void tess_workspace_close(tess_workspace *w)
         w->engine->device->free(w->engine->device, &w->work);
     }
     tess_block_free(&w->io);
+}
+
+void tess_workspace_close(tess_workspace *w)
+{
+    tess_workspace_release(w);
     tess_operator_destroy(w->op);
     w->op = NULL;
 }

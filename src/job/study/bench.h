@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "job/common/engine.h"
 #include "plan/cut.h"
+#include "tessera_study.h"
 #include "window/window.h"
 
 enum { TESS_BENCH_SHAPES = 96, TESS_BENCH_REPEATS = 1000 };
