@@ -1,4 +1,4 @@
-/* tessera.h: the only public header of libtessera.
+/* tessera.h: the public header of libtessera; studies of speed are in tessera_study.h.
  *
  * A program makes one context, fills a settings struct (every struct has an _init), and runs jobs. A job answers with a
  * status and, where it has something to tell, with a record: one JSON object as text, the same that the program
@@ -22,9 +22,11 @@ extern "C" {
 #if defined(__GNUC__)
 #define TESS_MUST_CHECK        __attribute__((warn_unused_result))
 #define TESS_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#define TESS_API               __attribute__((visibility("default"))) /* exported by the shared library */
 #else
 #define TESS_MUST_CHECK
 #define TESS_PRINTF(fmt, args)
+#define TESS_API
 #endif
 
 typedef enum tess_status {
@@ -67,7 +69,7 @@ typedef struct tess_common {
 } tess_common;
 
 /* Writing to the one would write over the other, however they are named; neither need be there yet. */
-bool tess_same_target(const char *one, const char *other);
+TESS_API bool tess_same_target(const char *one, const char *other);
 
 /* 0 in tile means automatic; TESS_TILE_WHOLE means one window for the whole image. */
 #define TESS_TILE_WHOLE (-1)
@@ -112,52 +114,29 @@ typedef struct tess_denoise_settings {
     int64_t batch; /* 0 = automatic */
 } tess_denoise_settings;
 
-tess_status tess_context_create(tess_context **out) TESS_MUST_CHECK;
-void tess_context_destroy(tess_context *context);
-/* One line on the last failure, valid until the next call on this context. */
-const char *tess_context_error(const tess_context *context);
-void tess_emergency_cleanup(void); /* removes temporary files of jobs under way; async-signal-safe */
+/* The version of the library that runs, which may be newer than TESSERA_VERSION of the header. */
+TESS_API const char *tess_version(void);
 
-void tess_common_init(tess_common *common);
-void tess_denoise_settings_init(tess_denoise_settings *settings);
+TESS_API tess_status tess_context_create(tess_context **out) TESS_MUST_CHECK;
+TESS_API void tess_context_destroy(tess_context *context);
+/* One line on the last failure, valid until the next call on this context. */
+TESS_API const char *tess_context_error(const tess_context *context);
+TESS_API void tess_emergency_cleanup(void); /* removes temporary files of jobs under way; async-signal-safe */
+
+TESS_API void tess_common_init(tess_common *common);
+TESS_API void tess_denoise_settings_init(tess_denoise_settings *settings);
 
 /* Each puts a JSON record into *record (release with tess_record_free), also when some files of a folder failed. */
-tess_status tess_denoise(tess_context *context, const tess_denoise_settings *settings,
-                         char **record) TESS_MUST_CHECK;
-tess_status tess_plan_denoise(tess_context *context, const tess_denoise_settings *settings,
-                              char **record) TESS_MUST_CHECK;
+TESS_API tess_status tess_denoise(tess_context *context, const tess_denoise_settings *settings,
+                                  char **record) TESS_MUST_CHECK;
+TESS_API tess_status tess_plan_denoise(tess_context *context, const tess_denoise_settings *settings,
+                                       char **record) TESS_MUST_CHECK;
 /* Weight file in, safetensors out: tensor by tensor, names and types kept. */
-tess_status tess_convert(tess_context *context, const char *input, const char *output,
-                         char **record) TESS_MUST_CHECK;
+TESS_API tess_status tess_convert(tess_context *context, const char *input, const char *output,
+                                  char **record) TESS_MUST_CHECK;
 /* Devices, libraries, bundled models, calibration; calibrate = measure the op rates of this machine now. */
-tess_status tess_info(tess_context *context, const tess_common *common, bool calibrate,
-                      char **record) TESS_MUST_CHECK;
-/* Studies of speed and memory. Every point is told as soon as it is measured: one JSON object on one line, the text
- * valid during the call. Return false to stop (TESS_INTERRUPTED). */
-typedef bool (*tess_line_fn)(void *user, const char *line);
-
-typedef struct tess_bench_settings {
-    tess_common common;
-    const char *study; /* "size": whole images of growing width; "batch": patches of one image */
-    const char *const
-        *models; /* NULL: random:drunet, random:unet and random:dncnn; for "batch" random:drunet */
-    int model_count;
-    const int64_t *widths; /* size; NULL: 1024 to 2048 in steps of 64 and of 68 */
-    int width_count;
-    const int64_t *patches; /* batch; NULL: 128, 256, 512 */
-    int patch_count;
-    const int64_t *batches; /* batch; NULL: 1, 2, 4, ... 64 */
-    int batch_count;
-    int64_t height; /* of the images; of the square one that is cut into patches */
-    int64_t halo;   /* size, where a memory limit forces tiles */
-    int repeats;    /* passes over the image that are timed, after a warm-up; the median is told */
-    tess_line_fn line;
-    void *line_user;
-} tess_bench_settings;
-
-void tess_bench_settings_init(tess_bench_settings *settings);
-tess_status tess_bench(tess_context *context, const tess_bench_settings *settings) TESS_MUST_CHECK;
-
+TESS_API tess_status tess_info(tess_context *context, const tess_common *common, bool calibrate,
+                               char **record) TESS_MUST_CHECK;
 /* Inverse problems by plug-and-play iterations: a step towards the measurements, then a denoiser. What is negative or
  * NULL is taken from the preset, unless something else is said. */
 #define TESS_STEP_AUTO (0.0)
@@ -190,11 +169,11 @@ typedef struct tess_reconstruct_settings {
     const char *inflate; /* how a 2-D network becomes 3-D: "halves", "level"; NULL = halves */
 } tess_reconstruct_settings;
 
-void tess_reconstruct_settings_init(tess_reconstruct_settings *settings);
-tess_status tess_reconstruct(tess_context *context, const tess_reconstruct_settings *settings,
-                             char **record) TESS_MUST_CHECK;
-tess_status tess_plan_reconstruct(tess_context *context, const tess_reconstruct_settings *settings,
-                                  char **record) TESS_MUST_CHECK;
+TESS_API void tess_reconstruct_settings_init(tess_reconstruct_settings *settings);
+TESS_API tess_status tess_reconstruct(tess_context *context, const tess_reconstruct_settings *settings,
+                                      char **record) TESS_MUST_CHECK;
+TESS_API tess_status tess_plan_reconstruct(tess_context *context, const tess_reconstruct_settings *settings,
+                                           char **record) TESS_MUST_CHECK;
 
 /* ---------------------------------------------------------------------------------------------------------------------
  * Images in memory: open a device, load a model once, plan, run. A plan can be asked for its bytes and seconds before
@@ -203,11 +182,11 @@ tess_status tess_plan_reconstruct(tess_context *context, const tess_reconstruct_
  * Threads: one context, and all that was made with it, is for one thread at a time. Two contexts do not know of each other
  * and may be used in two threads at once. Every struct begins with its size, set by its _init, so that it can grow. */
 
-typedef struct tess_device tess_device; /* owned by the caller: tess_device_close */
-typedef struct tess_model
-    tess_model; /* owned by the caller: tess_model_release, before its device is closed */
-typedef struct tess_denoiser
-    tess_denoiser; /* a plan; owned by the caller: tess_denoiser_release, before its model */
+/* Owned by the caller, and released in the opposite order: every plan before its model, every model before its device,
+ * every device before its context. The functions that release accept NULL. */
+typedef struct tess_device tess_device;
+typedef struct tess_model tess_model;
+typedef struct tess_denoiser tess_denoiser; /* a plan */
 
 typedef enum tess_element {
     TESS_ELEMENT_U8 = 1,
@@ -251,45 +230,48 @@ typedef struct tess_denoiser_settings {
 } tess_denoiser_settings;
 
 typedef struct tess_bytes {
+    size_t size;                                         /* of this struct */
     uint64_t weights, activations, workspace, io, total; /* on the device that computes */
     uint64_t host; /* pinned or plain memory of the host, where that is another */
 } tess_bytes;
 
-void tess_image_init(tess_image *image, void *data, tess_element element, int64_t height, int64_t width,
-                     int64_t channels); /* dense rows, channels last */
-void tess_device_settings_init(tess_device_settings *settings);
-void tess_model_settings_init(tess_model_settings *settings);
-void tess_denoiser_settings_init(tess_denoiser_settings *settings);
+TESS_API void tess_image_init(tess_image *image, void *data, tess_element element, int64_t height,
+                              int64_t width, int64_t channels); /* dense rows, channels last */
+TESS_API void tess_device_settings_init(tess_device_settings *settings);
+TESS_API void tess_model_settings_init(tess_model_settings *settings);
+TESS_API void tess_denoiser_settings_init(tess_denoiser_settings *settings);
+TESS_API void tess_bytes_init(tess_bytes *bytes);
 
-tess_status tess_device_open(tess_context *context, const tess_device_settings *settings,
-                             tess_device **out) TESS_MUST_CHECK;
-void tess_device_close(tess_device *device);
-const char *tess_device_name(const tess_device *device); /* e.g. "cuda:0 NVIDIA H200" */
+TESS_API tess_status tess_device_open(tess_context *context, const tess_device_settings *settings,
+                                      tess_device **out) TESS_MUST_CHECK;
+TESS_API void tess_device_close(tess_device *device);
+TESS_API const char *tess_device_name(const tess_device *device); /* e.g. "cuda:0 NVIDIA H200" */
 
-tess_status tess_model_load(tess_device *device, const tess_model_settings *settings,
-                            tess_model **out) TESS_MUST_CHECK;
-void tess_model_release(tess_model *model);
-int64_t
-tess_model_channels(const tess_model *model); /* of the images it takes; 1-channel models take any number */
-bool tess_model_takes_sigma(const tess_model *model);
+TESS_API tess_status tess_model_load(tess_device *device, const tess_model_settings *settings,
+                                     tess_model **out) TESS_MUST_CHECK;
+TESS_API void tess_model_release(tess_model *model);
+/* Of the images it takes; a model of 1 channel takes any number, one by one. */
+TESS_API int64_t tess_model_channels(const tess_model *model);
+TESS_API bool tess_model_takes_sigma(const tess_model *model);
 
-tess_status tess_denoiser_plan(tess_model *model, const tess_denoiser_settings *settings,
-                               tess_denoiser **out) TESS_MUST_CHECK;
-void tess_denoiser_release(tess_denoiser *plan);
-void tess_denoiser_bytes(const tess_denoiser *plan, tess_bytes *bytes);
-double tess_denoiser_seconds(const tess_denoiser *plan);
+TESS_API tess_status tess_denoiser_plan(tess_model *model, const tess_denoiser_settings *settings,
+                                        tess_denoiser **out) TESS_MUST_CHECK;
+TESS_API void tess_denoiser_release(tess_denoiser *plan);
+TESS_API void tess_denoiser_bytes(const tess_denoiser *plan, tess_bytes *bytes);
+TESS_API double tess_denoiser_seconds(const tess_denoiser *plan);
 /* Tile, halo, batch, bytes, seconds and why, as one JSON object; release with tess_record_free. */
-tess_status tess_denoiser_describe(const tess_denoiser *plan, char **record) TESS_MUST_CHECK;
+TESS_API tess_status tess_denoiser_describe(const tess_denoiser *plan, char **record) TESS_MUST_CHECK;
 /* Allocates what the plan says; the first run does it otherwise. */
-tess_status tess_denoiser_prepare(tess_denoiser *plan) TESS_MUST_CHECK;
+TESS_API tess_status tess_denoiser_prepare(tess_denoiser *plan) TESS_MUST_CHECK;
 /* `out` may be `in`. sigma: of the noise, on the [0,1] scale, or TESS_SIGMA_AUTO (host images). stream: NULL, or on CUDA the
  * caller's cudaStream_t: with images on the card the call then only enqueues, in that stream's order. */
-tess_status tess_denoiser_run(tess_denoiser *plan, const tess_image *in, const tess_image *out, double sigma,
-                              void *stream) TESS_MUST_CHECK;
+TESS_API tess_status tess_denoiser_run(tess_denoiser *plan, const tess_image *in, const tess_image *out,
+                                       double sigma, void *stream) TESS_MUST_CHECK;
 
 /* A few lines for people out of a record; release with tess_record_free. */
-tess_status tess_record_summary(tess_context *context, const char *record, char **text) TESS_MUST_CHECK;
-void tess_record_free(char *record);
+TESS_API tess_status tess_record_summary(tess_context *context, const char *record,
+                                         char **text) TESS_MUST_CHECK;
+TESS_API void tess_record_free(char *record);
 
 #ifdef __cplusplus
 }

@@ -3,6 +3,11 @@
 #include "base/mem.h"
 #include "base/temp.h"
 
+const char *tess_version(void)
+{
+    return TESSERA_VERSION;
+}
+
 tess_status tess_context_create(tess_context **out)
 {
     *out = tess_small_alloc(1, sizeof **out);

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "job/common/engine.h"
 #include "plan/denoise.h"
+#include "tessera_study.h"
 
 enum { TESS_BENCH_SHAPES = 96, TESS_BENCH_REPEATS = 1000 };
 
