@@ -53,7 +53,8 @@ class DenoiserSettings(ctypes.Structure):
 
 
 class Bytes(ctypes.Structure):
-    _fields_ = [(name, c_uint64) for name in ("weights", "activations", "workspace", "io", "total", "host")]
+    _fields_ = [("size", c_size_t)] + [(name, c_uint64) for name in
+                                       ("weights", "activations", "workspace", "io", "total", "host")]
 
 
 # The structs by their names in C, for the test that compares layouts.
@@ -74,6 +75,7 @@ _FUNCTIONS = {
     "tess_device_settings_init": (None, [POINTER(DeviceSettings)]),
     "tess_model_settings_init": (None, [POINTER(ModelSettings)]),
     "tess_denoiser_settings_init": (None, [POINTER(DenoiserSettings)]),
+    "tess_bytes_init": (None, [POINTER(Bytes)]),
     "tess_device_open": (c_int, [c_void_p, POINTER(DeviceSettings), POINTER(c_void_p)]),
     "tess_device_close": (None, [c_void_p]),
     "tess_device_name": (c_char_p, [c_void_p]),

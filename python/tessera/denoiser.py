@@ -95,10 +95,11 @@ class Plan:
     def bytes(self):
         """What the plan will hold, as a dict: weights, activations, workspace, io and their total, and host."""
         result = Bytes()
+        lib.tess_bytes_init(result)
         with self._session.lock:
             self._session.require_open()
             lib.tess_denoiser_bytes(self._handle, result)
-        return {name: getattr(result, name) for name, _ in Bytes._fields_}
+        return {name: getattr(result, name) for name, _ in Bytes._fields_ if name != "size"}
 
     @property
     def seconds(self):
