@@ -3,6 +3,7 @@
 The environment sees no program but its own Python, and no library but the wheel's. Skipped where pip finds neither an index
 nor local copies of what the build needs."""
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -40,9 +41,11 @@ def pip(python, *arguments, **more):
 
 
 def environment(folder):
-    """A fresh environment's Python; None where this Python cannot make one (Debian: python3-venv)."""
-    made = run([sys.executable, "-m", "venv", folder])
-    return None if made.returncode else folder / "bin" / "python"
+    """A fresh environment's Python, from this Python or the first on the path; None where neither can make one."""
+    for python in (sys.executable, shutil.which("python3")):
+        if python and run([python, "-m", "venv", "--clear", folder]).returncode == 0:
+            return folder / "bin" / "python"
+    return None
 
 
 def main():
