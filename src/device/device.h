@@ -52,6 +52,7 @@ struct tess_device {
     const char *kind; /* "cpu", "cuda" */
     bool host_memory; /* its memory is the host's: nothing needs to be copied there */
     tess_stop *stop;  /* as opened; set by tess_registry_open */
+    void *owner;      /* the library's handle, where the device was opened by tess_device_open; else NULL */
     void (*destroy)(tess_device *);
     void (*facts)(tess_device *, tess_device_facts *);
 

@@ -10,13 +10,9 @@ extern const tess_driver tess_cuda_driver __attribute__((weak));
 
 const tess_driver *const *tess_device_drivers(void)
 {
-    static const tess_driver *found[3];
-    int count = 0;
-    if (&tess_cuda_driver)
-        found[count++] = &tess_cuda_driver;
-    found[count++] = &tess_cpu_driver;
-    found[count] = NULL;
-    return found;
+    /* Constant, since two threads may open devices at once. */
+    static const tess_driver *const all[] = {&tess_cuda_driver, &tess_cpu_driver, NULL};
+    return &tess_cuda_driver ? all : all + 1;
 }
 
 tess_status tess_registry_open(const char *kind, const tess_device_options *options, tess_device **out,

@@ -16,7 +16,7 @@ static const double MIB = 1 << 20;
 typedef struct chooser {
     const tess_bound *bound;
     const tess_rates *rates;
-    const tess_volume_wish *wish;
+    const tess_cut_request *request;
     int64_t padded[TESS_SPATIAL], alignment[TESS_SPATIAL], halo[TESS_SPATIAL];
     double seconds_per_run, seconds_per_voxel;
     bool calibrated;
@@ -35,22 +35,22 @@ typedef struct candidates {
 
 static uint64_t reserve(const chooser *c)
 {
-    return tess_denoise_reserve(c->wish->apart);
+    return tess_cut_reserve(c->request->separate_memory);
 }
 
-static uint64_t total_bytes(const chooser *c, const tess_denoise_choice *choice)
+static uint64_t total_bytes(const chooser *c, const tess_cut_plan *choice)
 {
-    return tess_mem_total(&choice->bytes) + c->wish->others + reserve(c);
+    return tess_mem_total(&choice->bytes) + c->request->others + reserve(c);
 }
 
-static void set_axes(tess_denoise_choice *choice, const tess_axis axes[TESS_SPATIAL])
+static void set_axes(tess_cut_plan *choice, const tess_axis axes[TESS_SPATIAL])
 {
     choice->depth = axes[TESS_DEPTH];
     choice->rows = axes[TESS_HEIGHT];
     choice->cols = axes[TESS_WIDTH];
 }
 
-static double windows_of(const tess_denoise_choice *choice, int64_t (*of)(const tess_axis *))
+static double windows_of(const tess_cut_plan *choice, int64_t (*of)(const tess_axis *))
 {
     return (double)of(&choice->depth) * (double)of(&choice->rows) * (double)of(&choice->cols);
 }
@@ -80,7 +80,7 @@ static tess_status fit_seconds(chooser *c, tess_error *error)
 }
 
 /* All bytes of a cut, exactly, and its seconds. Arena and workspace grow with the window. */
-static tess_status measure(const chooser *c, tess_denoise_choice *choice, tess_error *error)
+static tess_status measure(const chooser *c, tess_cut_plan *choice, tess_error *error)
 {
     tess_device *device = tess_rates_device(c->rates);
     const tess_plan_shape shape = {1, tess_axis_largest_window(&choice->rows),
@@ -121,7 +121,7 @@ static void cut_axis(const chooser *c, int axis, candidates *all)
 
 /* The cut with the fewest computed voxels whose largest window has at most `most` of them, or with INFINITY the one
  * with the smallest window of all. Of equal ones the first: depth is cut rather than rows, and rows rather than columns. */
-static bool best_cut(const candidates *all, double most, tess_denoise_choice *choice, double *window)
+static bool best_cut(const candidates *all, double most, tess_cut_plan *choice, double *window)
 {
     const bool smallest = isinf(most);
     double least = INFINITY;
@@ -142,10 +142,10 @@ static bool best_cut(const candidates *all, double most, tess_denoise_choice *ch
     return isfinite(least);
 }
 
-static tess_status refuse(const chooser *c, const tess_denoise_choice *choice, const char *advice,
+static tess_status refuse(const chooser *c, const tess_cut_plan *choice, const char *advice,
                           tess_error *error)
 {
-    const tess_volume_wish *w = c->wish;
+    const tess_cut_request *w = c->request;
     const uint64_t needed = total_bytes(c, choice);
     const tess_shortage shortage = {.asked = w->asked_limit,
                                     .limit = w->limit,
@@ -158,17 +158,17 @@ static tess_status refuse(const chooser *c, const tess_denoise_choice *choice, c
     return tess_over_limit(&shortage, error);
 }
 
-static void explain(const chooser *c, tess_denoise_choice *choice)
+static void explain(const chooser *c, tess_cut_plan *choice)
 {
     const double more = windows_of(choice, tess_axis_total_window) / voxels(c) - 1;
     snprintf(choice->reason, sizeof choice->reason,
              "%lld x %lld x %lld windows fit the limit of %.0f MiB; halos cost %.0f %% more voxels",
              (long long)choice->depth.tiles, (long long)choice->rows.tiles, (long long)choice->cols.tiles,
-             (double)c->wish->limit / MIB, 100 * more);
+             (double)c->request->limit / MIB, 100 * more);
 }
 
 /* What became of the tile that was asked for. */
-static void explain_asked(const chooser *c, tess_denoise_choice *choice)
+static void explain_asked(const chooser *c, tess_cut_plan *choice)
 {
     const tess_axis *axes[TESS_SPATIAL] = {
         [TESS_DEPTH] = &choice->depth, [TESS_HEIGHT] = &choice->rows, [TESS_WIDTH] = &choice->cols};
@@ -176,7 +176,7 @@ static void explain_asked(const chooser *c, tess_denoise_choice *choice)
     bool same = true, cut = false;
     for (int i = 0; i < TESS_SPATIAL; i++) {
         used[i] = tess_axis_largest_tile(axes[i]);
-        asked[i] = c->wish->tile[i] ? c->wish->tile[i] : used[i];
+        asked[i] = c->request->tile[i] ? c->request->tile[i] : used[i];
         same &= asked[i] == used[i];
         cut |= asked[i] != used[i] && axes[i]->tiles > 1;
     }
@@ -197,9 +197,9 @@ static void explain_asked(const chooser *c, tess_denoise_choice *choice)
         snprintf(choice->reason + length, sizeof choice->reason - (size_t)length, "the volume is no larger");
 }
 
-static tess_status choose_windows(chooser *c, tess_denoise_choice *choice, tess_error *error)
+static tess_status choose_windows(chooser *c, tess_cut_plan *choice, tess_error *error)
 {
-    const tess_volume_wish *w = c->wish;
+    const tess_cut_request *w = c->request;
     candidates all;
     for (int i = 0; i < TESS_SPATIAL; i++)
         cut_axis(c, i, &all);
@@ -210,7 +210,7 @@ static tess_status choose_windows(chooser *c, tess_denoise_choice *choice, tess_
     TESS_TRY(measure(c, choice, error));
     if (total_bytes(c, choice) > w->limit)
         return refuse(c, choice, "a smaller --halo, or a smaller model", error);
-    const tess_denoise_choice smallest = *choice;
+    const tess_cut_plan smallest = *choice;
     const double fixed = (double)(total_bytes(c, choice) - choice->bytes.by[TESS_MEM_ACTIVATIONS]);
     double line = (whole - fixed) / voxels(c);
     for (int attempt = 0; attempt < TRIES; attempt++) {
@@ -229,9 +229,9 @@ static tess_status choose_windows(chooser *c, tess_denoise_choice *choice, tess_
     return TESS_OK;
 }
 
-static tess_status choose(chooser *c, tess_denoise_choice *choice, tess_error *error)
+static tess_status choose(chooser *c, tess_cut_plan *choice, tess_error *error)
 {
-    const tess_volume_wish *w = c->wish;
+    const tess_cut_request *w = c->request;
     const bool asked = w->tile[TESS_HEIGHT] > 0;
     tess_axis axes[TESS_SPATIAL];
     for (int i = 0; i < TESS_SPATIAL; i++)
@@ -251,20 +251,22 @@ static tess_status choose(chooser *c, tess_denoise_choice *choice, tess_error *e
     return TESS_OK;
 }
 
-tess_status tess_volume_choose(const tess_bound *bound, const tess_model_net *model, const tess_rates *rates,
-                               const tess_volume_wish *wish, tess_denoise_choice *choice, tess_error *error)
+tess_status tess_cut_choose_volume(const tess_bound *bound, const tess_model_net *model,
+                                   const tess_rates *rates, const tess_cut_request *request,
+                                   tess_cut_plan *choice, tess_error *error)
 {
-    chooser c = {.bound = bound, .rates = rates, .wish = wish};
-    const bool exact = wish->halo == TESS_HALO_EXACT, auto_halo = wish->halo == TESS_HALO_AUTO;
-    *choice = (tess_denoise_choice){.batch = 1};
+    chooser c = {.bound = bound, .rates = rates, .request = request};
+    const bool exact = request->halo[TESS_HEIGHT] == TESS_HALO_EXACT,
+               auto_halo = request->halo[TESS_HEIGHT] == TESS_HALO_AUTO;
+    *choice = (tess_cut_plan){.batch = 1};
     for (int i = 0; i < TESS_SPATIAL; i++) {
         const bool depth = i == TESS_DEPTH;
         c.alignment[i] = depth ? tess_net_grid_depth(model->net) : tess_bound_alignment(bound);
-        c.padded[i] =
-            tess_round_up(wish->size[i], depth ? tess_net_grid_depth(model->net) : tess_net_grid(model->net));
+        c.padded[i] = tess_round_up(request->size[i],
+                                    depth ? tess_net_grid_depth(model->net) : tess_net_grid(model->net));
         const int64_t halo = exact       ? (depth ? tess_bound_reach_depth(bound) : tess_bound_reach(bound))
                              : auto_halo ? (depth ? model->halo_depth : model->halo)
-                                         : wish->halo;
+                                         : request->halo[i];
         c.halo[i] = tess_round_up(halo, c.alignment[i]);
     }
     TESS_TRY(fit_seconds(&c, error));

@@ -75,7 +75,7 @@ static tess_status check_samples(const tess_op *op, tess_error *error)
     const tess_dtype values = import ? op->out.dtype : op->in.dtype,
                      samples = import ? op->in.dtype : op->out.dtype;
     bool known = samples == TESS_U8 || samples == TESS_U16 || samples == TESS_I16 || samples == TESS_U32 ||
-                 samples == TESS_I32 || samples == TESS_F32;
+                 samples == TESS_I32 || samples == TESS_F16 || samples == TESS_F32 || samples == TESS_F64;
     if (values != TESS_F32 || !known)
         return tess_fail(error, TESS_UNSUPPORTED, "samples of type %s are not exchanged with %s values",
                          tess_dtype_name(samples), tess_dtype_name(values));

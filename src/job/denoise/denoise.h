@@ -1,15 +1,15 @@
-/* denoise.h: the parts of the denoise job. One image: wish -> choice (room plan) -> blocks -> run. */
+/* denoise.h: the parts of the denoise job. One image: request -> plan (room plan) -> blocks -> run. */
 #ifndef TESS_JOB_DENOISE_H
 #define TESS_JOB_DENOISE_H
 
 #include "base/json.h"
 #include "io/image.h"
 #include "job/common/engine.h"
-#include "job/common/lane.h"
 #include "job/common/pixels.h"
-#include "plan/denoise.h"
+#include "plan/cut.h"
 #include "tensor/noise.h"
 #include "tensor/samples.h"
+#include "window/queue.h"
 
 /* What one pass over the samples found; in `unit`, holes left out. */
 typedef struct tess_denoise_look {
@@ -42,9 +42,9 @@ typedef struct tess_denoise_file {
     char lost[96]; /* metadata that the output's format cannot hold; "": nothing */
     bool prepared; /* rows become fp32 values before the ring, and samples behind it: denoise_prepared.c */
     tess_engine_model *model;
-    tess_denoise_wish wish;
-    tess_denoise_choice choice;
-    tess_denoise_choice cut; /* of a volume, for a 3-D network */
+    tess_cut_request request;
+    tess_cut_plan choice;
+    tess_cut_plan cut; /* of a volume, for a 3-D network */
     double seconds;
     double psnr, ssim; /* NaN: not measured */
     tess_status status;
@@ -53,10 +53,11 @@ typedef struct tess_denoise_file {
     bool begun, done; /* done: its output is written */
 } tess_denoise_file;
 
-/* The memory that an image is done with: all three, or rows alone and the lane to the device. */
+/* What an image is denoised with: its rows, and the network here (windows) or on a device with its own memory (queue). */
 typedef struct tess_denoise_blocks {
-    tess_block arena, workspace, io;
-    tess_lane *lane;
+    tess_block io;
+    tess_windows *windows;
+    tess_queue *queue;
 } tess_denoise_blocks;
 
 /* The whole job: what it will do, and what it did. */
@@ -71,9 +72,9 @@ typedef struct tess_denoise_job {
     tess_mem_bytes planned; /* the largest of each category */
     uint64_t planned_total; /* of the largest file: not their sum */
     double planned_seconds, start;
-    tess_lane_sizes lane_sizes; /* where the device's memory is its own */
-    uint64_t host_bytes;        /* pinned, planned and taken */
-    tess_lane_figures figures;
+    tess_queue_sizes queue_sizes; /* where the device's memory is its own */
+    uint64_t host_bytes;          /* pinned, planned and taken */
+    tess_queue_figures figures;
     char replanned[128];       /* why, when the plan was made again */
     uint64_t baseline;         /* bytes free on the device before the plan's blocks */
     uint64_t overhead, loaded; /* resident before the plan, and once the weights are there */
@@ -121,7 +122,7 @@ tess_status tess_denoise_use_estimate(const tess_denoise_settings *settings, tes
 /* Chooses file->scale; refuses where sigma would mean nothing on it. */
 tess_status tess_denoise_set_scale(const tess_denoise_settings *settings, tess_denoise_file *file,
                                    tess_error *error) TESS_MUST_CHECK;
-/* Opens the file's header, finds its model, and fills info, model and wish. */
+/* Opens the file's header, finds its model, and fills info, model and request. */
 tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settings *settings,
                                   tess_denoise_file *file, tess_error *error) TESS_MUST_CHECK;
 tess_status tess_denoise_image(tess_engine *engine, const tess_denoise_settings *settings,
@@ -139,9 +140,9 @@ bool tess_denoise_todo(const tess_denoise_file *file);
  * a stop was requested counts as stopped: it may have met values that were not computed to the end. */
 tess_status tess_denoise_settle(const tess_denoise_job *job, tess_denoise_file *file, tess_status status,
                                 tess_error *error) TESS_MUST_CHECK;
-/* All files, one after another in the host's memory, or many at once through a lane; weights are loaded first. */
-tess_status tess_denoise_run_direct(tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
-tess_status tess_denoise_run_lane(tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
+/* All files, one after another in the host's memory, or many at once through a queue; weights are loaded first. */
+tess_status tess_denoise_run_host(tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_denoise_run_queue(tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
 /* Calls the caller's `file` callback; on the thread that began the job. */
 void tess_denoise_announce(const tess_denoise_job *job, int64_t index);
 /* Makes the folder that the output goes to, where it is one inside the job's output folder. Any thread. */

@@ -1,5 +1,5 @@
 /* The plan of a job out of the plans of its files. In the host's memory files are done one after another with
- * blocks of their own sizes, so the job's peak is that of its largest file. A lane is opened once for all, so there
+ * blocks of their own sizes, so the job's peak is that of its largest file. A queue is opened once for all, so there
  * the largest of each block counts, even when they come from different files. */
 #include "base/checked.h"
 #include "base/process.h"
@@ -29,16 +29,16 @@ typedef struct planning {
 /* Counts a file's choice into the job's. */
 static void add_choice(tess_denoise_job *job, const tess_denoise_file *file)
 {
-    const tess_denoise_choice *choice = &file->choice;
-    const uint64_t total = tess_mem_total(&choice->bytes) + file->wish.other_weights;
+    const tess_cut_plan *choice = &file->choice;
+    const uint64_t total = tess_mem_total(&choice->bytes) + file->request.other_weights;
     job->planned_total = total > job->planned_total ? total : job->planned_total;
     for (int c = TESS_MEM_ACTIVATIONS; c < TESS_MEM_CATEGORIES; c++)
         if (choice->bytes.by[c] > job->planned.by[c])
             job->planned.by[c] = choice->bytes.by[c];
-    grow(&job->lane_sizes.arena, choice->arena_bytes);
-    grow(&job->lane_sizes.workspace, choice->workspace_bytes);
-    grow(&job->lane_sizes.in_stage, choice->in_stage);
-    grow(&job->lane_sizes.out_stage, choice->out_stage);
+    grow(&job->queue_sizes.arena, choice->arena_bytes);
+    grow(&job->queue_sizes.workspace, choice->workspace_bytes);
+    grow(&job->queue_sizes.in_stage, choice->in_stage);
+    grow(&job->queue_sizes.out_stage, choice->out_stage);
     job->planned_seconds += choice->seconds * (double)tess_max_i64(file->info.depth, 1);
 }
 
@@ -51,17 +51,17 @@ static tess_status plan_files(tess_denoise_job *job, planning how, int64_t *refu
     job->planned = (tess_mem_bytes){{[TESS_MEM_WEIGHTS] = weights}};
     job->planned_total = weights;
     job->planned_seconds = 0;
-    job->lane_sizes = (tess_lane_sizes){0};
+    job->queue_sizes = (tess_queue_sizes){0};
     *refused = 0;
     for (int64_t i = 0; i < job->count; i++) {
         tess_denoise_file *file = &job->files[i];
         if (!tess_denoise_todo(file))
             continue;
-        file->wish.other_weights = weights - granted(job, tess_bound_weight_bytes(file->model->bound));
-        file->wish.limit = how.limit;
-        file->wish.least = how.least;
-        const tess_status status = tess_denoise_choose(file->model->bound, &file->model->model,
-                                                       job->engine.rates, &file->wish, &file->choice, error);
+        file->request.other_weights = weights - granted(job, tess_bound_weight_bytes(file->model->bound));
+        file->request.limit = how.limit;
+        file->request.least = how.least;
+        const tess_status status = tess_cut_choose(file->model->bound, &file->model->model, job->engine.rates,
+                                                   &file->request, &file->choice, error);
         if (status == TESS_OK)
             add_choice(job, file);
         else if (status == TESS_OVER_LIMIT && !how.least)
@@ -70,10 +70,10 @@ static tess_status plan_files(tess_denoise_job *job, planning how, int64_t *refu
             TESS_TRY(tess_denoise_settle(job, file, status, error));
     }
     if (job->engine.apart) {
-        const tess_lane_sizes *sizes = &job->lane_sizes;
+        const tess_queue_sizes *sizes = &job->queue_sizes;
         job->planned.by[TESS_MEM_IO] = granted(job, sizes->in_stage) + granted(job, sizes->out_stage);
         job->planned_total = tess_mem_total(&job->planned);
-        job->host_bytes = tess_block_granted(tess_lane_host_bytes(sizes));
+        job->host_bytes = tess_block_granted(tess_queue_host_bytes(sizes));
     }
     return TESS_OK;
 }
@@ -84,36 +84,36 @@ static tess_status refuse_files(tess_denoise_job *job, uint64_t limit, tess_erro
 {
     int64_t refused;
     TESS_TRY(plan_files(job, (planning){UINT64_MAX, true}, &refused, error));
-    const uint64_t needs = job->planned_total + tess_denoise_reserve(job->engine.apart);
+    const uint64_t needs = job->planned_total + tess_cut_reserve(job->engine.apart);
     for (int64_t i = 0; i < job->count; i++) {
         tess_denoise_file *file = &job->files[i];
         if (!tess_denoise_todo(file))
             continue;
-        file->wish.limit = limit;
-        file->wish.job_needs = needs;
-        if (tess_denoise_fits(&file->wish, &file->choice))
+        file->request.limit = limit;
+        file->request.job_needs = needs;
+        if (tess_cut_fits(&file->request, &file->choice))
             continue;
-        tess_status status = tess_denoise_refuse(&file->wish, &file->choice, error);
+        tess_status status = tess_cut_refuse(&file->request, &file->choice, error);
         TESS_TRY(tess_denoise_settle(job, file, status, error));
     }
     return TESS_OK;
 }
 
-/* Blocks of a lane are as large as the largest of each kind: files that fit one by one may not fit together. They are
+/* Blocks of a queue are as large as the largest of each kind: files that fit one by one may not fit together. They are
  * planned with less, and at last with the least that each can take. */
 static tess_status plan_together(tess_denoise_job *job, uint64_t limit, tess_error *error)
 {
     int64_t refused = 0;
     uint64_t within = limit;
     for (int i = 0; i < TRIES && refused == 0; i++) {
-        if (job->planned_total <= limit || job->lane_sizes.arena == 0) /* 0: every file has failed */
+        if (job->planned_total <= limit || job->queue_sizes.arena == 0) /* 0: every file has failed */
             return TESS_OK;
         const uint64_t over = job->planned_total - limit;
         within = within > over ? within - over : 0;
         TESS_TRY(plan_files(job, (planning){within, false}, &refused, error));
     }
     TESS_TRY(plan_files(job, (planning){limit, true}, &refused, error));
-    const uint64_t needs = job->planned_total + tess_denoise_reserve(true);
+    const uint64_t needs = job->planned_total + tess_cut_reserve(true);
     if (needs <= limit)
         return TESS_OK;
     const uint64_t asked = job->settings->common.memory_limit;

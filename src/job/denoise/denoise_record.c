@@ -41,7 +41,7 @@ static void add_input(tess_json **record, const tess_denoise_job *job)
 static void add_plan(tess_json **record, const tess_denoise_job *job)
 {
     const tess_denoise_file *file = tess_denoise_largest(job);
-    const tess_denoise_choice *choice = &file->choice;
+    const tess_cut_plan *choice = &file->choice;
     tess_json *plan = tess_json_object(), *tile = tess_json_array();
     if (job->volumes && choice->depth.tiles)
         tess_json_append_int(&tile, tess_axis_largest_tile(&choice->depth));
@@ -65,7 +65,7 @@ static void add_plan(tess_json **record, const tess_denoise_job *job)
 /* What the device itself says, and how well it was kept at work. */
 static void add_device(tess_json **measured, const tess_denoise_job *job)
 {
-    const tess_lane_figures *figures = &job->figures;
+    const tess_queue_figures *figures = &job->figures;
     const uint64_t grown = job->baseline > figures->least_free ? job->baseline - figures->least_free : 0;
     tess_json_set_int(measured, "rows_bytes", (int64_t)tess_mem_host_peak());
     tess_json_set_int(measured, "driver_bytes", (int64_t)grown);

@@ -154,17 +154,17 @@ static tess_status choose_cut(tess_reconstruct_job *job, uint64_t limit, uint64_
                               tess_error *error)
 {
     const tess_reconstruct_settings *s = job->settings;
-    const tess_prior_wish wish = {.tile_depth = s->tile_depth,
-                                  .tile_height = s->tile_height,
-                                  .tile_width = s->tile_width,
-                                  .halo = s->halo,
-                                  .batch = s->batch,
-                                  .limit = limit,
-                                  .others = others,
-                                  .asked_limit = s->common.memory_limit,
-                                  .job_needs = job_needs};
+    const tess_prior_request request = {.tile_depth = s->tile_depth,
+                                        .tile_height = s->tile_height,
+                                        .tile_width = s->tile_width,
+                                        .halo = s->halo,
+                                        .batch = s->batch,
+                                        .limit = limit,
+                                        .others = others,
+                                        .asked_limit = s->common.memory_limit,
+                                        .job_needs = job_needs};
     job->prior.image = job->op->image;
-    return tess_prior_choose(&job->prior, &wish, error);
+    return tess_prior_choose(&job->prior, &request, error);
 }
 
 /* Images that the solver works on; before it the start, and the baseline or conjugate gradients beside it. */

@@ -27,7 +27,7 @@ static void add_input(tess_json **record, const tess_problem *p)
 
 static void add_plan(tess_json **record, const tess_reconstruct_job *job)
 {
-    const tess_denoise_choice *choice = &job->prior.choice;
+    const tess_cut_plan *choice = &job->prior.choice;
     const bool volume = job->prior.model->model.volume; /* else a slice is what is cut */
     tess_json *plan = tess_json_object(), *tile = tess_json_array();
     if (volume)

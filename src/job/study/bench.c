@@ -35,13 +35,12 @@ tess_status tess_bench_warm(tess_study *study, tess_plan_shape shape, tess_error
         status = tess_rates_measure(study->engine.rates, plan, budget, error);
     tess_net_plan_destroy(plan);
     TESS_TRY(status);
-    tess_bench_work work = {.count = 0};
+    const tess_bench_work work = {.cut = tess_bench_cut(shape.n, shape.h, shape.w, shape.n)};
     tess_bench_result result;
-    tess_bench_add(&work, shape, 1);
     return tess_bench_measure(study, &work, 1, &result, error);
 }
 
-static tess_json *plan_record(const tess_denoise_choice *choice, const tess_mem_bytes *bytes)
+static tess_json *plan_record(const tess_cut_plan *choice, const tess_mem_bytes *bytes)
 {
     tess_json *plan = tess_json_object(), *tile = tess_json_array();
     tess_json_append_int(&tile, tess_axis_largest_tile(&choice->rows));
@@ -57,7 +56,7 @@ static tess_json *plan_record(const tess_denoise_choice *choice, const tess_mem_
 }
 
 tess_json *tess_bench_record(const tess_study *study, int64_t height, int64_t width,
-                             const tess_denoise_choice *choice, const tess_bench_result *result)
+                             const tess_cut_plan *choice, const tess_bench_result *result)
 {
     tess_json *record = tess_record_begin("bench", &study->engine), *input = tess_json_object(),
               *measured = tess_json_object();

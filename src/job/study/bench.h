@@ -6,8 +6,9 @@
 
 #include "base/json.h"
 #include "job/common/engine.h"
-#include "plan/denoise.h"
+#include "plan/cut.h"
 #include "tessera_study.h"
+#include "window/window.h"
 
 enum { TESS_BENCH_SHAPES = 96, TESS_BENCH_REPEATS = 1000 };
 
@@ -20,15 +21,14 @@ typedef struct tess_study {
     uint64_t base; /* what the system counts once all is loaded, without weights and blocks */
 } tess_study;
 
-/* Plans of one image's windows: which shapes, and how often each is run. */
+/* The windows of one image. */
 typedef struct tess_bench_work {
-    int count;
-    struct {
-        tess_plan_shape shape;
-        int64_t times;
-    } shapes[TESS_BENCH_SHAPES];
+    tess_cut cut;
     bool transfer; /* every run's input comes from the host and its result goes back there */
 } tess_bench_work;
+
+/* So many windows of one size that do not overlap. */
+tess_cut tess_bench_cut(int64_t count, int64_t height, int64_t width, int64_t batch);
 
 typedef struct tess_bench_result {
     double seconds, spread; /* of one image: the median, and (largest - smallest) / median */
@@ -37,8 +37,6 @@ typedef struct tess_bench_result {
     uint64_t counted_total, host_bytes, driver_bytes;
 } tess_bench_result;
 
-/* False when there are more shapes than a study can hold. */
-bool tess_bench_add(tess_bench_work *work, tess_plan_shape shape, int64_t times);
 /* Bytes that the work holds on the device besides weights, arena and workspace. */
 tess_status tess_bench_io_bytes(tess_study *study, const tess_bench_work *work, uint64_t *bytes,
                                 tess_error *error) TESS_MUST_CHECK;
@@ -54,7 +52,7 @@ uint64_t tess_bench_limit(tess_study *study);
 
 /* A record with all that the studies share. */
 tess_json *tess_bench_record(const tess_study *study, int64_t height, int64_t width,
-                             const tess_denoise_choice *choice, const tess_bench_result *result);
+                             const tess_cut_plan *choice, const tess_bench_result *result);
 /* Hands the record to the caller as a line, and frees it. */
 tess_status tess_bench_tell(const tess_study *study, tess_json *record, tess_error *error) TESS_MUST_CHECK;
 

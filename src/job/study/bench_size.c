@@ -21,46 +21,29 @@ static int default_widths(int64_t widths[MOST])
     return count;
 }
 
-/* The runs of one image, as the denoise job cuts it. */
-static tess_status work_of(const tess_denoise_choice *choice, tess_bench_work *work, tess_error *error)
-{
-    *work = (tess_bench_work){.count = 0};
-    for (int64_t r = 0; r < choice->rows.tiles; r++) {
-        tess_span rows = tess_axis_span(&choice->rows, r);
-        for (int64_t c = 0, n; c < choice->cols.tiles; c += n) {
-            n = tess_axis_run(&choice->cols, c, choice->batch);
-            tess_span cols = tess_axis_span(&choice->cols, c);
-            tess_plan_shape shape = {n, rows.window_to - rows.window_from, cols.window_to - cols.window_from,
-                                     TESS_INFER};
-            if (!tess_bench_add(work, shape, 1))
-                return tess_fail(error, TESS_OVER_LIMIT,
-                                 "--memory: the image would be cut into tiles of more than %d shapes",
-                                 TESS_BENCH_SHAPES);
-        }
-    }
-    return TESS_OK;
-}
-
 /* The plan of the denoise job, for an image that lies on the device: its rows take nothing on the host, and what
  * the study holds besides is taken from the limit. */
-static tess_status choose(tess_study *study, int64_t width, tess_denoise_choice *choice,
-                          tess_bench_work *work, tess_error *error)
+static tess_status choose(tess_study *study, int64_t width, tess_cut_plan *choice, tess_bench_work *work,
+                          tess_error *error)
 {
     const tess_bench_settings *s = study->settings;
     uint64_t held = 0;
-    tess_denoise_wish wish = {.height = s->height,
-                              .width = width,
-                              .planes = 1,
-                              .halo = s->halo,
-                              .apart = study->engine.apart,
-                              .host_limit = UINT64_MAX,
-                              .limit = tess_bench_limit(study),
-                              .asked_limit = s->common.memory_limit};
+    tess_cut_request request = {.size = {1, s->height, width},
+                                .planes = 1,
+                                .halo = {0, s->halo, s->halo},
+                                .separate_memory = study->engine.apart,
+                                .host_limit = UINT64_MAX,
+                                .limit = tess_bench_limit(study),
+                                .asked_limit = s->common.memory_limit};
     for (int attempt = 0; attempt < 2; attempt++) { /* the second knows what the tiles' input takes */
-        wish.others = held;
-        TESS_TRY(tess_denoise_choose(study->model->bound, &study->model->model, study->engine.rates, &wish,
-                                     choice, error));
-        TESS_TRY(work_of(choice, work, error));
+        request.others = held;
+        TESS_TRY(tess_cut_choose(study->model->bound, &study->model->model, study->engine.rates, &request,
+                                 choice, error));
+        *work = (tess_bench_work){.cut = tess_cut_of(choice)};
+        if (tess_cut_shapes(&work->cut) > TESS_BENCH_SHAPES)
+            return tess_fail(error, TESS_OVER_LIMIT,
+                             "--memory: the image would be cut into tiles of more than %d shapes",
+                             TESS_BENCH_SHAPES);
         if (attempt == 0)
             TESS_TRY(tess_bench_io_bytes(study, work, &held, error));
     }
@@ -70,12 +53,34 @@ static tess_status choose(tess_study *study, int64_t width, tess_denoise_choice 
 static tess_status one_width(tess_study *study, int64_t width, tess_error *error)
 {
     const tess_bench_settings *s = study->settings;
-    tess_denoise_choice choice;
+    tess_cut_plan choice;
     tess_bench_work work;
     tess_bench_result result;
     TESS_TRY(choose(study, width, &choice, &work, error));
     TESS_TRY(tess_bench_measure(study, &work, s->repeats, &result, error));
     return tess_bench_tell(study, tess_bench_record(study, s->height, width, &choice, &result), error);
+}
+
+static bool add_shape(tess_plan_shape shapes[TESS_BENCH_SHAPES], int *count, tess_plan_shape shape)
+{
+    for (int i = 0; i < *count; i++)
+        if (shapes[i].n == shape.n && shapes[i].h == shape.h && shapes[i].w == shape.w)
+            return false;
+    shapes[(*count)++] = shape;
+    return true;
+}
+
+/* One run of each shape. */
+static tess_status warm(tess_study *study, const tess_cut *cut, tess_error *error)
+{
+    tess_plan_shape known[TESS_BENCH_SHAPES];
+    int count = 0;
+    tess_window_batch batch;
+    for (bool more = tess_cut_first(cut, TESS_ALL_STRIPS, &batch); more;
+         more = tess_cut_next(cut, TESS_ALL_STRIPS, &batch))
+        if (add_shape(known, &count, tess_batch_shape(&batch)))
+            TESS_TRY(tess_bench_warm(study, tess_batch_shape(&batch), error));
+    return TESS_OK;
 }
 
 tess_status tess_bench_size(tess_study *study, tess_error *error)
@@ -86,11 +91,10 @@ tess_status tess_bench_size(tess_study *study, tess_error *error)
     const int64_t *widths = s->width_count ? s->widths : defaults;
     /* The least and the largest: engines may differ with the size, and every one of them is loaded on its first use. */
     for (int i = 0; i < 2; i++) {
-        tess_denoise_choice choice;
+        tess_cut_plan choice;
         tess_bench_work work;
         TESS_TRY(choose(study, widths[i ? count - 1 : 0], &choice, &work, error));
-        for (int k = 0; k < work.count; k++)
-            TESS_TRY(tess_bench_warm(study, work.shapes[k].shape, error));
+        TESS_TRY(warm(study, &work.cut, error));
     }
     TESS_TRY(tess_bench_settle(study, error));
     for (int i = 0; i < count; i++)

@@ -1,4 +1,4 @@
-"""lane.py PROGRAM: the way of a device with memory of its own, taken by the CPU (TESSERA_LANE=1), gives the same files.
+"""queued.py PROGRAM: the queue to a device with its own memory, taken by the CPU (TESSERA_QUEUE=1), gives the same files.
 
 Sample types, alpha, a gray model on colours, added noise, truth, tiles and batches; folders of mixed sizes with several
 files at once, a broken one among them; planned and counted bytes; limits; Ctrl-C.
@@ -12,7 +12,7 @@ import numpy as np
 
 from support import MIB, Bench, dncnn, drunet, leftovers, picture, to_integers, unet, write_png, write_safetensors
 
-LANE = {"TESSERA_LANE": "1"}
+QUEUE = {"TESSERA_QUEUE": "1"}
 # Half of the memory cases cut the image: the planned bytes must hold for tiles too.
 WAYS = ((), ("--tile", "64x80", "--batch", "3", "--halo", "exact"), ("--tile", "96", "--batch", "2", "--halo", "16"),
         ("--tile", "48x300", "--halo", "8", "--threads", "3"))
@@ -28,7 +28,7 @@ def check_bytes(bench, record, what):
 
 def check_one(bench, source, model, *args):
     files, quality = [], []
-    for env in ({}, LANE):
+    for env in ({}, QUEUE):
         target = bench.path("out" + source.suffix)
         target.unlink(missing_ok=True)
         record = bench.record("denoise", source, target, "--model", model, "--sigma", "0.1", *args, env=env)
@@ -74,7 +74,7 @@ def check_folder(bench, model):
         write_png(folder / f"{i:02}.png", image) if i % 3 else np.save(folder / f"{i:02}.npy", image)
     (folder / "broken.png").write_bytes((folder / "01.png").read_bytes()[:300])
     outs = []
-    for env, extra in (({}, ()), (LANE, ("--threads", "4")), (LANE, ("--threads", "1")), (LANE, ("--threads", "4", "--memory", "16M"))):
+    for env, extra in (({}, ()), (QUEUE, ("--threads", "4")), (QUEUE, ("--threads", "1")), (QUEUE, ("--threads", "4", "--memory", "16M"))):
         out = bench.path(f"mixed-out{len(outs)}")
         result = bench.run("denoise", folder, out, "--model", model, "--sigma", "0.1", "--halo", "exact", "--json", bench.path("r.json"),
                            "--quiet", *extra, env=env)
@@ -91,11 +91,11 @@ def check_folder(bench, model):
 def check_plan(bench, model):
     source = bench.path("rgb8.png")
     args = (source, bench.path("p.png"), "--model", model, "--sigma", "0.1", "--memory", "8M", "--halo", "16")
-    planned = bench.record("plan", "denoise", *args, env=LANE)
-    ran = bench.record("denoise", *args, env=LANE)
+    planned = bench.record("plan", "denoise", *args, env=QUEUE)
+    ran = bench.record("denoise", *args, env=QUEUE)
     if planned and ran:
         bench.check(planned["plan"]["peak_bytes"] == ran["plan"]["peak_bytes"], "`plan` tells the same bytes as the run")
-    bench.check_refused(bench.run("denoise", *args[:-3], "1M", env=LANE), 1, "--memory", "too little")
+    bench.check_refused(bench.run("denoise", *args[:-3], "1M", env=QUEUE), 1, "--memory", "too little")
 
 
 def check_limits(bench):
@@ -106,7 +106,7 @@ def check_limits(bench):
         shape = int(dice.integers(500, 3000)), int(dice.integers(700, 2600)), 3
         np.lib.format.open_memmap(folder / f"{i:02}.npy", mode="w+", dtype=np.uint8, shape=shape)  # sparse: only headers are read
     for limit in (200, 250, 310, 400, 560, 900):
-        for env in ({}, LANE):
+        for env in ({}, QUEUE):
             record = bench.record("plan", "denoise", folder, bench.path("none"), "--model", "random:drunet", "--sigma", "0.1",
                                   "--memory", f"{limit}M", env=env)
             total = record["plan"]["peak_bytes"]["total"] if record else 0
@@ -118,7 +118,7 @@ def check_interrupt(bench, model):
     folder.mkdir()
     for i in range(40):
         write_png(folder / f"{i:02}.png", to_integers(picture(400, 400, seed=i), np.uint8))
-    process = bench.start("denoise", folder, out, "--model", model, "--sigma", "0.1", "--tile", "64", "--threads", "4", "--quiet", env=LANE,
+    process = bench.start("denoise", folder, out, "--model", model, "--sigma", "0.1", "--tile", "64", "--threads", "4", "--quiet", env=QUEUE,
                           preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     deadline = time.monotonic() + 60
     while not (out.exists() and leftovers(out)) and process.poll() is None and time.monotonic() < deadline:

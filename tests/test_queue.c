@@ -1,8 +1,8 @@
-/* The lane to a device with memory of its own, tried on the CPU: threads with images of different sizes, sample
- * types, alpha, tiles, batches and models share one lane, and each gets the bits of the whole image done directly.
- * Then whole jobs: equal files, equal books, and no allocation that fails may do harm. */
+/* The queue to a device with its own memory, tried on the CPU: threads with images of different sizes, sample types, alpha,
+ * tiles, batches and models share one queue, and each gets the bits of the whole image done directly. Then whole jobs:
+ * equal files, equal counters, and no allocation that fails may do harm. */
 #define _GNU_SOURCE
-#include "job/common/lane.h"
+#include "window/queue.h"
 
 #include <stdatomic.h>
 #include <sys/stat.h>
@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/pool.h"
 #include "check.h"
+#include "job/denoise/denoise_image.h"
 #include "model/model.h"
 #include "support.h"
 #include "tensor/samples.h"
@@ -25,16 +26,14 @@ typedef struct network {
     tess_block weights;
 } network;
 
-/* One image, how it is cut, and what the lane made of it. */
+/* One image, how it is cut, and what the queue made of it. */
 typedef struct picture {
     tess_pixels pixels;
     const network *net;
-    tess_axis rows, cols;
-    int64_t batch;
+    tess_cut cut;
     size_t in_row, out_row;
     char *in, *out, *expected;
-    tess_lane *lane;
-    tess_device *device;
+    tess_queue *queue;
 } picture;
 
 static char folder[256];
@@ -98,16 +97,19 @@ static void make_picture(dice *d, int index, const network *nets, tess_pool *poo
     }
     const int64_t align = tess_bound_alignment(p->net->bound);
     const int64_t halo = tess_round_up(tess_bound_reach(p->net->bound), align);
-    p->rows = tess_axis_cut(tess_round_up(height, 8), pick(d, 0, 1) ? pick(d, 32, 200) : 0, halo, align);
-    p->cols = pick(d, 0, 1) ? tess_axis_cut(tess_round_up(width, 8), pick(d, 32, 200), halo, align)
-                            : tess_axis_split(tess_round_up(width, 8), pick(d, 2, 4), halo, align);
-    p->batch = pick(d, 1, 4);
+    const tess_axis rows =
+        tess_axis_cut(tess_round_up(height, 8), pick(d, 0, 1) ? pick(d, 32, 200) : 0, halo, align);
+    const tess_axis cols = pick(d, 0, 1)
+                               ? tess_axis_cut(tess_round_up(width, 8), pick(d, 32, 200), halo, align)
+                               : tess_axis_split(tess_round_up(width, 8), pick(d, 2, 4), halo, align);
+    p->cut = tess_cut_image(&rows, &cols, pick(d, 1, 4));
 }
 
 /* The whole image at once, gathered and scattered on the host. */
 static void expect(const picture *p, tess_device *device, tess_pool *pool)
 {
-    const tess_axis rows = tess_axis_cut(p->rows.size, 0, 0, 8), cols = tess_axis_cut(p->cols.size, 0, 0, 8);
+    const tess_axis rows = tess_axis_cut(p->cut.axis[TESS_HEIGHT].size, 0, 0, 8),
+                    cols = tess_axis_cut(p->cut.axis[TESS_WIDTH].size, 0, 0, 8);
     const tess_plan_shape shape = {1, rows.size, cols.size, TESS_INFER};
     tess_error error = {{0}};
     ready r;
@@ -141,19 +143,20 @@ static void grow(size_t *most, size_t wanted)
     *most = wanted > *most ? wanted : *most;
 }
 
-static void fit_lane(const picture *p, tess_lane_sizes *sizes)
+static void fit_queue(const picture *p, tess_queue_sizes *sizes)
 {
-    const int64_t h = tess_axis_largest_window(&p->rows), w = tess_axis_largest_window(&p->cols);
+    const int64_t h = tess_axis_largest_window(&p->cut.axis[TESS_HEIGHT]),
+                  w = tess_axis_largest_window(&p->cut.axis[TESS_WIDTH]), batch = p->cut.batch;
     tess_net_plan *plan = NULL;
     tess_error error = {{0}};
-    CHECK(tess_net_plan_create(p->net->bound, (tess_plan_shape){p->batch, h, w, TESS_INFER}, &plan, &error) ==
+    CHECK(tess_net_plan_create(p->net->bound, (tess_plan_shape){batch, h, w, TESS_INFER}, &plan, &error) ==
           TESS_OK);
     grow(&sizes->arena, tess_net_plan_arena_bytes(plan));
     grow(&sizes->workspace, tess_net_plan_workspace_bytes(plan));
     tess_net_plan_destroy(plan);
     const size_t width = (size_t)p->pixels.image.width;
-    grow(&sizes->in_stage, (size_t)(p->batch * h * w) * (p->in_row / width));
-    grow(&sizes->out_stage, (size_t)(p->batch * h * w) * (p->out_row / width));
+    grow(&sizes->in_stage, (size_t)(batch * h * w) * (p->in_row / width));
+    grow(&sizes->out_stage, (size_t)(batch * h * w) * (p->out_row / width));
 }
 
 static tess_status source(void *user, int64_t first, int64_t count, void *rows, tess_error *error)
@@ -175,28 +178,20 @@ static tess_status sink(void *user, int64_t first, int64_t count, const void *ro
 static tess_status worker(void *user, const tess_strip *strip, tess_error *error)
 {
     const picture *p = user;
-    tess_flight flight;
-    memset(&flight, 0, sizeof flight);
-    tess_status status = TESS_OK;
-    for (int64_t c = 0, n; c < p->cols.tiles && status == TESS_OK; c += n) {
-        n = tess_axis_run(&p->cols, c, p->batch);
-        const tess_lane_window window = {.bound = p->net->bound,
-                                         .weights = p->net->weights.data,
-                                         .pixels = &p->pixels,
-                                         .strip = *strip,
-                                         .cols = p->cols,
-                                         .first = c,
-                                         .n = n};
-        status = tess_lane_submit(p->lane, &window, &flight, error);
-    }
-    tess_status landed = tess_lane_settle(p->lane, &flight, status == TESS_OK ? error : NULL);
-    return status == TESS_OK ? landed : status;
+    const tess_window_net net = {p->net->bound, p->net->weights.data, p->pixels.planes};
+    tess_image_strip s;
+    memset(&s, 0, sizeof s);
+    tess_image_strip_set(&s, &p->pixels, strip);
+    const tess_status status =
+        tess_queue_submit(p->queue, &net, &p->cut, strip->index, &s.image, &s.ticket, error);
+    const tess_status done = tess_queue_wait(p->queue, &s.ticket, status == TESS_OK ? error : NULL);
+    return status == TESS_OK ? done : status;
 }
 
 static tess_status run_picture(void *arg, tess_error *error)
 {
     picture *p = arg;
-    const tess_ring_settings ring = {.rows = p->rows,
+    const tess_ring_settings ring = {.rows = p->cut.axis[TESS_HEIGHT],
                                      .image_rows = p->pixels.image.height,
                                      .in_row_bytes = p->in_row,
                                      .out_row_bytes = p->out_row,
@@ -204,28 +199,28 @@ static tess_status run_picture(void *arg, tess_error *error)
                                      .worker = worker,
                                      .sink = sink,
                                      .user = p};
-    void *buffer = room(tess_ring_bytes(&p->rows, ring.image_rows, p->in_row, p->out_row));
+    void *buffer = room(tess_ring_bytes(&ring.rows, ring.image_rows, p->in_row, p->out_row));
     tess_status status = tess_ring_run(&ring, buffer, error);
     free(buffer);
     return status;
 }
 
-static void test_shared_lane(tess_device *device, tess_pool *pool, const network *nets, dice *d)
+static void test_shared_queue(tess_device *device, tess_pool *pool, const network *nets, dice *d)
 {
     picture pictures[IMAGES];
     tess_worker *workers[IMAGES];
-    tess_lane_sizes sizes = {0};
-    tess_lane *lane = NULL;
+    tess_queue_sizes sizes = {0};
+    tess_queue *queue = NULL;
     tess_error error = {{0}};
     for (int i = 0; i < IMAGES; i++) {
         make_picture(d, i, nets, pool, &pictures[i]);
         expect(&pictures[i], device, pool);
-        fit_lane(&pictures[i], &sizes);
+        fit_queue(&pictures[i], &sizes);
     }
-    CHECK(tess_lane_host_bytes(&sizes) <= (size_t)256 << 20);
-    CHECK_MSG(tess_lane_open(device, &sizes, &lane, &error) == TESS_OK, "%s", error.text);
+    CHECK(tess_queue_host_bytes(&sizes) <= (size_t)256 << 20);
+    CHECK_MSG(tess_queue_open(device, &sizes, &queue, &error) == TESS_OK, "%s", error.text);
     for (int i = 0; i < IMAGES; i++) {
-        pictures[i].lane = lane;
+        pictures[i].queue = queue;
         CHECK(tess_worker_create(&workers[i], &error) == TESS_OK);
         tess_worker_start(workers[i], run_picture, &pictures[i]);
     }
@@ -235,34 +230,35 @@ static void test_shared_lane(tess_device *device, tess_pool *pool, const network
         CHECK_MSG(memcmp(p->out, p->expected, p->out_row * (size_t)p->pixels.image.height) == 0,
                   "image %d, %lld x %lld, %lld x %lld tiles, batch %lld", i,
                   (long long)p->pixels.image.height, (long long)p->pixels.image.width,
-                  (long long)p->rows.tiles, (long long)p->cols.tiles, (long long)p->batch);
+                  (long long)p->cut.axis[TESS_HEIGHT].tiles, (long long)p->cut.axis[TESS_WIDTH].tiles,
+                  (long long)p->cut.batch);
         tess_worker_destroy(workers[i]);
         free(p->in), free(p->out), free(p->expected);
     }
-    tess_lane_figures figures;
-    tess_lane_measured(lane, &figures);
+    tess_queue_figures figures;
+    tess_queue_measured(queue, &figures);
     CHECK(figures.seconds > 0 && figures.busy > 0 && figures.busy <= 1.0001 && figures.shapes >= 2);
-    tess_lane_close(lane);
+    tess_queue_close(queue);
 }
 
-/* A window that is larger than the lane was opened for is refused, and the lane goes on. */
+/* A window that is larger than the queue was opened for is refused, and the queue goes on. */
 static void test_too_large(tess_device *device, tess_pool *pool, const network *nets, dice *d)
 {
     picture p;
-    tess_lane_sizes sizes = {0};
+    tess_queue_sizes sizes = {0};
     tess_error error = {{0}};
     make_picture(d, 0, nets, pool, &p);
-    fit_lane(&p, &sizes);
+    fit_queue(&p, &sizes);
     sizes.in_stage = 64;
-    CHECK(tess_lane_open(device, &sizes, &p.lane, &error) == TESS_OK);
+    CHECK(tess_queue_open(device, &sizes, &p.queue, &error) == TESS_OK);
     CHECK(run_picture(&p, &error) == TESS_INTERNAL);
-    tess_lane_close(p.lane);
+    tess_queue_close(p.queue);
     free(p.in), free(p.out), free(p.expected);
 }
 
 static tess_status (*event_sync)(tess_device *, tess_event *, tess_error *);
 static _Atomic int good_syncs;
-static bool only_once; /* as the runtime tells errors that it recovers from */
+static bool only_once; /* as the runtime reports errors that it recovers from */
 
 static tess_status failing_sync(tess_device *device, tess_event *event, tess_error *error)
 {
@@ -272,8 +268,8 @@ static tess_status failing_sync(tess_device *device, tess_event *event, tess_err
     return tess_fail(error, only_once ? TESS_INTERNAL : TESS_DEVICE_LOST, "the card fell off the bus");
 }
 
-/* Whenever the device fails, everyone who uses the lane is told, and nobody waits for ever. An error that is told
- * once may be that of any window: from then on all fail. */
+/* Whenever the device fails, every user of the queue gets an error, and none waits for ever. An error that is reported once
+ * may be that of any window: from then on all fail. */
 static void test_lost(tess_device *device, tess_pool *pool, const network *nets, dice *d)
 {
     event_sync = device->event_sync;
@@ -282,18 +278,18 @@ static void test_lost(tess_device *device, tess_pool *pool, const network *nets,
         only_once = turn % 2;
         picture p[2];
         tess_worker *workers[2];
-        tess_lane_sizes sizes = {0};
-        tess_lane *lane = NULL;
+        tess_queue_sizes sizes = {0};
+        tess_queue *queue = NULL;
         tess_error error = {{0}};
         for (int i = 0; i < 2; i++) {
             make_picture(d, i, nets, pool, &p[i]);
-            fit_lane(&p[i], &sizes);
+            fit_queue(&p[i], &sizes);
         }
-        CHECK(tess_lane_open(device, &sizes, &lane, &error) == TESS_OK);
+        CHECK(tess_queue_open(device, &sizes, &queue, &error) == TESS_OK);
         device->event_sync = failing_sync;
         atomic_store(&good_syncs, syncs);
         for (int i = 0; i < 2; i++) {
-            p[i].lane = lane;
+            p[i].queue = queue;
             CHECK(tess_worker_create(&workers[i], &error) == TESS_OK);
             tess_worker_start(workers[i], run_picture, &p[i]);
         }
@@ -309,7 +305,7 @@ static void test_lost(tess_device *device, tess_pool *pool, const network *nets,
         CHECK(!failed || run_picture(&p[0], &error) == TESS_DEVICE_LOST);
         for (int i = 0; i < 2; i++)
             free(p[i].in), free(p[i].out), free(p[i].expected);
-        tess_lane_close(lane);
+        tess_queue_close(queue);
         device->event_sync = event_sync;
     }
 }
@@ -350,7 +346,7 @@ static void test_failing_door(const char *model, dice *d)
     CHECK(tess_denoise(context, &settings, &record) == TESS_OK);
     tess_record_free(record);
     settings.output = out;
-    setenv("TESSERA_LANE", "1", 1);
+    setenv("TESSERA_QUEUE", "1", 1);
     int failed = 0, done = 0, replanned = 0;
     for (uint64_t n = 1; n < 2000 && done < 400; n += n < 250 ? 1 : 23) {
         unlink(out);
@@ -369,7 +365,7 @@ static void test_failing_door(const char *model, dice *d)
     }
     CHECK_MSG(failed > 20 && done > 0 && replanned > 0, "%d failed, %d done, %d re-planned", failed, done,
               replanned);
-    unsetenv("TESSERA_LANE");
+    unsetenv("TESSERA_QUEUE");
     tess_context_destroy(context);
     unlink(in), unlink(out), unlink(whole);
 }
@@ -377,7 +373,7 @@ static void test_failing_door(const char *model, dice *d)
 int main(void)
 {
     const char *temporary = getenv("TMPDIR");
-    snprintf(folder, sizeof folder, "%s/tessera-lane-XXXXXX", temporary ? temporary : "/tmp");
+    snprintf(folder, sizeof folder, "%s/tessera-queue-XXXXXX", temporary ? temporary : "/tmp");
     if (!mkdtemp(folder))
         return check_skip("no folder for temporary files");
     setenv("TESSERA_CACHE", folder, 1);
@@ -392,9 +388,9 @@ int main(void)
     char colour[320], gray[320];
     make_network(device, 3, colour, &nets[0]);
     make_network(device, 1, gray, &nets[1]);
-    CHECK_MSG(tess_lane_warm(device, nets[0].bound, nets[0].model.net, &error) == TESS_OK, "%s", error.text);
+    CHECK_MSG(tess_queue_warm(device, nets[0].bound, nets[0].model.net, &error) == TESS_OK, "%s", error.text);
     for (int i = 0; i < ROUNDS; i++)
-        test_shared_lane(device, pool, nets, &d);
+        test_shared_queue(device, pool, nets, &d);
     test_too_large(device, pool, nets, &d);
     test_lost(device, pool, nets, &d);
     for (int i = 0; i < MODELS; i++)

@@ -1,29 +1,19 @@
 /* One point of a study: plan, allocate, capture; and what it took. */
-#include <math.h>
+#include "job/study/bench_point.h"
+
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/checked.h"
 #include "base/process.h"
 #include "base/rng.h"
-#include "job/study/bench_point.h"
 
 enum { PIECE = 1 << 18 };
 
-bool tess_bench_add(tess_bench_work *work, tess_plan_shape shape, int64_t times)
+tess_cut tess_bench_cut(int64_t count, int64_t height, int64_t width, int64_t batch)
 {
-    for (int i = 0; i < work->count; i++) {
-        const tess_plan_shape *s = &work->shapes[i].shape;
-        if (s->n == shape.n && s->h == shape.h && s->w == shape.w) {
-            work->shapes[i].times += times;
-            return true;
-        }
-    }
-    if (work->count == TESS_BENCH_SHAPES)
-        return false;
-    work->shapes[work->count].shape = shape;
-    work->shapes[work->count++].times = times;
-    return true;
+    const tess_axis rows = tess_axis_cut(height, 0, 0, height),
+                    cols = tess_axis_cut(count * width, width, 0, width);
+    return tess_cut_image(&rows, &cols, batch);
 }
 
 static size_t granted(tess_device *device, size_t bytes)
@@ -31,27 +21,17 @@ static size_t granted(tess_device *device, size_t bytes)
     return device->granted(device, bytes);
 }
 
-static tess_status plan_shapes(tess_bench_point *p, tess_error *error)
+static tess_status plan_windows(tess_bench_point *p, tess_error *error)
 {
-    for (int i = 0; i < p->work->count; i++) {
-        tess_bench_prepared *s = &p->shapes[i];
-        TESS_TRY(tess_net_plan_create(p->study->model->bound, p->work->shapes[i].shape, &s->plan, error));
-        s->in = tess_net_plan_input(s->plan, &s->in_at);
-        s->out = tess_net_plan_output(s->plan, &s->out_at);
-        if (!tess_tensor_bytes(&s->in, &s->in_bytes) || !tess_tensor_bytes(&s->out, &s->out_bytes))
-            return tess_fail(error, TESS_BAD_OPTION, "the image is too large to be planned");
-        p->in_bytes = s->in_bytes > p->in_bytes ? s->in_bytes : p->in_bytes;
-        p->out_bytes = s->out_bytes > p->out_bytes ? s->out_bytes : p->out_bytes;
-        size_t arena = tess_net_plan_arena_bytes(s->plan), work = tess_net_plan_workspace_bytes(s->plan);
-        p->arena_bytes = arena > p->arena_bytes ? arena : p->arena_bytes;
-        p->workspace_bytes = work > p->workspace_bytes ? work : p->workspace_bytes;
-    }
-    return TESS_OK;
+    const tess_windows_settings settings = {
+        .device = p->device, .keep = (int)tess_cut_shapes(&p->work->cut), .graphs = true, .run_first = true};
+    TESS_TRY(tess_windows_create(&settings, &p->windows, error));
+    return tess_windows_needed(p->windows, p->study->model->bound, &p->work->cut, &p->needs, error);
 }
 
 static uint64_t io_bytes(const tess_bench_point *p)
 {
-    uint64_t in = granted(p->device, p->in_bytes), out = granted(p->device, p->out_bytes);
+    uint64_t in = granted(p->device, p->needs.input), out = granted(p->device, p->needs.output);
     return p->work->transfer ? TESS_BENCH_SLOTS * (in + out) : in;
 }
 
@@ -63,8 +43,8 @@ static tess_status alloc_host(tess_bench_point *p, uint64_t *host_bytes, uint64_
     tess_mem_reset_peak();
     tess_mem_peak(&peak, &before);
     for (int i = 0; i < TESS_BENCH_SLOTS && p->work->transfer; i++) {
-        TESS_TRY(p->device->host_alloc(p->device, &p->host_in[i], TESS_MEM_HOST, p->in_bytes, error));
-        TESS_TRY(p->device->host_alloc(p->device, &p->host_out[i], TESS_MEM_HOST, p->out_bytes, error));
+        TESS_TRY(p->device->host_alloc(p->device, &p->host_in[i], TESS_MEM_HOST, p->needs.input, error));
+        TESS_TRY(p->device->host_alloc(p->device, &p->host_out[i], TESS_MEM_HOST, p->needs.output, error));
     }
     tess_mem_peak(&peak, &after);
     *shared = after - before;
@@ -77,12 +57,11 @@ static tess_status alloc_host(tess_bench_point *p, uint64_t *host_bytes, uint64_
 static tess_status alloc_device(tess_bench_point *p, tess_error *error)
 {
     tess_device *d = p->device;
-    TESS_TRY(d->alloc(d, &p->arena, TESS_MEM_ACTIVATIONS, p->arena_bytes, error));
-    TESS_TRY(d->alloc(d, &p->workspace, TESS_MEM_WORKSPACE, p->workspace_bytes, error));
+    TESS_TRY(tess_windows_alloc(p->windows, p->needs.arena, p->needs.workspace, error));
     for (int i = 0; i < (p->work->transfer ? TESS_BENCH_SLOTS : 1); i++)
-        TESS_TRY(d->alloc(d, &p->in[i], TESS_MEM_IO, p->in_bytes, error));
+        TESS_TRY(d->alloc(d, &p->in[i], TESS_MEM_IO, p->needs.input, error));
     for (int i = 0; i < TESS_BENCH_SLOTS && p->work->transfer; i++)
-        TESS_TRY(d->alloc(d, &p->out[i], TESS_MEM_IO, p->out_bytes, error));
+        TESS_TRY(d->alloc(d, &p->out[i], TESS_MEM_IO, p->needs.output, error));
     for (int i = 0; i < TESS_BENCH_SLOTS; i++) {
         TESS_TRY(d->event_create(d, &p->uploaded[i], error));
         TESS_TRY(d->event_create(d, &p->taken[i], error));
@@ -94,53 +73,22 @@ static tess_status alloc_device(tess_bench_point *p, tess_error *error)
     return TESS_OK;
 }
 
-static void random_pixels(uint64_t seed, tess_dtype dtype, float values[PIECE], uint16_t halves[PIECE])
-{
-    tess_rng_uniform((tess_rng_key){seed, 0, 1}, 0, PIECE, values);
-    for (int i = 0; i < PIECE; i++)
-        halves[i] = dtype == TESS_F16 ? tess_float_to_half(values[i]) : tess_float_to_bf16(values[i]);
-}
-
-/* Random pixels: zeros can be faster than data. */
+/* Random pixels, fp32 as a network's ends are in every precision: zeros can be faster than data. */
 static tess_status fill(tess_bench_point *p, tess_block *block, size_t bytes, tess_error *error)
 {
-    const tess_dtype dtype = p->shapes[0].in.dtype;
-    const size_t size = tess_dtype_size(dtype);
+    const size_t most = PIECE * sizeof(float);
     float *values = tess_small_alloc(PIECE, sizeof *values);
-    uint16_t *halves = tess_small_alloc(PIECE, sizeof *halves);
-    tess_status status =
-        values && halves ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for random pixels");
-    if (status == TESS_OK)
-        random_pixels(p->study->settings->common.seed, dtype, values, halves);
+    if (!values)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for random pixels");
+    tess_rng_uniform((tess_rng_key){p->study->settings->common.seed, 0, 1}, 0, PIECE, values);
+    tess_status status = TESS_OK;
     for (size_t at = 0, step; at < bytes && status == TESS_OK; at += step) {
-        step = bytes - at < PIECE * size ? bytes - at : PIECE * size;
-        p->device->copy(p->device, (char *)block->data + at,
-                        size == 2 ? (const void *)halves : (const void *)values, step, p->study->compute);
+        step = bytes - at < most ? bytes - at : most;
+        p->device->copy(p->device, (char *)block->data + at, values, step, p->study->compute);
         status = p->device->sync(p->device, p->study->compute, error);
     }
     tess_small_free(values);
-    tess_small_free(halves);
     return status;
-}
-
-/* Run once before it is captured: a first run may load kernels, which a capture does not allow. */
-static tess_status bind_shapes(tess_bench_point *p, tess_error *error)
-{
-    tess_device *d = p->device;
-    tess_stream *stream = p->study->compute;
-    for (int i = 0; i < p->work->count; i++) {
-        tess_bench_prepared *s = &p->shapes[i];
-        TESS_TRY(tess_net_plan_prepare(s->plan, error));
-        d->copy(d, (char *)p->arena.data + s->in_at, p->in[0].data, s->in_bytes, stream);
-        tess_net_plan_run(s->plan, p->arena.data, p->workspace.data, p->study->model->weights.data, stream);
-        TESS_TRY(d->sync(d, stream, error));
-        if (!d->capture_begin)
-            continue;
-        TESS_TRY(d->capture_begin(d, stream, error));
-        tess_net_plan_run(s->plan, p->arena.data, p->workspace.data, p->study->model->weights.data, stream);
-        TESS_TRY(d->capture_end(d, stream, &s->graph, error));
-    }
-    return TESS_OK;
 }
 
 static int compare(const void *a, const void *b)
@@ -160,21 +108,22 @@ static uint64_t used_bytes(tess_device *device)
 
 static tess_status measure(tess_bench_point *p, tess_bench_result *r, tess_error *error)
 {
-    TESS_TRY(plan_shapes(p, error));
+    TESS_TRY(plan_windows(p, error));
     r->planned.by[TESS_MEM_WEIGHTS] = granted(p->device, tess_bound_weight_bytes(p->study->model->bound));
-    r->planned.by[TESS_MEM_ACTIVATIONS] = granted(p->device, p->arena_bytes);
-    r->planned.by[TESS_MEM_WORKSPACE] = granted(p->device, p->workspace_bytes);
+    r->planned.by[TESS_MEM_ACTIVATIONS] = granted(p->device, p->needs.arena);
+    r->planned.by[TESS_MEM_WORKSPACE] = granted(p->device, p->needs.workspace);
     r->planned.by[TESS_MEM_IO] = io_bytes(p);
     uint64_t shared;
     TESS_TRY(alloc_host(p, &r->host_bytes, &shared, error));
     TESS_TRY(alloc_device(p, error));
     for (int i = 0; i < TESS_BENCH_SLOTS; i++) {
         if (p->in[i].data)
-            TESS_TRY(fill(p, &p->in[i], p->in_bytes, error));
+            TESS_TRY(fill(p, &p->in[i], p->needs.input, error));
         if (p->host_in[i].data)
-            TESS_TRY(fill(p, &p->host_in[i], p->in_bytes, error));
+            TESS_TRY(fill(p, &p->host_in[i], p->needs.input, error));
     }
-    TESS_TRY(bind_shapes(p, error));
+    const tess_window_net net = tess_bench_net(p);
+    TESS_TRY(tess_windows_prepare(p->windows, &net, &p->work->cut, error));
     TESS_TRY(tess_bench_time(p, error));
     uint64_t used = used_bytes(p->device);
     used -= p->device->host_memory ? r->host_bytes : 0;
@@ -182,10 +131,7 @@ static tess_status measure(tess_bench_point *p, tess_bench_result *r, tess_error
     tess_mem_peak(&r->counted, &r->counted_total);
     r->counted.by[TESS_MEM_IO] -= shared;
     r->counted_total -= shared;
-    for (int i = 0; i < p->work->count; i++)
-        for (int k = 0; k < tess_net_plan_op_count(p->shapes[i].plan); k++)
-            r->flop +=
-                (double)p->work->shapes[i].times * tess_op_flops(tess_net_plan_op(p->shapes[i].plan, k));
+    r->flop = p->needs.operations;
     qsort(p->times, (size_t)p->repeats, sizeof *p->times, compare);
     r->seconds = 0.5 * (p->times[(p->repeats - 1) / 2] + p->times[p->repeats / 2]);
     r->spread = (p->times[p->repeats - 1] - p->times[0]) / r->seconds;
@@ -201,13 +147,7 @@ static void drop_event(tess_device *device, tess_event *event)
 static void clear(tess_bench_point *p)
 {
     tess_device *d = p->device;
-    for (int i = 0; i < p->work->count; i++) {
-        if (p->shapes[i].graph)
-            d->graph_release(d, p->shapes[i].graph);
-        tess_net_plan_destroy(p->shapes[i].plan);
-    }
-    d->free(d, &p->arena);
-    d->free(d, &p->workspace);
+    tess_windows_destroy(p->windows);
     for (int i = 0; i < TESS_BENCH_SLOTS; i++) {
         d->free(d, &p->in[i]);
         d->free(d, &p->out[i]);
@@ -227,8 +167,7 @@ static void clear(tess_bench_point *p)
 
 static tess_bench_point *begin(tess_study *study, const tess_bench_work *work, int repeats)
 {
-    tess_bench_point *p =
-        tess_small_alloc(1, sizeof *p); /* too large for a thread's stack to be taken for granted */
+    tess_bench_point *p = tess_small_alloc(1, sizeof *p);
     if (!p)
         return NULL;
     p->study = study;
@@ -261,7 +200,7 @@ tess_status tess_bench_io_bytes(tess_study *study, const tess_bench_work *work, 
     tess_bench_point *p = begin(study, work, 1);
     if (!p)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a point of the study");
-    tess_status status = plan_shapes(p, error);
+    tess_status status = plan_windows(p, error);
     *bytes = io_bytes(p);
     clear(p);
     return status;

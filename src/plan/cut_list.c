@@ -5,11 +5,11 @@
 
 #include "base/checked.h"
 #include "model/halo.h"
-#include "plan/denoise_impl.h"
+#include "plan/cut_impl.h"
 
 enum { MEASURED = 24 }; /* pairs with the least estimates, of which one takes the least */
 
-int64_t tess_denoise_longest_run(const tess_axis *cols)
+int64_t tess_cut_longest_run(const tess_axis *cols)
 {
     int64_t most = 1;
     for (int64_t i = 0, run; i < cols->tiles; i += run) {
@@ -20,17 +20,17 @@ int64_t tess_denoise_longest_run(const tess_axis *cols)
 }
 
 /* The batch that was asked for, as far as the cut can fill it; 1 until the best is looked for. */
-static void set_batch(const chooser *c, tess_denoise_choice *choice)
+static void set_batch(const chooser *c, tess_cut_plan *choice)
 {
     choice->batch =
-        c->wish->batch > 0 ? tess_min_i64(c->wish->batch, tess_denoise_longest_run(&choice->cols)) : 1;
+        c->request->batch > 0 ? tess_min_i64(c->request->batch, tess_cut_longest_run(&choice->cols)) : 1;
 }
 
 /* More than an output value depends on would change nothing. */
-int64_t tess_denoise_halo(const chooser *c, int64_t size, int64_t tiles)
+int64_t tess_cut_halo(const chooser *c, int64_t size, int64_t tiles)
 {
-    const tess_denoise_wish *w = c->wish;
-    int64_t halo = w->halo;
+    const tess_cut_request *w = c->request;
+    int64_t halo = w->halo[TESS_HEIGHT];
     if (halo == TESS_HALO_EXACT)
         halo = c->reach;
     if (halo == TESS_HALO_AUTO)
@@ -41,11 +41,11 @@ int64_t tess_denoise_halo(const chooser *c, int64_t size, int64_t tiles)
 static tess_axis cut_axis(const chooser *c, int64_t size, int64_t tile)
 {
     tess_axis axis = tess_axis_cut(size, tile, 0, c->alignment);
-    axis.halo = tess_denoise_halo(c, size, axis.tiles);
+    axis.halo = tess_cut_halo(c, size, axis.tiles);
     return axis;
 }
 
-void tess_denoise_cut(const chooser *c, int64_t tile_h, int64_t tile_w, tess_denoise_choice *choice)
+void tess_cut_by_tile(const chooser *c, int64_t tile_h, int64_t tile_w, tess_cut_plan *choice)
 {
     choice->rows = cut_axis(c, c->padded_h, tile_h);
     choice->cols = cut_axis(c, c->padded_w, tile_w);
@@ -61,30 +61,31 @@ static int64_t pieces(int index, int64_t size, int64_t alignment)
 
 static int cost_axis(const chooser *c, int64_t size, bool rows, axis_cost costs[TESS_MOST_CUTS])
 {
-    const tess_denoise_wish *w = c->wish;
+    const tess_cut_request *w = c->request;
     int count = 0;
     for (int i = 0; i < TESS_MOST_CUTS; i++) {
         const int64_t tiles = pieces(i, size, c->alignment);
-        const tess_axis axis = tess_axis_split(size, tiles, tess_denoise_halo(c, size, tiles), c->alignment);
+        const tess_axis axis = tess_axis_split(size, tiles, tess_cut_halo(c, size, tiles), c->alignment);
         if (count && costs[count - 1].axis.tiles == axis.tiles)
             continue;
         axis_cost *cost = &costs[count++];
         cost->axis = axis;
         cost->window = (double)tess_axis_largest_window(&axis);
         cost->total = (double)tess_axis_total_window(&axis);
-        cost->batch = w->batch > 0 ? (double)tess_min_i64(w->batch, tess_denoise_longest_run(&axis)) : 1;
-        cost->io_bytes = rows ? (double)tess_align_size(
-                                    tess_ring_bytes(&axis, w->height, w->in_row_bytes, w->out_row_bytes), 64)
-                              : (double)w->row_scratch_bytes * cost->window;
-        cost->host = rows && w->apart &&
+        cost->batch = w->batch > 0 ? (double)tess_min_i64(w->batch, tess_cut_longest_run(&axis)) : 1;
+        cost->io_bytes =
+            rows ? (double)tess_align_size(
+                       tess_ring_bytes(&axis, w->size[TESS_HEIGHT], w->in_row_bytes, w->out_row_bytes), 64)
+                 : (double)w->row_scratch_bytes * cost->window;
+        cost->host = rows && w->separate_memory &&
                      cost->io_bytes + (double)(w->fixed_io_bytes + w->held_bytes) > (double)w->host_limit;
-        if (w->apart)
+        if (w->separate_memory)
             cost->io_bytes = 0; /* the stages go with the pixels */
     }
     return count;
 }
 
-void tess_denoise_list_cuts(chooser *c)
+void tess_cut_list(chooser *c)
 {
     c->row_count = cost_axis(c, c->padded_h, true, c->rows);
     c->col_count = cost_axis(c, c->padded_w, false, c->cols);
@@ -96,14 +97,14 @@ static double estimate_of(const chooser *c, const axis_cost *rows, const axis_co
            c->bytes_per_pixel * rows->window * cols->window * cols->batch;
 }
 
-static void take(const chooser *c, const axis_cost *rows, const axis_cost *cols, tess_denoise_choice *choice)
+static void take(const chooser *c, const axis_cost *rows, const axis_cost *cols, tess_cut_plan *choice)
 {
     choice->rows = rows->axis;
     choice->cols = cols->axis;
     set_batch(c, choice);
 }
 
-bool tess_denoise_best_cut(const chooser *c, double most, tess_denoise_choice *choice, double *estimate)
+bool tess_cut_best(const chooser *c, double most, tess_cut_plan *choice, double *estimate)
 {
     double least = INFINITY;
     for (int r = 0; r < c->row_count; r++)
@@ -119,9 +120,9 @@ bool tess_denoise_best_cut(const chooser *c, double most, tess_denoise_choice *c
     return isfinite(least);
 }
 
-tess_status tess_denoise_least_cut(const chooser *c, tess_denoise_choice *choice, tess_error *error)
+tess_status tess_cut_least(const chooser *c, tess_cut_plan *choice, tess_error *error)
 {
-    tess_denoise_choice trial = *choice;
+    tess_cut_plan trial = *choice;
     double last = -INFINITY;
     int last_pair = -1;
     uint64_t least = UINT64_MAX;
@@ -143,9 +144,9 @@ tess_status tess_denoise_least_cut(const chooser *c, tess_denoise_choice *choice
         last = next;
         last_pair = next_pair;
         take(c, &c->rows[next_pair / c->col_count], &c->cols[next_pair % c->col_count], &trial);
-        TESS_TRY(tess_denoise_measure(c, &trial, error));
-        if (tess_denoise_total(c->wish, &trial) < least) {
-            least = tess_denoise_total(c->wish, &trial);
+        TESS_TRY(tess_cut_measure(c, &trial, error));
+        if (tess_cut_total(c->request, &trial) < least) {
+            least = tess_cut_total(c->request, &trial);
             *choice = trial;
         }
     }

@@ -2,41 +2,42 @@
  * Candidates are compared by a straight line for the arena (bytes a pixel), the best one is then planned in earnest, and
  * the line is corrected until plan and limit agree. When that finds nothing, the cut that takes the least is the last
  * candidate: so a limit is refused exactly when it is less than that cut's bytes, which the refusal names. */
-#include "plan/denoise.h"
+#include "plan/cut.h"
 
 #include <math.h>
 #include <stdio.h>
 
 #include "base/checked.h"
-#include "plan/denoise_impl.h"
+#include "plan/cut_impl.h"
 #include "plan/limit.h"
+#include "plan/volume.h"
 
 enum { MOST_BATCH = 64, TRIES = 12 };
 
 /* On the host: code pages, stacks and tables, which the system counts too. A card's driver grants what it is asked for,
  * rounded as `granted` says, and little more. */
-uint64_t tess_denoise_reserve(bool apart)
+uint64_t tess_cut_reserve(bool separate_memory)
 {
-    return (uint64_t)(apart ? 1 : 4) << 20;
+    return (uint64_t)(separate_memory ? 1 : 4) << 20;
 }
 
-uint64_t tess_denoise_total(const tess_denoise_wish *w, const tess_denoise_choice *choice)
+uint64_t tess_cut_total(const tess_cut_request *w, const tess_cut_plan *choice)
 {
-    return tess_mem_total(&choice->bytes) + w->others + w->other_weights + tess_denoise_reserve(w->apart);
+    return tess_mem_total(&choice->bytes) + w->others + w->other_weights +
+           tess_cut_reserve(w->separate_memory);
 }
 
-static bool host_fits(const tess_denoise_wish *w, const tess_denoise_choice *choice)
+static bool host_fits(const tess_cut_request *w, const tess_cut_plan *choice)
 {
-    return !w->apart || choice->io_block + w->held_bytes <= w->host_limit;
+    return !w->separate_memory || choice->io_block + w->held_bytes <= w->host_limit;
 }
 
-bool tess_denoise_fits(const tess_denoise_wish *w, const tess_denoise_choice *choice)
+bool tess_cut_fits(const tess_cut_request *w, const tess_cut_plan *choice)
 {
-    return tess_denoise_total(w, choice) <= w->limit && host_fits(w, choice);
+    return tess_cut_total(w, choice) <= w->limit && host_fits(w, choice);
 }
 
-tess_status tess_denoise_refuse(const tess_denoise_wish *w, const tess_denoise_choice *choice,
-                                tess_error *error)
+tess_status tess_cut_refuse(const tess_cut_request *w, const tess_cut_plan *choice, tess_error *error)
 {
     const double mib = 1 << 20;
     if (!host_fits(w, choice))
@@ -48,10 +49,11 @@ tess_status tess_denoise_refuse(const tess_denoise_wish *w, const tess_denoise_c
                               .bytes = choice->bytes,
                               .others = w->others,
                               .others_name = "images and measurements",
-                              .reserve = tess_denoise_reserve(w->apart),
-                              .needed = tess_denoise_total(w, choice),
-                              .advice = w->tile_height ? "--tile auto --batch auto"
-                                                       : "a smaller --halo or --batch, or a smaller model"};
+                              .reserve = tess_cut_reserve(w->separate_memory),
+                              .needed = tess_cut_total(w, choice),
+                              .advice = w->tile[TESS_HEIGHT]
+                                            ? "--tile auto --batch auto"
+                                            : "a smaller --halo or --batch, or a smaller model"};
     shortage.bytes.by[TESS_MEM_WEIGHTS] += w->other_weights;
     if (w->job_needs > shortage.needed)
         shortage.needed = w->job_needs;
@@ -78,66 +80,68 @@ static tess_status fit_seconds(chooser *c, tess_error *error)
 }
 
 /* What became of the tile that was asked for. */
-static void explain_asked(const chooser *c, tess_denoise_choice *choice)
+static void explain_asked(const chooser *c, tess_cut_plan *choice)
 {
-    const tess_denoise_wish *w = c->wish;
+    const tess_cut_request *w = c->request;
     const int64_t high = tess_axis_largest_tile(&choice->rows), wide = tess_axis_largest_tile(&choice->cols);
     char why[96];
-    if (w->tile_height == TESS_TILE_WHOLE) {
+    if (w->tile[TESS_HEIGHT] == TESS_TILE_WHOLE) {
         snprintf(choice->reason, sizeof choice->reason, "the whole image, as asked");
         return;
     }
-    if (high == w->tile_height && wide == w->tile_width) {
+    if (high == w->tile[TESS_HEIGHT] && wide == w->tile[TESS_WIDTH]) {
         snprintf(choice->reason, sizeof choice->reason, "tile as asked");
         return;
     }
-    if ((high == w->tile_height || choice->rows.tiles == 1) &&
-        (wide == w->tile_width || choice->cols.tiles == 1))
+    if ((high == w->tile[TESS_HEIGHT] || choice->rows.tiles == 1) &&
+        (wide == w->tile[TESS_WIDTH] || choice->cols.tiles == 1))
         snprintf(why, sizeof why, "the image is no larger");
     else
         snprintf(why, sizeof why, "tiles are alike and lie on the network's grid of %lld",
                  (long long)c->alignment);
     snprintf(choice->reason, sizeof choice->reason, "tile %lld x %lld asked, %lld x %lld used: %s",
-             (long long)w->tile_height, (long long)w->tile_width, (long long)high, (long long)wide, why);
+             (long long)w->tile[TESS_HEIGHT], (long long)w->tile[TESS_WIDTH], (long long)high,
+             (long long)wide, why);
 }
 
-static void explain_cut(const chooser *c, tess_denoise_choice *choice)
+static void explain_cut(const chooser *c, tess_cut_plan *choice)
 {
     const double area =
         (double)tess_axis_total_window(&choice->rows) * (double)tess_axis_total_window(&choice->cols);
     snprintf(choice->reason, sizeof choice->reason,
              "%lld x %lld tiles fit the limit of %.0f MiB; halos cost %.0f %% more pixels",
-             (long long)choice->rows.tiles, (long long)choice->cols.tiles, (double)c->wish->limit / (1 << 20),
+             (long long)choice->rows.tiles, (long long)choice->cols.tiles,
+             (double)c->request->limit / (1 << 20),
              100 * (area / ((double)c->padded_h * (double)c->padded_w) - 1));
 }
 
 /* The line through what the whole image takes, and the cuts to compare by it. */
-static void fit_line(chooser *c, const tess_denoise_choice *whole)
+static void fit_line(chooser *c, const tess_cut_plan *whole)
 {
-    const tess_denoise_wish *w = c->wish;
+    const tess_cut_request *w = c->request;
     /* Workspace depends on the channels, and on a device with several engines on the size class a little. */
     double growing = (double)whole->arena_bytes;
     c->fixed_bytes = (double)(whole->bytes.by[TESS_MEM_WEIGHTS] + whole->bytes.by[TESS_MEM_WORKSPACE]);
-    if (w->apart)
+    if (w->separate_memory)
         growing += (double)(whole->in_stage + whole->out_stage);
     else
         c->fixed_bytes += (double)(w->held_bytes + w->fixed_io_bytes);
     c->bytes_per_pixel = growing / ((double)c->padded_h * (double)c->padded_w * (double)whole->batch);
-    tess_denoise_list_cuts(c);
+    tess_cut_list(c);
 }
 
 /* The best of the cuts that fit, if the line leads to one. */
-static tess_status choose_cut(chooser *c, tess_denoise_choice *choice, bool *found, tess_error *error)
+static tess_status choose_cut(chooser *c, tess_cut_plan *choice, bool *found, tess_error *error)
 {
-    const tess_denoise_wish *w = c->wish;
+    const tess_cut_request *w = c->request;
     const double first = c->bytes_per_pixel,
                  most = (double)w->limit -
-                        (double)(tess_denoise_reserve(w->apart) + w->others + w->other_weights);
+                        (double)(tess_cut_reserve(w->separate_memory) + w->others + w->other_weights);
     double estimate = 0;
     *found = false;
-    for (int i = 0; i < TRIES && !*found && tess_denoise_best_cut(c, most, choice, &estimate); i++) {
-        TESS_TRY(tess_denoise_measure(c, choice, error));
-        *found = tess_denoise_fits(w, choice);
+    for (int i = 0; i < TRIES && !*found && tess_cut_best(c, most, choice, &estimate); i++) {
+        TESS_TRY(tess_cut_measure(c, choice, error));
+        *found = tess_cut_fits(w, choice);
         /* The line is raised to what was measured, so that this cut is not proposed again. */
         const double pixels = (double)tess_axis_largest_window(&choice->rows) *
                               (double)tess_axis_largest_window(&choice->cols) * (double)choice->batch;
@@ -148,18 +152,18 @@ static tess_status choose_cut(chooser *c, tess_denoise_choice *choice, bool *fou
     return TESS_OK;
 }
 
-static tess_status choose_tile(chooser *c, tess_denoise_choice *choice, tess_error *error)
+static tess_status choose_tile(chooser *c, tess_cut_plan *choice, tess_error *error)
 {
-    const tess_denoise_wish *w = c->wish;
-    if (w->tile_height != 0) {
-        const bool whole = w->tile_height == TESS_TILE_WHOLE;
-        tess_denoise_cut(c, whole ? 0 : w->tile_height, whole ? 0 : w->tile_width, choice);
+    const tess_cut_request *w = c->request;
+    if (w->tile[TESS_HEIGHT] != 0) {
+        const bool whole = w->tile[TESS_HEIGHT] == TESS_TILE_WHOLE;
+        tess_cut_by_tile(c, whole ? 0 : w->tile[TESS_HEIGHT], whole ? 0 : w->tile[TESS_WIDTH], choice);
         explain_asked(c, choice);
-        return tess_denoise_measure(c, choice, error);
+        return tess_cut_measure(c, choice, error);
     }
-    tess_denoise_cut(c, 0, 0, choice);
-    TESS_TRY(tess_denoise_measure(c, choice, error));
-    if (!w->least && tess_denoise_fits(w, choice)) {
+    tess_cut_by_tile(c, 0, 0, choice);
+    TESS_TRY(tess_cut_measure(c, choice, error));
+    if (!w->least && tess_cut_fits(w, choice)) {
         snprintf(choice->reason, sizeof choice->reason, "the whole image fits the limit of %.0f MiB",
                  (double)w->limit / (1 << 20));
         return TESS_OK;
@@ -169,22 +173,22 @@ static tess_status choose_tile(chooser *c, tess_denoise_choice *choice, tess_err
     if (!w->least)
         TESS_TRY(choose_cut(c, choice, &found, error));
     if (!found)
-        TESS_TRY(tess_denoise_least_cut(c, choice, error));
+        TESS_TRY(tess_cut_least(c, choice, error));
     explain_cut(c, choice);
     return TESS_OK;
 }
 
 /* Small windows leave the device idle or repeat work on the weights; a batch shares it. The smallest batch
  * within 1 % of the best that fits. */
-static tess_status choose_batch(const chooser *c, tess_denoise_choice *choice, tess_error *error)
+static tess_status choose_batch(const chooser *c, tess_cut_plan *choice, tess_error *error)
 {
-    const int64_t most = tess_min_i64(tess_denoise_longest_run(&choice->cols), MOST_BATCH);
-    tess_denoise_choice best = *choice;
+    const int64_t most = tess_min_i64(tess_cut_longest_run(&choice->cols), MOST_BATCH);
+    tess_cut_plan best = *choice;
     for (int64_t batch = 2; batch <= most; batch *= 2) {
-        tess_denoise_choice trial = *choice;
+        tess_cut_plan trial = *choice;
         trial.batch = batch;
-        TESS_TRY(tess_denoise_measure(c, &trial, error));
-        if (!tess_denoise_fits(c->wish, &trial))
+        TESS_TRY(tess_cut_measure(c, &trial, error));
+        if (!tess_cut_fits(c->request, &trial))
             break;
         if (trial.seconds < 0.99 * best.seconds)
             best = trial;
@@ -193,24 +197,27 @@ static tess_status choose_batch(const chooser *c, tess_denoise_choice *choice, t
     return TESS_OK;
 }
 
-tess_status tess_denoise_choose(const tess_bound *bound, const tess_model_net *model, const tess_rates *rates,
-                                const tess_denoise_wish *wish, tess_denoise_choice *choice, tess_error *error)
+tess_status tess_cut_choose(const tess_bound *bound, const tess_model_net *model, const tess_rates *rates,
+                            const tess_cut_request *request, tess_cut_plan *choice, tess_error *error)
 {
-    chooser c = {.bound = bound, .model = model, .rates = rates, .wish = wish};
-    *choice = (tess_denoise_choice){.batch = 1, .depth = tess_axis_cut(1, 0, 0, 1)};
+    if (model->volume)
+        return tess_cut_choose_volume(bound, model, rates, request, choice, error);
+    chooser c = {.bound = bound, .model = model, .rates = rates, .request = request};
+    *choice = (tess_cut_plan){.batch = 1, .depth = tess_axis_cut(request->size[TESS_DEPTH], 1, 0, 1)};
     c.grid = tess_net_grid(model->net);
     c.alignment = tess_bound_alignment(bound);
     c.reach = tess_bound_reach(bound);
-    c.padded_h = tess_round_up(wish->height, c.grid);
-    c.padded_w = tess_round_up(wish->width, c.grid);
+    c.padded_h = tess_round_up(request->size[TESS_HEIGHT], c.grid);
+    c.padded_w = tess_round_up(request->size[TESS_WIDTH], c.grid);
     TESS_TRY(fit_seconds(&c, error));
     TESS_TRY(choose_tile(&c, choice, error));
-    if (!wish->least && !tess_denoise_fits(wish, choice))
-        return tess_denoise_refuse(wish, choice, error);
-    if (wish->batch == 0 && !wish->least)
+    if (!request->least && !tess_cut_fits(request, choice))
+        return tess_cut_refuse(request, choice, error);
+    if (request->batch == 0 && !request->least)
         TESS_TRY(choose_batch(&c, choice, error));
     const int64_t above = choice->rows.tiles > 1 ? choice->rows.halo : 0,
                   beside = choice->cols.tiles > 1 ? choice->cols.halo : 0;
     choice->halo = tess_max_i64(above, beside);
+    choice->seconds *= (double)request->size[TESS_DEPTH];
     return TESS_OK;
 }
