@@ -29,9 +29,9 @@ def plans(bench, tessera):
     alone = tessera.Denoiser(COLOUR, device="cpu").plan(image.shape)
     gc.collect()
     bench.check(np.array_equal(alone.run(image, 0.1), result), "a plan outlives the name of its denoiser")
-    with tessera.Denoiser(COLOUR, device="cpu", memory="48M") as denoise:
-        plan = denoise.plan((1500, 2000, 3))
-        bench.check(plan.bytes["total"] <= 48 * MIB, f"within the limit: {plan.bytes['total']} bytes")
+    with tessera.Denoiser(COLOUR, device="cpu", memory="128M") as denoise:
+        plan = denoise.plan((3000, 4000, 3))
+        bench.check(plan.bytes["total"] <= 128 * MIB, f"within the limit: {plan.bytes['total']} bytes")
 
 
 def growth(bench, tessera):
