@@ -34,7 +34,7 @@ def run(command, **more):
 
 
 def pip(python, *arguments, **more):
-    result = run([python, "-m", "pip", *arguments], **more)
+    result = run([python, "-m", "pip", "--retries", "2", *arguments], **more)
     if result.returncode and any(text in result.stdout for text in UNREACHABLE):
         skip("pip reaches no index, and finds no local copies: " + result.stdout.strip().splitlines()[-1])
     return result
