@@ -39,8 +39,9 @@ function(tessera_add_cuda core shared)
   target_include_directories(tessera_cuda PRIVATE include src)
   target_include_directories(tessera_cuda SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
   set_target_properties(tessera_cuda PROPERTIES CUDA_STANDARD 17 CUDA_STANDARD_REQUIRED ON CUDA_ARCHITECTURES OFF)
+  string(REPLACE ";" "," maps "${TESSERA_PREFIX_MAPS}")
   target_compile_options(tessera_cuda PRIVATE
-    "$<$<COMPILE_LANGUAGE:CUDA>:-O3;-lineinfo;--expt-relaxed-constexpr;-Werror;all-warnings;-Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers,-Werror>")
+    "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${maps};-O3;-lineinfo;--expt-relaxed-constexpr;-Werror;all-warnings;-Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers,-Werror>")
   # Matrix instructions of Hopper exist for its own architecture alone; the rest is for every card since Ampere.
   foreach(source ${sources})
     if(source MATCHES "src/cuda/hopper/[^/]*\\.cu$")

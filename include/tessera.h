@@ -1,8 +1,9 @@
-/* tessera.h: the public header of libtessera; studies of speed are in tessera_study.h.
+/* tessera.h: the public header of libtessera; studies of speed are in tessera_study.h. docs/library.md shows its use.
  *
- * A program makes one context, fills a settings struct (every struct has an _init), and runs jobs. A job answers with a
- * status and, where it has something to tell, with a record: one JSON object as text, the same that the program
- * `tessera` writes for --json. Nothing here prints or exits; what went wrong is said by tess_context_error().
+ * A program makes a context, fills settings (every struct has an _init), and runs jobs on files, or works on images in
+ * memory. A job on files answers with a status and, where there is something to report, with a record: one JSON object as
+ * text, the same that the program `tessera` writes for --json. Nothing here prints or exits; tess_context_error() says
+ * what went wrong.
  *
  * Ops, layers and devices are deliberately not here: they change, this does not.
  */
@@ -179,8 +180,14 @@ TESS_API tess_status tess_plan_reconstruct(tess_context *context, const tess_rec
  * Images in memory: open a device, load a model once, plan, run. A plan can be asked for its bytes and seconds before
  * anything is allocated for it; a run allocates nothing.
  *
- * Threads: one context, and all that was made with it, is for one thread at a time. Two contexts do not know of each other
- * and may be used in two threads at once. Every struct begins with its size, set by its _init, so that it can grow. */
+ * Threads: a context, and everything that was made with it, is for one thread at a time; it may be another thread at another
+ * time, if the caller orders them (a lock, a join). Two contexts do not know of each other and may be used in two threads
+ * at once, on one device or on two. Only tess_emergency_cleanup, tess_version and the _init functions may be called by any
+ * thread at any time. A device has threads of its own while it works; none of the caller's functions are called by them.
+ *
+ * Structs begin with their size, which their _init sets, so that they can grow: a caller that was compiled with an older
+ * header is served with the defaults of what it does not know. What cannot be right gives TESS_BAD_OPTION and a message
+ * in tess_context_error() of the context that the device was opened with. */
 
 /* Owned by the caller, and released in the opposite order: every plan before its model, every model before its device,
  * every device before its context. The functions that release accept NULL. */
@@ -216,6 +223,7 @@ typedef struct tess_model_settings {
     size_t size;
     const char *name;      /* bundled name or weight file */
     const char *precision; /* "auto", "fp32", "tf32", "fp16", "bf16" */
+    const char *inflate;   /* makes a 2-D network 3-D, for volumes: "halves", "level"; NULL: as it is */
 } tess_model_settings;
 
 typedef struct tess_denoiser_settings {
@@ -261,12 +269,73 @@ TESS_API void tess_denoiser_bytes(const tess_denoiser *plan, tess_bytes *bytes);
 TESS_API double tess_denoiser_seconds(const tess_denoiser *plan);
 /* Tile, halo, batch, bytes, seconds and why, as one JSON object; release with tess_record_free. */
 TESS_API tess_status tess_denoiser_describe(const tess_denoiser *plan, char **record) TESS_MUST_CHECK;
-/* Allocates what the plan says; the first run does it otherwise. */
+/* Allocates what the plan says and makes it ready to run; the first run does it otherwise. */
 TESS_API tess_status tess_denoiser_prepare(tess_denoiser *plan) TESS_MUST_CHECK;
-/* `out` may be `in`. sigma: of the noise, on the [0,1] scale, or TESS_SIGMA_AUTO (host images). stream: NULL, or on CUDA the
- * caller's cudaStream_t: with images on the card the call then only enqueues, in that stream's order. */
+/* Denoises `in` into `out`, which may be the same image, or one that does not overlap it; on the card the same only where the
+ * plan has one window. Samples must be finite. sigma: of the noise, on the [0,1] scale; 0 copies host images; TESS_SIGMA_AUTO
+ * estimates it from a host image, and takes memory for that moment. A model that takes no sigma ignores it.
+ *
+ * stream: NULL, and the call returns when the result is there; or, for images on the card, the caller's cudaStream_t
+ * (cudaStreamLegacy and cudaStreamPerThread name the default ones): the call then only queues its work there, behind what
+ * is in the stream already, and never waits. A failure on the card shows at the caller's next synchronisation. Runs of one
+ * plan on several streams must not overlap: they share its memory. */
 TESS_API tess_status tess_denoiser_run(tess_denoiser *plan, const tess_image *in, const tess_image *out,
                                        double sigma, void *stream) TESS_MUST_CHECK;
+
+/* ---------------------------------------------------------------------------------------------------------------------
+ * Reconstruction of an image or volume from measurements in memory, with a model as prior: the same three steps. Members
+ * that have a namesake in tess_reconstruct_settings mean the same; what is negative or NULL comes from the preset. */
+
+typedef struct tess_reconstructor tess_reconstructor; /* a plan */
+
+typedef enum tess_operator_kind {
+    TESS_OPERATOR_BLUR = 1, /* measurements: (count, height, width, channels), one for each kernel */
+    TESS_OPERATOR_RADON, /* parallel rays through a square image: (1, count, columns, 1), a row for each angle */
+    TESS_OPERATOR_CONE /* rays through a volume: (count, rows, columns, 1), a slice for each view */
+} tess_operator_kind;
+
+typedef struct tess_reconstructor_settings {
+    size_t size;
+    tess_operator_kind kind;
+    int64_t depth, height, width, channels; /* of the result; depth 1, or a volume for CONE */
+    tess_element element;                   /* of measurements and result; numbers are taken as they are */
+    int64_t count;                          /* kernels, angles or views */
+    /* BLUR: `count` kernels, one behind another; odd sides, the centre in the middle. */
+    const double *kernels;
+    int64_t kernel_height, kernel_width;
+    bool circular; /* the blur wraps around; else it brings in what lies outside, which is estimated too */
+    /* RADON */
+    const double *angles; /* degrees */
+    int64_t columns;      /* of a sinogram, or of the detector */
+    double centre;        /* column at which the axis is seen; negative: the middle */
+    bool corners;         /* the image fills the square; else it is zero outside the circle inside of it */
+    /* CONE */
+    const double *vectors; /* 12 a view: source, detector centre, step between columns, step between rows */
+    int64_t rows;          /* of the detector */
+    bool parallel;         /* the rays' direction stands where the source would */
+    double spacing;        /* of pixels and voxels, in the units of the vectors */
+    /* All: */
+    double range_low, range_high; /* of the result; 0 and 0: from the type of integers, or from the data */
+    double noise; /* standard deviation of the measurements; negative: estimated, or the usual one */
+    const char *preset, *init;
+    int64_t iterations;
+    double sigma, last_sigma, step, relax;
+    int64_t inner;
+    double tolerance, max_seconds;
+    uint64_t seed, memory_limit;
+    int64_t tile_depth, tile_height, tile_width, halo, batch;
+} tess_reconstructor_settings;
+
+TESS_API void tess_reconstructor_settings_init(tess_reconstructor_settings *settings);
+/* Arrays of the settings are copied. The operator is made here, because only then its bytes are known. */
+TESS_API tess_status tess_reconstructor_plan(tess_model *model, const tess_reconstructor_settings *settings,
+                                             tess_reconstructor **out) TESS_MUST_CHECK;
+TESS_API void tess_reconstructor_release(tess_reconstructor *plan);
+TESS_API void tess_reconstructor_bytes(const tess_reconstructor *plan, tess_bytes *bytes);
+TESS_API double tess_reconstructor_seconds(const tess_reconstructor *plan);
+/* Images on the host. What the plan says is taken for the run and given back at its end. */
+TESS_API tess_status tess_reconstructor_run(tess_reconstructor *plan, const tess_image *measurements,
+                                            const tess_image *out) TESS_MUST_CHECK;
 
 /* A few lines for people out of a record; release with tess_record_free. */
 TESS_API tess_status tess_record_summary(tess_context *context, const char *record,

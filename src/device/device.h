@@ -46,8 +46,6 @@ typedef struct tess_device_facts {
         bytes; /* a second, for plans without calibration: of direct sums, as the usual layers reach them */
 } tess_device_facts;
 
-typedef enum tess_weight_part { TESS_PART_KERNEL, TESS_PART_BIAS } tess_weight_part;
-
 struct tess_device {
     const char *kind; /* "cpu", "cuda" */
     bool host_memory; /* its memory is the host's: nothing needs to be copied there */
@@ -86,8 +84,8 @@ struct tess_device {
     tess_status (*query)(tess_device *, const tess_op *, tess_op_needs *, tess_error *);
     tess_status (*prepare)(tess_device *, const tess_op *, tess_prepared **, tess_error *);
     /* Rows [first, first+count) of the weight tensor's first dimension, row-major fp32, into packed form. */
-    void (*pack)(tess_device *, const tess_op *, tess_weight_part, int64_t first, int64_t count,
-                 const float *values, void *packed);
+    void (*pack)(tess_device *, const tess_op *, int param, int64_t first, int64_t count, const float *values,
+                 void *packed);
     void (*run)(tess_device *, const tess_prepared *, const tess_op_buffers *, tess_stream *);
     void (*release)(tess_device *, tess_prepared *);
     /* Measures the engines that could do ops of this class and keeps the best in the cache; NULL: there is no

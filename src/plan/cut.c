@@ -1,76 +1,37 @@
-/* Choosing tiles: the whole image when it fits; else the cut that computes the fewest pixels twice among those that fit.
- * Candidates are compared by a straight line for the arena (bytes a pixel), the best one is then planned in earnest, and
- * the line is corrected until plan and limit agree. When that finds nothing, the cut that takes the least is the last
+/* Choosing the cut: nothing is cut when the whole fits; else the cut that computes the fewest pixels twice among those that
+ * fit. Candidates are compared by a straight line for the arena (bytes a pixel), the best one is then planned in earnest,
+ * and the line is corrected until plan and limit agree. When that finds nothing, the cut that takes the least is the last
  * candidate: so a limit is refused exactly when it is less than that cut's bytes, which the refusal names. */
 #include "plan/cut.h"
 
 #include <math.h>
-#include <stdio.h>
 
 #include "base/checked.h"
 #include "plan/cut_impl.h"
-#include "plan/limit.h"
-#include "plan/volume.h"
 
-enum { MOST_BATCH = 64, TRIES = 12 };
+enum {
+    MOST_BATCH = 64,
+    TRIES = 12,
+    MEASURED = 24 /* cuts with the least estimates, of which one takes the least */
+};
 
-/* On the host: code pages, stacks and tables, which the system counts too. A card's driver grants what it is asked for,
- * rounded as `granted` says, and little more. */
-uint64_t tess_cut_reserve(bool separate_memory)
-{
-    return (uint64_t)(separate_memory ? 1 : 4) << 20;
-}
-
-uint64_t tess_cut_total(const tess_cut_request *w, const tess_cut_plan *choice)
-{
-    return tess_mem_total(&choice->bytes) + w->others + w->other_weights +
-           tess_cut_reserve(w->separate_memory);
-}
-
-static bool host_fits(const tess_cut_request *w, const tess_cut_plan *choice)
-{
-    return !w->separate_memory || choice->io_block + w->held_bytes <= w->host_limit;
-}
-
-bool tess_cut_fits(const tess_cut_request *w, const tess_cut_plan *choice)
-{
-    return tess_cut_total(w, choice) <= w->limit && host_fits(w, choice);
-}
-
-tess_status tess_cut_refuse(const tess_cut_request *w, const tess_cut_plan *choice, tess_error *error)
-{
-    const double mib = 1 << 20;
-    if (!host_fits(w, choice))
-        return tess_fail(error, TESS_OVER_LIMIT,
-                         "%.1fM of rows do not fit the %.1fM that the host can give; use a smaller --tile",
-                         (double)(choice->io_block + w->held_bytes) / mib, (double)w->host_limit / mib);
-    tess_shortage shortage = {.asked = w->asked_limit,
-                              .limit = w->limit,
-                              .bytes = choice->bytes,
-                              .others = w->others,
-                              .others_name = "images and measurements",
-                              .reserve = tess_cut_reserve(w->separate_memory),
-                              .needed = tess_cut_total(w, choice),
-                              .advice = w->tile[TESS_HEIGHT]
-                                            ? "--tile auto --batch auto"
-                                            : "a smaller --halo or --batch, or a smaller model"};
-    shortage.bytes.by[TESS_MEM_WEIGHTS] += w->other_weights;
-    if (w->job_needs > shortage.needed)
-        shortage.needed = w->job_needs;
-    return tess_over_limit(&shortage, error);
-}
+static const int64_t whole[TESS_SPATIAL] = {0};
 
 /* Seconds are a straight line in the pixels of a window, as those of every op are: two plans give it. */
-static tess_status fit_seconds(chooser *c, tess_error *error)
+static tess_status fit_seconds(tess_cutter *c, tess_error *error)
 {
+    const bool volume = c->model->volume;
+    const int64_t depth = volume ? 2 * c->alignment[TESS_DEPTH] : 1,
+                  side = volume ? 4 * c->alignment[TESS_HEIGHT] : 16 * c->grid[TESS_HEIGHT];
     double seconds[2], pixels[2];
     c->calibrated = true;
     for (int i = 0; i < 2; i++) {
-        int64_t side = c->grid * (i ? 64 : 16);
+        const int64_t length = i ? 4 * side : side;
+        const tess_plan_shape shape = {.n = 1, .d = depth, .h = length, .w = length, .mode = TESS_INFER};
         tess_net_plan *plan = NULL;
-        TESS_TRY(tess_net_plan_create(c->bound, (tess_plan_shape){1, side, side, TESS_INFER}, &plan, error));
+        TESS_TRY(tess_net_plan_create(c->bound, shape, &plan, error));
         seconds[i] = tess_rates_plan_seconds(c->rates, plan, &c->calibrated);
-        pixels[i] = (double)(side * side);
+        pixels[i] = (double)(depth * length * length);
         tess_net_plan_destroy(plan);
     }
     c->seconds_per_pixel = (seconds[1] - seconds[0]) / (pixels[1] - pixels[0]);
@@ -79,113 +40,103 @@ static tess_status fit_seconds(chooser *c, tess_error *error)
     return TESS_OK;
 }
 
-/* What became of the tile that was asked for. */
-static void explain_asked(const chooser *c, tess_cut_plan *choice)
+/* The line through what the whole takes. The workspace of a 2-D network depends on its channels, and on a device with
+ * several engines on the size class a little. That of a 3-D one grows with the window too: what the smallest window needs
+ * is fixed. */
+static tess_status fit_line(tess_cutter *c, const tess_cut_plan *uncut, tess_error *error)
 {
-    const tess_cut_request *w = c->request;
-    const int64_t high = tess_axis_largest_tile(&choice->rows), wide = tess_axis_largest_tile(&choice->cols);
-    char why[96];
-    if (w->tile[TESS_HEIGHT] == TESS_TILE_WHOLE) {
-        snprintf(choice->reason, sizeof choice->reason, "the whole image, as asked");
-        return;
+    const tess_cut_request *r = c->request;
+    uint64_t workspace = uncut->bytes.by[TESS_MEM_WORKSPACE];
+    double growing = (double)uncut->arena_bytes;
+    if (c->model->volume) {
+        tess_cut_plan smallest = *uncut;
+        tess_cut_walk walk = {-INFINITY, -1};
+        c->fixed_bytes = 0;
+        c->bytes_per_pixel = 1;
+        (void)tess_cut_next(c, &walk, &smallest);
+        TESS_TRY(tess_cut_measure(c, &smallest, error));
+        growing += (double)workspace - (double)smallest.bytes.by[TESS_MEM_WORKSPACE];
+        workspace = smallest.bytes.by[TESS_MEM_WORKSPACE];
     }
-    if (high == w->tile[TESS_HEIGHT] && wide == w->tile[TESS_WIDTH]) {
-        snprintf(choice->reason, sizeof choice->reason, "tile as asked");
-        return;
-    }
-    if ((high == w->tile[TESS_HEIGHT] || choice->rows.tiles == 1) &&
-        (wide == w->tile[TESS_WIDTH] || choice->cols.tiles == 1))
-        snprintf(why, sizeof why, "the image is no larger");
+    c->fixed_bytes = (double)(uncut->bytes.by[TESS_MEM_WEIGHTS] + workspace);
+    if (r->separate_memory)
+        growing += (double)(uncut->in_stage + uncut->out_stage);
     else
-        snprintf(why, sizeof why, "tiles are alike and lie on the network's grid of %lld",
-                 (long long)c->alignment);
-    snprintf(choice->reason, sizeof choice->reason, "tile %lld x %lld asked, %lld x %lld used: %s",
-             (long long)w->tile[TESS_HEIGHT], (long long)w->tile[TESS_WIDTH], (long long)high,
-             (long long)wide, why);
-}
-
-static void explain_cut(const chooser *c, tess_cut_plan *choice)
-{
-    const double area =
-        (double)tess_axis_total_window(&choice->rows) * (double)tess_axis_total_window(&choice->cols);
-    snprintf(choice->reason, sizeof choice->reason,
-             "%lld x %lld tiles fit the limit of %.0f MiB; halos cost %.0f %% more pixels",
-             (long long)choice->rows.tiles, (long long)choice->cols.tiles,
-             (double)c->request->limit / (1 << 20),
-             100 * (area / ((double)c->padded_h * (double)c->padded_w) - 1));
-}
-
-/* The line through what the whole image takes, and the cuts to compare by it. */
-static void fit_line(chooser *c, const tess_cut_plan *whole)
-{
-    const tess_cut_request *w = c->request;
-    /* Workspace depends on the channels, and on a device with several engines on the size class a little. */
-    double growing = (double)whole->arena_bytes;
-    c->fixed_bytes = (double)(whole->bytes.by[TESS_MEM_WEIGHTS] + whole->bytes.by[TESS_MEM_WORKSPACE]);
-    if (w->separate_memory)
-        growing += (double)(whole->in_stage + whole->out_stage);
-    else
-        c->fixed_bytes += (double)(w->held_bytes + w->fixed_io_bytes);
-    c->bytes_per_pixel = growing / ((double)c->padded_h * (double)c->padded_w * (double)whole->batch);
-    tess_cut_list(c);
+        c->fixed_bytes += (double)(r->held_bytes + r->fixed_io_bytes);
+    c->bytes_per_pixel = growing / (tess_cut_pixels(uncut, tess_axis_largest_window) * (double)uncut->batch);
+    return TESS_OK;
 }
 
 /* The best of the cuts that fit, if the line leads to one. */
-static tess_status choose_cut(chooser *c, tess_cut_plan *choice, bool *found, tess_error *error)
+static tess_status choose_by_line(tess_cutter *c, tess_cut_plan *plan, bool *found, tess_error *error)
 {
-    const tess_cut_request *w = c->request;
+    const tess_cut_request *r = c->request;
     const double first = c->bytes_per_pixel,
-                 most = (double)w->limit -
-                        (double)(tess_cut_reserve(w->separate_memory) + w->others + w->other_weights);
+                 most = (double)r->limit -
+                        (double)(tess_cut_reserve(r->separate_memory) + r->others + r->other_weights);
     double estimate = 0;
     *found = false;
-    for (int i = 0; i < TRIES && !*found && tess_cut_best(c, most, choice, &estimate); i++) {
-        TESS_TRY(tess_cut_measure(c, choice, error));
-        *found = tess_cut_fits(w, choice);
+    for (int i = 0; i < TRIES && !*found && tess_cut_best(c, most, plan, &estimate); i++) {
+        TESS_TRY(tess_cut_measure(c, plan, error));
+        *found = tess_cut_fits(r, plan);
         /* The line is raised to what was measured, so that this cut is not proposed again. */
-        const double pixels = (double)tess_axis_largest_window(&choice->rows) *
-                              (double)tess_axis_largest_window(&choice->cols) * (double)choice->batch;
-        const double missing = fmax((double)tess_mem_total(&choice->bytes) - estimate, 0);
+        const double pixels = tess_cut_pixels(plan, tess_axis_largest_window) * (double)plan->batch;
+        const double missing = fmax((double)tess_mem_total(&plan->bytes) - estimate, 0);
         c->bytes_per_pixel = 1.001 * (c->bytes_per_pixel + missing / pixels);
     }
     c->bytes_per_pixel = first;
     return TESS_OK;
 }
 
-static tess_status choose_tile(chooser *c, tess_cut_plan *choice, tess_error *error)
+/* The cut that takes the least bytes, as they are measured. */
+static tess_status choose_least(const tess_cutter *c, tess_cut_plan *plan, tess_error *error)
 {
-    const tess_cut_request *w = c->request;
-    if (w->tile[TESS_HEIGHT] != 0) {
-        const bool whole = w->tile[TESS_HEIGHT] == TESS_TILE_WHOLE;
-        tess_cut_by_tile(c, whole ? 0 : w->tile[TESS_HEIGHT], whole ? 0 : w->tile[TESS_WIDTH], choice);
-        explain_asked(c, choice);
-        return tess_cut_measure(c, choice, error);
+    tess_cut_plan trial = *plan;
+    tess_cut_walk walk = {-INFINITY, -1};
+    uint64_t least = UINT64_MAX;
+    for (int i = 0; i < MEASURED && tess_cut_next(c, &walk, &trial); i++) {
+        TESS_TRY(tess_cut_measure(c, &trial, error));
+        if (tess_cut_total(c->request, &trial) < least) {
+            least = tess_cut_total(c->request, &trial);
+            *plan = trial;
+        }
     }
-    tess_cut_by_tile(c, 0, 0, choice);
-    TESS_TRY(tess_cut_measure(c, choice, error));
-    if (!w->least && tess_cut_fits(w, choice)) {
-        snprintf(choice->reason, sizeof choice->reason, "the whole image fits the limit of %.0f MiB",
-                 (double)w->limit / (1 << 20));
+    return TESS_OK;
+}
+
+static tess_status choose_tile(tess_cutter *c, tess_cut_plan *plan, tess_error *error)
+{
+    const tess_cut_request *r = c->request;
+    const int64_t asked = r->tile[TESS_HEIGHT];
+    tess_cut_by_tile(c, asked > 0 ? r->tile : whole, plan);
+    TESS_TRY(tess_cut_measure(c, plan, error));
+    if (asked != 0) {
+        tess_cut_say_asked(c, plan);
+        return TESS_OK;
+    }
+    if (!r->least && tess_cut_fits(r, plan)) {
+        tess_cut_say_whole(c, plan);
         return TESS_OK;
     }
     bool found = false;
-    fit_line(c, choice);
-    if (!w->least)
-        TESS_TRY(choose_cut(c, choice, &found, error));
+    tess_cut_list(c);
+    TESS_TRY(fit_line(c, plan, error));
+    if (!r->least)
+        TESS_TRY(choose_by_line(c, plan, &found, error));
     if (!found)
-        TESS_TRY(tess_cut_least(c, choice, error));
-    explain_cut(c, choice);
+        TESS_TRY(choose_least(c, plan, error));
+    tess_cut_say_chosen(c, plan);
     return TESS_OK;
 }
 
 /* Small windows leave the device idle or repeat work on the weights; a batch shares it. The smallest batch
  * within 1 % of the best that fits. */
-static tess_status choose_batch(const chooser *c, tess_cut_plan *choice, tess_error *error)
+static tess_status choose_batch(const tess_cutter *c, tess_cut_plan *plan, tess_error *error)
 {
-    const int64_t most = tess_min_i64(tess_cut_longest_run(&choice->cols), MOST_BATCH);
-    tess_cut_plan best = *choice;
+    const int64_t most = tess_min_i64(tess_cut_longest_run(&plan->cols), MOST_BATCH);
+    tess_cut_plan best = *plan;
     for (int64_t batch = 2; batch <= most; batch *= 2) {
-        tess_cut_plan trial = *choice;
+        tess_cut_plan trial = *plan;
         trial.batch = batch;
         TESS_TRY(tess_cut_measure(c, &trial, error));
         if (!tess_cut_fits(c->request, &trial))
@@ -193,31 +144,41 @@ static tess_status choose_batch(const chooser *c, tess_cut_plan *choice, tess_er
         if (trial.seconds < 0.99 * best.seconds)
             best = trial;
     }
-    *choice = best;
+    *plan = best;
     return TESS_OK;
 }
 
-tess_status tess_cut_choose(const tess_bound *bound, const tess_model_net *model, const tess_rates *rates,
-                            const tess_cut_request *request, tess_cut_plan *choice, tess_error *error)
+static int64_t halo_of(const tess_axis *axis)
 {
-    if (model->volume)
-        return tess_cut_choose_volume(bound, model, rates, request, choice, error);
-    chooser c = {.bound = bound, .model = model, .rates = rates, .request = request};
-    *choice = (tess_cut_plan){.batch = 1, .depth = tess_axis_cut(request->size[TESS_DEPTH], 1, 0, 1)};
-    c.grid = tess_net_grid(model->net);
-    c.alignment = tess_bound_alignment(bound);
-    c.reach = tess_bound_reach(bound);
-    c.padded_h = tess_round_up(request->size[TESS_HEIGHT], c.grid);
-    c.padded_w = tess_round_up(request->size[TESS_WIDTH], c.grid);
+    return axis->tiles > 1 ? axis->halo : 0;
+}
+
+static tess_cutter cutter_for(const tess_bound *bound, const tess_model_net *model, const tess_rates *rates,
+                              const tess_cut_request *request)
+{
+    tess_cutter c = {.bound = bound, .model = model, .rates = rates, .request = request};
+    for (int i = 0; i < TESS_SPATIAL; i++) {
+        const bool depth = i == TESS_DEPTH;
+        c.grid[i] = tess_net_grid(model->net, i);
+        c.alignment[i] = depth ? c.grid[i] : tess_bound_alignment(bound);
+        c.reach[i] = depth ? tess_bound_reach_depth(bound) : tess_bound_reach(bound);
+        c.padded[i] = tess_round_up(request->size[i], c.grid[i]);
+    }
+    return c;
+}
+
+tess_status tess_cut_choose(const tess_bound *bound, const tess_model_net *model, const tess_rates *rates,
+                            const tess_cut_request *request, tess_cut_plan *plan, tess_error *error)
+{
+    tess_cutter c = cutter_for(bound, model, rates, request);
+    *plan = (tess_cut_plan){.batch = 1, .volume = model->volume};
     TESS_TRY(fit_seconds(&c, error));
-    TESS_TRY(choose_tile(&c, choice, error));
-    if (!request->least && !tess_cut_fits(request, choice))
-        return tess_cut_refuse(request, choice, error);
+    TESS_TRY(choose_tile(&c, plan, error));
+    if (!request->least && !tess_cut_fits(request, plan))
+        return tess_cut_refuse(request, plan, error);
     if (request->batch == 0 && !request->least)
-        TESS_TRY(choose_batch(&c, choice, error));
-    const int64_t above = choice->rows.tiles > 1 ? choice->rows.halo : 0,
-                  beside = choice->cols.tiles > 1 ? choice->cols.halo : 0;
-    choice->halo = tess_max_i64(above, beside);
-    choice->seconds *= (double)request->size[TESS_DEPTH];
+        TESS_TRY(choose_batch(&c, plan, error));
+    plan->halo = tess_max_i64(halo_of(&plan->rows), halo_of(&plan->cols));
+    plan->halo_depth = halo_of(&plan->depth);
     return TESS_OK;
 }

@@ -13,14 +13,12 @@
 typedef struct tess_cut_request {
     int64_t size[TESS_SPATIAL]; /* depth, height and width; the depth of an image is 1 */
     /* The largest tile of each axis, 0: it is not cut. A height of 0: the planner chooses; TESS_TILE_WHOLE: nothing is
-     * cut. */
+     * cut. The depth is for 3-D networks. */
     int64_t tile[TESS_SPATIAL];
-    int64_t halo
-        [TESS_SPATIAL]; /* in pixels, or TESS_HALO_AUTO or TESS_HALO_EXACT; a 2-D network has none in depth */
-    int64_t halo_times; /* TESS_HALO_AUTO takes so many times the model's; 0 is 1 */
-    int64_t batch;      /* windows in one run; 0: the planner chooses */
-    int64_t
-        planes; /* runs of the network for each window: 1, or the channels when a gray model takes colours */
+    int64_t halo[TESS_SPATIAL]; /* in pixels, or TESS_HALO_AUTO or TESS_HALO_EXACT; depth: for 3-D networks */
+    int64_t halo_times;         /* TESS_HALO_AUTO takes so many times the model's; 0 is 1 */
+    int64_t batch;              /* windows in one run; 0: the planner chooses */
+    int64_t planes;             /* runs for each window: 1, or the channels when a gray model takes colours */
     size_t in_row_bytes, out_row_bytes; /* 0: what is cut lies in the memory of the device */
     size_t row_scratch_bytes; /* host scratch that one column of a window needs, all threads together */
     size_t fixed_io_bytes;    /* what the job holds besides, in its io block */
@@ -49,6 +47,7 @@ typedef struct tess_cut_plan {
     };
     int64_t halo, halo_depth; /* of the axes that are cut; halo: the larger one of rows and columns */
     int64_t batch;
+    bool volume;                                               /* the network is 3-D */
     tess_mem_bytes bytes;                                      /* by category, as they will be counted */
     size_t io_block, ring_bytes, arena_bytes, workspace_bytes; /* as they will be asked for */
     size_t in_stage, out_stage;                                /* 0 unless the device has its own memory */

@@ -1,13 +1,17 @@
-/* The ways of cutting an image. Each axis is cut into 1, 2, 3, ... pieces; every way of cutting the rows goes with every
- * way of cutting the columns. Bytes of the pairs are estimated by a straight line in the pixels of a window. The line
- * orders the pairs well but not exactly, so whoever wants a certain number measures the first of them. */
+/* The ways of cutting an image or a volume. Each axis is cut into 1, 2, 3, ... pieces; every way of cutting one axis goes
+ * with every way of cutting the others. Bytes of these cuts are estimated by a straight line in the pixels of a window.
+ * The line orders the cuts well but not exactly, so whoever wants a certain number measures the first of them. */
 #include <math.h>
 
 #include "base/checked.h"
 #include "model/halo.h"
 #include "plan/cut_impl.h"
 
-enum { MEASURED = 24 }; /* pairs with the least estimates, of which one takes the least */
+/* Slices of a volume are separate images for a 2-D network. */
+static bool sliced(const tess_cutter *c, int axis)
+{
+    return axis == TESS_DEPTH && !c->model->volume;
+}
 
 int64_t tess_cut_longest_run(const tess_axis *cols)
 {
@@ -19,136 +23,164 @@ int64_t tess_cut_longest_run(const tess_axis *cols)
     return most;
 }
 
-/* The batch that was asked for, as far as the cut can fill it; 1 until the best is looked for. */
-static void set_batch(const chooser *c, tess_cut_plan *choice)
+/* The batch that was asked for, as far as the columns can fill it; 1 until the best is looked for. */
+static int64_t batch_for(const tess_cutter *c, const tess_axis *cols)
 {
-    choice->batch =
-        c->request->batch > 0 ? tess_min_i64(c->request->batch, tess_cut_longest_run(&choice->cols)) : 1;
+    return c->request->batch > 0 ? tess_min_i64(c->request->batch, tess_cut_longest_run(cols)) : 1;
 }
 
-/* More than an output value depends on would change nothing. */
-int64_t tess_cut_halo(const chooser *c, int64_t size, int64_t tiles)
+static int64_t auto_halo(const tess_cutter *c, int axis, int64_t tiles)
 {
-    const tess_cut_request *w = c->request;
-    int64_t halo = w->halo[TESS_HEIGHT];
+    return tess_max_i64(c->request->halo_times, 1) *
+           (axis == TESS_DEPTH ? c->model->halo_depth : tess_halo_for(c->model, c->padded[axis], tiles));
+}
+
+/* The halo of an axis in so many tiles. More than an output value depends on would change nothing. */
+static int64_t halo_for(const tess_cutter *c, int axis, int64_t tiles)
+{
+    int64_t halo = c->request->halo[axis];
+    if (sliced(c, axis))
+        return 0;
     if (halo == TESS_HALO_EXACT)
-        halo = c->reach;
+        halo = c->reach[axis];
     if (halo == TESS_HALO_AUTO)
-        halo = tess_min_i64(tess_max_i64(w->halo_times, 1) * tess_halo_for(c->model, size, tiles), c->reach);
-    return tess_round_up(halo, c->alignment);
+        halo = tess_min_i64(auto_halo(c, axis, tiles), c->reach[axis]);
+    return tess_round_up(halo, c->alignment[axis]);
 }
 
-static tess_axis cut_axis(const chooser *c, int64_t size, int64_t tile)
+void tess_cut_by_tile(const tess_cutter *c, const int64_t tile[TESS_SPATIAL], tess_cut_plan *plan)
 {
-    tess_axis axis = tess_axis_cut(size, tile, 0, c->alignment);
-    axis.halo = tess_cut_halo(c, size, axis.tiles);
-    return axis;
-}
-
-void tess_cut_by_tile(const chooser *c, int64_t tile_h, int64_t tile_w, tess_cut_plan *choice)
-{
-    choice->rows = cut_axis(c, c->padded_h, tile_h);
-    choice->cols = cut_axis(c, c->padded_w, tile_w);
-    set_batch(c, choice);
-}
-
-/* 1, 2, 3, ... 16 pieces, then ever larger steps, up to the most that the alignment allows. */
-static int64_t pieces(int index, int64_t size, int64_t alignment)
-{
-    double wanted = index < 16 ? index + 1 : 16 * pow(1.25, index - 15);
-    return tess_min_i64((int64_t)wanted, tess_ceil_div(size, alignment));
-}
-
-static int cost_axis(const chooser *c, int64_t size, bool rows, axis_cost costs[TESS_MOST_CUTS])
-{
-    const tess_cut_request *w = c->request;
-    int count = 0;
-    for (int i = 0; i < TESS_MOST_CUTS; i++) {
-        const int64_t tiles = pieces(i, size, c->alignment);
-        const tess_axis axis = tess_axis_split(size, tiles, tess_cut_halo(c, size, tiles), c->alignment);
-        if (count && costs[count - 1].axis.tiles == axis.tiles)
-            continue;
-        axis_cost *cost = &costs[count++];
-        cost->axis = axis;
-        cost->window = (double)tess_axis_largest_window(&axis);
-        cost->total = (double)tess_axis_total_window(&axis);
-        cost->batch = w->batch > 0 ? (double)tess_min_i64(w->batch, tess_cut_longest_run(&axis)) : 1;
-        cost->io_bytes =
-            rows ? (double)tess_align_size(
-                       tess_ring_bytes(&axis, w->size[TESS_HEIGHT], w->in_row_bytes, w->out_row_bytes), 64)
-                 : (double)w->row_scratch_bytes * cost->window;
-        cost->host = rows && w->separate_memory &&
-                     cost->io_bytes + (double)(w->fixed_io_bytes + w->held_bytes) > (double)w->host_limit;
-        if (w->separate_memory)
-            cost->io_bytes = 0; /* the stages go with the pixels */
+    for (int i = 0; i < TESS_SPATIAL; i++) {
+        tess_axis *axis = &plan->axis[i];
+        *axis = tess_axis_cut(c->padded[i], sliced(c, i) ? 1 : tile[i], 0, c->alignment[i]);
+        axis->halo = halo_for(c, i, axis->tiles);
     }
-    return count;
+    plan->batch = batch_for(c, &plan->cols);
 }
 
-void tess_cut_list(chooser *c)
+/* 1, 2, 3, ... 16 pieces, then ever larger steps, up to the most that the alignment allows; single slices. */
+static int64_t pieces(const tess_cutter *c, int axis, int index)
 {
-    c->row_count = cost_axis(c, c->padded_h, true, c->rows);
-    c->col_count = cost_axis(c, c->padded_w, false, c->cols);
+    const int64_t most = tess_ceil_div(c->padded[axis], c->alignment[axis]);
+    const double wanted = index < 16 ? index + 1 : 16 * pow(1.25, index - 15);
+    return sliced(c, axis) ? most : tess_min_i64((int64_t)wanted, most);
 }
 
-static double estimate_of(const chooser *c, const axis_cost *rows, const axis_cost *cols)
+static tess_cut_way way_of(const tess_cutter *c, int i, tess_axis axis)
 {
-    return c->fixed_bytes + rows->io_bytes + cols->io_bytes +
-           c->bytes_per_pixel * rows->window * cols->window * cols->batch;
+    const tess_cut_request *r = c->request;
+    tess_cut_way way = {.axis = axis,
+                        .window = (double)tess_axis_largest_window(&axis),
+                        .total = (double)tess_axis_total_window(&axis),
+                        .batch = i == TESS_WIDTH ? (double)batch_for(c, &axis) : 1};
+    if (i == TESS_HEIGHT)
+        way.io_bytes = (double)tess_align_size(
+            tess_ring_bytes(&axis, r->size[TESS_HEIGHT], r->in_row_bytes, r->out_row_bytes), 64);
+    if (i == TESS_WIDTH)
+        way.io_bytes = (double)r->row_scratch_bytes * way.window;
+    if (r->separate_memory) {
+        way.over_host = i == TESS_HEIGHT &&
+                        way.io_bytes + (double)(r->fixed_io_bytes + r->held_bytes) > (double)r->host_limit;
+        way.io_bytes = 0; /* the stages go with the pixels */
+    }
+    return way;
 }
 
-static void take(const chooser *c, const axis_cost *rows, const axis_cost *cols, tess_cut_plan *choice)
+void tess_cut_list(tess_cutter *c)
 {
-    choice->rows = rows->axis;
-    choice->cols = cols->axis;
-    set_batch(c, choice);
+    for (int axis = 0; axis < TESS_SPATIAL; axis++) {
+        tess_cut_way *ways = c->ways[axis];
+        int count = 0;
+        for (int i = 0; i < TESS_MOST_CUTS; i++) {
+            const int64_t tiles = pieces(c, axis, i);
+            if (count && ways[count - 1].axis.tiles == tiles)
+                continue;
+            ways[count++] =
+                way_of(c, axis,
+                       tess_axis_split(c->padded[axis], tiles, halo_for(c, axis, tiles), c->alignment[axis]));
+        }
+        c->way_count[axis] = count;
+    }
 }
 
-bool tess_cut_best(const chooser *c, double most, tess_cut_plan *choice, double *estimate)
+/* Every cut has an index. Of cuts that compute equally many pixels the first is taken, so the axis whose ways change
+ * fastest is cut most readily: the columns of an image, whose windows can go in one run, and the depth of a volume, whose
+ * slabs lie together in memory. */
+typedef struct cut {
+    const tess_cut_way *way[TESS_SPATIAL];
+} cut;
+
+static cut cut_at(const tess_cutter *c, int index)
+{
+    static const int image[] = {TESS_WIDTH, TESS_HEIGHT, TESS_DEPTH},
+                     volume[] = {TESS_DEPTH, TESS_HEIGHT, TESS_WIDTH};
+    const int *order = c->model->volume ? volume : image;
+    cut at;
+    for (int i = 0; i < TESS_SPATIAL; i++) {
+        const int axis = order[i];
+        at.way[axis] = &c->ways[axis][index % c->way_count[axis]];
+        index /= c->way_count[axis];
+    }
+    return at;
+}
+
+static int cut_count(const tess_cutter *c)
+{
+    return c->way_count[TESS_DEPTH] * c->way_count[TESS_HEIGHT] * c->way_count[TESS_WIDTH];
+}
+
+static double estimate_of(const tess_cutter *c, const cut *at)
+{
+    double bytes = c->fixed_bytes, growing = c->bytes_per_pixel;
+    for (int i = 0; i < TESS_SPATIAL; i++) {
+        bytes += at->way[i]->io_bytes;
+        growing *= at->way[i]->window * at->way[i]->batch;
+    }
+    return bytes + growing;
+}
+
+static void take(const tess_cutter *c, int index, tess_cut_plan *plan)
+{
+    const cut at = cut_at(c, index);
+    for (int i = 0; i < TESS_SPATIAL; i++)
+        plan->axis[i] = at.way[i]->axis;
+    plan->batch = batch_for(c, &plan->cols);
+}
+
+bool tess_cut_best(const tess_cutter *c, double most, tess_cut_plan *plan, double *estimate)
 {
     double least = INFINITY;
-    for (int r = 0; r < c->row_count; r++)
-        for (int k = 0; k < c->col_count; k++) {
-            const axis_cost *rows = &c->rows[r], *cols = &c->cols[k];
-            const double bytes = estimate_of(c, rows, cols), area = rows->total * cols->total;
-            if (bytes > most || rows->host || area >= least)
-                continue;
-            least = area;
-            *estimate = bytes;
-            take(c, rows, cols, choice);
-        }
-    return isfinite(least);
+    int best = -1;
+    for (int i = 0; i < cut_count(c); i++) {
+        const cut at = cut_at(c, i);
+        const double computed =
+            at.way[TESS_DEPTH]->total * at.way[TESS_HEIGHT]->total * at.way[TESS_WIDTH]->total;
+        const double bytes = estimate_of(c, &at);
+        if (bytes > most || at.way[TESS_HEIGHT]->over_host || computed >= least)
+            continue;
+        least = computed;
+        *estimate = bytes;
+        best = i;
+    }
+    if (best >= 0)
+        take(c, best, plan);
+    return best >= 0;
 }
 
-tess_status tess_cut_least(const chooser *c, tess_cut_plan *choice, tess_error *error)
+bool tess_cut_next(const tess_cutter *c, tess_cut_walk *walk, tess_cut_plan *plan)
 {
-    tess_cut_plan trial = *choice;
-    double last = -INFINITY;
-    int last_pair = -1;
-    uint64_t least = UINT64_MAX;
-    /* Pairs in the order of their estimates. */
-    for (int i = 0; i < MEASURED; i++) {
-        double next = INFINITY;
-        int next_pair = -1;
-        for (int pair = 0; pair < c->row_count * c->col_count; pair++) {
-            const axis_cost *rows = &c->rows[pair / c->col_count];
-            const double bytes = estimate_of(c, rows, &c->cols[pair % c->col_count]);
-            const bool done = bytes < last || (bytes == last && pair <= last_pair);
-            if (done || bytes >= next || rows->host)
-                continue;
-            next = bytes;
-            next_pair = pair;
-        }
-        if (next_pair < 0)
-            break;
-        last = next;
-        last_pair = next_pair;
-        take(c, &c->rows[next_pair / c->col_count], &c->cols[next_pair % c->col_count], &trial);
-        TESS_TRY(tess_cut_measure(c, &trial, error));
-        if (tess_cut_total(c->request, &trial) < least) {
-            least = tess_cut_total(c->request, &trial);
-            *choice = trial;
-        }
+    tess_cut_walk next = {INFINITY, -1};
+    for (int i = 0; i < cut_count(c); i++) {
+        const cut at = cut_at(c, i);
+        const double bytes = estimate_of(c, &at);
+        const bool done = bytes < walk->bytes || (bytes == walk->bytes && i <= walk->index);
+        if (done || bytes >= next.bytes || at.way[TESS_HEIGHT]->over_host)
+            continue;
+        next = (tess_cut_walk){bytes, i};
     }
-    return TESS_OK;
+    if (next.index < 0)
+        return false;
+    take(c, next.index, plan);
+    *walk = next;
+    return true;
 }

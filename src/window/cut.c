@@ -16,13 +16,13 @@ static bool set(const tess_cut *cut, tess_window_batch *b)
     return true;
 }
 
-bool tess_cut_first(const tess_cut *cut, int64_t strip, tess_window_batch *b)
+bool tess_batch_first(const tess_cut *cut, int64_t strip, tess_window_batch *b)
 {
     *b = (tess_window_batch){.cols = cut->axis[TESS_WIDTH], .strip = tess_max_i64(strip, 0)};
     return set(cut, b);
 }
 
-bool tess_cut_next(const tess_cut *cut, int64_t strip, tess_window_batch *b)
+bool tess_batch_next(const tess_cut *cut, int64_t strip, tess_window_batch *b)
 {
     b->first += b->n;
     if (b->first == b->cols.tiles) {

@@ -24,8 +24,8 @@ typedef struct tess_window_batch {
 #define TESS_ALL_STRIPS (-1)
 
 /* The first batch of the cut, or of this strip of its first slab; the next one. False behind the last. */
-bool tess_cut_first(const tess_cut *cut, int64_t strip, tess_window_batch *batch);
-bool tess_cut_next(const tess_cut *cut, int64_t strip, tess_window_batch *batch);
+bool tess_batch_first(const tess_cut *cut, int64_t strip, tess_window_batch *batch);
+bool tess_batch_next(const tess_cut *cut, int64_t strip, tess_window_batch *batch);
 
 /* Shapes of its batches, counted up to 64 in each axis: how many plans a cache must keep so that none is made twice. */
 int64_t tess_cut_shapes(const tess_cut *cut);

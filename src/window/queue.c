@@ -207,6 +207,9 @@ tess_status tess_queue_submit(tess_queue *q, const tess_window_net *net, const t
 {
     static const tess_mover mover = {
         .begin = begin, .gather = gather, .scatter = scatter, .end = end, .under_way = QUEUE_UNDER_WAY};
+    if (strip == TESS_ALL_STRIPS && cut->axis[TESS_DEPTH].tiles > 1)
+        return tess_fail(error, TESS_INTERNAL,
+                         "a queue takes images; submit the slices of a volume one by one");
     queue_batch b = {.queue = q, .image = image, .planes = net->planes, .ticket = ticket};
     const tess_window_run run = {.net = net,
                                  .cut = cut,

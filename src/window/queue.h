@@ -50,7 +50,8 @@ typedef struct tess_ticket {
     tess_error error;
 } tess_ticket;
 
-/* Submits the windows of one strip, or of all (TESS_ALL_STRIPS). Returns when their samples are read. The image and the
+/* Submits the windows of one strip of an image (the first slab of the cut), or of all strips of a cut with one slab
+ * (TESS_ALL_STRIPS). Returns when their samples are read. The image and the
  * ticket must stay until the ticket is done. */
 tess_status tess_queue_submit(tess_queue *queue, const tess_window_net *net, const tess_cut *cut,
                               int64_t strip, const tess_queue_image *image, tess_ticket *ticket,

@@ -97,8 +97,8 @@ tess_status tess_windows_needed(tess_windows *w, const tess_bound *bound, const 
 {
     *needs = (tess_windows_needs){.arena = 0};
     tess_window_batch batch;
-    for (bool more = tess_cut_first(cut, TESS_ALL_STRIPS, &batch); more;
-         more = tess_cut_next(cut, TESS_ALL_STRIPS, &batch)) {
+    for (bool more = tess_batch_first(cut, TESS_ALL_STRIPS, &batch); more;
+         more = tess_batch_next(cut, TESS_ALL_STRIPS, &batch)) {
         tess_window_plan *plan;
         TESS_TRY(tess_window_plan_for(w, bound, tess_batch_shape(&batch), 0, NULL, &plan, error));
         TESS_TRY(add_needs(plan->plan, needs, error));
@@ -110,8 +110,8 @@ tess_status tess_windows_prepare(tess_windows *w, const tess_window_net *net, co
                                  tess_error *error)
 {
     tess_window_batch batch;
-    for (bool more = tess_cut_first(cut, TESS_ALL_STRIPS, &batch); more;
-         more = tess_cut_next(cut, TESS_ALL_STRIPS, &batch)) {
+    for (bool more = tess_batch_first(cut, TESS_ALL_STRIPS, &batch); more;
+         more = tess_batch_next(cut, TESS_ALL_STRIPS, &batch)) {
         tess_window_plan *plan;
         TESS_TRY(tess_window_plan_for(w, net->bound, tess_batch_shape(&batch), 0, NULL, &plan, error));
         TESS_TRY(tess_window_plan_prepare(w, plan, net->weights, error));
@@ -162,8 +162,8 @@ static tess_status run_batch(tess_windows *w, const tess_window_run *run, const 
 tess_status tess_windows_run(tess_windows *w, const tess_window_run *run, tess_error *error)
 {
     tess_window_batch batch;
-    for (bool more = tess_cut_first(run->cut, run->strip, &batch); more;
-         more = tess_cut_next(run->cut, run->strip, &batch)) {
+    for (bool more = tess_batch_first(run->cut, run->strip, &batch); more;
+         more = tess_batch_next(run->cut, run->strip, &batch)) {
         TESS_TRY(tess_stop_check(w->settings.device->stop, error));
         TESS_TRY(run_batch(w, run, &batch, error));
     }

@@ -7,14 +7,14 @@
 
 bool tess_cpu_is_volume(const tess_op *op)
 {
-    return op->kind <= TESS_OP_ADD && (op->in.d != 1 || op->out.d != 1 || op->kernel[TESS_DEPTH] != 1);
+    return tess_op_is_layer(op) && (op->in[0].d != 1 || op->out[0].d != 1 || op->kernel[TESS_DEPTH] != 1);
 }
 
 /* What one depth tap needs; a pass over all slices needs the most. */
 static tess_op_needs tap_needs(const tess_cpu *cpu, const tess_op *op)
 {
     tess_op_needs needs = {.block = 1};
-    tess_op flat = tess_op_slices(op, op->out.d, 1, 1);
+    tess_op flat = tess_op_slices(op, op->out[0].d, 1, 1);
     tess_cpu_family_of(cpu, &flat)->needs(cpu, &flat, &needs);
     needs.weights = tess_align_size(needs.weights, 64);
     return needs;
@@ -28,7 +28,7 @@ static bool has_weights(const tess_op *op)
 /* Values of one row of one depth tap. */
 static int64_t tap_row(const tess_op *op)
 {
-    const int64_t second = op->kind == TESS_OP_CONV_TRANSPOSE ? op->out.c : op->in.c;
+    const int64_t second = op->kind == TESS_OP_CONV_TRANSPOSE ? op->out[0].c : op->in[0].c;
     return second * op->kernel[TESS_HEIGHT] * op->kernel[TESS_WIDTH];
 }
 
@@ -41,16 +41,16 @@ static void volume_needs(const tess_cpu *cpu, const tess_op *op, tess_op_needs *
         needs->weights = needs->weights * taps + (size_t)tap_row(op) * sizeof(float);
 }
 
-static void volume_pack(const tess_cpu *cpu, const tess_op *op, tess_weight_part part, int64_t first,
-                        int64_t count, const float *values, void *packed)
+static void volume_pack(const tess_cpu *cpu, const tess_op *op, int param, int64_t first, int64_t count,
+                        const float *values, void *packed)
 {
     const int taps = op->kernel[TESS_DEPTH];
     const size_t tap_bytes = tap_needs(cpu, op).weights;
-    const tess_op flat = tess_op_slices(op, op->out.d, 1, 1);
+    const tess_op flat = tess_op_slices(op, op->out[0].d, 1, 1);
     const tess_cpu_family *family = tess_cpu_family_of(cpu, &flat);
-    if (taps == 1 || part == TESS_PART_BIAS) { /* any tap may be the first pass of some slice */
+    if (taps == 1 || param == TESS_PARAM_BIAS) { /* any tap may be the first pass of some slice */
         for (int tap = 0; tap < taps; tap++)
-            family->pack(cpu, &flat, part, first, count, values, (char *)packed + (size_t)tap * tap_bytes);
+            family->pack(cpu, &flat, param, first, count, values, (char *)packed + (size_t)tap * tap_bytes);
         return;
     }
     const int64_t area = (int64_t)op->kernel[TESS_HEIGHT] * op->kernel[TESS_WIDTH], row = tap_row(op);
@@ -60,7 +60,7 @@ static void volume_pack(const tess_cpu *cpu, const tess_op *op, tess_weight_part
             for (int64_t kernel = 0; kernel < row / area; kernel++)
                 memcpy(scratch + kernel * area, values + (i * row + kernel * area) * taps + tap * area,
                        (size_t)area * sizeof *scratch);
-            family->pack(cpu, &flat, part, first + i, 1, scratch, (char *)packed + (size_t)tap * tap_bytes);
+            family->pack(cpu, &flat, param, first + i, 1, scratch, (char *)packed + (size_t)tap * tap_bytes);
         }
 }
 

@@ -20,7 +20,7 @@ typedef struct tess_cpu {
 typedef struct tess_cpu_family {
     const char *name;
     void (*needs)(const tess_cpu *, const tess_op *, tess_op_needs *);
-    void (*pack)(const tess_cpu *, const tess_op *, tess_weight_part, int64_t first, int64_t count,
+    void (*pack)(const tess_cpu *, const tess_op *, int param, int64_t first, int64_t count,
                  const float *values, void *packed);
     void (*run)(const tess_cpu *, const tess_op *, const tess_op_buffers *);
 } tess_cpu_family;
@@ -68,12 +68,7 @@ typedef struct tess_f32_layout {
 } tess_f32_layout;
 
 tess_f32_layout tess_f32_layout_of(const tess_cpu *cpu, const tess_op *op);
-void tess_f32_layout_pack(const tess_f32_layout *layout, const tess_op *op, tess_weight_part part,
-                          int64_t first, int64_t count, const float *values, float *packed);
-
-static inline int64_t tess_op_taps(const tess_op *op)
-{
-    return (int64_t)op->kernel[0] * op->kernel[1] * op->kernel[2];
-}
+void tess_f32_layout_pack(const tess_f32_layout *layout, const tess_op *op, int param, int64_t first,
+                          int64_t count, const float *values, float *packed);
 
 #endif

@@ -57,10 +57,10 @@ static tess_status cpu_prepare(tess_device *device, const tess_op *op, tess_prep
     return TESS_OK;
 }
 
-static void cpu_pack(tess_device *device, const tess_op *op, tess_weight_part part, int64_t first,
-                     int64_t count, const float *values, void *packed)
+static void cpu_pack(tess_device *device, const tess_op *op, int param, int64_t first, int64_t count,
+                     const float *values, void *packed)
 {
-    tess_cpu_family_of(cpu_of(device), op)->pack(cpu_of(device), op, part, first, count, values, packed);
+    tess_cpu_family_of(cpu_of(device), op)->pack(cpu_of(device), op, param, first, count, values, packed);
 }
 
 static void cpu_run(tess_device *device, const tess_prepared *prepared, const tess_op_buffers *buffers,

@@ -59,12 +59,12 @@ const tess_cpu_family *tess_cpu_family_of(const tess_cpu *cpu, const tess_op *op
         return &tess_cpu_volume;
     if (!is_conv(op))
         return &tess_cpu_pointwise;
-    const bool bf16 = tess_op_precision(op) == TESS_BF16, same = op->in.dtype == op->out.dtype;
+    const bool bf16 = tess_op_precision(op) == TESS_BF16, same = op->in[0].dtype == op->out[0].dtype;
     const tess_winograd_kernels *winograd = bf16 ? cpu->bf16->winograd : &cpu->f32->winograd;
     bool square = op->kind == TESS_OP_CONV && op->kernel[TESS_HEIGHT] == 3 && op->kernel[TESS_WIDTH] == 3 &&
                   op->stride[TESS_HEIGHT] == 1 && op->stride[TESS_WIDTH] == 1;
-    if (square && same && winograd && op->in.c % winograd->block == 0 && op->out.c % winograd->block == 0 &&
-        tess_min_i64(op->in.c, op->out.c) >= NARROWEST)
+    if (square && same && winograd && op->in[0].c % winograd->block == 0 &&
+        op->out[0].c % winograd->block == 0 && tess_min_i64(op->in[0].c, op->out[0].c) >= NARROWEST)
         return &tess_cpu_winograd;
     return bf16 ? &tess_cpu_bf16 : &tess_cpu_direct;
 }
@@ -72,8 +72,8 @@ const tess_cpu_family *tess_cpu_family_of(const tess_cpu *cpu, const tess_op *op
 static tess_status check_samples(const tess_op *op, tess_error *error)
 {
     const bool import = op->kind == TESS_OP_IMPORT;
-    const tess_dtype values = import ? op->out.dtype : op->in.dtype,
-                     samples = import ? op->in.dtype : op->out.dtype;
+    const tess_dtype values = import ? op->out[0].dtype : op->in[0].dtype,
+                     samples = import ? op->in[0].dtype : op->out[0].dtype;
     bool known = samples == TESS_U8 || samples == TESS_U16 || samples == TESS_I16 || samples == TESS_U32 ||
                  samples == TESS_I32 || samples == TESS_F16 || samples == TESS_F32 || samples == TESS_F64;
     if (values != TESS_F32 || !known)
@@ -92,12 +92,12 @@ static tess_status check_depth(const tess_op *op, tess_error *error)
     else if (op->kind == TESS_OP_CONV_TRANSPOSE && kernel > 1)
         known = kernel == stride;
     else if (op->kind == TESS_OP_SIDE_SUM)
-        known = op->out.dtype == TESS_F32 && op->out.c == 1 && !op->residuals;
+        known = op->out[0].dtype == TESS_F32 && op->out[0].c == 1 && !tess_op_residuals(op);
     if (!known || kernel > TESS_MAX_TAPS || op->kernel[TESS_HEIGHT] > TESS_MAX_TAPS ||
         op->kernel[TESS_WIDTH] > TESS_MAX_TAPS || op->kernel[TESS_HEIGHT] * op->kernel[TESS_WIDTH] > 64)
         return tess_fail(error, TESS_UNSUPPORTED, "the CPU has no kernel for a %s of %dx%dx%d",
                          tess_op_kind_name(op->kind), op->kernel[0], op->kernel[1], op->kernel[2]);
-    if (op->mapped && (op->kind != TESS_OP_CONV || op->map.dtype != TESS_F32))
+    if (op->mapped && (op->kind != TESS_OP_CONV || tess_op_map(op)->dtype != TESS_F32))
         return tess_fail(error, TESS_UNSUPPORTED, "only a convolution adds a map, and only one of fp32");
     return TESS_OK;
 }
@@ -116,13 +116,13 @@ tess_status tess_cpu_check(const tess_cpu *cpu, const tess_op *op, tess_error *e
         return tess_cpu_filter_check(op, error);
     if (is_samples(op))
         return check_samples(op, error);
-    const tess_dtype ends[2] = {op->in.dtype, op->out.dtype};
+    const tess_dtype ends[2] = {op->in[0].dtype, op->out[0].dtype};
     for (int i = 0; i < 2; i++)
         if (ends[i] != TESS_F32 && ends[i] != TESS_BF16)
             return tess_fail(error, TESS_UNSUPPORTED,
                              "the CPU computes in fp32 or bf16; use --precision fp32");
-    for (int r = 0; r < op->residuals; r++)
-        if (op->residual[r].dtype != op->out.dtype)
+    for (int r = 0; r < tess_op_residuals(op); r++)
+        if (op->in[1 + r].dtype != op->out[0].dtype)
             return tess_fail(error, TESS_UNSUPPORTED, "a residual must have the type of what it is added to");
     if (tess_op_precision(op) == TESS_BF16 && cpu->f32 && !cpu->bf16)
         return tess_fail(error, TESS_UNSUPPORTED,

@@ -43,12 +43,12 @@ typedef struct fft_job {
 
 static const tess_tensor *real_of(const tess_op *op)
 {
-    return op->fft.inverse ? &op->out : &op->in;
+    return op->fft.inverse ? &op->out[0] : &op->in[0];
 }
 
 static const tess_tensor *spectrum_of(const tess_op *op)
 {
-    return op->fft.inverse ? &op->in : &op->out;
+    return op->fft.inverse ? &op->in[0] : &op->out[0];
 }
 
 tess_status tess_cpu_fft_check(const tess_op *op, tess_error *error)
@@ -210,7 +210,7 @@ void tess_cpu_fft_run(const tess_cpu *cpu, const tess_op *op, const tess_cpu_fft
                       const tess_op_buffers *buffers)
 {
     const uintptr_t aligned = ((uintptr_t)buffers->workspace + LINE_ALIGN - 1) / LINE_ALIGN * LINE_ALIGN;
-    fft_job job = {op, plans, real_of(op), spectrum_of(op), buffers->in, buffers->out, (char *)aligned};
+    fft_job job = {op, plans, real_of(op), spectrum_of(op), buffers->in[0], buffers->out[0], (char *)aligned};
     const int64_t images = job.real->n * job.real->d, column_items = images * column_blocks(job.spectrum);
     if (op->fft.inverse && !op->fft.rows_only)
         tess_pool_run(cpu->pool, column_items, column_item, &job);

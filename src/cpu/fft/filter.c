@@ -16,7 +16,8 @@ typedef struct filter_job {
 
 static tess_tensor spectrum_of(const tess_op *op)
 {
-    return tess_tensor_3d(TESS_F32, op->in.n, op->in.d, op->in.h, op->in.w / 2 + 1, 2 * op->in.c);
+    return tess_tensor_3d(TESS_F32, op->in[0].n, op->in[0].d, op->in[0].h, op->in[0].w / 2 + 1,
+                          2 * op->in[0].c);
 }
 
 tess_op tess_cpu_filter_transform(const tess_op *op, bool inverse)
@@ -24,24 +25,24 @@ tess_op tess_cpu_filter_transform(const tess_op *op, bool inverse)
     tess_op fft;
     memset(&fft, 0, sizeof fft);
     fft.kind = TESS_OP_FFT;
-    fft.in = inverse ? spectrum_of(op) : op->in;
-    fft.out = inverse ? op->out : spectrum_of(op);
+    fft.in[0] = inverse ? spectrum_of(op) : op->in[0];
+    fft.out[0] = inverse ? op->out[0] : spectrum_of(op);
     fft.fft.inverse = inverse;
     return fft;
 }
 
 tess_status tess_cpu_filter_check(const tess_op *op, tess_error *error)
 {
-    const tess_tensor s = spectrum_of(op), *power = &op->residual[0], *data = &op->residual[1];
+    const tess_tensor s = spectrum_of(op), *power = &op->in[1], *data = &op->in[2];
     const tess_op to = tess_cpu_filter_transform(op, false), back = tess_cpu_filter_transform(op, true);
     TESS_TRY(tess_cpu_fft_check(&to, error));
     TESS_TRY(tess_cpu_fft_check(&back, error));
-    if (op->residuals < 1 || power->dtype != TESS_F32 || power->n != 1 || power->d != 1 || power->h != s.h ||
-        power->w != s.w || power->c != 1)
+    if (tess_op_residuals(op) < 1 || power->dtype != TESS_F32 || power->n != 1 || power->d != 1 ||
+        power->h != s.h || power->w != s.w || power->c != 1)
         return tess_fail(error, TESS_UNSUPPORTED, "a filter of %lldx%lld values does not fit its image",
                          (long long)power->h, (long long)power->w);
-    if (op->residuals > 1 && (data->dtype != TESS_F32 || data->n != s.n || data->d != s.d || data->h != s.h ||
-                              data->w != s.w || data->c != s.c))
+    if (tess_op_residuals(op) > 1 && (data->dtype != TESS_F32 || data->n != s.n || data->d != s.d ||
+                                      data->h != s.h || data->w != s.w || data->c != s.c))
         return tess_fail(error, TESS_UNSUPPORTED, "what a filter adds must be a spectrum of its image");
     return TESS_OK;
 }
@@ -70,12 +71,12 @@ static void product_item(void *arg, int64_t item, int thread)
     (void)thread;
     const filter_job *job = arg;
     const tess_op *op = job->op;
-    const tess_tensor *s = &job->spectrum, *p = &op->residual[0], *t = &op->residual[1];
+    const tess_tensor *s = &job->spectrum, *p = &op->in[1], *t = &op->in[2];
     const double *f = job->buffers->factors;
     const int64_t y = item % s->h, image = item / s->h;
-    const float *power = (const float *)job->buffers->residual[0] + y * p->stride_h;
-    const float *data = op->residuals > 1 && f[2] != 0
-                            ? (const float *)job->buffers->residual[1] + image / s->d * t->stride_n +
+    const float *power = (const float *)job->buffers->in[1] + y * p->stride_h;
+    const float *data = tess_op_residuals(op) > 1 && f[2] != 0
+                            ? (const float *)job->buffers->in[2] + image / s->d * t->stride_n +
                                   image % s->d * t->stride_d + y * t->stride_h
                             : NULL;
     float *waves = job->waves + item * s->stride_h;
@@ -97,10 +98,10 @@ void tess_cpu_filter_run(const tess_cpu *cpu, const tess_op *op, const tess_cpu_
     char *workspace = aligned + waves_bytes(op);
     filter_job job = {op, buffers, spectrum_of(op), (float *)aligned};
     tess_cpu_fft_run(cpu, &forward, to,
-                     &(tess_op_buffers){.in = buffers->in, .out = job.waves, .workspace = workspace});
+                     &(tess_op_buffers){.in = {buffers->in[0]}, .out = {job.waves}, .workspace = workspace});
     tess_pool_run(cpu->pool, job.spectrum.n * job.spectrum.d * job.spectrum.h, product_item, &job);
     tess_cpu_fft_run(cpu, &inverse, back,
-                     &(tess_op_buffers){.in = job.waves, .out = buffers->out, .workspace = workspace});
+                     &(tess_op_buffers){.in = {job.waves}, .out = {buffers->out[0]}, .workspace = workspace});
 }
 
 const tess_cpu_family tess_cpu_filter_family = {"filter", filter_needs, NULL, NULL};

@@ -4,16 +4,17 @@
 static void radon_needs(const tess_cpu *cpu, const tess_op *op, tess_op_needs *needs)
 {
     (void)cpu;
-    const int64_t views = op->kind == TESS_OP_PROJECT ? op->out.h : op->in.h;
+    const int64_t views = op->kind == TESS_OP_PROJECT ? op->out[0].h : op->in[0].h;
     *needs = (tess_op_needs){.weights = (size_t)views * TESS_RAY2_NUMBERS * sizeof(double), .block = 1};
 }
 
 static void radon_run(const tess_cpu *cpu, const tess_op *op, const tess_op_buffers *buffers)
 {
     const bool forward = op->kind == TESS_OP_PROJECT;
-    const tess_tensor *image = forward ? &op->in : &op->out, *views = forward ? &op->out : &op->in;
-    tess_radon_job job = {.in = buffers->in,
-                          .out = buffers->out,
+    const tess_tensor *image = forward ? &op->in[0] : &op->out[0],
+                      *views = forward ? &op->out[0] : &op->in[0];
+    tess_radon_job job = {.in = buffers->in[0],
+                          .out = buffers->out[0],
                           .table = buffers->weights,
                           .size = image->h,
                           .views = views->h,
@@ -31,7 +32,8 @@ static void radon_run(const tess_cpu *cpu, const tess_op *op, const tess_op_buff
 tess_status tess_cpu_check_radon(const tess_op *op, tess_error *error)
 {
     const bool forward = op->kind == TESS_OP_PROJECT;
-    const tess_tensor *image = forward ? &op->in : &op->out, *views = forward ? &op->out : &op->in;
+    const tess_tensor *image = forward ? &op->in[0] : &op->out[0],
+                      *views = forward ? &op->out[0] : &op->in[0];
     if (image->dtype != TESS_F32 || views->dtype != TESS_F32)
         return tess_fail(error, TESS_UNSUPPORTED, "the Radon transform takes fp32 values");
     const bool single = image->n == 1 && image->d == 1 && image->c == 1 && views->n == 1 && views->d == 1 &&

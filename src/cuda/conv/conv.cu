@@ -14,6 +14,61 @@ namespace
 
 enum { ROWS = 128, COLUMNS = 64, DEPTH = 16, THREADS = 128, PAD = 4 };
 
+/* What this thread has fetched, to shared memory. */
+__device__ __forceinline__ void put(float (&rows)[DEPTH][ROWS + PAD], float (&columns)[DEPTH][COLUMNS + PAD],
+                                    const float (&next_rows)[4][4], const float (&next_columns)[2][4])
+{
+    const int thread = threadIdx.x, quad = thread % 4, lane = thread / 4;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            rows[4 * quad + i][lane + 32 * j] = next_rows[j][i];
+#pragma unroll
+        for (int j = 0; j < 2; j++)
+            columns[4 * quad + i][lane + 32 * j] = next_columns[j][i];
+    }
+}
+
+/* One step of the sums of thread (tx, ty), from shared memory. */
+__device__ __forceinline__ void multiply(const float (&rows)[DEPTH][ROWS + PAD],
+                                         const float (&columns)[DEPTH][COLUMNS + PAD], int tx, int ty,
+                                         float (&sums)[8][8])
+{
+#pragma unroll
+    for (int k = 0; k < DEPTH; k++) {
+        float a[8], b[8];
+        tess_load<4>(&rows[k][4 * ty], a);
+        tess_load<4>(&rows[k][64 + 4 * ty], a + 4);
+        tess_load<4>(&columns[k][4 * tx], b);
+        tess_load<4>(&columns[k][32 + 4 * tx], b + 4);
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+#pragma unroll
+            for (int j = 0; j < 8; j++)
+                sums[i][j] = fmaf(a[i], b[j], sums[i][j]);
+    }
+}
+
+/* The sums of thread (tx, ty), to where they belong. */
+template <typename Out>
+__device__ __forceinline__ void finish(const tess_conv_job &job, int64_t first_row, int64_t first_column,
+                                       int tx, int ty, float (&sums)[8][8])
+{
+    const int tap_z = blockIdx.z;
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        const int64_t row = first_row + (i / 4) * 64 + 4 * ty + i % 4;
+        if (row >= job.pixels)
+            continue;
+        const int64_t x = row % job.w * job.spread_x + tap_z % job.spread_x,
+                      y = row / job.w % job.h * job.spread_y + tap_z / job.spread_x,
+                      n = row / (job.w * job.h);
+        tess_conv_finish<Out>(job, n, y, x, first_column + 4 * tx, sums[i]);
+        tess_conv_finish<Out>(job, n, y, x, first_column + 32 + 4 * tx, sums[i] + 4);
+    }
+}
+
 template <typename In, typename Weight, typename Out>
 __global__ void __launch_bounds__(THREADS) conv_kernel(tess_conv_job job)
 {
@@ -70,55 +125,21 @@ __global__ void __launch_bounds__(THREADS) conv_kernel(tess_conv_job job)
             }
         }
     };
-    auto put = [&](int side) {
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-#pragma unroll
-            for (int j = 0; j < 4; j++)
-                rows[side][4 * quad + i][lane + 32 * j] = next_rows[j][i];
-#pragma unroll
-            for (int j = 0; j < 2; j++)
-                columns[side][4 * quad + i][lane + 32 * j] = next_columns[j][i];
-        }
-    };
-
     const int tx = thread % 8, ty = thread / 8;
     fetch();
-    put(0);
+    put(rows[0], columns[0], next_rows, next_columns);
     __syncthreads();
     for (int64_t step = 0; step < steps; step++) {
         const int side = (int)(step & 1);
         if (step + 1 < steps)
             fetch();
-#pragma unroll
-        for (int k = 0; k < DEPTH; k++) {
-            float a[8], b[8];
-            tess_load<4>(&rows[side][k][4 * ty], a);
-            tess_load<4>(&rows[side][k][64 + 4 * ty], a + 4);
-            tess_load<4>(&columns[side][k][4 * tx], b);
-            tess_load<4>(&columns[side][k][32 + 4 * tx], b + 4);
-#pragma unroll
-            for (int i = 0; i < 8; i++)
-#pragma unroll
-                for (int j = 0; j < 8; j++)
-                    sums[i][j] = fmaf(a[i], b[j], sums[i][j]);
-        }
+        multiply(rows[side], columns[side], tx, ty, sums);
         if (step + 1 < steps)
-            put(side ^ 1);
+            put(rows[side ^ 1], columns[side ^ 1], next_rows, next_columns);
         __syncthreads();
     }
 
-#pragma unroll
-    for (int i = 0; i < 8; i++) {
-        const int64_t row = first_row + (i / 4) * 64 + 4 * ty + i % 4;
-        if (row >= job.pixels)
-            continue;
-        const int64_t x = row % job.w * job.spread_x + tap_z % job.spread_x,
-                      y = row / job.w % job.h * job.spread_y + tap_z / job.spread_x,
-                      n = row / (job.w * job.h);
-        tess_conv_finish<Out>(job, n, y, x, first_column + 4 * tx, sums[i]);
-        tess_conv_finish<Out>(job, n, y, x, first_column + 32 + 4 * tx, sums[i] + 4);
-    }
+    finish<Out>(job, first_row, first_column, tx, ty, sums);
 }
 
 bool wide(const tess_tensor *t, const void *data)
@@ -131,21 +152,21 @@ bool wide(const tess_tensor *t, const void *data)
 tess_conv_job job_of(const tess_op *op, const tess_op_buffers *b)
 {
     const bool transposed = op->kind == TESS_OP_CONV_TRANSPOSE;
-    const tess_tensor *grid = transposed ? &op->in : &op->out;
+    const tess_tensor *grid = transposed ? &op->in[0] : &op->out[0];
     tess_conv_job job = {};
     job.pixels = grid->n * grid->h * grid->w;
     job.h = grid->h;
     job.w = grid->w;
-    job.in_h = op->in.h;
-    job.in_w = op->in.w;
-    job.cin = op->in.c;
-    job.cout = op->out.c;
-    job.in_n = op->in.stride_n;
-    job.in_y = op->in.stride_h;
-    job.in_x = op->in.stride_w;
-    job.out_n = op->out.stride_n;
-    job.out_y = op->out.stride_h;
-    job.out_x = op->out.stride_w;
+    job.in_h = op->in[0].h;
+    job.in_w = op->in[0].w;
+    job.cin = op->in[0].c;
+    job.cout = op->out[0].c;
+    job.in_n = op->in[0].stride_n;
+    job.in_y = op->in[0].stride_h;
+    job.in_x = op->in[0].stride_w;
+    job.out_n = op->out[0].stride_n;
+    job.out_y = op->out[0].stride_h;
+    job.out_x = op->out[0].stride_w;
     job.kh = transposed ? 1 : op->kernel[TESS_HEIGHT];
     job.kw = transposed ? 1 : op->kernel[TESS_WIDTH];
     job.stride_y = transposed ? 1 : op->stride[TESS_HEIGHT];
@@ -154,21 +175,21 @@ tess_conv_job job_of(const tess_op *op, const tess_op_buffers *b)
     job.left = transposed ? 0 : op->pad_before[TESS_WIDTH];
     job.spread_y = transposed ? op->stride[TESS_HEIGHT] : 1;
     job.spread_x = transposed ? op->stride[TESS_WIDTH] : 1;
-    job.relu = op->relu;
-    job.in = b->in;
-    job.out = b->out;
+    job.relu = tess_op_relu(op);
+    job.in = b->in[0];
+    job.out = b->out[0];
     job.weights = b->weights;
     job.bias = tess_cuda_bias(op, b);
-    job.wide_in = wide(&op->in, b->in);
-    job.wide_weights = op->in.c % 4 == 0;
-    job.wide_out = wide(&op->out, b->out);
-    job.residuals = op->residuals;
-    for (int r = 0; r < op->residuals; r++) {
-        job.residual[r] = b->residual[r];
-        job.res_n[r] = op->residual[r].stride_n;
-        job.res_y[r] = op->residual[r].stride_h;
-        job.res_x[r] = op->residual[r].stride_w;
-        job.wide_out = job.wide_out && wide(&op->residual[r], b->residual[r]);
+    job.wide_in = wide(&op->in[0], b->in[0]);
+    job.wide_weights = op->in[0].c % 4 == 0;
+    job.wide_out = wide(&op->out[0], b->out[0]);
+    job.residuals = tess_op_residuals(op);
+    for (int r = 0; r < tess_op_residuals(op); r++) {
+        job.residual[r] = b->in[1 + r];
+        job.res_n[r] = op->in[1 + r].stride_n;
+        job.res_y[r] = op->in[1 + r].stride_h;
+        job.res_x[r] = op->in[1 + r].stride_w;
+        job.wide_out = job.wide_out && wide(&op->in[1 + r], b->in[1 + r]);
     }
     return job;
 }
@@ -184,9 +205,9 @@ void launch(const tess_conv_job &job, cudaStream_t stream)
 
 template <typename T> void launch_ends(const tess_op *op, const tess_conv_job &job, cudaStream_t stream)
 {
-    if (op->in.dtype == TESS_F32)
+    if (op->in[0].dtype == TESS_F32)
         launch<float, T, T>(job, stream);
-    else if (op->out.dtype == TESS_F32)
+    else if (op->out[0].dtype == TESS_F32)
         launch<T, T, float>(job, stream);
     else
         launch<T, T, T>(job, stream);

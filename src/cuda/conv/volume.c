@@ -22,7 +22,7 @@ typedef struct volume_job {
 /* Do the passes add the map? A pass of either kind of slices decides for all. */
 static bool passes_add_map(const tess_cuda_engines *engines, const tess_op *op)
 {
-    const tess_op flat = tess_op_slices(op, op->out.d, op->stride[TESS_DEPTH], 1);
+    const tess_op flat = tess_op_slices(op, op->out[0].d, op->stride[TESS_DEPTH], 1);
     return op->kind == TESS_OP_CONV && tess_cuda_own_engine(engines, &flat, "hopper") &&
            (!engines->forced[0] || strcmp(engines->forced, "hopper") == 0);
 }
@@ -31,7 +31,7 @@ static bool passes_add_map(const tess_cuda_engines *engines, const tess_op *op)
 static tess_op without_map(const tess_op *op)
 {
     tess_op plain = *op;
-    plain.relu = op->relu && !op->mapped;
+    plain.activation = tess_op_relu(op) && !op->mapped ? TESS_RELU : TESS_LINEAR;
     plain.mapped = false;
     return plain;
 }
@@ -77,9 +77,9 @@ static const char *refuses_depth(const tess_op *op)
             op->pad_after[TESS_DEPTH] >= kernel)
             return "the padding of a depth must be smaller than the kernel";
     } else if (op->kind == TESS_OP_CONV_TRANSPOSE && kernel > 1) {
-        if (stride != kernel || op->out.d != op->in.d * stride)
+        if (stride != kernel || op->out[0].d != op->in[0].d * stride)
             return "transposed convolutions need a kernel equal to the stride";
-    } else if (kernel != 1 || stride > 1 || op->in.d != op->out.d) {
+    } else if (kernel != 1 || stride > 1 || op->in[0].d != op->out[0].d) {
         return "only convolutions have kernels with a depth";
     }
     return NULL;
@@ -89,11 +89,11 @@ static const char *refuses(const tess_op *op, int capability)
 {
     if (!tess_cuda_is_volume(op))
         return "neither has a depth nor adds a map";
-    if (op->mapped && (op->kind != TESS_OP_CONV || op->map.dtype != TESS_F32))
+    if (op->mapped && (op->kind != TESS_OP_CONV || tess_op_map(op)->dtype != TESS_F32))
         return "only a convolution adds a map, and only one of fp32";
-    bool placed = !badly_placed(&op->in) && !badly_placed(&op->out);
-    for (int r = 0; r < op->residuals; r++)
-        placed = placed && !badly_placed(&op->residual[r]);
+    bool placed = !badly_placed(&op->in[0]) && !badly_placed(&op->out[0]);
+    for (int r = 0; r < tess_op_residuals(op); r++)
+        placed = placed && !badly_placed(&op->in[1 + r]);
     if (!placed)
         return "slices must begin at multiples of 16 bytes where their rows do";
     const char *why = refuses_depth(op);
@@ -101,7 +101,7 @@ static const char *refuses(const tess_op *op, int capability)
         return why;
     const bool transposed = op->kind == TESS_OP_CONV_TRANSPOSE;
     const tess_op plain = without_map(op),
-                  flat = tess_op_slices(&plain, transposed ? op->in.d : op->out.d, 1, 1);
+                  flat = tess_op_slices(&plain, transposed ? op->in[0].d : op->out[0].d, 1, 1);
     const tess_cuda_engine *hopper = &tess_cuda_hopper; /* enlarges, which the generic engine does not */
     why = tess_cuda_generic.refuses(&flat, capability);
     return why && hopper && !hopper->refuses(&flat, capability) ? NULL : why;

@@ -10,8 +10,8 @@ extern "C" {
 
 static inline bool tess_cuda_is_volume(const tess_op *op)
 {
-    return op->kind <= TESS_OP_ADD &&
-           (op->in.d != 1 || op->out.d != 1 || op->kernel[TESS_DEPTH] != 1 || op->mapped);
+    return tess_op_is_layer(op) &&
+           (op->in[0].d != 1 || op->out[0].d != 1 || op->kernel[TESS_DEPTH] != 1 || op->mapped);
 }
 
 /* Only `refuses` is called: running takes the engines of the device, to choose one for each pass. */

@@ -65,8 +65,8 @@ extern const tess_cuda_engine tess_cuda_side_sum; /* side_sum.cu: SIDE_SUM */
 extern const tess_cuda_engine tess_cuda_hopper;   /* hopper*.cu: wgmma and bulk copies, sm_90a */
 
 /* pack.cu: rows [first, first+count) of a weight tensor, fp32 on the card, into packed form. */
-cudaError_t tess_cuda_pack(const tess_op *op, tess_weight_part part, int64_t first, int64_t count,
-                           const float *values, void *packed, cudaStream_t stream);
+cudaError_t tess_cuda_pack(const tess_op *op, int param, int64_t first, int64_t count, const float *values,
+                           void *packed, cudaStream_t stream);
 /* fill.cu: small values of both signs, the same at every call. */
 cudaError_t tess_cuda_fill(void *data, size_t bytes, tess_dtype dtype, cudaStream_t stream);
 

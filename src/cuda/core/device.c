@@ -65,13 +65,13 @@ static void cuda_run(tess_device *device, const tess_prepared *prepared, const t
 }
 
 /* The values go through the scratch in pieces of whole rows; it is free again when the stream has packed them. */
-static void cuda_pack(tess_device *device, const tess_op *op, tess_weight_part part, int64_t first,
-                      int64_t count, const float *values, void *packed)
+static void cuda_pack(tess_device *device, const tess_op *op, int param, int64_t first, int64_t count,
+                      const float *values, void *packed)
 {
     tess_cuda *cuda = tess_cuda_of(device);
     const int64_t taps = (int64_t)op->kernel[0] * op->kernel[1] * op->kernel[2];
-    const int64_t other = op->kind == TESS_OP_CONV_TRANSPOSE ? op->out.c : op->in.c;
-    const int64_t row = part == TESS_PART_BIAS ? 1 : other * taps;
+    const int64_t other = op->kind == TESS_OP_CONV_TRANSPOSE ? op->out[0].c : op->in[0].c;
+    const int64_t row = param == TESS_PARAM_BIAS ? 1 : other * taps;
     const int64_t most = tess_max_i64(1, (int64_t)(SCRATCH / sizeof(float)) / row);
     if ((size_t)row * sizeof(float) > SCRATCH) {
         tess_cuda_keep_text(device, TESS_UNSUPPORTED,
@@ -87,7 +87,7 @@ static void cuda_pack(tess_device *device, const tess_op *op, tess_weight_part p
                                        (size_t)(rows * row) * sizeof(float), cudaMemcpyDefault, cuda->stream),
                        "copy of weights");
         tess_cuda_keep(device,
-                       tess_cuda_pack(op, part, first + done, rows, cuda->scratch, packed, cuda->stream),
+                       tess_cuda_pack(op, param, first + done, rows, cuda->scratch, packed, cuda->stream),
                        "packing of weights");
         tess_cuda_keep(device, cudaStreamSynchronize(cuda->stream), "packing of weights");
     }

@@ -20,15 +20,15 @@ void tess_cuda_class(const tess_op *op, char text[TESS_CUDA_CLASS])
 {
     char plain[64];
     tess_op_class(op, plain, sizeof plain);
-    int64_t pixels = op->out.n * op->out.d * op->out.h * op->out.w;
+    int64_t pixels = op->out[0].n * op->out[0].d * op->out[0].h * op->out[0].w;
     int size = 0;
     while (pixels > 1) {
         pixels >>= 1;
         size++;
     }
-    snprintf(text, TESS_CUDA_CLASS, "%s %s>%s%s%s+%d 2^%d", plain, tess_dtype_name(op->in.dtype),
-             tess_dtype_name(op->out.dtype), op->bias ? " bias" : "", op->relu ? " relu" : "", op->residuals,
-             size);
+    snprintf(text, TESS_CUDA_CLASS, "%s %s>%s%s%s+%d 2^%d", plain, tess_dtype_name(op->in[0].dtype),
+             tess_dtype_name(op->out[0].dtype), op->bias ? " bias" : "", tess_op_relu(op) ? " relu" : "",
+             tess_op_residuals(op), size);
 }
 
 const tess_cuda_engine *tess_cuda_own_engine(const tess_cuda_engines *engines, const tess_op *op,
@@ -202,7 +202,8 @@ static tess_status refused(const tess_cuda_engines *engines, const tess_op *op, 
         meant = &tess_cuda_filter_whole;
     else if (op->kind == TESS_OP_COMBINE || op->kind == TESS_OP_DOT || op->kind == TESS_OP_SPECTRUM)
         meant = &tess_cuda_vector;
-    else if (op->kind >= TESS_OP_PROJECT && op->kind <= TESS_OP_RAY_SPREAD)
+    else if (op->kind == TESS_OP_PROJECT || op->kind == TESS_OP_BACKPROJECT ||
+             op->kind == TESS_OP_RAY_COSINE || op->kind == TESS_OP_RAY_SPREAD)
         meant = &tess_cuda_rays;
     else if (op->kind == TESS_OP_SIDE_SUM)
         meant = &tess_cuda_side_sum;

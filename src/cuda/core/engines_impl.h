@@ -49,7 +49,7 @@ const tess_cuda_engine *tess_cuda_own_engine(const tess_cuda_engines *engines, c
 /* Is this an op that one engine alone does, so that there is nothing to measure or remember? */
 static inline bool tess_cuda_no_choice(const tess_op *op)
 {
-    return op->kind >= TESS_OP_IMPORT || tess_cuda_is_volume(op);
+    return !tess_op_is_layer(op) || op->kind == TESS_OP_ACTIVATE || tess_cuda_is_volume(op);
 }
 
 tess_cuda_known *tess_cuda_find(tess_cuda_engines *engines, const char *op_class);

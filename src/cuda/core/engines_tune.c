@@ -38,28 +38,27 @@ static tess_status place_all(tune_job *job, char *scratch, size_t bytes, tess_er
     const tess_op *op = job->op;
     size_t used = 0, in = 0, out = 0, residual = 0, kernel = tess_cuda_bias_at(op);
     void *at[3] = {NULL};
-    bool fits = tess_tensor_bytes(&op->in, &in) && tess_tensor_bytes(&op->out, &out) &&
+    bool fits = tess_tensor_bytes(&op->in[0], &in) && tess_tensor_bytes(&op->out[0], &out) &&
                 place(scratch, bytes, &used, in, &at[0]) &&
-                place(scratch, bytes, &used, out, &job->buffers.out) &&
-                place(scratch, bytes, &used, kernel + (size_t)op->out.c * sizeof(float), &at[1]) &&
+                place(scratch, bytes, &used, out, &job->buffers.out[0]) &&
+                place(scratch, bytes, &used, kernel + (size_t)op->out[0].c * sizeof(float), &at[1]) &&
                 place(scratch, bytes, &used, TESS_CUDA_WORKSPACE, &job->buffers.workspace);
-    job->buffers.in = at[0];
+    job->buffers.in[0] = at[0];
     job->buffers.weights = at[1];
-    for (int r = 0; fits && r < op->residuals; r++) {
-        fits =
-            tess_tensor_bytes(&op->residual[r], &residual) && place(scratch, bytes, &used, residual, &at[2]);
-        job->buffers.residual[r] = at[2];
+    for (int r = 0; fits && r < tess_op_residuals(op); r++) {
+        fits = tess_tensor_bytes(&op->in[1 + r], &residual) && place(scratch, bytes, &used, residual, &at[2]);
+        job->buffers.in[1 + r] = at[2];
         if (fits)
-            TESS_TRY(tess_cuda_check(tess_cuda_fill(at[2], residual, op->residual[r].dtype, job->stream),
+            TESS_TRY(tess_cuda_check(tess_cuda_fill(at[2], residual, op->in[1 + r].dtype, job->stream),
                                      "fill", error));
     }
     if (!fits)
         return tess_fail(error, TESS_OVER_LIMIT, "%zu bytes are too few to measure this layer", bytes);
-    TESS_TRY(tess_cuda_check(tess_cuda_fill(at[0], in, op->in.dtype, job->stream), "fill", error));
+    TESS_TRY(tess_cuda_check(tess_cuda_fill(at[0], in, op->in[0].dtype, job->stream), "fill", error));
     TESS_TRY(
         tess_cuda_check(tess_cuda_fill(at[1], kernel, tess_op_precision(op), job->stream), "fill", error));
     return tess_cuda_check(
-        tess_cuda_fill((char *)at[1] + kernel, (size_t)op->out.c * sizeof(float), TESS_F32, job->stream),
+        tess_cuda_fill((char *)at[1] + kernel, (size_t)op->out[0].c * sizeof(float), TESS_F32, job->stream),
         "fill", error);
 }
 

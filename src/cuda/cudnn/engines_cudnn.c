@@ -21,26 +21,6 @@ tess_cudnn *tess_cuda_cudnn(tess_cuda_engines *engines, const tess_op *op)
     return engines->cudnn;
 }
 
-static bool same_tensor(const tess_tensor *a, const tess_tensor *b)
-{
-    return a->dtype == b->dtype && a->n == b->n && a->d == b->d && a->h == b->h && a->w == b->w &&
-           a->c == b->c && a->stride_n == b->stride_n && a->stride_d == b->stride_d &&
-           a->stride_h == b->stride_h && a->stride_w == b->stride_w;
-}
-
-static bool same_op(const tess_op *a, const tess_op *b)
-{
-    bool same = a->kind == b->kind && a->bias == b->bias && a->relu == b->relu && a->tf32 == b->tf32 &&
-                a->residuals == b->residuals && same_tensor(&a->in, &b->in) &&
-                same_tensor(&a->out, &b->out) && memcmp(a->kernel, b->kernel, sizeof a->kernel) == 0 &&
-                memcmp(a->stride, b->stride, sizeof a->stride) == 0 &&
-                memcmp(a->pad_before, b->pad_before, sizeof a->pad_before) == 0 &&
-                memcmp(a->pad_after, b->pad_after, sizeof a->pad_after) == 0;
-    for (int r = 0; same && r < a->residuals; r++)
-        same = same_tensor(&a->residual[r], &b->residual[r]);
-    return same;
-}
-
 static void drop(tess_cuda_engines *engines, int at)
 {
     tess_cudnn_plan_destroy(engines->plans[at]->plan);
@@ -63,7 +43,7 @@ tess_status tess_cuda_plan_take(tess_cuda_engines *engines, const tess_op *op, i
     *out = NULL;
     for (int i = 0; i < engines->plan_count; i++) {
         tess_cuda_plan *plan = engines->plans[i];
-        if (plan->setting == setting && same_op(&plan->op, op) &&
+        if (plan->setting == setting && tess_op_same(&plan->op, op) &&
             tess_cudnn_plan_workspace(plan->plan) <= limit) {
             plan->users++;
             *out = plan;

@@ -17,7 +17,7 @@ static const tess_cuda_engine *kernel_of(const tess_op *op)
 static bool too_many_tiles(const tess_op *op)
 {
     static const int64_t MOST = (int64_t)1 << 30;
-    const tess_tensor *out = &op->out;
+    const tess_tensor *out = &op->out[0];
     if (out->w > MOST || out->h > MOST || out->n > MOST)
         return true;
     const int64_t plane = ((out->w + 7) / 8) * ((out->h + 15) / 16), groups = (out->c + 63) / 64;
@@ -28,7 +28,7 @@ static const char *refuses(const tess_op *op, int capability)
 {
     if (capability != 90)
         return "made for compute capability 9.0";
-    if (op->in.d != 1 || op->out.d != 1 || op->kernel[TESS_DEPTH] != 1)
+    if (op->in[0].d != 1 || op->out[0].d != 1 || op->kernel[TESS_DEPTH] != 1)
         return "takes images";
     if (too_many_tiles(op))
         return "takes fewer pixels at once";

@@ -202,9 +202,7 @@ void tess_denoiser_bytes(const tess_denoiser *plan, tess_bytes *bytes)
     tess_bytes_init(&answer);
     if (plan)
         answer = plan->bytes;
-    const size_t size = bytes->size && bytes->size < sizeof answer ? bytes->size : sizeof answer;
-    memcpy(bytes, &answer, size);
-    bytes->size = size;
+    tess_bytes_give(&answer, bytes);
 }
 
 double tess_denoiser_seconds(const tess_denoiser *plan)

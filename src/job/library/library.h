@@ -52,6 +52,8 @@ static inline tess_error *tess_model_error(const tess_model *model)
 /* A caller's struct into one of ours, which holds the defaults: as much as the caller's has, by its first member. False
  * where that is no size. */
 bool tess_struct_take(void *to, size_t to_size, const void *from);
+/* The other way: as much of the answer as the caller's struct has room for. */
+void tess_bytes_give(const tess_bytes *answer, tess_bytes *bytes);
 
 /* The caller's image, checked against the plan; `name` is for messages. */
 tess_status tess_denoiser_take_image(const tess_denoiser *plan, const tess_image *image, const char *name,

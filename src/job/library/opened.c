@@ -72,6 +72,12 @@ static tess_status load(tess_opened *opened, const tess_model_settings *s, tess_
     tess_engine_model *loaded = &model->loaded;
     TESS_TRY(
         tess_precision_of(&engine->facts, s->precision ? s->precision : "auto", &model->precision, error));
+    if (s->inflate) {
+        loaded->inflated = true;
+        loaded->how = strcmp(s->inflate, "level") == 0 ? TESS_INFLATE_LEVEL : TESS_INFLATE_HALVES;
+        if (loaded->how == TESS_INFLATE_HALVES && strcmp(s->inflate, "halves") != 0)
+            return tess_fail(error, TESS_BAD_OPTION, "inflate %s: use halves or level", s->inflate);
+    }
     TESS_TRY(tess_model_find(s->name, loaded->path, sizeof loaded->path, error));
     TESS_TRY(tess_engine_model_open(engine, &model->precision, loaded, error));
     TESS_TRY(tess_engine_model_load(engine, loaded, error));

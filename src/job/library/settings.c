@@ -61,3 +61,10 @@ void tess_bytes_init(tess_bytes *bytes)
     if (bytes)
         *bytes = (tess_bytes){.size = sizeof *bytes};
 }
+
+void tess_bytes_give(const tess_bytes *answer, tess_bytes *bytes)
+{
+    const size_t size = bytes->size && bytes->size < sizeof *answer ? bytes->size : sizeof *answer;
+    memcpy(bytes, answer, size);
+    bytes->size = size;
+}

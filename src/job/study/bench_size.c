@@ -76,8 +76,8 @@ static tess_status warm(tess_study *study, const tess_cut *cut, tess_error *erro
     tess_plan_shape known[TESS_BENCH_SHAPES];
     int count = 0;
     tess_window_batch batch;
-    for (bool more = tess_cut_first(cut, TESS_ALL_STRIPS, &batch); more;
-         more = tess_cut_next(cut, TESS_ALL_STRIPS, &batch))
+    for (bool more = tess_batch_first(cut, TESS_ALL_STRIPS, &batch); more;
+         more = tess_batch_next(cut, TESS_ALL_STRIPS, &batch))
         if (add_shape(known, &count, tess_batch_shape(&batch)))
             TESS_TRY(tess_bench_warm(study, tess_batch_shape(&batch), error));
     return TESS_OK;
