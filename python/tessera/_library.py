@@ -42,7 +42,7 @@ class DeviceSettings(ctypes.Structure):
 
 
 class ModelSettings(ctypes.Structure):
-    _fields_ = [("size", c_size_t), ("name", c_char_p), ("precision", c_char_p)]
+    _fields_ = [("size", c_size_t), ("name", c_char_p), ("precision", c_char_p), ("inflate", c_char_p)]
 
 
 class DenoiserSettings(ctypes.Structure):
@@ -55,6 +55,11 @@ class DenoiserSettings(ctypes.Structure):
 class Bytes(ctypes.Structure):
     _fields_ = [("size", c_size_t)] + [(name, c_uint64) for name in
                                        ("weights", "activations", "workspace", "io", "total", "host")]
+
+
+def sized(struct, **members):
+    """A struct that begins with its size. Not filled by its _init, which would write a newer library's larger struct."""
+    return struct(size=ctypes.sizeof(struct), **members)
 
 
 # The structs by their names in C, for the test that compares layouts.
@@ -72,10 +77,6 @@ _FUNCTIONS = {
     "tess_record_free": (None, [c_void_p]),
     "tess_denoise_settings_init": (None, [POINTER(DenoiseSettings)]),
     "tess_denoise": (c_int, [c_void_p, POINTER(DenoiseSettings), _RECORD]),
-    "tess_device_settings_init": (None, [POINTER(DeviceSettings)]),
-    "tess_model_settings_init": (None, [POINTER(ModelSettings)]),
-    "tess_denoiser_settings_init": (None, [POINTER(DenoiserSettings)]),
-    "tess_bytes_init": (None, [POINTER(Bytes)]),
     "tess_device_open": (c_int, [c_void_p, POINTER(DeviceSettings), POINTER(c_void_p)]),
     "tess_device_close": (None, [c_void_p]),
     "tess_device_name": (c_char_p, [c_void_p]),

@@ -1,15 +1,10 @@
 """Settings as people write them, turned into the library's numbers."""
 import numbers
-import os
 
 from ._library import HALO_AUTO, HALO_EXACT, SIGMA_AUTO, TILE_WHOLE
 from .errors import OptionError
 
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-
-
-def text(value):
-    return os.fsencode(value)
 
 
 def memory(value):

@@ -6,29 +6,28 @@ may collect a plan at any time, also while the lock is held.
 """
 import collections
 import ctypes
+import os
 import threading
 
 from . import _arrays, _settings
-from ._library import (Bytes, DenoiserSettings, DeviceSettings, Image, ModelSettings, check, create_context, lib, take_record)
+from ._library import (Bytes, DenoiserSettings, DeviceSettings, Image, ModelSettings, check, create_context, lib, sized,
+                       take_record)
 from .errors import OptionError
 
 
 class _Session:
     """Context, device and model, and what was planned with them; released together, the plans first."""
 
-    def __init__(self, model, device, precision, threads):
+    def __init__(self, model, device, precision, threads, inflate):
         self.lock = threading.RLock()
         self.plans = set()
         self.device, self.model = ctypes.c_void_p(), ctypes.c_void_p()
         self.context = create_context()
         try:
-            settings = DeviceSettings()
-            lib.tess_device_settings_init(settings)
-            settings.device, settings.threads = device.encode(), threads
+            settings = sized(DeviceSettings, device=device.encode(), threads=threads)
             check(self.context, lib.tess_device_open(self.context, settings, ctypes.byref(self.device)))
-            settings = ModelSettings()
-            lib.tess_model_settings_init(settings)
-            settings.name, settings.precision = _settings.text(model), precision.encode()
+            settings = sized(ModelSettings, name=os.fsencode(model), precision=precision.encode(),
+                             inflate=inflate.encode() if inflate else None)
             check(self.context, lib.tess_model_load(self.device, settings, ctypes.byref(self.model)))
         except BaseException:
             self.close()
@@ -73,11 +72,10 @@ class Plan:
     def __init__(self, session, layout, element, on_card, settings):
         self._session, self._layout, self._element, self._on_card = session, layout, element, on_card
         self._handle = session.add_plan(settings)
-        self._in, self._out = Image(), Image()
-        for image in (self._in, self._out):
-            image.size, image.element, image.on_device = ctypes.sizeof(Image), element, on_card
-            image.depth, image.height, image.width, image.channels = layout.sizes
-            image.stride_depth = image.stride_channel = 1  # stays where the array has no such axis
+        depth, height, width, channels = layout.sizes
+        # The strides stay 1 where the array has no such axis.
+        self._in, self._out = (sized(Image, element=element, on_device=on_card, depth=depth, height=height, width=width,
+                                     channels=channels, stride_depth=1, stride_channel=1) for _ in range(2))
         self._references = ctypes.byref(self._in), ctypes.byref(self._out)
 
     def __del__(self):
@@ -94,8 +92,7 @@ class Plan:
     @property
     def bytes(self):
         """What the plan will hold, as a dict: weights, activations, workspace, io and their total, and host."""
-        result = Bytes()
-        lib.tess_bytes_init(result)
+        result = sized(Bytes)
         with self._session.lock:
             self._session.require_open()
             lib.tess_denoiser_bytes(self._handle, result)
@@ -170,18 +167,19 @@ class Denoiser:
     tile, halo, batch   as the program's options of these names; by default the plan chooses
     axes       of the arrays, e.g. "HWC", "CHW", "NCHW", "DHW"; None: (H,W), (H,W,C), (N,H,W,C), and (C,H,W), (N,C,H,W)
                for tensors of torch
+    inflate    "halves" or "level": makes a 2-D network 3-D, for volumes
     plans      how many plans are kept, each with its memory; None: 4, or 1 with a memory limit
     """
 
     def __init__(self, model="drunet-color-small", device="auto", precision="auto", threads=0, memory=None, *, range=None,
-                 tile=None, halo="auto", batch=0, axes=None, plans=None):
+                 tile=None, halo="auto", batch=0, axes=None, inflate=None, plans=None):
         self._memory = _settings.memory(memory)
         self._range = _settings.value_range(range)
         self._tile, self._halo, self._batch = _settings.tile(tile), _settings.halo(halo), batch
         self._axes = axes
         self._kept = plans or (1 if self._memory else 4)
         self._plans = collections.OrderedDict()
-        self._session = _Session(model, device, precision, threads)
+        self._session = _Session(model, device, precision, threads, inflate)
         self.model = str(model)
 
     def __enter__(self):
@@ -249,11 +247,7 @@ class Denoiser:
             return plan
 
     def _plan_settings(self, layout, element, on_card):
-        settings = DenoiserSettings()
-        lib.tess_denoiser_settings_init(settings)
-        settings.depth, settings.height, settings.width, settings.channels = layout.sizes
-        settings.element, settings.on_device, settings.memory_limit = element, on_card, self._memory
-        settings.range_low, settings.range_high = self._range
-        settings.tile_height, settings.tile_width = self._tile
-        settings.halo, settings.batch = self._halo, self._batch
-        return settings
+        depth, height, width, channels = layout.sizes
+        return sized(DenoiserSettings, depth=depth, height=height, width=width, channels=channels, element=element,
+                     on_device=on_card, memory_limit=self._memory, range_low=self._range[0], range_high=self._range[1],
+                     tile_height=self._tile[0], tile_width=self._tile[1], halo=self._halo, batch=self._batch)
