@@ -17,6 +17,7 @@ typedef struct tess_device tess_device;
 typedef struct tess_stream tess_stream;
 typedef struct tess_event tess_event;
 typedef struct tess_graph tess_graph;       /* work captured from a stream, to be replayed */
+typedef struct tess_kernel tess_kernel;     /* one way of doing some ops: device/kernel.h */
 typedef struct tess_prepared tess_prepared; /* an op bound to its kernel; owned by the caller: release */
 
 typedef struct tess_device_options {
@@ -88,6 +89,10 @@ struct tess_device {
                  void *packed);
     void (*run)(tess_device *, const tess_prepared *, const tess_op_buffers *, tess_stream *);
     void (*release)(tess_device *, tess_prepared *);
+    /* Its kernels in the order of preference, ended by NULL, and what was measured: the best of them for this op, or NULL. The
+     * entries above are those of device/kernel.h, which choose. */
+    const tess_kernel *const *kernels;
+    const tess_kernel *(*prefers)(tess_device *, const tess_op *); /* may be NULL */
     /* Measures the engines that could do ops of this class and keeps the best in the cache; NULL: there is no
      * choice. `scratch` is memory of the device that may be written. */
     tess_status (*tune)(tess_device *, const tess_op *, void *scratch, size_t bytes, tess_error *);

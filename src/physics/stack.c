@@ -87,6 +87,7 @@ static tess_status prepare_sum(stack *s, tess_error *error)
     tess_op op;
     memset(&op, 0, sizeof op);
     op.kind = TESS_OP_COMBINE;
+    op.outputs = 1;
     op.in[0] = op.out[0] = op.in[1] = s->op.image;
     op.inputs = 2;
     op.combine = (tess_op_combine){1, 1, 0, -INFINITY, INFINITY};

@@ -18,6 +18,7 @@ static tess_op dot_op(const tess_tensor *shape)
     tess_op op;
     memset(&op, 0, sizeof op);
     op.kind = TESS_OP_DOT;
+    op.outputs = 1;
     op.in[0] = op.in[1] = *shape;
     op.out[0] = tess_tensor_2d(TESS_F64, 1, 1, 1, 1);
     op.inputs = 2;
@@ -55,6 +56,7 @@ tess_status tess_vectors_sum(const tess_vectors *v, const tess_sum *sum, void *o
     tess_op op;
     memset(&op, 0, sizeof op);
     op.kind = TESS_OP_COMBINE;
+    op.outputs = 1;
     op.in[0] = op.out[0] = op.in[1] = op.in[2] = v->shape;
     op.inputs = 1 + (sum->z ? 2 : sum->y ? 1 : 0);
     op.combine = (tess_op_combine){sum->a, sum->b, sum->c, clamped ? sum->low : -INFINITY,

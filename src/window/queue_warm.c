@@ -43,7 +43,7 @@ static tess_status describe(const tess_bound *bound, int64_t side, tess_queue_im
 tess_status tess_queue_warm(tess_device *device, const tess_bound *bound, const tess_net *net,
                             tess_error *error)
 {
-    const int64_t side = tess_net_grid(net);
+    const int64_t side = tess_net_grid(net, TESS_HEIGHT);
     const tess_axis axis = tess_axis_cut(side, 0, 0, side);
     const tess_cut cut = tess_cut_image(&axis, &axis, 1);
     tess_queue_image image;

@@ -37,8 +37,9 @@ static tess_op blank_op(tess_op_kind kind, const tess_tensor *from, const tess_t
     tess_op op;
     memset(&op, 0, sizeof op); /* padding too: ops are compared as bytes */
     op.kind = kind;
-    op.in = *from;
-    op.out = *to;
+    op.inputs = op.outputs = 1;
+    op.in[0] = *from;
+    op.out[0] = *to;
     for (int s = 0; s < TESS_SPATIAL; s++)
         op.kernel[s] = op.stride[s] = 1;
     return op;
@@ -101,7 +102,7 @@ tess_status tess_sample_op_run(tess_sample_ops *ops, const tess_op *op, const vo
 {
     const tess_prepared *prepared;
     TESS_TRY(find(ops, op, &prepared, error));
-    const tess_op_buffers buffers = {.in = in, .out = out};
+    const tess_op_buffers buffers = {.in = {in}, .out = {out}};
     ops->device->run(ops->device, prepared, &buffers, stream);
     return TESS_OK;
 }

@@ -65,7 +65,7 @@ static void check_samples(tess_device *device)
     for (int i = 0; i < H * W * C; i++)
         file[i] = back[i] = (uint8_t)(37 * i);
     tess_op in = {.kind = TESS_OP_IMPORT, .inputs = 1, .outputs = 1, .samples = {255, 1, true, 0.25f}},
-            out = {.kind = TESS_OP_EXPORT};
+            out = {.kind = TESS_OP_EXPORT, .inputs = 1, .outputs = 1};
     in.in[0] = tess_tensor_2d(TESS_U8, 1, H, W, C);
     in.out[0] = tess_tensor_2d(TESS_F32, 1, OUT_H, OUT_W, 3);
     tess_prepared *prepared = NULL;

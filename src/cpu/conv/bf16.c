@@ -66,8 +66,9 @@ static int64_t kernel_elements(const bf16_job *job)
     return tess_round_up(job->panel * job->panels * job->up_y * job->up_x, 32);
 }
 
-static void bf16_needs(const tess_cpu *cpu, const tess_op *op, tess_op_needs *needs)
+static void bf16_needs(tess_device *device, const tess_op *op, tess_op_needs *needs)
 {
+    const tess_cpu *cpu = tess_cpu_of(device);
     bf16_job job = job_of(cpu, op);
     int64_t bias = op->bias ? job.panels * job.kernels->block : 0;
     needs->weights = (size_t)kernel_elements(&job) * 2 + (size_t)bias * sizeof(float);
@@ -75,9 +76,10 @@ static void bf16_needs(const tess_cpu *cpu, const tess_op *op, tess_op_needs *ne
     needs->block = 1;
 }
 
-static void bf16_pack(const tess_cpu *cpu, const tess_op *op, int param, int64_t first, int64_t count,
+static void bf16_pack(tess_device *device, const tess_op *op, int param, int64_t first, int64_t count,
                       const float *values, void *packed)
 {
+    const tess_cpu *cpu = tess_cpu_of(device);
     bf16_job job = job_of(cpu, op);
     uint16_t *to = packed;
     if (param == TESS_PARAM_BIAS) {
@@ -203,11 +205,22 @@ static void bf16_item(void *arg, int64_t item, int thread)
     }
 }
 
-static void bf16_run(const tess_cpu *cpu, const tess_op *op, const tess_op_buffers *buffers)
+static void bf16_run(tess_device *device, const tess_op *op, void *state, const tess_op_buffers *buffers,
+                     tess_stream *stream)
 {
+    (void)state, (void)stream;
+    const tess_cpu *cpu = tess_cpu_of(device);
     bf16_job job = job_of(cpu, op);
     job.buffers = buffers;
     tess_pool_run(cpu->pool, op->out[0].n * job.row_groups * job.segments, bf16_item, &job);
 }
 
-const tess_cpu_family tess_cpu_bf16 = {"bf16", bf16_needs, bf16_pack, bf16_run};
+static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *why)
+{
+    if (!tess_cpu_is_conv(op) || !tess_cpu_of(device)->f32 || tess_op_precision(op) != TESS_BF16)
+        return tess_kernel_refuse(why, NULL);
+    return tess_cpu_refuses_layer(device, op, why);
+}
+
+const tess_kernel tess_cpu_bf16 = {
+    .name = "bf16", .refuses = refuses, .needs = bf16_needs, .pack = bf16_pack, .run = bf16_run};

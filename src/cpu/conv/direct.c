@@ -12,17 +12,19 @@ typedef struct direct_job {
     tess_f32_layout layout;
 } direct_job;
 
-static void direct_needs(const tess_cpu *cpu, const tess_op *op, tess_op_needs *needs)
+static void direct_needs(tess_device *device, const tess_op *op, tess_op_needs *needs)
 {
+    const tess_cpu *cpu = tess_cpu_of(device);
     tess_f32_layout layout = tess_f32_layout_of(cpu, op);
     needs->weights = (size_t)layout.floats * sizeof(float);
     needs->workspace = (size_t)op->in[0].c * sizeof(float); /* a pixel of zeros */
     needs->block = 1;
 }
 
-static void direct_pack(const tess_cpu *cpu, const tess_op *op, int param, int64_t first, int64_t count,
+static void direct_pack(tess_device *device, const tess_op *op, int param, int64_t first, int64_t count,
                         const float *values, void *packed)
 {
+    const tess_cpu *cpu = tess_cpu_of(device);
     tess_f32_layout layout = tess_f32_layout_of(cpu, op);
     tess_f32_layout_pack(&layout, op, param, first, count, values, packed);
 }
@@ -101,12 +103,23 @@ static void transpose_row(void *arg, int64_t item, int thread)
     }
 }
 
-static void direct_run(const tess_cpu *cpu, const tess_op *op, const tess_op_buffers *buffers)
+static void direct_run(tess_device *device, const tess_op *op, void *state, const tess_op_buffers *buffers,
+                       tess_stream *stream)
 {
+    (void)state, (void)stream;
+    const tess_cpu *cpu = tess_cpu_of(device);
     direct_job job = {op, buffers, cpu->f32, tess_f32_layout_of(cpu, op)};
     memset(buffers->workspace, 0, (size_t)op->in[0].c * sizeof(float));
     tess_pool_run(cpu->pool, op->out[0].n * op->out[0].h, job.layout.transposed ? transpose_row : conv_row,
                   &job);
 }
 
-const tess_cpu_family tess_cpu_direct = {"direct", direct_needs, direct_pack, direct_run};
+static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *why)
+{
+    if (!tess_cpu_is_conv(op) || !tess_cpu_of(device)->f32 || tess_op_precision(op) == TESS_BF16)
+        return tess_kernel_refuse(why, NULL);
+    return tess_cpu_refuses_layer(device, op, why);
+}
+
+const tess_kernel tess_cpu_direct = {
+    .name = "direct", .refuses = refuses, .needs = direct_needs, .pack = direct_pack, .run = direct_run};

@@ -13,9 +13,9 @@ typedef struct side_job {
     float *sums; /* of the channels, [n][d][h][w] */
 } side_job;
 
-static void side_needs(const tess_cpu *cpu, const tess_op *op, tess_op_needs *needs)
+static void side_needs(tess_device *device, const tess_op *op, tess_op_needs *needs)
 {
-    (void)cpu;
+    (void)device;
     *needs = (tess_op_needs){.block = 1};
     needs->workspace = (size_t)(op->in[0].n * op->in[0].d * op->in[0].h * op->in[0].w) * sizeof(float);
 }
@@ -94,12 +94,23 @@ static void window_item(void *arg, int64_t item, int thread)
         to[x * out->stride_w] = (float)(job->op->side.value * window_at(job, n, z, y, x));
 }
 
-static void side_run(const tess_cpu *cpu, const tess_op *op, const tess_op_buffers *buffers)
+static void side_run(tess_device *device, const tess_op *op, void *state, const tess_op_buffers *buffers,
+                     tess_stream *stream)
 {
+    (void)state, (void)stream;
+    const tess_cpu *cpu = tess_cpu_of(device);
     side_job job = {op, buffers, buffers->workspace};
     const int64_t rows = op->in[0].n * op->in[0].d * op->in[0].h;
     tess_pool_run(cpu->pool, rows, channels_item, &job);
     tess_pool_run(cpu->pool, rows, window_item, &job);
 }
 
-const tess_cpu_family tess_cpu_side_sum = {"side sum", side_needs, NULL, side_run};
+static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *why)
+{
+    if (op->kind != TESS_OP_SIDE_SUM || !tess_cpu_of(device)->f32)
+        return tess_kernel_refuse(why, NULL);
+    return tess_cpu_refuses_layer(device, op, why);
+}
+
+const tess_kernel tess_cpu_side_sum = {
+    .name = "side sum", .refuses = refuses, .needs = side_needs, .run = side_run};

@@ -6,6 +6,8 @@
 #include "base/checked.h"
 #include "cpu/core/cpu.h"
 
+enum { NARROWEST = 16 }; /* fewer channels do not pay for the transforms */
+
 enum { GROUP = 60, CHUNK = 64 }; /* tiles of a group, about; output channels of one inverse transform */
 
 typedef struct winograd_job {
@@ -49,8 +51,9 @@ static winograd_job job_of(const tess_cpu *cpu, const tess_op *op)
     return job;
 }
 
-static void winograd_needs(const tess_cpu *cpu, const tess_op *op, tess_op_needs *needs)
+static void winograd_needs(tess_device *device, const tess_op *op, tess_op_needs *needs)
 {
+    const tess_cpu *cpu = tess_cpu_of(device);
     winograd_job job = job_of(cpu, op);
     needs->weights = job.bias_at + (op->bias ? (size_t)op->out[0].c * sizeof(float) : 0);
     needs->workspace = job.u_bytes + job.zero_bytes + job.thread_bytes * (size_t)tess_pool_threads(cpu->pool);
@@ -58,9 +61,10 @@ static void winograd_needs(const tess_cpu *cpu, const tess_op *op, tess_op_needs
 }
 
 /* [cout block][cin][9][block] */
-static void winograd_pack(const tess_cpu *cpu, const tess_op *op, int param, int64_t first, int64_t count,
+static void winograd_pack(tess_device *device, const tess_op *op, int param, int64_t first, int64_t count,
                           const float *values, void *packed)
 {
+    const tess_cpu *cpu = tess_cpu_of(device);
     winograd_job job = job_of(cpu, op);
     if (param == TESS_PARAM_BIAS) {
         memcpy((char *)packed + job.bias_at + (size_t)first * sizeof(float), values,
@@ -175,8 +179,11 @@ static void group_item(void *arg, int64_t item, int thread)
     }
 }
 
-static void winograd_run(const tess_cpu *cpu, const tess_op *op, const tess_op_buffers *buffers)
+static void winograd_run(tess_device *device, const tess_op *op, void *state, const tess_op_buffers *buffers,
+                         tess_stream *stream)
 {
+    (void)state, (void)stream;
+    const tess_cpu *cpu = tess_cpu_of(device);
     winograd_job job = job_of(cpu, op);
     job.buffers = buffers;
     job.u = buffers->workspace;
@@ -187,4 +194,24 @@ static void winograd_run(const tess_cpu *cpu, const tess_op *op, const tess_op_b
     tess_pool_run(cpu->pool, tess_ceil_div(job.tiles, job.group), group_item, &job);
 }
 
-const tess_cpu_family tess_cpu_winograd = {"winograd", winograd_needs, winograd_pack, winograd_run};
+static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *why)
+{
+    const tess_cpu *cpu = tess_cpu_of(device);
+    if (op->kind != TESS_OP_CONV || !cpu->f32)
+        return tess_kernel_refuse(why, NULL);
+    TESS_TRY(tess_cpu_refuses_layer(device, op, why));
+    const bool bf16 = tess_op_precision(op) == TESS_BF16, same = op->in[0].dtype == op->out[0].dtype;
+    const tess_winograd_kernels *kernels = bf16 ? cpu->bf16->winograd : &cpu->f32->winograd;
+    const bool square = op->kernel[TESS_HEIGHT] == 3 && op->kernel[TESS_WIDTH] == 3 &&
+                        op->stride[TESS_HEIGHT] == 1 && op->stride[TESS_WIDTH] == 1;
+    if (!square || !same || !kernels || op->in[0].c % kernels->block || op->out[0].c % kernels->block ||
+        tess_min_i64(op->in[0].c, op->out[0].c) < NARROWEST)
+        return tess_kernel_refuse(why, "Winograd's kernels take 3x3 with stride 1 and blocks of channels");
+    return TESS_OK;
+}
+
+const tess_kernel tess_cpu_winograd = {.name = "winograd",
+                                       .refuses = refuses,
+                                       .needs = winograd_needs,
+                                       .pack = winograd_pack,
+                                       .run = winograd_run};

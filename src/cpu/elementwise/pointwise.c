@@ -9,9 +9,9 @@ typedef struct pointwise_job {
     const tess_op_buffers *buffers;
 } pointwise_job;
 
-static void pointwise_needs(const tess_cpu *cpu, const tess_op *op, tess_op_needs *needs)
+static void pointwise_needs(tess_device *device, const tess_op *op, tess_op_needs *needs)
 {
-    (void)cpu;
+    (void)device;
     (void)op;
     *needs = (tess_op_needs){.block = 1};
 }
@@ -102,10 +102,22 @@ static void pointwise_item(void *arg, int64_t item, int thread)
     }
 }
 
-static void pointwise_run(const tess_cpu *cpu, const tess_op *op, const tess_op_buffers *buffers)
+static void pointwise_run(tess_device *device, const tess_op *op, void *state, const tess_op_buffers *buffers,
+                          tess_stream *stream)
 {
+    (void)state, (void)stream;
+    const tess_cpu *cpu = tess_cpu_of(device);
     pointwise_job job = {op, buffers};
     tess_pool_run(cpu->pool, op->out[0].n * op->out[0].h, pointwise_item, &job);
 }
 
-const tess_cpu_family tess_cpu_pointwise = {"pointwise", pointwise_needs, NULL, pointwise_run};
+static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *why)
+{
+    if ((op->kind != TESS_OP_MAX_POOL && op->kind != TESS_OP_UPSAMPLE && op->kind != TESS_OP_ADD) ||
+        !tess_cpu_of(device)->f32)
+        return tess_kernel_refuse(why, NULL);
+    return tess_cpu_refuses_layer(device, op, why);
+}
+
+const tess_kernel tess_cpu_pointwise = {
+    .name = "pointwise", .refuses = refuses, .needs = pointwise_needs, .run = pointwise_run};

@@ -9,9 +9,9 @@ typedef struct samples_job {
     const tess_op_buffers *buffers;
 } samples_job;
 
-static void samples_needs(const tess_cpu *cpu, const tess_op *op, tess_op_needs *needs)
+static void samples_needs(tess_device *device, const tess_op *op, tess_op_needs *needs)
 {
-    (void)cpu;
+    (void)device;
     (void)op;
     *needs = (tess_op_needs){.block = 1};
 }
@@ -64,10 +64,31 @@ static void samples_item(void *arg, int64_t item, int thread)
         export_row(job, n, y);
 }
 
-static void samples_run(const tess_cpu *cpu, const tess_op *op, const tess_op_buffers *buffers)
+static void samples_run(tess_device *device, const tess_op *op, void *state, const tess_op_buffers *buffers,
+                        tess_stream *stream)
 {
+    (void)state, (void)stream;
+    const tess_cpu *cpu = tess_cpu_of(device);
     samples_job job = {op, buffers};
     tess_pool_run(cpu->pool, op->out[0].n * op->out[0].h, samples_item, &job);
 }
 
-const tess_cpu_family tess_cpu_samples = {"samples", samples_needs, NULL, samples_run};
+static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *error)
+{
+    (void)device;
+    const bool import = op->kind == TESS_OP_IMPORT;
+    if (!import && op->kind != TESS_OP_EXPORT)
+        return tess_kernel_refuse(error, NULL);
+    const tess_dtype values = import ? op->out[0].dtype : op->in[0].dtype,
+                     samples = import ? op->in[0].dtype : op->out[0].dtype;
+    const bool known = samples == TESS_U8 || samples == TESS_U16 || samples == TESS_I16 ||
+                       samples == TESS_U32 || samples == TESS_I32 || samples == TESS_F16 ||
+                       samples == TESS_F32 || samples == TESS_F64;
+    if (values != TESS_F32 || !known)
+        return tess_fail(error, TESS_UNSUPPORTED, "samples of type %s are not exchanged with %s values",
+                         tess_dtype_name(samples), tess_dtype_name(values));
+    return TESS_OK;
+}
+
+const tess_kernel tess_cpu_samples = {
+    .name = "samples", .refuses = refuses, .needs = samples_needs, .run = samples_run};

@@ -43,8 +43,11 @@ static tess_status check_spectrum(const tess_op *op, tess_error *error)
     return TESS_OK;
 }
 
-tess_status tess_cpu_vector_check(const tess_op *op, tess_error *error)
+static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *error)
 {
+    (void)device;
+    if (op->kind != TESS_OP_COMBINE && op->kind != TESS_OP_DOT && op->kind != TESS_OP_SPECTRUM)
+        return tess_kernel_refuse(error, NULL);
     const char *name = tess_op_kind_name(op->kind);
     const bool dot = op->kind == TESS_OP_DOT, spectrum = op->kind == TESS_OP_SPECTRUM;
     bool fp32 = op->in[0].dtype == TESS_F32 && op->out[0].dtype == (dot ? TESS_F64 : TESS_F32);
@@ -71,9 +74,9 @@ static int64_t dot_blocks(const tess_tensor *t)
     return tess_ceil_div(lines_of(t), dot_lines(t));
 }
 
-static void vector_needs(const tess_cpu *cpu, const tess_op *op, tess_op_needs *needs)
+static void vector_needs(tess_device *device, const tess_op *op, tess_op_needs *needs)
 {
-    (void)cpu;
+    (void)device;
     const size_t sums = op->kind == TESS_OP_DOT ? (size_t)dot_blocks(&op->in[0]) * sizeof(double) : 0;
     *needs = (tess_op_needs){.workspace = sums, .block = 1};
 }
@@ -200,8 +203,11 @@ static void spectrum_item(void *arg, int64_t item, int thread)
     }
 }
 
-static void vector_run(const tess_cpu *cpu, const tess_op *op, const tess_op_buffers *buffers)
+static void vector_run(tess_device *device, const tess_op *op, void *state, const tess_op_buffers *buffers,
+                       tess_stream *stream)
 {
+    (void)state, (void)stream;
+    const tess_cpu *cpu = tess_cpu_of(device);
     vector_job job = {op, buffers};
     if (op->kind != TESS_OP_DOT) {
         tess_pool_run(cpu->pool, lines_of(&op->in[0]),
@@ -216,4 +222,5 @@ static void vector_run(const tess_cpu *cpu, const tess_op *op, const tess_op_buf
     *(double *)buffers->out[0] = sum;
 }
 
-const tess_cpu_family tess_cpu_vector = {"vector", vector_needs, NULL, vector_run};
+const tess_kernel tess_cpu_vector = {
+    .name = "vector", .refuses = refuses, .needs = vector_needs, .run = vector_run};

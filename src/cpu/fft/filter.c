@@ -20,23 +20,26 @@ static tess_tensor spectrum_of(const tess_op *op)
                           2 * op->in[0].c);
 }
 
-tess_op tess_cpu_filter_transform(const tess_op *op, bool inverse)
+static tess_op transform_of(const tess_op *op, bool inverse)
 {
     tess_op fft;
     memset(&fft, 0, sizeof fft);
     fft.kind = TESS_OP_FFT;
+    fft.inputs = fft.outputs = 1;
     fft.in[0] = inverse ? spectrum_of(op) : op->in[0];
     fft.out[0] = inverse ? op->out[0] : spectrum_of(op);
     fft.fft.inverse = inverse;
     return fft;
 }
 
-tess_status tess_cpu_filter_check(const tess_op *op, tess_error *error)
+static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *error)
 {
+    if (op->kind != TESS_OP_FILTER)
+        return tess_kernel_refuse(error, NULL);
     const tess_tensor s = spectrum_of(op), *power = &op->in[1], *data = &op->in[2];
-    const tess_op to = tess_cpu_filter_transform(op, false), back = tess_cpu_filter_transform(op, true);
-    TESS_TRY(tess_cpu_fft_check(&to, error));
-    TESS_TRY(tess_cpu_fft_check(&back, error));
+    const tess_op to = transform_of(op, false), back = transform_of(op, true);
+    TESS_TRY(tess_cpu_fft_refuses(device, &to, error));
+    TESS_TRY(tess_cpu_fft_refuses(device, &back, error));
     if (tess_op_residuals(op) < 1 || power->dtype != TESS_F32 || power->n != 1 || power->d != 1 ||
         power->h != s.h || power->w != s.w || power->c != 1)
         return tess_fail(error, TESS_UNSUPPORTED, "a filter of %lldx%lld values does not fit its image",
@@ -53,12 +56,12 @@ static size_t waves_bytes(const tess_op *op)
     return tess_align_size((size_t)(s.n * s.stride_n) * sizeof(float), ALIGN);
 }
 
-static void filter_needs(const tess_cpu *cpu, const tess_op *op, tess_op_needs *needs)
+static void filter_needs(tess_device *device, const tess_op *op, tess_op_needs *needs)
 {
-    const tess_op to = tess_cpu_filter_transform(op, false), back = tess_cpu_filter_transform(op, true);
+    const tess_op to = transform_of(op, false), back = transform_of(op, true);
     tess_op_needs other;
-    tess_cpu_fft_family.needs(cpu, &to, needs);
-    tess_cpu_fft_family.needs(cpu, &back, &other);
+    tess_cpu_fft_needs(device, &to, needs);
+    tess_cpu_fft_needs(device, &back, &other);
     if (other.workspace > needs->workspace)
         needs->workspace = other.workspace;
     needs->held += other.held;
@@ -89,19 +92,56 @@ static void product_item(void *arg, int64_t item, int thread)
     }
 }
 
-void tess_cpu_filter_run(const tess_cpu *cpu, const tess_op *op, const tess_cpu_fft *to,
-                         const tess_cpu_fft *back, const tess_op_buffers *buffers)
+/* The plans of the two transforms. */
+typedef struct filter_plans {
+    void *to, *back;
+} filter_plans;
+
+static void filter_release(tess_device *device, void *state)
 {
-    const tess_op forward = tess_cpu_filter_transform(op, false),
-                  inverse = tess_cpu_filter_transform(op, true);
+    filter_plans *plans = state;
+    if (!plans)
+        return;
+    tess_cpu_fft_release(device, plans->to);
+    tess_cpu_fft_release(device, plans->back);
+    tess_small_free(plans);
+}
+
+static tess_status filter_prepare(tess_device *device, const tess_op *op, void **state, tess_error *error)
+{
+    filter_plans *plans = *state = tess_small_alloc(1, sizeof *plans);
+    if (!plans)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory to prepare a filter");
+    const tess_op to = transform_of(op, false), back = transform_of(op, true);
+    tess_status status = tess_cpu_fft_prepare(device, &to, &plans->to, error);
+    if (status == TESS_OK)
+        status = tess_cpu_fft_prepare(device, &back, &plans->back, error);
+    if (status != TESS_OK) {
+        filter_release(device, plans);
+        *state = NULL;
+    }
+    return status;
+}
+
+static void filter_run(tess_device *device, const tess_op *op, void *state, const tess_op_buffers *buffers,
+                       tess_stream *stream)
+{
+    const filter_plans *plans = state;
+    const tess_op forward = transform_of(op, false), inverse = transform_of(op, true);
     char *aligned = (char *)(((uintptr_t)buffers->workspace + ALIGN - 1) / ALIGN * ALIGN);
     char *workspace = aligned + waves_bytes(op);
     filter_job job = {op, buffers, spectrum_of(op), (float *)aligned};
-    tess_cpu_fft_run(cpu, &forward, to,
-                     &(tess_op_buffers){.in = {buffers->in[0]}, .out = {job.waves}, .workspace = workspace});
-    tess_pool_run(cpu->pool, job.spectrum.n * job.spectrum.d * job.spectrum.h, product_item, &job);
-    tess_cpu_fft_run(cpu, &inverse, back,
-                     &(tess_op_buffers){.in = {job.waves}, .out = {buffers->out[0]}, .workspace = workspace});
+    const tess_op_buffers there = {.in = {buffers->in[0]}, .out = {job.waves}, .workspace = workspace},
+                          again = {.in = {job.waves}, .out = {buffers->out[0]}, .workspace = workspace};
+    tess_cpu_fft_run(device, &forward, plans->to, &there, stream);
+    tess_pool_run(tess_cpu_of(device)->pool, job.spectrum.n * job.spectrum.d * job.spectrum.h, product_item,
+                  &job);
+    tess_cpu_fft_run(device, &inverse, plans->back, &again, stream);
 }
 
-const tess_cpu_family tess_cpu_filter_family = {"filter", filter_needs, NULL, NULL};
+const tess_kernel tess_cpu_filter = {.name = "filter",
+                                     .refuses = refuses,
+                                     .needs = filter_needs,
+                                     .prepare = filter_prepare,
+                                     .run = filter_run,
+                                     .release = filter_release};

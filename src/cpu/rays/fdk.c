@@ -91,15 +91,18 @@ static void spread_row(void *arg, int64_t item, int thread)
     }
 }
 
-static void fdk_needs(const tess_cpu *cpu, const tess_op *op, tess_op_needs *needs)
+static void fdk_needs(tess_device *device, const tess_op *op, tess_op_needs *needs)
 {
-    (void)cpu;
+    (void)device;
     *needs =
         (tess_op_needs){.weights = (size_t)op->in[0].d * TESS_VIEW3_NUMBERS * sizeof(double), .block = 1};
 }
 
-static void fdk_run(const tess_cpu *cpu, const tess_op *op, const tess_op_buffers *buffers)
+static void fdk_run(tess_device *device, const tess_op *op, void *state, const tess_op_buffers *buffers,
+                    tess_stream *stream)
 {
+    (void)state, (void)stream;
+    const tess_cpu *cpu = tess_cpu_of(device);
     const bool cosine = op->kind == TESS_OP_RAY_COSINE;
     fdk_job job = {op, tess_scan3_of(&op->rays, &op->out[0], &op->in[0]), buffers->weights, buffers->in[0],
                    buffers->out[0]};
@@ -107,4 +110,14 @@ static void fdk_run(const tess_cpu *cpu, const tess_op *op, const tess_op_buffer
                   cosine ? cosine_row : spread_row, &job);
 }
 
-const tess_cpu_family tess_cpu_fdk = {"fdk", fdk_needs, NULL, fdk_run};
+static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *error)
+{
+    (void)device;
+    if (op->kind != TESS_OP_RAY_COSINE && op->kind != TESS_OP_RAY_SPREAD)
+        return tess_kernel_refuse(error, NULL);
+    if (op->rays.geometry == TESS_PARALLEL_2D)
+        return tess_kernel_refuse(error, "the filtered backprojection of this kind takes 3-D rays");
+    return tess_cpu_check_rays(op, error);
+}
+
+const tess_kernel tess_cpu_fdk = {.name = "fdk", .refuses = refuses, .needs = fdk_needs, .run = fdk_run};

@@ -192,9 +192,6 @@ tess_status tess_cpu_check_rays(const tess_op *op, tess_error *error)
 {
     const bool forward = op->kind == TESS_OP_PROJECT, cosine = op->kind == TESS_OP_RAY_COSINE;
     const tess_tensor *volume = forward ? &op->in[0] : &op->out[0];
-    if (op->rays.geometry == TESS_PARALLEL_2D)
-        return tess_fail(error, TESS_UNSUPPORTED, "a %s of 2-D rays is not known",
-                         tess_op_kind_name(op->kind));
     if (op->in[0].dtype != TESS_F32 || op->out[0].dtype != TESS_F32)
         return tess_fail(error, TESS_UNSUPPORTED, "rays are computed in fp32");
     if (op->in[0].n != 1 || op->out[0].n != 1 || op->in[0].c != 1 || op->out[0].c != 1)
@@ -214,15 +211,18 @@ tess_status tess_cpu_check_rays(const tess_op *op, tess_error *error)
     return TESS_OK;
 }
 
-static void rays_needs(const tess_cpu *cpu, const tess_op *op, tess_op_needs *needs)
+static void rays_needs(tess_device *device, const tess_op *op, tess_op_needs *needs)
 {
-    (void)cpu;
+    (void)device;
     const tess_tensor *views = op->kind == TESS_OP_PROJECT ? &op->out[0] : &op->in[0];
     *needs = (tess_op_needs){.weights = (size_t)views->d * TESS_VIEW3_NUMBERS * sizeof(double), .block = 1};
 }
 
-static void rays_run(const tess_cpu *cpu, const tess_op *op, const tess_op_buffers *buffers)
+static void rays_run(tess_device *device, const tess_op *op, void *state, const tess_op_buffers *buffers,
+                     tess_stream *stream)
 {
+    (void)state, (void)stream;
+    const tess_cpu *cpu = tess_cpu_of(device);
     const bool project = op->kind == TESS_OP_PROJECT;
     const tess_tensor *volume = project ? &op->in[0] : &op->out[0],
                       *views = project ? &op->out[0] : &op->in[0];
@@ -257,4 +257,13 @@ static void rays_run(const tess_cpu *cpu, const tess_op *op, const tess_op_buffe
     }
 }
 
-const tess_cpu_family tess_cpu_rays = {"rays", rays_needs, NULL, rays_run};
+static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *error)
+{
+    (void)device;
+    if ((op->kind != TESS_OP_PROJECT && op->kind != TESS_OP_BACKPROJECT) ||
+        op->rays.geometry == TESS_PARALLEL_2D)
+        return tess_kernel_refuse(error, NULL);
+    return tess_cpu_check_rays(op, error);
+}
+
+const tess_kernel tess_cpu_rays = {.name = "rays", .refuses = refuses, .needs = rays_needs, .run = rays_run};

@@ -1,5 +1,6 @@
 #include "cpu/reference/reference.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -141,6 +142,19 @@ typedef struct reference_job {
     const float *kernel, *bias;
 } reference_job;
 
+static double activated(tess_activation activation, double value)
+{
+    switch (activation) {
+    case TESS_LINEAR:
+        return value;
+    case TESS_RELU:
+        return value < 0 ? 0 : value;
+    case TESS_SILU:
+        return value / (1 + exp(-value));
+    }
+    return NAN;
+}
+
 static void pixel(const reference_job *job, int64_t n, int64_t d, int64_t y, int64_t x)
 {
     const tess_op *op = job->op;
@@ -152,9 +166,8 @@ static void pixel(const reference_job *job, int64_t n, int64_t d, int64_t y, int
             value += load(tess_op_map(op), buffers->in[op->inputs - 1], place(tess_op_map(op), n, d, y, x));
         for (int r = 0; r < tess_op_residuals(op); r++)
             value += load(&op->in[1 + r], buffers->in[1 + r], place(&op->in[1 + r], n, d, y, x) + c);
-        if (tess_op_relu(op) && value < 0)
-            value = 0;
-        store(&op->out[0], buffers->out[0], place(&op->out[0], n, d, y, x) + c, value);
+        store(&op->out[0], buffers->out[0], place(&op->out[0], n, d, y, x) + c,
+              activated(op->activation, value));
     }
 }
 
@@ -189,28 +202,42 @@ static size_t kernel_floats(const tess_op *op)
     return conv ? (size_t)(op->in[0].c * op->out[0].c * tess_op_taps(op)) : 0;
 }
 
-static void reference_needs(const tess_cpu *cpu, const tess_op *op, tess_op_needs *needs)
+static void reference_needs(tess_device *device, const tess_op *op, tess_op_needs *needs)
 {
-    (void)cpu;
+    (void)device;
     *needs = (tess_op_needs){.block = 1};
     needs->weights = (kernel_floats(op) + (op->bias ? (size_t)op->out[0].c : 0)) * sizeof(float);
 }
 
-static void reference_pack(const tess_cpu *cpu, const tess_op *op, int param, int64_t first, int64_t count,
+static void reference_pack(tess_device *device, const tess_op *op, int param, int64_t first, int64_t count,
                            const float *values, void *packed)
 {
-    (void)cpu;
+    (void)device;
     size_t rows = (size_t)(op->kind == TESS_OP_CONV_TRANSPOSE ? op->in[0].c : op->out[0].c);
     size_t row = param == TESS_PARAM_BIAS ? 1 : kernel_floats(op) / rows;
     float *to = (float *)packed + (param == TESS_PARAM_BIAS ? kernel_floats(op) : 0) + (size_t)first * row;
     memcpy(to, values, (size_t)count * row * sizeof(float));
 }
 
-static void reference_run(const tess_cpu *cpu, const tess_op *op, const tess_op_buffers *buffers)
+static void reference_run(tess_device *device, const tess_op *op, void *state, const tess_op_buffers *buffers,
+                          tess_stream *stream)
 {
+    (void)state, (void)stream;
+    const tess_cpu *cpu = tess_cpu_of(device);
     const float *kernel = buffers->weights;
     reference_job job = {op, buffers, kernel, op->bias ? kernel + kernel_floats(op) : NULL};
     tess_pool_run(cpu->pool, items_of(op), pixels_item, &job);
 }
 
-const tess_cpu_family tess_cpu_reference = {"reference", reference_needs, reference_pack, reference_run};
+static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *why)
+{
+    if (!tess_op_is_layer(op) && op->kind != TESS_OP_SIDE_SUM)
+        return tess_kernel_refuse(why, NULL);
+    return tess_cpu_refuses_layer(device, op, why);
+}
+
+const tess_kernel tess_cpu_reference = {.name = "reference",
+                                        .refuses = refuses,
+                                        .needs = reference_needs,
+                                        .pack = reference_pack,
+                                        .run = reference_run};

@@ -77,7 +77,7 @@ extern "C" cudaError_t tess_cuda_add_map(const tess_op *op, const tess_op_buffer
 {
     map_job job = {};
     job.out = op->out[0];
-    job.map = op->map;
+    job.map = *tess_op_map(op);
     job.relu = tess_op_relu(op);
     job.to = buffers->out[0];
     job.from = (const float *)buffers->in[op->inputs - 1];

@@ -18,6 +18,7 @@ static tess_op part_of(const tess_op *op, bool inverse)
     tess_op fft;
     memset(&fft, 0, sizeof fft);
     fft.kind = TESS_OP_FFT;
+    fft.inputs = fft.outputs = 1;
     fft.in[0] = inverse ? spectrum : op->in[0];
     fft.out[0] = inverse ? op->out[0] : spectrum;
     fft.fft.inverse = inverse;

@@ -15,8 +15,8 @@ static tess_status create_windows(tess_denoiser *plan, tess_error *error)
     int shapes = 0;
     tess_plan_shape seen[MOST_SHAPES];
     tess_window_batch batch;
-    for (bool more = tess_cut_first(&plan->cut, TESS_ALL_STRIPS, &batch); more && shapes < MOST_SHAPES;
-         more = tess_cut_next(&plan->cut, TESS_ALL_STRIPS, &batch)) {
+    for (bool more = tess_batch_first(&plan->cut, TESS_ALL_STRIPS, &batch); more && shapes < MOST_SHAPES;
+         more = tess_batch_next(&plan->cut, TESS_ALL_STRIPS, &batch)) {
         const tess_plan_shape shape = tess_batch_shape(&batch);
         int i = 0;
         while (i < shapes && !(seen[i].n == shape.n && seen[i].d == shape.d && seen[i].h == shape.h &&

@@ -51,7 +51,7 @@ static void drop_network(network *n)
 
 static tess_cut cut_of(const network *n, int64_t tile, int64_t batch)
 {
-    const int64_t align = tess_bound_alignment(n->bound), grid = tess_net_grid(n->model.net),
+    const int64_t align = tess_bound_alignment(n->bound), grid = tess_net_grid(n->model.net, TESS_HEIGHT),
                   halo = tess_round_up(tess_bound_reach(n->bound), align);
     const tess_axis rows = tess_axis_cut(tess_round_up(HEIGHT, grid), tile, halo, align),
                     cols = tess_axis_cut(tess_round_up(WIDTH, grid), tile, halo, align);
