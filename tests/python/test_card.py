@@ -1,4 +1,4 @@
-"""test_card.py PROGRAM LIBRARY: arrays on an NVIDIA card, on the caller's own stream, without torch or cupy.
+"""test_card.py PROGRAM LIBRARY: arrays on an NVIDIA card, on the caller's own stream, first without torch or cupy.
 
 The arrays are made with the driver and exported through DLPack by hand, as any array library would."""
 import os
@@ -15,8 +15,8 @@ def streams(bench, tessera, card):
         bench.check(denoise.device.startswith("cuda:0"), f"the device: {denoise.device}")
         wanted = denoise(image, 0.1)  # a host array: copied there and back by the library
         np.save(bench.path("in.npy"), image)
-        bench.record("denoise", bench.path("in.npy"), bench.path("out.npy"), "--model", COLOUR, "--sigma", "0.1", "--device", "cuda",
-                     "--range", "type")
+        bench.record("denoise", bench.path("in.npy"), bench.path("out.npy"), "--model", COLOUR, "--sigma", "0.1", "--device",
+                     "cuda", "--range", "type")
         bench.check(np.array_equal(wanted, np.load(bench.path("out.npy"))), "a host array: the program's samples")
         plan = denoise.plan(image.shape, on_card=True)
         bench.check(plan.bytes["total"] > 0, f"bytes on the card: {plan.bytes}")
@@ -54,6 +54,30 @@ def streams(bench, tessera, card):
                lambda: denoise(source, 0.1, out=source, axes="NCHW"))
 
 
+def libraries(bench, tessera):
+    """Arrays of torch and cupy, where they are installed: on a stream that the library asks them for."""
+    planes = np.ascontiguousarray(picture(64, 80).transpose(2, 0, 1))[None]
+    with tessera.Denoiser(COLOUR, device="cuda", axes="NCHW") as denoise:
+        wanted = denoise(planes, 0.1)
+        try:
+            import torch
+            stream = torch.cuda.Stream()
+            with torch.cuda.stream(stream):
+                got = denoise(torch.from_numpy(planes).cuda(non_blocking=True), 0.1)
+                bench.check(got.is_cuda and np.array_equal(got.cpu().numpy(), wanted), "a tensor of torch, on a stream of torch")
+            got = denoise(torch.from_numpy(planes).cuda(), 0.1)
+            bench.check(np.array_equal(got.cpu().numpy(), wanted), "a tensor of torch, on the default stream")
+        except ImportError:
+            print("left out: torch is not installed")
+        try:
+            import cupy
+            with cupy.cuda.Stream(non_blocking=True):
+                got = denoise(cupy.asarray(planes), 0.1)
+                bench.check(isinstance(got, cupy.ndarray) and np.array_equal(cupy.asnumpy(got), wanted), "an array of cupy")
+        except ImportError:
+            print("left out: cupy is not installed")
+
+
 def main():
     bench, tessera = start()
     driver = open_driver()
@@ -63,6 +87,7 @@ def main():
             bench.finish()
         skip("no NVIDIA card")
     streams(bench, tessera, Card(driver))
+    libraries(bench, tessera)
     bench.finish()
 
 
