@@ -75,7 +75,8 @@ static tess_status export_channels(const move *m, const tess_op *all, const void
                                    const channels *how, tess_error *error)
 {
     for (int64_t c = 0; c < how->count; c++) {
-        const tess_tensor from = tess_tensor_channels(all->in[0], 1), into = tess_tensor_channels(all->out[0], 1);
+        const tess_tensor from = tess_tensor_channels(all->in[0], 1),
+                          into = tess_tensor_channels(all->out[0], 1);
         const tess_op op =
             tess_export_op(&from, &into, (tess_op_samples){.full_scale = m->images->full_scale},
                            all->pad_before[TESS_HEIGHT], all->pad_before[TESS_WIDTH]);

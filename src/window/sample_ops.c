@@ -1,7 +1,5 @@
 #include "window/sample_ops.h"
 
-#include <string.h>
-
 enum { KEPT = 32 };
 
 typedef struct sample_op {
@@ -32,40 +30,28 @@ void tess_sample_ops_destroy(tess_sample_ops *ops)
     tess_small_free(ops);
 }
 
-static tess_op blank_op(tess_op_kind kind, const tess_tensor *from, const tess_tensor *to)
+static tess_op sample_op_of(tess_op_kind kind, const tess_tensor *from, const tess_tensor *to,
+                            tess_op_samples samples)
 {
-    tess_op op;
-    memset(&op, 0, sizeof op); /* padding too: ops are compared as bytes */
-    op.kind = kind;
-    op.inputs = op.outputs = 1;
-    op.in[0] = *from;
-    op.out[0] = *to;
-    for (int s = 0; s < TESS_SPATIAL; s++)
-        op.kernel[s] = op.stride[s] = 1;
-    return op;
-}
-
-static void set_samples(tess_op *op, const tess_op_samples *samples)
-{
-    op->samples.full_scale = samples->full_scale; /* member by member, for the same reason */
-    op->samples.first = samples->first;
-    op->samples.level_channel = samples->level_channel;
-    op->samples.level = samples->level;
-    op->samples.level_from = samples->level_from;
+    return (tess_op){.kind = kind,
+                     .inputs = 1,
+                     .outputs = 1,
+                     .in = {*from},
+                     .out = {*to},
+                     .kernel = {1, 1, 1},
+                     .stride = {1, 1, 1},
+                     .samples = samples};
 }
 
 tess_op tess_import_op(const tess_tensor *from, const tess_tensor *to, tess_op_samples samples)
 {
-    tess_op op = blank_op(TESS_OP_IMPORT, from, to);
-    set_samples(&op, &samples);
-    return op;
+    return sample_op_of(TESS_OP_IMPORT, from, to, samples);
 }
 
 tess_op tess_export_op(const tess_tensor *from, const tess_tensor *to, tess_op_samples samples, int64_t top,
                        int64_t left)
 {
-    tess_op op = blank_op(TESS_OP_EXPORT, from, to);
-    set_samples(&op, &samples);
+    tess_op op = sample_op_of(TESS_OP_EXPORT, from, to, samples);
     op.pad_before[TESS_HEIGHT] = (int32_t)top;
     op.pad_before[TESS_WIDTH] = (int32_t)left;
     return op;
@@ -79,7 +65,7 @@ static tess_status find(tess_sample_ops *ops, const tess_op *op, const tess_prep
     ops->turn++;
     for (int i = 0; i < KEPT; i++) {
         sample_op *known = &ops->kept[i];
-        if (known->prepared && memcmp(&known->op, op, sizeof *op) == 0) {
+        if (known->prepared && tess_op_same(&known->op, op)) {
             known->used = ops->turn;
             *out = known->prepared;
             return TESS_OK;
@@ -91,7 +77,7 @@ static tess_status find(tess_sample_ops *ops, const tess_op *op, const tess_prep
         device->release(device, oldest->prepared);
     oldest->prepared = NULL;
     TESS_TRY(device->prepare(device, op, &oldest->prepared, error));
-    memcpy(&oldest->op, op, sizeof *op);
+    oldest->op = *op;
     oldest->used = ops->turn;
     *out = oldest->prepared;
     return TESS_OK;

@@ -3,11 +3,10 @@
  * TESSERA_TEST_FAMILY one family. */
 #define _GNU_SOURCE
 #include "base/pool.h"
+#include "device/kernel.h"
 #include "gpu.h"
 #include "op_table.h"
 #include "tensor/samples.h"
-
-void tess_cuda_prepared_engine(const tess_prepared *prepared, char *text, size_t size) __attribute__((weak));
 
 enum { FAMILIES = 3 };
 static const char *const families[FAMILIES] = {"generic", "hopper", "cudnn"};
@@ -106,8 +105,7 @@ static void check_case(int family, const op_case *c, const precision *p, const o
         CHECK_MSG(false, "%s %s: %s", families[family], c->name, error.text);
         return;
     }
-    if (tess_cuda_prepared_engine)
-        tess_cuda_prepared_engine(prepared, engine, sizeof engine);
+    snprintf(engine, sizeof engine, "%s", tess_prepared_kernel(prepared)->name);
     if (family > 0 && strcmp(engine, "generic") == 0) { /* this family refused, and generic had its turn */
         device->release(device, prepared);
         return;

@@ -6,27 +6,11 @@
 #include "job/library/library.h"
 #include "window/resident.h"
 
-enum { MOST_SHAPES = 64 };
-
-/* Shapes of windows are few: inside, at the edges, and the rests of batches. */
 static tess_status create_windows(tess_denoiser *plan, tess_error *error)
 {
     tess_engine *engine = &plan->model->opened->engine;
-    int shapes = 0;
-    tess_plan_shape seen[MOST_SHAPES];
-    tess_window_batch batch;
-    for (bool more = tess_batch_first(&plan->cut, TESS_ALL_STRIPS, &batch); more && shapes < MOST_SHAPES;
-         more = tess_batch_next(&plan->cut, TESS_ALL_STRIPS, &batch)) {
-        const tess_plan_shape shape = tess_batch_shape(&batch);
-        int i = 0;
-        while (i < shapes && !(seen[i].n == shape.n && seen[i].d == shape.d && seen[i].h == shape.h &&
-                               seen[i].w == shape.w))
-            i++;
-        if (i == shapes)
-            seen[shapes++] = shape;
-    }
     const tess_windows_settings settings = {.device = engine->device,
-                                            .keep = shapes,
+                                            .keep = (int)tess_cut_shapes(&plan->cut),
                                             .graphs = !engine->device->host_memory,
                                             .run_first = !engine->device->host_memory};
     TESS_TRY(tess_windows_create(&settings, &plan->windows, error));
