@@ -94,6 +94,18 @@ static void high_bands(float x[SIDE][SIDE], float *middle, float *high)
         }
 }
 
+/* A power of two that brings the largest sample near 1: squares then neither underflow nor overflow. */
+static int exponent_of(float x[SIDE][SIDE])
+{
+    float largest = 0;
+    int exponent;
+    for (int y = 0; y < SIDE; y++)
+        for (int k = 0; k < SIDE; k++)
+            largest = fmaxf(largest, fabsf(x[y][k]));
+    frexpf(largest, &exponent);
+    return exponent;
+}
+
 /* False when a sample is a hole. */
 static bool measure(float x[SIDE][SIDE], tess_noise_patch *patch)
 {
@@ -104,21 +116,23 @@ static bool measure(float x[SIDE][SIDE], tess_noise_patch *patch)
             x[y][k] -= first;
             sum += x[y][k];
         }
-    const float mean = sum / SAMPLES;
-    if (!isfinite(mean))
+    if (!isfinite(sum))
         return false;
+    const int exponent = exponent_of(x);
+    const float mean = ldexpf(sum / SAMPLES, -exponent);
+    for (int y = 0; y < SIDE; y++)
+        for (int k = 0; k < SIDE; k++)
+            x[y][k] = ldexpf(x[y][k], -exponent);
     for (int y = 0; y < SIDE; y++)
         for (int k = 0; k < SIDE; k++) {
             x[y][k] -= mean;
             square += x[y][k] * x[y][k];
         }
-    if (!isfinite(square))
-        return false;
     high_bands(x, &middle, &high);
-    patch->mean = first + mean;
-    patch->low = fmaxf(square - middle - high, 0) / 48;
-    patch->middle = middle / 9;
-    patch->high = high / 6;
+    patch->mean = first + ldexpf(mean, exponent);
+    patch->low = ldexpf(sqrtf(fmaxf(square - middle - high, 0) / 48), exponent);
+    patch->middle = ldexpf(sqrtf(middle / 9), exponent);
+    patch->high = ldexpf(sqrtf(high / 6), exponent);
     return true;
 }
 
