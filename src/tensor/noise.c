@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "tensor/noise_parts.h"
 
 enum { SIDE = TESS_NOISE_SIDE, SAMPLES = SIDE * SIDE, FIRST = 3 };
 
@@ -197,5 +198,7 @@ void tess_noise_row(tess_noise *noise, const float *values, const unsigned char 
         if (y >= 0 && patch_row % noise->step == 0)
             take_patches(noise, c, patch_row / noise->step);
     }
+    if (noise->rows % height == height - 1)
+        tess_noise_end_slice(noise, slice);
     noise->rows++;
 }

@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { TESS_NOISE_SIDE = 8, TESS_NOISE_CHANNELS = 16, TESS_NOISE_PATCHES = 200000 };
+enum { TESS_NOISE_SIDE = 8, TESS_NOISE_CHANNELS = 16, TESS_NOISE_PATCHES = 200000, TESS_NOISE_PARTS = 16 };
 
 typedef enum tess_noise_confidence {
     TESS_NOISE_UNKNOWN, /* no patch could be used: sigma is 0 and means nothing */
@@ -53,7 +53,9 @@ typedef struct tess_noise {
     int64_t count[TESS_NOISE_CHANNELS];
     tess_noise_limit least[TESS_NOISE_CHANNELS], largest[TESS_NOISE_CHANNELS];
     int64_t samples[TESS_NOISE_CHANNELS]; /* without holes */
-    float *lines;                         /* the last 8 rows, channel by channel */
+    /* Of a volume: patches of a channel up to the end of each part of its depth. */
+    int64_t ends[TESS_NOISE_CHANNELS][TESS_NOISE_PARTS];
+    float *lines; /* the last 8 rows, channel by channel */
     tess_noise_patch *patches;
     uint64_t *order; /* for sorting: twice `most` */
 } tess_noise;
@@ -72,6 +74,9 @@ typedef struct tess_noise_result {
     tess_noise_level channel[TESS_NOISE_CHANNELS];
     double sigma;                     /* root mean square over the channels that gave an estimate */
     tess_noise_confidence confidence; /* the least of theirs; UNKNOWN only if no channel gave one */
+    /* Of a volume whose slices differ: the level of each part of its depth; 0 parts: they do not. */
+    int parts;
+    double part_sigma[TESS_NOISE_PARTS];
 } tess_noise_result;
 
 /* What `memory` must have: aligned for double. 0 when there will be no answer: the image is smaller than a patch, or has
@@ -82,6 +87,8 @@ void tess_noise_begin(tess_noise *noise, const tess_noise_shape *shape, void *me
 void tess_noise_row(tess_noise *noise, const float *values, const unsigned char *valid);
 void tess_noise_end(const tess_noise *noise, tess_noise_result *result);
 
+/* Of a slice of a volume that has `depth` of them, where there are parts. */
+double tess_noise_of_slice(const tess_noise_result *result, int64_t slice, int64_t depth);
 /* Of a value: the standard deviation of its noise. */
 double tess_noise_at(const tess_noise_level *level, double value);
 

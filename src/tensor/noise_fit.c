@@ -211,4 +211,6 @@ void tess_noise_end(const tess_noise *noise, tess_noise_result *result)
             result->confidence = level->confidence;
     }
     result->sigma = known ? sqrt(sum / known) : 0;
+    if (known && noise->shape.depth > 1)
+        tess_noise_compare_slices(noise, result);
 }

@@ -38,4 +38,8 @@ tess_noise_answer tess_noise_ask(const tess_noise *noise, int channel, const tes
 void tess_noise_find_slope(const tess_noise *noise, int channel, const tess_noise_clip *clip,
                            tess_noise_level *level);
 
+/* Of a volume: marks the end of a slice, and looks at the parts of the depth once all is there. */
+void tess_noise_end_slice(tess_noise *noise, int64_t slice);
+void tess_noise_compare_slices(const tess_noise *noise, tess_noise_result *result);
+
 #endif
