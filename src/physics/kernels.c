@@ -193,6 +193,12 @@ void tess_kernels_close(tess_kernels *k)
     *k = (tess_kernels){0};
 }
 
+float *tess_kernels_at(const tess_kernels *k, void *held, int64_t i, int64_t *floats)
+{
+    *floats = floats_of(k);
+    return (float *)held + i * *floats;
+}
+
 void tess_kernels_place(const tess_kernels *k, const void *held, int64_t i, void *image, tess_stream *stream)
 {
     const float *kernel = (const float *)held + i * floats_of(k);

@@ -50,6 +50,8 @@ size_t tess_kernels_making_bytes(const tess_kernels *kernels);
 tess_status tess_kernels_open(tess_kernels *kernels, const tess_kernel *list, void *held,
                               tess_error *error) TESS_MUST_CHECK;
 void tess_kernels_close(tess_kernels *kernels);
+/* Where kernel i lies in `held`, and how many values it has. */
+float *tess_kernels_at(const tess_kernels *kernels, void *held, int64_t i, int64_t *floats);
 /* Kernel i alone into `image`, a dense height x width of one channel. */
 void tess_kernels_place(const tess_kernels *kernels, const void *held, int64_t i, void *image,
                         tess_stream *stream);

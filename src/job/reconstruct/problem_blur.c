@@ -123,6 +123,7 @@ void tess_problem_clear_blur(tess_problem *p)
     for (int64_t i = 0; p->kernel_files && i < p->count; i++)
         tess_small_free(p->kernel_files[i]);
     tess_small_free(p->kernels);
+    tess_small_free(p->weights);
     tess_small_free(p->kernel_files);
 }
 

@@ -1,19 +1,14 @@
 /* Measured blurs whose range or noise is not given: both are taken from the measurements.
  *
  * Floats that look like an image of [0, 1] with noise are that; others reach from 0, or their least value, to their
- * largest. A blurred picture has little texture, so that its noise shows; each blur is looked at by itself, because rows
- * of two pictures make no patch. */
+ * largest. problem_noise.c estimates the noise. */
 #include <math.h>
 
 #include "base/checked.h"
 #include "job/common/note.h"
 #include "job/reconstruct/reconstruct.h"
-#include "tensor/noise.h"
 
 static const double MOST_OUTSIDE = 0.02; /* of the values of an image of [0, 1], beyond -0.5 .. 1.5 */
-/* Of the range. The few conjugate gradients of a data step do not reach data that is trusted more than this: photographs
- * without noise lose 3 to 6 dB at 0.002 and 6 to 15 at 0.001. */
-static const double LEAST_NOISE = 0.005;
 static const double SHARE_OF_TYPE =
     0.25; /* of an integer type's maximum, below which "range" is worth giving */
 
@@ -85,63 +80,6 @@ static tess_status find_range(tess_reconstruct_job *job, int64_t count, extremes
     return tess_device_pieces(job, job->measurement.data, count, true, scale, e, error);
 }
 
-/* Adds the square of one blur's noise level, where there is an estimate. */
-static tess_status add_noise_of(tess_reconstruct_job *job, int64_t i, const tess_noise_shape *shape,
-                                void *memory, tess_noise_result *sum, int64_t *known, tess_error *error)
-{
-    const tess_problem *p = &job->problem;
-    tess_device *device = job->engine.device;
-    const int64_t samples = tess_problem_row(p);
-    const float *from = (const float *)job->measurement.data + i * p->height * samples;
-    tess_noise noise;
-    tess_noise_result result;
-    tess_noise_begin(&noise, shape, memory);
-    for (int64_t y = 0; y < p->height; y++) {
-        device->copy(device, job->rows[0], from + y * samples, (size_t)samples * sizeof *from, NULL);
-        TESS_TRY(device->sync(device, NULL, error));
-        tess_noise_row(&noise, job->rows[0], NULL);
-    }
-    tess_noise_end(&noise, &result);
-    if (result.confidence == TESS_NOISE_UNKNOWN)
-        return TESS_OK;
-    sum->sigma += result.sigma * result.sigma;
-    sum->confidence = result.confidence < sum->confidence ? result.confidence : sum->confidence;
-    ++*known;
-    return TESS_OK;
-}
-
-static tess_status find_noise(tess_reconstruct_job *job, tess_error *error)
-{
-    const tess_problem *p = &job->problem;
-    const tess_noise_shape shape = {p->height, p->width, 1,
-                                    (int)tess_min_i64(p->channels, TESS_NOISE_CHANNELS + 1)};
-    const size_t bytes = tess_noise_bytes(&shape);
-    if (bytes == 0)
-        return TESS_OK;
-    void *memory = tess_small_alloc(bytes, 1);
-    if (!memory)
-        return tess_fail(error, TESS_NO_MEMORY, "no memory to estimate the noise");
-    tess_noise_result sum = {.confidence = TESS_NOISE_SURE};
-    int64_t known = 0;
-    tess_status status = TESS_OK;
-    for (int64_t i = 0; i < p->count && status == TESS_OK; i++) {
-        status = tess_stop_check(&job->engine.stop, error);
-        if (status == TESS_OK)
-            status = add_noise_of(job, i, &shape, memory, &sum, &known, error);
-    }
-    tess_small_free(memory);
-    TESS_TRY(status);
-    if (known == 0)
-        return TESS_OK;
-    job->recipe.noise = fmax(sqrt(sum.sigma / (double)known), LEAST_NOISE * p->high);
-    job->recipe.noise_from = TESS_NOISE_FROM_DATA;
-    const bool rough = sum.confidence == TESS_NOISE_ROUGH;
-    tess_note(&job->settings->common, rough ? TESS_NOTE_WARNING : TESS_NOTE_DETAIL,
-              "%s: noise %.4g, estimated%s", p->measurement, job->recipe.noise * p->unit,
-              rough ? " roughly: few flat areas; give \"noise\" where it is known" : "");
-    return TESS_OK;
-}
-
 tess_status tess_problem_look_at_blurs(tess_reconstruct_job *job, tess_error *error)
 {
     const tess_tensor *m = &job->op->measurement;
@@ -149,5 +87,5 @@ tess_status tess_problem_look_at_blurs(tess_reconstruct_job *job, tess_error *er
     extremes e = {.low = INFINITY, .high = -INFINITY, .unit = 1};
     TESS_TRY(tess_device_pieces(job, job->measurement.data, count, false, look, &e, error));
     TESS_TRY(find_range(job, count, &e, error));
-    return job->recipe.noise_from == TESS_NOISE_FROM_DEFAULT ? find_noise(job, error) : TESS_OK;
+    return job->recipe.noise_from == TESS_NOISE_FROM_DEFAULT ? tess_problem_find_noise(job, error) : TESS_OK;
 }

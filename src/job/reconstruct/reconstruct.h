@@ -62,7 +62,7 @@ typedef struct tess_problem {
     tess_physics physics;
     int64_t depth, height, width, channels; /* depth 1: an image */
     int64_t rows, columns;                  /* of the detector; of a sinogram's, 1 row */
-    double *vectors;                        /* 12 a view, in 3-D; owned */
+    double *vectors;                        /* 12 a view, in 3-D, in voxels unless as_published; owned */
     bool parallel;                          /* rays, in 3-D */
     double spacing;                         /* of the voxels, in 3-D; of a sinogram's columns */
     int64_t count;                          /* blurs, or views */
@@ -91,7 +91,9 @@ typedef struct tess_problem {
     double offset;      /* values of files that are 0 here; not 0 for blurs alone, which keep constants */
     bool synthetic;     /* truth and measurements are made here */
     double noise;       /* of measured data; negative: not given */
-    bool clamped;       /* measurements are clamped to [low, high] */
+    double *
+        weights; /* of each blur, 1 at most, where their noise was estimated and differs; owned; NULL: all 1 */
+    bool clamped;                      /* measurements are clamped to [low, high] */
     char *image, *truth, *measurement; /* files; owned; NULL: none */
     char *geometry;                    /* the file of the vectors, for messages */
     bool resized;                      /* the image is brought to height x width */
@@ -215,6 +217,12 @@ tess_status tess_problem_truth(tess_reconstruct_job *job, tess_error *error) TES
 tess_status tess_problem_measure(tess_reconstruct_job *job, tess_error *error) TESS_MUST_CHECK;
 /* Where no range was given: estimates it from the measurements, which are then scaled by it. */
 tess_status tess_problem_find_range(tess_reconstruct_job *job, tess_error *error) TESS_MUST_CHECK;
+/* Of measured blurs: the noise, and their weights where it differs. */
+tess_status tess_problem_find_noise(tess_reconstruct_job *job, tess_error *error) TESS_MUST_CHECK;
+/* Of blur i in the data term. */
+double tess_problem_weight(const tess_problem *problem, int64_t i);
+/* Multiplies each blur and its measurement by its weight. */
+tess_status tess_problem_weigh(tess_reconstruct_job *job, tess_error *error) TESS_MUST_CHECK;
 /* The same for blurs, and their noise where it was not given. */
 tess_status tess_problem_look_at_blurs(tess_reconstruct_job *job, tess_error *error) TESS_MUST_CHECK;
 

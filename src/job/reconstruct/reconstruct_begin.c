@@ -25,7 +25,7 @@ static void show(tess_reconstruct_job *job, const void *image)
                      (size_t)(tess_problem_rows(p) * tess_problem_row(p)) * sizeof(float), NULL);
 }
 
-/* The mean of the measurements, which is what one would look at without any
+/* The mean of the measurements, by their weights, which is what one would look at without any
  * method. */
 static tess_status mean_of_measurements(tess_reconstruct_job *job, void *mean, tess_error *error)
 {
@@ -168,6 +168,8 @@ tess_status tess_reconstruct_begin(tess_reconstruct_job *job, tess_error *error)
                          "filtering needs cuFFT, which is not installed; use --init cg, or --device cpu");
     TESS_TRY(job->problem.physics == TESS_PHYSICS_BLUR ? mean_of_measurements(job, job->vectors[1], error)
                                                        : filtered(job, job->vectors[1], error));
+    if (job->problem.weights)
+        TESS_TRY(tess_problem_weigh(job, error));
     if (tess_data_term_absorbed(op))
         op->table->absorb(op, job->measurement.data, job->scratch, NULL);
     TESS_TRY(find_step(job, error));

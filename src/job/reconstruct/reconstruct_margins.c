@@ -39,7 +39,10 @@ tess_status tess_margins_add(tess_reconstruct_job *job, int64_t i, void *mean, t
     const tess_tensor *m = &job->op->measurement, middle = part(job, m->h, m->w),
                       one = tess_tensor_2d(TESS_F32, 1, m->h, m->w, m->c);
     float *to = (float *)mean + p->margin[0] * middle.stride_h + p->margin[1] * middle.stride_w;
-    const double factors[2] = {1 / (double)p->count, i ? 1 : 0};
+    double sum = 0;
+    for (int64_t k = 0; k < p->count; k++)
+        sum += pow(tess_problem_weight(p, k), 2);
+    const double factors[2] = {pow(tess_problem_weight(p, i), 2) / sum, i ? 1 : 0};
     return combine(job, &one, (const float *)job->measurement.data + i * m->stride_n, &middle, to, factors,
                    error);
 }

@@ -195,6 +195,12 @@ static void add_own(tess_json **record, const tess_reconstruct_job *job, bool ra
     tess_json_set_string(&own, "init", inits[r->init]);
     if (!noise_to_come(job, ran))
         tess_json_set_double(&own, "noise", r->noise * tess_problem_measured_unit(p));
+    if (p->weights) {
+        tess_json *weights = tess_json_array();
+        for (int64_t i = 0; i < p->count; i++)
+            tess_json_append_double(&weights, p->weights[i]);
+        tess_json_set(&own, "weights", weights);
+    }
     add_taken(&own, job, ran);
     tess_json_set_double(&own, "sigma", r->sigma);
     tess_json_set_double(&own, "last_sigma", done > 0 ? job->iterations[done - 1].sigma : r->last_sigma);
