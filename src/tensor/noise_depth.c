@@ -7,7 +7,7 @@
 
 enum { FEWEST = 200 };               /* patches of a part */
 static const double differ = 1.5;    /* largest to least level */
-static const double no_noise = 1e-3; /* of the largest: such slices are empty */
+static const double no_noise = 1e-3; /* of what is expected: such slices are empty */
 
 static int parts_of(const tess_noise_shape *shape)
 {
@@ -23,46 +23,62 @@ void tess_noise_end_slice(tess_noise *noise, int64_t slice)
                 noise->ends[c][i] = noise->count[c];
 }
 
-/* Of one channel in one part; negative: it has too few patches. */
-static double level_of(const tess_noise *noise, int channel, int part)
+/* Of one channel in one part; negative: it has too few patches. *expected: by the brightness there. */
+static double level_of(const tess_noise *noise, int channel, int part, const tess_noise_level *level,
+                       double *expected)
 {
+    const tess_noise_patch *patches = noise->patches + channel * noise->most;
     const int64_t from = part ? noise->ends[channel][part - 1] : 0, count = noise->ends[channel][part] - from;
     if (count < FEWEST)
         return -1;
-    for (int64_t i = 0; i < count; i++)
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++) {
         noise->order[i] = (uint64_t)(from + i);
+        sum += pow(tess_noise_at(level, patches[from + i].mean), 2);
+    }
+    *expected = sqrt(sum / (double)count);
     return tess_noise_ask(noise, channel, NULL, noise->order, count).sigma;
+}
+
+/* The levels of the parts into `result`, and their squares over the depth; false where one is not known or where brightness
+ * explains them. */
+static bool parts_differ(const tess_noise *noise, tess_noise_result *result,
+                         double squares[TESS_NOISE_CHANNELS])
+{
+    const int parts = parts_of(&noise->shape), channels = noise->shape.channels;
+    double least = INFINITY, largest = 0; /* against what is expected */
+    for (int i = 0; i < parts; i++) {
+        double sum = 0, expected = 0;
+        for (int c = 0; c < channels; c++) {
+            double one;
+            const double level = level_of(noise, c, i, &result->channel[c], &one);
+            if (level < 0)
+                return false;
+            sum += level * level / channels, expected += one * one / channels;
+            squares[c] += level * level / parts;
+        }
+        result->part_sigma[i] = sqrt(sum);
+        const double ratio = expected > 0 ? sqrt(sum / expected) : 0;
+        largest = fmax(largest, ratio);
+        if (ratio > no_noise)
+            least = fmin(least, ratio);
+    }
+    return largest > differ * least;
 }
 
 void tess_noise_compare_slices(const tess_noise *noise, tess_noise_result *result)
 {
-    const int parts = parts_of(&noise->shape), channels = noise->shape.channels;
-    double squares[TESS_NOISE_CHANNELS] = {0}, least = INFINITY, largest = 0, sum = 0;
-    for (int c = 0; c < channels; c++)
-        if (result->channel[c].gain > 0)
-            return; /* brightness explains it */
-    for (int i = 0; i < parts; i++) {
-        double square = 0;
-        for (int c = 0; c < channels; c++) {
-            const double level = level_of(noise, c, i);
-            if (level < 0)
-                return;
-            square += level * level / channels;
-            squares[c] += level * level / parts;
-        }
-        result->part_sigma[i] = sqrt(square);
-        largest = fmax(largest, result->part_sigma[i]);
-        sum += square / parts;
-    }
-    for (int i = 0; i < parts; i++)
-        if (result->part_sigma[i] > no_noise * largest)
-            least = fmin(least, result->part_sigma[i]);
-    if (!(largest > differ * least))
+    double squares[TESS_NOISE_CHANNELS] = {0}, sum = 0;
+    if (!parts_differ(noise, result, squares))
         return;
-    result->parts = parts;
+    result->parts = parts_of(&noise->shape);
+    for (int c = 0; c < noise->shape.channels; c++) {
+        tess_noise_level *level = &result->channel[c];
+        level->sigma = level->read = sqrt(squares[c]);
+        level->gain = level->zero = 0;
+        sum += squares[c] / noise->shape.channels;
+    }
     result->sigma = sqrt(sum);
-    for (int c = 0; c < channels; c++)
-        result->channel[c].sigma = result->channel[c].read = sqrt(squares[c]);
 }
 
 double tess_noise_of_slice(const tess_noise_result *result, int64_t slice, int64_t depth)
