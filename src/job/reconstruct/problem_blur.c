@@ -63,7 +63,7 @@ static tess_status read_sigma(const char *path, const tess_json *json, tess_prob
     const tess_json *sigma = tess_json_get(json, "sigma");
     if (tess_json_length(sigma) != 2)
         return tess_fail(error, TESS_BAD_INPUT,
-                         "%s: a blur needs \"sigma\": [along rows, along columns], in pixels, or \"kernels\"",
+                         "%s: a blur needs \"sigma\": [vertical, horizontal], in pixels, or \"kernels\"",
                          path);
     for (int i = 0; i < 2; i++) {
         p->blur[i] = tess_json_as_double(tess_json_at(sigma, i), NAN);

@@ -67,7 +67,7 @@ typedef struct tess_problem {
     double spacing;                         /* of the voxels, in 3-D; of a sinogram's columns */
     int64_t count;                          /* blurs, or views */
     double *angles;                         /* degrees; owned; NULL in 3-D */
-    double blur[2];                         /* standard deviations along rows and columns at angle 0 */
+    double blur[2];                         /* standard deviations down and across at angle 0 */
     tess_kernel *kernels; /* `count` measured ones in place of Gaussians; owned; NULL: none */
     char **kernel_files;  /* where they were read; owned */
     bool unknown;         /* the blurs bring in what lies outside: else they are circular */
