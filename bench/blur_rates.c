@@ -62,7 +62,8 @@ static void measure(const work *k)
     for (int i = -3; i < repeats; i++) { /* the first warm up */
         device->record(device, from, NULL);
         if (k->op)
-            k->op->table->step(k->op, &k->step, k->buffers.in, k->buffers.out, k->buffers.workspace, NULL);
+            k->op->table->step(k->op, &k->step, k->buffers.in[0], k->buffers.out[0], k->buffers.workspace,
+                               NULL);
         else
             device->run(device, k->prepared, &k->buffers, NULL);
         device->record(device, to, NULL);
@@ -94,9 +95,9 @@ static void measure_op(const char *what, tess_op op, tess_op_buffers buffers)
     need(device->prepare(device, &op, &prepared, &error), &error);
     tess_block workspace = block_of(needs.workspace, false);
     buffers.workspace = workspace.data;
-    double bytes = (double)bytes_of(op.in) + (double)bytes_of(op.out);
-    for (int r = 0; r < op.residuals; r++)
-        bytes += (double)bytes_of(op.residual[r]);
+    double bytes = (double)bytes_of(op.in[0]) + (double)bytes_of(op.out[0]);
+    for (int r = 0; r < tess_op_residuals(&op); r++)
+        bytes += (double)bytes_of(op.in[1 + r]);
     measure(&(work){.what = what,
                     .prepared = prepared,
                     .buffers = buffers,
@@ -123,7 +124,7 @@ static void measure_steps(tess_block *image, tess_block *other)
     /* An image in and out, the half spectrum written, read and written, S, B, and the spectrum read again. */
     const double bins = (double)h * (double)(w / 2 + 1), pixels = (double)h * (double)w * (double)c;
     work k = {.op = op,
-              .buffers = {.in = image->data, .out = other->data, .workspace = scratch.data},
+              .buffers = {.in = {image->data}, .out = {other->data}, .workspace = scratch.data},
               .bytes = 8 * pixels + 4 * bins + 8 * 5 * bins * (double)c,
               .workspace = op->step_scratch_bytes};
     k.what = "gradient step";
@@ -157,18 +158,23 @@ int main(int argc, char **argv)
     tess_block x = block_of(bytes_of(image), true), y = block_of(bytes_of(image), true),
                spectrum = block_of(bytes_of(half), true);
     measure_steps(&x, &y);
-    measure_op("fft", (tess_op){.kind = TESS_OP_FFT, .in = image, .out = half},
-               (tess_op_buffers){.in = x.data, .out = spectrum.data});
+    measure_op("fft", (tess_op){.kind = TESS_OP_FFT, .inputs = 1, .outputs = 1, .in = {image}, .out = {half}},
+               (tess_op_buffers){.in = {x.data}, .out = {spectrum.data}});
     measure_op("inverse fft",
-               (tess_op){.kind = TESS_OP_FFT, .in = half, .out = image, .fft = {.inverse = true}},
-               (tess_op_buffers){.in = spectrum.data, .out = y.data});
+               (tess_op){.kind = TESS_OP_FFT,
+                         .inputs = 1,
+                         .outputs = 1,
+                         .in = {half},
+                         .out = {image},
+                         .fft = {.inverse = true}},
+               (tess_op_buffers){.in = {spectrum.data}, .out = {y.data}});
     tess_op combine = {
-        .kind = TESS_OP_COMBINE, .in = image, .out = image, .residuals = 1, .residual = {image}};
+        .kind = TESS_OP_COMBINE, .outputs = 1, .in = {image, image}, .out = {image}, .inputs = 2};
     combine.combine = (tess_op_combine){1, 2, 0, -INFINITY, INFINITY};
-    measure_op("combine", combine, (tess_op_buffers){.in = x.data, .out = y.data, .residual = {y.data}});
+    measure_op("combine", combine, (tess_op_buffers){.in = {x.data, y.data}, .out = {y.data}});
     measure_op("dot",
-               (tess_op){.kind = TESS_OP_DOT, .in = image, .out = one, .residuals = 1, .residual = {image}},
-               (tess_op_buffers){.in = x.data, .out = spectrum.data, .residual = {y.data}});
+               (tess_op){.kind = TESS_OP_DOT, .outputs = 1, .in = {image, image}, .out = {one}, .inputs = 2},
+               (tess_op_buffers){.in = {x.data, y.data}, .out = {spectrum.data}});
     device->free(device, &x);
     device->free(device, &y);
     device->free(device, &spectrum);

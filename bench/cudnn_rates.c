@@ -58,8 +58,12 @@ static tess_tensor tensor(const layer *l, int64_t h, int64_t w, int64_t c)
 
 static tess_op op_of(const layer *l, int64_t h, int64_t w)
 {
-    tess_op op = {
-        .kind = l->kind, .bias = l->bias, .relu = l->relu, .tf32 = l->tf32, .residuals = l->residuals};
+    tess_op op = {.kind = l->kind,
+                  .outputs = 1,
+                  .bias = l->bias,
+                  .activation = l->relu ? TESS_RELU : TESS_LINEAR,
+                  .tf32 = l->tf32,
+                  .inputs = 1 + l->residuals};
     int64_t oh = h * l->stride, ow = w * l->stride;
     for (int s = 0; s < TESS_SPATIAL; s++) {
         op.kernel[s] = s ? l->kernel : 1;
@@ -73,10 +77,10 @@ static tess_op op_of(const layer *l, int64_t h, int64_t w)
         oh = (h + op.pad_before[1] + op.pad_after[1] - l->kernel) / l->stride + 1;
         ow = (w + op.pad_before[2] + op.pad_after[2] - l->kernel) / l->stride + 1;
     }
-    op.in = tensor(l, h, w, l->in);
-    op.out = tensor(l, oh, ow, l->out);
+    op.in[0] = tensor(l, h, w, l->in);
+    op.out[0] = tensor(l, oh, ow, l->out);
     for (int i = 0; i < l->residuals; i++)
-        op.residual[i] = op.out;
+        op.in[1 + i] = op.out[0];
     return op;
 }
 
@@ -105,23 +109,23 @@ enum { IN, OUT, RES0, RES1, WEIGHTS, ALL };
 
 static void make_buffers(const tess_op *op, buffers *b, bool on_host)
 {
-    const tess_tensor *t[4] = {&op->in, &op->out, &op->residual[0], &op->residual[1]};
+    const tess_tensor *t[4] = {&op->in[0], &op->out[0], &op->in[1], &op->in[2]};
     memset(b, 0, sizeof *b);
     for (int i = 0; i < ALL; i++) {
         if (i == WEIGHTS)
-            b->bytes[i] = tess_cuda_bias_at(op) + (size_t)op->out.c * 4;
-        else if (i < RES0 + op->residuals)
+            b->bytes[i] = tess_cuda_bias_at(op) + (size_t)op->out[0].c * 4;
+        else if (i < RES0 + tess_op_residuals(op))
             b->bytes[i] = (size_t)(t[i]->n * t[i]->stride_n) * tess_dtype_size(t[i]->dtype);
         if (b->bytes[i])
             must(cudaMalloc(&b->card[i], b->bytes[i]), "cudaMalloc");
         size_t part = on_host ? b->bytes[i] : b->bytes[i] < PATTERN ? b->bytes[i] : PATTERN;
-        tess_dtype dtype = op->in.dtype;
-        float scale = i == WEIGHTS ? 1.7f / sqrtf((float)(op->in.c * op->kernel[1] * op->kernel[2])) : 1;
+        tess_dtype dtype = op->in[0].dtype;
+        float scale = i == WEIGHTS ? 1.7f / sqrtf((float)(op->in[0].c * op->kernel[1] * op->kernel[2])) : 1;
         b->host[i] = calloc(part + 4, 1);
         for (size_t at = 0; at < part / tess_dtype_size(dtype); at++)
             store(b->host[i], (int64_t)at, scale * random_value(at + 7777777u * (unsigned)i), dtype);
         if (i == WEIGHTS && on_host)
-            for (int64_t k = 0; k < op->out.c; k++)
+            for (int64_t k = 0; k < op->out[0].c; k++)
                 ((float *)((char *)b->host[i] + tess_cuda_bias_at(op)))[k] = random_value((uint64_t)k + 99);
         for (size_t at = 0; at < b->bytes[i]; at += part)
             must(cudaMemcpy((char *)b->card[i] + at, b->host[i],
@@ -140,17 +144,16 @@ static void free_buffers(buffers *b)
 
 static tess_op_buffers op_buffers(const buffers *b, void *workspace)
 {
-    return (tess_op_buffers){.in = b->card[IN],
-                             .out = b->card[OUT],
-                             .residual = {b->card[RES0], b->card[RES1]},
+    return (tess_op_buffers){.in = {b->card[IN], b->card[RES0], b->card[RES1]},
+                             .out = {b->card[OUT]},
                              .weights = b->card[WEIGHTS],
                              .workspace = workspace};
 }
 
 static double truth(const tess_op *op, const buffers *b, int64_t y, int64_t x, int64_t k)
 {
-    const tess_dtype t = op->in.dtype;
-    const int64_t kh = op->kernel[1], kw = op->kernel[2], c = op->in.c;
+    const tess_dtype t = op->in[0].dtype;
+    const int64_t kh = op->kernel[1], kw = op->kernel[2], c = op->in[0].c;
     double sum = op->bias ? ((float *)((char *)b->host[WEIGHTS] + tess_cuda_bias_at(op)))[k] : 0;
     for (int64_t r = 0; r < kh; r++)
         for (int64_t s = 0; s < kw; s++) {
@@ -160,33 +163,33 @@ static double truth(const tess_op *op, const buffers *b, int64_t y, int64_t x, i
             if (op->kind == TESS_OP_CONV_TRANSPOSE) {
                 if (y % kh != r || x % kw != s)
                     continue;
-                iy = y / kh, ix = x / kw, w = ((r * kw + s) * op->out.c + k) * c;
+                iy = y / kh, ix = x / kw, w = ((r * kw + s) * op->out[0].c + k) * c;
             }
-            if (iy < 0 || ix < 0 || iy >= op->in.h || ix >= op->in.w)
+            if (iy < 0 || ix < 0 || iy >= op->in[0].h || ix >= op->in[0].w)
                 continue;
             for (int64_t i = 0; i < c; i++)
-                sum += (double)load(b->host[IN], iy * op->in.stride_h + ix * op->in.stride_w + i, t) *
+                sum += (double)load(b->host[IN], iy * op->in[0].stride_h + ix * op->in[0].stride_w + i, t) *
                        load(b->host[WEIGHTS], w + i, t);
         }
-    for (int i = 0; i < op->residuals; i++)
-        sum += load(b->host[RES0 + i], y * op->residual[i].stride_h + x * op->residual[i].stride_w + k, t);
-    return op->relu && sum < 0 ? 0 : sum;
+    for (int i = 0; i < tess_op_residuals(op); i++)
+        sum += load(b->host[RES0 + i], y * op->in[1 + i].stride_h + x * op->in[1 + i].stride_w + k, t);
+    return tess_op_relu(op) && sum < 0 ? 0 : sum;
 }
 
 /* The largest error over a sample of the output, of values of about 1; -1 when something outside was written. */
 static double compare(const tess_op *op, const buffers *b, const void *got, const void *before)
 {
     double worst = 0;
-    for (int64_t y = 0; y < op->out.h; y++)
-        for (int64_t x = 0; x < op->out.w; x++)
-            for (int64_t k = 0; k < op->out.stride_w; k++) {
-                int64_t at = y * op->out.stride_h + x * op->out.stride_w + k;
-                bool edge = y < 2 || x < 2 || y >= op->out.h - 2 || x >= op->out.w - 2;
-                if (k >= op->out.c) {
-                    if (load(got, at, op->in.dtype) != load(before, at, op->in.dtype))
+    for (int64_t y = 0; y < op->out[0].h; y++)
+        for (int64_t x = 0; x < op->out[0].w; x++)
+            for (int64_t k = 0; k < op->out[0].stride_w; k++) {
+                int64_t at = y * op->out[0].stride_h + x * op->out[0].stride_w + k;
+                bool edge = y < 2 || x < 2 || y >= op->out[0].h - 2 || x >= op->out[0].w - 2;
+                if (k >= op->out[0].c) {
+                    if (load(got, at, op->in[0].dtype) != load(before, at, op->in[0].dtype))
                         return -1;
                 } else if ((uint64_t)(at * 2654435761) % (edge ? 16 : 64) == 0) {
-                    double error = fabs(load(got, at, op->in.dtype) - truth(op, b, y, x, k));
+                    double error = fabs(load(got, at, op->in[0].dtype) - truth(op, b, y, x, k));
                     worst = error > worst ? error : worst;
                 }
             }
@@ -218,7 +221,7 @@ static double check_one(tess_cudnn_plan *plan, const tess_op *op, const buffers 
     tess_error error = {""};
     tess_op_buffers at = op_buffers(b, workspace);
     if (way == 2)
-        at.residual[0] = at.out;
+        at.in[1] = at.out[0];
     must(cudaMemcpy(b->card[OUT], b->host[way == 2 ? RES0 : OUT], b->bytes[OUT], cudaMemcpyHostToDevice),
          "copy");
     tess_status status = way ? tess_cudnn_plan_run(plan, &at, NULL, &error) : run_captured(plan, &at, &error);
@@ -260,7 +263,7 @@ static void check(tess_cudnn *cudnn, const layer *l, int most)
         }
         double worst[3] = {0, 0, 0};
         bool good = true;
-        for (int way = 0; way < 2 + (op.residuals > 0); way++) {
+        for (int way = 0; way < 2 + (tess_op_residuals(&op) > 0); way++) {
             worst[way] = check_one(plan, &op, &b, workspace, way);
             good = good && worst[way] >= 0 && worst[way] < tolerance;
         }

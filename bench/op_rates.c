@@ -65,14 +65,14 @@ static double time_op(const tess_op *op)
     double times[REPEATS];
     need(device->query(device, op, &needs, &error));
     need(device->prepare(device, op, &prepared, &error));
-    tess_op_buffers at = {.in = take(&op->in, 0, &blocks[0]),
-                          .out = take(&op->out, 0, &blocks[1]),
+    tess_op_buffers at = {.in = {take(&op->in[0], 0, &blocks[0])},
+                          .out = {take(&op->out[0], 0, &blocks[1])},
                           .weights = take(NULL, needs.weights, &blocks[2]),
                           .workspace = take(NULL, needs.workspace, &blocks[3])};
-    for (int r = 0; r < op->residuals; r++)
-        at.residual[r] = take(&op->residual[r], 0, &blocks[4 + r]);
+    for (int r = 0; r < tess_op_residuals(op); r++)
+        at.in[1 + r] = take(&op->in[1 + r], 0, &blocks[4 + r]);
     if (op->mapped)
-        at.map = take(&op->map, 0, &blocks[6]);
+        at.in[op->inputs - 1] = take(tess_op_map(op), 0, &blocks[6]);
     for (int i = -1; i < REPEATS; i++) {
         const double start = tess_clock();
         device->run(device, prepared, &at, NULL);
@@ -94,9 +94,9 @@ static void name_of(const tess_op *op, char *text, size_t size)
 {
     char class[64];
     tess_op_class(op, class, sizeof class);
-    snprintf(text, size, "%s %s>%s +%d%s, %lldx%lldx%lld", class, tess_dtype_name(op->in.dtype),
-             tess_dtype_name(op->out.dtype), op->residuals, op->mapped ? " map" : "", (long long)op->out.d,
-             (long long)op->out.h, (long long)op->out.w);
+    snprintf(text, size, "%s %s>%s +%d%s, %lldx%lldx%lld", class, tess_dtype_name(op->in[0].dtype),
+             tess_dtype_name(op->out[0].dtype), tess_op_residuals(op), op->mapped ? " map" : "",
+             (long long)op->out[0].d, (long long)op->out[0].h, (long long)op->out[0].w);
 }
 
 static int dearest(const void *a, const void *b)

@@ -111,7 +111,11 @@ static tess_tensor strided(tess_dtype dtype, int64_t n, int64_t h, int64_t w, in
 
 static tess_op op_of(const op_case *c, tess_dtype dtype)
 {
-    tess_op op = {.kind = c->kind, .bias = c->bias, .relu = c->relu, .residuals = c->residuals};
+    tess_op op = {.kind = c->kind,
+                  .outputs = 1,
+                  .bias = c->bias,
+                  .activation = c->relu ? TESS_RELU : TESS_LINEAR,
+                  .inputs = 1 + c->residuals};
     int64_t h = c->h, w = c->w;
     op.kernel[0] = op.stride[0] = 1;
     for (int s = 1; s < TESS_SPATIAL; s++) {
@@ -127,10 +131,10 @@ static tess_op op_of(const op_case *c, tess_dtype dtype)
         h *= c->kind == TESS_OP_UP_CONV ? 2 : c->stride;
         w *= c->kind == TESS_OP_UP_CONV ? 2 : c->stride;
     }
-    op.in = strided(c->ends == 1 ? TESS_F32 : dtype, c->n, c->h, c->w, c->cin, c->gap);
-    op.out = strided(c->ends == 2 ? TESS_F32 : dtype, c->n, h, w, c->cout, c->gap);
+    op.in[0] = strided(c->ends == 1 ? TESS_F32 : dtype, c->n, c->h, c->w, c->cin, c->gap);
+    op.out[0] = strided(c->ends == 2 ? TESS_F32 : dtype, c->n, h, w, c->cout, c->gap);
     for (int r = 0; r < c->residuals; r++)
-        op.residual[r] = op.out;
+        op.in[1 + r] = op.out[0];
     return op;
 }
 

@@ -107,8 +107,8 @@ static void test_graph(void)
 {
     enum { H = 40, W = 56, C = 64, RUNS = 3 };
     tess_error error = {{0}};
-    tess_op conv = {.kind = TESS_OP_CONV, .bias = true, .relu = true};
-    conv.in = conv.out = tess_tensor_2d(TESS_F16, 1, H, W, C);
+    tess_op conv = {.kind = TESS_OP_CONV, .inputs = 1, .outputs = 1, .bias = true, .activation = TESS_RELU};
+    conv.in[0] = conv.out[0] = tess_tensor_2d(TESS_F16, 1, H, W, C);
     for (int s = 0; s < TESS_SPATIAL; s++) {
         conv.kernel[s] = s ? 3 : 1;
         conv.stride[s] = 1;
@@ -129,14 +129,18 @@ static void test_graph(void)
     tess_rng_normal((tess_rng_key){4, 5, 6}, 0, KERNEL, kernel);
     for (int i = 0; i < KERNEL; i++)
         kernel[i] *= 0.06f;
-    device->pack(device, &conv, TESS_PART_KERNEL, 0, C, kernel, weights.data);
-    device->pack(device, &conv, TESS_PART_BIAS, 0, C, bias, weights.data);
+    device->pack(device, &conv, TESS_PARAM_KERNEL, 0, C, kernel, weights.data);
+    device->pack(device, &conv, TESS_PARAM_BIAS, 0, C, bias, weights.data);
     uint16_t *start = malloc(bytes), *results[RUNS] = {malloc(bytes), malloc(bytes), malloc(bytes)};
     for (size_t i = 0; i < bytes / 2; i++)
         start[i] = tess_float_to_half((float)(i % 251) / 251);
-    tess_op_buffers there = {a.data, b.data, {NULL, NULL}, weights.data, workspace.data}, back = there;
-    back.in = b.data;
-    back.out = a.data;
+    tess_op_buffers there = {.in = {a.data},
+                             .out = {b.data},
+                             .weights = weights.data,
+                             .workspace = workspace.data},
+                    back = there;
+    back.in[0] = b.data;
+    back.out[0] = a.data;
     tess_stream *stream = NULL;
     tess_graph *graph = NULL;
     CHECK(device->stream_create(device, &stream, &error) == TESS_OK);
@@ -173,11 +177,11 @@ static void test_graph(void)
 static void test_refusals(void)
 {
     tess_error error = {{0}};
-    tess_op op = {.kind = TESS_OP_ADD};
+    tess_op op = {.kind = TESS_OP_ADD, .inputs = 1, .outputs = 1};
     tess_op_needs needs;
     tess_prepared *prepared = NULL;
-    op.in = tess_tensor_2d(TESS_F64, 1, 4, 4, 4);
-    op.out = op.in;
+    op.in[0] = tess_tensor_2d(TESS_F64, 1, 4, 4, 4);
+    op.out[0] = op.in[0];
     CHECK(device->query(device, &op, &needs, &error) == TESS_UNSUPPORTED && strlen(error.text) > 0);
     CHECK(device->prepare(device, &op, &prepared, &error) == TESS_UNSUPPORTED && !prepared);
     const tess_device_options none = {.index = 1000};

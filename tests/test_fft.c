@@ -23,8 +23,10 @@ static tess_op fft_of(const shape *s, bool inverse)
 {
     const tess_tensor real = tensor(s, s->w, s->c), half = tensor(s, s->w / 2 + 1, 2 * s->c);
     return (tess_op){.kind = TESS_OP_FFT,
-                     .in = inverse ? half : real,
-                     .out = inverse ? real : half,
+                     .inputs = 1,
+                     .outputs = 1,
+                     .in = {inverse ? half : real},
+                     .out = {inverse ? real : half},
                      .fft = {inverse, s->rows_only}};
 }
 
@@ -52,14 +54,14 @@ static void naive(const shape *s, const float *in, int64_t row, int64_t column, 
 static void against_definition(tess_device *device, shape s)
 {
     const tess_op op = fft_of(&s, false);
-    float *in = random_floats(1, floats(&op.in)), *out = random_floats(2, floats(&op.out));
-    run_op(device, op, (tess_op_buffers){.in = in, .out = out});
+    float *in = random_floats(1, floats(&op.in[0])), *out = random_floats(2, floats(&op.out[0]));
+    run_op(device, op, (tess_op_buffers){.in = {in}, .out = {out}});
     double worst = 0;
     for (int64_t image = 0; image < s.n * s.d; image++)
         for (int64_t y = 0; y < s.h; y++)
-            for (int64_t x = 0; x < op.out.w; x++)
+            for (int64_t x = 0; x < op.out[0].w; x++)
                 for (int64_t c = 0; c < s.c; c++) {
-                    const float *got = out + ((image * s.h + y) * op.out.w + x) * op.out.c + 2 * c;
+                    const float *got = out + ((image * s.h + y) * op.out[0].w + x) * op.out[0].c + 2 * c;
                     double re, im;
                     naive(&s, in + image * s.h * s.w * s.c, y, x, c, &re, &im);
                     worst = fmax(worst, hypot(got[0] - re, got[1] - im));
@@ -73,12 +75,12 @@ static void against_definition(tess_device *device, shape s)
 static void there_and_back(tess_device *device, shape s)
 {
     const tess_op to = fft_of(&s, false), back = fft_of(&s, true);
-    float *in = random_floats(3, floats(&to.in)), *half = random_floats(4, floats(&to.out)),
-          *out = random_floats(5, floats(&to.in));
-    run_op(device, to, (tess_op_buffers){.in = in, .out = half});
-    run_op(device, back, (tess_op_buffers){.in = half, .out = out});
+    float *in = random_floats(3, floats(&to.in[0])), *half = random_floats(4, floats(&to.out[0])),
+          *out = random_floats(5, floats(&to.in[0]));
+    run_op(device, to, (tess_op_buffers){.in = {in}, .out = {half}});
+    run_op(device, back, (tess_op_buffers){.in = {half}, .out = {out}});
     double worst = 0;
-    for (int64_t i = 0; i < floats(&to.in); i++)
+    for (int64_t i = 0; i < floats(&to.in[0]); i++)
         worst = fmax(worst, fabs((double)in[i] - out[i]));
     CHECK_MSG(worst < 5e-6, "%lldx%lld comes back with a difference of %g", (long long)s.h, (long long)s.w,
               worst);
@@ -90,17 +92,19 @@ static void with_strides(tess_device *device)
 {
     const shape s = {1, 1, 7, 10, 2, false};
     tess_op dense = fft_of(&s, false), wide = dense;
-    wide.in.stride_w = 5, wide.in.stride_h = 5 * 13, wide.in.stride_n = wide.in.stride_d = 7 * 5 * 13;
-    wide.out.stride_w = 6, wide.out.stride_h = 6 * 9, wide.out.stride_n = wide.out.stride_d = 7 * 6 * 9;
-    float *in = random_floats(6, floats(&wide.in)), *copy = random_floats(7, floats(&dense.in));
-    float *out = random_floats(8, floats(&wide.out)), *expected = random_floats(9, floats(&dense.out));
-    for (int64_t i = 0; i < floats(&dense.in); i++)
-        copy[i] = in[i / 20 * wide.in.stride_h + i / 2 % 10 * 5 + i % 2];
-    run_op(device, dense, (tess_op_buffers){.in = copy, .out = expected});
-    run_op(device, wide, (tess_op_buffers){.in = in, .out = out});
+    wide.in[0].stride_w = 5, wide.in[0].stride_h = 5 * 13,
+    wide.in[0].stride_n = wide.in[0].stride_d = 7 * 5 * 13;
+    wide.out[0].stride_w = 6, wide.out[0].stride_h = 6 * 9,
+    wide.out[0].stride_n = wide.out[0].stride_d = 7 * 6 * 9;
+    float *in = random_floats(6, floats(&wide.in[0])), *copy = random_floats(7, floats(&dense.in[0]));
+    float *out = random_floats(8, floats(&wide.out[0])), *expected = random_floats(9, floats(&dense.out[0]));
+    for (int64_t i = 0; i < floats(&dense.in[0]); i++)
+        copy[i] = in[i / 20 * wide.in[0].stride_h + i / 2 % 10 * 5 + i % 2];
+    run_op(device, dense, (tess_op_buffers){.in = {copy}, .out = {expected}});
+    run_op(device, wide, (tess_op_buffers){.in = {in}, .out = {out}});
     bool same = true;
-    for (int64_t i = 0; i < floats(&dense.out); i++)
-        same = same && expected[i] == out[i / 24 * wide.out.stride_h + i / 4 % 6 * 6 + i % 4];
+    for (int64_t i = 0; i < floats(&dense.out[0]); i++)
+        same = same && expected[i] == out[i / 24 * wide.out[0].stride_h + i / 4 % 6 * 6 + i % 4];
     CHECK(same);
     free(in), free(copy), free(out), free(expected);
 }
@@ -109,12 +113,12 @@ static void threads_do_not_matter(void)
 {
     const shape s = {1, 1, 51, 62, 3, false};
     const tess_op op = fft_of(&s, false);
-    float *in = random_floats(10, floats(&op.in)), *one = random_floats(11, floats(&op.out)),
-          *five = random_floats(12, floats(&op.out));
+    float *in = random_floats(10, floats(&op.in[0])), *one = random_floats(11, floats(&op.out[0])),
+          *five = random_floats(12, floats(&op.out[0]));
     tess_device *single = open_cpu(1), *many = open_cpu(5);
-    run_op(single, op, (tess_op_buffers){.in = in, .out = one});
-    run_op(many, op, (tess_op_buffers){.in = in, .out = five});
-    CHECK(memcmp(one, five, (size_t)floats(&op.out) * sizeof *one) == 0);
+    run_op(single, op, (tess_op_buffers){.in = {in}, .out = {one}});
+    run_op(many, op, (tess_op_buffers){.in = {in}, .out = {five}});
+    CHECK(memcmp(one, five, (size_t)floats(&op.out[0]) * sizeof *one) == 0);
     tess_registry_close(single), tess_registry_close(many);
     free(in), free(one), free(five);
 }
@@ -124,30 +128,32 @@ static void filter_of(tess_device *device, shape s)
 {
     const tess_op to = fft_of(&s, false), back = fft_of(&s, true);
     const tess_tensor power = tess_tensor_2d(TESS_F32, 1, s.h, s.w / 2 + 1, 1);
-    const tess_op op = {
-        .kind = TESS_OP_FILTER, .in = to.in, .out = to.in, .residuals = 2, .residual = {power, to.out}};
+    const tess_op op = {.kind = TESS_OP_FILTER,
+                        .outputs = 1,
+                        .in = {to.in[0], power, to.out[0]},
+                        .out = {to.in[0]},
+                        .inputs = 3};
     const double f[TESS_FILTER_FACTORS] = {0.3, -0.7, 1.3, 0.5, 0.9};
-    float *in = random_floats(3, floats(&to.in)), *data = random_floats(4, floats(&to.out)),
-          *factor = random_floats(5, floats(&power)), *half = random_floats(6, floats(&to.out)),
-          *expected = random_floats(7, floats(&to.in)), *out = random_floats(8, floats(&to.in));
+    float *in = random_floats(3, floats(&to.in[0])), *data = random_floats(4, floats(&to.out[0])),
+          *factor = random_floats(5, floats(&power)), *half = random_floats(6, floats(&to.out[0])),
+          *expected = random_floats(7, floats(&to.in[0])), *out = random_floats(8, floats(&to.in[0]));
     for (int64_t i = 0; i < floats(&power); i++)
         factor[i] *= factor[i];
     for (int plain = 0; plain < 2; plain++) {
         const double factors[TESS_FILTER_FACTORS] = {f[0], f[1], plain ? 0 : f[2], f[3], f[4]};
         if (!plain)
-            run_op(device, to, (tess_op_buffers){.in = out, .out = data});
-        run_op(device, to, (tess_op_buffers){.in = in, .out = half});
-        for (int64_t i = 0; i < floats(&to.out); i++) {
+            run_op(device, to, (tess_op_buffers){.in = {out}, .out = {data}});
+        run_op(device, to, (tess_op_buffers){.in = {in}, .out = {half}});
+        for (int64_t i = 0; i < floats(&to.out[0]); i++) {
             const double v = factor[i / (2 * s.c) % (s.h * (s.w / 2 + 1))];
             half[i] = (float)(((f[0] + f[1] * v) * half[i] + factors[2] * data[i]) / (f[3] + f[4] * v));
         }
-        run_op(device, back, (tess_op_buffers){.in = half, .out = expected});
-        memcpy(out, in, (size_t)floats(&to.in) * sizeof *in);
+        run_op(device, back, (tess_op_buffers){.in = {half}, .out = {expected}});
+        memcpy(out, in, (size_t)floats(&to.in[0]) * sizeof *in);
         run_op(device, op,
-               (tess_op_buffers){
-                   .in = out, .out = out, .residual = {factor, plain ? NULL : data}, .factors = factors});
+               (tess_op_buffers){.in = {out, factor, plain ? NULL : data}, .out = {out}, .factors = factors});
         double worst = 0;
-        for (int64_t i = 0; i < floats(&to.in); i++)
+        for (int64_t i = 0; i < floats(&to.in[0]); i++)
             worst = fmax(worst, fabs((double)expected[i] - out[i]));
         CHECK_MSG(worst < 1e-5, "a filter of %lldx%lld is off by %g", (long long)s.h, (long long)s.w, worst);
     }
@@ -160,12 +166,13 @@ static void refuses(tess_device *device)
     tess_op op = fft_of(&s, false);
     tess_op_needs needs;
     tess_error error;
-    op.out.w = 8;
+    op.out[0].w = 8;
     CHECK(device->query(device, &op, &needs, &error) == TESS_UNSUPPORTED);
     op = fft_of(&s, false);
-    op.in.dtype = TESS_BF16;
+    op.in[0].dtype = TESS_BF16;
     CHECK(device->query(device, &op, &needs, &error) == TESS_UNSUPPORTED);
-    op = (tess_op){.kind = TESS_OP_FILTER, .in = op.out, .out = op.out, .residuals = 1, .residual = {op.out}};
+    op = (tess_op){
+        .kind = TESS_OP_FILTER, .outputs = 1, .in = {op.out[0], op.out[0]}, .out = {op.out[0]}, .inputs = 2};
     CHECK(device->query(device, &op, &needs, &error) == TESS_UNSUPPORTED);
 }
 

@@ -25,7 +25,7 @@ static size_t bytes_of(const tess_tensor *t)
 
 static const tess_tensor *input(const tess_op *op, int i)
 {
-    return i ? &op->residual[i - 1] : &op->in;
+    return i ? &op->in[1 + i - 1] : &op->in[0];
 }
 
 static tess_block upload(const void *values, size_t bytes)
@@ -82,20 +82,20 @@ static void on_card(tess_op op, const data *d, bool captured)
         CHECK_MSG(false, "%s", error.text);
         return;
     }
-    tess_block from[INPUTS] = {{0}}, out = upload(d->out, bytes_of(&op.out)),
+    tess_block from[INPUTS] = {{0}}, out = upload(d->out, bytes_of(&op.out[0])),
                workspace = upload(NULL, needs.workspace + 1);
-    for (int i = 0; i <= op.residuals; i++)
+    for (int i = 0; i <= tess_op_residuals(&op); i++)
         if (d->from[i] && d->in_place != i + 1)
             from[i] = upload(d->from[i], bytes_of(input(&op, i)));
-    tess_op_buffers buffers = {.out = out.data, .workspace = workspace.data, .factors = d->factors};
-    buffers.in = d->in_place == 1 ? out.data : from[0].data;
-    for (int r = 0; r < op.residuals; r++)
-        buffers.residual[r] = d->in_place == r + 2 ? out.data : from[r + 1].data;
+    tess_op_buffers buffers = {.out = {out.data}, .workspace = workspace.data, .factors = d->factors};
+    buffers.in[0] = d->in_place == 1 ? out.data : from[0].data;
+    for (int r = 0; r < tess_op_residuals(&op); r++)
+        buffers.in[1 + r] = d->in_place == r + 2 ? out.data : from[r + 1].data;
     if (captured)
         run_captured(prepared, &buffers);
     else
         card->run(card, prepared, &buffers, NULL);
-    card->copy(card, d->out, out.data, bytes_of(&op.out), NULL);
+    card->copy(card, d->out, out.data, bytes_of(&op.out[0]), NULL);
     synced();
     card->release(card, prepared);
     card->free(card, &out), card->free(card, &workspace);
@@ -107,20 +107,21 @@ static void on_card(tess_op op, const data *d, bool captured)
 /* The CPU's answer and the card's, each over its own copy of `before`; and the card's again, captured: the same bits. */
 static double difference(const char *name, tess_op op, data d)
 {
-    const size_t bytes = bytes_of(&op.out);
+    const size_t bytes = bytes_of(&op.out[0]);
     const int64_t count = (int64_t)(bytes / sizeof(float));
     float *want = malloc(bytes), *got = malloc(bytes), *again = malloc(bytes);
     const float *before = d.in_place ? d.from[d.in_place - 1] : d.out;
     memcpy(want, before, bytes), memcpy(got, before, bytes), memcpy(again, before, bytes);
     float *copies[INPUTS] = {NULL}; /* the CPU's inverse overwrites what it reads */
-    for (int i = 0; i <= op.residuals; i++)
+    for (int i = 0; i <= tess_op_residuals(&op); i++)
         if (d.from[i]) {
             copies[i] = malloc(bytes_of(input(&op, i)));
             memcpy(copies[i], d.from[i], bytes_of(input(&op, i)));
         }
-    tess_op_buffers buffers = {.in = d.in_place == 1 ? want : copies[0], .out = want, .factors = d.factors};
-    for (int r = 0; r < op.residuals; r++)
-        buffers.residual[r] = d.in_place == r + 2 ? want : copies[r + 1];
+    tess_op_buffers buffers = {
+        .in = {d.in_place == 1 ? want : copies[0]}, .out = {want}, .factors = d.factors};
+    for (int r = 0; r < tess_op_residuals(&op); r++)
+        buffers.in[1 + r] = d.in_place == r + 2 ? want : copies[r + 1];
     run_op(host, op, buffers);
     d.out = got;
     on_card(op, &d, false);
@@ -166,13 +167,13 @@ static void test_combine(void)
             const bool gaps = which / 3 % 2;
             if (in_place > residuals + 1)
                 continue;
-            tess_op op = {.kind = TESS_OP_COMBINE, .in = shapes[s], .residuals = residuals};
+            tess_op op = {.kind = TESS_OP_COMBINE, .outputs = 1, .in = {shapes[s]}, .inputs = 1 + residuals};
             op.combine = (tess_op_combine){0.5, -2, 3, -1, 1.5};
             if (gaps)
-                op.in = with_gaps(op.in, op.in.c + 2, op.in.w + 3);
-            op.residual[0] = in_place || !gaps ? op.in : shapes[s];
-            op.out = op.residual[1] = op.in;
-            data d = {.in_place = in_place, .out = values_of(4, &op.out)};
+                op.in[0] = with_gaps(op.in[0], op.in[0].c + 2, op.in[0].w + 3);
+            op.in[1] = in_place || !gaps ? op.in[0] : shapes[s];
+            op.out[0] = op.in[2] = op.in[0];
+            data d = {.in_place = in_place, .out = values_of(4, &op.out[0])};
             for (int i = 0; i <= residuals; i++)
                 d.from[i] = values_of((uint32_t)i, input(&op, i));
             const double off = difference("combine", op, d);
@@ -188,7 +189,7 @@ static void test_zero_factors(void)
 {
     const tess_tensor t = tess_tensor_2d(TESS_F32, 1, 13, 11, 3);
     float *values = values_of(1, &t), *out = values_of(2, &t);
-    tess_op op = {.kind = TESS_OP_COMBINE, .in = t, .out = t, .residual = {t, t}, .residuals = 2};
+    tess_op op = {.kind = TESS_OP_COMBINE, .outputs = 1, .in = {t, t, t}, .out = {t}, .inputs = 3};
     op.combine = (tess_op_combine){0, 2, 0, -INFINITY, INFINITY};
     on_card(op, &(data){.from = {NULL, values, NULL}, .out = out}, false);
     int wrong = 0;
@@ -216,15 +217,15 @@ static void test_dot(void)
                                   tess_tensor_2d(TESS_F32, 1, 3000, 4001, 1)};
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
         for (int gaps = 0; gaps < 2; gaps++) {
-            tess_op op = {.kind = TESS_OP_DOT, .in = shapes[s], .residuals = 1};
-            op.out = tess_tensor_2d(TESS_F64, 1, 1, 1, 1);
-            op.residual[0] = gaps ? with_gaps(shapes[s], shapes[s].c + 1, shapes[s].w) : shapes[s];
-            float *a = values_of(1, &op.in), *b = values_of(2, &op.residual[0]);
+            tess_op op = {.kind = TESS_OP_DOT, .outputs = 1, .in = {shapes[s]}, .inputs = 2};
+            op.out[0] = tess_tensor_2d(TESS_F64, 1, 1, 1, 1);
+            op.in[1] = gaps ? with_gaps(shapes[s], shapes[s].c + 1, shapes[s].w) : shapes[s];
+            float *a = values_of(1, &op.in[0]), *b = values_of(2, &op.in[1]);
             double want = 0, got = 1, again = 2, size = 0;
-            run_op(host, op, (tess_op_buffers){.in = a, .out = &want, .residual = {b}});
+            run_op(host, op, (tess_op_buffers){.in = {a, b}, .out = {&want}});
             on_card(op, &(data){.from = {a, b}, .out = &got}, false);
             on_card(op, &(data){.from = {a, b}, .out = &again}, true);
-            size = sqrt((double)(op.in.n * op.in.d * op.in.h) * (double)(op.in.w * op.in.c));
+            size = sqrt((double)(op.in[0].n * op.in[0].d * op.in[0].h) * (double)(op.in[0].w * op.in[0].c));
             CHECK_MSG(fabs(got - want) <= 1e-13 * size && got == again, "shape %zu: %.17g, %.17g, not %.17g",
                       s, got, again, want);
             free(a), free(b);
@@ -235,14 +236,17 @@ static void test_spectrum(void)
 {
     for (int which = 0; which < 64; which++) {
         const bool complex = which & 1, conjugate = which & 2, one_row = which & 4, minus = which & 8;
-        tess_op op = {.kind = TESS_OP_SPECTRUM, .spectrum = {complex, conjugate}, .residuals = minus ? 2 : 1};
-        op.in = tess_tensor_3d(TESS_F32, 2, 2, 13, 301, 6);
+        tess_op op = {.kind = TESS_OP_SPECTRUM,
+                      .outputs = 1,
+                      .spectrum = {complex, conjugate},
+                      .inputs = minus ? 3 : 2};
+        op.in[0] = tess_tensor_3d(TESS_F32, 2, 2, 13, 301, 6);
         if (which & 16)
-            op.in = with_gaps(op.in, 8, 311);
-        op.out = op.residual[1] = op.in;
-        op.residual[0] = tess_tensor_2d(TESS_F32, 1, one_row ? 1 : 13, 301, complex ? 2 : 1);
-        data d = {.out = values_of(4, &op.out), .in_place = which & 32 ? 1 : 0};
-        for (int i = 0; i <= op.residuals; i++)
+            op.in[0] = with_gaps(op.in[0], 8, 311);
+        op.out[0] = op.in[2] = op.in[0];
+        op.in[1] = tess_tensor_2d(TESS_F32, 1, one_row ? 1 : 13, 301, complex ? 2 : 1);
+        data d = {.out = values_of(4, &op.out[0]), .in_place = which & 32 ? 1 : 0};
+        for (int i = 0; i <= tess_op_residuals(&op); i++)
             d.from[i] = values_of((uint32_t)i + 1, input(&op, i));
         const double off = difference("spectrum", op, d);
         CHECK_MSG(off == 0, "case %d: off by %g", which, off);
@@ -266,8 +270,10 @@ static tess_op fft_of(const shape *s, bool inverse)
         half = with_gaps(half, 2 * s->c + 2, s->w / 2 + 4);
     }
     return (tess_op){.kind = TESS_OP_FFT,
-                     .in = inverse ? half : real,
-                     .out = inverse ? real : half,
+                     .inputs = 1,
+                     .outputs = 1,
+                     .in = {inverse ? half : real},
+                     .out = {inverse ? real : half},
                      .fft = {inverse, s->rows_only}};
 }
 
@@ -279,11 +285,11 @@ static void test_fft(shape s)
     snprintf(name, sizeof name, "%lldx%lldx%lldx%lldx%lld%s%s", (long long)s.n, (long long)s.d,
              (long long)s.h, (long long)s.w, (long long)s.c, s.rows_only ? " rows" : "",
              s.gaps ? " gaps" : "");
-    float *image = values_of(1, &to.in), *waves = values_of(2, &to.out);
+    float *image = values_of(1, &to.in[0]), *waves = values_of(2, &to.out[0]);
     double off = difference(name, to, (data){.from = {image}, .out = waves});
     CHECK_MSG(off < 5e-6 * sqrt(pixels), "%s: off by %g", name, off);
     /* The inverse of a true spectrum: what a real image's does not have, libraries read differently. */
-    run_op(host, to, (tess_op_buffers){.in = image, .out = waves});
+    run_op(host, to, (tess_op_buffers){.in = {image}, .out = {waves}});
     off = difference(name, back, (data){.from = {waves}, .out = image});
     CHECK_MSG(off < 1e-5, "%s: back, off by %g", name, off);
     free(image), free(waves);
@@ -293,17 +299,17 @@ static void test_filter(shape s)
 {
     const double factors[TESS_FILTER_FACTORS] = {0.3, -0.7, 1.3, 0.5, 0.9};
     const tess_op to = fft_of(&s, false);
-    tess_op op = {.kind = TESS_OP_FILTER, .in = to.in, .out = to.in, .residuals = 2};
-    op.residual[0] = tess_tensor_2d(TESS_F32, 1, s.h, s.w / 2 + 1, 1);
-    op.residual[1] = to.out;
-    float *image = values_of(1, &op.in), *power = values_of(2, &op.residual[0]),
-          *waves = values_of(3, &to.out);
+    tess_op op = {.kind = TESS_OP_FILTER, .outputs = 1, .in = {to.in[0]}, .out = {to.in[0]}, .inputs = 3};
+    op.in[1] = tess_tensor_2d(TESS_F32, 1, s.h, s.w / 2 + 1, 1);
+    op.in[2] = to.out[0];
+    float *image = values_of(1, &op.in[0]), *power = values_of(2, &op.in[1]),
+          *waves = values_of(3, &to.out[0]);
     for (int64_t i = 0; i < s.h * (s.w / 2 + 1); i++)
         power[i] *= power[i];
-    run_op(host, to, (tess_op_buffers){.in = image, .out = waves});
+    run_op(host, to, (tess_op_buffers){.in = {image}, .out = {waves}});
     for (int in_place = 0; in_place < 2; in_place++) {
         data d = {.from = {image, power, waves}, .in_place = in_place, .factors = factors};
-        d.out = values_of(4, &op.out);
+        d.out = values_of(4, &op.out[0]);
         const double off = difference("filter", op, d);
         CHECK_MSG(off < 1e-5, "filter of %lldx%lldx%lld: off by %g", (long long)s.h, (long long)s.w,
                   (long long)s.c, off);
@@ -318,12 +324,12 @@ static void test_refuses(void)
     tess_op op = fft_of(&s, false);
     tess_op_needs needs;
     tess_error error = {""};
-    op.out.w = 8;
+    op.out[0].w = 8;
     CHECK(card->query(card, &op, &needs, &error) == TESS_UNSUPPORTED);
     op = fft_of(&s, false);
-    op.in.dtype = TESS_BF16;
+    op.in[0].dtype = TESS_BF16;
     CHECK(card->query(card, &op, &needs, &error) == TESS_UNSUPPORTED);
-    op = (tess_op){.kind = TESS_OP_COMBINE, .in = op.out, .out = op.in};
+    op = (tess_op){.kind = TESS_OP_COMBINE, .inputs = 1, .outputs = 1, .in = {op.out[0]}, .out = {op.in[0]}};
     CHECK(card->query(card, &op, &needs, &error) == TESS_UNSUPPORTED);
 }
 

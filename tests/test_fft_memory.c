@@ -10,8 +10,10 @@ static tess_op fft_of(int64_t h, int64_t w, bool inverse)
     const tess_tensor real = tess_tensor_2d(TESS_F32, 1, h, w, 1),
                       half = tess_tensor_2d(TESS_F32, 1, h, w / 2 + 1, 2);
     return (tess_op){.kind = TESS_OP_FFT,
-                     .in = inverse ? half : real,
-                     .out = inverse ? real : half,
+                     .inputs = 1,
+                     .outputs = 1,
+                     .in = {inverse ? half : real},
+                     .out = {inverse ? real : half},
                      .kernel = {1, 1, 1},
                      .stride = {1, 1, 1},
                      .fft = {.inverse = inverse}};

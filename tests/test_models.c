@@ -40,11 +40,11 @@ static void check_known(tensor_list *list, const expectation *expected, const ch
         CHECK_MSG(model.channels == expected->channels && model.noise_map == expected->noise_map, "%s", what);
         CHECK_MSG(model.parameters == elements, "%s: %lld parameters, expected %lld", what,
                   (long long)model.parameters, (long long)elements);
-        CHECK_MSG(tess_net_grid(model.net) == expected->grid, "%s: grid %lld", what,
-                  (long long)tess_net_grid(model.net));
-        CHECK(tess_net_value(model.net, tess_net_input_value(model.net))->channels ==
+        CHECK_MSG(tess_net_grid(model.net, TESS_HEIGHT) == expected->grid, "%s: grid %lld", what,
+                  (long long)tess_net_grid(model.net, TESS_HEIGHT));
+        CHECK(tess_net_value(model.net, tess_net_input_value(model.net, 0))->channels ==
               expected->channels + expected->noise_map);
-        CHECK(tess_net_value(model.net, tess_net_output_value(model.net))->channels == expected->channels);
+        CHECK(tess_net_value(model.net, tess_net_output_value(model.net, 0))->channels == expected->channels);
         CHECK(model.halo > 0 && !model.halo_seen);
         enum { SIDE = 16 };
         float image[SIDE * SIDE * 5], results[2][SIDE * SIDE * 4] = {{0}};

@@ -82,8 +82,12 @@ static int64_t side_after(const volume_case *c, int64_t in, int kernel, int stri
 
 static tess_op op_of(const volume_case *c, tess_dtype dtype)
 {
-    tess_op op = {
-        .kind = c->kind, .bias = c->bias, .relu = c->relu, .residuals = c->residuals, .mapped = c->mapped};
+    tess_op op = {.kind = c->kind,
+                  .outputs = 1,
+                  .bias = c->bias,
+                  .activation = c->relu ? TESS_RELU : TESS_LINEAR,
+                  .inputs = 1 + c->residuals,
+                  .mapped = c->mapped};
     for (int s = 0; s < TESS_SPATIAL; s++) {
         op.kernel[s] = s ? c->kernel : c->kernel_d;
         op.stride[s] = s ? c->stride : c->stride_d;
@@ -94,13 +98,13 @@ static tess_op op_of(const volume_case *c, tess_dtype dtype)
     const int64_t d = side_after(c, c->d, c->kernel_d, c->stride_d, c->pad_d[0] + c->pad_d[1]),
                   h = side_after(c, c->h, c->kernel, c->stride, 2 * c->pad),
                   w = side_after(c, c->w, c->kernel, c->stride, 2 * c->pad);
-    op.in = tess_tensor_channels(tess_tensor_3d(dtype, c->n, c->d, c->h, c->w, c->cin + c->gap), c->cin);
-    op.out = tess_tensor_channels(tess_tensor_3d(side ? TESS_F32 : dtype, c->n, d, h, w, c->cout + c->gap),
-                                  c->cout);
+    op.in[0] = tess_tensor_channels(tess_tensor_3d(dtype, c->n, c->d, c->h, c->w, c->cin + c->gap), c->cin);
+    op.out[0] = tess_tensor_channels(tess_tensor_3d(side ? TESS_F32 : dtype, c->n, d, h, w, c->cout + c->gap),
+                                     c->cout);
     for (int r = 0; r < c->residuals; r++)
-        op.residual[r] = op.out;
+        op.in[1 + r] = op.out[0];
     if (c->mapped)
-        op.map = tess_tensor_3d(TESS_F32, c->n, d, h, w, 1);
+        op.in[op.inputs++] = tess_tensor_3d(TESS_F32, c->n, d, h, w, 1);
     if (side)
         op.side.value = 0.25;
     return op;
@@ -132,10 +136,10 @@ static void check_case(tess_device *device, const char *isa, const volume_case *
     const bool conv = c->kind == TESS_OP_CONV || c->kind == TESS_OP_CONV_TRANSPOSE;
     const int64_t taps = (int64_t)c->kernel_d * c->kernel * c->kernel, count = taps * c->cin * c->cout;
     size_t in_bytes, size, map_bytes = 0;
-    void *in = random_tensor(&op.in, 1, &in_bytes), *out = random_tensor(&op.out, 2, &size),
-         *want = random_tensor(&op.out, 2, &size),
-         *extra[2] = {random_tensor(&op.out, 3, &size), random_tensor(&op.out, 4, &size)},
-         *map = c->mapped ? random_tensor(&op.map, 5, &map_bytes) : NULL;
+    void *in = random_tensor(&op.in[0], 1, &in_bytes), *out = random_tensor(&op.out[0], 2, &size),
+         *want = random_tensor(&op.out[0], 2, &size),
+         *extra[2] = {random_tensor(&op.out[0], 3, &size), random_tensor(&op.out[0], 4, &size)},
+         *map = c->mapped ? random_tensor(tess_op_map(&op), 5, &map_bytes) : NULL;
     float *kernel = room((size_t)count * sizeof *kernel), *bias = room((size_t)c->cout * sizeof *bias);
     tess_rng_normal((tess_rng_key){17, 6, 0}, 0, count, kernel);
     tess_rng_normal((tess_rng_key){17, 7, 0}, 0, c->cout, bias);
@@ -148,17 +152,21 @@ static void check_case(tess_device *device, const char *isa, const volume_case *
     memset(workspace, 0x7f, needs.workspace + 64);
     if (conv) { /* in two pieces, as a loader would */
         const int64_t rows = c->kind == TESS_OP_CONV ? c->cout : c->cin, first = rows / 3;
-        device->pack(device, &op, TESS_PART_KERNEL, 0, first, kernel, weights);
-        device->pack(device, &op, TESS_PART_KERNEL, first, rows - first, kernel + first * (count / rows),
+        device->pack(device, &op, TESS_PARAM_KERNEL, 0, first, kernel, weights);
+        device->pack(device, &op, TESS_PARAM_KERNEL, first, rows - first, kernel + first * (count / rows),
                      weights);
         if (c->bias)
-            device->pack(device, &op, TESS_PART_BIAS, 0, c->cout, bias, weights);
+            device->pack(device, &op, TESS_PARAM_BIAS, 0, c->cout, bias, weights);
     }
     if (c->in_place)
         memcpy(out, extra[0], size), memcpy(want, extra[0], size);
-    const tess_op_buffers truth = {in, want, {extra[0], extra[1]}, NULL, NULL, map};
-    const tess_op_buffers buffers = {in,      out,       {c->in_place ? out : extra[0], extra[1]},
-                                     weights, workspace, map};
+    tess_op_buffers truth = {.in = {in, extra[0], extra[1]}, .out = {want}};
+    tess_op_buffers buffers = {.in = {in, c->in_place ? out : extra[0], extra[1]},
+                               .out = {out},
+                               .weights = weights,
+                               .workspace = workspace};
+    if (c->mapped)
+        truth.in[op.inputs - 1] = buffers.in[op.inputs - 1] = map;
     tess_prepared *prepared = NULL;
     CHECK(device->prepare(device, &op, &prepared, &error) == TESS_OK);
     const uint64_t calls = tess_mem_calls();
@@ -167,13 +175,13 @@ static void check_case(tess_device *device, const char *isa, const volume_case *
     device->release(device, prepared);
     tess_reference_run(&op, &truth, conv ? kernel : NULL, c->bias ? bias : NULL);
     double most = 0, largest = 0;
-    for (size_t i = 0; i < size / tess_dtype_size(op.out.dtype); i++) {
-        const double off = fabs((double)value_at(&op.out, out, i) - value_at(&op.out, want, i));
+    for (size_t i = 0; i < size / tess_dtype_size(op.out[0].dtype); i++) {
+        const double off = fabs((double)value_at(&op.out[0], out, i) - value_at(&op.out[0], want, i));
         most = off <= most ? most : off;
-        largest = fmax(largest, fabs((double)value_at(&op.out, want, i)));
+        largest = fmax(largest, fabs((double)value_at(&op.out[0], want, i)));
     }
     /* bf16 rounds the sum once a depth tap. */
-    const double bound = op.out.dtype == TESS_BF16 ? 1.0 / 64 : 3e-6;
+    const double bound = op.out[0].dtype == TESS_BF16 ? 1.0 / 64 : 3e-6;
     CHECK_MSG(most <= bound * largest, "%s %s %s: off by %.3g of %.3g", isa, tess_dtype_name(dtype), c->name,
               most, largest);
     free(in), free(out), free(want), free(extra[0]), free(extra[1]), free(map);
@@ -290,10 +298,10 @@ static void test_network(void)
     save_drunet(0, true);
     tess_weights *weights = open_path();
     tess_model_net model = recognised(weights);
-    CHECK(tess_net_grid(model.net) == 8 && tess_net_grid_depth(model.net) == 8 &&
+    CHECK(tess_net_grid(model.net, TESS_HEIGHT) == 8 && tess_net_grid(model.net, TESS_DEPTH) == 8 &&
           tess_net_is_volume(model.net));
     for (int i = 0; i < tess_net_layer_count(model.net); i++) /* random sides are not constant */
-        CHECK(tess_net_layer(model.net, i)->map < 0);
+        CHECK(!tess_net_layer(model.net, i)->mapped);
     const int64_t count = tiny.n * tiny.d * tiny.h * tiny.w;
     float *in = random_volume(2 * count, 1);
     tess_device *plain = open_cpu("reference"), *fast = open_cpu(NULL);
@@ -318,7 +326,7 @@ static void test_network(void)
 static bool repeats(const tess_model_net *model, tess_device *device, tess_dtype dtype, tess_weights *weights,
                     const float *in, const float *whole, tess_plan_shape shape, int64_t core, int64_t halo)
 {
-    const int64_t slice = shape.h * shape.w, grid = tess_net_grid_depth(model->net);
+    const int64_t slice = shape.h * shape.w, grid = tess_net_grid(model->net, TESS_DEPTH);
     const int64_t from = tess_max_i64(core - halo, 0), to = tess_min_i64(core + grid + halo, shape.d);
     shape.d = to - from;
     float *part = run(model->net, device, dtype, weights, shape, in + from * slice * 2);
@@ -335,7 +343,7 @@ static void check_windows(const char *what, tess_dtype dtype, bool less_differs)
     tess_device *device = open_cpu(NULL);
     tess_bound *bound = NULL;
     CHECK(tess_bound_create(model.net, device, dtype, &bound, NULL) == TESS_OK);
-    const int64_t reach = tess_bound_reach_depth(bound), grid = tess_net_grid_depth(model.net),
+    const int64_t reach = tess_bound_reach_depth(bound), grid = tess_net_grid(model.net, TESS_DEPTH),
                   halo = tess_round_up(reach, grid);
     tess_bound_destroy(bound);
     const tess_plan_shape shape = {.n = 1, .h = 8, .w = 8, .d = 2 * halo + 3 * grid};
@@ -373,7 +381,7 @@ static void test_light(void)
     tess_model_net light = recognised(weights), dense = dense_model(weights);
     int maps = 0;
     for (int i = 0; i < tess_net_layer_count(light.net); i++)
-        maps += tess_net_layer(light.net, i)->map >= 0;
+        maps += tess_net_layer(light.net, i)->mapped;
     CHECK_MSG(maps == 16, "%d maps", maps); /* head, tail, two for each of 7 blocks */
     tess_device *plain = open_cpu("reference"), *fast = open_cpu(NULL);
     const int64_t count = tiny.n * tiny.d * tiny.h * tiny.w;
@@ -524,10 +532,9 @@ static void test_rates(void)
 {
     tess_net *net = tess_net_create();
     tess_error error = {{0}};
-    tess_conv_settings head = {"head", 8, 3, 1, 1, false, 0, 3, 1, 1},
-                       down = {"down", 8, 2, 2, 0, false, 0, 2, 2, 0},
-                       up = {"up", 8, 2, 2, 0, false, 0, 2, 2, 0},
-                       tail = {"tail", 1, 3, 1, 1, false, 0, 3, 1, 1};
+    tess_conv_settings head = {"head", 8, TESS_WINDOW_3D(3, 1, 1)},
+                       down = {"down", 8, TESS_WINDOW_3D(2, 2, 0)}, up = {"up", 8, TESS_WINDOW_3D(2, 2, 0)},
+                       tail = {"tail", 1, TESS_WINDOW_3D(3, 1, 1)};
     tess_value x = tess_net_conv(net, tess_net_input(net, 2), head);
     x = tess_net_add(net, tess_net_conv_transpose(net, tess_net_conv(net, x, down), up), x);
     tensor_list list = {.volume = true, .side = 0.5f};
@@ -539,7 +546,7 @@ static void test_rates(void)
     tess_device *device = open_cpu(NULL);
     for (int light = 0; light < 2; light++) {
         if (light)
-            CHECK(tess_net_lighten(net, weights, &error) == TESS_OK);
+            CHECK(tess_net_fold_slices(net, weights, &error) == TESS_OK);
         tess_bound *bound = NULL;
         tess_net_plan *plans[2] = {NULL, NULL};
         tess_rates *rates = NULL;

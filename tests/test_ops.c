@@ -10,8 +10,9 @@ static void check_case(tess_device *device, const char *isa, const op_case *c, t
     tess_op_needs needs;
     tess_error error = {{0}};
     CHECK_MSG(device->query(device, &op, &needs, &error) == TESS_OK, "%s: %s", c->name, error.text);
-    field in = random_field(&op.in, 1), out = random_field(&op.out, 2), want = random_field(&op.out, 2);
-    field residual[2] = {random_field(&op.out, 3), random_field(&op.out, 4)};
+    field in = random_field(&op.in[0], 1), out = random_field(&op.out[0], 2),
+          want = random_field(&op.out[0], 2);
+    field residual[2] = {random_field(&op.out[0], 3), random_field(&op.out[0], 4)};
     int64_t taps = (int64_t)c->kernel * c->kernel, count = c->cin * c->cout * taps;
     bool conv = c->kind == TESS_OP_CONV || c->kind == TESS_OP_CONV_TRANSPOSE;
     float *kernel, *bias;
@@ -20,17 +21,20 @@ static void check_case(tess_device *device, const char *isa, const op_case *c, t
     memset(workspace, 0x7f, needs.workspace + 64);
     if (conv) { /* in two pieces, as a loader would */
         int64_t rows = c->kind == TESS_OP_CONV ? c->cout : c->cin, first = rows / 3;
-        device->pack(device, &op, TESS_PART_KERNEL, 0, first, kernel, weights);
-        device->pack(device, &op, TESS_PART_KERNEL, first, rows - first, kernel + first * (count / rows),
+        device->pack(device, &op, TESS_PARAM_KERNEL, 0, first, kernel, weights);
+        device->pack(device, &op, TESS_PARAM_KERNEL, first, rows - first, kernel + first * (count / rows),
                      weights);
         if (c->bias)
-            device->pack(device, &op, TESS_PART_BIAS, 0, c->cout, bias, weights);
+            device->pack(device, &op, TESS_PARAM_BIAS, 0, c->cout, bias, weights);
     }
     if (c->in_place)
         memcpy(out.data, residual[0].data, out.bytes);
-    tess_op_buffers buffers = {in.data, out.data, {residual[0].data, residual[1].data}, weights, workspace};
+    tess_op_buffers buffers = {.in = {in.data, residual[0].data, residual[1].data},
+                               .out = {out.data},
+                               .weights = weights,
+                               .workspace = workspace};
     if (c->in_place)
-        buffers.residual[0] = out.data;
+        buffers.in[1] = out.data;
     tess_prepared *prepared = NULL;
     CHECK(device->prepare(device, &op, &prepared, &error) == TESS_OK);
     uint64_t calls = tess_mem_calls();
@@ -38,14 +42,14 @@ static void check_case(tess_device *device, const char *isa, const op_case *c, t
     CHECK_MSG(tess_mem_calls() == calls, "%s allocated while running", c->name);
     device->release(device, prepared);
 
-    tess_op_buffers truth = {in.data, want.data, {residual[0].data, residual[1].data}, NULL, NULL};
+    tess_op_buffers truth = {.in = {in.data, residual[0].data, residual[1].data}, .out = {want.data}};
     if (c->in_place)
         memcpy(want.data, residual[0].data, want.bytes);
     tess_reference_run(&op, &truth, conv ? kernel : NULL, c->bias ? bias : NULL);
-    double largest = 0, most = difference(&op.out, &out, &want, &largest);
+    double largest = 0, most = difference(&op.out[0], &out, &want, &largest);
     /* Results in bf16: one step of the last place. Products of bf16 are exact, so fp32 results must be as
      * good as ever; an image that is rounded on the way in is not. */
-    double bound = op.out.dtype == TESS_BF16 ? 1.0 / 128 : 3e-6;
+    double bound = op.out[0].dtype == TESS_BF16 ? 1.0 / 128 : 3e-6;
     CHECK_MSG(most <= bound * largest, "%s %s %s: |a-b| %.3g of %.3g", isa, tess_dtype_name(dtype), c->name,
               most, largest);
     free(in.data), free(out.data), free(want.data), free(residual[0].data), free(residual[1].data);
@@ -60,13 +64,14 @@ static void check_samples(tess_device *device)
     float values[OUT_H * OUT_W * 3];
     for (int i = 0; i < H * W * C; i++)
         file[i] = back[i] = (uint8_t)(37 * i);
-    tess_op in = {.kind = TESS_OP_IMPORT, .samples = {255, 1, true, 0.25f}}, out = {.kind = TESS_OP_EXPORT};
-    in.in = tess_tensor_2d(TESS_U8, 1, H, W, C);
-    in.out = tess_tensor_2d(TESS_F32, 1, OUT_H, OUT_W, 3);
+    tess_op in = {.kind = TESS_OP_IMPORT, .inputs = 1, .outputs = 1, .samples = {255, 1, true, 0.25f}},
+            out = {.kind = TESS_OP_EXPORT, .inputs = 1, .outputs = 1};
+    in.in[0] = tess_tensor_2d(TESS_U8, 1, H, W, C);
+    in.out[0] = tess_tensor_2d(TESS_F32, 1, OUT_H, OUT_W, 3);
     tess_prepared *prepared = NULL;
     tess_error error = {{0}};
     CHECK_MSG(device->prepare(device, &in, &prepared, &error) == TESS_OK, "%s", error.text);
-    device->run(device, prepared, &(tess_op_buffers){.in = file, .out = values}, NULL);
+    device->run(device, prepared, &(tess_op_buffers){.in = {file}, .out = {values}}, NULL);
     device->release(device, prepared);
     for (int y = 0; y < OUT_H; y++)
         for (int x = 0; x < OUT_W; x++) {
@@ -75,20 +80,20 @@ static void check_samples(tess_device *device)
             CHECK(to[0] == (float)from[0] * (float)(1 / 255.0) &&
                   to[1] == (float)from[1] * (float)(1 / 255.0) && to[2] == 0.25f);
         }
-    out.in = tess_tensor_channels(in.out, 2);
-    out.out = tess_tensor_2d(TESS_U8, 1, 2, 3, C);
+    out.in[0] = tess_tensor_channels(in.out[0], 2);
+    out.out[0] = tess_tensor_2d(TESS_U8, 1, 2, 3, C);
     out.samples = (tess_op_samples){.full_scale = 255, .first = 1};
     out.pad_before[TESS_HEIGHT] = 1;
     out.pad_before[TESS_WIDTH] = 2;
     values[(1 * OUT_W + 2) * 3] = NAN;
     values[(1 * OUT_W + 2) * 3 + 1] = 7;
     CHECK_MSG(device->prepare(device, &out, &prepared, &error) == TESS_OK, "%s", error.text);
-    device->run(device, prepared, &(tess_op_buffers){.in = values, .out = back}, NULL);
+    device->run(device, prepared, &(tess_op_buffers){.in = {values}, .out = {back}}, NULL);
     device->release(device, prepared);
     CHECK(back[0] == file[0] && back[1] == 0 && back[2] == 255 && back[3] == file[3]);
     for (int c = 1; c < C; c++)
         CHECK(back[(1 * 3 + 2) * C + c] == file[(2 * W + 4) * C + c]);
-    out.out.dtype = TESS_F64;
+    out.out[0].dtype = TESS_F64;
     CHECK(device->prepare(device, &out, &prepared, &error) == TESS_UNSUPPORTED && !prepared);
 }
 

@@ -3,11 +3,10 @@
  * TESSERA_TEST_FAMILY one family. */
 #define _GNU_SOURCE
 #include "base/pool.h"
+#include "device/kernel.h"
 #include "gpu.h"
 #include "op_table.h"
 #include "tensor/samples.h"
-
-void tess_cuda_prepared_engine(const tess_prepared *prepared, char *text, size_t size) __attribute__((weak));
 
 enum { FAMILIES = 3 };
 static const char *const families[FAMILIES] = {"generic", "hopper", "cudnn"};
@@ -37,18 +36,18 @@ static op_data make_data(const op_case *c, const precision *p)
 {
     op_data d = {.op = op_of(c, p->dtype)};
     d.op.tf32 = p->tf32;
-    d.in = random_field(&d.op.in, 1);
-    d.out = random_field(&d.op.out, 2);
-    d.want = random_field(&d.op.out, 2);
+    d.in = random_field(&d.op.in[0], 1);
+    d.out = random_field(&d.op.out[0], 2);
+    d.want = random_field(&d.op.out[0], 2);
     for (int r = 0; r < 2; r++)
-        d.residual[r] = random_field(&d.op.out, 3 + (uint32_t)r);
+        d.residual[r] = random_field(&d.op.out[0], 3 + (uint32_t)r);
     random_weights(c, p->dtype, &d.kernel, &d.bias);
     if (c->in_place) {
         memcpy(d.out.data, d.residual[0].data, d.out.bytes);
         memcpy(d.want.data, d.residual[0].data, d.want.bytes);
     }
     bool conv = c->kind == TESS_OP_CONV || c->kind == TESS_OP_CONV_TRANSPOSE || c->kind == TESS_OP_UP_CONV;
-    tess_op_buffers truth = {d.in.data, d.want.data, {d.residual[0].data, d.residual[1].data}, NULL, NULL};
+    tess_op_buffers truth = {.in = {d.in.data, d.residual[0].data, d.residual[1].data}, .out = {d.want.data}};
     tess_reference_run(&d.op, &truth, conv ? d.kernel : NULL, c->bias ? d.bias : NULL);
     return d;
 }
@@ -74,9 +73,9 @@ static void run_once(tess_device *device, const tess_prepared *prepared, const t
                      const op_data *d, void *result)
 {
     tess_error error = {{0}};
-    device->copy(device, buffers->out, d->out.data, d->out.bytes, NULL);
+    device->copy(device, buffers->out[0], d->out.data, d->out.bytes, NULL);
     device->run(device, prepared, buffers, NULL);
-    device->copy(device, result, buffers->out, d->out.bytes, NULL);
+    device->copy(device, result, buffers->out[0], d->out.bytes, NULL);
     CHECK_MSG(device->sync(device, NULL, &error) == TESS_OK, "%s", error.text);
 }
 
@@ -85,10 +84,10 @@ static void pack(tess_device *device, const op_case *c, const op_data *d, void *
     bool up = c->kind == TESS_OP_CONV_TRANSPOSE;
     int64_t rows = up ? c->cin : c->cout, first = rows / 3;
     int64_t row = (int64_t)c->kernel * c->kernel * (up ? c->cout : c->cin);
-    device->pack(device, &d->op, TESS_PART_KERNEL, 0, first, d->kernel, weights);
-    device->pack(device, &d->op, TESS_PART_KERNEL, first, rows - first, d->kernel + first * row, weights);
+    device->pack(device, &d->op, TESS_PARAM_KERNEL, 0, first, d->kernel, weights);
+    device->pack(device, &d->op, TESS_PARAM_KERNEL, first, rows - first, d->kernel + first * row, weights);
     if (c->bias)
-        device->pack(device, &d->op, TESS_PART_BIAS, 0, c->cout, d->bias, weights);
+        device->pack(device, &d->op, TESS_PARAM_BIAS, 0, c->cout, d->bias, weights);
 }
 
 static void check_case(int family, const op_case *c, const precision *p, const op_data *d)
@@ -106,8 +105,7 @@ static void check_case(int family, const op_case *c, const precision *p, const o
         CHECK_MSG(false, "%s %s: %s", families[family], c->name, error.text);
         return;
     }
-    if (tess_cuda_prepared_engine)
-        tess_cuda_prepared_engine(prepared, engine, sizeof engine);
+    snprintf(engine, sizeof engine, "%s", tess_prepared_kernel(prepared)->name);
     if (family > 0 && strcmp(engine, "generic") == 0) { /* this family refused, and generic had its turn */
         device->release(device, prepared);
         return;
@@ -121,16 +119,18 @@ static void check_case(int family, const op_case *c, const precision *p, const o
                workspace = upload(device, NULL, needs.workspace);
     if (conv)
         pack(device, c, d, weights.data);
-    tess_op_buffers buffers = {
-        in.data, out.data, {residual[0].data, residual[1].data}, weights.data, workspace.data};
+    tess_op_buffers buffers = {.in = {in.data, residual[0].data, residual[1].data},
+                               .out = {out.data},
+                               .weights = weights.data,
+                               .workspace = workspace.data};
     if (c->in_place)
-        buffers.residual[0] = out.data;
+        buffers.in[1] = out.data;
     field got = {malloc(d->out.bytes), d->out.bytes}, again = {malloc(d->out.bytes), d->out.bytes};
     run_once(device, prepared, &buffers, d, got.data);
     const uint64_t calls = tess_mem_calls();
     run_once(device, prepared, &buffers, d, again.data);
     CHECK_MSG(tess_mem_calls() == calls, "%s (%s) allocated while running", c->name, engine);
-    double largest = 0, most = difference(&d->op.out, &got, &d->want, &largest);
+    double largest = 0, most = difference(&d->op.out[0], &got, &d->want, &largest);
     double *bad = &worst[family][p - precisions];
     *bad = most / largest > *bad ? most / largest : *bad;
     CHECK_MSG(most <= p->bound * largest, "%s %s (%s): |a-b| %.3g of %.3g", p->name, c->name, engine, most,
@@ -202,17 +202,17 @@ static void check_samples(tess_device *cpu, bool import, tess_dtype dtype, doubl
 {
     tess_device *cuda = devices[0] ? devices[0] : devices[1] ? devices[1] : devices[2];
     tess_tensor samples = tess_tensor_2d(dtype, 2, 9, 13, 4), values = tess_tensor_2d(TESS_F32, 2, 12, 16, 3);
-    tess_op op = {.kind = import ? TESS_OP_IMPORT : TESS_OP_EXPORT};
-    op.in = import ? samples : values;
-    op.out = import ? values : samples;
+    tess_op op = {.kind = import ? TESS_OP_IMPORT : TESS_OP_EXPORT, .inputs = 1, .outputs = 1};
+    op.in[0] = import ? samples : values;
+    op.out[0] = import ? values : samples;
     op.samples = (tess_op_samples){full_scale, import ? 1 : 0, import, 0.1f};
     if (!import)
         op.pad_before[TESS_HEIGHT] = 2, op.pad_before[TESS_WIDTH] = 1;
     field in = {NULL, 0};
     if (dtype == TESS_F32 || !import) {
-        in = random_field(&op.in, 1);
+        in = random_field(&op.in[0], 1);
     } else { /* whole range of the type: bytes of any kind */
-        CHECK(tess_tensor_bytes(&op.in, &in.bytes));
+        CHECK(tess_tensor_bytes(&op.in[0], &in.bytes));
         in.data = malloc(in.bytes);
         for (size_t i = 0; i < in.bytes; i++)
             ((unsigned char *)in.data)[i] = (unsigned char)(i * 2654435761u >> 13);
@@ -220,7 +220,7 @@ static void check_samples(tess_device *cpu, bool import, tess_dtype dtype, doubl
     if (!import)
         ((float *)in.data)[60] = NAN, ((float *)in.data)[61] = 1e30f, ((float *)in.data)[62] = -1e30f;
     size_t bytes = 0;
-    CHECK(tess_tensor_bytes(&op.out, &bytes));
+    CHECK(tess_tensor_bytes(&op.out[0], &bytes));
     unsigned char *want = calloc(1, bytes), *got = calloc(1, bytes);
     tess_device *both[2] = {cpu, cuda};
     unsigned char *results[2] = {want, got};
@@ -232,7 +232,7 @@ static void check_samples(tess_device *cpu, bool import, tess_dtype dtype, doubl
         CHECK_MSG(device->query(device, &op, &needs, &error) == TESS_OK, "%s", error.text);
         CHECK_MSG(device->prepare(device, &op, &prepared, &error) == TESS_OK, "%s", error.text);
         tess_block from = upload(device, in.data, in.bytes), to = upload(device, results[i], bytes);
-        tess_op_buffers buffers = {from.data, to.data, {NULL, NULL}, NULL, NULL};
+        tess_op_buffers buffers = {.in = {from.data}, .out = {to.data}};
         device->run(device, prepared, &buffers, NULL);
         device->copy(device, results[i], to.data, bytes, NULL);
         CHECK_MSG(device->sync(device, NULL, &error) == TESS_OK, "%s", error.text);

@@ -23,10 +23,15 @@ static tess_rates *open_rates(void)
 
 static tess_op conv_of(int64_t side, int64_t in, int64_t out)
 {
-    tess_op op = {.kind = TESS_OP_CONV, .kernel = {1, 3, 3}, .stride = {1, 1, 1}, .pad_before = {0, 1, 1}};
+    tess_op op = {.kind = TESS_OP_CONV,
+                  .inputs = 1,
+                  .outputs = 1,
+                  .kernel = {1, 3, 3},
+                  .stride = {1, 1, 1},
+                  .pad_before = {0, 1, 1}};
     memcpy(op.pad_after, op.pad_before, sizeof op.pad_after);
-    op.in = tess_tensor_2d(TESS_F32, 1, side, side, in);
-    op.out = tess_tensor_2d(TESS_F32, 1, side, side, out);
+    op.in[0] = tess_tensor_2d(TESS_F32, 1, side, side, in);
+    op.out[0] = tess_tensor_2d(TESS_F32, 1, side, side, out);
     return op;
 }
 
@@ -213,8 +218,10 @@ static void test_measured(void)
     CHECK(setenv("TESSERA_CACHE", cache, 1) == 0);
     tess_net *net = tess_net_create();
     tess_error error = {{0}};
-    tess_conv_settings head = {"head", 8, 3, 1, 1, true, 0}, down = {"down", 16, 2, 2, 0, false, 0},
-                       up = {"up", 8, 2, 2, 0, false, 0}, tail = {"tail", 3, 3, 1, 1, false, 0};
+    tess_conv_settings head = {"head", 8, TESS_WINDOW_2D(3, 1, 1), true},
+                       down = {"down", 16, TESS_WINDOW_2D(2, 2, 0), false},
+                       up = {"up", 8, TESS_WINDOW_2D(2, 2, 0), false},
+                       tail = {"tail", 3, TESS_WINDOW_2D(3, 1, 1), false};
     tess_value x = tess_net_conv(net, tess_net_input(net, 3), head);
     tess_value y = tess_net_conv_transpose(net, tess_net_conv(net, x, down), up);
     y = tess_net_upsample(net, tess_net_max_pool(net, tess_net_add(net, y, x)));

@@ -38,7 +38,7 @@ static tess_operator *make(tess_device *device, const tess_rays_settings *settin
 static void gather(const tess_rays_settings *s, const float *views, bool by_shadow, float *volume)
 {
     const tess_op op = tess_rays_slab(s, TESS_OP_BACKPROJECT, 0, s->depth, false);
-    const tess_scan3 scan = tess_scan3_of(&op.rays, &op.out, &op.in);
+    const tess_scan3 scan = tess_scan3_of(&op.rays, &op.out[0], &op.in[0]);
     for (int64_t i = 0; i < s->depth * s->height * s->width; i++) {
         const int voxel[3] = {(int)(i % s->width), (int)(i / s->width % s->height),
                               (int)(i / s->width / s->height)};
@@ -76,7 +76,7 @@ static void gather_boxes(const tess_rays_settings *s, const float *views, float 
     enum { WIDE = 9, TALL = 5, DEEP = 7 };
     static float patch[TESS_PATCH3_TALL * TESS_PATCH3_PITCH];
     const tess_op op = tess_rays_slab(s, TESS_OP_BACKPROJECT, 0, s->depth, false);
-    const tess_scan3 scan = tess_scan3_of(&op.rays, &op.out, &op.in);
+    const tess_scan3 scan = tess_scan3_of(&op.rays, &op.out[0], &op.in[0]);
     for (int z = 0; z < s->depth; z += DEEP)
         for (int y = 0; y < s->height; y += TALL)
             for (int x = 0; x < s->width; x += WIDE) {
@@ -311,8 +311,8 @@ static void test_slabs(void)
                 const tess_op ops[2] = {tess_rays_slab(&s, TESS_OP_PROJECT, first, slices, first > 0),
                                         tess_rays_slab(&s, TESS_OP_BACKPROJECT, first, slices, false)};
                 const tess_op_buffers calls_of[2] = {
-                    {.in = x + first * slice, .out = out_y, .weights = vectors},
-                    {.in = y, .out = out_x + first * slice, .weights = vectors}};
+                    {.in = {x + first * slice}, .out = {out_y}, .weights = vectors},
+                    {.in = {y}, .out = {out_x + first * slice}, .weights = vectors}};
                 for (int i = 0; i < 2; i++)
                     run_op(device, &ops[i], &calls_of[i]);
             }
@@ -341,16 +341,16 @@ static void test_spread_slabs(tess_device *device)
     const tess_rays_settings s = {TESS_CONE_3D, DEPTH, 13, 9, 1, VIEWS, 12, 17, vectors};
     tess_op op = tess_rays_slab(&s, TESS_OP_RAY_SPREAD, 0, DEPTH, false);
     op.rays.scale = 0.3;
-    run_op(device, &op, &(tess_op_buffers){.in = views, .out = whole, .weights = vectors});
+    run_op(device, &op, &(tess_op_buffers){.in = {views}, .out = {whole}, .weights = vectors});
     for (int64_t first = 0; first < DEPTH; first += 4)
         for (int64_t view = 0; view < VIEWS; view += 2) {
             const int64_t slices = DEPTH - first < 4 ? DEPTH - first : 4;
             op = tess_rays_slab(&s, TESS_OP_RAY_SPREAD, first, slices, view > 0);
             op.rays.scale = 0.3;
-            op.in.d = 2;
+            op.in[0].d = 2;
             run_op(device, &op,
-                   &(tess_op_buffers){.in = views + view * PIXELS,
-                                      .out = slabs + first * 13 * 9,
+                   &(tess_op_buffers){.in = {views + view * PIXELS},
+                                      .out = {slabs + first * 13 * 9},
                                       .weights = vectors + view * TESS_VIEW3_NUMBERS});
         }
     CHECK(memcmp(whole, slabs, sizeof whole) == 0);

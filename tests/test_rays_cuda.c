@@ -30,8 +30,8 @@ static int64_t floats_of(const tess_tensor *t)
 static void run_on(tess_device *device, const tess_op *op, const double *table, int64_t numbers,
                    const float *in, float *out)
 {
-    const size_t sizes[4] = {(size_t)floats_of(&op->in) * sizeof(float),
-                             (size_t)floats_of(&op->out) * sizeof(float), (size_t)numbers * sizeof(double),
+    const size_t sizes[4] = {(size_t)floats_of(&op->in[0]) * sizeof(float),
+                             (size_t)floats_of(&op->out[0]) * sizeof(float), (size_t)numbers * sizeof(double),
                              0};
     const void *from[3] = {in, out, table};
     tess_block blocks[4] = {{0}};
@@ -46,8 +46,10 @@ static void run_on(tess_device *device, const tess_op *op, const double *table, 
         if (i < 3)
             device->copy(device, blocks[i].data, from[i], bytes, NULL);
     }
-    const tess_op_buffers call = {
-        .in = blocks[0].data, .out = blocks[1].data, .weights = blocks[2].data, .workspace = blocks[3].data};
+    const tess_op_buffers call = {.in = {blocks[0].data},
+                                  .out = {blocks[1].data},
+                                  .weights = blocks[2].data,
+                                  .workspace = blocks[3].data};
     device->run(device, prepared, &call, NULL);
     device->copy(device, out, blocks[1].data, sizes[1], NULL);
     need(device->sync(device, NULL, &error), &error);
@@ -59,7 +61,7 @@ static void run_on(tess_device *device, const tess_op *op, const double *table, 
 /* Both devices on the same data, the card twice. */
 static void compare(const char *name, const tess_op *op, const double *table, int64_t numbers)
 {
-    const int64_t count_in = floats_of(&op->in), count = floats_of(&op->out);
+    const int64_t count_in = floats_of(&op->in[0]), count = floats_of(&op->out[0]);
     const size_t bytes = (size_t)count * sizeof(float);
     float *in = adjoint_floats(count_in), *start = adjoint_floats(count), *want = adjoint_floats(count),
           *got = adjoint_floats(count), *again = adjoint_floats(count);
@@ -87,7 +89,7 @@ static void compare(const char *name, const tess_op *op, const double *table, in
 static void matched(const char *name, const tess_op *forward, const tess_op *back, const double *table,
                     int64_t numbers)
 {
-    const int64_t columns = floats_of(&forward->in), rows = floats_of(&forward->out);
+    const int64_t columns = floats_of(&forward->in[0]), rows = floats_of(&forward->out[0]);
     float *x = adjoint_floats(columns), *seen = adjoint_floats(rows);
     float *y = adjoint_floats(rows), *spread = adjoint_floats(columns);
     for (uint32_t draw = 0; draw < 5; draw++) {
@@ -106,7 +108,7 @@ static void matched(const char *name, const tess_op *forward, const tess_op *bac
 static void matrices(const char *name, const tess_op *forward, const tess_op *back, const double *table,
                      int64_t numbers)
 {
-    const int64_t columns = floats_of(&forward->in), rows = floats_of(&forward->out);
+    const int64_t columns = floats_of(&forward->in[0]), rows = floats_of(&forward->out[0]);
     float *ahead = adjoint_floats(rows * columns), *behind = adjoint_floats(rows * columns),
           *unit = adjoint_floats(rows + columns);
     for (int64_t i = 0; i < columns; i++) {
@@ -135,7 +137,11 @@ static tess_op radon_op(tess_op_kind kind, int64_t size, int64_t columns, int64_
     const tess_tensor image = tess_tensor_2d(TESS_F32, 1, size, size, 1),
                       sinogram = tess_tensor_2d(TESS_F32, 1, views, columns, 1);
     const bool forward = kind == TESS_OP_PROJECT;
-    tess_op op = {.kind = kind, .in = forward ? image : sinogram, .out = forward ? sinogram : image};
+    tess_op op = {.kind = kind,
+                  .inputs = 1,
+                  .outputs = 1,
+                  .in = {forward ? image : sinogram},
+                  .out = {forward ? sinogram : image}};
     op.rays = (tess_op_rays){.geometry = TESS_PARALLEL_2D, .spacing = 1, .circle = circle};
     for (int k = 0; k < TESS_SPATIAL; k++)
         op.kernel[k] = op.stride[k] = 1;
@@ -186,8 +192,8 @@ static void test_radon(void)
     fill_table(65, 0, table);
     tess_op back =
         radon_op(TESS_OP_BACKPROJECT, 65, 65, 9, true); /* views in longer rows, as filters leave them */
-    back.in = tess_tensor_2d(TESS_F32, 1, 9, 128, 1);
-    back.in.w = 65;
+    back.in[0] = tess_tensor_2d(TESS_F32, 1, 9, 128, 1);
+    back.in[0].w = 65;
     compare("radon transposed, padded", &back, table, 9 * TESS_RAY2_NUMBERS);
 }
 
@@ -259,7 +265,7 @@ static void test_fdk(void)
         const int64_t numbers = s.views * TESS_VIEW3_NUMBERS;
         tess_rays_circle(s.views, 60, 20, 1.2, vectors);
         tess_op cosine = tess_rays_slab(&s, TESS_OP_RAY_COSINE, 0, s.depth, false);
-        cosine.out = tess_tensor_3d(TESS_F32, 1, s.views, s.rows, 64, 1);
+        cosine.out[0] = tess_tensor_3d(TESS_F32, 1, s.views, s.rows, 64, 1);
         compare("cosine", &cosine, vectors, numbers);
         for (int slab = 0; slab < 2; slab++) {
             tess_op spread =

@@ -14,10 +14,14 @@ static void test_combine(tess_device *device)
     float *a = random_floats(1, COUNT), *b = random_floats(2, COUNT), *c = random_floats(3, COUNT);
     float *out = random_floats(4, COUNT);
     for (int residuals = 0; residuals <= 2; residuals++) {
-        tess_op op = {.kind = TESS_OP_COMBINE, .in = image(), .out = image(), .residuals = residuals};
-        op.residual[0] = op.residual[1] = image();
+        tess_op op = {.kind = TESS_OP_COMBINE,
+                      .outputs = 1,
+                      .in = {image()},
+                      .out = {image()},
+                      .inputs = 1 + residuals};
+        op.in[1] = op.in[2] = image();
         op.combine = (tess_op_combine){0.5, -2, 3, -1, 1.5};
-        run_op(device, op, (tess_op_buffers){.in = a, .out = out, .residual = {b, c}});
+        run_op(device, op, (tess_op_buffers){.in = {a, b, c}, .out = {out}});
         int wrong = 0;
         for (int i = 0; i < COUNT; i++) {
             double sum = 0.5 * a[i] + (residuals > 0 ? -2.0 * b[i] : 0) + (residuals > 1 ? 3.0 * c[i] : 0);
@@ -26,25 +30,25 @@ static void test_combine(tess_device *device)
         CHECK_MSG(wrong == 0, "%d residuals: %d wrong", residuals, wrong);
     }
     /* In place, and what has no weight is not read. */
-    tess_op op = {.kind = TESS_OP_COMBINE, .in = image(), .out = image(), .residuals = 1};
-    op.residual[0] = image();
+    tess_op op = {.kind = TESS_OP_COMBINE, .outputs = 1, .in = {image()}, .out = {image()}, .inputs = 2};
+    op.in[1] = image();
     op.combine = (tess_op_combine){0, 2, 0, -INFINITY, INFINITY};
     float *expected = random_floats(2, COUNT), *nan = random_floats(5, COUNT);
     for (int i = 0; i < COUNT; i++)
         nan[i] = NAN;
-    run_op(device, op, (tess_op_buffers){.in = nan, .out = b, .residual = {b}});
+    run_op(device, op, (tess_op_buffers){.in = {nan, b}, .out = {b}});
     int wrong = 0;
     for (int i = 0; i < COUNT; i++)
         wrong += b[i] != 2 * expected[i];
     op.combine.b = 0;
-    run_op(device, op, (tess_op_buffers){.in = nan, .out = nan, .residual = {nan}});
+    run_op(device, op, (tess_op_buffers){.in = {nan, nan}, .out = {nan}});
     for (int i = 0; i < COUNT; i++)
         wrong += nan[i] != 0;
     CHECK(wrong == 0);
     /* NaN is not hidden by the limits. */
     nan[7] = NAN;
     op.combine = (tess_op_combine){1, 0, 0, 0, 1};
-    run_op(device, op, (tess_op_buffers){.in = nan, .out = nan, .residual = {nan}});
+    run_op(device, op, (tess_op_buffers){.in = {nan, nan}, .out = {nan}});
     CHECK(isnan(nan[7]) && nan[8] == 0);
     free(a), free(b), free(c), free(out), free(expected), free(nan);
 }
@@ -55,9 +59,13 @@ static void test_window(tess_device *device)
     float *from = random_floats(6, COUNT), *to = random_floats(7, COUNT), *before = random_floats(7, COUNT);
     tess_tensor window = image();
     window.h = 4, window.w = 5, window.c = 1;
-    const tess_op op = {
-        .kind = TESS_OP_COMBINE, .in = window, .out = window, .combine = {1, 0, 0, -INFINITY, INFINITY}};
-    run_op(device, op, (tess_op_buffers){.in = from + 2, .out = to + (6 * W + 4) * C});
+    const tess_op op = {.kind = TESS_OP_COMBINE,
+                        .inputs = 1,
+                        .outputs = 1,
+                        .in = {window},
+                        .out = {window},
+                        .combine = {1, 0, 0, -INFINITY, INFINITY}};
+    run_op(device, op, (tess_op_buffers){.in = {from + 2}, .out = {to + (6 * W + 4) * C}});
     int wrong = 0;
     for (int y = 0; y < H; y++)
         for (int x = 0; x < W; x++)
@@ -72,11 +80,11 @@ static void test_window(tess_device *device)
 
 static double dot(tess_device *device, const tess_tensor *t, const float *a, const float *b)
 {
-    tess_op op = {.kind = TESS_OP_DOT, .in = *t, .residuals = 1};
-    op.out = tess_tensor_2d(TESS_F64, 1, 1, 1, 1);
-    op.residual[0] = *t;
+    tess_op op = {.kind = TESS_OP_DOT, .outputs = 1, .in = {*t}, .inputs = 2};
+    op.out[0] = tess_tensor_2d(TESS_F64, 1, 1, 1, 1);
+    op.in[1] = *t;
     double sum = NAN;
-    run_op(device, op, (tess_op_buffers){.in = a, .out = &sum, .residual = {b}});
+    run_op(device, op, (tess_op_buffers){.in = {a, b}, .out = {&sum}});
     return sum;
 }
 
@@ -123,10 +131,13 @@ static void test_spectrum(tess_device *device)
     for (int which = 0; which < 16; which++) {
         const bool complex = which & 1, conjugate = which & 2, one_row = which & 4, minus = which & 8;
         const int parts = complex ? 2 : 1;
-        tess_op op = {.kind = TESS_OP_SPECTRUM, .spectrum = {complex, conjugate}, .residuals = minus ? 2 : 1};
-        op.in = op.out = op.residual[1] = tess_tensor_2d(TESS_F32, 2, H, W, 4);
-        op.residual[0] = tess_tensor_2d(TESS_F32, 1, one_row ? 1 : H, W, parts);
-        run_op(device, op, (tess_op_buffers){.in = in, .out = out, .residual = {factor, less}});
+        tess_op op = {.kind = TESS_OP_SPECTRUM,
+                      .outputs = 1,
+                      .spectrum = {complex, conjugate},
+                      .inputs = minus ? 3 : 2};
+        op.in[0] = op.out[0] = op.in[2] = tess_tensor_2d(TESS_F32, 2, H, W, 4);
+        op.in[1] = tess_tensor_2d(TESS_F32, 1, one_row ? 1 : H, W, parts);
+        run_op(device, op, (tess_op_buffers){.in = {in, factor, less}, .out = {out}});
         int wrong = 0;
         for (int i = 0; i < ALL; i += 2) {
             const int pixel = i / 4 % PIXELS, at = (one_row ? pixel % W : pixel) * parts;
@@ -142,15 +153,20 @@ static void test_spectrum(tess_device *device)
 
 static void test_refuses(tess_device *device)
 {
-    tess_op op = {.kind = TESS_OP_COMBINE, .in = image(), .out = image(), .kernel = {1, 1, 1}};
+    tess_op op = {.kind = TESS_OP_COMBINE,
+                  .inputs = 1,
+                  .outputs = 1,
+                  .in = {image()},
+                  .out = {image()},
+                  .kernel = {1, 1, 1}};
     tess_op_needs needs;
     tess_error error;
-    op.out.w--;
+    op.out[0].w--;
     CHECK(device->query(device, &op, &needs, &error) == TESS_UNSUPPORTED);
-    op.out = image(), op.out.dtype = TESS_BF16;
+    op.out[0] = image(), op.out[0].dtype = TESS_BF16;
     CHECK(device->query(device, &op, &needs, &error) == TESS_UNSUPPORTED);
-    op = (tess_op){.kind = TESS_OP_SPECTRUM, .in = image(), .out = image(), .residuals = 1};
-    op.residual[0] = tess_tensor_2d(TESS_F32, 1, H, W + 1, 1);
+    op = (tess_op){.kind = TESS_OP_SPECTRUM, .outputs = 1, .in = {image()}, .out = {image()}, .inputs = 2};
+    op.in[1] = tess_tensor_2d(TESS_F32, 1, H, W + 1, 1);
     CHECK(device->query(device, &op, &needs, &error) == TESS_UNSUPPORTED);
 }
 

@@ -129,8 +129,12 @@ static int64_t side_after(const volume_case *c, int64_t in, int kernel, int stri
 
 static tess_op op_of(const volume_case *c, tess_dtype dtype)
 {
-    tess_op op = {
-        .kind = c->kind, .bias = c->bias, .relu = c->relu, .residuals = c->residuals, .mapped = c->mapped};
+    tess_op op = {.kind = c->kind,
+                  .outputs = 1,
+                  .bias = c->bias,
+                  .activation = c->relu ? TESS_RELU : TESS_LINEAR,
+                  .inputs = 1 + c->residuals,
+                  .mapped = c->mapped};
     for (int s = 0; s < TESS_SPATIAL; s++) {
         op.kernel[s] = c->kernel[s > 0];
         op.stride[s] = c->stride[s > 0];
@@ -141,14 +145,14 @@ static tess_op op_of(const volume_case *c, tess_dtype dtype)
     const int64_t d = side_after(c, c->d, c->kernel[0], c->stride[0], c->pad[0] + c->pad[1]),
                   h = side_after(c, c->h, c->kernel[1], c->stride[1], 2 * c->pad[2]),
                   w = side_after(c, c->w, c->kernel[1], c->stride[1], 2 * c->pad[2]);
-    op.in = tess_tensor_channels(
+    op.in[0] = tess_tensor_channels(
         tess_tensor_3d(c->ends == 1 ? TESS_F32 : dtype, c->n, c->d, c->h, c->w, c->cin + c->gap), c->cin);
-    op.out = tess_tensor_channels(
+    op.out[0] = tess_tensor_channels(
         tess_tensor_3d(side || c->ends == 2 ? TESS_F32 : dtype, c->n, d, h, w, c->cout + c->gap), c->cout);
     for (int r = 0; r < c->residuals; r++)
-        op.residual[r] = op.out;
+        op.in[1 + r] = op.out[0];
     if (c->mapped)
-        op.map = tess_tensor_3d(TESS_F32, c->n, d, h, w, 1);
+        op.in[op.inputs++] = tess_tensor_3d(TESS_F32, c->n, d, h, w, 1);
     if (side)
         op.side.value = 0.25;
     return op;
@@ -198,13 +202,13 @@ static tess_block pack(tess_device *device, const tess_op *op, size_t size, cons
                        const float *bias)
 {
     tess_block weights = upload(device, NULL, size + 64);
-    const int64_t rows = op->kind == TESS_OP_CONV ? op->out.c : op->in.c, first = rows / 3;
+    const int64_t rows = op->kind == TESS_OP_CONV ? op->out[0].c : op->in[0].c, first = rows / 3;
     const int64_t row = (int64_t)op->kernel[0] * op->kernel[1] * op->kernel[2] *
-                        (op->kind == TESS_OP_CONV ? op->in.c : op->out.c);
-    device->pack(device, op, TESS_PART_KERNEL, 0, first, kernel, weights.data);
-    device->pack(device, op, TESS_PART_KERNEL, first, rows - first, kernel + first * row, weights.data);
+                        (op->kind == TESS_OP_CONV ? op->in[0].c : op->out[0].c);
+    device->pack(device, op, TESS_PARAM_KERNEL, 0, first, kernel, weights.data);
+    device->pack(device, op, TESS_PARAM_KERNEL, first, rows - first, kernel + first * row, weights.data);
     if (op->bias)
-        device->pack(device, op, TESS_PART_BIAS, 0, op->out.c, bias, weights.data);
+        device->pack(device, op, TESS_PARAM_BIAS, 0, op->out[0].c, bias, weights.data);
     return weights;
 }
 
@@ -248,18 +252,19 @@ static void check_case(tess_device *device, const char *family, const volume_cas
         put_value(dtype, &seen, 0, kernel[i] / sqrtf((float)(c->cin * taps)));
         kernel[i] = value_in(dtype, &seen, 0);
     }
-    field in = random_field(device, &op.in, 1), out = random_field(device, &op.out, c->in_place ? 3 : 2),
-          extra[2] = {random_field(device, &op.out, 3), random_field(device, &op.out, 4)},
-          map = c->mapped ? random_field(device, &op.map, 5) : (field){0};
+    field in = random_field(device, &op.in[0], 1),
+          out = random_field(device, &op.out[0], c->in_place ? 3 : 2),
+          extra[2] = {random_field(device, &op.out[0], 3), random_field(device, &op.out[0], 4)},
+          map = c->mapped ? random_field(device, tess_op_map(&op), 5) : (field){0};
     tess_block weights = conv ? pack(device, &op, needs.weights, kernel, bias) : (tess_block){0},
                workspace = upload(device, NULL, needs.workspace + 64);
-    const tess_op_buffers buffers = {
-        in.there.data,
-        out.there.data,
-        {c->in_place ? out.there.data : extra[0].there.data, extra[1].there.data},
-        weights.data,
-        workspace.data,
-        map.there.data};
+    tess_op_buffers buffers = {
+        .in = {in.there.data, c->in_place ? out.there.data : extra[0].there.data, extra[1].there.data},
+        .out = {out.there.data},
+        .weights = weights.data,
+        .workspace = workspace.data};
+    if (c->mapped)
+        buffers.in[op.inputs - 1] = map.there.data;
     void *got[2] = {room(out.bytes), room(out.bytes)};
     for (int i = 0; i < 2; i++) {
         device->copy(device, out.there.data, out.data, out.bytes, NULL);
@@ -269,7 +274,9 @@ static void check_case(tess_device *device, const char *family, const volume_cas
         device->copy(device, got[i], out.there.data, out.bytes, NULL);
         CHECK_MSG(device->sync(device, NULL, &error) == TESS_OK, "%s %s: %s", family, c->name, error.text);
     }
-    const tess_op_buffers truth = {in.data, out.data, {extra[0].data, extra[1].data}, NULL, NULL, map.data};
+    tess_op_buffers truth = {.in = {in.data, extra[0].data, extra[1].data}, .out = {out.data}};
+    if (c->mapped)
+        truth.in[op.inputs - 1] = map.data;
     tess_reference_run(&op, &truth, conv ? kernel : NULL, c->bias ? bias : NULL);
     const double off = off_by(out.dtype, got[0], out.data, out.bytes / tess_dtype_size(out.dtype));
     CHECK_MSG(off <= bound_of(c, is_half(dtype) && c->kind != TESS_OP_SIDE_SUM ? dtype : TESS_F32),
@@ -428,7 +435,7 @@ static void check_network(tess_device *device, tess_device *cpu, const char *fam
     CHECK_MSG(tess_model_recognise(weights, &model, &error) == TESS_OK, "%s", error.text);
     int maps = 0;
     for (int i = 0; i < tess_net_layer_count(model.net); i++)
-        maps += tess_net_layer(model.net, i)->map >= 0;
+        maps += tess_net_layer(model.net, i)->mapped;
     CHECK_MSG((maps > 0) == (form != DENSE), "%s: %d maps", form_names[form], maps);
     float *in = room(2 * VALUES * sizeof *in);
     tess_rng_uniform((tess_rng_key){23, 1, 0}, 0, 2 * VALUES, in);

@@ -17,6 +17,7 @@ typedef struct tess_device tess_device;
 typedef struct tess_stream tess_stream;
 typedef struct tess_event tess_event;
 typedef struct tess_graph tess_graph;       /* work captured from a stream, to be replayed */
+typedef struct tess_kernel tess_kernel;     /* one way of doing some ops: device/kernel.h */
 typedef struct tess_prepared tess_prepared; /* an op bound to its kernel; owned by the caller: release */
 
 typedef struct tess_device_options {
@@ -45,8 +46,6 @@ typedef struct tess_device_facts {
     double flops,
         bytes; /* a second, for plans without calibration: of direct sums, as the usual layers reach them */
 } tess_device_facts;
-
-typedef enum tess_weight_part { TESS_PART_KERNEL, TESS_PART_BIAS } tess_weight_part;
 
 struct tess_device {
     const char *kind; /* "cpu", "cuda" */
@@ -85,10 +84,14 @@ struct tess_device {
     tess_status (*query)(tess_device *, const tess_op *, tess_op_needs *, tess_error *);
     tess_status (*prepare)(tess_device *, const tess_op *, tess_prepared **, tess_error *);
     /* Rows [first, first+count) of the weight tensor's first dimension, row-major fp32, into packed form. */
-    void (*pack)(tess_device *, const tess_op *, tess_weight_part, int64_t first, int64_t count,
-                 const float *values, void *packed);
+    void (*pack)(tess_device *, const tess_op *, int param, int64_t first, int64_t count, const float *values,
+                 void *packed);
     void (*run)(tess_device *, const tess_prepared *, const tess_op_buffers *, tess_stream *);
     void (*release)(tess_device *, tess_prepared *);
+    /* Its kernels in the order of preference, ended by NULL, and what was measured: the best of them for this op, or NULL. The
+     * entries above are those of device/kernel.h, which choose. */
+    const tess_kernel *const *kernels;
+    const tess_kernel *(*prefers)(tess_device *, const tess_op *); /* may be NULL */
     /* Measures the engines that could do ops of this class and keeps the best in the cache; NULL: there is no
      * choice. `scratch` is memory of the device that may be written. */
     tess_status (*tune)(tess_device *, const tess_op *, void *scratch, size_t bytes, tess_error *);

@@ -32,7 +32,7 @@ tess_value tess_emit_conv(const tess_weights *weights, tess_net *net, tess_value
                           int stride, float scale, tess_error *error);
 
 /* A 3-D kernel is as deep as it is wide. */
-void tess_settings_depth(tess_conv_settings *settings, const tess_weight *kernel);
+tess_layer_window tess_window_of(const tess_weight *kernel, int side, int stride, int pad);
 
 /* a + b, where `layer` made a; both must have the same channels. */
 tess_value tess_emit_add(const tess_weights *weights, tess_net *net, tess_value a, tess_value b,

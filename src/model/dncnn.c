@@ -33,13 +33,14 @@ static tess_value build_list(const tess_weights *weights, const char *prefix, te
     tess_name first = tess_name_of(prefix, "in_conv");
     model->channels = tess_kernel_of(weights, first.text)->dims[1];
     tess_value image = tess_net_input(model->net, model->channels);
-    tess_value x =
-        tess_net_relu(model->net, tess_emit_conv(weights, model->net, image, first.text, 1, 1, error));
+    tess_value x = tess_net_activate(
+        model->net, tess_emit_conv(weights, model->net, image, first.text, 1, 1, error), TESS_RELU);
     for (int i = 0; i < LONGEST; i++) {
         tess_name name = tess_name_of(prefix, "conv_list.%d", i);
         if (!tess_kernel_of(weights, name.text))
             break;
-        x = tess_net_relu(model->net, tess_emit_conv(weights, model->net, x, name.text, 1, 1, error));
+        x = tess_net_activate(model->net, tess_emit_conv(weights, model->net, x, name.text, 1, 1, error),
+                              TESS_RELU);
     }
     tess_name last = tess_name_of(prefix, "out_conv");
     return tess_emit_add(weights, model->net, tess_emit_conv(weights, model->net, x, last.text, 1, 1, error),
@@ -64,7 +65,7 @@ static tess_value build_sequence(const tess_weights *weights, const char *prefix
         if (i < last && tess_has_tensor(weights, norm.text, "running_mean"))
             x = tess_net_batch_norm(model->net, x, norm.text);
         if (i < last)
-            x = tess_net_relu(model->net, x);
+            x = tess_net_activate(model->net, x, TESS_RELU);
     }
     return tess_emit_add(weights, model->net, x, image, tess_name_of(prefix, "%s%d", sequence, last).text,
                          error);

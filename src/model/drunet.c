@@ -28,8 +28,8 @@ static tess_value blocks(const builder *b, tess_value x, const char *stage, int 
     for (; has_block(b, stage, *index); ++*index) {
         tess_name first = tess_name_of(b->prefix, "%s.%d.res.0", stage, *index);
         tess_name second = tess_name_of(b->prefix, "%s.%d.res.2", stage, *index);
-        tess_value y =
-            tess_net_relu(b->net, tess_emit_conv(b->weights, b->net, x, first.text, 1, 1, b->error));
+        tess_value y = tess_net_activate(
+            b->net, tess_emit_conv(b->weights, b->net, x, first.text, 1, 1, b->error), TESS_RELU);
         y = tess_emit_conv(b->weights, b->net, y, second.text, 1, 1, b->error);
         x = tess_emit_add(b->weights, b->net, y, x, second.text, b->error);
     }
@@ -57,10 +57,8 @@ static tess_value up(const builder *b, tess_value x, const char *stage)
     }
     tess_conv_settings settings = {.name = name.text,
                                    .channels = kernel->dims[1],
-                                   .kernel = 2,
-                                   .stride = 2,
+                                   .window = tess_window_of(kernel, 2, 2, 0),
                                    .bias = tess_has_tensor(b->weights, name.text, "bias")};
-    tess_settings_depth(&settings, kernel);
     x = tess_net_conv_transpose(b->net, x, settings);
     int index = 1;
     return blocks(b, x, stage, &index);

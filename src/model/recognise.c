@@ -42,13 +42,11 @@ const tess_weight *tess_kernel_of(const tess_weights *weights, const char *layer
     return weight;
 }
 
-void tess_settings_depth(tess_conv_settings *settings, const tess_weight *kernel)
+tess_layer_window tess_window_of(const tess_weight *kernel, int side, int stride, int pad)
 {
-    if (kernel->rank < 5)
-        return;
-    settings->kernel_d = settings->kernel;
-    settings->stride_d = settings->stride;
-    settings->pad_d = settings->pad;
+    const tess_layer_window image = TESS_WINDOW_2D(side, stride, pad),
+                            volume = TESS_WINDOW_3D(side, stride, pad);
+    return kernel->rank < 5 ? image : volume;
 }
 
 tess_value tess_emit_conv(const tess_weights *weights, tess_net *net, tess_value in, const char *layer,
@@ -71,12 +69,9 @@ tess_value tess_emit_conv(const tess_weights *weights, tess_net *net, tess_value
     }
     tess_conv_settings settings = {.name = layer,
                                    .channels = kernel->dims[0],
-                                   .kernel = side,
-                                   .stride = stride,
-                                   .pad = stride == 1 ? side / 2 : 0,
+                                   .window = tess_window_of(kernel, side, stride, stride == 1 ? side / 2 : 0),
                                    .bias = tess_has_tensor(weights, layer, "bias"),
                                    .scale = scale};
-    tess_settings_depth(&settings, kernel);
     return tess_net_conv(net, in, settings);
 }
 
@@ -137,8 +132,8 @@ static tess_status check_ranks(const tess_weights *weights, tess_model_net *mode
     bool flat = false;
     for (int i = 0; i < tess_net_layer_count(model->net); i++) {
         const tess_layer *layer = tess_net_layer(model->net, i);
-        flat |= layer->kind == TESS_LAYER_MAX_POOL || layer->kind == TESS_LAYER_UPSAMPLE;
-        if (layer->kind != TESS_LAYER_CONV && layer->kind != TESS_LAYER_CONV_TRANSPOSE)
+        flat |= layer->kind == TESS_OP_MAX_POOL || layer->kind == TESS_OP_UPSAMPLE;
+        if (layer->kind != TESS_OP_CONV && layer->kind != TESS_OP_CONV_TRANSPOSE)
             continue;
         const tess_weight *kernel = tess_kernel_of(weights, layer->name);
         if (rank && kernel && kernel->rank != rank)
@@ -174,7 +169,7 @@ static tess_status build(const tess_architecture *architecture, tess_weights *we
     if (status == TESS_OK)
         status = check_ranks(weights, model, error);
     if (status == TESS_OK && model->volume)
-        status = tess_net_lighten(model->net, weights, error);
+        status = tess_net_fold_slices(model->net, weights, error);
     if (status != TESS_OK)
         tess_model_clear(model);
     return status;

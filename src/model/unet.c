@@ -23,7 +23,7 @@ static tess_value conv_relu(const tess_weights *weights, tess_net *net, tess_val
     if (has_norm)
         x = tess_net_batch_norm(net, x, norm.text);
     *place += has_norm ? 3 : 2;
-    return tess_net_relu(net, x);
+    return tess_net_activate(net, x, TESS_RELU);
 }
 
 static tess_value double_conv(const tess_weights *weights, tess_net *net, tess_value x, tess_name sequence,

@@ -1,148 +1,148 @@
 #include "net/bound.h"
 
 #include "base/checked.h"
+#include "net/bound_impl.h"
 #include "net/net_impl.h"
-
-bool tess_layer_runs(const tess_layer *layer)
-{
-    return !layer->dropped && layer->kind != TESS_LAYER_INPUT;
-}
-
-bool tess_layer_has_weights(const tess_layer *layer)
-{
-    return tess_layer_runs(layer) &&
-           (layer->kind == TESS_LAYER_CONV || layer->kind == TESS_LAYER_CONV_TRANSPOSE);
-}
 
 tess_dtype tess_value_dtype(const tess_net *net, tess_value value, tess_dtype dtype)
 {
-    bool end = value == tess_net_input_value(net) || value == tess_net_output_value(net);
-    return end || tess_net_value(net, value)->wide ? TESS_F32 : dtype;
+    return tess_net_is_end(net, value) || tess_net_value(net, value)->wide ? TESS_F32 : dtype;
 }
 
 tess_plan_shape tess_smallest_shape(const tess_net *net)
 {
-    const int64_t grid = tess_net_grid(net);
-    return (tess_plan_shape){.n = 1, .h = grid, .w = grid, .mode = TESS_INFER, .d = tess_net_grid_depth(net)};
+    return (tess_plan_shape){.n = 1,
+                             .h = tess_net_grid(net, TESS_HEIGHT),
+                             .w = tess_net_grid(net, TESS_WIDTH),
+                             .mode = TESS_INFER,
+                             .d = tess_net_grid(net, TESS_DEPTH)};
 }
 
 tess_tensor tess_value_tensor(const tess_net *net, tess_value value, tess_dtype dtype, tess_plan_shape shape)
 {
     const tess_value_info *info = tess_net_value(net, value), *root = tess_net_value(net, info->root);
-    const int64_t depth = tess_max_i64(shape.d, 1) >> info->down_d;
-    tess_tensor whole = tess_tensor_3d(tess_value_dtype(net, value, dtype), shape.n, depth,
-                                       shape.h >> info->down, shape.w >> info->down, root->channels);
+    const int64_t d = tess_max_i64(shape.d, 1);
+    tess_tensor whole = tess_tensor_3d(tess_value_dtype(net, value, dtype), shape.n,
+                                       info->vector ? 1 : d >> info->down[TESS_DEPTH],
+                                       info->vector ? 1 : shape.h >> info->down[TESS_HEIGHT],
+                                       info->vector ? 1 : shape.w >> info->down[TESS_WIDTH], root->channels);
     return tess_tensor_channels(whole, info->channels);
-}
-
-tess_op tess_layer_op(const tess_net *net, const tess_layer *layer, tess_dtype dtype, tess_plan_shape shape)
-{
-    static const tess_op_kind kinds[] = {
-        [TESS_LAYER_CONV] = TESS_OP_CONV,         [TESS_LAYER_CONV_TRANSPOSE] = TESS_OP_CONV_TRANSPOSE,
-        [TESS_LAYER_ADD] = TESS_OP_ADD,           [TESS_LAYER_MAX_POOL] = TESS_OP_MAX_POOL,
-        [TESS_LAYER_UPSAMPLE] = TESS_OP_UPSAMPLE, [TESS_LAYER_SIDE_SUM] = TESS_OP_SIDE_SUM};
-    tess_op op = {.kind = kinds[layer->kind],
-                  .in = tess_value_tensor(net, layer->in, dtype, shape),
-                  .out = tess_value_tensor(net, layer->out, dtype, shape),
-                  .bias = layer->bias || layer->norm[0],
-                  .relu = layer->relu,
-                  .residuals = layer->residuals};
-    op.kernel[TESS_DEPTH] = layer->kernel_d;
-    op.stride[TESS_DEPTH] = layer->stride_d;
-    op.pad_before[TESS_DEPTH] = op.pad_after[TESS_DEPTH] = layer->pad_d;
-    for (int s = TESS_HEIGHT; s <= TESS_WIDTH; s++) {
-        op.kernel[s] = layer->kernel;
-        op.stride[s] = layer->stride;
-        op.pad_before[s] = op.pad_after[s] = layer->pad;
-    }
-    for (int r = 0; r < layer->residuals; r++)
-        op.residual[r] = tess_value_tensor(net, layer->residual[r], dtype, shape);
-    if (layer->kind == TESS_LAYER_SIDE_SUM)
-        op.side.value = layer->side;
-    op.mapped = layer->map >= 0;
-    if (op.mapped)
-        op.map = tess_value_tensor(net, layer->map, dtype, shape);
-    return op;
 }
 
 bool tess_bound_runs(const tess_bound *bound, int layer)
 {
-    return tess_layer_runs(tess_net_layer(bound->net, layer)) && !bound->enlarged[layer];
+    return !tess_net_layer(bound->net, layer)->dropped && !bound->fused[layer];
 }
 
 tess_value tess_bound_input(const tess_bound *bound, int layer)
 {
-    const int from = bound->enlarges[layer] ? bound->enlarges[layer] - 1 : layer;
-    return tess_net_layer(bound->net, from)->in;
+    const int from = bound->fused_upsample[layer] ? bound->fused_upsample[layer] - 1 : layer;
+    return tess_net_layer(bound->net, from)->in[0];
 }
 
-tess_op tess_bound_op(const tess_bound *bound, int layer, tess_plan_shape shape)
+tess_op tess_bound_op(const tess_bound *bound, int index, tess_plan_shape shape)
 {
-    tess_op op = tess_layer_op(bound->net, tess_net_layer(bound->net, layer), bound->dtype, shape);
-    op.tf32 = bound->tf32;
-    if (bound->enlarges[layer]) {
-        op.kind = TESS_OP_UP_CONV;
-        op.in = tess_value_tensor(bound->net, tess_bound_input(bound, layer), bound->dtype, shape);
+    const tess_net *net = bound->net;
+    const tess_layer *layer = tess_net_layer(net, index);
+    tess_op op = {.kind = bound->fused_upsample[index] ? TESS_OP_UP_CONV : layer->kind,
+                  .inputs = layer->inputs,
+                  .outputs = layer->outputs,
+                  .activation = layer->activation,
+                  .bias = layer->bias || layer->norm[0],
+                  .tf32 = bound->tf32,
+                  .mapped = layer->mapped};
+    for (int axis = 0; axis < TESS_SPATIAL; axis++) {
+        op.kernel[axis] = layer->window.kernel[axis];
+        op.stride[axis] = layer->window.stride[axis];
+        op.pad_before[axis] = layer->window.pad_before[axis];
+        op.pad_after[axis] = layer->window.pad_after[axis];
     }
+    if (layer->kind == TESS_OP_SIDE_SUM)
+        op.side.value = layer->side;
+    for (int i = 0; i < layer->inputs; i++)
+        op.in[i] =
+            tess_value_tensor(net, i ? layer->in[i] : tess_bound_input(bound, index), bound->dtype, shape);
+    for (int i = 0; i < layer->outputs; i++)
+        op.out[i] = tess_value_tensor(net, layer->out[i], bound->dtype, shape);
     return op;
 }
 
-/* An upsampling that only this convolution reads can go into its op, where the device has such a one: four
- * ninths of the products, and the enlarged image is never stored. */
-static void try_enlarging(tess_bound *bound, int index)
+static bool is_plain_3x3(const tess_layer *layer)
+{
+    const tess_layer_window *w = &layer->window;
+    bool plain = layer->kind == TESS_OP_CONV && layer->inputs == 1 && w->kernel[TESS_DEPTH] == 1;
+    for (int axis = TESS_HEIGHT; axis <= TESS_WIDTH; axis++)
+        plain = plain && w->kernel[axis] == 3 && w->stride[axis] == 1 && w->pad_before[axis] == 1 &&
+                w->pad_after[axis] == 1;
+    return plain;
+}
+
+/* An upsampling that only this convolution reads can go into its op, where the device has such a one: four ninths of the
+ * products, and the enlarged image is never stored. */
+static void try_fused_upsample(tess_bound *bound, int index)
 {
     const tess_layer *layer = tess_net_layer(bound->net, index);
-    const int before = tess_net_value(bound->net, layer->in)->producer;
+    const int before = tess_net_value(bound->net, layer->in[0])->producer;
+    if (before < 0 || !is_plain_3x3(layer))
+        return;
     const tess_layer *up = tess_net_layer(bound->net, before);
-    if (layer->kind != TESS_LAYER_CONV || layer->kernel != 3 || layer->stride != 1 || layer->pad != 1 ||
-        layer->kernel_d != 1 || layer->residuals || layer->map >= 0 || up->kind != TESS_LAYER_UPSAMPLE ||
-        up->stride != 2 || tess_net_uses(bound->net, up->out) != 1)
+    if (up->kind != TESS_OP_UPSAMPLE || up->window.stride[TESS_HEIGHT] != 2 ||
+        up->window.stride[TESS_WIDTH] != 2 || tess_net_uses(bound->net, up->out[0]) != 1)
         return;
     tess_op_needs needs;
-    bound->enlarges[index] = 1 + before;
-    tess_op op = tess_bound_op(bound, index, tess_smallest_shape(bound->net));
+    bound->fused_upsample[index] = 1 + before;
+    const tess_op op = tess_bound_op(bound, index, tess_smallest_shape(bound->net));
     if (bound->device->query(bound->device, &op, &needs, NULL) == TESS_OK)
-        bound->enlarged[before] = true;
+        bound->fused[before] = true;
     else
-        bound->enlarges[index] = 0;
+        bound->fused_upsample[index] = 0;
+}
+
+/* Asks the device for one layer: where its weights will lie, and what its kernel repeats by. */
+static tess_status bind_layer(tess_bound *bound, int index, tess_error *error)
+{
+    const tess_layer *layer = tess_net_layer(bound->net, index);
+    tess_device *device = bound->device;
+    if (layer->kind == TESS_OP_BATCH_NORM)
+        return tess_fail(error, TESS_INTERNAL, "the batch norm %s does not follow a convolution",
+                         layer->name);
+    bound->block[index] = 1;
+    bound->weight_at[index] = bound->weight_bytes;
+    if (layer->kind == TESS_OP_CONCAT)
+        return TESS_OK; /* copies: the plan makes their ops */
+    const tess_op op = tess_bound_op(bound, index, tess_smallest_shape(bound->net));
+    tess_op_needs needs;
+    TESS_TRY(device->query(device, &op, &needs, error));
+    bound->weight_bytes += tess_align_size(needs.weights, device->host_memory ? 64 : 256);
+    bound->block[index] = needs.block;
+    const int64_t step = (int64_t)needs.block << tess_net_value(bound->net, layer->out[0])->down[TESS_HEIGHT];
+    bound->alignment = tess_max_i64(bound->alignment, step); /* all are powers of two */
+    return TESS_OK;
 }
 
 tess_status tess_bound_create(const tess_net *net, tess_device *device, tess_dtype dtype, tess_bound **out,
                               tess_error *error)
 {
     *out = NULL;
-    const int layers = tess_net_layer_count(net);
+    const size_t layers = (size_t)tess_net_layer_count(net);
     tess_bound *bound = tess_small_alloc(1, sizeof *bound);
     if (!bound)
         return tess_fail(error, TESS_NO_MEMORY, "no memory to bind a network");
-    *bound = (tess_bound){.net = net, .device = device, .dtype = dtype, .alignment = tess_net_grid(net)};
-    bound->weight_at = tess_small_alloc((size_t)layers, sizeof *bound->weight_at);
-    bound->block = tess_small_alloc((size_t)layers, sizeof *bound->block);
-    bound->enlarges = tess_small_alloc((size_t)layers, sizeof *bound->enlarges);
-    bound->enlarged = tess_small_alloc((size_t)layers, sizeof *bound->enlarged);
+    *bound = (tess_bound){
+        .net = net, .device = device, .dtype = dtype, .alignment = tess_net_grid(net, TESS_HEIGHT)};
+    bound->weight_at = tess_small_alloc(layers, sizeof *bound->weight_at);
+    bound->block = tess_small_alloc(layers, sizeof *bound->block);
+    bound->fused_upsample = tess_small_alloc(layers, sizeof *bound->fused_upsample);
+    bound->fused = tess_small_alloc(layers, sizeof *bound->fused);
     tess_status status = TESS_OK;
-    if (!bound->weight_at || !bound->block || !bound->enlarges || !bound->enlarged)
+    if (!bound->weight_at || !bound->block || !bound->fused_upsample || !bound->fused)
         status = tess_fail(error, TESS_NO_MEMORY, "no memory to bind a network");
-    for (int i = 0; i < layers && status == TESS_OK; i++)
-        if (tess_layer_runs(tess_net_layer(net, i)))
-            try_enlarging(bound, i);
-    for (int i = 0; i < layers && status == TESS_OK; i++) {
-        const tess_layer *layer = tess_net_layer(net, i);
-        if (!tess_bound_runs(bound, i))
-            continue;
-        if (layer->kind == TESS_LAYER_RELU || layer->kind == TESS_LAYER_BATCH_NORM) {
-            status = tess_fail(error, TESS_INTERNAL, "layer %d (%s) could not be fused", i, layer->name);
-            break;
-        }
-        tess_op op = tess_bound_op(bound, i, tess_smallest_shape(net));
-        tess_op_needs needs;
-        status = device->query(device, &op, &needs, error);
-        bound->weight_at[i] = bound->weight_bytes;
-        bound->weight_bytes += tess_align_size(needs.weights, device->host_memory ? 64 : 256);
-        bound->block[i] = needs.block;
-        int64_t step = (int64_t)needs.block << tess_net_value(net, layer->out)->down;
-        bound->alignment = tess_max_i64(bound->alignment, step); /* all are powers of two */
-    }
+    for (int i = 0; i < (int)layers && status == TESS_OK; i++)
+        if (tess_bound_runs(bound, i))
+            try_fused_upsample(bound, i);
+    for (int i = 0; i < (int)layers && status == TESS_OK; i++)
+        if (tess_bound_runs(bound, i))
+            status = bind_layer(bound, i, error);
     if (status != TESS_OK) {
         tess_bound_destroy(bound);
         return status;
@@ -156,9 +156,9 @@ tess_status tess_bound_workspace(const tess_bound *bound, tess_plan_shape shape,
 {
     *bytes = 0;
     for (int i = 0; i < tess_net_layer_count(bound->net); i++) {
-        if (!tess_bound_runs(bound, i))
+        if (!tess_bound_runs(bound, i) || tess_net_layer(bound->net, i)->kind == TESS_OP_CONCAT)
             continue;
-        tess_op op = tess_bound_op(bound, i, shape);
+        const tess_op op = tess_bound_op(bound, i, shape);
         tess_op_needs needs;
         TESS_TRY(bound->device->query(bound->device, &op, &needs, error));
         if (needs.workspace > *bytes)
@@ -178,8 +178,8 @@ void tess_bound_destroy(tess_bound *bound)
         return;
     tess_small_free(bound->weight_at);
     tess_small_free(bound->block);
-    tess_small_free(bound->enlarges);
-    tess_small_free(bound->enlarged);
+    tess_small_free(bound->fused_upsample);
+    tess_small_free(bound->fused);
     tess_small_free(bound);
 }
 

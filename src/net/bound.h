@@ -1,37 +1,45 @@
-/* bound.h: the body of tess_bound, for the files of this room. */
+/* bound.h: a network bound to a device and a precision: what does not depend on the image's size. Where each layer's packed
+ * weights lie, how far an output value looks, what windows must be aligned to. */
 #ifndef TESS_NET_BOUND_H
 #define TESS_NET_BOUND_H
 
-#include "net/plan.h"
+#include "device/device.h"
+#include "net/net.h"
+#include "weights/weights.h"
 
-struct tess_bound {
-    const tess_net *net;
-    tess_device *device;
-    tess_dtype dtype;
-    bool tf32;
-    size_t weight_bytes;
-    int64_t alignment;
-    size_t *weight_at; /* of each layer, in the packed block */
-    int *block;        /* of each layer: what the device's kernel repeats by */
-    int *enlarges;     /* of each layer: 1 + the upsampling that its op does as well; 0: none */
-    bool *enlarged;    /* of each upsampling: another layer's op does it */
-};
+typedef enum tess_plan_mode { TESS_INFER, TESS_TRAIN } tess_plan_mode;
 
-/* The network's input and output are fp32 in every precision: a rounded image would cost more than all that
- * is computed in between. */
-tess_dtype tess_value_dtype(const tess_net *net, tess_value value, tess_dtype dtype);
-/* The smallest shape that the network takes: what needs no size is asked of this one. */
-tess_plan_shape tess_smallest_shape(const tess_net *net);
-/* A value's tensor: dense, or some channels of its root's storage. */
-tess_tensor tess_value_tensor(const tess_net *net, tess_value value, tess_dtype dtype, tess_plan_shape shape);
-/* The op of a layer for one batch and image size. */
-tess_op tess_layer_op(const tess_net *net, const tess_layer *layer, tess_dtype dtype, tess_plan_shape shape);
-/* The same on this device, where a layer may take its upsampling along. */
-tess_op tess_bound_op(const tess_bound *bound, int layer, tess_plan_shape shape);
-bool tess_bound_runs(const tess_bound *bound, int layer);
-tess_value tess_bound_input(const tess_bound *bound, int layer);
-/* Is there anything left to do for it? */
-bool tess_layer_runs(const tess_layer *layer);
-bool tess_layer_has_weights(const tess_layer *layer);
+/* Of the images in a run. */
+typedef struct tess_plan_shape {
+    int64_t n, h, w; /* h and w: multiples of the network's grid */
+    tess_plan_mode mode;
+    int64_t d;         /* of volumes: a multiple of the network's grid in depth; 0 is 1 */
+    bool above, below; /* a strip: the image goes on there, and rows come from a neighbour (EXCHANGE steps) */
+} tess_plan_shape;
+
+typedef struct tess_bound tess_bound; /* owned by the caller; keeps pointers to net and device */
+
+tess_status tess_bound_create(const tess_net *net, tess_device *device, tess_dtype dtype, tess_bound **out,
+                              tess_error *error) TESS_MUST_CHECK;
+void tess_bound_destroy(tess_bound *bound);
+/* From now on its plans may take products of fp32 values in TF32; packed weights stay as they are. */
+void tess_bound_allow_tf32(tess_bound *bound);
+size_t tess_bound_weight_bytes(const tess_bound *bound);
+tess_dtype tess_bound_dtype(const tess_bound *bound);
+/* Windows that start at multiples of this, and keep the halo below, reproduce the whole image bit for bit. */
+int64_t tess_bound_alignment(const tess_bound *bound);
+/* Pixels on each side that an output value can depend on, to the last bit: the receptive radius, grown where
+ * a Winograd block reads further than the mathematics does. TESS_REACH_ALL when a layer looks at everything: then no halo
+ * makes a tile exact. */
+#define TESS_REACH_ALL (INT64_MAX / 4)
+int64_t tess_bound_reach(const tess_bound *bound);
+/* The same in slices. Windows in depth start at multiples of the network's grid in depth. */
+int64_t tess_bound_reach_depth(const tess_bound *bound);
+/* Reads every weight from the file into packed form, in pieces of a few hundred KiB. */
+tess_status tess_bound_load(const tess_bound *bound, tess_weights *weights, void *packed,
+                            tess_error *error) TESS_MUST_CHECK;
+/* The workspace that a plan for this shape would ask for, without placing anything. */
+tess_status tess_bound_workspace(const tess_bound *bound, tess_plan_shape shape, size_t *bytes,
+                                 tess_error *error) TESS_MUST_CHECK;
 
 #endif

@@ -7,7 +7,8 @@
 
 #include "base/checked.h"
 #include "base/stop.h"
-#include "net/bound.h"
+#include "net/bound_impl.h"
+#include "op/row.h"
 
 enum { PIECE = 65536 }; /* floats read at once */
 static const double NORM_EPSILON = 1e-5;
@@ -87,20 +88,20 @@ static void keep_middle(float *values, int64_t kernels, int64_t taps, int slices
         memmove(values + k * taps, values + (k * slices + slices / 2) * taps, (size_t)taps * sizeof *values);
 }
 
-/* Values of one row of the file's tensor. */
+/* Values of one row of the file's tensor: all slices, also those that are not taken. */
 static int64_t row_of(const tess_layer *layer, const tess_op *op)
 {
-    const int64_t second = layer->kind == TESS_LAYER_CONV_TRANSPOSE ? op->out.c : op->in.c;
-    return second * layer->slices * layer->kernel * layer->kernel;
+    const int64_t second = layer->kind == TESS_OP_CONV_TRANSPOSE ? op->out[0].c : op->in[0].c;
+    return second * layer->slices * op->kernel[TESS_HEIGHT] * op->kernel[TESS_WIDTH];
 }
 
 static tess_status load_kernel(const tess_bound *bound, tess_weights *weights, const tess_layer *layer,
                                const tess_op *op, const folded *fold, float *values, void *packed,
                                tess_error *error)
 {
-    const bool up = layer->kind == TESS_LAYER_CONV_TRANSPOSE;
-    const int64_t taps = (int64_t)layer->kernel * layer->kernel * layer->slices,
-                  rows = up ? op->in.c : op->out.c, row = row_of(layer, op);
+    const bool up = layer->kind == TESS_OP_CONV_TRANSPOSE;
+    const int64_t taps = (int64_t)op->kernel[TESS_HEIGHT] * op->kernel[TESS_WIDTH] * layer->slices,
+                  rows = up ? op->in[0].c : op->out[0].c, row = row_of(layer, op);
     const tess_weight *weight;
     TESS_TRY(find(weights, layer->name, "weight", rows * row, &weight, error));
     if (weight->rank < 2 || weight->dims[0] != rows || weight->dims[1] != row / taps)
@@ -119,19 +120,20 @@ static tess_status load_kernel(const tess_bound *bound, tess_weights *weights, c
             int64_t channel = up ? i % row / taps : first + i / row;
             values[i] = (float)(values[i] * fold->factor[channel]);
         }
-        if (layer->slices > layer->kernel_d)
+        if (layer->slices > op->kernel[TESS_DEPTH])
             keep_middle(values, count * row / taps, taps / layer->slices, layer->slices);
-        bound->device->pack(bound->device, op, TESS_PART_KERNEL, first, count, values, packed);
+        bound->device->pack(bound->device, op, TESS_PARAM_KERNEL, first, count, values, packed);
     }
     return TESS_OK;
 }
 
-static tess_status load_layer(const tess_bound *bound, tess_weights *weights, int index, void *packed,
-                              tess_error *error)
+/* Kernel and bias of a convolution, with the batch norm behind it folded in. */
+static tess_status load_conv(const tess_bound *bound, tess_weights *weights, int index, void *packed,
+                             tess_error *error)
 {
     const tess_layer *layer = tess_net_layer(bound->net, index);
     tess_op op = tess_bound_op(bound, index, tess_smallest_shape(bound->net));
-    const int64_t channels = op.out.c;
+    const int64_t channels = op.out[0].c;
     int64_t room = tess_max_i64(tess_max_i64(PIECE, row_of(layer, &op)), 5 * channels);
     float *values = tess_small_alloc((size_t)room, sizeof *values);
     folded fold_of = {tess_small_alloc((size_t)channels, sizeof(double)),
@@ -146,7 +148,7 @@ static tess_status load_layer(const tess_bound *bound, tess_weights *weights, in
     if (status == TESS_OK && op.bias) {
         for (int64_t c = 0; c < channels; c++)
             values[c] = (float)fold_of.shift[c];
-        bound->device->pack(bound->device, &op, TESS_PART_BIAS, 0, channels, values, packed);
+        bound->device->pack(bound->device, &op, TESS_PARAM_BIAS, 0, channels, values, packed);
     }
     tess_small_free(values);
     tess_small_free(fold_of.factor);
@@ -154,11 +156,37 @@ static tess_status load_layer(const tess_bound *bound, tess_weights *weights, in
     return status;
 }
 
+/* Parameters as the file has them, whole. */
+static tess_status load_plain(const tess_bound *bound, tess_weights *weights, int index, void *packed,
+                              tess_error *error)
+{
+    const tess_layer *layer = tess_net_layer(bound->net, index);
+    const tess_op op = tess_bound_op(bound, index, tess_smallest_shape(bound->net));
+    tess_op_param params[TESS_OP_PARAMS];
+    const int count = tess_op_params(&op, params);
+    for (int i = 0; i < count; i++) {
+        const int64_t elements = params[i].rows * params[i].row;
+        float *values = tess_small_alloc((size_t)elements, sizeof *values);
+        tess_status status = values
+                                 ? read_all(weights, layer->name, params[i].suffix, elements, values, error)
+                                 : tess_fail(error, TESS_NO_MEMORY, "no memory to load %s", layer->name);
+        if (status == TESS_OK)
+            bound->device->pack(bound->device, &op, i, 0, params[i].rows, values, packed);
+        tess_small_free(values);
+        TESS_TRY(status);
+    }
+    return TESS_OK;
+}
+
 tess_status tess_bound_load(const tess_bound *bound, tess_weights *weights, void *packed, tess_error *error)
 {
     for (int i = 0; i < tess_net_layer_count(bound->net); i++) {
-        if (tess_layer_has_weights(tess_net_layer(bound->net, i)))
-            TESS_TRY(load_layer(bound, weights, i, (char *)packed + bound->weight_at[i], error));
+        const tess_op_kind kind = tess_net_layer(bound->net, i)->kind;
+        if (!tess_bound_runs(bound, i) || kind == TESS_OP_CONCAT)
+            continue;
+        const bool conv = kind == TESS_OP_CONV || kind == TESS_OP_CONV_TRANSPOSE;
+        TESS_TRY(
+            (conv ? load_conv : load_plain)(bound, weights, i, (char *)packed + bound->weight_at[i], error));
     }
     return TESS_OK;
 }

@@ -6,12 +6,11 @@
 #include "base/mem.h"
 #include "net/net_impl.h"
 
+static const tess_layer_window PLAIN = TESS_WINDOW_2D(1, 1, 0), HALVES = TESS_WINDOW_2D(2, 2, 0);
+
 tess_net *tess_net_create(void)
 {
-    tess_net *net = tess_small_alloc(1, sizeof *net);
-    if (net)
-        net->input = net->output = -1;
-    return net;
+    return tess_small_alloc(1, sizeof(tess_net));
 }
 
 void tess_net_destroy(tess_net *net)
@@ -23,50 +22,54 @@ void tess_net_destroy(tess_net *net)
     tess_small_free(net);
 }
 
-static bool grow(tess_net *net)
+static bool grow(void **items, int count, int *capacity, size_t size)
 {
-    if (net->layer_count < net->capacity)
+    if (count < *capacity)
         return true;
-    int capacity = net->capacity ? 2 * net->capacity : 64;
-    tess_layer *layers = tess_small_realloc(net->layers, (size_t)capacity, sizeof *layers);
-    if (layers)
-        net->layers = layers;
-    tess_value_info *values = tess_small_realloc(net->values, (size_t)capacity, sizeof *values);
-    if (values)
-        net->values = values;
-    if (!layers || !values)
+    const int more = *capacity ? 2 * *capacity : 64;
+    void *grown = tess_small_realloc(*items, (size_t)more, size);
+    if (!grown)
         return false;
-    net->capacity = capacity;
+    *items = grown;
+    *capacity = more;
     return true;
 }
 
-/* Every layer makes one value; `down` is the change of resolution, in powers of two. */
-static tess_value append(tess_net *net, tess_layer layer, int64_t channels, int down)
+static tess_value add_value(tess_net *net, tess_value_info info)
 {
-    if (net->failed || !grow(net)) {
+    void *values = net->values;
+    if (net->failed || !grow(&values, net->value_count, &net->value_capacity, sizeof *net->values)) {
         net->failed = true;
         return -1;
     }
-    tess_value value = net->value_count++;
-    int level = layer.in >= 0 ? net->values[layer.in].down + down : 0;
-    int level_d = layer.in >= 0 ? net->values[layer.in].down_d + (layer.stride_d == 2 ? down : 0) : 0;
-    if (layer.stride_d == 0)
-        layer.kernel_d = layer.stride_d = layer.slices = 1;
-    layer.map = -1;
-    layer.out = value;
-    if (layer.scale == 0)
-        layer.scale = 1;
-    net->values[value] = (tess_value_info){channels, level, net->layer_count, value, 0, level_d, false};
-    net->layers[net->layer_count++] = layer;
-    return value;
+    net->values = values;
+    info.root = net->value_count;
+    net->values[net->value_count] = info;
+    return net->value_count++;
 }
 
-/* A layer over `in`, or one that fails when `in` did. */
-static tess_layer layer_over(tess_net *net, tess_layer_kind kind, tess_value in)
+/* Adds the layer and its one value, whose resolution changes by the stride: down for +1, up for -1. */
+static tess_value append(tess_net *net, tess_layer layer, int64_t channels, int direction)
 {
-    if (in < 0)
+    void *layers = net->layers;
+    for (int i = 0; i < layer.inputs; i++)
+        net->failed = net->failed || layer.in[i] < 0;
+    if (net->failed || !grow(&layers, net->layer_count, &net->layer_capacity, sizeof *net->layers)) {
         net->failed = true;
-    return (tess_layer){.kind = kind, .in = in, .kernel = 1, .stride = 1};
+        return -1;
+    }
+    net->layers = layers;
+    const tess_value_info *in = &net->values[layer.in[0]];
+    tess_value_info info = {.channels = channels, .producer = net->layer_count, .vector = in->vector};
+    for (int axis = 0; axis < TESS_SPATIAL; axis++)
+        info.down[axis] = in->down[axis] + (layer.window.stride[axis] == 2 ? direction : 0);
+    layer.outputs = 1;
+    layer.out[0] = add_value(net, info);
+    if (layer.scale == 0)
+        layer.scale = 1;
+    if (layer.out[0] >= 0)
+        net->layers[net->layer_count++] = layer;
+    return layer.out[0];
 }
 
 static int64_t channels_of(const tess_net *net, tess_value value)
@@ -74,116 +77,126 @@ static int64_t channels_of(const tess_net *net, tess_value value)
     return value < 0 ? 0 : net->values[value].channels;
 }
 
-tess_value tess_net_input(tess_net *net, int64_t channels)
+static tess_value add_input(tess_net *net, int64_t channels, bool vector)
 {
-    tess_layer layer = {.kind = TESS_LAYER_INPUT, .in = -1, .kernel = 1, .stride = 1};
-    net->input = append(net, layer, channels, 0);
-    return net->input;
+    const tess_value value =
+        net->input_count < TESS_NET_ENDS
+            ? add_value(net, (tess_value_info){.channels = channels, .producer = -1, .vector = vector})
+            : -1;
+    if (value < 0)
+        net->failed = true;
+    else
+        net->inputs[net->input_count++] = value;
+    return value;
 }
 
-static tess_value conv_like(tess_net *net, tess_layer_kind kind, tess_value in, tess_conv_settings settings,
-                            int down)
+tess_value tess_net_input(tess_net *net, int64_t channels)
 {
-    tess_layer layer = layer_over(net, kind, in);
+    return add_input(net, channels, false);
+}
+
+tess_value tess_net_input_vector(tess_net *net, int64_t channels)
+{
+    return add_input(net, channels, true);
+}
+
+static tess_value conv_like(tess_net *net, tess_op_kind kind, tess_value in, tess_conv_settings settings,
+                            int direction)
+{
+    tess_layer layer = {.kind = kind,
+                        .inputs = 1,
+                        .in = {in},
+                        .window = settings.window,
+                        .bias = settings.bias,
+                        .slices = settings.window.kernel[TESS_DEPTH],
+                        .scale = settings.scale};
     snprintf(layer.name, sizeof layer.name, "%s", settings.name);
-    layer.kernel = settings.kernel;
-    layer.stride = settings.stride;
-    layer.pad = settings.pad;
-    if (settings.kernel_d) {
-        layer.kernel_d = layer.slices = settings.kernel_d;
-        layer.stride_d = settings.stride_d;
-        layer.pad_d = settings.pad_d;
-    }
-    layer.bias = settings.bias;
-    layer.scale = settings.scale;
-    layer.keep_input = true;
-    return append(net, layer, settings.channels, down);
+    return append(net, layer, settings.channels, direction);
 }
 
 tess_value tess_net_conv(tess_net *net, tess_value in, tess_conv_settings settings)
 {
-    return conv_like(net, TESS_LAYER_CONV, in, settings, settings.stride == 2);
+    return conv_like(net, TESS_OP_CONV, in, settings, 1);
 }
 
 tess_value tess_net_conv_transpose(tess_net *net, tess_value in, tess_conv_settings settings)
 {
-    return conv_like(net, TESS_LAYER_CONV_TRANSPOSE, in, settings, -1);
+    return conv_like(net, TESS_OP_CONV_TRANSPOSE, in, settings, -1);
 }
 
 tess_value tess_net_batch_norm(tess_net *net, tess_value in, const char *name)
 {
-    tess_layer layer = layer_over(net, TESS_LAYER_BATCH_NORM, in);
+    tess_layer layer = {.kind = TESS_OP_BATCH_NORM, .inputs = 1, .in = {in}, .window = PLAIN};
     snprintf(layer.name, sizeof layer.name, "%s", name);
-    layer.keep_input = true;
     return append(net, layer, channels_of(net, in), 0);
 }
 
-tess_value tess_net_relu(tess_net *net, tess_value in)
+tess_value tess_net_activate(tess_net *net, tess_value in, tess_activation activation)
 {
-    tess_layer layer = layer_over(net, TESS_LAYER_RELU, in);
-    layer.keep_output = true;
+    const tess_layer layer = {
+        .kind = TESS_OP_ACTIVATE, .inputs = 1, .in = {in}, .window = PLAIN, .activation = activation};
     return append(net, layer, channels_of(net, in), 0);
-}
-
-static tess_value two_inputs(tess_net *net, tess_layer_kind kind, tess_value a, tess_value b,
-                             int64_t channels)
-{
-    tess_layer layer = layer_over(net, kind, a);
-    if (b < 0)
-        net->failed = true;
-    layer.residual[0] = b;
-    layer.residuals = 1;
-    return append(net, layer, channels, 0);
 }
 
 tess_value tess_net_add(tess_net *net, tess_value a, tess_value b)
 {
-    return two_inputs(net, TESS_LAYER_ADD, a, b, channels_of(net, a));
+    const tess_layer layer = {.kind = TESS_OP_ADD, .inputs = 2, .in = {a, b}, .window = PLAIN};
+    return append(net, layer, channels_of(net, a), 0);
 }
 
 tess_value tess_net_concat(tess_net *net, tess_value first, tess_value second)
 {
-    return two_inputs(net, TESS_LAYER_CONCAT, first, second,
-                      channels_of(net, first) + channels_of(net, second));
+    const tess_layer layer = {.kind = TESS_OP_CONCAT, .inputs = 2, .in = {first, second}, .window = PLAIN};
+    return append(net, layer, channels_of(net, first) + channels_of(net, second), 0);
 }
 
 tess_value tess_net_max_pool(tess_net *net, tess_value in)
 {
-    tess_layer layer = layer_over(net, TESS_LAYER_MAX_POOL, in);
-    layer.kernel = layer.stride = 2;
-    layer.keep_input = true;
+    const tess_layer layer = {.kind = TESS_OP_MAX_POOL, .inputs = 1, .in = {in}, .window = HALVES};
     return append(net, layer, channels_of(net, in), 1);
 }
 
 tess_value tess_net_upsample(tess_net *net, tess_value in)
 {
-    tess_layer layer = layer_over(net, TESS_LAYER_UPSAMPLE, in);
-    layer.kernel = layer.stride = 2;
+    const tess_layer layer = {.kind = TESS_OP_UPSAMPLE, .inputs = 1, .in = {in}, .window = HALVES};
     return append(net, layer, channels_of(net, in), -1);
+}
+
+tess_value tess_net_layer_add(tess_net *net, const tess_layer *layer, int64_t channels)
+{
+    tess_layer added = *layer;
+    for (int axis = 0; axis < TESS_SPATIAL; axis++)
+        if (added.window.stride[axis] == 0)
+            added.window.kernel[axis] = added.window.stride[axis] = 1;
+    return append(net, added, channels, 0);
+}
+
+void tess_net_output(tess_net *net, tess_value value)
+{
+    if (value < 0 || net->output_count == TESS_NET_ENDS)
+        net->failed = true;
+    else
+        net->outputs[net->output_count++] = value;
 }
 
 tess_status tess_net_finish(tess_net *net, tess_value out, tess_error *error)
 {
-    if (net->failed || out < 0)
-        return tess_fail(error, TESS_NO_MEMORY, "no memory for a network's layers");
-    net->output = out;
-    if (!tess_net_fuse(net))
-        return tess_fail(error, TESS_INTERNAL,
-                         "a concatenation of the input or of another one is not supported");
+    tess_net_output(net, out);
+    if (net->failed)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for a network's layers, or too many outputs");
+    tess_net_fuse(net);
     return TESS_OK;
 }
 
 int tess_net_uses(const tess_net *net, tess_value value)
 {
-    int uses = net->output == value;
+    int uses = 0;
+    for (int i = 0; i < net->output_count; i++)
+        uses += net->outputs[i] == value;
     for (int i = 0; i < net->layer_count; i++) {
         const tess_layer *layer = &net->layers[i];
-        if (layer->dropped)
-            continue;
-        uses += layer->in == value;
-        for (int r = 0; r < layer->residuals; r++)
-            uses += layer->residual[r] == value;
-        uses += layer->map == value;
+        for (int k = 0; k < layer->inputs && !layer->dropped; k++)
+            uses += layer->in[k] == value;
     }
     return uses;
 }
@@ -208,38 +221,47 @@ const tess_value_info *tess_net_value(const tess_net *net, tess_value value)
     return &net->values[value];
 }
 
-tess_value tess_net_input_value(const tess_net *net)
+int tess_net_input_count(const tess_net *net)
 {
-    return net->input;
+    return net->input_count;
 }
 
-tess_value tess_net_output_value(const tess_net *net)
+int tess_net_output_count(const tess_net *net)
 {
-    return net->output;
+    return net->output_count;
 }
 
-int64_t tess_net_grid(const tess_net *net)
+tess_value tess_net_input_value(const tess_net *net, int index)
+{
+    return net->inputs[index];
+}
+
+tess_value tess_net_output_value(const tess_net *net, int index)
+{
+    return net->outputs[index];
+}
+
+bool tess_net_is_end(const tess_net *net, tess_value value)
+{
+    bool end = net->values[value].producer < 0;
+    for (int i = 0; i < net->output_count; i++)
+        end = end || net->outputs[i] == value;
+    return end;
+}
+
+int64_t tess_net_grid(const tess_net *net, int axis)
 {
     int most = 0;
     for (int v = 0; v < net->value_count; v++)
-        if (net->values[v].down > most)
-            most = net->values[v].down;
-    return (int64_t)1 << most;
-}
-
-int64_t tess_net_grid_depth(const tess_net *net)
-{
-    int most = 0;
-    for (int v = 0; v < net->value_count; v++)
-        if (net->values[v].down_d > most)
-            most = net->values[v].down_d;
+        if (net->values[v].down[axis] > most)
+            most = net->values[v].down[axis];
     return (int64_t)1 << most;
 }
 
 bool tess_net_is_volume(const tess_net *net)
 {
     for (int i = 0; i < net->layer_count; i++)
-        if (!net->layers[i].dropped && net->layers[i].kernel_d > 1)
+        if (!net->layers[i].dropped && net->layers[i].window.kernel[TESS_DEPTH] > 1)
             return true;
     return false;
 }

@@ -7,14 +7,15 @@
 struct tess_net {
     tess_layer *layers;
     tess_value_info *values;
-    int layer_count, value_count, capacity; /* one capacity for both: each layer makes one value */
-    tess_value input, output;
+    int layer_count, layer_capacity, value_count, value_capacity;
+    tess_value inputs[TESS_NET_ENDS], outputs[TESS_NET_ENDS];
+    int input_count, output_count;
     bool failed;
 };
 
-/* How many layers still read `value` (the output counts as one more). */
+/* How many layers still read `value` (an output counts as one more). */
 int tess_net_uses(const tess_net *net, tess_value value);
-/* Folds, fuses and drops layers; called once by finish. False when a concatenation cannot share storage. */
-bool tess_net_fuse(tess_net *net);
+/* Folds, fuses and drops layers; called once by finish. */
+void tess_net_fuse(tess_net *net);
 
 #endif

@@ -1,146 +1,151 @@
-/* Lifetimes and offsets. A convolution with a residual that nobody reads afterwards writes over it, so a
- * residual block needs two tensors, not three. */
+/* From layers to steps. */
 #include "net/plan.h"
 
 #include "base/checked.h"
 #include "base/stop.h"
-#include "net/bound.h"
-#include "tensor/arena.h"
+#include "net/plan_impl.h"
+#include "op/row.h"
 
-typedef struct planned_op {
-    tess_op op;
-    const tess_layer *layer;
-    tess_value in; /* the layer's, or that of the upsampling it takes along */
-    int layer_index;
-    tess_prepared *prepared;
-} planned_op;
-
-struct tess_net_plan {
-    const tess_bound *bound;
-    tess_plan_shape shape;
-    planned_op *ops;
-    int op_count;
-    size_t *offset; /* of each value, in the arena */
-    size_t arena_bytes, workspace_bytes, lower_bound;
-};
-
-/* One storage for each root value; values that share one point to the same. */
-typedef struct placing {
-    tess_lifetime *storage;
-    int *storage_of, *order;
-    int count;
-} placing;
-
-static int storage_of(const tess_net_plan *plan, const placing *place, tess_value value)
+tess_tensor tess_plan_tensor(const tess_net_plan *plan, tess_value value)
 {
-    return place->storage_of[tess_net_value(plan->bound->net, value)->root];
+    tess_tensor t = tess_value_tensor(plan->bound->net, value, plan->bound->dtype, plan->shape);
+    const tess_margin margin = plan->margins[value];
+    t.stride_d = (t.h + margin.above + margin.below) * t.stride_h;
+    t.stride_n = t.d * t.stride_d;
+    return t;
 }
 
-static void extend(tess_lifetime *storage, int step)
+static int most(int a, int b)
 {
-    if (storage->first < 0)
-        storage->first = step;
-    storage->last = step;
+    return a > b ? a : b;
 }
 
-static void extend_lifetimes(const tess_net_plan *plan, placing *place)
-{
-    for (int s = 0; s < place->count; s++)
-        place->storage[s].first = place->storage[s].last = -1;
-    extend(&place->storage[storage_of(plan, place, tess_net_input_value(plan->bound->net))], 0);
-    for (int i = 0; i < plan->op_count; i++) {
-        const tess_layer *layer = plan->ops[i].layer;
-        extend(&place->storage[storage_of(plan, place, plan->ops[i].in)], i);
-        for (int r = 0; r < layer->residuals; r++)
-            extend(&place->storage[storage_of(plan, place, layer->residual[r])], i);
-        if (layer->map >= 0)
-            extend(&place->storage[storage_of(plan, place, layer->map)], i);
-        extend(&place->storage[storage_of(plan, place, layer->out)], i);
-    }
-    extend(&place->storage[storage_of(plan, place, tess_net_output_value(plan->bound->net))], plan->op_count);
-}
-
-static bool dense(const tess_net *net, tess_value value)
-{
-    const tess_value_info *info = tess_net_value(net, value);
-    return info->root == value && info->channels > 0;
-}
-
-/* Gives the output of op `step` the storage of a residual that ends there. */
-static void write_in_place(const tess_net_plan *plan, placing *place, int step)
+/* At a strip's inner edge the rows that a layer would pad with zeros are stored around its input. All values of one storage have
+ * the same margins. */
+static void set_margins(tess_net_plan *plan)
 {
     const tess_net *net = plan->bound->net;
-    const tess_layer *layer = plan->ops[step].layer;
-    for (int r = 0; r < layer->residuals; r++) {
-        tess_value from = layer->residual[r];
-        int old = storage_of(plan, place, from), own = place->storage_of[layer->out];
-        bool same = dense(net, from) && dense(net, layer->out) &&
-                    tess_net_value(net, from)->channels == tess_net_value(net, layer->out)->channels &&
-                    tess_value_dtype(net, from, plan->bound->dtype) ==
-                        tess_value_dtype(net, layer->out, plan->bound->dtype);
-        if (!same || old == own || place->storage[old].last != step ||
-            storage_of(plan, place, plan->ops[step].in) == old)
-            continue;
-        for (int v = 0; v < tess_net_value_count(net); v++)
-            if (place->storage_of[v] == own)
-                place->storage_of[v] = old;
-        place->storage[old].last = place->storage[own].last;
-        place->storage[own].bytes = 0;
+    if (!plan->shape.above && !plan->shape.below)
         return;
+    for (int i = 0; i < tess_net_layer_count(net); i++) {
+        const tess_layer *layer = tess_net_layer(net, i);
+        if (!tess_bound_runs(plan->bound, i) || tess_op_row_of(layer->kind)->reach != TESS_REACH_WINDOW)
+            continue;
+        tess_margin *root = &plan->margins[tess_net_value(net, layer->in[0])->root];
+        if (plan->shape.above)
+            root->above = most(root->above, layer->window.pad_before[TESS_HEIGHT]);
+        if (plan->shape.below)
+            root->below = most(root->below, layer->window.pad_after[TESS_HEIGHT]);
+    }
+    for (int v = 0; v < tess_net_value_count(net); v++)
+        plan->margins[v] = plan->margins[tess_net_value(net, v)->root];
+}
+
+static tess_step *add_step(tess_net_plan *plan, tess_step_kind kind, int layer)
+{
+    tess_step *step = &plan->steps[plan->step_count++];
+    *step = (tess_step){.kind = kind, .layer = layer};
+    plan->op_count += kind != TESS_STEP_EXCHANGE;
+    return step;
+}
+
+/* Fetches the rows around `value` once, before the first layer that looks at them. */
+static void exchange_before(tess_net_plan *plan, int layer, tess_value value)
+{
+    for (int i = 0; i < plan->step_count; i++)
+        if (plan->steps[i].kind == TESS_STEP_EXCHANGE && plan->steps[i].in[0] == value)
+            return;
+    add_step(plan, TESS_STEP_EXCHANGE, layer)->in[0] = value;
+}
+
+static tess_status ask(tess_net_plan *plan, const tess_op *op, tess_error *error)
+{
+    tess_device *device = plan->bound->device;
+    tess_op_needs needs;
+    TESS_TRY(tess_stop_check(device->stop, error)); /* planners try many shapes */
+    TESS_TRY(device->query(device, op, &needs, error));
+    if (needs.workspace > plan->workspace_bytes)
+        plan->workspace_bytes = needs.workspace;
+    return TESS_OK;
+}
+
+/* At an inner edge the first input begins with rows of the neighbour, and nothing is padded there. */
+static void open_edges(const tess_net_plan *plan, tess_step *step)
+{
+    tess_op *op = &step->op;
+    const bool above = plan->shape.above && op->pad_before[TESS_HEIGHT] > 0,
+               below = plan->shape.below && op->pad_after[TESS_HEIGHT] > 0;
+    if (above) {
+        step->rows_above = op->pad_before[TESS_HEIGHT];
+        op->in[0].h += op->pad_before[TESS_HEIGHT];
+        op->pad_before[TESS_HEIGHT] = 0;
+    }
+    if (below) {
+        op->in[0].h += op->pad_after[TESS_HEIGHT];
+        op->pad_after[TESS_HEIGHT] = 0;
     }
 }
 
-static tess_status place_values(tess_net_plan *plan, placing *place, tess_error *error)
+static tess_status add_op(tess_net_plan *plan, int index, tess_error *error)
+{
+    const tess_layer *layer = tess_net_layer(plan->bound->net, index);
+    tess_op op = tess_bound_op(plan->bound, index, plan->shape);
+    const bool strip = (plan->shape.above && op.pad_before[TESS_HEIGHT] > 0) ||
+                       (plan->shape.below && op.pad_after[TESS_HEIGHT] > 0);
+    if (strip)
+        exchange_before(plan, index, tess_bound_input(plan->bound, index));
+    tess_step *step = add_step(plan, TESS_STEP_OP, index);
+    step->op = op;
+    for (int i = 0; i < layer->inputs; i++) {
+        step->in[i] = i ? layer->in[i] : tess_bound_input(plan->bound, index);
+        step->op.in[i] = tess_plan_tensor(plan, step->in[i]);
+    }
+    for (int i = 0; i < layer->outputs; i++) {
+        step->out[i] = layer->out[i];
+        step->op.out[i] = tess_plan_tensor(plan, step->out[i]);
+    }
+    if (strip)
+        open_edges(plan, step);
+    return ask(plan, &step->op, error);
+}
+
+/* A value that could not live in the storage of the concatenation is copied there; enlarging by 1 copies. */
+static tess_status add_copies(tess_net_plan *plan, int index, tess_error *error)
 {
     const tess_net *net = plan->bound->net;
-    const int values = tess_net_value_count(net);
-    for (int v = 0; v < values; v++) {
-        const tess_value_info *info = tess_net_value(net, v);
-        place->storage_of[v] = v;
-        tess_tensor whole = tess_tensor_3d(tess_value_dtype(net, v, plan->bound->dtype), plan->shape.n,
-                                           plan->shape.d >> info->down_d, plan->shape.h >> info->down,
-                                           plan->shape.w >> info->down, info->channels);
-        if (!tess_tensor_bytes(&whole, &place->storage[v].bytes))
-            return tess_fail(error, TESS_OVER_LIMIT,
-                             "an image of %lld x %lld is too large for one window; use --tile",
-                             (long long)plan->shape.h, (long long)plan->shape.w);
-    }
-    place->count = values;
-    extend_lifetimes(plan, place);
-    if (plan->shape.mode == TESS_INFER)
-        for (int step = 0; step < plan->op_count; step++)
-            write_in_place(plan, place, step);
-    for (int v = 0; v < values; v++)
-        if (place->storage[v].first < 0)
-            place->storage[v].bytes = 0; /* nobody's: fused away */
-    tess_arena_place(place->storage, values, place->order, &plan->arena_bytes);
-    plan->lower_bound = tess_arena_lower_bound(place->storage, values);
-    for (int v = 0; v < values; v++) {
-        const tess_value_info *info = tess_net_value(net, v);
-        plan->offset[v] =
-            place->storage[storage_of(plan, place, v)].offset +
-            (size_t)info->offset * tess_dtype_size(tess_value_dtype(net, v, plan->bound->dtype));
+    const tess_layer *layer = tess_net_layer(net, index);
+    int64_t channel = 0;
+    for (int i = 0; i < layer->inputs; i++) {
+        const int64_t channels = tess_net_value(net, layer->in[i])->channels;
+        if (tess_net_value(net, layer->in[i])->root != layer->out[0]) {
+            tess_step *step = add_step(plan, TESS_STEP_COPY, index);
+            step->in[0] = layer->in[i];
+            step->out[0] = layer->out[0];
+            step->channel = channel;
+            step->op =
+                (tess_op){.kind = TESS_OP_UPSAMPLE,
+                          .inputs = 1,
+                          .outputs = 1,
+                          .in = {tess_plan_tensor(plan, layer->in[i])},
+                          .out = {tess_tensor_channels(tess_plan_tensor(plan, layer->out[0]), channels)},
+                          .kernel = {1, 1, 1},
+                          .stride = {1, 1, 1}};
+            TESS_TRY(ask(plan, &step->op, error));
+        }
+        channel += channels;
     }
     return TESS_OK;
 }
 
-static tess_status collect_ops(tess_net_plan *plan, tess_error *error)
+static tess_status collect_steps(tess_net_plan *plan, tess_error *error)
 {
     const tess_net *net = plan->bound->net;
-    tess_device *device = plan->bound->device;
+    set_margins(plan);
     for (int i = 0; i < tess_net_layer_count(net); i++) {
         if (!tess_bound_runs(plan->bound, i))
             continue;
-        planned_op *op = &plan->ops[plan->op_count++];
-        *op = (planned_op){.op = tess_bound_op(plan->bound, i, plan->shape),
-                           .layer = tess_net_layer(net, i),
-                           .in = tess_bound_input(plan->bound, i),
-                           .layer_index = i};
-        tess_op_needs needs;
-        TESS_TRY(tess_stop_check(device->stop, error)); /* planners try many shapes */
-        TESS_TRY(device->query(device, &op->op, &needs, error));
-        if (needs.workspace > plan->workspace_bytes)
-            plan->workspace_bytes = needs.workspace;
+        const bool concat = tess_net_layer(net, i)->kind == TESS_OP_CONCAT;
+        TESS_TRY((concat ? add_copies : add_op)(plan, i, error));
     }
     return TESS_OK;
 }
@@ -152,25 +157,21 @@ tess_status tess_net_plan_create(const tess_bound *bound, tess_plan_shape shape,
     const size_t values = (size_t)tess_net_value_count(bound->net),
                  layers = (size_t)tess_net_layer_count(bound->net);
     tess_net_plan *plan = tess_small_alloc(1, sizeof *plan);
-    placing place = {tess_small_alloc(values, sizeof *place.storage),
-                     tess_small_alloc(values, sizeof *place.storage_of),
-                     tess_small_alloc(values, sizeof *place.order), 0};
+    if (!plan)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for a plan");
+    shape.d = tess_max_i64(shape.d, 1);
+    *plan = (tess_net_plan){.bound = bound, .shape = shape};
+    /* A layer makes at most one copy for each input, or an exchange and an op. */
+    plan->steps = tess_small_alloc(layers * TESS_OP_INPUTS, sizeof *plan->steps);
+    plan->offset = tess_small_alloc(values, sizeof *plan->offset);
+    plan->margins = tess_small_alloc(values, sizeof *plan->margins);
     tess_status status = TESS_OK;
-    if (plan) {
-        shape.d = tess_max_i64(shape.d, 1);
-        *plan = (tess_net_plan){.bound = bound, .shape = shape};
-        plan->ops = tess_small_alloc(layers, sizeof *plan->ops);
-        plan->offset = tess_small_alloc(values, sizeof *plan->offset);
-    }
-    if (!plan || !plan->ops || !plan->offset || !place.storage || !place.storage_of || !place.order)
+    if (!plan->steps || !plan->offset || !plan->margins)
         status = tess_fail(error, TESS_NO_MEMORY, "no memory for a plan");
     if (status == TESS_OK)
-        status = collect_ops(plan, error);
+        status = collect_steps(plan, error);
     if (status == TESS_OK)
-        status = place_values(plan, &place, error);
-    tess_small_free(place.storage);
-    tess_small_free(place.storage_of);
-    tess_small_free(place.order);
+        status = tess_plan_place(plan, error);
     if (status != TESS_OK) {
         tess_net_plan_destroy(plan);
         return status;
@@ -183,72 +184,22 @@ void tess_net_plan_destroy(tess_net_plan *plan)
 {
     if (!plan)
         return;
-    for (int i = 0; plan->ops && i < plan->op_count; i++)
-        if (plan->ops[i].prepared)
-            plan->bound->device->release(plan->bound->device, plan->ops[i].prepared);
-    tess_small_free(plan->ops);
+    for (int i = 0; plan->steps && i < plan->step_count; i++)
+        if (plan->steps[i].prepared)
+            plan->bound->device->release(plan->bound->device, plan->steps[i].prepared);
+    tess_small_free(plan->steps);
     tess_small_free(plan->offset);
+    tess_small_free(plan->margins);
     tess_small_free(plan);
 }
 
 tess_status tess_net_plan_prepare(tess_net_plan *plan, tess_error *error)
 {
     tess_device *device = plan->bound->device;
-    for (int i = 0; i < plan->op_count; i++)
-        if (!plan->ops[i].prepared)
-            TESS_TRY(device->prepare(device, &plan->ops[i].op, &plan->ops[i].prepared, error));
+    for (int i = 0; i < plan->step_count; i++)
+        if (plan->steps[i].kind != TESS_STEP_EXCHANGE && !plan->steps[i].prepared)
+            TESS_TRY(device->prepare(device, &plan->steps[i].op, &plan->steps[i].prepared, error));
     return TESS_OK;
-}
-
-void tess_net_plan_run(const tess_net_plan *plan, void *arena, void *workspace, const void *weights,
-                       tess_stream *stream)
-{
-    tess_net_plan_run_counted(plan, arena, workspace, weights, stream, 0);
-}
-
-void tess_net_plan_run_counted(const tess_net_plan *plan, void *arena, void *workspace, const void *weights,
-                               tess_stream *stream, int64_t units)
-{
-    tess_device *device = plan->bound->device;
-    tess_stop *stop = device->host_memory ? device->stop : NULL; /* elsewhere this only queues, or captures */
-    double all = 0, done = 0;
-    for (int i = 0; i < plan->op_count; i++)
-        all += tess_op_flops(&plan->ops[i].op);
-    for (int i = 0; i < plan->op_count && !tess_stop_poll(stop); i++) {
-        const planned_op *op = &plan->ops[i];
-        const int64_t before = (int64_t)((double)units * (done / all));
-        done += tess_op_flops(&op->op);
-        const int64_t after = i + 1 < plan->op_count ? (int64_t)((double)units * (done / all)) : units;
-        tess_stop_current(stop, after - before);
-        tess_op_buffers buffers = {.in = (char *)arena + plan->offset[op->in],
-                                   .out = (char *)arena + plan->offset[op->layer->out],
-                                   .weights = (const char *)weights + plan->bound->weight_at[op->layer_index],
-                                   .workspace = workspace};
-        for (int r = 0; r < op->layer->residuals; r++)
-            buffers.residual[r] = (char *)arena + plan->offset[op->layer->residual[r]];
-        if (op->layer->map >= 0)
-            buffers.map = (char *)arena + plan->offset[op->layer->map];
-        device->run(device, op->prepared, &buffers, stream);
-        tess_stop_add(stop, after - before);
-    }
-    if (!stop)
-        tess_stop_add(device->stop, units);
-}
-
-static tess_tensor end_tensor(const tess_net_plan *plan, tess_value value, size_t *offset)
-{
-    *offset = plan->offset[value];
-    return tess_value_tensor(plan->bound->net, value, plan->bound->dtype, plan->shape);
-}
-
-tess_tensor tess_net_plan_input(const tess_net_plan *plan, size_t *offset)
-{
-    return end_tensor(plan, tess_net_input_value(plan->bound->net), offset);
-}
-
-tess_tensor tess_net_plan_output(const tess_net_plan *plan, size_t *offset)
-{
-    return end_tensor(plan, tess_net_output_value(plan->bound->net), offset);
 }
 
 size_t tess_net_plan_arena_bytes(const tess_net_plan *plan)
@@ -266,12 +217,46 @@ size_t tess_net_plan_lower_bound(const tess_net_plan *plan)
     return plan->lower_bound;
 }
 
+tess_tensor tess_net_plan_input_at(const tess_net_plan *plan, int index, size_t *offset)
+{
+    const tess_value value = tess_net_input_value(plan->bound->net, index);
+    *offset = plan->offset[value];
+    return tess_plan_tensor(plan, value);
+}
+
+tess_tensor tess_net_plan_output_at(const tess_net_plan *plan, int index, size_t *offset)
+{
+    const tess_value value = tess_net_output_value(plan->bound->net, index);
+    *offset = plan->offset[value];
+    return tess_plan_tensor(plan, value);
+}
+
+tess_tensor tess_net_plan_input(const tess_net_plan *plan, size_t *offset)
+{
+    return tess_net_plan_input_at(plan, 0, offset);
+}
+
+tess_tensor tess_net_plan_output(const tess_net_plan *plan, size_t *offset)
+{
+    return tess_net_plan_output_at(plan, tess_net_output_count(plan->bound->net) - 1, offset);
+}
+
 int tess_net_plan_op_count(const tess_net_plan *plan)
 {
     return plan->op_count;
 }
 
+int tess_net_plan_exchange_count(const tess_net_plan *plan)
+{
+    return plan->step_count - plan->op_count;
+}
+
 const tess_op *tess_net_plan_op(const tess_net_plan *plan, int index)
 {
-    return &plan->ops[index].op;
+    if (plan->op_count == plan->step_count)
+        return &plan->steps[index].op;
+    int at = 0;
+    for (;; at++)
+        if (plan->steps[at].kind != TESS_STEP_EXCHANGE && index-- == 0)
+            return &plan->steps[at].op;
 }

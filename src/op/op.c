@@ -1,53 +1,27 @@
 #include "op/op.h"
 
 #include <stdio.h>
-
-const char *tess_op_kind_name(tess_op_kind kind)
-{
-    static const char *const names[] = {
-        [TESS_OP_SIDE_SUM] = "sidesum",  [TESS_OP_FILTER] = "filter",
-        [TESS_OP_CONV] = "conv",         [TESS_OP_CONV_TRANSPOSE] = "deconv",
-        [TESS_OP_UP_CONV] = "upconv",    [TESS_OP_MAX_POOL] = "maxpool",
-        [TESS_OP_UPSAMPLE] = "upsample", [TESS_OP_ADD] = "add",
-        [TESS_OP_IMPORT] = "import",     [TESS_OP_EXPORT] = "export",
-        [TESS_OP_COMBINE] = "combine",   [TESS_OP_DOT] = "dot",
-        [TESS_OP_FFT] = "fft",           [TESS_OP_SPECTRUM] = "spectrum",
-        [TESS_OP_PROJECT] = "project",   [TESS_OP_BACKPROJECT] = "backproject",
-        [TESS_OP_RAY_COSINE] = "cosine", [TESS_OP_RAY_SPREAD] = "spread"};
-    return names[kind];
-}
+#include <string.h>
 
 tess_dtype tess_op_precision(const tess_op *op)
 {
-    return op->in.dtype != TESS_F32 ? op->in.dtype : op->out.dtype;
+    return op->in[0].dtype != TESS_F32 ? op->in[0].dtype : op->out[0].dtype;
 }
 
-static double pixels(const tess_tensor *t)
+static double bytes_of(const tess_tensor *t)
 {
-    return (double)t->n * (double)t->d * (double)t->h * (double)t->w;
-}
-
-double tess_op_flops(const tess_op *op)
-{
-    double taps = (double)op->kernel[0] * op->kernel[1] * op->kernel[2];
-    switch (op->kind) {
-    case TESS_OP_CONV:
-    case TESS_OP_UP_CONV:
-        return 2.0 * pixels(&op->out) * taps * (double)op->in.c * (double)op->out.c;
-    case TESS_OP_CONV_TRANSPOSE:
-        return 2.0 * pixels(&op->in) * taps * (double)op->in.c * (double)op->out.c;
-    case TESS_OP_SIDE_SUM:
-        return pixels(&op->in) * (double)op->in.c;
-    default:
-        return pixels(&op->out) * (double)op->out.c;
-    }
+    return (double)tess_dtype_size(t->dtype) * (double)t->n * (double)t->d * (double)t->h * (double)t->w *
+           (double)t->c;
 }
 
 double tess_op_traffic(const tess_op *op)
 {
-    double in = (double)tess_dtype_size(op->in.dtype), out = (double)tess_dtype_size(op->out.dtype);
-    return in * pixels(&op->in) * (double)op->in.c +
-           out * pixels(&op->out) * (double)op->out.c * (1 + op->residuals);
+    double bytes = 0;
+    for (int i = 0; i < op->inputs; i++)
+        bytes += bytes_of(&op->in[i]);
+    for (int i = 0; i < op->outputs; i++)
+        bytes += bytes_of(&op->out[i]);
+    return bytes;
 }
 
 void tess_op_class(const tess_op *op, char *text, size_t size)
@@ -56,6 +30,90 @@ void tess_op_class(const tess_op *op, char *text, size_t size)
     if (op->kernel[TESS_DEPTH] > 1)
         snprintf(depth, sizeof depth, "%dx", op->kernel[TESS_DEPTH]);
     snprintf(text, size, "%s%s%dx%d/%d %lld>%lld %s", tess_op_kind_name(op->kind), depth,
-             op->kernel[TESS_HEIGHT], op->kernel[TESS_WIDTH], op->stride[TESS_WIDTH], (long long)op->in.c,
-             (long long)op->out.c, op->tf32 ? "TF32" : tess_dtype_name(tess_op_precision(op)));
+             op->kernel[TESS_HEIGHT], op->kernel[TESS_WIDTH], op->stride[TESS_WIDTH], (long long)op->in[0].c,
+             (long long)op->out[0].c, op->tf32 ? "TF32" : tess_dtype_name(tess_op_precision(op)));
+}
+
+static bool same_window(const tess_op *a, const tess_op *b)
+{
+    return memcmp(a->kernel, b->kernel, sizeof a->kernel) == 0 &&
+           memcmp(a->stride, b->stride, sizeof a->stride) == 0 &&
+           memcmp(a->pad_before, b->pad_before, sizeof a->pad_before) == 0 &&
+           memcmp(a->pad_after, b->pad_after, sizeof a->pad_after) == 0;
+}
+
+static bool equal(double a, double b)
+{
+    return !(a < b) && !(a > b);
+}
+
+static bool same_samples(const tess_op_samples *a, const tess_op_samples *b)
+{
+    return equal(a->full_scale, b->full_scale) && a->first == b->first &&
+           a->level_channel == b->level_channel && equal(a->level, b->level) &&
+           a->level_from == b->level_from;
+}
+
+static bool same_combine(const tess_op_combine *a, const tess_op_combine *b)
+{
+    return equal(a->a, b->a) && equal(a->b, b->b) && equal(a->c, b->c) && equal(a->low, b->low) &&
+           equal(a->high, b->high);
+}
+
+static bool same_rays(const tess_op_rays *a, const tess_op_rays *b)
+{
+    return a->geometry == b->geometry && equal(a->spacing, b->spacing) && a->circle == b->circle &&
+           a->along == b->along && a->first == b->first && a->depth == b->depth &&
+           a->accumulate == b->accumulate && equal(a->scale, b->scale);
+}
+
+/* By their members: the padding between them may hold anything. Every kind stands here, so that the compiler finds the one that
+ * was forgotten. */
+static bool same_attributes(const tess_op *a, const tess_op *b)
+{
+    switch (a->kind) {
+    case TESS_OP_IMPORT:
+    case TESS_OP_EXPORT:
+        return same_samples(&a->samples, &b->samples);
+    case TESS_OP_COMBINE:
+        return same_combine(&a->combine, &b->combine);
+    case TESS_OP_FFT:
+        return a->fft.inverse == b->fft.inverse && a->fft.rows_only == b->fft.rows_only;
+    case TESS_OP_SPECTRUM:
+        return a->spectrum.complex_factor == b->spectrum.complex_factor &&
+               a->spectrum.conjugate == b->spectrum.conjugate;
+    case TESS_OP_PROJECT:
+    case TESS_OP_BACKPROJECT:
+    case TESS_OP_RAY_COSINE:
+    case TESS_OP_RAY_SPREAD:
+        return same_rays(&a->rays, &b->rays);
+    case TESS_OP_SIDE_SUM:
+        return equal(a->side.value, b->side.value);
+    case TESS_OP_CONV:
+    case TESS_OP_CONV_TRANSPOSE:
+    case TESS_OP_UP_CONV:
+    case TESS_OP_MAX_POOL:
+    case TESS_OP_UPSAMPLE:
+    case TESS_OP_ADD:
+    case TESS_OP_ACTIVATE:
+    case TESS_OP_CONCAT:
+    case TESS_OP_BATCH_NORM:
+    case TESS_OP_DOT:
+    case TESS_OP_FILTER:
+    case TESS_OP_KINDS:
+        return true;
+    }
+    return false;
+}
+
+bool tess_op_same(const tess_op *a, const tess_op *b)
+{
+    bool same = a->kind == b->kind && a->inputs == b->inputs && a->outputs == b->outputs &&
+                a->activation == b->activation && a->bias == b->bias && a->tf32 == b->tf32 &&
+                a->mapped == b->mapped && same_window(a, b) && same_attributes(a, b);
+    for (int i = 0; same && i < a->inputs; i++)
+        same = tess_tensor_same(&a->in[i], &b->in[i]);
+    for (int i = 0; same && i < a->outputs; i++)
+        same = tess_tensor_same(&a->out[i], &b->out[i]);
+    return same;
 }

@@ -1,38 +1,30 @@
-/* op.h: what a device is asked to do, as plain data: hashable, printable, costed and replayed without a
- * device.
+/* op.h: what a device is asked to do, as plain data: hashable, printable, costed and replayed without a device.
  *
- * Convolutions pad each side on its own, so that a strip's inner edge can read stored rows while only a true
- * image edge is zero. The end of a convolution is fused: out = act(conv + bias + residual[0] + residual[1]);
- * out may be the same memory as a residual. Depth is there for 3-D; an op whose kernel has depth 1 works on every
- * slice of a volume by itself. */
+ * An op has a kind, inputs, outputs, and parameters that the device packs once. What is known of a kind (how many inputs, the
+ * shape rule, how far an output looks, operations, what a backward pass will keep) stands in its row: op/row.h. The kinds and
+ * their rows come from one list, op/rows.def, so that none can be without the other.
+ *
+ * Convolutions pad each side on its own, so that a strip's inner edge can read stored rows while only a true image edge is
+ * zero. The end of a convolution is fused: out = activation(conv + bias + in[1] + in[2] + map); out may be the same memory as
+ * in[1] or in[2]. Depth is there for 3-D; an op whose kernel has depth 1 works on every slice of a volume by itself. */
 #ifndef TESS_OP_OP_H
 #define TESS_OP_OP_H
 
 #include "tensor/tensor.h"
 
 typedef enum tess_op_kind {
-    TESS_OP_CONV,           /* weights [out, in, (kd,) kh, kw] */
-    TESS_OP_CONV_TRANSPOSE, /* weights [in, out, (kd,) kh, kw]; kernel = stride, no padding */
-    TESS_OP_UP_CONV,        /* nearest, by 2, then a 3x3 convolution with padding 1; weights as CONV's */
-    TESS_OP_MAX_POOL,       /* kernel = stride */
-    TESS_OP_UPSAMPLE,       /* nearest, by `stride` */
-    TESS_OP_ADD,            /* out = in + residual[0] (+ residual[1]) */
-    TESS_OP_IMPORT,         /* a file's samples to fp32 values; see tess_op_samples */
-    TESS_OP_EXPORT,         /* fp32 values to a file's samples */
-    TESS_OP_COMBINE,        /* for solvers: see tess_op_combine */
-    TESS_OP_DOT, /* out, one F64, = sum of in * residual[0]; fp64, in an order that the size alone fixes */
-    TESS_OP_FFT, /* real <-> half spectrum: see tess_op_fft */
-    TESS_OP_SPECTRUM,    /* products with a spectrum: see tess_op_spectrum */
-    TESS_OP_PROJECT,     /* line integrals of an image or volume: see tess_op_rays */
-    TESS_OP_BACKPROJECT, /* the exact transpose of PROJECT */
-    TESS_OP_RAY_COSINE,  /* FDK's first step, of 3-D views: see tess_op_rays */
-    TESS_OP_RAY_SPREAD,  /* FDK's last step: filtered views to a volume */
-    TESS_OP_SIDE_SUM,    /* what constant side slices of a 3-D kernel add: see tess_op_side */
-    TESS_OP_FILTER       /* between an FFT and its inverse, in one: see TESS_FILTER_FACTORS */
+#define TESS_OP_ROW(kind, ...) TESS_OP_##kind,
+#include "op/rows.def"
+#undef TESS_OP_ROW
+    TESS_OP_KINDS
 } tess_op_kind;
 
 enum { TESS_DEPTH, TESS_HEIGHT, TESS_WIDTH, TESS_SPATIAL };
-enum { TESS_OP_RESIDUALS = 2 };
+enum { TESS_OP_INPUTS = 4, TESS_OP_OUTPUTS = 3, TESS_OP_PARAMS = 2 };
+enum { TESS_PARAM_KERNEL, TESS_PARAM_BIAS }; /* of convolutions */
+enum { TESS_OP_RESIDUALS = 2 };              /* what a convolution can add at its end, besides a map */
+
+typedef enum tess_activation { TESS_LINEAR, TESS_RELU, TESS_SILU } tess_activation;
 
 /* Between a file's samples and a network's values, so that what crosses the bus is what the file holds.
  *
@@ -48,7 +40,7 @@ typedef struct tess_op_samples {
     int32_t level_from;
 } tess_op_samples;
 
-/* out = min(max(a in + b residual[0] + c residual[1], low), high), fp32; out may be any of the others. What has a
+/* out = min(max(a in + b in[1] + c in[2], low), high), fp32; out may be any of the others. What has a
  * factor of zero is not read. Rows may be strided, so this also clears, copies and places windows. NaN stays. */
 typedef struct tess_op_combine {
     double a, b, c, low, high; /* low = -infinity, high = infinity: no clamp */
@@ -61,15 +53,15 @@ typedef struct tess_op_fft {
     bool inverse, rows_only;
 } tess_op_fft;
 
-/* Elementwise on spectra, with a real factor on images as well; out may be any of the others. residual[0] is the
+/* Elementwise on spectra, with a real factor on images as well; out may be any of the others. in[1] is the
  * factor: real (c = 1) or complex (c = 2), shared by all channels and images of `in` (and by all rows when its
- * height is 1); residual[1], if there, is subtracted. */
+ * height is 1); in[2], if there, is subtracted. */
 typedef struct tess_op_spectrum {
     bool complex_factor, conjugate; /* conjugate: of the factor */
 } tess_op_spectrum;
 
 /* FILTER: out = the inverse FFT of ((a + b S) X + c B) / (d + e S), X being the FFT of `in`, over height and width. S is
- * residual[0], real, shared by all channels and images; B, if there, is residual[1], a spectrum. The five factors change
+ * in[1], real, shared by all channels and images; B, if there, is in[2], a spectrum. The five factors change
  * from call to call, so they come with the buffers. `out` may be `in`; a device keeps the spectrum to itself, in the
  * layout that suits it. */
 enum { TESS_FILTER_FACTORS = 5 };
@@ -101,12 +93,15 @@ typedef struct tess_op_side {
 
 typedef struct tess_op {
     tess_op_kind kind;
-    tess_tensor in, out;
+    int inputs, outputs;
+    tess_tensor in[TESS_OP_INPUTS], out[TESS_OP_OUTPUTS];
     int32_t kernel[TESS_SPATIAL], stride[TESS_SPATIAL];
     int32_t pad_before[TESS_SPATIAL], pad_after[TESS_SPATIAL];
-    bool bias, relu;
-    bool tf32; /* products of fp32 values may be taken in TF32 */
-    union {    /* of the kinds that have more to say */
+    tess_activation activation;
+    bool bias;   /* of the kinds that may have one: there is a second parameter */
+    bool tf32;   /* products of fp32 values may be taken in TF32 */
+    bool mapped; /* CONV: the last input, fp32 and of one channel, is added to every channel at the end */
+    union {      /* attributes of the kinds that have more to say */
         tess_op_samples samples;
         tess_op_combine combine;
         tess_op_fft fft;
@@ -114,26 +109,51 @@ typedef struct tess_op {
         tess_op_rays rays;
         tess_op_side side;
     };
-    int residuals;
-    tess_tensor residual[TESS_OP_RESIDUALS];
-    bool mapped; /* CONV: `map`, fp32 and of one channel, is added to every channel at the end */
-    tess_tensor map;
 } tess_op;
 
 /* Where the tensors of one call are. Pointers are to the first element, in the device's memory. */
 typedef struct tess_op_buffers {
-    const void *in;
-    void *out;
-    const void *residual[TESS_OP_RESIDUALS];
-    const void *weights; /* packed by the device, bias included */
+    const void *in[TESS_OP_INPUTS];
+    void *out[TESS_OP_OUTPUTS];
+    const void *weights; /* the parameters, packed by the device */
     void *workspace;
-    const void *map;
     const double *factors; /* FILTER: the host's, looked at during the call */
 } tess_op_buffers;
+
+/* Inputs that a convolution or an addition adds at its end; the map is not one of them. */
+static inline int tess_op_residuals(const tess_op *op)
+{
+    return op->inputs - 1 - (op->mapped ? 1 : 0);
+}
+
+static inline const tess_tensor *tess_op_map(const tess_op *op)
+{
+    return &op->in[op->inputs - 1];
+}
+
+static inline bool tess_op_relu(const tess_op *op)
+{
+    return op->activation == TESS_RELU;
+}
+
+/* An op of networks on images, which passes over the slices of a volume can do as well. */
+static inline bool tess_op_is_layer(const tess_op *op)
+{
+    return op->kind == TESS_OP_CONV || op->kind == TESS_OP_CONV_TRANSPOSE || op->kind == TESS_OP_UP_CONV ||
+           op->kind == TESS_OP_MAX_POOL || op->kind == TESS_OP_UPSAMPLE || op->kind == TESS_OP_ADD ||
+           op->kind == TESS_OP_ACTIVATE;
+}
+
+static inline int64_t tess_op_taps(const tess_op *op)
+{
+    return (int64_t)op->kernel[0] * op->kernel[1] * op->kernel[2];
+}
 
 /* What it computes in: bf16 (fp16) where either end is; the other end may be an fp32 image. */
 tess_dtype tess_op_precision(const tess_op *op);
 const char *tess_op_kind_name(tess_op_kind kind);
+/* The same in every respect that a kernel can see: kind, tensors, window, attributes. */
+bool tess_op_same(const tess_op *a, const tess_op *b);
 /* Multiply-adds count as two. */
 double tess_op_flops(const tess_op *op);
 /* Bytes that the op must read and write at the least. */

@@ -20,12 +20,10 @@ static tess_tensor slices_of(tess_tensor whole, int64_t count, int64_t step)
 tess_op tess_op_slices(const tess_op *op, int64_t count, int64_t in_step, int64_t out_step)
 {
     tess_op flat = *op;
-    flat.in = slices_of(op->in, count, in_step);
-    flat.out = slices_of(op->out, count, out_step);
-    for (int r = 0; r < op->residuals; r++)
-        flat.residual[r] = slices_of(op->residual[r], count, out_step);
-    if (op->mapped)
-        flat.map = slices_of(op->map, count, out_step);
+    flat.in[0] = slices_of(op->in[0], count, in_step);
+    flat.out[0] = slices_of(op->out[0], count, out_step);
+    for (int i = 1; i < op->inputs; i++)
+        flat.in[i] = slices_of(op->in[i], count, out_step);
     flat.kernel[TESS_DEPTH] = flat.stride[TESS_DEPTH] = 1;
     flat.pad_before[TESS_DEPTH] = flat.pad_after[TESS_DEPTH] = 0;
     return flat;
@@ -39,13 +37,10 @@ static const void *moved(const tess_tensor *t, const void *data, int64_t element
 /* Where volume n is, with slice `in` of its input and slice `out` of its output. */
 static tess_op_buffers moved_to(const tess_op *op, tess_op_buffers at, int64_t n, int64_t in, int64_t out)
 {
-    at.in = moved(&op->in, at.in, n * op->in.stride_n + in * op->in.stride_d);
-    at.out = (void *)moved(&op->out, at.out, n * op->out.stride_n + out * op->out.stride_d);
-    for (int r = 0; r < op->residuals; r++)
-        at.residual[r] = moved(&op->residual[r], at.residual[r],
-                               n * op->residual[r].stride_n + out * op->residual[r].stride_d);
-    if (op->mapped)
-        at.map = moved(&op->map, at.map, n * op->map.stride_n + out * op->map.stride_d);
+    at.in[0] = moved(&op->in[0], at.in[0], n * op->in[0].stride_n + in * op->in[0].stride_d);
+    at.out[0] = (void *)moved(&op->out[0], at.out[0], n * op->out[0].stride_n + out * op->out[0].stride_d);
+    for (int i = 1; i < op->inputs; i++)
+        at.in[i] = moved(&op->in[i], at.in[i], n * op->in[i].stride_n + out * op->in[i].stride_d);
     return at;
 }
 
@@ -66,7 +61,7 @@ static int tap_at(int pass, int taps)
 static bool inside(const tess_op *op, int tap, int64_t z)
 {
     const int64_t from = z * op->stride[TESS_DEPTH] + tap - op->pad_before[TESS_DEPTH];
-    return from >= 0 && from < op->in.d;
+    return from >= 0 && from < op->in[0].d;
 }
 
 /* Does none of the passes [first, end) reach slice z? */
@@ -88,7 +83,7 @@ static role role_of(const tess_op *op, int pass, int64_t z)
     const int taps = op->kernel[TESS_DEPTH];
     return (role){.reached = inside(op, tap_at(pass, taps), z),
                   .begins = untouched(op, 0, pass, z),
-                  .relu = op->relu && untouched(op, pass + 1, taps, z)};
+                  .relu = tess_op_relu(op) && untouched(op, pass + 1, taps, z)};
 }
 
 /* One pass over slices [z, z + count), which are alike. */
@@ -99,12 +94,12 @@ static tess_status accumulate(const volume *v, int pass, int64_t z, int64_t coun
     const int tap = tap_at(pass, op->kernel[TESS_DEPTH]), stride = op->stride[TESS_DEPTH];
     tess_op flat = tess_op_slices(op, count, stride, 1);
     tess_op_buffers at = buffers_at(v, z * stride + tap - op->pad_before[TESS_DEPTH], z, tap);
-    flat.relu = mine.relu;
+    flat.activation = mine.relu ? TESS_RELU : TESS_LINEAR;
     if (!mine.begins) {
         flat.bias = flat.mapped = false;
-        flat.residuals = 1;
-        flat.residual[0] = flat.out;
-        at.residual[0] = at.out;
+        flat.inputs = 2;
+        flat.in[1] = flat.out[0];
+        at.in[1] = at.out[0];
     }
     return v->pass(v->user, &flat, &at, error);
 }
@@ -113,9 +108,9 @@ static tess_status run_conv(const volume *v, tess_error *error)
 {
     const tess_op *op = v->op;
     for (int pass = 0; pass < op->kernel[TESS_DEPTH]; pass++)
-        for (int64_t z = 0, end; z < op->out.d; z = end) {
+        for (int64_t z = 0, end; z < op->out[0].d; z = end) {
             const role first = role_of(op, pass, z);
-            for (end = z + 1; end < op->out.d; end++) {
+            for (end = z + 1; end < op->out[0].d; end++) {
                 const role next = role_of(op, pass, end);
                 if (next.reached != first.reached || next.begins != first.begins || next.relu != first.relu)
                     break;
@@ -130,7 +125,7 @@ static tess_status run_conv(const volume *v, tess_error *error)
 static tess_status run_transpose(const volume *v, tess_error *error)
 {
     const int taps = v->op->kernel[TESS_DEPTH];
-    const tess_op flat = tess_op_slices(v->op, v->op->in.d, 1, taps);
+    const tess_op flat = tess_op_slices(v->op, v->op->in[0].d, 1, taps);
     for (int tap = 0; tap < taps; tap++) {
         const tess_op_buffers at = buffers_at(v, 0, tap, tap);
         TESS_TRY(v->pass(v->user, &flat, &at, error));
@@ -141,9 +136,9 @@ static tess_status run_transpose(const volume *v, tess_error *error)
 tess_status tess_op_passes(const tess_op *op, const tess_op_buffers *buffers, size_t tap_bytes,
                            tess_pass_fn pass, void *user, tess_error *error)
 {
-    for (int64_t n = 0; n < op->out.n; n++) {
+    for (int64_t n = 0; n < op->out[0].n; n++) {
         const volume v = {op, moved_to(op, *buffers, n, 0, 0), tap_bytes, pass, user};
-        const tess_op flat = tess_op_slices(op, op->out.d, 1, 1);
+        const tess_op flat = tess_op_slices(op, op->out[0].d, 1, 1);
         TESS_TRY(op->kind == TESS_OP_CONV             ? run_conv(&v, error)
                  : op->kind == TESS_OP_CONV_TRANSPOSE ? run_transpose(&v, error)
                                                       : pass(user, &flat, &v.at, error));

@@ -26,8 +26,8 @@ static void make_response(const tess_blur *b, int64_t i, const parts *p, tess_st
 {
     tess_kernels_place(&b->kernels, b->held.data, i, p->image, stream);
     run(b, BLUR_KERNEL_SPECTRUM,
-        &(tess_op_buffers){.in = p->image, .out = p->response, .workspace = p->workspace}, stream);
-    run(b, BLUR_KEEP_REAL, &(tess_op_buffers){.in = p->response, .out = p->real}, stream);
+        &(tess_op_buffers){.in = {p->image}, .out = {p->response}, .workspace = p->workspace}, stream);
+    run(b, BLUR_KEEP_REAL, &(tess_op_buffers){.in = {p->response}, .out = {p->real}}, stream);
 }
 
 /* A_i, which is its own transpose. */
@@ -35,8 +35,7 @@ static void apply(const tess_blur *b, const parts *p, const void *in, void *out,
 {
     static const double factors[TESS_FILTER_FACTORS] = {0, 1, 0, 1, 0};
     run(b, BLUR_FILTER,
-        &(tess_op_buffers){
-            .in = in, .out = out, .residual = {p->real}, .workspace = p->workspace, .factors = factors},
+        &(tess_op_buffers){.in = {in, p->real}, .out = {out}, .workspace = p->workspace, .factors = factors},
         stream);
 }
 
@@ -65,7 +64,7 @@ static void correlate(const tess_blur *b, const void *measurement, void *sum, co
         make_response(b, i, p, stream);
         apply(b, p, (const float *)measurement + i * image_floats(&b->op), i ? p->image : sum, stream);
         if (i)
-            run(b, BLUR_ADD, &(tess_op_buffers){.in = sum, .out = sum, .residual = {p->image}}, stream);
+            run(b, BLUR_ADD, &(tess_op_buffers){.in = {sum, p->image}, .out = {sum}}, stream);
         if (each)
             each(b, i, p, stream);
     }
@@ -81,9 +80,9 @@ static void blur_adjoint(tess_operator *op, const void *measurement, void *image
 static void add_power(const tess_blur *b, int64_t i, const parts *p, tess_stream *stream)
 {
     void *power = (char *)b->held.data + b->power_at;
-    run(b, BLUR_SQUARE, &(tess_op_buffers){.in = p->real, .out = p->real, .residual = {p->real}}, stream);
-    run(b, i ? BLUR_ADD_SQUARE : BLUR_KEEP_SQUARE,
-        &(tess_op_buffers){.in = p->real, .out = power, .residual = {power}}, stream);
+    run(b, BLUR_SQUARE, &(tess_op_buffers){.in = {p->real, p->real}, .out = {p->real}}, stream);
+    run(b, i ? BLUR_ADD_SQUARE : BLUR_KEEP_SQUARE, &(tess_op_buffers){.in = {p->real, power}, .out = {power}},
+        stream);
 }
 
 /* B's place holds the sum as an image first. */
@@ -93,8 +92,9 @@ static void blur_absorb(tess_operator *op, const void *measurement, void *scratc
     const parts p = parts_of(b, scratch);
     void *data = (char *)b->held.data + b->data_at;
     correlate(b, measurement, data, &p, add_power, stream);
-    run(b, BLUR_COPY, &(tess_op_buffers){.in = data, .out = p.image}, stream);
-    run(b, BLUR_TRANSFORM, &(tess_op_buffers){.in = p.image, .out = data, .workspace = p.workspace}, stream);
+    run(b, BLUR_COPY, &(tess_op_buffers){.in = {data}, .out = {p.image}}, stream);
+    run(b, BLUR_TRANSFORM, &(tess_op_buffers){.in = {p.image}, .out = {data}, .workspace = p.workspace},
+        stream);
 }
 
 static void blur_step(tess_operator *op, const tess_normal_step *s, const void *image, void *out,
@@ -104,9 +104,8 @@ static void blur_step(tess_operator *op, const tess_normal_step *s, const void *
     const char *held = b->held.data;
     const double factors[TESS_FILTER_FACTORS] = {s->a, s->b, s->c, s->d, s->e};
     run(b, BLUR_FILTER,
-        &(tess_op_buffers){.in = image,
-                           .out = out,
-                           .residual = {held + b->power_at, held + b->data_at},
+        &(tess_op_buffers){.in = {image, held + b->power_at, held + b->data_at},
+                           .out = {out},
                            .workspace = scratch,
                            .factors = factors},
         stream);

@@ -10,11 +10,11 @@ enum { ALIGNMENT = 256 };
 static tess_op combine(tess_tensor in, tess_tensor out, double a, int residuals)
 {
     return (tess_op){.kind = TESS_OP_COMBINE,
-                     .in = in,
-                     .out = out,
+                     .outputs = 1,
+                     .in = {in, out},
+                     .out = {out},
                      .combine = {.a = a, .b = residuals, .low = -INFINITY, .high = INFINITY},
-                     .residuals = residuals,
-                     .residual = {out}};
+                     .inputs = 1 + residuals};
 }
 
 static void describe(const tess_blur *b, tess_op ops[BLUR_STEPS])
@@ -25,15 +25,17 @@ static void describe(const tess_blur *b, tess_op ops[BLUR_STEPS])
                       one = tess_tensor_2d(TESS_F32, 1, h, image.w, 1),
                       response = tess_tensor_2d(TESS_F32, 1, h, bins, 2),
                       power = tess_tensor_2d(TESS_F32, 1, h, bins, 1);
-    ops[BLUR_KERNEL_SPECTRUM] = (tess_op){.kind = TESS_OP_FFT, .in = one, .out = response};
+    ops[BLUR_KERNEL_SPECTRUM] =
+        (tess_op){.kind = TESS_OP_FFT, .inputs = 1, .outputs = 1, .in = {one}, .out = {response}};
     ops[BLUR_KEEP_REAL] = combine(tess_tensor_channels(response, 1), power, 1, 0);
     ops[BLUR_FILTER] = (tess_op){
-        .kind = TESS_OP_FILTER, .in = image, .out = image, .residuals = 2, .residual = {power, spectrum}};
-    ops[BLUR_TRANSFORM] = (tess_op){.kind = TESS_OP_FFT, .in = image, .out = spectrum};
+        .kind = TESS_OP_FILTER, .outputs = 1, .in = {image, power, spectrum}, .out = {image}, .inputs = 3};
+    ops[BLUR_TRANSFORM] =
+        (tess_op){.kind = TESS_OP_FFT, .inputs = 1, .outputs = 1, .in = {image}, .out = {spectrum}};
     ops[BLUR_ADD] = combine(image, image, 1, 1);
     ops[BLUR_COPY] = combine(image, image, 1, 0);
     ops[BLUR_SQUARE] =
-        (tess_op){.kind = TESS_OP_SPECTRUM, .in = power, .out = power, .residuals = 1, .residual = {power}};
+        (tess_op){.kind = TESS_OP_SPECTRUM, .outputs = 1, .in = {power, power}, .out = {power}, .inputs = 2};
     ops[BLUR_KEEP_SQUARE] = combine(power, power, 1, 0);
     ops[BLUR_ADD_SQUARE] = combine(power, power, 1, 1);
     for (int i = 0; i < BLUR_STEPS; i++)
@@ -47,8 +49,8 @@ static tess_status lay_out(tess_blur *b, const tess_op ops[BLUR_STEPS], tess_err
     tess_device *device = b->op.device;
     size_t all, spectrum, response, image, workspace[BLUR_STEPS] = {0}, plans = 0;
     if (!tess_tensor_bytes(&b->op.measurement, &all) || !tess_tensor_bytes(&b->op.image, &image) ||
-        !tess_tensor_bytes(&ops[BLUR_TRANSFORM].out, &spectrum) ||
-        !tess_tensor_bytes(&ops[BLUR_KERNEL_SPECTRUM].out, &response))
+        !tess_tensor_bytes(&ops[BLUR_TRANSFORM].out[0], &spectrum) ||
+        !tess_tensor_bytes(&ops[BLUR_KERNEL_SPECTRUM].out[0], &response))
         return tess_fail(error, TESS_OVER_LIMIT, "%lld blurs of %lldx%lld pixels are too many",
                          (long long)b->op.measurement.n, (long long)b->op.image.h, (long long)b->op.image.w);
     for (int i = 0; i < BLUR_STEPS; i++) {

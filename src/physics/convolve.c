@@ -26,7 +26,7 @@ static parts parts_of(const tess_convolve *v, void *scratch)
 static void run(const tess_convolve *v, int step, const parts *p, const void *in, void *out, const void *with,
                 tess_stream *stream)
 {
-    const tess_op_buffers buffers = {.in = in, .out = out, .residual = {with}, .workspace = p->workspace};
+    const tess_op_buffers buffers = {.in = {in, with}, .out = {out}, .workspace = p->workspace};
     v->op.device->run(v->op.device, v->step[step], &buffers, stream);
 }
 
@@ -141,9 +141,8 @@ static void filter(const tess_convolve *v, const double *factors, const void *in
                    tess_stream *stream)
 {
     const char *held = v->held.data;
-    const tess_op_buffers buffers = {.in = in,
-                                     .out = out,
-                                     .residual = {held + v->power_at, v->margins ? NULL : held + v->data_at},
+    const tess_op_buffers buffers = {.in = {in, held + v->power_at, v->margins ? NULL : held + v->data_at},
+                                     .out = {out},
                                      .workspace = scratch,
                                      .factors = factors};
     v->op.device->run(v->op.device, v->step[CONVOLVE_FILTER], &buffers, stream);

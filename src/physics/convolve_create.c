@@ -22,21 +22,21 @@ int64_t tess_convolve_side(int64_t seen, int64_t reach)
 static tess_op combine(tess_tensor in, tess_tensor out, double a, double b)
 {
     return (tess_op){.kind = TESS_OP_COMBINE,
-                     .in = in,
-                     .out = out,
+                     .outputs = 1,
+                     .in = {in, in},
+                     .out = {out},
                      .combine = {.a = a, .b = b, .low = -INFINITY, .high = INFINITY},
-                     .residuals = b != 0,
-                     .residual = {in}};
+                     .inputs = b != 0 ? 2 : 1};
 }
 
 static tess_op product(tess_tensor waves, tess_tensor response, bool conjugate)
 {
     return (tess_op){.kind = TESS_OP_SPECTRUM,
-                     .in = waves,
-                     .out = waves,
+                     .outputs = 1,
+                     .in = {waves, response},
+                     .out = {waves},
                      .spectrum = {.complex_factor = true, .conjugate = conjugate},
-                     .residuals = 1,
-                     .residual = {response}};
+                     .inputs = 2};
 }
 
 /* A part of the image, in its own storage; an empty one has no op. */
@@ -77,9 +77,16 @@ static void describe(tess_convolve *v, const tess_convolve_settings *s, tess_op 
                       response = tess_tensor_2d(TESS_F32, 1, h, bins, 2),
                       power = tess_tensor_2d(TESS_F32, 1, h, bins, 1),
                       real = tess_tensor_channels(response, 1);
-    ops[CONVOLVE_KERNEL_SPECTRUM] = (tess_op){.kind = TESS_OP_FFT, .in = one, .out = response};
-    ops[CONVOLVE_TRANSFORM] = (tess_op){.kind = TESS_OP_FFT, .in = image, .out = waves};
-    ops[CONVOLVE_BACK] = (tess_op){.kind = TESS_OP_FFT, .in = waves, .out = image, .fft = {.inverse = true}};
+    ops[CONVOLVE_KERNEL_SPECTRUM] =
+        (tess_op){.kind = TESS_OP_FFT, .inputs = 1, .outputs = 1, .in = {one}, .out = {response}};
+    ops[CONVOLVE_TRANSFORM] =
+        (tess_op){.kind = TESS_OP_FFT, .inputs = 1, .outputs = 1, .in = {image}, .out = {waves}};
+    ops[CONVOLVE_BACK] = (tess_op){.kind = TESS_OP_FFT,
+                                   .inputs = 1,
+                                   .outputs = 1,
+                                   .in = {waves},
+                                   .out = {image},
+                                   .fft = {.inverse = true}};
     ops[CONVOLVE_TIMES] = product(waves, response, false);
     ops[CONVOLVE_TIMES_CONJUGATE] = product(waves, response, true);
     ops[CONVOLVE_KEEP_WAVES] = combine(waves, waves, 1, 0);
@@ -88,14 +95,14 @@ static void describe(tess_convolve *v, const tess_convolve_settings *s, tess_op 
     ops[CONVOLVE_SQUARE] = product(response, response, true);
     ops[CONVOLVE_KEEP_POWER] = combine(real, power, 1, 0);
     ops[CONVOLVE_ADD_POWER] = combine(real, power, 1, 1);
-    ops[CONVOLVE_ADD_POWER].residual[0] = power;
+    ops[CONVOLVE_ADD_POWER].in[1] = power;
     ops[CONVOLVE_LESS] = combine(image, image, 1, -1);
     describe_margins(v, s, ops);
     ops[CONVOLVE_FILTER] = (tess_op){.kind = TESS_OP_FILTER,
-                                     .in = image,
-                                     .out = image,
-                                     .residuals = v->margins ? 1 : 2,
-                                     .residual = {power, waves}};
+                                     .outputs = 1,
+                                     .in = {image, power, waves},
+                                     .out = {image},
+                                     .inputs = v->margins ? 2 : 3};
     for (int i = 0; i < CONVOLVE_STEPS; i++)
         for (int k = 0; k < TESS_SPATIAL; k++)
             ops[i].kernel[k] = ops[i].stride[k] = 1;
@@ -103,7 +110,7 @@ static void describe(tess_convolve *v, const tess_convolve_settings *s, tess_op 
 
 static bool empty(const tess_op *op)
 {
-    return op->in.h == 0 || op->in.w == 0;
+    return op->in[0].h == 0 || op->in[0].w == 0;
 }
 
 /* Where everything lies, and how much it is. */
@@ -112,8 +119,8 @@ static tess_status lay_out(tess_convolve *v, const tess_op ops[CONVOLVE_STEPS], 
     tess_device *device = v->op.device;
     size_t all, waves, response, image, workspace = 0, plans = 0, filter = 0;
     if (!tess_tensor_bytes(&v->op.measurement, &all) || !tess_tensor_bytes(&v->op.image, &image) ||
-        !tess_tensor_bytes(&ops[CONVOLVE_TRANSFORM].out, &waves) ||
-        !tess_tensor_bytes(&ops[CONVOLVE_KERNEL_SPECTRUM].out, &response))
+        !tess_tensor_bytes(&ops[CONVOLVE_TRANSFORM].out[0], &waves) ||
+        !tess_tensor_bytes(&ops[CONVOLVE_KERNEL_SPECTRUM].out[0], &response))
         return tess_fail(error, TESS_OVER_LIMIT, "%lld blurs of %lldx%lld pixels are too many",
                          (long long)v->op.measurement.n, (long long)v->op.image.h, (long long)v->op.image.w);
     for (int i = 0; i < CONVOLVE_STEPS; i++) {

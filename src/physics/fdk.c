@@ -36,7 +36,7 @@ static int64_t choose_chunk(int64_t views, size_t view_bytes, size_t bytes)
 static double pitch_at_axis(const tess_rays_settings *s)
 {
     const tess_op op = tess_rays_slab(s, TESS_OP_PROJECT, 0, s->depth, false);
-    const tess_scan3 scan = tess_scan3_of(&op.rays, &op.in, &op.out);
+    const tess_scan3 scan = tess_scan3_of(&op.rays, &op.in[0], &op.out[0]);
     const double origin[3] = {0.5 * (double)(s->width - 1), 0.5 * (double)(s->height - 1),
                               0.5 * (double)(s->depth - 1)};
     double sum = 0;
@@ -58,12 +58,22 @@ static void describe(const tess_fdk *fdk, const tess_rays_settings *s, tess_op o
                       rows = tess_tensor_2d(TESS_F32, 1, fdk->chunk * s->rows, padded, 1),
                       half = tess_tensor_2d(TESS_F32, 1, fdk->chunk * s->rows, fdk->bins, 2);
     const tess_op_rays rays = {.geometry = s->geometry, .spacing = s->spacing};
-    ops[COSINE] = (tess_op){.kind = TESS_OP_RAY_COSINE, .in = views, .out = longer, .rays = rays};
-    ops[TRANSFORM] = (tess_op){.kind = TESS_OP_FFT, .in = rows, .out = half, .fft = {.rows_only = true}};
-    ops[FILTER] = (tess_op){.kind = TESS_OP_SPECTRUM, .in = half, .out = half, .residuals = 1};
-    ops[FILTER].residual[0] = tess_tensor_2d(TESS_F32, 1, 1, fdk->bins, 1);
-    ops[BACK] =
-        (tess_op){.kind = TESS_OP_FFT, .in = half, .out = rows, .fft = {.inverse = true, .rows_only = true}};
+    ops[COSINE] = (tess_op){
+        .kind = TESS_OP_RAY_COSINE, .inputs = 1, .outputs = 1, .in = {views}, .out = {longer}, .rays = rays};
+    ops[TRANSFORM] = (tess_op){.kind = TESS_OP_FFT,
+                               .inputs = 1,
+                               .outputs = 1,
+                               .in = {rows},
+                               .out = {half},
+                               .fft = {.rows_only = true}};
+    ops[FILTER] = (tess_op){.kind = TESS_OP_SPECTRUM, .outputs = 1, .in = {half}, .out = {half}, .inputs = 2};
+    ops[FILTER].in[1] = tess_tensor_2d(TESS_F32, 1, 1, fdk->bins, 1);
+    ops[BACK] = (tess_op){.kind = TESS_OP_FFT,
+                          .inputs = 1,
+                          .outputs = 1,
+                          .in = {half},
+                          .out = {rows},
+                          .fft = {.inverse = true, .rows_only = true}};
     for (int i = 0; i < STEPS; i++)
         for (int k = 0; k < TESS_SPATIAL; k++)
             ops[i].kernel[k] = ops[i].stride[k] = 1;
@@ -77,8 +87,10 @@ static tess_op spread_op(const tess_fdk *fdk, const tess_rays_settings *s, int64
     tess_tensor seen = tess_tensor_3d(TESS_F32, 1, fdk->chunk, s->rows, tess_filter_padded(s->columns), 1);
     seen.w = s->columns; /* of the padded rows */
     tess_op op = {.kind = TESS_OP_RAY_SPREAD,
-                  .in = seen,
-                  .out = tess_tensor_3d(TESS_F32, 1, slices, s->height, s->width, 1)};
+                  .inputs = 1,
+                  .outputs = 1,
+                  .in = {seen},
+                  .out = {tess_tensor_3d(TESS_F32, 1, slices, s->height, s->width, 1)}};
     op.rays = (tess_op_rays){.geometry = s->geometry,
                              .spacing = s->spacing,
                              .first = first,
@@ -107,8 +119,8 @@ static tess_status prepare(tess_fdk *fdk, const tess_rays_settings *s, tess_erro
     TESS_TRY(device->query(device, &spread, &needs, error));
     workspace = needs.workspace > workspace ? needs.workspace : workspace;
     size_t rows_bytes, half_bytes;
-    if (!tess_tensor_bytes(&ops[TRANSFORM].in, &rows_bytes) ||
-        !tess_tensor_bytes(&ops[TRANSFORM].out, &half_bytes))
+    if (!tess_tensor_bytes(&ops[TRANSFORM].in[0], &rows_bytes) ||
+        !tess_tensor_bytes(&ops[TRANSFORM].out[0], &half_bytes))
         return tess_fail(error, TESS_OVER_LIMIT, "views of %lld x %lld pixels are too large to filter",
                          (long long)s->rows, (long long)s->columns);
     fdk->spectrum_at = tess_align_size(rows_bytes, ALIGNMENT);
@@ -213,15 +225,15 @@ void tess_fdk_run(const tess_fdk *fdk, int64_t slab, tess_filter filter, const v
     for (int64_t first = 0; first < fdk->views; first += fdk->chunk) {
         const double *vectors = (const double *)table + first * TESS_VIEW3_NUMBERS;
         const tess_op_buffers calls[STEPS] = {
-            [COSINE] = {.in = (const float *)measurement + first * fdk->pixels,
-                        .out = rows,
+            [COSINE] = {.in = {(const float *)measurement + first * fdk->pixels},
+                        .out = {rows},
                         .weights = vectors,
                         .workspace = workspace},
-            [TRANSFORM] = {.in = rows, .out = half, .workspace = workspace},
-            [FILTER] = {.in = half, .out = half, .residual = {window}, .workspace = workspace},
-            [BACK] = {.in = half, .out = rows, .workspace = workspace}};
+            [TRANSFORM] = {.in = {rows}, .out = {half}, .workspace = workspace},
+            [FILTER] = {.in = {half, window}, .out = {half}, .workspace = workspace},
+            [BACK] = {.in = {half}, .out = {rows}, .workspace = workspace}};
         const tess_op_buffers spread = {
-            .in = rows, .out = volume, .weights = vectors, .workspace = workspace};
+            .in = {rows}, .out = {volume}, .weights = vectors, .workspace = workspace};
         for (int i = 0; i < STEPS; i++)
             device->run(device, fdk->step[i], &calls[i], stream);
         device->run(device, fdk->spread[2 * slab + (first > 0)], &spread, stream);

@@ -108,8 +108,10 @@ static tess_op quarter_of(const tess_kernels *k, int quarter, tess_kernel_piece 
     p->to = (below ? 0 : rows->image - rows->origin) * columns->image +
             (right ? 0 : columns->image - columns->origin);
     return (tess_op){.kind = TESS_OP_COMBINE,
-                     .in = in,
-                     .out = out,
+                     .inputs = 1,
+                     .outputs = 1,
+                     .in = {in},
+                     .out = {out},
                      .kernel = {1, 1, 1},
                      .stride = {1, 1, 1},
                      .combine = {.a = 1, .low = -INFINITY, .high = INFINITY}};
@@ -165,15 +167,17 @@ tess_status tess_kernels_open(tess_kernels *k, const tess_kernel *list, void *he
     tess_device *device = k->device;
     const tess_tensor image = tess_tensor_2d(TESS_F32, 1, k->rows.image, k->columns.image, 1);
     const tess_op clear = {.kind = TESS_OP_COMBINE,
-                           .in = image,
-                           .out = image,
+                           .inputs = 1,
+                           .outputs = 1,
+                           .in = {image},
+                           .out = {image},
                            .kernel = {1, 1, 1},
                            .stride = {1, 1, 1},
                            .combine = {.low = -INFINITY, .high = INFINITY}};
     TESS_TRY(device->prepare(device, &clear, &k->clear, error));
     for (int i = 0; i < 4; i++) {
         const tess_op place = quarter_of(k, i, &k->pieces[i]);
-        if (place.in.h > 0 && place.in.w > 0)
+        if (place.in[0].h > 0 && place.in[0].w > 0)
             TESS_TRY(device->prepare(device, &place, &k->place[i], error));
     }
     tess_block block = {0};
@@ -202,11 +206,11 @@ float *tess_kernels_at(const tess_kernels *k, void *held, int64_t i, int64_t *fl
 void tess_kernels_place(const tess_kernels *k, const void *held, int64_t i, void *image, tess_stream *stream)
 {
     const float *kernel = (const float *)held + i * floats_of(k);
-    k->device->run(k->device, k->clear, &(tess_op_buffers){.in = image, .out = image}, stream);
+    k->device->run(k->device, k->clear, &(tess_op_buffers){.in = {image}, .out = {image}}, stream);
     for (int q = 0; q < 4; q++)
         if (k->place[q])
-            k->device->run(
-                k->device, k->place[q],
-                &(tess_op_buffers){.in = kernel + k->pieces[q].from, .out = (float *)image + k->pieces[q].to},
-                stream);
+            k->device->run(k->device, k->place[q],
+                           &(tess_op_buffers){.in = {kernel + k->pieces[q].from},
+                                              .out = {(float *)image + k->pieces[q].to}},
+                           stream);
 }

@@ -11,8 +11,7 @@ typedef struct mask {
 static void mask_apply(tess_operator *op, const void *in, void *out, void *scratch, tess_stream *stream)
 {
     const mask *m = (const mask *)op;
-    const tess_op_buffers buffers = {
-        .in = in, .out = out, .residual = {m->values.data}, .workspace = scratch};
+    const tess_op_buffers buffers = {.in = {in, m->values.data}, .out = {out}, .workspace = scratch};
     op->device->run(op->device, m->product, &buffers, stream);
 }
 
@@ -33,14 +32,14 @@ static tess_status build(mask *m, const float *values, tess_error *error)
     tess_device *device = m->op.device;
     const tess_tensor image = m->op.image;
     const tess_op op = {.kind = TESS_OP_SPECTRUM,
-                        .in = image,
-                        .out = image,
+                        .outputs = 1,
+                        .in = {image, tess_tensor_2d(TESS_F32, 1, image.h, image.w, 1)},
+                        .out = {image},
                         .kernel = {1, 1, 1},
                         .stride = {1, 1, 1},
-                        .residuals = 1,
-                        .residual = {tess_tensor_2d(TESS_F32, 1, image.h, image.w, 1)}};
+                        .inputs = 2};
     size_t image_bytes, bytes;
-    if (!tess_tensor_bytes(&op.in, &image_bytes) || !tess_tensor_bytes(&op.residual[0], &bytes))
+    if (!tess_tensor_bytes(&op.in[0], &image_bytes) || !tess_tensor_bytes(&op.in[1], &bytes))
         return tess_fail(error, TESS_OVER_LIMIT, "a mask of %lldx%lld pixels is too large",
                          (long long)image.h, (long long)image.w);
     for (int64_t i = 0; i < image.h * image.w; i++) {

@@ -42,7 +42,7 @@ static void radon_forward(tess_operator *op, const void *image, void *measuremen
                           tess_stream *stream)
 {
     const tess_op_buffers buffers = {
-        .in = image, .out = measurement, .weights = radon_of(op)->table.data, .workspace = scratch};
+        .in = {image}, .out = {measurement}, .weights = radon_of(op)->table.data, .workspace = scratch};
     run_step(radon_of(op), PROJECT, &buffers, stream);
 }
 
@@ -50,7 +50,7 @@ static void radon_adjoint(tess_operator *op, const void *measurement, void *imag
                           tess_stream *stream)
 {
     const tess_op_buffers buffers = {
-        .in = measurement, .out = image, .weights = radon_of(op)->table.data, .workspace = scratch};
+        .in = {measurement}, .out = {image}, .weights = radon_of(op)->table.data, .workspace = scratch};
     run_step(radon_of(op), BACKPROJECT, &buffers, stream);
 }
 
@@ -73,17 +73,17 @@ static void radon_inverse(tess_operator *op, const void *measurement, void *imag
         device->copy(device, rows + k * r->padded, from + k * r->columns, measured, stream);
         device->copy(device, rows + k * r->padded + r->columns, zeros, missing, stream);
     }
-    run_step(r, TRANSFORM, &(tess_op_buffers){.in = rows, .out = spectrum, .workspace = workspace}, stream);
+    run_step(r, TRANSFORM, &(tess_op_buffers){.in = {rows}, .out = {spectrum}, .workspace = workspace},
+             stream);
     run_step(r, FILTER,
-             &(tess_op_buffers){.in = spectrum,
-                                .out = spectrum,
-                                .residual = {spectra + r->chosen * bins(r)},
-                                .workspace = workspace},
+             &(tess_op_buffers){
+                 .in = {spectrum, spectra + r->chosen * bins(r)}, .out = {spectrum}, .workspace = workspace},
              stream);
-    run_step(r, BACK, &(tess_op_buffers){.in = spectrum, .out = rows, .workspace = workspace}, stream);
-    run_step(r, SPREAD,
-             &(tess_op_buffers){.in = rows, .out = image, .weights = r->table.data, .workspace = workspace},
-             stream);
+    run_step(r, BACK, &(tess_op_buffers){.in = {spectrum}, .out = {rows}, .workspace = workspace}, stream);
+    run_step(
+        r, SPREAD,
+        &(tess_op_buffers){.in = {rows}, .out = {image}, .weights = r->table.data, .workspace = workspace},
+        stream);
 }
 
 static void radon_destroy(tess_operator *op)
@@ -120,14 +120,26 @@ static void describe(const radon *r, const tess_radon_settings *s, tess_op ops[S
     seen.w = r->columns;
     const tess_op_rays rays = {
         .geometry = TESS_PARALLEL_2D, .spacing = 1, .circle = s->circle, .along = samples_along(s)};
-    ops[PROJECT] = (tess_op){.kind = TESS_OP_PROJECT, .in = image, .out = views, .rays = rays};
-    ops[BACKPROJECT] = (tess_op){.kind = TESS_OP_BACKPROJECT, .in = views, .out = image, .rays = rays};
-    ops[TRANSFORM] = (tess_op){.kind = TESS_OP_FFT, .in = rows, .out = half, .fft = {.rows_only = true}};
-    ops[FILTER] = (tess_op){.kind = TESS_OP_SPECTRUM, .in = half, .out = half, .residuals = 1};
-    ops[FILTER].residual[0] = tess_tensor_2d(TESS_F32, 1, 1, bins(r), 1);
-    ops[BACK] =
-        (tess_op){.kind = TESS_OP_FFT, .in = half, .out = rows, .fft = {.inverse = true, .rows_only = true}};
-    ops[SPREAD] = (tess_op){.kind = TESS_OP_BACKPROJECT, .in = seen, .out = image, .rays = rays};
+    ops[PROJECT] = (tess_op){
+        .kind = TESS_OP_PROJECT, .inputs = 1, .outputs = 1, .in = {image}, .out = {views}, .rays = rays};
+    ops[BACKPROJECT] = (tess_op){
+        .kind = TESS_OP_BACKPROJECT, .inputs = 1, .outputs = 1, .in = {views}, .out = {image}, .rays = rays};
+    ops[TRANSFORM] = (tess_op){.kind = TESS_OP_FFT,
+                               .inputs = 1,
+                               .outputs = 1,
+                               .in = {rows},
+                               .out = {half},
+                               .fft = {.rows_only = true}};
+    ops[FILTER] = (tess_op){.kind = TESS_OP_SPECTRUM, .outputs = 1, .in = {half}, .out = {half}, .inputs = 2};
+    ops[FILTER].in[1] = tess_tensor_2d(TESS_F32, 1, 1, bins(r), 1);
+    ops[BACK] = (tess_op){.kind = TESS_OP_FFT,
+                          .inputs = 1,
+                          .outputs = 1,
+                          .in = {half},
+                          .out = {rows},
+                          .fft = {.inverse = true, .rows_only = true}};
+    ops[SPREAD] = (tess_op){
+        .kind = TESS_OP_BACKPROJECT, .inputs = 1, .outputs = 1, .in = {seen}, .out = {image}, .rays = rays};
     for (int i = 0; i < STEPS; i++)
         for (int k = 0; k < TESS_SPATIAL; k++)
             ops[i].kernel[k] = ops[i].stride[k] = 1;
@@ -199,8 +211,8 @@ static tess_status build(radon *r, const tess_radon_settings *s, tess_error *err
     tess_op ops[STEPS];
     describe(r, s, ops);
     size_t rows_bytes, half_bytes, image_bytes;
-    if (!tess_tensor_bytes(&ops[TRANSFORM].in, &rows_bytes) ||
-        !tess_tensor_bytes(&ops[TRANSFORM].out, &half_bytes) ||
+    if (!tess_tensor_bytes(&ops[TRANSFORM].in[0], &rows_bytes) ||
+        !tess_tensor_bytes(&ops[TRANSFORM].out[0], &half_bytes) ||
         !tess_tensor_bytes(&r->op.image, &image_bytes))
         return tess_fail(error, TESS_OVER_LIMIT, "%lld views of %lld detectors are too many",
                          (long long)r->views, (long long)r->columns);

@@ -16,7 +16,11 @@ tess_op tess_rays_slab(const tess_rays_settings *s, tess_op_kind kind, int64_t f
     const tess_tensor volume = tess_tensor_3d(TESS_F32, 1, slices, s->height, s->width, 1),
                       views = tess_tensor_3d(TESS_F32, 1, s->views, s->rows, s->columns, 1);
     const bool project = kind == TESS_OP_PROJECT;
-    tess_op op = {.kind = kind, .in = project ? volume : views, .out = project ? views : volume};
+    tess_op op = {.kind = kind,
+                  .inputs = 1,
+                  .outputs = 1,
+                  .in = {project ? volume : views},
+                  .out = {project ? views : volume}};
     op.rays = (tess_op_rays){.geometry = s->geometry,
                              .spacing = s->spacing,
                              .first = first,
@@ -65,7 +69,7 @@ static void whole_forward(tess_operator *op, const void *image, void *measuremen
 {
     const whole *w = (const whole *)op;
     const tess_op_buffers call = {
-        .in = image, .out = measurement, .weights = w->rays.table.data, .workspace = scratch};
+        .in = {image}, .out = {measurement}, .weights = w->rays.table.data, .workspace = scratch};
     op->device->run(op->device, w->project, &call, stream);
 }
 
@@ -74,7 +78,7 @@ static void whole_adjoint(tess_operator *op, const void *measurement, void *imag
 {
     const whole *w = (const whole *)op;
     const tess_op_buffers call = {
-        .in = measurement, .out = image, .weights = w->rays.table.data, .workspace = scratch};
+        .in = {measurement}, .out = {image}, .weights = w->rays.table.data, .workspace = scratch};
     op->device->run(op->device, w->backproject, &call, stream);
 }
 
@@ -105,8 +109,8 @@ tess_status tess_rays_begin(tess_rays *r, tess_device *device, const tess_rays_s
     const tess_op project = tess_rays_slab(s, TESS_OP_PROJECT, 0, s->depth, false);
     base->device = device;
     base->name = s->geometry == TESS_CONE_3D ? "cone" : "parallel3d";
-    base->image = project.in;
-    base->measurement = project.out;
+    base->image = project.in[0];
+    base->measurement = project.out[0];
     size_t bytes;
     if (!tess_tensor_bytes(&base->image, &bytes) || !tess_tensor_bytes(&base->measurement, &bytes))
         return tess_fail(error, TESS_OVER_LIMIT, "a volume or views of more bytes than there are addresses");

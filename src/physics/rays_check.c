@@ -126,7 +126,7 @@ tess_status tess_rays_check(const tess_rays_settings *settings, tess_error *erro
 {
     TESS_TRY(check_sizes(settings, error));
     const tess_op op = tess_rays_slab(settings, TESS_OP_PROJECT, 0, settings->depth, false);
-    const tess_scan3 scan = tess_scan3_of(&op.rays, &op.in, &op.out);
+    const tess_scan3 scan = tess_scan3_of(&op.rays, &op.in[0], &op.out[0]);
     for (int64_t i = 0; i < settings->views; i++)
         TESS_TRY(check_view(&scan, settings->vectors + i * TESS_VIEW3_NUMBERS, i, error));
     return TESS_OK;

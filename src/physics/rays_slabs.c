@@ -76,8 +76,8 @@ static void run(const slabs *s, int direction, int64_t slab, int64_t part, bool 
     tess_device *device = s->rays.base.device;
     char *stage = s->stage.data;
     void *volume = stage, *views = stage + s->views_at;
-    const tess_op_buffers call = {.in = direction == PROJECT ? volume : views,
-                                  .out = direction == PROJECT ? views : volume,
+    const tess_op_buffers call = {.in = {direction == PROJECT ? volume : views},
+                                  .out = {direction == PROJECT ? views : volume},
                                   .weights = (const double *)s->rays.table.data +
                                              part * s->cut.share * TESS_VIEW3_NUMBERS,
                                   .workspace = stage + s->workspace_at};

@@ -61,7 +61,7 @@ static void stack_adjoint(tess_operator *op, const void *measurement, void *imag
         if (!aligned(at))
             op->device->copy(op->device, stage, from + at, bytes, stream);
         part->table->adjoint(part, aligned(at) ? from + at : stage, i == 0 ? image : more, scratch, stream);
-        const tess_op_buffers buffers = {.in = image, .out = image, .residual = {more}};
+        const tess_op_buffers buffers = {.in = {image, more}, .out = {image}};
         if (i > 0)
             op->device->run(op->device, s->sum, &buffers, stream);
         at += bytes;
@@ -87,8 +87,9 @@ static tess_status prepare_sum(stack *s, tess_error *error)
     tess_op op;
     memset(&op, 0, sizeof op);
     op.kind = TESS_OP_COMBINE;
-    op.in = op.out = op.residual[0] = s->op.image;
-    op.residuals = 1;
+    op.outputs = 1;
+    op.in[0] = op.out[0] = op.in[1] = s->op.image;
+    op.inputs = 2;
     op.combine = (tess_op_combine){1, 1, 0, -INFINITY, INFINITY};
     return s->op.device->prepare(s->op.device, &op, &s->sum, error);
 }

@@ -38,11 +38,11 @@ static tess_op resized(const tess_op *op, int64_t side)
         in = side / 2;
     else if (op->kind != TESS_OP_ADD)
         in = side * op->stride[TESS_HEIGHT];
-    sized.in = tess_tensor_3d(op->in.dtype, 1, in_depth, in, in, op->in.c);
-    sized.out = tess_tensor_3d(op->out.dtype, 1, depth, side, side, op->out.c);
+    sized.in[0] = tess_tensor_3d(op->in[0].dtype, 1, in_depth, in, in, op->in[0].c);
+    sized.out[0] = tess_tensor_3d(op->out[0].dtype, 1, depth, side, side, op->out[0].c);
     sized.mapped = false; /* one value a pixel: costs nothing */
-    for (int r = 0; r < op->residuals; r++)
-        sized.residual[r] = sized.out;
+    for (int r = 0; r < tess_op_residuals(op); r++)
+        sized.in[1 + r] = sized.out[0];
     return sized;
 }
 
@@ -62,9 +62,9 @@ static tess_status bench_sizes(tess_device *device, const tess_op *op, size_t si
 {
     tess_op_needs needs;
     TESS_TRY(device->query(device, op, &needs, error));
-    if (!tess_tensor_bytes(&op->in, &sizes[0]) || !tess_tensor_bytes(&op->out, &sizes[1]))
+    if (!tess_tensor_bytes(&op->in[0], &sizes[0]) || !tess_tensor_bytes(&op->out[0], &sizes[1]))
         return tess_fail(error, TESS_INTERNAL, "a calibration op is too large");
-    sizes[2] = op->residuals ? sizes[1] : 0;
+    sizes[2] = tess_op_residuals(op) ? sizes[1] : 0;
     sizes[3] = needs.weights;
     sizes[4] = needs.workspace;
     return TESS_OK;
@@ -156,11 +156,13 @@ static tess_status time_op(tess_device *device, const tess_op *base, int64_t sid
     if (status == TESS_OK)
         status = device->prepare(device, &op, &prepared, error);
     if (status == TESS_OK) {
-        fill(device, &b.in, op.in.dtype);
-        fill(device, &b.residual, op.out.dtype);
+        fill(device, &b.in, op.in[0].dtype);
+        fill(device, &b.residual, op.out[0].dtype);
         fill(device, &b.weights, tess_op_precision(&op));
-        tess_op_buffers buffers = {
-            b.in.data, b.out.data, {b.residual.data, b.residual.data}, b.weights.data, b.workspace.data};
+        const tess_op_buffers buffers = {.in = {b.in.data, b.residual.data, b.residual.data},
+                                         .out = {b.out.data},
+                                         .weights = b.weights.data,
+                                         .workspace = b.workspace.data};
         *seconds = INFINITY;
         status = (queued(device) ? time_queued : time_now)(device, prepared, &buffers, seconds, error);
         device->release(device, prepared);

@@ -198,7 +198,7 @@ tess_status tess_denoise_choose(const tess_bound *bound, const tess_model_net *m
 {
     chooser c = {.bound = bound, .model = model, .rates = rates, .wish = wish};
     *choice = (tess_denoise_choice){.batch = 1, .depth = tess_axis_cut(1, 0, 0, 1)};
-    c.grid = tess_net_grid(model->net);
+    c.grid = tess_net_grid(model->net, TESS_HEIGHT);
     c.alignment = tess_bound_alignment(bound);
     c.reach = tess_bound_reach(bound);
     c.padded_h = tess_round_up(wish->height, c.grid);

@@ -185,7 +185,8 @@ double tess_rates_op_seconds(const tess_rates *rates, const tess_op *op, bool *m
     tess_op_class(op, op_class, sizeof op_class);
     const rate *known = find(rates, op_class);
     if (known) {
-        double pixels = (double)op->out.n * (double)op->out.d * (double)op->out.h * (double)op->out.w;
+        double pixels =
+            (double)op->out[0].n * (double)op->out[0].d * (double)op->out[0].h * (double)op->out[0].w;
         return known->overhead + known->per_pixel * pixels;
     }
     *measured = false;

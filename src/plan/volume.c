@@ -259,9 +259,9 @@ tess_status tess_volume_choose(const tess_bound *bound, const tess_model_net *mo
     *choice = (tess_denoise_choice){.batch = 1};
     for (int i = 0; i < TESS_SPATIAL; i++) {
         const bool depth = i == TESS_DEPTH;
-        c.alignment[i] = depth ? tess_net_grid_depth(model->net) : tess_bound_alignment(bound);
-        c.padded[i] =
-            tess_round_up(wish->size[i], depth ? tess_net_grid_depth(model->net) : tess_net_grid(model->net));
+        c.alignment[i] = depth ? tess_net_grid(model->net, TESS_DEPTH) : tess_bound_alignment(bound);
+        c.padded[i] = tess_round_up(wish->size[i], depth ? tess_net_grid(model->net, TESS_DEPTH)
+                                                         : tess_net_grid(model->net, TESS_HEIGHT));
         const int64_t halo = exact       ? (depth ? tess_bound_reach_depth(bound) : tess_bound_reach(bound))
                              : auto_halo ? (depth ? model->halo_depth : model->halo)
                                          : wish->halo;

@@ -18,9 +18,10 @@ static tess_op dot_op(const tess_tensor *shape)
     tess_op op;
     memset(&op, 0, sizeof op);
     op.kind = TESS_OP_DOT;
-    op.in = op.residual[0] = *shape;
-    op.out = tess_tensor_2d(TESS_F64, 1, 1, 1, 1);
-    op.residuals = 1;
+    op.outputs = 1;
+    op.in[0] = op.in[1] = *shape;
+    op.out[0] = tess_tensor_2d(TESS_F64, 1, 1, 1, 1);
+    op.inputs = 2;
     return op;
 }
 
@@ -55,13 +56,14 @@ tess_status tess_vectors_sum(const tess_vectors *v, const tess_sum *sum, void *o
     tess_op op;
     memset(&op, 0, sizeof op);
     op.kind = TESS_OP_COMBINE;
-    op.in = op.out = op.residual[0] = op.residual[1] = v->shape;
-    op.residuals = sum->z ? 2 : sum->y ? 1 : 0;
+    op.outputs = 1;
+    op.in[0] = op.out[0] = op.in[1] = op.in[2] = v->shape;
+    op.inputs = 1 + (sum->z ? 2 : sum->y ? 1 : 0);
     op.combine = (tess_op_combine){sum->a, sum->b, sum->c, clamped ? sum->low : -INFINITY,
                                    clamped ? sum->high : INFINITY};
     tess_prepared *prepared = NULL;
     TESS_TRY(v->device->prepare(v->device, &op, &prepared, error));
-    const tess_op_buffers buffers = {.in = sum->x, .out = out, .residual = {sum->y, sum->z}};
+    const tess_op_buffers buffers = {.in = {sum->x, sum->y, sum->z}, .out = {out}};
     v->device->run(v->device, prepared, &buffers, NULL);
     v->device->release(v->device, prepared);
     return TESS_OK;
@@ -71,7 +73,7 @@ tess_status tess_vectors_dot(const tess_vectors *v, const void *x, const void *y
                              tess_error *error)
 {
     char *at = v->scratch;
-    const tess_op_buffers buffers = {.in = x, .residual = {y}, .out = at, .workspace = at + ALIGN};
+    const tess_op_buffers buffers = {.in = {x, y}, .out = {at}, .workspace = at + ALIGN};
     v->device->run(v->device, v->dot, &buffers, NULL);
     v->device->copy(v->device, dot, at, sizeof *dot, NULL);
     return v->device->sync(v->device, NULL, error);

@@ -116,3 +116,10 @@ uint16_t tess_float_to_half(float value)
     }
     return (uint16_t)(sign | (magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1u)) >> 13);
 }
+
+bool tess_tensor_same(const tess_tensor *a, const tess_tensor *b)
+{
+    return a->dtype == b->dtype && a->n == b->n && a->d == b->d && a->h == b->h && a->w == b->w &&
+           a->c == b->c && a->stride_n == b->stride_n && a->stride_d == b->stride_d &&
+           a->stride_h == b->stride_h && a->stride_w == b->stride_w;
+}

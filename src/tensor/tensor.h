@@ -27,7 +27,6 @@ typedef struct tess_tensor {
     tess_dtype dtype;
     int64_t n, d, h, w, c;                          /* depth 1 in 2-D */
     int64_t stride_n, stride_d, stride_h, stride_w; /* in elements */
-    int32_t halo_above, halo_below;                 /* rows of neighbours stored around the h rows */
 } tess_tensor;
 
 size_t tess_dtype_size(tess_dtype dtype);
@@ -40,6 +39,8 @@ tess_tensor tess_tensor_2d(tess_dtype dtype, int64_t n, int64_t h, int64_t w, in
 tess_tensor tess_tensor_3d(tess_dtype dtype, int64_t n, int64_t d, int64_t h, int64_t w, int64_t c);
 /* Channels [first, first+count) of the same storage; the data pointer moves by `first` elements. */
 tess_tensor tess_tensor_channels(tess_tensor whole, int64_t count);
+/* The same type, sizes and strides. */
+bool tess_tensor_same(const tess_tensor *a, const tess_tensor *b);
 /* Bytes from the first to behind the last element; false when the count overflows. */
 bool tess_tensor_bytes(const tess_tensor *tensor, size_t *bytes);
 

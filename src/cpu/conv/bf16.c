@@ -39,9 +39,9 @@ static bf16_job job_of(const tess_cpu *cpu, const tess_op *op)
     job.pad_x = up ? 0 : op->pad_before[TESS_WIDTH];
     job.up_y = up ? op->stride[TESS_HEIGHT] : 1;
     job.up_x = up ? op->stride[TESS_WIDTH] : 1;
-    job.rows_out = op->out.h / job.up_y;
-    job.width_out = op->out.w / job.up_x;
-    int64_t depth = tess_round_up(op->in.c, kernels->depth);
+    job.rows_out = op->out[0].h / job.up_y;
+    job.width_out = op->out[0].w / job.up_x;
+    int64_t depth = tess_round_up(op->in[0].c, kernels->depth);
     int64_t target = tess_max_i64(STAGE_TARGET / depth, kernels->pixels);
     int64_t parts = tess_ceil_div(job.width_out, target); /* equal parts waste the least at the end */
     job.segment = tess_round_up(tess_ceil_div(job.width_out, parts), kernels->pixels);
@@ -50,13 +50,13 @@ static bf16_job job_of(const tess_cpu *cpu, const tess_op *op)
     job.extra = job.stride_x == 1 ? job.kernel_x - 1 : 0;
     job.variants = job.stride_x == 1 ? 1 : job.kernel_x;
     job.panel = (int64_t)job.kernel_y * job.kernel_x * depth * kernels->block;
-    job.panels = tess_ceil_div(op->out.c, kernels->block);
+    job.panels = tess_ceil_div(op->out[0].c, kernels->block);
     /* Room for the longest segment that any narrower image could have, so that needs grow with the width. */
     job.longest = tess_round_up(tess_min_i64(job.width_out, target), kernels->pixels);
-    job.stage_elements = tess_round_up(kernels->stage_elements(op->in.c, job.longest, job.extra), 32);
+    job.stage_elements = tess_round_up(kernels->stage_elements(op->in[0].c, job.longest, job.extra), 32);
     job.thread_elements = job.stage_elements * job.variants * ((ROWS - 1) * job.stride_y + job.kernel_y);
-    if (op->in.dtype == TESS_F32)
-        job.narrowed_elements = tess_round_up(narrowed_pixels(&job) * op->in.c, 32);
+    if (op->in[0].dtype == TESS_F32)
+        job.narrowed_elements = tess_round_up(narrowed_pixels(&job) * op->in[0].c, 32);
     job.thread_elements += job.narrowed_elements;
     return job;
 }
@@ -66,8 +66,9 @@ static int64_t kernel_elements(const bf16_job *job)
     return tess_round_up(job->panel * job->panels * job->up_y * job->up_x, 32);
 }
 
-static void bf16_needs(const tess_cpu *cpu, const tess_op *op, tess_op_needs *needs)
+static void bf16_needs(tess_device *device, const tess_op *op, tess_op_needs *needs)
 {
+    const tess_cpu *cpu = tess_cpu_of(device);
     bf16_job job = job_of(cpu, op);
     int64_t bias = op->bias ? job.panels * job.kernels->block : 0;
     needs->weights = (size_t)kernel_elements(&job) * 2 + (size_t)bias * sizeof(float);
@@ -75,25 +76,27 @@ static void bf16_needs(const tess_cpu *cpu, const tess_op *op, tess_op_needs *ne
     needs->block = 1;
 }
 
-static void bf16_pack(const tess_cpu *cpu, const tess_op *op, tess_weight_part part, int64_t first,
-                      int64_t count, const float *values, void *packed)
+static void bf16_pack(tess_device *device, const tess_op *op, int param, int64_t first, int64_t count,
+                      const float *values, void *packed)
 {
+    const tess_cpu *cpu = tess_cpu_of(device);
     bf16_job job = job_of(cpu, op);
     uint16_t *to = packed;
-    if (part == TESS_PART_BIAS) {
+    if (param == TESS_PARAM_BIAS) {
         float *bias = (float *)(to + kernel_elements(&job));
         for (int64_t o = 0; o < count; o++)
             bias[first + o] = values[o];
         return;
     }
     const bool up = op->kind == TESS_OP_CONV_TRANSPOSE;
-    const int64_t second = up ? op->out.c : op->in.c, taps = tess_op_taps(op), block = job.kernels->block;
+    const int64_t second = up ? op->out[0].c : op->in[0].c, taps = tess_op_taps(op),
+                  block = job.kernels->block;
     for (int64_t a = first; a < first + count; a++)
         for (int64_t b = 0; b < second; b++)
             for (int64_t tap = 0; tap < taps; tap++) {
                 int64_t o = up ? b : a, i = up ? a : b;
                 int64_t panel = (up ? tap * job.panels : 0) + o / block;
-                int64_t place = job.kernels->panel_place(op->in.c, up ? 0 : tap, i, (int)(o % block));
+                int64_t place = job.kernels->panel_place(op->in[0].c, up ? 0 : tap, i, (int)(o % block));
                 to[panel * job.panel + place] = tess_float_to_bf16(*values++);
             }
 }
@@ -107,14 +110,14 @@ typedef struct row_view {
 
 static row_view row_of(const bf16_job *job, int64_t n, int64_t y, int64_t x0, uint16_t *narrowed)
 {
-    const tess_tensor *in = &job->op->in;
+    const tess_tensor *in = &job->op->in[0];
     const int64_t at = n * in->stride_n + y * in->stride_h;
     if (in->dtype == TESS_BF16)
-        return (row_view){(const uint16_t *)job->buffers->in + at, 0, in->w, in->stride_w};
+        return (row_view){(const uint16_t *)job->buffers->in[0] + at, 0, in->w, in->stride_w};
     int64_t from = tess_max_i64(x0 * job->stride_x - job->pad_x, 0), to = from + narrowed_pixels(job);
     from = tess_min_i64(from, in->w);
     to = tess_min_i64(to, in->w);
-    const float *values = (const float *)job->buffers->in + at;
+    const float *values = (const float *)job->buffers->in[0] + at;
     for (int64_t x = from; x < to; x++)
         for (int64_t c = 0; c < in->c; c++)
             narrowed[(x - from) * in->c + c] = tess_float_to_bf16(values[x * in->stride_w + c]);
@@ -124,7 +127,7 @@ static row_view row_of(const bf16_job *job, int64_t n, int64_t y, int64_t x0, ui
 static void stage_rows(const bf16_job *job, int64_t n, int64_t y0, int64_t x0, int rows, uint16_t *stages)
 {
     uint16_t *narrowed = stages + job->thread_elements - job->narrowed_elements;
-    const tess_tensor *in = &job->op->in;
+    const tess_tensor *in = &job->op->in[0];
     int lines = (rows - 1) * job->stride_y + job->kernel_y;
     for (int line = 0; line < lines; line++) {
         int64_t y = y0 * job->stride_y - job->pad_y + line;
@@ -143,28 +146,28 @@ static void finish(const bf16_job *job, const float *sums, const int64_t at[3], 
     const tess_op *op = job->op;
     const int block = job->kernels->block;
     const int64_t y = at[1] * job->up_y + up_y;
-    tess_bf16_pixel pixel = {.channels = tess_min_i64(block, op->out.c - channel),
-                             .relu = op->relu,
-                             .f32 = op->out.dtype == TESS_F32};
-    const int64_t size = (int64_t)tess_dtype_size(op->out.dtype);
+    tess_bf16_pixel pixel = {.channels = tess_min_i64(block, op->out[0].c - channel),
+                             .relu = tess_op_relu(op),
+                             .f32 = op->out[0].dtype == TESS_F32};
+    const int64_t size = (int64_t)tess_dtype_size(op->out[0].dtype);
     if (op->bias)
         pixel.bias =
             (const float *)((const uint16_t *)job->buffers->weights + kernel_elements(job)) + channel;
-    char *out =
-        (char *)job->buffers->out + (at[0] * op->out.stride_n + y * op->out.stride_h + channel) * size;
+    char *out = (char *)job->buffers->out[0] +
+                (at[0] * op->out[0].stride_n + y * op->out[0].stride_h + channel) * size;
     for (int i = 0; i < job->kernels->pixels; i++) {
         int64_t x = at[2] + job->kernels->pixel_of(job->segment, block_at, i);
         if (x >= job->width_out)
             continue;
         x = x * job->up_x + up_x;
-        pixel.out = out + x * op->out.stride_w * size;
+        pixel.out = out + x * op->out[0].stride_w * size;
         if (op->mapped)
-            pixel.map = (const float *)job->buffers->map + at[0] * op->map.stride_n + y * op->map.stride_h +
-                        x * op->map.stride_w;
-        for (int r = 0; r < op->residuals; r++) {
-            const tess_tensor *t = &op->residual[r];
+            pixel.map = (const float *)job->buffers->in[op->inputs - 1] + at[0] * tess_op_map(op)->stride_n +
+                        y * tess_op_map(op)->stride_h + x * tess_op_map(op)->stride_w;
+        for (int r = 0; r < tess_op_residuals(op); r++) {
+            const tess_tensor *t = &op->in[1 + r];
             int64_t from = at[0] * t->stride_n + y * t->stride_h + x * t->stride_w + channel;
-            pixel.residual[r] = (const char *)job->buffers->residual[r] + from * size;
+            pixel.residual[r] = (const char *)job->buffers->in[1 + r] + from * size;
         }
         job->kernels->finish(&pixel, sums + i * block);
     }
@@ -194,7 +197,7 @@ static void bf16_item(void *arg, int64_t item, int thread)
             }
             for (int64_t b = 0; b < blocks; b++) {
                 const int64_t at[3] = {n, y0 + row, x0};
-                kernels->multiply(tap, shift, taps, job->op->in.c, b, weights, sums);
+                kernels->multiply(tap, shift, taps, job->op->in[0].c, b, weights, sums);
                 finish(job, sums, at, b, panel % job->panels * kernels->block, up / job->up_x,
                        up % job->up_x);
             }
@@ -202,11 +205,22 @@ static void bf16_item(void *arg, int64_t item, int thread)
     }
 }
 
-static void bf16_run(const tess_cpu *cpu, const tess_op *op, const tess_op_buffers *buffers)
+static void bf16_run(tess_device *device, const tess_op *op, void *state, const tess_op_buffers *buffers,
+                     tess_stream *stream)
 {
+    (void)state, (void)stream;
+    const tess_cpu *cpu = tess_cpu_of(device);
     bf16_job job = job_of(cpu, op);
     job.buffers = buffers;
-    tess_pool_run(cpu->pool, op->out.n * job.row_groups * job.segments, bf16_item, &job);
+    tess_pool_run(cpu->pool, op->out[0].n * job.row_groups * job.segments, bf16_item, &job);
 }
 
-const tess_cpu_family tess_cpu_bf16 = {"bf16", bf16_needs, bf16_pack, bf16_run};
+static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *why)
+{
+    if (!tess_cpu_is_conv(op) || !tess_cpu_of(device)->f32 || tess_op_precision(op) != TESS_BF16)
+        return tess_kernel_refuse(why, NULL);
+    return tess_cpu_refuses_layer(device, op, why);
+}
+
+const tess_kernel tess_cpu_bf16 = {
+    .name = "bf16", .refuses = refuses, .needs = bf16_needs, .pack = bf16_pack, .run = bf16_run};

@@ -13,11 +13,11 @@ typedef struct side_job {
     float *sums; /* of the channels, [n][d][h][w] */
 } side_job;
 
-static void side_needs(const tess_cpu *cpu, const tess_op *op, tess_op_needs *needs)
+static void side_needs(tess_device *device, const tess_op *op, tess_op_needs *needs)
 {
-    (void)cpu;
+    (void)device;
     *needs = (tess_op_needs){.block = 1};
-    needs->workspace = (size_t)(op->in.n * op->in.d * op->in.h * op->in.w) * sizeof(float);
+    needs->workspace = (size_t)(op->in[0].n * op->in[0].d * op->in[0].h * op->in[0].w) * sizeof(float);
 }
 
 static double sum_f32(const float *pixel, int64_t channels)
@@ -53,14 +53,14 @@ static void channels_item(void *arg, int64_t item, int thread)
 {
     (void)thread;
     const side_job *job = arg;
-    const tess_tensor *in = &job->op->in;
+    const tess_tensor *in = &job->op->in[0];
     const int64_t y = item % in->h, z = item / in->h % in->d, n = item / in->h / in->d;
     const int64_t from = n * in->stride_n + z * in->stride_d + y * in->stride_h;
     for (int64_t x = 0; x < in->w; x++) {
         const int64_t at = from + x * in->stride_w;
         job->sums[item * in->w + x] =
-            (float)(in->dtype == TESS_F32 ? sum_f32((const float *)job->buffers->in + at, in->c)
-                                          : sum_bf16((const uint16_t *)job->buffers->in + at, in->c));
+            (float)(in->dtype == TESS_F32 ? sum_f32((const float *)job->buffers->in[0] + at, in->c)
+                                          : sum_bf16((const uint16_t *)job->buffers->in[0] + at, in->c));
     }
 }
 
@@ -69,13 +69,13 @@ static double window_at(const side_job *job, int64_t n, int64_t z, int64_t y, in
     const tess_op *op = job->op;
     const int64_t rd = op->kernel[TESS_DEPTH] / 2, ry = op->kernel[TESS_HEIGHT] / 2,
                   rx = op->kernel[TESS_WIDTH] / 2;
-    const int64_t x0 = tess_max_i64(x - rx, 0), x1 = tess_min_i64(x + rx, op->in.w - 1);
+    const int64_t x0 = tess_max_i64(x - rx, 0), x1 = tess_min_i64(x + rx, op->in[0].w - 1);
     double sum = 0;
-    for (int64_t slice = tess_max_i64(z - rd, 0); slice <= tess_min_i64(z + rd, op->in.d - 1); slice++) {
+    for (int64_t slice = tess_max_i64(z - rd, 0); slice <= tess_min_i64(z + rd, op->in[0].d - 1); slice++) {
         if (slice == z)
             continue;
-        for (int64_t row = tess_max_i64(y - ry, 0); row <= tess_min_i64(y + ry, op->in.h - 1); row++) {
-            const float *sums = job->sums + ((n * op->in.d + slice) * op->in.h + row) * op->in.w;
+        for (int64_t row = tess_max_i64(y - ry, 0); row <= tess_min_i64(y + ry, op->in[0].h - 1); row++) {
+            const float *sums = job->sums + ((n * op->in[0].d + slice) * op->in[0].h + row) * op->in[0].w;
             for (int64_t i = x0; i <= x1; i++)
                 sum += sums[i];
         }
@@ -87,19 +87,30 @@ static void window_item(void *arg, int64_t item, int thread)
 {
     (void)thread;
     const side_job *job = arg;
-    const tess_tensor *out = &job->op->out;
+    const tess_tensor *out = &job->op->out[0];
     const int64_t y = item % out->h, z = item / out->h % out->d, n = item / out->h / out->d;
-    float *to = (float *)job->buffers->out + n * out->stride_n + z * out->stride_d + y * out->stride_h;
+    float *to = (float *)job->buffers->out[0] + n * out->stride_n + z * out->stride_d + y * out->stride_h;
     for (int64_t x = 0; x < out->w; x++)
         to[x * out->stride_w] = (float)(job->op->side.value * window_at(job, n, z, y, x));
 }
 
-static void side_run(const tess_cpu *cpu, const tess_op *op, const tess_op_buffers *buffers)
+static void side_run(tess_device *device, const tess_op *op, void *state, const tess_op_buffers *buffers,
+                     tess_stream *stream)
 {
+    (void)state, (void)stream;
+    const tess_cpu *cpu = tess_cpu_of(device);
     side_job job = {op, buffers, buffers->workspace};
-    const int64_t rows = op->in.n * op->in.d * op->in.h;
+    const int64_t rows = op->in[0].n * op->in[0].d * op->in[0].h;
     tess_pool_run(cpu->pool, rows, channels_item, &job);
     tess_pool_run(cpu->pool, rows, window_item, &job);
 }
 
-const tess_cpu_family tess_cpu_side_sum = {"side sum", side_needs, NULL, side_run};
+static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *why)
+{
+    if (op->kind != TESS_OP_SIDE_SUM || !tess_cpu_of(device)->f32)
+        return tess_kernel_refuse(why, NULL);
+    return tess_cpu_refuses_layer(device, op, why);
+}
+
+const tess_kernel tess_cpu_side_sum = {
+    .name = "side sum", .refuses = refuses, .needs = side_needs, .run = side_run};

@@ -6,6 +6,8 @@
 #include "base/checked.h"
 #include "cpu/core/cpu.h"
 
+enum { NARROWEST = 16 }; /* fewer channels do not pay for the transforms */
+
 enum { GROUP = 60, CHUNK = 64 }; /* tiles of a group, about; output channels of one inverse transform */
 
 typedef struct winograd_job {
@@ -22,47 +24,49 @@ typedef struct winograd_job {
 
 static int64_t chunk_of(const tess_op *op)
 {
-    return tess_min_i64(op->out.c, CHUNK);
+    return tess_min_i64(op->out[0].c, CHUNK);
 }
 
 /* Everything but where the memory is. */
 static winograd_job job_of(const tess_cpu *cpu, const tess_op *op)
 {
-    winograd_job job = {.op = op, .cin = op->in.c};
-    job.kernels = op->in.dtype == TESS_BF16 ? cpu->bf16->winograd : &cpu->f32->winograd;
+    winograd_job job = {.op = op, .cin = op->in[0].c};
+    job.kernels = op->in[0].dtype == TESS_BF16 ? cpu->bf16->winograd : &cpu->f32->winograd;
     const size_t element = (size_t)job.kernels->element;
     const int64_t reach = job.kernels->side + 2;
     job.points = reach * reach;
-    job.blocks = op->out.c / job.kernels->block;
-    job.bias_at = tess_align_size((size_t)(op->out.c * op->in.c * 9) * element, 64);
-    job.tiles_y = tess_ceil_div(op->out.h, job.kernels->side);
-    job.tiles_x = tess_ceil_div(op->out.w, job.kernels->side);
-    job.tiles = op->out.n * job.tiles_y * job.tiles_x;
+    job.blocks = op->out[0].c / job.kernels->block;
+    job.bias_at = tess_align_size((size_t)(op->out[0].c * op->in[0].c * 9) * element, 64);
+    job.tiles_y = tess_ceil_div(op->out[0].h, job.kernels->side);
+    job.tiles_x = tess_ceil_div(op->out[0].w, job.kernels->side);
+    job.tiles = op->out[0].n * job.tiles_y * job.tiles_x;
     /* Small images: smaller groups, so that every thread has work. Grouping never changes a value. */
     int64_t fair = tess_ceil_div(job.tiles, 4 * tess_pool_threads(cpu->pool));
     job.most = GROUP / job.kernels->rows * job.kernels->rows;
     job.group = tess_min_i64(job.most, tess_round_up(fair, job.kernels->rows));
-    job.u_bytes = tess_align_size((size_t)(job.points * op->in.c * op->out.c) * element, 64);
-    job.zero_bytes = tess_align_size((size_t)op->in.c * element, 64);
-    job.v_bytes = tess_align_size((size_t)(job.points * job.most * op->in.c) * element, 64);
+    job.u_bytes = tess_align_size((size_t)(job.points * op->in[0].c * op->out[0].c) * element, 64);
+    job.zero_bytes = tess_align_size((size_t)op->in[0].c * element, 64);
+    job.v_bytes = tess_align_size((size_t)(job.points * job.most * op->in[0].c) * element, 64);
     job.thread_bytes = job.v_bytes + (size_t)(job.points * job.most * chunk_of(op)) * sizeof(float);
     return job;
 }
 
-static void winograd_needs(const tess_cpu *cpu, const tess_op *op, tess_op_needs *needs)
+static void winograd_needs(tess_device *device, const tess_op *op, tess_op_needs *needs)
 {
+    const tess_cpu *cpu = tess_cpu_of(device);
     winograd_job job = job_of(cpu, op);
-    needs->weights = job.bias_at + (op->bias ? (size_t)op->out.c * sizeof(float) : 0);
+    needs->weights = job.bias_at + (op->bias ? (size_t)op->out[0].c * sizeof(float) : 0);
     needs->workspace = job.u_bytes + job.zero_bytes + job.thread_bytes * (size_t)tess_pool_threads(cpu->pool);
     needs->block = job.kernels->side;
 }
 
 /* [cout block][cin][9][block] */
-static void winograd_pack(const tess_cpu *cpu, const tess_op *op, tess_weight_part part, int64_t first,
-                          int64_t count, const float *values, void *packed)
+static void winograd_pack(tess_device *device, const tess_op *op, int param, int64_t first, int64_t count,
+                          const float *values, void *packed)
 {
+    const tess_cpu *cpu = tess_cpu_of(device);
     winograd_job job = job_of(cpu, op);
-    if (part == TESS_PART_BIAS) {
+    if (param == TESS_PARAM_BIAS) {
         memcpy((char *)packed + job.bias_at + (size_t)first * sizeof(float), values,
                (size_t)count * sizeof(float));
         return;
@@ -72,7 +76,7 @@ static void winograd_pack(const tess_cpu *cpu, const tess_op *op, tess_weight_pa
         for (int64_t i = 0; i < job.cin; i++)
             for (int64_t tap = 0; tap < 9; tap++) {
                 int64_t place = ((o / block * job.cin + i) * 9 + tap) * block + o % block;
-                if (op->in.dtype == TESS_BF16)
+                if (op->in[0].dtype == TESS_BF16)
                     ((uint16_t *)packed)[place] = tess_float_to_bf16(*values++);
                 else
                     ((float *)packed)[place] = *values++;
@@ -96,7 +100,7 @@ static int64_t place(const tess_tensor *t, int64_t n, int64_t y, int64_t x)
 static void transform_input(const winograd_job *job, int64_t index, int64_t tile, int64_t rows, void *v)
 {
     const tess_op *op = job->op;
-    const tess_tensor *in = &op->in;
+    const tess_tensor *in = &op->in[0];
     const void *pixel[TESS_WINOGRAD_POINTS];
     const int reach = job->kernels->side + 2;
     int64_t at[3];
@@ -107,7 +111,7 @@ static void transform_input(const winograd_job *job, int64_t index, int64_t tile
             int64_t x = at[2] + j - op->pad_before[TESS_WIDTH];
             bool inside = y >= 0 && y < in->h && x >= 0 && x < in->w;
             pixel[reach * i + j] =
-                inside ? (const char *)job->buffers->in + place(in, at[0], y, x) * job->kernels->element
+                inside ? (const char *)job->buffers->in[0] + place(in, at[0], y, x) * job->kernels->element
                        : job->zeros;
         }
     }
@@ -119,26 +123,28 @@ static void transform_output(const winograd_job *job, int64_t index, const float
 {
     const tess_op *op = job->op;
     const int side = job->kernels->side;
-    tess_winograd_out to = {.residuals = op->residuals, .relu = op->relu, .mapped = op->mapped};
+    tess_winograd_out to = {
+        .residuals = tess_op_residuals(op), .relu = tess_op_relu(op), .mapped = op->mapped};
     int64_t at[3];
     tile_origin(job, index, at);
     for (int i = 0; i < side; i++)
         for (int j = 0; j < side; j++) {
             int64_t y = at[1] + i, x = at[2] + j;
-            if (y >= op->out.h || x >= op->out.w)
+            if (y >= op->out[0].h || x >= op->out[0].w)
                 continue;
-            to.out[side * i + j] =
-                (char *)job->buffers->out + (place(&op->out, at[0], y, x) + channel) * job->kernels->element;
+            to.out[side * i + j] = (char *)job->buffers->out[0] +
+                                   (place(&op->out[0], at[0], y, x) + channel) * job->kernels->element;
             if (op->mapped)
-                to.map[side * i + j] = ((const float *)job->buffers->map)[place(&op->map, at[0], y, x)];
-            for (int r = 0; r < op->residuals; r++)
+                to.map[side * i + j] =
+                    ((const float *)job->buffers->in[op->inputs - 1])[place(tess_op_map(op), at[0], y, x)];
+            for (int r = 0; r < tess_op_residuals(op); r++)
                 to.residual[r][side * i + j] =
-                    (const char *)job->buffers->residual[r] +
-                    (place(&op->residual[r], at[0], y, x) + channel) * job->kernels->element;
+                    (const char *)job->buffers->in[1 + r] +
+                    (place(&op->in[1 + r], at[0], y, x) + channel) * job->kernels->element;
         }
     if (op->bias)
         to.bias = (const float *)((const char *)job->buffers->weights + job->bias_at) + channel;
-    job->kernels->output(m, step, tess_min_i64(chunk_of(op), op->out.c - channel), &to);
+    job->kernels->output(m, step, tess_min_i64(chunk_of(op), op->out[0].c - channel), &to);
 }
 
 static void weights_item(void *arg, int64_t item, int thread)
@@ -162,8 +168,8 @@ static void group_item(void *arg, int64_t item, int thread)
     for (int64_t t = 0; t < count; t++)
         transform_input(job, first + t, t, rows, v);
     /* Rows beyond `count` multiply what an earlier group left there: harmless, never read. */
-    for (int64_t channel = 0; channel < job->op->out.c; channel += chunk) {
-        const int64_t blocks = tess_min_i64(chunk, job->op->out.c - channel) / block;
+    for (int64_t channel = 0; channel < job->op->out[0].c; channel += chunk) {
+        const int64_t blocks = tess_min_i64(chunk, job->op->out[0].c - channel) / block;
         for (int64_t point = 0; point < job->points; point++)
             job->kernels->multiply(v + (size_t)(point * rows * cin) * element,
                                    job->u + (size_t)((point * job->blocks * block + channel) * cin) * element,
@@ -173,8 +179,11 @@ static void group_item(void *arg, int64_t item, int thread)
     }
 }
 
-static void winograd_run(const tess_cpu *cpu, const tess_op *op, const tess_op_buffers *buffers)
+static void winograd_run(tess_device *device, const tess_op *op, void *state, const tess_op_buffers *buffers,
+                         tess_stream *stream)
 {
+    (void)state, (void)stream;
+    const tess_cpu *cpu = tess_cpu_of(device);
     winograd_job job = job_of(cpu, op);
     job.buffers = buffers;
     job.u = buffers->workspace;
@@ -185,4 +194,24 @@ static void winograd_run(const tess_cpu *cpu, const tess_op *op, const tess_op_b
     tess_pool_run(cpu->pool, tess_ceil_div(job.tiles, job.group), group_item, &job);
 }
 
-const tess_cpu_family tess_cpu_winograd = {"winograd", winograd_needs, winograd_pack, winograd_run};
+static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *why)
+{
+    const tess_cpu *cpu = tess_cpu_of(device);
+    if (op->kind != TESS_OP_CONV || !cpu->f32)
+        return tess_kernel_refuse(why, NULL);
+    TESS_TRY(tess_cpu_refuses_layer(device, op, why));
+    const bool bf16 = tess_op_precision(op) == TESS_BF16, same = op->in[0].dtype == op->out[0].dtype;
+    const tess_winograd_kernels *kernels = bf16 ? cpu->bf16->winograd : &cpu->f32->winograd;
+    const bool square = op->kernel[TESS_HEIGHT] == 3 && op->kernel[TESS_WIDTH] == 3 &&
+                        op->stride[TESS_HEIGHT] == 1 && op->stride[TESS_WIDTH] == 1;
+    if (!square || !same || !kernels || op->in[0].c % kernels->block || op->out[0].c % kernels->block ||
+        tess_min_i64(op->in[0].c, op->out[0].c) < NARROWEST)
+        return tess_kernel_refuse(why, "Winograd's kernels take 3x3 with stride 1 and blocks of channels");
+    return TESS_OK;
+}
+
+const tess_kernel tess_cpu_winograd = {.name = "winograd",
+                                       .refuses = refuses,
+                                       .needs = winograd_needs,
+                                       .pack = winograd_pack,
+                                       .run = winograd_run};

@@ -7,82 +7,9 @@
 #include "cpu/core/cpu.h"
 #include "cpu/core/host.h"
 
-struct tess_prepared {
-    tess_op op;
-    const tess_cpu_family *family;
-    tess_cpu_fft *fft, *fft_back; /* plans of an FFT, or of a filter's two; NULL for all other ops */
-};
-
 static const tess_cpu *cpu_of(const tess_device *device)
 {
     return (const tess_cpu *)device;
-}
-
-static tess_status cpu_query(tess_device *device, const tess_op *op, tess_op_needs *needs, tess_error *error)
-{
-    const tess_cpu *cpu = cpu_of(device);
-    *needs = (tess_op_needs){.block = 1};
-    TESS_TRY(tess_cpu_check(cpu, op, error));
-    tess_cpu_family_of(cpu, op)->needs(cpu, op, needs);
-    return TESS_OK;
-}
-
-static tess_status prepare_transforms(const tess_cpu *cpu, tess_prepared *prepared, tess_error *error)
-{
-    const tess_op *op = &prepared->op;
-    if (op->kind == TESS_OP_FFT)
-        return tess_cpu_fft_prepare(cpu, op, &prepared->fft, error);
-    if (op->kind != TESS_OP_FILTER)
-        return TESS_OK;
-    const tess_op to = tess_cpu_filter_transform(op, false), back = tess_cpu_filter_transform(op, true);
-    TESS_TRY(tess_cpu_fft_prepare(cpu, &to, &prepared->fft, error));
-    return tess_cpu_fft_prepare(cpu, &back, &prepared->fft_back, error);
-}
-
-static tess_status cpu_prepare(tess_device *device, const tess_op *op, tess_prepared **out, tess_error *error)
-{
-    *out = NULL;
-    TESS_TRY(tess_cpu_check(cpu_of(device), op, error));
-    tess_prepared *prepared = tess_small_alloc(1, sizeof *prepared);
-    if (!prepared)
-        return tess_fail(error, TESS_NO_MEMORY, "no memory to prepare a layer");
-    *prepared = (tess_prepared){*op, tess_cpu_family_of(cpu_of(device), op), NULL, NULL};
-    tess_status status = prepare_transforms(cpu_of(device), prepared, error);
-    if (status != TESS_OK) {
-        tess_cpu_fft_release(prepared->fft);
-        tess_small_free(prepared);
-        return status;
-    }
-    *out = prepared;
-    return TESS_OK;
-}
-
-static void cpu_pack(tess_device *device, const tess_op *op, tess_weight_part part, int64_t first,
-                     int64_t count, const float *values, void *packed)
-{
-    tess_cpu_family_of(cpu_of(device), op)->pack(cpu_of(device), op, part, first, count, values, packed);
-}
-
-static void cpu_run(tess_device *device, const tess_prepared *prepared, const tess_op_buffers *buffers,
-                    tess_stream *stream)
-{
-    (void)stream;
-    if (prepared->fft_back)
-        tess_cpu_filter_run(cpu_of(device), &prepared->op, prepared->fft, prepared->fft_back, buffers);
-    else if (prepared->fft)
-        tess_cpu_fft_run(cpu_of(device), &prepared->op, prepared->fft, buffers);
-    else
-        prepared->family->run(cpu_of(device), &prepared->op, buffers);
-}
-
-static void cpu_release(tess_device *device, tess_prepared *prepared)
-{
-    (void)device;
-    if (!prepared)
-        return;
-    tess_cpu_fft_release(prepared->fft);
-    tess_cpu_fft_release(prepared->fft_back);
-    tess_small_free(prepared);
 }
 
 static size_t cpu_granted(tess_device *device, size_t bytes)
@@ -236,11 +163,12 @@ static tess_status cpu_open(const tess_device_options *options, tess_device **ou
                                 .wait = cpu_wait,
                                 .event_sync = cpu_event_sync,
                                 .elapsed = cpu_elapsed,
-                                .query = cpu_query,
-                                .prepare = cpu_prepare,
-                                .pack = cpu_pack,
-                                .run = cpu_run,
-                                .release = cpu_release};
+                                .query = tess_kernel_query,
+                                .prepare = tess_kernel_prepare,
+                                .pack = tess_kernel_pack,
+                                .run = tess_kernel_run,
+                                .release = tess_kernel_release,
+                                .kernels = tess_cpu_kernels};
     *out = &cpu->device;
     return TESS_OK;
 }

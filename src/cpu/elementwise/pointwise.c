@@ -9,9 +9,9 @@ typedef struct pointwise_job {
     const tess_op_buffers *buffers;
 } pointwise_job;
 
-static void pointwise_needs(const tess_cpu *cpu, const tess_op *op, tess_op_needs *needs)
+static void pointwise_needs(tess_device *device, const tess_op *op, tess_op_needs *needs)
 {
-    (void)cpu;
+    (void)device;
     (void)op;
     *needs = (tess_op_needs){.block = 1};
 }
@@ -19,11 +19,11 @@ static void pointwise_needs(const tess_cpu *cpu, const tess_op *op, tess_op_need
 static void pool_row_f32(const tess_op *op, const float *in, float *out)
 {
     const int sx = op->stride[TESS_WIDTH], sy = op->stride[TESS_HEIGHT];
-    for (int64_t x = 0; x < op->out.w; x++, out += op->out.stride_w)
+    for (int64_t x = 0; x < op->out[0].w; x++, out += op->out[0].stride_w)
         for (int ky = 0; ky < sy; ky++)
             for (int kx = 0; kx < sx; kx++) {
-                const float *from = in + ky * op->in.stride_h + (x * sx + kx) * op->in.stride_w;
-                for (int64_t c = 0; c < op->out.c; c++)
+                const float *from = in + ky * op->in[0].stride_h + (x * sx + kx) * op->in[0].stride_w;
+                for (int64_t c = 0; c < op->out[0].c; c++)
                     out[c] = ky + kx == 0 || from[c] > out[c] ? from[c] : out[c];
             }
 }
@@ -31,11 +31,11 @@ static void pool_row_f32(const tess_op *op, const float *in, float *out)
 static void pool_row_bf16(const tess_op *op, const uint16_t *in, uint16_t *out)
 {
     const int sx = op->stride[TESS_WIDTH], sy = op->stride[TESS_HEIGHT];
-    for (int64_t x = 0; x < op->out.w; x++, out += op->out.stride_w)
+    for (int64_t x = 0; x < op->out[0].w; x++, out += op->out[0].stride_w)
         for (int ky = 0; ky < sy; ky++)
             for (int kx = 0; kx < sx; kx++) {
-                const uint16_t *from = in + ky * op->in.stride_h + (x * sx + kx) * op->in.stride_w;
-                for (int64_t c = 0; c < op->out.c; c++) {
+                const uint16_t *from = in + ky * op->in[0].stride_h + (x * sx + kx) * op->in[0].stride_w;
+                for (int64_t c = 0; c < op->out[0].c; c++) {
                     bool more = tess_bf16_to_float(from[c]) > tess_bf16_to_float(out[c]);
                     out[c] = ky + kx == 0 || more ? from[c] : out[c];
                 }
@@ -44,10 +44,10 @@ static void pool_row_bf16(const tess_op *op, const uint16_t *in, uint16_t *out)
 
 static void upsample_row(const tess_op *op, const char *in, char *out)
 {
-    const size_t size = tess_dtype_size(op->in.dtype), pixel = (size_t)op->out.c * size;
-    for (int64_t x = 0; x < op->out.w; x++)
-        memcpy(out + (size_t)(x * op->out.stride_w) * size,
-               in + (size_t)(x / op->stride[TESS_WIDTH] * op->in.stride_w) * size, pixel);
+    const size_t size = tess_dtype_size(op->in[0].dtype), pixel = (size_t)op->out[0].c * size;
+    for (int64_t x = 0; x < op->out[0].w; x++)
+        memcpy(out + (size_t)(x * op->out[0].stride_w) * size,
+               in + (size_t)(x / op->stride[TESS_WIDTH] * op->in[0].stride_w) * size, pixel);
 }
 
 static float value_of(tess_dtype dtype, const void *data, int64_t at)
@@ -58,21 +58,21 @@ static float value_of(tess_dtype dtype, const void *data, int64_t at)
 static void add_row(const pointwise_job *job, int64_t n, int64_t y)
 {
     const tess_op *op = job->op;
-    const tess_dtype dtype = op->out.dtype;
-    for (int64_t x = 0; x < op->out.w; x++) {
-        int64_t from = n * op->in.stride_n + y * op->in.stride_h + x * op->in.stride_w;
-        int64_t to = n * op->out.stride_n + y * op->out.stride_h + x * op->out.stride_w;
-        for (int64_t c = 0; c < op->out.c; c++) {
-            float value = value_of(dtype, job->buffers->in, from + c);
-            for (int r = 0; r < op->residuals; r++) {
-                const tess_tensor *t = &op->residual[r];
-                value += value_of(dtype, job->buffers->residual[r],
+    const tess_dtype dtype = op->out[0].dtype;
+    for (int64_t x = 0; x < op->out[0].w; x++) {
+        int64_t from = n * op->in[0].stride_n + y * op->in[0].stride_h + x * op->in[0].stride_w;
+        int64_t to = n * op->out[0].stride_n + y * op->out[0].stride_h + x * op->out[0].stride_w;
+        for (int64_t c = 0; c < op->out[0].c; c++) {
+            float value = value_of(dtype, job->buffers->in[0], from + c);
+            for (int r = 0; r < tess_op_residuals(op); r++) {
+                const tess_tensor *t = &op->in[1 + r];
+                value += value_of(dtype, job->buffers->in[1 + r],
                                   n * t->stride_n + y * t->stride_h + x * t->stride_w + c);
             }
             if (dtype == TESS_F32)
-                ((float *)job->buffers->out)[to + c] = value;
+                ((float *)job->buffers->out[0])[to + c] = value;
             else
-                ((uint16_t *)job->buffers->out)[to + c] = tess_float_to_bf16(value);
+                ((uint16_t *)job->buffers->out[0])[to + c] = tess_float_to_bf16(value);
         }
     }
 }
@@ -82,29 +82,42 @@ static void pointwise_item(void *arg, int64_t item, int thread)
     (void)thread;
     const pointwise_job *job = arg;
     const tess_op *op = job->op;
-    const int64_t n = item / op->out.h, y = item % op->out.h;
-    const int64_t to = n * op->out.stride_n + y * op->out.stride_h;
-    const char *in = job->buffers->in;
-    char *out = job->buffers->out;
-    const int64_t size = (int64_t)tess_dtype_size(op->in.dtype);
+    const int64_t n = item / op->out[0].h, y = item % op->out[0].h;
+    const int64_t to = n * op->out[0].stride_n + y * op->out[0].stride_h;
+    const char *in = job->buffers->in[0];
+    char *out = job->buffers->out[0];
+    const int64_t size = (int64_t)tess_dtype_size(op->in[0].dtype);
     if (op->kind == TESS_OP_ADD) {
         add_row(job, n, y);
     } else if (op->kind == TESS_OP_UPSAMPLE) {
-        int64_t from = n * op->in.stride_n + y / op->stride[TESS_HEIGHT] * op->in.stride_h;
+        int64_t from = n * op->in[0].stride_n + y / op->stride[TESS_HEIGHT] * op->in[0].stride_h;
         upsample_row(op, in + from * size, out + to * size);
     } else {
-        int64_t from = n * op->in.stride_n + y * op->stride[TESS_HEIGHT] * op->in.stride_h;
-        if (op->in.dtype == TESS_F32)
+        int64_t from = n * op->in[0].stride_n + y * op->stride[TESS_HEIGHT] * op->in[0].stride_h;
+        if (op->in[0].dtype == TESS_F32)
             pool_row_f32(op, (const float *)in + from, (float *)out + to);
         else
-            pool_row_bf16(op, (const uint16_t *)job->buffers->in + from, (uint16_t *)job->buffers->out + to);
+            pool_row_bf16(op, (const uint16_t *)job->buffers->in[0] + from,
+                          (uint16_t *)job->buffers->out[0] + to);
     }
 }
 
-static void pointwise_run(const tess_cpu *cpu, const tess_op *op, const tess_op_buffers *buffers)
+static void pointwise_run(tess_device *device, const tess_op *op, void *state, const tess_op_buffers *buffers,
+                          tess_stream *stream)
 {
+    (void)state, (void)stream;
+    const tess_cpu *cpu = tess_cpu_of(device);
     pointwise_job job = {op, buffers};
-    tess_pool_run(cpu->pool, op->out.n * op->out.h, pointwise_item, &job);
+    tess_pool_run(cpu->pool, op->out[0].n * op->out[0].h, pointwise_item, &job);
 }
 
-const tess_cpu_family tess_cpu_pointwise = {"pointwise", pointwise_needs, NULL, pointwise_run};
+static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *why)
+{
+    if ((op->kind != TESS_OP_MAX_POOL && op->kind != TESS_OP_UPSAMPLE && op->kind != TESS_OP_ADD) ||
+        !tess_cpu_of(device)->f32)
+        return tess_kernel_refuse(why, NULL);
+    return tess_cpu_refuses_layer(device, op, why);
+}
+
+const tess_kernel tess_cpu_pointwise = {
+    .name = "pointwise", .refuses = refuses, .needs = pointwise_needs, .run = pointwise_run};

@@ -9,9 +9,9 @@ typedef struct samples_job {
     const tess_op_buffers *buffers;
 } samples_job;
 
-static void samples_needs(const tess_cpu *cpu, const tess_op *op, tess_op_needs *needs)
+static void samples_needs(tess_device *device, const tess_op *op, tess_op_needs *needs)
 {
-    (void)cpu;
+    (void)device;
     (void)op;
     *needs = (tess_op_needs){.block = 1};
 }
@@ -25,15 +25,16 @@ static void import_row(const samples_job *job, int64_t n, int64_t y)
 {
     const tess_op *op = job->op;
     const tess_op_samples *s = &op->samples;
-    const int64_t size = (int64_t)tess_dtype_size(op->in.dtype), channels = op->out.c - s->level_channel;
+    const int64_t size = (int64_t)tess_dtype_size(op->in[0].dtype),
+                  channels = op->out[0].c - s->level_channel;
     const char *in =
-        (const char *)job->buffers->in + row_of(&op->in, n, tess_min_i64(y, op->in.h - 1)) * size;
-    float *out = (float *)job->buffers->out + row_of(&op->out, n, y);
-    for (int64_t x = 0; x < op->out.w; x++, out += op->out.stride_w) {
-        const int64_t from = tess_min_i64(x, op->in.w - 1) * op->in.stride_w;
-        tess_samples_to_float(op->in.dtype, s->full_scale, in + (from + s->first) * size, channels, out);
+        (const char *)job->buffers->in[0] + row_of(&op->in[0], n, tess_min_i64(y, op->in[0].h - 1)) * size;
+    float *out = (float *)job->buffers->out[0] + row_of(&op->out[0], n, y);
+    for (int64_t x = 0; x < op->out[0].w; x++, out += op->out[0].stride_w) {
+        const int64_t from = tess_min_i64(x, op->in[0].w - 1) * op->in[0].stride_w;
+        tess_samples_to_float(op->in[0].dtype, s->full_scale, in + (from + s->first) * size, channels, out);
         if (s->level_from)
-            tess_samples_to_float(op->in.dtype, s->full_scale, in + (from + s->level_from) * size, 1,
+            tess_samples_to_float(op->in[0].dtype, s->full_scale, in + (from + s->level_from) * size, 1,
                                   out + channels);
         else if (s->level_channel)
             out[channels] = s->level;
@@ -43,29 +44,50 @@ static void import_row(const samples_job *job, int64_t n, int64_t y)
 static void export_row(const samples_job *job, int64_t n, int64_t y)
 {
     const tess_op *op = job->op;
-    const int64_t size = (int64_t)tess_dtype_size(op->out.dtype);
-    const float *in = (const float *)job->buffers->in + row_of(&op->in, n, y + op->pad_before[TESS_HEIGHT]) +
-                      op->pad_before[TESS_WIDTH] * op->in.stride_w;
-    char *out = (char *)job->buffers->out + (row_of(&op->out, n, y) + op->samples.first) * size;
-    for (int64_t x = 0; x < op->out.w; x++, in += op->in.stride_w, out += op->out.stride_w * size)
-        tess_samples_from_float(op->out.dtype, op->samples.full_scale, in, op->in.c, out);
+    const int64_t size = (int64_t)tess_dtype_size(op->out[0].dtype);
+    const float *in = (const float *)job->buffers->in[0] +
+                      row_of(&op->in[0], n, y + op->pad_before[TESS_HEIGHT]) +
+                      op->pad_before[TESS_WIDTH] * op->in[0].stride_w;
+    char *out = (char *)job->buffers->out[0] + (row_of(&op->out[0], n, y) + op->samples.first) * size;
+    for (int64_t x = 0; x < op->out[0].w; x++, in += op->in[0].stride_w, out += op->out[0].stride_w * size)
+        tess_samples_from_float(op->out[0].dtype, op->samples.full_scale, in, op->in[0].c, out);
 }
 
 static void samples_item(void *arg, int64_t item, int thread)
 {
     (void)thread;
     const samples_job *job = arg;
-    const int64_t n = item / job->op->out.h, y = item % job->op->out.h;
+    const int64_t n = item / job->op->out[0].h, y = item % job->op->out[0].h;
     if (job->op->kind == TESS_OP_IMPORT)
         import_row(job, n, y);
     else
         export_row(job, n, y);
 }
 
-static void samples_run(const tess_cpu *cpu, const tess_op *op, const tess_op_buffers *buffers)
+static void samples_run(tess_device *device, const tess_op *op, void *state, const tess_op_buffers *buffers,
+                        tess_stream *stream)
 {
+    (void)state, (void)stream;
+    const tess_cpu *cpu = tess_cpu_of(device);
     samples_job job = {op, buffers};
-    tess_pool_run(cpu->pool, op->out.n * op->out.h, samples_item, &job);
+    tess_pool_run(cpu->pool, op->out[0].n * op->out[0].h, samples_item, &job);
 }
 
-const tess_cpu_family tess_cpu_samples = {"samples", samples_needs, NULL, samples_run};
+static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *error)
+{
+    (void)device;
+    const bool import = op->kind == TESS_OP_IMPORT;
+    if (!import && op->kind != TESS_OP_EXPORT)
+        return tess_kernel_refuse(error, NULL);
+    const tess_dtype values = import ? op->out[0].dtype : op->in[0].dtype,
+                     samples = import ? op->in[0].dtype : op->out[0].dtype;
+    const bool known = samples == TESS_U8 || samples == TESS_U16 || samples == TESS_I16 ||
+                       samples == TESS_U32 || samples == TESS_I32 || samples == TESS_F32;
+    if (values != TESS_F32 || !known)
+        return tess_fail(error, TESS_UNSUPPORTED, "samples of type %s are not exchanged with %s values",
+                         tess_dtype_name(samples), tess_dtype_name(values));
+    return TESS_OK;
+}
+
+const tess_kernel tess_cpu_samples = {
+    .name = "samples", .refuses = refuses, .needs = samples_needs, .run = samples_run};

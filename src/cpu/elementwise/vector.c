@@ -32,26 +32,29 @@ static bool same_shape(const tess_tensor *a, const tess_tensor *b)
 
 static tess_status check_spectrum(const tess_op *op, tess_error *error)
 {
-    const tess_tensor *f = &op->residual[0];
+    const tess_tensor *f = &op->in[1];
     const int64_t parts = op->spectrum.complex_factor ? 2 : 1;
-    if (op->residuals < 1 || f->c != parts || f->n != 1 || f->d != 1 || f->w != op->in.w ||
-        (f->h != op->in.h && f->h != 1) || op->in.c % parts)
+    if (tess_op_residuals(op) < 1 || f->c != parts || f->n != 1 || f->d != 1 || f->w != op->in[0].w ||
+        (f->h != op->in[0].h && f->h != 1) || op->in[0].c % parts)
         return tess_fail(error, TESS_UNSUPPORTED,
                          "a factor of %lldx%lldx%lld does not fit a spectrum of %lldx%lldx%lld",
-                         (long long)f->h, (long long)f->w, (long long)f->c, (long long)op->in.h,
-                         (long long)op->in.w, (long long)op->in.c);
+                         (long long)f->h, (long long)f->w, (long long)f->c, (long long)op->in[0].h,
+                         (long long)op->in[0].w, (long long)op->in[0].c);
     return TESS_OK;
 }
 
-tess_status tess_cpu_vector_check(const tess_op *op, tess_error *error)
+static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *error)
 {
+    (void)device;
+    if (op->kind != TESS_OP_COMBINE && op->kind != TESS_OP_DOT && op->kind != TESS_OP_SPECTRUM)
+        return tess_kernel_refuse(error, NULL);
     const char *name = tess_op_kind_name(op->kind);
     const bool dot = op->kind == TESS_OP_DOT, spectrum = op->kind == TESS_OP_SPECTRUM;
-    bool fp32 = op->in.dtype == TESS_F32 && op->out.dtype == (dot ? TESS_F64 : TESS_F32);
-    bool alike = dot ? op->residuals == 1 : same_shape(&op->in, &op->out);
-    for (int r = 0; r < op->residuals; r++) {
-        fp32 = fp32 && op->residual[r].dtype == TESS_F32;
-        alike = alike && ((spectrum && r == 0) || same_shape(&op->in, &op->residual[r]));
+    bool fp32 = op->in[0].dtype == TESS_F32 && op->out[0].dtype == (dot ? TESS_F64 : TESS_F32);
+    bool alike = dot ? tess_op_residuals(op) == 1 : same_shape(&op->in[0], &op->out[0]);
+    for (int r = 0; r < tess_op_residuals(op); r++) {
+        fp32 = fp32 && op->in[1 + r].dtype == TESS_F32;
+        alike = alike && ((spectrum && r == 0) || same_shape(&op->in[0], &op->in[1 + r]));
     }
     if (!fp32)
         return tess_fail(error, TESS_UNSUPPORTED, "the CPU takes a %s of fp32 values", name);
@@ -71,10 +74,10 @@ static int64_t dot_blocks(const tess_tensor *t)
     return tess_ceil_div(lines_of(t), dot_lines(t));
 }
 
-static void vector_needs(const tess_cpu *cpu, const tess_op *op, tess_op_needs *needs)
+static void vector_needs(tess_device *device, const tess_op *op, tess_op_needs *needs)
 {
-    (void)cpu;
-    const size_t sums = op->kind == TESS_OP_DOT ? (size_t)dot_blocks(&op->in) * sizeof(double) : 0;
+    (void)device;
+    const size_t sums = op->kind == TESS_OP_DOT ? (size_t)dot_blocks(&op->in[0]) * sizeof(double) : 0;
     *needs = (tess_op_needs){.workspace = sums, .block = 1};
 }
 
@@ -87,11 +90,11 @@ typedef struct operand {
 static operand operand_of(const vector_job *job, int which, double factor, int64_t item)
 {
     const tess_op *op = job->op;
-    const tess_tensor *t = which ? &op->residual[which - 1] : &op->in;
-    const float *data = which ? job->buffers->residual[which - 1] : job->buffers->in;
-    if (factor == 0 || which > op->residuals)
+    const tess_tensor *t = &op->in[which];
+    const float *data = job->buffers->in[which];
+    if (factor == 0 || which > tess_op_residuals(op))
         return (operand){0};
-    return (operand){data + line_at(t, &op->in, item), t->stride_w, (float)factor};
+    return (operand){data + line_at(t, &op->in[0], item), t->stride_w, (float)factor};
 }
 
 static inline float limited(float value, float low, float high)
@@ -108,9 +111,9 @@ static void combine_item(void *arg, int64_t item, int thread)
     const tess_op_combine *k = &op->combine;
     operand from[3] = {operand_of(job, 0, k->a, item), operand_of(job, 1, k->b, item),
                        operand_of(job, 2, k->c, item)};
-    float *out = (float *)job->buffers->out + line_at(&op->out, &op->in, item);
-    int64_t pixels = op->in.w, channels = op->in.c;
-    bool flat = op->out.stride_w == channels;
+    float *out = (float *)job->buffers->out[0] + line_at(&op->out[0], &op->in[0], item);
+    int64_t pixels = op->in[0].w, channels = op->in[0].c;
+    bool flat = op->out[0].stride_w == channels;
     int used = 0;
     for (int i = 0; i < 3; i++)
         if (from[i].data) {
@@ -122,7 +125,7 @@ static void combine_item(void *arg, int64_t item, int thread)
     if (flat)
         channels *= pixels, pixels = 1;
     const float low = (float)k->low, high = (float)k->high;
-    for (int64_t x = 0; x < pixels; x++, out += op->out.stride_w) {
+    for (int64_t x = 0; x < pixels; x++, out += op->out[0].stride_w) {
         const float *a = from[0].data + x * from[0].step, *b = from[1].data + x * from[1].step,
                     *c = from[2].data + x * from[2].step;
         const float fa = from[0].factor, fb = from[1].factor, fc = from[2].factor;
@@ -155,13 +158,13 @@ static void dot_item(void *arg, int64_t item, int thread)
 {
     (void)thread;
     const vector_job *job = arg;
-    const tess_tensor *a = &job->op->in, *b = &job->op->residual[0];
+    const tess_tensor *a = &job->op->in[0], *b = &job->op->in[1];
     const int64_t lines = dot_lines(a), end = tess_min_i64(lines_of(a), (item + 1) * lines);
     const bool flat = a->stride_w == a->c && b->stride_w == a->c;
     double sum = 0;
     for (int64_t line = item * lines; line < end; line++) {
-        const float *x = (const float *)job->buffers->in + line_at(a, a, line);
-        const float *y = (const float *)job->buffers->residual[0] + line_at(b, a, line);
+        const float *x = (const float *)job->buffers->in[0] + line_at(a, a, line);
+        const float *y = (const float *)job->buffers->in[1] + line_at(b, a, line);
         if (flat)
             sum += dot_run(x, y, a->w * a->c);
         else
@@ -176,44 +179,48 @@ static void spectrum_item(void *arg, int64_t item, int thread)
     (void)thread;
     const vector_job *job = arg;
     const tess_op *op = job->op;
-    const tess_tensor *f = &op->residual[0], *s = &op->residual[1];
-    const float *in = (const float *)job->buffers->in + line_at(&op->in, &op->in, item);
+    const tess_tensor *f = &op->in[1], *s = &op->in[2];
+    const float *in = (const float *)job->buffers->in[0] + line_at(&op->in[0], &op->in[0], item);
     const float *factor =
-        (const float *)job->buffers->residual[0] + (f->h == 1 ? 0 : item % op->in.h * f->stride_h);
+        (const float *)job->buffers->in[1] + (f->h == 1 ? 0 : item % op->in[0].h * f->stride_h);
     const float *less =
-        op->residuals > 1 ? (const float *)job->buffers->residual[1] + line_at(s, &op->in, item) : NULL;
-    float *out = (float *)job->buffers->out + line_at(&op->out, &op->in, item);
-    for (int64_t x = 0; x < op->in.w; x++, in += op->in.stride_w, out += op->out.stride_w) {
+        tess_op_residuals(op) > 1 ? (const float *)job->buffers->in[2] + line_at(s, &op->in[0], item) : NULL;
+    float *out = (float *)job->buffers->out[0] + line_at(&op->out[0], &op->in[0], item);
+    for (int64_t x = 0; x < op->in[0].w; x++, in += op->in[0].stride_w, out += op->out[0].stride_w) {
         const float re = factor[x * f->stride_w];
         if (op->spectrum.complex_factor) {
             const float im = factor[x * f->stride_w + 1] * (op->spectrum.conjugate ? -1.0f : 1.0f);
-            for (int64_t c = 0; c < op->in.c; c += 2) {
+            for (int64_t c = 0; c < op->in[0].c; c += 2) {
                 const float a = in[c], b = in[c + 1]; /* `out` may be `in`, or the factor */
                 out[c] = a * re - b * im - (less ? less[c] : 0);
                 out[c + 1] = a * im + b * re - (less ? less[c + 1] : 0);
             }
         } else {
-            for (int64_t c = 0; c < op->in.c; c++)
+            for (int64_t c = 0; c < op->in[0].c; c++)
                 out[c] = in[c] * re - (less ? less[c] : 0);
         }
         less = less ? less + s->stride_w : NULL;
     }
 }
 
-static void vector_run(const tess_cpu *cpu, const tess_op *op, const tess_op_buffers *buffers)
+static void vector_run(tess_device *device, const tess_op *op, void *state, const tess_op_buffers *buffers,
+                       tess_stream *stream)
 {
+    (void)state, (void)stream;
+    const tess_cpu *cpu = tess_cpu_of(device);
     vector_job job = {op, buffers};
     if (op->kind != TESS_OP_DOT) {
-        tess_pool_run(cpu->pool, lines_of(&op->in),
+        tess_pool_run(cpu->pool, lines_of(&op->in[0]),
                       op->kind == TESS_OP_COMBINE ? combine_item : spectrum_item, &job);
         return;
     }
-    const int64_t blocks = dot_blocks(&op->in);
+    const int64_t blocks = dot_blocks(&op->in[0]);
     tess_pool_run(cpu->pool, blocks, dot_item, &job);
     double sum = 0;
     for (int64_t i = 0; i < blocks; i++)
         sum += ((const double *)buffers->workspace)[i];
-    *(double *)buffers->out = sum;
+    *(double *)buffers->out[0] = sum;
 }
 
-const tess_cpu_family tess_cpu_vector = {"vector", vector_needs, NULL, vector_run};
+const tess_kernel tess_cpu_vector = {
+    .name = "vector", .refuses = refuses, .needs = vector_needs, .run = vector_run};

@@ -24,17 +24,17 @@ enum {
     COLUMNS = 8       /* complex values of a cache line: as many columns are gathered at a time */
 };
 
-struct tess_cpu_fft {
+typedef struct fft_plans {
     fftwf_plan rows, columns;
     size_t bytes; /* as they were counted */
-};
+} fft_plans;
 
 /* The planner is not thread-safe; nor is the end of a plan. */
 static pthread_mutex_t planner = PTHREAD_MUTEX_INITIALIZER;
 
 typedef struct fft_job {
     const tess_op *op;
-    const tess_cpu_fft *plans;
+    const fft_plans *plans;
     const tess_tensor *real, *spectrum;
     const float *in;
     float *out;
@@ -43,16 +43,19 @@ typedef struct fft_job {
 
 static const tess_tensor *real_of(const tess_op *op)
 {
-    return op->fft.inverse ? &op->out : &op->in;
+    return op->fft.inverse ? &op->out[0] : &op->in[0];
 }
 
 static const tess_tensor *spectrum_of(const tess_op *op)
 {
-    return op->fft.inverse ? &op->in : &op->out;
+    return op->fft.inverse ? &op->in[0] : &op->out[0];
 }
 
-tess_status tess_cpu_fft_check(const tess_op *op, tess_error *error)
+tess_status tess_cpu_fft_refuses(const tess_device *device, const tess_op *op, tess_error *error)
 {
+    (void)device;
+    if (op->kind != TESS_OP_FFT)
+        return tess_kernel_refuse(error, NULL);
     const tess_tensor *r = real_of(op), *s = spectrum_of(op);
     if (r->dtype != TESS_F32 || s->dtype != TESS_F32)
         return tess_fail(error, TESS_UNSUPPORTED, "the CPU transforms fp32 values");
@@ -89,18 +92,19 @@ static size_t library_bytes(const tess_op *op, int threads)
     return 2 * PLAN_BYTES + (w + h) * PLAN_VALUE + (size_t)threads * RADER_VALUE * (w > h ? w : h);
 }
 
-static void fft_needs(const tess_cpu *cpu, const tess_op *op, tess_op_needs *needs)
+void tess_cpu_fft_needs(tess_device *device, const tess_op *op, tess_op_needs *needs)
 {
+    const tess_cpu *cpu = tess_cpu_of(device);
     const int threads = tess_pool_threads(cpu->pool);
     *needs = (tess_op_needs){.workspace = (size_t)threads * thread_scratch(op) + LINE_ALIGN,
                              .held = library_bytes(op, threads),
                              .block = 1};
 }
 
-tess_status tess_cpu_fft_prepare(const tess_cpu *cpu, const tess_op *op, tess_cpu_fft **out,
-                                 tess_error *error)
+tess_status tess_cpu_fft_prepare(tess_device *device, const tess_op *op, void **out, tess_error *error)
 {
-    tess_cpu_fft *fft = *out = tess_small_alloc(1, sizeof *fft);
+    const tess_cpu *cpu = tess_cpu_of(device);
+    fft_plans *fft = *out = tess_small_alloc(1, sizeof *fft);
     if (!fft)
         return tess_fail(error, TESS_NO_MEMORY, "no memory to prepare an FFT");
     /* An estimate looks at the buffers' alignment and touches nothing. */
@@ -118,13 +122,15 @@ tess_status tess_cpu_fft_prepare(const tess_cpu *cpu, const tess_op *op, tess_cp
     tess_mem_account(TESS_MEM_WORKSPACE, (int64_t)fft->bytes);
     if (fft->rows && (fft->columns || op->fft.rows_only))
         return TESS_OK;
-    tess_cpu_fft_release(fft);
+    tess_cpu_fft_release(device, fft);
     *out = NULL;
     return tess_fail(error, TESS_NO_MEMORY, "FFTW cannot plan a transform of %dx%d", h, w);
 }
 
-void tess_cpu_fft_release(tess_cpu_fft *fft)
+void tess_cpu_fft_release(tess_device *device, void *state)
 {
+    (void)device;
+    fft_plans *fft = state;
     if (!fft)
         return;
     pthread_mutex_lock(&planner);
@@ -206,11 +212,14 @@ static void column_item(void *arg, int64_t item, int thread)
         }
 }
 
-void tess_cpu_fft_run(const tess_cpu *cpu, const tess_op *op, const tess_cpu_fft *plans,
-                      const tess_op_buffers *buffers)
+void tess_cpu_fft_run(tess_device *device, const tess_op *op, void *state, const tess_op_buffers *buffers,
+                      tess_stream *stream)
 {
+    (void)stream;
+    const tess_cpu *cpu = tess_cpu_of(device);
+    const fft_plans *plans = state;
     const uintptr_t aligned = ((uintptr_t)buffers->workspace + LINE_ALIGN - 1) / LINE_ALIGN * LINE_ALIGN;
-    fft_job job = {op, plans, real_of(op), spectrum_of(op), buffers->in, buffers->out, (char *)aligned};
+    fft_job job = {op, plans, real_of(op), spectrum_of(op), buffers->in[0], buffers->out[0], (char *)aligned};
     const int64_t images = job.real->n * job.real->d, column_items = images * column_blocks(job.spectrum);
     if (op->fft.inverse && !op->fft.rows_only)
         tess_pool_run(cpu->pool, column_items, column_item, &job);
@@ -219,4 +228,9 @@ void tess_cpu_fft_run(const tess_cpu *cpu, const tess_op *op, const tess_cpu_fft
         tess_pool_run(cpu->pool, column_items, column_item, &job);
 }
 
-const tess_cpu_family tess_cpu_fft_family = {"fft", fft_needs, NULL, NULL};
+const tess_kernel tess_cpu_fft = {.name = "fft",
+                                  .refuses = tess_cpu_fft_refuses,
+                                  .needs = tess_cpu_fft_needs,
+                                  .prepare = tess_cpu_fft_prepare,
+                                  .run = tess_cpu_fft_run,
+                                  .release = tess_cpu_fft_release};

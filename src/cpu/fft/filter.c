@@ -16,32 +16,36 @@ typedef struct filter_job {
 
 static tess_tensor spectrum_of(const tess_op *op)
 {
-    return tess_tensor_3d(TESS_F32, op->in.n, op->in.d, op->in.h, op->in.w / 2 + 1, 2 * op->in.c);
+    return tess_tensor_3d(TESS_F32, op->in[0].n, op->in[0].d, op->in[0].h, op->in[0].w / 2 + 1,
+                          2 * op->in[0].c);
 }
 
-tess_op tess_cpu_filter_transform(const tess_op *op, bool inverse)
+static tess_op transform_of(const tess_op *op, bool inverse)
 {
     tess_op fft;
     memset(&fft, 0, sizeof fft);
     fft.kind = TESS_OP_FFT;
-    fft.in = inverse ? spectrum_of(op) : op->in;
-    fft.out = inverse ? op->out : spectrum_of(op);
+    fft.inputs = fft.outputs = 1;
+    fft.in[0] = inverse ? spectrum_of(op) : op->in[0];
+    fft.out[0] = inverse ? op->out[0] : spectrum_of(op);
     fft.fft.inverse = inverse;
     return fft;
 }
 
-tess_status tess_cpu_filter_check(const tess_op *op, tess_error *error)
+static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *error)
 {
-    const tess_tensor s = spectrum_of(op), *power = &op->residual[0], *data = &op->residual[1];
-    const tess_op to = tess_cpu_filter_transform(op, false), back = tess_cpu_filter_transform(op, true);
-    TESS_TRY(tess_cpu_fft_check(&to, error));
-    TESS_TRY(tess_cpu_fft_check(&back, error));
-    if (op->residuals < 1 || power->dtype != TESS_F32 || power->n != 1 || power->d != 1 || power->h != s.h ||
-        power->w != s.w || power->c != 1)
+    if (op->kind != TESS_OP_FILTER)
+        return tess_kernel_refuse(error, NULL);
+    const tess_tensor s = spectrum_of(op), *power = &op->in[1], *data = &op->in[2];
+    const tess_op to = transform_of(op, false), back = transform_of(op, true);
+    TESS_TRY(tess_cpu_fft_refuses(device, &to, error));
+    TESS_TRY(tess_cpu_fft_refuses(device, &back, error));
+    if (tess_op_residuals(op) < 1 || power->dtype != TESS_F32 || power->n != 1 || power->d != 1 ||
+        power->h != s.h || power->w != s.w || power->c != 1)
         return tess_fail(error, TESS_UNSUPPORTED, "a filter of %lldx%lld values does not fit its image",
                          (long long)power->h, (long long)power->w);
-    if (op->residuals > 1 && (data->dtype != TESS_F32 || data->n != s.n || data->d != s.d || data->h != s.h ||
-                              data->w != s.w || data->c != s.c))
+    if (tess_op_residuals(op) > 1 && (data->dtype != TESS_F32 || data->n != s.n || data->d != s.d ||
+                                      data->h != s.h || data->w != s.w || data->c != s.c))
         return tess_fail(error, TESS_UNSUPPORTED, "what a filter adds must be a spectrum of its image");
     return TESS_OK;
 }
@@ -52,12 +56,12 @@ static size_t waves_bytes(const tess_op *op)
     return tess_align_size((size_t)(s.n * s.stride_n) * sizeof(float), ALIGN);
 }
 
-static void filter_needs(const tess_cpu *cpu, const tess_op *op, tess_op_needs *needs)
+static void filter_needs(tess_device *device, const tess_op *op, tess_op_needs *needs)
 {
-    const tess_op to = tess_cpu_filter_transform(op, false), back = tess_cpu_filter_transform(op, true);
+    const tess_op to = transform_of(op, false), back = transform_of(op, true);
     tess_op_needs other;
-    tess_cpu_fft_family.needs(cpu, &to, needs);
-    tess_cpu_fft_family.needs(cpu, &back, &other);
+    tess_cpu_fft_needs(device, &to, needs);
+    tess_cpu_fft_needs(device, &back, &other);
     if (other.workspace > needs->workspace)
         needs->workspace = other.workspace;
     needs->held += other.held;
@@ -70,12 +74,12 @@ static void product_item(void *arg, int64_t item, int thread)
     (void)thread;
     const filter_job *job = arg;
     const tess_op *op = job->op;
-    const tess_tensor *s = &job->spectrum, *p = &op->residual[0], *t = &op->residual[1];
+    const tess_tensor *s = &job->spectrum, *p = &op->in[1], *t = &op->in[2];
     const double *f = job->buffers->factors;
     const int64_t y = item % s->h, image = item / s->h;
-    const float *power = (const float *)job->buffers->residual[0] + y * p->stride_h;
-    const float *data = op->residuals > 1 && f[2] != 0
-                            ? (const float *)job->buffers->residual[1] + image / s->d * t->stride_n +
+    const float *power = (const float *)job->buffers->in[1] + y * p->stride_h;
+    const float *data = tess_op_residuals(op) > 1 && f[2] != 0
+                            ? (const float *)job->buffers->in[2] + image / s->d * t->stride_n +
                                   image % s->d * t->stride_d + y * t->stride_h
                             : NULL;
     float *waves = job->waves + item * s->stride_h;
@@ -88,19 +92,56 @@ static void product_item(void *arg, int64_t item, int thread)
     }
 }
 
-void tess_cpu_filter_run(const tess_cpu *cpu, const tess_op *op, const tess_cpu_fft *to,
-                         const tess_cpu_fft *back, const tess_op_buffers *buffers)
+/* The plans of the two transforms. */
+typedef struct filter_plans {
+    void *to, *back;
+} filter_plans;
+
+static void filter_release(tess_device *device, void *state)
 {
-    const tess_op forward = tess_cpu_filter_transform(op, false),
-                  inverse = tess_cpu_filter_transform(op, true);
+    filter_plans *plans = state;
+    if (!plans)
+        return;
+    tess_cpu_fft_release(device, plans->to);
+    tess_cpu_fft_release(device, plans->back);
+    tess_small_free(plans);
+}
+
+static tess_status filter_prepare(tess_device *device, const tess_op *op, void **state, tess_error *error)
+{
+    filter_plans *plans = *state = tess_small_alloc(1, sizeof *plans);
+    if (!plans)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory to prepare a filter");
+    const tess_op to = transform_of(op, false), back = transform_of(op, true);
+    tess_status status = tess_cpu_fft_prepare(device, &to, &plans->to, error);
+    if (status == TESS_OK)
+        status = tess_cpu_fft_prepare(device, &back, &plans->back, error);
+    if (status != TESS_OK) {
+        filter_release(device, plans);
+        *state = NULL;
+    }
+    return status;
+}
+
+static void filter_run(tess_device *device, const tess_op *op, void *state, const tess_op_buffers *buffers,
+                       tess_stream *stream)
+{
+    const filter_plans *plans = state;
+    const tess_op forward = transform_of(op, false), inverse = transform_of(op, true);
     char *aligned = (char *)(((uintptr_t)buffers->workspace + ALIGN - 1) / ALIGN * ALIGN);
     char *workspace = aligned + waves_bytes(op);
     filter_job job = {op, buffers, spectrum_of(op), (float *)aligned};
-    tess_cpu_fft_run(cpu, &forward, to,
-                     &(tess_op_buffers){.in = buffers->in, .out = job.waves, .workspace = workspace});
-    tess_pool_run(cpu->pool, job.spectrum.n * job.spectrum.d * job.spectrum.h, product_item, &job);
-    tess_cpu_fft_run(cpu, &inverse, back,
-                     &(tess_op_buffers){.in = job.waves, .out = buffers->out, .workspace = workspace});
+    const tess_op_buffers there = {.in = {buffers->in[0]}, .out = {job.waves}, .workspace = workspace},
+                          again = {.in = {job.waves}, .out = {buffers->out[0]}, .workspace = workspace};
+    tess_cpu_fft_run(device, &forward, plans->to, &there, stream);
+    tess_pool_run(tess_cpu_of(device)->pool, job.spectrum.n * job.spectrum.d * job.spectrum.h, product_item,
+                  &job);
+    tess_cpu_fft_run(device, &inverse, plans->back, &again, stream);
 }
 
-const tess_cpu_family tess_cpu_filter_family = {"filter", filter_needs, NULL, NULL};
+const tess_kernel tess_cpu_filter = {.name = "filter",
+                                     .refuses = refuses,
+                                     .needs = filter_needs,
+                                     .prepare = filter_prepare,
+                                     .run = filter_run,
+                                     .release = filter_release};

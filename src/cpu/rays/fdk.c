@@ -18,7 +18,7 @@ static void cosine_row(void *arg, int64_t item, int thread)
 {
     (void)thread;
     const fdk_job *job = arg;
-    const tess_tensor *from = &job->op->in, *to = &job->op->out;
+    const tess_tensor *from = &job->op->in[0], *to = &job->op->out[0];
     const int64_t at = item / from->h, row = item % from->h;
     const tess_view3 view = tess_view3_of(&job->scan, job->table + at * TESS_VIEW3_NUMBERS);
     const float *in = job->in + at * from->stride_d + row * from->stride_h;
@@ -61,7 +61,7 @@ static void spread_row(void *arg, int64_t item, int thread)
 {
     (void)thread;
     const fdk_job *job = arg;
-    const tess_tensor *views = &job->op->in, *volume = &job->op->out;
+    const tess_tensor *views = &job->op->in[0], *volume = &job->op->out[0];
     const int64_t z = item / volume->h, y = item % volume->h;
     float *out = job->out + z * volume->stride_d + y * volume->stride_h;
     if (!job->op->rays.accumulate)
@@ -91,19 +91,33 @@ static void spread_row(void *arg, int64_t item, int thread)
     }
 }
 
-static void fdk_needs(const tess_cpu *cpu, const tess_op *op, tess_op_needs *needs)
+static void fdk_needs(tess_device *device, const tess_op *op, tess_op_needs *needs)
 {
-    (void)cpu;
-    *needs = (tess_op_needs){.weights = (size_t)op->in.d * TESS_VIEW3_NUMBERS * sizeof(double), .block = 1};
+    (void)device;
+    *needs =
+        (tess_op_needs){.weights = (size_t)op->in[0].d * TESS_VIEW3_NUMBERS * sizeof(double), .block = 1};
 }
 
-static void fdk_run(const tess_cpu *cpu, const tess_op *op, const tess_op_buffers *buffers)
+static void fdk_run(tess_device *device, const tess_op *op, void *state, const tess_op_buffers *buffers,
+                    tess_stream *stream)
 {
+    (void)state, (void)stream;
+    const tess_cpu *cpu = tess_cpu_of(device);
     const bool cosine = op->kind == TESS_OP_RAY_COSINE;
-    fdk_job job = {op, tess_scan3_of(&op->rays, &op->out, &op->in), buffers->weights, buffers->in,
-                   buffers->out};
-    tess_pool_run(cpu->pool, cosine ? op->in.d * op->in.h : op->out.d * op->out.h,
+    fdk_job job = {op, tess_scan3_of(&op->rays, &op->out[0], &op->in[0]), buffers->weights, buffers->in[0],
+                   buffers->out[0]};
+    tess_pool_run(cpu->pool, cosine ? op->in[0].d * op->in[0].h : op->out[0].d * op->out[0].h,
                   cosine ? cosine_row : spread_row, &job);
 }
 
-const tess_cpu_family tess_cpu_fdk = {"fdk", fdk_needs, NULL, fdk_run};
+static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *error)
+{
+    (void)device;
+    if (op->kind != TESS_OP_RAY_COSINE && op->kind != TESS_OP_RAY_SPREAD)
+        return tess_kernel_refuse(error, NULL);
+    if (op->rays.geometry == TESS_PARALLEL_2D)
+        return tess_kernel_refuse(error, "the filtered backprojection of this kind takes 3-D rays");
+    return tess_cpu_check_rays(op, error);
+}
+
+const tess_kernel tess_cpu_fdk = {.name = "fdk", .refuses = refuses, .needs = fdk_needs, .run = fdk_run};

@@ -1,19 +1,23 @@
 /* The 2-D Radon transform as an op: what it takes and needs; its two directions have a file each. */
 #include "cpu/rays/radon.h"
 
-static void radon_needs(const tess_cpu *cpu, const tess_op *op, tess_op_needs *needs)
+static void radon_needs(tess_device *device, const tess_op *op, tess_op_needs *needs)
 {
-    (void)cpu;
-    const int64_t views = op->kind == TESS_OP_PROJECT ? op->out.h : op->in.h;
+    (void)device;
+    const int64_t views = op->kind == TESS_OP_PROJECT ? op->out[0].h : op->in[0].h;
     *needs = (tess_op_needs){.weights = (size_t)views * TESS_RAY2_NUMBERS * sizeof(double), .block = 1};
 }
 
-static void radon_run(const tess_cpu *cpu, const tess_op *op, const tess_op_buffers *buffers)
+static void radon_run(tess_device *device, const tess_op *op, void *state, const tess_op_buffers *buffers,
+                      tess_stream *stream)
 {
+    (void)state, (void)stream;
+    const tess_cpu *cpu = tess_cpu_of(device);
     const bool forward = op->kind == TESS_OP_PROJECT;
-    const tess_tensor *image = forward ? &op->in : &op->out, *views = forward ? &op->out : &op->in;
-    tess_radon_job job = {.in = buffers->in,
-                          .out = buffers->out,
+    const tess_tensor *image = forward ? &op->in[0] : &op->out[0],
+                      *views = forward ? &op->out[0] : &op->in[0];
+    tess_radon_job job = {.in = buffers->in[0],
+                          .out = buffers->out[0],
                           .table = buffers->weights,
                           .size = image->h,
                           .views = views->h,
@@ -28,10 +32,14 @@ static void radon_run(const tess_cpu *cpu, const tess_op *op, const tess_op_buff
         tess_cpu_radon_backproject(cpu, &job);
 }
 
-tess_status tess_cpu_check_radon(const tess_op *op, tess_error *error)
+static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *error)
 {
+    (void)device;
     const bool forward = op->kind == TESS_OP_PROJECT;
-    const tess_tensor *image = forward ? &op->in : &op->out, *views = forward ? &op->out : &op->in;
+    const tess_tensor *image = forward ? &op->in[0] : &op->out[0],
+                      *views = forward ? &op->out[0] : &op->in[0];
+    if ((!forward && op->kind != TESS_OP_BACKPROJECT) || op->rays.geometry != TESS_PARALLEL_2D)
+        return tess_kernel_refuse(error, NULL);
     if (image->dtype != TESS_F32 || views->dtype != TESS_F32)
         return tess_fail(error, TESS_UNSUPPORTED, "the Radon transform takes fp32 values");
     const bool single = image->n == 1 && image->d == 1 && image->c == 1 && views->n == 1 && views->d == 1 &&
@@ -45,4 +53,5 @@ tess_status tess_cpu_check_radon(const tess_op *op, tess_error *error)
     return TESS_OK;
 }
 
-const tess_cpu_family tess_cpu_radon = {"radon", radon_needs, NULL, radon_run};
+const tess_kernel tess_cpu_radon = {
+    .name = "radon", .refuses = refuses, .needs = radon_needs, .run = radon_run};

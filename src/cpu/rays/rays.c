@@ -191,17 +191,14 @@ static void clear_slice(void *arg, int64_t item, int thread)
 tess_status tess_cpu_check_rays(const tess_op *op, tess_error *error)
 {
     const bool forward = op->kind == TESS_OP_PROJECT, cosine = op->kind == TESS_OP_RAY_COSINE;
-    const tess_tensor *volume = forward ? &op->in : &op->out;
-    if (op->rays.geometry == TESS_PARALLEL_2D)
-        return tess_fail(error, TESS_UNSUPPORTED, "a %s of 2-D rays is not known",
-                         tess_op_kind_name(op->kind));
-    if (op->in.dtype != TESS_F32 || op->out.dtype != TESS_F32)
+    const tess_tensor *volume = forward ? &op->in[0] : &op->out[0];
+    if (op->in[0].dtype != TESS_F32 || op->out[0].dtype != TESS_F32)
         return tess_fail(error, TESS_UNSUPPORTED, "rays are computed in fp32");
-    if (op->in.n != 1 || op->out.n != 1 || op->in.c != 1 || op->out.c != 1)
+    if (op->in[0].n != 1 || op->out[0].n != 1 || op->in[0].c != 1 || op->out[0].c != 1)
         return tess_fail(error, TESS_UNSUPPORTED, "rays go through one volume of one channel");
     if (!(op->rays.spacing > 0))
         return tess_fail(error, TESS_UNSUPPORTED, "voxels must have a size above 0");
-    if (cosine && (op->out.d != op->in.d || op->out.h != op->in.h || op->out.w < op->in.w))
+    if (cosine && (op->out[0].d != op->in[0].d || op->out[0].h != op->in[0].h || op->out[0].w < op->in[0].w))
         return tess_fail(error, TESS_UNSUPPORTED, "weighted views must have room for all that is weighted");
     const int64_t depth = op->rays.depth ? op->rays.depth : volume->d;
     if (!cosine && (op->rays.first < 0 || op->rays.first + volume->d > depth))
@@ -214,17 +211,21 @@ tess_status tess_cpu_check_rays(const tess_op *op, tess_error *error)
     return TESS_OK;
 }
 
-static void rays_needs(const tess_cpu *cpu, const tess_op *op, tess_op_needs *needs)
+static void rays_needs(tess_device *device, const tess_op *op, tess_op_needs *needs)
 {
-    (void)cpu;
-    const tess_tensor *views = op->kind == TESS_OP_PROJECT ? &op->out : &op->in;
+    (void)device;
+    const tess_tensor *views = op->kind == TESS_OP_PROJECT ? &op->out[0] : &op->in[0];
     *needs = (tess_op_needs){.weights = (size_t)views->d * TESS_VIEW3_NUMBERS * sizeof(double), .block = 1};
 }
 
-static void rays_run(const tess_cpu *cpu, const tess_op *op, const tess_op_buffers *buffers)
+static void rays_run(tess_device *device, const tess_op *op, void *state, const tess_op_buffers *buffers,
+                     tess_stream *stream)
 {
+    (void)state, (void)stream;
+    const tess_cpu *cpu = tess_cpu_of(device);
     const bool project = op->kind == TESS_OP_PROJECT;
-    const tess_tensor *volume = project ? &op->in : &op->out, *views = project ? &op->out : &op->in;
+    const tess_tensor *volume = project ? &op->in[0] : &op->out[0],
+                      *views = project ? &op->out[0] : &op->in[0];
     rays_job job = {.scan = tess_scan3_of(&op->rays, volume, views),
                     .table = buffers->weights,
                     .step = {volume->stride_w, volume->stride_h, volume->stride_d},
@@ -233,9 +234,9 @@ static void rays_run(const tess_cpu *cpu, const tess_op *op, const tess_op_buffe
                     .view_w = views->stride_w,
                     .accumulate = op->rays.accumulate};
     /* The casts drop a const that the direction gives back: only `out` is written. */
-    float *from_whole = project ? (float *)(uintptr_t)buffers->in : buffers->out;
+    float *from_whole = project ? (float *)(uintptr_t)buffers->in[0] : buffers->out[0];
     job.volume = from_whole - job.scan.first * volume->stride_d;
-    job.views = project ? buffers->out : (float *)(uintptr_t)buffers->in;
+    job.views = project ? buffers->out[0] : (float *)(uintptr_t)buffers->in[0];
     if (project) {
         tess_pool_run(cpu->pool, job.scan.views * job.scan.rows, project_row, &job);
         return;
@@ -256,4 +257,13 @@ static void rays_run(const tess_cpu *cpu, const tess_op *op, const tess_op_buffe
     }
 }
 
-const tess_cpu_family tess_cpu_rays = {"rays", rays_needs, NULL, rays_run};
+static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *error)
+{
+    (void)device;
+    if ((op->kind != TESS_OP_PROJECT && op->kind != TESS_OP_BACKPROJECT) ||
+        op->rays.geometry == TESS_PARALLEL_2D)
+        return tess_kernel_refuse(error, NULL);
+    return tess_cpu_check_rays(op, error);
+}
+
+const tess_kernel tess_cpu_rays = {.name = "rays", .refuses = refuses, .needs = rays_needs, .run = rays_run};

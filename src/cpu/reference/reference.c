@@ -1,5 +1,6 @@
 #include "cpu/reference/reference.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -35,17 +36,17 @@ static double conv_at(const tess_op *op, const void *in, const float *kernel, co
 {
     const int32_t *k = op->kernel;
     double sum = 0;
-    for (int64_t i = 0; i < op->in.c; i++)
+    for (int64_t i = 0; i < op->in[0].c; i++)
         for (int kd = 0; kd < k[0]; kd++)
             for (int ky = 0; ky < k[1]; ky++)
                 for (int kx = 0; kx < k[2]; kx++) {
                     int64_t d = at[1] * op->stride[0] + kd - op->pad_before[0];
                     int64_t y = at[2] * op->stride[1] + ky - op->pad_before[1];
                     int64_t x = at[3] * op->stride[2] + kx - op->pad_before[2];
-                    if (d < 0 || d >= op->in.d || y < 0 || y >= op->in.h || x < 0 || x >= op->in.w)
+                    if (d < 0 || d >= op->in[0].d || y < 0 || y >= op->in[0].h || x < 0 || x >= op->in[0].w)
                         continue;
-                    double w = kernel[(((o * op->in.c + i) * k[0] + kd) * k[1] + ky) * k[2] + kx];
-                    sum += w * load(&op->in, in, place(&op->in, at[0], d, y, x) + i);
+                    double w = kernel[(((o * op->in[0].c + i) * k[0] + kd) * k[1] + ky) * k[2] + kx];
+                    sum += w * load(&op->in[0], in, place(&op->in[0], at[0], d, y, x) + i);
                 }
     return sum;
 }
@@ -55,13 +56,13 @@ static double up_conv_at(const tess_op *op, const void *in, const float *kernel,
                          int64_t o)
 {
     double sum = 0;
-    for (int64_t i = 0; i < op->in.c; i++)
+    for (int64_t i = 0; i < op->in[0].c; i++)
         for (int tap = 0; tap < 9; tap++) {
             int64_t y = at[2] + tap / 3 - 1, x = at[3] + tap % 3 - 1;
-            if (y < 0 || y >= op->out.h || x < 0 || x >= op->out.w)
+            if (y < 0 || y >= op->out[0].h || x < 0 || x >= op->out[0].w)
                 continue;
-            sum += kernel[(o * op->in.c + i) * 9 + tap] *
-                   load(&op->in, in, place(&op->in, at[0], at[1], y / 2, x / 2) + i);
+            sum += kernel[(o * op->in[0].c + i) * 9 + tap] *
+                   load(&op->in[0], in, place(&op->in[0], at[0], at[1], y / 2, x / 2) + i);
         }
     return sum;
 }
@@ -71,12 +72,12 @@ static double transpose_at(const tess_op *op, const void *in, const float *kerne
                            int64_t o)
 {
     const int32_t *k = op->kernel, *s = op->stride;
-    int64_t from = place(&op->in, at[0], at[1] / s[0], at[2] / s[1], at[3] / s[2]);
+    int64_t from = place(&op->in[0], at[0], at[1] / s[0], at[2] / s[1], at[3] / s[2]);
     int64_t tap = ((at[1] % s[0]) * k[1] + at[2] % s[1]) * k[2] + at[3] % s[2],
             taps = (int64_t)k[0] * k[1] * k[2];
     double sum = 0;
-    for (int64_t i = 0; i < op->in.c; i++)
-        sum += (double)kernel[(i * op->out.c + o) * taps + tap] * load(&op->in, in, from + i);
+    for (int64_t i = 0; i < op->in[0].c; i++)
+        sum += (double)kernel[(i * op->out[0].c + o) * taps + tap] * load(&op->in[0], in, from + i);
     return sum;
 }
 
@@ -88,10 +89,11 @@ static double side_at(const tess_op *op, const void *in, const int64_t at[4])
     for (int64_t d = at[1] - rd; d <= at[1] + rd; d++)
         for (int64_t y = at[2] - ry; y <= at[2] + ry; y++)
             for (int64_t x = at[3] - rx; x <= at[3] + rx; x++) {
-                if (d == at[1] || d < 0 || d >= op->in.d || y < 0 || y >= op->in.h || x < 0 || x >= op->in.w)
+                if (d == at[1] || d < 0 || d >= op->in[0].d || y < 0 || y >= op->in[0].h || x < 0 ||
+                    x >= op->in[0].w)
                     continue;
-                for (int64_t c = 0; c < op->in.c; c++)
-                    sum += load(&op->in, in, place(&op->in, at[0], d, y, x) + c);
+                for (int64_t c = 0; c < op->in[0].c; c++)
+                    sum += load(&op->in[0], in, place(&op->in[0], at[0], d, y, x) + c);
             }
     return op->side.value * sum;
 }
@@ -102,9 +104,9 @@ static double pool_at(const tess_op *op, const void *in, const int64_t at[4], in
     for (int kd = 0; kd < op->kernel[0]; kd++)
         for (int ky = 0; ky < op->kernel[1]; ky++)
             for (int kx = 0; kx < op->kernel[2]; kx++) {
-                int64_t from = place(&op->in, at[0], at[1] * op->stride[0] + kd, at[2] * op->stride[1] + ky,
-                                     at[3] * op->stride[2] + kx);
-                double value = load(&op->in, in, from + c);
+                int64_t from = place(&op->in[0], at[0], at[1] * op->stride[0] + kd,
+                                     at[2] * op->stride[1] + ky, at[3] * op->stride[2] + kx);
+                double value = load(&op->in[0], in, from + c);
                 most = value > most ? value : most;
             }
     return most;
@@ -125,10 +127,11 @@ static double value_at(const tess_op *op, const void *in, const float *kernel, c
         return pool_at(op, in, at, c);
     case TESS_OP_UPSAMPLE:
         return load(
-            &op->in, in,
-            place(&op->in, at[0], at[1] / op->stride[0], at[2] / op->stride[1], at[3] / op->stride[2]) + c);
+            &op->in[0], in,
+            place(&op->in[0], at[0], at[1] / op->stride[0], at[2] / op->stride[1], at[3] / op->stride[2]) +
+                c);
     default:
-        return load(&op->in, in, place(&op->in, at[0], at[1], at[2], at[3]) + c);
+        return load(&op->in[0], in, place(&op->in[0], at[0], at[1], at[2], at[3]) + c);
     }
 }
 
@@ -139,20 +142,32 @@ typedef struct reference_job {
     const float *kernel, *bias;
 } reference_job;
 
+static double activated(tess_activation activation, double value)
+{
+    switch (activation) {
+    case TESS_LINEAR:
+        return value;
+    case TESS_RELU:
+        return value < 0 ? 0 : value;
+    case TESS_SILU:
+        return value / (1 + exp(-value));
+    }
+    return NAN;
+}
+
 static void pixel(const reference_job *job, int64_t n, int64_t d, int64_t y, int64_t x)
 {
     const tess_op *op = job->op;
     const tess_op_buffers *buffers = job->buffers;
     const int64_t at[4] = {n, d, y, x};
-    for (int64_t c = 0; c < op->out.c; c++) {
-        double value = value_at(op, buffers->in, job->kernel, at, c) + (job->bias ? job->bias[c] : 0.0);
+    for (int64_t c = 0; c < op->out[0].c; c++) {
+        double value = value_at(op, buffers->in[0], job->kernel, at, c) + (job->bias ? job->bias[c] : 0.0);
         if (op->mapped)
-            value += load(&op->map, buffers->map, place(&op->map, n, d, y, x));
-        for (int r = 0; r < op->residuals; r++)
-            value += load(&op->residual[r], buffers->residual[r], place(&op->residual[r], n, d, y, x) + c);
-        if (op->relu && value < 0)
-            value = 0;
-        store(&op->out, buffers->out, place(&op->out, n, d, y, x) + c, value);
+            value += load(tess_op_map(op), buffers->in[op->inputs - 1], place(tess_op_map(op), n, d, y, x));
+        for (int r = 0; r < tess_op_residuals(op); r++)
+            value += load(&op->in[1 + r], buffers->in[1 + r], place(&op->in[1 + r], n, d, y, x) + c);
+        store(&op->out[0], buffers->out[0], place(&op->out[0], n, d, y, x) + c,
+              activated(op->activation, value));
     }
 }
 
@@ -160,7 +175,7 @@ static void pixels_item(void *arg, int64_t item, int thread)
 {
     (void)thread;
     const reference_job *job = arg;
-    const tess_tensor *out = &job->op->out;
+    const tess_tensor *out = &job->op->out[0];
     const int64_t all = out->n * out->d * out->h * out->w;
     for (int64_t i = item * PIXELS; i < (item + 1) * PIXELS && i < all; i++)
         pixel(job, i / out->w / out->h / out->d, i / out->w / out->h % out->d, i / out->w % out->h,
@@ -169,7 +184,7 @@ static void pixels_item(void *arg, int64_t item, int thread)
 
 static int64_t items_of(const tess_op *op)
 {
-    return tess_ceil_div(op->out.n * op->out.d * op->out.h * op->out.w, PIXELS);
+    return tess_ceil_div(op->out[0].n * op->out[0].d * op->out[0].h * op->out[0].w, PIXELS);
 }
 
 void tess_reference_run(const tess_op *op, const tess_op_buffers *buffers, const float *kernel,
@@ -184,31 +199,45 @@ void tess_reference_run(const tess_op *op, const tess_op_buffers *buffers, const
 static size_t kernel_floats(const tess_op *op)
 {
     bool conv = op->kind == TESS_OP_CONV || op->kind == TESS_OP_CONV_TRANSPOSE;
-    return conv ? (size_t)(op->in.c * op->out.c * tess_op_taps(op)) : 0;
+    return conv ? (size_t)(op->in[0].c * op->out[0].c * tess_op_taps(op)) : 0;
 }
 
-static void reference_needs(const tess_cpu *cpu, const tess_op *op, tess_op_needs *needs)
+static void reference_needs(tess_device *device, const tess_op *op, tess_op_needs *needs)
 {
-    (void)cpu;
+    (void)device;
     *needs = (tess_op_needs){.block = 1};
-    needs->weights = (kernel_floats(op) + (op->bias ? (size_t)op->out.c : 0)) * sizeof(float);
+    needs->weights = (kernel_floats(op) + (op->bias ? (size_t)op->out[0].c : 0)) * sizeof(float);
 }
 
-static void reference_pack(const tess_cpu *cpu, const tess_op *op, tess_weight_part part, int64_t first,
-                           int64_t count, const float *values, void *packed)
+static void reference_pack(tess_device *device, const tess_op *op, int param, int64_t first, int64_t count,
+                           const float *values, void *packed)
 {
-    (void)cpu;
-    size_t rows = (size_t)(op->kind == TESS_OP_CONV_TRANSPOSE ? op->in.c : op->out.c);
-    size_t row = part == TESS_PART_BIAS ? 1 : kernel_floats(op) / rows;
-    float *to = (float *)packed + (part == TESS_PART_BIAS ? kernel_floats(op) : 0) + (size_t)first * row;
+    (void)device;
+    size_t rows = (size_t)(op->kind == TESS_OP_CONV_TRANSPOSE ? op->in[0].c : op->out[0].c);
+    size_t row = param == TESS_PARAM_BIAS ? 1 : kernel_floats(op) / rows;
+    float *to = (float *)packed + (param == TESS_PARAM_BIAS ? kernel_floats(op) : 0) + (size_t)first * row;
     memcpy(to, values, (size_t)count * row * sizeof(float));
 }
 
-static void reference_run(const tess_cpu *cpu, const tess_op *op, const tess_op_buffers *buffers)
+static void reference_run(tess_device *device, const tess_op *op, void *state, const tess_op_buffers *buffers,
+                          tess_stream *stream)
 {
+    (void)state, (void)stream;
+    const tess_cpu *cpu = tess_cpu_of(device);
     const float *kernel = buffers->weights;
     reference_job job = {op, buffers, kernel, op->bias ? kernel + kernel_floats(op) : NULL};
     tess_pool_run(cpu->pool, items_of(op), pixels_item, &job);
 }
 
-const tess_cpu_family tess_cpu_reference = {"reference", reference_needs, reference_pack, reference_run};
+static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *why)
+{
+    if (!tess_op_is_layer(op) && op->kind != TESS_OP_SIDE_SUM)
+        return tess_kernel_refuse(why, NULL);
+    return tess_cpu_refuses_layer(device, op, why);
+}
+
+const tess_kernel tess_cpu_reference = {.name = "reference",
+                                        .refuses = refuses,
+                                        .needs = reference_needs,
+                                        .pack = reference_pack,
+                                        .run = reference_run};

@@ -76,12 +76,12 @@ extern "C" cudaError_t tess_cuda_add_map(const tess_op *op, const tess_op_buffer
                                          cudaStream_t stream)
 {
     map_job job = {};
-    job.out = op->out;
-    job.map = op->map;
-    job.relu = op->relu;
-    job.to = buffers->out;
-    job.from = (const float *)buffers->map;
-    switch (op->out.dtype) {
+    job.out = op->out[0];
+    job.map = *tess_op_map(op);
+    job.relu = tess_op_relu(op);
+    job.to = buffers->out[0];
+    job.from = (const float *)buffers->in[op->inputs - 1];
+    switch (op->out[0].dtype) {
     case TESS_F16:
         return launch_type<__half>(job, stream);
     case TESS_BF16:

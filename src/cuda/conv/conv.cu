@@ -131,21 +131,21 @@ bool wide(const tess_tensor *t, const void *data)
 tess_conv_job job_of(const tess_op *op, const tess_op_buffers *b)
 {
     const bool transposed = op->kind == TESS_OP_CONV_TRANSPOSE;
-    const tess_tensor *grid = transposed ? &op->in : &op->out;
+    const tess_tensor *grid = transposed ? &op->in[0] : &op->out[0];
     tess_conv_job job = {};
     job.pixels = grid->n * grid->h * grid->w;
     job.h = grid->h;
     job.w = grid->w;
-    job.in_h = op->in.h;
-    job.in_w = op->in.w;
-    job.cin = op->in.c;
-    job.cout = op->out.c;
-    job.in_n = op->in.stride_n;
-    job.in_y = op->in.stride_h;
-    job.in_x = op->in.stride_w;
-    job.out_n = op->out.stride_n;
-    job.out_y = op->out.stride_h;
-    job.out_x = op->out.stride_w;
+    job.in_h = op->in[0].h;
+    job.in_w = op->in[0].w;
+    job.cin = op->in[0].c;
+    job.cout = op->out[0].c;
+    job.in_n = op->in[0].stride_n;
+    job.in_y = op->in[0].stride_h;
+    job.in_x = op->in[0].stride_w;
+    job.out_n = op->out[0].stride_n;
+    job.out_y = op->out[0].stride_h;
+    job.out_x = op->out[0].stride_w;
     job.kh = transposed ? 1 : op->kernel[TESS_HEIGHT];
     job.kw = transposed ? 1 : op->kernel[TESS_WIDTH];
     job.stride_y = transposed ? 1 : op->stride[TESS_HEIGHT];
@@ -154,21 +154,21 @@ tess_conv_job job_of(const tess_op *op, const tess_op_buffers *b)
     job.left = transposed ? 0 : op->pad_before[TESS_WIDTH];
     job.spread_y = transposed ? op->stride[TESS_HEIGHT] : 1;
     job.spread_x = transposed ? op->stride[TESS_WIDTH] : 1;
-    job.relu = op->relu;
-    job.in = b->in;
-    job.out = b->out;
+    job.relu = tess_op_relu(op);
+    job.in = b->in[0];
+    job.out = b->out[0];
     job.weights = b->weights;
     job.bias = tess_cuda_bias(op, b);
-    job.wide_in = wide(&op->in, b->in);
-    job.wide_weights = op->in.c % 4 == 0;
-    job.wide_out = wide(&op->out, b->out);
-    job.residuals = op->residuals;
-    for (int r = 0; r < op->residuals; r++) {
-        job.residual[r] = b->residual[r];
-        job.res_n[r] = op->residual[r].stride_n;
-        job.res_y[r] = op->residual[r].stride_h;
-        job.res_x[r] = op->residual[r].stride_w;
-        job.wide_out = job.wide_out && wide(&op->residual[r], b->residual[r]);
+    job.wide_in = wide(&op->in[0], b->in[0]);
+    job.wide_weights = op->in[0].c % 4 == 0;
+    job.wide_out = wide(&op->out[0], b->out[0]);
+    job.residuals = tess_op_residuals(op);
+    for (int r = 0; r < tess_op_residuals(op); r++) {
+        job.residual[r] = b->in[1 + r];
+        job.res_n[r] = op->in[1 + r].stride_n;
+        job.res_y[r] = op->in[1 + r].stride_h;
+        job.res_x[r] = op->in[1 + r].stride_w;
+        job.wide_out = job.wide_out && wide(&op->in[1 + r], b->in[1 + r]);
     }
     return job;
 }
@@ -184,9 +184,9 @@ void launch(const tess_conv_job &job, cudaStream_t stream)
 
 template <typename T> void launch_ends(const tess_op *op, const tess_conv_job &job, cudaStream_t stream)
 {
-    if (op->in.dtype == TESS_F32)
+    if (op->in[0].dtype == TESS_F32)
         launch<float, T, T>(job, stream);
-    else if (op->out.dtype == TESS_F32)
+    else if (op->out[0].dtype == TESS_F32)
         launch<T, T, float>(job, stream);
     else
         launch<T, T, T>(job, stream);

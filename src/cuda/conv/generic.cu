@@ -7,22 +7,22 @@ static bool is_value(tess_dtype dtype)
 
 static const char *generic_refuses(const tess_op *op, int)
 {
-    if (op->kind == TESS_OP_IMPORT || op->kind == TESS_OP_EXPORT)
-        return "samples are for another engine";
-    if (op->kind > TESS_OP_EXPORT)
-        return "no engine of this build does that";
+    if (!tess_op_is_layer(op) || op->kind == TESS_OP_ACTIVATE)
+        return "takes convolutions, pooling, upsampling and additions";
+    if (op->activation != TESS_LINEAR && op->activation != TESS_RELU)
+        return "ends with a ReLU or none";
     if (op->kind == TESS_OP_UP_CONV)
         return "an image is enlarged before it is convolved";
-    if (!is_value(op->in.dtype) || !is_value(op->out.dtype))
+    if (!is_value(op->in[0].dtype) || !is_value(op->out[0].dtype))
         return "values are fp32, fp16 or bf16";
     const bool conv = op->kind == TESS_OP_CONV || op->kind == TESS_OP_CONV_TRANSPOSE;
-    const bool same = op->in.dtype == op->out.dtype;
-    if (!same && (!conv || (op->in.dtype != TESS_F32 && op->out.dtype != TESS_F32)))
+    const bool same = op->in[0].dtype == op->out[0].dtype;
+    if (!same && (!conv || (op->in[0].dtype != TESS_F32 && op->out[0].dtype != TESS_F32)))
         return "only a convolution changes the type of its values, from or to fp32";
-    for (int r = 0; r < op->residuals; r++)
-        if (op->residual[r].dtype != op->out.dtype)
+    for (int r = 0; r < tess_op_residuals(op); r++)
+        if (op->in[1 + r].dtype != op->out[0].dtype)
             return "a residual must have the type of what it is added to";
-    if (op->in.d != 1 || op->out.d != 1 || op->kernel[TESS_DEPTH] != 1)
+    if (op->in[0].d != 1 || op->out[0].d != 1 || op->kernel[TESS_DEPTH] != 1)
         return "there are no 3-D kernels";
     if (op->mapped)
         return "no map is added";
@@ -49,4 +49,4 @@ static cudaError_t generic_load(int)
     return result == cudaSuccess ? tess_cuda_tail_load() : result;
 }
 
-extern "C" const tess_cuda_engine tess_cuda_generic = {"generic", generic_refuses, generic_run, generic_load};
+extern "C" const tess_cuda_launch tess_cuda_generic = {generic_refuses, generic_run, generic_load, NULL};

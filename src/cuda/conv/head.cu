@@ -172,8 +172,8 @@ template <typename In, typename T, int GROUPS> void launch(const head_job &job, 
 
 template <typename T> void launch_ends(const tess_op *op, const head_job &job, cudaStream_t stream)
 {
-    const bool image = op->in.dtype == TESS_F32;
-    if (op->out.c % (2 * GROUP) == 0)
+    const bool image = op->in[0].dtype == TESS_F32;
+    if (op->out[0].c % (2 * GROUP) == 0)
         image ? launch<float, T, 2>(job, stream) : launch<T, T, 2>(job, stream);
     else
         image ? launch<float, T, 1>(job, stream) : launch<T, T, 1>(job, stream);
@@ -193,13 +193,13 @@ bool by_eight(const tess_tensor *t)
 
 extern "C" bool tess_cuda_head_fits(const tess_op *op)
 {
-    bool fits = op->kind == TESS_OP_CONV && op->out.dtype != TESS_F32 && op->in.c <= 4 &&
-                op->out.c % GROUP == 0 && op->kernel[TESS_HEIGHT] <= REACH + 1 &&
+    bool fits = op->kind == TESS_OP_CONV && op->out[0].dtype != TESS_F32 && op->in[0].c <= 4 &&
+                op->out[0].c % GROUP == 0 && op->kernel[TESS_HEIGHT] <= REACH + 1 &&
                 op->kernel[TESS_WIDTH] <= REACH + 1 && op->stride[TESS_HEIGHT] == 1 &&
-                op->stride[TESS_WIDTH] == 1 && by_eight(&op->out) &&
-                op->out.n * (op->out.c / GROUP) <= 65535 && op->out.h <= 65535 * (int64_t)HIGH;
-    for (int r = 0; r < op->residuals; r++)
-        fits = fits && by_eight(&op->residual[r]);
+                op->stride[TESS_WIDTH] == 1 && by_eight(&op->out[0]) &&
+                op->out[0].n * (op->out[0].c / GROUP) <= 65535 && op->out[0].h <= 65535 * (int64_t)HIGH;
+    for (int r = 0; r < tess_op_residuals(op); r++)
+        fits = fits && by_eight(&op->in[1 + r]);
     return fits;
 }
 
@@ -216,23 +216,23 @@ extern "C" cudaError_t tess_cuda_head_load(void)
 extern "C" cudaError_t tess_cuda_head(const tess_op *op, const tess_op_buffers *b, cudaStream_t stream)
 {
     head_job job = {};
-    bool aligned = (uintptr_t)b->out % 16 == 0;
-    job.in = op->in;
-    job.out = op->out;
+    bool aligned = (uintptr_t)b->out[0] % 16 == 0;
+    job.in = op->in[0];
+    job.out = op->out[0];
     job.kh = op->kernel[TESS_HEIGHT];
     job.kw = op->kernel[TESS_WIDTH];
     job.top = op->pad_before[TESS_HEIGHT];
     job.left = op->pad_before[TESS_WIDTH];
-    job.relu = op->relu;
+    job.relu = tess_op_relu(op);
     job.bias = tess_cuda_bias(op, b);
-    job.from = b->in;
-    job.to = b->out;
+    job.from = b->in[0];
+    job.to = b->out[0];
     job.weights = b->weights;
-    job.residuals = op->residuals;
-    for (int r = 0; r < op->residuals; r++) {
-        job.residual[r] = op->residual[r];
-        job.more[r] = b->residual[r];
-        aligned = aligned && (uintptr_t)b->residual[r] % 16 == 0;
+    job.residuals = tess_op_residuals(op);
+    for (int r = 0; r < tess_op_residuals(op); r++) {
+        job.residual[r] = op->in[1 + r];
+        job.more[r] = b->in[1 + r];
+        aligned = aligned && (uintptr_t)b->in[1 + r] % 16 == 0;
     }
     if (!aligned)
         return cudaErrorInvalidValue;

@@ -68,9 +68,9 @@ static void launch(const tess_op *op, const pack_layout &l, const float *values,
     const int64_t taps = op->kind == TESS_OP_UP_CONV ? 16 : l.taps;
     const unsigned blocks = (unsigned)((l.rows * l.others * taps + threads - 1) / threads);
     if (op->kind == TESS_OP_UP_CONV)
-        pack_enlarging_kernel<T><<<blocks, threads, 0, stream>>>(l, op->out.c, values, (T *)packed);
+        pack_enlarging_kernel<T><<<blocks, threads, 0, stream>>>(l, op->out[0].c, values, (T *)packed);
     else if (l.transposed)
-        pack_transposed_kernel<T><<<blocks, threads, 0, stream>>>(l, op->in.c, values, (T *)packed);
+        pack_transposed_kernel<T><<<blocks, threads, 0, stream>>>(l, op->in[0].c, values, (T *)packed);
     else
         pack_kernel<T><<<blocks, threads, 0, stream>>>(l, values, (T *)packed);
 }
@@ -82,7 +82,7 @@ static cudaError_t pack_kernel_values(const tess_op *op, int64_t slice, int64_t 
     l.first = first;
     l.rows = count;
     l.transposed = op->kind == TESS_OP_CONV_TRANSPOSE;
-    l.others = l.transposed ? op->out.c : op->in.c;
+    l.others = l.transposed ? op->out[0].c : op->in[0].c;
     l.taps = (int64_t)op->kernel[TESS_HEIGHT] * op->kernel[TESS_WIDTH];
     l.depth = op->kernel[TESS_DEPTH];
     l.slice = slice;
@@ -99,13 +99,13 @@ static cudaError_t pack_kernel_values(const tess_op *op, int64_t slice, int64_t 
     return cudaGetLastError();
 }
 
-extern "C" cudaError_t tess_cuda_pack(const tess_op *op, tess_weight_part part, int64_t first, int64_t count,
+extern "C" cudaError_t tess_cuda_pack(const tess_op *op, int param, int64_t first, int64_t count,
                                       const float *values, void *packed, cudaStream_t stream)
 {
     cudaError_t result = cudaSuccess;
     for (int tap = 0; tap < op->kernel[TESS_DEPTH] && result == cudaSuccess; tap++) {
         char *to = (char *)packed + (size_t)tap * tess_cuda_tap_bytes(op);
-        if (part == TESS_PART_BIAS) /* in each: any tap may be the first that reaches a slice */
+        if (param == TESS_PARAM_BIAS) /* in each: any tap may be the first that reaches a slice */
             result = cudaMemcpyAsync((float *)(to + tess_cuda_bias_at(op)) + first, values,
                                      (size_t)count * sizeof(float), cudaMemcpyDeviceToDevice, stream);
         else

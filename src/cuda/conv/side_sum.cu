@@ -159,20 +159,21 @@ template <typename T> cudaError_t launch(const side_job &job, cudaStream_t strea
 
 size_t workspace(const tess_op *op)
 {
-    return (size_t)(op->in.n * op->in.d * op->in.h * op->in.w) * sizeof(float);
+    return (size_t)(op->in[0].n * op->in[0].d * op->in[0].h * op->in[0].w) * sizeof(float);
 }
 
 const char *refuses(const tess_op *op, int)
 {
     if (op->kind != TESS_OP_SIDE_SUM)
         return "not a sum of side slices";
-    if (op->in.dtype != TESS_F32 && op->in.dtype != TESS_F16 && op->in.dtype != TESS_BF16)
+    if (op->in[0].dtype != TESS_F32 && op->in[0].dtype != TESS_F16 && op->in[0].dtype != TESS_BF16)
         return "values are fp32, fp16 or bf16";
-    if (op->out.dtype != TESS_F32 || op->out.c != 1 || op->residuals)
+    if (op->out[0].dtype != TESS_F32 || op->out[0].c != 1 || tess_op_residuals(op))
         return "a sum of side slices is one fp32 channel";
-    if (op->in.n * op->in.d > INT32_MAX)
+    if (op->in[0].n * op->in[0].d > INT32_MAX)
         return "takes fewer slices at once";
-    if (op->in.n != op->out.n || op->in.d != op->out.d || op->in.h != op->out.h || op->in.w != op->out.w)
+    if (op->in[0].n != op->out[0].n || op->in[0].d != op->out[0].d || op->in[0].h != op->out[0].h ||
+        op->in[0].w != op->out[0].w)
         return "a sum of side slices has the size of what it sums";
     for (int s = 0; s < TESS_SPATIAL; s++)
         if (op->kernel[s] % 2 == 0 || op->stride[s] > 1)
@@ -183,16 +184,16 @@ const char *refuses(const tess_op *op, int)
 cudaError_t run(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream)
 {
     side_job job = {};
-    job.in = op->in;
-    job.out = op->out;
-    job.slices = op->in.n * op->in.d;
+    job.in = op->in[0];
+    job.out = op->out[0];
+    job.slices = op->in[0].n * op->in[0].d;
     for (int s = 0; s < TESS_SPATIAL; s++)
         job.reach[s] = op->kernel[s] / 2;
     job.value = op->side.value;
-    job.from = buffers->in;
+    job.from = buffers->in[0];
     job.sums = (float *)buffers->workspace;
-    job.to = (float *)buffers->out;
-    switch (op->in.dtype) {
+    job.to = (float *)buffers->out[0];
+    switch (op->in[0].dtype) {
     case TESS_F16:
         return launch<__half>(job, stream);
     case TESS_BF16:
@@ -204,5 +205,4 @@ cudaError_t run(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t 
 
 } // namespace
 
-extern "C" const tess_cuda_engine tess_cuda_side_sum = {"side sum", refuses, run,  NULL,
-                                                        workspace,  NULL,    NULL, NULL};
+extern "C" const tess_cuda_launch tess_cuda_side_sum = {refuses, run, NULL, workspace};

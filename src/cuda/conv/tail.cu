@@ -173,7 +173,7 @@ template <typename T, typename Out, int K> cudaError_t launch(const tail_job &jo
 
 template <typename T> cudaError_t launch_ends(const tess_op *op, const tail_job &job, cudaStream_t stream)
 {
-    const bool image = op->out.dtype == TESS_F32;
+    const bool image = op->out[0].dtype == TESS_F32;
     if (op->kernel[TESS_HEIGHT] == 3)
         return image ? launch<T, float, 3>(job, stream) : launch<T, T, 3>(job, stream);
     return image ? launch<T, float, 1>(job, stream) : launch<T, T, 1>(job, stream);
@@ -184,11 +184,11 @@ template <typename T> cudaError_t launch_ends(const tess_op *op, const tail_job 
 extern "C" bool tess_cuda_tail_fits(const tess_op *op)
 {
     const int k = op->kernel[TESS_HEIGHT];
-    const tess_tensor *in = &op->in;
-    return op->kind == TESS_OP_CONV && in->dtype != TESS_F32 && op->out.c <= OUTPUTS && in->c % 8 == 0 &&
+    const tess_tensor *in = &op->in[0];
+    return op->kind == TESS_OP_CONV && in->dtype != TESS_F32 && op->out[0].c <= OUTPUTS && in->c % 8 == 0 &&
            in->c >= 32 && (k == 1 || k == 3) && op->kernel[TESS_WIDTH] == k && op->stride[TESS_HEIGHT] == 1 &&
            op->stride[TESS_WIDTH] == 1 && in->stride_n % 8 == 0 && in->stride_h % 8 == 0 &&
-           in->stride_w % 8 == 0 && op->out.n <= 65535 && op->out.h <= 65535 * (int64_t)HIGH;
+           in->stride_w % 8 == 0 && op->out[0].n <= 65535 && op->out[0].h <= 65535 * (int64_t)HIGH;
 }
 
 extern "C" cudaError_t tess_cuda_tail_load(void)
@@ -199,23 +199,23 @@ extern "C" cudaError_t tess_cuda_tail_load(void)
 
 extern "C" cudaError_t tess_cuda_tail(const tess_op *op, const tess_op_buffers *b, cudaStream_t stream)
 {
-    if ((uintptr_t)b->in % 16 != 0)
+    if ((uintptr_t)b->in[0] % 16 != 0)
         return cudaErrorInvalidValue;
     tail_job job = {};
-    job.in = op->in;
-    job.out = op->out;
+    job.in = op->in[0];
+    job.out = op->out[0];
     job.top = op->pad_before[TESS_HEIGHT];
     job.left = op->pad_before[TESS_WIDTH];
-    job.chunks = (int)((op->in.c + CHANNELS - 1) / CHANNELS);
-    job.relu = op->relu;
+    job.chunks = (int)((op->in[0].c + CHANNELS - 1) / CHANNELS);
+    job.relu = tess_op_relu(op);
     job.bias = tess_cuda_bias(op, b);
-    job.from = b->in;
-    job.to = b->out;
+    job.from = b->in[0];
+    job.to = b->out[0];
     job.weights = b->weights;
-    job.residuals = op->residuals;
-    for (int r = 0; r < op->residuals; r++) {
-        job.residual[r] = op->residual[r];
-        job.more[r] = b->residual[r];
+    job.residuals = tess_op_residuals(op);
+    for (int r = 0; r < tess_op_residuals(op); r++) {
+        job.residual[r] = op->in[1 + r];
+        job.more[r] = b->in[1 + r];
     }
     return tess_op_precision(op) == TESS_F16 ? launch_ends<__half>(op, job, stream)
                                              : launch_ends<__nv_bfloat16>(op, job, stream);

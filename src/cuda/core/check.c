@@ -50,12 +50,12 @@ size_t tess_cuda_bias_at(const tess_op *op)
     size_t taps = op->kind == TESS_OP_UP_CONV
                       ? 4 * 4 /* four phases of 2x2 */
                       : (size_t)op->kernel[TESS_HEIGHT] * (size_t)op->kernel[TESS_WIDTH];
-    size_t bytes = taps * (size_t)op->in.c * (size_t)op->out.c * tess_dtype_size(tess_op_precision(op));
+    size_t bytes = taps * (size_t)op->in[0].c * (size_t)op->out[0].c * tess_dtype_size(tess_op_precision(op));
     return tess_align_size(bytes, PACKED_ALIGNMENT);
 }
 
 size_t tess_cuda_tap_bytes(const tess_op *op)
 {
-    return tess_align_size(tess_cuda_bias_at(op) + (op->bias ? (size_t)op->out.c * sizeof(float) : 0),
+    return tess_align_size(tess_cuda_bias_at(op) + (op->bias ? (size_t)op->out[0].c * sizeof(float) : 0),
                            PACKED_ALIGNMENT);
 }

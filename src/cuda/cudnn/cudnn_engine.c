@@ -60,7 +60,7 @@ static bool acceptable(tess_cudnn_bag *bag, const tess_op *op, bool any_size, cu
             return false;
     if (any_size ? !has_note(bag, engine, CUDNN_NUMERICAL_NOTE_TENSOR_CORE) : compiles(bag, engine))
         return false;
-    if (op->in.dtype != TESS_F32)
+    if (op->in[0].dtype != TESS_F32)
         return true;
     return !has_note(bag, engine, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS) &&
            (op->tf32 || !has_note(bag, engine, CUDNN_NUMERICAL_NOTE_TENSOR_CORE));
@@ -264,12 +264,12 @@ static uint64_t class_key(const tess_op *op)
         key = mix(key, op->kernel[s]), key = mix(key, op->stride[s]);
         key = mix(key, op->pad_before[s]), key = mix(key, op->pad_after[s]);
     }
-    key = mix(key, op->in.c), key = mix(key, op->in.stride_w), key = mix(key, (int64_t)op->in.dtype);
-    key = mix(key, op->out.c), key = mix(key, op->out.stride_w);
-    for (int i = 0; i < op->residuals; i++)
-        key = mix(key, op->residual[i].stride_w);
-    key = mix(key, op->bias), key = mix(key, op->relu), key = mix(key, op->tf32),
-    key = mix(key, op->residuals);
+    key = mix(key, op->in[0].c), key = mix(key, op->in[0].stride_w), key = mix(key, (int64_t)op->in[0].dtype);
+    key = mix(key, op->out[0].c), key = mix(key, op->out[0].stride_w);
+    for (int i = 0; i < tess_op_residuals(op); i++)
+        key = mix(key, op->in[1 + i].stride_w);
+    key = mix(key, op->bias), key = mix(key, tess_op_relu(op)), key = mix(key, op->tf32),
+    key = mix(key, tess_op_residuals(op));
     return key;
 }
 

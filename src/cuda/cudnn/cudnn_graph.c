@@ -23,17 +23,17 @@ void tess_cudnn_split(const tess_op *op, tess_cudnn_parts *parts)
     *parts = (tess_cudnn_parts){.conv = *op, .count = 1, .columns = 1};
     if (op->kind != TESS_OP_CONV_TRANSPOSE)
         return;
-    const int64_t wide = op->kernel[TESS_WIDTH], together = op->out.stride_w == op->out.c ? wide : 1;
+    const int64_t wide = op->kernel[TESS_WIDTH], together = op->out[0].stride_w == op->out[0].c ? wide : 1;
     tess_op *conv = &parts->conv;
     parts->columns = wide / together;
     parts->count = op->kernel[TESS_HEIGHT] * (int)parts->columns;
-    parts->weights = together * op->out.c * op->in.c;
+    parts->weights = together * op->out[0].c * op->in[0].c;
     conv->kind = TESS_OP_CONV;
-    conv->out.h = op->in.h;
-    conv->out.w = op->in.w;
-    conv->out.c *= together;
-    conv->out.stride_h *= op->kernel[TESS_HEIGHT];
-    conv->out.stride_w *= wide;
+    conv->out[0].h = op->in[0].h;
+    conv->out[0].w = op->in[0].w;
+    conv->out[0].c *= together;
+    conv->out[0].stride_h *= op->kernel[TESS_HEIGHT];
+    conv->out[0].stride_w *= wide;
     for (int s = 0; s < TESS_SPATIAL; s++)
         conv->kernel[s] = conv->stride[s] = 1;
 }
@@ -47,22 +47,22 @@ void tess_cudnn_pointers(const tess_op *op, const tess_cudnn_parts *parts, int p
                          const tess_op_buffers *buffers, void *pointers[TESS_CUDNN_TENSORS])
 {
     int64_t y = part / parts->columns, x = part % parts->columns;
-    pointers[TESS_CUDNN_IN] = (void *)buffers->in;
-    pointers[TESS_CUDNN_WEIGHTS] = moved(buffers->weights, part * parts->weights, op->in.dtype);
+    pointers[TESS_CUDNN_IN] = (void *)buffers->in[0];
+    pointers[TESS_CUDNN_WEIGHTS] = moved(buffers->weights, part * parts->weights, op->in[0].dtype);
     pointers[TESS_CUDNN_OUT] =
-        moved(buffers->out, y * op->out.stride_h + x * op->out.stride_w, op->out.dtype);
-    for (int i = 0; i < op->residuals; i++)
-        pointers[TESS_CUDNN_RESIDUAL + i] = (void *)buffers->residual[i];
+        moved(buffers->out[0], y * op->out[0].stride_h + x * op->out[0].stride_w, op->out[0].dtype);
+    for (int i = 0; i < tess_op_residuals(op); i++)
+        pointers[TESS_CUDNN_RESIDUAL + i] = (void *)buffers->in[1 + i];
 }
 
 bool tess_cudnn_ready_made(const tess_op *conv)
 {
-    return conv->residuals <= 1 && conv->out.c <= TESS_CUDNN_CHANNELS;
+    return tess_op_residuals(conv) <= 1 && conv->out[0].c <= TESS_CUDNN_CHANNELS;
 }
 
 bool tess_cudnn_adds_bias(const tess_op *conv, bool any_size)
 {
-    return conv->bias || (!any_size && (conv->residuals || conv->relu));
+    return conv->bias || (!any_size && (tess_op_residuals(conv) || tess_op_relu(conv)));
 }
 
 /* cuDNN counts dimensions as N, C, H, W whatever the layout. A virtual tensor is a value between two operations. */
@@ -90,8 +90,8 @@ static cudnnBackendDescriptor_t image(tess_cudnn_bag *bag, int place, const tess
 static cudnnBackendDescriptor_t convolution(tess_cudnn_bag *bag, const tess_op *op,
                                             cudnnBackendDescriptor_t y)
 {
-    const int64_t kh = op->kernel[TESS_HEIGHT], kw = op->kernel[TESS_WIDTH], c = op->in.c;
-    const int64_t size[4] = {op->out.c, c, kh, kw}, strides[4] = {kh * kw * c, 1, kw * c, c};
+    const int64_t kh = op->kernel[TESS_HEIGHT], kw = op->kernel[TESS_WIDTH], c = op->in[0].c;
+    const int64_t size[4] = {op->out[0].c, c, kh, kw}, strides[4] = {kh * kw * c, 1, kw * c, c};
     const int64_t dims = 2, dilation[2] = {1, 1},
                   stride[2] = {op->stride[TESS_HEIGHT], op->stride[TESS_WIDTH]};
     const int64_t before[2] = {op->pad_before[TESS_HEIGHT], op->pad_before[TESS_WIDTH]};
@@ -99,9 +99,9 @@ static cudnnBackendDescriptor_t convolution(tess_cudnn_bag *bag, const tess_op *
     const cudnnDataType_t compute = CUDNN_DATA_FLOAT;
     const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
     const float one = 1, zero = 0;
-    cudnnBackendDescriptor_t x = image(bag, TESS_CUDNN_IN, &op->in);
+    cudnnBackendDescriptor_t x = image(bag, TESS_CUDNN_IN, &op->in[0]);
     cudnnBackendDescriptor_t w =
-        tensor(bag, 1 + TESS_CUDNN_WEIGHTS, data_type(op->in.dtype), size, strides, false);
+        tensor(bag, 1 + TESS_CUDNN_WEIGHTS, data_type(op->in[0].dtype), size, strides, false);
     cudnnBackendDescriptor_t how = tess_cudnn_make(bag, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
     tess_cudnn_set(bag, how, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, 1, &dims);
     tess_cudnn_set(bag, how, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &compute);
@@ -153,16 +153,16 @@ cudnnBackendDescriptor_t tess_cudnn_graph(tess_cudnn *cudnn, const tess_op *op, 
 {
     enum { MOST = 2 + TESS_OP_RESIDUALS };
     cudnnBackendDescriptor_t operations[1 + MOST], adds[MOST];
-    const tess_tensor *o = &op->out;
+    const tess_tensor *o = &op->out[0];
     const int64_t size[4] = {o->n, o->c, o->h, o->w}, stride[4] = {o->h * o->w * o->c, 1, o->w * o->c, o->c};
     const int64_t bias_size[4] = {1, o->c, 1, 1}, bias_stride[4] = {o->c, 1, o->c, o->c};
     const cudnnDataType_t bias_type = any_size ? CUDNN_DATA_FLOAT : data_type(o->dtype);
     int ends = 0;
-    for (int i = 0; i < op->residuals; i++)
-        adds[ends++] = image(bag, TESS_CUDNN_RESIDUAL + i, &op->residual[i]);
+    for (int i = 0; i < tess_op_residuals(op); i++)
+        adds[ends++] = image(bag, TESS_CUDNN_RESIDUAL + i, &op->in[1 + i]);
     if (tess_cudnn_adds_bias(op, any_size))
         adds[ends++] = tensor(bag, 1 + TESS_CUDNN_BIAS, bias_type, bias_size, bias_stride, false);
-    if (op->relu)
+    if (tess_op_relu(op))
         adds[ends++] = NULL;
     cudnnBackendDescriptor_t value = NULL;
     for (int i = 0; i <= ends; i++) {

@@ -1,4 +1,4 @@
-/* cudnn.c: plans: an op's graph bound to one of cuDNN's engines, and its runs. */
+/* Plans: an op's graph bound to one of cuDNN's engines, and its runs. */
 #include "cuda/cudnn/cudnn.h"
 
 #include <stdio.h>
@@ -33,7 +33,7 @@ struct tess_cudnn_plan {
 static const char *refuses_tensor(const tess_tensor *t, const tess_op *op)
 {
     const int64_t unit = 16 / (int64_t)tess_dtype_size(t->dtype);
-    if (t->dtype != op->in.dtype)
+    if (t->dtype != op->in[0].dtype)
         return "the tensors differ in their type";
     if (t->d != 1)
         return "it is not 2-D";
@@ -51,17 +51,17 @@ const char *tess_cudnn_refuses(const tess_op *op)
 {
     if (op->kind != TESS_OP_CONV && op->kind != TESS_OP_CONV_TRANSPOSE)
         return "not a convolution";
-    if (op->in.dtype != TESS_F16 && op->in.dtype != TESS_BF16 && op->in.dtype != TESS_F32)
+    if (op->in[0].dtype != TESS_F16 && op->in[0].dtype != TESS_BF16 && op->in[0].dtype != TESS_F32)
         return "not a type that it computes in";
     if (op->kernel[TESS_DEPTH] != 1 || op->stride[TESS_DEPTH] != 1)
         return "it is not 2-D";
     if (op->mapped)
         return "a map is added";
-    const char *why = refuses_tensor(&op->in, op);
-    why = why ? why : refuses_tensor(&op->out, op);
-    for (int i = 0; i < op->residuals; i++)
-        why = why ? why : refuses_tensor(&op->residual[i], op);
-    if (op->kind == TESS_OP_CONV_TRANSPOSE && (op->bias || op->relu || op->residuals))
+    const char *why = refuses_tensor(&op->in[0], op);
+    why = why ? why : refuses_tensor(&op->out[0], op);
+    for (int i = 0; i < tess_op_residuals(op); i++)
+        why = why ? why : refuses_tensor(&op->in[1 + i], op);
+    if (op->kind == TESS_OP_CONV_TRANSPOSE && (op->bias || tess_op_relu(op) || tess_op_residuals(op)))
         return "something is fused to a transposed convolution";
     for (int s = TESS_HEIGHT; s < TESS_SPATIAL && !why; s++) {
         if (op->pad_before[s] < 0 || op->pad_after[s] < 0)
@@ -125,9 +125,9 @@ static tess_status finish(tess_cudnn_plan *plan, int64_t engine, size_t workspac
     tess_cudnn_get(bag, plan->execution, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1,
                    &workspace);
     plan->adds_bias = tess_cudnn_adds_bias(conv, any_size);
-    if (conv->bias && !any_size && conv->in.dtype != TESS_F32)
-        plan->rounded =
-            ((size_t)conv->out.c * tess_dtype_size(conv->in.dtype) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    if (conv->bias && !any_size && conv->in[0].dtype != TESS_F32)
+        plan->rounded = ((size_t)conv->out[0].c * tess_dtype_size(conv->in[0].dtype) + ALIGNMENT - 1) /
+                        ALIGNMENT * ALIGNMENT;
     plan->workspace = plan->rounded + (size_t)workspace;
     plan->engine = engine;
     snprintf(plan->text, sizeof plan->text, "cuDNN %s%s", text, any_size ? " compiled" : "");
@@ -260,7 +260,7 @@ static tess_status bias_of(const tess_cudnn_plan *plan, const tess_op_buffers *b
         return TESS_OK;
     const float *exact = *bias;
     *bias = buffers->workspace;
-    return tess_cuda_check(tess_cudnn_round(exact, *bias, conv->out.c, conv->in.dtype, stream),
+    return tess_cuda_check(tess_cudnn_round(exact, *bias, conv->out[0].c, conv->in[0].dtype, stream),
                            "rounding a bias", error);
 }
 

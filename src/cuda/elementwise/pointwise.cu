@@ -146,20 +146,20 @@ cudaError_t launch_type(tess_op_kind kind, pointwise_job &job, bool vectors, cud
 extern "C" cudaError_t tess_cuda_pointwise(const tess_op *op, const tess_op_buffers *b, cudaStream_t stream)
 {
     pointwise_job job = {};
-    job.in = op->in;
-    job.out = op->out;
-    job.residuals = op->residuals;
+    job.in = op->in[0];
+    job.out = op->out[0];
+    job.residuals = tess_op_residuals(op);
     job.sy = op->stride[TESS_HEIGHT];
     job.sx = op->stride[TESS_WIDTH];
-    job.from = b->in;
-    job.to = b->out;
-    bool vectors = wide(&op->in, b->in) && wide(&op->out, b->out);
-    for (int r = 0; r < op->residuals; r++) {
-        job.residual[r] = op->residual[r];
-        job.more[r] = b->residual[r];
-        vectors = vectors && wide(&op->residual[r], b->residual[r]);
+    job.from = b->in[0];
+    job.to = b->out[0];
+    bool vectors = wide(&op->in[0], b->in[0]) && wide(&op->out[0], b->out[0]);
+    for (int r = 0; r < tess_op_residuals(op); r++) {
+        job.residual[r] = op->in[1 + r];
+        job.more[r] = b->in[1 + r];
+        vectors = vectors && wide(&op->in[1 + r], b->in[1 + r]);
     }
-    switch (op->out.dtype) {
+    switch (op->out[0].dtype) {
     case TESS_F16:
         return launch_type<__half>(op->kind, job, vectors, stream);
     case TESS_BF16:

@@ -85,11 +85,11 @@ template <typename T>
 static void launch(const tess_op *op, const samples_job &job, const tess_op_buffers *b, cudaStream_t stream)
 {
     const int threads = 128;
-    const unsigned blocks = (unsigned)((op->out.n * op->out.h * op->out.w + threads - 1) / threads);
+    const unsigned blocks = (unsigned)((op->out[0].n * op->out[0].h * op->out[0].w + threads - 1) / threads);
     if (op->kind == TESS_OP_IMPORT)
-        import_kernel<T><<<blocks, threads, 0, stream>>>(job, (const T *)b->in, (float *)b->out);
+        import_kernel<T><<<blocks, threads, 0, stream>>>(job, (const T *)b->in[0], (float *)b->out[0]);
     else
-        export_kernel<T><<<blocks, threads, 0, stream>>>(job, (const float *)b->in, (T *)b->out);
+        export_kernel<T><<<blocks, threads, 0, stream>>>(job, (const float *)b->in[0], (T *)b->out[0]);
 }
 
 static const char *samples_refuses(const tess_op *op, int)
@@ -97,9 +97,9 @@ static const char *samples_refuses(const tess_op *op, int)
     if (op->kind != TESS_OP_IMPORT && op->kind != TESS_OP_EXPORT)
         return "only samples are imported and exported";
     const bool import = op->kind == TESS_OP_IMPORT;
-    if ((import ? op->out.dtype : op->in.dtype) != TESS_F32)
+    if ((import ? op->out[0].dtype : op->in[0].dtype) != TESS_F32)
         return "samples are exchanged with fp32 values";
-    switch (import ? op->in.dtype : op->out.dtype) {
+    switch (import ? op->in[0].dtype : op->out[0].dtype) {
     case TESS_U8:
     case TESS_U16:
     case TESS_I16:
@@ -115,13 +115,13 @@ static const char *samples_refuses(const tess_op *op, int)
 static cudaError_t samples_run(const tess_op *op, const tess_op_buffers *b, cudaStream_t stream)
 {
     samples_job job = {};
-    job.in = op->in;
-    job.out = op->out;
+    job.in = op->in[0];
+    job.out = op->out[0];
     job.s = op->samples;
     job.scale = (float)(1.0 / op->samples.full_scale);
     job.top = op->pad_before[TESS_HEIGHT];
     job.left = op->pad_before[TESS_WIDTH];
-    switch (op->kind == TESS_OP_IMPORT ? op->in.dtype : op->out.dtype) {
+    switch (op->kind == TESS_OP_IMPORT ? op->in[0].dtype : op->out[0].dtype) {
     case TESS_U8:
         launch<uint8_t>(op, job, b, stream);
         break;
@@ -143,4 +143,4 @@ static cudaError_t samples_run(const tess_op *op, const tess_op_buffers *b, cuda
     return cudaGetLastError();
 }
 
-extern "C" const tess_cuda_engine tess_cuda_samples = {"samples", samples_refuses, samples_run, NULL};
+extern "C" const tess_cuda_launch tess_cuda_samples = {samples_refuses, samples_run, NULL, NULL};

@@ -197,17 +197,17 @@ cudaError_t run_combine(const tess_op *op, const tess_op_buffers *b, cudaStream_
     const tess_op_combine *k = &op->combine;
     const double factors[3] = {k->a, k->b, k->c};
     combine_job job = {};
-    job.l = lines_of(&op->in);
-    job.out = op->out;
-    job.to = (float *)b->out;
+    job.l = lines_of(&op->in[0]);
+    job.out = op->out[0];
+    job.to = (float *)b->out[0];
     job.low = (float)k->low;
     job.high = (float)k->high;
-    bool dense = is_dense(&op->out);
+    bool dense = is_dense(&op->out[0]);
     for (int i = 0; i < 3; i++) {
-        if (factors[i] == 0 || i > op->residuals)
+        if (factors[i] == 0 || i > tess_op_residuals(op))
             continue;
-        job.from[i] = i ? op->residual[i - 1] : op->in;
-        job.data[i] = (const float *)(i ? b->residual[i - 1] : b->in);
+        job.from[i] = i ? op->in[1 + i - 1] : op->in[0];
+        job.data[i] = (const float *)(i ? b->in[1 + i - 1] : b->in[0]);
         job.factor[i] = (float)factors[i];
         dense = dense && is_dense(&job.from[i]);
     }
@@ -223,19 +223,19 @@ cudaError_t run_combine(const tess_op *op, const tess_op_buffers *b, cudaStream_
 cudaError_t run_spectrum(const tess_op *op, const tess_op_buffers *b, cudaStream_t stream)
 {
     spectrum_job job = {};
-    job.l = lines_of(&op->in);
-    job.in = op->in;
-    job.out = op->out;
-    job.factor = op->residual[0];
-    job.from = (const float *)b->in;
-    job.times = (const float *)b->residual[0];
-    if (op->residuals > 1) {
-        job.less = op->residual[1];
-        job.minus = (const float *)b->residual[1];
+    job.l = lines_of(&op->in[0]);
+    job.in = op->in[0];
+    job.out = op->out[0];
+    job.factor = op->in[1];
+    job.from = (const float *)b->in[0];
+    job.times = (const float *)b->in[1];
+    if (tess_op_residuals(op) > 1) {
+        job.less = op->in[2];
+        job.minus = (const float *)b->in[2];
     }
-    job.to = (float *)b->out;
+    job.to = (float *)b->out[0];
     job.sign = op->spectrum.conjugate ? -1.0f : 1.0f;
-    job.one_row = op->residual[0].h == 1;
+    job.one_row = op->in[1].h == 1;
     if (op->spectrum.complex_factor)
         spectrum_kernel<2><<<grid_of(job.l, 2), THREADS, 0, stream>>>(job);
     else
@@ -246,25 +246,25 @@ cudaError_t run_spectrum(const tess_op *op, const tess_op_buffers *b, cudaStream
 cudaError_t run_dot(const tess_op *op, const tess_op_buffers *b, cudaStream_t stream)
 {
     dot_job job = {};
-    job.l = lines_of(&op->in);
-    job.a = op->in;
-    job.b = op->residual[0];
-    job.x = (const float *)b->in;
-    job.y = (const float *)b->residual[0];
+    job.l = lines_of(&op->in[0]);
+    job.a = op->in[0];
+    job.b = op->in[1];
+    job.x = (const float *)b->in[0];
+    job.y = (const float *)b->in[1];
     job.parts = (double *)(((uintptr_t)b->workspace + sizeof(double) - 1) / sizeof(double) * sizeof(double));
-    job.dense = is_dense(&op->in) && is_dense(&op->residual[0]);
-    const int64_t parts = dot_parts(&op->in);
+    job.dense = is_dense(&op->in[0]) && is_dense(&op->in[1]);
+    const int64_t parts = dot_parts(&op->in[0]);
     dot_kernel<<<(unsigned)parts, THREADS, 0, stream>>>(job);
-    dot_end_kernel<<<1, THREADS, 0, stream>>>(job.parts, parts, (double *)b->out);
+    dot_end_kernel<<<1, THREADS, 0, stream>>>(job.parts, parts, (double *)b->out[0]);
     return cudaGetLastError();
 }
 
 const char *refuses_factor(const tess_op *op)
 {
-    const tess_tensor *f = &op->residual[0];
+    const tess_tensor *f = &op->in[1];
     const int64_t parts = op->spectrum.complex_factor ? 2 : 1;
-    if (op->residuals < 1 || f->c != parts || f->n != 1 || f->d != 1 || f->w != op->in.w ||
-        (f->h != op->in.h && f->h != 1) || op->in.c % parts)
+    if (tess_op_residuals(op) < 1 || f->c != parts || f->n != 1 || f->d != 1 || f->w != op->in[0].w ||
+        (f->h != op->in[0].h && f->h != 1) || op->in[0].c % parts)
         return "the factor does not fit the spectrum";
     return NULL;
 }
@@ -274,27 +274,27 @@ const char *vector_refuses(const tess_op *op, int)
     const bool dot = op->kind == TESS_OP_DOT, spectrum = op->kind == TESS_OP_SPECTRUM;
     if (op->kind != TESS_OP_COMBINE && !dot && !spectrum)
         return "only sums and products of vectors";
-    if (op->in.dtype != TESS_F32 || op->out.dtype != (dot ? TESS_F64 : TESS_F32))
+    if (op->in[0].dtype != TESS_F32 || op->out[0].dtype != (dot ? TESS_F64 : TESS_F32))
         return "values are fp32";
-    if (dot ? op->residuals != 1 : !same_shape(&op->in, &op->out))
+    if (dot ? tess_op_residuals(op) != 1 : !same_shape(&op->in[0], &op->out[0]))
         return "the tensors differ in shape";
-    for (int r = 0; r < op->residuals; r++) {
-        if (op->residual[r].dtype != TESS_F32)
+    for (int r = 0; r < tess_op_residuals(op); r++) {
+        if (op->in[1 + r].dtype != TESS_F32)
             return "values are fp32";
-        if (!(spectrum && r == 0) && !same_shape(&op->in, &op->residual[r]))
+        if (!(spectrum && r == 0) && !same_shape(&op->in[0], &op->in[1 + r]))
             return "the tensors differ in shape";
     }
-    if (op->in.w * op->in.c > INT32_MAX || op->in.n * op->in.d * op->in.h > INT32_MAX ||
-        values_of(&op->in) > (int64_t)INT32_MAX * THREADS)
+    if (op->in[0].w * op->in[0].c > INT32_MAX || op->in[0].n * op->in[0].d * op->in[0].h > INT32_MAX ||
+        values_of(&op->in[0]) > (int64_t)INT32_MAX * THREADS)
         return "it has too many values";
-    if (values_of(&op->in) < 1)
+    if (values_of(&op->in[0]) < 1)
         return "it has no values";
     return spectrum ? refuses_factor(op) : NULL;
 }
 
 size_t vector_workspace(const tess_op *op)
 {
-    return op->kind == TESS_OP_DOT ? (size_t)(dot_parts(&op->in) + 1) * sizeof(double) : 0;
+    return op->kind == TESS_OP_DOT ? (size_t)(dot_parts(&op->in[0]) + 1) * sizeof(double) : 0;
 }
 
 cudaError_t vector_run(const tess_op *op, const tess_op_buffers *b, cudaStream_t stream)
@@ -318,5 +318,4 @@ cudaError_t vector_load(int)
 
 } // namespace
 
-extern "C" const tess_cuda_engine tess_cuda_vector = {"vector", vector_refuses, vector_run, vector_load,
-                                                      vector_workspace};
+extern "C" const tess_cuda_launch tess_cuda_vector = {vector_refuses, vector_run, vector_load, vector_workspace};

@@ -138,9 +138,13 @@ static tess_status fft_prepare(const tess_op *op, void **handle, tess_error *err
 static tess_status scaled_copy(const tess_tensor *from, const float *in, const tess_tensor *to, float *out,
                                double factor, cudaStream_t stream, tess_error *error)
 {
-    const tess_op op = {
-        .kind = TESS_OP_COMBINE, .in = *from, .out = *to, .combine = {factor, 0, 0, -INFINITY, INFINITY}};
-    const tess_op_buffers buffers = {.in = in, .out = out};
+    const tess_op op = {.kind = TESS_OP_COMBINE,
+                        .inputs = 1,
+                        .outputs = 1,
+                        .in = {*from},
+                        .out = {*to},
+                        .combine = {factor, 0, 0, -INFINITY, INFINITY}};
+    const tess_op_buffers buffers = {.in = {in}, .out = {out}};
     return tess_cuda_check(tess_cuda_vector.run(&op, &buffers, stream), "FFT", error);
 }
 
@@ -188,7 +192,7 @@ static tess_status fft_run(void *handle, const tess_op *op, const tess_op_buffer
     fft_handle *fft = handle;
     const tess_cufft_api *api = tess_cufft();
     /* cuFFT reads only, unless it is an inverse, which may overwrite what it reads. */
-    float *in = (float *)buffers->in, *out = buffers->out;
+    float *in = (float *)buffers->in[0], *out = buffers->out[0];
     float *real = op->fft.inverse ? out : in, *spectrum = op->fft.inverse ? in : out;
     const size_t complex_size = sizeof(tess_cufft_complex);
     if ((uintptr_t)spectrum % complex_size || (!fft->layout.staged && (uintptr_t)real % complex_size))
@@ -205,8 +209,7 @@ static tess_status fft_run(void *handle, const tess_op *op, const tess_op_buffer
     return status;
 }
 
-const tess_cuda_engine tess_cuda_fft = {.name = "cufft",
-                                        .refuses = fft_refuses,
+const tess_cuda_launch tess_cuda_fft = {.refuses = fft_refuses,
                                         .workspace = fft_workspace,
                                         .prepare = fft_prepare,
                                         .release = fft_release,

@@ -30,12 +30,12 @@ typedef struct tess_fft_layout {
 
 static inline const tess_tensor *tess_fft_real(const tess_op *op)
 {
-    return op->fft.inverse ? &op->out : &op->in;
+    return op->fft.inverse ? &op->out[0] : &op->in[0];
 }
 
 static inline const tess_tensor *tess_fft_spectrum(const tess_op *op)
 {
-    return op->fft.inverse ? &op->in : &op->out;
+    return op->fft.inverse ? &op->in[0] : &op->out[0];
 }
 
 /* Floats from row to row of a staged plane: even, so that every row is aligned. */

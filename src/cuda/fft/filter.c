@@ -32,7 +32,7 @@ static int line_of(int64_t n)
 
 static const tess_tensor *real_of(const tess_op *op)
 {
-    return op->kind == TESS_OP_FFT && op->fft.inverse ? &op->out : &op->in;
+    return op->kind == TESS_OP_FFT && op->fft.inverse ? &op->out[0] : &op->in[0];
 }
 
 static int64_t row_values(const tess_tensor *real)
@@ -56,18 +56,18 @@ static const char *refuses_tensors(const tess_op *op)
     if (op->kind == TESS_OP_FFT) {
         if (op->fft.rows_only)
             return "rows alone are left to cuFFT";
-        return fits(real_of(op), op->fft.inverse ? &op->in : &op->out)
+        return fits(real_of(op), op->fft.inverse ? &op->in[0] : &op->out[0])
                    ? NULL
                    : "a spectrum has w/2+1 columns, twice the channels, and pixels at even places";
     }
-    const tess_tensor *a = &op->in, *b = &op->out, *power = &op->residual[0];
+    const tess_tensor *a = &op->in[0], *b = &op->out[0], *power = &op->in[1];
     if (a->dtype != TESS_F32 || b->dtype != TESS_F32 || a->n != b->n || a->d != b->d || a->h != b->h ||
         a->w != b->w || a->c != b->c)
         return "a filter takes and makes fp32 images of one size";
-    if (op->residuals < 1 || power->dtype != TESS_F32 || power->n != 1 || power->d != 1 || power->h != a->h ||
-        power->w != a->w / 2 + 1 || power->c != 1)
+    if (tess_op_residuals(op) < 1 || power->dtype != TESS_F32 || power->n != 1 || power->d != 1 ||
+        power->h != a->h || power->w != a->w / 2 + 1 || power->c != 1)
         return "the filter does not fit the image";
-    if (op->residuals > 1 && !fits(a, &op->residual[1]))
+    if (tess_op_residuals(op) > 1 && !fits(a, &op->in[2]))
         return "what a filter adds must be a spectrum of its image, with pixels at even places";
     return NULL;
 }
@@ -224,22 +224,22 @@ static int64_t image_at(const tess_tensor *t, int64_t i)
 
 tess_filter_run tess_filter_run_of(const tess_op *op, const tess_op_buffers *b)
 {
-    tess_filter_run run = {.mode = TESS_FILTER_BOTH, .real_in = op->in, .real_out = op->out};
+    tess_filter_run run = {.mode = TESS_FILTER_BOTH, .real_in = op->in[0], .real_out = op->out[0]};
     if (op->kind == TESS_OP_FFT) {
         run.mode = op->fft.inverse ? TESS_FILTER_INVERSE : TESS_FILTER_FORWARD;
-        run.spectrum = op->fft.inverse ? op->in : op->out;
-        run.in = op->fft.inverse ? NULL : b->in;
-        run.out = op->fft.inverse ? b->out : NULL;
-        run.waves = op->fft.inverse ? (float *)b->in : b->out; /* an inverse only reads it */
+        run.spectrum = op->fft.inverse ? op->in[0] : op->out[0];
+        run.in = op->fft.inverse ? NULL : b->in[0];
+        run.out = op->fft.inverse ? b->out[0] : NULL;
+        run.waves = op->fft.inverse ? (float *)b->in[0] : b->out[0]; /* an inverse only reads it */
         return run;
     }
-    run.in = b->in;
-    run.out = b->out;
-    run.power = b->residual[0];
-    run.power_row = op->residual[0].stride_h;
-    run.power_column = op->residual[0].stride_w;
-    run.less = op->residual[1];
-    run.data = op->residuals > 1 && b->factors[2] != 0 ? b->residual[1] : NULL;
+    run.in = b->in[0];
+    run.out = b->out[0];
+    run.power = b->in[1];
+    run.power_row = op->in[1].stride_h;
+    run.power_column = op->in[1].stride_w;
+    run.less = op->in[2];
+    run.data = tess_op_residuals(op) > 1 && b->factors[2] != 0 ? b->in[2] : NULL;
     memcpy(run.factor, b->factors, sizeof run.factor);
     return run;
 }
@@ -252,7 +252,7 @@ static tess_status filter_run(void *handle, const tess_op *op, const tess_op_buf
     char *work = (char *)(((uintptr_t)buffers->workspace + ALIGN - 1) / ALIGN * ALIGN);
     if ((uintptr_t)first.waves % 8 || (uintptr_t)first.data % 8)
         return tess_fail(error, TESS_UNSUPPORTED, "a spectrum must begin at a multiple of 8 bytes");
-    for (int64_t i = 0; i < op->in.n * op->in.d; i++) {
+    for (int64_t i = 0; i < op->in[0].n * op->in[0].d; i++) {
         tess_filter_run run = first;
         run.work = work;
         run.in = first.in ? first.in + image_at(&run.real_in, i) : NULL;
@@ -264,8 +264,7 @@ static tess_status filter_run(void *handle, const tess_op *op, const tess_op_buf
     return TESS_OK;
 }
 
-const tess_cuda_engine tess_cuda_filter = {.name = "lines",
-                                           .refuses = filter_refuses,
+const tess_cuda_launch tess_cuda_filter = {.refuses = filter_refuses,
                                            .load = tess_filter_load,
                                            .workspace = filter_workspace,
                                            .prepare = filter_prepare,

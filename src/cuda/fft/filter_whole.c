@@ -14,12 +14,13 @@ typedef struct whole_handle {
 static tess_op part_of(const tess_op *op, bool inverse)
 {
     const tess_tensor spectrum =
-        tess_tensor_3d(TESS_F32, op->in.n, op->in.d, op->in.h, op->in.w / 2 + 1, 2 * op->in.c);
+        tess_tensor_3d(TESS_F32, op->in[0].n, op->in[0].d, op->in[0].h, op->in[0].w / 2 + 1, 2 * op->in[0].c);
     tess_op fft;
     memset(&fft, 0, sizeof fft);
     fft.kind = TESS_OP_FFT;
-    fft.in = inverse ? spectrum : op->in;
-    fft.out = inverse ? op->out : spectrum;
+    fft.inputs = fft.outputs = 1;
+    fft.in[0] = inverse ? spectrum : op->in[0];
+    fft.out[0] = inverse ? op->out[0] : spectrum;
     fft.fft.inverse = inverse;
     return fft;
 }
@@ -28,14 +29,14 @@ static const char *whole_refuses(const tess_op *op, int capability)
 {
     if (op->kind != TESS_OP_FILTER)
         return "only filters";
-    const tess_tensor *a = &op->in, *b = &op->out, *power = &op->residual[0], *data = &op->residual[1];
+    const tess_tensor *a = &op->in[0], *b = &op->out[0], *power = &op->in[1], *data = &op->in[2];
     const tess_op to = part_of(op, false), back = part_of(op, true);
     if (a->n != b->n || a->d != b->d || a->h != b->h || a->w != b->w || a->c != b->c)
         return "a filter takes and makes images of one size";
-    if (op->residuals < 1 || power->dtype != TESS_F32 || power->n != 1 || power->d != 1 || power->h != a->h ||
-        power->w != a->w / 2 + 1 || power->c != 1)
+    if (tess_op_residuals(op) < 1 || power->dtype != TESS_F32 || power->n != 1 || power->d != 1 ||
+        power->h != a->h || power->w != a->w / 2 + 1 || power->c != 1)
         return "the filter does not fit the image";
-    if (op->residuals > 1 &&
+    if (tess_op_residuals(op) > 1 &&
         (data->dtype != TESS_F32 || data->n != a->n || data->d != a->d || data->h != a->h ||
          data->w != a->w / 2 + 1 || data->c != 2 * a->c || data->stride_h % 2 || data->stride_w % 2 ||
          data->stride_d % 2 || data->stride_n % 2))
@@ -48,7 +49,7 @@ static size_t waves_bytes(const tess_op *op)
 {
     size_t bytes = 0;
     const tess_op to = part_of(op, false);
-    return tess_tensor_bytes(&to.out, &bytes) ? tess_align_size(bytes, ALIGN) : SIZE_MAX;
+    return tess_tensor_bytes(&to.out[0], &bytes) ? tess_align_size(bytes, ALIGN) : SIZE_MAX;
 }
 
 static size_t whole_workspace(const tess_op *op)
@@ -93,28 +94,28 @@ static tess_status whole_run(void *handle, const tess_op *op, const tess_op_buff
                              cudaStream_t stream, tess_error *error)
 {
     const whole_handle *w = handle;
-    const tess_tensor *s = &w->to.out;
+    const tess_tensor *s = &w->to.out[0];
     char *aligned = (char *)(((uintptr_t)buffers->workspace + ALIGN - 1) / ALIGN * ALIGN),
          *workspace = aligned + waves_bytes(op);
     const tess_filter_run first = tess_filter_run_of(op, buffers);
-    tess_op_buffers part = {.in = buffers->in, .out = aligned, .workspace = workspace};
+    tess_op_buffers part = {.in = {buffers->in[0]}, .out = {aligned}, .workspace = workspace};
     TESS_TRY(tess_cuda_fft.run_prepared(w->to_fft, &w->to, &part, stream, error));
-    for (int64_t i = 0; i < op->in.n * op->in.d; i++) {
+    for (int64_t i = 0; i < op->in[0].n * op->in[0].d; i++) {
         tess_filter_run run = first;
         run.spectrum = *s;
         run.waves = (float *)aligned + i * s->stride_d;
-        run.data = first.data
-                       ? first.data + i / op->in.d * run.less.stride_n + i % op->in.d * run.less.stride_d
-                       : NULL;
-        TESS_TRY(tess_cuda_check(tess_filter_product(&run, (int)op->in.h, (int)s->w, (int)op->in.c, stream),
-                                 "filter", error));
+        run.data = first.data ? first.data + i / op->in[0].d * run.less.stride_n +
+                                    i % op->in[0].d * run.less.stride_d
+                              : NULL;
+        TESS_TRY(
+            tess_cuda_check(tess_filter_product(&run, (int)op->in[0].h, (int)s->w, (int)op->in[0].c, stream),
+                            "filter", error));
     }
-    part = (tess_op_buffers){.in = aligned, .out = buffers->out, .workspace = workspace};
+    part = (tess_op_buffers){.in = {aligned}, .out = {buffers->out[0]}, .workspace = workspace};
     return tess_cuda_fft.run_prepared(w->back_fft, &w->back, &part, stream, error);
 }
 
-const tess_cuda_engine tess_cuda_filter_whole = {.name = "cufft",
-                                                 .refuses = whole_refuses,
+const tess_cuda_launch tess_cuda_filter_whole = {.refuses = whole_refuses,
                                                  .workspace = whole_workspace,
                                                  .prepare = whole_prepare,
                                                  .release = whole_release,

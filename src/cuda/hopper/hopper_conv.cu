@@ -25,7 +25,8 @@ static bool mappable(const tess_tensor *t)
 /* Phases are counted from the image's own first pixel: the padding must be that of a whole image. */
 static bool enlarges(const tess_op *op)
 {
-    bool whole = op->kind == TESS_OP_UP_CONV && op->out.h == 2 * op->in.h && op->out.w == 2 * op->in.w;
+    bool whole =
+        op->kind == TESS_OP_UP_CONV && op->out[0].h == 2 * op->in[0].h && op->out[0].w == 2 * op->in[0].w;
     for (int s = TESS_HEIGHT; s <= TESS_WIDTH; s++)
         whole = whole && op->pad_before[s] == 1 && op->pad_after[s] == 1;
     return whole;
@@ -37,12 +38,12 @@ static const char *refuses(const tess_op *op, int capability)
         return "made for compute capability 9.0";
     if (op->kind != TESS_OP_CONV && !is_up(op))
         return "not a convolution";
-    if ((op->in.dtype != TESS_F16 && op->in.dtype != TESS_BF16) || op->in.dtype != op->out.dtype)
+    if ((op->in[0].dtype != TESS_F16 && op->in[0].dtype != TESS_BF16) || op->in[0].dtype != op->out[0].dtype)
         return "takes fp16 or bf16 at both ends";
-    if (op->in.c % 8 || op->out.c % 8 || op->in.c < 16 || op->out.c < 16)
+    if (op->in[0].c % 8 || op->out[0].c % 8 || op->in[0].c < 16 || op->out[0].c < 16)
         return "takes multiples of 8 channels, 16 at least";
     const int side = op->kernel[TESS_HEIGHT], step = op->stride[TESS_HEIGHT];
-    if (op->in.d != 1 || op->kernel[TESS_DEPTH] != 1 || op->kernel[TESS_WIDTH] != side ||
+    if (op->in[0].d != 1 || op->kernel[TESS_DEPTH] != 1 || op->kernel[TESS_WIDTH] != side ||
         op->stride[TESS_WIDTH] != step)
         return "takes square 2-D kernels";
     const bool padded = op->pad_before[TESS_HEIGHT] || op->pad_before[TESS_WIDTH] ||
@@ -50,16 +51,17 @@ static const char *refuses(const tess_op *op, int capability)
     const bool taken =
         is_up(op)
             ? (enlarges(op) || (op->kind == TESS_OP_CONV_TRANSPOSE && side == 2 && step == 2 && !padded)) &&
-                  op->residuals == 0
+                  tess_op_residuals(op) == 0
             : (side == 3 && step == 1) || (side == 2 && step == 2 && !padded);
     if (!taken)
         return "takes 3x3, 2x2 with stride 2 and without padding, and enlarging by 2 of whole images";
-    if (!mappable(&op->in) || !mappable(&op->out))
+    if (!mappable(&op->in[0]) || !mappable(&op->out[0]))
         return "takes strides of 16 bytes";
-    if (op->mapped && (side != 3 || is_up(op) || op->map.dtype != TESS_F32 || op->map.stride_w != 1))
+    if (op->mapped &&
+        (side != 3 || is_up(op) || tess_op_map(op)->dtype != TESS_F32 || tess_op_map(op)->stride_w != 1))
         return "adds maps of dense fp32 rows after 3x3";
-    for (int r = 0; r < op->residuals; r++)
-        if (op->residual[r].dtype != op->out.dtype || !mappable(&op->residual[r]))
+    for (int r = 0; r < tess_op_residuals(op); r++)
+        if (op->in[1 + r].dtype != op->out[0].dtype || !mappable(&op->in[1 + r]))
             return "takes residuals like the output";
     return NULL;
 }
@@ -86,12 +88,13 @@ static int taps_of(const tess_op *op)
 /* (in, tap, out, phase). */
 static bool map_weights(CUtensorMap *map, const tess_op *op, const void *weights)
 {
-    const uint64_t in = (uint64_t)op->in.c, out = (uint64_t)op->out.c;
+    const uint64_t in = (uint64_t)op->in[0].c, out = (uint64_t)op->out[0].c;
     const uint64_t taps = (uint64_t)taps_of(op);
     const uint64_t sizes[4] = {in, taps, out, (uint64_t)(is_up(op) ? PHASES : 1)};
     const uint64_t strides[3] = {2 * in, 2 * in * taps, 2 * in * taps * out};
     const uint32_t box[4] = {CHANNELS, 1, CHANNELS, 1};
-    return tess_cuda_tensor_map(map, op->in.dtype, 4, (void *)weights, sizes, strides, box, NULL, ROW_BYTES);
+    return tess_cuda_tensor_map(map, op->in[0].dtype, 4, (void *)weights, sizes, strides, box, NULL,
+                                ROW_BYTES);
 }
 
 static int64_t steps_of(int64_t channels)
@@ -104,37 +107,37 @@ static bool describe(const tess_op *op, const tess_op_buffers *buffers, conv_geo
 {
     typedef conv_tile<TAPS, ROWS> tile;
     const bool up = is_up(op), down = is_down(op);
-    const tess_tensor *grid = up ? &op->in : &op->out; /* whose pixels the tiles cut */
+    const tess_tensor *grid = up ? &op->in[0] : &op->out[0]; /* whose pixels the tiles cut */
     bool good = map_weights(&g->weights, op, buffers->weights);
     for (int phase = 0; phase < PHASES; phase++) {
         if (phase == 0 || down)
-            good &= map_pixels(&g->in[phase], &op->in, buffers->in, down ? 2 : 1, phase / 2, phase % 2,
+            good &= map_pixels(&g->in[phase], &op->in[0], buffers->in[0], down ? 2 : 1, phase / 2, phase % 2,
                                tile::pitch, tile::stage_rows / tile::pitch);
         if (phase == 0 || up)
-            good &= map_pixels(&g->out[phase], &op->out, buffers->out, up ? 2 : 1, phase / 2, phase % 2,
+            good &= map_pixels(&g->out[phase], &op->out[0], buffers->out[0], up ? 2 : 1, phase / 2, phase % 2,
                                tile::width, tile::height);
     }
-    for (int r = 0; r < op->residuals; r++)
-        good &= map_pixels(&g->residual[r], &op->residual[r], buffers->residual[r], 1, 0, 0, tile::width,
+    for (int r = 0; r < tess_op_residuals(op); r++)
+        good &= map_pixels(&g->residual[r], &op->in[1 + r], buffers->in[1 + r], 1, 0, 0, tile::width,
                            tile::height);
     g->bias = tess_cuda_bias(op, buffers);
-    g->map = (const float *)buffers->map;
-    g->map_image = op->map.stride_n;
-    g->map_row = op->map.stride_h;
-    g->height = (int)op->map.h;
-    g->width = (int)op->map.w;
+    g->map = (const float *)buffers->in[op->inputs - 1];
+    g->map_image = tess_op_map(op)->stride_n;
+    g->map_row = tess_op_map(op)->stride_h;
+    g->height = (int)tess_op_map(op)->h;
+    g->width = (int)tess_op_map(op)->w;
     g->tiles_x = (int)((grid->w + tile::width - 1) / tile::width);
     g->tiles_y = (int)((grid->h + tile::height - 1) / tile::height);
-    g->groups_per_phase = (int)steps_of(op->out.c);
+    g->groups_per_phase = (int)steps_of(op->out[0].c);
     g->groups = g->groups_per_phase * (up ? PHASES : 1);
     g->tiles = g->tiles_x * g->tiles_y * (tile::paired ? (g->groups + 1) / 2 : g->groups) * (int)grid->n;
-    g->chunks_per_phase = (int)steps_of(op->in.c);
+    g->chunks_per_phase = (int)steps_of(op->in[0].c);
     g->chunks = g->chunks_per_phase * (down ? PHASES : 1);
     g->pad_y = op->pad_before[TESS_HEIGHT];
     g->pad_x = op->pad_before[TESS_WIDTH];
-    g->outputs = (int)op->out.c;
-    g->residuals = op->residuals;
-    g->relu = op->relu;
+    g->outputs = (int)op->out[0].c;
+    g->residuals = tess_op_residuals(op);
+    g->relu = tess_op_relu(op);
     return good;
 }
 
@@ -152,10 +155,10 @@ static cudaError_t launch(const tess_op *op, const tess_op_buffers *buffers, cud
 template <typename T, bool MAPPED, int ROWS>
 static cudaError_t run_nine(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream)
 {
-    if (op->in.c > CHANNELS || op->out.c > CHANNELS)
+    if (op->in[0].c > CHANNELS || op->out[0].c > CHANNELS)
         return launch<T, 9, false, MAPPED, CHANNELS, ROWS>(op, buffers, stream);
-    return op->in.c > CHANNELS / 2 ? launch<T, 9, true, MAPPED, CHANNELS, ROWS>(op, buffers, stream)
-                                   : launch<T, 9, true, MAPPED, CHANNELS / 2, ROWS>(op, buffers, stream);
+    return op->in[0].c > CHANNELS / 2 ? launch<T, 9, true, MAPPED, CHANNELS, ROWS>(op, buffers, stream)
+                                      : launch<T, 9, true, MAPPED, CHANNELS / 2, ROWS>(op, buffers, stream);
 }
 
 template <typename T, int ROWS>
@@ -172,8 +175,8 @@ static cudaError_t run_shape(const tess_op *op, const tess_op_buffers *buffers, 
 /* Rounds of tiles over all multiprocessors, in rows of 8 pixels. */
 static int64_t cost(const tess_op *op, int height)
 {
-    const tess_tensor *grid = is_up(op) ? &op->in : &op->out;
-    const int64_t groups = steps_of(op->out.c) * (is_up(op) ? PHASES : 1);
+    const tess_tensor *grid = is_up(op) ? &op->in[0] : &op->out[0];
+    const int64_t groups = steps_of(op->out[0].c) * (is_up(op) ? PHASES : 1);
     const int64_t shares = taps_of(op) == 1 || is_down(op) ? (groups + 1) / 2 : groups;
     const int64_t tiles = (grid->w + 7) / 8 * ((grid->h + height - 1) / height) * grid->n * shares;
     return (tiles + tess_multiprocessors() - 1) / tess_multiprocessors() * height;
@@ -189,8 +192,8 @@ static cudaError_t run_type(const tess_op *op, const tess_op_buffers *buffers, c
 
 static cudaError_t run(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream)
 {
-    return op->in.dtype == TESS_BF16 ? run_type<__nv_bfloat16>(op, buffers, stream)
-                                     : run_type<__half>(op, buffers, stream);
+    return op->in[0].dtype == TESS_BF16 ? run_type<__nv_bfloat16>(op, buffers, stream)
+                                        : run_type<__half>(op, buffers, stream);
 }
 
 template <typename T, int TAPS, bool RESIDENT, bool MAPPED, int DEPTH, int ROWS>
@@ -226,4 +229,4 @@ static cudaError_t load(int)
     return result;
 }
 
-extern "C" const tess_cuda_engine tess_hopper_conv = {"conv", refuses, run, load};
+extern "C" const tess_cuda_launch tess_hopper_conv = {refuses, run, load, NULL};

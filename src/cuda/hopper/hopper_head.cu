@@ -164,18 +164,18 @@ static const char *refuses(const tess_op *op, int capability)
 {
     if (capability != 90)
         return "made for compute capability 9.0";
-    if (op->kind != TESS_OP_CONV || op->in.dtype != TESS_F32 ||
-        (op->out.dtype != TESS_F16 && op->out.dtype != TESS_BF16))
+    if (op->kind != TESS_OP_CONV || op->in[0].dtype != TESS_F32 ||
+        (op->out[0].dtype != TESS_F16 && op->out[0].dtype != TESS_BF16))
         return "takes an fp32 image to fp16 or bf16";
-    if (op->in.c > 4 || op->in.c == 2 || op->out.c > OUTPUTS || op->out.c % 8)
+    if (op->in[0].c > 4 || op->in[0].c == 2 || op->out[0].c > OUTPUTS || op->out[0].c % 8)
         return "takes 1, 3 or 4 channels to at most 64";
     for (int s = TESS_HEIGHT; s <= TESS_WIDTH; s++)
         if (op->kernel[s] != 3 || op->stride[s] != 1)
             return "takes 3x3 kernels";
-    if (op->in.d != 1 || op->residuals)
+    if (op->in[0].d != 1 || tess_op_residuals(op))
         return "takes 2-D images without a residual";
-    if (op->out.stride_w % 8 || op->out.stride_h % 8 || op->out.stride_n % 8 ||
-        (op->in.c == 4 && (op->in.stride_w % 4 || op->in.stride_h % 4 || op->in.stride_n % 4)))
+    if (op->out[0].stride_w % 8 || op->out[0].stride_h % 8 || op->out[0].stride_n % 8 ||
+        (op->in[0].c == 4 && (op->in[0].stride_w % 4 || op->in[0].stride_h % 4 || op->in[0].stride_n % 4)))
         return "takes strides of 16 bytes";
     return NULL;
 }
@@ -184,45 +184,45 @@ template <typename T, int C>
 static cudaError_t launch(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream)
 {
     head_geometry g = {};
-    const tess_tensor *out = &op->out;
+    const tess_tensor *out = &op->out[0];
     const uint64_t sizes[4] = {(uint64_t)out->c, (uint64_t)out->w, (uint64_t)out->h, (uint64_t)out->n};
     const uint64_t strides[3] = {2 * (uint64_t)out->stride_w, 2 * (uint64_t)out->stride_h,
                                  2 * (uint64_t)out->stride_n};
     const uint32_t box[4] = {OUTPUTS, SIDE, SIDE, 1};
-    if (C == 4 && (uintptr_t)buffers->in % 16)
+    if (C == 4 && (uintptr_t)buffers->in[0] % 16)
         return cudaErrorInvalidValue;
-    if (!tess_cuda_tensor_map(&g.out, out->dtype, 4, buffers->out, sizes, strides, box, NULL, ROW_BYTES))
+    if (!tess_cuda_tensor_map(&g.out, out->dtype, 4, buffers->out[0], sizes, strides, box, NULL, ROW_BYTES))
         return cudaErrorInvalidValue;
-    g.in = (const float *)buffers->in;
+    g.in = (const float *)buffers->in[0];
     g.weights = buffers->weights;
     g.bias = tess_cuda_bias(op, buffers);
-    g.stride_n = op->in.stride_n;
-    g.stride_h = op->in.stride_h;
-    g.pixel = (int)op->in.stride_w;
-    g.height = (int)op->in.h;
-    g.width = (int)op->in.w;
+    g.stride_n = op->in[0].stride_n;
+    g.stride_h = op->in[0].stride_h;
+    g.pixel = (int)op->in[0].stride_w;
+    g.height = (int)op->in[0].h;
+    g.width = (int)op->in[0].w;
     g.pad_y = op->pad_before[TESS_HEIGHT];
     g.pad_x = op->pad_before[TESS_WIDTH];
     g.tiles_x = (int)((out->w + SIDE - 1) / SIDE);
     g.tiles_y = (int)((out->h + SIDE - 1) / SIDE);
     g.tiles = g.tiles_x * g.tiles_y * (int)out->n;
     g.outputs = (int)out->c;
-    g.relu = op->relu;
+    g.relu = tess_op_relu(op);
     return tess_hopper_launch(head_kernel<T, C>, g, g.tiles, BLOCKS_PER_SM, WARPGROUP, SHARED_BYTES, stream);
 }
 
 template <typename T>
 static cudaError_t run_type(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream)
 {
-    return op->in.c == 4   ? launch<T, 4>(op, buffers, stream)
-           : op->in.c == 3 ? launch<T, 3>(op, buffers, stream)
-                           : launch<T, 1>(op, buffers, stream);
+    return op->in[0].c == 4   ? launch<T, 4>(op, buffers, stream)
+           : op->in[0].c == 3 ? launch<T, 3>(op, buffers, stream)
+                              : launch<T, 1>(op, buffers, stream);
 }
 
 static cudaError_t run(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream)
 {
-    return op->out.dtype == TESS_BF16 ? run_type<__nv_bfloat16>(op, buffers, stream)
-                                      : run_type<__half>(op, buffers, stream);
+    return op->out[0].dtype == TESS_BF16 ? run_type<__nv_bfloat16>(op, buffers, stream)
+                                         : run_type<__half>(op, buffers, stream);
 }
 
 template <typename T, int C> static void load_one(cudaError_t *result)
@@ -243,4 +243,4 @@ static cudaError_t load(int)
     return result;
 }
 
-extern "C" const tess_cuda_engine tess_hopper_head = {"head", refuses, run, load};
+extern "C" const tess_cuda_launch tess_hopper_head = {refuses, run, load, NULL};

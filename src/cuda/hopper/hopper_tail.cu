@@ -155,19 +155,19 @@ static const char *refuses(const tess_op *op, int capability)
 {
     if (capability != 90)
         return "made for compute capability 9.0";
-    if (op->kind != TESS_OP_CONV || op->out.dtype != TESS_F32 ||
-        (op->in.dtype != TESS_F16 && op->in.dtype != TESS_BF16))
+    if (op->kind != TESS_OP_CONV || op->out[0].dtype != TESS_F32 ||
+        (op->in[0].dtype != TESS_F16 && op->in[0].dtype != TESS_BF16))
         return "takes fp16 or bf16 to an fp32 image";
-    if (op->in.c > INPUTS || op->in.c % 8 || op->out.c > OUTPUTS)
+    if (op->in[0].c > INPUTS || op->in[0].c % 8 || op->out[0].c > OUTPUTS)
         return "takes 64 channels or fewer to at most 8";
     const int side = op->kernel[TESS_HEIGHT];
     if ((side != 3 && side != 1) || op->kernel[TESS_WIDTH] != side || op->stride[TESS_HEIGHT] != 1 ||
         op->stride[TESS_WIDTH] != 1)
         return "takes 3x3 and 1x1 kernels";
-    if (op->in.d != 1 || op->in.stride_w % 8 || op->in.stride_h % 8 || op->in.stride_n % 8)
+    if (op->in[0].d != 1 || op->in[0].stride_w % 8 || op->in[0].stride_h % 8 || op->in[0].stride_n % 8)
         return "takes strides of 16 bytes";
-    for (int r = 0; r < op->residuals; r++)
-        if (op->residual[r].dtype != TESS_F32)
+    for (int r = 0; r < tess_op_residuals(op); r++)
+        if (op->in[1 + r].dtype != TESS_F32)
             return "takes fp32 residuals";
     return NULL;
 }
@@ -177,25 +177,26 @@ static cudaError_t launch(const tess_op *op, const tess_op_buffers *buffers, cud
 {
     typedef tail_tile<SIDE> tile_type;
     tail_geometry g = {};
-    const tess_tensor *in = &op->in, *out = &op->out;
+    const tess_tensor *in = &op->in[0], *out = &op->out[0];
     const uint64_t sizes[4] = {(uint64_t)in->c, (uint64_t)in->w, (uint64_t)in->h, (uint64_t)in->n};
     const uint64_t strides[3] = {2 * (uint64_t)in->stride_w, 2 * (uint64_t)in->stride_h,
                                  2 * (uint64_t)in->stride_n};
     const uint32_t box[4] = {INPUTS, tile_type::pitch, tile_type::rows, 1};
-    if (!tess_cuda_tensor_map(&g.in, in->dtype, 4, (void *)buffers->in, sizes, strides, box, NULL, ROW_BYTES))
+    if (!tess_cuda_tensor_map(&g.in, in->dtype, 4, (void *)buffers->in[0], sizes, strides, box, NULL,
+                              ROW_BYTES))
         return cudaErrorInvalidValue;
     g.weights = buffers->weights;
     g.bias = tess_cuda_bias(op, buffers);
-    g.out = (float *)buffers->out;
+    g.out = (float *)buffers->out[0];
     g.stride_n = out->stride_n;
     g.stride_h = out->stride_h;
     g.pixel = (int)out->stride_w;
-    g.residuals = op->residuals;
-    for (int r = 0; r < op->residuals; r++) {
-        g.residual[r] = (const float *)buffers->residual[r];
-        g.residual_n[r] = op->residual[r].stride_n;
-        g.residual_h[r] = op->residual[r].stride_h;
-        g.residual_pixel[r] = (int)op->residual[r].stride_w;
+    g.residuals = tess_op_residuals(op);
+    for (int r = 0; r < tess_op_residuals(op); r++) {
+        g.residual[r] = (const float *)buffers->in[1 + r];
+        g.residual_n[r] = op->in[1 + r].stride_n;
+        g.residual_h[r] = op->in[1 + r].stride_h;
+        g.residual_pixel[r] = (int)op->in[1 + r].stride_w;
     }
     g.height = (int)out->h;
     g.width = (int)out->w;
@@ -206,7 +207,7 @@ static cudaError_t launch(const tess_op *op, const tess_op_buffers *buffers, cud
     g.tiles_x = (int)((out->w + WIDTH - 1) / WIDTH);
     g.tiles_y = (int)((out->h + HEIGHT - 1) / HEIGHT);
     g.tiles = g.tiles_x * g.tiles_y * (int)out->n;
-    g.relu = op->relu;
+    g.relu = tess_op_relu(op);
     return tess_hopper_launch(tail_kernel<T, SIDE>, g, g.tiles, 1, (TEAMS + 1) * WARPGROUP,
                               tile_type::shared_bytes, stream);
 }
@@ -220,8 +221,8 @@ static cudaError_t run_type(const tess_op *op, const tess_op_buffers *buffers, c
 
 static cudaError_t run(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream)
 {
-    return op->in.dtype == TESS_BF16 ? run_type<__nv_bfloat16>(op, buffers, stream)
-                                     : run_type<__half>(op, buffers, stream);
+    return op->in[0].dtype == TESS_BF16 ? run_type<__nv_bfloat16>(op, buffers, stream)
+                                        : run_type<__half>(op, buffers, stream);
 }
 
 template <typename T, int SIDE> static void load_one(cudaError_t *result)
@@ -240,4 +241,4 @@ static cudaError_t load(int)
     return result;
 }
 
-extern "C" const tess_cuda_engine tess_hopper_tail = {"tail", refuses, run, load};
+extern "C" const tess_cuda_launch tess_hopper_tail = {refuses, run, load, NULL};

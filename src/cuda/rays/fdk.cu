@@ -110,8 +110,8 @@ __global__ void __launch_bounds__(THREADS) spread_kernel(tess_rays_job job)
 extern "C" cudaError_t tess_cuda_fdk(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream)
 {
     const tess_rays_job job = tess_rays_job_of(op, buffers);
-    const dim3 blocks(tess_rays_pieces(op->out.w, WIDE), tess_rays_pieces(op->out.h, HIGH),
-                      tess_rays_turns(op->out.d, 1)),
+    const dim3 blocks(tess_rays_pieces(op->out[0].w, WIDE), tess_rays_pieces(op->out[0].h, HIGH),
+                      tess_rays_turns(op->out[0].d, 1)),
         threads(WIDE, HIGH);
     if (op->kind == TESS_OP_RAY_COSINE)
         cosine_kernel<<<blocks, threads, 0, stream>>>(job);

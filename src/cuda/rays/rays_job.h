@@ -19,12 +19,12 @@ static inline tess_rays_job tess_rays_job_of(const tess_op *op, const tess_op_bu
 {
     const bool forward = op->kind == TESS_OP_PROJECT;
     tess_rays_job job;
-    job.volume = forward ? op->in : op->out;
-    job.views = forward ? op->out : op->in;
+    job.volume = forward ? op->in[0] : op->out[0];
+    job.views = forward ? op->out[0] : op->in[0];
     job.scan = tess_scan3_of(&op->rays, &job.volume, &job.views);
     job.table = (const double *)buffers->weights;
-    job.from = (const float *)buffers->in;
-    job.to = (float *)buffers->out;
+    job.from = (const float *)buffers->in[0];
+    job.to = (float *)buffers->out[0];
     job.scale = op->rays.scale;
     job.accumulate = op->rays.accumulate;
     return job;
@@ -43,10 +43,11 @@ typedef struct tess_radon_job {
 static inline tess_radon_job tess_radon_job_of(const tess_op *op, const tess_op_buffers *buffers)
 {
     const bool forward = op->kind == TESS_OP_PROJECT;
-    const tess_tensor *image = forward ? &op->in : &op->out, *views = forward ? &op->out : &op->in;
+    const tess_tensor *image = forward ? &op->in[0] : &op->out[0],
+                      *views = forward ? &op->out[0] : &op->in[0];
     tess_radon_job job;
-    job.from = (const float *)buffers->in;
-    job.to = (float *)buffers->out;
+    job.from = (const float *)buffers->in[0];
+    job.to = (float *)buffers->out[0];
     job.table = (const double *)buffers->weights;
     job.image_row = image->stride_h;
     job.view_row = views->stride_h;

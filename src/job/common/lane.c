@@ -55,8 +55,9 @@ static tess_op blank_op(tess_op_kind kind, tess_tensor in, tess_tensor out, cons
     tess_op op;
     memset(&op, 0, sizeof op); /* padding too: ops are compared as bytes */
     op.kind = kind;
-    op.in = in;
-    op.out = out;
+    op.inputs = op.outputs = 1;
+    op.in[0] = in;
+    op.out[0] = out;
     for (int s = 0; s < TESS_SPATIAL; s++)
         op.kernel[s] = op.stride[s] = 1;
     op.samples.full_scale = pixels->image.full_scale;
@@ -78,7 +79,7 @@ static tess_status import(tess_lane *lane, const tess_lane_window *w, const lane
     op.samples.level_from = p->sigma_channel ? (int32_t)p->colours : 0;
     const tess_prepared *prepared;
     TESS_TRY(tess_lane_sample_op(lane, &op, &prepared, error));
-    const tess_op_buffers buffers = {.in = lane->in_stage.data, .out = (char *)lane->arena.data + at};
+    const tess_op_buffers buffers = {.in = {lane->in_stage.data}, .out = {(char *)lane->arena.data + at}};
     lane->device->run(lane->device, prepared, &buffers, lane->compute);
     return TESS_OK;
 }
@@ -107,13 +108,13 @@ static tess_status export_tiles(tess_lane *lane, const tess_lane_window *w, cons
         op.pad_before[TESS_HEIGHT] = (int32_t)(w->strip.first - w->strip.span.window_from);
         op.pad_before[TESS_WIDTH] = (int32_t)left;
         size_t bytes;
-        if (!tess_tensor_bytes(&op.out, &bytes) || stage_at + bytes > lane->out_stage.bytes)
+        if (!tess_tensor_bytes(&op.out[0], &bytes) || stage_at + bytes > lane->out_stage.bytes)
             return tess_fail(error, TESS_INTERNAL, "a tile's samples need more than was planned");
         const tess_prepared *prepared;
         TESS_TRY(tess_lane_sample_op(lane, &op, &prepared, error));
-        const tess_op_buffers buffers = {.in = (char *)lane->arena.data + at +
-                                               (size_t)(i * whole.stride_n) * tess_dtype_size(whole.dtype),
-                                         .out = (char *)lane->out_stage.data + stage_at};
+        const tess_op_buffers buffers = {.in = {(char *)lane->arena.data + at +
+                                                (size_t)(i * whole.stride_n) * tess_dtype_size(whole.dtype)},
+                                         .out = {(char *)lane->out_stage.data + stage_at}};
         lane->device->run(lane->device, prepared, &buffers, lane->compute);
         stage_at += bytes;
     }

@@ -14,7 +14,7 @@ typedef struct warm_image {
 static tess_status describe(warm_image *image, const tess_bound *bound, const tess_net *net,
                             tess_error *error)
 {
-    const int64_t side = tess_net_grid(net);
+    const int64_t side = tess_net_grid(net, TESS_HEIGHT);
     tess_net_plan *plan = NULL;
     TESS_TRY(tess_net_plan_create(bound, (tess_plan_shape){1, side, side, TESS_INFER}, &plan, error));
     size_t at;

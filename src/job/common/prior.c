@@ -97,7 +97,7 @@ static tess_status run_op(const tess_prior *p, const tess_op *op, const void *in
     tess_device *device = p->engine->device;
     tess_prepared *prepared = NULL;
     TESS_TRY(device->prepare(device, op, &prepared, error));
-    const tess_op_buffers buffers = {.in = in, .out = out};
+    const tess_op_buffers buffers = {.in = {in}, .out = {out}};
     device->run(device, prepared, &buffers, NULL);
     device->release(device, prepared);
     return TESS_OK;
@@ -144,9 +144,10 @@ static tess_status import(const tess_prior *p, const batch *b, const window *w, 
     tess_op op;
     memset(&op, 0, sizeof op);
     op.kind = TESS_OP_IMPORT;
-    op.in = view(p, slice, count, (const int64_t[]){w->rows.window_from, w->rows.window_to},
-                 (const int64_t[]){w->cols.window_from, w->cols.window_to}, &offset);
-    op.out = slices_of(input, count);
+    op.inputs = op.outputs = 1;
+    op.in[0] = view(p, slice, count, (const int64_t[]){w->rows.window_from, w->rows.window_to},
+                    (const int64_t[]){w->cols.window_from, w->cols.window_to}, &offset);
+    op.out[0] = slices_of(input, count);
     op.samples = (tess_op_samples){1, (int32_t)b->plane, p->model->model.noise_map, b->sigma, 0};
     return run_op(p, &op, b->in + offset, data, error);
 }
@@ -176,9 +177,10 @@ static tess_status take_output(const tess_prior *p, const batch *b, const tess_t
         tess_op op;
         memset(&op, 0, sizeof op);
         op.kind = TESS_OP_EXPORT;
-        op.in = slices_of(output, count);
-        op.out = view(p, from, count, (const int64_t[]){w.rows.from, w.rows.to},
-                      (const int64_t[]){w.cols.from, w.cols.to}, &offset);
+        op.inputs = op.outputs = 1;
+        op.in[0] = slices_of(output, count);
+        op.out[0] = view(p, from, count, (const int64_t[]){w.rows.from, w.rows.to},
+                         (const int64_t[]){w.cols.from, w.cols.to}, &offset);
         op.pad_before[TESS_HEIGHT] = (int32_t)(w.rows.from - w.rows.window_from);
         op.pad_before[TESS_WIDTH] = (int32_t)(w.cols.from - w.cols.window_from);
         op.samples = (tess_op_samples){1, (int32_t)b->plane, false, 0, 0};

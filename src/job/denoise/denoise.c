@@ -214,7 +214,7 @@ static void calibrate(tess_denoise_job *job)
     if (!tess_denoise_todo(file) || !file->model || job->volumes)
         return;
     const tess_denoise_choice *choice = &file->choice;
-    const int64_t grid = tess_net_grid(file->model->model.net);
+    const int64_t grid = tess_net_grid(file->model->model.net, TESS_HEIGHT);
     const tess_plan_shape largest = {choice->batch, tess_axis_largest_window(&choice->rows),
                                      tess_axis_largest_window(&choice->cols), TESS_INFER};
     const double start = tess_clock();

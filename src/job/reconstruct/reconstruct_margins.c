@@ -10,14 +10,14 @@ static tess_status combine(tess_reconstruct_job *job, const tess_tensor *in, con
 {
     tess_device *device = job->engine.device;
     const tess_op op = {.kind = TESS_OP_COMBINE,
-                        .in = *in,
-                        .out = *out,
+                        .outputs = 1,
+                        .in = {*in, *out},
+                        .out = {*out},
                         .kernel = {1, 1, 1},
                         .stride = {1, 1, 1},
                         .combine = {.a = factors[0], .b = factors[1], .low = -INFINITY, .high = INFINITY},
-                        .residuals = 1,
-                        .residual = {*out}};
-    const tess_op_buffers buffers = {.in = from, .out = to, .residual = {to}};
+                        .inputs = 2};
+    const tess_op_buffers buffers = {.in = {from, to}, .out = {to}};
     tess_prepared *prepared = NULL;
     TESS_TRY(device->prepare(device, &op, &prepared, error));
     device->run(device, prepared, &buffers, NULL);

@@ -110,7 +110,7 @@ tess_status tess_bench_batch(tess_study *study, tess_error *error)
 {
     const tess_bench_settings *s = study->settings;
     const int64_t *patches = s->patch_count ? s->patches : PATCHES,
-                  grid = tess_net_grid(study->model->model.net);
+                  grid = tess_net_grid(study->model->model.net, TESS_HEIGHT);
     const int64_t *batches = s->batch_count ? s->batches : BATCHES;
     const int patch_count = s->patch_count ? s->patch_count : (int)(sizeof PATCHES / sizeof PATCHES[0]);
     const int batch_count = s->batch_count ? s->batch_count : (int)(sizeof BATCHES / sizeof BATCHES[0]);

@@ -42,51 +42,61 @@ static tess_status find_side(tess_weights *weights, const tess_weight *weight, f
     return status;
 }
 
-/* The weights of a layer that might be lightened; NULL when it is of another form. */
+/* The weights of a layer that might be folded; NULL when it is of another form. */
 static const tess_weight *candidate(const tess_layer *layer, const tess_weights *weights)
 {
-    if (layer->dropped || layer->kind != TESS_LAYER_CONV || layer->kernel_d < 3 || layer->kernel_d % 2 == 0 ||
-        layer->kernel % 2 == 0 || layer->stride != 1 || layer->stride_d != 1 ||
-        layer->pad != layer->kernel / 2 || layer->pad_d != layer->kernel_d / 2 || layer->norm[0] ||
-        layer->map >= 0)
+    const tess_layer_window *w = &layer->window;
+    bool centred = !layer->dropped && layer->kind == TESS_OP_CONV && !layer->norm[0] && !layer->mapped &&
+                   w->kernel[TESS_DEPTH] > 1;
+    for (int axis = 0; axis < TESS_SPATIAL; axis++)
+        centred = centred && w->kernel[axis] % 2 && w->stride[axis] == 1 &&
+                  w->pad_before[axis] == w->kernel[axis] / 2 && w->pad_after[axis] == w->kernel[axis] / 2;
+    if (!centred)
         return NULL;
     char name[TESS_LAYER_NAME + 32];
     memcpy(name, layer->name, sizeof layer->name);
     strcat(name, ".weight");
     const tess_weight *weight = tess_weights_find(weights, name);
-    return weight && weight->rank == 5 && weight->dims[2] == layer->kernel_d ? weight : NULL;
+    return weight && weight->rank == 5 && weight->dims[2] == w->kernel[TESS_DEPTH] ? weight : NULL;
 }
 
 /* Puts a layer into the list that is being made anew. */
 static void put(tess_net *net, tess_layer *layers, int *count, tess_layer layer)
 {
-    net->values[layer.out].producer = (int)*count;
+    if (!layer.dropped)
+        net->values[layer.out[0]].producer = (int)*count;
     layers[(*count)++] = layer;
 }
 
-static void put_light(tess_net *net, tess_layer *layers, int *count, tess_layer conv, double side)
+static void put_folded(tess_net *net, tess_layer *layers, int *count, tess_layer conv, double side)
 {
     if (side != 0) {
         const tess_value map = net->value_count++;
-        const tess_value_info *in = &net->values[conv.in];
-        net->values[map] = (tess_value_info){
-            .channels = 1, .down = in->down, .root = map, .down_d = in->down_d, .wide = true};
-        tess_layer sum = conv;
-        sum.kind = TESS_LAYER_SIDE_SUM;
-        sum.out = map;
-        sum.name[0] = '\0';
-        sum.residuals = 0;
-        sum.bias = sum.relu = sum.keep_output = false;
-        sum.side = side * (double)conv.scale;
-        put(net, layers, count, sum);
-        conv.map = map;
+        tess_value_info info = net->values[conv.in[0]];
+        info.channels = 1;
+        info.root = map;
+        info.offset = 0;
+        info.wide = true;
+        net->values[map] = info;
+        put(net, layers, count,
+            (tess_layer){.kind = TESS_OP_SIDE_SUM,
+                         .inputs = 1,
+                         .outputs = 1,
+                         .in = {conv.in[0]},
+                         .out = {map},
+                         .window = conv.window,
+                         .slices = conv.slices,
+                         .side = side * (double)conv.scale,
+                         .scale = conv.scale});
+        conv.in[conv.inputs++] = map;
+        conv.mapped = true;
     }
-    conv.kernel_d = 1;
-    conv.pad_d = 0;
+    conv.window.kernel[TESS_DEPTH] = 1;
+    conv.window.pad_before[TESS_DEPTH] = conv.window.pad_after[TESS_DEPTH] = 0;
     put(net, layers, count, conv);
 }
 
-tess_status tess_net_lighten(tess_net *net, tess_weights *weights, tess_error *error)
+tess_status tess_net_fold_slices(tess_net *net, tess_weights *weights, tess_error *error)
 {
     /* At most one more layer and value for each that there is. */
     const size_t most = 2 * (size_t)net->layer_count + (size_t)net->value_count;
@@ -103,17 +113,17 @@ tess_status tess_net_lighten(tess_net *net, tess_weights *weights, tess_error *e
     for (int i = 0; i < net->layer_count; i++) {
         const tess_weight *weight = candidate(&net->layers[i], weights);
         float side = 0;
-        bool light = false;
+        bool folded = false;
         if (weight && status == TESS_OK)
-            status = find_side(weights, weight, &side, &light, error);
-        if (light)
-            put_light(net, layers, &count, net->layers[i], side);
+            status = find_side(weights, weight, &side, &folded, error);
+        if (folded)
+            put_folded(net, layers, &count, net->layers[i], side);
         else
             put(net, layers, &count, net->layers[i]);
     }
     tess_small_free(net->layers);
     net->layers = layers;
     net->layer_count = count;
-    net->capacity = (int)most;
+    net->layer_capacity = net->value_capacity = (int)most;
     return status;
 }

@@ -10,7 +10,8 @@ static bool is_rays(const tess_op *op)
 static const char *refuses_2d(const tess_op *op)
 {
     const bool forward = op->kind == TESS_OP_PROJECT;
-    const tess_tensor *image = forward ? &op->in : &op->out, *views = forward ? &op->out : &op->in;
+    const tess_tensor *image = forward ? &op->in[0] : &op->out[0],
+                      *views = forward ? &op->out[0] : &op->in[0];
     if (op->kind != TESS_OP_PROJECT && op->kind != TESS_OP_BACKPROJECT)
         return "this is for 3-D rays";
     if (image->d != 1 || views->d != 1 || image->stride_w != 1 || views->stride_w != 1 ||
@@ -24,11 +25,11 @@ static const char *refuses_2d(const tess_op *op)
 static const char *refuses_3d(const tess_op *op)
 {
     const bool forward = op->kind == TESS_OP_PROJECT, cosine = op->kind == TESS_OP_RAY_COSINE;
-    const tess_tensor *volume = forward ? &op->in : &op->out;
+    const tess_tensor *volume = forward ? &op->in[0] : &op->out[0];
     if (!(op->rays.spacing > 0))
         return "voxels must have a size above 0";
     if (cosine)
-        return op->out.d != op->in.d || op->out.h != op->in.h || op->out.w < op->in.w
+        return op->out[0].d != op->in[0].d || op->out[0].h != op->in[0].h || op->out[0].w < op->in[0].w
                    ? "weighted views must have room for all that is weighted"
                    : NULL;
     const int64_t depth = op->rays.depth ? op->rays.depth : volume->d, most = 1 << 23;
@@ -44,9 +45,9 @@ static const char *rays_refuses(const tess_op *op, int capability)
     (void)capability;
     if (!is_rays(op))
         return "only rays are followed";
-    if (op->in.dtype != TESS_F32 || op->out.dtype != TESS_F32)
+    if (op->in[0].dtype != TESS_F32 || op->out[0].dtype != TESS_F32)
         return "rays are computed in fp32";
-    if (op->in.n != 1 || op->out.n != 1 || op->in.c != 1 || op->out.c != 1)
+    if (op->in[0].n != 1 || op->out[0].n != 1 || op->in[0].c != 1 || op->out[0].c != 1)
         return "rays go through one volume of one channel";
     return op->rays.geometry == TESS_PARALLEL_2D ? refuses_2d(op) : refuses_3d(op);
 }
@@ -61,4 +62,4 @@ static cudaError_t rays_run(const tess_op *op, const tess_op_buffers *buffers, c
     return tess_cuda_fdk(op, buffers, stream);
 }
 
-const tess_cuda_engine tess_cuda_rays = {.name = "rays", .refuses = rays_refuses, .run = rays_run};
+const tess_cuda_launch tess_cuda_rays = {.refuses = rays_refuses, .run = rays_run};

@@ -1,0 +1,70 @@
+/* The kernels of the CPU, and what it asks of every layer. Which kernel does a layer depends on its channels, kernel, instruction
+ * set and precision alone, never on the image's size: so a tile and the whole image take the same path and agree bit for
+ * bit. */
+#include "base/checked.h"
+#include "cpu/core/cpu.h"
+
+const tess_kernel *const tess_cpu_kernels[] = {
+    &tess_cpu_radon,
+    &tess_cpu_rays,
+    &tess_cpu_fdk,
+    &tess_cpu_vector,
+    &tess_cpu_fft,
+    &tess_cpu_filter,
+    &tess_cpu_samples,
+    &tess_cpu_volume,
+    &tess_cpu_side_sum,
+    &tess_cpu_winograd,
+    &tess_cpu_bf16,
+    &tess_cpu_direct,
+    &tess_cpu_pointwise,
+    &tess_cpu_reference, /* the last: what no other takes, and everything with TESSERA_ISA=reference */
+    NULL};
+
+/* Depth: taps of convolutions, else slice by slice. */
+static tess_status check_depth(const tess_op *op, tess_error *error)
+{
+    const int kernel = op->kernel[TESS_DEPTH], stride = op->stride[TESS_DEPTH];
+    bool known = kernel == 1 && stride <= 1;
+    if (op->kind == TESS_OP_CONV && kernel > 1)
+        known = stride >= 1 && op->pad_before[TESS_DEPTH] < kernel && op->pad_after[TESS_DEPTH] < kernel;
+    else if (op->kind == TESS_OP_CONV_TRANSPOSE && kernel > 1)
+        known = kernel == stride;
+    else if (op->kind == TESS_OP_SIDE_SUM)
+        known = op->out[0].dtype == TESS_F32 && op->out[0].c == 1 && !tess_op_residuals(op);
+    if (!known || kernel > TESS_MAX_TAPS || op->kernel[TESS_HEIGHT] > TESS_MAX_TAPS ||
+        op->kernel[TESS_WIDTH] > TESS_MAX_TAPS || op->kernel[TESS_HEIGHT] * op->kernel[TESS_WIDTH] > 64)
+        return tess_fail(error, TESS_UNSUPPORTED, "the CPU has no kernel for a %s of %dx%dx%d",
+                         tess_op_kind_name(op->kind), op->kernel[0], op->kernel[1], op->kernel[2]);
+    if (op->mapped && (op->kind != TESS_OP_CONV || tess_op_map(op)->dtype != TESS_F32))
+        return tess_fail(error, TESS_UNSUPPORTED, "only a convolution adds a map, and only one of fp32");
+    return TESS_OK;
+}
+
+tess_status tess_cpu_refuses_layer(const tess_device *device, const tess_op *op, tess_error *error)
+{
+    const tess_cpu *cpu = tess_cpu_of(device);
+    const tess_dtype ends[2] = {op->in[0].dtype, op->out[0].dtype};
+    for (int i = 0; i < 2; i++)
+        if (ends[i] != TESS_F32 && ends[i] != TESS_BF16)
+            return tess_fail(error, TESS_UNSUPPORTED,
+                             "the CPU computes in fp32 or bf16; use --precision fp32");
+    for (int r = 0; r < tess_op_residuals(op); r++)
+        if (op->in[1 + r].dtype != op->out[0].dtype)
+            return tess_fail(error, TESS_UNSUPPORTED, "a residual must have the type of what it is added to");
+    if (tess_op_precision(op) == TESS_BF16 && cpu->f32 && !cpu->bf16)
+        return tess_fail(error, TESS_UNSUPPORTED,
+                         "this CPU has no bf16 matrix instructions (BFMMLA, AMX); use --precision fp32");
+    if (!tess_cpu_is_conv(op) && op->kind != TESS_OP_SIDE_SUM && ends[0] != ends[1])
+        return tess_fail(error, TESS_UNSUPPORTED, "only a convolution changes the type of its values");
+    if (op->activation == TESS_SILU && op->kind != TESS_OP_ACTIVATE)
+        return tess_fail(error, TESS_UNSUPPORTED, "layers end with a ReLU or none; SiLU is an op of its own");
+    TESS_TRY(check_depth(op, error));
+    if (op->kind == TESS_OP_UP_CONV)
+        return tess_fail(error, TESS_UNSUPPORTED, "the CPU enlarges an image before it convolves it");
+    if (op->kind == TESS_OP_CONV_TRANSPOSE && (op->kernel[TESS_HEIGHT] != op->stride[TESS_HEIGHT] ||
+                                               op->kernel[TESS_WIDTH] != op->stride[TESS_WIDTH]))
+        return tess_fail(error, TESS_UNSUPPORTED,
+                         "transposed convolutions need a kernel equal to the stride");
+    return TESS_OK;
+}

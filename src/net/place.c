@@ -1,0 +1,156 @@
+/* Lifetimes and offsets. A convolution with a residual that nobody reads afterwards writes over it, so a residual block needs two
+ * tensors, not three. A plan for training keeps what the rows of its ops say that a backward pass needs, and writes over
+ * nothing. */
+#include "base/checked.h"
+#include "net/plan_impl.h"
+#include "op/row.h"
+#include "tensor/arena.h"
+
+/* One storage for each root value; values that share one point to the same. */
+typedef struct placing {
+    tess_lifetime *storage;
+    int *storage_of, *order;
+} placing;
+
+static int storage_of(const tess_net_plan *plan, const placing *place, tess_value value)
+{
+    return place->storage_of[tess_net_value(plan->bound->net, value)->root];
+}
+
+static void extend(const tess_net_plan *plan, placing *place, tess_value value, int step)
+{
+    tess_lifetime *storage = &place->storage[storage_of(plan, place, value)];
+    if (storage->first < 0)
+        storage->first = step;
+    if (step > storage->last)
+        storage->last = step;
+}
+
+/* A fused ReLU is undone from its output. */
+static void keep_for_backward(const tess_net_plan *plan, placing *place, const tess_step *step)
+{
+    const tess_keep keep = tess_op_row_of(step->op.kind)->keep;
+    if (keep == TESS_KEEP_INPUT || keep == TESS_KEEP_BOTH)
+        for (int i = 0; i < step->op.inputs; i++)
+            extend(plan, place, step->in[i], plan->step_count);
+    if (keep == TESS_KEEP_OUTPUT || keep == TESS_KEEP_BOTH || step->op.activation != TESS_LINEAR)
+        for (int i = 0; i < step->op.outputs; i++)
+            extend(plan, place, step->out[i], plan->step_count);
+}
+
+static void extend_lifetimes(const tess_net_plan *plan, placing *place)
+{
+    const tess_net *net = plan->bound->net;
+    for (int v = 0; v < tess_net_value_count(net); v++)
+        place->storage[v].first = place->storage[v].last = -1;
+    for (int i = 0; i < tess_net_input_count(net); i++)
+        extend(plan, place, tess_net_input_value(net, i), 0);
+    for (int s = 0; s < plan->step_count; s++) {
+        const tess_step *step = &plan->steps[s];
+        if (step->kind == TESS_STEP_EXCHANGE) {
+            extend(plan, place, step->in[0], s);
+            continue;
+        }
+        for (int i = 0; i < step->op.inputs; i++)
+            extend(plan, place, step->in[i], s);
+        for (int i = 0; i < step->op.outputs; i++)
+            extend(plan, place, step->out[i], s);
+        if (plan->shape.mode == TESS_TRAIN && step->kind == TESS_STEP_OP)
+            keep_for_backward(plan, place, step);
+    }
+    for (int i = 0; i < tess_net_output_count(net); i++)
+        extend(plan, place, tess_net_output_value(net, i), plan->step_count);
+}
+
+static bool dense(const tess_net *net, tess_value value)
+{
+    const tess_value_info *info = tess_net_value(net, value);
+    return info->root == value && info->channels > 0;
+}
+
+static bool same_storage(const tess_net_plan *plan, tess_value a, tess_value b)
+{
+    const tess_net *net = plan->bound->net;
+    const tess_tensor first = tess_plan_tensor(plan, a), second = tess_plan_tensor(plan, b);
+    return dense(net, a) && dense(net, b) && tess_tensor_same(&first, &second) &&
+           plan->margins[a].above == plan->margins[b].above &&
+           plan->margins[a].below == plan->margins[b].below;
+}
+
+/* Gives the output of a convolution or an addition the storage of an input that it adds at its end, and that ends there. */
+static void write_in_place(const tess_net_plan *plan, placing *place, int s)
+{
+    const tess_step *step = &plan->steps[s];
+    const tess_op_kind kind = step->op.kind;
+    if (step->kind != TESS_STEP_OP ||
+        (kind != TESS_OP_CONV && kind != TESS_OP_CONV_TRANSPOSE && kind != TESS_OP_ADD))
+        return;
+    for (int r = 0; r < tess_op_residuals(&step->op); r++) {
+        const tess_value from = step->in[1 + r];
+        const int old = storage_of(plan, place, from), own = place->storage_of[step->out[0]];
+        if (!same_storage(plan, from, step->out[0]) || old == own || place->storage[old].last != s ||
+            storage_of(plan, place, step->in[0]) == old)
+            continue;
+        for (int v = 0; v < tess_net_value_count(plan->bound->net); v++)
+            if (place->storage_of[v] == own)
+                place->storage_of[v] = old;
+        place->storage[old].last = place->storage[own].last;
+        place->storage[own].bytes = 0;
+        return;
+    }
+}
+
+static tess_status size_storage(const tess_net_plan *plan, placing *place, tess_error *error)
+{
+    for (int v = 0; v < tess_net_value_count(plan->bound->net); v++) {
+        tess_tensor whole = tess_plan_tensor(plan, v);
+        whole.c = tess_net_value(plan->bound->net, tess_net_value(plan->bound->net, v)->root)->channels;
+        whole.h += plan->margins[v].above + plan->margins[v].below;
+        place->storage_of[v] = v;
+        if (!tess_tensor_bytes(&whole, &place->storage[v].bytes))
+            return tess_fail(error, TESS_OVER_LIMIT,
+                             "an image of %lld x %lld is too large for one window; use --tile",
+                             (long long)plan->shape.h, (long long)plan->shape.w);
+    }
+    return TESS_OK;
+}
+
+static tess_status place_values(tess_net_plan *plan, placing *place, tess_error *error)
+{
+    const tess_net *net = plan->bound->net;
+    const int values = tess_net_value_count(net);
+    TESS_TRY(size_storage(plan, place, error));
+    extend_lifetimes(plan, place);
+    if (plan->shape.mode == TESS_INFER)
+        for (int s = 0; s < plan->step_count; s++)
+            write_in_place(plan, place, s);
+    for (int v = 0; v < values; v++)
+        if (place->storage[v].first < 0)
+            place->storage[v].bytes = 0; /* nobody's: fused away */
+    tess_arena_place(place->storage, values, place->order, &plan->arena_bytes);
+    plan->lower_bound = tess_arena_lower_bound(place->storage, values);
+    for (int v = 0; v < values; v++) {
+        const tess_tensor t = tess_plan_tensor(plan, v);
+        const int64_t first = plan->margins[v].above * t.stride_h + tess_net_value(net, v)->offset;
+        plan->offset[v] =
+            place->storage[storage_of(plan, place, v)].offset + (size_t)first * tess_dtype_size(t.dtype);
+    }
+    return TESS_OK;
+}
+
+tess_status tess_plan_place(tess_net_plan *plan, tess_error *error)
+{
+    const size_t values = (size_t)tess_net_value_count(plan->bound->net);
+    placing place = {tess_small_alloc(values, sizeof *place.storage),
+                     tess_small_alloc(values, sizeof *place.storage_of),
+                     tess_small_alloc(values, sizeof *place.order)};
+    tess_status status = TESS_OK;
+    if (!place.storage || !place.storage_of || !place.order)
+        status = tess_fail(error, TESS_NO_MEMORY, "no memory for a plan");
+    if (status == TESS_OK)
+        status = place_values(plan, &place, error);
+    tess_small_free(place.storage);
+    tess_small_free(place.storage_of);
+    tess_small_free(place.order);
+    return status;
+}

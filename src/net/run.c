@@ -1,0 +1,68 @@
+/* Running a plan: no allocation, no synchronisation. */
+#include "base/stop.h"
+#include "net/plan_impl.h"
+
+static void exchange(const tess_net_plan *plan, const tess_net_run *run, const tess_step *step)
+{
+    const tess_margin margin = plan->margins[step->in[0]];
+    const tess_exchange wanted = {.rows = tess_plan_tensor(plan, step->in[0]),
+                                  .data = (char *)run->arena + plan->offset[step->in[0]],
+                                  .above = margin.above,
+                                  .below = margin.below};
+    run->exchange(run->exchange_user, &wanted, run->stream);
+}
+
+static void run_op(const tess_net_plan *plan, const tess_net_run *run, const tess_step *step)
+{
+    tess_device *device = plan->bound->device;
+    tess_op_buffers buffers = {.weights = (const char *)run->weights + plan->bound->weight_at[step->layer],
+                               .workspace = run->workspace};
+    for (int i = 0; i < step->op.inputs; i++)
+        buffers.in[i] = (char *)run->arena + plan->offset[step->in[i]];
+    for (int i = 0; i < step->op.outputs; i++)
+        buffers.out[i] = (char *)run->arena + plan->offset[step->out[i]];
+    const tess_tensor *first = &step->op.in[0];
+    buffers.in[0] = (const char *)buffers.in[0] -
+                    step->rows_above * first->stride_h * (int64_t)tess_dtype_size(first->dtype);
+    buffers.out[0] = (char *)buffers.out[0] + (size_t)step->channel * tess_dtype_size(step->op.out[0].dtype);
+    device->run(device, step->prepared, &buffers, run->stream);
+}
+
+void tess_net_plan_execute(const tess_net_plan *plan, const tess_net_run *run)
+{
+    tess_device *device = plan->bound->device;
+    tess_stop *stop = device->host_memory ? device->stop : NULL; /* elsewhere this only queues, or captures */
+    double all = 0, done = 0;
+    for (int i = 0; i < plan->op_count; i++)
+        all += tess_op_flops(tess_net_plan_op(plan, i));
+    for (int i = 0; i < plan->step_count && !tess_stop_poll(stop); i++) {
+        const tess_step *step = &plan->steps[i];
+        if (step->kind == TESS_STEP_EXCHANGE) {
+            exchange(plan, run, step);
+            continue;
+        }
+        const int64_t before = (int64_t)((double)run->units * (done / all));
+        done += tess_op_flops(&step->op);
+        const int64_t after =
+            i + 1 < plan->step_count ? (int64_t)((double)run->units * (done / all)) : run->units;
+        tess_stop_current(stop, after - before);
+        run_op(plan, run, step);
+        tess_stop_add(stop, after - before);
+    }
+    if (!stop)
+        tess_stop_add(device->stop, run->units);
+}
+
+void tess_net_plan_run(const tess_net_plan *plan, void *arena, void *workspace, const void *weights,
+                       tess_stream *stream)
+{
+    tess_net_plan_run_counted(plan, arena, workspace, weights, stream, 0);
+}
+
+void tess_net_plan_run_counted(const tess_net_plan *plan, void *arena, void *workspace, const void *weights,
+                               tess_stream *stream, int64_t units)
+{
+    const tess_net_run run = {
+        .arena = arena, .workspace = workspace, .weights = weights, .stream = stream, .units = units};
+    tess_net_plan_execute(plan, &run);
+}

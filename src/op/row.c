@@ -1,0 +1,189 @@
+/* The table of ops, made from rows.def, and the rules that its rows name. */
+#include "op/row.h"
+
+static double pixels(const tess_tensor *t)
+{
+    return (double)t->n * (double)t->d * (double)t->h * (double)t->w;
+}
+
+static double conv_flops(const tess_op *op)
+{
+    return 2.0 * pixels(&op->out[0]) * (double)tess_op_taps(op) * (double)op->in[0].c * (double)op->out[0].c;
+}
+
+static double transpose_flops(const tess_op *op)
+{
+    return 2.0 * pixels(&op->in[0]) * (double)tess_op_taps(op) * (double)op->in[0].c * (double)op->out[0].c;
+}
+
+static double out_flops(const tess_op *op)
+{
+    return pixels(&op->out[0]) * (double)op->out[0].c;
+}
+
+static double in_flops(const tess_op *op)
+{
+    return pixels(&op->in[0]) * (double)op->in[0].c;
+}
+
+static double dot_flops(const tess_op *op)
+{
+    return 2 * in_flops(op);
+}
+
+static int64_t *size_of(tess_tensor *t, int axis)
+{
+    return axis == TESS_DEPTH ? &t->d : axis == TESS_HEIGHT ? &t->h : &t->w;
+}
+
+static int64_t in_size(const tess_op *op, int axis)
+{
+    const tess_tensor *in = &op->in[0];
+    return axis == TESS_DEPTH ? in->d : axis == TESS_HEIGHT ? in->h : in->w;
+}
+
+/* An op that says nothing of an axis (2-D ops of the depth) has kernel and stride 0 there. */
+static int64_t at_least_one(int32_t value)
+{
+    return value > 1 ? value : 1;
+}
+
+static bool conv_shape(const tess_op *op, tess_tensor *out)
+{
+    for (int axis = 0; axis < TESS_SPATIAL; axis++) {
+        const int64_t padded = in_size(op, axis) + op->pad_before[axis] + op->pad_after[axis],
+                      kernel = at_least_one(op->kernel[axis]);
+        if (padded < kernel)
+            return false;
+        *size_of(out, axis) = (padded - kernel) / at_least_one(op->stride[axis]) + 1;
+    }
+    return true;
+}
+
+static bool upsample_shape(const tess_op *op, tess_tensor *out)
+{
+    for (int axis = 0; axis < TESS_SPATIAL; axis++)
+        *size_of(out, axis) = in_size(op, axis) * at_least_one(op->stride[axis]);
+    return true;
+}
+
+static bool transpose_shape(const tess_op *op, tess_tensor *out)
+{
+    return upsample_shape(op, out);
+}
+
+static bool up_conv_shape(const tess_op *op, tess_tensor *out)
+{
+    out->d = op->in[0].d;
+    out->h = 2 * op->in[0].h + op->pad_before[TESS_HEIGHT] + op->pad_after[TESS_HEIGHT] - 2;
+    out->w = 2 * op->in[0].w + op->pad_before[TESS_WIDTH] + op->pad_after[TESS_WIDTH] - 2;
+    return out->h > 0 && out->w > 0;
+}
+
+static bool pool_shape(const tess_op *op, tess_tensor *out)
+{
+    for (int axis = 0; axis < TESS_SPATIAL; axis++)
+        *size_of(out, axis) = in_size(op, axis) / at_least_one(op->stride[axis]);
+    return true;
+}
+
+static bool same_shape(const tess_op *op, tess_tensor *out)
+{
+    out->d = op->in[0].d;
+    out->h = op->in[0].h;
+    out->w = op->in[0].w;
+    return out->c == op->in[0].c;
+}
+
+static bool concat_shape(const tess_op *op, tess_tensor *out)
+{
+    int64_t channels = 0;
+    for (int i = 0; i < op->inputs; i++)
+        channels += op->in[i].c;
+    out->d = op->in[0].d;
+    out->h = op->in[0].h;
+    out->w = op->in[0].w;
+    return out->c == channels;
+}
+
+/* One channel, whatever the input has. */
+static bool side_shape(const tess_op *op, tess_tensor *out)
+{
+    out->d = op->in[0].d;
+    out->h = op->in[0].h;
+    out->w = op->in[0].w;
+    return out->c == 1;
+}
+
+/* The kernels check the shapes of these: they follow from attributes in ways of their own. */
+static bool any_shape(const tess_op *op, tess_tensor *out)
+{
+    *out = op->out[0];
+    return true;
+}
+
+#define POINTWISE    TESS_REACH_POINTWISE
+#define WINDOW       TESS_REACH_WINDOW
+#define EVERYTHING   TESS_REACH_EVERYTHING
+#define KEEP_NOTHING TESS_KEEP_NOTHING
+#define KEEP_INPUT   TESS_KEEP_INPUT
+#define KEEP_OUTPUT  TESS_KEEP_OUTPUT
+#define KEEP_BOTH    TESS_KEEP_BOTH
+#define NO_BACKWARD  TESS_NO_BACKWARD
+#define TESS_OP_ROW(kind, name, least, most, outputs, params, reach, keep, shape, flops)                     \
+    [TESS_OP_##kind] = {name, least, most, outputs, params, reach, keep, shape, flops},
+static const tess_op_row rows[TESS_OP_KINDS] = {
+#include "op/rows.def"
+};
+#undef TESS_OP_ROW
+
+const tess_op_row *tess_op_row_of(tess_op_kind kind)
+{
+    return &rows[kind];
+}
+
+const char *tess_op_kind_name(tess_op_kind kind)
+{
+    return tess_op_row_of(kind)->name;
+}
+
+double tess_op_flops(const tess_op *op)
+{
+    return tess_op_row_of(op->kind)->flops(op);
+}
+
+tess_status tess_op_check(const tess_op *op, tess_error *error)
+{
+    if ((unsigned)op->kind >= TESS_OP_KINDS)
+        return tess_fail(error, TESS_INTERNAL, "op %d is not in the table", (int)op->kind);
+    const tess_op_row *row = tess_op_row_of(op->kind);
+    if (op->inputs < row->least_inputs || op->inputs > row->most_inputs || op->outputs != row->outputs)
+        return tess_fail(error, TESS_INTERNAL, "%s takes %d to %d inputs and %d outputs, not %d and %d",
+                         row->name, row->least_inputs, row->most_inputs, row->outputs, op->inputs,
+                         op->outputs);
+    tess_tensor out = op->out[0];
+    if (!row->shape(op, &out) || out.d != op->out[0].d || out.h != op->out[0].h || out.w != op->out[0].w)
+        return tess_fail(error, TESS_UNSUPPORTED,
+                         "%s of %lldx%lldx%lld does not give %lldx%lldx%lld with %lld channels", row->name,
+                         (long long)op->in[0].d, (long long)op->in[0].h, (long long)op->in[0].w,
+                         (long long)op->out[0].d, (long long)op->out[0].h, (long long)op->out[0].w,
+                         (long long)op->out[0].c);
+    return TESS_OK;
+}
+
+static bool has_kernel(const tess_op *op)
+{
+    return op->kind == TESS_OP_CONV || op->kind == TESS_OP_CONV_TRANSPOSE || op->kind == TESS_OP_UP_CONV;
+}
+
+int tess_op_params(const tess_op *op, tess_op_param params[TESS_OP_PARAMS])
+{
+    if (!has_kernel(op))
+        return 0;
+    const bool transposed = op->kind == TESS_OP_CONV_TRANSPOSE;
+    const int64_t first = transposed ? op->in[0].c : op->out[0].c,
+                  second = transposed ? op->out[0].c : op->in[0].c;
+    params[0] = (tess_op_param){"weight", first, second * tess_op_taps(op)};
+    params[1] = (tess_op_param){"bias", op->out[0].c, 1};
+    return op->bias ? 2 : 1;
+}
