@@ -42,6 +42,50 @@ static char *at(const void *data, const tess_tensor *tensor, int64_t elements)
     return (char *)data + elements * (int64_t)tess_dtype_size(tensor->dtype);
 }
 
+/* How the channels of an image lie: `count` of `all` are moved, from `first` on. */
+typedef struct channels {
+    int64_t stride, all, count, first;
+} channels;
+
+static bool separate(const channels *how)
+{
+    return how->all > 1 && how->stride != 0 && how->stride != 1;
+}
+
+/* One op for each channel; the last one writes the noise level too. */
+static tess_status import_channels(const move *m, const tess_tensor *image, const void *data,
+                                   const tess_tensor *input, void *to, const channels *how, tess_error *error)
+{
+    const tess_resident *r = m->images;
+    for (int64_t c = 0; c < how->count; c++) {
+        const bool level = r->level_channel && c == how->count - 1;
+        const tess_tensor from = tess_tensor_channels(*image, 1),
+                          into = tess_tensor_channels(*input, level ? 2 : 1);
+        const tess_op op = tess_import_op(&from, &into,
+                                          (tess_op_samples){.full_scale = r->full_scale,
+                                                            .level_channel = level,
+                                                            .level = level ? r->level : 0});
+        TESS_TRY(tess_sample_op_run(m->ops, &op, at(data, image, (how->first + c) * how->stride),
+                                    at(to, input, c), m->stream, error));
+    }
+    return TESS_OK;
+}
+
+static tess_status export_channels(const move *m, const tess_op *all, const void *data, void *to,
+                                   const channels *how, tess_error *error)
+{
+    for (int64_t c = 0; c < how->count; c++) {
+        const tess_tensor from = tess_tensor_channels(all->in[0], 1),
+                          into = tess_tensor_channels(all->out[0], 1);
+        const tess_op op =
+            tess_export_op(&from, &into, (tess_op_samples){.full_scale = m->images->full_scale},
+                           all->pad_before[TESS_HEIGHT], all->pad_before[TESS_WIDTH]);
+        TESS_TRY(tess_sample_op_run(m->ops, &op, at(data, &all->in[0], c),
+                                    at(to, &all->out[0], (how->first + c) * how->stride), m->stream, error));
+    }
+    return TESS_OK;
+}
+
 /* Slices [slice, slice + count) of the image into a window's input, which begins at `to`. */
 static tess_status import(const move *m, const tess_window_batch *b, int64_t item, const int64_t slices[2],
                           int64_t plane, const tess_tensor *input, void *to, tess_error *error)
@@ -53,11 +97,14 @@ static tess_status import(const move *m, const tess_window_batch *b, int64_t ite
                                   (const int64_t[]){b->rows.window_from, b->rows.window_to},
                                   (const int64_t[]){cols.window_from, cols.window_to}, &offset),
                       into = slices_of(input, slices[1] - slices[0]);
-    const tess_op op = tess_import_op(&from, &into,
-                                      (tess_op_samples){.full_scale = r->full_scale,
-                                                        .first = (int32_t)plane,
-                                                        .level_channel = r->level_channel,
-                                                        .level = r->level});
+    const tess_op_samples samples = {.full_scale = r->full_scale,
+                                     .first = (int32_t)plane,
+                                     .level_channel = r->level_channel,
+                                     .level = r->level};
+    const channels how = {r->in_channel_stride, from.c, into.c - r->level_channel, plane};
+    if (separate(&how))
+        return import_channels(m, &from, at(r->in_data, &r->in, offset), &into, to, &how, error);
+    const tess_op op = tess_import_op(&from, &into, samples);
     return tess_sample_op_run(m->ops, &op, at(r->in_data, &r->in, offset), to, m->stream, error);
 }
 
@@ -96,8 +143,11 @@ static tess_status scatter(void *user, const tess_window_batch *b, int64_t plane
             tess_export_op(&in, &out, (tess_op_samples){.full_scale = r->full_scale, .first = (int32_t)plane},
                            b->rows.from - b->rows.window_from, cols.from - cols.window_from);
         const int64_t start = i * t->stride_n + (from - b->depth.window_from) * t->stride_d;
-        TESS_TRY(tess_sample_op_run(m->ops, &op, at(output->data, t, start), at(r->out_data, &r->out, offset),
-                                    m->stream, error));
+        const channels how = {r->out_channel_stride, out.c, t->c, plane};
+        const void *results = at(output->data, t, start);
+        void *to = at(r->out_data, &r->out, offset);
+        TESS_TRY(separate(&how) ? export_channels(m, &op, results, to, &how, error)
+                                : tess_sample_op_run(m->ops, &op, results, to, m->stream, error));
     }
     return TESS_OK;
 }

@@ -5,10 +5,12 @@
 
 #include "window/window.h"
 
-/* Both images are (1, d, h, w, c), of the same sizes, strided as they like (channels last); samples of any type that the
- * import and export ops take. They must not overlap unless the cut has one window. */
+/* Both images are (1, d, h, w, c), of the same sizes, strided as they like; samples of any type that the import and export
+ * ops take. They must not overlap unless the cut has one window. */
 typedef struct tess_resident {
     tess_tensor in, out;
+    /* Elements from one channel to the next; 0 and 1: channels lie side by side. Others take an op for each channel. */
+    int64_t in_channel_stride, out_channel_stride;
     const void *in_data;
     void *out_data;
     double full_scale;  /* the sample that means 1; 1 for floats */

@@ -39,8 +39,8 @@ typedef struct tess_denoise_file {
     double sigma;             /* negative: the model takes none, or the levels come from a map */
     double channel_sigma[TESS_NOISE_CHANNELS]; /* of each channel, where it was estimated */
     bool sigma_estimated;
-    char lost[96]; /* metadata that the output's format cannot hold; "": nothing */
-    bool prepared; /* rows become fp32 values before the ring, and samples behind it: denoise_prepared.c */
+    char lost[192]; /* metadata that the output's format cannot hold; "": nothing */
+    bool prepared;  /* rows become fp32 values before the ring, and samples behind it: denoise_prepared.c */
     tess_engine_model *model;
     tess_cut_request request;
     tess_cut_plan choice;

@@ -124,10 +124,10 @@ static tess_status choose_output(const tess_denoise_settings *settings, tess_den
     return status;
 }
 
-static tess_status describe_truth(tess_denoise_file *file, tess_error *error)
+static tess_status describe_truth(const tess_engine *engine, tess_denoise_file *file, tess_error *error)
 {
     tess_reader *reader = NULL;
-    TESS_TRY(tess_reader_open_axes(file->truth, file->axes, &reader, error));
+    TESS_TRY(tess_reader_open_axes(engine->memory, file->truth, file->axes, &reader, error));
     const tess_image_info truth = file->truth_info = *tess_reader_info(reader), *info = &file->info;
     tess_reader_close(reader);
     if (truth.height != info->height || truth.width != info->width || truth.depth != info->depth ||
@@ -140,13 +140,13 @@ static tess_status describe_truth(tess_denoise_file *file, tess_error *error)
     return TESS_OK;
 }
 
-static tess_status describe_map(const tess_denoise_settings *settings, tess_denoise_file *file,
-                                tess_error *error)
+static tess_status describe_map(const tess_engine *engine, const tess_denoise_settings *settings,
+                                tess_denoise_file *file, tess_error *error)
 {
     if (!settings->sigma_map)
         return TESS_OK;
     tess_reader *reader = NULL;
-    TESS_TRY(tess_reader_open_axes(settings->sigma_map, file->axes, &reader, error));
+    TESS_TRY(tess_reader_open_axes(engine->memory, settings->sigma_map, file->axes, &reader, error));
     const tess_image_info map = file->map_info = *tess_reader_info(reader), *info = &file->info;
     tess_reader_close(reader);
     if (map.height != info->height || map.width != info->width || map.depth != info->depth ||
@@ -217,7 +217,7 @@ tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settin
 {
     tess_reader *reader = NULL;
     TESS_TRY(tess_axes_of(settings->axes, &file->axes, error));
-    TESS_TRY(tess_reader_open_axes(file->input, file->axes, &reader, error));
+    TESS_TRY(tess_reader_open_axes(engine->memory, file->input, file->axes, &reader, error));
     file->info = *tess_reader_info(reader);
     tess_reader_close(reader);
     int64_t row, pixels;
@@ -233,9 +233,9 @@ tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settin
             file->input);
     TESS_TRY(choose_output(settings, file, error));
     if (file->truth)
-        TESS_TRY(describe_truth(file, error));
+        TESS_TRY(describe_truth(engine, file, error));
     TESS_TRY(model_of(engine, settings, file, error));
-    TESS_TRY(describe_map(settings, file, error));
+    TESS_TRY(describe_map(engine, settings, file, error));
     TESS_TRY(describe_samples(engine, settings, file, error));
     fill_request(engine, settings, file);
     return TESS_OK;

@@ -6,7 +6,7 @@
 #include "base/checked.h"
 #include "io/image.h"
 #include "job/common/note.h"
-#include "job/reconstruct/reconstruct.h"
+#include "job/reconstruct/problem_read.h"
 #include "physics/radon.h"
 #include "physics/rays.h"
 
@@ -39,7 +39,7 @@ static tess_status describe_image(const tess_reconstruct_settings *s, tess_probl
 {
     tess_reader *reader = NULL;
     TESS_TRY(tess_image_load_library(s->image, error));
-    TESS_TRY(tess_reader_open_axes(s->image, TESS_AXES_PLAIN, &reader, error));
+    TESS_TRY(tess_reader_open_axes(p->memory, s->image, TESS_AXES_PLAIN, &reader, error));
     const tess_image_info info = *tess_reader_info(reader);
     tess_reader_close(reader);
     const int64_t longer = tess_max_i64(info.height, info.width), channels = info.channels - info.alpha;
@@ -159,7 +159,7 @@ static tess_status check_options(const tess_reconstruct_settings *s, tess_error 
 }
 
 /* Networks know images up to 1, so files of another range are scaled; the published loop takes them as they are. */
-static void choose_unit(const tess_reconstruct_settings *s, tess_problem *p)
+void tess_problem_choose_unit(const tess_reconstruct_settings *s, tess_problem *p)
 {
     const bool published = s->preset && strcmp(s->preset, "deepinv") == 0;
     p->as_published = published;
@@ -181,10 +181,12 @@ static void choose_unit(const tess_reconstruct_settings *s, tess_problem *p)
     p->noise /= tess_problem_measured_unit(p);
 }
 
-tess_status tess_problem_describe(const tess_reconstruct_settings *s, tess_problem *p, tess_error *error)
+tess_status tess_problem_describe(tess_memory *memory, const tess_reconstruct_settings *s, tess_problem *p,
+                                  tess_error *error)
 {
     const char *suffix = strrchr(s->problem, '.');
-    *p = (tess_problem){.name = tess_small_strdup(s->problem),
+    *p = (tess_problem){.memory = memory,
+                        .name = tess_small_strdup(s->problem),
                         .high = 1,
                         .depth = 1,
                         .noise = -1,
@@ -211,10 +213,16 @@ tess_status tess_problem_describe(const tess_reconstruct_settings *s, tess_probl
                   "%s: \"range\" begins with %g; the network was trained on images from 0 up, and blurs what "
                   "is below",
                   s->problem, p->low);
-    choose_unit(s, p);
+    tess_problem_choose_unit(s, p);
     return p->angles || p->vectors || p->kernels
                ? TESS_OK
                : tess_fail(error, TESS_NO_MEMORY, "no memory for the angles");
+}
+
+void tess_problem_to_units(const tess_problem *p, int64_t count, float *values)
+{
+    for (int64_t i = 0; i < count; i++)
+        values[i] = (float)(fmin(fmax((double)values[i], p->low), p->high) * p->unit + p->offset);
 }
 
 void tess_problem_clear(tess_problem *p)

@@ -11,7 +11,7 @@
 
 #include "base/checked.h"
 #include "io/table.h"
-#include "job/reconstruct/reconstruct.h"
+#include "job/reconstruct/problem_read.h"
 #include "physics/blur.h"
 #include "physics/convolve.h"
 
@@ -78,7 +78,7 @@ static tess_status read_sigma(const char *path, const tess_json *json, tess_prob
 }
 
 /* As far as light can come from. */
-static void set_margin(tess_problem *p)
+void tess_problem_set_margin(tess_problem *p)
 {
     const tess_kernel gaussian = {.gaussian = {p->blur[0], p->blur[1], 0}};
     for (int64_t i = 0; i < (p->kernels ? p->count : 1); i++) {
@@ -112,7 +112,7 @@ tess_status tess_problem_read_blur(const char *path, const tess_json *json, tess
     if (!p->kernels)
         TESS_TRY(read_sigma(path, json, p, error));
     if (p->unknown)
-        set_margin(p);
+        tess_problem_set_margin(p);
     return TESS_OK;
 }
 

@@ -16,8 +16,7 @@
 
 #include "base/file.h"
 #include "io/image.h"
-#include "job/common/nearest.h"
-#include "job/reconstruct/reconstruct.h"
+#include "job/reconstruct/problem_read.h"
 
 enum { MOST_BYTES = 16 << 20 };
 
@@ -77,7 +76,7 @@ static tess_status header_of(const char *file, tess_problem *p, tess_image_info 
 {
     tess_reader *reader = NULL;
     TESS_TRY(tess_image_load_library(file, error));
-    TESS_TRY(tess_reader_open_axes(file, TESS_AXES_PLAIN, &reader, error));
+    TESS_TRY(tess_reader_open_axes(p->memory, file, TESS_AXES_PLAIN, &reader, error));
     *info = *tess_reader_info(reader);
     tess_reader_close(reader);
     p->held = info->held_bytes > p->held ? info->held_bytes : p->held;
@@ -102,24 +101,20 @@ static tess_status check_keys(const char *path, const tess_json *json, int kind,
                  {"kernels", BLUR}};
     enum { KNOWN = sizeof known / sizeof known[0] };
     for (const char *key = tess_json_next_key(json, NULL); key; key = tess_json_next_key(json, key)) {
-        const char *names[KNOWN];
         int i = 0;
         while (i < KNOWN && !((known[i].kinds & kind) && strcmp(key, known[i].key) == 0))
             i++;
         if (i < KNOWN)
             continue;
+        char names[256] = "";
+        size_t used = 0;
         for (int k = 0; k < KNOWN; k++)
-            names[k] = known[k].kinds & kind ? known[k].key : NULL;
-        const char *meant = tess_nearest(key, names, KNOWN);
-        if (meant)
-            return tess_fail(error, TESS_BAD_INPUT,
-                             "%s: \"%.40s\" means nothing to this operator; did you mean \"%s\"?", path, key,
-                             meant);
-        return tess_fail(
-            error, TESS_BAD_INPUT,
-            "%s: \"%.40s\" means nothing to this operator; take it out, or see tessera reconstruct "
-            "--help",
-            path, key);
+            if ((known[k].kinds & kind) && used < sizeof names)
+                used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "",
+                                         known[k].key);
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "%s: \"%.40s\" means nothing to this operator; its entries are %s", path, key,
+                         names);
     }
     const tess_json *noise = tess_json_get(json, "noise"), *circle = tess_json_get(json, "circle");
     if (noise && !(tess_json_as_double(noise, -1) >= 0))

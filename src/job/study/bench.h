@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "job/common/engine.h"
 #include "plan/cut.h"
+#include "tessera_study.h"
 #include "window/window.h"
 
 enum { TESS_BENCH_SHAPES = 96, TESS_BENCH_REPEATS = 1000 };
@@ -32,8 +33,9 @@ tess_cut tess_bench_cut(int64_t count, int64_t height, int64_t width, int64_t ba
 typedef struct tess_bench_result {
     double seconds, spread; /* of one image: the median, and (largest - smallest) / median */
     double flop;
-    tess_mem_bytes planned, counted; /* on the device */
-    uint64_t counted_total, host_bytes, driver_bytes;
+    tess_mem_bytes planned; /* on the device */
+    tess_mem_usage counted; /* there, and what the host pinned */
+    uint64_t driver_bytes;
 } tess_bench_result;
 
 /* Bytes that the work holds on the device besides weights, arena and workspace. */

@@ -1,0 +1,216 @@
+/* A library without images, behind the same header: what the program makes of its options, and what it does with notes,
+ * signals and records, can be seen apart from any job. The record of denoise is the settings; STUB says what happens:
+ *   no-memory  the context cannot be made
+ *   talk       a warning, a detail, and two files under way for 30 seconds of the job's clock
+ *   poll       works until it is asked to stop, and has a record then
+ *   hang       never asks; has the temporary file STUB_TEMP */
+#define _POSIX_C_SOURCE 200809L
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tessera_study.h"
+
+struct tess_context {
+    char error[256];
+};
+
+static bool is(const char *behaviour)
+{
+    const char *named = getenv("STUB");
+    return named && strcmp(named, behaviour) == 0;
+}
+
+tess_status tess_context_create(tess_context **out)
+{
+    *out = is("no-memory") ? NULL : calloc(1, sizeof **out);
+    return *out ? TESS_OK : TESS_NO_MEMORY;
+}
+
+void tess_context_destroy(tess_context *context)
+{
+    free(context);
+}
+
+const char *tess_context_error(const tess_context *context)
+{
+    return context->error;
+}
+
+void tess_emergency_cleanup(void)
+{
+    const char *temporary = getenv("STUB_TEMP");
+    if (temporary)
+        unlink(temporary);
+}
+
+void tess_common_init(tess_common *common)
+{
+    *common = (tess_common){.device = "auto", .precision = "auto"};
+}
+
+void tess_denoise_settings_init(tess_denoise_settings *settings)
+{
+    *settings = (tess_denoise_settings){.sigma = -1, .strength = 1, .halo = TESS_HALO_AUTO};
+    tess_common_init(&settings->common);
+}
+
+void tess_bench_settings_init(tess_bench_settings *settings)
+{
+    *settings = (tess_bench_settings){.height = 2048};
+    tess_common_init(&settings->common);
+}
+
+void tess_reconstruct_settings_init(tess_reconstruct_settings *settings)
+{
+    memset(settings, 0, sizeof *settings);
+    tess_common_init(&settings->common);
+}
+
+bool tess_same_target(const char *one, const char *other)
+{
+    return strcmp(one, other) == 0;
+}
+
+static void say(char *text, const char *format, ...) TESS_PRINTF(2, 3);
+
+static void say(char *text, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text + strlen(text), 8192 - strlen(text), format, args);
+    va_end(args);
+}
+
+static void say_string(char *text, const char *name, const char *value)
+{
+    if (value)
+        say(text, "\"%s\":\"%s\",", name, value);
+}
+
+static char *describe(const tess_denoise_settings *s)
+{
+    char *text = calloc(1, 8192);
+    say(text, "{");
+    say_string(text, "input", s->input);
+    say_string(text, "output", s->output);
+    say_string(text, "model", s->model);
+    say_string(text, "truth", s->truth);
+    say_string(text, "sigma_map", s->sigma_map);
+    say_string(text, "axes", s->axes);
+    say_string(text, "device", s->common.device);
+    say_string(text, "precision", s->common.precision);
+    say_string(text, "record_file", s->common.record_file);
+    say(text, "\"inputs\":[");
+    for (int i = 0; i < s->input_count; i++)
+        say(text, "%s\"%s\"", i ? "," : "", s->inputs[i]);
+    say(text, "],\"sigma\":%.9g,\"add_noise\":%.9g,\"strength\":%.9g,\"range\":[%d,%.9g,%.9g],", s->sigma,
+        s->add_noise, s->strength, (int)s->range, s->range_low, s->range_high);
+    say(text, "\"flags\":[%d,%d,%d,%d],\"tile\":[%lld,%lld],\"halo\":%lld,\"batch\":%lld,", s->recursive,
+        s->skip_existing, s->overwrite, s->dither, (long long)s->tile_height, (long long)s->tile_width,
+        (long long)s->halo, (long long)s->batch);
+    say(text, "\"threads\":%d,\"memory\":%llu,\"seed\":%llu}", s->common.threads,
+        (unsigned long long)s->common.memory_limit, (unsigned long long)s->common.seed);
+    return text;
+}
+
+static void talk(const tess_common *common)
+{
+    void *user = common->progress_user;
+    common->note(user, TESS_NOTE_WARNING, "a warning");
+    for (int64_t second = 0; second < 30; second++) {
+        if (second % 15 == 0)
+            common->file(user, second / 15, 2, second ? "second\033[31m.png" : "first.png");
+        (void)common->progress(user, second * 1000000, 30 * 1000000, (double)second);
+    }
+    common->note(user, TESS_NOTE_DETAIL, "a detail");
+    (void)common->progress(user, 30 * 1000000, 30 * 1000000, 30);
+}
+
+static void wait_a_little(void)
+{
+    nanosleep(&(struct timespec){0, 5000000}, NULL);
+}
+
+static void mark_started(void)
+{
+    const char *name = getenv("STUB_TEMP");
+    const int file = name ? open(name, O_CREAT | O_WRONLY, 0666) : -1;
+    if (file >= 0)
+        close(file);
+}
+
+tess_status tess_denoise(tess_context *context, const tess_denoise_settings *settings, char **record)
+{
+    const tess_common *common = &settings->common;
+    *record = describe(settings);
+    if (is("talk"))
+        talk(common);
+    if (is("hang") || is("poll"))
+        mark_started();
+    while (is("hang"))
+        wait_a_little();
+    if (!is("poll"))
+        return TESS_OK;
+    while (common->progress(common->progress_user, 0, 1, 0))
+        wait_a_little();
+    strcpy(context->error, "stopped");
+    return TESS_INTERRUPTED;
+}
+
+tess_status tess_plan_denoise(tess_context *context, const tess_denoise_settings *settings, char **record)
+{
+    return tess_denoise(context, settings, record);
+}
+
+tess_status tess_convert(tess_context *context, const char *input, const char *output, char **record)
+{
+    (void)context, (void)input, (void)output;
+    mark_started();
+    while (is("hang"))
+        wait_a_little();
+    *record = strdup("{}");
+    return TESS_OK;
+}
+
+tess_status tess_info(tess_context *context, const tess_common *common, bool calibrate, char **record)
+{
+    (void)context, (void)common, (void)calibrate;
+    *record = strdup("{}");
+    return TESS_OK;
+}
+
+tess_status tess_bench(tess_context *context, const tess_bench_settings *settings)
+{
+    (void)context;
+    return settings->line(settings->line_user, "{}") ? TESS_OK : TESS_INTERRUPTED;
+}
+
+tess_status tess_reconstruct(tess_context *context, const tess_reconstruct_settings *settings, char **record)
+{
+    (void)context, (void)settings;
+    *record = strdup("{}");
+    return TESS_OK;
+}
+
+tess_status tess_plan_reconstruct(tess_context *context, const tess_reconstruct_settings *settings,
+                                  char **record)
+{
+    return tess_reconstruct(context, settings, record);
+}
+
+tess_status tess_record_summary(tess_context *context, const char *record, char **text)
+{
+    (void)context, (void)record;
+    *text = strdup("a summary\n");
+    return TESS_OK;
+}
+
+void tess_record_free(char *record)
+{
+    free(record);
+}
