@@ -31,7 +31,7 @@ tess_status tess_registry_open(const char *kind, const tess_device_options *opti
             continue;
         status = (*driver)->open(options, out, error);
         if (status == TESS_OK) {
-            (*out)->memory = options->memory;
+            (*out)->counter = options->memory;
             (*out)->stop = options->stop;
         }
         if (status == TESS_OK || !any)

@@ -55,7 +55,7 @@ static tess_status lay_out(tess_blur *b, const tess_op ops[BLUR_STEPS], tess_err
                          (long long)b->op.measurement.n, (long long)b->op.image.h, (long long)b->op.image.w);
     for (int i = 0; i < BLUR_STEPS; i++) {
         tess_op_needs needs;
-        TESS_TRY(device->query(device, &ops[i], &needs, error));
+        TESS_TRY(device->ops->query(device, &ops[i], &needs, error));
         workspace[i] = tess_align_size(needs.workspace, ALIGNMENT);
         plans += needs.held;
     }
@@ -71,7 +71,7 @@ static tess_status lay_out(tess_blur *b, const tess_op ops[BLUR_STEPS], tess_err
     b->power_at = tess_align_size(tess_kernels_bytes(&b->kernels), ALIGNMENT);
     b->data_at = b->power_at + tess_align_size(response / 2, ALIGNMENT);
     b->held_bytes = b->data_at + spectrum;
-    b->op.held_bytes = device->granted(device, b->held_bytes) + plans;
+    b->op.held_bytes = device->memory->granted(device, b->held_bytes) + plans;
     b->op.making_bytes = tess_block_granted(tess_kernels_making_bytes(&b->kernels));
     return TESS_OK;
 }
@@ -126,8 +126,8 @@ static tess_status make(tess_blur *b, const tess_blur_kernel *list, const tess_o
 {
     tess_device *device = b->op.device;
     for (int i = 0; i < BLUR_STEPS; i++)
-        TESS_TRY(device->prepare(device, &ops[i], &b->step[i], error));
-    TESS_TRY(device->alloc(device, &b->held, TESS_MEM_WORKSPACE, b->held_bytes, error));
+        TESS_TRY(device->ops->prepare(device, &ops[i], &b->step[i], error));
+    TESS_TRY(device->memory->alloc(device, &b->held, TESS_MEM_WORKSPACE, b->held_bytes, error));
     return tess_kernels_open(&b->kernels, list, b->held.data, error);
 }
 

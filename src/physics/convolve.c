@@ -27,7 +27,7 @@ static void run(const tess_convolve *v, int step, const parts *p, const void *in
                 tess_stream *stream)
 {
     const tess_op_buffers buffers = {.in = {in, with}, .out = {out}, .workspace = p->workspace};
-    v->op.device->run(v->op.device, v->step[step], &buffers, stream);
+    v->op.device->ops->run(v->op.device, v->step[step], &buffers, stream);
 }
 
 /* H_i into p->response; the kernel's image needs p->image for a moment. */
@@ -145,7 +145,7 @@ static void filter(const tess_convolve *v, const double *factors, const void *in
                                      .out = {out},
                                      .workspace = scratch,
                                      .factors = factors};
-    v->op.device->run(v->op.device, v->step[CONVOLVE_FILTER], &buffers, stream);
+    v->op.device->ops->run(v->op.device, v->step[CONVOLVE_FILTER], &buffers, stream);
 }
 
 static void convolve_step(tess_operator *op, const tess_normal_step *s, const void *image, void *out,
@@ -174,9 +174,9 @@ static void convolve_destroy(tess_operator *op)
     tess_convolve *v = convolve_of(op);
     for (int i = 0; i < CONVOLVE_STEPS; i++)
         if (v->step[i])
-            op->device->release(op->device, v->step[i]);
+            op->device->ops->release(op->device, v->step[i]);
     tess_kernels_close(&v->kernels);
-    op->device->free(op->device, &v->held);
+    op->device->memory->free(op->device, &v->held);
     tess_small_free(v);
 }
 

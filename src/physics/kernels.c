@@ -156,8 +156,9 @@ static tess_status hold(const tess_kernels *k, const tess_blur_kernel *list, con
         tess_small_free(row);
         for (int64_t j = 0; j < floats; j++)
             values[j] = (float)sums[j];
-        k->device->copy(k->device, (float *)held + i * floats, values, (size_t)floats * sizeof *values, NULL);
-        TESS_TRY(k->device->sync(k->device, NULL, error));
+        k->device->memory->copy(k->device, (float *)held + i * floats, values,
+                                (size_t)floats * sizeof *values, NULL);
+        TESS_TRY(k->device->streams->sync(k->device, NULL, error));
     }
     return TESS_OK;
 }
@@ -174,14 +175,14 @@ tess_status tess_kernels_open(tess_kernels *k, const tess_blur_kernel *list, voi
                            .kernel = {1, 1, 1},
                            .stride = {1, 1, 1},
                            .combine = {.low = -INFINITY, .high = INFINITY}};
-    TESS_TRY(device->prepare(device, &clear, &k->clear, error));
+    TESS_TRY(device->ops->prepare(device, &clear, &k->clear, error));
     for (int i = 0; i < 4; i++) {
         const tess_op place = quarter_of(k, i, &k->pieces[i]);
         if (place.in[0].h > 0 && place.in[0].w > 0)
-            TESS_TRY(device->prepare(device, &place, &k->place[i], error));
+            TESS_TRY(device->ops->prepare(device, &place, &k->place[i], error));
     }
     tess_block block = {0};
-    TESS_TRY(tess_block_alloc(device->memory, &block, TESS_MEM_HOST, tess_kernels_making_bytes(k), error));
+    TESS_TRY(tess_block_alloc(device->counter, &block, TESS_MEM_HOST, tess_kernels_making_bytes(k), error));
     const tess_status status = hold(k, list, &block, held, error);
     tess_block_free(&block);
     return status;
@@ -190,10 +191,10 @@ tess_status tess_kernels_open(tess_kernels *k, const tess_blur_kernel *list, voi
 void tess_kernels_close(tess_kernels *k)
 {
     if (k->clear)
-        k->device->release(k->device, k->clear);
+        k->device->ops->release(k->device, k->clear);
     for (int i = 0; i < 4; i++)
         if (k->place[i])
-            k->device->release(k->device, k->place[i]);
+            k->device->ops->release(k->device, k->place[i]);
     *k = (tess_kernels){0};
 }
 
@@ -206,11 +207,11 @@ float *tess_kernels_at(const tess_kernels *k, void *held, int64_t i, int64_t *fl
 void tess_kernels_place(const tess_kernels *k, const void *held, int64_t i, void *image, tess_stream *stream)
 {
     const float *kernel = (const float *)held + i * floats_of(k);
-    k->device->run(k->device, k->clear, &(tess_op_buffers){.in = {image}, .out = {image}}, stream);
+    k->device->ops->run(k->device, k->clear, &(tess_op_buffers){.in = {image}, .out = {image}}, stream);
     for (int q = 0; q < 4; q++)
         if (k->place[q])
-            k->device->run(k->device, k->place[q],
-                           &(tess_op_buffers){.in = {kernel + k->pieces[q].from},
-                                              .out = {(float *)image + k->pieces[q].to}},
-                           stream);
+            k->device->ops->run(k->device, k->place[q],
+                                &(tess_op_buffers){.in = {kernel + k->pieces[q].from},
+                                                   .out = {(float *)image + k->pieces[q].to}},
+                                stream);
 }

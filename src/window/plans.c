@@ -10,7 +10,7 @@
 static void drop_graph(tess_windows *w, tess_window_plan *plan)
 {
     if (plan->graph)
-        w->settings.device->graph_release(w->settings.device, plan->graph);
+        w->settings.device->graphs->release(w->settings.device, plan->graph);
     plan->graph = NULL;
 }
 
@@ -59,7 +59,7 @@ tess_status tess_window_plan_for(tess_windows *w, const tess_bound *bound, tess_
             oldest = known;
     }
     if (oldest->plan && oldest->prepared && (!under_way || w->turn - oldest->used < (uint64_t)under_way))
-        TESS_TRY(device->sync(device, stream, error));
+        TESS_TRY(device->streams->sync(device, stream, error));
     drop(w, oldest);
     TESS_TRY(tess_net_plan_create(bound, shape, &oldest->plan, error));
     oldest->bound = bound;
@@ -74,11 +74,11 @@ static tess_status capture(tess_windows *w, tess_window_plan *plan, const void *
     tess_device *device = w->settings.device;
     if (w->settings.run_first) {
         tess_net_plan_run(plan->plan, w->arena.data, w->workspace.data, weights, w->capture);
-        TESS_TRY(device->sync(device, w->capture, error));
+        TESS_TRY(device->streams->sync(device, w->capture, error));
     }
-    TESS_TRY(device->capture_begin(device, w->capture, error));
+    TESS_TRY(device->graphs->begin(device, w->capture, error));
     tess_net_plan_run(plan->plan, w->arena.data, w->workspace.data, weights, w->capture);
-    const tess_status status = device->capture_end(device, w->capture, &plan->graph, error);
+    const tess_status status = device->graphs->end(device, w->capture, &plan->graph, error);
     w->capture_failed = w->capture_failed || status != TESS_OK;
     return status;
 }
@@ -124,6 +124,6 @@ void tess_window_plan_run(tess_windows *w, const tess_window_plan *plan, const v
         tess_net_plan_run_counted(plan->plan, w->arena.data, w->workspace.data, weights, stream, units);
         return;
     }
-    device->graph_launch(device, plan->graph, stream);
+    device->graphs->launch(device, plan->graph, stream);
     tess_stop_add(device->stop, units);
 }

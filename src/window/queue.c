@@ -34,13 +34,13 @@ static tess_status download(void *arg, tess_error *error)
     const queue_batch *b = &q->download_job;
     const queue_times *t = b->times;
     tess_ticket *ticket = b->ticket;
-    device->wait(device, t->over, q->download);
+    device->streams->wait(device, t->over, q->download);
     tess_status status = tess_queue_download(b, error);
     double seconds = 0, span = 0;
     if (status == TESS_OK) {
-        seconds =
-            device->elapsed(device, t->start, t->computed) + device->elapsed(device, t->exporting, t->over);
-        span = device->elapsed(device, q->origin, t->over);
+        seconds = device->streams->elapsed(device, t->start, t->computed) +
+                  device->streams->elapsed(device, t->exporting, t->over);
+        span = device->streams->elapsed(device, q->origin, t->over);
     }
     pthread_mutex_lock(&q->mutex);
     if (status == TESS_OK && q->lost)
@@ -87,14 +87,14 @@ static tess_status start(queue_batch *b, const tess_window_batch *windows, tess_
     if (q->submitted++ == 0)
         q->first = tess_clock();
     TESS_TRY(tess_queue_upload(b, windows, error));
-    device->record(device, q->uploaded, q->upload);
+    device->streams->record(device, q->uploaded, q->upload);
     pthread_mutex_lock(&q->order);
     b->has_order = true;
     b->times = &q->times[q->turns % QUEUE_UNDER_WAY];
-    device->wait(device, q->uploaded, q->compute);
+    device->streams->wait(device, q->uploaded, q->compute);
     if (q->turns == 0)
-        device->record(device, q->origin, q->compute);
-    device->record(device, b->times->start, q->compute);
+        device->streams->record(device, q->origin, q->compute);
+    device->streams->record(device, b->times->start, q->compute);
     return TESS_OK;
 }
 
@@ -123,7 +123,7 @@ static tess_status gather(void *user, const tess_window_batch *windows, int64_t 
     TESS_TRY(
         tess_sample_op_run(q->windows->sample_ops, &op, q->in_stage.data, input->data, q->compute, error));
     if (plane == b->planes - 1) {
-        q->device->record(q->device, q->imported, q->compute);
+        q->device->streams->record(q->device, q->imported, q->compute);
         pthread_mutex_unlock(&q->submit);
         b->has_submit = false;
     }
@@ -170,9 +170,9 @@ static tess_status scatter(void *user, const tess_window_batch *windows, int64_t
     tess_queue *q = b->queue;
     tess_device *device = q->device;
     if (plane == 0) { /* the batch before must have left the output stage */
-        device->record(device, b->times->computed, q->compute);
+        device->streams->record(device, b->times->computed, q->compute);
         TESS_TRY(tess_worker_wait(q->downloader, error));
-        device->record(device, b->times->exporting, q->compute);
+        device->streams->record(device, b->times->exporting, q->compute);
     }
     return export_tiles(b, windows, plane, output, error);
 }
@@ -184,7 +184,7 @@ static void end(void *user, const tess_window_batch *windows, tess_status status
     if (b->has_order) {
         q->turns++;
         if (status == TESS_OK) {
-            q->device->record(q->device, b->times->over, q->compute);
+            q->device->streams->record(q->device, b->times->over, q->compute);
             q->download_job = *b;
             q->download_job.windows = *windows;
             pthread_mutex_lock(&q->mutex);

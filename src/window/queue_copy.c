@@ -66,20 +66,20 @@ tess_status tess_queue_upload(const queue_batch *b, const tess_window_batch *w, 
     const int64_t most = (int64_t)(q->up.bytes / pixel);
     if ((size_t)total * pixel > q->in_stage.bytes || most == 0)
         return tess_fail(error, TESS_INTERNAL, "a window's samples need more than was planned");
-    device->wait(device, q->imported, q->upload);
+    device->streams->wait(device, q->imported, q->upload);
     for (int64_t at = 0, count; at < total; at += count) {
         queue_chunk *chunk = &q->up.chunk[q->up.next];
         q->up.next = (q->up.next + 1) % QUEUE_CHUNKS;
         count = tess_min_i64(most, total - at);
-        const tess_status status = device->event_sync(device, chunk->over, error);
+        const tess_status status = device->streams->event_sync(device, chunk->over, error);
         if (status != TESS_OK) {
             tess_queue_lose(q);
             return status;
         }
         fill_chunk(b, w, at, count, chunk->data);
-        device->copy(device, (char *)q->in_stage.data + (size_t)at * pixel, chunk->data,
-                     (size_t)count * pixel, q->upload);
-        device->record(device, chunk->over, q->upload);
+        device->memory->copy(device, (char *)q->in_stage.data + (size_t)at * pixel, chunk->data,
+                             (size_t)count * pixel, q->upload);
+        device->streams->record(device, chunk->over, q->upload);
     }
     return TESS_OK;
 }
@@ -132,15 +132,15 @@ tess_status tess_queue_download(const queue_batch *b, tess_error *error)
     while (more || emptied < started) {
         queue_chunk *chunk = &q->down.chunk[started % QUEUE_CHUNKS];
         if (more && started - emptied < QUEUE_CHUNKS) {
-            device->copy(device, chunk->data, (char *)q->out_stage.data + part.stage_at,
-                         (size_t)part.count * pixel, q->download);
-            device->record(device, chunk->over, q->download);
+            device->memory->copy(device, chunk->data, (char *)q->out_stage.data + part.stage_at,
+                                 (size_t)part.count * pixel, q->download);
+            device->streams->record(device, chunk->over, q->download);
             parts[started++ % QUEUE_CHUNKS] = part;
             more = next_piece(b, most, &tile, &part);
             continue;
         }
         chunk = &q->down.chunk[emptied % QUEUE_CHUNKS];
-        TESS_TRY(device->event_sync(device, chunk->over, error));
+        TESS_TRY(device->streams->event_sync(device, chunk->over, error));
         empty_chunk(b, &parts[emptied % QUEUE_CHUNKS], chunk->data);
         emptied++;
     }

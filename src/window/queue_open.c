@@ -51,16 +51,16 @@ static tess_status open_parts(tess_queue *q, const tess_queue_sizes *sizes, tess
     const tess_windows_settings windows = {.device = device, .keep = QUEUE_SHAPES, .graphs = true};
     TESS_TRY(tess_windows_create(&windows, &q->windows, error));
     TESS_TRY(tess_windows_alloc(q->windows, sizes->arena, sizes->workspace, error));
-    TESS_TRY(device->alloc(device, &q->in_stage, TESS_MEM_IO, sizes->in_stage, error));
-    TESS_TRY(device->alloc(device, &q->out_stage, TESS_MEM_IO, sizes->out_stage, error));
-    TESS_TRY(device->host_alloc(device, &q->pinned, tess_queue_host_bytes(sizes), error));
+    TESS_TRY(device->memory->alloc(device, &q->in_stage, TESS_MEM_IO, sizes->in_stage, error));
+    TESS_TRY(device->memory->alloc(device, &q->out_stage, TESS_MEM_IO, sizes->out_stage, error));
+    TESS_TRY(device->memory->host_alloc(device, &q->pinned, tess_queue_host_bytes(sizes), error));
     carve_chunks(&q->down, sizes->out_stage, carve_chunks(&q->up, sizes->in_stage, q->pinned.data));
-    TESS_TRY(device->stream_create(device, &q->upload, error));
-    TESS_TRY(device->stream_create(device, &q->compute, error));
-    TESS_TRY(device->stream_create(device, &q->download, error));
+    TESS_TRY(device->streams->create(device, &q->upload, error));
+    TESS_TRY(device->streams->create(device, &q->compute, error));
+    TESS_TRY(device->streams->create(device, &q->download, error));
     tess_event **event;
     for (int i = 0; (event = event_at(q, i)); i++)
-        TESS_TRY(device->event_create(device, event, error));
+        TESS_TRY(device->streams->event_create(device, event, error));
     TESS_TRY(tess_worker_create(&q->downloader, error));
     tess_queue_see_memory(q);
     return TESS_OK;
@@ -97,18 +97,18 @@ void tess_queue_close(tess_queue *q)
     tess_worker_destroy(q->downloader); /* waits for what it does */
     for (int i = 0; i < STREAMS; i++)
         if (streams[i])
-            (void)!device->sync(device, streams[i], NULL); /* errors are in the tickets already */
+            (void)!device->streams->sync(device, streams[i], NULL); /* errors are in the tickets already */
     tess_windows_destroy(q->windows);
     tess_event **event;
     for (int i = 0; (event = event_at(q, i)); i++)
         if (*event)
-            device->event_destroy(device, *event);
+            device->streams->event_destroy(device, *event);
     for (int i = 0; i < STREAMS; i++)
         if (streams[i])
-            device->stream_destroy(device, streams[i]);
-    device->free(device, &q->in_stage);
-    device->free(device, &q->out_stage);
-    device->host_free(device, &q->pinned);
+            device->streams->destroy(device, streams[i]);
+    device->memory->free(device, &q->in_stage);
+    device->memory->free(device, &q->out_stage);
+    device->memory->host_free(device, &q->pinned);
     pthread_mutex_destroy(&q->submit);
     pthread_mutex_destroy(&q->order);
     pthread_mutex_destroy(&q->mutex);

@@ -54,7 +54,8 @@ tess_status tess_queue_warm(tess_device *device, const tess_bound *bound, const 
     memset(&ticket, 0, sizeof ticket);
     tess_status status = describe(bound, side, &image, &sizes, error);
     if (status == TESS_OK)
-        status = device->alloc(device, &weights, TESS_MEM_WEIGHTS, tess_bound_weight_bytes(bound), error);
+        status =
+            device->memory->alloc(device, &weights, TESS_MEM_WEIGHTS, tess_bound_weight_bytes(bound), error);
     if (status == TESS_OK)
         status = tess_queue_open(device, &sizes, &queue, error);
     if (status == TESS_OK) {
@@ -64,6 +65,6 @@ tess_status tess_queue_warm(tess_device *device, const tess_bound *bound, const 
         status = status == TESS_OK ? done : status;
     }
     tess_queue_close(queue);
-    device->free(device, &weights);
+    device->memory->free(device, &weights);
     return status;
 }

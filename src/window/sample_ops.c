@@ -26,7 +26,7 @@ void tess_sample_ops_destroy(tess_sample_ops *ops)
 {
     for (int i = 0; ops && i < KEPT; i++)
         if (ops->kept[i].prepared)
-            ops->device->release(ops->device, ops->kept[i].prepared);
+            ops->device->ops->release(ops->device, ops->kept[i].prepared);
     tess_small_free(ops);
 }
 
@@ -74,9 +74,9 @@ static tess_status find(tess_sample_ops *ops, const tess_op *op, const tess_prep
             oldest = known;
     }
     if (oldest->prepared)
-        device->release(device, oldest->prepared);
+        device->ops->release(device, oldest->prepared);
     oldest->prepared = NULL;
-    TESS_TRY(device->prepare(device, op, &oldest->prepared, error));
+    TESS_TRY(device->ops->prepare(device, op, &oldest->prepared, error));
     oldest->op = *op;
     oldest->used = ops->turn;
     *out = oldest->prepared;
@@ -89,6 +89,6 @@ tess_status tess_sample_op_run(tess_sample_ops *ops, const tess_op *op, const vo
     const tess_prepared *prepared;
     TESS_TRY(find(ops, op, &prepared, error));
     const tess_op_buffers buffers = {.in = {in}, .out = {out}};
-    ops->device->run(ops->device, prepared, &buffers, stream);
+    ops->device->ops->run(ops->device, prepared, &buffers, stream);
     return TESS_OK;
 }

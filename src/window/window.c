@@ -13,7 +13,7 @@ static tess_status create_parts(tess_windows *w, tess_error *error)
     w->sample_ops = tess_sample_ops_create(device);
     if (!w->plans || !w->sample_ops)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for the plans of %d windows", w->settings.keep);
-    return w->settings.graphs ? device->stream_create(device, &w->capture, error) : TESS_OK;
+    return w->settings.graphs ? device->streams->create(device, &w->capture, error) : TESS_OK;
 }
 
 tess_status tess_windows_create(const tess_windows_settings *settings, tess_windows **out, tess_error *error)
@@ -23,7 +23,7 @@ tess_status tess_windows_create(const tess_windows_settings *settings, tess_wind
     if (!w)
         return tess_fail(error, TESS_NO_MEMORY, "no memory to run a network over windows");
     w->settings = *settings;
-    w->settings.graphs = settings->graphs && settings->device->capture_begin;
+    w->settings.graphs = settings->graphs && settings->device->graphs;
     const tess_status status = create_parts(w, error);
     if (status != TESS_OK) {
         tess_windows_destroy(w);
@@ -40,9 +40,9 @@ void tess_windows_destroy(tess_windows *w)
     tess_window_plans_clear(w);
     tess_sample_ops_destroy(w->sample_ops);
     if (w->capture)
-        w->settings.device->stream_destroy(w->settings.device, w->capture);
-    w->settings.device->free(w->settings.device, &w->workspace);
-    w->settings.device->free(w->settings.device, &w->arena);
+        w->settings.device->streams->destroy(w->settings.device, w->capture);
+    w->settings.device->memory->free(w->settings.device, &w->workspace);
+    w->settings.device->memory->free(w->settings.device, &w->arena);
     tess_small_free(w->plans);
     tess_small_free(w);
 }
@@ -50,8 +50,8 @@ void tess_windows_destroy(tess_windows *w)
 void tess_windows_free(tess_windows *w)
 {
     tess_window_plans_drop_graphs(w);
-    w->settings.device->free(w->settings.device, &w->arena);
-    w->settings.device->free(w->settings.device, &w->workspace);
+    w->settings.device->memory->free(w->settings.device, &w->arena);
+    w->settings.device->memory->free(w->settings.device, &w->workspace);
 }
 
 tess_status tess_windows_alloc(tess_windows *w, size_t arena_bytes, size_t workspace_bytes, tess_error *error)
@@ -59,17 +59,17 @@ tess_status tess_windows_alloc(tess_windows *w, size_t arena_bytes, size_t works
     tess_device *device = w->settings.device;
     tess_windows_free(w);
     if (arena_bytes)
-        TESS_TRY(device->alloc(device, &w->arena, TESS_MEM_ACTIVATIONS, arena_bytes, error));
+        TESS_TRY(device->memory->alloc(device, &w->arena, TESS_MEM_ACTIVATIONS, arena_bytes, error));
     if (workspace_bytes)
-        TESS_TRY(device->alloc(device, &w->workspace, TESS_MEM_WORKSPACE, workspace_bytes, error));
+        TESS_TRY(device->memory->alloc(device, &w->workspace, TESS_MEM_WORKSPACE, workspace_bytes, error));
     return TESS_OK;
 }
 
 bool tess_windows_holds(const tess_windows *w, size_t arena_bytes, size_t workspace_bytes)
 {
     tess_device *device = w->settings.device;
-    return w->arena.bytes == device->granted(device, arena_bytes) &&
-           w->workspace.bytes == device->granted(device, workspace_bytes);
+    return w->arena.bytes == device->memory->granted(device, arena_bytes) &&
+           w->workspace.bytes == device->memory->granted(device, workspace_bytes);
 }
 
 static void grow(size_t *most, size_t bytes)
@@ -141,7 +141,7 @@ static tess_status run_planes(tess_windows *w, const tess_window_run *run, const
         tess_window_plan_run(w, plan, net->weights, run->stream,
                              pixels * (plane + 1) / net->planes - pixels * plane / net->planes);
         if (mover->wait)
-            TESS_TRY(device->sync(device, run->stream, error));
+            TESS_TRY(device->streams->sync(device, run->stream, error));
         TESS_TRY(mover->scatter(run->user, batch, plane, &out, error));
     }
     return TESS_OK;

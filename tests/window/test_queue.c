@@ -50,14 +50,14 @@ static void make_network(tess_device *device, int64_t channels, char path[320], 
     CHECK_MSG(tess_weights_open(path, &n->file, &error) == TESS_OK, "%s", error.text);
     CHECK_MSG(tess_model_recognise(n->file, &n->model, &error) == TESS_OK, "%s", error.text);
     CHECK(tess_bound_create(n->model.net, device, TESS_F32, &n->bound, &error) == TESS_OK);
-    CHECK(device->alloc(device, &n->weights, TESS_MEM_WEIGHTS, tess_bound_weight_bytes(n->bound), &error) ==
-          TESS_OK);
+    CHECK(device->memory->alloc(device, &n->weights, TESS_MEM_WEIGHTS, tess_bound_weight_bytes(n->bound),
+                                &error) == TESS_OK);
     CHECK(tess_bound_load(n->bound, n->file, n->weights.data, &error) == TESS_OK);
 }
 
 static void drop_network(tess_device *device, network *n)
 {
-    device->free(device, &n->weights);
+    device->memory->free(device, &n->weights);
     tess_bound_destroy(n->bound);
     tess_model_clear(&n->model);
     tess_weights_close(n->file);
@@ -273,7 +273,10 @@ static tess_status failing_sync(tess_device *device, tess_event *event, tess_err
  * may be that of any window: from then on all fail. */
 static void test_lost(tess_device *device, tess_pool *pool, const network *nets, dice *d)
 {
-    event_sync = device->event_sync;
+    const tess_device_streams *streams = device->streams;
+    tess_device_streams failing = *streams;
+    event_sync = streams->event_sync;
+    failing.event_sync = failing_sync;
     for (int turn = 0; turn < 24; turn++) {
         const int syncs = turn / 2;
         only_once = turn % 2;
@@ -287,7 +290,7 @@ static void test_lost(tess_device *device, tess_pool *pool, const network *nets,
             fit_queue(&p[i], &sizes);
         }
         CHECK(tess_queue_open(device, &sizes, &queue, &error) == TESS_OK);
-        device->event_sync = failing_sync;
+        device->streams = &failing;
         atomic_store(&good_syncs, syncs);
         for (int i = 0; i < 2; i++) {
             p[i].queue = queue;
@@ -307,7 +310,7 @@ static void test_lost(tess_device *device, tess_pool *pool, const network *nets,
         for (int i = 0; i < 2; i++)
             free(p[i].in), free(p[i].out), free(p[i].expected);
         tess_queue_close(queue);
-        device->event_sync = event_sync;
+        device->streams = streams;
     }
 }
 

@@ -36,15 +36,15 @@ static void make_network(network *n)
     CHECK_MSG(tess_weights_open(path, &n->file, &error) == TESS_OK, "%s", error.text);
     CHECK_MSG(tess_model_recognise(n->file, &n->model, &error) == TESS_OK, "%s", error.text);
     CHECK(tess_bound_create(n->model.net, device, TESS_F32, &n->bound, &error) == TESS_OK);
-    CHECK(device->alloc(device, &n->weights, TESS_MEM_WEIGHTS, tess_bound_weight_bytes(n->bound), &error) ==
-          TESS_OK);
+    CHECK(device->memory->alloc(device, &n->weights, TESS_MEM_WEIGHTS, tess_bound_weight_bytes(n->bound),
+                                &error) == TESS_OK);
     CHECK(tess_bound_load(n->bound, n->file, n->weights.data, &error) == TESS_OK);
     unlink(path);
 }
 
 static void drop_network(network *n)
 {
-    device->free(device, &n->weights);
+    device->memory->free(device, &n->weights);
     tess_bound_destroy(n->bound);
     tess_model_clear(&n->model);
     tess_weights_close(n->file);
@@ -286,8 +286,8 @@ static void test_graphs(const network *n, const float *in)
     float *out = room(HEIGHT * WIDTH * COLOURS * sizeof *out);
     tess_windows_needs needs;
     tess_windows *windows = NULL;
-    device->capture_begin = capture_begin, device->capture_end = capture_end;
-    device->graph_launch = graph_launch, device->graph_release = graph_release;
+    static const tess_device_graphs counted = {capture_begin, capture_end, graph_launch, graph_release};
+    device->graphs = &counted;
     CHECK(tess_windows_create(&settings, &windows, &error) == TESS_OK);
     CHECK(tess_windows_needed(windows, n->bound, &cut, &needs, &error) == TESS_OK && graphs == 0);
     CHECK(tess_windows_alloc(windows, needs.arena, needs.workspace, &error) == TESS_OK);

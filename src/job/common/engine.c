@@ -95,7 +95,7 @@ tess_mem_scope tess_engine_scope(const tess_engine *engine)
 
 void tess_engine_model_close(tess_engine *engine, tess_engine_model *m)
 {
-    engine->device->free(engine->device, &m->weights);
+    engine->device->memory->free(engine->device, &m->weights);
     tess_bound_destroy(m->bound);
     tess_model_clear(&m->model);
     tess_weights_close(m->file);
@@ -180,8 +180,8 @@ tess_status tess_engine_volume_of(tess_engine *engine, const char *name, tess_in
 
 tess_status tess_engine_model_load(tess_engine *engine, tess_engine_model *m, tess_error *error)
 {
-    TESS_TRY(engine->device->alloc(engine->device, &m->weights, TESS_MEM_WEIGHTS,
-                                   tess_bound_weight_bytes(m->bound), error));
+    TESS_TRY(engine->device->memory->alloc(engine->device, &m->weights, TESS_MEM_WEIGHTS,
+                                           tess_bound_weight_bytes(m->bound), error));
     return tess_bound_load(m->bound, m->file, m->weights.data, error);
 }
 
@@ -189,13 +189,13 @@ tess_status tess_engine_load(tess_engine *engine, tess_error *error)
 {
     for (int i = 0; i < engine->model_count; i++)
         TESS_TRY(tess_engine_model_load(engine, &engine->models[i], error));
-    return engine->device->sync(engine->device, NULL, error);
+    return engine->device->streams->sync(engine->device, NULL, error);
 }
 
 void tess_engine_unload(tess_engine *engine)
 {
     for (int i = 0; i < engine->model_count; i++)
-        engine->device->free(engine->device, &engine->models[i].weights);
+        engine->device->memory->free(engine->device, &engine->models[i].weights);
 }
 
 uint64_t tess_engine_free_limit(const tess_engine *engine)

@@ -40,5 +40,5 @@ tess_status tess_prior_denoise(void *user, const void *in, void *out, double sig
                                   .level_channel = p->model->model.noise_map,
                                   .level = (float)sigma};
     TESS_TRY(tess_windows_run_resident(p->windows, &net, &cut, &images, NULL, error));
-    return p->engine->device->sync(p->engine->device, NULL, error);
+    return p->engine->device->streams->sync(p->engine->device, NULL, error);
 }

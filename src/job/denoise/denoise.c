@@ -223,7 +223,7 @@ static void calibrate(tess_denoise_job *job)
                                 faster_than_planned(job)};
     tess_status status = TESS_OK;
     /* Smaller images and tiles of the next jobs too. */
-    for (int i = 0; i < TUNED && status == TESS_OK && job->engine.device->tune; i++) {
+    for (int i = 0; i < TUNED && status == TESS_OK && job->engine.device->ops->tune; i++) {
         const tess_plan_shape shape = {largest.n, tess_round_up(largest.h >> i / 2, grid),
                                        tess_round_up(largest.w >> (i + 1) / 2, grid), TESS_INFER};
         status = with_plan(job, file, shape, tess_rates_tune, budget);

@@ -11,7 +11,7 @@ enum { TRIES = 8 };
 static uint64_t granted(const tess_denoise_job *job, size_t bytes)
 {
     tess_device *device = job->engine.device;
-    return device->granted(device, bytes);
+    return device->memory->granted(device, bytes);
 }
 
 static void grow(size_t *most, size_t bytes)

@@ -133,7 +133,8 @@ static void count_bytes(tess_denoiser *plan, const tess_engine *engine)
     plan->bytes.activations = cut->bytes.by[TESS_MEM_ACTIVATIONS];
     plan->bytes.workspace = cut->bytes.by[TESS_MEM_WORKSPACE];
     if (queue) {
-        plan->bytes.io = device->granted(device, cut->in_stage) + device->granted(device, cut->out_stage);
+        plan->bytes.io =
+            device->memory->granted(device, cut->in_stage) + device->memory->granted(device, cut->out_stage);
         plan->bytes.host = stage + tess_block_granted(tess_queue_host_bytes(&plan->sizes));
     } else {
         plan->bytes.io = stage;

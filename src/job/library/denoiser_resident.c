@@ -34,5 +34,5 @@ tess_status tess_denoiser_run_resident(tess_denoiser *plan, const tess_image *in
                                   .level_channel = plan->model->loaded.model.noise_map,
                                   .level = tess_denoiser_level(plan, 0)};
     TESS_TRY(tess_windows_run_resident(plan->windows, &plan->net, cut, &images, stream, error));
-    return stream ? TESS_OK : device->sync(device, NULL, error);
+    return stream ? TESS_OK : device->streams->sync(device, NULL, error);
 }

@@ -55,7 +55,7 @@ void tess_denoiser_release(tess_denoiser *plan)
         return;
     tess_device *device = plan->model->opened->engine.device;
     if (plan->prepared && plan->settings.on_device && !device->host_memory)
-        (void)!device->sync(device, NULL, NULL);
+        (void)!device->streams->sync(device, NULL, NULL);
     release_parts(plan);
     tess_small_free(plan);
 }

@@ -81,7 +81,7 @@ static tess_status load(tess_opened *opened, const tess_model_settings *s, tess_
     TESS_TRY(tess_model_find(s->name, loaded->path, sizeof loaded->path, error));
     TESS_TRY(tess_engine_model_open(engine, &model->precision, loaded, error));
     TESS_TRY(tess_engine_model_load(engine, loaded, error));
-    return engine->device->sync(engine->device, NULL, error);
+    return engine->device->streams->sync(engine->device, NULL, error);
 }
 
 tess_status tess_model_load(tess_device *device, const tess_model_settings *settings, tess_model **out)

@@ -212,9 +212,9 @@ static tess_status fill(tess_workspace *w, const tess_problem *p, const tess_str
                     "in row %lld, column %lld",
                     (long long)y, (long long)(i / in->channels));
         }
-        device->copy(device, (float *)w->measurement.data + y * samples, row, (size_t)samples * sizeof *row,
-                     NULL);
-        TESS_TRY(device->sync(device, NULL, error));
+        device->memory->copy(device, (float *)w->measurement.data + y * samples, row,
+                             (size_t)samples * sizeof *row, NULL);
+        TESS_TRY(device->streams->sync(device, NULL, error));
     }
     return TESS_OK;
 }

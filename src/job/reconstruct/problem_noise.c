@@ -27,8 +27,9 @@ static tess_status noise_of(const tess_problem *p, tess_workspace *w, int64_t i,
     tess_noise_result result;
     tess_noise_begin(&noise, shape, memory);
     for (int64_t y = 0; y < p->height; y++) {
-        device->copy(device, w->host.rows[0], from + y * samples, (size_t)samples * sizeof *from, NULL);
-        TESS_TRY(device->sync(device, NULL, error));
+        device->memory->copy(device, w->host.rows[0], from + y * samples, (size_t)samples * sizeof *from,
+                             NULL);
+        TESS_TRY(device->streams->sync(device, NULL, error));
         tess_noise_row(&noise, w->host.rows[0], NULL);
     }
     tess_noise_end(&noise, &result);

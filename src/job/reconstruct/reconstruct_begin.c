@@ -25,8 +25,8 @@ static void show(const starting *s, const void *image)
 {
     tess_device *device = s->w->engine->device;
     if (s->w->host.shown)
-        device->copy(device, s->w->host.shown, image, (size_t)s->w->layout.image_values * sizeof(float),
-                     NULL);
+        device->memory->copy(device, s->w->host.shown, image,
+                             (size_t)s->w->layout.image_values * sizeof(float), NULL);
 }
 
 /* The mean of the measurements, by their weights, which is what one would look at without any
@@ -174,7 +174,7 @@ tess_status tess_reconstruct_begin(const tess_judge *judge, const tess_recipe *r
         op->table->absorb(op, w->measurement.data, w->scratch, NULL);
     TESS_TRY(find_step(&s, error));
     TESS_TRY(first_estimate(&s, error));
-    TESS_TRY(device->sync(device, NULL, error));
+    TESS_TRY(device->streams->sync(device, NULL, error));
     if (tess_data_term_absorbed(op))
         tess_workspace_drop_measurement(w);
     return TESS_OK;

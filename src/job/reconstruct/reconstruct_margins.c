@@ -21,9 +21,9 @@ static tess_status combine(tess_workspace *w, const tess_tensor *in, const float
                         .inputs = 2};
     const tess_op_buffers buffers = {.in = {from, to}, .out = {to}};
     tess_prepared *prepared = NULL;
-    TESS_TRY(device->prepare(device, &op, &prepared, error));
-    device->run(device, prepared, &buffers, NULL);
-    device->release(device, prepared);
+    TESS_TRY(device->ops->prepare(device, &op, &prepared, error));
+    device->ops->run(device, prepared, &buffers, NULL);
+    device->ops->release(device, prepared);
     return TESS_OK;
 }
 
@@ -88,7 +88,7 @@ tess_status tess_margins_rows(tess_workspace *w, const tess_problem *p, const vo
                   together = stride == samples ? count : 1;
     const float *from = (const float *)vector + (first + p->margin[0]) * stride + p->margin[1] * p->channels;
     for (int64_t y = 0; y < count; y += together)
-        device->copy(device, to + y * samples, from + y * stride, (size_t)(together * samples) * sizeof *to,
-                     NULL);
-    return device->sync(device, NULL, error);
+        device->memory->copy(device, to + y * samples, from + y * stride,
+                             (size_t)(together * samples) * sizeof *to, NULL);
+    return device->streams->sync(device, NULL, error);
 }

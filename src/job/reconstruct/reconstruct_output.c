@@ -148,9 +148,9 @@ static tess_status measurement_row(const tess_outputs *o, tess_workspace *w, int
     tess_device *device = w->engine->device;
     const tess_extent m = tess_problem_measurement_extent(o->problem);
     const int64_t samples = m.width * m.channels;
-    device->copy(device, values, (const float *)w->measurement.data + y * samples,
-                 (size_t)samples * sizeof *values, NULL);
-    TESS_TRY(device->sync(device, NULL, error));
+    device->memory->copy(device, values, (const float *)w->measurement.data + y * samples,
+                         (size_t)samples * sizeof *values, NULL);
+    TESS_TRY(device->streams->sync(device, NULL, error));
     for (int64_t i = 0; i < samples; i++)
         values[i] =
             (float)((double)(values[i] * (float)tess_problem_measured_unit(o->problem)) + o->problem->offset);

@@ -131,9 +131,9 @@ static tess_status open(tess_study *study, tess_memory *memory, tess_error *erro
     TESS_TRY(tess_engine_model_of(&study->engine, study->name, &study->model, error));
     TESS_TRY(tess_engine_load(&study->engine, error));
     tess_device *device = study->engine.device;
-    TESS_TRY(device->stream_create(device, &study->compute, error));
-    TESS_TRY(device->stream_create(device, &study->up, error));
-    return device->stream_create(device, &study->down, error);
+    TESS_TRY(device->streams->create(device, &study->compute, error));
+    TESS_TRY(device->streams->create(device, &study->up, error));
+    return device->streams->create(device, &study->down, error);
 }
 
 static void close(tess_study *study)
@@ -141,7 +141,7 @@ static void close(tess_study *study)
     tess_stream *streams[] = {study->compute, study->up, study->down};
     for (int i = 0; i < 3; i++)
         if (streams[i])
-            study->engine.device->stream_destroy(study->engine.device, streams[i]);
+            study->engine.device->streams->destroy(study->engine.device, streams[i]);
     tess_engine_close(&study->engine);
 }
 

@@ -24,7 +24,7 @@ static tess_status copy_resident(void *user, const tess_window_batch *batch, int
 {
     (void)batch, (void)plane, (void)error;
     const tess_bench_point *p = user;
-    p->device->copy(p->device, input->data, p->in[0].data, bytes_of(input), p->study->compute);
+    p->device->memory->copy(p->device, input->data, p->in[0].data, bytes_of(input), p->study->compute);
     return TESS_OK;
 }
 
@@ -43,12 +43,12 @@ static tess_status upload(void *user, const tess_window_batch *batch, int64_t pl
     tess_device *d = p->device;
     const tess_study *b = p->study;
     const int slot = (int)(p->runs % TESS_BENCH_SLOTS);
-    d->wait(d, p->taken[slot], b->up);
-    d->copy(d, p->in[slot].data, p->host_in[slot].data, bytes_of(input), b->up);
-    d->record(d, p->uploaded[slot], b->up);
-    d->wait(d, p->uploaded[slot], b->compute);
-    d->copy(d, input->data, p->in[slot].data, bytes_of(input), b->compute);
-    d->record(d, p->taken[slot], b->compute);
+    d->streams->wait(d, p->taken[slot], b->up);
+    d->memory->copy(d, p->in[slot].data, p->host_in[slot].data, bytes_of(input), b->up);
+    d->streams->record(d, p->uploaded[slot], b->up);
+    d->streams->wait(d, p->uploaded[slot], b->compute);
+    d->memory->copy(d, input->data, p->in[slot].data, bytes_of(input), b->compute);
+    d->streams->record(d, p->taken[slot], b->compute);
     return TESS_OK;
 }
 
@@ -60,12 +60,12 @@ static tess_status download(void *user, const tess_window_batch *batch, int64_t 
     tess_device *d = p->device;
     const tess_study *b = p->study;
     const int slot = (int)(p->runs++ % TESS_BENCH_SLOTS);
-    d->wait(d, p->downloaded[slot], b->compute);
-    d->copy(d, p->out[slot].data, output->data, bytes_of(output), b->compute);
-    d->record(d, p->computed[slot], b->compute);
-    d->wait(d, p->computed[slot], b->down);
-    d->copy(d, p->host_out[slot].data, p->out[slot].data, bytes_of(output), b->down);
-    d->record(d, p->downloaded[slot], b->down);
+    d->streams->wait(d, p->downloaded[slot], b->compute);
+    d->memory->copy(d, p->out[slot].data, output->data, bytes_of(output), b->compute);
+    d->streams->record(d, p->computed[slot], b->compute);
+    d->streams->wait(d, p->computed[slot], b->down);
+    d->memory->copy(d, p->host_out[slot].data, p->out[slot].data, bytes_of(output), b->down);
+    d->streams->record(d, p->downloaded[slot], b->down);
     return TESS_OK;
 }
 
@@ -96,17 +96,17 @@ tess_status tess_bench_time(tess_bench_point *p, tess_error *error)
     const double start = tess_clock();
     for (int i = 0; i < 2 || tess_clock() - start < WARM_SECONDS; i++) {
         TESS_TRY(pass(p, error));
-        TESS_TRY(d->sync(d, last, error));
+        TESS_TRY(d->streams->sync(d, last, error));
     }
     TESS_TRY(pass(p, error)); /* so that no pass begins on an idle device */
-    d->record(d, p->marks[0], last);
+    d->streams->record(d, p->marks[0], last);
     for (int i = 0; i < p->repeats; i++) {
         TESS_TRY(pass(p, error));
-        d->record(d, p->marks[i + 1], last);
+        d->streams->record(d, p->marks[i + 1], last);
     }
-    TESS_TRY(d->event_sync(d, p->marks[p->repeats], error));
-    TESS_TRY(d->sync(d, last, error));
+    TESS_TRY(d->streams->event_sync(d, p->marks[p->repeats], error));
+    TESS_TRY(d->streams->sync(d, last, error));
     for (int i = 0; i < p->repeats; i++)
-        p->times[i] = d->elapsed(d, p->marks[i], p->marks[i + 1]);
+        p->times[i] = d->streams->elapsed(d, p->marks[i], p->marks[i + 1]);
     return TESS_OK;
 }

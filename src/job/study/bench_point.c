@@ -18,7 +18,7 @@ tess_cut tess_bench_cut(int64_t count, int64_t height, int64_t width, int64_t ba
 
 static size_t granted(tess_device *device, size_t bytes)
 {
-    return device->granted(device, bytes);
+    return device->memory->granted(device, bytes);
 }
 
 static tess_status plan_windows(tess_bench_point *p, tess_error *error)
@@ -38,8 +38,8 @@ static uint64_t io_bytes(const tess_bench_point *p)
 static tess_status alloc_host(tess_bench_point *p, tess_error *error)
 {
     for (int i = 0; i < TESS_BENCH_SLOTS && p->work->transfer; i++) {
-        TESS_TRY(p->device->host_alloc(p->device, &p->host_in[i], p->needs.input, error));
-        TESS_TRY(p->device->host_alloc(p->device, &p->host_out[i], p->needs.output, error));
+        TESS_TRY(p->device->memory->host_alloc(p->device, &p->host_in[i], p->needs.input, error));
+        TESS_TRY(p->device->memory->host_alloc(p->device, &p->host_out[i], p->needs.output, error));
     }
     return TESS_OK;
 }
@@ -49,17 +49,17 @@ static tess_status alloc_device(tess_bench_point *p, tess_error *error)
     tess_device *d = p->device;
     TESS_TRY(tess_windows_alloc(p->windows, p->needs.arena, p->needs.workspace, error));
     for (int i = 0; i < (p->work->transfer ? TESS_BENCH_SLOTS : 1); i++)
-        TESS_TRY(d->alloc(d, &p->in[i], TESS_MEM_IO, p->needs.input, error));
+        TESS_TRY(d->memory->alloc(d, &p->in[i], TESS_MEM_IO, p->needs.input, error));
     for (int i = 0; i < TESS_BENCH_SLOTS && p->work->transfer; i++)
-        TESS_TRY(d->alloc(d, &p->out[i], TESS_MEM_IO, p->needs.output, error));
+        TESS_TRY(d->memory->alloc(d, &p->out[i], TESS_MEM_IO, p->needs.output, error));
     for (int i = 0; i < TESS_BENCH_SLOTS; i++) {
-        TESS_TRY(d->event_create(d, &p->uploaded[i], error));
-        TESS_TRY(d->event_create(d, &p->taken[i], error));
-        TESS_TRY(d->event_create(d, &p->computed[i], error));
-        TESS_TRY(d->event_create(d, &p->downloaded[i], error));
+        TESS_TRY(d->streams->event_create(d, &p->uploaded[i], error));
+        TESS_TRY(d->streams->event_create(d, &p->taken[i], error));
+        TESS_TRY(d->streams->event_create(d, &p->computed[i], error));
+        TESS_TRY(d->streams->event_create(d, &p->downloaded[i], error));
     }
     for (int i = 0; i <= p->repeats; i++)
-        TESS_TRY(d->event_create(d, &p->marks[i], error));
+        TESS_TRY(d->streams->event_create(d, &p->marks[i], error));
     return TESS_OK;
 }
 
@@ -74,8 +74,8 @@ static tess_status fill(tess_bench_point *p, tess_block *block, size_t bytes, te
     tess_status status = TESS_OK;
     for (size_t at = 0, step; at < bytes && status == TESS_OK; at += step) {
         step = bytes - at < most ? bytes - at : most;
-        p->device->copy(p->device, (char *)block->data + at, values, step, p->study->compute);
-        status = p->device->sync(p->device, p->study->compute, error);
+        p->device->memory->copy(p->device, (char *)block->data + at, values, step, p->study->compute);
+        status = p->device->streams->sync(p->device, p->study->compute, error);
     }
     tess_small_free(values);
     return status;
@@ -103,7 +103,7 @@ static tess_status measure(tess_bench_point *p, tess_bench_result *r, tess_error
     r->planned.by[TESS_MEM_ACTIVATIONS] = granted(p->device, p->needs.arena);
     r->planned.by[TESS_MEM_WORKSPACE] = granted(p->device, p->needs.workspace);
     r->planned.by[TESS_MEM_IO] = io_bytes(p);
-    tess_memory_reset_peak(p->device->memory);
+    tess_memory_reset_peak(p->device->counter);
     TESS_TRY(alloc_host(p, error));
     TESS_TRY(alloc_device(p, error));
     for (int i = 0; i < TESS_BENCH_SLOTS; i++) {
@@ -116,7 +116,7 @@ static tess_status measure(tess_bench_point *p, tess_bench_result *r, tess_error
     TESS_TRY(tess_windows_prepare(p->windows, &net, &p->work->cut, error));
     TESS_TRY(tess_bench_time(p, error));
     /* Also where the device computes in the host's memory, what stands for pinned memory is not the device's. */
-    tess_memory_peak(p->device->memory, TESS_MEM_OF_DEVICE, &r->counted);
+    tess_memory_peak(p->device->counter, TESS_MEM_OF_DEVICE, &r->counted);
     uint64_t used = used_bytes(p->device);
     used -= p->device->host_memory ? r->counted.bytes.by[TESS_MEM_HOST] : 0;
     r->driver_bytes = used > p->study->base ? used - p->study->base : 0;
@@ -130,7 +130,7 @@ static tess_status measure(tess_bench_point *p, tess_bench_result *r, tess_error
 static void drop_event(tess_device *device, tess_event *event)
 {
     if (event)
-        device->event_destroy(device, event);
+        device->streams->event_destroy(device, event);
 }
 
 static void clear(tess_bench_point *p)
@@ -138,10 +138,10 @@ static void clear(tess_bench_point *p)
     tess_device *d = p->device;
     tess_windows_destroy(p->windows);
     for (int i = 0; i < TESS_BENCH_SLOTS; i++) {
-        d->free(d, &p->in[i]);
-        d->free(d, &p->out[i]);
-        d->host_free(d, &p->host_in[i]);
-        d->host_free(d, &p->host_out[i]);
+        d->memory->free(d, &p->in[i]);
+        d->memory->free(d, &p->out[i]);
+        d->memory->host_free(d, &p->host_in[i]);
+        d->memory->host_free(d, &p->host_out[i]);
         drop_event(d, p->uploaded[i]);
         drop_event(d, p->taken[i]);
         drop_event(d, p->computed[i]);
