@@ -17,6 +17,8 @@
 #include "physics/phantom.h"
 #include "rates.h"
 
+static tess_memory counter;
+
 static double psnr(const float *a, const float *b, int64_t count)
 {
     double sum = 0;
@@ -97,7 +99,7 @@ int main(int argc, char **argv)
     tess_common common;
     tess_common_init(&common);
     common.device = "cpu";
-    need(tess_engine_open(&s.engine, &common, &s.error), &s.error);
+    need(tess_engine_open(&s.engine, &counter, &common, &s.error), &s.error);
     s.prior.engine = &s.engine;
     s.prior.image = tess_tensor_3d(TESS_F32, 1, depth, side, side, 1);
     need(tess_engine_volume_of(&s.engine, argv[1], how, &s.prior.model, &s.error), &s.error);

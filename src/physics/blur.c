@@ -111,6 +111,11 @@ static void blur_step(tess_operator *op, const tess_normal_step *s, const void *
         stream);
 }
 
+static float *blur_kernel(tess_operator *op, int64_t i, int64_t *floats)
+{
+    return tess_kernels_at(&blur_of(op)->kernels, blur_of(op)->held.data, i, floats);
+}
+
 static void blur_destroy(tess_operator *op)
 {
     tess_blur *b = blur_of(op);
@@ -126,4 +131,5 @@ const tess_operator_table tess_blur_table = {.destroy = blur_destroy,
                                              .forward = blur_forward,
                                              .adjoint = blur_adjoint,
                                              .absorb = blur_absorb,
+                                             .kernel = blur_kernel,
                                              .step = blur_step};

@@ -93,16 +93,16 @@ static tess_status check(const tess_blur_settings *s, tess_error *error)
 }
 
 /* The kernels of the settings; owned by the caller. */
-static tess_kernel *kernels_of(const tess_blur_settings *s)
+static tess_blur_kernel *kernels_of(const tess_blur_settings *s)
 {
-    tess_kernel *list = tess_small_alloc((size_t)s->count, sizeof *list);
+    tess_blur_kernel *list = tess_small_alloc((size_t)s->count, sizeof *list);
     for (int64_t i = 0; list && i < s->count; i++)
         list[i].gaussian = (tess_gaussian){s->sigma_rows, s->sigma_columns, s->angles[i]};
     return list;
 }
 
 static tess_status sketch(tess_blur *b, tess_device *device, const tess_blur_settings *s,
-                          const tess_kernel *list, tess_op ops[BLUR_STEPS], tess_error *error)
+                          const tess_blur_kernel *list, tess_op ops[BLUR_STEPS], tess_error *error)
 {
     const double pixels = (double)s->height * (double)s->width,
                  transforms = (double)s->count * (double)(2 * s->channels + 1);
@@ -121,7 +121,7 @@ static tess_status sketch(tess_blur *b, tess_device *device, const tess_blur_set
     return lay_out(b, ops, error);
 }
 
-static tess_status make(tess_blur *b, const tess_kernel *list, const tess_op ops[BLUR_STEPS],
+static tess_status make(tess_blur *b, const tess_blur_kernel *list, const tess_op ops[BLUR_STEPS],
                         tess_error *error)
 {
     tess_device *device = b->op.device;
@@ -135,7 +135,7 @@ tess_status tess_blur_sketch(tess_device *device, const tess_blur_settings *s, t
                              tess_error *error)
 {
     TESS_TRY(check(s, error));
-    tess_kernel *list = kernels_of(s);
+    tess_blur_kernel *list = kernels_of(s);
     if (!list)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a blur");
     tess_blur b = {0};
@@ -151,7 +151,7 @@ tess_status tess_blur_create(tess_device *device, const tess_blur_settings *s, t
 {
     *out = NULL;
     TESS_TRY(check(s, error));
-    tess_kernel *list = kernels_of(s);
+    tess_blur_kernel *list = kernels_of(s);
     tess_blur *b = tess_small_alloc(1, sizeof *b);
     tess_op ops[BLUR_STEPS];
     tess_status status = list && b ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for a blur");

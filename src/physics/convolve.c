@@ -164,6 +164,11 @@ static void convolve_precondition(tess_operator *op, double shift, const void *i
     filter(convolve_of(op), factors, in, out, scratch, stream);
 }
 
+static float *convolve_kernel(tess_operator *op, int64_t i, int64_t *floats)
+{
+    return tess_kernels_at(&convolve_of(op)->kernels, convolve_of(op)->held.data, i, floats);
+}
+
 static void convolve_destroy(tess_operator *op)
 {
     tess_convolve *v = convolve_of(op);
@@ -179,10 +184,12 @@ const tess_operator_table tess_convolve_circular = {.destroy = convolve_destroy,
                                                     .forward = convolve_forward,
                                                     .adjoint = convolve_adjoint,
                                                     .absorb = convolve_absorb,
+                                                    .kernel = convolve_kernel,
                                                     .step = convolve_step};
 const tess_operator_table tess_convolve_margins = {.destroy = convolve_destroy,
                                                    .forward = convolve_forward,
                                                    .adjoint = convolve_adjoint,
                                                    .absorb = convolve_absorb,
+                                                   .kernel = convolve_kernel,
                                                    .normal = convolve_normal,
                                                    .precondition = convolve_precondition};

@@ -195,7 +195,7 @@ static tess_status sketch(tess_convolve *v, tess_device *device, const tess_conv
     return lay_out(v, ops, error);
 }
 
-static tess_status make(tess_convolve *v, const tess_kernel *list, const tess_op ops[CONVOLVE_STEPS],
+static tess_status make(tess_convolve *v, const tess_blur_kernel *list, const tess_op ops[CONVOLVE_STEPS],
                         tess_error *error)
 {
     tess_device *device = v->op.device;

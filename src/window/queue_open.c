@@ -53,7 +53,7 @@ static tess_status open_parts(tess_queue *q, const tess_queue_sizes *sizes, tess
     TESS_TRY(tess_windows_alloc(q->windows, sizes->arena, sizes->workspace, error));
     TESS_TRY(device->alloc(device, &q->in_stage, TESS_MEM_IO, sizes->in_stage, error));
     TESS_TRY(device->alloc(device, &q->out_stage, TESS_MEM_IO, sizes->out_stage, error));
-    TESS_TRY(device->host_alloc(device, &q->pinned, TESS_MEM_HOST, tess_queue_host_bytes(sizes), error));
+    TESS_TRY(device->host_alloc(device, &q->pinned, tess_queue_host_bytes(sizes), error));
     carve_chunks(&q->down, sizes->out_stage, carve_chunks(&q->up, sizes->in_stage, q->pinned.data));
     TESS_TRY(device->stream_create(device, &q->upload, error));
     TESS_TRY(device->stream_create(device, &q->compute, error));

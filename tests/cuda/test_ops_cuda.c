@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "base/pool.h"
 #include "device/kernel.h"
+#include "counter.h"
 #include "gpu.h"
 #include "op_table.h"
 #include "tensor/samples.h"
@@ -268,7 +269,7 @@ int main(void)
         double full_scale;
     } kinds[] = {{TESS_U8, 255},           {TESS_U16, 65535},      {TESS_I16, 32767},
                  {TESS_U32, 4294967295.0}, {TESS_I32, 2147483647}, {TESS_F32, 1}};
-    const tess_device_options options = {.threads = 1};
+    const tess_device_options options = {.memory = &test_counter, .threads = 1};
     tess_device *cpu = NULL;
     CHECK(tess_registry_open("cpu", &options, &cpu, NULL) == TESS_OK);
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {

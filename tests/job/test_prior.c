@@ -4,6 +4,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include <unistd.h>
 
+#include "counter.h"
 #include "job/common/prior.h"
 #include "support.h"
 
@@ -15,7 +16,7 @@ static void open_engine(tess_engine *engine)
     tess_common common;
     tess_common_init(&common);
     common.device = "cpu";
-    CHECK_MSG(tess_engine_open(engine, &common, &error) == TESS_OK, "%s", error.text);
+    CHECK_MSG(tess_engine_open(engine, &test_counter, &common, &error) == TESS_OK, "%s", error.text);
 }
 
 static void denoise(tess_prior *prior, const tess_prior_request *request, const float *in, float *out)

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <unistd.h>
 
+#include "counter.h"
 #include "job/common/engine.h"
 #include "plan/cut.h"
 #include "support.h"
@@ -226,7 +227,7 @@ static bool open_model(const char *name, tess_engine *engine, tess_engine_model 
     common.device = "cpu";
     common.precision = "fp32";
     common.threads = 1;
-    return tess_engine_open(engine, &common, &error) == TESS_OK &&
+    return tess_engine_open(engine, &test_counter, &common, &error) == TESS_OK &&
            (is_volume(name) ? tess_engine_volume_of(engine, name + 4, TESS_INFLATE_LEVEL, m, &error)
                             : tess_engine_model_of(engine, name, m, &error)) == TESS_OK &&
            set_rates(*m, engine->rates) == TESS_OK;

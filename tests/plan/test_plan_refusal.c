@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include <ctype.h>
 
+#include "counter.h"
 #include "job/common/prior.h"
 #include "plan/limit.h"
 #include "support.h"
@@ -20,7 +21,7 @@ static bool open_engine(tess_engine *engine, const char *precision)
     common.device = "cpu";
     common.precision = precision;
     common.threads = threads;
-    return tess_engine_open(engine, &common, &error) == TESS_OK;
+    return tess_engine_open(engine, &test_counter, &common, &error) == TESS_OK;
 }
 
 /* What "--memory 10M would do" names, in bytes; 0 without it. */

@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include "counter.h"
 #include "support.h"
 #include "window/queue.h"
 #include "window/resident.h"
@@ -329,7 +330,7 @@ static void test_graphs(const network *n, const float *in)
 
 int main(void)
 {
-    const tess_device_options options = {.threads = 2};
+    const tess_device_options options = {.threads = 2, .memory = &test_counter};
     network n;
     test_walk();
     CHECK_MSG(tess_registry_open("cpu", &options, &device, &error) == TESS_OK, "%s", error.text);

@@ -28,7 +28,8 @@ typedef struct tess_precision {
 } tess_precision;
 
 typedef struct tess_engine {
-    tess_stop stop; /* of everything that runs here */
+    tess_stop stop;      /* of everything that runs here */
+    tess_memory *memory; /* of all blocks of the job, also those of the host; the context's */
     tess_device *device;
     tess_device_facts facts;
     tess_rates *rates;
@@ -42,9 +43,11 @@ typedef struct tess_engine {
 } tess_engine;
 
 /* Its `stop` is filled first, so that it can be asked also when this failed. The engine must not move afterwards. */
-tess_status tess_engine_open(tess_engine *engine, const tess_common *common,
+tess_status tess_engine_open(tess_engine *engine, tess_memory *memory, const tess_common *common,
                              tess_error *error) TESS_MUST_CHECK;
 void tess_engine_close(tess_engine *engine);
+/* What the job's total is of: without the host's memory where the device has its own. */
+tess_mem_scope tess_engine_scope(const tess_engine *engine);
 /* What "auto", "fp16" and so on mean on this device. */
 tess_status tess_precision_of(const tess_device_facts *facts, const char *wanted, tess_precision *out,
                               tess_error *error) TESS_MUST_CHECK;

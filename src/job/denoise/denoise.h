@@ -26,6 +26,13 @@ typedef struct tess_denoise_look {
     tess_noise_result noise; /* where it was asked for */
 } tess_denoise_look;
 
+/* Noise levels that the estimate gives to pixels, where one for all would be wrong. */
+typedef enum tess_denoise_levels {
+    TESS_LEVELS_ONE,
+    TESS_LEVELS_BY_BRIGHTNESS, /* of photon noise: from the mean around the pixel */
+    TESS_LEVELS_BY_SLICE       /* of a volume whose slices differ */
+} tess_denoise_levels;
+
 /* One file of the job, and what became of it. */
 typedef struct tess_denoise_file {
     char *name, *input, *output, *truth; /* owned; name: for the record; truth may be NULL */
@@ -39,8 +46,10 @@ typedef struct tess_denoise_file {
     double sigma;             /* negative: the model takes none, or the levels come from a map */
     double channel_sigma[TESS_NOISE_CHANNELS]; /* of each channel, where it was estimated */
     bool sigma_estimated;
-    char lost[96]; /* metadata that the output's format cannot hold; "": nothing */
-    bool prepared; /* rows become fp32 values before the ring, and samples behind it: denoise_prepared.c */
+    tess_denoise_levels
+        levels;     /* what the network is given in place of one sigma, where that was estimated */
+    char lost[192]; /* metadata that the output's format cannot hold; "": nothing */
+    bool prepared;  /* rows become fp32 values before the ring, and samples behind it: denoise_prepared.c */
     tess_engine_model *model;
     tess_cut_request request;
     tess_cut_plan choice;
@@ -116,9 +125,14 @@ bool tess_denoise_scale_is_known(const tess_denoise_settings *settings, const te
 /* One pass over the samples: fills file->look. */
 tess_status tess_denoise_look_at(tess_engine *engine, const tess_denoise_settings *settings,
                                  tess_denoise_file *file, tess_error *error) TESS_MUST_CHECK;
-/* The estimate of the look becomes file->sigma, on file->scale. */
-tess_status tess_denoise_use_estimate(const tess_denoise_settings *settings, tess_denoise_file *file,
-                                      tess_error *error) TESS_MUST_CHECK;
+/* The estimate of the look becomes file->sigma and file->levels, on file->scale. The bundled model for gray images takes
+ * over where channels differ much. */
+tess_status tess_denoise_use_estimate(tess_engine *engine, const tess_denoise_settings *settings,
+                                      tess_denoise_file *file, tess_error *error) TESS_MUST_CHECK;
+/* Noise levels of one row of pixels, from the means around their values; those of a slice need no means. */
+void tess_denoise_levels_of(const tess_denoise_file *file, int64_t slice, const float *means, float *levels);
+/* Does the network take a map of levels, from a file or of the estimate? */
+bool tess_denoise_has_map(const tess_denoise_file *file);
 /* Chooses file->scale; refuses where sigma would mean nothing on it. */
 tess_status tess_denoise_set_scale(const tess_denoise_settings *settings, tess_denoise_file *file,
                                    tess_error *error) TESS_MUST_CHECK;

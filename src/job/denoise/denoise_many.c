@@ -107,7 +107,8 @@ static tess_status run_file(many *m, tess_denoise_file *file, tess_denoise_block
 {
     if (blocks->io.bytes < file->choice.io_block) {
         tess_block_free(&blocks->io);
-        TESS_TRY(tess_block_alloc(&blocks->io, TESS_MEM_HOST, file->choice.io_block, error));
+        TESS_TRY(tess_block_alloc(m->job->engine.memory, &blocks->io, TESS_MEM_HOST, file->choice.io_block,
+                                  error));
     }
     TESS_TRY(tess_denoise_make_folder(m->job, file, error));
     return tess_denoise_image(&m->job->engine, m->job->settings, file, blocks, error);

@@ -32,7 +32,7 @@ static void add_choice(tess_denoise_job *job, const tess_denoise_file *file)
     const tess_cut_plan *choice = &file->choice;
     const uint64_t total = tess_mem_total(&choice->bytes) + file->request.other_weights;
     job->planned_total = total > job->planned_total ? total : job->planned_total;
-    for (int c = TESS_MEM_ACTIVATIONS; c < TESS_MEM_CATEGORIES; c++)
+    for (int c = 0; c < TESS_MEM_CATEGORIES; c++) /* its weights are among the job's */
         if (choice->bytes.by[c] > job->planned.by[c])
             job->planned.by[c] = choice->bytes.by[c];
     grow(&job->queue_sizes.arena, choice->arena_bytes);

@@ -5,7 +5,7 @@
 enum { SHAPES = 16 }; /* of windows: a strip has few, and its neighbours have the same */
 
 /* Blocks of just the file's sizes; images of one size keep them, and the plans of their windows. */
-static tess_status fit_blocks(tess_denoise_blocks *b, const tess_cut_plan *choice, tess_error *error)
+static tess_status fit_blocks(tess_memory *memory, tess_denoise_blocks *b, const tess_cut_plan *choice, tess_error *error)
 {
     if (tess_windows_holds(b->windows, choice->arena_bytes, choice->workspace_bytes) &&
         b->io.bytes == tess_block_granted(choice->io_block))
@@ -13,7 +13,7 @@ static tess_status fit_blocks(tess_denoise_blocks *b, const tess_cut_plan *choic
     tess_windows_free(b->windows); /* everything before anything is taken: the plan counts the largest file */
     tess_block_free(&b->io);
     TESS_TRY(tess_windows_alloc(b->windows, choice->arena_bytes, choice->workspace_bytes, error));
-    return tess_block_alloc(&b->io, TESS_MEM_HOST, choice->io_block, error);
+    return tess_block_alloc(memory, &b->io, TESS_MEM_HOST, choice->io_block, error);
 }
 
 tess_status tess_denoise_run_host(tess_denoise_job *job, tess_error *error)
@@ -29,7 +29,7 @@ tess_status tess_denoise_run_host(tess_denoise_job *job, tess_error *error)
         if (!tess_denoise_todo(file))
             continue;
         tess_denoise_announce(job, i);
-        tess_status status = fit_blocks(&blocks, &file->choice, error);
+        tess_status status = fit_blocks(job->engine.memory, &blocks, &file->choice, error);
         if (status == TESS_OK)
             status = tess_denoise_make_folder(job, file, error);
         if (status == TESS_OK)

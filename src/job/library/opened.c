@@ -32,7 +32,7 @@ tess_status tess_device_open(tess_context *context, const tess_device_settings *
     tess_common_init(&common);
     common.device = s.device ? s.device : "auto";
     common.threads = s.threads;
-    const tess_status status = tess_engine_open(&opened->engine, &common, error);
+    const tess_status status = tess_engine_open(&opened->engine, &context->memory, &common, error);
     if (status != TESS_OK) {
         tess_engine_close(&opened->engine);
         tess_small_free(opened);

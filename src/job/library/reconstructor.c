@@ -151,12 +151,12 @@ void tess_reconstructor_bytes(const tess_reconstructor *r, tess_bytes *bytes)
     if (!bytes)
         return;
     if (r) {
-        answer.weights = r->budget.planned.by[TESS_MEM_WEIGHTS];
-        answer.activations = r->budget.planned.by[TESS_MEM_ACTIVATIONS];
-        answer.workspace = r->budget.planned.by[TESS_MEM_WORKSPACE];
-        answer.io = r->budget.planned.by[TESS_MEM_IO];
-        answer.total = r->budget.planned_total;
-        answer.host = r->budget.host_bytes;
+        answer.weights = r->budget.planned.bytes.by[TESS_MEM_WEIGHTS];
+        answer.activations = r->budget.planned.bytes.by[TESS_MEM_ACTIVATIONS];
+        answer.workspace = r->budget.planned.bytes.by[TESS_MEM_WORKSPACE];
+        answer.io = r->budget.planned.bytes.by[TESS_MEM_IO];
+        answer.total = r->budget.planned.total;
+        answer.host = r->budget.planned.bytes.by[TESS_MEM_HOST];
     }
     tess_bytes_give(&answer, bytes);
 }

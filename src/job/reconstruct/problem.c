@@ -39,7 +39,7 @@ static tess_status describe_image(const tess_reconstruct_settings *s, tess_probl
 {
     tess_reader *reader = NULL;
     TESS_TRY(tess_image_load_library(s->image, error));
-    TESS_TRY(tess_reader_open_axes(s->image, TESS_AXES_PLAIN, &reader, error));
+    TESS_TRY(tess_reader_open_axes(p->memory, s->image, TESS_AXES_PLAIN, &reader, error));
     const tess_image_info info = *tess_reader_info(reader);
     tess_reader_close(reader);
     const int64_t longer = tess_max_i64(info.height, info.width), channels = info.channels - info.alpha;
@@ -127,7 +127,9 @@ tess_extent tess_problem_measurement_extent(const tess_problem *p)
 
 double tess_problem_measured_unit(const tess_problem *p)
 {
-    return p->physics == TESS_PHYSICS_RADON ? p->unit * p->spacing : p->unit;
+    const bool voxels =
+        p->physics == TESS_PHYSICS_RADON || (p->physics == TESS_PHYSICS_CONE && !p->as_published);
+    return voxels ? p->unit * p->spacing : p->unit;
 }
 
 int64_t tess_problem_row(const tess_problem *p)
@@ -158,11 +160,30 @@ static tess_status check_options(const tess_reconstruct_settings *s, tess_error 
     return TESS_OK;
 }
 
+/* Lengths in voxels, so that nothing depends on the unit in which the vectors and the spacing are given. */
+static void count_in_voxels(tess_problem *p)
+{
+    for (int64_t i = 0; p->vectors && i < 12 * p->count; i++)
+        p->vectors[i] /= p->spacing;
+}
+
+/* Angles that span up to a turn of radians; a scan of so few degrees is rare. */
+static bool look_like_radians(const tess_problem *p)
+{
+    static const double turn = 6.2832;
+    double low = INFINITY, high = -INFINITY;
+    for (int64_t i = 0; i < p->count; i++)
+        low = fmin(low, p->angles[i]), high = fmax(high, p->angles[i]);
+    return p->count >= 8 && high - low > 1.5 && high <= turn && low >= -turn;
+}
+
 /* Networks know images up to 1, so files of another range are scaled; the published loop takes them as they are. */
 void tess_problem_choose_unit(const tess_reconstruct_settings *s, tess_problem *p)
 {
     const bool published = s->preset && strcmp(s->preset, "deepinv") == 0;
     p->as_published = published;
+    if (!published && p->physics == TESS_PHYSICS_CONE)
+        count_in_voxels(p);
     if (published) {
         if (p->range_from != TESS_RANGE_FROM_GIVEN) {
             p->range_from = TESS_RANGE_FROM_DEFAULT;
@@ -181,10 +202,12 @@ void tess_problem_choose_unit(const tess_reconstruct_settings *s, tess_problem *
     p->noise /= tess_problem_measured_unit(p);
 }
 
-tess_status tess_problem_describe(const tess_reconstruct_settings *s, tess_problem *p, tess_error *error)
+tess_status tess_problem_describe(tess_memory *memory, const tess_reconstruct_settings *s, tess_problem *p,
+                                  tess_error *error)
 {
     const char *suffix = strrchr(s->problem, '.');
-    *p = (tess_problem){.name = tess_small_strdup(s->problem),
+    *p = (tess_problem){.memory = memory,
+                        .name = tess_small_strdup(s->problem),
                         .high = 1,
                         .depth = 1,
                         .noise = -1,
@@ -211,6 +234,10 @@ tess_status tess_problem_describe(const tess_reconstruct_settings *s, tess_probl
                   "%s: \"range\" begins with %g; the network was trained on images from 0 up, and blurs what "
                   "is below",
                   s->problem, p->low);
+    if (!p->synthetic && p->physics == TESS_PHYSICS_RADON && look_like_radians(p))
+        tess_note(&s->common, TESS_NOTE_WARNING,
+                  "%s: its angles are taken as degrees, but look like radians; multiply them by 180/pi if so",
+                  s->problem);
     tess_problem_choose_unit(s, p);
     return p->angles || p->vectors || p->kernels
                ? TESS_OK
@@ -257,7 +284,7 @@ static tess_status make_operator(const tess_problem *p, tess_device *device, siz
                                          .depth = p->depth,
                                          .height = p->height,
                                          .width = p->width,
-                                         .spacing = p->spacing,
+                                         .spacing = p->as_published ? p->spacing : 1,
                                          .views = p->count,
                                          .rows = p->rows,
                                          .columns = p->columns,

@@ -55,10 +55,10 @@ static tess_status find_model(reconstruct_job *job, tess_error *error)
     return TESS_OK;
 }
 
-static tess_status describe(reconstruct_job *job, tess_error *error)
+static tess_status describe(reconstruct_job *job, tess_memory *memory, tess_error *error)
 {
     const tess_reconstruct_settings *s = job->settings;
-    TESS_TRY(tess_problem_describe(s, &job->problem, error));
+    TESS_TRY(tess_problem_describe(memory, s, &job->problem, error));
     const tess_problem *p = &job->problem;
     if (p->bare_integers)
         tess_note(
@@ -68,7 +68,7 @@ static tess_status describe(reconstruct_job *job, tess_error *error)
     const char *const read[] = {p->measurement, p->truth, p->geometry, p->image, p->flat, p->dark};
     TESS_TRY(tess_record_apart(&s->common, read, 6, error));
     TESS_TRY(tess_recipe_of(s, &job->problem, &job->recipe, error));
-    TESS_TRY(tess_engine_open(&job->engine, &s->common, error));
+    TESS_TRY(tess_engine_open(&job->engine, memory, &s->common, error));
     TESS_TRY(find_model(job, error));
     const char *const weights = job->prior.model->path;
     TESS_TRY(tess_record_apart(&s->common, &weights, 1, error));
@@ -80,7 +80,7 @@ static tess_status describe(reconstruct_job *job, tess_error *error)
         if (used[i])
             TESS_TRY(tess_writer_check_folder(used[i], error));
     tess_process_reset_peak();
-    tess_mem_reset_peak();
+    tess_memory_reset_peak(memory);
     job->usage.overhead = tess_process_resident();
     return TESS_OK;
 }
@@ -92,7 +92,8 @@ static tess_status plan(reconstruct_job *job, tess_error *error)
     job->outputs = (tess_outputs){.result = s->output,
                                   .side_by_side = s->side_by_side,
                                   .measurement = s->save_measurement,
-                                  .problem = &job->problem};
+                                  .problem = &job->problem,
+                                  .memory = job->engine.memory};
     tess_planning planning = {.settings = s,
                               .problem = &job->problem,
                               .recipe = &job->recipe,
@@ -142,7 +143,7 @@ static tess_status run(reconstruct_job *job, tess_error *error)
 {
     tess_stop *stop = &job->engine.stop;
     TESS_TRY(tess_outcome_begin(&job->outcome, job->recipe.iterations, error));
-    tess_usage_begin(&job->usage, job->engine.device);
+    tess_usage_begin(&job->usage, &job->engine);
     TESS_TRY(tess_outputs_open(&job->outputs, error));
     TESS_TRY(tess_workspace_take(&job->workspace, error));
     tess_usage_look(&job->usage, job->engine.device);
@@ -229,7 +230,7 @@ static tess_status reconstruct(tess_context *context, const tess_reconstruct_set
     job.settings = settings;
     job.usage.start = tess_clock();
     job.start.baseline_psnr = job.outcome.psnr = job.outcome.ssim = NAN;
-    tess_status status = describe(&job, error);
+    tess_status status = describe(&job, &context->memory, error);
     if (status == TESS_OK)
         status = plan(&job, error);
     if (status == TESS_OK && !plan_only)

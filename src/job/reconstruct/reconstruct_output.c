@@ -181,7 +181,7 @@ tess_status tess_outputs_save_measurement(const tess_outputs *o, tess_workspace 
 {
     const tess_image_info info = measurement_info(o);
     tess_writer *writer = NULL;
-    tess_status status = tess_writer_open(o->measurement, &info, NULL, &writer, error);
+    tess_status status = tess_writer_open(o->memory, o->measurement, &info, NULL, &writer, error);
     if (status == TESS_OK)
         status = write_rows(o, w, writer, &info, measurement_row, error);
     tess_writer_close(writer);
@@ -191,11 +191,11 @@ tess_status tess_outputs_save_measurement(const tess_outputs *o, tess_workspace 
 tess_status tess_outputs_open(tess_outputs *o, tess_error *error)
 {
     const tess_image_info result = result_info(o);
-    TESS_TRY(tess_writer_open(o->result, &result, NULL, &o->writer, error));
+    TESS_TRY(tess_writer_open(o->memory, o->result, &result, NULL, &o->writer, error));
     if (!o->side_by_side)
         return TESS_OK;
     const tess_image_info side = side_info(o);
-    return tess_writer_open(o->side_by_side, &side, NULL, &o->side_writer, error);
+    return tess_writer_open(o->memory, o->side_by_side, &side, NULL, &o->side_writer, error);
 }
 
 tess_status tess_outputs_write(tess_outputs *o, tess_workspace *w, tess_error *error)

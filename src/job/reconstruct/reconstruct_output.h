@@ -11,6 +11,7 @@ enum { TESS_GAP = 8 }; /* columns between pictures side by side */
 typedef struct tess_outputs {
     const char *result, *side_by_side, *measurement; /* names, of the settings; NULL: not wanted */
     const tess_problem *problem;
+    tess_memory *memory;
     tess_writer *writer, *side_writer;
 } tess_outputs;
 

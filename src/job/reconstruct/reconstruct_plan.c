@@ -35,64 +35,42 @@ static void lay_out_host(const tess_planning *job)
 }
 
 /* Peaks begin anew; those so far stay in the budget. */
-static void keep_peak(tess_budget *budget)
+static void keep_peak(const tess_engine *engine, tess_budget *budget)
 {
-    tess_mem_bytes peak;
-    uint64_t total;
-    tess_mem_peak(&peak, &total);
-    for (int c = 0; c < TESS_MEM_CATEGORIES; c++)
-        if (peak.by[c] > budget->peak.by[c])
-            budget->peak.by[c] = peak.by[c];
-    if (total > budget->peak_total)
-        budget->peak_total = total;
-    if (tess_mem_host_peak() > budget->host_peak)
-        budget->host_peak = tess_mem_host_peak();
-    tess_mem_reset_peak();
+    tess_mem_usage peak;
+    tess_memory_peak(engine->memory, tess_engine_scope(engine), &peak);
+    tess_mem_usage_raise(&budget->peak, &peak);
+    tess_memory_reset_peak(engine->memory);
 }
 
-/* By the counting door itself: what the operator holds, and the most while it
- * was made. */
+/* By the counter itself: what the operator holds, and the most while it was made. */
 static tess_status make_operator(const tess_planning *job, size_t slab_bytes, tess_error *error)
 {
-    tess_budget *budget = job->budget;
     tess_workspace *w = job->workspace;
-    tess_mem_bytes before;
-    uint64_t total;
-    tess_mem_reset_peak();
-    tess_mem_peak(&before, &total);
+    tess_memory *memory = w->engine->memory;
+    const tess_mem_scope scope = tess_engine_scope(w->engine);
+    tess_mem_usage before, after;
+    tess_memory_reset_peak(memory);
+    tess_memory_held(memory, scope, &before);
     TESS_TRY(tess_problem_operator(job->problem, w->engine->device, slab_bytes, &w->op, error));
-    keep_peak(budget);
-    tess_mem_peak(&budget->operator_bytes, &total);
+    keep_peak(w->engine, job->budget);
+    tess_memory_held(memory, scope, &after);
     for (int c = 0; c < TESS_MEM_CATEGORIES; c++)
-        budget->operator_bytes.by[c] -= before.by[c];
+        job->budget->operator_bytes.by[c] = after.bytes.by[c] - before.bytes.by[c];
     return TESS_OK;
 }
 
-/* What is held at once: with the device's memory, and on the host where that is apart. */
-typedef struct phase {
-    tess_mem_bytes bytes;
-    uint64_t host;
-} phase;
-
-static void add_phase(tess_budget *budget, const phase *p)
+/* What is held at once. */
+static void add_phase(tess_budget *budget, const tess_mem_bytes *phase)
 {
-    for (int c = 0; c < TESS_MEM_CATEGORIES; c++)
-        if (p->bytes.by[c] > budget->planned.by[c])
-            budget->planned.by[c] = p->bytes.by[c];
-    const uint64_t total = tess_mem_total(&p->bytes);
-    if (total > budget->planned_total)
-        budget->planned_total = total;
-    if (p->host > budget->host_bytes)
-        budget->host_bytes = p->host;
+    const tess_mem_usage usage = {*phase, tess_mem_total(phase)};
+    tess_mem_usage_raise(&budget->planned, &usage);
 }
 
-/* The host's own memory counts with the device's unless that is apart. */
-static void add_host(const tess_planning *job, phase *p, size_t bytes)
+/* The host's own memory counts with the device's unless that has its own. */
+static void add_host(const tess_planning *job, tess_mem_bytes *phase, size_t bytes)
 {
-    if (job->workspace->engine->apart)
-        p->host += bytes;
-    else
-        p->bytes.by[TESS_MEM_IO] += bytes;
+    phase->by[job->workspace->engine->apart ? TESS_MEM_HOST : TESS_MEM_IO] += bytes;
 }
 
 static tess_status choose_cut(const tess_planning *job, uint64_t limit, uint64_t others, uint64_t job_needs,
@@ -121,13 +99,13 @@ static int vectors_of(const tess_planning *job)
 }
 
 /* Images and measurements, which lie on the device or, for a volume in slabs, on the host. */
-static void add_images(const tess_planning *job, phase *p, size_t bytes)
+static void add_images(const tess_planning *job, tess_mem_bytes *phase, size_t bytes)
 {
     tess_device *device = job->workspace->engine->device;
     if (job->workspace->layout.hosted)
-        add_host(job, p, tess_block_granted(bytes));
+        add_host(job, phase, tess_block_granted(bytes));
     else
-        p->bytes.by[TESS_MEM_WORKSPACE] += device->granted(device, bytes);
+        phase->by[TESS_MEM_WORKSPACE] += device->granted(device, bytes);
 }
 
 /* Where the network is not what is too large. */
@@ -150,17 +128,16 @@ static tess_status add_up(const tess_planning *job, uint64_t limit, tess_error *
     tess_budget *budget = job->budget;
     const tess_problem *p = job->problem;
     const tess_operator *op = w->op;
-    budget->host_bytes = 0;
     TESS_TRY(tess_data_term_bytes(op, &layout->term_bytes, &layout->residual_bytes, error));
     layout->vectors = vectors_of(job);
     lay_out_host(job);
-    phase common = {.bytes = budget->operator_bytes}, beginning = common;
+    tess_mem_bytes common = budget->operator_bytes, beginning = common;
     add_host(job, &beginning, op->making_bytes);
-    common.bytes.by[TESS_MEM_WORKSPACE] += device->granted(device, layout->term_bytes);
+    common.by[TESS_MEM_WORKSPACE] += device->granted(device, layout->term_bytes);
     add_images(job, &common,
                (size_t)layout->vectors * tess_vector_bytes(&op->image) + layout->residual_bytes);
     add_host(job, &common, tess_block_granted(tess_layout_host_bytes(layout)));
-    phase making = common, solving = common;
+    tess_mem_bytes making = common, solving = common;
     size_t reading = p->held;
     if (p->resized)
         reading +=
@@ -168,23 +145,22 @@ static tess_status add_up(const tess_planning *job, uint64_t limit, tess_error *
     add_images(job, &making, tess_layout_measurement_bytes(op));
     if (!tess_data_term_absorbed(op))
         solving = making;
-    phase writing = solving;
+    tess_mem_bytes writing = solving;
     add_host(job, &making, reading > job->held.measurement ? reading : job->held.measurement);
     add_host(job, &writing, job->held.results);
     budget->planned = budget->peak; /* of operators that were made, also of one that turned out not to fit */
-    budget->planned_total = budget->peak_total;
     add_phase(budget, &beginning);
     add_phase(budget, &making);
     add_phase(budget, &writing);
     tess_cut_plan *choice = &job->prior->choice;
-    TESS_TRY(choose_cut(job, limit, tess_mem_total(&solving.bytes), budget->planned_total, error));
+    TESS_TRY(choose_cut(job, limit, tess_mem_total(&solving), budget->planned.total, error));
     for (int c = 0; c < TESS_MEM_CATEGORIES; c++)
-        solving.bytes.by[c] += choice->bytes.by[c];
+        solving.by[c] += choice->bytes.by[c];
     add_phase(budget, &solving);
     budget->seconds = (double)job->recipe->iterations * choice->seconds +
                       tess_physics_seconds(w->engine, op, job->recipe, &choice->calibrated);
-    if (budget->planned_total > limit)
-        return too_little(job, limit, budget->planned_total, "fewer --operators", error);
+    if (budget->planned.total > limit)
+        return too_little(job, limit, budget->planned.total, "fewer --operators", error);
     return TESS_OK;
 }
 
@@ -273,11 +249,11 @@ tess_status tess_reconstruct_plan(const tess_planning *job, tess_error *error)
     if (status == TESS_OVER_LIMIT && asked && w->engine->apart && job->problem->physics == TESS_PHYSICS_CONE)
         return refuse_slabs(job, limit, error);
     const uint64_t left = tess_host_memory_left();
-    if (status == TESS_OK && w->layout.hosted && job->budget->host_bytes > left)
+    if (status == TESS_OK && w->layout.hosted && job->budget->planned.bytes.by[TESS_MEM_HOST] > left)
         return tess_fail(
             error, TESS_OVER_LIMIT,
             "the volume does not fit the device, and of the host's memory it takes %.0fM where %.0fM are "
             "left; use a smaller --size, or a larger --memory where the device has more",
-            (double)job->budget->host_bytes / (1 << 20), (double)left / (1 << 20));
+            (double)job->budget->planned.bytes.by[TESS_MEM_HOST] / (1 << 20), (double)left / (1 << 20));
     return status;
 }

@@ -10,12 +10,10 @@
 #include "job/reconstruct/workspace.h"
 
 typedef struct tess_budget {
-    tess_mem_bytes planned, operator_bytes;
-    uint64_t planned_total;
-    uint64_t host_bytes; /* at most, where the device's memory is its own */
+    tess_mem_usage planned;
+    tess_mem_bytes operator_bytes;
     double seconds;
-    tess_mem_bytes peak; /* counted while operators were made */
-    uint64_t peak_total, host_peak;
+    tess_mem_usage peak; /* counted while operators were made */
 } tess_budget;
 
 /* What is planned. The operator and the layout of the workspace are made, the prior gets its cut. */

@@ -38,9 +38,9 @@ void tess_record_add_plan(tess_json **record, const tess_prior *prior, const tes
     tess_json_set_double(&plan, "seconds", budget->seconds);
     tess_json_set_bool(&plan, "calibrated", choice->calibrated);
     tess_json_set_string(&plan, "reason", choice->reason);
-    tess_json_set(&plan, "peak_bytes", tess_record_bytes(&budget->planned, budget->planned_total));
+    tess_json_set(&plan, "peak_bytes", tess_record_bytes(&budget->planned.bytes, budget->planned.total));
     if (workspace->engine->apart)
-        tess_json_set_int(&plan, "host_bytes", (int64_t)budget->host_bytes);
+        tess_json_set_int(&plan, "host_bytes", (int64_t)budget->planned.bytes.by[TESS_MEM_HOST]);
     if (workspace->layout.hosted) {
         int64_t slabs, parts;
         tess_rays_cuts(workspace->op, &slabs, &parts);
@@ -66,19 +66,10 @@ static void add_device(tess_json **measured, const tess_engine *engine, const te
 void tess_record_add_measured(tess_json **record, const tess_engine *engine, const tess_budget *budget,
                               const tess_outcome *outcome, const tess_usage *usage, double pixels)
 {
-    tess_mem_bytes peak;
-    uint64_t total;
-    tess_mem_peak(&peak, &total);
-    const tess_mem_bytes *parts[] = {&budget->peak, &outcome->result.peak};
-    const uint64_t totals[] = {budget->peak_total, outcome->result.peak_total};
-    for (int i = 0; i < 2; i++) {
-        for (int c = 0; c < TESS_MEM_CATEGORIES; c++)
-            peak.by[c] = parts[i]->by[c] > peak.by[c] ? parts[i]->by[c] : peak.by[c];
-        total = totals[i] > total ? totals[i] : total;
-    }
-    uint64_t host = tess_mem_host_peak();
-    host = outcome->result.host_peak > host ? outcome->result.host_peak : host;
-    host = budget->host_peak > host ? budget->host_peak : host;
+    tess_mem_usage peak;
+    tess_memory_peak(engine->memory, tess_engine_scope(engine), &peak);
+    tess_mem_usage_raise(&peak, &budget->peak);
+    tess_mem_usage_raise(&peak, &outcome->result.peak);
     tess_json *measured = tess_json_object();
     tess_json_set_double(&measured, "seconds", outcome->seconds);
     tess_json_set_double(&measured, "megapixels_per_second",
@@ -86,11 +77,11 @@ void tess_record_add_measured(tess_json **record, const tess_engine *engine, con
                              ? 1e-6 * pixels * (double)outcome->result.iterations / outcome->result.seconds
                              : 0);
     tess_json_set_double(&measured, "wall_seconds", tess_clock() - usage->start);
-    tess_json_set(&measured, "peak_bytes", tess_record_bytes(&peak, total));
+    tess_json_set(&measured, "peak_bytes", tess_record_bytes(&peak.bytes, peak.total));
     tess_json_set_int(&measured, "resident_bytes", (int64_t)tess_process_peak());
     tess_json_set_int(&measured, "overhead_bytes", (int64_t)usage->overhead);
     tess_json_set_int(&measured, "loaded_bytes", (int64_t)usage->loaded);
-    tess_json_set_int(&measured, "host_bytes", (int64_t)(engine->apart ? host : 0));
+    tess_json_set_int(&measured, "host_bytes", (int64_t)peak.bytes.by[TESS_MEM_HOST]);
     if (engine->apart)
         add_device(&measured, engine, outcome, usage);
     tess_json_set(record, "measured", measured);

@@ -16,15 +16,14 @@ void tess_usage_look(tess_usage *usage, tess_device *device)
         usage->least_free = facts.memory_free;
 }
 
-void tess_usage_begin(tess_usage *usage, tess_device *device)
+void tess_usage_begin(tess_usage *usage, const tess_engine *engine)
 {
-    tess_mem_bytes held;
-    uint64_t total;
-    tess_mem_reset_peak();
-    tess_mem_peak(&held, &total);
+    tess_mem_usage held;
+    tess_memory_reset_peak(engine->memory);
+    tess_memory_held(engine->memory, tess_engine_scope(engine), &held);
     usage->least_free = UINT64_MAX;
-    tess_usage_look(usage, device);
-    usage->free_before = usage->least_free + total;
+    tess_usage_look(usage, engine->device);
+    usage->free_before = usage->least_free + held.total;
 }
 
 tess_status tess_outcome_begin(tess_outcome *outcome, int64_t iterations, tess_error *error)

@@ -29,7 +29,7 @@ typedef struct tess_usage {
 } tess_usage;
 
 /* Libraries are open and their handles made since there is an operator; what that holds is counted. */
-void tess_usage_begin(tess_usage *usage, tess_device *device);
+void tess_usage_begin(tess_usage *usage, const tess_engine *engine);
 void tess_usage_look(tess_usage *usage, tess_device *device);
 
 typedef struct tess_solving {

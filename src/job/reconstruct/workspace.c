@@ -48,7 +48,7 @@ size_t tess_layout_measurement_bytes(const tess_operator *op)
 static tess_status take(tess_workspace *w, tess_block *block, size_t bytes, tess_error *error)
 {
     tess_device *device = w->engine->device;
-    return w->layout.hosted ? device->host_alloc(device, block, TESS_MEM_HOST, bytes, error)
+    return w->layout.hosted ? device->host_alloc(device, block, bytes, error)
                             : device->alloc(device, block, TESS_MEM_WORKSPACE, bytes, error);
 }
 
@@ -66,7 +66,8 @@ tess_status tess_workspace_take(tess_workspace *w, tess_error *error)
     tess_device *device = w->engine->device;
     const tess_layout *layout = &w->layout;
     const size_t vector = tess_vector_bytes(&w->op->image), images = (size_t)layout->vectors * vector;
-    TESS_TRY(tess_block_alloc(&w->io, TESS_MEM_HOST, tess_layout_host_bytes(layout), error));
+    TESS_TRY(
+        tess_block_alloc(w->engine->memory, &w->io, TESS_MEM_HOST, tess_layout_host_bytes(layout), error));
     (void)carve_host(layout, w->io.data, &w->host);
     TESS_TRY(take(w, &w->solver, images + layout->residual_bytes, error));
     for (int i = 0; i < layout->vectors; i++)

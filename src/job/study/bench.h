@@ -33,8 +33,9 @@ tess_cut tess_bench_cut(int64_t count, int64_t height, int64_t width, int64_t ba
 typedef struct tess_bench_result {
     double seconds, spread; /* of one image: the median, and (largest - smallest) / median */
     double flop;
-    tess_mem_bytes planned, counted; /* on the device */
-    uint64_t counted_total, host_bytes, driver_bytes;
+    tess_mem_bytes planned; /* on the device */
+    tess_mem_usage counted; /* there, and what the host pinned */
+    uint64_t driver_bytes;
 } tess_bench_result;
 
 /* Bytes that the work holds on the device besides weights, arena and workspace. */
