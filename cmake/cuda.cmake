@@ -1,6 +1,7 @@
 # The `cuda` room: built when an nvcc of 12.4 or newer is found, left out without a word elsewhere otherwise (the
 # registry's reference to its driver is weak). The runtime is linked statically, so one binary runs with and without a card.
 set(TESSERA_CUDA AUTO CACHE STRING "AUTO: build the NVIDIA device when nvcc is found; ON: it must be; OFF: leave it out")
+option(TESSERA_LINEINFO "line numbers in CUDA kernels, for profilers; names the source folder in what is installed" OFF)
 file(GLOB CUDA_SOURCES CONFIGURE_DEPENDS src/cuda/*/*.c src/cuda/*/*.cu)
 file(GLOB CUDA_HOST_SOURCES CONFIGURE_DEPENDS src/cuda/*/*.c)
 list(REMOVE_ITEM TESSERA_SOURCES ${CUDA_HOST_SOURCES})
@@ -41,7 +42,7 @@ function(tessera_add_cuda core shared)
   set_target_properties(tessera_cuda PROPERTIES CUDA_STANDARD 17 CUDA_STANDARD_REQUIRED ON CUDA_ARCHITECTURES OFF)
   string(REPLACE ";" "," maps "${TESSERA_PREFIX_MAPS}")
   target_compile_options(tessera_cuda PRIVATE
-    "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${maps};-O3;-lineinfo;--expt-relaxed-constexpr;-Werror;all-warnings;-Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers,-Werror>")
+    "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${maps};-O3;$<$<BOOL:${TESSERA_LINEINFO}>:-lineinfo>;--expt-relaxed-constexpr;-Werror;all-warnings;-Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers,-Werror>")
   # Matrix instructions of Hopper exist for its own architecture alone; the rest is for every card since Ampere.
   foreach(source ${sources})
     if(source MATCHES "src/cuda/hopper/[^/]*\\.cu$")
