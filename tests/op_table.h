@@ -19,6 +19,7 @@ typedef struct op_case {
     bool in_place; /* out is residual[0] */
     int gap;       /* channels between pixels that belong to somebody else */
     int ends;      /* in bf16: 1 = the input is an fp32 image, 2 = the output and its residuals are */
+    bool silu;
 } op_case;
 
 #define PAD1                                                                                                 \
@@ -50,6 +51,9 @@ static const op_case cases[] = {
     {"pool", TESS_OP_MAX_POOL, 2, 12, 14, 64, 64, 2, 2, {0, 0, 0, 0}, false, false, 0, false, 16, 0},
     {"upsample", TESS_OP_UPSAMPLE, 2, 6, 7, 128, 128, 2, 2, {0, 0, 0, 0}, false, false, 0, false, 0, 0},
     {"add", TESS_OP_ADD, 1, 9, 7, 64, 64, 1, 1, {0, 0, 0, 0}, false, false, 2, false, 0, 0},
+    {"relu", TESS_OP_ACTIVATE, 2, 9, 7, 64, 64, 1, 1, {0, 0, 0, 0}, false, true, 0, false, 16, 0},
+    {"silu", TESS_OP_ACTIVATE, 2, 9, 7, 64, 64, 1, 1, {0, 0, 0, 0}, false, false, 0, false, 0, 0, true},
+    {"silu-odd", TESS_OP_ACTIVATE, 1, 5, 11, 13, 13, 1, 1, {0, 0, 0, 0}, false, false, 0, false, 3, 0, true},
     {"image-in", TESS_OP_CONV, 2, 19, 700, 4, 64, 3, 1, PAD1, false, false, 0, false, 2, 1},
     {"image-in-strided", TESS_OP_CONV, 1, 12, 90, 3, 32, 2, 2, {0, 0, 0, 0}, true, true, 0, false, 0, 1},
     {"image-out", TESS_OP_CONV, 1, 17, 41, 64, 3, 3, 1, PAD1, true, false, 1, true, 0, 2},
@@ -114,7 +118,9 @@ static tess_op op_of(const op_case *c, tess_dtype dtype)
     tess_op op = {.kind = c->kind,
                   .outputs = 1,
                   .bias = c->bias,
-                  .activation = c->relu ? TESS_RELU : TESS_LINEAR,
+                  .activation = c->silu   ? TESS_SILU
+                                : c->relu ? TESS_RELU
+                                          : TESS_LINEAR,
                   .inputs = 1 + c->residuals};
     int64_t h = c->h, w = c->w;
     op.kernel[0] = op.stride[0] = 1;

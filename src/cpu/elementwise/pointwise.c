@@ -1,7 +1,8 @@
-/* The ops that only move or compare values: max-pool, nearest upsampling, addition. They wait for memory, not
- * for arithmetic, so plain loops that the compiler vectorises are enough. */
+/* The ops that move, compare or change single values: max-pool, nearest upsampling, addition, activations. They wait for memory,
+ * not for arithmetic, so plain loops that the compiler vectorises are enough. */
 #include <string.h>
 
+#include "cpu/core/activation.h"
 #include "cpu/core/cpu.h"
 
 typedef struct pointwise_job {
@@ -77,6 +78,34 @@ static void add_row(const pointwise_job *job, int64_t n, int64_t y)
     }
 }
 
+static void activate_f32(tess_activation activation, const float *in, float *out, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        out[i] = tess_cpu_activated(activation, in[i]);
+}
+
+static void activate_bf16(tess_activation activation, const uint16_t *in, uint16_t *out, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        out[i] = tess_float_to_bf16(tess_cpu_activated(activation, tess_bf16_to_float(in[i])));
+}
+
+static void activate_row(const pointwise_job *job, int64_t n, int64_t y)
+{
+    const tess_tensor *in = &job->op->in[0], *out = &job->op->out[0];
+    const tess_activation activation = job->op->activation;
+    for (int64_t x = 0; x < out->w; x++) {
+        const int64_t from = n * in->stride_n + y * in->stride_h + x * in->stride_w,
+                      to = n * out->stride_n + y * out->stride_h + x * out->stride_w;
+        if (out->dtype == TESS_F32)
+            activate_f32(activation, (const float *)job->buffers->in[0] + from,
+                         (float *)job->buffers->out[0] + to, out->c);
+        else
+            activate_bf16(activation, (const uint16_t *)job->buffers->in[0] + from,
+                          (uint16_t *)job->buffers->out[0] + to, out->c);
+    }
+}
+
 static void pointwise_item(void *arg, int64_t item, int thread)
 {
     (void)thread;
@@ -89,6 +118,8 @@ static void pointwise_item(void *arg, int64_t item, int thread)
     const int64_t size = (int64_t)tess_dtype_size(op->in[0].dtype);
     if (op->kind == TESS_OP_ADD) {
         add_row(job, n, y);
+    } else if (op->kind == TESS_OP_ACTIVATE) {
+        activate_row(job, n, y);
     } else if (op->kind == TESS_OP_UPSAMPLE) {
         int64_t from = n * op->in[0].stride_n + y / op->stride[TESS_HEIGHT] * op->in[0].stride_h;
         upsample_row(op, in + from * size, out + to * size);
@@ -113,7 +144,8 @@ static void pointwise_run(tess_device *device, const tess_op *op, void *state, c
 
 static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *why)
 {
-    if ((op->kind != TESS_OP_MAX_POOL && op->kind != TESS_OP_UPSAMPLE && op->kind != TESS_OP_ADD) ||
+    if ((op->kind != TESS_OP_MAX_POOL && op->kind != TESS_OP_UPSAMPLE && op->kind != TESS_OP_ADD &&
+         op->kind != TESS_OP_ACTIVATE) ||
         !tess_cpu_of(device)->f32)
         return tess_kernel_refuse(why, NULL);
     return tess_cpu_refuses_layer(device, op, why);
