@@ -13,6 +13,8 @@
 #include "physics/blur.h"
 #include "rates.h"
 
+static tess_memory counter;
+
 enum { MOST = 1000, BLURS = 8 };
 
 static tess_device *device;
@@ -149,7 +151,7 @@ int main(int argc, char **argv)
     }
     tess_error error;
     tess_device_facts facts;
-    need(tess_registry_open(argv[1], &(tess_device_options){0}, &device, &error), &error);
+    need(tess_registry_open(argv[1], &(tess_device_options){.memory = &counter}, &device, &error), &error);
     device->facts(device, &facts);
     snprintf(name, sizeof name, "%s", facts.name);
     const tess_tensor image = tess_tensor_2d(TESS_F32, 1, h, w, c),

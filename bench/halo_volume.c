@@ -17,6 +17,8 @@
 #include "physics/phantom.h"
 #include "rates.h"
 
+static tess_memory counter;
+
 static double psnr(const float *a, const float *b, int64_t count)
 {
     double sum = 0;
@@ -35,22 +37,22 @@ typedef struct study {
     tess_error error;
 } study;
 
-static void denoise(study *s, const tess_prior_wish *wish, double sigma, float *out)
+static void denoise(study *s, const tess_prior_request *request, double sigma, float *out)
 {
     tess_prior *p = &s->prior;
-    need(tess_prior_choose(p, wish, &s->error), &s->error);
+    need(tess_prior_choose(p, request, &s->error), &s->error);
     need(tess_prior_open(p, &s->error), &s->error);
     need(tess_prior_denoise(p, s->noisy, out, sigma, &s->error), &s->error);
     tess_prior_close(p);
     p->arena = p->workspace = (tess_block){0};
 }
 
-static void compare(study *s, const char *cut, const tess_prior_wish *wish, double sigma)
+static void compare(study *s, const char *cut, const tess_prior_request *request, double sigma)
 {
     const double base = psnr(s->whole, s->truth, s->count);
-    denoise(s, wish, sigma, s->tiled);
+    denoise(s, request, sigma, s->tiled);
     const double to_truth = psnr(s->tiled, s->truth, s->count), to_whole = psnr(s->tiled, s->whole, s->count);
-    const tess_denoise_choice *c = &s->prior.choice;
+    const tess_cut_plan *c = &s->prior.choice;
     printf(
         "{\"study\":\"halo\",\"engine\":\"tessera\",\"cut\":\"%s\",\"sigma\":%.0f,\"tile\":[%lld,%lld,%lld],"
         "\"halo\":%lld,\"psnr_whole_db\":%.4f,\"psnr_tiled_db\":%.4f,\"tiled_to_whole_db\":%.2f,"
@@ -64,23 +66,24 @@ static void compare(study *s, const char *cut, const tess_prior_wish *wish, doub
 
 static void one_level(study *s, double sigma, int64_t depth, int64_t side, int64_t tile)
 {
-    tess_prior_wish wish = {.limit = UINT64_MAX, .tile_height = TESS_TILE_WHOLE};
+    tess_prior_request request = {.limit = UINT64_MAX, .tile_height = TESS_TILE_WHOLE};
     tess_rng_normal((tess_rng_key){1, (uint32_t)lrint(255 * sigma), 0}, 0, s->count, s->noisy);
     for (int64_t i = 0; i < s->count; i++)
         s->noisy[i] = s->truth[i] + (float)sigma * s->noisy[i];
-    denoise(s, &wish, sigma, s->whole);
-    wish.tile_height = wish.tile_width = side;
-    for (wish.tile_depth = 8; wish.tile_depth <= 16 && wish.tile_depth < depth; wish.tile_depth *= 2)
-        for (wish.halo = 0; wish.halo <= 16; wish.halo += 8)
-            compare(s, "slabs", &wish, sigma);
-    wish.tile_height = wish.tile_width = tile;
-    wish.tile_depth = depth;
+    denoise(s, &request, sigma, s->whole);
+    request.tile_height = request.tile_width = side;
+    for (request.tile_depth = 8; request.tile_depth <= 16 && request.tile_depth < depth;
+         request.tile_depth *= 2)
+        for (request.halo = 0; request.halo <= 16; request.halo += 8)
+            compare(s, "slabs", &request, sigma);
+    request.tile_height = request.tile_width = tile;
+    request.tile_depth = depth;
     int64_t last = -1;
     for (int64_t halo = 8; halo <= 64; halo += 8) {
-        wish.halo = tess_round_up(halo, tess_bound_alignment(s->prior.model->bound));
-        if (wish.halo != last)
-            compare(s, "columns", &wish, sigma);
-        last = wish.halo;
+        request.halo = tess_round_up(halo, tess_bound_alignment(s->prior.model->bound));
+        if (request.halo != last)
+            compare(s, "columns", &request, sigma);
+        last = request.halo;
     }
 }
 
@@ -97,7 +100,7 @@ int main(int argc, char **argv)
     tess_common common;
     tess_common_init(&common);
     common.device = "cpu";
-    need(tess_engine_open(&s.engine, &common, &s.error), &s.error);
+    need(tess_engine_open(&s.engine, &counter, &common, &s.error), &s.error);
     s.prior.engine = &s.engine;
     s.prior.image = tess_tensor_3d(TESS_F32, 1, depth, side, side, 1);
     need(tess_engine_volume_of(&s.engine, argv[1], how, &s.prior.model, &s.error), &s.error);

@@ -18,6 +18,8 @@
 #include "tensor/noise.h"
 #include "tensor/samples.h"
 
+static tess_memory counter;
+
 static tess_error error;
 
 static void need(tess_status status)
@@ -32,7 +34,7 @@ static float *read_image(const char *path, bool gray, tess_noise_shape *shape)
 {
     tess_reader *reader;
     need(tess_image_load_library(path, &error));
-    need(tess_reader_open(path, &reader, &error));
+    need(tess_reader_open(&counter, path, &reader, &error));
     const tess_image_info *info = tess_reader_info(reader);
     *shape = (tess_noise_shape){.height = info->height, .width = info->width, .channels = info->channels};
     const int64_t count = info->height * info->width * info->channels;

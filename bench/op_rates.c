@@ -12,6 +12,8 @@
 #include "job/common/engine.h"
 #include "net/plan.h"
 
+static tess_memory counter;
+
 enum { REPEATS = 5, MOST = 256, FILL = 1 << 24 };
 
 typedef struct rate {
@@ -123,7 +125,7 @@ int main(int argc, char **argv)
     tess_common common;
     tess_common_init(&common);
     common.device = argv[1];
-    need(tess_engine_open(&engine, &common, &error));
+    need(tess_engine_open(&engine, &counter, &common, &error));
     tess_engine_model *model = NULL;
     need(argc == 6 ? tess_engine_volume_of(&engine, argv[2], TESS_INFLATE_LEVEL, &model, &error)
                    : tess_engine_model_of(&engine, argv[2], &model, &error));

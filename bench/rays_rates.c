@@ -14,6 +14,8 @@
 #include "physics/rays.h"
 #include "rates.h"
 
+static tess_memory counter;
+
 enum { MOST = 1000 };
 
 /* Turns a view's detector in its plane. */
@@ -82,7 +84,7 @@ int main(int argc, char **argv)
     tess_device *device = NULL;
     tess_error error;
     tess_device_facts facts;
-    need(tess_registry_open(argv[1], &(tess_device_options){0}, &device, &error), &error);
+    need(tess_registry_open(argv[1], &(tess_device_options){.memory = &counter}, &device, &error), &error);
     device->facts(device, &facts);
     tess_operator *op = make(device, cone, rolled ? 1 : 0, size, views);
     tess_block image = values(device, &op->image), seen = values(device, &op->measurement), scratch = {0};

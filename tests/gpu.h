@@ -3,12 +3,13 @@
 #define TESS_TESTS_GPU_H
 
 #include "check.h"
+#include "counter.h"
 #include "device/device.h"
 
 /* NULL and *status, with which the program ends, when there is no card. */
 static inline tess_device *gpu_open(int *status)
 {
-    const tess_device_options options = {0};
+    const tess_device_options options = {.memory = &test_counter};
     tess_device *device = NULL;
     tess_error error = {{0}};
     const char *required = getenv("TESSERA_REQUIRE_GPU");

@@ -18,9 +18,7 @@ static inline void slabs_need(tess_status status, const tess_error *error)
 static inline float *slabs_floats(tess_device *device, tess_block *block, const tess_tensor *t)
 {
     tess_error error;
-    slabs_need(
-        device->host_alloc(device, block, TESS_MEM_HOST, (size_t)adjoint_count(t) * sizeof(float), &error),
-        &error);
+    slabs_need(device->host_alloc(device, block, (size_t)adjoint_count(t) * sizeof(float), &error), &error);
     return block->data;
 }
 

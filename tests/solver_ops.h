@@ -5,13 +5,15 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "check.h"
+#include "counter.h"
 #include "device/device.h"
 
 static inline tess_device *open_cpu(int threads)
 {
     tess_device *device = NULL;
     tess_error error;
-    if (tess_registry_open("cpu", &(tess_device_options){.threads = threads}, &device, &error) != TESS_OK) {
+    if (tess_registry_open("cpu", &(tess_device_options){.memory = &test_counter, .threads = threads},
+                           &device, &error) != TESS_OK) {
         fprintf(stderr, "%s\n", error.text);
         exit(1);
     }

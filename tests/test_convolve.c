@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "adjoint.h"
+#include "counter.h"
 #include "solve/cg.h"
 #include "solver_ops.h"
 
@@ -195,25 +196,19 @@ static void test_sketch(tess_device *device)
     const tess_convolve_settings small = settings_of(61, 50, 3, true);
     tess_convolve_settings huge = settings_of(1000003, 1048573, 3, true);
     tess_operator sketch;
-    tess_mem_bytes before, after;
-    uint64_t total, most;
     tess_error error = {""};
     CHECK_MSG(tess_convolve_sketch(device, &small, &sketch, &error) == TESS_OK, "%s", error.text);
-    tess_mem_reset_peak();
-    tess_mem_peak(&before, &total);
+    tess_memory_reset_peak(&test_counter);
+    const uint64_t total = counted_now();
     tess_operator *op = make(device, &small);
-    tess_mem_peak(&after, &most);
-    CHECK(most - total <= sketch.held_bytes + sketch.making_bytes);
-    tess_mem_reset_peak();
-    tess_mem_peak(&after, &most);
-    CHECK_MSG(most - total == sketch.held_bytes && op->held_bytes == sketch.held_bytes, "%llu for %zu",
-              (unsigned long long)(most - total), sketch.held_bytes);
+    CHECK(counted_peak() - total <= sketch.held_bytes + sketch.making_bytes);
+    CHECK_MSG(counted_now() - total == sketch.held_bytes && op->held_bytes == sketch.held_bytes,
+              "%llu for %zu", (unsigned long long)(counted_now() - total), sketch.held_bytes);
     CHECK(op->scratch_bytes == sketch.scratch_bytes && op->step_scratch_bytes == sketch.step_scratch_bytes);
     tess_operator_destroy(op);
-    tess_mem_reset_peak();
+    tess_memory_reset_peak(&test_counter);
     CHECK(tess_convolve_sketch(device, &huge, &sketch, &error) == TESS_OK && sketch.held_bytes >> 40 > 0);
-    tess_mem_peak(&after, &most);
-    CHECK(most == total);
+    CHECK(counted_peak() == total);
     CHECK(tess_convolve_side(256, 9) == 280 && tess_convolve_side(1, 0) == 1 &&
           tess_convolve_side(121, 0) == 125);
 }

@@ -1,5 +1,6 @@
 /* The card as a device: what is granted is what the driver counts, copies, events, graphs that repeat a run, and
  * what happens when memory is short. */
+#include "counter.h"
 #include "gpu.h"
 
 #include "base/mem.h"
@@ -37,17 +38,17 @@ static void test_memory(void)
     CHECK(device->alloc(device, &empty, TESS_MEM_IO, 0, &error) == TESS_OK && !empty.data && !empty.bytes);
     device->free(device, &empty);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        tess_mem_bytes peak;
-        uint64_t total, before = left_free();
-        tess_mem_reset_peak();
+        tess_mem_usage peak;
+        const uint64_t before = left_free();
+        tess_memory_reset_peak(&test_counter);
         tess_block block;
         CHECK_MSG(device->alloc(device, &block, TESS_MEM_ACTIVATIONS, sizes[i], &error) == TESS_OK, "%s",
                   error.text);
         uint64_t taken = before - left_free();
-        tess_mem_peak(&peak, &total);
+        tess_memory_peak(&test_counter, TESS_MEM_OF_DEVICE, &peak);
         CHECK(block.bytes == device->granted(device, sizes[i]) && block.bytes >= sizes[i]);
-        CHECK_MSG(peak.by[TESS_MEM_ACTIVATIONS] == block.bytes && total == block.bytes, "%zu counted as %llu",
-                  block.bytes, (unsigned long long)total);
+        CHECK_MSG(peak.bytes.by[TESS_MEM_ACTIVATIONS] == block.bytes && peak.total == block.bytes,
+                  "%zu counted as %llu", block.bytes, (unsigned long long)peak.total);
         CHECK_MSG(taken <= block.bytes + 2 * MIB && taken + 2 * MIB >= block.bytes, "%zu granted, %llu taken",
                   block.bytes, (unsigned long long)taken);
         device->free(device, &block);
@@ -70,13 +71,14 @@ static void test_copies(void)
     tess_block pinned, other, on_card;
     tess_stream *stream = NULL;
     tess_event *from = NULL, *to = NULL;
-    tess_mem_reset_peak();
-    CHECK(device->host_alloc(device, &pinned, TESS_MEM_IO, COUNT * sizeof(float), &error) == TESS_OK);
-    CHECK(device->host_alloc(device, &other, TESS_MEM_IO, COUNT * sizeof(float), &error) == TESS_OK);
-    tess_mem_bytes peak;
-    uint64_t total;
-    tess_mem_peak(&peak, &total);
-    CHECK(total == 0); /* the host's, not the card's */
+    tess_memory_reset_peak(&test_counter);
+    CHECK(device->host_alloc(device, &pinned, COUNT * sizeof(float), &error) == TESS_OK);
+    CHECK(device->host_alloc(device, &other, COUNT * sizeof(float), &error) == TESS_OK);
+    tess_mem_usage held;
+    tess_memory_held(&test_counter, TESS_MEM_OF_DEVICE, &held);
+    CHECK(held.total == 0); /* the host's, not the card's */
+    CHECK(held.bytes.by[TESS_MEM_HOST] == pinned.bytes + other.bytes &&
+          pinned.bytes >= COUNT * sizeof(float));
     CHECK(device->alloc(device, &on_card, TESS_MEM_IO, COUNT * sizeof(float), &error) == TESS_OK);
     CHECK(device->stream_create(device, &stream, &error) == TESS_OK && stream);
     CHECK(device->event_create(device, &from, &error) == TESS_OK && from);
@@ -177,14 +179,14 @@ static void test_graph(void)
 static void test_refusals(void)
 {
     tess_error error = {{0}};
-    tess_op op = {.kind = TESS_OP_ADD, .inputs = 1, .outputs = 1};
+    tess_op op = {.kind = TESS_OP_ADD, .inputs = 2, .outputs = 1};
     tess_op_needs needs;
     tess_prepared *prepared = NULL;
-    op.in[0] = tess_tensor_2d(TESS_F64, 1, 4, 4, 4);
+    op.in[0] = op.in[1] = tess_tensor_2d(TESS_F64, 1, 4, 4, 4);
     op.out[0] = op.in[0];
     CHECK(device->query(device, &op, &needs, &error) == TESS_UNSUPPORTED && strlen(error.text) > 0);
     CHECK(device->prepare(device, &op, &prepared, &error) == TESS_UNSUPPORTED && !prepared);
-    const tess_device_options none = {.index = 1000};
+    const tess_device_options none = {.memory = &test_counter, .index = 1000};
     tess_device *absent = NULL;
     CHECK(tess_registry_open("cuda", &none, &absent, &error) == TESS_BAD_OPTION && !absent);
 }

@@ -3,6 +3,7 @@
 #if defined(__GLIBC__) || defined(__linux__)
 #include <malloc.h>
 #endif
+#include "counter.h"
 #include "solver_ops.h"
 
 static tess_op fft_of(int64_t h, int64_t w, bool inverse)
@@ -29,15 +30,6 @@ static size_t heap(void)
 #endif
 }
 
-static uint64_t counted(void)
-{
-    tess_mem_bytes bytes;
-    uint64_t total;
-    tess_mem_reset_peak();
-    tess_mem_peak(&bytes, &total);
-    return total;
-}
-
 static void test_size(tess_device *device, int64_t h, int64_t w, bool inverse)
 {
     const tess_op op = fft_of(h, w, inverse);
@@ -45,15 +37,15 @@ static void test_size(tess_device *device, int64_t h, int64_t w, bool inverse)
     tess_prepared *prepared = NULL;
     tess_error error = {""};
     CHECK_MSG(device->query(device, &op, &needs, &error) == TESS_OK, "%s", error.text);
-    const uint64_t before = counted();
+    const uint64_t before = counted_now();
     const size_t used = heap();
     CHECK_MSG(device->prepare(device, &op, &prepared, &error) == TESS_OK, "%s", error.text);
     const size_t taken = heap() - used;
-    CHECK(counted() - before == needs.held);
+    CHECK(counted_now() - before == needs.held);
     CHECK_MSG(taken <= needs.held, "%lldx%lld: FFTW took %zu bytes of %zu", (long long)h, (long long)w, taken,
               needs.held);
     device->release(device, prepared);
-    CHECK(counted() == before);
+    CHECK(counted_now() == before);
 }
 
 int main(void)

@@ -2,6 +2,7 @@
  * rows; what a reader or writer says it holds is what the counter sees; what is not committed leaves no
  * trace. */
 #define _XOPEN_SOURCE 700
+#include "counter.h"
 #include "folder.h"
 
 #include <png.h>
@@ -49,22 +50,14 @@ static unsigned char *random_image(const tess_image_info *info)
     return data;
 }
 
-static uint64_t io_peak(void)
-{
-    tess_mem_bytes peak;
-    uint64_t total;
-    tess_mem_peak(&peak, &total);
-    return peak.by[TESS_MEM_IO];
-}
-
 static bool write_image(const char *path, const tess_image_info *info, const tess_reader *like,
                         const void *data)
 {
     tess_error error = {""};
     tess_writer *writer = NULL;
-    tess_mem_reset_peak();
+    tess_memory_reset_peak(&test_counter);
     uint64_t before = io_peak();
-    bool good = tess_writer_open(path, info, like, &writer, &error) == TESS_OK;
+    bool good = tess_writer_open(&test_counter, path, info, like, &writer, &error) == TESS_OK;
     for (int64_t y = 0, bite = 1; good && y < info->height; y += bite, bite = bite * 2 + 1) {
         bite = bite > info->height - y ? info->height - y : bite;
         good = tess_writer_rows(writer, bite, (const char *)data + (size_t)y * row_bytes(info), &error) ==
@@ -83,9 +76,9 @@ static unsigned char *read_image(const char *path, tess_image_info *info)
 {
     tess_error error = {""};
     tess_reader *reader = NULL;
-    tess_mem_reset_peak();
+    tess_memory_reset_peak(&test_counter);
     uint64_t before = io_peak();
-    if (tess_reader_open(path, &reader, &error) != TESS_OK) {
+    if (tess_reader_open(&test_counter, path, &reader, &error) != TESS_OK) {
         CHECK_MSG(false, "%s", error.text);
         return NULL;
     }
@@ -102,7 +95,7 @@ static unsigned char *read_image(const char *path, tess_image_info *info)
               (unsigned long long)(io_peak() - before), info->held_bytes);
     CHECK(tess_reader_rows(reader, 1, data, &error) == TESS_INTERNAL);
     tess_reader_close(reader);
-    tess_mem_reset_peak();
+    tess_memory_reset_peak(&test_counter);
     CHECK(io_peak() == before);
     return data;
 }
@@ -267,7 +260,7 @@ static void test_png_metadata(void)
     fclose(file);
 
     tess_reader *like = NULL;
-    CHECK(tess_reader_open(in_folder("m.png"), &like, NULL) == TESS_OK);
+    CHECK(tess_reader_open(&test_counter, in_folder("m.png"), &like, NULL) == TESS_OK);
     if (!like)
         return;
     write_image(in_folder("n.png"), tess_reader_info(like), like, pixels);
@@ -334,7 +327,7 @@ static void test_npy_kinds(void)
     CHECK(info.dtype == TESS_I16 && info.full_scale == 32767);
     CHECK(shorts && shorts[0] == 0x102 && shorts[1] == -2);
     tess_reader *like = NULL;
-    CHECK(tess_reader_open(in_folder("b.npy"), &like, NULL) == TESS_OK);
+    CHECK(tess_reader_open(&test_counter, in_folder("b.npy"), &like, NULL) == TESS_OK);
     if (like && shorts)
         write_image(in_folder("c.npy"), &info, like, shorts);
     tess_reader_close(like);
@@ -441,7 +434,8 @@ static void test_georeference(void)
     for (int i = 0; i < 2; i++) {
         tess_error error = {""};
         tess_reader *like = NULL;
-        CHECK_MSG(tess_reader_open(in_folder(steps[i]), &like, &error) == TESS_OK, "%s", error.text);
+        CHECK_MSG(tess_reader_open(&test_counter, in_folder(steps[i]), &like, &error) == TESS_OK, "%s",
+                  error.text);
         if (like)
             write_image(in_folder(steps[i + 1]), &info, like, data);
         tess_reader_close(like);
@@ -461,7 +455,8 @@ static void test_no_trace(bool gdal)
     for (int n = 0; n < (gdal ? 6 : 2); n++)
         for (int rows = 0; rows <= 40; rows += 20) {
             tess_writer *writer = NULL;
-            CHECK(tess_writer_open(in_folder(names[n]), &info, NULL, &writer, NULL) == TESS_OK);
+            CHECK(tess_writer_open(&test_counter, in_folder(names[n]), &info, NULL, &writer, NULL) ==
+                  TESS_OK);
             CHECK(tess_writer_rows(writer, rows, data, NULL) == TESS_OK);
             if (rows < 40)
                 CHECK(tess_writer_commit(writer, NULL) == TESS_INTERNAL);
@@ -491,7 +486,8 @@ static void test_refusals(bool gdal)
         tess_error error = {""};
         tess_writer *writer = NULL;
         tess_image_info info = describe(4, 4, cases[i].channels, cases[i].alpha, cases[i].dtype);
-        CHECK(tess_writer_open(in_folder(cases[i].name), &info, NULL, &writer, &error) == TESS_BAD_OPTION);
+        CHECK(tess_writer_open(&test_counter, in_folder(cases[i].name), &info, NULL, &writer, &error) ==
+              TESS_BAD_OPTION);
         CHECK_MSG(strstr(error.text, cases[i].name) && strstr(error.text, cases[i].hint), "%s", error.text);
     }
     CHECK(tess_image_is_known("a.PNG") && tess_image_is_known("b.tiff") && !tess_image_is_known("c.txt"));

@@ -1,6 +1,7 @@
 /* test_image_axes.c: which axes of an NPY array are depth, height, width and channels; what is refused and with which
  * words; planes and volumes go out as they came in. */
 #define _XOPEN_SOURCE 700
+#include "counter.h"
 #include "folder.h"
 
 #include <unistd.h>
@@ -52,8 +53,9 @@ static void test_taken(void)
         long long a = 1, b = 1, c = 1, d = 1;
         sscanf(cases[i].shape, "(%lld, %lld, %lld, %lld", &a, &b, &c, &d);
         write_array("t.npy", "|u1", cases[i].shape, (size_t)(a * b * c * d));
-        CHECK_MSG(tess_reader_open_axes(in_folder("t.npy"), cases[i].asked, &reader, &error) == TESS_OK, "%s",
-                  error.text);
+        CHECK_MSG(tess_reader_open_axes(&test_counter, in_folder("t.npy"), cases[i].asked, &reader, &error) ==
+                      TESS_OK,
+                  "%s", error.text);
         if (!reader)
             continue;
         const tess_image_info *info = tess_reader_info(reader);
@@ -93,20 +95,13 @@ static void test_refused(void)
         long long a = 1, b = 1, c = 1, d = 1;
         sscanf(cases[i].shape, "(%lld, %lld, %lld, %lld", &a, &b, &c, &d);
         write_array("r.npy", cases[i].descr, cases[i].shape, (size_t)(a * b * c * d));
-        CHECK(tess_reader_open_axes(in_folder("r.npy"), cases[i].asked, &reader, &error) != TESS_OK);
+        CHECK(tess_reader_open_axes(&test_counter, in_folder("r.npy"), cases[i].asked, &reader, &error) !=
+              TESS_OK);
         for (int w = 0; w < 3; w++)
             CHECK_MSG(strstr(error.text, cases[i].words[w]) && strstr(error.text, "r.npy"),
                       "%s: no \"%s\" in: %s", cases[i].shape, cases[i].words[w], error.text);
         tess_reader_close(reader);
     }
-}
-
-static uint64_t io_peak(void)
-{
-    tess_mem_bytes peak;
-    uint64_t total;
-    tess_mem_peak(&peak, &total);
-    return peak.by[TESS_MEM_IO];
 }
 
 /* All rows in uneven bites; to be freed. */
@@ -157,9 +152,10 @@ static void keep(const char *descr, const char *shape, size_t bytes, tess_axes a
     tess_reader *reader = NULL;
     tess_writer *writer = NULL;
     write_array("in.npy", descr, shape, bytes);
-    tess_mem_reset_peak();
+    tess_memory_reset_peak(&test_counter);
     const uint64_t before = io_peak();
-    CHECK_MSG(tess_reader_open_axes(in_folder("in.npy"), axes, &reader, &error) == TESS_OK, "%s", error.text);
+    CHECK_MSG(tess_reader_open_axes(&test_counter, in_folder("in.npy"), axes, &reader, &error) == TESS_OK,
+              "%s", error.text);
     if (!reader)
         return;
     tess_image_info info = *tess_reader_info(reader);
@@ -167,15 +163,17 @@ static void keep(const char *descr, const char *shape, size_t bytes, tess_axes a
     CHECK(io_peak() - before == info.held_bytes);
     if (by_like)
         info.axes = TESS_AXES_AUTO;
-    CHECK_MSG(tess_writer_open(in_folder("out.npy"), &info, reader, &writer, &error) == TESS_OK, "%s",
-              error.text);
+    CHECK_MSG(tess_writer_open(&test_counter, in_folder("out.npy"), &info, reader, &writer, &error) ==
+                  TESS_OK,
+              "%s", error.text);
     if (writer) {
         const int64_t rows = tess_image_rows(&info), first = rows / 3;
         const size_t row = (size_t)info.width * (size_t)info.channels * tess_dtype_size(info.dtype);
         CHECK(tess_writer_rows(writer, first, data, NULL) == TESS_OK);
         CHECK(tess_writer_commit(writer, NULL) == TESS_INTERNAL || first == rows);
         tess_writer_close(writer);
-        CHECK(tess_writer_open(in_folder("out.npy"), &info, reader, &writer, &error) == TESS_OK);
+        CHECK(tess_writer_open(&test_counter, in_folder("out.npy"), &info, reader, &writer, &error) ==
+              TESS_OK);
         CHECK(tess_writer_rows(writer, first, data, NULL) == TESS_OK);
         CHECK(tess_writer_rows(writer, rows - first, data + (size_t)first * row, NULL) == TESS_OK);
         CHECK_MSG(tess_writer_commit(writer, &error) == TESS_OK, "%s", error.text);
@@ -192,7 +190,7 @@ static void test_interleaved(void)
 {
     tess_reader *reader = NULL;
     write_array("p.npy", "|u1", "(3, 2, 2)", 12);
-    CHECK(tess_reader_open_axes(in_folder("p.npy"), TESS_AXES_CHW, &reader, NULL) == TESS_OK);
+    CHECK(tess_reader_open_axes(&test_counter, in_folder("p.npy"), TESS_AXES_CHW, &reader, NULL) == TESS_OK);
     if (!reader)
         return;
     unsigned char *data = read_all(reader);
@@ -207,7 +205,7 @@ static void test_interleaved(void)
     FILE *file = fopen(in_folder("d.npy"), "ab");
     fwrite(doubles, 1, sizeof doubles, file);
     fclose(file);
-    CHECK(tess_reader_open_axes(in_folder("d.npy"), TESS_AXES_CHW, &reader, NULL) == TESS_OK);
+    CHECK(tess_reader_open_axes(&test_counter, in_folder("d.npy"), TESS_AXES_CHW, &reader, NULL) == TESS_OK);
     if (!reader)
         return;
     data = read_all(reader);
@@ -229,7 +227,8 @@ static void test_volume_targets(void)
         tess_writer *writer = NULL;
         CHECK(tess_writer_check(in_folder(names[n]), &info, &error) == TESS_BAD_OPTION);
         CHECK_MSG(strstr(error.text, ".npy") && strstr(error.text, "5 slices"), "%s", error.text);
-        CHECK(tess_writer_open(in_folder(names[n]), &info, NULL, &writer, &error) == TESS_BAD_OPTION);
+        CHECK(tess_writer_open(&test_counter, in_folder(names[n]), &info, NULL, &writer, &error) ==
+              TESS_BAD_OPTION);
     }
     CHECK(tess_writer_check(in_folder("v.npy"), &info, NULL) == TESS_OK);
     tess_image_info huge = info;

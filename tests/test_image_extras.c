@@ -1,6 +1,7 @@
 /* test_image_extras.c: EXIF data and what goes with it, where it is hostile, large, or has no place to go: nothing
  * crashes, what is held is counted, and a writer says what it loses. */
 #define _XOPEN_SOURCE 700
+#include "counter.h"
 #include "folder.h"
 
 #include <unistd.h>
@@ -94,7 +95,7 @@ static bool write_image(const char *name, const tess_image_info *info, const tes
     static const unsigned char data[4 * 5 * 3] = {1, 2, 3};
     tess_error error = {""};
     tess_writer *writer = NULL;
-    bool good = tess_writer_open(in_folder(name), info, like, &writer, &error) == TESS_OK &&
+    bool good = tess_writer_open(&test_counter, in_folder(name), info, like, &writer, &error) == TESS_OK &&
                 tess_writer_rows(writer, 4, data, &error) == TESS_OK &&
                 tess_writer_commit(writer, &error) == TESS_OK;
     if (good && lost)
@@ -133,7 +134,7 @@ static void test_lost(bool gdal)
             if (cases[i].gdal && !gdal)
                 continue;
             make_png("exif.png", &exif);
-            CHECK(tess_reader_open(in_folder("exif.png"), &like, NULL) == TESS_OK);
+            CHECK(tess_reader_open(&test_counter, in_folder("exif.png"), &like, NULL) == TESS_OK);
             write_image(cases[i].name, &small, like, lost);
             tess_reader_close(like);
             const char *wanted = cases[i].lost && orientation == 6 ? "orientation 6 of the EXIF data" : "";
@@ -148,7 +149,7 @@ static void test_too_large(void)
     tess_reader *like = NULL;
     char lost[96] = "";
     make_png("large.png", &exif);
-    CHECK(tess_reader_open(in_folder("large.png"), &like, NULL) == TESS_OK);
+    CHECK(tess_reader_open(&test_counter, in_folder("large.png"), &like, NULL) == TESS_OK);
     write_image("large.jpg", &small, like, lost);
     CHECK(strcmp(lost, "orientation 3 of the EXIF data") == 0);
     write_image("large.tif", &small, like, lost);
@@ -160,29 +161,21 @@ static void test_too_large(void)
     tess_extras_free(&extras);
 }
 
-static uint64_t io_peak(void)
-{
-    tess_mem_bytes peak;
-    uint64_t total;
-    tess_mem_peak(&peak, &total);
-    return peak.by[TESS_MEM_IO];
-}
-
 static void test_held(bool gdal)
 {
     static const char *const names[] = {"h.png", "h.npy", "h.jpg", "h.tif"};
     const bytes exif = make_exif(6, 30000);
     tess_reader *like = NULL;
     make_png("held.png", &exif);
-    CHECK(tess_reader_open(in_folder("held.png"), &like, NULL) == TESS_OK);
+    CHECK(tess_reader_open(&test_counter, in_folder("held.png"), &like, NULL) == TESS_OK);
     const tess_image_info *info = tess_reader_info(like);
     CHECK(info->extras_bytes >= exif.count);
     for (int n = 0; n < (gdal ? 4 : 2); n++) {
-        tess_mem_reset_peak();
+        tess_memory_reset_peak(&test_counter);
         const uint64_t before = io_peak();
         write_image(names[n], info, like, NULL);
         CHECK(io_peak() - before == tess_writer_held_bytes(in_folder(names[n]), info));
-        tess_mem_reset_peak();
+        tess_memory_reset_peak(&test_counter);
         CHECK(io_peak() == before);
     }
     tess_reader_close(like);
@@ -261,7 +254,8 @@ static void test_hostile(bool gdal)
         write_image("m.tif", &small, NULL, NULL);
         const tess_extras odd = {.exif = {part.data, part.count}};
         CHECK_MSG(tess_tiff_insert(in_folder("m.tif"), &odd, &error) == TESS_OK, "%s", error.text);
-        CHECK_MSG(tess_reader_open(in_folder("m.tif"), &reader, &error) == TESS_OK, "%s", error.text);
+        CHECK_MSG(tess_reader_open(&test_counter, in_folder("m.tif"), &reader, &error) == TESS_OK, "%s",
+                  error.text);
         if (!reader)
             continue;
         unsigned char rows[4 * 5 * 3];
@@ -317,10 +311,11 @@ static void test_no_memory(bool gdal)
             static const unsigned char data[4 * 5 * 3] = {1};
             tess_reader *like = NULL;
             tess_writer *writer = NULL;
-            CHECK(tess_reader_open(in_folder("exif.png"), &like, NULL) == TESS_OK);
+            CHECK(tess_reader_open(&test_counter, in_folder("exif.png"), &like, NULL) == TESS_OK);
             unlink(in_folder(names[n]));
             tess_mem_fail_at(at);
-            const bool good = tess_writer_open(in_folder(names[n]), &small, like, &writer, NULL) == TESS_OK &&
+            const bool good = tess_writer_open(&test_counter, in_folder(names[n]), &small, like, &writer,
+                                               NULL) == TESS_OK &&
                               tess_writer_rows(writer, 4, data, NULL) == TESS_OK &&
                               tess_writer_commit(writer, NULL) == TESS_OK;
             tess_mem_fail_at(0);

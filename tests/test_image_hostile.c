@@ -1,6 +1,7 @@
 /* test_image_hostile.c: damaged files, impossible headers, full disks, failing allocations. Nothing may
  * crash, leak, hang or leave a file behind, and every failure has one line that names the file. */
 #define _XOPEN_SOURCE 700
+#include "counter.h"
 #include "folder.h"
 
 #include <png.h>
@@ -39,7 +40,7 @@ static tess_status try_read(const char *path, tess_error *error)
 {
     tess_reader *reader = NULL;
     error->text[0] = '\0';
-    tess_status status = tess_reader_open(path, &reader, error);
+    tess_status status = tess_reader_open(&test_counter, path, &reader, error);
     if (status == TESS_OK) {
         const tess_image_info *info = tess_reader_info(reader);
         CHECK(info->height > 0 && info->width > 0 && info->channels > 0);
@@ -69,7 +70,7 @@ static bool write_sample(const char *path, int64_t height, int channels, tess_dt
     for (size_t i = 0; i < bytes; i++)
         data[i] = (unsigned char)(draw() & 63);
     tess_writer *writer = NULL;
-    bool good = tess_writer_open(path, &info, NULL, &writer, error) == TESS_OK &&
+    bool good = tess_writer_open(&test_counter, path, &info, NULL, &writer, error) == TESS_OK &&
                 tess_writer_rows(writer, height, data, error) == TESS_OK &&
                 tess_writer_commit(writer, error) == TESS_OK;
     tess_writer_close(writer);

@@ -1,6 +1,7 @@
 /* test_image_mask.c: samples that a raster marks as void, by its nodata value or by a mask band, are distinguished from
  * those that hold a value, in every type; a mask goes into the TIFF that is written, and no file appears beside it. */
 #define _XOPEN_SOURCE 700
+#include "counter.h"
 #include "folder.h"
 
 #include <unistd.h>
@@ -29,7 +30,7 @@ static const char *valid_of(const char *name, bool *masked)
     tess_error error = {""};
     tess_reader *reader = NULL;
     text[0] = '\0';
-    CHECK_MSG(tess_reader_open(in_folder(name), &reader, &error) == TESS_OK, "%s", error.text);
+    CHECK_MSG(tess_reader_open(&test_counter, in_folder(name), &reader, &error) == TESS_OK, "%s", error.text);
     if (!reader)
         return text;
     const tess_image_info *info = tess_reader_info(reader);
@@ -103,10 +104,10 @@ static void test_nodata_kept(void)
         float row[4];
         bool masked = false;
         write_envi(5, values[i], 4, 1, far[i], sizeof far[i]);
-        CHECK(tess_reader_open(in_folder("e.img"), &reader, NULL) == TESS_OK);
+        CHECK(tess_reader_open(&test_counter, in_folder("e.img"), &reader, NULL) == TESS_OK);
         CHECK(tess_reader_rows(reader, 1, row, NULL) == TESS_OK);
-        CHECK(tess_writer_open(in_folder("k.tif"), tess_reader_info(reader), reader, &writer, NULL) ==
-              TESS_OK);
+        CHECK(tess_writer_open(&test_counter, in_folder("k.tif"), tess_reader_info(reader), reader, &writer,
+                               NULL) == TESS_OK);
         CHECK(tess_writer_rows(writer, 1, row, NULL) == TESS_OK &&
               tess_writer_commit(writer, NULL) == TESS_OK);
         tess_writer_close(writer);
@@ -191,14 +192,6 @@ static void write_masked(const char *name)
     fclose(out);
 }
 
-static uint64_t io_peak(void)
-{
-    tess_mem_bytes peak;
-    uint64_t total;
-    tess_mem_peak(&peak, &total);
-    return peak.by[TESS_MEM_IO];
-}
-
 static void check_mask(const char *name)
 {
     bool masked = false;
@@ -219,14 +212,14 @@ static void test_mask(void)
     sweep_folder(true);
     write_masked("m.tif");
     check_mask("m.tif");
-    tess_mem_reset_peak();
+    tess_memory_reset_peak(&test_counter);
     uint64_t before = io_peak();
-    CHECK(tess_reader_open(in_folder("m.tif"), &reader, &error) == TESS_OK);
+    CHECK(tess_reader_open(&test_counter, in_folder("m.tif"), &reader, &error) == TESS_OK);
     if (!reader)
         return;
     const tess_image_info info = *tess_reader_info(reader);
     CHECK(info.masked && info.mask_band && !info.alpha && info.channels == 3);
-    CHECK(tess_writer_open(in_folder("n.tif"), &info, reader, &writer, &error) == TESS_OK);
+    CHECK(tess_writer_open(&test_counter, in_folder("n.tif"), &info, reader, &writer, &error) == TESS_OK);
     for (int y = 0, bite = 1; y < HEIGHT; y += bite, bite++) {
         bite = bite > HEIGHT - y ? HEIGHT - y : bite;
         for (int i = 0; i < bite; i++) /* rows read apart but lying together can be asked about together */
@@ -238,7 +231,7 @@ static void test_mask(void)
     CHECK_MSG(io_peak() - before == info.held_bytes, "held %llu, said %zu",
               (unsigned long long)(io_peak() - before), info.held_bytes);
     tess_reader_close(reader);
-    tess_mem_reset_peak();
+    tess_memory_reset_peak(&test_counter);
     before = io_peak();
     CHECK(tess_writer_rows(writer, HEIGHT, data, &error) == TESS_OK);
     CHECK_MSG(tess_writer_commit(writer, &error) == TESS_OK, "%s", error.text);
@@ -258,7 +251,7 @@ static void test_unmasked(void)
     for (int n = 0; n < 3; n++) {
         tess_writer *writer = NULL;
         bool masked = true;
-        CHECK(tess_writer_open(in_folder(names[n]), &info, NULL, &writer, NULL) == TESS_OK);
+        CHECK(tess_writer_open(&test_counter, in_folder(names[n]), &info, NULL, &writer, NULL) == TESS_OK);
         CHECK(tess_writer_rows(writer, 2, data, NULL) == TESS_OK &&
               tess_writer_commit(writer, NULL) == TESS_OK);
         tess_writer_close(writer);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
+#include "counter.h"
 #include "io/image.h"
 #include "support.h"
 
@@ -32,7 +33,8 @@ static void write_image(const char *name)
     unsigned char rows[SIDE * SIDE];
     for (int i = 0; i < SIDE * SIDE; i++)
         rows[i] = (unsigned char)(7 * i);
-    CHECK_MSG(tess_writer_open(path(name), &info, NULL, &writer, &error) == TESS_OK, "%s", error.text);
+    CHECK_MSG(tess_writer_open(&test_counter, path(name), &info, NULL, &writer, &error) == TESS_OK, "%s",
+              error.text);
     CHECK(tess_writer_rows(writer, SIDE, rows, &error) == TESS_OK);
     CHECK(tess_writer_commit(writer, &error) == TESS_OK);
     tess_writer_close(writer);

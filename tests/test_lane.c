@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/pool.h"
 #include "check.h"
+#include "counter.h"
 #include "model/model.h"
 #include "support.h"
 #include "tensor/samples.h"
@@ -381,7 +382,7 @@ int main(void)
     if (!mkdtemp(folder))
         return check_skip("no folder for temporary files");
     setenv("TESSERA_CACHE", folder, 1);
-    const tess_device_options options = {.threads = 2};
+    const tess_device_options options = {.memory = &test_counter, .threads = 2};
     tess_device *device = NULL;
     tess_pool *pool = NULL;
     tess_error error = {{0}};

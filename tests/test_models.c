@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include "counter.h"
 #include "support.h"
 
 static char path[512];
@@ -350,7 +351,7 @@ int main(void)
     if (!mkdtemp(folder))
         return check_skip("no folder for temporary files");
     snprintf(path, sizeof path, "%s/net.safetensors", folder);
-    const tess_device_options options = {.threads = 2};
+    const tess_device_options options = {.memory = &test_counter, .threads = 2};
     tess_error error = {{0}};
     CHECK_MSG(tess_registry_open("cpu", &options, &device, &error) == TESS_OK, "%s", error.text);
     test_drunet();

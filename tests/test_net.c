@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include "counter.h"
 #include "support.h"
 #include "tile/grid.h"
 
@@ -675,7 +676,7 @@ int main(void)
     if (!mkdtemp(folder))
         return check_skip("no folder for temporary files");
     snprintf(path, sizeof path, "%s/net.safetensors", folder);
-    const tess_device_options options = {.threads = 2};
+    const tess_device_options options = {.memory = &test_counter, .threads = 2};
     tess_device *device = NULL;
     tess_device_facts facts;
     tess_error error = {{0}};
@@ -695,7 +696,7 @@ int main(void)
         test_chain_reach(device, TESS_BF16);
     }
     tess_registry_close(device);
-    const tess_device_options plainest = {.threads = 2, .isa = "reference"};
+    const tess_device_options plainest = {.memory = &test_counter, .threads = 2, .isa = "reference"};
     CHECK_MSG(tess_registry_open("cpu", &plainest, &device, &error) == TESS_OK, "%s", error.text);
     test_against_plain(device, 20);
     tess_registry_close(device);

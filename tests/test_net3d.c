@@ -4,6 +4,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include <unistd.h>
 
+#include "counter.h"
 #include "cpu/conv/kernels.h"
 #include "cpu/reference/reference.h"
 #include "model/architecture.h"
@@ -193,8 +194,9 @@ static void test_ops(void)
     static const char *const sets[] = {"reference", "neon", "sse", "avx2", "avx512"};
     for (size_t s = 0; s < sizeof sets / sizeof sets[0]; s++) {
         tess_device *device = NULL;
-        if (tess_registry_open("cpu", &(tess_device_options){.threads = 2, .isa = sets[s]}, &device, NULL) !=
-            TESS_OK)
+        if (tess_registry_open("cpu",
+                               &(tess_device_options){.memory = &test_counter, .threads = 2, .isa = sets[s]},
+                               &device, NULL) != TESS_OK)
             continue;
         for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
             check_case(device, sets[s], &cases[i], TESS_F32);
@@ -210,8 +212,9 @@ static tess_device *open_cpu(const char *isa)
 {
     tess_device *device = NULL;
     tess_error error = {{0}};
-    CHECK_MSG(tess_registry_open("cpu", &(tess_device_options){.threads = 2, .isa = isa}, &device, &error) ==
-                  TESS_OK,
+    CHECK_MSG(tess_registry_open("cpu",
+                                 &(tess_device_options){.memory = &test_counter, .threads = 2, .isa = isa},
+                                 &device, &error) == TESS_OK,
               "%s", error.text);
     return device;
 }
@@ -502,16 +505,14 @@ static void test_bytes(void)
     for (int i = 0; i < 2; i++) {
         ready r;
         tess_error error = {{0}};
-        tess_mem_reset_peak();
+        tess_memory_reset_peak(&test_counter);
         CHECK_MSG(ready_make(models[i].net, device, TESS_F32, weights, tiny, &r, &error) == TESS_OK, "%s",
                   error.text);
         const int64_t count = tiny.n * tiny.d * tiny.h * tiny.w;
         float *in = random_volume(2 * count, 5), *out = room((size_t)count * sizeof *out);
         ready_run(&r, in, out);
-        tess_mem_bytes peak;
-        uint64_t total;
+        const uint64_t total = counted_peak();
         size_t workspace;
-        tess_mem_peak(&peak, &total);
         CHECK(tess_bound_workspace(r.bound, tiny, &workspace, &error) == TESS_OK &&
               workspace == tess_net_plan_workspace_bytes(r.plan));
         CHECK_MSG(total == device->granted(device, tess_bound_weight_bytes(r.bound)) +

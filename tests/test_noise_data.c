@@ -1,6 +1,7 @@
 /* test_noise_data.c: the blind estimate of noise on real images, within 10 % of the noise that was added. Needs
  * TESSERA_DATA. Every fourth image of bsd68 and every sixth of kodak24, with those that have the least quiet places. */
 #define _POSIX_C_SOURCE 200809L
+#include "counter.h"
 #include "io/image.h"
 #include "support.h"
 #include "tensor/noise.h"
@@ -34,7 +35,7 @@ static void test_image(const char *path)
     static const double sigmas[] = {5, 25, 50};
     tess_reader *reader;
     tess_error error = {{0}};
-    const bool open = tess_reader_open(path, &reader, &error) == TESS_OK;
+    const bool open = tess_reader_open(&test_counter, path, &reader, &error) == TESS_OK;
     CHECK_MSG(open, "%s", error.text);
     if (!open)
         return;

@@ -1,6 +1,7 @@
 /* The op table: every op of every instruction set that this CPU runs, against the plain reference kernels, at
  * odd sizes, with strides, padding on single sides, residuals that share memory with the output, one thread
  * and three. */
+#include "counter.h"
 #include "cpu/conv/kernels.h"
 #include "op_table.h"
 
@@ -102,7 +103,7 @@ int main(void)
     static const char *const sets[] = {"reference", "neon", "sse", "avx2", "avx512"};
     for (size_t s = 0; s < sizeof sets / sizeof sets[0]; s++)
         for (int threads = 1; threads <= 3; threads += 2) {
-            tess_device_options options = {.threads = threads, .isa = sets[s]};
+            tess_device_options options = {.memory = &test_counter, .threads = threads, .isa = sets[s]};
             tess_device *device = NULL;
             tess_error error = {{0}};
             if (tess_registry_open("cpu", &options, &device, &error) != TESS_OK) {

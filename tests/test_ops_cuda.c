@@ -3,11 +3,11 @@
  * TESSERA_TEST_FAMILY one family. */
 #define _GNU_SOURCE
 #include "base/pool.h"
+#include "device/kernel.h"
+#include "counter.h"
 #include "gpu.h"
 #include "op_table.h"
 #include "tensor/samples.h"
-
-void tess_cuda_prepared_engine(const tess_prepared *prepared, char *text, size_t size) __attribute__((weak));
 
 enum { FAMILIES = 3 };
 static const char *const families[FAMILIES] = {"generic", "hopper", "cudnn"};
@@ -106,8 +106,7 @@ static void check_case(int family, const op_case *c, const precision *p, const o
         CHECK_MSG(false, "%s %s: %s", families[family], c->name, error.text);
         return;
     }
-    if (tess_cuda_prepared_engine)
-        tess_cuda_prepared_engine(prepared, engine, sizeof engine);
+    snprintf(engine, sizeof engine, "%s", tess_prepared_kernel(prepared)->name);
     if (family > 0 && strcmp(engine, "generic") == 0) { /* this family refused, and generic had its turn */
         device->release(device, prepared);
         return;
@@ -270,7 +269,7 @@ int main(void)
         double full_scale;
     } kinds[] = {{TESS_U8, 255},           {TESS_U16, 65535},      {TESS_I16, 32767},
                  {TESS_U32, 4294967295.0}, {TESS_I32, 2147483647}, {TESS_F32, 1}};
-    const tess_device_options options = {.threads = 1};
+    const tess_device_options options = {.memory = &test_counter, .threads = 1};
     tess_device *cpu = NULL;
     CHECK(tess_registry_open("cpu", &options, &cpu, NULL) == TESS_OK);
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {

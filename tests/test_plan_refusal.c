@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include <ctype.h>
 
+#include "counter.h"
 #include "job/common/prior.h"
 #include "plan/limit.h"
 #include "support.h"
@@ -20,7 +21,7 @@ static bool open_engine(tess_engine *engine, const char *precision)
     common.device = "cpu";
     common.precision = precision;
     common.threads = threads;
-    return tess_engine_open(engine, &common, &error) == TESS_OK;
+    return tess_engine_open(engine, &test_counter, &common, &error) == TESS_OK;
 }
 
 /* What "--memory 10M would do" names, in bytes; 0 without it. */
@@ -33,35 +34,34 @@ static uint64_t named(void)
     return typed ? strtoull(at, NULL, 10) * MIB : 0;
 }
 
-static tess_denoise_wish wish_of(int64_t height, int64_t width, bool apart)
+static tess_cut_request request_of(int64_t height, int64_t width, bool separate)
 {
-    return (tess_denoise_wish){.height = height,
-                               .width = width,
-                               .planes = 1,
-                               .in_row_bytes = (size_t)width * 3,
-                               .out_row_bytes = (size_t)width * 3,
-                               .row_scratch_bytes = apart ? 0 : 96,
-                               .fixed_io_bytes = 1234,
-                               .held_bytes = 54321,
-                               .apart = apart,
-                               .in_pixel_bytes = 3,
-                               .out_pixel_bytes = 3,
-                               .host_limit = UINT64_MAX,
-                               .halo = TESS_HALO_AUTO};
+    return (tess_cut_request){.size = {1, height, width},
+                              .planes = 1,
+                              .in_row_bytes = (size_t)width * 3,
+                              .out_row_bytes = (size_t)width * 3,
+                              .row_scratch_bytes = separate ? 0 : 96,
+                              .fixed_io_bytes = 1234,
+                              .held_bytes = 54321,
+                              .separate_memory = separate,
+                              .in_pixel_bytes = 3,
+                              .out_pixel_bytes = 3,
+                              .host_limit = UINT64_MAX,
+                              .halo = {0, TESS_HALO_AUTO, TESS_HALO_AUTO}};
 }
 
-static uint64_t least_of(const tess_denoise_wish *wish, const tess_denoise_choice *choice)
+static uint64_t least_of(const tess_cut_request *request, const tess_cut_plan *choice)
 {
-    return tess_mem_total(&choice->bytes) + wish->others + wish->other_weights +
-           tess_denoise_reserve(wish->apart);
+    return tess_mem_total(&choice->bytes) + request->others + request->other_weights +
+           tess_cut_reserve(request->separate_memory);
 }
 
-static void check_image(tess_engine *engine, tess_engine_model *m, tess_denoise_wish wish, const char *what)
+static void check_image(tess_engine *engine, tess_engine_model *m, tess_cut_request request, const char *what)
 {
-    tess_denoise_choice choice;
-    wish.limit = wish.asked_limit = MIB;
-    tess_status status = tess_denoise_choose(m->bound, &m->model, engine->rates, &wish, &choice, &error);
-    const uint64_t enough = named(), least = least_of(&wish, &choice);
+    tess_cut_plan choice;
+    request.limit = request.asked_limit = MIB;
+    tess_status status = tess_cut_choose(m->bound, &m->model, engine->rates, &request, &choice, &error);
+    const uint64_t enough = named(), least = least_of(&request, &choice);
     CHECK_MSG(status == TESS_OVER_LIMIT && strstr(error.text, "--memory 1M is too little") && enough,
               "%s: %s", what, error.text);
     const struct {
@@ -69,18 +69,18 @@ static void check_image(tess_engine *engine, tess_engine_model *m, tess_denoise_
         bool accepted;
     } rows[] = {{enough, true}, {least, true}, {least + MIB / 2, true}, {least - 64 * KIB, false}};
     for (int i = 0; i < 4; i++) {
-        wish.limit = wish.asked_limit = rows[i].limit;
-        status = tess_denoise_choose(m->bound, &m->model, engine->rates, &wish, &choice, &error);
+        request.limit = request.asked_limit = rows[i].limit;
+        status = tess_cut_choose(m->bound, &m->model, engine->rates, &request, &choice, &error);
         CHECK_MSG(status == (rows[i].accepted ? TESS_OK : TESS_OVER_LIMIT), "%s: limit %llu, least %llu: %s",
                   what, (unsigned long long)rows[i].limit, (unsigned long long)least,
                   status == TESS_OK ? choice.reason : error.text);
         if (status == TESS_OK)
-            CHECK(least_of(&wish, &choice) <= rows[i].limit);
+            CHECK(least_of(&request, &choice) <= rows[i].limit);
     }
     CHECK(enough >= least && enough - least < MIB);
 }
 
-static void test_images(const char *precision, bool apart)
+static void test_images(const char *precision, bool separate)
 {
     static const char *const models[] = {"random:drunet-gray", "random:unet", "random:dncnn",
                                          "drunet-color-small"};
@@ -99,17 +99,18 @@ static void test_images(const char *precision, bool apart)
         CHECK_MSG(tess_engine_model_of(&engine, models[m], &model, &error) == TESS_OK, "%s", error.text);
         for (int s = 0; s < 3; s++)
             for (int h = 0; h < 9; h++) {
-                tess_denoise_wish wish = wish_of(sizes[s][0], sizes[s][1], apart);
+                tess_cut_request request = request_of(sizes[s][0], sizes[s][1], separate);
                 char what[128];
-                wish.halo = halos[h % 3];
-                wish.batch = batches[h / 3];
-                wish.tile_height = wish.tile_width = h % 3 == 2 ? tiles[pick(&d, 0, 2)] : 0;
-                wish.others = pick(&d, 0, 2) ? 0 : 7 * MIB + 77;
-                wish.other_weights = pick(&d, 0, 2) ? 0 : 9 * MIB + 4096;
-                snprintf(what, sizeof what, "%s %s %lldx%lld batch %lld halo %lld tile %lld apart %d",
-                         models[m], precision, (long long)wish.height, (long long)wish.width,
-                         (long long)wish.batch, (long long)wish.halo, (long long)wish.tile_height, apart);
-                check_image(&engine, model, wish, what);
+                request.halo[TESS_HEIGHT] = request.halo[TESS_WIDTH] = halos[h % 3];
+                request.batch = batches[h / 3];
+                request.tile[TESS_HEIGHT] = request.tile[TESS_WIDTH] = h % 3 == 2 ? tiles[pick(&d, 0, 2)] : 0;
+                request.others = pick(&d, 0, 2) ? 0 : 7 * MIB + 77;
+                request.other_weights = pick(&d, 0, 2) ? 0 : 9 * MIB + 4096;
+                snprintf(what, sizeof what, "%s %s %lldx%lld batch %lld halo %lld tile %lld separate %d",
+                         models[m], precision, (long long)sizes[s][0], (long long)sizes[s][1],
+                         (long long)request.batch, (long long)halos[h % 3],
+                         (long long)request.tile[TESS_HEIGHT], separate);
+                check_image(&engine, model, request, what);
             }
         tess_engine_close(&engine);
     }
@@ -129,21 +130,21 @@ static void test_volumes(void)
                     .image = tess_tensor_3d(TESS_F32, 1, sizes[s][0], sizes[s][1], sizes[s][2], 1)};
                 CHECK(tess_engine_volume_of(&engine, models[m], TESS_INFLATE_LEVEL, &prior.model, &error) ==
                       TESS_OK);
-                tess_prior_wish wish = {.limit = MIB,
-                                        .asked_limit = MIB,
-                                        .others = 3 * MIB + 333,
-                                        .job_needs = s == 2 ? (uint64_t)5 << 30 : 0,
-                                        .halo = h ? TESS_HALO_EXACT : TESS_HALO_AUTO};
-                CHECK(tess_prior_choose(&prior, &wish, &error) == TESS_OVER_LIMIT);
-                const uint64_t enough = named(), least = tess_mem_total(&prior.choice.bytes) + wish.others +
-                                                         tess_denoise_reserve(false);
-                CHECK_MSG(enough >= least && enough >= wish.job_needs, "%s", error.text);
-                wish.limit = enough;
-                CHECK_MSG(tess_prior_choose(&prior, &wish, &error) == TESS_OK, "%s", error.text);
-                wish.limit = least;
-                CHECK_MSG(tess_prior_choose(&prior, &wish, &error) == TESS_OK, "%s", error.text);
-                wish.limit = least - 64 * KIB;
-                CHECK(tess_prior_choose(&prior, &wish, &error) == TESS_OVER_LIMIT);
+                tess_prior_request request = {.limit = MIB,
+                                              .asked_limit = MIB,
+                                              .others = 3 * MIB + 333,
+                                              .job_needs = s == 2 ? (uint64_t)5 << 30 : 0,
+                                              .halo = h ? TESS_HALO_EXACT : TESS_HALO_AUTO};
+                CHECK(tess_prior_choose(&prior, &request, &error) == TESS_OVER_LIMIT);
+                const uint64_t enough = named(), least = tess_mem_total(&prior.choice.bytes) +
+                                                         request.others + tess_cut_reserve(false);
+                CHECK_MSG(enough >= least && enough >= request.job_needs, "%s", error.text);
+                request.limit = enough;
+                CHECK_MSG(tess_prior_choose(&prior, &request, &error) == TESS_OK, "%s", error.text);
+                request.limit = least;
+                CHECK_MSG(tess_prior_choose(&prior, &request, &error) == TESS_OK, "%s", error.text);
+                request.limit = least - 64 * KIB;
+                CHECK(tess_prior_choose(&prior, &request, &error) == TESS_OVER_LIMIT);
             }
     tess_engine_close(&engine);
 }
@@ -162,17 +163,17 @@ static void test_halos(void)
         CHECK(open_engine(&engine, "fp32"));
         CHECK(tess_engine_model_of(&engine, rows[i].model, &m, &error) == TESS_OK);
         const int64_t step = tess_bound_alignment(m->bound), reach = tess_bound_reach(m->bound);
-        tess_denoise_wish wish = wish_of(2000, 1500, false);
-        tess_denoise_choice choice;
-        wish.least = true;
-        CHECK(tess_denoise_choose(m->bound, &m->model, engine.rates, &wish, &choice, &error) == TESS_OK);
-        uint64_t limit = least_of(&wish, &choice);
-        wish.least = false;
+        tess_cut_request request = request_of(2000, 1500, false);
+        tess_cut_plan choice;
+        request.least = true;
+        CHECK(tess_cut_choose(m->bound, &m->model, engine.rates, &request, &choice, &error) == TESS_OK);
+        uint64_t limit = least_of(&request, &choice);
+        request.least = false;
         for (int64_t tile = 16; tile < 2048; tile = tile * 5 / 4, limit = limit * 5 / 4)
             for (int asked = 0; asked < 2; asked++) {
-                wish.tile_height = wish.tile_width = asked ? tile : 0;
-                wish.limit = asked ? UINT64_MAX / 2 : limit;
-                CHECK(tess_denoise_choose(m->bound, &m->model, engine.rates, &wish, &choice, &error) ==
+                request.tile[TESS_HEIGHT] = request.tile[TESS_WIDTH] = asked ? tile : 0;
+                request.limit = asked ? UINT64_MAX / 2 : limit;
+                CHECK(tess_cut_choose(m->bound, &m->model, engine.rates, &request, &choice, &error) ==
                       TESS_OK);
                 const tess_axis *axes[] = {&choice.rows, &choice.cols};
                 for (int a = 0; a < 2; a++) {
@@ -224,12 +225,12 @@ static void test_reasons(void)
     CHECK(tess_engine_model_of(&engine, "drunet-color-small", &m, &error) == TESS_OK);
     const bool known = tess_bound_alignment(m->bound) == 32; /* other kernels, another grid */
     for (size_t i = 0; known && i < sizeof rows / sizeof rows[0]; i++) {
-        tess_denoise_wish wish = wish_of(640, 640, false);
-        tess_denoise_choice choice;
-        wish.limit = UINT64_MAX / 2;
-        wish.tile_height = rows[i].height;
-        wish.tile_width = rows[i].width;
-        CHECK(tess_denoise_choose(m->bound, &m->model, engine.rates, &wish, &choice, &error) == TESS_OK);
+        tess_cut_request request = request_of(640, 640, false);
+        tess_cut_plan choice;
+        request.limit = UINT64_MAX / 2;
+        request.tile[TESS_HEIGHT] = rows[i].height;
+        request.tile[TESS_WIDTH] = rows[i].width;
+        CHECK(tess_cut_choose(m->bound, &m->model, engine.rates, &request, &choice, &error) == TESS_OK);
         CHECK_MSG(strcmp(choice.reason, rows[i].reason) == 0, "%s", choice.reason);
     }
     tess_engine_close(&engine);
@@ -238,9 +239,9 @@ static void test_reasons(void)
 int main(void)
 {
     test_words();
-    for (int apart = 0; apart < 2; apart++) {
-        test_images("fp32", apart);
-        test_images("bf16", apart);
+    for (int separate = 0; separate < 2; separate++) {
+        test_images("fp32", separate);
+        test_images("bf16", separate);
     }
     setenv("TESSERA_ISA", "reference", 1); /* kernels that need other workspaces, or none */
     test_images("fp32", false);

@@ -4,6 +4,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include <unistd.h>
 
+#include "counter.h"
 #include "job/common/prior.h"
 #include "support.h"
 
@@ -15,12 +16,12 @@ static void open_engine(tess_engine *engine)
     tess_common common;
     tess_common_init(&common);
     common.device = "cpu";
-    CHECK_MSG(tess_engine_open(engine, &common, &error) == TESS_OK, "%s", error.text);
+    CHECK_MSG(tess_engine_open(engine, &test_counter, &common, &error) == TESS_OK, "%s", error.text);
 }
 
-static void denoise(tess_prior *prior, const tess_prior_wish *wish, const float *in, float *out)
+static void denoise(tess_prior *prior, const tess_prior_request *request, const float *in, float *out)
 {
-    CHECK_MSG(tess_prior_choose(prior, wish, &error) == TESS_OK, "%s", error.text);
+    CHECK_MSG(tess_prior_choose(prior, request, &error) == TESS_OK, "%s", error.text);
     CHECK_MSG(tess_prior_open(prior, &error) == TESS_OK, "%s", error.text);
     CHECK_MSG(tess_prior_denoise(prior, in, out, 0.1, &error) == TESS_OK, "%s", error.text);
     tess_prior_close(prior);
@@ -35,12 +36,12 @@ static int64_t differing(tess_engine *engine, tess_engine_model *model, tess_ten
     float *in = room((size_t)count * sizeof *in), *whole = room((size_t)count * sizeof *whole),
           *tiled = room((size_t)count * sizeof *tiled);
     tess_rng_normal((tess_rng_key){5, 0, 0}, 0, count, in);
-    const tess_prior_wish one = {.limit = UINT64_MAX, .tile_height = TESS_TILE_WHOLE},
-                          many = {.limit = UINT64_MAX,
-                                  .tile_depth = tile[0],
-                                  .tile_height = tile[1],
-                                  .tile_width = tile[2],
-                                  .halo = TESS_HALO_EXACT};
+    const tess_prior_request one = {.limit = UINT64_MAX, .tile_height = TESS_TILE_WHOLE},
+                             many = {.limit = UINT64_MAX,
+                                     .tile_depth = tile[0],
+                                     .tile_height = tile[1],
+                                     .tile_width = tile[2],
+                                     .halo = TESS_HALO_EXACT};
     denoise(&prior, &one, in, whole);
     CHECK(prior.choice.depth.tiles * prior.choice.rows.tiles * prior.choice.cols.tiles == 1);
     denoise(&prior, &many, in, tiled);
@@ -98,9 +99,9 @@ static void test_inflated(void)
     CHECK(tess_engine_model_of(&engine, "drunet-gray-small", &flat, &error) == TESS_OK && flat != model);
     tess_prior slices = {
         .engine = &engine, .model = flat, .image = tess_tensor_3d(TESS_F32, 1, 5, 24, 24, 1)};
-    const tess_prior_wish wish = {.limit = UINT64_MAX, .halo = TESS_HALO_AUTO};
-    CHECK(tess_prior_choose(&slices, &wish, &error) == TESS_OK && slices.choice.depth.tiles == 5);
-    const tess_prior_wish deep = {
+    const tess_prior_request request = {.limit = UINT64_MAX, .halo = TESS_HALO_AUTO};
+    CHECK(tess_prior_choose(&slices, &request, &error) == TESS_OK && slices.choice.depth.tiles == 5);
+    const tess_prior_request deep = {
         .limit = UINT64_MAX, .tile_depth = 2, .tile_height = 16, .tile_width = 16, .halo = TESS_HALO_AUTO};
     CHECK(tess_prior_choose(&slices, &deep, &error) == TESS_BAD_OPTION);
     tess_engine_unload(&engine);
@@ -121,19 +122,19 @@ static void test_limits(void)
         double before = 0;
         bool refused = false;
         for (uint64_t limit = 128 * GIB; limit >= GIB / 2; limit = limit / 4 * 3) {
-            const tess_prior_wish wish = {
+            const tess_prior_request request = {
                 .limit = limit, .others = GIB / 4, .halo = exact ? TESS_HALO_EXACT : TESS_HALO_AUTO};
-            const tess_status status = tess_prior_choose(&prior, &wish, &error);
+            const tess_status status = tess_prior_choose(&prior, &request, &error);
             if (status == TESS_OVER_LIMIT) {
                 refused = true;
                 continue;
             }
-            const tess_denoise_choice *c = &prior.choice;
+            const tess_cut_plan *c = &prior.choice;
             const double work = (double)tess_axis_total_window(&c->depth) *
                                 (double)tess_axis_total_window(&c->rows) *
                                 (double)tess_axis_total_window(&c->cols);
             CHECK_MSG(status == TESS_OK && !refused, "%s", error.text);
-            CHECK(tess_mem_total(&c->bytes) + wish.others <= limit);
+            CHECK(tess_mem_total(&c->bytes) + request.others <= limit);
             CHECK_MSG(work >= before, "%.0f voxels in %.1f GiB, %.0f in more", work,
                       (double)limit / (double)GIB, before);
             /* Slabs cost nothing as long as the thinnest fits. */

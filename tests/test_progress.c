@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/pool.h"
+#include "counter.h"
 #include "io/image.h"
 #include "support.h"
 
@@ -62,7 +63,8 @@ static void write_image(const char *name)
     tess_writer *writer = NULL;
     tess_error error = {{0}};
     unsigned char row[3 * SIDE];
-    CHECK_MSG(tess_writer_open(path(name), &info, NULL, &writer, &error) == TESS_OK, "%s", error.text);
+    CHECK_MSG(tess_writer_open(&test_counter, path(name), &info, NULL, &writer, &error) == TESS_OK, "%s",
+              error.text);
     for (int y = 0; y < SIDE; y++) {
         for (int i = 0; i < 3 * SIDE; i++)
             row[i] = (unsigned char)(y + i);

@@ -1,5 +1,6 @@
 /* The Radon transform against its formula in fp64, its transpose, and filtered backprojection. */
 #include "adjoint.h"
+#include "counter.h"
 #include "device/device.h"
 #include "physics/phantom.h"
 #include "physics/radon.h"
@@ -10,7 +11,7 @@ static tess_device *open_cpu(int threads)
 {
     tess_device *device = NULL;
     tess_error error = {{0}};
-    tess_device_options options = {.threads = threads};
+    tess_device_options options = {.memory = &test_counter, .threads = threads};
     CHECK_MSG(tess_registry_open("cpu", &options, &device, &error) == TESS_OK, "%s", error.text);
     return device;
 }

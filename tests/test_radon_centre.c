@@ -2,6 +2,7 @@
  * physics/radon.h, the transpose, a disk whose line integrals are known, filtered backprojection without a loss; and that
  * the axis is found again from the views. */
 #include "adjoint.h"
+#include "counter.h"
 #include "device/device.h"
 #include "physics/centre.h"
 #include "physics/phantom.h"
@@ -213,7 +214,7 @@ int main(void)
 {
     tess_device *device = NULL;
     tess_error error = {{0}};
-    const tess_device_options options = {.threads = 2};
+    const tess_device_options options = {.memory = &test_counter, .threads = 2};
     CHECK_MSG(tess_registry_open("cpu", &options, &device, &error) == TESS_OK, "%s", error.text);
     for (int circle = 0; circle < 2; circle++) {
         test_formula(device, 9, 9, 0.5, circle);

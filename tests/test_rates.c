@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "counter.h"
 #include "support.h"
 
 static tess_device *device;
@@ -236,19 +237,16 @@ static void test_measured(void)
     tess_rates *rates = open_rates();
     bool measured = true;
     CHECK(tess_rates_plan_seconds(rates, plans[0], &measured) > 0 && !measured);
-    tess_mem_bytes held;
-    uint64_t most = 0;
-    tess_mem_reset_peak();
+    tess_memory_reset_peak(&test_counter);
     CHECK(tess_rates_measure(rates, plans[0], (tess_rates_budget){1e9, 4096}, &error) == TESS_OK);
-    tess_mem_peak(&held, &most);
-    CHECK(tess_rates_count(rates) == 0 && most == 0); /* nothing fits */
+    CHECK(tess_rates_count(rates) == 0 && counted_peak() == 0); /* nothing fits */
     CHECK_MSG(tess_rates_measure(rates, plans[0], (tess_rates_budget){0, SIZE_MAX}, &error) == TESS_OK, "%s",
               error.text); /* one, at most */
     CHECK(tess_rates_count(rates) <= 1);
     const size_t room = 1 << 20;
-    tess_mem_reset_peak();
+    tess_memory_reset_peak(&test_counter);
     CHECK(tess_rates_measure(rates, plans[0], (tess_rates_budget){1e9, room}, &error) == TESS_OK);
-    tess_mem_peak(&held, &most);
+    const uint64_t most = counted_peak();
     CHECK_MSG(most > 0 && most <= room, "%llu bytes", (unsigned long long)most);
     CHECK_MSG(tess_rates_measure(rates, plans[0], (tess_rates_budget){1e9, SIZE_MAX}, &error) == TESS_OK,
               "%s", error.text);
@@ -259,14 +257,13 @@ static void test_measured(void)
     double large = tess_rates_plan_seconds(rates, plans[1], &measured);
     CHECK_MSG(measured && little > 0 && large > little, "%g and %g seconds", little, large);
     uint64_t calls = tess_mem_calls();
-    tess_mem_bytes peak;
-    uint64_t total;
-    tess_mem_reset_peak();
+    tess_memory_reset_peak(&test_counter);
     CHECK(tess_rates_measure(rates, plans[1], (tess_rates_budget){1e9, SIZE_MAX}, &error) == TESS_OK);
-    tess_mem_peak(&peak, &total);
-    CHECK(total == 0 && tess_mem_calls() == calls); /* all is known: it runs nothing and writes nothing */
+    CHECK(counted_peak() == 0 &&
+          tess_mem_calls() == calls); /* all is known: it runs nothing and writes nothing */
     tess_block weights = {0};
-    CHECK(tess_block_alloc(&weights, TESS_MEM_WEIGHTS, tess_bound_weight_bytes(bound), &error) == TESS_OK);
+    CHECK(tess_block_alloc(&test_counter, &weights, TESS_MEM_WEIGHTS, tess_bound_weight_bytes(bound),
+                           &error) == TESS_OK);
     const tess_plan_shape shape = {1, 32, 32, TESS_INFER};
     const int64_t classes = tess_rates_count(rates);
     const tess_rates_budget none = {1e9, 0}, plenty = {1e9, SIZE_MAX};
@@ -294,7 +291,7 @@ int main(void)
         return check_skip("no folder for temporary files");
     snprintf(cache, sizeof cache, "%s/cache", folder);
     CHECK(setenv("TESSERA_CACHE", cache, 1) == 0);
-    const tess_device_options options = {.threads = 2};
+    const tess_device_options options = {.memory = &test_counter, .threads = 2};
     tess_error error = {{0}};
     CHECK_MSG(tess_registry_open("cpu", &options, &device, &error) == TESS_OK, "%s", error.text);
     test_kept();

@@ -2,6 +2,7 @@
  * ellipsoids are what geometry says, the better the finer; that threads and slabs change nothing; that FDK brings a
  * phantom back; that wrong geometries are refused in words. */
 #include "adjoint.h"
+#include "counter.h"
 #include "device/device.h"
 #include "geometry/column3.h"
 #include "odd_views.h"
@@ -15,7 +16,8 @@ static tess_device *open_cpu(int threads)
 {
     tess_device *device = NULL;
     tess_error error;
-    if (tess_registry_open("cpu", &(tess_device_options){.threads = threads}, &device, &error) != TESS_OK) {
+    if (tess_registry_open("cpu", &(tess_device_options){.memory = &test_counter, .threads = threads},
+                           &device, &error) != TESS_OK) {
         fprintf(stderr, "%s\n", error.text);
         exit(1);
     }

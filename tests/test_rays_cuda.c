@@ -1,6 +1,7 @@
 /* Rays on the card against the CPU, on the same data: the Radon transform, volumes under cone and parallel rays, FDK's
  * steps; odd sizes, slabs, padded rows; each twice, to the same bits; and that the card's own pair is matched. */
 #include "adjoint.h"
+#include "counter.h"
 #include "device/device.h"
 #include "geometry/ray2.h"
 #include "geometry/ray3.h"
@@ -283,7 +284,9 @@ int main(void)
     card = gpu_open(&status);
     if (!card)
         return status;
-    need(tess_registry_open("cpu", &(tess_device_options){0}, &cpu, &error), &error);
+    need(tess_registry_open("cpu", &(tess_device_options){.memory = &test_counter},
+                            &cpu, &error),
+         &error);
     test_radon();
     test_volumes();
     test_slabs();

@@ -1,4 +1,5 @@
 /* Volumes in slabs, on the card: they lie in the host's memory. */
+#include "counter.h"
 #include "gpu.h"
 #include "slabs.h"
 
@@ -9,7 +10,10 @@ int main(void)
     tess_error error = {{0}};
     if (!card)
         return status;
-    slabs_need(tess_registry_open("cpu", &(tess_device_options){0}, &cpu, &error), &error);
+    slabs_need(tess_registry_open("cpu",
+                                  &(tess_device_options){.memory = &test_counter},
+                                  &cpu, &error),
+               &error);
     check_slabs(card, cpu);
     tess_registry_close(cpu);
     tess_registry_close(card);

@@ -3,6 +3,7 @@
 
 #include "base/rng.h"
 #include "check.h"
+#include "counter.h"
 #include "solve/cg.h"
 #include "solve/pnp.h"
 #include "solve/power.h"
@@ -388,7 +389,7 @@ static void test_pnp_stops(tess_device *device)
 
 int main(void)
 {
-    const tess_device_options options = {.threads = 2};
+    const tess_device_options options = {.memory = &test_counter, .threads = 2};
     tess_device *device = NULL;
     tess_error error;
     if (tess_registry_open("cpu", &options, &device, &error) != TESS_OK) {

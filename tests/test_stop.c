@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/pool.h"
+#include "counter.h"
 #include "support.h"
 #include "tile/ring.h"
 
@@ -135,7 +136,7 @@ static void test_network(void)
     tess_model_net model;
     ready r;
     tess_stop_init(&stop, progress, &c);
-    const tess_device_options options = {.threads = 2, .stop = &stop};
+    const tess_device_options options = {.memory = &test_counter, .threads = 2, .stop = &stop};
     CHECK(tess_registry_open("cpu", &options, &device, &error) == TESS_OK);
     CHECK(tess_model_open("random:dncnn", &weights, &error) == TESS_OK);
     CHECK(tess_model_recognise(weights, &model, &error) == TESS_OK);

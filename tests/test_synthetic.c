@@ -3,6 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "model/model.h"
 
+#include "counter.h"
 #include "support.h"
 
 static tess_device *device;
@@ -74,7 +75,7 @@ static void check_refused(const char *path)
 
 int main(void)
 {
-    tess_device_options options = {0};
+    tess_device_options options = {.memory = &test_counter};
     tess_error error = {{0}};
     CHECK_MSG(tess_registry_open("cpu", &options, &device, &error) == TESS_OK, "%s", error.text);
     check_network("random:drunet", "drunet", 3, 32640960);

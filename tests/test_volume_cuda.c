@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include <unistd.h>
 
+#include "counter.h"
 #include "cpu/reference/reference.h"
 #include "gpu.h"
 #include "model/architecture.h"
@@ -349,10 +350,8 @@ static void run_network(const network *net, const float *in, float *out, tess_gr
 static void check_bytes(const network *net)
 {
     tess_device *device = net->device;
-    tess_mem_bytes peak;
-    uint64_t total;
+    const uint64_t total = counted_peak();
     size_t workspace = 0;
-    tess_mem_peak(&peak, &total);
     CHECK(tess_bound_workspace(net->r.bound, tiny, &workspace, NULL) == TESS_OK &&
           workspace == tess_net_plan_workspace_bytes(net->r.plan));
     const uint64_t planned = device->granted(device, tess_bound_weight_bytes(net->r.bound)) +
@@ -391,7 +390,7 @@ static float *run_model(const tess_model_net *model, tess_weights *weights, tess
     network net = {.device = device};
     tess_error error = {{0}};
     float *out = room(VALUES * sizeof *out);
-    tess_mem_reset_peak();
+    tess_memory_reset_peak(&test_counter);
     const tess_status status = ready_make(model->net, device, dtype, weights, tiny, &net.r, &error);
     CHECK_MSG(status == TESS_OK, "%s", error.text);
     if (status == TESS_OK) {
@@ -471,7 +470,8 @@ int main(void)
             return status;
         }
         check_ops(device, families[f]);
-        CHECK(tess_registry_open("cpu", &(tess_device_options){.threads = 0}, &cpu, NULL) == TESS_OK);
+        CHECK(tess_registry_open("cpu", &(tess_device_options){.memory = &test_counter, .threads = 0}, &cpu,
+                                 NULL) == TESS_OK);
         for (int form = DENSE; form <= INFLATED; form++)
             check_network(device, cpu, families[f], (net_form)form);
         tess_registry_close(cpu);

@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "check.h"
+#include "counter.h"
 #include "weights_files.h"
 
 static char folder[256], path[512], other[512];
@@ -80,7 +81,7 @@ static void check_round_trip(tess_weights *weights, bool with_view)
 {
     tess_error error = {{0}};
     tess_weights *again = NULL;
-    CHECK_MSG(tess_safetensors_write(other, weights, &error) == TESS_OK, "%s", error.text);
+    CHECK_MSG(tess_safetensors_write(&test_counter, other, weights, &error) == TESS_OK, "%s", error.text);
     CHECK_MSG(tess_weights_open(other, &again, &error) == TESS_OK, "%s", error.text);
     if (!again)
         return;
@@ -89,7 +90,8 @@ static void check_round_trip(tess_weights *weights, bool with_view)
     check_sample(again, with_view);
     struct stat first, second;
     CHECK(stat(other, &first) == 0 && first.st_size % 2 == 0);
-    CHECK(tess_safetensors_write(other, again, &error) == TESS_OK); /* onto itself, while it is open */
+    CHECK(tess_safetensors_write(&test_counter, other, again, &error) ==
+          TESS_OK); /* onto itself, while it is open */
     CHECK(stat(other, &second) == 0 && first.st_size == second.st_size);
     tess_weights_close(again);
     unlink(other);
@@ -262,9 +264,11 @@ static void test_paths(void)
     weights = open_bytes(&b);
     if (!weights)
         return;
-    CHECK(tess_safetensors_write(folder, weights, &error) == TESS_BAD_OPTION && strstr(error.text, "folder"));
-    CHECK(tess_safetensors_write("/dev/full", weights, &error) == TESS_BAD_OPTION);
-    CHECK(tess_safetensors_write("/nonexistent/x.safetensors", weights, &error) == TESS_IO_FAILED);
+    CHECK(tess_safetensors_write(&test_counter, folder, weights, &error) == TESS_BAD_OPTION &&
+          strstr(error.text, "folder"));
+    CHECK(tess_safetensors_write(&test_counter, "/dev/full", weights, &error) == TESS_BAD_OPTION);
+    CHECK(tess_safetensors_write(&test_counter, "/nonexistent/x.safetensors", weights, &error) ==
+          TESS_IO_FAILED);
     tess_weights_close(weights);
     if (geteuid() == 0)
         return; /* root reads everything */

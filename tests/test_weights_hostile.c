@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "check.h"
+#include "counter.h"
 #include "weights_files.h"
 
 enum { KINDS = 3, FLIPS = 24000 };
@@ -414,7 +415,7 @@ static void test_full_disk(void)
         limit = before;
         limit.rlim_cur = most;
         setrlimit(RLIMIT_FSIZE, &limit);
-        tess_status status = tess_safetensors_write(other, weights, &error);
+        tess_status status = tess_safetensors_write(&test_counter, other, weights, &error);
         setrlimit(RLIMIT_FSIZE, &before);
         written = status == TESS_OK;
         char text[4] = {0};
@@ -445,7 +446,7 @@ static void test_no_memory(void)
             tess_mem_fail_at(n);
             tess_status status = tess_weights_open(path, &weights, &error);
             if (status == TESS_OK)
-                status = tess_safetensors_write(other, weights, &error);
+                status = tess_safetensors_write(&test_counter, other, weights, &error);
             tess_mem_fail_at(0);
             done = status == TESS_OK;
             CHECK_MSG(done || status == TESS_NO_MEMORY, "%d %s", (int)status, error.text);

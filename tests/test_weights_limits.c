@@ -2,6 +2,7 @@
  * sizes that do not fit 64 bits (which the sanitized build would report as signed overflow). */
 #define _XOPEN_SOURCE 700
 #include "check.h"
+#include "counter.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -55,7 +56,7 @@ static void check_shared(const char *folder, int count, bool good)
         CHECK_MSG(strstr(error.text, "share their values") && strstr(error.text, path), "%s", error.text);
     if (status == TESS_OK) {
         struct stat about;
-        CHECK(tess_safetensors_write(converted, weights, &error) == TESS_OK);
+        CHECK(tess_safetensors_write(&test_counter, converted, weights, &error) == TESS_OK);
         CHECK(stat(converted, &about) == 0 && (size_t)about.st_size <= 4 * file.count + (1 << 20) + 65536);
         unlink(converted);
     }

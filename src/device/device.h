@@ -21,10 +21,11 @@ typedef struct tess_kernel tess_kernel;     /* one way of doing some ops: device
 typedef struct tess_prepared tess_prepared; /* an op bound to its kernel; owned by the caller: release */
 
 typedef struct tess_device_options {
-    int threads;     /* CPU; 0 = all */
-    int index;       /* which card */
-    tess_stop *stop; /* may end what runs there early, and outlives the device; NULL: nothing does */
-    const char *isa; /* CPU kernels: NULL = best here, or "reference", "neon", "sse", "avx2", "avx512" */
+    int threads;         /* CPU; 0 = all */
+    int index;           /* which card */
+    tess_memory *memory; /* where the device counts its blocks; required, and outlives the device */
+    tess_stop *stop;     /* may end what runs there early, and outlives the device; NULL: nothing does */
+    const char *isa;     /* CPU kernels: NULL = best here, or "reference", "neon", "sse", "avx2", "avx512" */
 } tess_device_options;
 
 /* What an op will need on this device: the size function that planning and execution share. */
@@ -48,9 +49,10 @@ typedef struct tess_device_facts {
 } tess_device_facts;
 
 struct tess_device {
-    const char *kind; /* "cpu", "cuda" */
-    bool host_memory; /* its memory is the host's: nothing needs to be copied there */
-    tess_stop *stop;  /* as opened; set by tess_registry_open */
+    const char *kind;    /* "cpu", "cuda" */
+    bool host_memory;    /* its memory is the host's: nothing needs to be copied there */
+    tess_memory *memory; /* as opened, like `stop`; both set by tess_registry_open */
+    tess_stop *stop;
     void (*destroy)(tess_device *);
     void (*facts)(tess_device *, tess_device_facts *);
 
@@ -58,8 +60,8 @@ struct tess_device {
     size_t (*granted)(tess_device *, size_t bytes);
     tess_status (*alloc)(tess_device *, tess_block *, tess_mem_category, size_t bytes, tess_error *);
     void (*free)(tess_device *, tess_block *);
-    tess_status (*host_alloc)(tess_device *, tess_block *, tess_mem_category, size_t bytes,
-                              tess_error *); /* pinned */
+    /* Pinned; counted as TESS_MEM_HOST. */
+    tess_status (*host_alloc)(tess_device *, tess_block *, size_t bytes, tess_error *);
     void (*host_free)(tess_device *, tess_block *);
     /* Between any two of host, pinned and device memory, in the order of the stream. */
     void (*copy)(tess_device *, void *to, const void *from, size_t bytes, tess_stream *);

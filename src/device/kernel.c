@@ -68,6 +68,22 @@ tess_status tess_kernel_query(tess_device *device, const tess_op *op, tess_op_ne
     return TESS_OK;
 }
 
+/* A library may find only now that it does not take this very shape: a row further down the list does. */
+static tess_status prepare_next(tess_device *device, tess_prepared *prepared, tess_error *error)
+{
+    const tess_kernel *const *row = device->kernels;
+    while (*row && *row != prepared->kernel)
+        row++;
+    tess_status status = TESS_UNSUPPORTED;
+    for (row += *row != NULL; *row && status == TESS_UNSUPPORTED; row++) {
+        if ((*row)->refuses(device, &prepared->op, NULL) != TESS_OK)
+            continue;
+        prepared->kernel = *row;
+        status = (*row)->prepare ? (*row)->prepare(device, &prepared->op, &prepared->state, error) : TESS_OK;
+    }
+    return status;
+}
+
 tess_status tess_kernel_prepare(tess_device *device, const tess_op *op, tess_prepared **out,
                                 tess_error *error)
 {
@@ -78,8 +94,9 @@ tess_status tess_kernel_prepare(tess_device *device, const tess_op *op, tess_pre
     if (!prepared)
         return tess_fail(error, TESS_NO_MEMORY, "no memory to prepare a layer");
     *prepared = (tess_prepared){.op = *op, .kernel = kernel};
-    const tess_status status =
-        kernel->prepare ? kernel->prepare(device, op, &prepared->state, error) : TESS_OK;
+    tess_status status = kernel->prepare ? kernel->prepare(device, op, &prepared->state, error) : TESS_OK;
+    if (status == TESS_UNSUPPORTED)
+        status = prepare_next(device, prepared, error);
     if (status != TESS_OK) {
         tess_small_free(prepared);
         return status;

@@ -10,13 +10,9 @@ extern const tess_driver tess_cuda_driver __attribute__((weak));
 
 const tess_driver *const *tess_device_drivers(void)
 {
-    static const tess_driver *found[3];
-    int count = 0;
-    if (&tess_cuda_driver)
-        found[count++] = &tess_cuda_driver;
-    found[count++] = &tess_cpu_driver;
-    found[count] = NULL;
-    return found;
+    static const tess_driver *const with_card[] = {&tess_cuda_driver, &tess_cpu_driver, NULL};
+    static const tess_driver *const without[] = {&tess_cpu_driver, NULL};
+    return &tess_cuda_driver ? with_card : without;
 }
 
 tess_status tess_registry_open(const char *kind, const tess_device_options *options, tess_device **out,
@@ -26,14 +22,18 @@ tess_status tess_registry_open(const char *kind, const tess_device_options *opti
     bool any = strcmp(kind, "auto") == 0;
     if (!any && strcmp(kind, "cpu") != 0 && strcmp(kind, "cuda") != 0)
         return tess_fail(error, TESS_BAD_OPTION, "--device %s: use auto, cpu, cuda or cuda:K", kind);
+    if (!options->memory)
+        return tess_fail(error, TESS_INTERNAL, "a device was opened without a counter of its memory");
     tess_status status = TESS_UNSUPPORTED;
     tess_fail(error, status, "--device %s: this build has no such device; use auto or cpu", kind);
     for (const tess_driver *const *driver = tess_device_drivers(); *driver; driver++) {
         if (!any && strcmp((*driver)->kind, kind) != 0)
             continue;
         status = (*driver)->open(options, out, error);
-        if (status == TESS_OK)
+        if (status == TESS_OK) {
+            (*out)->memory = options->memory;
             (*out)->stop = options->stop;
+        }
         if (status == TESS_OK || !any)
             return status;
     }

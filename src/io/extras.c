@@ -88,7 +88,7 @@ tess_status tess_extras_load(const char *path, tess_extras *out, tess_error *err
     };
     char head[8] = "";
     struct stat about;
-    *out = (tess_extras){0};
+    *out = (tess_extras){.photometric = -1};
     FILE *file = fopen(path, "rb");
     if (!file)
         return TESS_OK;

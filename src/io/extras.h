@@ -41,8 +41,10 @@ typedef struct tess_extras {
     int note_count;
     double density[2]; /* pixels a unit, across and down */
     tess_density_unit unit;
-    size_t bytes; /* held in all */
-    size_t limit; /* no part is larger than the file */
+    int photometric; /* of a TIFF, the number in its tag; else -1 */
+    bool associated; /* of a TIFF: its last sample is alpha that the others are multiplied by */
+    size_t bytes;    /* held in all */
+    size_t limit;    /* no part is larger than the file */
     bool no_memory;
 } tess_extras;
 

@@ -11,11 +11,13 @@
 #include "io/tiff.h"
 
 enum {
+    PHOTOMETRIC = 262,
     DESCRIPTION = 270,
     ORIENTATION = 274,
     X_RESOLUTION = 282,
     Y_RESOLUTION = 283,
     RESOLUTION_UNIT = 296,
+    EXTRA_SAMPLES = 338,
     XMP = 700,
     PROFILE = 34675,
     MOST_DESCRIPTION =
@@ -153,6 +155,16 @@ void tess_extras_density_from_exif(tess_extras *extras)
     tess_tiff_free(&d);
 }
 
+/* What the samples are. */
+static void take_samples(tess_tiff_directory *d, tess_extras *out)
+{
+    const tess_tiff_tag *colours = find(d, PHOTOMETRIC), *others = find(d, EXTRA_SAMPLES);
+    if (colours)
+        out->photometric = (int)number_of(colours, 0, 2);
+    if (others && others->type == 3 && others->value.bytes >= 2)
+        out->associated = number_of(others, others->value.bytes - 2, 2) == 1;
+}
+
 /* The value of a tag becomes a blob of its own. */
 static void take_value(tess_tiff_tag *tag, tess_extras *out, tess_blob *to)
 {
@@ -186,14 +198,15 @@ static void keep_carried(tess_tiff_directory *d)
 
 void tess_extras_from_tiff(FILE *file, tess_extras *out)
 {
-    static const uint16_t wanted[] = {270, 271, 272,   274,   282,   283,   296,   305, 306,
-                                      315, 700, 33432, 33723, 34665, 34675, 34853, 0};
+    static const uint16_t wanted[] = {262, 270, 271, 272,   274,   282,   283,   296,   305, 306,
+                                      315, 338, 700, 33432, 33723, 34665, 34675, 34853, 0};
     tess_tiff tiff;
     tess_tiff_directory d;
     if (!tess_tiff_open_file(&tiff, file) ||
         !tess_tiff_load(&tiff, wanted, false, TESS_EXTRAS_MOST, &d, NULL, &out->no_memory))
         return;
     take_density(&d, out);
+    take_samples(&d, out);
     take_value(find(&d, XMP), out, &out->xmp);
     take_value(find(&d, PROFILE), out, &out->icc);
     if (out->icc.data)

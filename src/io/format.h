@@ -18,7 +18,8 @@ typedef struct tess_read_format {
      * to load. */
     tess_status (*load)(const char *path, tess_error *error);
     /* Fills *info, held_bytes included; info->axes and info->page come as the caller asked. On failure nothing stays open. */
-    tess_status (*open)(const char *path, tess_image_info *info, void **state, tess_error *error);
+    tess_status (*open)(tess_memory *memory, const char *path, tess_image_info *info, void **state,
+                        tess_error *error);
     /* Rows [first, first + count), inside the image, always in order. */
     tess_status (*rows)(void *state, int64_t first, int64_t count, void *rows, tess_error *error);
     /* 1 or 0 for each sample of these rows, which were read before; NULL: all hold values. */
@@ -28,8 +29,9 @@ typedef struct tess_read_format {
 } tess_read_format;
 
 typedef struct tess_create {
-    const char *target; /* the final name, for its suffix and for files that go beside it */
-    const char *temp;   /* exists, empty, in a private folder: write here, side files under longer names */
+    const char *target;  /* the final name, for its suffix and for files that go beside it */
+    const char *temp;    /* exists, empty, in a private folder: write here, side files under longer names */
+    tess_memory *memory; /* where the format counts what it holds */
     const tess_image_info *info;
     void *like;          /* state of a reader whose table is `like_format`, or NULL */
     tess_extras *extras; /* of any reader's file, perhaps empty; they stay until `close` */
@@ -40,6 +42,8 @@ typedef struct tess_write_format {
     const tess_read_format *like_format;
     /* EXIF data goes into this target; NULL: no. */
     bool (*holds_exif)(const char *target, const tess_extras *extras);
+    /* What this target holds of tess_image_info.says; NULL: nothing. */
+    unsigned (*holds)(const char *target, const tess_image_info *info);
     /* Whether the format can hold such an image: asked before anything is created. */
     tess_status (*accepts)(const char *target, const tess_image_info *info, tess_error *error);
     size_t (*held_bytes)(const char *target, const tess_image_info *info);

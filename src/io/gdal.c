@@ -21,6 +21,7 @@
 #include "io/pages.h"
 
 typedef struct gdal_reader {
+    tess_memory *memory;
     GDALDatasetH dataset;
     int64_t height, width;
     int channels;
@@ -72,6 +73,12 @@ static tess_status check_bands(const gdal_reader *reader, GDALDataType type, tes
         if (has_palette(band))
             return tess_fail(error, TESS_UNSUPPORTED,
                              "has a palette; expand it first: gdal_translate -expand rgb IN OUT.tif");
+        if (b < reader->channels && tess_gdal.GDALGetRasterColorInterpretation(band) == GCI_AlphaBand)
+            return tess_fail(
+                error, TESS_UNSUPPORTED,
+                "band %d of %d is alpha, which is only read as the last band; put it there with "
+                "gdal_translate -b, or mark it as no alpha: gdal_edit.py -colorinterp_%d undefined",
+                b, reader->channels, b);
         const char *bits = tess_gdal.GDALGetMetadataItem(band, "NBITS", "IMAGE_STRUCTURE");
         const char *sign = tess_gdal.GDALGetMetadataItem(band, "PIXELTYPE", "IMAGE_STRUCTURE");
         if ((bits && strlen(bits) == 1 && bits[0] < '8') || (sign && strcmp(sign, "SIGNEDBYTE") == 0))
@@ -166,7 +173,9 @@ static tess_status describe(gdal_reader *reader, const char *path, tess_image_in
         .dtype = kinds[k].dtype,
         .full_scale = kinds[k].full_scale,
     };
+    info->rgb = tess_gdal_has_rgb(dataset, info);
     TESS_TRY(tess_gdal_void_open(&reader->empty, dataset, info, error));
+    tess_gdal_says(dataset, info);
     return measure(reader, path, type, info, error);
 }
 
@@ -176,7 +185,7 @@ static void close_reader(void *state)
     if (reader->dataset)
         tess_gdal.GDALClose(reader->dataset);
     if (reader->started)
-        tess_gdal_cache_share(-reader->cache, -reader->counted);
+        tess_gdal_cache_share(reader->memory, -reader->cache, -reader->counted);
     tess_gdal_void_close(&reader->empty);
     tess_block_free(&reader->strip);
     tess_small_free(reader);
@@ -197,12 +206,14 @@ static tess_status load_for(const char *path, tess_error *error)
     return TESS_OK;
 }
 
-static tess_status open_reader(const char *path, tess_image_info *info, void **state, tess_error *error)
+static tess_status open_reader(tess_memory *memory, const char *path, tess_image_info *info, void **state,
+                               tess_error *error)
 {
     TESS_TRY(tess_gdal_load(error));
     gdal_reader *reader = tess_small_alloc(1, sizeof *reader);
     if (!reader)
         return tess_fail(error, TESS_NO_MEMORY, "no memory to open the file");
+    reader->memory = memory;
     tess_status status = tess_gdal_open(path, info->page, &reader->dataset, error);
     if (status == TESS_OK && !info->page && strcmp(driver_of(reader->dataset), "GTiff") == 0)
         status = tess_pages_check_one(path, error);
@@ -241,10 +252,10 @@ static tess_status start(gdal_reader *reader, tess_error *error)
 {
     TESS_TRY(tess_gdal_have_room(TESS_GDAL_ROOM, error));
     if (reader->block_rows > 1)
-        TESS_TRY(tess_block_alloc(&reader->strip, TESS_MEM_HOST,
+        TESS_TRY(tess_block_alloc(reader->memory, &reader->strip, TESS_MEM_HOST,
                                   reader->row_bytes * (size_t)reader->block_rows, error));
-    TESS_TRY(tess_gdal_void_start(&reader->empty, error));
-    tess_gdal_cache_share(reader->cache, reader->counted);
+    TESS_TRY(tess_gdal_void_start(&reader->empty, reader->memory, error));
+    tess_gdal_cache_share(reader->memory, reader->cache, reader->counted);
     reader->started = true;
     return TESS_OK;
 }

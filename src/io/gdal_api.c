@@ -137,13 +137,13 @@ GDALDriverH tess_gdal_add_vrt(void)
     return vrt = tess_gdal.GDALGetDriverByName("VRT");
 }
 
-void tess_gdal_cache_share(int64_t cache, int64_t counted)
+void tess_gdal_cache_share(tess_memory *memory, int64_t cache, int64_t counted)
 {
     pthread_mutex_lock(&lock);
     cache_shares += cache;
     tess_gdal.GDALSetCacheMax64(CACHE_FLOOR + cache_shares);
     pthread_mutex_unlock(&lock);
-    tess_mem_account(TESS_MEM_HOST, counted);
+    tess_memory_count(memory, TESS_MEM_HOST, counted);
 }
 
 tess_status tess_gdal_fail(tess_error *error, tess_status status, const char *what)

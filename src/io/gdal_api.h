@@ -109,8 +109,8 @@ enum { TESS_GDAL_ROOM = 48 << 20 }; /* bytes that GDAL has at hand while it open
 tess_status tess_gdal_have_room(int64_t bytes, tess_error *error) TESS_MUST_CHECK;
 
 /* GDAL has one block cache for all datasets: each open one adds its share to the bound, and takes it back.
- * The share is counted under TESS_MEM_HOST. */
-void tess_gdal_cache_share(int64_t cache, int64_t counted);
+ * What it holds because of that is counted in `memory`, under TESS_MEM_HOST. */
+void tess_gdal_cache_share(tess_memory *memory, int64_t cache, int64_t counted);
 
 /* GDAL's last message as our error. */
 tess_status tess_gdal_fail(tess_error *error, tess_status status, const char *what);

@@ -8,6 +8,7 @@
 #include "io/gdal_void.h"
 #include "io/jpeg_probe.h"
 #include "io/target.h"
+#include "io/world.h"
 
 static const tess_gdal_driver drivers[] = {
     {".tif", "GTiff", "PIXEL", true}, {".tiff", "GTiff", "PIXEL", true}, {".jpg", "JPEG", NULL, true},
@@ -97,6 +98,20 @@ size_t tess_gdal_held_bytes(const char *target, const tess_image_info *info)
     tess_gdal_measure(target, info, &cache, &counted);
     return (size_t)counted +
            (tess_gdal_keeps_mask(target, info) ? tess_gdal_copy_mask_bytes(info->width) : 0);
+}
+
+unsigned tess_gdal_holds(const char *target, const tess_image_info *info)
+{
+    const char *name = tess_gdal_driver_of(target)->name;
+    const unsigned place = TESS_SAYS_TRANSFORM | TESS_SAYS_PROJECTION,
+                   values = TESS_SAYS_NODATA | TESS_SAYS_SCALE | TESS_SAYS_NAMES;
+    if (strcmp(name, "GTiff") == 0)
+        return place | TESS_SAYS_POINTS | values | TESS_SAYS_UNIT | TESS_SAYS_TAGS |
+               (info->mask_band ? TESS_SAYS_MASK : 0);
+    if (strcmp(name, "ENVI") == 0)
+        return place | values |
+               TESS_SAYS_CATEGORIES; /* of control points only four, without their projection */
+    return tess_world_holds(target, info);
 }
 
 bool tess_gdal_holds_exif(const char *target, const tess_extras *extras)

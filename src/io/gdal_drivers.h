@@ -22,6 +22,7 @@ bool tess_gdal_keeps_mask(const char *target, const tess_image_info *info);
 tess_status tess_gdal_accepts(const char *target, const tess_image_info *info,
                               tess_error *error) TESS_MUST_CHECK;
 size_t tess_gdal_held_bytes(const char *target, const tess_image_info *info);
+unsigned tess_gdal_holds(const char *target, const tess_image_info *info);
 bool tess_gdal_holds_exif(const char *target, const tess_extras *extras);
 
 #endif

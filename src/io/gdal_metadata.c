@@ -5,35 +5,49 @@
  * image. */
 #include "io/gdal_metadata.h"
 
+#include <stdio.h>
 #include <string.h>
+
+#include "io/gdal_void.h"
 
 static GDALColorInterp meaning(GDALDatasetH dataset, int band)
 {
     return tess_gdal.GDALGetRasterColorInterpretation(tess_gdal.GDALGetRasterBand(dataset, band));
 }
 
-bool tess_gdal_is_rgb(GDALDatasetH like, const tess_image_info *info)
+bool tess_gdal_has_rgb(GDALDatasetH dataset, const tess_image_info *info)
 {
-    if (info->channels - info->alpha < 3)
-        return false;
-    if (!like || tess_gdal.GDALGetRasterCount(like) < 3)
-        return info->channels - info->alpha == 3;
-    return meaning(like, 1) == GCI_RedBand && meaning(like, 2) == GCI_GreenBand &&
-           meaning(like, 3) == GCI_BlueBand;
+    unsigned seen = 0;
+    for (int b = 1; b <= info->channels - info->alpha; b++) {
+        const GDALColorInterp colour = meaning(dataset, b);
+        seen |= colour == GCI_RedBand ? 1u : colour == GCI_GreenBand ? 2u : colour == GCI_BlueBand ? 4u : 8u;
+    }
+    return seen == 7;
 }
 
-/* A TIFF's texts, and the items that a program put into it, go into a TIFF; what describes the samples does not. */
-static void copy_tiff_items(GDALDatasetH like, GDALDatasetH to)
+/* Bands of other meanings (blue first, or none) in a TIFF whose tag says RGB are kept in such a one. */
+const char *tess_gdal_photometric(GDALDatasetH like, const tess_image_info *info, const tess_extras *extras)
 {
-    static const char *const left_out[] = {"STATISTICS_", "TIFFTAG_MINSAMPLE", "TIFFTAG_MAXSAMPLE", "EXIF_"};
+    enum { RGB = 2, CMYK = 5 };
+    const int colours = info->channels - info->alpha;
+    const bool same = like && tess_gdal.GDALGetRasterCount(like) == info->channels;
+    if (!same)
+        return colours == 3 ? "RGB" : "MINISBLACK";
+    if (colours == 4 && extras->photometric == CMYK && meaning(like, 1) == GCI_CyanBand)
+        return "CMYK";
+    const bool rgb = colours >= 3 && meaning(like, 1) == GCI_RedBand && meaning(like, 2) == GCI_GreenBand &&
+                     meaning(like, 3) == GCI_BlueBand;
+    return rgb || (colours >= 3 && extras->photometric == RGB) ? "RGB" : "MINISBLACK";
+}
+
+/* Of a file or a band: what describes the samples is not copied. */
+static void copy_tags(GDALMajorObjectH like, GDALMajorObjectH to)
+{
     char **items = tess_gdal.GDALGetMetadata(like, NULL);
     for (; items && *items; items++) {
         const char *equal = strchr(*items, '=');
         char name[256];
-        bool keep = equal && (size_t)(equal - *items) < sizeof name;
-        for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++)
-            keep = keep && strncmp(*items, left_out[i], strlen(left_out[i])) != 0;
-        if (!keep)
+        if (!tess_gdal_is_tag(*items) || (size_t)(equal - *items) >= sizeof name)
             continue;
         memcpy(name, *items, (size_t)(equal - *items));
         name[equal - *items] = '\0';
@@ -41,9 +55,14 @@ static void copy_tiff_items(GDALDatasetH like, GDALDatasetH to)
     }
 }
 
+static bool is_of(GDALDatasetH dataset, const char *driver)
+{
+    return strcmp(tess_gdal.GDALGetDescription(tess_gdal.GDALGetDatasetDriver(dataset)), driver) == 0;
+}
+
 static bool is_tiff(GDALDatasetH dataset)
 {
-    return strcmp(tess_gdal.GDALGetDescription(tess_gdal.GDALGetDatasetDriver(dataset)), "GTiff") == 0;
+    return is_of(dataset, "GTiff");
 }
 
 static void copy_items(GDALDatasetH like, GDALDatasetH to, const char *driver, bool profile)
@@ -58,7 +77,7 @@ static void copy_items(GDALDatasetH like, GDALDatasetH to, const char *driver, b
     };
     const size_t count = sizeof items / sizeof *items - !profile;
     if (is_tiff(like) && is_tiff(to))
-        copy_tiff_items(like, to);
+        copy_tags(like, to);
     for (size_t i = 0; i < count; i++) {
         const char *value = tess_gdal.GDALGetMetadataItem(like, items[i][0], items[i][1]);
         if (value)
@@ -124,21 +143,61 @@ static void copy_meaning(GDALRasterBandH from, GDALRasterBandH to)
         tess_gdal.GDALSetRasterCategoryNames(to, categories);
 }
 
+/* GDAL shows the wavelength of an ENVI band as a part of its name, "red (650 Nanometers)". Written so, with the wavelength
+ * in the header too, the name would get longer with each copy. */
+static void copy_name(GDALRasterBandH from, GDALRasterBandH to, bool envi)
+{
+    const char *shown = tess_gdal.GDALGetDescription(from),
+               *wavelength = tess_gdal.GDALGetMetadataItem(from, "wavelength", NULL),
+               *unit = tess_gdal.GDALGetMetadataItem(from, "wavelength_units", NULL);
+    char name[1024], tail[128];
+    size_t length = (size_t)snprintf(name, sizeof name, "%s", shown ? shown : "");
+    if (length == 0 || length >= sizeof name)
+        return;
+    const size_t ends = (size_t)snprintf(tail, sizeof tail, " (%s%s%s)", wavelength ? wavelength : "",
+                                         unit ? " " : "", unit ? unit : "");
+    while (envi && wavelength && ends < sizeof tail && length > ends &&
+           strcmp(name + length - ends, tail) == 0)
+        name[length -= ends] = '\0';
+    tess_gdal.GDALSetDescription(to, name);
+}
+
 static void copy_bands(GDALDatasetH like, GDALDatasetH to, const tess_image_info *info)
 {
     for (int b = 1; b <= info->channels; b++) {
         GDALRasterBandH from = tess_gdal.GDALGetRasterBand(like, b),
                         band = tess_gdal.GDALGetRasterBand(to, b);
         int valid = FALSE;
-        double nodata = tess_gdal.GDALGetRasterNoDataValue(from, &valid);
-        if (valid) /* doubles were read as floats: so is the value that marks them */
-            tess_gdal.GDALSetRasterNoDataValue(band,
-                                               info->dtype == TESS_F32 ? (double)(float)nodata : nodata);
-        const char *name = tess_gdal.GDALGetDescription(from);
-        if (name && name[0])
-            tess_gdal.GDALSetDescription(band, name);
+        const double nodata = tess_gdal.GDALGetRasterNoDataValue(from, &valid);
+        if (valid)
+            tess_gdal.GDALSetRasterNoDataValue(band, tess_gdal_written_nodata(info, nodata));
+        copy_name(from, band, is_of(like, "ENVI") && is_of(to, "ENVI"));
         copy_meaning(from, band);
+        if (is_tiff(to))
+            copy_tags(from, band);
     }
+}
+
+/* After the bands: a TIFF's photometric tag and its extra samples have given each a meaning already. Alpha is marked
+ * below, and a palette that was gray is none. Formats without meanings have "undefined" everywhere. */
+static void copy_colours(GDALDatasetH like, GDALDatasetH to, const tess_image_info *info)
+{
+    for (int b = 1; b <= info->channels - info->alpha; b++) {
+        const GDALColorInterp colour = meaning(like, b);
+        if (colour != meaning(to, b) && colour != GCI_PaletteIndex &&
+            (colour != GCI_Undefined || is_tiff(like)))
+            tess_gdal.GDALSetRasterColorInterpretation(tess_gdal.GDALGetRasterBand(to, b), colour);
+    }
+}
+
+static void mark_alpha(GDALDatasetH to, const tess_image_info *info)
+{
+    if (!info->alpha || meaning(to, info->channels) == GCI_AlphaBand)
+        return;
+    tess_gdal.CPLSetThreadLocalConfigOption("GTIFF_ALPHA", info->premultiplied ? "PREMULTIPLIED" : NULL);
+    tess_gdal.GDALSetRasterColorInterpretation(tess_gdal.GDALGetRasterBand(to, info->channels),
+                                               GCI_AlphaBand);
+    tess_gdal.CPLSetThreadLocalConfigOption("GTIFF_ALPHA", NULL);
 }
 
 void tess_gdal_copy_metadata(GDALDatasetH like, GDALDatasetH to, const tess_image_info *info,
@@ -147,11 +206,29 @@ void tess_gdal_copy_metadata(GDALDatasetH like, GDALDatasetH to, const tess_imag
     if (like) {
         copy_georeference(like, to);
         copy_items(like, to, driver, !extras->known);
-        if (tess_gdal.GDALGetRasterCount(like) == info->channels)
+        if (tess_gdal.GDALGetRasterCount(like) == info->channels) {
             copy_bands(like, to, info);
+            copy_colours(like, to, info);
+        }
+    } else if (info->says & TESS_SAYS_TRANSFORM) {
+        double transform[6];
+        memcpy(transform, info->transform, sizeof transform);
+        tess_gdal.GDALSetGeoTransform(to, transform);
     }
-    GDALRasterBandH last = tess_gdal.GDALGetRasterBand(to, info->channels);
-    if (info->alpha && tess_gdal.GDALGetRasterColorInterpretation(last) != GCI_AlphaBand)
-        tess_gdal.GDALSetRasterColorInterpretation(last, GCI_AlphaBand);
+    mark_alpha(to, info);
     tess_gdal.CPLErrorReset();
+}
+
+void tess_gdal_describe_envi(GDALDatasetH like, GDALDatasetH to, const char *target)
+{
+    static const char EDGE[] = "{} \t\r\n";
+    char text[1024];
+    const char *slash = strrchr(target, '/');
+    const char *given =
+        like && is_of(like, "ENVI") ? tess_gdal.GDALGetMetadataItem(like, "description", "ENVI") : NULL;
+    snprintf(text, sizeof text, "%s", given ? given + strspn(given, EDGE) : "");
+    size_t length = strlen(text);
+    while (length > 0 && strchr(EDGE, text[length - 1]))
+        text[--length] = '\0';
+    tess_gdal.GDALSetDescription(to, length > 0 ? text : slash ? slash + 1 : target);
 }

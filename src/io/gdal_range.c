@@ -1,4 +1,4 @@
-/* gdal_range.c: finds doubles beyond the range of float32.
+/* gdal_range.c: finds doubles beyond the range of float32, and converts nodata values that are.
  *
  * GDAL turns them into the largest float, or into infinity. Where such a float appears and is no nodata value, the
  * doubles from there on are read again, a piece at a time: true infinities stay what they are. */
@@ -45,10 +45,24 @@ static tess_status check_piece(const tess_gdal_void *v, int channel, int64_t y, 
     return TESS_OK;
 }
 
-tess_status tess_gdal_check_range(const tess_gdal_void *v, int64_t first, int64_t count, const float *rows,
+/* Samples that mark a hole by a double that float32 cannot hold get the float that marks it in the result. */
+static void convert_nodata(const tess_gdal_void *v, int64_t pixels, float *rows)
+{
+    for (int c = 0; v->nodata && c < v->info.channels; c++) {
+        const double nodata = v->nodata[c].value;
+        if (!v->nodata[c].any || !tess_beyond_float(nodata))
+            continue;
+        for (int64_t i = c; i < pixels * v->info.channels; i += v->info.channels)
+            if (tess_gdal_same_float(rows[i], nodata))
+                rows[i] = (float)tess_gdal_written_nodata(&v->info, nodata);
+    }
+}
+
+tess_status tess_gdal_check_range(const tess_gdal_void *v, int64_t first, int64_t count, float *rows,
                                   tess_error *error)
 {
     const int64_t width = v->info.width, step = v->info.channels;
+    convert_nodata(v, count * width, rows);
     for (int64_t y = 0; y < count; y++) {
         const float *row = rows + y * width * step;
         for (int c = 0; c < v->info.channels; c++)

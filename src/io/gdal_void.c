@@ -115,9 +115,9 @@ size_t tess_gdal_void_held(const tess_gdal_void *v)
     return v->masks ? tess_block_granted(strip_bytes(v)) : 0;
 }
 
-tess_status tess_gdal_void_start(tess_gdal_void *v, tess_error *error)
+tess_status tess_gdal_void_start(tess_gdal_void *v, tess_memory *memory, tess_error *error)
 {
-    return v->masks ? tess_block_alloc(&v->strip, TESS_MEM_HOST, strip_bytes(v), error) : TESS_OK;
+    return v->masks ? tess_block_alloc(memory, &v->strip, TESS_MEM_HOST, strip_bytes(v), error) : TESS_OK;
 }
 
 void tess_gdal_void_close(tess_gdal_void *v)
@@ -169,6 +169,13 @@ bool tess_gdal_same_float(float sample, double nodata)
     return sample == (float)nodata;
 }
 
+double tess_gdal_written_nodata(const tess_image_info *info, double nodata)
+{
+    if (info->dtype != TESS_F32)
+        return nodata;
+    return tess_beyond_float(nodata) ? copysign(FLT_MAX, nodata) : (double)(float)nodata;
+}
+
 #define MARK(type, equal)                                                                                    \
     for (int64_t x = 0; x < width; x++) {                                                                    \
         const type sample = ((const type *)samples)[x * step + c];                                           \
@@ -217,11 +224,11 @@ size_t tess_gdal_copy_mask_bytes(int64_t width)
     return tess_block_granted((size_t)(COPIED_ROWS * width));
 }
 
-tess_status tess_gdal_copy_mask(GDALDatasetH from, GDALDatasetH to, tess_error *error)
+tess_status tess_gdal_copy_mask(GDALDatasetH from, GDALDatasetH to, tess_memory *memory, tess_error *error)
 {
     const int64_t height = tess_gdal.GDALGetRasterYSize(to), width = tess_gdal.GDALGetRasterXSize(to);
     tess_block rows = {0};
-    TESS_TRY(tess_block_alloc(&rows, TESS_MEM_HOST, (size_t)(COPIED_ROWS * width), error));
+    TESS_TRY(tess_block_alloc(memory, &rows, TESS_MEM_HOST, (size_t)(COPIED_ROWS * width), error));
     tess_status status = TESS_OK;
     for (int64_t y = 0; y < height && status == TESS_OK; y += COPIED_ROWS) {
         const int64_t some = tess_min_i64(COPIED_ROWS, height - y);

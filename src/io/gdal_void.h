@@ -20,17 +20,21 @@ typedef struct tess_gdal_void {
 tess_status tess_gdal_void_open(tess_gdal_void *v, GDALDatasetH dataset, tess_image_info *info,
                                 tess_error *error) TESS_MUST_CHECK;
 size_t tess_gdal_void_held(const tess_gdal_void *v); /* the strip, taken by tess_gdal_void_start */
-tess_status tess_gdal_void_start(tess_gdal_void *v, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_gdal_void_start(tess_gdal_void *v, tess_memory *memory, tess_error *error) TESS_MUST_CHECK;
 /* Rows [first, first + count), whose samples are `rows`. */
 tess_status tess_gdal_void_rows(tess_gdal_void *v, int64_t first, int64_t count, const void *rows,
                                 unsigned char *valid, tess_error *error) TESS_MUST_CHECK;
 void tess_gdal_void_close(tess_gdal_void *v);
 /* A float32 sample, of a file of doubles perhaps, is the band's nodata value. */
 bool tess_gdal_same_float(float sample, double nodata);
+/* The nodata value of a result: doubles are read as floats, and so is the value that marks them, also a finite one that
+ * float32 cannot hold. */
+double tess_gdal_written_nodata(const tess_image_info *info, double nodata);
 GDALRasterBandH tess_gdal_mask_of(GDALDatasetH dataset, int band);
 
 /* Copies the mask that all channels of one dataset share to another of the same size. Held meanwhile: tess_gdal_copy_mask_bytes. */
-tess_status tess_gdal_copy_mask(GDALDatasetH from, GDALDatasetH to, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_gdal_copy_mask(GDALDatasetH from, GDALDatasetH to, tess_memory *memory,
+                                tess_error *error) TESS_MUST_CHECK;
 size_t tess_gdal_copy_mask_bytes(int64_t width);
 
 #endif

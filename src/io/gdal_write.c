@@ -15,6 +15,7 @@
 #include "base/checked.h"
 
 typedef struct gdal_writer {
+    tess_memory *memory;
     GDALDatasetH dataset;
     GDALDatasetH mask; /* the image that was read, opened again for its mask; NULL: none to write */
     tess_image_info info;
@@ -27,7 +28,17 @@ typedef struct gdal_writer {
     tess_gdal_files files;
 } gdal_writer;
 
-static char **driver_options(const gdal_writer *writer, bool rgb)
+/* ALPHA marks the first sample beyond the colours that PHOTOMETRIC names; alpha behind others is marked when the bands
+ * are there. */
+static const char *alpha_option(const tess_image_info *info, const char *photometric)
+{
+    const int colours = strcmp(photometric, "RGB") == 0 ? 3 : strcmp(photometric, "CMYK") == 0 ? 4 : 1;
+    if (!info->alpha || info->channels != colours + 1)
+        return "NO";
+    return info->premultiplied ? "PREMULTIPLIED" : "YES";
+}
+
+static char **driver_options(const gdal_writer *writer, const char *photometric)
 {
     const tess_image_info *info = &writer->info;
     const char *name = writer->files.staging ? "GTiff" : writer->files.driver->name;
@@ -35,8 +46,8 @@ static char **driver_options(const gdal_writer *writer, bool rgb)
     if (strcmp(name, "GTiff") == 0) {
         options = tess_gdal.CSLSetNameValue(options, "INTERLEAVE", "PIXEL");
         options = tess_gdal.CSLSetNameValue(options, "BIGTIFF", "IF_SAFER");
-        options = tess_gdal.CSLSetNameValue(options, "PHOTOMETRIC", rgb ? "RGB" : "MINISBLACK");
-        options = tess_gdal.CSLSetNameValue(options, "ALPHA", info->alpha ? "YES" : "NO");
+        options = tess_gdal.CSLSetNameValue(options, "PHOTOMETRIC", photometric);
+        options = tess_gdal.CSLSetNameValue(options, "ALPHA", alpha_option(info, photometric));
     } else if (strcmp(name, "ENVI") == 0) {
         options = tess_gdal.CSLSetNameValue(options, "INTERLEAVE", writer->files.driver->interleave);
         options = tess_gdal.CSLSetNameValue(options, "SUFFIX", "ADD");
@@ -58,7 +69,7 @@ static void close_writer(void *state)
     gdal_writer *writer = state;
     close_dataset(writer);
     if (writer->started)
-        tess_gdal_cache_share(-writer->cache, -writer->counted);
+        tess_gdal_cache_share(writer->memory, -writer->cache, -writer->counted);
     tess_gdal_files_free(&writer->files);
     tess_small_free(writer);
 }
@@ -89,8 +100,7 @@ static void keep_nodata(gdal_writer *writer, GDALDatasetH like)
         GDALRasterBandH band = tess_gdal.GDALGetRasterBand(writer->dataset, b);
         tess_gdal.GDALGetRasterNoDataValue(band, &given);
         if (!given)
-            tess_gdal.GDALSetRasterNoDataValue(band, info->dtype == TESS_F32 ? (double)(float)info->nodata
-                                                                             : info->nodata);
+            tess_gdal.GDALSetRasterNoDataValue(band, tess_gdal_written_nodata(info, info->nodata));
     }
     tess_gdal.CPLErrorReset();
 }
@@ -101,6 +111,8 @@ static bool prepare(gdal_writer *writer, GDALDatasetH like, const char *name)
     tess_gdal_copy_metadata(like, writer->dataset, &writer->info, name, writer->extras);
     if (like)
         keep_nodata(writer, like);
+    if (strcmp(name, "ENVI") == 0)
+        tess_gdal_describe_envi(like, writer->dataset, writer->files.target);
     if (tess_gdal_files_tiff(&writer->files) &&
         !tess_gdal_set_extras(writer->extras, &writer->info, writer->dataset))
         return false;
@@ -122,6 +134,7 @@ static tess_status create_writer(const tess_create *create, void **state, tess_e
     GDALDatasetH like = create->like ? tess_gdal_reader_dataset(create->like) : NULL;
     tess_status status = TESS_OK;
     char **options = NULL;
+    writer->memory = create->memory;
     writer->info = *info;
     writer->extras = create->extras;
     writer->type = tess_gdal_type_of(info->dtype);
@@ -138,7 +151,7 @@ static tess_status create_writer(const tess_create *create, void **state, tess_e
                            writer->files.driver->name);
         goto cleanup;
     }
-    options = driver_options(writer, tess_gdal_is_rgb(like, info));
+    options = driver_options(writer, tess_gdal_photometric(like, info, create->extras));
     tess_gdal.CPLErrorReset();
     writer->dataset =
         tess_gdal.GDALCreate(maker, writer->files.staging ? writer->files.staging : writer->files.temp,
@@ -162,7 +175,7 @@ static tess_status write_rows(void *state, int64_t first, int64_t count, const v
     const tess_image_info *info = &writer->info;
     GSpacing sample = (GSpacing)tess_dtype_size(info->dtype);
     if (!writer->started)
-        tess_gdal_cache_share(writer->cache, writer->counted);
+        tess_gdal_cache_share(writer->memory, writer->cache, writer->counted);
     writer->started = true;
     tess_gdal.CPLErrorReset();
     /* GDAL only reads from the buffer of a write, but its prototype is not const. */
@@ -184,7 +197,7 @@ static tess_status finish(void *state, tess_error *error)
     gdal_writer *writer = state;
     tess_gdal.CPLErrorReset();
     if (writer->mask)
-        TESS_TRY(tess_gdal_copy_mask(writer->mask, writer->dataset, error));
+        TESS_TRY(tess_gdal_copy_mask(writer->mask, writer->dataset, writer->memory, error));
     tess_gdal.GDALFlushCache(writer->dataset);
     if (tess_gdal.CPLGetLastErrorType() >= CE_Failure)
         return tess_gdal_fail_write(error);
@@ -204,6 +217,7 @@ const tess_write_format tess_write_gdal = {
     .name = "GDAL",
     .like_format = &tess_read_gdal,
     .holds_exif = tess_gdal_holds_exif,
+    .holds = tess_gdal_holds,
     .accepts = tess_gdal_accepts,
     .held_bytes = tess_gdal_held_bytes,
     .create = create_writer,

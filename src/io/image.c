@@ -157,13 +157,15 @@ static tess_status measure_extras(tess_reader *reader, tess_error *error)
     tess_extras extras;
     tess_status status = tess_extras_load(reader->path, &extras, error);
     reader->info.extras_bytes = tess_extras_held(&extras);
+    reader->info.premultiplied = reader->info.alpha && extras.associated;
     tess_extras_free(&extras);
     if (status != TESS_OK)
         reader->format->close(reader->state);
     return status;
 }
 
-tess_status tess_reader_open_axes(const char *path, tess_axes axes, tess_reader **out, tess_error *error)
+tess_status tess_reader_open_axes(tess_memory *memory, const char *path, tess_axes axes, tess_reader **out,
+                                  tess_error *error)
 {
     *out = NULL;
     const tess_read_format *format = NULL;
@@ -179,7 +181,7 @@ tess_status tess_reader_open_axes(const char *path, tess_axes axes, tess_reader 
     }
     reader->format = format;
     reader->info.axes = axes;
-    status = format->open(path, &reader->info, &reader->state, error);
+    status = format->open(memory, path, &reader->info, &reader->state, error);
     if (status == TESS_OK)
         status = measure_extras(reader, error);
     if (status != TESS_OK) {
@@ -191,9 +193,9 @@ tess_status tess_reader_open_axes(const char *path, tess_axes axes, tess_reader 
     return TESS_OK;
 }
 
-tess_status tess_reader_open(const char *path, tess_reader **out, tess_error *error)
+tess_status tess_reader_open(tess_memory *memory, const char *path, tess_reader **out, tess_error *error)
 {
-    return tess_reader_open_axes(path, TESS_AXES_AUTO, out, error);
+    return tess_reader_open_axes(memory, path, TESS_AXES_AUTO, out, error);
 }
 
 const tess_image_info *tess_reader_info(const tess_reader *reader)

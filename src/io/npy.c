@@ -144,11 +144,13 @@ void tess_npy_close(void *state)
     tess_small_free(npy);
 }
 
-tess_status tess_npy_open(const char *path, tess_image_info *info, void **state, tess_error *error)
+tess_status tess_npy_open(tess_memory *memory, const char *path, tess_image_info *info, void **state,
+                          tess_error *error)
 {
     tess_npy_file *npy = tess_small_alloc(1, sizeof *npy);
     if (!npy)
         return tess_fail(error, TESS_NO_MEMORY, "no memory to open the file");
+    npy->memory = memory;
     tess_status status = TESS_OK;
     int64_t offset = 0;
     npy->file = fopen(path, "rb");
@@ -255,6 +257,7 @@ static tess_status create_writer(const tess_create *create, void **state, tess_e
     tess_npy_file *npy = tess_small_alloc(1, sizeof *npy);
     if (!npy)
         return tess_fail(error, TESS_NO_MEMORY, "no memory to open the file");
+    npy->memory = create->memory;
     npy->header.size = (int)tess_dtype_size(info->dtype);
     shape_of(info, &npy->header);
     tess_npy_shape(&npy->header, shape, sizeof shape);

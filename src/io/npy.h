@@ -31,6 +31,7 @@ tess_status tess_npy_axes(const tess_npy_header *header, tess_image_info *info,
 void tess_npy_shape(const tess_npy_header *header, char *text, size_t bytes);
 
 typedef struct tess_npy_file {
+    tess_memory *memory;
     FILE *file;
     tess_npy_header header;
     int64_t height, row_samples; /* rows in all, of width * channels samples */
@@ -49,7 +50,7 @@ tess_status tess_npy_write_planes(tess_npy_file *npy, int64_t first, int64_t cou
                                   tess_error *error) TESS_MUST_CHECK;
 
 /* For reading, from the first sample on; `*state` is a tess_npy_file. */
-tess_status tess_npy_open(const char *path, tess_image_info *info, void **state,
+tess_status tess_npy_open(tess_memory *memory, const char *path, tess_image_info *info, void **state,
                           tess_error *error) TESS_MUST_CHECK;
 /* In place, from the file's byte order to this machine's. */
 void tess_npy_swap(const tess_npy_header *header, void *samples, int64_t count);

@@ -28,7 +28,7 @@ static tess_status start(tess_npy_file *npy, tess_error *error)
     const int size = npy->header.size;
     if (npy->plane.data)
         return TESS_OK;
-    return tess_block_alloc(&npy->plane, TESS_MEM_HOST,
+    return tess_block_alloc(npy->memory, &npy->plane, TESS_MEM_HOST,
                             (size_t)(rows_at_once(npy->width, size) * npy->width * size), error);
 }
 

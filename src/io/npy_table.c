@@ -45,7 +45,7 @@ tess_status tess_table_read(const char *path, int64_t most, tess_table *out, tes
     if (stat(path, &about) == 0 && !S_ISREG(about.st_mode)) /* opening a pipe would wait for its writer */
         status = tess_fail(error, TESS_BAD_INPUT, "is not a regular file; tables are read from files");
     if (status == TESS_OK)
-        status = tess_npy_open(path, &info, &npy, error);
+        status = tess_npy_open(NULL, path, &info, &npy, error);
     if (status == TESS_OK) {
         status = read_table(npy, most, out, error);
         tess_npy_close(npy);

@@ -111,10 +111,12 @@ tess_status tess_pages_check_one(const char *path, tess_error *error)
                      (long long)pages.count);
 }
 
-tess_status tess_reader_open_page(const char *path, uint64_t place, tess_reader **out, tess_error *error)
+tess_status tess_reader_open_page(tess_memory *memory, const char *path, uint64_t place, tess_reader **out,
+                                  tess_error *error)
 {
     if (!place)
-        return tess_reader_open_axes(path, TESS_AXES_PLAIN, out, error); /* views, not an image or a volume */
+        return tess_reader_open_axes(memory, path, TESS_AXES_PLAIN, out,
+                                     error); /* views, not an image or a volume */
     *out = NULL;
     tess_reader *reader = tess_small_alloc(1, sizeof *reader);
     if (reader)
@@ -125,7 +127,7 @@ tess_status tess_reader_open_page(const char *path, uint64_t place, tess_reader 
     if (status == TESS_OK) {
         reader->format = &tess_read_gdal;
         reader->info.page = place;
-        status = reader->format->open(path, &reader->info, &reader->state, error);
+        status = reader->format->open(memory, path, &reader->info, &reader->state, error);
     }
     if (status == TESS_OK) {
         *out = reader;

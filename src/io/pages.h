@@ -18,7 +18,7 @@ tess_status tess_pages_of(const char *path, tess_pages *out, tess_error *error) 
  * its name. */
 tess_status tess_pages_check_one(const char *path, tess_error *error) TESS_MUST_CHECK;
 /* The page at `place`; 0: the file itself, the axes of an array as they are. */
-tess_status tess_reader_open_page(const char *path, uint64_t place, tess_reader **out,
+tess_status tess_reader_open_page(tess_memory *memory, const char *path, uint64_t place, tess_reader **out,
                                   tess_error *error) TESS_MUST_CHECK;
 
 #endif

@@ -13,8 +13,10 @@
 #include <sys/stat.h>
 
 #include "base/checked.h"
+#include "io/world.h"
 
 typedef struct png_reader {
+    tess_memory *memory;
     FILE *file;
     png_structp png;
     png_infop info;
@@ -135,6 +137,7 @@ static tess_status describe(png_reader *reader, tess_image_info *info, tess_erro
         .width = png_get_image_width(png, reader->info),
         .channels = png_get_channels(png, reader->info),
         .alpha = png_get_color_type(png, reader->info) & PNG_COLOR_MASK_ALPHA,
+        .rgb = png_get_color_type(png, reader->info) & PNG_COLOR_MASK_COLOR,
         .dtype = deep ? TESS_U16 : TESS_U8,
         .full_scale = deep ? 65535 : 255,
     };
@@ -153,16 +156,18 @@ static void close_reader(void *state)
     if (reader->file)
         fclose(reader->file);
     if (reader->started)
-        tess_mem_account(TESS_MEM_HOST, -(int64_t)reader->accounted);
+        tess_memory_count(reader->memory, TESS_MEM_HOST, -(int64_t)reader->accounted);
     tess_block_free(&reader->image);
     tess_small_free(reader);
 }
 
-static tess_status open_reader(const char *path, tess_image_info *info, void **state, tess_error *error)
+static tess_status open_reader(tess_memory *memory, const char *path, tess_image_info *info, void **state,
+                               tess_error *error)
 {
     png_reader *reader = tess_small_alloc(1, sizeof *reader);
     if (!reader)
         return tess_fail(error, TESS_NO_MEMORY, "no memory to open the file");
+    reader->memory = memory;
     tess_status status = TESS_OK;
     reader->file = fopen(path, "rb");
     if (!reader->file) {
@@ -179,6 +184,8 @@ static tess_status open_reader(const char *path, tess_image_info *info, void **s
     status = read_header(reader, error);
     if (status == TESS_OK)
         status = describe(reader, info, error);
+    if (status == TESS_OK)
+        tess_world_read(path, info);
 cleanup:
     if (status == TESS_OK)
         *state = reader;
@@ -212,9 +219,9 @@ static tess_status read_rows(void *state, int64_t first, int64_t count, void *ro
     png_reader *reader = state;
     if (!reader->started) {
         if (reader->interlaced)
-            TESS_TRY(tess_block_alloc(&reader->image, TESS_MEM_HOST,
+            TESS_TRY(tess_block_alloc(reader->memory, &reader->image, TESS_MEM_HOST,
                                       reader->row_bytes * (size_t)reader->height, error));
-        tess_mem_account(TESS_MEM_HOST, (int64_t)reader->accounted);
+        tess_memory_count(reader->memory, TESS_MEM_HOST, (int64_t)reader->accounted);
         reader->started = true;
         if (reader->interlaced)
             TESS_TRY(decode(reader, reader->height, reader->image.data, error));

@@ -9,8 +9,10 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "io/world.h"
 
 typedef struct png_writer {
+    tess_memory *memory;
     FILE *file;
     png_structp png;
     png_infop info;
@@ -55,6 +57,10 @@ static tess_status accepts(const char *target, const tess_image_info *info, tess
             "PNG holds gray or RGB, with or without alpha, of uint8 or uint16, not %d channels of %s; "
             "write .tif or .npy",
             info->channels, tess_dtype_word(info->dtype));
+    if (info->premultiplied)
+        return tess_fail(
+            error, TESS_BAD_OPTION,
+            "its colours are multiplied by alpha (associated alpha), which PNG cannot say; write .tif");
     if (info->height > TESS_PNG_SIDE || info->width > TESS_PNG_SIDE)
         return tess_fail(error, TESS_BAD_OPTION,
                          "PNG holds at most %d pixels a side, not %lld x %lld; write .tif", TESS_PNG_SIDE,
@@ -113,7 +119,7 @@ static void close_writer(void *state)
     if (writer->file)
         fclose(writer->file);
     if (writer->started)
-        tess_mem_account(TESS_MEM_HOST, -(int64_t)writer->accounted);
+        tess_memory_count(writer->memory, TESS_MEM_HOST, -(int64_t)writer->accounted);
     tess_small_free(writer);
 }
 
@@ -123,6 +129,7 @@ static tess_status create_writer(const tess_create *create, void **state, tess_e
     if (!writer)
         return tess_fail(error, TESS_NO_MEMORY, "no memory to open the file");
     tess_status status = TESS_OK;
+    writer->memory = create->memory;
     writer->row_bytes = row_bytes_of(create->info);
     writer->accounted = held_bytes(create->target, create->info);
     writer->file = fopen(create->temp, "wb");
@@ -149,7 +156,7 @@ static tess_status write_rows(void *state, int64_t first, int64_t count, const v
     (void)first;
     png_writer *writer = state;
     if (!writer->started)
-        tess_mem_account(TESS_MEM_HOST, (int64_t)writer->accounted);
+        tess_memory_count(writer->memory, TESS_MEM_HOST, (int64_t)writer->accounted);
     writer->started = true;
     if (setjmp(png_jmpbuf(writer->png)))
         return explain(writer, error);
@@ -175,6 +182,7 @@ const tess_write_format tess_write_png = {
     .name = "PNG",
     .like_format = &tess_read_png,
     .holds_exif = holds_exif,
+    .holds = tess_world_holds,
     .accepts = accepts,
     .held_bytes = held_bytes,
     .create = create_writer,

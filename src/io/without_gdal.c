@@ -19,9 +19,10 @@ static tess_status refuse_load(const char *path, tess_error *error)
     return refuse(error);
 }
 
-static tess_status refuse_open(const char *path, tess_image_info *info, void **state, tess_error *error)
+static tess_status refuse_open(tess_memory *memory, const char *path, tess_image_info *info, void **state,
+                               tess_error *error)
 {
-    (void)path, (void)info, (void)state;
+    (void)memory, (void)path, (void)info, (void)state;
     return refuse(error);
 }
 

@@ -8,25 +8,29 @@
 #include "io/format.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/checked.h"
 #include "base/temp.h"
 #include "io/target.h"
+#include "io/world.h"
 
 struct tess_writer {
+    tess_memory *memory;
     const tess_write_format *format;
     void *state;
     char *path;   /* as the caller named it */
     char *target; /* links resolved */
     char *like;   /* the file that is restored; NULL: none */
     tess_temp *temp;
-    tess_image_info info;
+    tess_image_info info; /* says and transform: those of `like` */
     int64_t next_row;
     bool failed, counted;
     size_t held;        /* counted for the extras */
     tess_extras extras; /* of the file that is restored */
-    char lost[96];
+    char lost[192];
 };
 
 static tess_status format_for(const char *path, const tess_write_format **out, tess_error *error)
@@ -101,13 +105,41 @@ tess_status tess_writer_check(const char *path, const tess_image_info *info, tes
     return status;
 }
 
+/* What `like` says and this target cannot hold. */
+static void note_lost(tess_writer *writer, int orientation)
+{
+    static const struct {
+        tess_says bit;
+        const char *words;
+    } parts[] = {{TESS_SAYS_TRANSFORM, "georeference"},
+                 {TESS_SAYS_PROJECTION, "projection"},
+                 {TESS_SAYS_POINTS, "control points"},
+                 {TESS_SAYS_NODATA, "nodata value"},
+                 {TESS_SAYS_MASK, "mask"},
+                 {TESS_SAYS_SCALE, "scale and offset"},
+                 {TESS_SAYS_UNIT, "unit"},
+                 {TESS_SAYS_NAMES, "band names"},
+                 {TESS_SAYS_CATEGORIES, "category names"},
+                 {TESS_SAYS_TAGS, "tags"}};
+    const tess_write_format *format = writer->format;
+    const unsigned lost =
+        writer->info.says & ~(format->holds ? format->holds(writer->target, &writer->info) : 0);
+    const bool upright =
+        orientation == 1 || (format->holds_exif && format->holds_exif(writer->target, &writer->extras));
+    const size_t size = sizeof writer->lost;
+    size_t used = 0;
+    if (!upright)
+        used = (size_t)snprintf(writer->lost, size, "orientation %d of the EXIF data", orientation);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && used < size; i++)
+        if (lost & parts[i].bit)
+            used +=
+                (size_t)snprintf(writer->lost + used, size - used, "%s%s", used ? ", " : "", parts[i].words);
+}
+
 static tess_status take_extras(tess_writer *writer, const tess_reader *like, tess_error *error)
 {
-    const tess_write_format *format = writer->format;
     TESS_TRY(tess_extras_load(like->path, &writer->extras, error));
-    const int orientation = tess_extras_orientation(&writer->extras);
-    if (orientation != 1 && !(format->holds_exif && format->holds_exif(writer->target, &writer->extras)))
-        snprintf(writer->lost, sizeof writer->lost, "orientation %d of the EXIF data", orientation);
+    note_lost(writer, tess_extras_orientation(&writer->extras));
     return TESS_OK;
 }
 
@@ -116,8 +148,8 @@ const char *tess_writer_lost(const tess_writer *writer)
     return writer->lost[0] ? writer->lost : NULL;
 }
 
-tess_status tess_writer_open(const char *path, const tess_image_info *info, const tess_reader *like,
-                             tess_writer **out, tess_error *error)
+tess_status tess_writer_open(tess_memory *memory, const char *path, const tess_image_info *info,
+                             const tess_reader *like, tess_writer **out, tess_error *error)
 {
     *out = NULL;
     const tess_write_format *format = NULL;
@@ -129,8 +161,12 @@ tess_status tess_writer_open(const char *path, const tess_image_info *info, cons
         tess_small_free(writer);
         return tess_fail(error, TESS_NO_MEMORY, "%s: no memory to open the file", path);
     }
+    writer->memory = memory;
     writer->format = format;
     writer->info = *info;
+    writer->info.says = like ? like->info.says : 0;
+    if (like)
+        memcpy(writer->info.transform, like->info.transform, sizeof writer->info.transform);
     writer->target = target;
     if (info->axes == TESS_AXES_AUTO && like && info->depth == like->info.depth)
         writer->info.axes = like->info.axes;
@@ -144,8 +180,12 @@ tess_status tess_writer_open(const char *path, const tess_image_info *info, cons
         status = take_extras(writer, like, error);
     if (status == TESS_OK) {
         bool related = like && like->format == format->like_format;
-        tess_create create = {target, tess_temp_path(writer->temp), &writer->info,
-                              related ? like->state : NULL, &writer->extras};
+        tess_create create = {.target = target,
+                              .temp = tess_temp_path(writer->temp),
+                              .memory = memory,
+                              .info = &writer->info,
+                              .like = related ? like->state : NULL,
+                              .extras = &writer->extras};
         status = format->create(&create, &writer->state, error);
     }
     if (status != TESS_OK) {
@@ -165,7 +205,8 @@ tess_status tess_writer_rows(tess_writer *writer, int64_t count, const void *row
     if (count == 0)
         return TESS_OK;
     if (!writer->counted)
-        tess_mem_account(TESS_MEM_HOST, (int64_t)(writer->held = tess_extras_held(&writer->extras)));
+        tess_memory_count(writer->memory, TESS_MEM_HOST,
+                          (int64_t)(writer->held = tess_extras_held(&writer->extras)));
     writer->counted = true;
     tess_status status = writer->format->rows(writer->state, writer->next_row, count, rows, error);
     if (status != TESS_OK) {
@@ -174,6 +215,14 @@ tess_status tess_writer_rows(tess_writer *writer, int64_t count, const void *row
     }
     writer->next_row += count;
     return TESS_OK;
+}
+
+static tess_status place_world(const tess_writer *writer, tess_error *error)
+{
+    char name[PATH_MAX];
+    snprintf(name, sizeof name, "%s.world", tess_temp_path(writer->temp));
+    tess_status status = tess_world_write(writer->info.transform, name, writer->target, error);
+    return status == TESS_OK ? TESS_OK : tess_fail_prefix(error, status, writer->path);
 }
 
 tess_status tess_writer_commit(tess_writer *writer, tess_error *error)
@@ -185,6 +234,8 @@ tess_status tess_writer_commit(tess_writer *writer, tess_error *error)
     tess_status status = writer->format->finish(writer->state, error);
     if (status != TESS_OK)
         return tess_fail_prefix(error, status, writer->path);
+    if (writer->info.says & TESS_SAYS_TRANSFORM && tess_world_used(writer->target))
+        TESS_TRY(place_world(writer, error));
     const bool own = writer->like && tess_image_same_file(writer->like, writer->target);
     status = tess_temp_commit(writer->temp, writer->target, error);
     if (status != TESS_OK)
@@ -200,7 +251,7 @@ void tess_writer_close(tess_writer *writer)
     if (writer->state)
         writer->format->close(writer->state);
     tess_temp_remove(writer->temp);
-    tess_mem_account(TESS_MEM_HOST, -(int64_t)writer->held);
+    tess_memory_count(writer->memory, TESS_MEM_HOST, -(int64_t)writer->held);
     tess_extras_free(&writer->extras);
     tess_small_free(writer->like);
     tess_small_free(writer->target);

@@ -35,7 +35,7 @@ tess_status tess_convert(tess_context *context, const char *input, const char *o
         return tess_fail(error, TESS_BAD_OPTION, "%s: the output's name must end in .safetensors", output);
     tess_weights *weights = NULL;
     TESS_TRY(tess_weights_open(input, &weights, error));
-    tess_status status = tess_safetensors_write(output, weights, error);
+    tess_status status = tess_safetensors_write(&context->memory, output, weights, error);
     if (status == TESS_OK)
         status = tess_record_end(record_of(weights, output), record, error);
     tess_weights_close(weights);

@@ -170,7 +170,7 @@ tess_status tess_info(tess_context *context, const tess_common *common, bool mea
 {
     *record = NULL;
     tess_engine engine;
-    tess_status status = tess_engine_open(&engine, common, &context->error);
+    tess_status status = tess_engine_open(&engine, &context->memory, common, &context->error);
     if (status == TESS_OK)
         status = fill(&engine, measure, record, &context->error);
     tess_engine_close(&engine);

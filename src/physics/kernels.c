@@ -181,7 +181,7 @@ tess_status tess_kernels_open(tess_kernels *k, const tess_kernel *list, void *he
             TESS_TRY(device->prepare(device, &place, &k->place[i], error));
     }
     tess_block block = {0};
-    TESS_TRY(tess_block_alloc(&block, TESS_MEM_HOST, tess_kernels_making_bytes(k), error));
+    TESS_TRY(tess_block_alloc(device->memory, &block, TESS_MEM_HOST, tess_kernels_making_bytes(k), error));
     const tess_status status = hold(k, list, &block, held, error);
     tess_block_free(&block);
     return status;

@@ -25,18 +25,12 @@ typedef struct loop {
 /* The peak of what ran since the last call, also kept for the whole loop. */
 static uint64_t take_peak(loop *l)
 {
-    tess_mem_bytes peak;
-    uint64_t total;
-    tess_mem_peak(&peak, &total);
-    for (int c = 0; c < TESS_MEM_CATEGORIES; c++)
-        if (peak.by[c] > l->result->peak.by[c])
-            l->result->peak.by[c] = peak.by[c];
-    if (total > l->result->peak_total)
-        l->result->peak_total = total;
-    if (tess_mem_host_peak() > l->result->host_peak)
-        l->result->host_peak = tess_mem_host_peak();
-    tess_mem_reset_peak();
-    return total;
+    tess_memory *memory = l->term->op->device->memory;
+    tess_mem_usage peak;
+    tess_memory_peak(memory, l->settings->scope, &peak);
+    tess_mem_usage_raise(&l->result->peak, &peak);
+    tess_memory_reset_peak(memory);
+    return peak.total;
 }
 
 static tess_status halve(loop *l, tess_error *error)

@@ -40,6 +40,7 @@ typedef struct tess_pnp_settings {
     int64_t inner;
     double weight;
     double low, high;
+    tess_mem_scope scope; /* of the peaks */
     tess_denoise_fn denoise;
     void *denoise_user;
     tess_monitor_fn monitor; /* may be NULL */
@@ -54,8 +55,7 @@ typedef struct tess_pnp_result {
     tess_pnp_end end;
     double step; /* where it ended */
     double seconds;
-    tess_mem_bytes peak; /* of the whole loop: the counter was reset for every part */
-    uint64_t peak_total, host_peak;
+    tess_mem_usage peak; /* of the whole loop: the counter was reset for every part */
 } tess_pnp_result;
 
 enum { TESS_PNP_MOST_VECTORS = 5 };

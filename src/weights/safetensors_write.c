@@ -113,7 +113,7 @@ static tess_status write_values(int fd, tess_weights *weights, void *piece, tess
     return TESS_OK;
 }
 
-static tess_status write_contents(int fd, tess_weights *weights, tess_error *error)
+static tess_status write_contents(tess_memory *memory, int fd, tess_weights *weights, tess_error *error)
 {
     int64_t *begins = tess_small_alloc((size_t)weights->count, sizeof *begins);
     char *text = NULL;
@@ -127,7 +127,7 @@ static tess_status write_contents(int fd, tess_weights *weights, tess_error *err
     if (status == TESS_OK)
         status = write_header(fd, text, error);
     if (status == TESS_OK)
-        status = tess_block_alloc(&piece, TESS_MEM_IO, PIECE, error);
+        status = tess_block_alloc(memory, &piece, TESS_MEM_IO, PIECE, error);
     if (status == TESS_OK)
         status = write_values(fd, weights, piece.data, error);
     tess_block_free(&piece);
@@ -136,12 +136,13 @@ static tess_status write_contents(int fd, tess_weights *weights, tess_error *err
     return status;
 }
 
-static tess_status write_temp(const tess_temp *temp, tess_weights *weights, tess_error *error)
+static tess_status write_temp(tess_memory *memory, const tess_temp *temp, tess_weights *weights,
+                              tess_error *error)
 {
     FILE *file = tess_temp_open(temp);
     if (!file)
         return tess_fail(error, TESS_IO_FAILED, "cannot be created: %s", strerror(errno));
-    tess_status status = write_contents(fileno(file), weights, error);
+    tess_status status = write_contents(memory, fileno(file), weights, error);
     if (status == TESS_OK && fsync(fileno(file)) != 0)
         status = tess_fail(error, TESS_IO_FAILED, "cannot be written: %s", strerror(errno));
     if (fclose(file) != 0 && status == TESS_OK)
@@ -149,7 +150,8 @@ static tess_status write_temp(const tess_temp *temp, tess_weights *weights, tess
     return status;
 }
 
-static tess_status write_beside(const char *path, tess_weights *weights, tess_error *error)
+static tess_status write_beside(tess_memory *memory, const char *path, tess_weights *weights,
+                                tess_error *error)
 {
     struct stat facts;
     if (stat(path, &facts) == 0 && !S_ISREG(facts.st_mode))
@@ -157,15 +159,16 @@ static tess_status write_beside(const char *path, tess_weights *weights, tess_er
                          S_ISDIR(facts.st_mode) ? "a folder" : "not a regular file");
     tess_temp *temp = NULL;
     TESS_TRY(tess_temp_create(path, &temp, error));
-    tess_status status = write_temp(temp, weights, error);
+    tess_status status = write_temp(memory, temp, weights, error);
     if (status == TESS_OK)
         status = tess_temp_commit(temp, path, error);
     tess_temp_remove(temp);
     return status;
 }
 
-tess_status tess_safetensors_write(const char *path, tess_weights *weights, tess_error *error)
+tess_status tess_safetensors_write(tess_memory *memory, const char *path, tess_weights *weights,
+                                   tess_error *error)
 {
-    tess_status status = write_beside(path, weights, error);
+    tess_status status = write_beside(memory, path, weights, error);
     return status == TESS_OK ? TESS_OK : tess_fail_prefix(error, status, path);
 }

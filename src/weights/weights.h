@@ -7,6 +7,7 @@
 #ifndef TESS_WEIGHTS_WEIGHTS_H
 #define TESS_WEIGHTS_WEIGHTS_H
 
+#include "base/memory.h"
 #include "base/status.h"
 #include "tensor/tensor.h"
 
@@ -61,7 +62,7 @@ tess_status tess_weights_read(tess_weights *weights, const tess_weight *weight, 
                               float *values, tess_error *error) TESS_MUST_CHECK;
 
 /* Every tensor of `weights` into a safetensors file: row-major, types kept (temporary name, then renamed). */
-tess_status tess_safetensors_write(const char *path, tess_weights *weights,
+tess_status tess_safetensors_write(tess_memory *memory, const char *path, tess_weights *weights,
                                    tess_error *error) TESS_MUST_CHECK;
 
 #endif

@@ -21,7 +21,12 @@ static size_t cpu_granted(tess_device *device, size_t bytes)
 static tess_status cpu_alloc(tess_device *device, tess_block *block, tess_mem_category category, size_t bytes,
                              tess_error *error)
 {
-    return tess_block_alloc_watched(block, category, bytes, device->stop, error);
+    return tess_block_alloc_watched(device->memory, block, category, bytes, device->stop, error);
+}
+
+static tess_status cpu_host_alloc(tess_device *device, tess_block *block, size_t bytes, tess_error *error)
+{
+    return cpu_alloc(device, block, TESS_MEM_HOST, bytes, error);
 }
 
 static void cpu_free(tess_device *device, tess_block *block)
@@ -151,7 +156,7 @@ static tess_status cpu_open(const tess_device_options *options, tess_device **ou
                                 .granted = cpu_granted,
                                 .alloc = cpu_alloc,
                                 .free = cpu_free,
-                                .host_alloc = cpu_alloc,
+                                .host_alloc = cpu_host_alloc,
                                 .host_free = cpu_free,
                                 .copy = cpu_copy,
                                 .sync = cpu_sync,

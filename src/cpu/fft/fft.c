@@ -26,7 +26,8 @@ enum {
 
 typedef struct fft_plans {
     fftwf_plan rows, columns;
-    size_t bytes; /* as they were counted */
+    tess_memory *memory; /* where they were counted, and as what */
+    size_t bytes;
 } fft_plans;
 
 /* The planner is not thread-safe; nor is the end of a plan. */
@@ -118,8 +119,9 @@ tess_status tess_cpu_fft_prepare(tess_device *device, const tess_op *op, void **
         fft->columns =
             fftwf_plan_dft_1d(h, line, line, op->fft.inverse ? FFTW_BACKWARD : FFTW_FORWARD, FFTW_ESTIMATE);
     pthread_mutex_unlock(&planner);
+    fft->memory = cpu->device.memory;
     fft->bytes = library_bytes(op, tess_pool_threads(cpu->pool));
-    tess_mem_account(TESS_MEM_WORKSPACE, (int64_t)fft->bytes);
+    tess_memory_count(fft->memory, TESS_MEM_WORKSPACE, (int64_t)fft->bytes);
     if (fft->rows && (fft->columns || op->fft.rows_only))
         return TESS_OK;
     tess_cpu_fft_release(device, fft);
@@ -139,7 +141,7 @@ void tess_cpu_fft_release(tess_device *device, void *state)
     if (fft->columns)
         fftwf_destroy_plan(fft->columns);
     pthread_mutex_unlock(&planner);
-    tess_mem_account(TESS_MEM_WORKSPACE, -(int64_t)fft->bytes);
+    tess_memory_count(fft->memory, TESS_MEM_WORKSPACE, -(int64_t)fft->bytes);
     tess_small_free(fft);
 }
 

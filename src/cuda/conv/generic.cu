@@ -49,4 +49,4 @@ static cudaError_t generic_load(int)
     return result == cudaSuccess ? tess_cuda_tail_load() : result;
 }
 
-extern "C" const tess_cuda_engine tess_cuda_generic = {"generic", generic_refuses, generic_run, generic_load};
+extern "C" const tess_cuda_launch tess_cuda_generic = {generic_refuses, generic_run, generic_load, NULL};

@@ -205,5 +205,4 @@ cudaError_t run(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t 
 
 } // namespace
 
-extern "C" const tess_cuda_engine tess_cuda_side_sum = {"side sum", refuses, run,  NULL,
-                                                        workspace,  NULL,    NULL, NULL};
+extern "C" const tess_cuda_launch tess_cuda_side_sum = {refuses, run, NULL, workspace};

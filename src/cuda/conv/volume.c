@@ -8,56 +8,79 @@
 
 #include <string.h>
 
-#include "cuda/core/engines_impl.h"
+#include "cuda/core/device_impl.h"
 #include "op/passes.h"
 
-/* A build may lack the file. */
-extern const tess_cuda_engine tess_cuda_hopper __attribute__((weak));
-
 typedef struct volume_job {
-    const tess_cuda_engines *engines;
-    cudaStream_t stream;
+    tess_device *device;
+    tess_stream *stream;
 } volume_job;
 
+static const char *forced_row(const tess_device *device)
+{
+    return tess_cuda_of((tess_device *)device)->measured->forced;
+}
+
+/* With a map too, which the rows of images refuse. */
+static bool hopper_takes(const tess_device *device, const tess_op *flat)
+{
+    return &tess_cuda_hopper &&
+           !tess_cuda_hopper.refuses(flat, tess_cuda_of((tess_device *)device)->capability);
+}
+
 /* Do the passes add the map? A pass of either kind of slices decides for all. */
-static bool passes_add_map(const tess_cuda_engines *engines, const tess_op *op)
+static bool passes_add_map(const tess_device *device, const tess_op *op)
 {
     const tess_op flat = tess_op_slices(op, op->out[0].d, op->stride[TESS_DEPTH], 1);
-    return op->kind == TESS_OP_CONV && tess_cuda_own_engine(engines, &flat, "hopper") &&
-           (!engines->forced[0] || strcmp(engines->forced, "hopper") == 0);
+    const char *forced = forced_row(device);
+    return op->kind == TESS_OP_CONV && hopper_takes(device, &flat) &&
+           (!forced[0] || strcmp(forced, "hopper") == 0);
 }
 
 /* The op but for its map, which is added at the end. */
 static tess_op without_map(const tess_op *op)
 {
     tess_op plain = *op;
-    plain.activation = tess_op_relu(op) && !op->mapped ? TESS_RELU : TESS_LINEAR;
+    if (op->mapped) {
+        plain.activation = TESS_LINEAR;
+        plain.inputs--;
+    }
     plain.mapped = false;
     return plain;
+}
+
+/* The launchers of a pass, and what they are called. cuDNN is not among them: its plans belong to sizes. */
+static const tess_cuda_launch *launch_of(const tess_device *device, const tess_op *flat)
+{
+    const char *forced = flat->mapped ? "hopper" : forced_row(device);
+    if ((!forced[0] || strcmp(forced, "hopper") == 0) && hopper_takes(device, flat))
+        return &tess_cuda_hopper;
+    const int capability = tess_cuda_of((tess_device *)device)->capability;
+    if (!tess_cuda_generic.refuses(flat, capability))
+        return &tess_cuda_generic;
+    return hopper_takes(device, flat) ? &tess_cuda_hopper : NULL;
 }
 
 static tess_status run_flat(void *user, const tess_op *flat, const tess_op_buffers *at, tess_error *error)
 {
     const volume_job *job = user;
-    const char *forced = flat->mapped ? "hopper" : job->engines->forced;
-    const tess_cuda_engine *engine = forced[0] ? tess_cuda_own_engine(job->engines, flat, forced) : NULL;
-    if (!engine && forced[0])
-        engine = tess_cuda_own_engine(job->engines, flat, "generic");
-    if (!engine)
-        engine = tess_cuda_own_engine(job->engines, flat, NULL);
-    if (!engine)
-        return tess_fail(error, TESS_INTERNAL, "no engine for a slice of a volume");
-    return tess_cuda_check(engine->run(flat, at, job->stream), engine->name, error);
+    const tess_cuda_launch *launch = launch_of(job->device, flat);
+    if (!launch)
+        return tess_fail(error, TESS_INTERNAL, "no kernel for a slice of a volume");
+    return tess_cuda_check(launch->run(flat, at, tess_cuda_stream_of(job->device, job->stream)),
+                           "a slice of a volume", error);
 }
 
-tess_status tess_cuda_volume_run(const tess_cuda_engines *engines, const tess_op *op,
-                                 const tess_op_buffers *buffers, cudaStream_t stream, tess_error *error)
+static tess_status run_passes(tess_device *device, const tess_op *op, const tess_op_buffers *buffers,
+                              tess_stream *stream, tess_error *error)
 {
-    volume_job job = {engines, stream};
-    const bool apart = op->mapped && !passes_add_map(engines, op);
-    const tess_op passed = apart ? without_map(op) : *op;
+    volume_job job = {device, stream};
+    const bool map_last = op->mapped && !passes_add_map(device, op);
+    const tess_op passed = map_last ? without_map(op) : *op;
     TESS_TRY(tess_op_passes(&passed, buffers, tess_cuda_tap_bytes(op), run_flat, &job, error));
-    return apart ? tess_cuda_check(tess_cuda_add_map(op, buffers, stream), "add_map", error) : TESS_OK;
+    return map_last ? tess_cuda_check(tess_cuda_add_map(op, buffers, tess_cuda_stream_of(device, stream)),
+                                      "add_map", error)
+                    : TESS_OK;
 }
 
 /* Kernels that want rows to begin at multiples of 16 bytes want it of slices as well; where a pass takes every
@@ -85,10 +108,8 @@ static const char *refuses_depth(const tess_op *op)
     return NULL;
 }
 
-static const char *refuses(const tess_op *op, int capability)
+static const char *reason_of(const tess_device *device, const tess_op *op)
 {
-    if (!tess_cuda_is_volume(op))
-        return "neither has a depth nor adds a map";
     if (op->mapped && (op->kind != TESS_OP_CONV || tess_op_map(op)->dtype != TESS_F32))
         return "only a convolution adds a map, and only one of fp32";
     bool placed = !badly_placed(&op->in[0]) && !badly_placed(&op->out[0]);
@@ -102,15 +123,36 @@ static const char *refuses(const tess_op *op, int capability)
     const bool transposed = op->kind == TESS_OP_CONV_TRANSPOSE;
     const tess_op plain = without_map(op),
                   flat = tess_op_slices(&plain, transposed ? op->in[0].d : op->out[0].d, 1, 1);
-    const tess_cuda_engine *hopper = &tess_cuda_hopper; /* enlarges, which the generic engine does not */
-    why = tess_cuda_generic.refuses(&flat, capability);
-    return why && hopper && !hopper->refuses(&flat, capability) ? NULL : why;
+    why = tess_cuda_generic.refuses(&flat, tess_cuda_of((tess_device *)device)->capability);
+    return why && hopper_takes(device, &flat)
+               ? NULL
+               : why; /* Hopper's fuse the upsampling, which the generic ones do not */
 }
 
-static cudaError_t run(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream)
+static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *why)
 {
-    (void)op, (void)buffers, (void)stream;
-    return cudaErrorNotSupported;
+    if (!tess_cuda_is_volume(op))
+        return tess_kernel_refuse(why, NULL);
+    const char *reason = reason_of(device, op);
+    return reason ? tess_kernel_refuse(why, reason) : TESS_OK;
 }
 
-const tess_cuda_engine tess_cuda_volume = {.name = "volume", .refuses = refuses, .run = run};
+static void needs_of(tess_device *device, const tess_op *op, tess_op_needs *needs)
+{
+    (void)device;
+    needs->weights = tess_cuda_weight_bytes(op);
+}
+
+static void run(tess_device *device, const tess_op *op, void *state, const tess_op_buffers *buffers,
+                tess_stream *stream)
+{
+    (void)state;
+    tess_error error;
+    tess_cuda_enter(device);
+    const tess_status status = run_passes(device, op, buffers, stream, &error);
+    if (status != TESS_OK)
+        tess_cuda_keep_text(device, status, error.text);
+}
+
+const tess_kernel tess_cuda_volume = {
+    .name = "volume", .refuses = refuses, .needs = needs_of, .pack = tess_cuda_pack_op, .run = run};

@@ -2,7 +2,7 @@
 #ifndef TESS_CUDA_VOLUME_H
 #define TESS_CUDA_VOLUME_H
 
-#include "cuda/core/engines.h"
+#include "cuda/core/cuda.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -13,12 +13,6 @@ static inline bool tess_cuda_is_volume(const tess_op *op)
     return tess_op_is_layer(op) &&
            (op->in[0].d != 1 || op->out[0].d != 1 || op->kernel[TESS_DEPTH] != 1 || op->mapped);
 }
-
-/* Only `refuses` is called: running takes the engines of the device, to choose one for each pass. */
-extern const tess_cuda_engine tess_cuda_volume;
-tess_status tess_cuda_volume_run(const tess_cuda_engines *engines, const tess_op *op,
-                                 const tess_op_buffers *buffers, cudaStream_t stream,
-                                 tess_error *error) TESS_MUST_CHECK;
 
 /* add_map.cu: the end of an op that has a map: out += map in every channel, then the ReLU if the op has one. */
 cudaError_t tess_cuda_add_map(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream);

@@ -36,42 +36,39 @@ static inline cudaStream_t tess_cuda_stream(tess_stream *stream)
     return (cudaStream_t)stream;
 }
 
-/* An engine is one way of doing some ops. Results do not depend on where a window starts, but engines differ in
- * the order of their sums. */
-typedef struct tess_cuda_engine {
-    const char *name;
-    /* NULL when this engine can do the op on this card, else why not. */
+/* What a file of kernels gives to the row that runs them (core/rows.c). Results do not depend on where a window starts, but
+ * kernels differ in the order of their sums. */
+typedef struct tess_cuda_launch {
+    /* NULL when these kernels can do the op on this card, else why not. */
     const char *(*refuses)(const tess_op *op, int capability);
     cudaError_t (*run)(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream);
     /* Brings all its kernels onto the card when that is opened, so that no shape pays for it; may be NULL. */
     cudaError_t (*load)(int capability);
     /* Bytes that `run` will find at the buffers' workspace; SIZE_MAX: `prepare` will say why it fails. NULL: none. */
     size_t (*workspace)(const tess_op *op);
-    /* For engines that keep something for each op: `run_prepared`, with the handle, stands for `run`. NULL: none. */
+    /* For kernels that keep something for each op: `run_prepared`, with the handle, stands for `run`. NULL: none. */
     tess_status (*prepare)(const tess_op *op, void **handle, tess_error *error);
     void (*release)(void *handle);
     tess_status (*run_prepared)(void *handle, const tess_op *op, const tess_op_buffers *buffers,
                                 cudaStream_t stream, tess_error *error);
-} tess_cuda_engine;
+} tess_cuda_launch;
 
-extern const tess_cuda_engine tess_cuda_generic; /* generic.cu: everything, on any card, without hurry */
-extern const tess_cuda_engine tess_cuda_samples; /* samples.cu: IMPORT and EXPORT */
-extern const tess_cuda_engine tess_cuda_vector;  /* vector.cu: COMBINE, DOT and SPECTRUM */
-extern const tess_cuda_engine tess_cuda_fft;     /* fft.c: FFT, by cuFFT */
-extern const tess_cuda_engine tess_cuda_filter;  /* filter.c: FFT and FILTER of images, by our own passes */
-extern const tess_cuda_engine tess_cuda_filter_whole; /* filter_whole.c: FILTER, by cuFFT */
-extern const tess_cuda_engine tess_cuda_rays;     /* rays_engine.c: PROJECT, BACKPROJECT and FDK's steps */
-extern const tess_cuda_engine tess_cuda_side_sum; /* side_sum.cu: SIDE_SUM */
-extern const tess_cuda_engine tess_cuda_hopper;   /* hopper*.cu: wgmma and bulk copies, sm_90a */
+extern const tess_cuda_launch tess_cuda_generic; /* generic.cu: every layer, on any card, without hurry */
+extern const tess_cuda_launch tess_cuda_samples; /* samples.cu: IMPORT and EXPORT */
+extern const tess_cuda_launch tess_cuda_vector;  /* vector.cu: COMBINE, DOT and SPECTRUM */
+extern const tess_cuda_launch tess_cuda_fft;     /* fft.c: FFT, by cuFFT */
+extern const tess_cuda_launch tess_cuda_filter;  /* filter.c: FFT and FILTER of images, by our own passes */
+extern const tess_cuda_launch tess_cuda_filter_whole; /* filter_whole.c: FILTER, by cuFFT */
+extern const tess_cuda_launch tess_cuda_rays;     /* rays_launch.c: PROJECT, BACKPROJECT and FDK's steps */
+extern const tess_cuda_launch tess_cuda_side_sum; /* side_sum.cu: SIDE_SUM */
+extern const tess_cuda_launch
+    tess_cuda_hopper; /* hopper*.cu: wgmma and bulk copies, sm_90a; a build may lack it */
 
 /* pack.cu: rows [first, first+count) of a weight tensor, fp32 on the card, into packed form. */
 cudaError_t tess_cuda_pack(const tess_op *op, int param, int64_t first, int64_t count, const float *values,
                            void *packed, cudaStream_t stream);
 /* fill.cu: small values of both signs, the same at every call. */
 cudaError_t tess_cuda_fill(void *data, size_t bytes, tess_dtype dtype, cudaStream_t stream);
-
-/* How an op that the CUDA device prepared will be done, e.g. "hopper"; for tests and tables. */
-void tess_cuda_prepared_engine(const tess_prepared *prepared, char *text, size_t size);
 
 #ifdef __cplusplus
 }

@@ -8,65 +8,25 @@
 
 #include "base/checked.h"
 #include "base/pool.h"
+#include "cuda/conv/volume.h"
 
 static const size_t SCRATCH = (size_t)1 << 20; /* for pieces of weights on their way into packed form */
 
-static tess_status cuda_query(tess_device *device, const tess_op *op, tess_op_needs *needs, tess_error *error)
+bool tess_cuda_is_image_layer(const tess_op *op)
 {
-    *needs = (tess_op_needs){.block = 1};
-    tess_cuda_enter(device); /* cuDNN may be opened here */
-    TESS_TRY(tess_cuda_engines_workspace(tess_cuda_of(device)->engines, op, &needs->workspace, error));
-    if (op->kind == TESS_OP_CONV || op->kind == TESS_OP_CONV_TRANSPOSE || op->kind == TESS_OP_UP_CONV) {
-        needs->weights = tess_cuda_tap_bytes(op) * (size_t)op->kernel[TESS_DEPTH];
-    }
-    return TESS_OK;
+    return tess_op_is_layer(op) && !tess_cuda_is_volume(op);
 }
 
-static tess_status cuda_prepare(tess_device *device, const tess_op *op, tess_prepared **out,
-                                tess_error *error)
+size_t tess_cuda_weight_bytes(const tess_op *op)
 {
-    tess_prepared *prepared = *out = tess_small_alloc(1, sizeof *prepared);
-    if (!prepared)
-        return tess_fail(error, TESS_NO_MEMORY, "no memory to prepare a layer");
-    prepared->op = *op;
-    tess_cuda_enter(device);
-    tess_status status =
-        tess_cuda_engines_choose(tess_cuda_of(device)->engines, op, &prepared->choice, error);
-    if (status != TESS_OK) {
-        tess_small_free(prepared);
-        *out = NULL;
-    }
-    return status;
-}
-
-static void cuda_release(tess_device *device, tess_prepared *prepared)
-{
-    if (!prepared)
-        return;
-    tess_cuda_engines_let_go(tess_cuda_of(device)->engines, &prepared->choice);
-    tess_small_free(prepared);
-}
-
-void tess_cuda_prepared_engine(const tess_prepared *prepared, char *text, size_t size)
-{
-    tess_cuda_choice_describe(&prepared->choice, text, size);
-}
-
-static void cuda_run(tess_device *device, const tess_prepared *prepared, const tess_op_buffers *buffers,
-                     tess_stream *stream)
-{
-    tess_cuda *cuda = tess_cuda_of(device);
-    tess_error error;
-    tess_cuda_enter(device);
-    tess_status status = tess_cuda_engines_run(cuda->engines, &prepared->choice, &prepared->op, buffers,
-                                               tess_cuda_stream_of(device, stream), &error);
-    if (status != TESS_OK)
-        tess_cuda_keep_text(device, status, error.text);
+    const bool conv =
+        op->kind == TESS_OP_CONV || op->kind == TESS_OP_CONV_TRANSPOSE || op->kind == TESS_OP_UP_CONV;
+    return conv ? tess_cuda_tap_bytes(op) * (size_t)op->kernel[TESS_DEPTH] : 0;
 }
 
 /* The values go through the scratch in pieces of whole rows; it is free again when the stream has packed them. */
-static void cuda_pack(tess_device *device, const tess_op *op, int param, int64_t first, int64_t count,
-                      const float *values, void *packed)
+void tess_cuda_pack_op(tess_device *device, const tess_op *op, int param, int64_t first, int64_t count,
+                       const float *values, void *packed)
 {
     tess_cuda *cuda = tess_cuda_of(device);
     const int64_t taps = (int64_t)op->kernel[0] * op->kernel[1] * op->kernel[2];
@@ -98,8 +58,7 @@ static tess_status cuda_tune(tess_device *device, const tess_op *op, void *scrat
                              tess_error *error)
 {
     tess_cuda_enter(device);
-    return tess_cuda_engines_tune(tess_cuda_of(device)->engines, op, scratch, bytes,
-                                  tess_cuda_of(device)->stream, error);
+    return tess_cuda_tune(device, op, scratch, bytes, error);
 }
 
 static void cuda_facts(tess_device *device, tess_device_facts *facts)
@@ -123,7 +82,7 @@ static void cuda_destroy(tess_device *device)
 {
     tess_cuda *cuda = tess_cuda_of(device);
     tess_cuda_enter(device);
-    tess_cuda_engines_destroy(cuda->engines);
+    tess_cuda_measured_destroy(cuda->measured);
     if (cuda->scratch)
         (void)cudaFree(cuda->scratch);
     if (cuda->stream)
@@ -173,7 +132,8 @@ static tess_status open_card(tess_cuda *cuda, tess_error *error)
     TESS_TRY(tess_cuda_check(cudaMalloc(&cuda->scratch, SCRATCH), "cudaMalloc", error));
     char key[128];
     snprintf(key, sizeof key, "%.90s-%d", cuda->name, driver);
-    TESS_TRY(tess_cuda_engines_create(key, cuda->capability, &cuda->engines, error));
+    TESS_TRY(tess_cuda_measured_create(key, &cuda->measured, error));
+    TESS_TRY(tess_cuda_load_kernels(cuda->capability, error));
     size_t left = 0, total = 0;
     TESS_TRY(tess_cuda_check(cudaMemGetInfo(&left, &total), "cudaMemGetInfo", error));
     cuda->driver_bytes = total - left;
@@ -193,11 +153,13 @@ static tess_status cuda_open(const tess_device_options *options, tess_device **o
     cuda->device = (tess_device){.kind = "cuda",
                                  .destroy = cuda_destroy,
                                  .facts = cuda_facts,
-                                 .query = cuda_query,
-                                 .prepare = cuda_prepare,
-                                 .pack = cuda_pack,
-                                 .run = cuda_run,
-                                 .release = cuda_release,
+                                 .query = tess_kernel_query,
+                                 .prepare = tess_kernel_prepare,
+                                 .pack = tess_kernel_pack,
+                                 .run = tess_kernel_run,
+                                 .release = tess_kernel_release,
+                                 .kernels = tess_cuda_kernels,
+                                 .prefers = tess_cuda_prefers,
                                  .tune = cuda_tune};
     tess_cuda_fill_memory(&cuda->device);
     tess_cuda_fill_streams(&cuda->device);

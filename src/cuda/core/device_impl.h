@@ -4,7 +4,8 @@
 
 #include <pthread.h>
 
-#include "cuda/core/engines.h"
+#include "cuda/core/measured.h"
+#include "cuda/core/rows.h"
 
 typedef struct tess_cuda {
     tess_device device; /* first: a tess_device * is a tess_cuda * */
@@ -14,16 +15,11 @@ typedef struct tess_cuda {
     cudaStream_t stream; /* its own */
     void *scratch;
     pthread_mutex_t packing; /* of the scratch */
-    tess_cuda_engines *engines;
+    tess_cuda_measured *measured;
     pthread_mutex_t lock; /* of the two below: the first error that could not be returned */
     tess_status kept;
     tess_error kept_error;
 } tess_cuda;
-
-struct tess_prepared {
-    tess_op op;
-    tess_cuda_choice choice;
-};
 
 static inline tess_cuda *tess_cuda_of(tess_device *device)
 {

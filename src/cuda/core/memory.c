@@ -1,36 +1,55 @@
 /* Memory of the card, and pinned memory of the host for copies to it. What is granted is what the driver takes, so
- * that plans, counters and the card agree. Every allocation also passes the door of small ones, which tests shut. */
+ * that plans, counters and the card agree. Every allocation also makes a small one, so that tests can make it fail. */
 #include "base/checked.h"
 #include "cuda/core/device_impl.h"
 
 static const size_t GRANULE = (size_t)2 << 20; /* what the driver hands out */
 
+/* Fails when a test asked for it: see tess_mem_fail_at. */
+static bool may_allocate(void)
+{
+    void *probe = tess_small_alloc(1, 1);
+    tess_small_free(probe);
+    return probe != NULL;
+}
+
+static tess_block counted(tess_device *device, void *data, size_t bytes, tess_mem_category category)
+{
+    tess_memory_count(device->memory, category, (int64_t)bytes);
+    return (tess_block){.data = data, .bytes = bytes, .category = category, .memory = device->memory};
+}
+
+/* The block is empty afterwards. */
+static void uncount(tess_block *block)
+{
+    tess_memory_count(block->memory, block->category, -(int64_t)block->bytes);
+    *block = (tess_block){.category = block->category, .memory = block->memory};
+}
+
 static tess_status cuda_alloc(tess_device *device, tess_block *block, tess_mem_category category,
                               size_t bytes, tess_error *error)
 {
-    *block = (tess_block){.category = category};
+    *block = (tess_block){.category = category, .memory = device->memory};
     if (bytes == 0)
         return TESS_OK;
     const size_t granted = device->granted(device, bytes);
-    void *door = tess_small_alloc(1, 1);
-    tess_small_free(door);
     void *data = NULL;
     tess_cuda_enter(device);
     const cudaError_t result =
-        granted < bytes || !door ? cudaErrorMemoryAllocation : cudaMalloc(&data, granted);
+        granted < bytes || !may_allocate() ? cudaErrorMemoryAllocation : cudaMalloc(&data, granted);
     if (result != cudaSuccess && result != cudaErrorMemoryAllocation)
         return tess_cuda_check(result, "cudaMalloc", error);
     if (result != cudaSuccess) {
         size_t total = 0, left = 0;
         (void)cudaGetLastError();
         (void)cudaMemGetInfo(&left, &total);
-        return tess_fail(error, TESS_NO_MEMORY,
-                         "cannot allocate %zu bytes for %s on the card: %zu of %zu are free; set a smaller "
-                         "--memory",
-                         bytes, tess_mem_category_name(category), left, total);
+        return tess_fail(
+            error, TESS_NO_MEMORY,
+            "cannot allocate %zu bytes of %s memory on the card: %zu of %zu are free; set a smaller "
+            "--memory",
+            bytes, tess_mem_category_name(category), left, total);
     }
-    *block = (tess_block){.data = data, .bytes = granted, .category = category};
-    tess_mem_account(category, (int64_t)granted);
+    *block = counted(device, data, granted, category);
     return TESS_OK;
 }
 
@@ -46,23 +65,18 @@ static void cuda_free(tess_device *device, tess_block *block)
         return;
     tess_cuda_enter(device);
     tess_cuda_keep(device, cudaFree(block->data), "cudaFree");
-    tess_mem_account(block->category, -(int64_t)block->bytes);
-    *block = (tess_block){.category = block->category};
+    uncount(block);
 }
 
-/* Pinned memory is the host's: it is not counted as the card's. */
-static tess_status cuda_host_alloc(tess_device *device, tess_block *block, tess_mem_category category,
-                                   size_t bytes, tess_error *error)
+static tess_status cuda_host_alloc(tess_device *device, tess_block *block, size_t bytes, tess_error *error)
 {
-    *block = (tess_block){.category = category};
+    *block = (tess_block){.category = TESS_MEM_HOST, .memory = device->memory};
     if (bytes == 0)
         return TESS_OK;
-    void *door = tess_small_alloc(1, 1);
-    tess_small_free(door);
     tess_cuda_enter(device);
     const size_t granted = tess_block_granted(bytes);
     void *data = NULL;
-    const cudaError_t result = granted < bytes || !door
+    const cudaError_t result = granted < bytes || !may_allocate()
                                    ? cudaErrorMemoryAllocation
                                    : cudaHostAlloc(&data, granted, cudaHostAllocPortable);
     if (result != cudaSuccess && result != cudaErrorMemoryAllocation)
@@ -70,10 +84,9 @@ static tess_status cuda_host_alloc(tess_device *device, tess_block *block, tess_
     if (result != cudaSuccess) {
         (void)cudaGetLastError();
         return tess_fail(error, TESS_NO_MEMORY,
-                         "cannot allocate %zu bytes of pinned memory for %s; free some of the computer's",
-                         bytes, tess_mem_category_name(category));
+                         "cannot allocate %zu bytes of pinned memory; free some of the computer's", bytes);
     }
-    *block = (tess_block){.data = data, .bytes = granted, .category = category};
+    *block = counted(device, data, granted, TESS_MEM_HOST);
     return TESS_OK;
 }
 
@@ -83,7 +96,7 @@ static void cuda_host_free(tess_device *device, tess_block *block)
         return;
     tess_cuda_enter(device);
     tess_cuda_keep(device, cudaFreeHost(block->data), "cudaFreeHost");
-    *block = (tess_block){.category = block->category};
+    uncount(block);
 }
 
 void tess_cuda_fill_memory(tess_device *device)

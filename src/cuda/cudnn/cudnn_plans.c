@@ -1,4 +1,4 @@
-/* cudnn.c: plans: an op's graph bound to one of cuDNN's engines, and its runs. */
+/* Plans: an op's graph bound to one of cuDNN's engines, and its runs. */
 #include "cuda/cudnn/cudnn.h"
 
 #include <stdio.h>

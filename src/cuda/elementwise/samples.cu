@@ -143,4 +143,4 @@ static cudaError_t samples_run(const tess_op *op, const tess_op_buffers *b, cuda
     return cudaGetLastError();
 }
 
-extern "C" const tess_cuda_engine tess_cuda_samples = {"samples", samples_refuses, samples_run, NULL};
+extern "C" const tess_cuda_launch tess_cuda_samples = {samples_refuses, samples_run, NULL, NULL};

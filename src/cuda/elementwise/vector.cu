@@ -318,5 +318,4 @@ cudaError_t vector_load(int)
 
 } // namespace
 
-extern "C" const tess_cuda_engine tess_cuda_vector = {"vector", vector_refuses, vector_run, vector_load,
-                                                      vector_workspace};
+extern "C" const tess_cuda_launch tess_cuda_vector = {vector_refuses, vector_run, vector_load, vector_workspace};

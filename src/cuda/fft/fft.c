@@ -209,8 +209,7 @@ static tess_status fft_run(void *handle, const tess_op *op, const tess_op_buffer
     return status;
 }
 
-const tess_cuda_engine tess_cuda_fft = {.name = "cufft",
-                                        .refuses = fft_refuses,
+const tess_cuda_launch tess_cuda_fft = {.refuses = fft_refuses,
                                         .workspace = fft_workspace,
                                         .prepare = fft_prepare,
                                         .release = fft_release,

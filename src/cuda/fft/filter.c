@@ -264,8 +264,7 @@ static tess_status filter_run(void *handle, const tess_op *op, const tess_op_buf
     return TESS_OK;
 }
 
-const tess_cuda_engine tess_cuda_filter = {.name = "lines",
-                                           .refuses = filter_refuses,
+const tess_cuda_launch tess_cuda_filter = {.refuses = filter_refuses,
                                            .load = tess_filter_load,
                                            .workspace = filter_workspace,
                                            .prepare = filter_prepare,

@@ -115,8 +115,7 @@ static tess_status whole_run(void *handle, const tess_op *op, const tess_op_buff
     return tess_cuda_fft.run_prepared(w->back_fft, &w->back, &part, stream, error);
 }
 
-const tess_cuda_engine tess_cuda_filter_whole = {.name = "cufft",
-                                                 .refuses = whole_refuses,
+const tess_cuda_launch tess_cuda_filter_whole = {.refuses = whole_refuses,
                                                  .workspace = whole_workspace,
                                                  .prepare = whole_prepare,
                                                  .release = whole_release,

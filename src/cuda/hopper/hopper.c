@@ -2,10 +2,10 @@
 
 #include <stddef.h>
 
-static const tess_cuda_engine *const kernels[] = {&tess_hopper_conv, &tess_hopper_head, &tess_hopper_tail};
+static const tess_cuda_launch *const kernels[] = {&tess_hopper_conv, &tess_hopper_head, &tess_hopper_tail};
 enum { KERNELS = sizeof kernels / sizeof kernels[0] };
 
-static const tess_cuda_engine *kernel_of(const tess_op *op)
+static const tess_cuda_launch *kernel_of(const tess_op *op)
 {
     for (int i = 0; i < (op->mapped ? 1 : KERNELS); i++) /* the first adds maps */
         if (!kernels[i]->refuses(op, 90))
@@ -37,7 +37,7 @@ static const char *refuses(const tess_op *op, int capability)
 
 static cudaError_t run(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream)
 {
-    const tess_cuda_engine *kernel = kernel_of(op);
+    const tess_cuda_launch *kernel = kernel_of(op);
     return kernel ? kernel->run(op, buffers, stream) : cudaErrorNotSupported;
 }
 
@@ -51,4 +51,4 @@ static cudaError_t load(int capability)
     return cudaSuccess;
 }
 
-const tess_cuda_engine tess_cuda_hopper = {"hopper", refuses, run, load};
+const tess_cuda_launch tess_cuda_hopper = {refuses, run, load, NULL};

@@ -8,9 +8,9 @@
 extern "C" {
 #endif
 
-extern const tess_cuda_engine tess_hopper_conv; /* 16 channels or more at both ends, in multiples of 8 */
-extern const tess_cuda_engine tess_hopper_head; /* an fp32 image to at most 64 channels */
-extern const tess_cuda_engine tess_hopper_tail; /* at most 64 channels to an fp32 image */
+extern const tess_cuda_launch tess_hopper_conv; /* 16 channels or more at both ends, in multiples of 8 */
+extern const tess_cuda_launch tess_hopper_head; /* an fp32 image to at most 64 channels */
+extern const tess_cuda_launch tess_hopper_tail; /* at most 64 channels to an fp32 image */
 
 #ifdef __cplusplus
 }

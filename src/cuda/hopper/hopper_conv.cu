@@ -229,4 +229,4 @@ static cudaError_t load(int)
     return result;
 }
 
-extern "C" const tess_cuda_engine tess_hopper_conv = {"conv", refuses, run, load};
+extern "C" const tess_cuda_launch tess_hopper_conv = {refuses, run, load, NULL};

@@ -243,4 +243,4 @@ static cudaError_t load(int)
     return result;
 }
 
-extern "C" const tess_cuda_engine tess_hopper_head = {"head", refuses, run, load};
+extern "C" const tess_cuda_launch tess_hopper_head = {refuses, run, load, NULL};

@@ -241,4 +241,4 @@ static cudaError_t load(int)
     return result;
 }
 
-extern "C" const tess_cuda_engine tess_hopper_tail = {"tail", refuses, run, load};
+extern "C" const tess_cuda_launch tess_hopper_tail = {refuses, run, load, NULL};

@@ -51,15 +51,18 @@ static bool memory_apart(const tess_device *device)
     return !device->host_memory || (wanted && strcmp(wanted, "1") == 0);
 }
 
-tess_status tess_engine_open(tess_engine *engine, const tess_common *common, tess_error *error)
+tess_status tess_engine_open(tess_engine *engine, tess_memory *memory, const tess_common *common,
+                             tess_error *error)
 {
     memset(engine, 0, sizeof *engine);
+    engine->memory = memory;
     tess_stop_init(&engine->stop, common->progress, common->progress_user);
     if (common->threads < 0 || common->threads > 1024)
         return tess_fail(error, TESS_BAD_OPTION, "--threads %d: use 1 to 1024, or 0 for all",
                          common->threads);
     const int threads = useful_threads(common);
-    tess_device_options options = {.threads = threads, .stop = &engine->stop, .isa = getenv("TESSERA_ISA")};
+    tess_device_options options = {
+        .threads = threads, .memory = memory, .stop = &engine->stop, .isa = getenv("TESSERA_ISA")};
     if (options.isa && !*options.isa)
         options.isa = NULL;
     char kind[16];
@@ -76,11 +79,15 @@ tess_status tess_engine_open(tess_engine *engine, const tess_common *common, tes
     TESS_TRY(tess_registry_open(kind, &options, &engine->device, error));
     engine->device->facts(engine->device, &engine->facts);
     engine->apart = memory_apart(engine->device);
-    tess_mem_host_apart(engine->apart);
     TESS_TRY(precision_of(engine, common->precision, error));
     TESS_TRY(tess_pool_create(threads, &engine->host, error));
     tess_pool_watch(engine->host, &engine->stop);
     return tess_rates_open(engine->device, &engine->rates, error);
+}
+
+tess_mem_scope tess_engine_scope(const tess_engine *engine)
+{
+    return engine->apart ? TESS_MEM_OF_DEVICE : TESS_MEM_OF_PROCESS;
 }
 
 static void close_model(tess_engine *engine, tess_engine_model *m)

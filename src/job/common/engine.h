@@ -22,7 +22,8 @@ typedef struct tess_engine_model {
 } tess_engine_model;
 
 typedef struct tess_engine {
-    tess_stop stop; /* of everything that runs here */
+    tess_stop stop;      /* of everything that runs here */
+    tess_memory *memory; /* of all blocks of the job, also those of the host; the context's */
     tess_device *device;
     tess_device_facts facts;
     tess_rates *rates;
@@ -36,9 +37,11 @@ typedef struct tess_engine {
 } tess_engine;
 
 /* Its `stop` is filled first, so that it can be asked also when this failed. The engine must not move afterwards. */
-tess_status tess_engine_open(tess_engine *engine, const tess_common *common,
+tess_status tess_engine_open(tess_engine *engine, tess_memory *memory, const tess_common *common,
                              tess_error *error) TESS_MUST_CHECK;
 void tess_engine_close(tess_engine *engine);
+/* What the job's total is of: without the host's memory where the device has its own. */
+tess_mem_scope tess_engine_scope(const tess_engine *engine);
 /* The model of this name, its layers bound to the device, its weights not loaded yet. */
 tess_status tess_engine_model_of(tess_engine *engine, const char *name, tess_engine_model **out,
                                  tess_error *error) TESS_MUST_CHECK;

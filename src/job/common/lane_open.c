@@ -52,7 +52,7 @@ static tess_status open_parts(tess_lane *lane, const tess_lane_sizes *sizes, tes
     TESS_TRY(device->alloc(device, &lane->workspace, TESS_MEM_WORKSPACE, sizes->workspace, error));
     TESS_TRY(device->alloc(device, &lane->in_stage, TESS_MEM_IO, sizes->in_stage, error));
     TESS_TRY(device->alloc(device, &lane->out_stage, TESS_MEM_IO, sizes->out_stage, error));
-    TESS_TRY(device->host_alloc(device, &lane->pinned, TESS_MEM_HOST, tess_lane_host_bytes(sizes), error));
+    TESS_TRY(device->host_alloc(device, &lane->pinned, tess_lane_host_bytes(sizes), error));
     carve_chunks(&lane->down, sizes->out_stage, carve_chunks(&lane->up, sizes->in_stage, lane->pinned.data));
     TESS_TRY(device->stream_create(device, &lane->upload, error));
     TESS_TRY(device->stream_create(device, &lane->compute, error));

@@ -11,8 +11,8 @@ typedef struct warm_image {
     tess_block rows;
 } warm_image;
 
-static tess_status describe(warm_image *image, const tess_bound *bound, const tess_net *net,
-                            tess_error *error)
+static tess_status describe(tess_memory *memory, warm_image *image, const tess_bound *bound,
+                            const tess_net *net, tess_error *error)
 {
     const int64_t side = tess_net_grid(net, TESS_HEIGHT);
     tess_net_plan *plan = NULL;
@@ -33,7 +33,7 @@ static tess_status describe(warm_image *image, const tess_bound *bound, const te
                                   .colours = channels,
                                   .planes = 1,
                                   .noise_map = noise_map};
-    TESS_TRY(tess_block_alloc(&image->rows, TESS_MEM_HOST, 2 * samples, error));
+    TESS_TRY(tess_block_alloc(memory, &image->rows, TESS_MEM_HOST, 2 * samples, error));
     image->window = (tess_lane_window){.bound = bound, .pixels = &image->pixels, .cols = axis, .n = 1};
     image->window.strip = (tess_strip){.span = tess_axis_span(&axis, 0),
                                        .count = side,
@@ -55,7 +55,7 @@ tess_status tess_lane_warm(tess_device *device, const tess_bound *bound, const t
     tess_block weights = {0};
     tess_flight flight;
     memset(&flight, 0, sizeof flight);
-    tess_status status = describe(&image, bound, net, error);
+    tess_status status = describe(device->memory, &image, bound, net, error);
     if (status == TESS_OK)
         status = device->alloc(device, &weights, TESS_MEM_WEIGHTS, tess_bound_weight_bytes(bound), error);
     if (status == TESS_OK)

@@ -62,7 +62,7 @@ static tess_status add_shape(tess_prior *p, tess_plan_shape shape, tess_error *e
 tess_status tess_prior_open(tess_prior *p, tess_error *error)
 {
     tess_device *device = p->engine->device;
-    const tess_denoise_choice *choice = &p->choice;
+    const tess_cut_plan *choice = &p->choice;
     TESS_TRY(device->alloc(device, &p->arena, TESS_MEM_ACTIVATIONS, choice->arena_bytes, error));
     TESS_TRY(device->alloc(device, &p->workspace, TESS_MEM_WORKSPACE, choice->workspace_bytes, error));
     for (int64_t d = 0; d < choice->depth.tiles; d++)
@@ -218,7 +218,7 @@ static tess_status run_batch(const tess_prior *p, batch *b, tess_error *error)
 tess_status tess_prior_denoise(void *user, const void *in, void *out, double sigma, tess_error *error)
 {
     const tess_prior *p = user;
-    const tess_denoise_choice *choice = &p->choice;
+    const tess_cut_plan *choice = &p->choice;
     for (int64_t d = 0; d < choice->depth.tiles; d++)
         for (int64_t r = 0; r < choice->rows.tiles; r++)
             for (int64_t c = 0, n; c < choice->cols.tiles; c += n) {

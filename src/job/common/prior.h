@@ -5,13 +5,13 @@
 #define TESS_JOB_PRIOR_H
 
 #include "job/common/engine.h"
-#include "plan/denoise.h"
+#include "plan/cut.h"
 
 typedef struct tess_prior {
     tess_engine *engine;
     tess_engine_model *model;
-    tess_tensor image;          /* (1, d, h, w, c) */
-    tess_denoise_choice choice; /* how it is cut; depth: into single slices for a 2-D network */
+    tess_tensor image;    /* (1, d, h, w, c) */
+    tess_cut_plan choice; /* how it is cut; depth: into single slices for a 2-D network */
     tess_block arena, workspace;
     tess_net_plan **plans; /* one for each shape of a window */
     tess_plan_shape *shapes;
@@ -19,16 +19,16 @@ typedef struct tess_prior {
 } tess_prior;
 
 /* What a user may say of the cut, as in tess_denoise_settings, and the bytes. */
-typedef struct tess_prior_wish {
+typedef struct tess_prior_request {
     int64_t tile_depth, tile_height, tile_width, halo, batch;
     uint64_t limit;       /* of the device, for everything */
     uint64_t others;      /* what is taken of it besides weights, activations and workspace */
     uint64_t asked_limit; /* what the user set, for messages; 0: nothing */
     uint64_t job_needs;   /* the least limit for the rest of the job */
-} tess_prior_wish;
+} tess_prior_request;
 
 /* Fills the choice; engine, model and image are set. */
-tess_status tess_prior_choose(tess_prior *prior, const tess_prior_wish *wish,
+tess_status tess_prior_choose(tess_prior *prior, const tess_prior_request *request,
                               tess_error *error) TESS_MUST_CHECK;
 /* Takes the blocks of the choice and plans every shape of window; the model's
  * weights are loaded already. Close it also when this failed. */

@@ -36,8 +36,13 @@ tess_json *tess_record_begin(const char *command, const tess_engine *engine)
 tess_json *tess_record_bytes(const tess_mem_bytes *bytes, uint64_t total)
 {
     tess_json *object = tess_json_object();
+    static const bool always[TESS_MEM_CATEGORIES] = {[TESS_MEM_WEIGHTS] = true,
+                                                     [TESS_MEM_ACTIVATIONS] = true,
+                                                     [TESS_MEM_WORKSPACE] = true,
+                                                     [TESS_MEM_IO] = true};
     for (int c = 0; c < TESS_MEM_CATEGORIES; c++)
-        tess_json_set_int(&object, tess_mem_category_name((tess_mem_category)c), (int64_t)bytes->by[c]);
+        if (always[c] || (bytes->by[c] && c != TESS_MEM_HOST))
+            tess_json_set_int(&object, tess_mem_category_name((tess_mem_category)c), (int64_t)bytes->by[c]);
     tess_json_set_int(&object, "total", (int64_t)total);
     return object;
 }

@@ -9,6 +9,8 @@
 /* command, version, device, device_name, precision, threads, ranks. */
 tess_json *tess_record_begin(const char *command, const tess_engine *engine);
 /* {"weights":...,"activations":...,"workspace":...,"io":...,"total":...} */
+/* Weights, activations, workspace and io always, the other categories where they are used. Not the host's memory, which
+ * records have as "host_bytes". */
 tess_json *tess_record_bytes(const tess_mem_bytes *bytes, uint64_t total);
 /* Text for the caller; frees `record`. */
 tess_status tess_record_end(tess_json *record, char **text, tess_error *error) TESS_MUST_CHECK;

@@ -87,10 +87,10 @@ static void doubt_sigma(const tess_denoise_job *job, const tess_engine_model *m)
 }
 
 /* Headers, models and libraries: after this nothing new is loaded. */
-static tess_status describe(tess_denoise_job *job, bool will_run, tess_error *error)
+static tess_status describe(tess_denoise_job *job, tess_memory *memory, bool will_run, tess_error *error)
 {
     const tess_denoise_settings *s = job->settings;
-    TESS_TRY(tess_engine_open(&job->engine, &s->common, error));
+    TESS_TRY(tess_engine_open(&job->engine, memory, &s->common, error));
     TESS_TRY(tess_denoise_list(job, error));
     TESS_TRY(tess_denoise_check_targets(job, error));
     for (int64_t i = 0; i < job->count; i++) {
@@ -123,7 +123,7 @@ static tess_status describe(tess_denoise_job *job, bool will_run, tess_error *er
     if (will_run && job->engine.apart && !job->volumes)
         TESS_TRY(warm(job, error));
     tess_process_reset_peak();
-    tess_mem_reset_peak();
+    tess_memory_reset_peak(memory);
     job->overhead = tess_process_resident();
     return TESS_OK;
 }
@@ -213,7 +213,7 @@ static void calibrate(tess_denoise_job *job)
     const tess_denoise_file *file = tess_denoise_largest(job);
     if (!tess_denoise_todo(file) || !file->model || job->volumes)
         return;
-    const tess_denoise_choice *choice = &file->choice;
+    const tess_cut_plan *choice = &file->choice;
     const int64_t grid = tess_net_grid(file->model->model.net, TESS_HEIGHT);
     const tess_plan_shape largest = {choice->batch, tess_axis_largest_window(&choice->rows),
                                      tess_axis_largest_window(&choice->cols), TESS_INFER};
@@ -280,7 +280,7 @@ static tess_status denoise(tess_context *context, const tess_denoise_settings *s
     tess_error *error = &context->error;
     tess_status status = check_settings(settings, error);
     if (status == TESS_OK)
-        status = describe(&job, !plan_only, error);
+        status = describe(&job, &context->memory, !plan_only, error);
     if (status == TESS_OK)
         status = tess_denoise_plan(&job,
                                    settings->common.memory_limit ? settings->common.memory_limit

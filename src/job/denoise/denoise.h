@@ -1,4 +1,4 @@
-/* denoise.h: the parts of the denoise job. One image: wish -> choice (room plan) -> blocks -> run. */
+/* denoise.h: the parts of the denoise job. One image: request -> plan (room plan) -> blocks -> run. */
 #ifndef TESS_JOB_DENOISE_H
 #define TESS_JOB_DENOISE_H
 
@@ -7,7 +7,7 @@
 #include "job/common/engine.h"
 #include "job/common/lane.h"
 #include "job/common/pixels.h"
-#include "plan/denoise.h"
+#include "plan/cut.h"
 #include "tensor/noise.h"
 #include "tensor/samples.h"
 
@@ -39,12 +39,12 @@ typedef struct tess_denoise_file {
     double sigma;             /* negative: the model takes none, or the levels come from a map */
     double channel_sigma[TESS_NOISE_CHANNELS]; /* of each channel, where it was estimated */
     bool sigma_estimated;
-    char lost[96]; /* metadata that the output's format cannot hold; "": nothing */
-    bool prepared; /* rows become fp32 values before the ring, and samples behind it: denoise_prepared.c */
+    char lost[192]; /* metadata that the output's format cannot hold; "": nothing */
+    bool prepared;  /* rows become fp32 values before the ring, and samples behind it: denoise_prepared.c */
     tess_engine_model *model;
-    tess_denoise_wish wish;
-    tess_denoise_choice choice;
-    tess_denoise_choice cut; /* of a volume, for a 3-D network */
+    tess_cut_request request;
+    tess_cut_plan choice;
+    tess_cut_plan cut; /* of a volume, for a 3-D network */
     double seconds;
     double psnr, ssim; /* NaN: not measured */
     tess_status status;
@@ -121,7 +121,7 @@ tess_status tess_denoise_use_estimate(const tess_denoise_settings *settings, tes
 /* Chooses file->scale; refuses where sigma would mean nothing on it. */
 tess_status tess_denoise_set_scale(const tess_denoise_settings *settings, tess_denoise_file *file,
                                    tess_error *error) TESS_MUST_CHECK;
-/* Opens the file's header, finds its model, and fills info, model and wish. */
+/* Opens the file's header, finds its model, and fills info, model and request. */
 tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settings *settings,
                                   tess_denoise_file *file, tess_error *error) TESS_MUST_CHECK;
 tess_status tess_denoise_image(tess_engine *engine, const tess_denoise_settings *settings,

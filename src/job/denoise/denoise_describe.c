@@ -22,13 +22,13 @@ size_t tess_denoise_row_bytes(const tess_image_info *info)
     return tess_align_size((size_t)(info->width * info->channels) * tess_dtype_size(info->dtype), 64);
 }
 
-/* Host rows and stages, where the device's memory is its own. */
-static void wish_apart(const tess_pixels *pixels, tess_denoise_file *file)
+/* Host rows and stages, where the device has its own memory. */
+static void request_separate_memory(const tess_pixels *pixels, tess_denoise_file *file)
 {
     const tess_image_info *info = &file->info;
-    tess_denoise_wish *w = &file->wish;
+    tess_cut_request *w = &file->request;
     const bool noisy = pixels->add_noise > 0;
-    w->apart = true;
+    w->separate_memory = true;
     w->row_scratch_bytes = 0;
     if (noisy) { /* noise is added as rows are read */
         w->in_row_bytes = (size_t)(info->width * info->channels) * sizeof(float);
@@ -124,10 +124,10 @@ static tess_status choose_output(const tess_denoise_settings *settings, tess_den
     return status;
 }
 
-static tess_status describe_truth(tess_denoise_file *file, tess_error *error)
+static tess_status describe_truth(const tess_engine *engine, tess_denoise_file *file, tess_error *error)
 {
     tess_reader *reader = NULL;
-    TESS_TRY(tess_reader_open_axes(file->truth, file->axes, &reader, error));
+    TESS_TRY(tess_reader_open_axes(engine->memory, file->truth, file->axes, &reader, error));
     const tess_image_info truth = file->truth_info = *tess_reader_info(reader), *info = &file->info;
     tess_reader_close(reader);
     if (truth.height != info->height || truth.width != info->width || truth.depth != info->depth ||
@@ -140,13 +140,13 @@ static tess_status describe_truth(tess_denoise_file *file, tess_error *error)
     return TESS_OK;
 }
 
-static tess_status describe_map(const tess_denoise_settings *settings, tess_denoise_file *file,
-                                tess_error *error)
+static tess_status describe_map(const tess_engine *engine, const tess_denoise_settings *settings,
+                                tess_denoise_file *file, tess_error *error)
 {
     if (!settings->sigma_map)
         return TESS_OK;
     tess_reader *reader = NULL;
-    TESS_TRY(tess_reader_open_axes(settings->sigma_map, file->axes, &reader, error));
+    TESS_TRY(tess_reader_open_axes(engine->memory, settings->sigma_map, file->axes, &reader, error));
     const tess_image_info map = file->map_info = *tess_reader_info(reader), *info = &file->info;
     tess_reader_close(reader);
     if (map.height != info->height || map.width != info->width || map.depth != info->depth ||
@@ -185,8 +185,8 @@ static tess_status describe_samples(tess_engine *engine, const tess_denoise_sett
     return TESS_OK;
 }
 
-static void fill_wish(const tess_engine *engine, const tess_denoise_settings *settings,
-                      tess_denoise_file *file)
+static void fill_request(const tess_engine *engine, const tess_denoise_settings *settings,
+                         tess_denoise_file *file)
 {
     tess_denoise_sink sink;
     tess_prepared_rows rows;
@@ -195,9 +195,8 @@ static void fill_wish(const tess_engine *engine, const tess_denoise_settings *se
                  size = tess_dtype_size(pixels.image.dtype),
                  sink_bytes = tess_denoise_carve_sink(file, NULL, &sink),
                  prepared_bytes = tess_prepared_carve(file, NULL, &rows);
-    file->wish = (tess_denoise_wish){
-        .height = file->info.height,
-        .width = file->info.width,
+    file->request = (tess_cut_request){
+        .size = {1, file->info.height, file->info.width},
         .planes = pixels.planes,
         .in_row_bytes = samples * size,
         .out_row_bytes = samples * (pixels.float_out ? sizeof(float) : size),
@@ -205,13 +204,12 @@ static void fill_wish(const tess_engine *engine, const tess_denoise_settings *se
         .fixed_io_bytes = prepared_bytes ? tess_align_size(sink_bytes, 64) + prepared_bytes : sink_bytes,
         .held_bytes = file->info.held_bytes + tess_writer_held_bytes(file->output, &file->out_info) +
                       file->truth_info.held_bytes + tess_prepared_held(file),
-        .tile_height = settings->tile_height,
-        .tile_width = settings->tile_width,
-        .halo = settings->halo,
+        .tile = {0, settings->tile_height, settings->tile_width},
+        .halo = {0, settings->halo, settings->halo},
         .batch = settings->batch,
         .asked_limit = settings->common.memory_limit};
     if (engine->apart)
-        wish_apart(&pixels, file);
+        request_separate_memory(&pixels, file);
 }
 
 tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settings *settings,
@@ -219,7 +217,7 @@ tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settin
 {
     tess_reader *reader = NULL;
     TESS_TRY(tess_axes_of(settings->axes, &file->axes, error));
-    TESS_TRY(tess_reader_open_axes(file->input, file->axes, &reader, error));
+    TESS_TRY(tess_reader_open_axes(engine->memory, file->input, file->axes, &reader, error));
     file->info = *tess_reader_info(reader);
     tess_reader_close(reader);
     int64_t row, pixels;
@@ -235,10 +233,10 @@ tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settin
             file->input);
     TESS_TRY(choose_output(settings, file, error));
     if (file->truth)
-        TESS_TRY(describe_truth(file, error));
+        TESS_TRY(describe_truth(engine, file, error));
     TESS_TRY(model_of(engine, settings, file, error));
-    TESS_TRY(describe_map(settings, file, error));
+    TESS_TRY(describe_map(engine, settings, file, error));
     TESS_TRY(describe_samples(engine, settings, file, error));
-    fill_wish(engine, settings, file);
+    fill_request(engine, settings, file);
     return TESS_OK;
 }

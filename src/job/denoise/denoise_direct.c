@@ -62,7 +62,7 @@ static tess_status prepare_strip(tess_image_job *job, const tess_span *rows, tes
 static tess_status run_batch(tess_image_job *job, const tess_strip *strip, int64_t first, int64_t n,
                              tess_error *error)
 {
-    const tess_denoise_choice *choice = &job->file->choice;
+    const tess_cut_plan *choice = &job->file->choice;
     tess_device *device = job->engine->device;
     tess_span cols = tess_axis_span(&choice->cols, first);
     tess_net_plan *plan = plan_for(job, shape_of(n, &strip->span, &cols));
@@ -94,7 +94,7 @@ static tess_status run_batch(tess_image_job *job, const tess_strip *strip, int64
 tess_status tess_direct_strip(void *user, const tess_strip *strip, tess_error *error)
 {
     tess_image_job *job = user;
-    const tess_denoise_choice *choice = &job->file->choice;
+    const tess_cut_plan *choice = &job->file->choice;
     double start = tess_clock();
     TESS_TRY(prepare_strip(job, &strip->span, error));
     for (int64_t c = 0, n; c < choice->cols.tiles; c += n) {

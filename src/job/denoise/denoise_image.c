@@ -18,7 +18,7 @@ tess_status tess_image_source(void *user, int64_t first, int64_t count, void *ro
     for (int64_t y = 0; y < count; y++) {
         TESS_TRY(tess_reader_rows(job->reader, 1, job->row_samples, error));
         tess_pixels_noisy_row(&job->pixels, first + y, job->row_samples, job->row_draws,
-                              (float *)((char *)rows + (size_t)y * job->file->wish.in_row_bytes));
+                              (float *)((char *)rows + (size_t)y * job->file->request.in_row_bytes));
     }
     return TESS_OK;
 }
@@ -92,7 +92,7 @@ void *tess_image_carve(tess_image_job *job)
     void *ring = at;
     at += file->choice.ring_bytes;
     job->pixels.scratch = (float *)at;
-    at += file->wish.row_scratch_bytes * (size_t)tess_axis_largest_window(&file->choice.cols);
+    at += file->request.row_scratch_bytes * (size_t)tess_axis_largest_window(&file->choice.cols);
     const size_t sink_bytes = tess_denoise_carve_sink(file, at, &job->rows);
     if (job->blocks->lane && job->pixels.add_noise > 0) {
         job->row_samples = at + tess_align_size(sink_bytes, 64);
@@ -108,10 +108,10 @@ void *tess_image_carve(tess_image_job *job)
 
 /* The blocks were sized for what the header said; a file that was replaced meanwhile must not be read into
  * them. */
-static tess_status reopen(const char *path, tess_axes axes, const tess_image_info *planned,
-                          tess_reader **reader, tess_error *error)
+static tess_status reopen(tess_memory *memory, const char *path, tess_axes axes,
+                          const tess_image_info *planned, tess_reader **reader, tess_error *error)
 {
-    TESS_TRY(tess_reader_open_axes(path, axes, reader, error));
+    TESS_TRY(tess_reader_open_axes(memory, path, axes, reader, error));
     const tess_image_info *now = tess_reader_info(*reader);
     bool same = now->height == planned->height && now->width == planned->width &&
                 now->depth == planned->depth && now->channels == planned->channels &&
@@ -126,18 +126,19 @@ static tess_status open_files(tess_image_job *job, tess_error *error)
 {
     tess_denoise_file *file = job->file;
     tess_prepared_image *p = &job->prepared;
-    TESS_TRY(reopen(file->input, file->axes, &file->info, &job->reader, error));
+    tess_memory *memory = job->engine->memory;
+    TESS_TRY(reopen(memory, file->input, file->axes, &file->info, &job->reader, error));
     if (file->truth)
-        TESS_TRY(reopen(file->truth, file->axes, &file->truth_info, &job->truth, error));
+        TESS_TRY(reopen(memory, file->truth, file->axes, &file->truth_info, &job->truth, error));
     if (file->prepared) {
-        TESS_TRY(reopen(file->input, file->axes, &file->info, &p->original, error));
+        TESS_TRY(reopen(memory, file->input, file->axes, &file->info, &p->original, error));
         if (file->map_info.width)
-            TESS_TRY(reopen(p->settings->sigma_map, file->axes, &file->map_info, &p->map, error));
+            TESS_TRY(reopen(memory, p->settings->sigma_map, file->axes, &file->map_info, &p->map, error));
         p->file = file;
         p->reader = job->reader;
         p->noise = job->pixels.noise;
     }
-    TESS_TRY(tess_writer_open(file->output, &file->out_info, job->reader, &job->writer, error));
+    TESS_TRY(tess_writer_open(memory, file->output, &file->out_info, job->reader, &job->writer, error));
     if (tess_writer_lost(job->writer))
         snprintf(file->lost, sizeof file->lost, "%s", tess_writer_lost(job->writer));
     return TESS_OK;
@@ -149,8 +150,8 @@ static tess_status run_slices(tess_image_job *job, tess_error *error)
     const tess_denoise_file *file = job->file;
     const tess_ring_settings ring = {.rows = file->choice.rows,
                                      .image_rows = file->info.height,
-                                     .in_row_bytes = file->wish.in_row_bytes,
-                                     .out_row_bytes = file->wish.out_row_bytes,
+                                     .in_row_bytes = file->request.in_row_bytes,
+                                     .out_row_bytes = file->request.out_row_bytes,
                                      .source = tess_image_source,
                                      .worker = job->blocks->lane ? tess_lane_strip : tess_direct_strip,
                                      .sink = tess_image_sink,

@@ -7,7 +7,7 @@
 tess_status tess_lane_strip(void *user, const tess_strip *strip, tess_error *error)
 {
     tess_image_job *job = user;
-    const tess_denoise_choice *choice = &job->file->choice;
+    const tess_cut_plan *choice = &job->file->choice;
     tess_flight *flight = &job->flights[strip->index % 2];
     for (int64_t c = 0, n; c < choice->cols.tiles; c += n) {
         n = tess_axis_run(&choice->cols, c, choice->batch);

@@ -203,7 +203,7 @@ tess_status tess_denoise_look_at(tess_engine *engine, const tess_denoise_setting
     l.stride = tess_ceil_div(tess_denoise_rows(info) * info->width * l.colours, TAIL_SAMPLES);
     tess_status status = take_memory(&l, file->sigma_estimated, error);
     if (status == TESS_OK)
-        status = tess_reader_open_axes(file->input, file->axes, &l.reader, error);
+        status = tess_reader_open_axes(engine->memory, file->input, file->axes, &l.reader, error);
     if (status == TESS_OK)
         status = look_at_rows(&l, &engine->stop, error);
     if (status == TESS_OK)

@@ -61,7 +61,8 @@ static tess_status open_or_replan(tess_denoise_job *job, tess_lane **lane, tess_
             limit = less > SMALL_JOB ? less : SMALL_JOB;
         limit = asked && asked < limit ? asked : limit;
         for (int64_t i = 0; i < job->count; i++)
-            job->files[i].wish.asked_limit = 0; /* it is not what the user asked for that is too little now */
+            job->files[i].request.asked_limit =
+                0; /* it is not what the user asked for that is too little now */
         snprintf(job->replanned, sizeof job->replanned,
                  "re-planned: the card had %.0f MiB free, %.0f were planned", (double)left / (1 << 20),
                  (double)planned / (1 << 20));
@@ -78,7 +79,7 @@ static int64_t thread_count(const tess_denoise_job *job)
         const tess_denoise_file *file = &job->files[i];
         if (!tess_denoise_todo(file))
             continue;
-        const uint64_t bytes = file->choice.io_block + file->wish.held_bytes;
+        const uint64_t bytes = file->choice.io_block + file->request.held_bytes;
         most = bytes > most ? bytes : most;
         files++;
     }
@@ -106,7 +107,8 @@ static tess_status run_file(many *m, tess_denoise_file *file, tess_denoise_block
 {
     if (blocks->io.bytes < file->choice.io_block) {
         tess_block_free(&blocks->io);
-        TESS_TRY(tess_block_alloc(&blocks->io, TESS_MEM_HOST, file->choice.io_block, error));
+        TESS_TRY(tess_block_alloc(m->job->engine.memory, &blocks->io, TESS_MEM_HOST, file->choice.io_block,
+                                  error));
     }
     TESS_TRY(tess_denoise_make_folder(m->job, file, error));
     return tess_denoise_image(&m->job->engine, m->job->settings, file, blocks, error);

@@ -29,10 +29,10 @@ typedef struct planning {
 /* Counts a file's choice into the job's. */
 static void add_choice(tess_denoise_job *job, const tess_denoise_file *file)
 {
-    const tess_denoise_choice *choice = &file->choice;
-    const uint64_t total = tess_mem_total(&choice->bytes) + file->wish.other_weights;
+    const tess_cut_plan *choice = &file->choice;
+    const uint64_t total = tess_mem_total(&choice->bytes) + file->request.other_weights;
     job->planned_total = total > job->planned_total ? total : job->planned_total;
-    for (int c = TESS_MEM_ACTIVATIONS; c < TESS_MEM_CATEGORIES; c++)
+    for (int c = 0; c < TESS_MEM_CATEGORIES; c++) /* its weights are among the job's */
         if (choice->bytes.by[c] > job->planned.by[c])
             job->planned.by[c] = choice->bytes.by[c];
     grow(&job->lane_sizes.arena, choice->arena_bytes);
@@ -57,11 +57,11 @@ static tess_status plan_files(tess_denoise_job *job, planning how, int64_t *refu
         tess_denoise_file *file = &job->files[i];
         if (!tess_denoise_todo(file))
             continue;
-        file->wish.other_weights = weights - granted(job, tess_bound_weight_bytes(file->model->bound));
-        file->wish.limit = how.limit;
-        file->wish.least = how.least;
-        const tess_status status = tess_denoise_choose(file->model->bound, &file->model->model,
-                                                       job->engine.rates, &file->wish, &file->choice, error);
+        file->request.other_weights = weights - granted(job, tess_bound_weight_bytes(file->model->bound));
+        file->request.limit = how.limit;
+        file->request.least = how.least;
+        const tess_status status = tess_cut_choose(file->model->bound, &file->model->model, job->engine.rates,
+                                                   &file->request, &file->choice, error);
         if (status == TESS_OK)
             add_choice(job, file);
         else if (status == TESS_OVER_LIMIT && !how.least)
@@ -84,16 +84,16 @@ static tess_status refuse_files(tess_denoise_job *job, uint64_t limit, tess_erro
 {
     int64_t refused;
     TESS_TRY(plan_files(job, (planning){UINT64_MAX, true}, &refused, error));
-    const uint64_t needs = job->planned_total + tess_denoise_reserve(job->engine.apart);
+    const uint64_t needs = job->planned_total + tess_cut_reserve(job->engine.apart);
     for (int64_t i = 0; i < job->count; i++) {
         tess_denoise_file *file = &job->files[i];
         if (!tess_denoise_todo(file))
             continue;
-        file->wish.limit = limit;
-        file->wish.job_needs = needs;
-        if (tess_denoise_fits(&file->wish, &file->choice))
+        file->request.limit = limit;
+        file->request.job_needs = needs;
+        if (tess_cut_fits(&file->request, &file->choice))
             continue;
-        tess_status status = tess_denoise_refuse(&file->wish, &file->choice, error);
+        tess_status status = tess_cut_refuse(&file->request, &file->choice, error);
         TESS_TRY(tess_denoise_settle(job, file, status, error));
     }
     return TESS_OK;
@@ -113,7 +113,7 @@ static tess_status plan_together(tess_denoise_job *job, uint64_t limit, tess_err
         TESS_TRY(plan_files(job, (planning){within, false}, &refused, error));
     }
     TESS_TRY(plan_files(job, (planning){limit, true}, &refused, error));
-    const uint64_t needs = job->planned_total + tess_denoise_reserve(true);
+    const uint64_t needs = job->planned_total + tess_cut_reserve(true);
     if (needs <= limit)
         return TESS_OK;
     const uint64_t asked = job->settings->common.memory_limit;

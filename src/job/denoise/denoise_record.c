@@ -41,7 +41,7 @@ static void add_input(tess_json **record, const tess_denoise_job *job)
 static void add_plan(tess_json **record, const tess_denoise_job *job)
 {
     const tess_denoise_file *file = tess_denoise_largest(job);
-    const tess_denoise_choice *choice = &file->choice;
+    const tess_cut_plan *choice = &file->choice;
     tess_json *plan = tess_json_object(), *tile = tess_json_array();
     if (job->volumes && choice->depth.tiles)
         tess_json_append_int(&tile, tess_axis_largest_tile(&choice->depth));
@@ -63,11 +63,11 @@ static void add_plan(tess_json **record, const tess_denoise_job *job)
 }
 
 /* What the device itself says, and how well it was kept at work. */
-static void add_device(tess_json **measured, const tess_denoise_job *job)
+static void add_device(tess_json **measured, const tess_denoise_job *job, const tess_mem_usage *peak)
 {
     const tess_lane_figures *figures = &job->figures;
     const uint64_t grown = job->baseline > figures->least_free ? job->baseline - figures->least_free : 0;
-    tess_json_set_int(measured, "rows_bytes", (int64_t)tess_mem_host_peak());
+    tess_json_set_int(measured, "rows_bytes", (int64_t)peak->bytes.by[TESS_MEM_HOST]);
     tess_json_set_int(measured, "driver_bytes", (int64_t)grown);
     tess_json_set_int(measured, "context_bytes", (int64_t)job->engine.facts.driver_bytes);
     tess_json_set_double(measured, "gpu_busy", figures->busy);
@@ -86,20 +86,19 @@ static void add_measured(tess_json **record, const tess_denoise_job *job)
         }
     if (job->engine.apart) /* files overlap: their seconds are shares of the device's */
         seconds = job->figures.seconds;
-    tess_mem_bytes peak;
-    uint64_t total;
-    tess_mem_peak(&peak, &total);
+    tess_mem_usage peak;
+    tess_memory_peak(job->engine.memory, tess_engine_scope(&job->engine), &peak);
     tess_json *measured = tess_json_object();
     tess_json_set_double(&measured, "seconds", seconds);
     tess_json_set_double(&measured, "megapixels_per_second", seconds > 0 ? 1e-6 * pixels / seconds : 0);
     tess_json_set_double(&measured, "wall_seconds", tess_clock() - job->start);
-    tess_json_set(&measured, "peak_bytes", tess_record_bytes(&peak, total));
+    tess_json_set(&measured, "peak_bytes", tess_record_bytes(&peak.bytes, peak.total));
     tess_json_set_int(&measured, "resident_bytes", (int64_t)tess_process_peak());
     tess_json_set_int(&measured, "overhead_bytes", (int64_t)job->overhead);
     tess_json_set_int(&measured, "loaded_bytes", (int64_t)job->loaded);
     tess_json_set_int(&measured, "host_bytes", (int64_t)job->host_bytes);
     if (job->engine.apart)
-        add_device(&measured, job);
+        add_device(&measured, job, &peak);
     tess_json_set(record, "measured", measured);
 }
 

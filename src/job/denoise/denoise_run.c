@@ -10,7 +10,7 @@ static void free_blocks(tess_device *device, tess_denoise_blocks *blocks)
 }
 
 /* Blocks of just the file's sizes; images of one size keep them. */
-static tess_status fit_blocks(tess_device *device, tess_denoise_blocks *b, const tess_denoise_choice *choice,
+static tess_status fit_blocks(tess_device *device, tess_denoise_blocks *b, const tess_cut_plan *choice,
                               tess_error *error)
 {
     if (b->arena.bytes == device->granted(device, choice->arena_bytes) &&
@@ -22,7 +22,7 @@ static tess_status fit_blocks(tess_device *device, tess_denoise_blocks *b, const
         TESS_TRY(device->alloc(device, &b->arena, TESS_MEM_ACTIVATIONS, choice->arena_bytes, error));
     if (choice->workspace_bytes)
         TESS_TRY(device->alloc(device, &b->workspace, TESS_MEM_WORKSPACE, choice->workspace_bytes, error));
-    return tess_block_alloc(&b->io, TESS_MEM_HOST, choice->io_block, error);
+    return tess_block_alloc(device->memory, &b->io, TESS_MEM_HOST, choice->io_block, error);
 }
 
 tess_status tess_denoise_run_direct(tess_denoise_job *job, tess_error *error)

@@ -5,6 +5,8 @@
 #include "job/common/note.h"
 #include "job/denoise/denoise.h"
 
+static const double ALIKE = 4; /* ranges of bands, and their noise, that differ by no more */
+
 static bool by_type(tess_dtype dtype)
 {
     return dtype == TESS_U8 || dtype == TESS_U16;
@@ -87,26 +89,56 @@ static tess_status doubt_outliers(const tess_denoise_file *file, tess_error *err
         sample_of(look, look->outlier), sample_of(look, look->outlier));
 }
 
-/* Bands that a gray network takes one by one may have units of their own. */
-static tess_status doubt_bands(const tess_denoise_file *file, tess_error *error)
+/* Noise of one strength in all channels, as far as it was estimated. */
+static bool noise_is_alike(const tess_denoise_look *look, int64_t channels)
 {
-    static const double ALIKE = 4;
-    const tess_denoise_look *look = &file->look;
-    const int64_t colours = tess_denoise_colours(&file->info);
-    if (file->model->model.channels != 1)
-        return TESS_OK;
-    for (int c = 1; c < colours && c < TESS_NOISE_CHANNELS; c++) {
-        const double first = look->channel_high[0] - look->channel_low[0],
-                     other = look->channel_high[c] - look->channel_low[c];
-        if (first > ALIKE * other || other > ALIKE * first)
-            return tess_fail(
-                error, TESS_BAD_OPTION,
-                "%s: band 1 goes from %.9g to %.9g, band %d from %.9g to %.9g; denoise them one by one "
-                "(gdal_translate -b N), or give --range LOW,HIGH for all",
-                file->input, sample_of(look, look->channel_low[0]), sample_of(look, look->channel_high[0]),
-                c + 1, sample_of(look, look->channel_low[c]), sample_of(look, look->channel_high[c]));
+    double least = INFINITY, most = 0;
+    for (int64_t c = 0; c < channels; c++) {
+        const tess_noise_level *level = &look->noise.channel[c];
+        if (level->confidence == TESS_NOISE_UNKNOWN)
+            continue;
+        least = fmin(least, level->sigma);
+        most = fmax(most, level->sigma);
     }
-    return TESS_OK;
+    return most <= ALIKE * least;
+}
+
+/* The three channels of a photograph belong together, however dark one of them is: those of 8 bits, those of 16 bits where
+ * the file says that they are red, green and blue, and floats on [0,1] with the same noise in each. Channels of others may
+ * have units of their own. */
+static bool is_photograph(const tess_denoise_settings *s, const tess_denoise_file *file)
+{
+    const tess_image_info *info = &file->info;
+    if (tess_denoise_colours(info) != 3)
+        return false;
+    return info->dtype == TESS_U8 || (info->dtype == TESS_U16 && info->rgb) ||
+           (info->dtype == TESS_F32 && looks_like_unit(s, file) && noise_is_alike(&file->look, 3));
+}
+
+/* A band that fills a small part of the range of all is one shade to the network, and its noise is nothing beside the
+ * noise of the others. */
+static tess_status doubt_bands(const tess_denoise_settings *s, const tess_denoise_file *file,
+                               tess_error *error)
+{
+    const tess_denoise_look *look = &file->look;
+    const int64_t bands = tess_denoise_colours(&file->info);
+    double least = INFINITY;
+    int64_t at = 0;
+    for (int64_t c = 0; c < bands && c < TESS_NOISE_CHANNELS && look->found > 0; c++) {
+        const double span = look->channel_high[c] - look->channel_low[c];
+        if (!(span > 0 && span < least)) /* a constant band has nothing to lose */
+            continue;
+        least = span;
+        at = c;
+    }
+    if (look->high - look->low <= ALIKE * least || is_photograph(s, file))
+        return TESS_OK;
+    return tess_fail(
+        error, TESS_BAD_OPTION,
+        "%s: its bands have different ranges: samples go from %.7g to %.7g, those of band %lld from %.7g to "
+        "%.7g; denoise them one by one (gdal_translate -b N), or give --range LOW,HIGH if they have one unit",
+        file->input, sample_of(look, look->low), sample_of(look, look->high), (long long)at + 1,
+        sample_of(look, look->channel_low[at]), sample_of(look, look->channel_high[at]));
 }
 
 /* From the data: a sigma that was given would be a fraction of a span that the user has not seen. */
@@ -125,7 +157,7 @@ static tess_status scale_from_data(const tess_denoise_settings *s, tess_denoise_
             "%s: its samples go from %.9g to %.9g, so that %s no scale; give --range LOW,HIGH (the "
             "samples that mean 0 and 1), or leave sigma to be estimated",
             file->input, low, high, given);
-    TESS_TRY(doubt_bands(file, error));
+    TESS_TRY(doubt_bands(s, file, error));
     TESS_TRY(doubt_outliers(file, error));
     if (!takes_sigma)
         tess_note(&s->common, TESS_NOTE_WARNING,
@@ -185,7 +217,9 @@ tess_status tess_denoise_set_scale(const tess_denoise_settings *s, tess_denoise_
     else if (!unit || (file->sigma_estimated && look->found > 0 && !look->outliers &&
                        look->high > look->low && look->high - look->low < LITTLE))
         return scale_from_data(s, file, error);
-    else
+    else if (file->model->model.channels > 1 && look->looked)
+        TESS_TRY(doubt_bands(s, file, error)); /* they get one noise level */
+    if (s->range == TESS_RANGE_AUTO)
         set_scale(file, 0, full, info->dtype == TESS_F32 ? "as it is" : "type");
     if (look->looked && s->range != TESS_RANGE_AUTO)
         doubt_low_end(s, file);

@@ -20,7 +20,7 @@ static tess_prior prior_of(tess_engine *engine, const tess_denoise_file *file)
 
 static size_t slice_bytes(const tess_denoise_file *file)
 {
-    return tess_align_size((size_t)file->info.height * file->wish.in_row_bytes, 64);
+    return tess_align_size((size_t)file->info.height * file->request.in_row_bytes, 64);
 }
 
 static tess_status plan_file(tess_denoise_job *job, tess_denoise_file *file, uint64_t limit,
@@ -32,19 +32,19 @@ static tess_status plan_file(tess_denoise_job *job, tess_denoise_file *file, uin
     size_t volume;
     if (!tess_tensor_bytes(&prior.image, &volume))
         return tess_fail(error, TESS_BAD_INPUT, "%s: is larger than can be planned for", file->input);
-    const size_t io_block = slice_bytes(file) + file->wish.fixed_io_bytes;
+    const size_t io_block = slice_bytes(file) + file->request.fixed_io_bytes;
     const uint64_t volumes = 2 * (uint64_t)device->granted(device, volume),
-                   rows = tess_block_granted(io_block) + file->wish.held_bytes;
+                   rows = tess_block_granted(io_block) + file->request.held_bytes;
     const tess_denoise_settings *s = job->settings;
-    const tess_prior_wish wish = {.tile_depth = s->tile_height > 0 ? TESS_TILE_CUBE : 0,
-                                  .tile_height = s->tile_height,
-                                  .tile_width = s->tile_width,
-                                  .halo = s->halo,
-                                  .batch = s->batch,
-                                  .limit = limit,
-                                  .others = volumes + (engine->apart ? 0 : rows),
-                                  .asked_limit = s->common.memory_limit};
-    TESS_TRY(tess_prior_choose(&prior, &wish, error));
+    const tess_prior_request request = {.tile_depth = s->tile_height > 0 ? TESS_TILE_CUBE : 0,
+                                        .tile_height = s->tile_height,
+                                        .tile_width = s->tile_width,
+                                        .halo = s->halo,
+                                        .batch = s->batch,
+                                        .limit = limit,
+                                        .others = volumes + (engine->apart ? 0 : rows),
+                                        .asked_limit = s->common.memory_limit};
+    TESS_TRY(tess_prior_choose(&prior, &request, error));
     file->cut = file->choice = prior.choice;
     file->choice.arena_bytes = file->choice.workspace_bytes = 0; /* the prior takes its own */
     file->choice.ring_bytes = slice_bytes(file);
@@ -63,7 +63,7 @@ tess_status tess_denoise_volume_plan(tess_denoise_job *job, uint64_t limit, tess
         tess_denoise_file *file = &job->files[i];
         if (!tess_denoise_todo(file))
             continue;
-        file->wish.row_scratch_bytes = 0; /* windows are moved on the device */
+        file->request.row_scratch_bytes = 0; /* windows are moved on the device */
         const tess_status status = plan_file(job, file, limit, error);
         TESS_TRY(tess_denoise_settle(job, file, status, error));
         if (status != TESS_OK)
@@ -85,7 +85,7 @@ static tess_status run_volume(tess_image_job *job, tess_prior *prior, tess_block
     tess_device *device = job->engine->device;
     const tess_denoise_file *file = job->file;
     const tess_image_info *info = &file->info;
-    const size_t slice = (size_t)info->height * file->wish.in_row_bytes;
+    const size_t slice = (size_t)info->height * file->request.in_row_bytes;
     char *rows = tess_image_carve(job);
     for (int64_t z = 0; z < info->depth; z++) {
         tess_prepared_begin_slice(&job->prepared, z);

@@ -39,7 +39,7 @@ static tess_status describe_image(const tess_reconstruct_settings *s, tess_probl
 {
     tess_reader *reader = NULL;
     TESS_TRY(tess_image_load_library(s->image, error));
-    TESS_TRY(tess_reader_open_axes(s->image, TESS_AXES_PLAIN, &reader, error));
+    TESS_TRY(tess_reader_open_axes(p->memory, s->image, TESS_AXES_PLAIN, &reader, error));
     const tess_image_info info = *tess_reader_info(reader);
     tess_reader_close(reader);
     const int64_t longer = tess_max_i64(info.height, info.width), channels = info.channels - info.alpha;
@@ -181,10 +181,12 @@ static void choose_unit(const tess_reconstruct_settings *s, tess_problem *p)
     p->noise /= tess_problem_measured_unit(p);
 }
 
-tess_status tess_problem_describe(const tess_reconstruct_settings *s, tess_problem *p, tess_error *error)
+tess_status tess_problem_describe(tess_memory *memory, const tess_reconstruct_settings *s, tess_problem *p,
+                                  tess_error *error)
 {
     const char *suffix = strrchr(s->problem, '.');
-    *p = (tess_problem){.name = tess_small_strdup(s->problem),
+    *p = (tess_problem){.memory = memory,
+                        .name = tess_small_strdup(s->problem),
                         .high = 1,
                         .depth = 1,
                         .noise = -1,

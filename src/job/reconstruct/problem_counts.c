@@ -48,7 +48,7 @@ static tess_status read_field(const char *path, double value, const tess_problem
         return TESS_OK;
     }
     tess_views *v = NULL;
-    tess_status status = tess_views_open(path, &v, error);
+    tess_status status = tess_views_open(p->memory, path, &v, error);
     if (status == TESS_OK) {
         status = average(v, p, full_rows, p->columns, view, sum, error);
         if (status != TESS_OK)
@@ -62,7 +62,7 @@ static tess_status read_fields(const tess_problem *p, int64_t full_rows, float *
                                tess_error *error)
 {
     f->samples = p->rows * p->columns;
-    TESS_TRY(tess_block_alloc(&f->block, TESS_MEM_HOST, tess_problem_field_bytes(p), error));
+    TESS_TRY(tess_block_alloc(p->memory, &f->block, TESS_MEM_HOST, tess_problem_field_bytes(p), error));
     f->flat = f->block.data;
     f->dark = f->flat + f->samples;
     TESS_TRY(read_field(p->flat, p->flat_value, p, full_rows, view, f->flat, error));
@@ -118,7 +118,7 @@ tess_status tess_problem_each_view(const tess_problem *p, float *values, int64_t
     tess_views *v = NULL;
     fields f = {0};
     *starved = 0;
-    tess_status status = tess_views_open(p->measurement, &v, error);
+    tess_status status = tess_views_open(p->memory, p->measurement, &v, error);
     if (status == TESS_OK) {
         const tess_views_info *is = tess_views_about(v);
         const int64_t rows = p->row >= 0 ? 1 : is->rows;

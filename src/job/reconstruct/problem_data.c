@@ -93,7 +93,7 @@ static tess_status read_rows(const file_rows *f, tess_reader *reader, tess_error
 static tess_status read_file(const file_rows *f, tess_error *error)
 {
     tess_reader *reader = NULL;
-    TESS_TRY(tess_reader_open_axes(f->path, TESS_AXES_PLAIN, &reader, error));
+    TESS_TRY(tess_reader_open_axes(f->job->engine.memory, f->path, TESS_AXES_PLAIN, &reader, error));
     tess_status status = read_rows(f, reader, error);
     tess_reader_close(reader);
     return status;
@@ -103,7 +103,7 @@ static tess_status read_resized(tess_reconstruct_job *job, tess_error *error)
 {
     const tess_problem *p = &job->problem;
     tess_block own = {0};
-    TESS_TRY(tess_block_alloc(&own, TESS_MEM_HOST,
+    TESS_TRY(tess_block_alloc(job->engine.memory, &own, TESS_MEM_HOST,
                               (size_t)(p->image_height * p->image_width * p->channels) * sizeof(float),
                               error));
     const file_rows file = {job,      p->image, {p->image_height, p->image_width, p->channels},

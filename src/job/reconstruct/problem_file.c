@@ -77,7 +77,7 @@ static tess_status header_of(const char *file, tess_problem *p, tess_image_info 
 {
     tess_reader *reader = NULL;
     TESS_TRY(tess_image_load_library(file, error));
-    TESS_TRY(tess_reader_open_axes(file, TESS_AXES_PLAIN, &reader, error));
+    TESS_TRY(tess_reader_open_axes(p->memory, file, TESS_AXES_PLAIN, &reader, error));
     *info = *tess_reader_info(reader);
     tess_reader_close(reader);
     p->held = info->held_bytes > p->held ? info->held_bytes : p->held;

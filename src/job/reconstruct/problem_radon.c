@@ -109,8 +109,8 @@ static tess_status find_centre(tess_problem *p, tess_error *error)
     tess_block views = {0};
     tess_centre centre = {0};
     int64_t starved;
-    TESS_TRY(tess_block_alloc(&views, TESS_MEM_HOST, (size_t)((p->count + 1) * p->columns) * sizeof(float),
-                              error));
+    TESS_TRY(tess_block_alloc(p->memory, &views, TESS_MEM_HOST,
+                              (size_t)((p->count + 1) * p->columns) * sizeof(float), error));
     sinogram s = {p, views.data};
     tess_status status =
         tess_problem_each_view(p, s.values + p->count * p->columns, &starved, keep_view, &s, error);

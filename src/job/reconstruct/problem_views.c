@@ -15,6 +15,7 @@
 enum { MOST_VIEWS = 100000 };
 
 struct tess_views {
+    tess_memory *memory;
     tess_views_info info;
     char *path;
     char **names; /* of a folder's files; NULL: none */
@@ -110,8 +111,8 @@ static tess_status open_view(const tess_views *v, int64_t view, tess_reader **re
 {
     const char *name = v->names ? v->names[view] : v->path;
     TESS_TRY(tess_image_load_library(name, error));
-    return v->names ? tess_reader_open_axes(name, TESS_AXES_PLAIN, reader, error)
-                    : tess_reader_open_page(name, v->pages.places[view], reader, error);
+    return v->names ? tess_reader_open_axes(v->memory, name, TESS_AXES_PLAIN, reader, error)
+                    : tess_reader_open_page(v->memory, name, v->pages.places[view], reader, error);
 }
 
 static tess_status check_view(const tess_views *v, int64_t view, const tess_image_info *is, tess_error *error)
@@ -165,13 +166,14 @@ static tess_status describe_array(tess_views *v, tess_error *error)
     return TESS_OK;
 }
 
-tess_status tess_views_open(const char *path, tess_views **out, tess_error *error)
+tess_status tess_views_open(tess_memory *memory, const char *path, tess_views **out, tess_error *error)
 {
     struct stat about;
     tess_views *v = tess_small_alloc(1, sizeof *v);
     *out = v;
     if (!v || !(v->path = tess_small_strdup(path)))
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a name");
+    v->memory = memory;
     if (stat(path, &about) == 0 && S_ISDIR(about.st_mode)) {
         TESS_TRY(list_folder(v, error));
         return describe_images(v, error);
@@ -213,7 +215,7 @@ tess_status tess_views_next(tess_views *v, int64_t row, float *values, tess_erro
     const tess_image_info *is = v->reader ? tess_reader_info(v->reader) : NULL;
     const int64_t samples = is ? is->width * is->channels : v->info.columns, view = v->next++;
     if (!v->raw.data)
-        TESS_TRY(tess_block_alloc(&v->raw, TESS_MEM_HOST, (size_t)samples * sizeof(float), error));
+        TESS_TRY(tess_block_alloc(v->memory, &v->raw, TESS_MEM_HOST, (size_t)samples * sizeof(float), error));
     if (v->reader)
         return read_view(v, v->reader, row, values, error);
     tess_reader *reader = NULL;

@@ -40,10 +40,10 @@ static tess_status find_model(tess_reconstruct_job *job, tess_error *error)
     return TESS_OK;
 }
 
-static tess_status describe(tess_reconstruct_job *job, tess_error *error)
+static tess_status describe(tess_reconstruct_job *job, tess_memory *memory, tess_error *error)
 {
     const tess_reconstruct_settings *s = job->settings;
-    TESS_TRY(tess_problem_describe(s, &job->problem, error));
+    TESS_TRY(tess_problem_describe(memory, s, &job->problem, error));
     const tess_problem *p = &job->problem;
     if (p->bare_integers)
         tess_note(
@@ -53,7 +53,7 @@ static tess_status describe(tess_reconstruct_job *job, tess_error *error)
     const char *const read[] = {p->measurement, p->truth, p->geometry, p->image, p->flat, p->dark};
     TESS_TRY(tess_record_apart(&s->common, read, 6, error));
     TESS_TRY(tess_recipe_of(s, &job->problem, &job->recipe, error));
-    TESS_TRY(tess_engine_open(&job->engine, &s->common, error));
+    TESS_TRY(tess_engine_open(&job->engine, memory, &s->common, error));
     TESS_TRY(find_model(job, error));
     const char *const weights = job->prior.model->path;
     TESS_TRY(tess_record_apart(&s->common, &weights, 1, error));
@@ -65,7 +65,7 @@ static tess_status describe(tess_reconstruct_job *job, tess_error *error)
         if (used[i])
             TESS_TRY(tess_writer_check_folder(used[i], error));
     tess_process_reset_peak();
-    tess_mem_reset_peak();
+    tess_memory_reset_peak(memory);
     job->overhead = tess_process_resident();
     return TESS_OK;
 }
@@ -114,7 +114,7 @@ static tess_status reconstruct(tess_context *context, const tess_reconstruct_set
     job.settings = settings;
     job.start = tess_clock();
     job.baseline_psnr = job.psnr = job.ssim = NAN;
-    tess_status status = describe(&job, error);
+    tess_status status = describe(&job, &context->memory, error);
     if (status == TESS_OK)
         status = tess_reconstruct_plan(&job, error);
     if (status == TESS_OK && !plan_only)

@@ -58,7 +58,8 @@ typedef enum tess_range_from {
 
 /* What is to be solved. */
 typedef struct tess_problem {
-    char *name; /* for the record: "deblur", "tomo2d", or the file */
+    tess_memory *memory; /* where its files are counted while they are read */
+    char *name;          /* for the record: "deblur", "tomo2d", or the file */
     tess_physics physics;
     int64_t depth, height, width, channels; /* depth 1: an image */
     int64_t rows, columns;                  /* of the detector; of a sinogram's, 1 row */
@@ -126,15 +127,13 @@ typedef struct tess_reconstruct_job {
     float truth_peak;                       /* its largest value: of PSNR where the range is an estimate */
     void *lines;
     tess_writer *writer, *side_writer;
-    tess_mem_bytes planned, operator_bytes;
-    uint64_t planned_total;
-    uint64_t host_bytes; /* at most, where the device's memory is its own */
+    tess_mem_usage planned; /* by[HOST] only where the device's memory is its own */
+    tess_mem_bytes operator_bytes;
     double planned_seconds, start, seconds;
     uint64_t overhead, loaded; /* resident before the plan, and once the weights are there */
     uint64_t free_before,
         least_free;      /* of the device's memory: without the job, and the least while it ran */
-    tess_mem_bytes peak; /* while operators were made */
-    uint64_t peak_total, host_peak;
+    tess_mem_usage peak; /* while operators were made */
     /* Outcome. */
     double norm_squared, baseline_psnr, psnr, ssim; /* NaN: not known */
     int64_t starved;      /* counts so low that their line integrals are only bounded */
@@ -159,8 +158,8 @@ tess_status tess_recipe_of(const tess_reconstruct_settings *settings, const tess
 
 /* Sizes, angles and files; looks at headers, makes nothing. Clear it also when
  * this failed. */
-tess_status tess_problem_describe(const tess_reconstruct_settings *settings, tess_problem *problem,
-                                  tess_error *error) TESS_MUST_CHECK;
+tess_status tess_problem_describe(tess_memory *memory, const tess_reconstruct_settings *settings,
+                                  tess_problem *problem, tess_error *error) TESS_MUST_CHECK;
 tess_status tess_problem_read(const char *path, tess_problem *problem, tess_error *error) TESS_MUST_CHECK;
 /* The part of it that volumes have: views along vectors; and that of sinograms. */
 tess_status tess_problem_read_volume(const char *path, const tess_json *json, tess_problem *problem,

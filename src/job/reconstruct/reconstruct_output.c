@@ -197,7 +197,8 @@ tess_status tess_reconstruct_save_measurement(tess_reconstruct_job *job, tess_er
 {
     const tess_image_info info = measurement_info(job);
     tess_writer *writer = NULL;
-    tess_status status = tess_writer_open(job->settings->save_measurement, &info, NULL, &writer, error);
+    tess_status status =
+        tess_writer_open(job->engine.memory, job->settings->save_measurement, &info, NULL, &writer, error);
     if (status == TESS_OK)
         status = write_rows(job, writer, &info, measurement_row, error);
     tess_writer_close(writer);
@@ -207,11 +208,12 @@ tess_status tess_reconstruct_save_measurement(tess_reconstruct_job *job, tess_er
 tess_status tess_reconstruct_open_outputs(tess_reconstruct_job *job, tess_error *error)
 {
     const tess_image_info result = result_info(job);
-    TESS_TRY(tess_writer_open(job->settings->output, &result, NULL, &job->writer, error));
+    TESS_TRY(tess_writer_open(job->engine.memory, job->settings->output, &result, NULL, &job->writer, error));
     if (!job->settings->side_by_side)
         return TESS_OK;
     const tess_image_info side = side_info(job);
-    return tess_writer_open(job->settings->side_by_side, &side, NULL, &job->side_writer, error);
+    return tess_writer_open(job->engine.memory, job->settings->side_by_side, &side, NULL, &job->side_writer,
+                            error);
 }
 
 tess_status tess_reconstruct_write(tess_reconstruct_job *job, tess_error *error)

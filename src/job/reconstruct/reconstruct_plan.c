@@ -61,60 +61,39 @@ size_t tess_reconstruct_measurement_bytes(const tess_reconstruct_job *job)
 /* Peaks begin anew; those so far stay in the job. */
 static void keep_peak(tess_reconstruct_job *job)
 {
-    tess_mem_bytes peak;
-    uint64_t total;
-    tess_mem_peak(&peak, &total);
-    for (int c = 0; c < TESS_MEM_CATEGORIES; c++)
-        if (peak.by[c] > job->peak.by[c])
-            job->peak.by[c] = peak.by[c];
-    if (total > job->peak_total)
-        job->peak_total = total;
-    if (tess_mem_host_peak() > job->host_peak)
-        job->host_peak = tess_mem_host_peak();
-    tess_mem_reset_peak();
+    tess_mem_usage peak;
+    tess_memory_peak(job->engine.memory, tess_engine_scope(&job->engine), &peak);
+    tess_mem_usage_raise(&job->peak, &peak);
+    tess_memory_reset_peak(job->engine.memory);
 }
 
-/* By the counting door itself: what the operator holds, and the most while it
- * was made. */
+/* By the counter itself: what the operator holds, and the most while it was made. */
 static tess_status make_operator(tess_reconstruct_job *job, size_t slab_bytes, tess_error *error)
 {
-    tess_mem_bytes before;
-    uint64_t total;
-    tess_mem_reset_peak();
-    tess_mem_peak(&before, &total);
+    tess_memory *memory = job->engine.memory;
+    const tess_mem_scope scope = tess_engine_scope(&job->engine);
+    tess_mem_usage before, after;
+    tess_memory_reset_peak(memory);
+    tess_memory_held(memory, scope, &before);
     TESS_TRY(tess_problem_operator(&job->problem, job->engine.device, slab_bytes, &job->op, error));
     keep_peak(job);
-    tess_mem_peak(&job->operator_bytes, &total);
+    tess_memory_held(memory, scope, &after);
     for (int c = 0; c < TESS_MEM_CATEGORIES; c++)
-        job->operator_bytes.by[c] -= before.by[c];
+        job->operator_bytes.by[c] = after.bytes.by[c] - before.bytes.by[c];
     return TESS_OK;
 }
 
-/* What is held at once: with the device's memory, and on the host where that is apart. */
-typedef struct phase {
-    tess_mem_bytes bytes;
-    uint64_t host;
-} phase;
-
-static void add_phase(tess_reconstruct_job *job, const phase *p)
+/* What is held at once. */
+static void add_phase(tess_reconstruct_job *job, const tess_mem_bytes *phase)
 {
-    for (int c = 0; c < TESS_MEM_CATEGORIES; c++)
-        if (p->bytes.by[c] > job->planned.by[c])
-            job->planned.by[c] = p->bytes.by[c];
-    const uint64_t total = tess_mem_total(&p->bytes);
-    if (total > job->planned_total)
-        job->planned_total = total;
-    if (p->host > job->host_bytes)
-        job->host_bytes = p->host;
+    const tess_mem_usage usage = {*phase, tess_mem_total(phase)};
+    tess_mem_usage_raise(&job->planned, &usage);
 }
 
-/* The host's own memory counts with the device's unless that is apart. */
-static void add_host(const tess_reconstruct_job *job, phase *p, size_t bytes)
+/* The host's own memory counts with the device's unless that has its own. */
+static void add_host(const tess_reconstruct_job *job, tess_mem_bytes *phase, size_t bytes)
 {
-    if (job->engine.apart)
-        p->host += bytes;
-    else
-        p->bytes.by[TESS_MEM_IO] += bytes;
+    phase->by[job->engine.apart ? TESS_MEM_HOST : TESS_MEM_IO] += bytes;
 }
 
 /* Gradients, and what the step and the start cost before them. */
@@ -154,17 +133,17 @@ static tess_status choose_cut(tess_reconstruct_job *job, uint64_t limit, uint64_
                               tess_error *error)
 {
     const tess_reconstruct_settings *s = job->settings;
-    const tess_prior_wish wish = {.tile_depth = s->tile_depth,
-                                  .tile_height = s->tile_height,
-                                  .tile_width = s->tile_width,
-                                  .halo = s->halo,
-                                  .batch = s->batch,
-                                  .limit = limit,
-                                  .others = others,
-                                  .asked_limit = s->common.memory_limit,
-                                  .job_needs = job_needs};
+    const tess_prior_request request = {.tile_depth = s->tile_depth,
+                                        .tile_height = s->tile_height,
+                                        .tile_width = s->tile_width,
+                                        .halo = s->halo,
+                                        .batch = s->batch,
+                                        .limit = limit,
+                                        .others = others,
+                                        .asked_limit = s->common.memory_limit,
+                                        .job_needs = job_needs};
     job->prior.image = job->op->image;
-    return tess_prior_choose(&job->prior, &wish, error);
+    return tess_prior_choose(&job->prior, &request, error);
 }
 
 /* Images that the solver works on; before it the start, and the baseline or conjugate gradients beside it. */
@@ -176,13 +155,13 @@ static int vectors_of(const tess_reconstruct_job *job)
 }
 
 /* Images and measurements, which lie on the device or, for a volume in slabs, on the host. */
-static void add_images(const tess_reconstruct_job *job, phase *p, size_t bytes)
+static void add_images(const tess_reconstruct_job *job, tess_mem_bytes *phase, size_t bytes)
 {
     tess_device *device = job->engine.device;
     if (job->hosted)
-        add_host(job, p, tess_block_granted(bytes));
+        add_host(job, phase, tess_block_granted(bytes));
     else
-        p->bytes.by[TESS_MEM_WORKSPACE] += device->granted(device, bytes);
+        phase->by[TESS_MEM_WORKSPACE] += device->granted(device, bytes);
 }
 
 /* Where the network is not what is too large. */
@@ -202,17 +181,16 @@ static tess_status add_up(tess_reconstruct_job *job, uint64_t limit, tess_error 
     tess_device *device = job->engine.device;
     const tess_problem *p = &job->problem;
     size_t held_measurement, held_output;
-    job->host_bytes = 0;
     TESS_TRY(tess_reconstruct_check_outputs(job, &held_measurement, &held_output, error));
     TESS_TRY(tess_data_term_bytes(job->op, &job->term_bytes, &job->residual_bytes, error));
     job->vector_count = vectors_of(job);
-    phase common = {.bytes = job->operator_bytes}, beginning = common;
+    tess_mem_bytes common = job->operator_bytes, beginning = common;
     add_host(job, &beginning, job->op->making_bytes);
-    common.bytes.by[TESS_MEM_WORKSPACE] += device->granted(device, job->term_bytes);
+    common.by[TESS_MEM_WORKSPACE] += device->granted(device, job->term_bytes);
     add_images(job, &common,
                (size_t)job->vector_count * tess_vector_bytes(&job->op->image) + job->residual_bytes);
     add_host(job, &common, tess_block_granted(tess_reconstruct_carve_io(job, NULL)));
-    phase making = common, solving = common;
+    tess_mem_bytes making = common, solving = common;
     size_t reading = p->held;
     if (p->resized)
         reading +=
@@ -220,21 +198,20 @@ static tess_status add_up(tess_reconstruct_job *job, uint64_t limit, tess_error 
     add_images(job, &making, tess_reconstruct_measurement_bytes(job));
     if (!tess_data_term_absorbed(job->op))
         solving = making;
-    phase writing = solving;
+    tess_mem_bytes writing = solving;
     add_host(job, &making, reading > held_measurement ? reading : held_measurement);
     add_host(job, &writing, held_output);
     job->planned = job->peak; /* of operators that were made, also of one that turned out not to fit */
-    job->planned_total = job->peak_total;
     add_phase(job, &beginning);
     add_phase(job, &making);
     add_phase(job, &writing);
-    TESS_TRY(choose_cut(job, limit, tess_mem_total(&solving.bytes), job->planned_total, error));
+    TESS_TRY(choose_cut(job, limit, tess_mem_total(&solving), job->planned.total, error));
     for (int c = 0; c < TESS_MEM_CATEGORIES; c++)
-        solving.bytes.by[c] += job->prior.choice.bytes.by[c];
+        solving.by[c] += job->prior.choice.bytes.by[c];
     add_phase(job, &solving);
     job->planned_seconds = (double)job->recipe.iterations * job->prior.choice.seconds + physics_seconds(job);
-    if (job->planned_total > limit)
-        return too_little(job, limit, job->planned_total, "fewer --operators", error);
+    if (job->planned.total > limit)
+        return too_little(job, limit, job->planned.total, "fewer --operators", error);
     return TESS_OK;
 }
 
@@ -319,11 +296,11 @@ tess_status tess_reconstruct_plan(tess_reconstruct_job *job, tess_error *error)
     if (status == TESS_OVER_LIMIT && asked && job->engine.apart && job->problem.physics == TESS_PHYSICS_CONE)
         return refuse_slabs(job, limit, error);
     const uint64_t left = tess_host_memory_left();
-    if (status == TESS_OK && job->hosted && job->host_bytes > left)
+    if (status == TESS_OK && job->hosted && job->planned.bytes.by[TESS_MEM_HOST] > left)
         return tess_fail(
             error, TESS_OVER_LIMIT,
             "the volume does not fit the device, and of the host's memory it takes %.0fM where %.0fM are "
             "left; use a smaller --size, or a larger --memory where the device has more",
-            (double)job->host_bytes / (1 << 20), (double)left / (1 << 20));
+            (double)job->planned.bytes.by[TESS_MEM_HOST] / (1 << 20), (double)left / (1 << 20));
     return status;
 }

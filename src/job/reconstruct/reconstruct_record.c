@@ -27,7 +27,7 @@ static void add_input(tess_json **record, const tess_problem *p)
 
 static void add_plan(tess_json **record, const tess_reconstruct_job *job)
 {
-    const tess_denoise_choice *choice = &job->prior.choice;
+    const tess_cut_plan *choice = &job->prior.choice;
     const bool volume = job->prior.model->model.volume; /* else a slice is what is cut */
     tess_json *plan = tess_json_object(), *tile = tess_json_array();
     if (volume)
@@ -44,9 +44,9 @@ static void add_plan(tess_json **record, const tess_reconstruct_job *job)
     tess_json_set_double(&plan, "seconds", job->planned_seconds);
     tess_json_set_bool(&plan, "calibrated", choice->calibrated);
     tess_json_set_string(&plan, "reason", choice->reason);
-    tess_json_set(&plan, "peak_bytes", tess_record_bytes(&job->planned, job->planned_total));
+    tess_json_set(&plan, "peak_bytes", tess_record_bytes(&job->planned.bytes, job->planned.total));
     if (job->engine.apart)
-        tess_json_set_int(&plan, "host_bytes", (int64_t)job->host_bytes);
+        tess_json_set_int(&plan, "host_bytes", (int64_t)job->planned.bytes.by[TESS_MEM_HOST]);
     if (job->hosted) {
         int64_t slabs, parts;
         tess_rays_cuts(job->op, &slabs, &parts);
@@ -71,29 +71,20 @@ static void add_measured(tess_json **record, const tess_reconstruct_job *job)
 {
     const double pixels =
         (double)(tess_problem_rows(&job->problem) * job->problem.width * job->result.iterations);
-    tess_mem_bytes peak;
-    uint64_t total;
-    tess_mem_peak(&peak, &total);
-    const tess_mem_bytes *parts[] = {&job->peak, &job->result.peak};
-    const uint64_t totals[] = {job->peak_total, job->result.peak_total};
-    for (int i = 0; i < 2; i++) {
-        for (int c = 0; c < TESS_MEM_CATEGORIES; c++)
-            peak.by[c] = parts[i]->by[c] > peak.by[c] ? parts[i]->by[c] : peak.by[c];
-        total = totals[i] > total ? totals[i] : total;
-    }
-    uint64_t host = tess_mem_host_peak();
-    host = job->result.host_peak > host ? job->result.host_peak : host;
-    host = job->host_peak > host ? job->host_peak : host;
+    tess_mem_usage peak;
+    tess_memory_peak(job->engine.memory, tess_engine_scope(&job->engine), &peak);
+    tess_mem_usage_raise(&peak, &job->peak);
+    tess_mem_usage_raise(&peak, &job->result.peak);
     tess_json *measured = tess_json_object();
     tess_json_set_double(&measured, "seconds", job->seconds);
     tess_json_set_double(&measured, "megapixels_per_second",
                          job->result.seconds > 0 ? 1e-6 * pixels / job->result.seconds : 0);
     tess_json_set_double(&measured, "wall_seconds", tess_clock() - job->start);
-    tess_json_set(&measured, "peak_bytes", tess_record_bytes(&peak, total));
+    tess_json_set(&measured, "peak_bytes", tess_record_bytes(&peak.bytes, peak.total));
     tess_json_set_int(&measured, "resident_bytes", (int64_t)tess_process_peak());
     tess_json_set_int(&measured, "overhead_bytes", (int64_t)job->overhead);
     tess_json_set_int(&measured, "loaded_bytes", (int64_t)job->loaded);
-    tess_json_set_int(&measured, "host_bytes", (int64_t)(job->engine.apart ? host : 0));
+    tess_json_set_int(&measured, "host_bytes", (int64_t)peak.bytes.by[TESS_MEM_HOST]);
     if (job->engine.apart)
         add_device(&measured, job);
     tess_json_set(record, "measured", measured);

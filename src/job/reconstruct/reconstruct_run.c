@@ -12,7 +12,7 @@ static const double WEIGHT = 0.23;
 static tess_status take(tess_reconstruct_job *job, tess_block *block, size_t bytes, tess_error *error)
 {
     tess_device *device = job->engine.device;
-    return job->hosted ? device->host_alloc(device, block, TESS_MEM_HOST, bytes, error)
+    return job->hosted ? device->host_alloc(device, block, bytes, error)
                        : device->alloc(device, block, TESS_MEM_WORKSPACE, bytes, error);
 }
 
@@ -36,20 +36,20 @@ static void look_at_memory(tess_reconstruct_job *job)
 /* Libraries are open and their handles made since there is an operator; what that holds is counted. */
 static void begin_memory(tess_reconstruct_job *job)
 {
-    tess_mem_bytes held;
-    uint64_t total;
-    tess_mem_reset_peak();
-    tess_mem_peak(&held, &total);
+    tess_mem_usage held;
+    tess_memory_reset_peak(job->engine.memory);
+    tess_memory_held(job->engine.memory, tess_engine_scope(&job->engine), &held);
     job->least_free = UINT64_MAX;
     look_at_memory(job);
-    job->free_before = job->least_free + total;
+    job->free_before = job->least_free + held.total;
 }
 
 static tess_status take_blocks(tess_reconstruct_job *job, tess_error *error)
 {
     tess_device *device = job->engine.device;
     const size_t vector = tess_vector_bytes(&job->op->image);
-    TESS_TRY(tess_block_alloc(&job->io, TESS_MEM_HOST, tess_reconstruct_carve_io(job, NULL), error));
+    TESS_TRY(tess_block_alloc(job->engine.memory, &job->io, TESS_MEM_HOST,
+                              tess_reconstruct_carve_io(job, NULL), error));
     (void)tess_reconstruct_carve_io(job, job->io.data);
     const size_t images = (size_t)job->vector_count * vector;
     TESS_TRY(take(job, &job->solver, images + job->residual_bytes, error));
@@ -113,6 +113,7 @@ static tess_status solve(tess_reconstruct_job *job, tess_error *error)
                                         .weight = WEIGHT * recipe->noise * recipe->noise,
                                         .low = job->problem.low,
                                         .high = job->problem.high,
+                                        .scope = tess_engine_scope(&job->engine),
                                         .denoise = tess_prior_denoise,
                                         .denoise_user = &job->prior,
                                         .monitor = monitor,

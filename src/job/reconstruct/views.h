@@ -17,7 +17,8 @@ typedef struct tess_views_info {
 } tess_views_info;
 
 /* Close it also when this failed. Looks at the first view alone; a later one of another size is an error when it is met. */
-tess_status tess_views_open(const char *path, tess_views **out, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_views_open(tess_memory *memory, const char *path, tess_views **out,
+                            tess_error *error) TESS_MUST_CHECK;
 const tess_views_info *tess_views_about(const tess_views *views);
 /* The next view: all its rows, or the one that is named. */
 tess_status tess_views_next(tess_views *views, int64_t row, float *values, tess_error *error) TESS_MUST_CHECK;

@@ -41,7 +41,7 @@ tess_status tess_bench_warm(tess_study *study, tess_plan_shape shape, tess_error
     return tess_bench_measure(study, &work, 1, &result, error);
 }
 
-static tess_json *plan_record(const tess_denoise_choice *choice, const tess_mem_bytes *bytes)
+static tess_json *plan_record(const tess_cut_plan *choice, const tess_mem_bytes *bytes)
 {
     tess_json *plan = tess_json_object(), *tile = tess_json_array();
     tess_json_append_int(&tile, tess_axis_largest_tile(&choice->rows));
@@ -57,7 +57,7 @@ static tess_json *plan_record(const tess_denoise_choice *choice, const tess_mem_
 }
 
 tess_json *tess_bench_record(const tess_study *study, int64_t height, int64_t width,
-                             const tess_denoise_choice *choice, const tess_bench_result *result)
+                             const tess_cut_plan *choice, const tess_bench_result *result)
 {
     tess_json *record = tess_record_begin("bench", &study->engine), *input = tess_json_object(),
               *measured = tess_json_object();
@@ -77,9 +77,9 @@ tess_json *tess_bench_record(const tess_study *study, int64_t height, int64_t wi
     tess_json_set_double(&measured, "megapixels_per_second",
                          1e-6 * (double)height * (double)width / result->seconds);
     tess_json_set_double(&measured, "tflops", 1e-12 * result->flop / result->seconds);
-    tess_json_set(&measured, "peak_bytes", tess_record_bytes(&result->counted, result->counted_total));
+    tess_json_set(&measured, "peak_bytes", tess_record_bytes(&result->counted.bytes, result->counted.total));
     tess_json_set_int(&measured, "driver_bytes", (int64_t)result->driver_bytes);
-    tess_json_set_int(&measured, "host_bytes", (int64_t)result->host_bytes);
+    tess_json_set_int(&measured, "host_bytes", (int64_t)result->counted.bytes.by[TESS_MEM_HOST]);
     tess_json_set(&record, "measured", measured);
     return record;
 }
@@ -126,9 +126,9 @@ static tess_status check_settings(const tess_bench_settings *s, tess_error *erro
     return check_list(s->batches, s->batch_count, 1, 4096, "--batches", error);
 }
 
-static tess_status open(tess_study *study, tess_error *error)
+static tess_status open(tess_study *study, tess_memory *memory, tess_error *error)
 {
-    TESS_TRY(tess_engine_open(&study->engine, &study->settings->common, error));
+    TESS_TRY(tess_engine_open(&study->engine, memory, &study->settings->common, error));
     TESS_TRY(tess_engine_model_of(&study->engine, study->name, &study->model, error));
     TESS_TRY(tess_engine_load(&study->engine, error));
     tess_device *device = study->engine.device;
@@ -156,7 +156,7 @@ tess_status tess_bench(tess_context *context, const tess_bench_settings *setting
     tess_status status = TESS_OK;
     for (int i = 0; i < count && status == TESS_OK; i++) {
         tess_study study = {.settings = settings, .name = given ? settings->models[i] : networks[i]};
-        status = open(&study, error);
+        status = open(&study, &context->memory, error);
         if (status == TESS_OK)
             status = size ? tess_bench_size(&study, error) : tess_bench_batch(&study, error);
         close(&study);

@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "job/common/engine.h"
-#include "plan/denoise.h"
+#include "plan/cut.h"
 
 enum { TESS_BENCH_SHAPES = 96, TESS_BENCH_REPEATS = 1000 };
 
@@ -32,8 +32,9 @@ typedef struct tess_bench_work {
 typedef struct tess_bench_result {
     double seconds, spread; /* of one image: the median, and (largest - smallest) / median */
     double flop;
-    tess_mem_bytes planned, counted; /* on the device */
-    uint64_t counted_total, host_bytes, driver_bytes;
+    tess_mem_bytes planned; /* on the device */
+    tess_mem_usage counted; /* there, and what the host pinned */
+    uint64_t driver_bytes;
 } tess_bench_result;
 
 /* False when there are more shapes than a study can hold. */
@@ -53,7 +54,7 @@ uint64_t tess_bench_limit(tess_study *study);
 
 /* A record with all that the studies share. */
 tess_json *tess_bench_record(const tess_study *study, int64_t height, int64_t width,
-                             const tess_denoise_choice *choice, const tess_bench_result *result);
+                             const tess_cut_plan *choice, const tess_bench_result *result);
 /* Hands the record to the caller as a line, and frees it. */
 tess_status tess_bench_tell(const tess_study *study, tess_json *record, tess_error *error) TESS_MUST_CHECK;
 

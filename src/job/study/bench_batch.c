@@ -28,26 +28,23 @@ static tess_bench_work work_of(const patch_study *p, int64_t batch, bool transfe
 }
 
 /* What the plan says of this patch at this batch; 0 lets it choose. */
-static tess_status choose(const patch_study *p, int64_t batch, tess_denoise_choice *choice, tess_error *error)
+static tess_status choose(const patch_study *p, int64_t batch, tess_cut_plan *choice, tess_error *error)
 {
     tess_study *study = p->study;
     /* Patches do not overlap, so they may stand in one row: a run takes windows of one row only. */
-    const tess_denoise_wish wish = {.height = p->patch,
-                                    .width = p->patch * p->count,
-                                    .planes = 1,
-                                    .tile_height = p->patch,
-                                    .tile_width = p->patch,
-                                    .halo = 0,
-                                    .batch = batch,
-                                    .apart = study->engine.apart,
-                                    .host_limit = UINT64_MAX,
-                                    .limit = tess_bench_limit(study),
-                                    .asked_limit = study->settings->common.memory_limit};
-    return tess_denoise_choose(study->model->bound, &study->model->model, study->engine.rates, &wish, choice,
-                               error);
+    const tess_cut_request request = {.size = {1, p->patch, p->patch * p->count},
+                                      .planes = 1,
+                                      .tile = {0, p->patch, p->patch},
+                                      .batch = batch,
+                                      .separate_memory = study->engine.apart,
+                                      .host_limit = UINT64_MAX,
+                                      .limit = tess_bench_limit(study),
+                                      .asked_limit = study->settings->common.memory_limit};
+    return tess_cut_choose(study->model->bound, &study->model->model, study->engine.rates, &request, choice,
+                           error);
 }
 
-static tess_json *record_of(const patch_study *p, int64_t batch, const tess_denoise_choice *choice,
+static tess_json *record_of(const patch_study *p, int64_t batch, const tess_cut_plan *choice,
                             const tess_bench_result *result)
 {
     const int64_t side = p->study->settings->height;
@@ -61,7 +58,7 @@ static tess_json *record_of(const patch_study *p, int64_t batch, const tess_deno
 
 static tess_status one_batch(patch_study *p, int64_t batch, bool transfer, tess_error *error)
 {
-    tess_denoise_choice choice;
+    tess_cut_plan choice;
     tess_bench_result result;
     const tess_bench_work work = work_of(p, batch, transfer);
     TESS_TRY(choose(p, batch, &choice, error));
@@ -77,7 +74,7 @@ static tess_status one_batch(patch_study *p, int64_t batch, bool transfer, tess_
     return tess_bench_tell(p->study, record, error);
 }
 
-static tess_status tell_auto(patch_study *p, const tess_denoise_choice *choice, tess_error *error)
+static tess_status tell_auto(patch_study *p, const tess_cut_plan *choice, tess_error *error)
 {
     const double images = 1 / p->at_auto.seconds;
     tess_json *record = record_of(p, p->auto_batch, choice, &p->at_auto);
@@ -94,7 +91,7 @@ static tess_status one_patch(tess_study *study, int64_t patch, const int64_t *ba
 {
     const int64_t across = study->settings->height / patch;
     patch_study p = {.study = study, .patch = patch, .count = across * across};
-    tess_denoise_choice automatic;
+    tess_cut_plan automatic;
     TESS_TRY(choose(&p, 0, &automatic, error));
     p.auto_batch = tess_min_i64(automatic.batch, p.count);
     for (int transfer = 0; transfer < 2; transfer++)

@@ -55,22 +55,12 @@ static uint64_t io_bytes(const tess_bench_point *p)
     return p->work->transfer ? TESS_BENCH_SLOTS * (in + out) : in;
 }
 
-/* What the host gives is not the device's: *shared is the part of it that is counted there all the same. */
-static tess_status alloc_host(tess_bench_point *p, uint64_t *host_bytes, uint64_t *shared, tess_error *error)
+static tess_status alloc_host(tess_bench_point *p, tess_error *error)
 {
-    tess_mem_bytes peak;
-    uint64_t before, after;
-    tess_mem_reset_peak();
-    tess_mem_peak(&peak, &before);
     for (int i = 0; i < TESS_BENCH_SLOTS && p->work->transfer; i++) {
-        TESS_TRY(p->device->host_alloc(p->device, &p->host_in[i], TESS_MEM_HOST, p->in_bytes, error));
-        TESS_TRY(p->device->host_alloc(p->device, &p->host_out[i], TESS_MEM_HOST, p->out_bytes, error));
+        TESS_TRY(p->device->host_alloc(p->device, &p->host_in[i], p->in_bytes, error));
+        TESS_TRY(p->device->host_alloc(p->device, &p->host_out[i], p->out_bytes, error));
     }
-    tess_mem_peak(&peak, &after);
-    *shared = after - before;
-    *host_bytes = 0; /* a device that pins memory need not count it */
-    for (int i = 0; i < TESS_BENCH_SLOTS; i++)
-        *host_bytes += p->host_in[i].bytes + p->host_out[i].bytes;
     return TESS_OK;
 }
 
@@ -165,8 +155,8 @@ static tess_status measure(tess_bench_point *p, tess_bench_result *r, tess_error
     r->planned.by[TESS_MEM_ACTIVATIONS] = granted(p->device, p->arena_bytes);
     r->planned.by[TESS_MEM_WORKSPACE] = granted(p->device, p->workspace_bytes);
     r->planned.by[TESS_MEM_IO] = io_bytes(p);
-    uint64_t shared;
-    TESS_TRY(alloc_host(p, &r->host_bytes, &shared, error));
+    tess_memory_reset_peak(p->device->memory);
+    TESS_TRY(alloc_host(p, error));
     TESS_TRY(alloc_device(p, error));
     for (int i = 0; i < TESS_BENCH_SLOTS; i++) {
         if (p->in[i].data)
@@ -176,12 +166,11 @@ static tess_status measure(tess_bench_point *p, tess_bench_result *r, tess_error
     }
     TESS_TRY(bind_shapes(p, error));
     TESS_TRY(tess_bench_time(p, error));
+    /* Also where the device computes in the host's memory, what stands for pinned memory is not the device's. */
+    tess_memory_peak(p->device->memory, TESS_MEM_OF_DEVICE, &r->counted);
     uint64_t used = used_bytes(p->device);
-    used -= p->device->host_memory ? r->host_bytes : 0;
+    used -= p->device->host_memory ? r->counted.bytes.by[TESS_MEM_HOST] : 0;
     r->driver_bytes = used > p->study->base ? used - p->study->base : 0;
-    tess_mem_peak(&r->counted, &r->counted_total);
-    r->counted.by[TESS_MEM_IO] -= shared;
-    r->counted_total -= shared;
     for (int i = 0; i < p->work->count; i++)
         for (int k = 0; k < tess_net_plan_op_count(p->shapes[i].plan); k++)
             r->flop +=

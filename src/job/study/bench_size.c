@@ -22,7 +22,7 @@ static int default_widths(int64_t widths[MOST])
 }
 
 /* The runs of one image, as the denoise job cuts it. */
-static tess_status work_of(const tess_denoise_choice *choice, tess_bench_work *work, tess_error *error)
+static tess_status work_of(const tess_cut_plan *choice, tess_bench_work *work, tess_error *error)
 {
     *work = (tess_bench_work){.count = 0};
     for (int64_t r = 0; r < choice->rows.tiles; r++) {
@@ -43,23 +43,22 @@ static tess_status work_of(const tess_denoise_choice *choice, tess_bench_work *w
 
 /* The plan of the denoise job, for an image that lies on the device: its rows take nothing on the host, and what
  * the study holds besides is taken from the limit. */
-static tess_status choose(tess_study *study, int64_t width, tess_denoise_choice *choice,
-                          tess_bench_work *work, tess_error *error)
+static tess_status choose(tess_study *study, int64_t width, tess_cut_plan *choice, tess_bench_work *work,
+                          tess_error *error)
 {
     const tess_bench_settings *s = study->settings;
     uint64_t held = 0;
-    tess_denoise_wish wish = {.height = s->height,
-                              .width = width,
-                              .planes = 1,
-                              .halo = s->halo,
-                              .apart = study->engine.apart,
-                              .host_limit = UINT64_MAX,
-                              .limit = tess_bench_limit(study),
-                              .asked_limit = s->common.memory_limit};
+    tess_cut_request request = {.size = {1, s->height, width},
+                                .planes = 1,
+                                .halo = {0, s->halo, s->halo},
+                                .separate_memory = study->engine.apart,
+                                .host_limit = UINT64_MAX,
+                                .limit = tess_bench_limit(study),
+                                .asked_limit = s->common.memory_limit};
     for (int attempt = 0; attempt < 2; attempt++) { /* the second knows what the tiles' input takes */
-        wish.others = held;
-        TESS_TRY(tess_denoise_choose(study->model->bound, &study->model->model, study->engine.rates, &wish,
-                                     choice, error));
+        request.others = held;
+        TESS_TRY(tess_cut_choose(study->model->bound, &study->model->model, study->engine.rates, &request,
+                                 choice, error));
         TESS_TRY(work_of(choice, work, error));
         if (attempt == 0)
             TESS_TRY(tess_bench_io_bytes(study, work, &held, error));
@@ -70,7 +69,7 @@ static tess_status choose(tess_study *study, int64_t width, tess_denoise_choice 
 static tess_status one_width(tess_study *study, int64_t width, tess_error *error)
 {
     const tess_bench_settings *s = study->settings;
-    tess_denoise_choice choice;
+    tess_cut_plan choice;
     tess_bench_work work;
     tess_bench_result result;
     TESS_TRY(choose(study, width, &choice, &work, error));
@@ -86,7 +85,7 @@ tess_status tess_bench_size(tess_study *study, tess_error *error)
     const int64_t *widths = s->width_count ? s->widths : defaults;
     /* The least and the largest: engines may differ with the size, and every one of them is loaded on its first use. */
     for (int i = 0; i < 2; i++) {
-        tess_denoise_choice choice;
+        tess_cut_plan choice;
         tess_bench_work work;
         TESS_TRY(choose(study, widths[i ? count - 1 : 0], &choice, &work, error));
         for (int k = 0; k < work.count; k++)

@@ -1,10 +1,10 @@
-/* Measuring the engines of a class. Values are small and of both signs, not zeros: the card draws less power,
+/* Measuring the rows of a class. Values are small and of both signs, not zeros: the card draws less power,
  * and so runs faster, on zeros. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
-#include "cuda/core/engines_impl.h"
+#include "cuda/core/device_impl.h"
 
 enum { REPEATS = 5, CANDIDATES = 8, PLACE = 256 };
 /* cuDNN must be worth its loading (a tenth of a second, some MiB of the card) and its plan for every shape. Where a Hopper
@@ -13,7 +13,8 @@ enum { REPEATS = 5, CANDIDATES = 8, PLACE = 256 };
 static const double CUDNN_HANDICAP = 1.1;
 
 typedef struct tune_job {
-    tess_cuda_engines *engines;
+    tess_device *device;
+    tess_cuda_measured *measured;
     const tess_op *op;
     tess_op_buffers buffers;
     cudaStream_t stream;
@@ -62,12 +63,17 @@ static tess_status place_all(tune_job *job, char *scratch, size_t bytes, tess_er
         "fill", error);
 }
 
-static tess_status time_once(tune_job *job, const tess_cuda_choice *choice, double *seconds,
-                             tess_error *error)
+/* A row with what it prepared. */
+typedef struct candidate {
+    const tess_kernel *row;
+    tess_cuda_plan *plan; /* cuDNN's */
+} candidate;
+
+static tess_status time_once(tune_job *job, const candidate *choice, double *seconds, tess_error *error)
 {
     float milliseconds = 0;
     TESS_TRY(tess_cuda_check(cudaEventRecord(job->from, job->stream), "cudaEventRecord", error));
-    TESS_TRY(tess_cuda_engines_run(job->engines, choice, job->op, &job->buffers, job->stream, error));
+    choice->row->run(job->device, job->op, choice->plan, &job->buffers, NULL);
     TESS_TRY(tess_cuda_check(cudaEventRecord(job->to, job->stream), "cudaEventRecord", error));
     TESS_TRY(tess_cuda_check(cudaEventSynchronize(job->to), "cudaEventSynchronize", error));
     TESS_TRY(tess_cuda_check(cudaEventElapsedTime(&milliseconds, job->from, job->to), "cudaEventElapsedTime",
@@ -77,7 +83,7 @@ static tess_status time_once(tune_job *job, const tess_cuda_choice *choice, doub
 }
 
 /* The median after one run to warm up; a candidate far behind is not repeated. */
-static tess_status measure(tune_job *job, const tess_cuda_choice *choice, const char *name, tess_error *error)
+static tess_status measure(tune_job *job, const candidate *choice, tess_error *error)
 {
     double times[REPEATS], warm = 0;
     TESS_TRY(time_once(job, choice, &warm, error));
@@ -97,7 +103,7 @@ static tess_status measure(tune_job *job, const tess_cuda_choice *choice, const 
         return TESS_OK;
     job->best.seconds = median;
     job->score = score;
-    snprintf(job->best.engine, sizeof job->best.engine, "%s", name);
+    snprintf(job->best.kernel, sizeof job->best.kernel, "%s", choice->row->name);
     job->best.setting = choice->plan ? tess_cudnn_plan_engine(choice->plan->plan) : -1;
     job->best.workspace =
         choice->plan && tess_cudnn_plan_workspace(choice->plan->plan) ? TESS_CUDA_WORKSPACE : 0;
@@ -107,23 +113,23 @@ static tess_status measure(tune_job *job, const tess_cuda_choice *choice, const 
 static tess_status measure_cudnn(tune_job *job, tess_error *error)
 {
     int64_t settings[CANDIDATES];
-    tess_cuda_engines *engines = job->engines;
-    pthread_mutex_lock(&engines->lock);
-    tess_cudnn *cudnn = tess_cuda_cudnn(engines, job->op);
+    tess_cuda_measured *measured = job->measured;
+    pthread_mutex_lock(&measured->lock);
+    tess_cudnn *cudnn = tess_cuda_cudnn(measured, job->op);
     int count = cudnn ? tess_cudnn_candidates(cudnn, job->op, TESS_CUDA_WORKSPACE, settings, CANDIDATES) : 0;
-    pthread_mutex_unlock(&engines->lock);
+    pthread_mutex_unlock(&measured->lock);
     for (int i = 0; i < count; i++) {
-        tess_cuda_choice choice = {NULL, NULL, NULL};
+        candidate choice = {&tess_cuda_cudnn_row, NULL};
         tess_error ignored;
-        pthread_mutex_lock(&engines->lock);
+        pthread_mutex_lock(&measured->lock);
         tess_status status =
-            tess_cuda_plan_take(engines, job->op, settings[i], TESS_CUDA_WORKSPACE, &choice.plan, &ignored);
-        pthread_mutex_unlock(&engines->lock);
+            tess_cuda_plan_take(measured, job->op, settings[i], TESS_CUDA_WORKSPACE, &choice.plan, &ignored);
+        pthread_mutex_unlock(&measured->lock);
         if (status == TESS_UNSUPPORTED)
             continue;
         if (status == TESS_OK)
-            status = measure(job, &choice, "cudnn", error);
-        tess_cuda_engines_let_go(engines, &choice);
+            status = measure(job, &choice, error);
+        choice.row->release(job->device, choice.plan);
         if (status == TESS_DEVICE_LOST || status == TESS_NO_MEMORY)
             return status;
     }
@@ -134,25 +140,30 @@ static tess_status measure_all(tune_job *job, tess_error *error)
 {
     static const char *const names[] = {"hopper", "generic"};
     for (int i = 0; i < 2; i++) {
-        tess_cuda_choice choice = {tess_cuda_own_engine(job->engines, job->op, names[i]), NULL, NULL};
+        const candidate choice = {tess_kernel_named(job->device, job->op, names[i]), NULL};
         if (i == 1 && job->best.seconds < 0)
             TESS_TRY(measure_cudnn(job, error));
-        if (choice.engine)
-            TESS_TRY(measure(job, &choice, names[i], error));
+        if (choice.row)
+            TESS_TRY(measure(job, &choice, error));
     }
     return TESS_OK;
 }
 
-tess_status tess_cuda_engines_tune(tess_cuda_engines *engines, const tess_op *op, void *scratch, size_t bytes,
-                                   cudaStream_t stream, tess_error *error)
+tess_status tess_cuda_tune(tess_device *device, const tess_op *op, void *scratch, size_t bytes,
+                           tess_error *error)
 {
-    tune_job job = {.engines = engines, .op = op, .stream = stream, .best = {.seconds = -1, .setting = -1}};
+    tess_cuda_measured *measured = tess_cuda_of(device)->measured;
+    tune_job job = {.device = device,
+                    .measured = measured,
+                    .op = op,
+                    .stream = tess_cuda_of(device)->stream,
+                    .best = {.seconds = -1, .setting = -1}};
     tess_cuda_class(op, job.best.op_class);
-    pthread_mutex_lock(&engines->lock);
-    const tess_cuda_known *known = tess_cuda_find(engines, job.best.op_class);
-    bool done = (known && known->seconds >= 0) || engines->forced[0];
-    pthread_mutex_unlock(&engines->lock);
-    if (done || tess_cuda_no_choice(op))
+    pthread_mutex_lock(&measured->lock);
+    const tess_cuda_known *known = tess_cuda_find(measured, job.best.op_class);
+    bool done = (known && known->seconds >= 0) || measured->forced[0];
+    pthread_mutex_unlock(&measured->lock);
+    if (done || !tess_cuda_is_image_layer(op))
         return TESS_OK;
     tess_status status = place_all(&job, scratch, bytes, error);
     if (status == TESS_OK)
@@ -167,9 +178,9 @@ tess_status tess_cuda_engines_tune(tess_cuda_engines *engines, const tess_op *op
         (void)cudaEventDestroy(job.to);
     if (status != TESS_OK || job.best.seconds < 0)
         return status;
-    pthread_mutex_lock(&engines->lock);
-    if (tess_cuda_remember(engines, &job.best))
-        tess_cuda_save(engines);
-    pthread_mutex_unlock(&engines->lock);
+    pthread_mutex_lock(&measured->lock);
+    if (tess_cuda_remember(measured, &job.best))
+        tess_cuda_save(measured);
+    pthread_mutex_unlock(&measured->lock);
     return TESS_OK;
 }

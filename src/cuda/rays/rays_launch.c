@@ -62,4 +62,4 @@ static cudaError_t rays_run(const tess_op *op, const tess_op_buffers *buffers, c
     return tess_cuda_fdk(op, buffers, stream);
 }
 
-const tess_cuda_engine tess_cuda_rays = {.name = "rays", .refuses = rays_refuses, .run = rays_run};
+const tess_cuda_launch tess_cuda_rays = {.refuses = rays_refuses, .run = rays_run};

@@ -1,0 +1,165 @@
+/* The kernels of the NVIDIA device, as rows in the order of preference where nothing was measured. Each row wraps the launchers of
+ * a family of .cu files; cuDNN and the volumes, which choose for themselves, have files of their own. */
+#include "cuda/core/rows.h"
+
+#include "cuda/core/device_impl.h"
+
+static bool is_samples(const tess_op *op)
+{
+    return op->kind == TESS_OP_IMPORT || op->kind == TESS_OP_EXPORT;
+}
+
+static bool is_vector(const tess_op *op)
+{
+    return op->kind == TESS_OP_COMBINE || op->kind == TESS_OP_DOT || op->kind == TESS_OP_SPECTRUM;
+}
+
+static bool is_fft(const tess_op *op)
+{
+    return op->kind == TESS_OP_FFT;
+}
+
+static bool is_filter(const tess_op *op)
+{
+    return op->kind == TESS_OP_FILTER;
+}
+
+static bool is_transform(const tess_op *op)
+{
+    return is_fft(op) || is_filter(op);
+}
+
+static bool is_side_sum(const tess_op *op)
+{
+    return op->kind == TESS_OP_SIDE_SUM;
+}
+
+static bool is_rays(const tess_op *op)
+{
+    return op->kind == TESS_OP_PROJECT || op->kind == TESS_OP_BACKPROJECT || op->kind == TESS_OP_RAY_COSINE ||
+           op->kind == TESS_OP_RAY_SPREAD;
+}
+
+static bool is_hopper(const tess_op *op)
+{
+    return &tess_cuda_hopper && tess_cuda_is_image_layer(op);
+}
+
+/* cuFFT knows what it needs only when a plan was made: one that cannot be made is a refusal, in its own words. */
+static tess_status refuse_by_prepare(const tess_cuda_launch *launch, const tess_op *op, tess_error *why)
+{
+    void *handle = NULL;
+    if (!why || launch->prepare(op, &handle, why) != TESS_OK)
+        return TESS_UNSUPPORTED;
+    launch->release(handle);
+    return tess_kernel_refuse(why, "it cannot tell its workspace");
+}
+
+static tess_status launch_refuses(const tess_cuda_launch *launch, bool mine, const tess_device *device,
+                                  const tess_op *op, tess_error *why)
+{
+    if (!mine)
+        return tess_kernel_refuse(why, NULL);
+    const char *reason = launch->refuses(op, tess_cuda_of((tess_device *)device)->capability);
+    if (reason)
+        return tess_kernel_refuse(why, reason);
+    return launch->prepare && launch->workspace && launch->workspace(op) == SIZE_MAX
+               ? refuse_by_prepare(launch, op, why)
+               : TESS_OK;
+}
+
+static void launch_needs(const tess_cuda_launch *launch, const tess_op *op, tess_op_needs *needs)
+{
+    needs->workspace = launch->workspace ? launch->workspace(op) : 0;
+    needs->weights = tess_cuda_weight_bytes(op);
+}
+
+static void launch_run(const tess_cuda_launch *launch, const char *name, tess_device *device,
+                       const tess_op *op, void *state, const tess_op_buffers *buffers, tess_stream *stream)
+{
+    tess_cuda_enter(device);
+    const cudaStream_t queue = tess_cuda_stream_of(device, stream);
+    if (!launch->run_prepared) {
+        tess_cuda_keep(device, launch->run(op, buffers, queue), name);
+        return;
+    }
+    tess_error error;
+    const tess_status status = launch->run_prepared(state, op, buffers, queue, &error);
+    if (status != TESS_OK)
+        tess_cuda_keep_text(device, status, error.text);
+}
+
+static tess_status launch_prepare(const tess_cuda_launch *launch, tess_device *device, const tess_op *op,
+                                  void **state, tess_error *error)
+{
+    tess_cuda_enter(device);
+    return launch->prepare ? launch->prepare(op, state, error) : TESS_OK;
+}
+
+/* A row over a table of launchers. */
+#define LAUNCHED(row, text, launch, mine)                                                                    \
+    static tess_status row##_refuses(const tess_device *device, const tess_op *op, tess_error *why)          \
+    {                                                                                                        \
+        return launch_refuses(&launch, mine(op), device, op, why);                                           \
+    }                                                                                                        \
+    static void row##_needs(tess_device *device, const tess_op *op, tess_op_needs *needs)                    \
+    {                                                                                                        \
+        tess_cuda_enter(device);                                                                             \
+        launch_needs(&launch, op, needs);                                                                    \
+    }                                                                                                        \
+    static tess_status row##_prepare(tess_device *device, const tess_op *op, void **state,                   \
+                                     tess_error *error)                                                      \
+    {                                                                                                        \
+        return launch_prepare(&launch, device, op, state, error);                                            \
+    }                                                                                                        \
+    static void row##_run(tess_device *device, const tess_op *op, void *state,                               \
+                          const tess_op_buffers *buffers, tess_stream *stream)                               \
+    {                                                                                                        \
+        launch_run(&launch, text, device, op, state, buffers, stream);                                       \
+    }                                                                                                        \
+    static void row##_release(tess_device *device, void *state)                                              \
+    {                                                                                                        \
+        tess_cuda_enter(device);                                                                             \
+        if (state)                                                                                           \
+            launch.release(state);                                                                           \
+    }                                                                                                        \
+    static const tess_kernel row = {.name = text,                                                            \
+                                    .refuses = row##_refuses,                                                \
+                                    .needs = row##_needs,                                                    \
+                                    .pack = tess_cuda_pack_op,                                               \
+                                    .prepare = row##_prepare,                                                \
+                                    .run = row##_run,                                                        \
+                                    .release = row##_release};
+
+LAUNCHED(samples, "samples", tess_cuda_samples, is_samples)
+LAUNCHED(vector, "vector", tess_cuda_vector, is_vector)
+LAUNCHED(lines, "lines", tess_cuda_filter, is_transform)
+LAUNCHED(cufft, "cufft", tess_cuda_fft, is_fft)
+LAUNCHED(cufft_filter, "cufft", tess_cuda_filter_whole, is_filter)
+LAUNCHED(side_sum, "side sum", tess_cuda_side_sum, is_side_sum)
+LAUNCHED(rays, "rays", tess_cuda_rays, is_rays)
+LAUNCHED(hopper, "hopper", tess_cuda_hopper, is_hopper)
+LAUNCHED(generic, "generic", tess_cuda_generic, tess_cuda_is_image_layer)
+
+const tess_kernel *const tess_cuda_kernels[] = {&samples,
+                                                &vector,
+                                                &lines,
+                                                &cufft,
+                                                &cufft_filter,
+                                                &side_sum,
+                                                &tess_cuda_volume,
+                                                &rays,
+                                                &hopper,
+                                                &tess_cuda_cudnn_row,
+                                                &generic,
+                                                NULL};
+
+tess_status tess_cuda_load_kernels(int capability, tess_error *error)
+{
+    const tess_cuda_launch *const all[] = {&tess_cuda_vector, &tess_cuda_filter, &tess_cuda_hopper,
+                                           &tess_cuda_generic};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (all[i] && all[i]->load)
+            TESS_TRY(tess_cuda_check(all[i]->load(capability), "loading kernels", error));
+    return TESS_OK;
+}

@@ -1,0 +1,60 @@
+/* gdal_says.c: what a dataset says about itself, so that a writer can tell what its format does not hold.
+ *
+ * Items that GDAL makes up when it opens a file (statistics, the names of an ENVI raster's bands as tags of the file) are
+ * not counted, nor are those that go along as EXIF data. */
+#include <string.h>
+
+#include "io/gdal_metadata.h"
+
+/* An item of the file or of a band, that a person or a program put there. */
+bool tess_gdal_is_tag(const char *item)
+{
+    static const char *const left_out[] = {"STATISTICS_", "TIFFTAG_MINSAMPLE", "TIFFTAG_MAXSAMPLE", "EXIF_"};
+    for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++)
+        if (strncmp(item, left_out[i], strlen(left_out[i])) == 0)
+            return false;
+    return strchr(item, '=') != NULL;
+}
+
+static bool has_tags(GDALMajorObjectH object)
+{
+    char **items = tess_gdal.GDALGetMetadata(object, NULL);
+    for (; items && *items; items++)
+        if (tess_gdal_is_tag(*items) && strncmp(*items, "AREA_OR_POINT=", 14) != 0 &&
+            strncmp(*items, "TIFFTAG_", 8) != 0)
+            return true;
+    return false;
+}
+
+static unsigned band_says(GDALRasterBandH band, bool envi)
+{
+    int scaled = FALSE, moved = FALSE;
+    const double scale = tess_gdal.GDALGetRasterScale(band, &scaled),
+                 offset = tess_gdal.GDALGetRasterOffset(band, &moved);
+    const char *unit = tess_gdal.GDALGetRasterUnitType(band), *name = tess_gdal.GDALGetDescription(band);
+    char **categories = tess_gdal.GDALGetRasterCategoryNames(band);
+    return ((scaled && scale != 1) || (moved && offset != 0) ? TESS_SAYS_SCALE : 0) |
+           (unit && unit[0] ? TESS_SAYS_UNIT : 0) | (name && name[0] ? TESS_SAYS_NAMES : 0) |
+           (categories && *categories ? TESS_SAYS_CATEGORIES : 0) |
+           (!envi && has_tags(band) ? TESS_SAYS_TAGS : 0); /* ENVI's wavelengths are in the names */
+}
+
+void tess_gdal_says(GDALDatasetH dataset, tess_image_info *info)
+{
+    const char *driver = tess_gdal.GDALGetDescription(tess_gdal.GDALGetDatasetDriver(dataset));
+    const char *projection = tess_gdal.GDALGetProjectionRef(dataset);
+    info->says |= (info->has_nodata ? TESS_SAYS_NODATA : 0) |
+                  (info->masked && !info->has_nodata ? TESS_SAYS_MASK : 0) |
+                  (info->mask_band ? TESS_SAYS_MASK : 0);
+    if (tess_gdal.GDALGetGeoTransform(dataset, info->transform) == CE_None)
+        info->says |= TESS_SAYS_TRANSFORM;
+    if (projection && projection[0])
+        info->says |= TESS_SAYS_PROJECTION;
+    if (tess_gdal.GDALGetGCPCount(dataset) > 0 || tess_gdal.GDALGetMetadata(dataset, "RPC"))
+        info->says |= TESS_SAYS_POINTS;
+    if (strcmp(driver, "GTiff") == 0 && has_tags(dataset))
+        info->says |= TESS_SAYS_TAGS;
+    for (int b = 1; b <= info->channels; b++)
+        info->says |= band_says(tess_gdal.GDALGetRasterBand(dataset, b), strcmp(driver, "ENVI") == 0);
+    tess_gdal.CPLErrorReset();
+}

@@ -1,0 +1,17 @@
+/* world.h: world files, which hold the transform of an image whose format cannot (private to this room). */
+#ifndef TESS_IO_WORLD_H
+#define TESS_IO_WORLD_H
+
+#include "io/image.h"
+
+/* Sets info->transform and its bit from the world file beside `raster`, if there is one. */
+void tess_world_read(const char *raster, tess_image_info *info);
+/* The transform goes into a world file for targets of this format: PNG, JPEG and BMP. */
+bool tess_world_used(const char *target);
+/* Of tess_says, for tess_write_format.holds. */
+unsigned tess_world_holds(const char *target, const tess_image_info *info);
+/* Writes it as `temp`, which then becomes the world file of `target`. */
+tess_status tess_world_write(const double transform[6], const char *temp, const char *target,
+                             tess_error *error) TESS_MUST_CHECK;
+
+#endif

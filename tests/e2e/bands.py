@@ -1,0 +1,246 @@
+"""bands.py PROGRAM: what a file says about its bands: ranges of their own, alpha, colours, positions, names and tags.
+
+TIFF and ENVI files are made and taken apart here byte by byte, without GDAL's own programs."""
+import re
+import struct
+import sys
+
+import numpy as np
+
+from support import Bench, dncnn, draw, drunet, picture, read_png, skip, to_integers, write_png, write_safetensors
+
+H, W = 64, 80
+SIZES = {2: 1, 3: 2, 4: 4, 5: 8, 12: 8}
+PHOTOMETRIC, EXTRA, SCALE, TIE, KEYS, ITEMS, NODATA = 262, 338, 33550, 33922, 34735, 42112, 42113
+ORIGIN, STEP = (500000.0, 5000000.0), 30.0
+
+
+# --- TIFF ---------------------------------------------------------------------------------------------------------------
+
+def write_tiff(path, image, photometric=1, extra=(), **more):
+    """Pixels interleaved, in one strip; `more`: items (GDAL's XML inside its root), nodata, position, mask."""
+    image = image[..., None] if image.ndim == 2 else image
+    height, width, bands = image.shape
+    shorts = lambda *values: (3, struct.pack(f"<{len(values)}H", *values))
+    kind = {"u": 1, "i": 2, "f": 3}[image.dtype.kind]
+    tags = {256: shorts(width), 257: shorts(height), 258: shorts(*[8 * image.itemsize] * bands), 259: shorts(1), PHOTOMETRIC: shorts(photometric),
+            273: (4, struct.pack("<I", 8)), 277: shorts(bands), 278: shorts(height), 279: (4, struct.pack("<I", image.nbytes)),
+            339: shorts(*[kind] * bands)}
+    if extra:
+        tags[EXTRA] = shorts(*extra)
+    if "items" in more:
+        tags[ITEMS] = 2, f"<GDALMetadata>{more['items']}</GDALMetadata>\0".encode()
+    if "nodata" in more:
+        tags[NODATA] = 2, more["nodata"].encode() + b"\0"
+    if "position" in more:
+        tags[SCALE] = 12, struct.pack("<3d", STEP, STEP, 0)
+        tags[TIE] = 12, struct.pack("<6d", 0, 0, 0, *ORIGIN, 0)
+        tags[KEYS] = shorts(1, 1, 0, 3, 1024, 0, 1, 1, 1025, 0, 1, 1, 3072, 0, 1, 32632)
+    data = bytearray(b"II*\0\0\0\0\0" + image.astype(image.dtype.newbyteorder("<")).tobytes())
+    link = 4
+
+    def directory(tags):
+        nonlocal link
+        entries = b""
+        for tag, (kind, value) in sorted(tags.items()):
+            field = value.ljust(4, b"\0")
+            if len(value) > 4:
+                data.extend(b"\0" * (-len(data) % 8))
+                field = struct.pack("<I", len(data))
+                data.extend(value)
+            entries += struct.pack("<HHI", tag, kind, len(value) // SIZES[kind]) + field
+        data.extend(b"\0" * (-len(data) % 8))
+        data[link:link + 4] = struct.pack("<I", len(data))
+        data.extend(struct.pack("<H", len(tags)) + entries)
+        link = len(data)
+        data.extend(bytes(4))
+
+    directory(tags)
+    if "mask" in more:
+        start = len(data)
+        data.extend(more["mask"].astype(np.uint8).tobytes())
+        directory({254: (4, struct.pack("<I", 4)), 256: shorts(width), 257: shorts(height), 258: shorts(8), 259: shorts(1), PHOTOMETRIC: shorts(4),
+                   273: (4, struct.pack("<I", start)), 277: shorts(1), 278: shorts(height), 279: (4, struct.pack("<I", height * width))})
+    path.write_bytes(data)
+    return path
+
+
+def tags_of(path):
+    data = path.read_bytes()
+    at, tags = struct.unpack("<I", data[4:8])[0], {}
+    for i in range(struct.unpack("<H", data[at:at + 2])[0]):
+        tag, kind, count, value = struct.unpack("<HHI4s", data[at + 2 + 12 * i:at + 14 + 12 * i])
+        size, start = SIZES.get(kind, 1) * count, struct.unpack("<I", value)[0]
+        tags[tag] = value[:size] if size <= 4 else data[start:start + size]
+    return tags
+
+
+def samples_of(path, dtype, bands):
+    """Of the one or more strips that lie one after another, as Tessera writes them."""
+    start = struct.unpack("<I", tags_of(path)[273][:4])[0]
+    return np.frombuffer(path.read_bytes(), np.dtype(dtype).newbyteorder("<"), H * W * bands, start).reshape(H, W, bands)
+
+
+def numbers(tags, tag):
+    return struct.unpack(f"<{len(tags[tag]) // 2}H", tags[tag]) if tag in tags else ()
+
+
+def colours(path):
+    """What GDAL's items say of each band's colour, beyond what the photometric tag says."""
+    return re.findall(r'"COLORINTERP" sample="(\d)"[^>]*>(\w+)<', tags_of(path).get(ITEMS, b"").rstrip(b"\0").decode())
+
+
+def colour_items(names):
+    return "".join(f'<Item name="COLORINTERP" sample="{i}" role="colorinterp">{name}</Item>' for i, name in enumerate(names))
+
+
+# --- checks -------------------------------------------------------------------------------------------------------------
+
+def notes(bench, *args):
+    result = bench.run("denoise", *args)
+    bench.check(result.status == 0, f"runs: {result}")
+    return [line for line in result.err.splitlines() if "cannot hold" in line]
+
+
+def check_ranges(bench, network):
+    """Three bands go through one network with one noise level: like other counts, they are refused when one is small."""
+    plain = picture(H, W, 1)[..., None] + 0.02 * np.stack([draw(seed, (H, W)) for seed in range(3)], -1)
+    bands = {"a.npy": (plain * [800, 0.8, 800] + [1200, 1.2, 1200]).astype(np.float32), "b.npy": (plain * [20000, 500, 20000]).astype(np.int16),
+             "c.npy": (plain * [20000, 500, 20000]).astype(np.uint16), "d.npy": (plain * [1, 0.01, 1]).astype(np.float32),
+             "e.npy": (plain * [20, 20, 20] + [0, 500, 1000]).astype(np.int32)}
+    for name, image in bands.items():
+        np.save(bench.path(name), image)
+        bench.check_refused(bench.run("denoise", bench.path(name), bench.path("out.npy"), "--model", network), 2, name, "band 2" if name < "e" else "band", "one by one")
+    write_tiff(bench.path("c.tif"), bands["c.npy"], 1, (0, 0))
+    bench.check_refused(bench.run("denoise", bench.path("c.tif"), bench.path("out.tif"), "--model", network), 2, "c.tif", "band 2")
+    reddish = np.clip(plain * [1, 0.5, 0.05], 0, 1)
+    write_png(bench.path("8.png"), to_integers(reddish, np.uint8))
+    write_png(bench.path("16.png"), to_integers(reddish, np.uint16))
+    write_tiff(bench.path("16.tif"), to_integers(reddish, np.uint16), 2)
+    dark = plain * [1, 0.5, 0.1] + 0.02 * np.stack([draw(seed, (H, W)) for seed in range(3)], -1)
+    np.save(bench.path("unit.npy"), dark.astype(np.float32))
+    np.save(bench.path("8.npy"), to_integers(reddish, np.uint8))
+    for name in ("8.png", "16.png", "16.tif", "unit.npy", "8.npy"):
+        result = bench.run("denoise", bench.path(name), bench.path("out" + name[-4:]), "--model", network)
+        bench.check(result.status == 0, f"a photograph may be reddish: {result}")
+
+
+def check_alpha(bench, gray, color):
+    image = to_integers(picture(H, W, 5), np.uint8)
+    write_tiff(bench.path("nir.tif"), image, 2, (0, 2))
+    bench.record("denoise", bench.path("nir.tif"), bench.path("nir-out.tif"), "--model", gray)
+    tags = tags_of(bench.path("nir-out.tif"))
+    bench.check(numbers(tags, EXTRA) == (0, 2), f"only the last of five bands is alpha: {numbers(tags, EXTRA)}")
+    bench.check(np.array_equal(samples_of(bench.path("nir-out.tif"), np.uint8, 5)[..., 4], image[..., 4]), "and is carried")
+    write_tiff(bench.path("third.tif"), image, 2, (2, 0))
+    bench.check_refused(bench.run("denoise", bench.path("third.tif"), bench.path("out.tif"), "--model", gray), 1, "band 4 of 5 is alpha", "gdal_translate")
+    for extra in (1, 2):
+        write_tiff(bench.path("as.tif"), image[..., :4], 2, (extra,))
+        bench.record("denoise", bench.path("as.tif"), bench.path("as-out.tif"), "--model", color)
+        found = numbers(tags_of(bench.path("as-out.tif")), EXTRA)
+        bench.check(found == (extra,), f"alpha of kind {extra} stays that: {found}")
+    write_tiff(bench.path("as5.tif"), image, 2, (0, 1))
+    bench.record("denoise", bench.path("as5.tif"), bench.path("as5-out.tif"), "--model", gray)
+    bench.check(numbers(tags_of(bench.path("as5-out.tif")), EXTRA) == (0, 1), "also behind another band")
+    write_tiff(bench.path("as.tif"), image[..., :4], 2, (1,))
+    bench.check_refused(bench.run("denoise", bench.path("as.tif"), bench.path("as.png"), "--model", color), 2, "multiplied by alpha", ".tif")
+
+
+def check_colours(bench, gray, color):
+    image = to_integers(picture(H, W, 4), np.uint8)
+    for names, model in ((["Blue", "Green", "Red"], color), (["Blue", "Green", "Red", "Undefined"], gray)):
+        count = len(names)
+        write_tiff(bench.path("bgr.tif"), image[..., :count], 1, (0,) * (count - 1), items=colour_items(names))
+        bench.record("denoise", bench.path("bgr.tif"), bench.path("bgr-out.tif"), "--model", model)
+        found = colours(bench.path("bgr-out.tif"))
+        bench.check([name for _, name in found][:3] == names[:3], f"blue, green and red stay in this order: {found}")
+        bench.check(numbers(tags_of(bench.path("bgr-out.tif")), PHOTOMETRIC) == (1,), "and the tag says no RGB")
+    write_tiff(bench.path("u.tif"), image[..., :3], 2, items=colour_items(["Undefined"] * 3))
+    bench.record("denoise", bench.path("u.tif"), bench.path("u-out.tif"), "--model", color)
+    found = numbers(tags_of(bench.path("u-out.tif")), PHOTOMETRIC)
+    bench.check(found == (2,), f"a TIFF of RGB whose bands have no colour stays one: {found}")
+
+
+def check_position(bench, color):
+    image = to_integers(picture(H, W, 3), np.uint8)
+    write_tiff(bench.path("geo.tif"), image, 2, position=True)
+    world = [STEP, 0, 0, -STEP, ORIGIN[0] + STEP / 2, ORIGIN[1] - STEP / 2]
+    for suffix, side in (("jpg", "jgw"), ("png", "pgw"), ("bmp", "bpw")):
+        lost = notes(bench, bench.path("geo.tif"), bench.path(f"geo.{suffix}"), "--model", color)
+        found = bench.path(f"geo.{side}")
+        values = [float(line) for line in found.read_text().split()] if found.exists() else None
+        bench.check(values == world, f"a world file has the position of a .{suffix}: {values}")
+        bench.check(len(lost) == 1 and lost[0].endswith("cannot hold the projection"), f"and a note says what is lost: {lost}")
+        notes(bench, bench.path(f"geo.{suffix}"), bench.path("back.tif"), "--model", color)
+        tags = tags_of(bench.path("back.tif"))
+        tie, scale = (struct.unpack(f"<{len(tags.get(t, b'')) // 8}d", tags.get(t, b"")) for t in (TIE, SCALE))
+        bench.check(tie[3:5] == ORIGIN and scale[:2] == (STEP, STEP), f"and from there it gets into a TIFF: {tie} {scale}")
+    lost = notes(bench, bench.path("geo.tif"), bench.path("geo.npy"), "--model", color)
+    bench.check(len(lost) == 1 and "georeference, projection" in lost[0], f"an array has no position: {lost}")
+    mask = np.full((H, W), 255)
+    mask[3:9, 5:20] = 0
+    write_tiff(bench.path("mask.tif"), image, 2, mask=mask)
+    lost = notes(bench, bench.path("mask.tif"), bench.path("mask.png"), "--model", color)
+    bench.check(len(lost) == 1 and lost[0].endswith("cannot hold the mask"), f"nor has a PNG a mask: {lost}")
+    bench.check(np.array_equal(read_png(bench.path("mask.png"))[mask == 0], image[mask == 0]), "the masked samples are as they were")
+
+
+def check_tags(bench, gray):
+    image = (1000 * picture(H, W, 2)).astype(np.float32)
+    items = "".join(f'<Item name="wavelength" sample="{i}">{650 + i}</Item><Item name="UNITTYPE" sample="{i}" role="unittype">K</Item>' for i in (0, 1))
+    write_tiff(bench.path("tags.tif"), image, 1, (0,), items=items + '<Item name="mine">yes</Item><Item name="STATISTICS_MEAN" sample="0">7</Item>')
+    bench.check(notes(bench, bench.path("tags.tif"), bench.path("tags-out.tif"), "--model", gray) == [], "a TIFF holds what a TIFF says")
+    text = tags_of(bench.path("tags-out.tif")).get(ITEMS, b"").rstrip(b"\0").decode()
+    found = re.findall(r'"wavelength" sample="(\d)"[^>]*>(\d+)<', text)
+    bench.check(found == [("0", "650"), ("1", "651")] and "mine" in text and "MEAN" not in text, f"items of bands, but no statistics: {text}")
+    lost = notes(bench, bench.path("tags.tif"), bench.path("tags.img"), "--model", gray)
+    bench.check(len(lost) == 1 and lost[0].endswith("cannot hold the unit, tags"), f"an ENVI header does not: {lost}")
+    bench.check("tags.img}" in bench.path("tags.hdr").read_text(), f"its description is its name: {bench.path('tags.hdr').read_text()}")
+
+
+def check_envi(bench, gray):
+    image = (1000 * picture(H, W, 2)).astype("<f4")
+    bench.path("e1.img").write_bytes(np.moveaxis(image, -1, 0).tobytes())
+    bench.path("e1.hdr").write_text(f"ENVI\ndescription = {{\n  a scene}}\nsamples = {W}\nlines = {H}\nbands = 2\nheader offset = 0\n"
+                                    "file type = ENVI Standard\ndata type = 4\ninterleave = bsq\nbyte order = 0\nwavelength units = Nanometers\n"
+                                    "wavelength = {650, 550}\nband names = {red one, Band 2}\n")
+    for i in (1, 2):
+        bench.check(notes(bench, bench.path(f"e{i}.img"), bench.path(f"e{i + 1}.img"), "--model", gray) == [], "ENVI holds what ENVI says")
+    text = re.sub(r"\s+", " ", bench.path("e3.hdr").read_text())
+    bench.check("description = { a scene}" in text, f"the description stays: {text}")
+    bench.check("band names = { red one, Band 2}" in text and "wavelength = {650, 550}" in text, f"names and wavelengths stay as they are: {text}")
+
+
+def check_nodata(bench, gray):
+    least = -1.7976931348623157e308
+    image = 1000 * picture(H, W, 1).astype(np.float64)
+    image[2:5, 3:9] = least
+    write_tiff(bench.path("least.tif"), image, nodata=repr(least))
+    record = bench.record("denoise", bench.path("least.tif"), bench.path("least-out.tif"), "--model", gray)
+    found = tags_of(bench.path("least-out.tif")).get(NODATA, b"").rstrip(b"\0").decode()
+    value = np.float32(found or 0)
+    bench.check(value == np.finfo(np.float32).min, f"the least double becomes the least float, not {found}")
+    holes = samples_of(bench.path("least-out.tif"), np.float32, 1)[..., 0] == value
+    bench.check(record and record["denoise"]["files"][0]["holes"] == 18 and np.array_equal(holes, image == least), "and so do the samples that it marks")
+    np.save(bench.path("one.npy"), picture(H, W, 1)[..., None])
+    bench.record("denoise", bench.path("one.npy"), bench.path("one-out.npy"), "--model", gray)
+    bench.check(np.load(bench.path("one-out.npy")).shape == (H, W, 1), "an array of one channel keeps its axis")
+
+
+def main():
+    bench = Bench(sys.argv[1])
+    if not bench.has_gdal():
+        skip("GDAL is not there")
+    gray = write_safetensors(bench.path("gray.safetensors"), dncnn(1, depth=3, width=16))
+    color = write_safetensors(bench.path("color.safetensors"), dncnn(3, depth=3, width=16))
+    check_ranges(bench, write_safetensors(bench.path("network.safetensors"), drunet(3, widths=(16, 16, 16, 16))))
+    check_alpha(bench, gray, color)
+    check_colours(bench, gray, color)
+    check_position(bench, color)
+    check_tags(bench, gray)
+    check_envi(bench, gray)
+    check_nodata(bench, gray)
+    bench.finish()
+
+
+main()
