@@ -21,8 +21,11 @@ typedef enum tess_op_kind {
 
 enum { TESS_DEPTH, TESS_HEIGHT, TESS_WIDTH, TESS_SPATIAL };
 enum { TESS_OP_INPUTS = 4, TESS_OP_OUTPUTS = 3, TESS_OP_PARAMS = 2 };
-enum { TESS_PARAM_KERNEL, TESS_PARAM_BIAS }; /* of convolutions */
-enum { TESS_OP_RESIDUALS = 2 };              /* what a convolution can add at its end, besides a map */
+enum {
+    TESS_PARAM_KERNEL,
+    TESS_PARAM_BIAS
+};                              /* of convolutions; a norm's weight stands in the kernel's place */
+enum { TESS_OP_RESIDUALS = 2 }; /* what a convolution can add at its end, besides a map */
 
 typedef enum tess_activation { TESS_LINEAR, TESS_RELU, TESS_SILU } tess_activation;
 
@@ -91,6 +94,15 @@ typedef struct tess_op_side {
     double value;
 } tess_op_side;
 
+/* GROUP_NORM: y = (in[0] - mean) / sqrt(variance + epsilon) * weight + bias, with the mean and the variance of `groups` equal
+ * groups of neighbouring channels over depth, height and width, of each image by itself. With in[1], (n, 1, 1, 1, 2 c), whose
+ * first c channels are scales and whose others are shifts: y * (1 + scale) + shift. out = activation(y), and may be in[0]. Sums
+ * are taken in an order that the size alone fixes. */
+typedef struct tess_op_group_norm {
+    int32_t groups;
+    double epsilon;
+} tess_op_group_norm;
+
 typedef struct tess_op {
     tess_op_kind kind;
     int inputs, outputs;
@@ -108,6 +120,7 @@ typedef struct tess_op {
         tess_op_spectrum spectrum;
         tess_op_rays rays;
         tess_op_side side;
+        tess_op_group_norm group_norm;
     };
 } tess_op;
 
