@@ -1,5 +1,5 @@
 """The 2-D Radon transform by its grid-sampling definition in PyTorch: forward, and the adjoint by automatic
-differentiation, at the size and angles of a comparison; JSON lines like those of bench/rays_rates.c.
+differentiation, at the size and angles of a comparison; JSON lines like those of bench/rates/rays_rates.c.
 
     python torch_radon.py [--size 2048] [--views 100] [--repeats 10] [--device cuda] [--check FILE.npy]
 

@@ -1,7 +1,7 @@
 /* The halo table: for each architecture a halo for which tiles change the PSNR of an image against the truth by less than
  * 0.01 dB, for the worst image and the worst weight file at hand. What a seam changes is the same wherever it lies, so
  * the change of an image grows with the number of its seams: along an axis whose tiles are smaller than 160 px on the
- * average, the halo is larger. Made by bench/halo_study.py on Kodak24 (500 px crops, 24 images at drunet's 64 px tiles
+ * average, the halo is larger. Made by bench/studies/halo_study.py on Kodak24 (500 px crops, 24 images at drunet's 64 px tiles
  * and sigma 50, the worst three or four of them elsewhere). The largest change of an image, in dB:
  *
  *                              tiles of   32      64      96      128     168     252 px
@@ -16,7 +16,7 @@
  * the device's kernels, so drunet in fp32 on a CPU takes 64 for 48. For unet no trained weights are at hand: its 32 is
  * doubled, which covers the receptive radius of 51 + 7.
  *
- * Volumes have a column of their own, made by bench/halo_volume.c on Shepp and Logan's head in 3-D at the same noise
+ * Volumes have a column of their own, made by bench/rates/halo_volume.c on Shepp and Logan's head in 3-D at the same noise
  * levels, columns of 64 x 64 voxels and slabs of 8 slices, with drunet-gray-small made 3-D in both ways:
  *
  *   drunet  64 px: 0.0005 dB and 86.7 dB at worst; 32 px fail with 0.062 dB (56.5 dB): what is denoised less well

@@ -101,7 +101,7 @@ double tess_noise_features(const tess_noise *noise, int channel, double features
 }
 
 /* log(sigma^2 / H) from the features and two of them again, where they exceed what noise alone gives. Fitted by
- * bench/noise_study.py --fit. */
+ * bench/studies/noise_study.py --fit. */
 static const double weights[TESS_NOISE_FEATURES + 2] = {0.147,  -0.220, 0.111,  1.486,
                                                         -0.061, 0.084,  -0.266, -1.889};
 static const double offset = 0.073;

@@ -192,35 +192,10 @@ static tess_status unknown(tess_pickle *p, unsigned op)
         op, (unsigned long long)(p->begin + p->at - 1));
 }
 
-static tess_status run_op(tess_pickle *p, unsigned op)
+/* Numbers, texts and None. */
+static tess_status push_value(tess_pickle *p, unsigned op)
 {
     switch (op) {
-    case 0x80: /* PROTO */
-        return skip(p, 1);
-    case 0x95: /* FRAME */
-        return skip(p, 8);
-    case '(':
-        return tess_pickle_mark(p);
-    case '}':
-        return push_chain(p, TESS_PICKLE_DICT);
-    case ']':
-        return push_chain(p, TESS_PICKLE_LIST);
-    case ')':
-        return push_chain(p, TESS_PICKLE_TUPLE);
-    case 't':
-        return make_marked_tuple(p);
-    case 0x85: /* TUPLE1, 2, 3 */
-    case 0x86:
-    case 0x87:
-        return make_tuple(p, (int32_t)op - 0x84);
-    case 's': /* SETITEM */
-        return collect(p, TESS_PICKLE_DICT, 2);
-    case 'u':
-        return collect_marked(p, TESS_PICKLE_DICT);
-    case 'a': /* APPEND */
-        return collect(p, TESS_PICKLE_LIST, 1);
-    case 'e':
-        return collect_marked(p, TESS_PICKLE_LIST);
     case 'N':
         return push_new(p, (tess_pickle_node){.kind = TESS_PICKLE_NONE});
     case 0x88: /* NEWTRUE, NEWFALSE */
@@ -251,6 +226,41 @@ static tess_status run_op(tess_pickle *p, unsigned op)
         return push_text(p, TESS_PICKLE_BYTES, 4);
     case 'C':
         return push_text(p, TESS_PICKLE_BYTES, 1);
+    default:
+        return unknown(p, op);
+    }
+}
+
+/* What is made of them. */
+static tess_status run_op(tess_pickle *p, unsigned op)
+{
+    switch (op) {
+    case 0x80: /* PROTO */
+        return skip(p, 1);
+    case 0x95: /* FRAME */
+        return skip(p, 8);
+    case '(':
+        return tess_pickle_mark(p);
+    case '}':
+        return push_chain(p, TESS_PICKLE_DICT);
+    case ']':
+        return push_chain(p, TESS_PICKLE_LIST);
+    case ')':
+        return push_chain(p, TESS_PICKLE_TUPLE);
+    case 't':
+        return make_marked_tuple(p);
+    case 0x85: /* TUPLE1, 2, 3 */
+    case 0x86:
+    case 0x87:
+        return make_tuple(p, (int32_t)op - 0x84);
+    case 's': /* SETITEM */
+        return collect(p, TESS_PICKLE_DICT, 2);
+    case 'u':
+        return collect_marked(p, TESS_PICKLE_DICT);
+    case 'a': /* APPEND */
+        return collect(p, TESS_PICKLE_LIST, 1);
+    case 'e':
+        return collect_marked(p, TESS_PICKLE_LIST);
     case 'q': /* BINPUT, LONG_BINPUT, MEMOIZE, BINGET, LONG_BINGET */
         return memo_op(p, 1, true);
     case 'r':
@@ -273,7 +283,7 @@ static tess_status run_op(tess_pickle *p, unsigned op)
     case 'Q': /* BINPERSID */
         return persistent(p);
     default:
-        return unknown(p, op);
+        return push_value(p, op);
     }
 }
 

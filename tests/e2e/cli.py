@@ -1,6 +1,6 @@
 """cli.py PROGRAM STUB: what the options mean, and that help, manual pages, completion and parser know the same ones.
 
-STUB is the program over a library that only tells what it was asked (tests/cli_stub.c).
+STUB is the program over a library that only tells what it was asked (tests/cli/cli_stub.c).
 """
 import json
 import pathlib

@@ -20,7 +20,7 @@ import numpy as np
 from support import MIB, Bench, leftovers, picture, psnr, read_png, skip, to_integers, write_png
 from support import write_safetensors as write_floats
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench" / "studies"))
 from widen import read_safetensors, widen, write_safetensors  # noqa: E402
 
 MODELS = pathlib.Path(__file__).resolve().parents[2] / "models"

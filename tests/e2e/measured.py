@@ -119,11 +119,10 @@ views = {"operator": "radon", "angles": {"from": 0, "to": 180, "count": 12}, "me
 for more, told in (({}, True), ({"counts": False}, False), ({"flat": 1000}, False), ({"measurement": save("lines.npy", np.float32(random.random((12, 16))))}, False)):
     result = bench.run("reconstruct", bench.path("out.npy"), "--problem", problem({**views, **more}), "--iterations", 1)
     bench.check(result.status == 0 and ('"flat"' in result.err) == told, f"{more}: {'a note' if told else 'no note'} that counts need a flat field: {result}")
-for entries, typed, meant in ((plain, "kernal", "kernel"), (plain, "nose", "noise"), (views, "center", "centre"), (plain, "messurement", "measurement")):
-    bench.check_refused(bench.run("reconstruct", bench.path("out.npy"), "--problem", problem({**entries, typed: 1})), 1, f'"{typed}"', f'did you mean "{meant}"?')
-result = bench.run("reconstruct", bench.path("out.npy"), "--problem", problem({**plain, "weather": 1}))
-bench.check_refused(result, 1, '"weather"')
-bench.check("did you mean" not in result.err, "what is near nothing is not guessed at")
+for entries, typed, meant in ((plain, "kernal", "kernel"), (plain, "nose", "noise"), (views, "center", "centre"), (plain, "weather", "measurement")):
+    result = bench.run("reconstruct", bench.path("out.npy"), "--problem", problem({**entries, typed: 1}))
+    bench.check_refused(result, 1, f'"{typed}"', "entries are operator, ", f", {meant}")
+bench.check("vectors" not in result.err and "rotation" not in result.err, "entries of other operators are not named")
 
 # --- a stopped job leaves its record -----------------------------------------------------------------------------------
 

@@ -14,6 +14,61 @@ namespace
 
 enum { ROWS = 128, COLUMNS = 64, DEPTH = 16, THREADS = 128, PAD = 4 };
 
+/* What this thread has fetched, to shared memory. */
+__device__ __forceinline__ void put(float (&rows)[DEPTH][ROWS + PAD], float (&columns)[DEPTH][COLUMNS + PAD],
+                                    const float (&next_rows)[4][4], const float (&next_columns)[2][4])
+{
+    const int thread = threadIdx.x, quad = thread % 4, lane = thread / 4;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            rows[4 * quad + i][lane + 32 * j] = next_rows[j][i];
+#pragma unroll
+        for (int j = 0; j < 2; j++)
+            columns[4 * quad + i][lane + 32 * j] = next_columns[j][i];
+    }
+}
+
+/* One step of the sums of thread (tx, ty), from shared memory. */
+__device__ __forceinline__ void multiply(const float (&rows)[DEPTH][ROWS + PAD],
+                                         const float (&columns)[DEPTH][COLUMNS + PAD], int tx, int ty,
+                                         float (&sums)[8][8])
+{
+#pragma unroll
+    for (int k = 0; k < DEPTH; k++) {
+        float a[8], b[8];
+        tess_load<4>(&rows[k][4 * ty], a);
+        tess_load<4>(&rows[k][64 + 4 * ty], a + 4);
+        tess_load<4>(&columns[k][4 * tx], b);
+        tess_load<4>(&columns[k][32 + 4 * tx], b + 4);
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+#pragma unroll
+            for (int j = 0; j < 8; j++)
+                sums[i][j] = fmaf(a[i], b[j], sums[i][j]);
+    }
+}
+
+/* The sums of thread (tx, ty), to where they belong. */
+template <typename Out>
+__device__ __forceinline__ void finish(const tess_conv_job &job, int64_t first_row, int64_t first_column,
+                                       int tx, int ty, float (&sums)[8][8])
+{
+    const int tap_z = blockIdx.z;
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        const int64_t row = first_row + (i / 4) * 64 + 4 * ty + i % 4;
+        if (row >= job.pixels)
+            continue;
+        const int64_t x = row % job.w * job.spread_x + tap_z % job.spread_x,
+                      y = row / job.w % job.h * job.spread_y + tap_z / job.spread_x,
+                      n = row / (job.w * job.h);
+        tess_conv_finish<Out>(job, n, y, x, first_column + 4 * tx, sums[i]);
+        tess_conv_finish<Out>(job, n, y, x, first_column + 32 + 4 * tx, sums[i] + 4);
+    }
+}
+
 template <typename In, typename Weight, typename Out>
 __global__ void __launch_bounds__(THREADS) conv_kernel(tess_conv_job job)
 {
@@ -70,55 +125,21 @@ __global__ void __launch_bounds__(THREADS) conv_kernel(tess_conv_job job)
             }
         }
     };
-    auto put = [&](int side) {
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-#pragma unroll
-            for (int j = 0; j < 4; j++)
-                rows[side][4 * quad + i][lane + 32 * j] = next_rows[j][i];
-#pragma unroll
-            for (int j = 0; j < 2; j++)
-                columns[side][4 * quad + i][lane + 32 * j] = next_columns[j][i];
-        }
-    };
-
     const int tx = thread % 8, ty = thread / 8;
     fetch();
-    put(0);
+    put(rows[0], columns[0], next_rows, next_columns);
     __syncthreads();
     for (int64_t step = 0; step < steps; step++) {
         const int side = (int)(step & 1);
         if (step + 1 < steps)
             fetch();
-#pragma unroll
-        for (int k = 0; k < DEPTH; k++) {
-            float a[8], b[8];
-            tess_load<4>(&rows[side][k][4 * ty], a);
-            tess_load<4>(&rows[side][k][64 + 4 * ty], a + 4);
-            tess_load<4>(&columns[side][k][4 * tx], b);
-            tess_load<4>(&columns[side][k][32 + 4 * tx], b + 4);
-#pragma unroll
-            for (int i = 0; i < 8; i++)
-#pragma unroll
-                for (int j = 0; j < 8; j++)
-                    sums[i][j] = fmaf(a[i], b[j], sums[i][j]);
-        }
+        multiply(rows[side], columns[side], tx, ty, sums);
         if (step + 1 < steps)
-            put(side ^ 1);
+            put(rows[side ^ 1], columns[side ^ 1], next_rows, next_columns);
         __syncthreads();
     }
 
-#pragma unroll
-    for (int i = 0; i < 8; i++) {
-        const int64_t row = first_row + (i / 4) * 64 + 4 * ty + i % 4;
-        if (row >= job.pixels)
-            continue;
-        const int64_t x = row % job.w * job.spread_x + tap_z % job.spread_x,
-                      y = row / job.w % job.h * job.spread_y + tap_z / job.spread_x,
-                      n = row / (job.w * job.h);
-        tess_conv_finish<Out>(job, n, y, x, first_column + 4 * tx, sums[i]);
-        tess_conv_finish<Out>(job, n, y, x, first_column + 32 + 4 * tx, sums[i] + 4);
-    }
+    finish<Out>(job, first_row, first_column, tx, ty, sums);
 }
 
 bool wide(const tess_tensor *t, const void *data)

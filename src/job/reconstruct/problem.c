@@ -6,7 +6,7 @@
 #include "base/checked.h"
 #include "io/image.h"
 #include "job/common/note.h"
-#include "job/reconstruct/reconstruct.h"
+#include "job/reconstruct/problem_read.h"
 #include "physics/radon.h"
 #include "physics/rays.h"
 

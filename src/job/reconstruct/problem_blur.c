@@ -11,7 +11,7 @@
 
 #include "base/checked.h"
 #include "io/table.h"
-#include "job/reconstruct/reconstruct.h"
+#include "job/reconstruct/problem_read.h"
 #include "physics/blur.h"
 #include "physics/convolve.h"
 

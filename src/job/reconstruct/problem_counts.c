@@ -2,7 +2,7 @@
  * Flat and dark fields are images of a view's size, several of them being averaged, or numbers. */
 #include <math.h>
 
-#include "job/common/finite.h"
+#include "job/reconstruct/finite.h"
 #include "job/reconstruct/views.h"
 
 static const double LEAST =

@@ -1,38 +1,23 @@
-/* Truths and measurements: drawn and simulated, or read. */
+#include "job/reconstruct/problem_data.h"
+
 #include <math.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/rng.h"
 #include "io/image.h"
-#include "job/common/finite.h"
+#include "job/reconstruct/finite.h"
+#include "job/reconstruct/resize.h"
 #include "job/reconstruct/views.h"
 #include "physics/phantom.h"
 #include "tensor/samples.h"
 
 enum { SUBSAMPLES = 4, SUBVOXELS = 2, SLICES = 64 };
 
-tess_status tess_device_pieces(tess_reconstruct_job *job, void *vector, int64_t count, bool back,
-                               tess_piece_fn fn, void *user, tess_error *error)
-{
-    tess_device *device = job->engine.device;
-    for (int64_t at = 0; at < count; at += TESS_PIECE) {
-        const int64_t some = tess_min_i64(TESS_PIECE, count - at);
-        const size_t bytes = (size_t)some * sizeof(float);
-        device->copy(device, job->piece, (float *)vector + at, bytes, NULL);
-        TESS_TRY(device->sync(device, NULL, error));
-        fn(user, at, some, job->piece);
-        if (!back)
-            continue;
-        device->copy(device, (float *)vector + at, job->piece, bytes, NULL);
-        TESS_TRY(device->sync(device, NULL, error));
-    }
-    return TESS_OK;
-}
-
 /* Rows of a file as values, each handed on when it is there. */
 typedef struct file_rows {
-    tess_reconstruct_job *job;
+    const tess_problem *problem;
+    tess_workspace *workspace;
     const char *path;
     tess_extent extent; /* as it was planned for */
     float *to;          /* in the memory of the host, or of the device */
@@ -43,7 +28,7 @@ typedef struct file_rows {
 static tess_status take_row(const file_rows *f, double file_unit, double file_offset, int64_t y, float *row,
                             tess_error *error)
 {
-    const tess_problem *p = &f->job->problem;
+    const tess_problem *p = f->problem;
     const float unit = (float)file_unit;
     for (int64_t i = 0; i < f->extent.width * f->extent.channels; i++) {
         const long long a = y, b = i / f->extent.channels;
@@ -65,21 +50,22 @@ static tess_status take_row(const file_rows *f, double file_unit, double file_of
 
 static tess_status read_rows(const file_rows *f, tess_reader *reader, tess_error *error)
 {
-    tess_reconstruct_job *job = f->job;
-    tess_device *device = job->engine.device;
+    const tess_problem *p = f->problem;
+    float *const *rows = f->workspace->host.rows;
+    tess_device *device = f->workspace->engine->device;
     const tess_image_info *info = tess_reader_info(reader);
     const tess_extent *is = &f->extent;
     const int64_t samples = is->width * is->channels;
     if (info->height != is->height || info->width != is->width || info->channels != is->channels)
         return tess_fail(error, TESS_BAD_INPUT, "%s: changed while the job ran; run it again", f->path);
     /* A truth of integers beside blurs without a range is on the scale of its own type. */
-    const bool own = job->problem.physics == TESS_PHYSICS_BLUR && info->dtype != TESS_F32 && !f->numbers;
-    const double unit = own ? 1 : job->problem.unit, offset = own ? 0 : job->problem.offset;
+    const bool own = p->physics == TESS_PHYSICS_BLUR && info->dtype != TESS_F32 && !f->numbers;
+    const double unit = own ? 1 : p->unit, offset = own ? 0 : p->offset;
     tess_bad_values bad = {0};
     for (int64_t y = 0; y < is->height; y++) {
-        float *row = f->device ? job->rows[1] : f->to + y * samples;
-        TESS_TRY(tess_reader_rows(reader, 1, job->rows[0], error));
-        tess_samples_to_float(info->dtype, f->numbers ? 1 : info->full_scale, job->rows[0], samples, row);
+        float *row = f->device ? rows[1] : f->to + y * samples;
+        TESS_TRY(tess_reader_rows(reader, 1, rows[0], error));
+        tess_samples_to_float(info->dtype, f->numbers ? 1 : info->full_scale, rows[0], samples, row);
         tess_bad_values_count(&bad, y, row, samples);
         TESS_TRY(take_row(f, unit, offset, y, row, error));
         if (!f->device)
@@ -87,49 +73,49 @@ static tess_status read_rows(const file_rows *f, tess_reader *reader, tess_error
         device->copy(device, f->to + y * samples, row, (size_t)samples * sizeof(float), NULL);
         TESS_TRY(device->sync(device, NULL, error));
     }
-    return tess_bad_values_check(&bad, f->path, *is, job->problem.physics == TESS_PHYSICS_CONE, error);
+    return tess_bad_values_check(&bad, f->path, *is, p->physics == TESS_PHYSICS_CONE, error);
 }
 
 static tess_status read_file(const file_rows *f, tess_error *error)
 {
     tess_reader *reader = NULL;
-    TESS_TRY(tess_reader_open_axes(f->job->engine.memory, f->path, TESS_AXES_PLAIN, &reader, error));
+    TESS_TRY(tess_reader_open_axes(f->problem->memory, f->path, TESS_AXES_PLAIN, &reader, error));
     tess_status status = read_rows(f, reader, error);
     tess_reader_close(reader);
     return status;
 }
 
-static tess_status read_resized(tess_reconstruct_job *job, tess_error *error)
+static tess_status read_resized(const tess_problem *p, tess_workspace *w, tess_error *error)
 {
-    const tess_problem *p = &job->problem;
     tess_block own = {0};
-    TESS_TRY(tess_block_alloc(job->engine.memory, &own, TESS_MEM_HOST,
+    TESS_TRY(tess_block_alloc(p->memory, &own, TESS_MEM_HOST,
                               (size_t)(p->image_height * p->image_width * p->channels) * sizeof(float),
                               error));
-    const file_rows file = {job,      p->image, {p->image_height, p->image_width, p->channels},
-                            own.data, false,    false};
+    const file_rows file = {.problem = p,
+                            .workspace = w,
+                            .path = p->image,
+                            .extent = {p->image_height, p->image_width, p->channels},
+                            .to = own.data};
     tess_status status = read_file(&file, error);
     if (status == TESS_OK)
-        tess_resize_bicubic(own.data, p->image_height, p->image_width, p->channels, job->truth, p->height,
+        tess_resize_bicubic(own.data, p->image_height, p->image_width, p->channels, w->host.truth, p->height,
                             p->width);
     tess_block_free(&own);
     return status;
 }
 
-static void find_peak(tess_reconstruct_job *job)
+static void find_peak(tess_host_part *host, int64_t count)
 {
-    const int64_t count = tess_problem_rows(&job->problem) * tess_problem_row(&job->problem);
     float peak = 0;
     for (int64_t i = 0; i < count; i++)
-        peak = fmaxf(peak, job->truth[i]);
-    job->truth_peak = peak > 0 ? peak : 1;
+        peak = fmaxf(peak, host->truth[i]);
+    host->truth_peak = peak > 0 ? peak : 1;
 }
 
-static void scale_truth(tess_reconstruct_job *job)
+static void scale_truth(tess_host_part *host, int64_t count, float factor)
 {
-    const int64_t count = tess_problem_rows(&job->problem) * tess_problem_row(&job->problem);
     for (int64_t i = 0; i < count; i++)
-        job->truth[i] *= (float)job->problem.unit;
+        host->truth[i] *= factor;
 }
 
 /* In the units of the measurements, where those have any but their type's. */
@@ -139,33 +125,42 @@ static bool truth_is_numbers(const tess_problem *p)
            (p->range_from == TESS_RANGE_FROM_GIVEN || p->range_from == TESS_RANGE_FROM_DATA);
 }
 
-tess_status tess_problem_truth(tess_reconstruct_job *job, tess_error *error)
+tess_status tess_problem_truth(const tess_problem *p, tess_workspace *w, tess_error *error)
 {
-    const tess_problem *p = &job->problem;
     const char *path = p->image ? p->image : p->truth;
-    const file_rows file = {job, path, tess_problem_image_extent(p), job->truth, false, truth_is_numbers(p)};
+    const int64_t count = tess_problem_rows(p) * tess_problem_row(p);
+    tess_host_part *host = &w->host;
     if (p->resized)
-        return read_resized(job, error);
+        return read_resized(p, w, error);
     if (path) {
+        const file_rows file = {.problem = p,
+                                .workspace = w,
+                                .path = path,
+                                .extent = tess_problem_image_extent(p),
+                                .to = host->truth,
+                                .numbers = truth_is_numbers(p)};
         TESS_TRY(read_file(&file, error));
-        find_peak(job);
-        if (p->range_from == TESS_RANGE_FROM_TYPE && (double)job->truth_peak * p->unit <= 1.5)
-            scale_truth(job); /* floats of [0, 1], beside integers */
+        find_peak(host, count);
+        if (p->range_from == TESS_RANGE_FROM_TYPE && (double)host->truth_peak * p->unit <= 1.5)
+            scale_truth(host, count, (float)p->unit); /* floats of [0, 1], beside integers */
         return TESS_OK;
     }
     if (p->physics == TESS_PHYSICS_CONE)
-        tess_phantom_3d(p->depth, p->height, p->width, SUBVOXELS, job->truth);
+        tess_phantom_3d(p->depth, p->height, p->width, SUBVOXELS, host->truth);
     else if (p->physics == TESS_PHYSICS_RADON)
-        tess_phantom_2d(p->width, SUBSAMPLES, job->truth);
+        tess_phantom_2d(p->width, SUBSAMPLES, host->truth);
     else
-        tess_phantom_colour(p->height, p->width, job->truth);
+        tess_phantom_colour(p->height, p->width, host->truth);
     return TESS_OK;
 }
 
 /* One piece of a measurement gets its noise; every value's depends on its
  * operator and place alone. */
 typedef struct noise {
-    const tess_reconstruct_job *job;
+    const tess_problem *problem;
+    tess_pool *pool;
+    float level;
+    uint64_t seed;
     int64_t first, count;
     float *values;
 } noise;
@@ -174,8 +169,7 @@ static void add_noise_slice(void *arg, int64_t slice, int thread)
 {
     (void)thread;
     const noise *n = arg;
-    const tess_problem *p = &n->job->problem;
-    const float level = (float)n->job->recipe.noise;
+    const tess_problem *p = n->problem;
     /* Each blur has its own draws; the views of a scan are one measurement. */
     const int64_t each = p->physics == TESS_PHYSICS_BLUR ? p->height * p->width * p->channels : INT64_MAX;
     float draws[TESS_PIECE / SLICES];
@@ -184,10 +178,9 @@ static void add_noise_slice(void *arg, int64_t slice, int thread)
     while (at < end) {
         const int64_t item = (n->first + at) / each, inside = (n->first + at) % each;
         const int64_t some = tess_min_i64(end - at, each - inside);
-        tess_rng_normal((tess_rng_key){n->job->settings->common.seed, (uint32_t)item, 0}, inside, some,
-                        draws);
+        tess_rng_normal((tess_rng_key){n->seed, (uint32_t)item, 0}, inside, some, draws);
         for (int64_t i = 0; i < some; i++) {
-            float value = n->values[at + i] + level * draws[i];
+            float value = n->values[at + i] + n->level * draws[i];
             if (p->clamped)
                 value = fminf(fmaxf(value, (float)p->low), (float)p->high);
             n->values[at + i] = value;
@@ -198,22 +191,24 @@ static void add_noise_slice(void *arg, int64_t slice, int thread)
 
 static void add_noise(void *user, int64_t first, int64_t count, float *values)
 {
-    const tess_reconstruct_job *job = user;
-    noise n = {job, first, count, values};
-    tess_pool_run(job->engine.host, SLICES, add_noise_slice, &n);
+    noise *n = user;
+    n->first = first;
+    n->count = count;
+    n->values = values;
+    tess_pool_run(n->pool, SLICES, add_noise_slice, n);
 }
 
-static int64_t values_of(const tess_tensor *t)
-{
-    return t->n * t->d * t->h * t->w * t->c;
-}
+typedef struct view_target {
+    const tess_problem *problem;
+    tess_workspace *workspace;
+} view_target;
 
 /* A view of a scan, to the device. */
 static tess_status take_view(void *user, int64_t view, float *values, tess_error *error)
 {
-    tess_reconstruct_job *job = user;
-    const tess_problem *p = &job->problem;
-    tess_device *device = job->engine.device;
+    const view_target *target = user;
+    const tess_problem *p = target->problem;
+    tess_device *device = target->workspace->engine->device;
     const int64_t samples = p->rows * p->columns;
     const float unit = (float)tess_problem_measured_unit(p);
     for (int64_t i = 0; i < samples; i++) {
@@ -225,30 +220,38 @@ static tess_status take_view(void *user, int64_t view, float *values, tess_error
                 "the image, in the units of the file",
                 p->measurement, (long long)view, p->unit);
     }
-    device->copy(device, (float *)job->measurement.data + view * samples, values,
+    device->copy(device, (float *)target->workspace->measurement.data + view * samples, values,
                  (size_t)samples * sizeof *values, NULL);
     return device->sync(device, NULL, error);
 }
 
-tess_status tess_problem_measure(tess_reconstruct_job *job, tess_error *error)
+static tess_status simulate(const tess_problem *p, tess_workspace *w, double level, uint64_t seed,
+                            tess_error *error)
 {
-    const tess_problem *p = &job->problem;
-    tess_operator *op = job->op;
-    tess_device *device = job->engine.device;
-    if (!p->synthetic && p->physics != TESS_PHYSICS_BLUR)
-        return tess_problem_each_view(p, job->rows[1], &job->starved, take_view, job, error);
-    if (!p->synthetic) {
-        const file_rows file = {job,
-                                p->measurement,
-                                tess_problem_measurement_extent(p),
-                                job->measurement.data,
-                                true,
-                                !(p->as_published && p->range_from != TESS_RANGE_FROM_GIVEN)};
-        return read_file(&file, error);
-    }
-    const size_t bytes = (size_t)values_of(&op->image) * sizeof(float);
-    device->copy(device, job->vectors[0], job->truth, bytes, NULL);
-    op->table->forward(op, job->vectors[0], job->measurement.data, job->scratch, NULL);
-    return tess_device_pieces(job, job->measurement.data, values_of(&op->measurement), true, add_noise, job,
-                              error);
+    tess_operator *op = w->op;
+    tess_device *device = w->engine->device;
+    noise n = {.problem = p, .pool = w->engine->host, .level = (float)level, .seed = seed};
+    device->copy(device, w->vectors[0], w->host.truth,
+                 (size_t)tess_workspace_values(&op->image) * sizeof(float), NULL);
+    op->table->forward(op, w->vectors[0], w->measurement.data, w->scratch, NULL);
+    return tess_workspace_pieces(w, w->measurement.data, tess_workspace_values(&op->measurement), true,
+                                 add_noise, &n, error);
+}
+
+tess_status tess_problem_measure(tess_problem *p, tess_workspace *w, double level, uint64_t seed,
+                                 tess_error *error)
+{
+    if (p->synthetic)
+        return simulate(p, w, level, seed, error);
+    if (p->physics != TESS_PHYSICS_BLUR)
+        return tess_problem_each_view(p, w->host.rows[1], &p->starved, take_view, &(view_target){p, w},
+                                      error);
+    const file_rows file = {.problem = p,
+                            .workspace = w,
+                            .path = p->measurement,
+                            .extent = tess_problem_measurement_extent(p),
+                            .to = w->measurement.data,
+                            .device = true,
+                            .numbers = !(p->as_published && p->range_from != TESS_RANGE_FROM_GIVEN)};
+    return read_file(&file, error);
 }

@@ -16,8 +16,7 @@
 
 #include "base/file.h"
 #include "io/image.h"
-#include "job/common/nearest.h"
-#include "job/reconstruct/reconstruct.h"
+#include "job/reconstruct/problem_read.h"
 
 enum { MOST_BYTES = 16 << 20 };
 
@@ -102,24 +101,20 @@ static tess_status check_keys(const char *path, const tess_json *json, int kind,
                  {"kernels", BLUR}};
     enum { KNOWN = sizeof known / sizeof known[0] };
     for (const char *key = tess_json_next_key(json, NULL); key; key = tess_json_next_key(json, key)) {
-        const char *names[KNOWN];
         int i = 0;
         while (i < KNOWN && !((known[i].kinds & kind) && strcmp(key, known[i].key) == 0))
             i++;
         if (i < KNOWN)
             continue;
+        char names[256] = "";
+        size_t used = 0;
         for (int k = 0; k < KNOWN; k++)
-            names[k] = known[k].kinds & kind ? known[k].key : NULL;
-        const char *meant = tess_nearest(key, names, KNOWN);
-        if (meant)
-            return tess_fail(error, TESS_BAD_INPUT,
-                             "%s: \"%.40s\" means nothing to this operator; did you mean \"%s\"?", path, key,
-                             meant);
-        return tess_fail(
-            error, TESS_BAD_INPUT,
-            "%s: \"%.40s\" means nothing to this operator; take it out, or see tessera reconstruct "
-            "--help",
-            path, key);
+            if ((known[k].kinds & kind) && used < sizeof names)
+                used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "",
+                                         known[k].key);
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "%s: \"%.40s\" means nothing to this operator; its entries are %s", path, key,
+                         names);
     }
     const tess_json *noise = tess_json_get(json, "noise"), *circle = tess_json_get(json, "circle");
     if (noise && !(tess_json_as_double(noise, -1) >= 0))

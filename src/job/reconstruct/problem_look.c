@@ -3,11 +3,12 @@
  * Floats that look like an image of [0, 1] with noise are that; others reach from 0, or their least value, to their
  * largest. A blurred picture has little texture, so that its noise shows; each blur is looked at by itself, because rows
  * of two pictures make no patch. */
+#include "job/reconstruct/problem_look.h"
+
 #include <math.h>
 
 #include "base/checked.h"
 #include "job/common/note.h"
-#include "job/reconstruct/reconstruct.h"
 #include "tensor/noise.h"
 
 static const double MOST_OUTSIDE = 0.02; /* of the values of an image of [0, 1], beyond -0.5 .. 1.5 */
@@ -20,45 +21,37 @@ static const double SHARE_OF_TYPE =
 /* Floats that reach less far are in units of their own. */
 static const double LEAST_OF_ONE = 0.25;
 
-typedef struct extremes {
-    double low, high;
-    int64_t count, outside;
+typedef struct scaling {
     float unit;
     double offset;
-} extremes;
-
-static void look(void *user, int64_t first, int64_t count, float *values)
-{
-    (void)first;
-    extremes *e = user;
-    for (int64_t i = 0; i < count; i++) {
-        const double v = (double)values[i];
-        e->low = fmin(e->low, v);
-        e->high = fmax(e->high, v);
-        e->outside += v < -0.2 || v > 1.5;
-    }
-    e->count += count;
-}
+} scaling;
 
 static void scale(void *user, int64_t first, int64_t count, float *values)
 {
     (void)first;
-    const extremes *e = user;
+    const scaling *by = user;
     for (int64_t i = 0; i < count; i++)
-        values[i] = (float)((double)values[i] - e->offset) / e->unit;
+        values[i] = (float)((double)values[i] - by->offset) / by->unit;
 }
 
-static bool looks_like_one(const extremes *e)
+typedef struct looking {
+    tess_problem *problem;
+    tess_recipe *recipe;
+    tess_workspace *w;
+    const tess_common *common;
+} looking;
+
+static bool looks_like_one(const tess_extremes *e)
 {
     return e->low >= -2 && e->high <= 3 && (double)e->outside <= MOST_OUTSIDE * (double)e->count;
 }
 
-static tess_status find_range(tess_reconstruct_job *job, int64_t count, extremes *e, tess_error *error)
+static tess_status find_range(const looking *l, const tess_extremes *e, tess_error *error)
 {
-    tess_problem *p = &job->problem;
+    tess_problem *p = l->problem;
     if (p->range_from == TESS_RANGE_FROM_TYPE) {
         if (e->high > 0 && e->high < SHARE_OF_TYPE)
-            tess_note(&job->settings->common, TESS_NOTE_WARNING,
+            tess_note(l->common, TESS_NOTE_WARNING,
                       "%s: its largest value is %g, of a range up to %g, which is that of its type; give "
                       "\"range\": [0, %g], or what fits",
                       p->measurement, e->high * p->unit, p->unit, e->high * p->unit);
@@ -72,34 +65,32 @@ static tess_status find_range(tess_reconstruct_job *job, int64_t count, extremes
     }
     /* From 0 where the data do, else with room for what is darker than its blurred copies. */
     const double span = e->high - e->low;
-    e->offset = e->low < 0 || e->low > 0.5 * e->high ? e->low - 0.1 * span : 0;
-    const double unit =
-        e->high - e->offset >= 1e-30 ? e->high - e->offset : 1; /* a constant: any unit will do */
-    p->unit = unit;
-    p->offset = e->offset;
+    p->offset = e->low < 0 || e->low > 0.5 * e->high ? e->low - 0.1 * span : 0;
+    p->unit = e->high - p->offset >= 1e-30 ? e->high - p->offset : 1; /* a constant: any unit will do */
     p->low = 0;
     p->high = 1;
-    if (p->noise >= 0 || job->settings->noise >= 0)
-        job->recipe.noise /= unit;
-    e->unit = (float)unit;
-    return tess_device_pieces(job, job->measurement.data, count, true, scale, e, error);
+    if (l->recipe->noise_from == TESS_NOISE_FROM_GIVEN)
+        l->recipe->noise /= p->unit;
+    scaling by = {(float)p->unit, p->offset};
+    return tess_workspace_pieces(l->w, l->w->measurement.data, e->count, true, scale, &by, error);
 }
 
 /* Adds the square of one blur's noise level, where there is an estimate. */
-static tess_status add_noise_of(tess_reconstruct_job *job, int64_t i, const tess_noise_shape *shape,
-                                void *memory, tess_noise_result *sum, int64_t *known, tess_error *error)
+static tess_status add_noise_of(const looking *l, int64_t i, const tess_noise_shape *shape, void *memory,
+                                tess_noise_result *sum, int64_t *known, tess_error *error)
 {
-    const tess_problem *p = &job->problem;
-    tess_device *device = job->engine.device;
+    const tess_problem *p = l->problem;
+    tess_device *device = l->w->engine->device;
+    float *row = l->w->host.rows[0];
     const int64_t samples = tess_problem_row(p);
-    const float *from = (const float *)job->measurement.data + i * p->height * samples;
+    const float *from = (const float *)l->w->measurement.data + i * p->height * samples;
     tess_noise noise;
     tess_noise_result result;
     tess_noise_begin(&noise, shape, memory);
     for (int64_t y = 0; y < p->height; y++) {
-        device->copy(device, job->rows[0], from + y * samples, (size_t)samples * sizeof *from, NULL);
+        device->copy(device, row, from + y * samples, (size_t)samples * sizeof *from, NULL);
         TESS_TRY(device->sync(device, NULL, error));
-        tess_noise_row(&noise, job->rows[0], NULL);
+        tess_noise_row(&noise, row, NULL);
     }
     tess_noise_end(&noise, &result);
     if (result.confidence == TESS_NOISE_UNKNOWN)
@@ -110,9 +101,9 @@ static tess_status add_noise_of(tess_reconstruct_job *job, int64_t i, const tess
     return TESS_OK;
 }
 
-static tess_status find_noise(tess_reconstruct_job *job, tess_error *error)
+static tess_status find_noise(const looking *l, tess_error *error)
 {
-    const tess_problem *p = &job->problem;
+    const tess_problem *p = l->problem;
     const tess_noise_shape shape = {p->height, p->width, 1,
                                     (int)tess_min_i64(p->channels, TESS_NOISE_CHANNELS + 1)};
     const size_t bytes = tess_noise_bytes(&shape);
@@ -125,29 +116,30 @@ static tess_status find_noise(tess_reconstruct_job *job, tess_error *error)
     int64_t known = 0;
     tess_status status = TESS_OK;
     for (int64_t i = 0; i < p->count && status == TESS_OK; i++) {
-        status = tess_stop_check(&job->engine.stop, error);
+        status = tess_stop_check(&l->w->engine->stop, error);
         if (status == TESS_OK)
-            status = add_noise_of(job, i, &shape, memory, &sum, &known, error);
+            status = add_noise_of(l, i, &shape, memory, &sum, &known, error);
     }
     tess_small_free(memory);
     TESS_TRY(status);
     if (known == 0)
         return TESS_OK;
-    job->recipe.noise = fmax(sqrt(sum.sigma / (double)known), LEAST_NOISE * p->high);
-    job->recipe.noise_from = TESS_NOISE_FROM_DATA;
+    l->recipe->noise = fmax(sqrt(sum.sigma / (double)known), LEAST_NOISE * p->high);
+    l->recipe->noise_from = TESS_NOISE_FROM_DATA;
     const bool rough = sum.confidence == TESS_NOISE_ROUGH;
-    tess_note(&job->settings->common, rough ? TESS_NOTE_WARNING : TESS_NOTE_DETAIL,
-              "%s: noise %.4g, estimated%s", p->measurement, job->recipe.noise * p->unit,
+    tess_note(l->common, rough ? TESS_NOTE_WARNING : TESS_NOTE_DETAIL, "%s: noise %.4g, estimated%s",
+              p->measurement, l->recipe->noise * p->unit,
               rough ? " roughly: few flat areas; give \"noise\" where it is known" : "");
     return TESS_OK;
 }
 
-tess_status tess_problem_look_at_blurs(tess_reconstruct_job *job, tess_error *error)
+tess_status tess_problem_look_at_blurs(tess_problem *problem, tess_recipe *recipe, tess_workspace *w,
+                                       const tess_common *common, tess_error *error)
 {
-    const tess_tensor *m = &job->op->measurement;
-    const int64_t count = m->n * m->h * m->w * m->c;
-    extremes e = {.low = INFINITY, .high = -INFINITY, .unit = 1};
-    TESS_TRY(tess_device_pieces(job, job->measurement.data, count, false, look, &e, error));
-    TESS_TRY(find_range(job, count, &e, error));
-    return job->recipe.noise_from == TESS_NOISE_FROM_DEFAULT ? find_noise(job, error) : TESS_OK;
+    const looking l = {problem, recipe, w, common};
+    tess_extremes seen;
+    TESS_TRY(tess_workspace_extremes(w, w->measurement.data, tess_workspace_values(&w->op->measurement),
+                                     &seen, error));
+    TESS_TRY(find_range(&l, &seen, error));
+    return recipe->noise_from == TESS_NOISE_FROM_DEFAULT ? find_noise(&l, error) : TESS_OK;
 }

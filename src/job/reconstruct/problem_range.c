@@ -2,11 +2,13 @@
  * its projections fit them best (views over a part of a turn, or an orbit that is none of FDK's, only change that), and of
  * its values the one that all but a few pixels stay below. Networks know images up to 1, and absorption coefficients are
  * 0.02 as well as 2000. */
+#include "job/reconstruct/problem_range.h"
+
 #include <math.h>
 #include <string.h>
 
 #include "base/checked.h"
-#include "job/reconstruct/reconstruct.h"
+#include "job/reconstruct/problem_look.h"
 #include "physics/filter.h"
 #include "physics/radon.h"
 #include "physics/rays.h"
@@ -17,107 +19,88 @@ static const double ROOM =
     1.2; /* an image above its range is clamped; one far below it is only denoised a little more */
 static const double SIGNED = 0.2; /* of the measurements' sum, that is negative where images are */
 
-typedef struct values {
-    double low, high;              /* of all */
-    double negative, positive;     /* sums */
-    int64_t bin[BINS], count, bad; /* bad: not finite */
-} values;
-
-static void look(void *user, int64_t first, int64_t count, float *at)
-{
-    (void)first;
-    values *v = user;
-    for (int64_t i = 0; i < count; i++) {
-        const double value = (double)at[i];
-        v->low = fmin(v->low, value);
-        v->high = fmax(v->high, value);
-        *(value < 0 ? &v->negative : &v->positive) += fabs(value);
-        v->bad += !isfinite(value);
-    }
-    v->count += count;
-}
+typedef struct histogram {
+    tess_extremes of;
+    int64_t bin[BINS];
+} histogram;
 
 static void sort(void *user, int64_t first, int64_t count, float *at)
 {
     (void)first;
-    values *v = user;
+    histogram *h = user;
     for (int64_t i = 0; i < count; i++) {
-        const int64_t bin = (int64_t)(((double)at[i] - v->low) / (v->high - v->low) * BINS);
-        v->bin[tess_max_i64(0, tess_min_i64(bin, BINS - 1))]++;
+        const int64_t bin = (int64_t)(((double)at[i] - h->of.low) / (h->of.high - h->of.low) * BINS);
+        h->bin[tess_max_i64(0, tess_min_i64(bin, BINS - 1))]++;
     }
 }
 
 /* The value that a share of the pixels, and no fewer than some, lie beyond. */
-static double tail(const values *v, bool below)
+static double tail(const histogram *h, bool below)
 {
-    const int64_t most = tess_max_i64(LEAST_PIXELS, (int64_t)(ABOVE * (double)v->count));
+    const int64_t most = tess_max_i64(LEAST_PIXELS, (int64_t)(ABOVE * (double)h->of.count));
     int64_t seen = 0, i = 0;
-    while (i < BINS - 1 && (seen += v->bin[below ? i : BINS - 1 - i]) <= most)
+    while (i < BINS - 1 && (seen += h->bin[below ? i : BINS - 1 - i]) <= most)
         i++;
-    const double bin = (v->high - v->low) / BINS;
-    return below ? v->low + bin * (double)i : v->high - bin * (double)i;
-}
-
-static int64_t count_of(const tess_tensor *t)
-{
-    return t->n * t->d * t->h * t->w * t->c;
+    const double bin = (h->of.high - h->of.low) / BINS;
+    return below ? h->of.low + bin * (double)i : h->of.high - bin * (double)i;
 }
 
 /* The factor at which the projections of `image` fit the measurements best; 1 where there is none. */
-static tess_status fit(tess_reconstruct_job *job, const void *image, double *factor, tess_error *error)
+static tess_status fit(tess_workspace *w, const void *image, double *factor, tess_error *error)
 {
-    const tess_data_term *term = &job->term;
+    const tess_data_term *term = &w->term;
     double square, product;
     TESS_TRY(tess_data_term_energy(term, image, &square, error));
-    TESS_TRY(tess_vectors_dot(&term->measurements, term->residual, job->measurement.data, &product, error));
+    TESS_TRY(tess_vectors_dot(&term->measurements, term->residual, w->measurement.data, &product, error));
     *factor = square > 0 && product > 0 ? product / square : 1;
     return TESS_OK;
 }
 
-static tess_status estimate(tess_reconstruct_job *job, values *v, double ends[2], tess_error *error)
+static tess_status estimate(const tess_problem *p, tess_workspace *w, histogram *h, double ends[2],
+                            tess_error *error)
 {
-    tess_operator *op = job->op;
-    void *image = job->vectors[1];
+    tess_operator *op = w->op;
+    void *image = w->vectors[1];
     double factor;
-    TESS_TRY(
-        tess_device_pieces(job, job->measurement.data, count_of(&op->measurement), false, look, v, error));
-    const bool both = v->negative > SIGNED * v->positive;
-    (job->problem.physics == TESS_PHYSICS_CONE ? tess_rays_set_filter
-                                               : tess_radon_set_filter)(op, TESS_FILTER_RAM_LAK);
-    op->table->inverse(op, job->measurement.data, image, job->scratch, NULL);
-    TESS_TRY(fit(job, image, &factor, error));
-    *v = (values){.low = INFINITY, .high = -INFINITY};
-    TESS_TRY(tess_device_pieces(job, image, count_of(&op->image), false, look, v, error));
-    if (v->bad || !isfinite(factor))
+    tess_extremes measured;
+    TESS_TRY(tess_workspace_extremes(w, w->measurement.data, tess_workspace_values(&op->measurement),
+                                     &measured, error));
+    const bool both = measured.negative > SIGNED * measured.positive;
+    (p->physics == TESS_PHYSICS_CONE ? tess_rays_set_filter : tess_radon_set_filter)(op, TESS_FILTER_RAM_LAK);
+    op->table->inverse(op, w->measurement.data, image, w->scratch, NULL);
+    TESS_TRY(fit(w, image, &factor, error));
+    const int64_t count = tess_workspace_values(&op->image);
+    TESS_TRY(tess_workspace_extremes(w, image, count, &h->of, error));
+    if (h->of.bad || !isfinite(factor))
         return tess_fail(error, TESS_BAD_INPUT,
                          "%s: the measurements are too large for 32-bit floats; scale them down",
-                         job->problem.measurement);
-    if (v->high > v->low)
-        TESS_TRY(tess_device_pieces(job, image, count_of(&op->image), false, sort, v, error));
-    ends[0] = both ? fmin(ROOM * factor * tail(v, true), 0) : 0;
-    ends[1] = v->high > v->low ? ROOM * factor * tail(v, false) : 0;
+                         p->measurement);
+    if (h->of.high > h->of.low)
+        TESS_TRY(tess_workspace_pieces(w, image, count, false, sort, h, error));
+    ends[0] = both ? fmin(ROOM * factor * tail(h, true), 0) : 0;
+    ends[1] = h->of.high > h->of.low ? ROOM * factor * tail(h, false) : 0;
     return TESS_OK;
 }
 
-tess_status tess_problem_find_range(tess_reconstruct_job *job, tess_error *error)
+tess_status tess_problem_find_range(tess_problem *p, tess_recipe *recipe, tess_workspace *w,
+                                    const tess_common *common, tess_error *error)
 {
-    tess_problem *p = &job->problem;
     double ends[2] = {0, 1};
     if (!p->synthetic && p->physics == TESS_PHYSICS_BLUR)
-        return tess_problem_look_at_blurs(job, error);
+        return tess_problem_look_at_blurs(p, recipe, w, common, error);
     if (p->range_from != TESS_RANGE_FROM_DATA)
         return TESS_OK;
-    if (!job->op->table->inverse)
+    if (!w->op->table->inverse)
         return tess_fail(
             error, TESS_UNSUPPORTED,
             "%s: has no \"range\", and without an FFT on this device it cannot be estimated; give "
             "it: [least, largest] value of the image",
             p->name);
-    values *v = tess_small_alloc(1, sizeof *v);
-    if (!v)
+    histogram *h = tess_small_alloc(1, sizeof *h);
+    if (!h)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a histogram");
-    const tess_status status = estimate(job, v, ends, error);
-    tess_small_free(v);
+    const tess_status status = estimate(p, w, h, ends, error);
+    tess_small_free(h);
     TESS_TRY(status);
     if (!(ends[1] > 0) || !(ends[1] > 1e-30)) /* nothing was measured: any range will do */
         ends[1] = 1;
@@ -130,8 +113,8 @@ tess_status tess_problem_find_range(tess_reconstruct_job *job, tess_error *error
     p->unit = ends[1];
     p->low = ends[0] / p->unit;
     p->high = 1;
-    if (p->noise >= 0 || job->settings->noise >= 0)
-        job->recipe.noise /= p->unit;
-    const tess_sum scaled = {.a = 1 / p->unit, .x = job->measurement.data};
-    return tess_vectors_sum(&job->term.measurements, &scaled, job->measurement.data, error);
+    if (recipe->noise_from == TESS_NOISE_FROM_GIVEN)
+        recipe->noise /= p->unit;
+    const tess_sum scaled = {.a = 1 / p->unit, .x = w->measurement.data};
+    return tess_vectors_sum(&w->term.measurements, &scaled, w->measurement.data, error);
 }

@@ -1,19 +1,34 @@
-/* The reconstruct job: describe the problem, plan, run, record. */
-#include "job/reconstruct/reconstruct.h"
-
+/* The reconstruct job: describe the problem, plan, run, record. The only file that knows all parts. */
 #include <math.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/process.h"
-#include "io/image.h"
 #include "job/common/context.h"
 #include "job/common/note.h"
 #include "job/common/record.h"
+#include "job/reconstruct/problem_data.h"
+#include "job/reconstruct/problem_range.h"
+#include "job/reconstruct/reconstruct_rates.h"
+#include "job/reconstruct/reconstruct_record.h"
+
+typedef struct reconstruct_job {
+    const tess_reconstruct_settings *settings;
+    tess_engine engine;
+    tess_problem problem;
+    tess_recipe recipe;
+    tess_outputs outputs;
+    tess_prior prior;
+    tess_workspace workspace;
+    tess_budget budget;
+    tess_start start;
+    tess_outcome outcome;
+    tess_usage usage;
+} reconstruct_job;
 
 /* The network that fits the image. A colour network takes for granted that edges are in all colours of a picture; in the
  * drawn one each colour has its own, so there colours are denoised one by one. */
-static tess_status find_model(tess_reconstruct_job *job, tess_error *error)
+static tess_status find_model(reconstruct_job *job, tess_error *error)
 {
     const int64_t channels = job->problem.channels;
     const bool published = job->settings->preset && strcmp(job->settings->preset, "deepinv") == 0,
@@ -40,7 +55,7 @@ static tess_status find_model(tess_reconstruct_job *job, tess_error *error)
     return TESS_OK;
 }
 
-static tess_status describe(tess_reconstruct_job *job, tess_memory *memory, tess_error *error)
+static tess_status describe(reconstruct_job *job, tess_memory *memory, tess_error *error)
 {
     const tess_reconstruct_settings *s = job->settings;
     TESS_TRY(tess_problem_describe(memory, s, &job->problem, error));
@@ -66,40 +81,141 @@ static tess_status describe(tess_reconstruct_job *job, tess_memory *memory, tess
             TESS_TRY(tess_writer_check_folder(used[i], error));
     tess_process_reset_peak();
     tess_memory_reset_peak(memory);
-    job->overhead = tess_process_resident();
+    job->usage.overhead = tess_process_resident();
     return TESS_OK;
 }
 
-static void close_job(tess_reconstruct_job *job)
+static tess_status plan(reconstruct_job *job, tess_error *error)
 {
-    tess_device *device = job->engine.device;
-    tess_writer_close(job->writer);
-    tess_writer_close(job->side_writer);
+    const tess_reconstruct_settings *s = job->settings;
+    job->workspace.engine = &job->engine;
+    job->outputs = (tess_outputs){.result = s->output,
+                                  .side_by_side = s->side_by_side,
+                                  .measurement = s->save_measurement,
+                                  .problem = &job->problem,
+                                  .memory = job->engine.memory};
+    tess_planning planning = {.settings = s,
+                              .problem = &job->problem,
+                              .recipe = &job->recipe,
+                              .prior = &job->prior,
+                              .workspace = &job->workspace,
+                              .budget = &job->budget};
+    TESS_TRY(tess_outputs_check(&job->outputs, &planning.held, error));
+    return tess_reconstruct_plan(&planning, error);
+}
+
+/* Truth and measurements. A truth from a file is read once the range is known, because it is brought to it. */
+static tess_status fill(reconstruct_job *job, tess_error *error)
+{
+    tess_workspace *w = &job->workspace;
+    tess_problem *p = &job->problem;
+    const tess_common *common = &job->settings->common;
+    if (w->host.truth && p->synthetic)
+        TESS_TRY(tess_problem_truth(p, w, error));
+    TESS_TRY(tess_problem_measure(p, w, job->recipe.noise, common->seed, error));
+    TESS_TRY(tess_stop_check(&job->engine.stop, error));
+    TESS_TRY(tess_problem_find_range(p, &job->recipe, w, common, error));
+    if (w->host.truth && !p->synthetic)
+        TESS_TRY(tess_problem_truth(p, w, error));
+    return job->settings->save_measurement ? tess_outputs_save_measurement(&job->outputs, w, error) : TESS_OK;
+}
+
+static tess_status solve(reconstruct_job *job, tess_error *error)
+{
+    const tess_judge judge = {&job->problem, &job->workspace, job->recipe.saturating_psnr};
+    tess_solving solving = {.judge = &judge,
+                            .recipe = &job->recipe,
+                            .max_seconds = job->settings->max_seconds,
+                            .tolerance = job->settings->tolerance,
+                            .prior = &job->prior,
+                            .usage = &job->usage,
+                            .outcome = &job->outcome};
+    const double start = tess_clock();
+    tess_stop_begin(&job->engine.stop,
+                    job->recipe.iterations * tess_problem_rows(&job->problem) * job->problem.width);
+    TESS_TRY(tess_reconstruct_begin(&judge, &job->recipe, job->settings->common.seed, &job->start, error));
+    job->outcome.seconds = tess_clock() - start;
+    solving.norm_squared = job->start.norm_squared;
+    return tess_reconstruct_solve(&solving, error);
+}
+
+static tess_status run(reconstruct_job *job, tess_error *error)
+{
+    tess_stop *stop = &job->engine.stop;
+    TESS_TRY(tess_outcome_begin(&job->outcome, job->recipe.iterations, error));
+    tess_usage_begin(&job->usage, &job->engine);
+    TESS_TRY(tess_outputs_open(&job->outputs, error));
+    TESS_TRY(tess_workspace_take(&job->workspace, error));
+    tess_usage_look(&job->usage, job->engine.device);
+    TESS_TRY(fill(job, error));
+    TESS_TRY(solve(job, error));
+    TESS_TRY(tess_stop_check(stop, error)); /* what was left early is not kept */
+    TESS_TRY(tess_outputs_write(&job->outputs, &job->workspace, error));
+    tess_stop_end(stop);
+    return TESS_OK;
+}
+
+/* The fastest iteration shows how long the operator takes: others shared the machine. */
+static void calibrate(reconstruct_job *job)
+{
+    double best = INFINITY;
+    for (int64_t i = 0; i < job->outcome.result.iterations; i++)
+        best = fmin(best, job->outcome.iterations[i].gradient_seconds);
+    tess_physics_keep_rate(&job->engine, job->workspace.op, &job->recipe, best);
+}
+
+static void close_job(reconstruct_job *job)
+{
+    tess_outputs_close(&job->outputs);
     tess_prior_close(&job->prior);
-    tess_data_term_close(&job->term);
-    if (device) {
-        tess_reconstruct_drop(job, &job->measurement);
-        tess_reconstruct_drop(job, &job->solver);
-        device->free(device, &job->work);
-    }
-    tess_block_free(&job->io);
-    tess_operator_destroy(job->op);
+    tess_workspace_close(&job->workspace);
     tess_engine_close(&job->engine);
     tess_problem_clear(&job->problem);
-    tess_small_free(job->iterations);
+    tess_outcome_clear(&job->outcome);
+}
+
+static tess_json *record_of(const reconstruct_job *job, bool ran)
+{
+    const tess_problem *p = &job->problem;
+    const tess_outcome *outcome = &job->outcome;
+    const tess_record_own own = {.preset = job->settings->preset,
+                                 .problem = p,
+                                 .recipe = &job->recipe,
+                                 .op = job->workspace.op,
+                                 .model = job->prior.model,
+                                 .start = ran ? &job->start : NULL,
+                                 .outcome = ran ? outcome : NULL};
+    tess_json *record = tess_record_begin(ran ? "reconstruct" : "plan", &job->engine);
+    if (!ran)
+        tess_json_set_string(&record, "verb", "reconstruct");
+    tess_record_add_input(&record, p);
+    tess_record_add_plan(&record, &job->prior, &job->workspace, &job->budget);
+    if (ran)
+        tess_record_add_measured(&record, &job->engine, &job->budget, outcome, &job->usage,
+                                 (double)(tess_problem_rows(p) * p->width));
+    if (ran && !isnan(outcome->psnr)) {
+        tess_json *quality = tess_json_object();
+        tess_record_set_known(&quality, "psnr_db", outcome->psnr);
+        tess_record_set_known(&quality, "ssim", outcome->ssim);
+        tess_json_set(&record, "quality", quality);
+    }
+    tess_record_add_own(&record, &own);
+    if (outcome->interrupted)
+        tess_json_set_bool(&record, "interrupted", true);
+    return record;
 }
 
 /* What was done until the caller stopped it. */
-static tess_status record_of_stopped(tess_reconstruct_job *job, char **record, tess_error *error)
+static tess_status record_of_stopped(reconstruct_job *job, char **record, tess_error *error)
 {
-    job->interrupted = true;
-    job->result.iterations = job->done;
-    tess_json *told = job->iterations ? tess_reconstruct_record(job, true) : NULL;
-    if (!told) { /* the plan was not done */
-        told = tess_record_begin("reconstruct", NULL);
-        tess_json_set_bool(&told, "interrupted", true);
+    job->outcome.interrupted = true;
+    job->outcome.result.iterations = job->outcome.done;
+    tess_json *done = job->outcome.iterations ? record_of(job, true) : NULL;
+    if (!done) { /* the plan was not done */
+        done = tess_record_begin("reconstruct", NULL);
+        tess_json_set_bool(&done, "interrupted", true);
     }
-    TESS_TRY(tess_record_end(told, record, error));
+    TESS_TRY(tess_record_end(done, record, error));
     return TESS_INTERRUPTED;
 }
 
@@ -109,24 +225,24 @@ static tess_status reconstruct(tess_context *context, const tess_reconstruct_set
     tess_error *error = &context->error;
     *record = NULL;
     TESS_TRY(tess_reconstruct_check(settings, error));
-    tess_reconstruct_job job;
+    reconstruct_job job;
     memset(&job, 0, sizeof job);
     job.settings = settings;
-    job.start = tess_clock();
-    job.baseline_psnr = job.psnr = job.ssim = NAN;
+    job.usage.start = tess_clock();
+    job.start.baseline_psnr = job.outcome.psnr = job.outcome.ssim = NAN;
     tess_status status = describe(&job, &context->memory, error);
     if (status == TESS_OK)
-        status = tess_reconstruct_plan(&job, error);
+        status = plan(&job, error);
     if (status == TESS_OK && !plan_only)
-        status = tess_reconstruct_run(&job, error);
+        status = run(&job, error);
     if (status != TESS_OK && tess_stop_wanted(&job.engine.stop)) /* it may have met values left half done */
         status = tess_fail(error, TESS_INTERRUPTED, "stopped; no half-written output is left");
     if (status == TESS_INTERRUPTED && !plan_only)
         status = record_of_stopped(&job, record, error);
     if (status == TESS_OK)
-        status = tess_record_end(tess_reconstruct_record(&job, !plan_only), record, error);
+        status = tess_record_end(record_of(&job, !plan_only), record, error);
     if (status == TESS_OK && !plan_only)
-        tess_reconstruct_calibrate(&job);
+        calibrate(&job);
     close_job(&job);
     return status;
 }

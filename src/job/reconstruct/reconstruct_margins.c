@@ -1,14 +1,14 @@
 /* Pictures that are seen inside larger ones: the measurements of blurs whose boundary is unknown have no margins, the
  * solver's images have. */
+#include "job/reconstruct/reconstruct_margins.h"
+
 #include <math.h>
 
-#include "job/reconstruct/reconstruct.h"
-
 /* out = a in + b out, of parts of images. */
-static tess_status combine(tess_reconstruct_job *job, const tess_tensor *in, const float *from,
+static tess_status combine(tess_workspace *w, const tess_tensor *in, const float *from,
                            const tess_tensor *out, float *to, const double factors[2], tess_error *error)
 {
-    tess_device *device = job->engine.device;
+    tess_device *device = w->engine->device;
     const tess_op op = {.kind = TESS_OP_COMBINE,
                         .outputs = 1,
                         .in = {*in, *out},
@@ -25,54 +25,65 @@ static tess_status combine(tess_reconstruct_job *job, const tess_tensor *in, con
     return TESS_OK;
 }
 
-static tess_tensor part(const tess_reconstruct_job *job, int64_t height, int64_t width)
+static tess_tensor part(const tess_workspace *w, int64_t height, int64_t width)
 {
-    tess_tensor t = job->op->image;
+    tess_tensor t = w->op->image;
     t.h = height;
     t.w = width;
     return t;
 }
 
-tess_status tess_margins_add(tess_reconstruct_job *job, int64_t i, void *mean, tess_error *error)
+tess_status tess_margins_add(tess_workspace *w, const tess_problem *p, int64_t i, void *mean,
+                             tess_error *error)
 {
-    const tess_problem *p = &job->problem;
-    const tess_tensor *m = &job->op->measurement, middle = part(job, m->h, m->w),
+    const tess_tensor *m = &w->op->measurement, middle = part(w, m->h, m->w),
                       one = tess_tensor_2d(TESS_F32, 1, m->h, m->w, m->c);
     float *to = (float *)mean + p->margin[0] * middle.stride_h + p->margin[1] * middle.stride_w;
     const double factors[2] = {1 / (double)p->count, i ? 1 : 0};
-    return combine(job, &one, (const float *)job->measurement.data + i * m->stride_n, &middle, to, factors,
+    return combine(w, &one, (const float *)w->measurement.data + i * m->stride_n, &middle, to, factors,
                    error);
 }
 
 /* `count` rows or columns become the one at `from`: a tensor whose stride is 0 repeats it. */
-static tess_status repeat(tess_reconstruct_job *job, bool rows, int64_t from, int64_t first, int64_t count,
-                          float *image, tess_error *error)
+static tess_status repeat(tess_workspace *w, const tess_problem *p, bool rows, int64_t from, int64_t first,
+                          int64_t count, float *image, tess_error *error)
 {
     static const double copy[2] = {1, 0};
-    const tess_problem *p = &job->problem;
-    const tess_tensor *all = &job->op->image;
+    const tess_tensor *all = &w->op->image;
     const int64_t step = rows ? all->stride_h : all->stride_w,
                   start = rows ? 0 : p->margin[0] * all->stride_h;
-    const tess_tensor to = rows ? part(job, count, all->w) : part(job, p->height, count);
+    const tess_tensor to = rows ? part(w, count, all->w) : part(w, p->height, count);
     tess_tensor one = to;
     if (rows)
         one.stride_h = 0;
     else
         one.stride_w = 0;
-    return count > 0 ? combine(job, &one, image + start + from * step, &to, image + start + first * step,
-                               copy, error)
-                     : TESS_OK;
+    return count > 0
+               ? combine(w, &one, image + start + from * step, &to, image + start + first * step, copy, error)
+               : TESS_OK;
 }
 
-tess_status tess_margins_fill(tess_reconstruct_job *job, void *image, tess_error *error)
+tess_status tess_margins_fill(tess_workspace *w, const tess_problem *p, void *image, tess_error *error)
 {
-    const tess_problem *p = &job->problem;
-    const tess_tensor *all = &job->op->image;
+    const tess_tensor *all = &w->op->image;
     for (int rows = 0; rows < 2; rows++) { /* columns first: rows then bring the corners */
         const int64_t before = p->margin[rows ? 0 : 1], seen = rows ? p->height : p->width,
                       end = before + seen, side = rows ? all->h : all->w;
-        TESS_TRY(repeat(job, rows, before, 0, before, image, error));
-        TESS_TRY(repeat(job, rows, end - 1, end, side - end, image, error));
+        TESS_TRY(repeat(w, p, rows, before, 0, before, image, error));
+        TESS_TRY(repeat(w, p, rows, end - 1, end, side - end, image, error));
     }
     return TESS_OK;
+}
+
+tess_status tess_margins_rows(tess_workspace *w, const tess_problem *p, const void *vector, int64_t first,
+                              int64_t count, float *to, tess_error *error)
+{
+    tess_device *device = w->engine->device;
+    const int64_t samples = tess_problem_row(p), stride = w->op->image.w * w->op->image.c,
+                  together = stride == samples ? count : 1;
+    const float *from = (const float *)vector + (first + p->margin[0]) * stride + p->margin[1] * p->channels;
+    for (int64_t y = 0; y < count; y += together)
+        device->copy(device, to + y * samples, from + y * stride, (size_t)(together * samples) * sizeof *to,
+                     NULL);
+    return device->sync(device, NULL, error);
 }

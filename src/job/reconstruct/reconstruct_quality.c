@@ -1,10 +1,12 @@
 /* An image on the device against the truth on the host, strip by strip; a volume slice by slice. All threads take part,
  * and the order of the sums does not depend on how many there are. */
+#include "job/reconstruct/reconstruct_quality.h"
+
 #include <float.h>
 #include <math.h>
 
 #include "base/checked.h"
-#include "job/reconstruct/reconstruct.h"
+#include "job/reconstruct/reconstruct_margins.h"
 #include "tensor/quality.h"
 
 enum {
@@ -26,12 +28,12 @@ typedef struct strip {
     tess_quality band[BANDS];
 } strip;
 
-int64_t tess_reconstruct_quality_rows(const tess_problem *p)
+int64_t tess_judge_rows(const tess_problem *p)
 {
     return p->depth > 1 ? p->height : tess_min_i64(p->height, STRIP + BEFORE);
 }
 
-size_t tess_reconstruct_quality_bytes(const tess_problem *p)
+size_t tess_judge_bytes(const tess_problem *p)
 {
     return BANDS * tess_quality_bytes(p->width, p->channels);
 }
@@ -65,55 +67,58 @@ static void resemble(void *arg, int64_t band, int thread)
 }
 
 /* Mean SSIM of the strip's windows, as a sum; and how many. */
-static void add_bands(tess_reconstruct_job *job, strip *s, double *similar, int64_t *positions)
+static void add_bands(const tess_judge *judge, strip *s, double *similar, int64_t *positions)
 {
-    const tess_problem *p = &job->problem;
+    const tess_problem *p = judge->problem;
+    tess_workspace *w = judge->workspace;
     const size_t lines = tess_quality_bytes(p->width, p->channels);
     for (int i = 0; i < BANDS; i++)
-        tess_quality_begin(&s->band[i], p->width, p->channels, (char *)job->lines + (size_t)i * lines);
-    tess_pool_run(job->engine.host, BANDS, resemble, s);
+        tess_quality_begin(&s->band[i], p->width, p->channels, (char *)w->host.lines + (size_t)i * lines);
+    tess_pool_run(w->engine->host, BANDS, resemble, s);
     for (int i = 0; i < BANDS; i++) {
         *similar += s->band[i].ssim;
         *positions += s->band[i].positions;
     }
 }
 
-tess_status tess_reconstruct_quality(tess_reconstruct_job *job, const void *image, double *psnr, double *ssim,
-                                     tess_error *error)
+tess_status tess_judge_image(const tess_judge *judge, const void *image, double *psnr, double *ssim,
+                             tess_error *error)
 {
-    const tess_problem *p = &job->problem;
-    const int64_t samples = tess_problem_row(p), room = tess_reconstruct_quality_rows(p);
+    const tess_problem *p = judge->problem;
+    tess_workspace *w = judge->workspace;
+    const tess_host_part *host = &w->host;
+    const int64_t samples = tess_problem_row(p), room = tess_judge_rows(p);
     const bool estimated = p->range_from == TESS_RANGE_FROM_DATA;
     double square = 0, similar = 0;
     int64_t positions = 0;
     *psnr = NAN;
     if (ssim)
         *ssim = NAN;
-    if (!job->truth)
+    if (!host->truth)
         return TESS_OK;
-    strip s = {.values = job->rows[0],
-               .truth = job->rows[1],
+    strip s = {.values = host->rows[0],
+               .truth = host->rows[1],
                .samples = samples,
                .low = (float)p->low,
                .high = (float)p->high,
                .truth_low = estimated ? -FLT_MAX : (float)p->low,
                .truth_high = estimated ? FLT_MAX : (float)p->high,
-               .peak = estimated ? job->truth_peak : (float)p->high};
+               .peak = estimated ? host->truth_peak : (float)p->high};
     for (int64_t slice = 0; slice < p->depth; slice++)
         for (s.top = 0; s.top < p->height; s.top = s.bottom) {
             s.from = tess_max_i64(s.top - BEFORE, 0);
             s.bottom = tess_min_i64(s.from + room, p->height);
             const int64_t at = slice * p->height + s.from;
-            s.truth_from = job->truth + at * samples;
-            TESS_TRY(tess_reconstruct_rows(job, image, at, s.bottom - s.from, s.values, error));
-            tess_pool_run(job->engine.host, PARTS, compare, &s);
+            s.truth_from = host->truth + at * samples;
+            TESS_TRY(tess_margins_rows(w, p, image, at, s.bottom - s.from, s.values, error));
+            tess_pool_run(w->engine->host, PARTS, compare, &s);
             for (int i = 0; i < PARTS; i++)
                 square += s.square[i];
             if (ssim)
-                add_bands(job, &s, &similar, &positions);
+                add_bands(judge, &s, &similar, &positions);
         }
     const double mean = square / (double)(tess_problem_rows(p) * samples);
-    *psnr = -10 * log10(mean + (job->recipe.saturating_psnr ? 1e-8 : 0));
+    *psnr = -10 * log10(mean + (judge->saturating ? 1e-8 : 0));
     if (ssim && positions)
         *ssim = similar / (double)positions;
     return TESS_OK;

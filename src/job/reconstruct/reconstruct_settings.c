@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "job/reconstruct/reconstruct.h"
+#include "job/reconstruct/reconstruct_settings.h"
 
 void tess_reconstruct_settings_init(tess_reconstruct_settings *settings)
 {

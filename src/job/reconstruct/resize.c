@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "base/checked.h"
-#include "job/reconstruct/reconstruct.h"
+#include "job/reconstruct/resize.h"
 
 enum { TAPS = 4 };
 

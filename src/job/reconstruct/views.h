@@ -4,7 +4,7 @@
 #ifndef TESS_JOB_VIEWS_H
 #define TESS_JOB_VIEWS_H
 
-#include "job/reconstruct/reconstruct.h"
+#include "job/reconstruct/problem_read.h"
 
 typedef struct tess_views tess_views; /* owned by the caller: tess_views_close */
 

@@ -1,6 +1,6 @@
 """A DRUNet of full width (64/128/256/512, 4 blocks a stage) that computes what a small one computes.
 
-    python bench/widen.py models/drunet-color-small.safetensors wide.safetensors
+    python bench/studies/widen.py models/drunet-color-small.safetensors wide.safetensors
 
 Full-width networks are what speed and memory are promised for, but no published weights of that size may be shipped, and
 random weights have no output that anyone could call right. Here the small network lives in the leading channels. The

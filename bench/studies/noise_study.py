@@ -1,7 +1,7 @@
 """How near is the blind estimate of the noise? Runs noise_rates over sets of images and prints a table; or fits the formula.
 
-    python3 bench/noise_study.py build/noise_rates DATA              the table over kodak24, bsd68 and photo
-    python3 bench/noise_study.py build/noise_rates DATA --fit        the constants of src/tensor/noise_fit.c
+    python3 bench/studies/noise_study.py build/noise_rates DATA              the table over kodak24, bsd68 and photo
+    python3 bench/studies/noise_study.py build/noise_rates DATA --fit        the constants of src/tensor/noise_fit.c
 
 The table has a line for each set, level and kind of noisy image: as float, or clipped and rounded to 8 bits. Errors are
 relative to the noise that was added, in percent: of the image (root mean square over channels) and of single channels.

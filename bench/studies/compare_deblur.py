@@ -1,9 +1,9 @@
 """Deblurring of 2048 x 1366 pixels from 8 blurred copies, an iteration of it, beside PyTorch: seconds, shares, peak bytes.
 
-    python bench/compare_deblur.py build/tessera [--memory 700M] [--peer LINES.jsonl] [--ways default,half,best]
+    python bench/studies/compare_deblur.py build/tessera [--memory 700M] [--peer LINES.jsonl] [--ways default,half,best]
 
 Everything in one setting: one command line, its record printed, then what bench/peers/torch_deblur.py says (measured now,
-or read from a file that it wrote), then the ratios. The network is a DRUNet of full width (bench/widen.py), fp16.
+or read from a file that it wrote), then the ratios. The network is a DRUNet of full width (bench/studies/widen.py), fp16.
 """
 import argparse
 import json
@@ -20,7 +20,7 @@ def ours(options, folder):
     model = options.model
     if not model:
         model = folder / "wide.safetensors"
-        small = HERE.parent / "models" / "drunet-color-small.safetensors"
+        small = HERE.parent.parent / "models" / "drunet-color-small.safetensors"
         subprocess.run([sys.executable, HERE / "widen.py", small, model], check=True, stdout=subprocess.DEVNULL)
     command = [options.tessera, "reconstruct", folder / "out.png", "--problem", "deblur", "--preset", "deepinv", "--size",
                options.size, "--operators", "8", "--model", model, "--device", options.device, "--quiet",
@@ -61,7 +61,7 @@ def main():
     if options.peer:
         lines = pathlib.Path(options.peer).read_text().splitlines()
     else:
-        command = [sys.executable, HERE / "peers" / "torch_deblur.py", "--height", height, "--width", width,
+        command = [sys.executable, HERE.parent / "peers" / "torch_deblur.py", "--height", height, "--width", width,
                    "--ways", options.ways, "--device", options.device]
         lines = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
     for text in lines:

@@ -1,6 +1,6 @@
 """Photographs behind real blurs: whole, middle and border of what comes out, with the boundary circular and unknown.
 
-    python bench/deblur_boundary.py build/tessera PHOTO.png [--rows 256] [--noise 0.01] [--kernels gaussians|streaks] [-- OPTIONS]
+    python bench/studies/deblur_boundary.py build/tessera PHOTO.png [--rows 256] [--noise 0.01] [--kernels gaussians|streaks] [-- OPTIONS]
 
 A part of the photograph is blurred by linear convolution; only what the part alone decides is kept, as a camera would see
 it. OPTIONS go to `tessera reconstruct`. The table of docs/reconstruction.md: --rows 256, and --rows 160 for streaks.

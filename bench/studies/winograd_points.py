@@ -1,6 +1,6 @@
 """The error of Winograd's F(4x4, 3x3) in fp32 for some choices of points, beside that of the direct sum.
 
-    python bench/winograd_points.py
+    python bench/studies/winograd_points.py
 
 64 channels, rectified normal input, Kaiming weights; relative to the largest (and to the root mean square) result in fp64.
 """

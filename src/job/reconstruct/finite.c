@@ -1,4 +1,4 @@
-#include "job/common/finite.h"
+#include "job/reconstruct/finite.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #ifndef TESS_JOB_FINITE_H
 #define TESS_JOB_FINITE_H
 
-#include "job/reconstruct/reconstruct.h"
+#include "job/reconstruct/problem.h"
 
 /* Begins as {0}. */
 typedef struct tess_bad_values {

@@ -1,6 +1,6 @@
 """Planned against measured seconds on random jobs, after calibration.
 
-    python bench/plan_seconds.py [--jobs 20] [--seed 1] > seconds.jsonl
+    python bench/studies/plan_seconds.py [--jobs 20] [--seed 1] > seconds.jsonl
 
 Random network (bundled or random weights), size, tile and precision; every job in a process of its own, the cache calibrated
 first by one run of each network and precision. One JSON line a job, the summary on standard error.
@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests" / "e2e"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests" / "e2e"))
 import numpy as np
 import support
 

@@ -1,9 +1,9 @@
 """Is the card kept at work by a folder of images? And if not, what binds?
 
-    python bench/folder_busy.py build/tessera --out /tmp/busy
+    python bench/studies/folder_busy.py build/tessera --out /tmp/busy
 
 Makes a folder of noisy 8-bit colour images of mixed sizes, 0.5 to 8 megapixels, no two alike, and denoises it: as NPY and
-as PNG (the same pixels), with the bundled small network and with the same network at full width (bench/widen.py). A
+as PNG (the same pixels), with the bundled small network and with the same network at full width (bench/studies/widen.py). A
 warm-up for each network fills the cache; then every setting runs once, in a process of its own. A line each:
 
   gpu busy   the share of the time between the first and the last window that the card computed
@@ -29,7 +29,7 @@ import numpy as np
 
 from widen import read_safetensors, widen, write_safetensors
 
-SMALL = pathlib.Path(__file__).resolve().parent.parent / "models" / "drunet-color-small.safetensors"
+SMALL = pathlib.Path(__file__).resolve().parents[2] / "models" / "drunet-color-small.safetensors"
 SIGMA = 25
 LEAST, MOST = 0.5e6, 8e6
 

@@ -1,6 +1,6 @@
 """How small may the halo be? The study behind the table in src/model/halo.c.
 
-    python bench/halo_study.py --images kodak24 --weights models/drunet-color-small.safetensors ... > halo.jsonl
+    python bench/studies/halo_study.py --images kodak24 --weights models/drunet-color-small.safetensors ... > halo.jsonl
 
 For every weight file, noise level, tile and halo: the PSNR against the truth, tiled and whole, and the PSNR between the
 two; gray networks get the luma. A halo will do for a tile when, on every image and at every noise level, the first two

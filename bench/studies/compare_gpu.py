@@ -1,6 +1,6 @@
 """Tessera against PyTorch on one card, in one run of a few minutes: the same networks, sizes and batches.
 
-    python bench/compare_gpu.py build/tessera --out OUT [--quick] [--parts whole,limits,size,batch] [--peers OUT/torch.jsonl]
+    python bench/studies/compare_gpu.py build/tessera --out OUT [--quick] [--parts whole,limits,size,batch] [--peers OUT/torch.jsonl]
 
 Writes OUT/tessera.jsonl and OUT/torch.jsonl (all lines, as measured) and OUT/table.txt, which is also printed. Each of the
 networks at 2048^2 is timed by Tessera before and after PyTorch, to notice a card that slows down on the way. --peers takes
@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-PEER = pathlib.Path(__file__).resolve().parent / "peers" / "torch_cuda.py"
+PEER = pathlib.Path(__file__).resolve().parent.parent / "peers" / "torch_cuda.py"
 NETWORKS = ("drunet", "unet", "dncnn")
 MIB = 1 << 20
 QUICK_WIDTHS = "1024,1092,1228,1296,2048"

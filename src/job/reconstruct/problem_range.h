@@ -1,0 +1,13 @@
+/* problem_range.h: the range of an image, and the noise of its measurements, where they were not given. */
+#ifndef TESS_JOB_PROBLEM_RANGE_H
+#define TESS_JOB_PROBLEM_RANGE_H
+
+#include "job/reconstruct/problem.h"
+#include "job/reconstruct/reconstruct_settings.h"
+#include "job/reconstruct/workspace.h"
+
+/* The problem gets its range and unit, the recipe its noise, and the measurements are scaled. Notes go to `common`. */
+tess_status tess_problem_find_range(tess_problem *problem, tess_recipe *recipe, tess_workspace *workspace,
+                                    const tess_common *common, tess_error *error) TESS_MUST_CHECK;
+
+#endif

@@ -1,0 +1,34 @@
+/* reconstruct_output.h: pictures and arrays out of a reconstruction. */
+#ifndef TESS_JOB_RECONSTRUCT_OUTPUT_H
+#define TESS_JOB_RECONSTRUCT_OUTPUT_H
+
+#include "io/image.h"
+#include "job/reconstruct/problem.h"
+#include "job/reconstruct/workspace.h"
+
+enum { TESS_GAP = 8 }; /* columns between pictures side by side */
+
+typedef struct tess_outputs {
+    const char *result, *side_by_side, *measurement; /* names, of the settings; NULL: not wanted */
+    const tess_problem *problem;
+    tess_memory *memory;
+    tess_writer *writer, *side_writer;
+} tess_outputs;
+
+/* What writers of the outputs hold, at most at once. */
+typedef struct tess_outputs_held {
+    size_t measurement, results;
+} tess_outputs_held;
+
+/* Could the outputs be written under their names? */
+tess_status tess_outputs_check(const tess_outputs *outputs, tess_outputs_held *held,
+                               tess_error *error) TESS_MUST_CHECK;
+/* Before hours of work: a name that cannot be written shows now. */
+tess_status tess_outputs_open(tess_outputs *outputs, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_outputs_write(tess_outputs *outputs, tess_workspace *workspace,
+                               tess_error *error) TESS_MUST_CHECK;
+tess_status tess_outputs_save_measurement(const tess_outputs *outputs, tess_workspace *workspace,
+                                          tess_error *error) TESS_MUST_CHECK;
+void tess_outputs_close(tess_outputs *outputs);
+
+#endif

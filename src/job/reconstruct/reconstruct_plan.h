@@ -1,0 +1,32 @@
+/* reconstruct_plan.h: what a reconstruction takes: the operator is made, the network cut, and the bytes of all phases are
+ * added up by the functions that the run allocates with. */
+#ifndef TESS_JOB_RECONSTRUCT_PLAN_H
+#define TESS_JOB_RECONSTRUCT_PLAN_H
+
+#include "job/common/prior.h"
+#include "job/reconstruct/problem.h"
+#include "job/reconstruct/reconstruct_output.h"
+#include "job/reconstruct/reconstruct_settings.h"
+#include "job/reconstruct/workspace.h"
+
+typedef struct tess_budget {
+    tess_mem_usage planned;
+    tess_mem_bytes operator_bytes;
+    double seconds;
+    tess_mem_usage peak; /* counted while operators were made */
+} tess_budget;
+
+/* What is planned. The operator and the layout of the workspace are made, the prior gets its cut. */
+typedef struct tess_planning {
+    const tess_reconstruct_settings *settings;
+    const tess_problem *problem;
+    const tess_recipe *recipe;
+    tess_outputs_held held;
+    tess_prior *prior;
+    tess_workspace *workspace;
+    tess_budget *budget;
+} tess_planning;
+
+tess_status tess_reconstruct_plan(const tess_planning *planning, tess_error *error) TESS_MUST_CHECK;
+
+#endif

@@ -1,0 +1,145 @@
+/* Of the record: what is the reconstruction's own: the problem, the recipe, and how the iterations went. */
+#include <math.h>
+
+#include "job/reconstruct/reconstruct_record.h"
+
+void tess_record_set_known(tess_json **object, const char *key, double value)
+{
+    if (!isnan(value))
+        tess_json_set_double(object, key, isinf(value) ? 999 : value);
+}
+
+/* The way towards the data: as many steps of conjugate gradients as are asked, unless the operator knows better. */
+static bool exact(const tess_record_own *about)
+{
+    return about->recipe->inner > 0 && tess_data_term_exact(about->op);
+}
+
+/* A relaxation is told in steps too. */
+static bool has_step(const tess_recipe *recipe)
+{
+    return recipe->inner == 0 || recipe->relax > 0;
+}
+
+static tess_json *iterations_of(const tess_outcome *outcome, bool steps)
+{
+    tess_json *list = tess_json_array();
+    for (int64_t i = 0; i < outcome->result.iterations; i++) {
+        const tess_iteration *it = &outcome->iterations[i];
+        tess_json *entry = tess_json_object();
+        tess_record_set_known(&entry, "psnr_db", it->psnr);
+        tess_record_set_known(&entry, "ssim", it->ssim);
+        tess_json_set_double(&entry, "gradient_seconds", it->gradient_seconds);
+        tess_json_set_double(&entry, "denoise_seconds", it->denoise_seconds);
+        tess_json_set_int(&entry, "gradient_peak_bytes", (int64_t)it->gradient_peak_bytes);
+        tess_json_set_int(&entry, "denoise_peak_bytes", (int64_t)it->denoise_peak_bytes);
+        if (steps)
+            tess_json_set_double(&entry, "step", it->step);
+        tess_json_set_double(&entry, "sigma", it->sigma);
+        tess_record_set_known(&entry, "change", it->change);
+        tess_json_append(&list, entry);
+    }
+    return list;
+}
+
+/* A plan does not look at measurements. */
+static bool noise_to_come(const tess_record_own *about)
+{
+    const tess_problem *p = about->problem;
+    return !about->outcome && !p->synthetic && p->physics == TESS_PHYSICS_BLUR &&
+           about->recipe->noise_from == TESS_NOISE_FROM_DEFAULT;
+}
+
+/* What was taken for granted of measured data: a wrong guess gives a plausible, wrong picture. */
+static void add_taken(tess_json **own, const tess_record_own *about)
+{
+    static const char *const centres[] = {"middle", "given", "opposite views", "centre of mass"};
+    static const char *const ranges[] = {"default", "given", "type", "data"};
+    static const char *const noises[] = {"default", "given", "estimate"};
+    const tess_problem *p = about->problem;
+    const bool ran = about->outcome != NULL;
+    if (p->synthetic)
+        return;
+    tess_json_set_string(own, "noise_from",
+                         noise_to_come(about) ? "estimate" : noises[about->recipe->noise_from]);
+    if (p->physics == TESS_PHYSICS_RADON) {
+        tess_json_set_int(own, "columns", p->columns);
+        tess_json_set_double(own, "centre", p->centre);
+        tess_json_set_string(own, "centre_from", centres[p->centre_from]);
+        if (p->centre_from == TESS_CENTRE_PAIRS)
+            tess_json_set_int(own, "centre_pairs", p->centre_pairs);
+        tess_json_set_double(own, "spacing", p->spacing);
+    }
+    if (p->counts && ran)
+        tess_json_set_int(own, "starved", p->starved);
+    tess_json_set_string(own, "range_from", ranges[p->range_from]);
+    if (p->range_from == TESS_RANGE_FROM_DATA && !ran)
+        return;
+    tess_json *range = tess_json_array();
+    tess_json_append_double(&range, p->low * p->unit + p->offset);
+    tess_json_append_double(&range, p->high * p->unit + p->offset);
+    tess_json_set(own, "range", range);
+}
+
+static void add_outcome(tess_json **own, const tess_record_own *about)
+{
+    static const char *const ends[] = {"iterations", "tolerance", "seconds"};
+    const tess_outcome *outcome = about->outcome;
+    const tess_start *start = about->start;
+    const bool steps = has_step(about->recipe);
+    tess_json_set_string(own, "stopped", outcome->interrupted ? "interrupted" : ends[outcome->result.end]);
+    if (steps)
+        tess_json_set_double(own, "step", outcome->result.step);
+    tess_json_set_int(own, "step_halvings", outcome->result.halvings);
+    if (start->norm_squared > 0)
+        tess_json_set_double(own, "norm_squared", start->norm_squared);
+    tess_json_set_int(own, "power_iterations", start->power_iterations);
+    tess_json_set_int(own, "cg_iterations", start->cg_iterations);
+    if (start->baseline)
+        tess_json_set_string(own, "baseline", start->baseline);
+    tess_record_set_known(own, "baseline_psnr_db", start->baseline_psnr);
+    tess_json_set(own, "iterations", iterations_of(outcome, steps));
+}
+
+void tess_record_add_own(tess_json **record, const tess_record_own *about)
+{
+    static const char *const inits[] = {"zero", "adjoint", "filtered", "cg", "mean"};
+    const tess_problem *p = about->problem;
+    const tess_recipe *r = about->recipe;
+    const tess_engine_model *model = about->model;
+    const tess_outcome *outcome = about->outcome;
+    const int64_t done = outcome ? outcome->result.iterations : 0;
+    tess_json *own = tess_json_object();
+    tess_json_set_string(&own, "problem", p->name);
+    tess_json_set_string(&own, "operator", about->op->name);
+    tess_json_set_int(&own, p->physics == TESS_PHYSICS_BLUR ? "operators" : "angles", p->count);
+    if (p->physics == TESS_PHYSICS_BLUR)
+        tess_json_set_string(&own, "boundary", p->unknown ? "unknown" : "circular");
+    tess_json_set_string(&own, "preset", about->preset ? about->preset : "default");
+    tess_json_set_string(&own, "model", model->path);
+    tess_json_set_string(&own, "architecture", model->model.architecture);
+    tess_json_set_int(&own, "parameters", model->model.parameters);
+    if (p->depth > 1)
+        tess_json_set_string(&own, "prior", model->model.volume ? "volume" : "slices");
+    if (tess_weights_flat(model->file))
+        tess_json_set_string(&own, "inflation", r->inflation == TESS_INFLATE_LEVEL ? "level" : "halves");
+    tess_json_set_string(&own, "init", inits[r->init]);
+    if (!noise_to_come(about))
+        tess_json_set_double(&own, "noise", r->noise * tess_problem_measured_unit(p));
+    add_taken(&own, about);
+    tess_json_set_double(&own, "sigma", r->sigma);
+    tess_json_set_double(&own, "last_sigma", done > 0 ? outcome->iterations[done - 1].sigma : r->last_sigma);
+    tess_json_set_double(&own, "relax", r->relax);
+    tess_json_set_string(&own, "data_step",
+                         r->inner == 0  ? "gradient"
+                         : exact(about) ? "minimum"
+                                        : "conjugate gradients");
+    tess_json_set_int(&own, "inner", exact(about) ? 0 : r->inner);
+    if (!outcome) {
+        tess_json_set_int(&own, "iterations_most", r->iterations);
+        tess_json_set(record, "reconstruct", own);
+        return;
+    }
+    add_outcome(&own, about);
+    tess_json_set(record, "reconstruct", own);
+}
