@@ -15,4 +15,7 @@ typedef struct tess_group_norm_settings {
 /* An activation that follows becomes a part of it. */
 tess_value tess_net_group_norm(tess_net *net, tess_value in, tess_group_norm_settings settings);
 
+/* Of queries, keys and values side by side: 3 c channels become c. */
+tess_value tess_net_attention(tess_net *net, tess_value in, tess_op_attention settings);
+
 #endif

@@ -50,6 +50,7 @@ typedef struct tess_layer {
     int slices;  /* the file's kernel in depth; more than the window's: only its middle slice is taken */
     double side; /* SIDE_SUM: the constant of the side slices */
     tess_op_group_norm group_norm;
+    tess_op_attention attention;
     float scale;  /* of the weights: -1 turns a predicted noise into a correction */
     bool dropped; /* fused into another layer */
 } tess_layer;

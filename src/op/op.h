@@ -103,6 +103,16 @@ typedef struct tess_op_group_norm {
     double epsilon;
 } tess_op_group_norm;
 
+/* ATTENTION: in[0], of 3 c channels, holds the query, the key and the value of every pixel for `heads` heads of c / heads channels
+ * each. by_head: the channels of a head lie together, its query, its key, its value, head after head (what guided-diffusion calls
+ * the legacy order); else all queries come first, head after head, then all keys, then all values. out, of c channels, head after
+ * head: at each pixel the sum of the values of all pixels, by softmax(query . key / sqrt(c / heads)). A matrix of pixels by
+ * pixels is never stored. */
+typedef struct tess_op_attention {
+    int32_t heads;
+    bool by_head;
+} tess_op_attention;
+
 typedef struct tess_op {
     tess_op_kind kind;
     int inputs, outputs;
@@ -121,6 +131,7 @@ typedef struct tess_op {
         tess_op_rays rays;
         tess_op_side side;
         tess_op_group_norm group_norm;
+        tess_op_attention attention;
     };
 } tess_op;
 

@@ -130,6 +130,21 @@ static bool group_norm_shape(const tess_op *op, tess_tensor *out)
     return same_shape(op, out) && vector && groups > 0 && in->c % groups == 0;
 }
 
+/* Two products of pixels by pixels. */
+static double attention_flops(const tess_op *op)
+{
+    return 4 * out_flops(op) * (pixels(&op->out[0]) / (double)op->out[0].n);
+}
+
+static bool attention_shape(const tess_op *op, tess_tensor *out)
+{
+    const int32_t heads = op->attention.heads;
+    out->d = op->in[0].d;
+    out->h = op->in[0].h;
+    out->w = op->in[0].w;
+    return op->in[0].c == 3 * out->c && heads > 0 && out->c % heads == 0;
+}
+
 /* The kernels check the shapes of these: they follow from attributes in ways of their own. */
 static bool any_shape(const tess_op *op, tess_tensor *out)
 {
