@@ -1,11 +1,13 @@
 # make demo    installs what is missing, builds, sharpens a picture that it draws and blurs itself
 # make check   installs, builds, runs all tests that need no GPU and take minutes at most
 # make check-gpu   the tests that need an NVIDIA card
+# make install   program, libraries, headers, models, manual below PREFIX (and DESTDIR); make deb   a Debian package
+PREFIX ?= /usr/local
 PRESET ?= cpu
 BUILD  ?= build
 DATA   ?= $(TESSERA_DATA)
 
-.PHONY: demo check check-long check-gpu check-sanitize build packages format clean
+.PHONY: demo check check-long check-gpu check-sanitize check-thread build install deb packages format clean
 
 demo: build
 	@tools/demo $(BUILD)
@@ -28,6 +30,20 @@ check-gpu: build
 check-sanitize:
 	@$(MAKE) check PRESET=sanitize BUILD=build-sanitize
 
+# Two contexts in two threads, under the thread sanitizer.
+check-thread: packages
+	@cmake --preset thread >build-thread.log 2>&1 || { cat build-thread.log; exit 1; }
+	@cmake --build build-thread --parallel --target test_threads test_pool test_ring
+	@cd build-thread && ctest --output-on-failure -R '^test_(threads|pool|ring)$$'
+
+install: build
+	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix $(PREFIX) --strip >/dev/null
+	@echo "installed below $(DESTDIR)$(PREFIX)"
+
+deb: build
+	@cd $(BUILD) && cpack -G DEB >cpack.log 2>&1 || { cat cpack.log; exit 1; }
+	@ls $(BUILD)/*.deb
+
 packages:
 	@tools/install_packages
 
@@ -35,4 +51,4 @@ format:
 	@git ls-files '*.c' '*.h' '*.cu' '*.cuh' | xargs clang-format -i
 
 clean:
-	@rm -rf $(BUILD) $(BUILD).log build-sanitize build-sanitize.log
+	@rm -rf $(BUILD) $(BUILD).log build-sanitize build-sanitize.log build-thread build-thread.log

@@ -11,7 +11,7 @@ with different measurements may differ in their last bits without any difference
 after its work is done. Each job therefore starts with an empty TESSERA_CACHE of its own: both builds choose by the rates
 that are built in, and results can be compared bit for bit. On a card this compares the kernels that are taken when
 nothing was measured; --engine NAME (generic, hopper or cudnn) runs everything with one family of kernels by
-TESSERA_CUDA_ENGINE. TESSERA_LANE makes the CPU's memory count as a card's, so that slabs and queues are compared without
+TESSERA_CUDA_ENGINE. TESSERA_QUEUE makes the CPU's memory count as a card's, so that slabs and queues are compared without
 a card as well.
 
 --data adds jobs on real photographs, published weights and a tomogram. --keep leaves inputs and outputs in a folder.
@@ -33,7 +33,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests/e2e"))
 from support import dncnn, draw, drunet, np, picture, read_png, to_integers, unet, write_png, write_pth, write_safetensors  # noqa: E402
 
-AS_CARD = {"TESSERA_LANE": "1"}
+AS_CARD = {"TESSERA_QUEUE": "1", "TESSERA_LANE": "1"}  # the second: its name in older builds
 
 
 class Job:

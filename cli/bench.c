@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "tessera_study.h"
 
 enum { MOST_MODELS = 16, MOST_VALUES = 256, TEXT = 2048 };
 

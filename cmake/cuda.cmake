@@ -1,11 +1,12 @@
 # The `cuda` room: built when an nvcc of 12.4 or newer is found, left out without a word elsewhere otherwise (the
 # registry's reference to its driver is weak). The runtime is linked statically, so one binary runs with and without a card.
 set(TESSERA_CUDA AUTO CACHE STRING "AUTO: build the NVIDIA device when nvcc is found; ON: it must be; OFF: leave it out")
+option(TESSERA_LINEINFO "line numbers in CUDA kernels, for profilers; names the source folder in what is installed" OFF)
 file(GLOB CUDA_SOURCES CONFIGURE_DEPENDS src/cuda/*/*.c src/cuda/*/*.cu)
 file(GLOB CUDA_HOST_SOURCES CONFIGURE_DEPENDS src/cuda/*/*.c)
 list(REMOVE_ITEM TESSERA_SOURCES ${CUDA_HOST_SOURCES})
 set(TESSERA_HAS_CUDA OFF)
-if(TESSERA_CUDA AND NOT TESSERA_SANITIZE)
+if(TESSERA_CUDA AND NOT TESSERA_SANITIZE AND NOT TESSERA_THREAD_SANITIZE)
   include(CheckLanguage)
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)
@@ -23,7 +24,7 @@ if(TESSERA_CUDA AND NOT TESSERA_SANITIZE)
   endif()
 endif()
 
-function(tessera_add_cuda core)
+function(tessera_add_cuda core shared)
   # cuDNN is opened at run time, so only its headers are needed here; without them one file stands in.
   find_path(TESSERA_CUDNN_INCLUDE cudnn_graph.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
   set(sources ${CUDA_SOURCES})
@@ -39,8 +40,9 @@ function(tessera_add_cuda core)
   target_include_directories(tessera_cuda PRIVATE include src)
   target_include_directories(tessera_cuda SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
   set_target_properties(tessera_cuda PROPERTIES CUDA_STANDARD 17 CUDA_STANDARD_REQUIRED ON CUDA_ARCHITECTURES OFF)
+  string(REPLACE ";" "," maps "${TESSERA_PREFIX_MAPS}")
   target_compile_options(tessera_cuda PRIVATE
-    "$<$<COMPILE_LANGUAGE:CUDA>:-O3;-lineinfo;--expt-relaxed-constexpr;-Werror;all-warnings;-Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers,-Werror>")
+    "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${maps};-O3;$<$<BOOL:${TESSERA_LINEINFO}>:-lineinfo>;--expt-relaxed-constexpr;-Werror;all-warnings;-Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers,-Werror>")
   # Matrix instructions of Hopper exist for its own architecture alone; the rest is for every card since Ampere.
   foreach(source ${sources})
     if(source MATCHES "src/cuda/hopper/[^/]*\\.cu$")
@@ -52,7 +54,9 @@ function(tessera_add_cuda core)
   endforeach()
   add_dependencies(tessera_cuda rooms)
   target_sources(${core} PRIVATE $<TARGET_OBJECTS:tessera_cuda>)
+  target_sources(${shared} PRIVATE $<TARGET_OBJECTS:tessera_cuda>)
   target_link_libraries(${core} PUBLIC CUDA::cudart_static)
+  target_link_libraries(${shared} PRIVATE CUDA::cudart_static)
   # Weak references do not pull objects out of an archive: these do.
   target_link_options(${core} INTERFACE -Wl,-u,tess_cuda_driver -Wl,-u,tess_cuda_hopper)
 endfunction()

@@ -26,7 +26,7 @@ elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
 else()
   message(FATAL_ERROR "no kernels for ${CMAKE_SYSTEM_PROCESSOR}: add a line to cmake/simd.cmake")
 endif()
-list(APPEND TESSERA_SOURCES ${SIMD_OBJECTS} ${BF16_SOURCE})
+list(APPEND TESSERA_SOURCES ${BF16_SOURCE})
 # Loops of a few lanes, written plainly: only -O3 makes vectors of them.
 set_source_files_properties(src/cpu/rays/radon_project.c src/cpu/rays/radon_back.c src/cpu/elementwise/pointwise.c
                             src/cpu/norm/group_norm.c src/cpu/attention/attention.c PROPERTIES COMPILE_OPTIONS -O3)

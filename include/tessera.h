@@ -1,8 +1,9 @@
-/* tessera.h: the only public header of libtessera.
+/* tessera.h: the public header of libtessera; studies of speed are in tessera_study.h. docs/library.md shows its use.
  *
- * A program makes one context, fills a settings struct (every struct has an _init), and runs jobs. A job answers with a
- * status and, where it has something to tell, with a record: one JSON object as text, the same that the program
- * `tessera` writes for --json. Nothing here prints or exits; what went wrong is said by tess_context_error().
+ * A program makes a context, fills settings (every struct has an _init), and runs jobs on files, or works on images in
+ * memory. A job on files answers with a status and, where there is something to report, with a record: one JSON object as
+ * text, the same that the program `tessera` writes for --json. Nothing here prints or exits; tess_context_error() says
+ * what went wrong.
  *
  * Ops, layers and devices are deliberately not here: they change, this does not.
  */
@@ -22,9 +23,11 @@ extern "C" {
 #if defined(__GNUC__)
 #define TESS_MUST_CHECK        __attribute__((warn_unused_result))
 #define TESS_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#define TESS_API               __attribute__((visibility("default"))) /* exported by the shared library */
 #else
 #define TESS_MUST_CHECK
 #define TESS_PRINTF(fmt, args)
+#define TESS_API
 #endif
 
 typedef enum tess_status {
@@ -67,7 +70,7 @@ typedef struct tess_common {
 } tess_common;
 
 /* Writing to the one would write over the other, however they are named; neither need be there yet. */
-bool tess_same_target(const char *one, const char *other);
+TESS_API bool tess_same_target(const char *one, const char *other);
 
 /* 0 in tile means automatic; TESS_TILE_WHOLE means one window for the whole image. */
 #define TESS_TILE_WHOLE (-1)
@@ -112,52 +115,29 @@ typedef struct tess_denoise_settings {
     int64_t batch; /* 0 = automatic */
 } tess_denoise_settings;
 
-tess_status tess_context_create(tess_context **out) TESS_MUST_CHECK;
-void tess_context_destroy(tess_context *context);
-/* One line on the last failure, valid until the next call on this context. */
-const char *tess_context_error(const tess_context *context);
-void tess_emergency_cleanup(void); /* removes temporary files of jobs under way; async-signal-safe */
+/* The version of the library that runs, which may be newer than TESSERA_VERSION of the header. */
+TESS_API const char *tess_version(void);
 
-void tess_common_init(tess_common *common);
-void tess_denoise_settings_init(tess_denoise_settings *settings);
+TESS_API tess_status tess_context_create(tess_context **out) TESS_MUST_CHECK;
+TESS_API void tess_context_destroy(tess_context *context);
+/* One line on the last failure, valid until the next call on this context. */
+TESS_API const char *tess_context_error(const tess_context *context);
+TESS_API void tess_emergency_cleanup(void); /* removes temporary files of jobs under way; async-signal-safe */
+
+TESS_API void tess_common_init(tess_common *common);
+TESS_API void tess_denoise_settings_init(tess_denoise_settings *settings);
 
 /* Each puts a JSON record into *record (release with tess_record_free), also when some files of a folder failed. */
-tess_status tess_denoise(tess_context *context, const tess_denoise_settings *settings,
-                         char **record) TESS_MUST_CHECK;
-tess_status tess_plan_denoise(tess_context *context, const tess_denoise_settings *settings,
-                              char **record) TESS_MUST_CHECK;
+TESS_API tess_status tess_denoise(tess_context *context, const tess_denoise_settings *settings,
+                                  char **record) TESS_MUST_CHECK;
+TESS_API tess_status tess_plan_denoise(tess_context *context, const tess_denoise_settings *settings,
+                                       char **record) TESS_MUST_CHECK;
 /* Weight file in, safetensors out: tensor by tensor, names and types kept. */
-tess_status tess_convert(tess_context *context, const char *input, const char *output,
-                         char **record) TESS_MUST_CHECK;
+TESS_API tess_status tess_convert(tess_context *context, const char *input, const char *output,
+                                  char **record) TESS_MUST_CHECK;
 /* Devices, libraries, bundled models, calibration; calibrate = measure the op rates of this machine now. */
-tess_status tess_info(tess_context *context, const tess_common *common, bool calibrate,
-                      char **record) TESS_MUST_CHECK;
-/* Studies of speed and memory. Every point is told as soon as it is measured: one JSON object on one line, the text
- * valid during the call. Return false to stop (TESS_INTERRUPTED). */
-typedef bool (*tess_line_fn)(void *user, const char *line);
-
-typedef struct tess_bench_settings {
-    tess_common common;
-    const char *study; /* "size": whole images of growing width; "batch": patches of one image */
-    const char *const
-        *models; /* NULL: random:drunet, random:unet and random:dncnn; for "batch" random:drunet */
-    int model_count;
-    const int64_t *widths; /* size; NULL: 1024 to 2048 in steps of 64 and of 68 */
-    int width_count;
-    const int64_t *patches; /* batch; NULL: 128, 256, 512 */
-    int patch_count;
-    const int64_t *batches; /* batch; NULL: 1, 2, 4, ... 64 */
-    int batch_count;
-    int64_t height; /* of the images; of the square one that is cut into patches */
-    int64_t halo;   /* size, where a memory limit forces tiles */
-    int repeats;    /* passes over the image that are timed, after a warm-up; the median is told */
-    tess_line_fn line;
-    void *line_user;
-} tess_bench_settings;
-
-void tess_bench_settings_init(tess_bench_settings *settings);
-tess_status tess_bench(tess_context *context, const tess_bench_settings *settings) TESS_MUST_CHECK;
-
+TESS_API tess_status tess_info(tess_context *context, const tess_common *common, bool calibrate,
+                               char **record) TESS_MUST_CHECK;
 /* Inverse problems by plug-and-play iterations: a step towards the measurements, then a denoiser. What is negative or
  * NULL is taken from the preset, unless something else is said. */
 #define TESS_STEP_AUTO (0.0)
@@ -190,24 +170,30 @@ typedef struct tess_reconstruct_settings {
     const char *inflate; /* how a 2-D network becomes 3-D: "halves", "level"; NULL = halves */
 } tess_reconstruct_settings;
 
-void tess_reconstruct_settings_init(tess_reconstruct_settings *settings);
-tess_status tess_reconstruct(tess_context *context, const tess_reconstruct_settings *settings,
-                             char **record) TESS_MUST_CHECK;
-tess_status tess_plan_reconstruct(tess_context *context, const tess_reconstruct_settings *settings,
-                                  char **record) TESS_MUST_CHECK;
+TESS_API void tess_reconstruct_settings_init(tess_reconstruct_settings *settings);
+TESS_API tess_status tess_reconstruct(tess_context *context, const tess_reconstruct_settings *settings,
+                                      char **record) TESS_MUST_CHECK;
+TESS_API tess_status tess_plan_reconstruct(tess_context *context, const tess_reconstruct_settings *settings,
+                                           char **record) TESS_MUST_CHECK;
 
 /* ---------------------------------------------------------------------------------------------------------------------
  * Images in memory: open a device, load a model once, plan, run. A plan can be asked for its bytes and seconds before
  * anything is allocated for it; a run allocates nothing.
  *
- * Threads: one context, and all that was made with it, is for one thread at a time. Two contexts do not know of each other
- * and may be used in two threads at once. Every struct begins with its size, set by its _init, so that it can grow. */
+ * Threads: a context, and everything that was made with it, is for one thread at a time; it may be another thread at another
+ * time, if the caller orders them (a lock, a join). Two contexts do not know of each other and may be used in two threads
+ * at once, on one device or on two. Only tess_emergency_cleanup, tess_version and the _init functions may be called by any
+ * thread at any time. A device has threads of its own while it works; none of the caller's functions are called by them.
+ *
+ * Structs begin with their size, which their _init sets, so that they can grow: a caller that was compiled with an older
+ * header is served with the defaults of what it does not know. What cannot be right gives TESS_BAD_OPTION and a message
+ * in tess_context_error() of the context that the device was opened with. */
 
-typedef struct tess_device tess_device; /* owned by the caller: tess_device_close */
-typedef struct tess_model
-    tess_model; /* owned by the caller: tess_model_release, before its device is closed */
-typedef struct tess_denoiser
-    tess_denoiser; /* a plan; owned by the caller: tess_denoiser_release, before its model */
+/* Owned by the caller, and released in the opposite order: every plan before its model, every model before its device,
+ * every device before its context. The functions that release accept NULL. */
+typedef struct tess_device tess_device;
+typedef struct tess_model tess_model;
+typedef struct tess_denoiser tess_denoiser; /* a plan */
 
 typedef enum tess_element {
     TESS_ELEMENT_U8 = 1,
@@ -237,6 +223,7 @@ typedef struct tess_model_settings {
     size_t size;
     const char *name;      /* bundled name or weight file */
     const char *precision; /* "auto", "fp32", "tf32", "fp16", "bf16" */
+    const char *inflate;   /* makes a 2-D network 3-D, for volumes: "halves", "level"; NULL: as it is */
 } tess_model_settings;
 
 typedef struct tess_denoiser_settings {
@@ -251,45 +238,109 @@ typedef struct tess_denoiser_settings {
 } tess_denoiser_settings;
 
 typedef struct tess_bytes {
+    size_t size;                                         /* of this struct */
     uint64_t weights, activations, workspace, io, total; /* on the device that computes */
     uint64_t host; /* pinned or plain memory of the host, where that is another */
 } tess_bytes;
 
-void tess_image_init(tess_image *image, void *data, tess_element element, int64_t height, int64_t width,
-                     int64_t channels); /* dense rows, channels last */
-void tess_device_settings_init(tess_device_settings *settings);
-void tess_model_settings_init(tess_model_settings *settings);
-void tess_denoiser_settings_init(tess_denoiser_settings *settings);
+TESS_API void tess_image_init(tess_image *image, void *data, tess_element element, int64_t height,
+                              int64_t width, int64_t channels); /* dense rows, channels last */
+TESS_API void tess_device_settings_init(tess_device_settings *settings);
+TESS_API void tess_model_settings_init(tess_model_settings *settings);
+TESS_API void tess_denoiser_settings_init(tess_denoiser_settings *settings);
+TESS_API void tess_bytes_init(tess_bytes *bytes);
 
-tess_status tess_device_open(tess_context *context, const tess_device_settings *settings,
-                             tess_device **out) TESS_MUST_CHECK;
-void tess_device_close(tess_device *device);
-const char *tess_device_name(const tess_device *device); /* e.g. "cuda:0 NVIDIA H200" */
+TESS_API tess_status tess_device_open(tess_context *context, const tess_device_settings *settings,
+                                      tess_device **out) TESS_MUST_CHECK;
+TESS_API void tess_device_close(tess_device *device);
+TESS_API const char *tess_device_name(const tess_device *device); /* e.g. "cuda:0 NVIDIA H200" */
 
-tess_status tess_model_load(tess_device *device, const tess_model_settings *settings,
-                            tess_model **out) TESS_MUST_CHECK;
-void tess_model_release(tess_model *model);
-int64_t
-tess_model_channels(const tess_model *model); /* of the images it takes; 1-channel models take any number */
-bool tess_model_takes_sigma(const tess_model *model);
+TESS_API tess_status tess_model_load(tess_device *device, const tess_model_settings *settings,
+                                     tess_model **out) TESS_MUST_CHECK;
+TESS_API void tess_model_release(tess_model *model);
+/* Of the images it takes; a model of 1 channel takes any number, one by one. */
+TESS_API int64_t tess_model_channels(const tess_model *model);
+TESS_API bool tess_model_takes_sigma(const tess_model *model);
 
-tess_status tess_denoiser_plan(tess_model *model, const tess_denoiser_settings *settings,
-                               tess_denoiser **out) TESS_MUST_CHECK;
-void tess_denoiser_release(tess_denoiser *plan);
-void tess_denoiser_bytes(const tess_denoiser *plan, tess_bytes *bytes);
-double tess_denoiser_seconds(const tess_denoiser *plan);
+TESS_API tess_status tess_denoiser_plan(tess_model *model, const tess_denoiser_settings *settings,
+                                        tess_denoiser **out) TESS_MUST_CHECK;
+TESS_API void tess_denoiser_release(tess_denoiser *plan);
+TESS_API void tess_denoiser_bytes(const tess_denoiser *plan, tess_bytes *bytes);
+TESS_API double tess_denoiser_seconds(const tess_denoiser *plan);
 /* Tile, halo, batch, bytes, seconds and why, as one JSON object; release with tess_record_free. */
-tess_status tess_denoiser_describe(const tess_denoiser *plan, char **record) TESS_MUST_CHECK;
-/* Allocates what the plan says; the first run does it otherwise. */
-tess_status tess_denoiser_prepare(tess_denoiser *plan) TESS_MUST_CHECK;
-/* `out` may be `in`. sigma: of the noise, on the [0,1] scale, or TESS_SIGMA_AUTO (host images). stream: NULL, or on CUDA the
- * caller's cudaStream_t: with images on the card the call then only enqueues, in that stream's order. */
-tess_status tess_denoiser_run(tess_denoiser *plan, const tess_image *in, const tess_image *out, double sigma,
-                              void *stream) TESS_MUST_CHECK;
+TESS_API tess_status tess_denoiser_describe(const tess_denoiser *plan, char **record) TESS_MUST_CHECK;
+/* Allocates what the plan says and makes it ready to run; the first run does it otherwise. */
+TESS_API tess_status tess_denoiser_prepare(tess_denoiser *plan) TESS_MUST_CHECK;
+/* Denoises `in` into `out`, which may be the same image, or one that does not overlap it; on the card the same only where the
+ * plan has one window. Samples must be finite. sigma: of the noise, on the [0,1] scale; 0 copies host images; TESS_SIGMA_AUTO
+ * estimates it from a host image, and takes memory for that moment. A model that takes no sigma ignores it.
+ *
+ * stream: NULL, and the call returns when the result is there; or, for images on the card, the caller's cudaStream_t
+ * (cudaStreamLegacy and cudaStreamPerThread name the default ones): the call then only queues its work there, behind what
+ * is in the stream already, and never waits. A failure on the card shows at the caller's next synchronisation. Runs of one
+ * plan on several streams must not overlap: they share its memory. */
+TESS_API tess_status tess_denoiser_run(tess_denoiser *plan, const tess_image *in, const tess_image *out,
+                                       double sigma, void *stream) TESS_MUST_CHECK;
+
+/* ---------------------------------------------------------------------------------------------------------------------
+ * Reconstruction of an image or volume from measurements in memory, with a model as prior: the same three steps. Members
+ * that have a namesake in tess_reconstruct_settings mean the same; what is negative or NULL comes from the preset. */
+
+typedef struct tess_reconstructor tess_reconstructor; /* a plan */
+
+typedef enum tess_operator_kind {
+    TESS_OPERATOR_BLUR = 1, /* measurements: (count, height, width, channels), one for each kernel */
+    TESS_OPERATOR_RADON, /* parallel rays through a square image: (1, count, columns, 1), a row for each angle */
+    TESS_OPERATOR_CONE /* rays through a volume: (count, rows, columns, 1), a slice for each view */
+} tess_operator_kind;
+
+typedef struct tess_reconstructor_settings {
+    size_t size;
+    tess_operator_kind kind;
+    int64_t depth, height, width, channels; /* of the result; depth 1, or a volume for CONE */
+    tess_element element;                   /* of measurements and result; numbers are taken as they are */
+    int64_t count;                          /* kernels, angles or views */
+    /* BLUR: `count` kernels, one behind another; odd sides, the centre in the middle. */
+    const double *kernels;
+    int64_t kernel_height, kernel_width;
+    bool circular; /* the blur wraps around; else it brings in what lies outside, which is estimated too */
+    /* RADON */
+    const double *angles; /* degrees */
+    int64_t columns;      /* of a sinogram, or of the detector */
+    double centre;        /* column at which the axis is seen; negative: the middle */
+    bool corners;         /* the image fills the square; else it is zero outside the circle inside of it */
+    /* CONE */
+    const double *vectors; /* 12 a view: source, detector centre, step between columns, step between rows */
+    int64_t rows;          /* of the detector */
+    bool parallel;         /* the rays' direction stands where the source would */
+    double spacing;        /* of pixels and voxels, in the units of the vectors */
+    /* All: */
+    double range_low, range_high; /* of the result; 0 and 0: from the type of integers, or from the data */
+    double noise; /* standard deviation of the measurements; negative: estimated, or the usual one */
+    const char *preset, *init;
+    int64_t iterations;
+    double sigma, last_sigma, step, relax;
+    int64_t inner;
+    double tolerance, max_seconds;
+    uint64_t seed, memory_limit;
+    int64_t tile_depth, tile_height, tile_width, halo, batch;
+} tess_reconstructor_settings;
+
+TESS_API void tess_reconstructor_settings_init(tess_reconstructor_settings *settings);
+/* Arrays of the settings are copied. The operator is made here, because only then its bytes are known. */
+TESS_API tess_status tess_reconstructor_plan(tess_model *model, const tess_reconstructor_settings *settings,
+                                             tess_reconstructor **out) TESS_MUST_CHECK;
+TESS_API void tess_reconstructor_release(tess_reconstructor *plan);
+TESS_API void tess_reconstructor_bytes(const tess_reconstructor *plan, tess_bytes *bytes);
+TESS_API double tess_reconstructor_seconds(const tess_reconstructor *plan);
+/* Images on the host. What the plan says is taken for the run and given back at its end. */
+TESS_API tess_status tess_reconstructor_run(tess_reconstructor *plan, const tess_image *measurements,
+                                            const tess_image *out) TESS_MUST_CHECK;
 
 /* A few lines for people out of a record; release with tess_record_free. */
-tess_status tess_record_summary(tess_context *context, const char *record, char **text) TESS_MUST_CHECK;
-void tess_record_free(char *record);
+TESS_API tess_status tess_record_summary(tess_context *context, const char *record,
+                                         char **text) TESS_MUST_CHECK;
+TESS_API void tess_record_free(char *record);
 
 #ifdef __cplusplus
 }

@@ -26,13 +26,13 @@ static tess_block block_of(size_t bytes, bool filled)
 {
     tess_block block = {0};
     tess_error error;
-    need(device->alloc(device, &block, TESS_MEM_WORKSPACE, bytes + 256, &error), &error);
+    need(device->memory->alloc(device, &block, TESS_MEM_WORKSPACE, bytes + 256, &error), &error);
     float *host = filled ? malloc(bytes) : NULL;
     if (!host)
         return block;
     tess_rng_uniform((tess_rng_key){.seed = 1}, 0, (int64_t)(bytes / sizeof *host), host);
-    device->copy(device, block.data, host, bytes, NULL);
-    need(device->sync(device, NULL, &error), &error);
+    device->memory->copy(device, block.data, host, bytes, NULL);
+    need(device->streams->sync(device, NULL, &error), &error);
     free(host);
     return block;
 }
@@ -59,19 +59,19 @@ static void measure(const work *k)
     tess_event *from = NULL, *to = NULL;
     tess_error error;
     double seconds[MOST];
-    need(device->event_create(device, &from, &error), &error);
-    need(device->event_create(device, &to, &error), &error);
+    need(device->streams->event_create(device, &from, &error), &error);
+    need(device->streams->event_create(device, &to, &error), &error);
     for (int i = -3; i < repeats; i++) { /* the first warm up */
-        device->record(device, from, NULL);
+        device->streams->record(device, from, NULL);
         if (k->op)
             k->op->table->step(k->op, &k->step, k->buffers.in[0], k->buffers.out[0], k->buffers.workspace,
                                NULL);
         else
-            device->run(device, k->prepared, &k->buffers, NULL);
-        device->record(device, to, NULL);
-        need(device->event_sync(device, to, &error), &error);
+            device->ops->run(device, k->prepared, &k->buffers, NULL);
+        device->streams->record(device, to, NULL);
+        need(device->streams->event_sync(device, to, &error), &error);
         if (i >= 0)
-            seconds[i] = device->elapsed(device, from, to);
+            seconds[i] = device->streams->elapsed(device, from, to);
     }
     qsort(seconds, (size_t)repeats, sizeof *seconds, by_value);
     const double median = seconds[repeats / 2];
@@ -82,8 +82,8 @@ static void measure(const work *k)
            "per_second\":%.1f,\"workspace\":%zu}\n",
            name, (long long)h, (long long)w, (long long)c, k->what, 1e3 * median, 1e3 * seconds[0],
            1e3 * seconds[repeats - 1], k->bytes, 1e-9 * k->bytes / median, k->workspace);
-    device->event_destroy(device, from);
-    device->event_destroy(device, to);
+    device->streams->event_destroy(device, from);
+    device->streams->event_destroy(device, to);
 }
 
 static void measure_op(const char *what, tess_op op, tess_op_buffers buffers)
@@ -93,8 +93,8 @@ static void measure_op(const char *what, tess_op op, tess_op_buffers buffers)
     tess_error error;
     for (int k = 0; k < TESS_SPATIAL; k++)
         op.kernel[k] = op.stride[k] = 1;
-    need(device->query(device, &op, &needs, &error), &error);
-    need(device->prepare(device, &op, &prepared, &error), &error);
+    need(device->ops->query(device, &op, &needs, &error), &error);
+    need(device->ops->prepare(device, &op, &prepared, &error), &error);
     tess_block workspace = block_of(needs.workspace, false);
     buffers.workspace = workspace.data;
     double bytes = (double)bytes_of(op.in[0]) + (double)bytes_of(op.out[0]);
@@ -105,8 +105,8 @@ static void measure_op(const char *what, tess_op op, tess_op_buffers buffers)
                     .buffers = buffers,
                     .bytes = bytes,
                     .workspace = needs.workspace});
-    device->release(device, prepared);
-    device->free(device, &workspace);
+    device->ops->release(device, prepared);
+    device->memory->free(device, &workspace);
 }
 
 static void measure_steps(tess_block *image, tess_block *other)
@@ -121,8 +121,8 @@ static void measure_steps(tess_block *image, tess_block *other)
     need(tess_blur_create(device, &settings, &op, &error), &error);
     tess_block seen = block_of(bytes_of(op->measurement), true), scratch = block_of(op->scratch_bytes, false);
     op->table->absorb(op, seen.data, scratch.data, NULL);
-    need(device->sync(device, NULL, &error), &error);
-    device->free(device, &seen);
+    need(device->streams->sync(device, NULL, &error), &error);
+    device->memory->free(device, &seen);
     /* An image in and out, the half spectrum written, read and written, S, B, and the spectrum read again. */
     const double bins = (double)h * (double)(w / 2 + 1), pixels = (double)h * (double)w * (double)c;
     work k = {.op = op,
@@ -135,7 +135,7 @@ static void measure_steps(tess_block *image, tess_block *other)
     k.what = "minimum near x";
     k.step = (tess_normal_step){0.2, 0, 1, 0.2, 1};
     measure(&k);
-    device->free(device, &scratch);
+    device->memory->free(device, &scratch);
     tess_operator_destroy(op);
 }
 
@@ -177,9 +177,9 @@ int main(int argc, char **argv)
     measure_op("dot",
                (tess_op){.kind = TESS_OP_DOT, .outputs = 1, .in = {image, image}, .out = {one}, .inputs = 2},
                (tess_op_buffers){.in = {x.data, y.data}, .out = {spectrum.data}});
-    device->free(device, &x);
-    device->free(device, &y);
-    device->free(device, &spectrum);
+    device->memory->free(device, &x);
+    device->memory->free(device, &y);
+    device->memory->free(device, &spectrum);
     tess_registry_close(device);
     return 0;
 }

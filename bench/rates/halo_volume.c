@@ -44,7 +44,6 @@ static void denoise(study *s, const tess_prior_request *request, double sigma, f
     need(tess_prior_open(p, &s->error), &s->error);
     need(tess_prior_denoise(p, s->noisy, out, sigma, &s->error), &s->error);
     tess_prior_close(p);
-    p->arena = p->workspace = (tess_block){0};
 }
 
 static void compare(study *s, const char *cut, const tess_prior_request *request, double sigma)

@@ -2,9 +2,12 @@
  * image and level: the estimates for each channel and overall, in 255ths, and the seconds that the estimate took.
  *
  *   noise_rates [--clip] [--features] SIGMA[,SIGMA...] IMAGE...      e.g. noise_rates 5,25,50 kodak24/\*.png
+ *   noise_rates --photons COUNTS[,COUNTS...] IMAGE...
  *
  * --clip clips the noisy image to [0,1] and rounds it to 8 bits; else it is left as it is. --features prints the
  * statistics that the formula in src/tensor/noise_fit.c is fitted to, in place of the estimates. --gray takes the luma.
+ * --photons adds the noise of so many counts at white instead: a normal value of the same variance, rounded to counts, which
+ * are not negative.
  * noise_study.py makes the table from these lines. */
 #include <math.h>
 #include <stdio.h>
@@ -80,8 +83,24 @@ static void print_estimate(const tess_noise *noise, bool features)
         printf(",\"overall\":%.4f,\"confidence\":%d", 255 * result.sigma, (int)result.confidence);
 }
 
+static float photons(float clean, float normal, double counts)
+{
+    const double expected = counts * (double)clean;
+    return (float)(fmax(rint(expected + (double)normal * sqrt(expected)), 0) / counts);
+}
+
+/* The root mean square of what is added. */
+static double truth_of(const float *clean, const tess_noise_shape *shape, double level, bool counts)
+{
+    const int64_t count = shape->height * shape->width * shape->channels;
+    double mean = 0;
+    for (int64_t i = 0; i < count; i++)
+        mean += (double)clean[i] / (double)count;
+    return counts ? 255 * sqrt(mean / level) : level;
+}
+
 static void study(const char *path, const float *clean, const tess_noise_shape *shape, double sigma,
-                  bool clip, bool features, uint32_t item)
+                  bool clip, bool features, bool counts, uint32_t item)
 {
     const int64_t row = shape->width * shape->channels;
     void *memory = malloc(tess_noise_bytes(shape));
@@ -92,7 +111,8 @@ static void study(const char *path, const float *clean, const tess_noise_shape *
     for (int64_t y = 0; y < shape->height; y++) {
         tess_rng_normal((tess_rng_key){7, item, (uint32_t)(sigma * 16)}, y * row, row, values);
         for (int64_t i = 0; i < row; i++) {
-            values[i] = clean[y * row + i] + values[i] * (float)(sigma / 255);
+            values[i] = counts ? photons(clean[y * row + i], values[i], sigma)
+                               : clean[y * row + i] + values[i] * (float)(sigma / 255);
             if (clip)
                 values[i] = rintf(255 * fminf(fmaxf(values[i], 0), 1)) / 255;
         }
@@ -100,7 +120,8 @@ static void study(const char *path, const float *clean, const tess_noise_shape *
         tess_noise_row(&noise, values, NULL);
         seconds += tess_clock() - start;
     }
-    printf("{\"image\":\"%s\",\"sigma\":%g,\"clip\":%d,", path, sigma, (int)clip);
+    printf("{\"image\":\"%s\",\"sigma\":%g,\"truth\":%g,\"clip\":%d,", path, sigma,
+           truth_of(clean, shape, sigma, counts), (int)clip);
     double start = tess_clock();
     print_estimate(&noise, features);
     printf(",\"seconds\":%.4f}\n", seconds + tess_clock() - start);
@@ -109,15 +130,16 @@ static void study(const char *path, const float *clean, const tess_noise_shape *
 
 int main(int count, char **arguments)
 {
-    bool clip = false, features = false, gray = false;
+    bool clip = false, features = false, gray = false, counts = false;
     int at = 1;
     for (; at < count && arguments[at][0] == '-'; at++) {
         clip |= strcmp(arguments[at], "--clip") == 0;
         features |= strcmp(arguments[at], "--features") == 0;
+        counts |= strcmp(arguments[at], "--photons") == 0;
         gray |= strcmp(arguments[at], "--gray") == 0;
     }
     if (count - at < 2) {
-        fprintf(stderr, "noise_rates [--clip] [--features] [--gray] SIGMA[,SIGMA...] IMAGE...\n");
+        fprintf(stderr, "noise_rates [--clip] [--features] [--gray] [--photons] LEVEL[,LEVEL...] IMAGE...\n");
         return 2;
     }
     for (int i = at + 1; i < count; i++) {
@@ -128,7 +150,7 @@ int main(int count, char **arguments)
             double sigma = strtod(text, &end);
             if (end == text)
                 break;
-            study(arguments[i], clean, &shape, sigma, clip, features, (uint32_t)i);
+            study(arguments[i], clean, &shape, sigma, clip, features, counts, (uint32_t)i);
             text = *end == ',' ? end + 1 : end;
         }
         free(clean);

@@ -43,16 +43,16 @@ static void fill(tess_block *block)
         values[i] = (uint16_t)((state >> 16 & 0x8000u) | 0x2c00u | (state >> 20 & 0x3ffu));
     }
     for (size_t at = 0; at < block->bytes; at += FILL)
-        device->copy(device, (char *)block->data + at, values,
-                     block->bytes - at < FILL ? block->bytes - at : FILL, NULL);
-    need(device->sync(device, NULL, &error));
+        device->memory->copy(device, (char *)block->data + at, values,
+                             block->bytes - at < FILL ? block->bytes - at : FILL, NULL);
+    need(device->streams->sync(device, NULL, &error));
 }
 
 static void *take(const tess_tensor *t, size_t bytes, tess_block *block)
 {
     if (t && !tess_tensor_bytes(t, &bytes))
         exit(1);
-    need(engine.device->alloc(engine.device, block, TESS_MEM_WORKSPACE, bytes ? bytes : 1, &error));
+    need(engine.device->memory->alloc(engine.device, block, TESS_MEM_WORKSPACE, bytes ? bytes : 1, &error));
     fill(block);
     return block->data;
 }
@@ -65,8 +65,8 @@ static double time_op(const tess_op *op)
     tess_prepared *prepared = NULL;
     tess_block blocks[7] = {{0}};
     double times[REPEATS];
-    need(device->query(device, op, &needs, &error));
-    need(device->prepare(device, op, &prepared, &error));
+    need(device->ops->query(device, op, &needs, &error));
+    need(device->ops->prepare(device, op, &prepared, &error));
     tess_op_buffers at = {.in = {take(&op->in[0], 0, &blocks[0])},
                           .out = {take(&op->out[0], 0, &blocks[1])},
                           .weights = take(NULL, needs.weights, &blocks[2]),
@@ -77,17 +77,17 @@ static double time_op(const tess_op *op)
         at.in[op->inputs - 1] = take(tess_op_map(op), 0, &blocks[6]);
     for (int i = -1; i < REPEATS; i++) {
         const double start = tess_clock();
-        device->run(device, prepared, &at, NULL);
-        need(device->sync(device, NULL, &error));
+        device->ops->run(device, prepared, &at, NULL);
+        need(device->streams->sync(device, NULL, &error));
         const double ms = 1e3 * (tess_clock() - start);
         int place = i < 0 ? 0 : i;
         for (; place > 0 && times[place - 1] > ms; place--)
             times[place] = times[place - 1];
         times[place] = ms;
     }
-    device->release(device, prepared);
+    device->ops->release(device, prepared);
     for (int i = 0; i < 7; i++)
-        device->free(device, &blocks[i]);
+        device->memory->free(device, &blocks[i]);
     return times[REPEATS / 2];
 }
 

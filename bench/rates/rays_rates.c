@@ -63,9 +63,9 @@ static tess_block values(tess_device *device, const tess_tensor *like)
     if (!host)
         exit(1);
     tess_rng_uniform((tess_rng_key){.seed = 1}, 0, (int64_t)(bytes / sizeof *host), host);
-    need(device->alloc(device, &block, TESS_MEM_WORKSPACE, bytes, &error), &error);
-    device->copy(device, block.data, host, bytes, NULL);
-    need(device->sync(device, NULL, &error), &error);
+    need(device->memory->alloc(device, &block, TESS_MEM_WORKSPACE, bytes, &error), &error);
+    device->memory->copy(device, block.data, host, bytes, NULL);
+    need(device->streams->sync(device, NULL, &error), &error);
     free(host);
     return block;
 }
@@ -88,7 +88,7 @@ int main(int argc, char **argv)
     device->facts(device, &facts);
     tess_operator *op = make(device, cone, rolled ? 1 : 0, size, views);
     tess_block image = values(device, &op->image), seen = values(device, &op->measurement), scratch = {0};
-    need(device->alloc(device, &scratch, TESS_MEM_WORKSPACE, op->scratch_bytes + 1, &error), &error);
+    need(device->memory->alloc(device, &scratch, TESS_MEM_WORKSPACE, op->scratch_bytes + 1, &error), &error);
     const double updates = (double)views * (double)size * (double)size * (cone ? (double)size : 1);
     for (int back = 0; back < 2; back++) {
         double seconds[MOST];
@@ -98,7 +98,7 @@ int main(int argc, char **argv)
                 op->table->adjoint(op, seen.data, image.data, scratch.data, NULL);
             else
                 op->table->forward(op, image.data, seen.data, scratch.data, NULL);
-            need(device->sync(device, NULL, &error), &error);
+            need(device->streams->sync(device, NULL, &error), &error);
             if (i >= 0)
                 seconds[i] = tess_clock() - start;
         }
@@ -112,9 +112,9 @@ int main(int argc, char **argv)
             1e3 * median, 1e3 * seconds[0], 1e3 * seconds[repeats - 1], 1e-9 * updates / median,
             op->held_bytes + op->scratch_bytes);
     }
-    device->free(device, &scratch);
-    device->free(device, &seen);
-    device->free(device, &image);
+    device->memory->free(device, &scratch);
+    device->memory->free(device, &seen);
+    device->memory->free(device, &image);
     tess_operator_destroy(op);
     tess_registry_close(device);
     return 0;

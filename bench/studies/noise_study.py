@@ -1,6 +1,7 @@
 """How near is the blind estimate of the noise? Runs noise_rates over sets of images and prints a table; or fits the formula.
 
     python3 bench/studies/noise_study.py build/noise_rates DATA              the table over kodak24, bsd68 and photo
+    python3 bench/studies/noise_study.py build/noise_rates DATA --photons    the same of photon noise, gray images
     python3 bench/studies/noise_study.py build/noise_rates DATA --fit        the constants of src/tensor/noise_fit.c
 
 The table has a line for each set, level and kind of noisy image: as float, or clipped and rounded to 8 bits. Errors are
@@ -17,6 +18,7 @@ import tempfile
 import numpy as np
 
 LEVELS = [5, 10, 15, 25, 35, 50]
+COUNTS = [20, 50, 200, 1000]  # at white
 SETS = ["kodak24", "bsd68", "photo"]
 
 
@@ -51,6 +53,20 @@ def table(program, data, sets):
                       f"{single[np.argmax(abs(single))]:16.2f} {(abs(single) > 10).sum():4} {gains:7} {rough:5}", flush=True)
 
 
+def photons(program, data, sets):
+    print("set      counts  images  mean%  mean|%|  worst%  >10%  of them sure  gain found  its mean error%  rough")
+    for name in sets:
+        records = run(program, ["--photons", "--gray"], COUNTS, images(data / name))
+        for counts in COUNTS:
+            chosen = [r for r in records if r["sigma"] == counts]
+            error = np.array([100 * (r["overall"] / r["truth"] - 1) for r in chosen])
+            sure = np.array([r["confidence"] == 2 for r in chosen])
+            gains = np.array([r["channels"][0]["gain"] for r in chosen])
+            off = 100 * np.mean(abs(gains[gains > 0] * counts - 1)) if (gains > 0).any() else 0
+            print(f"{name:8} {counts:6} {len(chosen):7} {error.mean():6.2f} {abs(error).mean():8.2f} {error[np.argmax(abs(error))]:7.2f} "
+                  f"{(abs(error) > 10).sum():5} {((abs(error) > 10) & sure).sum():13} {(gains > 0).sum():11} {off:16.1f} {(~sure).sum():6}", flush=True)
+
+
 def terms(features):
     """As in noise_fit.c: the six log ratios, and two of them where they exceed what noise alone gives."""
     return np.hstack([features, np.maximum(features[:, :1] + 0.53, 0), np.maximum(features[:, 3:4] - 0.04, 0), np.ones((len(features), 1))])
@@ -82,10 +98,13 @@ def main():
     parser.add_argument("program")
     parser.add_argument("data", type=pathlib.Path)
     parser.add_argument("--fit", action="store_true")
+    parser.add_argument("--photons", action="store_true")
     parser.add_argument("--sets", nargs="+", default=SETS)
     args = parser.parse_args()
     if args.fit:
         fit(args.program, args.data)
+    elif args.photons:
+        photons(args.program, args.data, args.sets)
     else:
         table(args.program, args.data, args.sets)
 

@@ -48,14 +48,8 @@ typedef struct tess_device_facts {
         bytes; /* a second, for plans without calibration: of direct sums, as the usual layers reach them */
 } tess_device_facts;
 
-struct tess_device {
-    const char *kind;    /* "cpu", "cuda" */
-    bool host_memory;    /* its memory is the host's: nothing needs to be copied there */
-    tess_memory *memory; /* as opened, like `stop`; both set by tess_registry_open */
-    tess_stop *stop;
-    void (*destroy)(tess_device *);
-    void (*facts)(tess_device *, tess_device_facts *);
-
+/* Memory of the device, and pinned memory of the host. */
+typedef struct tess_device_memory {
     /* What a block of `bytes` will be counted as: planning and allocation share it. */
     size_t (*granted)(tess_device *, size_t bytes);
     tess_status (*alloc)(tess_device *, tess_block *, tess_mem_category, size_t bytes, tess_error *);
@@ -65,9 +59,13 @@ struct tess_device {
     void (*host_free)(tess_device *, tess_block *);
     /* Between any two of host, pinned and device memory, in the order of the stream. */
     void (*copy)(tess_device *, void *to, const void *from, size_t bytes, tess_stream *);
+} tess_device_memory;
+
+/* The order of work. */
+typedef struct tess_device_streams {
     tess_status (*sync)(tess_device *, tess_stream *, tess_error *);
-    tess_status (*stream_create)(tess_device *, tess_stream **, tess_error *); /* CPU: NULL, its only one */
-    void (*stream_destroy)(tess_device *, tess_stream *);
+    tess_status (*create)(tess_device *, tess_stream **, tess_error *); /* CPU: NULL, its only one */
+    void (*destroy)(tess_device *, tess_stream *);
     tess_status (*event_create)(tess_device *, tess_event **, tess_error *);
     void (*event_destroy)(tess_device *, tess_event *);
     void (*record)(tess_device *, tess_event *, tess_stream *);
@@ -75,28 +73,46 @@ struct tess_device {
                  tess_stream *); /* the stream waits; an event never recorded is over */
     tess_status (*event_sync)(tess_device *, tess_event *, tess_error *); /* the caller waits */
     double (*elapsed)(tess_device *, tess_event *from, tess_event *to);   /* seconds; both are over */
+} tess_device_streams;
 
-    /* What is run on the stream between the two becomes a graph instead. NULL entries: this device needs none. */
-    tess_status (*capture_begin)(tess_device *, tess_stream *, tess_error *);
-    tess_status (*capture_end)(tess_device *, tess_stream *, tess_graph **, tess_error *);
-    void (*graph_launch)(tess_device *, tess_graph *, tess_stream *);
-    void (*graph_release)(tess_device *, tess_graph *);
+/* What is run on the stream between begin and end becomes a graph instead. */
+typedef struct tess_device_graphs {
+    tess_status (*begin)(tess_device *, tess_stream *, tess_error *);
+    tess_status (*end)(tess_device *, tess_stream *, tess_graph **, tess_error *);
+    void (*launch)(tess_device *, tess_graph *, tess_stream *);
+    void (*release)(tess_device *, tess_graph *);
+} tess_device_graphs;
 
+/* What it computes. The first five are those of device/kernel.h for every device with a list of kernels. */
+typedef struct tess_device_ops {
     /* TESS_UNSUPPORTED, with the reason, when the device cannot do the op. */
     tess_status (*query)(tess_device *, const tess_op *, tess_op_needs *, tess_error *);
     tess_status (*prepare)(tess_device *, const tess_op *, tess_prepared **, tess_error *);
-    /* Rows [first, first+count) of the weight tensor's first dimension, row-major fp32, into packed form. */
+    /* Rows [first, first+count) of a parameter's first dimension, row-major fp32, into packed form. */
     void (*pack)(tess_device *, const tess_op *, int param, int64_t first, int64_t count, const float *values,
                  void *packed);
     void (*run)(tess_device *, const tess_prepared *, const tess_op_buffers *, tess_stream *);
     void (*release)(tess_device *, tess_prepared *);
-    /* Its kernels in the order of preference, ended by NULL, and what was measured: the best of them for this op, or NULL. The
-     * entries above are those of device/kernel.h, which choose. */
-    const tess_kernel *const *kernels;
-    const tess_kernel *(*prefers)(tess_device *, const tess_op *); /* may be NULL */
-    /* Measures the engines that could do ops of this class and keeps the best in the cache; NULL: there is no
-     * choice. `scratch` is memory of the device that may be written. */
+    const tess_kernel *const *kernels; /* in the order of preference, ended by NULL */
+    /* What was measured to be the best of them for this op, or NULL; the entry may be NULL too. */
+    const tess_kernel *(*prefers)(tess_device *, const tess_op *);
+    /* Measures the kernels that could do ops of this class and keeps the best in the cache; NULL: there is no choice. `scratch` is
+     * memory of the device that may be written. */
     tess_status (*tune)(tess_device *, const tess_op *, void *scratch, size_t bytes, tess_error *);
+} tess_device_ops;
+
+struct tess_device {
+    const char *kind;     /* "cpu", "cuda" */
+    bool host_memory;     /* its memory is the host's: nothing needs to be copied there */
+    tess_memory *counter; /* of its memory, as opened, like `stop`; both set by tess_registry_open */
+    tess_stop *stop;
+    void *owner; /* the library's handle, where the device was opened by tess_device_open; else NULL */
+    void (*destroy)(tess_device *);
+    void (*facts)(tess_device *, tess_device_facts *);
+    const tess_device_memory *memory;
+    const tess_device_streams *streams;
+    const tess_device_graphs *graphs; /* NULL: this device needs none */
+    const tess_device_ops *ops;
 };
 
 typedef struct tess_driver {

@@ -21,7 +21,7 @@ tess_status tess_kernel_refuse(tess_error *why, const char *reason)
 
 const tess_kernel *tess_kernel_named(const tess_device *device, const tess_op *op, const char *name)
 {
-    for (const tess_kernel *const *row = device->kernels; *row; row++)
+    for (const tess_kernel *const *row = device->ops->kernels; *row; row++)
         if (strcmp((*row)->name, name) == 0 && (*row)->refuses(device, op, NULL) == TESS_OK)
             return *row;
     return NULL;
@@ -31,7 +31,7 @@ const tess_kernel *tess_kernel_named(const tess_device *device, const tess_op *o
 static tess_status refused(const tess_device *device, const tess_op *op, tess_error *error)
 {
     tess_error why, last = {{0}};
-    for (const tess_kernel *const *row = device->kernels; *row; row++) {
+    for (const tess_kernel *const *row = device->ops->kernels; *row; row++) {
         why.text[0] = '\0';
         if ((*row)->refuses(device, op, &why) != TESS_OK && why.text[0])
             last = why;
@@ -46,8 +46,8 @@ tess_status tess_kernel_choose(tess_device *device, const tess_op *op, const tes
                                tess_error *error)
 {
     TESS_TRY(tess_op_check(op, error));
-    *out = device->prefers ? device->prefers(device, op) : NULL;
-    for (const tess_kernel *const *row = device->kernels; *row && !*out; row++)
+    *out = device->ops->prefers ? device->ops->prefers(device, op) : NULL;
+    for (const tess_kernel *const *row = device->ops->kernels; *row && !*out; row++)
         if ((*row)->refuses(device, op, NULL) == TESS_OK)
             *out = *row;
     return *out ? TESS_OK : refused(device, op, error);
@@ -71,7 +71,7 @@ tess_status tess_kernel_query(tess_device *device, const tess_op *op, tess_op_ne
 /* A library may find only now that it does not take this very shape: a row further down the list does. */
 static tess_status prepare_next(tess_device *device, tess_prepared *prepared, tess_error *error)
 {
-    const tess_kernel *const *row = device->kernels;
+    const tess_kernel *const *row = device->ops->kernels;
     while (*row && *row != prepared->kernel)
         row++;
     tess_status status = TESS_UNSUPPORTED;

@@ -10,9 +10,9 @@ extern const tess_driver tess_cuda_driver __attribute__((weak));
 
 const tess_driver *const *tess_device_drivers(void)
 {
-    static const tess_driver *const with_card[] = {&tess_cuda_driver, &tess_cpu_driver, NULL};
-    static const tess_driver *const without[] = {&tess_cpu_driver, NULL};
-    return &tess_cuda_driver ? with_card : without;
+    /* Constant, since two threads may open devices at once. */
+    static const tess_driver *const all[] = {&tess_cuda_driver, &tess_cpu_driver, NULL};
+    return &tess_cuda_driver ? all : all + 1;
 }
 
 tess_status tess_registry_open(const char *kind, const tess_device_options *options, tess_device **out,
@@ -31,7 +31,7 @@ tess_status tess_registry_open(const char *kind, const tess_device_options *opti
             continue;
         status = (*driver)->open(options, out, error);
         if (status == TESS_OK) {
-            (*out)->memory = options->memory;
+            (*out)->counter = options->memory;
             (*out)->stop = options->stop;
         }
         if (status == TESS_OK || !any)

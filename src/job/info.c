@@ -96,7 +96,7 @@ static tess_status tune(tess_engine *engine, const tess_bound *bound, tess_rates
                         tess_error *error)
 {
     const double end = tess_clock() + budget.seconds;
-    for (int64_t side = 2048; side >= 128 && engine->device->tune; side /= 2) {
+    for (int64_t side = 2048; side >= 128 && engine->device->ops->tune; side /= 2) {
         tess_net_plan *plan = NULL;
         TESS_TRY(tess_net_plan_create(bound, (tess_plan_shape){1, side, side, TESS_INFER}, &plan, error));
         tess_status status = tess_rates_tune(engine->rates, plan, budget, error);

@@ -1,12 +1,46 @@
-/* Where a model's weights are: a name with '/' or a known suffix is a file; any other is looked up in
- * $TESSERA_MODELS, in the source tree this was built from, and beside the installed program. */
+/* Where a model's weights are: a name with '/' or a known suffix is a file; any other is looked up in $TESSERA_MODELS,
+ * then in share/tessera/models beside this code's own file (the program, or the shared library), and then beside the
+ * program. No path is compiled in, so that what is installed can be moved; the build folder has a share/ of its own. */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "model/model.h"
+
+enum { FILE_PATH = 4096 };
+
+/* Seen from bin/ or lib/; from lib/ARCHITECTURE/, as Debian has it; from the build folder or a Python package. */
+static const char *const beside[] = {"../share/tessera/models", "../../share/tessera/models",
+                                     "share/tessera/models"};
+enum { BESIDE = sizeof beside / sizeof beside[0] };
+
+/* The file that this function is in; links are followed, so that a link to the program finds the models too. */
+static bool own_file(char path[FILE_PATH])
+{
+    Dl_info found;
+    char *real = NULL;
+    /* A program's own name is as it was typed: only a shared library's name is a path. */
+    if (dladdr((void *)(size_t)&tess_model_folder, &found) && found.dli_fname &&
+        strchr(found.dli_fname, '/'))
+        real = realpath(found.dli_fname, NULL);
+    const bool fits = real && strlen(real) < FILE_PATH;
+    if (fits)
+        strcpy(path, real);
+    free(real);
+    return fits;
+}
+
+static bool program_file(char path[FILE_PATH])
+{
+    const ssize_t length = readlink("/proc/self/exe", path, FILE_PATH - 1);
+    if (length <= 0)
+        return false;
+    path[length] = '\0';
+    return true;
+}
 
 bool tess_model_folder(int index, char *path, size_t size)
 {
@@ -15,21 +49,21 @@ bool tess_model_folder(int index, char *path, size_t size)
         snprintf(path, size, "%s", named);
         return true;
     }
-    if (index == 0) {
-        snprintf(path, size, "%s", TESSERA_SOURCE_MODELS);
-        return true;
-    }
-    if (index > 1)
+    char own[FILE_PATH], program[FILE_PATH];
+    const char *files[2];
+    int count = 0;
+    if (own_file(own))
+        files[count++] = own;
+    if (program_file(program) && (count == 0 || strcmp(own, program) != 0))
+        files[count++] = program;
+    if (index / BESIDE >= count)
         return false;
-    char program[4096];
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (length <= 0)
-        return false;
-    program[length] = '\0';
-    char *slash = strrchr(program, '/');
-    if (slash)
-        *slash = '\0';
-    return (size_t)snprintf(path, size, "%s/../share/tessera/models", program) < size;
+    const char *file = files[index / BESIDE], *slash = strrchr(file, '/');
+    const int length = slash ? (int)(slash - file) : 0;
+    /* A path that does not fit is no folder; the next ones may be. */
+    if ((size_t)snprintf(path, size, "%.*s/%s", length, file, beside[index % BESIDE]) >= size)
+        path[0] = '\0';
+    return true;
 }
 
 static bool has_suffix(const char *name, const char *suffix)
@@ -49,7 +83,7 @@ tess_status tess_model_find(const char *name, char *path, size_t size, tess_erro
             return tess_fail(error, TESS_BAD_OPTION, "--model: the path is too long");
         return TESS_OK;
     }
-    char folder[4096];
+    char folder[FILE_PATH];
     for (int i = 0; tess_model_folder(i, folder, sizeof folder); i++)
         if ((size_t)snprintf(path, size, "%s/%s.safetensors", folder, name) < size && access(path, R_OK) == 0)
             return TESS_OK;

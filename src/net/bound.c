@@ -96,7 +96,7 @@ static void try_fused_upsample(tess_bound *bound, int index)
     tess_op_needs needs;
     bound->fused_upsample[index] = 1 + before;
     const tess_op op = tess_bound_op(bound, index, tess_smallest_shape(bound->net));
-    if (bound->device->query(bound->device, &op, &needs, NULL) == TESS_OK)
+    if (bound->device->ops->query(bound->device, &op, &needs, NULL) == TESS_OK)
         bound->fused[before] = true;
     else
         bound->fused_upsample[index] = 0;
@@ -116,7 +116,7 @@ static tess_status bind_layer(tess_bound *bound, int index, tess_error *error)
         return TESS_OK; /* copies: the plan makes their ops */
     const tess_op op = tess_bound_op(bound, index, tess_smallest_shape(bound->net));
     tess_op_needs needs;
-    TESS_TRY(device->query(device, &op, &needs, error));
+    TESS_TRY(device->ops->query(device, &op, &needs, error));
     bound->weight_bytes += tess_align_size(needs.weights, device->host_memory ? 64 : 256);
     bound->block[index] = needs.block;
     const int64_t step = (int64_t)needs.block << tess_net_value(bound->net, layer->out[0])->down[TESS_HEIGHT];
@@ -164,7 +164,7 @@ tess_status tess_bound_workspace(const tess_bound *bound, tess_plan_shape shape,
             continue;
         const tess_op op = tess_bound_op(bound, i, shape);
         tess_op_needs needs;
-        TESS_TRY(bound->device->query(bound->device, &op, &needs, error));
+        TESS_TRY(bound->device->ops->query(bound->device, &op, &needs, error));
         if (needs.workspace > *bytes)
             *bytes = needs.workspace;
     }

@@ -122,7 +122,7 @@ static tess_status load_kernel(const tess_bound *bound, tess_weights *weights, c
         }
         if (layer->slices > op->kernel[TESS_DEPTH])
             keep_middle(values, count * row / taps, taps / layer->slices, layer->slices);
-        bound->device->pack(bound->device, op, TESS_PARAM_KERNEL, first, count, values, packed);
+        bound->device->ops->pack(bound->device, op, TESS_PARAM_KERNEL, first, count, values, packed);
     }
     return TESS_OK;
 }
@@ -148,7 +148,7 @@ static tess_status load_conv(const tess_bound *bound, tess_weights *weights, int
     if (status == TESS_OK && op.bias) {
         for (int64_t c = 0; c < channels; c++)
             values[c] = (float)fold_of.shift[c];
-        bound->device->pack(bound->device, &op, TESS_PARAM_BIAS, 0, channels, values, packed);
+        bound->device->ops->pack(bound->device, &op, TESS_PARAM_BIAS, 0, channels, values, packed);
     }
     tess_small_free(values);
     tess_small_free(fold_of.factor);
@@ -171,7 +171,7 @@ static tess_status load_plain(const tess_bound *bound, tess_weights *weights, in
                                  ? read_all(weights, layer->name, params[i].suffix, elements, values, error)
                                  : tess_fail(error, TESS_NO_MEMORY, "no memory to load %s", layer->name);
         if (status == TESS_OK)
-            bound->device->pack(bound->device, &op, i, 0, params[i].rows, values, packed);
+            bound->device->ops->pack(bound->device, &op, i, 0, params[i].rows, values, packed);
         tess_small_free(values);
         TESS_TRY(status);
     }

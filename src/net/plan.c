@@ -63,7 +63,7 @@ static tess_status ask(tess_net_plan *plan, const tess_op *op, tess_error *error
     tess_device *device = plan->bound->device;
     tess_op_needs needs;
     TESS_TRY(tess_stop_check(device->stop, error)); /* planners try many shapes */
-    TESS_TRY(device->query(device, op, &needs, error));
+    TESS_TRY(device->ops->query(device, op, &needs, error));
     if (needs.workspace > plan->workspace_bytes)
         plan->workspace_bytes = needs.workspace;
     return TESS_OK;
@@ -186,7 +186,7 @@ void tess_net_plan_destroy(tess_net_plan *plan)
         return;
     for (int i = 0; plan->steps && i < plan->step_count; i++)
         if (plan->steps[i].prepared)
-            plan->bound->device->release(plan->bound->device, plan->steps[i].prepared);
+            plan->bound->device->ops->release(plan->bound->device, plan->steps[i].prepared);
     tess_small_free(plan->steps);
     tess_small_free(plan->offset);
     tess_small_free(plan->margins);
@@ -198,7 +198,7 @@ tess_status tess_net_plan_prepare(tess_net_plan *plan, tess_error *error)
     tess_device *device = plan->bound->device;
     for (int i = 0; i < plan->step_count; i++)
         if (plan->steps[i].kind != TESS_STEP_EXCHANGE && !plan->steps[i].prepared)
-            TESS_TRY(device->prepare(device, &plan->steps[i].op, &plan->steps[i].prepared, error));
+            TESS_TRY(device->ops->prepare(device, &plan->steps[i].op, &plan->steps[i].prepared, error));
     return TESS_OK;
 }
 

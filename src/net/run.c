@@ -25,7 +25,7 @@ static void run_op(const tess_net_plan *plan, const tess_net_run *run, const tes
     buffers.in[0] = (const char *)buffers.in[0] -
                     step->rows_above * first->stride_h * (int64_t)tess_dtype_size(first->dtype);
     buffers.out[0] = (char *)buffers.out[0] + (size_t)step->channel * tess_dtype_size(step->op.out[0].dtype);
-    device->run(device, step->prepared, &buffers, run->stream);
+    device->ops->run(device, step->prepared, &buffers, run->stream);
 }
 
 void tess_net_plan_execute(const tess_net_plan *plan, const tess_net_run *run)

@@ -18,7 +18,7 @@ static parts parts_of(const tess_blur *b, void *scratch)
 
 static void run(const tess_blur *b, int step, const tess_op_buffers *buffers, tess_stream *stream)
 {
-    b->op.device->run(b->op.device, b->step[step], buffers, stream);
+    b->op.device->ops->run(b->op.device, b->step[step], buffers, stream);
 }
 
 /* H_i into p->real; the image of the kernel needs p->image for a moment. */
@@ -111,14 +111,19 @@ static void blur_step(tess_operator *op, const tess_normal_step *s, const void *
         stream);
 }
 
+static float *blur_kernel(tess_operator *op, int64_t i, int64_t *floats)
+{
+    return tess_kernels_at(&blur_of(op)->kernels, blur_of(op)->held.data, i, floats);
+}
+
 static void blur_destroy(tess_operator *op)
 {
     tess_blur *b = blur_of(op);
     for (int i = 0; i < BLUR_STEPS; i++)
         if (b->step[i])
-            op->device->release(op->device, b->step[i]);
+            op->device->ops->release(op->device, b->step[i]);
     tess_kernels_close(&b->kernels);
-    op->device->free(op->device, &b->held);
+    op->device->memory->free(op->device, &b->held);
     tess_small_free(b);
 }
 
@@ -126,4 +131,5 @@ const tess_operator_table tess_blur_table = {.destroy = blur_destroy,
                                              .forward = blur_forward,
                                              .adjoint = blur_adjoint,
                                              .absorb = blur_absorb,
+                                             .kernel = blur_kernel,
                                              .step = blur_step};

@@ -55,7 +55,7 @@ static tess_status lay_out(tess_blur *b, const tess_op ops[BLUR_STEPS], tess_err
                          (long long)b->op.measurement.n, (long long)b->op.image.h, (long long)b->op.image.w);
     for (int i = 0; i < BLUR_STEPS; i++) {
         tess_op_needs needs;
-        TESS_TRY(device->query(device, &ops[i], &needs, error));
+        TESS_TRY(device->ops->query(device, &ops[i], &needs, error));
         workspace[i] = tess_align_size(needs.workspace, ALIGNMENT);
         plans += needs.held;
     }
@@ -71,7 +71,7 @@ static tess_status lay_out(tess_blur *b, const tess_op ops[BLUR_STEPS], tess_err
     b->power_at = tess_align_size(tess_kernels_bytes(&b->kernels), ALIGNMENT);
     b->data_at = b->power_at + tess_align_size(response / 2, ALIGNMENT);
     b->held_bytes = b->data_at + spectrum;
-    b->op.held_bytes = device->granted(device, b->held_bytes) + plans;
+    b->op.held_bytes = device->memory->granted(device, b->held_bytes) + plans;
     b->op.making_bytes = tess_block_granted(tess_kernels_making_bytes(&b->kernels));
     return TESS_OK;
 }
@@ -93,16 +93,16 @@ static tess_status check(const tess_blur_settings *s, tess_error *error)
 }
 
 /* The kernels of the settings; owned by the caller. */
-static tess_kernel *kernels_of(const tess_blur_settings *s)
+static tess_blur_kernel *kernels_of(const tess_blur_settings *s)
 {
-    tess_kernel *list = tess_small_alloc((size_t)s->count, sizeof *list);
+    tess_blur_kernel *list = tess_small_alloc((size_t)s->count, sizeof *list);
     for (int64_t i = 0; list && i < s->count; i++)
         list[i].gaussian = (tess_gaussian){s->sigma_rows, s->sigma_columns, s->angles[i]};
     return list;
 }
 
 static tess_status sketch(tess_blur *b, tess_device *device, const tess_blur_settings *s,
-                          const tess_kernel *list, tess_op ops[BLUR_STEPS], tess_error *error)
+                          const tess_blur_kernel *list, tess_op ops[BLUR_STEPS], tess_error *error)
 {
     const double pixels = (double)s->height * (double)s->width,
                  transforms = (double)s->count * (double)(2 * s->channels + 1);
@@ -121,13 +121,13 @@ static tess_status sketch(tess_blur *b, tess_device *device, const tess_blur_set
     return lay_out(b, ops, error);
 }
 
-static tess_status make(tess_blur *b, const tess_kernel *list, const tess_op ops[BLUR_STEPS],
+static tess_status make(tess_blur *b, const tess_blur_kernel *list, const tess_op ops[BLUR_STEPS],
                         tess_error *error)
 {
     tess_device *device = b->op.device;
     for (int i = 0; i < BLUR_STEPS; i++)
-        TESS_TRY(device->prepare(device, &ops[i], &b->step[i], error));
-    TESS_TRY(device->alloc(device, &b->held, TESS_MEM_WORKSPACE, b->held_bytes, error));
+        TESS_TRY(device->ops->prepare(device, &ops[i], &b->step[i], error));
+    TESS_TRY(device->memory->alloc(device, &b->held, TESS_MEM_WORKSPACE, b->held_bytes, error));
     return tess_kernels_open(&b->kernels, list, b->held.data, error);
 }
 
@@ -135,7 +135,7 @@ tess_status tess_blur_sketch(tess_device *device, const tess_blur_settings *s, t
                              tess_error *error)
 {
     TESS_TRY(check(s, error));
-    tess_kernel *list = kernels_of(s);
+    tess_blur_kernel *list = kernels_of(s);
     if (!list)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a blur");
     tess_blur b = {0};
@@ -151,7 +151,7 @@ tess_status tess_blur_create(tess_device *device, const tess_blur_settings *s, t
 {
     *out = NULL;
     TESS_TRY(check(s, error));
-    tess_kernel *list = kernels_of(s);
+    tess_blur_kernel *list = kernels_of(s);
     tess_blur *b = tess_small_alloc(1, sizeof *b);
     tess_op ops[BLUR_STEPS];
     tess_status status = list && b ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for a blur");

@@ -27,7 +27,7 @@ static void run(const tess_convolve *v, int step, const parts *p, const void *in
                 tess_stream *stream)
 {
     const tess_op_buffers buffers = {.in = {in, with}, .out = {out}, .workspace = p->workspace};
-    v->op.device->run(v->op.device, v->step[step], &buffers, stream);
+    v->op.device->ops->run(v->op.device, v->step[step], &buffers, stream);
 }
 
 /* H_i into p->response; the kernel's image needs p->image for a moment. */
@@ -145,7 +145,7 @@ static void filter(const tess_convolve *v, const double *factors, const void *in
                                      .out = {out},
                                      .workspace = scratch,
                                      .factors = factors};
-    v->op.device->run(v->op.device, v->step[CONVOLVE_FILTER], &buffers, stream);
+    v->op.device->ops->run(v->op.device, v->step[CONVOLVE_FILTER], &buffers, stream);
 }
 
 static void convolve_step(tess_operator *op, const tess_normal_step *s, const void *image, void *out,
@@ -164,14 +164,19 @@ static void convolve_precondition(tess_operator *op, double shift, const void *i
     filter(convolve_of(op), factors, in, out, scratch, stream);
 }
 
+static float *convolve_kernel(tess_operator *op, int64_t i, int64_t *floats)
+{
+    return tess_kernels_at(&convolve_of(op)->kernels, convolve_of(op)->held.data, i, floats);
+}
+
 static void convolve_destroy(tess_operator *op)
 {
     tess_convolve *v = convolve_of(op);
     for (int i = 0; i < CONVOLVE_STEPS; i++)
         if (v->step[i])
-            op->device->release(op->device, v->step[i]);
+            op->device->ops->release(op->device, v->step[i]);
     tess_kernels_close(&v->kernels);
-    op->device->free(op->device, &v->held);
+    op->device->memory->free(op->device, &v->held);
     tess_small_free(v);
 }
 
@@ -179,10 +184,12 @@ const tess_operator_table tess_convolve_circular = {.destroy = convolve_destroy,
                                                     .forward = convolve_forward,
                                                     .adjoint = convolve_adjoint,
                                                     .absorb = convolve_absorb,
+                                                    .kernel = convolve_kernel,
                                                     .step = convolve_step};
 const tess_operator_table tess_convolve_margins = {.destroy = convolve_destroy,
                                                    .forward = convolve_forward,
                                                    .adjoint = convolve_adjoint,
                                                    .absorb = convolve_absorb,
+                                                   .kernel = convolve_kernel,
                                                    .normal = convolve_normal,
                                                    .precondition = convolve_precondition};

@@ -20,7 +20,7 @@ typedef struct tess_convolve_settings {
     int64_t margin_rows, margin_columns; /* above and on the left */
     int64_t seen_height, seen_width;     /* behind them; 0: all, and the blur is circular */
     int64_t count;
-    const tess_kernel *kernels; /* not needed once the operator is made */
+    const tess_blur_kernel *kernels; /* not needed once the operator is made */
 } tess_convolve_settings;
 
 /* Of a side of `seen` pixels with at least `reach` around them, one whose factors are small, so that its FFT is fast. */

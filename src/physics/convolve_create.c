@@ -127,7 +127,7 @@ static tess_status lay_out(tess_convolve *v, const tess_op ops[CONVOLVE_STEPS], 
         tess_op_needs needs;
         if (empty(&ops[i]))
             continue;
-        TESS_TRY(device->query(device, &ops[i], &needs, error));
+        TESS_TRY(device->ops->query(device, &ops[i], &needs, error));
         workspace = needs.workspace > workspace ? needs.workspace : workspace;
         plans += needs.held;
         filter = i == CONVOLVE_FILTER ? tess_align_size(needs.workspace, ALIGNMENT) : filter;
@@ -143,7 +143,7 @@ static tess_status lay_out(tess_convolve *v, const tess_op ops[CONVOLVE_STEPS], 
     v->power_at = tess_align_size(tess_kernels_bytes(&v->kernels), ALIGNMENT);
     v->data_at = v->power_at + tess_align_size(response / 2, ALIGNMENT);
     v->held_bytes = v->data_at + (v->margins ? tess_align_size(image, ALIGNMENT) : waves);
-    v->op.held_bytes = device->granted(device, v->held_bytes) + plans;
+    v->op.held_bytes = device->memory->granted(device, v->held_bytes) + plans;
     v->op.making_bytes = tess_block_granted(tess_kernels_making_bytes(&v->kernels));
     return TESS_OK;
 }
@@ -195,14 +195,14 @@ static tess_status sketch(tess_convolve *v, tess_device *device, const tess_conv
     return lay_out(v, ops, error);
 }
 
-static tess_status make(tess_convolve *v, const tess_kernel *list, const tess_op ops[CONVOLVE_STEPS],
+static tess_status make(tess_convolve *v, const tess_blur_kernel *list, const tess_op ops[CONVOLVE_STEPS],
                         tess_error *error)
 {
     tess_device *device = v->op.device;
     for (int i = 0; i < CONVOLVE_STEPS; i++)
         if (!empty(&ops[i]))
-            TESS_TRY(device->prepare(device, &ops[i], &v->step[i], error));
-    TESS_TRY(device->alloc(device, &v->held, TESS_MEM_WORKSPACE, v->held_bytes, error));
+            TESS_TRY(device->ops->prepare(device, &ops[i], &v->step[i], error));
+    TESS_TRY(device->memory->alloc(device, &v->held, TESS_MEM_WORKSPACE, v->held_bytes, error));
     return tess_kernels_open(&v->kernels, list, v->held.data, error);
 }
 

@@ -110,13 +110,13 @@ static tess_status prepare(tess_fdk *fdk, const tess_rays_settings *s, tess_erro
     size_t workspace = 0;
     for (int i = 0; i < STEPS; i++) {
         tess_op_needs needs;
-        TESS_TRY(device->query(device, &ops[i], &needs, error));
-        TESS_TRY(device->prepare(device, &ops[i], &fdk->step[i], error));
+        TESS_TRY(device->ops->query(device, &ops[i], &needs, error));
+        TESS_TRY(device->ops->prepare(device, &ops[i], &fdk->step[i], error));
         workspace = needs.workspace > workspace ? needs.workspace : workspace;
     }
     tess_op_needs needs; /* of the whole volume: no slab needs more */
     const tess_op spread = spread_op(fdk, s, 0, s->depth, false);
-    TESS_TRY(device->query(device, &spread, &needs, error));
+    TESS_TRY(device->ops->query(device, &spread, &needs, error));
     workspace = needs.workspace > workspace ? needs.workspace : workspace;
     size_t rows_bytes, half_bytes;
     if (!tess_tensor_bytes(&ops[TRANSFORM].in[0], &rows_bytes) ||
@@ -133,8 +133,8 @@ static tess_status load_filters(tess_fdk *fdk, int64_t padded, tess_error *error
 {
     tess_device *device = fdk->device;
     const size_t count = (size_t)fdk->bins;
-    TESS_TRY(
-        device->alloc(device, &fdk->spectra, TESS_MEM_WORKSPACE, FILTERS * count * sizeof(float), error));
+    TESS_TRY(device->memory->alloc(device, &fdk->spectra, TESS_MEM_WORKSPACE, FILTERS * count * sizeof(float),
+                                   error));
     float *values = tess_small_alloc(FILTERS * count, sizeof *values);
     if (!values)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for the filters of %lld columns",
@@ -143,8 +143,8 @@ static tess_status load_filters(tess_fdk *fdk, int64_t padded, tess_error *error
     if (status == TESS_OK)
         status = tess_filter_spectrum(TESS_FILTER_HANN, padded, 1, values + count, error);
     if (status == TESS_OK) {
-        device->copy(device, fdk->spectra.data, values, FILTERS * count * sizeof *values, NULL);
-        status = device->sync(device, NULL, error);
+        device->memory->copy(device, fdk->spectra.data, values, FILTERS * count * sizeof *values, NULL);
+        status = device->streams->sync(device, NULL, error);
     }
     tess_small_free(values);
     return status;
@@ -185,7 +185,7 @@ tess_status tess_fdk_cut(tess_fdk *fdk, const tess_rays_settings *s, int64_t thi
     for (int64_t i = 0; i < 2 * fdk->slabs; i++) {
         const int64_t first = i / 2 * thickness;
         const tess_op op = spread_op(fdk, s, first, tess_min_i64(thickness, s->depth - first), i % 2);
-        TESS_TRY(device->prepare(device, &op, &fdk->spread[i], error));
+        TESS_TRY(device->ops->prepare(device, &op, &fdk->spread[i], error));
     }
     return TESS_OK;
 }
@@ -196,12 +196,12 @@ void tess_fdk_destroy(tess_fdk *fdk)
         return;
     for (int i = 0; i < STEPS; i++)
         if (fdk->step[i])
-            fdk->device->release(fdk->device, fdk->step[i]);
+            fdk->device->ops->release(fdk->device, fdk->step[i]);
     for (int64_t i = 0; fdk->spread && i < 2 * fdk->slabs; i++)
         if (fdk->spread[i])
-            fdk->device->release(fdk->device, fdk->spread[i]);
+            fdk->device->ops->release(fdk->device, fdk->spread[i]);
     tess_small_free(fdk->spread);
-    fdk->device->free(fdk->device, &fdk->spectra);
+    fdk->device->memory->free(fdk->device, &fdk->spectra);
     tess_small_free(fdk);
 }
 
@@ -235,7 +235,7 @@ void tess_fdk_run(const tess_fdk *fdk, int64_t slab, tess_filter filter, const v
         const tess_op_buffers spread = {
             .in = {rows}, .out = {volume}, .weights = vectors, .workspace = workspace};
         for (int i = 0; i < STEPS; i++)
-            device->run(device, fdk->step[i], &calls[i], stream);
-        device->run(device, fdk->spread[2 * slab + (first > 0)], &spread, stream);
+            device->ops->run(device, fdk->step[i], &calls[i], stream);
+        device->ops->run(device, fdk->spread[2 * slab + (first > 0)], &spread, stream);
     }
 }

@@ -4,18 +4,18 @@
 
 #include "base/checked.h"
 
-int64_t tess_kernel_reach_rows(const tess_kernel *k)
+int64_t tess_kernel_reach_rows(const tess_blur_kernel *k)
 {
     return k->values ? k->height / 2 : tess_gaussian_reach(&k->gaussian);
 }
 
-int64_t tess_kernel_reach_columns(const tess_kernel *k)
+int64_t tess_kernel_reach_columns(const tess_blur_kernel *k)
 {
     return k->values ? k->width / 2 : tess_gaussian_reach(&k->gaussian);
 }
 
 /* Row y from the centre on, before the division. */
-static void row_of(const tess_kernel *k, int64_t y, double *row)
+static void row_of(const tess_blur_kernel *k, int64_t y, double *row)
 {
     if (!k->values) {
         tess_gaussian_row(&k->gaussian, y, row);
@@ -26,7 +26,7 @@ static void row_of(const tess_kernel *k, int64_t y, double *row)
         row[x] = from[x];
 }
 
-double tess_kernel_gain(const tess_kernel *k)
+double tess_kernel_gain(const tess_blur_kernel *k)
 {
     double sum = 0, all = 0;
     for (int64_t i = 0; k->values && i < k->height * k->width; i++) {
@@ -36,7 +36,7 @@ double tess_kernel_gain(const tess_kernel *k)
     return k->values ? all / sum : 1;
 }
 
-tess_status tess_kernel_check(const tess_kernel *k, int64_t number, tess_error *error)
+tess_status tess_kernel_check(const tess_blur_kernel *k, int64_t number, tess_error *error)
 {
     if (!k->values)
         return TESS_OK;
@@ -69,7 +69,7 @@ static tess_kernel_side side_of(int64_t image, int64_t reach)
 }
 
 void tess_kernels_lay_out(tess_kernels *k, tess_device *device, int64_t height, int64_t width,
-                          const tess_kernel *list, int64_t count)
+                          const tess_blur_kernel *list, int64_t count)
 {
     int64_t rows = 0, columns = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -123,7 +123,7 @@ static int64_t folded(const tess_kernel_side *s, int64_t offset)
 }
 
 /* `sums`: a kernel as it is held. A wide Gaussian is computed twice, row by row, rather than held whole. */
-static void fold(const tess_kernels *k, const tess_kernel *one, double *row, double *sums)
+static void fold(const tess_kernels *k, const tess_blur_kernel *one, double *row, double *sums)
 {
     const int64_t rows = tess_kernel_reach_rows(one), columns = tess_kernel_reach_columns(one);
     double sum = 0;
@@ -142,8 +142,8 @@ static void fold(const tess_kernels *k, const tess_kernel *one, double *row, dou
     }
 }
 
-static tess_status hold(const tess_kernels *k, const tess_kernel *list, const tess_block *block, void *held,
-                        tess_error *error)
+static tess_status hold(const tess_kernels *k, const tess_blur_kernel *list, const tess_block *block,
+                        void *held, tess_error *error)
 {
     const int64_t floats = floats_of(k);
     double *sums = block->data;
@@ -156,13 +156,14 @@ static tess_status hold(const tess_kernels *k, const tess_kernel *list, const te
         tess_small_free(row);
         for (int64_t j = 0; j < floats; j++)
             values[j] = (float)sums[j];
-        k->device->copy(k->device, (float *)held + i * floats, values, (size_t)floats * sizeof *values, NULL);
-        TESS_TRY(k->device->sync(k->device, NULL, error));
+        k->device->memory->copy(k->device, (float *)held + i * floats, values,
+                                (size_t)floats * sizeof *values, NULL);
+        TESS_TRY(k->device->streams->sync(k->device, NULL, error));
     }
     return TESS_OK;
 }
 
-tess_status tess_kernels_open(tess_kernels *k, const tess_kernel *list, void *held, tess_error *error)
+tess_status tess_kernels_open(tess_kernels *k, const tess_blur_kernel *list, void *held, tess_error *error)
 {
     tess_device *device = k->device;
     const tess_tensor image = tess_tensor_2d(TESS_F32, 1, k->rows.image, k->columns.image, 1);
@@ -174,14 +175,14 @@ tess_status tess_kernels_open(tess_kernels *k, const tess_kernel *list, void *he
                            .kernel = {1, 1, 1},
                            .stride = {1, 1, 1},
                            .combine = {.low = -INFINITY, .high = INFINITY}};
-    TESS_TRY(device->prepare(device, &clear, &k->clear, error));
+    TESS_TRY(device->ops->prepare(device, &clear, &k->clear, error));
     for (int i = 0; i < 4; i++) {
         const tess_op place = quarter_of(k, i, &k->pieces[i]);
         if (place.in[0].h > 0 && place.in[0].w > 0)
-            TESS_TRY(device->prepare(device, &place, &k->place[i], error));
+            TESS_TRY(device->ops->prepare(device, &place, &k->place[i], error));
     }
     tess_block block = {0};
-    TESS_TRY(tess_block_alloc(device->memory, &block, TESS_MEM_HOST, tess_kernels_making_bytes(k), error));
+    TESS_TRY(tess_block_alloc(device->counter, &block, TESS_MEM_HOST, tess_kernels_making_bytes(k), error));
     const tess_status status = hold(k, list, &block, held, error);
     tess_block_free(&block);
     return status;
@@ -190,21 +191,27 @@ tess_status tess_kernels_open(tess_kernels *k, const tess_kernel *list, void *he
 void tess_kernels_close(tess_kernels *k)
 {
     if (k->clear)
-        k->device->release(k->device, k->clear);
+        k->device->ops->release(k->device, k->clear);
     for (int i = 0; i < 4; i++)
         if (k->place[i])
-            k->device->release(k->device, k->place[i]);
+            k->device->ops->release(k->device, k->place[i]);
     *k = (tess_kernels){0};
+}
+
+float *tess_kernels_at(const tess_kernels *k, void *held, int64_t i, int64_t *floats)
+{
+    *floats = floats_of(k);
+    return (float *)held + i * *floats;
 }
 
 void tess_kernels_place(const tess_kernels *k, const void *held, int64_t i, void *image, tess_stream *stream)
 {
     const float *kernel = (const float *)held + i * floats_of(k);
-    k->device->run(k->device, k->clear, &(tess_op_buffers){.in = {image}, .out = {image}}, stream);
+    k->device->ops->run(k->device, k->clear, &(tess_op_buffers){.in = {image}, .out = {image}}, stream);
     for (int q = 0; q < 4; q++)
         if (k->place[q])
-            k->device->run(k->device, k->place[q],
-                           &(tess_op_buffers){.in = {kernel + k->pieces[q].from},
-                                              .out = {(float *)image + k->pieces[q].to}},
-                           stream);
+            k->device->ops->run(k->device, k->place[q],
+                                &(tess_op_buffers){.in = {kernel + k->pieces[q].from},
+                                                   .out = {(float *)image + k->pieces[q].to}},
+                                stream);
 }

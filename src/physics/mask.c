@@ -12,15 +12,15 @@ static void mask_apply(tess_operator *op, const void *in, void *out, void *scrat
 {
     const mask *m = (const mask *)op;
     const tess_op_buffers buffers = {.in = {in, m->values.data}, .out = {out}, .workspace = scratch};
-    op->device->run(op->device, m->product, &buffers, stream);
+    op->device->ops->run(op->device, m->product, &buffers, stream);
 }
 
 static void mask_destroy(tess_operator *op)
 {
     mask *m = (mask *)op;
     if (m->product)
-        op->device->release(op->device, m->product);
-    op->device->free(op->device, &m->values);
+        op->device->ops->release(op->device, m->product);
+    op->device->memory->free(op->device, &m->values);
     tess_small_free(m);
 }
 
@@ -49,15 +49,15 @@ static tess_status build(mask *m, const float *values, tess_error *error)
         m->op.norm_squared = fmax(m->op.norm_squared, (double)values[i] * values[i]);
     }
     tess_op_needs needs;
-    TESS_TRY(device->query(device, &op, &needs, error));
-    TESS_TRY(device->prepare(device, &op, &m->product, error));
-    TESS_TRY(device->alloc(device, &m->values, TESS_MEM_WORKSPACE, bytes, error));
-    device->copy(device, m->values.data, values, bytes, NULL);
+    TESS_TRY(device->ops->query(device, &op, &needs, error));
+    TESS_TRY(device->ops->prepare(device, &op, &m->product, error));
+    TESS_TRY(device->memory->alloc(device, &m->values, TESS_MEM_WORKSPACE, bytes, error));
+    device->memory->copy(device, m->values.data, values, bytes, NULL);
     m->op.scratch_bytes = needs.workspace;
     m->op.held_bytes = m->values.bytes;
     m->op.forward_flops = tess_op_flops(&op);
     m->op.forward_bytes = tess_op_traffic(&op);
-    return device->sync(device, NULL, error);
+    return device->streams->sync(device, NULL, error);
 }
 
 tess_status tess_mask_create(tess_device *device, int64_t height, int64_t width, int64_t channels,

@@ -30,6 +30,9 @@ typedef struct tess_operator_table {
     /* About (N + shift I)^-1 `in`, symmetric and positive, for conjugate gradients; NULL: none. Not `in` itself. */
     void (*precondition)(tess_operator *, double shift, const void *in, void *out, void *scratch,
                          tess_stream *);
+    /* Kernel i of a stack of blurs, in the device's memory, for those who weigh measurements before they are absorbed; NULL:
+     * the operator has none. */
+    float *(*kernel)(tess_operator *, int64_t i, int64_t *floats);
     /* `out` may be `image`. */
     void (*step)(tess_operator *, const tess_normal_step *, const void *image, void *out, void *scratch,
                  tess_stream *);

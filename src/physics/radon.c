@@ -35,7 +35,7 @@ static radon *radon_of(tess_operator *op)
 
 static void run_step(const radon *r, int step, const tess_op_buffers *buffers, tess_stream *stream)
 {
-    r->op.device->run(r->op.device, r->step[step], buffers, stream);
+    r->op.device->ops->run(r->op.device, r->step[step], buffers, stream);
 }
 
 static void radon_forward(tess_operator *op, const void *image, void *measurement, void *scratch,
@@ -70,8 +70,8 @@ static void radon_inverse(tess_operator *op, const void *measurement, void *imag
     const size_t measured = (size_t)r->columns * sizeof *rows,
                  missing = (size_t)(r->padded - r->columns) * sizeof *rows;
     for (int64_t k = 0; k < r->views; k++) {
-        device->copy(device, rows + k * r->padded, from + k * r->columns, measured, stream);
-        device->copy(device, rows + k * r->padded + r->columns, zeros, missing, stream);
+        device->memory->copy(device, rows + k * r->padded, from + k * r->columns, measured, stream);
+        device->memory->copy(device, rows + k * r->padded + r->columns, zeros, missing, stream);
     }
     run_step(r, TRANSFORM, &(tess_op_buffers){.in = {rows}, .out = {spectrum}, .workspace = workspace},
              stream);
@@ -91,9 +91,9 @@ static void radon_destroy(tess_operator *op)
     radon *r = radon_of(op);
     for (int i = 0; i < STEPS; i++)
         if (r->step[i])
-            op->device->release(op->device, r->step[i]);
-    op->device->free(op->device, &r->table);
-    op->device->free(op->device, &r->filter);
+            op->device->ops->release(op->device, r->step[i]);
+    op->device->memory->free(op->device, &r->table);
+    op->device->memory->free(op->device, &r->filter);
     tess_small_free(r);
 }
 
@@ -153,8 +153,8 @@ static tess_status prepare(radon *r, const tess_op ops[STEPS], int first, int la
     *workspace = 0;
     for (int i = first; i < last; i++) {
         tess_op_needs needs;
-        TESS_TRY(device->query(device, &ops[i], &needs, error));
-        TESS_TRY(device->prepare(device, &ops[i], &r->step[i], error));
+        TESS_TRY(device->ops->query(device, &ops[i], &needs, error));
+        TESS_TRY(device->ops->prepare(device, &ops[i], &r->step[i], error));
         *workspace = needs.workspace > *workspace ? needs.workspace : *workspace;
     }
     return TESS_OK;
@@ -165,10 +165,10 @@ static tess_status hold(radon *r, tess_block *block, const void *values, size_t 
                         tess_error *error)
 {
     tess_device *device = r->op.device;
-    TESS_TRY(device->alloc(device, block, TESS_MEM_WORKSPACE, count * size, error));
-    device->copy(device, block->data, values, count * size, NULL);
+    TESS_TRY(device->memory->alloc(device, block, TESS_MEM_WORKSPACE, count * size, error));
+    device->memory->copy(device, block->data, values, count * size, NULL);
     r->op.held_bytes += block->bytes;
-    return device->sync(device, NULL, error);
+    return device->streams->sync(device, NULL, error);
 }
 
 static tess_status hold_table(radon *r, const tess_radon_settings *s, tess_error *error)

@@ -57,9 +57,9 @@ static void whole_destroy(tess_operator *op)
 {
     whole *w = (whole *)op;
     if (w->project)
-        op->device->release(op->device, w->project);
+        op->device->ops->release(op->device, w->project);
     if (w->backproject)
-        op->device->release(op->device, w->backproject);
+        op->device->ops->release(op->device, w->backproject);
     tess_rays_clear(&w->rays);
     tess_small_free(w);
 }
@@ -70,7 +70,7 @@ static void whole_forward(tess_operator *op, const void *image, void *measuremen
     const whole *w = (const whole *)op;
     const tess_op_buffers call = {
         .in = {image}, .out = {measurement}, .weights = w->rays.table.data, .workspace = scratch};
-    op->device->run(op->device, w->project, &call, stream);
+    op->device->ops->run(op->device, w->project, &call, stream);
 }
 
 static void whole_adjoint(tess_operator *op, const void *measurement, void *image, void *scratch,
@@ -79,7 +79,7 @@ static void whole_adjoint(tess_operator *op, const void *measurement, void *imag
     const whole *w = (const whole *)op;
     const tess_op_buffers call = {
         .in = {measurement}, .out = {image}, .weights = w->rays.table.data, .workspace = scratch};
-    op->device->run(op->device, w->backproject, &call, stream);
+    op->device->ops->run(op->device, w->backproject, &call, stream);
 }
 
 static void whole_inverse(tess_operator *op, const void *measurement, void *image, void *scratch,
@@ -116,9 +116,9 @@ tess_status tess_rays_begin(tess_rays *r, tess_device *device, const tess_rays_s
         return tess_fail(error, TESS_OVER_LIMIT, "a volume or views of more bytes than there are addresses");
 
     const size_t table_bytes = (size_t)s->views * TESS_VIEW3_NUMBERS * sizeof(double);
-    TESS_TRY(device->alloc(device, &r->table, TESS_MEM_WORKSPACE, table_bytes, error));
-    device->copy(device, r->table.data, s->vectors, table_bytes, NULL);
-    TESS_TRY(device->sync(device, NULL, error));
+    TESS_TRY(device->memory->alloc(device, &r->table, TESS_MEM_WORKSPACE, table_bytes, error));
+    device->memory->copy(device, r->table.data, s->vectors, table_bytes, NULL);
+    TESS_TRY(device->streams->sync(device, NULL, error));
     base->held_bytes = r->table.bytes;
 
     const tess_status status = tess_fdk_create(device, s, filter_bytes, &r->fdk, error);
@@ -139,7 +139,7 @@ void tess_rays_clear(tess_rays *r)
 {
     tess_fdk_destroy(r->fdk);
     if (r->base.device)
-        r->base.device->free(r->base.device, &r->table);
+        r->base.device->memory->free(r->base.device, &r->table);
 }
 
 static tess_status prepare(whole *w, const tess_rays_settings *s, tess_error *error)
@@ -149,10 +149,10 @@ static tess_status prepare(whole *w, const tess_rays_settings *s, tess_error *er
     const tess_op project = tess_rays_slab(s, TESS_OP_PROJECT, 0, s->depth, false),
                   backproject = tess_rays_slab(s, TESS_OP_BACKPROJECT, 0, s->depth, false);
     tess_op_needs forward, adjoint;
-    TESS_TRY(device->query(device, &project, &forward, error));
-    TESS_TRY(device->query(device, &backproject, &adjoint, error));
-    TESS_TRY(device->prepare(device, &project, &w->project, error));
-    TESS_TRY(device->prepare(device, &backproject, &w->backproject, error));
+    TESS_TRY(device->ops->query(device, &project, &forward, error));
+    TESS_TRY(device->ops->query(device, &backproject, &adjoint, error));
+    TESS_TRY(device->ops->prepare(device, &project, &w->project, error));
+    TESS_TRY(device->ops->prepare(device, &backproject, &w->backproject, error));
     base->scratch_bytes = forward.workspace > adjoint.workspace ? forward.workspace : adjoint.workspace;
     if (!w->rays.fdk)
         return TESS_OK;

@@ -46,10 +46,10 @@ static void slabs_destroy(tess_operator *op)
     slabs *s = (slabs *)op;
     for (int64_t i = 0; s->ops && i < s->cut.slabs * DIRECTIONS * 4; i++)
         if (s->ops[i])
-            op->device->release(op->device, s->ops[i]);
+            op->device->ops->release(op->device, s->ops[i]);
     tess_small_free(s->ops);
     if (op->device)
-        op->device->free(op->device, &s->stage);
+        op->device->memory->free(op->device, &s->stage);
     tess_rays_clear(&s->rays);
     tess_small_free(s);
 }
@@ -58,16 +58,16 @@ static void copy_slab(const slabs *s, int64_t slab, const void *from, bool up, v
 {
     tess_device *device = s->rays.base.device;
     const int64_t at = slab * s->cut.thickness * s->slice;
-    device->copy(device, (float *)to + (up ? 0 : at), (const float *)from + (up ? at : 0),
-                 (size_t)(slices_of(s, slab) * s->slice) * sizeof(float), stream);
+    device->memory->copy(device, (float *)to + (up ? 0 : at), (const float *)from + (up ? at : 0),
+                         (size_t)(slices_of(s, slab) * s->slice) * sizeof(float), stream);
 }
 
 static void copy_part(const slabs *s, int64_t part, const void *from, bool up, void *to, tess_stream *stream)
 {
     tess_device *device = s->rays.base.device;
     const int64_t at = part * s->cut.share * s->view;
-    device->copy(device, (float *)to + (up ? 0 : at), (const float *)from + (up ? at : 0),
-                 (size_t)(views_of(s, part) * s->view) * sizeof(float), stream);
+    device->memory->copy(device, (float *)to + (up ? 0 : at), (const float *)from + (up ? at : 0),
+                         (size_t)(views_of(s, part) * s->view) * sizeof(float), stream);
 }
 
 /* One slab and one part of the views, where they are staged. */
@@ -81,7 +81,7 @@ static void run(const slabs *s, int direction, int64_t slab, int64_t part, bool 
                                   .weights = (const double *)s->rays.table.data +
                                              part * s->cut.share * TESS_VIEW3_NUMBERS,
                                   .workspace = stage + s->workspace_at};
-    device->run(device, s->ops[index_of(s, direction, slab, part, add)], &call, stream);
+    device->ops->run(device, s->ops[index_of(s, direction, slab, part, add)], &call, stream);
 }
 
 static void slabs_forward(tess_operator *op, const void *image, void *measurement, void *scratch,
@@ -161,7 +161,7 @@ static tess_status workspace_of(const slabs *s, const tess_rays_settings *settin
     for (int direction = 0; direction < DIRECTIONS; direction++) {
         const tess_op op = op_of(settings, direction, 0, c->thickness, c->share, true);
         tess_op_needs needs;
-        TESS_TRY(device->query(device, &op, &needs, error));
+        TESS_TRY(device->ops->query(device, &op, &needs, error));
         *workspace = needs.workspace > *workspace ? needs.workspace : *workspace;
     }
     return TESS_OK;
@@ -245,14 +245,14 @@ static tess_status prepare(slabs *s, const tess_rays_settings *settings, tess_er
                                      views_of(s, part), i % 2);
             tess_prepared **slot = &s->ops[index_of(s, direction, slab, part, i % 2)];
             if (!*slot)
-                TESS_TRY(device->prepare(device, &op, slot, error));
+                TESS_TRY(device->ops->prepare(device, &op, slot, error));
         }
     if (s->rays.fdk)
         TESS_TRY(tess_fdk_cut(s->rays.fdk, settings, s->cut.thickness, error));
     base->table = s->rays.fdk ? &with_inverse : &without_inverse;
     s->views_at = values(s->cut.thickness * s->slice);
     s->workspace_at = s->views_at + values(s->cut.share * s->view);
-    TESS_TRY(device->alloc(device, &s->stage, TESS_MEM_WORKSPACE, s->cut.bytes, error));
+    TESS_TRY(device->memory->alloc(device, &s->stage, TESS_MEM_WORKSPACE, s->cut.bytes, error));
     base->held_bytes += s->stage.bytes;
     return TESS_OK;
 }

@@ -43,7 +43,7 @@ static void stack_forward(tess_operator *op, const void *image, void *measuremen
         const size_t bytes = bytes_of(&part->measurement);
         part->table->forward(part, image, aligned(at) ? to + at : stage, scratch, stream);
         if (!aligned(at))
-            op->device->copy(op->device, to + at, stage, bytes, stream);
+            op->device->memory->copy(op->device, to + at, stage, bytes, stream);
         at += bytes;
     }
 }
@@ -59,11 +59,11 @@ static void stack_adjoint(tess_operator *op, const void *measurement, void *imag
         tess_operator *part = s->parts[i];
         const size_t bytes = bytes_of(&part->measurement);
         if (!aligned(at))
-            op->device->copy(op->device, stage, from + at, bytes, stream);
+            op->device->memory->copy(op->device, stage, from + at, bytes, stream);
         part->table->adjoint(part, aligned(at) ? from + at : stage, i == 0 ? image : more, scratch, stream);
         const tess_op_buffers buffers = {.in = {image, more}, .out = {image}};
         if (i > 0)
-            op->device->run(op->device, s->sum, &buffers, stream);
+            op->device->ops->run(op->device, s->sum, &buffers, stream);
         at += bytes;
     }
 }
@@ -72,7 +72,7 @@ static void stack_destroy(tess_operator *op)
 {
     stack *s = (stack *)op;
     if (s->sum)
-        op->device->release(op->device, s->sum);
+        op->device->ops->release(op->device, s->sum);
     for (int64_t i = 0; i < s->count; i++)
         tess_operator_destroy(s->parts[i]);
     tess_small_free(s->parts);
@@ -91,7 +91,7 @@ static tess_status prepare_sum(stack *s, tess_error *error)
     op.in[0] = op.out[0] = op.in[1] = s->op.image;
     op.inputs = 2;
     op.combine = (tess_op_combine){1, 1, 0, -INFINITY, INFINITY};
-    return s->op.device->prepare(s->op.device, &op, &s->sum, error);
+    return s->op.device->ops->prepare(s->op.device, &op, &s->sum, error);
 }
 
 static tess_status build(stack *s, tess_error *error)

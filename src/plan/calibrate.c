@@ -18,7 +18,7 @@ static const double LARGE_FLOPS = 3e9, LARGE_FLOPS_QUEUED = 1e11;
 
 static bool queued(const tess_device *device)
 {
-    return device->capture_begin != NULL;
+    return device->graphs != NULL;
 }
 
 /* Slices that an op is measured with: enough of them that those at the ends, which miss a tap, count little. */
@@ -54,14 +54,14 @@ static void bench_free(tess_device *device, bench *b)
 {
     tess_block *blocks[] = {&b->in, &b->out, &b->residual, &b->weights, &b->workspace};
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
-        device->free(device, blocks[i]);
+        device->memory->free(device, blocks[i]);
 }
 
 /* The sizes of what a bench holds, in the order of its blocks. */
 static tess_status bench_sizes(tess_device *device, const tess_op *op, size_t sizes[5], tess_error *error)
 {
     tess_op_needs needs;
-    TESS_TRY(device->query(device, op, &needs, error));
+    TESS_TRY(device->ops->query(device, op, &needs, error));
     if (!tess_tensor_bytes(&op->in[0], &sizes[0]) || !tess_tensor_bytes(&op->out[0], &sizes[1]))
         return tess_fail(error, TESS_INTERNAL, "a calibration op is too large");
     sizes[2] = tess_op_residuals(op) ? sizes[1] : 0;
@@ -74,11 +74,11 @@ static tess_status bench_alloc(tess_device *device, const tess_op *op, bench *b,
 {
     size_t sizes[5];
     TESS_TRY(bench_sizes(device, op, sizes, error));
-    TESS_TRY(device->alloc(device, &b->in, TESS_MEM_ACTIVATIONS, sizes[0], error));
-    TESS_TRY(device->alloc(device, &b->out, TESS_MEM_ACTIVATIONS, sizes[1], error));
-    TESS_TRY(device->alloc(device, &b->residual, TESS_MEM_ACTIVATIONS, sizes[2], error));
-    TESS_TRY(device->alloc(device, &b->weights, TESS_MEM_WEIGHTS, sizes[3], error));
-    return device->alloc(device, &b->workspace, TESS_MEM_WORKSPACE, sizes[4], error);
+    TESS_TRY(device->memory->alloc(device, &b->in, TESS_MEM_ACTIVATIONS, sizes[0], error));
+    TESS_TRY(device->memory->alloc(device, &b->out, TESS_MEM_ACTIVATIONS, sizes[1], error));
+    TESS_TRY(device->memory->alloc(device, &b->residual, TESS_MEM_ACTIVATIONS, sizes[2], error));
+    TESS_TRY(device->memory->alloc(device, &b->weights, TESS_MEM_WEIGHTS, sizes[3], error));
+    return device->memory->alloc(device, &b->workspace, TESS_MEM_WORKSPACE, sizes[4], error);
 }
 
 /* Random values instead of the zeros that a fresh block holds, which can be faster than data. */
@@ -93,10 +93,11 @@ static void fill(tess_device *device, const tess_block *block, tess_dtype dtype)
     const size_t first = half ? sizeof halves : sizeof values;
     if (block->bytes < first)
         return;
-    device->copy(device, block->data, half ? (const void *)halves : (const void *)values, first, NULL);
+    device->memory->copy(device, block->data, half ? (const void *)halves : (const void *)values, first,
+                         NULL);
     for (size_t done = first, more; done < block->bytes; done += more) { /* twice as much each time */
         more = done < block->bytes - done ? done : block->bytes - done;
-        device->copy(device, (char *)block->data + done, block->data, more, NULL);
+        device->memory->copy(device, (char *)block->data + done, block->data, more, NULL);
     }
 }
 
@@ -105,23 +106,23 @@ static tess_status time_queued(tess_device *device, const tess_prepared *prepare
                                const tess_op_buffers *buffers, double *seconds, tess_error *error)
 {
     tess_event *from = NULL, *to = NULL;
-    tess_status status = device->event_create(device, &from, error);
+    tess_status status = device->streams->event_create(device, &from, error);
     if (status == TESS_OK)
-        status = device->event_create(device, &to, error);
-    device->run(device, prepared, buffers, NULL); /* what is loaded on first use */
+        status = device->streams->event_create(device, &to, error);
+    device->ops->run(device, prepared, buffers, NULL); /* what is loaded on first use */
     for (int repeat = 0; repeat < REPEATS && status == TESS_OK; repeat++) {
-        device->record(device, from, NULL);
+        device->streams->record(device, from, NULL);
         for (int i = 0; i < IN_A_ROW; i++)
-            device->run(device, prepared, buffers, NULL);
-        device->record(device, to, NULL);
-        status = device->event_sync(device, to, error);
+            device->ops->run(device, prepared, buffers, NULL);
+        device->streams->record(device, to, NULL);
+        status = device->streams->event_sync(device, to, error);
         if (status == TESS_OK)
-            *seconds = fmin(*seconds, device->elapsed(device, from, to) / IN_A_ROW);
+            *seconds = fmin(*seconds, device->streams->elapsed(device, from, to) / IN_A_ROW);
     }
     if (from)
-        device->event_destroy(device, from);
+        device->streams->event_destroy(device, from);
     if (to)
-        device->event_destroy(device, to);
+        device->streams->event_destroy(device, to);
     return status;
 }
 
@@ -134,8 +135,8 @@ static tess_status time_now(tess_device *device, const tess_prepared *prepared,
         const double start = tess_clock();
         if (repeat >= REPEATS && (second <= AGREE * best || start - begin > MOST_SECONDS))
             break;
-        device->run(device, prepared, buffers, NULL);
-        TESS_TRY(device->sync(device, NULL, error));
+        device->ops->run(device, prepared, buffers, NULL);
+        TESS_TRY(device->streams->sync(device, NULL, error));
         const double now = tess_clock() - start;
         second = fmin(second, fmax(best, now));
         best = fmin(best, now);
@@ -154,7 +155,7 @@ static tess_status time_op(tess_device *device, const tess_op *base, int64_t sid
     tess_prepared *prepared = NULL;
     tess_status status = bench_alloc(device, &op, &b, error);
     if (status == TESS_OK)
-        status = device->prepare(device, &op, &prepared, error);
+        status = device->ops->prepare(device, &op, &prepared, error);
     if (status == TESS_OK) {
         fill(device, &b.in, op.in[0].dtype);
         fill(device, &b.residual, op.out[0].dtype);
@@ -165,7 +166,7 @@ static tess_status time_op(tess_device *device, const tess_op *base, int64_t sid
                                          .workspace = b.workspace.data};
         *seconds = INFINITY;
         status = (queued(device) ? time_queued : time_now)(device, prepared, &buffers, seconds, error);
-        device->release(device, prepared);
+        device->ops->release(device, prepared);
     }
     bench_free(device, &b);
     return status;
@@ -178,7 +179,7 @@ static tess_status fits(tess_device *device, const tess_op *op, int64_t side, si
     size_t sizes[5], total = 0;
     TESS_TRY(bench_sizes(device, &sized, sizes, error));
     for (int i = 0; i < 5; i++)
-        total += device->granted(device, sizes[i]);
+        total += device->memory->granted(device, sizes[i]);
     *enough = total <= bytes;
     return TESS_OK;
 }
@@ -240,7 +241,7 @@ tess_status tess_rates_tune(tess_rates *rates, const tess_net_plan *plan, tess_r
                             tess_error *error)
 {
     tess_device *device = tess_rates_device(rates);
-    if (!device->tune)
+    if (!device->ops->tune)
         return TESS_OK;
     const double start = tess_clock();
     size_t most = 0;
@@ -251,19 +252,19 @@ tess_status tess_rates_tune(tess_rates *rates, const tess_net_plan *plan, tess_r
             total += tess_align_size(sizes[k], 4096);
         most = total > most ? total : most;
     }
-    if (device->granted(device, most) > budget.bytes)
+    if (device->memory->granted(device, most) > budget.bytes)
         most = budget.bytes / 2; /* the larger ops are tuned on less, or not at all: the device decides */
     tess_block scratch;
-    tess_status status = device->alloc(device, &scratch, TESS_MEM_WORKSPACE, most, error);
+    tess_status status = device->memory->alloc(device, &scratch, TESS_MEM_WORKSPACE, most, error);
     if (status != TESS_OK)
         return status == TESS_NO_MEMORY ? TESS_OK : status;
     for (int i = 0; i < tess_net_plan_op_count(plan) && tess_clock() - start < budget.seconds; i++) {
-        status = device->tune(device, tess_net_plan_op(plan, i), scratch.data, scratch.bytes, error);
+        status = device->ops->tune(device, tess_net_plan_op(plan, i), scratch.data, scratch.bytes, error);
         if (status == TESS_DEVICE_LOST)
             break;
         status = TESS_OK; /* a class that could not be tuned keeps the engine it has */
     }
-    device->free(device, &scratch);
+    device->memory->free(device, &scratch);
     return status;
 }
 

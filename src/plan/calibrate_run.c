@@ -29,18 +29,19 @@ static tess_status time_run(tess_device *device, tess_net_plan *plan, const void
     tess_block arena = {0}, workspace = {0};
     tess_status status = tess_net_plan_prepare(plan, error);
     if (status == TESS_OK)
-        status = device->alloc(device, &arena, TESS_MEM_ACTIVATIONS, tess_net_plan_arena_bytes(plan), error);
+        status = device->memory->alloc(device, &arena, TESS_MEM_ACTIVATIONS, tess_net_plan_arena_bytes(plan),
+                                       error);
     if (status == TESS_OK)
-        status =
-            device->alloc(device, &workspace, TESS_MEM_WORKSPACE, tess_net_plan_workspace_bytes(plan), error);
+        status = device->memory->alloc(device, &workspace, TESS_MEM_WORKSPACE,
+                                       tess_net_plan_workspace_bytes(plan), error);
     for (int i = 0; i < REPEATS && status == TESS_OK; i++) {
         const double start = tess_clock();
         tess_net_plan_run(plan, arena.data, workspace.data, weights, NULL);
-        status = device->sync(device, NULL, error);
+        status = device->streams->sync(device, NULL, error);
         *seconds = fmin(*seconds, tess_clock() - start);
     }
-    device->free(device, &arena);
-    device->free(device, &workspace);
+    device->memory->free(device, &arena);
+    device->memory->free(device, &workspace);
     return status;
 }
 
@@ -57,8 +58,8 @@ tess_status tess_rates_measure_run(tess_rates *rates, const tess_bound *bound, t
     bool measured = true;
     double seconds = INFINITY;
     const double ops = tess_rates_plan_seconds(rates, plan, &measured);
-    const size_t bytes = device->granted(device, tess_net_plan_arena_bytes(plan)) +
-                         device->granted(device, tess_net_plan_workspace_bytes(plan));
+    const size_t bytes = device->memory->granted(device, tess_net_plan_arena_bytes(plan)) +
+                         device->memory->granted(device, tess_net_plan_workspace_bytes(plan));
     tess_status status = TESS_OK;
     if (measured && bytes <= budget.bytes && REPEATS * ops < budget.seconds) {
         status = time_run(device, plan, weights, &seconds, error);

@@ -8,6 +8,7 @@
 #include "net/plan.h"
 #include "plan/rates.h"
 #include "tile/ring.h"
+#include "window/cut.h"
 
 typedef struct tess_cut_request {
     int64_t size[TESS_SPATIAL]; /* depth, height and width; the depth of an image is 1 */
@@ -54,6 +55,12 @@ typedef struct tess_cut_plan {
     bool calibrated;
     char reason[280];
 } tess_cut_plan;
+
+/* The windows of the plan, as the room `window` runs over them. */
+static inline tess_cut tess_cut_of(const tess_cut_plan *plan)
+{
+    return (tess_cut){.axis = {plan->depth, plan->rows, plan->cols}, .batch = plan->batch};
+}
 
 /* A limit is accepted exactly when the cut that takes the least fits it, so the number that a refusal names (this cut's
  * bytes, rounded up) is accepted too. A refusal leaves that cut in `plan`. */

@@ -42,7 +42,7 @@ static size_t io_block_bytes(const tess_cut_request *r, const tess_cut_plan *pla
 static size_t granted(const tess_cutter *c, size_t bytes)
 {
     tess_device *device = tess_rates_device(c->rates);
-    return device->granted(device, bytes);
+    return device->memory->granted(device, bytes);
 }
 
 /* Samples of a batch of windows, and of the tiles in them. Rows beyond the image are not uploaded. */

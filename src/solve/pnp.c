@@ -25,7 +25,7 @@ typedef struct loop {
 /* The peak of what ran since the last call, also kept for the whole loop. */
 static uint64_t take_peak(loop *l)
 {
-    tess_memory *memory = l->term->op->device->memory;
+    tess_memory *memory = l->term->op->device->counter;
     tess_mem_usage peak;
     tess_memory_peak(memory, l->settings->scope, &peak);
     tess_mem_usage_raise(&l->result->peak, &peak);
@@ -72,13 +72,13 @@ static tess_status descend(loop *l, int64_t iteration, tess_error *error)
         TESS_TRY(check_step(l, iteration, error));
         const double step = l->result->step;
         tess_data_term_step(l->term, (tess_normal_step){1, -step, step, 1, 0}, l->x, l->z);
-        return device->sync(device, NULL, error);
+        return device->streams->sync(device, NULL, error);
     }
     TESS_TRY(tess_data_term_gradient(l->term, l->x, l->z, error));
     TESS_TRY(check_step(l, iteration, error));
     const tess_sum step = {.a = -l->result->step, .x = l->z, .b = 1, .y = l->x};
     TESS_TRY(tess_vectors_sum(&l->term->images, &step, l->z, error));
-    return device->sync(device, NULL, error);
+    return device->streams->sync(device, NULL, error);
 }
 
 /* z = the minimum of data and distance from x, or where conjugate gradients lead towards it. */
@@ -89,7 +89,7 @@ static tess_status descend_far(loop *l, double sigma, tess_error *error)
     if (tess_data_term_exact(l->term->op)) {
         const double held = weight > LEAST_WEIGHT ? weight : LEAST_WEIGHT;
         tess_data_term_step(l->term, (tess_normal_step){held, 0, 1, held, 1}, l->x, l->z);
-        return device->sync(device, NULL, error);
+        return device->streams->sync(device, NULL, error);
     }
     const tess_sum same = {.a = 1, .x = l->x};
     const tess_cg_settings settings = {
@@ -98,7 +98,7 @@ static tess_status descend_far(loop *l, double sigma, tess_error *error)
     tess_cg_result result;
     TESS_TRY(tess_vectors_sum(&l->term->images, &same, l->z, error));
     TESS_TRY(tess_cg(l->term, &settings, vectors, l->z, &result, error));
-    return device->sync(device, NULL, error);
+    return device->streams->sync(device, NULL, error);
 }
 
 /* d becomes the next x; the x before is left in x only where the change is wanted. */
@@ -113,7 +113,7 @@ static tess_status restore(loop *l, double sigma, tess_error *error)
         next.y = l->z;
     }
     TESS_TRY(tess_vectors_sum(&l->term->images, &next, l->d, error));
-    return l->term->op->device->sync(l->term->op->device, NULL, error);
+    return l->term->op->device->streams->sync(l->term->op->device, NULL, error);
 }
 
 static tess_status change_of(loop *l, double *change, tess_error *error)

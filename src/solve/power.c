@@ -16,8 +16,8 @@ static tess_status start(const tess_data_term *term, uint64_t seed, void *x, tes
     for (int64_t at = 0; at < count; at += PIECE) {
         const int64_t some = tess_min_i64(PIECE, count - at);
         tess_rng_normal((tess_rng_key){seed, POWER_ITEM, 0}, at, some, piece);
-        device->copy(device, (float *)x + at, piece, (size_t)some * sizeof *piece, NULL);
-        TESS_TRY(device->sync(device, NULL, error)); /* the piece is used again */
+        device->memory->copy(device, (float *)x + at, piece, (size_t)some * sizeof *piece, NULL);
+        TESS_TRY(device->streams->sync(device, NULL, error)); /* the piece is used again */
     }
     return TESS_OK;
 }

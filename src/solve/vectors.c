@@ -30,7 +30,7 @@ tess_status tess_vectors_scratch(tess_device *device, const tess_tensor *shape, 
 {
     const tess_op op = dot_op(shape);
     tess_op_needs needs;
-    TESS_TRY(device->query(device, &op, &needs, error));
+    TESS_TRY(device->ops->query(device, &op, &needs, error));
     *bytes = ALIGN + tess_align_size(needs.workspace, ALIGN); /* the result, then the workspace */
     return TESS_OK;
 }
@@ -40,13 +40,13 @@ tess_status tess_vectors_open(tess_vectors *v, tess_device *device, const tess_t
 {
     *v = (tess_vectors){.device = device, .shape = *shape, .scratch = scratch};
     const tess_op op = dot_op(shape);
-    return device->prepare(device, &op, &v->dot, error);
+    return device->ops->prepare(device, &op, &v->dot, error);
 }
 
 void tess_vectors_close(tess_vectors *v)
 {
     if (v->dot)
-        v->device->release(v->device, v->dot);
+        v->device->ops->release(v->device, v->dot);
     v->dot = NULL;
 }
 
@@ -62,10 +62,10 @@ tess_status tess_vectors_sum(const tess_vectors *v, const tess_sum *sum, void *o
     op.combine = (tess_op_combine){sum->a, sum->b, sum->c, clamped ? sum->low : -INFINITY,
                                    clamped ? sum->high : INFINITY};
     tess_prepared *prepared = NULL;
-    TESS_TRY(v->device->prepare(v->device, &op, &prepared, error));
+    TESS_TRY(v->device->ops->prepare(v->device, &op, &prepared, error));
     const tess_op_buffers buffers = {.in = {sum->x, sum->y, sum->z}, .out = {out}};
-    v->device->run(v->device, prepared, &buffers, NULL);
-    v->device->release(v->device, prepared);
+    v->device->ops->run(v->device, prepared, &buffers, NULL);
+    v->device->ops->release(v->device, prepared);
     return TESS_OK;
 }
 
@@ -74,7 +74,7 @@ tess_status tess_vectors_dot(const tess_vectors *v, const void *x, const void *y
 {
     char *at = v->scratch;
     const tess_op_buffers buffers = {.in = {x, y}, .out = {at}, .workspace = at + ALIGN};
-    v->device->run(v->device, v->dot, &buffers, NULL);
-    v->device->copy(v->device, dot, at, sizeof *dot, NULL);
-    return v->device->sync(v->device, NULL, error);
+    v->device->ops->run(v->device, v->dot, &buffers, NULL);
+    v->device->memory->copy(v->device, dot, at, sizeof *dot, NULL);
+    return v->device->streams->sync(v->device, NULL, error);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "tensor/noise_parts.h"
 
 enum { SIDE = TESS_NOISE_SIDE, SAMPLES = SIDE * SIDE, FIRST = 3 };
 
@@ -94,6 +95,18 @@ static void high_bands(float x[SIDE][SIDE], float *middle, float *high)
         }
 }
 
+/* A power of two that brings the largest sample near 1: squares then neither underflow nor overflow. */
+static int exponent_of(float x[SIDE][SIDE])
+{
+    float largest = 0;
+    int exponent;
+    for (int y = 0; y < SIDE; y++)
+        for (int k = 0; k < SIDE; k++)
+            largest = fmaxf(largest, fabsf(x[y][k]));
+    frexpf(largest, &exponent);
+    return exponent;
+}
+
 /* False when a sample is a hole. */
 static bool measure(float x[SIDE][SIDE], tess_noise_patch *patch)
 {
@@ -104,21 +117,23 @@ static bool measure(float x[SIDE][SIDE], tess_noise_patch *patch)
             x[y][k] -= first;
             sum += x[y][k];
         }
-    const float mean = sum / SAMPLES;
-    if (!isfinite(mean))
+    if (!isfinite(sum))
         return false;
+    const int exponent = exponent_of(x);
+    const float mean = ldexpf(sum / SAMPLES, -exponent);
+    for (int y = 0; y < SIDE; y++)
+        for (int k = 0; k < SIDE; k++)
+            x[y][k] = ldexpf(x[y][k], -exponent);
     for (int y = 0; y < SIDE; y++)
         for (int k = 0; k < SIDE; k++) {
             x[y][k] -= mean;
             square += x[y][k] * x[y][k];
         }
-    if (!isfinite(square))
-        return false;
     high_bands(x, &middle, &high);
-    patch->mean = first + mean;
-    patch->low = fmaxf(square - middle - high, 0) / 48;
-    patch->middle = middle / 9;
-    patch->high = high / 6;
+    patch->mean = first + ldexpf(mean, exponent);
+    patch->low = ldexpf(sqrtf(fmaxf(square - middle - high, 0) / 48), exponent);
+    patch->middle = ldexpf(sqrtf(middle / 9), exponent);
+    patch->high = ldexpf(sqrtf(high / 6), exponent);
     return true;
 }
 
@@ -183,5 +198,7 @@ void tess_noise_row(tess_noise *noise, const float *values, const unsigned char 
         if (y >= 0 && patch_row % noise->step == 0)
             take_patches(noise, c, patch_row / noise->step);
     }
+    if (noise->rows % height == height - 1)
+        tess_noise_end_slice(noise, slice);
     noise->rows++;
 }

@@ -17,7 +17,7 @@ static const double shares[SHARES] = {0.0025, 0.01, 0.04, 0.16};
 static const double too_much_texture = 0.5; /* log(L/H) at 1 %, which is -0.63 in noise alone */
 
 typedef struct energies {
-    double low, middle, high, both;
+    double mean, low, middle, high, both;
 } energies;
 
 void tess_noise_sort(uint64_t *keys, int64_t count, uint64_t *other)
@@ -35,54 +35,78 @@ void tess_noise_sort(uint64_t *keys, int64_t count, uint64_t *other)
     }
 }
 
-uint64_t tess_noise_key(double energy, int64_t index)
+uint64_t tess_noise_key(double value_to_sort_by, int64_t index)
 {
-    const float value = (float)energy; /* not negative: its bits are in the order of the values */
+    const float value = (float)value_to_sort_by; /* not negative: its bits are in the order of the values */
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     return (uint64_t)bits << 32 | (uint64_t)index;
 }
 
-/* Patches that can be used, sorted by their low energy. `clip` may be NULL. */
-static int64_t choose(const tess_noise *noise, int channel, const tess_noise_clip *clip)
+static double square(double x)
 {
-    const tess_noise_patch *patches = noise->patches + channel * noise->most;
-    int64_t count = 0;
-    for (int64_t i = 0; i < noise->count[channel]; i++) {
-        const double kept = clip ? tess_noise_kept(clip, patches[i].mean) : 1;
-        if (kept > 0 && patches[i].middle + patches[i].high > 0)
-            noise->order[count++] = tess_noise_key(patches[i].low / kept, i);
-    }
-    tess_noise_sort(noise->order, count, noise->order + noise->most);
-    return count;
+    return x * x;
 }
 
-static energies mean_of(const tess_noise *noise, int channel, const tess_noise_clip *clip, int64_t count)
+static double kept_of(const tess_noise_clip *clip, const tess_noise_patch *patch)
+{
+    return clip ? tess_noise_kept(clip, patch->mean) : 1;
+}
+
+/* Keeps the keys of the patches that can be used, sorted by their low energy. `clip` may be NULL. */
+static int64_t choose(const tess_noise *noise, int channel, const tess_noise_clip *clip, uint64_t *keys,
+                      int64_t count)
+{
+    const tess_noise_patch *patches = noise->patches + channel * noise->most;
+    int64_t chosen = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t index = (int64_t)(keys[i] & UINT32_MAX);
+        const tess_noise_patch *patch = &patches[index];
+        const double kept = kept_of(clip, patch);
+        if (kept > 0 && patch->middle + patch->high > 0)
+            keys[chosen++] = tess_noise_key(patch->low / sqrt(kept), index);
+    }
+    tess_noise_sort(keys, chosen, noise->order + noise->most);
+    return chosen;
+}
+
+static void all_patches(const tess_noise *noise, int channel)
+{
+    for (int64_t i = 0; i < noise->count[channel]; i++)
+        noise->order[i] = (uint64_t)i;
+}
+
+static energies mean_of(const tess_noise *noise, int channel, const tess_noise_clip *clip,
+                        const uint64_t *keys, int64_t count)
 {
     const tess_noise_patch *patches = noise->patches + channel * noise->most;
     energies sum = {0};
     for (int64_t i = 0; i < count; i++) {
-        const tess_noise_patch *patch = &patches[noise->order[i] & UINT32_MAX];
-        const double kept = clip ? tess_noise_kept(clip, patch->mean) : 1;
-        sum.low += patch->low / kept, sum.middle += patch->middle / kept, sum.high += patch->high / kept;
+        const tess_noise_patch *patch = &patches[keys[i] & UINT32_MAX];
+        const double kept = kept_of(clip, patch);
+        sum.mean += patch->mean;
+        sum.low += square(patch->low) / kept;
+        sum.middle += square(patch->middle) / kept;
+        sum.high += square(patch->high) / kept;
     }
-    sum.low /= (double)count, sum.middle /= (double)count, sum.high /= (double)count;
+    sum.mean /= (double)count, sum.low /= (double)count;
+    sum.middle /= (double)count, sum.high /= (double)count;
     sum.both = (9 * sum.middle + 6 * sum.high) / 15;
     return sum;
 }
 
 static double log_ratio(double a, double b)
 {
-    return log(fmax(a, 1e-30) / fmax(b, 1e-30));
+    return log(fmax(a, 1e-300) / fmax(b, 1e-300));
 }
 
-static double measure_features(const tess_noise *noise, int channel, const tess_noise_clip *clip,
-                               int64_t count, double features[TESS_NOISE_FEATURES])
+static energies measure_features(const tess_noise *noise, int channel, const tess_noise_clip *clip,
+                                 const uint64_t *keys, int64_t count, double features[TESS_NOISE_FEATURES])
 {
     energies at[SHARES];
     for (int s = 0; s < SHARES; s++) {
         int64_t part = (int64_t)ceil(shares[s] * (double)count);
-        at[s] = mean_of(noise, channel, clip, tess_min_i64(tess_max_i64(part, FEWEST), count));
+        at[s] = mean_of(noise, channel, clip, keys, tess_min_i64(tess_max_i64(part, FEWEST), count));
     }
     features[0] = log_ratio(at[1].low, at[1].both);
     features[1] = log_ratio(at[1].middle, at[1].high);
@@ -90,14 +114,17 @@ static double measure_features(const tess_noise *noise, int channel, const tess_
     features[3] = log_ratio(at[2].both, at[1].both);
     features[4] = log_ratio(at[3].both, at[1].both);
     features[5] = log_ratio(at[2].low, at[1].low);
-    return at[1].both;
+    return at[1];
 }
 
 double tess_noise_features(const tess_noise *noise, int channel, double features[TESS_NOISE_FEATURES])
 {
     memset(features, 0, TESS_NOISE_FEATURES * sizeof *features);
-    int64_t count = noise->most ? choose(noise, channel, NULL) : 0;
-    return count ? measure_features(noise, channel, NULL, count, features) : 0;
+    if (noise->most == 0)
+        return 0;
+    all_patches(noise, channel);
+    const int64_t count = choose(noise, channel, NULL, noise->order, noise->count[channel]);
+    return count ? measure_features(noise, channel, NULL, noise->order, count, features).both : 0;
 }
 
 /* log(sigma^2 / H) from the features and two of them again, where they exceed what noise alone gives. Fitted by
@@ -117,31 +144,34 @@ static double correction(const double features[TESS_NOISE_FEATURES])
     return fmin(fmax(sum, -0.7), 0.2); /* what the fit has seen */
 }
 
-typedef struct answer {
-    double sigma, texture;
-    int64_t count;
-} answer;
-
-static answer estimate(const tess_noise *noise, int channel, const tess_noise_clip *clip)
+tess_noise_answer tess_noise_ask(const tess_noise *noise, int channel, const tess_noise_clip *clip,
+                                 uint64_t *keys, int64_t count)
 {
     double features[TESS_NOISE_FEATURES] = {0};
-    answer a = {.count = choose(noise, channel, clip)};
-    if (a.count < tess_min_i64(FEWEST, noise->count[channel]))
+    tess_noise_answer a = {.count = choose(noise, channel, clip, keys, count)};
+    if (a.count == 0 || a.count < tess_min_i64(FEWEST, count))
         return a; /* constant but for an odd patch: no noise */
-    const double variance = measure_features(noise, channel, clip, a.count, features);
+    const energies quiet = measure_features(noise, channel, clip, keys, a.count, features);
     /* The features of a few patches are mostly chance. */
-    a.sigma = sqrt(variance * (a.count < MANY ? 1 : exp(correction(features))));
+    a.sigma = sqrt(quiet.both * (a.count < MANY ? 1 : exp(correction(features))));
     a.texture = features[0];
+    a.mean = quiet.mean;
     return a;
 }
 
-/* With limits, the correction for clipping needs sigma and sigma needs the correction: a few rounds settle it. */
-static answer estimate_clipped(const tess_noise *noise, int channel, tess_noise_clip *clip)
+static tess_noise_answer ask_all(const tess_noise *noise, int channel, const tess_noise_clip *clip)
 {
-    answer a = estimate(noise, channel, NULL);
+    all_patches(noise, channel);
+    return tess_noise_ask(noise, channel, clip, noise->order, noise->count[channel]);
+}
+
+/* With limits, the correction for clipping needs sigma and sigma needs the correction: a few rounds settle it. */
+static tess_noise_answer ask_clipped(const tess_noise *noise, int channel, tess_noise_clip *clip)
+{
+    tess_noise_answer a = ask_all(noise, channel, NULL);
     for (int round = 0; round < 6 && a.sigma > 0; round++) {
         tess_noise_clip_for(clip, a.sigma);
-        const answer next = estimate(noise, channel, clip);
+        const tess_noise_answer next = ask_all(noise, channel, clip);
         if (next.count < FEWEST)
             break;
         a = next;
@@ -155,15 +185,15 @@ static void find_level(const tess_noise *noise, int channel, tess_noise_level *l
     const int64_t patches = noise->count[channel];
     if (patches == 0)
         return;
-    const answer a = clip ? estimate_clipped(noise, channel, clip) : estimate(noise, channel, NULL);
+    const tess_noise_answer a = clip ? ask_clipped(noise, channel, clip) : ask_all(noise, channel, NULL);
     level->sigma = level->read = a.sigma;
     level->patches = a.count;
     level->confidence = TESS_NOISE_ROUGH;
     if (a.count < MANY)
         return;
-    if (a.texture < too_much_texture && 10 * a.count > patches)
+    tess_noise_find_slope(noise, channel, clip, level);
+    if (a.texture < too_much_texture && 10 * a.count > patches && !level->uneven)
         level->confidence = TESS_NOISE_SURE;
-    tess_noise_find_slope(noise, channel, clip, a.count, level);
 }
 
 void tess_noise_end(const tess_noise *noise, tess_noise_result *result)
@@ -181,4 +211,6 @@ void tess_noise_end(const tess_noise *noise, tess_noise_result *result)
             result->confidence = level->confidence;
     }
     result->sigma = known ? sqrt(sum / known) : 0;
+    if (known && noise->shape.depth > 1)
+        tess_noise_compare_slices(noise, result);
 }

@@ -22,9 +22,24 @@ double tess_noise_kept(const tess_noise_clip *clip, double mean);
 uint64_t tess_noise_key(double energy, int64_t index);
 void tess_noise_sort(uint64_t *keys, int64_t count, uint64_t *other);
 
-/* Fits variance(x) = read^2 + gain * x over the first `count` patches of noise->order; false, and nothing changed, where
- * the image does not show a gain. */
-bool tess_noise_find_slope(const tess_noise *noise, int channel, const tess_noise_clip *clip, int64_t count,
+/* What the quietest of some patches say. */
+typedef struct tess_noise_answer {
+    double sigma, texture; /* texture: log of low to high energy, -0.63 in noise alone */
+    double mean;           /* of the quietest */
+    int64_t count;
+} tess_noise_answer;
+
+/* Of the patches whose indices are in the lower halves of `keys`, which are sorted on the way. */
+tess_noise_answer tess_noise_ask(const tess_noise *noise, int channel, const tess_noise_clip *clip,
+                                 uint64_t *keys, int64_t count);
+
+/* Fits the variance by brightness, and sets gain, read, zero and sigma where the image shows a gain. Otherwise only `uneven`
+ * and, where that is true, sigma are set. noise->order is written over. */
+void tess_noise_find_slope(const tess_noise *noise, int channel, const tess_noise_clip *clip,
                            tess_noise_level *level);
+
+/* Of a volume: marks the end of a slice, and looks at the parts of the depth once all is there. */
+void tess_noise_end_slice(tess_noise *noise, int64_t slice);
+void tess_noise_compare_slices(const tess_noise *noise, tess_noise_result *result);
 
 #endif

@@ -36,6 +36,14 @@ void tess_samples_to_float(tess_dtype dtype, double full_scale, const void *samp
     case TESS_I32:
         TO_FLOAT(int32_t);
         break;
+    case TESS_F16:
+        for (int64_t i = 0; i < count; i++)
+            values[i] = tess_half_to_float(((const uint16_t *)samples)[i]);
+        break;
+    case TESS_F64:
+        for (int64_t i = 0; i < count; i++)
+            values[i] = (float)((const double *)samples)[i];
+        break;
     default:
         memcpy(values, samples, (size_t)count * sizeof(float));
     }
@@ -66,6 +74,14 @@ void tess_samples_to_values(tess_dtype dtype, tess_scale scale, const void *samp
     case TESS_I32:
         TO_VALUES(int32_t);
         break;
+    case TESS_F16:
+        for (int64_t i = 0; i < count; i++)
+            values[i] =
+                (float)(((double)tess_half_to_float(((const uint16_t *)samples)[i]) - scale.low) * factor);
+        break;
+    case TESS_F64:
+        TO_VALUES(double);
+        break;
     default:
         TO_VALUES(float);
     }
@@ -91,6 +107,14 @@ void tess_samples_from_values(tess_dtype dtype, tess_scale scale, const float *v
     case TESS_I32:
         FROM_FLOAT(int32_t, INT32_MIN, INT32_MAX);
         break;
+    case TESS_F16:
+        for (int64_t i = 0; i < count; i++)
+            ((uint16_t *)samples)[i] = tess_float_to_half((float)((double)values[i] * full_scale + low));
+        break;
+    case TESS_F64:
+        for (int64_t i = 0; i < count; i++)
+            ((double *)samples)[i] = (double)values[i] * full_scale + low;
+        break;
     default:
         for (int64_t i = 0; i < count; i++)
             ((float *)samples)[i] = (float)((double)values[i] * full_scale + low);
@@ -102,6 +126,12 @@ void tess_samples_from_float(tess_dtype dtype, double full_scale, const float *v
 {
     if (dtype == TESS_F32)
         memcpy(samples, values, (size_t)count * sizeof(float));
+    else if (dtype == TESS_F16)
+        for (int64_t i = 0; i < count; i++)
+            ((uint16_t *)samples)[i] = tess_float_to_half(values[i]);
+    else if (dtype == TESS_F64)
+        for (int64_t i = 0; i < count; i++)
+            ((double *)samples)[i] = (double)values[i];
     else
         tess_samples_from_values(dtype, (tess_scale){0, full_scale}, values, count, samples);
 }

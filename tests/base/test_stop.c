@@ -147,21 +147,21 @@ static void test_network(void)
     c.calls = 0;
     memset(r.arena.data, 0, r.arena.bytes);
     tess_net_plan_run_counted(r.plan, r.arena.data, r.workspace.data, r.weights.data, NULL, 1000);
-    CHECK(device->sync(device, NULL, &error) == TESS_OK);
+    CHECK(device->streams->sync(device, NULL, &error) == TESS_OK);
     CHECK_MSG(stop.done == 1000 && c.last_done == 1000 && c.calls >= 15 && c.backwards == 0,
               "%lld units in %lld calls", (long long)stop.done, (long long)c.calls);
     tess_stop_begin(&stop, 1000);
     c = new_caller(3); /* stops after a few layers */
     memset(r.arena.data, 0, r.arena.bytes);
     tess_net_plan_run_counted(r.plan, r.arena.data, r.workspace.data, r.weights.data, NULL, 1000);
-    CHECK(device->sync(device, NULL, &error) == TESS_INTERRUPTED && stop.done < 1000);
+    CHECK(device->streams->sync(device, NULL, &error) == TESS_INTERRUPTED && stop.done < 1000);
     const int64_t left = stop.done;
     tess_net_plan_run_counted(r.plan, r.arena.data, r.workspace.data, r.weights.data, NULL, 1000);
     CHECK(stop.done == left); /* no layer is begun any more */
     tess_net_plan *plan = NULL;
     CHECK(tess_net_plan_create(r.bound, shape, &plan, &error) == TESS_INTERRUPTED && !plan);
     tess_block block;
-    CHECK(device->alloc(device, &block, TESS_MEM_WORKSPACE, 1 << 20, &error) == TESS_INTERRUPTED &&
+    CHECK(device->memory->alloc(device, &block, TESS_MEM_WORKSPACE, 1 << 20, &error) == TESS_INTERRUPTED &&
           !block.data);
     CHECK(tess_bound_load(r.bound, weights, r.weights.data, &error) == TESS_INTERRUPTED);
     ready_clear(&r);

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tessera.h"
+#include "tessera_study.h"
 
 struct tess_context {
     char error[256];

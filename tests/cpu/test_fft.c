@@ -167,13 +167,13 @@ static void refuses(tess_device *device)
     tess_op_needs needs;
     tess_error error;
     op.out[0].w = 8;
-    CHECK(device->query(device, &op, &needs, &error) == TESS_UNSUPPORTED);
+    CHECK(device->ops->query(device, &op, &needs, &error) == TESS_UNSUPPORTED);
     op = fft_of(&s, false);
     op.in[0].dtype = TESS_BF16;
-    CHECK(device->query(device, &op, &needs, &error) == TESS_UNSUPPORTED);
+    CHECK(device->ops->query(device, &op, &needs, &error) == TESS_UNSUPPORTED);
     op = (tess_op){
         .kind = TESS_OP_FILTER, .outputs = 1, .in = {op.out[0], op.out[0]}, .out = {op.out[0]}, .inputs = 2};
-    CHECK(device->query(device, &op, &needs, &error) == TESS_UNSUPPORTED);
+    CHECK(device->ops->query(device, &op, &needs, &error) == TESS_UNSUPPORTED);
 }
 
 int main(void)

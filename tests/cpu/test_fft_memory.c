@@ -36,15 +36,15 @@ static void test_size(tess_device *device, int64_t h, int64_t w, bool inverse)
     tess_op_needs needs;
     tess_prepared *prepared = NULL;
     tess_error error = {""};
-    CHECK_MSG(device->query(device, &op, &needs, &error) == TESS_OK, "%s", error.text);
+    CHECK_MSG(device->ops->query(device, &op, &needs, &error) == TESS_OK, "%s", error.text);
     const uint64_t before = counted_now();
     const size_t used = heap();
-    CHECK_MSG(device->prepare(device, &op, &prepared, &error) == TESS_OK, "%s", error.text);
+    CHECK_MSG(device->ops->prepare(device, &op, &prepared, &error) == TESS_OK, "%s", error.text);
     const size_t taken = heap() - used;
     CHECK(counted_now() - before == needs.held);
     CHECK_MSG(taken <= needs.held, "%lldx%lld: FFTW took %zu bytes of %zu", (long long)h, (long long)w, taken,
               needs.held);
-    device->release(device, prepared);
+    device->ops->release(device, prepared);
     CHECK(counted_now() == before);
 }
 
@@ -56,19 +56,19 @@ int main(void)
     enum { SIZES = sizeof sizes / sizeof *sizes };
     tess_prepared *first = NULL; /* FFTW's own tables, once for the process */
     const tess_op any = fft_of(8, 8, false);
-    CHECK(device->prepare(device, &any, &first, NULL) == TESS_OK);
+    CHECK(device->ops->prepare(device, &any, &first, NULL) == TESS_OK);
     for (int i = 0; i < SIZES; i++)
         for (int inverse = 0; inverse < 2; inverse++)
             test_size(device, sizes[i], sizes[SIZES - 1 - i], inverse);
-    device->release(device, first);
+    device->ops->release(device, first);
     const int64_t bad[] = {0, -1, -7, ((int64_t)1 << 20) + 1, (int64_t)1 << 31, (int64_t)1 << 40};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         for (int side = 0; side < 2; side++) {
             const tess_op op = fft_of(side ? 8 : bad[i], side ? bad[i] : 8, false);
             tess_op_needs needs;
             tess_prepared *prepared = NULL;
-            CHECK(device->query(device, &op, &needs, NULL) == TESS_UNSUPPORTED);
-            CHECK(device->prepare(device, &op, &prepared, NULL) == TESS_UNSUPPORTED && !prepared);
+            CHECK(device->ops->query(device, &op, &needs, NULL) == TESS_UNSUPPORTED);
+            CHECK(device->ops->prepare(device, &op, &prepared, NULL) == TESS_UNSUPPORTED && !prepared);
         }
     tess_registry_close(device);
     return check_end();

@@ -162,12 +162,12 @@ static void test_refuses(tess_device *device)
     tess_op_needs needs;
     tess_error error;
     op.out[0].w--;
-    CHECK(device->query(device, &op, &needs, &error) == TESS_UNSUPPORTED);
+    CHECK(device->ops->query(device, &op, &needs, &error) == TESS_UNSUPPORTED);
     op.out[0] = image(), op.out[0].dtype = TESS_BF16;
-    CHECK(device->query(device, &op, &needs, &error) == TESS_UNSUPPORTED);
+    CHECK(device->ops->query(device, &op, &needs, &error) == TESS_UNSUPPORTED);
     op = (tess_op){.kind = TESS_OP_SPECTRUM, .outputs = 1, .in = {image()}, .out = {image()}, .inputs = 2};
     op.in[1] = tess_tensor_2d(TESS_F32, 1, H, W + 1, 1);
-    CHECK(device->query(device, &op, &needs, &error) == TESS_UNSUPPORTED);
+    CHECK(device->ops->query(device, &op, &needs, &error) == TESS_UNSUPPORTED);
 }
 
 int main(void)

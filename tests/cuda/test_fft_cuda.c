@@ -32,19 +32,19 @@ static tess_block upload(const void *values, size_t bytes)
 {
     tess_block block = {0};
     tess_error error = {""};
-    if (card->alloc(card, &block, TESS_MEM_WORKSPACE, bytes, &error) != TESS_OK) {
+    if (card->memory->alloc(card, &block, TESS_MEM_WORKSPACE, bytes, &error) != TESS_OK) {
         fprintf(stderr, "%s\n", error.text);
         exit(1);
     }
     if (values)
-        card->copy(card, block.data, values, bytes, NULL);
+        card->memory->copy(card, block.data, values, bytes, NULL);
     return block;
 }
 
 static void synced(void)
 {
     tess_error error = {""};
-    CHECK_MSG(card->sync(card, NULL, &error) == TESS_OK, "%s", error.text);
+    CHECK_MSG(card->streams->sync(card, NULL, &error) == TESS_OK, "%s", error.text);
 }
 
 static void run_captured(const tess_prepared *prepared, const tess_op_buffers *buffers)
@@ -53,20 +53,20 @@ static void run_captured(const tess_prepared *prepared, const tess_op_buffers *b
     tess_stream *stream = NULL;
     tess_graph *graph = NULL;
     synced(); /* the stream knows nothing of the copies */
-    bool made = card->stream_create(card, &stream, &error) == TESS_OK &&
-                card->capture_begin(card, stream, &error) == TESS_OK;
+    bool made = card->streams->create(card, &stream, &error) == TESS_OK &&
+                card->graphs->begin(card, stream, &error) == TESS_OK;
     CHECK_MSG(made, "%s", error.text);
     if (!made)
         return;
-    card->run(card, prepared, buffers, stream);
-    made = card->capture_end(card, stream, &graph, &error) == TESS_OK;
+    card->ops->run(card, prepared, buffers, stream);
+    made = card->graphs->end(card, stream, &graph, &error) == TESS_OK;
     CHECK_MSG(made, "%s", error.text);
     if (made) {
-        card->graph_launch(card, graph, stream);
-        CHECK_MSG(card->sync(card, stream, &error) == TESS_OK, "%s", error.text);
-        card->graph_release(card, graph);
+        card->graphs->launch(card, graph, stream);
+        CHECK_MSG(card->streams->sync(card, stream, &error) == TESS_OK, "%s", error.text);
+        card->graphs->release(card, graph);
     }
-    card->stream_destroy(card, stream);
+    card->streams->destroy(card, stream);
 }
 
 /* Runs the op on the card; d->out is what it holds before, and then the result. */
@@ -77,8 +77,8 @@ static void on_card(tess_op op, const data *d, bool captured)
     tess_error error = {""};
     tess_op_needs needs = {0};
     tess_prepared *prepared = NULL;
-    if (card->query(card, &op, &needs, &error) != TESS_OK ||
-        card->prepare(card, &op, &prepared, &error) != TESS_OK) {
+    if (card->ops->query(card, &op, &needs, &error) != TESS_OK ||
+        card->ops->prepare(card, &op, &prepared, &error) != TESS_OK) {
         CHECK_MSG(false, "%s", error.text);
         return;
     }
@@ -94,14 +94,14 @@ static void on_card(tess_op op, const data *d, bool captured)
     if (captured)
         run_captured(prepared, &buffers);
     else
-        card->run(card, prepared, &buffers, NULL);
-    card->copy(card, d->out, out.data, bytes_of(&op.out[0]), NULL);
+        card->ops->run(card, prepared, &buffers, NULL);
+    card->memory->copy(card, d->out, out.data, bytes_of(&op.out[0]), NULL);
     synced();
-    card->release(card, prepared);
-    card->free(card, &out), card->free(card, &workspace);
+    card->ops->release(card, prepared);
+    card->memory->free(card, &out), card->memory->free(card, &workspace);
     for (int i = 0; i < INPUTS; i++)
         if (from[i].data)
-            card->free(card, &from[i]);
+            card->memory->free(card, &from[i]);
 }
 
 /* The CPU's answer and the card's, each over its own copy of `before`; and the card's again, captured: the same bits. */
@@ -325,12 +325,12 @@ static void test_refuses(void)
     tess_op_needs needs;
     tess_error error = {""};
     op.out[0].w = 8;
-    CHECK(card->query(card, &op, &needs, &error) == TESS_UNSUPPORTED);
+    CHECK(card->ops->query(card, &op, &needs, &error) == TESS_UNSUPPORTED);
     op = fft_of(&s, false);
     op.in[0].dtype = TESS_BF16;
-    CHECK(card->query(card, &op, &needs, &error) == TESS_UNSUPPORTED);
+    CHECK(card->ops->query(card, &op, &needs, &error) == TESS_UNSUPPORTED);
     op = (tess_op){.kind = TESS_OP_COMBINE, .inputs = 1, .outputs = 1, .in = {op.out[0]}, .out = {op.in[0]}};
-    CHECK(card->query(card, &op, &needs, &error) == TESS_UNSUPPORTED);
+    CHECK(card->ops->query(card, &op, &needs, &error) == TESS_UNSUPPORTED);
 }
 
 int main(void)

@@ -3,8 +3,8 @@
  * TESSERA_TEST_FAMILY one family. */
 #define _GNU_SOURCE
 #include "base/pool.h"
-#include "device/kernel.h"
 #include "counter.h"
+#include "device/kernel.h"
 #include "gpu.h"
 #include "op_table.h"
 #include "tensor/samples.h"
@@ -63,9 +63,9 @@ static tess_block upload(tess_device *device, const void *data, size_t bytes)
 {
     tess_block block;
     tess_error error = {{0}};
-    CHECK_MSG(device->alloc(device, &block, TESS_MEM_IO, bytes, &error) == TESS_OK, "%s", error.text);
+    CHECK_MSG(device->memory->alloc(device, &block, TESS_MEM_IO, bytes, &error) == TESS_OK, "%s", error.text);
     if (data)
-        device->copy(device, block.data, data, bytes, NULL);
+        device->memory->copy(device, block.data, data, bytes, NULL);
     return block;
 }
 
@@ -74,10 +74,10 @@ static void run_once(tess_device *device, const tess_prepared *prepared, const t
                      const op_data *d, void *result)
 {
     tess_error error = {{0}};
-    device->copy(device, buffers->out[0], d->out.data, d->out.bytes, NULL);
-    device->run(device, prepared, buffers, NULL);
-    device->copy(device, result, buffers->out[0], d->out.bytes, NULL);
-    CHECK_MSG(device->sync(device, NULL, &error) == TESS_OK, "%s", error.text);
+    device->memory->copy(device, buffers->out[0], d->out.data, d->out.bytes, NULL);
+    device->ops->run(device, prepared, buffers, NULL);
+    device->memory->copy(device, result, buffers->out[0], d->out.bytes, NULL);
+    CHECK_MSG(device->streams->sync(device, NULL, &error) == TESS_OK, "%s", error.text);
 }
 
 static void pack(tess_device *device, const op_case *c, const op_data *d, void *weights)
@@ -85,10 +85,11 @@ static void pack(tess_device *device, const op_case *c, const op_data *d, void *
     bool up = c->kind == TESS_OP_CONV_TRANSPOSE;
     int64_t rows = up ? c->cin : c->cout, first = rows / 3;
     int64_t row = (int64_t)c->kernel * c->kernel * (up ? c->cout : c->cin);
-    device->pack(device, &d->op, TESS_PARAM_KERNEL, 0, first, d->kernel, weights);
-    device->pack(device, &d->op, TESS_PARAM_KERNEL, first, rows - first, d->kernel + first * row, weights);
+    device->ops->pack(device, &d->op, TESS_PARAM_KERNEL, 0, first, d->kernel, weights);
+    device->ops->pack(device, &d->op, TESS_PARAM_KERNEL, first, rows - first, d->kernel + first * row,
+                      weights);
     if (c->bias)
-        device->pack(device, &d->op, TESS_PARAM_BIAS, 0, c->cout, d->bias, weights);
+        device->ops->pack(device, &d->op, TESS_PARAM_BIAS, 0, c->cout, d->bias, weights);
 }
 
 static void check_case(int family, const op_case *c, const precision *p, const op_data *d)
@@ -98,17 +99,17 @@ static void check_case(int family, const op_case *c, const precision *p, const o
     tess_op_needs needs;
     tess_prepared *prepared = NULL;
     char engine[128] = "?";
-    tess_status found = device->query(device, &d->op, &needs, &error);
+    tess_status found = device->ops->query(device, &d->op, &needs, &error);
     if (found == TESS_UNSUPPORTED && c->kind == TESS_OP_UP_CONV)
         return; /* the network enlarges in an op of its own then */
     CHECK_MSG(found == TESS_OK, "%s: %s", c->name, error.text);
-    if (device->prepare(device, &d->op, &prepared, &error) != TESS_OK) {
+    if (device->ops->prepare(device, &d->op, &prepared, &error) != TESS_OK) {
         CHECK_MSG(false, "%s %s: %s", families[family], c->name, error.text);
         return;
     }
     snprintf(engine, sizeof engine, "%s", tess_prepared_kernel(prepared)->name);
     if (family > 0 && strcmp(engine, "generic") == 0) { /* this family refused, and generic had its turn */
-        device->release(device, prepared);
+        device->ops->release(device, prepared);
         return;
     }
     done[family]++;
@@ -138,10 +139,10 @@ static void check_case(int family, const op_case *c, const precision *p, const o
               largest);
     CHECK_MSG(memcmp(got.data, again.data, got.bytes) == 0, "%s %s (%s): two runs differ", p->name, c->name,
               engine);
-    device->release(device, prepared);
+    device->ops->release(device, prepared);
     tess_block *blocks[] = {&in, &out, &residual[0], &residual[1], &weights, &workspace};
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
-        device->free(device, blocks[i]);
+        device->memory->free(device, blocks[i]);
     free(got.data), free(again.data);
 }
 
@@ -230,16 +231,16 @@ static void check_samples(tess_device *cpu, bool import, tess_dtype dtype, doubl
         tess_error error = {{0}};
         tess_prepared *prepared = NULL;
         tess_op_needs needs;
-        CHECK_MSG(device->query(device, &op, &needs, &error) == TESS_OK, "%s", error.text);
-        CHECK_MSG(device->prepare(device, &op, &prepared, &error) == TESS_OK, "%s", error.text);
+        CHECK_MSG(device->ops->query(device, &op, &needs, &error) == TESS_OK, "%s", error.text);
+        CHECK_MSG(device->ops->prepare(device, &op, &prepared, &error) == TESS_OK, "%s", error.text);
         tess_block from = upload(device, in.data, in.bytes), to = upload(device, results[i], bytes);
         tess_op_buffers buffers = {.in = {from.data}, .out = {to.data}};
-        device->run(device, prepared, &buffers, NULL);
-        device->copy(device, results[i], to.data, bytes, NULL);
-        CHECK_MSG(device->sync(device, NULL, &error) == TESS_OK, "%s", error.text);
-        device->release(device, prepared);
-        device->free(device, &from);
-        device->free(device, &to);
+        device->ops->run(device, prepared, &buffers, NULL);
+        device->memory->copy(device, results[i], to.data, bytes, NULL);
+        CHECK_MSG(device->streams->sync(device, NULL, &error) == TESS_OK, "%s", error.text);
+        device->ops->release(device, prepared);
+        device->memory->free(device, &from);
+        device->memory->free(device, &to);
     }
     CHECK_MSG(memcmp(want, got, bytes) == 0, "%s of %s differs", import ? "import" : "export",
               tess_dtype_name(dtype));

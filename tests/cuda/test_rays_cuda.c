@@ -39,24 +39,24 @@ static void run_on(tess_device *device, const tess_op *op, const double *table, 
     tess_prepared *prepared = NULL;
     tess_op_needs needs;
     tess_error error = {{0}};
-    need(device->query(device, op, &needs, &error), &error);
-    need(device->prepare(device, op, &prepared, &error), &error);
+    need(device->ops->query(device, op, &needs, &error), &error);
+    need(device->ops->prepare(device, op, &prepared, &error), &error);
     for (int i = 0; i < 4; i++) {
         const size_t bytes = i == 3 ? needs.workspace + 1 : sizes[i];
-        need(device->alloc(device, &blocks[i], TESS_MEM_WORKSPACE, bytes, &error), &error);
+        need(device->memory->alloc(device, &blocks[i], TESS_MEM_WORKSPACE, bytes, &error), &error);
         if (i < 3)
-            device->copy(device, blocks[i].data, from[i], bytes, NULL);
+            device->memory->copy(device, blocks[i].data, from[i], bytes, NULL);
     }
     const tess_op_buffers call = {.in = {blocks[0].data},
                                   .out = {blocks[1].data},
                                   .weights = blocks[2].data,
                                   .workspace = blocks[3].data};
-    device->run(device, prepared, &call, NULL);
-    device->copy(device, out, blocks[1].data, sizes[1], NULL);
-    need(device->sync(device, NULL, &error), &error);
-    device->release(device, prepared);
+    device->ops->run(device, prepared, &call, NULL);
+    device->memory->copy(device, out, blocks[1].data, sizes[1], NULL);
+    need(device->streams->sync(device, NULL, &error), &error);
+    device->ops->release(device, prepared);
     for (int i = 0; i < 4; i++)
-        device->free(device, &blocks[i]);
+        device->memory->free(device, &blocks[i]);
 }
 
 /* Both devices on the same data, the card twice. */
@@ -284,9 +284,7 @@ int main(void)
     card = gpu_open(&status);
     if (!card)
         return status;
-    need(tess_registry_open("cpu", &(tess_device_options){.memory = &test_counter},
-                            &cpu, &error),
-         &error);
+    need(tess_registry_open("cpu", &(tess_device_options){.memory = &test_counter}, &cpu, &error), &error);
     test_radon();
     test_volumes();
     test_slabs();

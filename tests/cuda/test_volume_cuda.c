@@ -171,9 +171,9 @@ static tess_block upload(tess_device *device, const void *data, size_t size)
 {
     tess_block block;
     tess_error error = {{0}};
-    CHECK_MSG(device->alloc(device, &block, TESS_MEM_IO, size, &error) == TESS_OK, "%s", error.text);
+    CHECK_MSG(device->memory->alloc(device, &block, TESS_MEM_IO, size, &error) == TESS_OK, "%s", error.text);
     if (data)
-        device->copy(device, block.data, data, size, NULL);
+        device->memory->copy(device, block.data, data, size, NULL);
     return block;
 }
 
@@ -195,7 +195,7 @@ static field random_field(tess_device *device, const tess_tensor *t, uint32_t it
 
 static void drop_field(tess_device *device, field *f)
 {
-    device->free(device, &f->there);
+    device->memory->free(device, &f->there);
     free(f->data);
 }
 
@@ -206,10 +206,10 @@ static tess_block pack(tess_device *device, const tess_op *op, size_t size, cons
     const int64_t rows = op->kind == TESS_OP_CONV ? op->out[0].c : op->in[0].c, first = rows / 3;
     const int64_t row = (int64_t)op->kernel[0] * op->kernel[1] * op->kernel[2] *
                         (op->kind == TESS_OP_CONV ? op->in[0].c : op->out[0].c);
-    device->pack(device, op, TESS_PARAM_KERNEL, 0, first, kernel, weights.data);
-    device->pack(device, op, TESS_PARAM_KERNEL, first, rows - first, kernel + first * row, weights.data);
+    device->ops->pack(device, op, TESS_PARAM_KERNEL, 0, first, kernel, weights.data);
+    device->ops->pack(device, op, TESS_PARAM_KERNEL, first, rows - first, kernel + first * row, weights.data);
     if (op->bias)
-        device->pack(device, op, TESS_PARAM_BIAS, 0, op->out[0].c, bias, weights.data);
+        device->ops->pack(device, op, TESS_PARAM_BIAS, 0, op->out[0].c, bias, weights.data);
     return weights;
 }
 
@@ -238,8 +238,8 @@ static void check_case(tess_device *device, const char *family, const volume_cas
     tess_op_needs needs;
     tess_prepared *prepared = NULL;
     tess_error error = {{0}};
-    if (device->query(device, &op, &needs, &error) != TESS_OK ||
-        device->prepare(device, &op, &prepared, &error) != TESS_OK) {
+    if (device->ops->query(device, &op, &needs, &error) != TESS_OK ||
+        device->ops->prepare(device, &op, &prepared, &error) != TESS_OK) {
         CHECK_MSG(false, "%s %s: %s", family, c->name, error.text);
         return;
     }
@@ -268,12 +268,13 @@ static void check_case(tess_device *device, const char *family, const volume_cas
         buffers.in[op.inputs - 1] = map.there.data;
     void *got[2] = {room(out.bytes), room(out.bytes)};
     for (int i = 0; i < 2; i++) {
-        device->copy(device, out.there.data, out.data, out.bytes, NULL);
+        device->memory->copy(device, out.there.data, out.data, out.bytes, NULL);
         const uint64_t calls = tess_mem_calls();
-        device->run(device, prepared, &buffers, NULL);
+        device->ops->run(device, prepared, &buffers, NULL);
         CHECK_MSG(tess_mem_calls() == calls, "%s allocated while running", c->name);
-        device->copy(device, got[i], out.there.data, out.bytes, NULL);
-        CHECK_MSG(device->sync(device, NULL, &error) == TESS_OK, "%s %s: %s", family, c->name, error.text);
+        device->memory->copy(device, got[i], out.there.data, out.bytes, NULL);
+        CHECK_MSG(device->streams->sync(device, NULL, &error) == TESS_OK, "%s %s: %s", family, c->name,
+                  error.text);
     }
     tess_op_buffers truth = {.in = {in.data, extra[0].data, extra[1].data}, .out = {out.data}};
     if (c->mapped)
@@ -284,14 +285,14 @@ static void check_case(tess_device *device, const char *family, const volume_cas
               "%s %s %s: off by %.3g of the largest value", family, tess_dtype_name(dtype), c->name, off);
     CHECK_MSG(memcmp(got[0], got[1], out.bytes) == 0, "%s %s %s: two runs differ", family,
               tess_dtype_name(dtype), c->name);
-    device->release(device, prepared);
+    device->ops->release(device, prepared);
     field *fields[] = {&in, &out, &extra[0], &extra[1], &map};
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
         if (fields[i]->data)
             drop_field(device, fields[i]);
     if (conv)
-        device->free(device, &weights);
-    device->free(device, &workspace);
+        device->memory->free(device, &weights);
+    device->memory->free(device, &workspace);
     free(kernel), free(bias), free(got[0]), free(got[1]);
 }
 
@@ -328,20 +329,20 @@ static void run_network(const network *net, const float *in, float *out, tess_gr
     void *values = room(size);
     for (size_t i = 0; i < size / tess_dtype_size(tensor.dtype); i++)
         put_value(tensor.dtype, values, i, in[i]);
-    device->copy(device, (char *)net->r.arena.data + at, values, size, stream);
-    CHECK(device->sync(device, stream, &error) == TESS_OK);
+    device->memory->copy(device, (char *)net->r.arena.data + at, values, size, stream);
+    CHECK(device->streams->sync(device, stream, &error) == TESS_OK);
     free(values);
     const uint64_t calls = tess_mem_calls();
     if (graph)
-        device->graph_launch(device, graph, stream);
+        device->graphs->launch(device, graph, stream);
     else
         tess_net_plan_run(net->r.plan, net->r.arena.data, net->r.workspace.data, net->r.weights.data, stream);
     CHECK(tess_mem_calls() == calls);
     tensor = tess_net_plan_output(net->r.plan, &at);
     CHECK(tess_tensor_bytes(&tensor, &size) && size / tess_dtype_size(tensor.dtype) == VALUES);
     values = room(size);
-    device->copy(device, values, (char *)net->r.arena.data + at, size, stream);
-    CHECK_MSG(device->sync(device, stream, &error) == TESS_OK, "%s", error.text);
+    device->memory->copy(device, values, (char *)net->r.arena.data + at, size, stream);
+    CHECK_MSG(device->streams->sync(device, stream, &error) == TESS_OK, "%s", error.text);
     for (size_t i = 0; i < VALUES; i++)
         out[i] = value_in(tensor.dtype, values, i);
     free(values);
@@ -354,9 +355,9 @@ static void check_bytes(const network *net)
     size_t workspace = 0;
     CHECK(tess_bound_workspace(net->r.bound, tiny, &workspace, NULL) == TESS_OK &&
           workspace == tess_net_plan_workspace_bytes(net->r.plan));
-    const uint64_t planned = device->granted(device, tess_bound_weight_bytes(net->r.bound)) +
-                             device->granted(device, tess_net_plan_arena_bytes(net->r.plan)) +
-                             device->granted(device, workspace);
+    const uint64_t planned = device->memory->granted(device, tess_bound_weight_bytes(net->r.bound)) +
+                             device->memory->granted(device, tess_net_plan_arena_bytes(net->r.plan)) +
+                             device->memory->granted(device, workspace);
     CHECK_MSG(total == planned, "%llu bytes counted, %llu planned", (unsigned long long)total,
               (unsigned long long)planned);
 }
@@ -367,20 +368,20 @@ static void check_graph(const network *net, const float *in, const float *want)
     tess_stream *stream = NULL;
     tess_graph *graph = NULL;
     tess_error error = {{0}};
-    if (!device->capture_begin)
+    if (!device->graphs)
         return;
-    CHECK(device->stream_create(device, &stream, &error) == TESS_OK);
-    CHECK_MSG(device->capture_begin(device, stream, &error) == TESS_OK, "%s", error.text);
+    CHECK(device->streams->create(device, &stream, &error) == TESS_OK);
+    CHECK_MSG(device->graphs->begin(device, stream, &error) == TESS_OK, "%s", error.text);
     tess_net_plan_run(net->r.plan, net->r.arena.data, net->r.workspace.data, net->r.weights.data, stream);
-    CHECK_MSG(device->capture_end(device, stream, &graph, &error) == TESS_OK, "%s", error.text);
+    CHECK_MSG(device->graphs->end(device, stream, &graph, &error) == TESS_OK, "%s", error.text);
     if (graph) {
         float *got = room(VALUES * sizeof *got);
         run_network(net, in, got, graph, stream);
         CHECK(memcmp(got, want, VALUES * sizeof *got) == 0);
         free(got);
-        device->graph_release(device, graph);
+        device->graphs->release(device, graph);
     }
-    device->stream_destroy(device, stream);
+    device->streams->destroy(device, stream);
 }
 
 /* The model on the device; on the card its bytes and a graph of it are checked too. */
@@ -400,8 +401,8 @@ static float *run_model(const tess_model_net *model, tess_weights *weights, tess
     }
     tess_net_plan_destroy(net.r.plan);
     tess_bound_destroy(net.r.bound);
-    device->free(device, &net.r.weights), device->free(device, &net.r.arena);
-    device->free(device, &net.r.workspace);
+    device->memory->free(device, &net.r.weights), device->memory->free(device, &net.r.arena);
+    device->memory->free(device, &net.r.workspace);
     return out;
 }
 

@@ -88,7 +88,7 @@ for name, kernels in cases.items():
     bench.check(abs(record["quality"]["psnr_db"] - whole) < 0.01, "the record's PSNR is that of what is written")
     bench.check(abs(record["reconstruct"]["baseline_psnr_db"] - db(np.clip(y.mean(0), 0, 1), truth)) < 0.01, "the baseline is the mean of the measurements")
     bench.check(record["plan"]["peak_bytes"] == record["measured"]["peak_bytes"] and circle["plan"]["peak_bytes"] == circle["measured"]["peak_bytes"], "planned = counted")
-    apart = bench.record("reconstruct", bench.path("apart.npy"), "--problem", problem(**common), env={"TESSERA_LANE": "1"})
+    apart = bench.record("reconstruct", bench.path("apart.npy"), "--problem", problem(**common), env={"TESSERA_QUEUE": "1"})
     bench.check(bool(apart) and np.array_equal(np.load(bench.path("apart.npy")), out) and apart["plan"]["peak_bytes"] == apart["measured"]["peak_bytes"] and
                 apart["plan"]["host_bytes"] == apart["measured"]["host_bytes"], "a device with memory of its own: the same bits, and bytes as planned")
     if name == "kernels":
@@ -105,7 +105,7 @@ for name, kernels in cases.items():
 
 # A kernel that is wider than the picture: making it takes more of the host than anything after it.
 flat = dict(operator="blur", measurement=save("gray.npy", y[0, :, :, 0]), kernel=save("flat.npy", np.ones((301, 301))))
-for env in ({}, {"TESSERA_LANE": "1"}):
+for env in ({}, {"TESSERA_QUEUE": "1"}):
     record = bench.record("reconstruct", bench.path("out.npy"), "--problem", problem(**flat), "--iterations", 1, env=env)
     if record:
         host = "host_bytes" if env else "peak_bytes"

@@ -2,7 +2,7 @@
 
 Precisions against each other and against the CPU; tiles and limits against the whole image; bytes as planned, counted and
 told by the driver; sample types; folders; a card that is nearly full; errors. Skips without a card, unless
-TESSERA_REQUIRE_GPU is set. DEVICE cpu takes the CPU as if it were a card (TESSERA_LANE=1), as far as that goes: to try
+TESSERA_REQUIRE_GPU is set. DEVICE cpu takes the CPU as if it were a card (TESSERA_QUEUE=1), as far as that goes: to try
 this script where there is none.
 """
 import concurrent.futures
@@ -37,7 +37,7 @@ def noisy(height, width, channels=3, seed=1):
 
 
 def on_card(bench, source, target, *args, **more):
-    env = {**({} if REAL else {"TESSERA_LANE": "1"}), **more.pop("env", {})}
+    env = {**({} if REAL else {"TESSERA_QUEUE": "1"}), **more.pop("env", {})}
     return bench.record("denoise", source, target, *SIGMA, "--device", CARD, *args, env=env, **more)
 
 
@@ -206,7 +206,7 @@ def check_folder(bench):
         write_png(folder / f"{i:02}.png", image) if i % 3 else np.save(folder / f"{i:02}.npy", image)
     names = sorted(p.name for p in folder.iterdir())
     (folder / "broken.png").write_bytes((folder / "01.png").read_bytes()[:400])
-    env = {} if REAL else {"TESSERA_LANE": "1"}
+    env = {} if REAL else {"TESSERA_QUEUE": "1"}
     result = bench.run("denoise", folder, out, *SIGMA, "--device", CARD, "--json", bench.path("mixed.json"), "--quiet",
                        env={**env, **frozen(bench)})
     bench.check(result.status == 1 and len(result.lines) == 1 and "broken" in result.err and "1 of 13" in result.err,
@@ -231,7 +231,7 @@ def check_folder(bench):
 
 def check_errors(bench, wide):
     source, target = bench.path("large.npy"), bench.path("never.npy")
-    env = {} if REAL else {"TESSERA_LANE": "1"}
+    env = {} if REAL else {"TESSERA_QUEUE": "1"}
     card = bench.run("denoise", source, target, *SIGMA, "--device", "cuda:99")
     little = bench.run("denoise", source, target, *SIGMA, "--device", CARD, "--model", wide, "--memory", "20M", env=env)
     tile = bench.run("denoise", source, target, *SIGMA, "--device", CARD, "--model", wide, "--memory", "300M", "--tile", "whole", env=env)
@@ -296,7 +296,7 @@ def find_card(bench):
     """The bytes of a context; ends the script when there is no card. The first run also fills the cache."""
     source, target = bench.path("first.npy"), bench.path("first-out.npy")
     np.save(source, noisy(96, 96))
-    env = {} if REAL else {"TESSERA_LANE": "1"}
+    env = {} if REAL else {"TESSERA_QUEUE": "1"}
     result = bench.run("denoise", source, target, *SIGMA, "--device", CARD, "--model", SMALL, "--json", "-", "--quiet", env=env)
     if result.status == 0:
         return result.record["measured"]["context_bytes"]

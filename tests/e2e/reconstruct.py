@@ -68,7 +68,7 @@ for problem in ("deblur", "tomo2d", "tomo3d"):
     args = [out, "--problem", problem, "--size", "32", "--iterations", "2"]
     bench.record("reconstruct", *args)
     before = np.load(out)
-    record = bench.record("reconstruct", *args, env={"TESSERA_LANE": "1"})
+    record = bench.record("reconstruct", *args, env={"TESSERA_QUEUE": "1"})
     if record:
         planned, counted = record["plan"], record["measured"]
         bench.check(planned["peak_bytes"] == counted["peak_bytes"] and planned["peak_bytes"]["io"] == 0 and
@@ -80,7 +80,7 @@ np.save(bench.path("large.npy"), np.float32(picture(300, 280)))
 write_png(bench.path("large.png"), to_integers(picture(300, 280), np.uint8))
 for image, written in (("large.npy", "out.png"), ("large.png", "out.npy"), ("large.png", "out.png")):
     record = bench.record("reconstruct", bench.path(written), "--problem", "deblur", "--image", bench.path(image), "--size", "61", "--iterations", "2",
-                          "--side-by-side", bench.path("side.png"), "--save-measurement", bench.path("y.npy"), env={"TESSERA_LANE": "1"})
+                          "--side-by-side", bench.path("side.png"), "--save-measurement", bench.path("y.npy"), env={"TESSERA_QUEUE": "1"})
     if record:
         planned, counted = record["plan"]["host_bytes"], record["measured"]["host_bytes"]
         bench.check(planned == counted, f"{image} to {written}: the host's bytes planned {planned} = counted {counted}")
@@ -91,7 +91,7 @@ for prior in ("slices", "volume"):
     args = [out, "--problem", "tomo3d", "--size", "64", "--angles", "12", "--model", bench.path("tiny.safetensors"), "--prior", prior, "--iterations", "2"]
     bench.record("reconstruct", *args)
     before = np.load(out)
-    record = bench.record("reconstruct", *args, "--memory", "5M", env={"TESSERA_LANE": "1"})
+    record = bench.record("reconstruct", *args, "--memory", "5M", env={"TESSERA_QUEUE": "1"})
     if record:
         planned, counted = record["plan"], record["measured"]
         bench.check(planned["slabs"] > 1 and planned["peak_bytes"]["total"] <= 5 * MIB, f"{prior}: {planned['slabs']} slabs within 5 MiB")

@@ -23,7 +23,7 @@ bench = Bench(sys.argv[1])
 
 
 def run(name, *args, device=CARD):
-    env = {"TESSERA_LANE": "1"} if device == "cpu" and not REAL else {}
+    env = {"TESSERA_QUEUE": "1"} if device == "cpu" and not REAL else {}
     return bench.record("reconstruct", bench.path(name), *args, "--device", device, env=env)
 
 

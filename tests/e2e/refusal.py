@@ -7,7 +7,7 @@ import numpy as np
 
 from support import Bench, picture, to_integers, write_png
 
-LANE = {"TESSERA_LANE": "1"}
+QUEUE = {"TESSERA_QUEUE": "1"}
 
 
 def check(bench, *args, env=None, limit="1M"):
@@ -34,7 +34,7 @@ def main():
         write_png(folder / f"{i}.png", to_integers(picture(height, width, channels), np.uint8))
     one = folder / "2.png"
     precisions = ["fp32", "bf16"] if bench.has_bf16() else ["fp32"]
-    for env in (None, LANE):
+    for env in (None, QUEUE):
         for extra in ((), ("--batch", "8"), ("--halo", "exact"), ("--tile", "150x90"), ("--tile", "whole")):
             for precision in precisions:
                 check(bench, "denoise", folder, out, "--sigma", "0.1", "--precision", precision, *extra, env=env)

@@ -50,10 +50,10 @@ def check_holes(t):
         if not ways:
             first = result
         t.check(np.array_equal(result, first, equal_nan=True), f"{ways}: tiles give the same bits")
-    lane = t.bench.record("denoise", t.path("in.npy"), t.path("lane.npy"), "--sigma", SIGMA, "--tile", "32", "--halo", "exact", env={"TESSERA_LANE": "1"})
-    t.check(lane is not None and np.array_equal(np.load(t.path("lane.npy")), first, equal_nan=True), "and so does the way of a card")
+    queue = t.bench.record("denoise", t.path("in.npy"), t.path("queue.npy"), "--sigma", SIGMA, "--tile", "32", "--halo", "exact", env={"TESSERA_QUEUE": "1"})
+    t.check(queue is not None and np.array_equal(np.load(t.path("queue.npy")), first, equal_nan=True), "and so does the way of a card")
     for peak in ("plan", "measured"):
-        t.check(lane[peak]["peak_bytes"]["total"] > 0, f"{peak}: bytes are counted")
+        t.check(queue[peak]["peak_bytes"]["total"] > 0, f"{peak}: bytes are counted")
     whole = t.bench.record("denoise", t.path("in.npy"), t.path("out.npy"), "--sigma", SIGMA)
     t.check(whole["plan"]["peak_bytes"] == whole["measured"]["peak_bytes"], f"planned {whole['plan']['peak_bytes']} = counted {whole['measured']['peak_bytes']}")
     everything, entry = t.run(np.full((40, 40), np.nan, np.float32))
@@ -237,8 +237,8 @@ def check_levels(t):
     mixed, _ = t.run(t.image, "--sigma", t.path("map.npy"), sigma=None)
     t.check(np.array_equal(mixed[:, 52:], t.image[:, 52:]) and np.abs(mixed - t.image)[:, :44].mean() > 0.05, "where the map is 0 nothing changes")
     tiled, _ = t.run(t.image, "--sigma", t.path("map.npy"), "--tile", "32", "--halo", "exact", sigma=None)
-    lane = t.bench.record("denoise", t.path("in.npy"), t.path("lane.npy"), "--sigma", t.path("map.npy"), env={"TESSERA_LANE": "1"})
-    t.check(np.array_equal(tiled, mixed) and lane and np.array_equal(np.load(t.path("lane.npy")), mixed), "in tiles and the way of a card, too")
+    queue = t.bench.record("denoise", t.path("in.npy"), t.path("queue.npy"), "--sigma", t.path("map.npy"), env={"TESSERA_QUEUE": "1"})
+    t.check(np.array_equal(tiled, mixed) and queue and np.array_equal(np.load(t.path("queue.npy")), mixed), "in tiles and the way of a card, too")
     np.save(t.path("small.npy"), half[:-1])
     t.bench.check_refused(t.bench.run("denoise", t.path("in.npy"), t.path("no.npy"), "--sigma", t.path("small.npy")), 1, "small.npy", "72 x 104")
     half[3, 4] = -1

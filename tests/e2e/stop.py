@@ -42,7 +42,7 @@ def main():
     for seconds in (0.2, 1.0, 2.5):
         stop_after(bench, seconds, out, *denoise, "--memory", "3G", "--tile", "whole" if seconds < 2 else "auto")
     stop_after(bench, 1.5, out, *denoise, "--memory", "1G", env={"TESSERA_ISA": "reference"})
-    stop_after(bench, 1.5, out, *denoise, "--memory", "1G", env={"TESSERA_LANE": "1"})
+    stop_after(bench, 1.5, out, *denoise, "--memory", "1G", env={"TESSERA_QUEUE": "1"})
     stop_after(bench, 1.5, out, "reconstruct", out, "--problem", "tomo2d", "--size", "700")
     stop_after(bench, 1.5, out, "reconstruct", out, "--problem", "tomo3d", "--size", "120")
 

@@ -50,7 +50,7 @@ if whole and limited and plan:
     bench.check(plan["plan"]["peak_bytes"] == limited["plan"]["peak_bytes"] and plan["plan"]["tile"] == limited["plan"]["tile"], "plan says the same")
     bench.check(abs(limited["quality"]["psnr_db"] - whole["quality"]["psnr_db"]) < 0.01, "PSNR stays")
     check_bytes(limited, "limited")
-apart, same = run(*base, "--memory", f"{limit}M", env={"TESSERA_LANE": "1"})
+apart, same = run(*base, "--memory", f"{limit}M", env={"TESSERA_QUEUE": "1"})
 if limited and apart:
     check_bytes(apart, "a device with memory of its own")
     bench.check(np.abs(same - volume).max() < 1e-4, "and the same volume")

@@ -133,7 +133,7 @@ static void check_case(tess_device *device, const char *isa, const volume_case *
     const tess_op op = op_of(c, dtype);
     tess_op_needs needs;
     tess_error error = {{0}};
-    CHECK_MSG(device->query(device, &op, &needs, &error) == TESS_OK, "%s: %s", c->name, error.text);
+    CHECK_MSG(device->ops->query(device, &op, &needs, &error) == TESS_OK, "%s: %s", c->name, error.text);
     const bool conv = c->kind == TESS_OP_CONV || c->kind == TESS_OP_CONV_TRANSPOSE;
     const int64_t taps = (int64_t)c->kernel_d * c->kernel * c->kernel, count = taps * c->cin * c->cout;
     size_t in_bytes, size, map_bytes = 0;
@@ -153,11 +153,11 @@ static void check_case(tess_device *device, const char *isa, const volume_case *
     memset(workspace, 0x7f, needs.workspace + 64);
     if (conv) { /* in two pieces, as a loader would */
         const int64_t rows = c->kind == TESS_OP_CONV ? c->cout : c->cin, first = rows / 3;
-        device->pack(device, &op, TESS_PARAM_KERNEL, 0, first, kernel, weights);
-        device->pack(device, &op, TESS_PARAM_KERNEL, first, rows - first, kernel + first * (count / rows),
-                     weights);
+        device->ops->pack(device, &op, TESS_PARAM_KERNEL, 0, first, kernel, weights);
+        device->ops->pack(device, &op, TESS_PARAM_KERNEL, first, rows - first,
+                          kernel + first * (count / rows), weights);
         if (c->bias)
-            device->pack(device, &op, TESS_PARAM_BIAS, 0, c->cout, bias, weights);
+            device->ops->pack(device, &op, TESS_PARAM_BIAS, 0, c->cout, bias, weights);
     }
     if (c->in_place)
         memcpy(out, extra[0], size), memcpy(want, extra[0], size);
@@ -169,11 +169,11 @@ static void check_case(tess_device *device, const char *isa, const volume_case *
     if (c->mapped)
         truth.in[op.inputs - 1] = buffers.in[op.inputs - 1] = map;
     tess_prepared *prepared = NULL;
-    CHECK(device->prepare(device, &op, &prepared, &error) == TESS_OK);
+    CHECK(device->ops->prepare(device, &op, &prepared, &error) == TESS_OK);
     const uint64_t calls = tess_mem_calls();
-    device->run(device, prepared, &buffers, NULL);
+    device->ops->run(device, prepared, &buffers, NULL);
     CHECK_MSG(tess_mem_calls() == calls, "%s allocated while running", c->name);
-    device->release(device, prepared);
+    device->ops->release(device, prepared);
     tess_reference_run(&op, &truth, conv ? kernel : NULL, c->bias ? bias : NULL);
     double most = 0, largest = 0;
     for (size_t i = 0; i < size / tess_dtype_size(op.out[0].dtype); i++) {
@@ -515,9 +515,9 @@ static void test_bytes(void)
         size_t workspace;
         CHECK(tess_bound_workspace(r.bound, tiny, &workspace, &error) == TESS_OK &&
               workspace == tess_net_plan_workspace_bytes(r.plan));
-        CHECK_MSG(total == device->granted(device, tess_bound_weight_bytes(r.bound)) +
-                               device->granted(device, tess_net_plan_arena_bytes(r.plan)) +
-                               device->granted(device, workspace),
+        CHECK_MSG(total == device->memory->granted(device, tess_bound_weight_bytes(r.bound)) +
+                               device->memory->granted(device, tess_net_plan_arena_bytes(r.plan)) +
+                               device->memory->granted(device, workspace),
                   "%llu bytes counted", (unsigned long long)total);
         CHECK(tess_net_plan_arena_bytes(r.plan) >= tess_net_plan_lower_bound(r.plan));
         free(in), free(out);

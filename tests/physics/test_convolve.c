@@ -10,7 +10,7 @@
 #include "solver_ops.h"
 
 static const double streak[] = {0, 1, 2, 0.5, 0.25, 4, 1}, corner[] = {0, 0, 0, 0, 1, 0, 0, 2, 5};
-static const tess_kernel kernels[] = {{.values = streak, .height = 1, .width = 7},
+static const tess_blur_kernel kernels[] = {{.values = streak, .height = 1, .width = 7},
                                       {.values = corner, .height = 3, .width = 3}};
 enum { KERNELS = 2 };
 
@@ -38,7 +38,7 @@ static tess_operator *make(tess_device *device, const tess_convolve_settings *se
 }
 
 /* One value of a true convolution: the kernel is turned around, and divided by its sum. */
-static double blurred(const tess_operator *op, const tess_kernel *k, const float *in, int64_t y, int64_t x,
+static double blurred(const tess_operator *op, const tess_blur_kernel *k, const float *in, int64_t y, int64_t x,
                       int64_t channel)
 {
     const int64_t h = op->image.h, w = op->image.w, c = op->image.c;
@@ -156,7 +156,7 @@ static double solved(tess_device *device, bool preconditioned)
 static void test_refuses(tess_device *device)
 {
     const double nan[] = {1, NAN, 1}, none[] = {1, -1, 0}, even[] = {1, 1};
-    const tess_kernel bad[] = {{.values = nan, .height = 1, .width = 3},
+    const tess_blur_kernel bad[] = {{.values = nan, .height = 1, .width = 3},
                                {.values = none, .height = 3, .width = 1},
                                {.values = even, .height = 1, .width = 2}};
     tess_operator *op = NULL;

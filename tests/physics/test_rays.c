@@ -271,12 +271,12 @@ static void run_op(tess_device *device, const tess_op *op, const tess_op_buffers
 {
     tess_prepared *prepared;
     tess_error error;
-    if (device->prepare(device, op, &prepared, &error) != TESS_OK) {
+    if (device->ops->prepare(device, op, &prepared, &error) != TESS_OK) {
         fprintf(stderr, "%s\n", error.text);
         exit(1);
     }
-    device->run(device, prepared, call, NULL);
-    device->release(device, prepared);
+    device->ops->run(device, prepared, call, NULL);
+    device->ops->release(device, prepared);
 }
 
 /* Whole and in slabs, by one thread and by several. */

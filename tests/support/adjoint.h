@@ -31,7 +31,7 @@ static inline tess_block adjoint_block(tess_device *device, size_t bytes)
 {
     tess_block block = {0};
     tess_error error = {{0}};
-    if (device->alloc(device, &block, TESS_MEM_WORKSPACE, bytes ? bytes : 1, &error) != TESS_OK) {
+    if (device->memory->alloc(device, &block, TESS_MEM_WORKSPACE, bytes ? bytes : 1, &error) != TESS_OK) {
         fprintf(stderr, "%s\n", error.text);
         exit(1);
     }
@@ -48,8 +48,8 @@ static inline adjoint_ends adjoint_open(tess_operator *op)
 static inline void adjoint_close(adjoint_ends *ends)
 {
     tess_device *device = ends->op->device;
-    device->free(device, &ends->image), device->free(device, &ends->measurement);
-    device->free(device, &ends->scratch);
+    device->memory->free(device, &ends->image), device->memory->free(device, &ends->measurement);
+    device->memory->free(device, &ends->scratch);
 }
 
 /* Forward, or the adjoint with `back`, of values on the host. */
@@ -62,10 +62,10 @@ static inline void adjoint_run(adjoint_ends *ends, bool back, const float *from,
     const tess_tensor *in_shape = back ? &ends->op->measurement : &ends->op->image,
                       *out_shape = back ? &ends->op->image : &ends->op->measurement;
     tess_error error = {{0}};
-    device->copy(device, in->data, from, (size_t)adjoint_count(in_shape) * sizeof(float), NULL);
+    device->memory->copy(device, in->data, from, (size_t)adjoint_count(in_shape) * sizeof(float), NULL);
     (back ? table->adjoint : table->forward)(ends->op, in->data, out->data, ends->scratch.data, NULL);
-    device->copy(device, to, out->data, (size_t)adjoint_count(out_shape) * sizeof(float), NULL);
-    CHECK_MSG(device->sync(device, NULL, &error) == TESS_OK, "%s", error.text);
+    device->memory->copy(device, to, out->data, (size_t)adjoint_count(out_shape) * sizeof(float), NULL);
+    CHECK_MSG(device->streams->sync(device, NULL, &error) == TESS_OK, "%s", error.text);
 }
 
 /* (a): A and its transpose written out agree to 1e-6 of the largest entry. */

@@ -34,7 +34,7 @@ static inline tess_operator *make_convolve(tess_device *device, int64_t height, 
                                            int64_t channels, bool margins)
 {
     static const double streak[] = {0, 1, 2, 0.5, 0.25}, sharp[] = {-1, 2, 0, 3, 9, -2, 1, 0.5, 4};
-    const tess_kernel kernels[] = {{.values = streak, .height = 5, .width = 1},
+    const tess_blur_kernel kernels[] = {{.values = streak, .height = 5, .width = 1},
                                    {.values = sharp, .height = 3, .width = 3},
                                    {.gaussian = {0.5, 0.3, 30}}};
     const tess_convolve_settings settings = {.height = height,

@@ -18,7 +18,8 @@ static inline void slabs_need(tess_status status, const tess_error *error)
 static inline float *slabs_floats(tess_device *device, tess_block *block, const tess_tensor *t)
 {
     tess_error error;
-    slabs_need(device->host_alloc(device, block, (size_t)adjoint_count(t) * sizeof(float), &error), &error);
+    slabs_need(device->memory->host_alloc(device, block, (size_t)adjoint_count(t) * sizeof(float), &error),
+               &error);
     return block->data;
 }
 
@@ -45,8 +46,8 @@ static inline void slabs_compare(tess_device *device, tess_device *cpu, const te
     CHECK_MSG(cuts >= least_slabs && parts >= least_parts, "%lld slabs, %lld parts", (long long)cuts,
               (long long)parts);
     /* Besides the stage there are tables; a device may grant more than it is asked for. */
-    const size_t tables =
-        (size_t)settings->views * 12 * sizeof(double) + ((size_t)1 << 21) + 3 * device->granted(device, 1);
+    const size_t tables = (size_t)settings->views * 12 * sizeof(double) + ((size_t)1 << 21) +
+                          3 * device->memory->granted(device, 1);
     CHECK_MSG(slabs->held_bytes <= bytes + tables, "%zu held, %zu allowed", slabs->held_bytes, bytes);
     const int64_t columns = adjoint_count(&slabs->image), rows = adjoint_count(&slabs->measurement);
     float *x = slabs_floats(device, &blocks[0], &slabs->image),
@@ -60,7 +61,7 @@ static inline void slabs_compare(tess_device *device, tess_device *cpu, const te
         tess_rng_uniform((tess_rng_key){.seed = 8, .item = draw}, 0, rows, y);
         slabs->table->forward(slabs, x, seen, NULL, NULL);
         slabs->table->adjoint(slabs, y, back, NULL, NULL);
-        slabs_need(device->sync(device, NULL, &error), &error);
+        slabs_need(device->streams->sync(device, NULL, &error), &error);
         const double forward = adjoint_dot(seen, y, rows), adjoint = adjoint_dot(x, back, columns);
         CHECK_MSG(fabs(forward - adjoint) <= 1e-6 * fabs(forward), "<Ax,y> %.9g, <x,A'y> %.9g", forward,
                   adjoint);
@@ -72,12 +73,12 @@ static inline void slabs_compare(tess_device *device, tess_device *cpu, const te
     CHECK_MSG(slabs_differ(back, other, columns) < 1e-6, "adjoint differs by %g",
               slabs_differ(back, other, columns));
     slabs->table->inverse(slabs, y, back, NULL, NULL);
-    slabs_need(device->sync(device, NULL, &error), &error);
+    slabs_need(device->streams->sync(device, NULL, &error), &error);
     whole->table->inverse(whole, y, other, scratch, NULL);
     CHECK_MSG(slabs_differ(back, other, columns) < 1e-5, "FDK differs by %g",
               slabs_differ(back, other, columns));
     for (int i = 0; i < 4; i++)
-        device->host_free(device, &blocks[i]);
+        device->memory->host_free(device, &blocks[i]);
     free(other), free(scratch);
     tess_operator_destroy(slabs);
     tess_operator_destroy(whole);

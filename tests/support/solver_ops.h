@@ -37,8 +37,8 @@ static inline bool run_op(tess_device *device, tess_op op, tess_op_buffers buffe
     tess_error error = {""};
     tess_op_needs needs;
     tess_prepared *prepared = NULL;
-    if (device->query(device, &op, &needs, &error) != TESS_OK ||
-        device->prepare(device, &op, &prepared, &error) != TESS_OK) {
+    if (device->ops->query(device, &op, &needs, &error) != TESS_OK ||
+        device->ops->prepare(device, &op, &prepared, &error) != TESS_OK) {
         CHECK_MSG(false, "%s", error.text);
         return false;
     }
@@ -46,9 +46,9 @@ static inline bool run_op(tess_device *device, tess_op op, tess_op_buffers buffe
     memset(workspace, 0xff, needs.workspace + 8);
     buffers.workspace = workspace + (op.kind == TESS_OP_FFT || op.kind == TESS_OP_FILTER ? 4 : 0);
     const uint64_t calls = tess_mem_calls();
-    device->run(device, prepared, &buffers, NULL);
+    device->ops->run(device, prepared, &buffers, NULL);
     CHECK(tess_mem_calls() == calls);
-    device->release(device, prepared);
+    device->ops->release(device, prepared);
     free(workspace);
     return true;
 }

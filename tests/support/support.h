@@ -184,11 +184,12 @@ static inline tess_status ready_make(const tess_net *net, tess_device *device, t
     TESS_TRY(tess_bound_create(net, device, dtype, &r->bound, error));
     TESS_TRY(tess_net_plan_create(r->bound, shape, &r->plan, error));
     TESS_TRY(tess_net_plan_prepare(r->plan, error));
-    TESS_TRY(device->alloc(device, &r->weights, TESS_MEM_WEIGHTS, tess_bound_weight_bytes(r->bound), error));
-    TESS_TRY(
-        device->alloc(device, &r->arena, TESS_MEM_ACTIVATIONS, tess_net_plan_arena_bytes(r->plan), error));
-    TESS_TRY(device->alloc(device, &r->workspace, TESS_MEM_WORKSPACE, tess_net_plan_workspace_bytes(r->plan),
-                           error));
+    TESS_TRY(device->memory->alloc(device, &r->weights, TESS_MEM_WEIGHTS, tess_bound_weight_bytes(r->bound),
+                                   error));
+    TESS_TRY(device->memory->alloc(device, &r->arena, TESS_MEM_ACTIVATIONS,
+                                   tess_net_plan_arena_bytes(r->plan), error));
+    TESS_TRY(device->memory->alloc(device, &r->workspace, TESS_MEM_WORKSPACE,
+                                   tess_net_plan_workspace_bytes(r->plan), error));
     return tess_bound_load(r->bound, weights, r->weights.data, error);
 }
 

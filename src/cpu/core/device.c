@@ -21,7 +21,7 @@ static size_t cpu_granted(tess_device *device, size_t bytes)
 static tess_status cpu_alloc(tess_device *device, tess_block *block, tess_mem_category category, size_t bytes,
                              tess_error *error)
 {
-    return tess_block_alloc_watched(device->memory, block, category, bytes, device->stop, error);
+    return tess_block_alloc_watched(device->counter, block, category, bytes, device->stop, error);
 }
 
 static tess_status cpu_host_alloc(tess_device *device, tess_block *block, size_t bytes, tess_error *error)
@@ -128,6 +128,30 @@ static void cpu_destroy(tess_device *device)
     tess_small_free(cpu);
 }
 
+static const tess_device_memory cpu_memory = {.granted = cpu_granted,
+                                              .alloc = cpu_alloc,
+                                              .free = cpu_free,
+                                              .host_alloc = cpu_host_alloc,
+                                              .host_free = cpu_free,
+                                              .copy = cpu_copy};
+
+static const tess_device_streams cpu_streams = {.sync = cpu_sync,
+                                                .create = cpu_stream_create,
+                                                .destroy = cpu_stream_destroy,
+                                                .event_create = cpu_event_create,
+                                                .event_destroy = cpu_event_destroy,
+                                                .record = cpu_record,
+                                                .wait = cpu_wait,
+                                                .event_sync = cpu_event_sync,
+                                                .elapsed = cpu_elapsed};
+
+static const tess_device_ops cpu_ops = {.query = tess_kernel_query,
+                                        .prepare = tess_kernel_prepare,
+                                        .pack = tess_kernel_pack,
+                                        .run = tess_kernel_run,
+                                        .release = tess_kernel_release,
+                                        .kernels = tess_cpu_kernels};
+
 static tess_status cpu_open(const tess_device_options *options, tess_device **out, tess_error *error)
 {
     bool reference = options->isa && strcmp(options->isa, "reference") == 0;
@@ -153,27 +177,9 @@ static tess_status cpu_open(const tess_device_options *options, tess_device **ou
                                 .host_memory = true,
                                 .destroy = cpu_destroy,
                                 .facts = cpu_facts,
-                                .granted = cpu_granted,
-                                .alloc = cpu_alloc,
-                                .free = cpu_free,
-                                .host_alloc = cpu_host_alloc,
-                                .host_free = cpu_free,
-                                .copy = cpu_copy,
-                                .sync = cpu_sync,
-                                .stream_create = cpu_stream_create,
-                                .stream_destroy = cpu_stream_destroy,
-                                .event_create = cpu_event_create,
-                                .event_destroy = cpu_event_destroy,
-                                .record = cpu_record,
-                                .wait = cpu_wait,
-                                .event_sync = cpu_event_sync,
-                                .elapsed = cpu_elapsed,
-                                .query = tess_kernel_query,
-                                .prepare = tess_kernel_prepare,
-                                .pack = tess_kernel_pack,
-                                .run = tess_kernel_run,
-                                .release = tess_kernel_release,
-                                .kernels = tess_cpu_kernels};
+                                .memory = &cpu_memory,
+                                .streams = &cpu_streams,
+                                .ops = &cpu_ops};
     *out = &cpu->device;
     return TESS_OK;
 }

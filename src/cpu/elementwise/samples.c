@@ -82,7 +82,8 @@ static tess_status refuses(const tess_device *device, const tess_op *op, tess_er
     const tess_dtype values = import ? op->out[0].dtype : op->in[0].dtype,
                      samples = import ? op->in[0].dtype : op->out[0].dtype;
     const bool known = samples == TESS_U8 || samples == TESS_U16 || samples == TESS_I16 ||
-                       samples == TESS_U32 || samples == TESS_I32 || samples == TESS_F32;
+                       samples == TESS_U32 || samples == TESS_I32 || samples == TESS_F16 ||
+                       samples == TESS_F32 || samples == TESS_F64;
     if (values != TESS_F32 || !known)
         return tess_fail(error, TESS_UNSUPPORTED, "samples of type %s are not exchanged with %s values",
                          tess_dtype_name(samples), tess_dtype_name(values));

@@ -119,7 +119,7 @@ tess_status tess_cpu_fft_prepare(tess_device *device, const tess_op *op, void **
         fft->columns =
             fftwf_plan_dft_1d(h, line, line, op->fft.inverse ? FFTW_BACKWARD : FFTW_FORWARD, FFTW_ESTIMATE);
     pthread_mutex_unlock(&planner);
-    fft->memory = cpu->device.memory;
+    fft->memory = cpu->device.counter;
     fft->bytes = library_bytes(op, tess_pool_threads(cpu->pool));
     tess_memory_count(fft->memory, TESS_MEM_WORKSPACE, (int64_t)fft->bytes);
     if (fft->rows && (fft->columns || op->fft.rows_only))

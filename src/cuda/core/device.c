@@ -140,6 +140,15 @@ static tess_status open_card(tess_cuda *cuda, tess_error *error)
     return TESS_OK;
 }
 
+static const tess_device_ops cuda_ops = {.query = tess_kernel_query,
+                                         .prepare = tess_kernel_prepare,
+                                         .pack = tess_kernel_pack,
+                                         .run = tess_kernel_run,
+                                         .release = tess_kernel_release,
+                                         .kernels = tess_cuda_kernels,
+                                         .prefers = tess_cuda_prefers,
+                                         .tune = cuda_tune};
+
 static tess_status cuda_open(const tess_device_options *options, tess_device **out, tess_error *error)
 {
     *out = NULL;
@@ -153,16 +162,10 @@ static tess_status cuda_open(const tess_device_options *options, tess_device **o
     cuda->device = (tess_device){.kind = "cuda",
                                  .destroy = cuda_destroy,
                                  .facts = cuda_facts,
-                                 .query = tess_kernel_query,
-                                 .prepare = tess_kernel_prepare,
-                                 .pack = tess_kernel_pack,
-                                 .run = tess_kernel_run,
-                                 .release = tess_kernel_release,
-                                 .kernels = tess_cuda_kernels,
-                                 .prefers = tess_cuda_prefers,
-                                 .tune = cuda_tune};
-    tess_cuda_fill_memory(&cuda->device);
-    tess_cuda_fill_streams(&cuda->device);
+                                 .memory = &tess_cuda_memory,
+                                 .streams = &tess_cuda_streams,
+                                 .graphs = &tess_cuda_graphs,
+                                 .ops = &cuda_ops};
     tess_status status = open_card(cuda, error);
     if (status != TESS_OK) {
         cuda_destroy(&cuda->device);

@@ -36,8 +36,10 @@ void tess_cuda_enter(tess_device *device);
 /* Keeps an error for the calls that can return one; the first is kept. */
 void tess_cuda_keep(tess_device *device, cudaError_t result, const char *what);
 void tess_cuda_keep_text(tess_device *device, tess_status status, const char *text);
-/* Their entries into the device's table: allocation; copies, streams, events and graphs. */
-void tess_cuda_fill_memory(tess_device *device);
-void tess_cuda_fill_streams(tess_device *device);
+/* The parts of its table, in memory.c and streams.c. */
+extern const tess_device_memory tess_cuda_memory;
+extern const tess_device_streams tess_cuda_streams;
+extern const tess_device_graphs tess_cuda_graphs;
+void tess_cuda_copy(tess_device *device, void *to, const void *from, size_t bytes, tess_stream *stream);
 
 #endif

@@ -15,8 +15,8 @@ static bool may_allocate(void)
 
 static tess_block counted(tess_device *device, void *data, size_t bytes, tess_mem_category category)
 {
-    tess_memory_count(device->memory, category, (int64_t)bytes);
-    return (tess_block){.data = data, .bytes = bytes, .category = category, .memory = device->memory};
+    tess_memory_count(device->counter, category, (int64_t)bytes);
+    return (tess_block){.data = data, .bytes = bytes, .category = category, .memory = device->counter};
 }
 
 /* The block is empty afterwards. */
@@ -29,10 +29,10 @@ static void uncount(tess_block *block)
 static tess_status cuda_alloc(tess_device *device, tess_block *block, tess_mem_category category,
                               size_t bytes, tess_error *error)
 {
-    *block = (tess_block){.category = category, .memory = device->memory};
+    *block = (tess_block){.category = category, .memory = device->counter};
     if (bytes == 0)
         return TESS_OK;
-    const size_t granted = device->granted(device, bytes);
+    const size_t granted = device->memory->granted(device, bytes);
     void *data = NULL;
     tess_cuda_enter(device);
     const cudaError_t result =
@@ -70,7 +70,7 @@ static void cuda_free(tess_device *device, tess_block *block)
 
 static tess_status cuda_host_alloc(tess_device *device, tess_block *block, size_t bytes, tess_error *error)
 {
-    *block = (tess_block){.category = TESS_MEM_HOST, .memory = device->memory};
+    *block = (tess_block){.category = TESS_MEM_HOST, .memory = device->counter};
     if (bytes == 0)
         return TESS_OK;
     tess_cuda_enter(device);
@@ -99,11 +99,9 @@ static void cuda_host_free(tess_device *device, tess_block *block)
     uncount(block);
 }
 
-void tess_cuda_fill_memory(tess_device *device)
-{
-    device->granted = cuda_granted;
-    device->alloc = cuda_alloc;
-    device->free = cuda_free;
-    device->host_alloc = cuda_host_alloc;
-    device->host_free = cuda_host_free;
-}
+const tess_device_memory tess_cuda_memory = {.granted = cuda_granted,
+                                             .alloc = cuda_alloc,
+                                             .free = cuda_free,
+                                             .host_alloc = cuda_host_alloc,
+                                             .host_free = cuda_host_free,
+                                             .copy = tess_cuda_copy};

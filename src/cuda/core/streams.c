@@ -41,7 +41,7 @@ static tess_status told(tess_device *device, tess_error *error)
     return status;
 }
 
-static void cuda_copy(tess_device *device, void *to, const void *from, size_t bytes, tess_stream *stream)
+void tess_cuda_copy(tess_device *device, void *to, const void *from, size_t bytes, tess_stream *stream)
 {
     tess_cuda_enter(device);
     if (bytes > 0)
@@ -170,20 +170,17 @@ static void cuda_graph_release(tess_device *device, tess_graph *graph)
         tess_cuda_keep(device, cudaGraphExecDestroy((cudaGraphExec_t)graph), "cudaGraphExecDestroy");
 }
 
-void tess_cuda_fill_streams(tess_device *device)
-{
-    device->copy = cuda_copy;
-    device->sync = cuda_sync;
-    device->stream_create = cuda_stream_create;
-    device->stream_destroy = cuda_stream_destroy;
-    device->event_create = cuda_event_create;
-    device->event_destroy = cuda_event_destroy;
-    device->record = cuda_record;
-    device->wait = cuda_wait;
-    device->event_sync = cuda_event_sync;
-    device->elapsed = cuda_elapsed;
-    device->capture_begin = cuda_capture_begin;
-    device->capture_end = cuda_capture_end;
-    device->graph_launch = cuda_graph_launch;
-    device->graph_release = cuda_graph_release;
-}
+const tess_device_streams tess_cuda_streams = {.sync = cuda_sync,
+                                               .create = cuda_stream_create,
+                                               .destroy = cuda_stream_destroy,
+                                               .event_create = cuda_event_create,
+                                               .event_destroy = cuda_event_destroy,
+                                               .record = cuda_record,
+                                               .wait = cuda_wait,
+                                               .event_sync = cuda_event_sync,
+                                               .elapsed = cuda_elapsed};
+
+const tess_device_graphs tess_cuda_graphs = {.begin = cuda_capture_begin,
+                                             .end = cuda_capture_end,
+                                             .launch = cuda_graph_launch,
+                                             .release = cuda_graph_release};

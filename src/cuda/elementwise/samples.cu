@@ -3,6 +3,8 @@
  * thread a pixel. */
 #include <math.h>
 
+#include <cuda_fp16.h>
+
 #include "cuda/core/cuda.h"
 
 struct samples_job {
@@ -20,6 +22,16 @@ template <typename T> __device__ __forceinline__ float to_value(T sample, float 
 template <> __device__ __forceinline__ float to_value<float>(float sample, float)
 {
     return sample;
+}
+
+template <> __device__ __forceinline__ float to_value<__half>(__half sample, float)
+{
+    return __half2float(sample);
+}
+
+template <> __device__ __forceinline__ float to_value<double>(double sample, float)
+{
+    return (float)sample;
 }
 
 template <typename T> __global__ void import_kernel(samples_job job, const T *in, float *out)
@@ -68,6 +80,16 @@ template <> __device__ __forceinline__ float to_sample<float>(float value, doubl
     return value;
 }
 
+template <> __device__ __forceinline__ __half to_sample<__half>(float value, double)
+{
+    return __float2half_rn(value);
+}
+
+template <> __device__ __forceinline__ double to_sample<double>(float value, double)
+{
+    return (double)value;
+}
+
 template <typename T> __global__ void export_kernel(samples_job job, const float *in, T *out)
 {
     const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -105,7 +127,9 @@ static const char *samples_refuses(const tess_op *op, int)
     case TESS_I16:
     case TESS_U32:
     case TESS_I32:
+    case TESS_F16:
     case TESS_F32:
+    case TESS_F64:
         return NULL;
     default:
         return "samples of this type are not read";
@@ -136,6 +160,12 @@ static cudaError_t samples_run(const tess_op *op, const tess_op_buffers *b, cuda
         break;
     case TESS_I32:
         launch<int32_t>(op, job, b, stream);
+        break;
+    case TESS_F16:
+        launch<__half>(op, job, b, stream);
+        break;
+    case TESS_F64:
+        launch<double>(op, job, b, stream);
         break;
     default:
         launch<float>(op, job, b, stream);

@@ -25,7 +25,7 @@ static tess_status run_once(tess_operator *op, const blocks *b, double *seconds,
         op->table->forward(op, b->image.data, b->measurement.data, b->scratch.data, NULL);
         op->table->adjoint(op, b->measurement.data, b->image.data, b->scratch.data, NULL);
     }
-    TESS_TRY(device->sync(device, NULL, error));
+    TESS_TRY(device->streams->sync(device, NULL, error));
     *seconds = fmin(*seconds, (tess_clock() - start) / (op->table->step ? 1 : 2));
     return TESS_OK;
 }
@@ -36,9 +36,9 @@ static tess_status run_all(tess_operator *op, blocks *b, double *seconds, tess_e
     size_t image, measurement;
     if (!tess_tensor_bytes(&op->image, &image) || !tess_tensor_bytes(&op->measurement, &measurement))
         return tess_fail(error, TESS_INTERNAL, "an operator to be timed is too large");
-    TESS_TRY(device->alloc(device, &b->image, TESS_MEM_WORKSPACE, image, error));
-    TESS_TRY(device->alloc(device, &b->measurement, TESS_MEM_WORKSPACE, measurement, error));
-    TESS_TRY(device->alloc(device, &b->scratch, TESS_MEM_WORKSPACE, op->scratch_bytes, error));
+    TESS_TRY(device->memory->alloc(device, &b->image, TESS_MEM_WORKSPACE, image, error));
+    TESS_TRY(device->memory->alloc(device, &b->measurement, TESS_MEM_WORKSPACE, measurement, error));
+    TESS_TRY(device->memory->alloc(device, &b->scratch, TESS_MEM_WORKSPACE, op->scratch_bytes, error));
     if (op->table->absorb)
         op->table->absorb(op, b->measurement.data, b->scratch.data, NULL);
     for (int i = 0; i < REPEATS; i++)
@@ -52,9 +52,9 @@ static tess_status measure(tess_engine *engine, tess_operator *op, tess_error *e
     blocks b = {0};
     double seconds = INFINITY;
     const tess_status status = run_all(op, &b, &seconds, error);
-    device->free(device, &b.image);
-    device->free(device, &b.measurement);
-    device->free(device, &b.scratch);
+    device->memory->free(device, &b.image);
+    device->memory->free(device, &b.measurement);
+    device->memory->free(device, &b.scratch);
     if (status == TESS_OK)
         tess_rates_set_operator(
             engine->rates, op->name,

@@ -3,8 +3,15 @@
 #include "base/mem.h"
 #include "base/temp.h"
 
+const char *tess_version(void)
+{
+    return TESSERA_VERSION;
+}
+
 tess_status tess_context_create(tess_context **out)
 {
+    if (!out)
+        return TESS_BAD_OPTION;
     *out = tess_small_alloc(1, sizeof **out);
     return *out ? TESS_OK : TESS_NO_MEMORY;
 }
@@ -16,7 +23,7 @@ void tess_context_destroy(tess_context *context)
 
 const char *tess_context_error(const tess_context *context)
 {
-    return context->error.text;
+    return context ? context->error.text : "there is no context";
 }
 
 void tess_emergency_cleanup(void)

@@ -7,7 +7,8 @@
 #include "base/process.h"
 #include "job/common/note.h"
 
-static tess_status precision_of(tess_engine *engine, const char *wanted, tess_error *error)
+tess_status tess_precision_of(const tess_device_facts *facts, const char *wanted, tess_precision *out,
+                              tess_error *error)
 {
     static const struct {
         const char *name;
@@ -18,16 +19,14 @@ static tess_status precision_of(tess_engine *engine, const char *wanted, tess_er
                  {"fp16", TESS_F16, false, true},
                  {"bf16", TESS_BF16, false, false}};
     if (strcmp(wanted, "auto") == 0)
-        wanted = engine->facts.fp16 ? "fp16" : "fp32";
+        wanted = facts->fp16 ? "fp16" : "fp32";
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         if (strcmp(wanted, known[i].name) != 0)
             continue;
-        if (known[i].gpu && !engine->facts.fp16)
+        if (known[i].gpu && !facts->fp16)
             return tess_fail(error, TESS_UNSUPPORTED,
                              "--precision %s needs a GPU; the CPU computes in fp32 or bf16", wanted);
-        engine->dtype = known[i].dtype;
-        engine->tf32 = known[i].tf32;
-        engine->precision = known[i].name;
+        *out = (tess_precision){known[i].dtype, known[i].tf32, known[i].name};
         return TESS_OK;
     }
     return tess_fail(error, TESS_BAD_OPTION, "--precision %s: use auto, fp32, tf32, fp16 or bf16", wanted);
@@ -44,10 +43,10 @@ static int useful_threads(const tess_common *common)
     return cores;
 }
 
-/* TESSERA_LANE=1 takes the CPU for a device with memory of its own: for tests without a card. */
+/* TESSERA_QUEUE=1 takes the CPU for a device with memory of its own: for tests without a card. */
 static bool memory_apart(const tess_device *device)
 {
-    const char *wanted = getenv("TESSERA_LANE");
+    const char *wanted = getenv("TESSERA_QUEUE");
     return !device->host_memory || (wanted && strcmp(wanted, "1") == 0);
 }
 
@@ -79,7 +78,11 @@ tess_status tess_engine_open(tess_engine *engine, tess_memory *memory, const tes
     TESS_TRY(tess_registry_open(kind, &options, &engine->device, error));
     engine->device->facts(engine->device, &engine->facts);
     engine->apart = memory_apart(engine->device);
-    TESS_TRY(precision_of(engine, common->precision, error));
+    tess_precision precision;
+    TESS_TRY(tess_precision_of(&engine->facts, common->precision, &precision, error));
+    engine->dtype = precision.dtype;
+    engine->tf32 = precision.tf32;
+    engine->precision = precision.name;
     TESS_TRY(tess_pool_create(threads, &engine->host, error));
     tess_pool_watch(engine->host, &engine->stop);
     return tess_rates_open(engine->device, &engine->rates, error);
@@ -90,9 +93,9 @@ tess_mem_scope tess_engine_scope(const tess_engine *engine)
     return engine->apart ? TESS_MEM_OF_DEVICE : TESS_MEM_OF_PROCESS;
 }
 
-static void close_model(tess_engine *engine, tess_engine_model *m)
+void tess_engine_model_close(tess_engine *engine, tess_engine_model *m)
 {
-    engine->device->free(engine->device, &m->weights);
+    engine->device->memory->free(engine->device, &m->weights);
     tess_bound_destroy(m->bound);
     tess_model_clear(&m->model);
     tess_weights_close(m->file);
@@ -102,20 +105,21 @@ static void close_model(tess_engine *engine, tess_engine_model *m)
 void tess_engine_close(tess_engine *engine)
 {
     for (int i = 0; i < engine->model_count; i++)
-        close_model(engine, &engine->models[i]);
+        tess_engine_model_close(engine, &engine->models[i]);
     tess_rates_destroy(engine->rates);
     tess_pool_destroy(engine->host);
     tess_registry_close(engine->device);
     memset(engine, 0, sizeof *engine);
 }
 
-static tess_status open_model(tess_engine *engine, tess_engine_model *m, tess_error *error)
+tess_status tess_engine_model_open(tess_engine *engine, const tess_precision *precision, tess_engine_model *m,
+                                   tess_error *error)
 {
     TESS_TRY(m->inflated ? tess_model_open_volume(m->path, m->how, &m->file, error)
                          : tess_model_open(m->path, &m->file, error));
     TESS_TRY(tess_model_recognise(m->file, &m->model, error));
-    TESS_TRY(tess_bound_create(m->model.net, engine->device, engine->dtype, &m->bound, error));
-    if (engine->tf32)
+    TESS_TRY(tess_bound_create(m->model.net, engine->device, precision->dtype, &m->bound, error));
+    if (precision->tf32)
         tess_bound_allow_tf32(m->bound);
     return TESS_OK;
 }
@@ -137,9 +141,10 @@ static tess_status model_of(tess_engine *engine, const char *name, bool inflated
     memcpy(m->path, path, sizeof path);
     m->inflated = inflated;
     m->how = how;
-    tess_status status = open_model(engine, m, error);
+    const tess_precision precision = {engine->dtype, engine->tf32, engine->precision};
+    tess_status status = tess_engine_model_open(engine, &precision, m, error);
     if (status != TESS_OK) {
-        close_model(engine, m);
+        tess_engine_model_close(engine, m);
         return status;
     }
     engine->model_count++;
@@ -173,21 +178,24 @@ tess_status tess_engine_volume_of(tess_engine *engine, const char *name, tess_in
     return model_of(engine, name, true, how, out, error);
 }
 
+tess_status tess_engine_model_load(tess_engine *engine, tess_engine_model *m, tess_error *error)
+{
+    TESS_TRY(engine->device->memory->alloc(engine->device, &m->weights, TESS_MEM_WEIGHTS,
+                                           tess_bound_weight_bytes(m->bound), error));
+    return tess_bound_load(m->bound, m->file, m->weights.data, error);
+}
+
 tess_status tess_engine_load(tess_engine *engine, tess_error *error)
 {
-    for (int i = 0; i < engine->model_count; i++) {
-        tess_engine_model *m = &engine->models[i];
-        TESS_TRY(engine->device->alloc(engine->device, &m->weights, TESS_MEM_WEIGHTS,
-                                       tess_bound_weight_bytes(m->bound), error));
-        TESS_TRY(tess_bound_load(m->bound, m->file, m->weights.data, error));
-    }
-    return engine->device->sync(engine->device, NULL, error);
+    for (int i = 0; i < engine->model_count; i++)
+        TESS_TRY(tess_engine_model_load(engine, &engine->models[i], error));
+    return engine->device->streams->sync(engine->device, NULL, error);
 }
 
 void tess_engine_unload(tess_engine *engine)
 {
     for (int i = 0; i < engine->model_count; i++)
-        engine->device->free(engine->device, &engine->models[i].weights);
+        engine->device->memory->free(engine->device, &engine->models[i].weights);
 }
 
 uint64_t tess_engine_free_limit(const tess_engine *engine)

@@ -21,6 +21,12 @@ typedef struct tess_engine_model {
     tess_block weights;
 } tess_engine_model;
 
+typedef struct tess_precision {
+    tess_dtype dtype;
+    bool tf32;
+    const char *name;
+} tess_precision;
+
 typedef struct tess_engine {
     tess_stop stop;      /* of everything that runs here */
     tess_memory *memory; /* of all blocks of the job, also those of the host; the context's */
@@ -30,7 +36,7 @@ typedef struct tess_engine {
     tess_pool *host;
     tess_dtype dtype;
     bool tf32;
-    bool apart; /* the device's memory is its own: rows stay on the host, windows go through a lane */
+    bool apart; /* the device's memory is its own: rows stay on the host, windows go through a queue */
     const char *precision; /* as it ended up */
     tess_engine_model models[TESS_ENGINE_MODELS];
     int model_count;
@@ -42,6 +48,16 @@ tess_status tess_engine_open(tess_engine *engine, tess_memory *memory, const tes
 void tess_engine_close(tess_engine *engine);
 /* What the job's total is of: without the host's memory where the device has its own. */
 tess_mem_scope tess_engine_scope(const tess_engine *engine);
+/* What "auto", "fp16" and so on mean on this device. */
+tess_status tess_precision_of(const tess_device_facts *facts, const char *wanted, tess_precision *out,
+                              tess_error *error) TESS_MUST_CHECK;
+/* A model outside of the engine's list: the caller sets path, inflated and how, and closes it also when this failed. */
+tess_status tess_engine_model_open(tess_engine *engine, const tess_precision *precision,
+                                   tess_engine_model *model, tess_error *error) TESS_MUST_CHECK;
+/* Its weights, to the device; does not wait for the last of them. */
+tess_status tess_engine_model_load(tess_engine *engine, tess_engine_model *model,
+                                   tess_error *error) TESS_MUST_CHECK;
+void tess_engine_model_close(tess_engine *engine, tess_engine_model *model);
 /* The model of this name, its layers bound to the device, its weights not loaded yet. */
 tess_status tess_engine_model_of(tess_engine *engine, const char *name, tess_engine_model **out,
                                  tess_error *error) TESS_MUST_CHECK;

@@ -1,21 +1,18 @@
-/* prior.h: a network as the denoiser of a solver: a dense fp32 image or volume in the device's memory goes through
- * windows into the network's input and back, by the import and export ops, so that nothing passes through the host. A
- * 2-D network takes a volume slice by slice, a 3-D one in windows that are cut in depth too. */
+/* prior.h: a network as the denoiser of a solver, for a dense fp32 image or volume in the device's memory. A 2-D network
+ * takes a volume slice by slice, a 3-D one in windows that are cut in depth too. */
 #ifndef TESS_JOB_PRIOR_H
 #define TESS_JOB_PRIOR_H
 
 #include "job/common/engine.h"
 #include "plan/cut.h"
+#include "window/window.h"
 
 typedef struct tess_prior {
     tess_engine *engine;
     tess_engine_model *model;
     tess_tensor image;    /* (1, d, h, w, c) */
     tess_cut_plan choice; /* how it is cut; depth: into single slices for a 2-D network */
-    tess_block arena, workspace;
-    tess_net_plan **plans; /* one for each shape of a window */
-    tess_plan_shape *shapes;
-    int shape_count;
+    tess_windows *windows;
 } tess_prior;
 
 /* What a user may say of the cut, as in tess_denoise_settings, and the bytes. */
@@ -30,8 +27,8 @@ typedef struct tess_prior_request {
 /* Fills the choice; engine, model and image are set. */
 tess_status tess_prior_choose(tess_prior *prior, const tess_prior_request *request,
                               tess_error *error) TESS_MUST_CHECK;
-/* Takes the blocks of the choice and plans every shape of window; the model's
- * weights are loaded already. Close it also when this failed. */
+/* Takes the blocks of the choice and prepares every shape of window; the model's weights are loaded already. Close it also
+ * when this failed. */
 tess_status tess_prior_open(tess_prior *prior, tess_error *error) TESS_MUST_CHECK;
 void tess_prior_close(tess_prior *prior);
 /* A tess_denoise_fn; user: a tess_prior. */

@@ -60,7 +60,7 @@ static tess_status warm(tess_denoise_job *job, tess_error *error)
     tess_engine *engine = &job->engine;
     for (int m = 0; m < engine->model_count; m++) {
         const tess_engine_model *model = &engine->models[m];
-        tess_status status = tess_lane_warm(engine->device, model->bound, model->model.net, error);
+        tess_status status = tess_queue_warm(engine->device, model->bound, model->model.net, error);
         if (status != TESS_OK && status != TESS_NO_MEMORY)
             return status;
     }
@@ -153,8 +153,8 @@ static tess_status run(tess_denoise_job *job, tess_error *error)
         return tess_fail(error, TESS_IO_FAILED, "%s: cannot make this folder: %s", job->settings->output,
                          strerror(errno));
     tess_stop_begin(stop, pixels);
-    TESS_TRY(job->engine.apart && !job->volumes ? tess_denoise_run_lane(job, error)
-                                                : tess_denoise_run_direct(job, error));
+    TESS_TRY(job->engine.apart && !job->volumes ? tess_denoise_run_queue(job, error)
+                                                : tess_denoise_run_host(job, error));
     for (int64_t i = 0; i < job->count; i++)
         left += tess_denoise_todo(&job->files[i]) && !job->files[i].done;
     if (left)
@@ -223,7 +223,7 @@ static void calibrate(tess_denoise_job *job)
                                 faster_than_planned(job)};
     tess_status status = TESS_OK;
     /* Smaller images and tiles of the next jobs too. */
-    for (int i = 0; i < TUNED && status == TESS_OK && job->engine.device->tune; i++) {
+    for (int i = 0; i < TUNED && status == TESS_OK && job->engine.device->ops->tune; i++) {
         const tess_plan_shape shape = {largest.n, tess_round_up(largest.h >> i / 2, grid),
                                        tess_round_up(largest.w >> (i + 1) / 2, grid), TESS_INFER};
         status = with_plan(job, file, shape, tess_rates_tune, budget);

@@ -5,11 +5,11 @@
 #include "base/json.h"
 #include "io/image.h"
 #include "job/common/engine.h"
-#include "job/common/lane.h"
 #include "job/common/pixels.h"
 #include "plan/cut.h"
 #include "tensor/noise.h"
 #include "tensor/samples.h"
+#include "window/queue.h"
 
 /* What one pass over the samples found; in `unit`, holes left out. */
 typedef struct tess_denoise_look {
@@ -26,6 +26,13 @@ typedef struct tess_denoise_look {
     tess_noise_result noise; /* where it was asked for */
 } tess_denoise_look;
 
+/* Noise levels that the estimate gives to pixels, where one for all would be wrong. */
+typedef enum tess_denoise_levels {
+    TESS_LEVELS_ONE,
+    TESS_LEVELS_BY_BRIGHTNESS, /* of photon noise: from the mean around the pixel */
+    TESS_LEVELS_BY_SLICE       /* of a volume whose slices differ */
+} tess_denoise_levels;
+
 /* One file of the job, and what became of it. */
 typedef struct tess_denoise_file {
     char *name, *input, *output, *truth; /* owned; name: for the record; truth may be NULL */
@@ -39,6 +46,8 @@ typedef struct tess_denoise_file {
     double sigma;             /* negative: the model takes none, or the levels come from a map */
     double channel_sigma[TESS_NOISE_CHANNELS]; /* of each channel, where it was estimated */
     bool sigma_estimated;
+    tess_denoise_levels
+        levels;     /* what the network is given in place of one sigma, where that was estimated */
     char lost[192]; /* metadata that the output's format cannot hold; "": nothing */
     bool prepared;  /* rows become fp32 values before the ring, and samples behind it: denoise_prepared.c */
     tess_engine_model *model;
@@ -53,10 +62,11 @@ typedef struct tess_denoise_file {
     bool begun, done; /* done: its output is written */
 } tess_denoise_file;
 
-/* The memory that an image is done with: all three, or rows alone and the lane to the device. */
+/* What an image is denoised with: its rows, and the network here (windows) or on a device with its own memory (queue). */
 typedef struct tess_denoise_blocks {
-    tess_block arena, workspace, io;
-    tess_lane *lane;
+    tess_block io;
+    tess_windows *windows;
+    tess_queue *queue;
 } tess_denoise_blocks;
 
 /* The whole job: what it will do, and what it did. */
@@ -71,9 +81,9 @@ typedef struct tess_denoise_job {
     tess_mem_bytes planned; /* the largest of each category */
     uint64_t planned_total; /* of the largest file: not their sum */
     double planned_seconds, start;
-    tess_lane_sizes lane_sizes; /* where the device's memory is its own */
-    uint64_t host_bytes;        /* pinned, planned and taken */
-    tess_lane_figures figures;
+    tess_queue_sizes queue_sizes; /* where the device's memory is its own */
+    uint64_t host_bytes;          /* pinned, planned and taken */
+    tess_queue_figures figures;
     char replanned[128];       /* why, when the plan was made again */
     uint64_t baseline;         /* bytes free on the device before the plan's blocks */
     uint64_t overhead, loaded; /* resident before the plan, and once the weights are there */
@@ -115,9 +125,14 @@ bool tess_denoise_scale_is_known(const tess_denoise_settings *settings, const te
 /* One pass over the samples: fills file->look. */
 tess_status tess_denoise_look_at(tess_engine *engine, const tess_denoise_settings *settings,
                                  tess_denoise_file *file, tess_error *error) TESS_MUST_CHECK;
-/* The estimate of the look becomes file->sigma, on file->scale. */
-tess_status tess_denoise_use_estimate(const tess_denoise_settings *settings, tess_denoise_file *file,
-                                      tess_error *error) TESS_MUST_CHECK;
+/* The estimate of the look becomes file->sigma and file->levels, on file->scale. The bundled model for gray images takes
+ * over where channels differ much. */
+tess_status tess_denoise_use_estimate(tess_engine *engine, const tess_denoise_settings *settings,
+                                      tess_denoise_file *file, tess_error *error) TESS_MUST_CHECK;
+/* Noise levels of one row of pixels, from the means around their values; those of a slice need no means. */
+void tess_denoise_levels_of(const tess_denoise_file *file, int64_t slice, const float *means, float *levels);
+/* Does the network take a map of levels, from a file or of the estimate? */
+bool tess_denoise_has_map(const tess_denoise_file *file);
 /* Chooses file->scale; refuses where sigma would mean nothing on it. */
 tess_status tess_denoise_set_scale(const tess_denoise_settings *settings, tess_denoise_file *file,
                                    tess_error *error) TESS_MUST_CHECK;
@@ -139,9 +154,9 @@ bool tess_denoise_todo(const tess_denoise_file *file);
  * a stop was requested counts as stopped: it may have met values that were not computed to the end. */
 tess_status tess_denoise_settle(const tess_denoise_job *job, tess_denoise_file *file, tess_status status,
                                 tess_error *error) TESS_MUST_CHECK;
-/* All files, one after another in the host's memory, or many at once through a lane; weights are loaded first. */
-tess_status tess_denoise_run_direct(tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
-tess_status tess_denoise_run_lane(tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
+/* All files, one after another in the host's memory, or many at once through a queue; weights are loaded first. */
+tess_status tess_denoise_run_host(tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_denoise_run_queue(tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
 /* Calls the caller's `file` callback; on the thread that began the job. */
 void tess_denoise_announce(const tess_denoise_job *job, int64_t index);
 /* Makes the folder that the output goes to, where it is one inside the job's output folder. Any thread. */

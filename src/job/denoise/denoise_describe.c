@@ -46,7 +46,7 @@ size_t tess_denoise_carve_sink(const tess_denoise_file *file, char *at, tess_den
     if (!file->truth)
         return 0;
     const tess_image_info *info = &file->info;
-    const int64_t most = tess_max_i64(info->channels, file->truth_info.channels) + (file->map_info.width > 0);
+    const int64_t most = tess_max_i64(info->channels, file->truth_info.channels) + tess_denoise_has_map(file);
     const size_t row = tess_align_size((size_t)(info->width * most) * sizeof(float), 64);
     if (at)
         *sink =
@@ -94,7 +94,7 @@ tess_pixels tess_denoise_pixels(const tess_engine *engine, const tess_denoise_se
     for (int c = 0; c < TESS_NOISE_CHANNELS; c++)
         pixels.sigma[c] =
             (float)(file->sigma_estimated && pixels.planes > 1 ? file->channel_sigma[c] : file->sigma);
-    pixels.sigma_channel = settings->sigma_map != NULL;
+    pixels.sigma_channel = tess_denoise_has_map(file);
     pixels.add_noise = file->prepared ? 0 : (float)settings->add_noise;
     pixels.noise = (tess_rng_key){settings->common.seed, file->item, 0};
     pixels.pool = engine->host;
@@ -177,9 +177,9 @@ static tess_status describe_samples(tess_engine *engine, const tess_denoise_sett
     else if (!file->sigma_estimated)
         file->sigma = settings->sigma >= 0 ? settings->sigma : settings->add_noise;
     else
-        TESS_TRY(tess_denoise_use_estimate(settings, file, error));
+        TESS_TRY(tess_denoise_use_estimate(engine, settings, file, error));
     file->prepared = file->info.masked || file->look.holes > 0 || file->info.depth > 0 ||
-                     settings->sigma_map || settings->strength < 1 || file->sigma == 0 ||
+                     tess_denoise_has_map(file) || settings->strength < 1 || file->sigma == 0 ||
                      file->out_info.dtype != file->info.dtype || file->scale.low != 0 ||
                      file->scale.high != tess_samples_full_scale(file->info.dtype);
     return TESS_OK;

@@ -63,8 +63,8 @@ static tess_status compare(tess_image_job *job, const float *result, const unsig
 tess_status tess_image_sink(void *user, int64_t first, int64_t count, const void *rows, tess_error *error)
 {
     tess_image_job *job = user;
-    if (job->blocks->lane)
-        TESS_TRY(tess_lane_strip_settle(job, first, error));
+    if (job->blocks->queue)
+        TESS_TRY(tess_image_wait(job, first, error));
     const tess_denoise_file *file = job->file;
     if (!file->prepared && !job->truth)
         return tess_writer_rows(job->writer, count, rows, error);
@@ -94,7 +94,7 @@ void *tess_image_carve(tess_image_job *job)
     job->pixels.scratch = (float *)at;
     at += file->request.row_scratch_bytes * (size_t)tess_axis_largest_window(&file->choice.cols);
     const size_t sink_bytes = tess_denoise_carve_sink(file, at, &job->rows);
-    if (job->blocks->lane && job->pixels.add_noise > 0) {
+    if (job->blocks->queue && job->pixels.add_noise > 0) {
         job->row_samples = at + tess_align_size(sink_bytes, 64);
         job->row_draws = (float *)(job->row_samples + tess_denoise_row_bytes(&file->info));
     }
@@ -153,7 +153,7 @@ static tess_status run_slices(tess_image_job *job, tess_error *error)
                                      .in_row_bytes = file->request.in_row_bytes,
                                      .out_row_bytes = file->request.out_row_bytes,
                                      .source = tess_image_source,
-                                     .worker = job->blocks->lane ? tess_lane_strip : tess_direct_strip,
+                                     .worker = job->blocks->queue ? tess_image_submit : tess_image_run,
                                      .sink = tess_image_sink,
                                      .user = job,
                                      .stop = &job->engine->stop};
@@ -171,11 +171,6 @@ static tess_status run_image(tess_image_job *job, tess_error *error)
 {
     tess_denoise_file *file = job->file;
     TESS_TRY(open_files(job, error));
-    const size_t most = (size_t)file->choice.cols.tiles;
-    job->plans = tess_small_alloc(most, sizeof *job->plans);
-    job->shapes = tess_small_alloc(most, sizeof *job->shapes);
-    if (!job->plans || !job->shapes)
-        return tess_fail(error, TESS_NO_MEMORY, "no memory for the plans of %zu windows", most);
     TESS_TRY(file->model->model.volume ? tess_denoise_volume(job, error) : run_slices(job, error));
     TESS_TRY(tess_stop_check(&job->engine->stop, error)); /* what was left early is not kept */
     TESS_TRY(tess_writer_commit(job->writer, error));
@@ -197,11 +192,8 @@ tess_status tess_denoise_image(tess_engine *engine, const tess_denoise_settings 
     job.prepared.settings = settings;
     job.pixels = tess_denoise_pixels(engine, settings, file);
     tess_status status = run_image(&job, error);
-    if (blocks->lane)
-        tess_lane_strips_end(&job);
-    tess_direct_drop(&job);
-    tess_small_free(job.plans);
-    tess_small_free(job.shapes);
+    if (blocks->queue)
+        tess_image_wait_all(&job);
     tess_writer_close(job.writer);
     tess_reader_close(job.truth);
     tess_reader_close(job.prepared.original);

@@ -1,9 +1,17 @@
-/* denoise_image.h: one image under way, for the files denoise_image.c, denoise_direct.c and denoise_lane.c. */
+/* denoise_image.h: one image under way, for the files denoise_image.c, denoise_strip.c and denoise_queue.c. */
 #ifndef TESS_JOB_DENOISE_IMAGE_H
 #define TESS_JOB_DENOISE_IMAGE_H
 
 #include "job/denoise/denoise_prepared.h"
 #include "tensor/quality.h"
+
+/* A strip on its way through the queue. */
+typedef struct tess_image_strip {
+    tess_strip strip;
+    tess_queue_image image;
+    bool alpha; /* the last channel is the input's */
+    tess_ticket ticket;
+} tess_image_strip;
 
 typedef struct tess_image_job {
     tess_engine *engine;
@@ -13,14 +21,9 @@ typedef struct tess_image_job {
     tess_reader *reader, *truth;
     tess_writer *writer;
     tess_prepared_image prepared;
-    /* direct: */
-    tess_net_plan **plans; /* of the strip's windows, one for each shape */
-    tess_plan_shape *shapes;
-    int shape_count;
-    int64_t strip_height; /* of the windows that `plans` are for */
-    /* lane: */
-    tess_flight flights[2]; /* of the strips with even and with odd numbers */
-    char *row_samples;      /* rows that get noise are read here first */
+    /* queue: */
+    tess_image_strip strips[2]; /* with even and with odd numbers */
+    char *row_samples;          /* rows that get noise are read here first */
     float *row_draws;
     /* sink: */
     tess_quality quality;
@@ -38,15 +41,17 @@ void *tess_image_carve(tess_image_job *job);
 /* A volume through a 3-D network: all slices in, the network, all slices out. */
 tess_status tess_denoise_volume(tess_image_job *job, tess_error *error) TESS_MUST_CHECK;
 
-/* The ring's worker, and what it leaves to free. */
-tess_status tess_direct_strip(void *job, const tess_strip *strip, tess_error *error) TESS_MUST_CHECK;
-void tess_direct_drop(tess_image_job *job);
+/* The ring's worker where the device computes in the host's memory: runs the strip's windows. */
+tess_status tess_image_run(void *job, const tess_strip *strip, tess_error *error) TESS_MUST_CHECK;
 
-/* Submits the strip's windows; they land some time before tess_lane_strip_settle returns. */
-tess_status tess_lane_strip(void *job, const tess_strip *strip, tess_error *error) TESS_MUST_CHECK;
+/* The ring's worker where the device has its own memory: submits the strip's windows, which are written some time before
+ * tess_image_wait returns. */
+tess_status tess_image_submit(void *job, const tess_strip *strip, tess_error *error) TESS_MUST_CHECK;
 /* Waits for the strip that row `first` belongs to. */
-tess_status tess_lane_strip_settle(tess_image_job *job, int64_t first, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_image_wait(tess_image_job *job, int64_t first, tess_error *error) TESS_MUST_CHECK;
 /* Waits for all that is under way, whatever became of it. */
-void tess_lane_strips_end(tess_image_job *job);
+void tess_image_wait_all(tess_image_job *job);
+/* Fills all but the ticket. */
+void tess_image_strip_set(tess_image_strip *to, const tess_pixels *pixels, const tess_strip *strip);
 
 #endif

@@ -211,28 +211,3 @@ tess_status tess_denoise_look_at(tess_engine *engine, const tess_denoise_setting
     release(&l);
     return status;
 }
-
-tess_status tess_denoise_use_estimate(const tess_denoise_settings *settings, tess_denoise_file *file,
-                                      tess_error *error)
-{
-    const tess_denoise_look *look = &file->look;
-    if (look->noise.confidence == TESS_NOISE_UNKNOWN && look->found > 0)
-        return tess_fail(
-            error, TESS_BAD_OPTION,
-            "%s: its noise level cannot be estimated from the image; give --sigma on the [0,1] scale, e.g. "
-            "--sigma 25/255",
-            file->input);
-    const double factor = (look->unit.high - look->unit.low) / (file->scale.high - file->scale.low);
-    file->sigma = look->noise.sigma * factor;
-    for (int64_t c = 0; c < TESS_NOISE_CHANNELS; c++)
-        file->channel_sigma[c] = look->noise.channel[c].confidence == TESS_NOISE_UNKNOWN
-                                     ? file->sigma
-                                     : look->noise.channel[c].sigma * factor;
-    tess_note(
-        &settings->common, look->noise.confidence == TESS_NOISE_ROUGH ? TESS_NOTE_WARNING : TESS_NOTE_DETAIL,
-        "%s: sigma %.4g = %.3g/255, estimated%s", file->input, file->sigma, 255 * file->sigma,
-        look->noise.confidence == TESS_NOISE_ROUGH ? " roughly: few flat areas; look at the result, or give "
-                                                     "--sigma"
-                                                   : "");
-    return TESS_OK;
-}

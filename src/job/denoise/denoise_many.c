@@ -1,4 +1,4 @@
-/* Many files at once through one lane: a file a thread, which decodes it, submits its windows and encodes the
+/* Many files at once through one queue: a file a thread, which decodes it, submits its windows and encodes the
  * result, so that all cores feed one device. What a file becomes does not depend on the others. */
 #include <pthread.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ static const uint64_t SMALL_JOB = (uint64_t)64 << 20; /* smaller plans gain noth
 
 typedef struct many {
     tess_denoise_job *job;
-    tess_lane *lane;
+    tess_queue *queue;
     pthread_mutex_t mutex;
     int64_t next; /* the files before it have begun */
     int64_t announced;
@@ -23,12 +23,12 @@ typedef struct many {
     tess_error error;
 } many;
 
-/* Weights and the lane; all that was taken goes back when something is missing. */
-static tess_status open_lane(tess_denoise_job *job, tess_lane **lane, tess_error *error)
+/* Weights and the queue; all that was taken goes back when something is missing. */
+static tess_status open_queue(tess_denoise_job *job, tess_queue **queue, tess_error *error)
 {
     tess_status status = tess_engine_load(&job->engine, error);
     if (status == TESS_OK)
-        status = tess_lane_open(job->engine.device, &job->lane_sizes, lane, error);
+        status = tess_queue_open(job->engine.device, &job->queue_sizes, queue, error);
     if (status != TESS_OK)
         tess_engine_unload(&job->engine);
     return status;
@@ -36,7 +36,7 @@ static tess_status open_lane(tess_denoise_job *job, tess_lane **lane, tess_error
 
 /* Others use the device too: what was free when the plan was made may be gone. The job is planned again with what
  * there is before anything has started. */
-static tess_status open_or_replan(tess_denoise_job *job, tess_lane **lane, tess_error *error)
+static tess_status open_or_replan(tess_denoise_job *job, tess_queue **queue, tess_error *error)
 {
     tess_engine *engine = &job->engine;
     for (int attempt = 1;; attempt++) {
@@ -44,7 +44,7 @@ static tess_status open_or_replan(tess_denoise_job *job, tess_lane **lane, tess_
         const uint64_t left = engine->facts.memory_free, planned = job->planned_total;
         const bool enough = left >= planned;
         job->baseline = left; /* planning may have opened a library, which is not the plan's */
-        tess_status status = enough ? open_lane(job, lane, error) : TESS_NO_MEMORY;
+        tess_status status = enough ? open_queue(job, queue, error) : TESS_NO_MEMORY;
         if (status != TESS_NO_MEMORY || attempt == OPENINGS) {
             if (status == TESS_NO_MEMORY && !enough)
                 return tess_fail(error, status,
@@ -117,7 +117,7 @@ static tess_status run_file(many *m, tess_denoise_file *file, tess_denoise_block
 static tess_status work(void *arg, tess_error *error)
 {
     many *m = arg;
-    tess_denoise_blocks blocks = {.lane = m->lane};
+    tess_denoise_blocks blocks = {.queue = m->queue};
     for (tess_denoise_file *file; (file = take_file(m));) {
         tess_status status = run_file(m, file, &blocks, error);
         pthread_mutex_lock(&m->mutex);
@@ -168,10 +168,10 @@ static tess_status run_threads(many *m, int64_t count, tess_error *error)
     return status;
 }
 
-tess_status tess_denoise_run_lane(tess_denoise_job *job, tess_error *error)
+tess_status tess_denoise_run_queue(tess_denoise_job *job, tess_error *error)
 {
     many m = {.job = job};
-    TESS_TRY(open_or_replan(job, &m.lane, error));
+    TESS_TRY(open_or_replan(job, &m.queue, error));
     job->loaded = tess_process_resident();
     pthread_mutex_init(&m.mutex, NULL);
     tess_status status = run_threads(&m, thread_count(job), error);
@@ -180,7 +180,7 @@ tess_status tess_denoise_run_lane(tess_denoise_job *job, tess_error *error)
         *error = m.error;
     }
     pthread_mutex_destroy(&m.mutex);
-    tess_lane_measured(m.lane, &job->figures);
-    tess_lane_close(m.lane);
+    tess_queue_measured(m.queue, &job->figures);
+    tess_queue_close(m.queue);
     return status;
 }

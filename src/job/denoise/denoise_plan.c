@@ -1,5 +1,5 @@
 /* The plan of a job out of the plans of its files. In the host's memory files are done one after another with
- * blocks of their own sizes, so the job's peak is that of its largest file. A lane is opened once for all, so there
+ * blocks of their own sizes, so the job's peak is that of its largest file. A queue is opened once for all, so there
  * the largest of each block counts, even when they come from different files. */
 #include "base/checked.h"
 #include "base/process.h"
@@ -11,7 +11,7 @@ enum { TRIES = 8 };
 static uint64_t granted(const tess_denoise_job *job, size_t bytes)
 {
     tess_device *device = job->engine.device;
-    return device->granted(device, bytes);
+    return device->memory->granted(device, bytes);
 }
 
 static void grow(size_t *most, size_t bytes)
@@ -35,10 +35,10 @@ static void add_choice(tess_denoise_job *job, const tess_denoise_file *file)
     for (int c = 0; c < TESS_MEM_CATEGORIES; c++) /* its weights are among the job's */
         if (choice->bytes.by[c] > job->planned.by[c])
             job->planned.by[c] = choice->bytes.by[c];
-    grow(&job->lane_sizes.arena, choice->arena_bytes);
-    grow(&job->lane_sizes.workspace, choice->workspace_bytes);
-    grow(&job->lane_sizes.in_stage, choice->in_stage);
-    grow(&job->lane_sizes.out_stage, choice->out_stage);
+    grow(&job->queue_sizes.arena, choice->arena_bytes);
+    grow(&job->queue_sizes.workspace, choice->workspace_bytes);
+    grow(&job->queue_sizes.in_stage, choice->in_stage);
+    grow(&job->queue_sizes.out_stage, choice->out_stage);
     job->planned_seconds += choice->seconds * (double)tess_max_i64(file->info.depth, 1);
 }
 
@@ -51,7 +51,7 @@ static tess_status plan_files(tess_denoise_job *job, planning how, int64_t *refu
     job->planned = (tess_mem_bytes){{[TESS_MEM_WEIGHTS] = weights}};
     job->planned_total = weights;
     job->planned_seconds = 0;
-    job->lane_sizes = (tess_lane_sizes){0};
+    job->queue_sizes = (tess_queue_sizes){0};
     *refused = 0;
     for (int64_t i = 0; i < job->count; i++) {
         tess_denoise_file *file = &job->files[i];
@@ -70,10 +70,10 @@ static tess_status plan_files(tess_denoise_job *job, planning how, int64_t *refu
             TESS_TRY(tess_denoise_settle(job, file, status, error));
     }
     if (job->engine.apart) {
-        const tess_lane_sizes *sizes = &job->lane_sizes;
+        const tess_queue_sizes *sizes = &job->queue_sizes;
         job->planned.by[TESS_MEM_IO] = granted(job, sizes->in_stage) + granted(job, sizes->out_stage);
         job->planned_total = tess_mem_total(&job->planned);
-        job->host_bytes = tess_block_granted(tess_lane_host_bytes(sizes));
+        job->host_bytes = tess_block_granted(tess_queue_host_bytes(sizes));
     }
     return TESS_OK;
 }
@@ -99,14 +99,14 @@ static tess_status refuse_files(tess_denoise_job *job, uint64_t limit, tess_erro
     return TESS_OK;
 }
 
-/* Blocks of a lane are as large as the largest of each kind: files that fit one by one may not fit together. They are
+/* Blocks of a queue are as large as the largest of each kind: files that fit one by one may not fit together. They are
  * planned with less, and at last with the least that each can take. */
 static tess_status plan_together(tess_denoise_job *job, uint64_t limit, tess_error *error)
 {
     int64_t refused = 0;
     uint64_t within = limit;
     for (int i = 0; i < TRIES && refused == 0; i++) {
-        if (job->planned_total <= limit || job->lane_sizes.arena == 0) /* 0: every file has failed */
+        if (job->planned_total <= limit || job->queue_sizes.arena == 0) /* 0: every file has failed */
             return TESS_OK;
         const uint64_t over = job->planned_total - limit;
         within = within > over ? within - over : 0;

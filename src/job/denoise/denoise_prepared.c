@@ -12,7 +12,12 @@ static int64_t colours_of(const tess_denoise_file *file)
 
 static bool has_map(const tess_denoise_file *file)
 {
-    return file->map_info.width > 0;
+    return tess_denoise_has_map(file);
+}
+
+static bool needs_means(const tess_denoise_file *file)
+{
+    return file->levels == TESS_LEVELS_BY_BRIGHTNESS;
 }
 
 static size_t take(size_t *used, size_t bytes)
@@ -46,7 +51,9 @@ size_t tess_prepared_carve(const tess_denoise_file *file, char *at, tess_prepare
         {&rows->draws, values},
         {&rows->draws_again, values},
         {&rows->map, has_map(file) ? pixels * sizeof(float) : 0},
-        {&rows->map_samples, has_map(file) ? pixels * tess_dtype_size(file->map_info.dtype) : 0},
+        {&rows->map_samples, file->map_info.width ? pixels * tess_dtype_size(file->map_info.dtype) : 0},
+        {&rows->means, needs_means(file) ? values : 0},
+        {&rows->local, needs_means(file) ? tess_local_mean_bytes(info->width, colours_of(file)) : 0},
         {&rows->holes, file->look.holes ? tess_holes_bytes(info->width, colours_of(file)) : 0},
     };
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
@@ -82,6 +89,9 @@ void tess_prepared_begin_slice(tess_prepared_image *image, int64_t slice)
         tess_holes_begin(&image->holes, file->info.width, colours_of(file), file->info.height,
                          (float)((sample - file->scale.low) / (file->scale.high - file->scale.low)),
                          image->rows.holes);
+    if (needs_means(file))
+        tess_local_mean_begin(&image->local, file->info.width, colours_of(file), file->info.height,
+                              image->rows.local);
 }
 
 static tess_status next_row(void *user, float *values, tess_error *error)
@@ -98,6 +108,29 @@ static void add_noise(const tess_prepared_image *image, int64_t row, float *draw
 {
     tess_denoise_add_noise(image->noise, image->settings->add_noise, row,
                            image->file->info.width * colours_of(image->file), draws, values);
+}
+
+/* Holes filled and noise added: as the network sees it. */
+static tess_status next_filled(void *user, float *values, tess_error *error)
+{
+    tess_prepared_image *image = user;
+    if (image->file->look.holes)
+        TESS_TRY(tess_holes_next(&image->holes, next_row, image, values, error));
+    else
+        TESS_TRY(next_row(image, values, error));
+    add_noise(image, image->source_row++, image->rows.draws, values);
+    return TESS_OK;
+}
+
+/* The row, and the noise levels of its pixels in rows.map. */
+static tess_status next_estimated(tess_prepared_image *image, float *row, tess_error *error)
+{
+    if (needs_means(image->file))
+        TESS_TRY(tess_local_mean_next(&image->local, next_filled, image, row, image->rows.means, error));
+    else
+        TESS_TRY(next_filled(image, row, error));
+    tess_denoise_levels_of(image->file, image->slice, image->rows.means, image->rows.map);
+    return TESS_OK;
 }
 
 static tess_status next_levels(tess_prepared_image *image, tess_error *error)
@@ -122,14 +155,14 @@ tess_status tess_prepared_source(tess_prepared_image *image, int64_t count, floa
                   step = colours + has_map(image->file);
     for (int64_t y = 0; y < count; y++, values += width * step) {
         float *row = has_map(image->file) ? image->rows.values : values;
-        if (image->file->look.holes)
-            TESS_TRY(tess_holes_next(&image->holes, next_row, image, row, error));
+        if (image->file->levels != TESS_LEVELS_ONE)
+            TESS_TRY(next_estimated(image, row, error));
         else
-            TESS_TRY(next_row(image, row, error));
-        add_noise(image, image->source_row++, image->rows.draws, row);
+            TESS_TRY(next_filled(image, row, error));
         if (!has_map(image->file))
             continue;
-        TESS_TRY(next_levels(image, error));
+        if (image->map)
+            TESS_TRY(next_levels(image, error));
         for (int64_t x = 0; x < width; x++) {
             memcpy(values + x * step, row + x * colours, (size_t)colours * sizeof(float));
             values[x * step + colours] = image->rows.map[x];

@@ -6,6 +6,7 @@
 #define TESS_JOB_DENOISE_PREPARED_H
 
 #include "job/common/holes.h"
+#include "job/common/local_mean.h"
 #include "job/denoise/denoise.h"
 
 /* Rows that the source and the sink work in, each on a thread of its own. */
@@ -14,7 +15,8 @@ typedef struct tess_prepared_rows {
     unsigned char *valid, *valid_again;
     float *values, *draws, *map; /* source */
     float *blend, *draws_again;  /* sink */
-    void *holes;
+    float *means;                /* source */
+    void *holes, *local;
 } tess_prepared_rows;
 
 /* Carves them from `at`, or with NULL only counts: the bytes that they take. */
@@ -30,6 +32,7 @@ typedef struct tess_prepared_image {
     tess_reader *reader, *map, *original;
     tess_prepared_rows rows;
     tess_holes holes;
+    tess_local_mean local;
     tess_rng_key noise;
     int64_t slice, source_row; /* rows of earlier slices are counted too */
 } tess_prepared_image;

@@ -65,7 +65,7 @@ static void add_plan(tess_json **record, const tess_denoise_job *job)
 /* What the device itself says, and how well it was kept at work. */
 static void add_device(tess_json **measured, const tess_denoise_job *job, const tess_mem_usage *peak)
 {
-    const tess_lane_figures *figures = &job->figures;
+    const tess_queue_figures *figures = &job->figures;
     const uint64_t grown = job->baseline > figures->least_free ? job->baseline - figures->least_free : 0;
     tess_json_set_int(measured, "rows_bytes", (int64_t)peak->bytes.by[TESS_MEM_HOST]);
     tess_json_set_int(measured, "driver_bytes", (int64_t)grown);
@@ -131,12 +131,15 @@ static void add_quality(tess_json **record, const tess_denoise_job *job)
     tess_json_set(record, "quality", quality);
 }
 
-/* What was found of the noise, channel by channel; read and gain where the variance grows with the value. */
+/* What was found of the noise, channel by channel; where the variance grows with the value it is
+ * read^2 + gain * (value - zero). */
 static void add_noise(tess_json **entry, const tess_denoise_file *file)
 {
     static const char *const sure[] = {"unknown", "rough", "sure"};
     const tess_noise_result *noise = &file->look.noise;
     const double scale = (file->look.unit.high - file->look.unit.low) / (file->scale.high - file->scale.low);
+    const double shift = (file->look.unit.low - file->scale.low) / (file->scale.high - file->scale.low);
+    static const char *const levels[] = {"one", "by brightness", "by slice"};
     if (!file->sigma_estimated)
         return;
     tess_json *channels = tess_json_array();
@@ -147,10 +150,12 @@ static void add_noise(tess_json **entry, const tess_denoise_file *file)
         if (level->gain > 0) {
             tess_json_set_double(&one, "read", level->read * scale);
             tess_json_set_double(&one, "gain", level->gain * scale);
+            tess_json_set_double(&one, "zero", level->zero * scale + shift);
         }
         tess_json_append(&channels, one);
     }
     tess_json_set(entry, "noise", channels);
+    tess_json_set_string(entry, "levels", levels[file->levels]);
     tess_json_set_string(entry, "confidence", sure[noise->confidence]);
 }
 

@@ -33,7 +33,7 @@ static tess_status plan_file(tess_denoise_job *job, tess_denoise_file *file, uin
     if (!tess_tensor_bytes(&prior.image, &volume))
         return tess_fail(error, TESS_BAD_INPUT, "%s: is larger than can be planned for", file->input);
     const size_t io_block = slice_bytes(file) + file->request.fixed_io_bytes;
-    const uint64_t volumes = 2 * (uint64_t)device->granted(device, volume),
+    const uint64_t volumes = 2 * (uint64_t)device->memory->granted(device, volume),
                    rows = tess_block_granted(io_block) + file->request.held_bytes;
     const tess_denoise_settings *s = job->settings;
     const tess_prior_request request = {.tile_depth = s->tile_height > 0 ? TESS_TILE_CUBE : 0,
@@ -90,8 +90,8 @@ static tess_status run_volume(tess_image_job *job, tess_prior *prior, tess_block
     for (int64_t z = 0; z < info->depth; z++) {
         tess_prepared_begin_slice(&job->prepared, z);
         TESS_TRY(tess_image_source(job, 0, info->height, rows, error));
-        device->copy(device, (char *)volumes[0].data + (size_t)z * slice, rows, slice, NULL);
-        TESS_TRY(device->sync(device, NULL, error));
+        device->memory->copy(device, (char *)volumes[0].data + (size_t)z * slice, rows, slice, NULL);
+        TESS_TRY(device->streams->sync(device, NULL, error));
     }
     const double start = tess_clock();
     TESS_TRY(tess_prior_denoise(prior, volumes[0].data, volumes[1].data, file->sigma, error));
@@ -99,8 +99,8 @@ static tess_status run_volume(tess_image_job *job, tess_prior *prior, tess_block
     for (int64_t z = 0; z < info->depth; z++) {
         tess_prepared_begin_slice(&job->prepared, z);
         job->quality.rows = 0; /* SSIM's windows stay inside a slice */
-        device->copy(device, rows, (const char *)volumes[1].data + (size_t)z * slice, slice, NULL);
-        TESS_TRY(device->sync(device, NULL, error));
+        device->memory->copy(device, rows, (const char *)volumes[1].data + (size_t)z * slice, slice, NULL);
+        TESS_TRY(device->streams->sync(device, NULL, error));
         TESS_TRY(tess_image_sink(job, 0, info->height, rows, error));
     }
     return TESS_OK;
@@ -114,13 +114,13 @@ tess_status tess_denoise_volume(tess_image_job *job, tess_error *error)
     size_t bytes;
     tess_status status = tess_tensor_bytes(&prior.image, &bytes) ? TESS_OK : TESS_INTERNAL;
     for (int i = 0; i < 2 && status == TESS_OK; i++)
-        status = device->alloc(device, &volumes[i], TESS_MEM_WORKSPACE, bytes, error);
+        status = device->memory->alloc(device, &volumes[i], TESS_MEM_WORKSPACE, bytes, error);
     if (status == TESS_OK)
         status = tess_prior_open(&prior, error);
     if (status == TESS_OK)
         status = run_volume(job, &prior, volumes, error);
     tess_prior_close(&prior);
     for (int i = 0; i < 2; i++)
-        device->free(device, &volumes[i]);
+        device->memory->free(device, &volumes[i]);
     return status;
 }

@@ -127,7 +127,9 @@ tess_extent tess_problem_measurement_extent(const tess_problem *p)
 
 double tess_problem_measured_unit(const tess_problem *p)
 {
-    return p->physics == TESS_PHYSICS_RADON ? p->unit * p->spacing : p->unit;
+    const bool voxels =
+        p->physics == TESS_PHYSICS_RADON || (p->physics == TESS_PHYSICS_CONE && !p->as_published);
+    return voxels ? p->unit * p->spacing : p->unit;
 }
 
 int64_t tess_problem_row(const tess_problem *p)
@@ -158,11 +160,30 @@ static tess_status check_options(const tess_reconstruct_settings *s, tess_error 
     return TESS_OK;
 }
 
+/* Lengths in voxels, so that nothing depends on the unit in which the vectors and the spacing are given. */
+static void count_in_voxels(tess_problem *p)
+{
+    for (int64_t i = 0; p->vectors && i < 12 * p->count; i++)
+        p->vectors[i] /= p->spacing;
+}
+
+/* Angles that span up to a turn of radians; a scan of so few degrees is rare. */
+static bool look_like_radians(const tess_problem *p)
+{
+    static const double turn = 6.2832;
+    double low = INFINITY, high = -INFINITY;
+    for (int64_t i = 0; i < p->count; i++)
+        low = fmin(low, p->angles[i]), high = fmax(high, p->angles[i]);
+    return p->count >= 8 && high - low > 1.5 && high <= turn && low >= -turn;
+}
+
 /* Networks know images up to 1, so files of another range are scaled; the published loop takes them as they are. */
-static void choose_unit(const tess_reconstruct_settings *s, tess_problem *p)
+void tess_problem_choose_unit(const tess_reconstruct_settings *s, tess_problem *p)
 {
     const bool published = s->preset && strcmp(s->preset, "deepinv") == 0;
     p->as_published = published;
+    if (!published && p->physics == TESS_PHYSICS_CONE)
+        count_in_voxels(p);
     if (published) {
         if (p->range_from != TESS_RANGE_FROM_GIVEN) {
             p->range_from = TESS_RANGE_FROM_DEFAULT;
@@ -213,10 +234,20 @@ tess_status tess_problem_describe(tess_memory *memory, const tess_reconstruct_se
                   "%s: \"range\" begins with %g; the network was trained on images from 0 up, and blurs what "
                   "is below",
                   s->problem, p->low);
-    choose_unit(s, p);
+    if (!p->synthetic && p->physics == TESS_PHYSICS_RADON && look_like_radians(p))
+        tess_note(&s->common, TESS_NOTE_WARNING,
+                  "%s: its angles are taken as degrees, but look like radians; multiply them by 180/pi if so",
+                  s->problem);
+    tess_problem_choose_unit(s, p);
     return p->angles || p->vectors || p->kernels
                ? TESS_OK
                : tess_fail(error, TESS_NO_MEMORY, "no memory for the angles");
+}
+
+void tess_problem_to_units(const tess_problem *p, int64_t count, float *values)
+{
+    for (int64_t i = 0; i < count; i++)
+        values[i] = (float)(fmin(fmax((double)values[i], p->low), p->high) * p->unit + p->offset);
 }
 
 void tess_problem_clear(tess_problem *p)
@@ -253,7 +284,7 @@ static tess_status make_operator(const tess_problem *p, tess_device *device, siz
                                          .depth = p->depth,
                                          .height = p->height,
                                          .width = p->width,
-                                         .spacing = p->spacing,
+                                         .spacing = p->as_published ? p->spacing : 1,
                                          .views = p->count,
                                          .rows = p->rows,
                                          .columns = p->columns,

@@ -31,16 +31,16 @@ typedef struct tess_problem {
     tess_physics physics;
     int64_t depth, height, width, channels; /* depth 1: an image */
     int64_t rows, columns;                  /* of the detector; of a sinogram's, 1 row */
-    double *vectors;                        /* 12 a view, in 3-D; owned */
+    double *vectors;                        /* 12 a view, in 3-D, in voxels unless as_published; owned */
     bool parallel;                          /* rays, in 3-D */
     double spacing;                         /* of the voxels, in 3-D; of a sinogram's columns */
     int64_t count;                          /* blurs, or views */
     double *angles;                         /* degrees; owned; NULL in 3-D */
-    double blur[2];                         /* standard deviations along rows and columns at angle 0 */
-    tess_kernel *kernels; /* `count` measured ones in place of Gaussians; owned; NULL: none */
-    char **kernel_files;  /* where they were read; owned */
-    bool unknown;         /* the blurs bring in what lies outside: else they are circular */
-    int64_t margin[2];    /* rows above and columns on the left that are estimated, but not seen */
+    double blur[2];                         /* standard deviations down and across at angle 0 */
+    tess_blur_kernel *kernels; /* `count` measured ones in place of Gaussians; owned; NULL: none */
+    char **kernel_files;       /* where they were read; owned */
+    bool unknown;              /* the blurs bring in what lies outside: else they are circular */
+    int64_t margin[2];         /* rows above and columns on the left that are estimated, but not seen */
     bool circle;
     double centre; /* the column at which the axis of a sinogram is seen */
     tess_centre_from centre_from;
@@ -60,7 +60,9 @@ typedef struct tess_problem {
     double offset;      /* values of files that are 0 here; not 0 for blurs alone, which keep constants */
     bool synthetic;     /* truth and measurements are made here */
     double noise;       /* of measured data; negative: not given */
-    bool clamped;       /* measurements are clamped to [low, high] */
+    double *
+        weights; /* of each blur, 1 at most, where their noise was estimated and differs; owned; NULL: all 1 */
+    bool clamped;                      /* measurements are clamped to [low, high] */
     char *image, *truth, *measurement; /* files; owned; NULL: none */
     char *geometry;                    /* the file of the vectors, for messages */
     bool resized;                      /* the image is brought to height x width */
@@ -78,6 +80,12 @@ typedef struct tess_extent {
 tess_status tess_problem_describe(tess_memory *memory, const tess_reconstruct_settings *settings,
                                   tess_problem *problem, tess_error *error) TESS_MUST_CHECK;
 void tess_problem_clear(tess_problem *problem);
+/* For a problem that was filled in by hand: its range and noise, given in the units of the data, become those of the
+ * solver; and the margin of blurs with an unknown boundary. */
+void tess_problem_choose_unit(const tess_reconstruct_settings *settings, tess_problem *problem);
+void tess_problem_set_margin(tess_problem *problem);
+/* `count` values of the solver, clamped to the range, in the units of the data. */
+void tess_problem_to_units(const tess_problem *problem, int64_t count, float *values);
 
 tess_extent tess_problem_image_extent(const tess_problem *problem);
 tess_extent tess_problem_measurement_extent(const tess_problem *problem);

@@ -21,7 +21,7 @@ static tess_status read_kernel(tess_problem *p, int64_t i, tess_error *error)
 {
     tess_table table;
     TESS_TRY(tess_table_read(p->kernel_files[i], MOST_VALUES, &table, error));
-    p->kernels[i] = (tess_kernel){.values = table.values, .height = table.rows, .width = table.columns};
+    p->kernels[i] = (tess_blur_kernel){.values = table.values, .height = table.rows, .width = table.columns};
     const tess_status status = tess_kernel_check(&p->kernels[i], i, error);
     return status == TESS_OK ? TESS_OK : tess_fail_prefix(error, status, p->kernel_files[i]);
 }
@@ -63,7 +63,7 @@ static tess_status read_sigma(const char *path, const tess_json *json, tess_prob
     const tess_json *sigma = tess_json_get(json, "sigma");
     if (tess_json_length(sigma) != 2)
         return tess_fail(error, TESS_BAD_INPUT,
-                         "%s: a blur needs \"sigma\": [along rows, along columns], in pixels, or \"kernels\"",
+                         "%s: a blur needs \"sigma\": [vertical, horizontal], in pixels, or \"kernels\"",
                          path);
     for (int i = 0; i < 2; i++) {
         p->blur[i] = tess_json_as_double(tess_json_at(sigma, i), NAN);
@@ -78,11 +78,11 @@ static tess_status read_sigma(const char *path, const tess_json *json, tess_prob
 }
 
 /* As far as light can come from. */
-static void set_margin(tess_problem *p)
+void tess_problem_set_margin(tess_problem *p)
 {
-    const tess_kernel gaussian = {.gaussian = {p->blur[0], p->blur[1], 0}};
+    const tess_blur_kernel gaussian = {.gaussian = {p->blur[0], p->blur[1], 0}};
     for (int64_t i = 0; i < (p->kernels ? p->count : 1); i++) {
-        const tess_kernel *k = p->kernels ? &p->kernels[i] : &gaussian;
+        const tess_blur_kernel *k = p->kernels ? &p->kernels[i] : &gaussian;
         p->margin[0] = tess_max_i64(p->margin[0], tess_kernel_reach_rows(k));
         p->margin[1] = tess_max_i64(p->margin[1], tess_kernel_reach_columns(k));
     }
@@ -112,7 +112,7 @@ tess_status tess_problem_read_blur(const char *path, const tess_json *json, tess
     if (!p->kernels)
         TESS_TRY(read_sigma(path, json, p, error));
     if (p->unknown)
-        set_margin(p);
+        tess_problem_set_margin(p);
     return TESS_OK;
 }
 
@@ -123,6 +123,7 @@ void tess_problem_clear_blur(tess_problem *p)
     for (int64_t i = 0; p->kernel_files && i < p->count; i++)
         tess_small_free(p->kernel_files[i]);
     tess_small_free(p->kernels);
+    tess_small_free(p->weights);
     tess_small_free(p->kernel_files);
 }
 
@@ -146,7 +147,7 @@ tess_status tess_problem_blur(const tess_problem *p, tess_device *device, tess_o
 {
     if (!p->kernels && !p->unknown)
         return gaussians(p, device, sketch, op, error);
-    tess_kernel *own = p->kernels ? NULL : tess_small_alloc((size_t)p->count, sizeof *own);
+    tess_blur_kernel *own = p->kernels ? NULL : tess_small_alloc((size_t)p->count, sizeof *own);
     if (!own && !p->kernels)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for the kernels");
     for (int64_t i = 0; own && i < p->count; i++)

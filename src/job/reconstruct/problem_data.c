@@ -70,8 +70,8 @@ static tess_status read_rows(const file_rows *f, tess_reader *reader, tess_error
         TESS_TRY(take_row(f, unit, offset, y, row, error));
         if (!f->device)
             continue;
-        device->copy(device, f->to + y * samples, row, (size_t)samples * sizeof(float), NULL);
-        TESS_TRY(device->sync(device, NULL, error));
+        device->memory->copy(device, f->to + y * samples, row, (size_t)samples * sizeof(float), NULL);
+        TESS_TRY(device->streams->sync(device, NULL, error));
     }
     return tess_bad_values_check(&bad, f->path, *is, p->physics == TESS_PHYSICS_CONE, error);
 }
@@ -220,9 +220,9 @@ static tess_status take_view(void *user, int64_t view, float *values, tess_error
                 "the image, in the units of the file",
                 p->measurement, (long long)view, p->unit);
     }
-    device->copy(device, (float *)target->workspace->measurement.data + view * samples, values,
-                 (size_t)samples * sizeof *values, NULL);
-    return device->sync(device, NULL, error);
+    device->memory->copy(device, (float *)target->workspace->measurement.data + view * samples, values,
+                         (size_t)samples * sizeof *values, NULL);
+    return device->streams->sync(device, NULL, error);
 }
 
 static tess_status simulate(const tess_problem *p, tess_workspace *w, double level, uint64_t seed,
@@ -231,8 +231,8 @@ static tess_status simulate(const tess_problem *p, tess_workspace *w, double lev
     tess_operator *op = w->op;
     tess_device *device = w->engine->device;
     noise n = {.problem = p, .pool = w->engine->host, .level = (float)level, .seed = seed};
-    device->copy(device, w->vectors[0], w->host.truth,
-                 (size_t)tess_workspace_values(&op->image) * sizeof(float), NULL);
+    device->memory->copy(device, w->vectors[0], w->host.truth,
+                         (size_t)tess_workspace_values(&op->image) * sizeof(float), NULL);
     op->table->forward(op, w->vectors[0], w->measurement.data, w->scratch, NULL);
     return tess_workspace_pieces(w, w->measurement.data, tess_workspace_values(&op->measurement), true,
                                  add_noise, &n, error);

@@ -1,20 +1,16 @@
 /* Measured blurs whose range or noise is not given: both are taken from the measurements.
  *
  * Floats that look like an image of [0, 1] with noise are that; others reach from 0, or their least value, to their
- * largest. A blurred picture has little texture, so that its noise shows; each blur is looked at by itself, because rows
- * of two pictures make no patch. */
+ * largest. problem_noise.c estimates the noise. */
 #include "job/reconstruct/problem_look.h"
 
 #include <math.h>
 
 #include "base/checked.h"
 #include "job/common/note.h"
-#include "tensor/noise.h"
+#include "job/reconstruct/problem_noise.h"
 
 static const double MOST_OUTSIDE = 0.02; /* of the values of an image of [0, 1], beyond -0.5 .. 1.5 */
-/* Of the range. The few conjugate gradients of a data step do not reach data that is trusted more than this: photographs
- * without noise lose 3 to 6 dB at 0.002 and 6 to 15 at 0.001. */
-static const double LEAST_NOISE = 0.005;
 static const double SHARE_OF_TYPE =
     0.25; /* of an integer type's maximum, below which "range" is worth giving */
 
@@ -75,64 +71,6 @@ static tess_status find_range(const looking *l, const tess_extremes *e, tess_err
     return tess_workspace_pieces(l->w, l->w->measurement.data, e->count, true, scale, &by, error);
 }
 
-/* Adds the square of one blur's noise level, where there is an estimate. */
-static tess_status add_noise_of(const looking *l, int64_t i, const tess_noise_shape *shape, void *memory,
-                                tess_noise_result *sum, int64_t *known, tess_error *error)
-{
-    const tess_problem *p = l->problem;
-    tess_device *device = l->w->engine->device;
-    float *row = l->w->host.rows[0];
-    const int64_t samples = tess_problem_row(p);
-    const float *from = (const float *)l->w->measurement.data + i * p->height * samples;
-    tess_noise noise;
-    tess_noise_result result;
-    tess_noise_begin(&noise, shape, memory);
-    for (int64_t y = 0; y < p->height; y++) {
-        device->copy(device, row, from + y * samples, (size_t)samples * sizeof *from, NULL);
-        TESS_TRY(device->sync(device, NULL, error));
-        tess_noise_row(&noise, row, NULL);
-    }
-    tess_noise_end(&noise, &result);
-    if (result.confidence == TESS_NOISE_UNKNOWN)
-        return TESS_OK;
-    sum->sigma += result.sigma * result.sigma;
-    sum->confidence = result.confidence < sum->confidence ? result.confidence : sum->confidence;
-    ++*known;
-    return TESS_OK;
-}
-
-static tess_status find_noise(const looking *l, tess_error *error)
-{
-    const tess_problem *p = l->problem;
-    const tess_noise_shape shape = {p->height, p->width, 1,
-                                    (int)tess_min_i64(p->channels, TESS_NOISE_CHANNELS + 1)};
-    const size_t bytes = tess_noise_bytes(&shape);
-    if (bytes == 0)
-        return TESS_OK;
-    void *memory = tess_small_alloc(bytes, 1);
-    if (!memory)
-        return tess_fail(error, TESS_NO_MEMORY, "no memory to estimate the noise");
-    tess_noise_result sum = {.confidence = TESS_NOISE_SURE};
-    int64_t known = 0;
-    tess_status status = TESS_OK;
-    for (int64_t i = 0; i < p->count && status == TESS_OK; i++) {
-        status = tess_stop_check(&l->w->engine->stop, error);
-        if (status == TESS_OK)
-            status = add_noise_of(l, i, &shape, memory, &sum, &known, error);
-    }
-    tess_small_free(memory);
-    TESS_TRY(status);
-    if (known == 0)
-        return TESS_OK;
-    l->recipe->noise = fmax(sqrt(sum.sigma / (double)known), LEAST_NOISE * p->high);
-    l->recipe->noise_from = TESS_NOISE_FROM_DATA;
-    const bool rough = sum.confidence == TESS_NOISE_ROUGH;
-    tess_note(l->common, rough ? TESS_NOTE_WARNING : TESS_NOTE_DETAIL, "%s: noise %.4g, estimated%s",
-              p->measurement, l->recipe->noise * p->unit,
-              rough ? " roughly: few flat areas; give \"noise\" where it is known" : "");
-    return TESS_OK;
-}
-
 tess_status tess_problem_look_at_blurs(tess_problem *problem, tess_recipe *recipe, tess_workspace *w,
                                        const tess_common *common, tess_error *error)
 {
@@ -141,5 +79,7 @@ tess_status tess_problem_look_at_blurs(tess_problem *problem, tess_recipe *recip
     TESS_TRY(tess_workspace_extremes(w, w->measurement.data, tess_workspace_values(&w->op->measurement),
                                      &seen, error));
     TESS_TRY(find_range(&l, &seen, error));
-    return recipe->noise_from == TESS_NOISE_FROM_DEFAULT ? find_noise(&l, error) : TESS_OK;
+    return recipe->noise_from == TESS_NOISE_FROM_DEFAULT
+               ? tess_problem_find_noise(problem, recipe, w, common, error)
+               : TESS_OK;
 }

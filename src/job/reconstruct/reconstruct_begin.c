@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "job/reconstruct/problem_noise.h"
 #include "job/reconstruct/reconstruct_margins.h"
 #include "physics/filter.h"
 #include "physics/radon.h"
@@ -24,11 +25,11 @@ static void show(const starting *s, const void *image)
 {
     tess_device *device = s->w->engine->device;
     if (s->w->host.shown)
-        device->copy(device, s->w->host.shown, image, (size_t)s->w->layout.image_values * sizeof(float),
-                     NULL);
+        device->memory->copy(device, s->w->host.shown, image,
+                             (size_t)s->w->layout.image_values * sizeof(float), NULL);
 }
 
-/* The mean of the measurements, which is what one would look at without any
+/* The mean of the measurements, by their weights, which is what one would look at without any
  * method. */
 static tess_status mean_of_measurements(const starting *s, void *mean, tess_error *error)
 {
@@ -167,11 +168,13 @@ tess_status tess_reconstruct_begin(const tess_judge *judge, const tess_recipe *r
                          "filtering needs cuFFT, which is not installed; use --init cg, or --device cpu");
     TESS_TRY(s.problem->physics == TESS_PHYSICS_BLUR ? mean_of_measurements(&s, w->vectors[1], error)
                                                      : filtered(&s, w->vectors[1], error));
+    if (s.problem->weights)
+        TESS_TRY(tess_problem_weigh(s.problem, w, error));
     if (tess_data_term_absorbed(op))
         op->table->absorb(op, w->measurement.data, w->scratch, NULL);
     TESS_TRY(find_step(&s, error));
     TESS_TRY(first_estimate(&s, error));
-    TESS_TRY(device->sync(device, NULL, error));
+    TESS_TRY(device->streams->sync(device, NULL, error));
     if (tess_data_term_absorbed(op))
         tess_workspace_drop_measurement(w);
     return TESS_OK;

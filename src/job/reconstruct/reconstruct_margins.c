@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include "job/reconstruct/problem_noise.h"
+
 /* out = a in + b out, of parts of images. */
 static tess_status combine(tess_workspace *w, const tess_tensor *in, const float *from,
                            const tess_tensor *out, float *to, const double factors[2], tess_error *error)
@@ -19,9 +21,9 @@ static tess_status combine(tess_workspace *w, const tess_tensor *in, const float
                         .inputs = 2};
     const tess_op_buffers buffers = {.in = {from, to}, .out = {to}};
     tess_prepared *prepared = NULL;
-    TESS_TRY(device->prepare(device, &op, &prepared, error));
-    device->run(device, prepared, &buffers, NULL);
-    device->release(device, prepared);
+    TESS_TRY(device->ops->prepare(device, &op, &prepared, error));
+    device->ops->run(device, prepared, &buffers, NULL);
+    device->ops->release(device, prepared);
     return TESS_OK;
 }
 
@@ -39,7 +41,10 @@ tess_status tess_margins_add(tess_workspace *w, const tess_problem *p, int64_t i
     const tess_tensor *m = &w->op->measurement, middle = part(w, m->h, m->w),
                       one = tess_tensor_2d(TESS_F32, 1, m->h, m->w, m->c);
     float *to = (float *)mean + p->margin[0] * middle.stride_h + p->margin[1] * middle.stride_w;
-    const double factors[2] = {1 / (double)p->count, i ? 1 : 0};
+    double sum = 0;
+    for (int64_t k = 0; k < p->count; k++)
+        sum += pow(tess_problem_weight(p, k), 2);
+    const double factors[2] = {pow(tess_problem_weight(p, i), 2) / sum, i ? 1 : 0};
     return combine(w, &one, (const float *)w->measurement.data + i * m->stride_n, &middle, to, factors,
                    error);
 }
@@ -83,7 +88,7 @@ tess_status tess_margins_rows(tess_workspace *w, const tess_problem *p, const vo
                   together = stride == samples ? count : 1;
     const float *from = (const float *)vector + (first + p->margin[0]) * stride + p->margin[1] * p->channels;
     for (int64_t y = 0; y < count; y += together)
-        device->copy(device, to + y * samples, from + y * stride, (size_t)(together * samples) * sizeof *to,
-                     NULL);
-    return device->sync(device, NULL, error);
+        device->memory->copy(device, to + y * samples, from + y * stride,
+                             (size_t)(together * samples) * sizeof *to, NULL);
+    return device->streams->sync(device, NULL, error);
 }

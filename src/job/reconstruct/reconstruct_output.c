@@ -117,9 +117,10 @@ static tess_status write_rows(const tess_outputs *o, tess_workspace *w, tess_wri
 /* To the file's units in NPY, else to [0, 1]. */
 static void clamp(const tess_problem *p, int64_t count, bool npy, float *values)
 {
-    const double scale = npy ? p->unit : 1 / p->high, offset = npy ? p->offset : 0;
-    for (int64_t i = 0; i < count; i++)
-        values[i] = (float)(fmin(fmax((double)values[i], p->low), p->high) * scale + offset);
+    if (npy)
+        tess_problem_to_units(p, count, values);
+    for (int64_t i = 0; i < count && !npy; i++)
+        values[i] = (float)(fmin(fmax((double)values[i], p->low), p->high) * (1 / p->high));
 }
 
 /* Of a volume, a picture shows the slice in the middle. */
@@ -147,9 +148,9 @@ static tess_status measurement_row(const tess_outputs *o, tess_workspace *w, int
     tess_device *device = w->engine->device;
     const tess_extent m = tess_problem_measurement_extent(o->problem);
     const int64_t samples = m.width * m.channels;
-    device->copy(device, values, (const float *)w->measurement.data + y * samples,
-                 (size_t)samples * sizeof *values, NULL);
-    TESS_TRY(device->sync(device, NULL, error));
+    device->memory->copy(device, values, (const float *)w->measurement.data + y * samples,
+                         (size_t)samples * sizeof *values, NULL);
+    TESS_TRY(device->streams->sync(device, NULL, error));
     for (int64_t i = 0; i < samples; i++)
         values[i] =
             (float)((double)(values[i] * (float)tess_problem_measured_unit(o->problem)) + o->problem->offset);

@@ -105,7 +105,7 @@ static void add_images(const tess_planning *job, tess_mem_bytes *phase, size_t b
     if (job->workspace->layout.hosted)
         add_host(job, phase, tess_block_granted(bytes));
     else
-        phase->by[TESS_MEM_WORKSPACE] += device->granted(device, bytes);
+        phase->by[TESS_MEM_WORKSPACE] += device->memory->granted(device, bytes);
 }
 
 /* Where the network is not what is too large. */
@@ -133,7 +133,7 @@ static tess_status add_up(const tess_planning *job, uint64_t limit, tess_error *
     lay_out_host(job);
     tess_mem_bytes common = budget->operator_bytes, beginning = common;
     add_host(job, &beginning, op->making_bytes);
-    common.by[TESS_MEM_WORKSPACE] += device->granted(device, layout->term_bytes);
+    common.by[TESS_MEM_WORKSPACE] += device->memory->granted(device, layout->term_bytes);
     add_images(job, &common,
                (size_t)layout->vectors * tess_vector_bytes(&op->image) + layout->residual_bytes);
     add_host(job, &common, tess_block_granted(tess_layout_host_bytes(layout)));

@@ -48,17 +48,17 @@ size_t tess_layout_measurement_bytes(const tess_operator *op)
 static tess_status take(tess_workspace *w, tess_block *block, size_t bytes, tess_error *error)
 {
     tess_device *device = w->engine->device;
-    return w->layout.hosted ? device->host_alloc(device, block, bytes, error)
-                            : device->alloc(device, block, TESS_MEM_WORKSPACE, bytes, error);
+    return w->layout.hosted ? device->memory->host_alloc(device, block, bytes, error)
+                            : device->memory->alloc(device, block, TESS_MEM_WORKSPACE, bytes, error);
 }
 
 static void drop(tess_workspace *w, tess_block *block)
 {
     tess_device *device = w->engine->device;
     if (w->layout.hosted)
-        device->host_free(device, block);
+        device->memory->host_free(device, block);
     else
-        device->free(device, block);
+        device->memory->free(device, block);
 }
 
 tess_status tess_workspace_take(tess_workspace *w, tess_error *error)
@@ -73,7 +73,7 @@ tess_status tess_workspace_take(tess_workspace *w, tess_error *error)
     for (int i = 0; i < layout->vectors; i++)
         w->vectors[i] = (char *)w->solver.data + (size_t)i * vector;
     TESS_TRY(take(w, &w->measurement, tess_layout_measurement_bytes(w->op), error));
-    TESS_TRY(device->alloc(device, &w->work, TESS_MEM_WORKSPACE, layout->term_bytes, error));
+    TESS_TRY(device->memory->alloc(device, &w->work, TESS_MEM_WORKSPACE, layout->term_bytes, error));
     TESS_TRY(tess_data_term_open(&w->term, w->op, w->measurement.data, (char *)w->solver.data + images,
                                  w->work.data, error));
     w->scratch = own_scratch(w->op) ? (char *)w->measurement.data + tess_vector_bytes(&w->op->measurement)
@@ -87,15 +87,20 @@ void tess_workspace_drop_measurement(tess_workspace *w)
     w->term.measurement = NULL;
 }
 
-void tess_workspace_close(tess_workspace *w)
+void tess_workspace_release(tess_workspace *w)
 {
     tess_data_term_close(&w->term);
     if (w->engine && w->engine->device) {
         drop(w, &w->measurement);
         drop(w, &w->solver);
-        w->engine->device->free(w->engine->device, &w->work);
+        w->engine->device->memory->free(w->engine->device, &w->work);
     }
     tess_block_free(&w->io);
+}
+
+void tess_workspace_close(tess_workspace *w)
+{
+    tess_workspace_release(w);
     tess_operator_destroy(w->op);
     w->op = NULL;
 }
@@ -112,13 +117,13 @@ tess_status tess_workspace_pieces(tess_workspace *w, void *vector, int64_t count
     for (int64_t at = 0; at < count; at += TESS_PIECE) {
         const int64_t some = tess_min_i64(TESS_PIECE, count - at);
         const size_t bytes = (size_t)some * sizeof(float);
-        device->copy(device, w->host.piece, (float *)vector + at, bytes, NULL);
-        TESS_TRY(device->sync(device, NULL, error));
+        device->memory->copy(device, w->host.piece, (float *)vector + at, bytes, NULL);
+        TESS_TRY(device->streams->sync(device, NULL, error));
         fn(user, at, some, w->host.piece);
         if (!back)
             continue;
-        device->copy(device, (float *)vector + at, w->host.piece, bytes, NULL);
-        TESS_TRY(device->sync(device, NULL, error));
+        device->memory->copy(device, (float *)vector + at, w->host.piece, bytes, NULL);
+        TESS_TRY(device->streams->sync(device, NULL, error));
     }
     return TESS_OK;
 }

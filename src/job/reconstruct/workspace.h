@@ -48,6 +48,8 @@ size_t tess_layout_measurement_bytes(const tess_operator *op);
 tess_status tess_workspace_take(tess_workspace *workspace, tess_error *error) TESS_MUST_CHECK;
 /* The operator has absorbed the measurements. */
 void tess_workspace_drop_measurement(tess_workspace *workspace);
+/* The blocks alone; it can be taken again. */
+void tess_workspace_release(tess_workspace *workspace);
 void tess_workspace_close(tess_workspace *workspace);
 
 int64_t tess_workspace_values(const tess_tensor *tensor);

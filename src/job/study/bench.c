@@ -35,9 +35,8 @@ tess_status tess_bench_warm(tess_study *study, tess_plan_shape shape, tess_error
         status = tess_rates_measure(study->engine.rates, plan, budget, error);
     tess_net_plan_destroy(plan);
     TESS_TRY(status);
-    tess_bench_work work = {.count = 0};
+    const tess_bench_work work = {.cut = tess_bench_cut(shape.n, shape.h, shape.w, shape.n)};
     tess_bench_result result;
-    tess_bench_add(&work, shape, 1);
     return tess_bench_measure(study, &work, 1, &result, error);
 }
 
@@ -132,9 +131,9 @@ static tess_status open(tess_study *study, tess_memory *memory, tess_error *erro
     TESS_TRY(tess_engine_model_of(&study->engine, study->name, &study->model, error));
     TESS_TRY(tess_engine_load(&study->engine, error));
     tess_device *device = study->engine.device;
-    TESS_TRY(device->stream_create(device, &study->compute, error));
-    TESS_TRY(device->stream_create(device, &study->up, error));
-    return device->stream_create(device, &study->down, error);
+    TESS_TRY(device->streams->create(device, &study->compute, error));
+    TESS_TRY(device->streams->create(device, &study->up, error));
+    return device->streams->create(device, &study->down, error);
 }
 
 static void close(tess_study *study)
@@ -142,7 +141,7 @@ static void close(tess_study *study)
     tess_stream *streams[] = {study->compute, study->up, study->down};
     for (int i = 0; i < 3; i++)
         if (streams[i])
-            study->engine.device->stream_destroy(study->engine.device, streams[i]);
+            study->engine.device->streams->destroy(study->engine.device, streams[i]);
     tess_engine_close(&study->engine);
 }
 

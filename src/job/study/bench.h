@@ -7,6 +7,8 @@
 #include "base/json.h"
 #include "job/common/engine.h"
 #include "plan/cut.h"
+#include "tessera_study.h"
+#include "window/window.h"
 
 enum { TESS_BENCH_SHAPES = 96, TESS_BENCH_REPEATS = 1000 };
 
@@ -19,15 +21,14 @@ typedef struct tess_study {
     uint64_t base; /* what the system counts once all is loaded, without weights and blocks */
 } tess_study;
 
-/* Plans of one image's windows: which shapes, and how often each is run. */
+/* The windows of one image. */
 typedef struct tess_bench_work {
-    int count;
-    struct {
-        tess_plan_shape shape;
-        int64_t times;
-    } shapes[TESS_BENCH_SHAPES];
+    tess_cut cut;
     bool transfer; /* every run's input comes from the host and its result goes back there */
 } tess_bench_work;
+
+/* So many windows of one size that do not overlap. */
+tess_cut tess_bench_cut(int64_t count, int64_t height, int64_t width, int64_t batch);
 
 typedef struct tess_bench_result {
     double seconds, spread; /* of one image: the median, and (largest - smallest) / median */
@@ -37,8 +38,6 @@ typedef struct tess_bench_result {
     uint64_t driver_bytes;
 } tess_bench_result;
 
-/* False when there are more shapes than a study can hold. */
-bool tess_bench_add(tess_bench_work *work, tess_plan_shape shape, int64_t times);
 /* Bytes that the work holds on the device besides weights, arena and workspace. */
 tess_status tess_bench_io_bytes(tess_study *study, const tess_bench_work *work, uint64_t *bytes,
                                 tess_error *error) TESS_MUST_CHECK;

@@ -14,19 +14,6 @@ typedef struct patch_study {
     tess_bench_result at_auto;
 } patch_study;
 
-static tess_bench_work work_of(const patch_study *p, int64_t batch, bool transfer)
-{
-    tess_bench_work work = {.transfer = transfer};
-    tess_plan_shape shape = {batch, p->patch, p->patch, TESS_INFER};
-    const int64_t full = p->count / batch, rest = p->count % batch;
-    if (full)
-        tess_bench_add(&work, shape, full);
-    shape.n = rest;
-    if (rest)
-        tess_bench_add(&work, shape, 1);
-    return work;
-}
-
 /* What the plan says of this patch at this batch; 0 lets it choose. */
 static tess_status choose(const patch_study *p, int64_t batch, tess_cut_plan *choice, tess_error *error)
 {
@@ -60,7 +47,7 @@ static tess_status one_batch(patch_study *p, int64_t batch, bool transfer, tess_
 {
     tess_cut_plan choice;
     tess_bench_result result;
-    const tess_bench_work work = work_of(p, batch, transfer);
+    const tess_bench_work work = {tess_bench_cut(p->count, p->patch, p->patch, batch), transfer};
     TESS_TRY(choose(p, batch, &choice, error));
     TESS_TRY(tess_bench_measure(p->study, &work, p->study->settings->repeats, &result, error));
     if (!transfer && 1 / result.seconds > p->best) {

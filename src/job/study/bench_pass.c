@@ -7,40 +7,66 @@
 
 static const double WARM_SECONDS = 0.1;
 
-static void run_network(const tess_bench_point *p, const tess_bench_prepared *s)
+tess_window_net tess_bench_net(const tess_bench_point *p)
 {
-    tess_study *b = p->study;
-    if (s->graph)
-        p->device->graph_launch(p->device, s->graph, b->compute);
-    else
-        tess_net_plan_run(s->plan, p->arena.data, p->workspace.data, b->model->weights.data, b->compute);
+    return (tess_window_net){p->study->model->bound, p->study->model->weights.data, 1};
 }
 
-static void run_resident(const tess_bench_point *p, const tess_bench_prepared *s)
+static size_t bytes_of(const tess_window_end *end)
 {
-    p->device->copy(p->device, (char *)p->arena.data + s->in_at, p->in[0].data, s->in_bytes,
-                    p->study->compute);
-    run_network(p, s);
+    size_t bytes = 0; /* planned before: it does not overflow */
+    (void)tess_tensor_bytes(&end->tensor, &bytes);
+    return bytes;
 }
 
-static void run_transfer(tess_bench_point *p, const tess_bench_prepared *s)
+static tess_status copy_resident(void *user, const tess_window_batch *batch, int64_t plane,
+                                 const tess_window_end *input, tess_error *error)
 {
+    (void)batch, (void)plane, (void)error;
+    const tess_bench_point *p = user;
+    p->device->memory->copy(p->device, input->data, p->in[0].data, bytes_of(input), p->study->compute);
+    return TESS_OK;
+}
+
+static tess_status leave(void *user, const tess_window_batch *batch, int64_t plane,
+                         const tess_window_end *output, tess_error *error)
+{
+    (void)user, (void)batch, (void)plane, (void)output, (void)error;
+    return TESS_OK;
+}
+
+static tess_status upload(void *user, const tess_window_batch *batch, int64_t plane,
+                          const tess_window_end *input, tess_error *error)
+{
+    (void)batch, (void)plane, (void)error;
+    tess_bench_point *p = user;
     tess_device *d = p->device;
-    tess_study *b = p->study;
+    const tess_study *b = p->study;
+    const int slot = (int)(p->runs % TESS_BENCH_SLOTS);
+    d->streams->wait(d, p->taken[slot], b->up);
+    d->memory->copy(d, p->in[slot].data, p->host_in[slot].data, bytes_of(input), b->up);
+    d->streams->record(d, p->uploaded[slot], b->up);
+    d->streams->wait(d, p->uploaded[slot], b->compute);
+    d->memory->copy(d, input->data, p->in[slot].data, bytes_of(input), b->compute);
+    d->streams->record(d, p->taken[slot], b->compute);
+    return TESS_OK;
+}
+
+static tess_status download(void *user, const tess_window_batch *batch, int64_t plane,
+                            const tess_window_end *output, tess_error *error)
+{
+    (void)batch, (void)plane, (void)error;
+    tess_bench_point *p = user;
+    tess_device *d = p->device;
+    const tess_study *b = p->study;
     const int slot = (int)(p->runs++ % TESS_BENCH_SLOTS);
-    d->wait(d, p->taken[slot], b->up);
-    d->copy(d, p->in[slot].data, p->host_in[slot].data, s->in_bytes, b->up);
-    d->record(d, p->uploaded[slot], b->up);
-    d->wait(d, p->uploaded[slot], b->compute);
-    d->copy(d, (char *)p->arena.data + s->in_at, p->in[slot].data, s->in_bytes, b->compute);
-    d->record(d, p->taken[slot], b->compute);
-    run_network(p, s);
-    d->wait(d, p->downloaded[slot], b->compute);
-    d->copy(d, p->out[slot].data, (char *)p->arena.data + s->out_at, s->out_bytes, b->compute);
-    d->record(d, p->computed[slot], b->compute);
-    d->wait(d, p->computed[slot], b->down);
-    d->copy(d, p->host_out[slot].data, p->out[slot].data, s->out_bytes, b->down);
-    d->record(d, p->downloaded[slot], b->down);
+    d->streams->wait(d, p->downloaded[slot], b->compute);
+    d->memory->copy(d, p->out[slot].data, output->data, bytes_of(output), b->compute);
+    d->streams->record(d, p->computed[slot], b->compute);
+    d->streams->wait(d, p->computed[slot], b->down);
+    d->memory->copy(d, p->host_out[slot].data, p->out[slot].data, bytes_of(output), b->down);
+    d->streams->record(d, p->downloaded[slot], b->down);
+    return TESS_OK;
 }
 
 /* The stream on which a pass ends. */
@@ -49,14 +75,18 @@ static tess_stream *last_stream(const tess_bench_point *p)
     return p->work->transfer ? p->study->down : p->study->compute;
 }
 
-static void pass(tess_bench_point *p)
+static tess_status pass(tess_bench_point *p, tess_error *error)
 {
-    for (int i = 0; i < p->work->count; i++)
-        for (int64_t k = 0; k < p->work->shapes[i].times; k++)
-            if (p->work->transfer)
-                run_transfer(p, &p->shapes[i]);
-            else
-                run_resident(p, &p->shapes[i]);
+    static const tess_mover resident = {.gather = copy_resident, .scatter = leave},
+                            transfer = {.gather = upload, .scatter = download};
+    const tess_window_net net = tess_bench_net(p);
+    const tess_window_run run = {.net = &net,
+                                 .cut = &p->work->cut,
+                                 .strip = TESS_ALL_STRIPS,
+                                 .stream = p->study->compute,
+                                 .mover = p->work->transfer ? &transfer : &resident,
+                                 .user = p};
+    return tess_windows_run(p->windows, &run, error);
 }
 
 tess_status tess_bench_time(tess_bench_point *p, tess_error *error)
@@ -65,18 +95,18 @@ tess_status tess_bench_time(tess_bench_point *p, tess_error *error)
     tess_stream *last = last_stream(p);
     const double start = tess_clock();
     for (int i = 0; i < 2 || tess_clock() - start < WARM_SECONDS; i++) {
-        pass(p);
-        TESS_TRY(d->sync(d, last, error));
+        TESS_TRY(pass(p, error));
+        TESS_TRY(d->streams->sync(d, last, error));
     }
-    pass(p); /* so that no pass begins on an idle device */
-    d->record(d, p->marks[0], last);
+    TESS_TRY(pass(p, error)); /* so that no pass begins on an idle device */
+    d->streams->record(d, p->marks[0], last);
     for (int i = 0; i < p->repeats; i++) {
-        pass(p);
-        d->record(d, p->marks[i + 1], last);
+        TESS_TRY(pass(p, error));
+        d->streams->record(d, p->marks[i + 1], last);
     }
-    TESS_TRY(d->event_sync(d, p->marks[p->repeats], error));
-    TESS_TRY(d->sync(d, last, error));
+    TESS_TRY(d->streams->event_sync(d, p->marks[p->repeats], error));
+    TESS_TRY(d->streams->sync(d, last, error));
     for (int i = 0; i < p->repeats; i++)
-        p->times[i] = d->elapsed(d, p->marks[i], p->marks[i + 1]);
+        p->times[i] = d->streams->elapsed(d, p->marks[i], p->marks[i + 1]);
     return TESS_OK;
 }

@@ -21,26 +21,6 @@ static int default_widths(int64_t widths[MOST])
     return count;
 }
 
-/* The runs of one image, as the denoise job cuts it. */
-static tess_status work_of(const tess_cut_plan *choice, tess_bench_work *work, tess_error *error)
-{
-    *work = (tess_bench_work){.count = 0};
-    for (int64_t r = 0; r < choice->rows.tiles; r++) {
-        tess_span rows = tess_axis_span(&choice->rows, r);
-        for (int64_t c = 0, n; c < choice->cols.tiles; c += n) {
-            n = tess_axis_run(&choice->cols, c, choice->batch);
-            tess_span cols = tess_axis_span(&choice->cols, c);
-            tess_plan_shape shape = {n, rows.window_to - rows.window_from, cols.window_to - cols.window_from,
-                                     TESS_INFER};
-            if (!tess_bench_add(work, shape, 1))
-                return tess_fail(error, TESS_OVER_LIMIT,
-                                 "--memory: the image would be cut into tiles of more than %d shapes",
-                                 TESS_BENCH_SHAPES);
-        }
-    }
-    return TESS_OK;
-}
-
 /* The plan of the denoise job, for an image that lies on the device: its rows take nothing on the host, and what
  * the study holds besides is taken from the limit. */
 static tess_status choose(tess_study *study, int64_t width, tess_cut_plan *choice, tess_bench_work *work,
@@ -59,7 +39,11 @@ static tess_status choose(tess_study *study, int64_t width, tess_cut_plan *choic
         request.others = held;
         TESS_TRY(tess_cut_choose(study->model->bound, &study->model->model, study->engine.rates, &request,
                                  choice, error));
-        TESS_TRY(work_of(choice, work, error));
+        *work = (tess_bench_work){.cut = tess_cut_of(choice)};
+        if (tess_cut_shapes(&work->cut) > TESS_BENCH_SHAPES)
+            return tess_fail(error, TESS_OVER_LIMIT,
+                             "--memory: the image would be cut into tiles of more than %d shapes",
+                             TESS_BENCH_SHAPES);
         if (attempt == 0)
             TESS_TRY(tess_bench_io_bytes(study, work, &held, error));
     }
@@ -77,6 +61,28 @@ static tess_status one_width(tess_study *study, int64_t width, tess_error *error
     return tess_bench_tell(study, tess_bench_record(study, s->height, width, &choice, &result), error);
 }
 
+static bool add_shape(tess_plan_shape shapes[TESS_BENCH_SHAPES], int *count, tess_plan_shape shape)
+{
+    for (int i = 0; i < *count; i++)
+        if (shapes[i].n == shape.n && shapes[i].h == shape.h && shapes[i].w == shape.w)
+            return false;
+    shapes[(*count)++] = shape;
+    return true;
+}
+
+/* One run of each shape. */
+static tess_status warm(tess_study *study, const tess_cut *cut, tess_error *error)
+{
+    tess_plan_shape known[TESS_BENCH_SHAPES];
+    int count = 0;
+    tess_window_batch batch;
+    for (bool more = tess_batch_first(cut, TESS_ALL_STRIPS, &batch); more;
+         more = tess_batch_next(cut, TESS_ALL_STRIPS, &batch))
+        if (add_shape(known, &count, tess_batch_shape(&batch)))
+            TESS_TRY(tess_bench_warm(study, tess_batch_shape(&batch), error));
+    return TESS_OK;
+}
+
 tess_status tess_bench_size(tess_study *study, tess_error *error)
 {
     const tess_bench_settings *s = study->settings;
@@ -88,8 +94,7 @@ tess_status tess_bench_size(tess_study *study, tess_error *error)
         tess_cut_plan choice;
         tess_bench_work work;
         TESS_TRY(choose(study, widths[i ? count - 1 : 0], &choice, &work, error));
-        for (int k = 0; k < work.count; k++)
-            TESS_TRY(tess_bench_warm(study, work.shapes[k].shape, error));
+        TESS_TRY(warm(study, &work.cut, error));
     }
     TESS_TRY(tess_bench_settle(study, error));
     for (int i = 0; i < count; i++)

@@ -1,0 +1,40 @@
+/* tessera_study.h: studies of speed and memory, the verb `bench`; the studies may change from one version to the next. */
+#ifndef TESSERA_STUDY_H
+#define TESSERA_STUDY_H
+
+#include "tessera.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Studies of speed and memory. Every point is told as soon as it is measured: one JSON object on one line, the text
+ * valid during the call. Return false to stop (TESS_INTERRUPTED). */
+typedef bool (*tess_line_fn)(void *user, const char *line);
+
+typedef struct tess_bench_settings {
+    tess_common common;
+    const char *study; /* "size": whole images of growing width; "batch": patches of one image */
+    const char *const
+        *models; /* NULL: random:drunet, random:unet and random:dncnn; for "batch" random:drunet */
+    int model_count;
+    const int64_t *widths; /* size; NULL: 1024 to 2048 in steps of 64 and of 68 */
+    int width_count;
+    const int64_t *patches; /* batch; NULL: 128, 256, 512 */
+    int patch_count;
+    const int64_t *batches; /* batch; NULL: 1, 2, 4, ... 64 */
+    int batch_count;
+    int64_t height; /* of the images; of the square one that is cut into patches */
+    int64_t halo;   /* size, where a memory limit forces tiles */
+    int repeats;    /* passes over the image that are timed, after a warm-up; the median is told */
+    tess_line_fn line;
+    void *line_user;
+} tess_bench_settings;
+
+TESS_API void tess_bench_settings_init(tess_bench_settings *settings);
+TESS_API tess_status tess_bench(tess_context *context, const tess_bench_settings *settings) TESS_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,149 @@
+/* From what the look found of the noise to what the network is given: one level, or where that would be wrong a level for
+ * each pixel. Photon noise gets a level from the brightness around the pixel, which on photographs is 0.8 to 5.1 dB better than
+ * the root mean square; a volume whose slices differ gets a level for each slice. A network has one level for all
+ * colours: where their noise differs much, the quietest would lose detail, so each is denoised by itself. */
+#include <math.h>
+
+#include "base/checked.h"
+#include "job/common/note.h"
+#include "job/denoise/denoise.h"
+
+static const double MUCH =
+    4; /* largest to least level of the channels: from here on each by itself is better */
+
+bool tess_denoise_has_map(const tess_denoise_file *file)
+{
+    return file->map_info.width > 0 || file->levels != TESS_LEVELS_ONE;
+}
+
+/* From the look's scale to that of the network. */
+static double factor_of(const tess_denoise_file *file)
+{
+    return (file->look.unit.high - file->look.unit.low) / (file->scale.high - file->scale.low);
+}
+
+void tess_denoise_levels_of(const tess_denoise_file *file, int64_t slice, const float *means, float *levels)
+{
+    const tess_noise_result *noise = &file->look.noise;
+    const double factor = factor_of(file), shift = (file->scale.low - file->look.unit.low) /
+                                                   (file->look.unit.high - file->look.unit.low);
+    const int64_t colours = tess_denoise_colours(&file->info);
+    for (int64_t x = 0; x < file->info.width; x++) {
+        double sum = 0;
+        for (int64_t c = 0; c < colours && file->levels == TESS_LEVELS_BY_BRIGHTNESS; c++) {
+            const tess_noise_level *level = &noise->channel[c];
+            /* Where no photon was counted one still may come: a quarter of one is its share. */
+            const double value =
+                fmax((double)means[x * colours + c] / factor + shift, level->zero + level->gain / 4);
+            const double sigma =
+                level->confidence == TESS_NOISE_UNKNOWN ? noise->sigma : tess_noise_at(level, value);
+            sum += sigma * sigma / (double)colours;
+        }
+        const double sigma = file->levels == TESS_LEVELS_BY_SLICE
+                                 ? tess_noise_of_slice(noise, slice, file->info.depth)
+                                 : sqrt(sum);
+        levels[x] = (float)(sigma * factor);
+    }
+}
+
+/* Channels whose levels differ so much that one network for all takes detail from the quietest. */
+static bool channels_differ(const tess_denoise_file *file, double *least, double *largest)
+{
+    *least = INFINITY, *largest = 0;
+    for (int64_t c = 0; c < tess_denoise_colours(&file->info) && c < TESS_NOISE_CHANNELS; c++) {
+        *least = fmin(*least, file->channel_sigma[c]);
+        *largest = fmax(*largest, file->channel_sigma[c]);
+    }
+    return file->model->model.channels > 1 && *largest > MUCH * *least;
+}
+
+static tess_status separate_channels(tess_engine *engine, const tess_denoise_settings *s,
+                                     tess_denoise_file *file, tess_error *error)
+{
+    double least, largest;
+    if (!channels_differ(file, &least, &largest))
+        return TESS_OK;
+    if (s->model) {
+        tess_note(
+            &s->common, TESS_NOTE_WARNING,
+            "%s: the noise of its channels goes from %.3g to %.3g, and the model takes one level for all; a "
+            "gray model, e.g. --model drunet-gray-small, denoises each by its own",
+            file->input, least, largest);
+        return TESS_OK;
+    }
+    tess_note(&s->common, TESS_NOTE_WARNING,
+              "%s: the noise of its channels goes from %.3g to %.3g: each is denoised by itself; --model "
+              "drunet-color-small takes them together",
+              file->input, least, largest);
+    return tess_engine_bundled_of(engine, 1, &file->model, error);
+}
+
+static void choose_levels(const tess_denoise_settings *s, tess_denoise_file *file)
+{
+    const tess_noise_result *noise = &file->look.noise;
+    const tess_model_net *model = &file->model->model;
+    const int64_t colours = tess_denoise_colours(&file->info);
+    bool gain = false;
+    for (int64_t c = 0; c < colours && c < TESS_NOISE_CHANNELS; c++)
+        gain = gain || noise->channel[c].gain > 0;
+    file->levels = TESS_LEVELS_ONE;
+    if (!model->volume && noise->parts > 0)
+        file->levels = TESS_LEVELS_BY_SLICE;
+    else if (!model->volume && gain && model->channels == colours)
+        file->levels = TESS_LEVELS_BY_BRIGHTNESS;
+    if (noise->parts > 0) {
+        double least = INFINITY, largest = 0;
+        for (int i = 0; i < noise->parts; i++) {
+            least = fmin(least, noise->part_sigma[i] * factor_of(file));
+            largest = fmax(largest, noise->part_sigma[i] * factor_of(file));
+        }
+        tess_note(&s->common, model->volume ? TESS_NOTE_WARNING : TESS_NOTE_DETAIL,
+                  "%s: the noise of its slices goes from %.3g to %.3g%s", file->input, least, largest,
+                  model->volume ? ", but a 3-D model takes one level" : ": each has its own level");
+    }
+}
+
+static void report(const tess_denoise_settings *s, const tess_denoise_file *file)
+{
+    const tess_noise_result *noise = &file->look.noise;
+    const bool rough = noise->confidence == TESS_NOISE_ROUGH;
+    bool uneven = false;
+    for (int c = 0; c < TESS_NOISE_CHANNELS; c++)
+        uneven = uneven || noise->channel[c].uneven;
+    if (file->sigma == 0 && file->look.low == file->look.high)
+        tess_note(&s->common, TESS_NOTE_WARNING, "%s: all its samples are equal: nothing is changed",
+                  file->input);
+    else if (file->sigma == 0)
+        tess_note(&s->common, TESS_NOTE_WARNING,
+                  "%s: no noise was found in it, so nothing is changed; give --sigma if there is some",
+                  file->input);
+    else
+        tess_note(&s->common, rough ? TESS_NOTE_WARNING : TESS_NOTE_DETAIL,
+                  "%s: sigma %.4g = %.3g/255, estimated%s%s", file->input, file->sigma, 255 * file->sigma,
+                  file->levels == TESS_LEVELS_BY_BRIGHTNESS ? ", growing with the brightness" : "",
+                  !rough   ? ""
+                  : uneven ? " roughly: dark and bright areas differ; look at the result, or give --sigma"
+                           : " roughly: few flat areas; look at the result, or give --sigma");
+}
+
+tess_status tess_denoise_use_estimate(tess_engine *engine, const tess_denoise_settings *settings,
+                                      tess_denoise_file *file, tess_error *error)
+{
+    const tess_denoise_look *look = &file->look;
+    if (look->noise.confidence == TESS_NOISE_UNKNOWN && look->found > 0)
+        return tess_fail(
+            error, TESS_BAD_OPTION,
+            "%s: its noise level cannot be estimated from the image; give --sigma on the [0,1] scale, e.g. "
+            "--sigma 25/255",
+            file->input);
+    file->sigma = look->noise.sigma * factor_of(file);
+    for (int64_t c = 0; c < TESS_NOISE_CHANNELS; c++)
+        file->channel_sigma[c] = look->noise.channel[c].confidence == TESS_NOISE_UNKNOWN
+                                     ? file->sigma
+                                     : look->noise.channel[c].sigma * factor_of(file);
+    if (file->sigma > 0)
+        TESS_TRY(separate_channels(engine, settings, file, error));
+    choose_levels(settings, file);
+    report(settings, file);
+    return TESS_OK;
+}

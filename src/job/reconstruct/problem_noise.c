@@ -1,0 +1,122 @@
+/* The noise of measured blurs, from the measurements. A blurred picture has little texture, so that its noise shows; each
+ * blur is looked at by itself, because rows of two pictures make no patch. Where blurs differ, each counts by its own
+ * noise: kernel and measurement are both multiplied by the least level over the blur's own, so that all have the same
+ * noise again. */
+#include "job/reconstruct/problem_noise.h"
+
+#include <math.h>
+
+#include "base/checked.h"
+#include "job/common/note.h"
+#include "tensor/noise.h"
+
+/* Of the range. The few conjugate gradients of a data step do not reach data that is trusted more than this: photographs
+ * without noise lose 3 to 6 dB at 0.002 and 6 to 15 at 0.001. */
+static const double LEAST_NOISE = 0.005;
+static const double DIFFER = 1.25; /* largest to least level: less is within the error of the estimates */
+
+/* One blur's level; negative where there is no estimate. */
+static tess_status noise_of(const tess_problem *p, tess_workspace *w, int64_t i,
+                            const tess_noise_shape *shape, void *memory, double *level,
+                            tess_noise_confidence *confidence, tess_error *error)
+{
+    tess_device *device = w->engine->device;
+    const int64_t samples = tess_problem_row(p);
+    const float *from = (const float *)w->measurement.data + i * p->height * samples;
+    tess_noise noise;
+    tess_noise_result result;
+    tess_noise_begin(&noise, shape, memory);
+    for (int64_t y = 0; y < p->height; y++) {
+        device->memory->copy(device, w->host.rows[0], from + y * samples, (size_t)samples * sizeof *from,
+                             NULL);
+        TESS_TRY(device->streams->sync(device, NULL, error));
+        tess_noise_row(&noise, w->host.rows[0], NULL);
+    }
+    tess_noise_end(&noise, &result);
+    *level = -1;
+    if (result.confidence == TESS_NOISE_UNKNOWN)
+        return TESS_OK;
+    *level = fmax(result.sigma, LEAST_NOISE * p->high);
+    *confidence = result.confidence < *confidence ? result.confidence : *confidence;
+    return TESS_OK;
+}
+
+/* From the levels of all blurs, which become their weights where they differ. */
+static void conclude(tess_problem *p, tess_recipe *recipe, const tess_workspace *w, const tess_common *common,
+                     double *levels, tess_noise_confidence confidence)
+{
+    double sum = 0, least = INFINITY, largest = 0;
+    int64_t known = 0;
+    for (int64_t i = 0; i < p->count; i++)
+        if (levels[i] > 0) {
+            sum += levels[i] * levels[i], known++;
+            least = fmin(least, levels[i]), largest = fmax(largest, levels[i]);
+        }
+    if (known == 0)
+        return;
+    const bool differ = largest > DIFFER * least && w->op->table->kernel,
+               rough = confidence == TESS_NOISE_ROUGH;
+    recipe->noise = differ ? least : sqrt(sum / (double)known);
+    recipe->noise_from = TESS_NOISE_FROM_DATA;
+    for (int64_t i = 0; differ && i < p->count; i++)
+        levels[i] = levels[i] > 0 ? least / levels[i] : least / largest;
+    if (differ)
+        p->weights = levels;
+    tess_note(common, rough ? TESS_NOTE_WARNING : TESS_NOTE_DETAIL, "%s: noise %.4g%s, estimated%s",
+              p->measurement, recipe->noise * p->unit,
+              differ ? " in the best of the blurs, which differ" : "",
+              rough ? " roughly: few flat areas; give \"noise\" where it is known" : "");
+}
+
+tess_status tess_problem_find_noise(tess_problem *p, tess_recipe *recipe, tess_workspace *w,
+                                    const tess_common *common, tess_error *error)
+{
+    const tess_noise_shape shape = {p->height, p->width, 1,
+                                    (int)tess_min_i64(p->channels, TESS_NOISE_CHANNELS + 1)};
+    const size_t bytes = tess_noise_bytes(&shape);
+    if (bytes == 0)
+        return TESS_OK;
+    void *memory = tess_small_alloc(bytes, 1);
+    double *levels = tess_small_alloc((size_t)p->count, sizeof *levels);
+    tess_noise_confidence confidence = TESS_NOISE_SURE;
+    tess_status status =
+        memory && levels ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory to estimate the noise");
+    for (int64_t i = 0; i < p->count && status == TESS_OK; i++) {
+        status = tess_stop_check(&w->engine->stop, error);
+        if (status == TESS_OK)
+            status = noise_of(p, w, i, &shape, memory, &levels[i], &confidence, error);
+    }
+    if (status == TESS_OK)
+        conclude(p, recipe, w, common, levels, confidence);
+    tess_small_free(memory);
+    if (!p->weights)
+        tess_small_free(levels);
+    return status;
+}
+
+double tess_problem_weight(const tess_problem *p, int64_t i)
+{
+    return p->weights ? p->weights[i] : 1;
+}
+
+static void scale(void *user, int64_t first, int64_t count, float *values)
+{
+    (void)first;
+    const double *weight = user;
+    for (int64_t i = 0; i < count; i++)
+        values[i] = (float)(*weight * (double)values[i]);
+}
+
+tess_status tess_problem_weigh(const tess_problem *p, tess_workspace *w, tess_error *error)
+{
+    tess_operator *op = w->op;
+    for (int64_t i = 0; i < p->count; i++) {
+        int64_t floats;
+        float *kernel = op->table->kernel(op, i, &floats),
+              *measured = (float *)w->measurement.data + i * op->measurement.stride_n;
+        TESS_TRY(tess_workspace_pieces(w, kernel, floats, true, scale, &p->weights[i], error));
+        TESS_TRY(
+            tess_workspace_pieces(w, measured, op->measurement.stride_n, true, scale, &p->weights[i], error));
+    }
+    return TESS_OK;
+}

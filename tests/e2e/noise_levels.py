@@ -1,0 +1,75 @@
+"""noise_levels.py PROGRAM: noise that one level does not describe: growing with brightness, differing between channels or
+slices; and numbers so small, or so equal, that a wrong answer is near."""
+import sys
+
+from support import Bench, np
+
+bench = Bench(sys.argv[1])
+random = np.random.default_rng(3)
+
+
+def denoise(array, *options):
+    """The result, the record's entry, and what was said."""
+    np.save(bench.path("in.npy"), array)
+    record = bench.record("denoise", bench.path("in.npy"), bench.path("out.npy"), *options)
+    said = bench.run("denoise", bench.path("in.npy"), bench.path("again.npy"), *options).err
+    return np.load(bench.path("out.npy")), (record or {}).get("denoise", {}).get("files", [{}])[0], said
+
+
+def db(a, b):
+    return -10 * np.log10(np.mean((np.float64(a) - b) ** 2))
+
+
+def scene(height=128, width=160):
+    y, x = np.mgrid[0:height, 0:width]
+    return np.clip(0.05 + 0.8 * x / width + 0.05 * np.sin(x / 3 + y / 5) * x / width + 0.1 * (np.hypot(y - 60, x - 90) < 30), 0, 1)
+
+
+clean = scene()
+
+# --- photons ------------------------------------------------------------------------------------------------------
+
+photons = np.float32(random.poisson(clean * 100) / 100)
+rms = np.sqrt(clean.mean() / 100)
+mapped, entry, _ = denoise(photons, "--range", "0,1")
+level = entry["noise"][0]
+bench.check(abs(entry["sigma"] / rms - 1) < 0.1, f"photon noise of {rms:.4f} is estimated as {entry['sigma']:.4f}")
+bench.check(abs(level.get("gain", 0) * 100 - 1) < 0.2 and entry.get("levels") == "by brightness", f"its gain is found: {level}")
+one, _, _ = denoise(photons, "--range", "0,1", "--sigma", rms)
+bench.check(db(mapped, clean) > db(one, clean) + 0.3, f"a level for each pixel is better than one: {db(mapped, clean):.2f} and {db(one, clean):.2f} dB")
+tiled, _, _ = denoise(photons, "--range", "0,1", "--tile", "64", "--precision", "fp32", "--halo", "exact")
+whole, _, _ = denoise(photons, "--range", "0,1", "--tile", "whole", "--precision", "fp32")
+bench.check(np.array_equal(tiled, whole), "the levels do not depend on tiles")
+white = np.float32(clean + 0.05 * random.standard_normal(clean.shape))
+_, entry, _ = denoise(white, "--range", "0,1")
+bench.check("gain" not in entry["noise"][0] and entry.get("levels") == "one", "white noise has one level")
+
+# --- channels -----------------------------------------------------------------------------------------------------
+
+colour = np.stack([clean, 0.9 * clean, 1 - clean], -1)
+unequal = np.float32(colour + np.array([0.02, 0.05, 0.2]) * random.standard_normal(colour.shape))
+result, entry, said = denoise(unequal, "--range", "0,1")
+gains = [db(result[..., c], colour[..., c]) - db(unequal[..., c], colour[..., c]) for c in range(3)]
+bench.check(min(gains) > 1, f"no channel is spoiled by the noise of another: {np.round(gains, 1)} dB better")
+bench.check("channels" in said and "each is denoised by itself" in said, f"and it is said: {said.strip()}")
+_, _, said = denoise(unequal, "--range", "0,1", "--model", "drunet-color-small")
+bench.check("one level for all" in said and "drunet-gray-small" in said, f"a model that is named is taken, with a note: {said.strip()}")
+
+# --- slices -------------------------------------------------------------------------------------------------------
+
+levels = np.linspace(0.005, 0.1, 5)
+volume = np.stack([clean[:96, :96]] * 5)
+noisy = np.float32(volume + levels[:, None, None] * random.standard_normal(volume.shape))
+result, entry, _ = denoise(noisy, "--range", "0,1")
+gains = [db(a, b) - db(n, b) for a, b, n in zip(result, volume, noisy)]
+bench.check(entry.get("levels") == "by slice" and min(gains) > -0.5 and gains[-1] > 6, f"each slice has its level: {np.round(gains, 1)} dB better")
+
+# --- small numbers, equal numbers ---------------------------------------------------------------------------------
+
+for unit in (1e-24, 1e-33):
+    result, entry, _ = denoise(np.float32(unit * white))
+    bench.check(entry["sigma"] > 0 and db(result / unit, clean) > db(white, clean) + 3, f"numbers of {unit} are denoised: sigma {entry['sigma']:.3g}")
+flat, entry, said = denoise(np.full((64, 64), 0.25, np.float32))
+bench.check("equal" in said and "few flat" not in said and np.all(flat == 0.25), f"a constant image stays: {said.strip()}")
+
+bench.finish()

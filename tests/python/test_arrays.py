@@ -1,0 +1,113 @@
+"""test_arrays.py PROGRAM LIBRARY: arrays of every type, order and stride give what the program gives for the same samples."""
+import numpy as np
+
+from common import COLOUR, GRAY, Exported, picture, start, to_integers
+
+SIGMA = 0.1
+
+
+def by_program(bench, array, model, *more):
+    np.save(bench.path("in.npy"), array)
+    bench.record("denoise", bench.path("in.npy"), bench.path("out.npy"), "--model", model, "--sigma", SIGMA, "--device", "cpu",
+                 "--range", "type", *more)
+    return np.load(bench.path("out.npy"))
+
+
+def same(bench, got, wanted, what):
+    bench.check(type(got) is np.ndarray and got.dtype == wanted.dtype and got.shape == wanted.shape and
+                np.array_equal(got, wanted), what)
+
+
+def types(bench, denoise):
+    image = picture(40, 56)
+    for array in (image, to_integers(image, np.uint8), to_integers(image, np.uint16)):
+        same(bench, denoise(array, SIGMA), by_program(bench, array, COLOUR), f"{array.dtype}: the program's samples")
+    wanted = denoise(image, SIGMA)
+    got = denoise(image.astype(np.float64), SIGMA)
+    bench.check(got.dtype == np.float64 and np.array_equal(got.astype(np.float32), wanted), "float64: as float32")
+    half = image.astype(np.float16)
+    got, wanted = denoise(half, SIGMA), denoise(half.astype(np.float32), SIGMA)
+    bench.check(got.dtype == np.float16 and np.array_equal(got, wanted.astype(np.float16)), "float16: as float32, rounded")
+
+
+def orders(bench, denoise):
+    image = picture(48, 64)
+    wanted = denoise(image[5:39, 8:50].copy(), SIGMA)
+    large = np.full((80, 150, 4), np.nan, np.float32)
+    crop = large[20:54, 11:95:2, 2::-1]  # every second column, channels backwards
+    crop[:] = image[5:39, 8:50]
+    before = large.copy()
+    same(bench, denoise(crop, SIGMA), wanted, "a strided crop, read where it lies")
+    bench.check(np.array_equal(large, before, equal_nan=True), "the input is left as it was")
+    result = np.full_like(large, np.nan)
+    into = result[20:54, 11:95:2, 2::-1]
+    bench.check(denoise(crop, SIGMA, out=into) is into and np.array_equal(into, wanted), "into a strided crop")
+    bench.check(np.isnan(result).sum() == result.size - into.size, "nothing beside the crop is written")
+
+    first = np.ascontiguousarray(image.transpose(2, 0, 1))
+    wanted = denoise(image, SIGMA)
+    same(bench, denoise(first, SIGMA, axes="CHW"), wanted.transpose(2, 0, 1), "CHW")
+    several = np.stack([first, first[:, ::-1], first[:, :, ::-1]])
+    got = denoise(several, SIGMA, axes="NCHW")
+    for index, image_of in enumerate(several):
+        same(bench, got[index], denoise(image_of, SIGMA, axes="CHW"), f"NCHW: image {index} as alone")
+    got = denoise(np.stack([image, image[::-1]]), SIGMA)
+    same(bench, got[0], wanted, "NHWC without axes")
+    inside = image.copy()
+    bench.check(denoise(inside, SIGMA, out=inside) is inside and np.array_equal(inside, wanted), "out may be x")
+    flipped = image[::-1, :, :]
+    same(bench, denoise(flipped, SIGMA), denoise(flipped.copy(), SIGMA), "negative strides")
+
+    records = np.zeros(48 * 64, np.dtype([("tag", "u1"), ("value", "f4", (3,))])).reshape(48, 64)
+    records["value"] = image
+    same(bench, denoise(records["value"], SIGMA), wanted, "a field of packed records")
+
+
+def gray(bench, tessera):
+    image = picture(40, 56, 1)
+    with tessera.Denoiser(GRAY, device="cpu") as denoise:
+        wanted = by_program(bench, image, GRAY)
+        same(bench, denoise(image, SIGMA), wanted, "(H,W): the program's samples")
+        volume = np.stack([image, image.T[:40, :40].repeat(2, 1)[:, :56]])
+        same(bench, denoise(volume, SIGMA, axes="DHW")[0], wanted, "DHW: slice by slice")
+        bench.check(denoise.channels == 1 and denoise.takes_sigma is True, "what the model takes")
+    heights = image * 900 + 100
+    with tessera.Denoiser(GRAY, device="cpu", range=(100, 1000)) as denoise:
+        got = denoise(heights, SIGMA)
+        bench.check(np.allclose(got, wanted * 900 + 100, atol=0.02), "range: samples that mean 0 and 1")
+
+
+def tiles(bench, tessera):
+    image = picture(150, 170)
+    with tessera.Denoiser(COLOUR, device="cpu", tile="whole") as denoise:
+        wanted = denoise(image, SIGMA)
+    with tessera.Denoiser(COLOUR, device="cpu", tile=64, halo="exact") as denoise:
+        same(bench, denoise(image, SIGMA), wanted, "exact tiles give the whole image's samples")
+    same(bench, wanted, by_program(bench, image, COLOUR, "--tile", "whole"), "whole: the program's samples")
+
+
+def exported(bench, denoise):
+    image = picture(40, 56)
+    wanted = denoise(image, SIGMA)
+    for old in (False, True):
+        result = np.empty_like(image)
+        out = Exported(result, old)
+        bench.check(denoise(Exported(image, old), SIGMA, out=out) is out and np.array_equal(result, wanted),
+                    f"DLPack{', without a version' if old else ''}")
+    out = np.empty((40, 28, 3), np.float32)
+    denoise(Exported(image[:, ::2]), SIGMA, out=out)
+    same(bench, out, denoise(image[:, ::2], SIGMA), "DLPack with strides")
+
+
+def main():
+    bench, tessera = start()
+    with tessera.Denoiser(COLOUR, device="cpu") as denoise:
+        types(bench, denoise)
+        orders(bench, denoise)
+        exported(bench, denoise)
+    gray(bench, tessera)
+    tiles(bench, tessera)
+    bench.finish()
+
+
+main()

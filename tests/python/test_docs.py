@@ -1,0 +1,51 @@
+"""test_docs.py PROGRAM LIBRARY: the snippets of docs/python.md run, one after another, in one namespace.
+
+A snippet may name what it needs after the language: ```python needs=card|deepinv|files. Without it the snippet is left out,
+with a line that says so."""
+import importlib.util
+import os
+import re
+
+import numpy as np
+
+from common import ROOT, picture, start, to_integers
+from support import write_png
+
+
+def has_card(bench):
+    if not importlib.util.find_spec("torch"):
+        return False
+    import torch
+    return torch.cuda.is_available()
+
+
+def main():
+    bench, _ = start()
+    os.chdir(bench.folder)
+    write_png(bench.path("noisy.png"), to_integers(picture(40, 56), np.uint8))
+    there = {None: True, "files": True, "card": has_card(bench), "deepinv": bool(importlib.util.find_spec("deepinv"))}
+    page = (ROOT / "docs" / "python.md").read_text()
+    names, count = {}, 0
+    for match in re.finditer(r"^```python(?: needs=(\w+))?\n(.*?)^```$", page, re.M | re.S):
+        need, text = match.groups()
+        line = page[:match.start()].count("\n") + 2
+        if not there[need]:
+            print(f"left out: line {line} needs {need}")
+            continue
+        try:
+            exec(compile("\n" * (line - 1) + text, "docs/python.md", "exec"), names)
+            count += 1
+        except Exception as problem:
+            bench.check(False, f"docs/python.md line {line}: {type(problem).__name__}: {problem}")
+    bench.check(count >= 5, f"{count} snippets ran")
+
+    def error(array):
+        return float(np.sqrt(np.mean((np.asarray(array) - names["clean"]) ** 2)))
+
+    noisy = error(names["noisy"])
+    bench.check(error(names["result"]) < 0.3 * noisy, f"denoised: error {error(names['result']):.4f} of {noisy:.4f}")
+    bench.check(error(names["x"]) < 0.5 * noisy, f"half of the pixels: error {error(names['x']):.4f}")
+    bench.finish()
+
+
+main()

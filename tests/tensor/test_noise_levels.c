@@ -1,0 +1,126 @@
+/* test_noise_levels.c: noise that is not the same everywhere: growing with the brightness of a picture that has texture, with
+ * a black level or without, and differing between the slices of a volume. And noise of any size of numbers. */
+#define _POSIX_C_SOURCE 200809L
+#include "support.h"
+#include "tensor/noise.h"
+
+enum { SIDE = 240 };
+
+static tess_noise_result estimate(const tess_noise_shape *shape, const float *values)
+{
+    void *memory = room(tess_noise_bytes(shape));
+    tess_noise noise;
+    tess_noise_result result;
+    tess_noise_begin(&noise, shape, memory);
+    for (int64_t y = 0; y < shape->height * tess_max_i64(shape->depth, 1); y++)
+        tess_noise_row(&noise, values + y * shape->width, NULL);
+    tess_noise_end(&noise, &result);
+    free(memory);
+    return result;
+}
+
+/* Bright and dark areas with a weak texture, as photographs have it; the darkest are the quietest. */
+static void draw(float *values, double *mean)
+{
+    *mean = 0;
+    for (int64_t i = 0; i < SIDE * SIDE; i++) {
+        const double x = (double)(i % SIDE), y = (double)(i / SIDE);
+        values[i] = (float)(0.05 + 0.85 * x / SIDE + 0.04 * sin(0.7 * x + 0.4 * y) * (0.2 + x / SIDE));
+        *mean += (double)values[i] / (SIDE * SIDE);
+    }
+}
+
+static void add_noise(float *values, int64_t count, double read, double gain, uint32_t item)
+{
+    float *normal = room((size_t)count * sizeof *normal);
+    tess_rng_normal((tess_rng_key){11, item, 0}, 0, count, normal);
+    for (int64_t i = 0; i < count; i++)
+        values[i] += normal[i] * (float)sqrt(read * read + gain * fmax((double)values[i], 0));
+    free(normal);
+}
+
+static void check_near(const char *what, double got, double truth, double margin)
+{
+    CHECK_MSG(fabs(got / truth - 1) <= margin, "%s: %g, should be %g", what, got, truth);
+}
+
+static void test_photons(double gain, float black)
+{
+    const tess_noise_shape shape = {.height = SIDE, .width = SIDE, .channels = 1};
+    float *values = room(SIDE * SIDE * sizeof *values);
+    double mean;
+    draw(values, &mean);
+    add_noise(values, SIDE * SIDE, 0, gain, 1);
+    for (int64_t i = 0; i < SIDE * SIDE; i++)
+        values[i] += black;
+    const tess_noise_result result = estimate(&shape, values);
+    const tess_noise_level *level = &result.channel[0];
+    check_near("photon noise", level->sigma, sqrt(gain * mean), 0.1);
+    check_near("gain", level->gain, gain, 0.25);
+    check_near("in the dark", tess_noise_at(level, black + 0.2), sqrt(gain * 0.2), 0.2);
+    check_near("in the light", tess_noise_at(level, black + 0.8), sqrt(gain * 0.8), 0.15);
+    free(values);
+}
+
+/* The same picture with white noise has no gain. */
+static void test_white(void)
+{
+    const tess_noise_shape shape = {.height = SIDE, .width = SIDE, .channels = 1};
+    float *values = room(SIDE * SIDE * sizeof *values);
+    double mean;
+    draw(values, &mean);
+    add_noise(values, SIDE * SIDE, 0.04, 0, 2);
+    const tess_noise_result result = estimate(&shape, values);
+    check_near("white noise", result.sigma, 0.04, 0.1);
+    CHECK(result.channel[0].gain == 0 && result.confidence == TESS_NOISE_SURE);
+    free(values);
+}
+
+/* A result in the units of the image, whatever they are. */
+static void test_units(void)
+{
+    static const double units[] = {1e-36, 1e-24, 1, 1e24, 1e36};
+    const tess_noise_shape shape = {.height = SIDE, .width = SIDE, .channels = 1};
+    float *values = room(SIDE * SIDE * sizeof *values), *scaled = room(SIDE * SIDE * sizeof *values);
+    double mean;
+    draw(values, &mean);
+    add_noise(values, SIDE * SIDE, 0.04, 0, 3);
+    for (size_t k = 0; k < sizeof units / sizeof *units; k++) {
+        for (int64_t i = 0; i < SIDE * SIDE; i++)
+            scaled[i] = (float)(units[k] * (double)values[i]);
+        check_near("in other units", estimate(&shape, scaled).sigma / units[k], 0.04, 0.1);
+    }
+    free(values), free(scaled);
+}
+
+static void test_slices(int64_t depth)
+{
+    enum { SIZE = 72 };
+    const tess_noise_shape shape = {.height = SIZE, .width = SIZE, .depth = depth, .channels = 1};
+    float *values = room((size_t)(depth * SIZE * SIZE) * sizeof *values);
+    double square = 0;
+    for (int64_t d = 0; d < depth; d++) {
+        const double sigma = 0.005 + 0.095 * (double)d / (double)(depth - 1);
+        add_noise(values + d * SIZE * SIZE, SIZE * SIZE, sigma, 0, (uint32_t)(d + 10));
+        square += sigma * sigma / (double)depth;
+    }
+    const tess_noise_result result = estimate(&shape, values);
+    CHECK(result.parts == tess_min_i64(depth, TESS_NOISE_PARTS));
+    check_near("slices", result.sigma, sqrt(square), 0.1);
+    for (int64_t d = 0; result.parts && d < depth; d++)
+        CHECK(fabs(tess_noise_of_slice(&result, d, depth) -
+                   (0.005 + 0.095 * (double)d / (double)(depth - 1))) < 0.012);
+    free(values);
+}
+
+int main(void)
+{
+    test_photons(0.005, 0);
+    test_photons(0.02, 0);
+    test_photons(0.005, 0.5f);
+    test_white();
+    test_units();
+    test_slices(6);
+    test_slices(40);
+    return check_end();
+}
