@@ -10,7 +10,7 @@ static void check_workspace(tess_device *device)
     tess_error error = {{0}};
     op.in[0] = tess_tensor_2d(TESS_F32, 1, 64, 64, 24);
     op.out[0] = tess_tensor_2d(TESS_F32, 1, 64, 64, 8);
-    CHECK_MSG(device->query(device, &op, &needs, &error) == TESS_OK, "%s", error.text);
+    CHECK_MSG(device->ops->query(device, &op, &needs, &error) == TESS_OK, "%s", error.text);
     CHECK_MSG(needs.workspace <= 1 << 20, "%zu bytes of workspace", needs.workspace);
 }
 

@@ -19,9 +19,9 @@ static inline tess_block op_upload(tess_device *device, const void *data, size_t
 {
     tess_block block;
     tess_error error = {{0}};
-    CHECK_MSG(device->alloc(device, &block, TESS_MEM_IO, bytes, &error) == TESS_OK, "%s", error.text);
+    CHECK_MSG(device->memory->alloc(device, &block, TESS_MEM_IO, bytes, &error) == TESS_OK, "%s", error.text);
     if (data)
-        device->copy(device, block.data, data, bytes, NULL);
+        device->memory->copy(device, block.data, data, bytes, NULL);
     return block;
 }
 
@@ -32,9 +32,9 @@ static inline void op_pack(tess_device *device, const op_call *call, void *packe
     const int count = tess_op_params(&call->op, params);
     for (int i = 0; i < count; i++) {
         const int64_t first = params[i].rows / 3;
-        device->pack(device, &call->op, i, 0, first, call->param[i], packed);
-        device->pack(device, &call->op, i, first, params[i].rows - first,
-                     call->param[i] + first * params[i].row, packed);
+        device->ops->pack(device, &call->op, i, 0, first, call->param[i], packed);
+        device->ops->pack(device, &call->op, i, first, params[i].rows - first,
+                          call->param[i] + first * params[i].row, packed);
     }
 }
 
@@ -43,10 +43,10 @@ static inline void op_run_once(tess_device *device, const op_call *call, const t
 {
     tess_error error = {{0}};
     const field *before = call->over ? &call->in[0] : &call->out;
-    device->copy(device, buffers->out[0], before->data, before->bytes, NULL);
-    device->run(device, prepared, buffers, NULL);
-    device->copy(device, result, buffers->out[0], call->out.bytes, NULL);
-    CHECK_MSG(device->sync(device, NULL, &error) == TESS_OK, "%s", error.text);
+    device->memory->copy(device, buffers->out[0], before->data, before->bytes, NULL);
+    device->ops->run(device, prepared, buffers, NULL);
+    device->memory->copy(device, result, buffers->out[0], call->out.bytes, NULL);
+    CHECK_MSG(device->streams->sync(device, NULL, &error) == TESS_OK, "%s", error.text);
 }
 
 /* The output's memory afterwards; its data is the caller's. NULL data: the device does not do the op. */
@@ -56,8 +56,8 @@ static inline field op_run(tess_device *device, const op_call *call, const char 
     tess_prepared *prepared = NULL;
     tess_error error = {{0}};
     field got = {NULL, call->out.bytes};
-    const bool done = device->query(device, &call->op, &needs, &error) == TESS_OK &&
-                      device->prepare(device, &call->op, &prepared, &error) == TESS_OK;
+    const bool done = device->ops->query(device, &call->op, &needs, &error) == TESS_OK &&
+                      device->ops->prepare(device, &call->op, &prepared, &error) == TESS_OK;
     CHECK_MSG(done, "%s: %s", name, error.text);
     if (!done)
         return got;
@@ -77,10 +77,11 @@ static inline field op_run(tess_device *device, const op_call *call, const char 
     op_run_once(device, call, prepared, &buffers, again);
     CHECK_MSG(tess_mem_calls() == calls, "%s allocated while running", name);
     CHECK_MSG(memcmp(got.data, again, got.bytes) == 0, "%s: two runs differ", name);
-    device->release(device, prepared);
+    device->ops->release(device, prepared);
     for (int i = 0; i < call->op.inputs; i++)
-        device->free(device, &in[i]);
-    device->free(device, &out), device->free(device, &weights), device->free(device, &workspace);
+        device->memory->free(device, &in[i]);
+    device->memory->free(device, &out), device->memory->free(device, &weights),
+        device->memory->free(device, &workspace);
     free(again);
     return got;
 }
