@@ -1,4 +1,5 @@
-"""The results of tests/data/ops: single ops as PyTorch computes them in fp32, for tests/**/test_group_norm*.c and test_attention*.c.
+"""The results of tests/data/ops: single ops as PyTorch computes them in fp32, for tests/**/test_group_norm*.c and test_attention*.c; and a
+small network of them in fp64, with its weights, for test_blocks*.c.
 
     python bench/peers/make_op_dumps.py [FOLDER]
 
@@ -46,8 +47,36 @@ def attention(n, h, w, heads, head, by_head):
     }
 
 
-def save(path, cases):
-    tensors = {f"{i}.{name}": t.float().contiguous() for i, case in enumerate(cases) for name, t in case.items()}
+def network():
+    """A block of a guided-diffusion UNet: convolutions, norms with and without scale and shift, attention with a residual."""
+    c, groups, heads = 16, 4, 2
+    net = torch.nn.ModuleDict({
+        "head": torch.nn.Conv2d(3, c, 3, padding=1), "norm1": torch.nn.GroupNorm(8, c),
+        "body": torch.nn.Conv2d(c, c, 3, padding=1), "norm2": torch.nn.GroupNorm(groups, c),
+        "qkv": torch.nn.Conv2d(c, 3 * c, 1), "proj": torch.nn.Conv2d(c, c, 1),
+        "norm3": torch.nn.GroupNorm(c, c), "tail": torch.nn.Conv2d(c, 3, 3, padding=1)}).double()
+    for name in ("norm1", "norm2", "norm3"):
+        torch.nn.init.normal_(net[name].weight, 1, 0.3)
+        torch.nn.init.normal_(net[name].bias, 0, 0.3)
+    torch.nn.init.normal_(net["qkv"].weight, 0, 0.5)
+    tensors = {name: t.detach().float() for name, t in net.state_dict().items()}
+    net.load_state_dict({name: t.double() for name, t in tensors.items()})
+    x, scale_shift = torch.randn(2, 3, 8, 6).float().double(), torch.randn(2, 2 * c).float().double()
+    scale, shift = scale_shift[..., None, None].chunk(2, dim=1)
+    with torch.no_grad():
+        h = net["body"](F.silu(net["norm1"](net["head"](x)) * (1 + scale) + shift))
+        n, _, height, width = h.shape
+        qkv = net["qkv"](net["norm2"](h)).reshape(n * heads, 3 * c // heads, height * width)
+        q, k, v = (part.transpose(1, 2) for part in qkv.chunk(3, dim=1))
+        a = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(n, c, height, width)
+        h = h + net["proj"](a)
+        y = net["tail"](F.silu(net["norm3"](h)))
+    tensors.update({"0.in": channels_last(x), "0.scale_shift": scale_shift, "0.out": channels_last(y)})
+    return tensors
+
+
+def save(path, tensors):
+    tensors = {name: t.float().contiguous() for name, t in tensors.items()}
     header, data = {}, b""
     for name, t in tensors.items():
         raw = t.numpy().astype("<f4").tobytes()
@@ -56,25 +85,31 @@ def save(path, cases):
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     path.write_bytes(struct.pack("<Q", len(text)) + text + data)
-    print(f"{path}: {len(cases)} cases, {path.stat().st_size} bytes")
+    print(f"{path}: {len(tensors)} tensors, {path.stat().st_size} bytes")
+
+
+def cases(*tensors):
+    return {f"{i}.{name}": t for i, case in enumerate(tensors) for name, t in case.items()}
 
 
 def main():
     folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "tests" / "data" / "ops"
     folder.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(7)
-    save(folder / "group_norm.safetensors", [
+    save(folder / "group_norm.safetensors", cases(
         group_norm(2, 5, 7, 12, 4, False, False),
         group_norm(2, 3, 5, 32, 32, True, True),
         group_norm(1, 4, 4, 24, 1, True, True),
-        group_norm(1, 3, 3, 96, 32, False, True)])
+        group_norm(1, 3, 3, 96, 32, False, True)))
     torch.manual_seed(8)
-    save(folder / "attention.safetensors", [
+    save(folder / "attention.safetensors", cases(
         attention(2, 4, 5, 2, 8, True),
         attention(1, 5, 7, 1, 8, False),
         attention(1, 3, 5, 1, 32, True),
         attention(1, 3, 3, 2, 40, False),
-        attention(2, 3, 4, 3, 7, True)])
+        attention(2, 3, 4, 3, 7, True)))
+    torch.manual_seed(9)
+    save(folder / "network.safetensors", network())
 
 
 if __name__ == "__main__":
