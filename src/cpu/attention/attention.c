@@ -67,16 +67,6 @@ static int64_t place(const tess_tensor *t, int64_t n, int64_t pixel)
     return n * t->stride_n + row / t->h * t->stride_d + row % t->h * t->stride_h + pixel % t->w * t->stride_w;
 }
 
-static void load(const tess_tensor *t, const void *data, int64_t at, int64_t count, float *values)
-{
-    if (t->dtype == TESS_F32)
-        for (int64_t i = 0; i < count; i++)
-            values[i] = ((const float *)data)[at + i];
-    else
-        for (int64_t i = 0; i < count; i++)
-            values[i] = tess_bf16_to_float(((const uint16_t *)data)[at + i]);
-}
-
 /* out[r][lane] = the sum over t of a[r * row + t * step] * b[t][lane], for `rows` of r. */
 static inline __attribute__((always_inline)) void
 products(const float *a, int64_t row, int64_t step, const float *b, int64_t count, int rows, float *out)
@@ -158,7 +148,7 @@ static void load_queries(const attention_job *job, const tess_head *head, int64_
         float *to = s->query + q / LANES * head->channels * LANES + q % LANES;
         for (int64_t c = 0; c < head->channels; c++) {
             float value;
-            load(in, job->buffers->in[0], at + c, 1, &value);
+            tess_cpu_load(in->dtype, job->buffers->in[0], at + c, 1, &value);
             to[c * LANES] = value * scale;
             s->sum[(q / LANES * head->channels + c) * LANES + q % LANES] = 0;
         }
@@ -176,10 +166,8 @@ static void store_results(const attention_job *job, const tess_head *head, int64
         const float *sum = s->sum + q / LANES * head->channels * LANES + q % LANES,
                     total = s->total[q / LANES][q % LANES];
         for (int64_t c = 0; c < head->channels; c++) {
-            if (out->dtype == TESS_F32)
-                ((float *)job->buffers->out[0])[at + c] = sum[c * LANES] / total;
-            else
-                ((uint16_t *)job->buffers->out[0])[at + c] = tess_float_to_bf16(sum[c * LANES] / total);
+            const float value = sum[c * LANES] / total;
+            tess_cpu_store(out->dtype, job->buffers->out[0], at + c, 1, &value);
         }
     }
 }
@@ -199,8 +187,10 @@ static void attention_item(void *arg, int64_t item, int thread)
         const int64_t keys = tess_min_i64(KEYS, job->pixels - begin);
         for (int64_t k = 0; k < keys; k++) {
             const int64_t at = place(in, n, begin + k);
-            load(in, job->buffers->in[0], at + head.key, head.channels, s->key + k * head.channels);
-            load(in, job->buffers->in[0], at + head.value, head.channels, s->value + k * head.channels);
+            tess_cpu_load(in->dtype, job->buffers->in[0], at + head.key, head.channels,
+                          s->key + k * head.channels);
+            tess_cpu_load(in->dtype, job->buffers->in[0], at + head.value, head.channels,
+                          s->value + k * head.channels);
         }
         for (int team = 0; team < TEAMS && first + team * LANES < job->pixels; team++) {
             score(s, team, head.channels, keys);

@@ -2,6 +2,7 @@
  * not for arithmetic, so plain loops that the compiler vectorises are enough. */
 #include <string.h>
 
+#include "base/checked.h"
 #include "cpu/core/activation.h"
 #include "cpu/core/cpu.h"
 
@@ -78,32 +79,19 @@ static void add_row(const pointwise_job *job, int64_t n, int64_t y)
     }
 }
 
-static void activate_f32(tess_activation activation, const float *in, float *out, int64_t count)
-{
-    for (int64_t i = 0; i < count; i++)
-        out[i] = tess_cpu_activated(activation, in[i]);
-}
-
-static void activate_bf16(tess_activation activation, const uint16_t *in, uint16_t *out, int64_t count)
-{
-    for (int64_t i = 0; i < count; i++)
-        out[i] = tess_float_to_bf16(tess_cpu_activated(activation, tess_bf16_to_float(in[i])));
-}
-
 static void activate_row(const pointwise_job *job, int64_t n, int64_t y)
 {
     const tess_tensor *in = &job->op->in[0], *out = &job->op->out[0];
-    const tess_activation activation = job->op->activation;
-    for (int64_t x = 0; x < out->w; x++) {
-        const int64_t from = n * in->stride_n + y * in->stride_h + x * in->stride_w,
-                      to = n * out->stride_n + y * out->stride_h + x * out->stride_w;
-        if (out->dtype == TESS_F32)
-            activate_f32(activation, (const float *)job->buffers->in[0] + from,
-                         (float *)job->buffers->out[0] + to, out->c);
-        else
-            activate_bf16(activation, (const uint16_t *)job->buffers->in[0] + from,
-                          (uint16_t *)job->buffers->out[0] + to, out->c);
-    }
+    float values[TESS_CPU_FEW];
+    for (int64_t x = 0; x < out->w; x++)
+        for (int64_t c = 0; c < out->c; c += TESS_CPU_FEW) {
+            const int64_t from = n * in->stride_n + y * in->stride_h + x * in->stride_w + c,
+                          to = n * out->stride_n + y * out->stride_h + x * out->stride_w + c,
+                          count = tess_min_i64(TESS_CPU_FEW, out->c - c);
+            tess_cpu_load(in->dtype, job->buffers->in[0], from, count, values);
+            tess_cpu_activate(job->op->activation, values, count);
+            tess_cpu_store(out->dtype, job->buffers->out[0], to, count, values);
+        }
 }
 
 static void pointwise_item(void *arg, int64_t item, int thread)

@@ -163,34 +163,21 @@ static void table_item(void *arg, int64_t item, int thread)
         set_channel(job, n, c, mean, deviation);
 }
 
-static inline __attribute__((always_inline)) void apply(const norm_job *job, int64_t n, int64_t from,
-                                                        int64_t to, bool half_in, bool half_out,
-                                                        tess_activation activation)
-{
-    const int64_t channels = job->op->in[0].c;
-    const float *centre = job->table + n * 3 * channels, *factor = centre + channels,
-                *offset = factor + channels;
-    const void *in = job->buffers->in[0];
-    for (int64_t c = 0; c < channels; c++) {
-        const float value = (value_at(in, from + c, half_in) - centre[c]) * factor[c] + offset[c],
-                    end = tess_cpu_activated(activation, value);
-        if (half_out)
-            ((uint16_t *)job->buffers->out[0])[to + c] = tess_float_to_bf16(end);
-        else
-            ((float *)job->buffers->out[0])[to + c] = end;
-    }
-}
-
 static void apply_pixel(const norm_job *job, int64_t n, int64_t from, int64_t to)
 {
-    const tess_activation activation = job->op->activation;
-    const bool half_in = job->op->in[0].dtype == TESS_BF16, half_out = job->op->out[0].dtype == TESS_BF16;
-    if (half_in || half_out)
-        apply(job, n, from, to, half_in, half_out, activation);
-    else if (activation == TESS_SILU)
-        apply(job, n, from, to, false, false, TESS_SILU);
-    else
-        apply(job, n, from, to, false, false, activation);
+    const tess_op *op = job->op;
+    const int64_t channels = op->in[0].c;
+    const float *centre = job->table + n * 3 * channels, *factor = centre + channels,
+                *offset = factor + channels;
+    float values[TESS_CPU_FEW];
+    for (int64_t c = 0; c < channels; c += TESS_CPU_FEW) {
+        const int64_t count = tess_min_i64(TESS_CPU_FEW, channels - c);
+        tess_cpu_load(op->in[0].dtype, job->buffers->in[0], from + c, count, values);
+        for (int64_t i = 0; i < count; i++)
+            values[i] = (values[i] - centre[c + i]) * factor[c + i] + offset[c + i];
+        tess_cpu_activate(op->activation, values, count);
+        tess_cpu_store(op->out[0].dtype, job->buffers->out[0], to + c, count, values);
+    }
 }
 
 /* An item is a row. */
