@@ -24,8 +24,7 @@ tess_status tess_registry_open(const char *kind, const tess_device_options *opti
         return tess_fail(error, TESS_BAD_OPTION, "`device` %s: use auto, cpu, cuda or cuda:K", kind);
     if (!options->memory)
         return tess_fail(error, TESS_INTERNAL, "a device was opened without a counter of its memory");
-    tess_status status = TESS_UNSUPPORTED;
-    tess_fail(error, status, "`device` %s: this build has no such device; use auto or cpu", kind);
+    tess_status status = TESS_OK;
     for (const tess_driver *const *driver = tess_device_drivers(); *driver; driver++) {
         if (!any && strcmp((*driver)->kind, kind) != 0)
             continue;
@@ -34,10 +33,14 @@ tess_status tess_registry_open(const char *kind, const tess_device_options *opti
             (*out)->counter = options->memory;
             (*out)->stop = options->stop;
         }
+        if (status == TESS_OK && error)
+            error->text[0] = '\0'; /* of a device that was tried before */
         if (status == TESS_OK || !any)
             return status;
     }
-    return status;
+    return status != TESS_OK ? status
+                             : tess_fail(error, TESS_UNSUPPORTED,
+                                         "`device` %s: this build has no such device; use auto or cpu", kind);
 }
 
 void tess_registry_close(tess_device *device)

@@ -86,7 +86,9 @@ tess_status tess_model_find(const char *name, char *path, size_t size, tess_erro
     for (int i = 0; tess_model_folder(i, folder, sizeof folder); i++)
         if ((size_t)snprintf(path, size, "%s/%s.safetensors", folder, name) < size && access(path, R_OK) == 0)
             return TESS_OK;
-    return tess_fail(
-        error, TESS_BAD_INPUT,
-        "`model` %s: no bundled model of that name; `tessera info` lists them, or give a weight file", name);
+    return tess_fail(error, TESS_BAD_INPUT,
+                     "`model` %s: no bundled model of that name; `tessera info` lists them, TESSERA_MODELS "
+                     "names their folder, or "
+                     "give a weight file",
+                     name);
 }
