@@ -60,7 +60,7 @@ typedef struct entry {
     char name[];
 } entry;
 
-/* Removes the files that writers make by name. This needs no descriptor: there may be none left. */
+/* Removes the known files of writers by their names. This needs no descriptor: there may be none left. */
 static bool remove_known(const char *folder)
 {
     static const char *const names[] = {"/new", "/new.tif", "/new.hdr", "/new.aux.xml"};
