@@ -1,4 +1,4 @@
-/* gdal_open.c: the only place where GDAL opens a file to read.
+/* gdal_open.c: checks an input file and opens it with GDAL.
  *
  * GDAL accepts more than files: names with prefixes ("GTIFF_DIR:", "/vsicurl/"), texts that describe a network
  * service, files that name other files. So a path must be a regular file, is passed to GDAL in a form that no

@@ -51,8 +51,7 @@ typedef struct tess_image_info {
     tess_dtype dtype;   /* U8, U16, I16, U32, I32 or F32 (doubles are read as F32) */
     double full_scale;  /* sample that means 1: the type's maximum for integers, 1 for floats */
     size_t held_bytes;  /* see above */
-    tess_axes
-        axes; /* for arrays: the order of the axes, also used for writing; AUTO: the usual order, or no array */
+    tess_axes axes;     /* of an array, also when it is written; AUTO: the usual order, or not an array */
     uint64_t page; /* for a TIFF file: the offset of the directory to read; 0: the first. See io/pages.h */
     size_t extras_bytes; /* memory that a writer needs to copy the file's EXIF data, profile and texts */
     bool masked;     /* the file marks samples as void by a nodata value or a mask: see tess_reader_valid */
@@ -61,8 +60,7 @@ typedef struct tess_image_info {
     bool several_nodata; /* bands have different nodata values, which most formats cannot hold */
     bool mask_band;      /* a mask shared by all channels, which a TIFF can hold */
     unsigned says;       /* bits of tess_says; a writer takes them from `like` */
-    double transform
-        [6]; /* with TESS_SAYS_TRANSFORM, as GDAL has it: x = t[0] + column * t[1] + row * t[2], then y */
+    double transform[6]; /* GDAL's: x = t[0] + column * t[1] + row * t[2], then y; with TESS_SAYS_TRANSFORM */
 } tess_image_info;
 
 /* Suffixes, terminated by NULL, of the side files of `path` that are removed when an image is written there,

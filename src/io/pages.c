@@ -11,7 +11,8 @@
 enum { MOST = 100000, SUBFILE_TYPE = 254, OLD_SUBFILE_TYPE = 255, SHORT = 3, MOST_TAGS = 4096 };
 enum { REDUCED = 1, MASK = 4, OLD_REDUCED = 2 };
 
-/* Returns the kind of image that the directory at *place describes, and moves *place to the next directory. */
+/* Reads into *kind which kind of image the directory at *place describes, and moves *place to the next
+ * directory. */
 static bool read_directory(const tess_tiff *t, uint64_t *place, uint64_t *kind)
 {
     const int head = t->wide ? 8 : 2, field = t->wide ? 8 : 4;

@@ -30,8 +30,8 @@ const char *tess_target_folder(const char *path, char *folder, size_t size)
     return slash ? slash + 1 : path;
 }
 
-/* Follows links only in the last part of the path, so that the end of the chain need not exist; false when it
- * has none. */
+/* Follows links only in the last part of the path, so that the end of the chain need not exist. Returns false
+ * when the chain has no end. */
 static bool follow(const char *path, char name[PATH_MAX])
 {
     if (snprintf(name, PATH_MAX, "%s", path) >= PATH_MAX)
