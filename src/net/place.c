@@ -1,12 +1,12 @@
-/* Lifetimes and offsets. A convolution with a residual that nobody reads afterwards writes over it, so a residual block needs two
- * tensors, not three. A plan for training keeps what the rows of its ops say that a backward pass needs, and writes over
- * nothing. */
+/* Computes lifetimes and offsets. A convolution overwrites its residual if no later step reads it, so a
+ * residual block needs two tensors, not three. A plan for training keeps what the op table says that a backward
+ * pass needs, and overwrites nothing. */
 #include "base/checked.h"
 #include "net/plan_impl.h"
 #include "op/row.h"
 #include "tensor/arena.h"
 
-/* One storage for each root value; values that share one point to the same. */
+/* One storage for each root value; values that share a storage point to the same one. */
 typedef struct placing {
     tess_lifetime *storage;
     int *storage_of, *order;
@@ -26,7 +26,7 @@ static void extend(const tess_net_plan *plan, placing *place, tess_value value, 
         storage->last = step;
 }
 
-/* A fused ReLU is undone from its output. */
+/* The backward pass of a fused activation needs the output. */
 static void keep_for_backward(const tess_net_plan *plan, placing *place, const tess_step *step)
 {
     const tess_keep keep = tess_op_row_of(step->op.kind)->keep;
@@ -77,7 +77,8 @@ static bool same_storage(const tess_net_plan *plan, tess_value a, tess_value b)
            plan->margins[a].below == plan->margins[b].below;
 }
 
-/* Gives the output of a convolution or an addition the storage of an input that it adds at its end, and that ends there. */
+/* Gives the output of a convolution or an addition the storage of an input that it adds at its end and that no
+ * later step needs. */
 static void write_in_place(const tess_net_plan *plan, placing *place, int s)
 {
     const tess_step *step = &plan->steps[s];
@@ -126,7 +127,7 @@ static tess_status place_values(tess_net_plan *plan, placing *place, tess_error 
             write_in_place(plan, place, s);
     for (int v = 0; v < values; v++)
         if (place->storage[v].first < 0)
-            place->storage[v].bytes = 0; /* nobody's: fused away */
+            place->storage[v].bytes = 0; /* fused: not stored */
     tess_arena_place(place->storage, values, place->order, &plan->arena_bytes);
     plan->lower_bound = tess_arena_lower_bound(place->storage, values);
     for (int v = 0; v < values; v++) {
