@@ -126,8 +126,7 @@ static int make_files(tess_temp *temp, size_t prefix)
         for (size_t i = 0; i < sizeof random; i++)
             *name++ = letters[random[i] & 31];
         *name = '\0';
-        temp->slot =
-            enter(temp->folder); /* registered before it exists, so that a signal at any time finds it */
+        temp->slot = enter(temp->folder); /* before it exists, so that a signal always finds it */
         if (mkdir(temp->folder, 0700) == 0) {
             sprintf(temp->path, "%s/new", temp->folder);
             const int fd = open(temp->path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);

@@ -10,8 +10,7 @@ typedef struct tess_gdal_void {
     tess_image_info info;
     tess_nodata *nodata; /* for each channel; NULL: no channel has a nodata value */
     int masks;           /* number of mask bands that are read: 0, 1 for all channels, or one for each */
-    int64_t
-        block_rows; /* block height of the masks, which are read one row of blocks at a time into the strip */
+    int64_t block_rows;  /* block height of the masks, read one row of blocks at a time */
     tess_block strip;
     int64_t strip_first, strip_rows;
     int64_t cache; /* share of GDAL's cache */
@@ -20,8 +19,7 @@ typedef struct tess_gdal_void {
 /* Fills *v, and `masked` and `mask_band` of *info. */
 tess_status tess_gdal_void_open(tess_gdal_void *v, GDALDatasetH dataset, tess_image_info *info,
                                 tess_error *error) TESS_MUST_CHECK;
-size_t
-tess_gdal_void_held(const tess_gdal_void *v); /* size of the strip, which tess_gdal_void_start allocates */
+size_t tess_gdal_void_held(const tess_gdal_void *v); /* size of the strip (tess_gdal_void_start) */
 tess_status tess_gdal_void_start(tess_gdal_void *v, tess_memory *memory, tess_error *error) TESS_MUST_CHECK;
 /* For rows [first, first + count), whose samples are `rows`. */
 tess_status tess_gdal_void_rows(tess_gdal_void *v, int64_t first, int64_t count, const void *rows,

@@ -14,11 +14,9 @@ enum { PARTS = 16, PATCHES = 1000, NEEDED = 5, FEWEST_CALM = 3, ROUNDS = 8 };
 
 static const double usual_error = 0.12; /* relative error of a part's variance */
 static const double texture_error = 0.5, little_texture = -0.1;
-static const double far_from_limit =
-    2.5; /* in standard deviations: there clipping removes a few percent of the variance */
+static const double far_from_limit = 2.5; /* sigmas: there clipping removes a few percent of the variance */
 static const double sure_slope = 4, least_rise = 1.5;
-static const double uneven =
-    0.85; /* relative to the level of all parts: a smaller level comes from only a few parts */
+static const double uneven = 0.85; /* of the level of all parts: a lower one comes from a few parts */
 
 typedef struct part {
     double mean, variance, error; /* error: relative to the variance */

@@ -78,8 +78,8 @@ static tess_status locate_storages(const archive *a, const tess_pickle *pickle)
         if (!values)
             return tess_fail(a->error, TESS_BAD_INPUT,
                              "has no values for storage '%.*s', which a tensor uses", shown, key);
-        uint64_t bytes = (uint64_t)storage->count *
-                         tess_dtype_size(storage->dtype); /* checked when the reference was read */
+        uint64_t bytes =
+            (uint64_t)storage->count * tess_dtype_size(storage->dtype); /* checked when it was read */
         if (values->bytes != bytes)
             return tess_fail(a->error, TESS_BAD_INPUT,
                              "storage '%.*s' has %llu bytes by the pickle and %llu in the file", shown, key,

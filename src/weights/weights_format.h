@@ -13,8 +13,7 @@
 enum {
     TESS_WEIGHTS_MAX = 100000,   /* tensors */
     TESS_WEIGHT_NAME_MAX = 1024, /* bytes */
-    TESS_WEIGHTS_SHARED =
-        4, /* total size of all tensors relative to the file's, shared values counted repeatedly */
+    TESS_WEIGHTS_SHARED = 4, /* times the file's size: limit on all tensors, shared values counted again */
     TESS_WEIGHTS_SMALL = 1 << 20,     /* total bytes that are allowed in any file */
     TESS_WEIGHTS_PIECE = 64 << 10,    /* bytes read at once when values are converted or gathered */
     TESS_DIRECTORY_MAX = 64 << 20,    /* bytes of a pickle, or of a zip's central directory */
