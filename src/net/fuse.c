@@ -1,6 +1,6 @@
-/* Folding and fusing. A layer that only changes the result of the convolution before it is dropped: that
- * convolution then writes the dropped layer's value directly. Concatenation costs nothing where its inputs can
- * be written into its storage. */
+/* Folding and fusing. A layer that only changes the result of the layer before it is dropped: that layer then
+ * writes the dropped layer's value directly. Concatenation costs nothing where its inputs can be written into
+ * its storage. */
 #include <string.h>
 
 #include "net/net_impl.h"
@@ -16,17 +16,24 @@ static tess_layer *producer_of(tess_net *net, tess_value value)
     return producer < 0 ? NULL : &net->layers[producer];
 }
 
-/* Returns the convolution that produces `value`, if `value` has only one reader; else NULL. */
-static tess_layer *sole_conv(tess_net *net, tess_value value)
+/* Returns the layer that produces `value`, if `value` has only one reader; else NULL. */
+static tess_layer *sole_producer(tess_net *net, tess_value value)
 {
     tess_layer *layer = producer_of(net, value);
-    return layer && is_conv(layer) && layer->out[0] == value && tess_net_uses(net, value) == 1 ? layer : NULL;
+    return layer && !layer->dropped && layer->out[0] == value && tess_net_uses(net, value) == 1 ? layer
+                                                                                                : NULL;
 }
 
-static void absorb(tess_net *net, tess_layer *conv, tess_layer *end)
+static tess_layer *sole_conv(tess_net *net, tess_value value)
 {
-    conv->out[0] = end->out[0];
-    net->values[end->out[0]].producer = (int)(conv - net->layers);
+    tess_layer *layer = sole_producer(net, value);
+    return layer && is_conv(layer) ? layer : NULL;
+}
+
+static void absorb(tess_net *net, tess_layer *layer, tess_layer *end)
+{
+    layer->out[0] = end->out[0];
+    net->values[end->out[0]].producer = (int)(layer - net->layers);
     end->dropped = true;
 }
 
@@ -39,14 +46,20 @@ static void fold_norm(tess_net *net, tess_layer *norm)
     absorb(net, conv, norm);
 }
 
-/* The convolutions of every device can end with a ReLU; other activations are separate ops. */
+/* The convolutions of every device can end with a ReLU, and norms with any activation; other activations are
+ * separate ops. */
+static bool ends_with(const tess_layer *layer, tess_activation activation)
+{
+    return (is_conv(layer) && activation == TESS_RELU) || layer->kind == TESS_OP_GROUP_NORM;
+}
+
 static void fuse_activation(tess_net *net, tess_layer *end)
 {
-    tess_layer *conv = sole_conv(net, end->in[0]);
-    if (!conv || conv->activation != TESS_LINEAR || end->activation != TESS_RELU)
+    tess_layer *layer = sole_producer(net, end->in[0]);
+    if (!layer || layer->activation != TESS_LINEAR || !ends_with(layer, end->activation))
         return;
-    conv->activation = end->activation;
-    absorb(net, conv, end);
+    layer->activation = end->activation;
+    absorb(net, layer, end);
 }
 
 /* The producer of the later operand takes the earlier one as a residual. */

@@ -48,8 +48,10 @@ typedef struct tess_layer {
     tess_layer_window window;
     tess_activation activation;
     bool bias, mapped; /* mapped: the last input is added to every channel of a convolution */
-    int slices;   /* depth of the file's kernel; if more than the window's, only the middle slice is used */
-    double side;  /* SIDE_SUM: the constant of the side slices */
+    int slices;  /* depth of the file's kernel; if more than the window's, only the middle slice is used */
+    double side; /* SIDE_SUM: the constant of the side slices */
+    tess_op_group_norm group_norm;
+    tess_op_attention attention;
     float scale;  /* factor of the weights: -1 turns predicted noise into a correction */
     bool dropped; /* fused into another layer */
 } tess_layer;

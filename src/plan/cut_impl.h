@@ -36,6 +36,8 @@ typedef struct tess_cut_walk {
     int index;
 } tess_cut_walk;
 
+/* True when the request wants an exact result and no cut of this axis can be exact. */
+bool tess_cut_never(const tess_cutter *c, int axis);
 /* Cuts each axis into tiles of at most these sizes; 0: not cut. */
 void tess_cut_by_tile(const tess_cutter *c, const int64_t tile[TESS_SPATIAL], tess_cut_plan *plan);
 /* The most windows of one size side by side: a larger batch could never be filled. */
