@@ -81,7 +81,7 @@ tess_status tess_model_find(const char *name, char *path, size_t size, tess_erro
         file |= has_suffix(name, suffixes[i]);
     if (file) {
         if ((size_t)snprintf(path, size, "%s", name) >= size)
-            return tess_fail(error, TESS_BAD_OPTION, "--model: the path is too long");
+            return tess_fail(error, TESS_BAD_OPTION, "`model`: the path is too long");
         return TESS_OK;
     }
     char folder[FILE_PATH];
@@ -90,5 +90,5 @@ tess_status tess_model_find(const char *name, char *path, size_t size, tess_erro
             return TESS_OK;
     return tess_fail(
         error, TESS_BAD_INPUT,
-        "--model %s: no bundled model of that name; `tessera info` lists them, or give a weight file", name);
+        "`model` %s: no bundled model of that name; `tessera info` lists them, or give a weight file", name);
 }
