@@ -1,5 +1,5 @@
-/* The ops that only move or compare values: max-pool, nearest upsampling, addition. They wait for memory, not
- * for arithmetic, so plain loops that the compiler vectorises are enough. */
+/* Ops that only move or compare values: max-pool, nearest upsampling, addition. They are memory-bound, so
+ * plain loops that the compiler vectorises are enough. */
 #include <string.h>
 
 #include "cpu/core/cpu.h"
