@@ -22,7 +22,7 @@ const tess_kernel *const tess_cpu_kernels[] = {
     &tess_cpu_group_norm_reference,
     &tess_cpu_attention,
     &tess_cpu_attention_reference,
-    &tess_cpu_reference, /* the last: what no other takes, and everything with TESSERA_ISA=reference */
+    &tess_cpu_reference, /* last: takes all other ops, and every op with TESSERA_ISA=reference */
     NULL};
 
 /* Convolutions may have depth taps; other ops work slice by slice. */

@@ -58,14 +58,14 @@ extern const tess_cuda_launch tess_cuda_generic; /* generic.cu: every layer, on 
 extern const tess_cuda_launch tess_cuda_samples; /* samples.cu: IMPORT and EXPORT */
 extern const tess_cuda_launch tess_cuda_vector;  /* vector.cu: COMBINE, DOT and SPECTRUM */
 extern const tess_cuda_launch tess_cuda_fft;     /* fft.c: FFT, by cuFFT */
-/* Filter.c: FFT and FILTER of images, by our own kernels. */
+/* filter.c: FFT and FILTER of images, by our own kernels. */
 extern const tess_cuda_launch tess_cuda_filter;
 extern const tess_cuda_launch tess_cuda_filter_whole; /* filter_whole.c: FILTER, by cuFFT */
 extern const tess_cuda_launch tess_cuda_rays;      /* rays_launch.c: PROJECT, BACKPROJECT and FDK's steps */
 extern const tess_cuda_launch tess_cuda_side_sum;  /* side_sum.cu: SIDE_SUM */
 extern const tess_cuda_launch tess_cuda_attention; /* attention.cu: ATTENTION */
-extern const tess_cuda_launch
-    tess_cuda_hopper; /* hopper*.cu: wgmma and bulk copies, sm_90a; a build may lack it */
+/* hopper*.cu: wgmma and bulk copies, sm_90a. A weak symbol, NULL in a build without it. */
+extern const tess_cuda_launch tess_cuda_hopper;
 
 /* pack.cu: packs rows [first, first+count) of a weight tensor, given as fp32 in the card's memory. */
 cudaError_t tess_cuda_pack(const tess_op *op, int param, int64_t first, int64_t count, const float *values,

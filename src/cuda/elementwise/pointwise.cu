@@ -1,6 +1,7 @@
-/* The ops that move, compare or change single values: max-pool, nearest upsampling, addition, activations. They wait for
- * memory, so a thread takes 16 bytes of one pixel where the tensors allow (else one value), reads what it needs of it once and
- * writes all that follows from it: a pooled or added pixel, or every copy of an enlarged one.
+/* Ops that move, compare or change single values: max-pool, nearest upsampling, addition, activations. They
+ * are memory-bound, so a thread processes 16 bytes of one pixel if the tensors allow it (else one value),
+ * reads its inputs once and writes every output that depends on them: a pooled or added pixel, or all copies
+ * of an upsampled one.
  *
  * Grid: x over pixels and pieces of a row, y over rows, z over images. Strides are 64-bit, but the position in
  * a row is found by 32-bit divisions: 64-bit ones would take longer than the memory accesses. */
