@@ -145,7 +145,7 @@ static bool attention_shape(const tess_op *op, tess_tensor *out)
     return op->in[0].c == 3 * out->c && heads > 0 && out->c % heads == 0;
 }
 
-/* The kernels check the shapes of these: they follow from attributes in ways of their own. */
+/* The kernels check these shapes: they follow from attributes, differently for each kind. */
 static bool any_shape(const tess_op *op, tess_tensor *out)
 {
     *out = op->out[0];
