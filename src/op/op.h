@@ -24,11 +24,10 @@ typedef enum tess_op_kind {
 
 enum { TESS_DEPTH, TESS_HEIGHT, TESS_WIDTH, TESS_SPATIAL };
 enum { TESS_OP_INPUTS = 4, TESS_OP_OUTPUTS = 3, TESS_OP_PARAMS = 2 };
-enum {
-    TESS_PARAM_KERNEL,
-    TESS_PARAM_BIAS
-};                              /* of convolutions; a norm has its weight in place of the kernel */
-enum { TESS_OP_RESIDUALS = 2 }; /* tensors that a convolution can add at its end */
+/* Parameters of convolutions; a norm has its weight in place of the kernel. */
+enum { TESS_PARAM_KERNEL, TESS_PARAM_BIAS };
+/* Tensors that a convolution can add at its end, besides a map. */
+enum { TESS_OP_RESIDUALS = 2 };
 
 typedef enum tess_activation { TESS_LINEAR, TESS_RELU, TESS_SILU } tess_activation;
 
