@@ -45,7 +45,7 @@ static __device__ __forceinline__ bool tap_in(int phase, int i, int tap)
 /* One thread per output value. Each of the four phases of the upsampled image reads a 2x2 neighbourhood; taps
  * that read the same input pixel are summed in fp32 and rounded once. */
 template <typename T>
-__global__ void pack_enlarging_kernel(pack_layout l, int64_t outputs, const float *values, T *packed)
+__global__ void pack_up_conv_kernel(pack_layout l, int64_t outputs, const float *values, T *packed)
 {
     const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, count = l.rows * l.others * 16;
     if (i >= count)
@@ -68,7 +68,7 @@ static void launch(const tess_op *op, const pack_layout &l, const float *values,
     const int64_t taps = op->kind == TESS_OP_UP_CONV ? 16 : l.taps;
     const unsigned blocks = (unsigned)((l.rows * l.others * taps + threads - 1) / threads);
     if (op->kind == TESS_OP_UP_CONV)
-        pack_enlarging_kernel<T><<<blocks, threads, 0, stream>>>(l, op->out[0].c, values, (T *)packed);
+        pack_up_conv_kernel<T><<<blocks, threads, 0, stream>>>(l, op->out[0].c, values, (T *)packed);
     else if (l.transposed)
         pack_transposed_kernel<T><<<blocks, threads, 0, stream>>>(l, op->in[0].c, values, (T *)packed);
     else

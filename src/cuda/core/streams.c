@@ -30,7 +30,7 @@ void tess_cuda_keep(tess_device *device, cudaError_t result, const char *what)
 
 /* The sticky error. Every later sync returns it, because any result since may be wrong, and the first thread
  * that asks may not be the one whose work failed. */
-static tess_status told(tess_device *device, tess_error *error)
+static tess_status sticky_error(tess_device *device, tess_error *error)
 {
     tess_cuda *cuda = tess_cuda_of(device);
     pthread_mutex_lock(&cuda->lock);
@@ -55,7 +55,7 @@ static tess_status cuda_sync(tess_device *device, tess_stream *stream, tess_erro
     tess_cuda_enter(device);
     tess_cuda_keep(device, cudaStreamSynchronize(tess_cuda_stream_of(device, stream)),
                    "cudaStreamSynchronize");
-    TESS_TRY(told(device, error));
+    TESS_TRY(sticky_error(device, error));
     return tess_stop_check(device->stop, error);
 }
 
@@ -111,7 +111,7 @@ static tess_status cuda_event_sync(tess_device *device, tess_event *event, tess_
 {
     tess_cuda_enter(device);
     tess_cuda_keep(device, cudaEventSynchronize((cudaEvent_t)event), "cudaEventSynchronize");
-    return told(device, error);
+    return sticky_error(device, error);
 }
 
 static double cuda_elapsed(tess_device *device, tess_event *from, tess_event *to)
@@ -141,7 +141,7 @@ static tess_status cuda_capture_end(tess_device *device, tess_stream *stream, te
     *out = NULL;
     tess_cuda_enter(device);
     tess_status status = tess_cuda_check(cudaStreamEndCapture(on, &graph), "cudaStreamEndCapture", error);
-    tess_status before = told(device, error); /* an error of a run is the cause of a failed capture */
+    tess_status before = sticky_error(device, error); /* an error of a run is the cause of a failed capture */
     status = before != TESS_OK ? before : status;
     if (status == TESS_OK)
         status = tess_cuda_check(cudaGraphInstantiate(&ready, graph, 0), "cudaGraphInstantiate", error);

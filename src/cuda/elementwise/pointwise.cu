@@ -56,7 +56,7 @@ template <typename T, int N, int SIDE> struct pool {
     }
 };
 
-template <typename T, int N, int SIDE> struct enlarge {
+template <typename T, int N, int SIDE> struct upsample {
     static __device__ __forceinline__ void run(const pointwise_job &job, int64_t n, int64_t y, int64_t x,
                                                int64_t c)
     {
@@ -139,16 +139,16 @@ cudaError_t launch(const pointwise_job &job, cudaStream_t stream)
 template <typename T, int N>
 cudaError_t launch_kind(tess_op_kind kind, pointwise_job &job, cudaStream_t stream)
 {
-    const bool enlarges = kind == TESS_OP_UPSAMPLE;
-    const int64_t width = enlarges ? (job.out.w + job.sx - 1) / job.sx : job.out.w;
-    job.rows = enlarges ? (job.out.h + job.sy - 1) / job.sy : job.out.h;
+    const bool upsamples = kind == TESS_OP_UPSAMPLE;
+    const int64_t width = upsamples ? (job.out.w + job.sx - 1) / job.sx : job.out.w;
+    job.rows = upsamples ? (job.out.h + job.sy - 1) / job.sy : job.out.h;
     job.pieces = (unsigned)(job.out.c / N);
     if (width * job.pieces > INT32_MAX)
         return cudaErrorInvalidValue;
     job.row = (unsigned)width * job.pieces;
     return kind == TESS_OP_MAX_POOL   ? launch<pool, T, N>(job, stream)
            : kind == TESS_OP_ACTIVATE ? launch<activate, T, N>(job, stream)
-           : enlarges                 ? launch<enlarge, T, N>(job, stream)
+           : upsamples                ? launch<upsample, T, N>(job, stream)
                                       : launch<add, T, N>(job, stream);
 }
 

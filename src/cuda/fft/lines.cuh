@@ -180,7 +180,7 @@ __device__ __forceinline__ void stages(float2 v[HELD], float2 *shared, int j,
 
 /* Hides the value from the compiler, which otherwise keeps the roots of one transform for the next and runs
  * out of registers. */
-__device__ __forceinline__ int forgotten(int j)
+__device__ __forceinline__ int opaque(int j)
 {
 #ifdef __CUDA_ARCH__
     asm volatile("" : "+r"(j));
@@ -207,17 +207,17 @@ __device__ __forceinline__ void transform(float2 v[HELD], float2 *shared, int j,
             const int k = j + q * THREADS;
             v[q] = k < t.n ? v[q] * t.chirp[k] : make_float2(0, 0);
         }
-        j = forgotten(j);
+        j = opaque(j);
         stages<LINE, 1>(v, shared, j, t.roots);
-        j = forgotten(j);
+        j = opaque(j);
 #pragma unroll
         for (int q = 0; q < HELD; q++)
             v[q] = v[q] * t.chirp_spectrum[j + q * THREADS];
         exchange_parts(v);
     }
-    j = forgotten(j);
+    j = opaque(j);
     stages<LINE, 1>(v, shared, j, t.roots);
-    j = forgotten(j);
+    j = opaque(j);
     if (CHIRP) {
         exchange_parts(v);
 #pragma unroll

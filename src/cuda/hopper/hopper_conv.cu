@@ -23,7 +23,7 @@ static bool mappable(const tess_tensor *t)
 }
 
 /* Phases are counted from the first pixel of the image, so the padding must be that of a whole image. */
-static bool enlarges(const tess_op *op)
+static bool fuses_upsampling(const tess_op *op)
 {
     bool whole =
         op->kind == TESS_OP_UP_CONV && op->out[0].h == 2 * op->in[0].h && op->out[0].w == 2 * op->in[0].w;
@@ -48,11 +48,10 @@ static const char *refuses(const tess_op *op, int capability)
         return "takes square 2-D kernels";
     const bool padded = op->pad_before[TESS_HEIGHT] || op->pad_before[TESS_WIDTH] ||
                         op->pad_after[TESS_HEIGHT] || op->pad_after[TESS_WIDTH];
-    const bool taken =
-        is_up(op)
-            ? (enlarges(op) || (op->kind == TESS_OP_CONV_TRANSPOSE && side == 2 && step == 2 && !padded)) &&
-                  tess_op_residuals(op) == 0
-            : (side == 3 && step == 1) || (side == 2 && step == 2 && !padded);
+    const bool taken = is_up(op) ? (fuses_upsampling(op) || (op->kind == TESS_OP_CONV_TRANSPOSE &&
+                                                             side == 2 && step == 2 && !padded)) &&
+                                       tess_op_residuals(op) == 0
+                                 : (side == 3 && step == 1) || (side == 2 && step == 2 && !padded);
     if (!taken)
         return "takes 3x3, 2x2 with stride 2 and without padding, and enlarging by 2 of whole images";
     if (!mappable(&op->in[0]) || !mappable(&op->out[0]))
