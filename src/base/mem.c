@@ -41,12 +41,12 @@ tess_status tess_block_alloc_watched(tess_memory *memory, tess_block *block, tes
     size_t granted = tess_block_granted(bytes);
     if (granted < bytes || !may_allocate())
         return tess_fail(error, TESS_NO_MEMORY,
-                         "cannot allocate %zu bytes of %s memory; set a smaller --memory", bytes,
+                         "cannot allocate %zu bytes of %s memory; set a smaller `memory_limit`", bytes,
                          tess_mem_category_name(category));
     void *data = mmap(NULL, granted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED)
         return tess_fail(error, TESS_NO_MEMORY,
-                         "cannot allocate %zu bytes of %s memory; set a smaller --memory", bytes,
+                         "cannot allocate %zu bytes of %s memory; set a smaller `memory_limit`", bytes,
                          tess_mem_category_name(category));
     /* Huge pages save TLB misses in the big blocks. Touching every page here makes the block resident. */
     if (granted >= HUGE_PAGE)

@@ -114,7 +114,7 @@ tess_status tess_pool_create(int threads, tess_pool **out, tess_error *error)
         pool->starts[i] = (helper_start){pool, i};
         if (!tess_thread_start(&pool->helpers[pool->started], STACK, helper_main, &pool->starts[i])) {
             tess_pool_destroy(pool);
-            return tess_fail(error, TESS_NO_MEMORY, "cannot start %d threads; use a smaller --threads",
+            return tess_fail(error, TESS_NO_MEMORY, "cannot start %d threads; use a smaller `threads`",
                              threads);
         }
         pool->started++;

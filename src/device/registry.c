@@ -20,11 +20,11 @@ tess_status tess_registry_open(const char *kind, const tess_device_options *opti
     *out = NULL;
     bool any = strcmp(kind, "auto") == 0;
     if (!any && strcmp(kind, "cpu") != 0 && strcmp(kind, "cuda") != 0)
-        return tess_fail(error, TESS_BAD_OPTION, "--device %s: use auto, cpu, cuda or cuda:K", kind);
+        return tess_fail(error, TESS_BAD_OPTION, "`device` %s: use auto, cpu, cuda or cuda:K", kind);
     if (!options->memory)
         return tess_fail(error, TESS_INTERNAL, "a device was opened without a counter of its memory");
     tess_status status = TESS_UNSUPPORTED;
-    tess_fail(error, status, "--device %s: this build has no such device; use auto or cpu", kind);
+    tess_fail(error, status, "`device` %s: this build has no such device; use auto or cpu", kind);
     for (const tess_driver *const *driver = tess_device_drivers(); *driver; driver++) {
         if (!any && strcmp((*driver)->kind, kind) != 0)
             continue;

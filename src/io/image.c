@@ -90,7 +90,7 @@ tess_status tess_axes_of(const char *name, tess_axes *axes, tess_error *error)
             *axes = known[i];
             return TESS_OK;
         }
-    return tess_fail(error, TESS_BAD_OPTION, "--axes %s: use auto, HW, HWC, CHW, DHW or DHWC", name);
+    return tess_fail(error, TESS_BAD_OPTION, "`axes` %s: use auto, HW, HWC, CHW, DHW or DHWC", name);
 }
 
 bool tess_image_is_known(const char *path)

@@ -67,7 +67,7 @@ static tess_status guess(const tess_npy_header *header, tess_axes *out, tess_err
     if (header->rank == 3 && !few(side[2]) && looks_planar(side))
         return tess_fail(
             error, TESS_BAD_INPUT,
-            "its shape %s looks like (channels, height, width); give --axes CHW, or --axes DHW if it "
+            "its shape %s looks like (channels, height, width); give `axes` CHW, or `axes` DHW if it "
             "is a volume of %lld slice(s)",
             shape, (long long)side[0]);
     *out = header->rank == 4   ? TESS_AXES_DHWC
@@ -97,7 +97,7 @@ tess_status tess_npy_axes(const tess_npy_header *header, tess_image_info *info, 
     tess_npy_shape(header, shape, sizeof shape);
     if (header->rank != orders[taken].rank)
         return tess_fail(error, TESS_BAD_INPUT,
-                         "has %d dimension(s), %s, but --axes %s takes an array of %d: %s", header->rank,
+                         "has %d dimension(s), %s, but `axes` %s takes an array of %d: %s", header->rank,
                          shape, orders[taken].name, orders[taken].rank, orders[taken].words);
     info->axes = taken;
     info->depth = orders[taken].depth < 0 ? 0 : header->shape[orders[taken].depth];

@@ -23,8 +23,7 @@ static bool own_file(char path[FILE_PATH])
     Dl_info found;
     char *real = NULL;
     /* A program's own name is as it was typed: only a shared library's name is a path. */
-    if (dladdr((void *)(size_t)&tess_model_folder, &found) && found.dli_fname &&
-        strchr(found.dli_fname, '/'))
+    if (dladdr((void *)(size_t)&tess_model_folder, &found) && found.dli_fname && strchr(found.dli_fname, '/'))
         real = realpath(found.dli_fname, NULL);
     const bool fits = real && strlen(real) < FILE_PATH;
     if (fits)
@@ -80,7 +79,7 @@ tess_status tess_model_find(const char *name, char *path, size_t size, tess_erro
         file |= has_suffix(name, suffixes[i]);
     if (file) {
         if ((size_t)snprintf(path, size, "%s", name) >= size)
-            return tess_fail(error, TESS_BAD_OPTION, "--model: the path is too long");
+            return tess_fail(error, TESS_BAD_OPTION, "`model`: the path is too long");
         return TESS_OK;
     }
     char folder[FILE_PATH];
@@ -89,5 +88,5 @@ tess_status tess_model_find(const char *name, char *path, size_t size, tess_erro
             return TESS_OK;
     return tess_fail(
         error, TESS_BAD_INPUT,
-        "--model %s: no bundled model of that name; `tessera info` lists them, or give a weight file", name);
+        "`model` %s: no bundled model of that name; `tessera info` lists them, or give a weight file", name);
 }

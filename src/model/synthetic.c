@@ -158,7 +158,7 @@ tess_status tess_model_open(const char *path, tess_weights **weights, tess_error
             return open_random(path, i, seed, weights, error);
     return tess_fail(
         error, TESS_BAD_OPTION,
-        "--model %s: use random:drunet, random:drunet-gray, random:unet or random:dncnn, with :SEED "
+        "`model` %s: use random:drunet, random:drunet-gray, random:unet or random:dncnn, with :SEED "
         "behind it for other values",
         path);
 }

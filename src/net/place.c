@@ -122,7 +122,7 @@ static tess_status size_storage(const tess_net_plan *plan, placing *place, tess_
         place->storage_of[v] = v;
         if (!tess_tensor_bytes(&whole, &place->storage[v].bytes))
             return tess_fail(error, TESS_OVER_LIMIT,
-                             "an image of %lld x %lld is too large for one window; use --tile",
+                             "an image of %lld x %lld is too large for one window; use `tile`",
                              (long long)plan->shape.h, (long long)plan->shape.w);
     }
     return TESS_OK;

@@ -175,8 +175,8 @@ static tess_status check_asked(const tess_cutter *c, tess_error *error)
         if (tess_cut_never(c, i) && tile > 0 && tile < c->padded[i])
             return tess_fail(
                 error, TESS_BAD_OPTION,
-                "the network looks at the whole image, so no tile is exact; use --tile whole, or "
-                "give --halo a number of pixels");
+                "the network looks at the whole image, so no tile is exact; use `tile` whole, or "
+                "give `halo` a number of pixels");
     }
     return TESS_OK;
 }

@@ -18,8 +18,8 @@ static const words image_words = {
     .tiles = "tiles",
     .pixels = "pixels",
     .others = "images and measurements",
-    .instead_of_tile = "--tile auto --batch auto",
-    .instead_of_halo = "a smaller --halo or --batch, or a smaller model",
+    .instead_of_tile = "`tile` auto `batch` auto",
+    .instead_of_halo = "a smaller `halo` or `batch`, or a smaller model",
     .first_axis = TESS_HEIGHT,
 };
 static const words volume_words = {
@@ -27,8 +27,8 @@ static const words volume_words = {
     .tiles = "windows",
     .pixels = "voxels",
     .others = "volumes and views",
-    .instead_of_tile = "--tile auto",
-    .instead_of_halo = "a smaller --halo, or a smaller model",
+    .instead_of_tile = "`tile` auto",
+    .instead_of_halo = "a smaller `halo`, or a smaller model",
     .first_axis = TESS_DEPTH,
 };
 
@@ -110,7 +110,7 @@ tess_status tess_cut_refuse(const tess_cut_request *r, const tess_cut_plan *plan
     const words *say = words_for(plan);
     if (!tess_cut_host_fits(r, plan))
         return tess_fail(error, TESS_OVER_LIMIT,
-                         "%.1fM of rows do not fit the %.1fM that the host can give; use a smaller --tile",
+                         "%.1fM of rows do not fit the %.1fM that the host can give; use a smaller `tile`",
                          (double)(plan->io_block + r->held_bytes) / MIB, (double)r->host_limit / MIB);
     tess_shortage shortage = {.asked = r->asked_limit,
                               .limit = r->limit,

@@ -52,13 +52,13 @@ tess_status tess_cpu_refuses_layer(const tess_device *device, const tess_op *op,
     for (int i = 0; i < 2; i++)
         if (ends[i] != TESS_F32 && ends[i] != TESS_BF16)
             return tess_fail(error, TESS_UNSUPPORTED,
-                             "the CPU computes in fp32 or bf16; use --precision fp32");
+                             "the CPU computes in fp32 or bf16; use `precision` fp32");
     for (int r = 0; r < tess_op_residuals(op); r++)
         if (op->in[1 + r].dtype != op->out[0].dtype)
             return tess_fail(error, TESS_UNSUPPORTED, "a residual must have the type of what it is added to");
     if (tess_op_precision(op) == TESS_BF16 && cpu->f32 && !cpu->bf16)
         return tess_fail(error, TESS_UNSUPPORTED,
-                         "this CPU has no bf16 matrix instructions (BFMMLA, AMX); use --precision fp32");
+                         "this CPU has no bf16 matrix instructions (BFMMLA, AMX); use `precision` fp32");
     if (!tess_cpu_is_conv(op) && op->kind != TESS_OP_SIDE_SUM && ends[0] != ends[1])
         return tess_fail(error, TESS_UNSUPPORTED, "only a convolution changes the type of its values");
     if (op->activation == TESS_SILU && op->kind != TESS_OP_ACTIVATE)

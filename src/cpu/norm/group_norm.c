@@ -215,7 +215,7 @@ tess_status tess_cpu_group_norm_refuses(const tess_device *device, const tess_op
     if (op->kind != TESS_OP_GROUP_NORM)
         return tess_kernel_refuse(why, NULL);
     if (!is_value(&op->in[0]) || !is_value(&op->out[0]) || (op->inputs > 1 && !is_value(&op->in[1])))
-        return tess_kernel_refuse(why, "the CPU computes in fp32 or bf16; use --precision fp32");
+        return tess_kernel_refuse(why, "the CPU computes in fp32 or bf16; use `precision` fp32");
     return TESS_OK;
 }
 

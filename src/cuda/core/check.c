@@ -34,8 +34,8 @@ tess_status tess_cuda_check(cudaError_t result, const char *what, tess_error *er
         return TESS_OK;
     (void)cudaGetLastError(); /* clears the error, or a later launch would report it */
     if (result == cudaErrorMemoryAllocation)
-        return tess_fail(error, TESS_NO_MEMORY, "%s: the card has no memory left; set a smaller --memory",
-                         what);
+        return tess_fail(error, TESS_NO_MEMORY,
+                         "%s: the card has no memory left; set a smaller `memory_limit`", what);
     if (is_lost(result))
         return tess_fail(error, TESS_DEVICE_LOST,
                          "the card failed: %s (seen by %s); outputs already written are kept",

@@ -100,15 +100,15 @@ static tess_status find_card(tess_cuda *cuda, tess_error *error)
     (void)cudaGetLastError();
     if (result == cudaErrorInsufficientDriver || (cudaDriverGetVersion(&driver), driver == 0))
         return tess_fail(error, TESS_UNSUPPORTED,
-                         "--device cuda: no NVIDIA driver found that serves CUDA %d.%d; install one, or use "
-                         "--device cpu",
+                         "`device` cuda: no NVIDIA driver found that serves CUDA %d.%d; install one, or use "
+                         "`device` cpu",
                          CUDART_VERSION / 1000, CUDART_VERSION / 10 % 100);
     if (result != cudaSuccess || count == 0)
         return tess_fail(error, TESS_UNSUPPORTED,
-                         "--device cuda: no NVIDIA card found (%s); use --device cpu",
+                         "`device` cuda: no NVIDIA card found (%s); use `device` cpu",
                          result == cudaSuccess ? "the driver lists none" : cudaGetErrorString(result));
     if (cuda->index < 0 || cuda->index >= count)
-        return tess_fail(error, TESS_BAD_OPTION, "--device cuda:%d: there are cards 0 to %d", cuda->index,
+        return tess_fail(error, TESS_BAD_OPTION, "`device` cuda:%d: there are cards 0 to %d", cuda->index,
                          count - 1);
     return TESS_OK;
 }
@@ -126,7 +126,7 @@ static tess_status open_card(tess_cuda *cuda, tess_error *error)
     snprintf(cuda->name, sizeof cuda->name, "%.90s", card.name);
     if (cuda->capability < OLDEST)
         return tess_fail(error, TESS_UNSUPPORTED,
-                         "--device cuda: %s is older than Ampere (compute capability 8.0); use --device cpu",
+                         "`device` cuda: %s is older than Ampere (compute capability 8.0); use `device` cpu",
                          cuda->name);
     TESS_TRY(tess_cuda_check(cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking),
                              "cudaStreamCreate", error));

@@ -47,7 +47,7 @@ static tess_status cuda_alloc(tess_device *device, tess_block *block, tess_mem_c
         return tess_fail(
             error, TESS_NO_MEMORY,
             "cannot allocate %zu bytes of %s memory on the card: %zu of %zu are free; set a smaller "
-            "--memory",
+            "`memory_limit`",
             bytes, tess_mem_category_name(category), left, total);
     }
     *block = counted(device, data, granted, category);

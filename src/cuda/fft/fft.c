@@ -37,7 +37,7 @@ static const char *fft_refuses(const tess_op *op, int capability)
     tess_fft_layout layout;
     const char *why = tess_fft_layout_of(op, &layout);
     if (!why && !tess_cufft())
-        why = "cuFFT (libcufft.so.12 or .11) is not installed; install it, or use --device cpu";
+        why = "cuFFT (libcufft.so.12 or .11) is not installed; install it, or use `device` cpu";
     return why;
 }
 

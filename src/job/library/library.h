@@ -52,6 +52,8 @@ static inline tess_error *tess_model_error(const tess_model *model)
 /* A caller's struct into one of ours, which holds the defaults: as much as the caller's has, by its first member. False
  * where that is no size. */
 bool tess_struct_take(void *to, size_t to_size, const void *from);
+/* Fills a struct of the caller, no further than both sizes go, and sets its size. */
+void tess_struct_give(void *to, size_t to_size, const void *from, size_t from_size);
 /* The other way: as much of the answer as the caller's struct has room for. */
 void tess_bytes_give(const tess_bytes *answer, tess_bytes *bytes);
 
