@@ -1,6 +1,5 @@
-/* The drivers that were linked. The CPU always is; others are weak symbols, so that a room left out of the
- * build switches itself off without a word here. Faster kinds come first: "auto" takes the first that opens.
- */
+/* The linked drivers. The CPU is always linked. The others are weak symbols, so that a backend can be left out
+ * of the build without a change here. Faster kinds come first: "auto" takes the first that opens. */
 #include <string.h>
 
 #include "device/device.h"
@@ -10,7 +9,7 @@ extern const tess_driver tess_cuda_driver __attribute__((weak));
 
 const tess_driver *const *tess_device_drivers(void)
 {
-    /* Constant, since two threads may open devices at once. */
+    /* Constant, because two threads may open devices at the same time. */
     static const tess_driver *const all[] = {&tess_cuda_driver, &tess_cpu_driver, NULL};
     return &tess_cuda_driver ? all : all + 1;
 }

@@ -1,4 +1,4 @@
-/* attention.h: what the fast and the reference kernel of attention ask of an op. */
+/* attention.h: the conditions of the fast and the reference kernel of attention. */
 #ifndef TESS_CPU_ATTENTION_H
 #define TESS_CPU_ATTENTION_H
 

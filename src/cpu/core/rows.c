@@ -1,6 +1,6 @@
-/* The kernels of the CPU, and what it asks of every layer. Which kernel does a layer depends on its channels, kernel, instruction
- * set and precision alone, never on the image's size: so a tile and the whole image take the same path and agree bit for
- * bit. */
+/* The kernels of the CPU, and its conditions for every layer. The kernel of a layer depends only on channels,
+ * kernel size, instruction set and precision, never on the image size: a tile and the whole image use the same
+ * kernel and agree bit for bit. */
 #include "base/checked.h"
 #include "cpu/core/cpu.h"
 
@@ -22,10 +22,10 @@ const tess_kernel *const tess_cpu_kernels[] = {
     &tess_cpu_group_norm_reference,
     &tess_cpu_attention,
     &tess_cpu_attention_reference,
-    &tess_cpu_reference, /* the last: what no other takes, and everything with TESSERA_ISA=reference */
+    &tess_cpu_reference, /* last: takes all other ops, and every op with TESSERA_ISA=reference */
     NULL};
 
-/* Depth: taps of convolutions, else slice by slice. */
+/* Convolutions may have depth taps; other ops work slice by slice. */
 static tess_status check_depth(const tess_op *op, tess_error *error)
 {
     const int kernel = op->kernel[TESS_DEPTH], stride = op->stride[TESS_DEPTH];

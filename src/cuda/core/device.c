@@ -1,6 +1,6 @@
-/* The NVIDIA card as a device. Work is enqueued and errors come later: what a call that cannot fail meets is
- * kept, and told at every later one that can (sync, event_sync, capture_end), whichever thread makes it. Every call
- * names the card, since the runtime's current device belongs to the thread. */
+/* The NVIDIA card as a device. Work is enqueued and errors appear later. An error in a call that cannot fail
+ * is stored and returned by every later call that can (sync, event_sync, capture_end), on any thread. Every
+ * call sets the card, because the runtime's current device is a property of the thread. */
 #include "cuda/core/device_impl.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "base/pool.h"
 #include "cuda/conv/volume.h"
 
-static const size_t SCRATCH = (size_t)1 << 20; /* for pieces of weights on their way into packed form */
+static const size_t SCRATCH = (size_t)1 << 20; /* for pieces of weights that are being packed */
 
 bool tess_cuda_is_image_layer(const tess_op *op)
 {
@@ -24,7 +24,8 @@ size_t tess_cuda_weight_bytes(const tess_op *op)
     return conv ? tess_cuda_tap_bytes(op) * (size_t)op->kernel[TESS_DEPTH] : 0;
 }
 
-/* The values go through the scratch in pieces of whole rows; it is free again when the stream has packed them. */
+/* The values pass through the scratch in pieces of whole rows; it is free again when the stream has packed
+ * them. */
 void tess_cuda_pack_op(tess_device *device, const tess_op *op, int param, int64_t first, int64_t count,
                        const float *values, void *packed)
 {
