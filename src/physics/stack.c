@@ -103,7 +103,7 @@ static tess_status build(stack *s, tess_error *error)
     int64_t all = 0;
     for (int64_t i = 0; i < s->count; i++) {
         const tess_operator *part = s->parts[i];
-        if (part->device != first->device || memcmp(&part->image, &first->image, sizeof part->image) != 0)
+        if (part->device != first->device || !tess_tensor_same(&part->image, &first->image))
             return tess_fail(error, TESS_BAD_OPTION,
                              "operators %s and %s do not take the same image; stack those that do",
                              first->name, part->name);

@@ -2,7 +2,7 @@
 #ifndef TESS_CUDA_ACTIVATION_CUH
 #define TESS_CUDA_ACTIVATION_CUH
 
-#include "op/op.h"
+#include "cuda/core/cuda.h"
 
 /* The hardware exponential has a relative error of about 1e-6 for large |value|, which is enough for SiLU. */
 static __device__ __forceinline__ float tess_activated(tess_activation activation, float value)
