@@ -120,8 +120,9 @@ static tess_status calibrate(tess_engine *engine, const tess_json *models, tess_
             tess_model_net model = {0};
             tess_bound *bound = NULL;
             tess_net_plan *plan = NULL;
-            const tess_rates_budget budget = {CALIBRATION_SECONDS - (tess_clock() - start),
-                                              engine->apart ? engine->facts.memory_free / 4 : SIZE_MAX, true};
+            const tess_rates_budget budget = {
+                CALIBRATION_SECONDS - (tess_clock() - start),
+                engine->separate_memory ? engine->facts.memory_free / 4 : SIZE_MAX, true};
             tess_status status =
                 tess_weights_open(tess_json_get_string(tess_json_at(models, i), "path", ""), &weights, error);
             if (status == TESS_OK)

@@ -36,7 +36,8 @@ typedef struct tess_engine {
     tess_pool *host;
     tess_dtype dtype;
     bool tf32;
-    bool apart; /* the device's memory is its own: rows stay on the host, windows go through a queue */
+    bool
+        separate_memory; /* the device has its own memory: rows stay on the host and windows pass through a queue */
     const char *precision; /* as it ended up */
     tess_engine_model models[TESS_ENGINE_MODELS];
     int model_count;

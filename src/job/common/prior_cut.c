@@ -36,7 +36,7 @@ tess_status tess_prior_choose(tess_prior *p, const tess_prior_request *r, tess_e
         .batch = volume ? 1 : r->batch,
         .planes = tess_prior_planes(p),
         .others = r->others,
-        .separate_memory = p->engine->apart,
+        .separate_memory = p->engine->separate_memory,
         .host_limit = UINT64_MAX,
         .limit = r->limit,
         .asked_limit = r->asked_limit,

@@ -120,7 +120,7 @@ static tess_status describe(tess_denoise_job *job, tess_memory *memory, bool wil
     }
     for (int m = 0; m < job->engine.model_count; m++)
         job->volumes |= job->engine.models[m].model.volume; /* given by name, so that all files have it */
-    if (will_run && job->engine.apart && !job->volumes)
+    if (will_run && job->engine.separate_memory && !job->volumes)
         TESS_TRY(warm(job, error));
     tess_process_reset_peak();
     tess_memory_reset_peak(memory);
@@ -153,8 +153,8 @@ static tess_status run(tess_denoise_job *job, tess_error *error)
         return tess_fail(error, TESS_IO_FAILED, "%s: cannot make this folder: %s", job->settings->output,
                          strerror(errno));
     tess_stop_begin(stop, pixels);
-    TESS_TRY(job->engine.apart && !job->volumes ? tess_denoise_run_queue(job, error)
-                                                : tess_denoise_run_host(job, error));
+    TESS_TRY(job->engine.separate_memory && !job->volumes ? tess_denoise_run_queue(job, error)
+                                                          : tess_denoise_run_host(job, error));
     for (int64_t i = 0; i < job->count; i++)
         left += tess_denoise_todo(&job->files[i]) && !job->files[i].done;
     if (left)

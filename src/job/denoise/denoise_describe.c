@@ -208,7 +208,7 @@ static void fill_request(const tess_engine *engine, const tess_denoise_settings 
         .halo = {0, settings->halo, settings->halo},
         .batch = settings->batch,
         .asked_limit = settings->common.memory_limit};
-    if (engine->apart)
+    if (engine->separate_memory)
         request_separate_memory(&pixels, file);
 }
 

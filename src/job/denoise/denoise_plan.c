@@ -69,7 +69,7 @@ static tess_status plan_files(tess_denoise_job *job, planning how, int64_t *refu
         else
             TESS_TRY(tess_denoise_settle(job, file, status, error));
     }
-    if (job->engine.apart) {
+    if (job->engine.separate_memory) {
         const tess_queue_sizes *sizes = &job->queue_sizes;
         job->planned.by[TESS_MEM_IO] = granted(job, sizes->in_stage) + granted(job, sizes->out_stage);
         job->planned_total = tess_mem_total(&job->planned);
@@ -84,7 +84,7 @@ static tess_status refuse_files(tess_denoise_job *job, uint64_t limit, tess_erro
 {
     int64_t refused;
     TESS_TRY(plan_files(job, (planning){UINT64_MAX, true}, &refused, error));
-    const uint64_t needs = job->planned_total + tess_cut_reserve(job->engine.apart);
+    const uint64_t needs = job->planned_total + tess_cut_reserve(job->engine.separate_memory);
     for (int64_t i = 0; i < job->count; i++) {
         tess_denoise_file *file = &job->files[i];
         if (!tess_denoise_todo(file))
@@ -135,5 +135,5 @@ tess_status tess_denoise_plan(tess_denoise_job *job, uint64_t limit, tess_error 
         TESS_TRY(refuse_files(job, limit, error));
         TESS_TRY(plan_files(job, (planning){limit, false}, &refused, error)); /* the others */
     }
-    return job->engine.apart ? plan_together(job, limit, error) : TESS_OK;
+    return job->engine.separate_memory ? plan_together(job, limit, error) : TESS_OK;
 }

@@ -57,7 +57,7 @@ static void add_plan(tess_json **record, const tess_denoise_job *job)
     snprintf(reason, sizeof reason, "%s%s%s", job->replanned, job->replanned[0] ? "; " : "", choice->reason);
     tess_json_set_string(&plan, "reason", reason);
     tess_json_set(&plan, "peak_bytes", tess_record_bytes(&job->planned, job->planned_total));
-    if (job->engine.apart)
+    if (job->engine.separate_memory)
         tess_json_set_int(&plan, "host_bytes", (int64_t)job->host_bytes);
     tess_json_set(record, "plan", plan);
 }
@@ -84,7 +84,7 @@ static void add_measured(tess_json **record, const tess_denoise_job *job)
             seconds += job->files[i].seconds;
             pixels += (double)tess_denoise_rows(&job->files[i].info) * (double)job->files[i].info.width;
         }
-    if (job->engine.apart) /* files overlap: their seconds are shares of the device's */
+    if (job->engine.separate_memory) /* files overlap: their seconds are shares of the device's */
         seconds = job->figures.seconds;
     tess_mem_usage peak;
     tess_memory_peak(job->engine.memory, tess_engine_scope(&job->engine), &peak);
@@ -97,7 +97,7 @@ static void add_measured(tess_json **record, const tess_denoise_job *job)
     tess_json_set_int(&measured, "overhead_bytes", (int64_t)job->overhead);
     tess_json_set_int(&measured, "loaded_bytes", (int64_t)job->loaded);
     tess_json_set_int(&measured, "host_bytes", (int64_t)job->host_bytes);
-    if (job->engine.apart)
+    if (job->engine.separate_memory)
         add_device(&measured, job, &peak);
     tess_json_set(record, "measured", measured);
 }

@@ -42,7 +42,7 @@ static tess_status plan_file(tess_denoise_job *job, tess_denoise_file *file, uin
                                         .halo = s->halo,
                                         .batch = s->batch,
                                         .limit = limit,
-                                        .others = volumes + (engine->apart ? 0 : rows),
+                                        .others = volumes + (engine->separate_memory ? 0 : rows),
                                         .asked_limit = s->common.memory_limit};
     TESS_TRY(tess_prior_choose(&prior, &request, error));
     file->cut = file->choice = prior.choice;
@@ -50,7 +50,7 @@ static tess_status plan_file(tess_denoise_job *job, tess_denoise_file *file, uin
     file->choice.ring_bytes = slice_bytes(file);
     file->choice.io_block = io_block;
     file->choice.bytes.by[TESS_MEM_WORKSPACE] += volumes;
-    file->choice.bytes.by[TESS_MEM_IO] += engine->apart ? 0 : rows;
+    file->choice.bytes.by[TESS_MEM_IO] += engine->separate_memory ? 0 : rows;
     return TESS_OK;
 }
 

@@ -47,7 +47,7 @@ static tess_status check_cut(const tess_model *model, const tess_denoiser_settin
         return tess_fail(error, TESS_BAD_OPTION, "batch: use 1 to 4096, or 0 for automatic");
     if (model->loaded.model.volume && s->batch > 1)
         return tess_fail(error, TESS_BAD_OPTION, "batch: a 3-D model takes one window at a time; use 0");
-    if (model->loaded.model.volume && model->opened->engine.apart && !s->on_device)
+    if (model->loaded.model.volume && model->opened->engine.separate_memory && !s->on_device)
         return tess_fail(error, TESS_UNSUPPORTED,
                          "a 3-D model on a card takes volumes that are on the card: set on_device");
     return TESS_OK;
@@ -94,15 +94,16 @@ static tess_cut_request request_of(const tess_denoiser *plan, const tess_engine 
         .halo = {s->halo, s->halo, s->halo},
         .batch = volume ? 1 : s->batch,
         .planes = plan->net.planes,
-        .separate_memory = engine->apart,
+        .separate_memory = engine->separate_memory,
         .host_limit = UINT64_MAX,
         .asked_limit = s->memory_limit};
     if (s->on_device || volume)
         return request;
-    const size_t size = tess_dtype_size(engine->apart ? tess_denoiser_moved(plan) : plan->type.dtype),
+    const size_t size =
+                     tess_dtype_size(engine->separate_memory ? tess_denoiser_moved(plan) : plan->type.dtype),
                  pixel = (size_t)s->channels * size;
     request.in_row_bytes = request.out_row_bytes = (size_t)s->width * pixel;
-    if (engine->apart) {
+    if (engine->separate_memory) {
         request.in_pixel_bytes = request.out_pixel_bytes = pixel;
         request.host_limit = tess_host_memory_left() / 4;
     } else {
@@ -126,7 +127,7 @@ static void count_bytes(tess_denoiser *plan, const tess_engine *engine)
             (size_t)(tess_min_i64(tess_axis_largest_window(&cut->rows), s->height) * s->width * s->channels) *
             tess_dtype_size(plan->type.dtype);
     plan->sizes = (tess_queue_sizes){cut->arena_bytes, cut->workspace_bytes, cut->in_stage, cut->out_stage};
-    const bool queue = engine->apart && !s->on_device;
+    const bool queue = engine->separate_memory && !s->on_device;
     const uint64_t stage = tess_block_granted(plan->staged);
     tess_bytes_init(&plan->bytes);
     plan->bytes.weights = cut->bytes.by[TESS_MEM_WEIGHTS];

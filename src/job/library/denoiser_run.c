@@ -35,7 +35,7 @@ static tess_status prepare(tess_denoiser *plan, tess_error *error)
         return TESS_OK;
     tess_status status = tess_block_alloc(engine->memory, &plan->stage, TESS_MEM_HOST, plan->staged, error);
     if (status == TESS_OK)
-        status = engine->apart && !plan->settings.on_device
+        status = engine->separate_memory && !plan->settings.on_device
                      ? tess_queue_open(engine->device, &plan->sizes, &plan->queue, error)
                      : create_windows(plan, error);
     if (status != TESS_OK)

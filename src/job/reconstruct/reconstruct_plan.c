@@ -70,7 +70,7 @@ static void add_phase(tess_budget *budget, const tess_mem_bytes *phase)
 /* The host's own memory counts with the device's unless that has its own. */
 static void add_host(const tess_planning *job, tess_mem_bytes *phase, size_t bytes)
 {
-    phase->by[job->workspace->engine->apart ? TESS_MEM_HOST : TESS_MEM_IO] += bytes;
+    phase->by[job->workspace->engine->separate_memory ? TESS_MEM_HOST : TESS_MEM_IO] += bytes;
 }
 
 static tess_status choose_cut(const tess_planning *job, uint64_t limit, uint64_t others, uint64_t job_needs,
@@ -199,7 +199,7 @@ static tess_status plan_within(const tess_planning *job, uint64_t limit, tess_er
     tess_operator_destroy(w->op);
     w->op = NULL;
     tess_status status = plan(job, limit, 0, error);
-    if (!w->engine->apart || job->problem->physics != TESS_PHYSICS_CONE)
+    if (!w->engine->separate_memory || job->problem->physics != TESS_PHYSICS_CONE)
         return status;
     for (uint64_t share = limit / 4; status == TESS_OVER_LIMIT && share > LEAST_SHARE; share /= 4) {
         tess_error why;
@@ -246,7 +246,8 @@ tess_status tess_reconstruct_plan(const tess_planning *job, tess_error *error)
     const uint64_t asked = job->settings->common.memory_limit,
                    limit = asked ? asked : tess_engine_free_limit(w->engine);
     const tess_status status = plan_within(job, limit, error);
-    if (status == TESS_OVER_LIMIT && asked && w->engine->apart && job->problem->physics == TESS_PHYSICS_CONE)
+    if (status == TESS_OVER_LIMIT && asked && w->engine->separate_memory &&
+        job->problem->physics == TESS_PHYSICS_CONE)
         return refuse_slabs(job, limit, error);
     const uint64_t left = tess_host_memory_left();
     if (status == TESS_OK && w->layout.hosted && job->budget->planned.bytes.by[TESS_MEM_HOST] > left)

@@ -39,7 +39,7 @@ void tess_record_add_plan(tess_json **record, const tess_prior *prior, const tes
     tess_json_set_bool(&plan, "calibrated", choice->calibrated);
     tess_json_set_string(&plan, "reason", choice->reason);
     tess_json_set(&plan, "peak_bytes", tess_record_bytes(&budget->planned.bytes, budget->planned.total));
-    if (workspace->engine->apart)
+    if (workspace->engine->separate_memory)
         tess_json_set_int(&plan, "host_bytes", (int64_t)budget->planned.bytes.by[TESS_MEM_HOST]);
     if (workspace->layout.hosted) {
         int64_t slabs, parts;
@@ -82,7 +82,7 @@ void tess_record_add_measured(tess_json **record, const tess_engine *engine, con
     tess_json_set_int(&measured, "overhead_bytes", (int64_t)usage->overhead);
     tess_json_set_int(&measured, "loaded_bytes", (int64_t)usage->loaded);
     tess_json_set_int(&measured, "host_bytes", (int64_t)peak.bytes.by[TESS_MEM_HOST]);
-    if (engine->apart)
+    if (engine->separate_memory)
         add_device(&measured, engine, outcome, usage);
     tess_json_set(record, "measured", measured);
 }

@@ -23,7 +23,7 @@ static tess_status choose(const patch_study *p, int64_t batch, tess_cut_plan *ch
                                       .planes = 1,
                                       .tile = {0, p->patch, p->patch},
                                       .batch = batch,
-                                      .separate_memory = study->engine.apart,
+                                      .separate_memory = study->engine.separate_memory,
                                       .host_limit = UINT64_MAX,
                                       .limit = tess_bench_limit(study),
                                       .asked_limit = study->settings->common.memory_limit};

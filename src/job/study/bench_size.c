@@ -31,7 +31,7 @@ static tess_status choose(tess_study *study, int64_t width, tess_cut_plan *choic
     tess_cut_request request = {.size = {1, s->height, width},
                                 .planes = 1,
                                 .halo = {0, s->halo, s->halo},
-                                .separate_memory = study->engine.apart,
+                                .separate_memory = study->engine.separate_memory,
                                 .host_limit = UINT64_MAX,
                                 .limit = tess_bench_limit(study),
                                 .asked_limit = s->common.memory_limit};
