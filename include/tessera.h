@@ -65,8 +65,8 @@ typedef struct tess_common {
     tess_file_fn file;
     tess_note_fn note;
     void *progress_user; /* passed to all three */
-    const char *
-        record_file; /* where the caller will keep the record, which is refused if the job uses it; or NULL */
+    /* where the caller will keep the record, which is refused if the job uses it; or NULL */
+    const char *record_file;
 } tess_common;
 
 /* Writing to the one would write over the other, however they are named; neither need be there yet. */
@@ -159,13 +159,13 @@ typedef struct tess_reconstruct_settings {
     double sigma, last_sigma;  /* of the denoiser: from the first iteration to the last, in equal ratios */
     double step;               /* TESS_STEP_AUTO: from the operator's norm */
     double relax;              /* 0 = none */
-    int64_t
-        inner; /* tomography: steps of conjugate gradients; 0 = one gradient step, which blurs can take too */
+    /* tomography: steps of conjugate gradients; 0 = one gradient step, which blurs can take too */
+    int64_t inner;
     double tolerance;                             /* stop when an iteration changes less; 0 = not asked */
     double max_seconds;                           /* 0 = not asked */
     int64_t tile_height, tile_width, halo, batch; /* of the denoiser, as in tess_denoise_settings */
-    int64_t
-        tile_depth; /* of a volume prior, or TESS_TILE_CUBE; 0: not cut in depth, unless the tile is automatic */
+    /* of a volume prior, or TESS_TILE_CUBE; 0: not cut in depth, unless the tile is automatic */
+    int64_t tile_depth;
     const char *prior;   /* of volumes: "slices", "volume" (a 3-D network); NULL = by preset and model */
     const char *inflate; /* how a 2-D network becomes 3-D: "halves", "level"; NULL = halves */
 } tess_reconstruct_settings;

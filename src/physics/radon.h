@@ -19,8 +19,8 @@ typedef struct tess_radon_settings {
     int64_t size, views;
     int64_t columns;      /* of the detector; 0: as many as the image has */
     const double *angles; /* degrees */
-    const double
-        *centres; /* `a` of each view, in columns from the middle of the first; NULL: (columns - 1) / 2 */
+    /* `a` of each view, in columns from the middle of the first; NULL: (columns - 1) / 2 */
+    const double *centres;
     bool circle;  /* what lies outside the inscribed circle counts as zero */
     bool corners; /* without the circle, rays are followed to the corners; else for `size` samples */
 } tess_radon_settings;

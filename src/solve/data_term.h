@@ -20,8 +20,8 @@ static inline tess_status tess_tick_ask(const tess_tick *tick, tess_error *error
 
 typedef struct tess_data_term {
     tess_operator *op;
-    const void
-        *measurement; /* the caller's, as long as the term is used; NULL once the operator absorbed it */
+    /* the caller's, as long as the term is used; NULL once the operator absorbed it */
+    const void *measurement;
     tess_vectors images, measurements;
     void *residual, *scratch;
 } tess_data_term;

@@ -36,8 +36,8 @@ typedef struct tess_engine {
     tess_pool *host;
     tess_dtype dtype;
     bool tf32;
-    bool
-        separate_memory; /* the device has its own memory: rows stay on the host and windows pass through a queue */
+    /* the device has its own memory: rows stay on the host and windows pass through a queue */
+    bool separate_memory;
     const char *precision; /* as it ended up */
     tess_engine_model models[TESS_ENGINE_MODELS];
     int model_count;

@@ -15,8 +15,8 @@ typedef struct tess_pixels {
     int64_t planes;  /* 1, or `colours` when the network takes one channel at a time */
     bool noise_map;
     bool float_out; /* the strip takes fp32 instead of the file's samples */
-    float
-        sigma[TESS_NOISE_CHANNELS]; /* of the map, for each plane (the last for all further ones), unless: */
+    /* of the map, for each plane (the last for all further ones), unless: */
+    float sigma[TESS_NOISE_CHANNELS];
     bool sigma_channel; /* the image's last channel is the noise level of each pixel, carried as alpha is */
     float add_noise;
     tess_rng_key noise;

@@ -39,8 +39,8 @@ struct tess_denoiser {
     tess_windows *windows; /* NULL where there is a queue */
     tess_queue *queue;     /* images on the host, a network on a card */
     tess_block stage;      /* input rows that are still needed when a result is written over them */
-    float
-        level[TESS_NOISE_CHANNELS]; /* of the run under way, for each plane; the last for all further ones */
+    /* of the run under way, for each plane; the last for all further ones */
+    float level[TESS_NOISE_CHANNELS];
 };
 
 /* The error text of a handle's context. */

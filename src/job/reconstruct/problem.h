@@ -52,16 +52,16 @@ typedef struct tess_problem {
     double flat_value, dark_value;
     tess_range_from range_from;
     bool floats; /* the file of the blurs holds floats */
-    bool
-        as_published; /* files are taken as they are, but integers without a range divided by their maximum */
+    /* files are taken as they are, but integers without a range divided by their maximum */
+    bool as_published;
     bool bare_integers; /* of views that are taken for line integrals */
     double low, high;   /* of the truth, in units */
     double unit;        /* values of files that are 1 here: networks know images up to 1 */
     double offset;      /* values of files that are 0 here; not 0 for blurs alone, which keep constants */
     bool synthetic;     /* truth and measurements are made here */
     double noise;       /* of measured data; negative: not given */
-    double *
-        weights; /* of each blur, 1 at most, where their noise was estimated and differs; owned; NULL: all 1 */
+    /* of each blur, 1 at most, where their noise was estimated and differs; owned; NULL: all 1 */
+    double *weights;
     bool clamped;                      /* measurements are clamped to [low, high] */
     char *image, *truth, *measurement; /* files; owned; NULL: none */
     char *geometry;                    /* the file of the vectors, for messages */

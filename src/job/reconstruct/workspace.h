@@ -11,8 +11,8 @@ enum { TESS_PIECE = 65536 }; /* floats that pass between host and device at a ti
 
 /* What it takes, decided by the plan. */
 typedef struct tess_layout {
-    bool
-        hosted; /* images and measurements are the host's: a volume too large for the device goes through it in slabs */
+    /* images and measurements are the host's: a volume too large for the device goes through it in slabs */
+    bool hosted;
     int vectors; /* images of the solver */
     size_t term_bytes, residual_bytes;
     int64_t image_values; /* of the truth, and of the picture that is shown beside the result */
