@@ -32,7 +32,8 @@ tess_status tess_precision_of(const tess_device_facts *facts, const char *wanted
     return tess_fail(error, TESS_BAD_OPTION, "--precision %s: use auto, fp32, tf32, fp16 or bf16", wanted);
 }
 
-/* More threads than cores wait for one another at the end of every layer, in turns that the system deals out. */
+/* With more threads than cores, threads wait at the end of every layer for threads that the system has not scheduled
+ * yet. */
 static int useful_threads(const tess_common *common)
 {
     const int cores = tess_cpu_count();
@@ -43,7 +44,7 @@ static int useful_threads(const tess_common *common)
     return cores;
 }
 
-/* TESSERA_QUEUE=1 takes the CPU for a device with memory of its own: for tests without a card. */
+/* TESSERA_QUEUE=1 treats the CPU as a device with separate memory, for tests without a card. */
 static bool has_separate_memory(const tess_device *device)
 {
     const char *wanted = getenv("TESSERA_QUEUE");
@@ -200,7 +201,7 @@ void tess_engine_unload(tess_engine *engine)
 
 uint64_t tess_engine_free_limit(const tess_engine *engine)
 {
-    /* On the host as it is now: libraries and threads have taken address space since the engine was opened. */
+    /* Host memory is read now: libraries and threads have used address space since the engine was opened. */
     if (!engine->separate_memory)
         return tess_host_memory_left() / 10 * 9;
     const uint64_t left = engine->facts.memory_free;
