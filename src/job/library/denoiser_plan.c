@@ -1,5 +1,5 @@
-/* How images of one kind will be denoised, and what that takes. The request is the one that the denoise verb makes for a
- * file of such samples, so that both cut an image in the same way and give the same bits. */
+/* Plans how images of one kind are denoised. The request is the one that the denoise verb makes for a file of such
+ * samples, so that both cut an image in the same way and give the same bits. */
 #include <math.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "job/common/record.h"
 #include "job/library/library.h"
 
-static const int64_t MOST = (int64_t)1 << 40; /* samples: all byte counts stay far from overflow */
+static const int64_t MOST = (int64_t)1 << 40; /* samples: keeps all byte counts far from overflow */
 
 static tess_status check_sizes(const tess_model *model, const tess_denoiser_settings *s, tess_error *error)
 {
@@ -78,7 +78,6 @@ static tess_status choose_type(const tess_denoiser_settings *s, tess_sample_type
     return TESS_OK;
 }
 
-/* What crosses the bus: the samples where the card can convert them, else values. */
 tess_dtype tess_denoiser_moved(const tess_denoiser *plan)
 {
     return plan->type.plain ? plan->type.dtype : TESS_F32;
@@ -113,8 +112,8 @@ static tess_cut_request request_of(const tess_denoiser *plan, const tess_engine 
     return request;
 }
 
-/* What a run really takes of what was requested: rows are not held, but for those of one strip where a result may lie
- * over its input. */
+/* Counts what a run holds of what was requested: no rows, except those of one strip if a result may overlap its
+ * input. */
 static void count_bytes(tess_denoiser *plan, const tess_engine *engine)
 {
     const tess_denoiser_settings *s = &plan->settings;
@@ -157,8 +156,8 @@ static tess_status make_plan(tess_denoiser *plan, tess_error *error)
                                   .weights = loaded->weights.data,
                                   .planes = loaded->model.channels == 1 ? plan->settings.channels : 1};
     tess_cut_request request = request_of(plan, engine);
-    device->facts(device, &engine->facts); /* what is free now */
-    /* The weights are within the limit, and already there. */
+    device->facts(device, &engine->facts); /* updates the free memory */
+    /* The limit includes the weights, which are already loaded. */
     request.limit = plan->settings.memory_limit ? plan->settings.memory_limit
                                                 : tess_engine_free_limit(engine) + loaded->weights.bytes;
     TESS_TRY(tess_cut_choose(loaded->bound, &loaded->model, engine->rates, &request, &plan->plan, error));

@@ -1,4 +1,4 @@
-/* A run: everything is checked and taken before, so that it only moves pixels and computes. */
+/* A run. Everything is checked and allocated before, so that the run only moves pixels and computes. */
 #include <math.h>
 #include <string.h>
 
@@ -93,7 +93,7 @@ tess_status tess_denoiser_take_image(const tess_denoiser *plan, const tess_image
     return TESS_OK;
 }
 
-/* Pixels that lie on one another can be read, but not written. */
+/* Strides under which pixels overlap are allowed for reading, but not for writing. */
 static tess_status check_strides(const tess_image *out, tess_error *error)
 {
     const int64_t sizes[] = {out->depth, out->height, out->width, out->channels},
@@ -120,7 +120,7 @@ static tess_status choose_level(tess_denoiser *plan, const tess_image *in, doubl
         const tess_strided host = tess_strided_of(in, plan->type);
         return tess_denoiser_estimate(plan, &host, error);
     }
-    /* Floats that are taken as they are may reach beyond 1, and their noise too. */
+    /* Unscaled floats may exceed 1, and so may their noise. */
     if (!(sigma >= 0) || !isfinite(sigma) || (sigma > 1 && !as_it_is))
         return tess_fail(error, TESS_BAD_OPTION,
                          "tess_denoiser_run: sigma is %g; use 0 to 1, on the scale of the range, or "
@@ -129,7 +129,7 @@ static tess_status choose_level(tess_denoiser *plan, const tess_image *in, doubl
     return TESS_OK;
 }
 
-/* Without noise nothing changes, as with the denoise verb. */
+/* Without noise the image is copied, as by the denoise verb. */
 static void copy_image(const tess_strided *in, const tess_strided *out)
 {
     enum { PIXELS = 64 };
