@@ -134,7 +134,7 @@ static tess_status first_estimate(const starting *s, tess_error *error)
         TESS_TRY(tess_vectors_sum(&w->term.images, &mean, x, error));
         return fit_range(s, error);
     }
-    /* Earlier values are finite, so a factor of 0 clears them. */
+    /* Clears x: what was computed there before is finite, so nothing of it remains. */
     TESS_TRY(tess_vectors_sum(&w->term.images, &nothing, x, error));
     switch (s->recipe->init) {
     case TESS_INIT_ZERO:
