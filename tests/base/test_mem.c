@@ -1,6 +1,6 @@
-/* test_mem.c: memory counts what it grants, by category, in the object that the caller named and in no other, also from many
- * threads; it refuses exactly the call that a test asked it to; and torture: a whole network is opened, bound, loaded,
- * planned and run with the n-th allocation failing, for every n. */
+/* test_mem.c: memory is counted by category in the counter that the caller passed and in no other, also from many
+ * threads; exactly the requested allocation fails; and a whole network is opened, bound, loaded, planned and run with
+ * the n-th allocation failing, for every n. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/mem.h"
 

@@ -1,5 +1,5 @@
-/* test_memory_left.c: memory limits of control groups, in trees of files made up as the kernel shows them: version 1,
- * version 2, both at once, nested groups, containers; and the resource limits of a process. */
+/* test_memory_left.c: memory limits of control groups, in file trees that imitate the kernel's: version 1, version 2,
+ * both at once, nested groups, containers; and the resource limits of a process. */
 #define _GNU_SOURCE
 #include <stdarg.h>
 #include <sys/resource.h>

@@ -1,5 +1,5 @@
-/* test_pool.c: every item is done exactly once, before run returns, and no two at a time by one thread number
- * (each has its own scratch); a worker hands over status and message and finishes what it began. */
+/* test_pool.c: every item is processed exactly once before run returns, and a thread number never processes two at a
+ * time (each has its own scratch); a worker returns status and message and finishes what it started. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/pool.h"
 

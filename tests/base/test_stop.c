@@ -1,5 +1,5 @@
-/* test_stop.c: a job that is to stop leaves loops, networks, plans, allocations and rings early, says so at the next
- * sync, and asks the caller on the caller's own thread alone. */
+/* test_stop.c: a stop request ends loops, networks, plans, allocations and rings early and is reported by the next
+ * sync; the callback runs only on the caller's thread. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/stop.h"
 

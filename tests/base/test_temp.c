@@ -1,5 +1,5 @@
-/* Temporary files: private while they are written, gone when they are given up, and in the target's place
- * with the permissions that a user expects. */
+/* Temporary files are private while they are written, removed when they are abandoned, and replace the target with
+ * the permissions that a user expects. */
 #define _XOPEN_SOURCE 700
 #include <errno.h>
 #include <fcntl.h>

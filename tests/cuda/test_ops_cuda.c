@@ -1,6 +1,6 @@
-/* The op table on the card: every op, in every precision, by every family of engines that does it, against the
- * plain reference kernels; each twice, to the same bits. TESSERA_TEST_CASE picks cases by parts of their names (a,b,c),
- * TESSERA_TEST_FAMILY one family. */
+/* The op table on the card: compares every op, in every precision, with every family of kernels that supports it,
+ * with the plain reference kernels; each runs twice and must give the same bits. TESSERA_TEST_CASE selects cases by
+ * parts of their names (a,b,c), TESSERA_TEST_FAMILY one family. */
 #define _GNU_SOURCE
 #include "base/pool.h"
 #include "counter.h"

@@ -1,5 +1,5 @@
-/* test_image_mask.c: samples that a raster marks as void, by its nodata value or by a mask band, are distinguished from
- * those that hold a value, in every type; a mask goes into the TIFF that is written, and no file appears beside it. */
+/* test_image_mask.c: samples that a raster marks as void, by its nodata value or by a mask band, are distinguished
+ * from those that hold a value, in every type; the written TIFF contains the mask, and no side file is created. */
 #define _XOPEN_SOURCE 700
 #include "counter.h"
 #include "folder.h"

@@ -1,5 +1,5 @@
-/* The library on images in memory: equal to the job on files to the last bit; strides, types, results over inputs, a plan
- * that is used again and again, and arguments that cannot be right. */
+/* The library on images in memory: results equal those of the job on files bit for bit; strides, types, results that
+ * overwrite inputs, a reused plan, and invalid arguments. */
 #define _GNU_SOURCE
 #include "base/mem.h"
 #include "base/process.h"
@@ -86,7 +86,8 @@ static void equals_files(void)
     }
 }
 
-/* The same pixels in another order: channels first, upside down, a crop of something larger; and in the device's memory. */
+/* The same pixels in another layout: channels first, upside down, a crop of a larger image; and in the device's
+ * memory. */
 static void takes_strides(void)
 {
     handles h = open_handles(COLOUR, 1);

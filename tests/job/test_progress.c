@@ -1,5 +1,5 @@
-/* test_progress.c: what a caller of tess_denoise hears: progress within one whole image, the file that begins, notes on
- * doubtful settings; and that a job which is stopped leaves nothing but its record. */
+/* test_progress.c: the callbacks of tess_denoise: progress within one whole image, the file that starts, notes on
+ * doubtful settings; a stopped job leaves nothing but its record. */
 #define _POSIX_C_SOURCE 200809L
 #include <dirent.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-/* Two contexts in two threads do not know of each other: each denoises its own images, with its own model, while the other
- * does the same, and both give what they give alone. `make check-thread` runs this under the thread sanitizer. */
+/* Two contexts in two threads are independent: each denoises its own images with its own model at the same time, and
+ * both give the results that they give alone. `make check-thread` runs this under the thread sanitizer. */
 #define _GNU_SOURCE
 #include <pthread.h>
 

@@ -1,6 +1,6 @@
-/* test_net3d.c: networks of 3-D kernels. Single ops against the reference kernels; whole networks against the
- * reference device; windows in depth that repeat the whole bit for bit; the weights of 2-D networks made 3-D; the light
- * form of kernels with constant side slices against the dense one; bytes as planned. */
+/* test_net3d.c: networks of 3-D kernels. Single ops are compared with the reference kernels, whole networks with the
+ * reference device; windows in depth repeat the whole bit for bit; weights of 2-D networks made 3-D; folded kernels
+ * with constant side slices compared with the dense form; planned bytes. */
 #define _POSIX_C_SOURCE 200809L
 #include <unistd.h>
 

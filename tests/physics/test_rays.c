@@ -1,6 +1,6 @@
-/* Rays through volumes: that the pair is matched, for devices that add and for those that gather; that integrals of
- * ellipsoids are what geometry says, the better the finer; that threads and slabs change nothing; that FDK brings a
- * phantom back; that wrong geometries are refused in words. */
+/* Rays through volumes: the pair is matched, for devices that add and for those that gather; integrals of ellipsoids
+ * approach the exact ones as the grid becomes finer; threads and slabs do not change the result; FDK reconstructs a
+ * phantom; invalid geometries are refused with a message. */
 #include "adjoint.h"
 #include "counter.h"
 #include "device/device.h"

@@ -1,6 +1,6 @@
-/* test_plan_choices.c: what the planner chooses, as a table: images, slices and volumes against limit, tile, halo and
- * batch. Reference kernels on one thread, and rates that are set here, give the same numbers on every machine. A row
- * that fails prints what was chosen, in the table's own form: paste it only where the change is meant. */
+/* test_plan_choices.c: the planner's choices as a table: images, slices and volumes by limit, tile, halo and batch.
+ * Reference kernels on one thread and fixed rates give the same numbers on every machine. A failing row prints the
+ * choice in the form of the table: paste it only if the change is intended. */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <math.h>

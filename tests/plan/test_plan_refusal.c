@@ -1,6 +1,6 @@
-/* test_plan_refusal.c: a table of jobs that are refused for memory. The number that the message names is read back as a
- * user would type it, and the planner must accept it; the least limit itself is accepted, and 64 KiB less is not. Halos
- * follow the tiles: small ones get more, in every cut that the planner chooses. */
+/* test_plan_refusal.c: a table of jobs that are refused for memory. The planner must accept the number that the
+ * message names, read back as a user would type it; it accepts the least limit, and refuses 64 KiB less. Halos depend
+ * on the tiles: small tiles get larger ones, in every cut that the planner chooses. */
 #define _GNU_SOURCE
 #include <ctype.h>
 

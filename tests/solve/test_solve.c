@@ -1,4 +1,4 @@
-/* Solvers on dense matrices, where everything can be worked out otherwise. */
+/* Solvers on dense matrices, whose solutions can be computed in other ways. */
 #include <math.h>
 
 #include "base/rng.h"

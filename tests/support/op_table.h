@@ -1,4 +1,4 @@
-/* op_table.h: the ops that every device is held against the plain reference kernels with: odd sizes, strides,
+/* op_table.h: the ops with which every device is compared with the plain reference kernels: odd sizes, strides,
  * padding on single sides, residuals that share memory with the output. */
 #ifndef TESS_TESTS_OP_TABLE_H
 #define TESS_TESTS_OP_TABLE_H

@@ -1,5 +1,5 @@
-/* test_noise.c: the blind estimate of noise on images whose noise is known: flat, sloping and textured, with holes,
- * clipped, growing with the signal; and on images about which there is little or nothing to say. */
+/* test_noise.c: the blind noise estimate on images with known noise: flat, sloping and textured, with holes, clipped,
+ * growing with the signal; and on images that allow little or no estimate. */
 #define _POSIX_C_SOURCE 200809L
 #include "tensor/noise.h"
 

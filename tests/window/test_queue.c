@@ -1,6 +1,6 @@
-/* The queue to a device with its own memory, tried on the CPU: threads with images of different sizes, sample types, alpha,
- * tiles, batches and models share one queue, and each gets the bits of the whole image done directly. Then whole jobs:
- * equal files, equal counters, and no allocation that fails may do harm. */
+/* The queue to a device with separate memory, tested on the CPU: threads with images of different sizes, sample
+ * types, alpha, tiles, batches and models share one queue, and each gets the bits of the whole image computed
+ * directly. Then whole jobs: equal files, equal counters, and failing allocations do no harm. */
 #define _GNU_SOURCE
 #include "window/queue.h"
 
