@@ -1,6 +1,5 @@
 /* Denoises an image in memory several times with one plan, as a program for video frames would.
  *
- *
  *   array IN.ppm OUT.ppm SIGMA [RUNS] */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,5 @@
 /* A small program that uses tessera.h: plans a job, prints the record, runs it.
  *
- *
  *   denoise IN OUT SIGMA [MEMORY_IN_MIB] */
 #include <stdio.h>
 #include <stdlib.h>

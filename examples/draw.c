@@ -1,7 +1,6 @@
 /* Draws a picture for the demo, as an NPY file of 8-bit RGB: a night scene with soft and hard edges, fine stripes and
  * flat areas, which show both blur and remaining noise.
  *
- *
  *   draw OUT.npy HEIGHT WIDTH */
 #include <math.h>
 #include <stdint.h>

@@ -1,6 +1,5 @@
 // From C++: a float32 image with its channels first, as many programs store it, and handles that release themselves.
 //
-//
 //   planes HEIGHT WIDTH SIGMA < IN.raw > OUT.raw
 #include <cstdio>
 #include <cstdlib>

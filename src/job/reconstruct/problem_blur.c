@@ -1,6 +1,5 @@
 /* Measured blurs of one picture:
  *
- *
  *   {"operator": "blur", "angles": [0, 45, 90], "sigma": [3.0, 1.5], "measurement": "y.npy"}
  *   {"operator": "blur", "kernels": ["psf0.npy", "psf1.npy"], "measurement": "y.npy", "boundary": "unknown"}
  *

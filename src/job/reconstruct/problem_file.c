@@ -1,6 +1,5 @@
 /* Measured data: a JSON file that names the operator, its geometry and the arrays in the same folder.
  *
- *
  *   {"operator": "blur", "angles": [0, 45, 90], "sigma": [3.0, 1.5], "measurement": "y.npy"} (problem_blur.c)
  *   {"operator": "radon", "angles": [0, 1.8, ...], "circle": true, "measurement": "sinogram.npy"}
  *   {"operator": "cone", "vectors": "vectors.npy", "volume": [D, H, W], "measurement": "views.npy"}

@@ -1,6 +1,5 @@
 /* The geometry of a sinogram: its entries in a problem file, and the search for its axis.
  *
- *
  *   {"operator": "radon", "measurement": "sinogram.npy", "angles": [0, 1.8, ...], "centre": 127.5, "spacing": 0.1}
  *
  * "angles" is a list of degrees, the name of a file of them, or {"from": 0, "to": 180, "count": 100, "endpoint":

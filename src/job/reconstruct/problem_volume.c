@@ -1,6 +1,5 @@
 /* Measured views of a volume, with vectors for each view from an NPY file:
  *
- *
  *   {"operator": "cone", "vectors": "vecs.npy", "volume": [501, 501, 501], "spacing": 0.1, "measurement": "y.npy"}
  *
  * Vectors are (views, 12): source, detector centre, step between columns, step between rows, as in ASTRA's cone_vec;
