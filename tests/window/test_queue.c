@@ -269,8 +269,8 @@ static tess_status failing_sync(tess_device *device, tess_event *event, tess_err
     return tess_fail(error, only_once ? TESS_INTERNAL : TESS_DEVICE_LOST, "the card fell off the bus");
 }
 
-/* Whenever the device fails, every user of the queue gets an error, and none waits for ever. An error that is reported once
- * may be that of any window: from then on all fail. */
+/* If the device fails, every user of the queue gets an error and none waits forever. A failed sync may concern any
+ * window, so after one all fail. */
 static void test_lost(tess_device *device, tess_pool *pool, const network *nets, dice *d)
 {
     const tess_device_streams *streams = device->streams;
