@@ -59,6 +59,10 @@ tess_op tess_bound_op(const tess_bound *bound, int index, tess_plan_shape shape)
     }
     if (layer->kind == TESS_OP_SIDE_SUM)
         op.side.value = layer->side;
+    else if (layer->kind == TESS_OP_GROUP_NORM)
+        op.group_norm = layer->group_norm;
+    else if (layer->kind == TESS_OP_ATTENTION)
+        op.attention = layer->attention;
     for (int i = 0; i < layer->inputs; i++)
         op.in[i] =
             tess_value_tensor(net, i ? layer->in[i] : tess_bound_input(bound, index), bound->dtype, shape);

@@ -15,17 +15,24 @@ static tess_layer *producer_of(tess_net *net, tess_value value)
     return producer < 0 ? NULL : &net->layers[producer];
 }
 
-/* The convolution that makes `value` for nobody but its one reader; NULL when there is none. */
-static tess_layer *sole_conv(tess_net *net, tess_value value)
+/* The layer that makes `value` for nobody but its one reader; NULL when there is none. */
+static tess_layer *sole_producer(tess_net *net, tess_value value)
 {
     tess_layer *layer = producer_of(net, value);
-    return layer && is_conv(layer) && layer->out[0] == value && tess_net_uses(net, value) == 1 ? layer : NULL;
+    return layer && !layer->dropped && layer->out[0] == value && tess_net_uses(net, value) == 1 ? layer
+                                                                                                : NULL;
 }
 
-static void absorb(tess_net *net, tess_layer *conv, tess_layer *end)
+static tess_layer *sole_conv(tess_net *net, tess_value value)
 {
-    conv->out[0] = end->out[0];
-    net->values[end->out[0]].producer = (int)(conv - net->layers);
+    tess_layer *layer = sole_producer(net, value);
+    return layer && is_conv(layer) ? layer : NULL;
+}
+
+static void absorb(tess_net *net, tess_layer *layer, tess_layer *end)
+{
+    layer->out[0] = end->out[0];
+    net->values[end->out[0]].producer = (int)(layer - net->layers);
     end->dropped = true;
 }
 
@@ -38,14 +45,19 @@ static void fold_norm(tess_net *net, tess_layer *norm)
     absorb(net, conv, norm);
 }
 
-/* The convolutions of every device end with a ReLU if asked to; other activations are ops of their own. */
+/* The convolutions of every device end with a ReLU if asked to, norms with any activation; else it is an op of its own. */
+static bool ends_with(const tess_layer *layer, tess_activation activation)
+{
+    return (is_conv(layer) && activation == TESS_RELU) || layer->kind == TESS_OP_GROUP_NORM;
+}
+
 static void fuse_activation(tess_net *net, tess_layer *end)
 {
-    tess_layer *conv = sole_conv(net, end->in[0]);
-    if (!conv || conv->activation != TESS_LINEAR || end->activation != TESS_RELU)
+    tess_layer *layer = sole_producer(net, end->in[0]);
+    if (!layer || layer->activation != TESS_LINEAR || !ends_with(layer, end->activation))
         return;
-    conv->activation = end->activation;
-    absorb(net, conv, end);
+    layer->activation = end->activation;
+    absorb(net, layer, end);
 }
 
 /* The later of the two operands takes the earlier one as a residual. */

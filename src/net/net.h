@@ -47,8 +47,10 @@ typedef struct tess_layer {
     tess_layer_window window;
     tess_activation activation;
     bool bias, mapped; /* mapped: the last input is added to every channel of a convolution */
-    int slices;   /* the file's kernel in depth; more than the window's: only its middle slice is taken */
-    double side;  /* SIDE_SUM: the constant of the side slices */
+    int slices;  /* the file's kernel in depth; more than the window's: only its middle slice is taken */
+    double side; /* SIDE_SUM: the constant of the side slices */
+    tess_op_group_norm group_norm;
+    tess_op_attention attention;
     float scale;  /* of the weights: -1 turns a predicted noise into a correction */
     bool dropped; /* fused into another layer */
 } tess_layer;

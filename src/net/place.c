@@ -1,5 +1,5 @@
 /* Lifetimes and offsets. A convolution with a residual that nobody reads afterwards writes over it, so a residual block needs two
- * tensors, not three. A plan for training keeps what the rows of its ops say that a backward pass needs, and writes over
+ * tensors, not three; norms and activations write over their input. A plan for training keeps what the rows of its ops say that a backward pass needs, and writes over
  * nothing. */
 #include "base/checked.h"
 #include "net/plan_impl.h"
@@ -77,19 +77,32 @@ static bool same_storage(const tess_net_plan *plan, tess_value a, tess_value b)
            plan->margins[a].below == plan->margins[b].below;
 }
 
-/* Gives the output of a convolution or an addition the storage of an input that it adds at its end, and that ends there. */
+/* The inputs that an op's output may lie over: [first, end). Those are read at the place that is written alone. */
+static void over_inputs(const tess_op *op, int *first, int *end)
+{
+    const bool adds =
+        op->kind == TESS_OP_CONV || op->kind == TESS_OP_CONV_TRANSPOSE || op->kind == TESS_OP_ADD;
+    const bool own = op->kind == TESS_OP_ACTIVATE || op->kind == TESS_OP_GROUP_NORM;
+    *first = own ? 0 : 1;
+    *end = own ? 1 : adds ? 1 + tess_op_residuals(op) : 1;
+}
+
+/* Is the value's storage read by another input of the step as well? */
+static bool read_twice(const tess_net_plan *plan, const placing *place, const tess_step *step, int input)
+{
+    return input > 0 && storage_of(plan, place, step->in[0]) == storage_of(plan, place, step->in[input]);
+}
+
+/* Gives the output the storage of an input that ends there. */
 static void write_in_place(const tess_net_plan *plan, placing *place, int s)
 {
     const tess_step *step = &plan->steps[s];
-    const tess_op_kind kind = step->op.kind;
-    if (step->kind != TESS_STEP_OP ||
-        (kind != TESS_OP_CONV && kind != TESS_OP_CONV_TRANSPOSE && kind != TESS_OP_ADD))
-        return;
-    for (int r = 0; r < tess_op_residuals(&step->op); r++) {
-        const tess_value from = step->in[1 + r];
-        const int old = storage_of(plan, place, from), own = place->storage_of[step->out[0]];
-        if (!same_storage(plan, from, step->out[0]) || old == own || place->storage[old].last != s ||
-            storage_of(plan, place, step->in[0]) == old)
+    int first, end;
+    over_inputs(&step->op, &first, &end);
+    for (int i = first; i < end && step->kind == TESS_STEP_OP; i++) {
+        const int old = storage_of(plan, place, step->in[i]), own = place->storage_of[step->out[0]];
+        if (!same_storage(plan, step->in[i], step->out[0]) || old == own || place->storage[old].last != s ||
+            read_twice(plan, place, step, i))
             continue;
         for (int v = 0; v < tess_net_value_count(plan->bound->net); v++)
             if (place->storage_of[v] == own)

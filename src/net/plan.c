@@ -92,6 +92,10 @@ static tess_status add_op(tess_net_plan *plan, int index, tess_error *error)
     tess_op op = tess_bound_op(plan->bound, index, plan->shape);
     const bool strip = (plan->shape.above && op.pad_before[TESS_HEIGHT] > 0) ||
                        (plan->shape.below && op.pad_after[TESS_HEIGHT] > 0);
+    if ((plan->shape.above || plan->shape.below) && tess_op_row_of(op.kind)->reach == TESS_REACH_EVERYTHING)
+        return tess_fail(error, TESS_UNSUPPORTED,
+                         "%s looks at the whole image, which a strip of it does not hold",
+                         tess_op_kind_name(op.kind));
     if (strip)
         exchange_before(plan, index, tess_bound_input(plan->bound, index));
     tess_step *step = add_step(plan, TESS_STEP_OP, index);

@@ -89,6 +89,11 @@ static bool same_attributes(const tess_op *a, const tess_op *b)
         return same_rays(&a->rays, &b->rays);
     case TESS_OP_SIDE_SUM:
         return equal(a->side.value, b->side.value);
+    case TESS_OP_GROUP_NORM:
+        return a->group_norm.groups == b->group_norm.groups &&
+               equal(a->group_norm.epsilon, b->group_norm.epsilon);
+    case TESS_OP_ATTENTION:
+        return a->attention.heads == b->attention.heads && a->attention.by_head == b->attention.by_head;
     case TESS_OP_CONV:
     case TESS_OP_CONV_TRANSPOSE:
     case TESS_OP_UP_CONV:

@@ -21,8 +21,11 @@ typedef enum tess_op_kind {
 
 enum { TESS_DEPTH, TESS_HEIGHT, TESS_WIDTH, TESS_SPATIAL };
 enum { TESS_OP_INPUTS = 4, TESS_OP_OUTPUTS = 3, TESS_OP_PARAMS = 2 };
-enum { TESS_PARAM_KERNEL, TESS_PARAM_BIAS }; /* of convolutions */
-enum { TESS_OP_RESIDUALS = 2 };              /* what a convolution can add at its end, besides a map */
+enum {
+    TESS_PARAM_KERNEL,
+    TESS_PARAM_BIAS
+};                              /* of convolutions; a norm's weight stands in the kernel's place */
+enum { TESS_OP_RESIDUALS = 2 }; /* what a convolution can add at its end, besides a map */
 
 typedef enum tess_activation { TESS_LINEAR, TESS_RELU, TESS_SILU } tess_activation;
 
@@ -91,6 +94,25 @@ typedef struct tess_op_side {
     double value;
 } tess_op_side;
 
+/* GROUP_NORM: y = (in[0] - mean) / sqrt(variance + epsilon) * weight + bias, with the mean and the variance of `groups` equal
+ * groups of neighbouring channels over depth, height and width, of each image by itself. With in[1], (n, 1, 1, 1, 2 c), whose
+ * first c channels are scales and whose others are shifts: y * (1 + scale) + shift. out = activation(y), and may be in[0]. Sums
+ * are taken in an order that the size alone fixes. */
+typedef struct tess_op_group_norm {
+    int32_t groups;
+    double epsilon;
+} tess_op_group_norm;
+
+/* ATTENTION: in[0], of 3 c channels, holds the query, the key and the value of every pixel for `heads` heads of c / heads channels
+ * each. by_head: the channels of a head lie together, its query, its key, its value, head after head (what guided-diffusion calls
+ * the legacy order); else all queries come first, head after head, then all keys, then all values. out, of c channels, head after
+ * head: at each pixel the sum of the values of all pixels, by softmax(query . key / sqrt(c / heads)). A matrix of pixels by
+ * pixels is never stored. */
+typedef struct tess_op_attention {
+    int32_t heads;
+    bool by_head;
+} tess_op_attention;
+
 typedef struct tess_op {
     tess_op_kind kind;
     int inputs, outputs;
@@ -108,6 +130,8 @@ typedef struct tess_op {
         tess_op_spectrum spectrum;
         tess_op_rays rays;
         tess_op_side side;
+        tess_op_group_norm group_norm;
+        tess_op_attention attention;
     };
 } tess_op;
 

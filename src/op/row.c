@@ -115,6 +115,36 @@ static bool side_shape(const tess_op *op, tess_tensor *out)
     return out->c == 1;
 }
 
+/* Sums for mean and variance, then difference, product and sum. */
+static double group_norm_flops(const tess_op *op)
+{
+    return 6 * in_flops(op);
+}
+
+static bool group_norm_shape(const tess_op *op, tess_tensor *out)
+{
+    const tess_tensor *in = &op->in[0], *more = &op->in[1];
+    const int32_t groups = op->group_norm.groups;
+    const bool vector = op->inputs == 1 || (more->n == in->n && more->d == 1 && more->h == 1 &&
+                                            more->w == 1 && more->c == 2 * in->c);
+    return same_shape(op, out) && vector && groups > 0 && in->c % groups == 0;
+}
+
+/* Two products of pixels by pixels. */
+static double attention_flops(const tess_op *op)
+{
+    return 4 * out_flops(op) * (pixels(&op->out[0]) / (double)op->out[0].n);
+}
+
+static bool attention_shape(const tess_op *op, tess_tensor *out)
+{
+    const int32_t heads = op->attention.heads;
+    out->d = op->in[0].d;
+    out->h = op->in[0].h;
+    out->w = op->in[0].w;
+    return op->in[0].c == 3 * out->c && heads > 0 && out->c % heads == 0;
+}
+
 /* The kernels check the shapes of these: they follow from attributes in ways of their own. */
 static bool any_shape(const tess_op *op, tess_tensor *out)
 {
@@ -178,6 +208,11 @@ static bool has_kernel(const tess_op *op)
 
 int tess_op_params(const tess_op *op, tess_op_param params[TESS_OP_PARAMS])
 {
+    if (op->kind == TESS_OP_GROUP_NORM) {
+        params[0] = (tess_op_param){"weight", op->out[0].c, 1};
+        params[1] = (tess_op_param){"bias", op->out[0].c, 1};
+        return 2;
+    }
     if (!has_kernel(op))
         return 0;
     const bool transposed = op->kind == TESS_OP_CONV_TRANSPOSE;

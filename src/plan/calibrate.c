@@ -40,9 +40,13 @@ static tess_op resized(const tess_op *op, int64_t side)
         in = side * op->stride[TESS_HEIGHT];
     sized.in[0] = tess_tensor_3d(op->in[0].dtype, 1, in_depth, in, in, op->in[0].c);
     sized.out[0] = tess_tensor_3d(op->out[0].dtype, 1, depth, side, side, op->out[0].c);
-    sized.mapped = false; /* one value a pixel: costs nothing */
-    for (int r = 0; r < tess_op_residuals(op); r++)
-        sized.in[1 + r] = sized.out[0];
+    sized.inputs -= op->mapped ? 1 : 0; /* one value a pixel: costs nothing */
+    sized.mapped = false;
+    for (int i = 1; i < sized.inputs; i++) {
+        const tess_tensor *more = &op->in[i];
+        const bool vector = more->d * more->h * more->w == 1 && more->c != op->out[0].c;
+        sized.in[i] = vector ? tess_tensor_2d(more->dtype, 1, 1, 1, more->c) : sized.out[0];
+    }
     return sized;
 }
 
@@ -194,6 +198,10 @@ static tess_status large_side(tess_device *device, const tess_op *op, size_t byt
     const double flops = queued(device) ? LARGE_FLOPS_QUEUED : LARGE_FLOPS;
     *side = tess_min_i64(tess_max_i64((int64_t)sqrt(flops / per_pixel) / 16 * 16, 2 * SMALL),
                          queued(device) ? LARGEST_QUEUED : LARGEST);
+    /* Where operations grow faster than the pixels (attention), that would be too much. */
+    for (tess_op large = resized(op, *side); *side > 2 * SMALL && tess_op_flops(&large) > 2 * flops;
+         large = resized(op, *side))
+        *side -= 16;
     const int64_t least = tess_max_i64(*side / 2, 2 * SMALL);
     bool enough = false;
     for (; *side >= least && !enough; *side -= enough ? 0 : 16)

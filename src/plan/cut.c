@@ -167,11 +167,26 @@ static tess_cutter cutter_for(const tess_bound *bound, const tess_model_net *mod
     return c;
 }
 
+/* Tiles that were asked for must be able to be what was asked for. */
+static tess_status check_asked(const tess_cutter *c, tess_error *error)
+{
+    for (int i = 0; i < TESS_SPATIAL; i++) {
+        const int64_t tile = c->request->tile[i];
+        if (tess_cut_never(c, i) && tile > 0 && tile < c->padded[i])
+            return tess_fail(
+                error, TESS_BAD_OPTION,
+                "the network looks at the whole image, so no tile is exact; use --tile whole, or "
+                "give --halo a number of pixels");
+    }
+    return TESS_OK;
+}
+
 tess_status tess_cut_choose(const tess_bound *bound, const tess_model_net *model, const tess_rates *rates,
                             const tess_cut_request *request, tess_cut_plan *plan, tess_error *error)
 {
     tess_cutter c = cutter_for(bound, model, rates, request);
     *plan = (tess_cut_plan){.batch = 1, .volume = model->volume};
+    TESS_TRY(check_asked(&c, error));
     TESS_TRY(fit_seconds(&c, error));
     TESS_TRY(choose_tile(&c, plan, error));
     if (!request->least && !tess_cut_fits(request, plan))

@@ -36,6 +36,8 @@ typedef struct tess_cut_walk {
     int index;
 } tess_cut_walk;
 
+/* Would no cut of the axis be exact, as the request wants it? */
+bool tess_cut_never(const tess_cutter *c, int axis);
 /* Cuts each axis into tiles of at most these sizes; 0: it is not cut. */
 void tess_cut_by_tile(const tess_cutter *c, const int64_t tile[TESS_SPATIAL], tess_cut_plan *plan);
 /* The most windows of one size side by side: a larger batch could never be filled. */

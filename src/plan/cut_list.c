@@ -13,6 +13,12 @@ static bool sliced(const tess_cutter *c, int axis)
     return axis == TESS_DEPTH && !c->model->volume;
 }
 
+/* A layer looks at everything, and the result is to be exact: every window would be the whole, so nothing is cut. */
+bool tess_cut_never(const tess_cutter *c, int axis)
+{
+    return c->request->halo[axis] == TESS_HALO_EXACT && c->reach[axis] >= TESS_REACH_ALL && !sliced(c, axis);
+}
+
 int64_t tess_cut_longest_run(const tess_axis *cols)
 {
     int64_t most = 1;
@@ -63,6 +69,8 @@ static int64_t pieces(const tess_cutter *c, int axis, int index)
 {
     const int64_t most = tess_ceil_div(c->padded[axis], c->alignment[axis]);
     const double wanted = index < 16 ? index + 1 : 16 * pow(1.25, index - 15);
+    if (tess_cut_never(c, axis))
+        return 1;
     return sliced(c, axis) ? most : tess_min_i64((int64_t)wanted, most);
 }
 

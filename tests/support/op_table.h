@@ -4,10 +4,9 @@
 #define TESS_TESTS_OP_TABLE_H
 
 #include "base/mem.h"
-#include "base/rng.h"
-#include "check.h"
 #include "cpu/reference/reference.h"
 #include "device/device.h"
+#include "fields.h"
 
 typedef struct op_case {
     const char *name;
@@ -19,6 +18,7 @@ typedef struct op_case {
     bool in_place; /* out is residual[0] */
     int gap;       /* channels between pixels that belong to somebody else */
     int ends;      /* in bf16: 1 = the input is an fp32 image, 2 = the output and its residuals are */
+    bool silu;
 } op_case;
 
 #define PAD1                                                                                                 \
@@ -50,6 +50,9 @@ static const op_case cases[] = {
     {"pool", TESS_OP_MAX_POOL, 2, 12, 14, 64, 64, 2, 2, {0, 0, 0, 0}, false, false, 0, false, 16, 0},
     {"upsample", TESS_OP_UPSAMPLE, 2, 6, 7, 128, 128, 2, 2, {0, 0, 0, 0}, false, false, 0, false, 0, 0},
     {"add", TESS_OP_ADD, 1, 9, 7, 64, 64, 1, 1, {0, 0, 0, 0}, false, false, 2, false, 0, 0},
+    {"relu", TESS_OP_ACTIVATE, 2, 9, 7, 64, 64, 1, 1, {0, 0, 0, 0}, false, true, 0, false, 16, 0},
+    {"silu", TESS_OP_ACTIVATE, 2, 9, 7, 64, 64, 1, 1, {0, 0, 0, 0}, false, false, 0, false, 0, 0, true},
+    {"silu-odd", TESS_OP_ACTIVATE, 1, 5, 11, 13, 13, 1, 1, {0, 0, 0, 0}, false, false, 0, false, 3, 0, true},
     {"image-in", TESS_OP_CONV, 2, 19, 700, 4, 64, 3, 1, PAD1, false, false, 0, false, 2, 1},
     {"image-in-strided", TESS_OP_CONV, 1, 12, 90, 3, 32, 2, 2, {0, 0, 0, 0}, true, true, 0, false, 0, 1},
     {"image-out", TESS_OP_CONV, 1, 17, 41, 64, 3, 3, 1, PAD1, true, false, 1, true, 0, 2},
@@ -104,17 +107,14 @@ static const op_case wide_cases[] = {
     {"add-odd", TESS_OP_ADD, 2, 9, 7, 13, 13, 1, 1, {0, 0, 0, 0}, false, false, 1, true, 3, 0},
 };
 
-static tess_tensor strided(tess_dtype dtype, int64_t n, int64_t h, int64_t w, int64_t c, int gap)
-{
-    return tess_tensor_channels(tess_tensor_2d(dtype, n, h, w, c + gap), c);
-}
-
 static tess_op op_of(const op_case *c, tess_dtype dtype)
 {
     tess_op op = {.kind = c->kind,
                   .outputs = 1,
                   .bias = c->bias,
-                  .activation = c->relu ? TESS_RELU : TESS_LINEAR,
+                  .activation = c->silu   ? TESS_SILU
+                                : c->relu ? TESS_RELU
+                                          : TESS_LINEAR,
                   .inputs = 1 + c->residuals};
     int64_t h = c->h, w = c->w;
     op.kernel[0] = op.stride[0] = 1;
@@ -136,68 +136,6 @@ static tess_op op_of(const op_case *c, tess_dtype dtype)
     for (int r = 0; r < c->residuals; r++)
         op.in[1 + r] = op.out[0];
     return op;
-}
-
-static float value_in(tess_dtype dtype, const void *data, size_t i)
-{
-    return dtype == TESS_BF16  ? tess_bf16_to_float(((const uint16_t *)data)[i])
-           : dtype == TESS_F16 ? tess_half_to_float(((const uint16_t *)data)[i])
-                               : ((const float *)data)[i];
-}
-
-static void put_value(tess_dtype dtype, void *data, size_t i, float value)
-{
-    if (dtype == TESS_BF16)
-        ((uint16_t *)data)[i] = tess_float_to_bf16(value);
-    else if (dtype == TESS_F16)
-        ((uint16_t *)data)[i] = tess_float_to_half(value);
-    else
-        ((float *)data)[i] = value;
-}
-
-/* As a kernel of that type will see it. */
-static float seen_as(tess_dtype dtype, float value)
-{
-    float seen;
-    put_value(dtype, &seen, 0, value);
-    return value_in(dtype, &seen, 0);
-}
-
-/* Random values in a buffer with a guard page's worth of pattern behind it. */
-typedef struct field {
-    void *data;
-    size_t bytes;
-} field;
-
-static field random_field(const tess_tensor *t, uint32_t item)
-{
-    field f;
-    size_t used = 0;
-    CHECK(tess_tensor_bytes(t, &used));
-    f.bytes = used + 256;
-    f.data = malloc(f.bytes);
-    size_t count = f.bytes / tess_dtype_size(t->dtype);
-    float *values = malloc(count * sizeof *values);
-    tess_rng_normal((tess_rng_key){7, item, 0}, 0, (int64_t)count, values);
-    for (size_t i = 0; i < count; i++)
-        put_value(t->dtype, f.data, i, values[i]);
-    free(values);
-    return f;
-}
-
-static double difference(const tess_tensor *t, const field *a, const field *b, double *largest)
-{
-    size_t count = a->bytes / tess_dtype_size(t->dtype);
-    double most = 0;
-    for (size_t i = 0; i < count; i++) {
-        double x = value_in(t->dtype, a->data, i), y = value_in(t->dtype, b->data, i);
-        double d = fabs(x - y);
-        if (!(d <= most))
-            most = d;
-        if (fabs(y) > *largest)
-            *largest = fabs(y);
-    }
-    return most;
 }
 
 /* The weights of a case, as kernels of that type will see them. */

@@ -26,6 +26,8 @@ extern const tess_kernel tess_cpu_winograd, tess_cpu_bf16, tess_cpu_direct, tess
 extern const tess_kernel tess_cpu_pointwise, tess_cpu_samples, tess_cpu_vector;
 extern const tess_kernel tess_cpu_fft, tess_cpu_filter;
 extern const tess_kernel tess_cpu_radon, tess_cpu_rays, tess_cpu_fdk;
+extern const tess_kernel tess_cpu_group_norm, tess_cpu_group_norm_reference;
+extern const tess_kernel tess_cpu_attention, tess_cpu_attention_reference;
 extern const tess_kernel tess_cpu_reference;
 extern const tess_kernel *const tess_cpu_kernels[];
 

@@ -18,6 +18,10 @@ const tess_kernel *const tess_cpu_kernels[] = {
     &tess_cpu_bf16,
     &tess_cpu_direct,
     &tess_cpu_pointwise,
+    &tess_cpu_group_norm,
+    &tess_cpu_group_norm_reference,
+    &tess_cpu_attention,
+    &tess_cpu_attention_reference,
     &tess_cpu_reference, /* the last: what no other takes, and everything with TESSERA_ISA=reference */
     NULL};
 

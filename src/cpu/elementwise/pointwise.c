@@ -1,7 +1,9 @@
-/* The ops that only move or compare values: max-pool, nearest upsampling, addition. They wait for memory, not
- * for arithmetic, so plain loops that the compiler vectorises are enough. */
+/* The ops that move, compare or change single values: max-pool, nearest upsampling, addition, activations. They wait for memory,
+ * not for arithmetic, so plain loops that the compiler vectorises are enough. */
 #include <string.h>
 
+#include "base/checked.h"
+#include "cpu/core/activation.h"
 #include "cpu/core/cpu.h"
 
 typedef struct pointwise_job {
@@ -77,6 +79,21 @@ static void add_row(const pointwise_job *job, int64_t n, int64_t y)
     }
 }
 
+static void activate_row(const pointwise_job *job, int64_t n, int64_t y)
+{
+    const tess_tensor *in = &job->op->in[0], *out = &job->op->out[0];
+    float values[TESS_CPU_FEW];
+    for (int64_t x = 0; x < out->w; x++)
+        for (int64_t c = 0; c < out->c; c += TESS_CPU_FEW) {
+            const int64_t from = n * in->stride_n + y * in->stride_h + x * in->stride_w + c,
+                          to = n * out->stride_n + y * out->stride_h + x * out->stride_w + c,
+                          count = tess_min_i64(TESS_CPU_FEW, out->c - c);
+            tess_cpu_load(in->dtype, job->buffers->in[0], from, count, values);
+            tess_cpu_activate(job->op->activation, values, count);
+            tess_cpu_store(out->dtype, job->buffers->out[0], to, count, values);
+        }
+}
+
 static void pointwise_item(void *arg, int64_t item, int thread)
 {
     (void)thread;
@@ -89,6 +106,8 @@ static void pointwise_item(void *arg, int64_t item, int thread)
     const int64_t size = (int64_t)tess_dtype_size(op->in[0].dtype);
     if (op->kind == TESS_OP_ADD) {
         add_row(job, n, y);
+    } else if (op->kind == TESS_OP_ACTIVATE) {
+        activate_row(job, n, y);
     } else if (op->kind == TESS_OP_UPSAMPLE) {
         int64_t from = n * op->in[0].stride_n + y / op->stride[TESS_HEIGHT] * op->in[0].stride_h;
         upsample_row(op, in + from * size, out + to * size);
@@ -113,7 +132,8 @@ static void pointwise_run(tess_device *device, const tess_op *op, void *state, c
 
 static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *why)
 {
-    if ((op->kind != TESS_OP_MAX_POOL && op->kind != TESS_OP_UPSAMPLE && op->kind != TESS_OP_ADD) ||
+    if ((op->kind != TESS_OP_MAX_POOL && op->kind != TESS_OP_UPSAMPLE && op->kind != TESS_OP_ADD &&
+         op->kind != TESS_OP_ACTIVATE) ||
         !tess_cpu_of(device)->f32)
         return tess_kernel_refuse(why, NULL);
     return tess_cpu_refuses_layer(device, op, why);

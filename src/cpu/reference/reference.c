@@ -1,35 +1,12 @@
 #include "cpu/reference/reference.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "cpu/core/cpu.h"
+#include "cpu/reference/values.h"
 
 enum { PIXELS = 16 }; /* an item of the pool: a fraction of a second also with very many channels */
-
-static double load(const tess_tensor *t, const void *data, int64_t at)
-{
-    if (t->dtype == TESS_F16)
-        return tess_half_to_float(((const uint16_t *)data)[at]);
-    return t->dtype == TESS_BF16 ? (double)tess_bf16_to_float(((const uint16_t *)data)[at])
-                                 : (double)((const float *)data)[at];
-}
-
-static void store(const tess_tensor *t, void *data, int64_t at, double value)
-{
-    if (t->dtype == TESS_BF16)
-        ((uint16_t *)data)[at] = tess_float_to_bf16((float)value);
-    else if (t->dtype == TESS_F16)
-        ((uint16_t *)data)[at] = tess_float_to_half((float)value);
-    else
-        ((float *)data)[at] = (float)value;
-}
-
-static int64_t place(const tess_tensor *t, int64_t n, int64_t d, int64_t y, int64_t x)
-{
-    return n * t->stride_n + d * t->stride_d + y * t->stride_h + x * t->stride_w;
-}
 
 /* One output value of a convolution before bias and residuals. */
 static double conv_at(const tess_op *op, const void *in, const float *kernel, const int64_t at[4], int64_t o)
@@ -46,7 +23,8 @@ static double conv_at(const tess_op *op, const void *in, const float *kernel, co
                     if (d < 0 || d >= op->in[0].d || y < 0 || y >= op->in[0].h || x < 0 || x >= op->in[0].w)
                         continue;
                     double w = kernel[(((o * op->in[0].c + i) * k[0] + kd) * k[1] + ky) * k[2] + kx];
-                    sum += w * load(&op->in[0], in, place(&op->in[0], at[0], d, y, x) + i);
+                    sum += w * tess_reference_load(&op->in[0], in,
+                                                   tess_reference_place(&op->in[0], at[0], d, y, x) + i);
                 }
     return sum;
 }
@@ -62,7 +40,8 @@ static double up_conv_at(const tess_op *op, const void *in, const float *kernel,
             if (y < 0 || y >= op->out[0].h || x < 0 || x >= op->out[0].w)
                 continue;
             sum += kernel[(o * op->in[0].c + i) * 9 + tap] *
-                   load(&op->in[0], in, place(&op->in[0], at[0], at[1], y / 2, x / 2) + i);
+                   tess_reference_load(&op->in[0], in,
+                                       tess_reference_place(&op->in[0], at[0], at[1], y / 2, x / 2) + i);
         }
     return sum;
 }
@@ -72,12 +51,13 @@ static double transpose_at(const tess_op *op, const void *in, const float *kerne
                            int64_t o)
 {
     const int32_t *k = op->kernel, *s = op->stride;
-    int64_t from = place(&op->in[0], at[0], at[1] / s[0], at[2] / s[1], at[3] / s[2]);
+    int64_t from = tess_reference_place(&op->in[0], at[0], at[1] / s[0], at[2] / s[1], at[3] / s[2]);
     int64_t tap = ((at[1] % s[0]) * k[1] + at[2] % s[1]) * k[2] + at[3] % s[2],
             taps = (int64_t)k[0] * k[1] * k[2];
     double sum = 0;
     for (int64_t i = 0; i < op->in[0].c; i++)
-        sum += (double)kernel[(i * op->out[0].c + o) * taps + tap] * load(&op->in[0], in, from + i);
+        sum += (double)kernel[(i * op->out[0].c + o) * taps + tap] *
+               tess_reference_load(&op->in[0], in, from + i);
     return sum;
 }
 
@@ -93,7 +73,8 @@ static double side_at(const tess_op *op, const void *in, const int64_t at[4])
                     x >= op->in[0].w)
                     continue;
                 for (int64_t c = 0; c < op->in[0].c; c++)
-                    sum += load(&op->in[0], in, place(&op->in[0], at[0], d, y, x) + c);
+                    sum += tess_reference_load(&op->in[0], in,
+                                               tess_reference_place(&op->in[0], at[0], d, y, x) + c);
             }
     return op->side.value * sum;
 }
@@ -104,9 +85,9 @@ static double pool_at(const tess_op *op, const void *in, const int64_t at[4], in
     for (int kd = 0; kd < op->kernel[0]; kd++)
         for (int ky = 0; ky < op->kernel[1]; ky++)
             for (int kx = 0; kx < op->kernel[2]; kx++) {
-                int64_t from = place(&op->in[0], at[0], at[1] * op->stride[0] + kd,
-                                     at[2] * op->stride[1] + ky, at[3] * op->stride[2] + kx);
-                double value = load(&op->in[0], in, from + c);
+                int64_t from = tess_reference_place(&op->in[0], at[0], at[1] * op->stride[0] + kd,
+                                                    at[2] * op->stride[1] + ky, at[3] * op->stride[2] + kx);
+                double value = tess_reference_load(&op->in[0], in, from + c);
                 most = value > most ? value : most;
             }
     return most;
@@ -126,12 +107,13 @@ static double value_at(const tess_op *op, const void *in, const float *kernel, c
     case TESS_OP_MAX_POOL:
         return pool_at(op, in, at, c);
     case TESS_OP_UPSAMPLE:
-        return load(
-            &op->in[0], in,
-            place(&op->in[0], at[0], at[1] / op->stride[0], at[2] / op->stride[1], at[3] / op->stride[2]) +
-                c);
+        return tess_reference_load(&op->in[0], in,
+                                   tess_reference_place(&op->in[0], at[0], at[1] / op->stride[0],
+                                                        at[2] / op->stride[1], at[3] / op->stride[2]) +
+                                       c);
     default:
-        return load(&op->in[0], in, place(&op->in[0], at[0], at[1], at[2], at[3]) + c);
+        return tess_reference_load(&op->in[0], in,
+                                   tess_reference_place(&op->in[0], at[0], at[1], at[2], at[3]) + c);
     }
 }
 
@@ -142,19 +124,6 @@ typedef struct reference_job {
     const float *kernel, *bias;
 } reference_job;
 
-static double activated(tess_activation activation, double value)
-{
-    switch (activation) {
-    case TESS_LINEAR:
-        return value;
-    case TESS_RELU:
-        return value < 0 ? 0 : value;
-    case TESS_SILU:
-        return value / (1 + exp(-value));
-    }
-    return NAN;
-}
-
 static void pixel(const reference_job *job, int64_t n, int64_t d, int64_t y, int64_t x)
 {
     const tess_op *op = job->op;
@@ -163,11 +132,13 @@ static void pixel(const reference_job *job, int64_t n, int64_t d, int64_t y, int
     for (int64_t c = 0; c < op->out[0].c; c++) {
         double value = value_at(op, buffers->in[0], job->kernel, at, c) + (job->bias ? job->bias[c] : 0.0);
         if (op->mapped)
-            value += load(tess_op_map(op), buffers->in[op->inputs - 1], place(tess_op_map(op), n, d, y, x));
+            value += tess_reference_load(tess_op_map(op), buffers->in[op->inputs - 1],
+                                         tess_reference_place(tess_op_map(op), n, d, y, x));
         for (int r = 0; r < tess_op_residuals(op); r++)
-            value += load(&op->in[1 + r], buffers->in[1 + r], place(&op->in[1 + r], n, d, y, x) + c);
-        store(&op->out[0], buffers->out[0], place(&op->out[0], n, d, y, x) + c,
-              activated(op->activation, value));
+            value += tess_reference_load(&op->in[1 + r], buffers->in[1 + r],
+                                         tess_reference_place(&op->in[1 + r], n, d, y, x) + c);
+        tess_reference_store(&op->out[0], buffers->out[0], tess_reference_place(&op->out[0], n, d, y, x) + c,
+                             tess_reference_activated(op->activation, value));
     }
 }
 

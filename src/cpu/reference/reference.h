@@ -9,4 +9,10 @@
 void tess_reference_run(const tess_op *op, const tess_op_buffers *buffers, const float *kernel,
                         const float *bias);
 
+/* group_norm.c */
+void tess_reference_group_norm(const tess_op *op, const tess_op_buffers *buffers, const float *weight,
+                               const float *bias);
+/* attention.c */
+void tess_reference_attention(const tess_op *op, const tess_op_buffers *buffers);
+
 #endif

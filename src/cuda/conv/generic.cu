@@ -7,9 +7,9 @@ static bool is_value(tess_dtype dtype)
 
 static const char *generic_refuses(const tess_op *op, int)
 {
-    if (!tess_op_is_layer(op) || op->kind == TESS_OP_ACTIVATE)
-        return "takes convolutions, pooling, upsampling and additions";
-    if (op->activation != TESS_LINEAR && op->activation != TESS_RELU)
+    if (!tess_op_is_layer(op))
+        return "takes convolutions, pooling, upsampling, additions and activations";
+    if (op->activation == TESS_SILU && op->kind != TESS_OP_ACTIVATE)
         return "ends with a ReLU or none";
     if (op->kind == TESS_OP_UP_CONV)
         return "an image is enlarged before it is convolved";

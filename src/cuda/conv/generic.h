@@ -21,7 +21,7 @@ cudaError_t tess_cuda_tail(const tess_op *op, const tess_op_buffers *buffers, cu
  * Hopper kernels by turns, and loading one waits until the card is idle. */
 cudaError_t tess_cuda_head_load(void);
 cudaError_t tess_cuda_tail_load(void);
-/* pointwise.cu: max-pool, upsampling, addition. */
+/* pointwise.cu: max-pool, upsampling, addition, activations. */
 cudaError_t tess_cuda_pointwise(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream);
 
 #ifdef __cplusplus

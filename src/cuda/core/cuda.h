@@ -59,8 +59,9 @@ extern const tess_cuda_launch tess_cuda_vector;  /* vector.cu: COMBINE, DOT and 
 extern const tess_cuda_launch tess_cuda_fft;     /* fft.c: FFT, by cuFFT */
 extern const tess_cuda_launch tess_cuda_filter;  /* filter.c: FFT and FILTER of images, by our own passes */
 extern const tess_cuda_launch tess_cuda_filter_whole; /* filter_whole.c: FILTER, by cuFFT */
-extern const tess_cuda_launch tess_cuda_rays;     /* rays_launch.c: PROJECT, BACKPROJECT and FDK's steps */
-extern const tess_cuda_launch tess_cuda_side_sum; /* side_sum.cu: SIDE_SUM */
+extern const tess_cuda_launch tess_cuda_rays;      /* rays_launch.c: PROJECT, BACKPROJECT and FDK's steps */
+extern const tess_cuda_launch tess_cuda_side_sum;  /* side_sum.cu: SIDE_SUM */
+extern const tess_cuda_launch tess_cuda_attention; /* attention.cu: ATTENTION */
 extern const tess_cuda_launch
     tess_cuda_hopper; /* hopper*.cu: wgmma and bulk copies, sm_90a; a build may lack it */
 

@@ -34,6 +34,11 @@ static bool is_side_sum(const tess_op *op)
     return op->kind == TESS_OP_SIDE_SUM;
 }
 
+static bool is_attention(const tess_op *op)
+{
+    return op->kind == TESS_OP_ATTENTION;
+}
+
 static bool is_rays(const tess_op *op)
 {
     return op->kind == TESS_OP_PROJECT || op->kind == TESS_OP_BACKPROJECT || op->kind == TESS_OP_RAY_COSINE ||
@@ -137,6 +142,7 @@ LAUNCHED(lines, "lines", tess_cuda_filter, is_transform)
 LAUNCHED(cufft, "cufft", tess_cuda_fft, is_fft)
 LAUNCHED(cufft_filter, "cufft", tess_cuda_filter_whole, is_filter)
 LAUNCHED(side_sum, "side sum", tess_cuda_side_sum, is_side_sum)
+LAUNCHED(attention, "attention", tess_cuda_attention, is_attention)
 LAUNCHED(rays, "rays", tess_cuda_rays, is_rays)
 LAUNCHED(hopper, "hopper", tess_cuda_hopper, is_hopper)
 LAUNCHED(generic, "generic", tess_cuda_generic, tess_cuda_is_image_layer)
@@ -149,6 +155,8 @@ const tess_kernel *const tess_cuda_kernels[] = {&samples,
                                                 &side_sum,
                                                 &tess_cuda_volume,
                                                 &rays,
+                                                &tess_cuda_group_norm,
+                                                &attention,
                                                 &hopper,
                                                 &tess_cuda_cudnn_row,
                                                 &generic,

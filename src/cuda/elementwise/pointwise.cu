@@ -1,10 +1,11 @@
-/* The ops that only move or compare values: max-pool, nearest upsampling, addition. They wait for memory, so a
- * thread takes 16 bytes of one pixel where the tensors allow (else one value), reads what it needs of it once and
+/* The ops that move, compare or change single values: max-pool, nearest upsampling, addition, activations. They wait for
+ * memory, so a thread takes 16 bytes of one pixel where the tensors allow (else one value), reads what it needs of it once and
  * writes all that follows from it: a pooled or added pixel, or every copy of an enlarged one.
  *
  * x of the grid runs over pixels and pieces of a row, y over rows, z over images; strides are 64-bit, but a place
  * in a row is found by 32-bit divisions: wider ones would take longer than the memory does. */
 #include "cuda/conv/generic.h"
+#include "cuda/core/activation.cuh"
 #include "cuda/core/values.cuh"
 
 namespace
@@ -19,6 +20,7 @@ struct pointwise_job {
     unsigned row;    /* pieces of a row of the grid: of `out`, or of `in` where that is enlarged */
     int64_t rows;
     int residuals, sy, sx;
+    tess_activation activation;
     const void *from, *more[2];
     void *to;
 };
@@ -88,6 +90,19 @@ template <typename T, int N, int> struct add {
     }
 };
 
+template <typename T, int N, int> struct activate {
+    static __device__ __forceinline__ void run(const pointwise_job &job, int64_t n, int64_t y, int64_t x,
+                                               int64_t c)
+    {
+        float values[N];
+        tess_load<N>((const T *)job.from + c + at(job.in, n, y, x), values);
+#pragma unroll
+        for (int j = 0; j < N; j++)
+            values[j] = tess_activated(job.activation, values[j]);
+        tess_store<N>((T *)job.to + c + at(job.out, n, y, x), values);
+    }
+};
+
 template <typename OP, int N>
 __global__ void __launch_bounds__(THREADS) pointwise_kernel(const __grid_constant__ pointwise_job job)
 {
@@ -129,9 +144,10 @@ cudaError_t launch_kind(tess_op_kind kind, pointwise_job &job, cudaStream_t stre
     if (width * job.pieces > INT32_MAX)
         return cudaErrorInvalidValue;
     job.row = (unsigned)width * job.pieces;
-    return kind == TESS_OP_MAX_POOL ? launch<pool, T, N>(job, stream)
-           : enlarges               ? launch<enlarge, T, N>(job, stream)
-                                    : launch<add, T, N>(job, stream);
+    return kind == TESS_OP_MAX_POOL   ? launch<pool, T, N>(job, stream)
+           : kind == TESS_OP_ACTIVATE ? launch<activate, T, N>(job, stream)
+           : enlarges                 ? launch<enlarge, T, N>(job, stream)
+                                      : launch<add, T, N>(job, stream);
 }
 
 template <typename T>
@@ -151,6 +167,7 @@ extern "C" cudaError_t tess_cuda_pointwise(const tess_op *op, const tess_op_buff
     job.residuals = tess_op_residuals(op);
     job.sy = op->stride[TESS_HEIGHT];
     job.sx = op->stride[TESS_WIDTH];
+    job.activation = op->activation;
     job.from = b->in[0];
     job.to = b->out[0];
     bool vectors = wide(&op->in[0], b->in[0]) && wide(&op->out[0], b->out[0]);

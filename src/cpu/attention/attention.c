@@ -1,0 +1,221 @@
+/* Attention without the matrix of pixels by pixels: keys pass in blocks, and for each query the largest score so far, the sum of the
+ * exponentials and the weighted sum of the values are kept and rescaled when the largest grows (Milakov and Gimelshein 2018,
+ * Rabe and Staats 2021).
+ *
+ * The lanes of vectors are queries: keys and values are then single numbers, whatever the size of a head, and nothing is ever
+ * summed across lanes. Each query meets the keys in the same order and the same blocks, so that its result depends on neither the
+ * threads nor its neighbours. Scores and sums are fp32. */
+#include "cpu/attention/attention.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "base/checked.h"
+#include "cpu/core/activation.h"
+#include "op/attention.h"
+
+enum { VECTOR = 4, VECTORS = 4, LANES = VECTOR * VECTORS, ROWS = 4 };
+enum {
+    TEAMS = 4,
+    QUERIES = TEAMS * LANES,
+    KEYS = 64
+}; /* of an item, and of a block that all its teams read */
+
+typedef float vec __attribute__((vector_size(VECTOR * sizeof(float))));
+
+/* What a thread works in. */
+typedef struct scratch {
+    float *query, *sum;        /* [team][channel][lane] */
+    float *key, *value;        /* [key][channel] */
+    float scores[KEYS][LANES]; /* of one team */
+    float most[TEAMS][LANES], total[TEAMS][LANES];
+} scratch;
+
+typedef struct attention_job {
+    const tess_op *op;
+    const tess_op_buffers *buffers;
+    int64_t pixels, items; /* of an image; of a head */
+    size_t thread_bytes;
+} attention_job;
+
+static size_t thread_bytes(const tess_op *op)
+{
+    const size_t head = (size_t)(op->out[0].c / op->attention.heads);
+    return tess_align_size(sizeof(scratch), 64) + 2 * head * (QUERIES + KEYS) * sizeof(float) + 64;
+}
+
+static scratch *scratch_of(const attention_job *job, int thread, int64_t head)
+{
+    const uintptr_t at = (uintptr_t)job->buffers->workspace + (size_t)thread * job->thread_bytes;
+    scratch *s = (scratch *)(at + (64 - at % 64) % 64);
+    s->query = (float *)((char *)s + tess_align_size(sizeof *s, 64));
+    s->sum = s->query + head * QUERIES;
+    s->key = s->sum + head * QUERIES;
+    s->value = s->key + head * KEYS;
+    return s;
+}
+
+static void attention_needs(tess_device *device, const tess_op *op, tess_op_needs *needs)
+{
+    *needs = (tess_op_needs){.block = 1};
+    needs->workspace = thread_bytes(op) * (size_t)tess_pool_threads(tess_cpu_of(device)->pool);
+}
+
+static int64_t place(const tess_tensor *t, int64_t n, int64_t pixel)
+{
+    const int64_t row = pixel / t->w;
+    return n * t->stride_n + row / t->h * t->stride_d + row % t->h * t->stride_h + pixel % t->w * t->stride_w;
+}
+
+/* out[r][lane] = the sum over t of a[r * row + t * step] * b[t][lane], for `rows` of r. */
+static inline __attribute__((always_inline)) void
+products(const float *a, int64_t row, int64_t step, const float *b, int64_t count, int rows, float *out)
+{
+    vec sums[ROWS][VECTORS] = {{{0}}};
+    for (int64_t t = 0; t < count; t++) {
+        const vec *from = (const vec *)(b + t * LANES);
+        for (int r = 0; r < rows; r++) {
+            const float factor = a[r * row + t * step];
+            for (int i = 0; i < VECTORS; i++)
+                sums[r][i] += factor * from[i];
+        }
+    }
+    for (int r = 0; r < rows; r++)
+        for (int i = 0; i < VECTORS; i++)
+            ((vec *)(out + r * LANES))[i] = sums[r][i];
+}
+
+static void score(scratch *s, int team, int64_t head, int64_t keys)
+{
+    const float *query = s->query + team * head * LANES;
+    int64_t k = 0;
+    for (; k + ROWS <= keys; k += ROWS)
+        products(s->key + k * head, head, 1, query, head, ROWS, s->scores[k]);
+    for (; k < keys; k++)
+        products(s->key + k * head, head, 1, query, head, 1, s->scores[k]);
+}
+
+/* Scores become exponentials; `rescale`: what sums of earlier blocks are multiplied by. */
+static void exponentials(scratch *s, int team, int64_t keys, float rescale[LANES])
+{
+    float most[LANES], sum[LANES];
+    for (int i = 0; i < LANES; i++)
+        most[i] = s->most[team][i];
+    for (int64_t k = 0; k < keys; k++)
+        for (int i = 0; i < LANES; i++)
+            most[i] = s->scores[k][i] > most[i] ? s->scores[k][i] : most[i];
+    for (int i = 0; i < LANES; i++) {
+        rescale[i] = tess_cpu_exp(s->most[team][i] - most[i]);
+        sum[i] = 0;
+    }
+    for (int64_t k = 0; k < keys; k++)
+        for (int i = 0; i < LANES; i++) {
+            s->scores[k][i] = tess_cpu_exp(s->scores[k][i] - most[i]);
+            sum[i] += s->scores[k][i];
+        }
+    for (int i = 0; i < LANES; i++) {
+        s->most[team][i] = most[i];
+        s->total[team][i] = s->total[team][i] * rescale[i] + sum[i];
+    }
+}
+
+static void add_values(scratch *s, int team, int64_t head, int64_t keys, const float rescale[LANES])
+{
+    _Alignas(64) float block[ROWS][LANES];
+    for (int64_t c = 0; c < head; c += ROWS) {
+        const int rows = (int)tess_min_i64(ROWS, head - c);
+        if (rows == ROWS)
+            products(s->value + c, 1, head, s->scores[0], keys, ROWS, block[0]);
+        else
+            for (int r = 0; r < rows; r++)
+                products(s->value + c + r, 1, head, s->scores[0], keys, 1, block[r]);
+        for (int r = 0; r < rows; r++) {
+            float *sum = s->sum + (team * head + c + r) * LANES;
+            for (int i = 0; i < LANES; i++)
+                sum[i] = sum[i] * rescale[i] + block[r][i];
+        }
+    }
+}
+
+/* Lanes behind the last pixel repeat it; nobody reads their results. */
+static void load_queries(const attention_job *job, const tess_head *head, int64_t n, int64_t first,
+                         scratch *s)
+{
+    const tess_tensor *in = &job->op->in[0];
+    const float scale = (float)(1 / sqrt((double)head->channels));
+    for (int64_t q = 0; q < QUERIES; q++) {
+        const int64_t at = place(in, n, tess_min_i64(first + q, job->pixels - 1)) + head->query;
+        float *to = s->query + q / LANES * head->channels * LANES + q % LANES;
+        for (int64_t c = 0; c < head->channels; c++) {
+            float value;
+            tess_cpu_load(in->dtype, job->buffers->in[0], at + c, 1, &value);
+            to[c * LANES] = value * scale;
+            s->sum[(q / LANES * head->channels + c) * LANES + q % LANES] = 0;
+        }
+        s->most[q / LANES][q % LANES] = -FLT_MAX;
+        s->total[q / LANES][q % LANES] = 0;
+    }
+}
+
+static void store_results(const attention_job *job, const tess_head *head, int64_t n, int64_t first,
+                          const scratch *s)
+{
+    const tess_tensor *out = &job->op->out[0];
+    for (int64_t q = 0; q < QUERIES && first + q < job->pixels; q++) {
+        const int64_t at = place(out, n, first + q) + head->out;
+        const float *sum = s->sum + q / LANES * head->channels * LANES + q % LANES,
+                    total = s->total[q / LANES][q % LANES];
+        for (int64_t c = 0; c < head->channels; c++) {
+            const float value = sum[c * LANES] / total;
+            tess_cpu_store(out->dtype, job->buffers->out[0], at + c, 1, &value);
+        }
+    }
+}
+
+/* An item is QUERIES pixels of one head of one image. */
+static void attention_item(void *arg, int64_t item, int thread)
+{
+    const attention_job *job = arg;
+    const tess_tensor *in = &job->op->in[0];
+    const int64_t heads = job->op->attention.heads, n = item / job->items / heads,
+                  first = item % job->items * QUERIES;
+    const tess_head head = tess_head_of(job->op, item / job->items % heads);
+    scratch *s = scratch_of(job, thread, head.channels);
+    float rescale[LANES];
+    load_queries(job, &head, n, first, s);
+    for (int64_t begin = 0; begin < job->pixels; begin += KEYS) {
+        const int64_t keys = tess_min_i64(KEYS, job->pixels - begin);
+        for (int64_t k = 0; k < keys; k++) {
+            const int64_t at = place(in, n, begin + k);
+            tess_cpu_load(in->dtype, job->buffers->in[0], at + head.key, head.channels,
+                          s->key + k * head.channels);
+            tess_cpu_load(in->dtype, job->buffers->in[0], at + head.value, head.channels,
+                          s->value + k * head.channels);
+        }
+        for (int team = 0; team < TEAMS && first + team * LANES < job->pixels; team++) {
+            score(s, team, head.channels, keys);
+            exponentials(s, team, keys, rescale);
+            add_values(s, team, head.channels, keys, rescale);
+        }
+    }
+    store_results(job, &head, n, first, s);
+}
+
+static void attention_run(tess_device *device, const tess_op *op, void *state, const tess_op_buffers *buffers,
+                          tess_stream *stream)
+{
+    (void)state, (void)stream;
+    const int64_t pixels = op->in[0].d * op->in[0].h * op->in[0].w;
+    attention_job job = {op, buffers, pixels, tess_ceil_div(pixels, QUERIES), thread_bytes(op)};
+    tess_pool_run(tess_cpu_of(device)->pool, op->in[0].n * op->attention.heads * job.items, attention_item,
+                  &job);
+}
+
+static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *why)
+{
+    return tess_cpu_of(device)->f32 ? tess_cpu_attention_refuses(device, op, why)
+                                    : tess_kernel_refuse(why, NULL);
+}
+
+const tess_kernel tess_cpu_attention = {
+    .name = "attention", .refuses = refuses, .needs = attention_needs, .run = attention_run};

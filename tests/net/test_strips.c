@@ -1,0 +1,199 @@
+/* test_strips.c: an image in strips, one thread and device each, that exchange rows inside the network (EXCHANGE steps). The strips
+ * together give the bits of the whole image, for any split on the alignment; a plan without neighbours has no exchanges. */
+#define _POSIX_C_SOURCE 200809L
+#include <pthread.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "check.h"
+#include "counter.h"
+#include "net/plan.h"
+
+enum { STRIPS = 3, COLOURS = 3, WIDE = 32 };
+
+/* What the strips of one image share. */
+typedef struct image_strips {
+    int count;
+    pthread_barrier_t meet;
+    tess_exchange at[STRIPS]; /* what each strip came to the exchange with */
+} image_strips;
+
+typedef struct strip {
+    image_strips *all;
+    int index;
+    tess_device *device;
+    tess_bound *bound;
+    tess_net_plan *plan;
+    tess_block arena, workspace;
+    const void *weights;
+} strip;
+
+static tess_error error;
+
+static tess_device *open_device(void)
+{
+    const tess_device_options options = {.threads = 1, .memory = &test_counter};
+    tess_device *device = NULL;
+    CHECK_MSG(tess_registry_open("cpu", &options, &device, &error) == TESS_OK, "%s", error.text);
+    return device;
+}
+
+/* Convolutions at two scales, a residual, a skip that is added and one that is concatenated: all kinds of edges. */
+static tess_net *make_net(void)
+{
+    tess_net *net = tess_net_create();
+    const tess_conv_settings head = {"head", WIDE, TESS_WINDOW_2D(3, 1, 1)},
+                             down = {"down", 2 * WIDE, TESS_WINDOW_2D(2, 2, 0)},
+                             body = {"body", 2 * WIDE, TESS_WINDOW_2D(3, 1, 1)},
+                             up = {"up", WIDE, TESS_WINDOW_2D(2, 2, 0)},
+                             mix = {"mix", WIDE, TESS_WINDOW_2D(5, 1, 2)},
+                             tail = {"tail", COLOURS, TESS_WINDOW_2D(3, 1, 1)};
+    const tess_value in = tess_net_input(net, COLOURS);
+    const tess_value x = tess_net_activate(net, tess_net_conv(net, in, head), TESS_RELU);
+    tess_value y = tess_net_conv(net, x, down);
+    y = tess_net_add(
+        net, tess_net_conv(net, tess_net_activate(net, tess_net_conv(net, y, body), TESS_RELU), body), y);
+    y = tess_net_add(net, tess_net_conv_transpose(net, y, up), x);
+    y = tess_net_conv(net, y, mix);
+    y = tess_net_concat(net, y, tess_net_conv(net, x, mix));
+    CHECK(tess_net_finish(net, tess_net_conv(net, y, tail), &error) == TESS_OK);
+    return net;
+}
+
+static const char *row_at(const tess_exchange *e, int64_t row)
+{
+    return (const char *)e->data + row * e->rows.stride_h * (int64_t)tess_dtype_size(e->rows.dtype);
+}
+
+/* Rows above come from the end of the strip above, rows below from the beginning of the one below. */
+static void exchange(void *user, const tess_exchange *mine, tess_stream *stream)
+{
+    (void)stream;
+    const strip *s = user;
+    image_strips *all = s->all;
+    const size_t bytes = (size_t)mine->rows.stride_h * tess_dtype_size(mine->rows.dtype);
+    all->at[s->index] = *mine;
+    pthread_barrier_wait(&all->meet);
+    if (mine->above) {
+        const tess_exchange *other = &all->at[s->index - 1];
+        memcpy((char *)row_at(mine, -mine->above), row_at(other, other->rows.h - mine->above),
+               bytes * (size_t)mine->above);
+    }
+    if (mine->below) {
+        const tess_exchange *other = &all->at[s->index + 1];
+        memcpy((char *)row_at(mine, mine->rows.h), row_at(other, 0), bytes * (size_t)mine->below);
+    }
+    pthread_barrier_wait(&all->meet);
+}
+
+static void *run_strip(void *user)
+{
+    strip *s = user;
+    const tess_net_run run = {.arena = s->arena.data,
+                              .workspace = s->workspace.data,
+                              .weights = s->weights,
+                              .exchange = exchange,
+                              .exchange_user = s};
+    tess_net_plan_execute(s->plan, &run);
+    return NULL;
+}
+
+static void open_strip(strip *s, const tess_net *net, tess_plan_shape shape)
+{
+    s->device = open_device();
+    CHECK(tess_bound_create(net, s->device, TESS_F32, &s->bound, &error) == TESS_OK);
+    CHECK_MSG(tess_net_plan_create(s->bound, shape, &s->plan, &error) == TESS_OK, "%s", error.text);
+    CHECK((tess_net_plan_exchange_count(s->plan) > 0) == (shape.above || shape.below));
+    CHECK(tess_net_plan_prepare(s->plan, &error) == TESS_OK);
+    CHECK(tess_block_alloc(&test_counter, &s->arena, TESS_MEM_ACTIVATIONS, tess_net_plan_arena_bytes(s->plan),
+                           &error) == TESS_OK);
+    CHECK(tess_block_alloc(&test_counter, &s->workspace, TESS_MEM_WORKSPACE,
+                           tess_net_plan_workspace_bytes(s->plan), &error) == TESS_OK);
+}
+
+static void close_strip(strip *s)
+{
+    tess_net_plan_destroy(s->plan);
+    tess_bound_destroy(s->bound);
+    tess_block_free(&s->arena);
+    tess_block_free(&s->workspace);
+    tess_registry_close(s->device);
+}
+
+/* Copies rows of a dense image into the network's input, or its output out of it. */
+static void move_rows(const strip *s, float *rows, bool in)
+{
+    size_t offset;
+    const tess_tensor t = in ? tess_net_plan_input(s->plan, &offset) : tess_net_plan_output(s->plan, &offset);
+    float *data = (float *)((char *)s->arena.data + offset);
+    const int64_t row = t.w * t.c;
+    for (int64_t y = 0; y < t.h; y++) {
+        float *here = data + y * t.stride_h, *there = rows + y * row;
+        memcpy(in ? here : there, in ? there : here, (size_t)row * sizeof *rows);
+    }
+}
+
+static void test_split(const tess_net *net, const void *weights, int64_t width, const int64_t *heights,
+                       int count, float *image, const float *whole)
+{
+    image_strips all = {.count = count};
+    strip strips[STRIPS] = {{0}};
+    pthread_t threads[STRIPS];
+    int64_t first = 0, total = 0;
+    for (int i = 0; i < count; i++)
+        total += heights[i];
+    float *out = calloc((size_t)(total * width * COLOURS), sizeof *out);
+    CHECK(pthread_barrier_init(&all.meet, NULL, (unsigned)count) == 0);
+    for (int i = 0; i < count; i++, first += heights[i - 1]) {
+        strip *s = &strips[i];
+        *s = (strip){.all = &all, .index = i, .weights = weights};
+        open_strip(
+            s, net,
+            (tess_plan_shape){.n = 1, .h = heights[i], .w = width, .above = i > 0, .below = i + 1 < count});
+        move_rows(s, image + first * width * COLOURS, true);
+    }
+    for (int i = 0; i < count; i++)
+        CHECK(pthread_create(&threads[i], NULL, run_strip, &strips[i]) == 0);
+    first = 0;
+    for (int i = 0; i < count; i++, first += heights[i - 1]) {
+        CHECK(pthread_join(threads[i], NULL) == 0);
+        move_rows(&strips[i], out + first * width * COLOURS, false);
+    }
+    CHECK_MSG(memcmp(out, whole, (size_t)(total * width * COLOURS) * sizeof *out) == 0, "%d strips differ",
+              count);
+    for (int i = 0; i < count; i++)
+        close_strip(&strips[i]);
+    pthread_barrier_destroy(&all.meet);
+    free(out);
+}
+
+int main(void)
+{
+    tess_net *net = make_net();
+    strip one = {0};
+    const int64_t width = 40;
+    open_strip(&one, net, (tess_plan_shape){.n = 1, .h = 8, .w = 8});
+    const int64_t step = tess_bound_alignment(one.bound), height = 6 * step;
+    const size_t bytes = tess_bound_weight_bytes(one.bound);
+    close_strip(&one);
+    tess_block weights;
+    CHECK(tess_block_alloc(&test_counter, &weights, TESS_MEM_WEIGHTS, bytes, &error) == TESS_OK);
+    tess_rng_normal((tess_rng_key){1, 2, 3}, 0, (int64_t)(bytes / sizeof(float)), weights.data);
+    const size_t values = (size_t)(height * width * COLOURS);
+    float *image = calloc(values, sizeof *image), *whole = calloc(values, sizeof *whole);
+    tess_rng_normal((tess_rng_key){4, 5, 6}, 0, (int64_t)values, image);
+    one = (strip){.weights = weights.data};
+    open_strip(&one, net, (tess_plan_shape){.n = 1, .h = height, .w = width});
+    move_rows(&one, image, true);
+    (void)run_strip(&one);
+    move_rows(&one, whole, false);
+    close_strip(&one);
+    test_split(net, weights.data, width, (const int64_t[]){height}, 1, image, whole);
+    test_split(net, weights.data, width, (const int64_t[]){3 * step, 3 * step}, 2, image, whole);
+    test_split(net, weights.data, width, (const int64_t[]){step, 5 * step}, 2, image, whole);
+    test_split(net, weights.data, width, (const int64_t[]){2 * step, step, 3 * step}, 3, image, whole);
+    free(image), free(whole);
+    tess_block_free(&weights);
+    tess_net_destroy(net);
+    return check_end();
+}
