@@ -82,8 +82,8 @@ static void test_peaks(void)
     CHECK(peak.total == 0 && live() == 0);
 }
 
-/* The eight categories have names and counts of their own; the host's bytes belong to the total of the process alone,
- * where they are io, and the peak of the two together is that of one moment. */
+/* The eight categories have separate names and counts; host bytes belong only to the total of the process, where they
+ * are io, and the peak of the two together is that of one moment. */
 static void test_categories(void)
 {
     static const char *const names[] = {"weights",   "activations", "gradients", "optimizer",

@@ -173,7 +173,7 @@ static void test_worker(void)
         CHECK_MSG(e.done == 1, "errand %d done %d times", i, e.done);
         CHECK(status == (i % 3 ? TESS_OK : TESS_IO_FAILED));
         CHECK_MSG(strcmp(error.text, i % 2 && i % 3 == 0 ? text : "untouched") == 0, "%s", error.text);
-        CHECK(tess_worker_wait(worker, &error) == TESS_OK); /* told once */
+        CHECK(tess_worker_wait(worker, &error) == TESS_OK); /* reported once */
     }
     errand last = {0, 0};
     tess_worker_start(worker, run_errand, &last);

@@ -101,7 +101,7 @@ static void check_case(int family, const op_case *c, const precision *p, const o
     char engine[128] = "?";
     tess_status found = device->ops->query(device, &d->op, &needs, &error);
     if (found == TESS_UNSUPPORTED && c->kind == TESS_OP_UP_CONV)
-        return; /* the network enlarges in an op of its own then */
+        return; /* the network then upsamples in a separate op */
     CHECK_MSG(found == TESS_OK, "%s: %s", c->name, error.text);
     if (device->ops->prepare(device, &d->op, &prepared, &error) != TESS_OK) {
         CHECK_MSG(false, "%s %s: %s", families[family], c->name, error.text);

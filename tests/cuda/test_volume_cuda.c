@@ -159,7 +159,7 @@ static tess_op op_of(const volume_case *c, tess_dtype dtype)
     return op;
 }
 
-/* On the host and on the card, with something behind it that nobody may touch. */
+/* On the host and on the card, followed by guard bytes that must not change. */
 typedef struct field {
     tess_dtype dtype;
     size_t bytes;

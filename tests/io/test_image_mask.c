@@ -222,7 +222,8 @@ static void test_mask(void)
     CHECK(tess_writer_open(&test_counter, in_folder("n.tif"), &info, reader, &writer, &error) == TESS_OK);
     for (int y = 0, bite = 1; y < HEIGHT; y += bite, bite++) {
         bite = bite > HEIGHT - y ? HEIGHT - y : bite;
-        for (int i = 0; i < bite; i++) /* rows read apart but lying together can be asked about together */
+        /* rows that were read separately but are contiguous can be queried together */
+        for (int i = 0; i < bite; i++)
             CHECK(tess_reader_rows(reader, 1, data + (y + i) * WIDTH * 3, NULL) == TESS_OK);
         CHECK(tess_reader_valid(reader, bite, valid + y * WIDTH * 3, NULL) == TESS_OK);
     }

@@ -208,7 +208,7 @@ int main(void)
               solved = {.reconstruct = true, .output = names[4]};
     test_pair(&small, &large);
     test_pair(&solved, &large);
-    setenv("TESSERA_QUEUE", "1", 1); /* with memory of their own: host bytes lie beside the total */
+    setenv("TESSERA_QUEUE", "1", 1); /* with separate memory: host bytes are not part of the total */
     test_pair(&small, &large);
     test_pair(&large, &solved);
     sweep_folder(true);

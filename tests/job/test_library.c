@@ -178,7 +178,7 @@ static void takes_elements(void)
     close_handles(&h);
 }
 
-/* Slices of a volume are images of their own. */
+/* Slices of a volume are separate images. */
 static void takes_slices(void)
 {
     handles h = open_handles(GRAY, 2);
@@ -354,7 +354,7 @@ static void takes_older_structs(void)
 
 int main(void)
 {
-    /* Then with the CPU taken for a device with memory of its own. */
+    /* Then with the CPU treated as a device with separate memory. */
     for (int queue = 0; queue < 2; queue++) {
         setenv("TESSERA_QUEUE", queue ? "1" : "0", 1);
         equals_files();

@@ -38,7 +38,7 @@ static void *denoise(void *arg)
         status = tess_denoiser_run(plan, &image, &result, sigmas[i], NULL);
         memcpy(in, w->out, sizeof w->out);
     }
-    if (status == TESS_OK) { /* each has an error text of its own */
+    if (status == TESS_OK) { /* each has its own error text */
         s.channels = 7 * w->channels + 1;
         s.height = -(int64_t)w->seed;
         tess_denoiser *none = NULL;

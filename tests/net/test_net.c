@@ -405,8 +405,8 @@ static void finish(sketch *s, int out)
               "%s", error.text);
 }
 
-/* Repeats with its reach, in the middle and in both corners; `differs` tells whether one step less is too
- * little. */
+/* Windows with the reach repeat the whole, in the middle and in both corners; `differs` says whether one step less is
+ * too little. */
 static void check_reach(sketch *s, tess_device *device, tess_dtype dtype, const char *what, bool *differs)
 {
     tess_weights *weights = save_and_open(s);

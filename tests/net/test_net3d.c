@@ -432,8 +432,8 @@ static void check_values(tess_weights *flat, tess_weights *weights, tess_inflati
     }
 }
 
-/* A volume whose slices are all alike gives what the 2-D network gives; where transposed kernels are halved, what
- * the 2-D network with halved ones gives. */
+/* A volume of identical slices gives the result of the 2-D network; if transposed kernels are halved, that of the 2-D
+ * network with halved kernels. */
 static void test_inflated(tess_inflation how)
 {
     save_drunet(0, false);

@@ -191,7 +191,7 @@ static void test_refuses(tess_device *device)
     CHECK(made);
 }
 
-/* A sketch tells what the operator will hold, to the byte, and makes nothing: also where that would be terabytes. */
+/* A sketch gives the bytes of the operator exactly and allocates nothing, even if they would be terabytes. */
 static void test_sketch(tess_device *device)
 {
     const tess_convolve_settings small = settings_of(61, 50, 3, true);

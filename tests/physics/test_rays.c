@@ -71,8 +71,8 @@ static void gather(const tess_rays_settings *s, const float *views, bool by_shad
     }
 }
 
-/* The same box by box, as column3.h has it, in boxes of odd sizes. What no view gave stays NaN in the patch: nobody
- * may read it. */
+/* The same box by box, as in column3.h, in boxes of odd sizes. Values that no view gave stay NaN in the patch:
+ * nothing may read them. */
 static void gather_boxes(const tess_rays_settings *s, const float *views, float *volume)
 {
     enum { WIDE = 9, TALL = 5, DEEP = 7 };

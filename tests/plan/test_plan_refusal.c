@@ -24,7 +24,7 @@ static bool open_engine(tess_engine *engine, const char *precision)
     return tess_engine_open(engine, &test_counter, &common, &error) == TESS_OK;
 }
 
-/* What "--memory 10M would do" names, in bytes; 0 without it. */
+/* The number in "--memory 10M would do", in bytes; 0 without it. */
 static uint64_t named(void)
 {
     const char *end = strstr(error.text, "M would do"), *at = end;

@@ -59,7 +59,7 @@ static const op_case cases[] = {
     {"image-out-wide", TESS_OP_CONV, 1, 9, 41, 64, 64, 3, 1, PAD1, true, true, 1, false, 0, 2},
 };
 
-/* More of them for devices whose kernels depend on channels and sizes in ways of their own. */
+/* More ops, for devices whose kernels depend on channels and sizes in other ways. */
 static const op_case wide_cases[] = {
     {"64-odd", TESS_OP_CONV, 1, 33, 65, 64, 64, 3, 1, PAD1, false, true, 0, false, 0, 0},
     {"64-plain", TESS_OP_CONV, 2, 19, 45, 64, 64, 3, 1, PAD1, false, false, 0, false, 0, 0},

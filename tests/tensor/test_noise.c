@@ -90,7 +90,7 @@ static void test_noise_alone(void)
     }
 }
 
-/* Channels are told apart, and the overall level is their root mean square. */
+/* Channels are estimated separately, and the overall level is their root mean square. */
 static void test_channels(void)
 {
     static const float sigma[3] = {0.01f, 0.02f, 0.04f};

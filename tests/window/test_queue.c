@@ -39,7 +39,7 @@ typedef struct picture {
 
 static char folder[256];
 
-/* Its file stays: the name is for who wants to read it again. */
+/* Keeps the file: the name lets a caller read it again. */
 static void make_network(tess_device *device, int64_t channels, char path[320], network *n)
 {
     snprintf(path, 320, "%s/net%lld.safetensors", folder, (long long)channels);
@@ -328,7 +328,7 @@ static void write_npy(const char *to, int64_t height, int64_t width, dice *d)
     fclose(file);
 }
 
-/* A job whose n-th allocation fails ends with a message or, planned anew, with the right file. */
+/* A job whose n-th allocation fails ends with a message or, planned again, with the right file. */
 static void test_failing_door(const char *model, dice *d)
 {
     char in[320], out[320], whole[320];
