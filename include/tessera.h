@@ -65,9 +65,8 @@ typedef struct tess_common {
     tess_progress_fn progress; /* this and the next two may be NULL */
     tess_file_fn file;
     tess_note_fn note;
-    void *progress_user; /* passed to all three callbacks */
-    /* the file that the caller will write the record to, or NULL; the job fails if it uses the same file */
-    const char *record_file;
+    void *progress_user;     /* passed to all three callbacks */
+    const char *record_file; /* the caller's file for the record, or NULL; the job must not use it */
 } tess_common;
 
 /* Returns whether writing to one path would overwrite the other, under any name; neither file has to exist. */
@@ -145,9 +144,8 @@ TESS_API tess_status tess_info(tess_context *context, const tess_common *common,
 #define TESS_STEP_AUTO (0.0)
 typedef struct tess_reconstruct_settings {
     tess_common common;
-    const char *output; /* the image */
-    /* "deblur", "tomo2d", "tomo3d", or a JSON file that describes measured data */
-    const char *problem;
+    const char *output;           /* the image */
+    const char *problem;          /* "deblur", "tomo2d", "tomo3d", or a JSON file for measured data */
     const char *preset;           /* "default", "deepinv" */
     const char *image;            /* deblur: the truth; NULL = a synthetic one */
     const char *model;            /* bundled name or weight file; NULL = by the image's channels */
@@ -155,22 +153,18 @@ typedef struct tess_reconstruct_settings {
     const char *save_measurement; /* NPY; measurements of several operators are stacked vertically */
     const char *side_by_side;     /* measurement, result and truth in one picture */
     int64_t size;                 /* pixels of the longer side; 0 = 256, or the image's own */
-    /* deblur without an image: the width, with `size` as the height; 0 = a square */
-    int64_t size_width;
-    int64_t operators, angles; /* 0 = 8 blurs, 100 views */
-    int64_t iterations;        /* 0 = by the preset */
-    double noise;              /* standard deviation of the noise in synthetic measurements */
-    /* of the denoiser, in the first and last iteration; between them in equal ratios */
-    double sigma, last_sigma;
-    double step;  /* TESS_STEP_AUTO: computed from the operator's norm */
-    double relax; /* 0 = none */
-    /* tomography: steps of conjugate gradients; 0 = one gradient step, which is also available for blurs */
-    int64_t inner;
-    double tolerance;                             /* stop when an iteration changes less; 0 = do not check */
-    double max_seconds;                           /* 0 = no limit */
+    int64_t size_width;           /* deblur without an image: the width; `size` is the height; 0 = a square */
+    int64_t operators, angles;    /* 0 = 8 blurs, 100 views */
+    int64_t iterations;           /* 0 = by the preset */
+    double noise;                 /* standard deviation of the noise in synthetic measurements */
+    double sigma, last_sigma;     /* of the denoiser, first and last; in equal ratios between */
+    double step;                  /* TESS_STEP_AUTO: computed from the operator's norm */
+    double relax;                 /* 0 = none */
+    int64_t inner;                /* steps of conjugate gradients in a data step; 0 = one gradient step */
+    double tolerance;             /* stop when an iteration changes less; 0 = do not check */
+    double max_seconds;           /* 0 = no limit */
     int64_t tile_height, tile_width, halo, batch; /* of the denoiser, as in tess_denoise_settings */
-    /* for a 3-D prior; may be TESS_TILE_CUBE; 0: not cut in depth, unless the tile is automatic */
-    int64_t tile_depth;
+    int64_t tile_depth;  /* 3-D prior: or TESS_TILE_CUBE; 0: not cut, unless the tile is automatic */
     const char *prior;   /* of volumes: "slices", "volume" (a 3-D network); NULL = by preset and model */
     const char *inflate; /* how a 2-D network becomes 3-D: "halves", "level"; NULL = halves */
 } tess_reconstruct_settings;
@@ -234,12 +228,9 @@ typedef struct tess_model_settings {
 
 typedef struct tess_denoiser_settings {
     size_t size;
-    /* of the images to denoise; a 2-D model processes the slices of a depth above 1 one by one */
-    int64_t depth, height, width, channels;
-    tess_element element; /* of input and output */
-    /* value = (sample - low) / (high - low); both 0: integers are divided by their type's maximum, floats are
-     * unchanged */
-    double range_low, range_high;
+    int64_t depth, height, width, channels;       /* a 2-D model denoises slices one by one */
+    tess_element element;                         /* of input and output */
+    double range_low, range_high;                 /* samples that mean 0 and 1; both 0: as TESS_RANGE_TYPE */
     bool on_device;                               /* input and output are on the card */
     uint64_t memory_limit;                        /* bytes on the device that computes; 0 = its free memory */
     int64_t tile_height, tile_width, halo, batch; /* as in tess_denoise_settings */
@@ -313,19 +304,17 @@ typedef struct tess_reconstructor_settings {
     /* BLUR: `count` kernels, one after another, with odd sides and the centre in the middle. */
     const double *kernels;
     int64_t kernel_height, kernel_width;
-    /* the blur wraps around; otherwise it brings in light from outside the image, which is estimated too */
-    bool circular;
+    bool circular; /* the blur wraps around; otherwise the scene outside the image is estimated too */
     /* RADON */
     const double *angles; /* degrees */
     int64_t columns;      /* of a sinogram, or of the detector */
     double centre;        /* column at which the rotation axis is seen; negative: the middle */
     bool corners;         /* the image fills the square; otherwise it is zero outside the inscribed circle */
     /* CONE */
-    /* 12 numbers per view: source, detector centre, step between columns, step between rows */
-    const double *vectors;
-    int64_t rows;   /* of the detector */
-    bool parallel;  /* the vectors hold the direction of the rays in place of the source */
-    double spacing; /* of pixels and voxels, in the units of the vectors */
+    const double *vectors; /* 12 per view: source, detector centre, step of columns, step of rows */
+    int64_t rows;          /* of the detector */
+    bool parallel;         /* the vectors hold the direction of the rays in place of the source */
+    double spacing;        /* of pixels and voxels, in the units of the vectors */
     /* All kinds: */
     double range_low, range_high; /* of the result; both 0: from the integer type, or from the data */
     double noise; /* standard deviation of the measurement noise; negative: estimated, or the default */
