@@ -11,7 +11,8 @@
 #include "tessera.h"
 
 enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_SIGNAL = 128 };
-enum { CLI_COLUMNS = 100 }; /* of the help texts */
+enum { CLI_COLUMNS = 100 };  /* of the help texts */
+enum { CLI_MESSAGE = 1024 }; /* bytes for a text of the library */
 
 /* Targets of the options that every verb has; a verb copies `common` into its settings. */
 typedef struct cli_shared {
@@ -112,6 +113,10 @@ int cli_close_output(int status); /* called last: status 1 and a message if stan
 int cli_begin(cli_shared *shared, bool polls, const char *output, tess_context **context);
 /* Reports the error, prints and writes the record if requested; frees both. */
 int cli_finish(tess_context *context, tess_status status, char *record, const cli_shared *shared);
+
+/* words.c: texts of the library name settings, `memory_limit`; the program shows them with its options, --memory. */
+void cli_name_options(char *text);
+void cli_name_options_in_record(char *record); /* in JSON */
 
 /* record.c: the file of --json. */
 int cli_record_apart(const cli_shared *shared, const char *const *files, int count); /* as cli_begin */

@@ -57,8 +57,11 @@ int cli_finish(tess_context *context, tess_status status, char *record, const cl
 {
     int result = exit_status(status);
     const bool to_output = shared->json && strcmp(shared->json, "-") == 0;
-    char message[1024], *text = NULL;
+    char message[CLI_MESSAGE], *text = NULL;
     snprintf(message, sizeof message, "%s", tess_context_error(context));
+    cli_name_options(message);
+    if (record)
+        cli_name_options_in_record(record);
     cli_end_line();
     if (record && to_output) {
         output_name = "--json -: standard output";
@@ -67,8 +70,10 @@ int cli_finish(tess_context *context, tess_status status, char *record, const cl
         cli_complain("--json %s: %s", shared->json, strerror(errno));
         result = result == CLI_DONE ? CLI_FAILED : result;
     }
-    if (record && !to_output && !shared->quiet && tess_record_summary(context, record, &text) == TESS_OK)
+    if (record && !to_output && !shared->quiet && tess_record_summary(context, record, &text) == TESS_OK) {
+        cli_name_options(text);
         cli_print(stdout, "%s", text);
+    }
     if (status != TESS_OK)
         cli_complain("%s", *message ? message : "no memory");
     tess_record_free(text);

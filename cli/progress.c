@@ -135,9 +135,12 @@ static void on_note(void *user, tess_note_level level, const char *text)
     const cli_shared *shared = user;
     if (shared->quiet || (level != TESS_NOTE_WARNING && !shared->verbose))
         return;
+    char line[CLI_MESSAGE];
+    snprintf(line, sizeof line, "%s", text);
+    cli_name_options(line);
     pthread_mutex_lock(&lock);
     end_line();
-    fprintf(stderr, "tessera: note: %s\n", text);
+    fprintf(stderr, "tessera: note: %s\n", line);
     pthread_mutex_unlock(&lock);
 }
 

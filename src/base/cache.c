@@ -37,7 +37,7 @@ void tess_cache_path(const char *key, char path[TESS_CACHE_PATH])
     snprintf(path, TESS_CACHE_PATH, "%s/%s-%s.json", folder, name, TESSERA_VERSION);
 }
 
-/* A plain file of this user: numbers of other users are not trusted, and a pipe would block. */
+/* True for a regular file owned by this user. Other users' numbers are not trusted, and a pipe would block. */
 static bool is_own(const struct stat *about)
 {
     return S_ISREG(about->st_mode) && about->st_uid == geteuid();
@@ -75,7 +75,7 @@ static void make_folders_of(const char *path)
         }
 }
 
-/* In a folder of another user, that user could exchange the file while it is written. */
+/* False in another user's folder: that user could exchange the file while it is written. */
 static bool may_write(const char *path)
 {
     char folder[TESS_CACHE_PATH];

@@ -1,6 +1,6 @@
-/* cache.h: what was measured on this machine and is kept between runs: small JSON files in $TESSERA_CACHE, else
- * $XDG_CACHE_HOME/tessera, else ~/.cache/tessera. A cache that cannot be read or written is no error: things
- * are measured again. */
+/* cache.h: measurements of this machine, kept between runs in small JSON files in $TESSERA_CACHE, else
+ * $XDG_CACHE_HOME/tessera, else ~/.cache/tessera. A cache that cannot be read or written is not an error: the
+ * measurement is made again. */
 #ifndef TESS_BASE_CACHE_H
 #define TESS_BASE_CACHE_H
 
@@ -8,13 +8,13 @@
 
 enum { TESS_CACHE_PATH = 1400 };
 
-/* The file for `key`, of which letters and digits are kept, and this version of Tessera. */
+/* Builds the path of the cache file from this version of Tessera and the letters and digits of `key`. */
 void tess_cache_path(const char *key, char path[TESS_CACHE_PATH]);
-/* NULL when there is none, a damaged one, or something other than a plain file of this user (a link, a pipe).
- * Freed by the caller: tess_json_free. */
+/* Returns NULL when the file is missing or damaged, or is not a regular file of this user (a link, a pipe). The
+ * caller frees the result with tess_json_free. */
 tess_json *tess_cache_read(const char *path);
-/* Replaces the file in one step; refuses where tess_cache_read would not read it. Callers may ignore the answer: what is
- * not kept is measured again. */
+/* Replaces the file atomically. Fails where tess_cache_read would refuse to read. Callers may ignore the
+ * status: the measurement is then made again. */
 tess_status tess_cache_write(const char *path, const tess_json *record, tess_error *error);
 
 #endif

@@ -1,5 +1,5 @@
-/* checked.h: size arithmetic that cannot wrap. Every product of sizes that come from a file or a user goes
- * through here; false means overflow and the result must not be used. */
+/* checked.h: size arithmetic that cannot wrap. Every product of sizes that come from a file or a user uses
+ * these functions. They return false on overflow, and the result must not be used then. */
 #ifndef TESS_BASE_CHECKED_H
 #define TESS_BASE_CHECKED_H
 
@@ -32,7 +32,7 @@ static inline int64_t tess_max_i64(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* For sizes of our own making, far from overflow. */
+/* Unchecked: only for sizes that the code itself chose, far from overflow. */
 static inline int64_t tess_ceil_div(int64_t a, int64_t b)
 {
     return (a + b - 1) / b;

@@ -1,4 +1,4 @@
-/* clock.h: seconds since some fixed point, for durations. */
+/* clock.h: seconds since a fixed but arbitrary time, for measuring durations. */
 #ifndef TESS_BASE_CLOCK_H
 #define TESS_BASE_CLOCK_H
 

@@ -6,8 +6,8 @@
 
 #include "base/status.h"
 
-/* For reading, closed by the caller. Never waits: what is not a regular file, a pipe without a writer say, is refused.
- * The messages do not carry the path. */
+/* Opens a file for reading; the caller closes it. Never blocks: anything but a regular file (such as a pipe
+ * without a writer) is refused. Messages do not contain the path. */
 tess_status tess_file_open(const char *path, FILE **out, tess_error *error) TESS_MUST_CHECK;
 
 #endif

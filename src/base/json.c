@@ -1,8 +1,8 @@
-/* json.c: the only file that sees jansson.
+/* json.c: the only file that uses jansson.
  *
- * A tess_json is a json_t behind an opaque name, so wrapping costs nothing. jansson's memory comes through
- * the counted door, hence the test that makes the n-th allocation fail reaches it too. Doubles are written
- * with 12 digits: more than any measurement has, and 0.1 stays 0.1. */
+ * A tess_json is a json_t behind an opaque name, so wrapping costs nothing. jansson allocates through
+ * base/mem.h, so the test that makes the n-th allocation fail covers it too. Doubles are written with 12
+ * digits: more than any measurement has, and 0.1 stays 0.1. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/json.h"
 
@@ -15,8 +15,8 @@
 
 enum { DIGITS = 12 };
 
-/* jansson's parser takes some refused allocations for syntax errors, and its writer goes on after a refused
- * one with a piece of text missing; this tells. */
+/* Set when an allocation failed. jansson's parser reports some failed allocations as syntax errors, and its
+ * writer continues after one with a piece of text missing; this flag detects both. */
 static _Thread_local bool refused;
 
 static void *door_alloc(size_t bytes)
@@ -47,8 +47,8 @@ static json_t *unwrap(const tess_json *value)
     return (json_t *)(uintptr_t)value; /* jansson's getters take non-const in places; they do not write */
 }
 
-/* Bytes of the UTF-8 sequence at `text`, 0 when it is none: overlong forms, surrogates and beyond U+10FFFF
- * refused. */
+/* Returns the length of the UTF-8 sequence at `text`, or 0 if it is invalid: overlong forms, surrogates and
+ * values above U+10FFFF are refused. */
 static size_t utf8_sequence(const unsigned char *text, size_t length)
 {
     unsigned char lead = text[0];
@@ -76,7 +76,7 @@ bool tess_utf8_valid(const char *text, size_t length)
     return true;
 }
 
-/* A file name may hold any bytes; a record must not. */
+/* Replaces invalid UTF-8: a file name may hold any bytes, but a record must not. */
 static json_t *repaired_string(const char *text, size_t length)
 {
     char *repaired = tess_small_alloc(length + 1, 3);
@@ -142,7 +142,7 @@ void tess_json_free(tess_json *value)
     json_decref(unwrap(value));
 }
 
-/* The one place where a failure turns the container into NULL. */
+/* The only place where a failure turns the container into NULL. */
 static void settle(tess_json **container, bool done)
 {
     if (done)
@@ -153,7 +153,7 @@ static void settle(tess_json **container, bool done)
 
 void tess_json_set(tess_json **object, const char *key, tess_json *value)
 {
-    /* jansson frees `value` also when it fails, and fails when either is NULL. */
+    /* jansson frees `value` even when it fails, and it fails when either argument is NULL. */
     settle(object, json_object_set_new(unwrap(*object), key, unwrap(value)) == 0);
 }
 
@@ -218,7 +218,7 @@ tess_status tess_json_parse(const char *text, size_t length, tess_json **out, te
     *out = wrap(json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &where));
     if (*out && !refused)
         return TESS_OK;
-    tess_json_free(*out); /* its strings may lack what was refused */
+    tess_json_free(*out); /* strings may be incomplete after a failed allocation */
     *out = NULL;
     if (refused)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a JSON text of %zu bytes", length);

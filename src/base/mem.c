@@ -11,7 +11,7 @@
 
 enum { PAGE = 4096 };
 static const size_t HUGE_PAGE = (size_t)2 << 20;
-static const size_t WATCHED = (size_t)16 << 20; /* pages made resident without looking at `stop` */
+static const size_t WATCHED = (size_t)16 << 20; /* bytes made resident between two checks of `stop` */
 
 static _Atomic uint64_t calls, fail_at;
 
@@ -41,14 +41,14 @@ tess_status tess_block_alloc_watched(tess_memory *memory, tess_block *block, tes
     size_t granted = tess_block_granted(bytes);
     if (granted < bytes || !may_allocate())
         return tess_fail(error, TESS_NO_MEMORY,
-                         "cannot allocate %zu bytes of %s memory; set a smaller --memory", bytes,
+                         "cannot allocate %zu bytes of %s memory; set a smaller `memory_limit`", bytes,
                          tess_mem_category_name(category));
     void *data = mmap(NULL, granted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED)
         return tess_fail(error, TESS_NO_MEMORY,
-                         "cannot allocate %zu bytes of %s memory; set a smaller --memory", bytes,
+                         "cannot allocate %zu bytes of %s memory; set a smaller `memory_limit`", bytes,
                          tess_mem_category_name(category));
-    /* Huge pages save TLB misses in the big blocks. Touching every page here makes the block resident. */
+    /* Huge pages reduce TLB misses in large blocks. Touching every page makes the block resident. */
     if (granted >= HUGE_PAGE)
         madvise(data, granted, MADV_HUGEPAGE);
     for (size_t at = 0; at < granted; at += PAGE) {

@@ -1,4 +1,4 @@
-/* The builtins rather than C11's _Atomic: C++ compilers read the header too. */
+/* Uses compiler builtins rather than C11's _Atomic because C++ compilers read the header too. */
 #include "base/memory.h"
 
 #include <stdbool.h>
@@ -42,7 +42,7 @@ static uint64_t load(const uint64_t *value)
 
 static void add(tess_mem_count *count, int64_t bytes)
 {
-    /* Modular: a negative count subtracts. */
+    /* Unsigned arithmetic wraps, so adding a negative count subtracts. */
     const uint64_t now = __atomic_add_fetch(&count->live, (uint64_t)bytes, __ATOMIC_RELAXED);
     if (bytes <= 0)
         return;

@@ -1,10 +1,11 @@
-/* How much memory this process may still take. A limit can be set in four places: the machine's own memory, any
- * control group between the process's own and the root (systemd, Slurm and containers nest them), the address space
- * (ulimit -v) and the writable data (ulimit -d). The least of them counts.
+/* How much more memory this process may use. Four things can limit it: the machine's memory, any control group
+ * between the process's own and the root (systemd, Slurm and containers nest them), the address space (ulimit
+ * -v) and the writable data (ulimit -d). The lowest limit counts.
  *
- * Where the groups are mounted and which one is ours is read from /proc, not assumed: /proc/self/cgroup has the group's
- * path in its hierarchy, /proc/self/mountinfo which part of that hierarchy is mounted where. In a container the mount
- * begins at the container's own group, so its path is taken relative to the mount. See cgroups(7). */
+ * /proc says where the groups are mounted and which one is ours: /proc/self/cgroup has the group's path in its
+ * hierarchy, /proc/self/mountinfo has the part of that hierarchy that is mounted and its mount point. In a
+ * container the mount begins at the container's own group, so the path is taken relative to the mount. See
+ * cgroups(7). */
 #define _POSIX_C_SOURCE 200809L
 #include <stdbool.h>
 #include <stdio.h>
@@ -17,13 +18,14 @@
 
 enum { PATH_ROOM = 4096 };
 
-/* Address space that is taken after the plan's blocks: thread stacks, heaps of threads, libraries' tables. */
+/* Address space used after the plan's blocks are allocated: thread stacks, heaps of threads, tables of
+ * libraries. */
 static const uint64_t ADDRESS_ROOM = (uint64_t)32 << 20;
 
-/* The files of a group, by the version of control groups. */
+/* The names of a group's files, which depend on the version of control groups. */
 typedef struct version {
     const char *filesystem;
-    const char *limit, *high; /* above `high` a process is slowed down until it hardly moves */
+    const char *limit, *high; /* above `high` the kernel slows a process down until it hardly runs */
     const char *used, *active, *inactive;
 } version;
 
@@ -32,7 +34,7 @@ static const version versions[] = {
     {"cgroup", "memory.limit_in_bytes", NULL, "memory.usage_in_bytes", "total_active_file",
      "total_inactive_file"}};
 
-/* One line without its end. What a longer line has beyond the buffer is dropped. False at the end of the file. */
+/* Reads one line without its newline and drops what exceeds the buffer. Returns false at the end of the file. */
 static bool next_line(FILE *file, char *line, int size)
 {
     if (!file || !fgets(line, size, file))
@@ -51,7 +53,8 @@ static FILE *open_below(const char *folder, const char *name)
     return length > 0 && (size_t)length < sizeof path ? fopen(path, "r") : NULL;
 }
 
-/* The number behind a key, or with NULL the file's first. False without one: "max", or no such file. */
+/* Reads the number after `key`, or the first number of the file when `key` is NULL. Returns false when there is
+ * none: the text is "max", or the file does not exist. */
 static bool number_of(const char *folder, const char *name, const char *key, uint64_t *number)
 {
     FILE *file = open_below(folder, name);
@@ -72,7 +75,8 @@ static bool number_of(const char *folder, const char *name, const char *key, uin
     return found;
 }
 
-/* What one group leaves. Pages of files count as used there, but are given up when memory is wanted. */
+/* Bytes still available in one group. Pages of files count as used there, but the kernel reclaims them on
+ * demand. */
 static uint64_t group_left(const char *group, const version *v)
 {
     uint64_t limit = UINT64_MAX, high, used = 0, cached = 0, part;
@@ -90,7 +94,7 @@ static uint64_t group_left(const char *group, const version *v)
     return limit - (used < limit ? used : limit);
 }
 
-/* Is the word one of a list with commas? */
+/* True when `word` is in the comma-separated list. */
 static bool listed(const char *list, const char *word)
 {
     const size_t length = strlen(word);
@@ -100,7 +104,7 @@ static bool listed(const char *list, const char *word)
     return false;
 }
 
-/* The process's own group: a line "number:controllers:path", without controllers in version 2. */
+/* Finds the process's own group: a line "number:controllers:path", with no controllers in version 2. */
 static bool own_group(const char *root, const version *v, char path[PATH_ROOM])
 {
     FILE *file = open_below(root, "proc/self/cgroup");
@@ -120,7 +124,7 @@ static bool own_group(const char *root, const version *v, char path[PATH_ROOM])
     return found;
 }
 
-/* Spaces and the like are written as \040 in mountinfo. */
+/* Decodes escapes: mountinfo writes a space as \040. */
 static void decode(char *text)
 {
     char *to = text;
@@ -136,7 +140,7 @@ static void decode(char *text)
     *to = '\0';
 }
 
-/* One line of mountinfo: "id parent device root point options ... - type source options". */
+/* Parses one line of mountinfo: "id parent device root point options ... - type source options". */
 static bool is_mount(char *line, const version *v, const char **from, const char **point)
 {
     char *fields[5], *save = NULL, *rest = strstr(line, " - ");
@@ -159,7 +163,8 @@ static bool is_mount(char *line, const version *v, const char **from, const char
     return true;
 }
 
-/* The part of the group's path below the mount's root; NULL where the mount does not hold the group. */
+/* Returns the part of the group's path below the mount's root, or NULL when the mount does not contain the
+ * group. */
 static const char *below(const char *group, const char *from)
 {
     const size_t length = strcmp(from, "/") == 0 ? 0 : strlen(from);
@@ -169,7 +174,7 @@ static const char *below(const char *group, const char *from)
     return strcmp(group + length, "/") == 0 ? "" : group + length;
 }
 
-/* The least that the groups leave from `path` up to the mount point. */
+/* Returns the least that is available in any group from `path` up to the mount point. */
 static uint64_t walk(const char *root, const char *point, const char *path, const version *v)
 {
     char folder[2 * PATH_ROOM];
@@ -196,7 +201,8 @@ uint64_t tess_groups_memory_left(const char *root)
         char group[PATH_ROOM], line[2 * PATH_ROOM];
         if (!own_group(root, v, group))
             continue;
-        /* A mount may show other groups than ours. Where none shows ours, its point is the best that is known. */
+        /* A mount may show other groups than ours. When no mount shows ours, the mount point itself is the best
+         * estimate. */
         uint64_t inside = UINT64_MAX, outside = UINT64_MAX;
         bool found = false;
         FILE *file = open_below(root, "proc/self/mountinfo");
@@ -247,7 +253,7 @@ uint64_t tess_host_memory_left(void)
     struct sysinfo machine;
     if (number_of("", "proc/meminfo", "MemAvailable", &left))
         left *= 1024;
-    else /* no /proc, or no descriptor to read it with: what is free is unknown, not nothing */
+    else /* /proc is missing or could not be opened: free memory is unknown, not zero */
         left = sysinfo(&machine) == 0 ? (uint64_t)machine.totalram * machine.mem_unit : UINT64_MAX;
     const uint64_t groups = tess_groups_memory_left(""),
                    limits = tess_limits_memory_left("", limit_of(RLIMIT_AS), limit_of(RLIMIT_DATA));

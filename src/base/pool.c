@@ -1,5 +1,6 @@
-/* Loops hand out items through one atomic counter, so that a slow item does not hold the others. Threads
- * sleep on a condition between loops after a short spin: layers follow one another within microseconds. */
+/* A loop hands out items through one atomic counter, so that one slow item does not delay the others. Between
+ * loops threads spin for a short time, since layers follow each other within microseconds, and then sleep on a
+ * condition. */
 #define _GNU_SOURCE
 #include "base/pool.h"
 
@@ -21,12 +22,12 @@ typedef struct helper_start {
 
 struct tess_pool {
     int threads;
-    int started; /* helper threads that exist: threads - 1 once created */
+    int started; /* number of helper threads that exist: threads - 1 once created */
     pthread_t *helpers;
-    helper_start *starts; /* of each helper: what it is given when it begins */
+    helper_start *starts; /* for each helper: its start argument */
     pthread_mutex_t mutex;
     pthread_cond_t wake, finished;
-    _Atomic uint64_t generation; /* a new loop, or the end */
+    _Atomic uint64_t generation; /* increased for each new loop and at the end */
     _Atomic int running;
     _Atomic int64_t next;
     int64_t items;
@@ -63,7 +64,8 @@ static void take_items(tess_pool *pool, int thread)
     }
 }
 
-/* It neither allocates nor frees: the first such call of a thread would reserve a heap of 64 MiB of addresses for it. */
+/* This thread neither allocates nor frees: its first such call would reserve 64 MiB of address space for a
+ * heap. */
 static void *helper_main(void *arg)
 {
     const helper_start start = *(helper_start *)arg;
@@ -114,7 +116,7 @@ tess_status tess_pool_create(int threads, tess_pool **out, tess_error *error)
         pool->starts[i] = (helper_start){pool, i};
         if (!tess_thread_start(&pool->helpers[pool->started], STACK, helper_main, &pool->starts[i])) {
             tess_pool_destroy(pool);
-            return tess_fail(error, TESS_NO_MEMORY, "cannot start %d threads; use a smaller --threads",
+            return tess_fail(error, TESS_NO_MEMORY, "cannot start %d threads; use a smaller `threads`",
                              threads);
         }
         pool->started++;

@@ -1,6 +1,6 @@
-/* pool.h: the only threads there are. A pool runs one loop at a time over all its threads (the caller is one
- * of them); a worker is one thread that takes single calls, for reading and writing beside the computation.
- * Neither allocates after creation. */
+/* pool.h: all threads. A pool runs one loop at a time on all its threads (the caller is one of them). A worker
+ * is one thread that takes single calls, for reading and writing during computation. Neither allocates after
+ * creation. */
 #ifndef TESS_BASE_POOL_H
 #define TESS_BASE_POOL_H
 
@@ -17,22 +17,22 @@ typedef tess_status (*tess_call_fn)(void *arg, tess_error *error);
 
 int tess_cpu_count(void);
 
-/* threads 0 = all that this process may use. */
+/* `threads` 0: as many as this process may use. */
 tess_status tess_pool_create(int threads, tess_pool **out, tess_error *error) TESS_MUST_CHECK;
 void tess_pool_destroy(tess_pool *pool);
 int tess_pool_threads(const tess_pool *pool);
-/* From now on loops end early when `stop` says so, and the thread that runs one polls it between items; NULL: they never
- * do. It must outlive the pool, or be taken back. */
+/* From now on, loops end early when `stop` is set, and the thread that calls tess_pool_run polls it between
+ * items. With NULL, loops always run to the end. `stop` must outlive the pool or be replaced by NULL. */
 void tess_pool_watch(tess_pool *pool, tess_stop *stop);
-/* Calls fn(arg, item, thread) for every item in [0, items), in any order; returns when all are done, or when the job is
- * to stop and the items that had begun are done. */
+/* Calls fn(arg, item, thread) for every item in [0, items), in any order. Returns when all items are done, or,
+ * when the job is to stop, when the items already started are done. */
 void tess_pool_run(tess_pool *pool, int64_t items, tess_loop_fn fn, void *arg);
 
 tess_status tess_worker_create(tess_worker **out, tess_error *error) TESS_MUST_CHECK;
 void tess_worker_destroy(tess_worker *worker);
-/* Starts fn(arg) on the worker; the previous call must have been waited for. */
+/* Starts fn(arg) on the worker. The previous call must have been waited for. */
 void tess_worker_start(tess_worker *worker, tess_call_fn fn, void *arg);
-/* Waits at most so long: true when the started call is still under way. */
+/* Waits at most `seconds`; returns true when the call is still running. */
 bool tess_worker_busy(tess_worker *worker, double seconds);
 /* Waits for the started call, if any, and returns its status and message. */
 tess_status tess_worker_wait(tess_worker *worker, tess_error *error) TESS_MUST_CHECK;

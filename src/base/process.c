@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The kilobytes behind the key at the start of a line; 0 without one. */
+/* Returns the kilobytes after `key` at the start of a line, in bytes; 0 when there is no such line. */
 static uint64_t bytes_in(const char *path, const char *key)
 {
     FILE *file = fopen(path, "r");

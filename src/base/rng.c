@@ -17,7 +17,7 @@ void tess_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[
     out[0] = c0, out[1] = c1, out[2] = c2, out[3] = c3;
 }
 
-/* One block of four words serves the elements 4b .. 4b+3. */
+/* One block of four words serves elements 4b .. 4b+3. */
 static void draw_block(tess_rng_key key, int64_t block, uint32_t words[4])
 {
     const uint32_t counter[4] = {(uint32_t)block, (uint32_t)((uint64_t)block >> 32), key.item, key.step};

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A message is one line whatever a hostile file name puts into it. */
+/* Keeps the message on one line, whatever bytes a hostile file name contains. */
 static void keep_one_line(char *text)
 {
     for (char *p = text; *p; p++)

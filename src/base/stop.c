@@ -19,7 +19,8 @@ static bool owned(const tess_stop *stop)
     return stop && stop->progress && pthread_equal(pthread_self(), stop->owner);
 }
 
-/* A loop that runs in several passes begins anew with each, so what was shown before is the least that is shown. */
+/* A loop with several passes starts counting again in each pass, so the reported progress never goes below what
+ * was shown before. */
 static void report(tess_stop *stop, int64_t done)
 {
     done = done > stop->total ? stop->total : done;

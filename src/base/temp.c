@@ -18,13 +18,13 @@
 enum { LIVE = 256 };
 
 struct tess_temp {
-    int slot; /* in the table below; -1 when it was full: then only a crash would leave the folder behind */
+    int slot; /* index in the table below; -1 when the table was full: then a crash leaves the folder behind */
     char *folder, *path;
 };
 
-/* A handler reads the table at any moment: a path is complete before its owner's id says so. */
+/* A signal handler may read the table at any moment, so a path is complete before `owner` is set. */
 static struct {
-    atomic_int owner; /* 0: free, -1: being filled, else the process that made the folder */
+    atomic_int owner; /* 0: free, -1: being filled, else the id of the process that made the folder */
     char folder[PATH_MAX];
 } live[LIVE];
 
@@ -51,7 +51,7 @@ static void leave(int slot)
         atomic_store(&live[slot].owner, 0);
 }
 
-/* What the kernel writes for each entry of a folder; readdir allocates, so handlers may not call it. */
+/* The kernel's directory entry. Handlers may not call readdir, which allocates. */
 typedef struct entry {
     uint64_t inode;
     int64_t next;
@@ -60,7 +60,7 @@ typedef struct entry {
     char name[];
 } entry;
 
-/* The files that writers make are removed by their names, which needs no descriptor: there may be none left. */
+/* Removes the known files of writers by their names. This needs no descriptor: there may be none left. */
 static bool remove_known(const char *folder)
 {
     static const char *const names[] = {"/new", "/new.tif", "/new.hdr", "/new.aux.xml"};
@@ -74,7 +74,7 @@ static bool remove_known(const char *folder)
     return rmdir(folder) == 0;
 }
 
-/* The folder and the files in it. Only system calls: it runs in signal handlers. */
+/* Removes the folder and its files, by system calls only, because it runs in signal handlers. */
 static void remove_folder(const char *folder)
 {
     if (remove_known(folder))
@@ -89,7 +89,7 @@ static void remove_folder(const char *folder)
     for (long got; (got = syscall(SYS_getdents64, fd, &list, sizeof list)) > 0;)
         for (long at = 0; at < got;) {
             const entry *e = (const entry *)(const void *)(list.bytes + at);
-            (void)unlinkat(fd, e->name, 0); /* "." and ".." are folders and stay */
+            (void)unlinkat(fd, e->name, 0); /* fails for "." and "..", which are folders */
             at += e->bytes;
         }
     close(fd);
@@ -113,7 +113,7 @@ tess_status tess_temp_fail(int why, tess_error *error)
                                                      : "");
 }
 
-/* Makes the folder and the empty file in it; 0 or an errno. */
+/* Makes the folder and the empty file in it. Returns 0 or an errno. */
 static int make_files(tess_temp *temp, size_t prefix)
 {
     static const char letters[] = "0123456789abcdefghijklmnopqrstuv"; /* 32: five bits each */
@@ -126,7 +126,7 @@ static int make_files(tess_temp *temp, size_t prefix)
         for (size_t i = 0; i < sizeof random; i++)
             *name++ = letters[random[i] & 31];
         *name = '\0';
-        temp->slot = enter(temp->folder); /* before it exists: no moment is left for a signal */
+        temp->slot = enter(temp->folder); /* before it exists, so that a signal always finds it */
         if (mkdir(temp->folder, 0700) == 0) {
             sprintf(temp->path, "%s/new", temp->folder);
             const int fd = open(temp->path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
@@ -180,7 +180,7 @@ FILE *tess_temp_open(const tess_temp *temp)
     return file;
 }
 
-/* Where the replaced file's group cannot be kept, the new group gets no more than everybody. */
+/* If the replaced file's group cannot be kept, the new group gets only the permissions of others. */
 static void keep_permissions(const char *from, const struct stat *old)
 {
     struct stat new;

@@ -1,11 +1,11 @@
-/* temp.h: files that are written under a temporary name and then take the place of their target.
+/* temp.h: files that are written under a temporary name and then replace their target.
  *
- * Each one lies in a folder of its own beside the target: the folder has a random name and is open to its
- * owner only. Nobody can foresee the name or put a link in its place, and libraries that open files by name,
- * or make side files next to them, may do so there. Being beside the target, the file is renamed within one
- * file system, in one step.
+ * Each file lies in its own folder beside the target. The folder has a random name and only its owner may open
+ * it, so nobody can predict the name or put a link in its place, and libraries that open files by name, or
+ * create side files, can work there. Because the folder is beside the target, the rename stays within one file
+ * system and is atomic.
  *
- * Every live folder stands in one table of fixed size, so that a signal handler can remove what a dying
+ * Every existing folder is listed in a table of fixed size, so that a signal handler can remove what a dying
  * process would leave behind. */
 #ifndef TESS_BASE_TEMP_H
 #define TESS_BASE_TEMP_H
@@ -16,25 +16,25 @@
 
 typedef struct tess_temp tess_temp; /* owned by the caller: tess_temp_remove */
 
-/* An empty file for what will become `target`, which need not exist; its folder must. The messages do not
- * carry the target's name. */
+/* Creates an empty file that will become `target`. The target need not exist, but its folder must. Messages do
+ * not contain the target's name. */
 tess_status tess_temp_create(const char *target, tess_temp **out, tess_error *error) TESS_MUST_CHECK;
-/* The empty file's name. Names that begin with it are free for side files. */
+/* Path of the empty file. Side files may use any name that begins with it. */
 const char *tess_temp_path(const tess_temp *temp);
-/* The same file for writing, closed by the caller; NULL with errno when it cannot be opened. */
+/* Opens the same file for writing; the caller closes it. Returns NULL and sets errno on failure. */
 FILE *tess_temp_open(const tess_temp *temp);
-/* The file becomes `target`, with the permissions of the file that it replaces, or those of any new file. */
+/* Renames the file to `target`. It gets the permissions of the file that it replaces, or those of a new file. */
 tess_status tess_temp_commit(tess_temp *temp, const char *target, tess_error *error) TESS_MUST_CHECK;
-/* The same for a side file: `from` becomes `target`. */
+/* The same for a side file: renames `from` to `target`. */
 tess_status tess_temp_place(const char *from, const char *target, tess_error *error) TESS_MUST_CHECK;
-/* Removes the folder with all that is left in it. NULL is allowed. */
+/* Removes the folder and everything left in it. Accepts NULL. */
 void tess_temp_remove(tess_temp *temp);
 
-/* Removes the files of every live tess_temp of this process. Async-signal-safe: for handlers of signals that
- * end the process. A file that is still open for writing loses its name and is never committed. */
+/* Removes the files of every existing tess_temp of this process. Async-signal-safe: for handlers of signals
+ * that end the process. A file that is still open for writing loses its name and is never committed. */
 void tess_temp_remove_all(void);
 
-/* "cannot be written", with the system's reason `why` (an errno) and what would help. */
+/* Reports "cannot be written" with the system's reason `why` (an errno) and what would help. */
 tess_status tess_temp_fail(int why, tess_error *error);
 
 #endif

@@ -1,5 +1,5 @@
-/* thread.h: a thread with a stack of a given size. The system's 8 MiB a thread would be gigabytes of address space on a
- * machine with many cores, and those count where address space is limited (ulimit -v). */
+/* thread.h: a thread with a stack of a given size. The system's default of 8 MiB would reserve gigabytes of
+ * address space on a machine with many cores, which matters where address space is limited (ulimit -v). */
 #ifndef TESS_BASE_THREAD_H
 #define TESS_BASE_THREAD_H
 

@@ -1,4 +1,4 @@
-/* One thread beside the pool that takes one call at a time: the reader and the writer of a ring. */
+/* A thread beside the pool that runs one call at a time, such as the reader and the writer of a ring. */
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
 #include <time.h>
@@ -7,7 +7,7 @@
 #include "base/pool.h"
 #include "base/thread.h"
 
-static const size_t STACK = (size_t)2 << 20; /* libraries decode and encode here */
+static const size_t STACK = (size_t)2 << 20; /* libraries decode and encode on this stack */
 
 struct tess_worker {
     pthread_t thread;
@@ -16,7 +16,7 @@ struct tess_worker {
     tess_call_fn fn; /* NULL when idle */
     void *arg;
     bool stop;
-    tess_status status; /* of the last call, until waited for */
+    tess_status status; /* of the last call, until it is waited for */
     tess_error error;
 };
 

@@ -27,7 +27,7 @@ const tess_kernel *tess_kernel_named(const tess_device *device, const tess_op *o
     return NULL;
 }
 
-/* The rows have all refused: the last reason is that of the row which takes the most. */
+/* Called when every row has refused. The last row accepts the most ops, so its reason is reported. */
 static tess_status refused(const tess_device *device, const tess_op *op, tess_error *error)
 {
     tess_error why, last = {{0}};
@@ -68,7 +68,7 @@ tess_status tess_kernel_query(tess_device *device, const tess_op *op, tess_op_ne
     return TESS_OK;
 }
 
-/* A library may find only now that it does not take this very shape: a row further down the list does. */
+/* A library may reject a shape only when it makes its plan; then a later row of the list does the op. */
 static tess_status prepare_next(tess_device *device, tess_prepared *prepared, tess_error *error)
 {
     const tess_kernel *const *row = device->ops->kernels;

@@ -1,6 +1,5 @@
-/* The drivers that were linked. The CPU always is; others are weak symbols, so that a room left out of the
- * build switches itself off without a word here. Faster kinds come first: "auto" takes the first that opens.
- */
+/* The linked drivers. The CPU is always linked. The others are weak symbols, so that a backend can be left out
+ * of the build without a change here. Faster kinds come first: "auto" takes the first that opens. */
 #include <string.h>
 
 #include "device/device.h"
@@ -10,7 +9,7 @@ extern const tess_driver tess_cuda_driver __attribute__((weak));
 
 const tess_driver *const *tess_device_drivers(void)
 {
-    /* Constant, since two threads may open devices at once. */
+    /* Constant, because two threads may open devices at the same time. */
     static const tess_driver *const all[] = {&tess_cuda_driver, &tess_cpu_driver, NULL};
     return &tess_cuda_driver ? all : all + 1;
 }
@@ -21,11 +20,10 @@ tess_status tess_registry_open(const char *kind, const tess_device_options *opti
     *out = NULL;
     bool any = strcmp(kind, "auto") == 0;
     if (!any && strcmp(kind, "cpu") != 0 && strcmp(kind, "cuda") != 0)
-        return tess_fail(error, TESS_BAD_OPTION, "--device %s: use auto, cpu, cuda or cuda:K", kind);
+        return tess_fail(error, TESS_BAD_OPTION, "`device` %s: use auto, cpu, cuda or cuda:K", kind);
     if (!options->memory)
         return tess_fail(error, TESS_INTERNAL, "a device was opened without a counter of its memory");
-    tess_status status = TESS_UNSUPPORTED;
-    tess_fail(error, status, "--device %s: this build has no such device; use auto or cpu", kind);
+    tess_status status = TESS_OK;
     for (const tess_driver *const *driver = tess_device_drivers(); *driver; driver++) {
         if (!any && strcmp((*driver)->kind, kind) != 0)
             continue;
@@ -34,10 +32,14 @@ tess_status tess_registry_open(const char *kind, const tess_device_options *opti
             (*out)->counter = options->memory;
             (*out)->stop = options->stop;
         }
+        if (status == TESS_OK && error)
+            error->text[0] = '\0'; /* of a device that was tried before */
         if (status == TESS_OK || !any)
             return status;
     }
-    return status;
+    return status != TESS_OK ? status
+                             : tess_fail(error, TESS_UNSUPPORTED,
+                                         "`device` %s: this build has no such device; use auto or cpu", kind);
 }
 
 void tess_registry_close(tess_device *device)

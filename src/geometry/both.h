@@ -1,5 +1,5 @@
-/* both.h: marks functions that host and card compile alike, so that both devices take the same numbers from one
- * place. */
+/* both.h: marks functions that are compiled for host and card, so that both devices compute the same numbers
+ * from the same source. */
 #ifndef TESS_GEOMETRY_BOTH_H
 #define TESS_GEOMETRY_BOTH_H
 

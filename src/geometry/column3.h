@@ -1,13 +1,14 @@
-/* column3.h: columns of voxels along z gather from a staged patch of a view (patch3.h). A column's place is found in
- * fp64 once, from its nearest pixel, and followed in fp32 by small numbers:
+/* column3.h: columns of voxels along z gather from a staged patch of a view (patch3.h). The position of a
+ * column is computed once in fp64, relative to its nearest pixel; all further steps are small numbers in fp32:
  *
- * e goes from the source to a voxel (parallel: along the rays), d to a pixel; d = e / depth + dc u + dr v, (dc, dr)
- * being the pixel's distance from the voxel's shadow. The ray passes the voxel, in its slice across axis a, at
- * (e_a d_b - e_b d_a) / d_a along b. e drops out of that: no large numbers are subtracted. Weights are those of
- * tess_ray3_weight up to 1e-6.
+ * e is the vector from the source to a voxel (parallel: along the rays), d the vector to a pixel; d = e /
+ * depth + dc u + dr v, where (dc, dr) is the pixel's distance from the voxel's shadow. In the voxel's slice
+ * across axis a, the ray passes the voxel at (e_a d_b - e_b d_a) / d_a along b. e cancels in that expression,
+ * so no large numbers are subtracted. The weights equal those of tess_ray3_weight up to 1e-6.
  *
- * Views whose u has no z and whose v has nothing else are upright: all of a column of pixels passes a column of voxels
- * at one distance, and rows follow z evenly. That is the usual scanner, and half of the work. */
+ * A view is upright if its u has no z component and its v has only z. Then all pixels of a detector column
+ * pass a column of voxels at the same distance, and detector rows are evenly spaced along z. Most scanners are
+ * upright, and upright views take half of the work. */
 #ifndef TESS_GEOMETRY_COLUMN3_H
 #define TESS_GEOMETRY_COLUMN3_H
 
@@ -21,8 +22,8 @@
 #define TESS_COLUMN3_LOOP
 #endif
 
-/* The nearest whole number of |x| < 2^22, by the rounding of an addition: x + 3 2^22 is it, in its low bits; less 3 2^22
- * it is a float again. */
+/* Rounds |x| < 2^22 to the nearest integer by an addition: the low bits of x + 3 2^22 hold the integer, and
+ * subtracting 3 2^22 gives it as a float. */
 #define TESS_COLUMN3_SHIFT 12582912.0f
 #define TESS_COLUMN3_BITS  0x4b400000u
 
@@ -47,12 +48,13 @@ TESS_PATCH3_INLINE float tess_column3_round(float x, int *whole)
     return moved - TESS_COLUMN3_SHIFT;
 }
 
-/* A column of voxels as the patch sees it: at its middle, from the pixel nearest to its shadow there, so that numbers
- * stay small. */
+/* A column of voxels as the patch sees it, at the middle of the column and relative to the pixel nearest to
+ * its shadow there, so that numbers stay small. */
 typedef struct tess_column3 {
-    float depth, inverse, rest[2]; /* rest: of the shadow from that pixel, columns and rows, times depth */
-    float even;                    /* rows a slice; upright views */
-    int at[2];                     /* that pixel */
+    /* rest: distance of the shadow from that pixel, columns and rows, times depth. */
+    float depth, inverse, rest[2];
+    float even; /* upright views: detector rows per slice */
+    int at[2];  /* that pixel */
     float e[3];
 } tess_column3;
 
@@ -64,7 +66,8 @@ TESS_PATCH3_INLINE tess_column3 tess_column3_place(const tess_patch3 *p, int lx,
     tess_column3 col;
     col.depth = (float)depth;
     col.inverse = (float)inverse;
-    col.even = (float)(p->of[1][2] * inverse); /* by the length of a column its rounding is multiplied */
+    /* Fp64, because the length of a column multiplies its rounding. */
+    col.even = (float)(p->of[1][2] * inverse);
     TESS_COLUMN3_UNROLL
     for (int k = 0; k < 2; k++) {
         const double seen = p->of[k][3] + x * p->of[k][0] + y * p->of[k][1] + z * p->of[k][2];
@@ -77,20 +80,20 @@ TESS_PATCH3_INLINE tess_column3 tess_column3_place(const tess_patch3 *p, int lx,
     return col;
 }
 
-/* Upright views, a of x and y; `tall` rows of a pixel column can pass within a voxel. */
+/* Upright views; a is x or y. At most `tall` rows of a pixel column pass within a voxel. */
 TESS_PATCH3_INLINE void tess_column3_upright(const tess_patch3 *p, int a, const tess_column3 *col, int deep,
                                              int tall, const float *patch, float *sums)
 {
     const float e_a = a ? col->e[1] : col->e[0], e_b = a ? col->e[0] : col->e[1];
     const float u_a = a ? p->u[1] : p->u[0], u_b = a ? p->u[0] : p->u[1];
     const float cross = e_a * u_b - e_b * u_a, lean = u_a / (p->v[2] * e_a);
-    const float inverse = col->inverse, even = col->even; /* at the shadow's own column */
+    const float inverse = col->inverse, even = col->even; /* at the column of the shadow */
     const float column = col->rest[0] * inverse, row = col->rest[1] * inverse;
     const float reach = p->reach[a][0];
     const int wide = (int)ceilf(2 * reach);
     int first;
     float dc = tess_column3_round(column - reach + 0.5f, &first) - column;
-    /* Rows come as bits: what these have too much is taken away once, modulo 2^32. */
+    /* Rounding leaves the row as the bits of a float: their constant part is subtracted once, modulo 2^32. */
     uint32_t from = (uint32_t)(col->at[1] * TESS_PATCH3_PITCH + col->at[0] + first) -
                     TESS_COLUMN3_BITS * TESS_PATCH3_PITCH;
     TESS_COLUMN3_LOOP
@@ -98,7 +101,7 @@ TESS_PATCH3_INLINE void tess_column3_upright(const tess_patch3 *p, int a, const 
         const float d_a = e_a * inverse + (p->cone ? dc * u_a : 0);
         const float beside = tess_gather3_tent(dc * cross * tess_gather3_inverse(d_a));
         const float shift = beside > 0 ? dc * lean : 0, rise = even + (p->cone ? shift : 0);
-        const float step = tess_gather3_inverse(rise); /* slices a row */
+        const float step = tess_gather3_inverse(rise); /* slices per row */
         const float half = 0.5f - fabsf(rise), back = half * step;
         const float start = row + shift * col->e[2] + half - p->middle * rise;
         TESS_COLUMN3_UNROLL
@@ -115,10 +118,10 @@ TESS_PATCH3_INLINE void tess_column3_upright(const tess_patch3 *p, int a, const 
     }
 }
 
-/* The pixels whose rays can pass a voxel. */
+/* The pixels whose rays can pass through a voxel. */
 typedef struct tess_window3 {
-    float d_a, to_b, to_c;           /* of the first pixel; distances along b and c times d_a */
-    float right_a, right_b, right_c; /* one pixel to the right, one below */
+    float d_a, to_b, to_c;           /* at the first pixel; to_b and to_c are distances times d_a */
+    float right_a, right_b, right_c; /* changes from one pixel to the next column, and to the next row */
     float below_a, below_b, below_c;
 } tess_window3;
 
@@ -129,7 +132,7 @@ TESS_PATCH3_INLINE float tess_window3_pixel(const tess_window3 *w, float i, floa
            tess_gather3_tent((w->to_c + i * w->right_c + j * w->below_c) * by) * *at;
 }
 
-/* Any view; b and c are the other axes. `few`: no window is more than 3 x 3. */
+/* Any view; b and c are the other axes. `few`: no window is larger than 3 x 3. */
 TESS_PATCH3_INLINE void tess_column3_general(const tess_patch3 *p, int a, const tess_column3 *col, int deep,
                                              bool few, const float *patch, float *sums)
 {
@@ -182,8 +185,8 @@ TESS_PATCH3_INLINE void tess_column3_general(const tess_patch3 *p, int a, const 
     }
 }
 
-/* Adds to a column's sums what the staged patch of axis a gives, but for the spacing. The compiler
- * must know `deep`. */
+/* Adds the contribution of the staged patch of axis a to a column's sums, without the factor `spacing`. `deep`
+ * must be a compile-time constant. */
 TESS_PATCH3_INLINE void tess_column3_gather(const tess_patch3 *p, int a, int lx, int ly, int deep,
                                             const float *patch, float *sums)
 {

@@ -1,11 +1,12 @@
-/* gather3.h: what one view gives to one voxel by the transpose of ray3.h's rays, for devices where each voxel looks for
- * its own rays. Only the voxel's shadow is found in fp64; rays are then told by their distance from it, so that fp32
- * is enough:
+/* gather3.h: the contribution of one view to one voxel, by the transpose of ray3.h's rays, for devices where
+ * each voxel searches for its rays. Only the voxel's shadow (its projection onto the detector) is computed in
+ * fp64. Rays are described by their distance from the shadow, so that fp32 is enough:
  *
- * e goes from the source to the voxel (parallel: along the rays), d to a pixel; all rays near the voxel have
- * d = e / depth + dc u + dr v, (dc, dr) being the pixel's distance from the shadow. Such a ray passes the voxel, in its
- * slice across axis a, at a distance of (e_a d_b - e_b d_a) / d_a along b. e itself drops out of that: no large
- * numbers are subtracted. Weights are those of tess_ray3_weight up to 1e-7. */
+ * e is the vector from the source to the voxel (parallel: along the rays), d the vector to a pixel; rays near
+ * the voxel have d = e / depth + dc u + dr v, where (dc, dr) is the pixel's distance from the shadow. In the
+ * voxel's slice across axis a, such a ray passes the voxel at a distance of (e_a d_b - e_b d_a) / d_a along b.
+ * e cancels in that expression, so no large numbers are subtracted. The weights equal those of
+ * tess_ray3_weight up to 1e-7. */
 #ifndef TESS_GEOMETRY_GATHER3_H
 #define TESS_GEOMETRY_GATHER3_H
 
@@ -17,11 +18,11 @@ typedef struct tess_gather3 {
     float u[3], v[3];
 } tess_gather3;
 
-/* A voxel seen by a view. */
+/* A voxel as a view sees it. */
 typedef struct tess_seen3 {
     double column, row;
     float depth;
-    float e[3], d[3]; /* d: to the shadow itself */
+    float e[3], d[3]; /* d: to the shadow */
 } tess_seen3;
 
 TESS_BOTH tess_gather3 tess_gather3_of(const tess_scan3 *scan, const double *numbers)
@@ -36,8 +37,8 @@ TESS_BOTH tess_gather3 tess_gather3_of(const tess_scan3 *scan, const double *num
     return g;
 }
 
-/* Quick forms for the card, one instruction each, good to 2 units in the last place; x is never near the ends of what
- * a float can be. */
+/* Fast device versions, one instruction each, with an error of 2 units in the last place; x is never near the
+ * limits of float. */
 TESS_BOTH float tess_gather3_inverse(float x)
 {
 #ifdef __CUDA_ARCH__
@@ -85,7 +86,8 @@ TESS_BOTH tess_seen3 tess_gather3_see(const tess_gather3 *g, const int voxel[3])
     return seen;
 }
 
-/* Can a ray that follows axis a most weigh on this voxel? It passes within a voxel of it along the other axes. */
+/* True if a ray with dominant axis a can have a weight in this voxel: it passes within one voxel of it along
+ * the other axes. */
 TESS_BOTH bool tess_gather3_possible(const tess_gather3 *g, const tess_seen3 *seen, int a)
 {
     const float more = g->view.cone ? 1.01f : 1e-5f * fabsf(seen->e[a]);
@@ -93,7 +95,7 @@ TESS_BOTH bool tess_gather3_possible(const tess_gather3 *g, const tess_seen3 *se
     return fabsf(seen->e[a]) + more >= fabsf(seen->e[b]) && fabsf(seen->e[a]) + more >= fabsf(seen->e[c]);
 }
 
-/* As tess_view3_ray decides, for rays that are too near a tie for fp32. */
+/* Decides as tess_view3_ray does, for rays too close to a tie for fp32. */
 TESS_BOTH int tess_gather3_axis(const tess_view3 *view, int row, int column)
 {
     double direction[3];
@@ -104,7 +106,7 @@ TESS_BOTH int tess_gather3_axis(const tess_view3 *view, int row, int column)
     return tess_ray3_axis(direction);
 }
 
-/* Pixels within `reach` of `at`, of [0, count): the first and the last. */
+/* The first and the last pixel of [0, count) within `reach` of `at`. */
 TESS_BOTH void tess_gather3_range(double at, float reach, int64_t count, int *first, int *last)
 {
     const double low = ceil(at - reach), high = floor(at + reach), end = (double)(count - 1);
@@ -112,11 +114,12 @@ TESS_BOTH void tess_gather3_range(double at, float reach, int64_t count, int *fi
     *last = high > end ? (int)end : high < 0 ? -1 : (int)high;
 }
 
-/* The sum over the rays of one dominant axis a, b and c being the others; `values` is the view. */
+/* The sum over the rays with dominant axis a; b and c are the other axes, `values` is the view. */
 TESS_BOTH float tess_gather3_along(const tess_scan3 *scan, const tess_gather3 *g, const tess_seen3 *seen,
                                    int a, int b, int c, const float *values, int64_t step_h, int64_t step_w)
 {
-    /* How far from the voxel's shadow those of the square from -1 to 1 around it reach; a little more. */
+    /* The shadow of the square from -1 to 1 around the voxel extends this far from the voxel's shadow,
+     * slightly enlarged. */
     const float square = 1.001f, column = (float)seen->column, row = (float)seen->row;
     const float of_b[3] = {(float)g->shadow.of[0][b], (float)g->shadow.of[1][b], (float)g->shadow.of[2][b]},
                 of_c[3] = {(float)g->shadow.of[0][c], (float)g->shadow.of[1][c], (float)g->shadow.of[2][c]};
@@ -154,7 +157,7 @@ TESS_BOTH float tess_gather3_along(const tess_scan3 *scan, const tess_gather3 *g
     return sum;
 }
 
-/* All that a view gives to the voxel. */
+/* The contribution of a view to the voxel. */
 TESS_BOTH float tess_gather3_voxel(const tess_scan3 *scan, const tess_gather3 *g, const int voxel[3],
                                    const float *values, int64_t step_h, int64_t step_w)
 {

@@ -1,6 +1,7 @@
-/* patch3.h: what a view can give to a box of voxels by the transpose of ray3.h's rays, for devices where voxels gather:
- * a patch of its pixels, the box's shadow. It is staged in quick memory: each pixel by the length of its ray, 0 where
- * the ray follows another axis or no pixel is. How voxels gather from it: column3.h. */
+/* patch3.h: the part of a view that can contribute to a box of voxels, by the transpose of ray3.h's rays, for
+ * devices where voxels gather: a patch of pixels, the shadow of the box. The patch is staged in fast memory.
+ * Each pixel is multiplied by the length of its ray; it is 0 if the ray has another dominant axis or the pixel
+ * is off the detector. column3.h gathers from the patch. */
 #ifndef TESS_GEOMETRY_PATCH3_H
 #define TESS_GEOMETRY_PATCH3_H
 
@@ -12,30 +13,32 @@
 #define TESS_PATCH3_INLINE static inline
 #endif
 
-/* What quick memory holds: TALL rows of PITCH pixels. The pitch moves neighbouring rows to other banks. */
+/* Size of the staged patch: TALL rows of PITCH pixels. The pitch puts neighbouring rows into different memory
+ * banks. */
 enum { TESS_PATCH3_PITCH = 104, TESS_PATCH3_TALL = 58 };
 
-/* Voxels of the whole volume: x, y, z. */
+/* A range of voxels of the whole volume: x, y, z. */
 typedef struct tess_box3 {
     int first[3], size[3];
 } tess_box3;
 
-/* One view for one box. Places are from the box's first voxel and from the patch's first pixel. */
+/* One view for one box. Positions are relative to the box's first voxel and the patch's first pixel. */
 typedef struct tess_patch3 {
     bool cone, upright;
-    bool fits;                   /* else voxels must look for themselves: tess_gather3_voxel */
-    int axes;                    /* that rays through the box can have, as bits */
-    int column, row, wide, high; /* the patch; it may reach beyond the detector */
+    bool fits;                   /* if not, voxels read the view directly: tess_gather3_voxel */
+    int axes;                    /* bits: dominant axes that rays through the box can have */
+    int column, row, wide, high; /* the patch; it may extend beyond the detector */
     double of[3][4];             /* as in tess_shadow3 */
-    float e[3];                  /* of the first voxel */
-    float d[3];                  /* of the patch's first pixel */
+    float e[3];                  /* at the first voxel */
+    float d[3];                  /* at the patch's first pixel */
     float u[3], v[3];
-    float reach[3][2]; /* by axis: columns and rows from a shadow to its voxel's rays, at least a half */
-    float rise;        /* rows a slice, at most; upright views */
-    float middle;      /* slices from a column's first to the middle of those that the volume has */
+    /* By axis: columns and rows from a shadow to the rays of its voxel, at least a half. */
+    float reach[3][2];
+    float rise;   /* upright views: most rows per slice */
+    float middle; /* slices from a column's first to the middle of those inside the volume */
 } tess_patch3;
 
-/* Which axes rays can follow most that pass within a voxel of the box. */
+/* The dominant axes, as bits, of rays that pass within one voxel of the box. */
 TESS_BOTH int tess_patch3_axes(const tess_view3 *view, const tess_box3 *box)
 {
     double most[3], least[3];
@@ -75,7 +78,7 @@ TESS_BOTH tess_patch3 tess_patch3_of(const tess_scan3 *scan, const double *numbe
     p.rise = 0;
     p.middle = 0.5f * (float)fmin(box->size[2] - 1, (double)(scan->size[2] - 1 - box->first[2]));
     double reach[2] = {0, 0};
-    bool before = true; /* all of it, with a voxel around, before the source */
+    bool before = true; /* the box, with a margin of one voxel, is in front of the source */
     for (int a = 0; a < 3; a++) {
         const int b = a == 0 ? 1 : 0, c = a == 2 ? 1 : 2;
         const double depth = nearest - 1.001 * (fabs(shadow.of[2][b]) + fabs(shadow.of[2][c]));
@@ -91,10 +94,10 @@ TESS_BOTH tess_patch3 tess_patch3_of(const tess_scan3 *scan, const double *numbe
                 reach[k] = fmax(reach[k], p.reach[a][k]);
         }
         before = before && (depth > 0 || !(p.axes >> a & 1));
-        if (a < 2 && p.axes >> a & 1) /* upright: no depth along z */
+        if (a < 2 && p.axes >> a & 1) /* upright: the depth is constant along z */
             p.rise = (float)fmax(p.rise, fabs(shadow.of[1][2]) / depth * 1.0001);
     }
-    /* Windows begin within a pixel of the reach; three pixels from there may end two beyond it. */
+    /* A window begins within one pixel of the reach; three pixels from there may end two beyond it. */
     const double from_column = floor(low[0] - reach[0]) - 1, to_column = ceil(high[0] + reach[0]) + 3,
                  from_row = floor(low[1] - reach[1]) - 1, to_row = ceil(high[1] + reach[1]) + 3;
     p.fits = before && to_column - from_column <= TESS_PATCH3_PITCH && to_row - from_row <= TESS_PATCH3_TALL;
@@ -124,7 +127,8 @@ TESS_BOTH tess_patch3 tess_patch3_of(const tess_scan3 *scan, const double *numbe
     return p;
 }
 
-/* Can rays of more than one axis pass the box? Then each pixel must be asked for its own. */
+/* True if rays of more than one dominant axis can pass through the box. Then the axis of each pixel must be
+ * computed. */
 TESS_BOTH bool tess_patch3_mixed(const tess_patch3 *p)
 {
     return (p->axes & (p->axes - 1)) != 0;
@@ -137,7 +141,7 @@ TESS_BOTH bool tess_patch3_follows(const tess_patch3 *p, const tess_scan3 *scan,
     return tess_gather3_axis(&view, p->row + j, p->column + i) == a;
 }
 
-/* Pixel (i, j) of the patch as it is staged for axis a, which its ray follows; `values` is the view. */
+/* Pixel (i, j) of the patch as staged for dominant axis a; `values` is the view. */
 TESS_PATCH3_INLINE float tess_patch3_value(const tess_patch3 *p, const tess_scan3 *scan, int a, int i, int j,
                                            const float *values, int64_t step_h, int64_t step_w)
 {

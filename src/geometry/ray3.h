@@ -1,15 +1,16 @@
-/* ray3.h: rays through a volume, for every device: which line a detector pixel sees, and what a voxel weighs in its
- * integral. On the CPU PROJECT and BACKPROJECT both take their weights from tess_ray3_cell, so that one is the transpose of
- * the other to the last bit; on a card voxels gather by the same geometry in another form (gather3.h, column3.h), whose
- * weights agree with these to about 1e-6.
+/* ray3.h: rays through a volume, for every device: the line that a detector pixel sees, and the weight of a
+ * voxel in its integral. On the CPU, PROJECT and BACKPROJECT both take their weights from tess_ray3_cell, so
+ * that one is the transpose of the other to the last bit. On a card, voxels gather by an equivalent form of
+ * the same geometry (gather3.h, column3.h), whose weights agree with these to about 1e-6.
  *
- * Joseph's method (IEEE Trans. Med. Imaging 1, 1982): a ray is sampled where it crosses the slices of its dominant
- * axis, bilinear between the four voxels around it, times the length between two slices. Coordinates are voxel
- * indices of the whole volume, (x, y, z) = (0, 1, 2); a slab is a range of z and changes no weight.
+ * Joseph's method (IEEE Trans. Med. Imaging 1, 1982): a ray is sampled where it crosses the slices of its
+ * dominant axis, bilinear between the four voxels around it, times its length between two slices. Coordinates
+ * are voxel indices of the whole volume, (x, y, z) = (0, 1, 2); a slab is a range of z and changes no weight.
  *
- * A ray is set up in fp64, once, and followed in fixed point: exact sums, so that a slice gives the same cell however
- * it is reached, on every device, and positions that rise or fall with the slice: a range of slices whose two ends
- * lie inside the volume lies inside it. A voxel's rays are found by projecting its footprint: tess_view3_box. */
+ * A ray is set up once in fp64 and followed in fixed point. Sums are then exact, so that a slice gives the
+ * same cell however it is reached, on every device. Positions are monotonic in the slice: if both ends of a
+ * range of slices are inside the volume, the whole range is. tess_view3_box finds the rays of a voxel by
+ * projecting its footprint. */
 #ifndef TESS_GEOMETRY_RAY3_H
 #define TESS_GEOMETRY_RAY3_H
 
@@ -20,7 +21,7 @@
 #include "geometry/both.h"
 
 enum { TESS_VIEW3_NUMBERS = 12 };
-/* A voxel is 2^32. Positions reach 2^31 voxels: physics/ refuses geometries beyond TESS_RAY3_FARTHEST. */
+/* One voxel is 2^32. Positions reach 2^31 voxels: physics/ rejects geometries beyond TESS_RAY3_FARTHEST. */
 #define TESS_RAY3_ONE      4294967296.0
 #define TESS_RAY3_FARTHEST 268435456.0
 
@@ -28,34 +29,34 @@ enum { TESS_VIEW3_NUMBERS = 12 };
 typedef struct tess_scan3 {
     bool cone;
     int64_t size[3];    /* of the whole volume: x, y, z */
-    int64_t first, end; /* the slab's z */
+    int64_t first, end; /* z range of the slab */
     int64_t rows, columns, views;
     double spacing;
 } tess_scan3;
 
 /* One view in voxel coordinates. */
 typedef struct tess_view3 {
-    double source[3];            /* or the rays' direction */
+    double source[3];            /* or the direction of the rays */
     double pixel[3], u[3], v[3]; /* pixel (0,0), steps */
     bool cone;
     double spacing;
 } tess_view3;
 
-/* In slice k the ray is at (at[0] + k slope[0], at[1] + k slope[1]) on the two other axes, in rising order. */
+/* In slice k the ray is at (at[0] + k slope[0], at[1] + k slope[1]) on the other two axes, in ascending order. */
 typedef struct tess_ray3 {
     int axis;
     int64_t at[2], slope[2];
-    float length; /* of the ray between two slices */
+    float length; /* length of the ray between two slices */
 } tess_ray3;
 
 /* The four voxels around a ray in one slice: (b, c), (b+1, c), (b, c+1), (b+1, c+1). */
 typedef struct tess_cell3 {
     int b, c;
-    float weight[4]; /* without the ray's length */
+    float weight[4]; /* not multiplied by the ray's length */
 } tess_cell3;
 
-/* Where a point is seen: column = (of[0] . (x, y, z, 1)) / (of[2] . (x, y, z, 1)), row with of[1]. of[2] is the depth
- * in units of the detector's distance from the source; 1 for parallel rays. */
+/* The projection of a point onto the detector: column = (of[0] . (x, y, z, 1)) / (of[2] . (x, y, z, 1)), row
+ * with of[1]. of[2] gives the depth in units of the distance from source to detector; 1 for parallel rays. */
 typedef struct tess_shadow3 {
     double of[3][4];
 } tess_shadow3;
@@ -77,8 +78,8 @@ TESS_BOTH tess_view3 tess_view3_of(const tess_scan3 *scan, const double *numbers
     return view;
 }
 
-/* The first of the axes that the ray follows most. A tie must fall alike however a compiler rounds: a later axis
- * wins only by more than rounding. */
+/* The dominant axis of a direction. A tie must be resolved in the same way however a compiler rounds: a later
+ * axis wins only by more than the rounding error. */
 TESS_BOTH int tess_ray3_axis(const double direction[3])
 {
     const double margin = 1 + 1e-9;
@@ -112,14 +113,14 @@ TESS_BOTH int64_t tess_ray3_at(const tess_ray3 *ray, int which, int slice)
     return ray->at[which] + slice * ray->slope[which];
 }
 
-/* Of a slice where the ray is in or beside the volume. */
+/* The cell of the ray in a slice where the ray is inside the volume or next to it. */
 TESS_BOTH tess_cell3 tess_ray3_cell(const tess_ray3 *ray, int slice)
 {
     const int64_t at_b = tess_ray3_at(ray, 0, slice), at_c = tess_ray3_at(ray, 1, slice);
     const float one = (float)(1 / TESS_RAY3_ONE);
     const float far_b = (float)(uint32_t)at_b * one, far_c = (float)(uint32_t)at_c * one;
     tess_cell3 cell;
-    cell.b = (int)(at_b >> 32); /* rounds down, also below 0, with every compiler that there is */
+    cell.b = (int)(at_b >> 32); /* rounds down, also below 0, with every known compiler */
     cell.c = (int)(at_c >> 32);
     const float near_b = 1 - far_b, near_c = 1 - far_c;
     cell.weight[0] = near_b * near_c;
@@ -129,7 +130,7 @@ TESS_BOTH tess_cell3 tess_ray3_cell(const tess_ray3 *ray, int slice)
     return cell;
 }
 
-/* The weight of one voxel, for those who gather. */
+/* The weight of one voxel, for gathering. */
 TESS_BOTH float tess_ray3_weight(const tess_ray3 *ray, const int voxel[3])
 {
     const int b = ray->axis == 0 ? 1 : 0, c = ray->axis == 2 ? 1 : 2;
@@ -138,14 +139,14 @@ TESS_BOTH float tess_ray3_weight(const tess_ray3 *ray, const int voxel[3])
     return right < 2 && below < 2 ? cell.weight[right + 2 * below] * ray->length : 0;
 }
 
-/* Which dominant axes a view's rays can have, as bits. |d_a| > |d_b| where d_a - d_b and d_a + d_b have one sign; both
- * are affine over the detector, so its corners decide. */
+/* The dominant axes that rays of a view can have, as bits. |d_a| > |d_b| where d_a - d_b and d_a + d_b have
+ * the same sign; both are affine over the detector, so checking its corners is enough. */
 TESS_BOTH int tess_view3_axes(const tess_view3 *view, int64_t rows, int64_t columns)
 {
     int axes = 7;
     for (int a = 0; a < 3; a++)
         for (int b = 0; b < 3; b++) {
-            int signs = 0; /* 1, 2: the difference is positive, negative; 4, 8: the sum */
+            int signs = 0; /* 1, 2: the difference is positive, negative; 4, 8: the same for the sum */
             for (int corner = 0; corner < 4 && a != b; corner++) {
                 const double r = corner & 1 ? (double)(rows - 1) : 0,
                              c = corner & 2 ? (double)(columns - 1) : 0;
@@ -178,8 +179,8 @@ TESS_BOTH double tess_dot3(const double a[3], const double b[3])
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
 }
 
-/* Solves source + t (X - source) = pixel + column u + row v (cone), X + t direction = ... (parallel) by Cramer's
- * rule, with X left open: each of the three numbers is affine in X. */
+/* Solves source + t (X - source) = pixel + column u + row v (cone) or X + t direction = ... (parallel) by
+ * Cramer's rule for a general X: each of the three unknowns is affine in X. */
 TESS_BOTH tess_shadow3 tess_view3_shadow(const tess_view3 *view)
 {
     double to[3], normal[3], by_u[3], by_v[3];
@@ -210,7 +211,7 @@ TESS_BOTH void tess_shadow3_at(const tess_shadow3 *shadow, const double point[3]
     seen[1] /= seen[2];
 }
 
-/* Between a pixel's ray and the shortest way from the source to the detector. */
+/* The cosine between a pixel's ray and the shortest line from the source to the detector. */
 TESS_BOTH double tess_view3_cosine(const tess_view3 *view, int64_t row, int64_t column)
 {
     double normal[3], to[3];
@@ -222,10 +223,11 @@ TESS_BOTH double tess_view3_cosine(const tess_view3 *view, int64_t row, int64_t 
     return fabs(tess_dot3(to, normal)) / sqrt(tess_dot3(to, to) * tess_dot3(normal, normal));
 }
 
-/* The pixels whose rays of this dominant axis can weigh on a voxel: box = first and last column, first and last row,
- * empty when a last is before its first. Such a ray crosses the voxel's slice inside the square from -1 to 1 around
- * it; a perspective image of a square is the hull of its corners', as long as all of it lies before the source. The
- * square is taken a little larger than rounding can miss by. */
+/* The pixels whose rays with this dominant axis can have a weight in a voxel: box = first and last column,
+ * first and last row; it is empty if a last is before its first. Such a ray crosses the voxel's slice inside
+ * the square from -1 to 1 around the voxel. The perspective image of a square is the convex hull of its
+ * projected corners if all of it is in front of the source. The square is enlarged by a little more than the
+ * rounding error. */
 TESS_BOTH void tess_view3_box(const tess_scan3 *scan, const tess_shadow3 *shadow, const int voxel[3],
                               int axis, int box[4])
 {

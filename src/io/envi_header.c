@@ -1,8 +1,8 @@
 /* envi_header.c: which header belongs to which ENVI raster.
  *
- * y.bsq and y.bil may both be described by y.hdr, so writing the one could replace the header of the other, after
- * which it would be read wrong. GDAL and ENVI also take y.bsq.hdr, which belongs to y.bsq alone: a raster that
- * finds y.hdr taken gets that. */
+ * Both y.bsq and y.bil may be described by y.hdr, so writing one could replace the header of the other, which
+ * would then be read wrongly. GDAL and ENVI also accept y.bsq.hdr, which belongs to y.bsq alone. A raster gets
+ * that name when y.hdr is already in use. */
 #define _XOPEN_SOURCE 700
 #include <dirent.h>
 #include <limits.h>
@@ -14,7 +14,7 @@
 #include "io/format.h"
 #include "io/target.h"
 
-/* Files beside a raster that have no ENVI header of their own, besides images of other formats. */
+/* Suffixes of files beside a raster, other than images of other formats, that have no ENVI header. */
 static const char *const plain[] = {".hdr", ".json", ".txt", ".xml", ".csv", ".md", ".log", ".safetensors"};
 static const char *const raw[] = {".img", ".bil", ".bip", ".bsq"};
 
@@ -26,7 +26,7 @@ static bool ends_in(const char *name, const char *const *suffixes, size_t count)
     return false;
 }
 
-/* Images of formats that describe themselves have no header beside them. */
+/* Images of formats that describe themselves have no separate header. */
 static bool may_have_header(const char *name)
 {
     if (ends_in(name, plain, sizeof plain / sizeof *plain))
@@ -34,7 +34,7 @@ static bool may_have_header(const char *name)
     return !tess_suffix_of(name) || ends_in(name, raw, sizeof raw / sizeof *raw);
 }
 
-/* The length of `name` without its suffix. */
+/* Length of `name` without its suffix. */
 static size_t stem_of(const char *name)
 {
     const char *slash = strrchr(name, '/'), *dot = strrchr(name, '.');
@@ -51,7 +51,7 @@ bool tess_envi_is_header(const char *path, const char *raster)
            (named == stem_of(raster) && strncmp(path, raster, named) == 0);
 }
 
-/* Is there another file than `target` that `header` may describe? */
+/* True when `header` may describe a file other than `target`. */
 static bool has_other_owner(const char *header, const char *target)
 {
     char folder[PATH_MAX];
@@ -85,7 +85,8 @@ tess_status tess_envi_header(const char *target, char **header, tess_error *erro
     }
     snprintf(shared, bytes, "%.*s.hdr", (int)stem_of(target), target);
     snprintf(own, bytes, "%s.hdr", target);
-    /* Without the raster, an existing NAME.hdr belongs to another file: a header, or an image of that format. */
+    /* If the raster does not exist, an existing NAME.hdr belongs to another file: a header, or an image of that
+     * format. */
     const bool taken = exists(shared) && (!exists(target) || has_other_owner(shared, target));
     *header = taken || exists(own) ? own : shared;
     tess_small_free(*header == own ? shared : own);

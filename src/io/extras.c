@@ -1,4 +1,5 @@
-/* extras.c: which parser a file's extras need, their memory, and what formats ask about them. */
+/* extras.c: chooses the parser for a file's extras, holds their memory, and answers the formats' questions
+ * about them. */
 #define _XOPEN_SOURCE 700
 #include "io/extras.h"
 
@@ -15,7 +16,7 @@ bool tess_extras_room(tess_extras *extras, size_t bytes, tess_blob *out)
     *out = (tess_blob){0};
     if (bytes > extras->limit || extras->bytes > TESS_EXTRAS_MOST - bytes)
         return false;
-    out->data = tess_small_alloc(bytes + 1, 1); /* a zero at the end, for texts */
+    out->data = tess_small_alloc(bytes + 1, 1); /* terminated by a zero, for texts */
     if (!out->data) {
         extras->no_memory = true;
         return false;
@@ -103,7 +104,7 @@ tess_status tess_extras_load(const char *path, tess_extras *out, tess_error *err
         }
     fclose(file);
     if (out->exif.bytes > 6 &&
-        memcmp(out->exif.data, "Exif\0", 6) == 0) { /* a JPEG's marker, which some writers keep */
+        memcmp(out->exif.data, "Exif\0", 6) == 0) { /* the marker of a JPEG, which some writers keep */
         out->exif.bytes -= 6;
         out->bytes -= 6;
         memmove(out->exif.data, out->exif.data + 6, out->exif.bytes);

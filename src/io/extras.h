@@ -1,10 +1,10 @@
-/* extras.h: what a photograph carries besides its pixels: EXIF data, colour profile, XMP packet, texts and resolution
- * (private to this room).
+/* extras.h: data that a photograph carries besides its pixels: EXIF data, colour profile, XMP packet, texts and
+ * resolution (private to this room).
  *
- * Readers of samples do not need it, so it is taken from the file by code of its own (extras_png.c, extras_jpeg.c,
- * extras_tiff.c) when a writer asks, as bytes, and put into any format that holds it: EXIF data is never decoded and
- * encoded again, since maker notes do not survive that. Everything here comes from the file and is trusted in nothing:
- * lengths are checked against the file's own size and a bound in all, and a damaged part is left out. */
+ * Reading samples does not need this data, so separate code (extras_png.c, extras_jpeg.c, extras_tiff.c) reads
+ * it when a writer asks, as bytes, and inserts it into any format that can hold it. EXIF data is never decoded
+ * and encoded again, because maker notes do not survive that. Nothing in the file is trusted: lengths are
+ * checked against the file's size and against a bound on the total, and a damaged part is left out. */
 #ifndef TESS_IO_EXTRAS_H
 #define TESS_IO_EXTRAS_H
 
@@ -12,62 +12,63 @@
 
 #include "io/image.h"
 
-enum { TESS_EXTRAS_MOST = 64 << 20 }; /* bytes of a file's extras in all */
+enum { TESS_EXTRAS_MOST = 64 << 20 }; /* most bytes of a file's extras in total */
 
 typedef struct tess_blob {
     unsigned char *data;
     size_t bytes;
 } tess_blob;
 
-/* A chunk of PNG text ("tEXt", "zTXt", "iTXt"), or a JPEG segment that only a JPEG can hold ("\xed"). */
+/* A PNG text chunk ("tEXt", "zTXt", "iTXt"), or a JPEG segment that only a JPEG can hold ("\xed"). */
 typedef struct tess_note {
     char kind[5];
     tess_blob body;
 } tess_note;
 
 typedef enum tess_density_unit {
-    TESS_DENSITY_NONE,   /* nothing is known */
-    TESS_DENSITY_ASPECT, /* only the ratio */
+    TESS_DENSITY_NONE,   /* unknown */
+    TESS_DENSITY_ASPECT, /* only the aspect ratio is known */
     TESS_DENSITY_INCH,
     TESS_DENSITY_CM,
     TESS_DENSITY_METRE
 } tess_density_unit;
 
 typedef struct tess_extras {
-    bool known; /* a file whose extras are read here: GDAL's copy of them is not needed */
+    bool known; /* these extras were read from the file, so GDAL's copy of them is not needed */
     tess_blob exif, icc, xmp;
     char icc_name[80];
     tess_note *notes;
     int note_count;
-    double density[2]; /* pixels a unit, across and down */
+    double density[2]; /* pixels per unit, horizontally and vertically */
     tess_density_unit unit;
-    int photometric; /* of a TIFF, the number in its tag; else -1 */
-    bool associated; /* of a TIFF: its last sample is alpha that the others are multiplied by */
-    size_t bytes;    /* held in all */
-    size_t limit;    /* no part is larger than the file */
+    int photometric; /* for a TIFF, the number in its tag; else -1 */
+    bool associated; /* for a TIFF: the last sample is alpha, and the colours are multiplied by it */
+    size_t bytes;    /* total size */
+    size_t limit;    /* size of the file: no part can be larger */
     bool no_memory;
 } tess_extras;
 
-/* Of a PNG, JPEG, TIFF or WebP file; of others, and of what is damaged, nothing. */
+/* Loads the extras of a PNG, JPEG, TIFF or WebP file. Other formats and damaged parts give nothing. */
 tess_status tess_extras_load(const char *path, tess_extras *out, tess_error *error) TESS_MUST_CHECK;
 void tess_extras_free(tess_extras *extras);
-/* What carrying them holds, copies of the libraries included; 0 when it is next to nothing. */
+/* Bytes held while the extras are carried over, including the libraries' copies; 0 when negligible. */
 size_t tess_extras_held(const tess_extras *extras);
 
-/* 1 to 8, as EXIF has it; 1 (upright) when nothing is said. */
+/* 1 to 8, as in EXIF; 1 (upright) when there is no orientation. */
 int tess_extras_orientation(const tess_extras *extras);
-/* A profile is for gray, for colours or for inks: the image's channels must be those. */
+/* True when the profile's kind (gray, RGB or CMYK) matches the channels of the image. */
 bool tess_extras_icc_fits(const tess_extras *extras, const tess_image_info *info);
-/* Nothing is said, or the 1 to 1 that a JPEG must write when it has nothing to say. */
+/* True when there is no density, or only the 1:1 that a JPEG must write when it has none. */
 bool tess_extras_no_density(const tess_extras *extras);
-/* Pixels a unit; false when only the ratio is known. */
+/* Pixels per unit; false when only the aspect ratio is known. */
 bool tess_extras_density(const tess_extras *extras, tess_density_unit unit, double out[2]);
 
-/* For the parsers. Each is false, and says nothing, at the end of the file, past the bound or without memory. */
+/* For the parsers. Each returns false, without a message, at the end of the file, beyond the bound or without
+ * memory. */
 bool tess_extras_read(tess_extras *extras, FILE *file, size_t bytes, tess_blob *out);
 bool tess_extras_room(tess_extras *extras, size_t bytes, tess_blob *out);
 void tess_extras_drop(tess_extras *extras, tess_blob *blob);
-/* Takes over the body. */
+/* Takes ownership of the body. */
 bool tess_extras_note(tess_extras *extras, const char *kind, tess_blob *body);
 
 void tess_extras_from_png(FILE *file, tess_extras *out);
@@ -75,18 +76,18 @@ void tess_extras_from_jpeg(FILE *file, tess_extras *out);
 void tess_extras_from_tiff(FILE *file, tess_extras *out);
 void tess_extras_from_webp(FILE *file, tess_extras *out);
 
-/* Keyword and text of a chunk of PNG text, inflated if need be to at most `most` bytes: "keyword\0text". */
+/* Keyword and text of a PNG text chunk as "keyword\0text", inflated if necessary to at most `most` bytes. */
 bool tess_png_note_text(tess_extras *extras, const tess_note *note, size_t most, tess_blob *out);
-/* Of a compressed stream, if it has at most `most` bytes. */
+/* Inflates a compressed stream of at most `most` inflated bytes. */
 bool tess_extras_inflate(tess_extras *extras, const unsigned char *data, size_t bytes, size_t most,
                          tess_blob *out);
 
-/* The EXIF data fits the one segment that a JPEG has for it. */
+/* True when the EXIF data fits into the single segment that a JPEG has for it. */
 bool tess_jpeg_holds(const tess_extras *extras);
-/* Copies the finished JPEG `from` to the file `to`, which must not exist, with the extras in its head. */
+/* Copies the finished JPEG `from` to `to`, which must not exist, and inserts the extras before the image data. */
 tess_status tess_jpeg_insert(const char *from, const char *to, tess_extras *extras,
                              const tess_image_info *info, tess_error *error) TESS_MUST_CHECK;
-/* Adds to the finished TIFF the EXIF data, with the orientation, by a new directory at its end. */
+/* Adds the EXIF data and the orientation to the finished TIFF, in a new directory at its end. */
 tess_status tess_tiff_insert(const char *path, const tess_extras *extras, tess_error *error) TESS_MUST_CHECK;
 
 #endif

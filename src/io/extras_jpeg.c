@@ -1,11 +1,11 @@
-/* extras_jpeg.c: the extras of a JPEG: segments in front of its first scan, read and inserted as bytes.
+/* extras_jpeg.c: the extras of a JPEG: segments before the first scan, read and inserted as bytes.
  *
  *   APP0 "JFIF\0"         resolution         APP1 "Exif\0\0"                EXIF data, one segment
  *   APP2 "ICC_PROFILE\0"  in up to 255 parts APP1 "http://ns.adobe.com/..." XMP, one segment; more in "extension" parts
  *   APP13                 Photoshop, IPTC    COM                            a comment
  *
- * GDAL writes EXIF data only from decoded items, without maker notes; so its finished file is copied with our segments
- * behind its APP0. */
+ * GDAL writes EXIF data only from decoded items, without maker notes. So we copy its finished file and insert
+ * our segments after its APP0. */
 #define _XOPEN_SOURCE 700
 #include <errno.h>
 #include <math.h>
@@ -25,7 +25,7 @@ static bool begins(const tess_blob *body, const char *name, size_t bytes)
     return body->bytes >= bytes && memcmp(body->data, name, bytes) == 0;
 }
 
-/* What follows the name becomes the blob. */
+/* Moves the bytes after the name into the blob. */
 static void keep_tail(tess_extras *out, tess_blob *body, size_t name, tess_blob *to)
 {
     if (to->data || body->bytes <= name)
@@ -37,7 +37,8 @@ static void keep_tail(tess_extras *out, tess_blob *body, size_t name, tess_blob 
     *body = (tess_blob){0};
 }
 
-/* Parts come in order in all files; one that does not ends the profile. Its bytes were read, so there is room. */
+/* All files have the parts in order; a part out of order discards the profile. The bytes were read, so there is
+ * room. */
 static void take_profile(tess_extras *out, const tess_blob *body, int *next)
 {
     const size_t bytes = body->bytes > ICC_HEAD ? body->bytes - ICC_HEAD : 0, before = out->icc.bytes;
@@ -56,7 +57,7 @@ static void take_profile(tess_extras *out, const tess_blob *body, int *next)
     *next = *next == body->data[sizeof ICC + 1] ? -1 : *next + 1;
 }
 
-/* A comment as a chunk of PNG text. UTF-8 needs the international kind. */
+/* Stores a comment as a PNG text chunk. UTF-8 needs the international kind (iTXt). */
 static void take_comment(tess_extras *out, const tess_blob *body)
 {
     tess_blob text;
@@ -148,7 +149,7 @@ static bool put_profile(FILE *to, const tess_blob *icc)
     return good;
 }
 
-/* "Title: text", or the text alone of a "Comment". What only PNG understands stays there. */
+/* Writes "Title: text", or only the text of a "Comment". Texts that only PNG understands are not written. */
 static bool put_text(FILE *to, tess_extras *extras, const tess_note *note)
 {
     tess_blob text = {0};
@@ -189,7 +190,7 @@ static bool put_all(FILE *to, tess_extras *extras, bool icc)
     return good;
 }
 
-/* Whole numbers up to 65535: by inch, or by centimetre when only that is whole. */
+/* Writes whole numbers up to 65535: per inch, or per centimetre when only that is whole. */
 static void set_density(const tess_extras *extras, unsigned char *jfif)
 {
     double inch[2], cm[2];
@@ -214,7 +215,8 @@ static void set_density(const tess_extras *extras, unsigned char *jfif)
     }
 }
 
-/* The library's own first segment, with our resolution; then ours; then the rest as it is, but for a profile. */
+/* Writes the library's first segment with our resolution, then our segments, then the rest unchanged, except a
+ * profile. */
 static bool copy_with(FILE *from, FILE *to, tess_extras *extras, bool icc)
 {
     unsigned char body[SEGMENT + 3];

@@ -1,8 +1,8 @@
-/* extras_png.c: the extras of a PNG: its chunks eXIf, iCCP, pHYs and texts, wherever they stand.
+/* extras_png.c: the extras of a PNG: the chunks eXIf, iCCP, pHYs and texts, wherever they are in the file.
  *
- * libpng gives those before the pixels when it opens the file and the others only after the last row, which is too late
- * for a writer that begins at once. So the chunks are walked here, over the pixels, and a chunk whose checksum is wrong
- * is left out. */
+ * libpng gives the chunks before the pixels when it opens the file, and the others only after the last row,
+ * which is too late for a writer that starts at once. So this file walks the chunks itself and skips the
+ * pixels. A chunk with a wrong checksum is left out. */
 #define _XOPEN_SOURCE 700
 #include <string.h>
 #include <zlib.h>
@@ -18,7 +18,7 @@ static uint32_t big_endian(const unsigned char *at)
     return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
 
-/* Inflated bytes may be more than the file has, so they have a bound of their own. */
+/* The inflated data may be larger than the file, so it has a separate bound. */
 static unsigned char *inflate_all(z_stream *stream, size_t most, size_t *used, bool *no_memory)
 {
     unsigned char *made = NULL;
@@ -71,7 +71,7 @@ static const unsigned char *after_zero(const unsigned char *at, const unsigned c
     return zero ? zero + 1 : NULL;
 }
 
-/* Where the text begins and whether it is compressed; NULL for a chunk that is none. */
+/* Returns the start of the text and whether it is compressed; NULL when the chunk is not a text. */
 static const unsigned char *text_of(const tess_note *note, bool *packed)
 {
     const unsigned char *end = note->body.data + note->body.bytes, *at = after_zero(note->body.data, end);
@@ -85,8 +85,8 @@ static const unsigned char *text_of(const tess_note *note, bool *packed)
     if (end - at < 2 || at[1] != 0)
         return NULL;
     *packed = at[0] != 0;
-    at = after_zero(at + 2, end);         /* the language */
-    return at ? after_zero(at, end) : at; /* the keyword in that language */
+    at = after_zero(at + 2, end);         /* skip the language */
+    return at ? after_zero(at, end) : at; /* and the translated keyword */
 }
 
 bool tess_png_note_text(tess_extras *extras, const tess_note *note, size_t most, tess_blob *out)

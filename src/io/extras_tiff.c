@@ -1,8 +1,9 @@
-/* extras_tiff.c: the extras of a TIFF, as EXIF data like that of a photograph, and back.
+/* extras_tiff.c: converts the extras of a TIFF to EXIF data like a photograph's, and back.
  *
- * GDAL reads and writes the georeference and the tags that it knows; it keeps no orientation and no EXIF directory.
- * Those are taken from the first directory into EXIF data (a TIFF file without pixels), and put into a finished TIFF by
- * a new first directory at its end, in which the old entries stand as they were: no pixel moves. */
+ * GDAL reads and writes the georeference and the tags that it knows, but drops the orientation and the EXIF
+ * directory. These are read from the first directory into EXIF data (a TIFF file without pixels). They are
+ * inserted into a finished TIFF by a new first directory at its end, which repeats the old entries: no pixel
+ * moves. */
 #define _XOPEN_SOURCE 700
 #include <errno.h>
 #include <string.h>
@@ -21,7 +22,7 @@ enum {
     XMP = 700,
     PROFILE = 34675,
     MOST_DESCRIPTION =
-        8192 /* beyond this it is a program's own data, and EXIF data in a JPEG ends at 64 KiB */
+        8192 /* larger values are a program's private data, and EXIF data in a JPEG ends at 64 KiB */
 };
 
 static const uint16_t carried[] = {270, 271, 272, 274, 305, 306, 315, 33432, 33723, 34665, 34853, 0};
@@ -105,7 +106,7 @@ static tess_tiff_tag *find(tess_tiff_directory *d, uint16_t id)
     return NULL;
 }
 
-/* Of a directory that was loaded in little endian. */
+/* Reads a number from a directory that was loaded as little-endian. */
 static uint64_t number_of(const tess_tiff_tag *tag, size_t at, int bytes)
 {
     uint64_t value = 0;
@@ -155,7 +156,7 @@ void tess_extras_density_from_exif(tess_extras *extras)
     tess_tiff_free(&d);
 }
 
-/* What the samples are. */
+/* Reads what the samples mean. */
 static void take_samples(tess_tiff_directory *d, tess_extras *out)
 {
     const tess_tiff_tag *colours = find(d, PHOTOMETRIC), *others = find(d, EXTRA_SAMPLES);
@@ -165,7 +166,7 @@ static void take_samples(tess_tiff_directory *d, tess_extras *out)
         out->associated = number_of(others, others->value.bytes - 2, 2) == 1;
 }
 
-/* The value of a tag becomes a blob of its own. */
+/* Moves the value of a tag into a blob. */
 static void take_value(tess_tiff_tag *tag, tess_extras *out, tess_blob *to)
 {
     if (!tag || tag->value.bytes == 0)
@@ -175,7 +176,7 @@ static void take_value(tess_tiff_tag *tag, tess_extras *out, tess_blob *to)
     tag->value = (tess_blob){0};
 }
 
-/* What is left to say besides an upright orientation. */
+/* Keeps the tags that are carried over; an upright orientation is not. */
 static void keep_carried(tess_tiff_directory *d)
 {
     int kept = 0;
@@ -228,7 +229,7 @@ void tess_extras_from_tiff(FILE *file, tess_extras *out)
 
 /* --- inserting --- */
 
-/* Tags that the file lacks, in their places. They stay owned by `more`. */
+/* Adds the tags of `more` that the file lacks, in sorted order. `more` still owns them. */
 static bool merge(const tess_tiff_directory *old, const tess_tiff_directory *more, tess_tiff_directory *out)
 {
     out->tags = tess_small_alloc((size_t)old->count + (size_t)more->count, sizeof *out->tags);

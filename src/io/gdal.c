@@ -1,10 +1,10 @@
 /* gdal.c: reading through GDAL: TIFF, JPEG, raw rasters and other local formats (gdal_open.c).
  *
- * GDAL works in blocks and keeps them in one cache for the process, where one dataset's blocks push out
- * another's. We do not lean on that: a whole row of blocks is read with one call into a strip of our own,
- * rows are served from it, and the cache gets only what one such call needs (the blocks of all bands at one
- * place). So no block is decoded twice, however few rows the caller takes, and what is held is known: the
- * strip, the cache's share, the library's block buffers, and the coefficients of a progressive JPEG. */
+ * GDAL works in blocks and keeps them in one cache for the process, where the blocks of one dataset evict those
+ * of another. We do not depend on that cache: one call reads a whole row of blocks into our own strip, and rows
+ * are copied from it. The cache gets only what one such call needs (the blocks of all bands at one place). So
+ * no block is decoded twice, however few rows the caller reads at a time, and the memory held is known: the
+ * strip, the share of the cache, the library's block buffers, and the coefficients of a progressive JPEG. */
 #define _XOPEN_SOURCE 700
 #include "io/gdal_api.h"
 
@@ -25,15 +25,15 @@ typedef struct gdal_reader {
     GDALDatasetH dataset;
     int64_t height, width;
     int channels;
-    GDALDataType type; /* of the caller's samples */
+    GDALDataType type; /* sample type of the caller */
     size_t row_bytes, sample_bytes;
     int64_t block_rows;
     tess_block strip; /* one row of blocks; unused when blocks are one row high */
     int64_t strip_first, strip_rows;
     int64_t cache, counted;
     bool started;
-    tess_gdal_void empty; /* which samples hold no value */
-    bool doubles;         /* of the file: see gdal_range.h */
+    tess_gdal_void empty; /* samples without a value */
+    bool doubles;         /* the file has doubles: see gdal_range.h */
 } gdal_reader;
 
 static const struct {
@@ -48,7 +48,7 @@ static const struct {
     {GDT_Float64, TESS_F32, GDT_Float32, 1},
 };
 
-/* A palette that only says "gray" (BMP always has one) is none. */
+/* A palette that contains only grays (BMP always has one) does not count. */
 static bool has_palette(GDALRasterBandH band)
 {
     GDALColorTableH table = tess_gdal.GDALGetRasterColorTable(band);
@@ -94,9 +94,9 @@ static const char *driver_of(GDALDatasetH dataset)
     return tess_gdal.GDALGetDescription(tess_gdal.GDALGetDatasetDriver(dataset));
 }
 
-/* What the decoder holds besides decoded blocks. GDAL shows a TIFF of one compressed strip row by row, but
- * libtiff reads that strip as a whole; OpenJPEG decodes into 32-bit samples; libwebp decodes the whole image.
- */
+/* Bytes that the decoder holds besides decoded blocks. GDAL presents a TIFF of one compressed strip row by row,
+ * but libtiff reads that strip as a whole; OpenJPEG decodes into 32-bit samples; libwebp decodes the whole
+ * image. */
 static int64_t decoder_bytes(GDALDatasetH dataset, const char *path, int64_t block, int64_t image)
 {
     const char *driver = driver_of(dataset);
@@ -115,7 +115,7 @@ static int64_t decoder_bytes(GDALDatasetH dataset, const char *path, int64_t blo
     return 0;
 }
 
-/* The sizes in which GDAL will work, and from them what is held. */
+/* Finds GDAL's block sizes and computes from them the memory that will be held. */
 static tess_status measure(gdal_reader *reader, const char *path, GDALDataType type, tess_image_info *info,
                            tess_error *error)
 {
@@ -191,14 +191,12 @@ static void close_reader(void *state)
     tess_small_free(reader);
 }
 
-/* A file with a georeference makes GDAL load PROJ and its database (8 MiB): better now, before anyone
- * measures. */
+/* A georeferenced file makes GDAL load PROJ and its database (8 MiB). Load them now, before memory is measured. */
 static tess_status load_for(const char *path, tess_error *error)
 {
     TESS_TRY(tess_gdal_load(error));
     GDALDatasetH dataset = NULL;
-    if (tess_gdal_open(path, 0, &dataset, NULL) ==
-        TESS_OK) { /* what is wrong with it is said by who reads it */
+    if (tess_gdal_open(path, 0, &dataset, NULL) == TESS_OK) { /* errors are reported when the file is read */
         tess_gdal_warm_georeference(dataset);
         tess_gdal.GDALClose(dataset);
     }
@@ -226,7 +224,7 @@ static tess_status open_reader(tess_memory *memory, const char *path, tess_image
     return status;
 }
 
-/* One call of GDAL: rows [first, first + count), pixels interleaved. */
+/* Reads rows [first, first + count), pixels interleaved, with one call of GDAL. */
 static tess_status fetch(gdal_reader *reader, int64_t first, int64_t count, void *rows, tess_error *error)
 {
     tess_gdal.CPLErrorReset();
@@ -234,8 +232,8 @@ static tess_status fetch(gdal_reader *reader, int64_t first, int64_t count, void
         reader->dataset, GF_Read, 0, (int)first, (int)reader->width, (int)count, rows, (int)reader->width,
         (int)count, reader->type, reader->channels, NULL, (GSpacing)reader->sample_bytes * reader->channels,
         (GSpacing)reader->row_bytes, (GSpacing)reader->sample_bytes, NULL);
-    /* libjpeg only warns when a file or a scan in it ends early ("Premature end of JPEG file", "Corrupt JPEG data: premature
-     * end of data segment"), and goes on with gray. */
+    /* libjpeg only warns when a file or a scan ends early ("Premature end of JPEG file", "Corrupt JPEG data:
+     * premature end of data segment"), and fills the rest with gray. */
     bool ended = strstr(tess_gdal.CPLGetLastErrorMsg(), "remature end") != NULL;
     if (result == CE_None && tess_gdal.CPLGetLastErrorType() < CE_Failure && !ended)
         return reader->doubles ? tess_gdal_check_range(&reader->empty, first, count, rows, error) : TESS_OK;

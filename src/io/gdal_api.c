@@ -1,12 +1,12 @@
-/* gdal_api.c: opens libgdal and sets it up for a process that counts its bytes.
+/* gdal_api.c: opens libgdal and configures it for a process that counts its bytes.
  *
- * Measured on Debian 12 (GDAL 3.6, arm64), resident growth: opening the library 29 MiB (its relocations and
- * dependencies), the drivers below 2 MiB, GDALAllRegister 8.5 MiB.
+ * Resident memory, measured on Debian 12 (GDAL 3.6, arm64): the library 29 MiB (its relocations and
+ * dependencies), the drivers below 2 MiB; GDALAllRegister would take 8.5 MiB.
  *
- * Files may come from anybody. Of GDAL's 150 drivers many read more than the file that they are given: addresses on
- * the network, other files, databases. Only those below are registered: formats whose samples are in the file
- * itself, or beside it. Plugins, side files that may redirect (.aux.xml), the network and threads are off, and
- * errors go to our messages instead of standard error. */
+ * Files may come from anyone. Many of GDAL's 150 drivers read more than the file that they are given: network
+ * addresses, other files, databases. Only the drivers below are registered: formats whose samples are in the
+ * file itself or beside it. Plugins, side files that may redirect (.aux.xml), the network and threads are
+ * disabled, and errors go to our messages instead of standard error. */
 #define _GNU_SOURCE
 #include "io/gdal_api.h"
 
@@ -16,13 +16,13 @@
 #include <string.h>
 
 enum { NEWEST = 40, OLDEST = 28, CACHE_FLOOR = 256 << 10 };
-/* Address space that the library and its dependencies take: 141 MiB on Debian 12, more where GDAL has more drivers. */
+/* Address space of the library and its dependencies: 141 MiB on Debian 12, more where GDAL has more drivers. */
 enum { LIBRARY_ROOM = 192 << 20 };
 
 tess_gdal_api tess_gdal;
 
-/* In the order in which they are asked. Those that go by names and side files (ENVI takes any file beside a
- * .hdr) come after those that know their files by content. PNG is only for sources of a VRT. */
+/* In the order in which GDAL tries them. Drivers that go by names and side files (ENVI takes any file beside a
+ * .hdr) come after those that recognise the content. PNG is only for the sources of a VRT. */
 const char *const tess_gdal_drivers[] = {"GTiff", "JPEG",    "BMP",  "PNM",     "WEBP", "JP2OpenJPEG", "PNG",
                                          "HFA",   "AAIGrid", "ENVI", "SRTMHGT", "EHdr", NULL};
 
@@ -36,7 +36,7 @@ static void CPL_STDCALL be_quiet(CPLErr level, CPLErrorNum number, const char *t
     (void)level, (void)number, (void)text;
 }
 
-/* Whether the linker's message says that there is no such library, and not that it could not be loaded. */
+/* True when the linker's message says that the library does not exist, not that loading it failed. */
 static bool is_missing(const char *why, const char *name)
 {
     return strncmp(why, name, strlen(name)) == 0 && why[strlen(name)] == ':' && strstr(why, "No such file");
@@ -45,7 +45,7 @@ static bool is_missing(const char *why, const char *name)
 static tess_status open_library(tess_error *error)
 {
     char name[32] = "libgdal.so", why[256] = "";
-    TESS_TRY(tess_gdal_have_room(LIBRARY_ROOM, error)); /* its constructors throw where they get no memory */
+    TESS_TRY(tess_gdal_have_room(LIBRARY_ROOM, error)); /* its constructors throw when memory is short */
     library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
     for (int version = NEWEST; !library && version >= OLDEST; version--) {
         const char *text = dlerror();
@@ -86,7 +86,7 @@ static void register_driver(const char *driver)
     void (*enter)(void) = NULL;
     snprintf(name, sizeof name, "GDALRegister_%s", driver);
     *(void **)&enter = dlsym(library, name);
-    if (enter) /* a GDAL built without this driver reads the others */
+    if (enter) /* a GDAL without this driver can still read the other formats */
         enter();
 }
 
@@ -97,11 +97,11 @@ static void set_up(void)
     tess_gdal.CPLSetConfigOption("GDAL_PAM_ENABLED", "NO");
     tess_gdal.CPLSetConfigOption("GDAL_DRIVER_PATH", "disable");
     tess_gdal.CPLSetConfigOption("GDAL_DISABLE_READDIR_ON_OPEN", "NO");
-    /* No name leads to the network, should a file find a way to give one: no address ends like this. */
+    /* Allows no network address, in case a file manages to name one: no address ends like this. */
     tess_gdal.CPLSetConfigOption("CPL_VSIL_CURL_ALLOWED_EXTENSIONS", ".no-network");
-    /* Each band costs GDAL about a kilobyte when the file is opened: see TESS_GDAL_ROOM. */
+    /* GDAL allocates about a kilobyte for each band when it opens a file: see TESS_GDAL_ROOM. */
     tess_gdal.CPLSetConfigOption("GDAL_MAX_BAND_COUNT", "16384");
-    /* Progressive JPEGs: their coefficients are in held_bytes, so the plan judges them, not GDAL's fixed
+    /* The coefficients of progressive JPEGs are part of held_bytes, so the plan limits them, not GDAL's fixed
      * bound. */
     tess_gdal.CPLSetConfigOption("GDAL_ALLOW_LARGE_LIBJPEG_MEM_ALLOC", "YES");
     tess_gdal.GDALSetCacheMax64(CACHE_FLOOR);
@@ -129,7 +129,7 @@ tess_status tess_gdal_load(tess_error *error)
 
 GDALDriverH tess_gdal_add_vrt(void)
 {
-    static GDALDriverH vrt; /* made once; the caller, who takes it out again, also holds a lock */
+    static GDALDriverH vrt; /* made once; the caller, who deregisters it, also holds a lock */
     if (!vrt)
         register_driver("VRT");
     else

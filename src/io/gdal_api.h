@@ -1,7 +1,7 @@
 /* gdal_api.h: GDAL's functions as a table, filled from the library at run time (private to gdal*.c).
  *
- * GDAL is never linked: the program starts, and reads PNG and NPY, on machines without it, and pays its 30
- * MiB of resident memory only when a file needs it. gdal.h is used for its types alone, so that the compiler
+ * GDAL is never linked: the program starts, and reads PNG and NPY, on machines without it, and uses its 30 MiB
+ * of resident memory only when a file needs it. gdal.h is included only for its types, so that the compiler
  * checks each call. */
 #ifndef TESS_IO_GDAL_API_H
 #define TESS_IO_GDAL_API_H
@@ -92,32 +92,33 @@ typedef struct tess_gdal_api {
 
 extern tess_gdal_api tess_gdal; /* filled once tess_gdal_load has succeeded */
 
-/* Opens the library once for the process, holds it to one thread, a small cache and local files, and registers the
- * drivers below. */
+/* Opens the library once for the process, restricts it to one thread, a small cache and local files, and
+ * registers the drivers below. */
 tess_status tess_gdal_load(tess_error *error) TESS_MUST_CHECK;
-/* All drivers that there are, ended by NULL. */
+/* The names of all drivers, terminated by NULL. */
 extern const char *const tess_gdal_drivers[];
-/* Registers the VRT driver; NULL when there is none. The caller deregisters it. */
+/* Registers the VRT driver; returns NULL when GDAL has none. The caller deregisters it. */
 GDALDriverH tess_gdal_add_vrt(void);
 
-/* Opens a file for reading, whatever its suffix; of a TIFF file the directory at `page`, if that is not 0. The messages do
- * not carry its name. */
+/* Opens a file for reading, whatever its suffix. For a TIFF file, `page` is the offset of the directory to
+ * open; 0: the first. Messages do not contain the file's name. */
 tess_status tess_gdal_open(const char *path, uint64_t page, GDALDatasetH *out,
                            tess_error *error) TESS_MUST_CHECK;
-enum { TESS_GDAL_ROOM = 48 << 20 }; /* bytes that GDAL has at hand while it opens a file or reads from one */
-/* Would this process get so much memory now? */
+enum { TESS_GDAL_ROOM = 48 << 20 }; /* bytes that GDAL may need to open a file or read from it */
+/* Checks whether this process could allocate so many bytes now. */
 tess_status tess_gdal_have_room(int64_t bytes, tess_error *error) TESS_MUST_CHECK;
 
-/* GDAL has one block cache for all datasets: each open one adds its share to the bound, and takes it back.
- * What it holds because of that is counted in `memory`, under TESS_MEM_HOST. */
+/* GDAL has one block cache for all datasets. Each open dataset adds its share to the cache's limit, and
+ * subtracts it when closed. `counted` is the memory that it holds because of that, counted in `memory` under
+ * TESS_MEM_HOST. */
 void tess_gdal_cache_share(tess_memory *memory, int64_t cache, int64_t counted);
 
-/* GDAL's last message as our error. */
+/* Reports GDAL's last message as our error. */
 tess_status tess_gdal_fail(tess_error *error, tess_status status, const char *what);
-/* Of a write. GDAL's message never says why it failed: most often the disk is full. */
+/* The same for a write. GDAL's message never gives the reason: most often the disk is full. */
 tess_status tess_gdal_fail_write(tess_error *error);
 
-/* State of a reader, as far as a writer's metadata needs it. */
+/* The dataset of a reader, from which a writer copies metadata. */
 GDALDatasetH tess_gdal_reader_dataset(void *reader_state);
 
 #endif

@@ -1,5 +1,5 @@
-/* gdal_drivers.c: the formats that are written through GDAL: which images each can hold, and what writing one holds. A plan
- * asks this before anything is opened. */
+/* gdal_drivers.c: the formats that are written through GDAL: which images each can hold, and how much memory
+ * writing needs. The planner asks this before anything is opened. */
 #include "io/gdal_drivers.h"
 
 #include <string.h>
@@ -74,8 +74,7 @@ tess_status tess_gdal_accepts(const char *target, const tess_image_info *info, t
     return status;
 }
 
-/* GTiff makes strips of about 8 KiB; two of them, and the library's own strip, are all that is ever under
- * way. */
+/* GTiff makes strips of about 8 KiB. At most two of them and the library's own strip are in use at a time. */
 void tess_gdal_measure(const char *target, const tess_image_info *info, int64_t *cache, int64_t *counted)
 {
     const tess_gdal_driver *how = tess_gdal_driver_of(target);
@@ -109,8 +108,7 @@ unsigned tess_gdal_holds(const char *target, const tess_image_info *info)
         return place | TESS_SAYS_POINTS | values | TESS_SAYS_UNIT | TESS_SAYS_TAGS |
                (info->mask_band ? TESS_SAYS_MASK : 0);
     if (strcmp(name, "ENVI") == 0)
-        return place | values |
-               TESS_SAYS_CATEGORIES; /* of control points only four, without their projection */
+        return place | values | TESS_SAYS_CATEGORIES; /* only four control points, without their projection */
     return tess_world_holds(target, info);
 }
 

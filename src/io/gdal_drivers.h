@@ -6,16 +6,16 @@
 
 typedef struct tess_gdal_driver {
     const char *suffix, *name, *interleave;
-    bool stripped; /* blocks of several rows */
+    bool stripped; /* blocks have several rows */
 } tess_gdal_driver;
 
-/* By the suffix of the target. */
+/* Chosen by the suffix of the target. */
 const tess_gdal_driver *tess_gdal_driver_of(const char *path);
 GDALDataType tess_gdal_type_of(tess_dtype dtype);
 size_t tess_gdal_row_bytes(const tess_image_info *info);
-/* Bytes of GDAL's cache that a writer needs, and those that it holds in all. */
+/* `cache`: bytes of GDAL's cache that a writer needs; `counted`: all bytes that it holds. */
 void tess_gdal_measure(const char *target, const tess_image_info *info, int64_t *cache, int64_t *counted);
-/* Whether the mask of the image that was read is written too. */
+/* True when the mask of the image that was read is written too. */
 bool tess_gdal_keeps_mask(const char *target, const tess_image_info *info);
 
 /* As in tess_write_format. */

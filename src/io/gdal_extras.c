@@ -1,5 +1,5 @@
-/* gdal_extras.c: extras into a TIFF as far as GDAL writes them: profile, XMP packet and resolution. EXIF data follows
- * when the file is closed (extras_tiff.c). GDAL takes a profile as base64 text. */
+/* gdal_extras.c: the extras of a TIFF that GDAL can write: profile (as base64 text), XMP packet and resolution.
+ * EXIF data is added after the file is closed (extras_tiff.c). */
 #include "io/gdal_metadata.h"
 
 #include <stdio.h>

@@ -1,8 +1,9 @@
-/* gdal_files.c: from the rows that GDAL took to a finished file.
+/* gdal_files.c: turns the rows written through GDAL into a finished file.
  *
- * GDAL's JPEG driver can only copy a finished dataset, so its rows go to an uncompressed TIFF beside the temporary file
- * first, and are removed with it in every case. EXIF data goes into closed files, since GDAL would only write the part
- * that it understands. ENVI rasters are described by a second file, which needs a name of its own. */
+ * GDAL's JPEG driver can only copy a finished dataset, so the rows first go to an uncompressed TIFF beside the
+ * temporary file, which is removed with it in every case. EXIF data is added to closed files, since GDAL would
+ * write only the part that it understands. ENVI rasters are described by a second file, which needs its own
+ * name. */
 #define _XOPEN_SOURCE 700
 #include "io/gdal_files.h"
 
@@ -62,8 +63,8 @@ tess_status tess_gdal_files_to_jpeg(const tess_gdal_files *files, GDALDatasetH d
     return TESS_OK;
 }
 
-/* ENVI's header takes its final name; the raster itself is renamed by the caller right after. One at a time: the
- * header of one raster must be there when the next one looks for a name that is free. */
+/* Renames ENVI's header to its final name; the caller renames the raster itself right after. One raster at a
+ * time: the header of one must exist when the next one looks for a free name. */
 static tess_status place_header(const tess_gdal_files *files, tess_error *error)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -77,7 +78,7 @@ static tess_status place_header(const tess_gdal_files *files, tess_error *error)
     return status;
 }
 
-/* The staging name, free by now, takes the JPEG with its new head. */
+/* Writes the JPEG with its extras under the staging name, which is free by now. */
 static tess_status insert_into_jpeg(const tess_gdal_files *files, tess_extras *extras,
                                     const tess_image_info *info, tess_error *error)
 {

@@ -1,8 +1,8 @@
-/* gdal_metadata.c: georeference, nodata, what the values mean, and texts from one dataset to another.
+/* gdal_metadata.c: copies the georeference, nodata values, meanings of samples, and texts from one dataset to
+ * another.
  *
- * Only what stays true after restoring the samples is carried: never statistics, histograms or overviews. A
- * driver that cannot hold an item says so through an error that we drop: losing a tag must not lose the
- * image. */
+ * Only metadata that stays true after restoring the samples is copied: never statistics, histograms or
+ * overviews. When a driver cannot hold an item, its error is ignored: losing a tag must not lose the image. */
 #include "io/gdal_metadata.h"
 
 #include <stdio.h>
@@ -25,7 +25,7 @@ bool tess_gdal_has_rgb(GDALDatasetH dataset, const tess_image_info *info)
     return seen == 7;
 }
 
-/* Bands of other meanings (blue first, or none) in a TIFF whose tag says RGB are kept in such a one. */
+/* Bands with other meanings (blue first, or none) in a TIFF whose tag says RGB stay in a TIFF with that tag. */
 const char *tess_gdal_photometric(GDALDatasetH like, const tess_image_info *info, const tess_extras *extras)
 {
     enum { RGB = 2, CMYK = 5 };
@@ -40,7 +40,7 @@ const char *tess_gdal_photometric(GDALDatasetH like, const tess_image_info *info
     return rgb || (colours >= 3 && extras->photometric == RGB) ? "RGB" : "MINISBLACK";
 }
 
-/* Of a file or a band: what describes the samples is not copied. */
+/* For a file or a band. Items that describe the samples are not copied. */
 static void copy_tags(GDALMajorObjectH like, GDALMajorObjectH to)
 {
     char **items = tess_gdal.GDALGetMetadata(like, NULL);
@@ -73,7 +73,7 @@ static void copy_items(GDALDatasetH like, GDALDatasetH to, const char *driver, b
         {"TIFFTAG_YRESOLUTION", NULL},
         {"TIFFTAG_RESOLUTIONUNIT", NULL},
         {"TIFFTAG_IMAGEDESCRIPTION", NULL},
-        {"SOURCE_ICC_PROFILE", "COLOR_PROFILE"}, /* the last: left out when extras have it */
+        {"SOURCE_ICC_PROFILE", "COLOR_PROFILE"}, /* the last one is left out when extras have the profile */
     };
     const size_t count = sizeof items / sizeof *items - !profile;
     if (is_tiff(like) && is_tiff(to))
@@ -86,12 +86,12 @@ static void copy_items(GDALDatasetH like, GDALDatasetH to, const char *driver, b
     char **rational = tess_gdal.GDALGetMetadata(like, "RPC");
     if (rational)
         tess_gdal.GDALSetMetadata(to, rational, "RPC");
-    char **envi = tess_gdal.GDALGetMetadata(like, "ENVI"); /* wavelengths and the like */
+    char **envi = tess_gdal.GDALGetMetadata(like, "ENVI"); /* wavelengths and similar items */
     if (envi && strcmp(driver, "ENVI") == 0)
         tess_gdal.GDALSetMetadata(to, envi, "ENVI");
 }
 
-/* Control points take the place of a transform and have a projection of their own. */
+/* Control points replace a transform and have their own projection. */
 static void copy_georeference(GDALDatasetH like, GDALDatasetH to)
 {
     double transform[6];
@@ -122,7 +122,8 @@ void tess_gdal_warm_georeference(GDALDatasetH dataset)
     tess_gdal.VSIUnlink(name);
 }
 
-/* What a sample means: value * scale + offset, in units, or the name of a category. True only of the same numbers. */
+/* The meaning of a sample: value * scale + offset, in units, or the name of a category. Valid only for the same
+ * numbers. */
 static void copy_meaning(GDALRasterBandH from, GDALRasterBandH to)
 {
     const GDALDataType was = tess_gdal.GDALGetRasterDataType(from), is = tess_gdal.GDALGetRasterDataType(to);
@@ -143,8 +144,8 @@ static void copy_meaning(GDALRasterBandH from, GDALRasterBandH to)
         tess_gdal.GDALSetRasterCategoryNames(to, categories);
 }
 
-/* GDAL shows the wavelength of an ENVI band as a part of its name, "red (650 Nanometers)". Written so, with the wavelength
- * in the header too, the name would get longer with each copy. */
+/* GDAL shows the wavelength of an ENVI band as part of its name, "red (650 Nanometers)". If it were written
+ * like that, with the wavelength in the header too, the name would grow with each copy. */
 static void copy_name(GDALRasterBandH from, GDALRasterBandH to, bool envi)
 {
     const char *shown = tess_gdal.GDALGetDescription(from),
@@ -178,8 +179,9 @@ static void copy_bands(GDALDatasetH like, GDALDatasetH to, const tess_image_info
     }
 }
 
-/* After the bands: a TIFF's photometric tag and its extra samples have given each a meaning already. Alpha is marked
- * below, and a palette that was gray is none. Formats without meanings have "undefined" everywhere. */
+/* Called after the bands exist: a TIFF's photometric tag and its extra samples have already given each band a
+ * meaning. Alpha is marked below, and a gray palette does not count. Formats without meanings have "undefined"
+ * everywhere. */
 static void copy_colours(GDALDatasetH like, GDALDatasetH to, const tess_image_info *info)
 {
     for (int b = 1; b <= info->channels - info->alpha; b++) {

@@ -1,26 +1,28 @@
-/* gdal_metadata.h: what a raster says about itself besides its samples (private to gdal*.c). */
+/* gdal_metadata.h: metadata of a raster (private to gdal*.c). */
 #ifndef TESS_IO_GDAL_METADATA_H
 #define TESS_IO_GDAL_METADATA_H
 
 #include "io/gdal_api.h"
 
-/* The PHOTOMETRIC of a TIFF: as the colours of `like` say, or by count when there is no `like`. */
+/* The PHOTOMETRIC option of a TIFF: from the colours of `like`, or from the number of channels when `like` is
+ * NULL. */
 const char *tess_gdal_photometric(GDALDatasetH like, const tess_image_info *info, const tess_extras *extras);
-/* Fills says, and transform where there is one; masked and nodata are known. */
+/* Sets `says`, and `transform` if there is one; `masked` and `nodata` must be set. */
 void tess_gdal_says(GDALDatasetH dataset, tess_image_info *info);
-/* "NAME=value" was put there by a person or a program, and stays true of other samples. */
+/* True when "NAME=value" was set by a person or a program and stays true for other samples. */
 bool tess_gdal_is_tag(const char *item);
-/* Whether the colours are red, green and blue, in whatever order. */
+/* True when the colours are red, green and blue, in any order. */
 bool tess_gdal_has_rgb(GDALDatasetH dataset, const tess_image_info *info);
-/* `like` may be NULL; alpha is marked in any case. What the driver cannot hold is left out silently. */
+/* `like` may be NULL; alpha is marked in any case. Items that the driver cannot hold are silently left out. */
 void tess_gdal_copy_metadata(GDALDatasetH like, GDALDatasetH to, const tess_image_info *info,
                              const char *driver, const tess_extras *extras);
-/* Into a TIFF. False without memory. */
+/* Sets the extras of a TIFF. Returns false without memory. */
 bool tess_gdal_set_extras(const tess_extras *extras, const tess_image_info *info, GDALDatasetH to);
-/* Does once what carrying this dataset's georeference will need: PROJ and its database stay loaded. */
+/* Does in advance what copying this dataset's georeference needs: PROJ and its database stay loaded. */
 void tess_gdal_warm_georeference(GDALDatasetH dataset);
 
-/* The description in an ENVI header: that of `like`, or the name of the target. GDAL would put the temporary's there. */
+/* Sets the description in an ENVI header: that of `like`, or the name of the target. GDAL would write the
+ * temporary name. */
 void tess_gdal_describe_envi(GDALDatasetH like, GDALDatasetH to, const char *target);
 
 #endif

@@ -1,13 +1,13 @@
-/* gdal_open.c: the one door through which GDAL gets to see a file.
+/* gdal_open.c: checks an input file and opens it with GDAL.
  *
- * GDAL takes more than files: names with prefixes ("GTIFF_DIR:", "/vsicurl/"), texts that describe a service on the
- * network, files that name other files. So a path must be a regular file, is given to GDAL in a form that no prefix
- * can match, and is shown only to drivers of plain local formats (gdal_api.c registers no others). What these still
- * follow is checked before: the samples' file of Erdas Imagine, the sources of a VRT, pipes in the place of side
- * files.
+ * GDAL accepts more than files: names with prefixes ("GTIFF_DIR:", "/vsicurl/"), texts that describe a network
+ * service, files that name other files. So a path must be a regular file, is passed to GDAL in a form that no
+ * prefix can match, and is offered only to drivers of plain local formats (gdal_api.c registers no others). The
+ * references that these still follow are checked before: the sample file of Erdas Imagine, the sources of a
+ * VRT, pipes in place of side files.
  *
- * GDAL is C++, and where it runs out of memory it throws, which ends a C program. Before it is asked, the memory
- * that it may want for opening and reading is taken once and given back. */
+ * GDAL is written in C++ and throws when memory runs out, which would end a C program. So before each call, the
+ * memory that GDAL may need for opening and reading is allocated once and freed again. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -39,8 +39,9 @@ tess_status tess_gdal_have_room(int64_t bytes, tess_error *error)
     return TESS_OK;
 }
 
-/* The last folder that held nothing but regular files and folders, so that a folder of very many images is not read again
- * for each of them. It is known by its time of change; times of the last seconds may hide a later change. */
+/* The last folder that contained only regular files and folders, so that a folder with many images is not
+ * scanned again for each of them. It is identified by its modification time; a time within the last seconds may
+ * hide a later change. */
 static pthread_mutex_t plain_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct stat plain_folder;
 
@@ -64,7 +65,7 @@ static void remember_plain(const struct stat *folder)
     pthread_mutex_unlock(&plain_lock);
 }
 
-/* GDAL opens whatever lies beside an image under a name that it knows, and would wait for ever at a pipe. */
+/* GDAL opens any file beside an image whose name it knows, and would wait forever on a pipe. */
 static tess_status check_neighbours(const char *path, tess_error *error)
 {
     char folder[PATH_MAX], odd[NAME_MAX + 1] = "";
@@ -113,8 +114,8 @@ static tess_status check_file(const char *path, tess_error *error)
     return TESS_OK;
 }
 
-/* The VRT driver is there only while one is opened: no other file can turn out to be one. GDAL gets the text that was
- * checked, so that it cannot change in between. */
+/* The VRT driver is registered only while a VRT is opened, so that no other file can be taken for one. GDAL
+ * gets the text that was checked, so that it cannot change in between. */
 static tess_status open_vrt(const char *path, unsigned flags, GDALDatasetH *out, tess_error *error)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -135,7 +136,7 @@ static tess_status open_vrt(const char *path, unsigned flags, GDALDatasetH *out,
     return *out ? TESS_OK : tess_gdal_fail(error, TESS_BAD_INPUT, "damaged, or not a VRT that GDAL can read");
 }
 
-/* The bytes of a BMP's information header, after its 14 of file header; 0: no BMP. */
+/* Size of a BMP's information header, which follows the 14 bytes of the file header; 0: not a BMP. */
 static unsigned bmp_header(const char *path)
 {
     unsigned char head[18] = {0};
@@ -165,7 +166,7 @@ tess_status tess_gdal_open(const char *path, uint64_t page, GDALDatasetH *out, t
     if (*out)
         return TESS_OK;
     const unsigned bmp = bmp_header(path);
-    if (bmp > 64) /* those of Windows 95 and later, with masks and colour spaces */
+    if (bmp > 64) /* headers of Windows 95 and later, with masks and colour spaces */
         return tess_fail(error, TESS_UNSUPPORTED,
                          "is a BMP with a header of %u bytes, which GDAL cannot read; convert it, to PNG say",
                          bmp);

@@ -1,7 +1,7 @@
-/* gdal_range.c: finds doubles beyond the range of float32, and converts nodata values that are.
+/* gdal_range.c: finds doubles outside the range of float32, and converts nodata values outside that range.
  *
- * GDAL turns them into the largest float, or into infinity. Where such a float appears and is no nodata value, the
- * doubles from there on are read again, a piece at a time: true infinities stay what they are. */
+ * GDAL converts such doubles to the largest float or to infinity. Where that float appears and is not a nodata
+ * value, the doubles from there on are read again in pieces, so that true infinities are kept. */
 #include "io/gdal_range.h"
 
 #include <float.h>
@@ -45,7 +45,7 @@ static tess_status check_piece(const tess_gdal_void *v, int channel, int64_t y, 
     return TESS_OK;
 }
 
-/* Samples that mark a hole by a double that float32 cannot hold get the float that marks it in the result. */
+/* Replaces nodata samples, whose double does not fit float32, by the float that marks them in the result. */
 static void convert_nodata(const tess_gdal_void *v, int64_t pixels, float *rows)
 {
     for (int c = 0; v->nodata && c < v->info.channels; c++) {

@@ -4,8 +4,8 @@
 
 #include "io/gdal_void.h"
 
-/* Refuses rows [first, first + count), given as float32, if the file has finite values there that float32 does not
- * hold; those that the file marks as void may be anything. Nodata values beyond float32 become its largest. */
+/* Fails if, in rows [first, first + count), given as float32, the file has finite values that do not fit
+ * float32, unless it marks them as void. Nodata values that do not fit become the largest float. */
 tess_status tess_gdal_check_range(const tess_gdal_void *v, int64_t first, int64_t count, float *rows,
                                   tess_error *error) TESS_MUST_CHECK;
 

@@ -1,12 +1,12 @@
-/* gdal_says.c: what a dataset says about itself, so that a writer can tell what its format does not hold.
+/* gdal_says.c: which metadata a dataset has, so that a writer can report what its format cannot hold.
  *
- * Items that GDAL makes up when it opens a file (statistics, the names of an ENVI raster's bands as tags of the file) are
- * not counted, nor are those that go along as EXIF data. */
+ * Items that GDAL generates when it opens a file (statistics, the band names of an ENVI raster as tags of the
+ * file) do not count, nor do items that are carried over as EXIF data. */
 #include <string.h>
 
 #include "io/gdal_metadata.h"
 
-/* An item of the file or of a band, that a person or a program put there. */
+/* True for an item of the file or of a band that a person or a program set. */
 bool tess_gdal_is_tag(const char *item)
 {
     static const char *const left_out[] = {"STATISTICS_", "TIFFTAG_MINSAMPLE", "TIFFTAG_MAXSAMPLE", "EXIF_"};
@@ -36,7 +36,7 @@ static unsigned band_says(GDALRasterBandH band, bool envi)
     return ((scaled && scale != 1) || (moved && offset != 0) ? TESS_SAYS_SCALE : 0) |
            (unit && unit[0] ? TESS_SAYS_UNIT : 0) | (name && name[0] ? TESS_SAYS_NAMES : 0) |
            (categories && *categories ? TESS_SAYS_CATEGORIES : 0) |
-           (!envi && has_tags(band) ? TESS_SAYS_TAGS : 0); /* ENVI's wavelengths are in the names */
+           (!envi && has_tags(band) ? TESS_SAYS_TAGS : 0); /* ENVI's wavelengths are part of the names */
 }
 
 void tess_gdal_says(GDALDatasetH dataset, tess_image_info *info)

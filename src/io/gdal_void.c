@@ -1,8 +1,8 @@
-/* gdal_void.c: samples that hold no value: equal to the band's nodata value, or zero in a mask band.
+/* gdal_void.c: samples without a value: equal to the band's nodata value, or zero in a mask band.
  *
- * A nodata value is looked for in the samples that the caller read, in their own type: GDAL gives it as a double, but a
- * float of -9999.1 is another number than the double, and a Float64 raster is read as float32. Masks are GDAL's bands,
- * read one row of blocks at a time, as the samples are (gdal.c). Alpha is no mask here: it is a channel. */
+ * A nodata value is compared with the samples in the caller's type: GDAL gives it as a double, but the float
+ * -9999.1 is another number than the double, and a Float64 raster is read as float32. Mask bands are read one
+ * row of blocks at a time, like the samples (gdal.c). Alpha does not count as a mask: it is a channel. */
 #include "io/gdal_void.h"
 
 #include <float.h>
@@ -13,7 +13,7 @@
 
 enum { COPIED_ROWS = 64 };
 
-/* Can a sample of this type equal the value at all? */
+/* True when a sample of this type can equal the value. */
 static bool representable(tess_dtype dtype, double value)
 {
     static const struct {
@@ -37,7 +37,7 @@ static tess_status find_nodata(tess_gdal_void *v, tess_error *error)
     if (!(v->nodata = tess_small_alloc((size_t)v->info.channels, sizeof *v->nodata)))
         return tess_fail(error, TESS_NO_MEMORY, "no memory to open the file");
     tess_status status = TESS_OK;
-    if (path[0] == '/' || path[0] == '.') /* no page of a file, and no VRT's text */
+    if (path[0] == '/' || path[0] == '.') /* not a page of a file or the text of a VRT */
         status = tess_pam_nodata(path, v->info.channels, v->nodata, error);
     for (int c = 0; c < v->info.channels; c++) {
         int given = FALSE;
@@ -60,8 +60,8 @@ GDALRasterBandH tess_gdal_mask_of(GDALDatasetH dataset, int band)
     return tess_gdal.GDALGetMaskBand(tess_gdal.GDALGetRasterBand(dataset, band));
 }
 
-/* Masks of their own: one made of alpha or of a band's nodata value is none, but one of the NODATA_VALUES that all
- * bands have together is. */
+/* True when the band has a real mask. A mask derived from alpha or from one band's nodata value does not count,
+ * but one from the NODATA_VALUES of all bands does. */
 static bool has_mask(GDALDatasetH dataset, int band, bool *shared)
 {
     const int flags = tess_gdal.GDALGetMaskFlags(tess_gdal.GDALGetRasterBand(dataset, band));
@@ -164,7 +164,7 @@ bool tess_gdal_same_float(float sample, double nodata)
 {
     if (isnan(nodata))
         return isnan(sample);
-    if (fabs(nodata) > FLT_MAX) /* the least double, say: read as -FLT_MAX or as infinity */
+    if (fabs(nodata) > FLT_MAX) /* e.g. the lowest double: read as -FLT_MAX or as infinity */
         return fabsf(sample) >= FLT_MAX && (sample < 0) == (nodata < 0);
     return sample == (float)nodata;
 }

@@ -1,4 +1,4 @@
-/* gdal_void.h: which samples a raster marks as holding no value (private to gdal*.c). */
+/* gdal_void.h: which samples a raster marks as void, that is, without a value (private to gdal*.c). */
 #ifndef TESS_IO_GDAL_VOID_H
 #define TESS_IO_GDAL_VOID_H
 
@@ -8,31 +8,32 @@
 typedef struct tess_gdal_void {
     GDALDatasetH dataset; /* not owned */
     tess_image_info info;
-    tess_nodata *nodata; /* for each channel; NULL: none has a nodata value */
-    int masks;           /* mask bands that are read: none, one for all channels, or one for each */
-    int64_t block_rows;  /* of the masks: they are read one row of blocks at a time, into the strip */
+    tess_nodata *nodata; /* for each channel; NULL: no channel has a nodata value */
+    int masks;           /* number of mask bands that are read: 0, 1 for all channels, or one for each */
+    int64_t block_rows;  /* block height of the masks, read one row of blocks at a time */
     tess_block strip;
     int64_t strip_first, strip_rows;
     int64_t cache; /* share of GDAL's cache */
 } tess_gdal_void;
 
-/* Fills *v, and masked and mask_band of *info. */
+/* Fills *v, and `masked` and `mask_band` of *info. */
 tess_status tess_gdal_void_open(tess_gdal_void *v, GDALDatasetH dataset, tess_image_info *info,
                                 tess_error *error) TESS_MUST_CHECK;
-size_t tess_gdal_void_held(const tess_gdal_void *v); /* the strip, taken by tess_gdal_void_start */
+size_t tess_gdal_void_held(const tess_gdal_void *v); /* size of the strip (tess_gdal_void_start) */
 tess_status tess_gdal_void_start(tess_gdal_void *v, tess_memory *memory, tess_error *error) TESS_MUST_CHECK;
-/* Rows [first, first + count), whose samples are `rows`. */
+/* For rows [first, first + count), whose samples are `rows`. */
 tess_status tess_gdal_void_rows(tess_gdal_void *v, int64_t first, int64_t count, const void *rows,
                                 unsigned char *valid, tess_error *error) TESS_MUST_CHECK;
 void tess_gdal_void_close(tess_gdal_void *v);
-/* A float32 sample, of a file of doubles perhaps, is the band's nodata value. */
+/* True when a float32 sample, perhaps of a file of doubles, is the band's nodata value. */
 bool tess_gdal_same_float(float sample, double nodata);
-/* The nodata value of a result: doubles are read as floats, and so is the value that marks them, also a finite one that
- * float32 cannot hold. */
+/* The nodata value of a result. Doubles are read as floats, so their nodata value is converted too, even a
+ * finite one that float32 cannot hold. */
 double tess_gdal_written_nodata(const tess_image_info *info, double nodata);
 GDALRasterBandH tess_gdal_mask_of(GDALDatasetH dataset, int band);
 
-/* Copies the mask that all channels of one dataset share to another of the same size. Held meanwhile: tess_gdal_copy_mask_bytes. */
+/* Copies the mask shared by all channels from one dataset to another of the same size. Holds
+ * tess_gdal_copy_mask_bytes meanwhile. */
 tess_status tess_gdal_copy_mask(GDALDatasetH from, GDALDatasetH to, tess_memory *memory,
                                 tess_error *error) TESS_MUST_CHECK;
 size_t tess_gdal_copy_mask_bytes(int64_t width);

@@ -1,8 +1,8 @@
 /* gdal_write.c: writing through GDAL: TIFF, JPEG, ENVI rasters, BMP.
  *
- * The suffix chooses the driver (gdal_drivers.c). Rows go to GDAL as they come; what happens to the files after the last
- * one is in gdal_files.c. GDAL reports a full disk late, in its last message and not in a return value: so
- * the message is looked at after each step, and the size of an uncompressed file is checked after closing. */
+ * The suffix chooses the driver (gdal_drivers.c). Rows are passed to GDAL as they arrive; gdal_files.c handles
+ * the files after the last row. GDAL reports a full disk late, and in its last message, not in a return value.
+ * So the message is checked after each step, and the size of an uncompressed file is checked after closing. */
 #define _XOPEN_SOURCE 700
 #include "io/gdal_drivers.h"
 #include "io/gdal_files.h"
@@ -17,19 +17,19 @@
 typedef struct gdal_writer {
     tess_memory *memory;
     GDALDatasetH dataset;
-    GDALDatasetH mask; /* the image that was read, opened again for its mask; NULL: none to write */
+    GDALDatasetH mask; /* the image that was read, opened again for its mask; NULL: no mask to write */
     tess_image_info info;
     GDALDataType type;
     size_t row_bytes;
     int64_t cache, counted;
     bool started;
-    bool whole_rows;     /* blocks are one row high: no block is left half written between calls */
+    bool whole_rows;     /* blocks are one row high: no block is incomplete between calls */
     tess_extras *extras; /* not owned */
     tess_gdal_files files;
 } gdal_writer;
 
-/* ALPHA marks the first sample beyond the colours that PHOTOMETRIC names; alpha behind others is marked when the bands
- * are there. */
+/* The option ALPHA marks the first sample after the colours of PHOTOMETRIC. Alpha after other samples is marked
+ * once the bands exist. */
 static const char *alpha_option(const tess_image_info *info, const char *photometric)
 {
     const int colours = strcmp(photometric, "RGB") == 0 ? 3 : strcmp(photometric, "CMYK") == 0 ? 4 : 1;
@@ -74,7 +74,8 @@ static void close_writer(void *state)
     tess_small_free(writer);
 }
 
-/* The reader's own dataset may be in use by another thread when the mask is copied, at the end. */
+/* Opens the image again, because another thread may be using the reader's dataset when the mask is copied at
+ * the end. */
 static void prepare_mask(gdal_writer *writer, GDALDatasetH like)
 {
     const char *driver[] = {tess_gdal.GDALGetDescription(tess_gdal.GDALGetDatasetDriver(like)), NULL};
@@ -82,7 +83,7 @@ static void prepare_mask(gdal_writer *writer, GDALDatasetH like)
                                         driver, NULL, NULL);
     if (!writer->mask)
         return; /* an empty mask would make every sample void */
-    tess_gdal.CPLSetThreadLocalConfigOption("GDAL_TIFF_INTERNAL_MASK", "YES"); /* no .msk file beside it */
+    tess_gdal.CPLSetThreadLocalConfigOption("GDAL_TIFF_INTERNAL_MASK", "YES"); /* no separate .msk file */
     if (tess_gdal.GDALCreateDatasetMaskBand(writer->dataset, GMF_PER_DATASET) != CE_None) {
         tess_gdal.GDALClose(writer->mask);
         writer->mask = NULL;
@@ -90,7 +91,7 @@ static void prepare_mask(gdal_writer *writer, GDALDatasetH like)
     tess_gdal.CPLSetThreadLocalConfigOption("GDAL_TIFF_INTERNAL_MASK", NULL);
 }
 
-/* A nodata value from a side file (pam.c) is unknown to the dataset that the metadata come from. */
+/* A nodata value from a side file (pam.c) is unknown to the dataset from which metadata is copied. */
 static void keep_nodata(gdal_writer *writer, GDALDatasetH like)
 {
     const tess_image_info *info = &writer->info;
@@ -178,13 +179,13 @@ static tess_status write_rows(void *state, int64_t first, int64_t count, const v
         tess_gdal_cache_share(writer->memory, writer->cache, writer->counted);
     writer->started = true;
     tess_gdal.CPLErrorReset();
-    /* GDAL only reads from the buffer of a write, but its prototype is not const. */
+    /* GDAL only reads the buffer of a write, but its prototype is not const. */
     CPLErr result = tess_gdal.GDALDatasetRasterIOEx(
         writer->dataset, GF_Write, 0, (int)first, (int)info->width, (int)count, (void *)(uintptr_t)rows,
         (int)info->width, (int)count, writer->type, info->channels, NULL, sample * info->channels,
         (GSpacing)writer->row_bytes, sample, NULL);
-    /* Finished blocks leave the cache now: as dirty ones they would make every read of another dataset slow.
-     */
+    /* Flush finished blocks now: as dirty blocks in the cache they would slow down every read of another
+     * dataset. */
     for (int b = 1; b <= info->channels && writer->whole_rows; b++)
         tess_gdal.GDALFlushRasterCache(tess_gdal.GDALGetRasterBand(writer->dataset, b));
     if (result == CE_None && tess_gdal.CPLGetLastErrorType() < CE_Failure)

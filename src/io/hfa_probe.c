@@ -1,8 +1,9 @@
-/* hfa_probe.c: an Erdas Imagine file is a tree of entries; one of type ImgExternalRaster names the file that holds
- * the samples (NAME.ige, for large images). GDAL joins that name to the folder of the file, so "../../x" would
- * make any file the image. The tree is walked here, and such an entry may not hold "..".
+/* hfa_probe.c: an Erdas Imagine file is a tree of entries. An entry of type ImgExternalRaster names the file
+ * that holds the samples (NAME.ige, for large images). GDAL appends that name to the folder of the file, so
+ * "../../x" could make any file the image. This file walks the tree and refuses such an entry with "..".
  *
- * An entry, little-endian: next, previous, parent, child, data, data's size (4 bytes each), name (64), type (32). */
+ * An entry, little-endian: next, previous, parent, child, data, data's size (4 bytes each), name (64), type
+ * (32). */
 #define _XOPEN_SOURCE 700
 #include "io/hfa_probe.h"
 
@@ -36,7 +37,7 @@ static bool data_stays(int fd, const unsigned char *entry)
     return true;
 }
 
-/* Entries that cannot be read are GDAL's to report; a tree without an end is refused. */
+/* GDAL reports entries that cannot be read; a tree without an end is refused here. */
 static bool walk(int fd, uint32_t root)
 {
     static const char external[] = "ImgExternalRaster";

@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-/* False for an Erdas Imagine file that names a file of samples outside its folder, or whose tree cannot be followed. True for
- * every other file. */
+/* Returns false for an Erdas Imagine file that names a sample file outside its folder, or whose tree cannot be
+ * followed; true for every other file. */
 bool tess_hfa_stays_in_folder(const char *path);
 
 #endif

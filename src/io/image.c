@@ -1,9 +1,8 @@
-/* image.c: which format a file is, and reading it row by row.
+/* image.c: finds the format of a file and reads it row by row.
  *
- * The content decides where it can (a JPEG called .png is read as a JPEG), the suffix where it cannot: raw
- * rasters have no magic. Everything that is the same for all formats is here: the checks that a path is a
- * readable, non-empty file, the count of rows, and the file's name before each message. PNG and NPY never
- * touch GDAL. */
+ * The content decides where it can (a JPEG named .png is read as a JPEG), else the suffix: raw rasters have no
+ * magic number. Everything common to all formats is here: checking that a path is a readable, non-empty file,
+ * counting rows, and adding the file's name to each message. PNG and NPY never use GDAL. */
 #define _XOPEN_SOURCE 700
 #include "io/format.h"
 
@@ -13,8 +12,8 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-/* What tess_image_is_known answers true for. Any other name is offered to GDAL, which reads some more formats.
- */
+/* The suffixes for which tess_image_is_known returns true. GDAL is tried for any other name, since it reads
+ * more formats. */
 static const tess_suffix suffixes[] = {
     {".png", &tess_read_png, &tess_write_png},
     {".npy", &tess_read_npy, &tess_write_npy},
@@ -90,7 +89,7 @@ tess_status tess_axes_of(const char *name, tess_axes *axes, tess_error *error)
             *axes = known[i];
             return TESS_OK;
         }
-    return tess_fail(error, TESS_BAD_OPTION, "--axes %s: use auto, HW, HWC, CHW, DHW or DHWC", name);
+    return tess_fail(error, TESS_BAD_OPTION, "`axes` %s: use auto, HW, HWC, CHW, DHW or DHWC", name);
 }
 
 bool tess_image_is_known(const char *path)
@@ -108,7 +107,7 @@ tess_status tess_image_load_library(const char *path, tess_error *error)
     return status == TESS_OK ? TESS_OK : tess_fail_prefix(error, status, path);
 }
 
-/* The file's first bytes, after the checks that need no format. */
+/* Reads the first bytes of the file, after the checks that need no format. */
 static tess_status look_at(const char *path, unsigned char head[8], size_t *count, tess_error *error)
 {
     struct stat about;
@@ -151,7 +150,7 @@ static tess_status choose_format(const char *path, const tess_read_format **out,
     return TESS_OK;
 }
 
-/* Only their size stays: the writer that wants them loads them. */
+/* Keeps only the size of the extras: a writer that needs them loads them. */
 static tess_status measure_extras(tess_reader *reader, tess_error *error)
 {
     tess_extras extras;

@@ -1,9 +1,9 @@
 /* jpeg_probe.c: whether a JPEG can be decoded row by row.
  *
- * A progressive file (SOF2), or one whose first scan lacks components, gives no finished row before its last
+ * A progressive file (SOF2), or one whose first scan lacks components, has no finished row before its last
  * scan, so libjpeg holds every coefficient of the image: two bytes each, in 8x8 blocks, per component at its
- * own sampling. That is the one large thing that GDAL would hold behind our back, and the file's first
- * markers say so. */
+ * own sampling. This is the only large allocation that GDAL does not report, and the first markers of the file
+ * are enough to predict it. */
 #include "io/jpeg_probe.h"
 
 #include <stdbool.h>
@@ -87,7 +87,7 @@ size_t tess_jpeg_coefficients(const char *path)
             long after = ftell(file) + length;
             if (is_frame(marker) && !read_frame(file, marker, length, &f))
                 break;
-            if (marker == 0xda) { /* the first scan: does it have all components? */
+            if (marker == 0xda) { /* first scan: does it have all components? */
                 if (f.components && (f.progressive || getc(file) < f.components))
                     bytes = coefficient_bytes(&f);
                 break;

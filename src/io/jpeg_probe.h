@@ -1,4 +1,4 @@
-/* jpeg_probe.h: the markers of a JPEG, and what decoding it will cost (private to this room). */
+/* jpeg_probe.h: the markers of a JPEG, and the memory that decoding it needs (private to this room). */
 #ifndef TESS_IO_JPEG_PROBE_H
 #define TESS_IO_JPEG_PROBE_H
 
@@ -6,13 +6,13 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* The next marker with its payload's length; 0 at the end, or where the file is damaged. */
+/* Returns the next marker and the length of its payload; 0 at the end or in a damaged file. */
 int tess_jpeg_next_marker(FILE *file, int *length);
-/* Bytes of coefficients that libjpeg must hold to decode this file; 0 for sequential files and for what is no
- * JPEG. */
+/* Bytes of coefficients that libjpeg must hold to decode this file; 0 for sequential files and files that are
+ * not JPEG. */
 size_t tess_jpeg_coefficients(const char *path);
-/* The same for a JPEG to be written by GDAL: its tables are optimised, so libjpeg sees all coefficients
- * first. Gray, or three channels with the usual halved colour planes. */
+/* The same for a JPEG that GDAL writes. Its tables are optimised, so libjpeg needs all coefficients first.
+ * Gray, or three channels with the usual half-size chroma planes. */
 size_t tess_jpeg_write_coefficients(int64_t height, int64_t width, int channels);
 
 #endif

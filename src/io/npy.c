@@ -1,9 +1,9 @@
 /* npy.c: NumPy's .npy files as images, (H, W) or (H, W, C), and volumes, (D, H, W) or (D, H, W, C).
  *
- * The samples lie in the file as the caller wants them, so rows are read straight into the caller's memory
- * and nothing is held (but for planes, npy_planes.c). Other byte orders are swapped in place; half and double
- * precision become float32 in pieces through a few KiB of stack. The file's size must be exactly what the shape
- * needs: a short copy is noticed before any work. */
+ * The file has the samples in the caller's order, so rows are read directly into the caller's memory and
+ * nothing is held (except for planes, npy_planes.c). Other byte orders are swapped in place; half and double
+ * precision are converted to float32 in pieces through a few KiB of stack. The file's size must match the shape
+ * exactly, so that an incomplete copy is found before any work. */
 #define _XOPEN_SOURCE 700
 #include "io/npy.h"
 
@@ -20,8 +20,8 @@ enum { HEADER_LIMIT = 65536, PIECE = 1024 };
 static const struct {
     char kind;
     int size;
-    tess_dtype dtype;  /* as given to the caller */
-    const char *descr; /* as written; NULL: only read */
+    tess_dtype dtype;  /* sample type for the caller */
+    const char *descr; /* in written files; NULL: this type is only read */
     double full_scale;
 } kinds[] = {
     {'u', 1, TESS_U8, "|u1", 255},        {'u', 2, TESS_U16, "u2", 65535},
@@ -50,7 +50,7 @@ static int find_kind(const tess_npy_header *header)
     return -1;
 }
 
-/* Magic, version, length, dictionary. `*offset` is where the samples begin. */
+/* Reads magic, version, length and dictionary. `*offset` is where the samples begin. */
 static tess_status read_header(tess_npy_file *npy, int64_t *offset, tess_error *error)
 {
     unsigned char fixed[12];
@@ -176,7 +176,7 @@ bool tess_npy_samples(tess_npy_file *npy, void *to, int64_t samples)
     return true;
 }
 
-/* *beyond: one of them is too large for a float. */
+/* *beyond: a sample is too large for a float. */
 static bool read_as_float(tess_npy_file *npy, float *to, int64_t samples, bool *beyond)
 {
     union {
@@ -232,7 +232,7 @@ static size_t held_bytes(const char *target, const tess_image_info *info)
                                        : 0;
 }
 
-/* The sides in the order in which they are written. */
+/* The sizes in the order in which they are written. */
 static void shape_of(const tess_image_info *info, tess_npy_header *header)
 {
     const bool channels = info->channels > 1 || info->axes == TESS_AXES_HWC || info->axes == TESS_AXES_DHWC;

@@ -1,5 +1,5 @@
-/* npy.h: .npy files (private to this room): npy_header.c parses the header, npy_axes.c says what its axes are,
- * npy.c moves the samples of images, npy_planes.c those that lie in planes, npy_table.c those of tables. */
+/* npy.h: .npy files (private to this room). npy_header.c parses the header, npy_axes.c assigns its axes, npy.c
+ * reads and writes the samples of images, npy_planes.c those in planes, npy_table.c those of tables. */
 #ifndef TESS_IO_NPY_H
 #define TESS_IO_NPY_H
 
@@ -11,50 +11,51 @@
 
 typedef struct tess_npy_header {
     char kind;    /* 'u', 'i', 'f', … as in the descr string */
-    int size;     /* bytes a sample */
-    bool swapped; /* the file's byte order is not this machine's */
+    int size;     /* bytes per sample */
+    bool swapped; /* the byte order is not this machine's */
     bool fortran;
     int rank; /* 0 to 8 */
     int64_t shape[8];
 } tess_npy_header;
 
-/* `text` is the Python dictionary after the magic, version and length. Any key order, any spacing; nothing is
- * trusted. */
+/* Parses `text`, the Python dictionary after the magic, version and length. Accepts any key order and spacing;
+ * trusts nothing. */
 tess_status tess_npy_parse(const char *text, size_t bytes, tess_npy_header *out,
                            tess_error *error) TESS_MUST_CHECK;
 
-/* Which axis is what, into depth, height, width, channels and axes of *info, which comes with the order that was
- * asked for. Every side is at least 1 and fits an int. */
+/* Sets depth, height, width, channels and axes of *info, whose `axes` is the requested order. Every size is at
+ * least 1 and fits an int. */
 tess_status tess_npy_axes(const tess_npy_header *header, tess_image_info *info,
                           tess_error *error) TESS_MUST_CHECK;
-/* The shape as Python writes it, "(480, 640, 3)". */
+/* Writes the shape as Python does, "(480, 640, 3)". */
 void tess_npy_shape(const tess_npy_header *header, char *text, size_t bytes);
 
 typedef struct tess_npy_file {
     tess_memory *memory;
     FILE *file;
     tess_npy_header header;
-    int64_t height, row_samples; /* rows in all, of width * channels samples */
-    int64_t width;               /* (C,H,W) only, as what follows */
+    int64_t height, row_samples; /* total rows, each of width * channels samples */
+    int64_t width;               /* this and the following: for (C,H,W) only */
     int channels;
-    int64_t offset;   /* of the first sample in the file */
-    tess_block plane; /* rows of one plane, as the file has them */
+    int64_t offset;   /* position of the first sample in the file */
+    tess_block plane; /* rows of one plane, as in the file */
     bool planar;
 } tess_npy_file;
 
-/* Rows of a (C,H,W) file, interleaved. Held while they move: tess_npy_plane_bytes(width, bytes of a sample). */
+/* Rows of a (C,H,W) file, interleaved. Memory held while they are moved: tess_npy_plane_bytes(width, bytes per
+ * sample). */
 size_t tess_npy_plane_bytes(int64_t width, int sample_bytes);
 tess_status tess_npy_read_planes(tess_npy_file *npy, int64_t first, int64_t count, void *rows,
                                  tess_error *error) TESS_MUST_CHECK;
 tess_status tess_npy_write_planes(tess_npy_file *npy, int64_t first, int64_t count, const void *rows,
                                   tess_error *error) TESS_MUST_CHECK;
 
-/* For reading, from the first sample on; `*state` is a tess_npy_file. */
+/* Opens for reading, at the first sample; `*state` is a tess_npy_file. */
 tess_status tess_npy_open(tess_memory *memory, const char *path, tess_image_info *info, void **state,
                           tess_error *error) TESS_MUST_CHECK;
-/* In place, from the file's byte order to this machine's. */
+/* Converts in place from the file's byte order to this machine's. */
 void tess_npy_swap(const tess_npy_header *header, void *samples, int64_t count);
-/* The next ones, in this machine's byte order. False: the file ended, or failed. */
+/* Reads the next samples, in this machine's byte order. Returns false at the end of the file or on an error. */
 bool tess_npy_samples(tess_npy_file *npy, void *to, int64_t samples);
 void tess_npy_close(void *state);
 

@@ -1,8 +1,8 @@
-/* npy_axes.c: what the axes of an array are.
+/* npy_axes.c: the meaning of an array's axes.
  *
- * An .npy file has a shape and no names for its sides. Arrays of images are (H, W) or (H, W, C) with few channels,
- * arrays of volumes (D, H, W): the sides distinguish them. (C, H, W), as PyTorch has images, looks like a thin
- * volume; taking it for either would give a plausible and wrong result, so the user has to say which it is. */
+ * An .npy file has a shape but no names for its axes. Arrays of images are (H, W) or (H, W, C) with few
+ * channels, arrays of volumes (D, H, W): the sizes distinguish them. (C, H, W), PyTorch's order for images,
+ * looks like a thin volume; either choice could give a plausible but wrong result, so the user must specify it. */
 #include <stdio.h>
 
 #include "io/npy.h"
@@ -11,7 +11,7 @@ enum { MOST_CHANNELS = 4 };
 
 static const struct {
     const char *name, *words;
-    int rank, depth, height, width, channels; /* places in the shape; -1: there is none */
+    int rank, depth, height, width, channels; /* positions in the shape; -1: none */
 } orders[] = {
     [TESS_AXES_HW] = {"HW", "(height, width)", 2, -1, 0, 1, -1},
     [TESS_AXES_HWC] = {"HWC", "(height, width, channels)", 3, -1, 0, 1, 2},
@@ -41,7 +41,7 @@ static bool few(int64_t side)
     return side <= MOST_CHANNELS;
 }
 
-/* Three axes whose first is short and the others are not. */
+/* True for three axes of which only the first is short. */
 static bool looks_planar(const int64_t *shape)
 {
     return few(shape[0]) && shape[1] > shape[0] && shape[2] > shape[0];
@@ -67,7 +67,7 @@ static tess_status guess(const tess_npy_header *header, tess_axes *out, tess_err
     if (header->rank == 3 && !few(side[2]) && looks_planar(side))
         return tess_fail(
             error, TESS_BAD_INPUT,
-            "its shape %s looks like (channels, height, width); give --axes CHW, or --axes DHW if it "
+            "its shape %s looks like (channels, height, width); give `axes` CHW, or `axes` DHW if it "
             "is a volume of %lld slice(s)",
             shape, (long long)side[0]);
     *out = header->rank == 4   ? TESS_AXES_DHWC
@@ -97,7 +97,7 @@ tess_status tess_npy_axes(const tess_npy_header *header, tess_image_info *info, 
     tess_npy_shape(header, shape, sizeof shape);
     if (header->rank != orders[taken].rank)
         return tess_fail(error, TESS_BAD_INPUT,
-                         "has %d dimension(s), %s, but --axes %s takes an array of %d: %s", header->rank,
+                         "has %d dimension(s), %s, but `axes` %s takes an array of %d: %s", header->rank,
                          shape, orders[taken].name, orders[taken].rank, orders[taken].words);
     info->axes = taken;
     info->depth = orders[taken].depth < 0 ? 0 : header->shape[orders[taken].depth];

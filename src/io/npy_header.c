@@ -2,8 +2,8 @@
  *
  *     {'descr': '<f4', 'fortran_order': False, 'shape': (480, 640, 3), }
  *
- * It is a Python literal, but only ever these three keys: a scanner over (pointer, end) reads exactly that
- * and refuses the rest, so that no header can make it recurse, allocate or look behind its end. */
+ * It is a Python literal that always has these three keys. A scanner over (pointer, end) reads exactly these
+ * and refuses everything else, so that no header can make it recurse, allocate or read past its end. */
 #include "io/npy.h"
 
 #include <string.h>
@@ -39,7 +39,7 @@ static bool take_word(scan *s, const char *word)
     return true;
 }
 
-/* A quoted string without escapes, cut to `bytes`. */
+/* Reads a quoted string without escapes, truncated to `bytes`. */
 static bool take_string(scan *s, char *out, size_t bytes)
 {
     skip_space(s);

@@ -1,7 +1,7 @@
-/* npy_planes.c: (C, H, W) arrays, whose channels lie one after another, as rows of interleaved samples.
+/* npy_planes.c: (C, H, W) arrays, whose channels are stored one after another, as rows of interleaved samples.
  *
- * A few rows of one plane are read at a time, at their place in the file, and their samples go to every C-th place
- * of the caller's rows; writing does the reverse. What is held is those few rows, whatever the size of the image. */
+ * A few rows of one plane are read at a time, and their samples are stored at every C-th place of the caller's
+ * rows; writing does the reverse. Only these few rows are held, whatever the size of the image. */
 #define _XOPEN_SOURCE 700
 #include <errno.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static tess_status start(tess_npy_file *npy, tess_error *error)
                             (size_t)(rows_at_once(npy->width, size) * npy->width * size), error);
 }
 
-/* All of it, or false with errno (0 at the end of the file). */
+/* Reads or writes all bytes; else returns false with errno (0 at the end of the file). */
 static bool move(tess_npy_file *npy, bool out, int64_t offset, size_t bytes)
 {
     const int file = fileno(npy->file);
@@ -56,7 +56,8 @@ static int64_t place(const tess_npy_file *npy, int channel, int64_t row)
     return npy->offset + ((int64_t)channel * npy->height + row) * npy->width * npy->header.size;
 }
 
-/* Samples of the plane to every `step`-th place of `to`, in the caller's type. False: one is too large for a float. */
+/* Copies samples of the plane to every `step`-th place of `to`, in the caller's type. Returns false when one is
+ * too large for a float. */
 static bool spread(const tess_npy_file *npy, int64_t samples, int64_t step, unsigned char *to)
 {
     const int size = npy->header.size;
@@ -107,7 +108,7 @@ tess_status tess_npy_write_planes(tess_npy_file *npy, int64_t first, int64_t cou
 {
     const int size = npy->header.size;
     TESS_TRY(start(npy, error));
-    if (fflush(npy->file) != 0) /* the header, before anything is put behind it */
+    if (fflush(npy->file) != 0) /* write the header before the samples after it */
         return tess_fail(error, TESS_IO_FAILED, "cannot be written (%s)", strerror(errno));
     while (count > 0) {
         const int64_t some = tess_min_i64(count, rows_at_once(npy->width, size)), samples = some * npy->width;

@@ -1,4 +1,4 @@
-/* Tables of numbers, from NPY files of two dimensions. */
+/* Tables of numbers from two-dimensional NPY files. */
 #define _XOPEN_SOURCE 700
 #include <string.h>
 #include <sys/stat.h>
@@ -26,7 +26,7 @@ static tess_status read_table(tess_npy_file *npy, int64_t most, tess_table *out,
         out->values = NULL;
         return tess_fail(error, TESS_IO_FAILED, "cannot be read");
     }
-    /* Floats lie in the first half; from the end, none is written over before it was read. */
+    /* Floats are in the first half of the buffer; going backwards, none is overwritten before it is read. */
     for (int64_t i = header->size == 4 ? count - 1 : -1; i >= 0; i--) {
         float value;
         memcpy(&value, (const char *)out->values + i * 4, sizeof value);
@@ -42,7 +42,7 @@ tess_status tess_table_read(const char *path, int64_t most, tess_table *out, tes
     struct stat about;
     *out = (tess_table){0};
     tess_status status = TESS_OK;
-    if (stat(path, &about) == 0 && !S_ISREG(about.st_mode)) /* opening a pipe would wait for its writer */
+    if (stat(path, &about) == 0 && !S_ISREG(about.st_mode)) /* opening a pipe would block */
         status = tess_fail(error, TESS_BAD_INPUT, "is not a regular file; tables are read from files");
     if (status == TESS_OK)
         status = tess_npy_open(NULL, path, &info, &npy, error);

@@ -10,7 +10,7 @@
 
 enum { MOST_BYTES = 16 << 20, HEAD = 10 };
 
-/* A sample of an NPY file as a double; NAN for a type that is not one of numbers. */
+/* Reads a sample of an NPY file as a double; NAN when the type is not numeric. */
 static double sample(const tess_npy_header *header, const unsigned char *at)
 {
     unsigned char bytes[8] = {0};
@@ -66,7 +66,7 @@ static tess_status from_array(const unsigned char *bytes, size_t length, int64_t
 
 static tess_status from_text(char *text, int64_t most, double *values, int64_t *count, tess_error *error)
 {
-    for (char *at = text; *at; at++) /* comments are blank */
+    for (char *at = text; *at; at++) /* replace comments by blanks */
         if (*at == '#')
             while (*at && *at != '\n')
                 *at++ = ' ';

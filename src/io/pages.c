@@ -11,7 +11,8 @@
 enum { MOST = 100000, SUBFILE_TYPE = 254, OLD_SUBFILE_TYPE = 255, SHORT = 3, MOST_TAGS = 4096 };
 enum { REDUCED = 1, MASK = 4, OLD_REDUCED = 2 };
 
-/* What kind of image the directory at *place describes; then *place is that of the next. */
+/* Reads into *kind which kind of image the directory at *place describes, and moves *place to the next
+ * directory. */
 static bool read_directory(const tess_tiff *t, uint64_t *place, uint64_t *kind)
 {
     const int head = t->wide ? 8 : 2, field = t->wide ? 8 : 4;
@@ -30,7 +31,7 @@ static bool read_directory(const tess_tiff *t, uint64_t *place, uint64_t *kind)
         const uint64_t tag = tess_tiff_number(t, bytes, 2);
         if (tag != SUBFILE_TYPE && tag != OLD_SUBFILE_TYPE)
             continue;
-        const uint64_t value = /* it stands at the beginning of the field */
+        const uint64_t value = /* stored at the beginning of the field */
             tess_tiff_number(t, bytes + 4 + field, tess_tiff_number(t, bytes + 2, 2) == SHORT ? 2 : 4);
         *kind |= tag == SUBFILE_TYPE ? value : value == OLD_REDUCED ? REDUCED : 0;
     }
@@ -44,8 +45,7 @@ static tess_status walk(FILE *file, tess_pages *out, tess_error *error)
 {
     tess_tiff t;
     uint64_t place = tess_tiff_open_file(&t, file) ? t.first : 0, kind;
-    uint64_t mark =
-        0; /* the place at the last power of two: a list that runs in a circle comes to it again */
+    uint64_t mark = 0; /* the place at the last power of two: a cyclic list reaches it again */
     int64_t room = 0, seen = 0;
     while (place) {
         const uint64_t here = place;
@@ -70,7 +70,7 @@ static tess_status walk(FILE *file, tess_pages *out, tess_error *error)
     }
     if (out->count > 1)
         return TESS_OK;
-    tess_small_free(out->places); /* a file of one image is read as it is */
+    tess_small_free(out->places); /* a file with one image is read as usual */
     out->places = tess_small_alloc(1, sizeof *out->places);
     out->count = 1;
     return out->places ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for a list of pages");

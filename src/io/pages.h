@@ -1,7 +1,7 @@
-/* pages.h: the images of a TIFF file that holds several, each read as a file of its own.
+/* pages.h: the images of a TIFF file that holds several, each read like a separate file.
  *
- * The list of directories is walked here, so that what GDAL is asked for is always a directory of the file that was named,
- * by its place in it: no part of a name is GDAL's to interpret. Overviews and masks are no pages. */
+ * The list of directories is walked here, and GDAL opens a directory of the named file by its offset: GDAL
+ * never interprets a part of a name. Overviews and masks are not pages. */
 #ifndef TESS_IO_PAGES_H
 #define TESS_IO_PAGES_H
 
@@ -9,15 +9,15 @@
 
 typedef struct tess_pages {
     int64_t count;
-    uint64_t *places; /* of the directories in the file; owned: tess_small_free */
+    uint64_t *places; /* offsets of the directories in the file; owned: tess_small_free */
 } tess_pages;
 
-/* A file that is no TIFF has one page, at place 0. */
+/* A file that is not a TIFF has one page, at place 0. */
 tess_status tess_pages_of(const char *path, tess_pages *out, tess_error *error) TESS_MUST_CHECK;
-/* Refuses a TIFF of several pages where one image is read, since the others would be lost. The message does not carry
- * its name. */
+/* Refuses a TIFF of several pages where one image is read, since the others would be lost. The message does not
+ * contain the name. */
 tess_status tess_pages_check_one(const char *path, tess_error *error) TESS_MUST_CHECK;
-/* The page at `place`; 0: the file itself, the axes of an array as they are. */
+/* Opens the page at `place`; 0: the file itself, with the axes of an array as stored. */
 tess_status tess_reader_open_page(tess_memory *memory, const char *path, uint64_t place, tess_reader **out,
                                   tess_error *error) TESS_MUST_CHECK;
 

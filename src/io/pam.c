@@ -2,8 +2,8 @@
  *
  *   <PAMDataset> <PAMRasterBand band="1"> <NoDataValue le_hex_equiv="...">-9999</NoDataValue> ...
  *
- * GDAL's own reader of these files is switched off, since they may lead it to other files. Elements are known by their
- * depth: a Subdataset has a PAMDataset of its own, which says nothing about this raster. */
+ * GDAL's own reader of these files is disabled, since they may refer to other files. Elements are identified by
+ * their depth: a Subdataset has its own PAMDataset, which does not describe this raster. */
 #define _XOPEN_SOURCE 700
 #include "io/pam.h"
 
@@ -24,7 +24,7 @@ static bool is_named(const char *tag, const char *name)
     return strncmp(tag, name, length) == 0 && strchr(" \t\r\n/>", tag[length]);
 }
 
-/* The number in band="..." of the tag that ends at `end`; 0 without one. */
+/* Reads the number in band="..." of the tag that ends at `end`; 0 when there is none. */
 static int band_of(const char *tag, const char *end)
 {
     for (const char *at = tag; end - at > 6; at++) {
@@ -52,7 +52,7 @@ static void scan(const char *text, int bands, tess_nodata *values)
     for (const char *at = text; (at = strchr(at, '<'));) {
         const bool comment = strncmp(at, "<!--", 4) == 0, head = at[1] == '?';
         const char *tag = at + 1, *end = strstr(tag, comment ? "-->" : head ? "?>" : ">");
-        if (!end || (*tag == '!' && !comment)) /* cut off, or with texts that could hide tags */
+        if (!end || (*tag == '!' && !comment)) /* truncated, or with texts that could hide tags */
             return;
         at = end;
         if (comment || head)

@@ -1,4 +1,4 @@
-/* pam.h: nodata values that GDAL programs put beside a raster, in NAME.SUFFIX.aux.xml (private to this room). */
+/* pam.h: nodata values that GDAL programs store beside a raster, in NAME.SUFFIX.aux.xml (private to this room). */
 #ifndef TESS_IO_PAM_H
 #define TESS_IO_PAM_H
 
@@ -9,8 +9,8 @@ typedef struct tess_nodata {
     double value;
 } tess_nodata;
 
-/* Sets the entries of those of the `bands` whose value `raster`'s side file has. A file that is damaged, or larger than
- * 1 MiB, has none. */
+/* Sets the entries of the bands that have a value in the side file of `raster`. A damaged file, or one larger
+ * than 1 MiB, sets nothing. */
 tess_status tess_pam_nodata(const char *raster, int bands, tess_nodata *values,
                             tess_error *error) TESS_MUST_CHECK;
 

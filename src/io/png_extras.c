@@ -1,5 +1,5 @@
-/* png_extras.c: extras into a PNG: the profile and the resolution through libpng, which checks them; EXIF data and texts
- * as the chunks that they are. */
+/* png_extras.c: writes extras into a PNG: the profile and the resolution through libpng, which checks them,
+ * EXIF data and texts as raw chunks. */
 #include <math.h>
 #include <string.h>
 
@@ -26,10 +26,10 @@ static void write_chunk(png_structp png, const char *kind, const tess_blob *body
         png_write_chunk(png, (png_const_bytep)kind, body->data, body->bytes);
 }
 
-/* The text may hold anything, so only its length counts. */
+/* The text may contain any bytes, so it is written by its length. */
 static void write_xmp(png_structp png, const tess_blob *xmp)
 {
-    static const unsigned char head[] = "XML:com.adobe.xmp\0\0\0\0"; /* plain, in no language */
+    static const unsigned char head[] = "XML:com.adobe.xmp\0\0\0\0"; /* uncompressed, without a language */
     if (!xmp->data || xmp->bytes > PNG_UINT_31_MAX - sizeof head)
         return;
     png_write_chunk_start(png, (png_const_bytep) "iTXt", (png_uint_32)(sizeof head + xmp->bytes));

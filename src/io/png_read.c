@@ -1,10 +1,10 @@
-/* png_read.c: PNG files, read with libpng one row at a time.
+/* png_read.c: reads PNG files with libpng, one row at a time.
  *
- * Palettes, grays below 8 bits and transparent colours are expanded, so that a caller sees 8 or 16 bits and 1
- * to 4 channels. Held: libpng's two rows, and for an interlaced file the whole image, since its first row is
- * complete only after the last pass. A header that promises more pixels than the file's bytes could inflate
- * to (deflate reaches 1032:1 at best) is refused at opening, before anyone plans memory for it. Texts and
- * EXIF data are skipped: extras_png.c reads them, within bounds. */
+ * Palettes, grays below 8 bits and transparent colours are expanded, so that a caller gets 8 or 16 bits and 1
+ * to 4 channels. libpng holds two rows. For an interlaced file the whole image is held, since its first row is
+ * complete only after the last pass. A header that claims more pixels than the file's bytes could inflate to
+ * (deflate reaches at most 1032:1) is refused at opening, before memory is planned for it. Texts and EXIF data
+ * are skipped: extras_png.c reads them, within bounds. */
 #define _XOPEN_SOURCE 700
 #include "io/png.h"
 
@@ -21,11 +21,11 @@ typedef struct png_reader {
     png_structp png;
     png_infop info;
     tess_png_say say;
-    int64_t height, at; /* `at`: rows that libpng has finished, for messages */
+    int64_t height, at; /* `at`: rows finished by libpng, for messages */
     size_t row_bytes;
     bool interlaced, started;
     size_t accounted;
-    tess_block image; /* interlaced only */
+    tess_block image; /* for interlaced files only */
 } png_reader;
 
 void tess_png_on_error(png_structp png, png_const_charp text)
@@ -65,7 +65,7 @@ static void read_bytes(png_structp png, png_bytep data, size_t bytes)
     png_error(png, "end of file");
 }
 
-/* What went wrong, in the words of a user. */
+/* Describes the error in words that a user understands. */
 static tess_status explain(const png_reader *reader, tess_error *error)
 {
     const tess_png_say *say = &reader->say;
@@ -105,7 +105,7 @@ static tess_status read_header(png_reader *reader, tess_error *error)
     return TESS_OK;
 }
 
-/* Packed bytes of the whole image as deflate sees them, against the bytes that the file has. */
+/* Compares the size of the whole image before compression with the size of the file. */
 static tess_status check_promise(png_reader *reader, tess_error *error)
 {
     struct stat about;
@@ -194,7 +194,7 @@ cleanup:
     return status;
 }
 
-/* Rows into `rows`, or all passes into the held image. The end of the file is checked after the last row. */
+/* Reads rows into `rows`, or all passes into the held image. Checks the end of the file after the last row. */
 static tess_status decode(png_reader *reader, int64_t count, unsigned char *rows, tess_error *error)
 {
     png_structp png = reader->png;

@@ -1,8 +1,8 @@
-/* png_write.c: PNG files, written with libpng one row at a time.
+/* png_write.c: writes PNG files with libpng, one row at a time.
  *
- * zlib level 1 with the one filter "difference to the left neighbour": on photographs within a few percent of
- * the size of the default effort at a fifth of its time, and libpng then holds two rows only. Write errors (a
- * full disk) surface in write_bytes or at fclose; both end up as one message. */
+ * zlib level 1 with only the filter "difference to the left neighbour": on photographs within a few percent of
+ * the size at the default level, in a fifth of the time, and libpng holds only two rows. Write errors (a full
+ * disk) are found in write_bytes or at fclose; both give the same message. */
 #include "io/png.h"
 
 #include <errno.h>
@@ -50,7 +50,7 @@ static tess_status accepts(const char *target, const tess_image_info *info, tess
 {
     (void)target;
     bool kind = info->dtype == TESS_U8 || info->dtype == TESS_U16;
-    /* Two channels without alpha would come back as gray with alpha, four as transparent. */
+    /* Two channels without alpha would be read back as gray with alpha, and four as RGB with alpha. */
     if (!kind || info->channels > 4 || info->alpha != (info->channels % 2 == 0))
         return tess_fail(
             error, TESS_BAD_OPTION,
@@ -88,7 +88,7 @@ static tess_status write_header(png_writer *writer, const tess_create *create, t
         return explain(writer, error);
     png_set_write_fn(png, writer, write_bytes, flush_bytes);
     png_set_user_limits(png, TESS_PNG_SIDE, TESS_PNG_SIDE);
-    png_set_benign_errors(png, 1); /* an odd colour profile is dropped, not fatal */
+    png_set_benign_errors(png, 1); /* an invalid colour profile is dropped, not fatal */
     png_set_compression_level(png, 1);
     png_set_filter(png, PNG_FILTER_TYPE_BASE, PNG_FILTER_SUB);
     png_set_IHDR(png, writer->info, (png_uint_32)info->width, (png_uint_32)info->height,

@@ -1,8 +1,9 @@
 /* side_files.c: files beside a raster that change how GDAL reads it.
  *
- * NAME.SUFFIX.msk marks void samples, NAME.SUFFIX.aux.xml has a nodata value, statistics and more, NAME.SUFFIX.ovr has
- * smaller copies, and a world file has the position. The first three say something about the samples, so that they are
- * wrong beside a raster that replaced theirs. A position may well have been put there for the new one. */
+ * NAME.SUFFIX.msk marks void samples, NAME.SUFFIX.aux.xml has a nodata value, statistics and more,
+ * NAME.SUFFIX.ovr has smaller copies, and a world file has the position. The first three describe the samples,
+ * so they are wrong beside a raster that replaced theirs. A world file may have been put there for the new
+ * raster. */
 #define _XOPEN_SOURCE 700
 #include <limits.h>
 #include <stdio.h>
@@ -16,13 +17,14 @@
 
 static const char *const stale[] = {".ovr", ".aux.xml", ".msk", NULL}, *const nothing[] = {NULL};
 
-/* NPY files are not read by GDAL. */
+/* GDAL does not read NPY files. */
 const char *const *tess_image_stale_suffixes(const char *target)
 {
     return tess_suffix_is(target, ".npy") ? nothing : stale;
 }
 
-/* `suffix`, from its dot on, is that of a world file for a raster with suffix `of`: .tfw and .tifw for .tif, .wld. */
+/* True when `suffix`, including its dot, is that of a world file for a raster with suffix `of`: .tfw and .tifw
+ * for .tif, or .wld. */
 static bool is_world(const char *suffix, const char *of)
 {
     const size_t length = strlen(of);

@@ -1,4 +1,4 @@
-/* table.h: small arrays of numbers that are no image: (rows, columns) from an NPY file, in double precision. */
+/* table.h: small arrays of numbers that are not images: (rows, columns) from an NPY file, in double precision. */
 #ifndef TESS_IO_TABLE_H
 #define TESS_IO_TABLE_H
 
@@ -9,7 +9,7 @@ typedef struct tess_table {
     double *values; /* row by row; owned by the caller: tess_small_free */
 } tess_table;
 
-/* float32 or float64; `most` numbers at most, so that a wrong file is not read for nothing. */
+/* Reads float32 or float64, at most `most` numbers, so that a wrong file is not read in full. */
 tess_status tess_table_read(const char *path, int64_t most, tess_table *out,
                             tess_error *error) TESS_MUST_CHECK;
 

@@ -1,8 +1,7 @@
 /* target.c: what writing to a name would replace.
  *
- * A link is followed, and the file behind it is replaced, so that a link stays a link. The suffix chooses the
- * format; a link whose name says another format than the name behind it is refused, since either choice would
- * leave a file that is not what one of its names says. */
+ * A link is followed and the file behind it is replaced, so that a link stays a link. The suffix chooses the
+ * format. A link to a name of another format is refused, since the file would not match one of its two names. */
 #define _XOPEN_SOURCE 700
 #include "io/target.h"
 
@@ -16,7 +15,7 @@
 
 #include "io/format.h"
 
-enum { LINKS = 40 }; /* as many as Linux follows */
+enum { LINKS = 40 }; /* Linux follows as many */
 
 bool tess_image_same_file(const char *one, const char *other)
 {
@@ -31,7 +30,8 @@ const char *tess_target_folder(const char *path, char *folder, size_t size)
     return slash ? slash + 1 : path;
 }
 
-/* Follows the links of the last name only, so that the end of the chain need not exist; false when it has none. */
+/* Follows links only in the last part of the path, so that the end of the chain need not exist. Returns false
+ * when the chain has no end. */
 static bool follow(const char *path, char name[PATH_MAX])
 {
     if (snprintf(name, PATH_MAX, "%s", path) >= PATH_MAX)
@@ -62,7 +62,7 @@ static bool same_name(const char *one, const char *other)
            (alike && (strcmp(folder[0], folder[1]) == 0 || tess_image_same_file(folder[0], folder[1])));
 }
 
-/* `path` would replace a side file of `raster`, whose folder may be named in another way than the path's. */
+/* True when `path` would replace a side file of `raster`. The two paths may name the folder differently. */
 static bool is_side_of(const char *path, const char *raster)
 {
     char folder[2][PATH_MAX], beside[PATH_MAX];
@@ -84,7 +84,7 @@ bool tess_image_same_target(const char *one, const char *other)
            is_side_of(first, second) || is_side_of(second, first);
 }
 
-/* Suffixes of one format; NULL for a name that cannot be written. */
+/* Suffixes of one format give the same result; NULL for a name that cannot be written. */
 static const char *format_of(const char *path)
 {
     const tess_suffix *known = tess_suffix_of(path);

@@ -1,8 +1,8 @@
-/* tiff_load.c: reading directories of tags from a file or from memory.
+/* tiff_load.c: reads tag directories from a file or from memory.
  *
- * Offsets and counts are whatever the file says: each read is checked against its end, directories below directories
- * go three deep, and every entry and value is taken from one budget of bytes, so that a directory that names itself a
- * thousand times runs out of it. */
+ * Offsets and counts in the file may be arbitrary: each read is checked against the end, subdirectories are at
+ * most three levels deep, and every entry and value uses up one byte budget, which stops a directory that
+ * refers to itself a thousand times. */
 #define _XOPEN_SOURCE 700
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +14,8 @@ enum { DEEPEST = 3, MOST_TAGS = 65535, EXIF = 34665, GPS = 34853, INTEROPERABILI
 
 typedef struct loading {
     const tess_tiff *tiff;
-    bool swap;   /* the byte order changes */
-    size_t most; /* bytes that are left of the budget */
+    bool swap;   /* the byte order must be changed */
+    size_t most; /* remaining bytes of the budget */
     bool no_memory;
 } loading;
 
@@ -68,7 +68,7 @@ bool tess_tiff_open_data(tess_tiff *tiff, const unsigned char *data, size_t byte
     return read_head(tiff);
 }
 
-/* Bytes of one value, and of the numbers that it is made of. */
+/* Bytes of one value, and of the numbers in it. */
 static int value_bytes(int type, int *number)
 {
     static const unsigned char bytes[19] = {0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8, 8, 8};
@@ -132,7 +132,7 @@ static int by_id(const void *a, const void *b)
     return (int)((const tess_tiff_tag *)a)->id - (int)((const tess_tiff_tag *)b)->id;
 }
 
-/* `wanted` as in tiff.h; of a directory below, everything is. */
+/* `wanted` is as in tiff.h; all tags of a subdirectory are loaded. */
 static bool load(loading *l, uint64_t offset, const uint16_t *wanted, bool raw, int deep,
                  tess_tiff_directory *out, uint64_t *next)
 {

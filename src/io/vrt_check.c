@@ -1,10 +1,10 @@
-/* vrt_check.c: a VRT is a mosaic of other rasters, written in XML. GDAL follows whatever it names: files anywhere,
- * addresses on the network, programs of pixel functions.
+/* vrt_check.c: a VRT is a mosaic of other rasters, written in XML. GDAL follows everything that it names: files
+ * anywhere, network addresses, programs of pixel functions.
  *
  * Only a plain mosaic of files in the VRT's own folder is accepted: every element must be one of those below,
- * and every source a regular file in that folder or under it, also after its links are followed. The scanner takes
- * a strict part of XML (no comments, no entities in names, double quotes), so that it cannot read a text in
- * another way than GDAL's parser does. */
+ * and every source a regular file in that folder or under it, also after links are followed. The scanner
+ * accepts a strict subset of XML (no comments, no entities in names, double quotes), so that it cannot read a
+ * text differently from GDAL's parser. */
 #define _XOPEN_SOURCE 700
 #include "io/vrt_check.h"
 
@@ -24,7 +24,7 @@ enum { LARGEST = 4 << 20, HEAD = 64 << 10 };
 
 typedef struct scan {
     const char *at;
-    char folder[PATH_MAX]; /* real, with its slash */
+    char folder[PATH_MAX]; /* real path, with its slash */
     tess_status (*source)(const char *path, tess_error *error);
     tess_error *error;
 } scan;
@@ -51,7 +51,7 @@ static bool is_word(const char *text, size_t length, const char *word)
     return strlen(word) == length && memcmp(text, word, length) == 0;
 }
 
-/* GDAL finds attributes in whatever case they are written. */
+/* GDAL ignores the case of attributes. */
 static bool is_attribute(const char *text, size_t length, const char *name)
 {
     return strlen(name) == length && strncasecmp(text, name, length) == 0;
@@ -67,10 +67,10 @@ static void skip_space(scan *s)
     s->at += strspn(s->at, " \t\r\n");
 }
 
-/* A nested VRT would not have been checked. GDAL takes a file for one by this text near its beginning. */
+/* A nested VRT would not have been checked. GDAL recognises one by this text near the beginning of the file. */
 static bool is_vrt(const char *path)
 {
-    bool found = true; /* what cannot be read is refused */
+    bool found = true; /* a file that cannot be read is refused */
     const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     char *head = tess_small_alloc(HEAD + 1, 1);
     const ssize_t got = fd >= 0 && head ? read(fd, head, HEAD) : -1;
@@ -104,7 +104,7 @@ static tess_status check_source(scan *s, const char *name, size_t length)
     return s->source ? s->source(real, s->error) : TESS_OK;
 }
 
-/* The attributes up to the end of the tag. `relative`: whether one of them was relativeToVRT="1". */
+/* Reads the attributes up to the end of the tag. `relative`: one of them is relativeToVRT="1". */
 static tess_status read_attributes(scan *s, bool *relative, bool *closed)
 {
     *relative = *closed = false;
@@ -150,7 +150,7 @@ static tess_status read_element(scan *s)
             return refuse(s, "names a source outside its folder");
         return check_source(s, text, bytes);
     }
-    /* GDAL would fetch a coordinate system from an address or a file. */
+    /* GDAL would read a coordinate system from a network address or a file. */
     if (is_word(name, length, "SRS") && !closed)
         for (size_t i = 0; i + 2 < bytes; i++)
             if (memcmp(text + i, "://", 3) == 0 || text[0] == '/' || text[0] == '.')

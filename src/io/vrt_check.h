@@ -4,8 +4,8 @@
 
 #include "base/status.h"
 
-/* Reads a VRT and checks it; *text is what was checked, for GDAL to open instead of the file, and is freed by the
- * caller. `source`, or NULL, judges each file that it refers to. */
+/* Reads a VRT and checks it. *text is the checked text, which GDAL opens instead of the file; the caller frees
+ * it. `source`, or NULL, checks each file that the VRT refers to. */
 tess_status tess_vrt_check(const char *path, tess_status (*source)(const char *path, tess_error *error),
                            char **text, tess_error *error) TESS_MUST_CHECK;
 

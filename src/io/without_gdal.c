@@ -1,8 +1,8 @@
-/* without_gdal.c: what stands in for gdal*.c in a build without GDAL's headers.
+/* without_gdal.c: replaces gdal*.c in a build without GDAL's headers.
  *
  * CMake leaves those files out when it finds no gdal.h; this file looks for the same header and is empty when
- * it is there. Weak symbols alone would not do: in a static library the linker takes whichever member it
- * meets first. Every format beyond PNG and NPY then answers with the name of what is missing. */
+ * it exists. Weak symbols alone would not suffice: in a static library the linker takes the first member that
+ * it finds. Every format except PNG and NPY then fails with a message that names what is missing. */
 #if !__has_include(<gdal.h>) && !__has_include(<gdal/gdal.h>)
 #include "io/format.h"
 
@@ -38,12 +38,12 @@ static size_t no_bytes(const char *target, const tess_image_info *info)
     return 0;
 }
 
-/* Never reached past `open` and `accepts`, so the other entries stay empty. */
+/* Nothing is called after `open` and `accepts` fail, so the other entries stay empty. */
 __attribute__((weak))
 const tess_read_format tess_read_gdal = {.name = "GDAL", .load = refuse_load, .open = refuse_open};
 __attribute__((weak)) const tess_write_format tess_write_gdal = {
     .name = "GDAL", .like_format = &tess_read_gdal, .accepts = refuse_target, .held_bytes = no_bytes};
 
 #else
-typedef int tess_gdal_is_there; /* C wants one declaration in a file */
+typedef int tess_gdal_is_there; /* C requires one declaration in a file */
 #endif

@@ -1,7 +1,8 @@
-/* world.c: six numbers in a text file: x by column, y by column, x by row, y by row, and the place of the centre of the
- * upper left pixel (GDAL's transform has its corner). NAME.pgw belongs to NAME.png, NAME.jgw to NAME.jpg.
+/* world.c: a world file is a text of six numbers: x by column, y by column, x by row, y by row, and the
+ * position of the centre of the upper left pixel (GDAL's transform has its corner). NAME.pgw belongs to
+ * NAME.png, NAME.jgw to NAME.jpg.
  *
- * GDAL reads the ones beside its formats itself; PNG files are read without it. */
+ * GDAL itself reads the world files of its formats; PNG files are read without GDAL. */
 #define _XOPEN_SOURCE 700
 #include "io/world.h"
 

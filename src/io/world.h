@@ -6,11 +6,11 @@
 
 /* Sets info->transform and its bit from the world file beside `raster`, if there is one. */
 void tess_world_read(const char *raster, tess_image_info *info);
-/* The transform goes into a world file for targets of this format: PNG, JPEG and BMP. */
+/* True when this target's format keeps the transform in a world file: PNG, JPEG and BMP. */
 bool tess_world_used(const char *target);
-/* Of tess_says, for tess_write_format.holds. */
+/* Bits of tess_says, for tess_write_format.holds. */
 unsigned tess_world_holds(const char *target, const tess_image_info *info);
-/* Writes it as `temp`, which then becomes the world file of `target`. */
+/* Writes the world file as `temp` and renames it to the world file of `target`. */
 tess_status tess_world_write(const double transform[6], const char *temp, const char *target,
                              tess_error *error) TESS_MUST_CHECK;
 

@@ -1,9 +1,9 @@
-/* writer.c: writing an image row by row, all or nothing.
+/* writer.c: writes an image row by row, all or nothing.
  *
- * The rows go to a temporary file (base/temp.h) beside the target, so that a folder that cannot be written shows
- * at opening and the rename at commit stays inside one file system and is atomic. Closing without commit removes
- * the temporary. A link is followed first (target.c): the file behind it is replaced, not the link. Devices and
- * folders are refused as targets, since a rename would replace them. */
+ * The rows go to a temporary file (base/temp.h) beside the target. So a folder that is not writable is found at
+ * opening, and the rename at commit stays within one file system and is atomic. Closing without commit removes
+ * the temporary file. A link is followed first (target.c): the file behind it is replaced, not the link.
+ * Devices and folders are refused as targets, since a rename would replace them. */
 #define _XOPEN_SOURCE 700
 #include "io/format.h"
 
@@ -25,10 +25,10 @@ struct tess_writer {
     char *target; /* links resolved */
     char *like;   /* the file that is restored; NULL: none */
     tess_temp *temp;
-    tess_image_info info; /* says and transform: those of `like` */
+    tess_image_info info; /* `says` and `transform` are those of `like` */
     int64_t next_row;
     bool failed, counted;
-    size_t held;        /* counted for the extras */
+    size_t held;        /* bytes counted for the extras */
     tess_extras extras; /* of the file that is restored */
     char lost[192];
 };
@@ -45,7 +45,7 @@ static tess_status format_for(const char *path, const tess_write_format **out, t
                      path, list);
 }
 
-/* Also the promise to the formats that the image's bytes fit an int64_t. */
+/* Also ensures, for the formats, that the image's bytes fit an int64_t. */
 static tess_status check_info(const char *path, const tess_image_info *info, tess_error *error)
 {
     int64_t bytes, rows = info->height;
@@ -77,7 +77,8 @@ tess_status tess_writer_check_folder(const char *path, tess_error *error)
     return tess_fail_prefix(error, tess_temp_fail(errno, error), path);
 }
 
-/* The file to write, and its format, if that can hold such an image. The caller frees *target. */
+/* Finds the file to write and its format, and checks that the format can hold such an image. The caller frees
+ * *target. */
 static tess_status find_target(const char *path, const tess_image_info *info, char **target,
                                const tess_write_format **format, tess_error *error)
 {
@@ -105,7 +106,7 @@ tess_status tess_writer_check(const char *path, const tess_image_info *info, tes
     return status;
 }
 
-/* What `like` says and this target cannot hold. */
+/* Records the metadata of `like` that this target cannot hold. */
 static void note_lost(tess_writer *writer, int orientation)
 {
     static const struct {
@@ -175,7 +176,7 @@ tess_status tess_writer_open(tess_memory *memory, const char *path, const tess_i
         return tess_fail(error, TESS_NO_MEMORY, "%s: no memory to open the file", path);
     }
     tess_status status =
-        tess_temp_create(target, &writer->temp, error); /* proves that the folder takes files */
+        tess_temp_create(target, &writer->temp, error); /* fails here if the folder is not writable */
     if (status == TESS_OK && like)
         status = take_extras(writer, like, error);
     if (status == TESS_OK) {
@@ -230,7 +231,7 @@ tess_status tess_writer_commit(tess_writer *writer, tess_error *error)
     if (writer->failed || writer->next_row != tess_image_rows(&writer->info))
         return tess_fail(error, TESS_INTERNAL, "%s: commit after %lld of %lld rows", writer->path,
                          (long long)writer->next_row, (long long)tess_image_rows(&writer->info));
-    writer->failed = true; /* nothing may follow, whatever happens */
+    writer->failed = true; /* no call may follow, whatever happens */
     tess_status status = writer->format->finish(writer->state, error);
     if (status != TESS_OK)
         return tess_fail_prefix(error, status, writer->path);

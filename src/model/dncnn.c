@@ -1,7 +1,7 @@
-/* DnCNN (Zhang et al., 2017): a chain of convolutions and ReLUs beside the image. Three ways of writing it
- * are at large: deepinv's (in_conv, conv_list.N, out_conv; adds its output), KAIR's (model.N; subtracts), and
- * SaoYan's with batch norm (dncnn.N; subtracts). In the last two the numbers are positions in a sequence: a
- * tensor with running_mean right after a convolution is its batch norm. */
+/* DnCNN (Zhang et al., 2017): a chain of convolutions and ReLUs that predicts a correction of the image. Three
+ * variants exist: deepinv's (in_conv, conv_list.N, out_conv; adds its output), KAIR's (model.N; subtracts), and
+ * SaoYan's with batch norm (dncnn.N; subtracts). In the last two, N is a position in a sequence: a tensor with
+ * running_mean right after a convolution is its batch norm. */
 #include <stdio.h>
 
 #include "model/architecture.h"

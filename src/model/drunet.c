@@ -1,6 +1,6 @@
-/* DRUNet (Zhang et al., 2021): four scales of residual blocks, strided and transposed 2x2 convolutions
- * between them, skips that add, no bias, and the noise level as the last input channel. Widths and the number
- * of blocks are the file's. */
+/* DRUNet (Zhang et al., 2021): four scales of residual blocks, strided and transposed 2x2 convolutions between
+ * them, skips that add, no bias, and the noise level as the last input channel. The file determines the widths
+ * and the number of blocks. */
 #include "model/architecture.h"
 
 static bool matches(const tess_weights *weights, const char *prefix)
@@ -22,7 +22,8 @@ static bool has_block(const builder *b, const char *stage, int index)
     return tess_kernel_of(b->weights, tess_name_of(b->prefix, "%s.%d.res.0", stage, index).text) != NULL;
 }
 
-/* y = x + conv(relu(conv(x))), for every block of the stage from `index` on; *index ends behind the last. */
+/* y = x + conv(relu(conv(x))) for every block of the stage from `index` on. Sets *index to the position after
+ * the last. */
 static tess_value blocks(const builder *b, tess_value x, const char *stage, int *index)
 {
     for (; has_block(b, stage, *index); ++*index) {
@@ -77,7 +78,7 @@ static tess_value build(const tess_weights *weights, const char *prefix, tess_mo
     int64_t in = tess_kernel_of(weights, head.text)->dims[1];
     model->channels = tess_kernel_of(weights, tail.text)->dims[0];
     model->noise_map = in == model->channels + 1;
-    /* Zhang et al. (2021) train with levels from 0 to 50/255, the bundled ones with 0 to 0.2. */
+    /* Zhang et al. (2021) train with levels from 0 to 50/255, the bundled models with 0 to 0.2. */
     model->sigma_most = model->noise_map ? 0.2 : 0;
     if (!model->noise_map && in != model->channels) {
         tess_fail(error, TESS_BAD_INPUT,

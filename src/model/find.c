@@ -1,6 +1,7 @@
-/* Where a model's weights are: a name with '/' or a known suffix is a file; any other is looked up in $TESSERA_MODELS,
- * then in share/tessera/models beside this code's own file (the program, or the shared library), and then beside the
- * program. No path is compiled in, so that what is installed can be moved; the build folder has a share/ of its own. */
+/* Finds the weights of a model. A name with '/' or a known suffix is a file. Any other name is searched for in
+ * $TESSERA_MODELS, then in share/tessera/models beside the file that contains this code (the program or the
+ * shared library), then beside the program. No path is compiled in, so that an installation can be moved; the
+ * build folder has its own share/. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
@@ -12,19 +13,19 @@
 
 enum { FILE_PATH = 4096 };
 
-/* Seen from bin/ or lib/; from lib/ARCHITECTURE/, as Debian has it; from the build folder or a Python package. */
+/* Relative to bin/ or lib/; to lib/ARCHITECTURE/, as on Debian; to the build folder or a Python package. */
 static const char *const beside[] = {"../share/tessera/models", "../../share/tessera/models",
                                      "share/tessera/models"};
 enum { BESIDE = sizeof beside / sizeof beside[0] };
 
-/* The file that this function is in; links are followed, so that a link to the program finds the models too. */
+/* Path of the file that contains this function. Links are followed, so that a link to the program finds the
+ * models too. */
 static bool own_file(char path[FILE_PATH])
 {
     Dl_info found;
     char *real = NULL;
-    /* A program's own name is as it was typed: only a shared library's name is a path. */
-    if (dladdr((void *)(size_t)&tess_model_folder, &found) && found.dli_fname &&
-        strchr(found.dli_fname, '/'))
+    /* dladdr gives the program's name as it was typed: only the name of a shared library is a path. */
+    if (dladdr((void *)(size_t)&tess_model_folder, &found) && found.dli_fname && strchr(found.dli_fname, '/'))
         real = realpath(found.dli_fname, NULL);
     const bool fits = real && strlen(real) < FILE_PATH;
     if (fits)
@@ -60,7 +61,7 @@ bool tess_model_folder(int index, char *path, size_t size)
         return false;
     const char *file = files[index / BESIDE], *slash = strrchr(file, '/');
     const int length = slash ? (int)(slash - file) : 0;
-    /* A path that does not fit is no folder; the next ones may be. */
+    /* Skip a path that does not fit; the next ones may. */
     if ((size_t)snprintf(path, size, "%.*s/%s", length, file, beside[index % BESIDE]) >= size)
         path[0] = '\0';
     return true;
@@ -80,14 +81,16 @@ tess_status tess_model_find(const char *name, char *path, size_t size, tess_erro
         file |= has_suffix(name, suffixes[i]);
     if (file) {
         if ((size_t)snprintf(path, size, "%s", name) >= size)
-            return tess_fail(error, TESS_BAD_OPTION, "--model: the path is too long");
+            return tess_fail(error, TESS_BAD_OPTION, "`model`: the path is too long");
         return TESS_OK;
     }
     char folder[FILE_PATH];
     for (int i = 0; tess_model_folder(i, folder, sizeof folder); i++)
         if ((size_t)snprintf(path, size, "%s/%s.safetensors", folder, name) < size && access(path, R_OK) == 0)
             return TESS_OK;
-    return tess_fail(
-        error, TESS_BAD_INPUT,
-        "--model %s: no bundled model of that name; `tessera info` lists them, or give a weight file", name);
+    return tess_fail(error, TESS_BAD_INPUT,
+                     "`model` %s: no bundled model of that name; `tessera info` lists them, TESSERA_MODELS "
+                     "names their folder, or "
+                     "give a weight file",
+                     name);
 }

@@ -1,8 +1,9 @@
-/* The halo table: for each architecture a halo for which tiles change the PSNR of an image against the truth by less than
- * 0.01 dB, for the worst image and the worst weight file at hand. What a seam changes is the same wherever it lies, so
- * the change of an image grows with the number of its seams: along an axis whose tiles are smaller than 160 px on the
- * average, the halo is larger. Made by bench/studies/halo_study.py on Kodak24 (500 px crops, 24 images at drunet's 64 px tiles
- * and sigma 50, the worst three or four of them elsewhere). The largest change of an image, in dB:
+/* The halo table: for each architecture a halo with which tiles change the PSNR of an image against the ground
+ * truth by less than 0.01 dB, for the worst image and the worst weight file that we have. One seam causes the
+ * same change everywhere, so the change of an image grows with the number of its seams. So the halo is larger
+ * along an axis whose tiles are smaller than 160 px on average. Made by bench/studies/halo_study.py on Kodak24
+ * (500 px crops, 24 images at drunet's 64 px tiles and sigma 50, the worst three or four of them elsewhere).
+ * The largest change of an image, in dB:
  *
  *                              tiles of   32      64      96      128     168     252 px
  *   drunet  sigma 50, halo 32           0.0256  0.0162  0.0100  0.0090  0.0039  0.0034
@@ -11,23 +12,25 @@
  *   dncnn   sigma 25, halo 8            0.0309  0.0114          0.0059
  *           sigma 25, halo 16           0.0010  0.0005          0.0003
  *
- * drunet is drunet-gray-small, dncnn is KAIR's: those that move most. drunet-color-small changes by 0.0045 dB where the
- * gray one does by 0.0162, and sigma 25 by 0.0023 where sigma 50 does by 0.0090. A halo is rounded up to the alignment of
- * the device's kernels, so drunet in fp32 on a CPU takes 64 for 48. For unet no trained weights are at hand: its 32 is
- * doubled, which covers the receptive radius of 51 + 7.
+ * drunet is drunet-gray-small, dncnn is KAIR's: the files that change most. drunet-color-small changes by
+ * 0.0045 dB where the gray one changes by 0.0162, and sigma 25 by 0.0023 where sigma 50 changes by 0.0090. A
+ * halo is rounded up to the alignment of the device's kernels, so drunet in fp32 on a CPU uses 64 instead of
+ * 48. For unet there are no trained weights: its 32 is doubled, which covers the receptive radius of 51 + 7.
  *
- * Volumes have a column of their own, made by bench/rates/halo_volume.c on Shepp and Logan's head in 3-D at the same noise
- * levels, columns of 64 x 64 voxels and slabs of 8 slices, with drunet-gray-small made 3-D in both ways:
+ * Volumes have a separate column, made by bench/rates/halo_volume.c on the 3-D Shepp-Logan phantom at the same
+ * noise levels, with columns of 64 x 64 voxels and slabs of 8 slices, and with drunet-gray-small made 3-D in
+ * both ways:
  *
  *   drunet  64 px: 0.0005 dB and 86.7 dB at worst; 32 px fail with 0.062 dB (56.5 dB): what is denoised less well
- *           moves more at the seams
+ *           changes more at the seams
  *
- * In depth a network made from a 2-D one needs none: its slices meet in side taps of 1e-8 and in pairs of slices,
- * which windows on the grid keep together. Slabs of 8 slices agree with the whole to 143 dB, to 123 dB with 512
- * channels. That follows from its form, not from its weights. A network with depth of its own gets what planes get.
+ * In depth, a network made from a 2-D one needs no halo: its slices are connected only by side taps of 1e-8 and
+ * in pairs of slices, which windows on the grid keep together. Slabs of 8 slices agree with the whole to 143
+ * dB, or to 123 dB with 512 channels. This follows from its structure, not from its weights. A real 3-D network
+ * gets the same halo in depth as in the plane.
  *
- * Files that were in the study are known by a hash of their first values. Any other gets twice as much as large tiles
- * need; at that, also the smallest tiles of the known files change by a tenth of 0.01 dB at most. */
+ * Files in the study are recognised by a hash of their first values. Any other file gets twice the halo of
+ * large tiles; with that, even the smallest tiles of the known files change by at most a tenth of 0.01 dB. */
 #include "model/halo.h"
 
 #include <string.h>
@@ -40,7 +43,7 @@ typedef struct halo_entry {
 static const halo_entry table[] = {{"drunet", 32, 48, 64}, {"unet", 32, 48, 32}, {"dncnn", 8, 16, 8}};
 static const int64_t SMALL_TILE = 160;
 
-/* FNV-1a over the bits of the first values of the first tensor: chance does not repeat them. */
+/* FNV-1a over the bits of the first values of the first tensor, which no other file has by chance. */
 static uint64_t fingerprint(tess_weights *weights)
 {
     float values[16];

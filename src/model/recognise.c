@@ -52,7 +52,7 @@ tess_layer_window tess_window_of(const tess_weight *kernel, int side, int stride
 tess_value tess_emit_conv(const tess_weights *weights, tess_net *net, tess_value in, const char *layer,
                           int stride, float scale, tess_error *error)
 {
-    if (in < 0) /* the first failure has been told */
+    if (in < 0) /* the first failure was already reported */
         return -1;
     const tess_weight *kernel = tess_kernel_of(weights, layer);
     int64_t channels = tess_net_value(net, in)->channels;
@@ -89,7 +89,7 @@ tess_value tess_emit_add(const tess_weights *weights, tess_net *net, tess_value 
     return tess_net_add(net, a, b);
 }
 
-/* Is `tensor` one of the parts of the layer (or batch norm) called `name`? */
+/* True when `tensor` is one of the parts of the layer (or batch norm) `name`. */
 static bool is_part(const char *tensor, const char *name, const char *const *parts)
 {
     size_t length = strlen(name);
@@ -101,8 +101,8 @@ static bool is_part(const char *tensor, const char *name, const char *const *par
     return false;
 }
 
-/* A damaged file must not run as a smaller network: every tensor belongs to a layer, or the file is refused.
- */
+/* A damaged file must not run as a smaller network: every tensor must belong to a layer, or the file is
+ * refused. */
 static tess_status check_all_used(const tess_weights *weights, const char *prefix,
                                   const tess_model_net *model, tess_error *error)
 {
@@ -125,7 +125,7 @@ static tess_status check_all_used(const tess_weights *weights, const char *prefi
     return TESS_OK;
 }
 
-/* All kernels have one rank, and in 3-D there are only layers that have a depth. */
+/* All kernels must have the same rank, and a 3-D network may have only layers that support depth. */
 static tess_status check_ranks(const tess_weights *weights, tess_model_net *model, tess_error *error)
 {
     int rank = 0;
@@ -175,7 +175,7 @@ static tess_status build(const tess_architecture *architecture, tess_weights *we
     return status;
 }
 
-/* What the file has and what would have been understood. */
+/* Reports what the file has and what would be accepted. */
 static tess_status unknown(const tess_weights *weights, tess_error *error)
 {
     char expected[300] = "";

@@ -1,10 +1,10 @@
-/* The networks of full width with random weights: "random:drunet" and its sisters, for benchmarks and for
- * trying things without a download. Names and shapes are those of the published files, so they are recognised
- * as any file is.
+/* Networks of full width with random weights ("random:drunet" and others), for benchmarks and for trials
+ * without a download. Names and shapes are those of the published files, so they are recognised like any file.
  *
- * Deviations follow He et al. (2015): sqrt(2 / inputs) before a ReLU, sqrt(1 / inputs) elsewhere, so that
- * activations keep their size through the layers and stay within fp16's range. What is added to a residual
- * path is made smaller: it would otherwise double the variance at each of DRUNet's 28 blocks. */
+ * Standard deviations follow He et al. (2015): sqrt(2 / inputs) before a ReLU, sqrt(1 / inputs) elsewhere, so
+ * that activations keep their size through the layers and stay within fp16's range. Layers whose result is
+ * added to a residual path get a smaller one: otherwise the variance would double at each of DRUNet's 28
+ * blocks. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,9 +14,9 @@
 #include "model/architecture.h"
 
 static const char PREFIX[] = "random:";
-static const float SMALL = 0.2f; /* the gain of what is added to a residual path */
+static const float SMALL = 0.2f; /* gain of a layer whose result is added to a residual path */
 
-/* A list in the making; the first failure stays. */
+/* A list under construction; keeps the first failure. */
 typedef struct drawer {
     tess_weights *weights;
     tess_status status;
@@ -34,7 +34,7 @@ static void draw(drawer *d, const char *layer, const char *part, int rank, const
 typedef struct conv {
     int64_t in, out;
     int side;
-    float gain; /* of the variance that it gives on */
+    float gain; /* of the output variance */
     bool bias;
 } conv;
 
@@ -158,12 +158,12 @@ tess_status tess_model_open(const char *path, tess_weights **weights, tess_error
             return open_random(path, i, seed, weights, error);
     return tess_fail(
         error, TESS_BAD_OPTION,
-        "--model %s: use random:drunet, random:drunet-gray, random:unet or random:dncnn, with :SEED "
+        "`model` %s: use random:drunet, random:drunet-gray, random:unet or random:dncnn, with :SEED "
         "behind it for other values",
         path);
 }
 
-/* DRUNet's transposed kernels: m_up1.0 and its sisters. */
+/* True for DRUNet's transposed kernels: m_up1.0 and so on. */
 static bool is_transposed(const char *name)
 {
     const char *up = strstr(name, "m_up"), *rest = up ? strchr(up, '.') : NULL;

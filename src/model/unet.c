@@ -1,5 +1,5 @@
-/* UNet as deepinv writes it: double convolutions with batch norm at two to five scales, max-pooling down,
- * nearest upsampling and a convolution up, skips that concatenate, a 1x1 convolution at the end, added to the
+/* UNet as in deepinv: double convolutions with batch norm at two to five scales, max-pooling down, nearest
+ * upsampling and a convolution up, skips that concatenate, and a 1x1 convolution at the end, added to the
  * image. */
 #include "model/architecture.h"
 
@@ -12,8 +12,8 @@ static bool matches(const tess_weights *weights, const char *prefix)
            tess_kernel_of(weights, tess_name_of(prefix, "Conv_1x1").text);
 }
 
-/* The convolution at `place` of a sequence, its batch norm when there is one, and the ReLU; *place moves
- * behind it. */
+/* Adds the convolution at `place` of a sequence, its batch norm if there is one, and the ReLU. Moves *place
+ * past them. */
 static tess_value conv_relu(const tess_weights *weights, tess_net *net, tess_value x, const char *sequence,
                             int *place, tess_error *error)
 {
@@ -50,7 +50,7 @@ static tess_value build(const tess_weights *weights, const char *prefix, tess_mo
         x = encoded[scales] = double_conv(weights, net, x, name, error);
     }
     for (int scale = scales; scale >= 2; scale--) {
-        int place = 1; /* behind the upsampling */
+        int place = 1; /* after the upsampling */
         x = conv_relu(weights, net, tess_net_upsample(net, x), tess_name_of(prefix, "Up%d", scale).text,
                       &place, error);
         x = tess_net_concat(net, encoded[scale - 2], x);

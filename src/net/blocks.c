@@ -1,4 +1,4 @@
-/* Layers that look at the whole image. */
+/* Builders of layers that depend on the whole image. */
 #include "net/blocks.h"
 
 #include <stdio.h>

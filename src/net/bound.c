@@ -81,8 +81,8 @@ static bool is_plain_3x3(const tess_layer *layer)
     return plain;
 }
 
-/* An upsampling that only this convolution reads can go into its op, where the device has such a one: four ninths of the
- * products, and the enlarged image is never stored. */
+/* An upsampling that only this convolution reads can be fused into its op, if the device supports that: this
+ * needs four ninths of the products, and the upsampled image is never stored. */
 static void try_fused_upsample(tess_bound *bound, int index)
 {
     const tess_layer *layer = tess_net_layer(bound->net, index);
@@ -102,7 +102,7 @@ static void try_fused_upsample(tess_bound *bound, int index)
         bound->fused_upsample[index] = 0;
 }
 
-/* Asks the device for one layer: where its weights will lie, and what its kernel repeats by. */
+/* Queries the device for one layer: where its weights go, and the block size of its kernel. */
 static tess_status bind_layer(tess_bound *bound, int index, tess_error *error)
 {
     const tess_layer *layer = tess_net_layer(bound->net, index);
@@ -113,7 +113,7 @@ static tess_status bind_layer(tess_bound *bound, int index, tess_error *error)
     bound->block[index] = 1;
     bound->weight_at[index] = bound->weight_bytes;
     if (layer->kind == TESS_OP_CONCAT)
-        return TESS_OK; /* copies: the plan makes their ops */
+        return TESS_OK; /* the plan turns these into copies */
     const tess_op op = tess_bound_op(bound, index, tess_smallest_shape(bound->net));
     tess_op_needs needs;
     TESS_TRY(device->ops->query(device, &op, &needs, error));

@@ -1,7 +1,8 @@
-/* A 3-D kernel whose side slices hold one constant is a 2-D kernel and a sum: conv3d = conv2d on the slice
- * + constant * (the sum of the neighbour slices over window and channels), one value for all output channels. The
- * convolution keeps its middle slice and adds the map that a SIDE_SUM layer before it makes: a third of the products
- * and the same result up to rounding. Kernels of 2-D networks made 3-D are all of this form. */
+/* A 3-D kernel whose side slices hold one constant is a 2-D kernel and a sum: conv3d = conv2d on the slice +
+ * constant * (the sum of the neighbour slices over window and channels), one value for all output channels. The
+ * convolution keeps its middle slice and adds the map computed by a SIDE_SUM layer before it. This needs a
+ * third of the products and gives the same result up to rounding. All kernels of 2-D networks made 3-D have
+ * this form. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -11,7 +12,7 @@
 
 enum { PIECE = 16384 }; /* floats */
 
-/* Is every side tap among the values, which begin at element `first`, equal to *side? */
+/* True when every side tap among the values, which begin at element `first`, equals *side. */
 static bool all_equal(const float *values, int64_t first, int64_t count, int64_t area, int64_t slices,
                       float side)
 {
@@ -42,7 +43,7 @@ static tess_status find_side(tess_weights *weights, const tess_weight *weight, f
     return status;
 }
 
-/* The weights of a layer that might be folded; NULL when it is of another form. */
+/* Returns the weights of a layer that might be folded; NULL when it has another form. */
 static const tess_weight *candidate(const tess_layer *layer, const tess_weights *weights)
 {
     const tess_layer_window *w = &layer->window;
@@ -60,7 +61,7 @@ static const tess_weight *candidate(const tess_layer *layer, const tess_weights 
     return weight && weight->rank == 5 && weight->dims[2] == w->kernel[TESS_DEPTH] ? weight : NULL;
 }
 
-/* Puts a layer into the list that is being made anew. */
+/* Appends a layer to the new list. */
 static void put(tess_net *net, tess_layer *layers, int *count, tess_layer layer)
 {
     if (!layer.dropped)
@@ -98,7 +99,7 @@ static void put_folded(tess_net *net, tess_layer *layers, int *count, tess_layer
 
 tess_status tess_net_fold_slices(tess_net *net, tess_weights *weights, tess_error *error)
 {
-    /* At most one more layer and value for each that there is. */
+    /* There is at most one new layer and one new value for each existing one. */
     const size_t most = 2 * (size_t)net->layer_count + (size_t)net->value_count;
     tess_layer *layers = tess_small_alloc(most, sizeof *layers);
     tess_value_info *values = tess_small_realloc(net->values, most, sizeof *values);

@@ -1,5 +1,6 @@
-/* Folding and fusing. A layer that only changes the end of the convolution before it is dropped: that convolution then writes
- * the dropped layer's value itself. Concatenation costs nothing where its inputs can be written into its storage. */
+/* Folding and fusing. A layer that only changes the result of the layer before it is dropped: that layer then
+ * writes the dropped layer's value directly. Concatenation costs nothing where its inputs can be written into
+ * its storage. */
 #include <string.h>
 
 #include "net/net_impl.h"
@@ -15,7 +16,7 @@ static tess_layer *producer_of(tess_net *net, tess_value value)
     return producer < 0 ? NULL : &net->layers[producer];
 }
 
-/* The layer that makes `value` for nobody but its one reader; NULL when there is none. */
+/* Returns the layer that produces `value`, if `value` has only one reader; else NULL. */
 static tess_layer *sole_producer(tess_net *net, tess_value value)
 {
     tess_layer *layer = producer_of(net, value);
@@ -45,7 +46,8 @@ static void fold_norm(tess_net *net, tess_layer *norm)
     absorb(net, conv, norm);
 }
 
-/* The convolutions of every device end with a ReLU if asked to, norms with any activation; else it is an op of its own. */
+/* The convolutions of every device can end with a ReLU, and norms with any activation; other activations are
+ * separate ops. */
 static bool ends_with(const tess_layer *layer, tess_activation activation)
 {
     return (is_conv(layer) && activation == TESS_RELU) || layer->kind == TESS_OP_GROUP_NORM;
@@ -60,7 +62,7 @@ static void fuse_activation(tess_net *net, tess_layer *end)
     absorb(net, layer, end);
 }
 
-/* The later of the two operands takes the earlier one as a residual. */
+/* The producer of the later operand takes the earlier one as a residual. */
 static void fuse_add(tess_net *net, tess_layer *add)
 {
     tess_value late = add->in[0], early = add->in[1];
@@ -76,8 +78,8 @@ static void fuse_add(tess_net *net, tess_layer *add)
     absorb(net, conv, add);
 }
 
-/* All inputs live in the storage of the result, side by side. A value can live in one storage only, and an input of the network
- * is filled from outside as a dense tensor: those are copied by the plan instead. */
+/* Places all inputs side by side in the storage of the result. A value can be in one storage only, and an input
+ * of the network is filled from outside as a dense tensor: in these cases the plan copies instead. */
 static void share_storage(tess_net *net, tess_layer *concat)
 {
     int64_t offset = 0;

@@ -1,5 +1,5 @@
-/* From the weight file straight into packed form, a few output channels at a time. Batch norm folds here:
- * w' = w g / sqrt(v + eps), b' = beta + (b - mean) g / sqrt(v + eps), in fp64 before the one rounding to
+/* Loads the weight file directly into packed form, a few output channels at a time. Batch norm is folded here:
+ * w' = w g / sqrt(v + eps), b' = beta + (b - mean) g / sqrt(v + eps), in fp64 before the single rounding to
  * fp32. */
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 enum { PIECE = 65536 }; /* floats read at once */
 static const double NORM_EPSILON = 1e-5;
 
-/* What each output channel is multiplied by and moved by. */
+/* The factor and the offset of each output channel. */
 typedef struct folded {
     double *factor, *shift;
 } folded;
@@ -32,7 +32,7 @@ static tess_status find(const tess_weights *weights, const char *layer, const ch
     return TESS_OK;
 }
 
-/* One NaN makes every pixel NaN. */
+/* A single NaN would make every pixel NaN. */
 static tess_status check_finite(const tess_weights *weights, const tess_weight *weight, const float *values,
                                 int64_t count, tess_error *error)
 {
@@ -53,7 +53,7 @@ static tess_status read_all(tess_weights *weights, const char *layer, const char
     return check_finite(weights, weight, values, count, error);
 }
 
-/* `values`: scratch for five times the channels. */
+/* `values`: scratch of five times the channels. */
 static tess_status fold(tess_weights *weights, const tess_layer *layer, int64_t channels, float *values,
                         folded *fold, tess_error *error)
 {
@@ -81,14 +81,14 @@ static tess_status fold(tess_weights *weights, const tess_layer *layer, int64_t 
     return TESS_OK;
 }
 
-/* Of rows of [slices][taps] kernels only the middle slice, in place. */
+/* Keeps only the middle slice of rows of [slices][taps] kernels, in place. */
 static void keep_middle(float *values, int64_t kernels, int64_t taps, int slices)
 {
     for (int64_t k = 0; k < kernels; k++)
         memmove(values + k * taps, values + (k * slices + slices / 2) * taps, (size_t)taps * sizeof *values);
 }
 
-/* Values of one row of the file's tensor: all slices, also those that are not taken. */
+/* Number of values of one row of the file's tensor: all slices, including unused ones. */
 static int64_t row_of(const tess_layer *layer, const tess_op *op)
 {
     const int64_t second = layer->kind == TESS_OP_CONV_TRANSPOSE ? op->out[0].c : op->in[0].c;
@@ -127,7 +127,7 @@ static tess_status load_kernel(const tess_bound *bound, tess_weights *weights, c
     return TESS_OK;
 }
 
-/* Kernel and bias of a convolution, with the batch norm behind it folded in. */
+/* Loads kernel and bias of a convolution, and folds the batch norm after it. */
 static tess_status load_conv(const tess_bound *bound, tess_weights *weights, int index, void *packed,
                              tess_error *error)
 {
@@ -156,7 +156,7 @@ static tess_status load_conv(const tess_bound *bound, tess_weights *weights, int
     return status;
 }
 
-/* Parameters as the file has them, whole. */
+/* Loads parameters as they are in the file, whole. */
 static tess_status load_plain(const tess_bound *bound, tess_weights *weights, int index, void *packed,
                               tess_error *error)
 {

@@ -48,7 +48,7 @@ static tess_value add_value(tess_net *net, tess_value_info info)
     return net->value_count++;
 }
 
-/* Adds the layer and its one value, whose resolution changes by the stride: down for +1, up for -1. */
+/* Adds the layer and its one value. The stride changes the value's resolution: down for +1, up for -1. */
 static tess_value append(tess_net *net, tess_layer layer, int64_t channels, int direction)
 {
     void *layers = net->layers;

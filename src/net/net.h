@@ -1,10 +1,11 @@
-/* net.h: a network as a list of layers over values. A model emits layers; finish() folds and fuses them (batch norm into the
- * convolution before it, activations and additions into its end, concatenation into shared storage); what is left are the ops of
- * a device. Shapes, memory and weights come later, for any image size: see bound.h and plan.h.
+/* net.h: a network as a list of layers over values. A model adds layers; finish() folds and fuses them (batch
+ * norm into the convolution before it, activations and additions into its end, concatenation into shared
+ * storage). The remaining layers are the ops of a device. Shapes, memory and weights come later, for any image
+ * size: see bound.h and plan.h.
  *
- * A layer's kind is that of its op. Two kinds are for networks alone: CONCAT, which becomes shared storage or copies, and
- * BATCH_NORM, which is folded. Builder calls return a value's number. A failed call (no memory) returns -1 and makes every later
- * call fail too, so a model checks once, at finish(). */
+ * The kind of a layer is that of its op. Two kinds exist only in networks: CONCAT, which becomes shared storage
+ * or copies, and BATCH_NORM, which is folded. Builder calls return the number of a value. A failed call (no
+ * memory) returns -1 and makes every later call fail too, so a model checks once, at finish(). */
 #ifndef TESS_NET_NET_H
 #define TESS_NET_NET_H
 
@@ -14,15 +15,15 @@
 typedef struct tess_net tess_net; /* owned by the caller: tess_net_destroy */
 typedef int tess_value;
 
-enum { TESS_LAYER_NAME = 96, TESS_NET_ENDS = 4 }; /* inputs of a network, and outputs, at the most */
+enum { TESS_LAYER_NAME = 96, TESS_NET_ENDS = 4 }; /* most inputs of a network, and most outputs */
 
-/* How a layer looks at its first input, along depth, height and width. */
+/* The window of its first input that a layer reads, along depth, height and width. */
 typedef struct tess_layer_window {
     int32_t kernel[TESS_SPATIAL], stride[TESS_SPATIAL];
     int32_t pad_before[TESS_SPATIAL], pad_after[TESS_SPATIAL];
 } tess_layer_window;
 
-/* The same in height and width; in depth every slice by itself, or the same as well. */
+/* The same in height and width; in depth one slice at a time (2D), or the same as well (3D). */
 #define TESS_WINDOW_2D(kernel, stride, pad)                                                                  \
     {                                                                                                        \
         {1, kernel, kernel}, {1, stride, stride}, {0, pad, pad},                                             \
@@ -40,29 +41,29 @@ typedef struct tess_layer_window {
 
 typedef struct tess_layer {
     tess_op_kind kind;
-    char name[TESS_LAYER_NAME]; /* of its weights: name.weight, name.bias */
-    char norm[TESS_LAYER_NAME]; /* of the batch norm folded into it; empty = none */
+    char name[TESS_LAYER_NAME]; /* name of its weights: name.weight, name.bias */
+    char norm[TESS_LAYER_NAME]; /* name of the batch norm folded into it; empty: none */
     int inputs, outputs;
-    tess_value in[TESS_OP_INPUTS], out[TESS_OP_OUTPUTS]; /* in the order of the op's */
+    tess_value in[TESS_OP_INPUTS], out[TESS_OP_OUTPUTS]; /* in the order of the op's inputs and outputs */
     tess_layer_window window;
     tess_activation activation;
     bool bias, mapped; /* mapped: the last input is added to every channel of a convolution */
-    int slices;  /* the file's kernel in depth; more than the window's: only its middle slice is taken */
+    int slices;  /* depth of the file's kernel; if more than the window's, only the middle slice is used */
     double side; /* SIDE_SUM: the constant of the side slices */
     tess_op_group_norm group_norm;
     tess_op_attention attention;
-    float scale;  /* of the weights: -1 turns a predicted noise into a correction */
+    float scale;  /* factor of the weights: -1 turns predicted noise into a correction */
     bool dropped; /* fused into another layer */
 } tess_layer;
 
 typedef struct tess_value_info {
     int64_t channels;
-    int down[TESS_SPATIAL]; /* log2 of the reduction against the image, along each axis */
-    int producer;           /* layer; -1: an input of the network */
-    tess_value root;        /* the value whose storage it is part of; itself mostly */
+    int down[TESS_SPATIAL]; /* log2 of the reduction relative to the image, along each axis */
+    int producer;           /* layer that computes it; -1: an input of the network */
+    tess_value root;        /* the value whose storage contains it; usually itself */
     int64_t offset;         /* first channel in the root's storage */
     bool wide;              /* fp32 in every precision */
-    bool vector;            /* one value a channel, whatever the image's size */
+    bool vector;            /* one value per channel, whatever the image's size */
 } tess_value_info;
 
 typedef struct tess_conv_settings {
@@ -87,15 +88,17 @@ tess_value tess_net_add(tess_net *net, tess_value a, tess_value b);
 tess_value tess_net_max_pool(tess_net *net, tess_value in);
 tess_value tess_net_upsample(tess_net *net, tess_value in);
 tess_value tess_net_concat(tess_net *net, tess_value first, tess_value second);
-/* Any other layer: a value of `channels` at the resolution of its first input. The builder of a new op is made of this. */
+/* Adds any other layer: a value of `channels` at the resolution of its first input. Builders of new ops use
+ * this. */
 tess_value tess_net_layer_add(tess_net *net, const tess_layer *layer, int64_t channels);
-/* One more output than the one of finish; outputs are numbered in the order of these calls, that of finish is the last. */
+/* Adds an output besides the one of finish. Outputs are numbered in the order of these calls; the output of
+ * finish is the last. */
 void tess_net_output(tess_net *net, tess_value value);
-/* Folds and fuses; `out` becomes an output. */
+/* Folds and fuses; `out` becomes the last output. */
 tess_status tess_net_finish(tess_net *net, tess_value out, tess_error *error) TESS_MUST_CHECK;
 
-/* Of a finished 3-D network: convolutions whose side slices hold one constant become 2-D ones, see fold_slices.c. The
- * weights stay as they are; loading takes their middle slices. */
+/* For a finished 3-D network: convolutions whose side slices hold one constant become 2-D ones, see
+ * fold_slices.c. The weights do not change; loading uses their middle slices. */
 struct tess_weights;
 tess_status tess_net_fold_slices(tess_net *net, struct tess_weights *weights,
                                  tess_error *error) TESS_MUST_CHECK;
@@ -108,11 +111,11 @@ int tess_net_input_count(const tess_net *net);
 int tess_net_output_count(const tess_net *net);
 tess_value tess_net_input_value(const tess_net *net, int index);
 tess_value tess_net_output_value(const tess_net *net, int index);
-/* Is it an input or an output? Those are fp32 in every precision. */
+/* True for inputs and outputs, which are fp32 in every precision. */
 bool tess_net_is_end(const tess_net *net, tess_value value);
-/* Sides are padded to multiples of this, along each axis. */
+/* Image sizes are padded to multiples of this, along each axis. */
 int64_t tess_net_grid(const tess_net *net, int axis);
-/* Does any layer look across slices? */
+/* True when any layer reads several slices. */
 bool tess_net_is_volume(const tess_net *net);
 
 #endif

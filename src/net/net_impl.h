@@ -1,4 +1,4 @@
-/* net_impl.h: the network's body, for the files of this room. */
+/* net_impl.h: the struct tess_net, for the files of this room. */
 #ifndef TESS_NET_NET_IMPL_H
 #define TESS_NET_NET_IMPL_H
 
@@ -13,9 +13,9 @@ struct tess_net {
     bool failed;
 };
 
-/* How many layers still read `value` (an output counts as one more). */
+/* Number of layers that still read `value` (an output counts as one more). */
 int tess_net_uses(const tess_net *net, tess_value value);
-/* Folds, fuses and drops layers; called once by finish. */
+/* Folds, fuses and drops layers; finish calls it once. */
 void tess_net_fuse(tess_net *net);
 
 #endif

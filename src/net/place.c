@@ -1,12 +1,12 @@
-/* Lifetimes and offsets. A convolution with a residual that nobody reads afterwards writes over it, so a residual block needs two
- * tensors, not three; norms and activations write over their input. A plan for training keeps what the rows of its ops say that a backward pass needs, and writes over
- * nothing. */
+/* Computes lifetimes and offsets. A convolution overwrites its residual if no later step reads it, so a
+ * residual block needs two tensors, not three; norms and activations overwrite their input. A plan for training
+ * keeps what the op table says that a backward pass needs, and overwrites nothing. */
 #include "base/checked.h"
 #include "net/plan_impl.h"
 #include "op/row.h"
 #include "tensor/arena.h"
 
-/* One storage for each root value; values that share one point to the same. */
+/* One storage for each root value; values that share a storage point to the same one. */
 typedef struct placing {
     tess_lifetime *storage;
     int *storage_of, *order;
@@ -26,7 +26,7 @@ static void extend(const tess_net_plan *plan, placing *place, tess_value value, 
         storage->last = step;
 }
 
-/* A fused ReLU is undone from its output. */
+/* The backward pass of a fused activation needs the output. */
 static void keep_for_backward(const tess_net_plan *plan, placing *place, const tess_step *step)
 {
     const tess_keep keep = tess_op_row_of(step->op.kind)->keep;
@@ -77,7 +77,8 @@ static bool same_storage(const tess_net_plan *plan, tess_value a, tess_value b)
            plan->margins[a].below == plan->margins[b].below;
 }
 
-/* The inputs that an op's output may lie over: [first, end). Those are read at the place that is written alone. */
+/* The inputs [first, end) that an op's output may overwrite: the op reads them only at the position that it
+ * writes. */
 static void over_inputs(const tess_op *op, int *first, int *end)
 {
     const bool adds =
@@ -87,13 +88,13 @@ static void over_inputs(const tess_op *op, int *first, int *end)
     *end = own ? 1 : adds ? 1 + tess_op_residuals(op) : 1;
 }
 
-/* Is the value's storage read by another input of the step as well? */
+/* True when the first input of the step has the same storage. */
 static bool read_twice(const tess_net_plan *plan, const placing *place, const tess_step *step, int input)
 {
     return input > 0 && storage_of(plan, place, step->in[0]) == storage_of(plan, place, step->in[input]);
 }
 
-/* Gives the output the storage of an input that ends there. */
+/* Gives the output the storage of an input that no later step needs. */
 static void write_in_place(const tess_net_plan *plan, placing *place, int s)
 {
     const tess_step *step = &plan->steps[s];
@@ -122,7 +123,7 @@ static tess_status size_storage(const tess_net_plan *plan, placing *place, tess_
         place->storage_of[v] = v;
         if (!tess_tensor_bytes(&whole, &place->storage[v].bytes))
             return tess_fail(error, TESS_OVER_LIMIT,
-                             "an image of %lld x %lld is too large for one window; use --tile",
+                             "an image of %lld x %lld is too large for one window; use `tile`",
                              (long long)plan->shape.h, (long long)plan->shape.w);
     }
     return TESS_OK;
@@ -139,7 +140,7 @@ static tess_status place_values(tess_net_plan *plan, placing *place, tess_error 
             write_in_place(plan, place, s);
     for (int v = 0; v < values; v++)
         if (place->storage[v].first < 0)
-            place->storage[v].bytes = 0; /* nobody's: fused away */
+            place->storage[v].bytes = 0; /* fused: not stored */
     tess_arena_place(place->storage, values, place->order, &plan->arena_bytes);
     plan->lower_bound = tess_arena_lower_bound(place->storage, values);
     for (int v = 0; v < values; v++) {

@@ -1,4 +1,4 @@
-/* From layers to steps. */
+/* Turns layers into steps. */
 #include "net/plan.h"
 
 #include "base/checked.h"
@@ -20,8 +20,8 @@ static int most(int a, int b)
     return a > b ? a : b;
 }
 
-/* At a strip's inner edge the rows that a layer would pad with zeros are stored around its input. All values of one storage have
- * the same margins. */
+/* At the inner edge of a strip, the rows that a layer would pad with zeros are stored around its input. All
+ * values of one storage have the same margins. */
 static void set_margins(tess_net_plan *plan)
 {
     const tess_net *net = plan->bound->net;
@@ -49,7 +49,7 @@ static tess_step *add_step(tess_net_plan *plan, tess_step_kind kind, int layer)
     return step;
 }
 
-/* Fetches the rows around `value` once, before the first layer that looks at them. */
+/* Fetches the rows around `value` once, before the first layer that reads them. */
 static void exchange_before(tess_net_plan *plan, int layer, tess_value value)
 {
     for (int i = 0; i < plan->step_count; i++)
@@ -69,7 +69,7 @@ static tess_status ask(tess_net_plan *plan, const tess_op *op, tess_error *error
     return TESS_OK;
 }
 
-/* At an inner edge the first input begins with rows of the neighbour, and nothing is padded there. */
+/* At an inner edge the first input begins with rows of the neighbour, and there is no padding. */
 static void open_edges(const tess_net_plan *plan, tess_step *step)
 {
     tess_op *op = &step->op;
@@ -113,7 +113,8 @@ static tess_status add_op(tess_net_plan *plan, int index, tess_error *error)
     return ask(plan, &step->op, error);
 }
 
-/* A value that could not live in the storage of the concatenation is copied there; enlarging by 1 copies. */
+/* A value that could not be placed in the storage of the concatenation is copied there, by an upsampling with
+ * factor 1. */
 static tess_status add_copies(tess_net_plan *plan, int index, tess_error *error)
 {
     const tess_net *net = plan->bound->net;
@@ -165,7 +166,7 @@ tess_status tess_net_plan_create(const tess_bound *bound, tess_plan_shape shape,
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a plan");
     shape.d = tess_max_i64(shape.d, 1);
     *plan = (tess_net_plan){.bound = bound, .shape = shape};
-    /* A layer makes at most one copy for each input, or an exchange and an op. */
+    /* A layer adds at most one copy for each input, or an exchange and an op. */
     plan->steps = tess_small_alloc(layers * TESS_OP_INPUTS, sizeof *plan->steps);
     plan->offset = tess_small_alloc(values, sizeof *plan->offset);
     plan->margins = tess_small_alloc(values, sizeof *plan->margins);

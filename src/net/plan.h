@@ -1,8 +1,8 @@
-/* plan.h: what a run of a bound network does for one image size, as a value: steps with their shapes, the offset of every tensor
- * in one arena, the workspace. A run needs three blocks of memory of the planned sizes and allocates nothing.
+/* plan.h: how a bound network runs for one image size: steps with their shapes, the offset of every tensor in
+ * one arena, and the workspace. A run needs three blocks of memory of the planned sizes and allocates nothing.
  *
- * Steps: OP runs an op; COPY puts a value beside others where a concatenation could not share storage; EXCHANGE fetches rows of
- * neighbours, where the plan is for a strip of an image (tess_plan_shape: above, below). */
+ * Steps: OP runs an op. COPY copies a value next to others where a concatenation could not share storage.
+ * EXCHANGE fetches rows of neighbours when the plan is for a strip of an image (tess_plan_shape: above, below). */
 #ifndef TESS_NET_PLAN_H
 #define TESS_NET_PLAN_H
 
@@ -15,9 +15,9 @@ tess_status tess_net_plan_create(const tess_bound *bound, tess_plan_shape shape,
 void tess_net_plan_destroy(tess_net_plan *plan);
 size_t tess_net_plan_arena_bytes(const tess_net_plan *plan);
 size_t tess_net_plan_workspace_bytes(const tess_net_plan *plan);
-/* The least any placement could need: how good the arena is. */
+/* The least that any placement could need, to judge the arena. */
 size_t tess_net_plan_lower_bound(const tess_net_plan *plan);
-/* The first input and the last output; their rows of neighbours, if any, are not part of them. */
+/* The first input and the last output, without any rows of neighbours. */
 tess_tensor tess_net_plan_input(const tess_net_plan *plan, size_t *offset);
 tess_tensor tess_net_plan_output(const tess_net_plan *plan, size_t *offset);
 tess_tensor tess_net_plan_input_at(const tess_net_plan *plan, int index, size_t *offset);
@@ -27,13 +27,14 @@ tess_tensor tess_net_plan_output_at(const tess_net_plan *plan, int index, size_t
 int tess_net_plan_op_count(const tess_net_plan *plan);
 const tess_op *tess_net_plan_op(const tess_net_plan *plan, int index);
 
-/* Rows of a value that a strip needs from its neighbours: `above` rows before its own and `below` rows behind them. */
+/* Rows of a value that a strip needs from its neighbours: `above` rows before its own and `below` rows after
+ * them. */
 typedef struct tess_exchange {
     tess_tensor rows; /* the strip's own rows */
-    void *data; /* of the first of them; the neighbours' rows lie directly around, at the tensor's strides */
+    void *data; /* first of its own rows; the neighbours' rows lie directly around, at the tensor's strides */
     int above, below;
 } tess_exchange;
-/* Fills the rows around, in the order of the stream. Both neighbours come to the same exchange: collective. */
+/* Fills the surrounding rows in stream order. Collective: both neighbours run the same exchange. */
 typedef void (*tess_exchange_fn)(void *user, const tess_exchange *exchange, tess_stream *stream);
 int tess_net_plan_exchange_count(const tess_net_plan *plan);
 
@@ -44,12 +45,12 @@ typedef struct tess_net_run {
     void *arena, *workspace;
     const void *weights;
     tess_stream *stream;
-    int64_t units; /* added to what the device's `stop` counts as done, layer by layer as they are computed */
-    tess_exchange_fn exchange; /* of a strip's plan; NULL otherwise */
+    int64_t units;             /* added to the progress of the device's `stop`, layer by layer */
+    tess_exchange_fn exchange; /* for the plan of a strip; else NULL */
     void *exchange_user;
 } tess_net_run;
 
-/* Where the device is the host, ends early when the device's `stop` says so; the next sync then fails. */
+/* On the host, ends early when the device's `stop` is set; the next sync then fails. */
 void tess_net_plan_execute(const tess_net_plan *plan, const tess_net_run *run);
 void tess_net_plan_run(const tess_net_plan *plan, void *arena, void *workspace, const void *weights,
                        tess_stream *stream);

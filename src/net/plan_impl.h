@@ -1,4 +1,4 @@
-/* plan_impl.h: the body of a plan, between plan.c (its steps), place.c (where tensors lie) and run.c. */
+/* plan_impl.h: the struct of a plan, shared by plan.c (its steps), place.c (the offsets of tensors) and run.c. */
 #ifndef TESS_NET_PLAN_IMPL_H
 #define TESS_NET_PLAN_IMPL_H
 
@@ -27,14 +27,14 @@ struct tess_net_plan {
     tess_plan_shape shape;
     tess_step *steps;
     int step_count, op_count;
-    size_t *offset;       /* of each value's own first element, in the arena */
-    tess_margin *margins; /* of each value */
+    size_t *offset;       /* for each value: offset of its own first element in the arena */
+    tess_margin *margins; /* for each value */
     size_t arena_bytes, workspace_bytes, lower_bound;
 };
 
-/* A value's tensor in the plan: its own rows, with the strides of its storage. */
+/* The tensor of a value in the plan: its own rows, with the strides of its storage. */
 tess_tensor tess_plan_tensor(const tess_net_plan *plan, tess_value value);
-/* Lifetimes and offsets of all values; the steps are there. */
+/* Computes lifetimes and offsets of all values; the steps must exist. */
 tess_status tess_plan_place(tess_net_plan *plan, tess_error *error) TESS_MUST_CHECK;
 
 #endif

@@ -1,17 +1,17 @@
-/* How far an output value looks, to the last bit. Intervals of needed pixels go backwards through the layers, from an aligned
- * window of the output to the input. Each op's row says whether it looks at one place, at a window, or at everything; a layer that
- * looks at everything (attention, a norm over the image) makes the reach TESS_REACH_ALL.
+/* How far an output value depends on its surroundings, bit for bit. Intervals of needed pixels are propagated
+ * backwards through the layers, from an aligned window of the output to the input. The op table says for each
+ * op whether it reads one position, a window, or everything; a layer that reads everything (attention, a norm
+ * over the image) makes the reach TESS_REACH_ALL.
  *
  * Winograd's F(4x4) computes pixel 0 of a block from pixels -1..3 relative to the block, pixels 1 and 2 from
- * 0..3, pixel 3 from 0..4: terms that cancel in exact arithmetic do not cancel in floating point. So it
- * reaches up to three pixels where the kernel reaches one, and an exact halo must cover that. F(2x2) has no
- * such terms. */
+ * 0..3, pixel 3 from 0..4: terms that cancel in exact arithmetic do not cancel in floating point. So it reaches
+ * up to three pixels where the kernel reaches one, and an exact halo must cover that. F(2x2) has no such terms. */
 #include "base/checked.h"
 #include "net/bound_impl.h"
 #include "op/row.h"
 
 typedef struct interval {
-    int64_t from, to; /* to: behind the last; empty when from == to */
+    int64_t from, to; /* `to` is exclusive; empty when from == to */
 } interval;
 
 static void widen(interval *have, interval more)
@@ -29,7 +29,7 @@ static int64_t floor_to(int64_t value, int64_t step)
     return value >= 0 ? value / step * step : -tess_round_up(-value, step);
 }
 
-/* What a window needs of its input; `block`: outputs are computed in blocks of so many. */
+/* The part of the input that a window needs; `block`: outputs are computed in blocks of this size. */
 static interval window_of(const tess_layer *layer, int axis, int block, interval out)
 {
     const tess_layer_window *w = &layer->window;
@@ -50,7 +50,7 @@ static int64_t reach(const tess_bound *bound, int axis)
     const tess_net *net = bound->net;
     interval *need = tess_small_alloc((size_t)tess_net_value_count(net), sizeof *need);
     if (!need)
-        return TESS_REACH_ALL; /* a halo that no image has: the job runs whole, or says that it cannot */
+        return TESS_REACH_ALL; /* a halo larger than any image: the job runs uncut, or reports that it cannot */
     const interval window = {0, axis == TESS_DEPTH ? tess_net_grid(net, axis) : bound->alignment};
     bool everything = false;
     for (int i = 0; i < tess_net_output_count(net); i++)

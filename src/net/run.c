@@ -1,4 +1,4 @@
-/* Running a plan: no allocation, no synchronisation. */
+/* Runs a plan: no allocation, no synchronisation. */
 #include "base/stop.h"
 #include "net/plan_impl.h"
 
@@ -31,7 +31,7 @@ static void run_op(const tess_net_plan *plan, const tess_net_run *run, const tes
 void tess_net_plan_execute(const tess_net_plan *plan, const tess_net_run *run)
 {
     tess_device *device = plan->bound->device;
-    tess_stop *stop = device->host_memory ? device->stop : NULL; /* elsewhere this only queues, or captures */
+    tess_stop *stop = device->host_memory ? device->stop : NULL; /* others only queue or capture */
     double all = 0, done = 0;
     for (int i = 0; i < plan->op_count; i++)
         all += tess_op_flops(tess_net_plan_op(plan, i));

@@ -1,4 +1,4 @@
-/* attention.h: where the parts of a head lie among the channels of an attention's input. */
+/* attention.h: the positions of a head's parts among the channels of an attention's input. */
 #ifndef TESS_OP_ATTENTION_H
 #define TESS_OP_ATTENTION_H
 

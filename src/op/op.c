@@ -67,8 +67,8 @@ static bool same_rays(const tess_op_rays *a, const tess_op_rays *b)
            a->accumulate == b->accumulate && equal(a->scale, b->scale);
 }
 
-/* By their members: the padding between them may hold anything. Every kind stands here, so that the compiler finds the one that
- * was forgotten. */
+/* Compares members, not bytes: the padding between members is undefined. The switch lists every kind, so that
+ * the compiler reports a missing one. */
 static bool same_attributes(const tess_op *a, const tess_op *b)
 {
     switch (a->kind) {

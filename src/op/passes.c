@@ -1,6 +1,6 @@
 #include "op/passes.h"
 
-/* One volume of a batch, and where it is. */
+/* One volume of a batch and its buffers. */
 typedef struct volume {
     const tess_op *op;
     tess_op_buffers at;
@@ -34,7 +34,7 @@ static const void *moved(const tess_tensor *t, const void *data, int64_t element
     return data ? (const char *)data + elements * (int64_t)tess_dtype_size(t->dtype) : NULL;
 }
 
-/* Where volume n is, with slice `in` of its input and slice `out` of its output. */
+/* The buffers of volume n, moved to slice `in` of its input and slice `out` of its output. */
 static tess_op_buffers moved_to(const tess_op *op, tess_op_buffers at, int64_t n, int64_t in, int64_t out)
 {
     at.in[0] = moved(&op->in[0], at.in[0], n * op->in[0].stride_n + in * op->in[0].stride_d);
@@ -51,7 +51,7 @@ static tess_op_buffers buffers_at(const volume *v, int64_t in, int64_t out, int 
     return at;
 }
 
-/* The taps in the order of their passes: the middle one, then the others. */
+/* The depth tap of a pass: the middle tap first, then the others. */
 static int tap_at(int pass, int taps)
 {
     const int middle = taps / 2;
@@ -64,7 +64,7 @@ static bool inside(const tess_op *op, int tap, int64_t z)
     return from >= 0 && from < op->in[0].d;
 }
 
-/* Does none of the passes [first, end) reach slice z? */
+/* True if none of the passes [first, end) reads a slice for output slice z. */
 static bool untouched(const tess_op *op, int first, int end, int64_t z)
 {
     for (int pass = first; pass < end; pass++)
@@ -86,7 +86,7 @@ static role role_of(const tess_op *op, int pass, int64_t z)
                   .relu = tess_op_relu(op) && untouched(op, pass + 1, taps, z)};
 }
 
-/* One pass over slices [z, z + count), which are alike. */
+/* One pass over slices [z, z + count), for all of which the pass has the same role. */
 static tess_status accumulate(const volume *v, int pass, int64_t z, int64_t count, tess_error *error)
 {
     const tess_op *op = v->op;
@@ -121,7 +121,7 @@ static tess_status run_conv(const volume *v, tess_error *error)
     return TESS_OK;
 }
 
-/* Kernel = stride: every output slice sees one tap of one input slice. */
+/* Kernel = stride: each output slice depends on one tap and one input slice. */
 static tess_status run_transpose(const volume *v, tess_error *error)
 {
     const int taps = v->op->kernel[TESS_DEPTH];

@@ -1,4 +1,4 @@
-/* The table of ops, made from rows.def, and the rules that its rows name. */
+/* The table of ops, generated from rows.def, and the functions that its rows name. */
 #include "op/row.h"
 
 static double pixels(const tess_tensor *t)
@@ -42,7 +42,7 @@ static int64_t in_size(const tess_op *op, int axis)
     return axis == TESS_DEPTH ? in->d : axis == TESS_HEIGHT ? in->h : in->w;
 }
 
-/* An op that says nothing of an axis (2-D ops of the depth) has kernel and stride 0 there. */
+/* An axis that the op does not use (the depth of 2-D ops) has kernel and stride 0. */
 static int64_t at_least_one(int32_t value)
 {
     return value > 1 ? value : 1;
@@ -106,7 +106,7 @@ static bool concat_shape(const tess_op *op, tess_tensor *out)
     return out->c == channels;
 }
 
-/* One channel, whatever the input has. */
+/* The output has one channel, whatever the input has. */
 static bool side_shape(const tess_op *op, tess_tensor *out)
 {
     out->d = op->in[0].d;
@@ -145,7 +145,7 @@ static bool attention_shape(const tess_op *op, tess_tensor *out)
     return op->in[0].c == 3 * out->c && heads > 0 && out->c % heads == 0;
 }
 
-/* The kernels check the shapes of these: they follow from attributes in ways of their own. */
+/* The kernels check these shapes: they follow from attributes, differently for each kind. */
 static bool any_shape(const tess_op *op, tess_tensor *out)
 {
     *out = op->out[0];

@@ -1,11 +1,11 @@
-/* scan3.h: the volume and the detector of a 3-D ray op, as the geometry of rays wants them. */
+/* scan3.h: the volume and the detector of a 3-D ray op, in the form that geometry/ uses. */
 #ifndef TESS_OP_SCAN3_H
 #define TESS_OP_SCAN3_H
 
 #include "geometry/ray3.h"
 #include "op/op.h"
 
-/* `volume` and `views` are the two ends of the op. */
+/* `volume` and `views` are the two tensors of the op. */
 TESS_BOTH tess_scan3 tess_scan3_of(const tess_op_rays *rays, const tess_tensor *volume,
                                    const tess_tensor *views)
 {

@@ -1,7 +1,8 @@
-/* Measuring op rates: each class of op is run at two image sizes with random data, repeated until the two best times
- * agree (on a busy machine the first ones do not), and a straight line is laid through the two. The larger size is a few gigaflop on the host, and a hundred on a
- * device with queues, which smaller work does not fill; there runs follow one another and events time them, so
- * that what a launch costs the host does not count. */
+/* Measures op rates. Each class of op runs at two image sizes with random data, repeated until the two best
+ * times agree (on a busy machine the first ones do not), and a straight line is fitted through the two. The
+ * larger size is a few gigaflop on the host. It is a hundred on a device with queues, which smaller work does
+ * not fill; there the runs are queued one after another and timed by events, so that the launch cost on the
+ * host does not count. */
 #include <math.h>
 #include <string.h>
 
@@ -21,7 +22,7 @@ static bool queued(const tess_device *device)
     return device->graphs != NULL;
 }
 
-/* Slices that an op is measured with: enough of them that those at the ends, which miss a tap, count little. */
+/* Number of slices to measure an op with: enough that the slices at the ends, which miss a tap, matter little. */
 static int64_t depth_of(const tess_op *op)
 {
     return op->kernel[TESS_DEPTH] > 1 ? 8 : 1;
@@ -40,7 +41,7 @@ static tess_op resized(const tess_op *op, int64_t side)
         in = side * op->stride[TESS_HEIGHT];
     sized.in[0] = tess_tensor_3d(op->in[0].dtype, 1, in_depth, in, in, op->in[0].c);
     sized.out[0] = tess_tensor_3d(op->out[0].dtype, 1, depth, side, side, op->out[0].c);
-    sized.inputs -= op->mapped ? 1 : 0; /* one value a pixel: costs nothing */
+    sized.inputs -= op->mapped ? 1 : 0; /* one value per pixel: negligible */
     sized.mapped = false;
     for (int i = 1; i < sized.inputs; i++) {
         const tess_tensor *more = &op->in[i];
@@ -61,7 +62,7 @@ static void bench_free(tess_device *device, bench *b)
         device->memory->free(device, blocks[i]);
 }
 
-/* The sizes of what a bench holds, in the order of its blocks. */
+/* The sizes of a benchmark's buffers, in the order of its blocks. */
 static tess_status bench_sizes(tess_device *device, const tess_op *op, size_t sizes[5], tess_error *error)
 {
     tess_op_needs needs;
@@ -85,7 +86,7 @@ static tess_status bench_alloc(tess_device *device, const tess_op *op, bench *b,
     return device->memory->alloc(device, &b->workspace, TESS_MEM_WORKSPACE, sizes[4], error);
 }
 
-/* Random values instead of the zeros that a fresh block holds, which can be faster than data. */
+/* Writes random values, because the zeros of a fresh block can be faster than real data. */
 static void fill(tess_device *device, const tess_block *block, tess_dtype dtype)
 {
     float values[256];
@@ -99,13 +100,13 @@ static void fill(tess_device *device, const tess_block *block, tess_dtype dtype)
         return;
     device->memory->copy(device, block->data, half ? (const void *)halves : (const void *)values, first,
                          NULL);
-    for (size_t done = first, more; done < block->bytes; done += more) { /* twice as much each time */
+    for (size_t done = first, more; done < block->bytes; done += more) { /* doubled each time */
         more = done < block->bytes - done ? done : block->bytes - done;
         device->memory->copy(device, (char *)block->data + done, block->data, more, NULL);
     }
 }
 
-/* Seconds of a run among others in the device's queue. */
+/* Seconds of one run among others in the device's queue. */
 static tess_status time_queued(tess_device *device, const tess_prepared *prepared,
                                const tess_op_buffers *buffers, double *seconds, tess_error *error)
 {
@@ -113,7 +114,7 @@ static tess_status time_queued(tess_device *device, const tess_prepared *prepare
     tess_status status = device->streams->event_create(device, &from, error);
     if (status == TESS_OK)
         status = device->streams->event_create(device, &to, error);
-    device->ops->run(device, prepared, buffers, NULL); /* what is loaded on first use */
+    device->ops->run(device, prepared, buffers, NULL); /* loads what is loaded on first use */
     for (int repeat = 0; repeat < REPEATS && status == TESS_OK; repeat++) {
         device->streams->record(device, from, NULL);
         for (int i = 0; i < IN_A_ROW; i++)
@@ -188,8 +189,8 @@ static tess_status fits(tess_device *device, const tess_op *op, int64_t side, si
     return TESS_OK;
 }
 
-/* A few gigaflop; down to half the side where the bytes do not suffice, and 0 (not now) when that does not
- * fit. */
+/* A size of a few gigaflop, or down to half its side when memory does not suffice; 0 (skip it now) when even
+ * that does not fit. */
 static tess_status large_side(tess_device *device, const tess_op *op, size_t bytes, int64_t *side,
                               tess_error *error)
 {
@@ -198,7 +199,7 @@ static tess_status large_side(tess_device *device, const tess_op *op, size_t byt
     const double flops = queued(device) ? LARGE_FLOPS_QUEUED : LARGE_FLOPS;
     *side = tess_min_i64(tess_max_i64((int64_t)sqrt(flops / per_pixel) / 16 * 16, 2 * SMALL),
                          queued(device) ? LARGEST_QUEUED : LARGEST);
-    /* Where operations grow faster than the pixels (attention), that would be too much. */
+    /* If operations grow faster than the pixels (attention), this size would take too long: reduce it. */
     for (tess_op large = resized(op, *side); *side > 2 * SMALL && tess_op_flops(&large) > 2 * flops;
          large = resized(op, *side))
         *side -= 16;
@@ -210,8 +211,8 @@ static tess_status large_side(tess_device *device, const tess_op *op, size_t byt
     return TESS_OK;
 }
 
-/* On the host an op that ends in a moment found its data in a cache, which those of a real image do not: it is timed at
- * a larger size, as far as the bytes go. */
+/* On the host, a very short op found its data in a cache, unlike the ops of a real image. So it is timed at a
+ * larger size, as far as memory allows. */
 static tess_status time_large(tess_device *device, const tess_op *op, size_t bytes, int64_t *side,
                               double *seconds, tess_error *error)
 {
@@ -261,7 +262,7 @@ tess_status tess_rates_tune(tess_rates *rates, const tess_net_plan *plan, tess_r
         most = total > most ? total : most;
     }
     if (device->memory->granted(device, most) > budget.bytes)
-        most = budget.bytes / 2; /* the larger ops are tuned on less, or not at all: the device decides */
+        most = budget.bytes / 2; /* larger ops are tuned on less memory, or not at all: the device decides */
     tess_block scratch;
     tess_status status = device->memory->alloc(device, &scratch, TESS_MEM_WORKSPACE, most, error);
     if (status != TESS_OK)
@@ -270,13 +271,13 @@ tess_status tess_rates_tune(tess_rates *rates, const tess_net_plan *plan, tess_r
         status = device->ops->tune(device, tess_net_plan_op(plan, i), scratch.data, scratch.bytes, error);
         if (status == TESS_DEVICE_LOST)
             break;
-        status = TESS_OK; /* a class that could not be tuned keeps the engine it has */
+        status = TESS_OK; /* a class that could not be tuned keeps its engine */
     }
     device->memory->free(device, &scratch);
     return status;
 }
 
-/* An earlier op of the plan is of this class. */
+/* True when an earlier op of the plan has this class. */
 static bool seen(const tess_net_plan *plan, int index, const char *op_class)
 {
     char other[64];

@@ -1,6 +1,6 @@
-/* What a run of a whole network costs beyond the sum of its ops. An op is timed with its weights in a cache; in a network the
- * weights of all layers pass through that cache, and each layer finds its own in main memory. The cost does not grow with
- * the image, so the smallest image shows it best. */
+/* What a run of a whole network costs beyond the sum of its ops. An op is timed with its weights in a cache; in
+ * a network the weights of all layers pass through that cache, and each layer reads its own from main memory.
+ * This cost does not grow with the image, so the smallest image shows it best. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

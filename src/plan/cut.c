@@ -1,7 +1,8 @@
-/* Choosing the cut: nothing is cut when the whole fits; else the cut that computes the fewest pixels twice among those that
- * fit. Candidates are compared by a straight line for the arena (bytes a pixel), the best one is then planned in earnest,
- * and the line is corrected until plan and limit agree. When that finds nothing, the cut that takes the least is the last
- * candidate: so a limit is refused exactly when it is less than that cut's bytes, which the refusal names. */
+/* Chooses the cut. Nothing is cut when the whole image fits; otherwise the cut that fits and computes the
+ * fewest pixels twice is chosen. Candidates are compared by a straight line for the arena (bytes per pixel);
+ * the best one is then planned exactly, and the line is corrected until plan and limit agree. When that finds
+ * nothing, the cut that needs the least memory is the last candidate. So a limit is refused exactly when it is
+ * less than that cut's bytes, which the error message gives. */
 #include "plan/cut.h"
 
 #include <math.h>
@@ -12,12 +13,12 @@
 enum {
     MOST_BATCH = 64,
     TRIES = 12,
-    MEASURED = 24 /* cuts with the least estimates, of which one takes the least */
+    MEASURED = 24 /* cuts with the lowest estimates, all of which are measured */
 };
 
 static const int64_t whole[TESS_SPATIAL] = {0};
 
-/* Seconds are a straight line in the pixels of a window, as those of every op are: two plans give it. */
+/* Seconds are linear in the pixels of a window, as for every op: two plans give the line. */
 static tess_status fit_seconds(tess_cutter *c, tess_error *error)
 {
     const bool volume = c->model->volume;
@@ -40,9 +41,9 @@ static tess_status fit_seconds(tess_cutter *c, tess_error *error)
     return TESS_OK;
 }
 
-/* The line through what the whole takes. The workspace of a 2-D network depends on its channels, and on a device with
- * several engines on the size class a little. That of a 3-D one grows with the window too: what the smallest window needs
- * is fixed. */
+/* Fits the line for bytes to what the whole image needs. The workspace of a 2-D network depends on its channels
+ * and, on a device with several engines, a little on the size class. That of a 3-D network also grows with the
+ * window: the part that the smallest window needs is the constant. */
 static tess_status fit_line(tess_cutter *c, const tess_cut_plan *uncut, tess_error *error)
 {
     const tess_cut_request *r = c->request;
@@ -67,7 +68,7 @@ static tess_status fit_line(tess_cutter *c, const tess_cut_plan *uncut, tess_err
     return TESS_OK;
 }
 
-/* The best of the cuts that fit, if the line leads to one. */
+/* Finds the best cut that fits, if the line leads to one. */
 static tess_status choose_by_line(tess_cutter *c, tess_cut_plan *plan, bool *found, tess_error *error)
 {
     const tess_cut_request *r = c->request;
@@ -79,7 +80,7 @@ static tess_status choose_by_line(tess_cutter *c, tess_cut_plan *plan, bool *fou
     for (int i = 0; i < TRIES && !*found && tess_cut_best(c, most, plan, &estimate); i++) {
         TESS_TRY(tess_cut_measure(c, plan, error));
         *found = tess_cut_fits(r, plan);
-        /* The line is raised to what was measured, so that this cut is not proposed again. */
+        /* Raise the line to the measured bytes, so that this cut is not proposed again. */
         const double pixels = tess_cut_pixels(plan, tess_axis_largest_window) * (double)plan->batch;
         const double missing = fmax((double)tess_mem_total(&plan->bytes) - estimate, 0);
         c->bytes_per_pixel = 1.001 * (c->bytes_per_pixel + missing / pixels);
@@ -88,7 +89,7 @@ static tess_status choose_by_line(tess_cutter *c, tess_cut_plan *plan, bool *fou
     return TESS_OK;
 }
 
-/* The cut that takes the least bytes, as they are measured. */
+/* Finds the cut that needs the fewest bytes, as measured. */
 static tess_status choose_least(const tess_cutter *c, tess_cut_plan *plan, tess_error *error)
 {
     tess_cut_plan trial = *plan;
@@ -129,8 +130,8 @@ static tess_status choose_tile(tess_cutter *c, tess_cut_plan *plan, tess_error *
     return TESS_OK;
 }
 
-/* Small windows leave the device idle or repeat work on the weights; a batch shares it. The smallest batch
- * within 1 % of the best that fits. */
+/* Small windows leave the device idle or repeat work on the weights, which a batch shares. Chooses the smallest
+ * batch within 1 % of the best that fits. */
 static tess_status choose_batch(const tess_cutter *c, tess_cut_plan *plan, tess_error *error)
 {
     const int64_t most = tess_min_i64(tess_cut_longest_run(&plan->cols), MOST_BATCH);
@@ -167,7 +168,7 @@ static tess_cutter cutter_for(const tess_bound *bound, const tess_model_net *mod
     return c;
 }
 
-/* Tiles that were asked for must be able to be what was asked for. */
+/* Refuses tiles that the user gave when no tile can be exact and the halo is to be exact. */
 static tess_status check_asked(const tess_cutter *c, tess_error *error)
 {
     for (int i = 0; i < TESS_SPATIAL; i++) {
@@ -175,8 +176,8 @@ static tess_status check_asked(const tess_cutter *c, tess_error *error)
         if (tess_cut_never(c, i) && tile > 0 && tile < c->padded[i])
             return tess_fail(
                 error, TESS_BAD_OPTION,
-                "the network looks at the whole image, so no tile is exact; use --tile whole, or "
-                "give --halo a number of pixels");
+                "the network looks at the whole image, so no tile is exact; use `tile` whole, or "
+                "give `halo` a number of pixels");
     }
     return TESS_OK;
 }

@@ -1,6 +1,7 @@
-/* cut.h: how an image or a volume goes through a network: tiles, halo, batch, bytes and seconds, chosen within a memory
- * limit. There are three axes always. A 3-D network may be cut along each of them; a 2-D one takes an image, of depth 1,
- * or the slices of a volume one by one. Bytes are asked from the very functions that the run allocates with. */
+/* cut.h: plans how an image or a volume runs through a network within a memory limit: tiles, halo, batch, bytes
+ * and seconds. There are always three axes. A 3-D network may be cut along each of them. A 2-D network takes an
+ * image, of depth 1, or the slices of a volume one by one. The planned bytes come from the same functions that
+ * the run allocates with. */
 #ifndef TESS_PLAN_CUT_H
 #define TESS_PLAN_CUT_H
 
@@ -12,28 +13,28 @@
 
 typedef struct tess_cut_request {
     int64_t size[TESS_SPATIAL]; /* depth, height and width; the depth of an image is 1 */
-    /* The largest tile of each axis, 0: it is not cut. A height of 0: the planner chooses; TESS_TILE_WHOLE: nothing is
-     * cut. The depth is for 3-D networks. */
+    /* The largest tile along each axis; 0: not cut. A height of 0: the planner chooses; TESS_TILE_WHOLE:
+     * nothing is cut. The depth is for 3-D networks. */
     int64_t tile[TESS_SPATIAL];
     int64_t halo[TESS_SPATIAL]; /* in pixels, or TESS_HALO_AUTO or TESS_HALO_EXACT; depth: for 3-D networks */
-    int64_t halo_times;         /* TESS_HALO_AUTO takes so many times the model's; 0 is 1 */
+    int64_t halo_times;         /* factor for the model's halo with TESS_HALO_AUTO; 0 means 1 */
     int64_t batch;              /* windows in one run; 0: the planner chooses */
     int64_t planes;             /* runs for each window: 1, or the channels when a gray model takes colours */
-    size_t in_row_bytes, out_row_bytes; /* 0: what is cut lies in the memory of the device */
-    size_t row_scratch_bytes; /* host scratch that one column of a window needs, all threads together */
-    size_t fixed_io_bytes;    /* what the job holds besides, in its io block */
-    size_t held_bytes;        /* what readers and writers hold on their own */
-    uint64_t others; /* in place of rows: images, volumes and measurements of a solver, within the limit */
-    uint64_t other_weights; /* of the job's other models, within the limit */
-    /* The device has its own memory: rows stay on the host, and stages on the device take the samples of a window and of
-     * a tile. */
+    size_t in_row_bytes, out_row_bytes; /* 0: the image is in the device's memory */
+    size_t row_scratch_bytes; /* host scratch for one column of a window, for all threads together */
+    size_t fixed_io_bytes;    /* other memory of the job, in its io block */
+    size_t held_bytes;        /* memory held by readers and writers */
+    uint64_t others; /* instead of rows: images, volumes and measurements of a solver, within the limit */
+    uint64_t other_weights; /* weights of the job's other models, within the limit */
+    /* The device has separate memory: rows stay on the host, and stages on the device hold the samples of a
+     * window and of a tile. */
     bool separate_memory;
     size_t in_pixel_bytes, out_pixel_bytes;
-    uint64_t host_limit; /* for the rows, with separate memory */
-    bool least;          /* the cut that takes the least bytes, whatever the limit */
+    uint64_t host_limit; /* limit for the rows, with separate memory */
+    bool least;          /* choose the cut that needs the fewest bytes, whatever the limit */
     uint64_t limit;
-    uint64_t asked_limit; /* what the user set, for messages; 0 = nothing */
-    uint64_t job_needs;   /* the least limit for all of the job, where that is more than this request's */
+    uint64_t asked_limit; /* the limit that the user set, for messages; 0: none */
+    uint64_t job_needs;   /* the least limit for the whole job, if that is more than this request needs */
 } tess_cut_request;
 
 _Static_assert(TESS_DEPTH == 0 && TESS_HEIGHT == 1 && TESS_WIDTH == 2, "the names below follow the axes");
@@ -45,34 +46,34 @@ typedef struct tess_cut_plan {
             tess_axis depth, rows, cols;
         };
     };
-    int64_t halo, halo_depth; /* of the axes that are cut; halo: the larger one of rows and columns */
+    int64_t halo, halo_depth; /* of the axes that are cut; halo: the larger of rows and columns */
     int64_t batch;
     bool volume;                                               /* the network is 3-D */
     tess_mem_bytes bytes;                                      /* by category, as they will be counted */
-    size_t io_block, ring_bytes, arena_bytes, workspace_bytes; /* as they will be asked for */
-    size_t in_stage, out_stage;                                /* 0 unless the device has its own memory */
+    size_t io_block, ring_bytes, arena_bytes, workspace_bytes; /* as they will be allocated */
+    size_t in_stage, out_stage;                                /* 0 unless the device has separate memory */
     double seconds;
     bool calibrated;
     char reason[280];
 } tess_cut_plan;
 
-/* The windows of the plan, as the room `window` runs over them. */
+/* The windows of the plan, in the form that the room `window` uses. */
 static inline tess_cut tess_cut_of(const tess_cut_plan *plan)
 {
     return (tess_cut){.axis = {plan->depth, plan->rows, plan->cols}, .batch = plan->batch};
 }
 
-/* A limit is accepted exactly when the cut that takes the least fits it, so the number that a refusal names (this cut's
- * bytes, rounded up) is accepted too. A refusal leaves that cut in `plan`. */
+/* Accepts a limit exactly when the cut that needs the least memory fits. So the limit that the error message
+ * gives (this cut's bytes, rounded up) is always accepted. On failure, `plan` is that cut. */
 tess_status tess_cut_choose(const tess_bound *bound, const tess_model_net *model, const tess_rates *rates,
                             const tess_cut_request *request, tess_cut_plan *plan,
                             tess_error *error) TESS_MUST_CHECK;
 
-/* Bytes that are kept free below every limit. */
+/* Bytes kept free below every limit. */
 uint64_t tess_cut_reserve(bool separate_memory);
-/* Is the plan within its limits? */
+/* True when the plan is within its limits. */
 bool tess_cut_fits(const tess_cut_request *request, const tess_cut_plan *plan);
-/* The refusal of a plan that does not fit. */
+/* Reports that a plan does not fit. */
 tess_status tess_cut_refuse(const tess_cut_request *request, const tess_cut_plan *plan, tess_error *error);
 
 #endif

@@ -1,9 +1,9 @@
-/* What a cut takes, by the functions that the run allocates with. */
+/* Computes the memory that a cut needs, by the functions that the run allocates with. */
 #include "base/checked.h"
 #include "plan/cut_impl.h"
 
-/* On the host: code pages, stacks and tables, which the system counts too. A card's driver grants what it is asked for,
- * rounded as `granted` says, and little more. */
+/* On the host: code pages, stacks and tables, which the system counts too. The driver of a GPU allocates what
+ * is requested, rounded as `granted` says, and little more. */
 uint64_t tess_cut_reserve(bool separate_memory)
 {
     return (uint64_t)(separate_memory ? 1 : 4) << 20;
@@ -45,7 +45,8 @@ static size_t granted(const tess_cutter *c, size_t bytes)
     return device->memory->granted(device, bytes);
 }
 
-/* Samples of a batch of windows, and of the tiles in them. Rows beyond the image are not uploaded. */
+/* Bytes for the samples of a batch of windows, and of the tiles in them. Rows beyond the image are not
+ * uploaded. */
 static void set_stages(const tess_cut_request *r, tess_cut_plan *plan)
 {
     const tess_axis *rows = &plan->rows, *cols = &plan->cols;
@@ -67,7 +68,7 @@ static int64_t smallest_window(const tess_axis *axis)
     return least;
 }
 
-/* About half as large; false when the network takes no smaller one. */
+/* Halves the shape approximately; false when the network accepts no smaller one. */
 static bool halve(const tess_cutter *c, tess_plan_shape *s)
 {
     const int64_t *grid = c->grid;
@@ -84,8 +85,8 @@ static bool halve(const tess_cutter *c, tess_plan_shape *s)
     return true;
 }
 
-/* A device that chooses engines by the power of two of the pixels may ask for more workspace at a smaller size: one
- * shape of each such class is asked, from the largest window down to the smallest. */
+/* A device that chooses engines by the power of two of the pixels may need more workspace at a smaller size. So
+ * one shape of each such class is queried, from the largest window down to the smallest. */
 static tess_status widen_workspace(const tess_cutter *c, tess_plan_shape shape, tess_cut_plan *plan,
                                    tess_error *error)
 {
@@ -99,7 +100,7 @@ static tess_status widen_workspace(const tess_cutter *c, tess_plan_shape shape, 
     return TESS_OK;
 }
 
-/* A 2-D network does for each plane and each slice the same. */
+/* A 2-D network does the same work for each plane and each slice. */
 static double seconds_of(const tess_cutter *c, const tess_cut_plan *plan)
 {
     const double slices = plan->volume ? 1 : (double)plan->depth.tiles;
@@ -109,7 +110,7 @@ static double seconds_of(const tess_cutter *c, const tess_cut_plan *plan)
     return (runs * c->seconds_per_run + pixels * c->seconds_per_pixel) * (double)c->request->planes * slices;
 }
 
-/* Arena and, on the host, workspace grow with the window, so the largest one is planned. */
+/* Arena and, on the host, workspace grow with the window, so the largest window is planned. */
 tess_status tess_cut_measure(const tess_cutter *c, tess_cut_plan *plan, tess_error *error)
 {
     const tess_cut_request *r = c->request;

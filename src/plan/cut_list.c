@@ -1,19 +1,21 @@
-/* The ways of cutting an image or a volume. Each axis is cut into 1, 2, 3, ... pieces; every way of cutting one axis goes
- * with every way of cutting the others. Bytes of these cuts are estimated by a straight line in the pixels of a window.
- * The line orders the cuts well but not exactly, so whoever wants a certain number measures the first of them. */
+/* Lists the ways of cutting an image or a volume. Each axis is cut into 1, 2, 3, ... pieces, and every way of
+ * cutting one axis is combined with every way of cutting the others. The bytes of these cuts are estimated by a
+ * straight line in the pixels of a window. The line orders the cuts well but not exactly, so code that needs
+ * the exact bytes measures the first few. */
 #include <math.h>
 
 #include "base/checked.h"
 #include "model/halo.h"
 #include "plan/cut_impl.h"
 
-/* Slices of a volume are separate images for a 2-D network. */
+/* A 2-D network takes the slices of a volume as separate images. */
 static bool sliced(const tess_cutter *c, int axis)
 {
     return axis == TESS_DEPTH && !c->model->volume;
 }
 
-/* A layer looks at everything, and the result is to be exact: every window would be the whole, so nothing is cut. */
+/* If a layer depends on everything and the result must be exact, every window would be the whole image, so
+ * nothing is cut. */
 bool tess_cut_never(const tess_cutter *c, int axis)
 {
     return c->request->halo[axis] == TESS_HALO_EXACT && c->reach[axis] >= TESS_REACH_ALL && !sliced(c, axis);
@@ -29,7 +31,7 @@ int64_t tess_cut_longest_run(const tess_axis *cols)
     return most;
 }
 
-/* The batch that was asked for, as far as the columns can fill it; 1 until the best is looked for. */
+/* The requested batch, as far as the columns can fill it; 1 if the planner is to choose it later. */
 static int64_t batch_for(const tess_cutter *c, const tess_axis *cols)
 {
     return c->request->batch > 0 ? tess_min_i64(c->request->batch, tess_cut_longest_run(cols)) : 1;
@@ -41,7 +43,7 @@ static int64_t auto_halo(const tess_cutter *c, int axis, int64_t tiles)
            (axis == TESS_DEPTH ? c->model->halo_depth : tess_halo_for(c->model, c->padded[axis], tiles));
 }
 
-/* The halo of an axis in so many tiles. More than an output value depends on would change nothing. */
+/* The halo of an axis with so many tiles. A halo beyond the reach of an output value would change nothing. */
 static int64_t halo_for(const tess_cutter *c, int axis, int64_t tiles)
 {
     int64_t halo = c->request->halo[axis];
@@ -64,7 +66,8 @@ void tess_cut_by_tile(const tess_cutter *c, const int64_t tile[TESS_SPATIAL], te
     plan->batch = batch_for(c, &plan->cols);
 }
 
-/* 1, 2, 3, ... 16 pieces, then ever larger steps, up to the most that the alignment allows; single slices. */
+/* 1, 2, 3, ... 16 pieces, then increasing steps, up to the most that the alignment allows. A 2-D network gets
+ * single slices. */
 static int64_t pieces(const tess_cutter *c, int axis, int index)
 {
     const int64_t most = tess_ceil_div(c->padded[axis], c->alignment[axis]);
@@ -89,7 +92,7 @@ static tess_cut_way way_of(const tess_cutter *c, int i, tess_axis axis)
     if (r->separate_memory) {
         way.over_host = i == TESS_HEIGHT &&
                         way.io_bytes + (double)(r->fixed_io_bytes + r->held_bytes) > (double)r->host_limit;
-        way.io_bytes = 0; /* the stages go with the pixels */
+        way.io_bytes = 0; /* the stages are counted by pixel */
     }
     return way;
 }
@@ -111,9 +114,9 @@ void tess_cut_list(tess_cutter *c)
     }
 }
 
-/* Every cut has an index. Of cuts that compute equally many pixels the first is taken, so the axis whose ways change
- * fastest is cut most readily: the columns of an image, whose windows can go in one run, and the depth of a volume, whose
- * slabs lie together in memory. */
+/* Every cut has an index. Among cuts that compute the same number of pixels the first is chosen, so the axis
+ * that varies fastest is cut first: the columns of an image, whose windows can run in one batch, and the depth
+ * of a volume, whose slabs are contiguous in memory. */
 typedef struct cut {
     const tess_cut_way *way[TESS_SPATIAL];
 } cut;

@@ -1,4 +1,4 @@
-/* What is said of a cut: the reason for it, and the refusal of one that does not fit. */
+/* Messages about a cut: the reason for it, and why one does not fit. */
 #include <stdio.h>
 
 #include "plan/cut_impl.h"
@@ -6,11 +6,11 @@
 
 static const double MIB = 1 << 20;
 
-/* Images and volumes have words of their own. */
+/* The words that differ between images and volumes. */
 typedef struct words {
     const char *what, *tiles, *pixels, *others;
-    const char *instead_of_tile, *instead_of_halo; /* what would help */
-    int first_axis;                                /* that is named */
+    const char *instead_of_tile, *instead_of_halo; /* suggestions */
+    int first_axis;                                /* the first axis in messages */
 } words;
 
 static const words image_words = {
@@ -18,8 +18,8 @@ static const words image_words = {
     .tiles = "tiles",
     .pixels = "pixels",
     .others = "images and measurements",
-    .instead_of_tile = "--tile auto --batch auto",
-    .instead_of_halo = "a smaller --halo or --batch, or a smaller model",
+    .instead_of_tile = "`tile` auto `batch` auto",
+    .instead_of_halo = "a smaller `halo` or `batch`, or a smaller model",
     .first_axis = TESS_HEIGHT,
 };
 static const words volume_words = {
@@ -27,8 +27,8 @@ static const words volume_words = {
     .tiles = "windows",
     .pixels = "voxels",
     .others = "volumes and views",
-    .instead_of_tile = "--tile auto",
-    .instead_of_halo = "a smaller --halo, or a smaller model",
+    .instead_of_tile = "`tile` auto",
+    .instead_of_halo = "a smaller `halo`, or a smaller model",
     .first_axis = TESS_DEPTH,
 };
 
@@ -86,7 +86,7 @@ void tess_cut_say_asked(const tess_cutter *c, tess_cut_plan *plan)
     else if (plan->volume)
         snprintf(rest, room, "tiles are alike and lie on the network's grid of %s",
                  sizes(say, c->alignment).text);
-    else /* alike in rows and columns */
+    else /* the same for rows and columns */
         snprintf(rest, room, "tiles are alike and lie on the network's grid of %lld",
                  (long long)c->alignment[TESS_HEIGHT]);
 }
@@ -110,7 +110,7 @@ tess_status tess_cut_refuse(const tess_cut_request *r, const tess_cut_plan *plan
     const words *say = words_for(plan);
     if (!tess_cut_host_fits(r, plan))
         return tess_fail(error, TESS_OVER_LIMIT,
-                         "%.1fM of rows do not fit the %.1fM that the host can give; use a smaller --tile",
+                         "%.1fM of rows do not fit the %.1fM that the host can give; use a smaller `tile`",
                          (double)(plan->io_block + r->held_bytes) / MIB, (double)r->host_limit / MIB);
     tess_shortage shortage = {.asked = r->asked_limit,
                               .limit = r->limit,

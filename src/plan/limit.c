@@ -43,7 +43,7 @@ tess_status tess_over_limit(const tess_shortage *s, tess_error *error)
                    needed = s->needed ? s->needed : total;
     char head[96], others[96] = "", io[96] = "";
     if (s->asked)
-        snprintf(head, sizeof head, "--memory %s is too little", tess_size_words(s->asked).text);
+        snprintf(head, sizeof head, "`memory_limit` %s is too little", tess_size_words(s->asked).text);
     else
         snprintf(head, sizeof head, "%.1fM of free memory are too little",
                  floor(10 * (double)s->limit / MIB) / 10);
@@ -57,6 +57,6 @@ tess_status tess_over_limit(const tess_shortage *s, tess_error *error)
         "make %.1fM at the least; %s%s %s, or %s",
         head, (double)s->bytes.by[TESS_MEM_WEIGHTS] / MIB, (double)s->bytes.by[TESS_MEM_ACTIVATIONS] / MIB,
         (double)s->bytes.by[TESS_MEM_WORKSPACE] / MIB, others, io, (double)s->reserve / MIB,
-        (double)total / MIB, s->asked ? "--memory " : "", tess_size_enough(needed).text,
+        (double)total / MIB, s->asked ? "`memory_limit` " : "", tess_size_enough(needed).text,
         s->asked ? "would do" : "are needed", s->advice);
 }

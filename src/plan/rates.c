@@ -1,5 +1,5 @@
-/* The cache is one JSON file for each (device name, threads, Tessera version). Rates are dated: machines change, so that
- * those older than MOST_DAYS are forgotten. */
+/* The cache is one JSON file for each (device name, threads, Tessera version). Rates have a date: machines
+ * change, so rates older than MOST_DAYS are dropped. */
 #include "plan/rates.h"
 
 #include <stdio.h>
@@ -53,7 +53,7 @@ static rate *entry_for(tess_rates *rates, const char *op_class)
         int64_t capacity = rates->capacity ? 2 * rates->capacity : 32;
         rate *more = tess_small_realloc(rates->rates, (size_t)capacity, sizeof *more);
         if (!more)
-            return NULL; /* a rate less: plans stay right, only their seconds are rougher */
+            return NULL; /* without this rate plans are still right, only their seconds are less exact */
         rates->rates = more;
         rates->capacity = capacity;
     }

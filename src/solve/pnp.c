@@ -39,7 +39,7 @@ static tess_status halve(loop *l, tess_error *error)
     l->result->step /= 2;
     if (++l->result->halvings > MOST_HALVINGS)
         return tess_fail(error, TESS_BAD_OPTION,
-                         "--step %g: the data term grows at every step, however short; use --step auto",
+                         "`step` %g: the data term grows at every step, however short; use `step` auto",
                          l->settings->step);
     return TESS_OK;
 }

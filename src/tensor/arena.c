@@ -14,7 +14,7 @@ static bool meet(const tess_lifetime *a, const tess_lifetime *b)
     return a->first <= b->last && b->first <= a->last;
 }
 
-/* Insertion sort: largest first, ties by index, so that the answer never depends on the C library. */
+/* Insertion sort, largest first, ties by index, so that the result never depends on the C library. */
 static void sort_by_size(const tess_lifetime *buffers, int count, int *order)
 {
     for (int i = 0; i < count; i++) {
@@ -25,7 +25,7 @@ static void sort_by_size(const tess_lifetime *buffers, int count, int *order)
     }
 }
 
-/* The lowest offset at which `order[at]` meets none of those placed before it. */
+/* Returns the lowest offset at which buffer `order[at]` overlaps none of the buffers placed before it. */
 static size_t lowest_free(const tess_lifetime *buffers, const int *order, int at)
 {
     const tess_lifetime *self = &buffers[order[at]];

@@ -1,6 +1,7 @@
-/* arena.h: lifetimes to offsets, pure arithmetic. Each buffer is needed from one step to another; buffers
- * whose lifetimes overlap must not overlap in memory. Largest first, lowest free offset: on the networks here
- * that reaches the lower bound (the largest sum of what is alive at one step) or comes close. */
+/* arena.h: computes memory offsets from lifetimes, by arithmetic alone. Each buffer is needed from one step to
+ * another; buffers whose lifetimes overlap must not overlap in memory. Buffers are placed largest first, each
+ * at the lowest free offset. On the networks here this reaches the lower bound (the largest sum of buffers
+ * alive at one step) or comes close. */
 #ifndef TESS_TENSOR_ARENA_H
 #define TESS_TENSOR_ARENA_H
 
@@ -13,8 +14,8 @@ enum { TESS_ARENA_ALIGN = 256 };
 
 typedef struct tess_lifetime {
     size_t bytes;
-    int first, last; /* steps, both included */
-    size_t offset;   /* the answer */
+    int first, last; /* the steps between which it is needed, both included */
+    size_t offset;   /* output: set by tess_arena_place */
 } tess_lifetime;
 
 /* Sets every offset; *total is the arena's size. `order` is scratch for `count` indices. */

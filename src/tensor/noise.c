@@ -1,4 +1,4 @@
-/* noise.c: from rows to patches and their energies. noise_fit.c makes the estimate from them. */
+/* noise.c: computes patches and their energies from rows. noise_fit.c estimates the noise from them. */
 #include "tensor/noise.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 
 enum { SIDE = TESS_NOISE_SIDE, SAMPLES = SIDE * SIDE, FIRST = 3 };
 
-/* The rows 3 .. 7 of the 8-point DCT-II: only they have a part in coefficients (i, j) with i + j >= 10. */
+/* Rows 3 .. 7 of the 8-point DCT-II: only these contribute to coefficients (i, j) with i + j >= 10. */
 static const float dct[SIDE - FIRST][SIDE] = {
     {0.41573481f, -0.09754516f, -0.49039264f, -0.27778512f, 0.27778512f, 0.49039264f, 0.09754516f,
      -0.41573481f},
@@ -23,8 +23,8 @@ static const float dct[SIDE - FIRST][SIDE] = {
      -0.09754516f},
 };
 
-/* The smallest step between patches with which at most TESS_NOISE_PATCHES are taken; every step-th row of patches,
- * counted through the slices. */
+/* Finds the smallest step between patches that takes at most TESS_NOISE_PATCHES of them. Every step-th row of
+ * patches is used, counted through all slices. */
 static int64_t find_step(const tess_noise_shape *shape, int64_t *most)
 {
     const int64_t slices = tess_max_i64(shape->depth, 1);
@@ -74,7 +74,8 @@ void tess_noise_begin(tess_noise *noise, const tess_noise_shape *shape, void *me
     noise->order = (uint64_t *)(at + tess_align_size(patches, 16));
 }
 
-/* The patch is `x`, with its mean taken off. Sums of squares of the coefficients with i + j in {10, 11} and above 11. */
+/* `x` is the patch minus its mean. Sums the squares of the coefficients with i + j in {10, 11} and with i + j
+ * above 11. */
 static void high_bands(float x[SIDE][SIDE], float *middle, float *high)
 {
     float down[SIDE - FIRST][SIDE];
@@ -95,7 +96,8 @@ static void high_bands(float x[SIDE][SIDE], float *middle, float *high)
         }
 }
 
-/* A power of two that brings the largest sample near 1: squares then neither underflow nor overflow. */
+/* Returns the exponent of a power of two that scales the largest sample to about 1, so that squares neither
+ * underflow nor overflow. */
 static int exponent_of(float x[SIDE][SIDE])
 {
     float largest = 0;
@@ -107,10 +109,10 @@ static int exponent_of(float x[SIDE][SIDE])
     return exponent;
 }
 
-/* False when a sample is a hole. */
+/* Returns false when a sample is a hole. */
 static bool measure(float x[SIDE][SIDE], tess_noise_patch *patch)
 {
-    const float first = x[0][0]; /* taken off first, so that a constant patch has no energy at all */
+    const float first = x[0][0]; /* subtracted first, so that a constant patch has exactly zero energy */
     float sum = 0, square = 0, middle, high;
     for (int y = 0; y < SIDE; y++)
         for (int k = 0; k < SIDE; k++) {
@@ -137,8 +139,8 @@ static bool measure(float x[SIDE][SIDE], tess_noise_patch *patch)
     return true;
 }
 
-/* The patches of a channel whose last row is the newest. Each row of patches starts at another column, so that they fall
- * on all phases of the blocks that a JPEG file has. */
+/* Takes the patches of a channel that end with the newest row. Each row of patches starts at another column, so
+ * that the patches cover all phases of a JPEG file's blocks. */
 static void take_patches(tess_noise *noise, int channel, int64_t patch_row)
 {
     const int64_t width = noise->shape.width, step = noise->step;
@@ -164,7 +166,7 @@ static void count_limit(tess_noise_limit *limit, float value, bool beyond)
     limit->count += value == limit->value;
 }
 
-/* Keeps a row of one channel. Holes become NaN, which no patch with a mean has. */
+/* Stores a row of one channel. Holes become NaN, so that every patch with a hole has NaN as its mean. */
 static void keep_line(tess_noise *noise, int channel, const float *values, const unsigned char *valid)
 {
     const int64_t width = noise->shape.width;

@@ -1,18 +1,19 @@
-/* noise.h: how much white Gaussian noise an image has, estimated from the image alone. Rows come from top to bottom, so
- * that the image need not be held.
+/* noise.h: estimates the level of white Gaussian noise from the image alone. Rows are given from top to bottom,
+ * so the image need not be in memory.
  *
- * Patches of 8 x 8 samples are taken from a grid over the image, each channel by itself, and put through the DCT. The
- * low and the high frequencies of white noise are independent. So the patches with the least energy in the low
- * frequencies have the least texture, and choosing them does not bias the energy of their high frequencies, which is the
- * estimate (Ponomarenko et al., "An automatic approach to lossy compression of AVIRIS images", 2007, select so). What
- * texture is left shows in the ratios between bands and between stricter and laxer choices; a short linear formula,
- * fitted on other photographs, takes it out (noise_fit.c).
+ * Patches of 8 x 8 samples are taken from a grid over the image, for each channel separately, and transformed
+ * by the DCT. The low and the high frequencies of white noise are independent. So the patches with the least
+ * energy in the low frequencies have the least texture, and selecting them does not bias the energy of their
+ * high frequencies, which is the estimate (Ponomarenko et al., "An automatic approach to lossy compression of
+ * AVIRIS images", 2007, select in this way). The remaining texture shows in the ratios between bands and
+ * between stricter and looser selections; a short linear formula, fitted on other photographs, removes it
+ * (noise_fit.c).
  *
- * Where values are clipped, at the end of the file's type or by the sensor, noise is smaller: patches are corrected by the moments of a clipped
- * Gaussian, and left out where most is clipped. Photon noise is
- * stronger where the image is brighter, and the quietest patches of the whole image then are its darkest. So the estimate
- * is also made for parts of equal numbers of patches, by brightness; where these show a slope, the variance is
- * read^2 + gain * (value - zero) (noise_slope.c). */
+ * Where values are clipped, by the file's type or by the sensor, noise is smaller: patches are corrected by the
+ * moments of a clipped Gaussian, and left out where most samples are clipped. Photon noise is stronger where
+ * the image is brighter, and then the quietest patches of the whole image are its darkest. So the patches are
+ * also divided by brightness into parts of equal size, and each part is estimated. Where the parts show a
+ * slope, the variance is read^2 + gain * (value - zero) (noise_slope.c). */
 #ifndef TESS_TENSOR_NOISE_H
 #define TESS_TENSOR_NOISE_H
 
@@ -34,13 +35,13 @@ typedef struct tess_noise_shape {
     int channels;  /* at most TESS_NOISE_CHANNELS */
 } tess_noise_shape;
 
-/* Of one patch of one channel: the mean of its samples, and root mean squares of DCT coefficients by band, whose squares
- * need not fit a float. */
+/* One patch of one channel: the mean of its samples, and the root mean square of the DCT coefficients in each
+ * band. Roots, because the squares may not fit a float. */
 typedef struct tess_noise_patch {
     float mean, low, middle, high;
 } tess_noise_patch;
 
-/* The least or largest value so far, and how many samples have it: many, where values are clipped. */
+/* The least or largest value so far, and how many samples have it: many when values are clipped. */
 typedef struct tess_noise_limit {
     float value;
     int64_t count;
@@ -48,51 +49,52 @@ typedef struct tess_noise_limit {
 
 typedef struct tess_noise {
     tess_noise_shape shape;
-    int64_t step, most; /* between patches; patches of a channel at most */
+    int64_t step, most; /* distance between patches; most patches of a channel */
     int64_t rows;       /* seen so far */
     int64_t count[TESS_NOISE_CHANNELS];
     tess_noise_limit least[TESS_NOISE_CHANNELS], largest[TESS_NOISE_CHANNELS];
-    int64_t samples[TESS_NOISE_CHANNELS]; /* without holes */
-    /* Of a volume: patches of a channel up to the end of each part of its depth. */
+    int64_t samples[TESS_NOISE_CHANNELS]; /* samples that are not holes */
+    /* For volumes: the number of patches of a channel up to the end of each part of the depth. */
     int64_t ends[TESS_NOISE_CHANNELS][TESS_NOISE_PARTS];
     float *lines; /* the last 8 rows, channel by channel */
     tess_noise_patch *patches;
-    uint64_t *order; /* for sorting: twice `most` */
+    uint64_t *order; /* scratch for sorting, of size 2 * most */
 } tess_noise;
 
 /* Standard deviations on the scale of the values. Every number is finite. */
 typedef struct tess_noise_level {
     double sigma; /* root mean square over the image */
-    /* variance(x) = read^2 + gain * max(x - zero, 0); gain is 0 and read is sigma where no slope shows. */
+    /* variance(x) = read^2 + gain * max(x - zero, 0). When no slope is found, gain is 0 and read is sigma. */
     double read, gain, zero;
-    bool uneven; /* levels of brightness disagree, and not as a gain would make them */
+    bool uneven; /* parts of different brightness disagree, but not along a slope */
     tess_noise_confidence confidence;
-    int64_t patches; /* that the estimate had to choose from */
+    int64_t patches; /* patches that the estimate could select from */
 } tess_noise_level;
 
 typedef struct tess_noise_result {
     tess_noise_level channel[TESS_NOISE_CHANNELS];
     double sigma;                     /* root mean square over the channels that gave an estimate */
-    tess_noise_confidence confidence; /* the least of theirs; UNKNOWN only if no channel gave one */
-    /* Of a volume whose slices differ: the level of each part of its depth; 0 parts: they do not. */
+    tess_noise_confidence confidence; /* the lowest of theirs; UNKNOWN only if no channel gave one */
+    /* For a volume whose slices differ: the level of each part of its depth. 0 parts: the slices do not differ. */
     int parts;
     double part_sigma[TESS_NOISE_PARTS];
 } tess_noise_result;
 
-/* What `memory` must have: aligned for double. 0 when there will be no answer: the image is smaller than a patch, or has
- * more than TESS_NOISE_CHANNELS channels. */
+/* Size of `memory`, which must be aligned for double. Returns 0 when no estimate is possible: the image is
+ * smaller than a patch, or has more than TESS_NOISE_CHANNELS channels. */
 size_t tess_noise_bytes(const tess_noise_shape *shape);
 void tess_noise_begin(tess_noise *noise, const tess_noise_shape *shape, void *memory);
-/* One row of width * channels values. `valid` has a byte for each, 0 for a hole; NULL: none but NaN and infinity. */
+/* Adds one row of width * channels values. `valid` has one byte for each value, 0 for a hole. With NULL, only
+ * NaN and infinite values are holes. */
 void tess_noise_row(tess_noise *noise, const float *values, const unsigned char *valid);
 void tess_noise_end(const tess_noise *noise, tess_noise_result *result);
 
-/* Of a slice of a volume that has `depth` of them, where there are parts. */
+/* The noise level of one slice of a volume of `depth` slices. Needs result->parts > 0. */
 double tess_noise_of_slice(const tess_noise_result *result, int64_t slice, int64_t depth);
-/* Of a value: the standard deviation of its noise. */
+/* The standard deviation of the noise at this value. */
 double tess_noise_at(const tess_noise_level *level, double value);
 
-/* The statistics behind the formula, for the study that fits it: log ratios, see noise_fit.c. */
+/* The log ratios that the formula uses (see noise_fit.c), for the study that fits it. */
 enum { TESS_NOISE_FEATURES = 6 };
 double tess_noise_features(const tess_noise *noise, int channel, double features[TESS_NOISE_FEATURES]);
 

@@ -1,14 +1,14 @@
-/* noise_clip.c: noise where values are clipped to limits. Clipped white noise is still white but smaller: at a limit a
- * third of the variance is left, three deviations away nearly all. The mean of a patch after clipping shows how near the
- * limit the patch was, by the moments of a clipped Gaussian. */
+/* noise_clip.c: noise where values are clipped to limits. Clipped white noise is still white, but smaller: at a
+ * limit a third of the variance remains, three standard deviations away nearly all of it. By the moments of a
+ * clipped Gaussian, the mean of a patch after clipping shows how near the limit the patch was. */
 #include <math.h>
 
 #include "tensor/noise_parts.h"
 
-/* Samples at the limit, as a share: more than the outermost value of unclipped noise has, in 8 bits too. */
+/* Share of samples at the limit: more than unclipped noise has at its outermost value, even in 8 bits. */
 static const double piled = 1e-4;
 static const double least_kept =
-    0.6; /* 0.75 to 0.9: better at sigma 35, but too few patches and worse at 5 and 10 */
+    0.6; /* 0.75 to 0.9 is better at sigma 35, but leaves too few patches and is worse at 5 and 10 */
 
 static bool is_piled(const tess_noise_limit *limit, int64_t samples)
 {
@@ -24,7 +24,7 @@ bool tess_noise_find_limits(const tess_noise *noise, int channel, tess_noise_cli
     return least->value < largest->value && (isfinite(clip->low) || isfinite(clip->high));
 }
 
-/* Mean and variance of a standard normal value that is clipped to [a, b]; either may be infinite. */
+/* Mean and variance of a standard normal value clipped to [a, b]; either bound may be infinite. */
 static void clipped_moments(double a, double b, double *mean, double *variance)
 {
     const double root = sqrt(0.5), scale = 0.3989422804014327;
@@ -42,7 +42,8 @@ static void clipped_moments(double a, double b, double *mean, double *variance)
     *variance = fmax(square - *mean * *mean, 0);
 }
 
-/* What is left of the variance of noise that has the mean `mean` after clipping: finds the mean before, by bisection. */
+/* The share of the variance that remains when the noise has the mean `mean` after clipping. Finds the mean
+ * before clipping by bisection. */
 static double kept_at(const tess_noise_clip *clip, double sigma, double mean)
 {
     double from = fmax(clip->low, mean - 6 * sigma) - 4 * sigma,

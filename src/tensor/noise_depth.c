@@ -1,13 +1,14 @@
-/* noise_depth.c: volumes whose slices differ in their noise. Patches come slice by slice, so that a part of the depth is a
- * run of them, and is asked as a whole image is (noise_fit.c). Up to 16 slices are parts of their own. */
+/* noise_depth.c: volumes whose slices differ in their noise. Patches are stored slice by slice, so a part of
+ * the depth is a contiguous run of patches and is estimated like a whole image (noise_fit.c). With up to 16
+ * slices, each slice is a part. */
 #include <math.h>
 
 #include "base/checked.h"
 #include "tensor/noise_parts.h"
 
-enum { FEWEST = 200 };               /* patches of a part */
-static const double differ = 1.5;    /* largest to least level */
-static const double no_noise = 1e-3; /* of what is expected: such slices are empty */
+enum { FEWEST = 200 };               /* fewest patches of a part */
+static const double differ = 1.5;    /* ratio of the largest to the least level */
+static const double no_noise = 1e-3; /* relative to the expected level: slices below it are empty */
 
 static int parts_of(const tess_noise_shape *shape)
 {
@@ -23,7 +24,8 @@ void tess_noise_end_slice(tess_noise *noise, int64_t slice)
                 noise->ends[c][i] = noise->count[c];
 }
 
-/* Of one channel in one part; negative: it has too few patches. *expected: by the brightness there. */
+/* The level of one channel in one part; negative when there are too few patches. *expected is the level
+ * predicted from the brightness there. */
 static double level_of(const tess_noise *noise, int channel, int part, const tess_noise_level *level,
                        double *expected)
 {
@@ -40,13 +42,13 @@ static double level_of(const tess_noise *noise, int channel, int part, const tes
     return tess_noise_ask(noise, channel, NULL, noise->order, count).sigma;
 }
 
-/* The levels of the parts into `result`, and their squares over the depth; false where one is not known or where brightness
- * explains them. */
+/* Writes the level of each part into `result` and the mean squares over the depth into `squares`. Returns false
+ * when a level is unknown or brightness explains the differences. */
 static bool parts_differ(const tess_noise *noise, tess_noise_result *result,
                          double squares[TESS_NOISE_CHANNELS])
 {
     const int parts = parts_of(&noise->shape), channels = noise->shape.channels;
-    double least = INFINITY, largest = 0; /* against what is expected */
+    double least = INFINITY, largest = 0; /* relative to the expected level */
     for (int i = 0; i < parts; i++) {
         double sum = 0, expected = 0;
         for (int c = 0; c < channels; c++) {

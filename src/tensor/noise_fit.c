@@ -1,9 +1,10 @@
-/* noise_fit.c: from the energies of patches to the level of the noise.
+/* noise_fit.c: estimates the noise level from the energies of patches.
  *
- * Patches are sorted by their energy in the low frequencies. Over the first 1/4, 1, 4 and 16 % of them, L is the mean
- * square of the low coefficients, M and G of the two high bands and H of both. H(1 %) is the estimate of the variance. In
- * noise alone L/H is 0.53 there (the smallest of many chi-square values), M/G is 1 and H is the same at all shares;
- * texture raises all three ratios, and `weights` says by how much it then has raised H. */
+ * Patches are sorted by their energy in the low frequencies. Over the first 1/4, 1, 4 and 16 % of them, L is
+ * the mean square of the low coefficients, M and G are those of the two high bands, and H is that of both. H(1
+ * %) is the estimate of the variance. In pure noise, L/H is 0.53 there (the smallest of many chi-square
+ * values), M/G is 1, and H is the same for all shares. Texture raises all three ratios, and `weights` gives the
+ * factor by which it has then raised H. */
 #include <math.h>
 #include <string.h>
 
@@ -14,7 +15,7 @@
 enum { FEWEST = 12, MANY = 1000, SHARES = 4 };
 
 static const double shares[SHARES] = {0.0025, 0.01, 0.04, 0.16};
-static const double too_much_texture = 0.5; /* log(L/H) at 1 %, which is -0.63 in noise alone */
+static const double too_much_texture = 0.5; /* log(L/H) at 1 %, which is -0.63 in pure noise */
 
 typedef struct energies {
     double mean, low, middle, high, both;
@@ -37,7 +38,7 @@ void tess_noise_sort(uint64_t *keys, int64_t count, uint64_t *other)
 
 uint64_t tess_noise_key(double value_to_sort_by, int64_t index)
 {
-    const float value = (float)value_to_sort_by; /* not negative: its bits are in the order of the values */
+    const float value = (float)value_to_sort_by; /* not negative, so its bits sort as the values do */
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     return (uint64_t)bits << 32 | (uint64_t)index;
@@ -53,7 +54,7 @@ static double kept_of(const tess_noise_clip *clip, const tess_noise_patch *patch
     return clip ? tess_noise_kept(clip, patch->mean) : 1;
 }
 
-/* Keeps the keys of the patches that can be used, sorted by their low energy. `clip` may be NULL. */
+/* Writes the keys of the usable patches, sorted by their low energy. `clip` may be NULL. */
 static int64_t choose(const tess_noise *noise, int channel, const tess_noise_clip *clip, uint64_t *keys,
                       int64_t count)
 {
@@ -127,8 +128,8 @@ double tess_noise_features(const tess_noise *noise, int channel, double features
     return count ? measure_features(noise, channel, NULL, noise->order, count, features).both : 0;
 }
 
-/* log(sigma^2 / H) from the features and two of them again, where they exceed what noise alone gives. Fitted by
- * bench/studies/noise_study.py --fit. */
+/* log(sigma^2 / H) as a linear function of the features, with two of them repeated, where they exceed their
+ * value in pure noise. Fitted by bench/studies/noise_study.py --fit. */
 static const double weights[TESS_NOISE_FEATURES + 2] = {0.147,  -0.220, 0.111,  1.486,
                                                         -0.061, 0.084,  -0.266, -1.889};
 static const double offset = 0.073;
@@ -141,7 +142,7 @@ static double correction(const double features[TESS_NOISE_FEATURES])
         sum += weights[i] * features[i];
     sum += weights[TESS_NOISE_FEATURES] * fmax(features[0] - usual_low, 0);
     sum += weights[TESS_NOISE_FEATURES + 1] * fmax(features[3] - usual_rise, 0);
-    return fmin(fmax(sum, -0.7), 0.2); /* what the fit has seen */
+    return fmin(fmax(sum, -0.7), 0.2); /* the range that the fit covered */
 }
 
 tess_noise_answer tess_noise_ask(const tess_noise *noise, int channel, const tess_noise_clip *clip,
@@ -150,9 +151,9 @@ tess_noise_answer tess_noise_ask(const tess_noise *noise, int channel, const tes
     double features[TESS_NOISE_FEATURES] = {0};
     tess_noise_answer a = {.count = choose(noise, channel, clip, keys, count)};
     if (a.count == 0 || a.count < tess_min_i64(FEWEST, count))
-        return a; /* constant but for an odd patch: no noise */
+        return a; /* constant except for a few patches: no noise */
     const energies quiet = measure_features(noise, channel, clip, keys, a.count, features);
-    /* The features of a few patches are mostly chance. */
+    /* With few patches the features are mostly random. */
     a.sigma = sqrt(quiet.both * (a.count < MANY ? 1 : exp(correction(features))));
     a.texture = features[0];
     a.mean = quiet.mean;
@@ -165,7 +166,8 @@ static tess_noise_answer ask_all(const tess_noise *noise, int channel, const tes
     return tess_noise_ask(noise, channel, clip, noise->order, noise->count[channel]);
 }
 
-/* With limits, the correction for clipping needs sigma and sigma needs the correction: a few rounds settle it. */
+/* With limits, the correction for clipping depends on sigma and sigma on the correction: a few iterations
+ * converge. */
 static tess_noise_answer ask_clipped(const tess_noise *noise, int channel, tess_noise_clip *clip)
 {
     tess_noise_answer a = ask_all(noise, channel, NULL);

@@ -1,4 +1,4 @@
-/* noise_parts.h: what noise_fit.c, noise_clip.c and noise_slope.c share. */
+/* noise_parts.h: declarations shared by noise_fit.c, noise_clip.c, noise_slope.c and noise_depth.c. */
 #ifndef TESS_TENSOR_NOISE_PARTS_H
 #define TESS_TENSOR_NOISE_PARTS_H
 
@@ -6,39 +6,41 @@
 
 enum { TESS_NOISE_CLIP_STEPS = 256 };
 
-/* How much of the noise's variance is left in a patch that has a certain mean after clipping. */
+/* The share of the noise's variance that remains in a patch, by the mean of the patch after clipping. */
 typedef struct tess_noise_clip {
     double low, high; /* the limits; infinite where there is none */
     double first, step;
-    float kept[TESS_NOISE_CLIP_STEPS]; /* by mean, from `first`; 0: leave such a patch out */
+    float kept[TESS_NOISE_CLIP_STEPS]; /* by mean, from `first`; 0: do not use such a patch */
 } tess_noise_clip;
 
-/* False when the channel is not clipped: limits at both ends, where samples are piled up. */
+/* Finds the limits, at either end, at which many samples lie. Returns false when the channel is not clipped. */
 bool tess_noise_find_limits(const tess_noise *noise, int channel, tess_noise_clip *clip);
 void tess_noise_clip_for(tess_noise_clip *clip, double sigma);
 double tess_noise_kept(const tess_noise_clip *clip, double mean);
 
-/* A key sorts by energy, then by index; its lower half is the index. `other` has room for as many. */
+/* Keys sort by energy, then by index; the lower half of a key is the index. `other` is scratch of the same
+ * size. */
 uint64_t tess_noise_key(double energy, int64_t index);
 void tess_noise_sort(uint64_t *keys, int64_t count, uint64_t *other);
 
-/* What the quietest of some patches say. */
+/* The estimate from the quietest of some patches. */
 typedef struct tess_noise_answer {
-    double sigma, texture; /* texture: log of low to high energy, -0.63 in noise alone */
-    double mean;           /* of the quietest */
+    double sigma, texture; /* texture: log of low to high energy, -0.63 in pure noise */
+    double mean;           /* of the quietest patches */
     int64_t count;
 } tess_noise_answer;
 
-/* Of the patches whose indices are in the lower halves of `keys`, which are sorted on the way. */
+/* Estimates from the patches whose indices are in the lower halves of `keys`. Sorts `keys`. */
 tess_noise_answer tess_noise_ask(const tess_noise *noise, int channel, const tess_noise_clip *clip,
                                  uint64_t *keys, int64_t count);
 
-/* Fits the variance by brightness, and sets gain, read, zero and sigma where the image shows a gain. Otherwise only `uneven`
- * and, where that is true, sigma are set. noise->order is written over. */
+/* Fits the variance as a function of brightness, and sets gain, read, zero and sigma when the image shows a
+ * gain. Otherwise sets `uneven` and, when that is true, sigma and read. Overwrites noise->order. */
 void tess_noise_find_slope(const tess_noise *noise, int channel, const tess_noise_clip *clip,
                            tess_noise_level *level);
 
-/* Of a volume: marks the end of a slice, and looks at the parts of the depth once all is there. */
+/* For volumes: the first marks the end of a slice, the second compares the parts of the depth after the last
+ * slice. */
 void tess_noise_end_slice(tess_noise *noise, int64_t slice);
 void tess_noise_compare_slices(const tess_noise *noise, tess_noise_result *result);
 

@@ -1,10 +1,10 @@
-/* noise_slope.c: noise that grows with the signal, as photons make it: variance(x) = read^2 + gain * (x - zero), where zero
- * is the value without light.
+/* noise_slope.c: noise that grows with the signal, as photon noise does: variance(x) = read^2 + gain * (x -
+ * zero), where zero is the value without light.
  *
- * Patches are sorted by their mean into parts of equal numbers. Each part is asked for its noise as the whole image is
- * (noise_fit.c), which on photographs is right to about 12 % of the variance, and less certain where there is texture. A
- * line through these answers is the gain. Texture left in a part only raises its answer, so that parts above the line count
- * less than parts below it. */
+ * Patches are sorted by their mean and divided into parts of equal size. The noise of each part is estimated
+ * like that of a whole image (noise_fit.c). On photographs this variance is right to about 12 %, and less
+ * certain where there is texture. The slope of a line through these estimates is the gain. Remaining texture
+ * can only raise an estimate, so parts above the line get less weight than parts below it. */
 #include <math.h>
 
 #include "base/checked.h"
@@ -12,11 +12,11 @@
 
 enum { PARTS = 16, PATCHES = 1000, NEEDED = 5, FEWEST_CALM = 3, ROUNDS = 8 };
 
-static const double usual_error = 0.12; /* of a part's variance */
+static const double usual_error = 0.12; /* relative error of a part's variance */
 static const double texture_error = 0.5, little_texture = -0.1;
-static const double far_from_limit = 2.5; /* deviations: clipping takes a few percent of the variance there */
+static const double far_from_limit = 2.5; /* sigmas: there clipping removes a few percent of the variance */
 static const double sure_slope = 4, least_rise = 1.5;
-static const double uneven = 0.85; /* of the level of all parts: a level that is smaller is that of a few */
+static const double uneven = 0.85; /* of the level of all parts: a lower one comes from a few parts */
 
 typedef struct part {
     double mean, variance, error; /* error: relative to the variance */
@@ -32,14 +32,14 @@ static bool near_limit(const tess_noise_clip *clip, const tess_noise_answer *a)
                     clip->high - a->mean < far_from_limit * a->sigma);
 }
 
-/* The answers of the parts that can be used, and how many. */
+/* Estimates the parts that can be used and returns their number. */
 static int ask_parts(const tess_noise *noise, int channel, const tess_noise_clip *clip, part *parts)
 {
     const tess_noise_patch *patches = noise->patches + channel * noise->most;
     const double least = noise->least[channel].value;
     int64_t count = 0;
     for (int64_t i = 0; i < noise->count[channel]; i++)
-        if (patches[i].middle + patches[i].high > 0) /* constant patches would fill parts of their own */
+        if (patches[i].middle + patches[i].high > 0) /* constant patches would fill whole parts */
             noise->order[count++] = tess_noise_key(fmax(patches[i].mean - least, 0), i);
     tess_noise_sort(noise->order, count, noise->order + noise->most);
     const int all = (int)tess_min_i64(count / PATCHES, PARTS);
@@ -54,7 +54,7 @@ static int ask_parts(const tess_noise *noise, int channel, const tess_noise_clip
     return used;
 }
 
-/* Weighted least squares in rounds: errors are relative to the line, and what lies off it counts less. */
+/* Iterated weighted least squares: errors are relative to the line, and outliers get less weight. */
 static line fit_line(const part *parts, int count, bool level)
 {
     line fit = {0};
@@ -77,7 +77,7 @@ static line fit_line(const part *parts, int count, bool level)
             continue;
         fit.slope = (s * sxy - sx * sy) / spread, fit.slope_error = sqrt(s / spread);
         fit.offset = (sy - fit.slope * sx) / s, fit.offset_error = sqrt(sxx / spread);
-        if (fit.offset < 0 && fit.offset > -3 * fit.offset_error) /* as well from 0 */
+        if (fit.offset < 0 && fit.offset > -3 * fit.offset_error) /* consistent with 0 */
             fit.offset = 0, fit.slope = sxy / sxx;
     }
     return fit;
@@ -100,7 +100,8 @@ double tess_noise_at(const tess_noise_level *level, double value)
     return sqrt(level->read * level->read + level->gain * fmax(value - level->zero, 0));
 }
 
-/* Only parts without texture can say that the quietest patches of the image are those of a few levels of brightness. */
+/* Only parts without texture can show that the quietest patches of the image come from a few levels of
+ * brightness. */
 static void look_for_disagreement(part *parts, int used, tess_noise_level *level)
 {
     int calm = 0;

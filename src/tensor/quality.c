@@ -28,7 +28,7 @@ static float clamp(float value)
     return value > 1 ? 1 : value > 0 ? value : 0;
 }
 
-/* x, y, x^2, y^2, xy of one row, filtered along it. */
+/* Filters x, y, x^2, y^2 and xy along one row. */
 static void filter_row(const tess_quality *quality, const float *a, const float *b, float *line)
 {
     const int64_t count = columns(quality), step = quality->channels;
@@ -47,7 +47,7 @@ static void filter_row(const tess_quality *quality, const float *a, const float 
     }
 }
 
-/* SSIM at every position of the row whose window ends with the newest line. */
+/* Adds the SSIM at every position of the row whose window ends with the newest line. */
 static void add_positions(tess_quality *quality)
 {
     const double c1 = 0.01 * 0.01, c2 = 0.03 * 0.03;

@@ -1,6 +1,6 @@
-/* quality.h: PSNR and SSIM of rows that come from top to bottom, so that neither image need be held. Values
- * are clamped to [0, 1] first. SSIM (Wang et al., 2004): Gaussian window of 11 taps, sigma 1.5, k 0.01 and
- * 0.03, over the positions where the window is inside the image, mean over channels. */
+/* quality.h: PSNR and SSIM from rows given from top to bottom, so neither image need be in memory. Values are
+ * first clamped to [0, 1]. SSIM (Wang et al., 2004) uses a Gaussian window of 11 taps, sigma 1.5, k 0.01 and
+ * 0.03, over the positions where the window lies inside the image, and is averaged over channels. */
 #ifndef TESS_TENSOR_QUALITY_H
 #define TESS_TENSOR_QUALITY_H
 
@@ -13,13 +13,13 @@ typedef struct tess_quality {
     int64_t width, channels, rows; /* rows: seen so far */
     double square_error, ssim;
     int64_t values, positions;
-    float *lines; /* the last 11 rows of the five filtered products; the caller's memory */
+    float *lines; /* the last 11 rows of the five filtered products; owned by the caller */
 } tess_quality;
 
-/* What `lines` must have. */
+/* Size of `lines`. */
 size_t tess_quality_bytes(int64_t width, int64_t channels);
 void tess_quality_begin(tess_quality *quality, int64_t width, int64_t channels, void *lines);
-/* One row of width * channels values each. */
+/* Adds one row of width * channels values of each image. */
 void tess_quality_row(tess_quality *quality, const float *result, const float *truth);
 double tess_quality_psnr(const tess_quality *quality); /* infinite when equal */
 double tess_quality_ssim(const tess_quality *quality); /* NaN when the image is smaller than the window */

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-/* One loop for each sample type; the table of cases below is all there is to say about them. */
+/* One loop for each sample type; the table of cases below lists them all. */
 #define TO_FLOAT(type)                                                                                       \
     for (int64_t i = 0; i < count; i++)                                                                      \
     values[i] = (float)((const type *)samples)[i] * scale
@@ -13,7 +13,7 @@
         double v = rint((double)values[i] * full_scale + low);                                               \
         ((type *)samples)[i] = (type)(v >= (most)   ? (most)                                                 \
                                       : v > (least) ? v                                                      \
-                                                    : (least)); /* NaN: the least */                         \
+                                                    : (least)); /* NaN becomes the least value */            \
     }
 
 void tess_samples_to_float(tess_dtype dtype, double full_scale, const void *samples, int64_t count,
@@ -49,7 +49,7 @@ void tess_samples_to_float(tess_dtype dtype, double full_scale, const void *samp
     }
 }
 
-/* A product of two floats is exact in fp64, so that this rounds once, as TO_FLOAT does. */
+/* A product of two floats is exact in fp64, so this rounds only once, as TO_FLOAT does. */
 #define TO_VALUES(type)                                                                                      \
     for (int64_t i = 0; i < count; i++)                                                                      \
     values[i] = (float)(((double)((const type *)samples)[i] - scale.low) * factor)

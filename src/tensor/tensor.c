@@ -31,7 +31,7 @@ const char *tess_dtype_word(tess_dtype dtype)
     return dtypes[dtype].word;
 }
 
-/* A product that does not fit becomes the largest number, for which tess_tensor_bytes then finds no size. */
+/* On overflow returns the largest number, for which tess_tensor_bytes then fails. */
 static int64_t times(int64_t a, int64_t b)
 {
     int64_t product;
@@ -109,7 +109,7 @@ uint16_t tess_float_to_half(float value)
     if (magnitude < 0x38800000u) { /* below the smallest normal half */
         float absolute;
         memcpy(&absolute, &magnitude, sizeof absolute);
-        absolute += 0.5f; /* the ulp of 0.5 is 2^-24: the adder rounds to nearest even for us */
+        absolute += 0.5f; /* the ulp of 0.5 is 2^-24, so this addition rounds to nearest even */
         uint32_t rounded;
         memcpy(&rounded, &absolute, sizeof rounded);
         return (uint16_t)(sign | (rounded - 0x3f000000u));

@@ -1,6 +1,5 @@
-/* tensor.h: what a tensor is: element type, batch + three spatial sizes + channels, strides. Descriptions
- * only; who holds the bytes is the caller's business. Data is channels-last everywhere: the channel stride
- * is 1. */
+/* tensor.h: the description of a tensor: element type, batch + three spatial sizes + channels, strides. It
+ * holds no data; the caller owns that. Data is channels-last everywhere: the channel stride is 1. */
 #ifndef TESS_TENSOR_TENSOR_H
 #define TESS_TENSOR_TENSOR_H
 
@@ -30,18 +29,18 @@ typedef struct tess_tensor {
 } tess_tensor;
 
 size_t tess_dtype_size(tess_dtype dtype);
-const char *tess_dtype_name(tess_dtype dtype); /* "U16": short, for names of classes */
-const char *tess_dtype_word(tess_dtype dtype); /* "uint16": as NumPy has it, for people */
+const char *tess_dtype_name(tess_dtype dtype); /* "U16": short, for names of op classes */
+const char *tess_dtype_word(tess_dtype dtype); /* "uint16": NumPy's name, for people */
 
 /* A dense 2-D tensor, channels-last. */
 tess_tensor tess_tensor_2d(tess_dtype dtype, int64_t n, int64_t h, int64_t w, int64_t c);
-/* The same with a depth. */
+/* The same with depth. */
 tess_tensor tess_tensor_3d(tess_dtype dtype, int64_t n, int64_t d, int64_t h, int64_t w, int64_t c);
-/* Channels [first, first+count) of the same storage; the data pointer moves by `first` elements. */
+/* Channels [first, first+count) of the same storage; the caller advances the data pointer by `first` elements. */
 tess_tensor tess_tensor_channels(tess_tensor whole, int64_t count);
-/* The same type, sizes and strides. */
+/* True when type, sizes and strides are equal. */
 bool tess_tensor_same(const tess_tensor *a, const tess_tensor *b);
-/* Bytes from the first to behind the last element; false when the count overflows. */
+/* Bytes from the first element to the end of the last; false on overflow. */
 bool tess_tensor_bytes(const tess_tensor *tensor, size_t *bytes);
 
 float tess_half_to_float(uint16_t half);

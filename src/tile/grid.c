@@ -18,7 +18,7 @@ tess_axis tess_axis_split(int64_t size, int64_t tiles, int64_t halo, int64_t ali
     return (tess_axis){size, alignment, halo, count, tess_min_i64(halo / alignment, (steps - count) / 2)};
 }
 
-/* Where tile `index` begins, and the one before it ends. */
+/* The position where tile `index` begins and the one before it ends. */
 static int64_t boundary(const tess_axis *axis, int64_t index)
 {
     const int64_t steps = tess_ceil_div(axis->size, axis->alignment);

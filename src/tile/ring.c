@@ -3,7 +3,7 @@
 #include "base/checked.h"
 #include "base/pool.h"
 
-static const size_t PIECE = (size_t)1 << 20; /* bytes that are read or written without looking at `stop` */
+static const size_t PIECE = (size_t)1 << 20; /* bytes read or written between two checks of `stop` */
 
 typedef struct ring {
     const tess_ring_settings *settings;
@@ -14,7 +14,7 @@ typedef struct ring {
     const char *write_data;
 } ring;
 
-/* Rows of the image that strip `index` reads, and those it writes. */
+/* Rows of the image that strip `index` reads and writes. */
 static tess_span image_span(const tess_axis *rows, int64_t image_rows, int64_t index)
 {
     tess_span span = tess_axis_span(rows, index);
@@ -23,7 +23,7 @@ static tess_span image_span(const tess_axis *rows, int64_t image_rows, int64_t i
     return span;
 }
 
-/* The window of one strip together with what the next one adds. */
+/* Rows of one strip's window and those that the next strip adds. */
 static int64_t in_rows(const tess_axis *rows, int64_t image_rows)
 {
     int64_t most = 0;
@@ -63,7 +63,7 @@ static int64_t piece_rows(size_t row_bytes)
     return tess_max_i64((int64_t)(PIECE / (row_bytes ? row_bytes : 1)), 1);
 }
 
-/* Runs on the reader's thread: the rows up to the end of the buffer, then those that wrap around. */
+/* Runs on the reader's thread: reads the rows up to the end of the buffer, then those that wrap around. */
 static tess_status read_rows(void *arg, tess_error *error)
 {
     const ring *r = arg;
@@ -100,11 +100,11 @@ static void set_written(ring *r, const tess_strip *strip)
     r->write_data = strip->out;
 }
 
-/* The caller's thread is the one that `stop` asks on. */
+/* Waits and polls `stop`, which only the caller's thread may ask. */
 static tess_status wait_for(const ring *r, tess_worker *worker, tess_error *error)
 {
     while (tess_worker_busy(worker, TESS_STOP_SECONDS))
-        (void)tess_stop_poll(r->settings->stop); /* the worker sees it too, and ends */
+        (void)tess_stop_poll(r->settings->stop); /* the worker sees the flag too, and ends */
     return tess_worker_wait(worker, error);
 }
 
@@ -124,7 +124,7 @@ static tess_strip strip_at(const ring *r, int64_t index)
                         .out_row_bytes = s->out_row_bytes};
 }
 
-/* The whole image in one strip: nothing overlaps, so no thread is needed. */
+/* The whole image is one strip: nothing overlaps, so no thread is needed. */
 static tess_status run_one(ring *r, tess_error *error)
 {
     const tess_ring_settings *s = r->settings;
@@ -171,7 +171,7 @@ tess_status tess_ring_run(const tess_ring_settings *settings, void *buffer, tess
         status = tess_worker_create(&writer, error);
     if (status == TESS_OK)
         status = run_strips(&r, reader, writer, error);
-    tess_worker_destroy(reader); /* waits for what is under way */
+    tess_worker_destroy(reader); /* waits for a running call */
     tess_worker_destroy(writer);
     return status;
 }

@@ -1,14 +1,14 @@
-/* pickle.c: runs a pickle's opcodes (protocols 2 to 5) into the tree of pickle_tree.c.
+/* pickle.c: runs a pickle's opcodes (protocols 2 to 5) and builds the tree of pickle_tree.c.
  *
  * This is a stack machine with a memo, as in Python's pickletools, with an allow-list of opcodes: those that
- * torch.save has ever written for dicts of tensors and plain settings. There is no opcode here that could do
- * anything but add nodes, and an opcode that is not here is an error. */
+ * torch.save has ever written for dicts of tensors and plain settings. Every opcode here can only add nodes,
+ * and any other opcode is an error. */
 #include <string.h>
 
 #include "base/mem.h"
 #include "weights/pickle.h"
 
-enum { NAME_BYTES = 256 }; /* of a module or class, with its end */
+enum { NAME_BYTES = 256 }; /* of the name of a module or class, with its terminator */
 
 static tess_status push_new(tess_pickle *p, tess_pickle_node node)
 {
@@ -34,7 +34,7 @@ static tess_status push_fixed(tess_pickle *p, int bytes)
     return push_integer(p, TESS_PICKLE_INT, bytes == 4 ? (int32_t)(uint32_t)value : (int64_t)value);
 }
 
-/* A string, or bytes, behind a length of `length_bytes`. */
+/* Pushes a string or bytes that follow a length of `length_bytes` bytes. */
 static tess_status push_text(tess_pickle *p, tess_pickle_kind kind, int length_bytes)
 {
     uint64_t length;
@@ -60,7 +60,7 @@ static tess_status push_long(tess_pickle *p)
     return TESS_OK;
 }
 
-/* The values above `count` from the top into the container that stands below them. */
+/* Moves the top `count` values into the container below them. */
 static tess_status collect(tess_pickle *p, tess_pickle_kind kind, int32_t count)
 {
     if (tess_pickle_reachable(p) <= count)
@@ -117,7 +117,7 @@ static tess_status push_name(tess_pickle *p, const char *module, const char *nam
     return tess_pickle_push(p, node);
 }
 
-/* A line of text, as GLOBAL has two. */
+/* Reads a line of text; GLOBAL has two. */
 static tess_status take_line(tess_pickle *p, char line[NAME_BYTES])
 {
     for (size_t i = 0; i < NAME_BYTES; i++) {
@@ -167,7 +167,8 @@ static tess_status persistent(tess_pickle *p)
     return tess_pickle_push(p, storage);
 }
 
-/* BUILD: attributes of an object (a state dict's _metadata) are nothing to us; the object stays. */
+/* BUILD: drops the attributes of an object (a state dict's _metadata), which are not used, and keeps the
+ * object. */
 static tess_status drop_attributes(tess_pickle *p)
 {
     int32_t attributes;
@@ -192,7 +193,7 @@ static tess_status unknown(tess_pickle *p, unsigned op)
         op, (unsigned long long)(p->begin + p->at - 1));
 }
 
-/* Numbers, texts and None. */
+/* Pushes numbers, texts and None. */
 static tess_status push_value(tess_pickle *p, unsigned op)
 {
     switch (op) {
@@ -231,7 +232,7 @@ static tess_status push_value(tess_pickle *p, unsigned op)
     }
 }
 
-/* What is made of them. */
+/* Runs the opcodes that work on values of the stack. */
 static tess_status run_op(tess_pickle *p, unsigned op)
 {
     switch (op) {
@@ -275,7 +276,7 @@ static tess_status run_op(tess_pickle *p, unsigned op)
         return global(p, false);
     case 0x93:
         return global(p, true);
-    case 'R': /* REDUCE, NEWOBJ: the same for what we know */
+    case 'R': /* REDUCE, NEWOBJ: the same for the allowed names */
     case 0x81:
         return call(p);
     case 'b':

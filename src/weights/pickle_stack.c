@@ -1,8 +1,8 @@
 /* pickle_stack.c: the state of the pickle machine: bytes, stack, marks and memo.
  *
- * Bytes are loaded as they are needed, because in the legacy stream a pickle's end is known only when STOP is
- * met, and gigabytes of values may follow it. Values below the last mark are out of reach until the mark is
- * popped, so that a damaged pickle cannot take a container apart from within. */
+ * Bytes are loaded as needed, because in the legacy stream the end of a pickle is known only when STOP is
+ * reached, and gigabytes of values may follow it. Values below the last mark cannot be accessed until the mark
+ * is popped, so that a damaged pickle cannot corrupt a container that is being built. */
 #include "base/mem.h"
 #include "weights/pickle.h"
 
@@ -85,8 +85,8 @@ tess_status tess_pickle_mark(tess_pickle *p)
     return TESS_OK;
 }
 
-/* A pickler numbers its memo about as it goes (from 0, or from 1 in Python 2), so a number beyond the bytes
- * read so far is damage and not a reason to grow. */
+/* A pickler numbers its memo roughly in sequence (from 0, or from 1 in Python 2), so a number beyond the bytes
+ * read so far means damage, not a reason to allocate. */
 tess_status tess_pickle_remember(tess_pickle *p, uint64_t slot)
 {
     if (slot > p->at || tess_pickle_reachable(p) < 1)

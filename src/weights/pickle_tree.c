@@ -1,8 +1,8 @@
-/* pickle_tree.c: the arena of nodes that a pickle is run into, and questions about it.
+/* pickle_tree.c: the arena of nodes for a pickle, and queries on it.
  *
- * Every array here is bounded, and grows by doubling as items really come, so that no number in a file can
- * ask for memory: each item is paid for by at least one byte of the pickle, but for chains made from chains,
- * which the bound holds. */
+ * Every array here is bounded, and grows by doubling as items arrive, so that no number in a file can request
+ * memory: each item costs at least one byte of the pickle, except for chains made from chains, which the bound
+ * limits. */
 #include <string.h>
 
 #include "base/mem.h"

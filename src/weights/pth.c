@@ -1,10 +1,10 @@
-/* pth.c: which tensors of a .pth are the weights, and under which names.
+/* pth.c: which tensors of a .pth are the weights, and their names.
  *
- * Training scripts save the state dict itself, or a dict that holds it beside the epoch and the optimizer
- * under one of a few customary keys. The averaged weights (params_ema) are preferred where both are kept, as
- * in the scripts that write them. Nested dicts join their keys with dots; what is no tensor is passed over. A
- * pickle may be cyclic, or mention one dict a million times: the walk is bounded in depth, and in steps by
- * what a tree without sharing takes. */
+ * Training scripts save the state dict itself, or a dict that holds it beside the epoch and the optimizer under
+ * one of a few usual keys. Averaged weights (params_ema) are preferred when both exist, as in the scripts that
+ * write them. The keys of nested dicts are joined with dots; values that are not tensors are skipped. A pickle
+ * may be cyclic, or contain one dict a million times, so the walk is limited in depth and in steps (to those
+ * that a tree without sharing takes). */
 #include <stdio.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ typedef struct walk {
     tess_error *error;
 } walk;
 
-/* The key and value at `cell`; returns the next entry's cell, -1 at the end. */
+/* Reads the key and value at `cell`. Returns the cell of the next entry, -1 at the end. */
 static int32_t entry_at(const tess_pickle *p, int32_t cell, int32_t *key, int32_t *value)
 {
     const tess_pickle_cell *first = tess_pickle_cell_at(p, cell),
@@ -41,7 +41,7 @@ static bool holds_tensor(const tess_pickle *p, int32_t dict)
     return false;
 }
 
-/* The state dict at `node` or below its customary keys; -1 when there is none. */
+/* Finds the state dict at `node` or under its usual keys; -1 when there is none. */
 static int32_t choose(const tess_pickle *p, int32_t node, int depth)
 {
     static const char *const keys[] = {"params_ema",       "params", "state_dict",
@@ -68,7 +68,7 @@ static tess_status add_tensor(walk *w, int32_t node, size_t length)
     return tess_weights_add(w->weights, w->name, length, &weight, w->error);
 }
 
-/* Puts the key behind the name's first `length` bytes; -1 when it is no name, or too long to be one. */
+/* Appends the key to the first `length` bytes of the name; -1 when it is not a string or too long. */
 static int join(walk *w, size_t length, int32_t key)
 {
     const tess_pickle *p = w->pickle;

@@ -1,10 +1,10 @@
 /* pth_legacy.c: the directory of PyTorch's legacy stream (before 1.6, and on request since).
  *
- * Five pickles follow each other: a magic number, the stream's version 1001, a dict about the system that
- * wrote it, the object, and the list of storage keys. Behind them, in the order of that list, each storage as
- * an int64 element count and its values. A storage's element size is known only from its mentions in the
- * object, so a key that is listed but never mentioned ends the walk with an error. The count must equal the
- * one of the mentions. */
+ * Five pickles follow each other: a magic number, the stream's version 1001, a dict about the system that wrote
+ * it, the object, and the list of storage keys. After them, in the order of that list, comes each storage as an
+ * int64 element count and its values. The element size of a storage is known only from references in the
+ * object, so a key that is listed but never referenced is an error. The count must equal the one in the
+ * references. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +33,7 @@ static bool is_little_endian(const tess_pickle *p, int32_t top)
     return tess_pickle_is(p, flag, TESS_PICKLE_BOOL) && tess_pickle_at(p, flag)->integer;
 }
 
-/* One of the small pickles at the head, which must pass `right`; moves `at` behind it. */
+/* Reads one of the small pickles at the beginning, which must pass `right`, and moves `at` past it. */
 static tess_status expect(const tess_weights *weights, uint64_t *at,
                           bool (*right)(const tess_pickle *, int32_t), const char *wrong, tess_error *error)
 {
@@ -47,7 +47,7 @@ static tess_status expect(const tess_weights *weights, uint64_t *at,
     return status;
 }
 
-/* Storage mentions sorted by key; the pickle's bytes travel with each, because qsort passes nothing else. */
+/* References to storages, sorted by key. Each has the pickle's bytes, because qsort passes no context. */
 typedef struct mention {
     const char *key;
     size_t length;
@@ -61,8 +61,8 @@ static int compare_keys(const void *a, const void *b)
     return order ? order : (x->length > y->length) - (x->length < y->length);
 }
 
-/* The values of one listed storage: checks the count at `at`, gives every mention its offset, moves `at`
- * behind. */
+/* Locates the values of one listed storage: checks the count at `at`, sets the offset of every reference, and
+ * moves `at` past the values. */
 static tess_status place(const tess_weights *weights, mention *found, const mention *end, uint64_t *at,
                          tess_error *error)
 {
@@ -70,7 +70,7 @@ static tess_status place(const tess_weights *weights, mention *found, const ment
     TESS_TRY(tess_weights_bytes(weights, *at, head, sizeof head, error));
     const tess_pickle_storage *first = found->storage;
     uint64_t bytes =
-        (uint64_t)first->count * tess_dtype_size(first->dtype); /* checked when the mention was read */
+        (uint64_t)first->count * tess_dtype_size(first->dtype); /* checked when the reference was read */
     if (first->offset || tess_le(head, 8) != (uint64_t)first->count)
         return tess_fail(error, TESS_BAD_INPUT,
                          "storage '%.*s' has %lld elements by the pickle and %llu in the stream",
@@ -90,7 +90,7 @@ static tess_status place(const tess_weights *weights, mention *found, const ment
     return TESS_OK;
 }
 
-/* Walks the key list and the storages behind it side by side. */
+/* Walks the key list and the storages after it in parallel. */
 static tess_status place_all(const tess_weights *weights, mention *mentions, int32_t count,
                              const tess_pickle *keys, int32_t list, uint64_t at, tess_error *error)
 {

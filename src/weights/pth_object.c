@@ -1,9 +1,8 @@
-/* pth_object.c: the only names that a pickle may mention, and what each means here.
+/* pth_object.c: the only names that a pickle may contain, and their meaning here.
  *
- * This is the allow-list that makes a .pth harmless. A name that is not on it is an error that tells the user
- * which class the file holds and how to save without it. Tensors are checked here, where they are made:
- * sizes, strides and offset against the elements of their storage, all in checked arithmetic, so that later
- * code only adds. */
+ * This allow-list makes a .pth harmless. Any other name is an error, which says which class the file holds and
+ * how to save without it. Tensors are checked here, where they are made: sizes, strides and offset against the
+ * number of elements of their storage, all in checked arithmetic, so that later code cannot overflow. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -16,7 +15,7 @@ typedef enum meaning { ORDERED_DICT, TENSOR, TENSOR_OF_TYPE, PARAMETER, SIZE, ST
 static const struct {
     const char *module, *name;
     meaning meaning;
-    tess_dtype dtype; /* of STORAGE and TYPE */
+    tess_dtype dtype; /* for STORAGE and TYPE */
 } names[] = {
     {"collections", "OrderedDict", ORDERED_DICT, TESS_F32},
     {"torch._utils", "_rebuild_tensor", TENSOR, TESS_F32},
@@ -77,8 +76,7 @@ static int64_t integer_of(const tess_pickle *p, int32_t node)
     return tess_pickle_is(p, node, TESS_PICKLE_INT) ? tess_pickle_at(p, node)->integer : -1;
 }
 
-/* ('storage', type, key, location, count), and in the legacy stream None or (view key, first, count) behind
- * it. */
+/* ('storage', type, key, location, count), in the legacy stream followed by None or (view key, first, count). */
 tess_status tess_pickle_persistent(tess_pickle *p, int32_t id, int32_t *out)
 {
     int32_t item[6], view[3];
@@ -106,7 +104,7 @@ tess_status tess_pickle_persistent(tess_pickle *p, int32_t id, int32_t *out)
     return tess_pickle_add(p, node, out);
 }
 
-/* Sizes and strides from two tuples; false when they cannot be those of a tensor. */
+/* Reads sizes and strides from two tuples; false when no tensor can have them. */
 static bool read_layout(const tess_pickle *p, int32_t sizes, int32_t strides, tess_weight *weight)
 {
     int32_t size[TESS_WEIGHT_RANK], stride[TESS_WEIGHT_RANK];
@@ -123,13 +121,13 @@ static bool read_layout(const tess_pickle *p, int32_t sizes, int32_t strides, te
         if (step < 0)
             return false;
         if (weight->elements > 0 &&
-            weight->dims[i] > 1) /* elsewhere a stride is never used, so row-major is as good */
+            weight->dims[i] > 1) /* otherwise the stride is never used, so row-major will do */
             weight->strides[i] = step;
     }
     return true;
 }
 
-/* Whether the tensor's first and last element lie within `capacity` elements, `first` before it. */
+/* True when the tensor's first and last element lie within `capacity` elements; it starts at element `first`. */
 static bool fits(const tess_weight *weight, int64_t first, int64_t capacity)
 {
     int64_t last = first;
@@ -144,7 +142,7 @@ static bool fits(const tess_weight *weight, int64_t first, int64_t capacity)
     return weight->elements == 0 || last < capacity;
 }
 
-/* (storage, offset, sizes, strides, ...); version 3 has the element type as the seventh. */
+/* (storage, offset, sizes, strides, ...); in version 3 the seventh item is the element type. */
 static tess_status make_tensor(tess_pickle *p, const int32_t *item, int32_t count, bool typed, int32_t *out)
 {
     tess_pickle_tensor tensor = {0};
@@ -214,7 +212,7 @@ tess_status tess_pickle_call(tess_pickle *p, int32_t callable, int32_t arguments
             return tess_pickle_damaged(p, "a parameter is made from what is no tensor");
         *out = item[0];
         return TESS_OK;
-    case SIZE: /* a tuple by another name */
+    case SIZE: /* a subclass of tuple */
         if (count != 1 || tess_pickle_items(p, item[0], NULL, 0) < 0)
             return tess_pickle_damaged(p, "a torch.Size is made from what is no tuple");
         *out = item[0];

@@ -1,8 +1,8 @@
 /* pth_zip.c: the directory of a .pth in PyTorch's zip form (1.6 and later).
  *
- * A zip archive whose entries are stored, never compressed: TOP/data.pkl is the object, TOP/data/KEY the
- * values of a storage, TOP/byteorder says "little" (newer files). TOP is any folder name. A storage's bytes
- * must be exactly those that its mention in the object asks for. */
+ * The zip archive has stored entries, never compressed ones: TOP/data.pkl is the object, TOP/data/KEY has the
+ * values of a storage, TOP/byteorder says "little" (newer files). TOP is any folder name. The size of a storage
+ * must be exactly that of its reference in the object. */
 #include <stdio.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ typedef struct archive {
     tess_error *error;
 } archive;
 
-/* The entry TOP/folder/key; NULL when there is none. */
+/* Finds the entry TOP/folder/key; NULL when there is none. */
 static const tess_zip_entry *find(const archive *a, const char *folder, const char *key, size_t key_length)
 {
     char name[2 * NAME_BYTES];
@@ -29,7 +29,7 @@ static const tess_zip_entry *find(const archive *a, const char *folder, const ch
     return tess_zip_find(&a->zip, name, prefix + key_length);
 }
 
-/* TOP is what stands before the slash of the first TOP/data.pkl. */
+/* TOP is the text before the slash of the first TOP/data.pkl. */
 static tess_status find_top(archive *a)
 {
     static const char object[] = "data.pkl";
@@ -56,7 +56,7 @@ static tess_status check_kind(const archive *a)
             "is a TorchScript archive; save the state dict: torch.save(module.state_dict(), ...)");
     const tess_zip_entry *order = find(a, "", "byteorder", 9);
     if (!order)
-        return TESS_OK; /* before 2.0 there was none, and only little-endian machines */
+        return TESS_OK; /* absent before 2.0, when all machines were little-endian */
     char text[6] = {0};
     uint64_t offset;
     TESS_TRY(tess_zip_contents(&a->zip, order, &offset));

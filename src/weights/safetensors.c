@@ -1,10 +1,10 @@
 /* safetensors.c: the directory of a safetensors file.
  *
  * The format: 8 bytes little-endian N, N bytes of JSON
- * {"name":{"dtype","shape","data_offsets":[begin,end]},...}, then the values, row-major; offsets count from
- * the end of the header. "__metadata__" holds free text and is passed over. Each tensor must lie within the
- * file with exactly the bytes that its shape and type ask for, and together they may not claim more than the
- * file has, so that a small file cannot ask for large memory by pointing twice at its data. */
+ * {"name":{"dtype","shape","data_offsets":[begin,end]},...}, then the values, row-major. Offsets count from the
+ * end of the header. "__metadata__" holds free text and is skipped. Each tensor must lie within the file and
+ * have exactly the bytes that its shape and type need. The sum over all tensors may not exceed the file's size,
+ * so that a small file cannot request large memory by pointing twice at its data. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -37,7 +37,7 @@ static tess_status read_shape(const char *name, const tess_json *shape, tess_wei
     return TESS_OK;
 }
 
-/* `data` is where the values begin in the file; `claimed` adds up what the tensors take. */
+/* `data` is the offset of the values in the file; `claimed` sums the bytes of the tensors. */
 static tess_status read_entry(tess_weights *weights, const char *name, const tess_json *entry, uint64_t data,
                               uint64_t *claimed, tess_error *error)
 {

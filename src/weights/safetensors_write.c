@@ -1,9 +1,9 @@
-/* safetensors_write.c: an open weight file, whatever its format, into a safetensors file.
+/* safetensors_write.c: writes an open weight file of any format as a safetensors file.
  *
- * The header lists tensors in the source's order. The values are laid out by element size, largest first
- * (source order within a size), because readers that view the file as typed memory want each tensor aligned
- * to its type. The bytes go to a temporary name beside the target, synced and renamed only when every one of
- * them was taken: a full disk leaves the old target, or none, and no litter. */
+ * The header lists tensors in the source's order. The values are ordered by element size, largest first (source
+ * order within a size), because readers that map the file need each tensor aligned to its type. The bytes go to
+ * a temporary name beside the target, which is synced and renamed only after everything was written: a full
+ * disk leaves the old target, or none, and no temporary file. */
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <stdio.h>
@@ -35,14 +35,14 @@ static tess_status write_all(int fd, const void *data, size_t bytes, tess_error 
     return TESS_OK;
 }
 
-/* Calls for each tensor in the order in which the values are laid out; stops at the first failure. */
+/* Loops over the tensors in the order of their values in the file. */
 #define FOR_EACH_LAID_OUT(weights, weight)                                                                   \
     for (int pass = 0; pass < SIZES; pass++)                                                                 \
         for (const tess_weight *weight = (weights)->list; weight < (weights)->list + (weights)->count;       \
              weight++)                                                                                       \
             if (tess_dtype_size(weight->dtype) == sizes_in_order[pass])
 
-/* Where each tensor's values begin, in the order of the list. */
+/* Computes where each tensor's values begin, in the order of the list. */
 static bool lay_out(const tess_weights *weights, int64_t *begins)
 {
     int64_t next = 0;
@@ -70,11 +70,11 @@ static tess_json *describe(const tess_weight *weight, int64_t begin)
     return entry;
 }
 
-/* NULL when memory is out. `begins` has room for one number a tensor. */
+/* Returns NULL when memory is out. `begins` has one number for each tensor. */
 static char *make_header(const tess_weights *weights, const int64_t *begins)
 {
     tess_json *header = tess_json_object(), *metadata = tess_json_object();
-    tess_json_set_string(&metadata, "format", "pt"); /* what PyTorch's loaders look for */
+    tess_json_set_string(&metadata, "format", "pt"); /* PyTorch's loaders require it */
     tess_json_set(&header, "__metadata__", metadata);
     for (int64_t i = 0; i < weights->count; i++)
         tess_json_set(&header, weights->list[i].name, describe(&weights->list[i], begins[i]));

@@ -1,8 +1,8 @@
-/* weights.c: a weight file from opening to closing: found out by its content, listed, looked up by name.
+/* weights.c: opens a weight file, detects its format, and finds tensors by name.
  *
- * The name's suffix is never trusted: what is behind a link on the web is as often a pointer file or an error
- * page as it is the weights, and each of those deserves its own message. Lookup goes through a sorted list,
- * which also shows duplicate names, whatever their number. */
+ * The suffix is never trusted: a download is often a pointer file or an error page instead of the weights, and
+ * each of those gets its own message. Lookup uses a sorted list, which also finds duplicate names, however many
+ * there are. */
 #define _POSIX_C_SOURCE 200809L
 #include "weights/weights.h"
 
@@ -36,7 +36,7 @@ static bool is_web_page(const unsigned char *head, size_t bytes)
            begins(head + at, bytes - at, "<html") || begins(head + at, bytes - at, "<HTML");
 }
 
-/* What people meet instead of weights, each said by its name. */
+/* Detects common files that are not weights, and names them in the message. */
 static tess_status refuse(const unsigned char *head, size_t bytes, tess_error *error)
 {
     const char *what = "is not a weight file; expected safetensors, or a .pth written by torch.save";
@@ -98,7 +98,7 @@ tess_status tess_weights_sort(tess_weights *weights, tess_error *error)
 
 static tess_status open_file(tess_weights *weights, tess_error *error)
 {
-    /* Not blocking, so that a pipe given by mistake is refused and not waited for. */
+    /* Non-blocking, so that a pipe given by mistake is refused and not waited for. */
     weights->fd = open(weights->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (weights->fd < 0 && (errno == ENOENT || errno == ENOTDIR))
         return tess_fail(error, TESS_BAD_INPUT, "there is no such file; give a .safetensors or .pth file");
@@ -113,8 +113,8 @@ static tess_status open_file(tess_weights *weights, tess_error *error)
     return TESS_OK;
 }
 
-/* Tensors of a .pth may share their values, as tied weights do. A file in which hundreds share them would become
- * hundreds of times its size where they are written or held one by one. */
+/* Tensors of a .pth may share their values, as tied weights do. If hundreds of them did, the file would become
+ * hundreds of times its size when they are written or held separately. */
 static tess_status check_shared(const tess_weights *weights, tess_error *error)
 {
     int64_t room, total = 0, bytes;
@@ -254,7 +254,8 @@ tess_status tess_weights_add(tess_weights *weights, const char *name, size_t len
 
 bool tess_weight_row_major(tess_weight *weight)
 {
-    /* Zero sizes count as 1 here, so that strides and overflow are judged whatever the order of the sizes. */
+    /* A size of zero counts as 1 here, so that strides and overflow are checked whatever the order of the
+     * sizes. */
     int64_t step = 1;
     weight->elements = 1;
     for (int i = weight->rank - 1; i >= 0; i--) {

@@ -1,6 +1,7 @@
-/* A 2-D network's weights as those of a 3-D one: every k x k kernel becomes k x k x k. For odd k all taps are 1e-8 but
- * the middle slice, which is the 2-D kernel; for even k each slice is half the 2-D kernel, so that two slices of a
- * stride of two count as one; or the whole, for a transposed kernel of which each slice sees but one tap. Values are made when they are read: nothing is stored twice. */
+/* Turns the weights of a 2-D network into those of a 3-D one: every k x k kernel becomes k x k x k. For odd k
+ * the middle slice is the 2-D kernel and all other taps are 1e-8. For even k each slice is half the 2-D kernel,
+ * so that the two slices of a stride of two together count as one; transposed kernels, where each slice sees
+ * only one tap, may keep the whole. Values are computed when they are read: nothing is stored twice. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -73,7 +74,7 @@ tess_status tess_weights_inflate_values(tess_weights *weights, const tess_weight
     float *piece = (float *)weights->piece;
     const int64_t most = (int64_t)(sizeof weights->piece / sizeof *piece);
     for (int64_t done = 0; done < count;) {
-        /* A run within one slice of one kernel. */
+        /* The longest run within one slice of one kernel. */
         const int64_t at = first + done, tap = at % area, slice = at / area % side, kernel = at / area / side;
         const int64_t run = tess_min_i64(tess_min_i64(area - tap, count - done), most);
         const bool kept = side % 2 == 0 || slice == side / 2;

@@ -1,10 +1,10 @@
-/* weights_read.c: values of a tensor, in pieces, as stored or as fp32.
+/* weights_read.c: reads the values of a tensor in pieces, as stored or as fp32.
  *
- * Row-major tensors are read straight through. A strided one (a transposed or channels-last view that
- * torch.save kept as it was) is gathered element by element from a window of the file: strides of real files
- * stay within the window, so there is about one read a window, and no more memory than for the others.
- * Offsets were checked when the directory was read; tess_weights_bytes checks them against the file again, so
- * that no format can lead a read astray. */
+ * Row-major tensors are read sequentially. A strided one (a transposed or channels-last view that torch.save
+ * kept) is gathered element by element from a window of the file. The strides of real files stay within the
+ * window, so there is about one read per window, and no extra memory. Offsets were checked when the directory
+ * was read; tess_weights_bytes checks them against the file again, so that a bug in a format cannot cause a
+ * wrong read. */
 #define _POSIX_C_SOURCE 200809L
 #include <string.h>
 
@@ -22,8 +22,8 @@ static bool is_row_major(const tess_weight *weight)
     return true;
 }
 
-/* Where row-major element `first` stands: its index in each dimension and its distance from the first
- * element. */
+/* Computes the position of row-major element `first`: its index in each dimension and its distance from the
+ * first element. */
 static int64_t start_at(const tess_weight *weight, int64_t first, int64_t index[TESS_WEIGHT_RANK])
 {
     int64_t at = 0;
@@ -131,7 +131,7 @@ tess_status tess_weights_read(tess_weights *weights, const tess_weight *weight, 
                               float *values, tess_error *error)
 {
     tess_status status = TESS_OK;
-    /* Strided tensors are gathered through weights->piece, so the stored values need a place of their own. */
+    /* Strided tensors are gathered through weights->piece, so the stored values need another buffer. */
     unsigned char stored[8 << 10];
     int64_t most = (int64_t)(sizeof stored / tess_dtype_size(weight->dtype));
     if (weight->dtype == TESS_F32)

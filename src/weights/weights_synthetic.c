@@ -1,5 +1,6 @@
-/* Weights that no file holds: for benchmarks, where only shapes and a sane range of values matter. Values come
- * from Philox, counted by (tensor, element), so any piece can be read at any time and is always the same. */
+/* Weights without a file, for benchmarks, where only the shapes and a reasonable range of values matter. Values
+ * come from Philox with (tensor, element) as counter, so any piece can be read at any time and is always the
+ * same. */
 #include <math.h>
 #include <string.h>
 

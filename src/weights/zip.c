@@ -1,9 +1,8 @@
-/* zip.c: the directory of a zip archive, with zip64, for archives whose entries are stored as they are.
+/* zip.c: the directory of a zip archive, with zip64, for archives with stored (uncompressed) entries.
  *
- * The central directory at the file's end is the only source of sizes; a local header is looked at for
- * nothing but where its contents begin, because its name and padding may have other lengths than the
- * directory says. Every offset is checked against the file before it is followed, and an entry that nobody
- * asks for may be of any kind. */
+ * All sizes come from the central directory at the end of the file. A local header is read only to find where
+ * its contents begin, because its name and padding may have other lengths than in the directory. Every offset
+ * is checked against the file before it is followed. An entry that is not requested may be of any kind. */
 #include "weights/zip.h"
 
 #include <stdlib.h>
@@ -27,7 +26,7 @@ static tess_status damaged(const tess_zip *a, const char *what)
                      what);
 }
 
-/* A zip64 archive says so by a locator right before its end record. */
+/* A zip64 archive has a locator right before its end record. */
 static tess_status read_end64(tess_zip *a, const unsigned char *locator)
 {
     unsigned char end[END64_BYTES];
@@ -76,8 +75,7 @@ static tess_status load_directory(tess_zip *a)
     return tess_weights_bytes(a->weights, a->begin, a->directory, (size_t)a->bytes, a->error);
 }
 
-/* Sizes of 4 GiB and more stand in an extra field, in this order, each only where the short one is all ones.
- */
+/* Sizes of 4 GiB and more are in an extra field, in this order, each only where the short one is all ones. */
 static bool read_wide(const unsigned char *extra, size_t length, uint64_t *values[3])
 {
     bool needed = false;

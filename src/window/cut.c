@@ -7,7 +7,7 @@ tess_cut tess_cut_image(const tess_axis *rows, const tess_axis *cols, int64_t ba
     return (tess_cut){.axis = {tess_axis_cut(1, 1, 0, 1), *rows, *cols}, .batch = batch};
 }
 
-/* Fills what follows from slab, strip and first. */
+/* Sets the fields that follow from slab, strip and first. */
 static bool set(const tess_cut *cut, tess_window_batch *b)
 {
     b->depth = tess_axis_span(&cut->axis[TESS_DEPTH], b->slab);
@@ -43,7 +43,7 @@ static int64_t length(const tess_span *span)
     return span->window_to - span->window_from;
 }
 
-/* Different pairs of a window's length and the number of such windows in a batch. */
+/* The number of different pairs (length of a window, number of such windows in a batch). */
 static int64_t axis_shapes(const tess_axis *axis, int64_t batch)
 {
     enum { MOST = 64 };
@@ -83,7 +83,7 @@ tess_plan_shape tess_batch_shape(const tess_window_batch *batch)
                              .mode = TESS_INFER};
 }
 
-/* Of tiles [from, to), those inside the image. */
+/* The part of [from, to) that lies inside the image. */
 static int64_t inside(int64_t from, int64_t to, int64_t size)
 {
     return tess_max_i64(tess_min_i64(to, size) - from, 0);

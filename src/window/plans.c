@@ -1,5 +1,5 @@
-/* One cache for all that run windows. A cut has few shapes (those at the edges, those amid, full and last batches), so a short
- * list that is searched from the front will do. */
+/* The plan cache of tess_windows. A cut has few shapes (edge and inner windows, full and last batches), so
+ * linear search in a short list suffices. */
 #include "window/window_impl.h"
 
 #include <string.h>

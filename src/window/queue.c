@@ -26,7 +26,7 @@ void tess_queue_see_memory(tess_queue *q)
     pthread_mutex_unlock(&q->mutex);
 }
 
-/* On the queue's own thread: copies the results to the image and updates ticket and figures. */
+/* Runs on the queue's thread: copies the results to the image and updates the ticket and the statistics. */
 static tess_status download(void *arg, tess_error *error)
 {
     tess_queue *q = arg;
@@ -76,7 +76,7 @@ static tess_status begin(void *user, const tess_window_batch *windows, tess_erro
     return lost(error);
 }
 
-/* The plan is there: the samples are read and uploaded, and the batch takes its place in the order. */
+/* Called when the plan exists: reads and uploads the samples, and takes the `order` lock for the batch. */
 static tess_status start(queue_batch *b, const tess_window_batch *windows, tess_error *error)
 {
     tess_queue *q = b->queue;
@@ -103,7 +103,7 @@ static tess_op_samples samples_of(const queue_batch *b, int64_t plane)
     return (tess_op_samples){.full_scale = b->image->full_scale, .first = b->planes > 1 ? (int32_t)plane : 0};
 }
 
-/* `submit` is left as soon as the input stage is free for the next batch. */
+/* Releases `submit` as soon as the input stage is free for the next batch. */
 static tess_status gather(void *user, const tess_window_batch *windows, int64_t plane,
                           const tess_window_end *input, tess_error *error)
 {
@@ -130,7 +130,7 @@ static tess_status gather(void *user, const tess_window_batch *windows, int64_t 
     return TESS_OK;
 }
 
-/* Tiles that lie alike in their windows are exported together. */
+/* Exports tiles together when they have the same position in their windows and the same width. */
 static tess_status export_tiles(const queue_batch *b, const tess_window_batch *windows, int64_t plane,
                                 const tess_window_end *output, tess_error *error)
 {
@@ -169,7 +169,7 @@ static tess_status scatter(void *user, const tess_window_batch *windows, int64_t
     queue_batch *b = user;
     tess_queue *q = b->queue;
     tess_device *device = q->device;
-    if (plane == 0) { /* the batch before must have left the output stage */
+    if (plane == 0) { /* the previous batch must have left the output stage */
         device->streams->record(device, b->times->computed, q->compute);
         TESS_TRY(tess_worker_wait(q->downloader, error));
         device->streams->record(device, b->times->exporting, q->compute);

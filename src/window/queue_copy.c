@@ -1,5 +1,6 @@
-/* Between an image on the host and the stages on the device, through pinned chunks. A stage holds the samples of its windows
- * densely, one window after another, so a piece is a range of pixels that may begin and end inside a row. */
+/* Copies between an image on the host and the stages on the device, through pinned chunks. A stage holds the
+ * samples of its windows densely, one window after another, so a piece is a range of pixels that may begin and
+ * end inside a row. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -27,7 +28,7 @@ static size_t pixel_bytes(const tess_queue_image *image, tess_dtype dtype)
     return (size_t)image->channels * tess_dtype_size(dtype);
 }
 
-/* `count` pixels of row y from column x on; columns beyond the image repeat its last one. */
+/* Reads `count` pixels of row y from column x on; columns beyond the image repeat its last one. */
 static void read_columns(const tess_queue_image *image, int64_t y, int64_t x, int64_t count, char *to)
 {
     const size_t pixel = pixel_bytes(image, image->in);
@@ -40,7 +41,7 @@ static void read_columns(const tess_queue_image *image, int64_t y, int64_t x, in
         memcpy(to + (size_t)i * pixel, to + (size_t)(i - 1) * pixel, pixel);
 }
 
-/* Pixels [from, from + count) of the batch, as they lie in the stage. */
+/* Copies pixels [from, from + count) of the batch in the order of the stage. */
 static void fill_chunk(const queue_batch *b, const tess_window_batch *w, int64_t from, int64_t count,
                        char *to)
 {
@@ -84,7 +85,7 @@ tess_status tess_queue_upload(const queue_batch *b, const tess_window_batch *w, 
     return TESS_OK;
 }
 
-/* A piece of one tile on its way out: pixels [from, from + count) of its core. */
+/* A piece of one tile to download: pixels [from, from + count) of its core. */
 typedef struct piece {
     tess_span cols;
     int64_t from, count;
@@ -102,7 +103,7 @@ static void empty_chunk(const queue_batch *b, const piece *part, const char *fro
     }
 }
 
-/* The piece behind `part`; false at the end of the batch. */
+/* Finds the piece after `part`; false at the end of the batch. */
 static bool next_piece(const queue_batch *b, int64_t most, int64_t *tile, piece *part)
 {
     const int64_t rows = tess_queue_out_rows(b, &b->windows);

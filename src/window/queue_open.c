@@ -1,12 +1,12 @@
-/* What a queue holds: blocks on the device, pinned chunks, streams, events and the thread that downloads. All is taken at
- * opening, so that a job that has begun does not run out of memory. */
+/* The resources of a queue: blocks on the device, pinned chunks, streams, events and the download thread. All
+ * are allocated at opening, so that a running job does not run out of memory. */
 #include "base/checked.h"
 #include "window/queue_impl.h"
 
 enum { STREAMS = 3 };
 static const size_t LARGEST_CHUNK = (size_t)16 << 20, SMALLEST_CHUNK = (size_t)64 << 10;
 
-/* Half a stage, so that copying on the host and over the bus overlap also within one window. */
+/* Half a stage, so that copies on the host and over the bus overlap even within one window. */
 static size_t chunk_bytes(size_t stage)
 {
     size_t half = tess_align_size(stage / 2, 4096);
@@ -26,7 +26,7 @@ static char *carve_chunks(queue_chunks *chunks, size_t stage, char *at)
     return at;
 }
 
-/* Every event of the queue, by number; NULL behind the last. */
+/* Every event of the queue by index; NULL after the last. */
 static tess_event **event_at(tess_queue *q, int index)
 {
     tess_event **const single[] = {&q->uploaded, &q->imported, &q->origin};
@@ -94,7 +94,7 @@ void tess_queue_close(tess_queue *q)
         return;
     tess_device *device = q->device;
     tess_stream *const streams[STREAMS] = {q->upload, q->compute, q->download};
-    tess_worker_destroy(q->downloader); /* waits for what it does */
+    tess_worker_destroy(q->downloader); /* waits for a running download */
     for (int i = 0; i < STREAMS; i++)
         if (streams[i])
             (void)!device->streams->sync(device, streams[i], NULL); /* errors are in the tickets already */

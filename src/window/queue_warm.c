@@ -1,5 +1,5 @@
-/* The first run of everything: kernels and library tables are loaded on first use, and would otherwise look like memory that
- * the plan forgot. Weights and image are zeros, the image is one small window. */
+/* The first run: kernels and library tables are loaded on first use, and would otherwise look like memory
+ * missing from the plan. Weights and image are zeros; the image is one small window. */
 #include <string.h>
 
 #include "window/queue.h"

@@ -1,5 +1,5 @@
-/* A 2-D network takes a volume slice by slice, a 3-D one in windows that are cut in depth too. The slices of a window are
- * moved as if they were a batch of images, since import and export ops know height and width only. */
+/* A 2-D network processes a volume slice by slice, a 3-D one in windows that are cut in depth too. The slices
+ * of a window are moved like a batch of images, since import and export ops support only height and width. */
 #include "window/resident.h"
 
 #include "base/checked.h"
@@ -12,8 +12,8 @@ typedef struct move {
     tess_stream *stream;
 } move;
 
-/* `count` slices of the image from `slice` on, as images, in the rows and columns given; and where they begin, in
- * elements. */
+/* Describes `count` slices of the image from `slice` on, as images, within the given rows and columns, and
+ * their offset in elements. */
 static tess_tensor view(const tess_tensor *image, int64_t slice, int64_t count, const int64_t rows[2],
                         const int64_t cols[2], int64_t *offset)
 {
@@ -27,7 +27,7 @@ static tess_tensor view(const tess_tensor *image, int64_t slice, int64_t count, 
     return part;
 }
 
-/* `count` slices of one window of the network's input or output, as images. */
+/* Describes `count` slices of one window of the network's input or output, as images. */
 static tess_tensor slices_of(const tess_tensor *end, int64_t count)
 {
     tess_tensor slices = *end;
@@ -42,7 +42,7 @@ static char *at(const void *data, const tess_tensor *tensor, int64_t elements)
     return (char *)data + elements * (int64_t)tess_dtype_size(tensor->dtype);
 }
 
-/* How the channels of an image lie: `count` of `all` are moved, from `first` on. */
+/* The layout of an image's channels: `count` of `all` are moved, from `first` on. */
 typedef struct channels {
     int64_t stride, all, count, first;
 } channels;
@@ -52,7 +52,7 @@ static bool separate(const channels *how)
     return how->all > 1 && how->stride != 0 && how->stride != 1;
 }
 
-/* One op for each channel; the last one writes the noise level too. */
+/* Uses one op for each channel; the last op also writes the noise level. */
 static tess_status import_channels(const move *m, const tess_tensor *image, const void *data,
                                    const tess_tensor *input, void *to, const channels *how, tess_error *error)
 {
@@ -86,7 +86,7 @@ static tess_status export_channels(const move *m, const tess_op *all, const void
     return TESS_OK;
 }
 
-/* Slices [slice, slice + count) of the image into a window's input, which begins at `to`. */
+/* Imports slices [slice, slice + count) of the image into a window's input, which begins at `to`. */
 static tess_status import(const move *m, const tess_window_batch *b, int64_t item, const int64_t slices[2],
                           int64_t plane, const tess_tensor *input, void *to, tess_error *error)
 {
@@ -108,7 +108,7 @@ static tess_status import(const move *m, const tess_window_batch *b, int64_t ite
     return tess_sample_op_run(m->ops, &op, at(r->in_data, &r->in, offset), to, m->stream, error);
 }
 
-/* Behind the last slice it is repeated, as rows and columns are. */
+/* Repeats the last slice beyond the end of the volume, like rows and columns. */
 static tess_status gather(void *user, const tess_window_batch *b, int64_t plane, const tess_window_end *input,
                           tess_error *error)
 {

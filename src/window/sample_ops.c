@@ -4,7 +4,7 @@ enum { KEPT = 32 };
 
 typedef struct sample_op {
     tess_op op;
-    tess_prepared *prepared; /* NULL: an empty place */
+    tess_prepared *prepared; /* NULL: an empty slot */
     uint64_t used;
 } sample_op;
 
@@ -57,7 +57,7 @@ tess_op tess_export_op(const tess_tensor *from, const tess_tensor *to, tess_op_s
     return op;
 }
 
-/* A kept op that is dropped may still be queued: devices copy what a launch needs. */
+/* An op may still be queued when it is evicted: devices copy what a launch needs. */
 static tess_status find(tess_sample_ops *ops, const tess_op *op, const tess_prepared **out, tess_error *error)
 {
     tess_device *device = ops->device;

@@ -1,4 +1,4 @@
-/* The blocks, and the one loop over batches of windows. */
+/* Allocates the blocks and runs the loop over batches of windows. */
 #include "window/window.h"
 
 #include "base/stop.h"
@@ -119,7 +119,7 @@ tess_status tess_windows_prepare(tess_windows *w, const tess_window_net *net, co
     return TESS_OK;
 }
 
-/* Between begin and end. */
+/* Runs between begin and end. */
 static tess_status run_planes(tess_windows *w, const tess_window_run *run, const tess_window_batch *batch,
                               tess_error *error)
 {

@@ -1,6 +1,7 @@
 /* A stub of the library behind the same header, to test how the program handles options, notes, signals and records
  * without running a job. The record of denoise is the settings; the variable STUB selects what happens:
  *   no-memory  the context cannot be created
+ *   settings   a note, an error, a record and a summary that name settings
  *   talk       a warning, a detail, and two files in progress for 30 seconds of the job's clock
  *   poll       works until it is asked to stop, and then returns a record
  *   hang       never polls; has the temporary file STUB_TEMP */
@@ -131,6 +132,20 @@ static void talk(const tess_common *common)
     (void)common->progress(user, 30 * 1000000, 30 * 1000000, 30);
 }
 
+static tess_status name_settings(tess_context *context, const tess_common *common, char **record)
+{
+    common->note(common->progress_user, TESS_NOTE_WARNING,
+                 "`threads` 9: `line` stays, `sigma_map` and `sigma");
+    strcpy(context->error,
+           "`memory_limit` 9M is too little; `memory_limit` 12M would do, or a smaller `tile``");
+    free(*record);
+    *record = strdup(
+        "{\"output\":\"`sigma`.png\",\"plan\":{\"reason\":\"\\\"`memory_limit`\\\", `skip_existing`\"},"
+        "\"files\":[{\"input\":\"a \\\"error\\\": `halo`\",\"error\":\"`record_file` x\"},"
+        "{\"error\":null,\"input\":\"`halo`\"}]}");
+    return TESS_BAD_OPTION;
+}
+
 static void wait_a_little(void)
 {
     nanosleep(&(struct timespec){0, 5000000}, NULL);
@@ -150,6 +165,8 @@ tess_status tess_denoise(tess_context *context, const tess_denoise_settings *set
     *record = describe(settings);
     if (is("talk"))
         talk(common);
+    if (is("settings"))
+        return name_settings(context, common, record);
     if (is("hang") || is("poll"))
         mark_started();
     while (is("hang"))
@@ -206,7 +223,7 @@ tess_status tess_plan_reconstruct(tess_context *context, const tess_reconstruct_
 tess_status tess_record_summary(tess_context *context, const char *record, char **text)
 {
     (void)context, (void)record;
-    *text = strdup("a summary\n");
+    *text = strdup(is("settings") ? "stopped by `max_seconds`\n" : "a summary\n");
     return TESS_OK;
 }
 

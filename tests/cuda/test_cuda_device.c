@@ -58,7 +58,8 @@ static void test_memory(void)
     tess_block block;
     error.text[0] = 0;
     CHECK(device->memory->alloc(device, &block, TESS_MEM_WEIGHTS, (size_t)1 << 44, &error) == TESS_NO_MEMORY);
-    CHECK_MSG(strstr(error.text, "free") && strstr(error.text, "--memory") && !block.data, "%s", error.text);
+    CHECK_MSG(strstr(error.text, "free") && strstr(error.text, "`memory_limit`") && !block.data, "%s",
+              error.text);
     CHECK(device->streams->sync(device, NULL, &error) == TESS_OK); /* the card has survived */
     tess_mem_fail_at(1);
     CHECK(device->memory->alloc(device, &block, TESS_MEM_WEIGHTS, 100, &error) == TESS_NO_MEMORY);

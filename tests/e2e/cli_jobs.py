@@ -50,6 +50,18 @@ check("note: a detail" in stub.run("denoise", "a", "b", "--verbose", **talk).err
 for words in (("--quiet",), ("--quiet", "--verbose")):
     check(not stub.run("denoise", "a", "b", *words, **talk).err, f"{words}: nothing")
 
+# --- settings in the library's texts become options; names of files stay ------------------------------------------------
+
+settings = {"env": {"STUB": "settings"}}
+result = stub.run("denoise", "a", "b", **settings)
+check(result.status == 2 and result.out == "stopped by --max-seconds\n", f"the summary names options: {result.out}")
+check(result.err == "tessera: note: --threads 9: `line` stays, --sigma and `sigma\n"
+      "tessera: --memory 9M is too little; --memory 12M would do, or a smaller --tile`\n", f"so do notes and errors: {result.err}")
+record = json.loads(stub.run("denoise", "a", "b", "--json", "-", **settings).out)
+check(record == {"output": "`sigma`.png", "plan": {"reason": "\"--memory\", --skip-existing"},
+                 "files": [{"input": "a \"error\": `halo`", "error": "--json x"}, {"error": None, "input": "`halo`"}]},
+      f"and reasons and errors in the record: {record}")
+
 
 def on_terminal(columns):
     outer, inner = pty.openpty()

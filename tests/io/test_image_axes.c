@@ -76,17 +76,17 @@ static void test_refused(void)
         tess_axes asked;
         const char *words[3];
     } cases[] = {
-        {"(3, 6, 7)", "|u1", TESS_AXES_AUTO, {"(channels, height, width)", "--axes CHW", "--axes DHW"}},
-        {"(4, 5, 9)", "|u1", TESS_AXES_AUTO, {"(4, 5, 9)", "--axes CHW", "--axes DHW"}},
-        {"(1, 6, 7)", "|u1", TESS_AXES_AUTO, {"(channels, height, width)", "--axes CHW", "1 slice"}},
+        {"(3, 6, 7)", "|u1", TESS_AXES_AUTO, {"(channels, height, width)", "`axes` CHW", "`axes` DHW"}},
+        {"(4, 5, 9)", "|u1", TESS_AXES_AUTO, {"(4, 5, 9)", "`axes` CHW", "`axes` DHW"}},
+        {"(1, 6, 7)", "|u1", TESS_AXES_AUTO, {"(channels, height, width)", "`axes` CHW", "1 slice"}},
         {"(2, 6, 7, 9)",
          "|u1",
          TESS_AXES_AUTO,
          {"4 dimensions", "(depth, height, width, channels)", "1 to 4"}},
         {"(9,)", "|u1", TESS_AXES_AUTO, {"1 dimension", "(height, width)", "volume"}},
-        {"(6, 7)", "|u1", TESS_AXES_HWC, {"2 dimension", "--axes HWC", "(height, width, channels)"}},
-        {"(6, 7, 3)", "|u1", TESS_AXES_HW, {"3 dimension", "--axes HW ", "(height, width)"}},
-        {"(6, 7, 3)", "|u1", TESS_AXES_DHWC, {"(6, 7, 3)", "--axes DHWC", "of 4"}},
+        {"(6, 7)", "|u1", TESS_AXES_HWC, {"2 dimension", "`axes` HWC", "(height, width, channels)"}},
+        {"(6, 7, 3)", "|u1", TESS_AXES_HW, {"3 dimension", "`axes` HW ", "(height, width)"}},
+        {"(6, 7, 3)", "|u1", TESS_AXES_DHWC, {"(6, 7, 3)", "`axes` DHWC", "of 4"}},
         {"(6, 7)", "|b1", TESS_AXES_AUTO, {"boolean", "uint8", "255"}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

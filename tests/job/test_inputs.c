@@ -105,7 +105,7 @@ static void test_lists(void)
     tess_denoise_settings s = settings_for(path("out"));
     s.input = path("tree");
     expect_files(&s, true, "a.npy b.npy ");
-    CHECK_MSG(strstr(notes, "2 folder(s)") && strstr(notes, "--recursive"), "%s", notes);
+    CHECK_MSG(strstr(notes, "2 folder(s)") && strstr(notes, "`recursive`"), "%s", notes);
     s.recursive = true; /* tree/sub/up leads back to tree, tree/out is the output of another case */
     expect_files(&s, true, "a.npy b.npy out/old.npy sub/c.npy sub/deep/d.npy ");
     CHECK_MSG(notes[0] == '\0', "%s", notes);
@@ -135,7 +135,7 @@ static void test_targets(void)
     s.input = path("one.npy");
     for (int i = 0; i < 4; i++) {
         s.output = path(names[i]);
-        expect_refused(&s, "written over the input", "--overwrite");
+        expect_refused(&s, "written over the input", "`overwrite`");
     }
     CHECK(unlink(path("hard.npy")) == 0 && unlink(path("soft.npy")) == 0);
     s.input = s.output = path("tree");
@@ -175,7 +175,7 @@ static void test_missing_models(void)
     s.input = path("one.npy");
     s.model = "no-such-model";
     CHECK(run(&s, true, files) == TESS_BAD_INPUT &&
-          strstr(tess_context_error(context), "--model no-such-model"));
+          strstr(tess_context_error(context), "`model` no-such-model"));
 }
 
 int main(void)

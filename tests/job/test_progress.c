@@ -112,7 +112,7 @@ static void test_whole_image(tess_context *context)
               (long long)e.inside, (long long)e.backwards);
     CHECK(e.last == e.total && e.total == SIDE * SIDE);
     CHECK(e.files == 1 && e.file_count == 1 && strcmp(e.name, "in.npy") == 0);
-    CHECK_MSG(strstr(e.notes, "--threads 1000") && strstr(e.notes, "--sigma has no effect"), "%s", e.notes);
+    CHECK_MSG(strstr(e.notes, "`threads` 1000") && strstr(e.notes, "`sigma` has no effect"), "%s", e.notes);
     tess_json *record = parsed(text);
     CHECK(tess_json_get_int(record, "threads", 0) == tess_cpu_count());
     tess_json_free(record);

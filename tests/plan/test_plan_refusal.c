@@ -24,13 +24,13 @@ static bool open_engine(tess_engine *engine, const char *precision)
     return tess_engine_open(engine, &test_counter, &common, &error) == TESS_OK;
 }
 
-/* The number in "--memory 10M would do", in bytes; 0 without it. */
+/* The number in "`memory_limit` 10M would do", in bytes; 0 without it. */
 static uint64_t named(void)
 {
     const char *end = strstr(error.text, "M would do"), *at = end;
     while (at && at > error.text && isdigit((unsigned char)at[-1]))
         at--;
-    const bool typed = at && at - error.text > 9 && strncmp(at - 9, "--memory ", 9) == 0;
+    const bool typed = at && at - error.text > 15 && strncmp(at - 15, "`memory_limit` ", 15) == 0;
     return typed ? strtoull(at, NULL, 10) * MIB : 0;
 }
 
@@ -62,7 +62,7 @@ static void check_image(tess_engine *engine, tess_engine_model *m, tess_cut_requ
     request.limit = request.asked_limit = MIB;
     tess_status status = tess_cut_choose(m->bound, &m->model, engine->rates, &request, &choice, &error);
     const uint64_t enough = named(), least = least_of(&request, &choice);
-    CHECK_MSG(status == TESS_OVER_LIMIT && strstr(error.text, "--memory 1M is too little") && enough,
+    CHECK_MSG(status == TESS_OVER_LIMIT && strstr(error.text, "`memory_limit` 1M is too little") && enough,
               "%s: %s", what, error.text);
     const struct {
         uint64_t limit;

@@ -1,10 +1,10 @@
-/* Attention without the matrix of pixels by pixels: keys pass in blocks, and for each query the largest score so far, the sum of the
- * exponentials and the weighted sum of the values are kept and rescaled when the largest grows (Milakov and Gimelshein 2018,
- * Rabe and Staats 2021).
+/* Attention without storing the matrix of pixels by pixels. Keys are processed in blocks. Each query keeps the
+ * largest score so far, the sum of the exponentials and the weighted sum of the values, and rescales them when
+ * the largest score grows (Milakov and Gimelshein 2018, Rabe and Staats 2021).
  *
- * The lanes of vectors are queries: keys and values are then single numbers, whatever the size of a head, and nothing is ever
- * summed across lanes. Each query meets the keys in the same order and the same blocks, so that its result depends on neither the
- * threads nor its neighbours. Scores and sums are fp32. */
+ * The lanes of a vector are queries: keys and values are then scalars for any head size, and no sum crosses
+ * lanes. Each query processes the keys in the same order and the same blocks, so that its result depends
+ * neither on the threads nor on its neighbours. Scores and sums are fp32. */
 #include "cpu/attention/attention.h"
 
 #include <float.h>
@@ -19,22 +19,22 @@ enum {
     TEAMS = 4,
     QUERIES = TEAMS * LANES,
     KEYS = 64
-}; /* of an item, and of a block that all its teams read */
+}; /* queries per item; keys per block, which all its teams read */
 
 typedef float vec __attribute__((vector_size(VECTOR * sizeof(float))));
 
-/* What a thread works in. */
+/* The scratch of a thread. */
 typedef struct scratch {
     float *query, *sum;        /* [team][channel][lane] */
     float *key, *value;        /* [key][channel] */
-    float scores[KEYS][LANES]; /* of one team */
+    float scores[KEYS][LANES]; /* scores of one team */
     float most[TEAMS][LANES], total[TEAMS][LANES];
 } scratch;
 
 typedef struct attention_job {
     const tess_op *op;
     const tess_op_buffers *buffers;
-    int64_t pixels, items; /* of an image; of a head */
+    int64_t pixels, items; /* pixels per image; items per head */
     size_t thread_bytes;
 } attention_job;
 
@@ -67,7 +67,7 @@ static int64_t place(const tess_tensor *t, int64_t n, int64_t pixel)
     return n * t->stride_n + row / t->h * t->stride_d + row % t->h * t->stride_h + pixel % t->w * t->stride_w;
 }
 
-/* out[r][lane] = the sum over t of a[r * row + t * step] * b[t][lane], for `rows` of r. */
+/* out[r][lane] = the sum over t of a[r * row + t * step] * b[t][lane], for r < `rows`. */
 static inline __attribute__((always_inline)) void
 products(const float *a, int64_t row, int64_t step, const float *b, int64_t count, int rows, float *out)
 {
@@ -95,7 +95,7 @@ static void score(scratch *s, int team, int64_t head, int64_t keys)
         products(s->key + k * head, head, 1, query, head, 1, s->scores[k]);
 }
 
-/* Scores become exponentials; `rescale`: what sums of earlier blocks are multiplied by. */
+/* Replaces scores by exponentials; `rescale`: factor for the sums of earlier blocks. */
 static void exponentials(scratch *s, int team, int64_t keys, float rescale[LANES])
 {
     float most[LANES], sum[LANES];
@@ -137,7 +137,7 @@ static void add_values(scratch *s, int team, int64_t head, int64_t keys, const f
     }
 }
 
-/* Lanes behind the last pixel repeat it; nobody reads their results. */
+/* Lanes beyond the last pixel repeat it; their results are not used. */
 static void load_queries(const attention_job *job, const tess_head *head, int64_t n, int64_t first,
                          scratch *s)
 {

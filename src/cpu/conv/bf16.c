@@ -1,6 +1,6 @@
-/* bf16 convolution by matrix instructions: storage in bf16, sums in fp32, one rounding at the end. One piece
- * of work is a few output rows of one segment: their input rows are staged once in the order the instruction
- * wants, zero outside the image, then every panel of weights passes over them. */
+/* bf16 convolution by matrix instructions: storage in bf16, sums in fp32, one rounding at the end. A work item
+ * is a few output rows of one segment. Their input rows are staged once in the order that the instruction
+ * needs, with zeros outside the image; then every panel of weights is multiplied with them. */
 #include "base/checked.h"
 #include "cpu/core/cpu.h"
 
@@ -11,16 +11,17 @@ typedef struct bf16_job {
     const tess_op_buffers *buffers;
     const tess_bf16_kernels *kernels;
     int kernel_y, kernel_x, stride_y, stride_x, pad_y,
-        pad_x;                   /* of the plain convolution; 1x1 for each tap of a transposed one */
-    int up_y, up_x;              /* 1, or the stride of a transposed one */
+        pad_x;                   /* of the plain convolution; a transposed one is 1x1 for each tap */
+    int up_y, up_x;              /* 1, or the stride of a transposed convolution */
     int64_t rows_out, width_out; /* of the plain convolution */
     int64_t segment, segments, row_groups, panel, panels;
-    int extra, variants; /* stages of one input row: one, or one for each kx when the stride is not 1 */
-    int64_t longest;     /* segment that any narrower image could have */
-    int64_t stage_elements, narrowed_elements, thread_elements; /* narrowed: a row of an fp32 image in bf16 */
+    int extra, variants; /* stages per input row: one, or one for each kx if the stride is not 1 */
+    int64_t longest;     /* longest segment that any narrower image could have */
+    /* narrowed: a row of an fp32 image rounded to bf16. */
+    int64_t stage_elements, narrowed_elements, thread_elements;
 } bf16_job;
 
-/* Input pixels that one segment reads. */
+/* Number of input pixels that one segment reads. */
 static int64_t narrowed_pixels(const bf16_job *job)
 {
     return job->longest * job->stride_x + job->kernel_x;
@@ -51,7 +52,8 @@ static bf16_job job_of(const tess_cpu *cpu, const tess_op *op)
     job.variants = job.stride_x == 1 ? 1 : job.kernel_x;
     job.panel = (int64_t)job.kernel_y * job.kernel_x * depth * kernels->block;
     job.panels = tess_ceil_div(op->out[0].c, kernels->block);
-    /* Room for the longest segment that any narrower image could have, so that needs grow with the width. */
+    /* Room for the longest segment that any narrower image could have, so that needs never shrink as the width
+     * grows. */
     job.longest = tess_round_up(tess_min_i64(job.width_out, target), kernels->pixels);
     job.stage_elements = tess_round_up(kernels->stage_elements(op->in[0].c, job.longest, job.extra), 32);
     job.thread_elements = job.stage_elements * job.variants * ((ROWS - 1) * job.stride_y + job.kernel_y);
@@ -105,7 +107,7 @@ static void bf16_pack(tess_device *device, const tess_op *op, int param, int64_t
  * rounded. */
 typedef struct row_view {
     const uint16_t *data;
-    int64_t first, width, pixel; /* pixels: where it starts in the row, how many, elements between them */
+    int64_t first, width, pixel; /* in pixels: first in the row, number; elements from pixel to pixel */
 } row_view;
 
 static row_view row_of(const bf16_job *job, int64_t n, int64_t y, int64_t x0, uint16_t *narrowed)
@@ -139,7 +141,7 @@ static void stage_rows(const bf16_job *job, int64_t n, int64_t y0, int64_t x0, i
     }
 }
 
-/* Sums of one register block to the image. */
+/* Finishes the sums of one register block and writes them to the image. */
 static void finish(const bf16_job *job, const float *sums, const int64_t at[3], int64_t block_at,
                    int64_t channel, int up_y, int up_x)
 {

@@ -1,5 +1,5 @@
 /* AMX: a tile register holds 16 rows of 64 bytes; TDPBF16PS multiplies 16 pixels x 32 channels by 32 channels
- * x 16 output channels into fp32. Channels-last pixels are such rows already: a stage is a plain copy with
+ * x 16 output channels into fp32. Channels-last pixels already are such rows: a stage is a plain copy with
  * zeros outside the image and channels padded to 32. Two by two tiles of sums stay in registers. */
 #include <immintrin.h>
 #include <stdbool.h>
@@ -19,7 +19,7 @@ typedef struct tile_config {
     uint8_t rows[16];
 } tile_config;
 
-/* The tile shapes are state of the thread: set once in each. */
+/* The tile shapes are state of the thread, so each thread sets them once. */
 static void configure_thread(void)
 {
     static _Thread_local bool done;

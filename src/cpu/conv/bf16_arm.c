@@ -1,4 +1,4 @@
-/* BFMMLA: a 2x4 by 4x2 product of bf16 into four fp32 sums. Its left side is two pixels of four channels in
+/* BFMMLA: a 2x4 by 4x2 product of bf16 into four fp32 sums. Its left operand is two pixels of four channels in
  * one register. A stage pairs pixel e with pixel e + count/2: a tap that shifts both by one pixel is again an
  * entry of the same stage, so one copy serves every kx. */
 #include <arm_neon.h>

@@ -1,12 +1,12 @@
-/* Winograd's F(2x2, 3x3) over BFMMLA: 2.25 times fewer products than the direct sum, and transforms of additions alone.
- * Transformed values are rounded to bf16 once more; F(4x4), with its larger and uneven coefficients, would lose far more.
- * Every output depends on just its nine inputs, so exact halos stay small.
+/* Winograd's F(2x2, 3x3) over BFMMLA: 2.25 times fewer products than the direct sum, and transforms that only
+ * add. Transformed values are rounded to bf16 once more; F(4x4) has larger, uneven coefficients and would lose
+ * far more. Every output depends on only its nine inputs, so exact halos stay small.
  *
  *   input  t0 = d0 - d2, t1 = d1 + d2, t2 = d2 - d1, t3 = d1 - d3
  *   kernel g0, (g0 + g1 + g2) / 2, (g0 - g1 + g2) / 2, g2
  *   output y0 = m0 + m1 + m2, y1 = m1 - m2 - m3
  *
- * v of one point: pairs of tiles, [pair][cin / 4][2][4], as BFMMLA's left side wants it. */
+ * v of one point: pairs of tiles, [pair][cin / 4][2][4], the layout of BFMMLA's left operand. */
 #include <arm_neon.h>
 
 #include "cpu/conv/kernels.h"
@@ -22,7 +22,7 @@ static inline float32x4_t load4(const uint16_t *from)
 
 static inline void store4(uint16_t *to, float32x4_t value)
 {
-    vst1_bf16((bfloat16_t *)to, vcvt_bf16_f32(value)); /* to nearest even */
+    vst1_bf16((bfloat16_t *)to, vcvt_bf16_f32(value)); /* rounds to nearest even */
 }
 
 static inline void input_points(float32x4_t d0, float32x4_t d1, float32x4_t d2, float32x4_t d3,

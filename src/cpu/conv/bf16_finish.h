@@ -1,12 +1,12 @@
-/* bf16_finish.h: the end of a pixel, sums to stored bf16: included by the files that are compiled for their
- * instruction set, so that the loops below become its vector instructions. */
+/* bf16_finish.h: finishes a pixel: sums to stored bf16. It is included by files that are compiled for one
+ * instruction set, so that the loops below use its vector instructions. */
 #ifndef TESS_CPU_BF16_FINISH_H
 #define TESS_CPU_BF16_FINISH_H
 
 #include "cpu/conv/kernels.h"
 #include "tensor/tensor.h"
 
-/* Without branches, so that it vectorises; otherwise tess_float_to_bf16. */
+/* Has no branches, so that it vectorises; otherwise the same as tess_float_to_bf16. */
 static inline uint16_t round_to_bf16(float value)
 {
     union {
@@ -52,8 +52,8 @@ static inline __attribute__((always_inline)) void finish_channels(const tess_bf1
             half_out[c] = round_to_bf16(value[c]);
 }
 
-/* `block` is a constant at the call, so the full block is unrolled and only the last channels take the
- * general loop. */
+/* `block` is a constant at the call, so a full block is unrolled and only the last channels use the general
+ * loop. */
 static inline __attribute__((always_inline)) void finish_pixel(const tess_bf16_pixel *pixel,
                                                                const float *sums, int64_t block)
 {

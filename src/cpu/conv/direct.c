@@ -1,4 +1,4 @@
-/* Direct fp32 convolution: any kernel, stride and padding; one output row is one piece of work. A transposed
+/* Direct fp32 convolution: any kernel, stride and padding; a work item is one output row. A transposed
  * convolution with kernel = stride is, for each of its taps, a 1x1 convolution onto every stride-th pixel. */
 #include <string.h>
 

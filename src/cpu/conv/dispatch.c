@@ -1,4 +1,4 @@
-/* Which kernels this CPU runs, asked at run time. */
+/* Selects the kernels that this CPU supports, at run time. */
 #define _GNU_SOURCE
 #include <stddef.h>
 #include <string.h>
@@ -46,7 +46,7 @@ static bool runs_here(const tess_f32_kernels *kernels)
     return true;
 }
 
-/* The tile registers must be asked of the kernel before their first use (Linux 5.16). */
+/* Linux (5.16) requires a request for the tile registers before their first use. */
 const tess_bf16_kernels *tess_cpu_bf16_kernels(void)
 {
     const long request_permission = 0x1023, tile_data = 18;

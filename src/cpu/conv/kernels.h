@@ -1,18 +1,17 @@
-/* kernels.h: what the fast kernels offer to their drivers. One table per instruction set; the sources
- * simd_*.c are compiled once for each with the vector width as a constant. Results of one output value never
- * depend on the blocking: the order of its sum is (ky, kx, channel) in the direct kernel and the channel
- * order in Winograd's products. */
+/* kernels.h: tables of vector kernels, one per instruction set. The sources simd_*.c are compiled once for
+ * each, with the vector width as a constant. An output value never depends on the blocking: the order of its
+ * sum is (ky, kx, channel) in the direct kernel and the channel order in Winograd's products. */
 #ifndef TESS_CPU_KERNELS_H
 #define TESS_CPU_KERNELS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { TESS_MAX_TAPS = 16 }; /* a side of a kernel */
+enum { TESS_MAX_TAPS = 16 }; /* most taps per side of a kernel */
 
 /* One output row of a convolution. Weights: [cout block][ky][kx][cin][block]. */
 typedef struct tess_direct_row {
-    const float *rows[TESS_MAX_TAPS]; /* input row of each ky; NULL outside the image */
+    const float *rows[TESS_MAX_TAPS]; /* input row for each ky; NULL outside the image */
     int taps_y, taps_x, stride_x, pad_x;
     int64_t in_w, in_pixel, cin;
     const float *weights, *bias,
@@ -22,12 +21,12 @@ typedef struct tess_direct_row {
     int residuals;
     const float *residual[2];
     int64_t residual_pixel[2];
-    const float *map; /* one value a pixel, added to all of its channels; or NULL */
+    const float *map; /* one value per pixel, added to all its channels; or NULL */
     int64_t map_pixel;
     bool relu;
 } tess_direct_row;
 
-/* One block of output pixels, some of them perhaps outside the image (NULL). */
+/* One block of output pixels; pixels outside the image are NULL. */
 enum { TESS_WINOGRAD_MOST = 16, TESS_WINOGRAD_POINTS = 36 };
 typedef struct tess_winograd_out {
     void *out[TESS_WINOGRAD_MOST];
@@ -35,38 +34,38 @@ typedef struct tess_winograd_out {
     int residuals;
     const float *bias; /* or NULL */
     bool relu;
-    bool mapped; /* one value a pixel, added to all of its channels */
+    bool mapped; /* one value per pixel, added to all its channels */
     float map[TESS_WINOGRAD_MOST];
 } tess_winograd_out;
 
 /* Winograd convolution F(side x side, 3x3): images, transformed input v and weights u in elements of one
  * size, products in fp32. Channel counts are multiples of `block`. */
 typedef struct tess_winograd_kernels {
-    int side;    /* output pixels of a block's side; (side + 2)^2 points */
-    int rows;    /* tiles of one register block */
-    int block;   /* output channels of one register block */
+    int side;    /* output pixels per side of a block; (side + 2)^2 points */
+    int rows;    /* tiles per register block */
+    int block;   /* output channels per register block */
     int element; /* bytes */
-    /* Weights [cout block][cin][9][block] to u[point][blocks][cin * block], for (block, cin) pairs
-     * first..last. */
+    /* Transforms weights [cout block][cin][9][block] to u[point][blocks][cin * block], for the (block, cin)
+     * pairs first..last. */
     void (*weights)(const void *weights, void *u, int64_t blocks, int64_t cin, int64_t first, int64_t last);
-    /* Tile `tile` of a group of `rows`: from its (side + 2)^2 input pixels to v[point][rows * cin]. */
+    /* Transforms the (side + 2)^2 input pixels of tile `tile` of a group of `rows` to v[point][rows * cin]. */
     void (*input)(const void *const *pixel, int64_t cin, void *v, int64_t rows, int64_t tile);
-    /* m[rows][blocks * block] = v * u for one point and `blocks` consecutive blocks of u. rows: a multiple of
-     * `rows`. */
+    /* m[rows][blocks * block] = v * u for one point and `blocks` consecutive blocks of u. The argument `rows`
+     * is a multiple of the member `rows`. */
     void (*multiply)(const void *v, const void *u, float *m, int64_t rows, int64_t cin, int64_t blocks);
-    /* From the points of one tile, `step` floats apart. */
+    /* Transforms the points of one tile, `step` floats apart, to output pixels. */
     void (*output)(const float *m, int64_t step, int64_t channels, const tess_winograd_out *out);
 } tess_winograd_kernels;
 
 typedef struct tess_f32_kernels {
     const char *isa;
-    int vector; /* floats */
-    int block;  /* output channels of one register block */
+    int vector; /* floats per vector */
+    int block;  /* output channels per register block */
     void (*direct_row)(const tess_direct_row *row);
     tess_winograd_kernels winograd;
 } tess_f32_kernels;
 
-/* Where one pixel of a register block goes, and what is added on the way. */
+/* The destination of one pixel of a register block, and the values added to it. */
 typedef struct tess_bf16_pixel {
     void *out;
     const void *residual[2]; /* or NULL */
@@ -78,32 +77,31 @@ typedef struct tess_bf16_pixel {
 } tess_bf16_pixel;
 
 /* bf16 matrix instructions: a segment of `count` output pixels of one row is a product of staged input rows
- * with packed weights. A stage holds count + extra pixels in the order that the instruction wants; a tap
- * reads it `shift` pixels further on. */
+ * with packed weights. A stage holds count + extra pixels in the order that the instruction needs; a tap reads
+ * it from pixel `shift` on. */
 typedef struct tess_bf16_kernels {
     const char *name;
     int depth;  /* channels are padded to this */
-    int block;  /* output channels of one register block */
-    int pixels; /* output pixels of one register block; count is a multiple of it */
-    /* Pixel i of the stage is pixel start + i * stride of the row; zeros outside [0, row_w) and for row NULL.
-     */
+    int block;  /* output channels per register block */
+    int pixels; /* output pixels per register block; count is a multiple of it */
+    /* Pixel i of the stage is pixel start + i * stride of the row; zeros outside [0, row_w) and if row is
+     * NULL. */
     void (*stage)(const uint16_t *row, int64_t row_w, int64_t pixel, int64_t cin, int64_t start, int stride,
                   int64_t count, int extra, uint16_t *staged);
     int64_t (*stage_elements)(int64_t cin, int64_t count, int extra);
-    /* sums[pixels][block] of register block `at` of the segment. */
+    /* Computes sums[pixels][block] of register block `at` of the segment. */
     void (*multiply)(const uint16_t *const *tap, const int *shift, int taps, int64_t cin, int64_t at,
                      const uint16_t *panel, float *sums);
     void (*finish)(const tess_bf16_pixel *pixel, const float *sums);
-    /* Which pixel of the segment row i of sums is. */
+    /* The pixel of the segment in row i of sums. */
     int64_t (*pixel_of)(int64_t count, int64_t at, int i);
-    /* Element (tap, cin i, cout lane) of a panel of `block` output channels. */
+    /* The position of element (tap, cin i, cout lane) in a panel of `block` output channels. */
     int64_t (*panel_place)(int64_t cin, int64_t tap, int64_t i, int lane);
-    /* 3x3 in fewer products, where the transforms cost less than they save; NULL where they do not. */
+    /* 3x3 convolutions with fewer products; NULL if the transforms would cost more than they save. */
     const tess_winograd_kernels *winograd;
 } tess_bf16_kernels;
 
-/* The best table that this CPU runs, or the named one; NULL when the CPU lacks it or the build left it out.
- */
+/* The best table that this CPU supports, or the named one; NULL if the CPU or the build lacks it. */
 const tess_f32_kernels *tess_cpu_f32_kernels(const char *isa);
 const tess_bf16_kernels *tess_cpu_bf16_kernels(void);
 

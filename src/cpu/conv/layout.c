@@ -1,4 +1,4 @@
-/* fp32 weights in register blocks. Channels beyond the last are zero, so that kernels need no tail. */
+/* Packs fp32 weights in register blocks. Channels beyond the last are zero, so that kernels need no tail. */
 #include "base/checked.h"
 #include "cpu/core/cpu.h"
 

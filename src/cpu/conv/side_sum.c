@@ -1,7 +1,6 @@
-/* The sum that constant side slices of a 3-D kernel add to every output channel. First every pixel's channels, then
- * windows of those sums in the neighbour slices; each value is summed in an order that its place in the window alone
- * fixes, in fp64
- * registers, because hundreds of values that may cancel come together. */
+/* The sum that constant side slices of a 3-D kernel add to every output channel. It first sums the channels of
+ * each pixel, then windows of these sums in the neighbouring slices. Sums are in fp64 registers, because
+ * hundreds of values may cancel; the position of a value in the window alone fixes its place in the order. */
 #include "base/checked.h"
 #include "cpu/core/cpu.h"
 
@@ -10,7 +9,7 @@ enum { LANES = 8 };
 typedef struct side_job {
     const tess_op *op;
     const tess_op_buffers *buffers;
-    float *sums; /* of the channels, [n][d][h][w] */
+    float *sums; /* sums of channels, [n][d][h][w] */
 } side_job;
 
 static void side_needs(tess_device *device, const tess_op *op, tess_op_needs *needs)
@@ -48,7 +47,7 @@ static double sum_bf16(const uint16_t *pixel, int64_t channels)
     return sum;
 }
 
-/* An item is a row: of image n, slice z. */
+/* An item is one row of slice z of image n. */
 static void channels_item(void *arg, int64_t item, int thread)
 {
     (void)thread;

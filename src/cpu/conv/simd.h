@@ -1,6 +1,6 @@
 /* simd.h: vectors for the sources that are compiled once per instruction set. The build defines TESS_ISA (a
- * suffix for the names), TESS_VECTOR (floats in a register), TESS_BLOCK_VECTORS and TESS_BLOCK_ROWS (the
- * register block). */
+ * suffix for names), TESS_VECTOR (floats in a register), TESS_BLOCK_VECTORS and TESS_BLOCK_ROWS (the register
+ * block). */
 #ifndef TESS_CPU_SIMD_H
 #define TESS_CPU_SIMD_H
 
@@ -20,7 +20,8 @@ enum {
 };
 
 typedef float vec __attribute__((vector_size(TESS_VECTOR * 4)));
-typedef float loose __attribute__((vector_size(TESS_VECTOR * 4), aligned(4), may_alias)); /* any address */
+/* Any alignment. */
+typedef float loose __attribute__((vector_size(TESS_VECTOR * 4), aligned(4), may_alias));
 
 typedef int32_t mask __attribute__((vector_size(TESS_VECTOR * 4)));
 
@@ -37,7 +38,7 @@ static inline void store(float *to, vec value)
 static inline vec relu(vec value)
 {
     const vec zero = {0};
-    return (vec)((mask)value & ~(mask)(value < zero)); /* NaN stays */
+    return (vec)((mask)value & ~(mask)(value < zero)); /* NaN stays NaN */
 }
 
 #endif

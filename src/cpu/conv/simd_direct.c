@@ -1,10 +1,11 @@
-/* One output row of any convolution, straight from the image: a block of pixels times a block of output
- * channels stays in registers while the taps and channels go by. Pixels outside the image read from a row of
- * zeros, tails included, so that every value is summed by the same instructions in the same order. */
+/* One output row of any convolution, directly from the image: the sums of a block of pixels times a block of
+ * output channels stay in registers during the loop over taps and channels. Pixels outside the image are read
+ * from a row of zeros, tails included, so that every value is summed by the same instructions in the same
+ * order. */
 #include "cpu/conv/kernels.h"
 #include "cpu/conv/simd.h"
 
-/* The end of one pixel: bias, residuals, activation; only the `count` channels that exist are stored. */
+/* Finishes one pixel: bias, residuals, activation; stores only the `count` channels that exist. */
 static inline void finish(const tess_direct_row *row, int64_t x, int64_t channel, int64_t count,
                           const vec *sum, int vectors)
 {

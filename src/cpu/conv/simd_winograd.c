@@ -1,12 +1,13 @@
-/* Winograd's F(4x4, 3x3) (Lavin and Gray, 2016) on the points 0, +-sqrt(1/2), +-sqrt(2), infinity: symmetric
- * under x -> 1/x, which keeps the three transforms evenly scaled. In fp32 its error is about twice that of the direct sum; the
- * textbook points 0, +-1, +-2 make it five times (bench/studies/winograd_points.py). With a = sqrt(1/2), b = sqrt(2):
+/* Winograd's F(4x4, 3x3) (Lavin and Gray, 2016) on the points 0, +-sqrt(1/2), +-sqrt(2), infinity. They are
+ * symmetric under x -> 1/x, which keeps the three transforms evenly scaled. In fp32 the error is about twice
+ * that of the direct sum; with the textbook points 0, +-1, +-2 it is five times
+ * (bench/studies/winograd_points.py). With a = sqrt(1/2), b = sqrt(2):
  *   input  t0 = d0 - 5/2 d2 + d4,  t1,2 = (d4 - 2 d2) +- a (d3 - 2 d1),  t3,4 = (d4 - d2/2) +- b (d3 - d1/2),
  *          t5 = d1 - 5/2 d3 + d5
  *   kernel g0, -(g0 +- a g1 + g2/2) / 1.5, (g0 +- b g1 + 2 g2) / 6, g2
  *   output y0 = m0 + m1+m2 + m3+m4,  y1 = a (m1-m2) + b (m3-m4),  y2 = (m1+m2)/2 + 2 (m3+m4),
  *          y3 = a/2 (m1-m2) + 2b (m3-m4) + m5
- * All channel counts are multiples of the register block here. */
+ * All channel counts here are multiples of the register block. */
 #include "cpu/conv/kernels.h"
 #include "cpu/conv/simd.h"
 

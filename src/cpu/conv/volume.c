@@ -1,4 +1,4 @@
-/* Ops on volumes, as passes of the 2-D families (device/passes.h). In bf16 the sum is rounded between the passes. */
+/* Ops on volumes, as passes of the 2-D kernels (op/passes.h). In bf16 the sum is rounded between the passes. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -10,14 +10,14 @@ static bool is_volume(const tess_op *op)
     return tess_op_is_layer(op) && (op->in[0].d != 1 || op->out[0].d != 1 || op->kernel[TESS_DEPTH] != 1);
 }
 
-/* The kernel of a pass: none refuses what the volume as a whole may have. */
+/* The kernel of a pass. There always is one, because a volume is accepted only if its passes are. */
 static const tess_kernel *flat_kernel(tess_device *device, const tess_op *flat)
 {
     const tess_kernel *kernel = NULL;
     return tess_kernel_choose(device, flat, &kernel, NULL) == TESS_OK ? kernel : NULL;
 }
 
-/* What one depth tap needs; a pass over all slices needs the most. */
+/* The needs of one depth tap; a pass over all slices needs the most. */
 static tess_op_needs tap_needs(tess_device *device, const tess_op *op)
 {
     tess_op_needs needs = {.block = 1};
@@ -34,14 +34,14 @@ static bool has_weights(const tess_op *op)
     return op->kind == TESS_OP_CONV || op->kind == TESS_OP_CONV_TRANSPOSE;
 }
 
-/* Values of one row of one depth tap. */
+/* Number of values in one row of one depth tap. */
 static int64_t tap_row(const tess_op *op)
 {
     const int64_t second = op->kind == TESS_OP_CONV_TRANSPOSE ? op->out[0].c : op->in[0].c;
     return second * op->kernel[TESS_HEIGHT] * op->kernel[TESS_WIDTH];
 }
 
-/* Weights: one block a depth tap, then a row as scratch for packing, which must not fail. */
+/* Weights: one block per depth tap, then one row of scratch for packing, which cannot allocate. */
 static void volume_needs(tess_device *device, const tess_op *op, tess_op_needs *needs)
 {
     *needs = tap_needs(device, op);

@@ -1,23 +1,24 @@
-/* Winograd convolution: groups of output blocks go through transform, products and inverse in one thread's
- * scratch, so that nothing but input and output touches the arena. The weights are transformed at each run
- * into a scratch that all layers share: kept, they would be four times the file. */
+/* Winograd convolution: a thread transforms, multiplies and inverts a group of output blocks in its own
+ * scratch, so that only input and output use the arena. The weights are transformed at each run into a scratch
+ * that all layers share: stored, they would take four times the size of the file. */
 #include <string.h>
 
 #include "base/checked.h"
 #include "cpu/core/cpu.h"
 
-enum { NARROWEST = 16 }; /* fewer channels do not pay for the transforms */
+enum { NARROWEST = 16 }; /* with fewer channels the transforms cost more than they save */
 
-enum { GROUP = 60, CHUNK = 64 }; /* tiles of a group, about; output channels of one inverse transform */
+/* About this many tiles per group; output channels per inverse transform. */
+enum { GROUP = 60, CHUNK = 64 };
 
 typedef struct winograd_job {
     const tess_op *op;
     const tess_op_buffers *buffers;
     const tess_winograd_kernels *kernels;
-    int64_t points, blocks, cin;     /* blocks: of output channels */
-    size_t bias_at;                  /* in the packed weights */
-    int64_t tiles_y, tiles_x, tiles; /* tiles: of the whole batch */
-    int64_t group, most;             /* tiles that one item takes; for which the scratch is made */
+    int64_t points, blocks, cin;     /* blocks of output channels */
+    size_t bias_at;                  /* offset in the packed weights */
+    int64_t tiles_y, tiles_x, tiles; /* tiles: in the whole batch */
+    int64_t group, most;             /* tiles per item; the most, which sets the size of the scratch */
     char *u, *zeros, *scratch;
     size_t u_bytes, zero_bytes, v_bytes, thread_bytes;
 } winograd_job;
@@ -27,7 +28,7 @@ static int64_t chunk_of(const tess_op *op)
     return tess_min_i64(op->out[0].c, CHUNK);
 }
 
-/* Everything but where the memory is. */
+/* Sets everything but the pointers. */
 static winograd_job job_of(const tess_cpu *cpu, const tess_op *op)
 {
     winograd_job job = {.op = op, .cin = op->in[0].c};
@@ -40,7 +41,7 @@ static winograd_job job_of(const tess_cpu *cpu, const tess_op *op)
     job.tiles_y = tess_ceil_div(op->out[0].h, job.kernels->side);
     job.tiles_x = tess_ceil_div(op->out[0].w, job.kernels->side);
     job.tiles = op->out[0].n * job.tiles_y * job.tiles_x;
-    /* Small images: smaller groups, so that every thread has work. Grouping never changes a value. */
+    /* Small images use smaller groups, so that every thread has work. Grouping never changes a value. */
     int64_t fair = tess_ceil_div(job.tiles, 4 * tess_pool_threads(cpu->pool));
     job.most = GROUP / job.kernels->rows * job.kernels->rows;
     job.group = tess_min_i64(job.most, tess_round_up(fair, job.kernels->rows));
@@ -83,7 +84,7 @@ static void winograd_pack(tess_device *device, const tess_op *op, int param, int
             }
 }
 
-/* Where tile `index` of the batch starts in the output. */
+/* The position of tile `index` of the batch in the output. */
 static void tile_origin(const winograd_job *job, int64_t index, int64_t at[3])
 {
     int64_t per_image = job->tiles_y * job->tiles_x;
@@ -167,7 +168,7 @@ static void group_item(void *arg, int64_t item, int thread)
     float *m = (float *)(v + job->v_bytes);
     for (int64_t t = 0; t < count; t++)
         transform_input(job, first + t, t, rows, v);
-    /* Rows beyond `count` multiply what an earlier group left there: harmless, never read. */
+    /* Rows beyond `count` multiply old values of an earlier group; their results are never read. */
     for (int64_t channel = 0; channel < job->op->out[0].c; channel += chunk) {
         const int64_t blocks = tess_min_i64(chunk, job->op->out[0].c - channel) / block;
         for (int64_t point = 0; point < job->points; point++)

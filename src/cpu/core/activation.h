@@ -1,5 +1,6 @@
-/* activation.h: activations and the exponential under them, as arithmetic alone, so that the compiler makes vectors of the loops
- * around them. The exponential is Cephes' (two parts of ln 2, a polynomial of degree 5), good to 2 in the last place; NaN stays. */
+/* activation.h: activations and the exponential that they use, without branches or calls, so that the compiler
+ * vectorises the loops around them. The exponential is that of Cephes (ln 2 in two parts, a polynomial of
+ * degree 5), with an error of 2 units in the last place; NaN stays NaN. */
 #ifndef TESS_CPU_ACTIVATION_H
 #define TESS_CPU_ACTIVATION_H
 
@@ -10,8 +11,8 @@ typedef union tess_float_bits {
     uint32_t u;
 } tess_float_bits;
 
-/* `yes` where the condition holds, else `no`: by masks, because compilers make branches of two conditions in a row, and no vectors
- * of branches. */
+/* `yes` if the condition holds, else `no`. It uses masks, because compilers turn two conditions in a row into
+ * branches, which they cannot vectorise. */
 static inline float tess_cpu_select(bool condition, float yes, float no)
 {
     const tess_float_bits a = {.f = yes}, b = {.f = no};
@@ -20,7 +21,7 @@ static inline float tess_cpu_select(bool condition, float yes, float no)
     return chosen.f;
 }
 
-/* Below -87 the result is 1e-38 instead of less, above 88 it is 2e38 instead of more. */
+/* Below -87 the result is 1e-38 instead of less; above 88 it is 2e38 instead of more. */
 static inline float tess_cpu_exp(float x)
 {
     const float magic =
@@ -39,8 +40,8 @@ static inline float tess_cpu_exp(float x)
     return (sum * r * r + r + 1.0f) * power.f;
 }
 
-/* Of a few values in a buffer of the caller's own, between loading and storing them: that way no loop reads what it may just have
- * written, which would keep compilers from making vectors of it. */
+/* Works on a few values in a buffer of the caller, between load and store. No loop then reads memory that it
+ * may have written, which would prevent vectorisation. */
 enum { TESS_CPU_FEW = 64 };
 
 static inline void tess_cpu_activate(tess_activation activation, float *values, int64_t count)
@@ -53,7 +54,7 @@ static inline void tess_cpu_activate(tess_activation activation, float *values, 
             values[i] = tess_cpu_select(values[i] < 0, 0, values[i]);
 }
 
-/* From and to fp32 or bf16. */
+/* Convert from and to fp32 or bf16. */
 static inline void tess_cpu_load(tess_dtype dtype, const void *data, int64_t at, int64_t count, float *values)
 {
     if (dtype == TESS_F32)

@@ -1,5 +1,5 @@
-/* cpu.h: what the files of this room share. A kernel row decides blocking and threads; a table of vector kernels does the
- * arithmetic. */
+/* cpu.h: shared by the files of this room. A kernel row decides blocking and threads; a table of vector
+ * kernels does the arithmetic. */
 #ifndef TESS_CPU_CPU_H
 #define TESS_CPU_CPU_H
 
@@ -10,7 +10,7 @@
 typedef struct tess_cpu {
     tess_device device; /* first: a tess_device * is a tess_cpu * */
     tess_pool *pool;
-    const tess_f32_kernels *f32; /* NULL: the reference kernels */
+    const tess_f32_kernels *f32; /* NULL: use the reference kernels */
     const tess_bf16_kernels *bf16;
     char name[96];
 } tess_cpu;
@@ -31,7 +31,7 @@ extern const tess_kernel tess_cpu_attention, tess_cpu_attention_reference;
 extern const tess_kernel tess_cpu_reference;
 extern const tess_kernel *const tess_cpu_kernels[];
 
-/* What the CPU asks of every layer of a network, whichever kernel does it. */
+/* The conditions of the CPU for every layer of a network, for all kernels. */
 tess_status tess_cpu_refuses_layer(const tess_device *device, const tess_op *op,
                                    tess_error *why) TESS_MUST_CHECK;
 static inline bool tess_cpu_is_conv(const tess_op *op)
@@ -39,10 +39,10 @@ static inline bool tess_cpu_is_conv(const tess_op *op)
     return op->kind == TESS_OP_CONV || op->kind == TESS_OP_CONV_TRANSPOSE;
 }
 
-/* What both kernels of 3-D rays ask. */
+/* The conditions of both kernels of 3-D rays. */
 tess_status tess_cpu_check_rays(const tess_op *op, tess_error *error) TESS_MUST_CHECK;
 
-/* The functions of the FFT kernel, of which a filter is made: it keeps its library's plans from prepare to run. */
+/* The functions of the FFT kernel. The filter kernel calls them, and keeps the FFT plans from prepare to run. */
 tess_status tess_cpu_fft_refuses(const tess_device *device, const tess_op *op,
                                  tess_error *error) TESS_MUST_CHECK;
 void tess_cpu_fft_needs(tess_device *device, const tess_op *op, tess_op_needs *needs);
@@ -52,14 +52,14 @@ void tess_cpu_fft_run(tess_device *device, const tess_op *op, void *state, const
                       tess_stream *stream);
 void tess_cpu_fft_release(tess_device *device, void *state);
 
-/* Weights of a direct convolution in fp32 blocks: [cout block][tap][cin][block]; a transposed one is one of a
- * single tap for each of its taps in turn. The bias follows, padded. */
+/* Weights of a direct convolution in fp32 blocks: [cout block][tap][cin][block]. A transposed convolution
+ * stores a single-tap layout for each of its taps in turn. The padded bias follows. */
 typedef struct tess_f32_layout {
-    int64_t block, blocks; /* output channels of a block; blocks */
+    int64_t block, blocks; /* output channels per block; number of blocks */
     int64_t taps, cin;
     bool transposed; /* tap outermost */
-    int64_t bias_at; /* in floats */
-    int64_t floats;  /* all */
+    int64_t bias_at; /* offset in floats */
+    int64_t floats;  /* total */
 } tess_f32_layout;
 
 tess_f32_layout tess_f32_layout_of(const tess_cpu *cpu, const tess_op *op);

@@ -1,4 +1,4 @@
-/* The host as a device: its memory is the process's own, and its one stream is the caller's thread. */
+/* The host as a device: its memory is that of the process, and its only stream is the calling thread. */
 #include <stdio.h>
 #include <string.h>
 
@@ -42,7 +42,8 @@ static void cpu_copy(tess_device *device, void *to, const void *from, size_t byt
     memcpy(to, from, bytes);
 }
 
-/* Work is done when run returns, so there is nothing to order: an event only remembers when it was recorded. */
+/* Work is done when run returns, so there is nothing to order: an event only stores the time when it was
+ * recorded. */
 struct tess_event {
     double seconds;
 };

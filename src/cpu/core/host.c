@@ -7,7 +7,7 @@
 
 #include "base/process.h"
 
-/* The text behind "key :" in a file of the proc system. */
+/* Reads the text after "key :" in a file of /proc. */
 static bool proc_value(const char *path, const char *key, char *value, size_t size)
 {
     FILE *file = fopen(path, "r");
@@ -37,7 +37,7 @@ uint64_t tess_host_memory_free(void)
     return tess_host_memory_left();
 }
 
-/* ARM kernels give numbers where x86 gives a name. */
+/* ARM kernels report numbers where x86 reports a name. */
 static const struct {
     unsigned long part;
     const char *name;

@@ -1,6 +1,6 @@
-/* The kernels of the CPU, and what it asks of every layer. Which kernel does a layer depends on its channels, kernel, instruction
- * set and precision alone, never on the image's size: so a tile and the whole image take the same path and agree bit for
- * bit. */
+/* The kernels of the CPU, and its conditions for every layer. The kernel of a layer depends only on channels,
+ * kernel size, instruction set and precision, never on the image size: a tile and the whole image use the same
+ * kernel and agree bit for bit. */
 #include "base/checked.h"
 #include "cpu/core/cpu.h"
 
@@ -22,10 +22,10 @@ const tess_kernel *const tess_cpu_kernels[] = {
     &tess_cpu_group_norm_reference,
     &tess_cpu_attention,
     &tess_cpu_attention_reference,
-    &tess_cpu_reference, /* the last: what no other takes, and everything with TESSERA_ISA=reference */
+    &tess_cpu_reference, /* last: takes all other ops, and every op with TESSERA_ISA=reference */
     NULL};
 
-/* Depth: taps of convolutions, else slice by slice. */
+/* Convolutions may have depth taps; other ops work slice by slice. */
 static tess_status check_depth(const tess_op *op, tess_error *error)
 {
     const int kernel = op->kernel[TESS_DEPTH], stride = op->stride[TESS_DEPTH];
@@ -52,13 +52,13 @@ tess_status tess_cpu_refuses_layer(const tess_device *device, const tess_op *op,
     for (int i = 0; i < 2; i++)
         if (ends[i] != TESS_F32 && ends[i] != TESS_BF16)
             return tess_fail(error, TESS_UNSUPPORTED,
-                             "the CPU computes in fp32 or bf16; use --precision fp32");
+                             "the CPU computes in fp32 or bf16; use `precision` fp32");
     for (int r = 0; r < tess_op_residuals(op); r++)
         if (op->in[1 + r].dtype != op->out[0].dtype)
             return tess_fail(error, TESS_UNSUPPORTED, "a residual must have the type of what it is added to");
     if (tess_op_precision(op) == TESS_BF16 && cpu->f32 && !cpu->bf16)
         return tess_fail(error, TESS_UNSUPPORTED,
-                         "this CPU has no bf16 matrix instructions (BFMMLA, AMX); use --precision fp32");
+                         "this CPU has no bf16 matrix instructions (BFMMLA, AMX); use `precision` fp32");
     if (!tess_cpu_is_conv(op) && op->kind != TESS_OP_SIDE_SUM && ends[0] != ends[1])
         return tess_fail(error, TESS_UNSUPPORTED, "only a convolution changes the type of its values");
     if (op->activation == TESS_SILU && op->kind != TESS_OP_ACTIVATE)

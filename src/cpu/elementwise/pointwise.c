@@ -1,5 +1,5 @@
-/* The ops that move, compare or change single values: max-pool, nearest upsampling, addition, activations. They wait for memory,
- * not for arithmetic, so plain loops that the compiler vectorises are enough. */
+/* Ops that move, compare or change single values: max-pool, nearest upsampling, addition, activations. They
+ * are memory-bound, so plain loops that the compiler vectorises are enough. */
 #include <string.h>
 
 #include "base/checked.h"

@@ -1,5 +1,5 @@
-/* Import and export of a file's samples: one row an item, in the reference and in every instruction set alike, by
- * the functions that readers and writers use. */
+/* Import and export of a file's samples, one row per item, with the functions that readers and writers use.
+ * The reference and every instruction set share this code. */
 #include "tensor/samples.h"
 #include "base/checked.h"
 #include "cpu/core/cpu.h"

@@ -1,8 +1,8 @@
-/* What solvers do with vectors: weighted sums, inner products, products with a spectrum. A line (one row of one
- * image, all its channels) is the unit; all of them wait for memory, so plain loops are enough.
+/* Vector operations of solvers: weighted sums, inner products, products with a spectrum. The unit of work is a
+ * line (one row of one image, all channels). All are memory-bound, so plain loops are enough.
  *
- * An inner product is summed in fp64 over blocks of lines whose size the tensor alone decides, and the blocks in
- * their order: any number of threads gives the same bits. */
+ * An inner product is summed in fp64 over blocks of lines, then over the blocks in order. Only the tensor
+ * decides the size of a block, so any number of threads gives the same bits. */
 #include "base/checked.h"
 #include "cpu/core/cpu.h"
 
@@ -18,7 +18,7 @@ static int64_t lines_of(const tess_tensor *t)
     return t->n * t->d * t->h;
 }
 
-/* Where line `item` of a tensor of the shape of `shape` begins. */
+/* The offset of line `item` in a tensor of the shape of `shape`. */
 static int64_t line_at(const tess_tensor *t, const tess_tensor *shape, int64_t item)
 {
     const int64_t y = item % shape->h, image = item / shape->h;
@@ -63,7 +63,7 @@ static tess_status refuses(const tess_device *device, const tess_op *op, tess_er
     return spectrum ? check_spectrum(op, error) : TESS_OK;
 }
 
-/* Lines of one block, and how many blocks. */
+/* Lines per block, and number of blocks. */
 static int64_t dot_lines(const tess_tensor *t)
 {
     return tess_max_i64(1, DOT_BLOCK / tess_max_i64(1, t->w * t->c));
@@ -82,8 +82,8 @@ static void vector_needs(tess_device *device, const tess_op *op, tess_op_needs *
 }
 
 typedef struct operand {
-    const float *data; /* NULL: its factor is zero, and it is not read */
-    int64_t step;      /* from pixel to pixel */
+    const float *data; /* NULL: the factor is zero, and the tensor is not read */
+    int64_t step;      /* elements from pixel to pixel */
     float factor;
 } operand;
 
@@ -99,7 +99,7 @@ static operand operand_of(const vector_job *job, int which, double factor, int64
 
 static inline float limited(float value, float low, float high)
 {
-    value = value < low ? low : value; /* this way round NaN stays NaN, and is seen */
+    value = value < low ? low : value; /* in this form NaN stays NaN, and is noticed */
     return value > high ? high : value;
 }
 
@@ -191,7 +191,7 @@ static void spectrum_item(void *arg, int64_t item, int thread)
         if (op->spectrum.complex_factor) {
             const float im = factor[x * f->stride_w + 1] * (op->spectrum.conjugate ? -1.0f : 1.0f);
             for (int64_t c = 0; c < op->in[0].c; c += 2) {
-                const float a = in[c], b = in[c + 1]; /* `out` may be `in`, or the factor */
+                const float a = in[c], b = in[c + 1]; /* `out` may be `in` or the factor */
                 out[c] = a * re - b * im - (less ? less[c] : 0);
                 out[c + 1] = a * im + b * re - (less ? less[c + 1] : 0);
             }

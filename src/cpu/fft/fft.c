@@ -1,14 +1,14 @@
-/* FFTs by FFTW, of single lines: a row of one channel, or a column of one channel, is gathered into a thread's own
- * scratch, transformed there with stride 1, and put back. So there are two small plans whatever the image's size, both
- * passes fill all threads (FFTW itself is held to one), and every line is done alike: results depend neither on the
- * threads nor on where the data lies.
+/* FFTs by FFTW, one line at a time: a row or a column of one channel is gathered into a thread's scratch,
+ * transformed there with stride 1, and written back. So there are two small plans for any image size, both
+ * passes use all threads (FFTW itself uses one), and every line is transformed in the same way: results depend
+ * neither on the number of threads nor on addresses.
  *
- * Plans are estimated, never measured: a measured plan may differ from run to run, and its bits with it. Prime
- * factors go by Rader's algorithm, for which FFTW takes a few lines of memory of its own. FFTW allocates by itself and
- * ends the process where it cannot, so what it takes is bounded here, asked for before (tess_op_needs) and counted; lines
- * are short enough that a plan takes no noticeable time, prime lengths too.
+ * Plans are estimated, never measured: a measured plan may differ from run to run, and so may its results.
+ * Prime factors use Rader's algorithm, for which FFTW allocates a few lines of memory. FFTW ends the process
+ * if an allocation fails, so its memory is bounded here, requested in advance (tess_op_needs) and counted.
+ * Lines are short enough that making a plan takes no noticeable time, prime lengths included.
  *
- * The columns of an inverse are transformed where they are: it overwrites its input, as op.h says. */
+ * The columns of an inverse are transformed in place: it overwrites its input, as op.h allows. */
 #include <fftw3.h>
 #include <pthread.h>
 
@@ -16,21 +16,21 @@
 #include "cpu/core/cpu.h"
 
 enum {
-    LONGEST = 1 << 20,  /* values of a line */
-    PLAN_BYTES = 16384, /* of a plan, whatever its length; and for each value of the line */
+    LONGEST = 1 << 20,  /* most values per line */
+    PLAN_BYTES = 16384, /* bytes per plan, plus PLAN_VALUE per value of the line */
     PLAN_VALUE = 48,
-    RADER_VALUE = 32, /* while a line is transformed, for each of its values */
-    LINE_ALIGN = 64,  /* FFTW's plans hold for buffers aligned like those that they were made with */
-    COLUMNS = 8       /* complex values of a cache line: as many columns are gathered at a time */
+    RADER_VALUE = 32, /* bytes per value while a line is transformed */
+    LINE_ALIGN = 64,  /* FFTW's plans are valid for buffers with the alignment they were made with */
+    COLUMNS = 8       /* complex values per cache line: this many columns are gathered at a time */
 };
 
 typedef struct fft_plans {
     fftwf_plan rows, columns;
-    tess_memory *memory; /* where they were counted, and as what */
+    tess_memory *memory; /* where the plans' bytes are counted */
     size_t bytes;
 } fft_plans;
 
-/* The planner is not thread-safe; nor is the end of a plan. */
+/* The planner is not thread-safe, nor is destroying a plan. */
 static pthread_mutex_t planner = PTHREAD_MUTEX_INITIALIZER;
 
 typedef struct fft_job {
@@ -86,7 +86,7 @@ static size_t thread_scratch(const tess_op *op)
     return row > columns ? row : columns;
 }
 
-/* At most, of FFTW's own: both plans, and what every thread takes for a line. */
+/* Most memory that FFTW allocates: both plans, and the buffers of each thread for a line. */
 static size_t library_bytes(const tess_op *op, int threads)
 {
     const size_t w = (size_t)real_of(op)->w, h = op->fft.rows_only ? 0 : (size_t)real_of(op)->h;
@@ -108,7 +108,7 @@ tess_status tess_cpu_fft_prepare(tess_device *device, const tess_op *op, void **
     fft_plans *fft = *out = tess_small_alloc(1, sizeof *fft);
     if (!fft)
         return tess_fail(error, TESS_NO_MEMORY, "no memory to prepare an FFT");
-    /* An estimate looks at the buffers' alignment and touches nothing. */
+    /* An estimate only looks at the alignment of the buffers and does not access them. */
     _Alignas(LINE_ALIGN) float real[LINE_ALIGN], complex[LINE_ALIGN];
     fftwf_complex *line = (fftwf_complex *)complex;
     const int w = (int)real_of(op)->w, h = (int)real_of(op)->h;
@@ -185,7 +185,7 @@ static int64_t column_blocks(const tess_tensor *spectrum)
     return tess_ceil_div(spectrum->w * (spectrum->c / 2), COLUMNS);
 }
 
-/* A few neighbouring columns of a spectrum, in place. */
+/* Transforms a few neighbouring columns of a spectrum in place. */
 static void column_item(void *arg, int64_t item, int thread)
 {
     const fft_job *job = arg;

@@ -1,5 +1,5 @@
-/* A filter: an FFT into the workspace, the product there, and the FFT back. Sums are those of the three ops one after
- * another, so any number of threads gives the same bits. */
+/* A filter: an FFT into the workspace, the product there, and the inverse FFT. The arithmetic is that of three
+ * separate ops, so any number of threads gives the same bits. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -68,7 +68,7 @@ static void filter_needs(tess_device *device, const tess_op *op, tess_op_needs *
     needs->workspace += ALIGN + waves_bytes(op);
 }
 
-/* One row of one image, all channels. */
+/* An item is one row of one image, all channels. */
 static void product_item(void *arg, int64_t item, int thread)
 {
     (void)thread;

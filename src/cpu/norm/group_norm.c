@@ -1,7 +1,9 @@
-/* Group norm in two passes over memory. The first sums values and squares of every channel: an image's rows are cut into parts,
- * as many for every number of threads, and a part into short runs of pixels, which are summed in fp32 relative to their own first
- * pixel, so that no mean and no outlier costs digits; runs and parts are summed in fp64. Then mean, variance, parameters, scale and
- * shift of a channel become three numbers, and the second pass is out = activation((in - centre) * factor + offset). */
+/* Group norm in two passes over memory. The first pass sums values and squares of every channel. The rows of
+ * an image are divided into parts, whose number does not depend on the threads, and a part into short runs of
+ * pixels. A run is summed in fp32 relative to its first pixel, so that neither a large mean nor an outlier
+ * costs precision; runs and parts are summed in fp64. Then mean, variance, parameters, scale and shift of a
+ * channel are combined into three numbers, and the second pass computes out = activation((in - centre) *
+ * factor + offset). */
 #include "cpu/norm/group_norm.h"
 
 #include <math.h>
@@ -15,7 +17,7 @@ enum { LANES = 8, RUN = 32, MOST_PARTS = 64 };
 typedef struct norm_job {
     const tess_op *op;
     const tess_op_buffers *buffers;
-    int64_t rows, parts; /* of an image */
+    int64_t rows, parts; /* per image */
     double *sums;        /* [n][part][value, square][c] */
     float *table;        /* [n][centre, factor, offset][c] */
 } norm_job;
@@ -63,7 +65,7 @@ static float value_of(const tess_tensor *t, const void *data, int64_t at)
     return value_at(data, at, t->dtype == TESS_BF16);
 }
 
-/* Adds a run of at most RUN pixels, `lanes` channels of them, to the sums of the part. */
+/* Adds `lanes` channels of a run of at most RUN pixels to the sums of the part. */
 static inline __attribute__((always_inline)) void sum_lanes(const void *data, int64_t at, int64_t stride,
                                                             int64_t pixels, int lanes, bool half,
                                                             double *values, double *squares)
@@ -121,7 +123,7 @@ static void sum_item(void *arg, int64_t item, int thread)
         }
 }
 
-/* What a channel is multiplied by and moved by; scale and shift included. */
+/* Sets the three numbers of a channel, with scale and shift included. */
 static void set_channel(const norm_job *job, int64_t n, int64_t c, double mean, double deviation)
 {
     const int64_t channels = job->op->in[0].c;
@@ -213,7 +215,7 @@ tess_status tess_cpu_group_norm_refuses(const tess_device *device, const tess_op
     if (op->kind != TESS_OP_GROUP_NORM)
         return tess_kernel_refuse(why, NULL);
     if (!is_value(&op->in[0]) || !is_value(&op->out[0]) || (op->inputs > 1 && !is_value(&op->in[1])))
-        return tess_kernel_refuse(why, "the CPU computes in fp32 or bf16; use --precision fp32");
+        return tess_kernel_refuse(why, "the CPU computes in fp32 or bf16; use `precision` fp32");
     return TESS_OK;
 }
 

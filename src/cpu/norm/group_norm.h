@@ -1,5 +1,5 @@
-/* group_norm.h: what the fast and the reference kernel of group norms share: parameters stay in the file's order, fp32, the c
- * weights and then the c biases. */
+/* group_norm.h: shared by the fast and the reference kernel of group norms. Parameters stay in the file's
+ * order, fp32: the c weights, then the c biases. */
 #ifndef TESS_CPU_GROUP_NORM_H
 #define TESS_CPU_GROUP_NORM_H
 

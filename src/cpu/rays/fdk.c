@@ -1,6 +1,7 @@
-/* What FDK (Feldkamp, Davis, Kress 1984) does beside its filter. RAY_COSINE weighs each ray's value by its cosine, into
- * rows long enough to be filtered. RAY_SPREAD takes each voxel's value where its shadow falls in each filtered view,
- * bilinear, by the inverse square of its depth; terms are added view by view, whoever owns the row. */
+/* The steps of FDK (Feldkamp, Davis, Kress 1984) other than its filter. RAY_COSINE multiplies the value of
+ * each ray by its cosine, and writes rows long enough to be filtered. RAY_SPREAD samples each filtered view,
+ * bilinear, at the shadow of each voxel, and divides by the square of the voxel's depth. Terms are added view
+ * by view, with any number of threads. */
 #include <string.h>
 
 #include "cpu/core/cpu.h"

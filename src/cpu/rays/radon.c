@@ -1,4 +1,4 @@
-/* The 2-D Radon transform as an op: what it takes and needs; its two directions have a file each. */
+/* The 2-D Radon transform as an op: conditions and needs; each direction has its own file. */
 #include "cpu/rays/radon.h"
 
 static void radon_needs(tess_device *device, const tess_op *op, tess_op_needs *needs)

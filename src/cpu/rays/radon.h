@@ -1,12 +1,12 @@
-/* radon.h: what the two directions of the 2-D Radon transform share. Neither keeps a sampling grid: positions cost less
- * to compute than to load. */
+/* radon.h: shared by the two directions of the 2-D Radon transform. Neither stores a sampling grid: computing
+ * positions is cheaper than loading them. */
 #ifndef TESS_CPU_RADON_H
 #define TESS_CPU_RADON_H
 
 #include "cpu/core/cpu.h"
 #include "geometry/ray2.h"
 
-/* Detectors or pixels that go together: enough to fill vectors and to hide the latency of their loads. */
+/* Detectors or pixels that are processed together: enough to fill vectors and hide the latency of loads. */
 enum { TESS_RADON_LANES = 8 };
 
 typedef struct tess_radon_job {

@@ -1,21 +1,21 @@
-/* The transpose of the 2-D Radon transform, by gathering: a pixel looks for the at most 3 x 3 samples that it has a
- * weight in, so nothing is added to memory that others write. LANES neighbouring pixels of a row go together. Views
- * are summed in order, and a pixel gets the same bits in a lane or alone: the result does not depend on the number of
- * threads. */
+/* The transpose of the 2-D Radon transform, by gathering: each pixel finds the at most 3 x 3 samples in which
+ * it has a weight, so no thread adds to memory that another writes. LANES neighbouring pixels of a row are
+ * processed together. Views are summed in order, and a pixel gets the same bits in a group or alone, so the
+ * result does not depend on the number of threads. */
 #include <math.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "cpu/rays/radon.h"
 
-enum { LANES = TESS_RADON_LANES, ROWS = 8 }; /* ROWS: what a thread takes at a time */
+enum { LANES = TESS_RADON_LANES, ROWS = 8 }; /* ROWS: rows per work item */
 
 static int64_t nearest(int64_t position)
 {
     return (position + TESS_RAY2_ONE / 2) >> TESS_RAY2_BITS;
 }
 
-/* What a view gives to one pixel, sample by sample. */
+/* The contribution of a view to one pixel, with a test of each sample. */
 static float gather(const tess_radon_job *job, const tess_ray2 *view, const float *row, int64_t x, int64_t y)
 {
     const int64_t s = nearest(tess_ray2_s(view, x, y)), h = nearest(tess_ray2_h(view, x, y));
@@ -33,7 +33,8 @@ static float gather(const tess_radon_job *job, const tess_ray2 *view, const floa
     return sum;
 }
 
-/* tess_ray2_weight as a maximum of integers, which every instruction set has: a negative float is a negative one. */
+/* tess_ray2_weight with an integer maximum, which every instruction set has: the bits of a negative float are
+ * a negative integer. */
 static inline float weight_of(float at)
 {
     union {
@@ -44,8 +45,8 @@ static inline float weight_of(float at)
     return rest.f;
 }
 
-/* The same, added to LANES pixels from x on, all of whose samples there are. Differences are taken modulo 2^32, which
- * is exact because they are small. */
+/* The same for LANES pixels from x on, all of whose samples exist. Differences are taken modulo 2^32, which is
+ * exact because they are small. */
 static inline void gather_lanes(const tess_ray2 *view, const float *row, int64_t x, int64_t y, float *out)
 {
     const int64_t half = TESS_RAY2_ONE / 2;
@@ -87,7 +88,8 @@ static bool amid(const tess_radon_job *job, const tess_ray2 *view, int64_t x, in
     return s >= 1 && s <= job->columns - 2 && h >= 1 && h <= job->along - 2;
 }
 
-/* Adds a view to pixels [from, to) of row y. Those with all their samples are neighbours, the others at the ends. */
+/* Adds a view to pixels [from, to) of row y. Pixels with all their samples are contiguous; the others are at
+ * the ends. */
 static void backproject_row(const tess_radon_job *job, const tess_ray2 *view, const float *row, int64_t y,
                             int64_t from, int64_t to, float *out)
 {
@@ -101,7 +103,7 @@ static void backproject_row(const tess_radon_job *job, const tess_ray2 *view, co
         out[from] += gather(job, view, row, from, y);
 }
 
-/* The first pixel of row y that is in the image; the last is as far from the other end. */
+/* The first pixel of row y that is in the image; the last is at the same distance from the other end. */
 static int64_t row_start(const tess_radon_job *job, int64_t y)
 {
     int64_t x = 0;

@@ -1,15 +1,16 @@
-/* The 2-D Radon transform of device/ray2.h. LANES neighbouring detectors go along their rays together, so that what
- * they read lies together at every angle. Where all of their samples are surrounded by pixels of the image no test is
- * needed; what lies outside that range is done one by one. Sums are taken in runs of RUN samples, runs in fp64. */
+/* The 2-D Radon transform of geometry/ray2.h. LANES neighbouring detectors are followed together, so that
+ * their reads are close to each other at every angle. In the range where all their samples have all pixels
+ * inside the image, no pixel is tested; samples outside that range are computed one by one. Sums are taken in
+ * runs of RUN samples; runs are added in fp64. */
 #include <math.h>
 
 #include "base/checked.h"
 #include "cpu/rays/radon.h"
 
-enum { LANES = TESS_RADON_LANES, RUN = 64, DETECTORS = 64 }; /* DETECTORS: what a thread takes at a time */
+enum { LANES = TESS_RADON_LANES, RUN = 64, DETECTORS = 64 }; /* DETECTORS: per work item */
 
 typedef float pair __attribute__((vector_size(8)));
-typedef float loose __attribute__((vector_size(8), aligned(4), may_alias)); /* at any address */
+typedef float loose __attribute__((vector_size(8), aligned(4), may_alias)); /* any alignment */
 
 typedef struct range {
     int64_t from, to; /* `to` is not included */
@@ -33,14 +34,15 @@ static void narrow(double start, double slope, double low, double high, double *
     *to = fmin(*to, fmax(a, b));
 }
 
-/* A view, and where the middle of the image is seen. */
+/* A view, and the detector position of the image centre. */
 typedef struct ray_view {
     tess_ray2 ray;
     double a;
 } ray_view;
 
-/* The samples h of detectors s[0] and s[1], hence of all between, that lie at least `margin` inside the image; less
- * than nothing is outside. A sample's pixels are less than 1 away in x and y, and less than 1.415 in the plane. */
+/* The samples h of detectors s[0] and s[1], and so of all between them, that lie at least `margin` inside the
+ * image; a negative margin includes samples outside. The pixels of a sample are less than 1 away in x and y,
+ * and less than 1.415 in the plane. */
 static range clip(const tess_radon_job *job, const ray_view *view, const int64_t s[2], double margin)
 {
     const double centre = 0.5 * (double)(job->size - 1), one = TESS_RAY2_ONE;
@@ -62,7 +64,7 @@ static range clip(const tess_radon_job *job, const ray_view *view, const int64_t
     return range_of(from, to, job->along);
 }
 
-/* One sample, pixel by pixel. */
+/* One sample, with a test of each pixel. */
 static float sample(const tess_radon_job *job, const tess_ray2 *view, int64_t s, int64_t h)
 {
     const int64_t at_x = tess_ray2_x(view, s, h), at_y = tess_ray2_y(view, s, h);
@@ -77,7 +79,8 @@ static float sample(const tess_radon_job *job, const tess_ray2 *view, int64_t s,
     return sum;
 }
 
-/* Adds samples [from, to) of detectors s .. s + LANES - 1, all amid the image. A pair is two neighbours in a row. */
+/* Adds samples [from, to) of detectors s .. s + LANES - 1, all with all pixels inside the image. A pair is two
+ * neighbours in a row. */
 static void samples(const tess_radon_job *job, const tess_ray2 *view, int64_t s, int64_t from, int64_t to,
                     pair sum[LANES])
 {
@@ -106,13 +109,14 @@ static void samples(const tess_radon_job *job, const tess_ray2 *view, int64_t s,
     }
 }
 
-/* Detectors s .. s + count - 1, at most LANES. */
+/* Projects detectors s .. s + count - 1, at most LANES. */
 static void project_block(const tess_radon_job *job, const ray_view *view, int64_t s, int64_t count,
                           float *out)
 {
     const int64_t ends[2] = {s, s + count - 1};
     const int64_t middle = tess_min_i64(tess_max_i64((int64_t)floor(view->a), ends[0]), ends[1]);
-    /* The detector nearest to the middle of the image sees most of a circle; of a square, any sees within LANES of another. */
+    /* In a circle, the detector nearest to the image centre has the longest ray; in a square, the ranges of
+     * two detectors of the group differ by less than LANES. */
     range most = clip(job, view, (int64_t[]){middle, middle}, job->circle ? -1.01 : -1.01 - LANES);
     range inner = clip(job, view, ends, 1.01);
     if (count < LANES || inner.to < inner.from)

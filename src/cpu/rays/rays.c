@@ -1,10 +1,11 @@
-/* Line integrals through a volume and their transpose, by Joseph's weights (device/ray3.h).
+/* Line integrals through a volume and their transpose, with Joseph's weights (geometry/ray3.h).
  *
- * Forward: one item is a detector row of a view; each of its rays is followed through the volume. Transpose: rays of
- * one dominant axis touch one cell in each slice of that axis, so a thread that owns some slices may add to them as it
- * follows the rays, and nobody else will: no atomics, no candidates to search, and the price of the forward. The axes
- * take turns. A voxel's terms come in the order (axis, view, row, column), whoever adds them: the same bits for any
- * number of threads, for any slab. */
+ * Forward: an item is a detector row of a view; each of its rays is followed through the volume. Transpose: a
+ * ray touches one cell in each slice of its dominant axis. A thread owns some slices of that axis, follows the
+ * rays through them and is the only one that adds to them. This needs no atomics and no search, and costs as
+ * much as the forward direction. The dominant axes are processed one after another. The terms of a voxel are
+ * added in the order (axis, view, row, column), so the bits are the same for any number of threads and any
+ * slab. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -14,25 +15,25 @@
 typedef struct rays_job {
     tess_scan3 scan;
     const double *table;
-    float *volume; /* where slice 0 of the whole volume would be; only the slab is there */
+    float *volume; /* address that slice 0 of the whole volume would have; only the slab exists */
     float *views;
     int64_t step[3];                /* of the volume: x, y, z, in elements */
-    int64_t view_d, view_h, view_w; /* steps of the views */
-    int axis;                       /* whose turn it is */
-    int64_t block;                  /* slices of one item */
+    int64_t view_d, view_h, view_w; /* strides of the views */
+    int axis;                       /* the dominant axis in progress */
+    int64_t block;                  /* slices per item */
     bool accumulate;
 } rays_job;
 
-/* Slices of a ray: those where it is beside the volume or inside, and those of them where all four voxels are there. */
+/* Ranges of slices of a ray: where it is inside the volume or next to it, and where all four voxels exist. */
 typedef struct span {
     int from, inner, outer, to;
 } span;
 
-/* The volume as one ray's axes see it. */
+/* The volume in the order of one ray's axes. */
 typedef struct frame {
     int low[3], high[3]; /* slices, b, c: [low, high) */
-    int64_t slice, b, c; /* steps */
-    float *volume;       /* where voxel (0,0,0) of the whole volume would be */
+    int64_t slice, b, c; /* strides */
+    float *volume;       /* address that voxel (0,0,0) of the whole volume would have */
 } frame;
 
 static frame frame_of(const rays_job *job, int axis)
@@ -47,7 +48,7 @@ static frame frame_of(const rays_job *job, int axis)
 }
 
 /* Narrows [*from, *to) to the slices where low <= position < high, in voxels. A division finds the ends up to
- * rounding; the position itself decides. */
+ * rounding; then the exact position decides. */
 static void clip(const tess_ray3 *ray, int which, int low, int high, int *from, int *to)
 {
     const int64_t slope = ray->slope[which], at = ray->at[which];
@@ -75,7 +76,7 @@ static span span_of(const tess_ray3 *ray, const frame *f, int from, int to)
     return inner < outer ? (span){from, inner, outer, to} : (span){from, to, to, to};
 }
 
-/* Offset of one of a cell's four voxels in slice k; -1 when it is outside. */
+/* Offset of one of a cell's four voxels in slice k; -1 if it is outside. */
 static int64_t corner_at(const frame *f, const tess_cell3 *cell, int k, int corner)
 {
     const int b = cell->b + (corner & 1), c = cell->c + (corner >> 1);
@@ -233,7 +234,7 @@ static void rays_run(tess_device *device, const tess_op *op, void *state, const 
                     .view_h = views->stride_h,
                     .view_w = views->stride_w,
                     .accumulate = op->rays.accumulate};
-    /* The casts drop a const that the direction gives back: only `out` is written. */
+    /* The casts drop a const that the direction justifies: only `out` is written. */
     float *from_whole = project ? (float *)(uintptr_t)buffers->in[0] : buffers->out[0];
     job.volume = from_whole - job.scan.first * volume->stride_d;
     job.views = project ? buffers->out[0] : (float *)(uintptr_t)buffers->in[0];
@@ -250,7 +251,7 @@ static void rays_run(tess_device *device, const tess_op *op, void *state, const 
     }
     for (job.axis = 0; job.axis < 3; job.axis++) {
         const int64_t slices = job.axis == 2 ? volume->d : job.scan.size[job.axis];
-        /* Long enough to pay for setting rays up, short enough to keep the threads even. */
+        /* Long enough to amortise setting up rays, short enough to balance the threads. */
         job.block = tess_max_i64(8, tess_min_i64(32, slices / (2 * tess_pool_threads(cpu->pool))));
         if (axes >> job.axis & 1)
             tess_pool_run(cpu->pool, tess_ceil_div(slices, job.block), backproject_block, &job);

@@ -1,5 +1,5 @@
-/* Attention as plain loops, in fp64: the largest score, then the sum of the exponentials, then each channel. Scores are computed anew
- * each time instead of stored. */
+/* Attention as plain loops in fp64: the largest score, then the sum of the exponentials, then each channel.
+ * Scores are recomputed each time instead of stored. */
 #include "op/attention.h"
 
 #include "cpu/attention/attention.h"
@@ -49,7 +49,7 @@ static void attend(const attention_job *job, const tess_head *head, int64_t n, i
     }
 }
 
-/* An item is a query of one image, with all its heads. */
+/* An item is one query of one image, with all its heads. */
 static void attention_item(void *arg, int64_t item, int thread)
 {
     (void)thread;

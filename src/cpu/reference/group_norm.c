@@ -1,4 +1,4 @@
-/* Group norm as plain loops: mean first, then the variance around it, in fp64. */
+/* Group norm as plain loops in fp64: the mean first, then the variance around it. */
 #include "cpu/norm/group_norm.h"
 #include "cpu/reference/reference.h"
 #include "cpu/reference/values.h"

@@ -6,7 +6,7 @@
 #include "cpu/core/cpu.h"
 #include "cpu/reference/values.h"
 
-enum { PIXELS = 16 }; /* an item of the pool: a fraction of a second also with very many channels */
+enum { PIXELS = 16 }; /* an item of the pool takes a fraction of a second even with very many channels */
 
 /* One output value of a convolution before bias and residuals. */
 static double conv_at(const tess_op *op, const void *in, const float *kernel, const int64_t at[4], int64_t o)
@@ -29,7 +29,7 @@ static double conv_at(const tess_op *op, const void *in, const float *kernel, co
     return sum;
 }
 
-/* The enlarged image is never made: its pixel (y, x) is the input's (y / 2, x / 2). */
+/* The upsampled image is never stored: its pixel (y, x) is the input's (y / 2, x / 2). */
 static double up_conv_at(const tess_op *op, const void *in, const float *kernel, const int64_t at[4],
                          int64_t o)
 {
@@ -46,7 +46,7 @@ static double up_conv_at(const tess_op *op, const void *in, const float *kernel,
     return sum;
 }
 
-/* Kernel = stride: each output pixel sees one input pixel and one tap. */
+/* Kernel = stride: each output pixel depends on one input pixel and one tap. */
 static double transpose_at(const tess_op *op, const void *in, const float *kernel, const int64_t at[4],
                            int64_t o)
 {
@@ -61,7 +61,7 @@ static double transpose_at(const tess_op *op, const void *in, const float *kerne
     return sum;
 }
 
-/* What the side slices of a kernel with one value there add. */
+/* The contribution of side slices that hold a single value. */
 static double side_at(const tess_op *op, const void *in, const int64_t at[4])
 {
     const int64_t rd = op->kernel[0] / 2, ry = op->kernel[1] / 2, rx = op->kernel[2] / 2;
@@ -117,7 +117,7 @@ static double value_at(const tess_op *op, const void *in, const float *kernel, c
     }
 }
 
-/* A call, for the loop over pixels. */
+/* The arguments of a call, for the loop over pixels. */
 typedef struct reference_job {
     const tess_op *op;
     const tess_op_buffers *buffers;
@@ -166,7 +166,7 @@ void tess_reference_run(const tess_op *op, const tess_op_buffers *buffers, const
         pixels_item(&job, item, 0);
 }
 
-/* The reference as a family of the device (TESSERA_ISA=reference): weights stay in the file's order. */
+/* The reference as a kernel row (TESSERA_ISA=reference): weights stay in the file's order. */
 static size_t kernel_floats(const tess_op *op)
 {
     bool conv = op->kind == TESS_OP_CONV || op->kind == TESS_OP_CONV_TRANSPOSE;

@@ -1,11 +1,10 @@
-/* reference.h: every op as plain loops, fp64 accumulation: the truth that the fast kernels are held against.
- */
+/* reference.h: every op as plain loops with fp64 accumulation; the fast kernels are tested against it. */
 #ifndef TESS_CPU_REFERENCE_H
 #define TESS_CPU_REFERENCE_H
 
 #include "op/op.h"
 
-/* `kernel` in the weight file's own order, `bias` may be NULL. in, out and residuals of F32, F16 or BF16. */
+/* `kernel` is in the weight file's order, `bias` may be NULL. in, out and residuals are F32, F16 or BF16. */
 void tess_reference_run(const tess_op *op, const tess_op_buffers *buffers, const float *kernel,
                         const float *bias);
 

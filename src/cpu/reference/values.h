@@ -1,4 +1,5 @@
-/* values.h: how the reference kernels see a tensor's values: any of the three types in memory, fp64 in between. */
+/* values.h: access of the reference kernels to a tensor's values: any of the three types in memory, fp64 in
+ * arithmetic. */
 #ifndef TESS_CPU_REFERENCE_VALUES_H
 #define TESS_CPU_REFERENCE_VALUES_H
 

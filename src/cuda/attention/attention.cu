@@ -1,11 +1,12 @@
-/* Attention without the matrix of pixels by pixels: tiles of keys and values pass through shared memory as fp32, and for each
- * query the largest score so far, the sum of the exponentials and the weighted sum of the values stay in registers, rescaled when
- * the largest grows (Milakov and Gimelshein 2018; FlashAttention, Dao et al. 2022). All arithmetic is fp32.
+/* Attention without storing the matrix of pixels by pixels. Tiles of keys and values pass through shared
+ * memory as fp32. Each query keeps the largest score so far, the sum of the exponentials and the weighted sum
+ * of the values in registers, and rescales them when the largest score grows (Milakov and Gimelshein 2018;
+ * FlashAttention, Dao et al. 2022). All arithmetic is fp32.
  *
- * A query has G * S threads of a warp: G share its channels (each has CHANNELS, in pieces of four, dealt out in turn), S share
- * the keys, and are summed at the end. A thread has QUERIES queries, so that a key read from shared memory is used as often.
- * x of the grid runs over queries, y over heads, z over images. Which template does an op depends on the size of its heads
- * alone: the order of the sums does not depend on batch or card. */
+ * G * S threads of a warp share a query: G share its channels (each has CHANNELS, in interleaved pieces of
+ * four), S share the keys, and their sums are added at the end. A thread has QUERIES queries, so that each key
+ * read from shared memory is used that many times. Grid: x over queries, y over heads, z over images. The head
+ * size alone selects the template, so the order of the sums does not depend on batch or card. */
 #include <math.h>
 
 #include "cuda/core/cuda.h"
@@ -15,15 +16,16 @@
 namespace
 {
 
-enum { THREADS = 128, QUERIES = 2, TILE = 2048 }; /* TILE: floats of keys, and of values, in shared memory */
+/* TILE: floats of keys, and of values, in shared memory. */
+enum { THREADS = 128, QUERIES = 2, TILE = 2048 };
 const unsigned MOST_IMAGES = 65535;
 
 struct attention_job {
     tess_tensor in, out;
-    bool flat_in, flat_out;        /* pixels follow each other at stride_w throughout an image */
-    int pixels, channels;          /* of an image; of a head */
-    int64_t first_step, part_step; /* channels from a head to the next, and from its query to its key */
-    float scale;                   /* of scores: in powers of two */
+    bool flat_in, flat_out;        /* pixels are stride_w apart throughout an image */
+    int pixels, channels;          /* pixels per image; channels per head */
+    int64_t first_step, part_step; /* channels from one head to the next, and from its query to its key */
+    float scale;                   /* factor of the scores, for powers of two */
     const void *from;
     void *to;
 };
@@ -37,7 +39,8 @@ __device__ __forceinline__ int64_t place(const tess_tensor &t, bool flat, int64_
            (pixel - row * t.w) * t.stride_w;
 }
 
-/* Keys and values of the pixels from `first` on, channels behind the head's last and pixels behind the last as zeros. */
+/* Loads keys and values of the pixels from `first` on; channels beyond the head and pixels beyond the last are
+ * zeros. */
 template <typename T, int PADDED, int KEYS, int ROW>
 __device__ void load_tile(const attention_job &job, int64_t n, int64_t key_at, int first, float *keys,
                           float *values)
@@ -72,12 +75,13 @@ __device__ void store_value(const attention_job &job, int64_t at, float value)
         ((float *)job.to)[at] = value;
 }
 
-/* A thread's queries and what it has of their results. */
+/* The queries of a thread and its part of their results. */
 template <int CHANNELS> struct state {
     float query[QUERIES][CHANNELS], sum[QUERIES][CHANNELS], most[QUERIES], total[QUERIES];
 };
 
-/* STEP keys: their scores, then the sums. `keys` and `values` are at the thread's first piece of the first of them. */
+/* Processes STEP keys: their scores, then the sums. `keys` and `values` point to the thread's first piece of
+ * the first key. */
 template <int CHANNELS, int G, int S, int ROW, int STEP>
 __device__ __forceinline__ void add_keys(state<CHANNELS> &st, const float *keys, const float *values,
                                          int left)
@@ -138,7 +142,7 @@ __device__ __forceinline__ void add_keys(state<CHANNELS> &st, const float *keys,
         }
 }
 
-/* The threads that share the keys of a query come together; all have the result. */
+/* Combines the results of the threads that share the keys of a query; all of them get the sum. */
 template <int CHANNELS, int G, int S> __device__ __forceinline__ void merge(state<CHANNELS> &st)
 {
 #pragma unroll
@@ -165,7 +169,8 @@ template <int CHANNELS, int G, int S> __device__ __forceinline__ void merge(stat
 template <int CHANNELS, int G, int S>
 __global__ void __launch_bounds__(THREADS) attention_kernel(const __grid_constant__ attention_job job)
 {
-    constexpr int PADDED = CHANNELS * G, KEYS = TILE / PADDED, ROW = PADDED + 4 * G; /* no bank twice */
+    /* Avoids bank conflicts. */
+    constexpr int PADDED = CHANNELS * G, KEYS = TILE / PADDED, ROW = PADDED + 4 * G;
     constexpr int STEP = KEYS / S < 4 ? KEYS / S : 4, TEAMS = THREADS / (G * S);
     __shared__ __align__(16) float keys[KEYS * ROW], values[KEYS * ROW];
     const int g = (int)threadIdx.x % G, s = (int)threadIdx.x / G % S,

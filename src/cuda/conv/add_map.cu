@@ -1,8 +1,8 @@
-/* The end of a convolution that has a map, as a pass of its own: one fp32 value a pixel is added to all its channels,
- * then comes the ReLU. It waits for memory, so a thread takes 16 bytes of a pixel where the output allows, else one
- * value.
+/* Adds a map at the end of a convolution, as a separate kernel: one fp32 value per pixel is added to all its
+ * channels, then the ReLU is applied. Memory-bound, so a thread processes 16 bytes of a pixel if the output
+ * allows it, else one value.
  *
- * x of the grid runs over pixels and pieces of a row, y over rows, z over the slices of all volumes. */
+ * Grid: x over pixels and pieces of a row, y over rows, z over the slices of all volumes. */
 #include "cuda/conv/volume.h"
 #include "cuda/core/values.cuh"
 
@@ -10,11 +10,11 @@ namespace
 {
 
 enum { THREADS = 256 };
-const int64_t MOST = 65535; /* of the grid in y and z */
+const int64_t MOST = 65535; /* limit of the grid in y and z */
 
 struct map_job {
     tess_tensor out, map;
-    unsigned pieces, row; /* of a pixel; of a row */
+    unsigned pieces, row; /* pieces of a pixel and of a row */
     bool relu;
     void *to;
     const float *from;

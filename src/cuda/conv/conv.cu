@@ -1,12 +1,12 @@
-/* Every convolution as a matrix product that is never laid out: rows are output pixels, columns output channels,
- * and the sum runs over taps and, within one, input channels, in steps of 16. Products and sums are fp32; each
- * output's sum has one order, whatever the tile. A transposed convolution (kernel = stride) is one such product
- * for each tap, with the tap in gridDim.z. This kernel takes all types and channels; fp32 layers with whole steps
- * of channels go to conv_float.cu.
+/* Any convolution as an implicit matrix product: rows are output pixels, columns are output channels, and the
+ * sum runs over taps and, within a tap, over input channels, in steps of 16. Products and sums are fp32; the
+ * order of each output's sum does not depend on the tile. A transposed convolution (kernel = stride) is one
+ * such product for each tap, with the tap in gridDim.z. This kernel takes all types and channels; fp32 layers
+ * whose channels are a multiple of the step use conv_float.cu.
  *
- * A block of 128 threads makes 128 pixels x 64 channels; thread (tx, ty) of 8 x 16 holds 8 x 8 of them: pixels
- * 4 ty.. and 64 + 4 ty.., channels 4 tx.. and 32 + 4 tx... The next step is fetched into registers while this
- * one is computed from shared memory. */
+ * A block of 128 threads computes 128 pixels x 64 channels. Thread (tx, ty) of 8 x 16 holds 8 x 8 of them:
+ * pixels 4 ty.. and 64 + 4 ty.., channels 4 tx.. and 32 + 4 tx... The next step is fetched into registers
+ * while the current one is computed from shared memory. */
 #include "cuda/conv/conv.cuh"
 
 namespace
@@ -14,7 +14,7 @@ namespace
 
 enum { ROWS = 128, COLUMNS = 64, DEPTH = 16, THREADS = 128, PAD = 4 };
 
-/* What this thread has fetched, to shared memory. */
+/* Writes the values that this thread has fetched to shared memory. */
 __device__ __forceinline__ void put(float (&rows)[DEPTH][ROWS + PAD], float (&columns)[DEPTH][COLUMNS + PAD],
                                     const float (&next_rows)[4][4], const float (&next_columns)[2][4])
 {
@@ -30,7 +30,7 @@ __device__ __forceinline__ void put(float (&rows)[DEPTH][ROWS + PAD], float (&co
     }
 }
 
-/* One step of the sums of thread (tx, ty), from shared memory. */
+/* Adds one step, from shared memory, to the sums of thread (tx, ty). */
 __device__ __forceinline__ void multiply(const float (&rows)[DEPTH][ROWS + PAD],
                                          const float (&columns)[DEPTH][COLUMNS + PAD], int tx, int ty,
                                          float (&sums)[8][8])
@@ -50,7 +50,7 @@ __device__ __forceinline__ void multiply(const float (&rows)[DEPTH][ROWS + PAD],
     }
 }
 
-/* The sums of thread (tx, ty), to where they belong. */
+/* Finishes the sums of thread (tx, ty) and writes them to the output. */
 template <typename Out>
 __device__ __forceinline__ void finish(const tess_conv_job &job, int64_t first_row, int64_t first_column,
                                        int tx, int ty, float (&sums)[8][8])

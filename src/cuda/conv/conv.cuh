@@ -1,6 +1,6 @@
-/* conv.cuh: what the kernels without matrix instructions share (conv.cu, conv_float.cu): a convolution as rows of
- * pixels times columns of output channels, and the end of each sum. Both add up in one order, taps and within one
- * channels, so which of them does an op is a matter of time alone. */
+/* conv.cuh: shared by the kernels without matrix instructions (conv.cu, conv_float.cu): a convolution as rows
+ * of pixels times columns of output channels, and the end of each sum. Both kernels add in the same order
+ * (taps, then channels), so the choice between them affects only the time. */
 #ifndef TESS_CUDA_CONV_CUH
 #define TESS_CUDA_CONV_CUH
 
@@ -8,15 +8,15 @@
 #include "cuda/core/values.cuh"
 
 typedef struct tess_conv_job {
-    int64_t pixels, h, w; /* of the grid of rows: output pixels, or input pixels when transposed */
+    int64_t pixels, h, w; /* the grid of rows: output pixels, or input pixels if transposed */
     int64_t in_h, in_w, cin, cout;
     int64_t in_n, in_y, in_x; /* strides of the input */
     int64_t out_n, out_y, out_x;
     int64_t res_n[2], res_y[2], res_x[2];
-    int kh, kw, stride_y, stride_x, top, left; /* a transposed one: one tap, no padding */
-    int spread_y, spread_x;                    /* output pixels for each of the grid's: 1, or the stride */
+    int kh, kw, stride_y, stride_x, top, left; /* transposed: one tap, no padding */
+    int spread_y, spread_x;                    /* output pixels per grid pixel: 1, or the stride */
     int residuals;
-    bool relu, wide_in, wide_out, wide_weights; /* four neighbours by one instruction */
+    bool relu, wide_in, wide_out, wide_weights; /* wide: four neighbours in one instruction */
     const float *bias;
     const void *in, *weights, *residual[2];
     void *out;
@@ -26,7 +26,7 @@ typedef struct tess_conv_job {
 extern "C" bool tess_cuda_conv_float_fits(const tess_conv_job *job);
 extern "C" cudaError_t tess_cuda_conv_float(const tess_conv_job *job, cudaStream_t stream);
 
-/* Four channels from c on; zero behind the last. */
+/* Reads four channels from c on; zero beyond the last. */
 template <typename T>
 __device__ __forceinline__ void tess_four(const T *from, int64_t c, int64_t channels, bool wide,
                                           float *values)
@@ -44,7 +44,7 @@ __device__ __forceinline__ void tess_four(const T *from, int64_t c, int64_t chan
         values[i] = c + i < channels ? tess_value(from[c + i]) : 0.0f;
 }
 
-/* The end of four neighbouring sums: bias, residuals, ReLU, rounding. */
+/* Finishes four neighbouring sums: bias, residuals, ReLU, rounding. */
 template <typename Out>
 __device__ __forceinline__ void tess_conv_finish(const tess_conv_job &job, int64_t n, int64_t y, int64_t x,
                                                  int64_t o, float *sums)

@@ -1,11 +1,12 @@
-/* conv_float.cu: fp32 convolutions where the input channels are whole steps of 16: the same sums as conv.cu in the
- * same order, but with nothing between the multiply-adds that could be done before them.
+/* conv_float.cu: fp32 convolutions whose input channels are a multiple of 16. It computes the same sums as
+ * conv.cu in the same order, but moves all other work out of the loop of multiply-adds.
  *
- * A block of 128 threads makes 128 pixels x 64 channels. Pixels and weights go from memory to shared memory without
- * passing registers, three steps deep, and stay as they lie there, channels innermost: a thread reads four channels
- * of a row at a time. Thread (tx, ty) of 8 x 16 holds pixels ty + 16 i and columns tx + 8 j; rows of 80 bytes put the
- * eight columns that are read at once into different banks. Columns are the output channels in an order that gives a
- * thread four neighbours twice, to be written 16 bytes at a time. */
+ * A block of 128 threads computes 128 pixels x 64 channels. Pixels and weights are copied from global to
+ * shared memory without registers, three steps ahead, and keep their layout there, channels innermost: a
+ * thread reads four channels of a row at a time. Thread (tx, ty) of 8 x 16 holds pixels ty + 16 i and columns
+ * tx + 8 j; rows of 80 bytes put the eight columns that are read at once into different banks. The order of
+ * columns gives each thread two groups of four neighbouring output channels, so that it writes 16 bytes at a
+ * time. */
 #include "cuda/conv/conv.cuh"
 
 namespace
@@ -22,7 +23,7 @@ enum {
     MOST_TAPS = 32
 };
 
-/* 16 bytes to shared memory; zeros where `use` is false. */
+/* Copies 16 bytes to shared memory; zeros if `use` is false. */
 __device__ __forceinline__ void bring(float *to, const float *from, bool use)
 {
     const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
@@ -30,19 +31,19 @@ __device__ __forceinline__ void bring(float *to, const float *from, bool use)
                  : "memory");
 }
 
-/* Where a channel of the block's 64 lies: column tx + 8 j of thread tx, which has channels 4 tx.. and 32 + 4 tx.. */
+/* The column of a channel of the block's 64: tx + 8 j for thread tx, which has channels 4 tx.. and 32 + 4 tx.. */
 __device__ __forceinline__ int row_of_channel(int channel)
 {
     const int tx = channel % GROUP / 4, j = channel / GROUP * 4 + channel % 4;
     return tx + 8 * j;
 }
 
-/* What a thread brings in: channels quad().. of pixels lane + 32 i and of columns lane + 32 i. */
+/* The copies of a thread: channels quad().. of pixels lane + 32 i and of columns lane + 32 i. */
 struct fetcher {
     const tess_conv_job &job;
     const float *pixel[4], *weights;
-    uint32_t inside[4]; /* a bit for each tap: those outside the image are zeros */
-    int64_t offset;     /* of this tap and channel from a pixel's first */
+    uint32_t inside[4]; /* one bit per tap: taps outside the image read zeros */
+    int64_t offset;     /* of this tap and channel from the first of a pixel */
     int tap, kx, channel;
     bool real[2];
 
@@ -112,7 +113,7 @@ struct fetcher {
 __device__ __forceinline__ void multiply(const float (*rows)[PITCH], const float (*columns)[PITCH], int tx,
                                          int ty, float sums[8][8])
 {
-#pragma unroll 1 /* all at once would take more registers than three blocks have */
+#pragma unroll 1 /* full unrolling needs more registers than three blocks have */
     for (int k = 0; k < DEPTH; k += 4) {
         float a[8][4], b[4];
 #pragma unroll
@@ -148,10 +149,11 @@ __global__ void __launch_bounds__(THREADS, 3) conv_float_kernel(const __grid_con
     }
     for (int step = 0, at = 0, to = STAGES - 1; step < steps; step++) {
         asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
-        __syncthreads(); /* this step is there, and the one before is read by all */
+        __syncthreads(); /* this step has arrived, and all threads have read the one before */
         if (step + STAGES - 1 < steps)
             fetch.next(rows[to], columns[to]);
-        asm volatile("cp.async.commit_group;" ::: "memory"); /* also an empty one: they are counted */
+        /* Also if empty: wait_group counts the groups. */
+        asm volatile("cp.async.commit_group;" ::: "memory");
         multiply(rows[at], columns[at], tx, ty, sums);
         at = at == STAGES - 1 ? 0 : at + 1;
         to = to == STAGES - 1 ? 0 : to + 1;

@@ -1,5 +1,5 @@
-/* generic.h: the kernel families behind the generic engine, which run on every card since Ampere. Which one does
- * an op follows from its description alone, so that a window and the whole image take the same path. */
+/* generic.h: the kernel families of the row "generic", which run on every card since Ampere. The op
+ * description alone selects the family, so that a window and the whole image use the same one. */
 #ifndef TESS_CUDA_GENERIC_H
 #define TESS_CUDA_GENERIC_H
 
@@ -11,14 +11,14 @@ extern "C" {
 
 /* conv.cu: every convolution, fp32 products. */
 cudaError_t tess_cuda_conv(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream);
-/* head.cu: a few channels in, many out, by matrix instructions. */
+/* head.cu: few input channels, many output channels, by matrix instructions. */
 bool tess_cuda_head_fits(const tess_op *op);
 cudaError_t tess_cuda_head(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream);
-/* tail.cu: many channels in, a few out, by matrix instructions. */
+/* tail.cu: many input channels, few output channels, by matrix instructions. */
 bool tess_cuda_tail_fits(const tess_op *op);
 cudaError_t tess_cuda_tail(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream);
-/* Their kernels with an fp32 image at one end, onto the card: the sizes of one job may want these and the
- * Hopper kernels by turns, and loading one waits until the card is idle. */
+/* Load their kernels for an fp32 image at one end. One job may alternate between these and the Hopper kernels,
+ * and loading a kernel waits until the card is idle. */
 cudaError_t tess_cuda_head_load(void);
 cudaError_t tess_cuda_tail_load(void);
 /* pointwise.cu: max-pool, upsampling, addition, activations. */

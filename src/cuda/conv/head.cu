@@ -1,10 +1,10 @@
-/* The first layer of a network: up to four channels of an image to 32, 64, ... It waits for the writing of its
- * output. The sum over taps and channels (four a tap, those that are missing zero) is one of matrix products;
- * an fp32 image goes in as two parts, high and low, so that it is not rounded to the network's type.
+/* The first layer of a network: up to four channels of an image to 32, 64, ... It is bound by writing its
+ * output. The sum over taps and channels (four per tap, missing ones zero) is done by matrix products. An fp32
+ * image is split into a high and a low part, so that it is not rounded to the network's type.
  *
- * A block of 8 warps makes 64 x 16 pixels from a tile of the image in shared memory; a warp 16 pixels at a time,
- * with the weights held in registers. Columns of the products are output channels in an order that gives each
- * lane eight neighbours of 32: it writes 16 bytes at once. */
+ * A block of 8 warps computes 64 x 16 pixels from a tile of the image in shared memory; a warp computes 16
+ * pixels at a time with the weights in registers. The order of columns gives each lane eight neighbouring
+ * output channels of 32, so that it writes 16 bytes at once. */
 #include "cuda/conv/generic.h"
 #include "cuda/conv/matrix.cuh"
 #include "cuda/core/load.h"
@@ -23,7 +23,7 @@ struct head_job {
     void *to;
 };
 
-/* Which output channel of its 32 is column `column` of product `product`. */
+/* The output channel (of 32) in column `column` of product `product`. */
 __device__ __forceinline__ int channel_of(int product, int column)
 {
     return column / 2 * 8 + product * 2 + column % 2;
@@ -46,7 +46,7 @@ __device__ __forceinline__ void bring(const head_job &job, int64_t n, int64_t y0
     }
 }
 
-/* Weights [out][tap][in] of products 4 group..: rows 4 tap + channel. */
+/* Weights [out][tap][in] of products 4 group..; rows are 4 tap + channel. */
 template <typename T>
 __device__ __forceinline__ void take_weights(const head_job &job, int64_t first, uint32_t b[STEPS][4][2])
 {
@@ -78,7 +78,7 @@ template <typename T> __device__ __forceinline__ void parts(float2 v, uint32_t &
     low = tess_pair(tess_rounded<T>(v.x - tess_value(x)), tess_rounded<T>(v.y - tess_value(y)));
 }
 
-/* Eight neighbouring channels of one pixel. */
+/* Writes eight neighbouring channels of one pixel. */
 template <typename T>
 __device__ __forceinline__ void finish(const head_job &job, int64_t n, int64_t y, int64_t x, int64_t o,
                                        float *sums)
@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(THREADS) head_kernel(head_job job)
 #pragma unroll
     for (int q = 0; q < GROUPS; q++)
         take_weights<T>(job, first + q * GROUP, b[q]);
-    /* Where this lane's taps lie, as pixels of the tile; those that do not exist have zero weights. */
+    /* Positions of this lane's taps in the tile; taps that do not exist have zero weights. */
     int offset[STEPS][2];
 #pragma unroll
     for (int s = 0; s < STEPS; s++)
@@ -138,7 +138,7 @@ __global__ void __launch_bounds__(THREADS) head_kernel(head_job job)
         for (int s = 0; s < STEPS; s++) {
             uint32_t high[4], low[4];
 #pragma unroll
-            for (int i = 0; i < 4; i++) /* rows g, g + 8 of the first eight columns, then of the others */
+            for (int i = 0; i < 4; i++) /* rows g, g + 8 of the first eight columns, then of the next eight */
                 parts<T>(pixel[2 * (offset[s][i / 2] + i % 2 * 8)], high[i], low[i]);
 #pragma unroll
             for (int q = 0; q < GROUPS; q++)

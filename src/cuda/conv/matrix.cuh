@@ -1,7 +1,7 @@
-/* matrix.cuh: the matrix instruction that every card since Ampere has: a 16 x 16 by 16 x 8 product of fp16 or
- * bf16 values, summed in fp32. With g = lane / 4 and t = lane % 4 a lane holds, of the left side, columns
- * 2t, 2t+1 of rows g and g + 8, then 2t+8, 2t+9 of the same; of the right side, rows 2t, 2t+1 and 2t+8, 2t+9 of
- * column g; of the sums, columns 2t, 2t+1 of rows g and g + 8. */
+/* matrix.cuh: the matrix instruction of every card since Ampere: a 16 x 16 by 16 x 8 product of fp16 or bf16
+ * values, summed in fp32. With g = lane / 4 and t = lane % 4 a lane holds: left operand: columns 2t, 2t+1 of
+ * rows g and g + 8, then columns 2t+8, 2t+9 of the same rows; right operand: rows 2t, 2t+1 and 2t+8, 2t+9 of
+ * column g; sums: columns 2t, 2t+1 of rows g and g + 8. */
 #ifndef TESS_CUDA_MATRIX_CUH
 #define TESS_CUDA_MATRIX_CUH
 

@@ -1,16 +1,16 @@
-/* Weights into packed form, once at load: one thread a value of the piece, which is in the file's order:
- * [row][other][depth][taps]. Rows are output channels, or input channels of a transposed convolution. Each depth tap
- * is packed by itself. */
+/* Packs weights once, at load. One thread per value of the piece, which is in the file's order:
+ * [row][other][depth][taps]. Rows are output channels, or input channels of a transposed convolution. Each
+ * depth tap is packed separately. */
 #include "cuda/core/cuda.h"
 #include "cuda/core/values.cuh"
 
 struct pack_layout {
     int64_t first, rows, others, taps;
-    int64_t depth, slice; /* depth taps of the kernel, and which of them */
+    int64_t depth, slice; /* number of depth taps, and the one to pack */
     bool transposed;
 };
 
-/* Where value i of the slice stands among those of the file. */
+/* The position in the file of value i of the slice. */
 static __device__ __forceinline__ int64_t source(const pack_layout &l, int64_t i)
 {
     return (i / l.taps * l.depth + l.slice) * l.taps + i % l.taps;
@@ -35,17 +35,17 @@ __global__ void pack_transposed_kernel(pack_layout l, int64_t all_rows, const fl
     packed[(tap * l.others + other) * all_rows + row] = tess_rounded<T>(values[source(l, i)]);
 }
 
-/* Which of the 3 taps of a side the tap `i` of phase `phase` sums: an enlarged pixel stands for two of its
- * neighbours' places. */
+/* True if tap `i` of phase `phase` includes this one of the 3 taps: after upsampling, two neighbouring taps
+ * can read the same input pixel. */
 static __device__ __forceinline__ bool tap_in(int phase, int i, int tap)
 {
     return phase == 0 ? (i == 0 ? tap == 0 : tap > 0) : (i == 0 ? tap < 2 : tap == 2);
 }
 
-/* One thread an output value: the four phases of an enlarged image see a 2x2 neighbourhood each, with the
- * sums of the taps that fall on the same pixel. Summed in fp32 and rounded once. */
+/* One thread per output value. Each of the four phases of the upsampled image reads a 2x2 neighbourhood; taps
+ * that read the same input pixel are summed in fp32 and rounded once. */
 template <typename T>
-__global__ void pack_enlarging_kernel(pack_layout l, int64_t outputs, const float *values, T *packed)
+__global__ void pack_up_conv_kernel(pack_layout l, int64_t outputs, const float *values, T *packed)
 {
     const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, count = l.rows * l.others * 16;
     if (i >= count)
@@ -68,7 +68,7 @@ static void launch(const tess_op *op, const pack_layout &l, const float *values,
     const int64_t taps = op->kind == TESS_OP_UP_CONV ? 16 : l.taps;
     const unsigned blocks = (unsigned)((l.rows * l.others * taps + threads - 1) / threads);
     if (op->kind == TESS_OP_UP_CONV)
-        pack_enlarging_kernel<T><<<blocks, threads, 0, stream>>>(l, op->out[0].c, values, (T *)packed);
+        pack_up_conv_kernel<T><<<blocks, threads, 0, stream>>>(l, op->out[0].c, values, (T *)packed);
     else if (l.transposed)
         pack_transposed_kernel<T><<<blocks, threads, 0, stream>>>(l, op->in[0].c, values, (T *)packed);
     else
@@ -105,7 +105,7 @@ extern "C" cudaError_t tess_cuda_pack(const tess_op *op, int param, int64_t firs
     cudaError_t result = cudaSuccess;
     for (int tap = 0; tap < op->kernel[TESS_DEPTH] && result == cudaSuccess; tap++) {
         char *to = (char *)packed + (size_t)tap * tess_cuda_tap_bytes(op);
-        if (param == TESS_PARAM_BIAS) /* in each: any tap may be the first that reaches a slice */
+        if (param == TESS_PARAM_BIAS) /* one per depth tap: any tap may be the first to reach a slice */
             result = cudaMemcpyAsync((float *)(to + tess_cuda_bias_at(op)) + first, values,
                                      (size_t)count * sizeof(float), cudaMemcpyDeviceToDevice, stream);
         else

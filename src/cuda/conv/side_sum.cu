@@ -1,9 +1,9 @@
-/* The sum that constant side slices of a 3-D kernel add to every output channel: first every pixel's channels, then
- * windows of those sums in the neighbour slices. In fp64 registers, because hundreds of values that may cancel come
- * together; the order of a sum follows from the channels and the window alone.
+/* The sum that constant side slices of a 3-D kernel add to every output channel. The first kernel sums the
+ * channels of each pixel; the second sums windows of these sums in the neighbouring slices. Sums are in fp64
+ * registers, because hundreds of values may cancel; their order depends only on the channels and the window.
  *
- * The first kernel reads all there is, and waits for memory: eight lanes share a pixel, each takes 16 bytes of it at
- * a time, and a warp takes four neighbours. The second has one thread a pixel. */
+ * The first kernel reads the whole input and is memory-bound: eight lanes share a pixel, each reads 16 bytes
+ * at a time, and a warp processes four neighbouring pixels. The second kernel uses one thread per pixel. */
 #include "cuda/core/cuda.h"
 #include "cuda/core/values.cuh"
 
@@ -11,17 +11,17 @@ namespace
 {
 
 enum { THREADS = 256, LANES = 8, GROUPS = THREADS / LANES, ROWS = 8 };
-const int64_t MOST = 65535; /* of the grid in y and z */
+const int64_t MOST = 65535; /* limit of the grid in y and z */
 
-/* x of the grid runs over the pixels of a row, y over ROWS rows at a time, z over the slices of all volumes: 64-bit
- * divisions to find a place, or blocks for a row alone, would cost more than what is read. */
+/* Grid: x over the pixels of a row, y over groups of ROWS rows, z over the slices of all volumes. 64-bit
+ * divisions to find a position, or blocks of one row, would cost more time than the reads. */
 struct side_job {
     tess_tensor in, out;
     int64_t slices;
     int reach[TESS_SPATIAL];
     double value;
     const void *from;
-    float *sums; /* of the channels, [n][d][h][w] */
+    float *sums; /* sums of channels, [n][d][h][w] */
     float *to;
 };
 
@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(THREADS) channels_kernel(const __grid_constant
         const int64_t n = (unsigned)slice / (unsigned)in.d, z = slice - n * in.d;
         const T *from = (const T *)job.from + n * in.stride_n + z * in.stride_d + x * in.stride_w;
         for (int64_t top = (int64_t)blockIdx.y * ROWS; top < in.h; top += (int64_t)gridDim.y * ROWS) {
-            double sums[ROWS]; /* read before any is exchanged: so much is under way at once */
+            double sums[ROWS]; /* all rows are read before the exchange, to have many reads in progress */
 #pragma unroll
             for (int i = 0; i < ROWS; i++) {
                 const int64_t y = top + i;
@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(THREADS) channels_kernel(const __grid_constant
     }
 }
 
-/* The window's part in one row, of all slices but its own. REACH: in every direction, or -1: as the job says. */
+/* Sums one row of the window over all slices but its own. REACH: in every direction, or -1: from the job. */
 template <int REACH>
 __device__ __forceinline__ double row_sum(const side_job &job, int64_t slice, int64_t z, int64_t y, int64_t x)
 {
@@ -97,8 +97,8 @@ __device__ __forceinline__ double row_sum(const side_job &job, int64_t slice, in
     return sum;
 }
 
-/* A window is the sum of its rows, from top to bottom; of 3 x 3 x 3 each row is summed once for the three windows that
- * it is in. */
+/* A window is the sum of its rows, from top to bottom. For 3 x 3 x 3, each row is summed once for the three
+ * windows that contain it. */
 template <int REACH>
 __global__ void __launch_bounds__(THREADS) window_kernel(const __grid_constant__ side_job job)
 {

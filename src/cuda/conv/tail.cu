@@ -1,10 +1,10 @@
-/* The last layer of a network: many channels to at most eight. It waits for the reading of its input, so a tile
- * of the input with its border is brought into shared memory once, 64 channels at a time, and all taps read it
+/* The last layer of a network: many channels to at most eight. It is bound by reading its input, so a tile of
+ * the input with its border is copied to shared memory once, 64 channels at a time, and all taps read it
  * there.
  *
- * A block of 8 warps makes 32 x 16 pixels; a warp 16 x 4 of them, as four matrix products whose rows are its 16
- * pixels: a fragment of the input serves every output row within the kernel's reach. A pixel's 64 channels take
- * 144 bytes, so that the eight rows that are read at once fall into different banks. */
+ * A block of 8 warps computes 32 x 16 pixels; a warp computes 16 x 4 of them as four matrix products whose
+ * rows are its 16 pixels. One fragment of the input is used for every output row within the kernel's reach.
+ * The 64 channels of a pixel take 144 bytes, so that the eight rows read at once are in different banks. */
 #include "cuda/conv/generic.h"
 #include "cuda/conv/matrix.cuh"
 #include "cuda/core/load.h"
@@ -29,7 +29,7 @@ template <int K> struct tail_tile {
     static constexpr int bytes = values * 2 + steps * 32 * 8;
 };
 
-/* 16 bytes to shared memory without passing registers; zeros where `use` is false. */
+/* Copies 16 bytes to shared memory without registers; zeros if `use` is false. */
 __device__ __forceinline__ void bring(void *to, const void *from, bool use)
 {
     const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
@@ -50,7 +50,7 @@ __device__ __forceinline__ void bring_tile(const tail_job &job, int64_t n, int64
     }
 }
 
-/* Weights [out][tap][in] as the right sides of the products, one for each tap and 16 channels. */
+/* Weights [out][tap][in] as right operands of the products, one for each tap and 16 channels. */
 template <typename T, int K>
 __device__ __forceinline__ void place_weights(const tail_job &job, int chunk, uint2 *sides)
 {
@@ -75,7 +75,8 @@ __device__ __forceinline__ void add_products(const T *tile, const uint2 *sides, 
 {
     using shape = tail_tile<K>;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    /* ldmatrix: lanes 0..15 name rows of channels 0..7, lanes 16..31 the same rows of channels 8..15 */
+    /* ldmatrix: lanes 0..15 give the addresses of rows for channels 0..7, lanes 16..31 the same rows for
+     * channels 8..15 */
     const int pixel = (warp / 2 * ROWS) * shape::w + warp % 2 * 16 + lane % 16;
     const uint32_t base = (uint32_t)__cvta_generic_to_shared(tile + pixel * PITCH + lane / 16 * 8);
 #pragma unroll

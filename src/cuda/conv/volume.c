@@ -1,9 +1,9 @@
-/* Ops on volumes, as passes of the engines for images (device/passes.h). A map is added by Hopper's convolutions before
- * they round; elsewhere at the very end, by a kernel of its own, which then does the ReLU too. The engine of a pass follows from the op's class, not from measurements,
- * which belong to sizes: slices at the rim of a volume go in smaller batches than the others, and must not differ for
- * it.
+/* Ops on volumes, as passes of the kernels for images (op/passes.h). Hopper's convolutions add a map before
+ * they round; otherwise a separate kernel adds it after the last pass and applies the ReLU. The op's class
+ * selects the kernel of a pass. Measurements do not, because they depend on the size: slices at the border of
+ * a volume run in smaller batches than the others and must give the same results.
  *
- * In fp16 and bf16 the sum is rounded after each pass, and once more with a map that comes at the end. */
+ * In fp16 and bf16 the sum is rounded after each pass, and once more if a map is added at the end. */
 #include "cuda/conv/volume.h"
 
 #include <string.h>
@@ -21,14 +21,14 @@ static const char *forced_row(const tess_device *device)
     return tess_cuda_of((tess_device *)device)->measured->forced;
 }
 
-/* With a map too, which the rows of images refuse. */
+/* Also for ops with a map, which the rows for images refuse. */
 static bool hopper_takes(const tess_device *device, const tess_op *flat)
 {
     return &tess_cuda_hopper &&
            !tess_cuda_hopper.refuses(flat, tess_cuda_of((tess_device *)device)->capability);
 }
 
-/* Do the passes add the map? A pass of either kind of slices decides for all. */
+/* True if the passes add the map. The answer is the same for all slices. */
 static bool passes_add_map(const tess_device *device, const tess_op *op)
 {
     const tess_op flat = tess_op_slices(op, op->out[0].d, op->stride[TESS_DEPTH], 1);
@@ -37,7 +37,7 @@ static bool passes_add_map(const tess_device *device, const tess_op *op)
            (!forced[0] || strcmp(forced, "hopper") == 0);
 }
 
-/* The op but for its map, which is added at the end. */
+/* The op without its map, which is added at the end. */
 static tess_op without_map(const tess_op *op)
 {
     tess_op plain = *op;
@@ -49,7 +49,7 @@ static tess_op without_map(const tess_op *op)
     return plain;
 }
 
-/* The launchers of a pass, and what they are called. cuDNN is not among them: its plans belong to sizes. */
+/* The launchers of a pass. cuDNN is not used here, because its plans depend on the size. */
 static const tess_cuda_launch *launch_of(const tess_device *device, const tess_op *flat)
 {
     const char *forced = flat->mapped ? "hopper" : forced_row(device);
@@ -83,8 +83,8 @@ static tess_status run_passes(tess_device *device, const tess_op *op, const tess
                     : TESS_OK;
 }
 
-/* Kernels that want rows to begin at multiples of 16 bytes want it of slices as well; where a pass takes every
- * second slice they could not see it. */
+/* Kernels that need rows aligned to 16 bytes need aligned slices too. They cannot check it themselves if a
+ * pass takes every second slice. */
 static bool badly_placed(const tess_tensor *t)
 {
     const int64_t size = (int64_t)tess_dtype_size(t->dtype);
@@ -126,7 +126,7 @@ static const char *reason_of(const tess_device *device, const tess_op *op)
     why = tess_cuda_generic.refuses(&flat, tess_cuda_of((tess_device *)device)->capability);
     return why && hopper_takes(device, &flat)
                ? NULL
-               : why; /* Hopper's fuse the upsampling, which the generic ones do not */
+               : why; /* Hopper's kernels fuse the upsampling, the generic ones do not */
 }
 
 static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *why)

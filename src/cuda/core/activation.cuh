@@ -4,7 +4,7 @@
 
 #include "op/op.h"
 
-/* The hardware's exponential is off by some 1e-6 of itself where |value| is large, and SiLU needs no more there. */
+/* The hardware exponential has a relative error of about 1e-6 for large |value|, which is enough for SiLU. */
 static __device__ __forceinline__ float tess_activated(tess_activation activation, float value)
 {
     if (activation == TESS_SILU)

@@ -1,4 +1,4 @@
-/* What the runtime says, as a status; and where a layer's packed weights end. */
+/* Converts CUDA errors to statuses; computes the sizes of packed weights. */
 #include "base/checked.h"
 #include "cuda/core/cuda.h"
 
@@ -32,10 +32,10 @@ tess_status tess_cuda_check(cudaError_t result, const char *what, tess_error *er
 {
     if (result == cudaSuccess)
         return TESS_OK;
-    (void)cudaGetLastError(); /* else a later launch would report it again */
+    (void)cudaGetLastError(); /* clears the error, or a later launch would report it */
     if (result == cudaErrorMemoryAllocation)
-        return tess_fail(error, TESS_NO_MEMORY, "%s: the card has no memory left; set a smaller --memory",
-                         what);
+        return tess_fail(error, TESS_NO_MEMORY,
+                         "%s: the card has no memory left; set a smaller `memory_limit`", what);
     if (is_lost(result))
         return tess_fail(error, TESS_DEVICE_LOST,
                          "the card failed: %s (seen by %s); outputs already written are kept",

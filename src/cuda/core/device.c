@@ -1,6 +1,6 @@
-/* The NVIDIA card as a device. Work is enqueued and errors come later: what a call that cannot fail meets is
- * kept, and told at every later one that can (sync, event_sync, capture_end), whichever thread makes it. Every call
- * names the card, since the runtime's current device belongs to the thread. */
+/* The NVIDIA card as a device. Work is enqueued and errors appear later. An error in a call that cannot fail
+ * is stored and returned by every later call that can (sync, event_sync, capture_end), on any thread. Every
+ * call sets the card, because the runtime's current device is a property of the thread. */
 #include "cuda/core/device_impl.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "base/pool.h"
 #include "cuda/conv/volume.h"
 
-static const size_t SCRATCH = (size_t)1 << 20; /* for pieces of weights on their way into packed form */
+static const size_t SCRATCH = (size_t)1 << 20; /* for pieces of weights that are being packed */
 
 bool tess_cuda_is_image_layer(const tess_op *op)
 {
@@ -24,7 +24,8 @@ size_t tess_cuda_weight_bytes(const tess_op *op)
     return conv ? tess_cuda_tap_bytes(op) * (size_t)op->kernel[TESS_DEPTH] : 0;
 }
 
-/* The values go through the scratch in pieces of whole rows; it is free again when the stream has packed them. */
+/* The values pass through the scratch in pieces of whole rows; it is free again when the stream has packed
+ * them. */
 void tess_cuda_pack_op(tess_device *device, const tess_op *op, int param, int64_t first, int64_t count,
                        const float *values, void *packed)
 {
@@ -99,15 +100,15 @@ static tess_status find_card(tess_cuda *cuda, tess_error *error)
     (void)cudaGetLastError();
     if (result == cudaErrorInsufficientDriver || (cudaDriverGetVersion(&driver), driver == 0))
         return tess_fail(error, TESS_UNSUPPORTED,
-                         "--device cuda: no NVIDIA driver found that serves CUDA %d.%d; install one, or use "
-                         "--device cpu",
+                         "`device` cuda: no NVIDIA driver found that serves CUDA %d.%d; install one, or use "
+                         "`device` cpu",
                          CUDART_VERSION / 1000, CUDART_VERSION / 10 % 100);
     if (result != cudaSuccess || count == 0)
         return tess_fail(error, TESS_UNSUPPORTED,
-                         "--device cuda: no NVIDIA card found (%s); use --device cpu",
+                         "`device` cuda: no NVIDIA card found (%s); use `device` cpu",
                          result == cudaSuccess ? "the driver lists none" : cudaGetErrorString(result));
     if (cuda->index < 0 || cuda->index >= count)
-        return tess_fail(error, TESS_BAD_OPTION, "--device cuda:%d: there are cards 0 to %d", cuda->index,
+        return tess_fail(error, TESS_BAD_OPTION, "`device` cuda:%d: there are cards 0 to %d", cuda->index,
                          count - 1);
     return TESS_OK;
 }
@@ -125,7 +126,7 @@ static tess_status open_card(tess_cuda *cuda, tess_error *error)
     snprintf(cuda->name, sizeof cuda->name, "%.90s", card.name);
     if (cuda->capability < OLDEST)
         return tess_fail(error, TESS_UNSUPPORTED,
-                         "--device cuda: %s is older than Ampere (compute capability 8.0); use --device cpu",
+                         "`device` cuda: %s is older than Ampere (compute capability 8.0); use `device` cpu",
                          cuda->name);
     TESS_TRY(tess_cuda_check(cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking),
                              "cudaStreamCreate", error));

@@ -1,4 +1,4 @@
-/* device_impl.h: what device.c (the card and its ops), memory.c and streams.c (order of work) share. */
+/* device_impl.h: shared by device.c (the card and its ops), memory.c and streams.c (order of work). */
 #ifndef TESS_CUDA_DEVICE_IMPL_H
 #define TESS_CUDA_DEVICE_IMPL_H
 
@@ -12,11 +12,11 @@ typedef struct tess_cuda {
     int index, capability, threads;
     char name[96];
     uint64_t driver_bytes;
-    cudaStream_t stream; /* its own */
+    cudaStream_t stream; /* the default stream */
     void *scratch;
-    pthread_mutex_t packing; /* of the scratch */
+    pthread_mutex_t packing; /* protects the scratch */
     tess_cuda_measured *measured;
-    pthread_mutex_t lock; /* of the two below: the first error that could not be returned */
+    pthread_mutex_t lock; /* protects the two below: the first error that could not be returned */
     tess_status kept;
     tess_error kept_error;
 } tess_cuda;
@@ -33,10 +33,10 @@ static inline cudaStream_t tess_cuda_stream_of(tess_device *device, tess_stream 
 
 /* Makes the card current in this thread. */
 void tess_cuda_enter(tess_device *device);
-/* Keeps an error for the calls that can return one; the first is kept. */
+/* Stores an error for the calls that can return one; only the first is kept. */
 void tess_cuda_keep(tess_device *device, cudaError_t result, const char *what);
 void tess_cuda_keep_text(tess_device *device, tess_status status, const char *text);
-/* The parts of its table, in memory.c and streams.c. */
+/* Parts of the device's table, in memory.c and streams.c. */
 extern const tess_device_memory tess_cuda_memory;
 extern const tess_device_streams tess_cuda_streams;
 extern const tess_device_graphs tess_cuda_graphs;

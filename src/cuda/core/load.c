@@ -10,7 +10,7 @@ void *tess_cuda_driver_function(const char *name, unsigned since)
 {
     void *entry = NULL;
     enum cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
-#if CUDART_VERSION >= 12050 /* the older call is gone from CUDA 13 */
+#if CUDART_VERSION >= 12050 /* CUDA 13 removed the older call */
     cudaError_t result = cudaGetDriverEntryPointByVersion(name, &entry, since, cudaEnableDefault, &found);
 #else
     (void)since;
@@ -19,8 +19,8 @@ void *tess_cuda_driver_function(const char *name, unsigned since)
     return result == cudaSuccess && found == cudaDriverEntryPointSuccess ? entry : NULL;
 }
 
-/* Asking for its attributes makes a kernel known; code comes to the card by cuFuncLoad, or where the driver is older than
- * that with the question itself. */
+/* cudaFuncGetAttributes registers a kernel. cuFuncLoad then loads its code; drivers without cuFuncLoad load it
+ * with the attributes. */
 cudaError_t tess_cuda_load(const void *kernel, int shared_bytes)
 {
     struct cudaFuncAttributes ignored;

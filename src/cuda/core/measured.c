@@ -98,7 +98,8 @@ tess_status tess_cuda_measured_create(const char *card, tess_cuda_measured **out
         return tess_fail(error, TESS_NO_MEMORY, "no memory for what was measured on the card");
     pthread_mutex_init(&measured->lock, NULL);
     snprintf(measured->card, sizeof measured->card, "%s", card);
-    const char *forced = getenv("TESSERA_CUDA_ENGINE"); /* for tests: one row, where it takes the op */
+    /* For tests: use this row for the ops that it accepts. */
+    const char *forced = getenv("TESSERA_CUDA_ENGINE");
     snprintf(measured->forced, sizeof measured->forced, "%s", forced ? forced : "");
     char key[160];
     snprintf(key, sizeof key, "%s-engines", card);
@@ -119,7 +120,7 @@ void tess_cuda_measured_destroy(tess_cuda_measured *measured)
     tess_small_free(measured);
 }
 
-/* Our own row for a layer: that of the forced name, else Hopper's, else the generic one. cuDNN's is not among them. */
+/* The row of ours for a layer: the one of the forced name, else Hopper's, else the generic one; never cuDNN's. */
 static const tess_kernel *own_row(const tess_device *device, const tess_op *op, const char *forced)
 {
     const tess_kernel *row = forced[0] ? tess_kernel_named(device, op, forced) : NULL;
@@ -130,7 +131,8 @@ static const tess_kernel *own_row(const tess_device *device, const tess_op *op, 
     return row || !forced[0] ? row : tess_kernel_named(device, op, "hopper");
 }
 
-/* Nothing was measured: Hopper's kernels, then cuDNN, then the generic ones. A cuDNN plan is made to learn its workspace. */
+/* Default without a measurement: Hopper's kernels, then cuDNN, then the generic ones. Makes a cuDNN plan to
+ * find its workspace. */
 static void guess(tess_device *device, const tess_op *op, tess_cuda_known *known)
 {
     tess_cuda_measured *measured = tess_cuda_of(device)->measured;
@@ -173,7 +175,8 @@ tess_cuda_known tess_cuda_known_of(tess_device *device, const tess_op *op)
     tess_cuda_enter(device); /* cuDNN may be opened here */
     pthread_mutex_lock(&measured->lock);
     look_up(device, op, &known);
-    /* Opened before anything is promised: another cuDNN than the one measured with makes the choice anew. */
+    /* cuDNN is opened before its row is returned: if its version differs from the measured one, the choice is
+     * made again. */
     if (strcmp(known.kernel, "cudnn") == 0 && !measured->cudnn_tried) {
         (void)tess_cuda_cudnn(measured, op);
         look_up(device, op, &known);

@@ -1,11 +1,12 @@
-/* Memory of the card, and pinned memory of the host for copies to it. What is granted is what the driver takes, so
- * that plans, counters and the card agree. Every allocation also makes a small one, so that tests can make it fail. */
+/* Memory of the card, and pinned host memory for copies to it. The granted size is the size that the driver
+ * takes, so that plans, counters and the card agree. Every allocation also makes a small host allocation, so
+ * that tests can make it fail. */
 #include "base/checked.h"
 #include "cuda/core/device_impl.h"
 
-static const size_t GRANULE = (size_t)2 << 20; /* what the driver hands out */
+static const size_t GRANULE = (size_t)2 << 20; /* granularity of the driver's allocations */
 
-/* Fails when a test asked for it: see tess_mem_fail_at. */
+/* False if a test makes this allocation fail: see tess_mem_fail_at. */
 static bool may_allocate(void)
 {
     void *probe = tess_small_alloc(1, 1);
@@ -19,7 +20,7 @@ static tess_block counted(tess_device *device, void *data, size_t bytes, tess_me
     return (tess_block){.data = data, .bytes = bytes, .category = category, .memory = device->counter};
 }
 
-/* The block is empty afterwards. */
+/* Leaves the block empty. */
 static void uncount(tess_block *block)
 {
     tess_memory_count(block->memory, block->category, -(int64_t)block->bytes);
@@ -46,7 +47,7 @@ static tess_status cuda_alloc(tess_device *device, tess_block *block, tess_mem_c
         return tess_fail(
             error, TESS_NO_MEMORY,
             "cannot allocate %zu bytes of %s memory on the card: %zu of %zu are free; set a smaller "
-            "--memory",
+            "`memory_limit`",
             bytes, tess_mem_category_name(category), left, total);
     }
     *block = counted(device, data, granted, category);

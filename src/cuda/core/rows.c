@@ -1,5 +1,6 @@
-/* The kernels of the NVIDIA device, as rows in the order of preference where nothing was measured. Each row wraps the launchers of
- * a family of .cu files; cuDNN and the volumes, which choose for themselves, have files of their own. */
+/* The kernels of the NVIDIA device, as rows in order of preference when nothing was measured. Each row wraps
+ * the launchers of a family of .cu files. cuDNN and the volumes select kernels themselves and have their own
+ * files. */
 #include "cuda/core/rows.h"
 
 #include "cuda/core/device_impl.h"
@@ -50,7 +51,7 @@ static bool is_hopper(const tess_op *op)
     return &tess_cuda_hopper && tess_cuda_is_image_layer(op);
 }
 
-/* cuFFT knows what it needs only when a plan was made: one that cannot be made is a refusal, in its own words. */
+/* cuFFT reports its needs only after a plan is made. If that fails, the row refuses with cuFFT's message. */
 static tess_status refuse_by_prepare(const tess_cuda_launch *launch, const tess_op *op, tess_error *why)
 {
     void *handle = NULL;
@@ -101,7 +102,7 @@ static tess_status launch_prepare(const tess_cuda_launch *launch, tess_device *d
     return launch->prepare ? launch->prepare(op, state, error) : TESS_OK;
 }
 
-/* A row over a table of launchers. */
+/* A row made from a table of launchers. */
 #define LAUNCHED(row, text, launch, mine)                                                                    \
     static tess_status row##_refuses(const tess_device *device, const tess_op *op, tess_error *why)          \
     {                                                                                                        \

@@ -10,13 +10,13 @@ extern const tess_cuda_launch tess_cuda_hopper __attribute__((weak));
 extern const tess_kernel *const tess_cuda_kernels[];
 extern const tess_kernel tess_cuda_volume, tess_cuda_cudnn_row, tess_cuda_group_norm;
 
-/* A layer of networks on images, without a map: what the rows hopper, cudnn and generic share. */
+/* True for layers of networks on images, without a map: the ops of the rows hopper, cudnn and generic. */
 bool tess_cuda_is_image_layer(const tess_op *op);
-/* Packed parameters of a layer; 0 for other ops. */
+/* Bytes of packed parameters of a layer; 0 for other ops. */
 size_t tess_cuda_weight_bytes(const tess_op *op);
 void tess_cuda_pack_op(tess_device *device, const tess_op *op, int param, int64_t first, int64_t count,
                        const float *values, void *packed);
-/* Brings the kernels onto the card when it is opened. */
+/* Loads the kernels when the card is opened. */
 tess_status tess_cuda_load_kernels(int capability, tess_error *error) TESS_MUST_CHECK;
 
 #endif

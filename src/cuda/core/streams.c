@@ -1,4 +1,4 @@
-/* The order of work on the card: copies, streams, events, and graphs captured from a stream. */
+/* Order of work on the card: copies, streams, events, and graphs captured from a stream. */
 #include "cuda/core/device_impl.h"
 
 #include <stdio.h>
@@ -28,9 +28,9 @@ void tess_cuda_keep(tess_device *device, cudaError_t result, const char *what)
         tess_cuda_keep_text(device, tess_cuda_check(result, what, &error), error.text);
 }
 
-/* The kept error. It is told again and again: whose results it spoiled is not known, so nobody's are good, and a
- * thread that asks first must not take it from the one it concerns. */
-static tess_status told(tess_device *device, tess_error *error)
+/* The sticky error. Every later sync returns it, because any result since may be wrong, and the first thread
+ * that asks may not be the one whose work failed. */
+static tess_status sticky_error(tess_device *device, tess_error *error)
 {
     tess_cuda *cuda = tess_cuda_of(device);
     pthread_mutex_lock(&cuda->lock);
@@ -55,7 +55,7 @@ static tess_status cuda_sync(tess_device *device, tess_stream *stream, tess_erro
     tess_cuda_enter(device);
     tess_cuda_keep(device, cudaStreamSynchronize(tess_cuda_stream_of(device, stream)),
                    "cudaStreamSynchronize");
-    TESS_TRY(told(device, error));
+    TESS_TRY(sticky_error(device, error));
     return tess_stop_check(device->stop, error);
 }
 
@@ -111,7 +111,7 @@ static tess_status cuda_event_sync(tess_device *device, tess_event *event, tess_
 {
     tess_cuda_enter(device);
     tess_cuda_keep(device, cudaEventSynchronize((cudaEvent_t)event), "cudaEventSynchronize");
-    return told(device, error);
+    return sticky_error(device, error);
 }
 
 static double cuda_elapsed(tess_device *device, tess_event *from, tess_event *to)
@@ -131,7 +131,7 @@ static tess_status cuda_capture_begin(tess_device *device, tess_stream *stream, 
         "cudaStreamBeginCapture", error);
 }
 
-/* Uploaded at once, so that what a graph takes of the card is taken before the run. */
+/* Uploads the graph at once, so that its memory on the card is allocated before the run. */
 static tess_status cuda_capture_end(tess_device *device, tess_stream *stream, tess_graph **out,
                                     tess_error *error)
 {
@@ -141,7 +141,7 @@ static tess_status cuda_capture_end(tess_device *device, tess_stream *stream, te
     *out = NULL;
     tess_cuda_enter(device);
     tess_status status = tess_cuda_check(cudaStreamEndCapture(on, &graph), "cudaStreamEndCapture", error);
-    tess_status before = told(device, error); /* what a run met is the cause of what the capture says */
+    tess_status before = sticky_error(device, error); /* an error of a run is the cause of a failed capture */
     status = before != TESS_OK ? before : status;
     if (status == TESS_OK)
         status = tess_cuda_check(cudaGraphInstantiate(&ready, graph, 0), "cudaGraphInstantiate", error);

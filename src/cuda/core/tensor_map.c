@@ -12,8 +12,8 @@ typedef CUresult (*encode_fn)(CUtensorMap *, CUtensorMapDataType, cuuint32_t, vo
 
 enum { MOST_DIMENSIONS = 5, ENCODER_SINCE = 12000 };
 
-/* Looked up once in a process: a network has hundreds of maps, and a new shape must not cost more. Two threads
- * that ask at once find the same. */
+/* Looked up once per process, because a network has hundreds of maps and a new shape must stay cheap. Two
+ * threads that look it up at once get the same address. */
 static encode_fn encoder(void)
 {
     static _Atomic(encode_fn) known;

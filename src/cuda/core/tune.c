@@ -1,5 +1,5 @@
-/* Measuring the rows of a class. Values are small and of both signs, not zeros: the card draws less power,
- * and so runs faster, on zeros. */
+/* Measures the rows of a class. The data are small values of both signs, not zeros: on zeros the card draws
+ * less power and so runs faster. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,9 +7,9 @@
 #include "cuda/core/device_impl.h"
 
 enum { REPEATS = 5, CANDIDATES = 8, PLACE = 256 };
-/* cuDNN must be worth its loading (a tenth of a second, some MiB of the card) and its plan for every shape. Where a Hopper
- * kernel takes the op it is not asked: it won by a few percent of an image's last layer, and its first plan came in the
- * middle of a job. */
+/* cuDNN must be faster by this factor, to pay for its loading (a tenth of a second, some MiB of the card) and
+ * a plan for every shape. It is not measured where a Hopper kernel takes the op: there it won a few percent of
+ * an image's last layer, and its first plan was made during a job. */
 static const double CUDNN_HANDICAP = 1.1;
 
 typedef struct tune_job {
@@ -20,10 +20,10 @@ typedef struct tune_job {
     cudaStream_t stream;
     cudaEvent_t from, to;
     tess_cuda_known best;
-    double score; /* of the best: its seconds, handicapped */
+    double score; /* seconds of the best, with the handicap */
 } tune_job;
 
-/* Places the op's tensors in the scratch one after another; false when it is too small. */
+/* Places a tensor in the scratch behind those before; false if it does not fit. */
 static bool place(char *scratch, size_t bytes, size_t *used, size_t wanted, void **out)
 {
     size_t room = tess_align_size(wanted, PLACE);
@@ -63,7 +63,7 @@ static tess_status place_all(tune_job *job, char *scratch, size_t bytes, tess_er
         "fill", error);
 }
 
-/* A row with what it prepared. */
+/* A row with its prepared state. */
 typedef struct candidate {
     const tess_kernel *row;
     tess_cuda_plan *plan; /* cuDNN's */
@@ -82,7 +82,7 @@ static tess_status time_once(tune_job *job, const candidate *choice, double *sec
     return TESS_OK;
 }
 
-/* The median after one run to warm up; a candidate far behind is not repeated. */
+/* The median time after one warm-up run; a candidate that is much slower is not repeated. */
 static tess_status measure(tune_job *job, const candidate *choice, tess_error *error)
 {
     double times[REPEATS], warm = 0;

@@ -1,4 +1,4 @@
-/* values.cuh: how kernels see a tensor's values: any of the three types in memory, fp32 in registers. */
+/* values.cuh: access to a tensor's values: any of the three types in memory, fp32 in registers. */
 #ifndef TESS_CUDA_VALUES_CUH
 #define TESS_CUDA_VALUES_CUH
 
@@ -38,8 +38,7 @@ template <> __device__ __forceinline__ __nv_bfloat16 tess_rounded<__nv_bfloat16>
     return __float2bfloat16_rn(v);
 }
 
-/* N neighbours that are read or written by one instruction (N * sizeof(T) is 4, 8 or 16 and so is the
- * alignment). */
+/* N neighbours that one instruction reads or writes (N * sizeof(T) is 4, 8 or 16, and so is the alignment). */
 template <typename T, int N> struct alignas(sizeof(T) * N) tess_vector {
     T v[N];
 };

@@ -1,5 +1,5 @@
-/* cudnn_api.c: opens cuDNN and wraps its descriptors. It is never linked: one binary runs with and without it.
- * libcudnn.so.9 is a thin shim which opens its parts as they are used. */
+/* cudnn_api.c: opens cuDNN and wraps its descriptors. cuDNN is never linked: one binary runs with and without
+ * it. libcudnn.so.9 is a thin shim that opens its parts on first use. */
 #include "cuda/cudnn/cudnn_api.h"
 
 #include <dlfcn.h>
@@ -37,7 +37,7 @@ static tess_status make_zeros(tess_cudnn *cudnn, tess_error *error)
     const size_t bytes = TESS_CUDNN_CHANNELS * sizeof(float);
     TESS_TRY(tess_cuda_check(cudaMalloc(&cudnn->zeros, bytes), "cudaMalloc", error));
     TESS_TRY(tess_cuda_check(cudaMemset(cudnn->zeros, 0, bytes), "cudaMemset", error));
-    /* It went to a stream that those of the device do not wait for. */
+    /* cudaMemset ran on a stream that the device's streams do not wait for. */
     return tess_cuda_check(cudaStreamSynchronize(cudaStreamLegacy), "cudaMemset", error);
 }
 

@@ -1,8 +1,9 @@
-/* cudnn_api.h: cuDNN's functions as a table, filled from the library at run time, and a bag that makes and owns
- * its descriptors (private to cudnn*.c).
+/* cudnn_api.h: cuDNN's functions as a table, filled from the library at run time, and a bag that creates and
+ * owns its descriptors (private to cudnn*.c).
  *
- * The backend interface is a long row of "create, set, set, finalize", each of which can fail. The bag remembers
- * the first failure and ignores what follows, so that a graph reads as a description and is checked once. */
+ * The backend interface is a long sequence of "create, set, set, finalize", each of which can fail. The bag
+ * stores the first failure and ignores all calls after it, so that a graph reads as a description and is
+ * checked once. */
 #ifndef TESS_CUDA_CUDNN_API_H
 #define TESS_CUDA_CUDNN_API_H
 
@@ -29,14 +30,14 @@ typedef struct tess_cudnn_api {
 #undef X
 } tess_cudnn_api;
 
-enum { TESS_CUDNN_CHANNELS = 4096 }; /* as many zeros are kept */
+enum { TESS_CUDNN_CHANNELS = 4096 }; /* most channels; size of `zeros` */
 
 typedef struct tess_cudnn_bag {
     const tess_cudnn_api *api;
     cudnnBackendDescriptor_t *items;
     int count, room;
     cudnnStatus_t failed; /* the first failure */
-    const char *doing;    /* and what it happened to */
+    const char *doing;    /* the call that failed */
 } tess_cudnn_bag;
 
 struct tess_cudnn {
@@ -46,10 +47,10 @@ struct tess_cudnn {
     char version[32];
     tess_cudnn_bag kernels; /* kernel caches, see cudnn_engine.c */
     uint64_t *kernel_keys;
-    void *zeros; /* on the card: the bias of ops that have none */
+    void *zeros; /* on the card: the bias of ops without one */
 };
 
-/* TESS_OK, or the status that fits, with "cuDNN: WHAT: REASON". */
+/* TESS_OK, or the matching status with "cuDNN: WHAT: REASON". */
 tess_status tess_cudnn_check(const tess_cudnn_api *api, cudnnStatus_t result, const char *what,
                              tess_error *error);
 
@@ -58,11 +59,11 @@ cudnnBackendDescriptor_t tess_cudnn_make(tess_cudnn_bag *bag, cudnnBackendDescri
 void tess_cudnn_set(tess_cudnn_bag *bag, cudnnBackendDescriptor_t item, cudnnBackendAttributeName_t name,
                     cudnnBackendAttributeType_t type, int64_t count, const void *values);
 void tess_cudnn_seal(tess_cudnn_bag *bag, cudnnBackendDescriptor_t item, const char *doing);
-/* How many of at most `room` values were got; 0 when there are none. Not a failure of the bag. */
+/* Returns the number of values read, at most `room`; 0 if there are none, which is not a failure of the bag. */
 int tess_cudnn_get(tess_cudnn_bag *bag, cudnnBackendDescriptor_t item, cudnnBackendAttributeName_t name,
                    cudnnBackendAttributeType_t type, int room, void *values);
 tess_status tess_cudnn_bag_check(const tess_cudnn_bag *bag, tess_error *error);
-/* Destroys those made since `count`, newest first. */
+/* Destroys the descriptors from index `count` on, newest first. */
 void tess_cudnn_bag_cut(tess_cudnn_bag *bag, int count);
 void tess_cudnn_bag_free(tess_cudnn_bag *bag);
 

@@ -1,8 +1,8 @@
 #include "cuda/core/cuda.h"
 #include "cuda/core/values.cuh"
 
-/* One thread a value. cuDNN's ready kernels take a bias of the tensors' own type alone, and weights are packed with an
- * fp32 one: it is rounded before each run (2 us), so that the packed form is the same for every engine. */
+/* One thread per value. cuDNN's prebuilt kernels only take a bias of the tensors' type, and packed weights
+ * have an fp32 bias. It is rounded before each run (2 us), so that all kernels share one packed form. */
 template <typename T> __global__ void round_kernel(const float *from, T *to, int64_t count)
 {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,13 +1,15 @@
-/* cudnn_engine.c: which of cuDNN's engines may do an op, and ids for them that outlive the process.
+/* cudnn_engine.c: selects the cuDNN engines that may do an op, and gives them ids that stay valid in other
+ * processes.
  *
- * An engine is a number of cuDNN's and a choice for each of its knobs (tile, stages, clusters...). The id holds the
- * engine's number in its low 15 bits, one bit for "graph of any size", and above it the choices as one number in mixed
- * radix: each knob's range is its radix, and digit 0 is "not chosen". Ranges are the engine's own, not the shape's
- * (seen: 41 of 41 ids the same at two sizes), so the id rebuilds the same configuration for another size without
- * asking the heuristic again, in 0.1 to 0.4 ms.
+ * An engine is a cuDNN number and a choice for each of its knobs (tile, stages, clusters...). The id holds the
+ * engine's number in its low 15 bits, one bit for "graph of any size", and above it the choices as one
+ * mixed-radix number: the radix of a digit is the range of its knob, and digit 0 is "not chosen". Ranges
+ * depend on the engine, not on the shape (seen: 41 of 41 ids the same at two sizes), so an id gives the same
+ * configuration for another size without a new call of the heuristic, in 0.1 to 0.4 ms.
  *
- * Left out: engines whose sums change from run to run, that sum in less than fp32, round fp32 inputs when that was
- * not asked for, or transform blocks (Winograd, FFT): their results would depend on where a window starts. */
+ * Rejected are engines whose sums change from run to run, that sum in less than fp32, that round fp32 inputs
+ * without permission, or that transform blocks (Winograd, FFT), because their results would depend on where a
+ * window starts. */
 #include "cuda/cudnn/cudnn_engine.h"
 
 #include <stdio.h>
@@ -44,8 +46,8 @@ static bool compiles(tess_cudnn_bag *bag, cudnnBackendDescriptor_t engine)
     return false;
 }
 
-/* Compiled engines are wanted for graphs of any size alone, and there not those without matrix instructions, which
- * take a hundred times as long. */
+/* Compiled engines are accepted only for graphs of any size, and there only with matrix instructions: the
+ * others take a hundred times as long. */
 static bool acceptable(tess_cudnn_bag *bag, const tess_op *op, bool any_size, cudnnBackendDescriptor_t engine)
 {
     static const cudnnBackendNumericalNote_t never[] = {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC,
@@ -66,7 +68,7 @@ static bool acceptable(tess_cudnn_bag *bag, const tess_op *op, bool any_size, cu
            (op->tf32 || !has_note(bag, engine, CUDNN_NUMERICAL_NOTE_TENSOR_CORE));
 }
 
-/* The knobs of an engine, none chosen; their descriptors stay in the bag. */
+/* Reads the knobs of an engine, with none chosen; their descriptors stay in the bag. */
 static int knobs_of(tess_cudnn_bag *bag, cudnnBackendDescriptor_t engine, knob *knobs)
 {
     cudnnBackendDescriptor_t infos[KNOBS];
@@ -99,7 +101,7 @@ static void read_choices(tess_cudnn_bag *bag, cudnnBackendDescriptor_t config, k
     cudnnBackendDescriptor_t choices[KNOBS];
     for (int i = 0; i < count; i++)
         choices[i] = tess_cudnn_make(bag, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
-    /* Unlike other lists, this one tells no count when asked for none. */
+    /* Unlike other lists, this one does not return its length when asked for zero values. */
     int chosen = count ? tess_cudnn_get(bag, config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
                                         CUDNN_TYPE_BACKEND_DESCRIPTOR, count, choices)
                        : 0;
@@ -121,7 +123,7 @@ static int64_t radix(const knob *k)
     return (k->high - k->low) / k->step + 2;
 }
 
-/* -1 when the choices do not fit: such a configuration cannot be kept, and is not proposed. */
+/* -1 if the choices do not fit into an id; such a configuration is not proposed. */
 static int64_t encode(int64_t index, const knob *knobs, int count)
 {
     int64_t code = 0;
@@ -148,7 +150,7 @@ static bool decode(int64_t id, knob *knobs, int count)
     return code == 0;
 }
 
-/* One of the heuristic's proposals; -1 when it is not acceptable. */
+/* The id of one of the heuristic's proposals; -1 if it is not acceptable. */
 static int64_t id_of(tess_cudnn_bag *bag, const tess_op *op, bool any_size, cudnnBackendDescriptor_t config)
 {
     knob knobs[KNOBS];
@@ -256,7 +258,7 @@ static uint64_t mix(uint64_t key, int64_t value)
     return (key ^ (uint64_t)value) * 0x9e3779b97f4a7c15u ^ key >> 29;
 }
 
-/* What compiled code may depend on: everything but the sizes of the image. */
+/* Everything that compiled code may depend on: all but the image size. */
 static uint64_t class_key(const tess_op *op)
 {
     uint64_t key = 1;
@@ -293,7 +295,7 @@ cudnnBackendDescriptor_t tess_cudnn_kernel_cache(tess_cudnn *cudnn, const tess_o
     tess_cudnn_seal(bag, cache, "a cache of kernels");
     if (!bag->failed)
         return cache;
-    /* It only saves time: go on without. */
+    /* The cache only saves time: continue without it. */
     tess_cudnn_bag_cut(bag, before);
     bag->failed = CUDNN_STATUS_SUCCESS;
     return NULL;

@@ -1,14 +1,16 @@
-/* cudnn_graph.c: an op as one graph of cuDNN's: the convolution, then the adds and the ReLU of its end, with
- * everything between them virtual (it stays in registers, in fp32).
+/* cudnn_graph.c: an op as one cuDNN graph: the convolution, then its additions and ReLU. All tensors between
+ * them are virtual (they stay in registers, in fp32).
  *
- * cuDNN has fast kernels ready for one shape of graph alone: convolution, residual, bias in the tensors' own type,
- * ReLU, in this order, where all but the bias may be missing. Any other graph is compiled when its plan is made, which
- * takes a third of a second and more for each image size. So that graph is used wherever it can be, with zeros for a
- * missing bias; the rest (two residuals) is described as of any size, which is compiled once a class, and slower.
+ * cuDNN has prebuilt fast kernels for only one form of graph: convolution, residual, bias in the tensors'
+ * type, ReLU, in this order, where all but the bias may be missing. Any other graph is compiled when its plan
+ * is made, which takes a third of a second or more for each image size. So that form is used wherever
+ * possible, with zeros for a missing bias. The other ops (two residuals) use a graph of any size, which is
+ * compiled once per class and is slower.
  *
- * A transposed convolution whose kernel is its stride writes each input pixel to a block of its own: it is one 1x1
- * convolution for each place in the block, into a strided view of the output. Where the output is dense, the
- * places of one row of the block are more channels of the same pixel, so one convolution writes the whole row. */
+ * A transposed convolution whose kernel equals its stride writes each input pixel to a separate block: it is
+ * one 1x1 convolution for each position in the block, into a strided view of the output. If the output is
+ * dense, the positions of one row of the block are additional channels of the same pixel, so one convolution
+ * writes the whole row. */
 #include "cuda/cudnn/cudnn_graph.h"
 
 #include <string.h>
@@ -65,7 +67,7 @@ bool tess_cudnn_adds_bias(const tess_op *conv, bool any_size)
     return conv->bias || (!any_size && (tess_op_residuals(conv) || tess_op_relu(conv)));
 }
 
-/* cuDNN counts dimensions as N, C, H, W whatever the layout. A virtual tensor is a value between two operations. */
+/* cuDNN orders dimensions as N, C, H, W in every layout. A virtual tensor is a value between two operations. */
 static cudnnBackendDescriptor_t tensor(tess_cudnn_bag *bag, int64_t id, cudnnDataType_t type,
                                        const int64_t *size, const int64_t *stride, bool is_virtual)
 {
@@ -127,7 +129,7 @@ static cudnnBackendDescriptor_t convolution(tess_cudnn_bag *bag, const tess_op *
     return item;
 }
 
-/* y = x + b, or y = max(x, 0) without b. */
+/* y = x + b, or y = max(x, 0) if b is NULL. */
 static cudnnBackendDescriptor_t pointwise(tess_cudnn_bag *bag, cudnnBackendDescriptor_t x,
                                           cudnnBackendDescriptor_t b, cudnnBackendDescriptor_t y)
 {

@@ -14,25 +14,25 @@ enum {
     TESS_CUDNN_TENSORS = TESS_CUDNN_RESIDUAL + TESS_OP_RESIDUALS
 };
 
-/* The op as equal convolutions over moved pointers: one, or the parts of a transposed convolution. */
+/* The op as equal convolutions at different pointers: one, or the parts of a transposed convolution. */
 typedef struct tess_cudnn_parts {
     tess_op conv;
     int count;
-    int64_t columns; /* parts beside each other in a row of the kernel */
-    int64_t weights; /* elements from part to part */
+    int64_t columns; /* parts per row of the kernel */
+    int64_t weights; /* elements from one part to the next */
 } tess_cudnn_parts;
 
 void tess_cudnn_split(const tess_op *op, tess_cudnn_parts *parts);
-/* Where the tensors of part `part` of the op are, but for the bias; absent ones are left alone. */
+/* The pointers of part `part` of the op, without the bias; entries of absent tensors are not written. */
 void tess_cudnn_pointers(const tess_op *op, const tess_cudnn_parts *parts, int part,
                          const tess_op_buffers *buffers, void *pointers[TESS_CUDNN_TENSORS]);
 
-/* Whether its graph can be the one that cuDNN has kernels ready for. */
+/* True if cuDNN has prebuilt kernels for its graph. */
 bool tess_cudnn_ready_made(const tess_op *conv);
-/* Whether the graph reads a bias: of the tensors' type, or of any size fp32. */
+/* True if the graph reads a bias: of the tensors' type, or fp32 for graphs of any size. */
 bool tess_cudnn_adds_bias(const tess_op *conv, bool any_size);
-/* The finished graph of one part, owned by the bag; NULL when the bag has failed. `any_size`: what is compiled for it
- * serves every size of the class. */
+/* The finished graph of one part, owned by the bag; NULL if the bag has failed. `any_size`: code compiled for
+ * the graph works for every size of the class. */
 cudnnBackendDescriptor_t tess_cudnn_graph(tess_cudnn *cudnn, const tess_op *conv, bool any_size,
                                           tess_cudnn_bag *bag);
 

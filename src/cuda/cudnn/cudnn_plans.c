@@ -1,4 +1,4 @@
-/* Plans: an op's graph bound to one of cuDNN's engines, and its runs. */
+/* Plans: an op's graph bound to one of cuDNN's engines. Creates and runs them. */
 #include "cuda/cudnn/cudnn.h"
 
 #include <stdio.h>
@@ -8,8 +8,8 @@
 
 enum { CANDIDATES = 64, PACKS = 32, ALIGNMENT = 256 };
 
-/* cuDNN wants the pointers of a run as a finished descriptor. Layers of one shape share a plan, so the last sets of
- * pointers are kept. */
+/* cuDNN takes the pointers of a run as a finished descriptor. Layers of one shape share a plan, so it keeps
+ * the last sets of pointers. */
 typedef struct pack {
     cudnnBackendDescriptor_t item;
     void *pointers[TESS_CUDNN_TENSORS];
@@ -23,7 +23,7 @@ struct tess_cudnn_plan {
     tess_cudnn_bag bag;
     cudnnBackendDescriptor_t execution;
     int64_t engine;
-    size_t workspace, rounded; /* of the workspace, what a rounded bias takes */
+    size_t workspace, rounded; /* rounded: part of the workspace for a rounded bias */
     bool adds_bias;
     char text[256];
     pack packs[PACKS];
@@ -41,7 +41,7 @@ static const char *refuses_tensor(const tess_tensor *t, const tess_op *op)
         return "the channels are not a multiple of 8";
     if (t->stride_w % unit || t->stride_h % unit || t->stride_n % unit)
         return "the strides are not multiples of 16 bytes";
-    /* Compiled engines take any strides and then ignore gaps. */
+    /* Compiled engines accept any strides but ignore gaps. */
     if (t->stride_h != t->w * t->stride_w || (t->n > 1 && t->stride_n != t->h * t->stride_h))
         return "there are gaps between the rows";
     return NULL;
@@ -85,13 +85,13 @@ static int propose(tess_cudnn *cudnn, const tess_op *conv, bool any_size, int64_
 int tess_cudnn_candidates(tess_cudnn *cudnn, const tess_op *op, size_t workspace_limit, int64_t *engines,
                           int most)
 {
-    (void)workspace_limit; /* known only once a plan is made; see plan_create */
+    (void)workspace_limit; /* known only after a plan is made; see plan_create */
     if (tess_cudnn_refuses(op))
         return 0;
     tess_cudnn_parts parts;
     tess_cudnn_split(op, &parts);
     int count = tess_cudnn_ready_made(&parts.conv) ? propose(cudnn, &parts.conv, false, engines, most) : 0;
-    if (op->kind == TESS_OP_CONV && count < most) /* the parts of a transposed one have gaps */
+    if (op->kind == TESS_OP_CONV && count < most) /* the parts of a transposed convolution have gaps */
         count += propose(cudnn, &parts.conv, true, engines + count, most - count);
     return count;
 }
@@ -119,7 +119,7 @@ static tess_status finish(tess_cudnn_plan *plan, int64_t engine, size_t workspac
                        CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &kernels);
     tess_cudnn_seal(bag, plan->execution, "a plan with this engine");
     tess_status status = tess_cudnn_bag_check(bag, error);
-    if (status != TESS_OK) /* cuDNN has many words for "not this one" */
+    if (status != TESS_OK) /* cuDNN reports an unsupported engine with many different codes */
         return status == TESS_INTERNAL ? TESS_UNSUPPORTED : status;
     int64_t workspace = 0;
     tess_cudnn_get(bag, plan->execution, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1,
@@ -228,7 +228,7 @@ static tess_status fill(const tess_cudnn_plan *plan, pack *p, tess_error *error)
     return status;
 }
 
-/* The pack of these pointers: a kept one, or a new one in place of the oldest. */
+/* The pack of these pointers: an existing one, or a new one that replaces the oldest. */
 static tess_status pack_of(tess_cudnn_plan *plan, const pack *wanted, pack **out, tess_error *error)
 {
     for (int i = 0; i < PACKS; i++) {

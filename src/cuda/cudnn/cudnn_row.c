@@ -1,5 +1,5 @@
-/* cuDNN as a row: opened when first wanted, and its plans kept by shape, since layers of one shape are many and a plan takes a
- * while to make. */
+/* cuDNN as a row. It is opened on first use. Plans are kept by shape, because many layers share a shape and a
+ * plan is slow to make. */
 #include <stdio.h>
 #include <string.h>
 
@@ -28,7 +28,7 @@ static void drop(tess_cuda_measured *measured, int at)
     measured->plans[at] = measured->plans[--measured->plan_count];
 }
 
-/* A place for one more, made by dropping a plan that nobody uses; they are kept otherwise. */
+/* Makes room for one more plan. Drops a plan only if it is unused and the table is full. */
 static bool make_room(tess_cuda_measured *measured)
 {
     for (int i = 0; measured->plan_count == TESS_CUDA_PLANS && i < measured->plan_count; i++)
@@ -74,7 +74,7 @@ void tess_cuda_plans_clear(tess_cuda_measured *measured)
         drop(measured, measured->plan_count - 1);
 }
 
-/* Without a library loaded: what the class asks for was found when it was looked up. */
+/* Does not load the library: the lookup of the class has already decided that cuDNN is used. */
 static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *why)
 {
     (void)device;
@@ -90,7 +90,7 @@ static void needs_of(tess_device *device, const tess_op *op, tess_op_needs *need
     needs->weights = tess_cuda_weight_bytes(op);
 }
 
-/* A setting that does not take this very shape gives way to the first that does, within the workspace that was promised. */
+/* If the stored engine does not support this shape, uses the first that does, within the promised workspace. */
 static tess_status prepare(tess_device *device, const tess_op *op, void **state, tess_error *error)
 {
     tess_cuda_measured *measured = tess_cuda_of(device)->measured;

@@ -1,4 +1,4 @@
-/* without_cudnn.c: stands in for cudnn*.c where cuDNN's headers are not installed; empty where they are. */
+/* without_cudnn.c: replaces cudnn*.c if cuDNN's headers are not installed; empty if they are. */
 #if !__has_include(<cudnn_graph.h>)
 #include "cuda/cudnn/cudnn.h"
 

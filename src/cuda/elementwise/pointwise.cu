@@ -1,9 +1,10 @@
-/* The ops that move, compare or change single values: max-pool, nearest upsampling, addition, activations. They wait for
- * memory, so a thread takes 16 bytes of one pixel where the tensors allow (else one value), reads what it needs of it once and
- * writes all that follows from it: a pooled or added pixel, or every copy of an enlarged one.
+/* Ops that move, compare or change single values: max-pool, nearest upsampling, addition, activations. They
+ * are memory-bound, so a thread processes 16 bytes of one pixel if the tensors allow it (else one value),
+ * reads its inputs once and writes every output that depends on them: a pooled or added pixel, or all copies
+ * of an upsampled one.
  *
- * x of the grid runs over pixels and pieces of a row, y over rows, z over images; strides are 64-bit, but a place
- * in a row is found by 32-bit divisions: wider ones would take longer than the memory does. */
+ * Grid: x over pixels and pieces of a row, y over rows, z over images. Strides are 64-bit, but the position in
+ * a row is found by 32-bit divisions: 64-bit ones would take longer than the memory accesses. */
 #include "cuda/conv/generic.h"
 #include "cuda/core/activation.cuh"
 #include "cuda/core/values.cuh"
@@ -12,12 +13,12 @@ namespace
 {
 
 enum { THREADS = 256 };
-const int64_t MOST = 65535; /* of the grid in y and z */
+const int64_t MOST = 65535; /* limit of the grid in y and z */
 
 struct pointwise_job {
     tess_tensor in, out, residual[2];
-    unsigned pieces; /* of a pixel */
-    unsigned row;    /* pieces of a row of the grid: of `out`, or of `in` where that is enlarged */
+    unsigned pieces; /* pieces of a pixel */
+    unsigned row;    /* pieces of a row of the grid: of `out`, or of `in` for upsampling */
     int64_t rows;
     int residuals, sy, sx;
     tess_activation activation;
@@ -30,7 +31,8 @@ __device__ __forceinline__ int64_t at(const tess_tensor &t, int64_t n, int64_t y
     return n * t.stride_n + y * t.stride_h + x * t.stride_w;
 }
 
-/* SIDE: of the window when it is square and known, so that all its reads are under way at once; 0: any. */
+/* SIDE: side of a square window known at compile time, so that all its reads are in progress at once; 0: any
+ * window. */
 template <typename T, int N, int SIDE> struct pool {
     static __device__ __forceinline__ void run(const pointwise_job &job, int64_t n, int64_t y, int64_t x,
                                                int64_t c)
@@ -54,7 +56,7 @@ template <typename T, int N, int SIDE> struct pool {
     }
 };
 
-template <typename T, int N, int SIDE> struct enlarge {
+template <typename T, int N, int SIDE> struct upsample {
     static __device__ __forceinline__ void run(const pointwise_job &job, int64_t n, int64_t y, int64_t x,
                                                int64_t c)
     {
@@ -137,16 +139,16 @@ cudaError_t launch(const pointwise_job &job, cudaStream_t stream)
 template <typename T, int N>
 cudaError_t launch_kind(tess_op_kind kind, pointwise_job &job, cudaStream_t stream)
 {
-    const bool enlarges = kind == TESS_OP_UPSAMPLE;
-    const int64_t width = enlarges ? (job.out.w + job.sx - 1) / job.sx : job.out.w;
-    job.rows = enlarges ? (job.out.h + job.sy - 1) / job.sy : job.out.h;
+    const bool upsamples = kind == TESS_OP_UPSAMPLE;
+    const int64_t width = upsamples ? (job.out.w + job.sx - 1) / job.sx : job.out.w;
+    job.rows = upsamples ? (job.out.h + job.sy - 1) / job.sy : job.out.h;
     job.pieces = (unsigned)(job.out.c / N);
     if (width * job.pieces > INT32_MAX)
         return cudaErrorInvalidValue;
     job.row = (unsigned)width * job.pieces;
     return kind == TESS_OP_MAX_POOL   ? launch<pool, T, N>(job, stream)
            : kind == TESS_OP_ACTIVATE ? launch<activate, T, N>(job, stream)
-           : enlarges                 ? launch<enlarge, T, N>(job, stream)
+           : upsamples                ? launch<upsample, T, N>(job, stream)
                                       : launch<add, T, N>(job, stream);
 }
 

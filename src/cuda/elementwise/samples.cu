@@ -1,6 +1,6 @@
-/* A file's samples to values and back, by the same arithmetic as tensor/samples.c: one fp32 product on the way
- * in, one fp64 product rounded to nearest on the way out, so that both devices agree to the last bit. One
- * thread a pixel. */
+/* Converts a file's samples to values and back with the arithmetic of tensor/samples.c: one fp32 product for
+ * import, one fp64 product rounded to nearest for export, so that both devices agree to the last bit. One
+ * thread per pixel. */
 #include <math.h>
 
 #include <cuda_fp16.h>
@@ -72,7 +72,7 @@ template <typename T> __device__ __forceinline__ T to_sample(float value, double
 {
     constexpr double least = sample_range<T>::least, most = sample_range<T>::most;
     const double v = rint(__dmul_rn((double)value, full_scale));
-    return (T)(v >= most ? most : v > least ? v : least); /* NaN: the least */
+    return (T)(v >= most ? most : v > least ? v : least); /* NaN becomes `least` */
 }
 
 template <> __device__ __forceinline__ float to_sample<float>(float value, double)

@@ -1,12 +1,12 @@
-/* What solvers do with vectors: weighted sums, inner products, products with a spectrum. All wait for memory.
+/* Vector operations of solvers: weighted sums, inner products, products with a spectrum. All are memory-bound.
  *
- * COMBINE and SPECTRUM: one thread a value (a complex pair with a complex factor); x of the grid runs over the
- * values of a line (one row of one image, all its channels), y over lines; a COMBINE of tensors without gaps is one
- * line. Sums are rounded as on the CPU: no contraction, the same order.
+ * COMBINE and SPECTRUM: one thread per value (per complex pair with a complex factor). Grid: x over the values
+ * of a line (one row of one image, all channels), y over lines; a COMBINE of dense tensors is one line. Sums
+ * are rounded as on the CPU: no contraction, the same order.
  *
- * DOT: the values are cut into parts of PART by the tensor's size alone; a block sums a part in fp64, each thread
- * every THREADS-th value and the block as a tree; then one block sums the parts the same way. So the bits depend
- * neither on the card nor on what else runs, and there are no atomics. */
+ * DOT: the values are divided into parts of PART, by the tensor's size alone. A block sums a part in fp64:
+ * each thread every THREADS-th value, then the block as a tree. One block then sums the parts in the same way.
+ * There are no atomics, so the bits do not depend on the card or on other work. */
 #include "cuda/core/cuda.h"
 #include "cuda/core/load.h"
 
@@ -14,13 +14,13 @@ namespace
 {
 
 enum { THREADS = 256, PART = 1 << 15 };
-const unsigned MOST = 65535; /* of the grid in y */
+const unsigned MOST = 65535; /* limit of the grid in y */
 
-/* The shape that all tensors of an op are seen in, and where a line of each begins. */
+/* The common shape of all tensors of an op, and the start of a line in each. */
 struct lines {
     unsigned d, h, count;
-    unsigned c;  /* values of a pixel */
-    int64_t row; /* values of a line; below 2^31 where there are gaps */
+    unsigned c;  /* values per pixel */
+    int64_t row; /* values per line; below 2^31 if there are gaps */
 };
 
 __device__ __forceinline__ int64_t line_at(const tess_tensor &t, const lines &l, unsigned line)
@@ -29,7 +29,7 @@ __device__ __forceinline__ int64_t line_at(const tess_tensor &t, const lines &l,
     return image / l.d * t.stride_n + image % l.d * t.stride_d + y * t.stride_h;
 }
 
-/* Value i of a line. */
+/* The offset of value i of a line. */
 __device__ __forceinline__ int64_t value_at(const tess_tensor &t, const lines &l, int64_t i)
 {
     return t.stride_w == l.c ? i : (unsigned)i / l.c * t.stride_w + (unsigned)i % l.c;
@@ -57,10 +57,10 @@ __global__ void __launch_bounds__(THREADS) combine_kernel(const __grid_constant_
                 const float value = __fmul_rn(
                     job.factor[k],
                     job.data[k][line_at(job.from[k], job.l, line) + value_at(job.from[k], job.l, i)]);
-                sum = first ? value : __fadd_rn(sum, value); /* 0 + -0 would be another zero */
+                sum = first ? value : __fadd_rn(sum, value); /* 0 + -0 would give +0 */
                 first = false;
             }
-        sum = sum < job.low ? job.low : sum; /* this way round NaN stays NaN, and is seen */
+        sum = sum < job.low ? job.low : sum; /* in this form NaN stays NaN, and is noticed */
         sum = sum > job.high ? job.high : sum;
         job.to[line_at(job.out, job.l, line) + value_at(job.out, job.l, i)] = sum;
     }
@@ -75,8 +75,9 @@ struct spectrum_job {
     bool one_row;
 };
 
-/* PARTS values of one pixel belong together. Everything is read before anything is written, as `out` may be any of
- * the others; a factor that is written has one channel (or pair) and one row for each row, so it is this thread's. */
+/* PARTS values of one pixel belong together. All inputs are read before anything is written, because `out` may
+ * alias any of them. A factor that is overwritten has one channel (or pair) and as many rows as `out`, so only
+ * this thread reads it. */
 template <int PARTS>
 __global__ void __launch_bounds__(THREADS) spectrum_kernel(const __grid_constant__ spectrum_job job)
 {
@@ -100,7 +101,7 @@ __global__ void __launch_bounds__(THREADS) spectrum_kernel(const __grid_constant
     }
 }
 
-/* The sum over the block in thread 0, by a tree of a fixed shape. */
+/* The sum over the block, in thread 0, by a tree of a fixed shape. */
 __device__ double block_sum(double value)
 {
     __shared__ double sums[THREADS];
@@ -122,7 +123,7 @@ struct dot_job {
     bool dense;
 };
 
-/* A block a part; products of two floats are exact in fp64. */
+/* One block per part; products of two floats are exact in fp64. */
 __global__ void __launch_bounds__(THREADS) dot_kernel(const __grid_constant__ dot_job job)
 {
     const int64_t all = (int64_t)job.l.count * job.l.row, begin = (int64_t)blockIdx.x * PART,
@@ -158,7 +159,7 @@ bool same_shape(const tess_tensor *a, const tess_tensor *b)
     return a->n == b->n && a->d == b->d && a->h == b->h && a->w == b->w && a->c == b->c;
 }
 
-/* Values follow one another without gaps; strides of sizes of one do not matter. */
+/* True if the values have no gaps; strides of dimensions of size one do not matter. */
 bool is_dense(const tess_tensor *t)
 {
     return (t->w == 1 || t->stride_w == t->c) && (t->h == 1 || t->stride_h == t->w * t->c) &&
@@ -304,7 +305,7 @@ cudaError_t vector_run(const tess_op *op, const tess_op_buffers *b, cudaStream_t
                                        : run_spectrum(op, b, stream);
 }
 
-/* All kernels, before anything is captured. */
+/* Loads all kernels, before any graph is captured. */
 cudaError_t vector_load(int)
 {
     const void *const kernels[] = {(const void *)combine_kernel, (const void *)spectrum_kernel<1>,
@@ -318,4 +319,5 @@ cudaError_t vector_load(int)
 
 } // namespace
 
-extern "C" const tess_cuda_launch tess_cuda_vector = {vector_refuses, vector_run, vector_load, vector_workspace};
+extern "C" const tess_cuda_launch tess_cuda_vector = {vector_refuses, vector_run, vector_load,
+                                                      vector_workspace};

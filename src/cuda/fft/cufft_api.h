@@ -1,6 +1,6 @@
-/* cufft_api.h: the functions of cuFFT that are used, as a table filled from the library at run time (private to
- * fft*.c). They are declared here, since they have been the same in every version that can be opened, and a build then
- * needs nothing of cuFFT's. */
+/* cufft_api.h: the cuFFT functions in use, as a table filled from the library at run time (private to fft*.c).
+ * They are declared here, because they are the same in every version that can be opened, and the build then
+ * does not need cuFFT's headers. */
 #ifndef TESS_CUDA_CUFFT_API_H
 #define TESS_CUDA_CUFFT_API_H
 
@@ -13,7 +13,7 @@ typedef struct tess_cufft_complex {
 
 enum { TESS_CUFFT_R2C = 0x2a, TESS_CUFFT_C2R = 0x2c };
 
-/* X(name, parameters); all return one of cuFFT's results, 0 for success. */
+/* X(name, parameters); all return a cuFFT result, 0 for success. */
 #define TESS_CUFFT_FUNCTIONS(X)                                                                              \
     X(cufftCreate, (tess_cufft_plan *))                                                                      \
     X(cufftSetAutoAllocation, (tess_cufft_plan, int))                                                        \
@@ -33,9 +33,9 @@ typedef struct tess_cufft_api {
 #undef X
 } tess_cufft_api;
 
-/* Opened at the first call; NULL when it is not installed. */
+/* Opens the library at the first call; NULL if it is not installed. */
 const tess_cufft_api *tess_cufft(void);
-/* TESS_OK, or the status that fits, with "cuFFT: WHAT: REASON". */
+/* TESS_OK, or the matching status with "cuFFT: WHAT: REASON". */
 tess_status tess_cufft_check(int result, const char *what, tess_error *error);
 
 #endif

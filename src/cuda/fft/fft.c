@@ -1,9 +1,9 @@
-/* FFTs by cuFFT. A prepared op owns its plan; the work area is the op's workspace, set at every run, so cuFFT allocates
- * nothing then. What a plan will ask for is known only once it is made: the first query of a layout makes one, and
- * the answer is kept.
+/* FFTs by cuFFT. A prepared op owns its plan. The work area is the op's workspace, set at every run, so that
+ * cuFFT allocates nothing then. The size of the work area is known only after a plan is made: the first query
+ * of a layout makes one, and the answer is cached.
  *
- * cuFFT's inverse is not divided by the number of pixels: a COMBINE in place does it, or the one that brings a staged
- * image (see fft_layout.h) to its place. */
+ * cuFFT does not divide its inverse by the number of pixels. A COMBINE does it in place, or the one that
+ * copies a staged image (see fft_layout.h) to the output. */
 #include <math.h>
 #include <pthread.h>
 #include <string.h>
@@ -17,10 +17,10 @@ enum { ALIGN = 256, SIZES = 64 };
 typedef struct fft_handle {
     tess_fft_layout layout;
     tess_cufft_plan plan;
-    pthread_mutex_t lock; /* a plan holds one stream and one work area at a time */
+    pthread_mutex_t lock; /* a plan has one stream and one work area at a time */
 } fft_handle;
 
-/* What was asked for before; the oldest makes room. */
+/* Cache of work area sizes; a new entry replaces the oldest. */
 static pthread_mutex_t sizes_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     tess_fft_layout layout;
@@ -37,7 +37,7 @@ static const char *fft_refuses(const tess_op *op, int capability)
     tess_fft_layout layout;
     const char *why = tess_fft_layout_of(op, &layout);
     if (!why && !tess_cufft())
-        why = "cuFFT (libcufft.so.12 or .11) is not installed; install it, or use --device cpu";
+        why = "cuFFT (libcufft.so.12 or .11) is not installed; install it, or use `device` cpu";
     return why;
 }
 
@@ -49,7 +49,7 @@ static tess_status make_plan(const tess_fft_layout *l, tess_cufft_plan *plan, si
         return tess_fail(error, TESS_UNSUPPORTED, "cuFFT is not installed");
     const tess_fft_side *in = l->inverse ? &l->spectrum : &l->real,
                         *out = l->inverse ? &l->real : &l->spectrum;
-    /* One line knows no height: the last entries alone are passed. */
+    /* A transform of rows has no height: only the last entries are passed. */
     long long size[2] = {l->h, l->w}, in_size[2] = {l->h, in->pitch}, out_size[2] = {l->h, out->pitch};
     const int skip = l->rank == 1 ? 1 : 0;
     TESS_TRY(tess_cufft_check(api->cufftCreate(plan), "opening", error));
@@ -66,7 +66,7 @@ static tess_status make_plan(const tess_fft_layout *l, tess_cufft_plan *plan, si
     return status;
 }
 
-/* SIZE_MAX: no plan can be made. */
+/* SIZE_MAX: a plan cannot be made. */
 static size_t work_bytes(const tess_fft_layout *layout)
 {
     int card = 0;
@@ -93,7 +93,7 @@ static size_t work_bytes(const tess_fft_layout *layout)
     return bytes;
 }
 
-/* The staged planes, then cuFFT's work area, behind the first aligned address. */
+/* The staged planes, then cuFFT's work area, from the first aligned address on. */
 static size_t fft_workspace(const tess_op *op)
 {
     tess_fft_layout layout;
@@ -134,7 +134,7 @@ static tess_status fft_prepare(const tess_op *op, void **handle, tess_error *err
     return TESS_OK;
 }
 
-/* to = factor * from, of tensors of one shape. */
+/* to = factor * from, for tensors of one shape. */
 static tess_status scaled_copy(const tess_tensor *from, const float *in, const tess_tensor *to, float *out,
                                double factor, cudaStream_t stream, tess_error *error)
 {
@@ -148,7 +148,7 @@ static tess_status scaled_copy(const tess_tensor *from, const float *in, const t
     return tess_cuda_check(tess_cuda_vector.run(&op, &buffers, stream), "FFT", error);
 }
 
-/* One image between its place and the planes of its channels. */
+/* Copies one image to the planes of its channels, or back. */
 static tess_status stage(const tess_tensor *real, float *image, float *planes, bool back, double factor,
                          cudaStream_t stream, tess_error *error)
 {
@@ -191,7 +191,7 @@ static tess_status fft_run(void *handle, const tess_op *op, const tess_op_buffer
 {
     fft_handle *fft = handle;
     const tess_cufft_api *api = tess_cufft();
-    /* cuFFT reads only, unless it is an inverse, which may overwrite what it reads. */
+    /* cuFFT does not write its input, except for an inverse, which may overwrite it. */
     float *in = (float *)buffers->in[0], *out = buffers->out[0];
     float *real = op->fft.inverse ? out : in, *spectrum = op->fft.inverse ? in : out;
     const size_t complex_size = sizeof(tess_cufft_complex);

@@ -1,9 +1,9 @@
 #include "cuda/fft/fft_layout.h"
 
-/* Values of the rows that are transformed by one call, at most: cuFFT's work area grows with them. */
+/* Most values of the rows that one call transforms: cuFFT's work area grows with them. */
 static const int64_t MOST_MERGED = (int64_t)1 << 24;
 
-/* Do the rows of all images follow one another at one distance? */
+/* True if the rows of all images have one constant distance. */
 static bool merges(const tess_tensor *t)
 {
     return (t->d == 1 || t->stride_d == t->h * t->stride_h) &&

@@ -1,8 +1,8 @@
-/* Transforms of images by our own passes (filter.cu): what they take, and the tables that they look into. For what they
- * do not take, sides above 4096 that are no power of two, or above 8192, there is cuFFT: `tess_cuda_filter_whole` does
- * a filter as a transform, a product and a transform back.
+/* Transforms of images by our own kernels (filter.cu): the ops that they accept, and their tables. They do not
+ * accept sides above 8192, nor sides above 4096 that are not a power of two; for these
+ * `tess_cuda_filter_whole` does a filter with cuFFT, as a transform, a product and an inverse transform.
  *
- * Tables are a prepared op's own, some 100 KB, like the plans of cuFFT. */
+ * A prepared op owns its tables, about 100 KB, like the plans of cuFFT. */
 #include "cuda/fft/filter.h"
 
 #include <math.h>
@@ -18,7 +18,7 @@ typedef struct filter_handle {
     float *tables; /* on the card */
 } filter_handle;
 
-/* The length that n is transformed as; 0: none. */
+/* The length of line used to transform n values; 0: not supported. */
 static int line_of(int64_t n)
 {
     int64_t line = TESS_FILTER_LEAST;
@@ -102,7 +102,7 @@ static size_t filter_workspace(const tess_op *op)
     return ALIGN + tess_filter_work(&plan);
 }
 
-/* In place, by halves. */
+/* Radix-2 FFT in place. */
 static void transform(double *v, int count)
 {
     for (int i = 1, j = 0; i < count; i++) {
@@ -141,7 +141,8 @@ static void fill_roots(float *to, int64_t count, double of)
     }
 }
 
-/* Roots; where they are wanted the chirp, and its conjugate, wrapped around, as a spectrum. `wide`: 2 line doubles. */
+/* Writes the roots and, if needed, the chirp and the spectrum of its wrapped conjugate. `wide`: 2 line
+ * doubles. */
 static void fill_line(const tess_filter_lines *l, float *to, double *wide)
 {
     fill_roots(to, l->line, l->line);

@@ -1,4 +1,4 @@
-/* The passes of filter_passes.cuh: which kernel for which length, what it is told, and its launch. */
+/* Host side of filter_passes.cuh: selects the kernel for a length, fills its arguments and launches it. */
 #include "cuda/fft/filter_passes.cuh"
 
 namespace
@@ -9,7 +9,7 @@ line_tables tables_of(const tess_filter_lines *l)
     return {l->n, (const float2 *)l->roots, (const float2 *)l->chirp, (const float2 *)l->chirp_spectrum};
 }
 
-/* Columns of a block: a strip, or what has room. */
+/* Columns per block: a strip, or as many as fit. */
 template <int LINE> constexpr int columns_of()
 {
     return LINE <= 2048 ? 4 : LINE == 4096 ? 2 : 1;
@@ -47,8 +47,8 @@ template <int LINE, bool CHIRP> cudaError_t run_columns(const column_job &job, c
     return cudaGetLastError();
 }
 
-/* More shared memory than 48 KB must be asked for. The code itself comes when a kernel is first launched: there are 31,
- * most jobs need none of them, and those that do are not in a hurry. */
+/* Allows more than 48 KB of shared memory. The code is loaded at the first launch: there are 31 kernels, most
+ * jobs need none of them, and the others can wait. */
 template <typename KERNEL> cudaError_t allow(KERNEL kernel, int shared_bytes)
 {
     return cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -94,7 +94,7 @@ row_job rows_of(const tess_filter_plan *plan, const tess_tensor *image, void *wo
     return job;
 }
 
-/* The division by the number of pixels belongs to the filter. */
+/* The filter includes the division by the number of pixels. */
 column_job product_of(const tess_filter_run *run, double scale)
 {
     column_job job = {};

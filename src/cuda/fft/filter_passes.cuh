@@ -1,17 +1,19 @@
-/* filter_passes.cuh: transforms of images, and filters between two of them, in passes that each read and write the
- * image once (private to filter.cu):
+/* filter_passes.cuh: transforms of images, and filters between two transforms, in passes that each read and
+ * write the image once (private to filter.cu):
  *
- *   rows      every row (or pair of rows) becomes its half spectrum, which goes to the work area;
- *   columns   every column of that is transformed, filtered and transformed back where it is;
- *   rows      back to the image.
+ *   rows      transforms every row (or pair of rows) and writes its half spectrum to the work area;
+ *   columns   transforms every column of the work area, filters it and transforms it back in place;
+ *   rows      transforms back to the image.
  *
- * The work area is cut into strips of STRIP columns of one channel, row above row: a block of the columns' pass reads
- * one without gaps, and a row writes whole sectors. Of 2048 x 1366 x 3 values, fp32, that is 34 MB seven times in all
- * (S and the data's spectrum included), 60 us at 4 TB/s; the rows, whose length is 2 * 683, take 4 transforms of 2048
- * a row and channel: 1.9 GB through shared memory, about as long.
+ * The work area is divided into strips of STRIP columns of one channel, one row after another: a block of the
+ * column pass reads a strip without gaps, and a row writes whole sectors. For 2048 x 1366 x 3 fp32 values that
+ * is 34 MB, seven times in total (including S and the spectrum of the data), 60 us at 4 TB/s. The rows, whose
+ * length is 2 * 683, need 4 transforms of 2048 per row and channel: 1.9 GB through shared memory, about the
+ * same time.
  *
- * Rows: LINE / 16 threads for a line, a line for each channel of a row, if a block has room; results then leave
- * through shared memory in the order of the image. Columns: COLUMNS of them side by side, neighbours in threads. */
+ * Rows: LINE / 16 threads per line, one line for each channel of a row if a block has room; results are then
+ * written through shared memory in the order of the image. Columns: COLUMNS neighbours per block, in
+ * neighbouring threads. */
 #ifndef TESS_CUDA_FILTER_PASSES_CUH
 #define TESS_CUDA_FILTER_PASSES_CUH
 
@@ -21,7 +23,7 @@
 namespace
 {
 
-/* Registers for two blocks of 384 threads; shared memory that every card since Ampere has. */
+/* Registers allow two blocks of 384 threads; every card since Ampere has this much shared memory. */
 enum { STRIP = 4, MOST_THREADS = 768, MOST_SHARED = 96 << 10 };
 
 struct row_job {
@@ -56,12 +58,12 @@ template <int LINE> __host__ __device__ constexpr int shared_line()
     return LINE + LINE / HELD;
 }
 
-/* LINE threads' worth of one line: `unit` is a row, or a pair of rows where the width is odd. */
+/* The position of one line: `unit` is a row, or a pair of rows if the width is odd. */
 struct row_place {
     int j, slot, channel, unit;
     bool there;
-    int64_t image; /* of the first value */
-    bool second;   /* is there a second row? */
+    int64_t image; /* offset of the first value */
+    bool second;   /* there is a second row */
 };
 
 template <int LINE> __device__ __forceinline__ row_place place_of(const row_job &job)
@@ -127,8 +129,8 @@ __global__ void __launch_bounds__(MOST_THREADS) rows_kernel(const __grid_constan
     }
 }
 
-/* What the two halves of a spectrum make of value k, times 2 where the width is even. The first and the middle value
- * of a real row's spectrum are real: what rounding left beside is not looked at. */
+/* Value k joined from the two halves of a spectrum, times 2 if the width is even. The first and the middle
+ * value of a real row's spectrum are real: their imaginary parts are rounding errors and are ignored. */
 __device__ __forceinline__ float2 joined(const row_job &job, const row_place &p, int k)
 {
     const int n = job.table.n, other = n - k;
@@ -167,7 +169,7 @@ __global__ void __launch_bounds__(MOST_THREADS) rows_back_kernel(const __grid_co
     transform<LINE, CHIRP>(v, all + p.slot * shared_line<LINE>(), p.j, job.table);
     exchange_parts(v);
     const int step = job.even ? 2 : 1;
-    if (job.whole) { /* first and second row one after the other */
+    if (job.whole) { /* first row, then second row */
         float *rows = (float *)all;
         const int row = job.width * job.channels;
         __syncthreads();
@@ -214,7 +216,7 @@ __global__ void __launch_bounds__(LINE / HELD * COLUMNS)
 {
     extern __shared__ float2 all[];
     constexpr int THREADS = LINE / HELD;
-    /* A line's place begins 4 values off the one before: columns side by side meet in no bank. */
+    /* Each line starts 4 values further in its bank: neighbouring columns have no bank conflicts. */
     constexpr int PITCH = shared_line<LINE>() + 4;
     const int column = threadIdx.x % COLUMNS, j = threadIdx.x / COLUMNS;
     const int channel = blockIdx.x % job.channels, bin = blockIdx.x / job.channels * COLUMNS + column;
@@ -263,7 +265,7 @@ __global__ void __launch_bounds__(LINE / HELD * COLUMNS)
     }
 }
 
-/* One thread a value of the spectrum; y of the grid: rows. */
+/* One thread per value of the spectrum; y of the grid: rows. */
 __global__ void product_kernel(const __grid_constant__ column_job job)
 {
     const int i = blockIdx.x * blockDim.x + threadIdx.x, bin = i / job.channels, channel = i % job.channels;

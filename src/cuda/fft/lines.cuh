@@ -1,19 +1,20 @@
 /* lines.cuh: transforms of complex lines, each by LINE / 16 threads of a block (private to filter_passes.cuh).
  *
- * Thread j of a line holds its values j, j + T, j + 2 T ... in 16 registers, before a transform as after it: what is
- * done value by value between two transforms (a chirp, a filter) costs no memory. Stockham's stages of radix 16, the
- * last one of what is left, pass through shared memory once between two of them: 2048 = 16 16 8 takes two exchanges.
- * Every 16 values there one place is left out, so that neither writes in steps of 16 nor reads in a row meet in a bank.
+ * Thread j of a line holds its values j, j + T, j + 2 T ... in 16 registers, before and after a transform:
+ * pointwise work between two transforms (a chirp, a filter) needs no memory. Stockham's stages have radix 16,
+ * the last one the rest; between two stages the values pass through shared memory once: 2048 = 16 16 8 takes
+ * two exchanges. One position is skipped after every 16 values there, so that neither writes with a step of 16
+ * nor consecutive reads have bank conflicts.
  *
- * A length n that is no power of two goes by Bluestein's chirp: X_k = w_k sum_i (x_i w_i) conj(w_(k - i)), w_k =
- * exp(-i pi k^2 / n), the sum being a circular convolution of LINE >= 2 n - 1 values: two transforms more. */
+ * A length n that is not a power of two uses Bluestein's chirp: X_k = w_k sum_i (x_i w_i) conj(w_(k - i)), w_k
+ * = exp(-i pi k^2 / n). The sum is a circular convolution of LINE >= 2 n - 1 values: two more transforms. */
 #ifndef TESS_CUDA_LINES_CUH
 #define TESS_CUDA_LINES_CUH
 
 namespace
 {
 
-enum { HELD = 16 }; /* values of a thread */
+enum { HELD = 16 }; /* values per thread */
 
 __device__ __forceinline__ float2 operator+(float2 a, float2 b)
 {
@@ -35,13 +36,13 @@ __device__ __forceinline__ float2 conjugate(float2 a)
     return make_float2(a.x, -a.y);
 }
 
-/* Times i. */
+/* a times i. */
 __device__ __forceinline__ float2 turned(float2 a)
 {
     return make_float2(-a.y, a.x);
 }
 
-/* The inverse of a transform, without its division, is the transform with the parts of every value exchanged. */
+/* The inverse transform, without its division, is the transform with real and imaginary parts exchanged. */
 __device__ __forceinline__ void exchange_parts(float2 v[HELD])
 {
 #pragma unroll
@@ -49,13 +50,13 @@ __device__ __forceinline__ void exchange_parts(float2 v[HELD])
         v[q] = make_float2(v[q].y, v[q].x);
 }
 
-/* Where value i of a line is in shared memory. */
+/* The position of value i of a line in shared memory. */
 __device__ __forceinline__ int spread(int i)
 {
     return i + i / HELD;
 }
 
-/* Small transforms of v[0], v[STEP] ..., from and to the natural order. */
+/* Small transforms of v[0], v[STEP] ..., in natural order before and after. */
 template <int STEP> __device__ __forceinline__ void small2(float2 *v)
 {
     const float2 a = v[0], b = v[STEP];
@@ -73,7 +74,7 @@ template <int STEP> __device__ __forceinline__ void small4(float2 *v)
     v[3 * STEP] = b - d;
 }
 
-/* x[2 a + b]: four pairs, the second of each turned by its share of 1/8. */
+/* x[2 a + b]: four pairs, the second of each multiplied by its power of the 8th root. */
 template <int STEP> __device__ __forceinline__ void small8(float2 *v)
 {
     const float half = 0.70710678118654752f;
@@ -94,7 +95,7 @@ template <int STEP> __device__ __forceinline__ void small8(float2 *v)
         v[k * STEP] = x[k];
 }
 
-/* x[4 a + b]: four times four. */
+/* x[4 a + b]: four transforms of four. */
 __device__ __forceinline__ void small16(float2 *v)
 {
     const float c = 0.92387953251128674f, s = 0.38268343236508977f, h = 0.70710678118654752f;
@@ -133,7 +134,7 @@ template <int RADIX, int STEP> __device__ __forceinline__ void small_transform(f
         small2<STEP>(v);
 }
 
-/* v[r STEP] times w^r; powers by products of at most four factors in a row. */
+/* Multiplies v[r STEP] by w^r; each power is a product of at most four factors. */
 template <int RADIX, int STEP> __device__ __forceinline__ void turn_by(float2 *v, float2 w)
 {
     float2 power[RADIX];
@@ -153,7 +154,7 @@ __device__ __forceinline__ void stages(float2 v[HELD], float2 *shared, int j,
                                        const float2 *__restrict__ roots)
 {
     constexpr int THREADS = LINE / HELD, LEFT = LINE / DONE, RADIX = LEFT >= HELD ? HELD : LEFT,
-                  EACH = HELD / RADIX; /* butterflies of a thread */
+                  EACH = HELD / RADIX; /* butterflies per thread */
 #pragma unroll
     for (int e = 0; e < EACH; e++) {
         if (DONE > 1)
@@ -161,7 +162,7 @@ __device__ __forceinline__ void stages(float2 v[HELD], float2 *shared, int j,
         small_transform<RADIX, EACH>(v + e);
     }
     if constexpr (DONE * RADIX < LINE) {
-        __syncthreads(); /* all have read what was there */
+        __syncthreads(); /* all threads have read the old values */
 #pragma unroll
         for (int e = 0; e < EACH; e++) {
             const int b = j + e * THREADS, at = b / DONE * (DONE * RADIX) + b % DONE;
@@ -177,8 +178,9 @@ __device__ __forceinline__ void stages(float2 v[HELD], float2 *shared, int j,
     }
 }
 
-/* Without this the compiler keeps the roots of one transform for the next, in registers that it has not. */
-__device__ __forceinline__ int forgotten(int j)
+/* Hides the value from the compiler, which otherwise keeps the roots of one transform for the next and runs
+ * out of registers. */
+__device__ __forceinline__ int opaque(int j)
 {
 #ifdef __CUDA_ARCH__
     asm volatile("" : "+r"(j));
@@ -186,11 +188,12 @@ __device__ __forceinline__ int forgotten(int j)
     return j;
 }
 
-/* What a transform of a length takes along, in the card's memory. */
+/* The tables of one length, in the card's memory. */
 struct line_tables {
     int n;
     const float2 *roots; /* LINE */
-    const float2 *chirp; /* n; and the transform of the convolution's other factor, LINE, divided by LINE */
+    /* chirp: n values; chirp_spectrum: LINE values, the transform of the other factor, divided by LINE. */
+    const float2 *chirp;
     const float2 *chirp_spectrum;
 };
 
@@ -204,17 +207,17 @@ __device__ __forceinline__ void transform(float2 v[HELD], float2 *shared, int j,
             const int k = j + q * THREADS;
             v[q] = k < t.n ? v[q] * t.chirp[k] : make_float2(0, 0);
         }
-        j = forgotten(j);
+        j = opaque(j);
         stages<LINE, 1>(v, shared, j, t.roots);
-        j = forgotten(j);
+        j = opaque(j);
 #pragma unroll
         for (int q = 0; q < HELD; q++)
             v[q] = v[q] * t.chirp_spectrum[j + q * THREADS];
         exchange_parts(v);
     }
-    j = forgotten(j);
+    j = opaque(j);
     stages<LINE, 1>(v, shared, j, t.roots);
-    j = forgotten(j);
+    j = opaque(j);
     if (CHIRP) {
         exchange_parts(v);
 #pragma unroll

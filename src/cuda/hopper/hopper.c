@@ -7,13 +7,13 @@ enum { KERNELS = sizeof kernels / sizeof kernels[0] };
 
 static const tess_cuda_launch *kernel_of(const tess_op *op)
 {
-    for (int i = 0; i < (op->mapped ? 1 : KERNELS); i++) /* the first adds maps */
+    for (int i = 0; i < (op->mapped ? 1 : KERNELS); i++) /* only the first kernel adds maps */
         if (!kernels[i]->refuses(op, 90))
             return kernels[i];
     return NULL;
 }
 
-/* The kernels count tiles, of 8 x 16 pixels and 64 channels at the least, and pixels of a side in 32 bits. */
+/* The kernels use 32 bits to count tiles (of 8 x 16 pixels and 64 channels at least) and the pixels of a side. */
 static bool too_many_tiles(const tess_op *op)
 {
     static const int64_t MOST = (int64_t)1 << 30;

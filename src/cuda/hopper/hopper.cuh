@@ -1,5 +1,5 @@
-/* hopper.cuh: the instructions of sm_90a that the kernels are made of: barriers in shared memory, bulk tensor
- * copies, matrix descriptors, moves of 8x8 matrices. */
+/* hopper.cuh: the sm_90a instructions that the kernels use: barriers in shared memory, bulk tensor copies,
+ * matrix descriptors, moves of 8x8 matrices. */
 #ifndef TESS_CUDA_HOPPER_CUH
 #define TESS_CUDA_HOPPER_CUH
 
@@ -14,7 +14,7 @@ static __device__ __forceinline__ uint32_t shared_address(const void *pointer)
     return (uint32_t)__cvta_generic_to_shared(pointer);
 }
 
-/* Barriers count arrivals and the bytes of bulk copies; waiting is for the end of a phase of this parity. */
+/* Barriers count arrivals and the bytes of bulk copies. A wait ends when the phase of the given parity ends. */
 static __device__ __forceinline__ void barrier_init(uint32_t barrier, int arrivals)
 {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
@@ -43,7 +43,7 @@ static __device__ __forceinline__ void barrier_wait(uint32_t barrier, uint32_t p
                  : "memory");
 }
 
-/* Named barriers, for turns between warpgroups. */
+/* Named barriers, to alternate between warpgroups. */
 static __device__ __forceinline__ void named_sync(int id, int threads)
 {
     asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
@@ -74,13 +74,14 @@ static __device__ __forceinline__ void store_4d(const CUtensorMap *map, uint32_t
     asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
 
-/* Until the stores of this thread have read their shared memory. */
+/* Waits until the stores of this thread have read their shared memory. */
 static __device__ __forceinline__ void stores_read(void)
 {
     asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }
 
-/* Programmatic launch: what this grid reads of the one before is there; the next grid's blocks may come. */
+/* Programmatic launch: the first waits until the results of the previous grid are visible, the second lets the
+ * blocks of the next grid start. */
 static __device__ __forceinline__ void wait_for_grid_before(void)
 {
     asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -91,14 +92,14 @@ static __device__ __forceinline__ void let_next_grid_start(void)
     asm volatile("griddepcontrol.launch_dependents;");
 }
 
-/* Ordinary writes to shared memory become visible to bulk copies and matrix instructions. */
+/* Makes ordinary writes to shared memory visible to bulk copies and matrix instructions. */
 static __device__ __forceinline__ void fence_async(void)
 {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-/* 128-byte rows, swizzled; groups of 8 rows lie `group_bytes` apart. The swizzle is a function of the address
- * alone, so a matrix may start at any row of a tile whose own start is a multiple of 1024 bytes. */
+/* Swizzled rows of 128 bytes; groups of 8 rows are `group_bytes` apart. The swizzle depends only on the
+ * address, so a matrix may start at any row of a tile that starts at a multiple of 1024 bytes. */
 static __device__ __forceinline__ uint64_t matrix(uint32_t address, int group_bytes)
 {
     return (uint64_t)((address & 0x3FFFF) >> 4) | (uint64_t)(group_bytes >> 4) << 32 | (uint64_t)1 << 62;
@@ -119,7 +120,7 @@ template <int PENDING> static __device__ __forceinline__ void wgmma_wait(void)
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
 }
 
-/* Four 8x8 matrices of 16-bit values between registers (transposed) and rows of 16 bytes. */
+/* Moves four 8x8 matrices of 16-bit values between registers (transposed) and rows of 16 bytes. */
 static __device__ __forceinline__ void store_transposed(uint32_t address, const uint32_t (&m)[4])
 {
     asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),

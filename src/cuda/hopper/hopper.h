@@ -1,4 +1,4 @@
-/* hopper.h: the kernels for sm_90a behind the one engine `tess_cuda_hopper`. */
+/* hopper.h: the kernel families for sm_90a behind the row `tess_cuda_hopper`. */
 #ifndef TESS_CUDA_HOPPER_H
 #define TESS_CUDA_HOPPER_H
 
@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-extern const tess_cuda_launch tess_hopper_conv; /* 16 channels or more at both ends, in multiples of 8 */
+extern const tess_cuda_launch tess_hopper_conv; /* at least 16 input and output channels, multiples of 8 */
 extern const tess_cuda_launch tess_hopper_head; /* an fp32 image to at most 64 channels */
 extern const tess_cuda_launch tess_hopper_tail; /* at most 64 channels to an fp32 image */
 

@@ -1,4 +1,4 @@
-/* Host side of the Hopper convolutions: which ops they take, the shape of the tile, tensor maps, launch. */
+/* Host side of the Hopper convolutions: the ops that they accept, tile shape, tensor maps, launch. */
 #include "cuda/core/load.h"
 #include "cuda/core/tensor_map.h"
 #include "cuda/hopper/hopper.h"
@@ -10,20 +10,20 @@ static bool is_down(const tess_op *op)
     return op->kind == TESS_OP_CONV && op->kernel[TESS_HEIGHT] == 2;
 }
 
-/* Both write the four phases of an image of twice the size: with one tap each, or with 2x2. */
+/* Both kinds write the four phases of an image of twice the size: with one tap each, or with 2x2. */
 static bool is_up(const tess_op *op)
 {
     return op->kind == TESS_OP_CONV_TRANSPOSE || op->kind == TESS_OP_UP_CONV;
 }
 
-/* Strides that a tensor map can have: 16 bytes. */
+/* True if the strides are multiples of 16 bytes, as a tensor map requires. */
 static bool mappable(const tess_tensor *t)
 {
     return t->stride_w % 8 == 0 && t->stride_h % 8 == 0 && t->stride_n % 8 == 0;
 }
 
-/* Phases are counted from the image's own first pixel: the padding must be that of a whole image. */
-static bool enlarges(const tess_op *op)
+/* Phases are counted from the first pixel of the image, so the padding must be that of a whole image. */
+static bool fuses_upsampling(const tess_op *op)
 {
     bool whole =
         op->kind == TESS_OP_UP_CONV && op->out[0].h == 2 * op->in[0].h && op->out[0].w == 2 * op->in[0].w;
@@ -48,11 +48,10 @@ static const char *refuses(const tess_op *op, int capability)
         return "takes square 2-D kernels";
     const bool padded = op->pad_before[TESS_HEIGHT] || op->pad_before[TESS_WIDTH] ||
                         op->pad_after[TESS_HEIGHT] || op->pad_after[TESS_WIDTH];
-    const bool taken =
-        is_up(op)
-            ? (enlarges(op) || (op->kind == TESS_OP_CONV_TRANSPOSE && side == 2 && step == 2 && !padded)) &&
-                  tess_op_residuals(op) == 0
-            : (side == 3 && step == 1) || (side == 2 && step == 2 && !padded);
+    const bool taken = is_up(op) ? (fuses_upsampling(op) || (op->kind == TESS_OP_CONV_TRANSPOSE &&
+                                                             side == 2 && step == 2 && !padded)) &&
+                                       tess_op_residuals(op) == 0
+                                 : (side == 3 && step == 1) || (side == 2 && step == 2 && !padded);
     if (!taken)
         return "takes 3x3, 2x2 with stride 2 and without padding, and enlarging by 2 of whole images";
     if (!mappable(&op->in[0]) || !mappable(&op->out[0]))
@@ -66,7 +65,7 @@ static const char *refuses(const tess_op *op, int capability)
     return NULL;
 }
 
-/* Every `step`-th pixel of a tensor in each direction, from (dy, dx) on. */
+/* A map of every `step`-th pixel of a tensor in each direction, from (dy, dx) on. */
 static bool map_pixels(CUtensorMap *map, const tess_tensor *t, const void *data, int step, int dy, int dx,
                        int width, int height)
 {
@@ -107,7 +106,7 @@ static bool describe(const tess_op *op, const tess_op_buffers *buffers, conv_geo
 {
     typedef conv_tile<TAPS, ROWS> tile;
     const bool up = is_up(op), down = is_down(op);
-    const tess_tensor *grid = up ? &op->in[0] : &op->out[0]; /* whose pixels the tiles cut */
+    const tess_tensor *grid = up ? &op->in[0] : &op->out[0]; /* the tensor that is divided into tiles */
     bool good = map_weights(&g->weights, op, buffers->weights);
     for (int phase = 0; phase < PHASES; phase++) {
         if (phase == 0 || down)
@@ -172,7 +171,7 @@ static cudaError_t run_shape(const tess_op *op, const tess_op_buffers *buffers, 
                       : run_nine<T, false, ROWS>(op, buffers, stream);
 }
 
-/* Rounds of tiles over all multiprocessors, in rows of 8 pixels. */
+/* Number of rounds of tiles over all multiprocessors, times the tile height. */
 static int64_t cost(const tess_op *op, int height)
 {
     const tess_tensor *grid = is_up(op) ? &op->in[0] : &op->out[0];
@@ -182,7 +181,8 @@ static int64_t cost(const tess_op *op, int height)
     return (tiles + tess_multiprocessors() - 1) / tess_multiprocessors() * height;
 }
 
-/* Small images would leave multiprocessors idle with full tiles: half tiles then. The sums do not change. */
+/* With full tiles, a small image would leave multiprocessors idle, so it uses half tiles. The sums do not
+ * change. */
 template <typename T>
 static cudaError_t run_type(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream)
 {

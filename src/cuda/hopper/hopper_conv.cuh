@@ -1,16 +1,16 @@
-/* hopper_conv.cuh: convolutions by wgmma with the pixels as columns: D[64 outputs x 256 pixels],
- * 8 wide and 32 tall (16 for small images).
+/* hopper_conv.cuh: convolutions by wgmma with the pixels as columns: D[64 outputs x 256 pixels], a tile 8 wide
+ * and 32 tall (16 for small images).
  *
  * A tile of pixels is loaded once for every 64 input channels, with its halo, and all nine taps read it at
- * shifted addresses: the matrix descriptor of a tap is that of the tile plus (dy * pitch + dx) rows. The weights
- * of a step (one tap, 64 inputs, 64 outputs: 8 KiB) come through a ring of nine slots; where the layer has
- * just nine of them, 64 -> 64 channels, they stay. Channels that are not multiples of 64 are filled up with
- * zeros by the copies, and cut off again; DEPTH is how many of a step's inputs there are at all.
+ * shifted addresses: the matrix descriptor of a tap is that of the tile plus (dy * pitch + dx) rows. The
+ * weights of a step (one tap, 64 inputs, 64 outputs: 8 KiB) pass through a ring of nine slots; a layer with
+ * exactly nine of them (64 -> 64 channels) keeps them in shared memory. If the channels are not a multiple of
+ * 64, the copies fill up with zeros and do not store the excess; DEPTH is the number of inputs that a step
+ * really has.
  *
- * Two warpgroups take turns: while one multiplies, the other adds bias and residuals, rounds and stores. Where
- * a tile serves a single tap its way to the multiprocessor is what binds: there both work on it at once, for
- * 64 outputs each. A third of the block (one warp each for pixels, weights and residuals) does nothing but start
- * copies. */
+ * Two warpgroups alternate: while one multiplies, the other adds bias and residuals, rounds and stores. If a
+ * tile is used by a single tap, loading it is the bottleneck: then both work on it at once, for 64 outputs
+ * each. The third warpgroup (one warp each for pixels, weights and residuals) only starts copies. */
 #ifndef TESS_CUDA_HOPPER_CONV_CUH
 #define TESS_CUDA_HOPPER_CONV_CUH
 
@@ -24,7 +24,7 @@ __global__ void __launch_bounds__((TEAMS + 1) * WARPGROUP, 1)
     extern __shared__ char raw[];
     const uint32_t base = (shared_address(raw) + 1023) & ~1023u;
     const conv_barriers<tile_type> b = {base + tile_type::barriers_at};
-    /* The same in a warp, and the compiler must know it. */
+    /* The value is the same in a warp; the shuffle tells the compiler so. */
     const int group = __shfl_sync(~0u, threadIdx.x / WARPGROUP, 0);
     const int warp = __shfl_sync(~0u, threadIdx.x % WARPGROUP / 32, 0), lane = threadIdx.x % 32;
     if (threadIdx.x == 0) {
@@ -42,7 +42,8 @@ __global__ void __launch_bounds__((TEAMS + 1) * WARPGROUP, 1)
             wait_for_grid_before();
             load_pixels<TAPS, tile_type>(g, base, b);
         } else if (lane == 0 && warp == 1) {
-            load_weights<TAPS, RESIDENT, tile_type>(g, base + tile_type::slots_at, b); /* always there */
+            /* Loaded once and kept. */
+            load_weights<TAPS, RESIDENT, tile_type>(g, base + tile_type::slots_at, b);
         } else if (lane == 0 && warp == 2) {
             wait_for_grid_before();
             load_residuals<tile_type>(g, base + tile_type::staging_at, b);
@@ -50,7 +51,7 @@ __global__ void __launch_bounds__((TEAMS + 1) * WARPGROUP, 1)
     } else {
         more_registers<232>();
         if (MAPPED)
-            wait_for_grid_before(); /* which made the map */
+            wait_for_grid_before(); /* which computed the map */
         conv_team<T, TAPS, RESIDENT, MAPPED, DEPTH, ROWS> team(g);
         team.b = b;
         team.stages = base;

@@ -1,6 +1,6 @@
-/* The first layer of a network: an fp32 image of one, three or four channels to 64 or fewer, 3x3. Nearly all of its
- * time is the writing of the result, so the taps are laid out by the threads themselves: one row of shared memory a
- * pixel holds its 9 x C neighbours, rounded, and a few wgmma steps do the rest. */
+/* The first layer of a network: an fp32 image of one, three or four channels to 64 or fewer, 3x3. Writing the
+ * result takes nearly all of its time, so the threads themselves arrange the taps: one row of shared memory
+ * per pixel holds its 9 x C neighbours, rounded, and a few wgmma steps multiply them. */
 #include "cuda/core/load.h"
 #include "cuda/core/tensor_map.h"
 #include "cuda/hopper/hopper.cuh"
@@ -22,17 +22,17 @@ typedef struct head_geometry {
     const void *weights;
     const float *bias;
     int64_t stride_n, stride_h;
-    int height, width, pixel; /* pixel: floats from one to the next */
+    int height, width, pixel; /* pixel: floats from one pixel to the next */
     int pad_y, pad_x, tiles_x, tiles_y, tiles, outputs;
     bool relu;
 } head_geometry;
 
-/* Depth of the sum, in steps of 16. */
+/* Length of the sum, in steps of 16. */
 template <int C> struct head_depth {
     static constexpr int used = 9 * C, steps = (used + 15) / 16, chunks = 2 * steps;
 };
 
-/* 16-byte chunk `chunk` of row `row`, swizzled. */
+/* Address of 16-byte chunk `chunk` of row `row`, swizzled. */
 static __device__ __forceinline__ uint32_t chunk_at(int row, int chunk)
 {
     return (uint32_t)(row * ROW_BYTES + (chunk ^ (row & 7)) * 16);
@@ -64,7 +64,7 @@ static __device__ __forceinline__ void put_weights(const head_geometry &g, uint3
 {
     if (threadIdx.x >= OUTPUTS)
         return;
-    const bool real = threadIdx.x < g.outputs; /* of fewer outputs the rest is zero, and not stored */
+    const bool real = threadIdx.x < g.outputs; /* missing outputs are zero and not stored */
     const T *row = (const T *)g.weights + threadIdx.x * head_depth<C>::used;
     float values[16 * head_depth<C>::steps];
 #pragma unroll
@@ -73,7 +73,7 @@ static __device__ __forceinline__ void put_weights(const head_geometry &g, uint3
     put_row<T, C>(base, threadIdx.x, values);
 }
 
-/* The neighbourhood of one pixel; zero outside the image. */
+/* Writes the neighbourhood of one pixel; zero outside the image. */
 template <typename T, int C>
 static __device__ __forceinline__ void put_pixel(const head_geometry &g, uint32_t base, int n, int y, int x,
                                                  int row)
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(WARPGROUP, BLOCKS_PER_SM)
                   n = tile / g.tiles_x / g.tiles_y;
         if (threadIdx.x == 0)
             stores_read();
-        __syncthreads(); /* the rows still held the tile before */
+        __syncthreads(); /* the rows still held the previous tile */
         for (int row = threadIdx.x; row < PIXELS; row += WARPGROUP)
             put_pixel<T, C>(g, pixels, n, y + row / SIDE, x + row % SIDE, row);
         fence_async();
@@ -138,7 +138,7 @@ __global__ void __launch_bounds__(WARPGROUP, BLOCKS_PER_SM)
                                    matrix(pixels + half * 128 * ROW_BYTES + 32 * k, 8 * ROW_BYTES), k);
         wgmma_commit();
         wgmma_wait<0>();
-        __syncthreads(); /* the rows are read: the result takes their place */
+        __syncthreads(); /* all rows are read: the result overwrites them */
 #pragma unroll
         for (int i = 0; i < PIXELS / 8; i += 2) {
             uint32_t m[4];

@@ -1,6 +1,6 @@
-/* hopper_launch.cuh: how the Hopper kernels are launched: as many blocks as stay resident, shared memory raised
- * above its default, and early: the blocks of the next layer may come while the last of this one end, and wait
- * before they read. */
+/* hopper_launch.cuh: launches the Hopper kernels: with as many blocks as can be resident, a raised limit of
+ * shared memory, and programmatic launch: blocks of the next layer may start while the last blocks of this one
+ * end, and wait before they read. */
 #ifndef TESS_CUDA_HOPPER_LAUNCH_CUH
 #define TESS_CUDA_HOPPER_LAUNCH_CUH
 
@@ -8,7 +8,7 @@
 
 static inline int tess_multiprocessors(void)
 {
-    int device = 0, count = 0; /* asked each time: cards differ, and the runtime knows it by heart */
+    int device = 0, count = 0; /* queried each time: cards differ, and the runtime caches it */
     if (cudaGetDevice(&device) != cudaSuccess ||
         cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device) != cudaSuccess)
         return 1;

@@ -1,26 +1,28 @@
-/* hopper_load.cuh: the copying side of the Hopper convolutions: the geometry of a layer, the tile and its place in
- * shared memory, and the three threads that do nothing but start copies. */
+/* hopper_load.cuh: the copying part of the Hopper convolutions: the geometry of a layer, the tile and its
+ * position in shared memory, and the three threads that only start copies. */
 #ifndef TESS_CUDA_HOPPER_LOAD_CUH
 #define TESS_CUDA_HOPPER_LOAD_CUH
 
 #include "cuda/hopper/hopper.cuh"
 
 enum {
-    CHANNELS = 64, /* of a step, in and out: one swizzled row of 128 bytes */
+    CHANNELS = 64, /* channels per step, in and out: one swizzled row of 128 bytes */
     ROW_BYTES = 128,
     SLOT_BYTES = CHANNELS * ROW_BYTES,
     TEAMS = 2, /* warpgroups that multiply */
-    PHASES = 4 /* of a 2x2 stride, in or out */
+    PHASES = 4 /* phases of a 2x2 stride, in or out */
 };
 
 typedef struct conv_geometry {
     CUtensorMap in[PHASES], out[PHASES], residual[2], weights;
-    const float *bias;          /* NULL: none */
-    const float *map;           /* one value a pixel, for all channels; a kernel without maps leaves it */
-    int64_t map_image, map_row; /* elements from one image, and one row, to the next */
-    int height, width;          /* of the map */
-    int tiles_x, tiles_y, groups, tiles; /* groups: of 64 outputs; tiles: all there are, for all groups */
-    int chunks;                          /* of 64 inputs, the taps of a strided kernel counted as inputs */
+    const float *bias; /* NULL: none */
+    /* One value per pixel, for all channels; ignored by a kernel without maps. */
+    const float *map;
+    int64_t map_image, map_row;          /* elements from one image, and one row, to the next */
+    int height, width;                   /* of the map */
+    int tiles_x, tiles_y, groups, tiles; /* groups of 64 outputs; tiles: total, for all groups */
+    /* Groups of 64 inputs; the taps of a strided kernel count as inputs. */
+    int chunks;
     int chunks_per_phase, groups_per_phase;
     int pad_y, pad_x, outputs;
     int residuals;
@@ -32,7 +34,7 @@ template <int TAPS, int ROWS> struct conv_tile {
                                 : TAPS == 4 ? 2
                                             : 1,
                          width = 8, height = ROWS, pixels = width * height;
-    static constexpr bool paired = TAPS == 1; /* both teams work on one tile */
+    static constexpr bool paired = TAPS == 1; /* both warpgroups work on one tile */
     static constexpr int stages = paired ? 3 : 2, slots = paired ? 8 : 9;
     static constexpr int pitch = width + side - 1, stage_rows = pitch * (height + side - 1);
     static constexpr int load_bytes = stage_rows * ROW_BYTES, stage_bytes = (load_bytes + 1023) / 1024 * 1024;
@@ -42,7 +44,7 @@ template <int TAPS, int ROWS> struct conv_tile {
     static constexpr int shared_bytes = barriers_at + 256 + 1024; /* 1024: to align the start */
 };
 
-/* Where the barriers are, behind each other, 8 bytes each. */
+/* Addresses of the barriers, consecutive, 8 bytes each. */
 template <typename TILE> struct conv_barriers {
     static constexpr int count = 2 * (TILE::stages + TILE::slots + TEAMS);
     uint32_t at;
@@ -72,7 +74,7 @@ template <typename TILE> struct conv_barriers {
     }
 };
 
-/* A place in a ring, and the parity of its round. */
+/* A position in a ring, and the parity of its round. */
 struct ring_place {
     int at = 0;
     uint32_t round = 0;
@@ -86,7 +88,7 @@ struct ring_place {
 };
 
 struct tile_place {
-    int group, x, y, n; /* group: of the first team when both share the tile */
+    int group, x, y, n; /* group: that of the first warpgroup if both share the tile */
 };
 
 template <typename TILE>
@@ -110,7 +112,7 @@ static __device__ __forceinline__ void load_pixels(const conv_geometry &g, uint3
     ring_place stage;
     for (int tile = blockIdx.x; tile < g.tiles; tile += gridDim.x) {
         tile_place p = place_of<TILE>(g, tile);
-        if (TAPS == 4) { /* the 2x2 neighbourhood of a phase begins one pixel further on */
+        if (TAPS == 4) { /* the 2x2 neighbourhood of a later phase starts one pixel later */
             const int phase = p.group / g.groups_per_phase;
             p.x += phase % 2;
             p.y += phase / 2;
@@ -135,7 +137,7 @@ static __device__ __forceinline__ void load_weights(const conv_geometry &g, uint
         tile_place p = place_of<TILE>(g, tile);
         for (int chunk = 0; chunk < g.chunks; chunk++)
             for (int step = 0; step < (TILE::paired ? TEAMS : TAPS);
-                 step++) { /* a pair: one tap, two groups */
+                 step++) { /* paired: one tap, two groups */
                 const int group = p.group + (TILE::paired ? step : 0);
                 const int tap = TILE::paired ? chunk / g.chunks_per_phase : step;
                 barrier_wait(b.slot_empty(slot.at), slot.round ^ 1);
@@ -159,7 +161,7 @@ static __device__ __forceinline__ void load_residuals(const conv_geometry &g, ui
     for (int tile = blockIdx.x; tile < g.tiles; tile += gridDim.x) {
         const tile_place p = place_of<TILE>(g, tile);
         for (int share = 0; share < (TILE::paired ? TEAMS : 1);
-             share++) { /* of a pair: one team's outputs each */
+             share++) { /* paired: the outputs of one warpgroup each */
             for (int r = 0; r < g.residuals; r++) {
                 barrier_wait(b.staging_free(team.at), team.at ? round[1] : round[0]);
                 (team.at ? round[1] : round[0]) ^= 1;

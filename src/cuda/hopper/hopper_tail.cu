@@ -1,6 +1,6 @@
-/* The last layer of a network: 64 channels or fewer to an fp32 image of at most 8, 3x3 or 1x1, with the image itself
- * as an fp32 residual. It lives on reading its input once: here the pixels are the rows of the product (64 at a
- * time: 8 x 8) and the few outputs its 8 columns. */
+/* The last layer of a network: 64 channels or fewer to an fp32 image of at most 8, 3x3 or 1x1, with the image
+ * itself as an fp32 residual. It is bound by reading its input, so it reads the input once: the pixels are the
+ * rows of the product (64 at a time: 8 x 8) and the few outputs are its 8 columns. */
 #include "cuda/core/load.h"
 #include "cuda/core/tensor_map.h"
 #include "cuda/hopper/hopper.cuh"
@@ -24,7 +24,7 @@ typedef struct tail_geometry {
     const float *bias, *residual[2];
     float *out;
     int64_t stride_n, stride_h, residual_n[2], residual_h[2];
-    int pixel, residual_pixel[2]; /* floats from one to the next */
+    int pixel, residual_pixel[2]; /* floats from one pixel to the next */
     int height, width, inputs, outputs, pad_y, pad_x, tiles_x, tiles_y, tiles, residuals;
     bool relu;
 } tail_geometry;
@@ -38,7 +38,7 @@ template <int SIDE> struct tail_tile {
     static constexpr int shared_bytes = barriers_at + 16 * STAGES + 1024;
 };
 
-/* Outputs beyond the layer's are rows of zeros. */
+/* Outputs that the layer lacks are rows of zeros. */
 template <typename T, int SIDE>
 static __device__ __forceinline__ void put_weights(const tail_geometry &g, char *shared)
 {

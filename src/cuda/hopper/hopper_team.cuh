@@ -1,5 +1,5 @@
-/* hopper_team.cuh: the multiplying side of the Hopper convolutions: one warpgroup, its accumulators, and what is
- * done with them at the end of a tile. */
+/* hopper_team.cuh: the multiplying part of the Hopper convolutions: one warpgroup (team), its accumulators,
+ * and the end of a tile. */
 #ifndef TESS_CUDA_HOPPER_TEAM_CUH
 #define TESS_CUDA_HOPPER_TEAM_CUH
 
@@ -9,9 +9,10 @@ template <typename T, int TAPS, bool RESIDENT, bool MAPPED, int DEPTH, int ROWS>
     typedef conv_tile<TAPS, ROWS> tile_type;
     const conv_geometry &g;
     conv_barriers<tile_type> b;
-    uint32_t stages, slots, staging; /* staging: its own */
+    uint32_t stages, slots, staging; /* staging: one per team */
     int team, warp, lane;
-    float d[ROWS * 4]; /* of row y: 4 y + 0, 1 of one channel and two pixels, 2, 3 of the channel 8 on */
+    /* Row y: 4 y + 0, 1 are two pixels of one channel; 4 y + 2, 3 those of the channel 8 later. */
+    float d[ROWS * 4];
     ring_place stage, slot;
     uint32_t residual_round = 0;
 
@@ -27,7 +28,7 @@ template <typename T, int TAPS, bool RESIDENT, bool MAPPED, int DEPTH, int ROWS>
             wgmma<T, 8 * ROWS>::run(d, weights + (32 * k >> 4), pixels + (32 * k >> 4), add | k);
     }
 
-    /* All inputs of one tile. Slots and stages are given back one step late, when their products are done. */
+    /* Sums all inputs of one tile. Slots and stages are freed one step late, when their products are complete. */
     __device__ __forceinline__ void multiply(bool first, bool last)
     {
         int free_slot = -1, free_stage = -1;
@@ -50,7 +51,7 @@ template <typename T, int TAPS, bool RESIDENT, bool MAPPED, int DEPTH, int ROWS>
                 }
                 slot.template next<tile_type::slots>();
                 if (tile_type::paired)
-                    slot.template next<tile_type::slots>(); /* over the other team's */
+                    slot.template next<tile_type::slots>(); /* skips the other team's */
             }
             free_stage = stage.at;
             stage.template next<tile_type::stages>();
@@ -72,7 +73,7 @@ template <typename T, int TAPS, bool RESIDENT, bool MAPPED, int DEPTH, int ROWS>
         free_slot = free_stage = -1;
     }
 
-    /* Where this lane's part of rows y and y + 1 lies in the staging tile. */
+    /* Address of this lane's part of rows y and y + 1 in the staging tile. */
     __device__ __forceinline__ uint32_t staged(int y) const
     {
         return staging + (8 * (y + lane / 16) + lane % 8) * ROW_BYTES +
@@ -96,7 +97,7 @@ template <typename T, int TAPS, bool RESIDENT, bool MAPPED, int DEPTH, int ROWS>
         }
     }
 
-    /* Straight from global memory: few bytes, and the other team multiplies meanwhile. */
+    /* Reads global memory directly: the bytes are few, and the other team multiplies meanwhile. */
     __device__ __forceinline__ void add_map(const tile_place &p)
     {
         const int x = p.x + lane % 4 * 2;
@@ -135,7 +136,7 @@ template <typename T, int TAPS, bool RESIDENT, bool MAPPED, int DEPTH, int ROWS>
         }
         if (g.residuals == 0) {
             if (leader)
-                stores_read(); /* of the tile before */
+                stores_read(); /* of the previous tile */
             named_sync(3 + team, WARPGROUP);
         }
 #pragma unroll
@@ -154,7 +155,7 @@ template <typename T, int TAPS, bool RESIDENT, bool MAPPED, int DEPTH, int ROWS>
         }
         fence_async();
         named_sync(3 + team, WARPGROUP);
-        if (leader && p.group < g.groups) /* the last pair may lack its second half */
+        if (leader && p.group < g.groups) /* the last pair may have no second half */
             store_4d(&g.out[p.group / g.groups_per_phase], staging, channel, p.x, p.y, p.n);
         if (leader && g.residuals) {
             stores_read();
@@ -165,7 +166,7 @@ template <typename T, int TAPS, bool RESIDENT, bool MAPPED, int DEPTH, int ROWS>
     __device__ __forceinline__ void run_turns(void)
     {
         if (team == 1) {
-            named_arrive(1, TEAMS * WARPGROUP); /* the first turn is team 0's */
+            named_arrive(1, TEAMS * WARPGROUP); /* team 0 goes first */
             skip();
         }
         bool first = true;
@@ -199,7 +200,7 @@ template <typename T, int TAPS, bool RESIDENT, bool MAPPED, int DEPTH, int ROWS>
             asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
     }
 
-    /* Teams share the rings, so each steps over what the other uses. */
+    /* The teams share the rings, so each skips the entries of the other. */
     __device__ __forceinline__ void skip(void)
     {
         for (int i = 0; i < g.chunks; i++)

@@ -1,5 +1,6 @@
-/* wgmma.cuh: the warpgroup matrix instruction, D[64 x N] += A[64 x 16] B[16 x N], both operands in shared memory,
- * K-major, 128-byte swizzle. The registers of D are spelled out because inline assembly has no arrays. */
+/* wgmma.cuh: the warpgroup matrix instruction, D[64 x N] += A[64 x 16] B[16 x N], both operands in shared
+ * memory, K-major, 128-byte swizzle. The registers of D are listed one by one because inline assembly has no
+ * arrays. */
 #ifndef TESS_CUDA_WGMMA_CUH
 #define TESS_CUDA_WGMMA_CUH
 

@@ -1,12 +1,14 @@
-/* Group norm at the speed of memory: read once for the sums, then read and written once. Three kernels: sums of values and squares
- * for parts of an image; mean, variance, parameters, scale and shift of a channel as three numbers (the table); and
- * out = activation((in - centre) * factor + offset).
+/* Group norm at the speed of memory: reads the input once for the sums, then reads and writes it once. There
+ * are three kernels: sums of values and squares for parts of an image; mean, variance, parameters, scale and
+ * shift of a channel combined into three numbers (the table); and out = activation((in - centre) * factor +
+ * offset).
  *
- * In the first and the last a thread has 16 bytes of the channels where the tensors allow (else one value), and keeps them for all
- * its pixels: thread t of a block has piece t % across and every lanes-th pixel; x of the grid runs over parts, y over blocks of
- * pieces where one is not enough, z over images. BATCH pixels are read at once and summed in fp32 relative to the first of them, so
- * that no mean and no outlier costs digits, batches in fp64. How an image is cut into parts depends on its size alone, and so does
- * the order of every sum. */
+ * In the first and the last kernel a thread has 16 bytes of the channels if the tensors allow it (else one
+ * value), the same for all its pixels: thread t of a block has piece t % across and every lanes-th pixel.
+ * Grid: x over parts, y over blocks of pieces if one is not enough, z over images. BATCH pixels are read at
+ * once and summed in fp32 relative to the first of them, so that neither a large mean nor an outlier costs
+ * precision; batches are summed in fp64. The parts of an image depend only on its size, and so does the order
+ * of every sum. */
 #include "cuda/core/activation.cuh"
 #include "cuda/core/values.cuh"
 #include "cuda/norm/group_norm.h"
@@ -19,12 +21,12 @@ const unsigned MOST_IMAGES = 65535;
 
 struct norm_job {
     tess_tensor in, out, more; /* more: scales and shifts */
-    bool flat_in, flat_out;    /* pixels follow each other at stride_w throughout an image */
+    bool flat_in, flat_out;    /* pixels are stride_w apart throughout an image */
     bool scale_shift;
     tess_activation activation;
-    int64_t pixels; /* of an image */
+    int64_t pixels; /* pixels per image */
     unsigned parts;
-    unsigned pieces, across, lanes; /* pieces of a pixel; of them in a block, and pixels side by side there */
+    unsigned pieces, across, lanes; /* pieces per pixel, pieces per block, pixels side by side in a block */
     int groups;
     double epsilon;
     const void *from, *modulation;
@@ -70,7 +72,7 @@ __device__ __forceinline__ void add_batch(const norm_job &job, int64_t n, int64_
     }
 }
 
-/* All pixels of a thread. */
+/* Sums all pixels of a thread. */
 template <typename T, int N>
 __device__ __forceinline__ void add_part(const norm_job &job, int64_t n, int64_t c, int64_t pixel,
                                          int64_t end, double *value, double *square)
@@ -142,7 +144,7 @@ __device__ void set_channel(const norm_job &job, int64_t n, int64_t c, double me
     table[2 * channels + c] = (float)(offset + ((double)(float)mean - mean) * factor);
 }
 
-/* A block has a group: x of the grid; z runs over images. Its threads share parts and channels among them. */
+/* One block per group: x of the grid; z is the image. The threads of a block share its parts and channels. */
 __global__ void __launch_bounds__(MERGERS) table_kernel(const __grid_constant__ norm_job job)
 {
     __shared__ double value[MERGERS], square[MERGERS];
@@ -217,7 +219,7 @@ bool flat(const tess_tensor *t)
            (t->d == 1 || t->stride_d == t->h * t->stride_h);
 }
 
-/* Pieces of `size` values can be read and written at once. */
+/* True if pieces of `size` values can be read and written in one instruction. */
 bool whole(const tess_tensor *t, const void *data, int64_t size)
 {
     return t->c % size == 0 && t->stride_n % size == 0 && t->stride_d % size == 0 &&

@@ -1,9 +1,10 @@
-/* What FDK (Feldkamp, Davis, Kress 1984) does beside its filter, by the arithmetic of the CPU. RAY_COSINE: one thread a
- * pixel. RAY_SPREAD: one thread a voxel, views in order in a register, prepared in shared memory VIEWS at a time.
+/* The steps of FDK (Feldkamp, Davis, Kress 1984) other than its filter, with the arithmetic of the CPU.
+ * RAY_COSINE: one thread per pixel. RAY_SPREAD: one thread per voxel, which sums the views in order in a
+ * register; VIEWS views at a time are prepared in shared memory.
  *
- * Cost: an update of RAY_SPREAD takes 9 instructions in fp64, about 50 in fp32 and 4 loads. 512^3, 50 views: 6.7e9
- * updates, 1.5e10 warp instructions: 16 ms at the H200's 528 a clock and 1.75 GHz, so about 400 GUPS at the best.
- * RAY_COSINE reads and writes its views once. */
+ * Cost: an update of RAY_SPREAD takes 9 instructions in fp64, about 50 in fp32 and 4 loads. 512^3, 50 views:
+ * 6.7e9 updates, 1.5e10 warp instructions: 16 ms at the H200's 528 per clock and 1.75 GHz, so at most about
+ * 400 GUPS. RAY_COSINE reads and writes its views once. */
 #include "cuda/rays/rays_job.h"
 
 namespace

@@ -1,11 +1,12 @@
-/* The 2-D Radon transform of device/ray2.h. A warp follows RAYS neighbouring detectors, ALONG samples of each at a
- * time: whatever the angle, what it reads is a patch of about 8 x 4 pixels turned, so 4 to 9 rows of the image, most
- * of which the next step finds in L1. Where all samples of the warp are surrounded by pixels of the image no test is
- * needed. A thread's sums are taken in runs, runs in fp64; the order is fixed.
+/* The 2-D Radon transform of geometry/ray2.h. A warp follows RAYS neighbouring detectors, ALONG samples of
+ * each at a time. At any angle it reads a rotated patch of about 8 x 4 pixels, so 4 to 9 rows of the image,
+ * most of which the next step finds in L1. If all samples of the warp have all their pixels inside the image,
+ * no pixel is tested. A thread sums in runs; runs are added in fp64; the order is fixed.
  *
- * Cost: views size^2 samples (0.79 of them in a circle) of about 22 instructions and 4 loads. For 2048^2 and 100
- * views: 4.2e8 samples, 2.9e8 warp instructions: 0.31 ms at the H200's 528 a clock and 1.75 GHz; the loads 0.23 ms if
- * each took one cycle, 1 to 2 ms at the 4 to 9 rows that a patch touches. Image and sinogram, 17.6 MB, stay in L2. */
+ * Cost: views size^2 samples (0.79 of them in a circle) of about 22 instructions and 4 loads. For 2048^2 and
+ * 100 views: 4.2e8 samples, 2.9e8 warp instructions: 0.31 ms at the H200's 528 per clock and 1.75 GHz. The
+ * loads take 0.23 ms at one cycle each, 1 to 2 ms for the 4 to 9 rows that a patch touches. Image and
+ * sinogram, 17.6 MB, stay in L2. */
 #include "cuda/rays/rays_job.h"
 #include "geometry/ray2.h"
 
@@ -32,8 +33,9 @@ __device__ void narrow(double start, double slope, double low, double high, doub
     *to = fmin(*to, fmax(a, b));
 }
 
-/* `a` is where the middle of the image is seen. The samples of detectors `first` and `last`, hence of all between, that lie at least `margin` inside the image; less
- * than nothing is outside. A sample's pixels are less than 1 away in x and y, and less than 1.415 in the plane. */
+/* The samples of detectors `first` and `last`, and so of all between them, that lie at least `margin` inside
+ * the image; a negative margin includes samples outside. `a` is the detector position of the image centre. The
+ * pixels of a sample are less than 1 away in x and y, and less than 1.415 in the plane. */
 __device__ range clip(const tess_radon_job &job, const tess_ray2 &view, double a, int first, int last,
                       double margin)
 {
@@ -53,13 +55,13 @@ __device__ range clip(const tess_radon_job &job, const tess_ray2 &view, double a
             narrow(y, view.cosine / one, margin, 2 * centre - margin, &from, &to);
         }
     }
-    /* Far outside, ends may lie anywhere: brought into int before they are rounded. */
+    /* The ends may lie far outside: clamp them to int before rounding. */
     from = fmin(fmax(ceil(from), 0.0), (double)job.along);
     to = fmax(fmin(floor(to) + 1, (double)job.along), 0.0);
     return {(int)from, (int)to};
 }
 
-/* One sample, pixel by pixel. */
+/* One sample, with a test of each pixel. */
 __device__ float sample(const tess_radon_job &job, const tess_ray2 &view, int s, int h)
 {
     const int64_t at_x = tess_ray2_x(&view, s, h), at_y = tess_ray2_y(&view, s, h);
@@ -74,7 +76,7 @@ __device__ float sample(const tess_radon_job &job, const tess_ray2 &view, int s,
     return sum;
 }
 
-/* Samples from, from + ALONG, ... below `to` of one detector, amid the image. */
+/* Sums samples from, from + ALONG, ... below `to` of one detector, with a test of each pixel. */
 __device__ float edge(const tess_radon_job &job, const tess_ray2 &view, int s, int from, int to)
 {
     float sum = 0;
@@ -83,13 +85,14 @@ __device__ float edge(const tess_radon_job &job, const tess_ray2 &view, int s, i
     return sum;
 }
 
-/* 23 fractional bits are the mantissa of 1 + fraction: no conversion. */
+/* Returns 1 + fraction: the 23 fractional bits are its mantissa, so no conversion is needed. */
 __device__ __forceinline__ float one_and(int fixed)
 {
     return __int_as_float(0x3f800000 | (fixed & TESS_RAY2_MASK));
 }
 
-/* The same where all pixels are there; within a run positions fit 32 bits, from the pixel where it starts. */
+/* The same for samples with all pixels inside the image. Within a run, positions relative to its first pixel
+ * fit 32 bits. */
 __device__ double inside(const tess_radon_job &job, const tess_ray2 &view, int s, int from, int to)
 {
     const int step_x = ALONG * view.sine, step_y = ALONG * view.cosine, row = (int)job.image_row;
@@ -114,7 +117,7 @@ __device__ double inside(const tess_radon_job &job, const tess_ray2 &view, int s
     return total;
 }
 
-/* A block is WARPS neighbouring groups of RAYS detectors of a view; a thread is (detector, samples h mod ALONG). */
+/* A block is WARPS neighbouring groups of RAYS detectors of a view; a thread is (detector, h mod ALONG). */
 __global__ void __launch_bounds__(32 * WARPS) project_kernel(tess_radon_job job)
 {
     const int lane = threadIdx.x % 32, phase = lane / RAYS;
@@ -126,11 +129,11 @@ __global__ void __launch_bounds__(32 * WARPS) project_kernel(tess_radon_job job)
         const double *numbers = job.table + TESS_RAY2_NUMBERS * k, a = numbers[2];
         const tess_ray2 view = tess_ray2_of(numbers, job.size, job.along);
         const int middle = min(max((int)floor(a), group), last);
-        /* The detector nearest to the middle of the image sees most of a circle; of a square, any sees within RAYS of
-         * another. */
+        /* In a circle, the detector nearest to the image centre has the longest ray; in a square, the ranges
+         * of two detectors of the group differ by less than RAYS. */
         const range most = clip(job, view, a, middle, middle, job.circle ? -1.01 : -1.01 - RAYS);
         range inner = clip(job, view, a, group, last, 1.01);
-        if (inner.to <= inner.from || job.size < RAYS) /* too small to have an inside */
+        if (inner.to <= inner.from || job.size < RAYS) /* too small for an inner range */
             inner = {most.to, most.to};
         double total = edge(job, view, s, most.from + phase, inner.from);
         total += inside(job, view, s, inner.from + phase, inner.to);

@@ -1,11 +1,12 @@
-/* The transpose of the 2-D Radon transform, by gathering: one thread a pixel looks, in every view in turn, for the at
- * most 3 x 3 samples that it has a weight in. Views are summed in order in a register, so the result is the same at
- * every run. What a block's pixels share of a view is prepared in shared memory, VIEWS views at a time: with it all
- * positions inside the block fit 32 bits, and differences are taken modulo 2^32, which is exact because they are small.
+/* The transpose of the 2-D Radon transform, by gathering: one thread per pixel finds, in each view, the at
+ * most 3 x 3 samples in which the pixel has a weight. Views are summed in order in a register, so every run
+ * gives the same result. The values of a view that are common to a block are prepared in shared memory, VIEWS
+ * views at a time: with them all positions inside the block fit 32 bits. Differences are taken modulo 2^32,
+ * which is exact because they are small.
  *
- * Cost: views size^2 (0.79 of it in a circle) updates of about 75 instructions and 3 loads from a few lines. For 2048^2
- * and 100 views: 4.2e8 updates, 9.8e8 warp instructions: 1.1 ms at the H200's 528 a clock and 1.75 GHz, 0.85 ms in a
- * circle. The sinogram, 0.8 MB, stays in L1 and L2; the image is written once. */
+ * Cost: views size^2 (0.79 of it in a circle) updates of about 75 instructions and 3 loads from a few lines.
+ * For 2048^2 and 100 views: 4.2e8 updates, 9.8e8 warp instructions: 1.1 ms at the H200's 528 per clock and
+ * 1.75 GHz, 0.85 ms in a circle. The sinogram, 0.8 MB, stays in L1 and L2; the image is written once. */
 #include "cuda/rays/rays_job.h"
 #include "geometry/ray2.h"
 
@@ -14,12 +15,12 @@ namespace
 
 enum { WIDE = 32, HIGH = 8, VIEWS = 64 };
 
-/* A view as a block sees it: rests and differences of the block's first pixel. */
+/* A view relative to the first pixel of a block. */
 struct local_view {
     int cosine, sine;
     int s, h;           /* the sample nearest to the first pixel */
-    int rest_s, rest_h; /* of its position plus a half, below 1 */
-    uint32_t x, y;      /* of that sample, from the first pixel */
+    int rest_s, rest_h; /* fraction of its position plus a half */
+    uint32_t x, y;      /* position of that sample relative to the first pixel */
 };
 
 __device__ local_view local_of(const tess_ray2 &view, int x, int y)
@@ -45,14 +46,14 @@ __device__ __forceinline__ float tent(float distance)
     return __saturatef(1.0f - fabsf(distance));
 }
 
-/* The weight of the sample (i, j) away from the nearest: its position is (dx, dy) away from the pixel's, plus i steps
- * (c, -n) and j steps (n, c). */
+/* The weight of the sample (i, j) steps from the nearest. The nearest is (dx, dy) from the pixel; a step in i
+ * adds (c, -n), a step in j adds (n, c). */
 __device__ __forceinline__ float weight_of(float dx, float dy, float c, float n, int i, int j)
 {
     return tent(dx + ((float)i * c + (float)j * n)) * tent(dy + ((float)j * c - (float)i * n));
 }
 
-/* What a view gives to the pixel (lx, ly) of its block. */
+/* The contribution of a view to the pixel (lx, ly) of its block. */
 __device__ __forceinline__ float gather(const local_view &view, const float *row, int lx, int ly, int columns,
                                         int along)
 {
@@ -87,7 +88,7 @@ __device__ __forceinline__ float gather(const local_view &view, const float *row
     return sum;
 }
 
-/* A block is WIDE x HIGH pixels, a warp a piece of a row. */
+/* A block is WIDE x HIGH pixels; a warp is a piece of a row. */
 __global__ void __launch_bounds__(WIDE *HIGH) back_kernel(tess_radon_job job)
 {
     __shared__ local_view local[VIEWS];

@@ -1,12 +1,13 @@
-/* Line integrals through a volume by Joseph's weights (device/ray3.h). One thread sets up one ray; a warp has 32 pixels
- * of a row of the detector, so that its rays run side by side.
+/* Line integrals through a volume with Joseph's weights (geometry/ray3.h). One thread sets up one ray; a warp
+ * has 32 pixels of a detector row, so that its rays run side by side.
  *
- * Rays that follow y or z most: each thread follows its own, slice by slice; neighbours read neighbours in x. Rays that
- * follow x most would read 32 distant rows at a time, for one value of each; there ALONG lanes take as many
- * slices of one ray, which lie side by side in memory, and the warp's rays take turns.
+ * Dominant axis y or z: each thread follows its own ray, slice by slice, and neighbouring threads read
+ * neighbours in x. Dominant axis x: this would read one value from each of 32 distant rows at a time. Instead
+ * ALONG lanes take as many slices of one ray, which are adjacent in memory, and the warp processes its rays in
+ * groups.
  *
- * Measured on an H200, 512^3, 50 views of 512^2: 22.2 ms, 3.0e11 samples of rays a second. Warps of 8 x 4 pixels take
- * 39.3 ms; voxels staged in shared memory, 25.1 at best. */
+ * Measured on an H200, 512^3, 50 views of 512^2: 22.2 ms, 3.0e11 samples of rays per second. Warps of 8 x 4
+ * pixels take 39.3 ms; staging voxels in shared memory takes 25.1 ms at best. */
 #include "cuda/rays/rays_job.h"
 
 namespace
@@ -14,13 +15,13 @@ namespace
 
 enum { ALONG = 8, WIDE = 32, HIGH = 8 };
 
-/* The volume as a ray's axes see it: slices, b, c. */
+/* The volume in the order of a ray's axes: slices, b, c. */
 struct frame {
     int low[3], high[3];
     int64_t slice, b, c;
 };
 
-/* Slices of a ray: those where it is beside the volume or inside, and those of them where all four voxels are there. */
+/* Ranges of slices of a ray: where it is inside the volume or next to it, and where all four voxels exist. */
 struct span {
     int from, inner, outer, to;
 };
@@ -37,8 +38,8 @@ __device__ frame frame_of(const tess_rays_job &job, int axis)
     return {{first, 0, 0}, {end, width, height}, z, x, y};
 }
 
-/* Narrows [from, to) to the slices where low <= position < high, in voxels. A division finds the ends up to rounding;
- * the position itself decides. */
+/* Narrows [from, to) to the slices where low <= position < high, in voxels. A division finds the ends up to
+ * rounding; then the exact position decides. */
 __device__ void clip(int64_t at, int64_t slope, int low, int high, int &from, int &to)
 {
     const int64_t voxel = (int64_t)1 << 32, least = low * voxel, most = high * voxel;
@@ -68,7 +69,7 @@ __device__ span span_of(const tess_ray3 &ray, const frame &f)
     return {from, inner, outer, to};
 }
 
-/* Slices from, from + step, ... below `to`, voxel by voxel. */
+/* Sums slices from, from + step, ... below `to`, with a test of each voxel. */
 __device__ float sum_edge(const float *volume, const tess_ray3 &ray, const frame &f, int from, int to,
                           int step)
 {
@@ -85,7 +86,7 @@ __device__ float sum_edge(const float *volume, const tess_ray3 &ray, const frame
     return sum;
 }
 
-/* The same where all four voxels are there. */
+/* The same where all four voxels exist. */
 __device__ __forceinline__ float sum_inside(const float *volume, const tess_ray3 &ray, const frame &f,
                                             int from, int to, int step)
 {
@@ -113,7 +114,8 @@ __device__ __forceinline__ int64_t from_lane(int64_t value, int lane)
     return (int64_t)__shfl_sync(~0u, (long long)value, lane);
 }
 
-/* The warp's rays, all along x, 32 / ALONG at a time by ALONG lanes each; each lane's sum for its own ray comes back. */
+/* Sums the warp's rays with dominant axis x, 32 / ALONG at a time by ALONG lanes each; returns to each lane
+ * the sum of its own ray. */
 __device__ float sum_together(const float *volume, const frame &f, const tess_ray3 &mine, const span &my_span)
 {
     enum { AT_ONCE = 32 / ALONG };
@@ -144,11 +146,11 @@ __global__ void __launch_bounds__(WIDE *HIGH) project_kernel(const __grid_consta
 {
     const int column = (int)blockIdx.x * WIDE + threadIdx.x, row = (int)blockIdx.y * HIGH + threadIdx.y;
     const bool there = column < job.scan.columns && row < job.scan.rows;
-    /* Where slice 0 of the whole volume would be; only the slab is there. */
+    /* The address that slice 0 of the whole volume would have; only the slab exists. */
     const float *volume = job.from - job.scan.first * job.volume.stride_d;
     for (int64_t at = blockIdx.z; at < job.scan.views; at += gridDim.z) {
         const tess_view3 view = tess_view3_of(&job.scan, job.table + at * TESS_VIEW3_NUMBERS);
-        /* Pixels beyond the detector have rays too, of which nothing is followed. */
+        /* Pixels beyond the detector have rays too, with an empty range. */
         const tess_ray3 ray = tess_view3_ray(&view, row, column);
         const frame f = frame_of(job, ray.axis);
         span s = {0, 0, 0, 0};

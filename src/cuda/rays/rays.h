@@ -1,4 +1,4 @@
-/* rays.h: the kernel families behind the engine of rays. */
+/* rays.h: the kernel families behind the row for rays. */
 #ifndef TESS_CUDA_RAYS_H
 #define TESS_CUDA_RAYS_H
 

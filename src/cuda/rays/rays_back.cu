@@ -1,21 +1,22 @@
-/* The transpose of rays.cu, by gathering (device/column3.h): a block is a box of voxels, a thread a column of them along
- * z, which looks for its rays view by view, in an order that nothing changes: not the run, not the slab. The patch of
- * a view that the box can see is staged in shared memory, by length and axis; where it is too large for that, voxels
- * read the view themselves (device/gather3.h).
+/* The transpose of rays.cu, by gathering (geometry/column3.h): a block is a box of voxels and a thread is a
+ * column of them along z, which gathers from its rays view by view. The order of the sum is fixed: it depends
+ * neither on the run nor on the slab. The patch of a view that the box can see is staged in shared memory for
+ * one dominant axis, multiplied by the lengths of the rays; if the patch is too large, voxels read the view
+ * directly (geometry/gather3.h).
  *
- * Measured on an H200, 512^3, 50 views of 512^2: 22.9 ms, 2.9e11 updates a second, an update being one view on one
- * voxel. Boxes of half the height take 23.9 ms, and of half the depth too, 32.0; views that are not upright take twice
- * as long as upright ones; each voxel by itself, without patches, took 218 ms. */
+ * Measured on an H200, 512^3, 50 views of 512^2: 22.9 ms, 2.9e11 updates per second, an update being one view
+ * on one voxel. Boxes of half the height take 23.9 ms, of half the depth too, 32.0; views that are not upright
+ * take twice as long as upright ones; without patches it took 218 ms. */
 #include "cuda/rays/rays_job.h"
 #include "geometry/column3.h"
 
 namespace
 {
 
-/* A block is WIDE x HIGH columns of DEEP voxels; BLOCKS of them are to fit a multiprocessor. */
+/* A block is WIDE x HIGH columns of DEEP voxels; BLOCKS blocks must fit on a multiprocessor. */
 enum { WIDE = 32, HIGH = 16, DEEP = 16, BLOCKS = 2, VIEWS = 16 };
 
-/* Not inlined: these would take registers from what is done often. */
+/* Not inlined, to save registers for the inner loops. */
 __device__ __noinline__ void prepare(const tess_rays_job &job, int64_t at, const tess_box3 &box,
                                      tess_patch3 *patch)
 {
@@ -28,7 +29,7 @@ __device__ __noinline__ bool follows(const tess_rays_job &job, int64_t at, const
     return tess_patch3_follows(patch, &job.scan, job.table + at * TESS_VIEW3_NUMBERS, a, i, j);
 }
 
-/* What a view too near or too fine for a patch gives to a column. */
+/* The contribution to a column of a view too near or too fine for a patch. */
 __device__ __noinline__ void gather_alone(const tess_rays_job &job, int64_t at, const int first[3], int from,
                                           int to, float *sums)
 {
@@ -47,7 +48,7 @@ __global__ void __launch_bounds__(WIDE *HIGH, BLOCKS) back_kernel(const __grid_c
     const int lx = threadIdx.x, ly = threadIdx.y, left = (int)blockIdx.x * WIDE, top = (int)blockIdx.y * HIGH;
     const int width = (int)job.scan.size[0], height = (int)job.scan.size[1];
     const bool there = left + lx < width && top + ly < height;
-    /* Boxes lie where they would lie in the whole volume, so that slabs give the same bits. */
+    /* Boxes have the same positions as in the whole volume, so that slabs give the same bits. */
     const int begin = (int)job.scan.first, end = (int)job.scan.end;
     for (int64_t turn = blockIdx.z; turn < (end - 1) / DEEP - begin / DEEP + 1; turn += gridDim.z) {
         const int front = (begin / DEEP + (int)turn) * DEEP;

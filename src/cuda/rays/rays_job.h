@@ -1,4 +1,4 @@
-/* rays_job.h: what the kernels of rays are told, filled once for all of them. */
+/* rays_job.h: the arguments of the ray kernels, filled in one place. */
 #ifndef TESS_CUDA_RAYS_JOB_H
 #define TESS_CUDA_RAYS_JOB_H
 
@@ -7,7 +7,7 @@
 
 typedef struct tess_rays_job {
     tess_scan3 scan;
-    tess_tensor volume, views; /* RAY_COSINE has no volume: there it is the weighted views */
+    tess_tensor volume, views; /* RAY_COSINE has no volume: this is then the weighted views */
     const double *table;       /* of views */
     const float *from;
     float *to;
@@ -30,7 +30,7 @@ static inline tess_rays_job tess_rays_job_of(const tess_op *op, const tess_op_bu
     return job;
 }
 
-/* The same of the Radon transform. */
+/* The arguments of the Radon kernels. */
 typedef struct tess_radon_job {
     const float *from;
     float *to;
@@ -64,7 +64,7 @@ static inline unsigned tess_rays_pieces(int64_t side, int64_t piece)
     return (unsigned)((side + piece - 1) / piece);
 }
 
-/* The third size of a grid is small: pieces beyond it are for kernels to come back to. */
+/* Number of blocks for a grid dimension limited to 65535; a kernel loops over the pieces beyond it. */
 static inline unsigned tess_rays_turns(int64_t side, int64_t piece)
 {
     const unsigned pieces = tess_rays_pieces(side, piece);

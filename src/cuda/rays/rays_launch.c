@@ -1,4 +1,5 @@
-/* Rays as an engine: what it takes, and which kernels do it. The tables of views lie in the buffers' weights, fp64. */
+/* The row for rays: the ops that it accepts and their kernels. The tables of views are in the buffers'
+ * weights, fp64. */
 #include "cuda/rays/rays.h"
 
 static bool is_rays(const tess_op *op)

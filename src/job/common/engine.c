@@ -25,11 +25,11 @@ tess_status tess_precision_of(const tess_device_facts *facts, const char *wanted
             continue;
         if (known[i].gpu && !facts->fp16)
             return tess_fail(error, TESS_UNSUPPORTED,
-                             "--precision %s needs a GPU; the CPU computes in fp32 or bf16", wanted);
+                             "`precision` %s needs a GPU; the CPU computes in fp32 or bf16", wanted);
         *out = (tess_precision){known[i].dtype, known[i].tf32, known[i].name};
         return TESS_OK;
     }
-    return tess_fail(error, TESS_BAD_OPTION, "--precision %s: use auto, fp32, tf32, fp16 or bf16", wanted);
+    return tess_fail(error, TESS_BAD_OPTION, "`precision` %s: use auto, fp32, tf32, fp16 or bf16", wanted);
 }
 
 /* With more threads than cores, threads wait at the end of every layer for threads that the system has not scheduled
@@ -39,7 +39,7 @@ static int useful_threads(const tess_common *common)
     const int cores = tess_cpu_count();
     if (common->threads <= cores)
         return common->threads;
-    tess_note(common, TESS_NOTE_WARNING, "--threads %d: this process may use %d cores; %d threads are used",
+    tess_note(common, TESS_NOTE_WARNING, "`threads` %d: this process may use %d cores; %d threads are used",
               common->threads, cores, cores);
     return cores;
 }
@@ -58,7 +58,7 @@ tess_status tess_engine_open(tess_engine *engine, tess_memory *memory, const tes
     engine->memory = memory;
     tess_stop_init(&engine->stop, common->progress, common->progress_user);
     if (common->threads < 0 || common->threads > 1024)
-        return tess_fail(error, TESS_BAD_OPTION, "--threads %d: use 1 to 1024, or 0 for all",
+        return tess_fail(error, TESS_BAD_OPTION, "`threads` %d: use 1 to 1024, or 0 for all",
                          common->threads);
     const int threads = useful_threads(common);
     tess_device_options options = {
@@ -73,7 +73,7 @@ tess_status tess_engine_open(tess_engine *engine, tess_memory *memory, const tes
         options.index = (int)strtol(colon + 1, &end, 10);
         *colon = '\0';
         if (end == colon + 1 || *end || options.index < 0 || strcmp(kind, "cuda") != 0)
-            return tess_fail(error, TESS_BAD_OPTION, "--device %s: use auto, cpu, cuda or cuda:K",
+            return tess_fail(error, TESS_BAD_OPTION, "`device` %s: use auto, cpu, cuda or cuda:K",
                              common->device);
     }
     TESS_TRY(tess_registry_open(kind, &options, &engine->device, error));
@@ -168,7 +168,7 @@ tess_status tess_engine_bundled_of(tess_engine *engine, int64_t channels, tess_e
         return tess_fail(
             error, TESS_BAD_INPUT,
             "the image has %lld channel(s), and the bundled model for it, %s, is not installed; set "
-            "TESSERA_MODELS to the folder that holds it, or give a weight file with --model",
+            "TESSERA_MODELS to the folder that holds it, or give a weight file with `model`",
             (long long)channels, name);
     return tess_engine_model_of(engine, name, out, error);
 }

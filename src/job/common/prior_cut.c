@@ -11,15 +11,15 @@ static tess_status check(const tess_prior *p, const tess_prior_request *r, tess_
 {
     const bool volume = p->model->model.volume;
     if (volume && r->batch > 1)
-        return tess_fail(error, TESS_BAD_OPTION, "--batch %lld: a volume goes window by window; leave it out",
+        return tess_fail(error, TESS_BAD_OPTION, "`batch` %lld: a volume goes window by window; leave it out",
                          (long long)r->batch);
     if (volume && r->tile_height == TESS_TILE_WHOLE && (r->tile_depth > 0 || r->tile_depth == TESS_TILE_CUBE))
-        return tess_fail(error, TESS_BAD_OPTION, "--tile: whole has no depth");
+        return tess_fail(error, TESS_BAD_OPTION, "`tile`: whole has no depth");
     if (!volume && r->tile_depth > 0)
-        return tess_fail(error, TESS_BAD_OPTION, "--tile %lldx%lldx%lld: %s", (long long)r->tile_depth,
+        return tess_fail(error, TESS_BAD_OPTION, "`tile` %lldx%lldx%lld: %s", (long long)r->tile_depth,
                          (long long)r->tile_height, (long long)r->tile_width,
                          p->image.d == 1 ? "this is an image; use N or HxW"
-                                         : "slices are denoised one by one; use HxW, or --prior volume");
+                                         : "slices are denoised one by one; use HxW, or `prior` volume");
     return TESS_OK;
 }
 

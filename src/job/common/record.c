@@ -13,7 +13,7 @@ tess_status tess_record_apart(const tess_common *common, const char *const *file
     for (int i = 0; i < count && common->record_file; i++)
         if (files[i] && tess_image_same_target(common->record_file, files[i]))
             return tess_fail(error, TESS_BAD_OPTION,
-                             "--json %s: is a file of this job; write the record to another name",
+                             "`record_file` %s: is a file of this job; write the record to another name",
                              common->record_file);
     return TESS_OK;
 }

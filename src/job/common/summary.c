@@ -206,8 +206,8 @@ static void say_reconstruct(writer *w, const tess_json *own)
         say(w, ", %s %.4g", inner || exact ? "relaxed in steps of" : "step",
             tess_json_get_double(own, "step", 0));
     say(w, "%s\n",
-        strcmp(stopped, "tolerance") == 0     ? "; stopped by --tolerance"
-        : strcmp(stopped, "seconds") == 0     ? "; stopped by --max-seconds"
+        strcmp(stopped, "tolerance") == 0     ? "; stopped by `tolerance`"
+        : strcmp(stopped, "seconds") == 0     ? "; stopped by `max_seconds`"
         : strcmp(stopped, "interrupted") == 0 ? "; interrupted, nothing was written"
                                               : "");
     if (tess_json_get_int(own, "step_halvings", 0))

@@ -22,15 +22,15 @@ static const char STOPPED[] = "stopped; no half-written output is left";
 static tess_status check_settings(const tess_denoise_settings *s, tess_error *error)
 {
     if (!(s->input || s->input_count > 0) || !s->output)
-        return tess_fail(error, TESS_BAD_OPTION, "denoise needs an input and an output");
+        return tess_fail(error, TESS_BAD_OPTION, "denoise needs `input`, or `inputs`, and `output`");
     bool tile_right =
         s->tile_height == 0 || s->tile_height == TESS_TILE_WHOLE || (s->tile_height > 0 && s->tile_width > 0);
     if (!tile_right)
-        return tess_fail(error, TESS_BAD_OPTION, "--tile: use auto, whole, N or HxW");
+        return tess_fail(error, TESS_BAD_OPTION, "`tile`: use auto, whole, N or HxW");
     if (s->halo < TESS_HALO_EXACT || s->halo > 1 << 20)
-        return tess_fail(error, TESS_BAD_OPTION, "--halo: use auto, exact or a number of pixels");
+        return tess_fail(error, TESS_BAD_OPTION, "`halo`: use auto, exact or a number of pixels");
     if (s->batch < 0 || s->batch > 4096)
-        return tess_fail(error, TESS_BAD_OPTION, "--batch: use auto or a number from 1 to 4096");
+        return tess_fail(error, TESS_BAD_OPTION, "`batch`: use auto or a number from 1 to 4096");
     return tess_denoise_check_samples(s, error);
 }
 
@@ -77,7 +77,7 @@ static void doubt_sigma(const tess_denoise_job *job, const tess_engine_model *m)
         if (job->files[i].model == m && job->files[i].sigma > sigma)
             sigma = job->files[i].sigma;
     if (!m->model.noise_map && s->sigma >= 0)
-        tess_note(&s->common, TESS_NOTE_WARNING, "--sigma has no effect: the model %s takes no noise level",
+        tess_note(&s->common, TESS_NOTE_WARNING, "`sigma` has no effect: the model %s takes no noise level",
                   m->path);
     else if (sigma > m->model.sigma_most)
         tess_note(&s->common, TESS_NOTE_WARNING,
@@ -265,7 +265,7 @@ static tess_status broken_off(tess_denoise_job *job, bool ran, tess_status statu
         return tess_fail(error, TESS_INTERRUPTED, STOPPED);
     return tess_fail(
         error, TESS_INTERRUPTED,
-        "stopped with %lld of %lld files done; no half-written output is left, --skip-existing goes on",
+        "stopped with %lld of %lld files done; no half-written output is left, `skip_existing` goes on",
         (long long)done, (long long)todo);
 }
 

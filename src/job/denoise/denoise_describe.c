@@ -73,10 +73,10 @@ static tess_status model_of(tess_engine *engine, const tess_denoise_settings *se
             "(depth, height, width)",
             file->input, name);
     if (settings->sigma_map && model->volume)
-        return tess_fail(error, TESS_BAD_OPTION, "--sigma %s: a 3-D model takes one noise level",
+        return tess_fail(error, TESS_BAD_OPTION, "`sigma_map` %s: a 3-D model takes one noise level",
                          settings->sigma_map);
     if (settings->sigma_map && !model->noise_map)
-        return tess_fail(error, TESS_BAD_OPTION, "--sigma %s: the model %s takes no noise level",
+        return tess_fail(error, TESS_BAD_OPTION, "`sigma_map` %s: the model %s takes no noise level",
                          settings->sigma_map, name);
     return TESS_OK;
 }
@@ -154,7 +154,7 @@ static tess_status describe_map(const tess_engine *engine, const tess_denoise_se
         map.channels != 1)
         return tess_fail(
             error, TESS_BAD_INPUT,
-            "--sigma %s: is %lld x %lld with %d channels; a map of noise levels for %s has %lld x "
+            "`sigma_map` %s: is %lld x %lld with %d channels; a map of noise levels for %s has %lld x "
             "%lld and 1",
             settings->sigma_map, (long long)tess_denoise_rows(&map), (long long)map.width, map.channels,
             file->input, (long long)tess_denoise_rows(info), (long long)info->width);

@@ -67,12 +67,12 @@ static tess_status separate_channels(tess_engine *engine, const tess_denoise_set
         tess_note(
             &s->common, TESS_NOTE_WARNING,
             "%s: the noise of its channels goes from %.3g to %.3g, and the model takes one level for all; a "
-            "gray model, e.g. --model drunet-gray-small, denoises each by its own",
+            "gray model, e.g. `model` drunet-gray-small, denoises each by its own",
             file->input, least, largest);
         return TESS_OK;
     }
     tess_note(&s->common, TESS_NOTE_WARNING,
-              "%s: the noise of its channels goes from %.3g to %.3g: each is denoised by itself; --model "
+              "%s: the noise of its channels goes from %.3g to %.3g: each is denoised by itself; `model` "
               "drunet-color-small takes them together",
               file->input, least, largest);
     return tess_engine_bundled_of(engine, 1, &file->model, error);
@@ -115,15 +115,15 @@ static void report(const tess_denoise_settings *s, const tess_denoise_file *file
                   file->input);
     else if (file->sigma == 0)
         tess_note(&s->common, TESS_NOTE_WARNING,
-                  "%s: no noise was found in it, so nothing is changed; give --sigma if there is some",
+                  "%s: no noise was found in it, so nothing is changed; give `sigma` if there is some",
                   file->input);
     else
         tess_note(&s->common, rough ? TESS_NOTE_WARNING : TESS_NOTE_DETAIL,
                   "%s: sigma %.4g = %.3g/255, estimated%s%s", file->input, file->sigma, 255 * file->sigma,
                   file->levels == TESS_LEVELS_BY_BRIGHTNESS ? ", growing with the brightness" : "",
                   !rough   ? ""
-                  : uneven ? " roughly: dark and bright areas differ; look at the result, or give --sigma"
-                           : " roughly: few flat areas; look at the result, or give --sigma");
+                  : uneven ? " roughly: dark and bright areas differ; look at the result, or give `sigma`"
+                           : " roughly: few flat areas; look at the result, or give `sigma`");
 }
 
 tess_status tess_denoise_use_estimate(tess_engine *engine, const tess_denoise_settings *settings,
@@ -133,8 +133,8 @@ tess_status tess_denoise_use_estimate(tess_engine *engine, const tess_denoise_se
     if (look->noise.confidence == TESS_NOISE_UNKNOWN && look->found > 0)
         return tess_fail(
             error, TESS_BAD_OPTION,
-            "%s: its noise level cannot be estimated from the image; give --sigma on the [0,1] scale, e.g. "
-            "--sigma 25/255",
+            "%s: its noise level cannot be estimated from the image; give `sigma` on the [0,1] scale, e.g. "
+            "`sigma` 25/255",
             file->input);
     file->sigma = look->noise.sigma * factor_of(file);
     for (int64_t c = 0; c < TESS_NOISE_CHANNELS; c++)

@@ -173,10 +173,10 @@ static tess_status take_folder(tess_denoise_job *job, const char *path, const st
     const bool left_out = folders > 0 && !job->settings->recursive;
     if (job->count == before)
         return tess_fail(error, TESS_BAD_INPUT, "%s: holds no image file (png, npy, jpg, tif, ...)%s", path,
-                         left_out ? "; --recursive looks into the folders in it" : "");
+                         left_out ? "; `recursive` looks into the folders in it" : "");
     if (left_out)
         tess_note(&job->settings->common, TESS_NOTE_WARNING,
-                  "%s: has %lld folder(s) in it, which are left out; --recursive takes them too", path,
+                  "%s: has %lld folder(s) in it, which are left out; `recursive` takes them too", path,
                   (long long)folders);
     return TESS_OK;
 }
@@ -202,7 +202,7 @@ tess_status tess_denoise_list(tess_denoise_job *job, tess_error *error)
         return tess_fail(error, TESS_BAD_OPTION, "%s: is a file; %s as input needs a folder as output",
                          s->output, count > 1 ? "several files" : "a folder");
     if (!job->folder && s->truth && is_folder(s->truth))
-        return tess_fail(error, TESS_BAD_OPTION, "--truth %s: is a folder, but the input is a file",
+        return tess_fail(error, TESS_BAD_OPTION, "`truth` %s: is a folder, but the input is a file",
                          s->truth);
     for (int i = 0; i < count; i++)
         TESS_TRY(take_input(job, inputs[i], error));

@@ -46,7 +46,7 @@ static tess_status open_or_replan(tess_denoise_job *job, tess_queue **queue, tes
             if (status == TESS_NO_MEMORY && !enough)
                 return tess_fail(error, status,
                                  "the device has %.0f MiB free and %.0f are needed; end what else uses it, "
-                                 "or set a smaller --memory",
+                                 "or set a smaller `memory_limit`",
                                  (double)left / (1 << 20), (double)planned / (1 << 20));
             return status;
         }

@@ -121,7 +121,7 @@ static tess_status plan_together(tess_denoise_job *job, uint64_t limit, tess_err
         error, TESS_OVER_LIMIT,
         "the files together need %s on the device, and %s are allowed; %s%s would do, or process "
         "images of different types separately",
-        tess_size_enough(needs).text, tess_size_words(limit).text, asked ? "--memory " : "",
+        tess_size_enough(needs).text, tess_size_words(limit).text, asked ? "`memory_limit` " : "",
         tess_size_enough(needs).text);
 }
 

@@ -141,11 +141,12 @@ static tess_status next_levels(tess_prepared_image *image, tess_error *error)
                           image->rows.map);
     for (int64_t x = 0; x < info->width; x++)
         if (!(image->rows.map[x] >= 0 && image->rows.map[x] <= 1))
-            return tess_fail(error, TESS_BAD_INPUT,
-                             "--sigma %s: the sample %g in column %lld, counted from 0, is no noise level; "
-                             "they are 0 to 1, "
-                             "on the [0,1] scale",
-                             image->settings->sigma_map, (double)image->rows.map[x], (long long)x);
+            return tess_fail(
+                error, TESS_BAD_INPUT,
+                "`sigma_map` %s: the sample %g in column %lld, counted from 0, is no noise level; "
+                "they are 0 to 1, "
+                "on the [0,1] scale",
+                image->settings->sigma_map, (double)image->rows.map[x], (long long)x);
     return TESS_OK;
 }
 
@@ -206,8 +207,8 @@ static tess_status check_result(const tess_prepared_image *image, int64_t y, con
             if (image->rows.valid_again[x * channels + c] && !isfinite(result[x * step + c]))
                 return tess_fail(
                     error, TESS_BAD_INPUT,
-                    "%s: the result is not a number in row %lld, column %lld; give --range LOW,HIGH so that "
-                    "samples lie in [0,1], or --precision fp32",
+                    "%s: the result is not a number in row %lld, column %lld; give `range` LOW,HIGH so that "
+                    "samples lie in [0,1], or `precision` fp32",
                     image->file->input, (long long)y, (long long)x);
     return TESS_OK;
 }

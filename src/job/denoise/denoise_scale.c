@@ -27,18 +27,18 @@ tess_status tess_denoise_check_samples(const tess_denoise_settings *s, tess_erro
     if (s->sigma > most || isnan(s->sigma))
         return tess_fail(
             error, TESS_BAD_OPTION,
-            "--sigma %g: a noise level is at most 1 on the [0,1] scale; write %g/255 for %g of 255", s->sigma,
+            "`sigma` %g: a noise level is at most 1 on the [0,1] scale; write %g/255 for %g of 255", s->sigma,
             s->sigma, s->sigma);
     if (!(s->add_noise >= 0) || s->add_noise > most)
-        return tess_fail(error, TESS_BAD_OPTION, "--add-noise %g: use 0 to 1, on the [0,1] scale",
+        return tess_fail(error, TESS_BAD_OPTION, "`add_noise` %g: use 0 to 1, on the [0,1] scale",
                          s->add_noise);
     if (!(s->strength >= 0 && s->strength <= 1))
-        return tess_fail(error, TESS_BAD_OPTION, "--strength %g: use 0 (the input) to 1 (the denoised image)",
+        return tess_fail(error, TESS_BAD_OPTION, "`strength` %g: use 0 (the input) to 1 (the denoised image)",
                          s->strength);
     if (s->range == TESS_RANGE_GIVEN &&
         !(isfinite(s->range_low) && isfinite(s->range_high) && usable(s->range_low, s->range_high)))
         return tess_fail(error, TESS_BAD_OPTION,
-                         "--range %g,%g: the first is the sample that means 0, the second, larger one means "
+                         "`range` %g,%g: the first is the sample that means 0, the second, larger one means "
                          "1; float32 must "
                          "be able to hold both and their difference",
                          s->range_low, s->range_high);
@@ -86,7 +86,7 @@ static tess_status doubt_outliers(const tess_denoise_file *file, tess_error *err
     return tess_fail(
         error, TESS_BAD_OPTION,
         "%s: its samples go from %.9g to %.9g, and some are %.9g; if that marks missing data, declare it "
-        "(gdal_edit.py -a_nodata %.9g, or NaN in an array), else give --range LOW,HIGH",
+        "(gdal_edit.py -a_nodata %.9g, or NaN in an array), else give `range` LOW,HIGH",
         file->input, sample_of(look, look->bulk_low), sample_of(look, look->bulk_high),
         sample_of(look, look->outlier), sample_of(look, look->outlier));
 }
@@ -138,7 +138,7 @@ static tess_status doubt_bands(const tess_denoise_settings *s, const tess_denois
     return tess_fail(
         error, TESS_BAD_OPTION,
         "%s: its bands have different ranges: samples go from %.7g to %.7g, those of band %lld from %.7g to "
-        "%.7g; denoise them one by one (gdal_translate -b N), or give --range LOW,HIGH if they have one unit",
+        "%.7g; denoise them one by one (gdal_translate -b N), or give `range` LOW,HIGH if they have one unit",
         file->input, sample_of(look, look->low), sample_of(look, look->high), (long long)at + 1,
         sample_of(look, look->channel_low[at]), sample_of(look, look->channel_high[at]));
 }
@@ -148,22 +148,22 @@ static tess_status scale_from_data(const tess_denoise_settings *s, tess_denoise_
 {
     const tess_denoise_look *look = &file->look;
     const bool takes_sigma = file->model->model.noise_map;
-    const char *given = s->sigma_map                  ? "the noise levels of --sigma have"
-                        : s->add_noise > 0            ? "--add-noise has"
-                        : takes_sigma && s->sigma > 0 ? "--sigma has"
+    const char *given = s->sigma_map                  ? "the noise levels of `sigma_map` have"
+                        : s->add_noise > 0            ? "`add_noise` has"
+                        : takes_sigma && s->sigma > 0 ? "`sigma` has"
                                                       : NULL;
     const double low = sample_of(look, look->low), high = sample_of(look, look->high);
     if (given)
         return tess_fail(
             error, TESS_BAD_OPTION,
-            "%s: its samples go from %.9g to %.9g, so that %s no scale; give --range LOW,HIGH (the "
+            "%s: its samples go from %.9g to %.9g, so that %s no scale; give `range` LOW,HIGH (the "
             "samples that mean 0 and 1), or leave sigma to be estimated",
             file->input, low, high, given);
     TESS_TRY(doubt_bands(s, file, error));
     TESS_TRY(doubt_outliers(file, error));
     if (!takes_sigma)
         tess_note(&s->common, TESS_NOTE_WARNING,
-                  "%s: the model removes one noise level on the [0,1] scale, here %.9g to %.9g; give --range "
+                  "%s: the model removes one noise level on the [0,1] scale, here %.9g to %.9g; give `range` "
                   "LOW,HIGH if "
                   "that is not your samples' scale",
                   file->input, low, high);
@@ -181,7 +181,7 @@ static void doubt_low_end(const tess_denoise_settings *s, const tess_denoise_fil
     const tess_denoise_look *look = &file->look;
     if (look->found > 0 && look->low_tail < -0.25)
         tess_note(&s->common, TESS_NOTE_WARNING,
-                  "%s: samples down to %.9g lie below the range, where networks do poorly; give --range with "
+                  "%s: samples down to %.9g lie below the range, where networks do poorly; give `range` with "
                   "that as its lower "
                   "end",
                   file->input, sample_of(look, look->low));
@@ -194,7 +194,7 @@ static void doubt_contrast(const tess_denoise_settings *s, const tess_denoise_fi
     if (file->info.dtype == TESS_U16 && look->high > 0 && look->high * 65535 < 16384)
         tess_note(
             &s->common, TESS_NOTE_WARNING,
-            "%s: its largest sample is %.0f of 65535; if that is all that there can be, give --range 0,%.0f",
+            "%s: its largest sample is %.0f of 65535; if that is all that there can be, give `range` 0,%.0f",
             file->input, look->high * 65535, exp2(ceil(log2(rint(look->high * 65535) + 1))) - 1);
     else if (look->outliers)
         tess_note(

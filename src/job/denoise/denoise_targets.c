@@ -74,7 +74,7 @@ static tess_status check_file(const tess_denoise_job *job, int64_t index, const 
         if (!job->settings->overwrite)
             return tess_fail(error, TESS_BAD_OPTION,
                              "%s: the result would be written over the input %s; give another output, or "
-                             "--overwrite if that is meant",
+                             "`overwrite` if that is meant",
                              output, used->path);
         if (used->file != index) /* it would be read after it was overwritten by a result */
             return tess_fail(

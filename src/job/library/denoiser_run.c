@@ -93,6 +93,48 @@ tess_status tess_denoiser_take_image(const tess_denoiser *plan, const tess_image
     return TESS_OK;
 }
 
+/* The bytes that an image touches, from its data on; false when they are more than an address can reach. */
+static bool span_of(const tess_image *image, size_t element, int64_t *low, int64_t *high)
+{
+    const int64_t sizes[] = {image->depth, image->height, image->width, image->channels},
+                  strides[] = {image->stride_depth, image->stride_height, image->stride_width,
+                               image->stride_channel};
+    *low = 0;
+    *high = (int64_t)element;
+    for (int i = 0; i < 4; i++) {
+        int64_t bytes, *end = strides[i] < 0 ? low : high;
+        if (__builtin_mul_overflow(strides[i], (int64_t)element, &bytes) ||
+            __builtin_mul_overflow(bytes, sizes[i] - 1, &bytes) || __builtin_add_overflow(*end, bytes, end))
+            return false;
+    }
+    return *low > -(INT64_MAX / 4) && *high < INT64_MAX / 4;
+}
+
+static bool same_layout(const tess_image *a, const tess_image *b)
+{
+    return a->data == b->data && a->stride_depth == b->stride_depth && a->stride_height == b->stride_height &&
+           a->stride_width == b->stride_width && a->stride_channel == b->stride_channel;
+}
+
+/* One image may be written over another only where both are the same: windows read what others have written otherwise. */
+static tess_status check_overlap(const tess_denoiser *plan, const tess_image *in, const tess_image *out,
+                                 tess_error *error)
+{
+    const size_t element = tess_dtype_size(plan->type.dtype);
+    int64_t in_low, in_high, out_low, out_high;
+    if (!span_of(in, element, &in_low, &in_high) || !span_of(out, element, &out_low, &out_high))
+        return tess_fail(error, TESS_BAD_OPTION,
+                         "tess_denoiser_run: a stride is larger than memory; strides are in elements");
+    const char *from = in->data, *to = out->data;
+    const bool apart = (uintptr_t)(from + in_high) <= (uintptr_t)(to + out_low) ||
+                       (uintptr_t)(to + out_high) <= (uintptr_t)(from + in_low);
+    return apart || same_layout(in, out)
+               ? TESS_OK
+               : tess_fail(
+                     error, TESS_BAD_OPTION,
+                     "tess_denoiser_run: `out` overlaps `in` but is not the same image; use another one");
+}
+
 /* Strides under which pixels overlap are allowed for reading, but not for writing. */
 static tess_status check_strides(const tess_image *out, tess_error *error)
 {
@@ -108,7 +150,6 @@ static tess_status check_strides(const tess_image *out, tess_error *error)
 
 static tess_status choose_level(tess_denoiser *plan, const tess_image *in, double sigma, tess_error *error)
 {
-    const bool as_it_is = plan->type.plain && tess_samples_full_scale(plan->type.dtype) == 1;
     for (int c = 0; c < TESS_NOISE_CHANNELS; c++)
         plan->level[c] = (float)sigma;
     if (!plan->model->loaded.model.noise_map)
@@ -120,8 +161,7 @@ static tess_status choose_level(tess_denoiser *plan, const tess_image *in, doubl
         const tess_strided host = tess_strided_of(in, plan->type);
         return tess_denoiser_estimate(plan, &host, error);
     }
-    /* Unscaled floats may exceed 1, and so may their noise. */
-    if (!(sigma >= 0) || !isfinite(sigma) || (sigma > 1 && !as_it_is))
+    if (!(sigma >= 0 && sigma <= 1))
         return tess_fail(error, TESS_BAD_OPTION,
                          "tess_denoiser_run: sigma is %g; use 0 to 1, on the scale of the range, or "
                          "TESS_SIGMA_AUTO",
@@ -177,6 +217,7 @@ tess_status tess_denoiser_run(tess_denoiser *plan, const tess_image *in, const t
     TESS_TRY(tess_denoiser_take_image(plan, in, "in", &from, error));
     TESS_TRY(tess_denoiser_take_image(plan, out, "out", &to, error));
     TESS_TRY(check_strides(&to, error));
+    TESS_TRY(check_overlap(plan, &from, &to, error));
     TESS_TRY(choose_level(plan, &from, sigma, error));
     TESS_TRY(prepare(plan, error));
     return plan->settings.on_device ? tess_denoiser_run_resident(plan, &from, &to, stream, error)

@@ -52,6 +52,8 @@ static inline tess_error *tess_model_error(const tess_model *model)
 /* Copies a caller's struct into `to`, which holds the defaults: as many bytes as its first member says. False if that
  * is not a valid size. */
 bool tess_struct_take(void *to, size_t to_size, const void *from);
+/* Fills a struct of the caller, no further than both sizes go, and sets its size. */
+void tess_struct_give(void *to, size_t to_size, const void *from, size_t from_size);
 /* Copies the answer to the caller's struct: as many bytes as it has room for. */
 void tess_bytes_give(const tess_bytes *answer, tess_bytes *bytes);
 

@@ -20,22 +20,21 @@ struct tess_reconstructor {
     tess_budget budget;
 };
 
-void tess_reconstructor_settings_init(tess_reconstructor_settings *settings)
+void tess_reconstructor_settings_fill(tess_reconstructor_settings *settings, size_t size)
 {
-    if (settings)
-        *settings = (tess_reconstructor_settings){.size = sizeof *settings,
-                                                  .depth = 1,
-                                                  .channels = 1,
-                                                  .element = TESS_ELEMENT_F32,
-                                                  .centre = -1,
-                                                  .spacing = 1,
-                                                  .noise = -1,
-                                                  .sigma = -1,
-                                                  .last_sigma = -1,
-                                                  .step = -1,
-                                                  .relax = -1,
-                                                  .inner = -1,
-                                                  .halo = TESS_HALO_AUTO};
+    const tess_reconstructor_settings usual = {.depth = 1,
+                                               .channels = 1,
+                                               .element = TESS_ELEMENT_F32,
+                                               .centre = -1,
+                                               .spacing = 1,
+                                               .noise = -1,
+                                               .sigma = -1,
+                                               .last_sigma = -1,
+                                               .step = -1,
+                                               .relax = -1,
+                                               .inner = -1,
+                                               .halo = TESS_HALO_AUTO};
+    tess_struct_give(settings, size, &usual, sizeof usual);
 }
 
 /* The job's settings, without those of files. */

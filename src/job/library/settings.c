@@ -17,12 +17,19 @@ bool tess_struct_take(void *to, size_t to_size, const void *from)
     return true;
 }
 
-void tess_image_init(tess_image *image, void *data, tess_element element, int64_t height, int64_t width,
-                     int64_t channels)
+void tess_struct_give(void *to, size_t to_size, const void *from, size_t from_size)
 {
-    if (image)
-        *image = (tess_image){.size = sizeof *image,
-                              .data = data,
+    const size_t size = to_size < from_size ? to_size : from_size;
+    if (!to || size < sizeof size)
+        return;
+    memcpy(to, from, size);
+    memcpy(to, &size, sizeof size);
+}
+
+void tess_image_fill(tess_image *image, size_t size, void *data, tess_element element, int64_t height,
+                     int64_t width, int64_t channels)
+{
+    const tess_image dense = {.data = data,
                               .element = element,
                               .depth = 1,
                               .height = height,
@@ -32,35 +39,32 @@ void tess_image_init(tess_image *image, void *data, tess_element element, int64_
                               .stride_height = width * channels,
                               .stride_width = channels,
                               .stride_channel = 1};
+    tess_struct_give(image, size, &dense, sizeof dense);
 }
 
-void tess_device_settings_init(tess_device_settings *settings)
+void tess_device_settings_fill(tess_device_settings *settings, size_t size)
 {
-    if (settings)
-        *settings = (tess_device_settings){.size = sizeof *settings, .device = "auto"};
+    const tess_device_settings usual = {.device = "auto"};
+    tess_struct_give(settings, size, &usual, sizeof usual);
 }
 
-void tess_model_settings_init(tess_model_settings *settings)
+void tess_model_settings_fill(tess_model_settings *settings, size_t size)
 {
-    if (settings)
-        *settings = (tess_model_settings){
-            .size = sizeof *settings, .name = "drunet-color-small", .precision = "auto"};
+    const tess_model_settings usual = {.name = "drunet-color-small", .precision = "auto"};
+    tess_struct_give(settings, size, &usual, sizeof usual);
 }
 
-void tess_denoiser_settings_init(tess_denoiser_settings *settings)
+void tess_denoiser_settings_fill(tess_denoiser_settings *settings, size_t size)
 {
-    if (settings)
-        *settings = (tess_denoiser_settings){.size = sizeof *settings,
-                                             .depth = 1,
-                                             .channels = 1,
-                                             .element = TESS_ELEMENT_F32,
-                                             .halo = TESS_HALO_AUTO};
+    const tess_denoiser_settings usual = {
+        .depth = 1, .channels = 1, .element = TESS_ELEMENT_F32, .halo = TESS_HALO_AUTO};
+    tess_struct_give(settings, size, &usual, sizeof usual);
 }
 
-void tess_bytes_init(tess_bytes *bytes)
+void tess_bytes_fill(tess_bytes *bytes, size_t size)
 {
-    if (bytes)
-        *bytes = (tess_bytes){.size = sizeof *bytes};
+    const tess_bytes none = {0};
+    tess_struct_give(bytes, size, &none, sizeof none);
 }
 
 void tess_bytes_give(const tess_bytes *answer, tess_bytes *bytes)

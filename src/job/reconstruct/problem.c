@@ -94,7 +94,7 @@ static void tomo2d(const tess_reconstruct_settings *s, tess_problem *p)
 static tess_status tomo3d(const tess_reconstruct_settings *s, tess_problem *p, tess_error *error)
 {
     if (s->size > MOST_DEPTH)
-        return tess_fail(error, TESS_BAD_OPTION, "--size %lld: a volume takes at most %d", (long long)s->size,
+        return tess_fail(error, TESS_BAD_OPTION, "`size` %lld: a volume takes at most %d", (long long)s->size,
                          MOST_DEPTH);
     p->physics = TESS_PHYSICS_CONE;
     p->depth = p->height = p->width = s->size ? s->size : USUAL_DEPTH;
@@ -147,13 +147,13 @@ static tess_status check_options(const tess_reconstruct_settings *s, tess_error 
     const struct {
         const char *option;
         bool given, used;
-    } options[] = {{"--size", s->size > 0, blur || scan},
-                   {"--operators", s->operators > 0, blur},
-                   {"--angles", s->angles > 0, scan},
-                   {"--image", s->image != NULL, blur}};
+    } options[] = {{"`size`", s->size > 0, blur || scan},
+                   {"`operators`", s->operators > 0, blur},
+                   {"`angles`", s->angles > 0, scan},
+                   {"`image`", s->image != NULL, blur}};
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
         if (options[i].given && !options[i].used)
-            return tess_fail(error, TESS_BAD_OPTION, "%s: means nothing to --problem %s; leave it out",
+            return tess_fail(error, TESS_BAD_OPTION, "%s: means nothing to `problem` %s; leave it out",
                              options[i].option, s->problem);
     return TESS_OK;
 }
@@ -225,7 +225,7 @@ tess_status tess_problem_describe(tess_memory *memory, const tess_reconstruct_se
     else if (suffix && strcmp(suffix, ".json") == 0)
         TESS_TRY(tess_problem_read(s->problem, p, error));
     else
-        return tess_fail(error, TESS_BAD_OPTION, "--problem %s: use deblur, tomo2d, tomo3d or a .json file",
+        return tess_fail(error, TESS_BAD_OPTION, "`problem` %s: use deblur, tomo2d, tomo3d or a .json file",
                          s->problem);
     TESS_TRY(check_options(s, error));
     if (!p->synthetic && p->physics != TESS_PHYSICS_BLUR && p->low < 0)

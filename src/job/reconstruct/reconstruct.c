@@ -50,7 +50,7 @@ static tess_status find_model(reconstruct_job *job, tess_error *error)
                          job->problem.name);
     if (model->volume && slices)
         return tess_fail(error, TESS_BAD_OPTION,
-                         "--prior slices: the model %s takes volumes; leave it out, or use a 2-D one", name);
+                         "`prior` slices: the model %s takes volumes; leave it out, or use a 2-D one", name);
     job->prior.engine = &job->engine;
     return TESS_OK;
 }

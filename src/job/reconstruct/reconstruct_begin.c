@@ -163,7 +163,7 @@ tess_status tess_reconstruct_begin(const tess_judge *judge, const tess_recipe *r
     const starting s = {judge->problem, recipe, judge, w, seed, start};
     if (recipe->init == TESS_INIT_FILTERED && !op->table->inverse)
         return tess_fail(error, TESS_UNSUPPORTED,
-                         "filtering needs cuFFT, which is not installed; use --init cg, or --device cpu");
+                         "filtering needs cuFFT, which is not installed; use `init` cg, or `device` cpu");
     TESS_TRY(s.problem->physics == TESS_PHYSICS_BLUR ? mean_of_measurements(&s, w->vectors[1], error)
                                                      : filtered(&s, w->vectors[1], error));
     if (s.problem->weights)

@@ -90,7 +90,7 @@ tess_status tess_outputs_check(const tess_outputs *o, tess_outputs_held *held, t
     if (!o->measurement)
         return TESS_OK;
     if (!is_npy(o->measurement))
-        return tess_fail(error, TESS_BAD_OPTION, "--save-measurement %s: name an .npy file", o->measurement);
+        return tess_fail(error, TESS_BAD_OPTION, "`save_measurement` %s: name an .npy file", o->measurement);
     info = measurement_info(o);
     TESS_TRY(tess_writer_check(o->measurement, &info, error));
     held->measurement = tess_writer_held_bytes(o->measurement, &info);

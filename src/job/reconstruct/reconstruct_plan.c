@@ -114,8 +114,8 @@ static tess_status too_little(const tess_planning *job, uint64_t limit, uint64_t
     const bool asked = job->settings->common.memory_limit > 0;
     return tess_fail(
         error, TESS_OVER_LIMIT, "%s%s%s too little: images and measurements take %.1fM; %s%s would do, or %s",
-        asked ? "--memory " : "", tess_size_words(limit).text, asked ? " is" : " of free memory are",
-        (double)needed / (1 << 20), asked ? "--memory " : "", tess_size_enough(needed).text, advice);
+        asked ? "`memory_limit` " : "", tess_size_words(limit).text, asked ? " is" : " of free memory are",
+        (double)needed / (1 << 20), asked ? "`memory_limit` " : "", tess_size_enough(needed).text, advice);
 }
 
 /* Adds all phases of the operator, which may be a sketch. */
@@ -159,7 +159,7 @@ static tess_status add_up(const tess_planning *job, uint64_t limit, tess_error *
     budget->seconds = (double)job->recipe->iterations * choice->seconds +
                       tess_physics_seconds(w->engine, op, job->recipe, &choice->calibrated);
     if (budget->planned.total > limit)
-        return too_little(job, limit, budget->planned.total, "fewer --operators", error);
+        return too_little(job, limit, budget->planned.total, "fewer `operators`", error);
     return TESS_OK;
 }
 
@@ -235,8 +235,8 @@ static tess_status refuse_slabs(const tess_planning *job, uint64_t limit, tess_e
     }
     return tess_fail(
         error, TESS_OVER_LIMIT,
-        "--memory %s is too little for the network beside slabs of the volume; --memory %s would "
-        "do, or a smaller --size or model",
+        "`memory_limit` %s is too little for the network beside slabs of the volume; `memory_limit` %s would "
+        "do, or a smaller `size` or model",
         tess_size_words(limit).text, tess_size_enough(enough * mib).text);
 }
 
@@ -254,7 +254,7 @@ tess_status tess_reconstruct_plan(const tess_planning *job, tess_error *error)
         return tess_fail(
             error, TESS_OVER_LIMIT,
             "the volume does not fit the device, and of the host's memory it takes %.0fM where %.0fM are "
-            "left; use a smaller --size, or a larger --memory where the device has more",
+            "left; use a smaller `size`, or a larger `memory_limit` where the device has more",
             (double)job->budget->planned.bytes.by[TESS_MEM_HOST] / (1 << 20), (double)left / (1 << 20));
     return status;
 }

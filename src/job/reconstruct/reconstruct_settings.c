@@ -70,7 +70,7 @@ static tess_status init_of(const char *name, tess_init *init, tess_error *error)
             *init = (tess_init)i;
             return TESS_OK;
         }
-    return tess_fail(error, TESS_BAD_OPTION, "--init %s: use zero, adjoint, mean, filtered or cg", name);
+    return tess_fail(error, TESS_BAD_OPTION, "`init` %s: use zero, adjoint, mean, filtered or cg", name);
 }
 
 static tess_status prior_of(const char *name, const tess_problem *problem, tess_recipe *recipe,
@@ -78,9 +78,9 @@ static tess_status prior_of(const char *name, const tess_problem *problem, tess_
 {
     recipe->volume = strcmp(name, "volume") == 0;
     if (!recipe->volume && strcmp(name, "slices") != 0)
-        return tess_fail(error, TESS_BAD_OPTION, "--prior %s: use slices or volume", name);
+        return tess_fail(error, TESS_BAD_OPTION, "`prior` %s: use slices or volume", name);
     if (problem->depth == 1)
-        return tess_fail(error, TESS_BAD_OPTION, "--prior %s: %s is an image; leave it out", name,
+        return tess_fail(error, TESS_BAD_OPTION, "`prior` %s: %s is an image; leave it out", name,
                          problem->name);
     return TESS_OK;
 }
@@ -91,13 +91,13 @@ static tess_status inflation_of(const char *name, const tess_problem *problem, t
 {
     recipe->inflation = strcmp(name, "level") == 0 ? TESS_INFLATE_LEVEL : TESS_INFLATE_HALVES;
     if (recipe->inflation == TESS_INFLATE_HALVES && strcmp(name, "halves") != 0)
-        return tess_fail(error, TESS_BAD_OPTION, "--inflate %s: use halves or level", name);
+        return tess_fail(error, TESS_BAD_OPTION, "`inflate` %s: use halves or level", name);
     if (problem->depth == 1)
-        return tess_fail(error, TESS_BAD_OPTION, "--inflate %s: %s is an image; leave it out", name,
+        return tess_fail(error, TESS_BAD_OPTION, "`inflate` %s: %s is an image; leave it out", name,
                          problem->name);
     if (!recipe->volume)
         return tess_fail(error, TESS_BAD_OPTION,
-                         "--inflate %s: slices are denoised as they are; use --prior volume with it", name);
+                         "`inflate` %s: slices are denoised as they are; use `prior` volume with it", name);
     return TESS_OK;
 }
 
@@ -113,7 +113,7 @@ tess_status tess_recipe_of(const tess_reconstruct_settings *s, const tess_proble
             found = true;
         }
     if (!found)
-        return tess_fail(error, TESS_BAD_OPTION, "--preset %s: use default or deepinv", preset);
+        return tess_fail(error, TESS_BAD_OPTION, "`preset` %s: use default or deepinv", preset);
     recipe->noise = s->noise >= 0         ? s->noise / tess_problem_measured_unit(problem)
                     : problem->noise >= 0 ? problem->noise
                     : drawn               ? 0.1
@@ -146,19 +146,19 @@ tess_status tess_recipe_of(const tess_reconstruct_settings *s, const tess_proble
     const bool exact = problem->physics == TESS_PHYSICS_BLUR && !problem->unknown;
     if (s->inner > 0 && exact)
         return tess_fail(error, TESS_BAD_OPTION,
-                         "--inner %lld: circular blurs are solved exactly, without inner steps; "
-                         "leave it out, or use --inner 0 for gradient steps",
+                         "`inner` %lld: circular blurs are solved exactly, without inner steps; "
+                         "leave it out, or use `inner` 0 for gradient steps",
                          (long long)s->inner);
     if (s->inner > 0 && s->step >= 0 && !(recipe->relax > 0)) /* a relaxation is defined in steps */
         return tess_fail(error, TESS_BAD_OPTION,
-                         "--inner %lld: conjugate gradients find their steps; leave out --step, or --inner",
+                         "`inner` %lld: conjugate gradients find their steps; leave out `step`, or `inner`",
                          (long long)s->inner);
     if (recipe->init == TESS_INIT_MEAN && problem->physics != TESS_PHYSICS_BLUR)
         return tess_fail(error, TESS_BAD_OPTION,
-                         "--init mean: is for blurred pictures only; use zero, adjoint, filtered or cg");
+                         "`init` mean: is for blurred pictures only; use zero, adjoint, filtered or cg");
     if (recipe->init == TESS_INIT_FILTERED && problem->physics == TESS_PHYSICS_BLUR)
         return tess_fail(error, TESS_BAD_OPTION,
-                         "--init filtered: a blur has no filtered inverse; use "
+                         "`init` filtered: a blur has no filtered inverse; use "
                          "zero, adjoint, mean or cg");
     return TESS_OK;
 }
@@ -171,36 +171,36 @@ static bool sensible(double value, double most)
 tess_status tess_reconstruct_check(const tess_reconstruct_settings *s, tess_error *error)
 {
     if (!s->output)
-        return tess_fail(error, TESS_BAD_OPTION, "reconstruct needs an output");
+        return tess_fail(error, TESS_BAD_OPTION, "reconstruct needs `output`");
     if (!s->problem)
         return tess_fail(
             error, TESS_BAD_OPTION,
-            "reconstruct needs --problem: deblur, tomo2d, tomo3d, or a JSON file of measured data");
+            "reconstruct needs `problem`: deblur, tomo2d, tomo3d, or a JSON file of measured data");
     if (s->size < 0 || s->size > 1 << 16 || (s->size > 0 && s->size < 16))
-        return tess_fail(error, TESS_BAD_OPTION, "--size %lld: use 16 to 65536", (long long)s->size);
+        return tess_fail(error, TESS_BAD_OPTION, "`size` %lld: use 16 to 65536", (long long)s->size);
     if (s->size_width != 0 && (s->size_width < 16 || s->size_width > 1 << 16 || s->size == 0 || s->image ||
                                strcmp(s->problem, "deblur") != 0))
         return tess_fail(error, TESS_BAD_OPTION,
-                         "--size %lldx%lld: HxW, of 16 to 65536 each, is for deblur without an --image",
+                         "`size` %lldx%lld: HxW, of 16 to 65536 each, is for deblur without an `image`",
                          (long long)s->size, (long long)s->size_width);
     if (s->operators < 0 || s->operators > 1024)
-        return tess_fail(error, TESS_BAD_OPTION, "--operators %lld: use 1 to 1024", (long long)s->operators);
+        return tess_fail(error, TESS_BAD_OPTION, "`operators` %lld: use 1 to 1024", (long long)s->operators);
     if (s->angles < 0 || s->angles > 100000)
-        return tess_fail(error, TESS_BAD_OPTION, "--angles %lld: use 1 to 100000", (long long)s->angles);
+        return tess_fail(error, TESS_BAD_OPTION, "`angles` %lld: use 1 to 100000", (long long)s->angles);
     if (s->iterations < 0 || s->iterations > 1000000)
-        return tess_fail(error, TESS_BAD_OPTION, "--iterations %lld: use 1 to 1000000",
+        return tess_fail(error, TESS_BAD_OPTION, "`iterations` %lld: use 1 to 1000000",
                          (long long)s->iterations);
     if (!sensible(s->sigma, 10) || !sensible(s->last_sigma, 10))
-        return tess_fail(error, TESS_BAD_OPTION, "--sigma: is on the [0,1] scale; write 0.05, or 0.1:0.02");
+        return tess_fail(error, TESS_BAD_OPTION, "`sigma`: is on the [0,1] scale; write 0.05, or 0.1:0.02");
     if (!sensible(s->noise, 1e6))
-        return tess_fail(error, TESS_BAD_OPTION, "--noise %g: use 0 or more", s->noise);
+        return tess_fail(error, TESS_BAD_OPTION, "`noise` %g: use 0 or more", s->noise);
     if (!sensible(s->step, 1e30) || !sensible(s->relax, 1e30))
-        return tess_fail(error, TESS_BAD_OPTION, "--step and --relax: use a positive number, or --step auto");
+        return tess_fail(error, TESS_BAD_OPTION, "`step` and `relax`: use a positive number, or `step` auto");
     if (s->inner > 1000)
-        return tess_fail(error, TESS_BAD_OPTION, "--inner %lld: use 0 to 1000", (long long)s->inner);
+        return tess_fail(error, TESS_BAD_OPTION, "`inner` %lld: use 0 to 1000", (long long)s->inner);
     if (!(s->tolerance >= 0) || !(s->max_seconds >= 0))
-        return tess_fail(error, TESS_BAD_OPTION, "--tolerance and --max-seconds: use a positive number");
+        return tess_fail(error, TESS_BAD_OPTION, "`tolerance` and `max_seconds`: use a positive number");
     if (s->halo < TESS_HALO_EXACT || s->halo > 1 << 20 || s->batch < 0 || s->batch > 4096)
-        return tess_fail(error, TESS_BAD_OPTION, "--halo: auto, exact or pixels; --batch: auto or 1 to 4096");
+        return tess_fail(error, TESS_BAD_OPTION, "`halo`: auto, exact or pixels; `batch`: auto or 1 to 4096");
     return TESS_OK;
 }

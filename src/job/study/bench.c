@@ -114,15 +114,15 @@ static tess_status check_settings(const tess_bench_settings *s, tess_error *erro
     if (strcmp(s->study, "size") != 0 && strcmp(s->study, "batch") != 0)
         return tess_fail(error, TESS_BAD_OPTION, "bench %s: use size or batch", s->study);
     if (!s->line)
-        return tess_fail(error, TESS_BAD_OPTION, "bench: there is nobody to tell the lines to");
+        return tess_fail(error, TESS_BAD_OPTION, "bench: `line` is NULL");
     if (s->repeats < 1 || s->repeats > TESS_BENCH_REPEATS)
-        return tess_fail(error, TESS_BAD_OPTION, "--repeats %d: use 1 to %d", s->repeats, TESS_BENCH_REPEATS);
+        return tess_fail(error, TESS_BAD_OPTION, "`repeats` %d: use 1 to %d", s->repeats, TESS_BENCH_REPEATS);
     if (s->halo < TESS_HALO_EXACT || s->halo > most)
-        return tess_fail(error, TESS_BAD_OPTION, "--halo: use auto, exact or a number of pixels");
-    TESS_TRY(check_list(&s->height, 1, 1, most, "--height", error));
-    TESS_TRY(check_list(s->widths, s->width_count, 1, most, "--widths", error));
-    TESS_TRY(check_list(s->patches, s->patch_count, 1, s->height, "--patches", error));
-    return check_list(s->batches, s->batch_count, 1, 4096, "--batches", error);
+        return tess_fail(error, TESS_BAD_OPTION, "`halo`: use auto, exact or a number of pixels");
+    TESS_TRY(check_list(&s->height, 1, 1, most, "`height`", error));
+    TESS_TRY(check_list(s->widths, s->width_count, 1, most, "`widths`", error));
+    TESS_TRY(check_list(s->patches, s->patch_count, 1, s->height, "`patches`", error));
+    return check_list(s->batches, s->batch_count, 1, 4096, "`batches`", error);
 }
 
 static tess_status open(tess_study *study, tess_memory *memory, tess_error *error)

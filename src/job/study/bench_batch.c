@@ -101,7 +101,7 @@ tess_status tess_bench_batch(tess_study *study, tess_error *error)
     for (int i = 0; i < patch_count; i++)
         if (patches[i] % grid || s->height % patches[i])
             return tess_fail(error, TESS_BAD_OPTION,
-                             "--patches %lld: must be a multiple of %lld and divide --height %lld",
+                             "`patches` %lld: must be a multiple of %lld and divide `height` %lld",
                              (long long)patches[i], (long long)grid, (long long)s->height);
     for (int i = 0; i < patch_count; i++) {
         const int64_t across = s->height / patches[i];

@@ -43,7 +43,7 @@ static tess_status choose(tess_study *study, int64_t width, tess_cut_plan *choic
         *work = (tess_bench_work){.cut = tess_cut_of(choice)};
         if (tess_cut_shapes(&work->cut) > TESS_BENCH_SHAPES)
             return tess_fail(error, TESS_OVER_LIMIT,
-                             "--memory: the image would be cut into tiles of more than %d shapes",
+                             "`memory_limit`: the image would be cut into tiles of more than %d shapes",
                              TESS_BENCH_SHAPES);
         if (attempt == 0)
             TESS_TRY(tess_bench_io_bytes(study, work, &held, error));
