@@ -1,16 +1,16 @@
 /* tessera_images.h: the part of tessera.h for images in memory; include tessera.h.
  *
- * Images in memory: open a device, load a model once, plan, run. A plan can be asked for its bytes and seconds before
- * anything is allocated for it; a run allocates nothing.
+ * Open a device, load a model once, plan, run. The bytes and seconds of a plan are known before anything is allocated
+ * for it; a run allocates nothing.
  *
- * Threads: a context, and everything that was made with it, is for one thread at a time; it may be another thread at another
- * time, if the caller orders them (a lock, a join). Two contexts do not know of each other and may be used in two threads
- * at once, on one device or on two. Only tess_emergency_cleanup, tess_version and the _init functions may be called by any
- * thread at any time. A device has threads of its own while it works; none of the caller's functions are called by them.
+ * Threads: a context, and everything made from it, may be used by one thread at a time. It may move to another thread
+ * if the caller synchronizes them (a lock, a join). Two contexts are independent and may be used in two threads at
+ * once, on one device or on two. Only tess_emergency_cleanup, tess_version and the _init functions may be called by
+ * any thread at any time. A device uses its own threads; they never call the caller's functions.
  *
- * Structs begin with their size, which their _init sets, so that they can grow: a caller that was compiled with an older
- * header is served with the defaults of what it does not know. What cannot be right gives TESS_BAD_OPTION and a message
- * in tess_context_error() of the context that the device was opened with. */
+ * Structs begin with their size, which their _init sets, so that later versions can add members: a caller compiled
+ * with an older header gets the defaults of the new members. Invalid arguments give TESS_BAD_OPTION and a message in
+ * tess_context_error() of the context that the device was opened with. */
 #ifndef TESSERA_IMAGES_H
 #define TESSERA_IMAGES_H
 
