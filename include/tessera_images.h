@@ -77,8 +77,8 @@ typedef struct tess_bytes {
     uint64_t host; /* pinned or plain host memory, if the device has its own memory */
 } tess_bytes;
 
-/* Defaults. Each _init is a macro that passes the size which the caller was compiled with, so that a newer library with a larger
- * struct writes no further. An image is dense, channels last. */
+/* Set the defaults. Each _init is a macro that passes the size that the caller was compiled with, so that a newer
+ * library with larger structs does not write beyond the end. An image is dense with channels last. */
 #define tess_image_init(image, data, element, height, width, channels)                                       \
     tess_image_fill((image), sizeof *(image), (data), (element), (height), (width), (channels))
 #define tess_device_settings_init(settings)   tess_device_settings_fill((settings), sizeof *(settings))
