@@ -1,21 +1,21 @@
 """compare_builds.py OLD NEW [--device cpu|cuda] [--data DIR] [--engine NAME] [--keep DIR] [--only TEXT]
 
-Runs the same jobs with two builds of the program and compares what they leave: every output file byte for byte, the exit
+Runs the same jobs with two builds of the program and compares the results: every output file byte for byte, the exit
 status, and the planned bytes of the record, which in the new build must be equal or smaller. Prints a table and
-`N of N identical`; status 1 when one is not.
+`N of N identical`; the status is 1 if one differs.
 
     /usr/bin/python3 bench/compare_builds.py /tmp/before/tessera build/tessera
 
-Measured rates decide which tile `--tile auto` takes, and on a card measured times decide between kernels, so two runs
-with different measurements may differ in their last bits without any difference between the builds. A job measures only
-after its work is done. Each job therefore starts with an empty TESSERA_CACHE of its own: both builds choose by the rates
-that are built in, and results can be compared bit for bit. On a card this compares the kernels that are taken when
-nothing was measured; --engine NAME (generic, hopper or cudnn) runs everything with one family of kernels by
-TESSERA_CUDA_ENGINE. TESSERA_QUEUE makes the CPU's memory count as a card's, so that slabs and queues are compared without
-a card as well.
+`--tile auto` depends on measured rates, and on a card the choice of kernels depends on measured times, so two runs
+with different measurements may differ in their last bits even with the same build. A job measures only
+after its work is done. Each job therefore starts with its own empty TESSERA_CACHE: both builds use the built-in
+rates, and results can be compared bit for bit. On a card this compares the kernels that are chosen when
+nothing was measured; --engine NAME (generic, hopper or cudnn) runs everything with one family of kernels through
+TESSERA_CUDA_ENGINE. TESSERA_QUEUE treats the CPU as a device with separate memory, so that slabs and queues are compared
+without a card as well.
 
 --data adds jobs on real photographs, published weights and a tomogram. --keep leaves inputs and outputs in a folder.
---only takes the jobs whose name contains TEXT.
+--only runs the jobs whose name contains TEXT.
 """
 import argparse
 import json

@@ -1,7 +1,7 @@
-"""python_call.py LIBRARY: what a call from Python costs beyond the library's own work.
+"""python_call.py LIBRARY: measures the overhead of a call from Python.
 
-Measured with the library's run replaced by a C function that does nothing but takes the same arguments, so that all of the
-module remains: looking at the arrays, finding the plan, filling the structs, calling C. Prints the least and the median of
+The library's run is replaced by a C function that takes the same arguments and does nothing, so only the work of the module
+remains: checking the arrays, finding the plan, filling the structs, calling C. Prints the least and the median of
 many rounds, in microseconds, for an array made by the call and for out=.
 """
 import ctypes

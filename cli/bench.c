@@ -19,7 +19,7 @@ typedef struct bench_target {
     bench_list widths, patches, batches;
 } bench_target;
 
-/* Names between commas. */
+/* Names separated by commas. */
 static bool models(const cli_option *option, const char *text, void *target)
 {
     bench_target *t = target;
@@ -147,7 +147,7 @@ static int run(int argc, char **argv, bool plan)
     }
     if (!to.failed)
         return cli_finish(context, result, NULL, &shared);
-    tess_context_destroy(context); /* what failed is said already, or will be by cli_close_output */
+    tess_context_destroy(context); /* the failure was printed already, or cli_close_output will print it */
     return CLI_FAILED;
 }
 

@@ -1,8 +1,8 @@
 /* cli.h: what the files of the program share.
  *
- * A verb is one file with a table of options and one row in main.c. Parsing, --help, the man pages, the completion of
- * the shells and "did you mean" all read these tables, so that none of them can know an option that the others do not.
- * Exit status: 0 done, 1 the job failed, 2 wrong usage, 128 + N stopped by signal N. */
+ * A verb is one file with a table of options and one row in main.c. Parsing, --help, the man pages, shell completion
+ * and "did you mean" all read these tables, so they always know the same options. Exit status: 0 success, 1 the job
+ * failed, 2 wrong usage, 128 + N stopped by signal N. */
 #ifndef TESS_CLI_CLI_H
 #define TESS_CLI_CLI_H
 
@@ -14,7 +14,7 @@ enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_SIGNAL = 128 };
 enum { CLI_COLUMNS = 100 };  /* of the help texts */
 enum { CLI_MESSAGE = 1024 }; /* bytes for a text of the library */
 
-/* Where the options go that every verb has; a verb copies `common` into its settings. */
+/* Targets of the options that every verb has; a verb copies `common` into its settings. */
 typedef struct cli_shared {
     tess_common common;
     const char *json; /* NULL: none; "-": standard output */
@@ -22,10 +22,10 @@ typedef struct cli_shared {
 } cli_shared;
 
 typedef struct cli_option cli_option;
-/* Puts a value into the target (flags: `text` is NULL); false after saying what is wrong. */
+/* Stores a value in the target (`text` is NULL for flags); returns false after printing what is wrong. */
 typedef bool (*cli_value_fn)(const cli_option *option, const char *text, void *target);
 
-/* What completion offers besides plain words. */
+/* Placeholders for completion, besides plain words. */
 #define CLI_FILES  "/files"
 #define CLI_MODELS "/models" /* the bundled ones */
 #define CLI_VERBS  "/verbs"
@@ -33,18 +33,18 @@ typedef bool (*cli_value_fn)(const cli_option *option, const char *text, void *t
 
 struct cli_option {
     const char *name;    /* "--sigma" */
-    const char *value;   /* how the help names the value; NULL: a flag */
+    const char *value;   /* name of the value in the help; NULL: a flag */
     cli_value_fn parse;  /* NULL: prints the help */
     size_t offset;       /* of the field in the target, for the parse functions below */
     const char *help;    /* newlines are kept, and lines that begin with a space are not wrapped */
-    const char *words;   /* for completion, with spaces between: words and the names above */
-    int64_t least, most; /* of whole numbers */
+    const char *words;   /* for completion, separated by spaces: words and the placeholders above */
+    int64_t least, most; /* bounds of whole numbers */
 };
 
 typedef struct cli_verb {
     const char *name, *what; /* `what`: one line in the list of verbs */
     const char *usage;       /* the words after the verb */
-    const char *text;        /* says more; as an option's help */
+    const char *text;        /* a longer description, formatted as an option's help */
     const char *more;        /* follows the options; may be NULL */
     const char *example;
     const char *choices; /* for completion of the words, as an option's `words` */
@@ -52,7 +52,7 @@ typedef struct cli_verb {
     int option_count;
     int least, most; /* number of words */
     bool alone;      /* takes none of the shared options but --help */
-    bool plans;      /* `tessera plan` takes it */
+    bool plans;      /* `tessera plan` accepts it */
     int (*run)(int argc, char **argv, bool plan);
 } cli_verb;
 
@@ -62,20 +62,20 @@ const cli_verb *cli_find_verb(const char *name);
 
 /* parse.c: options and words of a verb. */
 const cli_option *cli_option_at(const cli_verb *verb, int index, bool *shared); /* NULL after the last */
-/* The words come to the front of argv. Returns -1 to go on, else the exit status. */
+/* Moves the words to the front of argv. Returns -1 to continue, otherwise the exit status. */
 int cli_parse(const cli_verb *verb, int argc, char **argv, cli_shared *shared, void *target, int *words);
 int cli_unknown_verb(const char *name, bool to_plan);
 void cli_names(char *text, size_t bytes, bool to_plan);      /* "a, b or c" */
 int cli_complain(const char *format, ...) TESS_PRINTF(1, 2); /* one line; returns CLI_USAGE */
 
-/* suggest.c: the name that is nearest to a mistyped one. */
+/* suggest.c: the name nearest to a mistyped one. */
 typedef struct cli_guess {
     const char *best; /* NULL: none is near */
     int distance;
 } cli_guess;
 void cli_guess_try(cli_guess *guess, const char *typed, const char *name);
 
-/* values.c: parse functions for tables; the field has the type that is named. */
+/* values.c: parse functions for tables; the comment gives the type of the field. */
 bool cli_flag(const cli_option *option, const char *text, void *target);    /* bool */
 bool cli_text(const cli_option *option, const char *text, void *target);    /* const char * */
 bool cli_integer(const cli_option *option, const char *text, void *target); /* int64_t */
@@ -86,17 +86,17 @@ bool cli_share(const cli_option *option, const char *text, void *target);   /* d
 bool cli_halo(const cli_option *option, const char *text, void *target);    /* int64_t: auto, exact, pixels */
 bool cli_batch(const cli_option *option, const char *text, void *target);   /* int64_t: auto, number */
 bool cli_size(const cli_option *option, const char *text, void *target);    /* uint64_t bytes */
-/* and what others are made of */
+/* helpers for further parse functions */
 void *cli_field(const cli_option *option, void *target);
 bool cli_refuse(const cli_option *option, const char *text, const char *expected); /* false */
 bool cli_read_number(const char *text, double *value);                             /* also a/b; finite */
 bool cli_read_integer(const cli_option *option, const char *text, int64_t least, int64_t most,
                       int64_t *value);
-/* auto, whole, N, HxW and, where depth is not NULL, DxHxW: N is then a cube, and HxW leaves the depth 0. */
+/* auto, whole, N, HxW and, if depth is not NULL, DxHxW: N is then a cube, and HxW sets the depth to 0. */
 bool cli_read_tile(const cli_option *option, const char *text, int64_t *depth, int64_t *height,
                    int64_t *width);
 
-/* help.c, manual.c, completion.c: made from the tables. */
+/* help.c, manual.c, completion.c: text generated from the tables. */
 void cli_usage_line(const cli_verb *verb, char *text, size_t bytes);
 void cli_print_help(const cli_verb *verb);
 void cli_print_overview(FILE *to);
@@ -104,13 +104,14 @@ void cli_print_manual(const cli_verb *verb); /* NULL: of the whole program */
 void cli_print_completion(bool zsh);
 extern const char cli_exit_status[];
 
-/* output.c: standard output, and the beginning and the end of every job. */
+/* output.c: standard output, and the start and end of every job. */
 void cli_print(FILE *to, const char *format, ...) TESS_PRINTF(2, 3);
 bool cli_output_failed(void);
-int cli_close_output(int status); /* last of all: status 1 and a message if standard output took not all */
-/* Makes the context and watches signals, after the checks of cli_record_ready. -1 to go on, else the exit status. */
+int cli_close_output(int status); /* called last: status 1 and a message if standard output is incomplete */
+/* Creates the context and installs signal handlers, after the checks of cli_record_ready. Returns -1 to continue,
+ * otherwise the exit status. */
 int cli_begin(cli_shared *shared, bool polls, const char *output, tess_context **context);
-/* Reports the error, shows and writes the record where it is wanted; frees both. */
+/* Reports the error, prints and writes the record if requested; frees both. */
 int cli_finish(tess_context *context, tess_status status, char *record, const cli_shared *shared);
 
 /* words.c: texts of the library name settings, `memory_limit`; the program shows them with its options, --memory. */
@@ -120,17 +121,17 @@ void cli_name_options_in_record(char *record); /* in JSON */
 /* record.c: the file of --json. */
 int cli_record_apart(const cli_shared *shared, const char *const *files, int count); /* as cli_begin */
 int cli_record_ready(const cli_shared *shared,
-                     const char *output); /* `output`: a folder that is yet to be made */
+                     const char *output); /* `output`: a folder that does not exist yet */
 bool cli_record_write(const char *path, const char *record);
 void cli_record_cleanup(void); /* async-signal-safe */
 
 /* progress.c: lines on standard error. `user` is the cli_shared. */
 void cli_progress_connect(tess_common *common, const cli_shared *shared);
-bool cli_poll(void *user, int64_t done, int64_t total, double seconds); /* only asks whether to stop */
-void cli_end_line(void); /* so that a message begins on a line of its own */
+bool cli_poll(void *user, int64_t done, int64_t total, double seconds); /* only checks whether to stop */
+void cli_end_line(void); /* so that a message starts on a new line */
 
-/* signals.c. A job that polls is stopped by the first signal at its next poll; a second signal, or the first one of a
- * job that does not poll, removes temporary files and ends the program. */
+/* signals.c. The first signal stops a job that polls at its next poll. A second signal, or the first one if the job
+ * does not poll, removes temporary files and ends the program. */
 void cli_watch_signals(bool polls);
 int cli_signal_caught(void); /* 0: none */
 

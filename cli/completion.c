@@ -1,5 +1,5 @@
-/* Completion for bash and zsh. Both scripts ask two questions, which the tables answer: which options a verb has, and
- * which words an option takes; /files and /models stand for the names of files and of the bundled models. */
+/* Completion for bash and zsh. Both scripts need two answers from the tables: which options a verb has, and which
+ * words an option takes. /files and /models stand for file names and bundled models. */
 #include <string.h>
 
 #include "cli.h"
@@ -85,7 +85,7 @@ static const char bash_function[] =
     "}\n\n"
     "complete -F _tessera tessera\n";
 
-/* In single quotes of the shell and brackets of _arguments: the beginning of a help text. */
+/* Prints the beginning of a help text, quoted for single quotes of the shell and brackets of _arguments. */
 static void print_zsh_text(const char *text)
 {
     for (; *text && *text != '\n' && *text != ';' && strncmp(text, " (", 2) != 0; text++) {

@@ -7,7 +7,7 @@
 
 #define AT(field) offsetof(tess_denoise_settings, field)
 
-/* The last one given counts, in whatever form. */
+/* The last --sigma on the command line counts, in either form. */
 static bool sigma(const cli_option *option, const char *text, void *target)
 {
     tess_denoise_settings *s = target;
@@ -91,7 +91,7 @@ static const cli_option options[] = {
     {"--batch", "B", cli_batch, AT(batch), "auto, or N tiles at once", "auto"},
 };
 
-/* The files of the job, all of which the record must not be written to. */
+/* The record must not overwrite any file of the job. */
 static int check_files(const cli_shared *shared, const tess_denoise_settings *s, char **words, int count)
 {
     struct stat about;

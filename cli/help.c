@@ -68,7 +68,7 @@ void cli_usage_line(const cli_verb *verb, char *text, size_t bytes)
              strstr(verb->usage, "[options]") ? "" : " [options]");
 }
 
-/* Words up to the last column, the next lines indented; `column` is where the text begins. */
+/* Wraps words at the last column and indents the next lines; `column` is where the text begins. */
 static void print_wrapped(int indent, const char *text)
 {
     int column = indent;
@@ -79,7 +79,7 @@ static void print_wrapped(int indent, const char *text)
             text++;
             continue;
         }
-        const bool kept = column == indent && *text == ' '; /* a line that is laid out already */
+        const bool kept = column == indent && *text == ' '; /* a preformatted line */
         const int length = (int)(kept ? strcspn(text, "\n") : strcspn(text, " \n"));
         if (column > indent && column + 1 + length > CLI_COLUMNS) {
             cli_print(stdout, "\n%*s", indent, "");

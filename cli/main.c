@@ -1,4 +1,4 @@
-/* tessera: one verb a job. */
+/* tessera: one verb for each job. */
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <fcntl.h>
@@ -18,8 +18,8 @@ const cli_verb *cli_find_verb(const char *name)
     return NULL;
 }
 
-/* A standard file that is closed would give its number to the next file that is opened, and messages would go into an
- * image. What stands in for it refuses to be used as the closed one did. */
+/* If a standard file is closed, the next file that is opened gets its number, and messages would be written into an
+ * image. The placeholder fails when it is used, as the closed file would. */
 static void hold_standard_files(void)
 {
     for (int i = 0; i < 3; i++)
@@ -60,8 +60,8 @@ static int run(int argc, char **argv)
 int main(int argc, char **argv)
 {
     hold_standard_files();
-    /* A reader that is gone is a failed write, so that a job still removes its temporary files. */
+    /* A reader that has closed the pipe gives a failed write, so that the job still removes its temporary files. */
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* so is a file that may not grow (ulimit -f) */
+    signal(SIGXFSZ, SIG_IGN); /* the same for a file that may not grow (ulimit -f) */
     return cli_close_output(run(argc, argv));
 }

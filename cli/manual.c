@@ -10,8 +10,8 @@ static void print_upper(const char *text)
         cli_print(stdout, "%c", toupper((unsigned char)*text));
 }
 
-/* A run of text without what roff would take for its own: backslashes, hyphens that are minus signs, and a dot or quote
- * that begins a line. */
+/* Prints text with roff's special characters escaped: backslashes, hyphens that are minus signs, and a dot or quote
+ * at the start of a line. */
 static void print_plain(const char *text, size_t length, bool begins)
 {
     if (begins && length > 0 && (*text == '.' || *text == '\''))
@@ -30,7 +30,7 @@ static void print_plain(const char *text, size_t length, bool begins)
     }
 }
 
-/* Newlines are kept; lines that begin with a space are laid out already. */
+/* Keeps newlines; lines that begin with a space are preformatted. */
 static void print_text(const char *text)
 {
     bool laid_out = false;

@@ -1,5 +1,5 @@
-/* Standard output, and how a job begins and ends. A line that standard output did not take is remembered here and
- * reported once, when the program ends: a record or a help text that is cut off must not look like success. */
+/* Standard output, and how a job starts and ends. A failed write to standard output is stored here and reported once,
+ * when the program ends: a truncated record or help text must not look like success. */
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>

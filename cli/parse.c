@@ -1,4 +1,4 @@
-/* Splits the arguments of a verb into words and options, by the verb's table and the one that all verbs share. */
+/* Splits the arguments of a verb into words and options, using the verb's table and the table of shared options. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
@@ -89,14 +89,14 @@ static int unknown_option(const cli_verb *verb, const char *name)
     return cli_complain("%s: unknown option %s; see tessera help %s", verb->name, name, verb->name);
 }
 
-/* The option at argv[*at], which moves to its last word. Returns as cli_parse. */
+/* Parses the option at argv[*at] and advances *at to its last word. Returns as cli_parse. */
 static int take_option(const cli_verb *verb, int argc, char **argv, int *at, cli_shared *shared, void *target)
 {
     char *word = argv[*at], *equals = strchr(word, '=');
     const cli_option *option = NULL;
     bool is_shared;
     if (equals)
-        *equals = '\0'; /* the word is the name now */
+        *equals = '\0'; /* the word is now the name alone */
     for (int i = 0; (option = cli_option_at(verb, i, &is_shared)); i++)
         if (strcmp(word, option->name) == 0 || (!option->parse && strcmp(word, "-h") == 0))
             break;
@@ -109,7 +109,8 @@ static int take_option(const cli_verb *verb, int argc, char **argv, int *at, cli
         return CLI_DONE;
     }
     const char *value = equals ? equals + 1 : NULL;
-    /* What looks like the next option is not a value, or a forgotten one would take it. --range -32,4310 is one. */
+    /* A word that looks like an option is not taken as a value, so that a missing value is noticed. --range -32,4310
+     * is a value. */
     if (option->value && !equals && *at + 1 < argc && strncmp(argv[*at + 1], "--", 2) != 0)
         value = argv[++*at];
     if (option->value && (!value || !*value))

@@ -7,7 +7,7 @@ static int run(int argc, char **argv, bool plan)
     (void)plan;
     cli_shared shared;
     int count;
-    /* The options belong to the verb that follows, which must therefore come first. */
+    /* The options belong to the verb that is planned, so the verb must come first. */
     if (argc == 0 || argv[0][0] == '-') {
         const int status = cli_parse(&cli_plan, argc, argv, &shared, NULL, &count);
         return status >= 0 ? status : cli_complain("plan: the verb comes first; see tessera help plan");

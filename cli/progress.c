@@ -1,5 +1,5 @@
-/* Progress and notes on standard error. On a terminal one line is written over and over, cut to the terminal's width;
- * elsewhere a plain line comes every ten seconds. Jobs call from several threads. */
+/* Progress and notes on standard error. On a terminal one line is rewritten, cut to the terminal's width; elsewhere a
+ * plain line is printed every ten seconds. Jobs call this from several threads. */
 #define _DEFAULT_SOURCE
 #include <pthread.h>
 #include <string.h>
@@ -14,8 +14,8 @@ static const double TERMINAL_SECONDS = 0.2, PLAIN_SECONDS = 10;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     double last;       /* when a line was written */
-    int columns;       /* of a line on the terminal that has no end yet */
-    int64_t at, count; /* the file under way, from 1 */
+    int columns;       /* of an unfinished line on the terminal */
+    int64_t at, count; /* the current file, from 1 */
     char name[256];
 } shown;
 
@@ -102,12 +102,12 @@ static bool on_progress(void *user, int64_t done, int64_t total, double seconds)
     if (shared->quiet || total <= 0)
         return !cli_signal_caught();
     pthread_mutex_lock(&lock);
-    static int terminal = -1; /* asked once: jobs poll often */
+    static int terminal = -1; /* cached, because jobs poll often */
     if (terminal < 0)
         terminal = isatty(STDERR_FILENO);
     const double pause = terminal ? TERMINAL_SECONDS : PLAIN_SECONDS;
     if (seconds < shown.last)
-        shown.last = 0; /* a new clock */
+        shown.last = 0; /* restart the clock */
     if (seconds - shown.last >= pause || (done >= total && seconds >= pause)) {
         shown.last = seconds;
         show(done, total, seconds, terminal);
@@ -126,7 +126,7 @@ static void on_file(void *user, int64_t index, int64_t count, const char *name)
     snprintf(shown.name, sizeof shown.name, "%.*s", (int)cut(name, (int)sizeof shown.name / 4, &used), name);
     for (char *at = shown.name; *at; at++)
         if ((unsigned char)*at < ' ' || *at == 0x7F)
-            *at = '?'; /* a file's name must not steer the terminal */
+            *at = '?'; /* control characters in a file name must not reach the terminal */
     pthread_mutex_unlock(&lock);
 }
 

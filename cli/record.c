@@ -1,5 +1,5 @@
-/* The file of --json. It is written beside its name, under a random name that cannot be prepared, and renamed when it
- * is whole: a reader never sees half a record, and a full disk does not cost the older one. */
+/* The file of --json. It is written in the same folder under a random name and renamed when it is complete: a reader
+ * never sees half a record, and a full disk does not destroy the older one. */
 #define _DEFAULT_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 
 #include "cli.h"
 
-enum { LONGEST = 4096 }; /* no system opens a longer name */
+enum { LONGEST = 4096 }; /* no system opens a longer path */
 static char temporary[LONGEST + 32];
 static volatile int temporary_there;
 
@@ -21,7 +21,7 @@ void cli_record_cleanup(void)
         unlink(temporary);
 }
 
-/* The file itself where `path` is a link to one, so that the link stays. */
+/* Resolves a link to the file itself, so that the link stays. */
 static void resolve(const char *path, char place[LONGEST])
 {
     char *real = realpath(path, NULL);
@@ -35,7 +35,7 @@ static void folder_of(const char *path, char folder[LONGEST])
     snprintf(folder, LONGEST, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
 }
 
-/* Devices and pipes are written to, files are replaced. */
+/* Devices and pipes are written to directly; files are replaced. */
 static bool is_replaced(const char *path, struct stat *about)
 {
     return stat(path, about) != 0 || S_ISREG(about->st_mode);
@@ -58,8 +58,8 @@ static bool write_line(int file, const char *record)
     return write_all(file, record, strlen(record)) && write_all(file, "\n", 1);
 }
 
-/* A pipe is opened before the work and held. Without a reader this fails, where waiting for one could take for ever; and
- * a reader that saw it closed in between would take that for the end. -1: no pipe. */
+/* A pipe is opened before the work and kept open. Opening fails if there is no reader, since waiting for one could
+ * take forever; closing it in between would look like the end to the reader. -1: no pipe. */
 static int held = -1;
 
 static bool hold_pipe(const char *path)
@@ -93,7 +93,7 @@ bool cli_record_write(const char *path, const char *record)
     const int file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     bool good = file >= 0;
     if (good) {
-        /* An older record keeps its rights. */
+        /* A replaced record keeps its permissions. */
         good = write_line(file, record) && (!about.st_mode || fchmod(file, about.st_mode & 0777) == 0);
         good = close(file) == 0 && good && rename(temporary, place) == 0;
         if (!good) {
@@ -115,7 +115,7 @@ int cli_record_apart(const cli_shared *shared, const char *const *files, int cou
     return -1;
 }
 
-/* As the system sees it now: 0, or why a record cannot be written. */
+/* Returns 0, or why a record cannot be written now. */
 static int trouble_with(const char *path, char folder[LONGEST])
 {
     struct stat about;

@@ -26,7 +26,7 @@ void cli_watch_signals(bool polls)
     action.sa_handler = on_signal;
     action.sa_flags = SA_RESTART;
     waits_for_poll = polls;
-    /* What nohup or a shell that starts a job in the background has set to ignore stays ignored. */
+    /* Signals that nohup or a background shell ignores stay ignored. */
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         if (sigaction(numbers[i], NULL, &before) != 0 || before.sa_handler != SIG_IGN)
             sigaction(numbers[i], &action, NULL);

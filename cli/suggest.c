@@ -1,5 +1,5 @@
-/* The nearest name by edit distance: insertions, deletions, replacements and swaps of neighbours count one each
- * (optimal string alignment). The beginning of a name, or a part of it, is near as well: --mem, --noise. */
+/* Finds the nearest name by edit distance: insertions, deletions, replacements and swaps of neighbours count one each
+ * (optimal string alignment). A prefix or a part of a name also counts as near: --mem, --noise. */
 #include <string.h>
 
 #include "cli.h"

@@ -1,4 +1,4 @@
-/* Values of options. Every refusal is one line that names the option, what was given and what would be right. */
+/* Values of options. Every error message is one line that names the option, what was given and what would be right. */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -119,7 +119,7 @@ bool cli_batch(const cli_option *option, const char *text, void *target)
     return strcmp(text, "auto") == 0 || cli_read_integer(option, text, 1, 4096, batch);
 }
 
-/* N, NxN or NxNxN: how many numbers there are; 0 if that is not what it is. */
+/* N, NxN or NxNxN. Returns how many numbers there are, 0 if the text has another form. */
 static int read_sides(const char *text, int64_t sides[3])
 {
     for (int count = 0; count < 3; text++) {
@@ -166,7 +166,7 @@ bool cli_read_tile(const cli_option *option, const char *text, int64_t *depth, i
     return true;
 }
 
-/* A number and perhaps a unit: K, M, G or T, or the same with i, B or iB, in either case; all are powers of 1024. */
+/* A number and optionally a unit: K, M, G or T, also with i, B or iB, in either case; all are powers of 1024. */
 bool cli_size(const cli_option *option, const char *text, void *target)
 {
     static const char units[] = "kmgt";

@@ -1,4 +1,4 @@
-/* Denoises an image in memory, several times with one plan, as a program with frames of a video would.
+/* Denoises an image in memory several times with one plan, as a program for video frames would.
  *
  *   array IN.ppm OUT.ppm SIGMA [RUNS] */
 #include <stdio.h>
@@ -38,7 +38,7 @@ static int write_ppm(const char *path, const picture *p)
 static tess_status denoise(tess_context *context, tess_device **device, tess_model **model,
                            tess_denoiser **plan, picture *p, double sigma, int runs)
 {
-    /* Once: a device, and a model on it. NULL for the settings means the defaults. */
+    /* Once: open a device and load a model. NULL settings mean the defaults. */
     tess_status status = tess_device_open(context, NULL, device);
     tess_model_settings what;
     tess_model_settings_init(&what);
@@ -46,7 +46,7 @@ static tess_status denoise(tess_context *context, tess_device **device, tess_mod
     if (status == TESS_OK)
         status = tess_model_load(*device, &what, model);
 
-    /* Once for every size of image: a plan. What it takes is known before it takes it. */
+    /* Once for each image size: plan. The bytes are known before they are allocated. */
     tess_denoiser_settings settings;
     tess_denoiser_settings_init(&settings);
     settings.height = p->height;
@@ -61,7 +61,7 @@ static tess_status denoise(tess_context *context, tess_device **device, tess_mod
     printf("%s: %.1f MiB, about %.2f s\n", tess_device_name(*device), (double)bytes.total / (1 << 20),
            tess_denoiser_seconds(*plan));
 
-    /* As often as wanted: here the result replaces the image. */
+    /* As often as needed: run. Here the result replaces the image. */
     tess_image image;
     tess_image_init(&image, p->pixels, TESS_ELEMENT_U8, p->height, p->width, 3);
     for (int i = 0; i < runs && status == TESS_OK; i++)

@@ -1,4 +1,4 @@
-/* A small program against tessera.h: plans a job, shows the record, runs it.
+/* A small program that uses tessera.h: plans a job, prints the record, runs it.
  *
  *   denoise IN OUT SIGMA [MEMORY_IN_MIB] */
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Draws a picture for the demo, as an NPY file of 8-bit RGB: a night scene of soft and hard edges, fine
- * stripes and flat areas, so that both blur and leftover noise would show.
+/* Draws a picture for the demo, as an NPY file of 8-bit RGB: a night scene with soft and hard edges, fine stripes and
+ * flat areas, which show both blur and remaining noise.
  *
  *   draw OUT.npy HEIGHT WIDTH */
 #include <math.h>
@@ -13,7 +13,7 @@ static double clamp(double v)
     return v < 0 ? 0 : v > 1 ? 1 : v;
 }
 
-/* 1 inside, 0 outside, one pixel of slope between. */
+/* 1 inside, 0 outside, with a slope one pixel wide. */
 static double edge(double distance)
 {
     return clamp(0.5 - distance);

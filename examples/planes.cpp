@@ -1,4 +1,4 @@
-// From C++: an image of float32 with its channels first, as many programs hold it, and handles that release themselves.
+// From C++: a float32 image with its channels first, as many programs store it, and handles that release themselves.
 //
 //   planes HEIGHT WIDTH SIGMA < IN.raw > OUT.raw
 #include <cstdio>
@@ -10,7 +10,10 @@
 #include "tessera.h"
 
 template <auto release> struct releaser {
-    template <typename T> void operator()(T *handle) const { release(handle); }
+    template <typename T> void operator()(T *handle) const
+    {
+        release(handle);
+    }
 };
 template <typename T, auto release> using handle = std::unique_ptr<T, releaser<release>>;
 
@@ -20,7 +23,7 @@ static void check(tess_status status, const tess_context *context)
         throw std::runtime_error(tess_context_error(context));
 }
 
-// A creating function of the library as one that returns its handle.
+// Wraps a create function of the library so that it returns the handle and throws on failure.
 template <typename T, typename Create> static T *make(const tess_context *context, Create create)
 {
     T *made = nullptr;

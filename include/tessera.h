@@ -1,12 +1,12 @@
-/* tessera.h: the public header of libtessera; studies of speed are in tessera_study.h. docs/library.md shows its use.
+/* tessera.h: the public header of libtessera. Speed and memory studies are in tessera_study.h; docs/library.md shows
+ * how to use the library.
  *
- * A program makes a context, fills settings (every struct has an _init), and runs jobs on files, or works on images in
- * memory. A job on files answers with a status and, where there is something to report, with a record: one JSON object as
- * text, the same that the program `tessera` writes for --json. Nothing here prints or exits; tess_context_error() says
- * what went wrong.
+ * A program creates a context, fills settings (every struct has an _init function), and then runs jobs on files or
+ * works on images in memory. A job on files returns a status and, if there is something to report, a record: one JSON
+ * object as text, the same that the program `tessera` writes with --json. The library never prints and never exits;
+ * tess_context_error() says what went wrong.
  *
- * Ops, layers and devices are deliberately not here: they change, this does not.
- */
+ * Ops and layers are not exposed, because they change between versions and this interface must not. */
 #ifndef TESSERA_H
 #define TESSERA_H
 
@@ -32,140 +32,139 @@ extern "C" {
 
 typedef enum tess_status {
     TESS_OK = 0,
-    TESS_BAD_OPTION,  /* a setting that cannot be right */
-    TESS_BAD_INPUT,   /* a file that is damaged, missing or of the wrong kind */
+    TESS_BAD_OPTION,  /* a setting is invalid */
+    TESS_BAD_INPUT,   /* a file is damaged, missing or of the wrong kind */
     TESS_IO_FAILED,   /* the system refused to read or write */
-    TESS_NO_MEMORY,   /* the system has none left */
+    TESS_NO_MEMORY,   /* an allocation failed */
     TESS_OVER_LIMIT,  /* the job cannot be done within the memory limit */
-    TESS_UNSUPPORTED, /* a right request that this build or device cannot serve */
-    TESS_INTERRUPTED, /* the caller asked to stop */
+    TESS_UNSUPPORTED, /* a valid request that this build or device cannot handle */
+    TESS_INTERRUPTED, /* the caller stopped the job */
     TESS_DEVICE_LOST, /* the device failed; finished outputs are kept */
-    TESS_INTERNAL     /* a mistake of ours */
+    TESS_INTERNAL     /* a bug in the library */
 } tess_status;
 
 typedef struct tess_context tess_context; /* owned by the caller: tess_context_destroy */
 
-/* Progress of a job: done of total work units. Called often, also inside long layers and while planning. Return false to
- * stop the job cleanly (TESS_INTERRUPTED). */
+/* Reports progress: `done` of `total` work units. Called often, also inside long layers and while planning. Return
+ * false to stop the job cleanly (TESS_INTERRUPTED). */
 typedef bool (*tess_progress_fn)(void *user, int64_t done, int64_t total, double seconds);
-/* A folder job begins with file `index` (from 0) of `count`. */
+/* Called when a folder job starts file `index` (from 0) of `count`. */
 typedef void (*tess_file_fn)(void *user, int64_t index, int64_t count, const char *name);
-/* One line of text about a decision of the job or a doubt about its input, e.g. "a.npy: range 12 to 4310, from the data". */
+/* Passes one line of text about a decision of the job or a problem with its input, e.g. "a.npy: range 12 to 4310,
+ * from the data". */
 typedef enum tess_note_level { TESS_NOTE_WARNING, TESS_NOTE_DETAIL } tess_note_level;
 typedef void (*tess_note_fn)(void *user, tess_note_level level, const char *text);
 
-/* What every job shares. */
+/* Settings that all jobs share. */
 typedef struct tess_common {
     const char *device;    /* "auto", "cpu", "cuda[:K]" */
     const char *precision; /* "auto", "fp32", "tf32", "fp16", "bf16" */
     int threads;           /* 0 = all cores */
-    uint64_t memory_limit; /* bytes on the device that computes; 0 = what the machine has free */
+    uint64_t memory_limit; /* bytes on the device that computes; 0 = the free memory */
     uint64_t seed;
     tess_progress_fn progress; /* this and the next two may be NULL */
     tess_file_fn file;
     tess_note_fn note;
-    void *progress_user; /* passed to all three */
-    const char *
-        record_file; /* where the caller will keep the record, which is refused if the job uses it; or NULL */
+    void *progress_user;     /* passed to all three callbacks */
+    const char *record_file; /* the caller's file for the record, or NULL; the job must not use it */
 } tess_common;
 
-/* Writing to the one would write over the other, however they are named; neither need be there yet. */
+/* Returns whether writing to one path would overwrite the other, under any name; neither file has to exist. */
 TESS_API bool tess_same_target(const char *one, const char *other);
 
-/* 0 in tile means automatic; TESS_TILE_WHOLE means one window for the whole image. */
+/* Tile: 0 is automatic; TESS_TILE_WHOLE is one window for the whole image. */
 #define TESS_TILE_WHOLE (-1)
-/* As a depth: as deep as high, where there is a depth. */
+/* Tile depth: equal to the tile height, for volumes. */
 #define TESS_TILE_CUBE (-2)
-/* Halos: automatic by the table of the architecture, or exact by its receptive field. */
+/* Halo: automatic from the table of the architecture, or exact from the reach of the network. */
 #define TESS_HALO_AUTO  (-1)
 #define TESS_HALO_EXACT (-2)
 
-/* How samples become values on the [0,1] scale, where sigma is given: value = (sample - low) / (high - low). */
+/* How samples are converted to the [0,1] scale of sigma: value = (sample - low) / (high - low). */
 typedef enum tess_range {
-    TESS_RANGE_AUTO, /* 8 and 16 bits unsigned: as TYPE; floats that look like [0,1]: as they are; else from the data */
-    TESS_RANGE_TYPE, /* integers by their type's maximum, floats as they are */
+    TESS_RANGE_AUTO, /* uint8, uint16: as TYPE; floats that look like [0,1]: unchanged; else from the data */
+    TESS_RANGE_TYPE, /* integers are divided by their type's maximum, floats are unchanged */
     TESS_RANGE_GIVEN /* range_low and range_high */
 } tess_range;
 
-/* Sigma: estimated from the image, also where noise is added; merely negative = estimated, or that of the added noise. */
+/* Sigma: always estimated from the image. Any other negative value: the level of `add_noise` if noise is added,
+ * otherwise estimated. */
 #define TESS_SIGMA_AUTO (-2.0)
 
 typedef struct tess_denoise_settings {
     tess_common common;
     const char *input;         /* a file, or a folder of images */
-    const char *const *inputs; /* in place of `input`: several of them, `output` is then a folder */
+    const char *const *inputs; /* replaces `input`: several files or folders; `output` is then a folder */
     int input_count;
-    const char *output; /* a file, or a folder */
-    const char *model;  /* bundled name or weight file; NULL = by the image's channels */
-    const char *truth;  /* file or folder to compare with; may be NULL */
-    double sigma;       /* noise level on the [0,1] scale; negative = estimated from the image */
-    const char
-        *sigma_map;   /* an image of noise levels, one for each pixel, in place of `sigma`; may be NULL */
-    double add_noise; /* standard deviation of noise added before denoising; 0 = none */
-    double strength;  /* 1 = the denoised image, 0 = the input, between them a blend */
+    const char *output;    /* a file, or a folder */
+    const char *model;     /* bundled name or weight file; NULL = by the image's channels */
+    const char *truth;     /* file or folder to compare with; may be NULL */
+    double sigma;          /* noise level on the [0,1] scale; negative = estimated from the image */
+    const char *sigma_map; /* an image with the noise level of each pixel, replaces `sigma`; may be NULL */
+    double add_noise;      /* standard deviation of noise added before denoising; 0 = none */
+    double strength;       /* 1 = the denoised image, 0 = the input, values between blend the two */
     tess_range range;
     double range_low, range_high;
     const char *axes; /* of arrays: "HW", "HWC", "CHW", "DHW", "DHWC"; NULL = by the rule in docs/files.md */
-    bool recursive;   /* a folder's folders too */
-    bool skip_existing; /* files whose output is there already */
-    bool overwrite;     /* an output may be an input */
-    bool dither;        /* when samples lose bits, add a dither before rounding */
+    bool recursive;   /* also read subfolders */
+    bool skip_existing; /* skip files whose output exists */
+    bool overwrite;     /* an output may also be an input */
+    bool dither;        /* add a dither before rounding to fewer bits */
     int64_t tile_height, tile_width;
     int64_t halo;
     int64_t batch; /* 0 = automatic */
 } tess_denoise_settings;
 
-/* The version of the library that runs, which may be newer than TESSERA_VERSION of the header. */
+/* Returns the version of the library at run time, which may be newer than TESSERA_VERSION of the header. */
 TESS_API const char *tess_version(void);
 
 TESS_API tess_status tess_context_create(tess_context **out) TESS_MUST_CHECK;
 TESS_API void tess_context_destroy(tess_context *context);
-/* One line on the last failure, valid until the next call on this context. */
+/* Returns one line about the last failure, valid until the next call on this context. */
 TESS_API const char *tess_context_error(const tess_context *context);
-TESS_API void tess_emergency_cleanup(void); /* removes temporary files of jobs under way; async-signal-safe */
+TESS_API void tess_emergency_cleanup(void); /* removes temporary files of running jobs; async-signal-safe */
 
 TESS_API void tess_common_init(tess_common *common);
 TESS_API void tess_denoise_settings_init(tess_denoise_settings *settings);
 
-/* Each puts a JSON record into *record (release with tess_record_free), also when some files of a folder failed. */
+/* Both store a JSON record in *record (release with tess_record_free), also if some files of a folder failed. */
 TESS_API tess_status tess_denoise(tess_context *context, const tess_denoise_settings *settings,
                                   char **record) TESS_MUST_CHECK;
 TESS_API tess_status tess_plan_denoise(tess_context *context, const tess_denoise_settings *settings,
                                        char **record) TESS_MUST_CHECK;
-/* Weight file in, safetensors out: tensor by tensor, names and types kept. */
+/* Converts a weight file to safetensors, tensor by tensor; names and types are kept. */
 TESS_API tess_status tess_convert(tess_context *context, const char *input, const char *output,
                                   char **record) TESS_MUST_CHECK;
-/* Devices, libraries, bundled models, calibration; calibrate = measure the op rates of this machine now. */
+/* Reports devices, libraries, bundled models and calibration; with `calibrate` it first measures the op rates of this
+ * machine. */
 TESS_API tess_status tess_info(tess_context *context, const tess_common *common, bool calibrate,
                                char **record) TESS_MUST_CHECK;
-/* Inverse problems by plug-and-play iterations: a step towards the measurements, then a denoiser. What is negative or
- * NULL is taken from the preset, unless something else is said. */
+/* Solves inverse problems by plug-and-play iterations: a step towards the measurements, then a denoiser. Negative and
+ * NULL members take the value of the preset, unless stated otherwise. */
 #define TESS_STEP_AUTO (0.0)
 typedef struct tess_reconstruct_settings {
     tess_common common;
     const char *output;           /* the image */
-    const char *problem;          /* "deblur", "tomo2d", or a JSON file that tells of measured data */
+    const char *problem;          /* "deblur", "tomo2d", "tomo3d", or a JSON file for measured data */
     const char *preset;           /* "default", "deepinv" */
     const char *image;            /* deblur: the truth; NULL = a synthetic one */
     const char *model;            /* bundled name or weight file; NULL = by the image's channels */
     const char *init;             /* "zero", "adjoint", "filtered", "cg" */
-    const char *save_measurement; /* NPY; the measurements of several operators one above another */
+    const char *save_measurement; /* NPY; measurements of several operators are stacked vertically */
     const char *side_by_side;     /* measurement, result and truth in one picture */
     int64_t size;                 /* pixels of the longer side; 0 = 256, or the image's own */
-    int64_t size_width;        /* deblur without an image: its width, `size` being its height; 0 = a square */
-    int64_t operators, angles; /* 0 = 8 blurs, 100 views */
-    int64_t iterations;        /* 0 = by the preset */
-    double noise;              /* standard deviation, of the synthetic measurements */
-    double sigma, last_sigma;  /* of the denoiser: from the first iteration to the last, in equal ratios */
-    double step;               /* TESS_STEP_AUTO: from the operator's norm */
-    double relax;              /* 0 = none */
-    int64_t
-        inner; /* tomography: steps of conjugate gradients; 0 = one gradient step, which blurs can take too */
-    double tolerance;                             /* stop when an iteration changes less; 0 = not asked */
-    double max_seconds;                           /* 0 = not asked */
+    int64_t size_width;           /* deblur without an image: the width; `size` is the height; 0 = a square */
+    int64_t operators, angles;    /* 0 = 8 blurs, 100 views */
+    int64_t iterations;           /* 0 = by the preset */
+    double noise;                 /* standard deviation of the noise in synthetic measurements */
+    double sigma, last_sigma;     /* of the denoiser, first and last; in equal ratios between */
+    double step;                  /* TESS_STEP_AUTO: computed from the operator's norm */
+    double relax;                 /* 0 = none */
+    int64_t inner;                /* steps of conjugate gradients in a data step; 0 = one gradient step */
+    double tolerance;             /* stop when an iteration changes less; 0 = do not check */
+    double max_seconds;           /* 0 = no limit */
     int64_t tile_height, tile_width, halo, batch; /* of the denoiser, as in tess_denoise_settings */
-    int64_t
-        tile_depth; /* of a volume prior, or TESS_TILE_CUBE; 0: not cut in depth, unless the tile is automatic */
+    int64_t tile_depth;  /* 3-D prior: or TESS_TILE_CUBE; 0: not cut, unless the tile is automatic */
     const char *prior;   /* of volumes: "slices", "volume" (a 3-D network); NULL = by preset and model */
     const char *inflate; /* how a 2-D network becomes 3-D: "halves", "level"; NULL = halves */
 } tess_reconstruct_settings;
@@ -176,7 +175,7 @@ TESS_API tess_status tess_reconstruct(tess_context *context, const tess_reconstr
 TESS_API tess_status tess_plan_reconstruct(tess_context *context, const tess_reconstruct_settings *settings,
                                            char **record) TESS_MUST_CHECK;
 
-/* A few lines for people out of a record; release with tess_record_free. */
+/* Returns a short readable summary of a record; release with tess_record_free. */
 TESS_API tess_status tess_record_summary(tess_context *context, const char *record,
                                          char **text) TESS_MUST_CHECK;
 TESS_API void tess_record_free(char *record);

@@ -1,4 +1,5 @@
-/* tessera_study.h: studies of speed and memory, the verb `bench`; the studies may change from one version to the next. */
+/* tessera_study.h: studies of speed and memory (the verb `bench`). This interface may change from one version to the
+ * next. */
 #ifndef TESSERA_STUDY_H
 #define TESSERA_STUDY_H
 
@@ -8,8 +9,8 @@
 extern "C" {
 #endif
 
-/* Studies of speed and memory. Every point is told as soon as it is measured: one JSON object on one line, the text
- * valid during the call. Return false to stop (TESS_INTERRUPTED). */
+/* Called with each point as soon as it is measured: one JSON object on one line, valid during the call. Return false
+ * to stop (TESS_INTERRUPTED). */
 typedef bool (*tess_line_fn)(void *user, const char *line);
 
 typedef struct tess_bench_settings {
@@ -24,9 +25,9 @@ typedef struct tess_bench_settings {
     int patch_count;
     const int64_t *batches; /* batch; NULL: 1, 2, 4, ... 64 */
     int batch_count;
-    int64_t height; /* of the images; of the square one that is cut into patches */
-    int64_t halo;   /* size, where a memory limit forces tiles */
-    int repeats;    /* passes over the image that are timed, after a warm-up; the median is told */
+    int64_t height; /* of the images; for "batch", side of the square image that is cut into patches */
+    int64_t halo;   /* size, if a memory limit requires tiles */
+    int repeats;    /* timed passes over the image, after a warm-up; the median is reported */
     tess_line_fn line;
     void *line_user;
 } tess_bench_settings;

@@ -1,9 +1,9 @@
-"""The full-width networks against live PyTorch at odd sizes: one table, status 1 when a bound is broken.
+"""Compares the full-width networks with PyTorch at odd sizes: prints a table; the status is 1 if a bound is exceeded.
 
     python bench/peers/check_networks.py [--tessera build/tessera] [--sizes 123x157,250x181] [--precisions fp32,bf16]
 
-The reference is PyTorch in double precision; its own results in the same precision stand beside ours, to show what
-rounding costs anyone. In fp32 the largest difference is bounded (1e-5 of the largest value), in bf16 the relative L2
+The reference is PyTorch in double precision; PyTorch's results in the same precision are also shown, as a measure of the
+unavoidable rounding. In fp32 the largest difference is bounded (1e-5 of the largest value), in bf16 the relative L2
 error (3e-2).
 """
 import argparse

@@ -1,12 +1,12 @@
-"""`--preset deepinv` against the published loop written in NumPy and PyTorch: PSNR of every iteration, status 1 when one
-differs by 0.01 dB or more.
+"""Compares `--preset deepinv` with the published loop written in NumPy and PyTorch: PSNR of every iteration; the status is 1
+if one differs by 0.01 dB or more.
 
     python bench/peers/check_reconstruct.py [--tessera build/tessera] [--problems deblur,tomo2d,tomo3d] [--iterations 10]
 
-What the two share is exchanged as files: measurements, weights, truth, vectors, and the step out of the record. All the
-rest is written twice: blurs by PyTorch's FFT, the Radon transform by grid sampling, its transpose by automatic
-differentiation, cone beams by a sparse matrix of Joseph's method, the 3-D network as dense convolutions whose kernels
-are all written out.
+Both use the same files for measurements, weights, truth, vectors, and the step from the record. Everything
+else is implemented twice: blurs by PyTorch's FFT, the Radon transform by grid sampling, its transpose by automatic
+differentiation, cone beams by a sparse matrix of Joseph's method, the 3-D network as dense convolutions with
+explicit kernels.
 """
 import argparse
 import json

@@ -1,10 +1,10 @@
-"""Tessera against PyTorch on the CPU, in one run: the same network, weights, image and threads.
+"""Compares Tessera with PyTorch on the CPU in one run: the same network, weights, image and threads.
 
     python bench/peers/compare_cpu.py [--size 512] [--threads 2] [--networks drunet,dncnn] > compare.jsonl
 
-Every measurement has a process of its own. PyTorch runs in both layouts, in fp32 and in its two ways to bf16 (autocast,
+Every measurement runs in its own process. PyTorch runs in both layouts, in fp32 and with its two bf16 modes (autocast,
 oneDNN's fast-math); the best of them is the peer. Memory is the growth of the resident peak from after loading to the
-end, on both sides. One JSON line a measurement; the table of ratios goes to standard error.
+end, on both sides. Prints one JSON line per measurement; the table of ratios goes to standard error.
 """
 import argparse
 import json

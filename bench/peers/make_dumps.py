@@ -1,10 +1,10 @@
-"""The reference outputs of tests/data: every network through PyTorch in double precision, for tests/e2e/dumps.py.
+"""Makes the reference outputs of tests/data: every network run by PyTorch in double precision, for tests/e2e/dumps.py.
 
     python bench/peers/make_dumps.py [FOLDER]
 
-Weights and images are drawn by tests/e2e/support.py, so a dump holds outputs only, and a checksum of what they were made
-from. In a network that adds its output to the image, the network's part must be as large as the image's: a test that the
-image alone could pass would prove nothing.
+Weights and images are drawn by tests/e2e/support.py, so a dump holds only outputs and a checksum of the inputs.
+In a network that adds its output to the image, the network's part must be as large as the image's; otherwise the
+image alone could pass the test.
 """
 import pathlib
 import sys

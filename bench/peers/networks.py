@@ -1,6 +1,6 @@
 """The three denoisers as plain PyTorch modules, with the state-dict keys of the published ones.
 
-Peers and reference dumps share this file, so that what we compare with and what we check against are one thing.
+Peers and reference dumps share this file, so that speed and results are compared with the same networks.
 """
 import torch
 from torch import nn

@@ -1,9 +1,9 @@
-"""One network, one image, PyTorch on the CPU: seconds and resident growth, one JSON line.
+"""Runs one network on one image with PyTorch on the CPU and prints seconds and resident growth as one JSON line.
 
     python torch_cpu.py drunet 512 [--layout nchw|nhwc] [--mode fp32|autocast|fastmath] [--threads 2]
 
-The growth of VmHWM is taken from after loading to the end, in a process of its own. `fastmath` sets the environment
-variable that lets oneDNN use bf16 inside fp32 convolutions. Run by compare_cpu.py, which picks the best of them.
+The growth of VmHWM is measured from after loading to the end, in a separate process. `fastmath` sets the environment
+variable that lets oneDNN use bf16 inside fp32 convolutions. compare_cpu.py runs this script and takes the best mode.
 """
 import argparse
 import json

@@ -1,15 +1,15 @@
-"""The studies of `tessera bench` in PyTorch on a GPU: the same networks, sizes and JSON lines.
+"""Runs the studies of `tessera bench` with PyTorch on a GPU: the same networks, sizes and JSON lines.
 
     python torch_cuda.py [--parts ceiling,whole,batch-compile,size,batch] [--models drunet,unet,dncnn] [--quick]
 
 Parts, each printed line by line as it is measured:
-  ceiling        what the card does at best: 8192^3 matrix products and a copy
+  ceiling        the limits of the card: 8192^3 matrix products and a copy
   whole          three networks at 2048^2: torch.compile max-autotune, fp16, channels-last (the best a user gets)
   batch-compile  the same for patches of 128 at batches 8 and 64
   size           widths 1024..2048 x 2048: as deepinv runs it (TF32, NCHW, quadrants for odd widths), and fp16 channels-last
-  batch          patches 128, 256, 512 at batches 1..64: fp16 channels-last, with and without the way from the host and back
+  batch          patches 128, 256, 512 at batches 1..64: fp16 channels-last, with and without transfer from the host and back
 
-Compiling takes half a minute a network; its results are kept in TORCHINDUCTOR_CACHE_DIR, by default build/inductor.
+Compiling takes half a minute per network; its results are kept in TORCHINDUCTOR_CACHE_DIR, by default build/inductor.
 """
 import argparse
 import json

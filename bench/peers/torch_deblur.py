@@ -1,15 +1,15 @@
-"""Plug-and-play deblurring in PyTorch, iteration by iteration as the published benchmark runs it; JSON lines.
+"""Runs plug-and-play deblurring in PyTorch as the published benchmark does and prints a JSON line per iteration.
 
     python torch_deblur.py [--height 2048] [--width 1366] [--operators 8] [--iterations 10] [--ways default,best] [--device cuda]
 
-  default  as deepinv does it: fp32 (convolutions in TF32, PyTorch's own default), the spectrum of every kernel made anew
-           at every A and every transpose (14 FFTs an operator and iteration), all measurements kept, DRUNet eager, in
-           quadrants where 8 does not divide a side
-  half     fp16 channels-last DRUNet, eager, and the gradient from sums of spectra made once
-  best     the same with torch.compile(mode="max-autotune"): what a user gets who does all by hand
+  default  as deepinv does it: fp32 (convolutions in TF32, PyTorch's own default), the spectrum of every kernel computed again
+           at every A and every transpose (14 FFTs per operator and iteration), all measurements kept, DRUNet eager, in
+           quadrants if 8 does not divide a side
+  half     fp16 channels-last DRUNet, eager, and the gradient from sums of spectra computed once
+  best     the same with torch.compile(mode="max-autotune"): the best that a user can reach by hand
 
-Loop: zeros; g = sum A'(A x - y); z = x - 0.1 g; d = DRUNet(z, 0.005); x = clamp(d). Weights are random, of the size that
-trained ones have; time and memory do not depend on them. Peak bytes are PyTorch's own count of what it allocated.
+Loop: zeros; g = sum A'(A x - y); z = x - 0.1 g; d = DRUNet(z, 0.005); x = clamp(d). Weights are random, of the magnitude of
+trained ones; time and memory do not depend on them. Peak bytes are PyTorch's own count of its allocations.
 """
 import argparse
 import json

@@ -1,10 +1,10 @@
-"""The 2-D Radon transform by its grid-sampling definition in PyTorch: forward, and the adjoint by automatic
-differentiation, at the size and angles of a comparison; JSON lines like those of bench/rates/rays_rates.c.
+"""Times the 2-D Radon transform in PyTorch by its grid-sampling definition: forward, and the adjoint by automatic
+differentiation, at the size and angles of a comparison; prints JSON lines like those of bench/rates/rays_rates.c.
 
     python torch_radon.py [--size 2048] [--views 100] [--repeats 10] [--device cuda] [--check FILE.npy]
 
-Two ways: `resident` keeps the sampling grids of all angles, as libraries do that want speed (size^2 views 8 bytes);
-`angle by angle` makes each when it is needed. Each is warmed up, timed by events, and tells its peak memory beyond
+There are two modes: `resident` keeps the sampling grids of all angles, as fast libraries do (size^2 views 8 bytes);
+`angle by angle` computes each when it is needed. Each is warmed up, timed by events, and reports its peak memory besides
 image and sinogram.
 """
 import argparse

@@ -1,9 +1,9 @@
-/* How fast the parts of a deblurring step are: one JSON line each.
+/* Measures how fast the parts of a deblurring step are: one JSON line each.
  *
  *   blur_rates DEVICE HEIGHT WIDTH CHANNELS [REPEATS]     e.g. blur_rates cuda 2048 1366 3
  *
- * Times are of the device's clock, medians of single runs; `bytes` is what an op must read and write at the least. On a
- * card TESSERA_CUDA_ENGINE=cufft takes cuFFT's transforms in place of our own. */
+ * Times are medians of single runs by the device's clock; `bytes` is the least that an op must read and write. On a
+ * card, TESSERA_CUDA_ENGINE=cufft uses cuFFT's transforms in place of Tessera's own. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

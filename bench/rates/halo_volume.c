@@ -1,11 +1,11 @@
-/* How small may the halo of a volume be? The study behind the 3-D entry in src/model/halo.c.
+/* Finds how small the halo of a volume may be, for the 3-D entry in src/model/halo.c.
  *
  *   halo_volume MODEL halves|level DEPTH SIDE TILE      e.g. halo_volume drunet-gray-small halves 48 160 48
  *
- * Shepp and Logan's head of DEPTH x SIDE x SIDE voxels, with noise of 15, 25 and 50 / 255, goes through the network
- * whole, in slabs of 8 and 16 slices, and in columns of TILE x TILE voxels. For every halo one JSON line: the PSNR
- * against the truth, tiled and whole, and that between the two. A halo will do when the first two differ by less than
- * 0.01 dB and the third is above 55 dB. */
+ * The network denoises Shepp and Logan's head of DEPTH x SIDE x SIDE voxels, with noise of 15, 25 and 50 / 255, as a
+ * whole, in slabs of 8 and 16 slices, and in columns of TILE x TILE voxels. Each halo gives one JSON line: the PSNR
+ * against the truth, tiled and whole, and the PSNR between the two. A halo is large enough if the first two differ by
+ * less than 0.01 dB and the third is above 55 dB. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,13 +1,12 @@
-/* How near is the estimate of the noise? Adds white noise to each image, estimates it, and prints a JSON line for each
- * image and level: the estimates for each channel and overall, in 255ths, and the seconds that the estimate took.
+/* Measures the error of the noise estimate. Adds white noise to each image, estimates it, and prints a JSON line for
+ * each image and level: the estimates for each channel and overall, in 255ths, and the seconds of the estimate.
  *
  *   noise_rates [--clip] [--features] SIGMA[,SIGMA...] IMAGE...      e.g. noise_rates 5,25,50 kodak24/\*.png
  *   noise_rates --photons COUNTS[,COUNTS...] IMAGE...
  *
- * --clip clips the noisy image to [0,1] and rounds it to 8 bits; else it is left as it is. --features prints the
- * statistics that the formula in src/tensor/noise_fit.c is fitted to, in place of the estimates. --gray takes the luma.
- * --photons adds the noise of so many counts at white instead: a normal value of the same variance, rounded to counts, which
- * are not negative.
+ * --clip clips the noisy image to [0,1] and rounds it to 8 bits. --features prints the statistics that the formula in
+ * src/tensor/noise_fit.c is fitted to, in place of the estimates. --gray uses the luma. --photons adds the noise of
+ * so many counts at white instead: a normal value of the same variance, rounded to counts, which are not negative.
  * noise_study.py makes the table from these lines. */
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Where does a network's time go? Every op of its plan for one window, timed alone; ops that are alike once. A JSON line for
- * each kind of op, the dearest first, and one for their sum.
+/* Measures where the time of a network is spent: times every op of its plan for one window alone; equal ops are timed
+ * once. Prints a JSON line for each kind of op, the slowest first, and one for their sum.
  *
  *   op_rates DEVICE MODEL HEIGHT WIDTH            e.g. op_rates cuda drunet-color-small 2048 2048
  *   op_rates DEVICE MODEL DEPTH HEIGHT WIDTH      a 2-D model made 3-D: op_rates cuda wide.safetensors 56 504 504 */

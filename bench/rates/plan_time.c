@@ -1,5 +1,5 @@
-/* How long the library's plan call takes: opening the device, the weight file's directory and the image's header,
- * choosing tile and batch, writing the record.
+/* Measures how long the library's plan call takes: opening the device, the directory of the weight file and the
+ * image's header, choosing tile and batch, writing the record.
  *
  *   plan_time IN MODEL [MEMORY_IN_MIB] [REPEATS]      e.g. plan_time big.png drunet.pth 300 */
 #include <stdio.h>

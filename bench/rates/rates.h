@@ -1,4 +1,4 @@
-/* rates.h: what the programs of this folder that time something share. */
+/* rates.h: functions that the timing programs of this folder share. */
 #ifndef TESS_BENCH_RATES_H
 #define TESS_BENCH_RATES_H
 

@@ -1,5 +1,6 @@
-/* How fast rays go: forward and transpose of the Radon transform or of a cone beam, one JSON line each. An update is a
- * sample of a ray (views size^2, or views rows columns depth) or, of a transpose, a view on a pixel or voxel: as many.
+/* Measures how fast rays are computed: forward and transpose of the Radon transform or of a cone beam, one JSON line
+ * each. An update is a sample of a ray (views size^2, or views rows columns depth) or, for a transpose, a view of a
+ * pixel or voxel; both numbers are equal.
  *
  *   rays_rates DEVICE radon SIZE VIEWS [REPEATS]     e.g. rays_rates cuda radon 2048 100
  *   rays_rates DEVICE cone SIZE VIEWS [REPEATS]      e.g. rays_rates cuda cone 512 50

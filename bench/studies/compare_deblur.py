@@ -1,9 +1,9 @@
-"""Deblurring of 2048 x 1366 pixels from 8 blurred copies, an iteration of it, beside PyTorch: seconds, shares, peak bytes.
+"""Compares one iteration of deblurring 2048 x 1366 pixels from 8 blurred copies with PyTorch: seconds, shares, peak bytes.
 
     python bench/studies/compare_deblur.py build/tessera [--memory 700M] [--peer LINES.jsonl] [--ways default,half,best]
 
-Everything in one setting: one command line, its record printed, then what bench/peers/torch_deblur.py says (measured now,
-or read from a file that it wrote), then the ratios. The network is a DRUNet of full width (bench/studies/widen.py), fp16.
+Runs one command line and prints its record, then the lines of bench/peers/torch_deblur.py (measured now,
+or read from a file), then the ratios. The network is a DRUNet of full width (bench/studies/widen.py), fp16.
 """
 import argparse
 import json

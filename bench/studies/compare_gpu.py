@@ -1,10 +1,10 @@
-"""Tessera against PyTorch on one card, in one run of a few minutes: the same networks, sizes and batches.
+"""Compares Tessera with PyTorch on one card in one run of a few minutes: the same networks, sizes and batches.
 
     python bench/studies/compare_gpu.py build/tessera --out OUT [--quick] [--parts whole,limits,size,batch] [--peers OUT/torch.jsonl]
 
-Writes OUT/tessera.jsonl and OUT/torch.jsonl (all lines, as measured) and OUT/table.txt, which is also printed. Each of the
-networks at 2048^2 is timed by Tessera before and after PyTorch, to notice a card that slows down on the way. --peers takes
-PyTorch's lines of an earlier run instead of measuring anew: for work on a kernel, not for figures to quote.
+Writes OUT/tessera.jsonl and OUT/torch.jsonl (all lines, as measured) and OUT/table.txt, which is also printed. Tessera's
+networks at 2048^2 are timed before and after PyTorch's, to notice a card that slows down meanwhile. --peers reads
+PyTorch's lines of an earlier run instead of measuring again: for work on a kernel, not for figures to publish.
 """
 import argparse
 import json

@@ -1,9 +1,9 @@
-"""Photographs behind real blurs: whole, middle and border of what comes out, with the boundary circular and unknown.
+"""Deblurs photographs with real blurs and compares whole, middle and border for circular and unknown boundaries.
 
     python bench/studies/deblur_boundary.py build/tessera PHOTO.png [--rows 256] [--noise 0.01] [--kernels gaussians|streaks] [-- OPTIONS]
 
-A part of the photograph is blurred by linear convolution; only what the part alone decides is kept, as a camera would see
-it. OPTIONS go to `tessera reconstruct`. The table of docs/reconstruction.md: --rows 256, and --rows 160 for streaks.
+A part of the photograph is blurred by linear convolution; only pixels that depend on the part alone are kept, as a camera would see
+them. OPTIONS go to `tessera reconstruct`. The table of docs/reconstruction.md: --rows 256, and --rows 160 for streaks.
 """
 import argparse
 import json

@@ -1,15 +1,15 @@
-"""Is the card kept at work by a folder of images? And if not, what binds?
+"""Measures whether a folder of images keeps the card busy and, if not, what the bottleneck is.
 
     python bench/studies/folder_busy.py build/tessera --out /tmp/busy
 
 Makes a folder of noisy 8-bit colour images of mixed sizes, 0.5 to 8 megapixels, no two alike, and denoises it: as NPY and
 as PNG (the same pixels), with the bundled small network and with the same network at full width (bench/studies/widen.py). A
-warm-up for each network fills the cache; then every setting runs once, in a process of its own. A line each:
+warm-up for each network fills the cache; then every setting runs once, in its own process. The columns of a line:
 
-  gpu busy   the share of the time between the first and the last window that the card computed
-  cores      the share of what all cores could do between start and end that the process used
-  binds      the card when it is busy at least 90 % of the time; else the cores (decoding and encoding) when at least 80 % of them
-             are used; else neither: waiting for files, for copies, or for the last images
+  gpu busy   the share of the time between the first and the last window in which the card computed
+  cores      the share of the time of all cores between start and end that the process used
+  binds      the bottleneck: the card if it is busy at least 90 % of the time; otherwise the cores (decoding and encoding) if at
+             least 80 % are used; otherwise neither: waiting for files, for copies, or for the last images
 
 The records go to OUT/folder_busy.jsonl. Images stay in OUT for the next run; results are removed.
 """

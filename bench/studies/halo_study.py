@@ -1,12 +1,12 @@
-"""How small may the halo be? The study behind the table in src/model/halo.c.
+"""Finds how small the halo may be, for the table in src/model/halo.c.
 
     python bench/studies/halo_study.py --images kodak24 --weights models/drunet-color-small.safetensors ... > halo.jsonl
 
-For every weight file, noise level, tile and halo: the PSNR against the truth, tiled and whole, and the PSNR between the
-two; gray networks get the luma. A halo will do for a tile when, on every image and at every noise level, the first two
-differ by less than 0.01 dB; `margin_db` of the worst image is what the table rests on. Images are PNG (needs Pillow) or
-uint8 NPY; the noise is numpy's, seeded by the level and the name of the image. `--only 3,7` takes the images at these
-places alone: the worst ones that a first pass over all of them found.
+Prints for every weight file, noise level, tile and halo: the PSNR against the truth, tiled and whole, and the PSNR between the
+two; gray networks get the luma. A halo is large enough for a tile if, on every image and at every noise level, the first two
+differ by less than 0.01 dB; the table is based on `margin_db` of the worst image. Images are PNG (needs Pillow) or
+uint8 NPY; the noise is numpy's, seeded by the level and the name of the image. `--only 3,7` uses only the images at these
+indices: the worst ones found by a first pass over all of them.
 """
 import argparse
 import json

@@ -1,13 +1,13 @@
-"""How near is the blind estimate of the noise? Runs noise_rates over sets of images and prints a table; or fits the formula.
+"""Measures the error of the blind noise estimate: runs noise_rates over sets of images and prints a table, or fits the formula.
 
     python3 bench/studies/noise_study.py build/noise_rates DATA              the table over kodak24, bsd68 and photo
-    python3 bench/studies/noise_study.py build/noise_rates DATA --photons    the same of photon noise, gray images
+    python3 bench/studies/noise_study.py build/noise_rates DATA --photons    the same for photon noise, gray images
     python3 bench/studies/noise_study.py build/noise_rates DATA --fit        the constants of src/tensor/noise_fit.c
 
 The table has a line for each set, level and kind of noisy image: as float, or clipped and rounded to 8 bits. Errors are
 relative to the noise that was added, in percent: of the image (root mean square over channels) and of single channels.
-"own" is the error against sqrt(sigma^2 + own^2), where own is what the estimate says of the image without noise added.
-The fit takes images of bsd400_color alone, none of which is in the sets of the table, and images of nothing but noise.
+"own" is the error against sqrt(sigma^2 + own^2), where own is the estimate for the image without added noise.
+The fit uses only images of bsd400_color, none of which is in the sets of the table, and images of pure noise.
 """
 import argparse
 import json

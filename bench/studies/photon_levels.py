@@ -1,9 +1,9 @@
-"""What a noise level for each pixel is worth under photon noise. Needs numpy and GDAL's Python module.
+"""Measures the gain of a noise level for each pixel under photon noise. Needs numpy and GDAL's Python module.
 
-    python3 bench/photon_levels.py build/tessera IMAGE...
+    python3 bench/studies/photon_levels.py build/tessera IMAGE...
 
-Each image as gray, of at most 320 x 480 pixels, gets the noise of 20 and of 200 counts at white. PSNR in dB: of the noisy image, denoised
-with the right root mean square as --sigma, and with --sigma auto.
+Each image, converted to gray and cut to at most 320 x 480 pixels, gets the noise of 20 and of 200 counts at white. Prints the PSNR in dB of the
+noisy image, denoised with the right root mean square as --sigma, and denoised with --sigma auto.
 """
 import pathlib
 import subprocess

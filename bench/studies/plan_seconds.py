@@ -1,9 +1,9 @@
-"""Planned against measured seconds on random jobs, after calibration.
+"""Compares planned with measured seconds on random jobs, after calibration.
 
     python bench/studies/plan_seconds.py [--jobs 20] [--seed 1] > seconds.jsonl
 
-Random network (bundled or random weights), size, tile and precision; every job in a process of its own, the cache calibrated
-first by one run of each network and precision. One JSON line a job, the summary on standard error.
+Network (bundled or random weights), size, tile and precision are random; every job runs in its own process. One run of each
+network and precision calibrates the cache first. Prints one JSON line per job, and the summary on standard error.
 """
 import argparse
 import json

@@ -1,9 +1,9 @@
-"""What does half precision cost in quality? On real images, against fp32, with the same noise.
+"""Measures the loss of quality in half precision against fp32, on real images with the same noise.
 
     python bench/studies/quality_fp16.py build/tessera kodak24
 
-For every noise level: the mean PSNR against the truth of a folder denoised in either precision, their difference, and the
-largest difference of one image. Less than 0.01 dB is expected. Status 1 when it is more.
+Prints for every noise level the mean PSNR of a folder in either precision, their difference, and the
+largest difference of one image. Less than 0.01 dB is expected; the status is 1 if it is more.
 """
 import argparse
 import json

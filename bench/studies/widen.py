@@ -1,12 +1,12 @@
-"""A DRUNet of full width (64/128/256/512, 4 blocks a stage) that computes what a small one computes.
+"""Makes a DRUNet of full width (64/128/256/512, 4 blocks per stage) that computes what a small one computes.
 
     python bench/studies/widen.py models/drunet-color-small.safetensors wide.safetensors
 
-Full-width networks are what speed and memory are promised for, but no published weights of that size may be shipped, and
-random weights have no output that anyone could call right. Here the small network lives in the leading channels. The
-others carry random weights and read everything, so that the arithmetic is on real numbers, but nothing of theirs flows
-back: the columns from them into the leading channels are zero, and blocks that the small network does not have add
-nothing to those. So the denoised image is the small network's, up to rounding. Written as fp16.
+Speed and memory are specified for full-width networks, but published weights of that size may not be distributed, and
+the output of random weights cannot be checked. Here the small network occupies the leading channels. The
+others have random weights and read all channels, so that the arithmetic is on real numbers, but they do not affect the
+leading channels: the weights from them into these are zero, and blocks that the small network does not have add
+nothing to them. So the denoised image is the small network's, up to rounding. Written as fp16.
 """
 import json
 import math

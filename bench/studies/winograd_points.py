@@ -1,8 +1,9 @@
-"""The error of Winograd's F(4x4, 3x3) in fp32 for some choices of points, beside that of the direct sum.
+"""Measures the error of Winograd's F(4x4, 3x3) in fp32 for several sets of points, and that of the direct sum.
 
     python bench/studies/winograd_points.py
 
-64 channels, rectified normal input, Kaiming weights; relative to the largest (and to the root mean square) result in fp64.
+Uses 64 channels, rectified normal input and Kaiming weights; errors are relative to the largest (and to the root mean square)
+result in fp64.
 """
 import numpy as np
 

@@ -1,4 +1,4 @@
-/* convert: a weight file to safetensors, and what is in it. */
+/* convert: writes a weight file as safetensors and reports its contents. */
 #include <string.h>
 
 #include "job/common/context.h"

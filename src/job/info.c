@@ -1,4 +1,4 @@
-/* info: what there is to compute with. */
+/* info: reports devices, libraries and models. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <stdio.h>
@@ -72,7 +72,7 @@ static void add_device(tess_json **devices, const char *kind, const tess_device_
     tess_json_append(devices, entry);
 }
 
-/* The device in use first, then the others that open. */
+/* Lists the device in use first, then the others that can be opened. */
 static tess_json *devices_of(const tess_engine *engine)
 {
     tess_json *devices = tess_json_array();
@@ -91,7 +91,7 @@ static tess_json *devices_of(const tess_engine *engine)
     return devices;
 }
 
-/* Where the device has a choice of engines: at the usual sizes, the largest first. */
+/* Chooses between kernels, on devices that measure them: at the usual sizes, the largest first. */
 static tess_status tune(tess_engine *engine, const tess_bound *bound, tess_rates_budget budget,
                         tess_error *error)
 {
@@ -107,21 +107,23 @@ static tess_status tune(tess_engine *engine, const tess_bound *bound, tess_rates
     return TESS_OK;
 }
 
-/* The op classes of every bundled model, in the precisions that this device has. */
+/* Measures the op classes of every bundled model, in the precisions that this device has. */
 static tess_status calibrate(tess_engine *engine, const tess_json *models, tess_error *error)
 {
     const tess_dtype dtypes[] = {engine->dtype, engine->facts.fp16 ? TESS_F32 : TESS_BF16};
     const int precisions = dtypes[0] != dtypes[1] && (engine->facts.bf16 || engine->facts.fp16) ? 2 : 1;
     const double start = tess_clock();
-    TESS_TRY(tess_rates_save(engine->rates, error)); /* what cannot be kept is not worth measuring */
+    /* checked first: rates that cannot be saved are not worth measuring */
+    TESS_TRY(tess_rates_save(engine->rates, error));
     for (int64_t i = 0; i < tess_json_length(models); i++)
         for (int d = 0; d < precisions; d++) {
             tess_weights *weights = NULL;
             tess_model_net model = {0};
             tess_bound *bound = NULL;
             tess_net_plan *plan = NULL;
-            const tess_rates_budget budget = {CALIBRATION_SECONDS - (tess_clock() - start),
-                                              engine->apart ? engine->facts.memory_free / 4 : SIZE_MAX, true};
+            const tess_rates_budget budget = {
+                CALIBRATION_SECONDS - (tess_clock() - start),
+                engine->separate_memory ? engine->facts.memory_free / 4 : SIZE_MAX, true};
             tess_status status =
                 tess_weights_open(tess_json_get_string(tess_json_at(models, i), "path", ""), &weights, error);
             if (status == TESS_OK)

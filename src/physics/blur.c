@@ -5,7 +5,7 @@ static tess_blur *blur_of(tess_operator *op)
     return (tess_blur *)op;
 }
 
-/* Where things are in a scratch. */
+/* Pointers into the scratch memory. */
 typedef struct parts {
     void *workspace, *response, *real, *image;
 } parts;
@@ -21,7 +21,7 @@ static void run(const tess_blur *b, int step, const tess_op_buffers *buffers, te
     b->op.device->ops->run(b->op.device, b->step[step], buffers, stream);
 }
 
-/* H_i into p->real; the image of the kernel needs p->image for a moment. */
+/* Computes H_i in p->real; p->image holds the image of the kernel temporarily. */
 static void make_response(const tess_blur *b, int64_t i, const parts *p, tess_stream *stream)
 {
     tess_kernels_place(&b->kernels, b->held.data, i, p->image, stream);
@@ -30,7 +30,7 @@ static void make_response(const tess_blur *b, int64_t i, const parts *p, tess_st
     run(b, BLUR_KEEP_REAL, &(tess_op_buffers){.in = {p->response}, .out = {p->real}}, stream);
 }
 
-/* A_i, which is its own transpose. */
+/* Applies A_i, which is its own transpose. */
 static void apply(const tess_blur *b, const parts *p, const void *in, void *out, tess_stream *stream)
 {
     static const double factors[TESS_FILTER_FACTORS] = {0, 1, 0, 1, 0};
@@ -55,7 +55,7 @@ static void blur_forward(tess_operator *op, const void *image, void *measurement
     }
 }
 
-/* sum A_i y_i into the image `sum`; p->real holds H_i when `each`, if there, is called. */
+/* Computes sum A_i y_i in the image `sum`; p->real holds H_i when `each`, if not NULL, is called. */
 static void correlate(const tess_blur *b, const void *measurement, void *sum, const parts *p,
                       void (*each)(const tess_blur *, int64_t, const parts *, tess_stream *),
                       tess_stream *stream)
@@ -85,7 +85,7 @@ static void add_power(const tess_blur *b, int64_t i, const parts *p, tess_stream
         stream);
 }
 
-/* B's place holds the sum as an image first. */
+/* B's memory first holds the sum as an image. */
 static void blur_absorb(tess_operator *op, const void *measurement, void *scratch, tess_stream *stream)
 {
     const tess_blur *b = blur_of(op);

@@ -1,5 +1,5 @@
-/* Making a stack of blurs: its ops, its kernels, and where everything lies. Sizes come first, by arithmetic alone, so that
- * a plan can refuse them before anything is made. */
+/* Creates a stack of blurs: its ops, its kernels, and the layout of its memory. Sizes are computed first, so that a
+ * plan can refuse them before anything is allocated. */
 #include <math.h>
 
 #include "base/checked.h"
@@ -43,7 +43,7 @@ static void describe(const tess_blur *b, tess_op ops[BLUR_STEPS])
             ops[i].kernel[k] = ops[i].stride[k] = 1;
 }
 
-/* Where everything lies, and how much it is. */
+/* Computes the layout of the memory and its size. */
 static tess_status lay_out(tess_blur *b, const tess_op ops[BLUR_STEPS], tess_error *error)
 {
     tess_device *device = b->op.device;
@@ -114,7 +114,7 @@ static tess_status sketch(tess_blur *b, tess_device *device, const tess_blur_set
                         .measurement = tess_tensor_2d(TESS_F32, s->count, s->height, s->width, s->channels),
                         .forward_flops = transforms * 2.5 * pixels * log2(pixels + 1),
                         .forward_bytes = transforms * 8 * sizeof(float) * pixels,
-                        /* Kernels are not negative and sum to 1: no |H| is above that at frequency 0. */
+                        /* Kernels are not negative and sum to 1, so |H| is largest at frequency 0. */
                         .norm_squared = (double)s->count};
     tess_kernels_lay_out(&b->kernels, device, s->height, s->width, list, s->count);
     describe(b, ops);

@@ -1,4 +1,4 @@
-/* blur_impl.h: what a stack of blurs is made of: blur_create.c makes it, blur.c runs it. */
+/* blur_impl.h: the members of a stack of blurs: blur_create.c creates it, blur.c runs it. */
 #ifndef TESS_PHYSICS_BLUR_IMPL_H
 #define TESS_PHYSICS_BLUR_IMPL_H
 
@@ -7,13 +7,13 @@
 
 enum {
     BLUR_KERNEL_SPECTRUM,
-    BLUR_KEEP_REAL, /* of the kernel's spectrum, whose other half is rounding */
+    BLUR_KEEP_REAL, /* of the kernel's spectrum, whose imaginary part is rounding error */
     BLUR_FILTER,
     BLUR_TRANSFORM,
     BLUR_ADD, /* image to image */
     BLUR_COPY,
     BLUR_SQUARE,
-    BLUR_KEEP_SQUARE, /* into S; then added to it */
+    BLUR_KEEP_SQUARE, /* store in S; then add to S */
     BLUR_ADD_SQUARE,
     BLUR_STEPS
 };
@@ -25,8 +25,8 @@ typedef struct tess_blur {
     tess_kernels kernels;
     size_t power_at, data_at; /* S and B in `held` */
     size_t held_bytes;
-    /* In scratch, whose beginning is workspace, all that `step` needs; the kernel's complex spectrum is in it too, while
-     * nothing runs that needs so much. */
+    /* Offsets in scratch, which begins with the workspace; `step` needs only the workspace. The kernel's complex
+     * spectrum shares the workspace when no op needs that much. */
     size_t response_at, real_at, image_at;
 } tess_blur;
 

@@ -5,14 +5,15 @@
 #include "base/checked.h"
 #include "base/mem.h"
 
-static const double TAPER = 0.1; /* of the window, at each end */
+static const double TAPER = 0.1; /* share of the window at each end */
 enum { MOST_PAIRED = 2000, MOST_SEARCHED = 16, FREQUENCIES = 48 };
 static const double pi = 3.14159265358979323846;
-static const double NEAR = 0.05;      /* degrees by which opposite views may miss the half turn */
-static const double ENERGY = 0.25;    /* of two views, at least, where they overlap */
-static const double MISMATCH = 0.1;   /* of two views, at most, relative to their energy */
-static const double MASS = 0.05;      /* by which the sums of views may differ, relative to their mean */
-static const double UNCERTAIN = 0.25; /* columns, of the fitted centre */
+static const double NEAR = 0.05;    /* degrees by which opposite views may differ from half a turn */
+static const double ENERGY = 0.25;  /* least share of two views that must overlap */
+static const double MISMATCH = 0.1; /* largest difference between two views, relative to their energy */
+/* largest difference between the sums of views, relative to their mean */
+static const double MASS = 0.05;
+static const double UNCERTAIN = 0.25; /* columns: largest uncertainty of the fitted centre */
 
 typedef struct pair {
     const float *one, *other;
@@ -33,13 +34,13 @@ static double square(float value)
     return (double)value * (double)value;
 }
 
-/* Every so manieth pair is searched; all are refined with. */
+/* Step between the pairs that are searched; all pairs are used to refine. */
 static int64_t searched(const scan *s)
 {
     return tess_max_i64(1, s->found / MOST_SEARCHED);
 }
 
-/* Views with a later one that is half a turn away. Of very many views a part is enough. */
+/* Finds views with a later one half a turn away. Of very many views a part is enough. */
 static void find_pairs(scan *s)
 {
     const int64_t step = tess_max_i64(1, s->count / MOST_PAIRED);
@@ -56,14 +57,14 @@ static void find_pairs(scan *s)
             s->energy += square(s->pairs[p].one[i]) + square(s->pairs[p].other[i]);
 }
 
-/* The columns s for which k - s is one too. */
+/* The columns s for which k - s is also a column. */
 static void overlap(int64_t columns, int64_t k, int64_t *from, int64_t *to)
 {
     *from = tess_max_i64(0, k - (columns - 1));
     *to = tess_min_i64(columns - 1, k) + 1;
 }
 
-/* How much views differ from each other mirrored at k / 2, from 0 to 1 or so; 2: too little of them overlaps. */
+/* How much views differ from their partners mirrored at k / 2, from 0 to about 1; 2: they overlap too little. */
 static double mismatch(const scan *s, int64_t k)
 {
     double difference = 0, inside = 0;
@@ -79,8 +80,8 @@ static double mismatch(const scan *s, int64_t k)
     return inside > ENERGY * s->energy ? difference / inside : 2;
 }
 
-/* The sum over all pairs of the cross spectrum of a view and the other's mirror image, at one frequency. The
- * window is flat but for its ends: one that falls from its middle would draw the centre there. */
+/* Sums the cross spectrum of a view and its partner's mirror image over all pairs, at one frequency. The window is
+ * flat except at its ends: one that falls from its middle would pull the centre there. */
 static void cross(const scan *s, int64_t k, double frequency, double *real, double *imaginary)
 {
     int64_t from, to;
@@ -106,7 +107,7 @@ static void cross(const scan *s, int64_t k, double frequency, double *real, doub
     }
 }
 
-/* By how much twice the centre is more than k: the slope of the phase, weighted by the spectrum. */
+/* Difference between twice the centre and k: the slope of the phase, weighted by the spectrum. */
 static double refine(const scan *s, int64_t k)
 {
     int64_t from, to;
@@ -145,7 +146,7 @@ static tess_status from_pairs(const scan *s, tess_centre *out, tess_error *error
     return TESS_OK;
 }
 
-/* Solves the symmetric 3 x 3 system by its cofactors; `first` is the first diagonal entry of the inverse. */
+/* Solves the symmetric 3 x 3 system by cofactors; `first` is the first diagonal entry of the inverse. */
 static double solve(double m[3][3], const double right[3], double *first)
 {
     const double c[3] = {m[1][1] * m[2][2] - m[1][2] * m[1][2], m[1][2] * m[0][2] - m[0][1] * m[2][2],
@@ -155,7 +156,7 @@ static double solve(double m[3][3], const double right[3], double *first)
     return (c[0] * right[0] + c[1] * right[1] + c[2] * right[2]) / determinant;
 }
 
-/* How far the centres of mass lie from the fitted wave, in columns, root mean square, given the wave's mean. */
+/* Root mean square distance of the centres of mass from the fitted wave, in columns, given the wave's mean. */
 static double scatter(const scan *s, const double *moments, double column, double m[3][3])
 {
     double right[2] = {0, 0}, squares = 0;

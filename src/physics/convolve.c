@@ -7,7 +7,7 @@ static tess_convolve *convolve_of(tess_operator *op)
     return (tess_convolve *)op;
 }
 
-/* Where things are in a scratch. */
+/* Pointers into the scratch memory. */
 typedef struct parts {
     void *workspace, *response, *seen, *blurred, *sum, *image;
 } parts;
@@ -30,21 +30,21 @@ static void run(const tess_convolve *v, int step, const parts *p, const void *in
     v->op.device->ops->run(v->op.device, v->step[step], &buffers, stream);
 }
 
-/* H_i into p->response; the kernel's image needs p->image for a moment. */
+/* Computes H_i in p->response; p->image holds the kernel's image temporarily. */
 static void make_response(const tess_convolve *v, int64_t i, const parts *p, tess_stream *stream)
 {
     tess_kernels_place(&v->kernels, v->held.data, i, p->image, stream);
     run(v, CONVOLVE_KERNEL_SPECTRUM, p, p->image, p->response, NULL, stream);
 }
 
-/* The blur of what p->seen is the spectrum of, into `out`. */
+/* Blurs the image whose spectrum is p->seen into `out`. */
 static void blur(const tess_convolve *v, const parts *p, void *out, tess_stream *stream)
 {
     run(v, CONVOLVE_TIMES, p, p->seen, p->blurred, p->response, stream);
     run(v, CONVOLVE_BACK, p, p->blurred, out, NULL, stream);
 }
 
-/* The spectrum of blur i's transpose of `image`, added to p->sum. */
+/* Adds the spectrum of the transpose of blur i of `image` to p->sum. */
 static void collect(const tess_convolve *v, int64_t i, const parts *p, const void *image, tess_stream *stream)
 {
     run(v, CONVOLVE_TRANSFORM, p, image, p->blurred, NULL, stream);
@@ -74,7 +74,7 @@ static void convolve_forward(tess_operator *op, const void *image, void *measure
     }
 }
 
-/* S = sum |H_i|^2, whose terms are made in the response's place. */
+/* S = sum |H_i|^2; its terms are computed in the memory of the response. */
 static void add_power(const tess_convolve *v, int64_t i, const parts *p, tess_stream *stream)
 {
     void *power = (char *)v->held.data + v->power_at;
@@ -82,7 +82,7 @@ static void add_power(const tess_convolve *v, int64_t i, const parts *p, tess_st
     run(v, i ? CONVOLVE_ADD_POWER : CONVOLVE_KEEP_POWER, p, p->response, power, power, stream);
 }
 
-/* The spectrum of A^T y into p->sum, and with `power` S. */
+/* Computes the spectrum of A^T y in p->sum and, with `power`, S. */
 static void correlate(const tess_convolve *v, const void *measurement, const parts *p, bool power,
                       tess_stream *stream)
 {
@@ -115,7 +115,7 @@ static void convolve_absorb(tess_operator *op, const void *measurement, void *sc
     run(v, v->margins ? CONVOLVE_BACK : CONVOLVE_KEEP_WAVES, &p, p.sum, data, NULL, stream);
 }
 
-/* Each blur's middle is transposed as soon as it is there, so that no measurement is ever held. */
+/* The transpose is applied to each blur's middle as soon as it is computed, so that no measurement is held. */
 static void convolve_normal(tess_operator *op, bool less, const void *image, void *out, void *scratch,
                             tess_stream *stream)
 {
@@ -155,7 +155,7 @@ static void convolve_step(tess_operator *op, const tess_normal_step *s, const vo
     filter(convolve_of(op), factors, image, out, scratch, stream);
 }
 
-/* Frequencies that no blur passes are divided by the shift, which may be zero. */
+/* Frequencies that no blur passes are divided by the shift alone, which may be zero. */
 static void convolve_precondition(tess_operator *op, double shift, const void *in, void *out, void *scratch,
                                   tess_stream *stream)
 {

@@ -1,4 +1,4 @@
-/* Making a stack of convolutions. As for blurs, sizes come first, by arithmetic alone. */
+/* Creates a stack of convolutions. As for blurs, sizes are computed first. */
 #include <math.h>
 
 #include "base/checked.h"
@@ -39,7 +39,7 @@ static tess_op product(tess_tensor waves, tess_tensor response, bool conjugate)
                      .inputs = 2};
 }
 
-/* A part of the image, in its own storage; an empty one has no op. */
+/* A part of the image in the image's storage; an empty part has no op. */
 static tess_tensor window(tess_tensor image, int64_t height, int64_t width)
 {
     image.h = height;
@@ -113,7 +113,7 @@ static bool empty(const tess_op *op)
     return op->in[0].h == 0 || op->in[0].w == 0;
 }
 
-/* Where everything lies, and how much it is. */
+/* Computes the layout of the memory and its size. */
 static tess_status lay_out(tess_convolve *v, const tess_op ops[CONVOLVE_STEPS], tess_error *error)
 {
     tess_device *device = v->op.device;
@@ -180,6 +180,7 @@ static tess_status sketch(tess_convolve *v, tess_device *device, const tess_conv
     double norm = 0;
     for (int64_t i = 0; i < s->count; i++)
         norm += tess_kernel_gain(&s->kernels[i]) * tess_kernel_gain(&s->kernels[i]);
+    /* an upper bound; exact if no kernel has negative values */
     v->op = (tess_operator){.table = margins ? &tess_convolve_margins : &tess_convolve_circular,
                             .device = device,
                             .name = "blur",
@@ -189,7 +190,7 @@ static tess_status sketch(tess_convolve *v, tess_device *device, const tess_conv
                                                margins ? s->seen_width : s->width, s->channels),
                             .forward_flops = transforms * 2.5 * pixels * log2(pixels + 1),
                             .forward_bytes = transforms * 8 * sizeof(float) * pixels,
-                            .norm_squared = norm}; /* at most: exact where no kernel has negative values */
+                            .norm_squared = norm};
     tess_kernels_lay_out(&v->kernels, device, s->height, s->width, s->kernels, s->count);
     describe(v, s, ops);
     return lay_out(v, ops, error);

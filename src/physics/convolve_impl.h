@@ -1,4 +1,4 @@
-/* convolve_impl.h: what a stack of convolutions is made of: convolve_create.c makes it, convolve.c runs it. */
+/* convolve_impl.h: the members of a stack of convolutions: convolve_create.c creates it, convolve.c runs it. */
 #ifndef TESS_PHYSICS_CONVOLVE_IMPL_H
 #define TESS_PHYSICS_CONVOLVE_IMPL_H
 
@@ -8,19 +8,19 @@ enum {
     CONVOLVE_KERNEL_SPECTRUM,
     CONVOLVE_TRANSFORM, /* image to spectrum, and back */
     CONVOLVE_BACK,
-    CONVOLVE_TIMES, /* a spectrum by the kernel's, and by its conjugate */
+    CONVOLVE_TIMES, /* multiply a spectrum by the kernel's, and by its conjugate */
     CONVOLVE_TIMES_CONJUGATE,
-    CONVOLVE_KEEP_WAVES, /* into a sum of spectra; then added to it */
+    CONVOLVE_KEEP_WAVES, /* store in a sum of spectra; then add to it */
     CONVOLVE_ADD_WAVES,
-    CONVOLVE_CLEAR, /* an image */
+    CONVOLVE_CLEAR, /* clears an image */
     CONVOLVE_CROP,  /* the middle of an image, and its transpose */
     CONVOLVE_PAD,
-    CONVOLVE_EDGE,                       /* four of them: the margins to zero */
+    CONVOLVE_EDGE,                       /* four ops: clear the margins */
     CONVOLVE_SQUARE = CONVOLVE_EDGE + 4, /* |H|^2 */
-    CONVOLVE_KEEP_POWER,                 /* into S; then added to it */
+    CONVOLVE_KEEP_POWER,                 /* store in S; then add to S */
     CONVOLVE_ADD_POWER,
     CONVOLVE_FILTER,
-    CONVOLVE_LESS, /* an image less another */
+    CONVOLVE_LESS, /* subtracts an image from another */
     CONVOLVE_STEPS
 };
 
@@ -28,12 +28,13 @@ typedef struct tess_convolve {
     tess_operator op; /* first: a tess_operator * is a tess_convolve * */
     tess_prepared *step[CONVOLVE_STEPS];
     tess_kernels kernels;
-    tess_block held; /* kernels, S, and what was absorbed: B, or with margins A^T y */
+    tess_block held; /* kernels, S, and the absorbed data: B, or with margins A^T y */
     size_t power_at, data_at, held_bytes;
-    int64_t middle;     /* floats from the image's first value to the first that is seen */
-    int64_t edge_at[4]; /* and to that of each margin: above, below, left, right */
+    int64_t middle;     /* floats from the image's first value to the first measured one */
+    int64_t edge_at[4]; /* the same for each margin: top, bottom, left, right */
     bool margins;
-    /* In scratch, behind the workspace: the kernel's spectrum; the image's, one blur's, the sum's; an image. */
+    /* Offsets in scratch, after the workspace: spectrum of the kernel; of the image, of one blur and of the sum; an
+     * image. */
     size_t response_at, waves_at[3], image_at;
 } tess_convolve;
 

@@ -1,8 +1,9 @@
-/* Views go through in chunks, so that the filtered rows, twice as long as the measured ones, never take much memory.
+/* Views are processed in chunks, so that the filtered rows, twice as long as the measured ones, never take much
+ * memory.
  *
  * With the detector scaled down to the axis, at its pitch t there, f = pi / (views t) sum over views of (R / depth)^2
- * times the filtered value, R the source's distance from the axis: the factor 1/2 of a full circle and the angle
- * 2 pi / views are in it. A half circle of parallel rays gives the same. */
+ * times the filtered value, where R is the source's distance from the axis; this includes the factor 1/2 of a full
+ * circle and the angle 2 pi / views. A half circle of parallel rays gives the same. */
 #include "physics/fdk.h"
 
 #include <math.h>
@@ -15,15 +16,16 @@ enum { COSINE, TRANSFORM, FILTER, BACK, STEPS, FILTERS = 2, ALIGNMENT = 256 };
 struct tess_fdk {
     tess_device *device;
     tess_prepared *step[STEPS];
-    tess_prepared **spread; /* for each slab two: the first views, and those that are added */
+    tess_prepared **spread; /* two for each slab: one for the first views, one that adds further views */
     int64_t slabs;
-    tess_block spectra; /* of the two filters, one behind the other */
+    tess_block spectra; /* of the two filters, one after the other */
     int64_t views, chunk;
     int64_t pixels, bins; /* of a view; of a filter */
     size_t spectrum_at, workspace_at, scratch;
 };
 
-/* The largest divisor of the number of views whose padded rows stay in the bound: all chunks are alike. */
+/* Returns the largest divisor of the number of views whose padded rows stay within the bound, so that all chunks have
+ * the same size. */
 static int64_t choose_chunk(int64_t views, size_t view_bytes, size_t bytes)
 {
     for (int64_t chunk = views; chunk > 1; chunk--)
@@ -32,7 +34,7 @@ static int64_t choose_chunk(int64_t views, size_t view_bytes, size_t bytes)
     return 1;
 }
 
-/* Pitch of the columns as it is at the axis, mean over the views. */
+/* Pitch of the columns scaled to the axis, mean over the views. */
 static double pitch_at_axis(const tess_rays_settings *s)
 {
     const tess_op op = tess_rays_slab(s, TESS_OP_PROJECT, 0, s->depth, false);
@@ -79,7 +81,7 @@ static void describe(const tess_fdk *fdk, const tess_rays_settings *s, tess_op o
             ops[i].kernel[k] = ops[i].stride[k] = 1;
 }
 
-/* Onto slices [first, first + slices). */
+/* Op for slices [first, first + slices). */
 static tess_op spread_op(const tess_fdk *fdk, const tess_rays_settings *s, int64_t first, int64_t slices,
                          bool accumulate)
 {
@@ -114,7 +116,7 @@ static tess_status prepare(tess_fdk *fdk, const tess_rays_settings *s, tess_erro
         TESS_TRY(device->ops->prepare(device, &ops[i], &fdk->step[i], error));
         workspace = needs.workspace > workspace ? needs.workspace : workspace;
     }
-    tess_op_needs needs; /* of the whole volume: no slab needs more */
+    tess_op_needs needs; /* for the whole volume: no slab needs more */
     const tess_op spread = spread_op(fdk, s, 0, s->depth, false);
     TESS_TRY(device->ops->query(device, &spread, &needs, error));
     workspace = needs.workspace > workspace ? needs.workspace : workspace;

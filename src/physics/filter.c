@@ -24,7 +24,7 @@ tess_status tess_filter_spectrum(tess_filter filter, int64_t padded, double scal
     for (int64_t i = 0; i < padded; i++)
         cosine[i] = cos(2 * pi * (double)i / (double)padded);
     for (int64_t k = 0; k <= padded / 2; k++) {
-        double sum = 0.25; /* the taps are even, so a sum of cosines is all of their transform */
+        double sum = 0.25; /* the taps are even, so their transform is a sum of cosines */
         for (int64_t n = 1; n < padded / 2; n += 2)
             sum -= 2 / (pi * pi * (double)n * (double)n) * cosine[k * n & (padded - 1)];
         const double window = filter == TESS_FILTER_HANN ? 0.5 * (1 + cosine[k]) : 1;

@@ -14,7 +14,7 @@ int64_t tess_kernel_reach_columns(const tess_blur_kernel *k)
     return k->values ? k->width / 2 : tess_gaussian_reach(&k->gaussian);
 }
 
-/* Row y from the centre on, before the division. */
+/* Row y, counted from the centre, before the division. */
 static void row_of(const tess_blur_kernel *k, int64_t y, double *row)
 {
     if (!k->values) {
@@ -95,7 +95,7 @@ size_t tess_kernels_making_bytes(const tess_kernels *k)
     return (size_t)floats_of(k) * (sizeof(double) + sizeof(float));
 }
 
-/* A quarter of the kernel: before or from its centre on, in each direction. An empty one has no height or width. */
+/* A quarter of the kernel: before or after its centre in each direction. An empty quarter has height or width 0. */
 static tess_op quarter_of(const tess_kernels *k, int quarter, tess_kernel_piece *p)
 {
     const tess_kernel_side *rows = &k->rows, *columns = &k->columns;
@@ -122,7 +122,7 @@ static int64_t folded(const tess_kernel_side *s, int64_t offset)
     return ((offset + s->origin) % s->image + s->image) % s->image;
 }
 
-/* `sums`: a kernel as it is held. A wide Gaussian is computed twice, row by row, rather than held whole. */
+/* `sums`: a kernel as stored. A wide Gaussian is computed twice, row by row, so that it need not be held whole. */
 static void fold(const tess_kernels *k, const tess_blur_kernel *one, double *row, double *sums)
 {
     const int64_t rows = tess_kernel_reach_rows(one), columns = tess_kernel_reach_columns(one);

@@ -1,4 +1,4 @@
-/* mask.h: a diagonal operator: every channel of the image times one map of the image's size. It is its own
+/* mask.h: a diagonal operator: multiplies every channel of the image by one map of the image's size. It is its own
  * transpose. */
 #ifndef TESS_PHYSICS_MASK_H
 #define TESS_PHYSICS_MASK_H

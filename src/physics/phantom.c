@@ -1,6 +1,6 @@
-/* A row of sub-samples meets an ellipsoid in one interval, whose ends are the roots of a quadratic: so a row is drawn
- * from the ends alone, as differences that are summed up once, and 4^3 samples a voxel cost hardly more than one.
- * Values are summed as integers: what is added and taken away again leaves exactly nothing. */
+/* A row of sub-samples meets an ellipsoid in one interval, whose ends are the roots of a quadratic. A row is
+ * therefore drawn from the ends alone, as differences that are summed once, and 4^3 samples per voxel cost hardly
+ * more than one. Values are summed as integers, so that what is added and subtracted again cancels exactly. */
 #include "physics/phantom.h"
 
 #include <math.h>
@@ -44,7 +44,7 @@ static bool cut(const tess_ellipsoid *part, double y, double z, bool flat, doubl
     return true;
 }
 
-/* From sub-sample `at` of the span on, every sub-sample has `value` more. */
+/* Adds `value` to every sub-sample of the span from `at` on. */
 static void rise(int64_t *line, int64_t at, int64_t span, int samples, int64_t value)
 {
     at = tess_min_i64(tess_max_i64(at, 0), span * samples);

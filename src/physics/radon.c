@@ -22,7 +22,7 @@ typedef struct radon {
     tess_operator op; /* first: a tess_operator * is a radon * */
     tess_prepared *step[STEPS];
     tess_block table;  /* TESS_RAY2_NUMBERS of each view */
-    tess_block filter; /* a spectrum for each filter, then the zeros that pad a row */
+    tess_block filter; /* a spectrum for each filter, followed by the zeros that pad a row */
     tess_filter chosen;
     int64_t size, views, columns, padded;
     size_t spectrum_at, workspace_at;
@@ -102,8 +102,8 @@ static const tess_operator_table pair = {
 static const tess_operator_table pair_and_inverse = {
     .destroy = radon_destroy, .forward = radon_forward, .adjoint = radon_adjoint, .inverse = radon_inverse};
 
-/* Samples of a ray. Without the circle: an even number more than the image has rows, so that those amid it stay where they
- * are, up to where no pixel of a corner has a weight. */
+/* Samples of a ray. Without the circle: larger than the number of image rows by an even number, so that the samples
+ * inside the image keep their positions, and large enough to cover the corners. */
 static int64_t samples_along(const tess_radon_settings *s)
 {
     if (s->circle || !s->corners)
@@ -145,7 +145,7 @@ static void describe(const radon *r, const tess_radon_settings *s, tess_op ops[S
             ops[i].kernel[k] = ops[i].stride[k] = 1;
 }
 
-/* Prepares steps [first, last) and says what workspace the largest of them wants. */
+/* Prepares steps [first, last) and returns the largest workspace among them. */
 static tess_status prepare(radon *r, const tess_op ops[STEPS], int first, int last, size_t *workspace,
                            tess_error *error)
 {
@@ -160,7 +160,7 @@ static tess_status prepare(radon *r, const tess_op ops[STEPS], int first, int la
     return TESS_OK;
 }
 
-/* Copies `count` values of `size` bytes into a block of the device. */
+/* Copies `count` values of `size` bytes to a block of the device. */
 static tess_status hold(radon *r, tess_block *block, const void *values, size_t count, size_t size,
                         tess_error *error)
 {
@@ -227,7 +227,7 @@ static tess_status build(radon *r, const tess_radon_settings *s, tess_error *err
         r->op.table = &pair_and_inverse;
         if (r->op.scratch_bytes < r->workspace_at + workspace)
             r->op.scratch_bytes = r->workspace_at + workspace;
-    } else if (status != TESS_UNSUPPORTED) { /* without the FFT the pair is still good */
+    } else if (status != TESS_UNSUPPORTED) { /* without the FFT, forward and adjoint still work */
         return status;
     }
     const double samples = (double)r->views * (double)r->columns * (double)r->size;

@@ -126,7 +126,7 @@ tess_status tess_rays_begin(tess_rays *r, tess_device *device, const tess_rays_s
         return status;
     if (r->fdk)
         base->held_bytes += tess_fdk_held(r->fdk);
-    /* A ray crosses at most the longest side's slices. */
+    /* A ray crosses at most as many slices as the longest side has. */
     const double rays_count = (double)s->views * (double)s->rows * (double)s->columns;
     const double samples = rays_count * fmax(fmax((double)s->depth, (double)s->height), (double)s->width);
     base->forward_flops = TESS_SAMPLE_FLOPS * samples;

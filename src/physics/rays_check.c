@@ -1,4 +1,4 @@
-/* A geometry is checked before anything is made for it: one wrong number gives a plausible, wrong picture. */
+/* Checks a geometry before anything is created for it: one wrong number gives a plausible but wrong picture. */
 #include <math.h>
 
 #include "op/scan3.h"
@@ -6,7 +6,7 @@
 
 static tess_status check_sizes(const tess_rays_settings *s, tess_error *error)
 {
-    /* Lines: the grid of a card has 65535 blocks of 8 of them, one below the other. */
+    /* MOST_LINES: the grid of a card has at most 65535 blocks of 8 lines in y. */
     enum { MOST = 1 << 20, MOST_LINES = 1 << 18 };
     const int64_t sizes[] = {s->depth, s->height, s->width, s->views, s->rows, s->columns};
     static const int64_t most[] = {MOST, MOST_LINES, MOST, MOST, MOST_LINES, MOST};
@@ -22,7 +22,7 @@ static tess_status check_sizes(const tess_rays_settings *s, tess_error *error)
     return TESS_OK;
 }
 
-/* Of the volume's box, `beyond` voxels larger on each side. */
+/* A corner of the volume's box, enlarged by `beyond` voxels on each side. */
 static void corner_of(const tess_scan3 *scan, int corner, double beyond, double point[3])
 {
     for (int i = 0; i < 3; i++)
@@ -34,7 +34,7 @@ static tess_status check_source(const tess_scan3 *scan, const tess_view3 *view, 
 {
     if (!scan->cone)
         return TESS_OK;
-    const double beyond = 0.51; /* what a voxel outside the box's edge would still weigh on */
+    const double beyond = 0.51; /* covers the weights of voxels at the box's edge */
     bool inside = true;
     for (int i = 0; i < 3; i++)
         inside = inside && view->source[i] > -0.5 - beyond &&

@@ -1,5 +1,5 @@
-/* rays_impl.h: what an operator of rays holds whether its volume lies in the device's memory (rays.c) or goes through
- * it in slabs (rays_slabs.c). */
+/* rays_impl.h: the members of a ray operator, both for a volume in the device's memory (rays.c) and for one that
+ * passes through it in slabs (rays_slabs.c). */
 #ifndef TESS_PHYSICS_RAYS_IMPL_H
 #define TESS_PHYSICS_RAYS_IMPL_H
 
@@ -13,7 +13,7 @@ typedef struct tess_rays {
     tess_filter filter;
 } tess_rays;
 
-/* Shapes, costs, table, FDK: all but the ops. Clear it also when this failed. */
+/* Sets shapes, costs, table and FDK, but not the ops. Clear it also if this fails. */
 tess_status tess_rays_begin(tess_rays *rays, tess_device *device, const tess_rays_settings *settings,
                             size_t filter_bytes, tess_error *error) TESS_MUST_CHECK;
 void tess_rays_clear(tess_rays *rays);

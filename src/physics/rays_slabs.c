@@ -1,6 +1,7 @@
-/* Rays through a volume that the device cannot hold. Slabs of it and parts of the views meet in the device's memory, one
- * of each at a time: projections of slabs are added up where they are, then fetched; a slab gets what all views give to
- * it, then is fetched. What is cut how is chosen by the bytes that must be moved for a gradient. */
+/* Rays through a volume that the device cannot hold. The device's memory holds one slab of the volume and one part of
+ * the views at a time: projections of slabs are added up on the device, then copied to the host; a slab accumulates
+ * the backprojections of all views, then is copied to the host. The cut is chosen by the bytes that a gradient must
+ * move. */
 #include <math.h>
 
 #include "base/checked.h"
@@ -13,19 +14,19 @@ enum { PROJECT, BACKPROJECT, DIRECTIONS };
 typedef struct cut {
     int64_t thickness, slabs; /* slices of a slab; the last may be thinner */
     int64_t share, parts;     /* views of a part; the last may have fewer */
-    size_t bytes;             /* of the device, all in all */
+    size_t bytes;             /* of the device, in total */
 } cut;
 
 typedef struct slabs {
     tess_rays rays;
     tess_block stage; /* a slab, a part of the views, workspace */
     cut cut;
-    int64_t depth, views, slice, view; /* the last two in values */
+    int64_t depth, views, slice, view; /* the last two are counted in values */
     size_t views_at, workspace_at;
     tess_prepared **ops; /* index_of */
 } slabs;
 
-/* Of the ops: those for the last part of the views are their own, and so are those that add. */
+/* Index of an op: the last part of the views has its own ops, and so do ops that add. */
 static int64_t index_of(const slabs *s, int direction, int64_t slab, int64_t part, bool add)
 {
     return ((slab * DIRECTIONS + direction) * 2 + (part == s->cut.parts - 1)) * 2 + add;
@@ -70,7 +71,7 @@ static void copy_part(const slabs *s, int64_t part, const void *from, bool up, v
                          (size_t)(views_of(s, part) * s->view) * sizeof(float), stream);
 }
 
-/* One slab and one part of the views, where they are staged. */
+/* Runs one slab and one part of the views on their staged copies. */
 static void run(const slabs *s, int direction, int64_t slab, int64_t part, bool add, tess_stream *stream)
 {
     tess_device *device = s->rays.base.device;
@@ -172,7 +173,7 @@ static size_t values(int64_t count)
     return tess_align_size((size_t)count * sizeof(float), ALIGNMENT);
 }
 
-/* As many views at a time as fit beside slabs of this thickness; no share: none do. */
+/* Finds how many views fit at a time beside slabs of this thickness; share 0: none fit. */
 static tess_status fit_views(const slabs *s, const tess_rays_settings *settings, size_t bytes, cut *c,
                              tess_error *error)
 {
@@ -197,7 +198,7 @@ static tess_status fit_views(const slabs *s, const tess_rays_settings *settings,
     return TESS_OK;
 }
 
-/* Values that a forward and an adjoint move. */
+/* Values moved by a forward and an adjoint. */
 static double moved(const slabs *s, const cut *c)
 {
     const double volume = (double)s->depth * (double)s->slice, views = (double)s->views * (double)s->view;

@@ -5,14 +5,14 @@
 
 #include "base/checked.h"
 
-enum { ALIGN = 256 }; /* what devices align tensors to */
+enum { ALIGN = 256 }; /* alignment of tensors on devices */
 
 typedef struct stack {
     tess_operator op; /* first: a tess_operator * is a stack * */
     tess_prepared *sum;
     int64_t count;
     tess_operator **parts;
-    size_t stage_at, image_at; /* in the scratch, behind that of the parts: a measurement, an image */
+    size_t stage_at, image_at; /* in the scratch, after that of the parts: a measurement, an image */
 } stack;
 
 static int64_t elements(const tess_tensor *t)
@@ -25,8 +25,8 @@ static size_t bytes_of(const tess_tensor *t)
     return (size_t)elements(t) * sizeof(float);
 }
 
-/* Where a part's measurement lies in that of the stack. One that begins at an odd place goes through the stage, since
- * devices want tensors aligned. */
+/* Whether a part's measurement is aligned in that of the stack. If not, it is copied through the stage, because
+ * devices require aligned tensors. */
 static bool aligned(size_t at)
 {
     return at % ALIGN == 0;

@@ -2,8 +2,7 @@
 
 #include <math.h>
 
-/* What the next direction is made from: r itself, or with a preconditioner that of r, in q. `square` is its product with
- * r. */
+/* Computes the vector for the next direction: r, or the preconditioned r in q. `square` is its product with r. */
 static tess_status direction_of(const tess_data_term *term, double shift,
                                 void *const vectors[TESS_CG_VECTORS], void **from, double *square,
                                 tess_error *error)
@@ -16,7 +15,7 @@ static tess_status direction_of(const tess_data_term *term, double shift,
     return tess_vectors_dot(&term->images, r, *from, square, error);
 }
 
-/* r = -gradient at x, p the first direction. */
+/* Sets r = -gradient at x, and p to the first direction. */
 static tess_status begin(const tess_data_term *term, const tess_cg_settings *settings,
                          void *const vectors[TESS_CG_VECTORS], void *x, double *square, tess_error *error)
 {
@@ -51,7 +50,7 @@ tess_status tess_cg(const tess_data_term *term, const tess_cg_settings *settings
         if (settings->shift > 0)
             TESS_TRY(tess_vectors_sum(v, &shifted, q, error));
         TESS_TRY(tess_vectors_dot(v, p, q, &curvature, error));
-        if (!(curvature > 0)) /* rounding has used up what the data can tell */
+        if (!(curvature > 0)) /* further steps would only follow rounding errors */
             break;
         const double step = square / curvature;
         const tess_sum forward = {.a = 1, .x = x, .b = step, .y = p},

@@ -17,7 +17,7 @@ bool tess_data_term_exact(const tess_operator *op)
     return op->table->absorb && op->table->step;
 }
 
-/* In the order of the memory. */
+/* In the order of their memory. */
 typedef struct parts {
     size_t images, measurements, scratch;
 } parts;

@@ -6,7 +6,8 @@
 #include "solve/cg.h"
 
 enum { MOST_HALVINGS = 200 };
-static const double LEAST_WEIGHT = 1e-6; /* what the data do not tell must not be divided by zero */
+/* avoids a division by zero at frequencies that the data do not determine */
+static const double LEAST_WEIGHT = 1e-6;
 
 int tess_pnp_vectors(const tess_operator *op, int64_t inner, double tolerance)
 {
@@ -17,12 +18,12 @@ typedef struct loop {
     const tess_data_term *term;
     const tess_pnp_settings *settings;
     tess_pnp_result *result;
-    void *x, *z, *d;        /* d is x itself unless x is still wanted when the denoiser fills it */
-    void *const *more;      /* two or three images more, for conjugate gradients */
-    double gradient_square; /* |g|^2 of the iteration before */
+    void *x, *z, *d;        /* d is x itself, unless x is still needed when the denoiser writes d */
+    void *const *more;      /* two or three more images, for conjugate gradients */
+    double gradient_square; /* |g|^2 of the previous iteration */
 } loop;
 
-/* The peak of what ran since the last call, also kept for the whole loop. */
+/* Returns the peak since the last call, and keeps it for the whole loop. */
 static uint64_t take_peak(loop *l)
 {
     tess_memory *memory = l->term->op->device->counter;
@@ -64,7 +65,7 @@ static tess_status check_step(loop *l, int64_t iteration, tess_error *error)
     return TESS_OK;
 }
 
-/* z = x - step * gradient */
+/* z = x - step * gradient. */
 static tess_status descend(loop *l, int64_t iteration, tess_error *error)
 {
     tess_device *device = l->term->op->device;
@@ -81,7 +82,7 @@ static tess_status descend(loop *l, int64_t iteration, tess_error *error)
     return device->streams->sync(device, NULL, error);
 }
 
-/* z = the minimum of data and distance from x, or where conjugate gradients lead towards it. */
+/* z = the minimum of data and distance from x, or some steps of conjugate gradients towards it. */
 static tess_status descend_far(loop *l, double sigma, tess_error *error)
 {
     tess_device *device = l->term->op->device;
@@ -101,7 +102,7 @@ static tess_status descend_far(loop *l, double sigma, tess_error *error)
     return device->streams->sync(device, NULL, error);
 }
 
-/* d becomes the next x; the x before is left in x only where the change is wanted. */
+/* d becomes the next x; x keeps its old value only if the change is requested. */
 static tess_status restore(loop *l, double sigma, tess_error *error)
 {
     const tess_pnp_settings *s = l->settings;
@@ -142,7 +143,7 @@ static tess_status iterate(loop *l, int64_t iteration, tess_pnp_facts *facts, te
     const double start = tess_clock();
     TESS_TRY(s->inner > 0 ? descend_far(l, facts->sigma, error) : descend(l, iteration, error));
     double square;
-    if (iteration == 0) /* what overflows does so at once */
+    if (iteration == 0) /* an overflow occurs in the first iteration */
         TESS_TRY(tess_data_term_square(l->term, l->z, &square, error));
     const double middle = tess_clock();
     facts->gradient_seconds = middle - start;

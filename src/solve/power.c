@@ -5,7 +5,10 @@
 #include "base/checked.h"
 #include "base/rng.h"
 
-enum { PIECE = 4096, POWER_ITEM = 0x706f7765 /* keeps its draws apart from those of any noise */ };
+enum {
+    PIECE = 4096,
+    POWER_ITEM = 0x706f7765 /* its random numbers differ from those of any noise */
+};
 
 static tess_status start(const tess_data_term *term, uint64_t seed, void *x, tess_error *error)
 {
@@ -17,7 +20,7 @@ static tess_status start(const tess_data_term *term, uint64_t seed, void *x, tes
         const int64_t some = tess_min_i64(PIECE, count - at);
         tess_rng_normal((tess_rng_key){seed, POWER_ITEM, 0}, at, some, piece);
         device->memory->copy(device, (float *)x + at, piece, (size_t)some * sizeof *piece, NULL);
-        TESS_TRY(device->streams->sync(device, NULL, error)); /* the piece is used again */
+        TESS_TRY(device->streams->sync(device, NULL, error)); /* before the piece is reused */
     }
     return TESS_OK;
 }

@@ -1,5 +1,5 @@
-/* power.h: |A|^2, the largest eigenvalue of A^T A, by the power method: from a normal random vector, z = <x, A^T A x> /
- * |x|^2, x = A^T A x / |A^T A x|, until z stands still. */
+/* power.h: |A|^2, the largest eigenvalue of A^T A, by the power method: from a normal random vector, z = <x, A^T A x>
+ * / |x|^2, x = A^T A x / |A^T A x|, until z converges. */
 #ifndef TESS_SOLVE_POWER_H
 #define TESS_SOLVE_POWER_H
 
@@ -7,7 +7,7 @@
 
 typedef struct tess_power_settings {
     int64_t iterations;
-    double absolute, relative; /* stops when z changed by less than either; 0: not asked */
+    double absolute, relative; /* stops when z changed by less than either; 0: not checked */
     uint64_t seed;
     tess_tick tick;
 } tess_power_settings;
@@ -17,7 +17,7 @@ typedef struct tess_power_result {
     int64_t iterations;
 } tess_power_result;
 
-/* `vectors`: memory for two images, written over. */
+/* `vectors`: memory for two images; overwritten. */
 tess_status tess_power(const tess_data_term *term, const tess_power_settings *settings,
                        void *const vectors[2], tess_power_result *result, tess_error *error) TESS_MUST_CHECK;
 

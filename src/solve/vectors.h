@@ -1,5 +1,5 @@
-/* vectors.h: sums and inner products of images or measurements in a device's memory, by its COMBINE and DOT ops. All
- * vectors of one tess_vectors have one dense fp32 shape. */
+/* vectors.h: sums and inner products of images or measurements in a device's memory, with its COMBINE and DOT ops.
+ * All vectors of one tess_vectors have the same dense fp32 shape. */
 #ifndef TESS_SOLVE_VECTORS_H
 #define TESS_SOLVE_VECTORS_H
 
@@ -8,11 +8,11 @@
 typedef struct tess_vectors {
     tess_device *device;
     tess_tensor shape;
-    void *scratch; /* the caller's; tess_vectors_scratch bytes */
+    void *scratch; /* owned by the caller; tess_vectors_scratch bytes */
     tess_prepared *dot;
 } tess_vectors;
 
-/* clamp(a x + b y + c z); y and z may be NULL. No clamp when high is not above low. */
+/* clamp(a x + b y + c z); y and z may be NULL. No clamp if high <= low. */
 typedef struct tess_sum {
     double a;
     const void *x;
@@ -26,12 +26,12 @@ typedef struct tess_sum {
 size_t tess_vector_bytes(const tess_tensor *shape);
 tess_status tess_vectors_scratch(tess_device *device, const tess_tensor *shape, size_t *bytes,
                                  tess_error *error) TESS_MUST_CHECK;
-/* Close it also when this failed. */
+/* Close it also if this fails. */
 tess_status tess_vectors_open(tess_vectors *vectors, tess_device *device, const tess_tensor *shape,
                               void *scratch, tess_error *error) TESS_MUST_CHECK;
 void tess_vectors_close(tess_vectors *vectors);
 
-/* `out` may be any of the sum's own vectors. */
+/* `out` may be any of the sum's vectors. */
 tess_status tess_vectors_sum(const tess_vectors *vectors, const tess_sum *sum, void *out,
                              tess_error *error) TESS_MUST_CHECK;
 tess_status tess_vectors_dot(const tess_vectors *vectors, const void *x, const void *y, double *dot,

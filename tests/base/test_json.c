@@ -1,5 +1,5 @@
-/* test_json.c: records are built without checks in between, read back the same, and survive the n-th
- * allocation failing with nothing but NULL to show for it. */
+/* test_json.c: records can be built without checks in between and read back unchanged; if the n-th allocation fails,
+ * the result is NULL and nothing else breaks. */
 #include "base/json.h"
 
 #include "base/mem.h"

@@ -1,6 +1,6 @@
-/* test_mem.c: memory counts what it grants, by category, in the object that the caller named and in no other, also from many
- * threads; it refuses exactly the call that a test asked it to; and torture: a whole network is opened, bound, loaded,
- * planned and run with the n-th allocation failing, for every n. */
+/* test_mem.c: memory is counted by category in the counter that the caller passed and in no other, also from many
+ * threads; exactly the requested allocation fails; and a whole network is opened, bound, loaded, planned and run with
+ * the n-th allocation failing, for every n. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/mem.h"
 
@@ -82,8 +82,8 @@ static void test_peaks(void)
     CHECK(peak.total == 0 && live() == 0);
 }
 
-/* The eight categories have names and counts of their own; the host's bytes belong to the total of the process alone,
- * where they are io, and the peak of the two together is that of one moment. */
+/* The eight categories have separate names and counts; host bytes belong only to the total of the process, where they
+ * are io, and the peak of the two together is that of one moment. */
 static void test_categories(void)
 {
     static const char *const names[] = {"weights",   "activations", "gradients", "optimizer",

@@ -1,5 +1,5 @@
-/* test_memory_left.c: memory limits of control groups, in trees of files made up as the kernel shows them: version 1,
- * version 2, both at once, nested groups, containers; and the resource limits of a process. */
+/* test_memory_left.c: memory limits of control groups, in file trees that imitate the kernel's: version 1, version 2,
+ * both at once, nested groups, containers; and the resource limits of a process. */
 #define _GNU_SOURCE
 #include <stdarg.h>
 #include <sys/resource.h>
@@ -152,7 +152,7 @@ static void test_containers(void)
     group1("/sys/fs/cgroup/memory/inner", 150, 100, 0);
     CHECK(tess_groups_memory_left(root) == 50 * MIB);
     end();
-    /* A namespace of its own: both begin at "/". */
+    /* A separate namespace: both paths begin at "/". */
     begin();
     mounts("0::/\n", V2);
     group2("/sys/fs/cgroup", 256, 0, 56, 0);
@@ -160,7 +160,7 @@ static void test_containers(void)
     /* Outside of that namespace: only the mount point is known. */
     mounts("0::/../other\n", V2);
     CHECK(tess_groups_memory_left(root) == 200 * MIB);
-    /* A second mount shows another group, whose limit is not ours; a name with a space. */
+    /* A second mount shows another group, whose limit does not apply; a name with a space. */
     mounts("0::/ours here\n",
            "31 21 0:26 /theirs /mnt/theirs rw - cgroup2 cgroup2 rw\n"
            "30 21 0:26 / /sys/fs/my\\040groups rw shared:4 master:2 - cgroup2 cgroup2 rw\n");

@@ -1,5 +1,5 @@
-/* test_pool.c: every item is done exactly once, before run returns, and no two at a time by one thread number
- * (each has its own scratch); a worker hands over status and message and finishes what it began. */
+/* test_pool.c: every item is processed exactly once before run returns, and a thread number never processes two at a
+ * time (each has its own scratch); a worker returns status and message and finishes what it started. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/pool.h"
 
@@ -173,7 +173,7 @@ static void test_worker(void)
         CHECK_MSG(e.done == 1, "errand %d done %d times", i, e.done);
         CHECK(status == (i % 3 ? TESS_OK : TESS_IO_FAILED));
         CHECK_MSG(strcmp(error.text, i % 2 && i % 3 == 0 ? text : "untouched") == 0, "%s", error.text);
-        CHECK(tess_worker_wait(worker, &error) == TESS_OK); /* told once */
+        CHECK(tess_worker_wait(worker, &error) == TESS_OK); /* reported once */
     }
     errand last = {0, 0};
     tess_worker_start(worker, run_errand, &last);

@@ -1,5 +1,5 @@
-/* test_rng.c: Philox against the known answers of its authors (Random123's kat_vectors), and what is made of
- * it: the same values however a range is cut, and the moments that their distributions have. */
+/* test_rng.c: Philox gives the known answers of its authors (Random123's kat_vectors); values derived from it do not
+ * depend on how a range is cut and have the moments of their distributions. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/rng.h"
 

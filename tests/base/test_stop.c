@@ -1,5 +1,5 @@
-/* test_stop.c: a job that is to stop leaves loops, networks, plans, allocations and rings early, says so at the next
- * sync, and asks the caller on the caller's own thread alone. */
+/* test_stop.c: a stop request ends loops, networks, plans, allocations and rings early and is reported by the next
+ * sync; the callback runs only on the caller's thread. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/stop.h"
 
@@ -64,7 +64,7 @@ static void test_pool(int threads)
     tess_pool_destroy(pool);
 }
 
-/* On another thread: reads the flag, calls nobody. */
+/* On another thread: reads the flag, calls no callback. */
 static tess_status poll_elsewhere(void *arg, tess_error *error)
 {
     tess_stop_add(arg, 5);
@@ -170,7 +170,7 @@ static void test_network(void)
     tess_registry_close(device);
 }
 
-/* A ring whose reader takes long: the caller's thread asks while it waits. */
+/* A ring with a slow reader: the caller's thread polls while it waits. */
 static tess_status slow_rows(void *user, int64_t first, int64_t count, void *rows, tess_error *error)
 {
     (void)user, (void)first, (void)rows, (void)error;

@@ -1,5 +1,5 @@
-/* Temporary files: private while they are written, gone when they are given up, and in the target's place
- * with the permissions that a user expects. */
+/* Temporary files are private while they are written, removed when they are abandoned, and replace the target with
+ * the permissions that a user expects. */
 #define _XOPEN_SOURCE 700
 #include <errno.h>
 #include <fcntl.h>
@@ -79,7 +79,7 @@ static void test_permissions(void)
     CHECK(sweep_folder(false) == 1 && unlink(in_folder("new")) == 0);
 }
 
-/* A signal's handler removes the files of its own process, not those that its parent made. */
+/* A signal handler removes the files of its own process, not those of its parent. */
 static void test_signal(void)
 {
     tess_error error;
@@ -117,7 +117,7 @@ static int read_value(const char *path)
     return value;
 }
 
-/* Only a plain file of our own is a cache; what lies in its place instead stays as it is. */
+/* Only a plain file of this user is a cache; anything else at its path is left unchanged. */
 static void test_cache(void)
 {
     CHECK(setenv("TESSERA_CACHE", in_folder("cache"), 1) == 0);

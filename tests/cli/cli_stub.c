@@ -1,10 +1,10 @@
-/* A library without images, behind the same header: what the program makes of its options, and what it does with notes,
- * signals and records, can be seen apart from any job. The record of denoise is the settings; STUB says what happens:
- *   no-memory  the context cannot be made
+/* A stub of the library behind the same header, to test how the program handles options, notes, signals and records
+ * without running a job. The record of denoise is the settings; the variable STUB selects what happens:
+ *   no-memory  the context cannot be created
  *   settings   a note, an error, a record and a summary that name settings
- *   talk       a warning, a detail, and two files under way for 30 seconds of the job's clock
- *   poll       works until it is asked to stop, and has a record then
- *   hang       never asks; has the temporary file STUB_TEMP */
+ *   talk       a warning, a detail, and two files in progress for 30 seconds of the job's clock
+ *   poll       works until it is asked to stop, and then returns a record
+ *   hang       never polls; has the temporary file STUB_TEMP */
 #define _POSIX_C_SOURCE 200809L
 #include <fcntl.h>
 #include <stdarg.h>

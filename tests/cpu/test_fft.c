@@ -1,5 +1,5 @@
-/* test_fft.c: transforms of many channels and images against the sum that defines them, at even, odd and prime
- * sizes; back again at a real size; any number of threads gives the same bits. */
+/* test_fft.c: transforms of many channels and images equal the sum that defines them, at even, odd and prime sizes;
+ * the inverse restores the input at a real size; any number of threads gives the same bits. */
 #include <math.h>
 
 #include "solver_ops.h"

@@ -1,5 +1,5 @@
-/* test_fft_memory.c: what FFTW takes for its plans stays within what an FFT is counted with, which is told before it is
- * made and given back after; sizes that FFTW should never see are refused. */
+/* test_fft_memory.c: FFTW's plans stay within the bytes counted for an FFT, which are known before the plan is made
+ * and released after it; sizes that FFTW cannot handle are refused. */
 #if defined(__GLIBC__) || defined(__linux__)
 #include <malloc.h>
 #endif

@@ -1,6 +1,6 @@
-/* The op table: every op of every instruction set that this CPU runs, against the plain reference kernels, at
- * odd sizes, with strides, padding on single sides, residuals that share memory with the output, one thread
- * and three. */
+/* The op table: compares every op of every instruction set that this CPU runs with the plain reference kernels, at
+ * odd sizes, with strides, padding on single sides, residuals that share memory with the output, one thread and
+ * three. */
 #include "counter.h"
 #include "cpu/conv/kernels.h"
 #include "op_table.h"

@@ -1,5 +1,5 @@
-/* test_vector_ops.c: weighted sums, inner products and products with spectra: against plain loops, in place, on
- * windows with strides, and for any number of threads. */
+/* test_vector_ops.c: compares weighted sums, inner products and products with spectra with plain loops: in place, on
+ * strided windows, and with any number of threads. */
 #include "solver_ops.h"
 
 enum { H = 13, W = 11, C = 3, COUNT = H * W * C };

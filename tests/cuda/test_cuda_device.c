@@ -1,5 +1,5 @@
-/* The card as a device: what is granted is what the driver counts, copies, events, graphs that repeat a run, and
- * what happens when memory is short. */
+/* The card as a device: counted bytes equal the driver's; copies, events, graphs that repeat a run, and lack of
+ * memory. */
 #include "counter.h"
 #include "gpu.h"
 

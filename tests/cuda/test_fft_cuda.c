@@ -1,6 +1,6 @@
-/* test_fft_cuda.c: what solvers do with vectors and spectra, on the card against the CPU on the same data: weighted sums,
- * inner products, products with spectra, transforms of even, odd and prime sizes; from windows, in place, twice to the
- * same bits, and replayed from a graph. */
+/* test_fft_cuda.c: compares the solvers' vector and spectrum ops on the card with the CPU on the same data: weighted
+ * sums, inner products, products with spectra, transforms of even, odd and prime sizes; on windows, in place, twice
+ * with the same bits, and replayed from a graph. */
 #include "gpu.h"
 #include "solver_ops.h"
 
@@ -104,7 +104,8 @@ static void on_card(tess_op op, const data *d, bool captured)
             card->memory->free(card, &from[i]);
 }
 
-/* The CPU's answer and the card's, each over its own copy of `before`; and the card's again, captured: the same bits. */
+/* Compares the CPU's result with the card's, each on a copy of `before`; the card's captured run must give the same
+ * bits. */
 static double difference(const char *name, tess_op op, data d)
 {
     const size_t bytes = bytes_of(&op.out[0]);

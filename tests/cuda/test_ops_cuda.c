@@ -1,6 +1,6 @@
-/* The op table on the card: every op, in every precision, by every family of engines that does it, against the
- * plain reference kernels; each twice, to the same bits. TESSERA_TEST_CASE picks cases by parts of their names (a,b,c),
- * TESSERA_TEST_FAMILY one family. */
+/* The op table on the card: compares every op, in every precision, with every family of kernels that supports it,
+ * with the plain reference kernels; each runs twice and must give the same bits. TESSERA_TEST_CASE selects cases by
+ * parts of their names (a,b,c), TESSERA_TEST_FAMILY one family. */
 #define _GNU_SOURCE
 #include "base/pool.h"
 #include "counter.h"
@@ -101,7 +101,7 @@ static void check_case(int family, const op_case *c, const precision *p, const o
     char engine[128] = "?";
     tess_status found = device->ops->query(device, &d->op, &needs, &error);
     if (found == TESS_UNSUPPORTED && c->kind == TESS_OP_UP_CONV)
-        return; /* the network enlarges in an op of its own then */
+        return; /* the network then upsamples in a separate op */
     CHECK_MSG(found == TESS_OK, "%s: %s", c->name, error.text);
     if (device->ops->prepare(device, &d->op, &prepared, &error) != TESS_OK) {
         CHECK_MSG(false, "%s %s: %s", families[family], c->name, error.text);

@@ -1,5 +1,6 @@
-/* Rays on the card against the CPU, on the same data: the Radon transform, volumes under cone and parallel rays, FDK's
- * steps; odd sizes, slabs, padded rows; each twice, to the same bits; and that the card's own pair is matched. */
+/* Compares rays on the card with the CPU on the same data: the Radon transform, volumes with cone and parallel rays,
+ * FDK's steps; odd sizes, slabs, padded rows; each runs twice and must give the same bits. Also checks that the
+ * card's pair is matched. */
 #include "adjoint.h"
 #include "counter.h"
 #include "device/device.h"

@@ -1,4 +1,4 @@
-/* Volumes in slabs, on the card: they lie in the host's memory. */
+/* Volumes in host memory that pass through the card in slabs. */
 #include "counter.h"
 #include "gpu.h"
 #include "slabs.h"
@@ -10,9 +10,7 @@ int main(void)
     tess_error error = {{0}};
     if (!card)
         return status;
-    slabs_need(tess_registry_open("cpu",
-                                  &(tess_device_options){.memory = &test_counter},
-                                  &cpu, &error),
+    slabs_need(tess_registry_open("cpu", &(tess_device_options){.memory = &test_counter}, &cpu, &error),
                &error);
     check_slabs(card, cpu);
     tess_registry_close(cpu);

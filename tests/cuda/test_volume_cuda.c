@@ -1,6 +1,6 @@
-/* Volumes on the card: ops with a depth, maps and sums of side slices against the plain reference kernels, with the
- * passes done by either family of kernels; small 3-D networks, dense, light and inflated, against the CPU; bytes as
- * planned; graphs that repeat the bits of a run. TESSERA_TEST_CASE picks one op by its name. */
+/* Volumes on the card: compares ops with a depth, maps and sums of side slices with the plain reference kernels, with
+ * passes by either family of kernels; compares small 3-D networks, dense, folded and inflated, with the CPU; checks
+ * planned bytes, and graphs that repeat the bits of a run. TESSERA_TEST_CASE selects one op by its name. */
 #define _GNU_SOURCE
 #include <unistd.h>
 
@@ -159,7 +159,7 @@ static tess_op op_of(const volume_case *c, tess_dtype dtype)
     return op;
 }
 
-/* On the host and on the card, with something behind it that nobody may touch. */
+/* On the host and on the card, followed by guard bytes that must not change. */
 typedef struct field {
     tess_dtype dtype;
     size_t bytes;

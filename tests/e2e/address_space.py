@@ -1,5 +1,5 @@
-"""address_space.py PROGRAM: where the address space or the data of a process is limited (ulimit -v, ulimit -d), a job
-without --memory plans within that and runs, with tiles where it must."""
+"""address_space.py PROGRAM: if the address space or the data of a process is limited (ulimit -v, ulimit -d), a job
+without --memory plans within that limit and runs, with tiles if necessary."""
 import resource
 import sys
 

@@ -1,6 +1,6 @@
-"""bands.py PROGRAM: what a file says about its bands: ranges of their own, alpha, colours, positions, names and tags.
+"""bands.py PROGRAM: properties of bands: separate ranges, alpha, colours, positions, names and tags.
 
-TIFF and ENVI files are made and taken apart here byte by byte, without GDAL's own programs."""
+TIFF and ENVI files are written and parsed here byte by byte, without GDAL's programs."""
 import re
 import struct
 import sys

@@ -1,4 +1,4 @@
-"""bench.py PROGRAM: the studies tell one well-formed line a point, and planned bytes are the counted ones."""
+"""bench.py PROGRAM: the studies print one well-formed line per point, and planned bytes equal counted bytes."""
 import json
 import sys
 

@@ -1,6 +1,6 @@
-"""cli.py PROGRAM STUB: what the options mean, and that help, manual pages, completion and parser know the same ones.
+"""cli.py PROGRAM STUB: the meaning of the options; help, manual pages, completion and parser know the same ones.
 
-STUB is the program over a library that only tells what it was asked (tests/cli/cli_stub.c).
+STUB is the program with a library that only reports its settings (tests/cli/cli_stub.c).
 """
 import json
 import pathlib

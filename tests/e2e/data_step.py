@@ -1,5 +1,5 @@
-"""The data step of measured blurs, value by value: with hardly any relaxation the result of one iteration is the minimum of
-1/2 |A z - y|^2 + w/2 |z - x0|^2, which NumPy solves with the matrix written out."""
+"""The data step of measured blurs, value by value: with very small relaxation the result of one iteration is the minimum of
+1/2 |A z - y|^2 + w/2 |z - x0|^2, which NumPy solves with an explicit matrix."""
 import json
 import math
 import sys

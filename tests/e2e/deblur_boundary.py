@@ -1,5 +1,5 @@
-"""Measured blurs: a camera sees the middle of a scene that goes on, and the kernels are arrays of any shape. The border of
-the picture comes out as well as its middle; what is wrong with the files is told; nothing is made that will not fit."""
+"""Measured blurs: a camera sees the middle of a larger scene, and the kernels are arrays of any shape. The border of
+the picture is restored as well as its middle; errors in the files are reported; nothing is created that will not fit."""
 import json
 import math
 import sys

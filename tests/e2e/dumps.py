@@ -1,4 +1,4 @@
-"""dumps.py PROGRAM [cuda]: every network against outputs that PyTorch gave in double precision (tests/data/networks)."""
+"""dumps.py PROGRAM [cuda]: compares every network with outputs of PyTorch in double precision (tests/data/networks)."""
 import os
 import sys
 

@@ -1,4 +1,4 @@
-"""files.py PROGRAM: what a user meets around the pixels: folders, formats, options, messages, full disks, Ctrl-C."""
+"""files.py PROGRAM: everything besides pixels: folders, formats, options, messages, full disks, Ctrl-C."""
 import json
 import os
 import pathlib

@@ -1,7 +1,7 @@
-"""geotiff.py PROGRAM: what the bands of a raster mean and where it lies is kept; pages, numbers out of range, a full disk and
-odd BMPs are refused in words.
+"""geotiff.py PROGRAM: the meaning of a raster's bands and its position are kept; pages, numbers out of range, a full disk and
+unusual BMPs are refused with a message.
 
-Files are made and taken apart here byte by byte, without GDAL."""
+Files are written and parsed here byte by byte, without GDAL."""
 import re
 import resource
 import signal

@@ -1,9 +1,9 @@
 """gpu.py PROGRAM [DEVICE]: whole jobs on an NVIDIA card.
 
-Precisions against each other and against the CPU; tiles and limits against the whole image; bytes as planned, counted and
-told by the driver; sample types; folders; a card that is nearly full; errors. Skips without a card, unless
-TESSERA_REQUIRE_GPU is set. DEVICE cpu takes the CPU as if it were a card (TESSERA_QUEUE=1), as far as that goes: to try
-this script where there is none.
+Compares precisions with each other and with the CPU, tiles and limits with the whole image, and planned, counted and
+driver's bytes; sample types; folders; a card that is nearly full; errors. Skips without a card, unless
+TESSERA_REQUIRE_GPU is set. DEVICE cpu treats the CPU as a card (TESSERA_QUEUE=1) where possible, to try
+this script without one.
 """
 import concurrent.futures
 import ctypes

@@ -1,7 +1,7 @@
 """hostile.py PROGRAM [COUNT] [SEED]: damaged files end in status 0, or in an error of one line, never in a signal.
 
-Random byte flips and truncations of PNG, NPY, safetensors and .pth files, handed to denoise and convert. In half of the
-damaged PNGs the checksums are made right again, so that the damage gets behind them. In a sanitized build any finding ends
+Random byte flips and truncations of PNG, NPY, safetensors and .pth files, passed to denoise and convert. In half of the
+damaged PNGs the checksums are corrected, so that the damage is not caught by them. In a sanitized build any finding ends
 the program with status 99.
 """
 import random

@@ -1,7 +1,7 @@
-"""hostile_files.py PROGRAM: files that lead elsewhere, and results that must not replace a neighbour's files.
+"""hostile_files.py PROGRAM: files that refer to other files, and results that must not replace files of another image.
 
-Rasters that name an address or a file outside their folder, links in the place of results and temporary files, headers
-that two rasters share, and GDAL short of memory. A listener on this machine counts who connects: nobody may.
+Rasters that name an address or a file outside their folder, links in place of results and temporary files, headers
+that two rasters share, and GDAL short of memory. A local listener counts connections: there must be none.
 """
 import http.server
 import os

@@ -1,5 +1,5 @@
-"""What is installed works where nothing of the build is: the tree is moved, looked through for paths of the build, and the
-examples are built against it by pkg-config and by CMake's find_package, run, and compared with the program.
+"""The installed tree works without the build: it is moved and searched for paths of the build; the
+examples are built against it with pkg-config and with CMake's find_package, run, and compared with the program.
 
     install.py build/tessera"""
 import os

@@ -1,5 +1,5 @@
-"""What a problem file does not say: the range and the noise of blurred pictures come from the measurements, and the record
-says so. Integers are numbers. A mistyped entry is recognised, and a stopped job leaves its record."""
+"""Defaults of problem files: the range and the noise of blurred pictures come from the measurements, and the record
+says so. Integers are not scaled. A mistyped entry is recognised, and a stopped job leaves its record."""
 import json
 import math
 import signal

@@ -1,7 +1,7 @@
 """memory.py PROGRAM COUNT [SEED]: random jobs, each in a fresh process: planned, counted and resident bytes agree.
 
-The promise (DESIGN.md, section 1): |planned total - growth of the resident peak| <= 1 % + 8 MiB, a --memory limit is kept
-or refused, and `tessera plan` tells the same bytes as the run. The peak is also watched from outside, up to the end of
+The promise: |planned total - growth of the resident peak| <= 1 % + 8 MiB, a --memory limit is kept
+or refused, and `tessera plan` reports the same bytes as the run. The peak is also measured from outside, until the end of
 the process.
 """
 import random

@@ -1,6 +1,6 @@
-"""metadata.py PROGRAM: EXIF data, profile, XMP, texts and resolution go from PNG, JPEG and TIFF to each of these.
+"""metadata.py PROGRAM: EXIF data, profile, XMP, texts and resolution are copied from PNG, JPEG and TIFF to each of these.
 
-Files are made and taken apart here byte by byte, without the libraries that the program uses."""
+Files are written and parsed here byte by byte, without the libraries that the program uses."""
 import math
 import struct
 import sys

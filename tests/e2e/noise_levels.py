@@ -1,5 +1,5 @@
 """noise_levels.py PROGRAM: noise that one level does not describe: growing with brightness, differing between channels or
-slices; and numbers so small, or so equal, that a wrong answer is near."""
+slices; and numbers so small, or so similar, that a wrong answer is likely."""
 import sys
 
 from support import Bench, np

@@ -1,4 +1,4 @@
-"""queued.py PROGRAM: the queue to a device with its own memory, taken by the CPU (TESSERA_QUEUE=1), gives the same files.
+"""queued.py PROGRAM: the queue to a device with separate memory, used with the CPU (TESSERA_QUEUE=1), gives the same files.
 
 Sample types, alpha, a gray model on colours, added noise, truth, tiles and batches; folders of mixed sizes with several
 files at once, a broken one among them; planned and counted bytes; limits; Ctrl-C.

@@ -1,5 +1,5 @@
-"""Reconstruction end to end: quality above the baseline, planned against counted bytes, tiles against the whole image,
-the published loop against NumPy iteration by iteration (the network itself through `tessera denoise`)."""
+"""Reconstruction end to end: the quality is above the baseline, planned bytes equal counted bytes, tiles equal the whole image,
+and the published loop equals NumPy's iteration by iteration (which runs the network through `tessera denoise`)."""
 import math
 import sys
 

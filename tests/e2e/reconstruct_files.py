@@ -1,5 +1,5 @@
-"""Measured data: problem files give what the synthetic problems give, in any unit; whatever is wrong with one is told in
-one line, before the work, and nothing that was there is lost."""
+"""Measured data: problem files give the results of the synthetic problems, in any unit; any error in one is reported in
+one line, before the work, and no existing file is lost."""
 import json
 import math
 import sys

@@ -1,8 +1,8 @@
-"""reconstruct_gpu.py PROGRAM [DEVICE]: reconstructions on an NVIDIA card against the CPU.
+"""reconstruct_gpu.py PROGRAM [DEVICE]: compares reconstructions on an NVIDIA card with the CPU.
 
-Every problem and both priors of volumes: the PSNR of every iteration, bytes as planned, counted and told by the driver, the
-same bits twice, a limit that sends a volume through in slabs. Skips without a card, unless TESSERA_REQUIRE_GPU is set. DEVICE
-cpu takes the CPU as if it were a card, to try this script where there is none.
+Every problem and both priors of volumes: the PSNR of every iteration, planned, counted and driver's bytes, the
+same bits in two runs, a limit that requires slabs of a volume. Skips without a card, unless TESSERA_REQUIRE_GPU is set. DEVICE
+cpu treats the CPU as a card, to try this script without one.
 """
 import os
 import shutil

@@ -1,5 +1,5 @@
 """The networks, weights and images behind tests/data: read by dumps.py (which tests) and bench/peers/make_dumps.py
-(which asks PyTorch). Small networks at three sizes, in gray and colour, and the full-width ones at one odd size."""
+(which runs PyTorch). Small networks at three sizes, in gray and colour, and the full-width ones at one odd size."""
 import zlib
 
 import numpy as np

@@ -1,5 +1,5 @@
-"""refusal.py PROGRAM: whenever a job is refused for memory, the number that the message names is accepted, typed back
-as it stands: several files and models in one job, tiles, batches, halos, a device with memory of its own, volumes."""
+"""refusal.py PROGRAM: if a job is refused for memory, the number that the message names is accepted when it is typed back
+unchanged: several files and models in one job, tiles, batches, halos, a device with separate memory, volumes."""
 import re
 import sys
 

@@ -1,5 +1,5 @@
-"""The published plug-and-play loop in NumPy, for whoever brings a gradient and a denoiser: the tests (the network through
-`tessera denoise`) and bench/peers/check_reconstruct.py (everything in PyTorch)."""
+"""The published plug-and-play loop in NumPy; the caller passes a gradient and a denoiser. Used by the tests (which run the
+network through `tessera denoise`) and by bench/peers/check_reconstruct.py (everything in PyTorch)."""
 import math
 
 import numpy as np

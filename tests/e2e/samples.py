@@ -1,4 +1,4 @@
-"""samples.py PROGRAM: what the samples of a file are taken for: holes, ranges, axes, noise levels, blends, types."""
+"""samples.py PROGRAM: how the samples of a file are interpreted: holes, ranges, axes, noise levels, blends, types."""
 import sys
 
 import numpy as np

@@ -1,7 +1,7 @@
-"""side_files.py PROGRAM: files beside a raster, pipes in the place of files, and limits on files and descriptors.
+"""side_files.py PROGRAM: side files of a raster, pipes in place of files, and limits on files and descriptors.
 
-Side files are never replaced by a record, are removed where they describe a file that is replaced, and give a nodata
-value. Pipes are refused at once. Nothing temporary is left when a file may not grow or no descriptor is free.
+A record never replaces a side file; side files are removed if the file they describe is replaced, and may give a nodata
+value. Pipes are refused at once. No temporary file is left if a file may not grow or no descriptor is free.
 """
 import json
 import os

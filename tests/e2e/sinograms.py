@@ -1,6 +1,6 @@
-"""Measured scans as instruments write them: the axis off the middle, detectors of another width than the image, angles in
-files, units of length, counts with flat and dark fields, integers, folders and TIFF stacks of views; and that the record
-and the summary tell what was taken for granted."""
+"""Measured scans as instruments write them: an axis off the middle, detectors of another width than the image, angles in
+files, units of length, counts with flat and dark fields, integers, folders and TIFF stacks of views. The record
+and the summary report the assumptions."""
 import json
 import struct
 import sys

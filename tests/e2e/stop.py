@@ -1,4 +1,4 @@
-"""stop.py PROGRAM: Ctrl-C ends a job, wherever it is, and leaves nothing half written. The time that takes is reported, not judged."""
+"""stop.py PROGRAM: Ctrl-C ends a job at any point and leaves no partial file. The time it takes is printed, not checked."""
 import json
 import signal
 import sys

@@ -1,7 +1,7 @@
-"""What the end-to-end tests share: running the program in fresh processes, images and weights without other libraries.
+"""Functions that the end-to-end tests share: run the program in fresh processes, make images and weights without other libraries.
 
-A script makes one `Bench` (a temporary folder, the program, a private TESSERA_CACHE), says what it checks through
-`bench.check`, and ends with `bench.finish()`: status 1 when a check failed. Status 77 means skipped.
+A script makes one `Bench` (a temporary folder, the program, a private TESSERA_CACHE), calls
+`bench.check`, and ends with `bench.finish()`: status 1 if a check failed. Status 77 means skipped.
 
 Weights are drawn by splitmix64 on a counter, not by numpy's generators, so that the networks behind the committed
 reference outputs (tests/data, made by bench/peers/make_dumps.py) are the same with every version of numpy.

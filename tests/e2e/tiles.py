@@ -1,6 +1,6 @@
-"""tiles.py PROGRAM: with --halo exact a tiled run gives the whole image's bits, whatever the tile, batch or threads.
+"""tiles.py PROGRAM: with --halo exact a tiled run gives the whole image's bits for any tile, batch and number of threads.
 
-Networks of small width, so that it takes seconds: the channels still choose Winograd and the matrix kernels.
+The networks are narrow, so that it takes seconds, but wide enough to use Winograd and the matrix kernels.
 """
 import sys
 

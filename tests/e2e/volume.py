@@ -1,4 +1,4 @@
-"""Volumes with a 3-D network as their prior: windows against the whole, limits, planned against counted bytes, the
+"""Volumes with a 3-D network as their prior: compares windows with the whole and planned with counted bytes; limits, the
 published settings, a file of 3-D weights, bad input."""
 import math
 import sys

@@ -1,4 +1,4 @@
-"""weights.py PROGRAM: measured problems whose parts differ: blurs with different noise, scans in different units of length,
+"""weights.py PROGRAM: measured problems with different parts: blurs with different noise, scans in different units of length,
 angles in radians."""
 import json
 import sys

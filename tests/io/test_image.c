@@ -1,6 +1,6 @@
-/* test_image.c: every kind of image goes out and comes back unchanged, with its metadata, in uneven bites of
- * rows; what a reader or writer says it holds is what the counter sees; what is not committed leaves no
- * trace. */
+/* test_image.c: every kind of image is written and read back unchanged, with its metadata, in groups of rows of
+ * uneven size; the counter sees the bytes that a reader or writer reports; an uncommitted file leaves nothing
+ * behind. */
 #define _XOPEN_SOURCE 700
 #include "counter.h"
 #include "folder.h"

@@ -1,5 +1,5 @@
-/* test_image_axes.c: which axes of an NPY array are depth, height, width and channels; what is refused and with which
- * words; planes and volumes go out as they came in. */
+/* test_image_axes.c: which axes of an NPY array are depth, height, width and channels; which arrays are refused and
+ * with which message; planes and volumes are written as they were read. */
 #define _XOPEN_SOURCE 700
 #include "counter.h"
 #include "folder.h"

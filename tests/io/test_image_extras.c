@@ -1,5 +1,5 @@
-/* test_image_extras.c: EXIF data and what goes with it, where it is hostile, large, or has no place to go: nothing
- * crashes, what is held is counted, and a writer says what it loses. */
+/* test_image_extras.c: EXIF and related data that is hostile, large, or cannot be stored: nothing crashes, held
+ * memory is counted, and a writer reports what it loses. */
 #define _XOPEN_SOURCE 700
 #include "counter.h"
 #include "folder.h"

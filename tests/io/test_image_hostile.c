@@ -313,7 +313,7 @@ static void test_full_disk(void)
         }
 }
 
-/* The n-th call of the allocation door fails, for every n until one run goes through. */
+/* The n-th allocation fails, for every n until a run succeeds. */
 static void test_allocations(void)
 {
     static const char *const names[] = {"m.png", "m.npy", "m.tif", "m.jpg", "m.img"};

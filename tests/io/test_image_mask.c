@@ -1,5 +1,5 @@
-/* test_image_mask.c: samples that a raster marks as void, by its nodata value or by a mask band, are distinguished from
- * those that hold a value, in every type; a mask goes into the TIFF that is written, and no file appears beside it. */
+/* test_image_mask.c: samples that a raster marks as void, by its nodata value or by a mask band, are distinguished
+ * from those that hold a value, in every type; the written TIFF contains the mask, and no side file is created. */
 #define _XOPEN_SOURCE 700
 #include "counter.h"
 #include "folder.h"
@@ -222,7 +222,8 @@ static void test_mask(void)
     CHECK(tess_writer_open(&test_counter, in_folder("n.tif"), &info, reader, &writer, &error) == TESS_OK);
     for (int y = 0, bite = 1; y < HEIGHT; y += bite, bite++) {
         bite = bite > HEIGHT - y ? HEIGHT - y : bite;
-        for (int i = 0; i < bite; i++) /* rows read apart but lying together can be asked about together */
+        /* rows that were read separately but are contiguous can be queried together */
+        for (int i = 0; i < bite; i++)
             CHECK(tess_reader_rows(reader, 1, data + (y + i) * WIDTH * 3, NULL) == TESS_OK);
         CHECK(tess_reader_valid(reader, bite, valid + y * WIDTH * 3, NULL) == TESS_OK);
     }

@@ -1,6 +1,6 @@
-/* test_contexts.c: two contexts in two threads, each with a device of its own, run jobs at once; what each one's record
- * says of memory is to the byte what it says when the job runs alone. The jobs meet when both hold their blocks, so that
- * a counter which they shared would show the sum. */
+/* test_contexts.c: two contexts in two threads, each with its own device, run jobs at once; the memory in each record
+ * equals, to the byte, that of the job run alone. The jobs wait for each other while both hold their blocks, so that
+ * a shared counter would show the sum. */
 #define _XOPEN_SOURCE 700
 #include <pthread.h>
 #include <time.h>
@@ -208,7 +208,7 @@ int main(void)
               solved = {.reconstruct = true, .output = names[4]};
     test_pair(&small, &large);
     test_pair(&solved, &large);
-    setenv("TESSERA_QUEUE", "1", 1); /* with memory of their own: host bytes lie beside the total */
+    setenv("TESSERA_QUEUE", "1", 1); /* with separate memory: host bytes are not part of the total */
     test_pair(&small, &large);
     test_pair(&large, &solved);
     sweep_folder(true);

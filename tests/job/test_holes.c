@@ -1,4 +1,4 @@
-/* Holes are filled from their surroundings, by the image alone. */
+/* Holes are filled from their surroundings; the result depends only on the image. */
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* test_inputs.c: which files a denoise job takes and where their results go: several inputs, folders in folders, links
- * that lead in circles, outputs that are there already, and outputs that would be written over what the job reads. */
+/* test_inputs.c: which files a denoise job reads and where their results go: several inputs, subfolders, cyclic
+ * links, outputs that exist already, and outputs that would overwrite what the job reads. */
 #define _DEFAULT_SOURCE
 #include <sys/stat.h>
 #include <unistd.h>

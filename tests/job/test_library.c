@@ -1,5 +1,5 @@
-/* The library on images in memory: equal to the job on files to the last bit; strides, types, results over inputs, a plan
- * that is used again and again, and arguments that cannot be right. */
+/* The library on images in memory: results equal those of the job on files bit for bit; strides, types, results that
+ * overwrite inputs, a reused plan, and invalid arguments. */
 #define _GNU_SOURCE
 #include "base/mem.h"
 #include "base/process.h"
@@ -86,7 +86,8 @@ static void equals_files(void)
     }
 }
 
-/* The same pixels in another order: channels first, upside down, a crop of something larger; and in the device's memory. */
+/* The same pixels in another layout: channels first, upside down, a crop of a larger image; and in the device's
+ * memory. */
 static void takes_strides(void)
 {
     handles h = open_handles(COLOUR, 1);
@@ -177,7 +178,7 @@ static void takes_elements(void)
     close_handles(&h);
 }
 
-/* Slices of a volume are images of their own. */
+/* Slices of a volume are separate images. */
 static void takes_slices(void)
 {
     handles h = open_handles(GRAY, 2);
@@ -353,7 +354,7 @@ static void takes_older_structs(void)
 
 int main(void)
 {
-    /* Then with the CPU taken for a device with memory of its own. */
+    /* Then with the CPU treated as a device with separate memory. */
     for (int queue = 0; queue < 2; queue++) {
         setenv("TESSERA_QUEUE", queue ? "1" : "0", 1);
         equals_files();

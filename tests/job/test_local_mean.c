@@ -1,4 +1,4 @@
-/* test_local_mean.c: the mean around each value of an image whose rows stream, against a direct sum. */
+/* test_local_mean.c: compares the mean around each value of a streamed image with a direct sum. */
 #define _POSIX_C_SOURCE 200809L
 #include "job/common/local_mean.h"
 

@@ -1,6 +1,6 @@
-/* test_prior.c: a 3-D network as the denoiser of a solver. Windows with exact halos repeat the whole volume bit for bit,
- * sizes that no grid divides included; single slices are what a 2-D network sees; limits are kept, and less memory never
- * means less work. */
+/* test_prior.c: a 3-D network as the denoiser of a solver. Windows with exact halos repeat the whole volume bit for
+ * bit, also for sizes that no grid divides; single slices give the result of a 2-D network; limits are kept, and less
+ * memory never means less work. */
 #define _POSIX_C_SOURCE 200809L
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
-/* test_progress.c: what a caller of tess_denoise hears: progress within one whole image, the file that begins, notes on
- * doubtful settings; and that a job which is stopped leaves nothing but its record. */
+/* test_progress.c: the callbacks of tess_denoise: progress within one whole image, the file that starts, notes on
+ * doubtful settings; a stopped job leaves nothing but its record. */
 #define _POSIX_C_SOURCE 200809L
 #include <dirent.h>
 #include <unistd.h>
@@ -142,7 +142,7 @@ static void test_stopped(tess_context *context, int64_t most)
     const int before = entries();
     CHECK(tess_denoise(context, &s, &text) == TESS_INTERRUPTED);
     CHECK_MSG(strstr(tess_context_error(context), "stopped"), "%s", tess_context_error(context));
-    CHECK(e.calls == most + 1); /* who said no is not asked again */
+    CHECK(e.calls == most + 1); /* a caller that stopped the job is not called again */
     CHECK(entries() == before && access(out, F_OK) != 0);
     tess_json *record = parsed(text);
     CHECK_MSG(text && tess_json_get_bool(record, "interrupted", false), "%s", text ? text : "no record");

@@ -1,5 +1,5 @@
-/* Reconstruction from arrays in memory: equal to the job on files to the last bit, again with the same plan, and refused
- * where the settings cannot be right. */
+/* Reconstruction from arrays in memory: results equal those of the job on files bit for bit, also when the plan is
+ * reused; invalid settings are refused. */
 #define _GNU_SOURCE
 #include "library_images.h"
 

@@ -1,5 +1,5 @@
-/* Two contexts in two threads do not know of each other: each denoises its own images, with its own model, while the other
- * does the same, and both give what they give alone. `make check-thread` runs this under the thread sanitizer. */
+/* Two contexts in two threads are independent: each denoises its own images with its own model at the same time, and
+ * both give the results that they give alone. `make check-thread` runs this under the thread sanitizer. */
 #define _GNU_SOURCE
 #include <pthread.h>
 
@@ -38,7 +38,7 @@ static void *denoise(void *arg)
         status = tess_denoiser_run(plan, &image, &result, sigmas[i], NULL);
         memcpy(in, w->out, sizeof w->out);
     }
-    if (status == TESS_OK) { /* each has an error text of its own */
+    if (status == TESS_OK) { /* each has its own error text */
         s.channels = 7 * w->channels + 1;
         s.height = -(int64_t)w->seed;
         tess_denoiser *none = NULL;

@@ -186,8 +186,8 @@ static void test_dncnn(void)
         }
 }
 
-/* Deepinv's adds what it predicts, the others subtract it: with equal weights they lie on two sides of the
- * image. */
+/* Deepinv's model adds what it predicts, the others subtract it: with equal weights the results are on opposite sides
+ * of the image. */
 static void test_signs(void)
 {
     enum { SIDE = 8 };

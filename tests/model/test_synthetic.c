@@ -1,5 +1,5 @@
-/* test_synthetic.c: the networks with random weights are recognised as what they are named, have the published
- * number of parameters, and run with values that fp16 can hold; pieces and wholes agree, seeds differ. */
+/* test_synthetic.c: networks with random weights are recognised by their architecture, have the published number of
+ * parameters, and give values that fp16 can hold; weights read in pieces equal the whole, and seeds differ. */
 #define _POSIX_C_SOURCE 200809L
 #include "model/model.h"
 

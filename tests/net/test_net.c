@@ -1,6 +1,6 @@
-/* test_net.c: what fusing makes of hand-built networks; random networks against a plain evaluation of their
- * layers, one by one and in fp64; and the reach: a window with the halo that tess_bound_reach asks for gives
- * the bits of the whole image, one alignment step less does not. */
+/* test_net.c: fusion of hand-built networks; random networks compared with a plain evaluation of their layers in
+ * fp64; and the reach: a window with the halo of tess_bound_reach gives the bits of the whole image, one alignment
+ * step less does not. */
 #define _POSIX_C_SOURCE 200809L
 #include "net/net.h"
 
@@ -405,8 +405,8 @@ static void finish(sketch *s, int out)
               "%s", error.text);
 }
 
-/* Repeats with its reach, in the middle and in both corners; `differs` tells whether one step less is too
- * little. */
+/* Windows with the reach repeat the whole, in the middle and in both corners; `differs` says whether one step less is
+ * too little. */
 static void check_reach(sketch *s, tess_device *device, tess_dtype dtype, const char *what, bool *differs)
 {
     tess_weights *weights = save_and_open(s);

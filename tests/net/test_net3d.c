@@ -1,6 +1,6 @@
-/* test_net3d.c: networks of 3-D kernels. Single ops against the reference kernels; whole networks against the
- * reference device; windows in depth that repeat the whole bit for bit; the weights of 2-D networks made 3-D; the light
- * form of kernels with constant side slices against the dense one; bytes as planned. */
+/* test_net3d.c: networks of 3-D kernels. Single ops are compared with the reference kernels, whole networks with the
+ * reference device; windows in depth repeat the whole bit for bit; weights of 2-D networks made 3-D; folded kernels
+ * with constant side slices compared with the dense form; planned bytes. */
 #define _POSIX_C_SOURCE 200809L
 #include <unistd.h>
 
@@ -432,8 +432,8 @@ static void check_values(tess_weights *flat, tess_weights *weights, tess_inflati
     }
 }
 
-/* A volume whose slices are all alike gives what the 2-D network gives; where transposed kernels are halved, what
- * the 2-D network with halved ones gives. */
+/* A volume of identical slices gives the result of the 2-D network; if transposed kernels are halved, that of the 2-D
+ * network with halved kernels. */
 static void test_inflated(tess_inflation how)
 {
     save_drunet(0, false);

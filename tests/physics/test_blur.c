@@ -1,5 +1,5 @@
-/* test_blur.c: the stack of blurs against direct circular convolution, its adjoint, the gradient's shortcut, its norm;
- * the kernels' sum and orientation; the mask. */
+/* test_blur.c: compares the stack of blurs with direct circular convolution; its adjoint, the shortcut of the
+ * gradient, its norm; sum and orientation of the kernels; the mask. */
 #include "physics/blur.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
-/* test_convolve.c: blurs by any kernel against sums written down: circular, and the middle of a larger picture; what they
- * absorb; N x; a few steps of conjugate gradients with the preconditioner; what is refused; what is sketched. */
+/* test_convolve.c: compares blurs with any kernel with explicit sums: circular, and the middle of a larger
+ * picture; absorbed measurements; N x; a few steps of conjugate gradients with the preconditioner; refused
+ * settings; sketches. */
 #include "physics/convolve.h"
 
 #include <math.h>
@@ -11,7 +12,7 @@
 
 static const double streak[] = {0, 1, 2, 0.5, 0.25, 4, 1}, corner[] = {0, 0, 0, 0, 1, 0, 0, 2, 5};
 static const tess_blur_kernel kernels[] = {{.values = streak, .height = 1, .width = 7},
-                                      {.values = corner, .height = 3, .width = 3}};
+                                           {.values = corner, .height = 3, .width = 3}};
 enum { KERNELS = 2 };
 
 static tess_convolve_settings settings_of(int64_t h, int64_t w, int64_t c, bool margins)
@@ -38,8 +39,8 @@ static tess_operator *make(tess_device *device, const tess_convolve_settings *se
 }
 
 /* One value of a true convolution: the kernel is turned around, and divided by its sum. */
-static double blurred(const tess_operator *op, const tess_blur_kernel *k, const float *in, int64_t y, int64_t x,
-                      int64_t channel)
+static double blurred(const tess_operator *op, const tess_blur_kernel *k, const float *in, int64_t y,
+                      int64_t x, int64_t channel)
 {
     const int64_t h = op->image.h, w = op->image.w, c = op->image.c;
     double sum = 0, all = 0;
@@ -157,8 +158,8 @@ static void test_refuses(tess_device *device)
 {
     const double nan[] = {1, NAN, 1}, none[] = {1, -1, 0}, even[] = {1, 1};
     const tess_blur_kernel bad[] = {{.values = nan, .height = 1, .width = 3},
-                               {.values = none, .height = 3, .width = 1},
-                               {.values = even, .height = 1, .width = 2}};
+                                    {.values = none, .height = 3, .width = 1},
+                                    {.values = even, .height = 1, .width = 2}};
     tess_operator *op = NULL;
     tess_error error = {""};
     for (int i = 0; i < 3; i++) {
@@ -190,7 +191,7 @@ static void test_refuses(tess_device *device)
     CHECK(made);
 }
 
-/* A sketch tells what the operator will hold, to the byte, and makes nothing: also where that would be terabytes. */
+/* A sketch gives the bytes of the operator exactly and allocates nothing, even if they would be terabytes. */
 static void test_sketch(tess_device *device)
 {
     const tess_convolve_settings small = settings_of(61, 50, 3, true);

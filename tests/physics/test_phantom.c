@@ -1,4 +1,4 @@
-/* The phantoms against their definition, and the ramp filter against the ideal one. */
+/* Compares the phantoms with their definition, and the ramp filter with the ideal one. */
 #include "check.h"
 #include "physics/filter.h"
 #include "physics/phantom.h"

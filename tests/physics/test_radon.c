@@ -1,4 +1,4 @@
-/* The Radon transform against its formula in fp64, its transpose, and filtered backprojection. */
+/* Compares the Radon transform with its formula in fp64; its transpose, and filtered backprojection. */
 #include "adjoint.h"
 #include "counter.h"
 #include "device/device.h"

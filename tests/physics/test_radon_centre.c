@@ -1,5 +1,5 @@
 /* An axis that is not in the middle of the detector, and detectors wider or narrower than the image: the formula of
- * physics/radon.h, the transpose, a disk whose line integrals are known, filtered backprojection without a loss; and that
+ * physics/radon.h, the transpose, a disk whose line integrals are known, filtered backprojection without loss; and
  * the axis is found again from the views. */
 #include "adjoint.h"
 #include "counter.h"

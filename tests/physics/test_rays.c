@@ -1,6 +1,6 @@
-/* Rays through volumes: that the pair is matched, for devices that add and for those that gather; that integrals of
- * ellipsoids are what geometry says, the better the finer; that threads and slabs change nothing; that FDK brings a
- * phantom back; that wrong geometries are refused in words. */
+/* Rays through volumes: the pair is matched, for devices that add and for those that gather; integrals of ellipsoids
+ * approach the exact ones as the grid becomes finer; threads and slabs do not change the result; FDK reconstructs a
+ * phantom; invalid geometries are refused with a message. */
 #include "adjoint.h"
 #include "counter.h"
 #include "device/device.h"
@@ -71,8 +71,8 @@ static void gather(const tess_rays_settings *s, const float *views, bool by_shad
     }
 }
 
-/* The same box by box, as column3.h has it, in boxes of odd sizes. What no view gave stays NaN in the patch: nobody
- * may read it. */
+/* The same box by box, as in column3.h, in boxes of odd sizes. Values that no view gave stay NaN in the patch:
+ * nothing may read them. */
 static void gather_boxes(const tess_rays_settings *s, const float *views, float *volume)
 {
     enum { WIDE = 9, TALL = 5, DEEP = 7 };

@@ -1,6 +1,6 @@
-/* test_plan_choices.c: what the planner chooses, as a table: images, slices and volumes against limit, tile, halo and
- * batch. Reference kernels on one thread, and rates that are set here, give the same numbers on every machine. A row
- * that fails prints what was chosen, in the table's own form: paste it only where the change is meant. */
+/* test_plan_choices.c: the planner's choices as a table: images, slices and volumes by limit, tile, halo and batch.
+ * Reference kernels on one thread and fixed rates give the same numbers on every machine. A failing row prints the
+ * choice in the form of the table: paste it only if the change is intended. */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <math.h>
@@ -16,8 +16,8 @@ enum { AUTO = TESS_HALO_AUTO, EXACT = TESS_HALO_EXACT, WHOLE = TESS_TILE_WHOLE }
 static const uint64_t MIB = 1 << 20, KIB = 1 << 10;
 static tess_error error;
 
-/* What surrounds the pixels: rows of a file in the host's memory; the same for a device with memory of its own, also
- * where the host has 1 MiB for the rows; nothing but other images, as in a solver. */
+/* The memory besides the network's: rows of a file in host memory; the same for a device with separate memory, also
+ * if the host has 1 MiB for the rows; only other images, as in a solver. */
 typedef enum surroundings { ROWS, STAGES, LITTLE_HOST, SOLVER } surroundings;
 
 typedef struct asked {
@@ -115,7 +115,7 @@ static const struct {
       "tile 9999 x 100 asked, 504 x 80 used: tiles are alike and lie on the network's grid of 8"}},
     {{"random:unet", ROWS, {1, 500, 400}, {0, WHOLE, WHOLE}, AUTO, 1, 4096 * 1024},
      {{1, 1, 1}, {1, 504, 400}, 0, 0, 1, 270193713, 0.00306165, "the whole image, as asked"}},
-    /* A device with memory of its own: windows and tiles have stages there. */
+    /* A device with separate memory: it has stages for windows and tiles. */
     {{"random:drunet", STAGES, {1, 1200, 907}, {0}, AUTO, 0, 400 * 1024},
      {{1, 2, 2}, {1, 600, 456}, 64, 0, 1, 397598720, 0.0470043,
       "2 x 2 tiles fit the limit of 400 MiB; halos cost 26 % more pixels"}},
@@ -294,7 +294,7 @@ static void check_choice(const asked *a, const chosen *c)
     tess_engine_close(&engine);
 }
 
-/* What "10M would do" names, in MiB; 0 without it. */
+/* The number in "10M would do", in MiB; 0 without it. */
 static uint64_t named_in(const char *text)
 {
     const char *end = strstr(text, "M would do"), *at = end;

@@ -1,6 +1,6 @@
-/* test_plan_refusal.c: a table of jobs that are refused for memory. The number that the message names is read back as a
- * user would type it, and the planner must accept it; the least limit itself is accepted, and 64 KiB less is not. Halos
- * follow the tiles: small ones get more, in every cut that the planner chooses. */
+/* test_plan_refusal.c: a table of jobs that are refused for memory. The planner must accept the number that the
+ * message names, read back as a user would type it; it accepts the least limit, and refuses 64 KiB less. Halos depend
+ * on the tiles: small tiles get larger ones, in every cut that the planner chooses. */
 #define _GNU_SOURCE
 #include <ctype.h>
 
@@ -24,7 +24,7 @@ static bool open_engine(tess_engine *engine, const char *precision)
     return tess_engine_open(engine, &test_counter, &common, &error) == TESS_OK;
 }
 
-/* What "`memory_limit` 10M would do" names, in bytes; 0 without it. */
+/* The number in "`memory_limit` 10M would do", in bytes; 0 without it. */
 static uint64_t named(void)
 {
     const char *end = strstr(error.text, "M would do"), *at = end;

@@ -1,5 +1,5 @@
-/* test_rates.c: rates are kept in the cache and read again, a damaged cache is as good as none, a folder that
- * cannot be written is no error, and seconds grow with the pixels, measured or not. */
+/* test_rates.c: rates are stored in the cache and read again; a damaged cache is ignored; a folder that cannot be
+ * written is not an error; seconds grow with the pixels, measured or not. */
 #define _POSIX_C_SOURCE 200809L
 #include "plan/rates.h"
 

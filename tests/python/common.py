@@ -1,4 +1,4 @@
-"""What the tests of the Python module share. Each is run as test_X.py PROGRAM LIBRARY, and uses the module in the source tree."""
+"""Functions that the tests of the Python module share. Each runs as test_X.py PROGRAM LIBRARY and uses the module in the source tree."""
 import os
 import pathlib
 import sys

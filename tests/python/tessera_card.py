@@ -1,4 +1,4 @@
-"""Arrays on an NVIDIA card, made with the CUDA driver through ctypes and exported through DLPack: what test_card.py needs."""
+"""Arrays on an NVIDIA card, made with the CUDA driver through ctypes and exported through DLPack, for test_card.py."""
 import ctypes
 from ctypes import c_int, c_int32, c_int64, c_size_t, c_uint8, c_uint16, c_uint64, c_void_p
 

@@ -1,4 +1,4 @@
-"""test_arrays.py PROGRAM LIBRARY: arrays of every type, order and stride give what the program gives for the same samples."""
+"""test_arrays.py PROGRAM LIBRARY: arrays of every type, order and stride give the program's results for the same samples."""
 import numpy as np
 
 from common import COLOUR, GRAY, Exported, picture, start, to_integers

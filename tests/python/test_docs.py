@@ -1,7 +1,7 @@
 """test_docs.py PROGRAM LIBRARY: the snippets of docs/python.md run, one after another, in one namespace.
 
-A snippet may name what it needs after the language: ```python needs=card|deepinv|files. Without it the snippet is left out,
-with a line that says so."""
+A snippet may name what it needs after the language: ```python needs=card|deepinv|files. If it is missing, the snippet is skipped
+and a line says so."""
 import importlib.util
 import os
 import re

@@ -1,4 +1,4 @@
-"""test_plans.py PROGRAM LIBRARY: plans are kept and keep to their limit; handles are released; errors have the library's words."""
+"""test_plans.py PROGRAM LIBRARY: plans are cached and stay within their limit; handles are released; errors have the library's message."""
 import gc
 import os
 import re

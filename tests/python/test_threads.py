@@ -1,4 +1,4 @@
-"""test_threads.py PROGRAM LIBRARY: two denoisers in two threads at once, and one that two threads share."""
+"""test_threads.py PROGRAM LIBRARY: two denoisers in two threads at once, and one shared by two threads."""
 import threading
 
 import numpy as np

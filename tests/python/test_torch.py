@@ -1,4 +1,4 @@
-"""test_torch.py PROGRAM LIBRARY: tensors go in and come out, in torch's order of axes; skipped where torch is missing."""
+"""test_torch.py PROGRAM LIBRARY: tensors as input and output, in torch's order of axes; skipped if torch is missing."""
 import numpy as np
 
 from common import COLOUR, picture, raises, skip, start

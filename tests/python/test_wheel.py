@@ -1,6 +1,6 @@
 """test_wheel.py PROGRAM BUILD: builds the wheel, installs it into an empty environment, and denoises there without build tools.
 
-The environment sees no program but its own Python, and no library but the wheel's. Skipped where pip finds neither an index
+The environment has no program but its own Python, and no library but the wheel's. Skipped if pip finds neither an index
 nor local copies of what the build needs."""
 import pathlib
 import shutil

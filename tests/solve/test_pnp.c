@@ -1,5 +1,5 @@
-/* test_pnp.c: one iteration of the loop, value by value, on a diagonal operator, where every part of it can be written
- * down: the data step, the denoiser's level, the relaxation, the clamp, the change. */
+/* test_pnp.c: one iteration of the loop, value by value, on a diagonal operator, for which every part can be computed
+ * by hand: the data step, the denoiser's level, the relaxation, the clamp, the change. */
 #include <math.h>
 
 #include "physics/mask.h"

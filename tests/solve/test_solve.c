@@ -1,4 +1,4 @@
-/* Solvers on dense matrices, where everything can be worked out otherwise. */
+/* Solvers on dense matrices, whose solutions can be computed in other ways. */
 #include <math.h>
 
 #include "base/rng.h"
@@ -335,7 +335,7 @@ static void test_pnp_halves(tess_device *device)
     }
 }
 
-/* Measurements that overflow are told of on every way that steps are taken; clamped they would be a black image. */
+/* Measurements that overflow are reported by every kind of step; clamped they would be a black image. */
 static void test_overflow(tess_device *device)
 {
     const tess_operator_table *tables[] = {&plain, &shortcut};

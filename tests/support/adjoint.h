@@ -1,5 +1,5 @@
-/* adjoint.h: that an operator's adjoint is the transpose of its forward: entry by entry at a tiny size, and by inner
- * products at real ones, on any device. */
+/* adjoint.h: checks that an operator's adjoint is the transpose of its forward: entry by entry at a tiny size, and by
+ * inner products at real sizes, on any device. */
 #ifndef TESS_TESTS_ADJOINT_H
 #define TESS_TESTS_ADJOINT_H
 

@@ -1,5 +1,5 @@
-/* check.h: the few macros every test program uses. A failed CHECK says where and with what values, and goes on; the
- * program ends with status 1. Status 77 tells CTest that a test skipped. */
+/* check.h: the macros of every test program. A failed CHECK prints where it failed and with what values, and
+ * continues; the program ends with status 1. Status 77 tells CTest that a test was skipped. */
 #ifndef TESS_TESTS_CHECK_H
 #define TESS_TESTS_CHECK_H
 

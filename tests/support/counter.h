@@ -1,4 +1,4 @@
-/* counter.h: the counter of a test program that needs only one, and its usual questions. */
+/* counter.h: the memory counter of a test program that needs only one, and its usual queries. */
 #ifndef TESS_TESTS_COUNTER_H
 #define TESS_TESTS_COUNTER_H
 

@@ -1,4 +1,5 @@
-/* folder.h: a temporary folder for the files of a test, and numbers to fill and damage them with. Needs _XOPEN_SOURCE. */
+/* folder.h: a temporary folder for the files of a test, and random numbers to fill and damage them. Needs
+ * _XOPEN_SOURCE. */
 #ifndef TESS_TESTS_FOLDER_H
 #define TESS_TESTS_FOLDER_H
 

@@ -1,4 +1,4 @@
-/* gpu.h: opening the card for a test. Without one a test skips, unless TESSERA_REQUIRE_GPU is set. */
+/* gpu.h: opens the card for a test. Without a card the test is skipped, unless TESSERA_REQUIRE_GPU is set. */
 #ifndef TESS_TESTS_GPU_H
 #define TESS_TESTS_GPU_H
 

@@ -1,4 +1,4 @@
-/* odd_views.h: geometries that no scanner has, for rays that must not depend on usual ones. */
+/* odd_views.h: geometries that no scanner has, because rays must not depend on usual ones. */
 #ifndef TESS_TESTS_ODD_VIEWS_H
 #define TESS_TESTS_ODD_VIEWS_H
 

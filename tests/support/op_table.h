@@ -1,4 +1,4 @@
-/* op_table.h: the ops that every device is held against the plain reference kernels with: odd sizes, strides,
+/* op_table.h: the ops with which every device is compared with the plain reference kernels: odd sizes, strides,
  * padding on single sides, residuals that share memory with the output. */
 #ifndef TESS_TESTS_OP_TABLE_H
 #define TESS_TESTS_OP_TABLE_H
@@ -59,7 +59,7 @@ static const op_case cases[] = {
     {"image-out-wide", TESS_OP_CONV, 1, 9, 41, 64, 64, 3, 1, PAD1, true, true, 1, false, 0, 2},
 };
 
-/* More of them for devices whose kernels depend on channels and sizes in ways of their own. */
+/* More ops, for devices whose kernels depend on channels and sizes in other ways. */
 static const op_case wide_cases[] = {
     {"64-odd", TESS_OP_CONV, 1, 33, 65, 64, 64, 3, 1, PAD1, false, true, 0, false, 0, 0},
     {"64-plain", TESS_OP_CONV, 2, 19, 45, 64, 64, 3, 1, PAD1, false, false, 0, false, 0, 0},

@@ -1,5 +1,5 @@
-/* operators.h: every operator, at sizes small enough to write out as matrices and at odd ones of some hundred pixels, on
- * the device that is given. */
+/* operators.h: every operator on a given device, at sizes small enough to write out as matrices and at odd sizes of
+ * some hundred pixels. */
 #ifndef TESS_TESTS_OPERATORS_H
 #define TESS_TESTS_OPERATORS_H
 
@@ -35,8 +35,8 @@ static inline tess_operator *make_convolve(tess_device *device, int64_t height, 
 {
     static const double streak[] = {0, 1, 2, 0.5, 0.25}, sharp[] = {-1, 2, 0, 3, 9, -2, 1, 0.5, 4};
     const tess_blur_kernel kernels[] = {{.values = streak, .height = 5, .width = 1},
-                                   {.values = sharp, .height = 3, .width = 3},
-                                   {.gaussian = {0.5, 0.3, 30}}};
+                                        {.values = sharp, .height = 3, .width = 3},
+                                        {.gaussian = {0.5, 0.3, 30}}};
     const tess_convolve_settings settings = {.height = height,
                                              .width = width,
                                              .channels = channels,

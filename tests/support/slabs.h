@@ -1,5 +1,5 @@
-/* slabs.h: an operator whose volume goes through a device in slabs against the CPU's that holds all of it: the same
- * values, a matched pair, FDK, and that the bytes are kept; on any device. */
+/* slabs.h: compares an operator whose volume passes through a device in slabs with the CPU's operator on the whole
+ * volume: the same values, a matched pair, FDK, and the limit on bytes; on any device. */
 #ifndef TESS_TESTS_SLABS_H
 #define TESS_TESTS_SLABS_H
 

@@ -1,4 +1,4 @@
-/* solver_ops.h: running one op of the solvers on a device whose memory is the host's. */
+/* solver_ops.h: runs one op of the solvers on a device that computes in host memory. */
 #ifndef TESS_TESTS_SOLVER_OPS_H
 #define TESS_TESTS_SOLVER_OPS_H
 

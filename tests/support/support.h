@@ -1,6 +1,5 @@
-/* support.h: what several test programs need: dice that fall the same way each time, weight files of random
- * networks written from a list of names and shapes, and a network that was bound, loaded and planned, ready
- * to run. */
+/* support.h: what several test programs need: reproducible random numbers, weight files of random networks from a
+ * list of names and shapes, and a network that is bound, loaded, planned and ready to run. */
 #ifndef TESS_TESTS_SUPPORT_H
 #define TESS_TESTS_SUPPORT_H
 

@@ -1,7 +1,7 @@
-/* weights_files.h: weight files of all three kinds, built byte by byte, for the tests of src/net's readers.
+/* weights_files.h: weight files of all three kinds, built byte by byte, for the tests of the readers in src/weights.
  *
- * The sample that every kind can hold: "a" (2,3) F32 = 0..5, "b" the transposed view of the same storage, "h"
- * two halves 1 and -2, "n" an I64 scalar 7. Nothing here frees on failure: tests abort when memory is out. */
+ * The sample that every kind can hold: "a" (2,3) F32 = 0..5, "b" the transposed view of the same storage, "h" two
+ * halves 1 and -2, "n" an I64 scalar 7. Nothing here frees on failure: tests abort if memory runs out. */
 #ifndef TESS_TESTS_WEIGHTS_FILES_H
 #define TESS_TESTS_WEIGHTS_FILES_H
 

@@ -1,5 +1,5 @@
-/* test_arena.c: random lifetimes: what lives at one time lies apart, and the size is between the lower bound
- * and the sum. Chains, which is what most networks are, must reach the bound. */
+/* test_arena.c: random lifetimes: tensors that live at the same time do not overlap, and the size is between the
+ * lower bound and the sum. Chains, which most networks are, must reach the bound. */
 #define _POSIX_C_SOURCE 200809L
 #include "tensor/arena.h"
 

@@ -1,5 +1,5 @@
-/* test_noise.c: the blind estimate of noise on images whose noise is known: flat, sloping and textured, with holes,
- * clipped, growing with the signal; and on images about which there is little or nothing to say. */
+/* test_noise.c: the blind noise estimate on images with known noise: flat, sloping and textured, with holes, clipped,
+ * growing with the signal; and on images that allow little or no estimate. */
 #define _POSIX_C_SOURCE 200809L
 #include "tensor/noise.h"
 
@@ -90,7 +90,7 @@ static void test_noise_alone(void)
     }
 }
 
-/* Channels are told apart, and the overall level is their root mean square. */
+/* Channels are estimated separately, and the overall level is their root mean square. */
 static void test_channels(void)
 {
     static const float sigma[3] = {0.01f, 0.02f, 0.04f};

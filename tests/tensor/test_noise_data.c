@@ -1,5 +1,5 @@
-/* test_noise_data.c: the blind estimate of noise on real images, within 10 % of the noise that was added. Needs
- * TESSERA_DATA. Every fourth image of bsd68 and every sixth of kodak24, with those that have the least quiet places. */
+/* test_noise_data.c: the blind noise estimate on real images is within 10 % of the added noise. Needs TESSERA_DATA.
+ * Uses every fourth image of bsd68 and every sixth of kodak24, including those with the fewest smooth areas. */
 #define _POSIX_C_SOURCE 200809L
 #include "counter.h"
 #include "io/image.h"

@@ -1,5 +1,5 @@
-/* test_noise_levels.c: noise that is not the same everywhere: growing with the brightness of a picture that has texture, with
- * a black level or without, and differing between the slices of a volume. And noise of any size of numbers. */
+/* test_noise_levels.c: noise that varies: growing with the brightness of a textured picture, with and without a black
+ * level, and differing between the slices of a volume; and noise at any scale of values. */
 #define _POSIX_C_SOURCE 200809L
 #include "support.h"
 #include "tensor/noise.h"

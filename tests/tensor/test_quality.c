@@ -1,5 +1,5 @@
-/* test_quality.c: PSNR and SSIM of streamed rows against plain computations over whole images, in fp64, at
- * sizes around the window's. */
+/* test_quality.c: compares PSNR and SSIM of streamed rows with plain fp64 computations over whole images, at sizes
+ * around the window's. */
 #define _POSIX_C_SOURCE 200809L
 #include "tensor/quality.h"
 

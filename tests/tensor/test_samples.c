@@ -1,6 +1,5 @@
-/* test_samples.c: every 8- and 16-bit sample survives the way to [0, 1] and back, whatever value means 1;
- * what lies outside a type is clamped to it, NaN becomes its least value, and halves go to the even
- * neighbour. */
+/* test_samples.c: every 8- and 16-bit sample is unchanged after conversion to [0, 1] and back, for any value that
+ * means 1; values outside a type are clamped, NaN becomes its least value, and halves round to even. */
 #define _POSIX_C_SOURCE 200809L
 #include "tensor/samples.h"
 

@@ -1,5 +1,5 @@
-/* test_tensor.c: sizes that cannot wrap, and the 16-bit floats: every half and every bf16 to float and back,
- * and floats to halves against a slow search among all halves. */
+/* test_tensor.c: sizes that cannot wrap, and the 16-bit floats: every half and every bf16 is converted to float and
+ * back, and floats to halves are compared with a slow search among all halves. */
 #define _POSIX_C_SOURCE 200809L
 #include "tensor/tensor.h"
 

@@ -1,5 +1,5 @@
-/* test_grid.c: random cuts of random lengths: every pixel belongs to one tile, tiles start on the alignment
- * and differ by one step of it, windows are tiles with their halo cut off at the image. */
+/* test_grid.c: random cuts of random lengths: every pixel belongs to one tile, tiles start on the alignment and
+ * differ by one step of it, windows are tiles with a halo that ends at the image. */
 #define _POSIX_C_SOURCE 200809L
 #include "tile/grid.h"
 

@@ -1,7 +1,6 @@
-/* test_ring.c: random strips through the ring. Rows carry their number in every byte, so the source, the
- * worker and the sink can tell whether each sees the right row at the right time; the buffer has exactly the
- * bytes that were promised, with guards around it; whoever fails, the others come to rest and the message
- * arrives. */
+/* test_ring.c: random strips through the ring. Rows carry their number in every byte, so source, worker and sink can
+ * check that each sees the right row at the right time; the buffer has exactly the promised bytes, with guards around
+ * it; if one of them fails, the others stop and the message is returned. */
 #define _POSIX_C_SOURCE 200809L
 #include "tile/ring.h"
 

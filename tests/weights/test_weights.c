@@ -1,6 +1,5 @@
-/* test_weights.c: weight files that are right: every type, layout and container is read to the last value,
- * and what convert writes is read back the same. With TESSERA_DATA set, the published DnCNN files are counted
- * too. */
+/* test_weights.c: valid weight files: every type, layout and container is read to the last value, and what convert
+ * writes is read back unchanged. With TESSERA_DATA set, the published DnCNN files are counted too. */
 #define _POSIX_C_SOURCE 200809L
 #include "weights/weights.h"
 

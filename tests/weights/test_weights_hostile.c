@@ -1,7 +1,6 @@
-/* test_weights_hostile.c: weight files that are wrong: cut, flipped, overflowing, cyclic, exploding; and a
- * disk that is full. Nothing here may crash, leak, loop, or claim more than the file holds; sanitizers watch.
- * Whether a damaged file is refused or (a flipped value) read is not the question, except where a comment
- * says so. */
+/* test_weights_hostile.c: invalid weight files: truncated, with flipped bytes, overflowing, cyclic, exploding; and a
+ * full disk. Nothing may crash, leak, loop, or claim more than the file holds; sanitizers check this. A damaged file
+ * may be refused or (a flipped value) read, except where a comment says otherwise. */
 #define _POSIX_C_SOURCE 200809L
 #include "weights/weights.h"
 

@@ -1,5 +1,5 @@
-/* test_weights_limits.c: what a small file or a size may ask for: tensors that share their values, and products of
- * sizes that do not fit 64 bits (which the sanitized build would report as signed overflow). */
+/* test_weights_limits.c: limits on what a small file or a size may request: tensors that share their values, and
+ * products of sizes that do not fit 64 bits (which the sanitized build would report as signed overflow). */
 #define _XOPEN_SOURCE 700
 #include "check.h"
 #include "counter.h"

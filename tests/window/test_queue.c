@@ -1,6 +1,6 @@
-/* The queue to a device with its own memory, tried on the CPU: threads with images of different sizes, sample types, alpha,
- * tiles, batches and models share one queue, and each gets the bits of the whole image done directly. Then whole jobs:
- * equal files, equal counters, and no allocation that fails may do harm. */
+/* The queue to a device with separate memory, tested on the CPU: threads with images of different sizes, sample
+ * types, alpha, tiles, batches and models share one queue, and each gets the bits of the whole image computed
+ * directly. Then whole jobs: equal files, equal counters, and failing allocations do no harm. */
 #define _GNU_SOURCE
 #include "window/queue.h"
 
@@ -39,7 +39,7 @@ typedef struct picture {
 
 static char folder[256];
 
-/* Its file stays: the name is for who wants to read it again. */
+/* Keeps the file: the name lets a caller read it again. */
 static void make_network(tess_device *device, int64_t channels, char path[320], network *n)
 {
     snprintf(path, 320, "%s/net%lld.safetensors", folder, (long long)channels);
@@ -269,8 +269,8 @@ static tess_status failing_sync(tess_device *device, tess_event *event, tess_err
     return tess_fail(error, only_once ? TESS_INTERNAL : TESS_DEVICE_LOST, "the card fell off the bus");
 }
 
-/* Whenever the device fails, every user of the queue gets an error, and none waits for ever. An error that is reported once
- * may be that of any window: from then on all fail. */
+/* If the device fails, every user of the queue gets an error and none waits forever. A failed sync may concern any
+ * window, so after one all fail. */
 static void test_lost(tess_device *device, tess_pool *pool, const network *nets, dice *d)
 {
     const tess_device_streams *streams = device->streams;
@@ -328,7 +328,7 @@ static void write_npy(const char *to, int64_t height, int64_t width, dice *d)
     fclose(file);
 }
 
-/* A job whose n-th allocation fails ends with a message or, planned anew, with the right file. */
+/* A job whose n-th allocation fails ends with a message or, planned again, with the right file. */
 static void test_failing_door(const char *model, dice *d)
 {
     char in[320], out[320], whole[320];

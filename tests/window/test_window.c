@@ -1,6 +1,6 @@
-/* The room of windows on the CPU: the walk visits every window once; any number of plans kept gives the bits of the whole
- * image; a run of prepared shapes allocates nothing; strided images of 8-bit samples are read and written in place; graphs
- * are released, and a capture that fails stops the queue. */
+/* The room window on the CPU: every window is visited once; any size of the plan cache gives the bits of the whole
+ * image; a run of prepared shapes allocates nothing; strided images of 8-bit samples are read and written in place;
+ * graphs are released, and a failed capture stops the queue. */
 #define _POSIX_C_SOURCE 200809L
 #include "window/window.h"
 

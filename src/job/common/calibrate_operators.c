@@ -13,7 +13,7 @@ typedef struct blocks {
     tess_block image, measurement, scratch;
 } blocks;
 
-/* What a plan calls one run: a step where the operator knows it, else the mean of forward and adjoint. */
+/* Runs what a plan counts as one run: a step if the operator has one, otherwise the mean of forward and adjoint. */
 static tess_status run_once(tess_operator *op, const blocks *b, double *seconds, tess_error *error)
 {
     static const tess_normal_step gradient = {0, 1, -1, 1, 0};

@@ -1,4 +1,4 @@
-/* context.h: what tessera.h hides. */
+/* context.h: the context, which tessera.h declares as opaque. */
 #ifndef TESS_JOB_CONTEXT_H
 #define TESS_JOB_CONTEXT_H
 
@@ -6,7 +6,7 @@
 #include "base/status.h"
 
 struct tess_context {
-    tess_memory memory; /* what its devices and files hold */
+    tess_memory memory; /* counts what its devices and files hold */
     tess_error error;
 };
 

@@ -32,7 +32,8 @@ tess_status tess_precision_of(const tess_device_facts *facts, const char *wanted
     return tess_fail(error, TESS_BAD_OPTION, "`precision` %s: use auto, fp32, tf32, fp16 or bf16", wanted);
 }
 
-/* More threads than cores wait for one another at the end of every layer, in turns that the system deals out. */
+/* With more threads than cores, threads wait at the end of every layer for threads that the system has not scheduled
+ * yet. */
 static int useful_threads(const tess_common *common)
 {
     const int cores = tess_cpu_count();
@@ -43,8 +44,8 @@ static int useful_threads(const tess_common *common)
     return cores;
 }
 
-/* TESSERA_QUEUE=1 takes the CPU for a device with memory of its own: for tests without a card. */
-static bool memory_apart(const tess_device *device)
+/* TESSERA_QUEUE=1 treats the CPU as a device with separate memory, for tests without a card. */
+static bool has_separate_memory(const tess_device *device)
 {
     const char *wanted = getenv("TESSERA_QUEUE");
     return !device->host_memory || (wanted && strcmp(wanted, "1") == 0);
@@ -77,7 +78,7 @@ tess_status tess_engine_open(tess_engine *engine, tess_memory *memory, const tes
     }
     TESS_TRY(tess_registry_open(kind, &options, &engine->device, error));
     engine->device->facts(engine->device, &engine->facts);
-    engine->apart = memory_apart(engine->device);
+    engine->separate_memory = has_separate_memory(engine->device);
     tess_precision precision;
     TESS_TRY(tess_precision_of(&engine->facts, common->precision, &precision, error));
     engine->dtype = precision.dtype;
@@ -90,7 +91,7 @@ tess_status tess_engine_open(tess_engine *engine, tess_memory *memory, const tes
 
 tess_mem_scope tess_engine_scope(const tess_engine *engine)
 {
-    return engine->apart ? TESS_MEM_OF_DEVICE : TESS_MEM_OF_PROCESS;
+    return engine->separate_memory ? TESS_MEM_OF_DEVICE : TESS_MEM_OF_PROCESS;
 }
 
 void tess_engine_model_close(tess_engine *engine, tess_engine_model *m)
@@ -200,8 +201,8 @@ void tess_engine_unload(tess_engine *engine)
 
 uint64_t tess_engine_free_limit(const tess_engine *engine)
 {
-    /* On the host as it is now: libraries and threads have taken address space since the engine was opened. */
-    if (!engine->apart)
+    /* Host memory is read now: libraries and threads have used address space since the engine was opened. */
+    if (!engine->separate_memory)
         return tess_host_memory_left() / 10 * 9;
     const uint64_t left = engine->facts.memory_free;
     const uint64_t reserve = left / 50 + ((uint64_t)64 << 20); /* for the driver's own tables */

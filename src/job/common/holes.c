@@ -42,7 +42,8 @@ static float *row_at(const tess_holes *h, int64_t y)
     return (float *)((char *)h->rows + (size_t)(y % RING) * row_bytes(h->width, h->channels));
 }
 
-/* The next row below y with a value in this column, as far as rows are there; -1: none. Looks at each row once. */
+/* Returns the next row below y with a value in this column, among the rows read so far; -1: none. Checks each row
+ * once. */
 static int64_t find_below(tess_holes *h, int64_t column, int64_t y)
 {
     int64_t row = tess_max_i64(h->below_row[column], y + 1);

@@ -12,7 +12,7 @@ void tess_note(const tess_common *common, tess_note_level level, const char *for
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    tess_error line; /* a line stays one line whatever a file name puts into it */
+    tess_error line; /* keeps it on one line, even if a file name has line breaks */
     (void)tess_fail(&line, TESS_OK, "%s", text);
     common->note(common->progress_user, level, line.text);
 }

@@ -47,7 +47,7 @@ static float get(const tess_tensor *t, const void *data, int64_t at)
                                  : ((const float *)data)[at];
 }
 
-/* The noise of a pixel depends on its place in the image alone, so every tile that sees the pixel adds the
+/* The noise of a pixel depends only on its position in the image, so every tile that contains the pixel adds the
  * same. */
 static void add_noise(const tess_pixels *p, int64_t y, int64_t x, int64_t count, float *values, float *draws)
 {
@@ -98,7 +98,7 @@ void tess_pixels_gather(const tess_pixels *pixels, const tess_strip *strip, cons
     tess_pool_run(pixels->pool, strip->span.window_to - strip->span.window_from, gather_row, &m);
 }
 
-/* Channels of the result into a row of the strip; with all colours at once alpha comes from the input. */
+/* Writes channels of the result to a row of the strip; if all colours come at once, alpha is copied from the input. */
 static void scatter_row(void *arg, int64_t row, int thread)
 {
     const move *m = arg;
@@ -112,7 +112,7 @@ static void scatter_row(void *arg, int64_t row, int thread)
     const tess_dtype dtype = p->float_out ? TESS_F32 : p->image.dtype;
     const char *in = tess_strip_row(m->strip, m->strip->first + row) +
                      (size_t)(x0 * step) * tess_dtype_size(p->image.dtype);
-    if (p->planes > 1 && m->plane > 0) /* the earlier planes are there already */
+    if (p->planes > 1 && m->plane > 0) /* the row already holds the earlier planes */
         tess_samples_to_float(dtype, p->image.full_scale, to, count * step, values);
     else
         tess_samples_to_float(p->image.dtype, p->image.full_scale, in, count * step, values);

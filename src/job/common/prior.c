@@ -3,7 +3,8 @@
 #include "base/checked.h"
 #include "window/resident.h"
 
-enum { MOST_SHAPES = 256 }; /* whose plans are kept; others are planned again for every window */
+/* plans kept in the cache; shapes beyond that are planned again for every window */
+enum { MOST_SHAPES = 256 };
 
 static tess_window_net net_of(const tess_prior *p)
 {

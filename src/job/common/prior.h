@@ -1,5 +1,5 @@
-/* prior.h: a network as the denoiser of a solver, for a dense fp32 image or volume in the device's memory. A 2-D network
- * takes a volume slice by slice, a 3-D one in windows that are cut in depth too. */
+/* prior.h: a network as the denoiser of a solver, for a dense fp32 image or volume in the device's memory. A 2-D
+ * network denoises a volume slice by slice, a 3-D one in windows that are also cut in depth. */
 #ifndef TESS_JOB_PRIOR_H
 #define TESS_JOB_PRIOR_H
 
@@ -11,31 +11,31 @@ typedef struct tess_prior {
     tess_engine *engine;
     tess_engine_model *model;
     tess_tensor image;    /* (1, d, h, w, c) */
-    tess_cut_plan choice; /* how it is cut; depth: into single slices for a 2-D network */
+    tess_cut_plan choice; /* how it is cut; for a 2-D network into single slices */
     tess_windows *windows;
 } tess_prior;
 
-/* What a user may say of the cut, as in tess_denoise_settings, and the bytes. */
+/* The user's settings for the cut, as in tess_denoise_settings, and the bytes. */
 typedef struct tess_prior_request {
     int64_t tile_depth, tile_height, tile_width, halo, batch;
-    uint64_t limit;       /* of the device, for everything */
-    uint64_t others;      /* what is taken of it besides weights, activations and workspace */
+    uint64_t limit;       /* of the device, for the whole job */
+    uint64_t others;      /* bytes used besides weights, activations and workspace */
     uint64_t asked_limit; /* what the user set, for messages; 0: nothing */
     uint64_t job_needs;   /* the least limit for the rest of the job */
 } tess_prior_request;
 
-/* Fills the choice; engine, model and image are set. */
+/* Fills `choice`; engine, model and image must be set. */
 tess_status tess_prior_choose(tess_prior *prior, const tess_prior_request *request,
                               tess_error *error) TESS_MUST_CHECK;
-/* Takes the blocks of the choice and prepares every shape of window; the model's weights are loaded already. Close it also
- * when this failed. */
+/* Allocates the blocks of the choice and prepares every window shape; the model's weights must be loaded. Close it
+ * also if this fails. */
 tess_status tess_prior_open(tess_prior *prior, tess_error *error) TESS_MUST_CHECK;
 void tess_prior_close(tess_prior *prior);
 /* A tess_denoise_fn; user: a tess_prior. */
 tess_status tess_prior_denoise(void *user, const void *in, void *out, double sigma,
                                tess_error *error) TESS_MUST_CHECK;
 
-/* Runs of the network for each window: a gray one takes colours one by one. */
+/* Runs of the network per window: a gray network processes colours one by one. */
 int64_t tess_prior_planes(const tess_prior *prior);
 
 #endif

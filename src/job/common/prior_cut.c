@@ -1,4 +1,4 @@
-/* How the prior cuts what it is given: a 3-D network takes windows, a 2-D one each slice alike. */
+/* How the prior is cut: into windows for a 3-D network, into slices for a 2-D one. */
 #include "base/checked.h"
 #include "job/common/prior.h"
 
@@ -31,12 +31,12 @@ tess_status tess_prior_choose(tess_prior *p, const tess_prior_request *r, tess_e
         .size = {p->image.d, p->image.h, p->image.w},
         .tile = {depth, r->tile_height, r->tile_width},
         .halo = {r->halo, r->halo, r->halo},
-        /* What a seam changes goes round the loop and is changed again; volumes have a halo table of their own. */
+        /* The error of a seam accumulates over iterations; volumes have a separate halo table. */
         .halo_times = volume ? 1 : 2,
         .batch = volume ? 1 : r->batch,
         .planes = tess_prior_planes(p),
         .others = r->others,
-        .separate_memory = p->engine->apart,
+        .separate_memory = p->engine->separate_memory,
         .host_limit = UINT64_MAX,
         .limit = r->limit,
         .asked_limit = r->asked_limit,

@@ -9,13 +9,13 @@
 /* command, version, device, device_name, precision, threads, ranks. */
 tess_json *tess_record_begin(const char *command, const tess_engine *engine);
 /* {"weights":...,"activations":...,"workspace":...,"io":...,"total":...} */
-/* Weights, activations, workspace and io always, the other categories where they are used. Not the host's memory, which
- * records have as "host_bytes". */
+/* Always has weights, activations, workspace and io; other categories only if they are used. Host memory is not
+ * included: records have it as "host_bytes". */
 tess_json *tess_record_bytes(const tess_mem_bytes *bytes, uint64_t total);
-/* Text for the caller; frees `record`. */
+/* Converts the record to text and frees it. */
 tess_status tess_record_end(tess_json *record, char **text, tess_error *error) TESS_MUST_CHECK;
 
-/* The caller's record would be written over none of these; NULLs are passed over. */
+/* Fails if the caller's record file is one of these files; NULL entries are skipped. */
 tess_status tess_record_apart(const tess_common *common, const char *const *files, int count,
                               tess_error *error) TESS_MUST_CHECK;
 

@@ -1,4 +1,4 @@
-/* A record in words, for the terminal. */
+/* A short readable summary of a record, for the terminal. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -68,7 +68,7 @@ static void say_plan(writer *w, const tess_json *record)
         tess_json_get_bool(plan, "calibrated", false) ? "" : " (not calibrated)");
 }
 
-/* What the samples of the job's one file were taken for; those of a folder are in its record. */
+/* How the samples of the job's one file were interpreted; for a folder this is in the record. */
 static void say_samples(writer *w, const tess_json *record)
 {
     const tess_json *files = tess_json_get(tess_json_get(record, "denoise"), "files"),
@@ -127,7 +127,7 @@ static void say_measured(writer *w, const tess_json *record)
         say(w, "\n");
 }
 
-/* Files that were not done, those that a stop left by their number alone. */
+/* Lists files that were not processed; those skipped by a stop only by their number. */
 static void say_left_out(writer *w, const tess_json *denoise)
 {
     const tess_json *files = tess_json_get(denoise, "files");
@@ -146,7 +146,7 @@ static void say_left_out(writer *w, const tess_json *denoise)
             (long long)tess_json_get_int(denoise, "skipped", 0));
 }
 
-/* What was taken for granted of measured data. */
+/* Reports the assumptions about measured data. */
 static void say_taken(writer *w, const tess_json *own)
 {
     const tess_json *range = tess_json_get(own, "range");

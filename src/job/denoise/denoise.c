@@ -1,5 +1,5 @@
-/* The denoise job: list the files, describe them, plan each, allocate once for the largest, run, record. A
- * file that fails is reported and the others are done. */
+/* The denoise job: list the files, describe them, plan each, allocate once for the largest, run, record. A file that
+ * fails is reported and the others are still processed. */
 #include "job/denoise/denoise.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "job/common/record.h"
 
 enum { TUNED = 5 };       /* sizes, each half of the one before */
-enum { SMALL_SIDE = 64 }; /* of the image that shows what a run costs beyond its ops */
+enum { SMALL_SIDE = 64 }; /* side of the image that measures the cost of a run beyond its ops */
 static const double CALIBRATION_SECONDS = 3;
 static const char STOPPED[] = "stopped; no half-written output is left";
 
@@ -53,8 +53,8 @@ tess_status tess_denoise_settle(const tess_denoise_job *job, tess_denoise_file *
     return job->folder && !stops ? TESS_OK : status;
 }
 
-/* What is loaded on first use of a device with memory of its own. Too little memory shows again when the job's
- * own blocks are taken, where there is an answer to it. */
+/* Loads what a device with separate memory loads on first use. A lack of memory is ignored here: it shows again when
+ * the job's blocks are allocated, where the job can be planned again. */
 static tess_status warm(tess_denoise_job *job, tess_error *error)
 {
     tess_engine *engine = &job->engine;
@@ -68,7 +68,7 @@ static tess_status warm(tess_denoise_job *job, tess_error *error)
     return TESS_OK;
 }
 
-/* A noise level that the network does not take, or was not trained for. */
+/* Warns about a noise level that the network ignores or was not trained for. */
 static void doubt_sigma(const tess_denoise_job *job, const tess_engine_model *m)
 {
     const tess_denoise_settings *s = job->settings;
@@ -86,7 +86,7 @@ static void doubt_sigma(const tess_denoise_job *job, const tess_engine_model *m)
                   sigma, m->path, m->model.sigma_most);
 }
 
-/* Headers, models and libraries: after this nothing new is loaded. */
+/* Reads headers and opens models and libraries: after this nothing new is loaded. */
 static tess_status describe(tess_denoise_job *job, tess_memory *memory, bool will_run, tess_error *error)
 {
     const tess_denoise_settings *s = job->settings;
@@ -119,8 +119,8 @@ static tess_status describe(tess_denoise_job *job, tess_memory *memory, bool wil
         doubt_sigma(job, &job->engine.models[m]);
     }
     for (int m = 0; m < job->engine.model_count; m++)
-        job->volumes |= job->engine.models[m].model.volume; /* given by name, so that all files have it */
-    if (will_run && job->engine.apart && !job->volumes)
+        job->volumes |= job->engine.models[m].model.volume; /* a model given by name is used for all files */
+    if (will_run && job->engine.separate_memory && !job->volumes)
         TESS_TRY(warm(job, error));
     tess_process_reset_peak();
     tess_memory_reset_peak(memory);
@@ -148,13 +148,13 @@ static tess_status run(tess_denoise_job *job, tess_error *error)
         if (tess_denoise_todo(&job->files[i]))
             pixels += tess_denoise_rows(&job->files[i].info) * job->files[i].info.width;
     if (pixels == 0)
-        return TESS_OK; /* no file is left to do: nothing is loaded, nothing is made */
+        return TESS_OK; /* no file to process: load and create nothing */
     if (job->folder && mkdir(job->settings->output, 0777) != 0 && errno != EEXIST)
         return tess_fail(error, TESS_IO_FAILED, "%s: cannot make this folder: %s", job->settings->output,
                          strerror(errno));
     tess_stop_begin(stop, pixels);
-    TESS_TRY(job->engine.apart && !job->volumes ? tess_denoise_run_queue(job, error)
-                                                : tess_denoise_run_host(job, error));
+    TESS_TRY(job->engine.separate_memory && !job->volumes ? tess_denoise_run_queue(job, error)
+                                                          : tess_denoise_run_host(job, error));
     for (int64_t i = 0; i < job->count; i++)
         left += tess_denoise_todo(&job->files[i]) && !job->files[i].done;
     if (left)
@@ -163,8 +163,8 @@ static tess_status run(tess_denoise_job *job, tess_error *error)
     return TESS_OK;
 }
 
-/* The first file's trouble stands for the job's. An option that is wrong for every file is wrong usage; one
- * that is wrong for some is those files' trouble. */
+/* The first file's error becomes the job's. An option that is wrong for every file is wrong usage; one that is wrong
+ * for some files fails only those. */
 static tess_status verdict(const tess_denoise_job *job, tess_error *error)
 {
     int64_t failed = 0, refused = 0;
@@ -196,8 +196,8 @@ static tess_status with_plan(const tess_denoise_job *job, const tess_denoise_fil
     return status;
 }
 
-/* A job that takes much less than planned shows rates that were measured while the machine was busy. One that takes
- * longer shows a machine that is busy now. */
+/* A job that is much faster than planned shows that the rates were measured while the machine was busy. A slower job
+ * only shows that the machine is busy now. */
 static bool faster_than_planned(const tess_denoise_job *job)
 {
     double seconds = 0;
@@ -206,8 +206,8 @@ static bool faster_than_planned(const tess_denoise_job *job)
     return job->planned_seconds > 1.25 * seconds && seconds > 0.1;
 }
 
-/* Engines at the job's own sizes, then rates. The job is done: without them the next plan's seconds are only
- * rougher. */
+/* Measures kernels at the job's sizes, then rates. Errors are ignored: the job is done, and without rates only the
+ * seconds of the next plan are less exact. */
 static void calibrate(tess_denoise_job *job)
 {
     const tess_denoise_file *file = tess_denoise_largest(job);
@@ -218,11 +218,11 @@ static void calibrate(tess_denoise_job *job)
     const tess_plan_shape largest = {choice->batch, tess_axis_largest_window(&choice->rows),
                                      tess_axis_largest_window(&choice->cols), TESS_INFER};
     const double start = tess_clock();
-    /* Within what the job itself was promised: its blocks are free again, the weights are not. */
+    /* Stays within the job's planned bytes: its blocks are free again, the weights are not. */
     tess_rates_budget budget = {CALIBRATION_SECONDS, job->planned_total - job->planned.by[TESS_MEM_WEIGHTS],
                                 faster_than_planned(job)};
     tess_status status = TESS_OK;
-    /* Smaller images and tiles of the next jobs too. */
+    /* Also measures smaller sizes, for smaller images and tiles of later jobs. */
     for (int i = 0; i < TUNED && status == TESS_OK && job->engine.device->ops->tune; i++) {
         const tess_plan_shape shape = {largest.n, tess_round_up(largest.h >> i / 2, grid),
                                        tess_round_up(largest.w >> (i + 1) / 2, grid), TESS_INFER};
@@ -240,7 +240,7 @@ static void calibrate(tess_denoise_job *job)
     (void)status;
 }
 
-/* The job ended before its files did. The record still says what became of those that were done. */
+/* The job ended before all files were processed. The record still reports the finished ones. */
 static tess_status broken_off(tess_denoise_job *job, bool ran, tess_status status, char **record,
                               tess_error *error)
 {
@@ -257,7 +257,7 @@ static tess_status broken_off(tess_denoise_job *job, bool ran, tess_status statu
         const tess_error why = {"stopped"};
         fail_file(file, job->interrupted ? TESS_INTERRUPTED : status, &why);
     }
-    if (job->count > 0 && job->engine.host) /* without a record if there is no memory for one */
+    if (job->count > 0 && job->engine.host) /* no record if there is no memory for it */
         (void)!tess_record_end(tess_denoise_record(job, true), record, NULL);
     if (!job->interrupted)
         return status;

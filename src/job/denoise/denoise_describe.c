@@ -1,11 +1,12 @@
-/* What one image asks for: its header, its model, and the bytes that the job will hold for it. */
+/* What one image needs: its header, its model, and the bytes that the job will hold for it. */
 #include "base/checked.h"
 #include "base/process.h"
 #include "job/common/note.h"
 #include "job/denoise/denoise_prepared.h"
 #include "tensor/quality.h"
 
-static const int64_t WIDEST = (int64_t)1 << 40; /* samples of a row: all byte counts stay far from overflow */
+/* samples of a row: keeps all byte counts far from overflow */
+static const int64_t WIDEST = (int64_t)1 << 40;
 
 int64_t tess_denoise_colours(const tess_image_info *info)
 {
@@ -22,7 +23,7 @@ size_t tess_denoise_row_bytes(const tess_image_info *info)
     return tess_align_size((size_t)(info->width * info->channels) * tess_dtype_size(info->dtype), 64);
 }
 
-/* Host rows and stages, where the device has its own memory. */
+/* Host rows and stages, for a device with separate memory. */
 static void request_separate_memory(const tess_pixels *pixels, tess_denoise_file *file)
 {
     const tess_image_info *info = &file->info;
@@ -101,7 +102,7 @@ tess_pixels tess_denoise_pixels(const tess_engine *engine, const tess_denoise_se
     return pixels;
 }
 
-/* The type of the output: the input's, or where the format does not take that one, the widest of those it takes. */
+/* Chooses the output's type: the input's, or the widest type of the format if that does not support it. */
 static tess_status choose_output(const tess_denoise_settings *settings, tess_denoise_file *file,
                                  tess_error *error)
 {
@@ -160,7 +161,7 @@ static tess_status describe_map(const tess_engine *engine, const tess_denoise_se
     return TESS_OK;
 }
 
-/* The scale, the noise level and the holes, by a look at the samples where the header does not say. */
+/* Finds scale, noise level and holes, with a pass over the samples if the header does not say. */
 static tess_status describe_samples(tess_engine *engine, const tess_denoise_settings *settings,
                                     tess_denoise_file *file, tess_error *error)
 {
@@ -208,7 +209,7 @@ static void fill_request(const tess_engine *engine, const tess_denoise_settings 
         .halo = {0, settings->halo, settings->halo},
         .batch = settings->batch,
         .asked_limit = settings->common.memory_limit};
-    if (engine->apart)
+    if (engine->separate_memory)
         request_separate_memory(&pixels, file);
 }
 

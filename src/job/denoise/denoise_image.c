@@ -23,7 +23,7 @@ tess_status tess_image_source(void *user, int64_t first, int64_t count, void *ro
     return TESS_OK;
 }
 
-/* Drops alpha: `row` has `channels`, `colours` gets those that are compared. */
+/* Drops alpha: `row` has `channels`, `colours` gets the channels that are compared. */
 static void without_alpha(int64_t width, int64_t channels, int64_t count, const float *row, float *colours)
 {
     for (int64_t x = 0; x < width; x++)
@@ -31,8 +31,8 @@ static void without_alpha(int64_t width, int64_t channels, int64_t count, const 
             *colours++ = row[x * channels + c];
 }
 
-/* A row of results, all channels of the ring's image, with the truth's next one. Holes of either (`valid`: one byte a
- * sample of the input, or NULL) do not count. */
+/* Compares a row of results, all channels of the ring's image, with the next row of the truth. Holes of either are
+ * ignored (`valid`: one byte per sample of the input, or NULL). */
 static tess_status compare(tess_image_job *job, const float *result, const unsigned char *valid,
                            tess_error *error)
 {
@@ -44,7 +44,7 @@ static tess_status compare(tess_image_job *job, const float *result, const unsig
     TESS_TRY(tess_reader_rows(job->truth, 1, job->rows.truth_samples, error));
     tess_samples_to_values(truth->dtype, same ? file->scale : (tess_scale){0, truth->full_scale},
                            job->rows.truth_samples, width * truth->channels,
-                           mine); /* borrowed for a moment */
+                           mine); /* borrowed for this call */
     without_alpha(width, truth->channels, colours, mine, theirs);
     without_alpha(width, job->pixels.image.channels, colours, result, mine);
     int64_t holes = 0;
@@ -70,7 +70,7 @@ tess_status tess_image_sink(void *user, int64_t first, int64_t count, const void
         return tess_writer_rows(job->writer, count, rows, error);
     const int64_t samples = file->info.width * job->pixels.image.channels;
     for (int64_t y = 0; y < count; y++) {
-        float *result = (float *)rows + y * samples; /* the ring is done with it */
+        float *result = (float *)rows + y * samples; /* the ring no longer needs it */
         const char *out = job->rows.out_samples;
         const unsigned char *valid = NULL;
         if (file->prepared)
@@ -106,8 +106,7 @@ void *tess_image_carve(tess_image_job *job)
     return ring;
 }
 
-/* The blocks were sized for what the header said; a file that was replaced meanwhile must not be read into
- * them. */
+/* The blocks were sized from the header; a file that was replaced since then must not be read into them. */
 static tess_status reopen(tess_memory *memory, const char *path, tess_axes axes,
                           const tess_image_info *planned, tess_reader **reader, tess_error *error)
 {
@@ -144,7 +143,7 @@ static tess_status open_files(tess_image_job *job, tess_error *error)
     return TESS_OK;
 }
 
-/* A volume goes slice by slice, each an image of its own. */
+/* A volume is processed slice by slice; each slice is an image. */
 static tess_status run_slices(tess_image_job *job, tess_error *error)
 {
     const tess_denoise_file *file = job->file;
@@ -172,7 +171,7 @@ static tess_status run_image(tess_image_job *job, tess_error *error)
     tess_denoise_file *file = job->file;
     TESS_TRY(open_files(job, error));
     TESS_TRY(file->model->model.volume ? tess_denoise_volume(job, error) : run_slices(job, error));
-    TESS_TRY(tess_stop_check(&job->engine->stop, error)); /* what was left early is not kept */
+    TESS_TRY(tess_stop_check(&job->engine->stop, error)); /* results of an interrupted run are not kept */
     TESS_TRY(tess_writer_commit(job->writer, error));
     if (file->truth) {
         file->psnr = tess_quality_psnr(&job->quality);

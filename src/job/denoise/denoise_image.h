@@ -1,11 +1,11 @@
-/* denoise_image.h: one image under way, for the files denoise_image.c, denoise_strip.c and denoise_queue.c. */
+/* denoise_image.h: one image in progress, for denoise_image.c, denoise_strip.c and denoise_queue.c. */
 #ifndef TESS_JOB_DENOISE_IMAGE_H
 #define TESS_JOB_DENOISE_IMAGE_H
 
 #include "job/denoise/denoise_prepared.h"
 #include "tensor/quality.h"
 
-/* A strip on its way through the queue. */
+/* A strip that passes through the queue. */
 typedef struct tess_image_strip {
     tess_strip strip;
     tess_queue_image image;
@@ -22,36 +22,36 @@ typedef struct tess_image_job {
     tess_writer *writer;
     tess_prepared_image prepared;
     /* queue: */
-    tess_image_strip strips[2]; /* with even and with odd numbers */
-    char *row_samples;          /* rows that get noise are read here first */
+    tess_image_strip strips[2]; /* for even and odd numbers */
+    char *row_samples;          /* rows are read here before noise is added */
     float *row_draws;
     /* sink: */
     tess_quality quality;
     tess_denoise_sink rows;
 } tess_image_job;
 
-/* The ring's source and sink: rows of the input, rows of the result. */
+/* The ring's source and sink: read rows of the input, write rows of the result. */
 tess_status tess_image_source(void *job, int64_t first, int64_t count, void *rows,
                               tess_error *error) TESS_MUST_CHECK;
 tess_status tess_image_sink(void *job, int64_t first, int64_t count, const void *rows,
                             tess_error *error) TESS_MUST_CHECK;
-/* Carves the io block: the ring (returned), rows of scratch, the sink's rows. */
+/* Divides the io block into the ring (returned), rows of scratch and the sink's rows. */
 void *tess_image_carve(tess_image_job *job);
 
-/* A volume through a 3-D network: all slices in, the network, all slices out. */
+/* A volume with a 3-D network: reads all slices, runs the network, writes all slices. */
 tess_status tess_denoise_volume(tess_image_job *job, tess_error *error) TESS_MUST_CHECK;
 
-/* The ring's worker where the device computes in the host's memory: runs the strip's windows. */
+/* The ring's worker for a device that computes in host memory: runs the strip's windows. */
 tess_status tess_image_run(void *job, const tess_strip *strip, tess_error *error) TESS_MUST_CHECK;
 
-/* The ring's worker where the device has its own memory: submits the strip's windows, which are written some time before
+/* The ring's worker for a device with separate memory: submits the strip's windows, which are written before
  * tess_image_wait returns. */
 tess_status tess_image_submit(void *job, const tess_strip *strip, tess_error *error) TESS_MUST_CHECK;
 /* Waits for the strip that row `first` belongs to. */
 tess_status tess_image_wait(tess_image_job *job, int64_t first, tess_error *error) TESS_MUST_CHECK;
-/* Waits for all that is under way, whatever became of it. */
+/* Waits for all submitted strips, whether they succeed or fail. */
 void tess_image_wait_all(tess_image_job *job);
-/* Fills all but the ticket. */
+/* Fills all members except the ticket. */
 void tess_image_strip_set(tess_image_strip *to, const tess_pixels *pixels, const tess_strip *strip);
 
 #endif

@@ -1,22 +1,22 @@
-/* From what the look found of the noise to what the network is given: one level, or where that would be wrong a level for
- * each pixel. Photon noise gets a level from the brightness around the pixel, which on photographs is 0.8 to 5.1 dB better than
+/* Converts the estimated noise to the network's input: one level, or a level for each pixel if one would be wrong.
+ * Photon noise gets a level from the brightness around the pixel, which on photographs is 0.8 to 5.1 dB better than
  * the root mean square; a volume whose slices differ gets a level for each slice. A network has one level for all
- * colours: where their noise differs much, the quietest would lose detail, so each is denoised by itself. */
+ * colours: if their noise differs much, the quietest colour would lose detail, so each is denoised separately. */
 #include <math.h>
 
 #include "base/checked.h"
 #include "job/common/note.h"
 #include "job/denoise/denoise.h"
 
-static const double MUCH =
-    4; /* largest to least level of the channels: from here on each by itself is better */
+/* ratio of the largest to the least level of the channels, from which denoising each separately is better */
+static const double MUCH = 4;
 
 bool tess_denoise_has_map(const tess_denoise_file *file)
 {
     return file->map_info.width > 0 || file->levels != TESS_LEVELS_ONE;
 }
 
-/* From the look's scale to that of the network. */
+/* Factor from the look's scale to the network's. */
 static double factor_of(const tess_denoise_file *file)
 {
     return (file->look.unit.high - file->look.unit.low) / (file->scale.high - file->scale.low);
@@ -32,7 +32,7 @@ void tess_denoise_levels_of(const tess_denoise_file *file, int64_t slice, const 
         double sum = 0;
         for (int64_t c = 0; c < colours && file->levels == TESS_LEVELS_BY_BRIGHTNESS; c++) {
             const tess_noise_level *level = &noise->channel[c];
-            /* Where no photon was counted one still may come: a quarter of one is its share. */
+            /* Where no photon was counted the rate is still above zero: a quarter of one photon is assumed. */
             const double value =
                 fmax((double)means[x * colours + c] / factor + shift, level->zero + level->gain / 4);
             const double sigma =
@@ -46,7 +46,7 @@ void tess_denoise_levels_of(const tess_denoise_file *file, int64_t slice, const 
     }
 }
 
-/* Channels whose levels differ so much that one network for all takes detail from the quietest. */
+/* Whether levels differ so much that one network run for all channels would remove detail from the quietest. */
 static bool channels_differ(const tess_denoise_file *file, double *least, double *largest)
 {
     *least = INFINITY, *largest = 0;

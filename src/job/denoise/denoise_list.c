@@ -1,4 +1,4 @@
-/* The files of a denoise job: those that were named, and the images of folders that were. */
+/* The files of a denoise job: named files, and the images of named folders. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -12,10 +12,10 @@
 #include "job/common/note.h"
 #include "job/denoise/denoise.h"
 
-/* A folder that is being walked, and those around it: a link to one of them leads in a circle. */
+/* A folder being read and its parents: a link to one of them would form a cycle. */
 typedef struct walk {
     const char *path;
-    const char *relative; /* to the folder that was named: "", or with a '/' at its end */
+    const char *relative; /* path from the named folder: "", or ending with '/' */
     dev_t device;
     ino_t inode;
     const struct walk *around;
@@ -48,7 +48,7 @@ static tess_status no_memory(const tess_denoise_job *job, tess_error *error)
     return tess_fail(error, TESS_NO_MEMORY, "no memory for a list of %lld files", (long long)job->count + 1);
 }
 
-/* Room for twice as many whenever it is full: folders can hold very many files. */
+/* Doubles the capacity when the list is full: folders can hold very many files. */
 static tess_status grow(tess_denoise_job *job, tess_error *error)
 {
     if (job->count & (job->count - 1))
@@ -67,7 +67,7 @@ static char *truth_of(const tess_denoise_job *job, const char *relative, const c
     return job->folder && is_folder(truth) ? join(truth, relative, name) : tess_small_strdup(truth);
 }
 
-/* `input` is `name` in a folder that was named, or itself. */
+/* `input` is `name` in a named folder, or `name` itself. */
 static tess_status add_file(tess_denoise_job *job, const char *input, const char *relative, const char *name,
                             tess_error *error)
 {
@@ -83,7 +83,7 @@ static tess_status add_file(tess_denoise_job *job, const char *input, const char
                             .item = (uint32_t)job->count,
                             .psnr = NAN,
                             .ssim = NAN};
-    job->count++; /* also an incomplete one is freed with the list */
+    job->count++; /* counted first, so that an incomplete entry is freed with the list */
     if (!file->name || !file->input || !file->output || (s->truth && !file->truth))
         return no_memory(job, error);
     file->skipped = s->skip_existing && access(file->output, F_OK) == 0;
@@ -105,7 +105,7 @@ static int visible(const struct dirent *entry)
 
 static tess_status walk_folder(tess_denoise_job *job, const walk *w, int64_t *folders, tess_error *error);
 
-/* A folder in a folder. The job's own output is no input. */
+/* Enters a subfolder. The job's output folder is not an input. */
 static tess_status enter(tess_denoise_job *job, const walk *w, const char *name, const struct stat *facts,
                          int64_t *folders, tess_error *error)
 {

@@ -1,6 +1,6 @@
-/* One pass over an image before it is planned: how far its samples reach, which of them are holes, and how strong its noise
- * is. From that follow the scale on which the network sees it and the noise level. Images whose type says it all (8 and
- * 16 bits unsigned, noise level given) are not looked at. */
+/* One pass over an image before it is planned: the range of its samples, its holes, and the strength of its noise.
+ * The scale for the network and the noise level are derived from these. Images whose type says everything (8 and 16
+ * bits unsigned, noise level given) need no pass. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -14,10 +14,10 @@ typedef struct looking {
     tess_reader *reader;
     const tess_image_info *info;
     int64_t colours;
-    tess_scale unit; /* of the values: the samples themselves where no scale is known yet */
+    tess_scale unit; /* of the values: the samples themselves if no scale is known yet */
     char *samples;
     unsigned char *valid;  /* of the samples */
-    float *values, *draws; /* of a row, alpha left out */
+    float *values, *draws; /* of a row, without alpha */
     double add_noise;
     tess_rng_key key;
     int64_t row;
@@ -26,7 +26,7 @@ typedef struct looking {
     float *tail;        /* every `stride`-th value, for the tails */
     int64_t tail_count, stride;
     double sum, low[TESS_NOISE_CHANNELS],
-        high[TESS_NOISE_CHANNELS]; /* the last: of all further channels too */
+        high[TESS_NOISE_CHANNELS]; /* the last one also covers all further channels */
     int64_t holes, found;
 } looking;
 
@@ -36,7 +36,7 @@ static int compare_floats(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* What nobody sees is often constant, and says nothing about the noise. */
+/* Transparent pixels are often constant and say nothing about the noise. */
 static void hide_transparent(looking *l, int64_t y)
 {
     const tess_image_info *info = l->info;
@@ -90,7 +90,7 @@ static tess_status look_at_rows(looking *l, tess_stop *stop, tess_error *error)
     return TESS_OK;
 }
 
-/* Values that people put where they have none. */
+/* Values that are commonly used to mark missing data. */
 static bool is_usual_fill(double value)
 {
     static const double usual[] = {-999, -9999, -99999, -32767, -32768,
@@ -101,9 +101,9 @@ static bool is_usual_fill(double value)
     return fabs(value) > 3e38;
 }
 
-/* The widest gap between two neighbours in the order of values, against the spread of what lies on its other side. Many
- * times that, the part beyond it is no signal; less will do where that part is one value, and less still where it is a
- * usual fill value. */
+/* Finds the widest gap between neighbours in the sorted values and compares it with the spread of the values on its
+ * other side. If the gap is many times that spread, the part beyond it is not signal. A smaller gap suffices if that
+ * part is a single value, and a still smaller one if it is a common fill value. */
 static void find_outliers(const looking *l, tess_denoise_look *look)
 {
     static const double FAR = 4, FAR_AND_EQUAL = 0.5, FAR_AND_USUAL = 0.05;

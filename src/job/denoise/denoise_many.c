@@ -1,5 +1,5 @@
-/* Many files at once through one queue: a file a thread, which decodes it, submits its windows and encodes the
- * result, so that all cores feed one device. What a file becomes does not depend on the others. */
+/* Processes many files at once through one queue. Each thread takes a file, decodes it, submits its windows and
+ * encodes the result, so that all cores feed one device. The result of a file does not depend on the others. */
 #include <pthread.h>
 #include <stdio.h>
 
@@ -7,23 +7,20 @@
 #include "base/process.h"
 #include "job/denoise/denoise.h"
 
-enum {
-    OPENINGS = 3,
-    WAITING = 2
-}; /* files that wait for the device, while the others keep the cores at work */
-static const uint64_t SMALL_JOB = (uint64_t)64 << 20; /* smaller plans gain nothing */
+enum { OPENINGS = 3, WAITING = 2 }; /* files waiting for the device while others use the cores */
+static const uint64_t SMALL_JOB = (uint64_t)64 << 20; /* a smaller plan would gain nothing */
 
 typedef struct many {
     tess_denoise_job *job;
     tess_queue *queue;
     pthread_mutex_t mutex;
-    int64_t next; /* the files before it have begun */
+    int64_t next; /* all files before it have started */
     int64_t announced;
-    tess_status status; /* what stops the job, and its message */
+    tess_status status; /* the error that stops the job, and its message */
     tess_error error;
 } many;
 
-/* Weights and the queue; all that was taken goes back when something is missing. */
+/* Loads the weights and opens the queue; on failure everything is released. */
 static tess_status open_queue(tess_denoise_job *job, tess_queue **queue, tess_error *error)
 {
     tess_status status = tess_engine_load(&job->engine, error);
@@ -34,8 +31,8 @@ static tess_status open_queue(tess_denoise_job *job, tess_queue **queue, tess_er
     return status;
 }
 
-/* Others use the device too: what was free when the plan was made may be gone. The job is planned again with what
- * there is before anything has started. */
+/* Other processes use the device too: memory that was free when the plan was made may be taken. The job is then
+ * planned again with the free memory, before anything has started. */
 static tess_status open_or_replan(tess_denoise_job *job, tess_queue **queue, tess_error *error)
 {
     tess_engine *engine = &job->engine;
@@ -43,7 +40,7 @@ static tess_status open_or_replan(tess_denoise_job *job, tess_queue **queue, tes
         engine->device->facts(engine->device, &engine->facts);
         const uint64_t left = engine->facts.memory_free, planned = job->planned_total;
         const bool enough = left >= planned;
-        job->baseline = left; /* planning may have opened a library, which is not the plan's */
+        job->baseline = left; /* planning may have opened a library, whose memory is not part of the plan */
         tess_status status = enough ? open_queue(job, queue, error) : TESS_NO_MEMORY;
         if (status != TESS_NO_MEMORY || attempt == OPENINGS) {
             if (status == TESS_NO_MEMORY && !enough)
@@ -55,14 +52,13 @@ static tess_status open_or_replan(tess_denoise_job *job, tess_queue **queue, tes
         }
         engine->device->facts(engine->device, &engine->facts);
         uint64_t limit = tess_engine_free_limit(engine);
-        /* Free bytes that could not be had are in pieces, or were taken a moment ago: ask for less. */
+        /* An allocation within the free bytes failed: memory is fragmented, or was taken meanwhile. Plan for less. */
         const uint64_t less = planned / 8 * 7, asked = job->settings->common.memory_limit;
         if (enough && less < limit)
             limit = less > SMALL_JOB ? less : SMALL_JOB;
         limit = asked && asked < limit ? asked : limit;
         for (int64_t i = 0; i < job->count; i++)
-            job->files[i].request.asked_limit =
-                0; /* it is not what the user asked for that is too little now */
+            job->files[i].request.asked_limit = 0; /* the user's limit is not the cause */
         snprintf(job->replanned, sizeof job->replanned,
                  "re-planned: the card had %.0f MiB free, %.0f were planned", (double)left / (1 << 20),
                  (double)planned / (1 << 20));
@@ -70,7 +66,7 @@ static tess_status open_or_replan(tess_denoise_job *job, tess_queue **queue, tes
     }
 }
 
-/* Threads: what the files, the cores (and a few more) and a quarter of the host's memory allow. */
+/* Number of threads, limited by the files, the cores (and a few more) and a quarter of the host's memory. */
 static int64_t thread_count(const tess_denoise_job *job)
 {
     int64_t files = 0;
@@ -133,7 +129,7 @@ static tess_status work(void *arg, tess_error *error)
     return TESS_OK;
 }
 
-/* Only this thread calls back: it reports the files that have begun, and polls for a stop. */
+/* Only this thread calls the callbacks: it reports files that have started, and polls for a stop. */
 static void watch(many *m)
 {
     pthread_mutex_lock(&m->mutex);
@@ -156,7 +152,7 @@ static tess_status run_threads(many *m, int64_t count, tess_error *error)
         if (status == TESS_OK)
             tess_worker_start(workers[i], work, m);
         else if (i > 0)
-            status = TESS_OK, count = i; /* fewer do as well */
+            status = TESS_OK, count = i; /* fewer threads also work */
     }
     for (int64_t i = 0; i < count; i++) {
         while (workers[i] && tess_worker_busy(workers[i], TESS_STOP_SECONDS))

@@ -1,6 +1,6 @@
-/* The plan of a job out of the plans of its files. In the host's memory files are done one after another with
- * blocks of their own sizes, so the job's peak is that of its largest file. A queue is opened once for all, so there
- * the largest of each block counts, even when they come from different files. */
+/* The plan of a job from the plans of its files. In host memory files are processed one after another with blocks of
+ * their own sizes, so the job's peak is that of its largest file. A queue is opened once for all files, so the
+ * largest of each block counts, even if they come from different files. */
 #include "base/checked.h"
 #include "base/process.h"
 #include "job/denoise/denoise.h"
@@ -23,16 +23,16 @@ static void grow(size_t *most, size_t bytes)
 /* How the files of a job are planned. */
 typedef struct planning {
     uint64_t limit;
-    bool least; /* every file takes as little as it can */
+    bool least; /* every file takes the smallest plan */
 } planning;
 
-/* Counts a file's choice into the job's. */
+/* Adds a file's plan to the job's. */
 static void add_choice(tess_denoise_job *job, const tess_denoise_file *file)
 {
     const tess_cut_plan *choice = &file->choice;
     const uint64_t total = tess_mem_total(&choice->bytes) + file->request.other_weights;
     job->planned_total = total > job->planned_total ? total : job->planned_total;
-    for (int c = 0; c < TESS_MEM_CATEGORIES; c++) /* its weights are among the job's */
+    for (int c = 0; c < TESS_MEM_CATEGORIES; c++) /* weights are counted for the job */
         if (choice->bytes.by[c] > job->planned.by[c])
             job->planned.by[c] = choice->bytes.by[c];
     grow(&job->queue_sizes.arena, choice->arena_bytes);
@@ -42,7 +42,7 @@ static void add_choice(tess_denoise_job *job, const tess_denoise_file *file)
     job->planned_seconds += choice->seconds * (double)tess_max_i64(file->info.depth, 1);
 }
 
-/* Plans every file, and says how many do not fit. */
+/* Plans every file and counts those that do not fit. */
 static tess_status plan_files(tess_denoise_job *job, planning how, int64_t *refused, tess_error *error)
 {
     uint64_t weights = 0;
@@ -69,7 +69,7 @@ static tess_status plan_files(tess_denoise_job *job, planning how, int64_t *refu
         else
             TESS_TRY(tess_denoise_settle(job, file, status, error));
     }
-    if (job->engine.apart) {
+    if (job->engine.separate_memory) {
         const tess_queue_sizes *sizes = &job->queue_sizes;
         job->planned.by[TESS_MEM_IO] = granted(job, sizes->in_stage) + granted(job, sizes->out_stage);
         job->planned_total = tess_mem_total(&job->planned);
@@ -78,13 +78,13 @@ static tess_status plan_files(tess_denoise_job *job, planning how, int64_t *refu
     return TESS_OK;
 }
 
-/* Refuses the files that do not fit even when they take the least. The number that the messages name is enough for all
- * files of the job, not only for the one that it is said of. */
+/* Refuses the files that do not fit even with the smallest plan. The limit that the messages name is enough for all
+ * files of the job. */
 static tess_status refuse_files(tess_denoise_job *job, uint64_t limit, tess_error *error)
 {
     int64_t refused;
     TESS_TRY(plan_files(job, (planning){UINT64_MAX, true}, &refused, error));
-    const uint64_t needs = job->planned_total + tess_cut_reserve(job->engine.apart);
+    const uint64_t needs = job->planned_total + tess_cut_reserve(job->engine.separate_memory);
     for (int64_t i = 0; i < job->count; i++) {
         tess_denoise_file *file = &job->files[i];
         if (!tess_denoise_todo(file))
@@ -99,8 +99,8 @@ static tess_status refuse_files(tess_denoise_job *job, uint64_t limit, tess_erro
     return TESS_OK;
 }
 
-/* Blocks of a queue are as large as the largest of each kind: files that fit one by one may not fit together. They are
- * planned with less, and at last with the least that each can take. */
+/* The blocks of a queue are as large as the largest of each kind, so files that fit one by one may not fit together.
+ * They are planned again with lower limits, and finally with the smallest plan of each. */
 static tess_status plan_together(tess_denoise_job *job, uint64_t limit, tess_error *error)
 {
     int64_t refused = 0;
@@ -133,7 +133,7 @@ tess_status tess_denoise_plan(tess_denoise_job *job, uint64_t limit, tess_error 
     TESS_TRY(plan_files(job, (planning){limit, false}, &refused, error));
     if (refused) {
         TESS_TRY(refuse_files(job, limit, error));
-        TESS_TRY(plan_files(job, (planning){limit, false}, &refused, error)); /* the others */
+        TESS_TRY(plan_files(job, (planning){limit, false}, &refused, error)); /* the remaining files */
     }
-    return job->engine.apart ? plan_together(job, limit, error) : TESS_OK;
+    return job->engine.separate_memory ? plan_together(job, limit, error) : TESS_OK;
 }

@@ -68,7 +68,7 @@ tess_image_info tess_prepared_info(const tess_denoise_file *file)
     return (tess_image_info){.height = file->info.height,
                              .width = file->info.width,
                              .channels = (int)colours_of(file) + has_map(file),
-                             .alpha = has_map(file), /* carried through, as alpha is */
+                             .alpha = has_map(file), /* copied unchanged, like alpha */
                              .dtype = TESS_F32,
                              .full_scale = 1};
 }
@@ -110,7 +110,7 @@ static void add_noise(const tess_prepared_image *image, int64_t row, float *draw
                            image->file->info.width * colours_of(image->file), draws, values);
 }
 
-/* Holes filled and noise added: as the network sees it. */
+/* Returns the next row as the network sees it: holes filled and noise added. */
 static tess_status next_filled(void *user, float *values, tess_error *error)
 {
     tess_prepared_image *image = user;
@@ -122,7 +122,7 @@ static tess_status next_filled(void *user, float *values, tess_error *error)
     return TESS_OK;
 }
 
-/* The row, and the noise levels of its pixels in rows.map. */
+/* Returns the row, with the noise levels of its pixels in rows.map. */
 static tess_status next_estimated(tess_prepared_image *image, float *row, tess_error *error)
 {
     if (needs_means(image->file))
@@ -172,8 +172,8 @@ tess_status tess_prepared_source(tess_prepared_image *image, int64_t count, floa
     return TESS_OK;
 }
 
-/* strength * result + (1 - strength) * input, where there is an input. Without noise, of the image or by the map of this
- * pixel (which is carried behind its colours), nothing changes. */
+/* strength * result + (1 - strength) * input. If the noise level of the image, or of this pixel in the map (stored
+ * after its colours), is 0, the input is unchanged. */
 static void blend(tess_prepared_image *image, int64_t y, float *result)
 {
     const double strength = image->file->sigma == 0 ? 0 : image->settings->strength;
@@ -196,7 +196,7 @@ static void blend(tess_prepared_image *image, int64_t y, float *result)
     }
 }
 
-/* A network that overflows (fp16, values far beyond 1) must not leave holes of its own. */
+/* A network that overflows (fp16, values far beyond 1) must not create holes. */
 static tess_status check_result(const tess_prepared_image *image, int64_t y, const float *result,
                                 tess_error *error)
 {

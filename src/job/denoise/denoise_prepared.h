@@ -1,7 +1,7 @@
-/* denoise_prepared.h: images whose rows become fp32 values before the network and samples again behind it: those with
- * holes, with a scale of their own, with a map of noise levels, in slices, blended, or written in another type. The ring
- * and the network see a plain fp32 image. The sink reads the input a second time, so that holes, alpha and what is
- * blended need not be held. */
+/* denoise_prepared.h: images whose rows are converted to fp32 values before the network and back to samples after it:
+ * those with holes, with a special scale, with a map of noise levels, in slices, blended, or written in another type.
+ * The ring and the network see a plain fp32 image. The sink reads the input a second time, so that holes, alpha and
+ * the input of a blend need not be kept in memory. */
 #ifndef TESS_JOB_DENOISE_PREPARED_H
 #define TESS_JOB_DENOISE_PREPARED_H
 
@@ -9,9 +9,10 @@
 #include "job/common/local_mean.h"
 #include "job/denoise/denoise.h"
 
-/* Rows that the source and the sink work in, each on a thread of its own. */
+/* Rows for the source and the sink, which run on separate threads. */
 typedef struct tess_prepared_rows {
-    char *samples, *map_samples, *again, *out; /* of the input, the map, the input once more, the output */
+    /* of the input, the map, the input read by the sink, the output */
+    char *samples, *map_samples, *again, *out;
     unsigned char *valid, *valid_again;
     float *values, *draws, *map; /* source */
     float *blend, *draws_again;  /* sink */
@@ -19,11 +20,11 @@ typedef struct tess_prepared_rows {
     void *holes, *local;
 } tess_prepared_rows;
 
-/* Carves them from `at`, or with NULL only counts: the bytes that they take. */
+/* Places them at `at`; with NULL it only returns the bytes. */
 size_t tess_prepared_carve(const tess_denoise_file *file, char *at, tess_prepared_rows *rows);
-/* What the ring and the network are given in place of the file. */
+/* The image that the ring and the network see in place of the file. */
 tess_image_info tess_prepared_info(const tess_denoise_file *file);
-/* Bytes that the extra readers hold. */
+/* Bytes held by the additional readers. */
 size_t tess_prepared_held(const tess_denoise_file *file);
 
 typedef struct tess_prepared_image {
@@ -34,22 +35,22 @@ typedef struct tess_prepared_image {
     tess_holes holes;
     tess_local_mean local;
     tess_rng_key noise;
-    int64_t slice, source_row; /* rows of earlier slices are counted too */
+    int64_t slice, source_row; /* row counts include earlier slices */
 } tess_prepared_image;
 
-/* Before the first row of every slice. */
+/* Called before the first row of every slice. */
 void tess_prepared_begin_slice(tess_prepared_image *image, int64_t slice);
-/* The next `count` rows as values. */
+/* Returns the next `count` rows as values. */
 tess_status tess_prepared_source(tess_prepared_image *image, int64_t count, float *values,
                                  tess_error *error) TESS_MUST_CHECK;
 /* Row y of the slice: blends `result` with the input in place. *samples then points to the row for the file, and
- * *valid to one byte a sample: 0 for a hole. */
+ * *valid to one byte per sample: 0 for a hole. */
 tess_status tess_prepared_sink(tess_prepared_image *image, int64_t y, float *result, const char **samples,
                                const unsigned char **valid, tess_error *error) TESS_MUST_CHECK;
 
-/* The samples of 0 and 1 in the output. */
+/* The output's samples that mean 0 and 1. */
 tess_scale tess_denoise_out_scale(const tess_denoise_file *file);
-/* Values of row y to rows.out: rounded, dithered where asked, holes and alpha as the input has them. */
+/* Converts the values of row y to rows.out: rounded, dithered if requested, with the holes and alpha of the input. */
 void tess_prepared_to_samples(tess_prepared_image *image, int64_t y, const float *result);
 
 #endif

@@ -1,6 +1,7 @@
-/* The windows of a strip through the queue to a device with its own memory. The ring's worker only submits: the next strip
- * follows at once, and the sink waits for its own strip before it writes, so the device has work between strips. Input rows
- * are read while submitting; only alpha is needed until the window is back, so such images wait for each strip. */
+/* Sends the windows of a strip through the queue to a device with separate memory. The ring's worker only submits:
+ * the next strip follows at once, and the sink waits for its strip before it writes, so the device has work between
+ * strips. Input rows are read during the submission; only alpha is needed until the result is back, so images with
+ * alpha wait for each strip. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -23,7 +24,7 @@ static void read_pixels(void *user, int64_t y, int64_t x, int64_t count, void *t
     memcpy(to, input_at(s, y, x), (size_t)count * pixel_bytes(&s->image, s->image.in));
 }
 
-/* Colours from the device; alpha from the strip's input, by the same conversions as everywhere. */
+/* Takes colours from the device and alpha from the strip's input, with the usual conversions. */
 static void merge_alpha(const tess_queue_image *image, const char *in, const char *from, int64_t count,
                         char *to)
 {
@@ -94,7 +95,7 @@ void tess_image_wait_all(tess_image_job *job)
 {
     for (int i = 0; i < 2; i++) {
         tess_ticket *ticket = &job->strips[i].ticket;
-        (void)!tess_queue_wait(job->blocks->queue, ticket, NULL); /* reported already */
+        (void)!tess_queue_wait(job->blocks->queue, ticket, NULL); /* the error was reported already */
         job->file->seconds += ticket->seconds;
     }
 }

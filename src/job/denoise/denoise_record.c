@@ -57,12 +57,12 @@ static void add_plan(tess_json **record, const tess_denoise_job *job)
     snprintf(reason, sizeof reason, "%s%s%s", job->replanned, job->replanned[0] ? "; " : "", choice->reason);
     tess_json_set_string(&plan, "reason", reason);
     tess_json_set(&plan, "peak_bytes", tess_record_bytes(&job->planned, job->planned_total));
-    if (job->engine.apart)
+    if (job->engine.separate_memory)
         tess_json_set_int(&plan, "host_bytes", (int64_t)job->host_bytes);
     tess_json_set(record, "plan", plan);
 }
 
-/* What the device itself says, and how well it was kept at work. */
+/* Adds the device's own figures and how busy it was. */
 static void add_device(tess_json **measured, const tess_denoise_job *job, const tess_mem_usage *peak)
 {
     const tess_queue_figures *figures = &job->figures;
@@ -84,7 +84,7 @@ static void add_measured(tess_json **record, const tess_denoise_job *job)
             seconds += job->files[i].seconds;
             pixels += (double)tess_denoise_rows(&job->files[i].info) * (double)job->files[i].info.width;
         }
-    if (job->engine.apart) /* files overlap: their seconds are shares of the device's */
+    if (job->engine.separate_memory) /* files overlap, so their seconds are shares of the device's time */
         seconds = job->figures.seconds;
     tess_mem_usage peak;
     tess_memory_peak(job->engine.memory, tess_engine_scope(&job->engine), &peak);
@@ -97,7 +97,7 @@ static void add_measured(tess_json **record, const tess_denoise_job *job)
     tess_json_set_int(&measured, "overhead_bytes", (int64_t)job->overhead);
     tess_json_set_int(&measured, "loaded_bytes", (int64_t)job->loaded);
     tess_json_set_int(&measured, "host_bytes", (int64_t)job->host_bytes);
-    if (job->engine.apart)
+    if (job->engine.separate_memory)
         add_device(&measured, job, &peak);
     tess_json_set(record, "measured", measured);
 }
@@ -131,8 +131,8 @@ static void add_quality(tess_json **record, const tess_denoise_job *job)
     tess_json_set(record, "quality", quality);
 }
 
-/* What was found of the noise, channel by channel; where the variance grows with the value it is
- * read^2 + gain * (value - zero). */
+/* Adds the estimated noise of each channel; if the variance grows with the value it is read^2 + gain * (value -
+ * zero). */
 static void add_noise(tess_json **entry, const tess_denoise_file *file)
 {
     static const char *const sure[] = {"unknown", "rough", "sure"};
@@ -159,7 +159,7 @@ static void add_noise(tess_json **entry, const tess_denoise_file *file)
     tess_json_set_string(entry, "confidence", sure[noise->confidence]);
 }
 
-/* What the samples were taken for. */
+/* Adds how the samples were interpreted. */
 static void add_samples(tess_json **entry, const tess_denoise_file *file)
 {
     const tess_image_info *info = &file->info;

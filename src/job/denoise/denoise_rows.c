@@ -1,5 +1,5 @@
-/* Rows of a file on their way to the network: samples, which of them hold a value, and the values of the colours. The look
- * before the plan and the run itself take the same steps, so that they agree on every hole and every draw of noise. */
+/* Reads rows of a file for the network: samples, which of them hold a value, and the values of the colours. The pass
+ * before the plan and the run use the same functions, so that they agree on every hole and all added noise. */
 #include <math.h>
 #include <string.h>
 

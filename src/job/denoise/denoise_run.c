@@ -1,16 +1,18 @@
-/* Files one after another, in the host's memory. */
+/* Processes files one after another in host memory. */
 #include "base/process.h"
 #include "job/denoise/denoise.h"
 
-enum { SHAPES = 16 }; /* of windows: a strip has few, and its neighbours have the same */
+enum { SHAPES = 16 }; /* window shapes kept: a strip has few, and its neighbours have the same */
 
-/* Blocks of just the file's sizes; images of one size keep them, and the plans of their windows. */
-static tess_status fit_blocks(tess_memory *memory, tess_denoise_blocks *b, const tess_cut_plan *choice, tess_error *error)
+/* Allocates blocks of exactly the file's sizes; images of one size keep the blocks and the plans of their windows. */
+static tess_status fit_blocks(tess_memory *memory, tess_denoise_blocks *b, const tess_cut_plan *choice,
+                              tess_error *error)
 {
     if (tess_windows_holds(b->windows, choice->arena_bytes, choice->workspace_bytes) &&
         b->io.bytes == tess_block_granted(choice->io_block))
         return TESS_OK;
-    tess_windows_free(b->windows); /* everything before anything is taken: the plan counts the largest file */
+    /* free everything before allocating: the plan counts the largest file only */
+    tess_windows_free(b->windows);
     tess_block_free(&b->io);
     TESS_TRY(tess_windows_alloc(b->windows, choice->arena_bytes, choice->workspace_bytes, error));
     return tess_block_alloc(memory, &b->io, TESS_MEM_HOST, choice->io_block, error);

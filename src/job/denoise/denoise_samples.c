@@ -1,4 +1,4 @@
-/* The way out of a prepared image: values to the samples of the output, in its type. */
+/* Converts the values of a prepared image to samples of the output's type. */
 #include <math.h>
 #include <string.h>
 
@@ -15,7 +15,8 @@ tess_scale tess_denoise_out_scale(const tess_denoise_file *file)
     return same ? file->scale : (tess_scale){0, tess_samples_full_scale(file->out_info.dtype)};
 }
 
-/* Uniform over one step of the output, by the place of the sample: rounding errors no longer follow the image. */
+/* Adds uniform noise of one output step, by the position of the sample, so that rounding errors do not follow the
+ * image. */
 static void dither(const tess_prepared_image *image, int64_t row, tess_scale scale, float *values,
                    float *draws, int64_t colours)
 {
@@ -27,7 +28,7 @@ static void dither(const tess_prepared_image *image, int64_t row, tess_scale sca
         values[i] += (draws[i] - 0.5f) * step;
 }
 
-/* A sample that was no value keeps its bytes; in another type a number that means none does not exist: 0. */
+/* A hole keeps its bytes; if the output has another type, which has no value for holes, it becomes 0. */
 static void keep_sample(const tess_denoise_file *file, const char *from, bool alpha, char *to)
 {
     const tess_image_info *in = &file->info, *out = &file->out_info;
@@ -49,7 +50,7 @@ static void keep_sample(const tess_denoise_file *file, const char *from, bool al
         break;                                                                                               \
     }
 
-/* A restored sample that comes out as the nodata value would be void: it takes the next value instead. */
+/* A restored sample that equals the nodata value would become a hole, so it takes the next value instead. */
 static void step_off_nodata(const tess_image_info *info, float value, tess_scale scale, void *sample)
 {
     const double nodata = info->nodata;
@@ -79,12 +80,12 @@ void tess_prepared_to_samples(tess_prepared_image *image, int64_t y, const float
     const size_t in_size = tess_dtype_size(in->dtype), out_size = tess_dtype_size(out->dtype);
     const double strength = file->sigma == 0 ? 0 : image->settings->strength;
     if (strength == 0 && in->dtype == out->dtype &&
-        !(image->settings->add_noise > 0)) { /* the input, to the last bit */
+        !(image->settings->add_noise > 0)) { /* the input, bit for bit */
         memcpy(image->rows.out, image->rows.again, (size_t)(in->width * in->channels) * out_size);
         return;
     }
     const tess_scale scale = tess_denoise_out_scale(file);
-    float *values = image->rows.blend; /* free again */
+    float *values = image->rows.blend; /* no longer needed */
     for (int64_t x = 0; x < in->width; x++)
         memcpy(values + x * colours, result + x * step, (size_t)colours * sizeof(float));
     if (image->settings->dither && is_integer(out->dtype) && in->dtype != out->dtype)

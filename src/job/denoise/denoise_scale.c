@@ -1,18 +1,20 @@
-/* The scale on which a network sees an image: which sample means 0 and which means 1. Sigma is given on it. */
+/* Chooses the scale of an image for the network: which sample means 0 and which means 1. Sigma is given on this
+ * scale. */
 #include <math.h>
 #include <string.h>
 
 #include "job/common/note.h"
 #include "job/denoise/denoise.h"
 
-static const double ALIKE = 4; /* ranges of bands, and their noise, that differ by no more */
+/* largest ratio between ranges of bands, and between their noise, that counts as similar */
+static const double ALIKE = 4;
 
 static bool by_type(tess_dtype dtype)
 {
     return dtype == TESS_U8 || dtype == TESS_U16;
 }
 
-/* Values of fp32 can be told apart on this scale. */
+/* Whether fp32 can distinguish values on this scale. */
 static bool usable(double low, double high)
 {
     return high > low && isnormal((float)(high - low)) && isnormal((float)(1 / (high - low)));
@@ -20,7 +22,7 @@ static bool usable(double low, double high)
 
 tess_status tess_denoise_check_samples(const tess_denoise_settings *s, tess_error *error)
 {
-    /* Floats that are taken as they are may reach beyond 1, and their noise too. */
+    /* Unscaled floats may exceed 1, and so may their noise. */
     const double most = s->range == TESS_RANGE_TYPE ? HUGE_VAL : 1;
     if (s->sigma > most || isnan(s->sigma))
         return tess_fail(
@@ -53,8 +55,8 @@ bool tess_denoise_scale_is_known(const tess_denoise_settings *s, const tess_imag
     return s->range != TESS_RANGE_AUTO || by_type(info->dtype);
 }
 
-/* Noise carries an image on [0,1] beyond its ends: the bulk must be near, by as much as the noise explains where that is
- * known, and nothing far. An image about 0 is not one. */
+/* Noise takes an image on [0,1] beyond its ends: most values must be near, within what the noise explains if it is
+ * known, and none far. An image centred on 0 does not count as one. */
 static bool looks_like_unit(const tess_denoise_settings *s, const tess_denoise_file *file)
 {
     const tess_denoise_look *look = &file->look;
@@ -69,13 +71,13 @@ static void set_scale(tess_denoise_file *file, double low, double high, const ch
     file->scale_origin = origin;
 }
 
-/* Of a value of the look: the sample. */
+/* Converts a value of the look to a sample. */
 static double sample_of(const tess_denoise_look *look, double value)
 {
     return look->unit.low + value * (look->unit.high - look->unit.low);
 }
 
-/* Samples far from all others would make the range, and everything else would be one shade in it. */
+/* A few samples far from all others would determine the range, and everything else would have almost no contrast. */
 static tess_status doubt_outliers(const tess_denoise_file *file, tess_error *error)
 {
     const tess_denoise_look *look = &file->look;
@@ -89,7 +91,7 @@ static tess_status doubt_outliers(const tess_denoise_file *file, tess_error *err
         sample_of(look, look->outlier), sample_of(look, look->outlier));
 }
 
-/* Noise of one strength in all channels, as far as it was estimated. */
+/* Whether all channels have similar noise, as far as it was estimated. */
 static bool noise_is_alike(const tess_denoise_look *look, int64_t channels)
 {
     double least = INFINITY, most = 0;
@@ -103,9 +105,9 @@ static bool noise_is_alike(const tess_denoise_look *look, int64_t channels)
     return most <= ALIKE * least;
 }
 
-/* The three channels of a photograph belong together, however dark one of them is: those of 8 bits, those of 16 bits where
- * the file says that they are red, green and blue, and floats on [0,1] with the same noise in each. Channels of others may
- * have units of their own. */
+/* The three channels of a photograph belong together, however dark one of them is: 8 bits, 16 bits if the file says
+ * that they are red, green and blue, and floats on [0,1] with similar noise in each. Channels of other images may
+ * have different units. */
 static bool is_photograph(const tess_denoise_settings *s, const tess_denoise_file *file)
 {
     const tess_image_info *info = &file->info;
@@ -115,8 +117,8 @@ static bool is_photograph(const tess_denoise_settings *s, const tess_denoise_fil
            (info->dtype == TESS_F32 && looks_like_unit(s, file) && noise_is_alike(&file->look, 3));
 }
 
-/* A band that fills a small part of the range of all is one shade to the network, and its noise is nothing beside the
- * noise of the others. */
+/* A band that fills a small part of the common range has almost no contrast for the network, and its noise is far
+ * below that of the others. */
 static tess_status doubt_bands(const tess_denoise_settings *s, const tess_denoise_file *file,
                                tess_error *error)
 {
@@ -141,7 +143,7 @@ static tess_status doubt_bands(const tess_denoise_settings *s, const tess_denois
         sample_of(look, look->channel_low[at]), sample_of(look, look->channel_high[at]));
 }
 
-/* From the data: a sigma that was given would be a fraction of a span that the user has not seen. */
+/* A given sigma would be a fraction of a span that the user has not seen, so it is refused. */
 static tess_status scale_from_data(const tess_denoise_settings *s, tess_denoise_file *file, tess_error *error)
 {
     const tess_denoise_look *look = &file->look;
@@ -173,7 +175,7 @@ static tess_status scale_from_data(const tess_denoise_settings *s, tess_denoise_
     return TESS_OK;
 }
 
-/* Networks know no values below 0. */
+/* Networks were not trained on values below 0. */
 static void doubt_low_end(const tess_denoise_settings *s, const tess_denoise_file *file)
 {
     const tess_denoise_look *look = &file->look;
@@ -185,7 +187,7 @@ static void doubt_low_end(const tess_denoise_settings *s, const tess_denoise_fil
                   file->input, sample_of(look, look->low));
 }
 
-/* A scale that was not chosen from the data, against the data. */
+/* Warns if the data does not fit a scale that was not chosen from it. */
 static void doubt_contrast(const tess_denoise_settings *s, const tess_denoise_file *file)
 {
     const tess_denoise_look *look = &file->look;
@@ -204,7 +206,7 @@ static void doubt_contrast(const tess_denoise_settings *s, const tess_denoise_fi
 
 tess_status tess_denoise_set_scale(const tess_denoise_settings *s, tess_denoise_file *file, tess_error *error)
 {
-    static const double LITTLE = 0.25; /* contrast in which networks see little */
+    static const double LITTLE = 0.25; /* contrast below which networks do poorly */
     const tess_image_info *info = &file->info;
     const tess_denoise_look *look = &file->look;
     const double full = tess_samples_full_scale(info->dtype);
@@ -218,7 +220,7 @@ tess_status tess_denoise_set_scale(const tess_denoise_settings *s, tess_denoise_
                        look->high > look->low && look->high - look->low < LITTLE))
         return scale_from_data(s, file, error);
     else if (file->model->model.channels > 1 && look->looked)
-        TESS_TRY(doubt_bands(s, file, error)); /* they get one noise level */
+        TESS_TRY(doubt_bands(s, file, error)); /* they share one noise level */
     if (s->range == TESS_RANGE_AUTO)
         set_scale(file, 0, full, info->dtype == TESS_F32 ? "as it is" : "type");
     if (look->looked && s->range != TESS_RANGE_AUTO)

@@ -1,5 +1,5 @@
-/* The windows of a strip on a device that computes in the host's memory: values are gathered straight into the network's
- * input and scattered from its output. */
+/* Runs the windows of a strip on a device that computes in host memory: values are gathered directly into the
+ * network's input and scattered from its output. */
 #include "base/clock.h"
 #include "job/denoise/denoise_image.h"
 

@@ -1,5 +1,5 @@
-/* Where the results go. Nothing that the job reads is written over, by whatever name it goes: files are compared by
- * device and inode, in sorted tables, so that a folder of very many files is checked in no time. */
+/* Checks where the results go. A job overwrites nothing that it reads, under any name: files are compared by device
+ * and inode in sorted tables, so that a folder of very many files is checked quickly. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>
@@ -14,7 +14,7 @@
 typedef struct identity {
     dev_t device;
     ino_t inode;
-    int64_t file; /* whose it is; -1: the job's */
+    int64_t file; /* index of its file; -1: the job's */
     const char *path, *what;
 } identity;
 
@@ -76,7 +76,7 @@ static tess_status check_file(const tess_denoise_job *job, int64_t index, const 
                              "%s: the result would be written over the input %s; give another output, or "
                              "`overwrite` if that is meant",
                              output, used->path);
-        if (used->file != index) /* it would be read when it is a result already */
+        if (used->file != index) /* it would be read after it was overwritten by a result */
             return tess_fail(
                 error, TESS_BAD_OPTION,
                 "%s: the result of %s would be written over the input %s; process them one by one", output,
@@ -85,7 +85,7 @@ static tess_status check_file(const tess_denoise_job *job, int64_t index, const 
     return TESS_OK;
 }
 
-/* A result takes away the side files of what it replaces, but nothing that the job reads. */
+/* A result removes the side files of the file it replaces, but none that the job reads. */
 static tess_status check_sides(const char *output, const identity *table, size_t count, tess_error *error)
 {
     const char *const *suffixes = tess_image_stale_suffixes(output);
@@ -111,7 +111,7 @@ static int by_output(const void *a, const void *b)
     return strcmp((*one)->output, (*other)->output);
 }
 
-/* Outputs lie in one folder and have the same beginning, so equal files have equal names, but for links. */
+/* Outputs are in one folder, so equal files have equal names, except for links. */
 static tess_status check_twice(const tess_denoise_job *job, tess_error *error)
 {
     const tess_denoise_file **sorted = tess_small_alloc((size_t)job->count, sizeof *sorted);
@@ -142,8 +142,8 @@ tess_status tess_denoise_check_targets(const tess_denoise_job *job, tess_error *
     for (int64_t i = 0; i < job->count; i++) {
         add(table, &count, i, job->files[i].truth, "truth");
         add(table, &count, i, job->files[i].input, INPUT);
-        if (is_link(
-                job->files[i].output)) /* what it leads to is written, perhaps the output of another file */
+        /* the target of the link is written, which may be the output of another file */
+        if (is_link(job->files[i].output))
             add(table, &count, i, job->files[i].output, OUTPUT);
     }
     qsort(table, count, sizeof *table, order);

@@ -1,6 +1,6 @@
-/* Volumes through a network whose kernels are 3-D: the windows of one are cut in depth too, so the volume lies on the
- * device as a whole, twice: what is read, and what comes out. A model made for images takes slices one by one instead,
- * which need not fit (denoise_image.c). */
+/* Volumes with a 3-D network: windows are also cut in depth, so the device holds the whole volume twice, input
+ * and output. A model made for images processes slices one by one instead, and the volume need not fit
+ * (denoise_image.c). */
 #include <string.h>
 
 #include "base/checked.h"
@@ -42,15 +42,15 @@ static tess_status plan_file(tess_denoise_job *job, tess_denoise_file *file, uin
                                         .halo = s->halo,
                                         .batch = s->batch,
                                         .limit = limit,
-                                        .others = volumes + (engine->apart ? 0 : rows),
+                                        .others = volumes + (engine->separate_memory ? 0 : rows),
                                         .asked_limit = s->common.memory_limit};
     TESS_TRY(tess_prior_choose(&prior, &request, error));
     file->cut = file->choice = prior.choice;
-    file->choice.arena_bytes = file->choice.workspace_bytes = 0; /* the prior takes its own */
+    file->choice.arena_bytes = file->choice.workspace_bytes = 0; /* the prior allocates its own */
     file->choice.ring_bytes = slice_bytes(file);
     file->choice.io_block = io_block;
     file->choice.bytes.by[TESS_MEM_WORKSPACE] += volumes;
-    file->choice.bytes.by[TESS_MEM_IO] += engine->apart ? 0 : rows;
+    file->choice.bytes.by[TESS_MEM_IO] += engine->separate_memory ? 0 : rows;
     return TESS_OK;
 }
 
@@ -63,7 +63,7 @@ tess_status tess_denoise_volume_plan(tess_denoise_job *job, uint64_t limit, tess
         tess_denoise_file *file = &job->files[i];
         if (!tess_denoise_todo(file))
             continue;
-        file->request.row_scratch_bytes = 0; /* windows are moved on the device */
+        file->request.row_scratch_bytes = 0; /* windows are moved by the device */
         const tess_status status = plan_file(job, file, limit, error);
         TESS_TRY(tess_denoise_settle(job, file, status, error));
         if (status != TESS_OK)

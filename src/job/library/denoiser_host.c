@@ -1,4 +1,5 @@
-/* Images in the memory that computes: values go straight into the network's input and from its output. */
+/* Images in the memory that the device computes in: values are written directly to the network's input and read from
+ * its output. */
 #include "base/checked.h"
 #include "base/pool.h"
 #include "job/library/library.h"
@@ -29,7 +30,7 @@ static tess_status begin(void *user, const tess_window_batch *batch, tess_error 
     return TESS_OK;
 }
 
-/* Channels that one run of the network takes, and the first of them. */
+/* Chooses the channels of one run of the network. */
 static void choose_channels(const host_run *run, int64_t plane, tess_run_of_pixels *pixels)
 {
     const bool planes = run->plan->net.planes > 1;
@@ -37,7 +38,7 @@ static void choose_channels(const host_run *run, int64_t plane, tess_run_of_pixe
     pixels->channels = planes ? 1 : run->in->channels;
 }
 
-/* Beyond the image its last slice, row and column are repeated. */
+/* Beyond the image, the last slice, row and column are repeated. */
 static void gather_row(void *arg, int64_t index, int thread)
 {
     (void)thread;

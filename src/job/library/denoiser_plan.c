@@ -1,5 +1,5 @@
-/* How images of one kind will be denoised, and what that takes. The request is the one that the denoise verb makes for a
- * file of such samples, so that both cut an image in the same way and give the same bits. */
+/* Plans how images of one kind are denoised. The request is the one that the denoise verb makes for a file of such
+ * samples, so that both cut an image in the same way and give the same bits. */
 #include <math.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "job/common/record.h"
 #include "job/library/library.h"
 
-static const int64_t MOST = (int64_t)1 << 40; /* samples: all byte counts stay far from overflow */
+static const int64_t MOST = (int64_t)1 << 40; /* samples: keeps all byte counts far from overflow */
 
 static tess_status check_sizes(const tess_model *model, const tess_denoiser_settings *s, tess_error *error)
 {
@@ -47,7 +47,7 @@ static tess_status check_cut(const tess_model *model, const tess_denoiser_settin
         return tess_fail(error, TESS_BAD_OPTION, "batch: use 1 to 4096, or 0 for automatic");
     if (model->loaded.model.volume && s->batch > 1)
         return tess_fail(error, TESS_BAD_OPTION, "batch: a 3-D model takes one window at a time; use 0");
-    if (model->loaded.model.volume && model->opened->engine.apart && !s->on_device)
+    if (model->loaded.model.volume && model->opened->engine.separate_memory && !s->on_device)
         return tess_fail(error, TESS_UNSUPPORTED,
                          "a 3-D model on a card takes volumes that are on the card: set on_device");
     return TESS_OK;
@@ -78,7 +78,6 @@ static tess_status choose_type(const tess_denoiser_settings *s, tess_sample_type
     return TESS_OK;
 }
 
-/* What crosses the bus: the samples where the card can convert them, else values. */
 tess_dtype tess_denoiser_moved(const tess_denoiser *plan)
 {
     return plan->type.plain ? plan->type.dtype : TESS_F32;
@@ -94,15 +93,16 @@ static tess_cut_request request_of(const tess_denoiser *plan, const tess_engine 
         .halo = {s->halo, s->halo, s->halo},
         .batch = volume ? 1 : s->batch,
         .planes = plan->net.planes,
-        .separate_memory = engine->apart,
+        .separate_memory = engine->separate_memory,
         .host_limit = UINT64_MAX,
         .asked_limit = s->memory_limit};
     if (s->on_device || volume)
         return request;
-    const size_t size = tess_dtype_size(engine->apart ? tess_denoiser_moved(plan) : plan->type.dtype),
+    const size_t size =
+                     tess_dtype_size(engine->separate_memory ? tess_denoiser_moved(plan) : plan->type.dtype),
                  pixel = (size_t)s->channels * size;
     request.in_row_bytes = request.out_row_bytes = (size_t)s->width * pixel;
-    if (engine->apart) {
+    if (engine->separate_memory) {
         request.in_pixel_bytes = request.out_pixel_bytes = pixel;
         request.host_limit = tess_host_memory_left() / 4;
     } else {
@@ -112,8 +112,8 @@ static tess_cut_request request_of(const tess_denoiser *plan, const tess_engine 
     return request;
 }
 
-/* What a run really takes of what was requested: rows are not held, but for those of one strip where a result may lie
- * over its input. */
+/* Counts what a run holds of what was requested: no rows, except those of one strip if a result may overlap its
+ * input. */
 static void count_bytes(tess_denoiser *plan, const tess_engine *engine)
 {
     const tess_denoiser_settings *s = &plan->settings;
@@ -126,7 +126,7 @@ static void count_bytes(tess_denoiser *plan, const tess_engine *engine)
             (size_t)(tess_min_i64(tess_axis_largest_window(&cut->rows), s->height) * s->width * s->channels) *
             tess_dtype_size(plan->type.dtype);
     plan->sizes = (tess_queue_sizes){cut->arena_bytes, cut->workspace_bytes, cut->in_stage, cut->out_stage};
-    const bool queue = engine->apart && !s->on_device;
+    const bool queue = engine->separate_memory && !s->on_device;
     const uint64_t stage = tess_block_granted(plan->staged);
     tess_bytes_init(&plan->bytes);
     plan->bytes.weights = cut->bytes.by[TESS_MEM_WEIGHTS];
@@ -156,8 +156,8 @@ static tess_status make_plan(tess_denoiser *plan, tess_error *error)
                                   .weights = loaded->weights.data,
                                   .planes = loaded->model.channels == 1 ? plan->settings.channels : 1};
     tess_cut_request request = request_of(plan, engine);
-    device->facts(device, &engine->facts); /* what is free now */
-    /* The weights are within the limit, and already there. */
+    device->facts(device, &engine->facts); /* updates the free memory */
+    /* The limit includes the weights, which are already loaded. */
     request.limit = plan->settings.memory_limit ? plan->settings.memory_limit
                                                 : tess_engine_free_limit(engine) + loaded->weights.bytes;
     TESS_TRY(tess_cut_choose(loaded->bound, &loaded->model, engine->rates, &request, &plan->plan, error));

@@ -1,5 +1,5 @@
-/* Images on the host and a network on a card: samples cross the bus in pinned chunks while the card computes. Slices of a
- * volume follow one another through the queue. */
+/* Images on the host and a network on a card: samples are transferred in pinned chunks while the card computes. The
+ * slices of a volume pass through the queue one after another. */
 #include "job/library/library.h"
 
 typedef struct queue_run {
@@ -7,7 +7,7 @@ typedef struct queue_run {
     const tess_strided *out;
     tess_stage stage;
     int64_t slice;
-    bool values; /* what crosses the bus are values */
+    bool values; /* values are transferred instead of samples */
 } queue_run;
 
 static void read_pixels(void *user, int64_t y, int64_t x, int64_t count, void *to)

@@ -1,5 +1,5 @@
-/* Images in the device's memory: nothing passes through the host. With the caller's stream the work is queued there, and
- * the call returns at once. */
+/* Images in the device's memory: nothing passes through the host. With the caller's stream the work is enqueued
+ * there, and the call returns at once. */
 #include "job/library/library.h"
 #include "window/resident.h"
 

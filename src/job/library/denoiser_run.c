@@ -1,4 +1,4 @@
-/* A run: everything is checked and taken before, so that it only moves pixels and computes. */
+/* A run. Everything is checked and allocated before, so that the run only moves pixels and computes. */
 #include <math.h>
 #include <string.h>
 
@@ -35,7 +35,7 @@ static tess_status prepare(tess_denoiser *plan, tess_error *error)
         return TESS_OK;
     tess_status status = tess_block_alloc(engine->memory, &plan->stage, TESS_MEM_HOST, plan->staged, error);
     if (status == TESS_OK)
-        status = engine->apart && !plan->settings.on_device
+        status = engine->separate_memory && !plan->settings.on_device
                      ? tess_queue_open(engine->device, &plan->sizes, &plan->queue, error)
                      : create_windows(plan, error);
     if (status != TESS_OK)
@@ -135,7 +135,7 @@ static tess_status check_overlap(const tess_denoiser *plan, const tess_image *in
                      "tess_denoiser_run: `out` overlaps `in` but is not the same image; use another one");
 }
 
-/* Pixels that lie on one another can be read, but not written. */
+/* Strides under which pixels overlap are allowed for reading, but not for writing. */
 static tess_status check_strides(const tess_image *out, tess_error *error)
 {
     const int64_t sizes[] = {out->depth, out->height, out->width, out->channels},
@@ -169,7 +169,7 @@ static tess_status choose_level(tess_denoiser *plan, const tess_image *in, doubl
     return TESS_OK;
 }
 
-/* Without noise nothing changes, as with the denoise verb. */
+/* Without noise the image is copied, as by the denoise verb. */
 static void copy_image(const tess_strided *in, const tess_strided *out)
 {
     enum { PIXELS = 64 };

@@ -1,4 +1,4 @@
-/* The noise level of a run: given, or estimated from the image as the denoise verb does. */
+/* The noise level of a run: given, or estimated from the image as by the denoise verb. */
 #include "base/checked.h"
 #include "job/library/library.h"
 

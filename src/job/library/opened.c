@@ -1,4 +1,4 @@
-/* Devices and models as handles. */
+/* Device and model handles. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* The reconstruct job on arrays: the same parts, with the caller's measurements and result in place of files. */
+/* The reconstruct job on arrays: the same steps, with the caller's measurements and result in place of files. */
 #include <math.h>
 #include <string.h>
 
@@ -37,7 +37,7 @@ void tess_reconstructor_settings_fill(tess_reconstructor_settings *settings, siz
     tess_struct_give(settings, size, &usual, sizeof usual);
 }
 
-/* The job's settings without those of files. */
+/* The job's settings, without those of files. */
 static tess_reconstruct_settings job_settings(const tess_reconstructor_settings *s)
 {
     tess_reconstruct_settings job;
@@ -85,10 +85,10 @@ static tess_status make_plan(tess_reconstructor *r, const tess_reconstructor_set
     TESS_TRY(tess_reconstruct_check(&r->settings, error));
     TESS_TRY(tess_reconstructor_problem(s, &r->problem, error));
     tess_element_dtype(s->element, &r->type.dtype);
-    r->type.scale = (tess_scale){0, 1}; /* numbers are what they are */
+    r->type.scale = (tess_scale){0, 1}; /* values are not scaled */
     r->type.plain = tess_samples_full_scale(r->type.dtype) == 1;
     tess_problem_choose_unit(&r->settings, &r->problem);
-    r->settings.init = s->init; /* looked at now, and not kept */
+    r->settings.init = s->init; /* used now and not kept */
     const tess_status status = tess_recipe_of(&r->settings, &r->problem, &r->recipe, error);
     r->settings.init = NULL;
     TESS_TRY(status);
@@ -96,7 +96,7 @@ static tess_status make_plan(tess_reconstructor *r, const tess_reconstructor_set
     TESS_TRY(check_model(r, error));
     r->prior.engine = r->workspace.engine = engine;
     r->prior.model = &r->model->loaded;
-    engine->device->facts(engine->device, &engine->facts); /* what is free now */
+    engine->device->facts(engine->device, &engine->facts); /* updates the free memory */
     const tess_planning planning = {.settings = &r->settings,
                                     .problem = &r->problem,
                                     .recipe = &r->recipe,
@@ -165,7 +165,7 @@ double tess_reconstructor_seconds(const tess_reconstructor *r)
     return r ? r->budget.seconds : 0;
 }
 
-/* An array of the caller, of these sizes. */
+/* Checks an array of the caller against these sizes. */
 static tess_status take_image(const tess_reconstructor *r, const tess_image *image, const char *name,
                               const int64_t sizes[4], tess_strided *out, tess_error *error)
 {
@@ -191,7 +191,7 @@ static tess_status take_image(const tess_reconstructor *r, const tess_image *ima
     return TESS_OK;
 }
 
-/* Row by row to the device, in the units of the solver. */
+/* Copies the rows to the device, in the units of the solver. */
 static tess_status fill(tess_workspace *w, const tess_problem *p, const tess_strided *in, tess_error *error)
 {
     tess_device *device = w->engine->device;
@@ -232,7 +232,7 @@ static tess_status take_result(tess_workspace *w, const tess_problem *p, const t
     return TESS_OK;
 }
 
-/* The problem and the recipe are completed from the measurements, so a run has its own. */
+/* The problem and the recipe are completed from the measurements, so each run has its own copies. */
 static tess_status run(tess_reconstructor *r, const tess_strided *in, const tess_strided *out,
                        tess_error *error)
 {

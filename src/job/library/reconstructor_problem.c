@@ -83,7 +83,7 @@ static tess_status blur(const tess_reconstructor_settings *s, tess_problem *p, t
         p->kernels[i] =
             (tess_blur_kernel){.values = values, .height = s->kernel_height, .width = s->kernel_width};
         if (tess_kernel_check(&p->kernels[i], i, error) != TESS_OK)
-            return TESS_BAD_OPTION; /* with its message */
+            return TESS_BAD_OPTION; /* the message is set already */
     }
     if (p->unknown)
         tess_problem_set_margin(p);

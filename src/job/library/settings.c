@@ -1,9 +1,10 @@
-/* Defaults of the structs of tessera.h, and structs of callers that were compiled with another version of it. */
+/* Defaults of the structs of tessera.h, and conversion of structs from callers that were compiled with another
+ * version of it. */
 #include <string.h>
 
 #include "job/library/library.h"
 
-enum { MOST_SIZE = 4096 }; /* of any struct there will be */
+enum { MOST_SIZE = 4096 }; /* upper bound for any struct of any version */
 
 bool tess_struct_take(void *to, size_t to_size, const void *from)
 {

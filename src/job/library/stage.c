@@ -1,6 +1,6 @@
-/* A result may be written over its input. With one window nothing is left to read then; with several, those to the right
- * and below still read a halo of it. So a strip of the input is copied before its windows run, and what the next strip
- * shares with it is kept from there. */
+/* A result may overwrite its input. With one window all input is read before. With several, windows to the right and
+ * below still read a halo of it, so a strip of the input is copied before its windows run, and the rows that it
+ * shares with the next strip are kept. */
 #include <string.h>
 
 #include "base/checked.h"

@@ -4,7 +4,7 @@
 
 #include "base/checked.h"
 
-enum { CHUNK = 512 }; /* samples that are converted at a time, on the stack: nothing is allocated */
+enum { CHUNK = 512 }; /* samples converted at a time, on the stack: nothing is allocated */
 
 bool tess_element_dtype(tess_element element, tess_dtype *dtype)
 {
@@ -45,7 +45,7 @@ static char *pixel_at(const tess_strided *s, const tess_run_of_pixels *run)
            run->first * s->step_channel;
 }
 
-/* Do the samples of the run lie side by side? */
+/* Whether the samples of the run are contiguous. */
 static bool dense(const tess_strided *s, const tess_run_of_pixels *run)
 {
     const int64_t size = (int64_t)tess_dtype_size(s->type.dtype);
@@ -53,7 +53,7 @@ static bool dense(const tess_strided *s, const tess_run_of_pixels *run)
            (run->count == 1 || s->step_width == run->channels * size);
 }
 
-/* Between the image and a dense row, one loop for each size of a sample. */
+/* Copies between the image and a dense row, with one loop for each sample size. */
 #define MOVE(size, to, from)                                                                                 \
     for (int64_t x = 0; x < run->count; x++, at += s->step_width)                                            \
         for (int64_t c = 0; c < run->channels; c++) {                                                        \
@@ -120,7 +120,7 @@ static void from_values(const tess_sample_type *type, const float *values, int64
         tess_samples_from_values(type->dtype, type->scale, values, count, samples);
 }
 
-/* The next part of a run that fits the stack; channels are split only where one pixel does not fit. */
+/* Returns the next part of a run that fits the stack; channels are split only if one pixel does not fit. */
 static tess_run_of_pixels part_of(const tess_run_of_pixels *run, int64_t pixel, int64_t channel)
 {
     tess_run_of_pixels part = *run;
@@ -178,5 +178,5 @@ void tess_strided_read(const tess_strided *s, const tess_run_of_pixels *run, flo
 void tess_strided_write(const tess_strided *s, const tess_run_of_pixels *run, const float *values,
                         int64_t step)
 {
-    for_parts(s, run, (float *)values, step, write_part); /* which only reads them */
+    for_parts(s, run, (float *)values, step, write_part); /* write_part only reads them */
 }

@@ -1,5 +1,5 @@
-/* strided.h: samples of a caller's image in the host's memory, of any type and strides, as values on the [0,1] scale and
- * back. By the functions that files are read and written with, so that both give the same bits. */
+/* strided.h: converts samples of a caller's image in host memory, of any type and strides, to values on the [0,1]
+ * scale and back. It uses the functions that read and write files, so that both give the same bits. */
 #ifndef TESS_JOB_STRIDED_H
 #define TESS_JOB_STRIDED_H
 
@@ -9,7 +9,7 @@
 typedef struct tess_sample_type {
     tess_dtype dtype;
     tess_scale scale;
-    bool plain; /* integers by their type's maximum, floats as they are */
+    bool plain; /* integers are divided by their type's maximum, floats are unchanged */
 } tess_sample_type;
 
 typedef struct tess_strided {
@@ -19,7 +19,7 @@ typedef struct tess_strided {
     int64_t step_depth, step_height, step_width, step_channel; /* bytes */
 } tess_strided;
 
-/* TESS_ELEMENT_*: false for anything else. */
+/* Returns false if `element` is not a TESS_ELEMENT_*. */
 bool tess_element_dtype(tess_element element, tess_dtype *dtype);
 tess_strided tess_strided_of(const tess_image *image, tess_sample_type type);
 
@@ -32,7 +32,7 @@ typedef struct tess_run_of_pixels {
 void tess_strided_read(const tess_strided *image, const tess_run_of_pixels *run, float *values, int64_t step);
 void tess_strided_write(const tess_strided *image, const tess_run_of_pixels *run, const float *values,
                         int64_t step);
-/* The samples themselves, densely. */
+/* Copies the samples themselves to a dense row. */
 void tess_strided_copy_out(const tess_strided *image, const tess_run_of_pixels *run, void *samples);
 void tess_strided_copy_in(const tess_strided *image, const tess_run_of_pixels *run, const void *samples);
 

@@ -1,19 +1,20 @@
-/* finite.h: the check that what a file holds is finite. All bad values are counted before the file is refused, so that the
- * message says how many there are and where the first is. */
+/* finite.h: checks that the values of a file are finite. All bad values are counted before the file is refused, so
+ * that the message says how many there are and where the first is. */
 #ifndef TESS_JOB_FINITE_H
 #define TESS_JOB_FINITE_H
 
 #include "job/reconstruct/problem.h"
 
-/* Begins as {0}. */
+/* Initialize with {0}. */
 typedef struct tess_bad_values {
     int64_t nan, infinite;
     int64_t row, at; /* of the first */
 } tess_bad_values;
 
-/* Counts those of one row of the file. */
+/* Counts the bad values of one row of the file. */
 void tess_bad_values_count(tess_bad_values *bad, int64_t row, const float *values, int64_t count);
-/* Fails if there were any. `extent` is that of the file; of a volume the message names the place by three indices. */
+/* Fails if there were any. `extent` is that of the file; for a volume the message names the position by three
+ * indices. */
 tess_status tess_bad_values_check(const tess_bad_values *bad, const char *path, tess_extent extent,
                                   bool volume, tess_error *error) TESS_MUST_CHECK;
 

@@ -1,5 +1,4 @@
-/* What is to be solved: sizes, angles, files. Everything that can be wrong with
- * it is found here, before any memory is taken. */
+/* Describes the problem: sizes, angles, files. All errors in it are found here, before any memory is allocated. */
 #include <math.h>
 #include <string.h>
 
@@ -33,8 +32,7 @@ bool tess_problem_has_truth(const tess_problem *p)
     return p->synthetic || p->truth;
 }
 
-/* The user's picture at its own size, or with its longer side brought to
- * `size`, as the reference does. */
+/* The user's picture at its own size, or with its longer side resized to `size`, as the reference does. */
 static tess_status describe_image(const tess_reconstruct_settings *s, tess_problem *p, tess_error *error)
 {
     tess_reader *reader = NULL;
@@ -92,7 +90,7 @@ static void tomo2d(const tess_reconstruct_settings *s, tess_problem *p)
     p->centre = 0.5 * (double)(p->columns - 1);
 }
 
-/* A source two widths away from the axis, a detector one width behind it that sees the ball inside the volume. */
+/* The source is two widths from the axis; the detector is one width behind it and sees the ball inside the volume. */
 static tess_status tomo3d(const tess_reconstruct_settings *s, tess_problem *p, tess_error *error)
 {
     if (s->size > MOST_DEPTH)
@@ -142,7 +140,7 @@ int64_t tess_problem_rows(const tess_problem *p)
     return p->depth * p->height;
 }
 
-/* Options that this problem has no use for: they were meant to change something. */
+/* Rejects options that this problem does not use, because the user expects them to change something. */
 static tess_status check_options(const tess_reconstruct_settings *s, tess_error *error)
 {
     const bool blur = strcmp(s->problem, "deblur") == 0, scan = strncmp(s->problem, "tomo", 4) == 0;
@@ -160,14 +158,14 @@ static tess_status check_options(const tess_reconstruct_settings *s, tess_error 
     return TESS_OK;
 }
 
-/* Lengths in voxels, so that nothing depends on the unit in which the vectors and the spacing are given. */
+/* Converts lengths to voxels, so that nothing depends on the unit of the vectors and the spacing. */
 static void count_in_voxels(tess_problem *p)
 {
     for (int64_t i = 0; p->vectors && i < 12 * p->count; i++)
         p->vectors[i] /= p->spacing;
 }
 
-/* Angles that span up to a turn of radians; a scan of so few degrees is rare. */
+/* Angles that span at most one turn in radians; scans of so few degrees are rare. */
 static bool look_like_radians(const tess_problem *p)
 {
     static const double turn = 6.2832;
@@ -177,7 +175,8 @@ static bool look_like_radians(const tess_problem *p)
     return p->count >= 8 && high - low > 1.5 && high <= turn && low >= -turn;
 }
 
-/* Networks know images up to 1, so files of another range are scaled; the published loop takes them as they are. */
+/* Networks were trained on images up to 1, so files of another range are scaled; the published loop does not scale
+ * them. */
 void tess_problem_choose_unit(const tess_reconstruct_settings *s, tess_problem *p)
 {
     const bool published = s->preset && strcmp(s->preset, "deepinv") == 0;

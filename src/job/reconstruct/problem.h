@@ -1,5 +1,5 @@
-/* problem.h: what is to be solved: sizes, angles, units and files. Found before any memory is taken; its range, unit and
- * noise are completed once the measurements are there. */
+/* problem.h: the problem to solve: sizes, angles, units and files. It is described before any memory is allocated;
+ * its range, unit and noise are completed when the measurements are known. */
 #ifndef TESS_JOB_PROBLEM_H
 #define TESS_JOB_PROBLEM_H
 
@@ -20,87 +20,90 @@ typedef enum tess_centre_from {
 typedef enum tess_range_from {
     TESS_RANGE_FROM_DEFAULT, /* [0, 1] */
     TESS_RANGE_FROM_GIVEN,
-    TESS_RANGE_FROM_TYPE, /* of integers, up to their maximum */
-    TESS_RANGE_FROM_DATA  /* low, high and unit are known once there are measurements */
+    TESS_RANGE_FROM_TYPE, /* integers: up to their type's maximum */
+    TESS_RANGE_FROM_DATA  /* low, high and unit are set from the measurements */
 } tess_range_from;
 
-/* What is to be solved. */
+/* The problem to solve. */
 typedef struct tess_problem {
-    tess_memory *memory; /* where its files are counted */
+    tess_memory *memory; /* the counter of its files */
     char *name;          /* for the record: "deblur", "tomo2d", or the file */
     tess_physics physics;
     int64_t depth, height, width, channels; /* depth 1: an image */
-    int64_t rows, columns;                  /* of the detector; of a sinogram's, 1 row */
-    double *vectors;                        /* 12 a view, in 3-D, in voxels unless as_published; owned */
-    bool parallel;                          /* rays, in 3-D */
-    double spacing;                         /* of the voxels, in 3-D; of a sinogram's columns */
-    int64_t count;                          /* blurs, or views */
-    double *angles;                         /* degrees; owned; NULL in 3-D */
-    double blur[2];                         /* standard deviations down and across at angle 0 */
-    tess_blur_kernel *kernels; /* `count` measured ones in place of Gaussians; owned; NULL: none */
-    char **kernel_files;       /* where they were read; owned */
-    bool unknown;              /* the blurs bring in what lies outside: else they are circular */
-    int64_t margin[2];         /* rows above and columns on the left that are estimated, but not seen */
+    int64_t rows, columns;                  /* of the detector; a sinogram has 1 row */
+    /* 3-D: 12 numbers per view, in voxels unless as_published; owned */
+    double *vectors;
+    bool parallel;             /* 3-D: the rays are parallel */
+    double spacing;            /* 3-D: side of a voxel; sinograms: width of a column */
+    int64_t count;             /* blurs, or views */
+    double *angles;            /* degrees; owned; NULL in 3-D */
+    double blur[2];            /* standard deviations down and across at angle 0 */
+    tess_blur_kernel *kernels; /* `count` measured kernels in place of Gaussians; owned; NULL: none */
+    char **kernel_files;       /* the files of the kernels; owned */
+    /* light from outside the picture enters the blurs; otherwise they are circular */
+    bool unknown;
+    int64_t margin[2]; /* rows above and columns on the left that are estimated but not measured */
     bool circle;
-    double centre; /* the column at which the axis of a sinogram is seen */
+    double centre; /* the column at which a sinogram shows the axis */
     tess_centre_from centre_from;
-    int64_t centre_pairs; /* of opposite views */
-    double *centres;      /* of each view: see tess_radon_settings; owned; NULL: the middle */
-    int64_t row;          /* of each view, that makes a sinogram of them; -1: all */
+    int64_t centre_pairs; /* number of opposite views used */
+    double *centres;      /* for each view, see tess_radon_settings; owned; NULL: the middle */
+    int64_t row;          /* the row of each view that forms a sinogram; -1: all rows */
     bool counts;          /* measurements are counts, not line integrals */
-    char *flat, *dark;    /* files, of counts; owned; NULL: the numbers */
+    char *flat, *dark;    /* files of counts; owned; NULL: use the numbers */
     double flat_value, dark_value;
     tess_range_from range_from;
-    bool floats; /* the file of the blurs holds floats */
-    bool
-        as_published; /* files are taken as they are, but integers without a range divided by their maximum */
-    bool bare_integers; /* of views that are taken for line integrals */
-    double low, high;   /* of the truth, in units */
-    double unit;        /* values of files that are 1 here: networks know images up to 1 */
-    double offset;      /* values of files that are 0 here; not 0 for blurs alone, which keep constants */
-    bool synthetic;     /* truth and measurements are made here */
-    double noise;       /* of measured data; negative: not given */
-    double *
-        weights; /* of each blur, 1 at most, where their noise was estimated and differs; owned; NULL: all 1 */
+    bool floats; /* the blurs' file holds floats */
+    /* files are not scaled, except that integers without a range are divided by their maximum */
+    bool as_published;
+    bool bare_integers; /* integer views that are read as line integrals */
+    double low, high;   /* range of the truth, in units */
+    double unit;        /* file value that is 1 in the solver: networks were trained on images up to 1 */
+    /* file value that is 0 in the solver; nonzero only for blurs, which preserve constants */
+    double offset;
+    bool synthetic; /* truth and measurements are simulated */
+    double noise;   /* of measured data; negative: not set */
+    /* of each blur, at most 1, if their noise was estimated and differs; owned; NULL: all 1 */
+    double *weights;
     bool clamped;                      /* measurements are clamped to [low, high] */
     char *image, *truth, *measurement; /* files; owned; NULL: none */
-    char *geometry;                    /* the file of the vectors, for messages */
-    bool resized;                      /* the image is brought to height x width */
-    size_t held;                       /* by readers of those files, at most at once */
+    char *geometry;                    /* file of the vectors, for messages */
+    bool resized;                      /* the image is resized to height x width */
+    size_t held;                       /* largest memory held at once by readers of these files */
     int64_t image_height, image_width; /* of the file */
-    int64_t starved; /* counts so low that their line integrals are only bounded; known once they were read */
+    int64_t starved; /* counts so low that their line integrals are only a bound; set when they are read */
 } tess_problem;
 
-/* An array file as rows of rows: (height, width, channels) of an image, (depth, height, width) of a volume or views. */
+/* The sizes of an array file: (height, width, channels) of an image, (depth, height, width) of a volume or views. */
 typedef struct tess_extent {
     int64_t height, width, channels;
 } tess_extent;
 
-/* Sizes, angles and files; looks at headers, makes nothing. Clear it also when this failed. */
+/* Finds sizes, angles and files from headers only. Clear it also if this fails. */
 tess_status tess_problem_describe(tess_memory *memory, const tess_reconstruct_settings *settings,
                                   tess_problem *problem, tess_error *error) TESS_MUST_CHECK;
 void tess_problem_clear(tess_problem *problem);
-/* For a problem that was filled in by hand: its range and noise, given in the units of the data, become those of the
- * solver; and the margin of blurs with an unknown boundary. */
+/* For a problem filled in by the caller: converts range and noise from the units of the data to those of the solver,
+ * and sets the margin of blurs with an unknown boundary. */
 void tess_problem_choose_unit(const tess_reconstruct_settings *settings, tess_problem *problem);
 void tess_problem_set_margin(tess_problem *problem);
-/* `count` values of the solver, clamped to the range, in the units of the data. */
+/* Converts `count` values of the solver to the units of the data, clamped to the range. */
 void tess_problem_to_units(const tess_problem *problem, int64_t count, float *values);
 
 tess_extent tess_problem_image_extent(const tess_problem *problem);
 tess_extent tess_problem_measurement_extent(const tess_problem *problem);
-/* Values of a row of the image, and rows in all. */
+/* Values in a row of the image, and the number of rows. */
 int64_t tess_problem_row(const tess_problem *problem);
 int64_t tess_problem_rows(const tess_problem *problem);
 bool tess_problem_has_truth(const tess_problem *problem);
-/* Values of the measurement's file that are 1 here. */
+/* Value in the measurement's file that is 1 in the solver. */
 double tess_problem_measured_unit(const tess_problem *problem);
 
-/* `slab_bytes`, if not 0: a volume goes through the device in slabs, of so many bytes at a time. */
+/* If `slab_bytes` is not 0, the volume passes through the device in slabs of that many bytes. */
 tess_status tess_problem_operator(const tess_problem *problem, tess_device *device, size_t slab_bytes,
                                   tess_operator **op, tess_error *error) TESS_MUST_CHECK;
-/* Only its sizes and costs, before anything is made; *known is false where there is no sketch, which is all but
- * blurs. */
+/* Computes only sizes and costs, before anything is created; sets *known to false if there is no sketch, which exists
+ * only for blurs. */
 tess_status tess_problem_sketch(const tess_problem *problem, tess_device *device, tess_operator *op,
                                 bool *known, tess_error *error) TESS_MUST_CHECK;
 

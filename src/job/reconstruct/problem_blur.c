@@ -3,9 +3,9 @@
  *   {"operator": "blur", "angles": [0, 45, 90], "sigma": [3.0, 1.5], "measurement": "y.npy"}
  *   {"operator": "blur", "kernels": ["psf0.npy", "psf1.npy"], "measurement": "y.npy", "boundary": "unknown"}
  *
- * A measured blur brings in light from outside the picture, so by default the picture is estimated with a margin of the
- * kernels' radius around it ("boundary": "unknown"), which is cut off at the end. "circular" is for measurements that
- * were made by an FFT, as the synthetic problem makes them. */
+ * In a measured blur, light enters from outside the picture, so by default the picture is estimated with a margin of
+ * the kernels' radius around it ("boundary": "unknown"), which is removed at the end. "circular" is for measurements
+ * that were made by an FFT, such as those of the synthetic problem. */
 #include <math.h>
 #include <string.h>
 
@@ -77,7 +77,7 @@ static tess_status read_sigma(const char *path, const tess_json *json, tess_prob
     return TESS_OK;
 }
 
-/* As far as light can come from. */
+/* The margin covers the reach of the kernels. */
 void tess_problem_set_margin(tess_problem *p)
 {
     const tess_blur_kernel gaussian = {.gaussian = {p->blur[0], p->blur[1], 0}};
@@ -127,7 +127,7 @@ void tess_problem_clear_blur(tess_problem *p)
     tess_small_free(p->kernel_files);
 }
 
-/* Circular Gaussians have real spectra, and ops of their own for that. */
+/* Circular Gaussians have real spectra, which have their own ops. */
 static tess_status gaussians(const tess_problem *p, tess_device *device, tess_operator *sketch,
                              tess_operator **op, tess_error *error)
 {
@@ -141,7 +141,7 @@ static tess_status gaussians(const tess_problem *p, tess_device *device, tess_op
     return op ? tess_blur_create(device, &blur, op, error) : tess_blur_sketch(device, &blur, sketch, error);
 }
 
-/* The operator into *op or, where that is NULL, its sketch. */
+/* Creates the operator in *op or, if that is NULL, its sketch. */
 tess_status tess_problem_blur(const tess_problem *p, tess_device *device, tess_operator *sketch,
                               tess_operator **op, tess_error *error)
 {

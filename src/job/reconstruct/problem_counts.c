@@ -1,20 +1,19 @@
-/* Line integrals of each view: as they are measured, or -log((counts - dark) / (flat - dark)) of what a detector counted.
- * Flat and dark fields are images of a view's size, several of them being averaged, or numbers. */
+/* Line integrals of each view: as measured, or -log((counts - dark) / (flat - dark)) of the detector's counts. Flat
+ * and dark fields are images of a view's size, averaged if there are several, or numbers. */
 #include <math.h>
 
 #include "job/reconstruct/finite.h"
 #include "job/reconstruct/views.h"
 
-static const double LEAST =
-    1e-4; /* of the light that a ray is taken to leave, where nothing of it was counted */
+static const double LEAST = 1e-4; /* share of the light assumed for a ray where nothing was counted */
 
 typedef struct fields {
     tess_block block; /* flat, then dark */
     float *flat, *dark;
-    int64_t samples; /* of a view, as far as it is used */
+    int64_t samples; /* of a view, as far as it is read */
 } fields;
 
-/* Adds one image, whose rows are the views of `v`, or the average of all its views. */
+/* Adds one image whose rows are the views of `v`, or the average of all its views. */
 static tess_status average(tess_views *v, const tess_problem *p, int64_t full_rows, int64_t columns,
                            float *view, float *sum, tess_error *error)
 {

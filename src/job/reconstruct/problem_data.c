@@ -14,15 +14,15 @@
 
 enum { SUBSAMPLES = 4, SUBVOXELS = 2, SLICES = 64 };
 
-/* Rows of a file as values, each handed on when it is there. */
+/* Reads rows of a file as values and passes each on. */
 typedef struct file_rows {
     const tess_problem *problem;
     tess_workspace *workspace;
     const char *path;
-    tess_extent extent; /* as it was planned for */
-    float *to;          /* in the memory of the host, or of the device */
+    tess_extent extent; /* as planned */
+    float *to;          /* in host or device memory */
     bool device;
-    bool numbers; /* integers are the numbers they are, not divided by their type's maximum */
+    bool numbers; /* integers are not divided by their type's maximum */
 } file_rows;
 
 static tess_status take_row(const file_rows *f, double file_unit, double file_offset, int64_t y, float *row,
@@ -32,7 +32,7 @@ static tess_status take_row(const file_rows *f, double file_unit, double file_of
     const float unit = (float)file_unit;
     for (int64_t i = 0; i < f->extent.width * f->extent.channels; i++) {
         const long long a = y, b = i / f->extent.channels;
-        if (!isfinite(row[i])) /* they are counted */
+        if (!isfinite(row[i])) /* counted, and refused at the end */
             continue;
         if (f->path == p->image && !(row[i] >= 0 && row[i] <= 1))
             return tess_fail(error, TESS_BAD_INPUT,
@@ -58,7 +58,7 @@ static tess_status read_rows(const file_rows *f, tess_reader *reader, tess_error
     const int64_t samples = is->width * is->channels;
     if (info->height != is->height || info->width != is->width || info->channels != is->channels)
         return tess_fail(error, TESS_BAD_INPUT, "%s: changed while the job ran; run it again", f->path);
-    /* A truth of integers beside blurs without a range is on the scale of its own type. */
+    /* An integer truth for blurs without a range is on the scale of its own type. */
     const bool own = p->physics == TESS_PHYSICS_BLUR && info->dtype != TESS_F32 && !f->numbers;
     const double unit = own ? 1 : p->unit, offset = own ? 0 : p->offset;
     tess_bad_values bad = {0};
@@ -118,7 +118,7 @@ static void scale_truth(tess_host_part *host, int64_t count, float factor)
         host->truth[i] *= factor;
 }
 
-/* In the units of the measurements, where those have any but their type's. */
+/* Whether the truth is in the units of the measurements, if those are not just their type's. */
 static bool truth_is_numbers(const tess_problem *p)
 {
     return !p->synthetic && p->physics == TESS_PHYSICS_BLUR &&
@@ -142,7 +142,7 @@ tess_status tess_problem_truth(const tess_problem *p, tess_workspace *w, tess_er
         TESS_TRY(read_file(&file, error));
         find_peak(host, count);
         if (p->range_from == TESS_RANGE_FROM_TYPE && (double)host->truth_peak * p->unit <= 1.5)
-            scale_truth(host, count, (float)p->unit); /* floats of [0, 1], beside integers */
+            scale_truth(host, count, (float)p->unit); /* floats of [0, 1] compared with integers */
         return TESS_OK;
     }
     if (p->physics == TESS_PHYSICS_CONE)
@@ -154,8 +154,7 @@ tess_status tess_problem_truth(const tess_problem *p, tess_workspace *w, tess_er
     return TESS_OK;
 }
 
-/* One piece of a measurement gets its noise; every value's depends on its
- * operator and place alone. */
+/* Adds noise to one piece of a measurement; the noise of a value depends only on its operator and position. */
 typedef struct noise {
     const tess_problem *problem;
     tess_pool *pool;
@@ -170,7 +169,7 @@ static void add_noise_slice(void *arg, int64_t slice, int thread)
     (void)thread;
     const noise *n = arg;
     const tess_problem *p = n->problem;
-    /* Each blur has its own draws; the views of a scan are one measurement. */
+    /* Each blur has its own random numbers; the views of a scan are one measurement. */
     const int64_t each = p->physics == TESS_PHYSICS_BLUR ? p->height * p->width * p->channels : INT64_MAX;
     float draws[TESS_PIECE / SLICES];
     int64_t at = slice * (TESS_PIECE / SLICES);
@@ -203,7 +202,7 @@ typedef struct view_target {
     tess_workspace *workspace;
 } view_target;
 
-/* A view of a scan, to the device. */
+/* Copies a view of a scan to the device. */
 static tess_status take_view(void *user, int64_t view, float *values, tess_error *error)
 {
     const view_target *target = user;

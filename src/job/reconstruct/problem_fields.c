@@ -1,4 +1,4 @@
-/* What a problem file says of the views' files: their size, and how counts become line integrals. */
+/* The entries of a problem file about the files of the views: their size, and how counts become line integrals. */
 #include <math.h>
 
 #include "job/reconstruct/views.h"
@@ -35,7 +35,7 @@ tess_status tess_problem_read_counts(const char *path, const tess_json *json, te
     if (counts && !tess_json_is_bool(counts))
         return tess_fail(error, TESS_BAD_INPUT, "%s: \"counts\" must be true or false", path);
     p->counts = tess_json_as_bool(counts, flat != NULL);
-    p->bare_integers = is->integers && !p->counts && !counts; /* "counts": false says that it is meant */
+    p->bare_integers = is->integers && !p->counts && !counts; /* "counts": false confirms it */
     if (p->counts && !flat)
         return tess_fail(
             error, TESS_BAD_INPUT,

@@ -1,14 +1,14 @@
-/* Measured data: a JSON file that names the operator, its geometry and the arrays beside it.
+/* Measured data: a JSON file that names the operator, its geometry and the arrays in the same folder.
  *
  *   {"operator": "blur", "angles": [0, 45, 90], "sigma": [3.0, 1.5], "measurement": "y.npy"} (problem_blur.c)
  *   {"operator": "radon", "angles": [0, 1.8, ...], "circle": true, "measurement": "sinogram.npy"}
- *   {"operator": "cone", "vectors": "vectors.npy", "volume": [D, H, W], "measurement": "views.npy"} (problem_volume.c)
+ *   {"operator": "cone", "vectors": "vectors.npy", "volume": [D, H, W], "measurement": "views.npy"}
+ *   (problem_volume.c)
  *
- * and for all, if they are known, "truth" (an image or volume), "noise" (of the measurements: its standard deviation)
- * and "range" (the least and the largest value; otherwise from the data). Measurements of
- * several blurs stand one above another: (blurs * height, width[, channels]); of scans see problem_radon.c and views.h.
- * Names are relative to the JSON file. An unknown entry is an error: a "nose" that was meant to be "noise" gives a
- * plausible, wrong picture. */
+ * All may have "truth" (an image or volume), "noise" (standard deviation of the measurements' noise) and "range" (the
+ * least and the largest value; otherwise from the data). Measurements of several blurs are stacked vertically: (blurs
+ * * height, width[, channels]); for scans see problem_radon.c and views.h. Names are relative to the JSON file. An
+ * unknown entry is an error: "nose" in place of "noise" would give a plausible but wrong picture. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -157,7 +157,7 @@ static tess_status read_range(const char *path, const tess_json *json, tess_prob
     return TESS_OK;
 }
 
-/* Pictures of 8 and 16 bits reach up to their type's maximum; other integers are numbers like any. */
+/* Pictures of 8 and 16 bits range up to their type's maximum; other integers are not scaled. */
 static void range_of_type(const tess_image_info *info, tess_problem *p)
 {
     p->floats = info->dtype == TESS_F32;

@@ -1,7 +1,7 @@
-/* Measured blurs whose range or noise is not given: both are taken from the measurements.
+/* Measured blurs without a range or noise: both are derived from the measurements.
  *
- * Floats that look like an image of [0, 1] with noise are that; others reach from 0, or their least value, to their
- * largest. problem_noise.c estimates the noise. */
+ * Floats that look like an image of [0, 1] with noise are treated as one; others range from 0, or their least value,
+ * to their largest. problem_noise.c estimates the noise. */
 #include "job/reconstruct/problem_look.h"
 
 #include <math.h>
@@ -10,11 +10,11 @@
 #include "job/common/note.h"
 #include "job/reconstruct/problem_noise.h"
 
-static const double MOST_OUTSIDE = 0.02; /* of the values of an image of [0, 1], beyond -0.5 .. 1.5 */
-static const double SHARE_OF_TYPE =
-    0.25; /* of an integer type's maximum, below which "range" is worth giving */
+/* largest share of the values of an image of [0, 1] that may lie outside */
+static const double MOST_OUTSIDE = 0.02;
+static const double SHARE_OF_TYPE = 0.25; /* of an integer type's maximum: below it, giving "range" helps */
 
-/* Floats that reach less far are in units of their own. */
+/* Floats whose largest value is less have another unit. */
 static const double LEAST_OF_ONE = 0.25;
 
 typedef struct scaling {
@@ -59,10 +59,11 @@ static tess_status find_range(const looking *l, const tess_extremes *e, tess_err
         p->range_from = TESS_RANGE_FROM_DEFAULT;
         return TESS_OK;
     }
-    /* From 0 where the data do, else with room for what is darker than its blurred copies. */
+    /* Starts at 0 if the data do, otherwise lower, because the sharp picture can be darker than its blurred
+     * copies. */
     const double span = e->high - e->low;
     p->offset = e->low < 0 || e->low > 0.5 * e->high ? e->low - 0.1 * span : 0;
-    p->unit = e->high - p->offset >= 1e-30 ? e->high - p->offset : 1; /* a constant: any unit will do */
+    p->unit = e->high - p->offset >= 1e-30 ? e->high - p->offset : 1; /* a constant image: any unit works */
     p->low = 0;
     p->high = 1;
     if (l->recipe->noise_from == TESS_NOISE_FROM_GIVEN)

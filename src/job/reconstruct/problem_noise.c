@@ -1,7 +1,7 @@
-/* The noise of measured blurs, from the measurements. A blurred picture has little texture, so that its noise shows; each
- * blur is looked at by itself, because rows of two pictures make no patch. Where blurs differ, each counts by its own
- * noise: kernel and measurement are both multiplied by the least level over the blur's own, so that all have the same
- * noise again. */
+/* Estimates the noise of measured blurs. A blurred picture has little texture, so its noise is visible. Each blur is
+ * estimated separately, because a patch must not span two pictures. If the noise of the blurs differs, each is
+ * weighted: kernel and measurement are multiplied by the least level divided by the blur's level, so that all have
+ * the same noise. */
 #include "job/reconstruct/problem_noise.h"
 
 #include <math.h>
@@ -10,12 +10,13 @@
 #include "job/common/note.h"
 #include "tensor/noise.h"
 
-/* Of the range. The few conjugate gradients of a data step do not reach data that is trusted more than this: photographs
- * without noise lose 3 to 6 dB at 0.002 and 6 to 15 at 0.001. */
+/* Of the range. The few conjugate gradient steps of a data step do not converge if the data is weighted more than
+ * this: photographs without noise lose 3 to 6 dB at 0.002 and 6 to 15 at 0.001. */
 static const double LEAST_NOISE = 0.005;
-static const double DIFFER = 1.25; /* largest to least level: less is within the error of the estimates */
+/* ratio of the largest to the least level: less is within the error of the estimates */
+static const double DIFFER = 1.25;
 
-/* One blur's level; negative where there is no estimate. */
+/* The level of one blur; negative if there is no estimate. */
 static tess_status noise_of(const tess_problem *p, tess_workspace *w, int64_t i,
                             const tess_noise_shape *shape, void *memory, double *level,
                             tess_noise_confidence *confidence, tess_error *error)
@@ -41,7 +42,7 @@ static tess_status noise_of(const tess_problem *p, tess_workspace *w, int64_t i,
     return TESS_OK;
 }
 
-/* From the levels of all blurs, which become their weights where they differ. */
+/* Sets the noise from the levels of all blurs, and weights if they differ. */
 static void conclude(tess_problem *p, tess_recipe *recipe, const tess_workspace *w, const tess_common *common,
                      double *levels, tess_noise_confidence confidence)
 {

@@ -1,4 +1,4 @@
-/* problem_noise.h: the noise of measured blurs, and their weights where it differs. */
+/* problem_noise.h: the noise of measured blurs, and their weights if it differs. */
 #ifndef TESS_JOB_PROBLEM_NOISE_H
 #define TESS_JOB_PROBLEM_NOISE_H
 
@@ -6,10 +6,10 @@
 #include "job/reconstruct/reconstruct_settings.h"
 #include "job/reconstruct/workspace.h"
 
-/* Of measured blurs: the noise, and their weights where it differs. */
+/* Estimates the noise of measured blurs, and their weights if it differs. */
 tess_status tess_problem_find_noise(tess_problem *problem, tess_recipe *recipe, tess_workspace *workspace,
                                     const tess_common *common, tess_error *error) TESS_MUST_CHECK;
-/* Of blur i in the data term. */
+/* Weight of blur i in the data term. */
 double tess_problem_weight(const tess_problem *problem, int64_t i);
 /* Multiplies each blur and its measurement by its weight. */
 tess_status tess_problem_weigh(const tess_problem *problem, tess_workspace *workspace,

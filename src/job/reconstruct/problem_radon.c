@@ -1,10 +1,10 @@
-/* The geometry of a sinogram: what a problem file says of it, and where its axis is if it is to be found.
+/* The geometry of a sinogram: its entries in a problem file, and the search for its axis.
  *
  *   {"operator": "radon", "measurement": "sinogram.npy", "angles": [0, 1.8, ...], "centre": 127.5, "spacing": 0.1}
  *
- * "angles" is a list of degrees, the name of a file of them, or {"from": 0, "to": 180, "count": 100, "endpoint": false};
- * "rotation" says which way they grow. "centre" is the column at which the axis is seen, or "auto"; "axis" the pixel
- * [row, column] of the image in which it stands; "size" the image's side. */
+ * "angles" is a list of degrees, the name of a file of them, or {"from": 0, "to": 180, "count": 100, "endpoint":
+ * false}; "rotation" is their direction. "centre" is the column at which the axis is seen, or "auto"; "axis" is the
+ * pixel [row, column] of the image through which it passes; "size" is the image's side. */
 #include <math.h>
 #include <string.h>
 
@@ -68,7 +68,7 @@ static tess_status read_angles(const char *path, const tess_json *json, tess_pro
     return TESS_OK;
 }
 
-/* Where the middle of the image is seen in each view, unless that is the middle of the detector in all. */
+/* Computes where each view shows the middle of the image, unless it is the middle of the detector in all views. */
 static tess_status place_axis(const char *path, const tess_json *json, tess_problem *p, tess_error *error)
 {
     const tess_json *axis = tess_json_get(json, "axis");
@@ -190,7 +190,7 @@ tess_status tess_problem_read_radon(const char *path, const tess_json *json, tes
             "%s: \"spacing\" must be a number above 0: the side of a pixel, of the detector and of "
             "the image",
             path);
-    if (p->width < 2 || p->width > 65536) /* before anything is computed with it */
+    if (p->width < 2 || p->width > 65536) /* checked before it is used */
         return tess_fail(error, TESS_BAD_INPUT, "%s: an image has a side from 2 to 65536, not %lld", path,
                          (long long)p->width);
     TESS_TRY(tess_problem_read_counts(path, json, p, &is, error));

@@ -1,7 +1,7 @@
-/* The range of an image where none was given, from the measurements: a filtered backprojection, brought to the scale at which
- * its projections fit them best (views over a part of a turn, or an orbit that is none of FDK's, only change that), and of
- * its values the one that all but a few pixels stay below. Networks know images up to 1, and absorption coefficients are
- * 0.02 as well as 2000. */
+/* Estimates the range of an image from its measurements. A filtered backprojection is scaled so that its projections
+ * fit the measurements best (views over a part of a turn, or an orbit that FDK does not assume, mostly change this
+ * scale); the range ends at the value that all but a few pixels stay below. This is needed because networks were
+ * trained on images up to 1, while absorption coefficients may be 0.02 or 2000. */
 #include "job/reconstruct/problem_range.h"
 
 #include <math.h>
@@ -14,10 +14,11 @@
 #include "physics/rays.h"
 
 enum { BINS = 4096, LEAST_PIXELS = 2 };
-static const double ABOVE = 1e-4; /* of the pixels, that may be brighter */
+static const double ABOVE = 1e-4; /* share of the pixels that may be brighter */
 static const double ROOM =
-    1.2; /* an image above its range is clamped; one far below it is only denoised a little more */
-static const double SIGNED = 0.2; /* of the measurements' sum, that is negative where images are */
+    1.2; /* an image above its range is clamped; one far below it is only denoised slightly more */
+/* share of the measurements' sum that is negative if the image has negative values */
+static const double SIGNED = 0.2;
 
 typedef struct histogram {
     tess_extremes of;
@@ -34,7 +35,7 @@ static void sort(void *user, int64_t first, int64_t count, float *at)
     }
 }
 
-/* The value that a share of the pixels, and no fewer than some, lie beyond. */
+/* The value that a share of the pixels, but at least some, lie beyond. */
 static double tail(const histogram *h, bool below)
 {
     const int64_t most = tess_max_i64(LEAST_PIXELS, (int64_t)(ABOVE * (double)h->of.count));
@@ -45,7 +46,7 @@ static double tail(const histogram *h, bool below)
     return below ? h->of.low + bin * (double)i : h->of.high - bin * (double)i;
 }
 
-/* The factor at which the projections of `image` fit the measurements best; 1 where there is none. */
+/* The factor at which the projections of `image` fit the measurements best; 1 if there is none. */
 static tess_status fit(tess_workspace *w, const void *image, double *factor, tess_error *error)
 {
     const tess_data_term *term = &w->term;
@@ -102,7 +103,7 @@ tess_status tess_problem_find_range(tess_problem *p, tess_recipe *recipe, tess_w
     const tess_status status = estimate(p, w, h, ends, error);
     tess_small_free(h);
     TESS_TRY(status);
-    if (!(ends[1] > 0) || !(ends[1] > 1e-30)) /* nothing was measured: any range will do */
+    if (!(ends[1] > 0) || !(ends[1] > 1e-30)) /* all measurements are zero: any range works */
         ends[1] = 1;
     if (ends[0] < -0.25 * ends[1])
         return tess_fail(

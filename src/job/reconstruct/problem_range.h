@@ -1,4 +1,4 @@
-/* problem_range.h: the range of an image, and the noise of its measurements, where they were not given. */
+/* problem_range.h: estimates the range of an image and the noise of its measurements, if they were not given. */
 #ifndef TESS_JOB_PROBLEM_RANGE_H
 #define TESS_JOB_PROBLEM_RANGE_H
 
@@ -6,7 +6,8 @@
 #include "job/reconstruct/reconstruct_settings.h"
 #include "job/reconstruct/workspace.h"
 
-/* The problem gets its range and unit, the recipe its noise, and the measurements are scaled. Notes go to `common`. */
+/* Sets the range and unit of the problem and the noise of the recipe, and scales the measurements. Notes go to
+ * `common`. */
 tess_status tess_problem_find_range(tess_problem *problem, tess_recipe *recipe, tess_workspace *workspace,
                                     const tess_common *common, tess_error *error) TESS_MUST_CHECK;
 

@@ -1,4 +1,4 @@
-/* Views from files. A view at a time is in memory, and of an image a row at a time. */
+/* Reads views from files, one view at a time; images are read one row at a time. */
 #define _XOPEN_SOURCE 700
 #include <ctype.h>
 #include <dirent.h>
@@ -22,11 +22,11 @@ struct tess_views {
     tess_pages pages;
     tess_reader *reader; /* of an array */
     int64_t rows_a_view; /* of the reader */
-    tess_block raw;      /* a row of the file, as it is there */
+    tess_block raw;      /* a row of the file, unconverted */
     int64_t next;
 };
 
-/* Numbers in names by their value: view_2 comes before view_10. */
+/* Compares numbers in names by value: view_2 comes before view_10. */
 static int compare_names(const void *one, const void *other)
 {
     const char *a = *(char *const *)one, *b = *(char *const *)other;
@@ -145,7 +145,7 @@ static tess_status describe_images(tess_views *v, tess_error *error)
     return TESS_OK;
 }
 
-/* One file: a row is a view, or with three axes a slice is. */
+/* One file: a view is a row, or a slice if there are three axes. */
 static tess_status describe_array(tess_views *v, tess_error *error)
 {
     TESS_TRY(open_view(v, 0, &v->reader, error));
@@ -188,7 +188,7 @@ const tess_views_info *tess_views_about(const tess_views *v)
     return &v->info;
 }
 
-/* A reader's row holds one row of the view, or all of them. */
+/* A reader's row is one row of the view, or the whole view. */
 static tess_status read_view(tess_views *v, tess_reader *reader, int64_t row, float *values,
                              tess_error *error)
 {

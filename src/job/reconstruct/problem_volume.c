@@ -1,10 +1,10 @@
-/* Measured views of a volume, along vectors that an NPY file gives for each:
+/* Measured views of a volume, with vectors for each view from an NPY file:
  *
  *   {"operator": "cone", "vectors": "vecs.npy", "volume": [501, 501, 501], "spacing": 0.1, "measurement": "y.npy"}
  *
- * Vectors are (views, 12): source, detector centre, step between columns, step between rows, as ASTRA's cone_vec has
- * them; with "parallel3d" the rays' direction stands where the source would. Measurements are (views, rows, columns).
- * Whether the rays meet the volume is looked at when the operator is made. */
+ * Vectors are (views, 12): source, detector centre, step between columns, step between rows, as in ASTRA's cone_vec;
+ * with "parallel3d" the direction of the rays replaces the source. Measurements are (views, rows, columns). The
+ * creation of the operator checks whether the rays meet the volume. */
 #include <math.h>
 
 #include "io/table.h"

@@ -1,4 +1,4 @@
-/* The reconstruct job: describe the problem, plan, run, record. The only file that knows all parts. */
+/* The reconstruct job: describe the problem, plan, run, record. Only this file uses all parts. */
 #include <math.h>
 #include <string.h>
 
@@ -26,8 +26,8 @@ typedef struct reconstruct_job {
     tess_usage usage;
 } reconstruct_job;
 
-/* The network that fits the image. A colour network takes for granted that edges are in all colours of a picture; in the
- * drawn one each colour has its own, so there colours are denoised one by one. */
+/* Chooses the network for the image. A colour network assumes that all colours share their edges; in the synthetic
+ * picture each colour has its own, so there colours are denoised one by one. */
 static tess_status find_model(reconstruct_job *job, tess_error *error)
 {
     const int64_t channels = job->problem.channels;
@@ -76,7 +76,7 @@ static tess_status describe(reconstruct_job *job, tess_memory *memory, tess_erro
     for (int i = 0; i < 3; i++)
         if (used[i])
             TESS_TRY(tess_image_load_library(used[i], error));
-    for (int i = 0; i < 3; i++) /* the plan tells it too, and the run before any work */
+    for (int i = 0; i < 3; i++) /* reported by the plan and, before any work, by the run */
         if (used[i])
             TESS_TRY(tess_writer_check_folder(used[i], error));
     tess_process_reset_peak();
@@ -104,7 +104,7 @@ static tess_status plan(reconstruct_job *job, tess_error *error)
     return tess_reconstruct_plan(&planning, error);
 }
 
-/* Truth and measurements. A truth from a file is read once the range is known, because it is brought to it. */
+/* Fills truth and measurements. A truth from a file is read when the range is known, because it is scaled to it. */
 static tess_status fill(reconstruct_job *job, tess_error *error)
 {
     tess_workspace *w = &job->workspace;
@@ -149,13 +149,13 @@ static tess_status run(reconstruct_job *job, tess_error *error)
     tess_usage_look(&job->usage, job->engine.device);
     TESS_TRY(fill(job, error));
     TESS_TRY(solve(job, error));
-    TESS_TRY(tess_stop_check(stop, error)); /* what was left early is not kept */
+    TESS_TRY(tess_stop_check(stop, error)); /* results of an interrupted run are not kept */
     TESS_TRY(tess_outputs_write(&job->outputs, &job->workspace, error));
     tess_stop_end(stop);
     return TESS_OK;
 }
 
-/* The fastest iteration shows how long the operator takes: others shared the machine. */
+/* The fastest iteration gives the operator's rate: in others the machine was shared. */
 static void calibrate(reconstruct_job *job)
 {
     double best = INFINITY;
@@ -205,13 +205,13 @@ static tess_json *record_of(const reconstruct_job *job, bool ran)
     return record;
 }
 
-/* What was done until the caller stopped it. */
+/* Records what was done before the caller stopped the job. */
 static tess_status record_of_stopped(reconstruct_job *job, char **record, tess_error *error)
 {
     job->outcome.interrupted = true;
     job->outcome.result.iterations = job->outcome.done;
     tess_json *done = job->outcome.iterations ? record_of(job, true) : NULL;
-    if (!done) { /* the plan was not done */
+    if (!done) { /* stopped before the plan was complete */
         done = tess_record_begin("reconstruct", NULL);
         tess_json_set_bool(&done, "interrupted", true);
     }
@@ -235,7 +235,8 @@ static tess_status reconstruct(tess_context *context, const tess_reconstruct_set
         status = plan(&job, error);
     if (status == TESS_OK && !plan_only)
         status = run(&job, error);
-    if (status != TESS_OK && tess_stop_wanted(&job.engine.stop)) /* it may have met values left half done */
+    /* the error may come from unfinished values */
+    if (status != TESS_OK && tess_stop_wanted(&job.engine.stop))
         status = tess_fail(error, TESS_INTERRUPTED, "stopped; no half-written output is left");
     if (status == TESS_INTERRUPTED && !plan_only)
         status = record_of_stopped(&job, record, error);

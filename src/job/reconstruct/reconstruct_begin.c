@@ -29,8 +29,7 @@ static void show(const starting *s, const void *image)
                              (size_t)s->w->layout.image_values * sizeof(float), NULL);
 }
 
-/* The mean of the measurements, by their weights, which is what one would look at without any
- * method. */
+/* The weighted mean of the measurements, the simplest reconstruction. */
 static tess_status mean_of_measurements(const starting *s, void *mean, tess_error *error)
 {
     for (int64_t i = 0; i < s->problem->count; i++)
@@ -48,7 +47,7 @@ static void set_filter(const starting *s, tess_filter filter)
         tess_radon_set_filter(s->w->op, filter);
 }
 
-/* The better of two filters, which is left in `image`. */
+/* Computes the better of two filters and leaves it in `image`. */
 static tess_status filtered(const starting *s, void *image, tess_error *error)
 {
     static const char *const names[2][2] = {{"FBP, Ram-Lak", "FBP, Hann"}, {"FDK, Ram-Lak", "FDK, Hann"}};
@@ -79,7 +78,7 @@ static tess_status filtered(const starting *s, void *image, tess_error *error)
     return TESS_OK;
 }
 
-/* Nothing is done yet, but whoever waits may stop it. */
+/* No iteration is done yet, but the caller may stop the job. */
 static tess_status ask(void *user, tess_error *error)
 {
     return tess_stop_check(user, error);
@@ -90,7 +89,7 @@ static tess_status find_step(const starting *s, tess_error *error)
     const tess_recipe *recipe = s->recipe;
     tess_start *start = s->start;
     start->norm_squared = s->w->op->norm_squared;
-    /* Conjugate gradients need no step, but a relaxation is told in steps. */
+    /* Conjugate gradients need no step, but a relaxation is defined in steps. */
     if (recipe->step > 0 || start->norm_squared > 0 || (recipe->inner > 0 && !(recipe->relax > 0)))
         return TESS_OK;
     const tess_power_settings settings = {.iterations = TESS_START_POWER,
@@ -105,8 +104,7 @@ static tess_status find_step(const starting *s, tess_error *error)
     return TESS_OK;
 }
 
-/* Scaled to the peak where the recipe wants it, or where the scale says
- * nothing, then clamped. */
+/* Scales the start to the peak if the recipe requires it or if its scale has no meaning, then clamps it. */
 static tess_status fit_range(const starting *s, tess_error *error)
 {
     const tess_problem *p = s->problem;
@@ -136,7 +134,7 @@ static tess_status first_estimate(const starting *s, tess_error *error)
         TESS_TRY(tess_vectors_sum(&w->term.images, &mean, x, error));
         return fit_range(s, error);
     }
-    /* What was computed here before is finite, so that nothing of it is left. */
+    /* Clears x: what was computed there before is finite, so nothing of it remains. */
     TESS_TRY(tess_vectors_sum(&w->term.images, &nothing, x, error));
     switch (s->recipe->init) {
     case TESS_INIT_ZERO:

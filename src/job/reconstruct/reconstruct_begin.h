@@ -1,4 +1,4 @@
-/* reconstruct_begin.h: before the first iteration: the baseline, the step, and the first estimate. */
+/* reconstruct_begin.h: work before the first iteration: the baseline, the step, and the first estimate. */
 #ifndef TESS_JOB_RECONSTRUCT_BEGIN_H
 #define TESS_JOB_RECONSTRUCT_BEGIN_H
 
@@ -6,13 +6,14 @@
 #include "job/reconstruct/reconstruct_settings.h"
 
 typedef struct tess_start {
-    const char *baseline; /* what it is */
+    const char *baseline; /* its name */
     double baseline_psnr; /* NaN: not known */
     double norm_squared;  /* of the operator; 0: not needed */
     int64_t power_iterations, cg_iterations;
 } tess_start;
 
-/* The first estimate in vectors[0] of the workspace; the measurements are dropped where the operator absorbs them. */
+/* Stores the first estimate in vectors[0] of the workspace; the measurements are released if the operator absorbs
+ * them. */
 tess_status tess_reconstruct_begin(const tess_judge *judge, const tess_recipe *recipe, uint64_t seed,
                                    tess_start *start, tess_error *error) TESS_MUST_CHECK;
 

@@ -1,12 +1,12 @@
-/* Pictures that are seen inside larger ones: the measurements of blurs whose boundary is unknown have no margins, the
- * solver's images have. */
+/* Pictures inside larger ones: for blurs with an unknown boundary, the solver's images have margins and the
+ * measurements do not. */
 #include "job/reconstruct/reconstruct_margins.h"
 
 #include <math.h>
 
 #include "job/reconstruct/problem_noise.h"
 
-/* out = a in + b out, of parts of images. */
+/* out = a in + b out, for parts of images. */
 static tess_status combine(tess_workspace *w, const tess_tensor *in, const float *from,
                            const tess_tensor *out, float *to, const double factors[2], tess_error *error)
 {
@@ -49,7 +49,7 @@ tess_status tess_margins_add(tess_workspace *w, const tess_problem *p, int64_t i
                    error);
 }
 
-/* `count` rows or columns become the one at `from`: a tensor whose stride is 0 repeats it. */
+/* Sets `count` rows or columns to the one at `from`: a tensor with stride 0 repeats it. */
 static tess_status repeat(tess_workspace *w, const tess_problem *p, bool rows, int64_t from, int64_t first,
                           int64_t count, float *image, tess_error *error)
 {
@@ -71,7 +71,7 @@ static tess_status repeat(tess_workspace *w, const tess_problem *p, bool rows, i
 tess_status tess_margins_fill(tess_workspace *w, const tess_problem *p, void *image, tess_error *error)
 {
     const tess_tensor *all = &w->op->image;
-    for (int rows = 0; rows < 2; rows++) { /* columns first: rows then bring the corners */
+    for (int rows = 0; rows < 2; rows++) { /* columns first: the rows then fill the corners */
         const int64_t before = p->margin[rows ? 0 : 1], seen = rows ? p->height : p->width,
                       end = before + seen, side = rows ? all->h : all->w;
         TESS_TRY(repeat(w, p, rows, before, 0, before, image, error));

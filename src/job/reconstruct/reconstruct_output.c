@@ -14,7 +14,7 @@ static bool is_npy(const char *path)
     return length >= 4 && strcmp(path + length - 4, ".npy") == 0;
 }
 
-/* NPY takes the values as they are; a picture takes 8 bits of [0, range]. */
+/* NPY stores the values; a picture stores [0, range] in 8 bits. */
 static tess_image_info info_of(const char *path, int64_t height, int64_t width, int64_t channels)
 {
     tess_image_info info = {
@@ -48,7 +48,7 @@ static tess_image_info result_info(const tess_outputs *o)
     return info_of(o->result, p->height, p->width, p->channels);
 }
 
-/* What was measured cannot be made again. */
+/* Outputs must not overwrite measured data, which cannot be recreated. */
 static tess_status check_names(const tess_outputs *o, tess_error *error)
 {
     const tess_problem *p = o->problem;
@@ -114,7 +114,7 @@ static tess_status write_rows(const tess_outputs *o, tess_workspace *w, tess_wri
     return tess_writer_commit(writer, error);
 }
 
-/* To the file's units in NPY, else to [0, 1]. */
+/* Converts to the file's units for NPY, otherwise to [0, 1]. */
 static void clamp(const tess_problem *p, int64_t count, bool npy, float *values)
 {
     if (npy)
@@ -123,7 +123,7 @@ static void clamp(const tess_problem *p, int64_t count, bool npy, float *values)
         values[i] = (float)(fmin(fmax((double)values[i], p->low), p->high) * (1 / p->high));
 }
 
-/* Of a volume, a picture shows the slice in the middle. */
+/* A picture of a volume shows the middle slice. */
 static int64_t middle(const tess_problem *p)
 {
     return p->depth / 2 * p->height;
@@ -134,7 +134,7 @@ static tess_status result_row(const tess_outputs *o, tess_workspace *w, int64_t 
 {
     const tess_problem *p = o->problem;
     const tess_extent all = tess_problem_image_extent(p);
-    const bool npy = is_npy(o->result); /* its rows are slices, of a volume */
+    const bool npy = is_npy(o->result); /* for a volume, its rows are slices */
     const int64_t samples = npy ? all.width * all.channels : tess_problem_row(p),
                   rows = samples / tess_problem_row(p), first = npy ? y * rows : middle(p) + y;
     TESS_TRY(tess_margins_rows(w, p, w->vectors[0], first, rows, values, error));
@@ -202,7 +202,7 @@ tess_status tess_outputs_write(tess_outputs *o, tess_workspace *w, tess_error *e
 {
     const tess_image_info result = result_info(o);
     TESS_TRY(write_rows(o, w, o->writer, &result, result_row, error));
-    tess_writer_close(o->writer); /* what it held is free for the next */
+    tess_writer_close(o->writer); /* its memory is free for the next writer */
     o->writer = NULL;
     if (!o->side_by_side)
         return TESS_OK;

@@ -1,4 +1,4 @@
-/* reconstruct_output.h: pictures and arrays out of a reconstruction. */
+/* reconstruct_output.h: writes the pictures and arrays of a reconstruction. */
 #ifndef TESS_JOB_RECONSTRUCT_OUTPUT_H
 #define TESS_JOB_RECONSTRUCT_OUTPUT_H
 
@@ -9,21 +9,21 @@
 enum { TESS_GAP = 8 }; /* columns between pictures side by side */
 
 typedef struct tess_outputs {
-    const char *result, *side_by_side, *measurement; /* names, of the settings; NULL: not wanted */
+    const char *result, *side_by_side, *measurement; /* file names from the settings; NULL: not requested */
     const tess_problem *problem;
     tess_memory *memory;
     tess_writer *writer, *side_writer;
 } tess_outputs;
 
-/* What writers of the outputs hold, at most at once. */
+/* Largest memory held at once by the writers of the outputs. */
 typedef struct tess_outputs_held {
     size_t measurement, results;
 } tess_outputs_held;
 
-/* Could the outputs be written under their names? */
+/* Checks whether the outputs can be written under their names. */
 tess_status tess_outputs_check(const tess_outputs *outputs, tess_outputs_held *held,
                                tess_error *error) TESS_MUST_CHECK;
-/* Before hours of work: a name that cannot be written shows now. */
+/* Opened before the work, so that a name that cannot be written fails at once and not after hours. */
 tess_status tess_outputs_open(tess_outputs *outputs, tess_error *error) TESS_MUST_CHECK;
 tess_status tess_outputs_write(tess_outputs *outputs, tess_workspace *workspace,
                                tess_error *error) TESS_MUST_CHECK;

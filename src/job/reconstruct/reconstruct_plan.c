@@ -1,6 +1,5 @@
-/* What a reconstruction takes. Three phases share the solver's block and the
- * host's: measurements are made; the network and the solver run, without the
- * measurements where the operator absorbed them; results are written. */
+/* Plans the memory of a reconstruction. Three phases share the solver's and the host's block: make the measurements;
+ * run the network and the solver, without the measurements if the operator absorbed them; write the results. */
 #include "job/reconstruct/reconstruct_plan.h"
 
 #include "base/checked.h"
@@ -16,8 +15,8 @@ enum {
     HALVINGS = 6
 };
 
-/* What the host reads and writes: a row is one of the image, of the pictures side by side, of the measurements or of the
- * image's file; or the rows that are compared with the truth at a time. */
+/* Rows on the host: of the image, of the pictures side by side, of the measurements or of the image's file; or the
+ * rows that are compared with the truth at a time. */
 static void lay_out_host(const tess_planning *job)
 {
     const tess_problem *p = job->problem;
@@ -34,7 +33,7 @@ static void lay_out_host(const tess_planning *job)
     layout->line_bytes = tess_judge_bytes(p);
 }
 
-/* Peaks begin anew; those so far stay in the budget. */
+/* Resets the peaks; the peaks so far stay in the budget. */
 static void keep_peak(const tess_engine *engine, tess_budget *budget)
 {
     tess_mem_usage peak;
@@ -43,7 +42,7 @@ static void keep_peak(const tess_engine *engine, tess_budget *budget)
     tess_memory_reset_peak(engine->memory);
 }
 
-/* By the counter itself: what the operator holds, and the most while it was made. */
+/* Reads the counter: what the operator holds, and the most while it was created. */
 static tess_status make_operator(const tess_planning *job, size_t slab_bytes, tess_error *error)
 {
     tess_workspace *w = job->workspace;
@@ -60,17 +59,17 @@ static tess_status make_operator(const tess_planning *job, size_t slab_bytes, te
     return TESS_OK;
 }
 
-/* What is held at once. */
+/* Adds what is held at the same time. */
 static void add_phase(tess_budget *budget, const tess_mem_bytes *phase)
 {
     const tess_mem_usage usage = {*phase, tess_mem_total(phase)};
     tess_mem_usage_raise(&budget->planned, &usage);
 }
 
-/* The host's own memory counts with the device's unless that has its own. */
+/* Host memory counts with the device's unless the device has separate memory. */
 static void add_host(const tess_planning *job, tess_mem_bytes *phase, size_t bytes)
 {
-    phase->by[job->workspace->engine->apart ? TESS_MEM_HOST : TESS_MEM_IO] += bytes;
+    phase->by[job->workspace->engine->separate_memory ? TESS_MEM_HOST : TESS_MEM_IO] += bytes;
 }
 
 static tess_status choose_cut(const tess_planning *job, uint64_t limit, uint64_t others, uint64_t job_needs,
@@ -90,7 +89,7 @@ static tess_status choose_cut(const tess_planning *job, uint64_t limit, uint64_t
     return tess_prior_choose(job->prior, &request, error);
 }
 
-/* Images that the solver works on; before it the start, and the baseline or conjugate gradients beside it. */
+/* Images of the solver; before it the start, with the baseline or conjugate gradients. */
 static int vectors_of(const tess_planning *job)
 {
     const int loop = tess_pnp_vectors(job->workspace->op, job->recipe->inner, job->settings->tolerance),
@@ -98,7 +97,7 @@ static int vectors_of(const tess_planning *job)
     return loop > start ? loop : start;
 }
 
-/* Images and measurements, which lie on the device or, for a volume in slabs, on the host. */
+/* Adds images and measurements, which are on the device or, for a volume in slabs, on the host. */
 static void add_images(const tess_planning *job, tess_mem_bytes *phase, size_t bytes)
 {
     tess_device *device = job->workspace->engine->device;
@@ -108,7 +107,7 @@ static void add_images(const tess_planning *job, tess_mem_bytes *phase, size_t b
         phase->by[TESS_MEM_WORKSPACE] += device->memory->granted(device, bytes);
 }
 
-/* Where the network is not what is too large. */
+/* The limit is too small for something other than the network. */
 static tess_status too_little(const tess_planning *job, uint64_t limit, uint64_t needed, const char *advice,
                               tess_error *error)
 {
@@ -119,7 +118,7 @@ static tess_status too_little(const tess_planning *job, uint64_t limit, uint64_t
         (double)needed / (1 << 20), asked ? "`memory_limit` " : "", tess_size_enough(needed).text, advice);
 }
 
-/* All phases of the operator, which may be a sketch. */
+/* Adds all phases of the operator, which may be a sketch. */
 static tess_status add_up(const tess_planning *job, uint64_t limit, tess_error *error)
 {
     tess_workspace *w = job->workspace;
@@ -148,7 +147,7 @@ static tess_status add_up(const tess_planning *job, uint64_t limit, tess_error *
     tess_mem_bytes writing = solving;
     add_host(job, &making, reading > job->held.measurement ? reading : job->held.measurement);
     add_host(job, &writing, job->held.results);
-    budget->planned = budget->peak; /* of operators that were made, also of one that turned out not to fit */
+    budget->planned = budget->peak; /* of all operators created, including one that did not fit */
     add_phase(budget, &beginning);
     add_phase(budget, &making);
     add_phase(budget, &writing);
@@ -164,7 +163,7 @@ static tess_status add_up(const tess_planning *job, uint64_t limit, tess_error *
     return TESS_OK;
 }
 
-/* What will not fit is refused before it is made, where its size is known before. */
+/* Refuses an operator that will not fit before it is created, if its size is known. */
 static tess_status check_sketch(const tess_planning *job, uint64_t limit, tess_error *error)
 {
     tess_workspace *w = job->workspace;
@@ -182,7 +181,7 @@ static tess_status check_sketch(const tess_planning *job, uint64_t limit, tess_e
     return status;
 }
 
-/* Everything on the device, or with `slab_bytes` only as much of a volume and its views. */
+/* Everything on the device, or with `slab_bytes` only that much of a volume and its views. */
 static tess_status plan(const tess_planning *job, uint64_t limit, size_t slab_bytes, tess_error *error)
 {
     job->workspace->layout.hosted = slab_bytes > 0;
@@ -191,29 +190,30 @@ static tess_status plan(const tess_planning *job, uint64_t limit, size_t slab_by
     return add_up(job, limit, error);
 }
 
-/* A volume that does not fit beside the network stays on the host. The more its slabs may take, the less is moved; what
- * they leave is the network's, so they begin with a quarter. */
+/* A volume that does not fit beside the network stays on the host. Larger slabs move less data, but the network gets
+ * what they leave, so they start with a quarter. */
 static tess_status plan_within(const tess_planning *job, uint64_t limit, tess_error *error)
 {
     tess_workspace *w = job->workspace;
     tess_operator_destroy(w->op);
     w->op = NULL;
     tess_status status = plan(job, limit, 0, error);
-    if (!w->engine->apart || job->problem->physics != TESS_PHYSICS_CONE)
+    if (!w->engine->separate_memory || job->problem->physics != TESS_PHYSICS_CONE)
         return status;
     for (uint64_t share = limit / 4; status == TESS_OVER_LIMIT && share > LEAST_SHARE; share /= 4) {
         tess_error why;
         tess_operator_destroy(w->op);
         w->op = NULL;
         status = plan(job, limit, (size_t)share, &why);
-        if (status != TESS_OK && (w->op || status != TESS_OVER_LIMIT)) /* else less will not do either */
+        /* otherwise less would not work either */
+        if (status != TESS_OK && (w->op || status != TESS_OVER_LIMIT))
             *error = why;
     }
     return status;
 }
 
-/* Slabs take a share of the limit, so what they need is found by trying: twice as much until it is accepted, then
- * halfway between. */
+/* Slabs use a share of the limit, so the limit they need is searched: doubled until it is accepted, then by
+ * bisection. */
 static tess_status refuse_slabs(const tess_planning *job, uint64_t limit, tess_error *error)
 {
     const uint64_t mib = 1 << 20;
@@ -225,7 +225,7 @@ static tess_status refuse_slabs(const tess_planning *job, uint64_t limit, tess_e
         enough *= 2;
     }
     if (status != TESS_OK)
-        return TESS_OVER_LIMIT; /* the first message stays: there is no number to name */
+        return TESS_OVER_LIMIT; /* keeps the first message: there is no number to name */
     for (int i = 0; i < HALVINGS && enough - refused > 1; i++) {
         const uint64_t middle = refused + (enough - refused) / 2;
         if (plan_within(job, middle * mib, &why) == TESS_OK)
@@ -246,7 +246,8 @@ tess_status tess_reconstruct_plan(const tess_planning *job, tess_error *error)
     const uint64_t asked = job->settings->common.memory_limit,
                    limit = asked ? asked : tess_engine_free_limit(w->engine);
     const tess_status status = plan_within(job, limit, error);
-    if (status == TESS_OVER_LIMIT && asked && w->engine->apart && job->problem->physics == TESS_PHYSICS_CONE)
+    if (status == TESS_OVER_LIMIT && asked && w->engine->separate_memory &&
+        job->problem->physics == TESS_PHYSICS_CONE)
         return refuse_slabs(job, limit, error);
     const uint64_t left = tess_host_memory_left();
     if (status == TESS_OK && w->layout.hosted && job->budget->planned.bytes.by[TESS_MEM_HOST] > left)

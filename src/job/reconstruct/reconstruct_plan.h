@@ -1,5 +1,5 @@
-/* reconstruct_plan.h: what a reconstruction takes: the operator is made, the network cut, and the bytes of all phases are
- * added up by the functions that the run allocates with. */
+/* reconstruct_plan.h: plans the memory of a reconstruction: creates the operator, cuts the network's work, and adds
+ * up the bytes of all phases with the functions that the run allocates with. */
 #ifndef TESS_JOB_RECONSTRUCT_PLAN_H
 #define TESS_JOB_RECONSTRUCT_PLAN_H
 
@@ -13,10 +13,10 @@ typedef struct tess_budget {
     tess_mem_usage planned;
     tess_mem_bytes operator_bytes;
     double seconds;
-    tess_mem_usage peak; /* counted while operators were made */
+    tess_mem_usage peak; /* counted while operators were created */
 } tess_budget;
 
-/* What is planned. The operator and the layout of the workspace are made, the prior gets its cut. */
+/* What is planned: creates the operator and the layout of the workspace, and chooses the prior's cut. */
 typedef struct tess_planning {
     const tess_reconstruct_settings *settings;
     const tess_problem *problem;

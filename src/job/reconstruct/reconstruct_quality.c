@@ -1,5 +1,5 @@
-/* An image on the device against the truth on the host, strip by strip; a volume slice by slice. All threads take part,
- * and the order of the sums does not depend on how many there are. */
+/* Compares an image on the device with the truth on the host, strip by strip; a volume slice by slice. All threads
+ * take part, and the order of the sums does not depend on their number. */
 #include "job/reconstruct/reconstruct_quality.h"
 
 #include <float.h>
@@ -11,18 +11,18 @@
 
 enum {
     PARTS = 64,                 /* of a strip, for sums of squares */
-    BANDS = 8,                  /* for SSIM, each with rows of its own */
+    BANDS = 8,                  /* for SSIM, each with its own rows */
     STRIP = 256,                /* rows of an image */
-    BEFORE = TESS_SSIM_TAPS - 1 /* rows above one that its window needs */
+    BEFORE = TESS_SSIM_TAPS - 1 /* rows above that a window needs */
 };
 
-/* Rows [from, bottom) of a slice are there, brought to [0, 1]; those from `top` on are new. */
+/* Rows [from, bottom) of a slice, scaled to [0, 1]; those from `top` on are new. */
 typedef struct strip {
     const float *truth_from;
     float *values, *truth;
     int64_t from, top, bottom, samples;
     float low, high;             /* results are clamped to it */
-    float truth_low, truth_high; /* truths, to this: not where the range is an estimate */
+    float truth_low, truth_high; /* truths are clamped to this; not if the range is estimated */
     float peak;
     double square[PARTS];
     tess_quality band[BANDS];
@@ -54,7 +54,7 @@ static void compare(void *arg, int64_t part, int thread)
     s->square[part] = square;
 }
 
-/* The windows whose last row is in the band's share of the new rows. */
+/* Windows whose last row is in the band's share of the new rows. */
 static void resemble(void *arg, int64_t band, int thread)
 {
     (void)thread;
@@ -66,7 +66,7 @@ static void resemble(void *arg, int64_t band, int thread)
                          s->truth + (y - s->from) * s->samples);
 }
 
-/* Mean SSIM of the strip's windows, as a sum; and how many. */
+/* Adds the sum of SSIM over the strip's windows, and their number. */
 static void add_bands(const tess_judge *judge, strip *s, double *similar, int64_t *positions)
 {
     const tess_problem *p = judge->problem;

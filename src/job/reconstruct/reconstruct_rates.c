@@ -4,7 +4,7 @@
 
 #include "solve/data_term.h"
 
-/* One run of the operator, by its operations and the device's built-in rates. */
+/* Seconds of one run of the operator, from its operations and the device's built-in rates. */
 static double built_in(const tess_engine *engine, const tess_operator *op)
 {
     return op->forward_flops / engine->facts.flops + op->forward_bytes / engine->facts.bytes;

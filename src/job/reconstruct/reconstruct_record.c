@@ -1,4 +1,4 @@
-/* Of the record: the input, the plan, and what was measured of time and memory. */
+/* The parts of the record about the input, the plan, and measured time and memory. */
 #include "job/reconstruct/reconstruct_record.h"
 
 #include "base/clock.h"
@@ -22,7 +22,7 @@ void tess_record_add_plan(tess_json **record, const tess_prior *prior, const tes
                           const tess_budget *budget)
 {
     const tess_cut_plan *choice = &prior->choice;
-    const bool volume = prior->model->model.volume; /* else a slice is what is cut */
+    const bool volume = prior->model->model.volume; /* otherwise slices are cut */
     tess_json *plan = tess_json_object(), *tile = tess_json_array();
     if (volume)
         tess_json_append_int(&tile, tess_axis_largest_tile(&choice->depth));
@@ -39,7 +39,7 @@ void tess_record_add_plan(tess_json **record, const tess_prior *prior, const tes
     tess_json_set_bool(&plan, "calibrated", choice->calibrated);
     tess_json_set_string(&plan, "reason", choice->reason);
     tess_json_set(&plan, "peak_bytes", tess_record_bytes(&budget->planned.bytes, budget->planned.total));
-    if (workspace->engine->apart)
+    if (workspace->engine->separate_memory)
         tess_json_set_int(&plan, "host_bytes", (int64_t)budget->planned.bytes.by[TESS_MEM_HOST]);
     if (workspace->layout.hosted) {
         int64_t slabs, parts;
@@ -50,7 +50,7 @@ void tess_record_add_plan(tess_json **record, const tess_prior *prior, const tes
     tess_json_set(record, "plan", plan);
 }
 
-/* What the device itself says; and the share of the loop, from first to last iteration, that it was at work. */
+/* Adds the device's own figures, and the share of the loop, from first to last iteration, in which it was busy. */
 static void add_device(tess_json **measured, const tess_engine *engine, const tess_outcome *outcome,
                        const tess_usage *usage)
 {
@@ -82,7 +82,7 @@ void tess_record_add_measured(tess_json **record, const tess_engine *engine, con
     tess_json_set_int(&measured, "overhead_bytes", (int64_t)usage->overhead);
     tess_json_set_int(&measured, "loaded_bytes", (int64_t)usage->loaded);
     tess_json_set_int(&measured, "host_bytes", (int64_t)peak.bytes.by[TESS_MEM_HOST]);
-    if (engine->apart)
+    if (engine->separate_memory)
         add_device(&measured, engine, outcome, usage);
     tess_json_set(record, "measured", measured);
 }

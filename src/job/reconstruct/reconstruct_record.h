@@ -1,4 +1,4 @@
-/* reconstruct_record.h: the parts of the record of a reconstruction, each from what it is about. */
+/* reconstruct_record.h: the parts of the record of a reconstruction. */
 #ifndef TESS_JOB_RECONSTRUCT_RECORD_H
 #define TESS_JOB_RECONSTRUCT_RECORD_H
 
@@ -7,15 +7,15 @@
 #include "job/reconstruct/reconstruct_plan.h"
 #include "job/reconstruct/reconstruct_run.h"
 
-/* "input" and "plan". */
+/* Add "input" and "plan". */
 void tess_record_add_input(tess_json **record, const tess_problem *problem);
 void tess_record_add_plan(tess_json **record, const tess_prior *prior, const tess_workspace *workspace,
                           const tess_budget *budget);
-/* "measured"; `pixels`: of the image. */
+/* Adds "measured"; `pixels`: of the image. */
 void tess_record_add_measured(tess_json **record, const tess_engine *engine, const tess_budget *budget,
                               const tess_outcome *outcome, const tess_usage *usage, double pixels);
 
-/* "reconstruct". `outcome` and `start` are NULL for a plan. */
+/* Data of "reconstruct". `outcome` and `start` are NULL for a plan. */
 typedef struct tess_record_own {
     const char *preset;
     const tess_problem *problem;
@@ -27,7 +27,7 @@ typedef struct tess_record_own {
 } tess_record_own;
 void tess_record_add_own(tess_json **record, const tess_record_own *own);
 
-/* Nothing where it is not known, and 999 dB where there is no error. */
+/* Sets nothing if the value is not known, and 999 dB if there is no error. */
 void tess_record_set_known(tess_json **object, const char *key, double value);
 
 #endif

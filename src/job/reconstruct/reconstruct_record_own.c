@@ -1,4 +1,4 @@
-/* Of the record: what is the reconstruction's own: the problem, the recipe, and how the iterations went. */
+/* The part of the record that only reconstructions have: the problem, the recipe, and the iterations. */
 #include <math.h>
 
 #include "job/reconstruct/reconstruct_record.h"
@@ -9,13 +9,13 @@ void tess_record_set_known(tess_json **object, const char *key, double value)
         tess_json_set_double(object, key, isinf(value) ? 999 : value);
 }
 
-/* The way towards the data: as many steps of conjugate gradients as are asked, unless the operator knows better. */
+/* The data step is conjugate gradients, as many as requested, unless the operator has an exact solution. */
 static bool exact(const tess_record_own *about)
 {
     return about->recipe->inner > 0 && tess_data_term_exact(about->op);
 }
 
-/* A relaxation is told in steps too. */
+/* A relaxation is also defined in steps. */
 static bool has_step(const tess_recipe *recipe)
 {
     return recipe->inner == 0 || recipe->relax > 0;
@@ -42,7 +42,7 @@ static tess_json *iterations_of(const tess_outcome *outcome, bool steps)
     return list;
 }
 
-/* A plan does not look at measurements. */
+/* A plan does not read measurements. */
 static bool noise_to_come(const tess_record_own *about)
 {
     const tess_problem *p = about->problem;
@@ -50,7 +50,7 @@ static bool noise_to_come(const tess_record_own *about)
            about->recipe->noise_from == TESS_NOISE_FROM_DEFAULT;
 }
 
-/* What was taken for granted of measured data: a wrong guess gives a plausible, wrong picture. */
+/* Adds the assumptions about measured data: a wrong one gives a plausible but wrong picture. */
 static void add_taken(tess_json **own, const tess_record_own *about)
 {
     static const char *const centres[] = {"middle", "given", "opposite views", "centre of mass"};

@@ -5,7 +5,7 @@
 
 #include "base/process.h"
 
-/* Of the noise of the measurements against the prior's; the usual choice of half-quadratic splitting. */
+/* Weight of the measurements' noise against the prior's; the usual choice in half-quadratic splitting. */
 static const double WEIGHT = 0.23;
 
 void tess_usage_look(tess_usage *usage, tess_device *device)
@@ -41,12 +41,12 @@ void tess_outcome_clear(tess_outcome *outcome)
     outcome->iterations = NULL;
 }
 
-/* So many iterations are done; TESS_INTERRUPTED when the caller wants no more. */
+/* Reports `done` iterations; returns TESS_INTERRUPTED if the caller stops the job. */
 static tess_status report(const tess_judge *judge, int64_t done, tess_error *error)
 {
     tess_stop *stop = &judge->workspace->engine->stop;
     const int64_t pixels = tess_problem_rows(judge->problem) * judge->problem->width;
-    tess_stop_add(stop, done * pixels - stop->done); /* the denoiser's windows counted most of them */
+    tess_stop_add(stop, done * pixels - stop->done); /* the denoiser's windows have counted most of them */
     return tess_stop_check(stop, error);
 }
 
@@ -65,7 +65,7 @@ static tess_status monitor(void *user, const tess_pnp_facts *facts, tess_error *
                            .gradient_peak_bytes = facts->gradient_peak_bytes,
                            .denoise_peak_bytes = facts->denoise_peak_bytes};
     s->outcome->seconds += facts->gradient_seconds + facts->denoise_seconds;
-    /* SSIM of a volume takes as long as an iteration: once, at the end. */
+    /* SSIM of a volume takes as long as an iteration, so it is computed once, at the end. */
     double *ssim = judge->problem->depth > 1 ? NULL : &it->ssim;
     TESS_TRY(tess_judge_image(judge, facts->x, &it->psnr, ssim, error));
     tess_usage_look(s->usage, engine->device);
@@ -79,7 +79,7 @@ tess_status tess_reconstruct_solve(const tess_solving *s, tess_error *error)
     const tess_recipe *recipe = s->recipe;
     tess_workspace *w = s->judge->workspace;
     tess_outcome *outcome = s->outcome;
-    const double most = s->max_seconds; /* the start counts; an iteration there will be */
+    const double most = s->max_seconds; /* the time of the start counts; at least one iteration is done */
     const tess_pnp_settings settings = {.iterations = recipe->iterations,
                                         .max_seconds = most > 0 ? fmax(most - outcome->seconds, 1e-9) : 0,
                                         .tolerance = s->tolerance,

@@ -1,4 +1,4 @@
-/* reconstruct_run.h: the iterations, and what is known of them. */
+/* reconstruct_run.h: the iterations and their results. */
 #ifndef TESS_JOB_RECONSTRUCT_RUN_H
 #define TESS_JOB_RECONSTRUCT_RUN_H
 
@@ -13,22 +13,21 @@ typedef struct tess_iteration {
 
 typedef struct tess_outcome {
     tess_pnp_result result;
-    tess_iteration *iterations; /* owned; NULL: the run did not begin */
-    int64_t done;               /* of them: the last one before a stop may be half computed */
+    tess_iteration *iterations; /* owned; NULL: the run did not start */
+    int64_t done;               /* completed iterations: the last one before a stop may be incomplete */
     double psnr, ssim;          /* NaN: not known */
     double seconds;             /* of the start and the iterations */
     bool interrupted;
 } tess_outcome;
 
-/* What the process and the device were seen to hold. */
+/* Memory of the process and the device, as measured. */
 typedef struct tess_usage {
-    double start;              /* of the job, by the clock */
-    uint64_t overhead, loaded; /* resident before the plan, and once the weights are there */
-    uint64_t free_before,
-        least_free; /* of the device's memory: without the job, and the least while it ran */
+    double start;                     /* start of the job, by the clock */
+    uint64_t overhead, loaded;        /* resident bytes before the plan, and after the weights are loaded */
+    uint64_t free_before, least_free; /* free device memory: without the job, and the least during the run */
 } tess_usage;
 
-/* Libraries are open and their handles made since there is an operator; what that holds is counted. */
+/* Called when the operator exists: libraries are open by then, and their memory counts as overhead. */
 void tess_usage_begin(tess_usage *usage, const tess_engine *engine);
 void tess_usage_look(tess_usage *usage, tess_device *device);
 
@@ -44,7 +43,7 @@ typedef struct tess_solving {
 
 tess_status tess_outcome_begin(tess_outcome *outcome, int64_t iterations, tess_error *error) TESS_MUST_CHECK;
 void tess_outcome_clear(tess_outcome *outcome);
-/* From the first estimate in vectors[0] of the workspace to the result in its place. */
+/* Runs from the first estimate in vectors[0] of the workspace, which the result replaces. */
 tess_status tess_reconstruct_solve(const tess_solving *solving, tess_error *error) TESS_MUST_CHECK;
 
 #endif

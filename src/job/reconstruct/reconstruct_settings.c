@@ -1,6 +1,5 @@
-/* Presets. "deepinv" are the published settings of the same problems, to
- * compare with; "default" are ours, one set for every size, found with the
- * bundled networks. */
+/* Presets. "deepinv" has the published settings of the same problems, for comparison; "default" has Tessera's
+ * settings, one set for every size, found with the bundled networks. */
 #include <math.h>
 #include <string.h>
 
@@ -86,7 +85,7 @@ static tess_status prior_of(const char *name, const tess_problem *problem, tess_
     return TESS_OK;
 }
 
-/* After the prior is known. */
+/* Must follow the choice of the prior. */
 static tess_status inflation_of(const char *name, const tess_problem *problem, tess_recipe *recipe,
                                 tess_error *error)
 {
@@ -125,8 +124,8 @@ tess_status tess_recipe_of(const tess_reconstruct_settings *s, const tess_proble
         TESS_TRY(prior_of(s->prior, problem, recipe, error));
     if (s->inflate)
         TESS_TRY(inflation_of(s->inflate, problem, recipe, error));
-    if (problem->unknown && strcmp(preset, "default") ==
-                                0) /* what is not seen begins like the nearest pixel that is, not as black */
+    /* pixels that are not measured start like the nearest measured pixel, not as black */
+    if (problem->unknown && strcmp(preset, "default") == 0)
         recipe->init = TESS_INIT_MEAN;
     if (s->init)
         TESS_TRY(init_of(s->init, &recipe->init, error));
@@ -136,7 +135,7 @@ tess_status tess_recipe_of(const tess_reconstruct_settings *s, const tess_proble
         recipe->sigma = s->sigma;
         recipe->last_sigma = s->last_sigma >= 0 ? s->last_sigma : s->sigma;
     }
-    if (s->step >= 0) { /* whoever names a step wants gradient steps */
+    if (s->step >= 0) { /* a given step means gradient steps */
         recipe->step = s->step;
         recipe->inner = 0;
     }
@@ -150,7 +149,7 @@ tess_status tess_recipe_of(const tess_reconstruct_settings *s, const tess_proble
                          "`inner` %lld: circular blurs are solved exactly, without inner steps; "
                          "leave it out, or use `inner` 0 for gradient steps",
                          (long long)s->inner);
-    if (s->inner > 0 && s->step >= 0 && !(recipe->relax > 0)) /* a relaxation is told in steps */
+    if (s->inner > 0 && s->step >= 0 && !(recipe->relax > 0)) /* a relaxation is defined in steps */
         return tess_fail(error, TESS_BAD_OPTION,
                          "`inner` %lld: conjugate gradients find their steps; leave out `step`, or `inner`",
                          (long long)s->inner);

@@ -1,6 +1,5 @@
-/* Bicubic interpolation as torch.nn.functional.interpolate defines it without
- * corners aligned and without antialiasing: the reference problems bring their
- * image to size with it. */
+/* Bicubic interpolation as defined by torch.nn.functional.interpolate without aligned corners and without
+ * antialiasing: the reference problems resize their image with it. */
 #include <math.h>
 
 #include "base/checked.h"

@@ -15,7 +15,7 @@ static void carve(char *at, size_t *used, size_t bytes, bool wanted, void *out)
     *used += tess_align_size(bytes, ALIGN);
 }
 
-/* The host's block at `at`, or with NULL only its size. */
+/* Places the host's block at `at`; with NULL it only returns its size. */
 static size_t carve_host(const tess_layout *layout, char *at, tess_host_part *host)
 {
     const size_t image = (size_t)layout->image_values * sizeof(float);
@@ -34,7 +34,7 @@ size_t tess_layout_host_bytes(const tess_layout *layout)
     return carve_host(layout, NULL, &(tess_host_part){0});
 }
 
-/* Does making measurements need scratch of its own? Else that of the data term does. */
+/* Whether making measurements needs separate scratch; otherwise it uses that of the data term. */
 static bool own_scratch(const tess_operator *op)
 {
     return tess_data_term_absorbed(op) && op->step_scratch_bytes < op->scratch_bytes;

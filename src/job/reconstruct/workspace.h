@@ -1,5 +1,5 @@
-/* workspace.h: the operator of a reconstruction and the memory that it and the solver work in: images and residual of
- * the solver, measurements until the operator absorbs them, what the data term works in, and what only the host reads. */
+/* workspace.h: the operator of a reconstruction and the memory for it and the solver: images and residual of the
+ * solver, measurements until the operator absorbs them, memory of the data term, and host memory. */
 #ifndef TESS_JOB_WORKSPACE_H
 #define TESS_JOB_WORKSPACE_H
 
@@ -7,26 +7,26 @@
 #include "physics/operator.h"
 #include "solve/pnp.h"
 
-enum { TESS_PIECE = 65536 }; /* floats that pass between host and device at a time */
+enum { TESS_PIECE = 65536 }; /* floats copied between host and device at a time */
 
-/* What it takes, decided by the plan. */
+/* Sizes of the workspace, chosen by the plan. */
 typedef struct tess_layout {
-    bool
-        hosted; /* images and measurements are the host's: a volume too large for the device goes through it in slabs */
+    /* images and measurements are in host memory: a volume too large for the device passes through it in slabs */
+    bool hosted;
     int vectors; /* images of the solver */
     size_t term_bytes, residual_bytes;
-    int64_t image_values; /* of the truth, and of the picture that is shown beside the result */
+    int64_t image_values; /* of the truth, and of the picture shown beside the result */
     bool has_truth, is_shown;
     int64_t row_values; /* of the longest row or strip of rows that is read, written or compared */
-    size_t line_bytes;  /* that the comparison with the truth works in */
+    size_t line_bytes;  /* for the comparison with the truth */
 } tess_layout;
 
-/* The host's part, in one block. */
+/* Host memory, in one block. */
 typedef struct tess_host_part {
     float *truth, *shown; /* NULL: not needed */
     float *piece, *rows[2];
     void *lines;
-    float truth_peak; /* its largest value: of PSNR where the range is an estimate */
+    float truth_peak; /* the truth's largest value: PSNR is relative to it if the range is estimated */
 } tess_host_part;
 
 typedef struct tess_workspace {
@@ -35,36 +35,38 @@ typedef struct tess_workspace {
     tess_layout layout;
     tess_block solver, measurement, work, io;
     tess_data_term term;
-    void *scratch;                        /* for the operator while the measurements are there */
+    void *scratch;                        /* for the operator while the measurements exist */
     void *vectors[TESS_PNP_MOST_VECTORS]; /* images in the solver's block */
     tess_host_part host;
 } tess_workspace;
 
-/* Of the host's block; and of the measurements' block: them, and scratch that the operator needs only as long. */
+/* Bytes of the host's block, and of the measurements' block: the measurements, and scratch that the operator needs
+ * only as long as they exist. */
 size_t tess_layout_host_bytes(const tess_layout *layout);
 size_t tess_layout_measurement_bytes(const tess_operator *op);
 
-/* All blocks of the layout. Close it also when this failed. */
+/* Allocates all blocks of the layout. Close it also if this fails. */
 tess_status tess_workspace_take(tess_workspace *workspace, tess_error *error) TESS_MUST_CHECK;
-/* The operator has absorbed the measurements. */
+/* Releases the measurements after the operator has absorbed them. */
 void tess_workspace_drop_measurement(tess_workspace *workspace);
-/* The blocks alone; it can be taken again. */
+/* Releases only the blocks; they can be allocated again. */
 void tess_workspace_release(tess_workspace *workspace);
 void tess_workspace_close(tess_workspace *workspace);
 
 int64_t tess_workspace_values(const tess_tensor *tensor);
-/* Between a vector of the workspace and the host, in pieces; `back`: what `fn` made of them is written back. */
+/* Copies a vector of the workspace to the host in pieces and calls `fn`; with `back` the changed pieces are written
+ * back. */
 typedef void (*tess_piece_fn)(void *user, int64_t first, int64_t count, float *values);
 tess_status tess_workspace_pieces(tess_workspace *workspace, void *vector, int64_t count, bool back,
                                   tess_piece_fn fn, void *user, tess_error *error) TESS_MUST_CHECK;
 
-/* What there is in a vector. */
+/* Statistics of a vector. */
 typedef struct tess_extremes {
     double low, high;          /* of all values */
     double negative, positive; /* sums of absolute values */
     int64_t count;
     int64_t bad;     /* not finite */
-    int64_t outside; /* of what an image of [0, 1] with noise holds, which is -0.2 to 1.5 */
+    int64_t outside; /* values outside -0.2 to 1.5, the range of an image of [0, 1] with noise */
 } tess_extremes;
 
 tess_status tess_workspace_extremes(tess_workspace *workspace, void *vector, int64_t count,

@@ -1,4 +1,4 @@
-/* The studies: what they share. One engine a model, so that nothing of one is counted with the next. */
+/* What the studies share. Each model has its own engine, so that memory of one is not counted with the next. */
 #include "job/study/bench.h"
 
 #include <string.h>
@@ -20,7 +20,7 @@ uint64_t tess_bench_limit(tess_study *study)
     const uint64_t asked = study->settings->common.memory_limit;
     tess_device_facts facts;
     study->engine.device->facts(study->engine.device, &facts);
-    /* The weights are there already, and are planned with the rest. */
+    /* The weights are already loaded, and the plan counts them too. */
     return asked ? asked : facts.memory_free / 10 * 9 + study->model->weights.bytes;
 }
 
@@ -88,7 +88,7 @@ tess_status tess_bench_tell(const tess_study *study, tess_json *record, tess_err
     const tess_bench_settings *s = study->settings;
     char *text = NULL;
     TESS_TRY(tess_record_end(record, &text, error));
-    if (tess_stop_wanted(&study->engine.stop)) { /* what was left early has no time */
+    if (tess_stop_wanted(&study->engine.stop)) { /* an interrupted run has no time */
         tess_small_free(text);
         return tess_fail(error, TESS_INTERRUPTED, "stopped; the points reported so far are valid");
     }

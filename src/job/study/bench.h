@@ -1,6 +1,6 @@
-/* bench.h: the parts of the studies. A study opens an engine for each model, warms it up, and measures points; a
- * point is an image's worth of network runs with its blocks allocated afresh, so that planned bytes, counted
- * bytes and the system's figure are of the same thing. */
+/* bench.h: the parts of the studies. A study opens an engine for each model, warms it up, and measures points. A
+ * point is the network runs of one image with newly allocated blocks, so that planned bytes, counted bytes and the
+ * system's figure describe the same thing. */
 #ifndef TESS_JOB_BENCH_H
 #define TESS_JOB_BENCH_H
 
@@ -17,44 +17,44 @@ typedef struct tess_study {
     const char *name; /* of the model, as given */
     tess_engine engine;
     tess_engine_model *model;
-    tess_stream *compute, *up, *down; /* NULL where the device has only its own */
-    uint64_t base; /* what the system counts once all is loaded, without weights and blocks */
+    tess_stream *compute, *up, *down; /* NULL if the device has only its default stream */
+    uint64_t base;                    /* what the system counts after loading, without weights and blocks */
 } tess_study;
 
 /* The windows of one image. */
 typedef struct tess_bench_work {
     tess_cut cut;
-    bool transfer; /* every run's input comes from the host and its result goes back there */
+    bool transfer; /* every run's input comes from the host and its result returns there */
 } tess_bench_work;
 
-/* So many windows of one size that do not overlap. */
+/* `count` windows of one size that do not overlap. */
 tess_cut tess_bench_cut(int64_t count, int64_t height, int64_t width, int64_t batch);
 
 typedef struct tess_bench_result {
     double seconds, spread; /* of one image: the median, and (largest - smallest) / median */
     double flop;
     tess_mem_bytes planned; /* on the device */
-    tess_mem_usage counted; /* there, and what the host pinned */
+    tess_mem_usage counted; /* on the device, and pinned on the host */
     uint64_t driver_bytes;
 } tess_bench_result;
 
-/* Bytes that the work holds on the device besides weights, arena and workspace. */
+/* Bytes held on the device besides weights, arena and workspace. */
 tess_status tess_bench_io_bytes(tess_study *study, const tess_bench_work *work, uint64_t *bytes,
                                 tess_error *error) TESS_MUST_CHECK;
 tess_status tess_bench_measure(tess_study *study, const tess_bench_work *work, int repeats,
                                tess_bench_result *result, tess_error *error) TESS_MUST_CHECK;
 
-/* The rates of the ops at this shape, where they are missing; and everything that a first run loads. */
+/* Measures missing rates of the ops at this shape, and loads everything that a first run loads. */
 tess_status tess_bench_warm(tess_study *study, tess_plan_shape shape, tess_error *error) TESS_MUST_CHECK;
-/* After warming up: what is counted from here on is a point's own. */
+/* Called after warming up: bytes counted from here on belong to a point. */
 tess_status tess_bench_settle(tess_study *study, tess_error *error) TESS_MUST_CHECK;
-/* Bytes that a point may plan with. */
+/* Memory limit for the plan of a point. */
 uint64_t tess_bench_limit(tess_study *study);
 
-/* A record with all that the studies share. */
+/* Returns a record with the members that all studies share. */
 tess_json *tess_bench_record(const tess_study *study, int64_t height, int64_t width,
                              const tess_cut_plan *choice, const tess_bench_result *result);
-/* Hands the record to the caller as a line, and frees it. */
+/* Passes the record to the caller as a line and frees it. */
 tess_status tess_bench_tell(const tess_study *study, tess_json *record, tess_error *error) TESS_MUST_CHECK;
 
 tess_status tess_bench_size(tess_study *study, tess_error *error) TESS_MUST_CHECK;

@@ -1,29 +1,29 @@
-/* bench batch: one square image as patches that do not overlap, so many at a time, with and without the way from
- * the host and back. The last line of each patch size holds what --batch auto would take against the best. */
+/* bench batch: cuts one square image into patches that do not overlap and runs batches of them, with and without
+ * transfer from the host and back. The last line of each patch size compares --batch auto with the best. */
 #include "base/checked.h"
 #include "job/study/bench.h"
 
 static const int64_t PATCHES[] = {128, 256, 512}, BATCHES[] = {1, 2, 4, 8, 16, 32, 64};
 
-/* One patch size at work. */
+/* The study of one patch size. */
 typedef struct patch_study {
     tess_study *study;
-    int64_t patch, count; /* its side, and how many make the image */
+    int64_t patch, count; /* side of a patch, and how many make the image */
     int64_t best_batch, auto_batch;
-    double best; /* images a second, without transfer */
+    double best; /* images per second, without transfer */
     tess_bench_result at_auto;
 } patch_study;
 
-/* What the plan says of this patch at this batch; 0 lets it choose. */
+/* Plans this patch size with this batch; 0 lets the planner choose. */
 static tess_status choose(const patch_study *p, int64_t batch, tess_cut_plan *choice, tess_error *error)
 {
     tess_study *study = p->study;
-    /* Patches do not overlap, so they may stand in one row: a run takes windows of one row only. */
+    /* Patches do not overlap, so they are placed in one row: a run takes windows of one row only. */
     const tess_cut_request request = {.size = {1, p->patch, p->patch * p->count},
                                       .planes = 1,
                                       .tile = {0, p->patch, p->patch},
                                       .batch = batch,
-                                      .separate_memory = study->engine.apart,
+                                      .separate_memory = study->engine.separate_memory,
                                       .host_limit = UINT64_MAX,
                                       .limit = tess_bench_limit(study),
                                       .asked_limit = study->settings->common.memory_limit};
@@ -85,7 +85,7 @@ static tess_status one_patch(tess_study *study, int64_t patch, const int64_t *ba
         for (int i = 0; i < count; i++)
             if (batches[i] <= p.count)
                 TESS_TRY(one_batch(&p, batches[i], transfer, error));
-    if (p.at_auto.seconds == 0) /* a batch that is not in the list */
+    if (p.at_auto.seconds == 0) /* the automatic batch is not in the list */
         TESS_TRY(one_batch(&p, p.auto_batch, false, error));
     return tell_auto(&p, &automatic, error);
 }

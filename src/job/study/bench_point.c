@@ -1,4 +1,4 @@
-/* One point of a study: plan, allocate, capture; and what it took. */
+/* One point of a study: plan, allocate, capture, and report what it used. */
 #include "job/study/bench_point.h"
 
 #include <stdlib.h>
@@ -63,7 +63,7 @@ static tess_status alloc_device(tess_bench_point *p, tess_error *error)
     return TESS_OK;
 }
 
-/* Random pixels, fp32 as a network's ends are in every precision: zeros can be faster than data. */
+/* Fills with random pixels, because zeros can be faster than data; fp32, as network inputs are in every precision. */
 static tess_status fill(tess_bench_point *p, tess_block *block, size_t bytes, tess_error *error)
 {
     const size_t most = PIECE * sizeof(float);
@@ -115,7 +115,7 @@ static tess_status measure(tess_bench_point *p, tess_bench_result *r, tess_error
     const tess_window_net net = tess_bench_net(p);
     TESS_TRY(tess_windows_prepare(p->windows, &net, &p->work->cut, error));
     TESS_TRY(tess_bench_time(p, error));
-    /* Also where the device computes in the host's memory, what stands for pinned memory is not the device's. */
+    /* The scope is the device even on the CPU: the block that stands for pinned memory is not counted. */
     tess_memory_peak(p->device->counter, TESS_MEM_OF_DEVICE, &r->counted);
     uint64_t used = used_bytes(p->device);
     used -= p->device->host_memory ? r->counted.bytes.by[TESS_MEM_HOST] : 0;

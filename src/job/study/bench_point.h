@@ -1,4 +1,4 @@
-/* bench_point.h: one point of a study at work, between bench_point.c (plan, allocate, capture) and bench_pass.c (run and
+/* bench_point.h: one point of a study, shared by bench_point.c (plan, allocate, capture) and bench_pass.c (run and
  * time). */
 #ifndef TESS_JOB_BENCH_POINT_H
 #define TESS_JOB_BENCH_POINT_H
@@ -17,10 +17,10 @@ typedef struct tess_bench_point {
         host_out[TESS_BENCH_SLOTS]; /* without transfer only in[0] */
     tess_event *uploaded[TESS_BENCH_SLOTS], *taken[TESS_BENCH_SLOTS], *computed[TESS_BENCH_SLOTS],
         *downloaded[TESS_BENCH_SLOTS];
-    tess_event **marks; /* between the passes */
+    tess_event **marks; /* events between the passes */
     double *times;
     int repeats;
-    int64_t runs; /* so far: they take the slots in turn */
+    int64_t runs; /* so far: runs use the slots in turn */
 } tess_bench_point;
 
 tess_window_net tess_bench_net(const tess_bench_point *p);

@@ -1,5 +1,5 @@
-/* bench size: memory and time against the image's width, for widths that the networks' grid divides and for
- * widths that it does not. The curve that others show with jumps is a line here. */
+/* bench size: memory and time by image width, for widths that the networks' grid divides and for widths that it does
+ * not. Other programs show jumps here; this curve is a line. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -21,8 +21,8 @@ static int default_widths(int64_t widths[MOST])
     return count;
 }
 
-/* The plan of the denoise job, for an image that lies on the device: its rows take nothing on the host, and what
- * the study holds besides is taken from the limit. */
+/* The plan of the denoise job for an image on the device: it needs no rows on the host, and the study's other blocks
+ * are subtracted from the limit. */
 static tess_status choose(tess_study *study, int64_t width, tess_cut_plan *choice, tess_bench_work *work,
                           tess_error *error)
 {
@@ -31,11 +31,12 @@ static tess_status choose(tess_study *study, int64_t width, tess_cut_plan *choic
     tess_cut_request request = {.size = {1, s->height, width},
                                 .planes = 1,
                                 .halo = {0, s->halo, s->halo},
-                                .separate_memory = study->engine.apart,
+                                .separate_memory = study->engine.separate_memory,
                                 .host_limit = UINT64_MAX,
                                 .limit = tess_bench_limit(study),
                                 .asked_limit = s->common.memory_limit};
-    for (int attempt = 0; attempt < 2; attempt++) { /* the second knows what the tiles' input takes */
+    /* the second attempt knows the bytes of the tiles' input */
+    for (int attempt = 0; attempt < 2; attempt++) {
         request.others = held;
         TESS_TRY(tess_cut_choose(study->model->bound, &study->model->model, study->engine.rates, &request,
                                  choice, error));
@@ -89,7 +90,7 @@ tess_status tess_bench_size(tess_study *study, tess_error *error)
     int64_t defaults[MOST];
     const int count = s->width_count ? s->width_count : default_widths(defaults);
     const int64_t *widths = s->width_count ? s->widths : defaults;
-    /* The least and the largest: engines may differ with the size, and every one of them is loaded on its first use. */
+    /* The least and the largest size: kernels may differ with the size, and each is loaded on first use. */
     for (int i = 0; i < 2; i++) {
         tess_cut_plan choice;
         tess_bench_work work;
