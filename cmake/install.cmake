@@ -23,7 +23,7 @@ endif()
 # What a program needs besides libtessera.a.
 set(TESSERA_STATIC_LIBS "-lm -ldl -lpthread")
 if(TESSERA_HAS_CUDA)
-  set(TESSERA_STATIC_LIBS "-Wl,-u,tess_cuda_driver -Wl,-u,tess_cuda_hopper -L${CUDAToolkit_LIBRARY_DIR} -lcudart_static -lrt ${TESSERA_STATIC_LIBS}")
+  set(TESSERA_STATIC_LIBS "-Wl,-u,tess_cuda_driver -Wl,-u,tess_cuda_hopper -L${CUDAToolkit_LIBRARY_DIR} -lcudart_static -lrt -lstdc++ ${TESSERA_STATIC_LIBS}")
 endif()
 set(TESSERA_STATIC_REQUIRES "jansson libpng zlib fftw3f")
 # From the folder of the file to the prefix, whatever the depth of the library folder.

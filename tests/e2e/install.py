@@ -49,7 +49,7 @@ def build_examples(bench, tree):
     """{name of the way: folder with the programs}"""
     packages = next(tree.rglob("tessera.pc")).parent
     library = next(tree.rglob("libtessera.so")).parent
-    env = {"PKG_CONFIG_PATH": str(packages)}
+    env = {"PKG_CONFIG_PATH": os.pathsep.join([str(packages), os.environ.get("PKG_CONFIG_PATH", "")])}
     ways = {}
     for way, static in (("shared", []), ("static", ["--static"])):
         folder = ways[way] = bench.path(way)
