@@ -214,7 +214,7 @@ def reconstruct_jobs(path, half):
     yield job("tomo3d, weights in 3-D, tiles", "tomo3d", "--size", "28", "--angles", "8", "--iterations", "2", "--model", path / "deep.safetensors", "--tile", "8x12x16", "--halo", "exact")
     yield job("tomo3d from a file", path / "cone.json", "--iterations", "2")
     for prior in ("slices", "volume"):
-        yield job(f"slabs, {prior}", "tomo3d", "--size", "64", "--angles", "12", *gray_file, "--prior", prior, "--iterations", "2", "--memory", "5M", env=AS_CARD)
+        yield job(f"slabs, {prior}", "tomo3d", "--size", "64", "--angles", "12", *gray_file, "--prior", prior, "--iterations", "2", "--memory", "16M" if half == "fp16" else "5M", env=AS_CARD)
 
 
 def convert_jobs(path):
