@@ -126,9 +126,9 @@ static tess_status check_overlap(const tess_denoiser *plan, const tess_image *in
         return tess_fail(error, TESS_BAD_OPTION,
                          "tess_denoiser_run: a stride is larger than memory; strides are in elements");
     const char *from = in->data, *to = out->data;
-    const bool apart = (uintptr_t)(from + in_high) <= (uintptr_t)(to + out_low) ||
-                       (uintptr_t)(to + out_high) <= (uintptr_t)(from + in_low);
-    return apart || same_layout(in, out)
+    const bool disjoint = (uintptr_t)(from + in_high) <= (uintptr_t)(to + out_low) ||
+                          (uintptr_t)(to + out_high) <= (uintptr_t)(from + in_low);
+    return disjoint || same_layout(in, out)
                ? TESS_OK
                : tess_fail(
                      error, TESS_BAD_OPTION,
