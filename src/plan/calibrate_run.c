@@ -1,14 +1,18 @@
-/* What a run of a whole network costs beyond the sum of its ops. An op is timed with its weights in a cache; in
- * a network the weights of all layers pass through that cache, and each layer reads its own from main memory.
- * This cost does not grow with the image, so the smallest image shows it best. */
+/* What a run of a whole network costs beyond the sum of its ops. An op is timed with its weights and its input in a
+ * cache. In a network each layer reads its weights from main memory: a cost of the run, which a small image shows best.
+ * Activations that do not fit in the cache are read from main memory too: a cost of each pixel, which a larger
+ * image shows. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/clock.h"
 #include "plan/rates.h"
 
-enum { REPEATS = 4, CLASS_NAME = 64 };
+enum { REPEATS = 4, SMALL_SIDE = 96, CLASS_NAME = 64 };
+
+static const int64_t larger_sides[] = {384, 256, 192};
 
 static void class_of(const tess_bound *bound, char text[CLASS_NAME])
 {
@@ -16,11 +20,11 @@ static void class_of(const tess_bound *bound, char text[CLASS_NAME])
              tess_bound_weight_bytes(bound));
 }
 
-double tess_rates_run_overhead(const tess_rates *rates, const tess_bound *bound)
+tess_run_cost tess_rates_run_cost(const tess_rates *rates, const tess_bound *bound)
 {
     char name[CLASS_NAME];
     class_of(bound, name);
-    return tess_rates_overhead(rates, name);
+    return tess_rates_cost(rates, name);
 }
 
 static tess_status time_run(tess_device *device, tess_net_plan *plan, const void *weights, double *seconds,
@@ -45,14 +49,12 @@ static tess_status time_run(tess_device *device, tess_net_plan *plan, const void
     return status;
 }
 
-tess_status tess_rates_measure_run(tess_rates *rates, const tess_bound *bound, tess_plan_shape shape,
-                                   const void *weights, tess_rates_budget budget, tess_error *error)
+/* Seconds of a run of this side beyond the sum of its ops; leaves *extra alone where the budget does not allow it. */
+static tess_status measure_side(tess_rates *rates, const tess_bound *bound, int64_t side, const void *weights,
+                                tess_rates_budget budget, double *extra, tess_error *error)
 {
     tess_device *device = tess_rates_device(rates);
-    char name[CLASS_NAME];
-    class_of(bound, name);
-    if (!device->host_memory || (tess_rates_has(rates, name) && !budget.again))
-        return TESS_OK;
+    const tess_plan_shape shape = {.n = 1, .h = side, .w = side, .mode = TESS_INFER};
     tess_net_plan *plan = NULL;
     TESS_TRY(tess_net_plan_create(bound, shape, &plan, error));
     bool measured = true;
@@ -63,11 +65,36 @@ tess_status tess_rates_measure_run(tess_rates *rates, const tess_bound *bound, t
     tess_status status = TESS_OK;
     if (measured && bytes <= budget.bytes && REPEATS * ops < budget.seconds) {
         status = time_run(device, plan, weights, &seconds, error);
-        if (status == TESS_OK) {
-            tess_rates_set(rates, name, fmax(seconds - ops, 0), 1e-15);
-            (void)tess_rates_save(rates, NULL);
-        }
+        if (status == TESS_OK)
+            *extra = fmax(seconds - ops, 0);
     }
     tess_net_plan_destroy(plan);
     return status;
+}
+
+tess_status tess_rates_measure_run(tess_rates *rates, const tess_bound *bound, int64_t grid,
+                                   const void *weights, tess_rates_budget budget, tess_error *error)
+{
+    const double start = tess_clock(), nothing = 1e-15; /* a rate must be positive */
+    char name[CLASS_NAME];
+    class_of(bound, name);
+    if (!tess_rates_device(rates)->host_memory || (tess_rates_has(rates, name) && !budget.again))
+        return TESS_OK;
+    const int64_t small = tess_round_up(SMALL_SIDE, grid);
+    double of_small = -1, of_larger = -1;
+    int64_t larger = 0;
+    TESS_TRY(measure_side(rates, bound, small, weights, budget, &of_small, error));
+    if (of_small < 0)
+        return TESS_OK;
+    for (size_t i = 0; i < sizeof larger_sides / sizeof *larger_sides && of_larger < 0; i++) {
+        larger = tess_round_up(larger_sides[i], grid);
+        tess_rates_budget left = budget;
+        left.seconds -= tess_clock() - start;
+        TESS_TRY(measure_side(rates, bound, larger, weights, left, &of_larger, error));
+    }
+    const double per_pixel = (of_larger - of_small) / (double)(larger * larger - small * small);
+    tess_rates_set(rates, name, fmax(of_small - fmax(per_pixel, 0) * (double)(small * small), 0),
+                   fmax(per_pixel, nothing));
+    (void)tess_rates_save(rates, NULL);
+    return TESS_OK;
 }

@@ -151,10 +151,10 @@ double tess_rates_operator(const tess_rates *rates, const char *name, bool *meas
     return known ? known->per_pixel : 1;
 }
 
-double tess_rates_overhead(const tess_rates *rates, const char *op_class)
+tess_run_cost tess_rates_cost(const tess_rates *rates, const char *op_class)
 {
     const rate *known = find(rates, op_class);
-    return known ? known->overhead : 0;
+    return known ? (tess_run_cost){known->overhead, known->per_pixel} : (tess_run_cost){0, 0};
 }
 
 void tess_rates_set_operator(tess_rates *rates, const char *name, double factor)

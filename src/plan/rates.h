@@ -19,10 +19,14 @@ int64_t tess_rates_count(const tess_rates *rates);
 double tess_rates_op_seconds(const tess_rates *rates, const tess_op *op, bool *measured);
 double tess_rates_plan_seconds(const tess_rates *rates, const tess_net_plan *plan, bool *measured);
 
-/* The cost of a class that does not depend on the image's size; 0 when it was not measured. */
-double tess_rates_overhead(const tess_rates *rates, const char *op_class);
-/* Seconds that a run of this network takes beyond the sum of its ops; 0 until it was measured. */
-double tess_rates_run_overhead(const tess_rates *rates, const tess_bound *bound);
+typedef struct tess_run_cost {
+    double overhead, per_pixel; /* seconds */
+} tess_run_cost;
+
+/* The measured cost of a class; zeros when it was not measured. */
+tess_run_cost tess_rates_cost(const tess_rates *rates, const char *op_class);
+/* What a run of this network costs beyond the sum of its ops; zeros until it was measured. */
+tess_run_cost tess_rates_run_cost(const tess_rates *rates, const tess_bound *bound);
 
 typedef struct tess_rates_budget {
     double seconds; /* total time */
@@ -33,9 +37,10 @@ typedef struct tess_rates_budget {
 /* Measures the classes of the plan that have no rate yet, within the budget, and writes the cache if possible. */
 tess_status tess_rates_measure(tess_rates *rates, const tess_net_plan *plan, tess_rates_budget budget,
                                tess_error *error) TESS_MUST_CHECK;
-/* Measures a run of the network at this shape and compares it with its ops, whose rates must be known. The
- * weights must be loaded. Host only: does nothing on other devices. */
-tess_status tess_rates_measure_run(tess_rates *rates, const tess_bound *bound, tess_plan_shape shape,
+/* Measures runs of the network at a small and at a larger size and compares them with their ops, whose rates must be
+ * known. `grid` is the network's (both sides are multiples of it). The weights must be loaded. Host only: does
+ * nothing on other devices. */
+tess_status tess_rates_measure_run(tess_rates *rates, const tess_bound *bound, int64_t grid,
                                    const void *weights, tess_rates_budget budget,
                                    tess_error *error) TESS_MUST_CHECK;
 /* Lets the device choose among its engines for the ops of the plan at their sizes, within the budget. */

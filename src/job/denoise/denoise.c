@@ -14,8 +14,7 @@
 #include "job/common/note.h"
 #include "job/common/record.h"
 
-enum { TUNED = 5 };       /* sizes, each half of the one before */
-enum { SMALL_SIDE = 64 }; /* side of the image that measures the cost of a run beyond its ops */
+enum { TUNED = 5 }; /* sizes, each half of the one before */
 static const double CALIBRATION_SECONDS = 3;
 static const char STOPPED[] = "stopped; no half-written output is left";
 
@@ -233,9 +232,7 @@ static void calibrate(tess_denoise_job *job)
         status =
             with_plan(job, file, (tess_plan_shape){1, grid, grid, TESS_INFER}, tess_rates_measure, budget);
     if (status == TESS_OK)
-        status = tess_rates_measure_run(job->engine.rates, file->model->bound,
-                                        (tess_plan_shape){1, tess_round_up(SMALL_SIDE, grid),
-                                                          tess_round_up(SMALL_SIDE, grid), TESS_INFER},
+        status = tess_rates_measure_run(job->engine.rates, file->model->bound, grid,
                                         file->model->weights.data, budget, NULL);
     (void)status;
 }
