@@ -264,16 +264,19 @@ static void test_measured(void)
     tess_block weights = {0};
     CHECK(tess_block_alloc(&test_counter, &weights, TESS_MEM_WEIGHTS, tess_bound_weight_bytes(bound),
                            &error) == TESS_OK);
-    const tess_plan_shape shape = {1, 32, 32, TESS_INFER};
+    const int64_t grid = 8;
     const int64_t classes = tess_rates_count(rates);
     const tess_rates_budget none = {1e9, 0}, plenty = {1e9, SIZE_MAX};
-    CHECK(tess_rates_measure_run(rates, bound, shape, weights.data, none, &error) == TESS_OK);
-    CHECK(tess_rates_count(rates) == classes && tess_rates_run_overhead(rates, bound) <= 0); /* no room */
-    CHECK(tess_rates_measure_run(rates, bound, shape, weights.data, plenty, &error) == TESS_OK);
-    CHECK(tess_rates_count(rates) == classes + 1 && tess_rates_run_overhead(rates, bound) >= 0);
+    CHECK(tess_rates_measure_run(rates, bound, grid, weights.data, none, &error) == TESS_OK);
+    CHECK(tess_rates_count(rates) == classes &&
+          tess_rates_run_cost(rates, bound).per_pixel <= 0); /* no room */
+    CHECK(tess_rates_measure_run(rates, bound, grid, weights.data, plenty, &error) == TESS_OK);
+    const tess_run_cost cost = tess_rates_run_cost(rates, bound);
+    CHECK(tess_rates_count(rates) == classes + 1 && cost.overhead >= 0 && cost.per_pixel > 0);
     tess_block_free(&weights);
     tess_rates *again = open_rates();
-    CHECK(tess_rates_run_overhead(again, bound) >= 0.999 * tess_rates_run_overhead(rates, bound));
+    const tess_run_cost reread = tess_rates_run_cost(again, bound);
+    CHECK(reread.overhead >= 0.999 * cost.overhead && reread.per_pixel >= 0.999 * cost.per_pixel);
     CHECK(tess_rates_count(again) == tess_rates_count(rates) && unlink(tess_rates_path(again)) == 0);
     tess_rates_destroy(again);
     tess_rates_destroy(rates);
