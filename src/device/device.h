@@ -44,8 +44,9 @@ typedef struct tess_device_facts {
     uint64_t memory_total, memory_free;
     uint64_t driver_bytes; /* memory of the card used by context and libraries after open */
     int threads;
-    bool bf16; /* has fast bf16 matrix instructions */
-    bool fp16; /* computes in fp16 by default */
+    bool bf16;        /* has fast bf16 matrix instructions */
+    int bf16_columns; /* bf16 kernels compute this many columns of a row at a time; 0 stands for 1 */
+    bool fp16;        /* computes in fp16 by default */
     /* Rates per second for planning without calibration, of direct sums on typical layers. */
     double flops, bytes;
 } tess_device_facts;

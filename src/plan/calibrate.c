@@ -239,8 +239,8 @@ static tess_status measure_class(tess_rates *rates, const tess_op *op, const cha
         return TESS_OK;
     TESS_TRY(time_op(device, op, SMALL, &small, error));
     TESS_TRY(time_large(device, op, bytes, &side, &large, error));
-    const double depth = (double)depth_of(op), pixels = depth * (double)(side * side),
-                 few = depth * SMALL * SMALL;
+    const tess_op smallest = resized(op, SMALL), largest = resized(op, side);
+    const double pixels = tess_rates_pixels(rates, &largest), few = tess_rates_pixels(rates, &smallest);
     double per_pixel = fmax((large - small) / (pixels - few), large / pixels / 4);
     tess_rates_set(rates, op_class, fmax(large - per_pixel * pixels, 0), per_pixel);
     return TESS_OK;

@@ -36,9 +36,9 @@ static tess_status fit_seconds(tess_cutter *c, tess_error *error)
         tess_net_plan_destroy(plan);
     }
     c->seconds_per_pixel = (seconds[1] - seconds[0]) / (pixels[1] - pixels[0]);
-    const tess_run_cost beyond_ops = tess_rates_run_cost(c->rates, c->bound);
-    c->seconds_per_run = seconds[1] - c->seconds_per_pixel * pixels[1] + beyond_ops.overhead;
-    c->seconds_per_pixel += beyond_ops.per_pixel;
+    c->beyond_ops = tess_rates_run_cost(c->rates, c->bound);
+    c->seconds_per_run = seconds[1] - c->seconds_per_pixel * pixels[1] + c->beyond_ops.overhead;
+    c->seconds_per_pixel += c->beyond_ops.per_pixel;
     return TESS_OK;
 }
 

@@ -100,14 +100,27 @@ static tess_status widen_workspace(const tess_cutter *c, tess_plan_shape shape, 
     return TESS_OK;
 }
 
+/* How the largest window compares with the line through the planner's two sizes. Kernels that compute several columns
+ * at a time and ops whose work grows faster than the pixels leave that line. */
+static double beside_line(const tess_cutter *c, const tess_cut_plan *plan, const tess_net_plan *largest)
+{
+    bool measured = true;
+    const double pixels = tess_cut_pixels(plan, tess_axis_largest_window) * (double)plan->batch;
+    const double by_line = c->seconds_per_run + pixels * c->seconds_per_pixel;
+    const double by_ops = c->beyond_ops.overhead + pixels * c->beyond_ops.per_pixel +
+                          tess_rates_plan_seconds(c->rates, largest, &measured);
+    return by_line > 0 ? by_ops / by_line : 1;
+}
+
 /* A 2-D network does the same work for each plane and each slice. */
-static double seconds_of(const tess_cutter *c, const tess_cut_plan *plan)
+static double seconds_of(const tess_cutter *c, const tess_cut_plan *plan, const tess_net_plan *largest)
 {
     const double slices = plan->volume ? 1 : (double)plan->depth.tiles;
     const double runs = (double)plan->depth.tiles / slices * (double)plan->rows.tiles *
                         (double)tess_ceil_div(plan->cols.tiles, plan->batch);
     const double pixels = tess_cut_pixels(plan, tess_axis_total_window) / slices;
-    return (runs * c->seconds_per_run + pixels * c->seconds_per_pixel) * (double)c->request->planes * slices;
+    return (runs * c->seconds_per_run + pixels * c->seconds_per_pixel) * (double)c->request->planes * slices *
+           beside_line(c, plan, largest);
 }
 
 /* Arena and, on the host, workspace grow with the window, so the largest window is planned. */
@@ -123,10 +136,10 @@ tess_status tess_cut_measure(const tess_cutter *c, tess_cut_plan *plan, tess_err
     TESS_TRY(tess_net_plan_create(c->bound, shape, &net_plan, error));
     plan->arena_bytes = tess_net_plan_arena_bytes(net_plan);
     plan->workspace_bytes = tess_net_plan_workspace_bytes(net_plan);
+    plan->seconds = seconds_of(c, plan, net_plan);
     tess_net_plan_destroy(net_plan);
     if (r->separate_memory)
         TESS_TRY(widen_workspace(c, shape, plan, error));
-    plan->seconds = seconds_of(c, plan);
     plan->calibrated = c->calibrated;
     plan->io_block = io_block_bytes(r, plan, &plan->ring_bytes);
     plan->bytes.by[TESS_MEM_WEIGHTS] = granted(c, tess_bound_weight_bytes(c->bound));

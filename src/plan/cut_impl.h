@@ -25,6 +25,7 @@ typedef struct tess_cutter {
     int64_t grid[TESS_SPATIAL], alignment[TESS_SPATIAL], reach[TESS_SPATIAL], padded[TESS_SPATIAL];
     double fixed_bytes, bytes_per_pixel; /* estimate: a straight line in the pixels of a window */
     double seconds_per_run, seconds_per_pixel;
+    tess_run_cost beyond_ops; /* the part of both that is not the sum of the ops */
     bool calibrated;
     tess_cut_way ways[TESS_SPATIAL][TESS_MOST_CUTS];
     int way_count[TESS_SPATIAL];

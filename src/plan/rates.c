@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/cache.h"
+#include "base/checked.h"
 
 enum { CLASS_NAME = 64, MOST_DAYS = 90, DAY = 24 * 3600, USUAL_PIXELS = 1 << 16 };
 
@@ -179,16 +180,24 @@ tess_device *tess_rates_device(const tess_rates *rates)
     return rates->device;
 }
 
+double tess_rates_pixels(const tess_rates *rates, const tess_op *op)
+{
+    const tess_tensor *out = &op->out[0];
+    const double pixels = (double)out->n * (double)out->d * (double)out->h * (double)out->w;
+    /* A transposed convolution computes the columns of its input. */
+    const int64_t columns = tess_min_i64(op->in[0].w, out->w);
+    if (tess_op_precision(op) != TESS_BF16 || rates->facts.bf16_columns < 2 || columns < 1)
+        return pixels;
+    return pixels * (double)tess_round_up(columns, rates->facts.bf16_columns) / (double)columns;
+}
+
 double tess_rates_op_seconds(const tess_rates *rates, const tess_op *op, bool *measured)
 {
     char op_class[CLASS_NAME];
     tess_op_class(op, op_class, sizeof op_class);
     const rate *known = find(rates, op_class);
-    if (known) {
-        double pixels =
-            (double)op->out[0].n * (double)op->out[0].d * (double)op->out[0].h * (double)op->out[0].w;
-        return known->overhead + known->per_pixel * pixels;
-    }
+    if (known)
+        return known->overhead + known->per_pixel * tess_rates_pixels(rates, op);
     *measured = false;
     double arithmetic = tess_op_flops(op) / rates->facts.flops,
            traffic = tess_op_traffic(op) / rates->facts.bytes;

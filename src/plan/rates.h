@@ -15,6 +15,9 @@ void tess_rates_destroy(tess_rates *rates);
 const char *tess_rates_path(const tess_rates *rates);
 int64_t tess_rates_count(const tess_rates *rates);
 
+/* The output pixels that the device computes for this op. A kernel that computes several columns at a time also
+ * computes those beyond the end of a row. */
+double tess_rates_pixels(const tess_rates *rates, const tess_op *op);
 /* Seconds of one op; clears *measured when a built-in rate was used. */
 double tess_rates_op_seconds(const tess_rates *rates, const tess_op *op, bool *measured);
 double tess_rates_plan_seconds(const tess_rates *rates, const tess_net_plan *plan, bool *measured);

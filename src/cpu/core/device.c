@@ -117,6 +117,7 @@ static void cpu_facts(tess_device *device, tess_device_facts *facts)
                                  .memory_free = tess_host_memory_free(),
                                  .threads = threads,
                                  .bf16 = cpu->bf16 != NULL,
+                                 .bf16_columns = cpu->bf16 ? cpu->bf16->pixels : 1,
                                  .flops = threads * (cpu->f32 ? 120e9 : 1e9),
                                  .bytes = 10e9};
     snprintf(facts->name, sizeof facts->name, "%s", cpu->name);
