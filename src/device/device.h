@@ -96,6 +96,10 @@ typedef struct tess_device_ops {
     /* Packs rows [first, first+count) of a parameter's first dimension, given as row-major fp32. */
     void (*pack)(tess_device *, const tess_op *, int param, int64_t first, int64_t count, const float *values,
                  void *packed);
+    /* Packs a whole parameter from row-major fp32 values in the device's memory, in the order of the stream: training
+     * changes the values at every step. */
+    void (*repack)(tess_device *, const tess_op *, int param, const float *values, void *packed,
+                   tess_stream *);
     void (*run)(tess_device *, const tess_prepared *, const tess_op_buffers *, tess_stream *);
     void (*release)(tess_device *, tess_prepared *);
     const tess_kernel *const *kernels; /* in order of preference, NULL-terminated */

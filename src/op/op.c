@@ -67,6 +67,13 @@ static bool same_rays(const tess_op_rays *a, const tess_op_rays *b)
            a->accumulate == b->accumulate && equal(a->scale, b->scale);
 }
 
+static bool same_optimize(const tess_op_optimize *a, const tess_op_optimize *b)
+{
+    return a->kind == b->kind && equal(a->beta1, b->beta1) && equal(a->beta2, b->beta2) &&
+           equal(a->epsilon, b->epsilon) && equal(a->weight_decay, b->weight_decay) &&
+           equal(a->momentum, b->momentum) && equal(a->clip, b->clip) && a->nesterov == b->nesterov;
+}
+
 /* Compares members, not bytes: the padding between members is undefined. The switch lists every kind, so that
  * the compiler reports a missing one. */
 static bool same_attributes(const tess_op *a, const tess_op *b)
@@ -90,9 +97,31 @@ static bool same_attributes(const tess_op *a, const tess_op *b)
     case TESS_OP_SIDE_SUM:
         return equal(a->side.value, b->side.value);
     case TESS_OP_GROUP_NORM:
+    case TESS_OP_GROUP_NORM_GRAD:
         return a->group_norm.groups == b->group_norm.groups &&
-               equal(a->group_norm.epsilon, b->group_norm.epsilon);
+               equal(a->group_norm.epsilon, b->group_norm.epsilon) &&
+               a->group_norm.accumulate == b->group_norm.accumulate;
+    case TESS_OP_CONV_GRAD:
+    case TESS_OP_CHANNEL_SUM:
+        return a->grad.accumulate == b->grad.accumulate;
+    case TESS_OP_FLIP:
+        return a->flip.outer == b->flip.outer && a->flip.inner == b->flip.inner &&
+               a->flip.taps == b->flip.taps;
+    case TESS_OP_BATCH_NORM_TRAIN:
+    case TESS_OP_BATCH_NORM_GRAD:
+        return equal(a->batch_norm.epsilon, b->batch_norm.epsilon) &&
+               equal(a->batch_norm.momentum, b->batch_norm.momentum) &&
+               a->batch_norm.accumulate == b->batch_norm.accumulate;
+    case TESS_OP_DROPOUT:
+    case TESS_OP_NOISE:
+        return a->random.seed == b->random.seed && equal(a->random.rate, b->random.rate);
+    case TESS_OP_LOSS:
+        return a->loss.kind == b->loss.kind && equal(a->loss.epsilon, b->loss.epsilon) &&
+               equal(a->loss.share, b->loss.share) && a->loss.accumulate == b->loss.accumulate;
+    case TESS_OP_OPTIMIZE:
+        return same_optimize(&a->optimize, &b->optimize);
     case TESS_OP_ATTENTION:
+    case TESS_OP_ATTENTION_GRAD:
         return a->attention.heads == b->attention.heads && a->attention.by_head == b->attention.by_head;
     case TESS_OP_CONV:
     case TESS_OP_CONV_TRANSPOSE:
@@ -105,6 +134,10 @@ static bool same_attributes(const tess_op *a, const tess_op *b)
     case TESS_OP_BATCH_NORM:
     case TESS_OP_DOT:
     case TESS_OP_FILTER:
+    case TESS_OP_ACTIVATE_GRAD:
+    case TESS_OP_POOL_GRAD:
+    case TESS_OP_UPSAMPLE_GRAD:
+    case TESS_OP_AVERAGE:
     case TESS_OP_KINDS:
         return true;
     }
@@ -115,7 +148,8 @@ bool tess_op_same(const tess_op *a, const tess_op *b)
 {
     bool same = a->kind == b->kind && a->inputs == b->inputs && a->outputs == b->outputs &&
                 a->activation == b->activation && a->bias == b->bias && a->tf32 == b->tf32 &&
-                a->mapped == b->mapped && same_window(a, b) && same_attributes(a, b);
+                a->mapped == b->mapped && a->masked == b->masked && same_window(a, b) &&
+                same_attributes(a, b);
     for (int i = 0; same && i < a->inputs; i++)
         same = tess_tensor_same(&a->in[i], &b->in[i]);
     for (int i = 0; same && i < a->outputs; i++)

@@ -8,7 +8,7 @@
  *
  * A convolution pads each side separately, so that the inner edge of a strip can read stored rows while only a
  * true image edge is zero. Its last steps are fused: out = activation(conv + bias + in[1] + in[2] + map); out
- * may be the same memory as in[1] or in[2]. Depth is for 3-D; an op whose kernel has depth 1 works on each
+ * may be the same memory as in[1] or in[2], or as a mask. Depth is for 3-D; an op whose kernel has depth 1 works on each
  * slice of a volume separately. */
 #ifndef TESS_OP_OP_H
 #define TESS_OP_OP_H
@@ -109,9 +109,14 @@ typedef struct tess_op_side {
  * width, for each image separately. With in[1], of shape (n, 1, 1, 1, 2 c), whose first c channels are scales
  * and the others shifts: y * (1 + scale) + shift. out = activation(y), and may be in[0]. The size alone fixes
  * the order of the sums. */
+/*
+ * GROUP_NORM_GRAD, in: the gradient of the output, GROUP_NORM's in[0], its parameters as one fp32 vector of weights
+ * then biases (2 c), and GROUP_NORM's in[1] if it had one. out: the gradient of in[0], that of the parameters (2 c,
+ * fp32; added to what is there with `accumulate`), and that of in[1] if there is one. `activation` is GROUP_NORM's. */
 typedef struct tess_op_group_norm {
     int32_t groups;
     double epsilon;
+    bool accumulate;
 } tess_op_group_norm;
 
 /* ATTENTION: in[0], of 3 c channels, holds the query, the key and the value of every pixel for `heads` heads
@@ -124,6 +129,78 @@ typedef struct tess_op_attention {
     bool by_head;
 } tess_op_attention;
 
+/* CONV_GRAD: in[0] is the input of a convolution, in[1] the gradient of its output; kernel, stride and padding are the
+ * convolution's. out[0] is the gradient of its kernel, fp32, flat, in the order of the weight file; out[1], if
+ * present, that of its bias. With `accumulate` both are added to what is there. The sizes alone fix the order of
+ * the sums. A transposed convolution swaps the two inputs, and CHANNEL_SUM gives the gradient of its bias. */
+typedef struct tess_op_grad {
+    bool accumulate;
+} tess_op_grad;
+
+/* FLIP: in, flat, is [outer][inner][taps]; out is [inner][outer][taps] with the taps in reverse order. */
+typedef struct tess_op_flip {
+    int64_t outer, inner, taps;
+} tess_op_flip;
+
+/* BATCH_NORM_TRAIN: in[1] is a vector of c weights then c biases, fp32. out[0] = activation((in - mean) / sqrt(variance
+ * + epsilon) * weight + bias), with the mean and the (biased) variance of this batch for each channel. out[1] = c
+ * means, then c values of 1 / sqrt(variance + epsilon), fp32, for the backward pass. out[2], read and written: the
+ * running means, then the running (unbiased) variances, fp32: running += momentum * (batch - running).
+ *
+ * BATCH_NORM_GRAD, in: gradient of BATCH_NORM_TRAIN's result before its activation, its in[0], its out[1], its in[1].
+ * out: gradient of in[0]; gradient of in[1], added to what is there with `accumulate`. */
+typedef struct tess_op_batch_norm {
+    double epsilon, momentum;
+    bool accumulate;
+} tess_op_batch_norm;
+
+/* Random numbers by counter: tess_rng_normal and tess_rng_uniform of base/rng.h, whose element is the dense index
+ * within one image (after n).
+ *
+ * DROPOUT: in[1] is an I64 vector (n, 1, 1, 1, 2) of item and step. A value whose uniform number is below `rate`
+ * becomes zero, others are divided by 1 - rate. out may be in[0].
+ *
+ * NOISE: in[0] fp32, in[1] an F64 vector (n, 1, 1, 1, 4): scale, deviation, item, step for each image.
+ * out = scale * in[0] + deviation * normal. If out has one channel more, that channel is the deviation. */
+typedef struct tess_op_random {
+    uint64_t seed; /* layers that must differ have different seeds */
+    double rate;
+} tess_op_random;
+
+/* Numbers that change from step to step are read from a vector on the device, F64, so that a step can be captured once
+ * and replayed: `control`. */
+enum {
+    TESS_CONTROL_RATE,        /* learning rate */
+    TESS_CONTROL_CORRECTION1, /* 1 - beta1^step, of Adam */
+    TESS_CONTROL_CORRECTION2, /* 1 - beta2^step */
+    TESS_CONTROL_LOSS_SCALE,  /* factor of all gradients before OPTIMIZE */
+    TESS_CONTROL_DECAY,       /* of AVERAGE */
+    TESS_CONTROLS = 8
+};
+
+/* in: prediction, target, control, and, for MASKED_MSE, a mask of the same shape (or one channel). out[0]: gradient of
+ * the loss by the prediction, times `share` and the loss scale; out[1]: one F64, the loss times `share`, added to what
+ * is there with `accumulate`. The mean is over all values, or over the mask's weights. Sums in fp64, in an order
+ * that the size alone fixes. */
+typedef enum tess_loss { TESS_MSE, TESS_L1, TESS_CHARBONNIER, TESS_MASKED_MSE, TESS_BCE_LOGITS } tess_loss;
+typedef struct tess_op_loss {
+    tess_loss kind;
+    double epsilon; /* CHARBONNIER: sqrt(d^2 + epsilon^2) */
+    double share;   /* 1, or the part of the batch that this micro-batch is */
+    bool accumulate;
+} tess_op_loss;
+
+/* in: gradients (flat, fp32, times the loss scale), control, the sum of their squares (one F64). out, read and written:
+ * parameters, first and second moments (flat, fp32; SGD has only parameters and momentum). Gradients are divided by
+ * the loss scale, and by norm / clip if their norm is larger than `clip` (0: never). If the sum of squares is not
+ * finite, nothing changes. Formulas and order of operations are PyTorch's (SGD, Adam, AdamW). */
+typedef enum tess_optimizer { TESS_SGD, TESS_ADAM, TESS_ADAMW } tess_optimizer;
+typedef struct tess_op_optimize {
+    tess_optimizer kind;
+    double beta1, beta2, epsilon, weight_decay, momentum, clip;
+    bool nesterov;
+} tess_op_optimize;
+
 typedef struct tess_op {
     tess_op_kind kind;
     int inputs, outputs;
@@ -134,7 +211,10 @@ typedef struct tess_op {
     bool bias;   /* there is a second parameter, for kinds that allow one */
     bool tf32;   /* products of fp32 values may be computed in TF32 */
     bool mapped; /* CONV: the last input, fp32 and of one channel, is added to every channel at the end */
-    union {      /* attributes of the kinds that need more */
+    bool
+        masked; /* CONV, CONV_TRANSPOSE: the last input has the shape and type of the output; where it is not positive,
+                  * the output is zero: the gradient of a ReLU whose output it is. Not together with `mapped`. */
+    union { /* attributes of the kinds that need more */
         tess_op_samples samples;
         tess_op_combine combine;
         tess_op_fft fft;
@@ -143,6 +223,12 @@ typedef struct tess_op {
         tess_op_side side;
         tess_op_group_norm group_norm;
         tess_op_attention attention;
+        tess_op_grad grad;
+        tess_op_flip flip;
+        tess_op_batch_norm batch_norm;
+        tess_op_random random;
+        tess_op_loss loss;
+        tess_op_optimize optimize;
     };
 } tess_op;
 
@@ -155,10 +241,15 @@ typedef struct tess_op_buffers {
     const double *factors; /* FILTER: in host memory, read during the call */
 } tess_op_buffers;
 
-/* Number of inputs that a convolution or an addition adds at its end, without the map. */
+/* Number of inputs that a convolution or an addition adds at its end, without the map or mask. */
 static inline int tess_op_residuals(const tess_op *op)
 {
-    return op->inputs - 1 - (op->mapped ? 1 : 0);
+    return op->inputs - 1 - (op->mapped || op->masked ? 1 : 0);
+}
+
+static inline const tess_tensor *tess_op_mask(const tess_op *op)
+{
+    return &op->in[op->inputs - 1];
 }
 
 static inline const tess_tensor *tess_op_map(const tess_op *op)

@@ -145,6 +145,31 @@ static bool attention_shape(const tess_op *op, tess_tensor *out)
     return op->in[0].c == 3 * out->c && heads > 0 && out->c % heads == 0;
 }
 
+/* The work of the convolution that the gradient belongs to. */
+static double conv_grad_flops(const tess_op *op)
+{
+    return 2.0 * pixels(&op->in[1]) * (double)tess_op_taps(op) * (double)op->in[0].c * (double)op->in[1].c;
+}
+
+static double norm_flops(const tess_op *op)
+{
+    return group_norm_flops(op);
+}
+
+/* Five products of pixels by pixels in place of two. */
+static double attention_grad_flops(const tess_op *op)
+{
+    const tess_tensor *y = &op->in[0];
+    return 10 * in_flops(op) * (pixels(y) / (double)y->n);
+}
+
+/* The output has the shape of the pooling's input. */
+static bool pool_grad_shape(const tess_op *op, tess_tensor *out)
+{
+    *out = op->out[0];
+    return op->in[1].d == out->d && op->in[1].h == out->h && op->in[1].w == out->w && op->in[1].c == out->c;
+}
+
 /* The kernels check these shapes: they follow from attributes, differently for each kind. */
 static bool any_shape(const tess_op *op, tess_tensor *out)
 {
@@ -187,10 +212,14 @@ tess_status tess_op_check(const tess_op *op, tess_error *error)
     if ((unsigned)op->kind >= TESS_OP_KINDS)
         return tess_fail(error, TESS_INTERNAL, "op %d is not in the table", (int)op->kind);
     const tess_op_row *row = tess_op_row_of(op->kind);
-    if (op->inputs < row->least_inputs || op->inputs > row->most_inputs || op->outputs != row->outputs)
-        return tess_fail(error, TESS_INTERNAL, "%s takes %d to %d inputs and %d outputs, not %d and %d",
-                         row->name, row->least_inputs, row->most_inputs, row->outputs, op->inputs,
-                         op->outputs);
+    if (op->inputs < row->least_inputs || op->inputs > row->most_inputs || op->outputs < 1 ||
+        op->outputs > row->most_outputs)
+        return tess_fail(error, TESS_INTERNAL,
+                         "%s takes %d to %d inputs and at most %d outputs, not %d and %d", row->name,
+                         row->least_inputs, row->most_inputs, row->most_outputs, op->inputs, op->outputs);
+    if (op->masked && ((op->kind != TESS_OP_CONV && op->kind != TESS_OP_CONV_TRANSPOSE) || op->mapped ||
+                       op->inputs < 2 || op->activation != TESS_LINEAR))
+        return tess_fail(error, TESS_INTERNAL, "only a linear convolution without a map takes a mask");
     tess_tensor out = op->out[0];
     if (!row->shape(op, &out) || out.d != op->out[0].d || out.h != op->out[0].h || out.w != op->out[0].w)
         return tess_fail(error, TESS_UNSUPPORTED,

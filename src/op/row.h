@@ -18,7 +18,7 @@ typedef enum tess_keep {
 
 typedef struct tess_op_row {
     const char *name;
-    int least_inputs, most_inputs, outputs, most_params;
+    int least_inputs, most_inputs, most_outputs, most_params; /* at least one output */
     tess_reach reach;
     tess_keep keep;
     /* Sets the batch and the spatial sizes of out[0] from the inputs and attributes. The op itself states the

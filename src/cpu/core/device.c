@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "cpu/core/cpu.h"
 #include "cpu/core/host.h"
+#include "op/row.h"
 
 static const tess_cpu *cpu_of(const tess_device *device)
 {
@@ -147,9 +148,19 @@ static const tess_device_streams cpu_streams = {.sync = cpu_sync,
                                                 .event_sync = cpu_event_sync,
                                                 .elapsed = cpu_elapsed};
 
+static void cpu_repack(tess_device *device, const tess_op *op, int param, const float *values, void *packed,
+                       tess_stream *stream)
+{
+    (void)stream;
+    tess_op_param params[TESS_OP_PARAMS];
+    if (param < tess_op_params(op, params))
+        tess_kernel_pack(device, op, param, 0, params[param].rows, values, packed);
+}
+
 static const tess_device_ops cpu_ops = {.query = tess_kernel_query,
                                         .prepare = tess_kernel_prepare,
                                         .pack = tess_kernel_pack,
+                                        .repack = cpu_repack,
                                         .run = tess_kernel_run,
                                         .release = tess_kernel_release,
                                         .kernels = tess_cpu_kernels};

@@ -110,6 +110,8 @@ static const char *refuses_depth(const tess_op *op)
 
 static const char *reason_of(const tess_device *device, const tess_op *op)
 {
+    if (op->masked)
+        return "it takes no mask";
     if (op->mapped && (op->kind != TESS_OP_CONV || tess_op_map(op)->dtype != TESS_F32))
         return "only a convolution adds a map, and only one of fp32";
     bool placed = !badly_placed(&op->in[0]) && !badly_placed(&op->out[0]);

@@ -55,6 +55,25 @@ void tess_cuda_pack_op(tess_device *device, const tess_op *op, int param, int64_
     pthread_mutex_unlock(&cuda->packing);
 }
 
+static void cuda_repack(tess_device *device, const tess_op *op, int param, const float *values, void *packed,
+                        tess_stream *stream)
+{
+    const cudaStream_t queue = tess_cuda_stream_of(device, stream);
+    tess_op_param params[TESS_OP_PARAMS];
+    if (param >= tess_op_params(op, params))
+        return;
+    tess_cuda_enter(device);
+    if (op->kind == TESS_OP_GROUP_NORM) /* its parameters are kept as they are, one after the other */
+        tess_cuda_keep(device,
+                       cudaMemcpyAsync((float *)packed + param * params[param].rows, values,
+                                       (size_t)params[param].rows * sizeof(float), cudaMemcpyDeviceToDevice,
+                                       queue),
+                       "packing of weights");
+    else
+        tess_cuda_keep(device, tess_cuda_pack(op, param, 0, params[param].rows, values, packed, queue),
+                       "packing of weights");
+}
+
 static tess_status cuda_tune(tess_device *device, const tess_op *op, void *scratch, size_t bytes,
                              tess_error *error)
 {
@@ -144,6 +163,7 @@ static tess_status open_card(tess_cuda *cuda, tess_error *error)
 static const tess_device_ops cuda_ops = {.query = tess_kernel_query,
                                          .prepare = tess_kernel_prepare,
                                          .pack = tess_kernel_pack,
+                                         .repack = cuda_repack,
                                          .run = tess_kernel_run,
                                          .release = tess_kernel_release,
                                          .kernels = tess_cuda_kernels,

@@ -55,8 +55,8 @@ const char *tess_cudnn_refuses(const tess_op *op)
         return "not a type that it computes in";
     if (op->kernel[TESS_DEPTH] != 1 || op->stride[TESS_DEPTH] != 1)
         return "it is not 2-D";
-    if (op->mapped)
-        return "a map is added";
+    if (op->mapped || op->masked)
+        return op->mapped ? "a map is added" : "it takes no mask";
     const char *why = refuses_tensor(&op->in[0], op);
     why = why ? why : refuses_tensor(&op->out[0], op);
     for (int i = 0; i < tess_op_residuals(op); i++)

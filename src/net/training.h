@@ -1,0 +1,83 @@
+/* training.h: one optimizer step of a network as a list of device ops: pack the weights, forward, loss, backward, update.
+ * Every layer of the forward pass is an op of the table; its backward is emitted by kind (backward.c). Values are
+ * written once; lifetimes give their places in one arena, as for inference.
+ *
+ * A step is micro_batches times the same passes on different data, then one update. On a device with graphs, each
+ * of the two parts is captured once and replayed. Nothing is allocated after prepare. */
+#ifndef TESS_NET_TRAINING_H
+#define TESS_NET_TRAINING_H
+
+#include "base/memory.h"
+#include "net/bound.h"
+#include "net/parameters.h"
+
+typedef enum tess_recompute {
+    TESS_RECOMPUTE_NONE,   /* every activation that a backward op reads is kept */
+    TESS_RECOMPUTE_BLOCKS, /* only activations at the ends of blocks are kept; the others are computed again */
+    TESS_RECOMPUTE_ALL     /* fewer and longer blocks: the least memory */
+} tess_recompute;
+
+typedef struct tess_training_settings {
+    tess_dtype dtype;   /* of activations and their gradients: F32, BF16, F16 */
+    int64_t n, h, w, d; /* a micro-batch; d 0 means 1 */
+    int micro_batches;
+    tess_recompute recompute;
+    tess_op_loss loss; /* share and accumulate are set here */
+    tess_op_optimize optimize;
+    bool average; /* keeps an exponential moving average of the parameters */
+    bool tf32;
+} tess_training_settings;
+
+typedef struct tess_training tess_training; /* owned by the caller: tess_training_destroy */
+
+/* Plans a step. No device memory is allocated. The network must be finished for training. */
+tess_status tess_training_create(const tess_net *net, tess_device *device,
+                                 const tess_training_settings *settings, tess_training **out,
+                                 tess_error *error) TESS_MUST_CHECK;
+void tess_training_destroy(tess_training *training);
+/* Bytes that prepare will allocate, by category: as counted by the device. */
+tess_mem_bytes tess_training_bytes(const tess_training *training);
+double tess_training_flops(const tess_training *training); /* of one step, all micro-batches */
+const tess_parameters *tess_training_parameters(const tess_training *training);
+
+/* Allocates all blocks and prepares all kernels. Parameters and moments are zero after it. */
+tess_status tess_training_prepare(tess_training *training, tess_error *error) TESS_MUST_CHECK;
+
+/* The state that a checkpoint holds. Blocks of `trained` values each, except RUNNING. */
+typedef enum tess_training_state {
+    TESS_STATE_PARAMETERS,
+    TESS_STATE_FIRST_MOMENT,
+    TESS_STATE_SECOND_MOMENT, /* none for SGD */
+    TESS_STATE_AVERAGE,       /* if there is one */
+    TESS_STATE_RUNNING,
+    TESS_STATES
+} tess_training_state;
+/* Number of values of a state; 0: this training has none. */
+int64_t tess_training_state_size(const tess_training *training, tess_training_state state);
+/* Copies between host memory and the device, and waits. */
+tess_status tess_training_get(tess_training *training, tess_training_state state, float *values,
+                              tess_error *error) TESS_MUST_CHECK;
+tess_status tess_training_set(tess_training *training, tess_training_state state, const float *values,
+                              tess_error *error) TESS_MUST_CHECK;
+
+/* Device memory of the step's data: network inputs (fp32), the target and, for MASKED_MSE, the mask. The caller fills
+ * them before pass(), in the order of the stream. */
+void *tess_training_input(const tess_training *training, int index, tess_tensor *tensor);
+void *tess_training_target(const tess_training *training, tess_tensor *tensor);
+void *tess_training_mask(const tess_training *training, tess_tensor *tensor);
+
+/* Forward and backward of micro-batch `index` of the step: the first one also packs the weights and starts the sums of
+ * loss and gradients. */
+tess_status tess_training_pass(tess_training *training, int index, tess_stream *stream,
+                               tess_error *error) TESS_MUST_CHECK;
+/* The optimizer's step. `control`: TESS_CONTROLS values, read before the call returns. */
+tess_status tess_training_control(tess_training *training, const double *control, tess_stream *stream,
+                                  tess_error *error) TESS_MUST_CHECK;
+tess_status tess_training_update(tess_training *training, tess_stream *stream,
+                                 tess_error *error) TESS_MUST_CHECK;
+/* Waits, then returns the loss of the last step (without the loss scale) and the norm of its gradients (likewise; not
+ * finite: the update was skipped). */
+tess_status tess_training_result(tess_training *training, tess_stream *stream, double *loss, double *norm,
+                                 tess_error *error) TESS_MUST_CHECK;
+
+#endif
