@@ -66,13 +66,13 @@ void *tess_training_input(const tess_training *training, int index, tess_tensor 
 void *tess_training_target(const tess_training *training, tess_tensor *tensor);
 void *tess_training_mask(const tess_training *training, tess_tensor *tensor);
 
-/* Forward and backward of micro-batch `index` of the step: the first one also packs the weights and starts the sums of
- * loss and gradients. */
-tess_status tess_training_pass(tess_training *training, int index, tess_stream *stream,
-                               tess_error *error) TESS_MUST_CHECK;
-/* The optimizer's step. `control`: TESS_CONTROLS values, read before the call returns. */
+/* Sets the numbers of this step, before its first pass: TESS_CONTROLS values, read before the call returns. */
 tess_status tess_training_control(tess_training *training, const double *control, tess_stream *stream,
                                   tess_error *error) TESS_MUST_CHECK;
+/* Forward and backward of micro-batch `index` of the step: the first one also starts the sums of the gradients. */
+tess_status tess_training_pass(tess_training *training, int index, tess_stream *stream,
+                               tess_error *error) TESS_MUST_CHECK;
+/* The optimizer's step. */
 tess_status tess_training_update(tess_training *training, tess_stream *stream,
                                  tess_error *error) TESS_MUST_CHECK;
 /* Waits, then returns the loss of the last step (without the loss scale) and the norm of its gradients (likewise; not
