@@ -23,6 +23,8 @@ typedef struct tess_direct_row {
     int64_t residual_pixel[2];
     const float *map; /* one value per pixel, added to all its channels; or NULL */
     int64_t map_pixel;
+    const float *mask; /* values that are not positive make the output zero; or NULL */
+    int64_t mask_pixel;
     bool relu;
 } tess_direct_row;
 
@@ -36,6 +38,8 @@ typedef struct tess_winograd_out {
     bool relu;
     bool mapped; /* one value per pixel, added to all its channels */
     float map[TESS_WINOGRAD_MOST];
+    bool masked; /* where the mask is not positive, the output is zero */
+    const void *mask[TESS_WINOGRAD_MOST];
 } tess_winograd_out;
 
 /* Winograd convolution F(side x side, 3x3): images, transformed input v and weights u in elements of one
@@ -73,6 +77,7 @@ typedef struct tess_bf16_pixel {
     const float *bias;       /* or NULL */
     int64_t channels;        /* at most the block */
     const float *map;        /* one value, added to all channels; or NULL */
+    const void *mask;        /* of the type of out; values that are not positive make it zero; or NULL */
     bool relu;
 } tess_bf16_pixel;
 

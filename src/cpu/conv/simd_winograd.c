@@ -137,6 +137,8 @@ static void transform_output(const float *m, int64_t step, int64_t channels, con
                     value += out->map[at];
                 for (int r = 0; r < out->residuals; r++)
                     value += load((const float *)out->residual[r][at] + c);
+                if (out->masked)
+                    value = masked(value, load((const float *)out->mask[at] + c));
                 store((float *)out->out[at] + c, out->relu ? relu(value) : value);
             }
         }
