@@ -15,7 +15,7 @@ from make_op_dumps import ROOT, cases, channels_last, save
 
 SGD, ADAM, ADAMW = range(3)
 MSE, L1, CHARBONNIER, MASKED_MSE, BCE_LOGITS = range(5)
-STEPS, SIZE = 10, 133
+STEPS, SIZE = 10, 61
 
 
 def optimizer(kind, rate, clip=0.0, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, momentum=0.0, nesterov=False):
@@ -37,7 +37,7 @@ def optimizer(kind, rate, clip=0.0, betas=(0.9, 0.999), eps=1e-8, weight_decay=0
         method.step()
         after.append(parameter.detach().clone())
     return {"start": start, "gradients": gradients, "out": torch.stack(after),
-            "settings": torch.tensor([kind, rate, *betas, eps, weight_decay, momentum, nesterov, clip], dtype=torch.float64)}
+            "settings": torch.tensor([kind, rate, *betas, eps, weight_decay, momentum, nesterov, clip])}
 
 
 def loss(kind, n, h, w, c, epsilon=0.0, mask_channels=0):
