@@ -69,18 +69,27 @@ typedef struct tess_train_numbers {
     double list[TESS_CONFIG_SCALES], weight[TESS_CONFIG_SCALES];
 } tess_train_numbers;
 
+typedef struct tess_train_widths {
+    int count;
+    int64_t list[TESS_CONFIG_WIDTHS];
+} tess_train_widths;
+
 typedef struct tess_train_phase {
     int64_t steps; /* of this phase: after reading, all phases together have config.steps */
     double share;  /* of all steps, as written; 0: `steps` was written, or neither */
     int64_t crop, batch;
 } tess_train_phase;
 
+typedef struct tess_train_phases {
+    int count;
+    tess_train_phase list[TESS_CONFIG_PHASES];
+} tess_train_phases;
+
 typedef struct tess_train_config {
     struct {
         tess_train_architecture architecture;
         int64_t channels;
-        int width_count;
-        int64_t widths[TESS_CONFIG_WIDTHS];
+        tess_train_widths widths;
         int64_t blocks; /* DRUNet: residual blocks in a stage */
         int64_t depth;  /* DnCNN: convolutions */
         tess_train_norm norm;
@@ -95,8 +104,7 @@ typedef struct tess_train_config {
         uint64_t cache;  /* bytes of decoded images that are kept */
     } data;
     int64_t batch, steps;
-    int phase_count; /* at least 1 after reading */
-    tess_train_phase phases[TESS_CONFIG_PHASES];
+    tess_train_phases phases; /* at least one after reading */
     struct {
         tess_loss kind;
         double epsilon;

@@ -7,16 +7,17 @@
 #include "train/config.h"
 
 typedef struct tess_train_state {
-    int64_t step;    /* steps done: the next step has this number */
-    int64_t updates; /* of them, those that changed the parameters; a step whose gradients overflow does not */
+    int64_t step; /* steps done: the next step has this number */
+    int64_t
+        updates; /* of them, those that changed the parameters; a step whose gradients overflow does not */
     uint64_t seed;
     double loss_scale;   /* 1 unless the precision is fp16 */
     int64_t scale_steps; /* good steps since the loss scale changed */
     double plateau_best, plateau_factor;
-    int64_t plateau_bad;   /* validations without improvement */
-    double best_psnr;      /* -infinity: there was no validation */
-    int64_t best_step;     /* at which it was reached */
-    double seconds;        /* of all parts of the run */
+    int64_t plateau_bad; /* validations without improvement */
+    double best_psnr;    /* -infinity: there was no validation */
+    int64_t best_step;   /* at which it was reached */
+    double seconds;      /* of all parts of the run */
 } tess_train_state;
 
 /* `scaled`: gradients are computed in fp16, and need a loss scale. */
