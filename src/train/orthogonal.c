@@ -10,10 +10,15 @@
 
 static double dot(const double *a, const double *b, int64_t n)
 {
-    double sum = 0;
-    for (int64_t i = 0; i < n; i++)
-        sum += a[i] * b[i];
-    return sum;
+    /* Four sums, since each addition waits for the one before it. */
+    double sum[4] = {0};
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4)
+        for (int k = 0; k < 4; k++)
+            sum[k] += a[i + k] * b[i + k];
+    for (; i < n; i++)
+        sum[0] += a[i] * b[i];
+    return sum[0] + sum[1] + (sum[2] + sum[3]);
 }
 
 /* `count` vectors of length n, one after another. */

@@ -4,11 +4,17 @@
 
 #include "train/checkpoint.h"
 
+/* Where the values of a run are. `state` is PARAMETERS or AVERAGE. */
+typedef struct tess_train_source {
+    const tess_parameters *parameters;
+    tess_checkpoint_blocks blocks;
+    tess_training_state state;
+} tess_train_source;
+
 /* The parameters of a run as weights: read in pieces from its blocks, under the names and with the signs of a weight
- * file. `state` is PARAMETERS or AVERAGE; `dtype` F32 or F16, the type in a file that is written. The parameters and the
- * blocks must outlive it. A network is loaded from it as from a file, e.g. for validation. */
-tess_status tess_train_weights(const tess_parameters *parameters, const tess_checkpoint_blocks *blocks,
-                               tess_training_state state, tess_dtype dtype, tess_weights **out,
+ * file. A network is loaded from them as from a file, e.g. for validation. `dtype` F32 or F16: the type in a file that
+ * is written. `source` must outlive them. */
+tess_status tess_train_weights(tess_train_source *source, tess_dtype dtype, tess_weights **out,
                                tess_error *error) TESS_MUST_CHECK;
 
 /* Writes the safetensors file config->output. Its metadata holds `config`, the complete configuration, and `training`, the
