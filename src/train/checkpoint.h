@@ -11,6 +11,8 @@
 #include "net/training.h"
 #include "train/schedule.h"
 
+enum { TESS_CHECKPOINT_BUFFER = 1 << 20 }; /* bytes of host memory that an open folder holds */
+
 /* The blocks of a run, by tess_training_state, fetched and stored in pieces. `sizes`: values of each; 0: none. */
 typedef struct tess_checkpoint_blocks {
     int64_t sizes[TESS_STATES];
