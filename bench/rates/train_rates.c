@@ -89,14 +89,17 @@ static void fill(void *to, const tess_tensor *tensor, FILE *file, float *values,
 
 static void load(tess_training *training, tess_weights *weights)
 {
-    float *trained = calloc((size_t)tess_training_parameters(training)->trained, sizeof *trained),
+    const int64_t count = tess_training_parameters(training)->trained;
+    float *trained = calloc((size_t)count, sizeof *trained),
           *running = calloc((size_t)tess_training_parameters(training)->running + 1, sizeof *running);
     need(tess_parameters_read(tess_training_parameters(training), weights, trained, running, &error), &error);
-    need(tess_training_set(training, TESS_STATE_PARAMETERS, trained, &error), &error);
+    need(tess_training_set(training, TESS_STATE_PARAMETERS, 0, count, trained, &error), &error);
     if (tess_training_state_size(training, TESS_STATE_AVERAGE))
-        need(tess_training_set(training, TESS_STATE_AVERAGE, trained, &error), &error);
+        need(tess_training_set(training, TESS_STATE_AVERAGE, 0, count, trained, &error), &error);
     if (tess_training_state_size(training, TESS_STATE_RUNNING))
-        need(tess_training_set(training, TESS_STATE_RUNNING, running, &error), &error);
+        need(tess_training_set(training, TESS_STATE_RUNNING, 0, tess_training_parameters(training)->running,
+                               running, &error),
+             &error);
     free(trained);
     free(running);
 }
@@ -106,9 +109,11 @@ static void save(tess_training *training, const char *path)
     const tess_parameters *parameters = tess_training_parameters(training);
     float *values[2] = {calloc((size_t)parameters->trained, sizeof(float)),
                         calloc((size_t)parameters->running + 1, sizeof(float))};
-    need(tess_training_get(training, TESS_STATE_PARAMETERS, values[0], &error), &error);
+    need(tess_training_get(training, TESS_STATE_PARAMETERS, 0, parameters->trained, values[0], &error),
+         &error);
     if (parameters->running)
-        need(tess_training_get(training, TESS_STATE_RUNNING, values[1], &error), &error);
+        need(tess_training_get(training, TESS_STATE_RUNNING, 0, parameters->running, values[1], &error),
+             &error);
     FILE *file = fopen(path, "wb");
     for (int i = 0; file && i < parameters->count; i++) {
         const tess_parameter *one = &parameters->list[i];

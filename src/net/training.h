@@ -54,11 +54,15 @@ typedef enum tess_training_state {
 } tess_training_state;
 /* Number of values of a state; 0: this training has none. */
 int64_t tess_training_state_size(const tess_training *training, tess_training_state state);
-/* Copies between host memory and the device, and waits. */
-tess_status tess_training_get(tess_training *training, tess_training_state state, float *values,
-                              tess_error *error) TESS_MUST_CHECK;
-tess_status tess_training_set(tess_training *training, tess_training_state state, const float *values,
-                              tess_error *error) TESS_MUST_CHECK;
+/* Copies values [first, first + count) between host memory and the device, and waits. */
+tess_status tess_training_get(tess_training *training, tess_training_state state, int64_t first,
+                              int64_t count, float *values, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_training_set(tess_training *training, tess_training_state state, int64_t first,
+                              int64_t count, const float *values, tess_error *error) TESS_MUST_CHECK;
+
+/* The ops of a pass, for predictions of time. */
+int tess_training_op_count(const tess_training *training);
+const tess_op *tess_training_op(const tess_training *training, int index);
 
 /* Device memory of the step's data: network inputs (fp32), the target and, for MASKED_MSE, the mask. The caller fills
  * them before pass(), in the order of the stream. */

@@ -61,12 +61,35 @@ typedef struct tess_winograd_kernels {
     void (*output)(const float *m, int64_t step, int64_t channels, const tess_winograd_out *out);
 } tess_winograd_kernels;
 
+/* A sum of outer products: `depth` rows of a and b, a_step and b_step floats apart. */
+typedef struct tess_outer {
+    const float *a, *b;
+    int64_t a_step, b_step, depth;
+    int64_t rows, columns; /* multiples of the register block */
+} tess_outer;
+
+/* Gradients of a convolution's kernel. */
+typedef struct tess_grad_kernels {
+    int rows, block; /* the register block */
+    /* m[rows / register rows][columns / block][register rows][block] = a'b, or += if `add`. */
+    void (*outer)(const tess_outer *p, float *m, bool add);
+    /* Transforms the 4x4 pixels of a gradient's tile to u[36][group][channels] for Winograd's algorithm, and adds
+     * them to `bias` if that is not NULL. The input is transformed as in the forward pass. */
+    void (*gradient)(const float *const *pixel, int64_t channels, float *u, int64_t group, int64_t tile,
+                     float *bias);
+    /* Transforms m[36][count] to taps[9][count]. */
+    void (*taps)(const float *m, int64_t count, float *taps);
+    /* bf16 to fp32. */
+    void (*widen)(const uint16_t *from, int64_t count, float *to);
+} tess_grad_kernels;
+
 typedef struct tess_f32_kernels {
     const char *isa;
     int vector; /* floats per vector */
     int block;  /* output channels per register block */
     void (*direct_row)(const tess_direct_row *row);
     tess_winograd_kernels winograd;
+    const tess_grad_kernels *grad;
 } tess_f32_kernels;
 
 /* The destination of one pixel of a register block, and the values added to it. */

@@ -207,6 +207,9 @@ tess_mem_bytes tess_training_bytes(const tess_training *t)
     if (t->program.workspace_bytes)
         bytes.by[TESS_MEM_WORKSPACE] += t->device->memory->granted(t->device, t->program.workspace_bytes);
     bytes.by[TESS_MEM_WORKSPACE] += t->program.held_bytes;
+    /* Pinned memory for results: part of the device's memory if that is the host's. */
+    bytes.by[t->device->host_memory ? TESS_MEM_IO : TESS_MEM_HOST] +=
+        tess_block_granted(CONTROL_VALUES * sizeof(double));
     return bytes;
 }
 

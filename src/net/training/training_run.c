@@ -38,22 +38,30 @@ int64_t tess_training_state_size(const tess_training *t, tess_training_state sta
     return (int64_t)(t->place_bytes[place_of[state]] / sizeof(float));
 }
 
-static tess_status move(tess_training *t, void *to, const void *from, tess_training_state state,
-                        tess_error *error)
+tess_status tess_training_get(tess_training *t, tess_training_state state, int64_t first, int64_t count,
+                              float *values, tess_error *error)
 {
-    t->device->memory->copy(t->device, to, from, t->place_bytes[place_of[state]], NULL);
+    const float *from = t->data[place_of[state]];
+    t->device->memory->copy(t->device, values, from + first, (size_t)count * sizeof *values, NULL);
     return t->device->streams->sync(t->device, NULL, error);
 }
 
-tess_status tess_training_get(tess_training *t, tess_training_state state, float *values, tess_error *error)
+tess_status tess_training_set(tess_training *t, tess_training_state state, int64_t first, int64_t count,
+                              const float *values, tess_error *error)
 {
-    return move(t, values, t->data[place_of[state]], state, error);
+    float *to = t->data[place_of[state]];
+    t->device->memory->copy(t->device, to + first, values, (size_t)count * sizeof *values, NULL);
+    return t->device->streams->sync(t->device, NULL, error);
 }
 
-tess_status tess_training_set(tess_training *t, tess_training_state state, const float *values,
-                              tess_error *error)
+int tess_training_op_count(const tess_training *t)
 {
-    return move(t, t->data[place_of[state]], values, state, error);
+    return t->program.section_end[TESS_SECTION_PASS] - t->program.section_end[TESS_SECTION_BEGIN];
+}
+
+const tess_op *tess_training_op(const tess_training *t, int index)
+{
+    return &t->program.steps[t->program.section_end[TESS_SECTION_BEGIN] + index].op;
 }
 
 /* Runs a section; on a device with graphs it is captured at its first run. */
