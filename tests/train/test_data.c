@@ -129,6 +129,10 @@ static void test_crops(void)
     tess_source *source = open_folder(&s);
     tess_images *images = NULL;
     tess_error error = {""};
+    CHECK(tess_source_array(source, TESS_DATA_TARGET) == 0 &&
+          tess_source_array(source, TESS_DATA_INPUT) == 2);
+    CHECK(tess_source_array(source, TESS_DATA_NOISE_TABLE) == 1 &&
+          tess_source_array(source, TESS_DATA_MASK) < 0);
     CHECK(source->table->begin(source, 1, &error) == TESS_OK);
     CHECK(tess_images_open(&s.images, &images, &error) == TESS_OK &&
           tess_images_begin(images, &error) == TESS_OK);
@@ -233,6 +237,7 @@ static void test_spread(void)
     CHECK(ends[0] > 0 && ends[1] > 0);
     check_share("level", quarter, DRAWS, 0.25);
     CHECK(least >= 0.05 && least < 0.051 && most < 0.2 && most > 0.199);
+    CHECK(source->arrays == 2 && tess_source_array(source, TESS_DATA_INPUT) < 0);
     tess_source_close(source);
     s.levels = 2, s.level[0] = 0.1, s.level[1] = 0.3, s.upright = true;
     source = open_folder(&s);
