@@ -16,9 +16,9 @@ void tess_cuda_class(const tess_op *op, char text[TESS_CUDA_CLASS])
         pixels >>= 1;
         size++;
     }
-    snprintf(text, TESS_CUDA_CLASS, "%s %s>%s%s%s+%d 2^%d", plain, tess_dtype_name(op->in[0].dtype),
+    snprintf(text, TESS_CUDA_CLASS, "%s %s>%s%s%s%s+%d 2^%d", plain, tess_dtype_name(op->in[0].dtype),
              tess_dtype_name(op->out[0].dtype), op->bias ? " bias" : "", tess_op_relu(op) ? " relu" : "",
-             tess_op_residuals(op), size);
+             op->masked ? " mask" : "", tess_op_residuals(op), size);
 }
 
 tess_cuda_known *tess_cuda_find(tess_cuda_measured *measured, const char *op_class)

@@ -66,8 +66,6 @@ static tess_status launch_refuses(const tess_cuda_launch *launch, bool mine, con
 {
     if (!mine)
         return tess_kernel_refuse(why, NULL);
-    if (op->masked)
-        return tess_kernel_refuse(why, "it takes no mask");
     const char *reason = launch->refuses(op, tess_cuda_of((tess_device *)device)->capability);
     if (reason)
         return tess_kernel_refuse(why, reason);
