@@ -46,6 +46,16 @@ static bool is_rays(const tess_op *op)
            op->kind == TESS_OP_RAY_SPREAD;
 }
 
+static bool is_flip(const tess_op *op)
+{
+    return op->kind == TESS_OP_FLIP;
+}
+
+static bool is_channel_sum(const tess_op *op)
+{
+    return op->kind == TESS_OP_CHANNEL_SUM;
+}
+
 static bool is_hopper(const tess_op *op)
 {
     return &tess_cuda_hopper && tess_cuda_is_image_layer(op);
@@ -145,6 +155,8 @@ LAUNCHED(cufft_filter, "cufft", tess_cuda_filter_whole, is_filter)
 LAUNCHED(side_sum, "side sum", tess_cuda_side_sum, is_side_sum)
 LAUNCHED(attention, "attention", tess_cuda_attention, is_attention)
 LAUNCHED(rays, "rays", tess_cuda_rays, is_rays)
+LAUNCHED(flip, "flip", tess_cuda_flip, is_flip)
+LAUNCHED(channel_sum, "channel sum", tess_cuda_channel_sum, is_channel_sum)
 LAUNCHED(hopper, "hopper", tess_cuda_hopper, is_hopper)
 LAUNCHED(generic, "generic", tess_cuda_generic, tess_cuda_is_image_layer)
 
@@ -158,6 +170,8 @@ const tess_kernel *const tess_cuda_kernels[] = {&samples,
                                                 &rays,
                                                 &tess_cuda_group_norm,
                                                 &attention,
+                                                &flip,
+                                                &channel_sum,
                                                 &hopper,
                                                 &tess_cuda_cudnn_row,
                                                 &generic,
