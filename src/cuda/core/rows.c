@@ -56,9 +56,14 @@ static bool is_channel_sum(const tess_op *op)
     return op->kind == TESS_OP_CHANNEL_SUM;
 }
 
+static bool is_conv_grad(const tess_op *op)
+{
+    return op->kind == TESS_OP_CONV_GRAD;
+}
+
 static bool is_hopper(const tess_op *op)
 {
-    return &tess_cuda_hopper && tess_cuda_is_image_layer(op);
+    return &tess_cuda_hopper && tess_cuda_has_choice(op);
 }
 
 /* cuFFT reports its needs only after a plan is made. If that fails, the row refuses with cuFFT's message. */
@@ -158,6 +163,7 @@ LAUNCHED(rays, "rays", tess_cuda_rays, is_rays)
 LAUNCHED(flip, "flip", tess_cuda_flip, is_flip)
 LAUNCHED(channel_sum, "channel sum", tess_cuda_channel_sum, is_channel_sum)
 LAUNCHED(hopper, "hopper", tess_cuda_hopper, is_hopper)
+LAUNCHED(conv_grad, "generic", tess_cuda_conv_grad, is_conv_grad)
 LAUNCHED(generic, "generic", tess_cuda_generic, tess_cuda_is_image_layer)
 
 const tess_kernel *const tess_cuda_kernels[] = {&samples,
@@ -174,6 +180,7 @@ const tess_kernel *const tess_cuda_kernels[] = {&samples,
                                                 &channel_sum,
                                                 &hopper,
                                                 &tess_cuda_cudnn_row,
+                                                &conv_grad,
                                                 &generic,
                                                 NULL};
 
