@@ -1,9 +1,9 @@
 /* Host side of the Hopper convolutions: the ops that they accept, tile shape, tensor maps, launch. */
 #include "cuda/core/load.h"
-#include "cuda/core/tensor_map.h"
 #include "cuda/hopper/hopper.h"
 #include "cuda/hopper/hopper_conv.cuh"
 #include "cuda/hopper/hopper_launch.cuh"
+#include "cuda/hopper/hopper_map.cuh"
 
 static bool is_down(const tess_op *op)
 {
@@ -14,12 +14,6 @@ static bool is_down(const tess_op *op)
 static bool is_up(const tess_op *op)
 {
     return op->kind == TESS_OP_CONV_TRANSPOSE || op->kind == TESS_OP_UP_CONV;
-}
-
-/* True if the strides are multiples of 16 bytes, as a tensor map requires. */
-static bool mappable(const tess_tensor *t)
-{
-    return t->stride_w % 8 == 0 && t->stride_h % 8 == 0 && t->stride_n % 8 == 0;
 }
 
 /* Phases are counted from the first pixel of the image, so the padding must be that of a whole image. */
@@ -66,19 +60,6 @@ static const char *refuses(const tess_op *op, int capability)
                        op->kind == TESS_OP_UP_CONV))
         return "takes a mask like the output";
     return NULL;
-}
-
-/* A map of every `step`-th pixel of a tensor in each direction, from (dy, dx) on. */
-static bool map_pixels(CUtensorMap *map, const tess_tensor *t, const void *data, int step, int dy, int dx,
-                       int width, int height)
-{
-    char *base = (char *)data + 2 * (dy * t->stride_h + dx * t->stride_w);
-    const uint64_t sizes[4] = {(uint64_t)t->c, (uint64_t)(t->w - dx + step - 1) / step,
-                               (uint64_t)(t->h - dy + step - 1) / step, (uint64_t)t->n};
-    const uint64_t strides[3] = {2 * (uint64_t)(step * t->stride_w), 2 * (uint64_t)(step * t->stride_h),
-                                 2 * (uint64_t)t->stride_n};
-    const uint32_t box[4] = {CHANNELS, (uint32_t)width, (uint32_t)height, 1};
-    return tess_cuda_tensor_map(map, t->dtype, 4, base, sizes, strides, box, NULL, ROW_BYTES);
 }
 
 static int taps_of(const tess_op *op)
@@ -223,10 +204,24 @@ template <typename T, int ROWS> static void load_shape(cudaError_t *result)
 {
     load_nine<T, PLAIN_END, ROWS>(result);
     load_nine<T, ADDS_MAP, ROWS>(result);
-    load_nine<T, TAKES_MASK, ROWS>(result);
     load_one<T, 4, false, PLAIN_END, CHANNELS, ROWS>(result);
     load_one<T, 1, false, PLAIN_END, CHANNELS, ROWS>(result);
+}
+
+template <typename T, int ROWS> static void load_masked(cudaError_t *result)
+{
+    load_nine<T, TAKES_MASK, ROWS>(result);
     load_one<T, 1, false, TAKES_MASK, CHANNELS, ROWS>(result);
+}
+
+extern "C" cudaError_t tess_hopper_conv_load_masked(void)
+{
+    cudaError_t result = cudaSuccess;
+    load_masked<__half, 16>(&result);
+    load_masked<__half, 32>(&result);
+    load_masked<__nv_bfloat16, 16>(&result);
+    load_masked<__nv_bfloat16, 32>(&result);
+    return result;
 }
 
 static cudaError_t load(int)

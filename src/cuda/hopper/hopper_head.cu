@@ -263,24 +263,28 @@ static cudaError_t run(const tess_op *op, const tess_op_buffers *buffers, cudaSt
                                          : run_type<__half>(op, buffers, stream);
 }
 
-template <typename T, int C> static void load_one(cudaError_t *result)
+template <bool MASKED> static cudaError_t load_all(void)
 {
-    if (*result == cudaSuccess)
-        *result = tess_cuda_load((const void *)head_kernel<T, C, false>, PLAIN_BYTES);
-    if (*result == cudaSuccess)
-        *result = tess_cuda_load((const void *)head_kernel<T, C, true>, MASKED_BYTES);
+    static const void *const all[] = {(const void *)head_kernel<__half, 4, MASKED>,
+                                      (const void *)head_kernel<__half, 3, MASKED>,
+                                      (const void *)head_kernel<__half, 1, MASKED>,
+                                      (const void *)head_kernel<__nv_bfloat16, 4, MASKED>,
+                                      (const void *)head_kernel<__nv_bfloat16, 3, MASKED>,
+                                      (const void *)head_kernel<__nv_bfloat16, 1, MASKED>};
+    cudaError_t result = cudaSuccess;
+    for (int i = 0; i < 6 && result == cudaSuccess; i++)
+        result = tess_cuda_load(all[i], MASKED ? MASKED_BYTES : PLAIN_BYTES);
+    return result;
+}
+
+extern "C" cudaError_t tess_hopper_head_load_masked(void)
+{
+    return load_all<true>();
 }
 
 static cudaError_t load(int)
 {
-    cudaError_t result = cudaSuccess;
-    load_one<__half, 4>(&result);
-    load_one<__half, 3>(&result);
-    load_one<__half, 1>(&result);
-    load_one<__nv_bfloat16, 4>(&result);
-    load_one<__nv_bfloat16, 3>(&result);
-    load_one<__nv_bfloat16, 1>(&result);
-    return result;
+    return load_all<false>();
 }
 
 extern "C" const tess_cuda_launch tess_hopper_head = {refuses, run, load, NULL};
