@@ -40,7 +40,8 @@ template <bool NINE> struct grad_tile {
     static constexpr int x_at = dy_boxes * dy_bytes, stage_bytes = x_at + x_boxes * x_bytes,
                          load_bytes = x_at + x_boxes * x_load;
     static constexpr int barriers_at = stages * stage_bytes, shared_bytes = barriers_at + 256 + 1024;
-    static constexpr int registers = NINE ? 152 : 232;
+    /* Together as many as the block starts with: 512 threads of 128, or 384 of 168. */
+    static constexpr int registers = NINE ? 152 : 224, other_registers = 56;
 };
 
 /* The work of a block. */
@@ -221,7 +222,7 @@ __global__ void __launch_bounds__((grad_tile<NINE>::teams + 1) * WARPGROUP, 1)
     __syncthreads();
     let_next_grid_start();
     if (group == tile::teams) {
-        fewer_registers<40>();
+        fewer_registers<tile::other_registers>();
         if (warp == 0 && lane == 0) {
             wait_for_grid_before();
             grad_load<NINE>(g, w, ring);
