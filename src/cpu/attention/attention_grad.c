@@ -284,22 +284,7 @@ static void grad_run(tess_device *device, const tess_op *op, void *state, const 
 
 static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *why)
 {
-    (void)device;
-    if (op->kind != TESS_OP_ATTENTION_GRAD)
-        return tess_kernel_refuse(why, NULL);
-    const tess_tensor *g = &op->in[INPUT_GRADIENT], *in = &op->in[INPUT_VALUES], *out = &op->out[0];
-    const int32_t heads = op->attention.heads;
-    if (!tess_cpu_is_value(g) || !tess_cpu_is_value(in) || !tess_cpu_is_value(&op->in[INPUT_RESULT]) ||
-        !tess_cpu_is_value(out))
-        return tess_kernel_refuse(why, "the CPU computes in fp32 or bf16; use `precision` fp32");
-    tess_tensor wide = *g;
-    wide.c *= 3;
-    if (heads < 1 || g->c % heads || !tess_cpu_same_sizes(&wide, in) || !tess_cpu_same_sizes(in, out) ||
-        !tess_cpu_same_sizes(g, &op->in[INPUT_RESULT]))
-        return tess_kernel_refuse(
-            why, "the gradient of an attention takes c channels of gradients and results and "
-                 "3 c of queries, keys and values, in whole heads");
-    return TESS_OK;
+    return tess_cpu_gradients_refuses_fast(device, op, op->kind == TESS_OP_ATTENTION_GRAD, why);
 }
 
 const tess_kernel tess_cpu_attention_grad = {
