@@ -64,6 +64,9 @@ extern const tess_cuda_launch tess_cuda_filter_whole; /* filter_whole.c: FILTER,
 extern const tess_cuda_launch tess_cuda_rays;      /* rays_launch.c: PROJECT, BACKPROJECT and FDK's steps */
 extern const tess_cuda_launch tess_cuda_side_sum;  /* side_sum.cu: SIDE_SUM */
 extern const tess_cuda_launch tess_cuda_attention; /* attention.cu: ATTENTION */
+/* train/: pointwise_grad.cu: ACTIVATE_GRAD, POOL_GRAD, UPSAMPLE_GRAD, DROPOUT; noise.cu: NOISE; loss.cu: LOSS;
+ * optimize.cu: OPTIMIZE, AVERAGE. */
+extern const tess_cuda_launch tess_cuda_pointwise_grad, tess_cuda_noise, tess_cuda_loss, tess_cuda_optimize;
 /* hopper*.cu: wgmma and bulk copies, sm_90a. A weak symbol, NULL in a build without it. */
 extern const tess_cuda_launch tess_cuda_hopper;
 

@@ -40,6 +40,27 @@ static bool is_attention(const tess_op *op)
     return op->kind == TESS_OP_ATTENTION;
 }
 
+static bool is_pointwise_grad(const tess_op *op)
+{
+    return op->kind == TESS_OP_ACTIVATE_GRAD || op->kind == TESS_OP_POOL_GRAD ||
+           op->kind == TESS_OP_UPSAMPLE_GRAD || op->kind == TESS_OP_DROPOUT;
+}
+
+static bool is_noise(const tess_op *op)
+{
+    return op->kind == TESS_OP_NOISE;
+}
+
+static bool is_loss(const tess_op *op)
+{
+    return op->kind == TESS_OP_LOSS;
+}
+
+static bool is_optimize(const tess_op *op)
+{
+    return op->kind == TESS_OP_OPTIMIZE || op->kind == TESS_OP_AVERAGE;
+}
+
 static bool is_rays(const tess_op *op)
 {
     return op->kind == TESS_OP_PROJECT || op->kind == TESS_OP_BACKPROJECT || op->kind == TESS_OP_RAY_COSINE ||
@@ -146,6 +167,10 @@ LAUNCHED(cufft, "cufft", tess_cuda_fft, is_fft)
 LAUNCHED(cufft_filter, "cufft", tess_cuda_filter_whole, is_filter)
 LAUNCHED(side_sum, "side sum", tess_cuda_side_sum, is_side_sum)
 LAUNCHED(attention, "attention", tess_cuda_attention, is_attention)
+LAUNCHED(pointwise_grad, "pointwise", tess_cuda_pointwise_grad, is_pointwise_grad)
+LAUNCHED(noise, "noise", tess_cuda_noise, is_noise)
+LAUNCHED(loss, "loss", tess_cuda_loss, is_loss)
+LAUNCHED(optimize, "optimize", tess_cuda_optimize, is_optimize)
 LAUNCHED(rays, "rays", tess_cuda_rays, is_rays)
 LAUNCHED(hopper, "hopper", tess_cuda_hopper, is_hopper)
 LAUNCHED(generic, "generic", tess_cuda_generic, tess_cuda_is_image_layer)
@@ -160,6 +185,10 @@ const tess_kernel *const tess_cuda_kernels[] = {&samples,
                                                 &rays,
                                                 &tess_cuda_group_norm,
                                                 &attention,
+                                                &pointwise_grad,
+                                                &noise,
+                                                &loss,
+                                                &optimize,
                                                 &hopper,
                                                 &tess_cuda_cudnn_row,
                                                 &generic,
