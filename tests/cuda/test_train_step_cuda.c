@@ -187,7 +187,7 @@ static void check_step(tess_device *device, const step_case *s)
             if (s->outputs > 2)
                 put(&want[2], 0, 0, 0, 0, i, v);
         }
-        const double bound = isfinite(s->squares) ? 3e-7 : 0;
+        const double bound = isfinite(s->squares) ? 6e-7 : 0;
         train_compare(&call, got, want, (double[]){bound, bound, bound}, s->name);
     }
     train_free(&call);
@@ -208,7 +208,7 @@ static void check_average(tess_device *device, int64_t values, size_t skip, doub
         for (int64_t i = 0; i < values; i++)
             put(&want[0], 0, 0, 0, 0, i,
                 decay * get(&call.out[0], 0, 0, 0, 0, i) + (1 - decay) * get(&call.in[0], 0, 0, 0, 0, i));
-        train_compare(&call, got, want, (double[]){isfinite(squares) ? 3e-7 : 0}, "average");
+        train_compare(&call, got, want, (double[]){isfinite(squares) ? 6e-7 : 0}, "average");
     }
     train_free(&call);
 }
