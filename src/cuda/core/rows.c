@@ -61,6 +61,21 @@ static bool is_optimize(const tess_op *op)
     return op->kind == TESS_OP_OPTIMIZE || op->kind == TESS_OP_AVERAGE;
 }
 
+static bool is_batch_norm(const tess_op *op)
+{
+    return op->kind == TESS_OP_BATCH_NORM_TRAIN || op->kind == TESS_OP_BATCH_NORM_GRAD;
+}
+
+static bool is_group_norm_grad(const tess_op *op)
+{
+    return op->kind == TESS_OP_GROUP_NORM_GRAD;
+}
+
+static bool is_attention_grad(const tess_op *op)
+{
+    return op->kind == TESS_OP_ATTENTION_GRAD;
+}
+
 static bool is_rays(const tess_op *op)
 {
     return op->kind == TESS_OP_PROJECT || op->kind == TESS_OP_BACKPROJECT || op->kind == TESS_OP_RAY_COSINE ||
@@ -171,6 +186,9 @@ LAUNCHED(pointwise_grad, "pointwise", tess_cuda_pointwise_grad, is_pointwise_gra
 LAUNCHED(noise, "noise", tess_cuda_noise, is_noise)
 LAUNCHED(loss, "loss", tess_cuda_loss, is_loss)
 LAUNCHED(optimize, "optimize", tess_cuda_optimize, is_optimize)
+LAUNCHED(batch_norm, "batch norm", tess_cuda_batch_norm, is_batch_norm)
+LAUNCHED(group_norm_grad, "group norm", tess_cuda_group_norm_grad, is_group_norm_grad)
+LAUNCHED(attention_grad, "attention", tess_cuda_attention_grad, is_attention_grad)
 LAUNCHED(rays, "rays", tess_cuda_rays, is_rays)
 LAUNCHED(hopper, "hopper", tess_cuda_hopper, is_hopper)
 LAUNCHED(generic, "generic", tess_cuda_generic, tess_cuda_is_image_layer)
@@ -189,6 +207,9 @@ const tess_kernel *const tess_cuda_kernels[] = {&samples,
                                                 &noise,
                                                 &loss,
                                                 &optimize,
+                                                &batch_norm,
+                                                &group_norm_grad,
+                                                &attention_grad,
                                                 &hopper,
                                                 &tess_cuda_cudnn_row,
                                                 &generic,

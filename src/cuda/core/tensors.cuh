@@ -68,6 +68,12 @@ static inline bool tess_dense(const tess_tensor *t)
            (t->n == 1 || t->stride_n == t->d * t->h * t->w * t->c);
 }
 
+/* True for so many fp32 values without gaps. */
+static inline bool tess_is_vector(const tess_tensor *t, int64_t values)
+{
+    return t->dtype == TESS_F32 && tess_dense(t) && tess_values(t) == values;
+}
+
 /* True if pieces of `size` values can be read and written in one instruction. */
 static inline bool tess_whole(const tess_tensor *t, const void *data, int64_t size)
 {

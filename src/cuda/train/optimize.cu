@@ -152,20 +152,15 @@ __global__ void __launch_bounds__(THREADS) average_kernel(const __grid_constant_
     }
 }
 
-bool is_flat(const tess_tensor *t, int64_t values)
-{
-    return t->dtype == TESS_F32 && tess_dense(t) && tess_values(t) == values;
-}
-
 const char *refuses(const tess_op *op, int)
 {
     const bool averages = op->kind == TESS_OP_AVERAGE;
     const int64_t values = tess_values(&op->in[GRADIENT]);
     const int moments = op->optimize.kind != TESS_SGD ? 2 : op->optimize.momentum != 0 ? 1 : 0;
-    if (values < 1 || values > (int64_t)INT32_MAX * THREADS || !is_flat(&op->in[GRADIENT], values))
+    if (values < 1 || values > (int64_t)INT32_MAX * THREADS || !tess_is_vector(&op->in[GRADIENT], values))
         return "values are fp32, without gaps";
     for (int i = 0; i < op->outputs; i++)
-        if (!is_flat(&op->out[i], values))
+        if (!tess_is_vector(&op->out[i], values))
             return "values are fp32, without gaps, as many as gradients";
     if (op->in[CONTROL].dtype != TESS_F64 || op->in[SQUARES].dtype != TESS_F64)
         return "the control and the sum of squares are F64";
