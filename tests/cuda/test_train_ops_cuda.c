@@ -1,6 +1,6 @@
 /* Ops of training that are no convolutions, norms or attention, on the card, against plain sums in fp64 on the host. */
 #include "gpu.h"
-#include "train_run.h"
+#include "op_outputs.h"
 
 typedef struct size_case {
     const char *name;

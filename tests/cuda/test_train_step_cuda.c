@@ -1,6 +1,6 @@
 /* Losses, the optimizers' steps and the average of the parameters on the card, against plain fp64 on the host. */
 #include "gpu.h"
-#include "train_run.h"
+#include "op_outputs.h"
 
 typedef struct loss_case {
     const char *name;

@@ -11,6 +11,8 @@ void tess_reference_run(const tess_op *op, const tess_op_buffers *buffers, const
 /* group_norm.c */
 void tess_reference_group_norm(const tess_op *op, const tess_op_buffers *buffers, const float *weight,
                                const float *bias);
+/* conv_grad.c */
+void tess_reference_conv_grad(const tess_op *op, const tess_op_buffers *buffers);
 /* attention.c */
 void tess_reference_attention(const tess_op *op, const tess_op_buffers *buffers);
 
