@@ -133,14 +133,14 @@ static void on_file(void *user, int64_t index, int64_t count, const char *name)
 static void on_note(void *user, tess_note_level level, const char *text)
 {
     const cli_shared *shared = user;
-    if (shared->quiet || (level != TESS_NOTE_WARNING && !shared->verbose))
+    if (shared->quiet || (level == TESS_NOTE_DETAIL && !shared->verbose))
         return;
     char line[CLI_MESSAGE];
     snprintf(line, sizeof line, "%s", text);
     cli_name_options(line);
     pthread_mutex_lock(&lock);
     end_line();
-    fprintf(stderr, "tessera: note: %s\n", line);
+    fprintf(stderr, level == TESS_NOTE_PROGRESS ? "%s\n" : "tessera: note: %s\n", line);
     pthread_mutex_unlock(&lock);
 }
 

@@ -52,7 +52,11 @@ typedef bool (*tess_progress_fn)(void *user, int64_t done, int64_t total, double
 typedef void (*tess_file_fn)(void *user, int64_t index, int64_t count, const char *name);
 /* Passes one line of text about a decision of the job or a problem with its input, e.g. "a.npy: range 12 to 4310,
  * from the data". */
-typedef enum tess_note_level { TESS_NOTE_WARNING, TESS_NOTE_DETAIL } tess_note_level;
+typedef enum tess_note_level {
+    TESS_NOTE_WARNING,
+    TESS_NOTE_DETAIL,
+    TESS_NOTE_PROGRESS /* where a long job stands */
+} tess_note_level;
 typedef void (*tess_note_fn)(void *user, tess_note_level level, const char *text);
 
 /* Settings that all jobs share. */

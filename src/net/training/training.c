@@ -138,7 +138,7 @@ static tess_status plan(tess_training *t, const tess_net *net, tess_error *error
     if (!tess_net_is_trained(net))
         return tess_fail(error, TESS_INTERNAL, "the network was not finished for training");
     if (s->n < 1 || s->micro_batches < 1 || s->h < 1 || s->w < 1 || s->h % grid[0] || s->w % grid[1])
-        return tess_fail(error, TESS_BAD_OPTION, "`crop` must be a multiple of %lld for this network",
+        return tess_fail(error, TESS_BAD_OPTION, "crop: must be a multiple of %lld for this network",
                          (long long)tess_max_i64(grid[0], grid[1]));
     TESS_TRY(tess_bound_create(net, t->device, s->dtype, &t->bound, error));
     if (s->tf32)
