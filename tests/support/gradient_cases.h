@@ -37,6 +37,11 @@ static const gradient_case gradient_cases[] = {
     {"attention-odd", TESS_OP_ATTENTION_GRAD, 1, 1, 5, 5, 7, 1, TESS_LINEAR, false, 0, false, false},
     {"attention-blocks", TESS_OP_ATTENTION_GRAD, 1, 1, 13, 11, 10, 2, TESS_LINEAR, true, 3, false, false},
     {"attention-volume", TESS_OP_ATTENTION_GRAD, 1, 2, 7, 5, 8, 1, TESS_LINEAR, false, 0, false, false},
+    {"conv-3", TESS_OP_CONV_GRAD, 2, 1, 6, 5, 4, 3, TESS_LINEAR, false, 0, false, false},
+    {"conv-3-gap", TESS_OP_CONV_GRAD, 1, 1, 9, 7, 3, 3, TESS_LINEAR, false, 5, false, true},
+    {"conv-3-wide", TESS_OP_CONV_GRAD, 2, 1, 12, 10, 32, 3, TESS_LINEAR, false, 0, false, false},
+    {"conv-2", TESS_OP_CONV_GRAD, 2, 1, 6, 8, 5, 2, TESS_LINEAR, false, 2, false, true},
+    {"conv-1", TESS_OP_CONV_GRAD, 1, 1, 6, 8, 5, 1, TESS_LINEAR, false, 0, false, false},
     {"dropout", TESS_OP_DROPOUT, 2, 1, 5, 7, 3, 0, TESS_LINEAR, false, 0, true, false},
     {"dropout-gap", TESS_OP_DROPOUT, 2, 2, 3, 5, 9, 0, TESS_LINEAR, false, 4, false, false},
 };
