@@ -60,14 +60,15 @@ static inline double *computed(const point *p, const train_call *call, int k, fi
     const size_t size = tess_dtype_size(t->dtype);
     for (int64_t i = 0; i < p->size[k]; i++) {
         const int64_t at = place_of(t, i);
-        values[i] = (double)value_in(t->dtype, call->out[k].data, (size_t)at);
+        values[i] = (double)value_in(t->dtype, call->out[k].f.data, (size_t)at);
         if (p->c->accumulate && is_accumulated(p, k))
             values[i] -= (double)value_in(t->dtype, before->data, (size_t)at);
         else if (p->c->more && (p->c->kind == TESS_OP_POOL_GRAD || p->c->kind == TESS_OP_UPSAMPLE_GRAD))
             values[i] -= p->constant[i];
-        memcpy((char *)before->data + (size_t)at * size, (char *)call->out[k].data + (size_t)at * size, size);
+        memcpy((char *)before->data + (size_t)at * size, (char *)call->out[k].f.data + (size_t)at * size,
+               size);
     }
-    CHECK_MSG(memcmp(before->data, call->out[k].data, before->bytes) == 0, "%s wrote outside of its output",
+    CHECK_MSG(memcmp(before->data, call->out[k].f.data, before->bytes) == 0, "%s wrote outside of its output",
               name);
     return values;
 }
@@ -98,20 +99,20 @@ static inline void check_gradient(tess_device *device, const gradient_case *c, t
     train_call call = bind_call(&p, dtype);
     field before[TESS_OP_OUTPUTS];
     for (int k = 0; k < call.op.outputs; k++) {
-        const field *from = k == 0 && c->over ? &call.in[0] : &call.out[k];
+        const field *from = k == 0 && c->over ? &call.in[0].f : &call.out[k].f;
         before[k] = (field){malloc(from->bytes), from->bytes};
         memcpy(before[k].data, from->data, from->bytes);
     }
-    if (train_run(device, &call, c->name))
+    if (train_update(device, &call, c->name))
         for (int k = 0; k < p.variables; k++) {
             double *got = computed(&p, &call, k, &before[k], c->name);
             compare_gradient(&p, k, got, bound);
             free(got);
         }
     for (int k = 0; k < call.op.outputs; k++)
-        free(before[k].data), free(call.out[k].data);
+        free(before[k].data), free(call.out[k].f.data);
     for (int k = 0; k < call.op.inputs; k++)
-        free(call.in[k].data);
+        free(call.in[k].f.data);
     point_clear(&p);
 }
 
