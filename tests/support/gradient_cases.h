@@ -8,20 +8,21 @@
 enum { BY_VALUE = 600, DIRECTIONS = 3 };
 
 static const gradient_case gradient_cases[] = {
-    {"relu", TESS_OP_ACTIVATE_GRAD, 2, 1, 5, 7, 6, 0, TESS_RELU, false, 0, false, false},
+    {"relu", TESS_OP_ACTIVATE_GRAD, 2, 1, 4, 12, 6, 0, TESS_RELU, false, 0, false, false},
     {"relu-gap", TESS_OP_ACTIVATE_GRAD, 2, 1, 3, 5, 13, 0, TESS_RELU, false, 3, true, false},
     {"silu", TESS_OP_ACTIVATE_GRAD, 1, 2, 3, 5, 9, 0, TESS_SILU, false, 0, true, false},
     {"silu-gap", TESS_OP_ACTIVATE_GRAD, 2, 1, 2, 2, 70, 0, TESS_SILU, false, 6, false, false},
     {"pool", TESS_OP_POOL_GRAD, 2, 1, 4, 6, 5, 2, TESS_LINEAR, false, 0, false, false},
     {"pool-odd-add", TESS_OP_POOL_GRAD, 1, 1, 7, 5, 7, 2, TESS_LINEAR, true, 4, false, false},
     {"pool-3", TESS_OP_POOL_GRAD, 1, 1, 8, 10, 3, 3, TESS_LINEAR, true, 0, false, false},
+    {"pool-wide", TESS_OP_POOL_GRAD, 1, 1, 2, 4, 70, 2, TESS_LINEAR, true, 0, false, false},
     {"upsample", TESS_OP_UPSAMPLE_GRAD, 2, 1, 3, 4, 9, 2, TESS_LINEAR, false, 0, false, false},
     {"upsample-add", TESS_OP_UPSAMPLE_GRAD, 1, 1, 3, 2, 70, 3, TESS_LINEAR, true, 5, false, false},
-    {"mse", TESS_OP_LOSS, 2, 1, 3, 5, 3, TESS_MSE, TESS_LINEAR, false, 0, false, false},
+    {"mse", TESS_OP_LOSS, 2, 1, 3, 25, 3, TESS_MSE, TESS_LINEAR, false, 0, false, false},
     {"l1", TESS_OP_LOSS, 2, 1, 3, 5, 3, TESS_L1, TESS_LINEAR, false, 1, false, false},
     {"charbonnier", TESS_OP_LOSS, 1, 2, 3, 5, 3, TESS_CHARBONNIER, TESS_LINEAR, false, 0, true, false},
     {"masked", TESS_OP_LOSS, 2, 1, 3, 5, 3, TESS_MASKED_MSE, TESS_LINEAR, true, 1, false, false},
-    {"bce", TESS_OP_LOSS, 2, 1, 3, 5, 3, TESS_BCE_LOGITS, TESS_LINEAR, false, 0, false, false},
+    {"bce", TESS_OP_LOSS, 1, 1, 2, 3, 70, TESS_BCE_LOGITS, TESS_LINEAR, false, 0, false, false},
     {"batch-norm", TESS_OP_BATCH_NORM_GRAD, 3, 1, 3, 5, 6, 0, TESS_LINEAR, false, 0, false, false},
     {"batch-norm-gap", TESS_OP_BATCH_NORM_GRAD, 2, 2, 3, 2, 13, 0, TESS_LINEAR, false, 3, true, true},
     {"batch-norm-large", TESS_OP_BATCH_NORM_GRAD, 2, 1, 70, 37, 8, 0, TESS_LINEAR, false, 0, false, true},
@@ -42,8 +43,8 @@ static const gradient_case gradient_cases[] = {
     {"conv-3-wide", TESS_OP_CONV_GRAD, 2, 1, 12, 10, 32, 3, TESS_LINEAR, false, 0, false, false},
     {"conv-2", TESS_OP_CONV_GRAD, 2, 1, 6, 8, 5, 2, TESS_LINEAR, false, 2, false, true},
     {"conv-1", TESS_OP_CONV_GRAD, 1, 1, 6, 8, 5, 1, TESS_LINEAR, false, 0, false, false},
-    {"dropout", TESS_OP_DROPOUT, 2, 1, 5, 7, 3, 0, TESS_LINEAR, false, 0, true, false},
-    {"dropout-gap", TESS_OP_DROPOUT, 2, 2, 3, 5, 9, 0, TESS_LINEAR, false, 4, false, false},
+    {"dropout", TESS_OP_DROPOUT, 2, 1, 2, 30, 3, 0, TESS_LINEAR, false, 0, true, false},
+    {"dropout-gap", TESS_OP_DROPOUT, 2, 2, 2, 1, 70, 0, TESS_LINEAR, false, 4, false, false},
 };
 
 /* Gradients of parameters are added to what is there. */

@@ -104,7 +104,7 @@ static inline void check_batch_norms(tess_device *device, tess_dtype dtype, doub
 static inline void check_noise(tess_device *device, bool level, int gap, double bound)
 {
     const double images[3][4] = {{1, 0.1, 5, 7}, {0.5, 0, 6, 0}, {2, 0.25, 4000000000.0, 12}};
-    const int64_t n = 3, h = 5, w = 7, c = 3, wide = c + level, image = h * w * c;
+    const int64_t n = 3, h = 5, w = 27, c = 3, wide = c + level, image = h * w * c;
     train_call call = {.op = {.kind = TESS_OP_NOISE, .random = {77, 0}}};
     double *values = normal_values(n * image, 5, TESS_F32);
     const tess_tensor in = strided(TESS_F32, n, h, w, c, gap), out = strided(TESS_F32, n, h, w, wide, gap);
@@ -113,7 +113,7 @@ static inline void check_noise(tess_device *device, bool level, int gap, double 
     call.op.in[1] = tess_tensor_2d(TESS_F64, n, 1, 1, 4);
     set_output(&call, out);
     field want = random_field(&out, 32); /* what set_output wrote */
-    float normal[5 * 7 * 3];
+    float normal[5 * 27 * 3];
     for (int64_t k = 0; k < n; k++) {
         tess_rng_normal((tess_rng_key){77, (uint32_t)images[k][2], (uint32_t)images[k][3]}, 0, image, normal);
         for (int64_t i = 0; i < h * w * wide; i++) {
