@@ -2,6 +2,7 @@
  * with each row that takes it. Prints a JSON line for each, and the sum over a network's layers by its fastest rows.
  *
  *   grad_rates [BATCH...]        128 x 128 crops in bf16, batches of 16 and 64 by default */
+#define _GNU_SOURCE
 #include <stdint.h>
 #include <string.h>
 

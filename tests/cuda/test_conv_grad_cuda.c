@@ -1,5 +1,6 @@
 /* The gradients of a convolution's parameters on the card: every family of kernels against sums in fp64 on the host;
  * each runs twice and must give the same bits. TESSERA_TEST_CASE selects cases by a part of their name. */
+#define _GNU_SOURCE
 #include "device/kernel.h"
 #include "fields.h"
 #include "gpu.h"

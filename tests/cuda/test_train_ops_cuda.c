@@ -1,5 +1,6 @@
 /* Ops that training adds to convolutions, on the card: masked convolutions against the convolution and the mask, kernels
  * turned by FLIP, sums of channels, and packing of weights that are in the card's memory. */
+#define _GNU_SOURCE
 #include "device/kernel.h"
 #include "fields.h"
 #include "gpu.h"
