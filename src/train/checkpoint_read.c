@@ -30,8 +30,9 @@ static tess_status get(const source *s, uint64_t offset, void *data, size_t byte
         const ssize_t got = pread(s->fd, (char *)data + done, bytes - done, (off_t)(offset + done));
         if (got < 0 && errno == EINTR)
             continue;
-        if (got < 0)
-            return tess_fail(error, TESS_IO_FAILED, "cannot be read: %s", strerror(errno));
+        if (got < 0) /* a place of the disk that cannot be read is damage, too */
+            return tess_fail(error, errno == EIO ? TESS_BAD_INPUT : TESS_IO_FAILED, "cannot be read: %s",
+                             strerror(errno));
         if (got == 0)
             return tess_fail(error, TESS_BAD_INPUT, "is cut short");
         done += (size_t)got;
@@ -200,7 +201,8 @@ typedef struct listener {
     void *user;
 } listener;
 
-/* Opens the newest whole one. If there is none, the message is about the newest. */
+/* Opens the newest whole one. If there is none, the message is about the newest. Other failures than damage end the search:
+ * an older checkpoint would silently undo work. */
 static tess_status open_newest(tess_checkpoints *checkpoints, const int64_t *steps, int count, listener to,
                                source *s, char **path, tess_error *error)
 {
@@ -213,6 +215,11 @@ static tess_status open_newest(tess_checkpoints *checkpoints, const int64_t *ste
         if (status == TESS_OK)
             return TESS_OK;
         close_source(s);
+        if (status != TESS_BAD_INPUT) {
+            status = tess_fail(error, status, "%s: %s", *path, why.text);
+            tess_small_free(*path);
+            return status;
+        }
         if (i == 0)
             tess_fail(error, status, "%s: %s; there is no other checkpoint that is whole", *path, why.text);
         tess_error line;

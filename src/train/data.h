@@ -23,6 +23,15 @@ typedef struct tess_sample {
     tess_stop *stop;     /* polled by long draws, which then return TESS_INTERRUPTED */
 } tess_sample;
 
+/* What an array is for, so that a trainer need not know the kind of source. Without INPUT, the op NOISE makes the
+ * input from TARGET, with the rows of NOISE. */
+typedef enum tess_data_role {
+    TESS_DATA_TARGET,
+    TESS_DATA_INPUT,
+    TESS_DATA_MASK,       /* weights of MASKED_MSE */
+    TESS_DATA_NOISE_TABLE /* F64 (n, 1, 1, 1, 4): see tess_op_random */
+} tess_data_role;
+
 typedef struct tess_source tess_source;
 
 typedef struct tess_source_table {
@@ -41,9 +50,19 @@ typedef struct tess_source_table {
 struct tess_source {
     const tess_source_table *table;
     int arrays;
+    tess_data_role role[TESS_DATA_ARRAYS];
     tess_tensor array[TESS_DATA_ARRAYS]; /* one sample (n = 1), dense */
     int64_t items;                       /* images, for reports */
 };
+
+/* The array with this role, or -1. */
+static inline int tess_source_array(const tess_source *source, tess_data_role role)
+{
+    for (int i = 0; i < source->arrays; i++)
+        if (source->role[i] == role)
+            return i;
+    return -1;
+}
 
 static inline void tess_source_close(tess_source *source)
 {

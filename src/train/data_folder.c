@@ -168,6 +168,9 @@ tess_status tess_folder_open(const tess_folder_settings *s, tess_source **out, t
     const int channels = s->images.channels;
     f->source.items = tess_images_count(f->images);
     f->source.arrays = s->host_noise ? 3 : 2;
+    f->source.role[TESS_FOLDER_CLEAN] = TESS_DATA_TARGET;
+    f->source.role[TESS_FOLDER_NOISE] = TESS_DATA_NOISE_TABLE;
+    f->source.role[TESS_FOLDER_NOISY] = TESS_DATA_INPUT;
     f->source.array[TESS_FOLDER_CLEAN] = tess_tensor_2d(TESS_F32, 1, s->crop, s->crop, channels);
     f->source.array[TESS_FOLDER_NOISE] = tess_tensor_2d(TESS_F64, 1, 1, 1, 4);
     if (s->host_noise)

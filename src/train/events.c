@@ -117,7 +117,22 @@ static FILE *create(const char *folder, char *path, size_t size)
     return NULL;
 }
 
-tess_status tess_events_open(const char *folder, tess_events **out, tess_error *error)
+static tess_status begin(tess_events *events, int64_t resumed_at, tess_error *error)
+{
+    message first = new_event(), restart = new_event(), start = {0};
+    add_text(&first, 3, "brain.Event:2"); /* file_version */
+    TESS_TRY(write_record(events, &first, error));
+    if (resumed_at < 0)
+        return TESS_OK;
+    add_key(&restart, 2, VARINT); /* step: from here on, earlier files are not valid */
+    add_varint(&restart, (uint64_t)resumed_at + 1);
+    add_key(&start, 1, VARINT); /* status: START */
+    add_varint(&start, 1);
+    add_message(&restart, 7, &start); /* session_log */
+    return write_record(events, &restart, error);
+}
+
+tess_status tess_events_open(const char *folder, int64_t resumed_at, tess_events **out, tess_error *error)
 {
     const size_t size = strlen(folder) + 96;
     tess_events *events = tess_small_alloc(1, sizeof *events);
@@ -131,10 +146,8 @@ tess_status tess_events_open(const char *folder, tess_events **out, tess_error *
         status = tess_fail(error, TESS_IO_FAILED, "%s: cannot be made: %s", folder, strerror(errno));
     else if (!(events->file = create(folder, events->path, size)))
         status = tess_fail(error, TESS_IO_FAILED, "%s: cannot be created: %s", events->path, strerror(errno));
-    message first = new_event();
-    add_text(&first, 3, "brain.Event:2"); /* file_version */
     if (status == TESS_OK)
-        status = write_record(events, &first, error);
+        status = begin(events, resumed_at, error);
     if (status == TESS_OK)
         *out = events;
     else

@@ -3,8 +3,7 @@
 #ifndef TESS_TESTS_GRADIENT_CASES_H
 #define TESS_TESTS_GRADIENT_CASES_H
 
-#include "gradient_point.h"
-#include "train_run.h"
+#include "gradient_bind.h"
 
 enum { BY_VALUE = 600, DIRECTIONS = 3 };
 
@@ -23,180 +22,29 @@ static const gradient_case gradient_cases[] = {
     {"charbonnier", TESS_OP_LOSS, 1, 2, 3, 5, 3, TESS_CHARBONNIER, TESS_LINEAR, false, 0, true, false},
     {"masked", TESS_OP_LOSS, 2, 1, 3, 5, 3, TESS_MASKED_MSE, TESS_LINEAR, true, 1, false, false},
     {"bce", TESS_OP_LOSS, 2, 1, 3, 5, 3, TESS_BCE_LOGITS, TESS_LINEAR, false, 0, false, false},
+    {"batch-norm", TESS_OP_BATCH_NORM_GRAD, 3, 1, 3, 5, 6, 0, TESS_LINEAR, false, 0, false, false},
+    {"batch-norm-gap", TESS_OP_BATCH_NORM_GRAD, 2, 2, 3, 2, 13, 0, TESS_LINEAR, false, 3, true, true},
+    {"batch-norm-large", TESS_OP_BATCH_NORM_GRAD, 2, 1, 70, 37, 8, 0, TESS_LINEAR, false, 0, false, true},
+    {"batch-norm-wide", TESS_OP_BATCH_NORM_GRAD, 70, 1, 2, 3, 70, 0, TESS_LINEAR, false, 0, false, false},
+    {"group-norm", TESS_OP_GROUP_NORM_GRAD, 2, 1, 3, 5, 6, 3, TESS_LINEAR, false, 0, false, false},
+    {"group-norm-relu", TESS_OP_GROUP_NORM_GRAD, 2, 1, 3, 5, 6, 2, TESS_RELU, false, 0, true, true},
+    {"group-norm-silu", TESS_OP_GROUP_NORM_GRAD, 2, 1, 3, 4, 12, 4, TESS_SILU, true, 0, false, true},
+    {"group-norm-gap", TESS_OP_GROUP_NORM_GRAD, 2, 2, 3, 2, 13, 13, TESS_SILU, true, 3, false, false},
+    {"group-norm-one", TESS_OP_GROUP_NORM_GRAD, 1, 1, 3, 2, 70, 1, TESS_SILU, true, 0, false, false},
+    {"group-norm-large", TESS_OP_GROUP_NORM_GRAD, 2, 1, 70, 21, 16, 4, TESS_SILU, true, 0, false, true},
+    {"attention", TESS_OP_ATTENTION_GRAD, 1, 1, 3, 4, 8, 2, TESS_LINEAR, false, 0, false, false},
+    {"attention-by-head", TESS_OP_ATTENTION_GRAD, 2, 1, 3, 3, 6, 2, TESS_LINEAR, true, 2, false, false},
+    {"attention-odd", TESS_OP_ATTENTION_GRAD, 1, 1, 5, 5, 7, 1, TESS_LINEAR, false, 0, false, false},
+    {"attention-blocks", TESS_OP_ATTENTION_GRAD, 1, 1, 13, 11, 10, 2, TESS_LINEAR, true, 3, false, false},
+    {"attention-volume", TESS_OP_ATTENTION_GRAD, 1, 2, 7, 5, 8, 1, TESS_LINEAR, false, 0, false, false},
+    {"dropout", TESS_OP_DROPOUT, 2, 1, 5, 7, 3, 0, TESS_LINEAR, false, 0, true, false},
+    {"dropout-gap", TESS_OP_DROPOUT, 2, 2, 3, 5, 9, 0, TESS_LINEAR, false, 4, false, false},
 };
 
-static inline int64_t place_of(const tess_tensor *t, int64_t i)
+/* Gradients of parameters are added to what is there. */
+static inline bool is_accumulated(const point *p, int k)
 {
-    const int64_t pixel = i / t->c, row = pixel / t->w, slice = row / t->h;
-    return slice / t->d * t->stride_n + slice % t->d * t->stride_d + row % t->h * t->stride_h +
-           pixel % t->w * t->stride_w + i % t->c;
-}
-
-/* Dense values to their places in a tensor of random values. */
-static inline field placed(const tess_tensor *t, const double *values, uint32_t item)
-{
-    field f = random_field(t, item);
-    for (int64_t i = 0; values && i < t->n * t->d * t->h * t->w * t->c; i++)
-        put_value(t->dtype, f.data, (size_t)place_of(t, i), (float)values[i]);
-    return f;
-}
-
-static inline void add_variable(point *p, int64_t size, tess_dtype dtype)
-{
-    p->size[p->variables] = size;
-    p->variable[p->variables] = normal_values(size, (uint32_t)(1 + p->variables), dtype);
-    p->variables++;
-}
-
-static inline void set_constants(point *p, int64_t count, tess_dtype dtype)
-{
-    p->constants = count;
-    p->constant = normal_values(count, 8, dtype);
-}
-
-static inline point point_of(const gradient_case *c, tess_dtype dtype)
-{
-    point p = {.c = c};
-    const int64_t values = c->n * c->d * c->h * c->w * c->c;
-    p.results = values;
-    switch (c->kind) {
-    case TESS_OP_ACTIVATE_GRAD:
-        add_variable(&p, values, dtype);
-        p.forward = forward_activate;
-        break;
-    case TESS_OP_POOL_GRAD:
-        add_variable(&p, values, dtype);
-        for (int64_t i = 0; i < values; i++) /* bf16 holds them, and they differ within a window */
-            p.variable[0][i] = (double)((i * 101 + 7) % 251 - 125) / 16;
-        set_constants(&p, values, dtype);
-        p.results = c->n * (c->h / c->parts) * (c->w / c->parts) * c->c;
-        p.forward = forward_pool;
-        break;
-    case TESS_OP_UPSAMPLE_GRAD:
-        add_variable(&p, values, dtype);
-        set_constants(&p, values, dtype);
-        p.results = values * c->parts * c->parts;
-        p.forward = forward_upsample;
-        break;
-    case TESS_OP_LOSS:
-        add_variable(&p, values, dtype);
-        set_constants(&p, 2 * values, dtype);
-        for (int64_t i = values; i < 2 * values; i++)
-            p.constant[i] = fabs(p.constant[i]);
-        p.results = 1;
-        p.forward = forward_loss;
-        break;
-    default:
-        abort();
-    }
-    p.factor = normal_values(p.results, 9, dtype);
-    if (c->kind == TESS_OP_LOSS)
-        p.factor[0] = 4; /* share 1/2, loss scale 8 */
-    return p;
-}
-
-static inline void point_clear(point *p)
-{
-    for (int i = 0; i < p->variables; i++)
-        free(p->variable[i]);
-    free(p->constant), free(p->factor);
-}
-
-/* A tensor of activations with the case's gap. */
-static inline tess_tensor values_tensor(const gradient_case *c, tess_dtype dtype, int64_t h, int64_t w,
-                                        int64_t channels)
-{
-    return tess_tensor_channels(tess_tensor_3d(dtype, c->n, c->d, h, w, channels + c->gap), channels);
-}
-
-static inline void set_input(train_call *call, tess_tensor t, const double *values)
-{
-    call->op.in[call->op.inputs] = t;
-    call->in[call->op.inputs++] = placed(&t, values, 31);
-}
-
-static inline void set_output(train_call *call, tess_tensor t)
-{
-    call->op.out[call->op.outputs] = t;
-    call->out[call->op.outputs++] = random_field(&t, 32);
-}
-
-static inline void set_memory(train_call *call, tess_dtype dtype, int64_t count, const void *data)
-{
-    call->op.in[call->op.inputs] = vector_of(dtype, count);
-    field f = over_memory(NULL, count, dtype);
-    f.data = malloc(f.bytes);
-    memcpy(f.data, data, f.bytes);
-    call->in[call->op.inputs++] = f;
-}
-
-static inline void bind_windows(const point *p, tess_dtype dtype, train_call *call)
-{
-    const gradient_case *c = p->c;
-    const tess_tensor t = values_tensor(c, dtype, c->h, c->w, c->c);
-    const bool pool = c->kind == TESS_OP_POOL_GRAD;
-    const int s = c->parts;
-    call->op.kernel[0] = call->op.stride[0] = 1;
-    for (int axis = 1; axis < TESS_SPATIAL; axis++)
-        call->op.kernel[axis] = call->op.stride[axis] = s;
-    set_input(call, values_tensor(c, dtype, pool ? c->h / s : c->h * s, pool ? c->w / s : c->w * s, c->c),
-              p->factor);
-    if (pool)
-        set_input(call, t, p->variable[0]);
-    if (c->more)
-        set_input(call, t, p->constant);
-    set_output(call, t);
-}
-
-static inline void bind_loss(const point *p, tess_dtype dtype, train_call *call)
-{
-    const gradient_case *c = p->c;
-    const tess_tensor t = values_tensor(c, dtype, c->h, c->w, c->c);
-    double control[TESS_CONTROLS] = {0};
-    control[TESS_CONTROL_LOSS_SCALE] = 8;
-    call->op.loss = (tess_op_loss){(tess_loss)c->parts, 0.1, 0.5, false};
-    set_input(call, t, p->variable[0]);
-    set_input(call, t, p->constant);
-    set_memory(call, TESS_F64, TESS_CONTROLS, control);
-    if (c->more)
-        set_input(call, t, p->constant + p->size[0]);
-    set_output(call, t);
-    call->op.out[1] = vector_of(TESS_F64, 1);
-    call->out[1] = (field){calloc(1, sizeof(double)), sizeof(double)};
-    call->op.outputs = 2;
-}
-
-static inline void bind_activate(const point *p, tess_dtype dtype, train_call *call)
-{
-    const tess_tensor t = values_tensor(p->c, dtype, p->c->h, p->c->w, p->c->c);
-    double *seen = malloc((size_t)p->size[0] * sizeof *seen);
-    for (int64_t i = 0; i < p->size[0]; i++)
-        seen[i] = p->c->activation == TESS_RELU ? activated(TESS_RELU, p->variable[0][i]) : p->variable[0][i];
-    set_input(call, t, p->factor);
-    set_input(call, t, seen);
-    set_output(call, t);
-    free(seen);
-}
-
-static inline train_call bind_call(const point *p, tess_dtype dtype)
-{
-    const gradient_case *c = p->c;
-    train_call call = {.op = {.kind = c->kind, .activation = c->activation}, .over = c->over ? 1 : 0};
-    switch (c->kind) {
-    case TESS_OP_ACTIVATE_GRAD:
-        bind_activate(p, dtype, &call);
-        break;
-    case TESS_OP_POOL_GRAD:
-    case TESS_OP_UPSAMPLE_GRAD:
-        bind_windows(p, dtype, &call);
-        break;
-    case TESS_OP_LOSS:
-        bind_loss(p, dtype, &call);
-        break;
-    default:
-        abort();
-    }
-    return call;
+    return p->c->kind == TESS_OP_CONV_GRAD || k == 1;
 }
 
 /* The gradient of a variable that the op computed, without what it was added to; and nothing else was written. */
@@ -208,9 +56,9 @@ static inline double *computed(const point *p, const train_call *call, int k, fi
     for (int64_t i = 0; i < p->size[k]; i++) {
         const int64_t at = place_of(t, i);
         values[i] = (double)value_in(t->dtype, call->out[k].data, (size_t)at);
-        if (p->c->accumulate && t->dtype == TESS_F32 && k > 0)
+        if (p->c->accumulate && is_accumulated(p, k))
             values[i] -= (double)value_in(t->dtype, before->data, (size_t)at);
-        else if (p->c->more && p->c->kind != TESS_OP_LOSS && p->constant)
+        else if (p->c->more && (p->c->kind == TESS_OP_POOL_GRAD || p->c->kind == TESS_OP_UPSAMPLE_GRAD))
             values[i] -= p->constant[i];
         memcpy((char *)before->data + (size_t)at * size, (char *)call->out[k].data + (size_t)at * size, size);
     }

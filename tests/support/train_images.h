@@ -42,6 +42,15 @@ static inline void make_image(const char *name, int64_t height, int64_t width, i
     free(samples);
 }
 
+/* Of different sizes and types, for crops of 16. */
+static inline void make_four_images(void)
+{
+    make_image("c.png", 40, 33, 3, TESS_U8, 1);
+    make_image("a.png", 24, 61, 3, TESS_U16, 2);
+    make_image("b.png", 20, 17, 3, TESS_U8, 3); /* too small for scales below 1 */
+    make_image("d.png", 30, 31, 4, TESS_U8, 4); /* with alpha */
+}
+
 /* Cuts the end of a file off. */
 static inline void damage(const char *name)
 {

@@ -9,7 +9,7 @@
 
 /* Tiles of a group: the scratch of a thread should fit its cache. Odd, so that the points of a tile do not fall onto
  * the same lines of the cache. */
-enum { GROUP = 31, LEAST = 4 * GROUP, SIDE = 4, REACH = 6, POINTS = 36, TAPS = 9, NARROWEST = 16 };
+enum { GROUP = 47, LEAST = 3 * GROUP, SIDE = 4, REACH = 6, POINTS = 36, TAPS = 9, NARROWEST = 16 };
 
 typedef struct winograd_job {
     const tess_op *op;

@@ -32,6 +32,7 @@ extern const tess_kernel tess_cpu_group_norm, tess_cpu_group_norm_reference;
 extern const tess_kernel tess_cpu_attention, tess_cpu_attention_reference;
 extern const tess_kernel tess_cpu_gradients, tess_cpu_loss, tess_cpu_optimize, tess_cpu_random;
 extern const tess_kernel tess_cpu_group_norm_grad, tess_cpu_batch_norm, tess_cpu_attention_grad;
+extern const tess_kernel tess_cpu_gradients_reference;
 extern const tess_kernel tess_cpu_reference;
 extern const tess_kernel *const tess_cpu_kernels[];
 
@@ -42,6 +43,12 @@ static inline bool tess_cpu_is_conv(const tess_op *op)
 {
     return op->kind == TESS_OP_CONV || op->kind == TESS_OP_CONV_TRANSPOSE;
 }
+
+/* The conditions of the CPU for backward ops and batch norms in training; of a fast kernel, which knows only some kinds. */
+tess_status tess_cpu_gradients_refuses(const tess_device *device, const tess_op *op,
+                                       tess_error *why) TESS_MUST_CHECK;
+tess_status tess_cpu_gradients_refuses_fast(const tess_device *device, const tess_op *op, bool known,
+                                            tess_error *why) TESS_MUST_CHECK;
 
 /* The conditions of both kernels of 3-D rays. */
 tess_status tess_cpu_check_rays(const tess_op *op, tess_error *error) TESS_MUST_CHECK;

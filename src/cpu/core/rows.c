@@ -29,11 +29,13 @@ const tess_kernel *const tess_cpu_kernels[] = {
     &tess_cpu_attention,
     &tess_cpu_attention_reference,
     &tess_cpu_gradients,
+    &tess_cpu_batch_norm,
+    &tess_cpu_group_norm_grad,
+    &tess_cpu_attention_grad,
+    &tess_cpu_gradients_reference,
     &tess_cpu_loss,
     &tess_cpu_optimize,
     &tess_cpu_random,
-    &tess_cpu_group_norm_grad,
-    &tess_cpu_batch_norm,
     &tess_cpu_reference, /* last: takes all other ops, and every op with TESSERA_ISA=reference */
     NULL};
 

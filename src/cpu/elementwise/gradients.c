@@ -1,6 +1,6 @@
-/* Gradients of the ops of pointwise.c: activations, max-pool, nearest upsampling. They are memory-bound, so plain
- * loops that the compiler vectorises are enough; the reference and every instruction set share them. Values are
- * processed a few channels at a time in buffers on the stack, between load and store. */
+/* Gradients of the ops of pointwise.c: activations, max-pool, nearest upsampling. They are memory-bound, so plain loops
+ * that the compiler vectorises are enough. Values are processed a few channels at a time in buffers on the stack,
+ * between load and store. */
 #include "base/checked.h"
 #include "cpu/core/activation.h"
 #include "cpu/core/cpu.h"
@@ -158,32 +158,13 @@ static void gradients_run(tess_device *device, const tess_op *op, void *state, c
         tess_pool_run(pool, tess_cpu_lines(&op->out[0]), upsample_item, &job);
 }
 
-/* `small` has a value for each window of `large`. */
-static bool is_pooled(const tess_op *op, const tess_tensor *small, const tess_tensor *large)
-{
-    return op->stride[TESS_HEIGHT] > 0 && op->stride[TESS_WIDTH] > 0 && op->stride[TESS_DEPTH] <= 1 &&
-           small->n == large->n && small->d == large->d && small->c == large->c &&
-           small->h == large->h / op->stride[TESS_HEIGHT] && small->w == large->w / op->stride[TESS_WIDTH];
-}
-
 static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *why)
 {
-    (void)device;
-    const tess_tensor *in = op->in, *out = &op->out[0];
-    const bool activate = op->kind == TESS_OP_ACTIVATE_GRAD, pool = op->kind == TESS_OP_POOL_GRAD;
-    if (!activate && !pool && op->kind != TESS_OP_UPSAMPLE_GRAD)
-        return tess_kernel_refuse(why, NULL);
-    for (int i = 0; i < op->inputs; i++)
-        if (!tess_cpu_is_value(&in[i]) || !tess_cpu_is_value(out))
-            return tess_kernel_refuse(why, "the CPU computes in fp32 or bf16; use `precision` fp32");
-    if (activate && op->activation == TESS_LINEAR)
-        return tess_kernel_refuse(why, "the gradient of an activation needs a ReLU or a SiLU");
-    bool fits =
-        activate ? tess_cpu_same_sizes(&in[0], out) : is_pooled(op, pool ? &in[0] : out, pool ? out : &in[0]);
-    for (int i = 1; i < op->inputs; i++)
-        fits = fits && tess_cpu_same_sizes(&in[i], out);
-    return fits ? TESS_OK
-                : tess_kernel_refuse(why, "the sizes of the gradients do not fit those of the values");
+    return tess_cpu_gradients_refuses_fast(device, op,
+                                           op->kind == TESS_OP_ACTIVATE_GRAD ||
+                                               op->kind == TESS_OP_POOL_GRAD ||
+                                               op->kind == TESS_OP_UPSAMPLE_GRAD,
+                                           why);
 }
 
 const tess_kernel tess_cpu_gradients = {.name = "gradients", .refuses = refuses, .run = gradients_run};

@@ -117,26 +117,8 @@ static void batch_run(tess_device *device, const tess_op *op, void *state, const
 
 static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *why)
 {
-    (void)device;
-    if (op->kind != TESS_OP_BATCH_NORM_TRAIN && op->kind != TESS_OP_BATCH_NORM_GRAD)
-        return tess_kernel_refuse(why, NULL);
-    const tess_tensor *in = values_of(op);
-    const bool forward = op->kind == TESS_OP_BATCH_NORM_TRAIN;
-    if (!tess_cpu_is_value(&op->in[0]) || !tess_cpu_is_value(in) || !tess_cpu_is_value(&op->out[0]))
-        return tess_kernel_refuse(why, "the CPU computes in fp32 or bf16; use `precision` fp32");
-    bool fits =
-        tess_cpu_same_sizes(&op->in[0], in) && tess_cpu_same_sizes(&op->out[0], in) && op->outputs > 1;
-    for (int i = forward ? 1 : 2; i < op->inputs; i++)
-        fits = fits && tess_cpu_is_vector(&op->in[i], TESS_F32, 2 * in->c);
-    for (int i = 1; i < op->outputs; i++)
-        fits = fits && tess_cpu_is_vector(&op->out[i], TESS_F32, 2 * in->c);
-    if (!fits)
-        return tess_kernel_refuse(
-            why, "a batch norm takes values and gradients of one shape and vectors of 2 c fp32 "
-                 "values");
-    if (!forward && op->activation != TESS_LINEAR)
-        return tess_kernel_refuse(why, "the gradient of a batch norm starts before its activation");
-    return TESS_OK;
+    return tess_cpu_gradients_refuses_fast(
+        device, op, op->kind == TESS_OP_BATCH_NORM_TRAIN || op->kind == TESS_OP_BATCH_NORM_GRAD, why);
 }
 
 const tess_kernel tess_cpu_batch_norm = {

@@ -147,24 +147,7 @@ static void grad_run(tess_device *device, const tess_op *op, void *state, const 
 
 static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *why)
 {
-    (void)device;
-    if (op->kind != TESS_OP_GROUP_NORM_GRAD)
-        return tess_kernel_refuse(why, NULL);
-    const tess_tensor *in = &op->in[1];
-    const int32_t groups = op->group_norm.groups;
-    if (!tess_cpu_is_value(&op->in[0]) || !tess_cpu_is_value(in) || !tess_cpu_is_value(&op->out[0]))
-        return tess_kernel_refuse(why, "the CPU computes in fp32 or bf16; use `precision` fp32");
-    bool fits = tess_cpu_same_sizes(&op->in[0], in) && tess_cpu_same_sizes(&op->out[0], in) && groups > 0 &&
-                in->c % groups == 0 && op->outputs == op->inputs - 1 &&
-                tess_cpu_is_vector(&op->in[2], TESS_F32, 2 * in->c) &&
-                tess_cpu_is_vector(&op->out[1], TESS_F32, 2 * in->c);
-    const tess_tensor vector = tess_tensor_2d(TESS_F32, in->n, 1, 1, 2 * in->c);
-    if (fits && op->inputs > 3)
-        fits = tess_cpu_same_sizes(&op->in[3], &vector) && tess_cpu_same_sizes(&op->out[2], &vector) &&
-               tess_cpu_is_value(&op->in[3]) && tess_cpu_is_value(&op->out[2]);
-    return fits ? TESS_OK
-                : tess_kernel_refuse(why, "the gradient of a group norm takes values and gradients of one "
-                                          "shape, 2 c parameters, and 2 c scales and shifts an image");
+    return tess_cpu_gradients_refuses_fast(device, op, op->kind == TESS_OP_GROUP_NORM_GRAD, why);
 }
 
 const tess_kernel tess_cpu_group_norm_grad = {
