@@ -13,11 +13,12 @@ static uint64_t turn(uint64_t x, int by)
     return x << by | x >> (64 - by);
 }
 
-static uint64_t word(const unsigned char *at, int bytes)
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "words are little-endian, read as they are");
+
+static uint64_t word(const unsigned char *at, size_t bytes)
 {
     uint64_t value = 0;
-    for (int i = bytes - 1; i >= 0; i--)
-        value = value << 8 | at[i];
+    memcpy(&value, at, bytes);
     return value;
 }
 

@@ -15,8 +15,8 @@
 enum {
     TESS_CONFIG_PATHS = 64, /* folders, and file names to leave out */
     TESS_CONFIG_WIDTHS = 8,
-    TESS_CONFIG_SCALES = 16,
-    TESS_CONFIG_LEVELS = 16,
+    TESS_CONFIG_SCALES = 8,
+    TESS_CONFIG_LEVELS = 8,
     TESS_CONFIG_PHASES = 16
 };
 
@@ -96,7 +96,8 @@ typedef struct tess_train_config {
         tess_train_path weights; /* file to start from */
     } network;
     struct {
-        tess_train_paths folders, exclude; /* exclude: names of files, without folders; `path` is NULL */
+        tess_train_paths folders,
+            exclude; /* exclude: names of files, with or without folders in front; `path` is NULL */
         int64_t crop;
         tess_train_numbers scales;
         double sigma[2]; /* noise levels of the crops, on the scale of values in [0,1] */

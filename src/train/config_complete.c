@@ -13,7 +13,10 @@ void tess_config_defaults(tess_train_config *config)
 {
     *config = (tess_train_config){
         .network = {.channels = 3, .blocks = 4, .depth = 20},
-        .data = {.crop = 128, .scales = {1, {1}, {1}}, .sigma = {0, 0.2}, .cache = (uint64_t)1 << 30},
+        .data = {.crop = 128,
+                 .scales = {4, {1, 0.9, 0.8, 0.7}, {0.55, 0.15, 0.15, 0.15}},
+                 .sigma = {0, 0.2},
+                 .cache = (uint64_t)4 << 30},
         .batch = 16,
         .steps = 20000,
         .loss = {TESS_L1, 1e-3},

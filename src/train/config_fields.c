@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "train/config_impl.h"
+#include "train/data_folder.h"
+#include "train/data_validation.h"
 
 #define AT(member) offsetof(tess_train_config, member)
 #define BIT(value) (1u << (value))
@@ -82,14 +84,14 @@ const tess_config_field tess_config_fields[] = {
      KEPT},
     {"data", "crop", INTEGER, AT(data.crop), 8, 4096, NULL, "a side in pixels, 8 to 4096", KEPT},
     {"data", "scales", &tess_config_scales, AT(data.scales), 0.05, 4, NULL,
-     "a list of at most 16 scales from 0.05 to 4, each a number or [scale, share]", KEPT},
+     "a list of at most 8 scales from 0.05 to 4, each a number or [scale, share]", KEPT},
     {"data", "sigma", &tess_config_range, AT(data.sigma), 0, 1, NULL,
      "a noise level from 0 to 1 (25 of 255 is 0.098), or [lowest, highest]", KEPT},
-    {"data", "workers", INTEGER, AT(data.workers), 0, 256, NULL, "a number of threads, 0 (automatic) to 256",
-     FREE},
+    {"data", "workers", INTEGER, AT(data.workers), 0, TESS_DATA_WORKERS, NULL,
+     "a number of threads, 0 (automatic) to 64", FREE},
     {"data", "cache", &tess_config_size, AT(data.cache), 0, HIGH, NULL, a_size, FREE},
     {"", "batch", INTEGER, AT(batch), 1, 65536, NULL, "a number of crops, 1 to 65536", KEPT},
-    {"", "steps", INTEGER, AT(steps), 1, 1e12, NULL, "a number of steps, 1 or more", KEPT},
+    {"", "steps", INTEGER, AT(steps), 1, UINT32_MAX, NULL, "a number of steps, 1 to 4294967295", KEPT},
     {"", "phases", &tess_config_phases, AT(phases), PATHLESS,
      "a list of 1 to 16 phases, each an object with steps or share, crop, batch", KEPT},
     {"loss", "kind", WORDS, AT(loss.kind), 0, 0, losses, NULL, KEPT},
@@ -129,7 +131,7 @@ const tess_config_field tess_config_fields[] = {
      "\"auto\" or a number from 1", FREE},
     {"validation", "folder", ONE_PATH, AT(validation.folder), PATHLESS, "a folder with images", FREE},
     {"validation", "sigma", &tess_config_numbers, AT(validation.sigma), 0, 1, NULL,
-     "a list of 1 to 16 noise levels from 0 to 1 (25 of 255 is 0.098)", FREE},
+     "a list of 1 to 8 noise levels from 0 to 1 (25 of 255 is 0.098)", FREE},
     {"validation", "every", INTEGER, AT(validation.every), 1, 1e12, NULL, "a number of steps, 1 or more",
      FREE},
     {"checkpoint", "folder", ONE_PATH, AT(checkpoint.folder), PATHLESS, "a folder", FREE},
@@ -145,6 +147,9 @@ const tess_config_field tess_config_fields[] = {
 const int tess_config_field_count = sizeof tess_config_fields / sizeof *tess_config_fields;
 _Static_assert(sizeof tess_config_fields / sizeof *tess_config_fields <= TESS_CONFIG_FIELDS_MOST,
                "is_given has a bit for each field");
+_Static_assert((int)TESS_CONFIG_SCALES == (int)TESS_FOLDER_SCALES &&
+                   (int)TESS_CONFIG_LEVELS == (int)TESS_VALIDATION_LEVELS && TESS_DATA_WORKERS == 64,
+               "what a configuration may hold is what the data takes");
 
 bool tess_config_field_used(const tess_config_field *field, const tess_train_config *config)
 {

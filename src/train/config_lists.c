@@ -185,9 +185,8 @@ static tess_status read_names(tess_config_reader *reader, const tess_config_fiel
     for (int64_t i = 0; i < tess_json_length(value); i++) {
         const char *name = tess_json_as_string(tess_json_at(value, i), "");
         enter(reader, i);
-        if (!*name || strchr(name, '/'))
-            return tess_config_refuse(reader, "the name of a file, without its folder",
-                                      tess_json_at(value, i));
+        if (!*name)
+            return tess_config_refuse(reader, "the name of a file", tess_json_at(value, i));
         if (!(names->list[names->count++].given = tess_small_strdup(name)))
             return tess_fail(reader->error, TESS_NO_MEMORY, "no memory for the configuration");
         leave(reader);

@@ -22,7 +22,7 @@ static tess_status read_key(tess_config_reader *reader, const char *key, const t
                             tess_train_phase *phase)
 {
     if (strcmp(key, "steps") == 0)
-        return tess_config_read_integer(reader, value, 1, (int64_t)1e12, "a number of steps, 1 or more",
+        return tess_config_read_integer(reader, value, 1, UINT32_MAX, "a number of steps, 1 to 4294967295",
                                         &phase->steps);
     if (strcmp(key, "share") == 0)
         return read_share(reader, value, &phase->share);

@@ -34,6 +34,8 @@ static tess_status check_kind(const tess_image_info *info, int channels, tess_er
                          tess_dtype_word(info->dtype));
     if (info->depth > 0)
         return tess_fail(error, TESS_BAD_INPUT, "is a volume; training takes images");
+    if (info->masked)
+        return tess_fail(error, TESS_BAD_INPUT, "marks samples as void; training takes images without voids");
     if (colours != channels && !(channels == 1 && colours == 3))
         return tess_fail(error, TESS_BAD_INPUT, "has %d channel%s, but the network has %d; exclude it",
                          colours, colours == 1 ? "" : "s", channels);

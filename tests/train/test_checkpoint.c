@@ -2,7 +2,10 @@
  * what differs, the last two are kept, and nothing else is left in the folder. */
 #define _XOPEN_SOURCE 700
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -263,6 +266,56 @@ static void test_leftovers(const tess_checkpoint_contents *contents, train_memor
     sweep_folder(true);
 }
 
+/* A process that writes one checkpoint after another is killed at any moment: the newest is always whole, and its values
+ * are those of its step. */
+static void test_killed(const tess_train_config *config)
+{
+    train_list large = {0};
+    train_memory values, into;
+    tess_error error;
+    int found = 0;
+    train_add(&large, "w.weight", 0, false, 1, DIMS(300, 301));
+    train_fill(&into, &large.parameters, 0);
+    for (int round = 0; round < 10; round++) {
+        const pid_t child = fork();
+        CHECK(child >= 0);
+        if (child == 0) {
+            tess_checkpoints *checkpoints = open_folder();
+            for (int step = 100 * round + 1;; step++) {
+                train_fill(&values, &large.parameters, (uint32_t)step);
+                write_step(checkpoints,
+                           &(tess_checkpoint_contents){config, &large.parameters, train_blocks(&values)},
+                           step);
+                train_clear(&values);
+            }
+        }
+        nanosleep(&(struct timespec){.tv_nsec = 1000000 * (long)(5 + draw() % 60)}, NULL);
+        kill(child, SIGKILL);
+        CHECK(waitpid(child, NULL, 0) == child);
+        tess_checkpoints *checkpoints = open_folder();
+        const tess_checkpoint_contents contents = {config, &large.parameters, train_blocks(&into)};
+        const int64_t step = read_step(checkpoints, contents, &into, &error);
+        CHECK_MSG(note_count == 0, "%s", notes);
+        train_fill(&values, &large.parameters, (uint32_t)step);
+        CHECK(step < 0 || train_same(&into, &values));
+        found += step >= 0;
+        train_clear(&values);
+        tess_checkpoints_close(checkpoints);
+    }
+    CHECK(found > 0);
+    sweep_folder(true);
+    for (DIR *dir = opendir(folder); dir;
+         closedir(dir), dir = NULL) /* temporary folders with an empty file */
+        for (struct dirent *entry; (entry = readdir(dir));)
+            if (strncmp(entry->d_name, ".tmp-", 5) == 0) {
+                char path[600];
+                snprintf(path, sizeof path, "%s/%s/new", folder, entry->d_name);
+                remove(path);
+            }
+    sweep_folder(true);
+    train_clear(&into);
+}
+
 /* Blocks of many buffers: no more memory than the buffer. */
 static void test_large(const tess_train_config *config)
 {
@@ -323,6 +376,7 @@ int main(void)
     test_damage(&contents, &values, &into);
     test_others(&contents, &values);
     test_leftovers(&contents, &into);
+    test_killed(&config);
     test_large(&config);
     test_memory(&contents);
     tess_train_config_clear(&config);

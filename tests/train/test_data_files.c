@@ -19,6 +19,12 @@ static void refused(const tess_folder_settings *settings, const char *one, const
     tess_source_close(source);
 }
 
+static void put_text(const char *name, const char *text)
+{
+    FILE *file = fopen(in_folder(name), "w");
+    CHECK(file && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
 static void test_refusals(void)
 {
     tess_folder_settings s = folder_settings(3, CROP);
@@ -54,9 +60,16 @@ static void test_refusals(void)
     remove(in_folder("b.png"));
     refused(&s, "b.npy", "float32");
     remove(in_folder("b.npy"));
-    FILE *text = fopen(in_folder("b.png"), "w");
-    fputs("no picture", text);
-    fclose(text);
+    if (tess_image_load_library("b.img", NULL) == TESS_OK) { /* an ENVI raster with a nodata value */
+        put_text("b.img", "0123");
+        put_text("b.hdr",
+                 "ENVI\nsamples = 4\nlines = 1\nbands = 1\nheader offset = 0\nfile type = ENVI Standard\n"
+                 "data type = 1\ninterleave = bsq\nbyte order = 0\ndata ignore value = 48\n");
+        refused(&s, "b.img", "void");
+        remove(in_folder("b.img"));
+        remove(in_folder("b.hdr"));
+    }
+    put_text("b.png", "no picture");
     refused(&s, "b.png", "not a PNG");
     remove(in_folder("b.png"));
     sweep_folder(true);
