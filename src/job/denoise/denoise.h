@@ -135,6 +135,8 @@ tess_status tess_denoise_use_estimate(tess_engine *engine, const tess_denoise_se
 void tess_denoise_levels_of(const tess_denoise_file *file, int64_t slice, const float *means, float *levels);
 /* Whether the network gets a map of levels, from a file or from the estimate. */
 bool tess_denoise_has_map(const tess_denoise_file *file);
+/* Whether file->scale is that of the samples' type, not of this image. */
+bool tess_denoise_scale_is_of_type(const tess_denoise_file *file);
 /* Chooses file->scale; fails if sigma would have no meaning on it. */
 tess_status tess_denoise_set_scale(const tess_denoise_settings *settings, tess_denoise_file *file,
                                    tess_error *error) TESS_MUST_CHECK;

@@ -238,6 +238,10 @@ tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settin
     TESS_TRY(model_of(engine, settings, file, error));
     TESS_TRY(describe_map(engine, settings, file, error));
     TESS_TRY(describe_samples(engine, settings, file, error));
+    if (file->truth && file->truth_info.dtype != file->info.dtype && !tess_denoise_scale_is_of_type(file))
+        tess_note(&settings->common, TESS_NOTE_WARNING,
+                  "%s: compared in the units of %s: its samples %.7g and %.7g mean 0 and 1", file->truth,
+                  file->input, file->scale.low, file->scale.high);
     fill_request(engine, settings, file);
     return TESS_OK;
 }

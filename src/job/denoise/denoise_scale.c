@@ -204,6 +204,11 @@ static void doubt_contrast(const tess_denoise_settings *s, const tess_denoise_fi
             sample_of(look, look->outlier));
 }
 
+bool tess_denoise_scale_is_of_type(const tess_denoise_file *file)
+{
+    return strcmp(file->scale_origin, "type") == 0 || strcmp(file->scale_origin, "as it is") == 0;
+}
+
 tess_status tess_denoise_set_scale(const tess_denoise_settings *s, tess_denoise_file *file, tess_error *error)
 {
     static const double LITTLE = 0.25; /* contrast below which networks do poorly */
