@@ -33,7 +33,7 @@ typedef struct gdal_reader {
     int64_t cache, counted;
     bool started;
     tess_gdal_void empty; /* samples without a value */
-    bool doubles;         /* the file has doubles: see gdal_range.h */
+    bool doubles;         /* they are read as float32: see gdal_range.h */
 } gdal_reader;
 
 static const struct {
@@ -42,10 +42,14 @@ static const struct {
     GDALDataType buffer;
     double full_scale;
 } kinds[] = {
-    {GDT_Byte, TESS_U8, GDT_Byte, 255},           {GDT_UInt16, TESS_U16, GDT_UInt16, 65535},
-    {GDT_Int16, TESS_I16, GDT_Int16, 32767},      {GDT_UInt32, TESS_U32, GDT_UInt32, 4294967295.0},
-    {GDT_Int32, TESS_I32, GDT_Int32, 2147483647}, {GDT_Float32, TESS_F32, GDT_Float32, 1},
+    {GDT_Byte, TESS_U8, GDT_Byte, 255},
+    {GDT_UInt16, TESS_U16, GDT_UInt16, 65535},
+    {GDT_Int16, TESS_I16, GDT_Int16, 32767},
+    {GDT_UInt32, TESS_U32, GDT_UInt32, 4294967295.0},
+    {GDT_Int32, TESS_I32, GDT_Int32, 2147483647},
+    {GDT_Float32, TESS_F32, GDT_Float32, 1},
     {GDT_Float64, TESS_F32, GDT_Float32, 1},
+    {GDT_Float64, TESS_F64, GDT_Float64, 1}, /* to keep doubles */
 };
 
 /* A palette that contains only grays (BMP always has one) does not count. */
@@ -154,7 +158,8 @@ static tess_status describe(gdal_reader *reader, const char *path, tess_image_in
     GDALRasterBandH last = tess_gdal.GDALGetRasterBand(dataset, reader->channels);
     GDALDataType type = tess_gdal.GDALGetRasterDataType(tess_gdal.GDALGetRasterBand(dataset, 1));
     size_t k = 0, count = sizeof kinds / sizeof *kinds;
-    while (k < count && kinds[k].gdal != type)
+    while (k < count && (kinds[k].gdal != type ||
+                         (type == GDT_Float64 && (kinds[k].dtype == TESS_F64) != (info->dtype == TESS_F64))))
         k++;
     if (k == count)
         return tess_fail(
@@ -163,7 +168,7 @@ static tess_status describe(gdal_reader *reader, const char *path, tess_image_in
             tess_gdal.GDALGetDataTypeName(type));
     TESS_TRY(check_bands(reader, type, error));
     reader->type = kinds[k].buffer;
-    reader->doubles = type == GDT_Float64;
+    reader->doubles = type == GDT_Float64 && kinds[k].dtype == TESS_F32;
     reader->sample_bytes = tess_dtype_size(kinds[k].dtype);
     *info = (tess_image_info){
         .height = reader->height,
@@ -171,6 +176,7 @@ static tess_status describe(gdal_reader *reader, const char *path, tess_image_in
         .channels = reader->channels,
         .alpha = reader->channels > 1 && tess_gdal.GDALGetRasterColorInterpretation(last) == GCI_AlphaBand,
         .dtype = kinds[k].dtype,
+        .doubles = type == GDT_Float64,
         .full_scale = kinds[k].full_scale,
     };
     info->rgb = tess_gdal_has_rgb(dataset, info);

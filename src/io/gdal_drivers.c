@@ -39,6 +39,8 @@ GDALDataType tess_gdal_type_of(tess_dtype dtype)
         return GDT_Int32;
     case TESS_F32:
         return GDT_Float32;
+    case TESS_F64:
+        return GDT_Float64;
     default:
         return GDT_Unknown;
     }

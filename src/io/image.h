@@ -48,7 +48,8 @@ typedef struct tess_image_info {
     bool alpha;         /* the last channel is alpha: copied, never restored */
     bool premultiplied; /* the colours are multiplied by alpha (associated alpha in TIFF) */
     bool rgb;           /* the file says that its colours are red, green and blue, in any order */
-    tess_dtype dtype;   /* U8, U16, I16, U32, I32 or F32 (doubles are read as F32) */
+    tess_dtype dtype;   /* U8, U16, I16, U32, I32 or F32; F64 only if the reader was asked to keep doubles */
+    bool doubles;       /* the file has doubles */
     double full_scale;  /* sample that means 1: the type's maximum for integers, 1 for floats */
     size_t held_bytes;  /* see above */
     tess_axes axes;     /* of an array, also when it is written; AUTO: the usual order, or not an array */
@@ -98,6 +99,9 @@ tess_status tess_reader_open(tess_memory *memory, const char *path, tess_reader 
 /* The same with a given order of axes, for arrays; other files ignore it. */
 tess_status tess_reader_open_axes(tess_memory *memory, const char *path, tess_axes axes, tess_reader **out,
                                   tess_error *error) TESS_MUST_CHECK;
+/* The same, but doubles stay doubles (F64) instead of being read as float32. */
+tess_status tess_reader_open_doubles(tess_memory *memory, const char *path, tess_axes axes, tess_reader **out,
+                                     tess_error *error) TESS_MUST_CHECK;
 const tess_image_info *tess_reader_info(const tess_reader *reader);
 /* Reads the next `count` rows into `rows` (count * width * channels samples). */
 tess_status tess_reader_rows(tess_reader *reader, int64_t count, void *rows,

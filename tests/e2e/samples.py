@@ -1,9 +1,11 @@
 """samples.py PROGRAM: how the samples of a file are interpreted: holes, ranges, axes, noise levels, blends, types."""
+import struct
 import sys
 
 import numpy as np
 
 from support import Bench, dncnn, picture, psnr, read_png, to_integers, write_png, write_safetensors
+from tiff import tags_of, write_tiff
 
 SIGMA = 0.1
 
@@ -264,6 +266,43 @@ def check_blends(t):
     t.bench.check_refused(t.bench.run("denoise", t.path("in.npy"), t.path("no.npy"), "--strength", "2"), 2, "--strength")
 
 
+def check_doubles(t):
+    """Doubles whose differences float32 would lose."""
+    clean, image = np.float64(t.clean), np.float64(t.clean) + SIGMA * np.random.default_rng(4).standard_normal(t.clean.shape)
+    plain, _ = t.run(image, "--range", "0,1", sigma=None)
+    t.check(plain.dtype == np.float32, f"doubles on [0,1] are written as float32, not {plain.dtype}")
+    for offset, unit in ((1e7, 1), (5e6, 1), (-3e12, 50), (0, 1e-300)):
+        samples = offset + unit * image
+        kept, entry = t.run(samples, sigma=0)
+        t.check(kept.dtype == np.float64 and np.array_equal(kept, samples), f"sigma 0 changes nothing at {offset} + {unit}, which is {entry.get('type')}")
+        estimated, entry = t.run(samples, sigma=None)
+        t.check(estimated is not None and psnr((estimated - offset) / unit, clean) > psnr(image, clean) + 6, f"and it is denoised: {entry.get('sigma')}, {entry.get('range')}")
+        given, _ = t.run(samples, "--range", f"{offset!r},{offset + unit!r}", sigma=None, name="given.npy")
+        t.check(np.abs((given - offset) / unit - plain).max() < 1e-3, f"as without the offset: {np.abs((given - offset) / unit - plain).max():.2g}")
+        np.save(t.path("truth.npy"), offset + unit * clean)
+        record = t.bench.record("denoise", t.path("given.npy"), t.path("out.npy"), "--range", f"{offset!r},{offset + unit!r}", "--truth", t.path("truth.npy"))
+        t.check(abs(record["quality"]["psnr_db"] - psnr(np.clip((given - offset) / unit, 0, 1), np.clip(clean, 0, 1))) < 0.01, f"the truth too: {record['quality']['psnr_db']:.2f} dB")
+        t.check(record["plan"]["peak_bytes"] == record["measured"]["peak_bytes"], "and the plan is right")
+    samples = 1e7 + np.stack([clean + SIGMA * np.random.default_rng(c).standard_normal(clean.shape) for c in range(3)])
+    samples[0, :5, :7] = np.nan
+    for ways in ((), ("--tile", "32", "--halo", "exact")):
+        result, entry = t.run(samples, "--axes", "CHW", *ways, sigma=None)
+        t.check(result.dtype == np.float64 and np.array_equal(np.isnan(result), np.isnan(samples)) and psnr(result[1] - 1e7, clean) > psnr(image, clean) + 6, "planes and holes")
+        first = result if not ways else first
+    t.check(np.array_equal(result, first, equal_nan=True), "tiles give the same bits")
+    if t.bench.has_gdal():
+        samples = 1e7 + image
+        samples[:5, :7] = -9999
+        write_tiff(t.path("doubles.tif"), samples, nodata="-9999")
+        t.bench.record("denoise", t.path("doubles.tif"), t.path("out.tif"), "--sigma", 0)
+        t.check(np.frombuffer(t.path("out.tif").read_bytes(), "<f8", samples.size, struct.unpack("<I", tags_of(t.path("out.tif"))[273][:4])[0]).tobytes() == samples.tobytes(),
+                "and TIFF")
+        record = t.bench.record("denoise", t.path("doubles.tif"), t.path("out.tif"))
+        t.check(record and record["denoise"]["files"][0]["holes"] == 35, "its nodata is a hole")
+        made = np.frombuffer(t.path("out.tif").read_bytes(), "<f8", samples.size, struct.unpack("<I", tags_of(t.path("out.tif"))[273][:4])[0]).reshape(samples.shape)
+        t.check(np.all(made[:5, :7] == -9999) and psnr(made[5:] - 1e7, clean[5:]) > psnr(image, clean) + 6, "which stays")
+
+
 def check_types(t):
     for suffix, bits, dither in (("png", 16, False), ("png", 16, True)):
         t.run(t.image, *(["--dither"] if dither else []), out=f"out.{suffix}")
@@ -281,7 +320,7 @@ def check_types(t):
 
 bench = Bench(sys.argv[1])
 case = Case(bench)
-checks = (check_holes, check_ranges, check_axes, check_volume_models, check_levels, check_blends, check_types)
+checks = (check_holes, check_ranges, check_axes, check_volume_models, check_levels, check_blends, check_doubles, check_types)
 for check in checks + ((check_voids,) if bench.has_gdal() else ()):
     print(f"{check.__name__}:")
     check(case)

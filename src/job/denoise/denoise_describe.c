@@ -48,7 +48,8 @@ size_t tess_denoise_carve_sink(const tess_denoise_file *file, char *at, tess_den
         return 0;
     const tess_image_info *info = &file->info;
     const int64_t most = tess_max_i64(info->channels, file->truth_info.channels) + tess_denoise_has_map(file);
-    const size_t row = tess_align_size((size_t)(info->width * most) * sizeof(float), 64);
+    const size_t sample = file->truth_info.dtype == TESS_F64 ? sizeof(double) : sizeof(float),
+                 row = tess_align_size((size_t)(info->width * most) * sample, 64);
     if (at)
         *sink =
             (tess_denoise_sink){at, at + row, (float *)(at + 2 * row), (float *)(at + 3 * row), at + 4 * row};
@@ -128,7 +129,7 @@ static tess_status choose_output(const tess_denoise_settings *settings, tess_den
 static tess_status describe_truth(const tess_engine *engine, tess_denoise_file *file, tess_error *error)
 {
     tess_reader *reader = NULL;
-    TESS_TRY(tess_reader_open_axes(engine->memory, file->truth, file->axes, &reader, error));
+    TESS_TRY(tess_denoise_open(engine->memory, file->truth, file->axes, file->info.dtype, &reader, error));
     const tess_image_info truth = file->truth_info = *tess_reader_info(reader), *info = &file->info;
     tess_reader_close(reader);
     if (truth.height != info->height || truth.width != info->width || truth.depth != info->depth ||
@@ -181,8 +182,8 @@ static tess_status describe_samples(tess_engine *engine, const tess_denoise_sett
         TESS_TRY(tess_denoise_use_estimate(engine, settings, file, error));
     file->prepared = file->info.masked || file->look.holes > 0 || file->info.depth > 0 ||
                      tess_denoise_has_map(file) || settings->strength < 1 || file->sigma == 0 ||
-                     file->out_info.dtype != file->info.dtype || file->scale.low != 0 ||
-                     file->scale.high != tess_samples_full_scale(file->info.dtype);
+                     file->info.dtype == TESS_F64 || file->out_info.dtype != file->info.dtype ||
+                     file->scale.low != 0 || file->scale.high != tess_samples_full_scale(file->info.dtype);
     return TESS_OK;
 }
 
@@ -232,6 +233,7 @@ tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settin
             "%s: its bands have different nodata values, which the result could not hold; give them one "
             "(gdalwarp -dstnodata), or denoise them one by one (gdal_translate -b N)",
             file->input);
+    TESS_TRY(tess_denoise_keep_doubles(engine, settings, file, error));
     TESS_TRY(choose_output(settings, file, error));
     if (file->truth)
         TESS_TRY(describe_truth(engine, file, error));

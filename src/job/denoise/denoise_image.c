@@ -111,7 +111,7 @@ void *tess_image_carve(tess_image_job *job)
 static tess_status reopen(tess_memory *memory, const char *path, tess_axes axes,
                           const tess_image_info *planned, tess_reader **reader, tess_error *error)
 {
-    TESS_TRY(tess_reader_open_axes(memory, path, axes, reader, error));
+    TESS_TRY(tess_denoise_open(memory, path, axes, planned->dtype, reader, error));
     const tess_image_info *now = tess_reader_info(*reader);
     bool same = now->height == planned->height && now->width == planned->width &&
                 now->depth == planned->depth && now->channels == planned->channels &&

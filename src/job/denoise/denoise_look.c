@@ -214,7 +214,8 @@ tess_status tess_denoise_look_at(tess_engine *engine, const tess_denoise_setting
         l.low[c] = INFINITY;
         l.high[c] = -INFINITY;
     }
-    l.unit = !tess_denoise_scale_is_known(settings, info) ? (tess_scale){0, 1}
+    l.unit = !tess_denoise_scale_is_known(settings, info)
+                 ? (info->dtype == TESS_F64 ? file->doubles : (tess_scale){0, 1})
              : settings->range == TESS_RANGE_GIVEN ? (tess_scale){settings->range_low, settings->range_high}
                                                    : (tess_scale){0, tess_samples_full_scale(info->dtype)};
     l.add_noise = file->sigma_estimated ? settings->add_noise : 0;
@@ -222,7 +223,7 @@ tess_status tess_denoise_look_at(tess_engine *engine, const tess_denoise_setting
     l.stride = tess_ceil_div(tess_denoise_rows(info) * info->width * l.colours, TAIL_SAMPLES);
     tess_status status = take_memory(&l, file->sigma_estimated, error);
     if (status == TESS_OK)
-        status = tess_reader_open_axes(engine->memory, file->input, file->axes, &l.reader, error);
+        status = tess_denoise_open(engine->memory, file->input, file->axes, info->dtype, &l.reader, error);
     if (status == TESS_OK)
         status = look_at_rows(&l, &engine->stop, error);
     if (status == TESS_OK)
