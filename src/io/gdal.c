@@ -52,6 +52,12 @@ static const struct {
     {GDT_Float64, TESS_F64, GDT_Float64, 1}, /* to keep doubles */
 };
 
+static const char *structure_of(GDALMajorObjectH object, const char *item)
+{
+    const char *value = tess_gdal.GDALGetMetadataItem(object, item, "IMAGE_STRUCTURE");
+    return value ? value : "";
+}
+
 /* A palette that contains only grays (BMP always has one) does not count. */
 static bool has_palette(GDALRasterBandH band)
 {
@@ -74,6 +80,10 @@ static tess_status check_bands(const gdal_reader *reader, GDALDataType type, tes
         if (tess_gdal.GDALGetRasterDataType(band) != type)
             return tess_fail(error, TESS_UNSUPPORTED,
                              "bands 1 and %d have different types; save them with one type", b);
+        if (has_palette(band) && strcmp(structure_of(reader->dataset, "MINISWHITE"), "YES") == 0)
+            return tess_fail(
+                error, TESS_UNSUPPORTED,
+                "has white as 0 (MINISWHITE); convert it first: gdal_translate -expand gray IN OUT.tif");
         if (has_palette(band))
             return tess_fail(error, TESS_UNSUPPORTED,
                              "has a palette; expand it first: gdal_translate -expand rgb IN OUT.tif");
@@ -83,9 +93,9 @@ static tess_status check_bands(const gdal_reader *reader, GDALDataType type, tes
                 "band %d of %d is alpha, which is only read as the last band; put it there with "
                 "gdal_translate -b, or mark it as no alpha: gdal_edit.py -colorinterp_%d undefined",
                 b, reader->channels, b);
-        const char *bits = tess_gdal.GDALGetMetadataItem(band, "NBITS", "IMAGE_STRUCTURE");
-        const char *sign = tess_gdal.GDALGetMetadataItem(band, "PIXELTYPE", "IMAGE_STRUCTURE");
-        if ((bits && strlen(bits) == 1 && bits[0] < '8') || (sign && strcmp(sign, "SIGNEDBYTE") == 0))
+        const char *bits = structure_of(band, "NBITS");
+        const bool sign = strcmp(structure_of(band, "PIXELTYPE"), "SIGNEDBYTE") == 0;
+        if ((strlen(bits) == 1 && bits[0] < '8') || sign)
             return tess_fail(error, TESS_UNSUPPORTED,
                              "has samples of %s; convert it to 8 bits: gdal_translate -ot Byte",
                              sign ? "int8" : "fewer than 8 bits");
@@ -125,8 +135,8 @@ static tess_status measure(gdal_reader *reader, const char *path, GDALDataType t
 {
     int block_width = 0, block_height = 0;
     tess_gdal.GDALGetBlockSize(tess_gdal.GDALGetRasterBand(reader->dataset, 1), &block_width, &block_height);
-    const char *interleave = tess_gdal.GDALGetMetadataItem(reader->dataset, "INTERLEAVE", "IMAGE_STRUCTURE");
-    int64_t together = interleave && strcmp(interleave, "PIXEL") == 0 ? reader->channels : 1;
+    const bool pixels = strcmp(structure_of(reader->dataset, "INTERLEAVE"), "PIXEL") == 0;
+    int64_t together = pixels ? tess_gdal.GDALGetRasterCount(reader->dataset) : 1;
     int64_t block = tess_gdal.GDALGetDataTypeSizeBytes(type), image = (int64_t)reader->sample_bytes;
     bool fits = block_width > 0 && block_height > 0 && tess_mul_i64(block, block_width, &block) &&
                 tess_mul_i64(block, block_height, &block) && tess_mul_i64(block, together, &block) &&
@@ -155,6 +165,10 @@ static tess_status describe(gdal_reader *reader, const char *path, tess_image_in
     reader->channels = tess_gdal.GDALGetRasterCount(dataset);
     if (reader->channels < 1 || reader->height < 1 || reader->width < 1)
         return tess_fail(error, TESS_BAD_INPUT, "holds no raster; name a file of one image");
+    const char *space = structure_of(dataset, "SOURCE_COLOR_SPACE");
+    const bool cmyk = strcmp(space, "CMYK") == 0 || strcmp(space, "YCbCrK") == 0;
+    if (cmyk && reader->channels == 4) /* GDAL makes RGB of it and adds an alpha that says nothing */
+        reader->channels = 3;
     GDALRasterBandH last = tess_gdal.GDALGetRasterBand(dataset, reader->channels);
     GDALDataType type = tess_gdal.GDALGetRasterDataType(tess_gdal.GDALGetRasterBand(dataset, 1));
     size_t k = 0, count = sizeof kinds / sizeof *kinds;
@@ -179,9 +193,12 @@ static tess_status describe(gdal_reader *reader, const char *path, tess_image_in
         .doubles = type == GDT_Float64,
         .full_scale = kinds[k].full_scale,
     };
+    info->cmyk = cmyk;
     info->rgb = tess_gdal_has_rgb(dataset, info);
     TESS_TRY(tess_gdal_void_open(&reader->empty, dataset, info, error));
     tess_gdal_says(dataset, info);
+    if (strcmp(driver_of(dataset), "JPEG") == 0 && tess_jpeg_full_chroma(path))
+        info->says |= TESS_SAYS_CHROMA;
     return measure(reader, path, type, info, error);
 }
 

@@ -110,8 +110,10 @@ unsigned tess_gdal_holds(const char *target, const tess_image_info *info)
         return place | TESS_SAYS_POINTS | values | TESS_SAYS_UNIT | TESS_SAYS_TAGS |
                (info->mask_band ? TESS_SAYS_MASK : 0);
     if (strcmp(name, "ENVI") == 0)
-        return place | values | TESS_SAYS_CATEGORIES; /* only four control points, without their projection */
-    return tess_world_holds(target, info);
+        return place | values | TESS_SAYS_CATEGORIES |
+               TESS_SAYS_FIELDS; /* only four control points, without their projection */
+    return tess_world_holds(target, info) |
+           (strcmp(name, "JPEG") == 0 ? TESS_SAYS_TEXTS | TESS_SAYS_IPTC : 0);
 }
 
 bool tess_gdal_holds_exif(const char *target, const tess_extras *extras)

@@ -137,6 +137,14 @@ tess_status tess_denoise_use_estimate(tess_engine *engine, const tess_denoise_se
 void tess_denoise_levels_of(const tess_denoise_file *file, int64_t slice, const float *means, float *levels);
 /* Whether the network gets a map of levels, from a file or from the estimate. */
 bool tess_denoise_has_map(const tess_denoise_file *file);
+/* Reads the next row of a map of noise levels; NaN where it has no value. `samples` and `valid` are scratch. */
+tess_status tess_denoise_map_row(const tess_image_info *info, tess_reader *reader, char *samples,
+                                 unsigned char *valid, float *levels, tess_error *error) TESS_MUST_CHECK;
+/* Replaces NaN by the nearest level to its left, or by the first of the row. */
+void tess_denoise_map_fill(float *levels, int64_t width);
+/* Checks every level of the map, and that it has one wherever the image has a value. */
+tess_status tess_denoise_check_map(tess_engine *engine, const tess_denoise_settings *settings,
+                                   const tess_denoise_file *file, tess_error *error) TESS_MUST_CHECK;
 /* If the file has doubles whose differences float32 would lose, sets file->info to keep them, and file->doubles. */
 tess_status tess_denoise_keep_doubles(tess_engine *engine, const tess_denoise_settings *settings,
                                       tess_denoise_file *file, tess_error *error) TESS_MUST_CHECK;

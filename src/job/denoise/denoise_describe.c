@@ -1,4 +1,6 @@
 /* What one image needs: its header, its model, and the bytes that the job will hold for it. */
+#include <stdio.h>
+
 #include "base/checked.h"
 #include "base/process.h"
 #include "job/common/note.h"
@@ -104,8 +106,7 @@ tess_pixels tess_denoise_pixels(const tess_engine *engine, const tess_denoise_se
 }
 
 /* Chooses the output's type: the input's, or the widest type of the format if that does not support it. */
-static tess_status choose_output(const tess_denoise_settings *settings, tess_denoise_file *file,
-                                 tess_error *error)
+static tess_status choose_output(tess_denoise_file *file, tess_error *error)
 {
     static const tess_dtype narrower[] = {TESS_U16, TESS_U8};
     file->out_info = file->info;
@@ -118,12 +119,33 @@ static tess_status choose_output(const tess_denoise_settings *settings, tess_den
             trial.dtype == file->info.dtype || tess_writer_check(file->output, &trial, NULL) != TESS_OK)
             continue;
         file->out_info = trial;
-        tess_note(&settings->common, TESS_NOTE_WARNING, "%s: written as %s, %s from %s", file->output,
-                  tess_dtype_word(trial.dtype), settings->dither ? "dithered" : "rounded",
-                  tess_dtype_word(file->info.dtype));
         return TESS_OK;
     }
     return status;
+}
+
+/* Notes what of the input is different in the output: its colours, its type. */
+static void report_output(const tess_denoise_settings *settings, const tess_denoise_file *file)
+{
+    const tess_image_info *in = &file->info, *out = &file->out_info;
+    if (in->cmyk)
+        tess_note(&settings->common, TESS_NOTE_WARNING,
+                  "%s: its CMYK colours are read as RGB, and written so", file->input);
+    if (in->dtype != out->dtype)
+        tess_note(&settings->common, TESS_NOTE_WARNING,
+                  "%s: written as %s, with %.7g to %.7g scaled to 0 to %.7g, %s from %s", file->output,
+                  tess_dtype_word(out->dtype), file->scale.low, file->scale.high, out->full_scale,
+                  settings->dither ? "dithered" : "rounded", tess_dtype_word(in->dtype));
+}
+
+/* "3 x 480 x 640 with 1 channel(s)". */
+static void size_words(const tess_image_info *info, char *words, size_t bytes)
+{
+    char depth[32] = "";
+    if (info->depth)
+        snprintf(depth, sizeof depth, "%lld x ", (long long)info->depth);
+    snprintf(words, bytes, "%s%lld x %lld with %lld channel(s)", depth, (long long)info->height,
+             (long long)info->width, (long long)tess_denoise_colours(info));
 }
 
 static tess_status describe_truth(const tess_engine *engine, tess_denoise_file *file, tess_error *error)
@@ -133,16 +155,17 @@ static tess_status describe_truth(const tess_engine *engine, tess_denoise_file *
     const tess_image_info truth = file->truth_info = *tess_reader_info(reader), *info = &file->info;
     tess_reader_close(reader);
     if (truth.height != info->height || truth.width != info->width || truth.depth != info->depth ||
-        tess_denoise_colours(&truth) != tess_denoise_colours(info))
-        return tess_fail(
-            error, TESS_BAD_INPUT, "%s: is %lld x %lld with %lld channels, %s is %lld x %lld with %lld",
-            file->truth, (long long)tess_denoise_rows(&truth), (long long)truth.width,
-            (long long)tess_denoise_colours(&truth), file->input, (long long)tess_denoise_rows(info),
-            (long long)info->width, (long long)tess_denoise_colours(info));
+        tess_denoise_colours(&truth) != tess_denoise_colours(info)) {
+        char theirs[96], mine[96];
+        size_words(&truth, theirs, sizeof theirs);
+        size_words(info, mine, sizeof mine);
+        return tess_fail(error, TESS_BAD_INPUT, "%s: is %s, %s is %s", file->truth, theirs, file->input,
+                         mine);
+    }
     return TESS_OK;
 }
 
-static tess_status describe_map(const tess_engine *engine, const tess_denoise_settings *settings,
+static tess_status describe_map(tess_engine *engine, const tess_denoise_settings *settings,
                                 tess_denoise_file *file, tess_error *error)
 {
     if (!settings->sigma_map)
@@ -152,14 +175,16 @@ static tess_status describe_map(const tess_engine *engine, const tess_denoise_se
     const tess_image_info map = file->map_info = *tess_reader_info(reader), *info = &file->info;
     tess_reader_close(reader);
     if (map.height != info->height || map.width != info->width || map.depth != info->depth ||
-        map.channels != 1)
-        return tess_fail(
-            error, TESS_BAD_INPUT,
-            "`sigma_map` %s: is %lld x %lld with %d channels; a map of noise levels for %s has %lld x "
-            "%lld and 1",
-            settings->sigma_map, (long long)tess_denoise_rows(&map), (long long)map.width, map.channels,
-            file->input, (long long)tess_denoise_rows(info), (long long)info->width);
-    return TESS_OK;
+        map.channels != 1) {
+        char theirs[96], mine[96];
+        tess_image_info wanted = *info;
+        wanted.channels = 1, wanted.alpha = false;
+        size_words(&map, theirs, sizeof theirs);
+        size_words(&wanted, mine, sizeof mine);
+        return tess_fail(error, TESS_BAD_INPUT, "`sigma_map` %s: is %s; a map of noise levels for %s is %s",
+                         settings->sigma_map, theirs, file->input, mine);
+    }
+    return tess_denoise_check_map(engine, settings, file, error);
 }
 
 /* Finds scale, noise level and holes, with a pass over the samples if the header does not say. */
@@ -234,12 +259,13 @@ tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settin
             "(gdalwarp -dstnodata), or denoise them one by one (gdal_translate -b N)",
             file->input);
     TESS_TRY(tess_denoise_keep_doubles(engine, settings, file, error));
-    TESS_TRY(choose_output(settings, file, error));
+    TESS_TRY(choose_output(file, error));
     if (file->truth)
         TESS_TRY(describe_truth(engine, file, error));
     TESS_TRY(model_of(engine, settings, file, error));
     TESS_TRY(describe_map(engine, settings, file, error));
     TESS_TRY(describe_samples(engine, settings, file, error));
+    report_output(settings, file);
     if (file->truth && file->truth_info.dtype != file->info.dtype && !tess_denoise_scale_is_of_type(file))
         tess_note(&settings->common, TESS_NOTE_WARNING,
                   "%s: compared in the units of %s: its samples %.7g and %.7g mean 0 and 1", file->truth,
