@@ -148,6 +148,19 @@ static void size_words(const tess_image_info *info, char *words, size_t bytes)
              (long long)info->width, (long long)tess_denoise_colours(info));
 }
 
+/* An image of many bands looks like a volume of narrow slices. */
+static void report_axes(const tess_denoise_settings *settings, const tess_denoise_file *file)
+{
+    const tess_image_info *info = &file->info;
+    if (info->depth == 0 || file->axes != TESS_AXES_AUTO)
+        return;
+    const bool narrow = 4 * info->width < info->depth && 4 * info->width < info->height;
+    tess_note(
+        &settings->common, narrow ? TESS_NOTE_WARNING : TESS_NOTE_DETAIL,
+        "%s: read as a volume of %lld slices of %lld x %lld; if its last axis has channels, give `axes` HWC",
+        file->input, (long long)info->depth, (long long)info->height, (long long)info->width);
+}
+
 static tess_status describe_truth(const tess_engine *engine, tess_denoise_file *file, tess_error *error)
 {
     tess_reader *reader = NULL;
@@ -266,6 +279,7 @@ tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settin
     TESS_TRY(describe_map(engine, settings, file, error));
     TESS_TRY(describe_samples(engine, settings, file, error));
     report_output(settings, file);
+    report_axes(settings, file);
     if (file->truth && file->truth_info.dtype != file->info.dtype && !tess_denoise_scale_is_of_type(file))
         tess_note(&settings->common, TESS_NOTE_WARNING,
                   "%s: compared in the units of %s: its samples %.7g and %.7g mean 0 and 1", file->truth,

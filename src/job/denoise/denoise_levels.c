@@ -120,9 +120,10 @@ static void report(const tess_denoise_settings *s, const tess_denoise_file *file
         tess_note(&s->common, rough ? TESS_NOTE_WARNING : TESS_NOTE_DETAIL,
                   "%s: sigma %.4g = %.3g/255, estimated%s%s", file->input, file->sigma, 255 * file->sigma,
                   file->levels == TESS_LEVELS_BY_BRIGHTNESS ? ", growing with the brightness" : "",
-                  !rough   ? ""
-                  : uneven ? " roughly: dark and bright areas differ; look at the result, or give `sigma`"
-                           : " roughly: few flat areas; look at the result, or give `sigma`");
+                  !rough ? ""
+                  : uneven
+                      ? " roughly: dark and bright areas differ; look at the result, or give `sigma`"
+                      : " roughly: a small image, or few flat areas; look at the result, or give `sigma`");
 }
 
 tess_status tess_denoise_use_estimate(tess_engine *engine, const tess_denoise_settings *settings,
