@@ -73,6 +73,12 @@ static bool has_palette(GDALRasterBandH band)
     return count < 256;
 }
 
+/* GDAL shows the reversed grays of such a TIFF as a palette. They are read as they are stored. */
+static bool white_is_zero(GDALDatasetH dataset)
+{
+    return strcmp(structure_of(dataset, "MINISWHITE"), "YES") == 0;
+}
+
 static tess_status check_bands(const gdal_reader *reader, GDALDataType type, tess_error *error)
 {
     for (int b = 1; b <= reader->channels; b++) {
@@ -80,11 +86,7 @@ static tess_status check_bands(const gdal_reader *reader, GDALDataType type, tes
         if (tess_gdal.GDALGetRasterDataType(band) != type)
             return tess_fail(error, TESS_UNSUPPORTED,
                              "bands 1 and %d have different types; save them with one type", b);
-        if (has_palette(band) && strcmp(structure_of(reader->dataset, "MINISWHITE"), "YES") == 0)
-            return tess_fail(
-                error, TESS_UNSUPPORTED,
-                "has white as 0 (MINISWHITE); convert it first: gdal_translate -expand gray IN OUT.tif");
-        if (has_palette(band))
+        if (has_palette(band) && !white_is_zero(reader->dataset))
             return tess_fail(error, TESS_UNSUPPORTED,
                              "has a palette; expand it first: gdal_translate -expand rgb IN OUT.tif");
         if (b < reader->channels && tess_gdal.GDALGetRasterColorInterpretation(band) == GCI_AlphaBand)
@@ -197,6 +199,8 @@ static tess_status describe(gdal_reader *reader, const char *path, tess_image_in
     info->rgb = tess_gdal_has_rgb(dataset, info);
     TESS_TRY(tess_gdal_void_open(&reader->empty, dataset, info, error));
     tess_gdal_says(dataset, info);
+    if (white_is_zero(dataset))
+        info->says |= TESS_SAYS_WHITE;
     if (strcmp(driver_of(dataset), "JPEG") == 0 && tess_jpeg_full_chroma(path))
         info->says |= TESS_SAYS_CHROMA;
     return measure(reader, path, type, info, error);

@@ -107,7 +107,7 @@ unsigned tess_gdal_holds(const char *target, const tess_image_info *info)
     const unsigned place = TESS_SAYS_TRANSFORM | TESS_SAYS_PROJECTION,
                    values = TESS_SAYS_NODATA | TESS_SAYS_SCALE | TESS_SAYS_NAMES;
     if (strcmp(name, "GTiff") == 0)
-        return place | TESS_SAYS_POINTS | values | TESS_SAYS_UNIT | TESS_SAYS_TAGS |
+        return place | TESS_SAYS_POINTS | values | TESS_SAYS_UNIT | TESS_SAYS_TAGS | TESS_SAYS_WHITE |
                (info->mask_band ? TESS_SAYS_MASK : 0);
     if (strcmp(name, "ENVI") == 0)
         return place | values | TESS_SAYS_CATEGORIES |

@@ -35,7 +35,7 @@ const char *tess_gdal_photometric(GDALDatasetH like, const tess_image_info *info
         return colours == 3 ? "RGB" : "MINISBLACK";
     if (colours == 4 && extras->photometric == CMYK && meaning(like, 1) == GCI_CyanBand)
         return "CMYK";
-    if (colours == 1 && extras->photometric == MINISWHITE && meaning(like, 1) != GCI_PaletteIndex)
+    if (colours == 1 && extras->photometric == MINISWHITE)
         return "MINISWHITE"; /* the samples are as they were */
     const bool rgb = colours >= 3 && meaning(like, 1) == GCI_RedBand && meaning(like, 2) == GCI_GreenBand &&
                      meaning(like, 3) == GCI_BlueBand;

@@ -123,6 +123,7 @@ static void note_lost(tess_writer *writer, int orientation)
                  {TESS_SAYS_CATEGORIES, "category names"},
                  {TESS_SAYS_TAGS, "tags"},
                  {TESS_SAYS_FIELDS, "other fields of the ENVI header"},
+                 {TESS_SAYS_WHITE, "meaning of 0 as white (so the result is a negative)"},
                  {TESS_SAYS_CHROMA, "full resolution of the colours (4:2:0 is written)"},
                  {TESS_SAYS_TEXTS, "texts"},
                  {TESS_SAYS_IPTC, "IPTC data"}};

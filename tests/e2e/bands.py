@@ -146,6 +146,11 @@ def check_envi(bench, gray):
                                     "wavelength = {650, 550}\nband names = {red one, Band 2}\n")
     for i in (1, 2):
         bench.check(notes(bench, bench.path(f"e{i}.img"), bench.path(f"e{i + 1}.img"), "--model", gray) == [], "ENVI holds what ENVI says")
+    bench.check(notes(bench, bench.path("e1.img"), bench.path("e1.tif"), "--model", gray) == [], "and so does TIFF")
+    bench.path("e4.img").write_bytes(bench.path("e1.img").read_bytes())
+    bench.path("e4.hdr").write_text(bench.path("e1.hdr").read_text() + "sensor type = Unknown\n")
+    lost = notes(bench, bench.path("e4.img"), bench.path("e4.tif"), "--model", gray)
+    bench.check(len(lost) == 1 and "fields of the ENVI header" in lost[0], f"but not other fields: {lost}")
     text = re.sub(r"\s+", " ", bench.path("e3.hdr").read_text())
     bench.check("description = { a scene}" in text, f"the description stays: {text}")
     bench.check("band names = { red one, Band 2}" in text and "wavelength = {650, 550}" in text, f"names and wavelengths stay as they are: {text}")
@@ -167,6 +172,25 @@ def check_nodata(bench, gray):
     bench.check(np.load(bench.path("one-out.npy")).shape == (H, W, 1), "an array of one channel keeps its axis")
 
 
+def check_inks(bench, color, gray):
+    """CMYK is read as RGB; white as 0."""
+    inks = to_integers(picture(H, W, 4), np.uint8)
+    write_tiff(bench.path("cmyk.tif"), inks, 5)
+    result = bench.run("denoise", bench.path("cmyk.tif"), bench.path("cmyk-out.tif"), "--model", color)
+    made = tags_of(bench.path("cmyk-out.tif"))
+    bench.check(result.status == 0 and "CMYK" in result.err and numbers(made, PHOTOMETRIC) == (2,) and len(numbers(made, 258)) == 3,
+                f"CMYK is read as RGB without alpha, and it is said: {result.err.strip()}")
+    for dtype in (np.uint8, np.uint16):
+        write_tiff(bench.path("white.tif"), to_integers(picture(H, W, 1), dtype), 0)
+        write_tiff(bench.path("black.tif"), to_integers(picture(H, W, 1), dtype), 1)
+        for name in ("white", "black"):
+            bench.record("denoise", bench.path(f"{name}.tif"), bench.path(f"{name}-out.tif"), "--model", gray)
+        same = np.array_equal(samples_of(bench.path("white-out.tif"), dtype, 1), samples_of(bench.path("black-out.tif"), dtype, 1))
+        bench.check(same and numbers(tags_of(bench.path("white-out.tif")), PHOTOMETRIC) == (0,), f"{dtype.__name__} with white as 0 stay so")
+    lost = notes(bench, bench.path("white.tif"), bench.path("white.png"), "--model", gray)
+    bench.check(len(lost) == 1 and "negative" in lost[0], f"a PNG would show a negative: {lost}")
+
+
 def main():
     bench = Bench(sys.argv[1])
     if not bench.has_gdal():
@@ -175,6 +199,7 @@ def main():
     color = write_safetensors(bench.path("color.safetensors"), dncnn(3, depth=3, width=16))
     check_ranges(bench, write_safetensors(bench.path("network.safetensors"), drunet(3, widths=(16, 16, 16, 16))))
     check_alpha(bench, gray, color)
+    check_inks(bench, color, gray)
     check_colours(bench, gray, color)
     check_position(bench, color)
     check_tags(bench, gray)

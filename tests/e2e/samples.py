@@ -266,6 +266,47 @@ def check_blends(t):
     t.bench.check_refused(t.bench.run("denoise", t.path("in.npy"), t.path("no.npy"), "--strength", "2"), 2, "--strength")
 
 
+def check_map_values(t):
+    """Levels as the file of the map means them, and holes in both."""
+    levels = np.full(t.image.shape, SIGMA)
+    items = '<Item name="SCALE" sample="0" role="scale">0.001</Item><Item name="OFFSET" sample="0" role="offset">0.05</Item>'
+    write_tiff(t.path("map.tif"), np.uint16(np.rint((levels - 0.05) / 0.001)), items=items)
+    scaled, _ = t.run(t.image, "--sigma", t.path("map.tif"), sigma=None)
+    t.check(np.abs(scaled - t.whole).max() < 1e-5, f"scale and offset of a map are applied: {np.abs(scaled - t.whole).max():.2g}")
+    hollow = t.image.copy()
+    hollow[10:20, 30:50] = np.nan
+    given, _ = t.run(hollow)
+    holes = np.isnan(hollow)
+    np.save(t.path("map.npy"), np.where(holes, np.nan, levels).astype(np.float32))
+    write_tiff(t.path("void.tif"), np.where(holes, -1, levels).astype(np.float32), nodata="-1")
+    for name in ("map.npy", "void.tif"):
+        both, _ = t.run(hollow, "--sigma", t.path(name), sigma=None)
+        t.check(both is not None and np.array_equal(both, given, equal_nan=True), f"{name}: a map may have holes where the image has them")
+        record = t.bench.record("denoise", t.path("in.npy"), t.path("out.npy"), "--sigma", t.path(name))
+        t.check(record["plan"]["peak_bytes"] == record["measured"]["peak_bytes"], f"{name}: and the plan is right")
+        np.save(t.path("full.npy"), t.image)
+        t.bench.check_refused(t.bench.run("denoise", t.path("full.npy"), t.path("no.npy"), "--sigma", t.path(name)), 1, name, "row 10, column 30", "has no value")
+    levels[7, 9] = 2
+    np.save(t.path("map.npy"), levels.astype(np.float32))
+    t.bench.check_refused(t.bench.run("denoise", t.path("full.npy"), t.path("no.npy"), "--sigma", t.path("map.npy")), 1, "sample 2 in row 7, column 9")
+    np.save(t.path("volume.npy"), np.stack([t.image] * 5))
+    t.bench.check_refused(t.bench.run("denoise", t.path("volume.npy"), t.path("no.npy"), "--sigma", t.path("map.npy")), 1, "is 72 x 104 with 1", "is 5 x 72 x 104 with 1")
+
+
+def check_notes(t):
+    """What was done differently from what was asked, or would be expected."""
+    np.save(t.path("heights.npy"), np.float32(800 + 1400 * t.image))
+    said = t.bench.run("denoise", t.path("heights.npy"), t.path("heights.png"), "--range", "800,2200", "--sigma", SIGMA)
+    t.check("800 to 2200 scaled to 0 to 65535" in said.err, f"a scaled result is called that: {said.err.strip()}")
+    _, entry = t.run(t.image, "--add-noise", "0.05", sigma=None)
+    t.check(entry.get("sigma_from") == "added", f"the level of added noise comes from there: {entry.get('sigma_from')}")
+    record = t.bench.record("denoise", t.path("in.npy"), t.path("out.npy"), "--add-noise", "0.05", "--strength", "0.5", "--seed", "7")["denoise"]
+    t.check((record.get("add_noise"), record.get("strength"), record.get("seed")) == (0.05, 0.5, 7), f"the record has the settings: {sorted(record)}")
+    np.save(t.path("bands.npy"), np.stack([t.image[:60, :60]] * 12, -1))
+    said = t.bench.run("plan", "denoise", t.path("bands.npy"), t.path("out.npy"))
+    t.check("volume of 60 slices of 60 x 12" in said.err and "--axes HWC" in said.err, f"12 bands that are read as a volume: {said.err.strip()}")
+
+
 def check_doubles(t):
     """Doubles whose differences float32 would lose."""
     clean, image = np.float64(t.clean), np.float64(t.clean) + SIGMA * np.random.default_rng(4).standard_normal(t.clean.shape)
@@ -320,7 +361,7 @@ def check_types(t):
 
 bench = Bench(sys.argv[1])
 case = Case(bench)
-checks = (check_holes, check_ranges, check_axes, check_volume_models, check_levels, check_blends, check_doubles, check_types)
+checks = (check_holes, check_ranges, check_axes, check_volume_models, check_levels, check_blends, check_map_values, check_notes, check_doubles, check_types)
 for check in checks + ((check_voids,) if bench.has_gdal() else ()):
     print(f"{check.__name__}:")
     check(case)
