@@ -74,6 +74,8 @@ static tess_json *describe(const tess_weight *weight, int64_t begin)
 static char *make_header(const tess_weights *weights, const int64_t *begins)
 {
     tess_json *header = tess_json_object(), *metadata = tess_json_object();
+    for (const char *key = NULL; weights->metadata && (key = tess_json_next_key(weights->metadata, key));)
+        tess_json_set_string(&metadata, key, tess_weights_metadata(weights, key));
     tess_json_set_string(&metadata, "format", "pt"); /* PyTorch's loaders require it */
     tess_json_set(&header, "__metadata__", metadata);
     for (int64_t i = 0; i < weights->count; i++)

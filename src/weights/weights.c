@@ -181,6 +181,7 @@ void tess_weights_close(tess_weights *weights)
     tess_small_free(weights->list);
     tess_small_free(weights->by_name);
     tess_small_free(weights->draws);
+    tess_json_free(weights->metadata);
     tess_weights_close(weights->flat);
     tess_small_free(weights->path);
     tess_small_free(weights);
