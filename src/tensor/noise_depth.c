@@ -13,7 +13,9 @@ enum {
     FEWEST = 200,         /* fewest patches of a slice that can be compared */
     MOST_SLICES = 1 << 16 /* limits the memory; no volume that was seen has more */
 };
-static const double differ = 1.5;     /* ratio of the largest to the least level */
+/* Ratio of the largest to the least level. Texture alone makes some difference between slices with the same noise.
+ * Where noise grows with brightness, a level for each pixel is worth more than one for each slice. */
+static const double differ = 1.15, differ_with_gain = 1.5;
 static const double area_error = 5.5; /* error of a slice's level, times the root of its area in samples */
 static const double no_noise = 1e-3;  /* relative to the expected level: slices below it are empty */
 
@@ -121,7 +123,7 @@ static double error_of(const tess_noise *noise)
 /* The ratio of the largest to the least level that `known` slices with one level show by chance. */
 static double chance(const tess_noise *noise, int64_t known)
 {
-    return exp(2 * sqrt(2 * log((double)known)) * error_of(noise));
+    return exp(2.4 * sqrt(2 * log((double)known)) * error_of(noise));
 }
 
 /* The root mean square over the slices near this one whose levels are like its own. Negative: unknown. */
@@ -160,7 +162,11 @@ static bool slices_differ(const tess_noise *noise, tess_noise_result *result,
     }
     if (known < 2) /* slices are too small, or nearly all without data */
         result->confidence = TESS_NOISE_ROUGH;
-    return known >= 2 && largest > fmax(differ, chance(noise, known)) * least;
+    double limit = known >= 2 ? fmax(differ, chance(noise, known)) : INFINITY;
+    for (int c = 0; c < noise->shape.channels; c++)
+        if (result->channel[c].gain > 0)
+            limit = fmax(limit, differ_with_gain);
+    return largest > limit * least;
 }
 
 /* The mean square of a channel's level over the slices where it is known. */

@@ -104,17 +104,16 @@ static void test_units(void)
 
 /* A volume of noise, whose slice d has the level levels(d, depth). A negative level: a slice without data, which
  * gets the mean level. With equal levels there are none for slices. */
-static void test_slices(int64_t depth, double (*levels)(int64_t, int64_t))
+static void test_slices(int64_t size, int64_t depth, double (*levels)(int64_t, int64_t))
 {
-    enum { SIZE = 72 };
-    const tess_noise_shape shape = {.height = SIZE, .width = SIZE, .depth = depth, .channels = 1};
-    float *values = room((size_t)(depth * SIZE * SIZE) * sizeof *values);
+    const tess_noise_shape shape = {.height = size, .width = size, .depth = depth, .channels = 1};
+    float *values = room((size_t)(depth * size * size) * sizeof *values);
     double square = 0, least = 1, largest = 0, known = 0;
     for (int64_t d = 0; d < depth; d++) {
         const double sigma = levels(d, depth);
-        add_noise(values + d * SIZE * SIZE, SIZE * SIZE, fmax(sigma, 0), 0, (uint32_t)(d + 10));
-        for (int64_t i = 0; i < SIZE * SIZE && sigma < 0; i++)
-            values[d * SIZE * SIZE + i] = i > SIZE * 10 ? NAN : 0.5f;
+        add_noise(values + d * size * size, size * size, fmax(sigma, 0), 0, (uint32_t)(d + 10));
+        for (int64_t i = 0; i < size * size && sigma < 0; i++)
+            values[d * size * size + i] = i > size * 10 ? NAN : 0.5f;
         if (sigma < 0)
             continue;
         square += sigma * sigma, known++;
@@ -144,6 +143,11 @@ static double alternating(int64_t d, int64_t depth)
 {
     (void)depth;
     return d % 2 ? 0.08 : 0.02;
+}
+
+static double moderate(int64_t d, int64_t depth)
+{
+    return 0.08 + 0.02 * (double)d / (double)(depth - 1);
 }
 
 static double one_bad(int64_t d, int64_t depth)
@@ -182,16 +186,17 @@ int main(void)
     test_photons(0.005, 0.5f);
     test_white();
     test_units();
-    test_slices(6, rising);
-    test_slices(40, rising);
-    test_slices(18, alternating);
-    test_slices(32, alternating);
-    test_slices(300, alternating);
-    test_slices(20, one_bad);
-    test_slices(200, one_bad);
-    test_slices(7, one_empty);
-    test_slices(33, one_empty);
-    test_slices(2, equal);
-    test_slices(300, equal);
+    test_slices(72, 6, rising);
+    test_slices(72, 40, rising);
+    test_slices(160, 8, moderate);
+    test_slices(72, 18, alternating);
+    test_slices(72, 32, alternating);
+    test_slices(72, 300, alternating);
+    test_slices(72, 20, one_bad);
+    test_slices(72, 200, one_bad);
+    test_slices(72, 7, one_empty);
+    test_slices(72, 33, one_empty);
+    test_slices(72, 2, equal);
+    test_slices(72, 300, equal);
     return check_end();
 }
