@@ -14,6 +14,7 @@
 #include "base/mem.h"
 
 enum { DIGITS = 12 };
+static const double MOST_EXACT = 9007199254740992.0; /* 2^53: doubles beyond it are all whole */
 
 /* Set when an allocation failed. jansson's parser reports some failed allocations as syntax errors, and its
  * writer continues after one with a piece of text missing; this flag detects both. */
@@ -243,7 +244,8 @@ bool tess_json_is_string(const tess_json *value)
 
 bool tess_json_is_int(const tess_json *value)
 {
-    return json_is_integer(unwrap(value));
+    const double real = json_is_real(unwrap(value)) ? json_real_value(unwrap(value)) : 0.5;
+    return json_is_integer(unwrap(value)) || (fabs(real) <= MOST_EXACT && real == floor(real));
 }
 
 bool tess_json_is_number(const tess_json *value)
@@ -263,7 +265,10 @@ const char *tess_json_as_string(const tess_json *value, const char *fallback)
 
 int64_t tess_json_as_int(const tess_json *value, int64_t fallback)
 {
-    return tess_json_is_int(value) ? json_integer_value(unwrap(value)) : fallback;
+    if (!tess_json_is_int(value))
+        return fallback;
+    return json_is_integer(unwrap(value)) ? json_integer_value(unwrap(value))
+                                          : (int64_t)json_real_value(unwrap(value));
 }
 
 double tess_json_as_double(const tess_json *value, double fallback)

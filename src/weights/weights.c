@@ -181,9 +181,15 @@ void tess_weights_close(tess_weights *weights)
     tess_small_free(weights->list);
     tess_small_free(weights->by_name);
     tess_small_free(weights->draws);
+    tess_json_free(weights->metadata);
     tess_weights_close(weights->flat);
     tess_small_free(weights->path);
     tess_small_free(weights);
+}
+
+const char *tess_weights_metadata(const tess_weights *weights, const char *key)
+{
+    return tess_json_get_string(weights->flat ? weights->flat->metadata : weights->metadata, key, NULL);
 }
 
 const char *tess_weights_path(const tess_weights *weights)

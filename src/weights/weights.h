@@ -33,6 +33,8 @@ const char *tess_weights_path(const tess_weights *weights);
 const char *tess_weights_format(const tess_weights *weights); /* "safetensors", "pth (zip)", ..., "random" */
 int64_t tess_weights_count(const tess_weights *weights);
 const tess_weight *tess_weights_at(const tess_weights *weights, int64_t index);
+/* A text of the file's metadata, which only safetensors have; NULL when there is none of that name. */
+const char *tess_weights_metadata(const tess_weights *weights, const char *key);
 /* Returns NULL when there is no such tensor. */
 const tess_weight *tess_weights_find(const tess_weights *weights, const char *name);
 
@@ -62,7 +64,8 @@ tess_weights *tess_weights_flat(tess_weights *weights);
 tess_status tess_weights_read(tess_weights *weights, const tess_weight *weight, int64_t first, int64_t count,
                               float *values, tess_error *error) TESS_MUST_CHECK;
 
-/* Writes every tensor of `weights` to a safetensors file: row-major, types kept (temporary name, then renamed). */
+/* Writes every tensor of `weights` to a safetensors file: row-major, types and metadata kept (temporary name, then
+ * renamed). */
 tess_status tess_safetensors_write(tess_memory *memory, const char *path, tess_weights *weights,
                                    tess_error *error) TESS_MUST_CHECK;
 

@@ -7,6 +7,7 @@
 #ifndef TESS_WEIGHTS_WEIGHTS_FORMAT_H
 #define TESS_WEIGHTS_WEIGHTS_FORMAT_H
 
+#include "base/json.h"
 #include "weights/weights.h"
 
 /* Limits on what a directory may request, far above every real file. */
@@ -30,7 +31,8 @@ struct tess_weights {
     const tess_weight **by_name; /* sorted, once the directory is read */
     tess_weight_draw *draws;     /* for synthetic weights, in the order of the list; NULL for a file */
     uint64_t seed;
-    tess_weights *flat; /* for an inflated network: the 2-D weights, owned */
+    tess_json *metadata; /* texts of a safetensors file, owned; NULL: none */
+    tess_weights *flat;  /* for an inflated network: the 2-D weights, owned */
     bool (*whole)(const char *name);
     unsigned char piece[TESS_WEIGHTS_PIECE];
 };

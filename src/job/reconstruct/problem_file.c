@@ -72,11 +72,12 @@ static tess_status numbers(const char *path, const tess_json *list, const char *
     return TESS_OK;
 }
 
-static tess_status header_of(const char *file, tess_problem *p, tess_image_info *info, tess_error *error)
+static tess_status header_of(const char *file, tess_axes axes, tess_problem *p, tess_image_info *info,
+                             tess_error *error)
 {
     tess_reader *reader = NULL;
     TESS_TRY(tess_image_load_library(file, error));
-    TESS_TRY(tess_reader_open_axes(p->memory, file, TESS_AXES_PLAIN, &reader, error));
+    TESS_TRY(tess_reader_open_axes(p->memory, file, axes, &reader, error));
     *info = *tess_reader_info(reader);
     tess_reader_close(reader);
     p->held = info->held_bytes > p->held ? info->held_bytes : p->held;
@@ -191,7 +192,8 @@ static tess_status check_truth(tess_problem *p, tess_error *error)
 {
     const tess_extent is = tess_problem_image_extent(p);
     tess_image_info info;
-    TESS_TRY(header_of(p->truth, p, &info, error));
+    TESS_TRY(header_of(p->truth, p->physics == TESS_PHYSICS_BLUR ? TESS_AXES_PICTURE : TESS_AXES_PLAIN, p,
+                       &info, error));
     if (info.height == is.height && info.width == is.width && info.channels == is.channels)
         return TESS_OK;
     return tess_fail(
@@ -235,11 +237,15 @@ static tess_status describe(const char *path, const tess_json *json, tess_proble
     if (kind == BLUR)
         TESS_TRY(tess_problem_read_kernels(path, json, p, error));
     if (kind == BLUR && !p->kernels)
-        TESS_TRY(tess_problem_read_angles(path, json, "a list of degrees", p, error));
+        TESS_TRY(
+            tess_problem_read_angles(path, json,
+                                     "a list of degrees, with \"sigma\", for Gaussian blurs; or \"kernel\" "
+                                     "or \"kernels\": names of NPY files, for measured ones",
+                                     p, error));
     TESS_TRY(read_range(path, json, p, error));
     p->noise = tess_json_get_double(json, "noise", -1);
     if (kind == BLUR)
-        TESS_TRY(header_of(p->measurement, p, &info, error));
+        TESS_TRY(header_of(p->measurement, TESS_AXES_PICTURE, p, &info, error));
     if (kind == BLUR)
         range_of_type(&info, p);
     TESS_TRY(kind == BLUR    ? tess_problem_read_blur(path, json, p, &info, error)

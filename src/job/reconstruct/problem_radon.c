@@ -149,6 +149,9 @@ static tess_status check_shape(const char *path, const tess_json *json, tess_pro
 {
     const tess_json *row = tess_json_get(json, "row");
     p->row = tess_json_as_int(row, -1);
+    if (row && !tess_json_is_int(row))
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "%s: \"row\" must be a whole number: a row of each view, counted from 0", path);
     if (is->array && is->rows > 1 && !row)
         return tess_fail(
             error, TESS_BAD_INPUT,
@@ -162,7 +165,13 @@ static tess_status check_shape(const char *path, const tess_json *json, tess_pro
                          "for each",
                          p->measurement, (long long)is->views, (long long)is->columns, path,
                          (long long)p->count);
-    if (is->rows > 1 ? p->row < 0 || p->row >= is->rows : row && (p->row != 0 || is->array))
+    if (row && is->array && is->flat)
+        return tess_fail(
+            error, TESS_BAD_INPUT,
+            "%s: \"row\" chooses a row of each view, but %s is a sinogram already, with a row for "
+            "each view; leave \"row\" out",
+            path, p->measurement);
+    if (is->rows > 1 ? p->row < 0 || p->row >= is->rows : row && p->row != 0)
         return tess_fail(error, TESS_BAD_INPUT,
                          "%s: each view of %s has %lld row(s); \"row\" must be one of them, counted from 0%s",
                          path, p->measurement, (long long)is->rows, is->rows > 1 ? "" : ", or be left out");
