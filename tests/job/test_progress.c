@@ -150,6 +150,26 @@ static void test_stopped(tess_context *context, int64_t most)
     tess_record_free(text);
 }
 
+/* Stopped while a folder is listed, or soon after: there is a record, and no number of files that is not known. */
+static void test_stopped_folder(tess_context *context, int64_t most)
+{
+    ear e = {.most = most};
+    tess_denoise_settings s = settings_of(&e);
+    const char *out = path("none");
+    s.input = folder;
+    s.output = out;
+    char *text = NULL, *summary = NULL;
+    CHECK(tess_denoise(context, &s, &text) == TESS_INTERRUPTED);
+    const char *why = tess_context_error(context);
+    CHECK_MSG(strstr(why, "stopped") && !strstr(why, "of 0"), "%s", why);
+    tess_json *record = parsed(text);
+    CHECK_MSG(text && tess_json_get_bool(record, "interrupted", false), "%s", text ? text : "no record");
+    CHECK(text && tess_record_summary(context, text, &summary) == TESS_OK);
+    tess_json_free(record);
+    tess_record_free(text);
+    tess_record_free(summary);
+}
+
 static void test_sigma(tess_context *context)
 {
     ear e = {.most = INT64_MAX};
@@ -177,6 +197,8 @@ int main(void)
     test_whole_image(context);
     for (int64_t most = 0; most < 14; most += 3)
         test_stopped(context, most);
+    for (int64_t most = 0; most < 3; most++)
+        test_stopped_folder(context, most);
     test_sigma(context);
     tess_context_destroy(context);
     char command[600];
