@@ -4,14 +4,13 @@
 #ifndef TESS_BASE_RNG_H
 #define TESS_BASE_RNG_H
 
-#include <stdint.h>
+#include "base/philox.h"
 
 typedef struct tess_rng_key {
     uint64_t seed;
     uint32_t item, step;
 } tess_rng_key;
 
-void tess_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
 /* Standard normal values of elements [first, first+count), by Box-Muller in fp32. Two elements share one draw. */
 void tess_rng_normal(tess_rng_key key, int64_t first, int64_t count, float *values);
 /* Uniform in [0,1). */

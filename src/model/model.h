@@ -21,6 +21,9 @@ typedef struct tess_model_net {
 
 tess_status tess_model_recognise(tess_weights *weights, tess_model_net *model,
                                  tess_error *error) TESS_MUST_CHECK;
+/* The same for a network that will be trained (tess_net_train). */
+tess_status tess_model_recognise_trained(tess_weights *weights, tess_model_net *model,
+                                         tess_error *error) TESS_MUST_CHECK;
 void tess_model_clear(tess_model_net *model);
 
 /* Finds the weights of a bundled model, or of the file that `name` names. */

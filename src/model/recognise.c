@@ -114,7 +114,8 @@ static tess_status check_all_used(const tess_weights *weights, const char *prefi
         bool used = strncmp(name, prefix, strlen(prefix)) != 0;
         for (int i = 0; i < tess_net_layer_count(model->net) && !used; i++) {
             const tess_layer *layer = tess_net_layer(model->net, i);
-            used = is_part(name, layer->name, conv) || is_part(name, layer->norm, norm);
+            used = is_part(name, layer->name, layer->kind == TESS_OP_BATCH_NORM ? norm : conv) ||
+                   is_part(name, layer->norm, norm);
         }
         if (!used)
             return tess_fail(
@@ -151,11 +152,13 @@ static tess_status check_ranks(const tess_weights *weights, tess_model_net *mode
 }
 
 static tess_status build(const tess_architecture *architecture, tess_weights *weights, const char *prefix,
-                         tess_model_net *model, tess_error *error)
+                         bool train, tess_model_net *model, tess_error *error)
 {
     *model = (tess_model_net){.architecture = architecture->name, .net = tess_net_create()};
     if (!model->net)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a network");
+    if (train)
+        tess_net_train(model->net);
     tess_error trouble = {{0}};
     tess_value out = architecture->build(weights, prefix, model, &trouble);
     tess_status status = TESS_OK;
@@ -168,7 +171,7 @@ static tess_status build(const tess_architecture *architecture, tess_weights *we
         status = check_all_used(weights, prefix, model, error);
     if (status == TESS_OK)
         status = check_ranks(weights, model, error);
-    if (status == TESS_OK && model->volume)
+    if (status == TESS_OK && model->volume && !train)
         status = tess_net_fold_slices(model->net, weights, error);
     if (status != TESS_OK)
         tess_model_clear(model);
@@ -192,14 +195,14 @@ static tess_status unknown(const tess_weights *weights, tess_error *error)
                      count ? tess_weights_at(weights, 0)->name : "nothing", expected);
 }
 
-tess_status tess_model_recognise(tess_weights *weights, tess_model_net *model, tess_error *error)
+static tess_status recognise(tess_weights *weights, bool train, tess_model_net *model, tess_error *error)
 {
     *model = (tess_model_net){0};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         for (size_t p = 0; p < sizeof prefixes / sizeof prefixes[0]; p++) {
             if (!known[i]->matches(weights, prefixes[p]))
                 continue;
-            TESS_TRY(build(known[i], weights, prefixes[p], model, error));
+            TESS_TRY(build(known[i], weights, prefixes[p], train, model, error));
             for (int64_t t = 0; t < tess_weights_count(weights); t++)
                 model->parameters += tess_weights_at(weights, t)->elements;
             const tess_halo halo = tess_halo_auto(weights, model->architecture, model->volume);
@@ -211,6 +214,16 @@ tess_status tess_model_recognise(tess_weights *weights, tess_model_net *model, t
             return TESS_OK;
         }
     return unknown(weights, error);
+}
+
+tess_status tess_model_recognise(tess_weights *weights, tess_model_net *model, tess_error *error)
+{
+    return recognise(weights, false, model, error);
+}
+
+tess_status tess_model_recognise_trained(tess_weights *weights, tess_model_net *model, tess_error *error)
+{
+    return recognise(weights, true, model, error);
 }
 
 void tess_model_clear(tess_model_net *model)

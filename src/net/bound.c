@@ -107,11 +107,13 @@ static tess_status bind_layer(tess_bound *bound, int index, tess_error *error)
 {
     const tess_layer *layer = tess_net_layer(bound->net, index);
     tess_device *device = bound->device;
+    bound->block[index] = 1;
+    bound->weight_at[index] = bound->weight_bytes;
+    if (layer->kind == TESS_OP_BATCH_NORM && bound->net->trained)
+        return TESS_OK; /* a training plan has an op for it */
     if (layer->kind == TESS_OP_BATCH_NORM)
         return tess_fail(error, TESS_INTERNAL, "the batch norm %s does not follow a convolution",
                          layer->name);
-    bound->block[index] = 1;
-    bound->weight_at[index] = bound->weight_bytes;
     if (layer->kind == TESS_OP_CONCAT)
         return TESS_OK; /* the plan turns these into copies */
     const tess_op op = tess_bound_op(bound, index, tess_smallest_shape(bound->net));
@@ -142,7 +144,7 @@ tess_status tess_bound_create(const tess_net *net, tess_device *device, tess_dty
     if (!bound->weight_at || !bound->block || !bound->fused_upsample || !bound->fused)
         status = tess_fail(error, TESS_NO_MEMORY, "no memory to bind a network");
     for (int i = 0; i < (int)layers && status == TESS_OK; i++)
-        if (tess_bound_runs(bound, i))
+        if (tess_bound_runs(bound, i) && !net->trained)
             try_fused_upsample(bound, i);
     for (int i = 0; i < (int)layers && status == TESS_OK; i++)
         if (tess_bound_runs(bound, i))

@@ -50,7 +50,8 @@ static void fold_norm(tess_net *net, tess_layer *norm)
  * separate ops. */
 static bool ends_with(const tess_layer *layer, tess_activation activation)
 {
-    return (is_conv(layer) && activation == TESS_RELU) || layer->kind == TESS_OP_GROUP_NORM;
+    const bool may_end_with_relu = is_conv(layer) || layer->kind == TESS_OP_BATCH_NORM;
+    return (may_end_with_relu && activation == TESS_RELU) || layer->kind == TESS_OP_GROUP_NORM;
 }
 
 static void fuse_activation(tess_net *net, tess_layer *end)
@@ -104,13 +105,13 @@ void tess_net_fuse(tess_net *net)
 {
     for (int i = 0; i < net->layer_count; i++) {
         tess_layer *layer = &net->layers[i];
-        if (layer->kind == TESS_OP_BATCH_NORM)
+        if (layer->kind == TESS_OP_BATCH_NORM && !net->trained)
             fold_norm(net, layer);
         else if (layer->kind == TESS_OP_ACTIVATE)
             fuse_activation(net, layer);
         else if (layer->kind == TESS_OP_ADD)
             fuse_add(net, layer);
-        else if (layer->kind == TESS_OP_CONCAT)
+        else if (layer->kind == TESS_OP_CONCAT && !net->trained)
             share_storage(net, layer);
     }
 }

@@ -179,6 +179,16 @@ void tess_net_output(tess_net *net, tess_value value)
         net->outputs[net->output_count++] = value;
 }
 
+void tess_net_train(tess_net *net)
+{
+    net->trained = true;
+}
+
+bool tess_net_is_trained(const tess_net *net)
+{
+    return net->trained;
+}
+
 tess_status tess_net_finish(tess_net *net, tess_value out, tess_error *error)
 {
     tess_net_output(net, out);

@@ -94,6 +94,9 @@ tess_value tess_net_layer_add(tess_net *net, const tess_layer *layer, int64_t ch
 /* Adds an output besides the one of finish. Outputs are numbered in the order of these calls; the output of
  * finish is the last. */
 void tess_net_output(tess_net *net, tess_value value);
+/* To be called before finish for a network that will be trained: batch norms are not folded, and concatenations copy. */
+void tess_net_train(tess_net *net);
+bool tess_net_is_trained(const tess_net *net);
 /* Folds and fuses; `out` becomes the last output. */
 tess_status tess_net_finish(tess_net *net, tess_value out, tess_error *error) TESS_MUST_CHECK;
 

@@ -11,6 +11,7 @@ struct tess_net {
     tess_value inputs[TESS_NET_ENDS], outputs[TESS_NET_ENDS];
     int input_count, output_count;
     bool failed;
+    bool trained; /* will be trained: see tess_net_train */
 };
 
 /* Number of layers that still read `value` (an output counts as one more). */

@@ -54,11 +54,15 @@ typedef enum tess_training_state {
 } tess_training_state;
 /* Number of values of a state; 0: this training has none. */
 int64_t tess_training_state_size(const tess_training *training, tess_training_state state);
-/* Copies between host memory and the device, and waits. */
-tess_status tess_training_get(tess_training *training, tess_training_state state, float *values,
-                              tess_error *error) TESS_MUST_CHECK;
-tess_status tess_training_set(tess_training *training, tess_training_state state, const float *values,
-                              tess_error *error) TESS_MUST_CHECK;
+/* Copies values [first, first + count) between host memory and the device, and waits. */
+tess_status tess_training_get(tess_training *training, tess_training_state state, int64_t first,
+                              int64_t count, float *values, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_training_set(tess_training *training, tess_training_state state, int64_t first,
+                              int64_t count, const float *values, tess_error *error) TESS_MUST_CHECK;
+
+/* The ops of a pass, for predictions of time. */
+int tess_training_op_count(const tess_training *training);
+const tess_op *tess_training_op(const tess_training *training, int index);
 
 /* Device memory of the step's data: network inputs (fp32), the target and, for MASKED_MSE, the mask. The caller fills
  * them before pass(), in the order of the stream. */
@@ -66,13 +70,13 @@ void *tess_training_input(const tess_training *training, int index, tess_tensor 
 void *tess_training_target(const tess_training *training, tess_tensor *tensor);
 void *tess_training_mask(const tess_training *training, tess_tensor *tensor);
 
-/* Forward and backward of micro-batch `index` of the step: the first one also packs the weights and starts the sums of
- * loss and gradients. */
-tess_status tess_training_pass(tess_training *training, int index, tess_stream *stream,
-                               tess_error *error) TESS_MUST_CHECK;
-/* The optimizer's step. `control`: TESS_CONTROLS values, read before the call returns. */
+/* Sets the numbers of this step, before its first pass: TESS_CONTROLS values, read before the call returns. */
 tess_status tess_training_control(tess_training *training, const double *control, tess_stream *stream,
                                   tess_error *error) TESS_MUST_CHECK;
+/* Forward and backward of micro-batch `index` of the step: the first one also starts the sums of the gradients. */
+tess_status tess_training_pass(tess_training *training, int index, tess_stream *stream,
+                               tess_error *error) TESS_MUST_CHECK;
+/* The optimizer's step. */
 tess_status tess_training_update(tess_training *training, tess_stream *stream,
                                  tess_error *error) TESS_MUST_CHECK;
 /* Waits, then returns the loss of the last step (without the loss scale) and the norm of its gradients (likewise; not

@@ -5,7 +5,8 @@
 
 tess_dtype tess_op_precision(const tess_op *op)
 {
-    return op->in[0].dtype != TESS_F32 ? op->in[0].dtype : op->out[0].dtype;
+    const tess_tensor *other = op->kind == TESS_OP_CONV_GRAD ? &op->in[1] : &op->out[0];
+    return op->in[0].dtype != TESS_F32 ? op->in[0].dtype : other->dtype;
 }
 
 static double bytes_of(const tess_tensor *t)
@@ -27,11 +28,12 @@ double tess_op_traffic(const tess_op *op)
 void tess_op_class(const tess_op *op, char *text, size_t size)
 {
     char depth[16] = "";
+    const int64_t out = op->kind == TESS_OP_CONV_GRAD ? op->in[1].c : op->out[0].c;
     if (op->kernel[TESS_DEPTH] > 1)
         snprintf(depth, sizeof depth, "%dx", op->kernel[TESS_DEPTH]);
     snprintf(text, size, "%s%s%dx%d/%d %lld>%lld %s", tess_op_kind_name(op->kind), depth,
              op->kernel[TESS_HEIGHT], op->kernel[TESS_WIDTH], op->stride[TESS_WIDTH], (long long)op->in[0].c,
-             (long long)op->out[0].c, op->tf32 ? "TF32" : tess_dtype_name(tess_op_precision(op)));
+             (long long)out, op->tf32 ? "TF32" : tess_dtype_name(tess_op_precision(op)));
 }
 
 static bool same_window(const tess_op *a, const tess_op *b)

@@ -275,7 +275,8 @@ static inline int64_t tess_op_taps(const tess_op *op)
     return (int64_t)op->kernel[0] * op->kernel[1] * op->kernel[2];
 }
 
-/* The type of the arithmetic: bf16 (fp16) if the input or the output has it; the other may be an fp32 image. */
+/* The type of the arithmetic: bf16 (fp16) if the input or the output (its gradient) has it; the other may be an fp32
+ * image. */
 tess_dtype tess_op_precision(const tess_op *op);
 const char *tess_op_kind_name(tess_op_kind kind);
 /* Equal in everything that a kernel can see: kind, tensors, window, attributes. */

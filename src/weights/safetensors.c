@@ -2,7 +2,7 @@
  *
  * The format: 8 bytes little-endian N, N bytes of JSON
  * {"name":{"dtype","shape","data_offsets":[begin,end]},...}, then the values, row-major. Offsets count from the
- * end of the header. "__metadata__" holds free texts, which are kept. Each tensor must lie within the file and
+ * end of the header. "__metadata__" is an object of free texts, which is kept. Each tensor must lie within the file and
  * have exactly the bytes that its shape and type need. The sum over all tensors may not exceed the file's size,
  * so that a small file cannot request large memory by pointing twice at its data. */
 #include <string.h>
@@ -73,14 +73,13 @@ static tess_status read_entry(tess_weights *weights, const char *name, const tes
     return tess_weights_add(weights, name, strlen(name), &weight, error);
 }
 
-/* Keeps the entries that are texts, as the format requires of all. */
-static tess_status read_metadata(tess_weights *weights, const tess_json *entries, tess_error *error)
+/* What is not text, which the format does not allow, is ignored. */
+static tess_status read_metadata(tess_weights *weights, const tess_json *metadata, tess_error *error)
 {
-    weights->metadata = tess_json_object();
-    for (const char *key = NULL; (key = tess_json_next_key(entries, key));)
-        if (tess_json_is_string(tess_json_get(entries, key)))
-            tess_json_set_string(&weights->metadata, key, tess_json_get_string(entries, key, ""));
-    return weights->metadata ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for the metadata");
+    for (const char *key = NULL; tess_json_is_object(metadata) && (key = tess_json_next_key(metadata, key));)
+        if (tess_json_is_string(tess_json_get(metadata, key)))
+            TESS_TRY(tess_weights_set_metadata(weights, key, tess_json_get_string(metadata, key, ""), error));
+    return TESS_OK;
 }
 
 static tess_status read_entries(tess_weights *weights, const tess_json *header, uint64_t data,
@@ -90,9 +89,10 @@ static tess_status read_entries(tess_weights *weights, const tess_json *header, 
         return tess_fail(error, TESS_BAD_INPUT, "the safetensors header is not a JSON object");
     uint64_t claimed = 0;
     for (const char *name = NULL; (name = tess_json_next_key(header, name));)
-        TESS_TRY(strcmp(name, "__metadata__") == 0
-                     ? read_metadata(weights, tess_json_get(header, name), error)
-                     : read_entry(weights, name, tess_json_get(header, name), data, &claimed, error));
+        if (strcmp(name, "__metadata__") == 0)
+            TESS_TRY(read_metadata(weights, tess_json_get(header, name), error));
+        else
+            TESS_TRY(read_entry(weights, name, tess_json_get(header, name), data, &claimed, error));
     return TESS_OK;
 }
 

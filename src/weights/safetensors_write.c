@@ -74,11 +74,9 @@ static tess_json *describe(const tess_weight *weight, int64_t begin)
 static char *make_header(const tess_weights *weights, const int64_t *begins)
 {
     tess_json *header = tess_json_object(), *metadata = tess_json_object();
-    const tess_json *kept = weights->metadata;
-    for (const char *key = NULL; kept && (key = tess_json_next_key(kept, key));)
-        tess_json_set_string(&metadata, key, tess_json_get_string(kept, key, ""));
-    if (!tess_json_get(kept, "format"))
-        tess_json_set_string(&metadata, "format", "pt"); /* PyTorch's loaders require it */
+    for (const char *key = NULL; weights->metadata && (key = tess_json_next_key(weights->metadata, key));)
+        tess_json_set_string(&metadata, key, tess_weights_metadata(weights, key));
+    tess_json_set_string(&metadata, "format", "pt"); /* PyTorch's loaders require it */
     tess_json_set(&header, "__metadata__", metadata);
     for (int64_t i = 0; i < weights->count; i++)
         tess_json_set(&header, weights->list[i].name, describe(&weights->list[i], begins[i]));

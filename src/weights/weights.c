@@ -187,11 +187,6 @@ void tess_weights_close(tess_weights *weights)
     tess_small_free(weights);
 }
 
-const char *tess_weights_metadata(const tess_weights *weights, const char *key)
-{
-    return tess_json_get_string(weights->flat ? weights->flat->metadata : weights->metadata, key, NULL);
-}
-
 const char *tess_weights_path(const tess_weights *weights)
 {
     return weights->path;

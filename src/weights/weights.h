@@ -33,8 +33,6 @@ const char *tess_weights_path(const tess_weights *weights);
 const char *tess_weights_format(const tess_weights *weights); /* "safetensors", "pth (zip)", ..., "random" */
 int64_t tess_weights_count(const tess_weights *weights);
 const tess_weight *tess_weights_at(const tess_weights *weights, int64_t index);
-/* A text of the file's metadata, which only safetensors have; NULL when there is none of that name. */
-const char *tess_weights_metadata(const tess_weights *weights, const char *key);
 /* Returns NULL when there is no such tensor. */
 const tess_weight *tess_weights_find(const tess_weights *weights, const char *name);
 
@@ -52,6 +50,22 @@ tess_status tess_weights_draw(tess_weights *weights, const char *name, int rank,
 /* Call after the last tensor was added; then tensors can be found and read. */
 tess_status tess_weights_drawn(tess_weights *weights, tess_error *error) TESS_MUST_CHECK;
 
+/* Weights whose values are held elsewhere, as those of a network that is being trained. They are fetched in pieces when they
+ * are read, so that no copy is held. `tensor` counts the tensors in the order in which they were added. */
+typedef tess_status (*tess_weights_fetch)(void *user, int64_t tensor, int64_t first, int64_t count,
+                                          float *values, tess_error *error);
+tess_status tess_weights_fetched(const char *path, tess_weights_fetch fetch, void *user, tess_weights **out,
+                                 tess_error *error) TESS_MUST_CHECK;
+/* `dtype` F32 or F16: as the values are stored in a file that is written from these weights. Call
+ * tess_weights_drawn after the last one. */
+tess_status tess_weights_add_fetched(tess_weights *weights, const char *name, int rank, const int64_t *dims,
+                                     tess_dtype dtype, tess_error *error) TESS_MUST_CHECK;
+
+/* Text that a safetensors file holds beside its tensors. NULL when there is none of that name. */
+const char *tess_weights_metadata(const tess_weights *weights, const char *key);
+tess_status tess_weights_set_metadata(tess_weights *weights, const char *key, const char *text,
+                                      tess_error *error) TESS_MUST_CHECK;
+
 /* Presents the weights of a 2-D network as those of a 3-D one, computed when they are read: see
  * weights_inflate.c. `whole`, which may be NULL, returns true for the names of even kernels that are not
  * halved. Takes ownership of `flat`, even when it fails. */
@@ -64,7 +78,7 @@ tess_weights *tess_weights_flat(tess_weights *weights);
 tess_status tess_weights_read(tess_weights *weights, const tess_weight *weight, int64_t first, int64_t count,
                               float *values, tess_error *error) TESS_MUST_CHECK;
 
-/* Writes every tensor of `weights` to a safetensors file: row-major, types and metadata kept (temporary name, then
+/* Writes every tensor of `weights` and its metadata to a safetensors file: row-major, types kept (temporary name, then
  * renamed). */
 tess_status tess_safetensors_write(tess_memory *memory, const char *path, tess_weights *weights,
                                    tess_error *error) TESS_MUST_CHECK;

@@ -31,7 +31,9 @@ struct tess_weights {
     const tess_weight **by_name; /* sorted, once the directory is read */
     tess_weight_draw *draws;     /* for synthetic weights, in the order of the list; NULL for a file */
     uint64_t seed;
-    tess_json *metadata; /* texts of a safetensors file, owned; NULL: none */
+    tess_weights_fetch fetch; /* for weights that are held elsewhere; NULL for a file */
+    void *fetch_user;
+    tess_json *metadata; /* object of strings, or NULL; owned */
     tess_weights *flat;  /* for an inflated network: the 2-D weights, owned */
     bool (*whole)(const char *name);
     unsigned char piece[TESS_WEIGHTS_PIECE];
@@ -44,6 +46,10 @@ tess_status tess_weights_sort(tess_weights *weights, tess_error *error) TESS_MUS
 /* Generates elements of a synthetic tensor. */
 void tess_weights_draw_values(const tess_weights *weights, const tess_weight *weight, int64_t first,
                               int64_t count, float *values);
+
+/* Fetches elements of a tensor that is held elsewhere, in their stored type. */
+tess_status tess_weights_fetch_values(const tess_weights *weights, const tess_weight *weight, int64_t first,
+                                      int64_t count, void *stored, tess_error *error) TESS_MUST_CHECK;
 
 /* Computes elements of an inflated tensor. */
 tess_status tess_weights_inflate_values(tess_weights *weights, const tess_weight *weight, int64_t first,

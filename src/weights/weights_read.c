@@ -80,6 +80,8 @@ tess_status tess_weights_read_stored(tess_weights *weights, const tess_weight *w
         tess_weights_draw_values(weights, weight, first, count, stored);
         return TESS_OK;
     }
+    if (weights->fetch)
+        return tess_weights_fetch_values(weights, weight, first, count, stored, error);
     if (weights->flat)
         return tess_weights_inflate_values(weights, weight, first, count, stored, error);
     size_t size = tess_dtype_size(weight->dtype);

@@ -50,6 +50,8 @@ static const op_case cases[] = {
     {"pool", TESS_OP_MAX_POOL, 2, 12, 14, 64, 64, 2, 2, {0, 0, 0, 0}, false, false, 0, false, 16, 0},
     {"upsample", TESS_OP_UPSAMPLE, 2, 6, 7, 128, 128, 2, 2, {0, 0, 0, 0}, false, false, 0, false, 0, 0},
     {"add", TESS_OP_ADD, 1, 9, 7, 64, 64, 1, 1, {0, 0, 0, 0}, false, false, 2, false, 0, 0},
+    {"add-in-place", TESS_OP_ADD, 2, 5, 7, 24, 24, 1, 1, {0, 0, 0, 0}, false, false, 2, true, 8, 0},
+    {"add-odd", TESS_OP_ADD, 2, 6, 5, 3, 3, 1, 1, {0, 0, 0, 0}, false, false, 1, false, 0, 0},
     {"relu", TESS_OP_ACTIVATE, 2, 9, 7, 64, 64, 1, 1, {0, 0, 0, 0}, false, true, 0, false, 16, 0},
     {"silu", TESS_OP_ACTIVATE, 2, 9, 7, 64, 64, 1, 1, {0, 0, 0, 0}, false, false, 0, false, 0, 0, true},
     {"silu-odd", TESS_OP_ACTIVATE, 1, 5, 11, 13, 13, 1, 1, {0, 0, 0, 0}, false, false, 0, false, 3, 0, true},

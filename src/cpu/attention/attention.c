@@ -11,17 +11,16 @@
 #include <math.h>
 
 #include "base/checked.h"
+#include "cpu/attention/lanes.h"
 #include "cpu/core/activation.h"
 #include "op/attention.h"
 
-enum { VECTOR = 4, VECTORS = 4, LANES = VECTOR * VECTORS, ROWS = 4 };
 enum {
+    LANES = TESS_LANES,
     TEAMS = 4,
     QUERIES = TEAMS * LANES,
     KEYS = 64
 }; /* queries per item; keys per block, which all its teams read */
-
-typedef float vec __attribute__((vector_size(VECTOR * sizeof(float))));
 
 /* The scratch of a thread. */
 typedef struct scratch {
@@ -61,40 +60,6 @@ static void attention_needs(tess_device *device, const tess_op *op, tess_op_need
     needs->workspace = thread_bytes(op) * (size_t)tess_pool_threads(tess_cpu_of(device)->pool);
 }
 
-static int64_t place(const tess_tensor *t, int64_t n, int64_t pixel)
-{
-    const int64_t row = pixel / t->w;
-    return n * t->stride_n + row / t->h * t->stride_d + row % t->h * t->stride_h + pixel % t->w * t->stride_w;
-}
-
-/* out[r][lane] = the sum over t of a[r * row + t * step] * b[t][lane], for r < `rows`. */
-static inline __attribute__((always_inline)) void
-products(const float *a, int64_t row, int64_t step, const float *b, int64_t count, int rows, float *out)
-{
-    vec sums[ROWS][VECTORS] = {{{0}}};
-    for (int64_t t = 0; t < count; t++) {
-        const vec *from = (const vec *)(b + t * LANES);
-        for (int r = 0; r < rows; r++) {
-            const float factor = a[r * row + t * step];
-            for (int i = 0; i < VECTORS; i++)
-                sums[r][i] += factor * from[i];
-        }
-    }
-    for (int r = 0; r < rows; r++)
-        for (int i = 0; i < VECTORS; i++)
-            ((vec *)(out + r * LANES))[i] = sums[r][i];
-}
-
-static void score(scratch *s, int team, int64_t head, int64_t keys)
-{
-    const float *query = s->query + team * head * LANES;
-    int64_t k = 0;
-    for (; k + ROWS <= keys; k += ROWS)
-        products(s->key + k * head, head, 1, query, head, ROWS, s->scores[k]);
-    for (; k < keys; k++)
-        products(s->key + k * head, head, 1, query, head, 1, s->scores[k]);
-}
-
 /* Replaces scores by exponentials; `rescale`: factor for the sums of earlier blocks. */
 static void exponentials(scratch *s, int team, int64_t keys, float rescale[LANES])
 {
@@ -119,24 +84,6 @@ static void exponentials(scratch *s, int team, int64_t keys, float rescale[LANES
     }
 }
 
-static void add_values(scratch *s, int team, int64_t head, int64_t keys, const float rescale[LANES])
-{
-    _Alignas(64) float block[ROWS][LANES];
-    for (int64_t c = 0; c < head; c += ROWS) {
-        const int rows = (int)tess_min_i64(ROWS, head - c);
-        if (rows == ROWS)
-            products(s->value + c, 1, head, s->scores[0], keys, ROWS, block[0]);
-        else
-            for (int r = 0; r < rows; r++)
-                products(s->value + c + r, 1, head, s->scores[0], keys, 1, block[r]);
-        for (int r = 0; r < rows; r++) {
-            float *sum = s->sum + (team * head + c + r) * LANES;
-            for (int i = 0; i < LANES; i++)
-                sum[i] = sum[i] * rescale[i] + block[r][i];
-        }
-    }
-}
-
 /* Lanes beyond the last pixel repeat it; their results are not used. */
 static void load_queries(const attention_job *job, const tess_head *head, int64_t n, int64_t first,
                          scratch *s)
@@ -144,7 +91,7 @@ static void load_queries(const attention_job *job, const tess_head *head, int64_
     const tess_tensor *in = &job->op->in[0];
     const float scale = (float)(1 / sqrt((double)head->channels));
     for (int64_t q = 0; q < QUERIES; q++) {
-        const int64_t at = place(in, n, tess_min_i64(first + q, job->pixels - 1)) + head->query;
+        const int64_t at = tess_lanes_place(in, n, tess_min_i64(first + q, job->pixels - 1)) + head->query;
         float *to = s->query + q / LANES * head->channels * LANES + q % LANES;
         for (int64_t c = 0; c < head->channels; c++) {
             float value;
@@ -162,7 +109,7 @@ static void store_results(const attention_job *job, const tess_head *head, int64
 {
     const tess_tensor *out = &job->op->out[0];
     for (int64_t q = 0; q < QUERIES && first + q < job->pixels; q++) {
-        const int64_t at = place(out, n, first + q) + head->out;
+        const int64_t at = tess_lanes_place(out, n, first + q) + head->out;
         const float *sum = s->sum + q / LANES * head->channels * LANES + q % LANES,
                     total = s->total[q / LANES][q % LANES];
         for (int64_t c = 0; c < head->channels; c++) {
@@ -186,16 +133,17 @@ static void attention_item(void *arg, int64_t item, int thread)
     for (int64_t begin = 0; begin < job->pixels; begin += KEYS) {
         const int64_t keys = tess_min_i64(KEYS, job->pixels - begin);
         for (int64_t k = 0; k < keys; k++) {
-            const int64_t at = place(in, n, begin + k);
+            const int64_t at = tess_lanes_place(in, n, begin + k);
             tess_cpu_load(in->dtype, job->buffers->in[0], at + head.key, head.channels,
                           s->key + k * head.channels);
             tess_cpu_load(in->dtype, job->buffers->in[0], at + head.value, head.channels,
                           s->value + k * head.channels);
         }
         for (int team = 0; team < TEAMS && first + team * LANES < job->pixels; team++) {
-            score(s, team, head.channels, keys);
+            const int64_t at = team * head.channels * LANES;
+            tess_lanes_scores(s->key, s->query + at, head.channels, keys, s->scores[0]);
             exponentials(s, team, keys, rescale);
-            add_values(s, team, head.channels, keys, rescale);
+            tess_lanes_add(s->value, s->scores[0], head.channels, keys, rescale, s->sum + at);
         }
     }
     store_results(job, &head, n, first, s);

@@ -171,6 +171,11 @@ static void finish(const bf16_job *job, const float *sums, const int64_t at[3], 
             int64_t from = at[0] * t->stride_n + y * t->stride_h + x * t->stride_w + channel;
             pixel.residual[r] = (const char *)job->buffers->in[1 + r] + from * size;
         }
+        if (op->masked) {
+            const tess_tensor *t = tess_op_mask(op);
+            int64_t from = at[0] * t->stride_n + y * t->stride_h + x * t->stride_w + channel;
+            pixel.mask = (const char *)job->buffers->in[op->inputs - 1] + from * size;
+        }
         job->kernels->finish(&pixel, sums + i * block);
     }
 }

@@ -155,6 +155,10 @@ static void transform_output(const float *m, int64_t step, int64_t channels, con
                     value = vaddq_f32(value, vdupq_n_f32(out->map[at]));
                 for (int r = 0; r < out->residuals; r++)
                     value = vaddq_f32(value, load4((const uint16_t *)out->residual[r][at] + c));
+                if (out->masked) {
+                    const uint32x4_t keep = vcgtzq_f32(load4((const uint16_t *)out->mask[at] + c));
+                    value = vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(value), keep));
+                }
                 if (out->relu)
                     value = vmaxq_f32(value, vdupq_n_f32(0));
                 store4((uint16_t *)out->out[at] + c, value);

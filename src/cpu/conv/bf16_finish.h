@@ -39,6 +39,14 @@ static inline __attribute__((always_inline)) void finish_channels(const tess_bf1
             for (int64_t c = 0; c < count; c++)
                 value[c] += tess_bf16_to_float(half[c]);
     }
+    const float *wide_mask = pixel->mask;
+    const uint16_t *half_mask = pixel->mask;
+    if (wide_mask && pixel->f32)
+        for (int64_t c = 0; c < count; c++)
+            value[c] = wide_mask[c] > 0 ? value[c] : 0;
+    else if (half_mask)
+        for (int64_t c = 0; c < count; c++)
+            value[c] = tess_bf16_to_float(half_mask[c]) > 0 ? value[c] : 0;
     if (pixel->relu)
         for (int64_t c = 0; c < count; c++)
             value[c] = value[c] < 0 ? 0 : value[c];

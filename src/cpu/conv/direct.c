@@ -50,6 +50,11 @@ static tess_direct_row row_of(const direct_job *job, int64_t n, int64_t out_y)
                   out_y * tess_op_map(op)->stride_h;
         row.map_pixel = tess_op_map(op)->stride_w;
     }
+    if (op->masked) {
+        row.mask = (const float *)job->buffers->in[op->inputs - 1] + n * tess_op_mask(op)->stride_n +
+                   out_y * tess_op_mask(op)->stride_h;
+        row.mask_pixel = tess_op_mask(op)->stride_w;
+    }
     for (int r = 0; r < tess_op_residuals(op); r++) {
         const tess_tensor *t = &op->in[1 + r];
         row.residual[r] = (const float *)job->buffers->in[1 + r] + n * t->stride_n + out_y * t->stride_h;
@@ -98,6 +103,10 @@ static void transpose_row(void *arg, int64_t item, int thread)
         for (int r = 0; r < tess_op_residuals(op); r++) {
             row.residual[r] += dx * op->in[1 + r].stride_w;
             row.residual_pixel[r] *= sx;
+        }
+        if (op->masked) {
+            row.mask += dx * tess_op_mask(op)->stride_w;
+            row.mask_pixel *= sx;
         }
         job->kernels->direct_row(&row);
     }

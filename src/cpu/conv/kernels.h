@@ -23,6 +23,8 @@ typedef struct tess_direct_row {
     int64_t residual_pixel[2];
     const float *map; /* one value per pixel, added to all its channels; or NULL */
     int64_t map_pixel;
+    const float *mask; /* values that are not positive make the output zero; or NULL */
+    int64_t mask_pixel;
     bool relu;
 } tess_direct_row;
 
@@ -36,6 +38,8 @@ typedef struct tess_winograd_out {
     bool relu;
     bool mapped; /* one value per pixel, added to all its channels */
     float map[TESS_WINOGRAD_MOST];
+    bool masked; /* where the mask is not positive, the output is zero */
+    const void *mask[TESS_WINOGRAD_MOST];
 } tess_winograd_out;
 
 /* Winograd convolution F(side x side, 3x3): images, transformed input v and weights u in elements of one
@@ -57,12 +61,35 @@ typedef struct tess_winograd_kernels {
     void (*output)(const float *m, int64_t step, int64_t channels, const tess_winograd_out *out);
 } tess_winograd_kernels;
 
+/* A sum of outer products: `depth` rows of a and b, a_step and b_step floats apart. */
+typedef struct tess_outer {
+    const float *a, *b;
+    int64_t a_step, b_step, depth;
+    int64_t rows, columns; /* multiples of the register block */
+} tess_outer;
+
+/* Gradients of a convolution's kernel. */
+typedef struct tess_grad_kernels {
+    int rows, block; /* the register block */
+    /* m[rows / register rows][columns / block][register rows][block] = a'b, or += if `add`. */
+    void (*outer)(const tess_outer *p, float *m, bool add);
+    /* Transforms the 4x4 pixels of a gradient's tile to u[36][group][channels] for Winograd's algorithm, and adds
+     * them to `bias` if that is not NULL. The input is transformed as in the forward pass. */
+    void (*gradient)(const float *const *pixel, int64_t channels, float *u, int64_t group, int64_t tile,
+                     float *bias);
+    /* Transforms m[36][count] to taps[9][count]. */
+    void (*taps)(const float *m, int64_t count, float *taps);
+    /* bf16 to fp32. */
+    void (*widen)(const uint16_t *from, int64_t count, float *to);
+} tess_grad_kernels;
+
 typedef struct tess_f32_kernels {
     const char *isa;
     int vector; /* floats per vector */
     int block;  /* output channels per register block */
     void (*direct_row)(const tess_direct_row *row);
     tess_winograd_kernels winograd;
+    const tess_grad_kernels *grad;
 } tess_f32_kernels;
 
 /* The destination of one pixel of a register block, and the values added to it. */
@@ -73,6 +100,7 @@ typedef struct tess_bf16_pixel {
     const float *bias;       /* or NULL */
     int64_t channels;        /* at most the block */
     const float *map;        /* one value, added to all channels; or NULL */
+    const void *mask;        /* of the type of out; values that are not positive make it zero; or NULL */
     bool relu;
 } tess_bf16_pixel;
 

@@ -41,4 +41,11 @@ static inline vec relu(vec value)
     return (vec)((mask)value & ~(mask)(value < zero)); /* NaN stays NaN */
 }
 
+/* The value where `by` is positive, else zero. */
+static inline vec masked(vec value, vec by)
+{
+    const vec zero = {0};
+    return (vec)((mask)value & (mask)(by > zero));
+}
+
 #endif

@@ -24,6 +24,11 @@ static inline void finish(const tess_direct_row *row, int64_t x, int64_t channel
         for (int64_t c = 0; c < count; c++)
             block[c] += residual[c];
     }
+    if (row->mask) {
+        const float *by = row->mask + x * row->mask_pixel + channel;
+        for (int64_t c = 0; c < count; c++)
+            block[c] = by[c] > 0 ? block[c] : 0;
+    }
     for (int64_t c = 0; c < count; c++)
         out[c] = row->relu && block[c] < 0 ? 0 : block[c];
 }

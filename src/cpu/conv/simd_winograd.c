@@ -137,6 +137,8 @@ static void transform_output(const float *m, int64_t step, int64_t channels, con
                     value += out->map[at];
                 for (int r = 0; r < out->residuals; r++)
                     value += load((const float *)out->residual[r][at] + c);
+                if (out->masked)
+                    value = masked(value, load((const float *)out->mask[at] + c));
                 store((float *)out->out[at] + c, out->relu ? relu(value) : value);
             }
         }
@@ -144,12 +146,14 @@ static void transform_output(const float *m, int64_t step, int64_t channels, con
 }
 
 extern const tess_f32_kernels TESS_ISA_NAME(tess_f32_kernels);
+extern const tess_grad_kernels TESS_ISA_NAME(tess_grad_kernels);
 extern void TESS_ISA_NAME(tess_direct_row)(const tess_direct_row *row);
 
 const tess_f32_kernels TESS_ISA_NAME(tess_f32_kernels) = {.isa = TESS_STRING(TESS_ISA),
                                                           .vector = VECTOR,
                                                           .block = BLOCK,
                                                           .direct_row = TESS_ISA_NAME(tess_direct_row),
+                                                          .grad = &TESS_ISA_NAME(tess_grad_kernels),
                                                           .winograd = {.side = 4,
                                                                        .rows = ROWS,
                                                                        .block = BLOCK,

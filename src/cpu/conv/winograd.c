@@ -124,8 +124,10 @@ static void transform_output(const winograd_job *job, int64_t index, const float
 {
     const tess_op *op = job->op;
     const int side = job->kernels->side;
-    tess_winograd_out to = {
-        .residuals = tess_op_residuals(op), .relu = tess_op_relu(op), .mapped = op->mapped};
+    tess_winograd_out to = {.residuals = tess_op_residuals(op),
+                            .relu = tess_op_relu(op),
+                            .mapped = op->mapped,
+                            .masked = op->masked};
     int64_t at[3];
     tile_origin(job, index, at);
     for (int i = 0; i < side; i++)
@@ -138,6 +140,10 @@ static void transform_output(const winograd_job *job, int64_t index, const float
             if (op->mapped)
                 to.map[side * i + j] =
                     ((const float *)job->buffers->in[op->inputs - 1])[place(tess_op_map(op), at[0], y, x)];
+            if (op->masked)
+                to.mask[side * i + j] =
+                    (const char *)job->buffers->in[op->inputs - 1] +
+                    (place(tess_op_mask(op), at[0], y, x) + channel) * job->kernels->element;
             for (int r = 0; r < tess_op_residuals(op); r++)
                 to.residual[r][side * i + j] =
                     (const char *)job->buffers->in[1 + r] +

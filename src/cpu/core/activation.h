@@ -54,6 +54,20 @@ static inline void tess_cpu_activate(tess_activation activation, float *values, 
             values[i] = tess_cpu_select(values[i] < 0, 0, values[i]);
 }
 
+/* Multiplies gradients by the derivative of the activation: `values` are its inputs; of a ReLU also its outputs. */
+static inline void tess_cpu_activation_grad(tess_activation activation, const float *values, float *gradients,
+                                            int64_t count)
+{
+    if (activation == TESS_SILU)
+        for (int64_t i = 0; i < count; i++) {
+            const float s = 1.0f / (1.0f + tess_cpu_exp(-values[i]));
+            gradients[i] = gradients[i] * s * (1.0f + values[i] * (1.0f - s));
+        }
+    else if (activation == TESS_RELU)
+        for (int64_t i = 0; i < count; i++)
+            gradients[i] = tess_cpu_select(values[i] > 0, gradients[i], 0);
+}
+
 /* Convert from and to fp32 or bf16. */
 static inline void tess_cpu_load(tess_dtype dtype, const void *data, int64_t at, int64_t count, float *values)
 {

@@ -23,11 +23,16 @@ static inline tess_cpu *tess_cpu_of(const tess_device *device)
 /* The kernels, one file each; the list and its order are in rows.c. */
 extern const tess_kernel tess_cpu_winograd, tess_cpu_bf16, tess_cpu_direct, tess_cpu_volume,
     tess_cpu_side_sum;
+extern const tess_kernel tess_cpu_grad_winograd, tess_cpu_grad_patches, tess_cpu_channel_sum;
+extern const tess_kernel tess_cpu_conv_grad_reference, tess_cpu_channel_sum_reference, tess_cpu_flip;
 extern const tess_kernel tess_cpu_pointwise, tess_cpu_samples, tess_cpu_vector;
 extern const tess_kernel tess_cpu_fft, tess_cpu_filter;
 extern const tess_kernel tess_cpu_radon, tess_cpu_rays, tess_cpu_fdk;
 extern const tess_kernel tess_cpu_group_norm, tess_cpu_group_norm_reference;
 extern const tess_kernel tess_cpu_attention, tess_cpu_attention_reference;
+extern const tess_kernel tess_cpu_gradients, tess_cpu_loss, tess_cpu_optimize, tess_cpu_random;
+extern const tess_kernel tess_cpu_group_norm_grad, tess_cpu_batch_norm, tess_cpu_attention_grad;
+extern const tess_kernel tess_cpu_gradients_reference;
 extern const tess_kernel tess_cpu_reference;
 extern const tess_kernel *const tess_cpu_kernels[];
 
@@ -38,6 +43,12 @@ static inline bool tess_cpu_is_conv(const tess_op *op)
 {
     return op->kind == TESS_OP_CONV || op->kind == TESS_OP_CONV_TRANSPOSE;
 }
+
+/* The conditions of the CPU for backward ops and batch norms in training; of a fast kernel, which knows only some kinds. */
+tess_status tess_cpu_gradients_refuses(const tess_device *device, const tess_op *op,
+                                       tess_error *why) TESS_MUST_CHECK;
+tess_status tess_cpu_gradients_refuses_fast(const tess_device *device, const tess_op *op, bool known,
+                                            tess_error *why) TESS_MUST_CHECK;
 
 /* The conditions of both kernels of 3-D rays. */
 tess_status tess_cpu_check_rays(const tess_op *op, tess_error *error) TESS_MUST_CHECK;

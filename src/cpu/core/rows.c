@@ -17,11 +17,25 @@ const tess_kernel *const tess_cpu_kernels[] = {
     &tess_cpu_winograd,
     &tess_cpu_bf16,
     &tess_cpu_direct,
+    &tess_cpu_grad_winograd,
+    &tess_cpu_grad_patches,
+    &tess_cpu_channel_sum,
+    &tess_cpu_conv_grad_reference,
+    &tess_cpu_channel_sum_reference,
+    &tess_cpu_flip,
     &tess_cpu_pointwise,
     &tess_cpu_group_norm,
     &tess_cpu_group_norm_reference,
     &tess_cpu_attention,
     &tess_cpu_attention_reference,
+    &tess_cpu_gradients,
+    &tess_cpu_batch_norm,
+    &tess_cpu_group_norm_grad,
+    &tess_cpu_attention_grad,
+    &tess_cpu_gradients_reference,
+    &tess_cpu_loss,
+    &tess_cpu_optimize,
+    &tess_cpu_random,
     &tess_cpu_reference, /* last: takes all other ops, and every op with TESSERA_ISA=reference */
     NULL};
 
@@ -40,8 +54,8 @@ static tess_status check_depth(const tess_op *op, tess_error *error)
         op->kernel[TESS_WIDTH] > TESS_MAX_TAPS || op->kernel[TESS_HEIGHT] * op->kernel[TESS_WIDTH] > 64)
         return tess_fail(error, TESS_UNSUPPORTED, "the CPU has no kernel for a %s of %dx%dx%d",
                          tess_op_kind_name(op->kind), op->kernel[0], op->kernel[1], op->kernel[2]);
-    if (op->masked)
-        return tess_fail(error, TESS_UNSUPPORTED, "the CPU has no masked convolution");
+    if (op->masked && tess_op_mask(op)->dtype != op->out[0].dtype)
+        return tess_fail(error, TESS_UNSUPPORTED, "a mask must have the type of what it masks");
     if (op->mapped && (op->kind != TESS_OP_CONV || tess_op_map(op)->dtype != TESS_F32))
         return tess_fail(error, TESS_UNSUPPORTED, "only a convolution adds a map, and only one of fp32");
     return TESS_OK;

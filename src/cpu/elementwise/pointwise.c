@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "cpu/core/activation.h"
 #include "cpu/core/cpu.h"
+#include "cpu/core/lines.h"
 
 typedef struct pointwise_job {
     const tess_op *op;
@@ -52,31 +53,26 @@ static void upsample_row(const tess_op *op, const char *in, char *out)
                in + (size_t)(x / op->stride[TESS_WIDTH] * op->in[0].stride_w) * size, pixel);
 }
 
-static float value_of(tess_dtype dtype, const void *data, int64_t at)
-{
-    return dtype == TESS_F32 ? ((const float *)data)[at] : tess_bf16_to_float(((const uint16_t *)data)[at]);
-}
-
 static void add_row(const pointwise_job *job, int64_t n, int64_t y)
 {
     const tess_op *op = job->op;
-    const tess_dtype dtype = op->out[0].dtype;
-    for (int64_t x = 0; x < op->out[0].w; x++) {
-        int64_t from = n * op->in[0].stride_n + y * op->in[0].stride_h + x * op->in[0].stride_w;
-        int64_t to = n * op->out[0].stride_n + y * op->out[0].stride_h + x * op->out[0].stride_w;
-        for (int64_t c = 0; c < op->out[0].c; c++) {
-            float value = value_of(dtype, job->buffers->in[0], from + c);
-            for (int r = 0; r < tess_op_residuals(op); r++) {
-                const tess_tensor *t = &op->in[1 + r];
-                value += value_of(dtype, job->buffers->in[1 + r],
-                                  n * t->stride_n + y * t->stride_h + x * t->stride_w + c);
+    const tess_tensor *out = &op->out[0];
+    const tess_cpu_runs runs = tess_cpu_runs_of(op->in, out, op->inputs);
+    float sum[TESS_CPU_FEW], more[TESS_CPU_FEW];
+    for (int64_t x = 0; x < runs.runs; x++)
+        for (int64_t c = 0; c < runs.length; c += TESS_CPU_FEW) {
+            const int64_t count = tess_min_i64(TESS_CPU_FEW, runs.length - c);
+            for (int k = 0; k < op->inputs; k++) {
+                const tess_tensor *in = &op->in[k];
+                tess_cpu_load(in->dtype, job->buffers->in[k],
+                              n * in->stride_n + y * in->stride_h + x * in->stride_w + c, count,
+                              k ? more : sum);
+                for (int64_t i = 0; k && i < count; i++)
+                    sum[i] += more[i];
             }
-            if (dtype == TESS_F32)
-                ((float *)job->buffers->out[0])[to + c] = value;
-            else
-                ((uint16_t *)job->buffers->out[0])[to + c] = tess_float_to_bf16(value);
+            tess_cpu_store(out->dtype, job->buffers->out[0],
+                           n * out->stride_n + y * out->stride_h + x * out->stride_w + c, count, sum);
         }
-    }
 }
 
 static void activate_row(const pointwise_job *job, int64_t n, int64_t y)

@@ -5,6 +5,7 @@
  * decides the size of a block, so any number of threads gives the same bits. */
 #include "base/checked.h"
 #include "cpu/core/cpu.h"
+#include "cpu/core/lines.h"
 
 enum { DOT_BLOCK = 1 << 16, DOT_LANES = 8 };
 
@@ -12,23 +13,6 @@ typedef struct vector_job {
     const tess_op *op;
     const tess_op_buffers *buffers;
 } vector_job;
-
-static int64_t lines_of(const tess_tensor *t)
-{
-    return t->n * t->d * t->h;
-}
-
-/* The offset of line `item` in a tensor of the shape of `shape`. */
-static int64_t line_at(const tess_tensor *t, const tess_tensor *shape, int64_t item)
-{
-    const int64_t y = item % shape->h, image = item / shape->h;
-    return image / shape->d * t->stride_n + image % shape->d * t->stride_d + y * t->stride_h;
-}
-
-static bool same_shape(const tess_tensor *a, const tess_tensor *b)
-{
-    return a->n == b->n && a->d == b->d && a->h == b->h && a->w == b->w && a->c == b->c;
-}
 
 static tess_status check_spectrum(const tess_op *op, tess_error *error)
 {
@@ -51,10 +35,10 @@ static tess_status refuses(const tess_device *device, const tess_op *op, tess_er
     const char *name = tess_op_kind_name(op->kind);
     const bool dot = op->kind == TESS_OP_DOT, spectrum = op->kind == TESS_OP_SPECTRUM;
     bool fp32 = op->in[0].dtype == TESS_F32 && op->out[0].dtype == (dot ? TESS_F64 : TESS_F32);
-    bool alike = dot ? tess_op_residuals(op) == 1 : same_shape(&op->in[0], &op->out[0]);
+    bool alike = dot ? tess_op_residuals(op) == 1 : tess_cpu_same_sizes(&op->in[0], &op->out[0]);
     for (int r = 0; r < tess_op_residuals(op); r++) {
         fp32 = fp32 && op->in[1 + r].dtype == TESS_F32;
-        alike = alike && ((spectrum && r == 0) || same_shape(&op->in[0], &op->in[1 + r]));
+        alike = alike && ((spectrum && r == 0) || tess_cpu_same_sizes(&op->in[0], &op->in[1 + r]));
     }
     if (!fp32)
         return tess_fail(error, TESS_UNSUPPORTED, "the CPU takes a %s of fp32 values", name);
@@ -71,7 +55,7 @@ static int64_t dot_lines(const tess_tensor *t)
 
 static int64_t dot_blocks(const tess_tensor *t)
 {
-    return tess_ceil_div(lines_of(t), dot_lines(t));
+    return tess_ceil_div(tess_cpu_lines(t), dot_lines(t));
 }
 
 static void vector_needs(tess_device *device, const tess_op *op, tess_op_needs *needs)
@@ -94,7 +78,7 @@ static operand operand_of(const vector_job *job, int which, double factor, int64
     const float *data = job->buffers->in[which];
     if (factor == 0 || which > tess_op_residuals(op))
         return (operand){0};
-    return (operand){data + line_at(t, &op->in[0], item), t->stride_w, (float)factor};
+    return (operand){data + tess_cpu_line(t, item), t->stride_w, (float)factor};
 }
 
 static inline float limited(float value, float low, float high)
@@ -111,7 +95,7 @@ static void combine_item(void *arg, int64_t item, int thread)
     const tess_op_combine *k = &op->combine;
     operand from[3] = {operand_of(job, 0, k->a, item), operand_of(job, 1, k->b, item),
                        operand_of(job, 2, k->c, item)};
-    float *out = (float *)job->buffers->out[0] + line_at(&op->out[0], &op->in[0], item);
+    float *out = (float *)job->buffers->out[0] + tess_cpu_line(&op->out[0], item);
     int64_t pixels = op->in[0].w, channels = op->in[0].c;
     bool flat = op->out[0].stride_w == channels;
     int used = 0;
@@ -159,12 +143,12 @@ static void dot_item(void *arg, int64_t item, int thread)
     (void)thread;
     const vector_job *job = arg;
     const tess_tensor *a = &job->op->in[0], *b = &job->op->in[1];
-    const int64_t lines = dot_lines(a), end = tess_min_i64(lines_of(a), (item + 1) * lines);
+    const int64_t lines = dot_lines(a), end = tess_min_i64(tess_cpu_lines(a), (item + 1) * lines);
     const bool flat = a->stride_w == a->c && b->stride_w == a->c;
     double sum = 0;
     for (int64_t line = item * lines; line < end; line++) {
-        const float *x = (const float *)job->buffers->in[0] + line_at(a, a, line);
-        const float *y = (const float *)job->buffers->in[1] + line_at(b, a, line);
+        const float *x = (const float *)job->buffers->in[0] + tess_cpu_line(a, line);
+        const float *y = (const float *)job->buffers->in[1] + tess_cpu_line(b, line);
         if (flat)
             sum += dot_run(x, y, a->w * a->c);
         else
@@ -180,12 +164,12 @@ static void spectrum_item(void *arg, int64_t item, int thread)
     const vector_job *job = arg;
     const tess_op *op = job->op;
     const tess_tensor *f = &op->in[1], *s = &op->in[2];
-    const float *in = (const float *)job->buffers->in[0] + line_at(&op->in[0], &op->in[0], item);
+    const float *in = (const float *)job->buffers->in[0] + tess_cpu_line(&op->in[0], item);
     const float *factor =
         (const float *)job->buffers->in[1] + (f->h == 1 ? 0 : item % op->in[0].h * f->stride_h);
     const float *less =
-        tess_op_residuals(op) > 1 ? (const float *)job->buffers->in[2] + line_at(s, &op->in[0], item) : NULL;
-    float *out = (float *)job->buffers->out[0] + line_at(&op->out[0], &op->in[0], item);
+        tess_op_residuals(op) > 1 ? (const float *)job->buffers->in[2] + tess_cpu_line(s, item) : NULL;
+    float *out = (float *)job->buffers->out[0] + tess_cpu_line(&op->out[0], item);
     for (int64_t x = 0; x < op->in[0].w; x++, in += op->in[0].stride_w, out += op->out[0].stride_w) {
         const float re = factor[x * f->stride_w];
         if (op->spectrum.complex_factor) {
@@ -210,7 +194,7 @@ static void vector_run(tess_device *device, const tess_op *op, void *state, cons
     const tess_cpu *cpu = tess_cpu_of(device);
     vector_job job = {op, buffers};
     if (op->kind != TESS_OP_DOT) {
-        tess_pool_run(cpu->pool, lines_of(&op->in[0]),
+        tess_pool_run(cpu->pool, tess_cpu_lines(&op->in[0]),
                       op->kind == TESS_OP_COMBINE ? combine_item : spectrum_item, &job);
         return;
     }

@@ -137,6 +137,9 @@ static void pixel(const reference_job *job, int64_t n, int64_t d, int64_t y, int
         for (int r = 0; r < tess_op_residuals(op); r++)
             value += tess_reference_load(&op->in[1 + r], buffers->in[1 + r],
                                          tess_reference_place(&op->in[1 + r], n, d, y, x) + c);
+        if (op->masked && !(tess_reference_load(tess_op_mask(op), buffers->in[op->inputs - 1],
+                                                tess_reference_place(tess_op_mask(op), n, d, y, x) + c) > 0))
+            value = 0;
         tess_reference_store(&op->out[0], buffers->out[0], tess_reference_place(&op->out[0], n, d, y, x) + c,
                              tess_reference_activated(op->activation, value));
     }

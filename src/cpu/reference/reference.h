@@ -11,7 +11,21 @@ void tess_reference_run(const tess_op *op, const tess_op_buffers *buffers, const
 /* group_norm.c */
 void tess_reference_group_norm(const tess_op *op, const tess_op_buffers *buffers, const float *weight,
                                const float *bias);
+/* conv_grad.c */
+void tess_reference_conv_grad(const tess_op *op, const tess_op_buffers *buffers);
 /* attention.c */
 void tess_reference_attention(const tess_op *op, const tess_op_buffers *buffers);
+
+/* gradients.c: the backward ops, and BATCH_NORM_TRAIN, of values in F32, F16 or BF16. The workspace is the caller's. */
+void tess_reference_gradient(const tess_op *op, const tess_op_buffers *buffers);
+size_t tess_reference_gradient_workspace(const tess_op *op);
+/* A gradient times the derivative of the activation at `value`. */
+double tess_reference_before_activation(tess_activation activation, double gradient, double value);
+/* norm_grad.c */
+void tess_reference_batch_norm(const tess_op *op, const tess_op_buffers *buffers);
+void tess_reference_batch_norm_grad(const tess_op *op, const tess_op_buffers *buffers);
+void tess_reference_group_norm_grad(const tess_op *op, const tess_op_buffers *buffers);
+/* attention_grad.c */
+void tess_reference_attention_grad(const tess_op *op, const tess_op_buffers *buffers);
 
 #endif

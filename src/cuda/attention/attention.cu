@@ -9,8 +9,7 @@
  * size alone selects the template, so the order of the sums does not depend on batch or card. */
 #include <math.h>
 
-#include "cuda/core/cuda.h"
-#include "cuda/core/values.cuh"
+#include "cuda/core/tensors.cuh"
 #include "op/attention.h"
 
 namespace
@@ -30,15 +29,6 @@ struct attention_job {
     void *to;
 };
 
-__device__ __forceinline__ int64_t place(const tess_tensor &t, bool flat, int64_t n, int pixel)
-{
-    if (flat)
-        return n * t.stride_n + pixel * t.stride_w;
-    const int64_t row = pixel / t.w;
-    return n * t.stride_n + row / t.h * t.stride_d + row % t.h * t.stride_h +
-           (pixel - row * t.w) * t.stride_w;
-}
-
 /* Loads keys and values of the pixels from `first` on; channels beyond the head and pixels beyond the last are
  * zeros. */
 template <typename T, int PADDED, int KEYS, int ROW>
@@ -49,30 +39,14 @@ __device__ void load_tile(const attention_job &job, int64_t n, int64_t key_at, i
         const int key = i / PADDED, c = i % PADDED;
         float k = 0, v = 0;
         if (c < job.channels && first + key < job.pixels) {
-            const T *from = (const T *)job.from + place(job.in, job.flat_in, n, first + key) + key_at + c;
+            const T *from =
+                (const T *)job.from + tess_place(job.in, job.flat_in, n, first + key) + key_at + c;
             k = tess_value(from[0]);
             v = tess_value(from[job.part_step]);
         }
         keys[key * ROW + c] = k;
         values[key * ROW + c] = v;
     }
-}
-
-__device__ float load_value(const attention_job &job, int64_t at)
-{
-    return job.in.dtype == TESS_F16    ? tess_value(((const __half *)job.from)[at])
-           : job.in.dtype == TESS_BF16 ? tess_value(((const __nv_bfloat16 *)job.from)[at])
-                                       : ((const float *)job.from)[at];
-}
-
-__device__ void store_value(const attention_job &job, int64_t at, float value)
-{
-    if (job.out.dtype == TESS_F16)
-        ((__half *)job.to)[at] = tess_rounded<__half>(value);
-    else if (job.out.dtype == TESS_BF16)
-        ((__nv_bfloat16 *)job.to)[at] = tess_rounded<__nv_bfloat16>(value);
-    else
-        ((float *)job.to)[at] = value;
 }
 
 /* The queries of a thread and its part of their results. */
@@ -190,7 +164,8 @@ __global__ void __launch_bounds__(THREADS) attention_kernel(const __grid_constan
                 st.sum[q][i] = 0;
                 st.query[q][i] =
                     c < job.channels && pixel < job.pixels
-                        ? job.scale * load_value(job, place(job.in, job.flat_in, n, pixel) + query_at + c)
+                        ? job.scale * tess_value_at(job.in.dtype, job.from,
+                                                    tess_place(job.in, job.flat_in, n, pixel) + query_at + c)
                         : 0;
             }
         }
@@ -216,7 +191,8 @@ __global__ void __launch_bounds__(THREADS) attention_kernel(const __grid_constan
             for (int i = 0; i < CHANNELS; i++) {
                 const int c = (i / 4 * G + g) * 4 + i % 4;
                 if (s == 0 && c < job.channels && pixel < job.pixels)
-                    store_value(job, place(job.out, job.flat_out, n, pixel) + out_at + c,
+                    tess_put_at(job.out.dtype, job.to,
+                                tess_place(job.out, job.flat_out, n, pixel) + out_at + c,
                                 st.sum[q][i] / st.total[q]);
             }
         }
@@ -233,22 +209,11 @@ cudaError_t launch(const attention_job &job, int heads, cudaStream_t stream)
     return cudaGetLastError();
 }
 
-bool flat(const tess_tensor *t)
-{
-    return (t->h == 1 || t->stride_h == t->w * t->stride_w) &&
-           (t->d == 1 || t->stride_d == t->h * t->stride_h);
-}
-
-bool is_value(tess_dtype dtype)
-{
-    return dtype == TESS_F32 || dtype == TESS_F16 || dtype == TESS_BF16;
-}
-
 const char *refuses(const tess_op *op, int)
 {
     if (op->kind != TESS_OP_ATTENTION)
         return "not attention";
-    if (!is_value(op->in[0].dtype) || !is_value(op->out[0].dtype))
+    if (!tess_is_value(op->in[0].dtype) || !tess_is_value(op->out[0].dtype))
         return "values are fp32, fp16 or bf16";
     if (op->activation != TESS_LINEAR)
         return "attention ends with no activation";
@@ -266,8 +231,8 @@ cudaError_t run(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t 
     attention_job job = {};
     job.in = op->in[0];
     job.out = op->out[0];
-    job.flat_in = flat(&op->in[0]);
-    job.flat_out = flat(&op->out[0]);
+    job.flat_in = tess_flat(&op->in[0]);
+    job.flat_out = tess_flat(&op->out[0]);
     job.pixels = (int)(op->in[0].d * op->in[0].h * op->in[0].w);
     job.channels = (int)first.channels;
     job.first_step = second.query - first.query;

@@ -191,6 +191,14 @@ tess_conv_job job_of(const tess_op *op, const tess_op_buffers *b)
         job.res_x[r] = op->in[1 + r].stride_w;
         job.wide_out = job.wide_out && wide(&op->in[1 + r], b->in[1 + r]);
     }
+    if (op->masked) {
+        const tess_tensor *mask = tess_op_mask(op);
+        job.mask = b->in[op->inputs - 1];
+        job.mask_n = mask->stride_n;
+        job.mask_y = mask->stride_h;
+        job.mask_x = mask->stride_w;
+        job.wide_out = job.wide_out && wide(mask, job.mask);
+    }
     return job;
 }
 

@@ -13,12 +13,13 @@ typedef struct tess_conv_job {
     int64_t in_n, in_y, in_x; /* strides of the input */
     int64_t out_n, out_y, out_x;
     int64_t res_n[2], res_y[2], res_x[2];
+    int64_t mask_n, mask_y, mask_x;
     int kh, kw, stride_y, stride_x, top, left; /* transposed: one tap, no padding */
     int spread_y, spread_x;                    /* output pixels per grid pixel: 1, or the stride */
     int residuals;
     bool relu, wide_in, wide_out, wide_weights; /* wide: four neighbours in one instruction */
     const float *bias;
-    const void *in, *weights, *residual[2];
+    const void *in, *weights, *residual[2], *mask; /* mask NULL: none */
     void *out;
 } tess_conv_job;
 
@@ -44,7 +45,7 @@ __device__ __forceinline__ void tess_four(const T *from, int64_t c, int64_t chan
         values[i] = c + i < channels ? tess_value(from[c + i]) : 0.0f;
 }
 
-/* Finishes four neighbouring sums: bias, residuals, ReLU, rounding. */
+/* Finishes four neighbouring sums: bias, residuals, ReLU, mask, rounding. */
 template <typename Out>
 __device__ __forceinline__ void tess_conv_finish(const tess_conv_job &job, int64_t n, int64_t y, int64_t x,
                                                  int64_t o, float *sums)
@@ -68,6 +69,14 @@ __device__ __forceinline__ void tess_conv_finish(const tess_conv_job &job, int64
 #pragma unroll
         for (int i = 0; i < 4; i++)
             sums[i] = sums[i] < 0 ? 0 : sums[i];
+    if (job.mask) {
+        float keep[4];
+        tess_four((const Out *)job.mask + n * job.mask_n + y * job.mask_y + x * job.mask_x, o, job.cout,
+                  job.wide_out, keep);
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            sums[i] = keep[i] > 0 ? sums[i] : 0;
+    }
     Out *to = (Out *)job.out + n * job.out_n + y * job.out_y + x * job.out_x + o;
     if (job.wide_out)
         tess_store<4>(to, sums);

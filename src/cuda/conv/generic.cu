@@ -22,6 +22,8 @@ static const char *generic_refuses(const tess_op *op, int)
     for (int r = 0; r < tess_op_residuals(op); r++)
         if (op->in[1 + r].dtype != op->out[0].dtype)
             return "a residual must have the type of what it is added to";
+    if (op->masked && tess_op_mask(op)->dtype != op->out[0].dtype)
+        return "a mask must have the type of the output";
     if (op->in[0].d != 1 || op->out[0].d != 1 || op->kernel[TESS_DEPTH] != 1)
         return "there are no 3-D kernels";
     if (op->mapped)

@@ -15,11 +15,11 @@ namespace
 enum { WIDE = 64, HIGH = 16, THREADS = 256, TAPS = 9, STEPS = 3, REACH = 2, GROUP = 32 };
 
 struct head_job {
-    tess_tensor in, out, residual[2];
+    tess_tensor in, out, residual[2], mask;
     int kh, kw, top, left, residuals;
     bool relu;
     const float *bias;
-    const void *from, *weights, *more[2];
+    const void *from, *weights, *more[2], *keep; /* keep NULL: no mask */
     void *to;
 };
 
@@ -101,6 +101,14 @@ __device__ __forceinline__ void finish(const head_job &job, int64_t n, int64_t y
 #pragma unroll
         for (int i = 0; i < 8; i++)
             sums[i] = sums[i] < 0 ? 0 : sums[i];
+    if (job.keep) {
+        const tess_tensor &t = job.mask;
+        float keep[8];
+        tess_load<8>((const T *)job.keep + n * t.stride_n + y * t.stride_h + x * t.stride_w + o, keep);
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+            sums[i] = keep[i] > 0 ? sums[i] : 0;
+    }
     tess_store<8>((T *)job.to + n * job.out.stride_n + y * job.out.stride_h + x * job.out.stride_w + o, sums);
 }
 
@@ -200,7 +208,7 @@ extern "C" bool tess_cuda_head_fits(const tess_op *op)
                 op->out[0].n * (op->out[0].c / GROUP) <= 65535 && op->out[0].h <= 65535 * (int64_t)HIGH;
     for (int r = 0; r < tess_op_residuals(op); r++)
         fits = fits && by_eight(&op->in[1 + r]);
-    return fits;
+    return fits && (!op->masked || by_eight(tess_op_mask(op)));
 }
 
 extern "C" cudaError_t tess_cuda_head_load(void)
@@ -233,6 +241,11 @@ extern "C" cudaError_t tess_cuda_head(const tess_op *op, const tess_op_buffers *
         job.residual[r] = op->in[1 + r];
         job.more[r] = b->in[1 + r];
         aligned = aligned && (uintptr_t)b->in[1 + r] % 16 == 0;
+    }
+    if (op->masked) {
+        job.mask = *tess_op_mask(op);
+        job.keep = b->in[op->inputs - 1];
+        aligned = aligned && (uintptr_t)job.keep % 16 == 0;
     }
     if (!aligned)
         return cudaErrorInvalidValue;

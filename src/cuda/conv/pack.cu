@@ -16,6 +16,38 @@ static __device__ __forceinline__ int64_t source(const pack_layout &l, int64_t i
     return (i / l.taps * l.depth + l.slice) * l.taps + i % l.taps;
 }
 
+/* Makes the writes of a thread visible to the next kernel even if that one starts early (programmatic launch): the
+ * Hopper convolutions read their weights before they wait for the kernel before them. */
+static __device__ __forceinline__ void publish(void)
+{
+    __threadfence();
+}
+
+/* A block packs 64 input channels of one row through shared memory, so that it reads and writes runs: training packs
+ * all weights at every step. Grid: x over channels, y over rows. */
+enum { PIECE = 64, MOST_TAPS = 9, TILE_THREADS = 192 };
+
+template <typename T>
+__global__ void __launch_bounds__(TILE_THREADS)
+    pack_tile_kernel(pack_layout l, const float *values, T *packed)
+{
+    __shared__ float tile[PIECE * MOST_TAPS];
+    const int64_t row = blockIdx.y, first = (int64_t)blockIdx.x * PIECE;
+    const int taps = (int)l.taps, channels = (int)(l.others - first < PIECE ? l.others - first : PIECE);
+    for (int i = threadIdx.x; i < channels * taps; i += TILE_THREADS) {
+        const int channel = i / taps, tap = i - channel * taps;
+        tile[i] = values[((row * l.others + first + channel) * l.depth + l.slice) * taps + tap];
+    }
+    __syncthreads();
+    T *to = packed + (l.first + row) * taps * l.others + first;
+    for (int i = threadIdx.x; i < PIECE * taps; i += TILE_THREADS) {
+        const int tap = i / PIECE, channel = i % PIECE;
+        if (channel < channels)
+            to[tap * l.others + channel] = tess_rounded<T>(tile[channel * taps + tap]);
+    }
+    publish();
+}
+
 template <typename T> __global__ void pack_kernel(pack_layout l, const float *values, T *packed)
 {
     const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, count = l.rows * l.others * l.taps;
@@ -23,6 +55,7 @@ template <typename T> __global__ void pack_kernel(pack_layout l, const float *va
         return;
     const int64_t tap = i % l.taps, other = i / l.taps % l.others, row = l.first + i / (l.taps * l.others);
     packed[(row * l.taps + tap) * l.others + other] = tess_rounded<T>(values[source(l, i)]);
+    publish();
 }
 
 template <typename T>
@@ -33,6 +66,7 @@ __global__ void pack_transposed_kernel(pack_layout l, int64_t all_rows, const fl
         return;
     const int64_t tap = i % l.taps, other = i / l.taps % l.others, row = l.first + i / (l.taps * l.others);
     packed[(tap * l.others + other) * all_rows + row] = tess_rounded<T>(values[source(l, i)]);
+    publish();
 }
 
 /* True if tap `i` of phase `phase` includes this one of the 3 taps: after upsampling, two neighbouring taps
@@ -58,6 +92,7 @@ __global__ void pack_up_conv_kernel(pack_layout l, int64_t outputs, const float 
             if (tap_in(phase / 2, tap / 2, y) && tap_in(phase % 2, tap % 2, x))
                 sum += values[(row * l.others + in) * 9 + 3 * y + x];
     packed[((phase * outputs + l.first + row) * 4 + tap) * l.others + in] = tess_rounded<T>(sum);
+    publish();
 }
 
 template <typename T>
@@ -71,6 +106,10 @@ static void launch(const tess_op *op, const pack_layout &l, const float *values,
         pack_up_conv_kernel<T><<<blocks, threads, 0, stream>>>(l, op->out[0].c, values, (T *)packed);
     else if (l.transposed)
         pack_transposed_kernel<T><<<blocks, threads, 0, stream>>>(l, op->in[0].c, values, (T *)packed);
+    else if (l.taps <= MOST_TAPS && l.rows <= 65535)
+        pack_tile_kernel<T>
+            <<<dim3((unsigned)((l.others + PIECE - 1) / PIECE), (unsigned)l.rows), TILE_THREADS, 0, stream>>>(
+                l, values, (T *)packed);
     else
         pack_kernel<T><<<blocks, threads, 0, stream>>>(l, values, (T *)packed);
 }

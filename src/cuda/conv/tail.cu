@@ -15,11 +15,11 @@ namespace
 enum { WIDE = 32, HIGH = 16, ROWS = 4, CHANNELS = 64, PITCH = 72, THREADS = 256, OUTPUTS = 8 };
 
 struct tail_job {
-    tess_tensor in, out, residual[2];
+    tess_tensor in, out, residual[2], mask;
     int top, left, residuals, chunks;
     bool relu;
     const float *bias;
-    const void *from, *weights, *more[2];
+    const void *from, *weights, *more[2], *keep; /* keep NULL: no mask */
     void *to;
 };
 
@@ -119,6 +119,11 @@ __device__ __forceinline__ void finish(const tail_job &job, int64_t n, int64_t y
     }
     if (job.relu && value < 0)
         value = 0;
+    if (job.keep) {
+        const tess_tensor &t = job.mask;
+        const Out *keep = (const Out *)job.keep + n * t.stride_n + y * t.stride_h + x * t.stride_w + o;
+        value = tess_value(*keep) > 0 ? value : 0;
+    }
     ((Out *)job.to)[n * job.out.stride_n + y * job.out.stride_h + x * job.out.stride_w + o] =
         tess_rounded<Out>(value);
 }
@@ -217,6 +222,10 @@ extern "C" cudaError_t tess_cuda_tail(const tess_op *op, const tess_op_buffers *
     for (int r = 0; r < tess_op_residuals(op); r++) {
         job.residual[r] = op->in[1 + r];
         job.more[r] = b->in[1 + r];
+    }
+    if (op->masked) {
+        job.mask = *tess_op_mask(op);
+        job.keep = b->in[op->inputs - 1];
     }
     return tess_op_precision(op) == TESS_F16 ? launch_ends<__half>(op, job, stream)
                                              : launch_ends<__nv_bfloat16>(op, job, stream);

@@ -61,9 +61,17 @@ extern const tess_cuda_launch tess_cuda_fft;     /* fft.c: FFT, by cuFFT */
 /* filter.c: FFT and FILTER of images, by our own kernels. */
 extern const tess_cuda_launch tess_cuda_filter;
 extern const tess_cuda_launch tess_cuda_filter_whole; /* filter_whole.c: FILTER, by cuFFT */
-extern const tess_cuda_launch tess_cuda_rays;      /* rays_launch.c: PROJECT, BACKPROJECT and FDK's steps */
-extern const tess_cuda_launch tess_cuda_side_sum;  /* side_sum.cu: SIDE_SUM */
-extern const tess_cuda_launch tess_cuda_attention; /* attention.cu: ATTENTION */
+extern const tess_cuda_launch tess_cuda_rays;        /* rays_launch.c: PROJECT, BACKPROJECT and FDK's steps */
+extern const tess_cuda_launch tess_cuda_side_sum;    /* side_sum.cu: SIDE_SUM */
+extern const tess_cuda_launch tess_cuda_attention;   /* attention.cu: ATTENTION */
+extern const tess_cuda_launch tess_cuda_conv_grad;   /* conv_grad.c: CONV_GRAD, on any card */
+extern const tess_cuda_launch tess_cuda_flip;        /* flip.cu: FLIP */
+extern const tess_cuda_launch tess_cuda_channel_sum; /* channel_sum.cu: CHANNEL_SUM */
+/* train/: pointwise_grad.cu: ACTIVATE_GRAD, POOL_GRAD, UPSAMPLE_GRAD, DROPOUT; noise.cu: NOISE; loss.cu: LOSS;
+ * optimize.cu: OPTIMIZE, AVERAGE. */
+extern const tess_cuda_launch tess_cuda_pointwise_grad, tess_cuda_noise, tess_cuda_loss, tess_cuda_optimize;
+/* norm/, attention/: BATCH_NORM_TRAIN and BATCH_NORM_GRAD, GROUP_NORM_GRAD, ATTENTION_GRAD. */
+extern const tess_cuda_launch tess_cuda_batch_norm, tess_cuda_group_norm_grad, tess_cuda_attention_grad;
 /* hopper*.cu: wgmma and bulk copies, sm_90a. A weak symbol, NULL in a build without it. */
 extern const tess_cuda_launch tess_cuda_hopper;
 

@@ -9,12 +9,18 @@
 #include "base/checked.h"
 #include "base/pool.h"
 #include "cuda/conv/volume.h"
+#include "op/row.h"
 
 static const size_t SCRATCH = (size_t)1 << 20; /* for pieces of weights that are being packed */
 
 bool tess_cuda_is_image_layer(const tess_op *op)
 {
     return tess_op_is_layer(op) && !tess_cuda_is_volume(op);
+}
+
+bool tess_cuda_has_choice(const tess_op *op)
+{
+    return tess_cuda_is_image_layer(op) || op->kind == TESS_OP_CONV_GRAD;
 }
 
 size_t tess_cuda_weight_bytes(const tess_op *op)

@@ -10,15 +10,16 @@ void tess_cuda_class(const tess_op *op, char text[TESS_CUDA_CLASS])
 {
     char plain[64];
     tess_op_class(op, plain, sizeof plain);
-    int64_t pixels = op->out[0].n * op->out[0].d * op->out[0].h * op->out[0].w;
+    const tess_tensor *grid = op->kind == TESS_OP_CONV_GRAD ? &op->in[1] : &op->out[0];
+    int64_t pixels = grid->n * grid->d * grid->h * grid->w;
     int size = 0;
     while (pixels > 1) {
         pixels >>= 1;
         size++;
     }
-    snprintf(text, TESS_CUDA_CLASS, "%s %s>%s%s%s+%d 2^%d", plain, tess_dtype_name(op->in[0].dtype),
-             tess_dtype_name(op->out[0].dtype), op->bias ? " bias" : "", tess_op_relu(op) ? " relu" : "",
-             tess_op_residuals(op), size);
+    snprintf(text, TESS_CUDA_CLASS, "%s %s>%s%s%s%s+%d 2^%d", plain, tess_dtype_name(op->in[0].dtype),
+             tess_dtype_name(grid->dtype), op->bias ? " bias" : "", tess_op_relu(op) ? " relu" : "",
+             op->masked ? " mask" : "", tess_op_residuals(op), size);
 }
 
 tess_cuda_known *tess_cuda_find(tess_cuda_measured *measured, const char *op_class)
@@ -190,7 +191,7 @@ const tess_kernel *tess_cuda_prefers(tess_device *device, const tess_op *op)
     const char *forced = tess_cuda_of(device)->measured->forced;
     if (op->kind == TESS_OP_FFT || op->kind == TESS_OP_FILTER)
         return forced[0] ? tess_kernel_named(device, op, forced) : NULL;
-    if (!tess_cuda_is_image_layer(op))
+    if (!tess_cuda_has_choice(op))
         return NULL;
     const tess_cuda_known known = tess_cuda_known_of(device, op);
     return tess_kernel_named(device, op, known.kernel);

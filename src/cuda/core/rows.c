@@ -40,15 +40,66 @@ static bool is_attention(const tess_op *op)
     return op->kind == TESS_OP_ATTENTION;
 }
 
+static bool is_pointwise_grad(const tess_op *op)
+{
+    return op->kind == TESS_OP_ACTIVATE_GRAD || op->kind == TESS_OP_POOL_GRAD ||
+           op->kind == TESS_OP_UPSAMPLE_GRAD || op->kind == TESS_OP_DROPOUT;
+}
+
+static bool is_noise(const tess_op *op)
+{
+    return op->kind == TESS_OP_NOISE;
+}
+
+static bool is_loss(const tess_op *op)
+{
+    return op->kind == TESS_OP_LOSS;
+}
+
+static bool is_optimize(const tess_op *op)
+{
+    return op->kind == TESS_OP_OPTIMIZE || op->kind == TESS_OP_AVERAGE;
+}
+
+static bool is_batch_norm(const tess_op *op)
+{
+    return op->kind == TESS_OP_BATCH_NORM_TRAIN || op->kind == TESS_OP_BATCH_NORM_GRAD;
+}
+
+static bool is_group_norm_grad(const tess_op *op)
+{
+    return op->kind == TESS_OP_GROUP_NORM_GRAD;
+}
+
+static bool is_attention_grad(const tess_op *op)
+{
+    return op->kind == TESS_OP_ATTENTION_GRAD;
+}
+
 static bool is_rays(const tess_op *op)
 {
     return op->kind == TESS_OP_PROJECT || op->kind == TESS_OP_BACKPROJECT || op->kind == TESS_OP_RAY_COSINE ||
            op->kind == TESS_OP_RAY_SPREAD;
 }
 
+static bool is_flip(const tess_op *op)
+{
+    return op->kind == TESS_OP_FLIP;
+}
+
+static bool is_channel_sum(const tess_op *op)
+{
+    return op->kind == TESS_OP_CHANNEL_SUM;
+}
+
+static bool is_conv_grad(const tess_op *op)
+{
+    return op->kind == TESS_OP_CONV_GRAD;
+}
+
 static bool is_hopper(const tess_op *op)
 {
-    return &tess_cuda_hopper && tess_cuda_is_image_layer(op);
+    return &tess_cuda_hopper && tess_cuda_has_choice(op);
 }
 
 /* cuFFT reports its needs only after a plan is made. If that fails, the row refuses with cuFFT's message. */
@@ -66,8 +117,6 @@ static tess_status launch_refuses(const tess_cuda_launch *launch, bool mine, con
 {
     if (!mine)
         return tess_kernel_refuse(why, NULL);
-    if (op->masked)
-        return tess_kernel_refuse(why, "it takes no mask");
     const char *reason = launch->refuses(op, tess_cuda_of((tess_device *)device)->capability);
     if (reason)
         return tess_kernel_refuse(why, reason);
@@ -146,8 +195,18 @@ LAUNCHED(cufft, "cufft", tess_cuda_fft, is_fft)
 LAUNCHED(cufft_filter, "cufft", tess_cuda_filter_whole, is_filter)
 LAUNCHED(side_sum, "side sum", tess_cuda_side_sum, is_side_sum)
 LAUNCHED(attention, "attention", tess_cuda_attention, is_attention)
+LAUNCHED(pointwise_grad, "pointwise", tess_cuda_pointwise_grad, is_pointwise_grad)
+LAUNCHED(noise, "noise", tess_cuda_noise, is_noise)
+LAUNCHED(loss, "loss", tess_cuda_loss, is_loss)
+LAUNCHED(optimize, "optimize", tess_cuda_optimize, is_optimize)
+LAUNCHED(batch_norm, "batch norm", tess_cuda_batch_norm, is_batch_norm)
+LAUNCHED(group_norm_grad, "group norm", tess_cuda_group_norm_grad, is_group_norm_grad)
+LAUNCHED(attention_grad, "attention", tess_cuda_attention_grad, is_attention_grad)
 LAUNCHED(rays, "rays", tess_cuda_rays, is_rays)
+LAUNCHED(flip, "flip", tess_cuda_flip, is_flip)
+LAUNCHED(channel_sum, "channel sum", tess_cuda_channel_sum, is_channel_sum)
 LAUNCHED(hopper, "hopper", tess_cuda_hopper, is_hopper)
+LAUNCHED(conv_grad, "generic", tess_cuda_conv_grad, is_conv_grad)
 LAUNCHED(generic, "generic", tess_cuda_generic, tess_cuda_is_image_layer)
 
 const tess_kernel *const tess_cuda_kernels[] = {&samples,
@@ -160,8 +219,18 @@ const tess_kernel *const tess_cuda_kernels[] = {&samples,
                                                 &rays,
                                                 &tess_cuda_group_norm,
                                                 &attention,
+                                                &flip,
+                                                &channel_sum,
+                                                &pointwise_grad,
+                                                &noise,
+                                                &loss,
+                                                &optimize,
+                                                &batch_norm,
+                                                &group_norm_grad,
+                                                &attention_grad,
                                                 &hopper,
                                                 &tess_cuda_cudnn_row,
+                                                &conv_grad,
                                                 &generic,
                                                 NULL};
 

@@ -9,11 +9,12 @@
  * There are no atomics, so the bits do not depend on the card or on other work. */
 #include "cuda/core/cuda.h"
 #include "cuda/core/load.h"
+#include "cuda/core/sums.cuh"
 
 namespace
 {
 
-enum { THREADS = 256, PART = 1 << 15 };
+enum { THREADS = 256, PART = 1 << 15, AHEAD = 8 };
 const unsigned MOST = 65535; /* limit of the grid in y */
 
 /* The common shape of all tensors of an op, and the start of a line in each. */
@@ -101,20 +102,6 @@ __global__ void __launch_bounds__(THREADS) spectrum_kernel(const __grid_constant
     }
 }
 
-/* The sum over the block, in thread 0, by a tree of a fixed shape. */
-__device__ double block_sum(double value)
-{
-    __shared__ double sums[THREADS];
-    sums[threadIdx.x] = value;
-    __syncthreads();
-    for (int half = THREADS / 2; half > 0; half /= 2) {
-        if ((int)threadIdx.x < half)
-            sums[threadIdx.x] += sums[threadIdx.x + half];
-        __syncthreads();
-    }
-    return sums[0];
-}
-
 struct dot_job {
     lines l;
     tess_tensor a, b;
@@ -123,23 +110,45 @@ struct dot_job {
     bool dense;
 };
 
+/* The sum of a thread's values without gaps, in their order. AHEAD values are read at once: one at a time does not
+ * keep the memory busy. */
+__device__ __forceinline__ double dot_dense(const dot_job &job, int64_t i, int64_t end)
+{
+    const bool square = job.x == job.y;
+    double sum = 0;
+    for (; i + (AHEAD - 1) * THREADS < end; i += AHEAD * THREADS) {
+        float x[AHEAD], y[AHEAD];
+#pragma unroll
+        for (int k = 0; k < AHEAD; k++) {
+            x[k] = job.x[i + k * THREADS];
+            y[k] = square ? x[k] : job.y[i + k * THREADS];
+        }
+#pragma unroll
+        for (int k = 0; k < AHEAD; k++)
+            sum += (double)x[k] * (double)y[k];
+    }
+    for (; i < end; i += THREADS)
+        sum += (double)job.x[i] * (double)job.y[i];
+    return sum;
+}
+
 /* One block per part; products of two floats are exact in fp64. */
 __global__ void __launch_bounds__(THREADS) dot_kernel(const __grid_constant__ dot_job job)
 {
     const int64_t all = (int64_t)job.l.count * job.l.row, begin = (int64_t)blockIdx.x * PART,
                   end = begin + PART < all ? begin + PART : all;
     double sum = 0;
-    for (int64_t i = begin + threadIdx.x; i < end; i += THREADS) {
-        int64_t at_x = i, at_y = i;
-        if (!job.dense) {
+    if (job.dense)
+        sum = dot_dense(job, begin + threadIdx.x, end);
+    else
+        for (int64_t i = begin + threadIdx.x; i < end; i += THREADS) {
             const unsigned line = (unsigned)(i / job.l.row);
             const int64_t in_line = i - line * job.l.row;
-            at_x = line_at(job.a, job.l, line) + value_at(job.a, job.l, in_line);
-            at_y = line_at(job.b, job.l, line) + value_at(job.b, job.l, in_line);
+            const int64_t at_x = line_at(job.a, job.l, line) + value_at(job.a, job.l, in_line),
+                          at_y = line_at(job.b, job.l, line) + value_at(job.b, job.l, in_line);
+            sum += (double)job.x[at_x] * (double)job.y[at_y];
         }
-        sum += (double)job.x[at_x] * (double)job.y[at_y];
-    }
-    sum = block_sum(sum);
+    sum = tess_block_sum<THREADS>(sum);
     if (threadIdx.x == 0)
         job.parts[blockIdx.x] = sum;
 }
@@ -149,7 +158,7 @@ __global__ void __launch_bounds__(THREADS) dot_end_kernel(const double *parts, i
     double sum = 0;
     for (int64_t i = threadIdx.x; i < count; i += THREADS)
         sum += parts[i];
-    sum = block_sum(sum);
+    sum = tess_block_sum<THREADS>(sum);
     if (threadIdx.x == 0)
         *out = sum;
 }

@@ -2,8 +2,10 @@
 
 #include <stddef.h>
 
-static const tess_cuda_launch *const kernels[] = {&tess_hopper_conv, &tess_hopper_head, &tess_hopper_tail};
-enum { KERNELS = sizeof kernels / sizeof kernels[0] };
+static const tess_cuda_launch *const kernels[] = {&tess_hopper_conv, &tess_hopper_head, &tess_hopper_tail,
+                                                  &tess_hopper_grad};
+/* The kernels of training are loaded when an op is prepared, not when the card is opened. */
+enum { KERNELS = sizeof kernels / sizeof kernels[0], INFERENCE_KERNELS = 3 };
 
 static const tess_cuda_launch *kernel_of(const tess_op *op)
 {
@@ -28,6 +30,8 @@ static const char *refuses(const tess_op *op, int capability)
 {
     if (capability != 90)
         return "made for compute capability 9.0";
+    if (op->kind == TESS_OP_CONV_GRAD)
+        return tess_hopper_grad.refuses(op, capability);
     if (op->in[0].d != 1 || op->out[0].d != 1 || op->kernel[TESS_DEPTH] != 1)
         return "takes images";
     if (too_many_tiles(op))
@@ -43,7 +47,7 @@ static cudaError_t run(const tess_op *op, const tess_op_buffers *buffers, cudaSt
 
 static cudaError_t load(int capability)
 {
-    for (int i = 0; i < KERNELS && capability == 90; i++) {
+    for (int i = 0; i < INFERENCE_KERNELS && capability == 90; i++) {
         const cudaError_t result = kernels[i]->load(capability);
         if (result != cudaSuccess)
             return result;
@@ -51,4 +55,22 @@ static cudaError_t load(int capability)
     return cudaSuccess;
 }
 
-const tess_cuda_launch tess_cuda_hopper = {refuses, run, load, NULL};
+static size_t workspace(const tess_op *op)
+{
+    return op->kind == TESS_OP_CONV_GRAD ? tess_hopper_grad.workspace(op) : 0;
+}
+
+static tess_status prepare(const tess_op *op, void **handle, tess_error *error)
+{
+    *handle = NULL;
+    cudaError_t result = cudaSuccess;
+    if (op->kind == TESS_OP_CONV_GRAD)
+        result = tess_hopper_grad.load(90);
+    else if (op->masked)
+        result = tess_hopper_head.refuses(op, 90) ? tess_hopper_conv_load_masked()
+                                                  : tess_hopper_head_load_masked();
+    return tess_cuda_check(result, "loading kernels", error);
+}
+
+const tess_cuda_launch tess_cuda_hopper = {
+    .refuses = refuses, .run = run, .load = load, .workspace = workspace, .prepare = prepare};

@@ -105,6 +105,13 @@ static __device__ __forceinline__ uint64_t matrix(uint32_t address, int group_by
     return (uint64_t)((address & 0x3FFFF) >> 4) | (uint64_t)(group_bytes >> 4) << 32 | (uint64_t)1 << 62;
 }
 
+/* The same for an MN-major matrix: each row holds 64 values of M or N for one K. Rows of the same 8 K follow each other,
+ * the next 8 K are `group_bytes` further, the next 64 values of M or N `leading_bytes`. */
+static __device__ __forceinline__ uint64_t matrix_mn(uint32_t address, int leading_bytes, int group_bytes)
+{
+    return matrix(address, group_bytes) | (uint64_t)(leading_bytes >> 4) << 16;
+}
+
 static __device__ __forceinline__ void wgmma_fence(void)
 {
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");

@@ -1,9 +1,9 @@
 /* Host side of the Hopper convolutions: the ops that they accept, tile shape, tensor maps, launch. */
 #include "cuda/core/load.h"
-#include "cuda/core/tensor_map.h"
 #include "cuda/hopper/hopper.h"
 #include "cuda/hopper/hopper_conv.cuh"
 #include "cuda/hopper/hopper_launch.cuh"
+#include "cuda/hopper/hopper_map.cuh"
 
 static bool is_down(const tess_op *op)
 {
@@ -14,12 +14,6 @@ static bool is_down(const tess_op *op)
 static bool is_up(const tess_op *op)
 {
     return op->kind == TESS_OP_CONV_TRANSPOSE || op->kind == TESS_OP_UP_CONV;
-}
-
-/* True if the strides are multiples of 16 bytes, as a tensor map requires. */
-static bool mappable(const tess_tensor *t)
-{
-    return t->stride_w % 8 == 0 && t->stride_h % 8 == 0 && t->stride_n % 8 == 0;
 }
 
 /* Phases are counted from the first pixel of the image, so the padding must be that of a whole image. */
@@ -62,20 +56,10 @@ static const char *refuses(const tess_op *op, int capability)
     for (int r = 0; r < tess_op_residuals(op); r++)
         if (op->in[1 + r].dtype != op->out[0].dtype || !mappable(&op->in[1 + r]))
             return "takes residuals like the output";
+    if (op->masked && (tess_op_mask(op)->dtype != op->out[0].dtype || !mappable(tess_op_mask(op)) ||
+                       op->kind == TESS_OP_UP_CONV))
+        return "takes a mask like the output";
     return NULL;
-}
-
-/* A map of every `step`-th pixel of a tensor in each direction, from (dy, dx) on. */
-static bool map_pixels(CUtensorMap *map, const tess_tensor *t, const void *data, int step, int dy, int dx,
-                       int width, int height)
-{
-    char *base = (char *)data + 2 * (dy * t->stride_h + dx * t->stride_w);
-    const uint64_t sizes[4] = {(uint64_t)t->c, (uint64_t)(t->w - dx + step - 1) / step,
-                               (uint64_t)(t->h - dy + step - 1) / step, (uint64_t)t->n};
-    const uint64_t strides[3] = {2 * (uint64_t)(step * t->stride_w), 2 * (uint64_t)(step * t->stride_h),
-                                 2 * (uint64_t)t->stride_n};
-    const uint32_t box[4] = {CHANNELS, (uint32_t)width, (uint32_t)height, 1};
-    return tess_cuda_tensor_map(map, t->dtype, 4, base, sizes, strides, box, NULL, ROW_BYTES);
 }
 
 static int taps_of(const tess_op *op)
@@ -115,6 +99,9 @@ static bool describe(const tess_op *op, const tess_op_buffers *buffers, conv_geo
         if (phase == 0 || up)
             good &= map_pixels(&g->out[phase], &op->out[0], buffers->out[0], up ? 2 : 1, phase / 2, phase % 2,
                                tile::width, tile::height);
+        if (op->masked && (phase == 0 || up))
+            good &= map_pixels(&g->mask[phase], tess_op_mask(op), buffers->in[op->inputs - 1], up ? 2 : 1,
+                               phase / 2, phase % 2, tile::width, tile::height);
     }
     for (int r = 0; r < tess_op_residuals(op); r++)
         good &= map_pixels(&g->residual[r], &op->in[1 + r], buffers->in[1 + r], 1, 0, 0, tile::width,
@@ -140,35 +127,37 @@ static bool describe(const tess_op *op, const tess_op_buffers *buffers, conv_geo
     return good;
 }
 
-template <typename T, int TAPS, bool RESIDENT, bool MAPPED, int DEPTH, int ROWS>
+template <typename T, int TAPS, bool RESIDENT, conv_end END, int DEPTH, int ROWS>
 static cudaError_t launch(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream)
 {
     typedef conv_tile<TAPS, ROWS> tile;
     conv_geometry g;
     if (!describe<TAPS, ROWS>(op, buffers, &g))
         return cudaErrorInvalidValue;
-    return tess_hopper_launch(conv_kernel<T, TAPS, RESIDENT, MAPPED, DEPTH, ROWS>, g, g.tiles, 1,
+    return tess_hopper_launch(conv_kernel<T, TAPS, RESIDENT, END, DEPTH, ROWS>, g, g.tiles, 1,
                               (TEAMS + 1) * WARPGROUP, tile::shared_bytes, stream);
 }
 
-template <typename T, bool MAPPED, int ROWS>
+template <typename T, conv_end END, int ROWS>
 static cudaError_t run_nine(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream)
 {
     if (op->in[0].c > CHANNELS || op->out[0].c > CHANNELS)
-        return launch<T, 9, false, MAPPED, CHANNELS, ROWS>(op, buffers, stream);
-    return op->in[0].c > CHANNELS / 2 ? launch<T, 9, true, MAPPED, CHANNELS, ROWS>(op, buffers, stream)
-                                      : launch<T, 9, true, MAPPED, CHANNELS / 2, ROWS>(op, buffers, stream);
+        return launch<T, 9, false, END, CHANNELS, ROWS>(op, buffers, stream);
+    return op->in[0].c > CHANNELS / 2 ? launch<T, 9, true, END, CHANNELS, ROWS>(op, buffers, stream)
+                                      : launch<T, 9, true, END, CHANNELS / 2, ROWS>(op, buffers, stream);
 }
 
 template <typename T, int ROWS>
 static cudaError_t run_shape(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream)
 {
     if (op->kind == TESS_OP_UP_CONV)
-        return launch<T, 4, false, false, CHANNELS, ROWS>(op, buffers, stream);
+        return launch<T, 4, false, PLAIN_END, CHANNELS, ROWS>(op, buffers, stream);
     if (is_up(op) || is_down(op))
-        return launch<T, 1, false, false, CHANNELS, ROWS>(op, buffers, stream);
-    return op->mapped ? run_nine<T, true, ROWS>(op, buffers, stream)
-                      : run_nine<T, false, ROWS>(op, buffers, stream);
+        return op->masked ? launch<T, 1, false, TAKES_MASK, CHANNELS, ROWS>(op, buffers, stream)
+                          : launch<T, 1, false, PLAIN_END, CHANNELS, ROWS>(op, buffers, stream);
+    return op->masked   ? run_nine<T, TAKES_MASK, ROWS>(op, buffers, stream)
+           : op->mapped ? run_nine<T, ADDS_MAP, ROWS>(op, buffers, stream)
+                        : run_nine<T, PLAIN_END, ROWS>(op, buffers, stream);
 }
 
 /* Number of rounds of tiles over all multiprocessors, times the tile height. */
@@ -196,27 +185,43 @@ static cudaError_t run(const tess_op *op, const tess_op_buffers *buffers, cudaSt
                                         : run_type<__half>(op, buffers, stream);
 }
 
-template <typename T, int TAPS, bool RESIDENT, bool MAPPED, int DEPTH, int ROWS>
+template <typename T, int TAPS, bool RESIDENT, conv_end END, int DEPTH, int ROWS>
 static void load_one(cudaError_t *result)
 {
     if (*result == cudaSuccess)
-        *result = tess_cuda_load((const void *)conv_kernel<T, TAPS, RESIDENT, MAPPED, DEPTH, ROWS>,
+        *result = tess_cuda_load((const void *)conv_kernel<T, TAPS, RESIDENT, END, DEPTH, ROWS>,
                                  conv_tile<TAPS, ROWS>::shared_bytes);
 }
 
-template <typename T, bool MAPPED, int ROWS> static void load_nine(cudaError_t *result)
+template <typename T, conv_end END, int ROWS> static void load_nine(cudaError_t *result)
 {
-    load_one<T, 9, true, MAPPED, CHANNELS, ROWS>(result);
-    load_one<T, 9, true, MAPPED, CHANNELS / 2, ROWS>(result);
-    load_one<T, 9, false, MAPPED, CHANNELS, ROWS>(result);
+    load_one<T, 9, true, END, CHANNELS, ROWS>(result);
+    load_one<T, 9, true, END, CHANNELS / 2, ROWS>(result);
+    load_one<T, 9, false, END, CHANNELS, ROWS>(result);
 }
 
 template <typename T, int ROWS> static void load_shape(cudaError_t *result)
 {
-    load_nine<T, false, ROWS>(result);
-    load_nine<T, true, ROWS>(result);
-    load_one<T, 4, false, false, CHANNELS, ROWS>(result);
-    load_one<T, 1, false, false, CHANNELS, ROWS>(result);
+    load_nine<T, PLAIN_END, ROWS>(result);
+    load_nine<T, ADDS_MAP, ROWS>(result);
+    load_one<T, 4, false, PLAIN_END, CHANNELS, ROWS>(result);
+    load_one<T, 1, false, PLAIN_END, CHANNELS, ROWS>(result);
+}
+
+template <typename T, int ROWS> static void load_masked(cudaError_t *result)
+{
+    load_nine<T, TAKES_MASK, ROWS>(result);
+    load_one<T, 1, false, TAKES_MASK, CHANNELS, ROWS>(result);
+}
+
+extern "C" cudaError_t tess_hopper_conv_load_masked(void)
+{
+    cudaError_t result = cudaSuccess;
+    load_masked<__half, 16>(&result);
+    load_masked<__half, 32>(&result);
+    load_masked<__nv_bfloat16, 16>(&result);
+    load_masked<__nv_bfloat16, 32>(&result);
+    return result;
 }
 
 static cudaError_t load(int)

@@ -16,7 +16,7 @@
 
 #include "cuda/hopper/hopper_team.cuh"
 
-template <typename T, int TAPS, bool RESIDENT, bool MAPPED, int DEPTH, int ROWS>
+template <typename T, int TAPS, bool RESIDENT, conv_end END, int DEPTH, int ROWS>
 __global__ void __launch_bounds__((TEAMS + 1) * WARPGROUP, 1)
     conv_kernel(const __grid_constant__ conv_geometry g)
 {
@@ -46,13 +46,13 @@ __global__ void __launch_bounds__((TEAMS + 1) * WARPGROUP, 1)
             load_weights<TAPS, RESIDENT, tile_type>(g, base + tile_type::slots_at, b);
         } else if (lane == 0 && warp == 2) {
             wait_for_grid_before();
-            load_residuals<tile_type>(g, base + tile_type::staging_at, b);
+            load_residuals<END, tile_type>(g, base + tile_type::staging_at, b);
         }
     } else {
         more_registers<232>();
-        if (MAPPED)
+        if (END == ADDS_MAP)
             wait_for_grid_before(); /* which computed the map */
-        conv_team<T, TAPS, RESIDENT, MAPPED, DEPTH, ROWS> team(g);
+        conv_team<T, TAPS, RESIDENT, END, DEPTH, ROWS> team(g);
         team.b = b;
         team.stages = base;
         team.slots = base + tile_type::slots_at;

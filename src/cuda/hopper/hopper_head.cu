@@ -13,11 +13,14 @@ enum {
     PIXELS = SIDE * SIDE,
     ROW_BYTES = 128,
     BLOCKS_PER_SM = 3,
-    SHARED_BYTES = (PIXELS + OUTPUTS) * ROW_BYTES + 1024
+    MASK_BYTES = PIXELS * ROW_BYTES,
+    MASK_AT = (PIXELS + OUTPUTS) * ROW_BYTES, /* behind pixels and weights; the barrier of its copy follows */
+    PLAIN_BYTES = MASK_AT + 1024,             /* 1024: to align the start */
+    MASKED_BYTES = PLAIN_BYTES + MASK_BYTES + 16
 };
 
 typedef struct head_geometry {
-    CUtensorMap out;
+    CUtensorMap out, mask;
     const float *in;
     const void *weights;
     const float *bias;
@@ -102,13 +105,18 @@ static __device__ __forceinline__ void put_pixel(const head_geometry &g, uint32_
     put_row<T, C>(base, row, values);
 }
 
-template <typename T, int C>
+template <typename T, int C, bool MASKED>
 __global__ void __launch_bounds__(WARPGROUP, BLOCKS_PER_SM)
     head_kernel(const __grid_constant__ head_geometry g)
 {
     extern __shared__ char raw[];
     const uint32_t pixels = (shared_address(raw) + 1023) & ~1023u, weights = pixels + PIXELS * ROW_BYTES;
+    const uint32_t mask = pixels + MASK_AT, mask_full = mask + MASK_BYTES;
     const int warp = __shfl_sync(~0u, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
+    if (MASKED && threadIdx.x == 0) {
+        barrier_init(mask_full, 1);
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
     let_next_grid_start();
     put_weights<T, C>(g, weights);
     float bias[2] = {0, 0};
@@ -118,12 +126,17 @@ __global__ void __launch_bounds__(WARPGROUP, BLOCKS_PER_SM)
         bias[1] = first + 8 < g.outputs ? __ldg(g.bias + first + 8) : 0;
     }
     wait_for_grid_before();
+    uint32_t mask_round = 0;
     for (int tile = blockIdx.x; tile < g.tiles; tile += gridDim.x) {
         const int x = tile % g.tiles_x * SIDE, y = tile / g.tiles_x % g.tiles_y * SIDE,
                   n = tile / g.tiles_x / g.tiles_y;
         if (threadIdx.x == 0)
             stores_read();
         __syncthreads(); /* the rows still held the previous tile */
+        if (MASKED && threadIdx.x == 0) {
+            barrier_expect(mask_full, MASK_BYTES);
+            load_4d(mask, &g.mask, mask_full, 0, x, y, n);
+        }
         for (int row = threadIdx.x; row < PIXELS; row += WARPGROUP)
             put_pixel<T, C>(g, pixels, n, y + row / SIDE, x + row % SIDE, row);
         fence_async();
@@ -139,17 +152,29 @@ __global__ void __launch_bounds__(WARPGROUP, BLOCKS_PER_SM)
         wgmma_commit();
         wgmma_wait<0>();
         __syncthreads(); /* all rows are read: the result overwrites them */
+        if (MASKED) {
+            barrier_wait(mask_full, mask_round);
+            mask_round ^= 1;
+        }
 #pragma unroll
         for (int i = 0; i < PIXELS / 8; i += 2) {
-            uint32_t m[4];
+            uint32_t m[4], keep[4];
+            const uint32_t at = chunk_at(8 * (i + lane / 16) + lane % 8, 2 * warp + lane / 8 % 2);
+            if (MASKED)
+                load_transposed(mask + at, keep);
 #pragma unroll
             for (int k = 0; k < 4; k++) {
                 const int group = i + k / 2;
                 float low = d[group / 16][group % 16 * 4 + k % 2 * 2] + bias[k % 2];
                 float high = d[group / 16][group % 16 * 4 + k % 2 * 2 + 1] + bias[k % 2];
+                if (MASKED) {
+                    const float2 two = unpair(keep[k], T());
+                    low = two.x > 0 ? low : 0;
+                    high = two.y > 0 ? high : 0;
+                }
                 m[k] = pair(g.relu ? fmaxf(low, 0) : low, g.relu ? fmaxf(high, 0) : high, T());
             }
-            store_transposed(pixels + chunk_at(8 * (i + lane / 16) + lane % 8, 2 * warp + lane / 8 % 2), m);
+            store_transposed(pixels + at, m);
         }
         fence_async();
         __syncthreads();
@@ -177,7 +202,20 @@ static const char *refuses(const tess_op *op, int capability)
     if (op->out[0].stride_w % 8 || op->out[0].stride_h % 8 || op->out[0].stride_n % 8 ||
         (op->in[0].c == 4 && (op->in[0].stride_w % 4 || op->in[0].stride_h % 4 || op->in[0].stride_n % 4)))
         return "takes strides of 16 bytes";
+    if (op->masked && (tess_op_mask(op)->dtype != op->out[0].dtype || tess_op_mask(op)->stride_w % 8 ||
+                       tess_op_mask(op)->stride_h % 8 || tess_op_mask(op)->stride_n % 8))
+        return "takes a mask like the output";
     return NULL;
+}
+
+/* A map of a tensor like the output, in tiles. */
+static bool map_tiles(CUtensorMap *map, const tess_tensor *t, const void *data)
+{
+    const uint64_t sizes[4] = {(uint64_t)t->c, (uint64_t)t->w, (uint64_t)t->h, (uint64_t)t->n};
+    const uint64_t strides[3] = {2 * (uint64_t)t->stride_w, 2 * (uint64_t)t->stride_h,
+                                 2 * (uint64_t)t->stride_n};
+    const uint32_t box[4] = {OUTPUTS, SIDE, SIDE, 1};
+    return tess_cuda_tensor_map(map, t->dtype, 4, (void *)data, sizes, strides, box, NULL, ROW_BYTES);
 }
 
 template <typename T, int C>
@@ -185,13 +223,10 @@ static cudaError_t launch(const tess_op *op, const tess_op_buffers *buffers, cud
 {
     head_geometry g = {};
     const tess_tensor *out = &op->out[0];
-    const uint64_t sizes[4] = {(uint64_t)out->c, (uint64_t)out->w, (uint64_t)out->h, (uint64_t)out->n};
-    const uint64_t strides[3] = {2 * (uint64_t)out->stride_w, 2 * (uint64_t)out->stride_h,
-                                 2 * (uint64_t)out->stride_n};
-    const uint32_t box[4] = {OUTPUTS, SIDE, SIDE, 1};
     if (C == 4 && (uintptr_t)buffers->in[0] % 16)
         return cudaErrorInvalidValue;
-    if (!tess_cuda_tensor_map(&g.out, out->dtype, 4, buffers->out[0], sizes, strides, box, NULL, ROW_BYTES))
+    if (!map_tiles(&g.out, out, buffers->out[0]) ||
+        (op->masked && !map_tiles(&g.mask, tess_op_mask(op), buffers->in[op->inputs - 1])))
         return cudaErrorInvalidValue;
     g.in = (const float *)buffers->in[0];
     g.weights = buffers->weights;
@@ -208,7 +243,10 @@ static cudaError_t launch(const tess_op *op, const tess_op_buffers *buffers, cud
     g.tiles = g.tiles_x * g.tiles_y * (int)out->n;
     g.outputs = (int)out->c;
     g.relu = tess_op_relu(op);
-    return tess_hopper_launch(head_kernel<T, C>, g, g.tiles, BLOCKS_PER_SM, WARPGROUP, SHARED_BYTES, stream);
+    return op->masked ? tess_hopper_launch(head_kernel<T, C, true>, g, g.tiles, BLOCKS_PER_SM, WARPGROUP,
+                                           MASKED_BYTES, stream)
+                      : tess_hopper_launch(head_kernel<T, C, false>, g, g.tiles, BLOCKS_PER_SM, WARPGROUP,
+                                           PLAIN_BYTES, stream);
 }
 
 template <typename T>
@@ -225,22 +263,28 @@ static cudaError_t run(const tess_op *op, const tess_op_buffers *buffers, cudaSt
                                          : run_type<__half>(op, buffers, stream);
 }
 
-template <typename T, int C> static void load_one(cudaError_t *result)
+template <bool MASKED> static cudaError_t load_all(void)
 {
-    if (*result == cudaSuccess)
-        *result = tess_cuda_load((const void *)head_kernel<T, C>, SHARED_BYTES);
+    static const void *const all[] = {(const void *)head_kernel<__half, 4, MASKED>,
+                                      (const void *)head_kernel<__half, 3, MASKED>,
+                                      (const void *)head_kernel<__half, 1, MASKED>,
+                                      (const void *)head_kernel<__nv_bfloat16, 4, MASKED>,
+                                      (const void *)head_kernel<__nv_bfloat16, 3, MASKED>,
+                                      (const void *)head_kernel<__nv_bfloat16, 1, MASKED>};
+    cudaError_t result = cudaSuccess;
+    for (int i = 0; i < 6 && result == cudaSuccess; i++)
+        result = tess_cuda_load(all[i], MASKED ? MASKED_BYTES : PLAIN_BYTES);
+    return result;
+}
+
+extern "C" cudaError_t tess_hopper_head_load_masked(void)
+{
+    return load_all<true>();
 }
 
 static cudaError_t load(int)
 {
-    cudaError_t result = cudaSuccess;
-    load_one<__half, 4>(&result);
-    load_one<__half, 3>(&result);
-    load_one<__half, 1>(&result);
-    load_one<__nv_bfloat16, 4>(&result);
-    load_one<__nv_bfloat16, 3>(&result);
-    load_one<__nv_bfloat16, 1>(&result);
-    return result;
+    return load_all<false>();
 }
 
 extern "C" const tess_cuda_launch tess_hopper_head = {refuses, run, load, NULL};

@@ -13,9 +13,13 @@ enum {
     PHASES = 4 /* phases of a 2x2 stride, in or out */
 };
 
+/* What a kernel does at the end of a tile beyond bias, residuals and ReLU. */
+enum conv_end { PLAIN_END, ADDS_MAP, TAKES_MASK };
+
 typedef struct conv_geometry {
     CUtensorMap in[PHASES], out[PHASES], residual[2], weights;
-    const float *bias; /* NULL: none */
+    CUtensorMap mask[PHASES]; /* ignored by a kernel that takes no mask */
+    const float *bias;        /* NULL: none */
     /* One value per pixel, for all channels; ignored by a kernel without maps. */
     const float *map;
     int64_t map_image, map_row;          /* elements from one image, and one row, to the next */
@@ -152,7 +156,7 @@ static __device__ __forceinline__ void load_weights(const conv_geometry &g, uint
     }
 }
 
-template <typename TILE>
+template <conv_end END, typename TILE>
 static __device__ __forceinline__ void load_residuals(const conv_geometry &g, uint32_t staging,
                                                       const conv_barriers<TILE> &b)
 {
@@ -168,6 +172,14 @@ static __device__ __forceinline__ void load_residuals(const conv_geometry &g, ui
                 barrier_expect(b.residual_full(team.at), TILE::staging_bytes);
                 load_4d(staging + team.at * TILE::staging_bytes, &g.residual[r], b.residual_full(team.at),
                         (p.group + share) * CHANNELS, p.x, p.y, p.n);
+            }
+            if (END == TAKES_MASK) {
+                const int group = p.group + share, phase = group < g.groups ? group / g.groups_per_phase : 0;
+                barrier_wait(b.staging_free(team.at), team.at ? round[1] : round[0]);
+                (team.at ? round[1] : round[0]) ^= 1;
+                barrier_expect(b.residual_full(team.at), TILE::staging_bytes);
+                load_4d(staging + team.at * TILE::staging_bytes, &g.mask[phase], b.residual_full(team.at),
+                        group % g.groups_per_phase * CHANNELS, p.x, p.y, p.n);
             }
             team.next<TEAMS>();
         }

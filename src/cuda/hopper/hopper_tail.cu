@@ -158,6 +158,8 @@ static const char *refuses(const tess_op *op, int capability)
     if (op->kind != TESS_OP_CONV || op->out[0].dtype != TESS_F32 ||
         (op->in[0].dtype != TESS_F16 && op->in[0].dtype != TESS_BF16))
         return "takes fp16 or bf16 to an fp32 image";
+    if (op->masked)
+        return "takes no mask";
     if (op->in[0].c > INPUTS || op->in[0].c % 8 || op->out[0].c > OUTPUTS)
         return "takes 64 channels or fewer to at most 8";
     const int side = op->kernel[TESS_HEIGHT];

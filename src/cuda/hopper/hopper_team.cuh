@@ -5,7 +5,7 @@
 
 #include "cuda/hopper/hopper_load.cuh"
 
-template <typename T, int TAPS, bool RESIDENT, bool MAPPED, int DEPTH, int ROWS> struct conv_team {
+template <typename T, int TAPS, bool RESIDENT, conv_end END, int DEPTH, int ROWS> struct conv_team {
     typedef conv_tile<TAPS, ROWS> tile_type;
     const conv_geometry &g;
     conv_barriers<tile_type> b;
@@ -124,30 +124,42 @@ template <typename T, int TAPS, bool RESIDENT, bool MAPPED, int DEPTH, int ROWS>
             bias[0] = first < g.outputs ? __ldg(g.bias + first) : 0;
             bias[1] = first + 8 < g.outputs ? __ldg(g.bias + first + 8) : 0;
         }
-        if (MAPPED)
+        if (END == ADDS_MAP)
             add_map(p);
+        const int staged_tiles = g.residuals + (END == TAKES_MASK ? 1 : 0);
         for (int r = 0; r < g.residuals; r++) {
             add_residual();
-            if (r + 1 < g.residuals) {
+            if (r + 1 < staged_tiles) {
                 named_sync(3 + team, WARPGROUP);
                 if (leader)
                     barrier_arrive(b.staging_free(team));
             }
         }
-        if (g.residuals == 0) {
+        if (END == TAKES_MASK) {
+            barrier_wait(b.residual_full(team), residual_round);
+            residual_round ^= 1;
+        }
+        if (staged_tiles == 0) {
             if (leader)
                 stores_read(); /* of the previous tile */
             named_sync(3 + team, WARPGROUP);
         }
 #pragma unroll
         for (int y = 0; y < ROWS; y += 2) {
-            uint32_t m[4];
+            uint32_t m[4], mask[4];
+            if (END == TAKES_MASK)
+                load_transposed(staged(y), mask);
 #pragma unroll
             for (int k = 0; k < 4; k++) {
                 float low = d[4 * y + 2 * k] + bias[k % 2], high = d[4 * y + 2 * k + 1] + bias[k % 2];
                 if (g.relu) {
                     low = fmaxf(low, 0);
                     high = fmaxf(high, 0);
+                }
+                if (END == TAKES_MASK) {
+                    const float2 keep = unpair(mask[k], T());
+                    low = keep.x > 0 ? low : 0;
+                    high = keep.y > 0 ? high : 0;
                 }
                 m[k] = pair(low, high, T());
             }
@@ -157,7 +169,7 @@ template <typename T, int TAPS, bool RESIDENT, bool MAPPED, int DEPTH, int ROWS>
         named_sync(3 + team, WARPGROUP);
         if (leader && p.group < g.groups) /* the last pair may have no second half */
             store_4d(&g.out[p.group / g.groups_per_phase], staging, channel, p.x, p.y, p.n);
-        if (leader && g.residuals) {
+        if (leader && staged_tiles) {
             stores_read();
             barrier_arrive(b.staging_free(team));
         }

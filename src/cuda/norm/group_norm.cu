@@ -1,132 +1,29 @@
 /* Group norm at the speed of memory: reads the input once for the sums, then reads and writes it once. There
- * are three kernels: sums of values and squares for parts of an image; mean, variance, parameters, scale and
- * shift of a channel combined into three numbers (the table); and out = activation((in - centre) * factor +
- * offset).
- *
- * In the first and the last kernel a thread has 16 bytes of the channels if the tensors allow it (else one
- * value), the same for all its pixels: thread t of a block has piece t % across and every lanes-th pixel.
- * Grid: x over parts, y over blocks of pieces if one is not enough, z over images. BATCH pixels are read at
- * once and summed in fp32 relative to the first of them, so that neither a large mean nor an outlier costs
- * precision; batches are summed in fp64. The parts of an image depend only on its size, and so does the order
- * of every sum. */
+ * are three kernels: sums of values and squares for parts of an image (norm/channels.cuh); mean, variance,
+ * parameters, scale and shift of a channel combined into three numbers (the table); and out = activation((in -
+ * centre) * factor + offset), with the same pixels and channels for a thread as in the sums. */
 #include "cuda/core/activation.cuh"
-#include "cuda/core/values.cuh"
+#include "cuda/norm/channels.cuh"
 #include "cuda/norm/group_norm.h"
 
 namespace
 {
 
-enum { THREADS = 256, BATCH = 8, MOST_PARTS = 512, MERGERS = 128 };
-const unsigned MOST_IMAGES = 65535;
+enum { THREADS = TESS_CHANNEL_THREADS, BATCH = TESS_CHANNEL_BATCH, MOST_PARTS = 512, MERGERS = 128 };
 
 struct norm_job {
     tess_tensor in, out, more; /* more: scales and shifts */
     bool flat_in, flat_out;    /* pixels are stride_w apart throughout an image */
     bool scale_shift;
     tess_activation activation;
-    int64_t pixels; /* pixels per image */
-    unsigned parts;
-    unsigned pieces, across, lanes; /* pieces per pixel, pieces per block, pixels side by side in a block */
+    channel_grid grid;
     int groups;
     double epsilon;
     const void *from, *modulation;
     void *to;
     const float *weights; /* c weights, then c biases */
-    double *sums;         /* [n][part][value, square][c] */
     float *table;         /* [n][centre, factor, offset][c] */
 };
-
-__device__ __forceinline__ int64_t place(const tess_tensor &t, bool flat, int64_t n, int64_t pixel)
-{
-    if (flat)
-        return n * t.stride_n + pixel * t.stride_w;
-    const int64_t row = pixel / t.w;
-    return n * t.stride_n + row / t.h * t.stride_d + row % t.h * t.stride_h +
-           (pixel - row * t.w) * t.stride_w;
-}
-
-/* Adds `count` pixels of a thread, `lanes` apart, to its sums. */
-template <typename T, int N>
-__device__ __forceinline__ void add_batch(const norm_job &job, int64_t n, int64_t c, int64_t pixel, int count,
-                                          double *value, double *square)
-{
-    float values[BATCH][N], v[N], q[N];
-#pragma unroll
-    for (int b = 0; b < BATCH; b++)
-        if (b < count)
-            tess_load<N>((const T *)job.from + c +
-                             place(job.in, job.flat_in, n, pixel + (int64_t)b * job.lanes),
-                         values[b]);
-#pragma unroll
-    for (int i = 0; i < N; i++) {
-        v[i] = q[i] = 0;
-#pragma unroll
-        for (int b = 1; b < BATCH; b++) {
-            const float d = b < count ? values[b][i] - values[0][i] : 0;
-            v[i] += d;
-            q[i] += d * d;
-        }
-        const double f = values[0][i], all = count * f, d = v[i];
-        value[i] += d + all;
-        square[i] += (double)q[i] + f * (2 * d + all);
-    }
-}
-
-/* Sums all pixels of a thread. */
-template <typename T, int N>
-__device__ __forceinline__ void add_part(const norm_job &job, int64_t n, int64_t c, int64_t pixel,
-                                         int64_t end, double *value, double *square)
-{
-    const int64_t step = (int64_t)BATCH * job.lanes;
-    for (; pixel + step - job.lanes < end; pixel += step)
-        add_batch<T, N>(job, n, c, pixel, BATCH, value, square);
-    if (pixel < end)
-        add_batch<T, N>(job, n, c, pixel, (int)((end - pixel + job.lanes - 1) / job.lanes), value, square);
-}
-
-template <typename T, int N>
-__global__ void __launch_bounds__(THREADS) sum_kernel(const __grid_constant__ norm_job job)
-{
-    __shared__ double shared[2 * N][THREADS];
-    const unsigned lane = threadIdx.x / job.across,
-                   piece = blockIdx.y * job.across + threadIdx.x % job.across;
-    const bool mine = lane < job.lanes && piece < job.pieces;
-    const int64_t begin = blockIdx.x * job.pixels / job.parts,
-                  end = (blockIdx.x + 1) * job.pixels / job.parts, c = (int64_t)piece * N;
-    for (int64_t n = blockIdx.z; n < job.in.n; n += gridDim.z) {
-        double value[N] = {}, square[N] = {};
-        if (mine)
-            add_part<T, N>(job, n, c, begin + lane, end, value, square);
-#pragma unroll
-        for (int i = 0; i < N; i++) {
-            shared[i][threadIdx.x] = value[i];
-            shared[N + i][threadIdx.x] = square[i];
-        }
-        __syncthreads();
-        for (unsigned step = 1; step < job.lanes; step *= 2) {
-            if (mine && lane % (2 * step) == 0 && lane + step < job.lanes)
-#pragma unroll
-                for (int i = 0; i < 2 * N; i++)
-                    shared[i][threadIdx.x] += shared[i][threadIdx.x + step * job.across];
-            __syncthreads();
-        }
-        double *to = job.sums + (n * job.parts + blockIdx.x) * 2 * job.in.c + c;
-        if (mine && lane == 0)
-#pragma unroll
-            for (int i = 0; i < N; i++) {
-                to[i] = shared[i][threadIdx.x];
-                to[job.in.c + i] = shared[N + i][threadIdx.x];
-            }
-        __syncthreads();
-    }
-}
-
-__device__ float value_of(const tess_tensor &t, const void *data, int64_t at)
-{
-    return t.dtype == TESS_F16    ? tess_value(((const __half *)data)[at])
-           : t.dtype == TESS_BF16 ? tess_value(((const __nv_bfloat16 *)data)[at])
-                                  : ((const float *)data)[at];
-}
 
 __device__ void set_channel(const norm_job &job, int64_t n, int64_t c, double mean, double deviation)
 {
@@ -135,9 +32,9 @@ __device__ void set_channel(const norm_job &job, int64_t n, int64_t c, double me
     double factor = job.weights[c] / deviation, offset = job.weights[channels + c];
     if (job.scale_shift) {
         const int64_t at = n * job.more.stride_n + c;
-        const double scale = 1 + (double)value_of(job.more, job.modulation, at);
+        const double scale = 1 + (double)tess_value_at(job.more.dtype, job.modulation, at);
         factor *= scale;
-        offset = offset * scale + (double)value_of(job.more, job.modulation, at + channels);
+        offset = offset * scale + (double)tess_value_at(job.more.dtype, job.modulation, at + channels);
     }
     table[c] = (float)mean;
     table[channels + c] = (float)factor;
@@ -152,8 +49,9 @@ __global__ void __launch_bounds__(MERGERS) table_kernel(const __grid_constant__ 
     const int64_t width = job.in.c / job.groups, first = blockIdx.x * width;
     for (int64_t n = blockIdx.z; n < job.in.n; n += gridDim.z) {
         double v = 0, q = 0;
-        for (int64_t i = t; i < job.parts * width; i += MERGERS) {
-            const double *sums = job.sums + (n * job.parts + i / width) * 2 * job.in.c + first + i % width;
+        for (int64_t i = t; i < job.grid.parts * width; i += MERGERS) {
+            const double *sums =
+                job.grid.sums + (n * job.grid.parts + i / width) * 2 * job.in.c + first + i % width;
             v += sums[0];
             q += sums[job.in.c];
         }
@@ -167,7 +65,7 @@ __global__ void __launch_bounds__(MERGERS) table_kernel(const __grid_constant__ 
             }
             __syncthreads();
         }
-        const double count = (double)job.pixels * (double)width, mean = value[0] / count,
+        const double count = (double)job.grid.pixels * (double)width, mean = value[0] / count,
                      variance = square[0] / count - mean * mean;
         const double deviation = sqrt((variance < 0 ? 0 : variance) + job.epsilon);
         for (int64_t c = first + t; c < first + width; c += MERGERS)
@@ -179,11 +77,10 @@ __global__ void __launch_bounds__(MERGERS) table_kernel(const __grid_constant__ 
 template <typename T, typename U, int N>
 __global__ void __launch_bounds__(THREADS) apply_kernel(const __grid_constant__ norm_job job)
 {
-    const unsigned lane = threadIdx.x / job.across,
-                   piece = blockIdx.y * job.across + threadIdx.x % job.across;
-    if (lane >= job.lanes || piece >= job.pieces)
+    const channel_thread t = channel_thread_of(job.grid);
+    if (!t.mine)
         return;
-    const int64_t c = (int64_t)piece * N, first = (int64_t)blockIdx.x * BATCH * job.lanes + lane;
+    const int64_t c = (int64_t)t.piece * N, first = (int64_t)blockIdx.x * BATCH * job.grid.lanes + t.lane;
     for (int64_t n = blockIdx.z; n < job.in.n; n += gridDim.z) {
         const float *table = job.table + n * 3 * job.in.c + c;
         float centre[N], factor[N], offset[N], values[BATCH][N];
@@ -195,65 +92,46 @@ __global__ void __launch_bounds__(THREADS) apply_kernel(const __grid_constant__ 
         }
 #pragma unroll
         for (int b = 0; b < BATCH; b++)
-            if (first + (int64_t)b * job.lanes < job.pixels)
+            if (first + (int64_t)b * job.grid.lanes < job.grid.pixels)
                 tess_load<N>((const T *)job.from + c +
-                                 place(job.in, job.flat_in, n, first + (int64_t)b * job.lanes),
+                                 tess_place(job.in, job.flat_in, n, first + (int64_t)b * job.grid.lanes),
                              values[b]);
 #pragma unroll
         for (int b = 0; b < BATCH; b++) {
-            if (first + (int64_t)b * job.lanes >= job.pixels)
+            if (first + (int64_t)b * job.grid.lanes >= job.grid.pixels)
                 break;
 #pragma unroll
             for (int i = 0; i < N; i++)
                 values[b][i] =
                     tess_activated(job.activation, (values[b][i] - centre[i]) * factor[i] + offset[i]);
-            tess_store<N>((U *)job.to + c + place(job.out, job.flat_out, n, first + (int64_t)b * job.lanes),
+            tess_store<N>((U *)job.to + c +
+                              tess_place(job.out, job.flat_out, n, first + (int64_t)b * job.grid.lanes),
                           values[b]);
         }
     }
 }
 
-bool flat(const tess_tensor *t)
-{
-    return (t->h == 1 || t->stride_h == t->w * t->stride_w) &&
-           (t->d == 1 || t->stride_d == t->h * t->stride_h);
-}
-
-/* True if pieces of `size` values can be read and written in one instruction. */
-bool whole(const tess_tensor *t, const void *data, int64_t size)
-{
-    return t->c % size == 0 && t->stride_n % size == 0 && t->stride_d % size == 0 &&
-           t->stride_h % size == 0 && t->stride_w % size == 0 &&
-           (uintptr_t)data % ((size_t)size * tess_dtype_size(t->dtype)) == 0;
-}
-
 unsigned parts_of(const tess_op *op)
 {
-    const tess_tensor *in = &op->in[0];
-    const int64_t bytes = in->d * in->h * in->w * in->c * (int64_t)tess_dtype_size(in->dtype),
-                  parts = bytes / (THREADS * 16 * BATCH);
-    return (unsigned)(parts < 1 ? 1 : parts < MOST_PARTS ? parts : (int64_t)MOST_PARTS);
+    return channel_parts(&op->in[0], tess_pixels(&op->in[0]), MOST_PARTS);
 }
 
 template <typename T, typename U, int N> cudaError_t launch(norm_job &job, cudaStream_t stream)
 {
-    job.pieces = (unsigned)(job.in.c / N);
-    job.across = job.pieces < THREADS ? job.pieces : (unsigned)THREADS;
-    job.lanes = THREADS / job.across;
-    const unsigned images = (unsigned)(job.in.n < MOST_IMAGES ? job.in.n : MOST_IMAGES),
-                   beside = (job.pieces + job.across - 1) / job.across;
-    const int64_t block = (int64_t)BATCH * job.lanes, blocks = (job.pixels + block - 1) / block;
-    sum_kernel<T, N><<<dim3(job.parts, beside, images), THREADS, 0, stream>>>(job);
+    channel_grid_share(&job.grid, N);
+    const unsigned images = channel_blocks(job.grid, 1).z;
+    sum_kernel<add_squares<norm_job, T, N>, norm_job, N>
+        <<<channel_blocks(job.grid, job.grid.parts), THREADS, 0, stream>>>(job);
     table_kernel<<<dim3((unsigned)job.groups, 1, images), MERGERS, 0, stream>>>(job);
-    apply_kernel<T, U, N><<<dim3((unsigned)blocks, beside, images), THREADS, 0, stream>>>(job);
+    apply_kernel<T, U, N><<<channel_apply_blocks(job.grid, BATCH), THREADS, 0, stream>>>(job);
     return cudaGetLastError();
 }
 
 template <typename T, typename U> cudaError_t launch_types(norm_job &job, cudaStream_t stream)
 {
     constexpr int N = 16 / (int)(sizeof(T) > sizeof(U) ? sizeof(T) : sizeof(U));
-    return whole(&job.in, job.from, N) && whole(&job.out, job.to, N) ? launch<T, U, N>(job, stream)
-                                                                     : launch<T, U, 1>(job, stream);
+    return tess_whole(&job.in, job.from, N) && tess_whole(&job.out, job.to, N) ? launch<T, U, N>(job, stream)
+                                                                               : launch<T, U, 1>(job, stream);
 }
 
 } // namespace
@@ -271,20 +149,22 @@ extern "C" cudaError_t tess_cuda_group_norm_run(const tess_op *op, const tess_op
     job.in = op->in[0];
     job.out = op->out[0];
     job.more = op->in[1];
-    job.flat_in = flat(&op->in[0]);
-    job.flat_out = flat(&op->out[0]);
+    job.flat_in = tess_flat(&op->in[0]);
+    job.flat_out = tess_flat(&op->out[0]);
     job.scale_shift = op->inputs > 1;
     job.activation = op->activation;
-    job.pixels = op->in[0].d * op->in[0].h * op->in[0].w;
-    job.parts = parts_of(op);
+    job.grid.images = op->in[0].n;
+    job.grid.pixels = tess_pixels(&op->in[0]);
+    job.grid.channels = op->in[0].c;
+    job.grid.parts = parts_of(op);
     job.groups = op->group_norm.groups;
     job.epsilon = op->group_norm.epsilon;
     job.from = b->in[0];
     job.modulation = b->in[1];
     job.to = b->out[0];
     job.weights = (const float *)b->weights;
-    job.sums = (double *)b->workspace;
-    job.table = (float *)(job.sums + op->in[0].n * job.parts * 2 * op->in[0].c);
+    job.grid.sums = (double *)b->workspace;
+    job.table = (float *)(job.grid.sums + op->in[0].n * job.grid.parts * 2 * op->in[0].c);
     const tess_dtype in = op->in[0].dtype, out = op->out[0].dtype;
     if (in == TESS_F16)
         return out == TESS_F16 ? launch_types<__half, __half>(job, stream)

@@ -1,0 +1,234 @@
+/* Runs steps of training and measures them: one JSON line. Used for speed and memory, and by
+ * bench/peers/check_training.py to compare losses and weights with PyTorch.
+ *
+ *   train_rates device=cuda model=random:drunet precision=bf16 batch=64 crop=128 steps=30
+ *
+ * Further words: micro=2 recompute=none|blocks|all rate=1e-4 optimizer=adam|adamw|sgd average=1 threads=2;
+ * data=FILE: fp32 inputs, then targets, of each step's batch (default: random, the same in every step);
+ * out=FILE: the parameters after the last step, fp32, in the order of the printed names; losses=1: prints all losses. */
+#include <math.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "device/device.h"
+#include "model/model.h"
+#include "net/training.h"
+#include "rates.h"
+
+static tess_memory counter;
+static tess_error error;
+static tess_device *device;
+static int argument_count;
+static char **arguments;
+
+static const char *word(const char *key, const char *otherwise)
+{
+    const size_t length = strlen(key);
+    for (int i = 1; i < argument_count; i++)
+        if (strncmp(arguments[i], key, length) == 0 && arguments[i][length] == '=')
+            return arguments[i] + length + 1;
+    return otherwise;
+}
+
+static double number(const char *key, double otherwise)
+{
+    const char *text = word(key, NULL);
+    return text ? strtod(text, NULL) : otherwise;
+}
+
+static bool is(const char *key, const char *value)
+{
+    return strcmp(word(key, ""), value) == 0;
+}
+
+static tess_training_settings settings_of(void)
+{
+    const bool sgd = is("optimizer", "sgd");
+    const int micro = (int)number("micro", 1);
+    return (tess_training_settings){.dtype = is("precision", "bf16")   ? TESS_BF16
+                                             : is("precision", "fp16") ? TESS_F16
+                                                                       : TESS_F32,
+                                    .n = (int64_t)number("batch", 16) / micro,
+                                    .h = (int64_t)number("crop", 128),
+                                    .w = (int64_t)number("crop", 128),
+                                    .micro_batches = micro,
+                                    .recompute = is("recompute", "blocks") ? TESS_RECOMPUTE_BLOCKS
+                                                 : is("recompute", "all")  ? TESS_RECOMPUTE_ALL
+                                                                           : TESS_RECOMPUTE_NONE,
+                                    .loss = {.kind = TESS_MSE},
+                                    .optimize = {.kind = sgd                        ? TESS_SGD
+                                                         : is("optimizer", "adamw") ? TESS_ADAMW
+                                                                                    : TESS_ADAM,
+                                                 .beta1 = 0.9,
+                                                 .beta2 = 0.999,
+                                                 .epsilon = 1e-8,
+                                                 .weight_decay = is("optimizer", "adamw") ? 0.01 : 0,
+                                                 .momentum = sgd ? 0.9 : 0},
+                                    .average = number("average", 0) > 0,
+                                    .tf32 = is("precision", "tf32")};
+}
+
+static int64_t count_of(const tess_tensor *t)
+{
+    return t->n * t->d * t->h * t->w * t->c;
+}
+
+/* Fills one of the step's tensors, from the file or with the same random values at every step. */
+static void fill(void *to, const tess_tensor *tensor, FILE *file, float *values, uint32_t item)
+{
+    const int64_t count = count_of(tensor);
+    if (!file)
+        tess_rng_uniform((tess_rng_key){.seed = 7, .item = item}, 0, count, values);
+    else if (fread(values, sizeof *values, (size_t)count, file) != (size_t)count) {
+        fprintf(stderr, "the data file ends too early\n");
+        exit(1);
+    }
+    device->memory->copy(device, to, values, (size_t)count * sizeof *values, NULL);
+    need(device->streams->sync(device, NULL, &error), &error);
+}
+
+static void load(tess_training *training, tess_weights *weights)
+{
+    const int64_t count = tess_training_parameters(training)->trained;
+    float *trained = calloc((size_t)count, sizeof *trained),
+          *running = calloc((size_t)tess_training_parameters(training)->running + 1, sizeof *running);
+    need(tess_parameters_read(tess_training_parameters(training), weights, trained, running, &error), &error);
+    need(tess_training_set(training, TESS_STATE_PARAMETERS, 0, count, trained, &error), &error);
+    if (tess_training_state_size(training, TESS_STATE_AVERAGE))
+        need(tess_training_set(training, TESS_STATE_AVERAGE, 0, count, trained, &error), &error);
+    if (tess_training_state_size(training, TESS_STATE_RUNNING))
+        need(tess_training_set(training, TESS_STATE_RUNNING, 0, tess_training_parameters(training)->running,
+                               running, &error),
+             &error);
+    free(trained);
+    free(running);
+}
+
+static void save(tess_training *training, const char *path)
+{
+    const tess_parameters *parameters = tess_training_parameters(training);
+    float *values[2] = {calloc((size_t)parameters->trained, sizeof(float)),
+                        calloc((size_t)parameters->running + 1, sizeof(float))};
+    need(tess_training_get(training, TESS_STATE_PARAMETERS, 0, parameters->trained, values[0], &error),
+         &error);
+    if (parameters->running)
+        need(tess_training_get(training, TESS_STATE_RUNNING, 0, parameters->running, values[1], &error),
+             &error);
+    FILE *file = fopen(path, "wb");
+    for (int i = 0; file && i < parameters->count; i++) {
+        const tess_parameter *one = &parameters->list[i];
+        float *from = values[one->running] + one->offset;
+        for (int64_t k = 0; k < one->elements; k++)
+            from[k] *= one->factor;
+        fwrite(from, sizeof *from, (size_t)one->elements, file);
+        printf("%s\"%s\"", i ? ", " : "\"names\": [", one->name);
+    }
+    printf("], ");
+    if (!file || fclose(file) != 0)
+        perror(path);
+    free(values[0]);
+    free(values[1]);
+}
+
+/* One step; returns its seconds. */
+static double step(tess_training *training, int64_t index, const tess_training_settings *settings, FILE *data,
+                   float *values, double *loss)
+{
+    double control[TESS_CONTROLS] = {0}, norm;
+    tess_tensor in, target;
+    void *to = tess_training_input(training, 0, &in), *aim = tess_training_target(training, &target);
+    control[TESS_CONTROL_RATE] = number("rate", 1e-4);
+    control[TESS_CONTROL_CORRECTION1] = 1 - pow(settings->optimize.beta1, (double)index + 1);
+    control[TESS_CONTROL_CORRECTION2] = 1 - pow(settings->optimize.beta2, (double)index + 1);
+    control[TESS_CONTROL_LOSS_SCALE] = settings->dtype == TESS_F16 ? 1024 : 1;
+    control[TESS_CONTROL_DECAY] = 0.999;
+    double seconds = 0;
+    for (int m = 0; m < settings->micro_batches; m++) {
+        if (data || index == 0) {
+            fill(to, &in, data, values, 1);
+            fill(aim, &target, data, values, 2);
+        }
+        const double start = tess_clock();
+        if (m == 0)
+            need(tess_training_control(training, control, NULL, &error), &error);
+        need(tess_training_pass(training, m, NULL, &error), &error);
+        if (data) /* the data of the next micro-batch replaces this one's */
+            need(device->streams->sync(device, NULL, &error), &error);
+        seconds += tess_clock() - start;
+    }
+    const double start = tess_clock();
+    need(tess_training_update(training, NULL, &error), &error);
+    need(tess_training_result(training, NULL, loss, &norm, &error), &error);
+    return seconds + tess_clock() - start;
+}
+
+static void report_bytes(const tess_training *training, const tess_device_facts *before)
+{
+    tess_mem_usage peak;
+    tess_device_facts after;
+    const tess_mem_bytes planned = tess_training_bytes(training);
+    device->facts(device, &after);
+    tess_memory_peak(&counter, device->host_memory ? TESS_MEM_OF_PROCESS : TESS_MEM_OF_DEVICE, &peak);
+    printf("\"planned_bytes\": %llu, \"counted_bytes\": %llu, \"driver_bytes\": %llu, ",
+           (unsigned long long)tess_mem_total(&planned), (unsigned long long)peak.total,
+           (unsigned long long)(before->memory_free - after.memory_free));
+    for (int i = 0; i < TESS_MEM_CATEGORIES; i++)
+        printf("\"%s\": %llu, ", tess_mem_category_name((tess_mem_category)i),
+               (unsigned long long)planned.by[i]);
+}
+
+int main(int argc, char **argv)
+{
+    argument_count = argc;
+    arguments = argv;
+    const int steps = (int)number("steps", 20);
+    const tess_training_settings settings = settings_of();
+    const tess_device_options options = {.memory = &counter, .threads = (int)number("threads", 0)};
+    tess_weights *weights = NULL;
+    tess_model_net model;
+    tess_training *training = NULL;
+    tess_device_facts facts;
+    need(tess_registry_open(word("device", "cpu"), &options, &device, &error), &error);
+    need(tess_model_open(word("model", "random:dncnn"), &weights, &error), &error);
+    need(tess_model_recognise_trained(weights, &model, &error), &error);
+    need(tess_training_create(model.net, device, &settings, &training, &error), &error);
+    device->facts(device, &facts);
+    tess_memory_reset_peak(&counter);
+    need(tess_training_prepare(training, &error), &error);
+    load(training, weights);
+    tess_tensor in, target;
+    tess_training_input(training, 0, &in);
+    tess_training_target(training, &target);
+    float *values = malloc((size_t)(count_of(&in) + count_of(&target)) * sizeof *values);
+    FILE *data = word("data", NULL) ? fopen(word("data", ""), "rb") : NULL;
+    double *seconds = calloc((size_t)steps, sizeof *seconds), *losses = calloc((size_t)steps, sizeof *losses);
+    if (!values || !seconds || !losses || steps < 1 || (word("data", NULL) && !data)) {
+        fprintf(stderr, "cannot read the data file, or no memory\n");
+        return 1;
+    }
+    for (int i = 0; i < steps; i++)
+        seconds[i] = step(training, i, &settings, data, values, &losses[i]);
+    printf("{\"study\": \"train\", \"engine\": \"tessera\", \"device\": \"%s\", \"model\": \"%s\", "
+           "\"precision\": \"%s\", ",
+           facts.name, word("model", "random:dncnn"), word("precision", "fp32"));
+    if (word("out", NULL))
+        save(training, word("out", ""));
+    for (int i = 0; i < steps && number("losses", 0) > 0; i++)
+        printf("%s%.9g%s", i ? ", " : "\"losses\": [", losses[i], i + 1 == steps ? "], " : "");
+    report_bytes(training, &facts);
+    qsort(seconds, (size_t)steps, sizeof *seconds, by_value);
+    const double median = seconds[steps / 2];
+    printf("\"batch\": %g, \"crop\": %g, \"ms\": %.4f, \"least_ms\": %.4f, \"tflops\": %.2f}\n",
+           number("batch", 16), number("crop", 128), median * 1e3, seconds[0] * 1e3,
+           tess_training_flops(training) / median * 1e-12);
+    if (data)
+        fclose(data);
+    free(values);
+    free(seconds);
+    free(losses);
+    tess_training_destroy(training);
+    tess_model_clear(&model);
+    tess_weights_close(weights);
+    tess_registry_close(device);
+    return 0;
+}

@@ -1,0 +1,120 @@
+/* The forward pass of a training step, and layers computed again for the backward pass. Weights are packed right before
+ * the op that uses them, so that packed weights are in the arena for a moment only. */
+#include "base/checked.h"
+#include "net/training/emit.h"
+#include "op/row.h"
+
+static const double EPSILON = 1e-5, MOMENTUM = 0.1; /* PyTorch's batch norm */
+
+tess_cell tess_emit_piece(tess_emitter *e, tess_place place, int layer, int first, int count)
+{
+    const bool running = place == TESS_IN_RUNNING;
+    const tess_parameter *one = tess_parameters_of(e->parameters, layer, running);
+    if (!one)
+        return -1;
+    int64_t elements = 0;
+    for (int i = 0; i < count; i++)
+        elements += one[first + i].elements;
+    return tess_program_piece(e->program, place, (size_t)one[first].offset * sizeof(float),
+                              tess_tensor_2d(TESS_F32, 1, 1, 1, elements));
+}
+
+tess_cell tess_emit_weights(tess_emitter *e, const tess_op *op, int layer, bool turned)
+{
+    tess_op_needs needs = {0};
+    tess_op_param params[TESS_OP_PARAMS];
+    const int count = tess_op_params(op, params);
+    if (count == 0 || e->program->status != TESS_OK)
+        return -1;
+    e->program->status = e->program->device->ops->query(e->program->device, op, &needs, e->program->error);
+    const tess_cell packed = tess_program_bytes(e->program, needs.weights ? needs.weights : 1);
+    for (int i = 0; i < count; i++) {
+        tess_cell values = tess_emit_piece(e, TESS_IN_PARAMETERS, layer, i, 1);
+        if (turned) {
+            const tess_cell flipped = tess_program_tensor(
+                e->program, tess_tensor_2d(TESS_F32, 1, 1, 1, params[i].rows * params[i].row));
+            const tess_op flip = {.kind = TESS_OP_FLIP,
+                                  .flip = {op->in[0].c, op->out[0].c, tess_op_taps(op)}};
+            tess_program_op(e->program, flip, (tess_cell[]){values, -1}, (tess_cell[]){flipped, -1}, -1);
+            values = flipped;
+        }
+        tess_program_pack(e->program, op, i, values, packed);
+    }
+    return packed;
+}
+
+static tess_cell input_of(tess_emitter *e, tess_value value)
+{
+    return e->recomputing ? tess_emit_activation(e, value) : e->values[value].cell;
+}
+
+static void emit_norm(tess_emitter *e, int index, const tess_layer *layer, tess_cell in, tess_cell out)
+{
+    const int64_t channels = tess_program_shape(e->program, out)->c;
+    const tess_cell stats = tess_program_tensor(e->program, tess_tensor_2d(TESS_F32, 1, 1, 1, 2 * channels));
+    (e->recomputing ? e->stats_again : e->stats)[index] = stats;
+    const tess_op op = {
+        .kind = TESS_OP_BATCH_NORM_TRAIN,
+        .activation = layer->activation,
+        .batch_norm = {EPSILON, e->recomputing ? 0 : MOMENTUM}}; /* averages are updated once */
+    tess_program_op(e->program, op,
+                    (tess_cell[]){in, tess_emit_piece(e, TESS_IN_PARAMETERS, index, 0, 2), -1},
+                    (tess_cell[]){out, stats, tess_emit_piece(e, TESS_IN_RUNNING, index, 0, 2)}, -1);
+}
+
+static void emit_concat(tess_emitter *e, const tess_layer *layer, tess_cell out)
+{
+    int64_t channel = 0;
+    for (int i = 0; i < layer->inputs; i++) {
+        const int64_t channels = tess_net_value(e->net, layer->in[i])->channels;
+        const tess_op copy = {.kind = TESS_OP_UPSAMPLE, .kernel = {1, 1, 1}, .stride = {1, 1, 1}};
+        tess_program_op(e->program, copy, (tess_cell[]){input_of(e, layer->in[i]), -1},
+                        (tess_cell[]){tess_program_view(e->program, out, channel, channels), -1, -1}, -1);
+        channel += channels;
+    }
+}
+
+void tess_emit_layer(tess_emitter *e, int index)
+{
+    const tess_layer *layer = tess_net_layer(e->net, index);
+    const tess_value value = layer->out[0];
+    tess_cell in[TESS_OP_INPUTS] = {-1, -1, -1, -1}, out[TESS_OP_OUTPUTS] = {-1, -1, -1};
+    for (int i = 0; i < layer->inputs && layer->kind != TESS_OP_CONCAT; i++)
+        in[i] = input_of(e, layer->in[i]);
+    out[0] = tess_program_tensor(e->program, tess_value_tensor(e->net, value, e->bound->dtype, e->shape));
+    if (out[0] < 0)
+        return;
+    if (e->recomputing)
+        e->values[value].again = out[0];
+    else
+        e->values[value].cell = out[0];
+    if (layer->kind == TESS_OP_CONCAT) {
+        emit_concat(e, layer, out[0]);
+    } else if (layer->kind == TESS_OP_BATCH_NORM) {
+        emit_norm(e, index, layer, in[0], out[0]);
+    } else {
+        const tess_op op = tess_bound_op(e->bound, index, e->shape);
+        tess_program_op(e->program, op, in, out, tess_emit_weights(e, &op, index, false));
+    }
+}
+
+tess_cell tess_emit_activation(tess_emitter *e, tess_value value)
+{
+    tess_emitted *v = &e->values[value];
+    if (!v->dropped)
+        return v->cell;
+    if (v->again < 0) {
+        const bool before = e->recomputing;
+        e->recomputing = true;
+        tess_emit_layer(e, tess_net_value(e->net, value)->producer);
+        e->recomputing = before;
+    }
+    return v->again;
+}
+
+tess_cell tess_emit_statistics(tess_emitter *e, int layer)
+{
+    if (e->stats_again[layer] >= 0)
+        return e->stats_again[layer];
+    return e->stats[layer];
+}

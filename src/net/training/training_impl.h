@@ -1,0 +1,26 @@
+/* training_impl.h: the struct of a training step, shared by training.c (its plan) and training_run.c. */
+#ifndef TESS_NET_TRAINING_IMPL_H
+#define TESS_NET_TRAINING_IMPL_H
+
+#include "net/training.h"
+#include "net/training/program.h"
+
+enum { LOSS_AT = TESS_CONTROLS, NORM_AT, CONTROL_VALUES }; /* F64 values of the control block */
+
+struct tess_training {
+    tess_training_settings settings;
+    tess_device *device;
+    tess_bound *bound;
+    tess_parameters parameters;
+    tess_program program;
+    tess_cell inputs[TESS_NET_ENDS], target, mask;
+    size_t place_bytes[TESS_PLACES];
+    tess_block blocks[TESS_PLACES], workspace;
+    void *data[TESS_PLACES]; /* of the blocks */
+    tess_graph *graphs[TESS_SECTIONS];
+    tess_stream *capture;
+    double loss_scale;
+    tess_block results; /* pinned: loss and norm on their way back */
+};
+
+#endif

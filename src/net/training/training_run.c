@@ -1,0 +1,123 @@
+/* Runs a training step, and moves its state between host and device. */
+#include <math.h>
+#include <string.h>
+
+#include "net/training/training_impl.h"
+
+static void *data_of(const tess_training *t, tess_cell cell, tess_tensor *tensor)
+{
+    if (cell < 0)
+        return NULL;
+    *tensor = *tess_program_shape(&t->program, cell);
+    return (char *)t->data[TESS_IN_DATA] + t->program.cells[cell].offset;
+}
+
+void *tess_training_input(const tess_training *t, int index, tess_tensor *tensor)
+{
+    return data_of(t, t->inputs[index], tensor);
+}
+
+void *tess_training_target(const tess_training *t, tess_tensor *tensor)
+{
+    return data_of(t, t->target, tensor);
+}
+
+void *tess_training_mask(const tess_training *t, tess_tensor *tensor)
+{
+    return data_of(t, t->mask, tensor);
+}
+
+static const tess_place place_of[TESS_STATES] = {
+    [TESS_STATE_PARAMETERS] = TESS_IN_PARAMETERS, [TESS_STATE_FIRST_MOMENT] = TESS_IN_FIRST,
+    [TESS_STATE_SECOND_MOMENT] = TESS_IN_SECOND,  [TESS_STATE_AVERAGE] = TESS_IN_AVERAGE,
+    [TESS_STATE_RUNNING] = TESS_IN_RUNNING,
+};
+
+int64_t tess_training_state_size(const tess_training *t, tess_training_state state)
+{
+    return (int64_t)(t->place_bytes[place_of[state]] / sizeof(float));
+}
+
+tess_status tess_training_get(tess_training *t, tess_training_state state, int64_t first, int64_t count,
+                              float *values, tess_error *error)
+{
+    const float *from = t->data[place_of[state]];
+    t->device->memory->copy(t->device, values, from + first, (size_t)count * sizeof *values, NULL);
+    return t->device->streams->sync(t->device, NULL, error);
+}
+
+tess_status tess_training_set(tess_training *t, tess_training_state state, int64_t first, int64_t count,
+                              const float *values, tess_error *error)
+{
+    float *to = t->data[place_of[state]];
+    t->device->memory->copy(t->device, to + first, values, (size_t)count * sizeof *values, NULL);
+    return t->device->streams->sync(t->device, NULL, error);
+}
+
+int tess_training_op_count(const tess_training *t)
+{
+    return t->program.section_end[TESS_SECTION_PASS] - t->program.section_end[TESS_SECTION_BEGIN];
+}
+
+const tess_op *tess_training_op(const tess_training *t, int index)
+{
+    return &t->program.steps[t->program.section_end[TESS_SECTION_BEGIN] + index].op;
+}
+
+/* Runs a section; on a device with graphs it is captured at its first run. */
+static tess_status run_section(tess_training *t, tess_section section, tess_stream *stream, tess_error *error)
+{
+    tess_device *device = t->device;
+    const int from = section > 0 ? t->program.section_end[section - 1] : 0;
+    if (t->program.section_end[section] == from)
+        return TESS_OK;
+    if (!device->graphs) {
+        tess_program_run(&t->program, section, t->data, t->workspace.data, stream);
+        return TESS_OK;
+    }
+    if (!t->capture)
+        TESS_TRY(device->streams->create(device, &t->capture, error));
+    if (!t->graphs[section]) {
+        TESS_TRY(device->graphs->begin(device, t->capture, error));
+        tess_program_run(&t->program, section, t->data, t->workspace.data, t->capture);
+        TESS_TRY(device->graphs->end(device, t->capture, &t->graphs[section], error));
+    }
+    device->graphs->launch(device, t->graphs[section], stream);
+    return TESS_OK;
+}
+
+tess_status tess_training_control(tess_training *t, const double *control, tess_stream *stream,
+                                  tess_error *error)
+{
+    /* Ordinary memory, which the driver reads before copy returns: the caller may queue the next step at once. */
+    double values[CONTROL_VALUES] = {0};
+    memcpy(values, control, TESS_CONTROLS * sizeof *values);
+    t->device->memory->copy(t->device, t->data[TESS_IN_CONTROL], values, sizeof values, stream);
+    t->loss_scale = control[TESS_CONTROL_LOSS_SCALE];
+    (void)error;
+    return TESS_OK;
+}
+
+tess_status tess_training_pass(tess_training *t, int index, tess_stream *stream, tess_error *error)
+{
+    if (index == 0)
+        TESS_TRY(run_section(t, TESS_SECTION_BEGIN, stream, error));
+    return run_section(t, TESS_SECTION_PASS, stream, error);
+}
+
+tess_status tess_training_update(tess_training *t, tess_stream *stream, tess_error *error)
+{
+    return run_section(t, TESS_SECTION_UPDATE, stream, error);
+}
+
+tess_status tess_training_result(tess_training *t, tess_stream *stream, double *loss, double *norm,
+                                 tess_error *error)
+{
+    double *values = t->results.data;
+    t->device->memory->copy(t->device, values, t->data[TESS_IN_CONTROL], CONTROL_VALUES * sizeof *values,
+                            stream);
+    TESS_TRY(t->device->streams->sync(t->device, stream, error));
+    *loss = values[LOSS_AT];
+    *norm = sqrt(values[NORM_AT]) / t->loss_scale;
+    return TESS_OK;
+}

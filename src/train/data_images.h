@@ -1,0 +1,83 @@
+/* data_images.h: the image files of a data set: found in folders, checked by their headers, decoded when they are
+ * first used.
+ *
+ * Decoded images are kept as the file's 8- or 16-bit samples (3 or 6 bytes a colour pixel, where floats take 12), as
+ * many as a budget allows. Those that do not fit are decoded again for every use: with random access, keeping a
+ * fixed part of the images hits as often as any replacement of one by another. */
+#ifndef TESS_TRAIN_DATA_IMAGES_H
+#define TESS_TRAIN_DATA_IMAGES_H
+
+#include "base/mem.h"
+#include "base/stop.h"
+#include "tensor/tensor.h"
+
+typedef struct tess_images_settings {
+    const char *const *paths; /* folders and files; the caller's until open returns */
+    int path_count;
+    const char *const *exclude; /* file names, with or without folders in front */
+    int exclude_count;
+    bool recursive; /* also the folders in folders */
+    int channels;   /* of the network; 1 takes the luma of colour images */
+    size_t budget;  /* most bytes for decoded images that are kept */
+    tess_memory *memory;
+} tess_images_settings;
+
+typedef enum tess_image_state { TESS_IMAGE_EMPTY, TESS_IMAGE_LOADING, TESS_IMAGE_READY } tess_image_state;
+
+typedef struct tess_images_file {
+    char *path;
+    int64_t height, width;
+    int channels; /* of the file */
+    tess_dtype dtype;
+    size_t held; /* by its reader */
+    bool kept;
+    size_t at; /* in the memory for kept images */
+    tess_image_state state;
+} tess_images_file;
+
+typedef struct tess_images tess_images; /* owned by the caller: tess_images_close */
+
+/* A rectangle of an image. */
+typedef struct tess_rect {
+    int64_t y, x, height, width;
+} tess_rect;
+
+/* Samples of a rectangle: row r begins at data + r * stride samples, with the channels of the network interleaved. */
+typedef struct tess_view {
+    const void *data;
+    int64_t stride;
+    tess_dtype dtype;
+} tess_view;
+
+/* Lists the files, sorted within each folder, and reads their headers. Refuses by name: what does not exist, folders
+ * without images, names to exclude that are not there, and images of another kind than the network's. */
+tess_status tess_images_open(const tess_images_settings *settings, tess_images **out,
+                             tess_error *error) TESS_MUST_CHECK;
+void tess_images_close(tess_images *images);
+int64_t tess_images_count(const tess_images *images);
+/* Valid until close; `state` may change at any time. */
+const tess_images_file *tess_images_at(const tess_images *images, int64_t index);
+
+/* Bytes of the images that are kept, and how many those are. */
+size_t tess_images_kept_bytes(const tess_images *images, int64_t *count);
+/* Bytes of one thread's scratch for rectangles of at most this size, and what its reader holds besides. */
+size_t tess_images_scratch_bytes(const tess_images *images, int64_t height, int64_t width);
+size_t tess_images_reader_bytes(const tess_images *images);
+
+/* Allocates the memory for kept images; a second call does nothing. */
+tess_status tess_images_begin(tess_images *images, tess_error *error) TESS_MUST_CHECK;
+/* Any thread: finds the samples of a rectangle, decoding the file if necessary. The view is valid until the same
+ * scratch is used again. */
+tess_status tess_images_view(tess_images *images, int64_t index, tess_rect rect, void *scratch,
+                             tess_stop *stop, tess_view *view, tess_error *error) TESS_MUST_CHECK;
+
+/* data_list.c: adds the image files of a path to a growing list. */
+typedef struct tess_file_list {
+    char **paths;
+    int64_t count, room;
+} tess_file_list;
+tess_status tess_file_list_make(const tess_images_settings *settings, tess_file_list *list,
+                                tess_error *error) TESS_MUST_CHECK;
+void tess_file_list_free(tess_file_list *list);
+
+#endif
