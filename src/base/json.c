@@ -244,8 +244,13 @@ bool tess_json_is_string(const tess_json *value)
 
 bool tess_json_is_int(const tess_json *value)
 {
+    return json_is_integer(unwrap(value));
+}
+
+bool tess_json_is_whole(const tess_json *value)
+{
     const double real = json_is_real(unwrap(value)) ? json_real_value(unwrap(value)) : 0.5;
-    return json_is_integer(unwrap(value)) || (fabs(real) <= MOST_EXACT && real == floor(real));
+    return tess_json_is_int(value) || (fabs(real) <= MOST_EXACT && real == floor(real));
 }
 
 bool tess_json_is_number(const tess_json *value)
@@ -265,10 +270,14 @@ const char *tess_json_as_string(const tess_json *value, const char *fallback)
 
 int64_t tess_json_as_int(const tess_json *value, int64_t fallback)
 {
-    if (!tess_json_is_int(value))
-        return fallback;
-    return json_is_integer(unwrap(value)) ? json_integer_value(unwrap(value))
-                                          : (int64_t)json_real_value(unwrap(value));
+    return tess_json_is_int(value) ? json_integer_value(unwrap(value)) : fallback;
+}
+
+int64_t tess_json_as_whole(const tess_json *value, int64_t fallback)
+{
+    return tess_json_is_int(value)     ? json_integer_value(unwrap(value))
+           : tess_json_is_whole(value) ? (int64_t)json_real_value(unwrap(value))
+                                       : fallback;
 }
 
 double tess_json_as_double(const tess_json *value, double fallback)

@@ -45,14 +45,16 @@ tess_status tess_json_parse(const char *text, size_t length, tess_json **out,
 bool tess_json_is_object(const tess_json *value);
 bool tess_json_is_array(const tess_json *value);
 bool tess_json_is_string(const tess_json *value);
-bool tess_json_is_int(const tess_json *value); /* also 128.0 */
+bool tess_json_is_int(const tess_json *value);
+bool tess_json_is_whole(const tess_json *value); /* an int, or 128.0, as people and other programs write it */
 bool tess_json_is_number(const tess_json *value);
 bool tess_json_is_bool(const tess_json *value);
 
-/* These return the fallback when `value` is NULL or of another type. An int can be read as a double, a double
- * as an int only if it is whole. */
+/* These return the fallback when `value` is NULL or of another type. An int can be read as a double, but not
+ * the reverse. */
 const char *tess_json_as_string(const tess_json *value, const char *fallback);
 int64_t tess_json_as_int(const tess_json *value, int64_t fallback);
+int64_t tess_json_as_whole(const tess_json *value, int64_t fallback);
 double tess_json_as_double(const tess_json *value, double fallback);
 bool tess_json_as_bool(const tess_json *value, bool fallback);
 

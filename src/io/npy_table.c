@@ -38,7 +38,7 @@ static tess_status read_table(tess_npy_file *npy, int64_t most, tess_table *out,
         return tess_fail(error, TESS_BAD_INPUT, "holds %lld numbers; a table has at most %lld",
                          (long long)count, (long long)most);
     *out = (tess_table){header->shape[0], header->shape[1],
-                        tess_small_alloc((size_t)count, sizeof *out->values)};
+                        tess_small_alloc((size_t)count, sizeof *out->values), header->kind != 'f'};
     if (!out->values)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for %lld numbers", (long long)count);
     if (!tess_npy_samples(npy, out->values, count)) {

@@ -7,6 +7,7 @@
 typedef struct tess_table {
     int64_t rows, columns;
     double *values; /* row by row; owned by the caller: tess_small_free */
+    bool integers;  /* the file holds integers */
 } tess_table;
 
 /* Reads float32, float64 or integers, at most `most` numbers, so that a wrong file is not read in full. */

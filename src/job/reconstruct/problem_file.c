@@ -177,8 +177,8 @@ static tess_status size_agrees(const char *path, const tess_json *json, const te
     } sizes[] = {{"height", p->height}, {"width", p->width}, {"size", p->width}, {"channels", p->channels}};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         const tess_json *entry = tess_json_get(json, sizes[i].key);
-        const int64_t told = tess_json_as_int(entry, sizes[i].is);
-        if (entry && !tess_json_is_int(entry))
+        const int64_t told = tess_json_as_whole(entry, sizes[i].is);
+        if (entry && !tess_json_is_whole(entry))
             return tess_fail(error, TESS_BAD_INPUT, "%s: \"%s\" must be a whole number; %s makes it %lld",
                              path, sizes[i].key, p->measurement, (long long)sizes[i].is);
         if (told != sizes[i].is)
