@@ -15,6 +15,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     double last;       /* when a line was written */
     int columns;       /* of an unfinished line on the terminal */
+    bool ended;        /* the line of 100 % was written */
     int64_t at, count; /* the current file, from 1 */
     char name[256];
 } shown;
@@ -106,10 +107,12 @@ static bool on_progress(void *user, int64_t done, int64_t total, double seconds)
     if (terminal < 0)
         terminal = isatty(STDERR_FILENO);
     const double pause = terminal ? TERMINAL_SECONDS : PLAIN_SECONDS;
+    const bool end = done >= total;
     if (seconds < shown.last)
         shown.last = 0; /* restart the clock */
-    if (seconds - shown.last >= pause || (done >= total && seconds >= pause)) {
+    if (end ? !shown.ended && seconds >= pause : seconds - shown.last >= pause) {
         shown.last = seconds;
+        shown.ended = end;
         show(done, total, seconds, terminal);
     }
     pthread_mutex_unlock(&lock);

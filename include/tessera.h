@@ -136,7 +136,8 @@ TESS_API tess_status tess_denoise(tess_context *context, const tess_denoise_sett
                                   char **record) TESS_MUST_CHECK;
 TESS_API tess_status tess_plan_denoise(tess_context *context, const tess_denoise_settings *settings,
                                        char **record) TESS_MUST_CHECK;
-/* Converts a weight file to safetensors, tensor by tensor; names and types are kept. */
+/* Converts a weight file to safetensors, tensor by tensor; names, types and metadata are kept. The output must not be
+ * the input. */
 TESS_API tess_status tess_convert(tess_context *context, const char *input, const char *output,
                                   char **record) TESS_MUST_CHECK;
 /* Reports devices, libraries, bundled models and calibration; with `calibrate` it first measures the op rates of this

@@ -23,7 +23,8 @@ typedef enum tess_axes {
     TESS_AXES_CHW, /* rows are interleaved for the caller; the file keeps its order */
     TESS_AXES_DHW,
     TESS_AXES_DHWC,
-    TESS_AXES_PLAIN /* two or three axes as height, width and channels, whatever their sizes: for measurements */
+    TESS_AXES_PLAIN, /* two or three axes as height, width and channels, whatever their sizes: for measurements */
+    TESS_AXES_PICTURE /* the same for pictures: what looks like (C,H,W) is refused */
 } tess_axes;
 
 /* The metadata that a file has, as bits of tess_image_info.says. EXIF data and profiles are not included
@@ -82,7 +83,7 @@ static inline int64_t tess_image_rows(const tess_image_info *info)
 {
     return info->depth > 0 ? info->depth * info->height : info->height;
 }
-/* "HWC" and so on; "" for AUTO and PLAIN. */
+/* "HWC" and so on; "" for AUTO, PLAIN and PICTURE. */
 const char *tess_axes_name(tess_axes axes);
 
 /* Parses a name such as "HWC"; NULL and "auto" mean AUTO. */

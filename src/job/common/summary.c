@@ -224,8 +224,11 @@ static void say_taken(writer *w, const tess_json *own)
             : strcmp(from, "given") == 0  ? "as given"
                                           : "by default: 0.01 of the range");
     if (tess_json_get_int(own, "starved", 0))
-        say(w, "          %lld values were counted so low that their line integrals are only bounded\n",
-            (long long)tess_json_get_int(own, "starved", 0));
+        say(w,
+            "          %lld values (%.2g %%) were counted so low that their line integrals are only "
+            "bounded\n",
+            (long long)tess_json_get_int(own, "starved", 0),
+            100 * tess_json_get_double(own, "starved_share", 0));
 }
 
 static void say_reconstruct(writer *w, const tess_json *own)

@@ -81,6 +81,7 @@ typedef struct tess_denoise_job {
     int64_t count;
     bool folder;            /* the output is a folder: a bad file does not fail the others */
     bool volumes;           /* the model is 3-D */
+    bool listed;            /* `files` is complete */
     bool interrupted;       /* the caller stopped it */
     tess_mem_bytes planned; /* the largest of each category */
     uint64_t planned_total; /* of the largest file, not the sum of the categories */
