@@ -96,8 +96,6 @@ static tess_status refuses(const tess_device *device, const tess_op *op, tess_er
 {
     if (!is_volume(op) || !tess_cpu_of(device)->f32)
         return tess_kernel_refuse(why, NULL);
-    if (op->masked && op->kernel[TESS_DEPTH] > 1) /* the first pass may overwrite the mask */
-        return tess_kernel_refuse(why, "a convolution over several slices takes no mask");
     return tess_cpu_refuses_layer(device, op, why);
 }
 

@@ -54,6 +54,8 @@ static tess_status check_depth(const tess_op *op, tess_error *error)
         op->kernel[TESS_WIDTH] > TESS_MAX_TAPS || op->kernel[TESS_HEIGHT] * op->kernel[TESS_WIDTH] > 64)
         return tess_fail(error, TESS_UNSUPPORTED, "the CPU has no kernel for a %s of %dx%dx%d",
                          tess_op_kind_name(op->kind), op->kernel[0], op->kernel[1], op->kernel[2]);
+    if (op->masked && kernel > 1) /* the first pass over the slices may overwrite the mask */
+        return tess_fail(error, TESS_UNSUPPORTED, "a convolution over several slices takes no mask");
     if (op->masked && tess_op_mask(op)->dtype != op->out[0].dtype)
         return tess_fail(error, TESS_UNSUPPORTED, "a mask must have the type of what it masks");
     if (op->mapped && (op->kind != TESS_OP_CONV || tess_op_map(op)->dtype != TESS_F32))
