@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/process.h"
 #include "base/rng.h"
 #include "device/device.h"
 #include "model/model.h"
@@ -162,16 +163,19 @@ static double step(tess_training *training, int64_t index, const tess_training_s
     return seconds + tess_clock() - start;
 }
 
-static void report_bytes(const tess_training *training, const tess_device_facts *before)
+/* `resident`: the process's bytes before anything of the model existed. */
+static void report_bytes(const tess_training *training, const tess_device_facts *before, uint64_t resident)
 {
     tess_mem_usage peak;
     tess_device_facts after;
     const tess_mem_bytes planned = tess_training_bytes(training);
     device->facts(device, &after);
     tess_memory_peak(&counter, device->host_memory ? TESS_MEM_OF_PROCESS : TESS_MEM_OF_DEVICE, &peak);
-    printf("\"planned_bytes\": %llu, \"counted_bytes\": %llu, \"driver_bytes\": %llu, ",
+    printf("\"planned_bytes\": %llu, \"counted_bytes\": %llu, \"driver_bytes\": %llu, "
+           "\"resident_bytes\": %llu, ",
            (unsigned long long)tess_mem_total(&planned), (unsigned long long)peak.total,
-           (unsigned long long)(before->memory_free - after.memory_free));
+           (unsigned long long)(before->memory_free - after.memory_free),
+           (unsigned long long)(tess_process_peak() - resident));
     for (int i = 0; i < TESS_MEM_CATEGORIES; i++)
         printf("\"%s\": %llu, ", tess_mem_category_name((tess_mem_category)i),
                (unsigned long long)planned.by[i]);
@@ -188,6 +192,7 @@ int main(int argc, char **argv)
     tess_model_net model;
     tess_training *training = NULL;
     tess_device_facts facts;
+    const uint64_t resident = tess_process_resident();
     need(tess_registry_open(word("device", "cpu"), &options, &device, &error), &error);
     need(tess_model_open(word("model", "random:dncnn"), &weights, &error), &error);
     need(tess_model_recognise_trained(weights, &model, &error), &error);
@@ -215,7 +220,7 @@ int main(int argc, char **argv)
         save(training, word("out", ""));
     for (int i = 0; i < steps && number("losses", 0) > 0; i++)
         printf("%s%.9g%s", i ? ", " : "\"losses\": [", losses[i], i + 1 == steps ? "], " : "");
-    report_bytes(training, &facts);
+    report_bytes(training, &facts, resident);
     qsort(seconds, (size_t)steps, sizeof *seconds, by_value);
     const double median = seconds[steps / 2];
     printf("\"batch\": %g, \"crop\": %g, \"ms\": %.4f, \"least_ms\": %.4f, \"tflops\": %.2f}\n",
