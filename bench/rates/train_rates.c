@@ -5,6 +5,7 @@
  *
  * Further words: micro=2 recompute=none|blocks|all rate=1e-4 optimizer=adam|adamw|sgd average=1 threads=2;
  * data=FILE: fp32 inputs, then targets, of each step's batch (default: random, the same in every step);
+ * ops=1: a line for each kind of op of a pass, the slowest first, each timed by itself;
  * out=FILE: the parameters after the last step, fp32, in the order of the printed names; losses=1: prints all losses. */
 #include <math.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 #include "base/rng.h"
 #include "device/device.h"
 #include "model/model.h"
-#include "net/training.h"
+#include "net/training/training_impl.h"
 #include "rates.h"
 
 static tess_memory counter;
@@ -164,6 +165,79 @@ static double step(tess_training *training, int64_t index, const tess_training_s
 }
 
 /* `resident`: the process's bytes before anything of the model existed. */
+typedef struct kind_time {
+    char name[96];
+    int count;
+    double ms, flops, bytes;
+} kind_time;
+
+static int slower_first(const void *a, const void *b)
+{
+    const double x = ((const kind_time *)a)->ms, y = ((const kind_time *)b)->ms;
+    return (x < y) - (x > y);
+}
+
+/* Runs steps [at, at + 1) of the program some times and returns the milliseconds of one run. */
+static double time_step(tess_training *t, int at)
+{
+    enum { RUNS = 10 };
+    tess_event *from, *to;
+    tess_program one = t->program;
+    one.section_end[TESS_SECTION_BEGIN] = at;
+    one.section_end[TESS_SECTION_PASS] = at + 1;
+    need(device->streams->event_create(device, &from, &error), &error);
+    need(device->streams->event_create(device, &to, &error), &error);
+    tess_program_run(&one, TESS_SECTION_PASS, t->data, t->workspace.data, NULL);
+    device->streams->record(device, from, NULL);
+    for (int i = 0; i < RUNS; i++)
+        tess_program_run(&one, TESS_SECTION_PASS, t->data, t->workspace.data, NULL);
+    device->streams->record(device, to, NULL);
+    need(device->streams->event_sync(device, to, &error), &error);
+    const double ms = device->streams->elapsed(device, from, to) * 1e3 / RUNS;
+    device->streams->event_destroy(device, from);
+    device->streams->event_destroy(device, to);
+    return ms;
+}
+
+static void report_ops(tess_training *t)
+{
+    enum { MOST = 400 };
+    static kind_time kinds[MOST];
+    int count = 0;
+    for (int i = t->program.section_end[TESS_SECTION_BEGIN]; i < t->program.section_end[TESS_SECTION_PASS];
+         i++) {
+        const tess_program_step *step = &t->program.steps[i];
+        char class[64], name[96];
+        tess_op_class(&step->op, class, sizeof class);
+        snprintf(name, sizeof name, "%s%s%s %lldx%lld", step->packs ? "pack " : "", class,
+                 step->op.masked       ? " masked"
+                 : step->op.inputs > 1 ? " +"
+                                       : "",
+                 (long long)step->op.in[0].h, (long long)step->op.in[0].w);
+        int k = 0;
+        while (k < count && strcmp(kinds[k].name, name) != 0)
+            k++;
+        if (k == MOST)
+            continue;
+        count += k == count;
+        strcpy(kinds[k].name, name);
+        kinds[k].count++;
+        kinds[k].ms += time_step(t, i);
+        kinds[k].flops += step->packs ? 0 : tess_op_flops(&step->op);
+        kinds[k].bytes += tess_op_traffic(&step->op);
+    }
+    qsort(kinds, (size_t)count, sizeof *kinds, slower_first);
+    double all = 0;
+    for (int k = 0; k < count; k++)
+        all += kinds[k].ms;
+    for (int k = 0; k < count; k++)
+        printf("{\"op\": \"%s\", \"count\": %d, \"ms\": %.4f, \"share\": %.3f, \"tflops\": %.1f, "
+               "\"tb_per_s\": %.2f}\n",
+               kinds[k].name, kinds[k].count, kinds[k].ms, kinds[k].ms / all,
+               kinds[k].flops / kinds[k].ms * 1e-9, kinds[k].bytes / kinds[k].ms * 1e-9);
+    printf("{\"op\": \"sum\", \"ms\": %.4f}\n", all);
+}
+
 static void report_bytes(const tess_training *training, const tess_device_facts *before, uint64_t resident)
 {
     tess_mem_usage peak;
@@ -226,6 +300,8 @@ int main(int argc, char **argv)
     printf("\"batch\": %g, \"crop\": %g, \"ms\": %.4f, \"least_ms\": %.4f, \"tflops\": %.2f}\n",
            number("batch", 16), number("crop", 128), median * 1e3, seconds[0] * 1e3,
            tess_training_flops(training) / median * 1e-12);
+    if (number("ops", 0) > 0)
+        report_ops(training);
     if (data)
         fclose(data);
     free(values);

@@ -83,7 +83,11 @@ static void emit_update(tess_training *t)
 {
     const tess_cell gradients = flat(t, TESS_IN_GRADIENTS), control = control_value(t, 0, TESS_CONTROLS),
                     norm = control_value(t, NORM_AT, 1);
-    tess_program_op(&t->program, (tess_op){.kind = TESS_OP_DOT}, (tess_cell[]){gradients, gradients, -1},
+    /* In rows, between which devices divide the sum. */
+    const tess_cell rows = tess_program_piece(
+        &t->program, TESS_IN_GRADIENTS, 0,
+        tess_tensor_2d(TESS_F32, 1, t->parameters.trained / TESS_PARAMETER_ALIGN, 1, TESS_PARAMETER_ALIGN));
+    tess_program_op(&t->program, (tess_op){.kind = TESS_OP_DOT}, (tess_cell[]){rows, rows, -1},
                     (tess_cell[]){norm, -1, -1}, -1);
     const tess_op step = {.kind = TESS_OP_OPTIMIZE, .optimize = t->settings.optimize};
     tess_program_op(&t->program, step, (tess_cell[]){gradients, control, norm, -1},
