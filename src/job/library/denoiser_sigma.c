@@ -58,7 +58,7 @@ static tess_status estimate_image(tess_denoiser *plan, const estimate *e, const 
     for (int64_t z = 0; plan->slice_levels && z < in->depth; z++)
         for (int c = 0; c < TESS_NOISE_CHANNELS; c++)
             plan->slice_levels[z * TESS_NOISE_CHANNELS + c] =
-                noise.parts > 0 ? (float)tess_noise_of_slice(&noise, z, in->depth) : plan->level[c];
+                noise.slice_sigma ? noise.slice_sigma[z] : plan->level[c];
     return TESS_OK;
 }
 
