@@ -22,6 +22,7 @@ static int run(int argc, char **argv, bool plan)
     if (status >= 0)
         return status;
     settings.common = shared.common;
+    cli_progress_connect(&settings.common, &shared);
     settings.config = argv[0];
     char *record = NULL;
     const tess_status result =

@@ -97,7 +97,7 @@ typedef struct tess_device_ops {
     void (*pack)(tess_device *, const tess_op *, int param, int64_t first, int64_t count, const float *values,
                  void *packed);
     /* Packs a whole parameter from row-major fp32 values in the device's memory, in the order of the stream: training
-     * changes the values at every step. */
+     * changes the values at every step. `packed` may hold anything; the first parameter is packed first. */
     void (*repack)(tess_device *, const tess_op *, int param, const float *values, void *packed,
                    tess_stream *);
     void (*run)(tess_device *, const tess_prepared *, const tess_op_buffers *, tess_stream *);

@@ -80,11 +80,20 @@ static inline void check_gradients(tess_device *device, const step_net *what,
     tess_net_destroy(net);
 }
 
-static inline void check_all_gradients(tess_device *device)
+/* All networks with one batch. */
+static inline void check_gradients_of_kinds(tess_device *device)
 {
     for (int i = 0; i < STEP_NETS; i++) {
-        tess_training_settings settings = step_settings(2, 12, step_nets[i].depth);
+        const tess_training_settings settings = step_settings(2, 12, step_nets[i].depth);
         check_gradients(device, &step_nets[i], &settings);
+    }
+}
+
+static inline void check_all_gradients(tess_device *device)
+{
+    check_gradients_of_kinds(device);
+    for (int i = 0; i < STEP_NETS; i++) {
+        tess_training_settings settings = step_settings(1, 20, step_nets[i].depth);
         settings.micro_batches = 2; /* each with its own data */
         settings.recompute = TESS_RECOMPUTE_BLOCKS;
         check_gradients(device, &step_nets[i], &settings);

@@ -12,6 +12,7 @@ typedef struct step_net {
     const char *name;
     tess_value (*build)(tess_net *net);
     bool batch_norm; /* its results depend on how a batch is divided */
+    bool fp32;       /* mixes an input or output of the network, which are fp32, with other values */
     int64_t depth;   /* of the volumes that it takes; 0: images */
 } step_net;
 
@@ -221,21 +222,21 @@ static inline tess_value build_volume(tess_net *net)
 }
 
 static const step_net step_nets[] = {
-    {"plain", build_plain, false, 0},
-    {"strides", build_strides, false, 0},
-    {"unet", build_unet, false, 0},
-    {"concats", build_concats, false, 0},
-    {"adds", build_adds, false, 0},
-    {"batch-norms", build_batch_norms, true, 0},
-    {"group-norms", build_group_norms, false, 0},
-    {"attention", build_attention, false, 0},
-    {"silu", build_silu, false, 0},
-    {"relu-conv-first", build_relu_conv_first, false, 0},
-    {"relu-down-first", build_relu_down_first, false, 0},
-    {"relu-pool-first", build_relu_pool_first, false, 0},
-    {"drunet", build_drunet, false, 0},
-    {"negative", build_negative, true, 0},
-    {"volume", build_volume, false, 4},
+    {"plain", build_plain, false, false, 0},
+    {"strides", build_strides, false, false, 0},
+    {"unet", build_unet, false, false, 0},
+    {"concats", build_concats, false, true, 0},
+    {"adds", build_adds, false, false, 0},
+    {"batch-norms", build_batch_norms, true, false, 0},
+    {"group-norms", build_group_norms, false, false, 0},
+    {"attention", build_attention, false, false, 0},
+    {"silu", build_silu, false, false, 0},
+    {"relu-conv-first", build_relu_conv_first, false, false, 0},
+    {"relu-down-first", build_relu_down_first, false, false, 0},
+    {"relu-pool-first", build_relu_pool_first, false, true, 0},
+    {"drunet", build_drunet, false, false, 0},
+    {"negative", build_negative, true, false, 0},
+    {"volume", build_volume, false, false, 4},
 };
 enum { STEP_NETS = sizeof step_nets / sizeof step_nets[0] };
 

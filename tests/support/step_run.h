@@ -8,6 +8,7 @@
 #include "counter.h"
 #include "device/device.h"
 #include "net/training.h"
+#include "net/training/training_impl.h"
 #include "step_nets.h"
 
 typedef struct step_run {
@@ -88,6 +89,18 @@ static inline void step_start(step_run *run)
     free(blocks[0]), free(blocks[1]);
 }
 
+/* Fills a block with NaN: whatever is read before it is written shows. */
+static inline void step_spoil(step_run *run, const tess_block *block)
+{
+    void *values = step_room(block->bytes, 1);
+    tess_error error = {{0}};
+    memset(values, 0xff, block->bytes);
+    if (block->bytes)
+        run->device->memory->copy(run->device, block->data, values, block->bytes, NULL);
+    CHECK_MSG(run->device->streams->sync(run->device, NULL, &error) == TESS_OK, "%s", error.text);
+    free(values);
+}
+
 static inline bool step_open(step_run *run, tess_device *device, const tess_net *net,
                              const tess_training_settings *settings, const char *name)
 {
@@ -101,6 +114,8 @@ static inline bool step_open(step_run *run, tess_device *device, const tess_net 
         return false;
     }
     run->parameters = tess_training_parameters(run->training);
+    step_spoil(run, &run->training->blocks[TESS_IN_ARENA]);
+    step_spoil(run, &run->training->workspace);
     step_start(run);
     return true;
 }

@@ -148,11 +148,21 @@ static const tess_device_streams cpu_streams = {.sync = cpu_sync,
                                                 .event_sync = cpu_event_sync,
                                                 .elapsed = cpu_elapsed};
 
+/* Kernels rely on zeros between packed values, as in a new block; here the memory was used for something else. */
+static void clear_packed(tess_device *device, const tess_op *op, void *packed)
+{
+    tess_op_needs needs = {0};
+    if (tess_kernel_query(device, op, &needs, NULL) == TESS_OK)
+        memset(packed, 0, needs.weights);
+}
+
 static void cpu_repack(tess_device *device, const tess_op *op, int param, const float *values, void *packed,
                        tess_stream *stream)
 {
     (void)stream;
     tess_op_param params[TESS_OP_PARAMS];
+    if (param == 0)
+        clear_packed(device, op, packed);
     if (param < tess_op_params(op, params))
         tess_kernel_pack(device, op, param, 0, params[param].rows, values, packed);
 }

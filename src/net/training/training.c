@@ -18,8 +18,9 @@ static const tess_mem_category category_of[TESS_PLACES] = {
 static tess_cell add_data(tess_training *t, tess_tensor tensor)
 {
     size_t bytes = 0;
-    if (!tess_tensor_bytes(&tensor, &bytes))
-        tess_program_fail(&t->program, "a batch is too large; use smaller crops or fewer of them");
+    if (!tess_tensor_bytes(&tensor, &bytes) && t->program.status == TESS_OK)
+        t->program.status = tess_fail(t->program.error, TESS_OVER_LIMIT,
+                                      "a batch is too large; use smaller crops or fewer of them");
     const tess_cell cell =
         tess_program_piece(&t->program, TESS_IN_DATA, t->place_bytes[TESS_IN_DATA], tensor);
     t->place_bytes[TESS_IN_DATA] += tess_align_size(bytes, 256);
@@ -138,12 +139,21 @@ static tess_status emit(tess_training *t, tess_emitter *e, tess_error *error)
 static tess_status plan(tess_training *t, const tess_net *net, tess_error *error)
 {
     const tess_training_settings *s = &t->settings;
-    const int64_t grid[2] = {tess_net_grid(net, TESS_HEIGHT), tess_net_grid(net, TESS_WIDTH)};
+    const int64_t size[TESS_SPATIAL] = {tess_max_i64(s->d, 1), s->h, s->w};
     if (!tess_net_is_trained(net))
         return tess_fail(error, TESS_INTERNAL, "the network was not finished for training");
+<<<<<<< .merge_file_dUU5oa
     if (s->n < 1 || s->micro_batches < 1 || s->h < 1 || s->w < 1 || s->h % grid[0] || s->w % grid[1])
         return tess_fail(error, TESS_BAD_OPTION, "crop: must be a multiple of %lld for this network",
                          (long long)tess_max_i64(grid[0], grid[1]));
+=======
+    if (s->n < 1 || s->micro_batches < 1)
+        return tess_fail(error, TESS_BAD_OPTION, "`batch` must have at least one crop for each micro-batch");
+    for (int axis = 0; axis < TESS_SPATIAL; axis++)
+        if (size[axis] < 1 || size[axis] % tess_net_grid(net, axis))
+            return tess_fail(error, TESS_BAD_OPTION, "`crop` must be a multiple of %lld for this network",
+                             (long long)tess_net_grid(net, axis));
+>>>>>>> .merge_file_XmQRGK
     TESS_TRY(tess_bound_create(net, t->device, s->dtype, &t->bound, error));
     if (s->tf32)
         tess_bound_allow_tf32(t->bound);
