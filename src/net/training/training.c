@@ -142,18 +142,12 @@ static tess_status plan(tess_training *t, const tess_net *net, tess_error *error
     const int64_t size[TESS_SPATIAL] = {tess_max_i64(s->d, 1), s->h, s->w};
     if (!tess_net_is_trained(net))
         return tess_fail(error, TESS_INTERNAL, "the network was not finished for training");
-<<<<<<< .merge_file_dUU5oa
-    if (s->n < 1 || s->micro_batches < 1 || s->h < 1 || s->w < 1 || s->h % grid[0] || s->w % grid[1])
-        return tess_fail(error, TESS_BAD_OPTION, "crop: must be a multiple of %lld for this network",
-                         (long long)tess_max_i64(grid[0], grid[1]));
-=======
     if (s->n < 1 || s->micro_batches < 1)
-        return tess_fail(error, TESS_BAD_OPTION, "`batch` must have at least one crop for each micro-batch");
+        return tess_fail(error, TESS_BAD_OPTION, "batch: must have at least one crop for each micro-batch");
     for (int axis = 0; axis < TESS_SPATIAL; axis++)
         if (size[axis] < 1 || size[axis] % tess_net_grid(net, axis))
-            return tess_fail(error, TESS_BAD_OPTION, "`crop` must be a multiple of %lld for this network",
+            return tess_fail(error, TESS_BAD_OPTION, "crop: must be a multiple of %lld for this network",
                              (long long)tess_net_grid(net, axis));
->>>>>>> .merge_file_XmQRGK
     TESS_TRY(tess_bound_create(net, t->device, s->dtype, &t->bound, error));
     if (s->tf32)
         tess_bound_allow_tf32(t->bound);
