@@ -1,8 +1,8 @@
 """Times one training step with PyTorch at its best and prints a JSON line for each case and mode.
 
-    python bench/peers/torch_train.py --cases "drunet:64 drunet:16 dncnn:64" [--modes eager-bf16,compile-bf16] [--device cuda]
+    python bench/peers/torch_train.py --cases "drunet:64 dncnn8:64:40" [--modes eager-bf16,compile-bf16] [--device cuda]
 
-A case is NETWORK:BATCH[:CROP]; dncnn8 is a DnCNN of 8 layers. A mode is ENGINE-PRECISION, with -pad, -nchw or -native behind it:
+A case is NETWORK:BATCH[:CROP], with =MODE,MODE behind it for modes of its own; dncnn8 is a DnCNN of 8 layers. A mode is ENGINE-PRECISION, with -pad, -nchw or -native behind it:
   eager     as it is                      fp32, tf32   no autocast
   compile   torch.compile                 bf16, fp16   autocast; fp16 with a GradScaler
   reduce    its reduce-overhead mode      fastmath     (CPU) oneDNN may compute fp32 convolutions in bf16
@@ -48,10 +48,12 @@ class Mode:
 
 
 class Case:
-    def __init__(self, text):
+    def __init__(self, text, modes):
+        text, _, own = text.partition("=")
         match = re.fullmatch(r"(drunet|unet|dncnn)(\d*):(\d+)(?::(\d+))?", text)
         if not match or (match[2] and match[1] != "dncnn"):
             sys.exit(f"case {text}: use drunet:64, unet:16:96 or dncnn8:16 (NETWORK:BATCH[:CROP])")
+        self.modes = [Mode(name) for name in (own or modes).split(",")]
         self.text, self.network, self.depth = text, match[1], int(match[2] or 0)
         self.batch, self.crop = int(match[3]), int(match[4] or 128)
 
@@ -99,6 +101,7 @@ class Step:
     def __call__(self):
         if self.mode.engine == "reduce":
             self.torch.compiler.cudagraph_mark_step_begin()
+        self.loss = None
         self.optimizer.zero_grad(set_to_none=True)
         loss = self.objective(*self.data)
         self.scaler.scale(loss).backward()
@@ -213,23 +216,31 @@ def in_own_process(case, mode, args):
     subprocess.run([str(word) for word in words], check=False)
 
 
+def report_fault(case, mode, fault):
+    print(json.dumps({"study": "train", "engine": "torch", "case": case.text, "mode": mode.name, "error": fault}), flush=True)
+
+
 def measure(case, mode, args):
     """Runs one mode; a mode that fails is reported as a line, and the others go on."""
     cuda = args.device.startswith("cuda")
-    fault = (None if not args.seconds or time.perf_counter() - STARTED < args.seconds else "skipped: no time left")
-    if not fault:
-        try:
-            (run_cuda if cuda else run_cpu)(case, mode, args)
-        except Exception as problem:  # noqa: BLE001  (whatever PyTorch raises for a mode that does not work here)
-            fault = f"{type(problem).__name__}: {str(problem).strip().splitlines()[0] if str(problem).strip() else ''}"
-    if fault:
-        print(json.dumps({"study": "train", "engine": "torch", "case": case.text, "mode": mode.name, "error": fault}), flush=True)
+    try:
+        (run_cuda if cuda else run_cpu)(case, mode, args)
+    except Exception as problem:  # noqa: BLE001  (whatever PyTorch raises for a mode that does not work here)
+        report_fault(case, mode, f"{type(problem).__name__}: {' '.join(str(problem).split())[:300]}")
     if "torch" in sys.modules:
         import torch
         torch._dynamo.reset()
         gc.collect()
         if cuda:
             torch.cuda.empty_cache()
+
+
+def pairs_of(cases):
+    """The first mode of all cases, then the second: if the time ends, the slow modes at the end are left out, not cases."""
+    for i in range(max(len(case.modes) for case in cases)):
+        for case in cases:
+            if i < len(case.modes) and (case.network == "drunet" or not case.modes[i].pad):
+                yield case, case.modes[i]
 
 
 def main():
@@ -246,16 +257,17 @@ def main():
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(HERE.parent.parent / "build" / "inductor"))
     sys.path.insert(0, str(HERE))
     kind = args.device.split(":")[0]
-    cases = [Case(text) for text in args.cases.split()]
-    modes = [Mode(name) for name in (args.modes or MODES[kind]).split(",")]
+    cases = [Case(text, args.modes or MODES[kind]) for text in args.cases.split()]
     if args.write:
         import torch
         from check_training import write_safetensors
         write_safetensors(args.write, {k: v for k, v in make_network(cases[0]).state_dict().items() if v.dtype == torch.float32})
         return
-    pairs = [(case, mode) for case in cases for mode in modes if case.network == "drunet" or not mode.pad]
+    pairs = list(pairs_of(cases))
     for case, mode in pairs:
-        if kind == "cpu" and len(pairs) > 1:
+        if args.seconds and time.perf_counter() - STARTED > args.seconds:
+            report_fault(case, mode, "left out: the time is over")
+        elif kind == "cpu" and len(pairs) > 1:
             in_own_process(case, mode, args)
         else:
             measure(case, mode, args)

@@ -3,13 +3,14 @@
     python bench/studies/compare_train.py --train-rates build/train_rates --out build/compare_train \\
         [--device cuda] [--cases "drunet:64 drunet:16 dncnn:64"] [--modes eager-bf16,compile-bf16] [--precision bf16] [--seconds 140]
 
-In the first round, for each case, PyTorch runs all modes (bench/peers/torch_train.py says what they are) and Tessera all
-settings (--micro x --recompute). In the further rounds only the fastest mode and the chosen settings run again: a mode's
-time is its least median. The table says Tessera's fastest setting, and the fastest within --share of the memory of PyTorch's
-fastest mode; where another mode of PyTorch takes less memory, a further line compares with that one. Memory on a GPU: tensors' peak against counted bytes, and what the driver lost on both sides; on the CPU: growth
-of the resident peak. Writes OUT/lines.jsonl (all measurements), OUT/summary.json and OUT/table.txt, which is also printed.
+In the first round Tessera runs all settings (--micro x --recompute) of each case, then PyTorch all modes
+(bench/peers/torch_train.py says what they are). In the further rounds only the chosen settings and the fastest mode run
+again, and the least median of all rounds counts. The table says Tessera's fastest setting, and the fastest within --share
+of the memory of PyTorch's fastest mode; where another mode of PyTorch takes less memory, a line compares with that one too.
+Memory on a GPU: the tensors' peak against counted bytes, and what the driver lost on both sides; on the CPU: growth of the
+resident peak. Writes OUT/lines.jsonl (all measurements), OUT/summary.json and OUT/table.txt, which is also printed.
 On a busy CPU use --by cpu, which orders and compares by the processor time of all threads instead of the clock.
-After --seconds nothing further begins, and what was left out is said.
+After --seconds nothing further begins, and what was left out is said; a fourth of them is kept for the further rounds.
 """
 import argparse
 import itertools
@@ -56,12 +57,12 @@ class Run:
         print(f"# {time.perf_counter() - started:5.1f} s  {' '.join(words[1:])}", file=sys.stderr, flush=True)
         for line in found:
             if "error" in line:
-                self.say(f"FAILED {line.get('mode') or line.get('setting')} {line['case']}: {line['error']}")
+                self.say(f"FAILED {line.get('case', '')} {line.get('mode') or line.get('setting', '')}: {line['error']}")
 
-    def torch(self, case, modes):
-        a = self.args
-        self.lines([a.python, PEER, "--device", a.device, "--cases", case, "--modes", modes, "--steps", a.steps, "--warm", a.warm,
-                    "--threads", a.threads, "--seconds", max(1, self.left())], engine="torch", case=case)
+    def torch(self, cases, last):
+        a, left = self.args, self.left() - (0 if last else self.args.seconds / 4)
+        self.lines([a.python, PEER, "--device", a.device, "--cases", " ".join(cases), "--modes", a.modes, "--steps", a.steps,
+                    "--warm", a.warm, "--threads", a.threads, "--seconds", round(max(1, left))], engine="torch")
 
     def tessera(self, case, setting):
         a, (network, batch, *crop) = self.args, case.split(":")
@@ -115,16 +116,17 @@ def chosen(run, case):
 def measure(run, cases):
     settings = [f"micro={m} recompute={r}" for m, r in itertools.product(run.args.micro.split(","), run.args.recompute.split(","))]
     for turn in range(run.args.rounds):
-        for case in cases:
-            peer, mine, small = chosen(run, case)
-            again = [one["name"] for one in (mine, small) if one]
-            batch = int(case.split(":")[1])
-            for setting in dict.fromkeys(again) if turn else settings:
-                if batch % int(setting.split()[0].split("=")[1]) == 0:
+        picks = {case: chosen(run, case) for case in cases}
+        for case, (_, mine, small) in picks.items():
+            again = dict.fromkeys(one["name"] for one in (mine, small) if one)
+            for setting in again if turn else settings:
+                micro = int(setting.split()[0].split("=")[1])
+                # Batch norm over a part of the batch would be another step.
+                if int(case.split(":")[1]) % micro == 0 and (micro == 1 or not case.startswith("unet")):
                     run.tessera(case, setting)
-            modes = peer["name"] if turn and peer else run.args.modes if not turn else ""
-            if modes and not run.args.no_torch:
-                run.torch(case, modes)
+        peers = [f"{case}={peer['name']}" for case, (peer, _, _) in picks.items() if peer] if turn else cases
+        if peers and not run.args.no_torch:
+            run.torch(peers, turn + 1 == run.args.rounds)
 
 
 def row(run, case, label, one, peer):
@@ -187,6 +189,8 @@ def main():
     parser.add_argument("--no-torch", action="store_true")
     args = parser.parse_args()
     cuda = args.device.startswith("cuda")
+    if cuda and args.by == "cpu":
+        sys.exit("--by cpu is for --device cpu; use median or least")
     args.precision = args.precision or ("bf16" if cuda else "fp32")
     args.share = args.share or (0.7 if cuda else 0.5)
     args.cases = args.cases or ("drunet:64 drunet:16 dncnn:64" if cuda else "dncnn8:16:48")
