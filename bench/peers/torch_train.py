@@ -187,6 +187,8 @@ def tiny_step(mode):
 def run_cpu(case, mode, args):
     if mode.precision == "fastmath":
         os.environ["DNNL_DEFAULT_FPMATH_MODE"] = "BF16"
+    if mode.native:  # the cache of compiled networks does not ask whether oneDNN was on
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] += "-native"
     import torch
     torch.set_num_threads(args.threads)
     torch.backends.mkldnn.enabled = not mode.native
