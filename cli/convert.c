@@ -21,9 +21,8 @@ const cli_verb cli_convert = {
     .name = "convert",
     .what = "PyTorch weights to safetensors",
     .usage = "IN OUT.safetensors",
-    .text = "Writes the weights of PyTorch's .pth, or of safetensors, as safetensors. Names, types and "
-            "shapes are "
-            "kept.",
+    .text = "Writes the weights of PyTorch's .pth, or of safetensors, as safetensors. Names, types, "
+            "shapes and metadata are kept.",
     .example = "tessera convert dncnn_25.pth dncnn_25.safetensors",
     .choices = CLI_FILES,
     .least = 2,

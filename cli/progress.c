@@ -15,6 +15,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     double last;       /* when a line was written */
     int columns;       /* of an unfinished line on the terminal */
+    bool ended;        /* the line of 100 % was written */
     int64_t at, count; /* the current file, from 1 */
     char name[256];
 } shown;
@@ -106,10 +107,12 @@ static bool on_progress(void *user, int64_t done, int64_t total, double seconds)
     if (terminal < 0)
         terminal = isatty(STDERR_FILENO);
     const double pause = terminal ? TERMINAL_SECONDS : PLAIN_SECONDS;
+    const bool end = done >= total;
     if (seconds < shown.last)
         shown.last = 0; /* restart the clock */
-    if (seconds - shown.last >= pause || (done >= total && seconds >= pause)) {
+    if (end ? !shown.ended && seconds >= pause : seconds - shown.last >= pause) {
         shown.last = seconds;
+        shown.ended = end;
         show(done, total, seconds, terminal);
     }
     pthread_mutex_unlock(&lock);
@@ -133,14 +136,14 @@ static void on_file(void *user, int64_t index, int64_t count, const char *name)
 static void on_note(void *user, tess_note_level level, const char *text)
 {
     const cli_shared *shared = user;
-    if (shared->quiet || (level != TESS_NOTE_WARNING && !shared->verbose))
+    if (shared->quiet || (level == TESS_NOTE_DETAIL && !shared->verbose))
         return;
     char line[CLI_MESSAGE];
     snprintf(line, sizeof line, "%s", text);
     cli_name_options(line);
     pthread_mutex_lock(&lock);
     end_line();
-    fprintf(stderr, "tessera: note: %s\n", line);
+    fprintf(stderr, level == TESS_NOTE_PROGRESS ? "%s\n" : "tessera: note: %s\n", line);
     pthread_mutex_unlock(&lock);
 }
 

@@ -29,6 +29,7 @@ static const word words[] = {
     {"range", "--range"},
     {"recursive", "--recursive"},
     {"sigma_map", "--sigma"},
+    {"resume", "--resume"},
     {"skip_existing", "--skip-existing"},
     {"strength", "--strength"},
     {"truth", "--truth"},

@@ -52,7 +52,11 @@ typedef bool (*tess_progress_fn)(void *user, int64_t done, int64_t total, double
 typedef void (*tess_file_fn)(void *user, int64_t index, int64_t count, const char *name);
 /* Passes one line of text about a decision of the job or a problem with its input, e.g. "a.npy: range 12 to 4310,
  * from the data". */
-typedef enum tess_note_level { TESS_NOTE_WARNING, TESS_NOTE_DETAIL } tess_note_level;
+typedef enum tess_note_level {
+    TESS_NOTE_WARNING,
+    TESS_NOTE_DETAIL,
+    TESS_NOTE_PROGRESS /* where a long job stands */
+} tess_note_level;
 typedef void (*tess_note_fn)(void *user, tess_note_level level, const char *text);
 
 /* Settings that all jobs share. */
@@ -132,7 +136,8 @@ TESS_API tess_status tess_denoise(tess_context *context, const tess_denoise_sett
                                   char **record) TESS_MUST_CHECK;
 TESS_API tess_status tess_plan_denoise(tess_context *context, const tess_denoise_settings *settings,
                                        char **record) TESS_MUST_CHECK;
-/* Converts a weight file to safetensors, tensor by tensor; names and types are kept. */
+/* Converts a weight file to safetensors, tensor by tensor; names, types and metadata are kept. The output must not be
+ * the input. */
 TESS_API tess_status tess_convert(tess_context *context, const char *input, const char *output,
                                   char **record) TESS_MUST_CHECK;
 /* Reports devices, libraries, bundled models and calibration; with `calibrate` it first measures the op rates of this

@@ -69,6 +69,9 @@ typedef struct tess_denoiser_settings {
     bool on_device;                               /* input and output are on the card */
     uint64_t memory_limit;                        /* bytes on the device that computes; 0 = its free memory */
     int64_t tile_height, tile_width, halo, batch; /* as in tess_denoise_settings */
+    /* For a 2-D model: the slices are separate images, and TESS_SIGMA_AUTO estimates each by itself. false: they are
+     * a volume, whose slices have one level unless they differ much. */
+    bool separate;
 } tess_denoiser_settings;
 
 typedef struct tess_bytes {

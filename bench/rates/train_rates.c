@@ -5,14 +5,17 @@
  *
  * Further words: micro=2 recompute=none|blocks|all rate=1e-4 optimizer=adam|adamw|sgd average=1 threads=2;
  * data=FILE: fp32 inputs, then targets, of each step's batch (default: random, the same in every step);
+ * ops=1: a line for each kind of op of a pass, the slowest first, each timed by itself;
  * out=FILE: the parameters after the last step, fp32, in the order of the printed names; losses=1: prints all losses. */
 #include <math.h>
 #include <string.h>
+#include <time.h>
 
+#include "base/process.h"
 #include "base/rng.h"
 #include "device/device.h"
 #include "model/model.h"
-#include "net/training.h"
+#include "net/training/training_impl.h"
 #include "rates.h"
 
 static tess_memory counter;
@@ -162,16 +165,92 @@ static double step(tess_training *training, int64_t index, const tess_training_s
     return seconds + tess_clock() - start;
 }
 
-static void report_bytes(const tess_training *training, const tess_device_facts *before)
+/* `resident`: the process's bytes before anything of the model existed. */
+typedef struct kind_time {
+    char name[96];
+    int count;
+    double ms, flops, bytes;
+} kind_time;
+
+static int slower_first(const void *a, const void *b)
+{
+    const double x = ((const kind_time *)a)->ms, y = ((const kind_time *)b)->ms;
+    return (x < y) - (x > y);
+}
+
+/* Runs steps [at, at + 1) of the program some times and returns the milliseconds of one run. */
+static double time_step(tess_training *t, int at)
+{
+    enum { RUNS = 10 };
+    tess_event *from, *to;
+    tess_program one = t->program;
+    one.section_end[TESS_SECTION_BEGIN] = at;
+    one.section_end[TESS_SECTION_PASS] = at + 1;
+    need(device->streams->event_create(device, &from, &error), &error);
+    need(device->streams->event_create(device, &to, &error), &error);
+    tess_program_run(&one, TESS_SECTION_PASS, t->data, t->workspace.data, NULL);
+    device->streams->record(device, from, NULL);
+    for (int i = 0; i < RUNS; i++)
+        tess_program_run(&one, TESS_SECTION_PASS, t->data, t->workspace.data, NULL);
+    device->streams->record(device, to, NULL);
+    need(device->streams->event_sync(device, to, &error), &error);
+    const double ms = device->streams->elapsed(device, from, to) * 1e3 / RUNS;
+    device->streams->event_destroy(device, from);
+    device->streams->event_destroy(device, to);
+    return ms;
+}
+
+static void report_ops(tess_training *t)
+{
+    enum { MOST = 400 };
+    static kind_time kinds[MOST];
+    int count = 0;
+    for (int i = t->program.section_end[TESS_SECTION_BEGIN]; i < t->program.section_end[TESS_SECTION_PASS];
+         i++) {
+        const tess_program_step *step = &t->program.steps[i];
+        char class[64], name[96];
+        tess_op_class(&step->op, class, sizeof class);
+        snprintf(name, sizeof name, "%s%s%s %lldx%lld", step->packs ? "pack " : "", class,
+                 step->op.masked       ? " masked"
+                 : step->op.inputs > 1 ? " +"
+                                       : "",
+                 (long long)step->op.in[0].h, (long long)step->op.in[0].w);
+        int k = 0;
+        while (k < count && strcmp(kinds[k].name, name) != 0)
+            k++;
+        if (k == MOST)
+            continue;
+        count += k == count;
+        strcpy(kinds[k].name, name);
+        kinds[k].count++;
+        kinds[k].ms += time_step(t, i);
+        kinds[k].flops += step->packs ? 0 : tess_op_flops(&step->op);
+        kinds[k].bytes += tess_op_traffic(&step->op);
+    }
+    qsort(kinds, (size_t)count, sizeof *kinds, slower_first);
+    double all = 0;
+    for (int k = 0; k < count; k++)
+        all += kinds[k].ms;
+    for (int k = 0; k < count; k++)
+        printf("{\"op\": \"%s\", \"count\": %d, \"ms\": %.4f, \"share\": %.3f, \"tflops\": %.1f, "
+               "\"tb_per_s\": %.2f}\n",
+               kinds[k].name, kinds[k].count, kinds[k].ms, kinds[k].ms / all,
+               kinds[k].flops / kinds[k].ms * 1e-9, kinds[k].bytes / kinds[k].ms * 1e-9);
+    printf("{\"op\": \"sum\", \"ms\": %.4f}\n", all);
+}
+
+static void report_bytes(const tess_training *training, const tess_device_facts *before, uint64_t resident)
 {
     tess_mem_usage peak;
     tess_device_facts after;
     const tess_mem_bytes planned = tess_training_bytes(training);
     device->facts(device, &after);
     tess_memory_peak(&counter, device->host_memory ? TESS_MEM_OF_PROCESS : TESS_MEM_OF_DEVICE, &peak);
-    printf("\"planned_bytes\": %llu, \"counted_bytes\": %llu, \"driver_bytes\": %llu, ",
+    printf("\"planned_bytes\": %llu, \"counted_bytes\": %llu, \"driver_bytes\": %llu, "
+           "\"resident_bytes\": %llu, ",
            (unsigned long long)tess_mem_total(&planned), (unsigned long long)peak.total,
-           (unsigned long long)(before->memory_free - after.memory_free));
+           (unsigned long long)(before->memory_free - after.memory_free),
+           (unsigned long long)(tess_process_peak() - resident));
     for (int i = 0; i < TESS_MEM_CATEGORIES; i++)
         printf("\"%s\": %llu, ", tess_mem_category_name((tess_mem_category)i),
                (unsigned long long)planned.by[i]);
@@ -188,6 +267,7 @@ int main(int argc, char **argv)
     tess_model_net model;
     tess_training *training = NULL;
     tess_device_facts facts;
+    const uint64_t resident = tess_process_resident();
     need(tess_registry_open(word("device", "cpu"), &options, &device, &error), &error);
     need(tess_model_open(word("model", "random:dncnn"), &weights, &error), &error);
     need(tess_model_recognise_trained(weights, &model, &error), &error);
@@ -201,13 +281,17 @@ int main(int argc, char **argv)
     tess_training_target(training, &target);
     float *values = malloc((size_t)(count_of(&in) + count_of(&target)) * sizeof *values);
     FILE *data = word("data", NULL) ? fopen(word("data", ""), "rb") : NULL;
-    double *seconds = calloc((size_t)steps, sizeof *seconds), *losses = calloc((size_t)steps, sizeof *losses);
+    double *seconds = calloc((size_t)steps, sizeof *seconds), *losses = calloc((size_t)steps, sizeof *losses),
+           least_cpu = INFINITY; /* seconds of all threads: what a busy machine disturbs least */
     if (!values || !seconds || !losses || steps < 1 || (word("data", NULL) && !data)) {
         fprintf(stderr, "cannot read the data file, or no memory\n");
         return 1;
     }
-    for (int i = 0; i < steps; i++)
+    for (int i = 0; i < steps; i++) {
+        const clock_t start = clock();
         seconds[i] = step(training, i, &settings, data, values, &losses[i]);
+        least_cpu = fmin(least_cpu, (double)(clock() - start) / CLOCKS_PER_SEC);
+    }
     printf("{\"study\": \"train\", \"engine\": \"tessera\", \"device\": \"%s\", \"model\": \"%s\", "
            "\"precision\": \"%s\", ",
            facts.name, word("model", "random:dncnn"), word("precision", "fp32"));
@@ -215,12 +299,15 @@ int main(int argc, char **argv)
         save(training, word("out", ""));
     for (int i = 0; i < steps && number("losses", 0) > 0; i++)
         printf("%s%.9g%s", i ? ", " : "\"losses\": [", losses[i], i + 1 == steps ? "], " : "");
-    report_bytes(training, &facts);
+    report_bytes(training, &facts, resident);
     qsort(seconds, (size_t)steps, sizeof *seconds, by_value);
     const double median = seconds[steps / 2];
-    printf("\"batch\": %g, \"crop\": %g, \"ms\": %.4f, \"least_ms\": %.4f, \"tflops\": %.2f}\n",
-           number("batch", 16), number("crop", 128), median * 1e3, seconds[0] * 1e3,
+    printf("\"batch\": %g, \"crop\": %g, \"ms\": %.4f, \"least_ms\": %.4f, \"least_cpu_ms\": %.4f, "
+           "\"tflops\": %.2f}\n",
+           number("batch", 16), number("crop", 128), median * 1e3, seconds[0] * 1e3, least_cpu * 1e3,
            tess_training_flops(training) / median * 1e-12);
+    if (number("ops", 0) > 0)
+        report_ops(training);
     if (data)
         fclose(data);
     free(values);

@@ -49,7 +49,7 @@ class DenoiserSettings(ctypes.Structure):
     _fields_ = [("size", c_size_t), ("depth", c_int64), ("height", c_int64), ("width", c_int64), ("channels", c_int64),
                 ("element", c_int), ("range_low", c_double), ("range_high", c_double), ("on_device", c_bool),
                 ("memory_limit", c_uint64), ("tile_height", c_int64), ("tile_width", c_int64), ("halo", c_int64),
-                ("batch", c_int64)]
+                ("batch", c_int64), ("separate", c_bool)]
 
 
 class Bytes(ctypes.Structure):

@@ -57,13 +57,17 @@ def value_range(value):
 
 
 def sigma(value):
-    """None and "auto" are estimated; what has one element, such as a tensor, is taken for it."""
+    """None and "auto" are estimated; text such as "25/255" is divided; what has one element, such as a tensor, is taken for it."""
     if value is None or isinstance(value, str) and value == "auto":
         return SIGMA_AUTO
     try:
-        level = float(value)
+        if isinstance(value, str):
+            above, _, below = value.partition("/")
+            level = float(above) / float(below or 1)
+        else:
+            level = float(value)
         if 0 <= level < float("inf"):
             return level
-    except (TypeError, ValueError, RuntimeError):
+    except (TypeError, ValueError, RuntimeError, ZeroDivisionError):
         pass
     raise OptionError(f"sigma {value!r}: give one number from 0 on, on the [0,1] scale, or \"auto\"")

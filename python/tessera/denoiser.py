@@ -250,4 +250,5 @@ class Denoiser:
         depth, height, width, channels = layout.sizes
         return sized(DenoiserSettings, depth=depth, height=height, width=width, channels=channels, element=element,
                      on_device=on_card, memory_limit=self._memory, range_low=self._range[0], range_high=self._range[1],
-                     tile_height=self._tile[0], tile_width=self._tile[1], halo=self._halo, batch=self._batch)
+                     tile_height=self._tile[0], tile_width=self._tile[1], halo=self._halo, batch=self._batch,
+                     separate="N" in layout.axes)

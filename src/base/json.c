@@ -14,6 +14,7 @@
 #include "base/mem.h"
 
 enum { DIGITS = 12 };
+static const double MOST_EXACT = 9007199254740992.0; /* 2^53: doubles beyond it are all whole */
 
 /* Set when an allocation failed. jansson's parser reports some failed allocations as syntax errors, and its
  * writer continues after one with a piece of text missing; this flag detects both. */
@@ -246,6 +247,12 @@ bool tess_json_is_int(const tess_json *value)
     return json_is_integer(unwrap(value));
 }
 
+bool tess_json_is_whole(const tess_json *value)
+{
+    const double real = json_is_real(unwrap(value)) ? json_real_value(unwrap(value)) : 0.5;
+    return tess_json_is_int(value) || (fabs(real) <= MOST_EXACT && real == floor(real));
+}
+
 bool tess_json_is_number(const tess_json *value)
 {
     return json_is_number(unwrap(value));
@@ -264,6 +271,13 @@ const char *tess_json_as_string(const tess_json *value, const char *fallback)
 int64_t tess_json_as_int(const tess_json *value, int64_t fallback)
 {
     return tess_json_is_int(value) ? json_integer_value(unwrap(value)) : fallback;
+}
+
+int64_t tess_json_as_whole(const tess_json *value, int64_t fallback)
+{
+    return tess_json_is_int(value)     ? json_integer_value(unwrap(value))
+           : tess_json_is_whole(value) ? (int64_t)json_real_value(unwrap(value))
+                                       : fallback;
 }
 
 double tess_json_as_double(const tess_json *value, double fallback)

@@ -46,6 +46,7 @@ bool tess_json_is_object(const tess_json *value);
 bool tess_json_is_array(const tess_json *value);
 bool tess_json_is_string(const tess_json *value);
 bool tess_json_is_int(const tess_json *value);
+bool tess_json_is_whole(const tess_json *value); /* an int, or 128.0, as people and other programs write it */
 bool tess_json_is_number(const tess_json *value);
 bool tess_json_is_bool(const tess_json *value);
 
@@ -53,6 +54,7 @@ bool tess_json_is_bool(const tess_json *value);
  * the reverse. */
 const char *tess_json_as_string(const tess_json *value, const char *fallback);
 int64_t tess_json_as_int(const tess_json *value, int64_t fallback);
+int64_t tess_json_as_whole(const tess_json *value, int64_t fallback);
 double tess_json_as_double(const tess_json *value, double fallback);
 bool tess_json_as_bool(const tess_json *value, bool fallback);
 

@@ -16,8 +16,8 @@ typedef struct tess_read_format {
     const char *name;
     /* Loads the library that the format needs for this file, which need not exist; NULL: nothing to load. */
     tess_status (*load)(const char *path, tess_error *error);
-    /* Fills *info, including held_bytes; the caller has set info->axes and info->page. On failure nothing stays
-     * open. */
+    /* Fills *info, including held_bytes; the caller has set info->axes and info->page, and info->dtype to F64 if
+     * doubles are to stay. On failure nothing stays open. */
     tess_status (*open)(tess_memory *memory, const char *path, tess_image_info *info, void **state,
                         tess_error *error);
     /* Reads rows [first, first + count), which are inside the image and always in order. */

@@ -33,7 +33,7 @@ typedef struct gdal_reader {
     int64_t cache, counted;
     bool started;
     tess_gdal_void empty; /* samples without a value */
-    bool doubles;         /* the file has doubles: see gdal_range.h */
+    bool doubles;         /* they are read as float32: see gdal_range.h */
 } gdal_reader;
 
 static const struct {
@@ -42,11 +42,21 @@ static const struct {
     GDALDataType buffer;
     double full_scale;
 } kinds[] = {
-    {GDT_Byte, TESS_U8, GDT_Byte, 255},           {GDT_UInt16, TESS_U16, GDT_UInt16, 65535},
-    {GDT_Int16, TESS_I16, GDT_Int16, 32767},      {GDT_UInt32, TESS_U32, GDT_UInt32, 4294967295.0},
-    {GDT_Int32, TESS_I32, GDT_Int32, 2147483647}, {GDT_Float32, TESS_F32, GDT_Float32, 1},
+    {GDT_Byte, TESS_U8, GDT_Byte, 255},
+    {GDT_UInt16, TESS_U16, GDT_UInt16, 65535},
+    {GDT_Int16, TESS_I16, GDT_Int16, 32767},
+    {GDT_UInt32, TESS_U32, GDT_UInt32, 4294967295.0},
+    {GDT_Int32, TESS_I32, GDT_Int32, 2147483647},
+    {GDT_Float32, TESS_F32, GDT_Float32, 1},
     {GDT_Float64, TESS_F32, GDT_Float32, 1},
+    {GDT_Float64, TESS_F64, GDT_Float64, 1}, /* to keep doubles */
 };
+
+static const char *structure_of(GDALMajorObjectH object, const char *item)
+{
+    const char *value = tess_gdal.GDALGetMetadataItem(object, item, "IMAGE_STRUCTURE");
+    return value ? value : "";
+}
 
 /* A palette that contains only grays (BMP always has one) does not count. */
 static bool has_palette(GDALRasterBandH band)
@@ -63,6 +73,12 @@ static bool has_palette(GDALRasterBandH band)
     return count < 256;
 }
 
+/* GDAL shows the reversed grays of such a TIFF as a palette. They are read as they are stored. */
+static bool white_is_zero(GDALDatasetH dataset)
+{
+    return strcmp(structure_of(dataset, "MINISWHITE"), "YES") == 0;
+}
+
 static tess_status check_bands(const gdal_reader *reader, GDALDataType type, tess_error *error)
 {
     for (int b = 1; b <= reader->channels; b++) {
@@ -70,7 +86,7 @@ static tess_status check_bands(const gdal_reader *reader, GDALDataType type, tes
         if (tess_gdal.GDALGetRasterDataType(band) != type)
             return tess_fail(error, TESS_UNSUPPORTED,
                              "bands 1 and %d have different types; save them with one type", b);
-        if (has_palette(band))
+        if (has_palette(band) && !white_is_zero(reader->dataset))
             return tess_fail(error, TESS_UNSUPPORTED,
                              "has a palette; expand it first: gdal_translate -expand rgb IN OUT.tif");
         if (b < reader->channels && tess_gdal.GDALGetRasterColorInterpretation(band) == GCI_AlphaBand)
@@ -79,9 +95,9 @@ static tess_status check_bands(const gdal_reader *reader, GDALDataType type, tes
                 "band %d of %d is alpha, which is only read as the last band; put it there with "
                 "gdal_translate -b, or mark it as no alpha: gdal_edit.py -colorinterp_%d undefined",
                 b, reader->channels, b);
-        const char *bits = tess_gdal.GDALGetMetadataItem(band, "NBITS", "IMAGE_STRUCTURE");
-        const char *sign = tess_gdal.GDALGetMetadataItem(band, "PIXELTYPE", "IMAGE_STRUCTURE");
-        if ((bits && strlen(bits) == 1 && bits[0] < '8') || (sign && strcmp(sign, "SIGNEDBYTE") == 0))
+        const char *bits = structure_of(band, "NBITS");
+        const bool sign = strcmp(structure_of(band, "PIXELTYPE"), "SIGNEDBYTE") == 0;
+        if ((strlen(bits) == 1 && bits[0] < '8') || sign)
             return tess_fail(error, TESS_UNSUPPORTED,
                              "has samples of %s; convert it to 8 bits: gdal_translate -ot Byte",
                              sign ? "int8" : "fewer than 8 bits");
@@ -121,8 +137,8 @@ static tess_status measure(gdal_reader *reader, const char *path, GDALDataType t
 {
     int block_width = 0, block_height = 0;
     tess_gdal.GDALGetBlockSize(tess_gdal.GDALGetRasterBand(reader->dataset, 1), &block_width, &block_height);
-    const char *interleave = tess_gdal.GDALGetMetadataItem(reader->dataset, "INTERLEAVE", "IMAGE_STRUCTURE");
-    int64_t together = interleave && strcmp(interleave, "PIXEL") == 0 ? reader->channels : 1;
+    const bool pixels = strcmp(structure_of(reader->dataset, "INTERLEAVE"), "PIXEL") == 0;
+    int64_t together = pixels ? tess_gdal.GDALGetRasterCount(reader->dataset) : 1;
     int64_t block = tess_gdal.GDALGetDataTypeSizeBytes(type), image = (int64_t)reader->sample_bytes;
     bool fits = block_width > 0 && block_height > 0 && tess_mul_i64(block, block_width, &block) &&
                 tess_mul_i64(block, block_height, &block) && tess_mul_i64(block, together, &block) &&
@@ -151,10 +167,15 @@ static tess_status describe(gdal_reader *reader, const char *path, tess_image_in
     reader->channels = tess_gdal.GDALGetRasterCount(dataset);
     if (reader->channels < 1 || reader->height < 1 || reader->width < 1)
         return tess_fail(error, TESS_BAD_INPUT, "holds no raster; name a file of one image");
+    const char *space = structure_of(dataset, "SOURCE_COLOR_SPACE");
+    const bool cmyk = strcmp(space, "CMYK") == 0 || strcmp(space, "YCbCrK") == 0;
+    if (cmyk && reader->channels == 4) /* GDAL makes RGB of it and adds an alpha that says nothing */
+        reader->channels = 3;
     GDALRasterBandH last = tess_gdal.GDALGetRasterBand(dataset, reader->channels);
     GDALDataType type = tess_gdal.GDALGetRasterDataType(tess_gdal.GDALGetRasterBand(dataset, 1));
     size_t k = 0, count = sizeof kinds / sizeof *kinds;
-    while (k < count && kinds[k].gdal != type)
+    while (k < count && (kinds[k].gdal != type ||
+                         (type == GDT_Float64 && (kinds[k].dtype == TESS_F64) != (info->dtype == TESS_F64))))
         k++;
     if (k == count)
         return tess_fail(
@@ -163,7 +184,7 @@ static tess_status describe(gdal_reader *reader, const char *path, tess_image_in
             tess_gdal.GDALGetDataTypeName(type));
     TESS_TRY(check_bands(reader, type, error));
     reader->type = kinds[k].buffer;
-    reader->doubles = type == GDT_Float64;
+    reader->doubles = type == GDT_Float64 && kinds[k].dtype == TESS_F32;
     reader->sample_bytes = tess_dtype_size(kinds[k].dtype);
     *info = (tess_image_info){
         .height = reader->height,
@@ -171,11 +192,17 @@ static tess_status describe(gdal_reader *reader, const char *path, tess_image_in
         .channels = reader->channels,
         .alpha = reader->channels > 1 && tess_gdal.GDALGetRasterColorInterpretation(last) == GCI_AlphaBand,
         .dtype = kinds[k].dtype,
+        .doubles = type == GDT_Float64,
         .full_scale = kinds[k].full_scale,
     };
+    info->cmyk = cmyk;
     info->rgb = tess_gdal_has_rgb(dataset, info);
     TESS_TRY(tess_gdal_void_open(&reader->empty, dataset, info, error));
     tess_gdal_says(dataset, info);
+    if (white_is_zero(dataset))
+        info->says |= TESS_SAYS_WHITE;
+    if (strcmp(driver_of(dataset), "JPEG") == 0 && tess_jpeg_full_chroma(path))
+        info->says |= TESS_SAYS_CHROMA;
     return measure(reader, path, type, info, error);
 }
 

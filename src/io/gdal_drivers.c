@@ -39,6 +39,8 @@ GDALDataType tess_gdal_type_of(tess_dtype dtype)
         return GDT_Int32;
     case TESS_F32:
         return GDT_Float32;
+    case TESS_F64:
+        return GDT_Float64;
     default:
         return GDT_Unknown;
     }
@@ -105,11 +107,13 @@ unsigned tess_gdal_holds(const char *target, const tess_image_info *info)
     const unsigned place = TESS_SAYS_TRANSFORM | TESS_SAYS_PROJECTION,
                    values = TESS_SAYS_NODATA | TESS_SAYS_SCALE | TESS_SAYS_NAMES;
     if (strcmp(name, "GTiff") == 0)
-        return place | TESS_SAYS_POINTS | values | TESS_SAYS_UNIT | TESS_SAYS_TAGS |
+        return place | TESS_SAYS_POINTS | values | TESS_SAYS_UNIT | TESS_SAYS_TAGS | TESS_SAYS_WHITE |
                (info->mask_band ? TESS_SAYS_MASK : 0);
     if (strcmp(name, "ENVI") == 0)
-        return place | values | TESS_SAYS_CATEGORIES; /* only four control points, without their projection */
-    return tess_world_holds(target, info);
+        return place | values | TESS_SAYS_CATEGORIES |
+               TESS_SAYS_FIELDS; /* only four control points, without their projection */
+    return tess_world_holds(target, info) |
+           (strcmp(name, "JPEG") == 0 ? TESS_SAYS_TEXTS | TESS_SAYS_IPTC : 0);
 }
 
 bool tess_gdal_holds_exif(const char *target, const tess_extras *extras)

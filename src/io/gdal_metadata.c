@@ -28,13 +28,15 @@ bool tess_gdal_has_rgb(GDALDatasetH dataset, const tess_image_info *info)
 /* Bands with other meanings (blue first, or none) in a TIFF whose tag says RGB stay in a TIFF with that tag. */
 const char *tess_gdal_photometric(GDALDatasetH like, const tess_image_info *info, const tess_extras *extras)
 {
-    enum { RGB = 2, CMYK = 5 };
+    enum { MINISWHITE = 0, RGB = 2, CMYK = 5 };
     const int colours = info->channels - info->alpha;
     const bool same = like && tess_gdal.GDALGetRasterCount(like) == info->channels;
     if (!same)
         return colours == 3 ? "RGB" : "MINISBLACK";
     if (colours == 4 && extras->photometric == CMYK && meaning(like, 1) == GCI_CyanBand)
         return "CMYK";
+    if (colours == 1 && extras->photometric == MINISWHITE)
+        return "MINISWHITE"; /* the samples are as they were */
     const bool rgb = colours >= 3 && meaning(like, 1) == GCI_RedBand && meaning(like, 2) == GCI_GreenBand &&
                      meaning(like, 3) == GCI_BlueBand;
     return rgb || (colours >= 3 && extras->photometric == RGB) ? "RGB" : "MINISBLACK";

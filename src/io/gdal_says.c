@@ -39,6 +39,47 @@ static unsigned band_says(GDALRasterBandH band, bool envi)
            (!envi && has_tags(band) ? TESS_SAYS_TAGS : 0); /* ENVI's wavelengths are part of the names */
 }
 
+/* True when an ENVI header has fields that other formats have no place for. */
+static bool has_fields(GDALDatasetH dataset)
+{
+    static const char *const usual[] = {"samples",
+                                        "lines",
+                                        "bands",
+                                        "header_offset",
+                                        "file_type",
+                                        "data_type",
+                                        "interleave",
+                                        "byte_order",
+                                        "map_info",
+                                        "projection_info",
+                                        "band_names",
+                                        "description",
+                                        "wavelength",
+                                        "wavelength_units",
+                                        "coordinate_system_string",
+                                        "data_ignore_value",
+                                        "geo_points",
+                                        "x_start",
+                                        "y_start",
+                                        "default_bands",
+                                        "data_gain_values",
+                                        "data_offset_values",
+                                        "class_names",
+                                        "classes",
+                                        "class_lookup"};
+    char **items = tess_gdal.GDALGetMetadata(dataset, "ENVI");
+    for (; items && *items; items++) {
+        bool known = false;
+        for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
+            const size_t length = strlen(usual[i]);
+            known = known || (strncmp(*items, usual[i], length) == 0 && (*items)[length] == '=');
+        }
+        if (!known)
+            return true;
+    }
+    return false;
+}
+
 void tess_gdal_says(GDALDatasetH dataset, tess_image_info *info)
 {
     const char *driver = tess_gdal.GDALGetDescription(tess_gdal.GDALGetDatasetDriver(dataset));
@@ -54,6 +95,13 @@ void tess_gdal_says(GDALDatasetH dataset, tess_image_info *info)
         info->says |= TESS_SAYS_POINTS;
     if (strcmp(driver, "GTiff") == 0 && has_tags(dataset))
         info->says |= TESS_SAYS_TAGS;
+    int given = FALSE;
+    info->scale = tess_gdal.GDALGetRasterScale(tess_gdal.GDALGetRasterBand(dataset, 1), &given);
+    info->scale = given ? info->scale : 1;
+    info->offset = tess_gdal.GDALGetRasterOffset(tess_gdal.GDALGetRasterBand(dataset, 1), &given);
+    info->offset = given ? info->offset : 0;
+    if (strcmp(driver, "ENVI") == 0 && has_fields(dataset))
+        info->says |= TESS_SAYS_FIELDS;
     for (int b = 1; b <= info->channels; b++)
         info->says |= band_says(tess_gdal.GDALGetRasterBand(dataset, b), strcmp(driver, "ENVI") == 0);
     tess_gdal.CPLErrorReset();

@@ -201,6 +201,8 @@ static void mark_nodata(const tess_image_info *info, int c, double nodata, const
         MARK(int32_t, sample == nodata);
     case TESS_F32:
         MARK(float, tess_gdal_same_float(sample, nodata));
+    case TESS_F64:
+        MARK(double, sample == nodata || (isnan(sample) && isnan(nodata)));
     default:
         break;
     }

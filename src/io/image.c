@@ -163,8 +163,8 @@ static tess_status measure_extras(tess_reader *reader, tess_error *error)
     return status;
 }
 
-tess_status tess_reader_open_axes(tess_memory *memory, const char *path, tess_axes axes, tess_reader **out,
-                                  tess_error *error)
+static tess_status open_reader(tess_memory *memory, const char *path, tess_axes axes, tess_dtype dtype,
+                               tess_reader **out, tess_error *error)
 {
     *out = NULL;
     const tess_read_format *format = NULL;
@@ -180,6 +180,7 @@ tess_status tess_reader_open_axes(tess_memory *memory, const char *path, tess_ax
     }
     reader->format = format;
     reader->info.axes = axes;
+    reader->info.dtype = dtype;
     status = format->open(memory, path, &reader->info, &reader->state, error);
     if (status == TESS_OK)
         status = measure_extras(reader, error);
@@ -190,6 +191,18 @@ tess_status tess_reader_open_axes(tess_memory *memory, const char *path, tess_ax
     }
     *out = reader;
     return TESS_OK;
+}
+
+tess_status tess_reader_open_axes(tess_memory *memory, const char *path, tess_axes axes, tess_reader **out,
+                                  tess_error *error)
+{
+    return open_reader(memory, path, axes, TESS_F32, out, error);
+}
+
+tess_status tess_reader_open_doubles(tess_memory *memory, const char *path, tess_axes axes, tess_reader **out,
+                                     tess_error *error)
+{
+    return open_reader(memory, path, axes, TESS_F64, out, error);
 }
 
 tess_status tess_reader_open(tess_memory *memory, const char *path, tess_reader **out, tess_error *error)

@@ -23,10 +23,11 @@ typedef enum tess_axes {
     TESS_AXES_CHW, /* rows are interleaved for the caller; the file keeps its order */
     TESS_AXES_DHW,
     TESS_AXES_DHWC,
-    TESS_AXES_PLAIN /* two or three axes as height, width and channels, whatever their sizes: for measurements */
+    TESS_AXES_PLAIN, /* two or three axes as height, width and channels, whatever their sizes: for measurements */
+    TESS_AXES_PICTURE /* the same for pictures: what looks like (C,H,W) is refused */
 } tess_axes;
 
-/* The metadata that a file has, as bits of tess_image_info.says. EXIF data, profiles and texts are not included
+/* The metadata that a file has, as bits of tess_image_info.says. EXIF data and profiles are not included
  * (io/extras.h). */
 typedef enum tess_says {
     TESS_SAYS_TRANSFORM = 1 << 0,  /* from pixels to coordinates */
@@ -38,7 +39,13 @@ typedef enum tess_says {
     TESS_SAYS_UNIT = 1 << 6,
     TESS_SAYS_NAMES = 1 << 7,      /* of bands */
     TESS_SAYS_CATEGORIES = 1 << 8, /* names of values */
-    TESS_SAYS_TAGS = 1 << 9        /* of the file or of bands */
+    TESS_SAYS_TAGS = 1 << 9,       /* of the file or of bands */
+    TESS_SAYS_FIELDS = 1 << 10,    /* of an ENVI header, beyond those that describe samples and place */
+    TESS_SAYS_CHROMA =
+        1 << 11,               /* a JPEG whose colours have more than half the resolution of its brightness */
+    TESS_SAYS_WHITE = 1 << 14, /* a TIFF in which 0 is white; samples are read as they are stored */
+    TESS_SAYS_TEXTS = 1 << 12, /* this and the next: found by a writer in the extras (io/extras.h) */
+    TESS_SAYS_IPTC = 1 << 13
 } tess_says;
 
 typedef struct tess_image_info {
@@ -48,7 +55,9 @@ typedef struct tess_image_info {
     bool alpha;         /* the last channel is alpha: copied, never restored */
     bool premultiplied; /* the colours are multiplied by alpha (associated alpha in TIFF) */
     bool rgb;           /* the file says that its colours are red, green and blue, in any order */
-    tess_dtype dtype;   /* U8, U16, I16, U32, I32 or F32 (doubles are read as F32) */
+    bool cmyk;          /* the file has cyan, magenta, yellow and black, which are read as RGB */
+    tess_dtype dtype;   /* U8, U16, I16, U32, I32 or F32; F64 only if the reader was asked to keep doubles */
+    bool doubles;       /* the file has doubles */
     double full_scale;  /* sample that means 1: the type's maximum for integers, 1 for floats */
     size_t held_bytes;  /* see above */
     tess_axes axes;     /* of an array, also when it is written; AUTO: the usual order, or not an array */
@@ -60,6 +69,8 @@ typedef struct tess_image_info {
     bool several_nodata; /* bands have different nodata values, which most formats cannot hold */
     bool mask_band;      /* a mask shared by all channels, which a TIFF can hold */
     unsigned says;       /* bits of tess_says; a writer takes them from `like` */
+    double scale,
+        offset; /* of the first band, with TESS_SAYS_SCALE: its samples mean sample * scale + offset */
     double transform[6]; /* GDAL's: x = t[0] + column * t[1] + row * t[2], then y; with TESS_SAYS_TRANSFORM */
 } tess_image_info;
 
@@ -72,7 +83,7 @@ static inline int64_t tess_image_rows(const tess_image_info *info)
 {
     return info->depth > 0 ? info->depth * info->height : info->height;
 }
-/* "HWC" and so on; "" for AUTO and PLAIN. */
+/* "HWC" and so on; "" for AUTO, PLAIN and PICTURE. */
 const char *tess_axes_name(tess_axes axes);
 
 /* Parses a name such as "HWC"; NULL and "auto" mean AUTO. */
@@ -98,6 +109,9 @@ tess_status tess_reader_open(tess_memory *memory, const char *path, tess_reader 
 /* The same with a given order of axes, for arrays; other files ignore it. */
 tess_status tess_reader_open_axes(tess_memory *memory, const char *path, tess_axes axes, tess_reader **out,
                                   tess_error *error) TESS_MUST_CHECK;
+/* The same, but doubles stay doubles (F64) instead of being read as float32. */
+tess_status tess_reader_open_doubles(tess_memory *memory, const char *path, tess_axes axes, tess_reader **out,
+                                     tess_error *error) TESS_MUST_CHECK;
 const tess_image_info *tess_reader_info(const tess_reader *reader);
 /* Reads the next `count` rows into `rows` (count * width * channels samples). */
 tess_status tess_reader_rows(tess_reader *reader, int64_t count, void *rows,

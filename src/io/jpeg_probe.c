@@ -6,8 +6,6 @@
  * are enough to predict it. */
 #include "io/jpeg_probe.h"
 
-#include <stdbool.h>
-
 #include "base/checked.h"
 
 typedef struct frame {
@@ -74,22 +72,25 @@ static size_t coefficient_bytes(const frame *f)
     return (size_t)blocks * 64 * 2;
 }
 
-size_t tess_jpeg_coefficients(const char *path)
+/* Reads the frame, and whether all its coefficients are needed before the first row. Returns false for a file that is
+ * damaged or no JPEG. */
+static bool probe(const char *path, frame *f, bool *holds_all)
 {
     FILE *file = fopen(path, "rb");
+    bool found = false;
+    *f = (frame){0};
+    *holds_all = false;
     if (!file)
-        return 0;
-    frame f = {0};
-    size_t bytes = 0;
+        return false;
     if (two_bytes(file) == 0xffd8) {
         int length = 0, marker;
         while ((marker = tess_jpeg_next_marker(file, &length)) != 0) {
             long after = ftell(file) + length;
-            if (is_frame(marker) && !read_frame(file, marker, length, &f))
+            if (is_frame(marker) && !read_frame(file, marker, length, f))
                 break;
             if (marker == 0xda) { /* first scan: does it have all components? */
-                if (f.components && (f.progressive || getc(file) < f.components))
-                    bytes = coefficient_bytes(&f);
+                found = f->components > 0;
+                *holds_all = found && (f->progressive || getc(file) < f->components);
                 break;
             }
             if (fseek(file, after, SEEK_SET) != 0)
@@ -97,7 +98,22 @@ size_t tess_jpeg_coefficients(const char *path)
         }
     }
     fclose(file);
-    return bytes;
+    return found;
+}
+
+size_t tess_jpeg_coefficients(const char *path)
+{
+    frame f;
+    bool holds_all;
+    return probe(path, &f, &holds_all) && holds_all ? coefficient_bytes(&f) : 0;
+}
+
+bool tess_jpeg_full_chroma(const char *path)
+{
+    frame f;
+    bool holds_all;
+    return probe(path, &f, &holds_all) && f.components == 3 &&
+           (2 * f.across[1] > f.across[0] || 2 * f.down[1] > f.down[0]);
 }
 
 size_t tess_jpeg_write_coefficients(int64_t height, int64_t width, int channels)

@@ -2,6 +2,7 @@
 #ifndef TESS_IO_JPEG_PROBE_H
 #define TESS_IO_JPEG_PROBE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,5 +15,9 @@ size_t tess_jpeg_coefficients(const char *path);
 /* The same for a JPEG that GDAL writes. Its tables are optimised, so libjpeg needs all coefficients first.
  * Gray, or three channels with the usual half-size chroma planes. */
 size_t tess_jpeg_write_coefficients(int64_t height, int64_t width, int channels);
+
+/* True when a colour JPEG's chroma planes have more than half the height or width of its brightness. GDAL writes
+ * half of both, whatever the input had. */
+bool tess_jpeg_full_chroma(const char *path);
 
 #endif

@@ -28,6 +28,7 @@ static const struct {
     {'i', 2, TESS_I16, "i2", 32767},      {'u', 4, TESS_U32, "u4", 4294967295},
     {'i', 4, TESS_I32, "i4", 2147483647}, {'f', 4, TESS_F32, "f4", 1},
     {'f', 2, TESS_F32, NULL, 1},          {'f', 8, TESS_F32, NULL, 1},
+    {'f', 8, TESS_F64, "f8", 1}, /* if doubles are to stay */
 };
 
 void tess_npy_swap(const tess_npy_header *header, void *samples, int64_t count)
@@ -42,10 +43,11 @@ void tess_npy_swap(const tess_npy_header *header, void *samples, int64_t count)
         }
 }
 
-static int find_kind(const tess_npy_header *header)
+static int find_kind(const tess_npy_header *header, bool doubles)
 {
     for (int k = 0; k < (int)(sizeof kinds / sizeof *kinds); k++)
-        if (kinds[k].kind == header->kind && kinds[k].size == header->size)
+        if (kinds[k].kind == header->kind && kinds[k].size == header->size &&
+            (header->kind != 'f' || header->size != 8 || doubles == (kinds[k].dtype == TESS_F64)))
             return k;
     return -1;
 }
@@ -98,7 +100,7 @@ static void lay_out(tess_npy_file *npy, const tess_image_info *info, int64_t off
 static tess_status describe(tess_npy_file *npy, tess_image_info *info, int64_t offset, tess_error *error)
 {
     const tess_npy_header *header = &npy->header;
-    int kind = find_kind(header);
+    int kind = find_kind(header, info->dtype == TESS_F64);
     if (header->kind == 'b')
         return tess_fail(error, TESS_UNSUPPORTED,
                          "holds booleans; save 0 and 255 with (a * 255).astype(numpy.uint8)");
@@ -127,8 +129,11 @@ static tess_status describe(tess_npy_file *npy, tess_image_info *info, int64_t o
         return tess_fail(error, TESS_BAD_INPUT,
                          "has %lld bytes where its shape needs %lld; copy the file again",
                          (long long)about.st_size, (long long)wanted);
-    *info = (tess_image_info){
-        .axes = info->axes, .dtype = kinds[kind].dtype, .full_scale = kinds[kind].full_scale};
+    *info = (tess_image_info){.axes = info->axes,
+                              .dtype = kinds[kind].dtype,
+                              .doubles = header->kind == 'f' && header->size == 8,
+                              .full_scale = kinds[kind].full_scale};
+    npy->as_float = info->dtype == TESS_F32 && header->size != 4;
     TESS_TRY(tess_npy_axes(header, info, error));
     lay_out(npy, info, offset);
     info->held_bytes = npy->planar ? tess_npy_plane_bytes(info->width, header->size) : 0;
@@ -200,9 +205,9 @@ static tess_status read_rows(void *state, int64_t first, int64_t count, void *ro
     tess_npy_file *npy = state;
     if (npy->planar)
         return tess_npy_read_planes(npy, first, count, rows, error);
-    bool convert = npy->header.kind == 'f' && npy->header.size != 4, beyond = false;
+    bool beyond = false;
     int64_t samples = npy->row_samples * count;
-    if (convert ? read_as_float(npy, rows, samples, &beyond) : tess_npy_samples(npy, rows, samples))
+    if (npy->as_float ? read_as_float(npy, rows, samples, &beyond) : tess_npy_samples(npy, rows, samples))
         return beyond ? tess_fail_beyond_float(error) : TESS_OK;
     return tess_fail(error, TESS_IO_FAILED, "cannot be read after row %lld of %lld (%s)", (long long)first,
                      (long long)npy->height, ferror(npy->file) ? strerror(errno) : "the file became shorter");

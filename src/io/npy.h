@@ -40,6 +40,7 @@ typedef struct tess_npy_file {
     int64_t offset;   /* position of the first sample in the file */
     tess_block plane; /* rows of one plane, as in the file */
     bool planar;
+    bool as_float; /* half and double precision are converted to float32 */
 } tess_npy_file;
 
 /* Rows of a (C,H,W) file, interleaved. Memory held while they are moved: tess_npy_plane_bytes(width, bytes per

@@ -19,6 +19,7 @@ static const struct {
     [TESS_AXES_DHW] = {"DHW", "(depth, height, width)", 3, 0, 1, 2, -1},
     [TESS_AXES_DHWC] = {"DHWC", "(depth, height, width, channels)", 4, 0, 1, 2, 3},
     [TESS_AXES_PLAIN] = {NULL, NULL, 0, -1, -1, -1, -1},
+    [TESS_AXES_PICTURE] = {NULL, NULL, 0, -1, -1, -1, -1},
 };
 
 const char *tess_axes_name(tess_axes axes)
@@ -41,10 +42,11 @@ static bool few(int64_t side)
     return side <= MOST_CHANNELS;
 }
 
-/* True for three axes of which only the first is short. */
-static bool looks_planar(const int64_t *shape)
+/* True for three axes of which the first is short and the last is not. */
+static bool looks_planar(const tess_npy_header *header)
 {
-    return few(shape[0]) && shape[1] > shape[0] && shape[2] > shape[0];
+    const int64_t *shape = header->shape;
+    return header->rank == 3 && !few(shape[2]) && few(shape[0]) && shape[1] > shape[0] && shape[2] > shape[0];
 }
 
 static tess_status guess(const tess_npy_header *header, tess_axes *out, tess_error *error)
@@ -64,7 +66,7 @@ static tess_status guess(const tess_npy_header *header, tess_axes *out, tess_err
             "has 4 dimensions, %s; a volume of colours is (depth, height, width, channels) with 1 to %d "
             "channels",
             shape, MOST_CHANNELS);
-    if (header->rank == 3 && !few(side[2]) && looks_planar(side))
+    if (looks_planar(header))
         return tess_fail(
             error, TESS_BAD_INPUT,
             "its shape %s looks like (channels, height, width); give `axes` CHW, or `axes` DHW if it "
@@ -77,11 +79,18 @@ static tess_status guess(const tess_npy_header *header, tess_axes *out, tess_err
     return TESS_OK;
 }
 
-static tess_status plain(const tess_npy_header *header, tess_axes *out, tess_error *error)
+static tess_status plain(const tess_npy_header *header, bool picture, tess_axes *out, tess_error *error)
 {
+    char shape[128];
+    tess_npy_shape(header, shape, sizeof shape);
     if (header->rank != 2 && header->rank != 3)
         return tess_fail(error, TESS_BAD_INPUT, "has %d dimension(s); two or three are read here",
                          header->rank);
+    if (picture && looks_planar(header))
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "its shape %s looks like (channels, height, width); a picture is (height, width) or "
+                         "(height, width, channels): move its first axis to the end",
+                         shape);
     *out = header->rank == 3 ? TESS_AXES_HWC : TESS_AXES_HW;
     return TESS_OK;
 }
@@ -92,8 +101,8 @@ tess_status tess_npy_axes(const tess_npy_header *header, tess_image_info *info, 
     char shape[128];
     if (taken == TESS_AXES_AUTO)
         TESS_TRY(guess(header, &taken, error));
-    else if (taken == TESS_AXES_PLAIN)
-        TESS_TRY(plain(header, &taken, error));
+    else if (taken == TESS_AXES_PLAIN || taken == TESS_AXES_PICTURE)
+        TESS_TRY(plain(header, taken == TESS_AXES_PICTURE, &taken, error));
     tess_npy_shape(header, shape, sizeof shape);
     if (header->rank != orders[taken].rank)
         return tess_fail(error, TESS_BAD_INPUT,

@@ -61,14 +61,13 @@ static int64_t place(const tess_npy_file *npy, int channel, int64_t row)
 static bool spread(const tess_npy_file *npy, int64_t samples, int64_t step, unsigned char *to)
 {
     const int size = npy->header.size;
-    const bool real = npy->header.kind == 'f';
     const unsigned char *from = npy->plane.data;
     bool fits = true;
     for (int64_t i = 0; i < samples; i++, from += size) {
         float value;
         double wide;
         uint16_t half;
-        if (real && size != 4) {
+        if (npy->as_float) {
             memcpy(size == 8 ? (void *)&wide : (void *)&half, from, (size_t)size);
             value = size == 8 ? (float)wide : tess_half_to_float(half);
             memcpy(to + i * step * 4, &value, 4);
@@ -83,7 +82,7 @@ static bool spread(const tess_npy_file *npy, int64_t samples, int64_t step, unsi
 tess_status tess_npy_read_planes(tess_npy_file *npy, int64_t first, int64_t count, void *rows,
                                  tess_error *error)
 {
-    const int size = npy->header.size, given = npy->header.kind == 'f' ? 4 : size;
+    const int size = npy->header.size, given = npy->as_float ? 4 : size;
     TESS_TRY(start(npy, error));
     while (count > 0) {
         const int64_t some = tess_min_i64(count, rows_at_once(npy->width, size)), samples = some * npy->width;

@@ -105,6 +105,11 @@ static tess_status write_header(png_writer *writer, const tess_create *create, t
     return TESS_OK;
 }
 
+static unsigned holds(const char *target, const tess_image_info *info)
+{
+    return tess_world_holds(target, info) | TESS_SAYS_TEXTS;
+}
+
 static bool holds_exif(const char *target, const tess_extras *extras)
 {
     (void)target, (void)extras;
@@ -182,7 +187,7 @@ const tess_write_format tess_write_png = {
     .name = "PNG",
     .like_format = &tess_read_png,
     .holds_exif = holds_exif,
-    .holds = tess_world_holds,
+    .holds = holds,
     .accepts = accepts,
     .held_bytes = held_bytes,
     .create = create_writer,

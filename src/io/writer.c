@@ -121,10 +121,17 @@ static void note_lost(tess_writer *writer, int orientation)
                  {TESS_SAYS_UNIT, "unit"},
                  {TESS_SAYS_NAMES, "band names"},
                  {TESS_SAYS_CATEGORIES, "category names"},
-                 {TESS_SAYS_TAGS, "tags"}};
+                 {TESS_SAYS_TAGS, "tags"},
+                 {TESS_SAYS_FIELDS, "other fields of the ENVI header"},
+                 {TESS_SAYS_WHITE, "meaning of 0 as white (so the result is a negative)"},
+                 {TESS_SAYS_CHROMA, "full resolution of the colours (4:2:0 is written)"},
+                 {TESS_SAYS_TEXTS, "texts"},
+                 {TESS_SAYS_IPTC, "IPTC data"}};
     const tess_write_format *format = writer->format;
-    const unsigned lost =
-        writer->info.says & ~(format->holds ? format->holds(writer->target, &writer->info) : 0);
+    const bool jpeg = tess_suffix_is(writer->target, ".jpg") || tess_suffix_is(writer->target, ".jpeg");
+    const unsigned held = (format->holds ? format->holds(writer->target, &writer->info) : 0) |
+                          (jpeg ? 0 : TESS_SAYS_CHROMA),
+                   lost = writer->info.says & ~held;
     const bool upright =
         orientation == 1 || (format->holds_exif && format->holds_exif(writer->target, &writer->extras));
     const size_t size = sizeof writer->lost;
@@ -140,6 +147,12 @@ static void note_lost(tess_writer *writer, int orientation)
 static tess_status take_extras(tess_writer *writer, const tess_reader *like, tess_error *error)
 {
     TESS_TRY(tess_extras_load(like->path, &writer->extras, error));
+    for (int i = 0; i < writer->extras.note_count; i++) {
+        const char *kind = writer->extras.notes[i].kind;
+        writer->info.says |= strcmp(kind, "\xed") == 0 ? TESS_SAYS_IPTC
+                             : strlen(kind) == 4       ? TESS_SAYS_TEXTS
+                                                       : 0;
+    }
     note_lost(writer, tess_extras_orientation(&writer->extras));
     return TESS_OK;
 }

@@ -1,6 +1,7 @@
 /* convert: writes a weight file as safetensors and reports its contents. */
 #include <string.h>
 
+#include "io/image.h"
 #include "job/common/context.h"
 #include "job/common/record.h"
 #include "model/model.h"
@@ -33,6 +34,10 @@ tess_status tess_convert(tess_context *context, const char *input, const char *o
     size_t length = strlen(output), end = strlen(".safetensors");
     if (length <= end || strcmp(output + length - end, ".safetensors") != 0)
         return tess_fail(error, TESS_BAD_OPTION, "%s: the output's name must end in .safetensors", output);
+    if (tess_image_same_file(output, input))
+        return tess_fail(error, TESS_BAD_OPTION,
+                         "%s: the result would be written over the input %s; give another output", output,
+                         input);
     tess_weights *weights = NULL;
     TESS_TRY(tess_weights_open(input, &weights, error));
     tess_status status = tess_safetensors_write(&context->memory, output, weights, error);

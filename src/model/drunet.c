@@ -1,6 +1,8 @@
 /* DRUNet (Zhang et al., 2021): four scales of residual blocks, strided and transposed 2x2 convolutions between
  * them, skips that add, no bias, and the noise level as the last input channel. The file determines the widths
  * and the number of blocks. */
+#include <stdlib.h>
+
 #include "model/architecture.h"
 
 static bool matches(const tess_weights *weights, const char *prefix)
@@ -70,6 +72,15 @@ static tess_value skip(const builder *b, tess_value y, tess_value x, const char 
     return tess_emit_add(b->weights, b->net, y, x, tess_name_of(b->prefix, "%s", stage).text, b->error);
 }
 
+/* The file may say it. Otherwise: Zhang et al. (2021) train with levels from 0 to 50/255. */
+static double trained_sigma(const tess_weights *weights)
+{
+    const char *text = tess_weights_metadata(weights, "sigma_max");
+    char *end = NULL;
+    const double most = text ? strtod(text, &end) : 0;
+    return text && end != text && *end == 0 && most > 0 && most <= 1 ? most : 0.2;
+}
+
 static tess_value build(const tess_weights *weights, const char *prefix, tess_model_net *model,
                         tess_error *error)
 {
@@ -78,8 +89,7 @@ static tess_value build(const tess_weights *weights, const char *prefix, tess_mo
     int64_t in = tess_kernel_of(weights, head.text)->dims[1];
     model->channels = tess_kernel_of(weights, tail.text)->dims[0];
     model->noise_map = in == model->channels + 1;
-    /* Zhang et al. (2021) train with levels from 0 to 50/255, the bundled models with 0 to 0.2. */
-    model->sigma_most = model->noise_map ? 0.2 : 0;
+    model->sigma_most = model->noise_map ? trained_sigma(weights) : 0;
     if (!model->noise_map && in != model->channels) {
         tess_fail(error, TESS_BAD_INPUT,
                   "%s: m_head takes %lld channels, expected %lld (image and noise level)",

@@ -31,6 +31,20 @@ tess_status tess_model_find(const char *name, char *path, size_t size, tess_erro
 /* Opens the weights at such a path. "random:NAME[:SEED]" gives a network of full width with random values:
  * drunet, drunet-gray, unet or dncnn. */
 tess_status tess_model_open(const char *path, tess_weights **weights, tess_error *error) TESS_MUST_CHECK;
+/* The widths and depths of a network. */
+enum { TESS_MODEL_WIDTHS = 8 };
+typedef struct tess_model_shape {
+    const char *architecture; /* "drunet", "unet", "dncnn" */
+    int64_t channels;         /* of the image */
+    int width_count;          /* scales; DnCNN has one */
+    int64_t widths[TESS_MODEL_WIDTHS];
+    int blocks;      /* DRUNet: residual blocks in a stage */
+    int depth;       /* DnCNN: convolutions */
+    bool batch_norm; /* UNet, DnCNN */
+} tess_model_shape;
+/* Weights with the names and shapes of such a network, and random values: for a network to be trained. */
+tess_status tess_model_new(const tess_model_shape *shape, tess_weights **weights,
+                           tess_error *error) TESS_MUST_CHECK;
 /* How a 2-D network is made 3-D. */
 typedef enum tess_inflation {
     TESS_INFLATE_HALVES, /* all 2x2 kernels are halved, including transposed ones, as deepinv's benchmark does */

@@ -1,5 +1,6 @@
-/* Networks of full width with random weights ("random:drunet" and others), for benchmarks and for trials
- * without a download. Names and shapes are those of the published files, so they are recognised like any file.
+/* Networks without a file: of full width with random weights ("random:drunet" and others), for benchmarks and for
+ * trials without a download; or of any width, to be trained. Names and shapes are those of the published files, so
+ * they are recognised like any file.
  *
  * Standard deviations follow He et al. (2015): sqrt(2 / inputs) before a ReLU, sqrt(1 / inputs) elsewhere, so
  * that activations keep their size through the layers and stay within fp16's range. Layers whose result is
@@ -55,83 +56,112 @@ static void draw_norm(drawer *d, tess_name layer, int64_t channels)
     draw(d, layer.text, "running_var", 1, &channels, (tess_weight_draw){0.7f, 0.3f, true});
 }
 
-static void draw_blocks(drawer *d, const char *stage, int first, int64_t width)
+static void draw_blocks(drawer *d, const char *stage, int first, int count, int64_t width)
 {
-    for (int i = first; i < first + 4; i++) {
+    for (int i = first; i < first + count; i++) {
         draw_conv(d, tess_name_of(stage, ".%d.res.0", i), (conv){width, width, 3, 2, false});
         draw_conv(d, tess_name_of(stage, ".%d.res.2", i), (conv){width, width, 3, SMALL, false});
     }
 }
 
-static void drunet(drawer *d, int64_t channels)
+static void drunet(drawer *d, const tess_model_shape *s)
 {
-    static const int64_t widths[] = {64, 128, 256, 512};
-    draw_conv(d, tess_name_of("m_head", "%s", ""), (conv){channels + 1, widths[0], 3, 1, false});
-    for (int k = 0; k < 3; k++) {
+    const int64_t *widths = s->widths;
+    const int last = s->width_count - 1;
+    draw_conv(d, tess_name_of("m_head", "%s", ""), (conv){s->channels + 1, widths[0], 3, 1, false});
+    for (int k = 0; k < last; k++) {
         tess_name stage = tess_name_of("m_down", "%d", k + 1);
-        draw_blocks(d, stage.text, 0, widths[k]);
-        draw_conv(d, tess_name_of(stage.text, ".4"), (conv){widths[k], widths[k + 1], 2, 1, false});
+        draw_blocks(d, stage.text, 0, s->blocks, widths[k]);
+        draw_conv(d, tess_name_of(stage.text, ".%d", s->blocks),
+                  (conv){widths[k], widths[k + 1], 2, 1, false});
     }
-    draw_blocks(d, "m_body", 0, widths[3]);
-    for (int k = 3; k >= 1; k--) {
+    draw_blocks(d, "m_body", 0, s->blocks, widths[last]);
+    for (int k = last; k >= 1; k--) {
         tess_name stage = tess_name_of("m_up", "%d", k);
         /* Transposed: [in, out, 2, 2], and each output value sums over the inputs of one pixel. */
         const int64_t dims[] = {widths[k], widths[k - 1], 2, 2};
         draw(d, tess_name_of(stage.text, ".0").text, "weight", 4, dims,
              (tess_weight_draw){.deviation = sqrtf(0.5f / (float)widths[k])});
-        draw_blocks(d, stage.text, 1, widths[k - 1]);
+        draw_blocks(d, stage.text, 1, s->blocks, widths[k - 1]);
     }
-    draw_conv(d, tess_name_of("m_tail", "%s", ""), (conv){widths[0], channels, 3, SMALL, false});
+    draw_conv(d, tess_name_of("m_tail", "%s", ""), (conv){widths[0], s->channels, 3, SMALL, false});
 }
 
-static void draw_double(drawer *d, const char *sequence, int64_t in, int64_t out)
+/* A convolution and its batch norm at `place` of a sequence; returns the place after the ReLU. */
+static int draw_normed(drawer *d, const tess_model_shape *s, const char *sequence, int place, conv c)
 {
-    for (int i = 0; i < 2; i++) {
-        draw_conv(d, tess_name_of(sequence, ".%d", 3 * i), (conv){i ? out : in, out, 3, 2, true});
-        draw_norm(d, tess_name_of(sequence, ".%d", 3 * i + 1), out);
-    }
+    draw_conv(d, tess_name_of(sequence, ".%d", place), c);
+    if (s->batch_norm)
+        draw_norm(d, tess_name_of(sequence, ".%d", place + 1), c.out);
+    return place + (s->batch_norm ? 3 : 2);
 }
 
-static void unet(drawer *d, int64_t channels)
+static void draw_double(drawer *d, const tess_model_shape *s, const char *sequence, int64_t in, int64_t out)
 {
-    static const int64_t widths[] = {64, 128, 256, 512};
-    for (int k = 0; k < 4; k++)
-        draw_double(d, tess_name_of("Conv", "%d", k + 1).text, k ? widths[k - 1] : channels, widths[k]);
-    for (int k = 3; k >= 1; k--) {
-        tess_name up = tess_name_of("Up", "%d", k + 1);
-        draw_conv(d, tess_name_of(up.text, ".1"), (conv){widths[k], widths[k - 1], 3, 2, true});
-        draw_norm(d, tess_name_of(up.text, ".2"), widths[k - 1]);
-        draw_double(d, tess_name_of("Up_conv", "%d", k + 1).text, 2 * widths[k - 1], widths[k - 1]);
-    }
-    draw_conv(d, tess_name_of("Conv_1x1", "%s", ""), (conv){widths[0], channels, 1, SMALL, true});
+    const int second = draw_normed(d, s, sequence, 0, (conv){in, out, 3, 2, true});
+    draw_normed(d, s, sequence, second, (conv){out, out, 3, 2, true});
 }
 
-static void dncnn(drawer *d, int64_t channels)
+static void unet(drawer *d, const tess_model_shape *s)
 {
-    enum { WIDTH = 64, MIDDLE = 18 };
-    draw_conv(d, tess_name_of("in_conv", "%s", ""), (conv){channels, WIDTH, 3, 2, true});
-    for (int i = 0; i < MIDDLE; i++)
-        draw_conv(d, tess_name_of("conv_list", ".%d", i), (conv){WIDTH, WIDTH, 3, 2, true});
-    draw_conv(d, tess_name_of("out_conv", "%s", ""), (conv){WIDTH, channels, 3, SMALL, true});
+    const int64_t *widths = s->widths;
+    for (int k = 0; k < s->width_count; k++)
+        draw_double(d, s, tess_name_of("Conv", "%d", k + 1).text, k ? widths[k - 1] : s->channels, widths[k]);
+    for (int k = s->width_count - 1; k >= 1; k--) {
+        draw_normed(d, s, tess_name_of("Up", "%d", k + 1).text, 1,
+                    (conv){widths[k], widths[k - 1], 3, 2, true});
+        draw_double(d, s, tess_name_of("Up_conv", "%d", k + 1).text, 2 * widths[k - 1], widths[k - 1]);
+    }
+    draw_conv(d, tess_name_of("Conv_1x1", "%s", ""), (conv){widths[0], s->channels, 1, SMALL, true});
+}
+
+/* With batch norm the names are those of a sequence; it predicts noise, which is subtracted. */
+static void dncnn_normed(drawer *d, const tess_model_shape *s)
+{
+    const int64_t width = s->widths[0];
+    draw_conv(d, tess_name_of("dncnn", ".0"), (conv){s->channels, width, 3, 2, false});
+    int place = 2;
+    for (int i = 0; i < s->depth - 2; i++)
+        place = draw_normed(d, s, "dncnn", place, (conv){width, width, 3, 2, false});
+    draw_conv(d, tess_name_of("dncnn", ".%d", place), (conv){width, s->channels, 3, SMALL, false});
+}
+
+static void dncnn(drawer *d, const tess_model_shape *s)
+{
+    const int64_t width = s->widths[0];
+    if (s->batch_norm) {
+        dncnn_normed(d, s);
+        return;
+    }
+    draw_conv(d, tess_name_of("in_conv", "%s", ""), (conv){s->channels, width, 3, 2, true});
+    for (int i = 0; i < s->depth - 2; i++)
+        draw_conv(d, tess_name_of("conv_list", ".%d", i), (conv){width, width, 3, 2, true});
+    draw_conv(d, tess_name_of("out_conv", "%s", ""), (conv){width, s->channels, 3, SMALL, true});
 }
 
 static const struct {
+    const char *architecture;
+    void (*list)(drawer *, const tess_model_shape *);
+} architectures[] = {{"drunet", drunet}, {"unet", unet}, {"dncnn", dncnn}};
+
+#define FULL_WIDTHS .width_count = 4, .widths = {64, 128, 256, 512}
+static const struct {
     const char *name;
-    void (*list)(drawer *, int64_t channels);
-    int64_t channels;
-} networks[] = {{"drunet", drunet, 3}, {"drunet-gray", drunet, 1}, {"unet", unet, 3}, {"dncnn", dncnn, 3}};
+    tess_model_shape shape;
+} networks[] = {
+    {"drunet", {.architecture = "drunet", .channels = 3, FULL_WIDTHS, .blocks = 4}},
+    {"drunet-gray", {.architecture = "drunet", .channels = 1, FULL_WIDTHS, .blocks = 4}},
+    {"unet", {.architecture = "unet", .channels = 3, FULL_WIDTHS, .batch_norm = true}},
+    {"dncnn", {.architecture = "dncnn", .channels = 3, .width_count = 1, .widths = {64}, .depth = 20}}};
 
-bool tess_model_is_random(const char *name)
-{
-    return strncmp(name, PREFIX, strlen(PREFIX)) == 0;
-}
-
-static tess_status open_random(const char *path, size_t which, uint64_t seed, tess_weights **out,
-                               tess_error *error)
+static tess_status draw_all(const char *path, const tess_model_shape *shape, uint64_t seed,
+                            tess_weights **out, tess_error *error)
 {
     drawer d = {.error = error};
     TESS_TRY(tess_weights_synthetic(path, seed, &d.weights, error));
-    networks[which].list(&d, networks[which].channels);
+    for (size_t i = 0; i < sizeof architectures / sizeof architectures[0]; i++)
+        if (strcmp(architectures[i].architecture, shape->architecture) == 0)
+            architectures[i].list(&d, shape);
     if (d.status == TESS_OK)
         d.status = tess_weights_drawn(d.weights, error);
     if (d.status != TESS_OK) {
@@ -140,6 +170,17 @@ static tess_status open_random(const char *path, size_t which, uint64_t seed, te
     }
     *out = d.weights;
     return TESS_OK;
+}
+
+tess_status tess_model_new(const tess_model_shape *shape, tess_weights **weights, tess_error *error)
+{
+    *weights = NULL;
+    return draw_all("the new network", shape, 0, weights, error);
+}
+
+bool tess_model_is_random(const char *name)
+{
+    return strncmp(name, PREFIX, strlen(PREFIX)) == 0;
 }
 
 tess_status tess_model_open(const char *path, tess_weights **weights, tess_error *error)
@@ -155,7 +196,7 @@ tess_status tess_model_open(const char *path, tess_weights **weights, tess_error
     bool right = !colon || (colon[1] >= '0' && colon[1] <= '9' && *end == '\0' && errno == 0);
     for (size_t i = 0; right && i < sizeof networks / sizeof networks[0]; i++)
         if (strlen(networks[i].name) == length && strncmp(name, networks[i].name, length) == 0)
-            return open_random(path, i, seed, weights, error);
+            return draw_all(path, &networks[i].shape, seed, weights, error);
     return tess_fail(
         error, TESS_BAD_OPTION,
         "`model` %s: use random:drunet, random:drunet-gray, random:unet or random:dncnn, with :SEED "

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "net/net_impl.h"
 
-enum { ALIGN = 64, PARTS = 4 }; /* values: layers start at multiples of 256 bytes */
+enum { PARTS = 4 }; /* most parameters of a layer */
 
 /* Adds the parameter `part` of the layer at the end of its block. */
 static void add(tess_parameters *p, int index, const tess_layer *layer, const char *part, int rank,
@@ -65,14 +65,14 @@ tess_status tess_parameters_list(const tess_net *net, tess_parameters *out, tess
             list_kernel(out, net, i, layer);
         else if (layer->kind == TESS_OP_BATCH_NORM || layer->kind == TESS_OP_GROUP_NORM)
             list_norm(out, net, i, layer);
-        out->trained = tess_round_up(out->trained, ALIGN);
+        out->trained = tess_round_up(out->trained, TESS_PARAMETER_ALIGN);
         for (int k = first; k < out->count; k++) {
             int64_t *end = out->list[k].running ? &out->running : &out->trained;
             out->list[k].offset = *end;
             *end += out->list[k].elements;
         }
     }
-    out->trained = tess_round_up(out->trained, ALIGN);
+    out->trained = tess_round_up(out->trained, TESS_PARAMETER_ALIGN);
     return TESS_OK;
 }
 

@@ -9,6 +9,10 @@
 #include "net/net.h"
 #include "weights/weights.h"
 
+enum {
+    TESS_PARAMETER_ALIGN = 64
+}; /* values: layers start at multiples of this, and so does the block's end */
+
 typedef struct tess_parameter {
     char name[TESS_LAYER_NAME + 16]; /* as in the weight file */
     int rank;

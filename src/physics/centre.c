@@ -13,7 +13,10 @@ static const double ENERGY = 0.25;  /* least share of two views that must overla
 static const double MISMATCH = 0.1; /* largest difference between two views, relative to their energy */
 /* largest difference between the sums of views, relative to their mean */
 static const double MASS = 0.05;
-static const double UNCERTAIN = 0.25; /* columns: largest uncertainty of the fitted centre */
+/* largest mean of the outer columns over some views, relative to the brightest column: above it the object is wider */
+static const double EDGE = 0.05;
+enum { EDGE_GROUPS = 8, EDGE_SHARE = 64 }; /* groups of views; columns for each one of an edge */
+static const double UNCERTAIN = 0.25;      /* columns: largest uncertainty of the fitted centre */
 
 typedef struct pair {
     const float *one, *other;
@@ -27,6 +30,7 @@ typedef struct scan {
     double *wave; /* (cos, sin) of a frequency under a window, at each column */
     int64_t found;
     double energy; /* of the pairs that are searched */
+    bool cut;      /* the object is wider than the detector */
 } scan;
 
 static double square(float value)
@@ -80,6 +84,43 @@ static double mismatch(const scan *s, int64_t k)
     return inside > ENERGY * s->energy ? difference / inside : 2;
 }
 
+/* The largest mean value at an edge of the detector, of the largest column's. Means over several views and columns,
+ * because single values are noisy; over a group of views, because an object may reach the edge in few of them. */
+static double seen_at_edges(const scan *s)
+{
+    const int64_t outer = tess_max_i64(1, s->columns / EDGE_SHARE),
+                  groups = tess_min_i64(EDGE_GROUPS, s->count);
+    double largest = 0, edge = 0;
+    for (int64_t i = 0; i < s->columns; i++) {
+        double sum = 0;
+        for (int64_t k = 0; k < s->count; k++)
+            sum += (double)s->views[k * s->columns + i];
+        largest = fmax(largest, sum / (double)s->count);
+    }
+    for (int64_t g = 0; g < 2 * groups; g++) {
+        const int64_t from = g / 2 * s->count / groups, to = (g / 2 + 1) * s->count / groups,
+                      first = g % 2 ? s->columns - outer : 0;
+        double sum = 0;
+        for (int64_t k = from; k < to; k++)
+            for (int64_t i = first; i < first + outer; i++)
+                sum += (double)s->views[k * s->columns + i];
+        edge = fmax(edge, fabs(sum) / (double)((to - from) * outer));
+    }
+    return largest > 0 ? edge / largest : INFINITY;
+}
+
+/* A value, or where the object is cut off the difference of its neighbours, which has no pedestal: a window's own shape
+ * times a pedestal does not shift with the view, and pulls the centre to k / 2. `along` is 1, or -1 for a mirror
+ * image. */
+static double value_at(const scan *s, const float *view, int64_t i, int64_t along)
+{
+    if (!s->cut)
+        return (double)view[i];
+    const int64_t last = s->columns - 1;
+    return (double)view[tess_max_i64(0, tess_min_i64(i + along, last))] -
+           (double)view[tess_max_i64(0, tess_min_i64(i - along, last))];
+}
+
 /* Sums the cross spectrum of a view and its partner's mirror image over all pairs, at one frequency. The window is
  * flat except at its ends: one that falls from its middle would pull the centre there. */
 static void cross(const scan *s, int64_t k, double frequency, double *real, double *imaginary)
@@ -99,8 +140,8 @@ static void cross(const scan *s, int64_t k, double frequency, double *real, doub
         double a[2] = {0, 0}, b[2] = {0, 0};
         for (int64_t i = from; i < to; i++)
             for (int c = 0; c < 2; c++) {
-                a[c] += s->wave[2 * i + c] * (double)one[i];
-                b[c] += s->wave[2 * i + c] * (double)other[k - i];
+                a[c] += s->wave[2 * i + c] * value_at(s, one, i, 1);
+                b[c] += s->wave[2 * i + c] * value_at(s, other, k - i, -1);
             }
         *real += a[0] * b[0] + a[1] * b[1];
         *imaginary += a[1] * b[0] - a[0] * b[1];
@@ -113,7 +154,8 @@ static double refine(const scan *s, int64_t k)
     int64_t from, to;
     overlap(s->columns, k, &from, &to);
     double slope = 0, weights = 0;
-    const int64_t most = tess_min_i64(FREQUENCIES, (to - from) / 4);
+    const int64_t most =
+        tess_min_i64(FREQUENCIES, (to - from) / (s->cut ? 10 : 4)); /* differences are noisy */
     for (int64_t m = 1; m <= most; m++) {
         const double frequency = 2 * pi * (double)m / (double)(to - from);
         double real, imaginary;
@@ -203,6 +245,19 @@ static tess_status fit(const scan *s, const double *moments, tess_centre *out, t
     return TESS_OK;
 }
 
+static tess_status check_edges(const scan *s, tess_error *error)
+{
+    if (!s->cut)
+        return TESS_OK;
+    return tess_fail(
+        error, TESS_BAD_INPUT,
+        "\"centre\": no two views are half a turn apart, and the outer columns hold %.0f %% of the largest, "
+        "so "
+        "that the object is wider than the detector, or its background is not zero; give the centre as a "
+        "column",
+        100 * seen_at_edges(s));
+}
+
 static tess_status from_mass(const scan *s, double *moments, tess_centre *out, tess_error *error)
 {
     double mean = 0, squares = 0;
@@ -217,13 +272,27 @@ static tess_status from_mass(const scan *s, double *moments, tess_centre *out, t
         squares += sum * sum / (double)s->count;
     }
     const double spread = sqrt(fmax(squares - mean * mean, 0)) / fabs(mean);
-    if (!(mean > 0) || !(spread < MASS))
+    if (!(mean > 0))
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "\"centre\": the sum of its values is %g, but what attenuates rays is not negative; "
+                         "check their sign, or give the centre as a column",
+                         mean * (double)s->count);
+    if (!(spread < MASS))
         return tess_fail(
             error, TESS_BAD_INPUT,
             "\"centre\": no two views are half a turn apart, and the sums of views differ (by %.0f %%), "
             "so that not all of them see the whole object; give the centre as a column",
             100 * spread);
+    TESS_TRY(check_edges(s, error));
     return fit(s, moments, out, error);
+}
+
+static bool all_zero(const scan *s)
+{
+    int64_t i = 0;
+    while (i < s->count * s->columns && s->views[i] == 0)
+        i++;
+    return i == s->count * s->columns;
 }
 
 tess_status tess_centre_find(const float *views, int64_t count, int64_t columns, const double *angles,
@@ -236,8 +305,14 @@ tess_status tess_centre_find(const float *views, int64_t count, int64_t columns,
     tess_status status = TESS_OK;
     if (!s.pairs || !s.wave || !moments)
         status = tess_fail(error, TESS_NO_MEMORY, "no memory to pair %lld views", (long long)count);
+    if (status == TESS_OK && all_zero(&s))
+        status =
+            tess_fail(error, TESS_BAD_INPUT,
+                      "\"centre\": all its values are zero, so that there is nothing to find it by; check "
+                      "the file, or give the centre as a column");
     if (status == TESS_OK) {
         find_pairs(&s);
+        s.cut = seen_at_edges(&s) > EDGE;
         status = s.found ? from_pairs(&s, out, error) : from_mass(&s, moments, out, error);
     }
     tess_small_free(s.pairs);

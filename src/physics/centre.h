@@ -4,7 +4,7 @@
  * there are such pairs, the best mirror is searched in half columns over all pairs at once, then refined by the phase
  * of their cross spectra, which is linear in frequency for a shift (Guizar-Sicairos et al., Optics Letters 33, 2008,
  * explain why spectra are better than interpolated sums). Otherwise the centre of mass of a view moves as a + x cos t
- * - y sin t, which is fitted; this requires that every view sees the whole object. */
+ * - y sin t, which is fitted; this requires that every view sees the whole object, and zero beside it. */
 #ifndef TESS_PHYSICS_CENTRE_H
 #define TESS_PHYSICS_CENTRE_H
 

@@ -238,6 +238,20 @@ static tess_status build(radon *r, const tess_radon_settings *s, tess_error *err
     return TESS_OK;
 }
 
+/* A view whose detector does not see the image contributes nothing, and a picture comes out all the same. */
+static tess_status check_shadow(const tess_radon_settings *s, int64_t view, int64_t columns,
+                                tess_error *error)
+{
+    const double t = s->angles[view] * 3.14159265358979323846 / 180, at = s->centres[view],
+                 half = 0.5 * (double)s->size * (s->circle ? 1 : fabs(cos(t)) + fabs(sin(t)));
+    if (at + half >= -0.5 && at - half <= (double)columns - 0.5)
+        return TESS_OK;
+    return tess_fail(error, TESS_BAD_OPTION,
+                     "view %lld: the image's shadow misses the detector: it falls on columns %.0f to %.0f of "
+                     "%lld; check the centre, a column counted from 0",
+                     (long long)view, at - half, at + half, (long long)columns);
+}
+
 static tess_status check(const tess_radon_settings *s, int64_t columns, tess_error *error)
 {
     if (s->size < 2 || s->size > LARGEST || s->views < 1)
@@ -257,6 +271,8 @@ static tess_status check(const tess_radon_settings *s, int64_t columns, tess_err
             return tess_fail(error, TESS_BAD_OPTION,
                              "view %lld sees the axis at column %g; a centre lies within %d of the detector",
                              (long long)k, s->centres[k], 2 * LARGEST);
+        if (s->centres)
+            TESS_TRY(check_shadow(s, k, columns, error));
     }
     return TESS_OK;
 }

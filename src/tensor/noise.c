@@ -23,9 +23,9 @@ static const float dct[SIDE - FIRST][SIDE] = {
      -0.09754516f},
 };
 
-/* Finds the smallest step between patches that takes at most TESS_NOISE_PATCHES of them. Every step-th row of
- * patches is used, counted through all slices. */
-static int64_t find_step(const tess_noise_shape *shape, int64_t *most)
+/* Finds the smallest step between patches that takes at most `patches` of them. Every step-th row of patches is
+ * used, counted through all slices. */
+static int64_t find_step(const tess_noise_shape *shape, int64_t patches, int64_t *most)
 {
     const int64_t slices = tess_max_i64(shape->depth, 1);
     const int64_t across = shape->width - SIDE + 1, down = shape->height - SIDE + 1;
@@ -37,7 +37,7 @@ static int64_t find_step(const tess_noise_shape *shape, int64_t *most)
         if (!tess_mul_i64(slices, down, &rows))
             rows = INT64_MAX - step;
         rows = tess_ceil_div(rows, step);
-        if (tess_mul_i64(rows, tess_ceil_div(across, step), &total) && total <= TESS_NOISE_PATCHES) {
+        if (tess_mul_i64(rows, tess_ceil_div(across, step), &total) && total <= patches) {
             *most = total;
             return step;
         }
@@ -49,20 +49,30 @@ static size_t lines_bytes(const tess_noise_shape *shape)
     return tess_align_size((size_t)shape->width * (size_t)shape->channels * SIDE * sizeof(float), 16);
 }
 
-size_t tess_noise_bytes(const tess_noise_shape *shape)
+static size_t patch_bytes(const tess_noise_shape *shape, int64_t most)
 {
-    int64_t most;
-    find_step(shape, &most);
-    if (most == 0)
-        return 0;
-    size_t patches = (size_t)most * (size_t)shape->channels * sizeof(tess_noise_patch);
-    return lines_bytes(shape) + tess_align_size(patches, 16) + 2 * (size_t)most * sizeof(uint64_t);
+    return tess_align_size((size_t)most * (size_t)shape->channels * sizeof(tess_noise_patch), 16);
 }
 
-void tess_noise_begin(tess_noise *noise, const tess_noise_shape *shape, void *memory)
+size_t tess_noise_bytes_for(const tess_noise_shape *shape, int64_t patches)
+{
+    int64_t most;
+    find_step(shape, patches, &most);
+    if (most == 0)
+        return 0;
+    return lines_bytes(shape) + patch_bytes(shape, most) + 2 * (size_t)most * sizeof(uint64_t);
+}
+
+size_t tess_noise_bytes(const tess_noise_shape *shape)
+{
+    const size_t bytes = tess_noise_bytes_for(shape, TESS_NOISE_PATCHES);
+    return bytes ? bytes + tess_noise_slices_bytes(shape) : 0;
+}
+
+void tess_noise_begin_for(tess_noise *noise, const tess_noise_shape *shape, int64_t patches, void *memory)
 {
     *noise = (tess_noise){.shape = *shape};
-    noise->step = find_step(shape, &noise->most);
+    noise->step = find_step(shape, patches, &noise->most);
     for (int c = 0; c < TESS_NOISE_CHANNELS; c++)
         noise->least[c].value = INFINITY, noise->largest[c].value = -INFINITY;
     if (noise->most == 0)
@@ -70,8 +80,14 @@ void tess_noise_begin(tess_noise *noise, const tess_noise_shape *shape, void *me
     char *at = memory;
     noise->lines = (float *)at;
     noise->patches = (tess_noise_patch *)(at += lines_bytes(shape));
-    size_t patches = (size_t)noise->most * (size_t)shape->channels * sizeof(tess_noise_patch);
-    noise->order = (uint64_t *)(at + tess_align_size(patches, 16));
+    noise->order = (uint64_t *)(at + patch_bytes(shape, noise->most));
+}
+
+void tess_noise_begin(tess_noise *noise, const tess_noise_shape *shape, void *memory)
+{
+    tess_noise_begin_for(noise, shape, TESS_NOISE_PATCHES, memory);
+    if (noise->most)
+        tess_noise_begin_slices(noise, (char *)memory + tess_noise_bytes_for(shape, TESS_NOISE_PATCHES));
 }
 
 /* `x` is the patch minus its mean. Sums the squares of the coefficients with i + j in {10, 11} and with i + j
@@ -200,7 +216,7 @@ void tess_noise_row(tess_noise *noise, const float *values, const unsigned char 
         if (y >= 0 && patch_row % noise->step == 0)
             take_patches(noise, c, patch_row / noise->step);
     }
-    if (noise->rows % height == height - 1)
-        tess_noise_end_slice(noise, slice);
+    if (noise->slice)
+        tess_noise_slice_row(noise, values, valid);
     noise->rows++;
 }

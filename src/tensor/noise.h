@@ -13,7 +13,9 @@
  * moments of a clipped Gaussian, and left out where most samples are clipped. Photon noise is stronger where
  * the image is brighter, and then the quietest patches of the whole image are its darkest. So the patches are
  * also divided by brightness into parts of equal size, and each part is estimated. Where the parts show a
- * slope, the variance is read^2 + gain * (value - zero) (noise_slope.c). */
+ * slope, the variance is read^2 + gain * (value - zero) (noise_slope.c).
+ *
+ * Each slice of a volume is also estimated like an image, and the slices are compared (noise_depth.c). */
 #ifndef TESS_TENSOR_NOISE_H
 #define TESS_TENSOR_NOISE_H
 
@@ -21,7 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { TESS_NOISE_SIDE = 8, TESS_NOISE_CHANNELS = 16, TESS_NOISE_PATCHES = 200000, TESS_NOISE_PARTS = 16 };
+enum { TESS_NOISE_SIDE = 8, TESS_NOISE_CHANNELS = 16, TESS_NOISE_PATCHES = 200000 };
 
 typedef enum tess_noise_confidence {
     TESS_NOISE_UNKNOWN, /* no patch could be used: sigma is 0 and means nothing */
@@ -47,6 +49,12 @@ typedef struct tess_noise_limit {
     int64_t count;
 } tess_noise_limit;
 
+/* The estimate of one channel of one slice. */
+typedef struct tess_noise_slice {
+    float sigma, mean;
+    tess_noise_confidence confidence; /* UNKNOWN also when the patches are too few to compare */
+} tess_noise_slice;
+
 typedef struct tess_noise {
     tess_noise_shape shape;
     int64_t step, most; /* distance between patches; most patches of a channel */
@@ -54,11 +62,14 @@ typedef struct tess_noise {
     int64_t count[TESS_NOISE_CHANNELS];
     tess_noise_limit least[TESS_NOISE_CHANNELS], largest[TESS_NOISE_CHANNELS];
     int64_t samples[TESS_NOISE_CHANNELS]; /* samples that are not holes */
-    /* For volumes: the number of patches of a channel up to the end of each part of the depth. */
-    int64_t ends[TESS_NOISE_CHANNELS][TESS_NOISE_PARTS];
-    float *lines; /* the last 8 rows, channel by channel */
+    float *lines;                         /* the last 8 rows, channel by channel */
     tess_noise_patch *patches;
     uint64_t *order; /* scratch for sorting, of size 2 * most */
+    /* For volumes, else NULL: the present slice as an image; the estimates of those before; the level of each slice
+     * by itself; and the levels that the result points to. */
+    struct tess_noise *slice;
+    tess_noise_slice *slices;
+    float *own_sigma, *slice_sigma;
 } tess_noise;
 
 /* Standard deviations on the scale of the values. Every number is finite. */
@@ -75,9 +86,9 @@ typedef struct tess_noise_result {
     tess_noise_level channel[TESS_NOISE_CHANNELS];
     double sigma;                     /* root mean square over the channels that gave an estimate */
     tess_noise_confidence confidence; /* the lowest of theirs; UNKNOWN only if no channel gave one */
-    /* For a volume whose slices differ: the level of each part of its depth. 0 parts: the slices do not differ. */
-    int parts;
-    double part_sigma[TESS_NOISE_PARTS];
+    /* For a volume whose slices differ: the level of each slice, in the memory of the tess_noise. NULL: they do
+     * not differ, or there are more than can be compared. */
+    const float *slice_sigma;
 } tess_noise_result;
 
 /* Size of `memory`, which must be aligned for double. Returns 0 when no estimate is possible: the image is
@@ -89,8 +100,6 @@ void tess_noise_begin(tess_noise *noise, const tess_noise_shape *shape, void *me
 void tess_noise_row(tess_noise *noise, const float *values, const unsigned char *valid);
 void tess_noise_end(const tess_noise *noise, tess_noise_result *result);
 
-/* The noise level of one slice of a volume of `depth` slices. Needs result->parts > 0. */
-double tess_noise_of_slice(const tess_noise_result *result, int64_t slice, int64_t depth);
 /* The standard deviation of the noise at this value. */
 double tess_noise_at(const tess_noise_level *level, double value);
 

@@ -15,6 +15,8 @@
 enum { FEWEST = 12, MANY = 1000, SHARES = 4 };
 
 static const double shares[SHARES] = {0.0025, 0.01, 0.04, 0.16};
+/* Samples that the patches cover. Of crops of 128 x 128 of BSD68, 5 % were off by more than 10 %; of 96 x 96, 12 %. */
+enum { SURE_AREA = 14000 };
 static const double too_much_texture = 0.5; /* log(L/H) at 1 %, which is -0.63 in pure noise */
 
 typedef struct energies {
@@ -194,7 +196,8 @@ static void find_level(const tess_noise *noise, int channel, tess_noise_level *l
     if (a.count < MANY)
         return;
     tess_noise_find_slope(noise, channel, clip, level);
-    if (a.texture < too_much_texture && 10 * a.count > patches && !level->uneven)
+    const int64_t step = tess_min_i64(noise->step, TESS_NOISE_SIDE), area = a.count * step * step;
+    if (a.texture < too_much_texture && 10 * a.count > patches && area >= SURE_AREA && !level->uneven)
         level->confidence = TESS_NOISE_SURE;
 }
 

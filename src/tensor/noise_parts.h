@@ -39,9 +39,15 @@ tess_noise_answer tess_noise_ask(const tess_noise *noise, int channel, const tes
 void tess_noise_find_slope(const tess_noise *noise, int channel, const tess_noise_clip *clip,
                            tess_noise_level *level);
 
-/* For volumes: the first marks the end of a slice, the second compares the parts of the depth after the last
- * slice. */
-void tess_noise_end_slice(tess_noise *noise, int64_t slice);
+/* For volumes (noise_depth.c). The memory for the slices, and its division; the next row; and the comparison
+ * after the last slice. */
+size_t tess_noise_slices_bytes(const tess_noise_shape *shape);
+void tess_noise_begin_slices(tess_noise *noise, void *memory);
+void tess_noise_slice_row(tess_noise *noise, const float *values, const unsigned char *valid);
 void tess_noise_compare_slices(const tess_noise *noise, tess_noise_result *result);
+
+/* The same as tess_noise_bytes and tess_noise_begin, with at most `patches` for each channel. */
+size_t tess_noise_bytes_for(const tess_noise_shape *shape, int64_t patches);
+void tess_noise_begin_for(tess_noise *noise, const tess_noise_shape *shape, int64_t patches, void *memory);
 
 #endif

@@ -1,6 +1,7 @@
 #include "tensor/quality.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 /* exp(-x^2 / (2 * 1.5^2)) for x = -5 .. 5, normalised to the sum 1. */
 static const float window[TESS_SSIM_TAPS] = {0.00102838f, 0.00759876f, 0.03600077f, 0.10936069f,
@@ -28,6 +29,12 @@ static float clamp(float value)
     return value > 1 ? 1 : value > 0 ? value : 0;
 }
 
+/* NaN stays, and so marks all that is computed from it. */
+static float clamp_truth(float value)
+{
+    return isnan(value) ? value : clamp(value);
+}
+
 /* Filters x, y, x^2, y^2 and xy along one row. */
 static void filter_row(const tess_quality *quality, const float *a, const float *b, float *line)
 {
@@ -35,7 +42,7 @@ static void filter_row(const tess_quality *quality, const float *a, const float 
     for (int64_t i = 0; i < count; i++) {
         float sums[TESS_SSIM_FIELDS] = {0};
         for (int k = 0; k < TESS_SSIM_TAPS; k++) {
-            float x = clamp(a[i + k * step]), y = clamp(b[i + k * step]), w = window[k];
+            float x = clamp(a[i + k * step]), y = clamp_truth(b[i + k * step]), w = window[k];
             sums[0] += w * x;
             sums[1] += w * y;
             sums[2] += w * x * x;
@@ -61,21 +68,26 @@ static void add_positions(tess_quality *quality)
                 sums[f] += (double)window[k] * line[f * count + i];
         }
         double x = sums[0], y = sums[1], xx = sums[2] - x * x, yy = sums[3] - y * y, xy = sums[4] - x * y;
+        if (isnan(y)) /* a hole */
+            continue;
         quality->ssim += (2 * x * y + c1) * (2 * xy + c2) / ((x * x + y * y + c1) * (xx + yy + c2));
+        quality->positions++;
     }
-    quality->positions += count;
 }
 
 void tess_quality_row(tess_quality *quality, const float *result, const float *truth)
 {
     const int64_t count = quality->width * quality->channels;
     double sum = 0;
+    int64_t holes = 0;
     for (int64_t i = 0; i < count; i++) {
-        double d = (double)clamp(result[i]) - (double)clamp(truth[i]);
+        const bool hole = isnan(truth[i]);
+        double d = hole ? 0 : (double)clamp(result[i]) - (double)clamp(truth[i]);
         sum += d * d;
+        holes += hole;
     }
     quality->square_error += sum;
-    quality->values += count;
+    quality->values += count - holes;
     if (columns(quality) > 0) {
         int64_t slot = quality->rows % TESS_SSIM_TAPS;
         filter_row(quality, result, truth, quality->lines + slot * TESS_SSIM_FIELDS * columns(quality));

@@ -57,7 +57,8 @@ void tess_samples_to_float(tess_dtype dtype, double full_scale, const void *samp
 void tess_samples_to_values(tess_dtype dtype, tess_scale scale, const void *samples, int64_t count,
                             float *values)
 {
-    const double factor = (float)(1 / (scale.high - scale.low));
+    const double inverse = 1 / (scale.high - scale.low);
+    const double factor = isnormal((float)inverse) ? (double)(float)inverse : inverse; /* of tiny doubles */
     switch (dtype) {
     case TESS_U8:
         TO_VALUES(uint8_t);

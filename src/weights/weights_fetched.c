@@ -47,7 +47,7 @@ tess_status tess_weights_fetch_values(const tess_weights *weights, const tess_we
 
 const char *tess_weights_metadata(const tess_weights *weights, const char *key)
 {
-    return tess_json_get_string(weights->metadata, key, NULL);
+    return tess_json_get_string(weights->flat ? weights->flat->metadata : weights->metadata, key, NULL);
 }
 
 tess_status tess_weights_set_metadata(tess_weights *weights, const char *key, const char *text,

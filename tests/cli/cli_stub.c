@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "tessera_study.h"
+#include "tessera_train.h"
 
 struct tess_context {
     char error[256];
@@ -63,6 +64,12 @@ void tess_denoise_settings_init(tess_denoise_settings *settings)
 void tess_bench_settings_init(tess_bench_settings *settings)
 {
     *settings = (tess_bench_settings){.height = 2048};
+    tess_common_init(&settings->common);
+}
+
+void tess_train_settings_init(tess_train_settings *settings)
+{
+    *settings = (tess_train_settings){.config = NULL};
     tess_common_init(&settings->common);
 }
 
@@ -205,6 +212,18 @@ tess_status tess_bench(tess_context *context, const tess_bench_settings *setting
 {
     (void)context;
     return settings->line(settings->line_user, "{}") ? TESS_OK : TESS_INTERRUPTED;
+}
+
+tess_status tess_train(tess_context *context, const tess_train_settings *settings, char **record)
+{
+    (void)context, (void)settings;
+    *record = strdup("{}");
+    return TESS_OK;
+}
+
+tess_status tess_plan_train(tess_context *context, const tess_train_settings *settings, char **record)
+{
+    return tess_train(context, settings, record);
 }
 
 tess_status tess_reconstruct(tess_context *context, const tess_reconstruct_settings *settings, char **record)

@@ -34,14 +34,16 @@ static double objective(const tess_op *conv, const field *in, const field *gradi
 }
 
 /* A convolution is linear in its parameters, so that a central difference with a step of 1 is exact but for rounding. */
-static void check_differences(const grad_case *c)
+static void check_differences(const grad_case *c, tess_op_kind kind)
 {
     const tess_op op = grad_op(c, TESS_F32, TESS_F32);
+    const int from = kind == TESS_OP_CONV ? 0 : 1; /* a transposed convolution swaps the inputs */
     tess_op conv = op;
-    conv.kind = TESS_OP_CONV;
+    conv.kind = kind;
     conv.inputs = conv.outputs = 1;
-    conv.out[0] = op.in[1];
-    conv.bias = true;
+    conv.in[0] = op.in[from];
+    conv.out[0] = op.in[1 - from];
+    conv.bias = kind == TESS_OP_CONV;
     field in[2] = {random_field(&op.in[0], 1), random_field(&op.in[1], 2)},
           out[2] = {random_field(&op.out[0], 3), random_field(&op.out[1], 4)},
           before[2] = {random_field(&op.out[0], 3), random_field(&op.out[1], 4)};
@@ -52,9 +54,11 @@ static void check_differences(const grad_case *c)
     for (int p = 0; p < op.outputs; p++)
         for (int64_t i = 0; i < op.out[p].c; i += 1 + op.out[p].c / 11) {
             param[p][i] = 1;
-            double want = objective(&conv, &in[0], &in[1], param[0], param[1]);
+            double want = objective(&conv, &in[from], &in[1 - from], param[0], conv.bias ? param[1] : NULL);
             param[p][i] = -1;
-            want = (want - objective(&conv, &in[0], &in[1], param[0], param[1])) / 2;
+            want =
+                (want - objective(&conv, &in[from], &in[1 - from], param[0], conv.bias ? param[1] : NULL)) /
+                2;
             param[p][i] = 0;
             if (c->accumulate)
                 want += (double)((const float *)before[p].data)[i];
@@ -233,7 +237,8 @@ int main(void)
     static const char *const sets[] = {"reference", "neon", "sse", "avx2", "avx512"};
     for (size_t i = 0; i < sizeof grad_cases / sizeof grad_cases[0]; i++)
         if (few(&grad_cases[i]))
-            check_differences(&grad_cases[i]);
+            check_differences(&grad_cases[i],
+                              strcmp(grad_cases[i].name, "up") == 0 ? TESS_OP_CONV_TRANSPOSE : TESS_OP_CONV);
     for (size_t s = 0; s < sizeof sets / sizeof sets[0]; s++)
         check_set(sets[s]);
     return check_end();

@@ -12,17 +12,17 @@ static void check_ties(tess_device *device)
     train_call call = {.op = {.kind = TESS_OP_POOL_GRAD, .inputs = 2, .outputs = 1, .stride = {1, 2, 2}}};
     call.op.in[0] = tess_tensor_2d(TESS_F32, 1, 2, 2, 1);
     call.op.in[1] = call.op.out[0] = tess_tensor_2d(TESS_F32, 1, 4, 4, 1);
-    call.in[0] = over_memory(gradient, COUNT / 4, TESS_F32);
-    call.in[1] = over_memory(values, COUNT, TESS_F32);
-    call.out[0] = over_memory(got, COUNT, TESS_F32);
+    call.in[0].f = over_memory(gradient, COUNT / 4, TESS_F32);
+    call.in[1].f = over_memory(values, COUNT, TESS_F32);
+    call.out[0].f = over_memory(got, COUNT, TESS_F32);
     memset(got, 0, sizeof got);
-    train_run(device, &call, "ties");
+    train_update(device, &call, "ties");
     CHECK(memcmp(got, want, sizeof got) == 0);
 }
 
 static void check_threads(const gradient_case *c)
 {
-    field results[2][TESS_OP_OUTPUTS];
+    operand results[2][TESS_OP_OUTPUTS];
     int outputs = 0;
     for (int i = 0; i < 2; i++) {
         const tess_device_options options = {.memory = &test_counter, .threads = 1 + i};
@@ -30,18 +30,18 @@ static void check_threads(const gradient_case *c)
         CHECK(tess_registry_open("cpu", &options, &device, NULL) == TESS_OK);
         point p = point_of(c, TESS_F32);
         train_call call = bind_call(&p, TESS_F32);
-        train_run(device, &call, c->name);
+        train_update(device, &call, c->name);
         outputs = call.op.outputs;
         memcpy(results[i], call.out, sizeof results[i]);
         for (int k = 0; k < call.op.inputs; k++)
-            free(call.in[k].data);
+            free(call.in[k].f.data);
         point_clear(&p);
         tess_registry_close(device);
     }
     for (int k = 0; k < outputs; k++) {
-        CHECK_MSG(memcmp(results[0][k].data, results[1][k].data, results[0][k].bytes) == 0,
+        CHECK_MSG(memcmp(results[0][k].f.data, results[1][k].f.data, results[0][k].f.bytes) == 0,
                   "%s: threads change the result", c->name);
-        free(results[0][k].data), free(results[1][k].data);
+        free(results[0][k].f.data), free(results[1][k].f.data);
     }
 }
 

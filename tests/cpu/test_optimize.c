@@ -15,13 +15,13 @@ static void run_threads(int threads, double *loss, field *gradient)
     call.op.in[0] = call.op.in[1] = call.op.out[0] = tess_tensor_2d(TESS_F32, 3, 129, 61, 3);
     call.op.in[2] = vector_of(TESS_F64, TESS_CONTROLS);
     call.op.out[1] = vector_of(TESS_F64, 1);
-    call.in[0] = random_field(&call.op.in[0], 1);
-    call.in[1] = random_field(&call.op.in[1], 2);
-    call.in[2] = over_memory(control, TESS_CONTROLS, TESS_F64);
-    call.out[0] = *gradient = random_field(&call.op.out[0], 3);
-    call.out[1] = over_memory(loss, 1, TESS_F64);
-    train_run(device, &call, "threads");
-    free(call.in[0].data), free(call.in[1].data);
+    call.in[0].f = random_field(&call.op.in[0], 1);
+    call.in[1].f = random_field(&call.op.in[1], 2);
+    call.in[2].f = over_memory(control, TESS_CONTROLS, TESS_F64);
+    call.out[0].f = *gradient = random_field(&call.op.out[0], 3);
+    call.out[1].f = over_memory(loss, 1, TESS_F64);
+    train_update(device, &call, "threads");
+    free(call.in[0].f.data), free(call.in[1].f.data);
     tess_registry_close(device);
 }
 

@@ -18,10 +18,10 @@ static void check_threads(void)
         set_input(&call, vector, NULL);
         set_output(&call, t);
         set_output(&call, vector);
-        train_run(device, &call, "threads");
-        results[i] = call.out[0];
+        train_update(device, &call, "threads");
+        results[i] = call.out[0].f;
         CHECK(memcmp(results[0].data, results[i].data, results[0].bytes) == 0);
-        free(call.in[0].data), free(call.in[1].data), free(call.out[1].data);
+        free(call.in[0].f.data), free(call.in[1].f.data), free(call.out[1].f.data);
         tess_registry_close(device);
     }
     for (int i = 0; i < 3; i++)

@@ -144,8 +144,8 @@ static void want_step(const step_case *s, const double *ctl, double g, double *p
     if (!isfinite(s->squares))
         return;
     g /= ctl[TESS_CONTROL_LOSS_SCALE];
-    if (o->clip > 0 && norm > o->clip)
-        g *= o->clip / norm;
+    if (o->clip > 0 && norm + 1e-6 > o->clip)
+        g *= o->clip / (norm + 1e-6);
     if (o->kind == TESS_ADAMW)
         *p *= 1 - rate * o->weight_decay;
     else

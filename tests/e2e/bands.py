@@ -1,6 +1,6 @@
 """bands.py PROGRAM: properties of bands: separate ranges, alpha, colours, positions, names and tags.
 
-TIFF and ENVI files are written and parsed here byte by byte, without GDAL's programs."""
+TIFF and ENVI files are written and parsed byte by byte, without GDAL's programs."""
 import re
 import struct
 import sys
@@ -8,72 +8,12 @@ import sys
 import numpy as np
 
 from support import Bench, dncnn, draw, drunet, picture, read_png, skip, to_integers, write_png, write_safetensors
+from tiff import EXTRA, ITEMS, NODATA, ORIGIN, PHOTOMETRIC, SCALE, STEP, TIE, tags_of, write_tiff
 
 H, W = 64, 80
-SIZES = {2: 1, 3: 2, 4: 4, 5: 8, 12: 8}
-PHOTOMETRIC, EXTRA, SCALE, TIE, KEYS, ITEMS, NODATA = 262, 338, 33550, 33922, 34735, 42112, 42113
-ORIGIN, STEP = (500000.0, 5000000.0), 30.0
 
 
 # --- TIFF ---------------------------------------------------------------------------------------------------------------
-
-def write_tiff(path, image, photometric=1, extra=(), **more):
-    """Pixels interleaved, in one strip; `more`: items (GDAL's XML inside its root), nodata, position, mask."""
-    image = image[..., None] if image.ndim == 2 else image
-    height, width, bands = image.shape
-    shorts = lambda *values: (3, struct.pack(f"<{len(values)}H", *values))
-    kind = {"u": 1, "i": 2, "f": 3}[image.dtype.kind]
-    tags = {256: shorts(width), 257: shorts(height), 258: shorts(*[8 * image.itemsize] * bands), 259: shorts(1), PHOTOMETRIC: shorts(photometric),
-            273: (4, struct.pack("<I", 8)), 277: shorts(bands), 278: shorts(height), 279: (4, struct.pack("<I", image.nbytes)),
-            339: shorts(*[kind] * bands)}
-    if extra:
-        tags[EXTRA] = shorts(*extra)
-    if "items" in more:
-        tags[ITEMS] = 2, f"<GDALMetadata>{more['items']}</GDALMetadata>\0".encode()
-    if "nodata" in more:
-        tags[NODATA] = 2, more["nodata"].encode() + b"\0"
-    if "position" in more:
-        tags[SCALE] = 12, struct.pack("<3d", STEP, STEP, 0)
-        tags[TIE] = 12, struct.pack("<6d", 0, 0, 0, *ORIGIN, 0)
-        tags[KEYS] = shorts(1, 1, 0, 3, 1024, 0, 1, 1, 1025, 0, 1, 1, 3072, 0, 1, 32632)
-    data = bytearray(b"II*\0\0\0\0\0" + image.astype(image.dtype.newbyteorder("<")).tobytes())
-    link = 4
-
-    def directory(tags):
-        nonlocal link
-        entries = b""
-        for tag, (kind, value) in sorted(tags.items()):
-            field = value.ljust(4, b"\0")
-            if len(value) > 4:
-                data.extend(b"\0" * (-len(data) % 8))
-                field = struct.pack("<I", len(data))
-                data.extend(value)
-            entries += struct.pack("<HHI", tag, kind, len(value) // SIZES[kind]) + field
-        data.extend(b"\0" * (-len(data) % 8))
-        data[link:link + 4] = struct.pack("<I", len(data))
-        data.extend(struct.pack("<H", len(tags)) + entries)
-        link = len(data)
-        data.extend(bytes(4))
-
-    directory(tags)
-    if "mask" in more:
-        start = len(data)
-        data.extend(more["mask"].astype(np.uint8).tobytes())
-        directory({254: (4, struct.pack("<I", 4)), 256: shorts(width), 257: shorts(height), 258: shorts(8), 259: shorts(1), PHOTOMETRIC: shorts(4),
-                   273: (4, struct.pack("<I", start)), 277: shorts(1), 278: shorts(height), 279: (4, struct.pack("<I", height * width))})
-    path.write_bytes(data)
-    return path
-
-
-def tags_of(path):
-    data = path.read_bytes()
-    at, tags = struct.unpack("<I", data[4:8])[0], {}
-    for i in range(struct.unpack("<H", data[at:at + 2])[0]):
-        tag, kind, count, value = struct.unpack("<HHI4s", data[at + 2 + 12 * i:at + 14 + 12 * i])
-        size, start = SIZES.get(kind, 1) * count, struct.unpack("<I", value)[0]
-        tags[tag] = value[:size] if size <= 4 else data[start:start + size]
-    return tags
-
 
 def samples_of(path, dtype, bands):
     """Of the one or more strips that lie one after another, as Tessera writes them."""
@@ -206,6 +146,11 @@ def check_envi(bench, gray):
                                     "wavelength = {650, 550}\nband names = {red one, Band 2}\n")
     for i in (1, 2):
         bench.check(notes(bench, bench.path(f"e{i}.img"), bench.path(f"e{i + 1}.img"), "--model", gray) == [], "ENVI holds what ENVI says")
+    bench.check(notes(bench, bench.path("e1.img"), bench.path("e1.tif"), "--model", gray) == [], "and so does TIFF")
+    bench.path("e4.img").write_bytes(bench.path("e1.img").read_bytes())
+    bench.path("e4.hdr").write_text(bench.path("e1.hdr").read_text() + "sensor type = Unknown\n")
+    lost = notes(bench, bench.path("e4.img"), bench.path("e4.tif"), "--model", gray)
+    bench.check(len(lost) == 1 and "fields of the ENVI header" in lost[0], f"but not other fields: {lost}")
     text = re.sub(r"\s+", " ", bench.path("e3.hdr").read_text())
     bench.check("description = { a scene}" in text, f"the description stays: {text}")
     bench.check("band names = { red one, Band 2}" in text and "wavelength = {650, 550}" in text, f"names and wavelengths stay as they are: {text}")
@@ -227,6 +172,25 @@ def check_nodata(bench, gray):
     bench.check(np.load(bench.path("one-out.npy")).shape == (H, W, 1), "an array of one channel keeps its axis")
 
 
+def check_inks(bench, color, gray):
+    """CMYK is read as RGB; white as 0."""
+    inks = to_integers(picture(H, W, 4), np.uint8)
+    write_tiff(bench.path("cmyk.tif"), inks, 5)
+    result = bench.run("denoise", bench.path("cmyk.tif"), bench.path("cmyk-out.tif"), "--model", color)
+    made = tags_of(bench.path("cmyk-out.tif"))
+    bench.check(result.status == 0 and "CMYK" in result.err and numbers(made, PHOTOMETRIC) == (2,) and len(numbers(made, 258)) == 3,
+                f"CMYK is read as RGB without alpha, and it is said: {result.err.strip()}")
+    for dtype in (np.uint8, np.uint16):
+        write_tiff(bench.path("white.tif"), to_integers(picture(H, W, 1), dtype), 0)
+        write_tiff(bench.path("black.tif"), to_integers(picture(H, W, 1), dtype), 1)
+        for name in ("white", "black"):
+            bench.record("denoise", bench.path(f"{name}.tif"), bench.path(f"{name}-out.tif"), "--model", gray)
+        same = np.array_equal(samples_of(bench.path("white-out.tif"), dtype, 1), samples_of(bench.path("black-out.tif"), dtype, 1))
+        bench.check(same and numbers(tags_of(bench.path("white-out.tif")), PHOTOMETRIC) == (0,), f"{dtype.__name__} with white as 0 stay so")
+    lost = notes(bench, bench.path("white.tif"), bench.path("white.png"), "--model", gray)
+    bench.check(len(lost) == 1 and "negative" in lost[0], f"a PNG would show a negative: {lost}")
+
+
 def main():
     bench = Bench(sys.argv[1])
     if not bench.has_gdal():
@@ -235,6 +199,7 @@ def main():
     color = write_safetensors(bench.path("color.safetensors"), dncnn(3, depth=3, width=16))
     check_ranges(bench, write_safetensors(bench.path("network.safetensors"), drunet(3, widths=(16, 16, 16, 16))))
     check_alpha(bench, gray, color)
+    check_inks(bench, color, gray)
     check_colours(bench, gray, color)
     check_position(bench, color)
     check_tags(bench, gray)

@@ -111,6 +111,19 @@ for env in ({}, {"TESSERA_QUEUE": "1"}):
         host = "host_bytes" if env else "peak_bytes"
         bench.check(record["plan"][host] == record["measured"][host], f"a wide kernel: {host} planned {record['plan'][host]} = counted {record['measured'][host]}")
 
+# Kernels of integers are the same kernels; the axis of one channel stays; a constant picture is called constant.
+counted = np.outer([1, 2, 4, 2, 1], [1, 3, 9, 3, 1])
+gray = dict(operator="blur", measurement="gray.npy", kernel=save("counted.npy", counted.astype(float)), noise=0.01)
+bench.record("reconstruct", bench.path("out.npy"), "--problem", problem(**gray), "--iterations", 1)
+first = np.load(bench.path("out.npy"))
+for kind in ("u1", "u2", "i4", ">i2", "f4"):
+    bench.record("reconstruct", bench.path("out.npy"), "--problem", problem(**{**gray, "kernel": save("integers.npy", counted.astype(kind))}), "--iterations", 1)
+    bench.check(np.array_equal(np.load(bench.path("out.npy")), first), f"a kernel of type {kind}")
+bench.record("reconstruct", bench.path("out.npy"), "--problem", problem(**{**gray, "measurement": save("gray1.npy", y[0, :, :, :1])}), "--iterations", 1)
+bench.check(np.array_equal(np.load(bench.path("out.npy")), first[..., None]), "(H,W,1) gives (H,W,1)")
+result = bench.run("reconstruct", bench.path("out.npy"), "--problem", problem(operator="blur", kernel="counted.npy", measurement=save("constant.npy", np.full((40, 50), 0.5, np.float32))), "--iterations", 1)
+bench.check(result.status == 0 and "all its values are equal" in result.err, f"a constant picture is called so: {result.err.strip()}")
+
 # --- what is wrong is refused ----------------------------------------------------------------------------------------
 
 kept = bench.path("kept.npy")
@@ -135,11 +148,15 @@ for change, words in [
     ({"kernels": ["k0.npy", save("even.npy", np.ones((4, 5))), "k1.npy"]}, ["even.npy", "kernel 1", "4x5", "odd"]),
     ({"kernels": ["k0.npy", save("nan.npy", np.full((3, 3), np.nan)), "k1.npy"]}, ["nan.npy", "9 values", "finite"]),
     ({"kernels": ["k0.npy", "k1.npy", save("zero.npy", np.array([[1.0, -2, 1]]))]}, ["zero.npy", "sums to 0"]),
-    ({"kernels": None}, ["angles"]),
+    ({"kernels": None}, ["angles", "kernels", "kernel"]),
+    ({"measurement": save("chw.npy", np.ascontiguousarray(y.transpose(2, 0, 1)))}, ["chw.npy", "(channels, height, width)", "to the end"]),
+    ({"truth": save("tchw.npy", np.ascontiguousarray(np.float32(truth).transpose(2, 0, 1)))}, ["tchw.npy", "(channels, height, width)"]),
+    ({"measurement": save("many.npy", np.ones((6, 40, 30), np.float32))}, ["many.npy", "2 rows of 40 columns with 30 channels", "to the end"]),
     ({"measurement": save("holes.npy", holes)}, ["holes.npy", f"of {y.size} values 2 are NaN and 1 infinite", "row 3, column 7"]),
     ({"truth": save("hollow.npy", hollow)}, ["hollow.npy", "3 are NaN", "row 2, column 3"]),
 ]:
     bench.check_refused(bench.run("reconstruct", kept, "--problem", problem(**{**good, **change})), 1, *words)
+bench.check_refused(bench.run("reconstruct", kept, "--problem", "deblur", "--image", bench.path("tchw.npy")), 1, "tchw.npy", "(channels, height, width)")
 save("image.npy", hollow)
 for more in ([], ["--size", 32]):
     bench.check_refused(bench.run("reconstruct", kept, "--problem", "deblur", "--image", bench.path("image.npy"), *more), 1, "image.npy", "3 are NaN", "row 2, column 3")

@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 
-from support import (Bench, dncnn, drunet, leftovers, picture, psnr, read_png, read_safetensors, to_integers, write_png,
+from support import (Bench, dncnn, drunet, leftovers, picture, psnr, read_metadata, read_png, read_safetensors, to_integers, write_png,
                      write_pth, write_safetensors)
 
 
@@ -257,6 +257,19 @@ def check_convert(t):
             t.denoise(t.image, t.path("c.npy"), "--model", model)
             files.append(t.path("c.npy").read_bytes())
         t.check(files[0] == files[1] == files[2], f"{name}: denoises the same before and after")
+    t.check(read_metadata(target) == {"format": "pt"}, "the metadata that PyTorch's loaders require")
+    told = {"architecture": "DRUNet", "widths": "32,64", "sigma_max": "0.7", "author": "\u00e9"}
+    write_safetensors(t.path("told.safetensors"), drunet(), told)
+    t.bench.record("convert", t.path("told.safetensors"), t.path("kept.safetensors"))
+    t.check(read_metadata(t.path("kept.safetensors")) == {**told, "format": "pt"}, f"metadata are kept: {read_metadata(t.path('kept.safetensors'))}")
+    for sigma, noted in (("0.5", False), ("0.8", True)):
+        result = t.bench.run("plan", "denoise", t.image, t.path("c.npy"), "--model", t.path("kept.safetensors"), "--sigma", sigma)
+        t.check(result.status == 0 and ("trained for levels up to 0.7" in result.err) == noted, f"sigma_max is read, sigma {sigma}: {result.err.strip()}")
+    before = t.path("told.safetensors").read_bytes()
+    os.symlink("told.safetensors", t.path("other.safetensors"))
+    for name in ("told.safetensors", "other.safetensors"):
+        t.bench.check_refused(t.bench.run("convert", t.path("told.safetensors"), t.path(name)), 2, name, "over the input")
+    t.check(t.path("told.safetensors").read_bytes() == before, "and the input is left as it was")
     published = pathlib.Path(os.environ.get("TESSERA_DATA") or "none") / "weights" / "saoyan_dncnn_s25.pth"
     if published.exists():
         t.bench.record("convert", published, t.path("published.safetensors"))

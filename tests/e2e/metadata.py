@@ -246,6 +246,8 @@ def check_texts(bench, model):
     found = take_from_jpeg(bench.path("t.jpg")).texts
     bench.check(found == [(0xfe, b"Title: A title"), (0xfe, b"Description: " + long_text), (0xfe, "Author: Zoë".encode()), (0xfe, b"said once")],
                 f"PNG texts become comments of a JPEG: {[t[1][:30] for t in found]}")
+    said = bench.run("denoise", source, bench.path("t.tif"), "--model", model).err
+    bench.check("cannot hold the texts" in said, f"a TIFF has no place for them: {said.strip()}")
     bench.record("denoise", bench.path("t.jpg"), bench.path("u.png"), "--model", model)
     found = take_from_png(bench.path("u.png")).texts
     bench.check((b"tEXt", b"Comment\0Title: A title") in found and (b"iTXt", b"Comment\0\0\0\0\0" + "Author: Zoë".encode()) in found,
@@ -310,6 +312,8 @@ def main():
         check_profile(bench, model, gray)
         check_tiff_tags(bench, model, image)
         bench.record("denoise", bench.path("c.jpg"), bench.path("h.jpg"), "--model", model)
+        said = bench.run("denoise", bench.path("c.jpg"), bench.path("h.png"), "--model", model).err
+        bench.check("cannot hold the IPTC data" in said, f"a PNG has no place for IPTC: {said.strip()}")
         found = take_from_jpeg(bench.path("h.jpg")).texts
         bench.check(found == [(0xed, b"Photoshop 3.0\0IPTC of some sort"), (0xfe, b"a comment")], f"JPEG to JPEG keeps IPTC and comment: {found}")
     bench.check(not leftovers(bench.folder), "no temporary file is left")

@@ -64,6 +64,16 @@ result, entry, _ = denoise(noisy, "--range", "0,1")
 gains = [db(a, b) - db(n, b) for a, b, n in zip(result, volume, noisy)]
 bench.check(entry.get("levels") == "by slice" and min(gains) > -0.5 and gains[-1] > 6, f"each slice has its level: {np.round(gains, 1)} dB better")
 
+for depth, level, empty in ((7, lambda d: (0.02, 0.08)[d % 2], 3), (20, lambda d: (0.02, 0.08)[d % 2], None), (20, lambda d: 0.1 if d == 7 else 0.02, None)):
+    volume = np.stack([clean[:64, :64]] * depth)
+    noisy = np.float32(volume + np.array([level(d) for d in range(depth)])[:, None, None] * random.standard_normal(volume.shape))
+    if empty is not None:
+        noisy[empty] = np.nan
+    result, entry, _ = denoise(noisy, "--range", "0,1")
+    gains = [db(a, b) - db(n, b) for d, (a, b, n) in enumerate(zip(result, volume, noisy)) if level(d) > 0.05 and d != empty]
+    bench.check(entry.get("levels") == "by slice" and min(gains) > 5, f"{depth} slices: each noisy one has its level: {np.round(gains, 1)} dB better")
+    bench.check(empty is None or np.all(np.isnan(result[empty])), "a slice without data stays so")
+
 # --- small numbers, equal numbers ---------------------------------------------------------------------------------
 
 for unit in (1e-24, 1e-33):

@@ -168,7 +168,7 @@ cases = [
     (radon, {"height": "abc"}, ["height", "whole number", "32"]),
     (radon, {"width": 20.5}, ["width", "whole number", "32"]),
     (radon, {"size": [32]}, ["size", "whole number", "32"]),
-    (blur, {"channels": 3.0}, ["channels", "whole number"]),
+    (blur, {"channels": 3.5}, ["channels", "whole number"]),
     (cone, {"height": False}, ["height", "whole number"]),
     (radon, {"truth": ""}, ["truth", "name of a file"]),
     (radon, {"measurement": ""}, ["measurement", "name of a file"]),

@@ -1,9 +1,11 @@
 """samples.py PROGRAM: how the samples of a file are interpreted: holes, ranges, axes, noise levels, blends, types."""
+import struct
 import sys
 
 import numpy as np
 
 from support import Bench, dncnn, picture, psnr, read_png, to_integers, write_png, write_safetensors
+from tiff import tags_of, write_tiff
 
 SIGMA = 0.1
 
@@ -264,6 +266,84 @@ def check_blends(t):
     t.bench.check_refused(t.bench.run("denoise", t.path("in.npy"), t.path("no.npy"), "--strength", "2"), 2, "--strength")
 
 
+def check_map_values(t):
+    """Levels as the file of the map means them, and holes in both."""
+    levels = np.full(t.image.shape, SIGMA)
+    items = '<Item name="SCALE" sample="0" role="scale">0.001</Item><Item name="OFFSET" sample="0" role="offset">0.05</Item>'
+    write_tiff(t.path("map.tif"), np.uint16(np.rint((levels - 0.05) / 0.001)), items=items)
+    scaled, _ = t.run(t.image, "--sigma", t.path("map.tif"), sigma=None)
+    t.check(np.abs(scaled - t.whole).max() < 1e-5, f"scale and offset of a map are applied: {np.abs(scaled - t.whole).max():.2g}")
+    hollow = t.image.copy()
+    hollow[10:20, 30:50] = np.nan
+    given, _ = t.run(hollow)
+    holes = np.isnan(hollow)
+    np.save(t.path("map.npy"), np.where(holes, np.nan, levels).astype(np.float32))
+    write_tiff(t.path("void.tif"), np.where(holes, -1, levels).astype(np.float32), nodata="-1")
+    for name in ("map.npy", "void.tif"):
+        both, _ = t.run(hollow, "--sigma", t.path(name), sigma=None)
+        t.check(both is not None and np.array_equal(both, given, equal_nan=True), f"{name}: a map may have holes where the image has them")
+        record = t.bench.record("denoise", t.path("in.npy"), t.path("out.npy"), "--sigma", t.path(name))
+        t.check(record["plan"]["peak_bytes"] == record["measured"]["peak_bytes"], f"{name}: and the plan is right")
+        np.save(t.path("full.npy"), t.image)
+        t.bench.check_refused(t.bench.run("denoise", t.path("full.npy"), t.path("no.npy"), "--sigma", t.path(name)), 1, name, "row 10, column 30", "has no value")
+    levels[7, 9] = 2
+    np.save(t.path("map.npy"), levels.astype(np.float32))
+    t.bench.check_refused(t.bench.run("denoise", t.path("full.npy"), t.path("no.npy"), "--sigma", t.path("map.npy")), 1, "sample 2 in row 7, column 9")
+    np.save(t.path("volume.npy"), np.stack([t.image] * 5))
+    t.bench.check_refused(t.bench.run("denoise", t.path("volume.npy"), t.path("no.npy"), "--sigma", t.path("map.npy")), 1, "is 72 x 104 with 1", "is 5 x 72 x 104 with 1")
+
+
+def check_notes(t):
+    """What was done differently from what was asked, or would be expected."""
+    np.save(t.path("heights.npy"), np.float32(800 + 1400 * t.image))
+    said = t.bench.run("denoise", t.path("heights.npy"), t.path("heights.png"), "--range", "800,2200", "--sigma", SIGMA)
+    t.check("800 to 2200 scaled to 0 to 65535" in said.err, f"a scaled result is called that: {said.err.strip()}")
+    _, entry = t.run(t.image, "--add-noise", "0.05", sigma=None)
+    t.check(entry.get("sigma_from") == "added", f"the level of added noise comes from there: {entry.get('sigma_from')}")
+    record = t.bench.record("denoise", t.path("in.npy"), t.path("out.npy"), "--add-noise", "0.05", "--strength", "0.5", "--seed", "7")["denoise"]
+    t.check((record.get("add_noise"), record.get("strength"), record.get("seed")) == (0.05, 0.5, 7), f"the record has the settings: {sorted(record)}")
+    np.save(t.path("bands.npy"), np.stack([t.image[:60, :60]] * 12, -1))
+    said = t.bench.run("plan", "denoise", t.path("bands.npy"), t.path("out.npy"))
+    t.check("volume of 60 slices of 60 x 12" in said.err and "--axes HWC" in said.err, f"12 bands that are read as a volume: {said.err.strip()}")
+
+
+def check_doubles(t):
+    """Doubles whose differences float32 would lose."""
+    clean, image = np.float64(t.clean), np.float64(t.clean) + SIGMA * np.random.default_rng(4).standard_normal(t.clean.shape)
+    plain, _ = t.run(image, "--range", "0,1", sigma=None)
+    t.check(plain.dtype == np.float32, f"doubles on [0,1] are written as float32, not {plain.dtype}")
+    for offset, unit in ((1e7, 1), (5e6, 1), (-3e12, 50), (0, 1e-300)):
+        samples = offset + unit * image
+        kept, entry = t.run(samples, sigma=0)
+        t.check(kept.dtype == np.float64 and np.array_equal(kept, samples), f"sigma 0 changes nothing at {offset} + {unit}, which is {entry.get('type')}")
+        estimated, entry = t.run(samples, sigma=None)
+        t.check(estimated is not None and psnr((estimated - offset) / unit, clean) > psnr(image, clean) + 6, f"and it is denoised: {entry.get('sigma')}, {entry.get('range')}")
+        given, _ = t.run(samples, "--range", f"{offset!r},{offset + unit!r}", sigma=None, name="given.npy")
+        t.check(np.abs((given - offset) / unit - plain).max() < 1e-3, f"as without the offset: {np.abs((given - offset) / unit - plain).max():.2g}")
+        np.save(t.path("truth.npy"), offset + unit * clean)
+        record = t.bench.record("denoise", t.path("given.npy"), t.path("out.npy"), "--range", f"{offset!r},{offset + unit!r}", "--truth", t.path("truth.npy"))
+        t.check(abs(record["quality"]["psnr_db"] - psnr(np.clip((given - offset) / unit, 0, 1), np.clip(clean, 0, 1))) < 0.01, f"the truth too: {record['quality']['psnr_db']:.2f} dB")
+        t.check(record["plan"]["peak_bytes"] == record["measured"]["peak_bytes"], "and the plan is right")
+    samples = 1e7 + np.stack([clean + SIGMA * np.random.default_rng(c).standard_normal(clean.shape) for c in range(3)])
+    samples[0, :5, :7] = np.nan
+    for ways in ((), ("--tile", "32", "--halo", "exact")):
+        result, entry = t.run(samples, "--axes", "CHW", *ways, sigma=None)
+        t.check(result.dtype == np.float64 and np.array_equal(np.isnan(result), np.isnan(samples)) and psnr(result[1] - 1e7, clean) > psnr(image, clean) + 6, "planes and holes")
+        first = result if not ways else first
+    t.check(np.array_equal(result, first, equal_nan=True), "tiles give the same bits")
+    if t.bench.has_gdal():
+        samples = 1e7 + image
+        samples[:5, :7] = -9999
+        write_tiff(t.path("doubles.tif"), samples, nodata="-9999")
+        t.bench.record("denoise", t.path("doubles.tif"), t.path("out.tif"), "--sigma", 0)
+        t.check(np.frombuffer(t.path("out.tif").read_bytes(), "<f8", samples.size, struct.unpack("<I", tags_of(t.path("out.tif"))[273][:4])[0]).tobytes() == samples.tobytes(),
+                "and TIFF")
+        record = t.bench.record("denoise", t.path("doubles.tif"), t.path("out.tif"))
+        t.check(record and record["denoise"]["files"][0]["holes"] == 35, "its nodata is a hole")
+        made = np.frombuffer(t.path("out.tif").read_bytes(), "<f8", samples.size, struct.unpack("<I", tags_of(t.path("out.tif"))[273][:4])[0]).reshape(samples.shape)
+        t.check(np.all(made[:5, :7] == -9999) and psnr(made[5:] - 1e7, clean[5:]) > psnr(image, clean) + 6, "which stays")
+
+
 def check_types(t):
     for suffix, bits, dither in (("png", 16, False), ("png", 16, True)):
         t.run(t.image, *(["--dither"] if dither else []), out=f"out.{suffix}")
@@ -281,7 +361,7 @@ def check_types(t):
 
 bench = Bench(sys.argv[1])
 case = Case(bench)
-checks = (check_holes, check_ranges, check_axes, check_volume_models, check_levels, check_blends, check_types)
+checks = (check_holes, check_ranges, check_axes, check_volume_models, check_levels, check_blends, check_map_values, check_notes, check_doubles, check_types)
 for check in checks + ((check_voids,) if bench.has_gdal() else ()):
     print(f"{check.__name__}:")
     check(case)

@@ -5,7 +5,7 @@ import json
 import struct
 import sys
 
-from support import Bench, np
+from support import Bench, np, write_png
 
 bench = Bench(sys.argv[1])
 few = ["--iterations", "1"]
@@ -87,6 +87,16 @@ half = list(np.linspace(0, 180, VIEWS + 1)[:-1])
 record, _ = run({**plain, "angles": half, "measurement": save("half.npy", sinogram(SIZE, 20.3, half)), "centre": "auto"})
 bench.check(record and abs(record["reconstruct"]["centre"] - 20.3) < 0.05 and record["reconstruct"]["centre_from"] == "centre of mass",
             "or from the centres of mass")
+for beyond in (SIZE * 10, -2 * SIZE):
+    refused({**plain, "centre": beyond}, "misses the detector", "centre")
+record, _ = run({**plain, "centre": -3})
+bench.check(record is not None, "an axis beside a detector that still sees the image")
+for name, width, at in (("narrow.npy", 24, 11.5), ("side.npy", SIZE, 5)):  # most of the object is beside the detector
+    refused({**plain, "angles": half, "measurement": save(name, sinogram(width, at, half)), "truth": None, "centre": "auto"}, name, "centre", "as a column")
+record, _ = run({**plain, "measurement": save("narrow.npy", sinogram(24, 9.3, TURN)), "truth": None, "centre": "auto", "size": SIZE})
+bench.check(record and abs(record["reconstruct"]["centre"] - 9.3) < 0.05, f"opposite views of a narrow detector: {record and record['reconstruct']['centre']}")
+for angles in (half, TURN):
+    refused({**plain, "angles": angles, "measurement": save("zero.npy", np.zeros((VIEWS, SIZE), np.float32)), "centre": "auto"}, "zero.npy", "all its values are zero")
 noise = np.random.default_rng(1).normal(0, 1, (VIEWS, SIZE)).astype(np.float32)
 refused({**plain, "measurement": save("noise.npy", noise), "centre": "auto"}, "noise.npy", "centre", "mirror")
 refused({**plain, "angles": half, "measurement": "noise.npy", "centre": "auto"}, "noise.npy", "centre", "as a column")
@@ -186,6 +196,12 @@ bench.path("folder").mkdir()
 for number, view in enumerate(scan):  # without leading zeros: view 2 comes before view 10
     np.save(bench.path(f"folder/view_{number}.npy"), view)
 bench.path("folder/notes.txt").write_text("not a view")
+for name, form in (("tilt", "v_{:+d}.npy"), ("bare", "{}.npy"), ("tenths", "scan2_{:.1f}_.npy"), ("dashes", "v-{}.npy")):
+    bench.path(name).mkdir()
+    for number, view in enumerate(scan):  # a '-' is a sign where others have none
+        np.save(bench.path(name) / form.format((number - 30) / 2 if name == "tenths" else number if name == "dashes" else number - 30), view)
+    _, same = run({**plain, "measurement": name, "row": 1})
+    bench.check(same is not None and np.array_equal(same, first), f"a folder of views named {form}")
 _, same = run({**plain, "measurement": "folder", "row": 1})
 bench.check(same is not None and np.array_equal(same, first), "a folder of views")
 if bench.has_gdal():
@@ -239,7 +255,12 @@ for change, words in [
     ({"flat": save("f2.npy", np.ones((1, 9), np.float32))}, ["f2.npy", "48 columns"]),
     ({"measurement": "scan.npy"}, ["scan.npy", "row"]),
     ({"measurement": "scan.npy", "row": 3}, ["scan.npy", "row", "3 row(s)"]),
-    ({"row": 1}, ["row", "left out"]),
+    ({"row": 1}, ["row", "sinogram already", "leave"]),
+    ({"row": 0}, ["row", "sinogram already", "leave"]),
+    ({"measurement": "scan.npy", "row": "1"}, ["row", "whole number"]),
+    ({"measurement": "scan.npy", "row": 1.5}, ["row", "whole number"]),
+    ({"measurement": "colour.png"}, ["colour.png", "3 channels", "one channel"]),
+    ({"measurement": "colour.png", "row": 1}, ["colour.png", "3 channels", "one channel"]),
     ({"measurement": "empty"}, ["empty", "0 image files"]),
     ({"measurement": "mixed", "row": 0}, ["mixed", "view 1", "first"]),
 ]:
@@ -248,7 +269,10 @@ for change, words in [
     bench.path("mixed").mkdir(exist_ok=True)
     for number in range(VIEWS):
         np.save(bench.path(f"mixed/{number}.npy"), np.ones((2, SIZE - (number == 1)), np.float32))
+    write_png(bench.path("colour.png"), np.zeros((VIEWS, SIZE, 3), np.uint8))
     refused({**plain, **change}, *words)
+_, same = run({**plain, "measurement": "scan.npy", "row": 1.0, "size": float(SIZE)})
+bench.check(same is not None and np.array_equal(same, first), "whole numbers may be written 48.0")
 result = bench.run("reconstruct", bench.path("folder/view_3.npy"), "--problem", problem({**plain, "measurement": "folder", "row": 1}))
 bench.check_refused(result, 2, "view_3.npy", "another name")
 bench.finish()

@@ -304,8 +304,8 @@ def dncnn(channels=3, depth=5, width=32, seed=1):
 NETWORKS = {"drunet": drunet, "unet": unet, "dncnn": dncnn}
 
 
-def write_safetensors(path, weights):
-    header, at = {}, 0
+def write_safetensors(path, weights, metadata=None):
+    header, at = {"__metadata__": metadata} if metadata else {}, 0
     for name, array in weights.items():
         header[name] = {"dtype": "F32", "shape": list(array.shape), "data_offsets": [at, at + array.nbytes]}
         at += array.nbytes
@@ -331,6 +331,11 @@ def read_safetensors(path):
         begin, end = (8 + length + offset for offset in entry["data_offsets"])
         arrays[name] = np.frombuffer(data[begin:end], kinds[entry["dtype"]]).astype(np.float32).reshape(entry["shape"])
     return arrays
+
+
+def read_metadata(path):
+    data = pathlib.Path(path).read_bytes()
+    return json.loads(data[8:8 + struct.unpack("<Q", data[:8])[0]]).get("__metadata__")
 
 
 @contextlib.contextmanager

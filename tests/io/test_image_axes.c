@@ -46,6 +46,9 @@ static void test_taken(void)
         {"(6, 7, 31)", TESS_AXES_HWC, TESS_AXES_HWC, 0, 6, 7, 31},
         {"(2, 6, 7, 9)", TESS_AXES_DHWC, TESS_AXES_DHWC, 2, 6, 7, 9},
         {"(3, 6, 7)", TESS_AXES_PLAIN, TESS_AXES_HWC, 0, 3, 6, 7},
+        {"(6, 7, 9)", TESS_AXES_PICTURE, TESS_AXES_HWC, 0, 6, 7, 9},
+        {"(3, 7, 4)", TESS_AXES_PICTURE, TESS_AXES_HWC, 0, 3, 7, 4},
+        {"(3, 7)", TESS_AXES_PICTURE, TESS_AXES_HW, 0, 3, 7, 1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         tess_error error = {""};
@@ -83,6 +86,10 @@ static void test_refused(void)
          "|u1",
          TESS_AXES_AUTO,
          {"4 dimensions", "(depth, height, width, channels)", "1 to 4"}},
+        {"(3, 6, 7)",
+         "|u1",
+         TESS_AXES_PICTURE,
+         {"(3, 6, 7)", "(channels, height, width)", "move its first axis to the end"}},
         {"(9,)", "|u1", TESS_AXES_AUTO, {"1 dimension", "(height, width)", "volume"}},
         {"(6, 7)", "|u1", TESS_AXES_HWC, {"2 dimension", "`axes` HWC", "(height, width, channels)"}},
         {"(6, 7, 3)", "|u1", TESS_AXES_HW, {"3 dimension", "`axes` HW ", "(height, width)"}},

@@ -8,12 +8,13 @@
 #include "base/pool.h"
 #include "counter.h"
 #include "io/image.h"
+#include "library_images.h"
 #include "support.h"
 
 enum { SIDE = 256 };
 
 typedef struct ear {
-    int64_t calls, inside, last, total, backwards, files, file_count;
+    int64_t calls, inside, full, last, total, backwards, files, file_count;
     int64_t most; /* calls until it stops the job */
     char name[64], notes[2048];
 } ear;
@@ -24,6 +25,7 @@ static bool progress(void *user, int64_t done, int64_t total, double seconds)
     (void)seconds;
     e->backwards += done < e->last || done > total;
     e->inside += done > e->last && done < total;
+    e->full += total > 0 && done == total;
     e->last = done;
     e->total = total;
     return e->calls++ < e->most;
@@ -150,6 +152,61 @@ static void test_stopped(tess_context *context, int64_t most)
     tess_record_free(text);
 }
 
+/* A picture that is low beside its kernel: most of what is computed is its margin, and counts as well. */
+static void test_margin(tess_context *context)
+{
+    enum { HEIGHT = 8, WIDTH = 48, REACH = 33 };
+    static float picture[HEIGHT * WIDTH], kernel[REACH];
+    for (int i = 0; i < HEIGHT * WIDTH; i++)
+        picture[i] = 0.5f + 0.3f * (float)(i % 7) / 7;
+    for (int i = 0; i < REACH; i++)
+        kernel[i] = 1;
+    const int64_t picture_is[3] = {HEIGHT, WIDTH, 0}, kernel_is[3] = {REACH, 1, 0};
+    write_npy(path("low.npy"), "<f4", 4, picture_is, picture);
+    write_npy(path("tall.npy"), "<f4", 4, kernel_is, kernel);
+    const char *problem = path("low.json"), *out = path("high.npy");
+    FILE *json = fopen(problem, "w");
+    CHECK(json &&
+          fputs("{\"operator\": \"blur\", \"kernel\": \"tall.npy\", \"measurement\": \"low.npy\"}", json) >=
+              0 &&
+          fclose(json) == 0);
+    ear e = {.most = INT64_MAX};
+    tess_reconstruct_settings s;
+    tess_reconstruct_settings_init(&s);
+    s.common.device = "cpu";
+    s.common.progress = progress;
+    s.common.progress_user = &e;
+    s.problem = problem;
+    s.output = out;
+    s.iterations = 3;
+    char *text = NULL;
+    CHECK_MSG(tess_reconstruct(context, &s, &text) == TESS_OK, "%s", tess_context_error(context));
+    CHECK_MSG(e.last == e.total && e.inside > 3 && e.full <= 2,
+              "%lld reports before the end, %lld at the end, %lld of %lld done", (long long)e.inside,
+              (long long)e.full, (long long)e.last, (long long)e.total);
+    tess_record_free(text);
+}
+
+/* Stopped while a folder is listed, or soon after: there is a record, and no number of files that is not known. */
+static void test_stopped_folder(tess_context *context, int64_t most)
+{
+    ear e = {.most = most};
+    tess_denoise_settings s = settings_of(&e);
+    const char *out = path("none");
+    s.input = folder;
+    s.output = out;
+    char *text = NULL, *summary = NULL;
+    CHECK(tess_denoise(context, &s, &text) == TESS_INTERRUPTED);
+    const char *why = tess_context_error(context);
+    CHECK_MSG(strstr(why, "stopped") && !strstr(why, "of 0"), "%s", why);
+    tess_json *record = parsed(text);
+    CHECK_MSG(text && tess_json_get_bool(record, "interrupted", false), "%s", text ? text : "no record");
+    CHECK(text && tess_record_summary(context, text, &summary) == TESS_OK);
+    tess_json_free(record);
+    tess_record_free(text);
+    tess_record_free(summary);
+}
+
 static void test_sigma(tess_context *context)
 {
     ear e = {.most = INT64_MAX};
@@ -177,6 +234,9 @@ int main(void)
     test_whole_image(context);
     for (int64_t most = 0; most < 14; most += 3)
         test_stopped(context, most);
+    for (int64_t most = 0; most < 3; most++)
+        test_stopped_folder(context, most);
+    test_margin(context);
     test_sigma(context);
     tess_context_destroy(context);
     char command[600];

@@ -218,6 +218,14 @@ static void refuses_nonsense(void)
     REFUSES(kind = TESS_OPERATOR_RADON, "columns");
     REFUSES(kind = TESS_OPERATOR_CONE, "rows");
     tess_reconstructor *plan = NULL;
+    tess_reconstructor_settings far = good;
+    far.kind = TESS_OPERATOR_RADON;
+    far.columns = N;
+    far.angles = none;
+    far.centre = 20 * N; /* the image's shadow misses the detector */
+    CHECK(tess_reconstructor_plan(h.model, &far, &plan) == TESS_BAD_INPUT);
+    CHECK_MSG(strstr(tess_context_error(h.context), "misses the detector"), "%s",
+              tess_context_error(h.context));
     CHECK(tess_reconstructor_plan(NULL, &good, &plan) == TESS_BAD_OPTION);
     CHECK(tess_reconstructor_plan(h.model, NULL, &plan) == TESS_BAD_OPTION);
     CHECK(tess_reconstructor_plan(h.model, &good, NULL) == TESS_BAD_OPTION);

@@ -180,6 +180,55 @@ static void test_found(int64_t count, double span, double first, double noise, d
     free(views), free(draws);
 }
 
+/* An object that is wider than the detector: opposite views still give the axis, centres of mass do not. */
+static void test_cut_off(void)
+{
+    enum { COLUMNS = 100, VIEWS = 120 };
+    static const double columns[] = {35, 40.2, 60.7};
+    static const struct {
+        double x, y, r, value;
+    } disks[] = {{0, 0, 50, 0.4}, {20, -10, 10, 0.5}, {-25, -20, 6, 0.3}, {-10, 30, 4, 0.6}};
+    double angles[VIEWS];
+    float *views = adjoint_floats(VIEWS * COLUMNS);
+    for (int i = 0; i < 6; i++) {
+        tess_centre centre = {0};
+        tess_error error = {{0}};
+        fill(VIEWS, i < 3 ? 180 : 360, 0, angles);
+        for (int64_t k = 0; k < VIEWS * COLUMNS; k++) {
+            const double t = angles[k / COLUMNS] * pi / 180;
+            double sum = 0;
+            for (int d = 0; d < 4; d++) {
+                const double away =
+                    (double)(k % COLUMNS) - columns[i % 3] - disks[d].x * cos(t) + disks[d].y * sin(t);
+                sum += 2 * disks[d].value * sqrt(fmax(0, disks[d].r * disks[d].r - away * away));
+            }
+            views[k] = (float)sum;
+        }
+        const tess_status status = tess_centre_find(views, VIEWS, COLUMNS, angles, &centre, &error);
+        if (i < 3)
+            CHECK_MSG(status == TESS_BAD_INPUT && strstr(error.text, "wider than the detector"),
+                      "%g is found as %g: %s", columns[i], centre.column, error.text);
+        else
+            CHECK_MSG(status == TESS_OK && fabs(centre.column - columns[i - 3]) < 0.03,
+                      "%g is found as %g: %s", columns[i - 3], centre.column, error.text);
+    }
+    free(views);
+}
+
+static void test_no_shadow(tess_device *device)
+{
+    static const double angles[] = {0, 60, 120}, far[] = {635, 635, 635}, before[] = {-80, -80, -80};
+    for (int circle = 0; circle < 2; circle++)
+        for (int i = 0; i < 2; i++) {
+            const tess_radon_settings s = {128, 3, 128, angles, i ? before : far, circle, !circle};
+            tess_operator *op = NULL;
+            tess_error error = {{0}};
+            CHECK_MSG(tess_radon_create_scan(device, &s, &op, &error) == TESS_BAD_OPTION &&
+                          strstr(error.text, "misses the detector"),
+                      "%s", error.text);
+        }
+}
+
 static void test_not_found(void)
 {
     enum { COLUMNS = 64, VIEWS = 60 };
@@ -200,8 +249,10 @@ static void test_not_found(void)
     CHECK(tess_centre_find(views, VIEWS, COLUMNS, angles, &centre, &error) == TESS_BAD_INPUT);
     memset(views, 0, VIEWS * COLUMNS * sizeof *views);
     CHECK(tess_centre_find(views, VIEWS, COLUMNS, angles, &centre, &error) == TESS_BAD_INPUT);
+    CHECK_MSG(strstr(error.text, "all its values are zero"), "%s", error.text);
     fill(VIEWS, 360, 0, angles);
     CHECK(tess_centre_find(views, VIEWS, COLUMNS, angles, &centre, &error) == TESS_BAD_INPUT);
+    CHECK_MSG(strstr(error.text, "all its values are zero"), "%s", error.text);
     for (uint64_t n = 1; n <= 3; n++) {
         tess_mem_fail_at(n);
         CHECK(tess_centre_find(views, VIEWS, COLUMNS, angles, &centre, &error) == TESS_NO_MEMORY);
@@ -225,6 +276,8 @@ int main(void)
         test_formula(device, 101, 40, 20, circle);
     }
     test_disk(device);
+    test_no_shadow(device);
+    test_cut_off();
     test_found(360, 360, 0, 0, 0.01);
     test_found(120, 360, 3, 1, 0.1);
     test_found(180, 180, 0, 0, 0.05);

@@ -1,7 +1,7 @@
 """test_arrays.py PROGRAM LIBRARY: arrays of every type, order and stride give the program's results for the same samples."""
 import numpy as np
 
-from common import COLOUR, GRAY, Exported, picture, start, to_integers
+from common import COLOUR, GRAY, Exported, picture, raises, start, to_integers
 
 SIGMA = 0.1
 
@@ -77,6 +77,37 @@ def gray(bench, tessera):
         bench.check(np.allclose(got, wanted * 900 + 100, atol=0.02), "range: samples that mean 0 and 1")
 
 
+def estimated(bench, tessera):
+    """Images of a batch have their own noise levels; the slices of a volume have the program's."""
+    rng = np.random.default_rng(3)
+    clean = np.stack([picture(96, 96), picture(96, 96)[::-1], np.full((96, 96, 3), 0.25, np.float32), picture(96, 96)[:, ::-1]])
+    sigmas = np.array([0.02, 0.2, 0, 0.08], np.float32)
+    images = clean + sigmas[:, None, None, None] * rng.normal(0, 1, clean.shape).astype(np.float32)
+    for tile in (None, 48):
+        with tessera.Denoiser(COLOUR, device="cpu", tile=tile) as denoise:
+            wanted = np.stack([denoise(image) for image in images])
+            same(bench, denoise(images), wanted, f"NHWC, tile {tile}: each image as alone")
+            first = np.ascontiguousarray(images.transpose(0, 3, 1, 2))
+            same(bench, denoise(first, axes="NCHW"), wanted.transpose(0, 3, 1, 2), f"NCHW, tile {tile}: each as alone")
+            inside = images.copy()
+            same(bench, denoise(inside, out=inside), wanted, f"NHWC in place, tile {tile}: each as alone")
+    errors = np.sqrt(np.mean((wanted - clean) ** 2, (1, 2, 3)))
+    bench.check((errors < np.maximum(0.5 * sigmas, 0.04)).all(), f"every image of a batch is denoised: {errors}")
+    gray = np.ascontiguousarray(images[..., 1])
+    with tessera.Denoiser(GRAY, device="cpu") as denoise:
+        same(bench, denoise(gray, axes="NHW"), np.stack([denoise(image) for image in gray]), "NHW: each image as alone")
+        volume = clean[:1, :, :, 1].repeat(12, 0)
+        volume = volume + (np.linspace(0.02, 0.2, 12)[:, None, None] * rng.normal(0, 1, volume.shape)).astype(np.float32)
+        np.save(bench.path("in.npy"), volume)
+        bench.record("denoise", bench.path("in.npy"), bench.path("out.npy"), "--model", GRAY, "--device", "cpu", "--range", "type",
+                     "--axes", "DHW")
+        same(bench, denoise(volume, axes="DHW"), np.load(bench.path("out.npy")), "DHW: the program's levels of the slices")
+        raises(bench, tessera.OptionError, ["image 1"], "an image without an estimate",
+               lambda: denoise(np.stack([gray[0], np.full_like(gray[0], np.nan)]), axes="NHW"))
+        same(bench, denoise(gray[0], "25/255"), denoise(gray[0], 25 / 255), "sigma as a fraction")
+        raises(bench, tessera.OptionError, ["sigma"], "sigma with a zero below", lambda: denoise(gray[0], "1/0"))
+
+
 def tiles(bench, tessera):
     image = picture(150, 170)
     with tessera.Denoiser(COLOUR, device="cpu", tile="whole") as denoise:
@@ -106,6 +137,7 @@ def main():
         orders(bench, denoise)
         exported(bench, denoise)
     gray(bench, tessera)
+    estimated(bench, tessera)
     tiles(bench, tessera)
     bench.finish()
 

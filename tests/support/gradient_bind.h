@@ -119,13 +119,13 @@ static inline tess_tensor values_tensor(const gradient_case *c, tess_dtype dtype
 static inline void set_input(train_call *call, tess_tensor t, const double *values)
 {
     call->op.in[call->op.inputs] = t;
-    call->in[call->op.inputs++] = placed(&t, values, 31);
+    call->in[call->op.inputs++].f = placed(&t, values, 31);
 }
 
 static inline void set_output(train_call *call, tess_tensor t)
 {
     call->op.out[call->op.outputs] = t;
-    call->out[call->op.outputs++] = random_field(&t, 32);
+    call->out[call->op.outputs++].f = random_field(&t, 32);
 }
 
 static inline void set_memory(train_call *call, tess_dtype dtype, int64_t count, const void *data)
@@ -134,7 +134,7 @@ static inline void set_memory(train_call *call, tess_dtype dtype, int64_t count,
     field f = over_memory(NULL, count, dtype);
     f.data = malloc(f.bytes);
     memcpy(f.data, data, f.bytes);
-    call->in[call->op.inputs++] = f;
+    call->in[call->op.inputs++].f = f;
 }
 
 static inline void bind_windows(const point *p, tess_dtype dtype, train_call *call)
@@ -169,7 +169,7 @@ static inline void bind_loss(const point *p, tess_dtype dtype, train_call *call)
         set_input(call, t, p->constant + p->size[0]);
     set_output(call, t);
     call->op.out[1] = vector_of(TESS_F64, 1);
-    call->out[1] = (field){calloc(1, sizeof(double)), sizeof(double)};
+    call->out[1].f = (field){calloc(1, sizeof(double)), sizeof(double)};
     call->op.outputs = 2;
 }
 

@@ -8,20 +8,21 @@
 enum { BY_VALUE = 600, DIRECTIONS = 3 };
 
 static const gradient_case gradient_cases[] = {
-    {"relu", TESS_OP_ACTIVATE_GRAD, 2, 1, 5, 7, 6, 0, TESS_RELU, false, 0, false, false},
+    {"relu", TESS_OP_ACTIVATE_GRAD, 2, 1, 4, 12, 6, 0, TESS_RELU, false, 0, false, false},
     {"relu-gap", TESS_OP_ACTIVATE_GRAD, 2, 1, 3, 5, 13, 0, TESS_RELU, false, 3, true, false},
     {"silu", TESS_OP_ACTIVATE_GRAD, 1, 2, 3, 5, 9, 0, TESS_SILU, false, 0, true, false},
     {"silu-gap", TESS_OP_ACTIVATE_GRAD, 2, 1, 2, 2, 70, 0, TESS_SILU, false, 6, false, false},
     {"pool", TESS_OP_POOL_GRAD, 2, 1, 4, 6, 5, 2, TESS_LINEAR, false, 0, false, false},
     {"pool-odd-add", TESS_OP_POOL_GRAD, 1, 1, 7, 5, 7, 2, TESS_LINEAR, true, 4, false, false},
     {"pool-3", TESS_OP_POOL_GRAD, 1, 1, 8, 10, 3, 3, TESS_LINEAR, true, 0, false, false},
+    {"pool-wide", TESS_OP_POOL_GRAD, 1, 1, 2, 4, 70, 2, TESS_LINEAR, true, 0, false, false},
     {"upsample", TESS_OP_UPSAMPLE_GRAD, 2, 1, 3, 4, 9, 2, TESS_LINEAR, false, 0, false, false},
     {"upsample-add", TESS_OP_UPSAMPLE_GRAD, 1, 1, 3, 2, 70, 3, TESS_LINEAR, true, 5, false, false},
-    {"mse", TESS_OP_LOSS, 2, 1, 3, 5, 3, TESS_MSE, TESS_LINEAR, false, 0, false, false},
+    {"mse", TESS_OP_LOSS, 2, 1, 3, 25, 3, TESS_MSE, TESS_LINEAR, false, 0, false, false},
     {"l1", TESS_OP_LOSS, 2, 1, 3, 5, 3, TESS_L1, TESS_LINEAR, false, 1, false, false},
     {"charbonnier", TESS_OP_LOSS, 1, 2, 3, 5, 3, TESS_CHARBONNIER, TESS_LINEAR, false, 0, true, false},
     {"masked", TESS_OP_LOSS, 2, 1, 3, 5, 3, TESS_MASKED_MSE, TESS_LINEAR, true, 1, false, false},
-    {"bce", TESS_OP_LOSS, 2, 1, 3, 5, 3, TESS_BCE_LOGITS, TESS_LINEAR, false, 0, false, false},
+    {"bce", TESS_OP_LOSS, 1, 1, 2, 3, 70, TESS_BCE_LOGITS, TESS_LINEAR, false, 0, false, false},
     {"batch-norm", TESS_OP_BATCH_NORM_GRAD, 3, 1, 3, 5, 6, 0, TESS_LINEAR, false, 0, false, false},
     {"batch-norm-gap", TESS_OP_BATCH_NORM_GRAD, 2, 2, 3, 2, 13, 0, TESS_LINEAR, false, 3, true, true},
     {"batch-norm-large", TESS_OP_BATCH_NORM_GRAD, 2, 1, 70, 37, 8, 0, TESS_LINEAR, false, 0, false, true},
@@ -37,8 +38,13 @@ static const gradient_case gradient_cases[] = {
     {"attention-odd", TESS_OP_ATTENTION_GRAD, 1, 1, 5, 5, 7, 1, TESS_LINEAR, false, 0, false, false},
     {"attention-blocks", TESS_OP_ATTENTION_GRAD, 1, 1, 13, 11, 10, 2, TESS_LINEAR, true, 3, false, false},
     {"attention-volume", TESS_OP_ATTENTION_GRAD, 1, 2, 7, 5, 8, 1, TESS_LINEAR, false, 0, false, false},
-    {"dropout", TESS_OP_DROPOUT, 2, 1, 5, 7, 3, 0, TESS_LINEAR, false, 0, true, false},
-    {"dropout-gap", TESS_OP_DROPOUT, 2, 2, 3, 5, 9, 0, TESS_LINEAR, false, 4, false, false},
+    {"conv-3", TESS_OP_CONV_GRAD, 2, 1, 6, 5, 4, 3, TESS_LINEAR, false, 0, false, false},
+    {"conv-3-gap", TESS_OP_CONV_GRAD, 1, 1, 9, 7, 3, 3, TESS_LINEAR, false, 5, false, true},
+    {"conv-3-wide", TESS_OP_CONV_GRAD, 2, 1, 12, 10, 32, 3, TESS_LINEAR, false, 0, false, false},
+    {"conv-2", TESS_OP_CONV_GRAD, 2, 1, 6, 8, 5, 2, TESS_LINEAR, false, 2, false, true},
+    {"conv-1", TESS_OP_CONV_GRAD, 1, 1, 6, 8, 5, 1, TESS_LINEAR, false, 0, false, false},
+    {"dropout", TESS_OP_DROPOUT, 2, 1, 2, 30, 3, 0, TESS_LINEAR, false, 0, true, false},
+    {"dropout-gap", TESS_OP_DROPOUT, 2, 2, 2, 1, 70, 0, TESS_LINEAR, false, 4, false, false},
 };
 
 /* Gradients of parameters are added to what is there. */
@@ -55,14 +61,15 @@ static inline double *computed(const point *p, const train_call *call, int k, fi
     const size_t size = tess_dtype_size(t->dtype);
     for (int64_t i = 0; i < p->size[k]; i++) {
         const int64_t at = place_of(t, i);
-        values[i] = (double)value_in(t->dtype, call->out[k].data, (size_t)at);
+        values[i] = (double)value_in(t->dtype, call->out[k].f.data, (size_t)at);
         if (p->c->accumulate && is_accumulated(p, k))
             values[i] -= (double)value_in(t->dtype, before->data, (size_t)at);
         else if (p->c->more && (p->c->kind == TESS_OP_POOL_GRAD || p->c->kind == TESS_OP_UPSAMPLE_GRAD))
             values[i] -= p->constant[i];
-        memcpy((char *)before->data + (size_t)at * size, (char *)call->out[k].data + (size_t)at * size, size);
+        memcpy((char *)before->data + (size_t)at * size, (char *)call->out[k].f.data + (size_t)at * size,
+               size);
     }
-    CHECK_MSG(memcmp(before->data, call->out[k].data, before->bytes) == 0, "%s wrote outside of its output",
+    CHECK_MSG(memcmp(before->data, call->out[k].f.data, before->bytes) == 0, "%s wrote outside of its output",
               name);
     return values;
 }
@@ -93,20 +100,20 @@ static inline void check_gradient(tess_device *device, const gradient_case *c, t
     train_call call = bind_call(&p, dtype);
     field before[TESS_OP_OUTPUTS];
     for (int k = 0; k < call.op.outputs; k++) {
-        const field *from = k == 0 && c->over ? &call.in[0] : &call.out[k];
+        const field *from = k == 0 && c->over ? &call.in[0].f : &call.out[k].f;
         before[k] = (field){malloc(from->bytes), from->bytes};
         memcpy(before[k].data, from->data, from->bytes);
     }
-    if (train_run(device, &call, c->name))
+    if (train_update(device, &call, c->name))
         for (int k = 0; k < p.variables; k++) {
             double *got = computed(&p, &call, k, &before[k], c->name);
             compare_gradient(&p, k, got, bound);
             free(got);
         }
     for (int k = 0; k < call.op.outputs; k++)
-        free(before[k].data), free(call.out[k].data);
+        free(before[k].data), free(call.out[k].f.data);
     for (int k = 0; k < call.op.inputs; k++)
-        free(call.in[k].data);
+        free(call.in[k].f.data);
     point_clear(&p);
 }
 

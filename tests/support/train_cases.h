@@ -58,11 +58,11 @@ static inline void check_optimizer(tess_device *device, op_dumps *dumps, int ind
     call.op.in[0] = call.op.out[0] = call.op.out[1] = call.op.out[2] = flat;
     call.op.in[1] = vector_of(TESS_F64, TESS_CONTROLS);
     call.op.in[2] = vector_of(TESS_F64, 1);
-    call.in[1] = over_memory(control, TESS_CONTROLS, TESS_F64);
-    call.in[2] = over_memory(&squares, 1, TESS_F64);
-    call.out[0] = over_memory(values, count, TESS_F32);
-    call.out[1] = over_memory(first, count, TESS_F32);
-    call.out[2] = over_memory(second, count, TESS_F32);
+    call.in[1].f = over_memory(control, TESS_CONTROLS, TESS_F64);
+    call.in[2].f = over_memory(&squares, 1, TESS_F64);
+    call.out[0].f = over_memory(values, count, TESS_F32);
+    call.out[1].f = over_memory(first, count, TESS_F32);
+    call.out[2].f = over_memory(second, count, TESS_F32);
     for (int step = 0; step < TRAIN_STEPS; step++) {
         float *gradient = gradients + step * count;
         squares = 0;
@@ -70,12 +70,12 @@ static inline void check_optimizer(tess_device *device, op_dumps *dumps, int ind
             gradient[i] *= (float)scale;
             squares += (double)gradient[i] * (double)gradient[i];
         }
-        call.in[0] = over_memory(gradient, count, TESS_F32);
+        call.in[0].f = over_memory(gradient, count, TESS_F32);
         control[TESS_CONTROL_RATE] = decimal(settings[1]) * (1 - step / (double)TRAIN_STEPS);
         control[TESS_CONTROL_CORRECTION1] = 1 - pow(optimize.beta1, step + 1);
         control[TESS_CONTROL_CORRECTION2] = 1 - pow(optimize.beta2, step + 1);
         control[TESS_CONTROL_LOSS_SCALE] = scale;
-        train_run(device, &call, dumps_name(dumps, index));
+        train_update(device, &call, dumps_name(dumps, index));
         const double most = farthest(values, want + step * count, count);
         CHECK_MSG(most <= bound, "%s, scale %g, step %d: %g", dumps_name(dumps, index), scale, step, most);
     }
@@ -83,7 +83,7 @@ static inline void check_optimizer(tess_device *device, op_dumps *dumps, int ind
     float *before = malloc((size_t)count * sizeof *before);
     memcpy(before, values, (size_t)count * sizeof *before);
     squares = index % 2 ? INFINITY : NAN;
-    train_run(device, &call, dumps_name(dumps, index));
+    train_update(device, &call, dumps_name(dumps, index));
     CHECK(memcmp(before, values, (size_t)count * sizeof *before) == 0);
     free(before), free(settings), free(values), free(gradients), free(want), free(first), free(second);
 }
@@ -114,15 +114,15 @@ static inline void check_average(tess_device *device)
     call.op.in[0] = call.op.out[0] = vector_of(TESS_F32, COUNT);
     call.op.in[1] = vector_of(TESS_F64, TESS_CONTROLS);
     call.op.in[2] = vector_of(TESS_F64, 1);
-    call.in[0] = over_memory(values, COUNT, TESS_F32);
-    call.in[1] = over_memory(control, TESS_CONTROLS, TESS_F64);
-    call.in[2] = over_memory(&squares, 1, TESS_F64);
-    call.out[0] = over_memory(average, COUNT, TESS_F32);
-    train_run(device, &call, "average");
+    call.in[0].f = over_memory(values, COUNT, TESS_F32);
+    call.in[1].f = over_memory(control, TESS_CONTROLS, TESS_F64);
+    call.in[2].f = over_memory(&squares, 1, TESS_F64);
+    call.out[0].f = over_memory(average, COUNT, TESS_F32);
+    train_update(device, &call, "average");
     CHECK_MSG(farthest(average, want, COUNT) <= 1e-6, "average: %g", farthest(average, want, COUNT));
     memcpy(want, average, sizeof want);
     squares = INFINITY;
-    train_run(device, &call, "average of a skipped step");
+    train_update(device, &call, "average of a skipped step");
     CHECK(memcmp(want, average, sizeof want) == 0);
 }
 
@@ -145,36 +145,36 @@ static inline void check_loss(tess_device *device, op_dumps *dumps, int index, i
             continue;
         field values = dumps_field(dumps, index, parts[i], TESS_F32, &dense);
         call.op.in[i] = strided(TESS_F32, dense.n, dense.h, dense.w, dense.c, gap);
-        call.in[i] = random_field(&call.op.in[i], (uint32_t)i);
+        call.in[i].f = random_field(&call.op.in[i], (uint32_t)i);
         for (int64_t p = 0; p < dense.n * dense.h * dense.w; p++)
-            memcpy((float *)call.in[i].data + p * (dense.c + gap), (float *)values.data + p * dense.c,
+            memcpy((float *)call.in[i].f.data + p * (dense.c + gap), (float *)values.data + p * dense.c,
                    (size_t)dense.c * sizeof(float));
         free(values.data);
     }
     call.op.in[2] = vector_of(TESS_F64, TESS_CONTROLS);
-    call.in[2] = over_memory(control, TESS_CONTROLS, TESS_F64);
+    call.in[2].f = over_memory(control, TESS_CONTROLS, TESS_F64);
     call.op.out[0] = call.op.in[0];
     call.op.out[1] = vector_of(TESS_F64, 1);
-    call.out[0] = random_field(&call.op.out[0], 9);
-    call.out[1] = over_memory(&loss, 1, TESS_F64);
+    call.out[0].f = random_field(&call.op.out[0], 9);
+    call.out[1].f = over_memory(&loss, 1, TESS_F64);
     field want = random_field(&call.op.out[0], 9),
           gradient = dumps_field(dumps, index, "gradient", TESS_F32, &dense);
     for (int64_t i = 0; i < dense.n * dense.h * dense.w * dense.c; i++)
         ((float *)want.data)[i / dense.c * (dense.c + gap) + i % dense.c] =
             ((float *)gradient.data)[i] * (float)(share * scale);
-    train_run(device, &call, dumps_name(dumps, index));
+    train_update(device, &call, dumps_name(dumps, index));
     const double truth = share * (double)value[0] + (accumulate ? 0.5 : 0);
     CHECK_MSG(fabs(loss - truth) <= 1e-6 * fabs(truth), "%s: loss %.9g, not %.9g", dumps_name(dumps, index),
               loss, truth);
     double largest = 0;
     for (int64_t i = 0; i < dense.n * dense.h * dense.w * dense.c; i++)
         largest = fmax(largest, fabs((double)((float *)gradient.data)[i]) * share * scale);
-    const double most = farthest(call.out[0].data, want.data, (int64_t)(want.bytes / sizeof(float)));
+    const double most = farthest(call.out[0].f.data, want.data, (int64_t)(want.bytes / sizeof(float)));
     CHECK_MSG(most <= 1e-6 * largest, "%s: gradient %g of %g", dumps_name(dumps, index), most, largest);
     for (int i = 0; i < call.op.inputs; i++)
         if (i != 2)
-            free(call.in[i].data);
-    free(call.out[0].data), free(want.data), free(gradient.data), free(settings), free(value);
+            free(call.in[i].f.data);
+    free(call.out[0].f.data), free(want.data), free(gradient.data), free(settings), free(value);
 }
 
 static inline void check_losses(tess_device *device)

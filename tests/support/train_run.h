@@ -1,69 +1,24 @@
-/* train_run.h: one op with several outputs on any device, from fields on the host to fields on the host. Outputs hold
- * their values before the op, because some ops read or add to them. */
+/* train_run.h: ops that change values of the caller, over op_outputs.h: the results replace the outputs, as an optimizer's
+ * step after step. */
 #ifndef TESS_TESTS_TRAIN_RUN_H
 #define TESS_TESTS_TRAIN_RUN_H
 
-#include "op_run.h"
+#include "op_outputs.h"
 
-typedef struct train_call {
-    tess_op op;
-    field in[TESS_OP_INPUTS], out[TESS_OP_OUTPUTS];
-    int over; /* 1 + the input whose memory out[0] shares; 0: none */
-} train_call;
-
-static inline void train_run_once(tess_device *device, const train_call *call, const tess_prepared *prepared,
-                                  const tess_op_buffers *buffers, field results[TESS_OP_OUTPUTS])
+/* False: the device does not do the op, whose tensors are those of call->op. */
+static inline bool train_update(tess_device *device, train_call *call, const char *name)
 {
-    tess_error error = {{0}};
-    for (int i = 0; i < call->op.outputs; i++) {
-        const field *before = i == 0 && call->over ? &call->in[call->over - 1] : &call->out[i];
-        device->memory->copy(device, buffers->out[i], before->data, before->bytes, NULL);
-    }
-    device->ops->run(device, prepared, buffers, NULL);
-    for (int i = 0; i < call->op.outputs; i++)
-        device->memory->copy(device, results[i].data, buffers->out[i], results[i].bytes, NULL);
-    CHECK_MSG(device->streams->sync(device, NULL, &error) == TESS_OK, "%s", error.text);
-}
-
-/* Runs the op twice, to the same bits and without an allocation; the results replace the outputs. False: the device
- * does not do the op. */
-static inline bool train_run(tess_device *device, train_call *call, const char *name)
-{
-    tess_op_needs needs;
-    tess_prepared *prepared = NULL;
-    tess_error error = {{0}};
-    const bool done = device->ops->query(device, &call->op, &needs, &error) == TESS_OK &&
-                      device->ops->prepare(device, &call->op, &prepared, &error) == TESS_OK;
-    CHECK_MSG(done, "%s: %s", name, error.text);
-    if (!done)
-        return false;
-    tess_block in[TESS_OP_INPUTS], out[TESS_OP_OUTPUTS], workspace = op_upload(device, NULL, needs.workspace);
-    tess_op_buffers buffers = {.workspace = workspace.data};
-    field first[TESS_OP_OUTPUTS], again[TESS_OP_OUTPUTS];
-    for (int i = 0; i < call->op.outputs; i++) {
-        out[i] = op_upload(device, NULL, call->out[i].bytes);
-        buffers.out[i] = out[i].data;
-        first[i] = (field){malloc(call->out[i].bytes), call->out[i].bytes};
-        again[i] = (field){malloc(call->out[i].bytes), call->out[i].bytes};
-    }
-    for (int i = 0; i < call->op.inputs; i++) {
-        in[i] = op_upload(device, call->in[i].data, call->in[i].bytes);
-        buffers.in[i] = i == call->over - 1 ? out[0].data : in[i].data;
-    }
-    train_run_once(device, call, prepared, &buffers, first);
-    const uint64_t calls = tess_mem_calls();
-    train_run_once(device, call, prepared, &buffers, again);
-    CHECK_MSG(tess_mem_calls() == calls, "%s allocated while running", name);
-    for (int i = 0; i < call->op.outputs; i++) {
-        CHECK_MSG(memcmp(first[i].data, again[i].data, first[i].bytes) == 0, "%s: two runs differ", name);
-        memcpy(call->out[i].data, first[i].data, first[i].bytes);
-        free(first[i].data), free(again[i].data);
-        device->memory->free(device, &out[i]);
-    }
+    operand got[TESS_OP_OUTPUTS];
     for (int i = 0; i < call->op.inputs; i++)
-        device->memory->free(device, &in[i]);
-    device->memory->free(device, &workspace);
-    device->ops->release(device, prepared);
+        call->in[i].t = call->op.in[i];
+    for (int i = 0; i < call->op.outputs; i++)
+        call->out[i].t = call->op.out[i];
+    if (!train_run(device, call, got, name))
+        return false;
+    for (int i = 0; i < call->op.outputs; i++) {
+        memcpy(call->out[i].f.data, got[i].f.data, got[i].f.bytes);
+        free(got[i].f.data);
+    }
     return true;
 }
 

@@ -10,6 +10,11 @@ typedef struct images {
     float *a, *b;
 } images;
 
+static bool is_hole(float truth)
+{
+    return isnan(truth);
+}
+
 static double clamped(float value)
 {
     return value > 1 ? 1 : value > 0 ? value : 0;
@@ -53,12 +58,22 @@ static void stream(const images *m, double *psnr, double *ssim)
 
 static double plain_psnr(const images *m)
 {
-    double sum = 0;
+    double sum = 0, count = 0;
     for (int64_t i = 0; i < m->h * m->w * m->c; i++) {
+        if (is_hole(m->b[i]))
+            continue;
         double d = clamped(m->a[i]) - clamped(m->b[i]);
-        sum += d * d;
+        sum += d * d, count++;
     }
-    return 10 * log10((double)(m->h * m->w * m->c) / sum);
+    return 10 * log10(count / sum);
+}
+
+static bool has_hole(const images *m, int64_t y, int64_t x, int64_t c)
+{
+    for (int64_t i = 0; i < 121; i++)
+        if (is_hole(m->b[((y + i / 11) * m->w + x + i % 11) * m->c + c]))
+            return true;
+    return false;
 }
 
 /* Wang et al.: weights of the 11 x 11 window at once, covariances from their definition. */
@@ -71,7 +86,10 @@ static double plain_ssim(const images *m)
     int64_t positions = 0;
     for (int64_t y = 0; y + 11 <= m->h; y++)
         for (int64_t x = 0; x + 11 <= m->w; x++)
-            for (int64_t c = 0; c < m->c; c++, positions++) {
+            for (int64_t c = 0; c < m->c; c++) {
+                if (has_hole(m, y, x, c))
+                    continue;
+                positions++;
                 double mean_a = 0, mean_b = 0, aa = 0, bb = 0, ab = 0;
                 for (int pass = 0; pass < 2; pass++)
                     for (int i = 0; i < 11; i++)
@@ -132,6 +150,28 @@ static void test_identical(void)
     release(&m);
 }
 
+/* Samples and windows with a hole do not count, whatever the result has there. */
+static void test_holes(void)
+{
+    images m = make(40, 50, 2, 0.6f, 0.1f, 7);
+    for (int64_t i = 0; i < 40 * 50 * 2; i++)
+        if ((i / 2 % 50 < 25 && i / 100 > 20) || i == 777)
+            m.b[i] = NAN, m.a[i] = i % 3 ? 0 : NAN;
+    double psnr, ssim;
+    stream(&m, &psnr, &ssim);
+    CHECK_MSG(fabs(psnr - plain_psnr(&m)) < 1e-9, "%.9g dB, expected %.9g", psnr, plain_psnr(&m));
+    CHECK_MSG(fabs(ssim - plain_ssim(&m)) < 2e-5, "%.9g, expected %.9g", ssim, plain_ssim(&m));
+    for (int64_t i = 0; i < 40 * 50 * 2; i += 16)
+        m.b[i] = NAN, m.b[i + 1] = NAN;
+    stream(&m, &psnr, &ssim);
+    CHECK(isnan(ssim) && fabs(psnr - plain_psnr(&m)) < 1e-9);
+    for (int64_t i = 0; i < 40 * 50 * 2; i++)
+        m.b[i] = NAN;
+    stream(&m, &psnr, &ssim);
+    CHECK(isnan(ssim) && isnan(psnr));
+    release(&m);
+}
+
 static void test_small(void)
 {
     static const int64_t sizes[][2] = {{1, 1}, {1, 40}, {40, 1}, {10, 40}, {40, 10}, {10, 10}};
@@ -164,6 +204,7 @@ int main(void)
 {
     test_against_plain();
     test_identical();
+    test_holes();
     test_small();
     test_known();
     return check_end();

@@ -6,10 +6,15 @@
 /* More chunks than this would take more memory than threads can use. */
 enum { MOST_ITEMS = 64, MOST_BLOCK = 64 };
 
+/* A power of two, which most numbers of threads divide. */
 int64_t tess_grad_chunks(const tess_grad_sums *sums, int64_t units, int64_t least)
 {
-    const int64_t blocks = sums->row_blocks * sums->column_blocks;
-    return tess_max_i64(1, tess_min_i64(units / least, tess_ceil_div(MOST_ITEMS, blocks)));
+    const int64_t blocks = sums->row_blocks * sums->column_blocks,
+                  most = tess_min_i64(units / least, tess_ceil_div(MOST_ITEMS, blocks));
+    int64_t chunks = 1;
+    while (2 * chunks <= most)
+        chunks *= 2;
+    return chunks;
 }
 
 static int64_t block_floats(const tess_grad_sums *sums)

@@ -6,7 +6,7 @@
 #include "base/checked.h"
 #include "cpu/core/activation.h"
 
-enum { LANES = 8, RUN = 32 };
+enum { LANES = 16, RUN = 32 };
 
 static inline float value_at(const void *data, int64_t at, bool half)
 {

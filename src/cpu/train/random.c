@@ -52,7 +52,7 @@ static void noise_item(void *arg, int64_t line, int thread)
     const double *image =
         (const double *)job->buffers->in[1] + line / (in->d * in->h) * job->op->in[1].stride_n;
     const float scale = (float)image[0], deviation = (float)image[1];
-    const tess_rng_key key = {job->op->random.seed, (uint32_t)image[2], (uint32_t)image[3]};
+    const tess_rng_key key = {job->op->random.seed, (uint32_t)(int64_t)image[2], (uint32_t)(int64_t)image[3]};
     const bool level = out->c > in->c;
     const tess_cpu_runs runs = level ? (tess_cpu_runs){in->w, in->c} : tess_cpu_runs_of(in, out, 1);
     float values[TESS_CPU_FEW], normal[TESS_CPU_FEW];

@@ -8,8 +8,8 @@
 
 enum { REPEATS = 5, CANDIDATES = 8, PLACE = 256 };
 /* cuDNN must be faster by this factor, to pay for its loading (a tenth of a second, some MiB of the card) and
- * a plan for every shape. It is not measured where a Hopper kernel takes the op: there it won a few percent of
- * an image's last layer, and its first plan was made during a job. */
+ * a plan for every shape. It is not measured where a Hopper kernel takes a layer: there it won a few percent of
+ * an image's last layer, and its first plan was made during a job. Gradients are measured: a training is long. */
 static const double CUDNN_HANDICAP = 1.1;
 
 typedef struct tune_job {
@@ -34,46 +34,75 @@ static bool place(char *scratch, size_t bytes, size_t *used, size_t wanted, void
     return true;
 }
 
+/* Places a tensor and fills it. */
+static tess_status place_filled(tune_job *job, char *scratch, size_t bytes, size_t *used,
+                                const tess_tensor *t, void **out, tess_error *error)
+{
+    size_t size = 0;
+    if (!tess_tensor_bytes(t, &size) || !place(scratch, bytes, used, size, out))
+        return tess_fail(error, TESS_OVER_LIMIT, "%zu bytes are too few to measure this layer", bytes);
+    return tess_cuda_check(tess_cuda_fill(*out, size, t->dtype, job->stream), "fill", error);
+}
+
+static tess_status place_weights(tune_job *job, char *scratch, size_t bytes, size_t *used, tess_error *error)
+{
+    const tess_op *op = job->op;
+    const size_t kernel = tess_cuda_bias_at(op), bias = (size_t)op->out[0].c * sizeof(float);
+    void *at = NULL;
+    if (!place(scratch, bytes, used, kernel + bias, &at))
+        return tess_fail(error, TESS_OVER_LIMIT, "%zu bytes are too few to measure this layer", bytes);
+    job->buffers.weights = at;
+    TESS_TRY(tess_cuda_check(tess_cuda_fill(at, kernel, tess_op_precision(op), job->stream), "fill", error));
+    return tess_cuda_check(tess_cuda_fill((char *)at + kernel, bias, TESS_F32, job->stream), "fill", error);
+}
+
+static const char *const own_rows[] = {"hopper", "generic"};
+
+/* The most that any row needs. */
+static size_t workspace_of(tune_job *job)
+{
+    size_t most = TESS_CUDA_WORKSPACE;
+    for (int i = 0; i < 2; i++) {
+        const tess_kernel *row = tess_kernel_named(job->device, job->op, own_rows[i]);
+        tess_op_needs needs = {0};
+        if (row)
+            row->needs(job->device, job->op, &needs);
+        if (needs.workspace > most)
+            most = needs.workspace;
+    }
+    return most;
+}
+
 static tess_status place_all(tune_job *job, char *scratch, size_t bytes, tess_error *error)
 {
     const tess_op *op = job->op;
-    size_t used = 0, in = 0, out = 0, residual = 0, kernel = tess_cuda_bias_at(op);
-    void *at[3] = {NULL};
-    bool fits = tess_tensor_bytes(&op->in[0], &in) && tess_tensor_bytes(&op->out[0], &out) &&
-                place(scratch, bytes, &used, in, &at[0]) &&
-                place(scratch, bytes, &used, out, &job->buffers.out[0]) &&
-                place(scratch, bytes, &used, kernel + (size_t)op->out[0].c * sizeof(float), &at[1]) &&
-                place(scratch, bytes, &used, TESS_CUDA_WORKSPACE, &job->buffers.workspace);
-    job->buffers.in[0] = at[0];
-    job->buffers.weights = at[1];
-    for (int r = 0; fits && r < tess_op_residuals(op); r++) {
-        fits = tess_tensor_bytes(&op->in[1 + r], &residual) && place(scratch, bytes, &used, residual, &at[2]);
-        job->buffers.in[1 + r] = at[2];
-        if (fits)
-            TESS_TRY(tess_cuda_check(tess_cuda_fill(at[2], residual, op->in[1 + r].dtype, job->stream),
-                                     "fill", error));
+    size_t used = 0;
+    for (int i = 0; i < op->inputs; i++) {
+        void *at = NULL;
+        TESS_TRY(place_filled(job, scratch, bytes, &used, &op->in[i], &at, error));
+        job->buffers.in[i] = at;
     }
-    if (!fits)
+    for (int i = 0; i < op->outputs; i++)
+        TESS_TRY(place_filled(job, scratch, bytes, &used, &op->out[i], &job->buffers.out[i], error));
+    if (tess_cuda_weight_bytes(op))
+        TESS_TRY(place_weights(job, scratch, bytes, &used, error));
+    if (!place(scratch, bytes, &used, workspace_of(job), &job->buffers.workspace))
         return tess_fail(error, TESS_OVER_LIMIT, "%zu bytes are too few to measure this layer", bytes);
-    TESS_TRY(tess_cuda_check(tess_cuda_fill(at[0], in, op->in[0].dtype, job->stream), "fill", error));
-    TESS_TRY(
-        tess_cuda_check(tess_cuda_fill(at[1], kernel, tess_op_precision(op), job->stream), "fill", error));
-    return tess_cuda_check(
-        tess_cuda_fill((char *)at[1] + kernel, (size_t)op->out[0].c * sizeof(float), TESS_F32, job->stream),
-        "fill", error);
+    return TESS_OK;
 }
 
 /* A row with its prepared state. */
 typedef struct candidate {
     const tess_kernel *row;
-    tess_cuda_plan *plan; /* cuDNN's */
+    void *state;
+    tess_cuda_plan *plan; /* the state of cuDNN's row; NULL for others */
 } candidate;
 
 static tess_status time_once(tune_job *job, const candidate *choice, double *seconds, tess_error *error)
 {
     float milliseconds = 0;
     TESS_TRY(tess_cuda_check(cudaEventRecord(job->from, job->stream), "cudaEventRecord", error));
-    choice->row->run(job->device, job->op, choice->plan, &job->buffers, NULL);
+    choice->row->run(job->device, job->op, choice->state, &job->buffers, NULL);
     TESS_TRY(tess_cuda_check(cudaEventRecord(job->to, job->stream), "cudaEventRecord", error));
     TESS_TRY(tess_cuda_check(cudaEventSynchronize(job->to), "cudaEventSynchronize", error));
     TESS_TRY(tess_cuda_check(cudaEventElapsedTime(&milliseconds, job->from, job->to), "cudaEventElapsedTime",
@@ -119,7 +148,7 @@ static tess_status measure_cudnn(tune_job *job, tess_error *error)
     int count = cudnn ? tess_cudnn_candidates(cudnn, job->op, TESS_CUDA_WORKSPACE, settings, CANDIDATES) : 0;
     pthread_mutex_unlock(&measured->lock);
     for (int i = 0; i < count; i++) {
-        candidate choice = {&tess_cuda_cudnn_row, NULL};
+        candidate choice = {.row = &tess_cuda_cudnn_row};
         tess_error ignored;
         pthread_mutex_lock(&measured->lock);
         tess_status status =
@@ -127,6 +156,7 @@ static tess_status measure_cudnn(tune_job *job, tess_error *error)
         pthread_mutex_unlock(&measured->lock);
         if (status == TESS_UNSUPPORTED)
             continue;
+        choice.state = choice.plan;
         if (status == TESS_OK)
             status = measure(job, &choice, error);
         choice.row->release(job->device, choice.plan);
@@ -136,17 +166,24 @@ static tess_status measure_cudnn(tune_job *job, tess_error *error)
     return TESS_OK;
 }
 
+static tess_status measure_own(tune_job *job, const char *name, tess_error *error)
+{
+    candidate choice = {.row = tess_kernel_named(job->device, job->op, name)};
+    if (!choice.row)
+        return TESS_OK;
+    tess_status status = choice.row->prepare(job->device, job->op, &choice.state, error);
+    if (status == TESS_OK)
+        status = measure(job, &choice, error);
+    choice.row->release(job->device, choice.state);
+    return status;
+}
+
 static tess_status measure_all(tune_job *job, tess_error *error)
 {
-    static const char *const names[] = {"hopper", "generic"};
-    for (int i = 0; i < 2; i++) {
-        const candidate choice = {tess_kernel_named(job->device, job->op, names[i]), NULL};
-        if (i == 1 && job->best.seconds < 0)
-            TESS_TRY(measure_cudnn(job, error));
-        if (choice.row)
-            TESS_TRY(measure(job, &choice, error));
-    }
-    return TESS_OK;
+    TESS_TRY(measure_own(job, own_rows[0], error));
+    if (job->best.seconds < 0 || job->op->kind == TESS_OP_CONV_GRAD)
+        TESS_TRY(measure_cudnn(job, error));
+    return measure_own(job, own_rows[1], error);
 }
 
 tess_status tess_cuda_tune(tess_device *device, const tess_op *op, void *scratch, size_t bytes,
@@ -163,7 +200,7 @@ tess_status tess_cuda_tune(tess_device *device, const tess_op *op, void *scratch
     const tess_cuda_known *known = tess_cuda_find(measured, job.best.op_class);
     bool done = (known && known->seconds >= 0) || measured->forced[0];
     pthread_mutex_unlock(&measured->lock);
-    if (done || !tess_cuda_is_image_layer(op))
+    if (done || !tess_cuda_has_choice(op))
         return TESS_OK;
     tess_status status = place_all(&job, scratch, bytes, error);
     if (status == TESS_OK)

@@ -60,7 +60,8 @@ static bool acceptable(tess_cudnn_bag *bag, const tess_op *op, bool any_size, cu
     for (size_t i = 0; i < sizeof never / sizeof *never; i++)
         if (has_note(bag, engine, never[i]))
             return false;
-    if (any_size ? !has_note(bag, engine, CUDNN_NUMERICAL_NOTE_TENSOR_CORE) : compiles(bag, engine))
+    const bool compiled = any_size && op->kind != TESS_OP_CONV_GRAD;
+    if (compiled ? !has_note(bag, engine, CUDNN_NUMERICAL_NOTE_TENSOR_CORE) : compiles(bag, engine))
         return false;
     if (op->in[0].dtype != TESS_F32)
         return true;

@@ -27,12 +27,15 @@ void tess_cudnn_split(const tess_op *op, tess_cudnn_parts *parts);
 void tess_cudnn_pointers(const tess_op *op, const tess_cudnn_parts *parts, int part,
                          const tess_op_buffers *buffers, void *pointers[TESS_CUDNN_TENSORS]);
 
+/* The type of the result of a gradient. */
+tess_dtype tess_cudnn_grad_type(const tess_op *op, bool any_size);
+
 /* True if cuDNN has prebuilt kernels for its graph. */
 bool tess_cudnn_ready_made(const tess_op *conv);
 /* True if the graph reads a bias: of the tensors' type, or fp32 for graphs of any size. */
 bool tess_cudnn_adds_bias(const tess_op *conv, bool any_size);
 /* The finished graph of one part, owned by the bag; NULL if the bag has failed. `any_size`: code compiled for
- * the graph works for every size of the class. */
+ * the graph works for every size of the class; for a gradient, its result is rounded to the inputs' type. */
 cudnnBackendDescriptor_t tess_cudnn_graph(tess_cudnn *cudnn, const tess_op *conv, bool any_size,
                                           tess_cudnn_bag *bag);
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cuda/convgrad/conv_grad.h"
 #include "cuda/cudnn/cudnn_engine.h"
 
 enum { CANDIDATES = 64, PACKS = 32, ALIGNMENT = 256 };
@@ -23,8 +24,10 @@ struct tess_cudnn_plan {
     tess_cudnn_bag bag;
     cudnnBackendDescriptor_t execution;
     int64_t engine;
-    size_t workspace, rounded; /* rounded: part of the workspace for a rounded bias */
+    /* Parts of the workspace before cuDNN's own: a rounded bias, or the result and the sums of a gradient. */
+    size_t workspace, rounded, result;
     bool adds_bias;
+    tess_dtype dtype; /* of a gradient's result */
     char text[256];
     pack packs[PACKS];
     int oldest;
@@ -47,8 +50,17 @@ static const char *refuses_tensor(const tess_tensor *t, const tess_op *op)
     return NULL;
 }
 
+static const char *refuses_grad(const tess_op *op)
+{
+    const char *why = tess_cuda_conv_grad_refuses(op);
+    why = why ? why : refuses_tensor(&op->in[0], op);
+    return why ? why : refuses_tensor(&op->in[1], op);
+}
+
 const char *tess_cudnn_refuses(const tess_op *op)
 {
+    if (op->kind == TESS_OP_CONV_GRAD)
+        return refuses_grad(op);
     if (op->kind != TESS_OP_CONV && op->kind != TESS_OP_CONV_TRANSPOSE)
         return "not a convolution";
     if (op->in[0].dtype != TESS_F16 && op->in[0].dtype != TESS_BF16 && op->in[0].dtype != TESS_F32)
@@ -90,10 +102,54 @@ int tess_cudnn_candidates(tess_cudnn *cudnn, const tess_op *op, size_t workspace
         return 0;
     tess_cudnn_parts parts;
     tess_cudnn_split(op, &parts);
+    if (op->kind == TESS_OP_CONV_GRAD) { /* exact results first */
+        const int exact = propose(cudnn, op, false, engines, most);
+        return op->in[0].dtype == TESS_F32 || exact == most
+                   ? exact
+                   : exact + propose(cudnn, op, true, engines + exact, most - exact);
+    }
     int count = tess_cudnn_ready_made(&parts.conv) ? propose(cudnn, &parts.conv, false, engines, most) : 0;
     if (op->kind == TESS_OP_CONV && count < most) /* the parts of a transposed convolution have gaps */
         count += propose(cudnn, &parts.conv, true, engines + count, most - count);
     return count;
+}
+
+static size_t aligned(size_t bytes)
+{
+    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+/* A gradient needs room for its result and for the sums of its bias. */
+static void place_gradient(tess_cudnn_plan *plan, bool any_size)
+{
+    const tess_op *op = &plan->op;
+    plan->dtype = tess_cudnn_grad_type(op, any_size);
+    plan->result =
+        aligned((size_t)(tess_op_taps(op) * op->in[0].c * op->in[1].c) * tess_dtype_size(plan->dtype));
+    plan->rounded = plan->result + (op->outputs > 1 ? aligned(tess_cuda_channel_sum_bytes(&op->in[1])) : 0);
+}
+
+/* Converts the result to the order of a weight file, and sums the bias. */
+static tess_status finish_gradient(const tess_cudnn_plan *plan, const tess_op_buffers *buffers,
+                                   cudaStream_t stream, tess_error *error)
+{
+    const tess_op *op = &plan->op;
+    const tess_partials sums = {.values = buffers->workspace,
+                                .dtype = plan->dtype,
+                                .parts = 1,
+                                .rows = op->in[1].c,
+                                .taps = tess_op_taps(op),
+                                .columns = op->in[0].c,
+                                .out_rows = op->in[1].c,
+                                .out_columns = op->in[0].c};
+    TESS_TRY(tess_cuda_check(tess_cuda_sum_parts(&sums, buffers->out[0], op->grad.accumulate, stream),
+                             "converting a gradient", error));
+    if (op->outputs < 2)
+        return TESS_OK;
+    return tess_cuda_check(tess_cuda_channel_sum_run(&op->in[1], buffers->in[1],
+                                                     (char *)buffers->workspace + plan->result,
+                                                     buffers->out[1], op->grad.accumulate, stream),
+                           "summing a gradient", error);
 }
 
 static tess_status finish(tess_cudnn_plan *plan, int64_t engine, size_t workspace_limit, tess_error *error)
@@ -101,14 +157,16 @@ static tess_status finish(tess_cudnn_plan *plan, int64_t engine, size_t workspac
     tess_cudnn *cudnn = plan->cudnn;
     tess_cudnn_bag *bag = &plan->bag;
     const tess_op *conv = &plan->parts.conv;
-    const bool any_size = tess_cudnn_any_size(engine);
+    const bool any_size = tess_cudnn_any_size(engine), grad = plan->op.kind == TESS_OP_CONV_GRAD;
     char text[192] = "";
-    if (any_size ? plan->op.kind != TESS_OP_CONV : !tess_cudnn_ready_made(conv))
+    if (grad       ? any_size && conv->in[0].dtype == TESS_F32
+        : any_size ? plan->op.kind != TESS_OP_CONV
+                   : !tess_cudnn_ready_made(conv))
         return tess_fail(error, TESS_UNSUPPORTED, "cuDNN: the engine is not one for this op");
     cudnnBackendDescriptor_t graph = tess_cudnn_graph(cudnn, conv, any_size, bag);
     cudnnBackendDescriptor_t config = tess_cudnn_engine(bag, graph, engine, text, sizeof text);
     cudnnBackendDescriptor_t kernels =
-        any_size && config ? tess_cudnn_kernel_cache(cudnn, conv, graph) : NULL;
+        any_size && config && !grad ? tess_cudnn_kernel_cache(cudnn, conv, graph) : NULL;
     plan->execution = tess_cudnn_make(bag, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     tess_cudnn_set(bag, plan->execution, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1,
                    &cudnn->handle);
@@ -128,9 +186,12 @@ static tess_status finish(tess_cudnn_plan *plan, int64_t engine, size_t workspac
     if (conv->bias && !any_size && conv->in[0].dtype != TESS_F32)
         plan->rounded = ((size_t)conv->out[0].c * tess_dtype_size(conv->in[0].dtype) + ALIGNMENT - 1) /
                         ALIGNMENT * ALIGNMENT;
+    if (grad)
+        place_gradient(plan, any_size);
     plan->workspace = plan->rounded + (size_t)workspace;
     plan->engine = engine;
-    snprintf(plan->text, sizeof plan->text, "cuDNN %s%s", text, any_size ? " compiled" : "");
+    snprintf(plan->text, sizeof plan->text, "cuDNN %s%s", text,
+             any_size ? (grad ? " rounded" : " compiled") : "");
     if (plan->workspace > workspace_limit)
         return tess_fail(error, TESS_UNSUPPORTED,
                          "cuDNN: %s needs %zu bytes of workspace, and %zu is the limit", text,
@@ -281,5 +342,5 @@ tess_status tess_cudnn_plan_run(tess_cudnn_plan *plan, const tess_op_buffers *bu
         TESS_TRY(tess_cudnn_check(
             api, api->cudnnBackendExecute(plan->cudnn->handle, plan->execution, p->item), "running", error));
     }
-    return TESS_OK;
+    return plan->op.kind == TESS_OP_CONV_GRAD ? finish_gradient(plan, buffers, stream, error) : TESS_OK;
 }

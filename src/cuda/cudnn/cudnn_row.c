@@ -78,7 +78,7 @@ void tess_cuda_plans_clear(tess_cuda_measured *measured)
 static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *why)
 {
     (void)device;
-    if (!tess_cuda_is_image_layer(op))
+    if (!tess_cuda_has_choice(op))
         return tess_kernel_refuse(why, NULL);
     const char *reason = tess_cudnn_refuses(op);
     return reason ? tess_kernel_refuse(why, reason) : TESS_OK;

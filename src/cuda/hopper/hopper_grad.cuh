@@ -30,13 +30,15 @@ typedef struct grad_geometry {
 } grad_geometry;
 
 template <bool NINE> struct grad_tile {
-    static constexpr int teams = NINE ? 3 : 2, height = NINE ? 16 : 8, stages = NINE ? 5 : 4;
-    static constexpr int dy_boxes = NINE ? 1 : 2, x_boxes = NINE ? 1 : GRAD_BOXES;
-    static constexpr int pitch = NINE ? GRAD_WIDTH + 2 : GRAD_WIDTH, x_height = NINE ? height + 2 : height;
+    /* False: the three taps of a kernel row read three boxes, each loaded one pixel further. */
+    static constexpr bool one_box = NINE;
+    static constexpr int teams = NINE ? 3 : 2, height = NINE ? 16 : 8, stages = one_box ? 5 : NINE ? 3 : 4;
+    static constexpr int dy_boxes = NINE ? 1 : 2, x_boxes = one_box ? 1 : NINE ? 3 : GRAD_BOXES;
+    static constexpr int pitch = one_box ? GRAD_WIDTH + 2 : GRAD_WIDTH, x_height = NINE ? height + 2 : height;
     static constexpr int columns = NINE ? 3 * CHANNELS : GRAD_BOXES * CHANNELS;
     static constexpr int dy_bytes = GRAD_WIDTH * height * ROW_BYTES, x_load = pitch * x_height * ROW_BYTES,
                          x_bytes = (x_load + 1023) / 1024 * 1024;
-    static constexpr int leading = NINE ? ROW_BYTES : x_bytes; /* from 64 columns to the next */
+    static constexpr int leading = one_box ? ROW_BYTES : x_bytes; /* from 64 columns to the next */
     static constexpr int x_at = dy_boxes * dy_bytes, stage_bytes = x_at + x_boxes * x_bytes,
                          load_bytes = x_at + x_boxes * x_load;
     static constexpr int barriers_at = stages * stage_bytes, shared_bytes = barriers_at + 256 + 1024;
@@ -100,8 +102,8 @@ static __device__ __forceinline__ void grad_load(const grad_geometry &g, const g
                     n);
         for (int b = 0; b < tile::x_boxes; b++) {
             const int group = NINE || g.phases ? w.column_group : w.column_group * tile::x_boxes + b;
-            load_4d(ring.x(stage.at, b), &g.x[!NINE && g.phases ? b : 0], full, group * CHANNELS, x - g.pad_x,
-                    y - g.pad_y, n);
+            load_4d(ring.x(stage.at, b), &g.x[!NINE && g.phases ? b : 0], full, group * CHANNELS,
+                    x - g.pad_x + (NINE ? b : 0), y - g.pad_y, n);
         }
         stage.next<tile::stages>();
     }

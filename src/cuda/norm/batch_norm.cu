@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(ROWS *COLUMNS) forward_table_kernel(const __gr
                  factor = job.weights[c] * inverse;
     job.new_statistics[c] = (float)mean;
     job.new_statistics[channels + c] = (float)inverse;
-    if (job.running) {
+    if (job.running && job.norm.momentum != 0) {
         job.running[c] = moved(job.running[c], job.norm.momentum, mean);
         job.running[channels + c] = moved(job.running[channels + c], job.norm.momentum,
                                           count > 1 ? variance * (count / (count - 1)) : variance);

@@ -62,7 +62,7 @@ __device__ __forceinline__ void loss_of(const tess_op_loss &loss, double x, doub
         break;
     case TESS_CHARBONNIER:
         *value = sqrt(d * d + loss.epsilon * loss.epsilon);
-        *slope = d == 0 ? 0 : d / *value;
+        *slope = *value > 0 ? d / *value : d;
         break;
     case TESS_BCE_LOGITS: {
         const double e = exp(-fabs(x));
@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(THREADS) loss_kernel(const __grid_constant__ l
                   end = begin + PART < job.values ? begin + PART : job.values;
     const bool masked = job.loss.kind == TESS_MASKED_MSE;
     const double count = count_of(job),
-                 factor = count > 0 ? job.loss.share * job.control[TESS_CONTROL_LOSS_SCALE] / count : 0;
+                 factor = count != 0 ? job.loss.share * job.control[TESS_CONTROL_LOSS_SCALE] / count : 0;
     double sum = 0;
     for (int64_t i = begin + threadIdx.x; i < end; i += THREADS) {
         const spot s = spot_of(job, i);
@@ -127,7 +127,7 @@ __global__ void __launch_bounds__(THREADS) end_kernel(const __grid_constant__ lo
         *job.weights = sum;
         return;
     }
-    const double count = count_of(job), loss = count > 0 ? job.loss.share * (sum / count) : 0;
+    const double count = count_of(job), loss = count != 0 ? job.loss.share * (sum / count) : 0;
     *job.total = job.loss.accumulate ? *job.total + loss : loss;
 }
 

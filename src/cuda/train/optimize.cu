@@ -19,7 +19,7 @@ struct step_job {
     float *parameter, *first, *second; /* NULL: not there */
 };
 
-/* The factors of one step. */
+/* The factors of one step. Clipping is that of torch.nn.utils.clip_grad_norm_. */
 struct step_factors {
     float gradient, decay, keep, first, more_first, second, more_second, root, epsilon, rate;
 };
@@ -33,10 +33,10 @@ __device__ __forceinline__ step_factors factors_of(const step_job &job)
 {
     const tess_op_optimize &o = job.optimize;
     const double scale = job.control[TESS_CONTROL_LOSS_SCALE], rate = job.control[TESS_CONTROL_RATE],
-                 norm = sqrt(*job.squares) / scale;
+                 most = o.clip / (sqrt(*job.squares) / scale + 1e-6);
     const bool sgd = o.kind == TESS_SGD;
     step_factors f;
-    f.gradient = (float)((o.clip > 0 && norm > o.clip ? o.clip / norm : 1) / scale);
+    f.gradient = (float)((o.clip > 0 && most < 1 ? most : 1) / scale);
     f.decay = (float)o.weight_decay;
     f.keep = (float)(1 - rate * o.weight_decay);
     f.first = (float)(sgd ? o.momentum : o.beta1);
@@ -54,7 +54,7 @@ __device__ __forceinline__ void sgd(const tess_op_optimize &o, const step_factor
 {
     if (o.weight_decay != 0)
         g = __fadd_rn(g, __fmul_rn(f.decay, *p));
-    if (o.momentum != 0) {
+    if (o.momentum > 0) {
         *m = __fadd_rn(__fmul_rn(f.first, *m), g);
         g = o.nesterov ? __fadd_rn(g, __fmul_rn(f.first, *m)) : *m;
     }
@@ -73,7 +73,7 @@ __device__ __forceinline__ void adam(const tess_op_optimize &o, const step_facto
     *m = __fadd_rn(*m, __fmul_rn(f.more_first, __fsub_rn(g, *m)));
     *v = __fadd_rn(__fmul_rn(*v, f.second), __fmul_rn(__fmul_rn(f.more_second, g), g));
     const float root = __fadd_rn(__fdiv_rn(__fsqrt_rn(*v), f.root), f.epsilon);
-    *p = __fsub_rn(*p, __fmul_rn(f.rate, __fdiv_rn(*m, root)));
+    *p = __fsub_rn(*p, __fdiv_rn(__fmul_rn(f.rate, *m), root));
 }
 
 /* N values from `i` on; a moment that is not there reads as zero. */
@@ -156,7 +156,7 @@ const char *refuses(const tess_op *op, int)
 {
     const bool averages = op->kind == TESS_OP_AVERAGE;
     const int64_t values = tess_values(&op->in[GRADIENT]);
-    const int moments = op->optimize.kind != TESS_SGD ? 2 : op->optimize.momentum != 0 ? 1 : 0;
+    const int moments = op->optimize.kind != TESS_SGD ? 2 : op->optimize.momentum > 0 ? 1 : 0;
     if (values < 1 || values > (int64_t)INT32_MAX * THREADS || !tess_is_vector(&op->in[GRADIENT], values))
         return "values are fp32, without gaps";
     for (int i = 0; i < op->outputs; i++)

@@ -288,7 +288,7 @@ cudaError_t run(const tess_op *op, const tess_op_buffers *b, cudaStream_t stream
     job.activation = op->activation;
     if (op->kind == TESS_OP_DROPOUT) {
         job.seed = op->random.seed;
-        job.threshold = (uint32_t)ceil(op->random.rate * 0x1p24);
+        job.threshold = (uint32_t)ceilf((float)op->random.rate * 0x1p24f);
         job.kept = (float)(1 - op->random.rate);
     }
     switch (op->out[0].dtype) {

@@ -36,6 +36,14 @@ static void say_bytes(writer *w, const tess_json *bytes)
         mib(bytes, "weights"), mib(bytes, "activations"), mib(bytes, "workspace"), mib(bytes, "io"));
 }
 
+static void say_training_bytes(writer *w, const tess_json *bytes)
+{
+    say(w,
+        "%.1f MiB (weights %.1f, activations %.1f, gradients %.1f, optimizer %.1f, workspace %.1f, io %.1f)",
+        mib(bytes, "total"), mib(bytes, "weights"), mib(bytes, "activations"), mib(bytes, "gradients"),
+        mib(bytes, "optimizer"), mib(bytes, "workspace"), mib(bytes, "io"));
+}
+
 static void say_plan(writer *w, const tess_json *record)
 {
     const tess_json *plan = tess_json_get(record, "plan"), *tile = tess_json_get(plan, "tile");
@@ -66,6 +74,41 @@ static void say_plan(writer *w, const tess_json *record)
     say_bytes(w, tess_json_get(plan, "peak_bytes"));
     say(w, ", %.2f s%s\n", tess_json_get_double(plan, "seconds", 0),
         tess_json_get_bool(plan, "calibrated", false) ? "" : " (not calibrated)");
+}
+
+static void say_training(writer *w, const tess_json *record)
+{
+    const tess_json *plan = tess_json_get(record, "plan"), *train = tess_json_get(record, "train"),
+                    *result = tess_json_get(train, "result");
+    if (!train)
+        return;
+    say(w, "network   %s, %.2f million parameters; %lld images\n",
+        tess_json_get_string(train, "architecture", "?"), 1e-6 * tess_json_get_double(train, "parameters", 0),
+        (long long)tess_json_get_int(train, "images", 0));
+    say(w, "device    %s (%s), %s, %lld thread(s)\n", tess_json_get_string(record, "device", "?"),
+        tess_json_get_string(record, "device_name", "?"), tess_json_get_string(record, "precision", "?"),
+        (long long)tess_json_get_int(record, "threads", 0));
+    say(w, "plan      %lld steps, batch %lld in %lld micro-batch(es), crops of %lld, recompute %s: %s\n",
+        (long long)tess_json_get_int(train, "steps", 0), (long long)tess_json_get_int(plan, "batch", 0),
+        (long long)tess_json_get_int(plan, "micro_batches", 1), (long long)tess_json_get_int(plan, "crop", 0),
+        tess_json_get_string(plan, "recompute", "?"), tess_json_get_string(plan, "reason", ""));
+    say(w, "planned   ");
+    say_training_bytes(w, tess_json_get(plan, "peak_bytes"));
+    say(w, ", %.4g s a step%s\n", tess_json_get_double(plan, "seconds_per_step", 0),
+        tess_json_get_bool(plan, "calibrated", false) ? "" : " (not calibrated)");
+    const tess_json *measured = tess_json_get(record, "measured");
+    if (measured) {
+        say(w, "measured  ");
+        say_training_bytes(w, tess_json_get(measured, "peak_bytes"));
+        say(w, ", %.1f samples a second\n", tess_json_get_double(measured, "samples_per_second", 0));
+    }
+    if (result)
+        say(w, "result    step %lld, loss %.4e", (long long)tess_json_get_int(result, "steps", 0),
+            tess_json_get_double(result, "loss", 0));
+    if (tess_json_get(result, "psnr_db"))
+        say(w, ", validation %.3f dB", tess_json_get_double(result, "psnr_db", 0));
+    if (result)
+        say(w, "\n");
 }
 
 /* How the samples of the job's one file were interpreted; for a folder this is in the record. */
@@ -181,8 +224,11 @@ static void say_taken(writer *w, const tess_json *own)
             : strcmp(from, "given") == 0  ? "as given"
                                           : "by default: 0.01 of the range");
     if (tess_json_get_int(own, "starved", 0))
-        say(w, "          %lld values were counted so low that their line integrals are only bounded\n",
-            (long long)tess_json_get_int(own, "starved", 0));
+        say(w,
+            "          %lld values (%.2g %%) were counted so low that their line integrals are only "
+            "bounded\n",
+            (long long)tess_json_get_int(own, "starved", 0),
+            100 * tess_json_get_double(own, "starved_share", 0));
 }
 
 static void say_reconstruct(writer *w, const tess_json *own)
@@ -256,11 +302,15 @@ tess_status tess_record_summary(tess_context *context, const char *record, char 
     TESS_TRY(tess_json_parse(record, strlen(record), &json, &context->error));
     writer w = {.size = strlen(record) + 8192};
     w.text = tess_small_alloc(w.size, 1);
-    say_plan(&w, json);
+    const bool training = tess_json_get(json, "train") != NULL;
+    say_training(&w, json);
+    if (!training)
+        say_plan(&w, json);
     say_samples(&w, json);
     if (tess_json_get(json, "reconstruct"))
         say_reconstruct(&w, tess_json_get(json, "reconstruct"));
-    say_measured(&w, json);
+    if (!training)
+        say_measured(&w, json);
     say_left_out(&w, tess_json_get(json, "denoise"));
     if (tess_json_get(json, "info"))
         say_info(&w, tess_json_get(json, "info"));

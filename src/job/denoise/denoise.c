@@ -91,6 +91,7 @@ static tess_status describe(tess_denoise_job *job, tess_memory *memory, bool wil
     const tess_denoise_settings *s = job->settings;
     TESS_TRY(tess_engine_open(&job->engine, memory, &s->common, error));
     TESS_TRY(tess_denoise_list(job, error));
+    job->listed = true;
     TESS_TRY(tess_denoise_check_targets(job, error));
     for (int64_t i = 0; i < job->count; i++) {
         tess_denoise_file *file = &job->files[i];
@@ -254,10 +255,16 @@ static tess_status broken_off(tess_denoise_job *job, bool ran, tess_status statu
         const tess_error why = {"stopped"};
         fail_file(file, job->interrupted ? TESS_INTERRUPTED : status, &why);
     }
-    if (job->count > 0 && job->engine.host) /* no record if there is no memory for it */
+    if (job->listed) /* no record if there is no memory for it */
         (void)!tess_record_end(tess_denoise_record(job, true), record, NULL);
     if (!job->interrupted)
         return status;
+    if (!job->listed) {
+        tess_json *nothing = tess_record_begin("denoise", NULL);
+        tess_json_set_bool(&nothing, "interrupted", true);
+        (void)!tess_record_end(nothing, record, NULL);
+        return tess_fail(error, TESS_INTERRUPTED, "stopped before the files were listed; nothing is written");
+    }
     if (!job->folder)
         return tess_fail(error, TESS_INTERRUPTED, STOPPED);
     return tess_fail(

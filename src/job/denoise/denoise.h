@@ -24,6 +24,7 @@ typedef struct tess_denoise_look {
     double outlier, bulk_low, bulk_high;
     int64_t holes, found;    /* samples without and with a value, alpha excluded */
     tess_noise_result noise; /* if it was requested */
+    float *slice_sigma;      /* owned; noise.slice_sigma points to it */
 } tess_denoise_look;
 
 /* Which pixels share an estimated noise level, if one level for all would be wrong. */
@@ -40,6 +41,8 @@ typedef struct tess_denoise_file {
     tess_image_info info, truth_info, map_info;
     tess_image_info out_info; /* as written: another type if the format requires it */
     tess_axes axes;           /* as requested */
+    /* The least and largest sample, if these are doubles that float32 cannot tell apart; info.dtype is then F64. */
+    tess_scale doubles;
     tess_denoise_look look;
     tess_scale scale;                          /* the samples that mean 0 and 1 */
     const char *scale_origin;                  /* "type", "as it is", "given", "data" */
@@ -78,6 +81,7 @@ typedef struct tess_denoise_job {
     int64_t count;
     bool folder;            /* the output is a folder: a bad file does not fail the others */
     bool volumes;           /* the model is 3-D */
+    bool listed;            /* `files` is complete */
     bool interrupted;       /* the caller stopped it */
     tess_mem_bytes planned; /* the largest of each category */
     uint64_t planned_total; /* of the largest file, not the sum of the categories */
@@ -134,6 +138,22 @@ tess_status tess_denoise_use_estimate(tess_engine *engine, const tess_denoise_se
 void tess_denoise_levels_of(const tess_denoise_file *file, int64_t slice, const float *means, float *levels);
 /* Whether the network gets a map of levels, from a file or from the estimate. */
 bool tess_denoise_has_map(const tess_denoise_file *file);
+/* Reads the next row of a map of noise levels; NaN where it has no value. `samples` and `valid` are scratch. */
+tess_status tess_denoise_map_row(const tess_image_info *info, tess_reader *reader, char *samples,
+                                 unsigned char *valid, float *levels, tess_error *error) TESS_MUST_CHECK;
+/* Replaces NaN by the nearest level to its left, or by the first of the row. */
+void tess_denoise_map_fill(float *levels, int64_t width);
+/* Checks every level of the map, and that it has one wherever the image has a value. */
+tess_status tess_denoise_check_map(tess_engine *engine, const tess_denoise_settings *settings,
+                                   const tess_denoise_file *file, tess_error *error) TESS_MUST_CHECK;
+/* If the file has doubles whose differences float32 would lose, sets file->info to keep them, and file->doubles. */
+tess_status tess_denoise_keep_doubles(tess_engine *engine, const tess_denoise_settings *settings,
+                                      tess_denoise_file *file, tess_error *error) TESS_MUST_CHECK;
+/* Opens a file of the job, with doubles if `dtype` is F64. */
+tess_status tess_denoise_open(tess_memory *memory, const char *path, tess_axes axes, tess_dtype dtype,
+                              tess_reader **reader, tess_error *error) TESS_MUST_CHECK;
+/* Whether file->scale is that of the samples' type, not of this image. */
+bool tess_denoise_scale_is_of_type(const tess_denoise_file *file);
 /* Chooses file->scale; fails if sigma would have no meaning on it. */
 tess_status tess_denoise_set_scale(const tess_denoise_settings *settings, tess_denoise_file *file,
                                    tess_error *error) TESS_MUST_CHECK;

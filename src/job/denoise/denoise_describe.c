@@ -1,4 +1,6 @@
 /* What one image needs: its header, its model, and the bytes that the job will hold for it. */
+#include <stdio.h>
+
 #include "base/checked.h"
 #include "base/process.h"
 #include "job/common/note.h"
@@ -48,7 +50,8 @@ size_t tess_denoise_carve_sink(const tess_denoise_file *file, char *at, tess_den
         return 0;
     const tess_image_info *info = &file->info;
     const int64_t most = tess_max_i64(info->channels, file->truth_info.channels) + tess_denoise_has_map(file);
-    const size_t row = tess_align_size((size_t)(info->width * most) * sizeof(float), 64);
+    const size_t sample = file->truth_info.dtype == TESS_F64 ? sizeof(double) : sizeof(float),
+                 row = tess_align_size((size_t)(info->width * most) * sample, 64);
     if (at)
         *sink =
             (tess_denoise_sink){at, at + row, (float *)(at + 2 * row), (float *)(at + 3 * row), at + 4 * row};
@@ -103,8 +106,7 @@ tess_pixels tess_denoise_pixels(const tess_engine *engine, const tess_denoise_se
 }
 
 /* Chooses the output's type: the input's, or the widest type of the format if that does not support it. */
-static tess_status choose_output(const tess_denoise_settings *settings, tess_denoise_file *file,
-                                 tess_error *error)
+static tess_status choose_output(tess_denoise_file *file, tess_error *error)
 {
     static const tess_dtype narrower[] = {TESS_U16, TESS_U8};
     file->out_info = file->info;
@@ -117,31 +119,66 @@ static tess_status choose_output(const tess_denoise_settings *settings, tess_den
             trial.dtype == file->info.dtype || tess_writer_check(file->output, &trial, NULL) != TESS_OK)
             continue;
         file->out_info = trial;
-        tess_note(&settings->common, TESS_NOTE_WARNING, "%s: written as %s, %s from %s", file->output,
-                  tess_dtype_word(trial.dtype), settings->dither ? "dithered" : "rounded",
-                  tess_dtype_word(file->info.dtype));
         return TESS_OK;
     }
     return status;
 }
 
+/* Notes what of the input is different in the output: its colours, its type. */
+static void report_output(const tess_denoise_settings *settings, const tess_denoise_file *file)
+{
+    const tess_image_info *in = &file->info, *out = &file->out_info;
+    if (in->cmyk)
+        tess_note(&settings->common, TESS_NOTE_WARNING,
+                  "%s: its CMYK colours are read as RGB, and written so", file->input);
+    if (in->dtype != out->dtype)
+        tess_note(&settings->common, TESS_NOTE_WARNING,
+                  "%s: written as %s, with %.7g to %.7g scaled to 0 to %.7g, %s from %s", file->output,
+                  tess_dtype_word(out->dtype), file->scale.low, file->scale.high, out->full_scale,
+                  settings->dither ? "dithered" : "rounded", tess_dtype_word(in->dtype));
+}
+
+/* "3 x 480 x 640 with 1 channel(s)". */
+static void size_words(const tess_image_info *info, char *words, size_t bytes)
+{
+    char depth[32] = "";
+    if (info->depth)
+        snprintf(depth, sizeof depth, "%lld x ", (long long)info->depth);
+    snprintf(words, bytes, "%s%lld x %lld with %lld channel(s)", depth, (long long)info->height,
+             (long long)info->width, (long long)tess_denoise_colours(info));
+}
+
+/* An image of many bands looks like a volume of narrow slices. */
+static void report_axes(const tess_denoise_settings *settings, const tess_denoise_file *file)
+{
+    const tess_image_info *info = &file->info;
+    if (info->depth == 0 || file->axes != TESS_AXES_AUTO)
+        return;
+    const bool narrow = 4 * info->width < info->depth && 4 * info->width < info->height;
+    tess_note(
+        &settings->common, narrow ? TESS_NOTE_WARNING : TESS_NOTE_DETAIL,
+        "%s: read as a volume of %lld slices of %lld x %lld; if its last axis has channels, give `axes` HWC",
+        file->input, (long long)info->depth, (long long)info->height, (long long)info->width);
+}
+
 static tess_status describe_truth(const tess_engine *engine, tess_denoise_file *file, tess_error *error)
 {
     tess_reader *reader = NULL;
-    TESS_TRY(tess_reader_open_axes(engine->memory, file->truth, file->axes, &reader, error));
+    TESS_TRY(tess_denoise_open(engine->memory, file->truth, file->axes, file->info.dtype, &reader, error));
     const tess_image_info truth = file->truth_info = *tess_reader_info(reader), *info = &file->info;
     tess_reader_close(reader);
     if (truth.height != info->height || truth.width != info->width || truth.depth != info->depth ||
-        tess_denoise_colours(&truth) != tess_denoise_colours(info))
-        return tess_fail(
-            error, TESS_BAD_INPUT, "%s: is %lld x %lld with %lld channels, %s is %lld x %lld with %lld",
-            file->truth, (long long)tess_denoise_rows(&truth), (long long)truth.width,
-            (long long)tess_denoise_colours(&truth), file->input, (long long)tess_denoise_rows(info),
-            (long long)info->width, (long long)tess_denoise_colours(info));
+        tess_denoise_colours(&truth) != tess_denoise_colours(info)) {
+        char theirs[96], mine[96];
+        size_words(&truth, theirs, sizeof theirs);
+        size_words(info, mine, sizeof mine);
+        return tess_fail(error, TESS_BAD_INPUT, "%s: is %s, %s is %s", file->truth, theirs, file->input,
+                         mine);
+    }
     return TESS_OK;
 }
 
-static tess_status describe_map(const tess_engine *engine, const tess_denoise_settings *settings,
+static tess_status describe_map(tess_engine *engine, const tess_denoise_settings *settings,
                                 tess_denoise_file *file, tess_error *error)
 {
     if (!settings->sigma_map)
@@ -151,14 +188,16 @@ static tess_status describe_map(const tess_engine *engine, const tess_denoise_se
     const tess_image_info map = file->map_info = *tess_reader_info(reader), *info = &file->info;
     tess_reader_close(reader);
     if (map.height != info->height || map.width != info->width || map.depth != info->depth ||
-        map.channels != 1)
-        return tess_fail(
-            error, TESS_BAD_INPUT,
-            "`sigma_map` %s: is %lld x %lld with %d channels; a map of noise levels for %s has %lld x "
-            "%lld and 1",
-            settings->sigma_map, (long long)tess_denoise_rows(&map), (long long)map.width, map.channels,
-            file->input, (long long)tess_denoise_rows(info), (long long)info->width);
-    return TESS_OK;
+        map.channels != 1) {
+        char theirs[96], mine[96];
+        tess_image_info wanted = *info;
+        wanted.channels = 1, wanted.alpha = false;
+        size_words(&map, theirs, sizeof theirs);
+        size_words(&wanted, mine, sizeof mine);
+        return tess_fail(error, TESS_BAD_INPUT, "`sigma_map` %s: is %s; a map of noise levels for %s is %s",
+                         settings->sigma_map, theirs, file->input, mine);
+    }
+    return tess_denoise_check_map(engine, settings, file, error);
 }
 
 /* Finds scale, noise level and holes, with a pass over the samples if the header does not say. */
@@ -181,8 +220,8 @@ static tess_status describe_samples(tess_engine *engine, const tess_denoise_sett
         TESS_TRY(tess_denoise_use_estimate(engine, settings, file, error));
     file->prepared = file->info.masked || file->look.holes > 0 || file->info.depth > 0 ||
                      tess_denoise_has_map(file) || settings->strength < 1 || file->sigma == 0 ||
-                     file->out_info.dtype != file->info.dtype || file->scale.low != 0 ||
-                     file->scale.high != tess_samples_full_scale(file->info.dtype);
+                     file->info.dtype == TESS_F64 || file->out_info.dtype != file->info.dtype ||
+                     file->scale.low != 0 || file->scale.high != tess_samples_full_scale(file->info.dtype);
     return TESS_OK;
 }
 
@@ -232,12 +271,19 @@ tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settin
             "%s: its bands have different nodata values, which the result could not hold; give them one "
             "(gdalwarp -dstnodata), or denoise them one by one (gdal_translate -b N)",
             file->input);
-    TESS_TRY(choose_output(settings, file, error));
+    TESS_TRY(tess_denoise_keep_doubles(engine, settings, file, error));
+    TESS_TRY(choose_output(file, error));
     if (file->truth)
         TESS_TRY(describe_truth(engine, file, error));
     TESS_TRY(model_of(engine, settings, file, error));
     TESS_TRY(describe_map(engine, settings, file, error));
     TESS_TRY(describe_samples(engine, settings, file, error));
+    report_output(settings, file);
+    report_axes(settings, file);
+    if (file->truth && file->truth_info.dtype != file->info.dtype && !tess_denoise_scale_is_of_type(file))
+        tess_note(&settings->common, TESS_NOTE_WARNING,
+                  "%s: compared in the units of %s: its samples %.7g and %.7g mean 0 and 1", file->truth,
+                  file->input, file->scale.low, file->scale.high);
     fill_request(engine, settings, file);
     return TESS_OK;
 }

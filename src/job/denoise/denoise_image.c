@@ -31,6 +31,16 @@ static void without_alpha(int64_t width, int64_t channels, int64_t count, const 
             *colours++ = row[x * channels + c];
 }
 
+/* Samples of the truth that mean 0 and 1. A range that was given or found is in the units of the input's samples,
+ * and the truth has the same; else each file has the range of its type. */
+static tess_scale truth_scale(const tess_denoise_file *file)
+{
+    const bool of_type = tess_denoise_scale_is_of_type(file);
+    return of_type && file->truth_info.dtype != file->info.dtype
+               ? (tess_scale){0, file->truth_info.full_scale}
+               : file->scale;
+}
+
 /* Compares a row of results, all channels of the ring's image, with the next row of the truth. Holes of either are
  * ignored (`valid`: one byte per sample of the input, or NULL). */
 static tess_status compare(tess_image_job *job, const float *result, const unsigned char *valid,
@@ -39,24 +49,15 @@ static tess_status compare(tess_image_job *job, const float *result, const unsig
     const tess_denoise_file *file = job->file;
     const tess_image_info *truth = &file->truth_info;
     const int64_t width = truth->width, colours = tess_denoise_colours(truth);
-    const bool same = truth->dtype == file->info.dtype;
     float *mine = job->rows.result_row, *theirs = job->rows.truth_row;
-    TESS_TRY(tess_reader_rows(job->truth, 1, job->rows.truth_samples, error));
-    tess_samples_to_values(truth->dtype, same ? file->scale : (tess_scale){0, truth->full_scale},
-                           job->rows.truth_samples, width * truth->channels,
-                           mine); /* borrowed for this call */
-    without_alpha(width, truth->channels, colours, mine, theirs);
+    unsigned char *truth_valid = (unsigned char *)mine; /* before the result is there */
+    TESS_TRY(tess_denoise_read_rows(truth, job->truth, 1, job->rows.truth_samples, truth_valid, error));
+    tess_denoise_row_values(truth, truth_scale(file), job->rows.truth_samples, truth_valid, theirs);
     without_alpha(width, job->pixels.image.channels, colours, result, mine);
-    int64_t holes = 0;
-    for (int64_t i = 0; i < width * colours; i++) {
-        const bool hole = valid && !valid[i / colours * file->info.channels + i % colours];
-        if (hole || !isfinite(theirs[i])) {
-            mine[i] = theirs[i] = 0;
-            holes++;
-        }
-    }
+    for (int64_t i = 0; valid && i < width * colours; i++)
+        if (!valid[i / colours * file->info.channels + i % colours])
+            theirs[i] = NAN;
     tess_quality_row(&job->quality, mine, theirs);
-    job->quality.values -= holes;
     return TESS_OK;
 }
 
@@ -110,7 +111,7 @@ void *tess_image_carve(tess_image_job *job)
 static tess_status reopen(tess_memory *memory, const char *path, tess_axes axes,
                           const tess_image_info *planned, tess_reader **reader, tess_error *error)
 {
-    TESS_TRY(tess_reader_open_axes(memory, path, axes, reader, error));
+    TESS_TRY(tess_denoise_open(memory, path, axes, planned->dtype, reader, error));
     const tess_image_info *now = tess_reader_info(*reader);
     bool same = now->height == planned->height && now->width == planned->width &&
                 now->depth == planned->depth && now->channels == planned->channels &&

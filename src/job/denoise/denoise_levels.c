@@ -39,9 +39,8 @@ void tess_denoise_levels_of(const tess_denoise_file *file, int64_t slice, const 
                 level->confidence == TESS_NOISE_UNKNOWN ? noise->sigma : tess_noise_at(level, value);
             sum += sigma * sigma / (double)colours;
         }
-        const double sigma = file->levels == TESS_LEVELS_BY_SLICE
-                                 ? tess_noise_of_slice(noise, slice, file->info.depth)
-                                 : sqrt(sum);
+        const double sigma =
+            file->levels == TESS_LEVELS_BY_SLICE ? (double)noise->slice_sigma[slice] : sqrt(sum);
         levels[x] = (float)(sigma * factor);
     }
 }
@@ -87,15 +86,15 @@ static void choose_levels(const tess_denoise_settings *s, tess_denoise_file *fil
     for (int64_t c = 0; c < colours && c < TESS_NOISE_CHANNELS; c++)
         gain = gain || noise->channel[c].gain > 0;
     file->levels = TESS_LEVELS_ONE;
-    if (!model->volume && noise->parts > 0)
+    if (!model->volume && noise->slice_sigma)
         file->levels = TESS_LEVELS_BY_SLICE;
     else if (!model->volume && gain && model->channels == colours)
         file->levels = TESS_LEVELS_BY_BRIGHTNESS;
-    if (noise->parts > 0) {
+    if (noise->slice_sigma) {
         double least = INFINITY, largest = 0;
-        for (int i = 0; i < noise->parts; i++) {
-            least = fmin(least, noise->part_sigma[i] * factor_of(file));
-            largest = fmax(largest, noise->part_sigma[i] * factor_of(file));
+        for (int64_t i = 0; i < file->info.depth; i++) {
+            least = fmin(least, (double)noise->slice_sigma[i] * factor_of(file));
+            largest = fmax(largest, (double)noise->slice_sigma[i] * factor_of(file));
         }
         tess_note(&s->common, model->volume ? TESS_NOTE_WARNING : TESS_NOTE_DETAIL,
                   "%s: the noise of its slices goes from %.3g to %.3g%s", file->input, least, largest,
@@ -121,9 +120,10 @@ static void report(const tess_denoise_settings *s, const tess_denoise_file *file
         tess_note(&s->common, rough ? TESS_NOTE_WARNING : TESS_NOTE_DETAIL,
                   "%s: sigma %.4g = %.3g/255, estimated%s%s", file->input, file->sigma, 255 * file->sigma,
                   file->levels == TESS_LEVELS_BY_BRIGHTNESS ? ", growing with the brightness" : "",
-                  !rough   ? ""
-                  : uneven ? " roughly: dark and bright areas differ; look at the result, or give `sigma`"
-                           : " roughly: few flat areas; look at the result, or give `sigma`");
+                  !rough ? ""
+                  : uneven
+                      ? " roughly: dark and bright areas differ; look at the result, or give `sigma`"
+                      : " roughly: a small image, or few flat areas; look at the result, or give `sigma`");
 }
 
 tess_status tess_denoise_use_estimate(tess_engine *engine, const tess_denoise_settings *settings,

@@ -3,6 +3,7 @@
  * bits unsigned, noise level given) need no pass. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/checked.h"
 #include "job/common/note.h"
@@ -134,14 +135,31 @@ static void find_outliers(const looking *l, tess_denoise_look *look)
                                                                                      : FAR);
 }
 
-static void conclude(looking *l, tess_denoise_look *look)
+/* The levels of slices are in the estimator's memory, which ends with the look: keeps a copy. */
+static tess_status keep_levels(const looking *l, tess_denoise_look *look, tess_error *error)
+{
+    const float *from = look->noise.slice_sigma;
+    if (!from)
+        return TESS_OK;
+    float *to = tess_small_alloc((size_t)l->info->depth, sizeof *to);
+    look->noise.slice_sigma = look->slice_sigma = to;
+    if (!to)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for the noise levels of %lld slices",
+                         (long long)l->info->depth);
+    memcpy(to, from, (size_t)l->info->depth * sizeof *to);
+    return TESS_OK;
+}
+
+static tess_status conclude(looking *l, tess_denoise_look *look, tess_error *error)
 {
     qsort(l->tail, (size_t)l->tail_count, sizeof *l->tail, compare_floats);
     *look = (tess_denoise_look){.looked = true, .unit = l->unit, .holes = l->holes, .found = l->found};
-    if (l->noise_memory)
+    if (l->noise_memory) {
         tess_noise_end(&l->noise, &look->noise);
+        TESS_TRY(keep_levels(l, look, error));
+    }
     if (l->found == 0)
-        return;
+        return TESS_OK;
     look->low = INFINITY;
     look->high = -INFINITY;
     for (int64_t c = 0; c < tess_min_i64(l->colours, TESS_NOISE_CHANNELS); c++) {
@@ -154,6 +172,7 @@ static void conclude(looking *l, tess_denoise_look *look)
     look->low_tail = l->tail[l->tail_count / 100];
     look->high_tail = l->tail[l->tail_count - 1 - l->tail_count / 100];
     find_outliers(l, look);
+    return TESS_OK;
 }
 
 static tess_status take_memory(looking *l, bool noise, tess_error *error)
@@ -195,7 +214,8 @@ tess_status tess_denoise_look_at(tess_engine *engine, const tess_denoise_setting
         l.low[c] = INFINITY;
         l.high[c] = -INFINITY;
     }
-    l.unit = !tess_denoise_scale_is_known(settings, info) ? (tess_scale){0, 1}
+    l.unit = !tess_denoise_scale_is_known(settings, info)
+                 ? (info->dtype == TESS_F64 ? file->doubles : (tess_scale){0, 1})
              : settings->range == TESS_RANGE_GIVEN ? (tess_scale){settings->range_low, settings->range_high}
                                                    : (tess_scale){0, tess_samples_full_scale(info->dtype)};
     l.add_noise = file->sigma_estimated ? settings->add_noise : 0;
@@ -203,11 +223,11 @@ tess_status tess_denoise_look_at(tess_engine *engine, const tess_denoise_setting
     l.stride = tess_ceil_div(tess_denoise_rows(info) * info->width * l.colours, TAIL_SAMPLES);
     tess_status status = take_memory(&l, file->sigma_estimated, error);
     if (status == TESS_OK)
-        status = tess_reader_open_axes(engine->memory, file->input, file->axes, &l.reader, error);
+        status = tess_denoise_open(engine->memory, file->input, file->axes, info->dtype, &l.reader, error);
     if (status == TESS_OK)
         status = look_at_rows(&l, &engine->stop, error);
     if (status == TESS_OK)
-        conclude(&l, &file->look);
+        status = conclude(&l, &file->look, error);
     release(&l);
     return status;
 }

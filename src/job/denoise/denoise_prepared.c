@@ -52,6 +52,7 @@ size_t tess_prepared_carve(const tess_denoise_file *file, char *at, tess_prepare
         {&rows->draws_again, values},
         {&rows->map, has_map(file) ? pixels * sizeof(float) : 0},
         {&rows->map_samples, file->map_info.width ? pixels * tess_dtype_size(file->map_info.dtype) : 0},
+        {&rows->map_valid, file->map_info.masked ? pixels : 0},
         {&rows->means, needs_means(file) ? values : 0},
         {&rows->local, needs_means(file) ? tess_local_mean_bytes(info->width, colours_of(file)) : 0},
         {&rows->holes, file->look.holes ? tess_holes_bytes(info->width, colours_of(file)) : 0},
@@ -136,17 +137,9 @@ static tess_status next_estimated(tess_prepared_image *image, float *row, tess_e
 static tess_status next_levels(tess_prepared_image *image, tess_error *error)
 {
     const tess_image_info *info = &image->file->map_info;
-    TESS_TRY(tess_reader_rows(image->map, 1, image->rows.map_samples, error));
-    tess_samples_to_float(info->dtype, info->full_scale, image->rows.map_samples, info->width,
-                          image->rows.map);
-    for (int64_t x = 0; x < info->width; x++)
-        if (!(image->rows.map[x] >= 0 && image->rows.map[x] <= 1))
-            return tess_fail(
-                error, TESS_BAD_INPUT,
-                "`sigma_map` %s: the sample %g in column %lld, counted from 0, is no noise level; "
-                "they are 0 to 1, "
-                "on the [0,1] scale",
-                image->settings->sigma_map, (double)image->rows.map[x], (long long)x);
+    TESS_TRY(tess_denoise_map_row(info, image->map, image->rows.map_samples, image->rows.map_valid,
+                                  image->rows.map, error));
+    tess_denoise_map_fill(image->rows.map, info->width);
     return TESS_OK;
 }
 

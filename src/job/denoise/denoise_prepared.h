@@ -13,7 +13,7 @@
 typedef struct tess_prepared_rows {
     /* of the input, the map, the input read by the sink, the output */
     char *samples, *map_samples, *again, *out;
-    unsigned char *valid, *valid_again;
+    unsigned char *valid, *valid_again, *map_valid;
     float *values, *draws, *map; /* source */
     float *blend, *draws_again;  /* sink */
     float *means;                /* source */

@@ -159,8 +159,14 @@ static void add_noise(tess_json **entry, const tess_denoise_file *file)
     tess_json_set_string(entry, "confidence", sure[noise->confidence]);
 }
 
+/* Where the noise level of a file comes from. */
+static const char *sigma_origin(const tess_denoise_settings *s, const tess_denoise_file *file)
+{
+    return file->sigma_estimated ? "estimate" : s->sigma >= 0 ? "given" : "added";
+}
+
 /* Adds how the samples were interpreted. */
-static void add_samples(tess_json **entry, const tess_denoise_file *file)
+static void add_samples(tess_json **entry, const tess_denoise_settings *s, const tess_denoise_file *file)
 {
     const tess_image_info *info = &file->info;
     if (info->depth)
@@ -183,13 +189,24 @@ static void add_samples(tess_json **entry, const tess_denoise_file *file)
     tess_json_set_string(entry, "range_from", file->scale_origin);
     if (file->sigma >= 0) {
         tess_json_set_double(entry, "sigma", file->sigma);
-        tess_json_set_string(entry, "sigma_from", file->sigma_estimated ? "estimate" : "given");
+        tess_json_set_string(entry, "sigma_from", sigma_origin(s, file));
         add_noise(entry, file);
     } else if (file->map_info.width) {
         tess_json_set_string(entry, "sigma_from", "map");
     }
     if (file->look.looked)
         tess_json_set_int(entry, "holes", file->look.holes);
+}
+
+/* Adds the settings that change the result and are not in the files' entries. */
+static void add_settings(tess_json **denoise, const tess_denoise_settings *s)
+{
+    tess_json_set_double(denoise, "strength", s->strength);
+    tess_json_set_double(denoise, "add_noise", s->add_noise);
+    if (s->add_noise > 0 || s->dither)
+        tess_json_set_int(denoise, "seed", (int64_t)s->common.seed);
+    if (s->dither)
+        tess_json_set_bool(denoise, "dither", true);
 }
 
 static void add_files(tess_json **record, const tess_denoise_job *job)
@@ -204,6 +221,7 @@ static void add_files(tess_json **record, const tess_denoise_job *job)
         if (!most->model->model.noise_map && job->settings->sigma >= 0)
             tess_json_set_bool(&denoise, "sigma_ignored", true);
     }
+    add_settings(&denoise, job->settings);
     for (int64_t i = 0; i < job->count; i++) {
         const tess_denoise_file *file = &job->files[i];
         tess_json *entry = tess_json_object();
@@ -216,7 +234,7 @@ static void add_files(tess_json **record, const tess_denoise_job *job)
         }
         tess_json_set_int(&entry, "height", file->info.height);
         tess_json_set_int(&entry, "width", file->info.width);
-        add_samples(&entry, file);
+        add_samples(&entry, job->settings, file);
         tess_json_set_double(&entry, "seconds", file->seconds);
         set_finite(&entry, "psnr_db", file->psnr);
         set_finite(&entry, "ssim", file->ssim);

@@ -14,9 +14,10 @@ tess_status tess_denoise_read_rows(const tess_image_info *info, tess_reader *rea
         TESS_TRY(tess_reader_valid(reader, count, valid, error));
     else
         memset(valid, 1, (size_t)all);
-    if (info->dtype == TESS_F32)
-        for (int64_t i = 0; i < all; i++)
-            valid[i] = valid[i] && isfinite(((const float *)samples)[i]);
+    for (int64_t i = 0; info->dtype == TESS_F32 && i < all; i++)
+        valid[i] = valid[i] && isfinite(((const float *)samples)[i]);
+    for (int64_t i = 0; info->dtype == TESS_F64 && i < all; i++)
+        valid[i] = valid[i] && isfinite(((const double *)samples)[i]);
     return TESS_OK;
 }
 

@@ -6,7 +6,7 @@
 
 static bool is_integer(tess_dtype dtype)
 {
-    return dtype != TESS_F32;
+    return dtype != TESS_F32 && dtype != TESS_F64;
 }
 
 tess_scale tess_denoise_out_scale(const tess_denoise_file *file)
@@ -66,6 +66,10 @@ static void step_off_nodata(const tess_image_info *info, float value, tess_scale
         STEP_OFF(uint32_t, 0, UINT32_MAX)
     case TESS_I32:
         STEP_OFF(int32_t, INT32_MIN, INT32_MAX)
+    case TESS_F64:
+        if (*(double *)sample == nodata)
+            *(double *)sample = nextafter(nodata, up ? INFINITY : -INFINITY);
+        break;
     default:
         if (*(float *)sample == (float)nodata)
             *(float *)sample = nextafterf((float)nodata, up ? INFINITY : -INFINITY);

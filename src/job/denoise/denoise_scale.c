@@ -14,10 +14,20 @@ static bool by_type(tess_dtype dtype)
     return dtype == TESS_U8 || dtype == TESS_U16;
 }
 
-/* Whether fp32 can distinguish values on this scale. */
-static bool usable(double low, double high)
+/* Whether values on this scale can be computed: samples up to float32 with floats, doubles with doubles. */
+static bool usable(double low, double high, tess_dtype dtype)
 {
-    return high > low && isnormal((float)(high - low)) && isnormal((float)(1 / (high - low)));
+    const double span = high - low;
+    return high > low && isnormal(span) && isnormal(1 / span) &&
+           (dtype == TESS_F64 || (isnormal((float)span) && isnormal((float)(1 / span))));
+}
+
+static tess_status refuse_range(double low, double high, tess_error *error)
+{
+    return tess_fail(error, TESS_BAD_OPTION,
+                     "`range` %g,%g: the first is the sample that means 0, the second, larger one means 1; "
+                     "float32 must be able to hold both and their difference",
+                     low, high);
 }
 
 tess_status tess_denoise_check_samples(const tess_denoise_settings *s, tess_error *error)
@@ -36,12 +46,8 @@ tess_status tess_denoise_check_samples(const tess_denoise_settings *s, tess_erro
         return tess_fail(error, TESS_BAD_OPTION, "`strength` %g: use 0 (the input) to 1 (the denoised image)",
                          s->strength);
     if (s->range == TESS_RANGE_GIVEN &&
-        !(isfinite(s->range_low) && isfinite(s->range_high) && usable(s->range_low, s->range_high)))
-        return tess_fail(error, TESS_BAD_OPTION,
-                         "`range` %g,%g: the first is the sample that means 0, the second, larger one means "
-                         "1; float32 must "
-                         "be able to hold both and their difference",
-                         s->range_low, s->range_high);
+        !(isfinite(s->range_low) && isfinite(s->range_high) && usable(s->range_low, s->range_high, TESS_F64)))
+        return refuse_range(s->range_low, s->range_high, error);
     return TESS_OK;
 }
 
@@ -167,7 +173,7 @@ static tess_status scale_from_data(const tess_denoise_settings *s, tess_denoise_
                   "LOW,HIGH if "
                   "that is not your samples' scale",
                   file->input, low, high);
-    if (high > low && !usable(low, high))
+    if (high > low && !usable(low, high, file->info.dtype))
         return tess_fail(error, TESS_BAD_INPUT,
                          "%s: its samples go from %g to %g, beyond what float32 can scale", file->input, low,
                          high);
@@ -204,6 +210,11 @@ static void doubt_contrast(const tess_denoise_settings *s, const tess_denoise_fi
             sample_of(look, look->outlier));
 }
 
+bool tess_denoise_scale_is_of_type(const tess_denoise_file *file)
+{
+    return strcmp(file->scale_origin, "type") == 0 || strcmp(file->scale_origin, "as it is") == 0;
+}
+
 tess_status tess_denoise_set_scale(const tess_denoise_settings *s, tess_denoise_file *file, tess_error *error)
 {
     static const double LITTLE = 0.25; /* contrast below which networks do poorly */
@@ -212,6 +223,8 @@ tess_status tess_denoise_set_scale(const tess_denoise_settings *s, tess_denoise_
     const double full = tess_samples_full_scale(info->dtype);
     const bool unit =
         by_type(info->dtype) || look->found == 0 || (info->dtype == TESS_F32 && looks_like_unit(s, file));
+    if (s->range == TESS_RANGE_GIVEN && !usable(s->range_low, s->range_high, info->dtype))
+        return refuse_range(s->range_low, s->range_high, error);
     if (s->range == TESS_RANGE_GIVEN)
         set_scale(file, s->range_low, s->range_high, "given");
     else if (s->range == TESS_RANGE_TYPE)

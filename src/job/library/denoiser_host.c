@@ -118,8 +118,10 @@ tess_status tess_denoiser_run_host(tess_denoiser *plan, const tess_strided *in, 
 {
     static const tess_mover mover = {.begin = begin, .gather = gather, .scatter = scatter, .wait = true};
     host_run user = {plan, in, out, tess_stage_of(plan, in, out)};
+    const tess_cut *whole = &plan->cut;
+    const tess_cut slice = tess_cut_image(&whole->axis[TESS_HEIGHT], &whole->axis[TESS_WIDTH], whole->batch);
     const tess_window_run run = {.net = &plan->net,
-                                 .cut = &plan->cut,
+                                 .cut = in->depth < plan->settings.depth ? &slice : whole,
                                  .strip = TESS_ALL_STRIPS,
                                  .size = {in->depth, in->height, in->width},
                                  .mover = &mover,

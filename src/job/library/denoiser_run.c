@@ -188,23 +188,44 @@ static void copy_image(const tess_strided *in, const tess_strided *out)
             }
 }
 
-static tess_status run_host(tess_denoiser *plan, const tess_image *in, const tess_image *out,
-                            tess_error *error)
+/* Whether every plane's level is 0. */
+static bool is_clean(const tess_denoiser *plan)
 {
-    const tess_strided from = tess_strided_of(in, plan->type), to = tess_strided_of(out, plan->type);
     bool clean = plan->model->loaded.model.noise_map;
     for (int64_t p = 0; p < plan->net.planes; p++)
         clean = clean && tess_denoiser_level(plan, p) == 0;
-    if (clean) {
-        copy_image(&from, &to);
+    return clean;
+}
+
+static tess_status run_with_level(tess_denoiser *plan, const tess_strided *from, const tess_strided *to,
+                                  tess_error *error)
+{
+    if (is_clean(plan)) {
+        copy_image(from, to);
         return TESS_OK;
     }
-    if (plan->model->loaded.model.volume && in->data == out->data &&
+    return plan->queue ? tess_denoiser_run_queue(plan, from, to, error)
+                       : tess_denoiser_run_host(plan, from, to, error);
+}
+
+static tess_status run_host(tess_denoiser *plan, const tess_image *in, const tess_image *out,
+                            tess_error *error)
+{
+    tess_strided from = tess_strided_of(in, plan->type), to = tess_strided_of(out, plan->type);
+    if (plan->model->loaded.model.volume && in->data == out->data && !is_clean(plan) &&
         plan->cut.axis[0].tiles * plan->cut.axis[1].tiles * plan->cut.axis[2].tiles > 1)
         return tess_fail(error, TESS_BAD_OPTION,
                          "tess_denoiser_run: a volume in several windows needs an `out` of its own");
-    return plan->queue ? tess_denoiser_run_queue(plan, &from, &to, error)
-                       : tess_denoiser_run_host(plan, &from, &to, error);
+    if (!plan->slice_levels)
+        return run_with_level(plan, &from, &to, error);
+    from.depth = to.depth = 1;
+    for (int64_t z = 0; z < in->depth; z++) {
+        memcpy(plan->level, plan->slice_levels + z * TESS_NOISE_CHANNELS, sizeof plan->level);
+        TESS_TRY(run_with_level(plan, &from, &to, error));
+        from.data += from.step_depth;
+        to.data += to.step_depth;
+    }
+    return TESS_OK;
 }
 
 tess_status tess_denoiser_run(tess_denoiser *plan, const tess_image *in, const tess_image *out, double sigma,
@@ -218,8 +239,13 @@ tess_status tess_denoiser_run(tess_denoiser *plan, const tess_image *in, const t
     TESS_TRY(tess_denoiser_take_image(plan, out, "out", &to, error));
     TESS_TRY(check_strides(&to, error));
     TESS_TRY(check_overlap(plan, &from, &to, error));
-    TESS_TRY(choose_level(plan, &from, sigma, error));
-    TESS_TRY(prepare(plan, error));
-    return plan->settings.on_device ? tess_denoiser_run_resident(plan, &from, &to, stream, error)
-                                    : run_host(plan, &from, &to, error);
+    tess_status status = choose_level(plan, &from, sigma, error);
+    if (status == TESS_OK)
+        status = prepare(plan, error);
+    if (status == TESS_OK)
+        status = plan->settings.on_device ? tess_denoiser_run_resident(plan, &from, &to, stream, error)
+                                          : run_host(plan, &from, &to, error);
+    tess_small_free(plan->slice_levels);
+    plan->slice_levels = NULL;
+    return status;
 }

@@ -41,6 +41,7 @@ struct tess_denoiser {
     tess_block stage;      /* input rows that are still needed when a result overwrites them */
     /* noise level of each plane in the current run; the last one also for all further planes */
     float level[TESS_NOISE_CHANNELS];
+    float *slice_levels; /* `level` of each slice while levels are estimated; NULL: one for all */
 };
 
 /* Returns the error text of a handle's context. */
@@ -62,7 +63,7 @@ tess_status tess_denoiser_take_image(const tess_denoiser *plan, const tess_image
                                      tess_image *out, tess_error *error) TESS_MUST_CHECK;
 /* The element type transferred to a card: that of the samples if the card can convert them, otherwise fp32 values. */
 tess_dtype tess_denoiser_moved(const tess_denoiser *plan);
-/* Sets `level` from a host image. */
+/* Sets `level`, or `slice_levels` for a 2-D model and several slices, from a host image. */
 tess_status tess_denoiser_estimate(tess_denoiser *plan, const tess_strided *in,
                                    tess_error *error) TESS_MUST_CHECK;
 float tess_denoiser_level(const tess_denoiser *plan, int64_t plane);

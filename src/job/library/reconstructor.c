@@ -257,7 +257,7 @@ static tess_status run(tess_reconstructor *r, const tess_strided *in, const tess
         status = fill(w, &problem, in, error);
     if (status == TESS_OK)
         status = tess_problem_find_range(&problem, &recipe, w, &r->settings.common, error);
-    tess_stop_begin(&w->engine->stop, recipe.iterations * tess_problem_rows(&problem) * problem.width);
+    tess_stop_begin(&w->engine->stop, recipe.iterations * tess_workspace_pixels(w));
     if (status == TESS_OK)
         status = tess_reconstruct_begin(&judge, &recipe, r->settings.common.seed, &start, error);
     solving.norm_squared = start.norm_squared;

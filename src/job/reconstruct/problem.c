@@ -37,7 +37,7 @@ static tess_status describe_image(const tess_reconstruct_settings *s, tess_probl
 {
     tess_reader *reader = NULL;
     TESS_TRY(tess_image_load_library(s->image, error));
-    TESS_TRY(tess_reader_open_axes(p->memory, s->image, TESS_AXES_PLAIN, &reader, error));
+    TESS_TRY(tess_reader_open_axes(p->memory, s->image, TESS_AXES_PICTURE, &reader, error));
     const tess_image_info info = *tess_reader_info(reader);
     tess_reader_close(reader);
     const int64_t longer = tess_max_i64(info.height, info.width), channels = info.channels - info.alpha;

@@ -53,7 +53,8 @@ typedef struct tess_problem {
     char *flat, *dark;    /* files of counts; owned; NULL: use the numbers */
     double flat_value, dark_value;
     tess_range_from range_from;
-    bool floats; /* the blurs' file holds floats */
+    bool floats;       /* the blurs' file holds floats */
+    bool channel_axis; /* the blurs' file is an array with an axis of channels, and so is the result */
     /* files are not scaled, except that integers without a range are divided by their maximum */
     bool as_published;
     bool bare_integers; /* integer views that are read as line integrals */

@@ -88,6 +88,20 @@ void tess_problem_set_margin(tess_problem *p)
     }
 }
 
+/* An array of many channels in front of the rows is read as a low picture of very many channels. */
+static tess_status check_order(const tess_problem *p, const tess_image_info *info, tess_error *error)
+{
+    for (int64_t i = 0; p->kernels && info->axes == TESS_AXES_HWC && i < p->count; i++)
+        if (p->kernels[i].height > p->height && p->channels > p->height && p->width > p->height)
+            return tess_fail(
+                error, TESS_BAD_INPUT,
+                "%s: is read as %lld rows of %lld columns with %lld channels, but kernel %lld has %lld rows; "
+                "if it is (channels, height, width), move its first axis to the end",
+                p->measurement, (long long)p->height, (long long)p->width, (long long)p->channels,
+                (long long)i, (long long)p->kernels[i].height);
+    return TESS_OK;
+}
+
 tess_status tess_problem_read_blur(const char *path, const tess_json *json, tess_problem *p,
                                    const tess_image_info *info, tess_error *error)
 {
@@ -106,9 +120,11 @@ tess_status tess_problem_read_blur(const char *path, const tess_json *json, tess
     p->height = info->height / p->count;
     p->width = info->width;
     p->channels = info->channels;
+    p->channel_axis = info->axes == TESS_AXES_HWC;
     if (p->height < 1 || p->width < 1 || p->height > MOST_SIDE || p->width > MOST_SIDE)
         return tess_fail(error, TESS_BAD_INPUT, "%s: is of %lldx%lld pixels; each side has 1 to %d",
                          p->measurement, (long long)p->height, (long long)p->width, MOST_SIDE);
+    TESS_TRY(check_order(p, info, error));
     if (!p->kernels)
         TESS_TRY(read_sigma(path, json, p, error));
     if (p->unknown)

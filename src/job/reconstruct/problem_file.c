@@ -72,11 +72,12 @@ static tess_status numbers(const char *path, const tess_json *list, const char *
     return TESS_OK;
 }
 
-static tess_status header_of(const char *file, tess_problem *p, tess_image_info *info, tess_error *error)
+static tess_status header_of(const char *file, tess_axes axes, tess_problem *p, tess_image_info *info,
+                             tess_error *error)
 {
     tess_reader *reader = NULL;
     TESS_TRY(tess_image_load_library(file, error));
-    TESS_TRY(tess_reader_open_axes(p->memory, file, TESS_AXES_PLAIN, &reader, error));
+    TESS_TRY(tess_reader_open_axes(p->memory, file, axes, &reader, error));
     *info = *tess_reader_info(reader);
     tess_reader_close(reader);
     p->held = info->held_bytes > p->held ? info->held_bytes : p->held;
@@ -176,8 +177,8 @@ static tess_status size_agrees(const char *path, const tess_json *json, const te
     } sizes[] = {{"height", p->height}, {"width", p->width}, {"size", p->width}, {"channels", p->channels}};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         const tess_json *entry = tess_json_get(json, sizes[i].key);
-        const int64_t told = tess_json_as_int(entry, sizes[i].is);
-        if (entry && !tess_json_is_int(entry))
+        const int64_t told = tess_json_as_whole(entry, sizes[i].is);
+        if (entry && !tess_json_is_whole(entry))
             return tess_fail(error, TESS_BAD_INPUT, "%s: \"%s\" must be a whole number; %s makes it %lld",
                              path, sizes[i].key, p->measurement, (long long)sizes[i].is);
         if (told != sizes[i].is)
@@ -191,7 +192,8 @@ static tess_status check_truth(tess_problem *p, tess_error *error)
 {
     const tess_extent is = tess_problem_image_extent(p);
     tess_image_info info;
-    TESS_TRY(header_of(p->truth, p, &info, error));
+    TESS_TRY(header_of(p->truth, p->physics == TESS_PHYSICS_BLUR ? TESS_AXES_PICTURE : TESS_AXES_PLAIN, p,
+                       &info, error));
     if (info.height == is.height && info.width == is.width && info.channels == is.channels)
         return TESS_OK;
     return tess_fail(
@@ -235,11 +237,15 @@ static tess_status describe(const char *path, const tess_json *json, tess_proble
     if (kind == BLUR)
         TESS_TRY(tess_problem_read_kernels(path, json, p, error));
     if (kind == BLUR && !p->kernels)
-        TESS_TRY(tess_problem_read_angles(path, json, "a list of degrees", p, error));
+        TESS_TRY(
+            tess_problem_read_angles(path, json,
+                                     "a list of degrees, with \"sigma\", for Gaussian blurs; or \"kernel\" "
+                                     "or \"kernels\": names of NPY files, for measured ones",
+                                     p, error));
     TESS_TRY(read_range(path, json, p, error));
     p->noise = tess_json_get_double(json, "noise", -1);
     if (kind == BLUR)
-        TESS_TRY(header_of(p->measurement, p, &info, error));
+        TESS_TRY(header_of(p->measurement, TESS_AXES_PICTURE, p, &info, error));
     if (kind == BLUR)
         range_of_type(&info, p);
     TESS_TRY(kind == BLUR    ? tess_problem_read_blur(path, json, p, &info, error)

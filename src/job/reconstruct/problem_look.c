@@ -81,6 +81,6 @@ tess_status tess_problem_look_at_blurs(tess_problem *problem, tess_recipe *recip
                                      &seen, error));
     TESS_TRY(find_range(&l, &seen, error));
     return recipe->noise_from == TESS_NOISE_FROM_DEFAULT
-               ? tess_problem_find_noise(problem, recipe, w, common, error)
+               ? tess_problem_find_noise(problem, recipe, w, common, seen.low == seen.high, error)
                : TESS_OK;
 }

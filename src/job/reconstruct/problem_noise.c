@@ -44,7 +44,7 @@ static tess_status noise_of(const tess_problem *p, tess_workspace *w, int64_t i,
 
 /* Sets the noise from the levels of all blurs, and weights if they differ. */
 static void conclude(tess_problem *p, tess_recipe *recipe, const tess_workspace *w, const tess_common *common,
-                     double *levels, tess_noise_confidence confidence)
+                     bool constant, double *levels, tess_noise_confidence confidence)
 {
     double sum = 0, least = INFINITY, largest = 0;
     int64_t known = 0;
@@ -66,11 +66,13 @@ static void conclude(tess_problem *p, tess_recipe *recipe, const tess_workspace 
     tess_note(common, rough ? TESS_NOTE_WARNING : TESS_NOTE_DETAIL, "%s: noise %.4g%s, estimated%s",
               p->measurement, recipe->noise * p->unit,
               differ ? " in the best of the blurs, which differ" : "",
-              rough ? " roughly: few flat areas; give \"noise\" where it is known" : "");
+              !rough     ? ""
+              : constant ? " roughly: all its values are equal; give \"noise\" where it is known"
+                         : " roughly: few flat areas; give \"noise\" where it is known");
 }
 
 tess_status tess_problem_find_noise(tess_problem *p, tess_recipe *recipe, tess_workspace *w,
-                                    const tess_common *common, tess_error *error)
+                                    const tess_common *common, bool constant, tess_error *error)
 {
     const tess_noise_shape shape = {p->height, p->width, 1,
                                     (int)tess_min_i64(p->channels, TESS_NOISE_CHANNELS + 1)};
@@ -88,7 +90,7 @@ tess_status tess_problem_find_noise(tess_problem *p, tess_recipe *recipe, tess_w
             status = noise_of(p, w, i, &shape, memory, &levels[i], &confidence, error);
     }
     if (status == TESS_OK)
-        conclude(p, recipe, w, common, levels, confidence);
+        conclude(p, recipe, w, common, constant, levels, confidence);
     tess_small_free(memory);
     if (!p->weights)
         tess_small_free(levels);

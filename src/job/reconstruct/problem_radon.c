@@ -19,7 +19,7 @@ static tess_status evenly(const char *path, const tess_json *json, tess_problem 
     const double from = tess_json_get_double(json, "from", NAN), to = tess_json_get_double(json, "to", NAN);
     const tess_json *endpoint = tess_json_get(json, "endpoint");
     const bool last = tess_json_as_bool(endpoint, false);
-    p->count = tess_json_get_int(json, "count", 0);
+    p->count = tess_json_as_whole(tess_json_get(json, "count"), 0);
     for (const char *key = tess_json_next_key(json, NULL); key; key = tess_json_next_key(json, key))
         if (strcmp(key, "from") && strcmp(key, "to") && strcmp(key, "count") && strcmp(key, "endpoint"))
             return tess_fail(error, TESS_BAD_INPUT,
@@ -148,7 +148,10 @@ static tess_status check_shape(const char *path, const tess_json *json, tess_pro
                                const tess_views_info *is, tess_error *error)
 {
     const tess_json *row = tess_json_get(json, "row");
-    p->row = tess_json_as_int(row, -1);
+    p->row = tess_json_as_whole(row, -1);
+    if (row && !tess_json_is_whole(row))
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "%s: \"row\" must be a whole number: a row of each view, counted from 0", path);
     if (is->array && is->rows > 1 && !row)
         return tess_fail(
             error, TESS_BAD_INPUT,
@@ -162,7 +165,13 @@ static tess_status check_shape(const char *path, const tess_json *json, tess_pro
                          "for each",
                          p->measurement, (long long)is->views, (long long)is->columns, path,
                          (long long)p->count);
-    if (is->rows > 1 ? p->row < 0 || p->row >= is->rows : row && (p->row != 0 || is->array))
+    if (row && is->array && is->flat)
+        return tess_fail(
+            error, TESS_BAD_INPUT,
+            "%s: \"row\" chooses a row of each view, but %s is a sinogram already, with a row for "
+            "each view; leave \"row\" out",
+            path, p->measurement);
+    if (is->rows > 1 ? p->row < 0 || p->row >= is->rows : row && p->row != 0)
         return tess_fail(error, TESS_BAD_INPUT,
                          "%s: each view of %s has %lld row(s); \"row\" must be one of them, counted from 0%s",
                          path, p->measurement, (long long)is->rows, is->rows > 1 ? "" : ", or be left out");
@@ -181,7 +190,7 @@ tess_status tess_problem_read_radon(const char *path, const tess_json *json, tes
     p->circle = tess_json_get_bool(json, "circle", true);
     p->rows = 1;
     p->columns = is.columns;
-    p->height = p->width = size && tess_json_is_int(size) ? tess_json_as_int(size, 0) : is.columns;
+    p->height = p->width = tess_json_as_whole(size, is.columns);
     p->channels = 1;
     p->spacing = spacing ? tess_json_as_double(spacing, NAN) : 1;
     if (!(p->spacing > 0) || !isfinite(p->spacing))

@@ -1,6 +1,5 @@
 /* Reads views from files, one view at a time; images are read one row at a time. */
 #define _XOPEN_SOURCE 700
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -25,32 +24,6 @@ struct tess_views {
     tess_block raw;      /* a row of the file, unconverted */
     int64_t next;
 };
-
-/* Compares numbers in names by value: view_2 comes before view_10. */
-static int compare_names(const void *one, const void *other)
-{
-    const char *a = *(char *const *)one, *b = *(char *const *)other;
-    while (*a && *b) {
-        if (isdigit((unsigned char)*a) && isdigit((unsigned char)*b)) {
-            const char *first_a = a + strspn(a, "0"), *first_b = b + strspn(b, "0");
-            const size_t digits_a = strspn(first_a, "0123456789"), digits_b = strspn(first_b, "0123456789");
-            if (digits_a != digits_b)
-                return digits_a < digits_b ? -1 : 1;
-            const int order = strncmp(first_a, first_b, digits_a);
-            if (order)
-                return order;
-            a = first_a + digits_a;
-            b = first_b + digits_b;
-        } else if (*a != *b) {
-            return (unsigned char)*a < (unsigned char)*b ? -1 : 1;
-        } else {
-            a++;
-            b++;
-        }
-    }
-    const int rest = (*a != 0) - (*b != 0);
-    return rest ? rest : strcmp(*(char *const *)one, *(char *const *)other);
-}
 
 static int wanted(const struct dirent *entry)
 {
@@ -103,7 +76,7 @@ static tess_status list_folder(tess_views *v, tess_error *error)
     }
     free(found);
     if (status == TESS_OK)
-        qsort(v->names, (size_t)count, sizeof *v->names, compare_names);
+        status = tess_view_names_sort(v->names, count, error);
     return status;
 }
 
@@ -150,9 +123,14 @@ static tess_status describe_array(tess_views *v, tess_error *error)
 {
     TESS_TRY(open_view(v, 0, &v->reader, error));
     const tess_image_info *is = tess_reader_info(v->reader);
-    const bool slices = is->depth > 0, deep = slices || is->channels > 1;
+    const bool slices = is->depth > 0, deep = slices || is->channels > 1,
+               picture = is->axes != TESS_AXES_HW && is->axes != TESS_AXES_HWC;
     if (is->alpha)
         return tess_fail(error, TESS_UNSUPPORTED, "%s: has an alpha channel; save it without one", v->path);
+    if (picture && is->channels > 1)
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "%s: has %d channels, which are not columns of a detector; save it as one channel",
+                         v->path, is->channels);
     v->info.array = true;
     v->info.flat = !deep;
     v->info.integers = is->dtype != TESS_F32;

@@ -25,6 +25,11 @@ static tess_status read_vectors(const char *path, tess_problem *p, const tess_vi
     TESS_TRY(tess_table_read(p->geometry, (int64_t)MOST_VIEWS * NUMBERS, &table, error));
     p->vectors = table.values;
     p->count = table.rows;
+    if (table.integers)
+        return tess_fail(
+            error, TESS_BAD_INPUT,
+            "%s: holds integers, to which directions may have been rounded; write float64 or float32",
+            p->geometry);
     if (table.columns != NUMBERS)
         return tess_fail(
             error, TESS_BAD_INPUT,
@@ -50,7 +55,7 @@ static tess_status read_sizes(const char *path, const tess_json *json, tess_prob
     const tess_json *volume = tess_json_get(json, "volume"), *spacing = tess_json_get(json, "spacing");
     int64_t *const sides[] = {&p->depth, &p->height, &p->width};
     for (int i = 0; i < 3; i++) {
-        *sides[i] = tess_json_as_int(tess_json_at(volume, i), 0);
+        *sides[i] = tess_json_as_whole(tess_json_at(volume, i), 0);
         if (tess_json_length(volume) != 3 || *sides[i] < 1 || *sides[i] > MOST_SIDE)
             return tess_fail(error, TESS_BAD_INPUT,
                              "%s: needs \"volume\": [depth, height, width], three numbers from 1 to %d", path,

@@ -131,8 +131,7 @@ static tess_status solve(reconstruct_job *job, tess_error *error)
                             .usage = &job->usage,
                             .outcome = &job->outcome};
     const double start = tess_clock();
-    tess_stop_begin(&job->engine.stop,
-                    job->recipe.iterations * tess_problem_rows(&job->problem) * job->problem.width);
+    tess_stop_begin(&job->engine.stop, job->recipe.iterations * tess_workspace_pixels(&job->workspace));
     TESS_TRY(tess_reconstruct_begin(&judge, &job->recipe, job->settings->common.seed, &job->start, error));
     job->outcome.seconds = tess_clock() - start;
     solving.norm_squared = job->start.norm_squared;

@@ -43,8 +43,11 @@ static tess_image_info result_info(const tess_outputs *o)
 {
     const tess_problem *p = o->problem;
     const tess_extent all = tess_problem_image_extent(p);
-    if (is_npy(o->result))
-        return info_of(o->result, all.height, all.width, all.channels);
+    if (is_npy(o->result)) {
+        tess_image_info info = info_of(o->result, all.height, all.width, all.channels);
+        info.axes = p->channel_axis ? TESS_AXES_HWC : TESS_AXES_AUTO;
+        return info;
+    }
     return info_of(o->result, p->height, p->width, p->channels);
 }
 

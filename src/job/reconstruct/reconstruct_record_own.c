@@ -70,8 +70,11 @@ static void add_taken(tess_json **own, const tess_record_own *about)
             tess_json_set_int(own, "centre_pairs", p->centre_pairs);
         tess_json_set_double(own, "spacing", p->spacing);
     }
-    if (p->counts && ran)
+    if (p->counts && ran) {
         tess_json_set_int(own, "starved", p->starved);
+        tess_json_set_double(own, "starved_share",
+                             (double)p->starved / ((double)p->count * (double)(p->rows * p->columns)));
+    }
     tess_json_set_string(own, "range_from", ranges[p->range_from]);
     if (p->range_from == TESS_RANGE_FROM_DATA && !ran)
         return;

@@ -45,7 +45,7 @@ void tess_outcome_clear(tess_outcome *outcome)
 static tess_status report(const tess_judge *judge, int64_t done, tess_error *error)
 {
     tess_stop *stop = &judge->workspace->engine->stop;
-    const int64_t pixels = tess_problem_rows(judge->problem) * judge->problem->width;
+    const int64_t pixels = tess_workspace_pixels(judge->workspace);
     tess_stop_add(stop, done * pixels - stop->done); /* the denoiser's windows have counted most of them */
     return tess_stop_check(stop, error);
 }

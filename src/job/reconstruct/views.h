@@ -24,6 +24,9 @@ const tess_views_info *tess_views_about(const tess_views *views);
 tess_status tess_views_next(tess_views *views, int64_t row, float *values, tess_error *error) TESS_MUST_CHECK;
 void tess_views_close(tess_views *views);
 
+/* Sorts the names of a folder's files, at least one, in the order of the views. */
+tess_status tess_view_names_sort(char **names, int64_t count, tess_error *error) TESS_MUST_CHECK;
+
 /* Whether `path` is a file of the folder `views`. */
 bool tess_views_same_file(const char *path, const char *views);
 

@@ -110,6 +110,12 @@ int64_t tess_workspace_values(const tess_tensor *t)
     return t->n * t->d * t->h * t->w * t->c;
 }
 
+int64_t tess_workspace_pixels(const tess_workspace *w)
+{
+    const tess_tensor *image = &w->op->image;
+    return image->d * image->h * image->w;
+}
+
 tess_status tess_workspace_pieces(tess_workspace *w, void *vector, int64_t count, bool back, tess_piece_fn fn,
                                   void *user, tess_error *error)
 {

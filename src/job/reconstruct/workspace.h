@@ -54,6 +54,8 @@ void tess_workspace_release(tess_workspace *workspace);
 void tess_workspace_close(tess_workspace *workspace);
 
 int64_t tess_workspace_values(const tess_tensor *tensor);
+/* Pixels that the prior sees in one iteration, margins included: the unit of the progress. */
+int64_t tess_workspace_pixels(const tess_workspace *workspace);
 /* Copies a vector of the workspace to the host in pieces and calls `fn`; with `back` the changed pieces are written
  * back. */
 typedef void (*tess_piece_fn)(void *user, int64_t first, int64_t count, float *values);

@@ -84,7 +84,11 @@ static void emit_update(tess_training *t)
 {
     const tess_cell gradients = flat(t, TESS_IN_GRADIENTS), control = control_value(t, 0, TESS_CONTROLS),
                     norm = control_value(t, NORM_AT, 1);
-    tess_program_op(&t->program, (tess_op){.kind = TESS_OP_DOT}, (tess_cell[]){gradients, gradients, -1},
+    /* In rows, between which devices divide the sum. */
+    const tess_cell rows = tess_program_piece(
+        &t->program, TESS_IN_GRADIENTS, 0,
+        tess_tensor_2d(TESS_F32, 1, t->parameters.trained / TESS_PARAMETER_ALIGN, 1, TESS_PARAMETER_ALIGN));
+    tess_program_op(&t->program, (tess_op){.kind = TESS_OP_DOT}, (tess_cell[]){rows, rows, -1},
                     (tess_cell[]){norm, -1, -1}, -1);
     const tess_op step = {.kind = TESS_OP_OPTIMIZE, .optimize = t->settings.optimize};
     tess_program_op(&t->program, step, (tess_cell[]){gradients, control, norm, -1},
@@ -139,10 +143,10 @@ static tess_status plan(tess_training *t, const tess_net *net, tess_error *error
     if (!tess_net_is_trained(net))
         return tess_fail(error, TESS_INTERNAL, "the network was not finished for training");
     if (s->n < 1 || s->micro_batches < 1)
-        return tess_fail(error, TESS_BAD_OPTION, "`batch` must have at least one crop for each micro-batch");
+        return tess_fail(error, TESS_BAD_OPTION, "batch: must have at least one crop for each micro-batch");
     for (int axis = 0; axis < TESS_SPATIAL; axis++)
         if (size[axis] < 1 || size[axis] % tess_net_grid(net, axis))
-            return tess_fail(error, TESS_BAD_OPTION, "`crop` must be a multiple of %lld for this network",
+            return tess_fail(error, TESS_BAD_OPTION, "crop: must be a multiple of %lld for this network",
                              (long long)tess_net_grid(net, axis));
     TESS_TRY(tess_bound_create(net, t->device, s->dtype, &t->bound, error));
     if (s->tf32)

@@ -1,0 +1,57 @@
+/* train: trains a denoiser from a configuration file. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/process.h"
+#include "job/common/context.h"
+#include "job/common/note.h"
+#include "job/common/record.h"
+#include "job/train/train_job.h"
+
+void tess_train_settings_init(tess_train_settings *settings)
+{
+    memset(settings, 0, sizeof *settings);
+    tess_common_init(&settings->common);
+}
+
+static tess_status train(tess_context *context, const tess_train_settings *settings, bool plan_only,
+                         char **record)
+{
+    tess_error *error = &context->error;
+    *record = NULL;
+    tess_train_job *job = tess_small_alloc(1, sizeof *job); /* the engine must not move, and it is large */
+    if (!job)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for a training run");
+    job->settings = settings;
+    job->begin = tess_clock();
+    tess_status status = tess_train_open(job, &context->memory, error);
+    bool ran = false;
+    if (status == TESS_OK && !plan_only) {
+        tess_process_reset_peak();
+        tess_memory_reset_peak(&context->memory);
+        job->overhead = tess_process_resident();
+        tess_note(&settings->common, TESS_NOTE_DETAIL, "%s", job->choice.why);
+        job->begin = tess_clock();
+        status = tess_train_run(job, error);
+        ran = job->state.step > 0;
+    }
+    if (job->training && (status == TESS_OK || status == TESS_INTERRUPTED)) {
+        tess_error ignored;
+        const tess_status written =
+            tess_record_end(tess_train_record(job, ran), record, status == TESS_OK ? error : &ignored);
+        status = status == TESS_OK ? written : status;
+    }
+    tess_train_close(job);
+    tess_small_free(job);
+    return status;
+}
+
+tess_status tess_train(tess_context *context, const tess_train_settings *settings, char **record)
+{
+    return train(context, settings, false, record);
+}
+
+tess_status tess_plan_train(tess_context *context, const tess_train_settings *settings, char **record)
+{
+    return train(context, settings, true, record);
+}

@@ -1,0 +1,69 @@
+/* train_job.h: a training run, shared by the files of this verb. */
+#ifndef TESS_JOB_TRAIN_JOB_H
+#define TESS_JOB_TRAIN_JOB_H
+
+#include "job/common/engine.h"
+#include "job/train/validator.h"
+#include "plan/training.h"
+#include "tessera_train.h"
+#include "train/checkpoint.h"
+#include "train/data_folder.h"
+#include "train/events.h"
+#include "train/feed.h"
+#include "train/log.h"
+#include "train/result.h"
+
+typedef struct tess_train_job {
+    const tess_train_settings *settings;
+    tess_engine
+        engine; /* its ops never stop half-way: a half-done step would leave parameters that belong to no step */
+    tess_stop stop; /* polled between steps */
+    tess_train_config config;
+    uint64_t limit;
+    tess_weights *start;
+    tess_model_net model; /* finished for training */
+    const tess_train_phase *phase;
+    tess_training *training; /* of the phase */
+    tess_training_choice choice;
+    tess_source *source;
+    tess_data_settings data;
+    tess_data_queue *queue;
+    tess_feed feed;
+    tess_validator *validator; /* NULL: no validation */
+    tess_checkpoints *checkpoints;
+    tess_log *log;
+    tess_events *events;
+    tess_train_state state;
+    int64_t saved_step, first_step; /* of the last checkpoint; where this part of the run began */
+    double loss, norm, psnr;        /* the last ones */
+    double begin, train_seconds;    /* of this part; seconds in steps */
+    int64_t samples;
+    uint64_t overhead; /* resident bytes before the plan's */
+} tess_train_job;
+
+/* train_open.c: everything up to the plan of the first phase (of all, for the largest memory). */
+tess_status tess_train_open(tess_train_job *job, tess_memory *memory, tess_error *error) TESS_MUST_CHECK;
+void tess_train_close(tess_train_job *job);
+/* Plans the phase: source, step, bytes. */
+tess_status tess_train_plan_phase(tess_train_job *job, const tess_train_phase *phase,
+                                  tess_error *error) TESS_MUST_CHECK;
+void tess_train_close_phase(tess_train_job *job);
+/* All bytes of the planned phase, by category. */
+tess_mem_bytes tess_train_bytes(const tess_train_job *job);
+/* train_state.c: blocks for checkpoints and results; first values. */
+tess_checkpoint_blocks tess_train_blocks(tess_train_job *job);
+tess_status tess_train_begin_values(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_train_save(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_train_write(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
+/* Moves all state to the training of the next phase. */
+tess_status tess_train_next_phase(tess_train_job *job, const tess_train_phase *phase,
+                                  tess_error *error) TESS_MUST_CHECK;
+/* train_run.c */
+tess_status tess_train_run(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
+/* train_report.c: log, events and notes; the record. */
+tess_status tess_train_report_step(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_train_report_psnr(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
+tess_json *tess_train_figures(const tess_train_job *job);
+tess_json *tess_train_record(const tess_train_job *job, bool ran);
+
+#endif

@@ -1,0 +1,157 @@
+/* What a run tells: lines of the log, event files, notes, and the record. */
+#include <math.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/process.h"
+#include "job/common/note.h"
+#include "job/common/record.h"
+#include "job/train/train_job.h"
+
+enum { LOG_EVERY = 10 };
+
+static double samples_per_second(const tess_train_job *job)
+{
+    return job->train_seconds > 0 ? (double)job->samples / job->train_seconds : 0;
+}
+
+static double rate_of(const tess_train_job *job)
+{
+    return tess_train_rate_of(&job->config, &job->state);
+}
+
+static uint64_t peak_bytes(const tess_train_job *job)
+{
+    tess_mem_usage peak;
+    tess_memory_peak(job->engine.memory, tess_engine_scope(&job->engine), &peak);
+    return peak.total;
+}
+
+tess_status tess_train_report_step(tess_train_job *job, tess_error *error)
+{
+    const int64_t step = job->state.step;
+    if (step % LOG_EVERY && step != job->config.steps)
+        return TESS_OK;
+    if (job->events) {
+        TESS_TRY(tess_events_scalar(job->events, "loss", step, job->loss, error));
+        TESS_TRY(tess_events_scalar(job->events, "gradient_norm", step, job->norm, error));
+        TESS_TRY(tess_events_scalar(job->events, "rate", step, rate_of(job), error));
+        TESS_TRY(tess_events_scalar(job->events, "samples_per_second", step, samples_per_second(job), error));
+    }
+    if (!job->log)
+        return TESS_OK;
+    const double each = (double)(step - job->first_step) > 0
+                            ? (tess_clock() - job->begin) / (double)(step - job->first_step)
+                            : 0;
+    tess_json *line = tess_json_object();
+    tess_json_set_int(&line, "step", step);
+    tess_json_set_double(&line, "loss", job->loss);
+    tess_json_set_double(&line, "gradient_norm", job->norm);
+    tess_json_set_double(&line, "rate", rate_of(job));
+    tess_json_set_double(&line, "samples_per_second", samples_per_second(job));
+    tess_json_set_double(&line, "seconds_left", each * (double)(job->config.steps - step));
+    tess_json_set_int(&line, "peak_bytes", (int64_t)peak_bytes(job));
+    return tess_log_line(job->log, line, error);
+}
+
+tess_status tess_train_report_psnr(tess_train_job *job, tess_error *error)
+{
+    const int64_t step = job->state.step;
+    char levels[200] = "";
+    tess_json *line = tess_json_object(), *each = tess_json_array();
+    int used = 0;
+    for (int i = 0; i < tess_validator_levels(job->validator); i++) {
+        const double psnr = tess_validator_psnr(job->validator, i);
+        tess_json_append_double(&each, psnr);
+        if (used >= 0 && used < (int)sizeof levels)
+            used += snprintf(levels + used, sizeof levels - (size_t)used, "%s%.3f", i ? ", " : "", psnr);
+    }
+    tess_json_set_int(&line, "step", step);
+    tess_json_set_double(&line, "psnr_db", job->psnr);
+    tess_json_set(&line, "psnr_of_levels_db", each);
+    const double left =
+        (tess_clock() - job->begin) / (double)(step - job->first_step) * (double)(job->config.steps - step);
+    tess_note(&job->settings->common, TESS_NOTE_PROGRESS,
+              "step %lld of %lld: loss %.3e, validation %s dB, %.0f samples/s, %.0f s left, %.1f MiB",
+              (long long)step, (long long)job->config.steps, job->loss, levels, samples_per_second(job), left,
+              (double)peak_bytes(job) / (1 << 20));
+    if (job->events) {
+        const tess_status status =
+            tess_events_scalar(job->events, "validation_psnr_db", step, job->psnr, error);
+        if (status != TESS_OK) {
+            tess_json_free(line);
+            return status;
+        }
+    }
+    if (job->log)
+        return tess_log_line(job->log, line, error);
+    tess_json_free(line);
+    return TESS_OK;
+}
+
+tess_json *tess_train_figures(const tess_train_job *job)
+{
+    tess_json *figures = tess_json_object();
+    tess_json_set_int(&figures, "steps", job->state.step);
+    tess_json_set_int(&figures, "updates", job->state.updates);
+    tess_json_set_double(&figures, "loss", job->loss);
+    tess_json_set_double(&figures, "gradient_norm", job->norm);
+    tess_json_set_double(&figures, "seconds", job->state.seconds);
+    if (job->validator && isfinite(job->psnr) && job->psnr > 0) {
+        tess_json *levels = tess_json_array();
+        tess_json_set_double(&figures, "psnr_db", job->psnr);
+        for (int i = 0; i < tess_validator_levels(job->validator); i++)
+            tess_json_append_double(&levels, tess_validator_psnr(job->validator, i));
+        tess_json_set(&figures, "psnr_of_levels_db", levels);
+        tess_json_set_double(&figures, "best_psnr_db", job->state.best_psnr);
+        tess_json_set_int(&figures, "best_step", job->state.best_step);
+    }
+    return figures;
+}
+
+static tess_json *plan_record(const tess_train_job *job)
+{
+    const tess_mem_bytes bytes = tess_train_bytes(job);
+    tess_json *plan = tess_json_object();
+    tess_json_set_int(&plan, "batch", job->phase->batch);
+    tess_json_set_int(&plan, "crop", job->phase->crop);
+    tess_json_set_int(&plan, "micro_batches", job->choice.micro_batches);
+    tess_json_set_string(&plan, "recompute", tess_recompute_name(job->choice.recompute));
+    tess_json_set_string(&plan, "reason", job->choice.why);
+    tess_json_set(&plan, "peak_bytes", tess_record_bytes(&bytes, tess_mem_total(&bytes)));
+    tess_json_set_int(&plan, "host_bytes", (int64_t)bytes.by[TESS_MEM_HOST]);
+    tess_json_set_double(&plan, "seconds_per_step", job->choice.seconds);
+    tess_json_set_double(&plan, "seconds", job->choice.seconds * (double)job->config.steps);
+    tess_json_set_bool(&plan, "calibrated", job->choice.calibrated);
+    tess_json_set_double(&plan, "tflop_per_step", tess_training_flops(job->training) * 1e-12);
+    return plan;
+}
+
+tess_json *tess_train_record(const tess_train_job *job, bool ran)
+{
+    tess_json *record = tess_record_begin("train", &job->engine), *train = tess_json_object();
+    tess_json_set(&record, "plan", plan_record(job));
+    tess_json_set_string(&train, "config", job->settings->config);
+    tess_json_set_string(&train, "architecture", job->model.architecture);
+    tess_json_set_int(&train, "parameters", job->model.parameters);
+    tess_json_set_int(&train, "images", job->source->items);
+    tess_json_set_string(&train, "output", job->config.output.given);
+    tess_json_set_int(&train, "steps", job->config.steps);
+    if (ran) {
+        tess_json *measured = tess_json_object();
+        tess_mem_usage peak;
+        tess_memory_peak(job->engine.memory, tess_engine_scope(&job->engine), &peak);
+        tess_json_set_double(&measured, "seconds", job->train_seconds);
+        tess_json_set_double(&measured, "wall_seconds", tess_clock() - job->begin);
+        tess_json_set_double(&measured, "samples_per_second", samples_per_second(job));
+        tess_json_set_double(&measured, "waited_seconds", job->queue ? tess_data_waited(job->queue) : 0);
+        tess_json_set(&measured, "peak_bytes", tess_record_bytes(&peak.bytes, peak.total));
+        tess_json_set_int(&measured, "resident_bytes", (int64_t)tess_process_peak());
+        tess_json_set_int(&measured, "overhead_bytes", (int64_t)job->overhead);
+        tess_json_set(&record, "measured", measured);
+        tess_json_set(&train, "result", tess_train_figures(job));
+        tess_json_set_int(&train, "first_step", job->first_step);
+    }
+    tess_json_set(&record, "train", train);
+    return record;
+}

@@ -1,0 +1,189 @@
+/* The loop of a training run. The next batch is copied to the device while the host still waits for the step before, so
+ * that the device is idle only between two launches. */
+#include <math.h>
+
+#include "base/clock.h"
+#include "job/common/note.h"
+#include "job/train/train_job.h"
+
+enum { MOST_PARTS = 64 };
+
+/* Batches that the device may still read, until the next synchronisation. */
+typedef struct held {
+    tess_batch batches[MOST_PARTS + 1];
+    int count;
+    bool fed; /* the first part of the next step is on its way to the device */
+} held;
+
+static tess_status feed(tess_train_job *job, held *h, tess_error *error)
+{
+    tess_batch *batch = &h->batches[h->count];
+    TESS_TRY(tess_data_take(job->queue, batch, error));
+    h->count++;
+    tess_feed_batch(&job->feed, batch);
+    return TESS_OK;
+}
+
+static void release(tess_train_job *job, held *h)
+{
+    for (int i = 0; i < h->count; i++)
+        tess_data_release(job->queue, &h->batches[i]);
+    h->count = 0;
+}
+
+static tess_status not_finite(const tess_train_job *job, tess_error *error)
+{
+    return tess_fail(error, TESS_BAD_INPUT,
+                     "step %lld: the loss is %g and its gradients are not finite; the last checkpoint is of "
+                     "step %lld; use a "
+                     "smaller optimizer.rate, or optimizer.clip",
+                     (long long)job->state.step, job->loss, (long long)job->saved_step);
+}
+
+static tess_status step(tess_train_job *job, held *h, bool last, tess_error *error)
+{
+    double control[TESS_CONTROLS];
+    const double start = tess_clock();
+    tess_train_control(&job->config, &job->state, control);
+    TESS_TRY(tess_training_control(job->training, control, NULL, error));
+    for (int m = 0; m < job->choice.micro_batches; m++) {
+        if (!h->fed)
+            TESS_TRY(feed(job, h, error));
+        h->fed = false;
+        TESS_TRY(tess_training_pass(job->training, m, NULL, error));
+    }
+    TESS_TRY(tess_training_update(job->training, NULL, error));
+    if (!last) {
+        TESS_TRY(feed(job, h, error));
+        h->fed = true;
+    }
+    TESS_TRY(tess_training_result(job->training, NULL, &job->loss, &job->norm, error));
+    release(job, h);
+    job->train_seconds += tess_clock() - start;
+    job->samples += job->phase->batch;
+    const bool finite = isfinite(job->loss) && isfinite(job->norm);
+    if (!tess_train_state_advance(&job->state, job->engine.dtype == TESS_F16, finite))
+        return not_finite(job, error);
+    job->state.seconds += tess_clock() - start;
+    return TESS_OK;
+}
+
+static tess_status validate(tess_train_job *job, tess_error *error)
+{
+    tess_train_source source = {.parameters = tess_training_parameters(job->training),
+                                .blocks = tess_train_blocks(job),
+                                .state =
+                                    job->config.average > 0 ? TESS_STATE_AVERAGE : TESS_STATE_PARAMETERS};
+    tess_weights *weights = NULL;
+    TESS_TRY(tess_train_weights(&source, TESS_F32, &weights, error));
+    const tess_status status = tess_validator_run(job->validator, weights, &job->psnr, error);
+    tess_weights_close(weights);
+    TESS_TRY(status);
+    (void)tess_train_state_validated(&job->config, &job->state, job->psnr);
+    return tess_train_report_psnr(job, error);
+}
+
+static bool due(int64_t step, int64_t every, int64_t end)
+{
+    return step == end || (every > 0 && step % every == 0);
+}
+
+static tess_status after_step(tess_train_job *job, tess_error *error)
+{
+    const int64_t done = job->state.step, end = job->config.steps;
+    TESS_TRY(tess_train_report_step(job, error));
+    if (job->validator && due(done, job->config.validation.every, end))
+        TESS_TRY(validate(job, error));
+    if (due(done, job->config.checkpoint.every, end))
+        TESS_TRY(tess_train_save(job, error));
+    tess_stop_add(&job->stop, 1);
+    return tess_stop_check(&job->stop, error);
+}
+
+static tess_status open_queue(tess_train_job *job, tess_error *error)
+{
+    job->data.first_step = job->state.step;
+    TESS_TRY(
+        tess_feed_open(&job->feed, job->engine.device, job->training, job->source, job->config.seed, error));
+    return tess_data_open(&job->data, &job->queue, error);
+}
+
+static tess_status run_phase(tess_train_job *job, int64_t end, tess_error *error)
+{
+    held h = {.count = 0};
+    tess_status status = open_queue(job, error);
+    while (status == TESS_OK && job->state.step < end) {
+        status = step(job, &h, job->state.step + 1 == end, error);
+        if (status == TESS_OK)
+            status = after_step(job, error);
+    }
+    if (job->queue)
+        release(job, &h);
+    return status;
+}
+
+/* Stopped by the caller: the parameters are those of a finished step. */
+static tess_status stopped(tess_train_job *job, tess_error *error)
+{
+    TESS_TRY(tess_train_save(job, error));
+    return tess_fail(error, TESS_INTERRUPTED,
+                     "stopped after step %lld of %lld; the checkpoint is written, and `resume` goes on",
+                     (long long)job->state.step, (long long)job->config.steps);
+}
+
+static tess_status open_outputs(tess_train_job *job, tess_error *error)
+{
+    const int64_t at = job->settings->resume ? job->state.step : -1;
+    if (job->config.log.path)
+        TESS_TRY(tess_log_open(job->config.log.path, at, &job->log, error));
+    if (job->config.tensorboard.path)
+        TESS_TRY(tess_events_open(job->config.tensorboard.path, at, &job->events, error));
+    return TESS_OK;
+}
+
+static int64_t phase_end(const tess_train_config *config, const tess_train_phase *phase)
+{
+    int64_t end = 0;
+    for (int i = 0; i < config->phases.count; i++) {
+        end += config->phases.list[i].steps;
+        if (&config->phases.list[i] == phase)
+            return i + 1 == config->phases.count ? config->steps : end;
+    }
+    return config->steps;
+}
+
+static tess_status run_phases(tess_train_job *job, tess_error *error)
+{
+    while (job->state.step < job->config.steps) {
+        const tess_train_phase *phase = tess_train_config_phase(&job->config, job->state.step);
+        if (phase != job->phase)
+            TESS_TRY(tess_train_next_phase(job, phase, error));
+        TESS_TRY(run_phase(job, phase_end(&job->config, phase), error));
+    }
+    return TESS_OK;
+}
+
+tess_status tess_train_run(tess_train_job *job, tess_error *error)
+{
+    TESS_TRY(tess_checkpoints_open(job->engine.memory, job->config.checkpoint.folder.path, &job->checkpoints,
+                                   error));
+    if (!job->settings->resume)
+        TESS_TRY(tess_checkpoints_check_empty(job->checkpoints, error));
+    TESS_TRY(tess_training_prepare(job->training, error));
+    if (job->validator)
+        TESS_TRY(tess_validator_prepare(job->validator, error));
+    TESS_TRY(tess_train_begin_values(job, error));
+    job->saved_step = job->settings->resume ? job->state.step : -1;
+    job->first_step = job->state.step;
+    TESS_TRY(open_outputs(job, error));
+    tess_stop_begin(&job->stop, job->config.steps);
+    tess_stop_add(&job->stop, job->state.step);
+    const tess_status status = run_phases(job, error);
+    if (status == TESS_INTERRUPTED)
+        return stopped(job, error);
+    TESS_TRY(status);
+    TESS_TRY(tess_train_save(job, error));
+    TESS_TRY(tess_train_write(job, error));
+    tess_stop_end(&job->stop);
+    return TESS_OK;
+}

@@ -1,0 +1,26 @@
+/* validator.h: PSNR of the network on fixed images with fixed noise, while it trains. The network runs as in `denoise`:
+ * finished for inference, with folded norms. */
+#ifndef TESS_JOB_TRAIN_VALIDATOR_H
+#define TESS_JOB_TRAIN_VALIDATOR_H
+
+#include "job/common/engine.h"
+#include "train/config.h"
+#include "train/data_validation.h"
+
+typedef struct tess_validator tess_validator; /* owned by the caller: tess_validator_close */
+
+/* `weights` give names and shapes; the values come with each run. */
+tess_status tess_validator_open(tess_engine *engine, tess_stop *stop, const tess_train_config *config,
+                                tess_weights *weights, tess_validator **out,
+                                tess_error *error) TESS_MUST_CHECK;
+void tess_validator_close(tess_validator *validator);
+/* Device memory, as counted, and host memory. */
+tess_mem_bytes tess_validator_bytes(const tess_validator *validator);
+tess_status tess_validator_prepare(tess_validator *validator, tess_error *error) TESS_MUST_CHECK;
+/* Computes the mean PSNR with these weights, also for each level. */
+tess_status tess_validator_run(tess_validator *validator, tess_weights *weights, double *psnr,
+                               tess_error *error) TESS_MUST_CHECK;
+int tess_validator_levels(const tess_validator *validator);
+double tess_validator_psnr(const tess_validator *validator, int level);
+
+#endif

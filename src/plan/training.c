@@ -1,0 +1,147 @@
+#include "plan/training.h"
+
+#include <stdio.h>
+
+#include "base/checked.h"
+
+enum { MOST_DIVISIONS = 7, MOST_CANDIDATES = 3 * MOST_DIVISIONS };
+
+/* How much longer a step takes: layers computed again, by the share of all work that they are. */
+static const double again[] = {
+    [TESS_RECOMPUTE_NONE] = 1, [TESS_RECOMPUTE_BLOCKS] = 1.17, [TESS_RECOMPUTE_ALL] = 1.33};
+/* A device is not fully used below some number of pixels: time = (pixels + this) / speed. */
+static const double idle_pixels_host = 1000, idle_pixels_card = 80000;
+/* Dividing a network with batch norm changes its statistics, so anything else is tried first. */
+static const double norm_penalty = 1;
+
+typedef struct candidate {
+    tess_recompute recompute;
+    int micro_batches;
+    double cost;
+} candidate;
+
+const char *tess_recompute_name(tess_recompute recompute)
+{
+    switch (recompute) {
+    case TESS_RECOMPUTE_NONE:
+        return "none";
+    case TESS_RECOMPUTE_BLOCKS:
+        return "blocks";
+    case TESS_RECOMPUTE_ALL:
+        return "all";
+    }
+    return "?";
+}
+
+static bool has_batch_norm(const tess_net *net)
+{
+    for (int i = 0; i < tess_net_layer_count(net); i++)
+        if (!tess_net_layer(net, i)->dropped && tess_net_layer(net, i)->kind == TESS_OP_BATCH_NORM)
+            return true;
+    return false;
+}
+
+static void insert(candidate *list, int *count, candidate one)
+{
+    int at = (*count)++;
+    for (; at > 0 && list[at - 1].cost > one.cost; at--)
+        list[at] = list[at - 1];
+    list[at] = one;
+}
+
+/* All allowed combinations, the cheapest first. */
+static int list_candidates(const tess_net *net, const tess_device *device, const tess_training_request *r,
+                           candidate *list)
+{
+    const tess_training_settings *s = &r->settings;
+    const double pixels = (double)(s->n * s->h * s->w),
+                 idle = device->host_memory ? idle_pixels_host : idle_pixels_card;
+    int count = 0;
+    for (int k = 0; k < 3; k++) {
+        const tess_recompute recompute = (tess_recompute)k;
+        if (!r->recompute_auto && recompute != s->recompute)
+            continue;
+        for (int i = 0; i < MOST_DIVISIONS; i++) {
+            const int parts = s->micro_batches ? s->micro_batches : 1 << i;
+            if (s->n % parts || (s->micro_batches && i))
+                break;
+            const double norms = parts > 1 && has_batch_norm(net) ? norm_penalty : 0;
+            insert(list, &count,
+                   (candidate){recompute, parts, again[k] * (1 + idle * parts / pixels) + norms});
+        }
+    }
+    return count;
+}
+
+double tess_training_seconds(const tess_rates *rates, const tess_training *training, int micro_batches,
+                             bool *measured)
+{
+    double seconds = 0;
+    for (int i = 0; i < tess_training_op_count(training); i++)
+        seconds += tess_rates_op_seconds(rates, tess_training_op(training, i), measured);
+    return seconds * micro_batches;
+}
+
+static void say_why(const tess_training_request *r, const candidate *chosen, bool first, char *text)
+{
+    const double mib = (double)r->limit / (1 << 20);
+    if (first && r->recompute_auto && !r->settings.micro_batches)
+        snprintf(text, TESS_TRAINING_WHY, "the whole batch fits, and all activations are kept");
+    else if (first)
+        snprintf(text, TESS_TRAINING_WHY, "as asked");
+    else
+        snprintf(
+            text, TESS_TRAINING_WHY,
+            "the cheapest of the combinations that fit in %.1f MiB: %d micro-batch(es) of %lld, recompute %s",
+            mib, chosen->micro_batches, (long long)(r->settings.n / chosen->micro_batches),
+            tess_recompute_name(chosen->recompute));
+}
+
+static tess_status refuse(const tess_training_request *r, uint64_t least, tess_error *error)
+{
+    const uint64_t mib = (least + r->besides + (1 << 20) - 1) >> 20;
+    return tess_fail(
+        error, TESS_OVER_LIMIT,
+        "training needs at least %lluM with %lld crops of %lld x %lld in a batch, and %.1f MiB are allowed; "
+        "use `memory_limit` %lluM, a smaller batch or smaller crops",
+        (unsigned long long)mib, (long long)r->settings.n, (long long)r->settings.h, (long long)r->settings.w,
+        (double)r->limit / (1 << 20), (unsigned long long)mib);
+}
+
+tess_status tess_plan_training(const tess_net *net, tess_device *device, const tess_rates *rates,
+                               const tess_training_request *r, tess_training_choice *choice,
+                               tess_training **out, tess_error *error)
+{
+    candidate list[MOST_CANDIDATES];
+    const int count = list_candidates(net, device, r, list);
+    uint64_t least = UINT64_MAX;
+    *out = NULL;
+    if (count == 0)
+        return tess_fail(error, TESS_BAD_OPTION,
+                         "a batch of %lld cannot be divided into %d equal micro-batches",
+                         (long long)r->settings.n, r->settings.micro_batches);
+    for (int i = 0; i < count; i++) {
+        tess_training_settings settings = r->settings;
+        settings.n /= list[i].micro_batches;
+        settings.micro_batches = list[i].micro_batches;
+        settings.recompute = list[i].recompute;
+        tess_training *training = NULL;
+        TESS_TRY(tess_training_create(net, device, &settings, &training, error));
+        const tess_mem_bytes bytes = tess_training_bytes(training);
+        const uint64_t total = tess_mem_total(&bytes);
+        if (r->limit == 0 || total + r->besides <= r->limit) {
+            *choice = (tess_training_choice){.micro_batches = settings.micro_batches,
+                                             .recompute = settings.recompute,
+                                             .bytes = total,
+                                             .calibrated = true};
+            choice->seconds =
+                tess_training_seconds(rates, training, settings.micro_batches, &choice->calibrated);
+            say_why(r, &list[i], i == 0, choice->why);
+            *out = training;
+            return TESS_OK;
+        }
+        least = total < least ? total : least;
+        tess_training_destroy(training);
+    }
+    return refuse(r, least, error);
+}

@@ -1,0 +1,37 @@
+/* training.h: chooses micro-batches and recomputation for a training step within a memory limit. */
+#ifndef TESS_PLAN_TRAINING_H
+#define TESS_PLAN_TRAINING_H
+
+#include "net/training.h"
+#include "plan/rates.h"
+
+enum { TESS_TRAINING_WHY = 200 };
+
+typedef struct tess_training_request {
+    tess_training_settings settings; /* n: the whole batch; micro_batches 0: automatic */
+    bool recompute_auto;             /* settings.recompute is chosen too */
+    uint64_t limit;                  /* bytes for everything */
+    uint64_t besides;                /* bytes of the limit that the job needs for other things */
+} tess_training_request;
+
+typedef struct tess_training_choice {
+    int micro_batches;
+    tess_recompute recompute;
+    uint64_t bytes;              /* of the step, without `besides` */
+    double seconds;              /* of one step */
+    bool calibrated;             /* all rates behind `seconds` were measured */
+    char why[TESS_TRAINING_WHY]; /* one sentence */
+} tess_training_choice;
+
+/* Plans the cheapest combination that fits. Micro-batches cost little, computing activations again costs up to a third of
+ * the time. A network with batch norm is divided last, because its statistics are those of a micro-batch. */
+tess_status tess_plan_training(const tess_net *net, tess_device *device, const tess_rates *rates,
+                               const tess_training_request *request, tess_training_choice *choice,
+                               tess_training **out, tess_error *error) TESS_MUST_CHECK;
+
+const char *tess_recompute_name(tess_recompute recompute);
+/* Seconds of one step by the rates. */
+double tess_training_seconds(const tess_rates *rates, const tess_training *training, int micro_batches,
+                             bool *measured);
+
+#endif
