@@ -2,7 +2,8 @@
 
     python bench/peers/torch_train.py --cases "drunet:64 dncnn8:64:40" [--modes eager-bf16,compile-bf16] [--device cuda]
 
-A case is NETWORK:BATCH[:CROP], with =MODE,MODE behind it for modes of its own; dncnn8 is a DnCNN of 8 layers. A mode is ENGINE-PRECISION, with -pad, -nchw or -native behind it:
+A case is NETWORK:BATCH[:CROP], with =MODE,MODE behind it for modes of its own; dncnn8 is a DnCNN of 8 layers. A
+mode is ENGINE-PRECISION, with -pad, -nchw or -native behind it:
   eager     as it is                      fp32, tf32   no autocast
   compile   torch.compile                 bf16, fp16   autocast; fp16 with a GradScaler
   reduce    its reduce-overhead mode      fastmath     (CPU) oneDNN may compute fp32 convolutions in bf16
