@@ -58,8 +58,7 @@ static inline void step_set(step_run *run, tess_training_state state, const floa
 /* The values of a state; to be freed. */
 static inline float *step_state(step_run *run, tess_training_state state)
 {
-    float *values =
-        step_room((size_t)tess_training_state_size(run->training, state), sizeof *values);
+    float *values = step_room((size_t)tess_training_state_size(run->training, state), sizeof *values);
     if (tess_training_state_size(run->training, state))
         step_get(run, state, values);
     return values;
