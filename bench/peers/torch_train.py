@@ -33,7 +33,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 STARTED = time.perf_counter()
 MIB = 1 << 20
 MODES = {"cuda": "eager-bf16,graph-bf16,eager-bf16-pad,graph-bf16-pad,eager-fp16,compile-bf16,reduce-bf16",
-         "cpu": "eager-fp32,eager-fp32-nchw,eager-fp32-native,compile-fp32,eager-bf16,eager-fastmath"}
+         "cpu": "eager-fp32,eager-fp32-nchw,eager-fp32-native,compile-fp32,compile-fp32-native,eager-bf16,eager-fastmath"}
 ENGINES = ("eager", "graph", "compile", "reduce")
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16", "fastmath")
 

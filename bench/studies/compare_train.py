@@ -24,7 +24,7 @@ PEER = pathlib.Path(__file__).resolve().parent.parent / "peers" / "torch_train.p
 MIB = 1 << 20
 # The modes that compile come last: a run that is short of time leaves them out, not the quick ones.
 MODES = {"cuda": "eager-bf16,graph-bf16,eager-bf16-pad,graph-bf16-pad,eager-fp16,compile-bf16,reduce-bf16",
-         "fp32": "eager-fp32,eager-fp32-nchw,eager-fp32-native,compile-fp32", "bf16": "eager-bf16,eager-fastmath,compile-bf16"}
+         "fp32": "eager-fp32,eager-fp32-nchw,eager-fp32-native,compile-fp32,compile-fp32-native", "bf16": "eager-bf16,eager-fastmath,compile-bf16"}
 
 
 class Run:
