@@ -118,8 +118,8 @@ tess_status tess_plan_training(const tess_net *net, tess_device *device, const t
     uint64_t least = UINT64_MAX;
     *out = NULL;
     if (count == 0)
-        return tess_fail(error, TESS_BAD_OPTION,
-                         "a batch of %lld cannot be divided into %d equal micro-batches",
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "micro_batches: a batch of %lld cannot be divided into %d equal micro-batches",
                          (long long)r->settings.n, r->settings.micro_batches);
     for (int i = 0; i < count; i++) {
         tess_training_settings settings = r->settings;

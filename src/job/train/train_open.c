@@ -65,6 +65,11 @@ static tess_status open_source(tess_train_job *job, int64_t crop, tess_error *er
 {
     const tess_train_config *config = &job->config;
     const char *folders[TESS_CONFIG_PATHS], *exclude[TESS_CONFIG_PATHS];
+    /* On the host, images share the limit with the step. */
+    const uint64_t quarter = job->limit / 4,
+                   cache = job->engine.device->host_memory && quarter < config->data.cache
+                               ? quarter
+                               : config->data.cache;
     tess_folder_settings settings;
     tess_folder_defaults(&settings);
     for (int i = 0; i < config->data.folders.count; i++)
@@ -77,7 +82,7 @@ static tess_status open_source(tess_train_job *job, int64_t crop, tess_error *er
                                              .exclude_count = config->data.exclude.count,
                                              .recursive = true,
                                              .channels = (int)job->model.channels,
-                                             .budget = (size_t)config->data.cache,
+                                             .budget = (size_t)cache,
                                              .memory = job->engine.memory};
     settings.crop = crop;
     settings.scales = (int)tess_min_i64(config->data.scales.count, TESS_FOLDER_SCALES);
@@ -214,7 +219,7 @@ static tess_status check_config(const tess_train_job *job, tess_error *error)
 {
     const tess_loss loss = job->config.loss.kind;
     if (loss == TESS_MASKED_MSE || loss == TESS_BCE_LOGITS)
-        return tess_fail(error, TESS_BAD_OPTION,
+        return tess_fail(error, TESS_BAD_INPUT,
                          "loss.kind: a folder of images has no masks or labels; use mse, l1 or charbonnier");
     return tess_train_config_check_files(&job->config, error);
 }
