@@ -19,6 +19,7 @@ typedef struct cli_shared {
     tess_common common;
     const char *json; /* NULL: none; "-": standard output */
     bool quiet, verbose;
+    bool steps; /* progress is counted in steps, not in pixels; the job itself gives plain lines */
 } cli_shared;
 
 typedef struct cli_option cli_option;

@@ -17,8 +17,9 @@ static struct {
     int columns;       /* of an unfinished line on the terminal */
     bool ended;        /* the line of 100 % was written */
     int64_t at, count; /* the current file, from 1 */
+    int64_t first;     /* what was done before: steps of a resumed run */
     char name[256];
-} shown;
+} shown = {.first = -1};
 
 /* Bytes of at most `columns` characters of UTF-8; *used is how many there are. */
 static size_t cut(const char *text, int columns, int *used)
@@ -73,6 +74,18 @@ void cli_end_line(void)
     pthread_mutex_unlock(&lock);
 }
 
+static void show_steps(int64_t done, int64_t total, double seconds)
+{
+    char left[64], text[LONGEST];
+    const int64_t now = done - shown.first;
+    time_left(now > 0 ? seconds / (double)now * (double)(total - done) : 0, left, sizeof left);
+    snprintf(text, sizeof text, "%3.0f %%  step %lld of %lld  %s", 100 * (double)done / (double)total,
+             (long long)done, (long long)total, left);
+    write_over(text);
+    if (done >= total)
+        end_line();
+}
+
 static void show(int64_t done, int64_t total, double seconds, bool terminal)
 {
     const double share = (double)done / (double)total;
@@ -108,12 +121,17 @@ static bool on_progress(void *user, int64_t done, int64_t total, double seconds)
         terminal = isatty(STDERR_FILENO);
     const double pause = terminal ? TERMINAL_SECONDS : PLAIN_SECONDS;
     const bool end = done >= total;
+    if (shown.first < 0)
+        shown.first = done;
     if (seconds < shown.last)
         shown.last = 0; /* restart the clock */
     if (end ? !shown.ended && seconds >= pause : seconds - shown.last >= pause) {
         shown.last = seconds;
         shown.ended = end;
-        show(done, total, seconds, terminal);
+        if (!shared->steps)
+            show(done, total, seconds, terminal);
+        else if (terminal)
+            show_steps(done, total, seconds);
     }
     pthread_mutex_unlock(&lock);
     return !cli_signal_caught();

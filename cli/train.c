@@ -21,6 +21,7 @@ static int run(int argc, char **argv, bool plan)
         status = cli_begin(&shared, true, NULL, &context);
     if (status >= 0)
         return status;
+    shared.steps = true;
     settings.common = shared.common;
     cli_progress_connect(&settings.common, &shared);
     settings.config = argv[0];

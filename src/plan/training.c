@@ -108,10 +108,11 @@ static tess_status refuse(const tess_training_request *r, uint64_t least, tess_e
     const uint64_t mib = (least + r->besides + (1 << 20) - 1) >> 20;
     return tess_fail(
         error, TESS_OVER_LIMIT,
-        "training needs at least %lluM with %lld crops of %lld x %lld in a batch, and %.1f MiB are allowed; "
-        "use `memory_limit` %lluM, a smaller batch or smaller crops",
+        "training needs at least %lluM with %lld crops of %lld x %lld in a batch (%.1f MiB of it for data "
+        "and "
+        "validation), and %.1f MiB are allowed; use `memory_limit` %lluM, a smaller batch or smaller crops",
         (unsigned long long)mib, (long long)r->settings.n, (long long)r->settings.h, (long long)r->settings.w,
-        (double)r->limit / (1 << 20), (unsigned long long)mib);
+        (double)r->besides / (1 << 20), (double)r->limit / (1 << 20), (unsigned long long)mib);
 }
 
 tess_status tess_plan_training(const tess_net *net, tess_device *device, const tess_rates *rates,
@@ -123,8 +124,8 @@ tess_status tess_plan_training(const tess_net *net, tess_device *device, const t
     uint64_t least = UINT64_MAX;
     *out = NULL;
     if (count == 0)
-        return tess_fail(error, TESS_BAD_OPTION,
-                         "a batch of %lld cannot be divided into %d equal micro-batches",
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "micro_batches: a batch of %lld cannot be divided into %d equal micro-batches",
                          (long long)r->settings.n, r->settings.micro_batches);
     for (int i = 0; i < count; i++) {
         tess_training_settings settings = r->settings;

@@ -8,7 +8,8 @@
 
 #define AT(member) offsetof(tess_train_config, member)
 #define BIT(value) (1u << (value))
-#define HIGH       1e18
+#define HIGH       1e18 /* of bytes */
+#define LARGE      1e38
 #define PATHLESS   0, 0, NULL
 #define KEPT       false, true
 #define FREE       false, false
@@ -98,18 +99,18 @@ const tess_config_field tess_config_fields[] = {
     {"loss", "epsilon", NUMBER, AT(loss.epsilon), 0, 1, NULL, "a number above 0, at most 1", ABOVE,
      AT(loss.kind), BIT(TESS_CHARBONNIER)},
     {"optimizer", "kind", WORDS, OPTIMIZER, 0, 0, optimizers, NULL, KEPT},
-    {"optimizer", "rate", NUMBER, AT(optimizer.rate), 0, HIGH, NULL, above_zero, ABOVE},
+    {"optimizer", "rate", NUMBER, AT(optimizer.rate), 0, LARGE, NULL, above_zero, ABOVE},
     {"optimizer", "betas", &tess_config_pair, AT(optimizer.betas), 0, BELOW_ONE, NULL,
      "a list of two numbers from 0 to below 1", KEPT, OPTIMIZER, ADAMS},
     {"optimizer", "epsilon", NUMBER, AT(optimizer.epsilon), 0, 1, NULL, "a number above 0, at most 1", ABOVE,
      OPTIMIZER, ADAMS},
-    {"optimizer", "weight_decay", NUMBER, AT(optimizer.weight_decay), 0, HIGH, NULL, from_zero, KEPT},
+    {"optimizer", "weight_decay", NUMBER, AT(optimizer.weight_decay), 0, LARGE, NULL, from_zero, KEPT},
     {"optimizer", "momentum", NUMBER, AT(optimizer.momentum), 0, BELOW_ONE, NULL, below_one, KEPT, OPTIMIZER,
      BIT(TESS_SGD)},
     {"optimizer", "nesterov", &tess_config_bool, AT(optimizer.nesterov), PATHLESS, "true or false", KEPT,
      OPTIMIZER, BIT(TESS_SGD)},
-    {"optimizer", "clip", NUMBER, AT(optimizer.clip), 0, HIGH, NULL, "a norm of gradients, or 0 for no limit",
-     KEPT},
+    {"optimizer", "clip", NUMBER, AT(optimizer.clip), 0, LARGE, NULL,
+     "a norm of gradients, or 0 for no limit", KEPT},
     {"schedule", "kind", WORDS, SCHEDULE, 0, 0, schedules, NULL, KEPT},
     {"schedule", "warmup", INTEGER, AT(schedule.warmup), 0, 1e12, NULL, "a number of steps, 0 or more", KEPT},
     {"schedule", "final", NUMBER, AT(schedule.final), 0, 1, NULL,
@@ -127,8 +128,8 @@ const tess_config_field tess_config_fields[] = {
     {"", "init", WORDS, AT(init), 0, 0, starts, NULL, KEPT},
     {"", "seed", INTEGER, AT(seed), 0, 0x1p62, NULL, "a whole number from 0", KEPT},
     {"", "recompute", WORDS, AT(recompute), 0, 0, recomputes, NULL, FREE},
-    {"", "micro_batches", &tess_config_automatic, AT(micro_batches), 1, 65536, NULL,
-     "\"auto\" or a number from 1", FREE},
+    {"", "micro_batches", &tess_config_automatic, AT(micro_batches), 1, 64, NULL,
+     "\"auto\" or a number from 1 to 64", FREE},
     {"validation", "folder", ONE_PATH, AT(validation.folder), PATHLESS, "a folder with images", FREE},
     {"validation", "sigma", &tess_config_numbers, AT(validation.sigma), 0, 1, NULL,
      "a list of 1 to 8 noise levels from 0 to 1 (25 of 255 is 0.098)", FREE},

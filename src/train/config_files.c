@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "train/config_impl.h"
 
@@ -31,6 +32,13 @@ static tess_status check_file(const char *key, const tess_train_path *file, tess
     return TESS_OK;
 }
 
+static tess_status check_writable(const char *key, const char *path, bool folder, tess_error *error)
+{
+    if (access(path, folder ? W_OK | X_OK : W_OK) == 0)
+        return TESS_OK;
+    return tess_fail(error, TESS_BAD_INPUT, "%s: %s: cannot be written: %s", key, path, strerror(errno));
+}
+
 /* The file itself need not exist, but the folder that it will be in must. */
 static tess_status check_target(const char *key, const tess_train_path *target, bool folder,
                                 tess_error *error)
@@ -41,7 +49,7 @@ static tess_status check_target(const char *key, const tess_train_path *target, 
         return TESS_OK;
     if (stat(target->path, &about) == 0) {
         if (folder == S_ISDIR(about.st_mode))
-            return TESS_OK;
+            return check_writable(key, target->path, folder, error);
         return tess_fail(error, TESS_BAD_INPUT, "%s: %s: is a %s; expected a %s", key, target->path,
                          folder ? "file" : "folder", folder ? "folder" : "file");
     }
@@ -53,7 +61,7 @@ static tess_status check_target(const char *key, const tess_train_path *target, 
     if (snprintf(parent, sizeof parent, "%.*s", (int)length, target->path) >= (int)sizeof parent)
         return tess_fail(error, TESS_BAD_INPUT, "%s: the name is too long", key);
     if (stat(*parent ? parent : ".", &about) == 0 && S_ISDIR(about.st_mode))
-        return TESS_OK;
+        return check_writable(key, *parent ? parent : ".", true, error);
     return tess_fail(error, TESS_BAD_INPUT, "%s: %s: there is no folder %s; make it first", key, target->path,
                      parent);
 }

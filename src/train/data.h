@@ -87,7 +87,7 @@ typedef struct tess_data_settings {
     int workers;        /* 0: as many as this process may use, at most TESS_DATA_WORKERS */
 } tess_data_settings;
 
-enum { TESS_DATA_WORKERS = 64, TESS_DATA_DEPTH = 64 };
+enum { TESS_DATA_WORKERS = 64, TESS_DATA_DEPTH = 66 }; /* 64 micro-batches of a step and two ahead */
 
 /* A micro-batch: samples [first, first + n) of the step's batch. */
 typedef struct tess_batch {

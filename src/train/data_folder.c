@@ -9,7 +9,7 @@
 #include "train/data_resize.h"
 
 enum { ALIGNMENT = 64 };
-static const double SMALLEST_SCALE = 1.0 / 16, LARGEST_SCALE = 4;
+static const double SMALLEST_SCALE = 0.05, LARGEST_SCALE = 4;
 
 void tess_folder_defaults(tess_folder_settings *s)
 {

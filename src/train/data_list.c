@@ -149,7 +149,7 @@ tess_status tess_file_list_make(const tess_images_settings *s, tess_file_list *l
         status = tess_fail(error, TESS_BAD_INPUT, "no image to train on: name a folder or files");
     for (int i = 0; i < s->exclude_count && status == TESS_OK; i++)
         if (!w.used[i])
-            status = tess_fail(error, TESS_BAD_OPTION, "%s is to be excluded, but no image has this name",
+            status = tess_fail(error, TESS_BAD_INPUT, "%s is to be excluded, but no image has this name",
                                s->exclude[i]);
     tess_small_free(w.used);
     if (status != TESS_OK)

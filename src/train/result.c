@@ -1,5 +1,7 @@
 #include "train/result.h"
 
+#include <stdio.h>
+
 #include "base/mem.h"
 
 static tess_status fetch(void *user, int64_t tensor, int64_t first, int64_t count, float *values,
@@ -52,6 +54,11 @@ tess_status tess_train_write_result(tess_memory *memory, const tess_train_config
     tess_json *complete = tess_train_config_json(config);
     tess_status status = set_record(weights, "config", complete, error);
     tess_json_free(complete);
+    if (status == TESS_OK && config->data.sigma[1] > 0) {
+        char most[32]; /* denoise warns of higher levels */
+        snprintf(most, sizeof most, "%.9g", config->data.sigma[1]);
+        status = tess_weights_set_metadata(weights, "sigma_max", most, error);
+    }
     if (status == TESS_OK && figures)
         status = set_record(weights, "training", figures, error);
     return status == TESS_OK ? tess_safetensors_write(memory, config->output.path, weights, error) : status;

@@ -18,7 +18,7 @@ tess_status tess_train_weights(tess_train_source *source, tess_dtype dtype, tess
                                tess_error *error) TESS_MUST_CHECK;
 
 /* Writes the safetensors file config->output. Its metadata holds `config`, the complete configuration, and `training`, the
- * caller's record of figures (may be NULL), both as JSON text. */
+ * caller's record of figures (may be NULL), both as JSON text, and `sigma_max`, the highest noise level. */
 tess_status tess_train_write_result(tess_memory *memory, const tess_train_config *config,
                                     tess_weights *weights, const tess_json *figures,
                                     tess_error *error) TESS_MUST_CHECK;

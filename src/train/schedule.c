@@ -92,6 +92,7 @@ bool tess_train_state_validated(const tess_train_config *config, tess_train_stat
         state->plateau_factor *= config->schedule.factor;
         state->plateau_bad = 0;
     }
+    state->validated_step = state->step;
     if (!(psnr > state->best_psnr))
         return false;
     state->best_psnr = psnr;
@@ -105,21 +106,24 @@ bool tess_train_state_validated(const tess_train_config *config, tess_train_stat
 typedef struct number {
     const char *name;
     size_t offset;
-    bool real;
+    bool real, optional; /* optional: a checkpoint of an earlier version lacks it */
 } number;
 #define AT(member) offsetof(tess_train_state, member)
 static const number numbers[] = {
-    {"step", AT(step), false},
-    {"updates", AT(updates), false},
-    {"seed", AT(seed), false},
-    {"loss_scale", AT(loss_scale), true},
-    {"scale_steps", AT(scale_steps), false},
-    {"plateau_best", AT(plateau_best), true},
-    {"plateau_factor", AT(plateau_factor), true},
-    {"plateau_bad", AT(plateau_bad), false},
-    {"best_psnr", AT(best_psnr), true},
-    {"best_step", AT(best_step), false},
-    {"seconds", AT(seconds), true},
+    {"step", AT(step), false, false},
+    {"updates", AT(updates), false, false},
+    {"seed", AT(seed), false, false},
+    {"loss_scale", AT(loss_scale), true, false},
+    {"scale_steps", AT(scale_steps), false, false},
+    {"plateau_best", AT(plateau_best), true, false},
+    {"plateau_factor", AT(plateau_factor), true, false},
+    {"plateau_bad", AT(plateau_bad), false, false},
+    {"best_psnr", AT(best_psnr), true, false},
+    {"best_step", AT(best_step), false, false},
+    {"seconds", AT(seconds), true, false},
+    {"loss", AT(loss), true, true},
+    {"gradient_norm", AT(norm), true, true},
+    {"validated_step", AT(validated_step), false, true},
 };
 
 tess_json *tess_train_state_json(const tess_train_state *state)
@@ -143,6 +147,8 @@ tess_status tess_train_state_read(const tess_json *json, tess_train_state *out, 
         const char *text = tess_json_get_string(json, numbers[i].name, "");
         void *to = (char *)out + numbers[i].offset;
         char *end;
+        if (numbers[i].optional && !*text)
+            continue;
         if (numbers[i].real)
             *(double *)to = strtod(text, &end);
         else

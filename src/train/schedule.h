@@ -14,10 +14,12 @@ typedef struct tess_train_state {
     double loss_scale;   /* 1 unless the precision is fp16 */
     int64_t scale_steps; /* good steps since the loss scale changed */
     double plateau_best, plateau_factor;
-    int64_t plateau_bad; /* validations without improvement */
-    double best_psnr;    /* -infinity: there was no validation */
-    int64_t best_step;   /* at which it was reached */
-    double seconds;      /* of all parts of the run */
+    int64_t plateau_bad;    /* validations without improvement */
+    double best_psnr;       /* -infinity: there was no validation */
+    int64_t best_step;      /* at which it was reached */
+    double seconds;         /* of all parts of the run */
+    double loss, norm;      /* of the last step */
+    int64_t validated_step; /* of the last validation */
 } tess_train_state;
 
 /* `scaled`: gradients are computed in fp16, and need a loss scale. */

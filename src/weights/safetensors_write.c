@@ -129,7 +129,7 @@ static tess_status write_contents(tess_memory *memory, int fd, tess_weights *wei
     if (status == TESS_OK)
         status = write_header(fd, text, error);
     if (status == TESS_OK)
-        status = tess_block_alloc(memory, &piece, TESS_MEM_IO, PIECE, error);
+        status = tess_block_alloc(memory, &piece, TESS_MEM_HOST, PIECE, error);
     if (status == TESS_OK)
         status = write_values(fd, weights, piece.data, error);
     tess_block_free(&piece);

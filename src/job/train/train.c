@@ -37,8 +37,10 @@ static tess_status train(tess_context *context, const tess_train_settings *setti
     }
     if (job->training && (status == TESS_OK || status == TESS_INTERRUPTED)) {
         tess_error ignored;
-        const tess_status written =
-            tess_record_end(tess_train_record(job, ran), record, status == TESS_OK ? error : &ignored);
+        tess_json *told = tess_train_record(job, ran);
+        if (status == TESS_INTERRUPTED)
+            tess_json_set_bool(&told, "interrupted", true);
+        const tess_status written = tess_record_end(told, record, status == TESS_OK ? error : &ignored);
         status = status == TESS_OK ? written : status;
     }
     tess_train_close(job);

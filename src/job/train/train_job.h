@@ -25,6 +25,9 @@ typedef struct tess_train_job {
     const tess_train_phase *phase;
     tess_training *training; /* of the phase */
     tess_training_choice choice;
+    tess_training_choice choices[TESS_CONFIG_PHASES]; /* of all phases */
+    size_t values_bytes;                              /* host memory for the first values, as counted */
+    tess_mem_bytes planned;                           /* of the phase that needs most */
     tess_source *source;
     tess_data_settings data;
     tess_data_queue *queue;
@@ -35,8 +38,9 @@ typedef struct tess_train_job {
     tess_events *events;
     tess_train_state state;
     int64_t saved_step, first_step; /* of the last checkpoint; where this part of the run began */
-    double loss, norm, psnr;        /* the last ones */
+    double psnr;                    /* the last one; 0: none */
     double begin, train_seconds;    /* of this part; seconds in steps */
+    double noted;                   /* when the last line of progress was given */
     int64_t samples;
     uint64_t overhead; /* resident bytes before the plan's */
 } tess_train_job;
@@ -48,14 +52,12 @@ void tess_train_close(tess_train_job *job);
 tess_status tess_train_plan_phase(tess_train_job *job, const tess_train_phase *phase,
                                   tess_error *error) TESS_MUST_CHECK;
 void tess_train_close_phase(tess_train_job *job);
-/* All bytes of the planned phase, by category. */
-tess_mem_bytes tess_train_bytes(const tess_train_job *job);
 /* train_state.c: blocks for checkpoints and results; first values. */
 tess_checkpoint_blocks tess_train_blocks(tess_train_job *job);
 tess_status tess_train_begin_values(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
 tess_status tess_train_save(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
 tess_status tess_train_write(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
-/* Moves all state to the training of the next phase. */
+/* Moves all state to the training of the next phase, through a checkpoint. */
 tess_status tess_train_next_phase(tess_train_job *job, const tess_train_phase *phase,
                                   tess_error *error) TESS_MUST_CHECK;
 /* train_run.c */

@@ -50,13 +50,26 @@ static tess_status open_network(tess_train_job *job, tess_error *error)
             shape.widths[i] = config->network.widths.list[i];
         TESS_TRY(tess_model_new(&shape, &job->start, error));
     }
-    return tess_model_recognise_trained(job->start, &job->model, error);
+    TESS_TRY(tess_model_recognise_trained(job->start, &job->model, error));
+    if (job->settings->resume)
+        return TESS_OK;
+    tess_parameters parameters;
+    TESS_TRY(tess_parameters_list(job->model.net, &parameters, error));
+    job->values_bytes = tess_block_granted((size_t)parameters.trained * sizeof(float)) +
+                        tess_block_granted((size_t)(parameters.running + 1) * sizeof(float));
+    tess_parameters_clear(&parameters);
+    return TESS_OK;
 }
 
 static tess_status open_source(tess_train_job *job, int64_t crop, tess_error *error)
 {
     const tess_train_config *config = &job->config;
     const char *folders[TESS_CONFIG_PATHS], *exclude[TESS_CONFIG_PATHS];
+    /* On the host, images share the limit with the step. */
+    const uint64_t quarter = job->limit / 4,
+                   cache = job->engine.device->host_memory && quarter < config->data.cache
+                               ? quarter
+                               : config->data.cache;
     tess_folder_settings settings;
     tess_folder_defaults(&settings);
     for (int i = 0; i < config->data.folders.count; i++)
@@ -69,7 +82,7 @@ static tess_status open_source(tess_train_job *job, int64_t crop, tess_error *er
                                              .exclude_count = config->data.exclude.count,
                                              .recursive = true,
                                              .channels = (int)job->model.channels,
-                                             .budget = (size_t)config->data.cache,
+                                             .budget = (size_t)cache,
                                              .memory = job->engine.memory};
     settings.crop = crop;
     settings.scales = (int)tess_min_i64(config->data.scales.count, TESS_FOLDER_SCALES);
@@ -82,16 +95,25 @@ static tess_status open_source(tess_train_job *job, int64_t crop, tess_error *er
     return tess_folder_open(&settings, &job->source, error);
 }
 
-/* Bytes of the limit that are not the step's: on the host also the data. */
-static uint64_t besides(const tess_train_job *job, int64_t batch)
+/* Bytes of everything but the step, by category. The first values of the parameters are gone when data and validation
+ * come. */
+static tess_mem_bytes other_bytes(const tess_train_job *job, int64_t micro_batch)
 {
-    uint64_t bytes = tess_feed_bytes(job->engine.device, job->source, batch);
-    tess_mem_bytes validation = {{0}};
+    const size_t values = job->values_bytes;
+    tess_mem_bytes bytes = {{0}};
     if (job->validator)
-        validation = tess_validator_bytes(job->validator);
-    bytes += tess_mem_total(&validation);
-    if (job->engine.device->host_memory)
-        bytes += validation.by[TESS_MEM_HOST] + tess_data_bytes(&job->data) + TESS_CHECKPOINT_BUFFER;
+        bytes = tess_validator_bytes(job->validator);
+    bytes.by[TESS_MEM_IO] += tess_feed_bytes(job->engine.device, job->source, micro_batch);
+    bytes.by[TESS_MEM_HOST] += tess_data_bytes(&job->data);
+    if (!job->engine.device->host_memory)
+        bytes.by[TESS_MEM_HOST] = bytes.by[TESS_MEM_HOST] > values ? bytes.by[TESS_MEM_HOST] : values;
+    else if (values > tess_mem_total(&bytes) + bytes.by[TESS_MEM_HOST])
+        bytes = (tess_mem_bytes){.by[TESS_MEM_HOST] = values};
+    bytes.by[TESS_MEM_HOST] += TESS_CHECKPOINT_BUFFER;
+    if (job->engine.device->host_memory) {
+        bytes.by[TESS_MEM_IO] += bytes.by[TESS_MEM_HOST];
+        bytes.by[TESS_MEM_HOST] = 0;
+    }
     return bytes;
 }
 
@@ -102,6 +124,7 @@ static tess_training_request request_of(const tess_train_job *job, const tess_tr
                                                [TESS_TRAIN_RECOMPUTE_BLOCKS] = TESS_RECOMPUTE_BLOCKS,
                                                [TESS_TRAIN_RECOMPUTE_ALL] = TESS_RECOMPUTE_ALL};
     const tess_train_config *config = &job->config;
+    const tess_mem_bytes other = other_bytes(job, phase->batch); /* less if the batch is divided */
     return (tess_training_request){.settings = {.dtype = job->engine.dtype,
                                                 .n = phase->batch,
                                                 .h = phase->crop,
@@ -114,7 +137,7 @@ static tess_training_request request_of(const tess_train_job *job, const tess_tr
                                                 .tf32 = job->engine.tf32},
                                    .recompute_auto = config->recompute == TESS_TRAIN_RECOMPUTE_AUTO,
                                    .limit = job->limit,
-                                   .besides = besides(job, phase->batch)};
+                                   .besides = tess_mem_total(&other)};
 }
 
 tess_status tess_train_plan_phase(tess_train_job *job, const tess_train_phase *phase, tess_error *error)
@@ -137,7 +160,47 @@ tess_status tess_train_plan_phase(tess_train_job *job, const tess_train_phase *p
     job->data.parts = job->choice.micro_batches;
     job->data.depth = job->choice.micro_batches + 2; /* all of a step, and one ahead */
     job->phase = phase;
+    job->choices[phase - job->config.phases.list] = job->choice;
     return TESS_OK;
+}
+
+/* All bytes of the planned phase. */
+static tess_mem_bytes phase_bytes(const tess_train_job *job)
+{
+    tess_mem_bytes bytes = tess_training_bytes(job->training);
+    const tess_mem_bytes other = other_bytes(job, job->phase->batch / job->choice.micro_batches);
+    for (int i = 0; i < TESS_MEM_CATEGORIES; i++)
+        bytes.by[i] += other.by[i];
+    return bytes;
+}
+
+/* A later phase that does not fit must not end a run of hours, so all are planned; the first one is left open. */
+static tess_status plan_phases(tess_train_job *job, tess_error *error)
+{
+    for (int i = job->config.phases.count - 1; i >= 0; i--) {
+        TESS_TRY(tess_train_plan_phase(job, &job->config.phases.list[i], error));
+        const tess_mem_bytes bytes = phase_bytes(job);
+        if (tess_mem_total(&bytes) > tess_mem_total(&job->planned))
+            job->planned = bytes;
+    }
+    return TESS_OK;
+}
+
+static tess_status open_validation(tess_train_job *job, tess_error *error)
+{
+    if (!job->config.validation.folder.path)
+        return TESS_OK;
+    TESS_TRY(tess_validator_open(&job->engine, &job->stop, &job->config, job->start, &job->validator, error));
+    const tess_mem_bytes bytes = tess_validator_bytes(job->validator);
+    const uint64_t total =
+        tess_mem_total(&bytes) + (job->engine.device->host_memory ? bytes.by[TESS_MEM_HOST] : 0);
+    if (total <= job->limit)
+        return TESS_OK;
+    return tess_fail(
+        error, TESS_OVER_LIMIT,
+        "validation.folder: its largest image needs %.1f MiB, and %.1f MiB are allowed; use smaller "
+        "images, or a larger `memory_limit`",
+        (double)total / (1 << 20), (double)job->limit / (1 << 20));
 }
 
 void tess_train_close_phase(tess_train_job *job)
@@ -152,29 +215,11 @@ void tess_train_close_phase(tess_train_job *job)
     job->phase = NULL;
 }
 
-tess_mem_bytes tess_train_bytes(const tess_train_job *job)
-{
-    tess_mem_bytes bytes = tess_training_bytes(job->training);
-    bytes.by[TESS_MEM_IO] +=
-        tess_feed_bytes(job->engine.device, job->source, job->phase->batch / job->choice.micro_batches);
-    bytes.by[TESS_MEM_HOST] += tess_data_bytes(&job->data) + TESS_CHECKPOINT_BUFFER;
-    if (job->validator) {
-        const tess_mem_bytes validation = tess_validator_bytes(job->validator);
-        for (int i = 0; i < TESS_MEM_CATEGORIES; i++)
-            bytes.by[i] += validation.by[i];
-    }
-    if (job->engine.device->host_memory) {
-        bytes.by[TESS_MEM_IO] += bytes.by[TESS_MEM_HOST];
-        bytes.by[TESS_MEM_HOST] = 0;
-    }
-    return bytes;
-}
-
 static tess_status check_config(const tess_train_job *job, tess_error *error)
 {
     const tess_loss loss = job->config.loss.kind;
     if (loss == TESS_MASKED_MSE || loss == TESS_BCE_LOGITS)
-        return tess_fail(error, TESS_BAD_OPTION,
+        return tess_fail(error, TESS_BAD_INPUT,
                          "loss.kind: a folder of images has no masks or labels; use mse, l1 or charbonnier");
     return tess_train_config_check_files(&job->config, error);
 }
@@ -189,13 +234,8 @@ tess_status tess_train_open(tess_train_job *job, tess_memory *memory, tess_error
     TESS_TRY(check_config(job, error));
     TESS_TRY(open_engine(job, memory, error));
     TESS_TRY(open_network(job, error));
-    if (job->config.validation.folder.path)
-        TESS_TRY(
-            tess_validator_open(&job->engine, &job->stop, &job->config, job->start, &job->validator, error));
-    /* A later phase that does not fit must not end a run of hours. */
-    for (int i = job->config.phases.count - 1; i >= 0; i--)
-        TESS_TRY(tess_train_plan_phase(job, &job->config.phases.list[i], error));
-    return TESS_OK;
+    TESS_TRY(open_validation(job, error));
+    return plan_phases(job, error);
 }
 
 void tess_train_close(tess_train_job *job)

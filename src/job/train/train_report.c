@@ -1,6 +1,7 @@
 /* What a run tells: lines of the log, event files, notes, and the record. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/process.h"
@@ -8,7 +9,8 @@
 #include "job/common/record.h"
 #include "job/train/train_job.h"
 
-enum { LOG_EVERY = 10 };
+enum { LOG_EVERY = 10 };               /* steps */
+static const double NOTE_SECONDS = 10; /* between two lines of progress */
 
 static double samples_per_second(const tess_train_job *job)
 {
@@ -27,29 +29,44 @@ static uint64_t peak_bytes(const tess_train_job *job)
     return peak.total;
 }
 
+/* Of the steps that are left, at the speed of this part of the run. */
+static double seconds_left(const tess_train_job *job)
+{
+    const int64_t done = job->state.step - job->first_step, left = job->config.steps - job->state.step;
+    return done > 0 ? (tess_clock() - job->begin) / (double)done * (double)left : 0;
+}
+
+static void say_progress(tess_train_job *job, const char *validation)
+{
+    tess_note(&job->settings->common, TESS_NOTE_PROGRESS,
+              "step %lld of %lld: loss %.3e, %s%.0f samples/s, %.0f s left, %.1f MiB",
+              (long long)job->state.step, (long long)job->config.steps, job->state.loss, validation,
+              samples_per_second(job), seconds_left(job), (double)peak_bytes(job) / (1 << 20));
+    job->noted = tess_clock();
+}
+
 tess_status tess_train_report_step(tess_train_job *job, tess_error *error)
 {
     const int64_t step = job->state.step;
+    if (tess_clock() - job->noted >= NOTE_SECONDS || (step == job->config.steps && !job->validator))
+        say_progress(job, "");
     if (step % LOG_EVERY && step != job->config.steps)
         return TESS_OK;
     if (job->events) {
-        TESS_TRY(tess_events_scalar(job->events, "loss", step, job->loss, error));
-        TESS_TRY(tess_events_scalar(job->events, "gradient_norm", step, job->norm, error));
+        TESS_TRY(tess_events_scalar(job->events, "loss", step, job->state.loss, error));
+        TESS_TRY(tess_events_scalar(job->events, "gradient_norm", step, job->state.norm, error));
         TESS_TRY(tess_events_scalar(job->events, "rate", step, rate_of(job), error));
         TESS_TRY(tess_events_scalar(job->events, "samples_per_second", step, samples_per_second(job), error));
     }
     if (!job->log)
         return TESS_OK;
-    const double each = (double)(step - job->first_step) > 0
-                            ? (tess_clock() - job->begin) / (double)(step - job->first_step)
-                            : 0;
     tess_json *line = tess_json_object();
     tess_json_set_int(&line, "step", step);
-    tess_json_set_double(&line, "loss", job->loss);
-    tess_json_set_double(&line, "gradient_norm", job->norm);
+    tess_json_set_double(&line, "loss", job->state.loss);
+    tess_json_set_double(&line, "gradient_norm", job->state.norm);
     tess_json_set_double(&line, "rate", rate_of(job));
     tess_json_set_double(&line, "samples_per_second", samples_per_second(job));
-    tess_json_set_double(&line, "seconds_left", each * (double)(job->config.steps - step));
+    tess_json_set_double(&line, "seconds_left", seconds_left(job));
     tess_json_set_int(&line, "peak_bytes", (int64_t)peak_bytes(job));
     return tess_log_line(job->log, line, error);
 }
@@ -57,24 +74,21 @@ tess_status tess_train_report_step(tess_train_job *job, tess_error *error)
 tess_status tess_train_report_psnr(tess_train_job *job, tess_error *error)
 {
     const int64_t step = job->state.step;
-    char levels[200] = "";
+    char levels[200] = "validation ";
     tess_json *line = tess_json_object(), *each = tess_json_array();
-    int used = 0;
+    int used = (int)strlen(levels);
     for (int i = 0; i < tess_validator_levels(job->validator); i++) {
         const double psnr = tess_validator_psnr(job->validator, i);
         tess_json_append_double(&each, psnr);
-        if (used >= 0 && used < (int)sizeof levels)
+        if (used < (int)sizeof levels)
             used += snprintf(levels + used, sizeof levels - (size_t)used, "%s%.3f", i ? ", " : "", psnr);
     }
     tess_json_set_int(&line, "step", step);
     tess_json_set_double(&line, "psnr_db", job->psnr);
     tess_json_set(&line, "psnr_of_levels_db", each);
-    const double left =
-        (tess_clock() - job->begin) / (double)(step - job->first_step) * (double)(job->config.steps - step);
-    tess_note(&job->settings->common, TESS_NOTE_PROGRESS,
-              "step %lld of %lld: loss %.3e, validation %s dB, %.0f samples/s, %.0f s left, %.1f MiB",
-              (long long)step, (long long)job->config.steps, job->loss, levels, samples_per_second(job), left,
-              (double)peak_bytes(job) / (1 << 20));
+    if (used < (int)sizeof levels)
+        snprintf(levels + used, sizeof levels - (size_t)used, " dB, ");
+    say_progress(job, levels);
     if (job->events) {
         const tess_status status =
             tess_events_scalar(job->events, "validation_psnr_db", step, job->psnr, error);
@@ -94,8 +108,8 @@ tess_json *tess_train_figures(const tess_train_job *job)
     tess_json *figures = tess_json_object();
     tess_json_set_int(&figures, "steps", job->state.step);
     tess_json_set_int(&figures, "updates", job->state.updates);
-    tess_json_set_double(&figures, "loss", job->loss);
-    tess_json_set_double(&figures, "gradient_norm", job->norm);
+    tess_json_set_double(&figures, "loss", job->state.loss);
+    tess_json_set_double(&figures, "gradient_norm", job->state.norm);
     tess_json_set_double(&figures, "seconds", job->state.seconds);
     if (job->validator && isfinite(job->psnr) && job->psnr > 0) {
         tess_json *levels = tess_json_array();
@@ -109,9 +123,35 @@ tess_json *tess_train_figures(const tess_train_job *job)
     return figures;
 }
 
+/* Each phase has its own crops, and the memory limit may divide it in its own way. */
+static tess_json *phases_record(const tess_train_job *job)
+{
+    tess_json *list = tess_json_array();
+    for (int i = 0; i < job->config.phases.count; i++) {
+        const tess_train_phase *phase = &job->config.phases.list[i];
+        tess_json *entry = tess_json_object();
+        tess_json_set_int(&entry, "steps", phase->steps);
+        tess_json_set_int(&entry, "batch", phase->batch);
+        tess_json_set_int(&entry, "crop", phase->crop);
+        tess_json_set_int(&entry, "micro_batches", job->choices[i].micro_batches);
+        tess_json_set_string(&entry, "recompute", tess_recompute_name(job->choices[i].recompute));
+        tess_json_set_double(&entry, "seconds_per_step", job->choices[i].seconds);
+        tess_json_append(&list, entry);
+    }
+    return list;
+}
+
+static double all_seconds(const tess_train_job *job)
+{
+    double seconds = 0;
+    for (int i = 0; i < job->config.phases.count; i++)
+        seconds += job->choices[i].seconds * (double)job->config.phases.list[i].steps;
+    return seconds;
+}
+
 static tess_json *plan_record(const tess_train_job *job)
 {
-    const tess_mem_bytes bytes = tess_train_bytes(job);
+    const tess_mem_bytes bytes = job->planned;
     tess_json *plan = tess_json_object();
     tess_json_set_int(&plan, "batch", job->phase->batch);
     tess_json_set_int(&plan, "crop", job->phase->crop);
@@ -121,9 +161,11 @@ static tess_json *plan_record(const tess_train_job *job)
     tess_json_set(&plan, "peak_bytes", tess_record_bytes(&bytes, tess_mem_total(&bytes)));
     tess_json_set_int(&plan, "host_bytes", (int64_t)bytes.by[TESS_MEM_HOST]);
     tess_json_set_double(&plan, "seconds_per_step", job->choice.seconds);
-    tess_json_set_double(&plan, "seconds", job->choice.seconds * (double)job->config.steps);
+    tess_json_set_double(&plan, "seconds", all_seconds(job));
     tess_json_set_bool(&plan, "calibrated", job->choice.calibrated);
     tess_json_set_double(&plan, "tflop_per_step", tess_training_flops(job->training) * 1e-12);
+    if (job->config.phases.count > 1)
+        tess_json_set(&plan, "phases", phases_record(job));
     return plan;
 }
 

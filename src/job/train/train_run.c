@@ -1,6 +1,7 @@
 /* The loop of a training run. The next batch is copied to the device while the host still waits for the step before, so
  * that the device is idle only between two launches. */
 #include <math.h>
+#include <stdio.h>
 
 #include "base/clock.h"
 #include "job/common/note.h"
@@ -33,11 +34,13 @@ static void release(tess_train_job *job, held *h)
 
 static tess_status not_finite(const tess_train_job *job, tess_error *error)
 {
+    char last[64] = "there is no checkpoint yet";
+    if (job->saved_step >= 0)
+        snprintf(last, sizeof last, "the last checkpoint is of step %lld", (long long)job->saved_step);
     return tess_fail(error, TESS_BAD_INPUT,
-                     "step %lld: the loss is %g and its gradients are not finite; the last checkpoint is of "
-                     "step %lld; use a "
-                     "smaller optimizer.rate, or optimizer.clip",
-                     (long long)job->state.step, job->loss, (long long)job->saved_step);
+                     "step %lld: the loss is %g and the norm of its gradients %g; %s; use a smaller "
+                     "optimizer.rate, or optimizer.clip",
+                     (long long)job->state.step, job->state.loss, job->state.norm, last);
 }
 
 static tess_status step(tess_train_job *job, held *h, bool last, tess_error *error)
@@ -53,22 +56,22 @@ static tess_status step(tess_train_job *job, held *h, bool last, tess_error *err
         TESS_TRY(tess_training_pass(job->training, m, NULL, error));
     }
     TESS_TRY(tess_training_update(job->training, NULL, error));
-    if (!last) {
-        TESS_TRY(feed(job, h, error));
-        h->fed = true;
-    }
-    TESS_TRY(tess_training_result(job->training, NULL, &job->loss, &job->norm, error));
+    /* The parameters are those of the next step now, so this one is finished whatever happens to the next batch: its
+     * failure comes again when it is needed. */
+    tess_error later;
+    h->fed = !last && feed(job, h, &later) == TESS_OK;
+    TESS_TRY(tess_training_result(job->training, NULL, &job->state.loss, &job->state.norm, error));
     release(job, h);
     job->train_seconds += tess_clock() - start;
     job->samples += job->phase->batch;
-    const bool finite = isfinite(job->loss) && isfinite(job->norm);
+    const bool finite = isfinite(job->state.loss) && isfinite(job->state.norm);
     if (!tess_train_state_advance(&job->state, job->engine.dtype == TESS_F16, finite))
         return not_finite(job, error);
     job->state.seconds += tess_clock() - start;
     return TESS_OK;
 }
 
-static tess_status validate(tess_train_job *job, tess_error *error)
+static tess_status measure_psnr(tess_train_job *job, tess_error *error)
 {
     tess_train_source source = {.parameters = tess_training_parameters(job->training),
                                 .blocks = tess_train_blocks(job),
@@ -78,7 +81,12 @@ static tess_status validate(tess_train_job *job, tess_error *error)
     TESS_TRY(tess_train_weights(&source, TESS_F32, &weights, error));
     const tess_status status = tess_validator_run(job->validator, weights, &job->psnr, error);
     tess_weights_close(weights);
-    TESS_TRY(status);
+    return status;
+}
+
+static tess_status validate(tess_train_job *job, tess_error *error)
+{
+    TESS_TRY(measure_psnr(job, error));
     (void)tess_train_state_validated(&job->config, &job->state, job->psnr);
     return tess_train_report_psnr(job, error);
 }
@@ -98,6 +106,17 @@ static tess_status after_step(tess_train_job *job, tess_error *error)
         TESS_TRY(tess_train_save(job, error));
     tess_stop_add(&job->stop, 1);
     return tess_stop_check(&job->stop, error);
+}
+
+/* A run that was stopped during a validation did not count it, and one that was finished needs its figures again. */
+static tess_status validate_resumed(tess_train_job *job, tess_error *error)
+{
+    const int64_t step = job->state.step;
+    if (!job->validator || step == 0 || !due(step, job->config.validation.every, job->config.steps))
+        return TESS_OK;
+    if (job->state.validated_step != step)
+        return validate(job, error);
+    return step == job->config.steps ? measure_psnr(job, error) : TESS_OK;
 }
 
 static tess_status open_queue(tess_train_job *job, tess_error *error)
@@ -160,7 +179,7 @@ static tess_status run_phases(tess_train_job *job, tess_error *error)
             TESS_TRY(tess_train_next_phase(job, phase, error));
         TESS_TRY(run_phase(job, phase_end(&job->config, phase), error));
     }
-    return TESS_OK;
+    return tess_train_save(job, error);
 }
 
 tess_status tess_train_run(tess_train_job *job, tess_error *error)
@@ -170,19 +189,23 @@ tess_status tess_train_run(tess_train_job *job, tess_error *error)
     if (!job->settings->resume)
         TESS_TRY(tess_checkpoints_check_empty(job->checkpoints, error));
     TESS_TRY(tess_training_prepare(job->training, error));
+    TESS_TRY(tess_train_begin_values(job, error));
     if (job->validator)
         TESS_TRY(tess_validator_prepare(job->validator, error));
-    TESS_TRY(tess_train_begin_values(job, error));
     job->saved_step = job->settings->resume ? job->state.step : -1;
     job->first_step = job->state.step;
     TESS_TRY(open_outputs(job, error));
     tess_stop_begin(&job->stop, job->config.steps);
     tess_stop_add(&job->stop, job->state.step);
-    const tess_status status = run_phases(job, error);
+    job->noted = tess_clock();
+    tess_status status = validate_resumed(job, error);
+    if (status == TESS_OK)
+        status = run_phases(job, error);
     if (status == TESS_INTERRUPTED)
         return stopped(job, error);
     TESS_TRY(status);
-    TESS_TRY(tess_train_save(job, error));
+    tess_checkpoints_close(job->checkpoints); /* its buffer makes room for that of the result */
+    job->checkpoints = NULL;
     TESS_TRY(tess_train_write(job, error));
     tess_stop_end(&job->stop);
     return TESS_OK;

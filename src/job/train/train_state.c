@@ -100,33 +100,12 @@ tess_status tess_train_write(tess_train_job *job, tess_error *error)
     return status;
 }
 
-/* Fetches all blocks of the old step into host memory, and gives them to the new one. */
-static tess_status carry(tess_train_job *job, const tess_train_phase *phase, tess_block *blocks,
-                         tess_error *error)
-{
-    for (int i = 0; i < TESS_STATES; i++) {
-        const int64_t size = tess_training_state_size(job->training, (tess_training_state)i);
-        if (!size)
-            continue;
-        TESS_TRY(tess_block_alloc(job->engine.memory, &blocks[i], TESS_MEM_HOST, (size_t)size * sizeof(float),
-                                  error));
-        TESS_TRY(tess_training_get(job->training, (tess_training_state)i, 0, size, blocks[i].data, error));
-    }
-    TESS_TRY(tess_train_plan_phase(job, phase, error));
-    TESS_TRY(tess_training_prepare(job->training, error));
-    for (int i = 0; i < TESS_STATES; i++)
-        if (blocks[i].data)
-            TESS_TRY(tess_training_set(job->training, (tess_training_state)i, 0,
-                                       tess_training_state_size(job->training, (tess_training_state)i),
-                                       blocks[i].data, error));
-    return TESS_OK;
-}
-
+/* Through a checkpoint, so that the state is never held twice. */
 tess_status tess_train_next_phase(tess_train_job *job, const tess_train_phase *phase, tess_error *error)
 {
-    tess_block blocks[TESS_STATES] = {{0}};
-    const tess_status status = carry(job, phase, blocks, error);
-    for (int i = 0; i < TESS_STATES; i++)
-        tess_block_free(&blocks[i]);
-    return status;
+    TESS_TRY(tess_train_save(job, error));
+    TESS_TRY(tess_train_plan_phase(job, phase, error));
+    TESS_TRY(tess_training_prepare(job->training, error));
+    const tess_checkpoint_contents contents = contents_of(job);
+    return tess_checkpoint_read(job->checkpoints, &contents, on_note, job, &job->state, error);
 }

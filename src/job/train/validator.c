@@ -38,6 +38,7 @@ static tess_status open_set(tess_validator *v, const tess_train_config *config, 
         tess_max_i64(tess_net_grid(v->model.net, TESS_HEIGHT), tess_net_grid(v->model.net, TESS_WIDTH));
     tess_validation_settings settings = {.images = {.paths = paths,
                                                     .path_count = 1,
+                                                    .recursive = true,
                                                     .channels = (int)v->model.channels,
                                                     .budget = 0,
                                                     .memory = v->engine->memory},
