@@ -3,7 +3,7 @@
  * written once; lifetimes give their places in one arena, as for inference.
  *
  * A step is micro_batches times the same passes on different data, then one update. On a device with graphs, each
- * of the two parts is captured once and replayed. Nothing is allocated after prepare. */
+ * of the two parts is captured by prepare and replayed. Nothing is allocated after prepare. */
 #ifndef TESS_NET_TRAINING_H
 #define TESS_NET_TRAINING_H
 
