@@ -24,7 +24,7 @@ typedef enum tess_axes {
     TESS_AXES_DHW,
     TESS_AXES_DHWC,
     TESS_AXES_PLAIN, /* two or three axes as height, width and channels, whatever their sizes: for measurements */
-    TESS_AXES_PICTURE /* the same for pictures: what looks like (C,H,W) is refused */
+    TESS_AXES_PICTURE /* the same for pictures: what looks like (C,H,W) or has more than 16 channels is refused */
 } tess_axes;
 
 /* The metadata that a file has, as bits of tess_image_info.says. EXIF data and profiles are not included
