@@ -58,7 +58,8 @@ typedef struct tess_denoise_file {
     tess_cut_plan choice;
     tess_cut_plan cut; /* of a volume, for a 3-D network */
     double seconds;
-    double psnr, ssim; /* NaN: not measured */
+    double psnr, ssim;    /* NaN: not measured */
+    double truth_outside; /* share of the truth's samples that the figures clamp to the range */
     tess_status status;
     char *error;      /* owned; NULL: no error */
     bool skipped;     /* its output exists and is kept */

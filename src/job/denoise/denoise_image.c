@@ -168,6 +168,7 @@ static tess_status run_image(tess_image_job *job, tess_error *error)
     if (file->truth) {
         file->psnr = tess_quality_psnr(&job->quality);
         file->ssim = tess_quality_ssim(&job->quality);
+        file->truth_outside = (double)job->quality.outside / (double)tess_max_i64(job->quality.values, 1);
     }
     return TESS_OK;
 }
