@@ -44,6 +44,8 @@ typedef enum tess_says {
     TESS_SAYS_CHROMA =
         1 << 11,               /* a JPEG whose colours have more than half the resolution of its brightness */
     TESS_SAYS_WHITE = 1 << 14, /* a TIFF in which 0 is white; samples are read as they are stored */
+    TESS_SAYS_BESIDE_INKS =
+        1 << 15,               /* found by a writer: samples beside CMYK, such as alpha, which GDAL drops */
     TESS_SAYS_TEXTS = 1 << 12, /* this and the next: found by a writer in the extras (io/extras.h) */
     TESS_SAYS_IPTC = 1 << 13
 } tess_says;
