@@ -49,9 +49,10 @@ typedef struct tess_noise_limit {
     int64_t count;
 } tess_noise_limit;
 
-/* The estimate of one channel of one slice. */
+/* The estimate of one channel of one slice; read, gain and zero as in tess_noise_level. */
 typedef struct tess_noise_slice {
     float sigma, mean;
+    float rms, read, gain, zero;      /* rms: the mean level, if there is a gain */
     tess_noise_confidence confidence; /* UNKNOWN also when the patches are too few to compare */
 } tess_noise_slice;
 
@@ -67,8 +68,8 @@ typedef struct tess_noise {
     uint64_t *order; /* scratch for sorting, of size 2 * most */
     /* For volumes, else NULL: the present slice as an image; the estimates of those before; the level of each slice
      * by itself; and the levels that the result points to. */
-    struct tess_noise *slice;
-    tess_noise_slice *slices;
+    struct tess_noise *slice, *gains;
+    tess_noise_slice *slices, *shared; /* shared: with alike slices near each */
     float *own_sigma, *slice_sigma;
 } tess_noise;
 
@@ -89,6 +90,9 @@ typedef struct tess_noise_result {
     /* For a volume whose slices differ: the level of each slice, in the memory of the tess_noise. NULL: they do
      * not differ, or there are more than can be compared. */
     const float *slice_sigma;
+    /* For a volume with photon noise whose slices were exposed differently, else NULL: the level of each slice and
+     * channel, by brightness, in the memory of the tess_noise. slice_sigma is NULL then. */
+    const tess_noise_slice *slices;
 } tess_noise_result;
 
 /* Size of `memory`, which must be aligned for double. Returns 0 when no estimate is possible: the image is
@@ -102,6 +106,9 @@ void tess_noise_end(const tess_noise *noise, tess_noise_result *result);
 
 /* The standard deviation of the noise at this value. */
 double tess_noise_at(const tess_noise_level *level, double value);
+
+/* A slice's estimate as that of an image's channel. */
+tess_noise_level tess_noise_level_of(const tess_noise_slice *slice);
 
 /* The log ratios that the formula uses (see noise_fit.c), for the study that fits it. */
 enum { TESS_NOISE_FEATURES = 6 };

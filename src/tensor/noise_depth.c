@@ -9,6 +9,7 @@
 
 enum {
     SLICE_PATCHES = 5000,
+    GAIN_PATCHES = 20000, /* a gain needs more patches than a level */
     NEAR = 4,             /* slices that may share a level */
     FEWEST = 200,         /* fewest patches of a slice that can be compared */
     MOST_SLICES = 1 << 16 /* limits the memory; no volume that was seen has more */
@@ -27,7 +28,7 @@ static tess_noise_shape slice_of(const tess_noise_shape *shape)
 static size_t table_bytes(const tess_noise_shape *shape, size_t *estimates)
 {
     *estimates = tess_align_size((size_t)(shape->depth * shape->channels) * sizeof(tess_noise_slice), 16);
-    return *estimates + tess_align_size(2 * (size_t)shape->depth * sizeof(float), 16);
+    return 2 * *estimates + tess_align_size(2 * (size_t)shape->depth * sizeof(float), 16);
 }
 
 static bool can_compare(const tess_noise_shape *shape)
@@ -39,8 +40,9 @@ size_t tess_noise_slices_bytes(const tess_noise_shape *shape)
 {
     const tess_noise_shape one = slice_of(shape);
     size_t estimates;
-    return can_compare(shape) ? tess_align_size(sizeof(tess_noise), 16) + table_bytes(shape, &estimates) +
-                                    tess_noise_bytes_for(&one, SLICE_PATCHES)
+    return can_compare(shape) ? 2 * tess_align_size(sizeof(tess_noise), 16) + table_bytes(shape, &estimates) +
+                                    tess_align_size(tess_noise_bytes_for(&one, SLICE_PATCHES), 16) +
+                                    tess_noise_bytes_for(&one, GAIN_PATCHES)
                               : 0;
 }
 
@@ -48,8 +50,10 @@ static void begin_slice(tess_noise *noise)
 {
     const tess_noise_shape one = slice_of(&noise->shape);
     size_t estimates;
-    tess_noise_begin_for(noise->slice, &one, SLICE_PATCHES,
-                         (char *)noise->slices + table_bytes(&noise->shape, &estimates));
+    char *at = (char *)noise->slices + table_bytes(&noise->shape, &estimates);
+    tess_noise_begin_for(noise->slice, &one, SLICE_PATCHES, at);
+    tess_noise_begin_for(noise->gains, &one, GAIN_PATCHES,
+                         at + tess_align_size(tess_noise_bytes_for(&one, SLICE_PATCHES), 16));
 }
 
 void tess_noise_begin_slices(tess_noise *noise, void *memory)
@@ -59,25 +63,35 @@ void tess_noise_begin_slices(tess_noise *noise, void *memory)
         return;
     table_bytes(&noise->shape, &estimates);
     noise->slice = memory;
-    noise->slices = (tess_noise_slice *)((char *)memory + tess_align_size(sizeof(tess_noise), 16));
-    noise->own_sigma = (float *)((char *)noise->slices + estimates);
+    const size_t one = tess_align_size(sizeof(tess_noise), 16);
+    noise->gains = (tess_noise *)((char *)memory + one);
+    noise->slices = (tess_noise_slice *)((char *)memory + 2 * one);
+    noise->shared = (tess_noise_slice *)((char *)noise->slices + estimates);
+    noise->own_sigma = (float *)((char *)noise->shared + estimates);
     noise->slice_sigma = noise->own_sigma + noise->shape.depth;
     begin_slice(noise);
 }
 
-static void end_slice(const tess_noise *one, tess_noise_slice *to)
+static void end_slice(const tess_noise *one, const tess_noise *gains, tess_noise_slice *to)
 {
-    tess_noise_result result;
+    tess_noise_result result, finer;
     tess_noise_end(one, &result);
+    tess_noise_end(gains, &finer);
     for (int c = 0; c < one->shape.channels; c++) {
         const tess_noise_patch *patches = one->patches + c * one->most;
         double sum = 0;
         for (int64_t i = 0; i < one->count[c]; i++)
             sum += patches[i].mean;
         to[c] = (tess_noise_slice){.confidence = TESS_NOISE_UNKNOWN};
+        const tess_noise_level *level = &finer.channel[c];
         if (one->count[c] >= FEWEST)
-            to[c] = (tess_noise_slice){(float)result.channel[c].sigma, (float)(sum / (double)one->count[c]),
-                                       result.channel[c].confidence};
+            to[c] = (tess_noise_slice){.sigma = (float)result.channel[c].sigma,
+                                       .rms = (float)level->sigma,
+                                       .mean = (float)(sum / (double)one->count[c]),
+                                       .read = (float)level->read,
+                                       .gain = (float)level->gain,
+                                       .zero = (float)level->zero,
+                                       .confidence = result.channel[c].confidence};
     }
 }
 
@@ -87,9 +101,10 @@ void tess_noise_slice_row(tess_noise *noise, const float *values, const unsigned
     if (slice >= noise->shape.depth)
         return;
     tess_noise_row(noise->slice, values, valid);
+    tess_noise_row(noise->gains, values, valid);
     if (noise->slice->rows < noise->shape.height)
         return;
-    end_slice(noise->slice, noise->slices + slice * noise->shape.channels);
+    end_slice(noise->slice, noise->gains, noise->slices + slice * noise->shape.channels);
     begin_slice(noise);
 }
 
@@ -163,12 +178,11 @@ static bool slices_differ(const tess_noise *noise, tess_noise_result *result,
     if (known < 2) /* slices are too small, or nearly all without data */
         result->confidence = TESS_NOISE_ROUGH;
     const double limit = known >= 2 ? fmax(differ, chance(noise, known)) : INFINITY;
-    for (int c = 0; c < noise->shape.channels; c++)
-        if (result->channel[c].gain > 0) {
-            if (largest > differ_much * least) /* perhaps they were exposed differently */
-                result->confidence = TESS_NOISE_ROUGH;
-            return false;
-        }
+    if (tess_noise_grows(noise, result)) {
+        if (!tess_noise_compare_exposures(noise, result) && largest > differ_much * least)
+            result->confidence = TESS_NOISE_ROUGH;
+        return false;
+    }
     return largest > limit * least;
 }
 

@@ -74,6 +74,17 @@ for depth, level, empty in ((7, lambda d: (0.02, 0.08)[d % 2], 3), (20, lambda d
     bench.check(entry.get("levels") == "by slice" and min(gains) > 5, f"{depth} slices: each noisy one has its level: {np.round(gains, 1)} dB better")
     bench.check(empty is None or np.all(np.isnan(result[empty])), "a slice without data stays so")
 
+# Photons: different pictures, one picture, and slices exposed differently. They are denoised as well as each by itself,
+# up to the error of a single gain.
+different = [np.clip(scene() if seed == 0 else scene()[::-1, :] * (1 - 0.1 * seed) + 0.05 * seed, 0, 1) for seed in range(5)]
+for name, pictures, peaks, kind in (("different", different, [30] * 5, "by brightness"), ("equal", [clean] * 6, [200] * 6, "by brightness"),
+                                    ("mixed", [clean] * 6, [30, 300] * 3, "by slice and brightness")):
+    noisy = np.stack([np.float32(random.poisson(picture * peak) / peak) for picture, peak in zip(pictures, peaks)])
+    result, entry, _ = denoise(noisy, "--range", "0,1")
+    alone = [denoise(slice, "--range", "0,1")[0] for slice in noisy]
+    worse = [db(a, p) - db(r, p) for r, a, p in zip(result, alone, pictures)]
+    bench.check(entry.get("levels") == kind and np.mean(worse) < 0.5 and max(worse) < 2, f"photons, {name} slices: {np.round(worse, 1)} dB worse than alone, {entry.get('levels')}")
+
 # --- small numbers, equal numbers ---------------------------------------------------------------------------------
 
 for unit in (1e-24, 1e-33):

@@ -22,9 +22,10 @@ typedef struct tess_denoise_look {
     /* Values far from all others, as markers of missing data are: */
     bool outliers;
     double outlier, bulk_low, bulk_high;
-    int64_t holes, found;    /* samples without and with a value, alpha excluded */
-    tess_noise_result noise; /* if it was requested */
-    float *slice_sigma;      /* owned; noise.slice_sigma points to it */
+    int64_t holes, found;     /* samples without and with a value, alpha excluded */
+    tess_noise_result noise;  /* if it was requested */
+    float *slice_sigma;       /* owned; noise.slice_sigma points to it */
+    tess_noise_slice *slices; /* owned; noise.slices points to it */
 } tess_denoise_look;
 
 /* Which pixels share an estimated noise level, if one level for all would be wrong. */

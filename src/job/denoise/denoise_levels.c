@@ -28,10 +28,13 @@ void tess_denoise_levels_of(const tess_denoise_file *file, int64_t slice, const 
     const double factor = factor_of(file), shift = (file->scale.low - file->look.unit.low) /
                                                    (file->look.unit.high - file->look.unit.low);
     const int64_t colours = tess_denoise_colours(&file->info);
+    tess_noise_level of[TESS_NOISE_CHANNELS];
+    for (int64_t c = 0; c < tess_min_i64(colours, TESS_NOISE_CHANNELS); c++)
+        of[c] = noise->slices ? tess_noise_level_of(&noise->slices[slice * colours + c]) : noise->channel[c];
     for (int64_t x = 0; x < file->info.width; x++) {
         double sum = 0;
         for (int64_t c = 0; c < colours && file->levels == TESS_LEVELS_BY_BRIGHTNESS; c++) {
-            const tess_noise_level *level = &noise->channel[c];
+            const tess_noise_level *level = &of[c];
             /* Where no photon was counted the rate is still above zero: a quarter of one photon is assumed. */
             const double value =
                 fmax((double)means[x * colours + c] / factor + shift, level->zero + level->gain / 4);
@@ -119,7 +122,9 @@ static void report(const tess_denoise_settings *s, const tess_denoise_file *file
     else
         tess_note(&s->common, rough ? TESS_NOTE_WARNING : TESS_NOTE_DETAIL,
                   "%s: sigma %.4g = %.3g/255, estimated%s%s", file->input, file->sigma, 255 * file->sigma,
-                  file->levels == TESS_LEVELS_BY_BRIGHTNESS ? ", growing with the brightness" : "",
+                  file->levels != TESS_LEVELS_BY_BRIGHTNESS ? ""
+                  : noise->slices ? ", growing with the brightness, in each slice by its own exposure"
+                                  : ", growing with the brightness",
                   !rough ? ""
                   : uneven
                       ? " roughly: dark and bright areas differ; look at the result, or give `sigma`"

@@ -155,7 +155,10 @@ static void add_noise(tess_json **entry, const tess_denoise_file *file)
         tess_json_append(&channels, one);
     }
     tess_json_set(entry, "noise", channels);
-    tess_json_set_string(entry, "levels", levels[file->levels]);
+    tess_json_set_string(entry, "levels",
+                         file->levels == TESS_LEVELS_BY_BRIGHTNESS && noise->slices
+                             ? "by slice and brightness"
+                             : levels[file->levels]);
     tess_json_set_string(entry, "confidence", sure[noise->confidence]);
 }
 

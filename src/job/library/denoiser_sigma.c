@@ -1,6 +1,7 @@
 /* The noise levels of a run that estimates them, as by the denoise verb: one for an image; for a volume whose slices
  * differ, one for each slice; for separate images, one for each. All are estimated before the first result is
  * written, because a result may overwrite its input. */
+#include <math.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -45,6 +46,20 @@ static void set_levels(const tess_denoiser *plan, const tess_noise_result *noise
                                 : noise->sigma);
 }
 
+/* The same for a slice that was exposed differently from others. */
+static void set_slice_levels(const tess_denoiser *plan, const tess_noise_slice *slice, int channels,
+                             float *levels)
+{
+    tess_noise_result noise = {.confidence = TESS_NOISE_SURE};
+    double sum = 0;
+    for (int c = 0; c < channels; c++) {
+        noise.channel[c] = tess_noise_level_of(&slice[c]);
+        sum += noise.channel[c].sigma * noise.channel[c].sigma;
+    }
+    noise.sigma = sqrt(sum / channels);
+    set_levels(plan, &noise, levels);
+}
+
 static tess_status estimate_image(tess_denoiser *plan, const estimate *e, const tess_strided *in,
                                   tess_error *error)
 {
@@ -55,10 +70,13 @@ static tess_status estimate_image(tess_denoiser *plan, const estimate *e, const 
             error, TESS_BAD_OPTION,
             "the noise level cannot be estimated from this image; give sigma on the [0,1] scale");
     set_levels(plan, &noise, plan->level);
-    for (int64_t z = 0; plan->slice_levels && z < in->depth; z++)
-        for (int c = 0; c < TESS_NOISE_CHANNELS; c++)
-            plan->slice_levels[z * TESS_NOISE_CHANNELS + c] =
-                noise.slice_sigma ? noise.slice_sigma[z] : plan->level[c];
+    for (int64_t z = 0; plan->slice_levels && z < in->depth; z++) {
+        float *levels = plan->slice_levels + z * TESS_NOISE_CHANNELS;
+        if (noise.slices)
+            set_slice_levels(plan, &noise.slices[z * in->channels], (int)in->channels, levels);
+        for (int c = 0; c < TESS_NOISE_CHANNELS && !noise.slices; c++)
+            levels[c] = noise.slice_sigma ? noise.slice_sigma[z] : plan->level[c];
+    }
     return TESS_OK;
 }
 
