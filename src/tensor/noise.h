@@ -53,6 +53,7 @@ typedef struct tess_noise_limit {
 typedef struct tess_noise_slice {
     float sigma, mean;
     tess_noise_confidence confidence; /* UNKNOWN also when the patches are too few to compare */
+    bool grows;                       /* its noise grows with brightness */
 } tess_noise_slice;
 
 typedef struct tess_noise {

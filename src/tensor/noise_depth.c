@@ -8,7 +8,7 @@
 #include "tensor/noise_parts.h"
 
 enum {
-    SLICE_PATCHES = 5000,
+    SLICE_PATCHES = 20000,
     NEAR = 4,             /* slices that may share a level */
     FEWEST = 200,         /* fewest patches of a slice that can be compared */
     MOST_SLICES = 1 << 16 /* limits the memory; no volume that was seen has more */
@@ -77,7 +77,7 @@ static void end_slice(const tess_noise *one, tess_noise_slice *to)
         to[c] = (tess_noise_slice){.confidence = TESS_NOISE_UNKNOWN};
         if (one->count[c] >= FEWEST)
             to[c] = (tess_noise_slice){(float)result.channel[c].sigma, (float)(sum / (double)one->count[c]),
-                                       result.channel[c].confidence};
+                                       result.channel[c].confidence, result.channel[c].gain > 0};
     }
 }
 
@@ -140,9 +140,26 @@ static double shared_level(const tess_noise *noise, int64_t slice)
     return own < 0 ? -1 : sqrt(sum / (double)known);
 }
 
+/* True when the noise grows with brightness in the volume and in a good part of its slices by themselves. In the volume
+ * alone, bright slices with more noise would look the same. */
+static bool grows(const tess_noise *noise, const tess_noise_result *result)
+{
+    enum { PART = 4 };
+    const int64_t all = noise->shape.depth * noise->shape.channels;
+    int64_t known = 0, growing = 0;
+    bool any = false;
+    for (int c = 0; c < noise->shape.channels; c++)
+        any = any || result->channel[c].gain > 0;
+    for (int64_t i = 0; i < all; i++) {
+        known += noise->slices[i].confidence != TESS_NOISE_UNKNOWN;
+        growing += noise->slices[i].confidence != TESS_NOISE_UNKNOWN && noise->slices[i].grows;
+    }
+    return any && PART * growing >= known;
+}
+
 /* Writes the level of each slice by itself, -1: unknown. Returns false when fewer than two can be compared, or the noise
  * grows with brightness: then a level for each pixel is worth more than one for each slice, and the few patches of a
- * slice, of which the darkest seem the flattest, show a level that is too low. */
+ * slice, of which the darkest seem the flattest, may show a level that is too low. */
 static bool slices_differ(const tess_noise *noise, tess_noise_result *result,
                           tess_noise_confidence *confidence)
 {
@@ -160,16 +177,15 @@ static bool slices_differ(const tess_noise *noise, tess_noise_result *result,
             least = fmin(least, ratio);
         known++;
     }
-    if (known < 2) /* slices are too small, or nearly all without data */
+    if (known < 2) { /* slices are too small, or nearly all without data */
         result->confidence = TESS_NOISE_ROUGH;
-    const double limit = known >= 2 ? fmax(differ, chance(noise, known)) : INFINITY;
-    for (int c = 0; c < noise->shape.channels; c++)
-        if (result->channel[c].gain > 0) {
-            if (largest > differ_much * least) /* perhaps they were exposed differently */
-                result->confidence = TESS_NOISE_ROUGH;
-            return false;
-        }
-    return largest > limit * least;
+        return false;
+    }
+    if (!grows(noise, result))
+        return largest > fmax(differ, chance(noise, known)) * least;
+    if (largest > differ_much * least) /* perhaps they were exposed differently */
+        result->confidence = TESS_NOISE_ROUGH;
+    return false;
 }
 
 /* The mean square of a channel's level over the slices where it is known. */
