@@ -2,7 +2,8 @@
 
     python bench/peers/torch_train.py --cases "drunet:64 dncnn8:64:40" [--modes eager-bf16,compile-bf16] [--device cuda]
 
-A case is NETWORK:BATCH[:CROP], with =MODE,MODE behind it for modes of its own; dncnn8 is a DnCNN of 8 layers. A mode is ENGINE-PRECISION, with -pad, -nchw or -native behind it:
+A case is NETWORK:BATCH[:CROP], with =MODE,MODE behind it for modes of its own; dncnn8 is a DnCNN of 8 layers. A
+mode is ENGINE-PRECISION, with -pad, -nchw or -native behind it:
   eager     as it is                      fp32, tf32   no autocast
   compile   torch.compile                 bf16, fp16   autocast; fp16 with a GradScaler
   reduce    its reduce-overhead mode      fastmath     (CPU) oneDNN may compute fp32 convolutions in bf16
@@ -32,7 +33,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 STARTED = time.perf_counter()
 MIB = 1 << 20
 MODES = {"cuda": "eager-bf16,graph-bf16,eager-bf16-pad,graph-bf16-pad,eager-fp16,compile-bf16,reduce-bf16",
-         "cpu": "eager-fp32,eager-fp32-nchw,eager-fp32-native,compile-fp32,eager-bf16,eager-fastmath"}
+         "cpu": "eager-fp32,eager-fp32-nchw,eager-fp32-native,compile-fp32,compile-fp32-native,eager-bf16,eager-fastmath"}
 ENGINES = ("eager", "graph", "compile", "reduce")
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16", "fastmath")
 
@@ -186,6 +187,8 @@ def tiny_step(mode):
 def run_cpu(case, mode, args):
     if mode.precision == "fastmath":
         os.environ["DNNL_DEFAULT_FPMATH_MODE"] = "BF16"
+    if mode.native:  # the cache of compiled networks does not ask whether oneDNN was on
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] += "-native"
     import torch
     torch.set_num_threads(args.threads)
     torch.backends.mkldnn.enabled = not mode.native

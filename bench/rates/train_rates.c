@@ -3,7 +3,7 @@
  *
  *   train_rates device=cuda model=random:drunet precision=bf16 batch=64 crop=128 steps=30
  *
- * Further words: micro=2 recompute=none|blocks|all rate=1e-4 optimizer=adam|adamw|sgd average=1 threads=2;
+ * Further words: micro=2 recompute=none|blocks|all down=1 rate=1e-4 optimizer=adam|adamw|sgd average=1 threads=2;
  * data=FILE: fp32 inputs, then targets, of each step's batch (default: random, the same in every step);
  * ops=1: a line for each kind of op of a pass, the slowest first, each timed by itself;
  * out=FILE: the parameters after the last step, fp32, in the order of the printed names; losses=1: prints all losses. */
@@ -58,6 +58,7 @@ static tess_training_settings settings_of(void)
                                     .recompute = is("recompute", "blocks") ? TESS_RECOMPUTE_BLOCKS
                                                  : is("recompute", "all")  ? TESS_RECOMPUTE_ALL
                                                                            : TESS_RECOMPUTE_NONE,
+                                    .recompute_down = (int)number("down", TESS_RECOMPUTE_EVERYWHERE),
                                     .loss = {.kind = TESS_MSE},
                                     .optimize = {.kind = sgd                        ? TESS_SGD
                                                          : is("optimizer", "adamw") ? TESS_ADAMW

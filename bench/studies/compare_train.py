@@ -22,6 +22,9 @@ import time
 
 PEER = pathlib.Path(__file__).resolve().parent.parent / "peers" / "torch_train.py"
 MIB = 1 << 20
+# The modes that compile come last: a run that is short of time leaves them out, not the quick ones.
+MODES = {"cuda": "eager-bf16,graph-bf16,eager-bf16-pad,graph-bf16-pad,eager-fp16,compile-bf16,reduce-bf16",
+         "fp32": "eager-fp32,eager-fp32-nchw,eager-fp32-native,compile-fp32,compile-fp32-native", "bf16": "eager-bf16,eager-fastmath,compile-bf16"}
 
 
 class Run:
@@ -130,8 +133,10 @@ def measure(run, cases):
 
 
 def row(run, case, label, one, peer):
+    planned = f" (planned {one['planned_mib']:.0f})" if "planned_mib" in one else ""
     cells = [f"{case:12}", f"{label:29}", one["name"], f"{one['ms']:.2f}", f"{one['least_ms']:.2f}",
-             f"{one['cpu_ms']:.1f}" if one["cpu_ms"] else "-", f"{one['mib']:.0f}", f"{one['driver_mib']:.0f}" if run.cuda else "-"]
+             f"{one['cpu_ms']:.1f}" if one["cpu_ms"] else "-", f"{one['mib']:.0f}{planned}",
+             f"{one['driver_mib']:.0f}" if run.cuda else "-"]
     if peer and one is not peer:
         cells += [f"{run.time(peer) / run.time(one):.2f}x", f"{one['mib'] / peer['mib']:.2f}x",
                   f"{one['driver_mib'] / peer['driver_mib']:.2f}x" if run.cuda else "-"]
@@ -194,10 +199,7 @@ def main():
     args.precision = args.precision or ("bf16" if cuda else "fp32")
     args.share = args.share or (0.7 if cuda else 0.5)
     args.cases = args.cases or ("drunet:64 drunet:16 dncnn:64" if cuda else "dncnn8:16:48")
-    # The modes that compile come last: a run that is short of time leaves them out, not the quick ones.
-    args.modes = args.modes or (
-        "eager-bf16,graph-bf16,eager-bf16-pad,graph-bf16-pad,eager-fp16,compile-bf16,reduce-bf16" if cuda else
-        "eager-fp32,eager-fp32-nchw,eager-fp32-native,compile-fp32" if args.precision == "fp32" else "eager-bf16,eager-fastmath,compile-bf16")
+    args.modes = args.modes or MODES[args.precision if not cuda else "cuda"]
     run = Run(args)
     cases = args.cases.split()
     measure(run, cases)

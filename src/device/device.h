@@ -97,9 +97,11 @@ typedef struct tess_device_ops {
     void (*pack)(tess_device *, const tess_op *, int param, int64_t first, int64_t count, const float *values,
                  void *packed);
     /* Packs a whole parameter from row-major fp32 values in the device's memory, in the order of the stream: training
-     * changes the values at every step. `packed` may hold anything; the first parameter is packed first. */
-    void (*repack)(tess_device *, const tess_op *, int param, const float *values, void *packed,
+     * changes the values at every step. `turned`: the values are those of the convolution whose input gradient this
+     * op is (as FLIP turns them); only devices with `packs_turned` accept it, for at most nine taps. */
+    void (*repack)(tess_device *, const tess_op *, int param, bool turned, const float *values, void *packed,
                    tess_stream *);
+    bool packs_turned;
     void (*run)(tess_device *, const tess_prepared *, const tess_op_buffers *, tess_stream *);
     void (*release)(tess_device *, tess_prepared *);
     const tess_kernel *const *kernels; /* in order of preference, NULL-terminated */

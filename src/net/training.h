@@ -3,7 +3,7 @@
  * written once; lifetimes give their places in one arena, as for inference.
  *
  * A step is micro_batches times the same passes on different data, then one update. On a device with graphs, each
- * of the two parts is captured once and replayed. Nothing is allocated after prepare. */
+ * of the two parts is captured by prepare and replayed. Nothing is allocated after prepare. */
 #ifndef TESS_NET_TRAINING_H
 #define TESS_NET_TRAINING_H
 
@@ -17,11 +17,14 @@ typedef enum tess_recompute {
     TESS_RECOMPUTE_ALL     /* fewer and longer blocks: the least memory */
 } tess_recompute;
 
+enum { TESS_RECOMPUTE_EVERYWHERE = 99 };
+
 typedef struct tess_training_settings {
     tess_dtype dtype;   /* of activations and their gradients: F32, BF16, F16 */
     int64_t n, h, w, d; /* a micro-batch; d 0 means 1 */
     int micro_batches;
     tess_recompute recompute;
+    int recompute_down; /* only activations at most this often halved are computed again; 0: at full size only */
     tess_op_loss loss; /* share and accumulate are set here */
     tess_op_optimize optimize;
     bool average; /* keeps an exponential moving average of the parameters */

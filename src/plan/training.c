@@ -4,19 +4,26 @@
 
 #include "base/checked.h"
 
-enum { MOST_DIVISIONS = 7, MOST_CANDIDATES = 3 * MOST_DIVISIONS };
+/* What is computed again, and how much longer a step then takes: the share of all work that it is. */
+static const struct {
+    tess_recompute recompute;
+    int down;
+    double cost;
+} ways[] = {{TESS_RECOMPUTE_NONE, TESS_RECOMPUTE_EVERYWHERE, 1},
+            {TESS_RECOMPUTE_BLOCKS, 0, 1.05},
+            {TESS_RECOMPUTE_BLOCKS, 1, 1.1},
+            {TESS_RECOMPUTE_BLOCKS, TESS_RECOMPUTE_EVERYWHERE, 1.17},
+            {TESS_RECOMPUTE_ALL, TESS_RECOMPUTE_EVERYWHERE, 1.33}};
 
-/* How much longer a step takes: layers computed again, by the share of all work that they are. */
-static const double again[] = {
-    [TESS_RECOMPUTE_NONE] = 1, [TESS_RECOMPUTE_BLOCKS] = 1.17, [TESS_RECOMPUTE_ALL] = 1.33};
+enum { WAYS = sizeof ways / sizeof ways[0], MOST_DIVISIONS = 7, MOST_CANDIDATES = WAYS * MOST_DIVISIONS };
+
 /* A device is not fully used below some number of pixels: time = (pixels + this) / speed. */
 static const double idle_pixels_host = 1000, idle_pixels_card = 80000;
 /* Dividing a network with batch norm changes its statistics, so anything else is tried first. */
 static const double norm_penalty = 1;
 
 typedef struct candidate {
-    tess_recompute recompute;
-    int micro_batches;
+    int way, micro_batches;
     double cost;
 } candidate;
 
@@ -57,17 +64,16 @@ static int list_candidates(const tess_net *net, const tess_device *device, const
     const double pixels = (double)(s->n * s->h * s->w),
                  idle = device->host_memory ? idle_pixels_host : idle_pixels_card;
     int count = 0;
-    for (int k = 0; k < 3; k++) {
-        const tess_recompute recompute = (tess_recompute)k;
-        if (!r->recompute_auto && recompute != s->recompute)
+    for (int k = 0; k < WAYS; k++) {
+        const bool as_asked = ways[k].recompute == s->recompute && ways[k].down == TESS_RECOMPUTE_EVERYWHERE;
+        if (!r->recompute_auto && !as_asked)
             continue;
         for (int i = 0; i < MOST_DIVISIONS; i++) {
             const int parts = s->micro_batches ? s->micro_batches : 1 << i;
             if (s->n % parts || (s->micro_batches && i))
                 break;
             const double norms = parts > 1 && has_batch_norm(net) ? norm_penalty : 0;
-            insert(list, &count,
-                   (candidate){recompute, parts, again[k] * (1 + idle * parts / pixels) + norms});
+            insert(list, &count, (candidate){k, parts, ways[k].cost * (1 + idle * parts / pixels) + norms});
         }
     }
     return count;
@@ -94,7 +100,7 @@ static void say_why(const tess_training_request *r, const candidate *chosen, boo
             text, TESS_TRAINING_WHY,
             "the cheapest of the combinations that fit in %.1f MiB: %d micro-batch(es) of %lld, recompute %s",
             mib, chosen->micro_batches, (long long)(r->settings.n / chosen->micro_batches),
-            tess_recompute_name(chosen->recompute));
+            tess_recompute_name(ways[chosen->way].recompute));
 }
 
 static tess_status refuse(const tess_training_request *r, uint64_t least, tess_error *error)
@@ -125,7 +131,8 @@ tess_status tess_plan_training(const tess_net *net, tess_device *device, const t
         tess_training_settings settings = r->settings;
         settings.n /= list[i].micro_batches;
         settings.micro_batches = list[i].micro_batches;
-        settings.recompute = list[i].recompute;
+        settings.recompute = ways[list[i].way].recompute;
+        settings.recompute_down = ways[list[i].way].down;
         tess_training *training = NULL;
         TESS_TRY(tess_training_create(net, device, &settings, &training, error));
         const tess_mem_bytes bytes = tess_training_bytes(training);

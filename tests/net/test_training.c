@@ -216,7 +216,7 @@ int main(void)
     tess_device_facts facts;
     device->facts(device, &facts);
     check_all_gradients(device);
-    check_gradients_of_kinds(reference);
+    check_gradients_of_kinds(reference, 1, 8, 1);
     check_bytes(device, TESS_F32);
     check_recompute(device, TESS_F32);
     if (facts.bf16) {

@@ -10,9 +10,9 @@ static inline tess_op_optimize step_adam(void)
     return (tess_op_optimize){.kind = TESS_ADAM, .beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-8};
 }
 
-static inline bool step_takes(const step_net *what, tess_dtype dtype)
+static inline bool step_takes(const tess_device *device, const step_net *what, tess_dtype dtype)
 {
-    return dtype == TESS_F32 || (!what->fp32 && !what->depth);
+    return step_trains(device, what) && (dtype == TESS_F32 || (!what->fp32 && !what->depth));
 }
 
 /* ---- planned memory ---- */
@@ -70,7 +70,7 @@ static inline void check_bytes(tess_device *device, tess_dtype dtype)
             settings.average = k == 1;
             if (k)
                 settings.optimize = step_adam();
-            if (step_takes(&step_nets[i], dtype))
+            if (step_takes(device, &step_nets[i], dtype))
                 check_bytes_of(device, &step_nets[i], settings);
         }
 }
@@ -117,7 +117,8 @@ static inline void step_set_all(step_run *run, const step_outcome *all)
 }
 
 static inline step_outcome step_outcome_of(tess_device *device, const step_net *what,
-                                           const tess_training_settings *settings, uint32_t steps, double rate)
+                                           const tess_training_settings *settings, uint32_t steps,
+                                           double rate)
 {
     tess_net *net = step_net_make(what);
     step_outcome all = {0};
@@ -145,7 +146,7 @@ static inline void check_recompute(tess_device *device, tess_dtype dtype)
 {
     for (int i = 0; i < STEP_NETS; i++) {
         tess_training_settings settings = step_settings(2, 12, step_nets[i].depth);
-        if (!step_takes(&step_nets[i], dtype))
+        if (!step_takes(device, &step_nets[i], dtype))
             continue;
         settings.dtype = dtype;
         settings.optimize = step_adam();
@@ -168,7 +169,7 @@ static inline void check_recompute(tess_device *device, tess_dtype dtype)
 static inline void check_micro_batches(tess_device *device)
 {
     for (int i = 0; i < STEP_NETS; i++) {
-        if (step_nets[i].batch_norm)
+        if (step_nets[i].batch_norm || !step_trains(device, &step_nets[i]))
             continue;
         tess_training_settings settings = step_settings(4, 12, step_nets[i].depth);
         settings.optimize.momentum = 0.9;

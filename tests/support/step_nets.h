@@ -4,6 +4,7 @@
 #define TESS_TESTS_STEP_NETS_H
 
 #include "check.h"
+#include "device/device.h"
 #include "net/blocks.h"
 
 enum { STEP_WIDTH = 8 }; /* channels of most values */
@@ -58,9 +59,9 @@ static inline tess_value build_plain(tess_net *net)
 /* The first layer has a stride whose input gradient nobody needs. */
 static inline tess_value build_strides(tess_net *net)
 {
-    tess_value h = tess_net_conv(
-        net, tess_net_input(net, 2),
-        (tess_conv_settings){"first", STEP_WIDTH, TESS_WINDOW_2D(3, 2, 1), .bias = true});
+    tess_value h =
+        tess_net_conv(net, tess_net_input(net, 2),
+                      (tess_conv_settings){"first", STEP_WIDTH, TESS_WINDOW_2D(3, 2, 1), .bias = true});
     h = step_down(net, tess_net_activate(net, h, TESS_RELU), "down", 12);
     h = step_up(net, tess_net_activate(net, h, TESS_RELU), "up", STEP_WIDTH, true);
     h = step_conv(net, tess_net_activate(net, h, TESS_RELU), "b", 5, 1);
@@ -115,14 +116,12 @@ static inline tess_value build_group_norms(tess_net *net)
     tess_value v = tess_net_activate(net, step_conv(net, given, "v1", STEP_WIDTH, 1), TESS_SILU);
     v = step_conv(net, v, "v2", 2 * STEP_WIDTH, 1);
     tess_value h = step_conv(net, image, "a", STEP_WIDTH, 3);
-    h = tess_net_group_norm(
-        net, h, (tess_group_norm_settings){"norm1", .groups = 4, .scale_shift = &given});
+    h = tess_net_group_norm(net, h, (tess_group_norm_settings){"norm1", .groups = 4, .scale_shift = &given});
     h = step_conv(net, tess_net_activate(net, h, TESS_SILU), "b", STEP_WIDTH, 3);
-    const tess_value g = tess_net_group_norm(
-        net, h, (tess_group_norm_settings){"norm2", .groups = 2, .scale_shift = &v});
+    const tess_value g =
+        tess_net_group_norm(net, h, (tess_group_norm_settings){"norm2", .groups = 2, .scale_shift = &v});
     h = tess_net_add(net, h, step_conv(net, tess_net_activate(net, g, TESS_SILU), "c", STEP_WIDTH, 3));
-    h = tess_net_group_norm(
-        net, h, (tess_group_norm_settings){"norm3", .groups = 8, .scale_shift = &v});
+    h = tess_net_group_norm(net, h, (tess_group_norm_settings){"norm3", .groups = 8, .scale_shift = &v});
     h = tess_net_activate(net, h, TESS_RELU);
     return step_conv(net, tess_net_group_norm(net, h, (tess_group_norm_settings){"norm4", .groups = 1}), "d",
                      3, 3);
@@ -132,8 +131,8 @@ static inline tess_value build_attention(tess_net *net)
 {
     tess_value h = step_conv(net, tess_net_input(net, 3), "a", STEP_WIDTH, 3);
     for (int i = 0; i < 2; i++) {
-        tess_value a = tess_net_group_norm(
-            net, h, (tess_group_norm_settings){i ? "norm1" : "norm2", .groups = 4});
+        tess_value a =
+            tess_net_group_norm(net, h, (tess_group_norm_settings){i ? "norm1" : "norm2", .groups = 4});
         a = step_conv(net, a, i ? "qkv1" : "qkv2", 3 * STEP_WIDTH, 1);
         a = tess_net_attention(net, a, (tess_op_attention){2, i == 0});
         h = tess_net_add(net, h, step_conv(net, a, i ? "proj1" : "proj2", STEP_WIDTH, 1));
@@ -203,8 +202,8 @@ static inline tess_value build_negative(tess_net *net)
 {
     const tess_value x = tess_net_input(net, 3);
     tess_value h = step_conv_relu(net, x, "a");
-    h = tess_net_activate(
-        net, tess_net_batch_norm(net, step_conv(net, h, "b", STEP_WIDTH, 3), "b_norm"), TESS_RELU);
+    h = tess_net_activate(net, tess_net_batch_norm(net, step_conv(net, h, "b", STEP_WIDTH, 3), "b_norm"),
+                          TESS_RELU);
     h = tess_net_conv(net, h, (tess_conv_settings){"c", 3, TESS_WINDOW_2D(3, 1, 1), true, .scale = -1});
     return tess_net_add(net, x, h);
 }
@@ -248,6 +247,12 @@ static inline tess_net *step_net_make(const step_net *what)
     tess_net_train(net);
     CHECK_MSG(tess_net_finish(net, what->build(net), &error) == TESS_OK, "%s: %s", what->name, error.text);
     return net;
+}
+
+/* A card has no kernel for the parameter gradients of 3-D convolutions. */
+static inline bool step_trains(const tess_device *device, const step_net *what)
+{
+    return !what->depth || device->host_memory;
 }
 
 static inline const step_net *step_net_named(const char *name)

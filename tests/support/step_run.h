@@ -37,6 +37,7 @@ static inline tess_training_settings step_settings(int64_t n, int64_t side, int6
                                     .w = side,
                                     .d = depth,
                                     .micro_batches = 1,
+                                    .recompute_down = TESS_RECOMPUTE_EVERYWHERE,
                                     .loss = {.kind = TESS_MSE},
                                     .optimize = {.kind = TESS_SGD}};
 }
@@ -58,8 +59,7 @@ static inline void step_set(step_run *run, tess_training_state state, const floa
 /* The values of a state; to be freed. */
 static inline float *step_state(step_run *run, tess_training_state state)
 {
-    float *values =
-        step_room((size_t)tess_training_state_size(run->training, state), sizeof *values);
+    float *values = step_room((size_t)tess_training_state_size(run->training, state), sizeof *values);
     if (tess_training_state_size(run->training, state))
         step_get(run, state, values);
     return values;

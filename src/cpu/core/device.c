@@ -156,10 +156,10 @@ static void clear_packed(tess_device *device, const tess_op *op, void *packed)
         memset(packed, 0, needs.weights);
 }
 
-static void cpu_repack(tess_device *device, const tess_op *op, int param, const float *values, void *packed,
-                       tess_stream *stream)
+static void cpu_repack(tess_device *device, const tess_op *op, int param, bool turned, const float *values,
+                       void *packed, tess_stream *stream)
 {
-    (void)stream;
+    (void)stream, (void)turned;
     tess_op_param params[TESS_OP_PARAMS];
     if (param == 0)
         clear_packed(device, op, packed);

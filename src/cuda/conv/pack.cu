@@ -138,6 +138,54 @@ static cudaError_t pack_kernel_values(const tess_op *op, int64_t slice, int64_t 
     return cudaGetLastError();
 }
 
+/* A block packs 32 rows of the file (input channels of `op`) for 8 of the others through shared memory, so that it
+ * reads and writes runs. Taps are reversed. Grid: x over rows, y over the others. */
+enum { TURNED_ROWS = 32, TURNED_OTHERS = 8, TURNED_THREADS = 256 };
+
+template <typename T>
+__global__ void __launch_bounds__(TURNED_THREADS)
+    pack_turned_kernel(int rows, int others, int taps, const float *values, T *packed)
+{
+    __shared__ float tile[TURNED_ROWS][TURNED_OTHERS * MOST_TAPS + 1];
+    const int row = blockIdx.x * TURNED_ROWS, other = blockIdx.y * TURNED_OTHERS,
+              high = min(TURNED_ROWS, rows - row), run = min(TURNED_OTHERS, others - other) * taps;
+    for (int i = threadIdx.x; i < high * run; i += TURNED_THREADS)
+        tile[i / run][i % run] = values[((int64_t)(row + i / run) * others + other) * taps + i % run];
+    __syncthreads();
+    for (int i = threadIdx.x; i < TURNED_ROWS * run; i += TURNED_THREADS) {
+        const int r = i % TURNED_ROWS, k = i / TURNED_ROWS, tap = taps - 1 - k % taps;
+        if (r < high)
+            packed[((int64_t)(other + k / taps) * taps + tap) * rows + row + r] = tess_rounded<T>(tile[r][k]);
+    }
+    publish();
+}
+
+template <typename T>
+static void launch_turned(const tess_op *op, const float *values, void *packed, cudaStream_t stream)
+{
+    const int rows = (int)op->in[0].c, others = (int)op->out[0].c,
+              taps = op->kernel[TESS_HEIGHT] * op->kernel[TESS_WIDTH];
+    const dim3 grid((unsigned)((rows + TURNED_ROWS - 1) / TURNED_ROWS),
+                    (unsigned)((others + TURNED_OTHERS - 1) / TURNED_OTHERS));
+    pack_turned_kernel<T><<<grid, TURNED_THREADS, 0, stream>>>(rows, others, taps, values, (T *)packed);
+}
+
+extern "C" cudaError_t tess_cuda_pack_turned(const tess_op *op, const float *values, void *packed,
+                                             cudaStream_t stream)
+{
+    switch (tess_op_precision(op)) {
+    case TESS_F16:
+        launch_turned<__half>(op, values, packed, stream);
+        break;
+    case TESS_BF16:
+        launch_turned<__nv_bfloat16>(op, values, packed, stream);
+        break;
+    default:
+        launch_turned<float>(op, values, packed, stream);
+    }
+    return cudaGetLastError();
+}
+
 extern "C" cudaError_t tess_cuda_pack(const tess_op *op, int param, int64_t first, int64_t count,
                                       const float *values, void *packed, cudaStream_t stream)
 {

@@ -61,8 +61,8 @@ void tess_cuda_pack_op(tess_device *device, const tess_op *op, int param, int64_
     pthread_mutex_unlock(&cuda->packing);
 }
 
-static void cuda_repack(tess_device *device, const tess_op *op, int param, const float *values, void *packed,
-                        tess_stream *stream)
+static void cuda_repack(tess_device *device, const tess_op *op, int param, bool turned, const float *values,
+                        void *packed, tess_stream *stream)
 {
     const cudaStream_t queue = tess_cuda_stream_of(device, stream);
     tess_op_param params[TESS_OP_PARAMS];
@@ -75,6 +75,8 @@ static void cuda_repack(tess_device *device, const tess_op *op, int param, const
                                        (size_t)params[param].rows * sizeof(float), cudaMemcpyDeviceToDevice,
                                        queue),
                        "packing of weights");
+    else if (turned)
+        tess_cuda_keep(device, tess_cuda_pack_turned(op, values, packed, queue), "packing of weights");
     else
         tess_cuda_keep(device, tess_cuda_pack(op, param, 0, params[param].rows, values, packed, queue),
                        "packing of weights");
@@ -170,6 +172,7 @@ static const tess_device_ops cuda_ops = {.query = tess_kernel_query,
                                          .prepare = tess_kernel_prepare,
                                          .pack = tess_kernel_pack,
                                          .repack = cuda_repack,
+                                         .packs_turned = true,
                                          .run = tess_kernel_run,
                                          .release = tess_kernel_release,
                                          .kernels = tess_cuda_kernels,

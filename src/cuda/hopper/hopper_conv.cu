@@ -42,10 +42,9 @@ static const char *refuses(const tess_op *op, int capability)
         return "takes square 2-D kernels";
     const bool padded = op->pad_before[TESS_HEIGHT] || op->pad_before[TESS_WIDTH] ||
                         op->pad_after[TESS_HEIGHT] || op->pad_after[TESS_WIDTH];
-    const bool taken = is_up(op) ? (fuses_upsampling(op) || (op->kind == TESS_OP_CONV_TRANSPOSE &&
-                                                             side == 2 && step == 2 && !padded)) &&
-                                       tess_op_residuals(op) == 0
-                                 : (side == 3 && step == 1) || (side == 2 && step == 2 && !padded);
+    const bool two = side == 2 && step == 2 && !padded;
+    const bool taken = op->kind == TESS_OP_UP_CONV ? fuses_upsampling(op) && tess_op_residuals(op) == 0
+                                                   : two || (side == 3 && step == 1 && !is_up(op));
     if (!taken)
         return "takes 3x3, 2x2 with stride 2 and without padding, and enlarging by 2 of whole images";
     if (!mappable(&op->in[0]) || !mappable(&op->out[0]))
@@ -104,8 +103,9 @@ static bool describe(const tess_op *op, const tess_op_buffers *buffers, conv_geo
                                phase / 2, phase % 2, tile::width, tile::height);
     }
     for (int r = 0; r < tess_op_residuals(op); r++)
-        good &= map_pixels(&g->residual[r], &op->in[1 + r], buffers->in[1 + r], 1, 0, 0, tile::width,
-                           tile::height);
+        for (int phase = 0; phase < (up ? PHASES : 1); phase++)
+            good &= map_pixels(&g->residual[r][phase], &op->in[1 + r], buffers->in[1 + r], up ? 2 : 1,
+                               phase / 2, phase % 2, tile::width, tile::height);
     g->bias = tess_cuda_bias(op, buffers);
     g->map = (const float *)buffers->in[op->inputs - 1];
     g->map_image = tess_op_map(op)->stride_n;

@@ -17,7 +17,7 @@ enum {
 enum conv_end { PLAIN_END, ADDS_MAP, TAKES_MASK };
 
 typedef struct conv_geometry {
-    CUtensorMap in[PHASES], out[PHASES], residual[2], weights;
+    CUtensorMap in[PHASES], out[PHASES], residual[2][PHASES], weights;
     CUtensorMap mask[PHASES]; /* ignored by a kernel that takes no mask */
     const float *bias;        /* NULL: none */
     /* One value per pixel, for all channels; ignored by a kernel without maps. */
@@ -166,20 +166,21 @@ static __device__ __forceinline__ void load_residuals(const conv_geometry &g, ui
         const tile_place p = place_of<TILE>(g, tile);
         for (int share = 0; share < (TILE::paired ? TEAMS : 1);
              share++) { /* paired: the outputs of one warpgroup each */
+            const int group = p.group + share, phase = group < g.groups ? group / g.groups_per_phase : 0,
+                      channel = group % g.groups_per_phase * CHANNELS;
             for (int r = 0; r < g.residuals; r++) {
                 barrier_wait(b.staging_free(team.at), team.at ? round[1] : round[0]);
                 (team.at ? round[1] : round[0]) ^= 1;
                 barrier_expect(b.residual_full(team.at), TILE::staging_bytes);
-                load_4d(staging + team.at * TILE::staging_bytes, &g.residual[r], b.residual_full(team.at),
-                        (p.group + share) * CHANNELS, p.x, p.y, p.n);
+                load_4d(staging + team.at * TILE::staging_bytes, &g.residual[r][phase],
+                        b.residual_full(team.at), channel, p.x, p.y, p.n);
             }
             if (END == TAKES_MASK) {
-                const int group = p.group + share, phase = group < g.groups ? group / g.groups_per_phase : 0;
                 barrier_wait(b.staging_free(team.at), team.at ? round[1] : round[0]);
                 (team.at ? round[1] : round[0]) ^= 1;
                 barrier_expect(b.residual_full(team.at), TILE::staging_bytes);
                 load_4d(staging + team.at * TILE::staging_bytes, &g.mask[phase], b.residual_full(team.at),
-                        group % g.groups_per_phase * CHANNELS, p.x, p.y, p.n);
+                        channel, p.x, p.y, p.n);
             }
             team.next<TEAMS>();
         }

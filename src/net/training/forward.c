@@ -27,10 +27,11 @@ tess_cell tess_emit_weights(tess_emitter *e, const tess_op *op, int layer, bool 
     if (count == 0 || e->program->status != TESS_OK)
         return -1;
     e->program->status = e->program->device->ops->query(e->program->device, op, &needs, e->program->error);
+    const bool fused = e->program->device->ops->packs_turned && tess_op_taps(op) <= 9;
     const tess_cell packed = tess_program_bytes(e->program, needs.weights ? needs.weights : 1);
     for (int i = 0; i < count; i++) {
         tess_cell values = tess_emit_piece(e, TESS_IN_PARAMETERS, layer, i, 1);
-        if (turned) {
+        if (turned && !fused) {
             const tess_cell flipped = tess_program_tensor(
                 e->program, tess_tensor_2d(TESS_F32, 1, 1, 1, params[i].rows * params[i].row));
             const tess_op flip = {.kind = TESS_OP_FLIP,
@@ -38,7 +39,7 @@ tess_cell tess_emit_weights(tess_emitter *e, const tess_op *op, int layer, bool 
             tess_program_op(e->program, flip, (tess_cell[]){values, -1}, (tess_cell[]){flipped, -1}, -1);
             values = flipped;
         }
-        tess_program_pack(e->program, op, i, values, packed);
+        tess_program_pack(e->program, op, i, turned && fused, values, packed);
     }
     return packed;
 }

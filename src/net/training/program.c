@@ -140,13 +140,14 @@ void tess_program_op(tess_program *program, tess_op op, const tess_cell *in, con
     program->held_bytes += needs.held;
 }
 
-void tess_program_pack(tess_program *program, const tess_op *op, int param, tess_cell values,
+void tess_program_pack(tess_program *program, const tess_op *op, int param, bool turned, tess_cell values,
                        tess_cell packed)
 {
     tess_program_step *step = add_step(program);
     if (!step)
         return;
     step->packs = true;
+    step->turned = turned;
     step->param = param;
     step->op = *op;
     step->in[0] = values;
@@ -184,8 +185,9 @@ void tess_program_run(const tess_program *program, tess_section section, void *c
     for (int i = from; i < program->section_end[section] && !tess_stop_poll(stop); i++) {
         const tess_program_step *step = &program->steps[i];
         if (step->packs) {
-            device->ops->repack(device, &step->op, step->param, address(program, blocks, step->in[0]),
-                                address(program, blocks, step->out[0]), stream);
+            device->ops->repack(device, &step->op, step->param, step->turned,
+                                address(program, blocks, step->in[0]), address(program, blocks, step->out[0]),
+                                stream);
             continue;
         }
         tess_op_buffers buffers = {.workspace = workspace};

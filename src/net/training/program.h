@@ -36,7 +36,8 @@ typedef struct tess_cell_info {
 } tess_cell_info;
 
 typedef struct tess_program_step {
-    bool packs; /* packs parameter `param` of `op` from in[0] into out[0]; otherwise runs the op */
+    bool packs;  /* packs parameter `param` of `op` from in[0] into out[0]; otherwise runs the op */
+    bool turned; /* packs the kernel turned, for an input gradient */
     int param;
     tess_op op;
     tess_cell in[TESS_OP_INPUTS], out[TESS_OP_OUTPUTS];
@@ -70,7 +71,7 @@ const tess_tensor *tess_program_shape(const tess_program *program, tess_cell cel
 /* Appends a step. The tensors of the op are set from the cells; unused entries of in and out are -1. */
 void tess_program_op(tess_program *program, tess_op op, const tess_cell *in, const tess_cell *out,
                      tess_cell weights);
-void tess_program_pack(tess_program *program, const tess_op *op, int param, tess_cell values,
+void tess_program_pack(tess_program *program, const tess_op *op, int param, bool turned, tess_cell values,
                        tess_cell packed);
 /* True when the device does the op with these cells. */
 bool tess_program_can(const tess_program *program, tess_op op, const tess_cell *in, const tess_cell *out);

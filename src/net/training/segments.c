@@ -1,7 +1,8 @@
 /* Which activations are computed again instead of kept. The layers are divided into segments. A value that only layers
  * of its own segment read is dropped after the forward pass, and computed again when the backward pass reaches its
  * segment. A segment ends where little else than the last result is needed later, so a residual block is never cut
- * in its middle; values that are read much later (skips) are kept in any case and do not count. */
+ * in its middle; values that are read much later (skips) are kept in any case and do not count. The largest
+ * activations give the most memory for the same work, so a plan can restrict this to them (recompute_down). */
 #include <math.h>
 
 #include "base/checked.h"
@@ -37,7 +38,8 @@ static void drop_within(tess_emitter *e, int first, int last)
 {
     for (int i = first; i <= last; i++) {
         const tess_layer *layer = tess_net_layer(e->net, i);
-        if (layer->dropped || tess_net_is_end(e->net, layer->out[0]))
+        if (layer->dropped || tess_net_is_end(e->net, layer->out[0]) ||
+            tess_net_value(e->net, layer->out[0])->down[TESS_HEIGHT] > e->settings->recompute_down)
             continue;
         const int reader = last_reader(e, layer->out[0]);
         e->values[layer->out[0]].dropped = reader >= 0 && reader <= last;

@@ -264,5 +264,6 @@ tess_status tess_training_prepare(tess_training *t, tess_error *error)
         TESS_TRY(
             memory->alloc(t->device, &t->workspace, TESS_MEM_WORKSPACE, t->program.workspace_bytes, error));
     TESS_TRY(memory->host_alloc(t->device, &t->results, CONTROL_VALUES * sizeof(double), error));
-    return tess_program_prepare(&t->program, error);
+    TESS_TRY(tess_program_prepare(&t->program, error));
+    return tess_training_capture(t, error);
 }

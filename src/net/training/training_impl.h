@@ -23,4 +23,7 @@ struct tess_training {
     tess_block results; /* pinned: loss and norm on their way back */
 };
 
+/* training_run.c: captures all sections on a device with graphs, so that a run allocates nothing. */
+tess_status tess_training_capture(tess_training *training, tess_error *error) TESS_MUST_CHECK;
+
 #endif

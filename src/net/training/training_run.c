@@ -64,26 +64,34 @@ const tess_op *tess_training_op(const tess_training *t, int index)
     return &t->program.steps[t->program.section_end[TESS_SECTION_BEGIN] + index].op;
 }
 
-/* Runs a section; on a device with graphs it is captured at its first run. */
-static tess_status run_section(tess_training *t, tess_section section, tess_stream *stream, tess_error *error)
+static bool has_steps(const tess_training *t, tess_section section)
+{
+    return t->program.section_end[section] > (section > 0 ? t->program.section_end[section - 1] : 0);
+}
+
+tess_status tess_training_capture(tess_training *t, tess_error *error)
 {
     tess_device *device = t->device;
-    const int from = section > 0 ? t->program.section_end[section - 1] : 0;
-    if (t->program.section_end[section] == from)
+    if (!device->graphs)
         return TESS_OK;
-    if (!device->graphs) {
-        tess_program_run(&t->program, section, t->data, t->workspace.data, stream);
-        return TESS_OK;
-    }
-    if (!t->capture)
-        TESS_TRY(device->streams->create(device, &t->capture, error));
-    if (!t->graphs[section]) {
+    TESS_TRY(device->streams->create(device, &t->capture, error));
+    for (int i = 0; i < TESS_SECTIONS; i++) {
+        const tess_section section = (tess_section)i;
+        if (!has_steps(t, section))
+            continue;
         TESS_TRY(device->graphs->begin(device, t->capture, error));
         tess_program_run(&t->program, section, t->data, t->workspace.data, t->capture);
         TESS_TRY(device->graphs->end(device, t->capture, &t->graphs[section], error));
     }
-    device->graphs->launch(device, t->graphs[section], stream);
     return TESS_OK;
+}
+
+static void run_section(tess_training *t, tess_section section, tess_stream *stream)
+{
+    if (t->graphs[section])
+        t->device->graphs->launch(t->device, t->graphs[section], stream);
+    else
+        tess_program_run(&t->program, section, t->data, t->workspace.data, stream);
 }
 
 tess_status tess_training_control(tess_training *t, const double *control, tess_stream *stream,
@@ -100,14 +108,18 @@ tess_status tess_training_control(tess_training *t, const double *control, tess_
 
 tess_status tess_training_pass(tess_training *t, int index, tess_stream *stream, tess_error *error)
 {
+    (void)error;
     if (index == 0)
-        TESS_TRY(run_section(t, TESS_SECTION_BEGIN, stream, error));
-    return run_section(t, TESS_SECTION_PASS, stream, error);
+        run_section(t, TESS_SECTION_BEGIN, stream);
+    run_section(t, TESS_SECTION_PASS, stream);
+    return TESS_OK;
 }
 
 tess_status tess_training_update(tess_training *t, tess_stream *stream, tess_error *error)
 {
-    return run_section(t, TESS_SECTION_UPDATE, stream, error);
+    (void)error;
+    run_section(t, TESS_SECTION_UPDATE, stream);
+    return TESS_OK;
 }
 
 tess_status tess_training_result(tess_training *t, tess_stream *stream, double *loss, double *norm,
