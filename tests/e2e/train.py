@@ -145,6 +145,9 @@ def check_memory(bench):
         bench.check(all(np.allclose(a[k], b[k], atol=1e-4) for k in a), "half the memory: the same result but for rounding")
     small = bench.run("train", config(bench, "small", **wide), "--memory", "2M")
     bench.check_refused(small, 1, "--memory", "batch")
+    enough = small.err.split("use --memory ")[-1].split(",")[0]
+    bench.check(bench.run("plan", "train", config(bench, "small", **wide), "--memory", enough).status == 0,
+                f"the limit that the refusal names, {enough}, is enough")
     bench.path("large").mkdir()
     for i in range(4):
         write_png(bench.path("large") / f"{i}.png", to_integers(picture(512, 512, 3, i), np.uint8))
