@@ -14,7 +14,7 @@ import time
 
 import numpy as np
 
-from support import Bench, leftovers, picture, psnr, read_metadata, read_safetensors, to_integers, write_png
+from support import Bench, picture, psnr, read_metadata, read_safetensors, to_integers, write_png
 
 DRUNET = {"architecture": "drunet", "widths": [8, 8, 16, 16], "blocks": 1}
 DNCNN = {"architecture": "dncnn", "widths": [16], "depth": 5, "norm": "batch"}
@@ -226,7 +226,9 @@ def finish(bench, name, what):
     bench.check(log_of(bench, "whole") == log_of(bench, name), f"{what}: the log continues")
     bench.check(event_steps(bench.path("whole-events")) == event_steps(bench.path(f"{name}-events")),
                 f"{what}: the event files continue")
-    bench.check(len(checkpoints(bench, name)) == 2 and not leftovers(bench.folder), f"{what}: two checkpoints are kept")
+    kept = checkpoints(bench, name)
+    left = [p for p in bench.path(f"{name}-checkpoints").glob(".tmp*/new") if p.stat().st_size]
+    bench.check(len(kept) == 2 and not left, f"{what}: two checkpoints are kept: {[k.name for k in kept]} {left}")
 
 
 def check_stopped(bench, kills):
