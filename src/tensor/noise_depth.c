@@ -13,9 +13,8 @@ enum {
     FEWEST = 200,         /* fewest patches of a slice that can be compared */
     MOST_SLICES = 1 << 16 /* limits the memory; no volume that was seen has more */
 };
-/* Ratio of the largest to the least level. Texture alone makes some difference between slices with the same noise.
- * Where noise grows with brightness, a level for each pixel is worth more than one for each slice. */
-static const double differ = 1.15, differ_with_gain = 1.5;
+/* Ratio of the largest to the least level. Texture alone makes some difference between slices with the same noise. */
+static const double differ = 1.15, differ_much = 1.5;
 static const double area_error = 5.5; /* error of a slice's level, times the root of its area in samples */
 static const double no_noise = 1e-3;  /* relative to the expected level: slices below it are empty */
 
@@ -141,8 +140,9 @@ static double shared_level(const tess_noise *noise, int64_t slice)
     return own < 0 ? -1 : sqrt(sum / (double)known);
 }
 
-/* Writes the level of each slice by itself, -1: unknown. Returns false when fewer than two can be compared, or
- * brightness explains the differences. */
+/* Writes the level of each slice by itself, -1: unknown. Returns false when fewer than two can be compared, or the noise
+ * grows with brightness: then a level for each pixel is worth more than one for each slice, and the few patches of a
+ * slice, of which the darkest seem the flattest, show a level that is too low. */
 static bool slices_differ(const tess_noise *noise, tess_noise_result *result,
                           tess_noise_confidence *confidence)
 {
@@ -162,10 +162,13 @@ static bool slices_differ(const tess_noise *noise, tess_noise_result *result,
     }
     if (known < 2) /* slices are too small, or nearly all without data */
         result->confidence = TESS_NOISE_ROUGH;
-    double limit = known >= 2 ? fmax(differ, chance(noise, known)) : INFINITY;
+    const double limit = known >= 2 ? fmax(differ, chance(noise, known)) : INFINITY;
     for (int c = 0; c < noise->shape.channels; c++)
-        if (result->channel[c].gain > 0)
-            limit = fmax(limit, differ_with_gain);
+        if (result->channel[c].gain > 0) {
+            if (largest > differ_much * least) /* perhaps they were exposed differently */
+                result->confidence = TESS_NOISE_ROUGH;
+            return false;
+        }
     return largest > limit * least;
 }
 
