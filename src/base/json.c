@@ -11,9 +11,9 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/json_numbers.h"
 #include "base/mem.h"
 
-enum { DIGITS = 12 };
 static const double MOST_EXACT = 9007199254740992.0; /* 2^53: doubles beyond it are all whole */
 
 /* Set when an allocation failed. jansson's parser reports some failed allocations as syntax errors, and its
@@ -204,7 +204,9 @@ char *tess_json_dump(const tess_json *value, bool indented)
     if (!value)
         return NULL;
     refused = false;
-    char *text = json_dumps(unwrap(value), layout | JSON_ENCODE_ANY | JSON_REAL_PRECISION(DIGITS));
+    char *text = json_dumps(unwrap(value), layout | JSON_ENCODE_ANY | JSON_REAL_PRECISION(TESS_JSON_DIGITS));
+    if (text && !refused)
+        tess_json_shorten(text);
     if (!refused)
         return text;
     tess_small_free(text);

@@ -41,10 +41,11 @@ typedef struct tess_extras {
     int note_count;
     double density[2]; /* pixels per unit, horizontally and vertically */
     tess_density_unit unit;
-    int photometric; /* for a TIFF, the number in its tag; else -1 */
-    bool associated; /* for a TIFF: the last sample is alpha, and the colours are multiplied by it */
-    size_t bytes;    /* total size */
-    size_t limit;    /* size of the file: no part can be larger */
+    int photometric;   /* for a TIFF, the number in its tag; else -1 */
+    bool more_samples; /* a TIFF's pixels have more samples than its colours: alpha, or others */
+    bool associated;   /* for a TIFF: the last sample is alpha, and the colours are multiplied by it */
+    size_t bytes;      /* total size */
+    size_t limit;      /* size of the file: no part can be larger */
     bool no_memory;
 } tess_extras;
 

@@ -162,6 +162,7 @@ static void take_samples(tess_tiff_directory *d, tess_extras *out)
     const tess_tiff_tag *colours = find(d, PHOTOMETRIC), *others = find(d, EXTRA_SAMPLES);
     if (colours)
         out->photometric = (int)number_of(colours, 0, 2);
+    out->more_samples = others != NULL;
     if (others && others->type == 3 && others->value.bytes >= 2)
         out->associated = number_of(others, others->value.bytes - 2, 2) == 1;
 }

@@ -104,10 +104,12 @@ size_t tess_gdal_held_bytes(const char *target, const tess_image_info *info)
 unsigned tess_gdal_holds(const char *target, const tess_image_info *info)
 {
     const char *name = tess_gdal_driver_of(target)->name;
+    /* What is said of inks does not hold for the red, green and blue made of them. */
     const unsigned place = TESS_SAYS_TRANSFORM | TESS_SAYS_PROJECTION,
-                   values = TESS_SAYS_NODATA | TESS_SAYS_SCALE | TESS_SAYS_NAMES;
+                   values = info->cmyk ? 0 : TESS_SAYS_NODATA | TESS_SAYS_SCALE | TESS_SAYS_NAMES,
+                   unit = info->cmyk ? 0 : TESS_SAYS_UNIT;
     if (strcmp(name, "GTiff") == 0)
-        return place | TESS_SAYS_POINTS | values | TESS_SAYS_UNIT | TESS_SAYS_TAGS | TESS_SAYS_WHITE |
+        return place | TESS_SAYS_POINTS | values | unit | TESS_SAYS_TAGS | TESS_SAYS_WHITE |
                (info->mask_band ? TESS_SAYS_MASK : 0);
     if (strcmp(name, "ENVI") == 0)
         return place | values | TESS_SAYS_CATEGORIES |

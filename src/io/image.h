@@ -24,7 +24,7 @@ typedef enum tess_axes {
     TESS_AXES_DHW,
     TESS_AXES_DHWC,
     TESS_AXES_PLAIN, /* two or three axes as height, width and channels, whatever their sizes: for measurements */
-    TESS_AXES_PICTURE /* the same for pictures: what looks like (C,H,W) is refused */
+    TESS_AXES_PICTURE /* the same for pictures: what looks like (C,H,W) or has more than 16 channels is refused */
 } tess_axes;
 
 /* The metadata that a file has, as bits of tess_image_info.says. EXIF data and profiles are not included
@@ -44,6 +44,8 @@ typedef enum tess_says {
     TESS_SAYS_CHROMA =
         1 << 11,               /* a JPEG whose colours have more than half the resolution of its brightness */
     TESS_SAYS_WHITE = 1 << 14, /* a TIFF in which 0 is white; samples are read as they are stored */
+    TESS_SAYS_BESIDE_INKS =
+        1 << 15,               /* found by a writer: samples beside CMYK, such as alpha, which GDAL drops */
     TESS_SAYS_TEXTS = 1 << 12, /* this and the next: found by a writer in the extras (io/extras.h) */
     TESS_SAYS_IPTC = 1 << 13
 } tess_says;

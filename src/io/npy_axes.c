@@ -7,7 +7,7 @@
 
 #include "io/npy.h"
 
-enum { MOST_CHANNELS = 4 };
+enum { MOST_CHANNELS = 4, MOST_IN_PICTURE = 16 };
 
 static const struct {
     const char *name, *words;
@@ -91,6 +91,12 @@ static tess_status plain(const tess_npy_header *header, bool picture, tess_axes 
                          "its shape %s looks like (channels, height, width); a picture is (height, width) or "
                          "(height, width, channels): move its first axis to the end",
                          shape);
+    if (picture && header->rank == 3 && header->shape[2] > MOST_IN_PICTURE)
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "its shape %s would be a picture of %lld channels; a picture is (height, width) or "
+                         "(height, width, channels), and more than %d channels need \"axes\": \"HWC\" in the "
+                         "problem file: move the channels to the end if they are elsewhere",
+                         shape, (long long)header->shape[2], MOST_IN_PICTURE);
     *out = header->rank == 3 ? TESS_AXES_HWC : TESS_AXES_HW;
     return TESS_OK;
 }

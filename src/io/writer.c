@@ -115,6 +115,7 @@ static void note_lost(tess_writer *writer, int orientation)
     } parts[] = {{TESS_SAYS_TRANSFORM, "georeference"},
                  {TESS_SAYS_PROJECTION, "projection"},
                  {TESS_SAYS_POINTS, "control points"},
+                 {TESS_SAYS_BESIDE_INKS, "alpha or other samples beside CMYK"},
                  {TESS_SAYS_NODATA, "nodata value"},
                  {TESS_SAYS_MASK, "mask"},
                  {TESS_SAYS_SCALE, "scale and offset"},
@@ -153,6 +154,8 @@ static tess_status take_extras(tess_writer *writer, const tess_reader *like, tes
                              : strlen(kind) == 4       ? TESS_SAYS_TEXTS
                                                        : 0;
     }
+    if (writer->info.cmyk && writer->extras.more_samples)
+        writer->info.says |= TESS_SAYS_BESIDE_INKS;
     note_lost(writer, tess_extras_orientation(&writer->extras));
     return TESS_OK;
 }

@@ -8,6 +8,9 @@ static const float window[TESS_SSIM_TAPS] = {0.00102838f, 0.00759876f, 0.0360007
                                              0.21300553f, 0.26601172f, 0.21300553f, 0.10936069f,
                                              0.03600077f, 0.00759876f, 0.00102838f};
 
+/* Rounding takes values beyond the ends without meaning. */
+static const float TOLERANCE = 1e-5f;
+
 static int64_t columns(const tess_quality *quality)
 {
     return (quality->width - TESS_SSIM_TAPS + 1) * quality->channels;
@@ -79,13 +82,15 @@ void tess_quality_row(tess_quality *quality, const float *result, const float *t
 {
     const int64_t count = quality->width * quality->channels;
     double sum = 0;
-    int64_t holes = 0;
+    int64_t holes = 0, outside = 0;
     for (int64_t i = 0; i < count; i++) {
         const bool hole = isnan(truth[i]);
         double d = hole ? 0 : (double)clamp(result[i]) - (double)clamp(truth[i]);
         sum += d * d;
         holes += hole;
+        outside += truth[i] < -TOLERANCE || truth[i] > 1 + TOLERANCE;
     }
+    quality->outside += outside;
     quality->square_error += sum;
     quality->values += count - holes;
     if (columns(quality) > 0) {

@@ -14,7 +14,8 @@ typedef struct tess_quality {
     int64_t width, channels, rows; /* rows: seen so far */
     double square_error, ssim;
     int64_t values, positions;
-    float *lines; /* the last 11 rows of the five filtered products; owned by the caller */
+    int64_t outside; /* values of the truth that were clamped */
+    float *lines;    /* the last 11 rows of the five filtered products; owned by the caller */
 } tess_quality;
 
 /* Size of `lines`. */

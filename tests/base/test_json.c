@@ -56,6 +56,39 @@ static void test_build_and_read(void)
     tess_small_free(indented);
 }
 
+/* Numbers are written with as many digits as they need. */
+static void test_numbers(void)
+{
+    static const double values[] = {0.1,
+                                    0.1 + 0.2,
+                                    1.0 / 3,
+                                    -4e-300,
+                                    5e-324,
+                                    1.7976931348623157e308,
+                                    255,
+                                    1e22,
+                                    -9999.9,
+                                    0.30000001192092896,
+                                    123456789.01234567,
+                                    -0.0};
+    enum { COUNT = sizeof values / sizeof *values };
+    tess_error error = {{0}};
+    tess_json *list = tess_json_array(), *again = NULL;
+    tess_json_append_string(&list, "0.10000000000000001 \\\" 0.10000000000000001");
+    for (int i = 0; i < COUNT; i++)
+        tess_json_append_double(&list, values[i]);
+    char *text = tess_json_dump(list, false);
+    CHECK_MSG(text && strstr(text, ",0.1,0.30000000000000004,0.3333333333333333,") &&
+                  strstr(text, "\",0.1,") && strstr(text, "1 \\\\\\\" 0.10000000000000001\""),
+              "%s", text ? text : "NULL");
+    CHECK(text && tess_json_parse(text, strlen(text), &again, &error) == TESS_OK);
+    for (int i = 0; i < COUNT; i++)
+        CHECK(tess_json_as_double(tess_json_at(again, i + 1), 0) == values[i]);
+    tess_json_free(list);
+    tess_json_free(again);
+    tess_small_free(text);
+}
+
 static void test_null_climbs(void)
 {
     tess_json *record = tess_json_object(), *gone = NULL;
@@ -136,6 +169,7 @@ static void test_utf8(void)
 int main(void)
 {
     test_build_and_read();
+    test_numbers();
     test_null_climbs();
     test_parse_errors();
     test_no_memory();

@@ -180,6 +180,16 @@ def check_inks(bench, color, gray):
     made = tags_of(bench.path("cmyk-out.tif"))
     bench.check(result.status == 0 and "CMYK" in result.err and numbers(made, PHOTOMETRIC) == (2,) and len(numbers(made, 258)) == 3,
                 f"CMYK is read as RGB without alpha, and it is said: {result.err.strip()}")
+    write_tiff(bench.path("beside.tif"), to_integers(picture(H, W, 5), np.uint8), 5, (2,))
+    for suffix in ("tif", "png"):
+        lost = notes(bench, bench.path("beside.tif"), bench.path(f"beside-out.{suffix}"), "--model", color)
+        bench.check(len(lost) == 1 and "alpha" in lost[0], f"the alpha beside CMYK is gone, and it is said: {lost}")
+    inks[10:20, 10:20] = (0, 255, 255, 0)  # red: no ink is no hole
+    write_tiff(bench.path("none.tif"), inks, 5, nodata="0")
+    lost = notes(bench, bench.path("none.tif"), bench.path("none-out.tif"), "--model", color)
+    bench.check(len(lost) == 1 and "nodata value" in lost[0] and NODATA not in tags_of(bench.path("none-out.tif")), f"a nodata value of inks is none of RGB: {lost}")
+    record = bench.record("denoise", bench.path("none.tif"), bench.path("none-out.tif"), "--model", color)
+    bench.check(record and record["denoise"]["files"][0].get("holes", 0) == 0 and "nodata" in record["denoise"]["files"][0]["lost"], f"nor makes it holes: {record and record['denoise']['files']}")
     for dtype in (np.uint8, np.uint16):
         write_tiff(bench.path("white.tif"), to_integers(picture(H, W, 1), dtype), 0)
         write_tiff(bench.path("black.tif"), to_integers(picture(H, W, 1), dtype), 1)

@@ -151,13 +151,20 @@ for change, words in [
     ({"kernels": None}, ["angles", "kernels", "kernel"]),
     ({"measurement": save("chw.npy", np.ascontiguousarray(y.transpose(2, 0, 1)))}, ["chw.npy", "(channels, height, width)", "to the end"]),
     ({"truth": save("tchw.npy", np.ascontiguousarray(np.float32(truth).transpose(2, 0, 1)))}, ["tchw.npy", "(channels, height, width)"]),
-    ({"measurement": save("many.npy", np.ones((6, 40, 30), np.float32))}, ["many.npy", "2 rows of 40 columns with 30 channels", "to the end"]),
+    ({"measurement": save("many.npy", np.ones((6, 40, 14), np.float32))}, ["many.npy", "2 rows of 40 columns with 14 channels", "to the end"]),
+    ({"measurement": save("stack.npy", np.ones((21, 64, 80), np.float32)), "kernels": ["k0.npy"], "truth": None}, ["stack.npy", "80 channels", "HWC", "to the end"]),
+    ({"axes": "CHW"}, ["axes", "HWC"]),
+    ({"axes": "HW"}, ["kernels.npy", "HW"]),
     ({"measurement": save("holes.npy", holes)}, ["holes.npy", f"of {y.size} values 2 are NaN and 1 infinite", "row 3, column 7"]),
     ({"truth": save("hollow.npy", hollow)}, ["hollow.npy", "3 are NaN", "row 2, column 3"]),
 ]:
     bench.check_refused(bench.run("reconstruct", kept, "--problem", problem(**{**good, **change})), 1, *words)
 bench.check_refused(bench.run("reconstruct", kept, "--problem", "deblur", "--image", bench.path("tchw.npy")), 1, "tchw.npy", "(channels, height, width)")
 save("image.npy", hollow)
+save("bands.npy", np.tile(np.float32(truth[:32, :32]), (1, 1, 6)))
+out = bench.path("bands-out.npy")
+record = bench.record("reconstruct", out, "--problem", problem(operator="blur", measurement="bands.npy", kernel="k0.npy", axes="HWC", truth="bands.npy", noise=0.01), "--iterations", 1)
+bench.check(record and np.load(out).shape == np.load(bench.path("bands.npy")).shape, "many channels are taken when the problem says so")
 for more in ([], ["--size", 32]):
     bench.check_refused(bench.run("reconstruct", kept, "--problem", "deblur", "--image", bench.path("image.npy"), *more), 1, "image.npy", "3 are NaN", "row 2, column 3")
 sinogram = np.ones((5, 16), np.float32)

@@ -202,6 +202,17 @@ for name, form in (("tilt", "v_{:+d}.npy"), ("bare", "{}.npy"), ("tenths", "scan
         np.save(bench.path(name) / form.format((number - 30) / 2 if name == "tenths" else number if name == "dashes" else number - 30), view)
     _, same = run({**plain, "measurement": name, "row": 1})
     bench.check(same is not None and np.array_equal(same, first), f"a folder of views named {form}")
+quarters = [number / 4 for number in range(VIEWS)]
+for name, names in (("quarters", [f"t_{n:g}" for n in quarters]), ("floats", [f"t{n}" for n in quarters]), ("counted", [f"run1.{n + 1}" for n in range(VIEWS)]),
+                    ("first", ["scan"] + [f"scan-{n + 1}" for n in range(VIEWS - 1)]), ("below", [f"tilt_{3 * (n - VIEWS)}" for n in range(VIEWS)]),
+                    ("alike", [f"tilt_-{160 - n}" for n in range(VIEWS)]), ("minus", [f"{n - 100}" for n in range(VIEWS)])):
+    bench.path(name).mkdir()
+    for stem, view in zip(names, scan):
+        np.save(bench.path(name) / f"{stem}.npy", view)
+    _, same = run({**plain, "measurement": name, "row": 1})
+    bench.check(same is not None and np.array_equal(same, first), f"views named {names[0]}, {names[1]}, ..., {names[-1]}")
+result = bench.run("reconstruct", bench.path("out.npy"), "--problem", problem({**plain, "measurement": "first", "row": 1}), *few, "--verbose")
+bench.check(f"{VIEWS} views, the first scan.npy, the last scan-{VIEWS - 1}.npy" in result.err, f"--verbose tells their order: {result}")
 _, same = run({**plain, "measurement": "folder", "row": 1})
 bench.check(same is not None and np.array_equal(same, first), "a folder of views")
 if bench.has_gdal():

@@ -55,6 +55,23 @@ image = save("eight.npy", np.uint8(np.rint(255 * np.clip(noisy, 0, 1))))
 unit, said = quality(image, save("unit.npy", np.float32(clean)))
 bench.check(unit["psnr_db"] > 30 and "units of" not in said, f"8 bits and floats on [0,1] have the range of their types: {unit['psnr_db']:.2f} dB")
 
+if bench.has_gdal():
+    meaning = lambda scale, offset: f'<Item name="SCALE" sample="0" role="scale">{scale}</Item><Item name="OFFSET" sample="0" role="offset">{offset}</Item>'
+    heights = lambda image, scale, offset: np.int16(np.rint((100 + 20 * image - offset) / scale))
+    image = write_tiff(bench.path("heights.tif"), heights(noisy, 0.01, 50), items=meaning(0.01, 50))
+    same, _ = quality(image, write_tiff(bench.path("same.tif"), heights(clean, 0.01, 50), items=meaning(0.01, 50)))
+    other, said = quality(image, write_tiff(bench.path("other.tif"), heights(clean, 0.02, 90), items=meaning(0.02, 90)))
+    bench.check(abs(other["psnr_db"] - same["psnr_db"]) < 0.05 and "scale and offset" in said, f"samples of another scale: {other['psnr_db']:.2f}, {same['psnr_db']:.2f} dB")
+
+# --- a truth beyond the range --------------------------------------------------------------------------------------
+
+image = save("float.npy", np.float32(800 + 1400 * noisy))
+for low, high, said_so in ((800, 2200, False), (1200, 1800, True)):
+    found, said = quality(image, save("truth.npy", np.float32(800 + 1400 * clean)), "--range", f"{low},{high}", "--sigma", "0")
+    onto = lambda values: (800 + 1400 * values - low) / (high - low)
+    bench.check(abs(found["psnr_db"] - psnr(onto(noisy), onto(clean))) < 1e-3 and ("% of its samples lie outside" in said) == said_so,
+                f"both are clamped to the range {low}..{high}, which is said where it matters: {found['psnr_db']:.3f} dB, {said}")
+
 # --- holes ------------------------------------------------------------------------------------------------------------
 
 holes = random.random(clean.shape) < 0.002

@@ -58,7 +58,8 @@ typedef struct tess_denoise_file {
     tess_cut_plan choice;
     tess_cut_plan cut; /* of a volume, for a 3-D network */
     double seconds;
-    double psnr, ssim; /* NaN: not measured */
+    double psnr, ssim;    /* NaN: not measured */
+    double truth_outside; /* share of the truth's samples that the figures clamp to the range */
     tess_status status;
     char *error;      /* owned; NULL: no error */
     bool skipped;     /* its output exists and is kept */
@@ -154,6 +155,12 @@ tess_status tess_denoise_open(tess_memory *memory, const char *path, tess_axes a
                               tess_reader **reader, tess_error *error) TESS_MUST_CHECK;
 /* Whether file->scale is that of the samples' type, not of this image. */
 bool tess_denoise_scale_is_of_type(const tess_denoise_file *file);
+/* Samples of the truth that mean 0 and 1. If both files say what their samples mean (scale and offset), the same
+ * quantities do. Else a range that was given or found is in the units of the input's samples, and the truth has the
+ * same; or each file has the range of its type. */
+tess_scale tess_denoise_truth_scale(const tess_denoise_file *file);
+/* Whether both files say what their samples mean. */
+bool tess_denoise_truth_has_units(const tess_denoise_file *file);
 /* Chooses file->scale; fails if sigma would have no meaning on it. */
 tess_status tess_denoise_set_scale(const tess_denoise_settings *settings, tess_denoise_file *file,
                                    tess_error *error) TESS_MUST_CHECK;

@@ -178,6 +178,19 @@ static tess_status describe_truth(const tess_engine *engine, tess_denoise_file *
     return TESS_OK;
 }
 
+static void report_truth(const tess_denoise_settings *settings, const tess_denoise_file *file)
+{
+    if (!file->truth)
+        return;
+    const tess_scale scale = tess_denoise_truth_scale(file);
+    const bool converted = tess_denoise_truth_has_units(file) &&
+                           (scale.low != file->scale.low || scale.high != file->scale.high);
+    if (converted || (file->truth_info.dtype != file->info.dtype && !tess_denoise_scale_is_of_type(file)))
+        tess_note(&settings->common, TESS_NOTE_WARNING,
+                  "%s: compared in the units of %s%s: its samples %.7g and %.7g mean 0 and 1", file->truth,
+                  file->input, converted ? ", by the scale and offset of each" : "", scale.low, scale.high);
+}
+
 static tess_status describe_map(tess_engine *engine, const tess_denoise_settings *settings,
                                 tess_denoise_file *file, tess_error *error)
 {
@@ -280,10 +293,7 @@ tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settin
     TESS_TRY(describe_samples(engine, settings, file, error));
     report_output(settings, file);
     report_axes(settings, file);
-    if (file->truth && file->truth_info.dtype != file->info.dtype && !tess_denoise_scale_is_of_type(file))
-        tess_note(&settings->common, TESS_NOTE_WARNING,
-                  "%s: compared in the units of %s: its samples %.7g and %.7g mean 0 and 1", file->truth,
-                  file->input, file->scale.low, file->scale.high);
+    report_truth(settings, file);
     fill_request(engine, settings, file);
     return TESS_OK;
 }

@@ -31,16 +31,6 @@ static void without_alpha(int64_t width, int64_t channels, int64_t count, const 
             *colours++ = row[x * channels + c];
 }
 
-/* Samples of the truth that mean 0 and 1. A range that was given or found is in the units of the input's samples,
- * and the truth has the same; else each file has the range of its type. */
-static tess_scale truth_scale(const tess_denoise_file *file)
-{
-    const bool of_type = tess_denoise_scale_is_of_type(file);
-    return of_type && file->truth_info.dtype != file->info.dtype
-               ? (tess_scale){0, file->truth_info.full_scale}
-               : file->scale;
-}
-
 /* Compares a row of results, all channels of the ring's image, with the next row of the truth. Holes of either are
  * ignored (`valid`: one byte per sample of the input, or NULL). */
 static tess_status compare(tess_image_job *job, const float *result, const unsigned char *valid,
@@ -52,7 +42,8 @@ static tess_status compare(tess_image_job *job, const float *result, const unsig
     float *mine = job->rows.result_row, *theirs = job->rows.truth_row;
     unsigned char *truth_valid = (unsigned char *)mine; /* before the result is there */
     TESS_TRY(tess_denoise_read_rows(truth, job->truth, 1, job->rows.truth_samples, truth_valid, error));
-    tess_denoise_row_values(truth, truth_scale(file), job->rows.truth_samples, truth_valid, theirs);
+    tess_denoise_row_values(truth, tess_denoise_truth_scale(file), job->rows.truth_samples, truth_valid,
+                            theirs);
     without_alpha(width, job->pixels.image.channels, colours, result, mine);
     for (int64_t i = 0; valid && i < width * colours; i++)
         if (!valid[i / colours * file->info.channels + i % colours])
@@ -177,6 +168,7 @@ static tess_status run_image(tess_image_job *job, tess_error *error)
     if (file->truth) {
         file->psnr = tess_quality_psnr(&job->quality);
         file->ssim = tess_quality_ssim(&job->quality);
+        file->truth_outside = (double)job->quality.outside / (double)tess_max_i64(job->quality.values, 1);
     }
     return TESS_OK;
 }

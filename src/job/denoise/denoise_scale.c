@@ -215,6 +215,26 @@ bool tess_denoise_scale_is_of_type(const tess_denoise_file *file)
     return strcmp(file->scale_origin, "type") == 0 || strcmp(file->scale_origin, "as it is") == 0;
 }
 
+bool tess_denoise_truth_has_units(const tess_denoise_file *file)
+{
+    const tess_image_info *truth = &file->truth_info;
+    return (file->info.says & truth->says & TESS_SAYS_SCALE) && isfinite(truth->offset) &&
+           isfinite(file->info.scale) && isfinite(file->info.offset) && isnormal(truth->scale);
+}
+
+tess_scale tess_denoise_truth_scale(const tess_denoise_file *file)
+{
+    const tess_image_info *input = &file->info, *truth = &file->truth_info;
+    if (!tess_denoise_truth_has_units(file))
+        return tess_denoise_scale_is_of_type(file) && truth->dtype != input->dtype
+                   ? (tess_scale){0, truth->full_scale}
+                   : file->scale;
+    if (truth->scale == input->scale && truth->offset == input->offset)
+        return file->scale;
+    return (tess_scale){(file->scale.low * input->scale + input->offset - truth->offset) / truth->scale,
+                        (file->scale.high * input->scale + input->offset - truth->offset) / truth->scale};
+}
+
 tess_status tess_denoise_set_scale(const tess_denoise_settings *s, tess_denoise_file *file, tess_error *error)
 {
     static const double LITTLE = 0.25; /* contrast below which networks do poorly */

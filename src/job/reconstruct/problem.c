@@ -237,6 +237,8 @@ tess_status tess_problem_describe(tess_memory *memory, const tess_reconstruct_se
         tess_note(&s->common, TESS_NOTE_WARNING,
                   "%s: its angles are taken as degrees, but look like radians; multiply them by 180/pi if so",
                   s->problem);
+    if (p->view_order[0])
+        tess_note(&s->common, TESS_NOTE_DETAIL, "%s: %s", p->measurement, p->view_order);
     tess_problem_choose_unit(s, p);
     return p->angles || p->vectors || p->kernels
                ? TESS_OK

@@ -67,6 +67,7 @@ typedef struct tess_problem {
     /* of each blur, at most 1, if their noise was estimated and differs; owned; NULL: all 1 */
     double *weights;
     bool clamped;                      /* measurements are clamped to [low, high] */
+    char view_order[640];              /* of a folder's files, in words; "": no folder */
     char *image, *truth, *measurement; /* files; owned; NULL: none */
     char *geometry;                    /* file of the vectors, for messages */
     bool resized;                      /* the image is resized to height x width */

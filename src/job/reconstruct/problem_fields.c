@@ -1,14 +1,30 @@
 /* The entries of a problem file about the files of the views: their size, and how counts become line integrals. */
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "job/reconstruct/views.h"
+
+enum { LONGEST_NAME = 255 };
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
 
 tess_status tess_problem_look_at_views(tess_problem *p, tess_views_info *is, tess_error *error)
 {
     tess_views *v = NULL;
     const tess_status status = tess_views_open(p->memory, p->measurement, &v, error);
-    if (status == TESS_OK)
+    if (status == TESS_OK) {
         *is = *tess_views_about(v);
+        if (is->first)
+            snprintf(p->view_order, sizeof p->view_order, "%lld views, the first %.*s, the last %.*s",
+                     (long long)is->views, LONGEST_NAME, base_name(is->first), LONGEST_NAME,
+                     base_name(is->last));
+        is->first = is->last = NULL; /* they end with the views */
+    }
     tess_views_close(v);
     return status;
 }

@@ -99,7 +99,7 @@ static tess_status check_keys(const char *path, const tess_json *json, int kind,
                  {"vectors", VOLUME}, {"volume", VOLUME},   {"centre", RADON},  {"axis", RADON},
                  {"row", RADON},      {"rotation", RADON},  {"spacing", SCAN},  {"counts", SCAN},
                  {"flat", SCAN},      {"dark", SCAN},       {"boundary", BLUR}, {"kernel", BLUR},
-                 {"kernels", BLUR}};
+                 {"kernels", BLUR},   {"axes", BLUR}};
     enum { KNOWN = sizeof known / sizeof known[0] };
     for (const char *key = tess_json_next_key(json, NULL); key; key = tess_json_next_key(json, key)) {
         int i = 0;
@@ -188,12 +188,28 @@ static tess_status size_agrees(const char *path, const tess_json *json, const te
     return TESS_OK;
 }
 
-static tess_status check_truth(tess_problem *p, tess_error *error)
+/* The order of the axes of a blur's arrays. */
+static tess_status read_axes(const char *path, const tess_json *json, tess_axes *axes, tess_error *error)
+{
+    const tess_json *entry = tess_json_get(json, "axes");
+    const char *name = tess_json_as_string(entry, "");
+    *axes = !entry                     ? TESS_AXES_PICTURE
+            : strcmp(name, "HW") == 0  ? TESS_AXES_HW
+            : strcmp(name, "HWC") == 0 ? TESS_AXES_HWC
+                                       : TESS_AXES_AUTO;
+    return *axes != TESS_AXES_AUTO
+               ? TESS_OK
+               : tess_fail(error, TESS_BAD_INPUT,
+                           "%s: \"axes\" must be \"HW\" or \"HWC\": arrays are (height, width) or (height, "
+                           "width, channels)",
+                           path);
+}
+
+static tess_status check_truth(tess_problem *p, tess_axes axes, tess_error *error)
 {
     const tess_extent is = tess_problem_image_extent(p);
     tess_image_info info;
-    TESS_TRY(header_of(p->truth, p->physics == TESS_PHYSICS_BLUR ? TESS_AXES_PICTURE : TESS_AXES_PLAIN, p,
-                       &info, error));
+    TESS_TRY(header_of(p->truth, axes == TESS_AXES_PICTURE ? axes : TESS_AXES_PLAIN, p, &info, error));
     if (info.height == is.height && info.width == is.width && info.channels == is.channels)
         return TESS_OK;
     return tess_fail(
@@ -217,6 +233,7 @@ static int kind_of(const tess_json *json, tess_problem *p)
 static tess_status describe(const char *path, const tess_json *json, tess_problem *p, tess_error *error)
 {
     const int kind = kind_of(json, p);
+    tess_axes axes = TESS_AXES_PLAIN;
     tess_image_info info;
     if (!tess_json_get(json, "operator"))
         return tess_fail(error, TESS_BAD_INPUT,
@@ -244,15 +261,16 @@ static tess_status describe(const char *path, const tess_json *json, tess_proble
                                      p, error));
     TESS_TRY(read_range(path, json, p, error));
     p->noise = tess_json_get_double(json, "noise", -1);
-    if (kind == BLUR)
-        TESS_TRY(header_of(p->measurement, TESS_AXES_PICTURE, p, &info, error));
-    if (kind == BLUR)
+    if (kind == BLUR) {
+        TESS_TRY(read_axes(path, json, &axes, error));
+        TESS_TRY(header_of(p->measurement, axes, p, &info, error));
         range_of_type(&info, p);
+    }
     TESS_TRY(kind == BLUR    ? tess_problem_read_blur(path, json, p, &info, error)
              : kind == RADON ? tess_problem_read_radon(path, json, p, error)
                              : tess_problem_read_volume(path, json, p, error));
     TESS_TRY(size_agrees(path, json, p, error));
-    return p->truth ? check_truth(p, error) : TESS_OK;
+    return p->truth ? check_truth(p, axes, error) : TESS_OK;
 }
 
 tess_status tess_problem_read(const char *path, tess_problem *p, tess_error *error)

@@ -77,6 +77,10 @@ static tess_status list_folder(tess_views *v, tess_error *error)
     free(found);
     if (status == TESS_OK)
         status = tess_view_names_sort(v->names, count, error);
+    if (status == TESS_OK) {
+        v->info.first = v->names[0];
+        v->info.last = v->names[count - 1];
+    }
     return status;
 }
 

@@ -13,7 +13,8 @@ typedef struct tess_views_info {
     int64_t channels; /* of an array's file, for messages */
     bool array, flat; /* array: one file; flat: it has two axes */
     bool integers;
-    size_t held; /* bytes while they are read */
+    size_t held;              /* bytes while they are read */
+    const char *first, *last; /* files of a folder, until the views are closed; NULL: no folder */
 } tess_views_info;
 
 /* Reads the first view only; a later view of another size fails when it is read. Close it also if this fails. */
