@@ -51,8 +51,7 @@ typedef struct tess_noise_limit {
 
 /* The estimate of one channel of one slice; read, gain and zero as in tess_noise_level. */
 typedef struct tess_noise_slice {
-    float sigma, mean;
-    float rms, read, gain, zero;      /* rms: the mean level, if there is a gain */
+    float sigma, mean, read, gain, zero;
     tess_noise_confidence confidence; /* UNKNOWN also when the patches are too few to compare */
 } tess_noise_slice;
 
@@ -68,7 +67,7 @@ typedef struct tess_noise {
     uint64_t *order; /* scratch for sorting, of size 2 * most */
     /* For volumes, else NULL: the present slice as an image; the estimates of those before; the level of each slice
      * by itself; and the levels that the result points to. */
-    struct tess_noise *slice, *gains;
+    struct tess_noise *slice;
     tess_noise_slice *slices, *shared; /* shared: with alike slices near each */
     float *own_sigma, *slice_sigma;
 } tess_noise;

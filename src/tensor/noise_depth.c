@@ -8,8 +8,7 @@
 #include "tensor/noise_parts.h"
 
 enum {
-    SLICE_PATCHES = 5000,
-    GAIN_PATCHES = 20000, /* a gain needs more patches than a level */
+    SLICE_PATCHES = 20000,
     NEAR = 4,             /* slices that may share a level */
     FEWEST = 200,         /* fewest patches of a slice that can be compared */
     MOST_SLICES = 1 << 16 /* limits the memory; no volume that was seen has more */
@@ -40,9 +39,8 @@ size_t tess_noise_slices_bytes(const tess_noise_shape *shape)
 {
     const tess_noise_shape one = slice_of(shape);
     size_t estimates;
-    return can_compare(shape) ? 2 * tess_align_size(sizeof(tess_noise), 16) + table_bytes(shape, &estimates) +
-                                    tess_align_size(tess_noise_bytes_for(&one, SLICE_PATCHES), 16) +
-                                    tess_noise_bytes_for(&one, GAIN_PATCHES)
+    return can_compare(shape) ? tess_align_size(sizeof(tess_noise), 16) + table_bytes(shape, &estimates) +
+                                    tess_noise_bytes_for(&one, SLICE_PATCHES)
                               : 0;
 }
 
@@ -50,10 +48,8 @@ static void begin_slice(tess_noise *noise)
 {
     const tess_noise_shape one = slice_of(&noise->shape);
     size_t estimates;
-    char *at = (char *)noise->slices + table_bytes(&noise->shape, &estimates);
-    tess_noise_begin_for(noise->slice, &one, SLICE_PATCHES, at);
-    tess_noise_begin_for(noise->gains, &one, GAIN_PATCHES,
-                         at + tess_align_size(tess_noise_bytes_for(&one, SLICE_PATCHES), 16));
+    tess_noise_begin_for(noise->slice, &one, SLICE_PATCHES,
+                         (char *)noise->slices + table_bytes(&noise->shape, &estimates));
 }
 
 void tess_noise_begin_slices(tess_noise *noise, void *memory)
@@ -63,35 +59,31 @@ void tess_noise_begin_slices(tess_noise *noise, void *memory)
         return;
     table_bytes(&noise->shape, &estimates);
     noise->slice = memory;
-    const size_t one = tess_align_size(sizeof(tess_noise), 16);
-    noise->gains = (tess_noise *)((char *)memory + one);
-    noise->slices = (tess_noise_slice *)((char *)memory + 2 * one);
+    noise->slices = (tess_noise_slice *)((char *)memory + tess_align_size(sizeof(tess_noise), 16));
     noise->shared = (tess_noise_slice *)((char *)noise->slices + estimates);
     noise->own_sigma = (float *)((char *)noise->shared + estimates);
     noise->slice_sigma = noise->own_sigma + noise->shape.depth;
     begin_slice(noise);
 }
 
-static void end_slice(const tess_noise *one, const tess_noise *gains, tess_noise_slice *to)
+static void end_slice(const tess_noise *one, tess_noise_slice *to)
 {
-    tess_noise_result result, finer;
+    tess_noise_result result;
     tess_noise_end(one, &result);
-    tess_noise_end(gains, &finer);
     for (int c = 0; c < one->shape.channels; c++) {
         const tess_noise_patch *patches = one->patches + c * one->most;
         double sum = 0;
         for (int64_t i = 0; i < one->count[c]; i++)
             sum += patches[i].mean;
         to[c] = (tess_noise_slice){.confidence = TESS_NOISE_UNKNOWN};
-        const tess_noise_level *level = &finer.channel[c];
+        const tess_noise_level *level = &result.channel[c];
         if (one->count[c] >= FEWEST)
-            to[c] = (tess_noise_slice){.sigma = (float)result.channel[c].sigma,
-                                       .rms = (float)level->sigma,
+            to[c] = (tess_noise_slice){.sigma = (float)level->sigma,
                                        .mean = (float)(sum / (double)one->count[c]),
                                        .read = (float)level->read,
                                        .gain = (float)level->gain,
                                        .zero = (float)level->zero,
-                                       .confidence = result.channel[c].confidence};
+                                       .confidence = level->confidence};
     }
 }
 
@@ -101,10 +93,9 @@ void tess_noise_slice_row(tess_noise *noise, const float *values, const unsigned
     if (slice >= noise->shape.depth)
         return;
     tess_noise_row(noise->slice, values, valid);
-    tess_noise_row(noise->gains, values, valid);
     if (noise->slice->rows < noise->shape.height)
         return;
-    end_slice(noise->slice, noise->gains, noise->slices + slice * noise->shape.channels);
+    end_slice(noise->slice, noise->slices + slice * noise->shape.channels);
     begin_slice(noise);
 }
 
@@ -155,9 +146,26 @@ static double shared_level(const tess_noise *noise, int64_t slice)
     return own < 0 ? -1 : sqrt(sum / (double)known);
 }
 
+/* True when the noise grows with brightness in the volume and in a good part of its slices by themselves. In the volume
+ * alone, bright slices with more noise would look the same. */
+static bool grows(const tess_noise *noise, const tess_noise_result *result)
+{
+    enum { PART = 4 };
+    const int64_t all = noise->shape.depth * noise->shape.channels;
+    int64_t known = 0, growing = 0;
+    bool any = false;
+    for (int c = 0; c < noise->shape.channels; c++)
+        any = any || result->channel[c].gain > 0;
+    for (int64_t i = 0; i < all; i++) {
+        known += noise->slices[i].confidence != TESS_NOISE_UNKNOWN;
+        growing += noise->slices[i].confidence != TESS_NOISE_UNKNOWN && noise->slices[i].gain > 0;
+    }
+    return any && PART * growing >= known;
+}
+
 /* Writes the level of each slice by itself, -1: unknown. Returns false when fewer than two can be compared, or the noise
  * grows with brightness: then a level for each pixel is worth more than one for each slice, and the few patches of a
- * slice, of which the darkest seem the flattest, show a level that is too low. */
+ * slice, of which the darkest seem the flattest, may show a level that is too low. */
 static bool slices_differ(const tess_noise *noise, tess_noise_result *result,
                           tess_noise_confidence *confidence)
 {
@@ -175,15 +183,15 @@ static bool slices_differ(const tess_noise *noise, tess_noise_result *result,
             least = fmin(least, ratio);
         known++;
     }
-    if (known < 2) /* slices are too small, or nearly all without data */
+    if (known < 2) { /* slices are too small, or nearly all without data */
         result->confidence = TESS_NOISE_ROUGH;
-    const double limit = known >= 2 ? fmax(differ, chance(noise, known)) : INFINITY;
-    if (tess_noise_grows(noise, result)) {
-        if (!tess_noise_compare_exposures(noise, result) && largest > differ_much * least)
-            result->confidence = TESS_NOISE_ROUGH;
         return false;
     }
-    return largest > limit * least;
+    if (!grows(noise, result))
+        return largest > fmax(differ, chance(noise, known)) * least;
+    if (!tess_noise_compare_exposures(noise, result) && largest > differ_much * least)
+        result->confidence = TESS_NOISE_ROUGH;
+    return false;
 }
 
 /* The mean square of a channel's level over the slices where it is known. */

@@ -46,7 +46,6 @@ static tess_noise_slice share(const tess_noise *noise, int64_t slice, int channe
         known++;
     }
     tess_noise_slice out = *own;
-    out.sigma = own->rms;
     out.read = (float)sqrt(read / known), out.gain = (float)(gain / known), out.zero = (float)(zero / known);
     return out;
 }
@@ -86,20 +85,6 @@ static void set_slice(const tess_noise *noise, const tess_noise_level *whole, in
         if (from)
             to->read = from->read, to->gain = from->gain, to->zero = from->zero;
     }
-}
-
-bool tess_noise_grows(const tess_noise *noise, const tess_noise_result *result)
-{
-    for (int c = 0; c < noise->shape.channels; c++) {
-        int64_t known = 0, gains = 0;
-        for (int64_t i = 0; i < noise->shape.depth; i++) {
-            known += slice_at(noise, i, c)->confidence != TESS_NOISE_UNKNOWN;
-            gains += has_gain(slice_at(noise, i, c));
-        }
-        if (result->channel[c].gain > 0 && (known < 2 || 2 * gains >= known))
-            return true;
-    }
-    return false;
 }
 
 bool tess_noise_compare_exposures(const tess_noise *noise, tess_noise_result *result)

@@ -46,10 +46,7 @@ void tess_noise_begin_slices(tess_noise *noise, void *memory);
 void tess_noise_slice_row(tess_noise *noise, const float *values, const unsigned char *valid);
 void tess_noise_compare_slices(const tess_noise *noise, tess_noise_result *result);
 
-/* Whether the noise of a volume grows with brightness, also within its slices (noise_exposure.c). If only the whole
- * volume seems to have a gain, its brighter slices are the noisier ones by chance. */
-bool tess_noise_grows(const tess_noise *noise, const tess_noise_result *result);
-/* For such volumes: whether the slices were exposed differently; if so, sets
+/* For volumes with photon noise (noise_exposure.c): whether the slices were exposed differently; if so, sets
  * result->slices. */
 bool tess_noise_compare_exposures(const tess_noise *noise, tess_noise_result *result);
 

@@ -101,12 +101,15 @@ static tess_status write_record(tess_events *events, const message *event, tess_
     return tess_fail(error, TESS_IO_FAILED, "%s: cannot be written: %s", events->path, strerror(errno));
 }
 
-/* events.out.tfevents.SECONDS.HOST is the name that TensorBoard looks for; files are read in the order of their names. */
+/* events.out.tfevents.SECONDS.HOST is the name that TensorBoard looks for; files are read in the order of their names, and
+ * a run may be resumed within a second: microseconds begin what is the host in other programs' names. */
 static FILE *create(const char *folder, char *path, size_t size)
 {
     for (int attempt = 0; attempt < 100; attempt++) {
-        snprintf(path, size, "%s/events.out.tfevents.%010lld.tessera.%d.%d", folder, (long long)time(NULL),
-                 (int)getpid(), attempt);
+        struct timespec now;
+        clock_gettime(CLOCK_REALTIME, &now);
+        snprintf(path, size, "%s/events.out.tfevents.%010lld.%06ld.tessera.%d", folder, (long long)now.tv_sec,
+                 now.tv_nsec / 1000, (int)getpid());
         const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         FILE *file = fd >= 0 ? fdopen(fd, "wb") : NULL;
         if (fd >= 0 && !file)

@@ -14,7 +14,7 @@ import time
 
 import numpy as np
 
-from support import Bench, leftovers, picture, psnr, read_metadata, read_png, read_safetensors, to_integers, write_png
+from support import Bench, picture, psnr, read_metadata, read_safetensors, to_integers, write_png
 
 DRUNET = {"architecture": "drunet", "widths": [8, 8, 16, 16], "blocks": 1}
 DNCNN = {"architecture": "dncnn", "widths": [16], "depth": 5, "norm": "batch"}
@@ -145,6 +145,9 @@ def check_memory(bench):
         bench.check(all(np.allclose(a[k], b[k], atol=1e-4) for k in a), "half the memory: the same result but for rounding")
     small = bench.run("train", config(bench, "small", **wide), "--memory", "2M")
     bench.check_refused(small, 1, "--memory", "batch")
+    enough = small.err.split("use --memory ")[-1].split(",")[0]
+    bench.check(bench.run("plan", "train", config(bench, "small", **wide), "--memory", enough).status == 0,
+                f"the limit that the refusal names, {enough}, is enough")
     bench.path("large").mkdir()
     for i in range(4):
         write_png(bench.path("large") / f"{i}.png", to_integers(picture(512, 512, 3, i), np.uint8))
@@ -168,7 +171,7 @@ def check_memory(bench):
 # --- stopping -------------------------------------------------------------------------------------------------------
 
 def event_steps(folder):
-    """(steps of "loss" in all event files in order, as TensorBoard shows them: a restart removes what it does again."""
+    """Steps of "loss" in all event files in order, as TensorBoard shows them: a restart removes what it does again."""
     steps = []
     for path in sorted(folder.iterdir()):
         data, at = path.read_bytes(), 0
@@ -192,7 +195,7 @@ def event_steps(folder):
 
 
 STOPPED = {"steps": 100, "phases": [{"steps": 60}, {"steps": 40, "crop": 32, "batch": 3}], "network": DNCNN,
-           "validation__folder": "held", "validation__every": 9, "schedule": {"kind": "plateau", "patience": 0}}
+           "validation__folder": "held", "validation__every": 1, "schedule": {"kind": "plateau", "patience": 3}}
 
 
 def forget(bench, name):
@@ -201,7 +204,7 @@ def forget(bench, name):
 
 
 def started(bench, name, resume, **popen):
-    """A run, and seconds after which its checkpoint folder was there: then it takes signals."""
+    """A run whose checkpoint folder is there: it takes signals then."""
     path = bench.path(f"{name}.json")
     process = bench.start("train", path, "--quiet", *(("--resume",) if resume else ()), **popen)
     while not bench.path(f"{name}-checkpoints").exists() and process.poll() is None:
@@ -214,7 +217,7 @@ def checkpoints(bench, name):
     return sorted(folder.glob("*.ckpt")) if folder.exists() else []
 
 
-def finish(bench, name, what, record=True):
+def finish(bench, name, what):
     """Resumes to the end, and compares weights, log and events with the uninterrupted run's."""
     options = ("--resume",) if checkpoints(bench, name) else ()
     if not bench.record("train", bench.path(f"{name}.json"), *options):
@@ -223,7 +226,9 @@ def finish(bench, name, what, record=True):
     bench.check(log_of(bench, "whole") == log_of(bench, name), f"{what}: the log continues")
     bench.check(event_steps(bench.path("whole-events")) == event_steps(bench.path(f"{name}-events")),
                 f"{what}: the event files continue")
-    bench.check(len(checkpoints(bench, name)) == 2 and not leftovers(bench.folder), f"{what}: two checkpoints are kept")
+    kept = checkpoints(bench, name)
+    left = [p for p in bench.path(f"{name}-checkpoints").glob(".tmp*/new") if p.stat().st_size]
+    bench.check(len(kept) == 2 and not left, f"{what}: two checkpoints are kept: {[k.name for k in kept]} {left}")
 
 
 def check_stopped(bench, kills):
@@ -250,33 +255,36 @@ def check_stopped(bench, kills):
         steps.append(int(last[-1].stem[5:]) if last else 0)
     finish(bench, "killed", f"killed after the steps {steps}")
     for number, status in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
-        check_signal(bench, number, status, took * moments.uniform(0.2, 0.6))
+        name, what = f"signal{number}", signal.Signals(number).name
+        config(bench, name, tensorboard=f"{name}-events", **STOPPED)
+        for _ in range(kills):
+            if not stop_once(bench, name, number, status, moments.uniform(0.05, 0.3) * took):
+                break
+        finish(bench, name, what)
 
 
-def check_signal(bench, number, status, seconds):
-    name, what = f"signal{number}", signal.Signals(number).name
-    forget(bench, name)
-    config(bench, name, tensorboard=f"{name}-events", **STOPPED)
-    out = bench.path("stopped.json")
-    with open(bench.path("stderr.txt"), "w+") as err, open(out, "w") as record:
-        process = started(bench, name, False, stdout=record, stderr=err)
+def stop_once(bench, name, number, status, seconds):
+    """False when the run came to its end first."""
+    with open(bench.path("stderr.txt"), "w+") as err:
+        process = started(bench, name, bool(checkpoints(bench, name)), stdout=err, stderr=err)
         time.sleep(seconds)
         process.send_signal(number)
         got = process.wait(300)
         err.seek(0)
         text = err.read().strip()
     kept = checkpoints(bench, name)
+    if got == -number and not text:
+        print("ended before it listened to signals")
+        return True
     if got == 0:
-        print(f"{what}: the run was done before the signal")
-        return
-    bench.check(got == status and "\n" not in text and "--resume" in text and kept and
-                f"after step {int(kept[-1].stem[5:])} of 100" in text and
-                not bench.path(f"{name}.safetensors").exists(), f"{what}: status {got}, {text}, {[k.name for k in kept]}")
-    finish(bench, name, what)
+        return False
+    return bench.check(got == status and "\n" not in text and "--resume" in text and kept and
+                       f"after step {int(kept[-1].stem[5:])} of 100" in text and
+                       not bench.path(f"{name}.safetensors").exists(), f"status {got}, {text}, {[k.name for k in kept]}")
 
 
 def check_first_step(bench):
-    """Ctrl-C while the first batch is prepared: from a pipe-like slow start no step is done, and the run can go on."""
+    """Ctrl-C as soon as the run has a checkpoint folder, usually before its first step."""
     config(bench, "early", tensorboard="early-events", **STOPPED)
     record = bench.path("early-record.json")
     process = bench.start("train", bench.path("early.json"), "--quiet", "--json", record)

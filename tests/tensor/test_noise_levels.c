@@ -134,6 +134,26 @@ static void test_slices(int64_t size, int64_t depth, double (*levels)(int64_t, i
     free(values), free(memory);
 }
 
+/* Photon noise of one gain in all slices, also where they differ in brightness, has a level for each pixel. */
+static void test_photon_slices(int64_t depth, double darker)
+{
+    const tess_noise_shape shape = {.height = SIDE, .width = SIDE, .depth = depth, .channels = 1};
+    float *values = room((size_t)(depth * SIDE * SIDE) * sizeof *values);
+    double mean;
+    for (int64_t d = 0; d < depth; d++) {
+        float *slice = values + d * SIDE * SIDE;
+        draw(slice, &mean);
+        for (int64_t i = 0; i < SIDE * SIDE; i++)
+            slice[i] *= (float)(1 - darker * (double)d / (double)depth);
+        add_noise(slice, SIDE * SIDE, 0, 0.005, (uint32_t)(d + 50));
+    }
+    void *memory;
+    const tess_noise_result result = estimate_in(&shape, values, &memory);
+    CHECK_MSG(!result.slice_sigma, "%lld slices with photon noise", (long long)depth);
+    check_near("gain of slices", result.channel[0].gain, 0.005, 0.25);
+    free(values), free(memory);
+}
+
 static double rising(int64_t d, int64_t depth)
 {
     return 0.005 + 0.095 * (double)d / (double)(depth - 1);
@@ -184,6 +204,8 @@ int main(void)
     test_photons(0.005, 0);
     test_photons(0.02, 0);
     test_photons(0.005, 0.5f);
+    test_photon_slices(6, 0);
+    test_photon_slices(6, 0.5);
     test_white();
     test_units();
     test_slices(72, 6, rising);

@@ -61,15 +61,10 @@ static tess_status open_network(tess_train_job *job, tess_error *error)
     return TESS_OK;
 }
 
-static tess_status open_source(tess_train_job *job, int64_t crop, tess_error *error)
+static tess_status open_source(tess_train_job *job, int64_t crop, uint64_t cache, tess_error *error)
 {
     const tess_train_config *config = &job->config;
     const char *folders[TESS_CONFIG_PATHS], *exclude[TESS_CONFIG_PATHS];
-    /* On the host, images share the limit with the step. */
-    const uint64_t quarter = job->limit / 4,
-                   cache = job->engine.device->host_memory && quarter < config->data.cache
-                               ? quarter
-                               : config->data.cache;
     tess_folder_settings settings;
     tess_folder_defaults(&settings);
     for (int i = 0; i < config->data.folders.count; i++)
@@ -140,10 +135,11 @@ static tess_training_request request_of(const tess_train_job *job, const tess_tr
                                    .besides = tess_mem_total(&other)};
 }
 
-tess_status tess_train_plan_phase(tess_train_job *job, const tess_train_phase *phase, tess_error *error)
+static tess_status plan_phase(tess_train_job *job, const tess_train_phase *phase, uint64_t cache,
+                              tess_error *error)
 {
     tess_train_close_phase(job);
-    TESS_TRY(open_source(job, phase->crop, error));
+    TESS_TRY(open_source(job, phase->crop, cache, error));
     job->data = (tess_data_settings){.source = job->source,
                                      .device = job->engine.device,
                                      .stop = &job->stop,
@@ -162,6 +158,15 @@ tess_status tess_train_plan_phase(tess_train_job *job, const tess_train_phase *p
     job->phase = phase;
     job->choices[phase - job->config.phases.list] = job->choice;
     return TESS_OK;
+}
+
+/* On the host, images share the limit with the step: a quarter of it, or nothing if the step needs that. */
+tess_status tess_train_plan_phase(tess_train_job *job, const tess_train_phase *phase, tess_error *error)
+{
+    const bool host = job->engine.device->host_memory;
+    const uint64_t asked = job->config.data.cache, quarter = job->limit / 4;
+    const tess_status status = plan_phase(job, phase, host && quarter < asked ? quarter : asked, error);
+    return host && asked && status == TESS_OVER_LIMIT ? plan_phase(job, phase, 0, error) : status;
 }
 
 /* All bytes of the planned phase. */

@@ -114,8 +114,11 @@ static tess_status validate_resumed(tess_train_job *job, tess_error *error)
     const int64_t step = job->state.step;
     if (!job->validator || step == 0 || !due(step, job->config.validation.every, job->config.steps))
         return TESS_OK;
-    if (job->state.validated_step != step)
-        return validate(job, error);
+    if (job->state.validated_step != step) {
+        TESS_TRY(validate(job, error));
+        job->saved_step = -1; /* the checkpoint lacks it */
+        return tess_train_save(job, error);
+    }
     return step == job->config.steps ? measure_psnr(job, error) : TESS_OK;
 }
 
