@@ -192,7 +192,7 @@ typedef struct tess_op_loss {
 
 /* in: gradients (flat, fp32, times the loss scale), control, the sum of their squares (one F64). out, read and written:
  * parameters, first and second moments (flat, fp32; SGD has only parameters and momentum). Gradients are divided by
- * the loss scale, and by norm / clip if their norm is larger than `clip` (0: never). If the sum of squares is not
+ * the loss scale, and multiplied by clip / (norm + 1e-6) if that is below 1 (`clip` 0: never). If the sum of squares is not
  * finite, nothing changes. Formulas and order of operations are PyTorch's (SGD, Adam, AdamW). */
 typedef enum tess_optimizer { TESS_SGD, TESS_ADAM, TESS_ADAMW } tess_optimizer;
 typedef struct tess_op_optimize {
@@ -211,9 +211,9 @@ typedef struct tess_op {
     bool bias;   /* there is a second parameter, for kinds that allow one */
     bool tf32;   /* products of fp32 values may be computed in TF32 */
     bool mapped; /* CONV: the last input, fp32 and of one channel, is added to every channel at the end */
-    bool
-        masked; /* CONV, CONV_TRANSPOSE: the last input has the shape and type of the output; where it is not positive,
-                  * the output is zero: the gradient of a ReLU whose output it is. Not together with `mapped`. */
+    /* CONV, CONV_TRANSPOSE: the last input has the shape and type of the output; where it is not positive (or NaN), the
+     * output is zero: the gradient of a ReLU whose output it is. Not together with `mapped`. */
+    bool masked;
     union { /* attributes of the kinds that need more */
         tess_op_samples samples;
         tess_op_combine combine;

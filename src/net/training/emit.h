@@ -36,7 +36,7 @@ void tess_emit_layer(tess_emitter *e, int layer);
 tess_cell tess_emit_activation(tess_emitter *e, tess_value value);
 /* The statistics of a batch norm, likewise. */
 tess_cell tess_emit_statistics(tess_emitter *e, int layer);
-/* Packs the weights of an op. `turned`: the kernel of a stride-1 convolution's input gradient. `bias`: also the bias. */
+/* Packs the parameters of an op. `turned`: the kernel of a stride-1 convolution's input gradient. */
 tess_cell tess_emit_weights(tess_emitter *e, const tess_op *op, int layer, bool turned);
 /* The whole of a layer's parameters (or their gradients), or one of them, as a flat fp32 vector. */
 tess_cell tess_emit_piece(tess_emitter *e, tess_place place, int layer, int first, int count);
