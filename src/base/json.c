@@ -1,42 +1,15 @@
-/* json.c: the only file that uses jansson.
- *
- * A tess_json is a json_t behind an opaque name, so wrapping costs nothing. jansson allocates through
- * base/mem.h, so the test that makes the n-th allocation fail covers it too. Doubles are written with 12
- * digits: more than any measurement has, and 0.1 stays 0.1. */
-#define _POSIX_C_SOURCE 200809L
+/* json.c: JSON values through jansson, which no file outside of json*.c uses. A tess_json is a json_t behind an opaque
+ * name, so wrapping costs nothing. */
 #include "base/json.h"
 
-#include <jansson.h>
 #include <math.h>
-#include <pthread.h>
 #include <string.h>
 
+#include "base/json_door.h"
 #include "base/json_numbers.h"
 #include "base/mem.h"
 
 static const double MOST_EXACT = 9007199254740992.0; /* 2^53: doubles beyond it are all whole */
-
-/* Set when an allocation failed. jansson's parser reports some failed allocations as syntax errors, and its
- * writer continues after one with a piece of text missing; this flag detects both. */
-static _Thread_local bool refused;
-
-static void *door_alloc(size_t bytes)
-{
-    void *data = tess_small_alloc(bytes, 1);
-    refused |= !data;
-    return data;
-}
-
-static void set_door(void)
-{
-    json_set_alloc_funcs(door_alloc, tess_small_free);
-}
-
-static void use_door(void)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, set_door);
-}
 
 static tess_json *wrap(json_t *value)
 {
@@ -97,19 +70,19 @@ static json_t *repaired_string(const char *text, size_t length)
 
 tess_json *tess_json_object(void)
 {
-    use_door();
+    tess_json_use_door();
     return wrap(json_object());
 }
 
 tess_json *tess_json_array(void)
 {
-    use_door();
+    tess_json_use_door();
     return wrap(json_array());
 }
 
 tess_json *tess_json_string(const char *text)
 {
-    use_door();
+    tess_json_use_door();
     if (!text)
         return wrap(json_null());
     size_t length = strlen(text);
@@ -118,13 +91,13 @@ tess_json *tess_json_string(const char *text)
 
 tess_json *tess_json_int(int64_t value)
 {
-    use_door();
+    tess_json_use_door();
     return wrap(json_integer(value));
 }
 
 tess_json *tess_json_double(double value)
 {
-    use_door();
+    tess_json_use_door();
     return wrap(isfinite(value) ? json_real(value) : json_null());
 }
 
@@ -203,11 +176,11 @@ char *tess_json_dump(const tess_json *value, bool indented)
     size_t layout = indented ? JSON_INDENT(2) : JSON_COMPACT;
     if (!value)
         return NULL;
-    refused = false;
+    tess_json_refused_reset();
     char *text = json_dumps(unwrap(value), layout | JSON_ENCODE_ANY | JSON_REAL_PRECISION(TESS_JSON_DIGITS));
-    if (text && !refused)
+    if (text && !tess_json_refused())
         tess_json_shorten(text);
-    if (!refused)
+    if (!tess_json_refused())
         return text;
     tess_small_free(text);
     return NULL;
@@ -215,15 +188,13 @@ char *tess_json_dump(const tess_json *value, bool indented)
 
 tess_status tess_json_parse(const char *text, size_t length, tess_json **out, tess_error *error)
 {
-    use_door();
+    tess_json_use_door();
     json_error_t where;
-    refused = false;
-    *out = wrap(json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &where));
-    if (*out && !refused)
+    tess_json_refused_reset();
+    *out = wrap(tess_json_load(text, length, &where));
+    if (*out)
         return TESS_OK;
-    tess_json_free(*out); /* strings may be incomplete after a failed allocation */
-    *out = NULL;
-    if (refused)
+    if (tess_json_refused())
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a JSON text of %zu bytes", length);
     return tess_fail(error, TESS_BAD_INPUT, "not valid JSON: line %d, column %d: %s", where.line,
                      where.column, where.text);

@@ -1,14 +1,15 @@
 #include "base/json_numbers.h"
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <string.h>
+
+#include "base/json_door.h"
 
 enum { FEWEST_DIGITS = 12, LONGEST_REAL = 32 };
 
 static double real_of(const char *text, size_t length)
 {
-    json_t *value = json_loadb(text, length, JSON_DECODE_ANY, NULL);
+    json_t *value = tess_json_load(text, length, NULL);
     const double real = json_real_value(value);
     json_decref(value);
     return real;
@@ -18,7 +19,7 @@ static double real_of(const char *text, size_t length)
  * and writes it, because strtod and printf depend on the locale. Returns its length. */
 static size_t shorten_real(const char *text, size_t length, char *out)
 {
-    json_t *value = json_loadb(text, length, JSON_DECODE_ANY, NULL);
+    json_t *value = tess_json_load(text, length, NULL);
     size_t used = length;
     memcpy(out, text, length);
     for (size_t digits = FEWEST_DIGITS; value && digits < TESS_JSON_DIGITS; digits++) {

@@ -142,6 +142,38 @@ static void test_no_memory(void)
     CHECK(done);
 }
 
+/* jansson ends the process if a number lost its last characters, and reads beyond a string that did. */
+static void test_no_memory_for_tokens(void)
+{
+    static const char *const texts[] = {
+        "[1.2345678901234567e-05]", "[-1234567890123e+5]", "[12345678901234e2]",
+        "{\"a name of more than thirty-two characters\": \"and a longer value of that name\"}"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        tess_status status = TESS_NO_MEMORY;
+        for (uint64_t n = 1; n < 100 && status != TESS_OK; n++) {
+            tess_error error = {{0}};
+            tess_json *value = NULL;
+            tess_mem_fail_at(n);
+            status = tess_json_parse(texts[i], strlen(texts[i]), &value, &error);
+            tess_mem_fail_at(0);
+            CHECK_MSG(status == TESS_OK || status == TESS_NO_MEMORY, "%s: %s", texts[i], error.text);
+            CHECK(!value == (status != TESS_OK));
+            tess_json_free(value);
+        }
+        CHECK(status == TESS_OK);
+    }
+    tess_json *value = tess_json_double(1.25e-05);
+    char *text = NULL;
+    for (uint64_t n = 1; n < 100 && !text; n++) {
+        tess_mem_fail_at(n);
+        text = tess_json_dump(value, false);
+        tess_mem_fail_at(0);
+    }
+    CHECK_MSG(text && strcmp(text, "1.25e-5") == 0, "%s", text);
+    tess_small_free(text);
+    tess_json_free(value);
+}
+
 static void test_utf8(void)
 {
     static const struct {
@@ -173,6 +205,7 @@ int main(void)
     test_null_climbs();
     test_parse_errors();
     test_no_memory();
+    test_no_memory_for_tokens();
     test_utf8();
     return check_end();
 }
