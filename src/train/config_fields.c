@@ -31,6 +31,7 @@ static const tess_config_word norms[] = {
 static const tess_config_word losses[] = {{"mse", TESS_MSE},
                                           {"l1", TESS_L1},
                                           {"charbonnier", TESS_CHARBONNIER},
+                                          {"rmse", TESS_RMSE},
                                           {"masked_mse", TESS_MASKED_MSE},
                                           {"bce", TESS_BCE_LOGITS},
                                           {NULL, 0}};
@@ -97,7 +98,7 @@ const tess_config_field tess_config_fields[] = {
      "a list of 1 to 16 phases, each an object with steps or share, crop, batch", KEPT},
     {"loss", "kind", WORDS, AT(loss.kind), 0, 0, losses, NULL, KEPT},
     {"loss", "epsilon", NUMBER, AT(loss.epsilon), 0, 1, NULL, "a number above 0, at most 1", ABOVE,
-     AT(loss.kind), BIT(TESS_CHARBONNIER)},
+     AT(loss.kind), BIT(TESS_CHARBONNIER) | BIT(TESS_RMSE)},
     {"optimizer", "kind", WORDS, OPTIMIZER, 0, 0, optimizers, NULL, KEPT},
     {"optimizer", "rate", NUMBER, AT(optimizer.rate), 0, LARGE, NULL, above_zero, ABOVE},
     {"optimizer", "betas", &tess_config_pair, AT(optimizer.betas), 0, BELOW_ONE, NULL,
