@@ -47,6 +47,7 @@ static const tess_config_word precisions[] = {{"auto", TESS_TRAIN_AUTO},
                                               {"bf16", TESS_TRAIN_BF16},
                                               {"fp16", TESS_TRAIN_FP16},
                                               {NULL, 0}};
+static const tess_config_word output_types[] = {{"fp32", TESS_F32}, {"fp16", TESS_F16}, {NULL, 0}};
 static const tess_config_word starts[] = {
     {"kaiming", TESS_INIT_KAIMING}, {"xavier", TESS_INIT_XAVIER}, {"orthogonal", TESS_INIT_ORTHOGONAL},
     {"pytorch", TESS_INIT_PYTORCH}, {"drunet", TESS_INIT_DRUNET}, {NULL, 0}};
@@ -140,6 +141,7 @@ const tess_config_field tess_config_fields[] = {
     {"checkpoint", "every", INTEGER, AT(checkpoint.every), 1, 1e12, NULL, "a number of steps, 1 or more",
      FREE},
     {"", "output", ONE_PATH, AT(output), PATHLESS, "the name of a .safetensors file", FREE},
+    {"", "output_type", WORDS, AT(output_type), 0, 0, output_types, NULL, FREE},
     {"", "log", ONE_PATH, AT(log), PATHLESS, "the name of a file", FREE},
     {"", "tensorboard", ONE_PATH, AT(tensorboard), PATHLESS, "a folder", FREE},
     {"", "memory", &tess_config_size, AT(memory), 1 << 20, HIGH, NULL, a_size, FREE},
