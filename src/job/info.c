@@ -98,7 +98,7 @@ static tess_status tune(tess_engine *engine, const tess_bound *bound, tess_rates
     const double end = tess_clock() + budget.seconds;
     for (int64_t side = 2048; side >= 128 && engine->device->ops->tune; side /= 2) {
         tess_net_plan *plan = NULL;
-        TESS_TRY(tess_net_plan_create(bound, (tess_plan_shape){1, side, side, TESS_INFER}, &plan, error));
+        TESS_TRY(tess_net_plan_create(bound, (tess_plan_shape){1, side, side}, &plan, error));
         tess_status status = tess_rates_tune(engine->rates, plan, budget, error);
         tess_net_plan_destroy(plan);
         TESS_TRY(status);
@@ -133,7 +133,7 @@ static tess_status calibrate(tess_engine *engine, const tess_json *models, tess_
             if (status == TESS_OK)
                 status = tune(engine, bound, budget, error);
             if (status == TESS_OK)
-                status = tess_net_plan_create(bound, (tess_plan_shape){1, 64, 64, TESS_INFER}, &plan, error);
+                status = tess_net_plan_create(bound, (tess_plan_shape){1, 64, 64}, &plan, error);
             if (status == TESS_OK)
                 status = tess_rates_measure(engine->rates, plan, budget, error);
             tess_net_plan_destroy(plan);
