@@ -101,7 +101,7 @@ static tess_status tune(tess_engine *engine, const tess_bound *bound, int64_t la
     const double end = tess_clock() + budget.seconds;
     for (int64_t side = largest; side >= 128 && engine->device->ops->tune; side /= 2) {
         tess_net_plan *plan = NULL;
-        TESS_TRY(tess_net_plan_create(bound, (tess_plan_shape){1, side, side, TESS_INFER}, &plan, error));
+        TESS_TRY(tess_net_plan_create(bound, (tess_plan_shape){1, side, side}, &plan, error));
         tess_status status = tess_rates_tune(engine->rates, plan, budget, error);
         tess_net_plan_destroy(plan);
         TESS_TRY(status);
@@ -137,7 +137,7 @@ static tess_status calibrate(tess_engine *engine, const tess_json *models, tess_
                 status =
                     tune(engine, bound, model.diffusion.step ? LARGEST_DIFFUSION : LARGEST, budget, error);
             if (status == TESS_OK)
-                status = tess_net_plan_create(bound, (tess_plan_shape){1, 64, 64, TESS_INFER}, &plan, error);
+                status = tess_net_plan_create(bound, (tess_plan_shape){1, 64, 64}, &plan, error);
             if (status == TESS_OK)
                 status = tess_rates_measure(engine->rates, plan, budget, error);
             tess_net_plan_destroy(plan);

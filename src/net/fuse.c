@@ -1,4 +1,4 @@
-/* Folding and fusing. A layer that only changes the result of the layer before it is dropped: that layer then
+/* Folding and fusing. A dropout is left out of a network that is not trained. A layer that only changes the result of the layer before it is dropped: that layer then
  * writes the dropped layer's value directly. Concatenation costs nothing where its inputs can be written into
  * its storage. */
 #include <string.h>
@@ -35,6 +35,19 @@ static void absorb(tess_net *net, tess_layer *layer, tess_layer *end)
     layer->out[0] = end->out[0];
     net->values[end->out[0]].producer = (int)(layer - net->layers);
     end->dropped = true;
+}
+
+/* Whatever reads the layer's value reads its input instead. */
+static void leave_out(tess_net *net, tess_layer *layer)
+{
+    for (int i = 0; i < net->layer_count; i++)
+        for (int k = 0; k < net->layers[i].inputs; k++)
+            if (net->layers[i].in[k] == layer->out[0])
+                net->layers[i].in[k] = layer->in[0];
+    for (int i = 0; i < net->output_count; i++)
+        if (net->outputs[i] == layer->out[0])
+            net->outputs[i] = layer->in[0];
+    layer->dropped = true;
 }
 
 static void fold_norm(tess_net *net, tess_layer *norm)
@@ -113,6 +126,9 @@ static void share_storage(tess_net *net, tess_layer *concat)
 
 void tess_net_fuse(tess_net *net)
 {
+    for (int i = 0; i < net->layer_count && !net->trained; i++)
+        if (net->layers[i].kind == TESS_OP_DROPOUT)
+            leave_out(net, &net->layers[i]);
     for (int i = 0; i < net->layer_count; i++) {
         tess_layer *layer = &net->layers[i];
         if (layer->kind == TESS_OP_BATCH_NORM && !net->trained)

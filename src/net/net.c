@@ -185,6 +185,19 @@ tess_value tess_net_max_pool(tess_net *net, tess_value in)
     return append(net, layer, channels_of(net, in), 1);
 }
 
+tess_value tess_net_average_pool(tess_net *net, tess_value in)
+{
+    const tess_layer layer = {.kind = TESS_OP_AVERAGE_POOL, .inputs = 1, .in = {in}, .window = HALVES};
+    return append(net, layer, channels_of(net, in), 1);
+}
+
+tess_value tess_net_dropout(tess_net *net, tess_value in, double rate)
+{
+    const tess_layer layer = {
+        .kind = TESS_OP_DROPOUT, .inputs = 1, .in = {in}, .window = PLAIN, .rate = rate};
+    return append(net, layer, channels_of(net, in), 0);
+}
+
 tess_value tess_net_upsample(tess_net *net, tess_value in)
 {
     const tess_layer layer = {.kind = TESS_OP_UPSAMPLE, .inputs = 1, .in = {in}, .window = HALVES};

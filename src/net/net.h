@@ -53,6 +53,7 @@ typedef struct tess_layer {
     double side; /* SIDE_SUM: the constant of the side slices */
     tess_op_group_norm group_norm;
     tess_op_attention attention;
+    double rate;  /* DROPOUT: the part of the values that become zero */
     float scale;  /* factor of the weights: -1 turns predicted noise into a correction */
     bool dropped; /* fused into another layer */
 } tess_layer;
@@ -98,15 +99,20 @@ tess_value tess_net_batch_norm(tess_net *net, tess_value in, const char *name);
 tess_value tess_net_activate(tess_net *net, tess_value in, tess_activation activation);
 tess_value tess_net_add(tess_net *net, tess_value a, tess_value b);
 tess_value tess_net_max_pool(tess_net *net, tess_value in);
+tess_value tess_net_average_pool(tess_net *net, tess_value in);
 tess_value tess_net_upsample(tess_net *net, tess_value in);
 tess_value tess_net_concat(tess_net *net, tess_value first, tess_value second);
+/* In training, makes the part `rate` of all values zero, from 0 to below 1, and divides the others by 1 - rate. A network
+ * that is not trained has no such layer after finish. */
+tess_value tess_net_dropout(tess_net *net, tess_value in, double rate);
 /* Adds any other layer: a value of `channels` at the resolution of its first input. Builders of new ops use
  * this. */
 tess_value tess_net_layer_add(tess_net *net, const tess_layer *layer, int64_t channels);
 /* Adds an output besides the one of finish. Outputs are numbered in the order of these calls; the output of
  * finish is the last. */
 void tess_net_output(tess_net *net, tess_value value);
-/* To be called before finish for a network that will be trained: batch norms are not folded, and concatenations copy. */
+/* To be called before finish for a network that will be trained: batch norms are not folded, concatenations copy, and
+ * dropouts stay. */
 void tess_net_train(tess_net *net);
 bool tess_net_is_trained(const tess_net *net);
 /* Folds and fuses; `out` becomes the last output. */

@@ -2,7 +2,7 @@
  * and replayed without a device.
  *
  * An op has a kind, inputs, outputs, and parameters that the device packs once. The properties of a kind
- * (number of inputs, shape rule, reach, operation count, what a backward pass keeps) are in its row: op/row.h.
+ * (number of inputs, shape rule, reach, operation count, backward pass) are in its row: op/row.h.
  * The kinds and their rows are generated from one list, op/rows.def, so that neither can exist without the
  * other.
  *
@@ -175,6 +175,7 @@ enum {
     TESS_CONTROL_CORRECTION2, /* 1 - beta2^step */
     TESS_CONTROL_LOSS_SCALE,  /* factor of all gradients before OPTIMIZE */
     TESS_CONTROL_DECAY,       /* of AVERAGE */
+    TESS_CONTROL_STEP,        /* number of the step; the host puts it into the keys of DROPOUT */
     TESS_CONTROLS = 8
 };
 
@@ -250,6 +251,11 @@ static inline int tess_op_residuals(const tess_op *op)
 static inline const tess_tensor *tess_op_mask(const tess_op *op)
 {
     return &op->in[op->inputs - 1];
+}
+
+static inline bool tess_op_takes_mask(const tess_op *op)
+{
+    return op->kind == TESS_OP_CONV || op->kind == TESS_OP_CONV_TRANSPOSE;
 }
 
 static inline const tess_tensor *tess_op_map(const tess_op *op)
