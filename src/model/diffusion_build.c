@@ -48,8 +48,9 @@ const tess_weight *tess_diffusion_expect(tess_diffusion_builder *b, const char *
 static tess_value conv(tess_diffusion_builder *b, tess_value in, tess_name layer, int64_t channels, int side,
                        int rank)
 {
-    const int64_t dims[] = {channels, b->failed || in < 0 ? 0 : tess_net_value(b->net, in)->channels, side,
-                            side};
+    if (in < 0) /* no memory, or already reported */
+        return -1;
+    const int64_t dims[] = {channels, tess_net_value(b->net, in)->channels, side, side};
     tess_diffusion_expect(b, layer.text, "weight", rank, dims);
     if (!tess_diffusion_expect(b, layer.text, "bias", 1, &channels))
         return -1;
@@ -69,7 +70,9 @@ static tess_value linear(tess_diffusion_builder *b, tess_value in, tess_name lay
 static tess_value norm(tess_diffusion_builder *b, tess_value in, tess_name layer,
                        const tess_value *scale_shift)
 {
-    const int64_t channels = b->failed || in < 0 ? 0 : tess_net_value(b->net, in)->channels;
+    if (in < 0)
+        return -1;
+    const int64_t channels = tess_net_value(b->net, in)->channels;
     tess_diffusion_expect(b, layer.text, "weight", 1, &channels);
     if (!tess_diffusion_expect(b, layer.text, "bias", 1, &channels))
         return -1;
@@ -86,14 +89,13 @@ static tess_value resampled(tess_net *net, tess_value in, int resample)
 
 void tess_diffusion_embed(tess_diffusion_builder *b, tess_value levels)
 {
-    const int64_t any[] = {-1, b->failed ? 0 : tess_net_value(b->net, levels)->channels};
     const tess_name first = tess_name_of(b->prefix, "cond_embed.0"),
                     second = tess_name_of(b->prefix, "cond_embed.2");
+    const int64_t any[] = {-1, -1};
     const tess_weight *weight = tess_diffusion_expect(b, first.text, "weight", 2, any);
     const int64_t hidden = weight ? weight->dims[0] : 0;
-    tess_value h = linear(b, levels, first, hidden);
-    h = linear(b, b->failed ? -1 : tess_net_activate(b->net, h, TESS_SILU), second, hidden);
-    b->embedded = b->failed ? -1 : tess_net_activate(b->net, h, TESS_SILU);
+    const tess_value h = tess_net_activate(b->net, linear(b, levels, first, hidden), TESS_SILU);
+    b->embedded = tess_net_activate(b->net, linear(b, h, second, hidden), TESS_SILU);
 }
 
 bool tess_diffusion_add_modulation(void *builder, const tess_diffusion_block *block)
@@ -103,10 +105,9 @@ bool tess_diffusion_add_modulation(void *builder, const tess_diffusion_block *bl
         return true;
     const tess_value own =
         linear(b, b->embedded, tess_name_of(block->name.text, ".emb_layers.1"), 2 * block->out);
-    if (!b->failed)
-        b->modulated = b->modulated < 0 ? own : tess_net_concat(b->net, b->modulated, own);
+    b->modulated = b->table ? tess_net_concat(b->net, b->modulated, own) : own;
     b->table += 2 * block->out;
-    return !b->failed;
+    return b->modulated >= 0;
 }
 
 /* Scales and shifts of a block: from its linear layer in training, else from the table. */

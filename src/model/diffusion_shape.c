@@ -119,6 +119,13 @@ static tess_status check_divides(const tess_weights *weights, const tess_model_s
     return TESS_OK;
 }
 
+/* Any of its tensors will do: if another is missing, the message should say that. */
+static bool has_attention(const tess_weights *weights, const char *block)
+{
+    return tess_has_tensor(weights, block, "norm.weight") || tess_has_tensor(weights, block, "qkv.weight") ||
+           tess_has_tensor(weights, block, "proj_out.weight");
+}
+
 tess_status tess_diffusion_shape(const tess_weights *weights, const char *prefix, tess_model_shape *shape,
                                  tess_error *error)
 {
@@ -139,7 +146,7 @@ tess_status tess_diffusion_shape(const tess_weights *weights, const char *prefix
         }
         shape->widths[scale] = kernel->dims[0];
         shape->attention[scale] =
-            tess_has_tensor(weights, tess_name_of(prefix, "input_blocks.%d.1.qkv", index).text, "weight");
+            has_attention(weights, tess_name_of(prefix, "input_blocks.%d.1", index).text);
     }
     TESS_TRY(number_of(weights, "num_head_channels", &shape->head_channels, error));
     TESS_TRY(number_of(weights, "num_groups", &shape->groups, error));
