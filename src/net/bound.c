@@ -6,6 +6,7 @@
 
 tess_dtype tess_value_dtype(const tess_net *net, tess_value value, tess_dtype dtype)
 {
+    value = tess_net_value(net, value)->root; /* a storage holds values of one type */
     return tess_net_is_end(net, value) || tess_net_value(net, value)->wide ? TESS_F32 : dtype;
 }
 
@@ -21,7 +22,7 @@ tess_tensor tess_value_tensor(const tess_net *net, tess_value value, tess_dtype 
 {
     const tess_value_info *info = tess_net_value(net, value), *root = tess_net_value(net, info->root);
     const int64_t d = tess_max_i64(shape.d, 1);
-    tess_tensor whole = tess_tensor_3d(tess_value_dtype(net, value, dtype), shape.n,
+    tess_tensor whole = tess_tensor_3d(tess_value_dtype(net, value, dtype), info->shared ? 1 : shape.n,
                                        info->vector ? 1 : d >> info->down[TESS_DEPTH],
                                        info->vector ? 1 : shape.h >> info->down[TESS_HEIGHT],
                                        info->vector ? 1 : shape.w >> info->down[TESS_WIDTH], root->channels);

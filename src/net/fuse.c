@@ -92,8 +92,19 @@ static void fuse_add(tess_net *net, tess_layer *add)
     absorb(net, conv, add);
 }
 
+/* Moves a value, and what lies in its storage, into the storage of `root`. */
+static void move_storage(tess_net *net, tess_value value, tess_value root, int64_t offset)
+{
+    for (int v = 0; v < net->value_count; v++)
+        if (net->values[v].root == value) {
+            net->values[v].root = root;
+            net->values[v].offset += offset;
+        }
+}
+
 /* Places all inputs side by side in the storage of the result. A value can be in one storage only, and an input
- * of the network is filled from outside as a dense tensor: in these cases the plan copies instead. */
+ * of the network is filled from outside as a dense tensor: in these cases the plan copies instead. Images that were
+ * concatenated before are copied too: one storage for all would live as long as the longest of them. */
 static void share_storage(tess_net *net, tess_layer *concat)
 {
     int64_t offset = 0;
@@ -101,13 +112,12 @@ static void share_storage(tess_net *net, tess_layer *concat)
     for (int i = 0; i < concat->inputs; i++) {
         const tess_layer *producer = producer_of(net, concat->in[i]);
         bool shared = net->values[concat->in[i]].root == concat->in[i] && producer &&
-                      producer->kind != TESS_OP_CONCAT && !tess_net_is_end(net, concat->in[i]);
+                      (producer->kind != TESS_OP_CONCAT || net->values[concat->in[i]].vector) &&
+                      !tess_net_is_end(net, concat->in[i]);
         for (int k = 0; k < i; k++)
             shared = shared && concat->in[k] != concat->in[i];
-        if (shared) {
-            net->values[concat->in[i]].root = concat->out[0];
-            net->values[concat->in[i]].offset = offset;
-        }
+        if (shared)
+            move_storage(net, concat->in[i], concat->out[0], offset);
         all = all && shared;
         offset += net->values[concat->in[i]].channels;
     }

@@ -107,8 +107,8 @@ typedef struct tess_op_side {
 /* GROUP_NORM: y = (in[0] - mean) / sqrt(variance + epsilon) * weight + bias. The channels are divided into
  * `groups` equal groups of neighbours; mean and variance are taken over a group's channels, depth, height and
  * width, for each image separately. With in[1], of shape (n, 1, 1, 1, 2 c), whose first c channels are scales
- * and the others shifts: y * (1 + scale) + shift. out = activation(y), and may be in[0]. The size alone fixes
- * the order of the sums. */
+ * and the others shifts: y * (1 + scale) + shift; one vector (n = 1) serves all images. out = activation(y), and may
+ * be in[0]. The size alone fixes the order of the sums. */
 /*
  * GROUP_NORM_GRAD, in: the gradient of the output, GROUP_NORM's in[0], its parameters as one fp32 vector of weights
  * then biases (2 c), and GROUP_NORM's in[1] if it had one. out: the gradient of in[0], that of the parameters (2 c,

@@ -125,8 +125,8 @@ static bool group_norm_shape(const tess_op *op, tess_tensor *out)
 {
     const tess_tensor *in = &op->in[0], *more = &op->in[1];
     const int32_t groups = op->group_norm.groups;
-    const bool vector = op->inputs == 1 || (more->n == in->n && more->d == 1 && more->h == 1 &&
-                                            more->w == 1 && more->c == 2 * in->c);
+    const bool vector = op->inputs == 1 || ((more->n == in->n || more->n == 1) && more->d == 1 &&
+                                            more->h == 1 && more->w == 1 && more->c == 2 * in->c);
     return same_shape(op, out) && vector && groups > 0 && in->c % groups == 0;
 }
 

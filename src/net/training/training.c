@@ -153,6 +153,11 @@ static tess_status plan(tess_training *t, const tess_net *net, tess_error *error
         return tess_fail(error, TESS_INTERNAL, "the network was not finished for training");
     if (s->n < 1 || s->micro_batches < 1)
         return tess_fail(error, TESS_BAD_OPTION, "batch: must have at least one crop for each micro-batch");
+    for (int v = 0; v < tess_net_value_count(net); v++)
+        if (tess_net_value(net, v)->view || tess_net_value(net, v)->shared)
+            return tess_fail(
+                error, TESS_UNSUPPORTED,
+                "a network with slices of vectors, or vectors for all images, cannot be trained");
     for (int axis = 0; axis < TESS_SPATIAL; axis++)
         if (size[axis] < 1 || size[axis] % tess_net_grid(net, axis))
             return tess_fail(error, TESS_BAD_OPTION, "crop: must be a multiple of %lld for this network",
