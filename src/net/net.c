@@ -100,6 +100,12 @@ tess_value tess_net_input_vector(tess_net *net, int64_t channels)
     return add_input(net, channels, true);
 }
 
+void tess_net_keep(tess_net *net, tess_value input)
+{
+    if (input >= 0)
+        net->values[input].kept = true;
+}
+
 static tess_value conv_like(tess_net *net, tess_op_kind kind, tess_value in, tess_conv_settings settings,
                             int direction)
 {

@@ -64,6 +64,7 @@ typedef struct tess_value_info {
     int64_t offset;         /* first channel in the root's storage */
     bool wide;              /* fp32 in every precision */
     bool vector;            /* one value per channel, whatever the image's size */
+    bool kept;              /* its storage is used for nothing else: see tess_net_keep */
 } tess_value_info;
 
 typedef struct tess_conv_settings {
@@ -80,6 +81,8 @@ void tess_net_destroy(tess_net *net);
 /* Inputs are numbered in the order of these calls. A vector has no spatial size: a noise level, an embedding. */
 tess_value tess_net_input(tess_net *net, int64_t channels);
 tess_value tess_net_input_vector(tess_net *net, int64_t channels);
+/* After a run an input still holds what it held before: for networks that run again on nearly the same input. */
+void tess_net_keep(tess_net *net, tess_value input);
 tess_value tess_net_conv(tess_net *net, tess_value in, tess_conv_settings settings);
 tess_value tess_net_conv_transpose(tess_net *net, tess_value in, tess_conv_settings settings);
 tess_value tess_net_batch_norm(tess_net *net, tess_value in, const char *name);

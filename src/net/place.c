@@ -43,8 +43,12 @@ static void extend_lifetimes(const tess_net_plan *plan, placing *place)
     const tess_net *net = plan->bound->net;
     for (int v = 0; v < tess_net_value_count(net); v++)
         place->storage[v].first = place->storage[v].last = -1;
-    for (int i = 0; i < tess_net_input_count(net); i++)
-        extend(plan, place, tess_net_input_value(net, i), 0);
+    for (int i = 0; i < tess_net_input_count(net); i++) {
+        const tess_value value = tess_net_input_value(net, i);
+        extend(plan, place, value, 0);
+        if (tess_net_value(net, value)->kept)
+            extend(plan, place, value, plan->step_count);
+    }
     for (int s = 0; s < plan->step_count; s++) {
         const tess_step *step = &plan->steps[s];
         if (step->kind == TESS_STEP_EXCHANGE) {
