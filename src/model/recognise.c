@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "model/architecture.h"
+#include "model/diffusion_blocks.h"
 #include "model/halo.h"
 
 static const tess_architecture *const known[] = {&tess_drunet, &tess_unet, &tess_dncnn};
@@ -188,6 +189,12 @@ static tess_status unknown(const tess_weights *weights, tess_error *error)
                  known[i]->expected);
     }
     int64_t count = tess_weights_count(weights);
+    if (tess_diffusion_prefix(weights))
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "%s: is a diffusion network, which fills voids of elevation maps (fill); denoising "
+                         "needs a drunet, "
+                         "unet or dncnn",
+                         tess_weights_path(weights));
     return tess_fail(error, TESS_BAD_INPUT,
                      "%s: unknown architecture: its %lld tensors start with %s; known are %s, with 2-D "
                      "kernels or, all but the unet, 3-D ones",

@@ -131,6 +131,8 @@ static bool same_attributes(const tess_op *a, const tess_op *b)
     case TESS_OP_CONV_TRANSPOSE:
     case TESS_OP_UP_CONV:
     case TESS_OP_MAX_POOL:
+    case TESS_OP_AVERAGE_POOL:
+    case TESS_OP_AVERAGE_POOL_GRAD:
     case TESS_OP_UPSAMPLE:
     case TESS_OP_ADD:
     case TESS_OP_ACTIVATE:

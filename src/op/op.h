@@ -2,7 +2,7 @@
  * and replayed without a device.
  *
  * An op has a kind, inputs, outputs, and parameters that the device packs once. The properties of a kind
- * (number of inputs, shape rule, reach, operation count, what a backward pass keeps) are in its row: op/row.h.
+ * (number of inputs, shape rule, reach, operation count, backward pass) are in its row: op/row.h.
  * The kinds and their rows are generated from one list, op/rows.def, so that neither can exist without the
  * other.
  *
@@ -107,8 +107,8 @@ typedef struct tess_op_side {
 /* GROUP_NORM: y = (in[0] - mean) / sqrt(variance + epsilon) * weight + bias. The channels are divided into
  * `groups` equal groups of neighbours; mean and variance are taken over a group's channels, depth, height and
  * width, for each image separately. With in[1], of shape (n, 1, 1, 1, 2 c), whose first c channels are scales
- * and the others shifts: y * (1 + scale) + shift. out = activation(y), and may be in[0]. The size alone fixes
- * the order of the sums. */
+ * and the others shifts: y * (1 + scale) + shift; one vector (n = 1) serves all images. out = activation(y), and may
+ * be in[0]. The size alone fixes the order of the sums. */
 /*
  * GROUP_NORM_GRAD, in: the gradient of the output, GROUP_NORM's in[0], its parameters as one fp32 vector of weights
  * then biases (2 c), and GROUP_NORM's in[1] if it had one. out: the gradient of in[0], that of the parameters (2 c,
@@ -175,6 +175,7 @@ enum {
     TESS_CONTROL_CORRECTION2, /* 1 - beta2^step */
     TESS_CONTROL_LOSS_SCALE,  /* factor of all gradients before OPTIMIZE */
     TESS_CONTROL_DECAY,       /* of AVERAGE */
+    TESS_CONTROL_STEP,        /* number of the step; the host puts it into the keys of DROPOUT */
     TESS_CONTROLS = 8
 };
 
@@ -283,6 +284,11 @@ static inline int tess_op_residuals(const tess_op *op)
 static inline const tess_tensor *tess_op_mask(const tess_op *op)
 {
     return &op->in[op->inputs - 1];
+}
+
+static inline bool tess_op_takes_mask(const tess_op *op)
+{
+    return op->kind == TESS_OP_CONV || op->kind == TESS_OP_CONV_TRANSPOSE;
 }
 
 static inline const tess_tensor *tess_op_map(const tess_op *op)

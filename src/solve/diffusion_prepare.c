@@ -54,9 +54,11 @@ static tess_status fill_tables(tess_sampler *s, const void *weights, tess_error 
     size_t at;
     const int64_t together = tess_net_plan_input(s->embedding, &at).n;
     const size_t row = TESS_DIFFUSE_CONTROLS * sizeof(double);
+    const int64_t zero = 0;
     device->memory->copy(device, table + s->tables.controls, s->steps.rows, (size_t)s->steps.count * row,
                          s->stream);
     device->memory->copy(device, table + s->tables.start, s->steps.start, row, s->stream);
+    device->memory->copy(device, table + s->tables.zero, &zero, sizeof zero, s->stream);
     TESS_TRY(device->streams->sync(device, s->stream, error));
     float *levels = tess_small_alloc((size_t)(together * s->settings.net->levels), sizeof *levels);
     if (!levels)

@@ -111,7 +111,7 @@ static void test_loss_of_file(tess_device *device)
                   error.text);
         step_set(&run, TESS_STATE_PARAMETERS, trained);
         step_passes(&run, 0, 0, true);
-        const tess_plan_shape shape = {.n = 2, .h = 10, .w = 10, .mode = TESS_INFER};
+        const tess_plan_shape shape = {.n = 2, .h = 10, .w = 10};
         CHECK_MSG(ready_make(plain, device, TESS_F32, weights, shape, &r, &error) == TESS_OK, "%s",
                   error.text);
         tess_rng_uniform((tess_rng_key){9, 0, 0}, 0, VALUES, in); /* as step_data has them */

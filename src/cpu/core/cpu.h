@@ -45,6 +45,7 @@ static inline bool tess_cpu_is_conv(const tess_op *op)
 }
 
 /* The conditions of the CPU for backward ops and batch norms in training; of a fast kernel, which knows only some kinds. */
+bool tess_cpu_is_pointwise_grad(const tess_op *op); /* and the average pooling */
 tess_status tess_cpu_gradients_refuses(const tess_device *device, const tess_op *op,
                                        tess_error *why) TESS_MUST_CHECK;
 tess_status tess_cpu_gradients_refuses_fast(const tess_device *device, const tess_op *op, bool known,

@@ -43,7 +43,8 @@ static bool is_attention(const tess_op *op)
 static bool is_pointwise_grad(const tess_op *op)
 {
     return op->kind == TESS_OP_ACTIVATE_GRAD || op->kind == TESS_OP_POOL_GRAD ||
-           op->kind == TESS_OP_UPSAMPLE_GRAD || op->kind == TESS_OP_DROPOUT;
+           op->kind == TESS_OP_UPSAMPLE_GRAD || op->kind == TESS_OP_AVERAGE_POOL ||
+           op->kind == TESS_OP_AVERAGE_POOL_GRAD || op->kind == TESS_OP_DROPOUT;
 }
 
 static bool is_noise(const tess_op *op)

@@ -129,7 +129,8 @@ static tess_training_request request_of(const tess_train_job *job, const tess_tr
                                                 .loss = tess_train_config_loss(config),
                                                 .optimize = tess_train_config_optimize(config),
                                                 .average = config->average > 0,
-                                                .tf32 = job->engine.tf32},
+                                                .tf32 = job->engine.tf32,
+                                                .seed = tess_data_seed(config->seed, TESS_DATA_DROPOUT)},
                                    .recompute_auto = config->recompute == TESS_TRAIN_RECOMPUTE_AUTO,
                                    .limit = job->limit,
                                    .besides = tess_mem_total(&other)};
