@@ -109,8 +109,7 @@ static tess_status add_plan(tess_sampler *s, int64_t n, tess_error *error)
     const tess_sampler_settings *set = &s->settings;
     tess_sampler_plan *plan = &s->plans[s->plan_count++];
     plan->n = n;
-    TESS_TRY(add_net_plan(s, set->step,
-                          (tess_plan_shape){.n = n, .h = set->height, .w = set->width, .mode = TESS_INFER},
+    TESS_TRY(add_net_plan(s, set->step, (tess_plan_shape){.n = n, .h = set->height, .w = set->width},
                           &plan->net, error));
     describe_ops(s, plan);
     for (int i = 0; i < TESS_SAMPLER_OPS; i++)
@@ -149,8 +148,7 @@ static tess_status plan_all(tess_sampler *s, tess_error *error)
     return add_net_plan(s, set->embedding,
                         (tess_plan_shape){.n = tess_min_i64(s->steps.count, EMBEDDINGS),
                                           .h = tess_net_grid(embedding, TESS_HEIGHT),
-                                          .w = tess_net_grid(embedding, TESS_WIDTH),
-                                          .mode = TESS_INFER},
+                                          .w = tess_net_grid(embedding, TESS_WIDTH)},
                         &s->embedding, error);
 }
 
