@@ -210,6 +210,38 @@ typedef struct tess_op_optimize {
     bool nesterov;
 } tess_op_optimize;
 
+/* The two ops of a diffusion sampler's step. Numbers that change from step to step are read on the device.
+ *
+ * SELECT: in[0] is a table (rows, 1, 1, 1, c), F32 or F64, dense; in[1] is one I64. out (n, 1, 1, 1, c) = row in[1] of the
+ * table, for every n; below 0 the first row, past the end the last.
+ *
+ * DIFFUSE, in: predicted noise e (n, 1, h, w, 1); known (n, 1, h, w, 2): clean value k, and mask m, 1 where y is
+ * computed, 0 where it is k, values between for a gradual border; `control`, F64, TESS_DIFFUSE_CONTROLS values; items, I64
+ * (n, 1, 1, 1, 4): sample, row and column of the window's first pixel in the map, and pixels from row to row of the map.
+ * out, all read and written: y (n, 1, h, w, 1); previous (the same), x0 of the step before; one I64, which is counted up.
+ *     x0 = min(max(Y y + E e, LOW), HIGH);  y' = CLEAN x0 + KEEP y + PREVIOUS previous + NOISE z
+ *     y = k (1 - m) + m y', or y' itself if OPEN is not 0;  previous = x0
+ * in fp64; x0 and y' are rounded to fp32. What has factor zero is not read. If Y y + E e is not finite, x0 is NaN, so that
+ * clamping does not hide it. z = tess_rng_normal of (seed, sample, STEP) at the element (row + y) * width + column + x: a
+ * pixel of the map gets the same noise in every window, batch and tile. Row, column and width are not negative. */
+enum {
+    TESS_DIFFUSE_Y,
+    TESS_DIFFUSE_E,
+    TESS_DIFFUSE_LOW,
+    TESS_DIFFUSE_HIGH,
+    TESS_DIFFUSE_CLEAN,
+    TESS_DIFFUSE_KEEP,
+    TESS_DIFFUSE_PREVIOUS,
+    TESS_DIFFUSE_NOISE,
+    TESS_DIFFUSE_STEP,
+    TESS_DIFFUSE_OPEN,
+    TESS_DIFFUSE_CONTROLS = 12
+};
+enum { TESS_DIFFUSE_ITEMS = 4 };
+typedef struct tess_op_diffuse {
+    uint64_t seed;
+} tess_op_diffuse;
+
 typedef struct tess_op {
     tess_op_kind kind;
     int inputs, outputs;
@@ -238,6 +270,7 @@ typedef struct tess_op {
         tess_op_random random;
         tess_op_loss loss;
         tess_op_optimize optimize;
+        tess_op_diffuse diffuse;
     };
 } tess_op;
 

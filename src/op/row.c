@@ -170,6 +170,26 @@ static bool pool_grad_shape(const tess_op *op, tess_tensor *out)
     return op->in[1].d == out->d && op->in[1].h == out->h && op->in[1].w == out->w && op->in[1].c == out->c;
 }
 
+/* A vector of the table's row, for any number of images. */
+static bool select_shape(const tess_op *op, tess_tensor *out)
+{
+    out->d = out->h = out->w = 1;
+    return out->c == op->in[0].c && op->in[0].n > 0;
+}
+
+/* The products and sums of the formula, and about twenty operations of a random number. */
+static double diffuse_flops(const tess_op *op)
+{
+    return 32 * out_flops(op);
+}
+
+static bool diffuse_shape(const tess_op *op, tess_tensor *out)
+{
+    const tess_tensor *known = &op->in[1];
+    return same_shape(op, out) && out->c == 1 && op->in[0].d == 1 && known->n == out->n && known->d == 1 &&
+           known->h == out->h && known->w == out->w && known->c == 2;
+}
+
 /* The output has the shape of the pooling's input, and the input one value for each whole window. */
 static bool average_grad_shape(const tess_op *op, tess_tensor *out)
 {

@@ -57,6 +57,7 @@ typedef struct tess_cuda_launch {
 extern const tess_cuda_launch tess_cuda_generic; /* generic.cu: every layer, on any card, not tuned */
 extern const tess_cuda_launch tess_cuda_samples; /* samples.cu: IMPORT and EXPORT */
 extern const tess_cuda_launch tess_cuda_vector;  /* vector.cu: COMBINE, DOT and SPECTRUM */
+extern const tess_cuda_launch tess_cuda_diffuse; /* diffuse.cu: SELECT and DIFFUSE */
 extern const tess_cuda_launch tess_cuda_fft;     /* fft.c: FFT, by cuFFT */
 /* filter.c: FFT and FILTER of images, by our own kernels. */
 extern const tess_cuda_launch tess_cuda_filter;

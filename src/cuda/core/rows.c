@@ -52,6 +52,11 @@ static bool is_noise(const tess_op *op)
     return op->kind == TESS_OP_NOISE;
 }
 
+static bool is_diffuse(const tess_op *op)
+{
+    return op->kind == TESS_OP_SELECT || op->kind == TESS_OP_DIFFUSE;
+}
+
 static bool is_loss(const tess_op *op)
 {
     return op->kind == TESS_OP_LOSS && op->loss.kind != TESS_RMSE;
@@ -203,6 +208,7 @@ LAUNCHED(side_sum, "side sum", tess_cuda_side_sum, is_side_sum)
 LAUNCHED(attention, "attention", tess_cuda_attention, is_attention)
 LAUNCHED(pointwise_grad, "pointwise", tess_cuda_pointwise_grad, is_pointwise_grad)
 LAUNCHED(noise, "noise", tess_cuda_noise, is_noise)
+LAUNCHED(diffuse, "diffuse", tess_cuda_diffuse, is_diffuse)
 LAUNCHED(loss, "loss", tess_cuda_loss, is_loss)
 LAUNCHED(loss_rms, "loss", tess_cuda_loss_rms, is_loss_rms)
 LAUNCHED(optimize, "optimize", tess_cuda_optimize, is_optimize)
@@ -230,6 +236,7 @@ const tess_kernel *const tess_cuda_kernels[] = {&samples,
                                                 &channel_sum,
                                                 &pointwise_grad,
                                                 &noise,
+                                                &diffuse,
                                                 &loss,
                                                 &loss_rms,
                                                 &optimize,
