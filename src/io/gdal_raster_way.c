@@ -190,7 +190,8 @@ char **tess_raster_result_options(const tess_raster *raster, const tess_raster_w
         options = tess_gdal.CSLSetNameValue(NULL, "SUFFIX", "ADD");
         options = tess_gdal.CSLSetNameValue(options, "INTERLEAVE", interleave ? interleave : "BSQ");
     } else if (is(way->driver, "JP2OpenJPEG")) {
-        options = tess_gdal.CSLSetNameValue(NULL, "QUALITY", "100");
+        options = tess_gdal.CSLSetNameValue(NULL, "CODEC", "JP2"); /* else it goes by the suffix */
+        options = tess_gdal.CSLSetNameValue(options, "QUALITY", "100");
         options = tess_gdal.CSLSetNameValue(options, "REVERSIBLE", "YES");
     }
     return add_given(options, settings);

@@ -5,6 +5,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* 1e30, the largest float and the like mark voids; no unit makes a height so large. */
+static const double ABSURD = 1e20;
+
 static bool is_float(tess_dtype dtype)
 {
     return dtype == TESS_F32 || dtype == TESS_F64;
@@ -57,17 +60,17 @@ tess_void_rule tess_void_rule_make(tess_dtype dtype, int bits, tess_raster_nodat
     return rule;
 }
 
-bool tess_void_usual(tess_dtype dtype, double sample)
+bool tess_void_usual(double sample)
 {
-    return sample == -9999 || sample == -99999 || sample == -999 ||
-           (dtype == TESS_I16 && sample == INT16_MIN);
+    return sample == -9999 || sample == -99999 || sample == -999 || sample == -32768 || sample == -32767 ||
+           fabs(sample) >= ABSURD;
 }
 
 bool tess_void_sample(const tess_void_rule *rule, double sample)
 {
     if (!isfinite(sample))
         return true;
-    return (rule->exact && sample == rule->value) || (rule->usual && tess_void_usual(rule->dtype, sample)) ||
+    return (rule->exact && sample == rule->value) || (rule->usual && tess_void_usual(sample)) ||
            (rule->limits && (sample < rule->low || sample > rule->high));
 }
 
@@ -114,6 +117,8 @@ static double next_sample(const tess_void_rule *rule, double sample, bool up)
 double tess_void_to_sample(const tess_void_rule *rule, double value)
 {
     double sample = fmin(fmax(value, rule->least), rule->most);
+    if (rule->usual)
+        sample = fmin(fmax(sample, -ABSURD / 2), ABSURD / 2);
     if (rule->limits)
         sample = fmin(fmax(sample, rule->low), rule->high);
     if (!is_float(rule->dtype))

@@ -1,8 +1,8 @@
 /* raster_void.h: which samples of an elevation raster are void, and how a value becomes a sample that is not.
  *
  * A declared nodata value decides alone, compared in the raster's own type. Without one, the usual markers
- * (-99999, -9999, -999, and -32768 in int16) count, and for floats values far outside the range of the others.
- * NaN and infinity are never heights. */
+ * (-99999, -9999, -999, -32768, -32767, and 1e20 and beyond) count, and for floats values far outside the range
+ * of the others. NaN and infinity are never heights. */
 #ifndef TESS_IO_RASTER_VOID_H
 #define TESS_IO_RASTER_VOID_H
 
@@ -31,7 +31,7 @@ tess_void_rule tess_void_rule_make(tess_dtype dtype, int bits, tess_raster_nodat
                                    const double *declared);
 bool tess_void_sample(const tess_void_rule *rule, double sample);
 /* True for one of the usual markers. */
-bool tess_void_usual(tess_dtype dtype, double sample);
+bool tess_void_usual(double sample);
 /* Sets the limits of outliers from `count` samples, which are sorted: 100 ranges of the 1st to 99th percentile
  * beyond them. Returns how many of the samples counted. */
 int64_t tess_void_find_limits(tess_void_rule *rule, double *samples, int64_t count);
