@@ -9,27 +9,28 @@ enum { ROWS = 64 }; /* of the raster at a time; a multiple of TESS_FILL_FACTOR *
 
 /* Memory for passes over all rows: values and flags. */
 typedef struct pass {
-    double *values;
+    double *values, *more;
     uint8_t *flags, *marks;
 } pass;
 
 static size_t pass_bytes(int64_t width)
 {
-    return (size_t)(ROWS * width) * (sizeof(double) + 2);
+    return (size_t)(ROWS * width) * (2 * sizeof(double) + 2);
 }
 
 static pass pass_of(const tess_fill_map *map)
 {
     const int64_t pixels = ROWS * map->levels[0].width;
     double *values = map->rows.data;
-    return (pass){values, (uint8_t *)(values + pixels), (uint8_t *)(values + pixels) + pixels};
+    uint8_t *flags = (uint8_t *)(values + 2 * pixels);
+    return (pass){values, values + pixels, flags, flags + pixels};
 }
 
 static tess_status read_rows(const tess_fill_map *map, const pass *p, int64_t y, int64_t rows, tess_stop *stop,
                              tess_error *error)
 {
     TESS_TRY(tess_stop_check(stop, error));
-    return tess_raster_read(map->raster, y, 0, rows, map->levels[0].width, p->values, p->flags, error);
+    return tess_fill_read(map, y, 0, rows, map->levels[0].width, p->values, p->more, p->flags, error);
 }
 
 static tess_status alloc_level(tess_fill_map *map, int level, int64_t height, int64_t width, tess_error *error)
@@ -62,21 +63,26 @@ static tess_status scan(tess_fill_map *map, tess_stop *stop, tess_error *error)
         const int64_t rows = tess_min_i64(ROWS, l->height - y), pixels = rows * l->width;
         TESS_TRY(read_rows(map, &p, y, rows, stop, error));
         for (int64_t i = 0; i < pixels; i++) {
-            p.marks[i] = p.flags[i] != TESS_PIXEL_VALID;
+            const bool known = p.flags[i] == TESS_PIXEL_VALID && isfinite(p.values[i]);
+            const bool lost = p.flags[i] == TESS_PIXEL_VOID && map->second && !isfinite(p.more[i]);
+            p.marks[i] = !known;
             map->void_pixels += p.flags[i] == TESS_PIXEL_VOID;
             map->kept_pixels += p.flags[i] == TESS_PIXEL_KEPT;
-            if (p.flags[i] == TESS_PIXEL_VALID) {
+            map->second_pixels += lost;
+            if (known) {
                 map->low = fmin(map->low, p.values[i]);
                 map->high = fmax(map->high, p.values[i]);
+                map->valid_pixels++;
             }
-            p.flags[i] = p.flags[i] == TESS_PIXEL_VOID;
+            p.flags[i] = p.flags[i] == TESS_PIXEL_VOID && !lost;
         }
         tess_bitmap_write(&l->voids, y, 0, rows, l->width, p.marks);
         tess_bitmap_write(&l->wanted, y, 0, rows, l->width, p.flags);
     }
-    map->valid_pixels = l->height * l->width - map->void_pixels - map->kept_pixels;
     if (map->valid_pixels == 0)
-        return tess_fail(error, TESS_BAD_INPUT, "every pixel is void: there is nothing to fill from");
+        return tess_fail(error, TESS_BAD_INPUT,
+                         map->second ? "no pixel has a value in both maps: there is nothing to fill from"
+                                     : "every pixel is void: there is nothing to fill from");
     map->base = round((map->low + map->high) / 2);
     return TESS_OK;
 }
@@ -92,6 +98,7 @@ static tess_status select_wanted(tess_fill_map *map, const tess_fill_map_setting
     tess_fill_level *l = &map->levels[0];
     tess_block block = {0};
     const size_t bits = tess_bitmap_bytes(l->height, l->width);
+    const int64_t before = tess_bitmap_count(&l->wanted);
     if (settings->inner) {
         tess_bitmap outer;
         TESS_TRY(with_scratch(map, bits + tess_voids_outer_bytes(l->height, l->width), &block, error));
@@ -101,7 +108,7 @@ static tess_status select_wanted(tess_fill_map *map, const tess_fill_map_setting
         tess_block_free(&block);
     }
     const int64_t inner = tess_bitmap_count(&l->wanted);
-    map->outer_pixels = map->void_pixels - inner;
+    map->outer_pixels = before - inner;
     if (settings->most_distance > 0) {
         TESS_TRY(with_scratch(map, tess_voids_distance_bytes(l->height, l->width), &block, error));
         tess_voids_limit(&l->voids, settings->most_distance, &l->wanted, block.data);
@@ -202,12 +209,13 @@ static tess_status make_levels(tess_fill_map *map, int64_t tile, tess_stop *stop
     return TESS_OK;
 }
 
-tess_status tess_fill_map_open(tess_fill_map *map, tess_raster *raster, tess_memory *memory,
+tess_status tess_fill_map_open(tess_fill_map *map, tess_raster *raster, tess_raster *second, tess_memory *memory,
                                const tess_fill_map_settings *settings, tess_stop *stop, tess_error *error)
 {
     const tess_raster_info *info = tess_raster_describe(raster);
     memset(map, 0, sizeof *map);
     map->raster = raster;
+    map->second = second;
     map->memory = memory;
     tess_status status = alloc_level(map, 0, info->height, info->width, error);
     if (status == TESS_OK)

@@ -21,13 +21,15 @@ typedef struct tess_fill_level {
 
 typedef struct tess_fill_map {
     tess_raster *raster;
+    tess_raster *second; /* subtracted from all heights; may be NULL */
     tess_memory *memory;
     tess_fill_level levels[TESS_FILL_LEVELS];
     int count;
     double base; /* subtracted from heights, so that fp32 keeps millimetres */
     double low, high;                            /* of the valid pixels */
-    int64_t void_pixels, outer_pixels, far_pixels, kept_pixels; /* outer, far, kept: left void, and why */
-    int64_t valid_pixels;
+    int64_t valid_pixels, void_pixels;
+    /* Left void: at the edge; too far from a valid pixel; not in the mask; without a value of the second map. */
+    int64_t outer_pixels, far_pixels, kept_pixels, second_pixels;
     tess_void_summary summary; /* of the pixels that are filled */
     tess_block block[TESS_FILL_LEVELS];
     tess_block rows; /* for passes over the raster */
@@ -39,25 +41,26 @@ typedef struct tess_fill_map_settings {
     int64_t tile;
 } tess_fill_map_settings;
 
-/* Reads the raster once (twice if there are wide voids). On failure there is nothing to close. */
-tess_status tess_fill_map_open(tess_fill_map *map, tess_raster *raster, tess_memory *memory,
+/* Reads the raster once (twice if there are wide voids). On failure there is nothing to close. `second` may be NULL. */
+tess_status tess_fill_map_open(tess_fill_map *map, tess_raster *raster, tess_raster *second, tess_memory *memory,
                                const tess_fill_map_settings *settings, tess_stop *stop,
                                tess_error *error) TESS_MUST_CHECK;
 void tess_fill_map_close(tess_fill_map *map);
-/* Bytes that it holds while it is open, and at most while it opens. */
-size_t tess_fill_map_held(const tess_fill_map *map);
-
-/* Heights minus `base` of a window of a level, and what they are; pixels beyond the edge repeat the last ones. valid: has a value in the map;
- * wanted: is to be filled. `scratch`: window * window doubles and flags, tess_fill_window_bytes. */
+/* The square of a level that a tile covers; pixels beyond the edge of the map repeat the last ones. */
 typedef struct tess_fill_window {
     int64_t level, y, x, size;
-    float *values;   /* size * size; 0 where there is no value */
+    float *values;   /* size * size: heights minus `base`; 0 where there is none */
     uint8_t *voids;  /* size * size: no value */
     uint8_t *wanted; /* size * size: to be filled; 0 beyond the edge */
 } tess_fill_window;
+/* Size of `scratch`. */
 size_t tess_fill_window_bytes(int64_t size);
 tess_status tess_fill_window_read(tess_fill_map *map, tess_fill_window *window, void *scratch,
                                   tess_error *error) TESS_MUST_CHECK;
+/* Heights, minus those of the second map if there is one. A pixel without a value in either is NaN; `flags` (may be NULL) as
+ * tess_raster_read's. `more`: room for h * w values. */
+tess_status tess_fill_read(const tess_fill_map *map, int64_t y, int64_t x, int64_t h, int64_t w, double *values,
+                           double *more, uint8_t *flags, tess_error *error) TESS_MUST_CHECK;
 /* The result of the next coarser level at the window's pixels, bilinear. */
 void tess_fill_guess(const tess_fill_map *map, const tess_fill_window *window, float *guess);
 
