@@ -72,13 +72,13 @@ static void test_threads(void)
 
 /* ---- the same weights for training and for inference ---- */
 
-/* x - c(relu(a(x))), and the name of the file's factor. */
+/* x - c(up(average(relu(a(x))))), and the name of the file's factor. */
 static tess_net *subtracting_net(bool trained)
 {
     tess_net *net = tess_net_create();
     tess_error error = {{0}};
     const tess_value x = tess_net_input(net, 3);
-    tess_value h = step_conv_relu(net, x, "a");
+    tess_value h = tess_net_upsample(net, tess_net_average_pool(net, step_conv_relu(net, x, "a")));
     h = tess_net_conv(net, h, (tess_conv_settings){"c", 3, TESS_WINDOW_2D(3, 1, 1), true, .scale = -1});
     if (trained)
         tess_net_train(net);
