@@ -6,8 +6,7 @@
 
 tess_dtype tess_value_dtype(const tess_net *net, tess_value value, tess_dtype dtype)
 {
-    if (tess_net_value(net, value)->view)
-        value = tess_net_value(net, value)->root;
+    value = tess_net_value(net, value)->root; /* a storage holds values of one type */
     return tess_net_is_end(net, value) || tess_net_value(net, value)->wide ? TESS_F32 : dtype;
 }
 

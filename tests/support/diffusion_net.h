@@ -98,7 +98,7 @@ static inline void diffusion_release(tess_device *device, ready *r)
 
 /* The tables of all noise levels, [level][table], against PyTorch's. To be freed. */
 static inline float *check_diffusion_tables(tess_device *device, const tess_diffusion_net *net,
-                                            tess_weights *weights)
+                                            tess_weights *weights, tess_dtype dtype, double bound)
 {
     ready r;
     int64_t count;
@@ -106,12 +106,12 @@ static inline float *check_diffusion_tables(tess_device *device, const tess_diff
           *want = diffusion_values(weights, "0.table", &count);
     for (int i = 0; i < DIFFUSION_GAMMAS; i++)
         tess_diffusion_level(diffusion_gammas[i], net->levels, levels + i * net->levels);
-    diffusion_ready(net->embedding, device, TESS_F32, weights,
+    diffusion_ready(net->embedding, device, dtype, weights,
                     (tess_plan_shape){.n = DIFFUSION_GAMMAS, .h = 1, .w = 1}, &r);
     diffusion_put(device, &r, 0, levels);
     float *tables = diffusion_run(device, &r);
     CHECK(count == DIFFUSION_GAMMAS * net->table);
-    diffusion_compare(tables, want, count, 1e-5, "tables");
+    diffusion_compare(tables, want, count, bound, "tables");
     diffusion_release(device, &r);
     free(levels), free(want);
     return tables;
@@ -189,7 +189,8 @@ static inline void check_diffusion_net(tess_device *device, tess_dtype dtype, do
     if (!net.step)
         exit(check_end());
     CHECK(net.channels == DIFFUSION_CHANNELS && net.levels == 4 && net.grid == 2);
-    float *tables = check_diffusion_tables(device, &net, weights);
+    free(check_diffusion_tables(device, &net, weights, dtype, bound));
+    float *tables = check_diffusion_tables(device, &net, weights, TESS_F32, 1e-5);
     check_diffusion_steps(device, &net, weights, tables, dtype, bound);
     if (large)
         check_diffusion_large(device, &net, weights, tables, dtype, bound);
