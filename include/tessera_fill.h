@@ -25,24 +25,24 @@ typedef enum tess_fill_world {
 
 typedef struct tess_fill_settings {
     tess_common common;
-    const char *input, *output;  /* rasters that GDAL reads and writes */
-    const char *model;           /* bundled name or weight file; NULL: the bundled one */
-    const char *mask;            /* a raster that is not zero where pixels are to be filled; NULL: the voids */
-    const char *truth;           /* a complete map to compare with; may be NULL */
-    const char *second;          /* another elevation model, which fills by its differences; may be NULL */
-    const char *deviation;       /* a raster for the standard deviation of the samples; may be NULL */
-    const char *format;          /* GDAL's name of the output's format, e.g. COG; NULL: as the input, or by suffix */
+    const char *input, *output; /* rasters that GDAL reads and writes */
+    const char *model;          /* bundled name or weight file; NULL: the bundled one */
+    const char *mask;           /* a raster that is not zero where pixels are to be filled; NULL: the voids */
+    const char *truth;          /* a complete map to compare with; may be NULL */
+    const char *second;         /* another elevation model, which fills by its differences; may be NULL */
+    const char *deviation;      /* a raster for the standard deviation of the samples; may be NULL */
+    const char *format; /* GDAL's name of the output's format, e.g. COG; NULL: as the input, or by suffix */
     const char *const *creation; /* GDAL's creation options, ended by NULL; may be NULL */
     int64_t band;                /* from 1; 0: the only one */
     bool nodata_given, overwrite, resume;
     double nodata;
     tess_fill_sampler sampler;
-    int64_t steps;                      /* 0: the usual number of the sampler */
-    const char *schedule;               /* of ddpm: "linear:1e-4:0.09" and so on; NULL: that */
-    double eta;                         /* of ddim: 0 is deterministic */
-    int64_t tile, overlap;              /* 0 and negative: the usual ones */
-    int64_t batch;                      /* 0: automatic */
-    int64_t samples;                    /* independent fills, whose mean is the result */
+    int64_t steps;         /* 0: the usual number of the sampler */
+    const char *schedule;  /* of ddpm: "linear:1e-4:0.09" and so on; NULL: that */
+    double eta;            /* of ddim: 0 is deterministic */
+    int64_t tile, overlap; /* 0 and negative: the usual ones */
+    int64_t batch;         /* 0: automatic */
+    int64_t samples;       /* independent fills, whose mean is the result */
     tess_fill_scaling scaling;
     tess_fill_voids voids;
     double most_distance; /* px: pixels farther from a valid one stay void; 0: no limit */

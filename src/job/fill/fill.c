@@ -15,7 +15,8 @@ void tess_fill_settings_init(tess_fill_settings *settings)
     settings->samples = 1;
 }
 
-static tess_status fill(tess_context *context, const tess_fill_settings *settings, bool plan_only, char **record)
+static tess_status fill(tess_context *context, const tess_fill_settings *settings, bool plan_only,
+                        char **record)
 {
     tess_error *error = &context->error;
     *record = NULL;

@@ -23,8 +23,9 @@ static size_t strip_bytes(int64_t width, int64_t tile, size_t at[8])
 {
     const size_t pixels = (size_t)(ROWS * width), square = (size_t)(tile * tile),
                  flags = (size_t)tess_max_i64(tile * tile, ROWS * PIECE);
-    const size_t sizes[8] = {pixels * 8,  pixels * 8, pixels * 8,    (size_t)(ROWS * PIECE) * 8,
-                             square * 2 * sizeof(float), pixels, flags, (size_t)width};
+    const size_t sizes[8] = {
+        pixels * 8, pixels * 8, pixels * 8,   (size_t)(ROWS * PIECE) * 8, square * 2 * sizeof(float),
+        pixels,     flags,      (size_t)width};
     size_t total = 0;
     for (int i = 0; i < 8; i++) {
         at[i] = total;

@@ -158,8 +158,9 @@ tess_status tess_fill_journal_open(const tess_fill_journal_settings *settings, t
     j->tiles = settings->tiles;
     j->most = settings->most;
     snprintf(j->path, length, "%s.unfinished", settings->output);
-    tess_status status = tess_block_alloc(settings->memory, &j->block, TESS_MEM_HOST,
-                                          table_bytes(settings) + (size_t)settings->most * sizeof(float), error);
+    tess_status status =
+        tess_block_alloc(settings->memory, &j->block, TESS_MEM_HOST,
+                         table_bytes(settings) + (size_t)settings->most * sizeof(float), error);
     if (status == TESS_OK) {
         j->at = j->block.data;
         memset(j->at, 0, table_bytes(settings));
@@ -204,7 +205,8 @@ tess_status tess_fill_journal_read(tess_fill_journal *journal, int64_t tile, flo
                                    tess_error *error)
 {
     if (!read_at(journal->file, values, (size_t)count * sizeof *values, journal->at[tile]))
-        return tess_fail(error, TESS_BAD_INPUT, "%s: cannot be read back; start again without it", journal->path);
+        return tess_fail(error, TESS_BAD_INPUT, "%s: cannot be read back; start again without it",
+                         journal->path);
     return TESS_OK;
 }
 

@@ -17,7 +17,8 @@ static bool is_deep(const tess_fill_level *l, int64_t top, int64_t left, int64_t
         for (int64_t x = tess_bitmap_find(&l->wanted, y, left, true); x < left + w;
              x = tess_bitmap_find(&l->wanted, y, x + 1, true)) {
             const int64_t from_y = tess_max_i64(top, y - depth), to_y = tess_min_i64(top + h, y + depth + 1),
-                          from_x = tess_max_i64(left, x - depth), to_x = tess_min_i64(left + w, x + depth + 1);
+                          from_x = tess_max_i64(left, x - depth),
+                          to_x = tess_min_i64(left + w, x + depth + 1);
             if (tess_bitmap_count_window(&l->voids, from_y, from_x, to_y - from_y, to_x - from_x) ==
                 (to_y - from_y) * (to_x - from_x))
                 return true;
@@ -25,7 +26,8 @@ static bool is_deep(const tess_fill_level *l, int64_t top, int64_t left, int64_t
     return false;
 }
 
-static seen_tile look(const tess_fill_map *map, const tess_fill_grid *g, int level, int64_t row, int64_t column)
+static seen_tile look(const tess_fill_map *map, const tess_fill_grid *g, int level, int64_t row,
+                      int64_t column)
 {
     const tess_fill_level *l = &map->levels[level];
     const int64_t top = tess_fill_start(&g->rows, row), left = tess_fill_start(&g->columns, column),
@@ -48,8 +50,8 @@ static void add_level(tess_fill_list *list, const tess_fill_map *map, int level)
         for (int64_t row = 0; row < g->rows.count; row++)
             for (int64_t column = 0; column < g->columns.count; column++) {
                 int64_t *place = &list->places[g->first + row * g->columns.count + column];
-                const seen_tile seen = turn == 0 || *place == -2 ? look(map, g, level, row, column)
-                                                                 : (seen_tile){0, false};
+                const seen_tile seen =
+                    turn == 0 || *place == -2 ? look(map, g, level, row, column) : (seen_tile){0, false};
                 if (turn == 0)
                     *place = seen.pixels == 0 ? -1 : seen.guided ? -2 : list->count;
                 if (seen.pixels == 0 || seen.guided != (turn == 1))
@@ -92,10 +94,10 @@ void tess_fill_list_close(tess_fill_list *list)
 int64_t tess_fill_list_group(const tess_fill_list *list, int level, bool guided, int64_t *first)
 {
     int64_t begin = 0, end;
-    while (begin < list->count &&
-           (list->tiles[begin].level != level || list->tiles[begin].guided != guided))
+    while (begin < list->count && (list->tiles[begin].level != level || list->tiles[begin].guided != guided))
         begin++;
-    for (end = begin; end < list->count && list->tiles[end].level == level && list->tiles[end].guided == guided;)
+    for (end = begin;
+         end < list->count && list->tiles[end].level == level && list->tiles[end].guided == guided;)
         end++;
     *first = begin;
     return end;

@@ -26,14 +26,15 @@ static pass pass_of(const tess_fill_map *map)
     return (pass){values, values + pixels, flags, flags + pixels};
 }
 
-static tess_status read_rows(const tess_fill_map *map, const pass *p, int64_t y, int64_t rows, tess_stop *stop,
-                             tess_error *error)
+static tess_status read_rows(const tess_fill_map *map, const pass *p, int64_t y, int64_t rows,
+                             tess_stop *stop, tess_error *error)
 {
     TESS_TRY(tess_stop_check(stop, error));
     return tess_fill_read(map, y, 0, rows, map->levels[0].width, p->values, p->more, p->flags, error);
 }
 
-static tess_status alloc_level(tess_fill_map *map, int level, int64_t height, int64_t width, tess_error *error)
+static tess_status alloc_level(tess_fill_map *map, int level, int64_t height, int64_t width,
+                               tess_error *error)
 {
     tess_fill_level *l = &map->levels[level];
     const size_t bits = tess_bitmap_bytes(height, width),
@@ -93,7 +94,8 @@ static tess_status with_scratch(tess_fill_map *map, size_t bytes, tess_block *bl
 }
 
 /* Takes away what stays void: what touches the edge, and what is too far from a valid pixel. */
-static tess_status select_wanted(tess_fill_map *map, const tess_fill_map_settings *settings, tess_error *error)
+static tess_status select_wanted(tess_fill_map *map, const tess_fill_map_settings *settings,
+                                 tess_error *error)
 {
     tess_fill_level *l = &map->levels[0];
     tess_block block = {0};
@@ -209,8 +211,9 @@ static tess_status make_levels(tess_fill_map *map, int64_t tile, tess_stop *stop
     return TESS_OK;
 }
 
-tess_status tess_fill_map_open(tess_fill_map *map, tess_raster *raster, tess_raster *second, tess_memory *memory,
-                               const tess_fill_map_settings *settings, tess_stop *stop, tess_error *error)
+tess_status tess_fill_map_open(tess_fill_map *map, tess_raster *raster, tess_raster *second,
+                               tess_memory *memory, const tess_fill_map_settings *settings, tess_stop *stop,
+                               tess_error *error)
 {
     const tess_raster_info *info = tess_raster_describe(raster);
     memset(map, 0, sizeof *map);

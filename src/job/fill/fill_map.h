@@ -25,8 +25,8 @@ typedef struct tess_fill_map {
     tess_memory *memory;
     tess_fill_level levels[TESS_FILL_LEVELS];
     int count;
-    double base; /* subtracted from heights, so that fp32 keeps millimetres */
-    double low, high;                            /* of the valid pixels */
+    double base;      /* subtracted from heights, so that fp32 keeps millimetres */
+    double low, high; /* of the valid pixels */
     int64_t valid_pixels, void_pixels;
     /* Left void: at the edge; too far from a valid pixel; not in the mask; without a value of the second map. */
     int64_t outer_pixels, far_pixels, kept_pixels, second_pixels;
@@ -42,8 +42,8 @@ typedef struct tess_fill_map_settings {
 } tess_fill_map_settings;
 
 /* Reads the raster once (twice if there are wide voids). On failure there is nothing to close. `second` may be NULL. */
-tess_status tess_fill_map_open(tess_fill_map *map, tess_raster *raster, tess_raster *second, tess_memory *memory,
-                               const tess_fill_map_settings *settings, tess_stop *stop,
+tess_status tess_fill_map_open(tess_fill_map *map, tess_raster *raster, tess_raster *second,
+                               tess_memory *memory, const tess_fill_map_settings *settings, tess_stop *stop,
                                tess_error *error) TESS_MUST_CHECK;
 void tess_fill_map_close(tess_fill_map *map);
 /* The square of a level that a tile covers; pixels beyond the edge of the map repeat the last ones. */
@@ -59,8 +59,8 @@ tess_status tess_fill_window_read(tess_fill_map *map, tess_fill_window *window, 
                                   tess_error *error) TESS_MUST_CHECK;
 /* Heights, minus those of the second map if there is one. A pixel without a value in either is NaN; `flags` (may be NULL) as
  * tess_raster_read's. `more`: room for h * w values. */
-tess_status tess_fill_read(const tess_fill_map *map, int64_t y, int64_t x, int64_t h, int64_t w, double *values,
-                           double *more, uint8_t *flags, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_fill_read(const tess_fill_map *map, int64_t y, int64_t x, int64_t h, int64_t w,
+                           double *values, double *more, uint8_t *flags, tess_error *error) TESS_MUST_CHECK;
 /* The result of the next coarser level at the window's pixels, bilinear. */
 void tess_fill_guess(const tess_fill_map *map, const tess_fill_window *window, float *guess);
 

@@ -26,7 +26,8 @@ static tess_status check_settings(tess_fill_job *job, tess_error *error)
         return tess_fail(error, TESS_BAD_OPTION, "`deviation`: needs `samples` of 2 or more");
     if (s->schedule && s->sampler != TESS_FILL_DDPM)
         return tess_fail(error, TESS_BAD_OPTION, "`schedule`: only the sampler ddpm has one");
-    if (s->deviation && (tess_same_target(s->deviation, s->output) || tess_same_target(s->deviation, s->input)))
+    if (s->deviation &&
+        (tess_same_target(s->deviation, s->output) || tess_same_target(s->deviation, s->input)))
         return tess_fail(error, TESS_BAD_OPTION, "%s: `deviation` must be another file than input and output",
                          s->deviation);
     return TESS_OK;
@@ -36,7 +37,8 @@ static tess_status open_raster(tess_fill_job *job, tess_error *error)
 {
     const tess_fill_settings *s = job->settings;
     const tess_raster_settings settings = {.band = (int)s->band,
-                                           .nodata_is = s->nodata_given ? TESS_NODATA_GIVEN : TESS_NODATA_OF_FILE,
+                                           .nodata_is =
+                                               s->nodata_given ? TESS_NODATA_GIVEN : TESS_NODATA_OF_FILE,
                                            .nodata = s->nodata,
                                            .mask = s->mask};
     TESS_TRY(tess_raster_open(job->engine.memory, s->input, &settings, &job->raster, error));
@@ -46,8 +48,8 @@ static tess_status open_raster(tess_fill_job *job, tess_error *error)
     const tess_fill_map_settings wanted = {.inner = s->voids == TESS_FILL_INNER && !s->mask,
                                            .most_distance = s->most_distance,
                                            .tile = job->tile};
-    const tess_status status = tess_fill_map_open(&job->map, job->raster, job->second, job->engine.memory, &wanted,
-                                                  &job->engine.stop, error);
+    const tess_status status = tess_fill_map_open(&job->map, job->raster, job->second, job->engine.memory,
+                                                  &wanted, &job->engine.stop, error);
     if (status != TESS_OK && status != TESS_INTERRUPTED)
         return tess_fail_prefix(error, status, s->input);
     TESS_TRY(status);
@@ -59,15 +61,16 @@ static tess_status open_network(tess_fill_job *job, tess_error *error)
     const tess_fill_settings *s = job->settings;
     tess_engine *e = &job->engine;
     if (!s->model)
-        return tess_fail(error, TESS_BAD_OPTION, "`model`: name the weight file of a diffusion model, .pth or "
-                                                 ".safetensors");
+        return tess_fail(error, TESS_BAD_OPTION,
+                         "`model`: name the weight file of a diffusion model, .pth or "
+                         ".safetensors");
     TESS_TRY(tess_model_find(s->model, job->model_path, sizeof job->model_path, error));
     TESS_TRY(tess_model_open(job->model_path, &job->file, error));
     TESS_TRY(tess_diffusion_recognise(job->file, &job->net, error));
     if (job->net.channels != 2)
         return tess_fail(error, TESS_BAD_INPUT,
-                         "%s: takes %lld channels; a model for fill takes 2, the map and the noisy map", s->model,
-                         (long long)job->net.channels);
+                         "%s: takes %lld channels; a model for fill takes 2, the map and the noisy map",
+                         s->model, (long long)job->net.channels);
     if (job->tile % job->net.grid != 0)
         return tess_fail(error, TESS_BAD_OPTION, "`tile` %lld: must be a multiple of %lld for this model",
                          (long long)job->tile, (long long)job->net.grid);
@@ -93,8 +96,10 @@ static tess_status make_steps(tess_fill_job *job, tess_error *error)
     TESS_TRY(tess_schedule_make(&schedule, &job->schedule, error));
     if (tess_schedule_warns(&job->schedule, job->warning, sizeof job->warning))
         tess_note(&s->common, TESS_NOTE_WARNING, "%s", job->warning);
-    job->steps = (tess_steps_settings){
-        .kind = kinds[s->sampler], .schedule = &job->schedule, .count = ddpm ? 0 : job->step_count, .eta = s->eta};
+    job->steps = (tess_steps_settings){.kind = kinds[s->sampler],
+                                       .schedule = &job->schedule,
+                                       .count = ddpm ? 0 : job->step_count,
+                                       .eta = s->eta};
     return TESS_OK;
 }
 
@@ -142,8 +147,7 @@ static tess_status plan_batch(tess_fill_job *job, int64_t batch, bool *fits, tes
     *fits = tess_mem_total(&job->planned) <= job->limit;
     bool measured = true;
     const double step = tess_rates_plan_seconds(job->engine.rates, tess_sampler_net_plan(sampler), &measured);
-    const double items = (double)(job->list.count * job->samples),
-                 batches = ceil(items / (double)batch);
+    const double items = (double)(job->list.count * job->samples), batches = ceil(items / (double)batch);
     job->planned_seconds = batches * (double)tess_sampler_steps_of(sampler)->count * step;
     job->calibrated = measured;
     tess_sampler_destroy(sampler);
@@ -160,10 +164,11 @@ static tess_status choose_batch(tess_fill_job *job, tess_error *error)
     for (bool fits = false; !fits;) {
         TESS_TRY(plan_batch(job, batch, &fits, error));
         if (!fits && (batch == 1 || job->settings->batch > 0))
-            return tess_fail(error, TESS_NO_MEMORY,
-                             "`memory_limit` of %.0f MiB is too little for batches of %lld tiles: make it %.0f MiB",
-                             (double)job->limit / 1048576, (long long)batch,
-                             ceil((double)tess_mem_total(&job->planned) / 1048576));
+            return tess_fail(
+                error, TESS_NO_MEMORY,
+                "`memory_limit` of %.0f MiB is too little for batches of %lld tiles: make it %.0f MiB",
+                (double)job->limit / 1048576, (long long)batch,
+                ceil((double)tess_mem_total(&job->planned) / 1048576));
         batch = fits ? batch : batch / 2;
     }
     return TESS_OK;

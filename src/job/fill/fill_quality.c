@@ -26,8 +26,8 @@ static void add_rows(const uint8_t *wanted, const double *got, const double *tru
     }
 }
 
-static tess_status compare(const tess_fill_map *map, tess_raster_output *output, tess_raster *truth, void *room,
-                           tess_stop *stop, sums *s, tess_error *error)
+static tess_status compare(const tess_fill_map *map, tess_raster_output *output, tess_raster *truth,
+                           void *room, tess_stop *stop, sums *s, tess_error *error)
 {
     const tess_fill_level *l = &map->levels[0];
     double *got = room, *right = got + ROWS * l->width;

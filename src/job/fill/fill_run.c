@@ -1,4 +1,5 @@
 /* Runs: tiles of the coarsest map first, each level put together before the next; then the output. */
+#define _POSIX_C_SOURCE 200809L
 #include <string.h>
 #include <sys/stat.h>
 
@@ -27,9 +28,18 @@ static uint64_t fingerprint(const tess_fill_job *job)
     const tess_fill_settings *s = job->settings;
     const tess_fill_map *map = &job->map;
     const double numbers[] = {s->eta, s->most_distance, s->nodata, map->low, map->high, map->base};
-    const int64_t counts[] = {s->sampler, job->step_count, job->tile, job->overlap,
-                              job->samples, s->scaling, s->voids, (int64_t)s->common.seed,
-                              map->levels[0].height, map->levels[0].width, map->valid_pixels, map->count};
+    const int64_t counts[] = {s->sampler,
+                              job->step_count,
+                              job->tile,
+                              job->overlap,
+                              job->samples,
+                              s->scaling,
+                              s->voids,
+                              (int64_t)s->common.seed,
+                              map->levels[0].height,
+                              map->levels[0].width,
+                              map->valid_pixels,
+                              map->count};
     tess_xxh64 sum;
     tess_xxh64_begin(&sum);
     tess_xxh64_add(&sum, numbers, sizeof numbers);
@@ -56,8 +66,8 @@ static tess_status load(tess_fill_job *job, tess_error *error)
         tess_block *block;
     } const all[] = {{job->embedding, &job->embedding_weights}, {job->step, &job->step_weights}};
     for (int i = 0; i < 2; i++) {
-        TESS_TRY(device->memory->alloc(device, all[i].block, TESS_MEM_WEIGHTS, tess_bound_weight_bytes(all[i].bound),
-                                       error));
+        TESS_TRY(device->memory->alloc(device, all[i].block, TESS_MEM_WEIGHTS,
+                                       tess_bound_weight_bytes(all[i].bound), error));
         TESS_TRY(tess_bound_load(all[i].bound, job->file, all[i].block->data, error));
     }
     return device->streams->sync(device, NULL, error);
@@ -90,16 +100,16 @@ static tess_status compute(tess_fill_job *job, tess_error *error)
     return TESS_OK;
 }
 
-static tess_status write_outputs(tess_fill_job *job, tess_raster_output *output, tess_raster_output *deviation,
-                                 tess_error *error)
+static tess_status write_outputs(tess_fill_job *job, tess_raster_output *output,
+                                 tess_raster_output *deviation, tess_error *error)
 {
     const tess_fill_settings *s = job->settings;
     const tess_fill_blend blend = blend_of(job);
     if (job->list.count > 0)
         TESS_TRY(tess_fill_blend_write(&blend, output, deviation, job->second, &job->seams, error));
     if (s->truth)
-        TESS_TRY(tess_fill_compare(&job->map, output, s->truth, job->engine.memory, &job->engine.stop, &job->quality,
-                                   error));
+        TESS_TRY(tess_fill_compare(&job->map, output, s->truth, job->engine.memory, &job->engine.stop,
+                                   &job->quality, error));
     return tess_stop_check(&job->engine.stop, error);
 }
 
@@ -143,13 +153,14 @@ tess_status tess_fill_run(tess_fill_job *job, tess_error *error)
                                                 .resume = s->resume,
                                                 .memory = job->engine.memory};
     tess_raster_bytes bytes;
-    const tess_raster_target target = {.format = s->format, .creation = s->creation, .overwrite = s->overwrite};
+    const tess_raster_target target = {
+        .format = s->format, .creation = s->creation, .overwrite = s->overwrite};
     TESS_TRY(tess_raster_output_plan(job->raster, s->output, &target, &bytes, error));
     TESS_TRY(tess_fill_journal_open(&journal, &job->journal, error));
     job->resumed = tess_fill_journal_count(job->journal);
     if (s->resume && job->resumed > 0)
-        tess_note(&s->common, TESS_NOTE_DETAIL, "%lld of %lld tiles were there already", (long long)job->resumed,
-                  (long long)job->list.count);
+        tess_note(&s->common, TESS_NOTE_DETAIL, "%lld of %lld tiles were there already",
+                  (long long)job->resumed, (long long)job->list.count);
     tess_stop_begin(&job->engine.stop, (job->list.count - job->resumed) * job->samples * job->step_count);
     if (job->list.count > 0)
         TESS_TRY(compute(job, error));

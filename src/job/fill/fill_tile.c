@@ -195,8 +195,10 @@ static tess_status add_sample(stage *s, const item *one, const float *y, tess_er
     const tess_fill_tile *tile = &job->list.tiles[one->tile];
     const tess_fill_grid *grid = &job->list.grids[s->level];
     const tess_fill_level *level = &job->map.levels[s->level];
-    const int64_t top = tess_fill_start(&grid->rows, tile->row), left = tess_fill_start(&grid->columns, tile->column),
-                  h = tess_min_i64(job->tile, level->height - top), w = tess_min_i64(job->tile, level->width - left);
+    const int64_t top = tess_fill_start(&grid->rows, tile->row),
+                  left = tess_fill_start(&grid->columns, tile->column),
+                  h = tess_min_i64(job->tile, level->height - top),
+                  w = tess_min_i64(job->tile, level->width - left);
     const double half = (one->high - one->low) / 2, count = (double)(one->sample + 1);
     tess_bitmap_read(&level->wanted, top, left, h, w, s->wanted);
     int64_t next = 0;
@@ -215,7 +217,8 @@ static tess_status add_sample(stage *s, const item *one, const float *y, tess_er
         s->entry[i] = (float)s->mean[i];
         s->entry[next + i] = job->samples > 1 ? (float)sqrt(s->spread[i] / (count - 1)) : 0;
     }
-    return tess_fill_journal_add(job->journal, one->tile, s->entry, job->samples > 1 ? 2 * next : next, error);
+    return tess_fill_journal_add(job->journal, one->tile, s->entry, job->samples > 1 ? 2 * next : next,
+                                 error);
 }
 
 static tess_status take(stage *s, int slot, tess_error *error)

@@ -9,8 +9,8 @@ size_t tess_fill_window_bytes(int64_t size)
     return (size_t)(size * size) * 2 * sizeof(double);
 }
 
-tess_status tess_fill_read(const tess_fill_map *map, int64_t y, int64_t x, int64_t h, int64_t w, double *values,
-                           double *more, uint8_t *flags, tess_error *error)
+tess_status tess_fill_read(const tess_fill_map *map, int64_t y, int64_t x, int64_t h, int64_t w,
+                           double *values, double *more, uint8_t *flags, tess_error *error)
 {
     TESS_TRY(tess_raster_read(map->raster, y, x, h, w, values, flags, error));
     if (!map->second)
@@ -51,7 +51,8 @@ tess_status tess_fill_window_read(tess_fill_map *map, tess_fill_window *window, 
                   w = tess_min_i64(size, level->width - window->x);
     double *heights = scratch;
     if (window->level == 0)
-        TESS_TRY(tess_fill_read(map, window->y, window->x, h, w, heights, heights + size * size, NULL, error));
+        TESS_TRY(
+            tess_fill_read(map, window->y, window->x, h, w, heights, heights + size * size, NULL, error));
     tess_bitmap_read(&level->voids, window->y, window->x, h, w, window->voids);
     tess_bitmap_read(&level->wanted, window->y, window->x, h, w, window->wanted);
     widen(window->voids, h, w, size);
