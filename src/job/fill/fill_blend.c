@@ -34,10 +34,9 @@ static size_t strip_bytes(int64_t width, int64_t tile, size_t at[8])
     return total;
 }
 
-size_t tess_fill_blend_bytes(const tess_fill_map *map, int64_t tile, bool deviations)
+size_t tess_fill_blend_bytes(const tess_fill_map *map, int64_t tile)
 {
     size_t at[8];
-    (void)deviations;
     return tess_block_granted(strip_bytes(map->levels[0].width, tile, at));
 }
 

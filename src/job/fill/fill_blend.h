@@ -22,7 +22,7 @@ typedef struct tess_fill_seams {
     int64_t pixels, others; /* how many */
 } tess_fill_seams;
 
-size_t tess_fill_blend_bytes(const tess_fill_map *map, int64_t tile, bool deviations);
+size_t tess_fill_blend_bytes(const tess_fill_map *map, int64_t tile);
 /* Level 1 and up: into the level's values. */
 tess_status tess_fill_blend_level(const tess_fill_blend *blend, int level, tess_error *error) TESS_MUST_CHECK;
 /* Level 0: into the outputs. `deviation` may be NULL. `addend` (may be NULL) is added to the result: another elevation map on the

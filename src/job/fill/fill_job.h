@@ -12,7 +12,7 @@
 typedef struct tess_fill_job {
     const tess_fill_settings *settings;
     tess_engine engine;
-    tess_raster *raster, *second;
+    tess_raster *raster, *second, *truth; /* the last two may be NULL */
     tess_fill_map map;
     tess_fill_list list;
     tess_fill_journal *journal;
@@ -26,7 +26,8 @@ typedef struct tess_fill_job {
     char warning[256]; /* about the schedule; empty: none */
     int64_t tile, overlap, batch, samples, step_count;
     double deviation_factor; /* of the model's card */
-    tess_mem_bytes planned;
+    tess_mem_bytes planned;  /* while tiles are computed */
+    uint64_t planned_total;  /* at most, also while the output is written */
     double planned_seconds;
     bool calibrated;
     uint64_t limit, overhead;
@@ -46,6 +47,8 @@ void tess_fill_close(tess_fill_job *job);
 tess_sampler_settings tess_fill_sampler_settings(const tess_fill_job *job, bool guided, int64_t batch);
 /* Bytes on the host while tiles are computed, and while they are put together. */
 size_t tess_fill_stage_bytes(const tess_fill_job *job, int64_t batch);
+/* GDAL's side of the output. */
+tess_raster_target tess_fill_target(const tess_fill_settings *settings);
 /* fill_run.c */
 tess_status tess_fill_run(tess_fill_job *job, tess_error *error) TESS_MUST_CHECK;
 /* fill_tile.c: computes the tiles of one level and group that are not in the journal. */

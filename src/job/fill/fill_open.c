@@ -33,6 +33,19 @@ static tess_status check_settings(tess_fill_job *job, tess_error *error)
     return TESS_OK;
 }
 
+static tess_status open_truth(tess_fill_job *job, tess_error *error)
+{
+    const tess_raster_info *map = tess_raster_describe(job->raster);
+    TESS_TRY(tess_raster_open(job->engine.memory, job->settings->truth, &(tess_raster_settings){0},
+                              &job->truth, error));
+    const tess_raster_info *truth = tess_raster_describe(job->truth);
+    if (truth->height != map->height || truth->width != map->width)
+        return tess_fail(error, TESS_BAD_INPUT, "%s: has %lld x %lld pixels, the map %lld x %lld",
+                         job->settings->truth, (long long)truth->width, (long long)truth->height,
+                         (long long)map->width, (long long)map->height);
+    return TESS_OK;
+}
+
 static tess_status open_raster(tess_fill_job *job, tess_error *error)
 {
     const tess_fill_settings *s = job->settings;
@@ -45,6 +58,8 @@ static tess_status open_raster(tess_fill_job *job, tess_error *error)
     if (s->second)
         TESS_TRY(tess_raster_second(job->engine.memory, s->second, job->raster, &(tess_raster_settings){0},
                                     TESS_BILINEAR, &job->second, error));
+    if (s->truth)
+        TESS_TRY(open_truth(job, error));
     const tess_fill_map_settings wanted = {.inner = s->voids == TESS_FILL_INNER && !s->mask,
                                            .most_distance = s->most_distance,
                                            .tile = job->tile};
@@ -118,18 +133,47 @@ tess_sampler_settings tess_fill_sampler_settings(const tess_fill_job *job, bool 
     return settings;
 }
 
-/* Everything that is held while tiles are computed, or put together if that is more. */
+tess_raster_target tess_fill_target(const tess_fill_settings *settings)
+{
+    static const tess_world worlds[] = {[TESS_FILL_NO_WORLD] = TESS_WORLD_NONE,
+                                        [TESS_FILL_WORLD] = TESS_WORLD_CENTRE,
+                                        [TESS_FILL_WORLD_CORNER] = TESS_WORLD_CORNER};
+    return (tess_raster_target){.format = settings->format,
+                                .creation = settings->creation,
+                                .world = worlds[settings->world],
+                                .overwrite = settings->overwrite};
+}
+
+static uint64_t held_bytes(const tess_fill_job *job)
+{
+    const tess_fill_journal_settings journal = {.tiles = job->list.count, .most = 2 * job->tile * job->tile};
+    tess_mem_usage held;
+    tess_memory_held(job->engine.memory, TESS_MEM_OF_PROCESS, &held);
+    return held.total + tess_fill_journal_bytes(&journal);
+}
+
+/* While the tiles are put together and the output is written. */
+static tess_status write_bytes(const tess_fill_job *job, uint64_t *bytes, tess_error *error)
+{
+    const tess_raster_target target = tess_fill_target(job->settings);
+    tess_raster_bytes output;
+    TESS_TRY(tess_raster_output_plan(job->raster, job->settings->output, &target, &output, error));
+    const size_t like = job->settings->deviation ? tess_raster_like_bytes(job->raster) : 0,
+                 blend = tess_fill_blend_bytes(&job->map, job->tile),
+                 compare = job->truth ? tess_fill_compare_bytes(&job->map) : 0,
+                 most = blend > compare ? blend : compare;
+    *bytes = held_bytes(job) + output.held + like + (most > output.commit ? most : output.commit);
+    return TESS_OK;
+}
+
+/* Everything that is held while tiles are computed. */
 static tess_mem_bytes all_bytes(const tess_fill_job *job, const tess_sampler *sampler, int64_t batch)
 {
     tess_device *device = job->engine.device;
-    tess_mem_bytes bytes = sampler ? tess_sampler_bytes(sampler) : (tess_mem_bytes){{0}};
+    tess_mem_bytes bytes = tess_sampler_bytes(sampler);
     bytes.by[TESS_MEM_WEIGHTS] += device->memory->granted(device, tess_bound_weight_bytes(job->embedding)) +
                                   device->memory->granted(device, tess_bound_weight_bytes(job->step));
-    tess_mem_usage held;
-    tess_memory_held(job->engine.memory, TESS_MEM_OF_DEVICE, &held);
-    const tess_fill_journal_settings journal = {.tiles = job->list.count, .most = 2 * job->tile * job->tile};
-    bytes.by[TESS_MEM_HOST] += held.bytes.by[TESS_MEM_HOST] + tess_fill_journal_bytes(&journal) +
-                               (sampler ? tess_fill_stage_bytes(job, batch) : 0);
+    bytes.by[TESS_MEM_HOST] += held_bytes(job) + tess_fill_stage_bytes(job, batch);
     if (!job->engine.separate_memory) {
         bytes.by[TESS_MEM_IO] += bytes.by[TESS_MEM_HOST];
         bytes.by[TESS_MEM_HOST] = 0;
@@ -144,14 +188,19 @@ static tess_status plan_batch(tess_fill_job *job, int64_t batch, bool *fits, tes
     TESS_TRY(tess_sampler_create(&settings, &sampler, error));
     job->batch = batch;
     job->planned = all_bytes(job, sampler, batch);
-    *fits = tess_mem_total(&job->planned) <= job->limit;
+    uint64_t writing = 0;
+    const tess_status status = write_bytes(job, &writing, error);
+    job->planned_total = tess_mem_total(&job->planned);
+    if (!job->engine.separate_memory && writing > job->planned_total)
+        job->planned_total = writing;
+    *fits = job->planned_total <= job->limit;
     bool measured = true;
     const double step = tess_rates_plan_seconds(job->engine.rates, tess_sampler_net_plan(sampler), &measured);
     const double items = (double)(job->list.count * job->samples), batches = ceil(items / (double)batch);
     job->planned_seconds = batches * (double)tess_sampler_steps_of(sampler)->count * step;
     job->calibrated = measured;
     tess_sampler_destroy(sampler);
-    return TESS_OK;
+    return status;
 }
 
 static tess_status choose_batch(tess_fill_job *job, tess_error *error)
@@ -167,8 +216,7 @@ static tess_status choose_batch(tess_fill_job *job, tess_error *error)
             return tess_fail(
                 error, TESS_NO_MEMORY,
                 "`memory_limit` of %.0f MiB is too little for batches of %lld tiles: make it %.0f MiB",
-                (double)job->limit / 1048576, (long long)batch,
-                ceil((double)tess_mem_total(&job->planned) / 1048576));
+                (double)job->limit / 1048576, (long long)batch, ceil((double)job->planned_total / 1048576));
         batch = fits ? batch : batch / 2;
     }
     return TESS_OK;
@@ -203,6 +251,7 @@ void tess_fill_close(tess_fill_job *job)
     tess_weights_close(job->file);
     tess_fill_list_close(&job->list);
     tess_fill_map_close(&job->map);
+    tess_raster_close(job->truth);
     tess_raster_close(job->second);
     tess_raster_close(job->raster);
     tess_engine_close(&job->engine);

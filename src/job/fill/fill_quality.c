@@ -45,24 +45,23 @@ static tess_status compare(const tess_fill_map *map, tess_raster_output *output,
     return TESS_OK;
 }
 
-tess_status tess_fill_compare(const tess_fill_map *map, tess_raster_output *output, const char *path,
+static size_t room_bytes(const tess_fill_map *map)
+{
+    return (size_t)(ROWS * map->levels[0].width) * (2 * sizeof(double) + 1);
+}
+
+size_t tess_fill_compare_bytes(const tess_fill_map *map)
+{
+    return tess_block_granted(room_bytes(map));
+}
+
+tess_status tess_fill_compare(const tess_fill_map *map, tess_raster_output *output, tess_raster *truth,
                               tess_memory *memory, tess_stop *stop, tess_fill_quality *quality,
                               tess_error *error)
 {
-    const tess_fill_level *l = &map->levels[0];
-    tess_raster *truth = NULL;
     tess_block block = {0};
     sums s = {0};
-    TESS_TRY(tess_raster_open(memory, path, &(tess_raster_settings){0}, &truth, error));
-    const tess_raster_info *info = tess_raster_describe(truth);
-    tess_status status = TESS_OK;
-    if (info->height != l->height || info->width != l->width)
-        status = tess_fail(error, TESS_BAD_INPUT, "%s: has %lld x %lld pixels, the map %lld x %lld", path,
-                           (long long)info->width, (long long)info->height, (long long)l->width,
-                           (long long)l->height);
-    if (status == TESS_OK)
-        status = tess_block_alloc(memory, &block, TESS_MEM_HOST,
-                                  (size_t)(ROWS * l->width) * (2 * sizeof(double) + 1), error);
+    tess_status status = tess_block_alloc(memory, &block, TESS_MEM_HOST, room_bytes(map), error);
     if (status == TESS_OK)
         status = compare(map, output, truth, block.data, stop, &s, error);
     const double count = (double)tess_max_i64(1, s.pixels);
@@ -72,6 +71,5 @@ tess_status tess_fill_compare(const tess_fill_map *map, tess_raster_output *outp
                                    .bias = s.plain / count,
                                    .largest = s.largest};
     tess_block_free(&block);
-    tess_raster_close(truth);
     return status;
 }

@@ -10,8 +10,9 @@ typedef struct tess_fill_quality {
     double rmse, mae, bias, largest;
 } tess_fill_quality;
 
+size_t tess_fill_compare_bytes(const tess_fill_map *map);
 /* `output` is written, but not committed. The truth has the size of the map. */
-tess_status tess_fill_compare(const tess_fill_map *map, tess_raster_output *output, const char *truth,
+tess_status tess_fill_compare(const tess_fill_map *map, tess_raster_output *output, tess_raster *truth,
                               tess_memory *memory, tess_stop *stop, tess_fill_quality *quality,
                               tess_error *error) TESS_MUST_CHECK;
 

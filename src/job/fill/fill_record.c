@@ -15,7 +15,7 @@ static tess_json *plan_record(const tess_fill_job *job)
     tess_json_set_int(&plan, "batch", job->batch);
     tess_json_set_double(&plan, "seconds", job->planned_seconds);
     tess_json_set_bool(&plan, "calibrated", job->calibrated);
-    tess_json_set(&plan, "peak_bytes", tess_record_bytes(&job->planned, tess_mem_total(&job->planned)));
+    tess_json_set(&plan, "peak_bytes", tess_record_bytes(&job->planned, job->planned_total));
     if (job->engine.separate_memory)
         tess_json_set_int(&plan, "host_bytes", (int64_t)job->planned.by[TESS_MEM_HOST]);
     return plan;

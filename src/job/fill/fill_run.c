@@ -103,12 +103,11 @@ static tess_status compute(tess_fill_job *job, tess_error *error)
 static tess_status write_outputs(tess_fill_job *job, tess_raster_output *output,
                                  tess_raster_output *deviation, tess_error *error)
 {
-    const tess_fill_settings *s = job->settings;
     const tess_fill_blend blend = blend_of(job);
     if (job->list.count > 0)
         TESS_TRY(tess_fill_blend_write(&blend, output, deviation, job->second, &job->seams, error));
-    if (s->truth)
-        TESS_TRY(tess_fill_compare(&job->map, output, s->truth, job->engine.memory, &job->engine.stop,
+    if (job->truth)
+        TESS_TRY(tess_fill_compare(&job->map, output, job->truth, job->engine.memory, &job->engine.stop,
                                    &job->quality, error));
     return tess_stop_check(&job->engine.stop, error);
 }
@@ -117,11 +116,7 @@ static tess_status write_outputs(tess_fill_job *job, tess_raster_output *output,
 static tess_status write(tess_fill_job *job, tess_error *error)
 {
     const tess_fill_settings *s = job->settings;
-    static const tess_world worlds[] = {[TESS_FILL_NO_WORLD] = TESS_WORLD_NONE,
-                                        [TESS_FILL_WORLD] = TESS_WORLD_CENTRE,
-                                        [TESS_FILL_WORLD_CORNER] = TESS_WORLD_CORNER};
-    const tess_raster_target target = {
-        .format = s->format, .creation = s->creation, .world = worlds[s->world], .overwrite = s->overwrite};
+    const tess_raster_target target = tess_fill_target(s);
     tess_raster_output *output = NULL, *deviation = NULL;
     tess_status status =
         tess_raster_output_create(job->raster, s->output, &target, &job->engine.stop, &output, error);
@@ -152,10 +147,6 @@ tess_status tess_fill_run(tess_fill_job *job, tess_error *error)
                                                 .most = 2 * job->tile * job->tile,
                                                 .resume = s->resume,
                                                 .memory = job->engine.memory};
-    tess_raster_bytes bytes;
-    const tess_raster_target target = {
-        .format = s->format, .creation = s->creation, .overwrite = s->overwrite};
-    TESS_TRY(tess_raster_output_plan(job->raster, s->output, &target, &bytes, error));
     TESS_TRY(tess_fill_journal_open(&journal, &job->journal, error));
     job->resumed = tess_fill_journal_count(job->journal);
     if (s->resume && job->resumed > 0)
