@@ -109,13 +109,27 @@ static inline void forward_pool(const point *p, double *out)
     }
 }
 
+static inline void forward_average(const point *p, double *out)
+{
+    const gradient_case *c = p->c;
+    const int64_t s = c->parts, h = c->h / s, w = c->w / s;
+    for (int64_t i = 0; i < p->results; i++) {
+        const int64_t ch = i % c->c, x = i / c->c % w, y = i / c->c / w % h, n = i / c->c / w / h;
+        for (int64_t k = 0; k < s * s; k++)
+            out[i] += p->variable[0][((n * c->h + y * s + k / s) * c->w + x * s + k % s) * c->c + ch] /
+                      (double)(s * s);
+    }
+}
+
+/* AVERAGE_POOL: what each value gives to its window is divided by the window's size. */
 static inline void forward_upsample(const point *p, double *out)
 {
     const gradient_case *c = p->c;
     const int64_t s = c->parts, h = c->h * s, w = c->w * s;
+    const double shares = c->kind == TESS_OP_AVERAGE_POOL ? (double)(s * s) : 1;
     for (int64_t i = 0; i < p->results; i++) {
         const int64_t ch = i % c->c, x = i / c->c % w, y = i / c->c / w % h, n = i / c->c / w / h;
-        out[i] = p->variable[0][((n * c->h + y / s) * c->w + x / s) * c->c + ch];
+        out[i] = p->variable[0][((n * c->h + y / s) * c->w + x / s) * c->c + ch] / shares;
     }
 }
 
@@ -191,11 +205,28 @@ static inline void forward_attention(const point *p, double *out)
     free(score);
 }
 
+static inline double mean_root(const point *p)
+{
+    const int64_t count = p->size[0] / p->c->n;
+    double sum = 0;
+    for (int64_t n = 0; n < p->c->n; n++) {
+        double squares = 0;
+        for (int64_t i = n * count; i < (n + 1) * count; i++)
+            squares += (p->variable[0][i] - p->constant[i]) * (p->variable[0][i] - p->constant[i]);
+        sum += sqrt(squares / (double)count + 0.01);
+    }
+    return sum / (double)p->c->n;
+}
+
 /* Constants: targets, then the mask if there is one. */
 static inline void forward_loss(const point *p, double *out)
 {
     const int64_t count = p->size[0];
     double sum = 0, weights = 0;
+    if (p->c->parts == TESS_RMSE) {
+        out[0] = mean_root(p);
+        return;
+    }
     for (int64_t i = 0; i < count; i++) {
         const double x = p->variable[0][i], t = p->constant[i], d = x - t,
                      weight = p->c->more ? p->constant[count + i] : 1;
