@@ -1,7 +1,6 @@
-/* The diffusion sampler on the CPU: trajectories against fp64, batches, overlaps, memory, interruption, bad input. With the name of
- * a file it writes the runs there instead, for bench/peers/check_sampler.py. */
+/* The diffusion sampler on the CPU: trajectories against fp64, batches, overlaps, memory, interruption, bad input. */
 #include "base/stop.h"
-#include "sampler_dump.h"
+#include "sampler_cases.h"
 
 static tess_device *open_cpu(int threads, const char *isa, tess_stop *stop)
 {
@@ -159,20 +158,8 @@ static void test_refusals(const small_diffusion *net)
     clear_windows(&w);
 }
 
-static int dump(const char *path)
+int main(void)
 {
-    tess_device *device = open_cpu(2, NULL, NULL);
-    small_diffusion net = small_open(device, TESS_F32, CASE_CHANNELS, 0.3f);
-    dump_samplers(&net, path);
-    small_close(&net);
-    tess_registry_close(device);
-    return check_end();
-}
-
-int main(int count, char **arguments)
-{
-    if (count > 1)
-        return dump(arguments[1]);
     static const char *const sets[] = {NULL, "reference"};
     for (int s = 0; s < 2; s++) {
         tess_device *device = open_cpu(2, sets[s], NULL);
