@@ -22,14 +22,14 @@ static void test_bytes(const small_diffusion *net)
             settings.one_size = batch == 4;
             tess_sampler *sampler = NULL;
             tess_mem_usage before, after;
-            tess_memory_held(&test_counter, TESS_MEM_OF_DEVICE, &before);
+            tess_memory_held(&test_counter, TESS_MEM_OF_PROCESS, &before);
             CHECK(tess_sampler_create(&settings, &sampler, &error) == TESS_OK);
-            tess_memory_held(&test_counter, TESS_MEM_OF_DEVICE, &after);
+            tess_memory_held(&test_counter, TESS_MEM_OF_PROCESS, &after);
             CHECK(after.total == before.total);
             const tess_mem_bytes planned = tess_sampler_bytes(sampler);
             CHECK(tess_sampler_prepare(sampler, net->embedding_weights.data, net->step_weights.data,
                                        &error) == TESS_OK);
-            tess_memory_held(&test_counter, TESS_MEM_OF_DEVICE, &after);
+            tess_memory_held(&test_counter, TESS_MEM_OF_PROCESS, &after);
             for (int i = 0; i < TESS_MEM_CATEGORIES; i++)
                 CHECK_MSG(after.bytes.by[i] - before.bytes.by[i] == planned.by[i], "%s: %llu bytes, not %llu",
                           tess_mem_category_name((tess_mem_category)i),
