@@ -59,7 +59,12 @@ static bool is_diffuse(const tess_op *op)
 
 static bool is_loss(const tess_op *op)
 {
-    return op->kind == TESS_OP_LOSS;
+    return op->kind == TESS_OP_LOSS && op->loss.kind != TESS_RMSE;
+}
+
+static bool is_loss_rms(const tess_op *op)
+{
+    return op->kind == TESS_OP_LOSS && op->loss.kind == TESS_RMSE;
 }
 
 static bool is_optimize(const tess_op *op)
@@ -205,6 +210,7 @@ LAUNCHED(pointwise_grad, "pointwise", tess_cuda_pointwise_grad, is_pointwise_gra
 LAUNCHED(noise, "noise", tess_cuda_noise, is_noise)
 LAUNCHED(diffuse, "diffuse", tess_cuda_diffuse, is_diffuse)
 LAUNCHED(loss, "loss", tess_cuda_loss, is_loss)
+LAUNCHED(loss_rms, "loss", tess_cuda_loss_rms, is_loss_rms)
 LAUNCHED(optimize, "optimize", tess_cuda_optimize, is_optimize)
 LAUNCHED(batch_norm, "batch norm", tess_cuda_batch_norm, is_batch_norm)
 LAUNCHED(group_norm_grad, "group norm", tess_cuda_group_norm_grad, is_group_norm_grad)
@@ -232,6 +238,7 @@ const tess_kernel *const tess_cuda_kernels[] = {&samples,
                                                 &noise,
                                                 &diffuse,
                                                 &loss,
+                                                &loss_rms,
                                                 &optimize,
                                                 &batch_norm,
                                                 &group_norm_grad,
