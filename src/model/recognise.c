@@ -134,7 +134,8 @@ static tess_status check_ranks(const tess_weights *weights, tess_model_net *mode
     bool flat = false;
     for (int i = 0; i < tess_net_layer_count(model->net); i++) {
         const tess_layer *layer = tess_net_layer(model->net, i);
-        flat |= layer->kind == TESS_OP_MAX_POOL || layer->kind == TESS_OP_UPSAMPLE;
+        flat |= layer->kind == TESS_OP_MAX_POOL || layer->kind == TESS_OP_AVERAGE_POOL ||
+                layer->kind == TESS_OP_UPSAMPLE;
         if (layer->kind != TESS_OP_CONV && layer->kind != TESS_OP_CONV_TRANSPOSE)
             continue;
         const tess_weight *kernel = tess_kernel_of(weights, layer->name);
