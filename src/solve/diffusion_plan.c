@@ -176,7 +176,8 @@ tess_mem_bytes tess_sampler_bytes(const tess_sampler *s)
     bytes.by[TESS_MEM_WORKSPACE] = device->memory->granted(device, s->workspace_bytes) + s->held_bytes;
     bytes.by[TESS_MEM_WEIGHTS] = device->memory->granted(device, s->tables.all);
     bytes.by[TESS_MEM_IO] = device->memory->granted(device, s->places.all);
-    bytes.by[TESS_MEM_HOST] = tess_block_granted(TESS_SAMPLER_SLOTS * s->slot_bytes);
+    bytes.by[device->host_memory ? TESS_MEM_IO : TESS_MEM_HOST] +=
+        tess_block_granted(TESS_SAMPLER_SLOTS * s->slot_bytes);
     return bytes;
 }
 

@@ -131,6 +131,7 @@ tess_status tess_sampler_prepare(tess_sampler *s, const void *embedding_weights,
         return tess_fail(error, TESS_INTERNAL, "a sampler is prepared once");
     s->step_weights = step_weights;
     TESS_TRY(allocate(s, error));
+    TESS_TRY(device->streams->sync(device, NULL, error)); /* the weights may have been packed just now */
     TESS_TRY(fill_tables(s, embedding_weights, error));
     for (int i = 0; i < s->plan_count; i++) {
         tess_sampler_plan *plan = &s->plans[i];

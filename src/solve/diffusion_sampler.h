@@ -34,7 +34,8 @@ typedef struct tess_sampler tess_sampler; /* owned by the caller: tess_sampler_d
 tess_status tess_sampler_create(const tess_sampler_settings *settings, tess_sampler **out,
                                 tess_error *error) TESS_MUST_CHECK;
 void tess_sampler_destroy(tess_sampler *sampler);
-/* What prepare allocates, by category, as the device counts it; without the packed weights of the networks. */
+/* What prepare allocates, by category, as the device counts it (on the host's own device in the scope of the process); without
+ * the packed weights of the networks. */
 tess_mem_bytes tess_sampler_bytes(const tess_sampler *sampler);
 const tess_sampler_steps *tess_sampler_steps_of(const tess_sampler *sampler);
 /* The plan of one step of a whole batch, for predictions of time. */

@@ -1,7 +1,6 @@
-/* The diffusion sampler on the CPU: trajectories against fp64, batches, overlaps, memory, interruption, bad input. With the name of
- * a file it writes the runs there instead, for bench/peers/check_sampler.py. */
+/* The diffusion sampler on the CPU: trajectories against fp64, batches, overlaps, memory, interruption, bad input. */
 #include "base/stop.h"
-#include "sampler_dump.h"
+#include "sampler_cases.h"
 
 static tess_device *open_cpu(int threads, const char *isa, tess_stop *stop)
 {
@@ -23,14 +22,14 @@ static void test_bytes(const small_diffusion *net)
             settings.one_size = batch == 4;
             tess_sampler *sampler = NULL;
             tess_mem_usage before, after;
-            tess_memory_held(&test_counter, TESS_MEM_OF_DEVICE, &before);
+            tess_memory_held(&test_counter, TESS_MEM_OF_PROCESS, &before);
             CHECK(tess_sampler_create(&settings, &sampler, &error) == TESS_OK);
-            tess_memory_held(&test_counter, TESS_MEM_OF_DEVICE, &after);
+            tess_memory_held(&test_counter, TESS_MEM_OF_PROCESS, &after);
             CHECK(after.total == before.total);
             const tess_mem_bytes planned = tess_sampler_bytes(sampler);
             CHECK(tess_sampler_prepare(sampler, net->embedding_weights.data, net->step_weights.data,
                                        &error) == TESS_OK);
-            tess_memory_held(&test_counter, TESS_MEM_OF_DEVICE, &after);
+            tess_memory_held(&test_counter, TESS_MEM_OF_PROCESS, &after);
             for (int i = 0; i < TESS_MEM_CATEGORIES; i++)
                 CHECK_MSG(after.bytes.by[i] - before.bytes.by[i] == planned.by[i], "%s: %llu bytes, not %llu",
                           tess_mem_category_name((tess_mem_category)i),
@@ -159,20 +158,8 @@ static void test_refusals(const small_diffusion *net)
     clear_windows(&w);
 }
 
-static int dump(const char *path)
+int main(void)
 {
-    tess_device *device = open_cpu(2, NULL, NULL);
-    small_diffusion net = small_open(device, TESS_F32, CASE_CHANNELS, 0.3f);
-    dump_samplers(&net, path);
-    small_close(&net);
-    tess_registry_close(device);
-    return check_end();
-}
-
-int main(int count, char **arguments)
-{
-    if (count > 1)
-        return dump(arguments[1]);
     static const char *const sets[] = {NULL, "reference"};
     for (int s = 0; s < 2; s++) {
         tess_device *device = open_cpu(2, sets[s], NULL);
