@@ -78,6 +78,23 @@ static bool may_overflow(const tess_raster *raster)
     return is_classic(raster->path) && size + growth + growth / 2 > 4200000000;
 }
 
+/* What a format cannot hold, and GDAL would leave out or turn upside down without a word. */
+static tess_status check_format(const tess_raster_info *info, const char *driver, tess_error *error)
+{
+    if (is(driver, "JP2OpenJPEG") && info->dtype != TESS_U8 && info->dtype != TESS_U16 &&
+        info->dtype != TESS_I16)
+        return tess_fail(error, TESS_BAD_OPTION, "JPEG 2000 does not hold %s here; write .tif",
+                         tess_dtype_word(info->dtype));
+    if (is(driver, "AAIGrid") &&
+        (!info->has_transform || info->transform[2] != 0 || info->transform[4] != 0 ||
+         info->transform[1] <= 0 || info->transform[5] >= 0 || info->bands > 1))
+        return tess_fail(
+            error, TESS_BAD_OPTION,
+            "an ASCII grid holds one band of a raster whose first row is the northernmost, without "
+            "rotation; write .tif");
+    return TESS_OK;
+}
+
 tess_status tess_raster_way_find(const tess_raster *raster, const char *target,
                                  const tess_raster_target *settings, tess_raster_way *way, tess_error *error)
 {
@@ -94,10 +111,7 @@ tess_status tess_raster_way_find(const tess_raster *raster, const char *target,
         way->bytes = true;
     else
         way->convert = true;
-    if (is(way->driver, "JP2OpenJPEG") && info->dtype != TESS_U8 && info->dtype != TESS_U16 &&
-        info->dtype != TESS_I16)
-        return tess_fail(error, TESS_BAD_OPTION, "JPEG 2000 does not hold %s here; write .tif",
-                         tess_dtype_word(info->dtype));
+    TESS_TRY(check_format(info, way->driver, error));
     if (!is(way->driver, "GTiff") && !tess_gdal_add_writer(way->driver))
         return tess_fail(error, TESS_UNSUPPORTED, "the installed GDAL has no %s driver; write .tif",
                          way->driver);

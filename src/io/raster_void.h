@@ -30,6 +30,8 @@ typedef struct tess_void_rule {
 tess_void_rule tess_void_rule_make(tess_dtype dtype, int bits, tess_raster_nodata how, double given,
                                    const double *declared);
 bool tess_void_sample(const tess_void_rule *rule, double sample);
+/* The same for many: 1 in `empty` for a void sample, else 0. */
+void tess_void_samples(const tess_void_rule *rule, const double *samples, int64_t count, uint8_t *empty);
 /* True for one of the usual markers. */
 bool tess_void_usual(double sample);
 /* Sets the limits of outliers from `count` samples, which are sorted: 100 ranges of the 1st to 99th percentile

@@ -383,6 +383,7 @@ def check_formats(bench):
     check_error(bench, [source, bench.path("x.png")], "x.png", "suffix")
     check_error(bench, [source, bench.path("x.vrt")], "x.vrt", "suffix")
     check_error(bench, [source, bench.path("x.jp2")], "x.jp2", "float32")
+    check_error(bench, [bench.path("rotated.tif"), bench.path("x.asc")], "x.asc", "rotation")
     check_error(bench, [source, bench.path("x.tif"), "--format", "NITF"], "NITF", "COG")
     check_lossy(bench)
 
