@@ -157,8 +157,12 @@ static tess_status find_rule(tess_raster *raster, const tess_raster_settings *se
         tess_small_free(beside);
         TESS_TRY(status);
     }
+    raster->marks = tess_raster_marks(raster->dataset, info->band, &info->alpha);
+    info->mask_band = raster->marks && !info->alpha;
     info->rule = tess_void_rule_make(info->dtype, bits, settings->nodata_is, settings->nodata,
                                      info->has_nodata ? &info->nodata : NULL);
+    if (raster->marks) /* the file says which pixels are void: nothing is guessed */
+        info->rule.usual = false;
     if (settings->nodata_is == TESS_NODATA_GIVEN && !info->rule.exact)
         return tess_fail(error, TESS_BAD_OPTION,
                          "has samples of %s, none of which is the `nodata` value %.17g",
@@ -169,8 +173,6 @@ static tess_status find_rule(tess_raster *raster, const tess_raster_settings *se
     info->offset = tess_gdal.GDALGetRasterOffset(raster->band, &given);
     if (!given || !isfinite(info->offset))
         info->offset = 0;
-    raster->marks = tess_raster_marks(raster->dataset, info->band, &info->alpha);
-    info->mask_band = raster->marks && !info->alpha;
     return TESS_OK;
 }
 

@@ -180,12 +180,12 @@ static void complete(tess_raster_output *output)
 static tess_status open_work(tess_raster_output *output, tess_error *error)
 {
     const tess_raster_info *info = &output->raster->info;
-    const bool envi = output->way.bytes && strcmp(info->driver, "ENVI") == 0;
-    const char *const driver[] = {envi ? "ENVI" : "GTiff", NULL};
+    const char *const driver[] = {output->way.bytes ? info->driver : "GTiff", NULL};
+    const bool tiff = strcmp(driver[0], "GTiff") == 0;
     const char *const options[] = {"IGNORE_COG_LAYOUT_BREAK=YES", NULL};
     tess_gdal.CPLErrorReset();
     output->dataset = tess_gdal.GDALOpenEx(tess_temp_path(output->temp), GDAL_OF_RASTER | GDAL_OF_UPDATE,
-                                           driver, envi ? NULL : options, NULL);
+                                           driver, tiff ? options : NULL, NULL);
     if (!output->dataset || tess_gdal.GDALGetRasterCount(output->dataset) < info->band)
         return tess_gdal_fail(error, TESS_IO_FAILED, "cannot be updated");
     output->band = tess_gdal.GDALGetRasterBand(output->dataset, info->band);

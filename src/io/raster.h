@@ -75,8 +75,8 @@ typedef enum tess_world {
 
 /* Zero is the usual. */
 typedef struct tess_raster_target {
-    const char
-        *format; /* a GDAL driver ("GTiff", "COG", "ENVI", "AAIGrid", "JP2OpenJPEG"); NULL: by suffix */
+    const char *
+        format; /* a GDAL driver ("GTiff", "COG", "ENVI", "HFA", "AAIGrid", "JP2OpenJPEG"); NULL: by suffix */
     const char *const *creation; /* GDAL's creation options, "COMPRESS=ZSTD", terminated by NULL; or NULL */
     const char *resampling;      /* of rebuilt overviews; NULL: as they were, if that can be found out */
     tess_world world;

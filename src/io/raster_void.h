@@ -1,6 +1,6 @@
 /* raster_void.h: which samples of an elevation raster are void, and how a value becomes a sample that is not.
  *
- * A declared nodata value decides alone, compared in the raster's own type. Without one, the usual markers
+ * A declared nodata value decides alone, compared in the raster's own type. Without one, and without a mask or alpha band, the usual markers
  * (-99999, -9999, -999, -32768, -32767, and 1e20 and beyond) count, and for floats values far outside the range
  * of the others. NaN and infinity are never heights. */
 #ifndef TESS_IO_RASTER_VOID_H
