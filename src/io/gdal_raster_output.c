@@ -113,6 +113,7 @@ static tess_status copy_dataset(tess_raster_output *output, tess_stop *stop, tes
     const tess_raster *raster = output->raster;
     char **options = tess_raster_work_options(raster, &output->way, &output->settings);
     tess_gdal.CPLErrorReset();
+    tess_gdal_cache_share(raster->memory, 0, output->busy);
     tess_gdal.CPLSetThreadLocalConfigOption("GDAL_TIFF_INTERNAL_MASK", "YES");
     GDALDatasetH copy =
         tess_gdal.GDALCreateCopy(tess_gdal.GDALGetDriverByName("GTiff"), tess_temp_path(output->temp),
@@ -121,6 +122,7 @@ static tess_status copy_dataset(tess_raster_output *output, tess_stop *stop, tes
     tess_gdal.CSLDestroy(options);
     if (copy)
         tess_gdal.GDALClose(copy);
+    tess_gdal_cache_share(raster->memory, 0, -output->busy);
     TESS_TRY(tess_stop_check(stop, error));
     return copy && tess_gdal.CPLGetLastErrorType() < CE_Failure ? TESS_OK : tess_gdal_fail_write(error);
 }
@@ -212,6 +214,8 @@ static tess_status make_work(tess_raster_output *output, tess_stop *stop, tess_e
     tess_gdal_cache_share(raster->memory, raster->cache, raster->counted);
     output->cache = raster->cache;
     output->counted = raster->counted;
+    output->busy = (int64_t)bytes.commit;
+    TESS_TRY(tess_gdal_have_room(TESS_GDAL_ROOM + output->busy, error));
     TESS_TRY(output->way.bytes ? copy_bytes(output, stop, error) : copy_dataset(output, stop, error));
     if (output->way.lossy)
         tess_raster_note(output,

@@ -83,7 +83,8 @@ typedef struct tess_raster_target {
     bool overwrite; /* the output may be the input */
 } tess_raster_target;
 
-/* Bytes that an output holds between create and commit, without tess_raster's own; and at most at commit. */
+/* Bytes that an output holds between create and commit, without the raster's own; and in addition at most while
+ * create copies, or commit rebuilds overviews and converts. Both are counted in the raster's memory. */
 typedef struct tess_raster_bytes {
     size_t held, commit;
     int64_t disk; /* at most beside the target, while there is a temporary file; an estimate */

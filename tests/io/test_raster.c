@@ -197,6 +197,7 @@ static void test_outputs(void)
 {
     static const char *const names[] = {"out.img", "out.tif", "out.bil", "out.bip"};
     for (size_t k = 0; with_gdal && k < sizeof names / sizeof *names; k++) {
+        tess_memory_reset_peak(&test_counter);
         tess_raster *raster = open_input("in.img");
         const tess_raster_target target = {0};
         tess_raster_output *output = NULL;
@@ -216,6 +217,7 @@ static void test_outputs(void)
         CHECK(tess_raster_output_write(output, 0, 0, 1, 1, &bad, &flag, &error) == TESS_INTERNAL);
         CHECK(access(in_folder(names[k]), F_OK) != 0); /* no name before commit */
         CHECK_MSG(tess_raster_output_commit(output, NULL, NULL, 0, &error) == TESS_OK, "%s", error.text);
+        CHECK(counted_peak() <= tess_raster_describe(raster)->held_bytes + bytes.held + bytes.commit);
         tess_raster_close(raster);
         CHECK(counted_now() == 0);
         check_result(names[k]);
