@@ -15,6 +15,7 @@
 #include "io/pages.h"
 #include "io/pam.h"
 
+enum { WINDOW_ROWS = 512 }; /* the cache holds the blocks of a window of so many rows, at any place */
 enum { CACHE_LEAST = 1 << 20, CACHE_MOST = 64 << 20, BLOCK_MOST = 1 << 30 };
 /* Far beyond any map; products of sizes stay small. */
 static const double MOST_PIXELS = 4e12;
@@ -37,15 +38,20 @@ const char *tess_raster_structure(GDALMajorObjectH object, const char *item)
     return value ? value : "";
 }
 
-tess_status tess_raster_blocks(GDALRasterBandH band, int64_t width, int64_t height, int64_t *row,
-                               int64_t *block, tess_error *error)
+tess_status tess_raster_blocks_of(GDALRasterBandH band, int together, tess_raster_blocks *blocks,
+                                  tess_error *error)
 {
+    const int64_t width = tess_gdal.GDALGetRasterBandXSize(band),
+                  height = tess_gdal.GDALGetRasterBandYSize(band);
     int block_width = 0, block_height = 0;
     tess_gdal.GDALGetBlockSize(band, &block_width, &block_height);
-    *block = tess_gdal.GDALGetDataTypeSizeBytes(tess_gdal.GDALGetRasterDataType(band));
-    if (block_width < 1 || block_height < 1 || !tess_mul_i64(*block, block_width, block) ||
-        !tess_mul_i64(*block, block_height, block) || *block > BLOCK_MOST ||
-        !tess_mul_i64(*block, tess_ceil_div(width, block_width), row))
+    const int64_t sample =
+        together * (int64_t)tess_gdal.GDALGetDataTypeSizeBytes(tess_gdal.GDALGetRasterDataType(band));
+    *blocks = (tess_raster_blocks){.block = sample, .height = block_height, .image = width * height};
+    if (block_width < 1 || block_height < 1 || !tess_mul_i64(blocks->block, block_width, &blocks->block) ||
+        !tess_mul_i64(blocks->block, block_height, &blocks->block) || blocks->block > BLOCK_MOST ||
+        !tess_mul_i64(blocks->block, tess_ceil_div(width, block_width), &blocks->row) ||
+        !tess_mul_i64(blocks->image, sample, &blocks->image))
         return tess_fail(error, TESS_UNSUPPORTED,
                          "has blocks of %d x %d pixels in a raster of %lld x %lld, too large to be read; "
                          "rewrite it with gdal_translate -co TILED=YES",
@@ -53,11 +59,13 @@ tess_status tess_raster_blocks(GDALRasterBandH band, int64_t width, int64_t heig
     return TESS_OK;
 }
 
-int64_t tess_raster_cache_for(int64_t row, int64_t block, int64_t image)
+int64_t tess_raster_cache_for(const tess_raster_blocks *blocks)
 {
-    int64_t cache = tess_min_i64(tess_max_i64(row + row / 4, CACHE_LEAST), CACHE_MOST);
-    cache = tess_max_i64(cache, 4 * block); /* a window has at most as many corners */
-    return tess_min_i64(cache, 2 * image + CACHE_LEAST / 4);
+    const int64_t rows = tess_max_i64(WINDOW_ROWS / blocks->height, 1);
+    const int64_t wanted = tess_min_i64(blocks->row, CACHE_MOST) * rows * 5 / 4;
+    const int64_t cache = tess_min_i64(tess_max_i64(wanted, CACHE_LEAST), CACHE_MOST);
+    /* At least the blocks at the four corners of a window; for a small raster not more than itself. */
+    return tess_min_i64(tess_max_i64(cache, 4 * blocks->block), 2 * blocks->image + CACHE_LEAST / 4);
 }
 
 GDALRasterBandH tess_raster_marks(GDALDatasetH dataset, int band, bool *alpha)
@@ -149,8 +157,12 @@ static tess_status find_rule(tess_raster *raster, const tess_raster_settings *se
         tess_small_free(beside);
         TESS_TRY(status);
     }
+    raster->marks = tess_raster_marks(raster->dataset, info->band, &info->alpha);
+    info->mask_band = raster->marks && !info->alpha;
     info->rule = tess_void_rule_make(info->dtype, bits, settings->nodata_is, settings->nodata,
                                      info->has_nodata ? &info->nodata : NULL);
+    if (raster->marks) /* the file says which pixels are void: nothing is guessed */
+        info->rule.usual = false;
     if (settings->nodata_is == TESS_NODATA_GIVEN && !info->rule.exact)
         return tess_fail(error, TESS_BAD_OPTION,
                          "has samples of %s, none of which is the `nodata` value %.17g",
@@ -161,8 +173,6 @@ static tess_status find_rule(tess_raster *raster, const tess_raster_settings *se
     info->offset = tess_gdal.GDALGetRasterOffset(raster->band, &given);
     if (!given || !isfinite(info->offset))
         info->offset = 0;
-    raster->marks = tess_raster_marks(raster->dataset, info->band, &info->alpha);
-    info->mask_band = raster->marks && !info->alpha;
     return TESS_OK;
 }
 
@@ -186,20 +196,17 @@ static void find_place(tess_raster *raster)
 static tess_status measure(tess_raster *raster, int64_t wanted, tess_error *error)
 {
     tess_raster_info *info = &raster->info;
-    int64_t row, block;
-    const int64_t size = (int64_t)tess_dtype_size(info->dtype), image = info->height * info->width * size;
-    TESS_TRY(tess_raster_blocks(raster->band, info->width, info->height, &row, &block, error));
     const bool pixels = strcmp(tess_raster_structure(raster->dataset, "INTERLEAVE"), "PIXEL") == 0;
-    const int64_t together = pixels ? info->bands : 1; /* GDAL keeps the other bands of a decoded block too */
-    int64_t cache = tess_raster_cache_for(row * together, block * together, image * together);
+    tess_raster_blocks own, marks;
+    TESS_TRY(tess_raster_blocks_of(raster->band, pixels ? info->bands : 1, &own, error));
+    int64_t cache = tess_raster_cache_for(&own);
     if (raster->marks) {
-        int64_t mark_row, mark_block;
-        TESS_TRY(tess_raster_blocks(raster->marks, info->width, info->height, &mark_row, &mark_block, error));
-        cache += tess_raster_cache_for(mark_row, mark_block, image / size);
+        TESS_TRY(tess_raster_blocks_of(raster->marks, 1, &marks, error));
+        cache += tess_raster_cache_for(&marks);
     }
-    raster->cache = wanted ? tess_max_i64(wanted, 2 * block * together) : cache;
-    raster->counted = raster->cache + tess_min_i64(2 * block * together, 2 * image * together) +
-                      tess_gdal_decoder_bytes(raster->dataset, raster->path, block, image);
+    raster->cache = wanted ? tess_max_i64(wanted, 2 * own.block) : cache;
+    raster->counted = raster->cache + tess_min_i64(2 * own.block, 2 * own.image) +
+                      tess_gdal_decoder_bytes(raster->dataset, raster->path, own.block, own.image);
     info->held_bytes = (size_t)raster->counted;
     TESS_TRY(tess_gdal_have_room(TESS_GDAL_ROOM + raster->counted, error));
     tess_gdal_cache_share(raster->memory, raster->cache, raster->counted);

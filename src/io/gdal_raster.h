@@ -38,10 +38,17 @@ void tess_raster_unlock(void);
 
 /* What GDAL's structure metadata says: "" when there is no such item. */
 const char *tess_raster_structure(GDALMajorObjectH object, const char *item);
-/* Bytes of a row of blocks of a band, and of one block. Fails when they are impossible. */
-tess_status tess_raster_blocks(GDALRasterBandH band, int64_t width, int64_t height, int64_t *row,
-                               int64_t *block, tess_error *error) TESS_MUST_CHECK;
-int64_t tess_raster_cache_for(int64_t row, int64_t block, int64_t image);
+/* Blocks of a band, for `together` bands that GDAL decodes at once. */
+typedef struct tess_raster_blocks {
+    int64_t block, row; /* bytes of one block, and of a row of blocks */
+    int64_t height;     /* of a block, in pixels */
+    int64_t image;      /* bytes of the whole band */
+} tess_raster_blocks;
+/* Fails when they are impossible. */
+tess_status tess_raster_blocks_of(GDALRasterBandH band, int together, tess_raster_blocks *blocks,
+                                  tess_error *error) TESS_MUST_CHECK;
+/* The share of GDAL's cache that windows of such a band need. */
+int64_t tess_raster_cache_for(const tess_raster_blocks *blocks);
 /* Finds mask or alpha: NULL when voids are marked by nodata values only. */
 GDALRasterBandH tess_raster_marks(GDALDatasetH dataset, int band, bool *alpha);
 

@@ -79,7 +79,7 @@ static tess_status place_beside(tess_raster_output *output, tess_error *error)
     return TESS_OK;
 }
 
-tess_status tess_raster_finish(tess_raster_output *output, tess_stop *stop, tess_error *error)
+static tess_status finish(tess_raster_output *output, tess_stop *stop, tess_error *error)
 {
     tess_gdal.CPLErrorReset();
     if (output->changed && !output->like) {
@@ -103,7 +103,11 @@ tess_status tess_raster_output_commit(tess_raster_output *output, tess_stop *sto
                                       tess_error *error)
 {
     tess_raster_lock();
-    tess_status status = tess_raster_finish(output, stop, error);
+    tess_memory *memory = output->raster->memory;
+    const int64_t busy = output->busy;
+    tess_gdal_cache_share(memory, 0, busy);
+    tess_status status = finish(output, stop, error);
+    tess_gdal_cache_share(memory, 0, -busy);
     if (status != TESS_OK)
         status = tess_fail_prefix(error, status, output->path);
     if (notes)

@@ -15,8 +15,11 @@ enum { BLOCK = 256 };
 static int64_t cache_of(const tess_raster_info *info)
 {
     const int64_t block = BLOCK * BLOCK * (int64_t)sizeof(float);
-    return tess_raster_cache_for(tess_ceil_div(info->width, BLOCK) * block, block,
-                                 info->height * info->width * (int64_t)sizeof(float));
+    const tess_raster_blocks blocks = {.block = block,
+                                       .row = tess_ceil_div(info->width, BLOCK) * block,
+                                       .height = BLOCK,
+                                       .image = info->height * info->width * (int64_t)sizeof(float)};
+    return tess_raster_cache_for(&blocks);
 }
 
 size_t tess_raster_like_bytes(const tess_raster *raster)

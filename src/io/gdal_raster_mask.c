@@ -132,16 +132,15 @@ static tess_status open_mask(tess_raster *raster, const char *path, tess_error *
 {
     tess_raster_mask *mask = &raster->mask;
     tess_raster_info *info = &raster->info;
-    int64_t row, block;
+    tess_raster_blocks blocks;
     TESS_TRY(tess_gdal_open(path, 0, &mask->dataset, error));
     TESS_TRY(check_mask(info, mask->dataset, error));
     mask->width = info->width;
     mask->bands = colours_of(mask->dataset);
-    TESS_TRY(tess_raster_blocks(tess_gdal.GDALGetRasterBand(mask->dataset, 1), info->width, info->height,
-                                &row, &block, error));
-    mask->cache = tess_raster_cache_for(row * mask->bands, block * mask->bands,
-                                        info->height * info->width * mask->bands * 8);
-    mask->counted = mask->cache + 2 * block * mask->bands;
+    TESS_TRY(
+        tess_raster_blocks_of(tess_gdal.GDALGetRasterBand(mask->dataset, 1), mask->bands, &blocks, error));
+    mask->cache = tess_raster_cache_for(&blocks);
+    mask->counted = mask->cache + 2 * blocks.block;
     tess_gdal_cache_share(raster->memory, mask->cache, mask->counted);
     TESS_TRY(tess_block_alloc(raster->memory, &mask->piece, TESS_MEM_HOST, PIECE, error));
     if (from_the_top(mask->dataset))

@@ -113,6 +113,7 @@ static tess_status copy_dataset(tess_raster_output *output, tess_stop *stop, tes
     const tess_raster *raster = output->raster;
     char **options = tess_raster_work_options(raster, &output->way, &output->settings);
     tess_gdal.CPLErrorReset();
+    tess_gdal_cache_share(raster->memory, 0, output->busy);
     tess_gdal.CPLSetThreadLocalConfigOption("GDAL_TIFF_INTERNAL_MASK", "YES");
     GDALDatasetH copy =
         tess_gdal.GDALCreateCopy(tess_gdal.GDALGetDriverByName("GTiff"), tess_temp_path(output->temp),
@@ -121,6 +122,7 @@ static tess_status copy_dataset(tess_raster_output *output, tess_stop *stop, tes
     tess_gdal.CSLDestroy(options);
     if (copy)
         tess_gdal.GDALClose(copy);
+    tess_gdal_cache_share(raster->memory, 0, -output->busy);
     TESS_TRY(tess_stop_check(stop, error));
     return copy && tess_gdal.CPLGetLastErrorType() < CE_Failure ? TESS_OK : tess_gdal_fail_write(error);
 }
@@ -180,12 +182,12 @@ static void complete(tess_raster_output *output)
 static tess_status open_work(tess_raster_output *output, tess_error *error)
 {
     const tess_raster_info *info = &output->raster->info;
-    const bool envi = output->way.bytes && strcmp(info->driver, "ENVI") == 0;
-    const char *const driver[] = {envi ? "ENVI" : "GTiff", NULL};
+    const char *const driver[] = {output->way.bytes ? info->driver : "GTiff", NULL};
+    const bool tiff = strcmp(driver[0], "GTiff") == 0;
     const char *const options[] = {"IGNORE_COG_LAYOUT_BREAK=YES", NULL};
     tess_gdal.CPLErrorReset();
     output->dataset = tess_gdal.GDALOpenEx(tess_temp_path(output->temp), GDAL_OF_RASTER | GDAL_OF_UPDATE,
-                                           driver, envi ? NULL : options, NULL);
+                                           driver, tiff ? options : NULL, NULL);
     if (!output->dataset || tess_gdal.GDALGetRasterCount(output->dataset) < info->band)
         return tess_gdal_fail(error, TESS_IO_FAILED, "cannot be updated");
     output->band = tess_gdal.GDALGetRasterBand(output->dataset, info->band);
@@ -212,6 +214,8 @@ static tess_status make_work(tess_raster_output *output, tess_stop *stop, tess_e
     tess_gdal_cache_share(raster->memory, raster->cache, raster->counted);
     output->cache = raster->cache;
     output->counted = raster->counted;
+    output->busy = (int64_t)bytes.commit;
+    TESS_TRY(tess_gdal_have_room(TESS_GDAL_ROOM + output->busy, error));
     TESS_TRY(output->way.bytes ? copy_bytes(output, stop, error) : copy_dataset(output, stop, error));
     if (output->way.lossy)
         tess_raster_note(output,

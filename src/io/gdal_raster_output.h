@@ -31,6 +31,7 @@ struct tess_raster_output {
     double scale, offset;
     int64_t height, width;
     int64_t cache, counted;
+    int64_t busy; /* counted in addition while GDAL copies or rebuilds */
     bool changed, like;
     char notes[256];
 };
@@ -50,9 +51,6 @@ int CPL_STDCALL tess_raster_progress(double part, const char *text, void *stop);
 tess_status tess_raster_overviews(tess_raster_output *output, tess_stop *stop,
                                   tess_error *error) TESS_MUST_CHECK;
 void tess_raster_note(tess_raster_output *output, const char *text);
-/* Flushes, converts, and renames. */
-tess_status tess_raster_finish(tess_raster_output *output, tess_stop *stop,
-                               tess_error *error) TESS_MUST_CHECK;
 void tess_raster_output_free(tess_raster_output *output);
 
 #endif

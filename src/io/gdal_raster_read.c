@@ -7,7 +7,7 @@
 #include "io/gdal_raster.h"
 
 /* A grid of small windows all over the raster: at most 2^20 pixels, whatever its size. */
-enum { WINDOWS = 16, SIDE = 64 };
+enum { WINDOWS = 16, SIDE = 64, PIECE = 1024 };
 
 tess_status tess_raster_samples(GDALRasterBandH band, int64_t y, int64_t x, int64_t h, int64_t w,
                                 double *values, tess_error *error)
@@ -41,15 +41,19 @@ static tess_status read_marks(tess_raster *raster, int64_t y, int64_t x, int64_t
 static void judge(const tess_raster *raster, int64_t count, double *values, uint8_t *flags)
 {
     const tess_raster_info *info = &raster->info;
-    for (int64_t i = 0; i < count; i++) {
-        const bool empty = (flags && !(flags[i] & 1)) || tess_void_sample(&info->rule, values[i]);
-        const bool marked = flags && flags[i] & TESS_MASK_BIT;
-        values[i] = empty ? NAN : values[i] * info->scale + info->offset;
-        if (flags)
-            flags[i] = marked            ? TESS_PIXEL_VOID
-                       : !empty          ? TESS_PIXEL_VALID
-                       : info->mask_file ? TESS_PIXEL_KEPT
-                                         : TESS_PIXEL_VOID;
+    const double scale = info->scale, offset = info->offset;
+    const uint8_t left = info->mask_file ? TESS_PIXEL_KEPT : TESS_PIXEL_VOID;
+    for (int64_t first = 0; first < count; first += PIECE) {
+        const int64_t some = tess_min_i64(PIECE, count - first);
+        uint8_t empty[PIECE], *flag = flags ? flags + first : NULL;
+        double *value = values + first;
+        tess_void_samples(&info->rule, value, some, empty);
+        for (int64_t i = 0; flag && i < some; i++) {
+            empty[i] = (uint8_t)(empty[i] | !(flag[i] & 1));
+            flag[i] = flag[i] & TESS_MASK_BIT ? TESS_PIXEL_VOID : empty[i] ? left : TESS_PIXEL_VALID;
+        }
+        for (int64_t i = 0; i < some; i++)
+            value[i] = empty[i] ? (double)NAN : value[i] * scale + offset;
     }
 }
 

@@ -1,13 +1,16 @@
 /* gdal_raster_way.c: which driver writes a result, whether the input's bytes can be updated in place, and with
  * which options a copy is made when they cannot.
  *
- * In place: GeoTIFF that stays GeoTIFF, and ENVI that stays ENVI. Not in place: a COG, whose order of parts an
+ * In place: GeoTIFF that stays GeoTIFF, and the same for ENVI and Erdas Imagine. Not in place: a COG, whose order of parts an
  * update breaks; lossy compression, which would change valid pixels of every touched block; a classic TIFF that
  * may grow beyond 4 GiB; creation options that ask for something else. */
+#define _XOPEN_SOURCE 700
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "base/checked.h"
 #include "io/gdal_drivers.h"
@@ -27,20 +30,23 @@ static bool is(const char *one, const char *other)
 static tess_status find_driver(const tess_raster *raster, const char *target, const char *format,
                                const char **driver, tess_error *error)
 {
-    static const char *const known[] = {"GTiff", "COG", "ENVI", "AAIGrid", "JP2OpenJPEG"};
+    static const char *const known[] = {"GTiff", "COG", "ENVI", "HFA", "AAIGrid", "JP2OpenJPEG"};
     for (size_t i = 0; format && i < sizeof known / sizeof *known; i++)
         if (strcasecmp(format, known[i]) == 0) {
             *driver = known[i];
             return TESS_OK;
         }
     if (format)
-        return tess_fail(error, TESS_BAD_OPTION,
-                         "`format` %s is not written; there are GTiff, COG, ENVI, AAIGrid and JP2OpenJPEG",
-                         format);
+        return tess_fail(
+            error, TESS_BAD_OPTION,
+            "`format` %s is not written; there are GTiff, COG, ENVI, AAIGrid, JP2OpenJPEG, and HFA "
+            "for files of that format",
+            format);
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
         if (tess_suffix_is(target, suffixes[i].suffix)) {
-            const bool cog = is(tess_raster_structure(raster->dataset, "LAYOUT"), "COG");
-            *driver = cog && is(suffixes[i].driver, "GTiff") ? "COG" : suffixes[i].driver;
+            const bool cog = is(tess_raster_structure(raster->dataset, "LAYOUT"), "COG"),
+                       imagine = is(raster->info.driver, "HFA") && is(suffixes[i].suffix, ".img");
+            *driver = imagine ? "HFA" : cog && is(suffixes[i].driver, "GTiff") ? "COG" : suffixes[i].driver;
             return TESS_OK;
         }
     return tess_fail(
@@ -78,6 +84,37 @@ static bool may_overflow(const tess_raster *raster)
     return is_classic(raster->path) && size + growth + growth / 2 > 4200000000;
 }
 
+/* True when parts of an Erdas Imagine raster are in files that it refers to by their names. */
+static bool has_parts(const char *path)
+{
+    static const char *const parts[] = {".ige", ".rrd", ".rde"};
+    const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
+    const int stem = dot && !(slash && dot < slash) ? (int)(dot - path) : (int)strlen(path);
+    char name[PATH_MAX];
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (snprintf(name, sizeof name, "%.*s%s", stem, path, parts[i]) < (int)sizeof name &&
+            access(name, F_OK) == 0)
+            return true;
+    return false;
+}
+
+/* What a format cannot hold, and GDAL would leave out or turn upside down without a word. */
+static tess_status check_format(const tess_raster_info *info, const char *driver, tess_error *error)
+{
+    if (is(driver, "JP2OpenJPEG") && info->dtype != TESS_U8 && info->dtype != TESS_U16 &&
+        info->dtype != TESS_I16)
+        return tess_fail(error, TESS_BAD_OPTION, "JPEG 2000 does not hold %s here; write .tif",
+                         tess_dtype_word(info->dtype));
+    if (is(driver, "AAIGrid") &&
+        (!info->has_transform || info->transform[2] != 0 || info->transform[4] != 0 ||
+         info->transform[1] <= 0 || info->transform[5] >= 0 || info->bands > 1))
+        return tess_fail(
+            error, TESS_BAD_OPTION,
+            "an ASCII grid holds one band of a raster whose first row is the northernmost, without "
+            "rotation; write .tif");
+    return TESS_OK;
+}
+
 tess_status tess_raster_way_find(const tess_raster *raster, const char *target,
                                  const tess_raster_target *settings, tess_raster_way *way, tess_error *error)
 {
@@ -90,14 +127,15 @@ tess_status tess_raster_way_find(const tess_raster *raster, const char *target,
     way->bytes = tiff && !way->lossy && !way->big;
     if (is(way->driver, "GTiff"))
         way->bytes = way->bytes && !options && !is(tess_raster_structure(raster->dataset, "LAYOUT"), "COG");
-    else if (is(way->driver, "ENVI") && is(info->driver, "ENVI") && !options)
+    else if (is(way->driver, info->driver) && !options &&
+             (is(info->driver, "ENVI") || is(info->driver, "HFA")))
         way->bytes = true;
     else
         way->convert = true;
-    if (is(way->driver, "JP2OpenJPEG") && info->dtype != TESS_U8 && info->dtype != TESS_U16 &&
-        info->dtype != TESS_I16)
-        return tess_fail(error, TESS_BAD_OPTION, "JPEG 2000 does not hold %s here; write .tif",
-                         tess_dtype_word(info->dtype));
+    TESS_TRY(check_format(info, way->driver, error));
+    if (is(way->driver, "HFA") && (!way->bytes || way->convert || has_parts(raster->path)))
+        return tess_fail(error, TESS_BAD_OPTION,
+                         "Erdas Imagine is only written for an input of that format in one file; write .tif");
     if (!is(way->driver, "GTiff") && !tess_gdal_add_writer(way->driver))
         return tess_fail(error, TESS_UNSUPPORTED, "the installed GDAL has no %s driver; write .tif",
                          way->driver);

@@ -75,15 +75,16 @@ typedef enum tess_world {
 
 /* Zero is the usual. */
 typedef struct tess_raster_target {
-    const char
-        *format; /* a GDAL driver ("GTiff", "COG", "ENVI", "AAIGrid", "JP2OpenJPEG"); NULL: by suffix */
+    const char *
+        format; /* a GDAL driver ("GTiff", "COG", "ENVI", "HFA", "AAIGrid", "JP2OpenJPEG"); NULL: by suffix */
     const char *const *creation; /* GDAL's creation options, "COMPRESS=ZSTD", terminated by NULL; or NULL */
     const char *resampling;      /* of rebuilt overviews; NULL: as they were, if that can be found out */
     tess_world world;
     bool overwrite; /* the output may be the input */
 } tess_raster_target;
 
-/* Bytes that an output holds between create and commit, without tess_raster's own; and at most at commit. */
+/* Bytes that an output holds between create and commit, without the raster's own; and in addition at most while
+ * create copies, or commit rebuilds overviews and converts. Both are counted in the raster's memory. */
 typedef struct tess_raster_bytes {
     size_t held, commit;
     int64_t disk; /* at most beside the target, while there is a temporary file; an estimate */

@@ -74,6 +74,18 @@ bool tess_void_sample(const tess_void_rule *rule, double sample)
            (rule->limits && (sample < rule->low || sample > rule->high));
 }
 
+/* Without branches, so that the compiler vectorises it: what the rule does not have is compared with a number that
+ * nothing equals or exceeds. */
+void tess_void_samples(const tess_void_rule *rule, const double *samples, int64_t count, uint8_t *empty)
+{
+    const double value = rule->exact ? rule->value : (double)NAN, low = rule->limits ? rule->low : -DBL_MAX,
+                 high = rule->limits ? rule->high : DBL_MAX;
+    for (int64_t i = 0; i < count; i++)
+        empty[i] = (uint8_t)(!((samples[i] >= low) & (samples[i] <= high)) | (samples[i] == value));
+    for (int64_t i = 0; rule->usual && i < count; i++)
+        empty[i] |= tess_void_usual(samples[i]);
+}
+
 static int ascending(const void *a, const void *b)
 {
     const double one = *(const double *)a, other = *(const double *)b;

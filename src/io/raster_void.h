@@ -1,6 +1,6 @@
 /* raster_void.h: which samples of an elevation raster are void, and how a value becomes a sample that is not.
  *
- * A declared nodata value decides alone, compared in the raster's own type. Without one, the usual markers
+ * A declared nodata value decides alone, compared in the raster's own type. Without one, and without a mask or alpha band, the usual markers
  * (-99999, -9999, -999, -32768, -32767, and 1e20 and beyond) count, and for floats values far outside the range
  * of the others. NaN and infinity are never heights. */
 #ifndef TESS_IO_RASTER_VOID_H
@@ -30,6 +30,8 @@ typedef struct tess_void_rule {
 tess_void_rule tess_void_rule_make(tess_dtype dtype, int bits, tess_raster_nodata how, double given,
                                    const double *declared);
 bool tess_void_sample(const tess_void_rule *rule, double sample);
+/* The same for many: 1 in `empty` for a void sample, else 0. */
+void tess_void_samples(const tess_void_rule *rule, const double *samples, int64_t count, uint8_t *empty);
 /* True for one of the usual markers. */
 bool tess_void_usual(double sample);
 /* Sets the limits of outliers from `count` samples, which are sorted: 100 ranges of the 1st to 99th percentile

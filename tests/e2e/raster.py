@@ -170,7 +170,6 @@ def kinds(bench):
     d.SetMetadataItem("AREA_OR_POINT", "Point")
     d.SetMetadataItem("TIFFTAG_SOFTWARE", "surveyor 3")
     d.SetMetadata({"flight": "12", "crew": "Ö"}, "survey")
-    d.SetMetadata({"HEIGHT_OFF": "1", "LINE_OFF": "1"}, "RPC2")
     band = d.GetRasterBand(1)
     band.SetDescription("height above the ellipsoid")
     band.SetUnitType("m")
@@ -189,8 +188,14 @@ def kinds(bench):
     d.GetRasterBand(1).SetDescription("kept too")
     del d
     points(path("points"))
+    make(path("lerc"), options=["COMPRESS=LERC_DEFLATE", "MAX_Z_ERROR=0.1"]) if "LERC" in creation else None
+    make(path("rational"), transform=None)
+    d = gdal.Open(str(path("rational")), gdal.GA_Update)
+    d.SetMetadata({**{f"{a}_{b}": "100" for a in ("LINE", "SAMP", "LAT", "LONG", "HEIGHT") for b in ("OFF", "SCALE")},
+                   **{f"{a}_{b}_COEFF": " ".join(["1"] * 20) for a in ("LINE", "SAMP") for b in ("NUM", "DEN")}}, "RPC")
+    del d
     return [name for name in ("float32 int16 uint16 byte int32 double nan lowest tiled one_strip lzw deflate3 zstd rotated nowhere bigtiff "
-                              "big_endian sparse overviews averages beside tags statistics described points").split() if path(name).exists()]
+                              "big_endian sparse overviews averages beside tags statistics described points lerc rational").split() if path(name).exists()]
 
 
 def points(path):
@@ -240,6 +245,9 @@ def check_masks(bench):
             d.CreateMaskBand(gdal.GMF_PER_DATASET)
             d.GetRasterBand(1).GetMaskBand().WriteArray(np.where(voids(), 0, 255).astype(np.uint8))
             del d
+            d = gdal.Open(str(path), gdal.GA_Update if inside == "YES" else gdal.GA_ReadOnly)
+            d.BuildOverviews("AVERAGE", [2, 4])
+            del d
         out = bench.path(name + "_out.tif")
         result = bench.run(path, out)
         bench.check(result.status == 0, f"{name}: {result.out}")
@@ -248,6 +256,8 @@ def check_masks(bench):
         d = gdal.Open(str(out))  # a band is gone with its dataset
         mask = d.GetRasterBand(1).GetMaskBand().ReadAsArray()
         bench.check((mask == 255).all(), f"{name}: filled pixels are valid in the mask")
+        smaller = [d.GetRasterBand(1).GetMaskBand().GetOverview(i).ReadAsArray() for i in range(2)]
+        bench.check(all((x == 255).all() for x in smaller), f"{name}: and in its overviews")
     path, out = bench.path("alpha.tif"), bench.path("alpha_out.tif")
     make(path, gdal.GDT_UInt16, ["ALPHA=YES"], nodata=None, marks=False, bands=2)
     d = gdal.Open(str(path), gdal.GA_Update)
@@ -375,14 +385,18 @@ def check_formats(bench):
     result = bench.run(bench.path("cog.tif"), bench.path("cog_again.tif"), "--nodata", "150")
     bench.check(result.status == 0, f"COG again: {result.out}")
     check_same(bench, "COG to COG", bench.path("cog.tif"), bench.path("cog_again.tif"))
-    make(bench.path("raw.img"), driver="ENVI")
-    result = bench.run(bench.path("raw.img"), bench.path("raw_out.img"))
-    bench.check(result.status == 0, f"ENVI: {result.out}")
-    check_filled(bench, "ENVI", bench.path("raw.img"), bench.path("raw_out.img"))
-    check_same(bench, "ENVI", bench.path("raw.img"), bench.path("raw_out.img"))
+    for driver in ("ENVI", "HFA"):
+        given, out = bench.path(f"in_{driver}.img"), bench.path(f"out_{driver}.img")
+        make(given, driver=driver)
+        result = bench.run(given, out)
+        bench.check(result.status == 0, f"{driver}: {result.out}")
+        check_filled(bench, driver, given, out)
+        check_same(bench, driver, given, out)
+    check_error(bench, [source, bench.path("x.img"), "--format", "HFA"], "x.img", "Erdas")
     check_error(bench, [source, bench.path("x.png")], "x.png", "suffix")
     check_error(bench, [source, bench.path("x.vrt")], "x.vrt", "suffix")
     check_error(bench, [source, bench.path("x.jp2")], "x.jp2", "float32")
+    check_error(bench, [bench.path("rotated.tif"), bench.path("x.asc")], "x.asc", "rotation")
     check_error(bench, [source, bench.path("x.tif"), "--format", "NITF"], "NITF", "COG")
     check_lossy(bench)
 
