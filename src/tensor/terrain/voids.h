@@ -52,4 +52,12 @@ size_t tess_voids_summary_bytes(int64_t h, int64_t w);
 void tess_voids_summary(const tess_bitmap *voids, void *scratch, tess_voids_each_fn each, void *arg,
                         tess_void_summary *summary);
 
+/* The voids of a window in memory of less than 2^31 pixels: `each` gets the numbers y * w + x of its pixels. */
+typedef void (*tess_voids_walk_fn)(void *arg, const tess_void_one *one, const int32_t *pixels);
+size_t tess_voids_walk_bytes(int64_t h, int64_t w);
+void tess_voids_walk(const uint8_t *flags, int64_t h, int64_t w, void *scratch, tess_voids_walk_fn each,
+                     void *arg);
+/* The tess_void_class of every void pixel, and TESS_VOID_CLASSES at the valid ones. Scratch: tess_voids_walk_bytes. */
+void tess_voids_classify(const uint8_t *flags, int64_t h, int64_t w, void *scratch, uint8_t *classes);
+
 #endif
