@@ -45,7 +45,7 @@ static void add_void(void *arg, const tess_void_one *one, const int32_t *pixels)
 }
 
 /* The smooth fill of a void misses about as much as the terrain's second differences at a quarter of its width are: the
- * factor makes the root mean square of out about 1/2 in voids cut into real maps. */
+ * root mean square of what is left is then 0.2 to 0.9 in voids cut into real maps, 0.4 in the median. */
 static void fit_smooth(const tess_relief_window *window, tess_relief *relief)
 {
     rim sum = {.width = 0};
