@@ -86,7 +86,10 @@ static void set_tension(void *arg, const tess_void_one *one, const int32_t *pixe
                                           .left = tess_max_i64(one->left - rim, 0),
                                           .bottom = tess_min_i64(one->bottom + rim, window->h),
                                           .right = tess_min_i64(one->right + rim, window->w)};
-        const double length = bending_length(one->width, tess_roughness_exponent(&area, one->width / 8));
+        /* Where the terrain is smooth between neighbours, a plate is better than its roughness at a distance says. */
+        const double exponent =
+            (tess_roughness_exponent(&area, one->width / 8) + tess_roughness_exponent(&area, 2)) / 2;
+        const double length = bending_length(one->width, exponent);
         tension = 1 / (length * length);
     }
     for (int64_t i = 0; i < one->pixels; i++)
