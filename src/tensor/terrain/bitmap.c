@@ -7,7 +7,8 @@
 size_t tess_bitmap_bytes(int64_t h, int64_t w)
 {
     size_t bytes;
-    return tess_mul_size((size_t)tess_ceil_div(w, 64) * sizeof(uint64_t), (size_t)h, &bytes) ? bytes : SIZE_MAX;
+    return tess_mul_size((size_t)tess_ceil_div(w, 64) * sizeof(uint64_t), (size_t)h, &bytes) ? bytes
+                                                                                             : SIZE_MAX;
 }
 
 void tess_bitmap_init(tess_bitmap *bitmap, int64_t h, int64_t w, void *bits)
@@ -55,7 +56,8 @@ int64_t tess_bitmap_count_window(const tess_bitmap *bitmap, int64_t y, int64_t x
     for (int64_t j = y; j < y + h; j++) {
         const uint64_t *row = tess_bitmap_row(bitmap, j);
         for (int64_t k = first; k <= last; k++)
-            count += __builtin_popcountll(row[k] & (k == first ? from : ~(uint64_t)0) & (k == last ? to : ~(uint64_t)0));
+            count += __builtin_popcountll(row[k] & (k == first ? from : ~(uint64_t)0) &
+                                          (k == last ? to : ~(uint64_t)0));
     }
     return count;
 }

@@ -31,9 +31,11 @@ typedef struct tess_smooth_window {
 
 /* Size of `scratch`; SIZE_MAX when it cannot be expressed. */
 size_t tess_smooth_bytes(int64_t h, int64_t w);
-/* TESS_INVALID_ARGUMENT when no pixel is valid. Without a void nothing happens. */
-tess_status tess_smooth_fill(const tess_smooth_window *window, tess_smooth_kind kind, tess_error *error) TESS_MUST_CHECK;
+/* TESS_BAD_INPUT when no pixel is valid. Without a void nothing happens. */
+tess_status tess_smooth_fill(const tess_smooth_window *window, tess_smooth_kind kind,
+                             tess_error *error) TESS_MUST_CHECK;
 /* The energy plate + tension * membrane with one tension, in 1 / pixel^2, for all voids; infinite: the membrane. */
-tess_status tess_smooth_fill_tension(const tess_smooth_window *window, double tension, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_smooth_fill_tension(const tess_smooth_window *window, double tension,
+                                     tess_error *error) TESS_MUST_CHECK;
 
 #endif

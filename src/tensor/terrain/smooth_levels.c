@@ -24,12 +24,14 @@ size_t tess_smooth_place(tess_smooth_system *system, int64_t h, int64_t w, void 
     take(scratch, &used, pixels * sizeof(double), &system->u);
     take(scratch, &used, pixels * sizeof(double), &system->p);
     take(scratch, &used, pixels * sizeof(double), &system->q);
+    take(scratch, &used, (size_t)(w + 2 * TESS_SMOOTH_MARGIN) * sizeof(double), &system->line);
     for (int l = 0; l < TESS_SMOOTH_LEVELS; l++) {
         tess_smooth_level *level = &system->levels[system->count++];
         const size_t count = (size_t)(h * w);
         level->h = h, level->w = w;
         take(scratch, &used, count, &level->active);
         take(scratch, &used, count * sizeof(float), &level->tension);
+        take(scratch, &used, count * sizeof(float), &level->inverse);
         take(scratch, &used, (size_t)h * 2 * sizeof(int64_t), &level->spans);
         take(scratch, &used, count * sizeof(double), &level->r);
         take(scratch, &used, count * sizeof(double), &level->z);
@@ -84,6 +86,14 @@ static void find_spans(tess_smooth_level *level)
     }
 }
 
+static void find_inverse(tess_smooth_level *level, double plate)
+{
+    for (int64_t i = 0; i < level->h * level->w; i++)
+        level->inverse[i] =
+            level->active[i] ? (float)(1 / (plate * level->plate + level->slope * (double)level->tension[i]))
+                             : 0;
+}
+
 /* A spline is active when all fine pixels that it covers are, or lie beyond the raster's edge. */
 static void coarsen(const tess_smooth_level *fine, tess_smooth_level *coarse)
 {
@@ -109,6 +119,7 @@ void tess_smooth_prepare(tess_smooth_system *system)
         if (l > 0)
             coarsen(&system->levels[l - 1], level);
         find_spans(level);
+        find_inverse(level, system->plate);
         memset(level->r, 0, (size_t)(level->h * level->w) * sizeof *level->r);
         memset(level->z, 0, (size_t)(level->h * level->w) * sizeof *level->z);
         bool any = false;
@@ -121,59 +132,65 @@ void tess_smooth_prepare(tess_smooth_system *system)
     system->count = used;
 }
 
-/* r of the coarser level = P^T r. */
-static void restrict_residual(const tess_smooth_level *fine, tess_smooth_level *coarse)
+/* The line is combined from rows of the finer level, then its pairs of columns are; pixels beyond the raster count as 0. */
+static void restrict_row(const tess_smooth_level *fine, tess_smooth_level *coarse, int64_t y, double *line)
 {
     static const double weights[4] = {0.25, 0.75, 0.75, 0.25};
-    for (int64_t y = 0; y < coarse->h; y++)
-        for (int64_t x = coarse->spans[2 * y]; x < coarse->spans[2 * y + 1]; x++) {
-            double sum = 0;
-            if (coarse->active[y * coarse->w + x])
-                for (int64_t j = 0; j < 4; j++) {
-                    const int64_t row = 2 * y - 1 + j;
-                    if (row < 0 || row >= fine->h)
-                        continue;
-                    for (int64_t i = 0; i < 4; i++) {
-                        const int64_t column = 2 * x - 1 + i;
-                        if (column >= 0 && column < fine->w)
-                            sum += weights[j] * weights[i] * fine->r[row * fine->w + column];
-                    }
-                }
-            coarse->r[y * coarse->w + x] = sum;
-        }
+    const int64_t first = coarse->spans[2 * y], end = coarse->spans[2 * y + 1];
+    const int64_t from = tess_max_i64(2 * first - 1, 0), to = tess_min_i64(2 * end + 1, fine->w);
+    for (int64_t x = 2 * first - 1; x < 2 * end + 1; x++)
+        line[x] = 0;
+    for (int64_t j = 0; j < 4; j++) {
+        const int64_t row = 2 * y - 1 + j;
+        if (row < 0 || row >= fine->h)
+            continue;
+        const double *r = fine->r + row * fine->w;
+        for (int64_t x = from; x < to; x++)
+            line[x] += weights[j] * r[x];
+    }
+    const uint8_t *active = coarse->active + y * coarse->w;
+    double *out = coarse->r + y * coarse->w;
+    for (int64_t x = first; x < end; x++) {
+        const double *at = line + 2 * x;
+        out[x] = active[x] ? 0.25 * (at[-1] + at[2]) + 0.75 * (at[0] + at[1]) : 0;
+    }
 }
 
 /* z of the finer level += P z. Pixel 2k gets 3/4 of coarse pixel k and 1/4 of k - 1; 2k + 1 gets 3/4 of k and 1/4 of k + 1. */
-static void prolong(const tess_smooth_level *coarse, tess_smooth_level *fine)
+static void prolong_row(const tess_smooth_level *coarse, tess_smooth_level *fine, int64_t y, double *line)
 {
-    for (int64_t y = 0; y < fine->h; y++) {
-        const int64_t near = y / 2, far = y % 2 ? near + 1 : near - 1;
-        const double *a = coarse->z + near * coarse->w;
-        const double *b = far >= 0 && far < coarse->h ? coarse->z + far * coarse->w : NULL;
-        for (int64_t x = fine->spans[2 * y]; x < fine->spans[2 * y + 1]; x++) {
-            const int64_t i = x / 2, k = x % 2 ? i + 1 : i - 1;
-            const bool inside = k >= 0 && k < coarse->w;
-            double sum = 0.75 * (0.75 * a[i] + (inside ? 0.25 * a[k] : 0));
-            if (b)
-                sum += 0.25 * (0.75 * b[i] + (inside ? 0.25 * b[k] : 0));
-            fine->z[y * fine->w + x] += sum;
-        }
+    const int64_t near = y / 2, far = y % 2 ? near + 1 : near - 1, first = fine->spans[2 * y],
+                  end = fine->spans[2 * y + 1];
+    const bool inside = far >= 0 && far < coarse->h;
+    const double *a = coarse->z + near * coarse->w, *b = inside ? coarse->z + far * coarse->w : a;
+    const double weight = inside ? 0.25 : 0;
+    const int64_t low = first / 2 - 1, high = (end + 1) / 2 + 1; /* coarse columns that are read */
+    for (int64_t i = low; i < high; i++)
+        line[i] = i >= 0 && i < coarse->w ? 0.75 * a[i] + weight * b[i] : 0;
+    double *z = fine->z + y * fine->w;
+    for (int64_t i = first / 2; i < (end + 1) / 2; i++) {
+        if (2 * i >= first)
+            z[2 * i] += 0.75 * line[i] + 0.25 * line[i - 1];
+        if (2 * i + 1 < end)
+            z[2 * i + 1] += 0.75 * line[i] + 0.25 * line[i + 1];
     }
 }
 
 void tess_smooth_precondition(tess_smooth_system *system)
 {
+    double *line = system->line + TESS_SMOOTH_MARGIN;
     for (int l = 0; l + 1 < system->count; l++)
-        restrict_residual(&system->levels[l], &system->levels[l + 1]);
+        for (int64_t y = 0; y < system->levels[l + 1].h; y++)
+            if (system->levels[l + 1].spans[2 * y] < system->levels[l + 1].spans[2 * y + 1])
+                restrict_row(&system->levels[l], &system->levels[l + 1], y, line);
     for (int l = system->count; l-- > 0;) {
         tess_smooth_level *level = &system->levels[l];
-        const double plate = system->plate * level->plate, slope = level->slope;
-        for (int64_t y = 0; y < level->h; y++)
-            for (int64_t x = level->spans[2 * y]; x < level->spans[2 * y + 1]; x++) {
-                const int64_t i = y * level->w + x;
-                level->z[i] = level->r[i] / (plate + slope * (double)level->tension[i]);
-            }
-        if (l + 1 < system->count)
-            prolong(&system->levels[l + 1], level);
+        for (int64_t y = 0; y < level->h; y++) {
+            const int64_t end = y * level->w + level->spans[2 * y + 1];
+            for (int64_t i = y * level->w + level->spans[2 * y]; i < end; i++)
+                level->z[i] = level->r[i] * (double)level->inverse[i];
+            if (l + 1 < system->count && level->spans[2 * y] < level->spans[2 * y + 1])
+                prolong_row(&system->levels[l + 1], level, y, line);
+        }
     }
 }

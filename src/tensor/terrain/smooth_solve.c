@@ -31,7 +31,8 @@ static double apply_pixel(const tess_smooth_system *system, const double *v, int
 }
 
 /* The same, where all differences exist: the stencils of the biharmonic and the Laplace operator. */
-static void apply_inner(const tess_smooth_system *system, const double *v, int64_t y, int64_t from, int64_t to)
+static void apply_inner(const tess_smooth_system *system, const double *v, int64_t y, int64_t from,
+                        int64_t to)
 {
     const int64_t w = system->levels[0].w;
     const double *c = v + y * w, *n = c - w, *s = c + w, *nn = n - w, *ss = s + w;
@@ -43,7 +44,8 @@ static void apply_inner(const tess_smooth_system *system, const double *v, int64
         const double four = n[x] + s[x] + c[x - 1] + c[x + 1];
         const double diagonal = n[x - 1] + n[x + 1] + s[x - 1] + s[x + 1];
         const double far = nn[x] + ss[x] + c[x - 2] + c[x + 2];
-        const double sum = weight * (20 * c[x] - 8 * four + 2 * diagonal + far) + (double)tension[x] * (4 * c[x] - four);
+        const double sum =
+            weight * (20 * c[x] - 8 * four + 2 * diagonal + far) + (double)tension[x] * (4 * c[x] - four);
         q[x] = active[x] ? sum : 0;
     }
 }
@@ -92,7 +94,8 @@ static double dot(const tess_smooth_level *level, const double *a, const double 
 static void combine(const tess_smooth_level *level, double *a, const double *b, double factor, bool add)
 {
     for (int64_t y = 0; y < level->h; y++) {
-        const int64_t first = y * level->w + level->spans[2 * y], end = y * level->w + level->spans[2 * y + 1];
+        const int64_t first = y * level->w + level->spans[2 * y],
+                      end = y * level->w + level->spans[2 * y + 1];
         if (add)
             for (int64_t i = first; i < end; i++)
                 a[i] += factor * b[i];

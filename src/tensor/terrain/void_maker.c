@@ -34,7 +34,8 @@ static double log_between(draws *d, double low, double high)
 static double normal(draws *d)
 {
     float value;
-    tess_rng_normal((tess_rng_key){d->key.seed ^ 0x5bd1e995u, d->key.item, d->key.step}, d->next++, 1, &value);
+    tess_rng_normal((tess_rng_key){d->key.seed ^ 0x5bd1e995u, d->key.item, d->key.step}, d->next++, 1,
+                    &value);
     return (double)value;
 }
 
@@ -67,7 +68,8 @@ static double place(draws *d, double size, int64_t length, bool anywhere)
 
 static void make_rectangle(const tess_void_request *r, draws *d, uint8_t *flags)
 {
-    const double height = log_between(d, r->smallest, r->largest), width = log_between(d, r->smallest, r->largest);
+    const double height = log_between(d, r->smallest, r->largest),
+                 width = log_between(d, r->smallest, r->largest);
     const bool anywhere = uniform(d) < r->at_edge;
     const int64_t top = llrint(place(d, height, r->h, anywhere) - height / 2);
     const int64_t left = llrint(place(d, width, r->w, anywhere) - width / 2);
@@ -92,7 +94,8 @@ static void make_stripes(const tess_void_request *r, draws *d, uint8_t *flags)
 
 /* One octave of value noise: normal values on a lattice with `cell` pixels between its points, joined by the smooth step
  * 3 t^2 - 2 t^3. */
-static void add_octave(const tess_void_request *r, draws *d, int octave, double cell, double weight, float *field)
+static void add_octave(const tess_void_request *r, draws *d, int octave, double cell, double weight,
+                       float *field)
 {
     float row[2][64]; /* two lines of the lattice */
     const int64_t first = FIRST_NOISE + (d->next * OCTAVES + octave) * LATTICE;

@@ -25,8 +25,8 @@ typedef struct tess_void_request {
     float smallest, largest;        /* px: sides of rectangles, widths of stripes, diameters of blobs */
     float median;                   /* px: of the diameters of blobs */
     float spread;                   /* of the logarithm of their areas */
-    float at_edge;                  /* how often a rectangle or the blobs may be cut off by the window's edge */
-    float most;                     /* of the window that may become void: larger shapes are drawn again */
+    float at_edge; /* how often a rectangle or the blobs may be cut off by the window's edge */
+    float most;    /* of the window that may become void: larger shapes are drawn again */
 } tess_void_request;
 
 /* Usual values for an h x w window. */

@@ -81,7 +81,8 @@ static void seed(const tess_bitmap *voids, tess_bitmap *outer)
     const int64_t h = voids->h, w = voids->w;
     for (int64_t y = 0; y < h; y++) {
         if (y == 0 || y == h - 1) {
-            memcpy(tess_bitmap_row(outer, y), tess_bitmap_row(voids, y), (size_t)voids->words * sizeof(uint64_t));
+            memcpy(tess_bitmap_row(outer, y), tess_bitmap_row(voids, y),
+                   (size_t)voids->words * sizeof(uint64_t));
             continue;
         }
         if (tess_bitmap_get(voids, y, 0))

@@ -43,7 +43,7 @@ void tess_voids_outer(const tess_bitmap *voids, tess_bitmap *outer, void *scratc
 typedef void (*tess_voids_row_fn)(void *arg, int64_t y, const int64_t *squares);
 size_t tess_voids_distance_bytes(int64_t h, int64_t w);
 void tess_voids_distances(const tess_bitmap *voids, void *scratch, tess_voids_row_fn row, void *arg);
-/* Clears in `near` (a copy of `voids`, or a part of it) the pixels whose distance to a valid one is above `most`. */
+/* Clears in `near` (`voids` itself, a copy of it, or a part) the pixels whose distance to a valid one is above `most`. */
 void tess_voids_limit(const tess_bitmap *voids, double most, tess_bitmap *near, void *scratch);
 
 /* Counts the voids. `each` is called for every void when its last row is done, or is NULL. */
@@ -51,5 +51,13 @@ typedef void (*tess_voids_each_fn)(void *arg, const tess_void_one *one);
 size_t tess_voids_summary_bytes(int64_t h, int64_t w);
 void tess_voids_summary(const tess_bitmap *voids, void *scratch, tess_voids_each_fn each, void *arg,
                         tess_void_summary *summary);
+
+/* The voids of a window in memory of less than 2^31 pixels: `each` gets the numbers y * w + x of its pixels. */
+typedef void (*tess_voids_walk_fn)(void *arg, const tess_void_one *one, const int32_t *pixels);
+size_t tess_voids_walk_bytes(int64_t h, int64_t w);
+void tess_voids_walk(const uint8_t *flags, int64_t h, int64_t w, void *scratch, tess_voids_walk_fn each,
+                     void *arg);
+/* The tess_void_class of every void pixel, and TESS_VOID_CLASSES at the valid ones. Scratch: tess_voids_walk_bytes. */
+void tess_voids_classify(const uint8_t *flags, int64_t h, int64_t w, void *scratch, uint8_t *classes);
 
 #endif

@@ -16,9 +16,9 @@ enum { NONE = INT32_MAX };
 typedef struct distance_pass {
     const tess_bitmap *voids;
     int64_t block, blocks;
-    int32_t *saved;  /* [blocks]: distances downwards in the first row below each block */
-    int32_t *below;  /* [block]: of the rows of the current block */
-    int32_t *above;  /* of the current row */
+    int32_t *saved; /* [blocks]: distances downwards in the first row below each block */
+    int32_t *below; /* [block]: of the rows of the current block */
+    int32_t *above; /* of the current row */
     int64_t *squares;
     int64_t *heights; /* of a run: squared distances along columns */
     int64_t *centres; /* of the envelope: columns of the parabolas */
@@ -27,7 +27,8 @@ typedef struct distance_pass {
 
 static size_t place(distance_pass *pass, int64_t h, int64_t w, void *scratch)
 {
-    const int64_t block = tess_max_i64((int64_t)sqrt((double)h), 1), blocks = tess_ceil_div(tess_max_i64(h, 1), block);
+    const int64_t block = tess_max_i64((int64_t)sqrt((double)h), 1),
+                  blocks = tess_ceil_div(tess_max_i64(h, 1), block);
     const size_t row = tess_align_size((size_t)w * sizeof(int32_t), 64);
     const size_t run = tess_align_size((size_t)(w + 2) * sizeof(int64_t), 64);
     if (pass) {

@@ -36,7 +36,8 @@ static size_t place(summary_pass *pass, int64_t h, int64_t w, void *scratch)
 {
     const size_t runs = (size_t)(w / 2 + 2), slots = 2 * runs;
     const size_t run_bytes = tess_align_size(runs * sizeof(run), 64);
-    const size_t slot_bytes = tess_align_size(slots * sizeof(slot), 64), stack = tess_align_size(slots * sizeof(int64_t), 64);
+    const size_t slot_bytes = tess_align_size(slots * sizeof(slot), 64),
+                 stack = tess_align_size(slots * sizeof(int64_t), 64);
     if (pass) {
         char *at = scratch;
         pass->before = (run *)at, at += run_bytes;
@@ -99,7 +100,8 @@ static void finish(summary_pass *pass, const slot *done)
 static int64_t new_slot(summary_pass *pass, int64_t y, const run *r)
 {
     const int64_t at = pass->unused[--pass->free_count];
-    pass->slots[at] = (slot){.one = {.top = y, .left = r->from, .bottom = y + 1, .right = r->to}, .parent = at};
+    pass->slots[at] =
+        (slot){.one = {.top = y, .left = r->from, .bottom = y + 1, .right = r->to}, .parent = at};
     return at;
 }
 
