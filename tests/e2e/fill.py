@@ -98,7 +98,9 @@ def check_filled(bench):
                 f"the record counts them: {told}")
     error = out[inner].astype(float) - z[inner]
     bench.check(abs(record["quality"]["rmse"] - np.sqrt(np.mean(error**2))) < 1e-3 and
-                abs(record["quality"]["mae"] - np.abs(error).mean()) < 1e-3, "errors against the truth")
+                abs(record["quality"]["mae"] - np.abs(error).mean()) < 1e-3 and
+                record["quality"]["by_width"]["16 to 64 px"]["pixels"] == 600 and record["quality"]["psnr_db"] > 0,
+                f"errors against the truth: {record['quality']}")
     planned, measured = (record[k]["peak_bytes"]["total"] for k in ("plan", "measured"))
     bench.check(measured <= planned <= 1.01 * measured + (1 << 20), f"planned {planned} bytes, measured {measured}")
     bench.check(info(bench.path("map.tif")) == info(bench.path("out.tif")), "gdalinfo tells the same of both")

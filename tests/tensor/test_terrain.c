@@ -1,11 +1,10 @@
 /* test_terrain.c: terrain metrics against values known in closed form and against plain sums; the normalisation of windows
- * and its inverse; feather weights. bench/peers/check_terrain.py holds the metrics against NumPy. */
+ * and its inverse. bench/peers/check_terrain.py holds the metrics against NumPy. */
 #define _POSIX_C_SOURCE 200809L
 #include "tensor/terrain/terrain.h"
 
 #include "base/rng.h"
 #include "check.h"
-#include "tensor/terrain/feather.h"
 #include "tensor/terrain/relief.h"
 #include "tensor/terrain/smooth.h"
 
@@ -115,20 +114,6 @@ static void test_similarity(void)
     CHECK(isnan(psnr) && isnan(ssim));
 }
 
-static void test_feather(void)
-{
-    float a[20], b[20];
-    for (int64_t overlap = 1; overlap <= 10; overlap++) {
-        tess_feather(20, 0, overlap, a);
-        tess_feather(20, overlap, 0, b);
-        CHECK(a[0] == 1 && b[19] == 1);
-        for (int64_t i = 0; i < overlap; i++) {
-            CHECK(fabsf(a[20 - overlap + i] + b[i] - 1) < 1e-6f && b[i] > 0 && b[i] < 1);
-            CHECK(i == 0 || b[i] > b[i - 1]);
-        }
-    }
-}
-
 static void test_relief(void)
 {
     static float truth[H * W], smooth[H * W], out[H * W], back[H * W];
@@ -190,7 +175,6 @@ int main(void)
 {
     test_planes();
     test_similarity();
-    test_feather();
     test_relief();
     return check_end();
 }

@@ -4,10 +4,16 @@
 
 #include "io/raster.h"
 #include "job/fill/fill_map.h"
+#include "tensor/terrain/terrain.h"
+
+/* Maps up to this many pixels are also compared by the width of their voids, and by PSNR and MS-SSIM, which need the whole
+ * map in memory. */
+enum { TESS_FILL_WHOLE = 1 << 24 };
 
 typedef struct tess_fill_quality {
-    int64_t pixels; /* compared; 0: there was no truth */
-    double rmse, mae, bias, largest;
+    bool given, whole; /* there was a truth; the following members are set as well: */
+    double psnr, ms_ssim;
+    tess_terrain_errors all, classes[TESS_VOID_CLASSES];
 } tess_fill_quality;
 
 size_t tess_fill_compare_bytes(const tess_fill_map *map);

@@ -71,6 +71,35 @@ static tess_json *fill_record(const tess_fill_job *job, bool ran)
     return fill;
 }
 
+static void set_errors(tess_json **to, const tess_terrain_errors *errors)
+{
+    tess_json_set_int(to, "pixels", errors->pixels);
+    if (errors->pixels == 0)
+        return;
+    tess_json_set_double(to, "rmse", errors->rmse);
+    tess_json_set_double(to, "mae", errors->mae);
+    tess_json_set_double(to, "bias", errors->bias);
+    if (isfinite(errors->slope_rmse))
+        tess_json_set_double(to, "slope_rmse_degrees", errors->slope_rmse);
+}
+
+static tess_json *quality_record(const tess_fill_quality *quality)
+{
+    tess_json *record = tess_json_object(), *classes = tess_json_object();
+    set_errors(&record, &quality->all);
+    if (quality->whole && isfinite(quality->psnr))
+        tess_json_set_double(&record, "psnr_db", quality->psnr);
+    if (quality->whole && isfinite(quality->ms_ssim))
+        tess_json_set_double(&record, "ms_ssim", quality->ms_ssim);
+    for (int i = 0; quality->whole && i < TESS_VOID_CLASSES; i++) {
+        tess_json *one = tess_json_object();
+        set_errors(&one, &quality->classes[i]);
+        tess_json_set(&classes, tess_void_class_name((tess_void_class)i), one);
+    }
+    tess_json_set(&record, "by_width", classes);
+    return record;
+}
+
 tess_json *tess_fill_record(const tess_fill_job *job, bool ran)
 {
     tess_json *record = tess_record_begin("fill", &job->engine), *input = tess_json_object();
@@ -93,15 +122,8 @@ tess_json *tess_fill_record(const tess_fill_job *job, bool ran)
         tess_json_set_int(&measured, "overhead_bytes", (int64_t)job->overhead);
         tess_json_set(&record, "measured", measured);
     }
-    if (job->quality.pixels > 0) {
-        tess_json *quality = tess_json_object();
-        tess_json_set_double(&quality, "rmse", job->quality.rmse);
-        tess_json_set_double(&quality, "mae", job->quality.mae);
-        tess_json_set_double(&quality, "bias", job->quality.bias);
-        tess_json_set_double(&quality, "largest", job->quality.largest);
-        tess_json_set_int(&quality, "pixels", job->quality.pixels);
-        tess_json_set(&record, "quality", quality);
-    }
+    if (job->quality.given)
+        tess_json_set(&record, "quality", quality_record(&job->quality));
     tess_json_set(&record, "fill", fill_record(job, ran));
     return record;
 }

@@ -13,10 +13,12 @@ int64_t tess_fill_start(const tess_fill_axis *axis, int64_t index)
     return axis->count == 1 ? 0 : index * (axis->size - axis->tile) / (axis->count - 1);
 }
 
-/* The part of an overlap of `length` pixels that ends `inside` pixels from the edge of the tile. */
+/* A smooth step over the `length` pixels of an overlap, so that neither the surface nor its slope jumps; `inside`: pixels
+ * from the tile's edge. */
 static float ramp(int64_t inside, int64_t length)
 {
-    return inside >= length ? 1 : ((float)inside + 0.5f) / (float)length;
+    const float part = inside >= length ? 1 : ((float)inside + 0.5f) / (float)length;
+    return part * part * (3 - 2 * part);
 }
 
 float tess_fill_weight(const tess_fill_axis *axis, int64_t index, int64_t at)

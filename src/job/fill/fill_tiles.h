@@ -2,7 +2,7 @@
  *
  * The diffusion model works on squares of one size. They are spread evenly over the map with at least the wanted overlap,
  * so that none hangs over the edge; a map that is smaller than a tile is extended by replication. In an overlap the
- * weight of a tile falls linearly towards its edge. */
+ * weight of a tile falls smoothly towards its edge. */
 #ifndef TESS_JOB_FILL_TILES_H
 #define TESS_JOB_FILL_TILES_H
 
