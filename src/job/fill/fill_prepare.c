@@ -1,0 +1,129 @@
+#include "job/fill/fill_prepare.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+
+_Static_assert((int)TESS_CONDITIONS_COARSE == (int)TESS_FILL_FACTOR, "a guess comes from the next level");
+
+enum { VALUES, VOIDS, WANTED, GUESS, SMOOTH, CHANNELS, SCRATCH, PARTS };
+
+static size_t place(const tess_fill_job *job, size_t at[PARTS])
+{
+    const size_t square = (size_t)(job->tile * job->tile), f = sizeof(float),
+                 reading = tess_fill_window_bytes(job->tile),
+                 making = job->conditioned ? tess_conditions_bytes(job->tile, job->tile) : 0;
+    const size_t sizes[PARTS] = {[VALUES] = square * f,
+                                 [VOIDS] = square,
+                                 [WANTED] = square,
+                                 [GUESS] = square * f,
+                                 [SMOOTH] = job->conditioned ? square * f : 0,
+                                 [CHANNELS] = job->conditioned ? square * f * TESS_CONDITIONS : 0,
+                                 [SCRATCH] = reading > making ? reading : making};
+    size_t total = 0;
+    for (int i = 0; i < PARTS; i++) {
+        at[i] = total;
+        total += tess_align_size(sizes[i], 64);
+    }
+    return total;
+}
+
+size_t tess_fill_prepared_bytes(const tess_fill_job *job)
+{
+    size_t at[PARTS];
+    return place(job, at);
+}
+
+void tess_fill_prepared_open(tess_fill_prepared *p, tess_fill_job *job, int level, bool guided, char *memory)
+{
+    size_t at[PARTS];
+    (void)place(job, at);
+    *p = (tess_fill_prepared){.job = job,
+                              .tile = -1,
+                              .guided = guided,
+                              .window = {.level = level,
+                                         .size = job->tile,
+                                         .values = (float *)(void *)(memory + at[VALUES]),
+                                         .voids = (uint8_t *)memory + at[VOIDS],
+                                         .wanted = (uint8_t *)memory + at[WANTED]},
+                              .guess = (float *)(void *)(memory + at[GUESS]),
+                              .conditions = {.smooth = (float *)(void *)(memory + at[SMOOTH]),
+                                             .channels = (float *)(void *)(memory + at[CHANNELS])},
+                              .scratch = memory + at[SCRATCH]};
+}
+
+/* The range of the valid pixels; of a guided tile also that of the guess inside its voids. */
+static void find_range(tess_fill_prepared *p)
+{
+    const tess_fill_window *w = &p->window;
+    double low = INFINITY, high = -INFINITY;
+    for (int64_t i = 0; i < w->size * w->size; i++) {
+        if (w->voids[i] && !p->guided)
+            continue;
+        const double value = (double)(w->voids[i] ? p->guess[i] : w->values[i]);
+        low = fmin(low, value);
+        high = fmax(high, value);
+    }
+    const tess_fill_map *map = &p->job->map;
+    if (p->job->settings->scaling == TESS_FILL_GLOBAL || low > high) {
+        low = map->low - map->base;
+        high = map->high - map->base;
+    }
+    p->scale = (high - low) / 2;
+    p->centre = (low + high) / 2;
+}
+
+tess_status tess_fill_prepare(tess_fill_prepared *p, int64_t tile, tess_error *error)
+{
+    tess_fill_job *job = p->job;
+    const tess_fill_tile *place = &job->list.tiles[tile];
+    const tess_fill_grid *grid = &job->list.grids[p->window.level];
+    p->window.y = tess_fill_start(&grid->rows, place->row);
+    p->window.x = tess_fill_start(&grid->columns, place->column);
+    TESS_TRY(tess_fill_window_read(&job->map, &p->window, p->scratch, error));
+    if (p->guided)
+        tess_fill_guess(&job->map, &p->window, p->guess);
+    if (job->conditioned) {
+        const tess_conditions_window window = {.values = p->window.values,
+                                               .flags = p->window.voids,
+                                               .guess = p->guided ? p->guess : NULL,
+                                               .h = job->tile,
+                                               .w = job->tile,
+                                               .scratch = p->scratch};
+        TESS_TRY(tess_conditions_make(&window, &p->conditions, error));
+        p->centre = 0;
+        p->scale = p->conditions.scale;
+    } else {
+        find_range(p);
+    }
+    p->tile = tile;
+    return TESS_OK;
+}
+
+static float scaled(const tess_fill_prepared *p, float value)
+{
+    const double y = p->scale > 0 ? ((double)value - p->centre) / p->scale : 0;
+    return (float)fmin(fmax(y, -1), 1);
+}
+
+void tess_fill_put(const tess_fill_prepared *p, const tess_fill_place *to)
+{
+    const tess_fill_window *w = &p->window;
+    const int64_t square = w->size * w->size;
+    if (p->job->conditioned) {
+        memcpy(to->cond, p->conditions.channels, (size_t)(square * TESS_CONDITIONS) * sizeof(float));
+        memcpy(to->smooth, p->conditions.smooth, (size_t)square * sizeof(float));
+    }
+    for (int64_t i = 0; i < square; i++) {
+        const bool is_void = w->voids[i];
+        const float value = is_void || p->job->conditioned ? 0 : scaled(p, w->values[i]);
+        to->known[2 * i] = value;
+        to->known[2 * i + 1] = is_void;
+        if (p->job->conditioned)
+            continue;
+        to->cond[i] = is_void ? -1 : value;
+        if (to->guess)
+            to->guess[i] = is_void ? scaled(p, p->guess[i]) : value;
+    }
+}
