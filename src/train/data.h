@@ -28,6 +28,7 @@ typedef struct tess_sample {
 typedef enum tess_data_role {
     TESS_DATA_TARGET,
     TESS_DATA_INPUT,
+    TESS_DATA_VECTOR,     /* the network's second input: of each image, e.g. its noise level */
     TESS_DATA_MASK,       /* weights of MASKED_MSE */
     TESS_DATA_NOISE_TABLE /* F64 (n, 1, 1, 1, 4): see tess_op_random */
 } tess_data_role;
@@ -71,7 +72,12 @@ static inline void tess_source_close(tess_source *source)
 }
 
 /* Purposes of one seed: each gives numbers that are independent of the others'. */
-typedef enum tess_data_purpose { TESS_DATA_CHOICE, TESS_DATA_NOISE, TESS_DATA_DROPOUT } tess_data_purpose;
+typedef enum tess_data_purpose {
+    TESS_DATA_CHOICE,
+    TESS_DATA_NOISE,
+    TESS_DATA_DROPOUT,
+    TESS_DATA_VOID
+} tess_data_purpose;
 /* NOISE is the seed of the op NOISE that adds noise to the samples of a run with this seed; DROPOUT is that of its
  * training step. */
 uint64_t tess_data_seed(uint64_t seed, tess_data_purpose purpose);
