@@ -8,6 +8,8 @@
 #include "io/raster.h"
 
 enum { STRIP_ROWS = 64, ALIGNMENT = 64 };
+/* Each part of a file is read once or in small windows, so that GDAL needs no cache but for the block in work. */
+static const tess_raster_settings plain = {.cache = 1};
 
 struct tess_dem_maps {
     tess_memory *memory;
@@ -21,7 +23,7 @@ struct tess_dem_maps {
 static tess_status describe(const tess_dem_maps *m, tess_dem_map *map, tess_error *error)
 {
     tess_raster *raster = NULL;
-    TESS_TRY(tess_raster_open(m->memory, map->path, &(tess_raster_settings){0}, &raster, error));
+    TESS_TRY(tess_raster_open(m->memory, map->path, &plain, &raster, error));
     const tess_raster_info *info = tess_raster_describe(raster);
     map->height = info->height;
     map->width = info->width;
@@ -127,7 +129,7 @@ static tess_status read_file(tess_dem_maps *m, const tess_dem_map *map, tess_rec
 {
     tess_raster *raster = NULL;
     double *strip = (double *)(void *)((char *)m->block.data + m->kept_bytes), base = NAN;
-    TESS_TRY(tess_raster_open(m->memory, map->path, &(tess_raster_settings){0}, &raster, error));
+    TESS_TRY(tess_raster_open(m->memory, map->path, &plain, &raster, error));
     const tess_raster_info *info = tess_raster_describe(raster);
     tess_status status = info->height == map->height && info->width == map->width
                              ? TESS_OK

@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "job/common/note.h"
 #include "job/train/train_job.h"
+#include "model/diffusion.h"
 
 /* What the caller gives replaces the file's. */
 static tess_status open_engine(tess_train_job *job, tess_memory *memory, tess_error *error)
@@ -34,8 +35,10 @@ static tess_status open_engine(tess_train_job *job, tess_memory *memory, tess_er
 
 static tess_status open_network(tess_train_job *job, tess_error *error)
 {
-    static const char *const names[] = {
-        [TESS_TRAIN_DRUNET] = "drunet", [TESS_TRAIN_UNET] = "unet", [TESS_TRAIN_DNCNN] = "dncnn"};
+    static const char *const names[] = {[TESS_TRAIN_DRUNET] = "drunet",
+                                        [TESS_TRAIN_UNET] = "unet",
+                                        [TESS_TRAIN_DNCNN] = "dncnn",
+                                        [TESS_TRAIN_DIFFUSION] = "diffusion"};
     const tess_train_config *config = &job->config;
     if (config->network.weights.path) {
         TESS_TRY(tess_model_open(config->network.weights.path, &job->start, error));
@@ -48,9 +51,14 @@ static tess_status open_network(tess_train_job *job, tess_error *error)
                                   .batch_norm = config->network.norm == TESS_TRAIN_NORM_BATCH};
         for (int i = 0; i < shape.width_count && i < TESS_MODEL_WIDTHS; i++)
             shape.widths[i] = config->network.widths.list[i];
+        if (config->network.architecture == TESS_TRAIN_DIFFUSION)
+            tess_train_shape_diffusion(config, &shape);
         TESS_TRY(tess_model_new(&shape, &job->start, error));
     }
-    TESS_TRY(tess_model_recognise_trained(job->start, &job->model, error));
+    if (tess_diffusion_has(job->start))
+        TESS_TRY(tess_train_open_diffusion(job, error));
+    else
+        TESS_TRY(tess_train_open_denoiser(job, error));
     if (job->settings->resume)
         return TESS_OK;
     tess_parameters parameters;
@@ -140,7 +148,8 @@ static tess_status plan_phase(tess_train_job *job, const tess_train_phase *phase
                               tess_error *error)
 {
     tess_train_close_phase(job);
-    TESS_TRY(open_source(job, phase->crop, cache, error));
+    TESS_TRY(job->levels ? tess_train_open_maps(job, phase->crop, cache, error)
+                         : open_source(job, phase->crop, cache, error));
     job->data = (tess_data_settings){.source = job->source,
                                      .device = job->engine.device,
                                      .stop = &job->stop,
@@ -224,9 +233,12 @@ void tess_train_close_phase(tess_train_job *job)
 static tess_status check_config(const tess_train_job *job, tess_error *error)
 {
     const tess_loss loss = job->config.loss.kind;
-    if (loss == TESS_MASKED_MSE || loss == TESS_BCE_LOGITS)
-        return tess_fail(error, TESS_BAD_INPUT,
-                         "loss.kind: a folder of images has no masks or labels; use mse, l1, charbonnier or rmse");
+    const bool maps = job->config.network.architecture == TESS_TRAIN_DIFFUSION ||
+                      job->config.network.architecture == TESS_TRAIN_FROM_FILE; /* which is seen later */
+    if ((loss == TESS_MASKED_MSE && !maps) || loss == TESS_BCE_LOGITS)
+        return tess_fail(
+            error, TESS_BAD_INPUT,
+            "loss.kind: a folder of images has no masks or labels; use mse, l1, charbonnier or rmse");
     return tess_train_config_check_files(&job->config, error);
 }
 
