@@ -82,11 +82,18 @@ static double choose_gamma(const tess_sample *sample)
     return 1 / (1 + exp(-(low + u * (high - low))));
 }
 
-/* Means of factor x factor pixels; NaN if one of them is. In place of the reading order, the chosen position. */
+/* Means of factor x factor pixels, relative to the first valid one, so that floats hold them well; NaN if one of them is. In place
+ * of the reading order, the chosen position. */
 static void reduce(const float *square, int64_t crop, const choice *c, float *to)
 {
     const int64_t k = c->factor, side = crop * k;
-    const double part = (c->upside_down ? -1.0 : 1.0) / (double)(k * k);
+    const double sign = c->upside_down ? -1 : 1, part = 1 / (double)(k * k);
+    double base = 0;
+    for (int64_t i = 0; i < side * side; i++)
+        if (isfinite(square[i])) {
+            base = (double)square[i];
+            break;
+        }
     for (int64_t y = 0; y < crop; y++)
         for (int64_t x = 0; x < crop; x++) {
             const int64_t a = c->turn & 4 ? x : y, b = c->turn & 4 ? y : x;
@@ -95,7 +102,7 @@ static void reduce(const float *square, int64_t crop, const choice *c, float *to
             for (int64_t j = 0; j < k; j++)
                 for (int64_t i = 0; i < k; i++)
                     sum += (double)square[(row * k + j) * side + column * k + i];
-            *to++ = (float)(sum * part);
+            *to++ = (float)(sign * (sum * part - base));
         }
 }
 
@@ -158,6 +165,7 @@ static int64_t coarse_place(int64_t at, int64_t size, float *part)
 static void make_guess(const float *crop, int64_t side, float *small, float *guess)
 {
     const int64_t size = side / TESS_CONDITIONS_COARSE, next = size > 1 ? 1 : 0;
+    const float first = crop[0]; /* which reduce subtracts */
     const choice whole = {.factor = TESS_CONDITIONS_COARSE};
     reduce(crop, size, &whole, small);
     for (int64_t y = 0; y < side; y++)
@@ -167,7 +175,7 @@ static void make_guess(const float *crop, int64_t side, float *small, float *gue
             const int64_t at = coarse_place(x, size, &right);
             const float upper = above[at] + right * (above[at + next] - above[at]),
                         lower = below[at] + right * (below[at + next] - below[at]);
-            guess[y * side + x] = upper + down * (lower - upper);
+            guess[y * side + x] = first + upper + down * (lower - upper);
         }
 }
 

@@ -1,6 +1,5 @@
 #include "train/data_dem_maps.h"
 
-#include <math.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -123,12 +122,12 @@ tess_status tess_dem_maps_begin(tess_dem_maps *m, tess_error *error)
     return tess_block_alloc(m->memory, &m->block, TESS_MEM_HOST, m->kept_bytes + strip_bytes(m), error);
 }
 
-/* With the mutex: reads a rectangle from the file. Heights are relative to the first valid one. */
+/* With the mutex: reads a rectangle from the file. */
 static tess_status read_file(tess_dem_maps *m, const tess_dem_map *map, tess_rect rect, float *to,
                              tess_error *error)
 {
     tess_raster *raster = NULL;
-    double *strip = (double *)(void *)((char *)m->block.data + m->kept_bytes), base = NAN;
+    double *strip = (double *)(void *)((char *)m->block.data + m->kept_bytes);
     TESS_TRY(tess_raster_open(m->memory, map->path, &plain, &raster, error));
     const tess_raster_info *info = tess_raster_describe(raster);
     tess_status status = info->height == map->height && info->width == map->width
@@ -137,11 +136,8 @@ static tess_status read_file(tess_dem_maps *m, const tess_dem_map *map, tess_rec
     for (int64_t y = 0; y < rect.height && status == TESS_OK; y += STRIP_ROWS) {
         const int64_t rows = tess_min_i64(STRIP_ROWS, rect.height - y);
         status = tess_raster_read(raster, rect.y + y, rect.x, rows, rect.width, strip, NULL, error);
-        for (int64_t i = 0; i < rows * rect.width && status == TESS_OK; i++) {
-            if (isnan(base))
-                base = strip[i];
-            to[y * rect.width + i] = (float)(strip[i] - base);
-        }
+        for (int64_t i = 0; i < rows * rect.width && status == TESS_OK; i++)
+            to[y * rect.width + i] = (float)strip[i];
     }
     tess_raster_close(raster);
     return status;

@@ -1,6 +1,6 @@
 /* data_dem_maps.h: the elevation maps of a data set: rasters that GDAL reads, found in folders, checked by their headers,
- * read when they are first used. Heights are kept as floats, relative to a height of the map, as many maps as a budget allows;
- * windows of the others are read each time. */
+ * read when they are first used. Heights are kept as floats, as many maps as a budget allows; windows of the others are read
+ * each time. */
 #ifndef TESS_TRAIN_DATA_DEM_MAPS_H
 #define TESS_TRAIN_DATA_DEM_MAPS_H
 
@@ -27,7 +27,7 @@ const tess_dem_map *tess_dem_maps_at(const tess_dem_maps *maps, int64_t index);
 size_t tess_dem_maps_bytes(const tess_dem_maps *maps);
 /* A second call does nothing. */
 tess_status tess_dem_maps_begin(tess_dem_maps *maps, tess_error *error) TESS_MUST_CHECK;
-/* Any thread: the heights of a rectangle, relative to some height; NaN where there is none. */
+/* Any thread: the heights of a rectangle; NaN where there is none. */
 tess_status tess_dem_maps_read(tess_dem_maps *maps, int64_t index, tess_rect rect, float *to,
                                tess_error *error) TESS_MUST_CHECK;
 
