@@ -10,10 +10,10 @@ tess_status tess_train_config_diffusion(tess_train_config *config, tess_error *e
     if (config->loss.kind != TESS_MASKED_MSE)
         return tess_fail(error, TESS_BAD_INPUT,
                          "loss.kind: a diffusion network is trained with masked_mse; remove the key");
-    if (GIVEN(config, data.sigma) || GIVEN(config, validation.sigma))
-        return tess_fail(error, TESS_BAD_INPUT,
-                         "%s: is not used for a diffusion network, whose noise levels are fixed; remove it",
-                         GIVEN(config, data.sigma) ? "data.sigma" : "validation.sigma");
+    if (GIVEN(config, data.sigma) && config->data.sigma[1] > 0)
+        return tess_fail(
+            error, TESS_BAD_INPUT,
+            "data.sigma: is not used for a diffusion network, whose noise levels are fixed; remove it");
     config->data.sigma[0] = config->data.sigma[1] = 0;
     if (!GIVEN(config, data.scales))
         config->data.scales = (tess_train_numbers){2, {1, 0.5}, {0.75, 0.25}};

@@ -10,7 +10,7 @@
  * voids do not decide everything.
  *
  * Noise levels are uniform in the logarithm of the signal-to-noise ratio, between those that `fill` visits. The schedule of the
- * published models would spend 60 % of the samples where y, which is 0.2 in the mean, cannot be seen at all, and 2 % where its
+ * published models would spend 60 % of the samples where y, which is 0.2 in the mean, can hardly be seen, and 2 % where its
  * details appear. The levels of a step are spread evenly.
  *
  * Arrays: the network's input, the vector of its noise level, the noise (its target), the weights of the loss. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/pool.h"
 
 _Static_assert((int)TESS_CONDITIONS_COARSE == (int)TESS_FILL_FACTOR, "a guess comes from the next level");
 
@@ -29,13 +30,19 @@ static size_t place(const tess_fill_job *job, size_t at[PARTS])
     return total;
 }
 
-size_t tess_fill_prepared_bytes(const tess_fill_job *job)
+/* Published models need no work worth sharing. */
+static int count_of(const tess_fill_job *job)
 {
-    size_t at[PARTS];
-    return place(job, at);
+    return job->conditioned ? (int)tess_min_i64(tess_pool_threads(job->engine.host), TESS_FILL_AHEAD) : 1;
 }
 
-void tess_fill_prepared_open(tess_fill_prepared *p, tess_fill_job *job, int level, bool guided, char *memory)
+size_t tess_fill_ahead_bytes(const tess_fill_job *job)
+{
+    size_t at[PARTS];
+    return (size_t)count_of(job) * place(job, at);
+}
+
+static void open_one(tess_fill_prepared *p, tess_fill_job *job, int level, bool guided, char *memory)
 {
     size_t at[PARTS];
     (void)place(job, at);
@@ -51,6 +58,15 @@ void tess_fill_prepared_open(tess_fill_prepared *p, tess_fill_job *job, int leve
                               .conditions = {.smooth = (float *)(void *)(memory + at[SMOOTH]),
                                              .channels = (float *)(void *)(memory + at[CHANNELS])},
                               .scratch = memory + at[SCRATCH]};
+}
+
+void tess_fill_ahead_open(tess_fill_ahead *ahead, tess_fill_job *job, int level, bool guided, char *memory)
+{
+    size_t at[PARTS];
+    const size_t bytes = place(job, at);
+    ahead->count = count_of(job);
+    for (int i = 0; i < ahead->count; i++)
+        open_one(&ahead->list[i], job, level, guided, memory + (size_t)i * bytes);
 }
 
 /* The range of the valid pixels; of a guided tile also that of the guess inside its voids. */
@@ -74,7 +90,8 @@ static void find_range(tess_fill_prepared *p)
     p->centre = (low + high) / 2;
 }
 
-tess_status tess_fill_prepare(tess_fill_prepared *p, int64_t tile, tess_error *error)
+/* Not more than one tile at a time: the raster has one reader. */
+static tess_status read_tile(tess_fill_prepared *p, int64_t tile, tess_error *error)
 {
     tess_fill_job *job = p->job;
     const tess_fill_tile *place = &job->list.tiles[tile];
@@ -84,21 +101,64 @@ tess_status tess_fill_prepare(tess_fill_prepared *p, int64_t tile, tess_error *e
     TESS_TRY(tess_fill_window_read(&job->map, &p->window, p->scratch, error));
     if (p->guided)
         tess_fill_guess(&job->map, &p->window, p->guess);
-    if (job->conditioned) {
-        const tess_conditions_window window = {.values = p->window.values,
-                                               .flags = p->window.voids,
-                                               .guess = p->guided ? p->guess : NULL,
-                                               .h = job->tile,
-                                               .w = job->tile,
-                                               .scratch = p->scratch};
-        TESS_TRY(tess_conditions_make(&window, &p->conditions, error));
-        p->centre = 0;
-        p->scale = p->conditions.scale;
-    } else {
-        find_range(p);
-    }
     p->tile = tile;
     return TESS_OK;
+}
+
+static void condition(void *arg, int64_t item, int thread)
+{
+    (void)thread;
+    tess_fill_ahead *ahead = arg;
+    tess_fill_prepared *p = &ahead->list[item];
+    if (!p->job->conditioned) {
+        find_range(p);
+        return;
+    }
+    const tess_conditions_window window = {.values = p->window.values,
+                                           .flags = p->window.voids,
+                                           .guess = p->guided ? p->guess : NULL,
+                                           .h = p->window.size,
+                                           .w = p->window.size,
+                                           .scratch = p->scratch};
+    ahead->status[item] = tess_conditions_make(&window, &p->conditions, &ahead->errors[item]);
+    p->centre = 0;
+    p->scale = p->conditions.scale;
+}
+
+/* Reads and prepares a tile and those after it. */
+static tess_status fill_ahead(tess_fill_ahead *ahead, int64_t tile, int64_t end, tess_error *error)
+{
+    tess_fill_job *job = ahead->list[0].job;
+    int n = 0;
+    for (int i = 0; i < ahead->count; i++)
+        ahead->list[i].tile = -1;
+    for (; n < ahead->count && tile < end; tile++)
+        if (n == 0 || !tess_fill_journal_has(job->journal, tile)) {
+            ahead->status[n] = TESS_OK;
+            TESS_TRY(read_tile(&ahead->list[n++], tile, error));
+        }
+    tess_pool_run(job->engine.host, n, condition, ahead);
+    TESS_TRY(tess_stop_check(&job->engine.stop, error)); /* which ends the loop early */
+    for (int i = 0; i < n; i++)
+        if (ahead->status[i] != TESS_OK) {
+            *error = ahead->errors[i];
+            return ahead->status[i];
+        }
+    return TESS_OK;
+}
+
+tess_status tess_fill_ahead_get(tess_fill_ahead *ahead, int64_t tile, int64_t end,
+                                const tess_fill_prepared **out, tess_error *error)
+{
+    for (int turn = 0; turn < 2; turn++) {
+        for (int i = 0; i < ahead->count; i++)
+            if (ahead->list[i].tile == tile) {
+                *out = &ahead->list[i];
+                return TESS_OK;
+            }
+        TESS_TRY(fill_ahead(ahead, tile, end, error));
+    }
+    return tess_fail(error, TESS_INTERNAL, "a tile could not be prepared");
 }
 
 static float scaled(const tess_fill_prepared *p, float value)

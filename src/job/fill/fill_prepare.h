@@ -23,11 +23,24 @@ typedef struct tess_fill_place {
     float *cond, *known, *guess, *smooth;
 } tess_fill_place;
 
-size_t tess_fill_prepared_bytes(const tess_fill_job *job);
+enum { TESS_FILL_AHEAD = 16 };
+
+/* The next tiles that are needed, prepared together by the host's threads: a smooth fill takes milliseconds, which one thread
+ * would make the device wait for. */
+typedef struct tess_fill_ahead {
+    tess_fill_prepared list[TESS_FILL_AHEAD];
+    int count;
+    tess_status status[TESS_FILL_AHEAD];
+    tess_error errors[TESS_FILL_AHEAD];
+} tess_fill_ahead;
+
+size_t tess_fill_ahead_bytes(const tess_fill_job *job);
 /* `memory` has that size. */
-void tess_fill_prepared_open(tess_fill_prepared *prepared, tess_fill_job *job, int level, bool guided,
-                             char *memory);
-tess_status tess_fill_prepare(tess_fill_prepared *prepared, int64_t tile, tess_error *error) TESS_MUST_CHECK;
+void tess_fill_ahead_open(tess_fill_ahead *ahead, tess_fill_job *job, int level, bool guided, char *memory);
+/* The prepared tile; those after it up to `end`, if they are not in the journal, are prepared with it. Valid until a tile is
+ * asked for that is not prepared. */
+tess_status tess_fill_ahead_get(tess_fill_ahead *ahead, int64_t tile, int64_t end,
+                                const tess_fill_prepared **out, tess_error *error) TESS_MUST_CHECK;
 /* Copies the prepared tile. */
 void tess_fill_put(const tess_fill_prepared *prepared, const tess_fill_place *to);
 

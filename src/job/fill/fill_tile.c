@@ -19,7 +19,7 @@ typedef struct stage {
     int64_t level, next, end; /* next: item of the group, counted over tiles and samples */
     int64_t first;            /* tile of the group */
     bool guessed;             /* y starts from a guess */
-    tess_fill_prepared prepared;
+    tess_fill_ahead ahead;
     /* the batch that is prepared, and what is in the slots */
     float *cond, *known, *guesses, *result;
     int64_t *items;
@@ -39,7 +39,7 @@ static size_t place(const tess_fill_job *job, int64_t batch, size_t at[PARTS])
 {
     const size_t square = (size_t)(job->tile * job->tile), n = (size_t)batch, f = sizeof(float),
                  smooth = job->conditioned ? n * square * f : 0;
-    const size_t sizes[PARTS] = {tess_fill_prepared_bytes(job),
+    const size_t sizes[PARTS] = {tess_fill_ahead_bytes(job),
                                  n * square * f * (size_t)(job->net.channels - 1),
                                  n * square * f * 2,
                                  n * square * f,
@@ -73,7 +73,7 @@ static tess_status open_stage(stage *s, bool guided, tess_error *error)
     const size_t bytes = place(s->job, s->job->batch, at);
     TESS_TRY(tess_block_alloc(s->job->engine.memory, &s->block, TESS_MEM_HOST, bytes, error));
     char *data = s->block.data;
-    tess_fill_prepared_open(&s->prepared, s->job, (int)s->level, guided, data + at[0]);
+    tess_fill_ahead_open(&s->ahead, s->job, (int)s->level, guided, data + at[0]);
     s->cond = (float *)(void *)(data + at[1]);
     s->known = (float *)(void *)(data + at[2]);
     s->guesses = (float *)(void *)(data + at[3]);
@@ -90,38 +90,39 @@ static tess_status open_stage(stage *s, bool guided, tess_error *error)
     return TESS_OK;
 }
 
-/* Puts the prepared tile into the batch at place n. */
-static void place_tile(const stage *s, int slot, int64_t n, int64_t sample)
+/* Puts a prepared tile into the batch at place n. */
+static void place_tile(const stage *s, const tess_fill_prepared *prepared, int slot, int64_t n,
+                       int64_t sample)
 {
-    const tess_fill_window *w = &s->prepared.window;
+    const tess_fill_window *w = &prepared->window;
     const tess_fill_level *level = &s->job->map.levels[s->level];
     const int64_t square = w->size * w->size;
     const tess_fill_place to = {.cond = s->cond + n * square * (s->job->net.channels - 1),
                                 .known = s->known + n * square * 2,
                                 .guess = s->guessed ? s->guesses + n * square : NULL,
                                 .smooth = s->job->conditioned ? s->smooth[slot] + n * square : NULL};
-    tess_fill_put(&s->prepared, &to);
+    tess_fill_put(prepared, &to);
     /* Levels and samples have noise of their own. */
     const int64_t facts[TESS_DIFFUSE_ITEMS] = {sample * TESS_FILL_LEVELS + s->level, w->y, w->x,
                                                tess_max_i64(level->width, w->size)};
     memcpy(s->items + n * TESS_DIFFUSE_ITEMS, facts, sizeof facts);
-    s->list[slot][n] = (item){s->prepared.tile, sample, s->prepared.centre, s->prepared.scale};
+    s->list[slot][n] = (item){prepared->tile, sample, prepared->centre, prepared->scale};
 }
 
 /* Fills a batch; fewer items at the end of the group. */
 static tess_status gather(stage *s, int slot, tess_error *error)
 {
-    const int64_t samples = s->job->samples;
+    const int64_t samples = s->job->samples, end = s->first + s->end / samples;
     int64_t n = 0;
     while (n < s->job->batch && s->next < s->end) {
         const int64_t id = s->first + s->next / samples, sample = s->next % samples;
-        if (tess_fill_journal_has(s->job->journal, id) && s->prepared.tile != id) {
+        if (sample == 0 && tess_fill_journal_has(s->job->journal, id)) {
             s->next += samples;
             continue;
         }
-        if (s->prepared.tile != id)
-            TESS_TRY(tess_fill_prepare(&s->prepared, id, error));
-        place_tile(s, slot, n++, sample);
+        const tess_fill_prepared *prepared = NULL;
+        TESS_TRY(tess_fill_ahead_get(&s->ahead, id, end, &prepared, error));
+        place_tile(s, prepared, slot, n++, sample);
         s->next++;
     }
     s->count[slot] = n;
