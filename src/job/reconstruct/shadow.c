@@ -36,8 +36,18 @@ static double farthest(const tess_problem *p, int64_t view)
     return fmax(fabs(centre), fabs((double)(p->columns - 1) - centre));
 }
 
+/* A view that sees nothing of the image: its centre is wrong, and the operator refuses it. */
+static bool is_blind(const tess_problem *p, int64_t view)
+{
+    const double centre = centre_of(p, view), reach = reach_of(p, view);
+    return centre + reach < -HALF_WIDTH || centre - reach > (double)p->columns - HALF_WIDTH;
+}
+
 bool tess_shadow_misses(const tess_problem *p)
 {
+    for (int64_t k = 0; k < p->count; k++)
+        if (is_blind(p, k))
+            return false;
     for (int64_t k = 0; k < p->count; k++)
         if (farthest(p, k) - HALF_WIDTH >= reach_of(p, k))
             return true;

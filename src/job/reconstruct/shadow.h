@@ -17,7 +17,7 @@ typedef struct tess_shadow {
     double edge[2];        /* sums of the outer columns, on the left and on the right */
 } tess_shadow;
 
-/* Whether some column sees nothing of the image in some view. */
+/* Whether some column sees nothing of the image in some view; false if there is a view that sees nothing at all. */
 bool tess_shadow_misses(const tess_problem *problem);
 
 tess_status tess_shadow_open(const tess_problem *problem, tess_shadow *shadow,
