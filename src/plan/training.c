@@ -103,9 +103,9 @@ static double seconds_of(const tess_rates *rates, const tess_device *device, con
     return *measured ? seconds : seconds * (pixels + idle * micro_batches) / (pixels + idle);
 }
 
-static void say_why(const tess_training_request *r, const tess_training_choice *choice, bool first,
-                    char *text)
+static void say_why(const tess_training_request *r, const tess_training_choice *choice, char *text)
 {
+    const bool first = choice->first;
     const double mib = (double)r->limit / (1 << 20);
     if (first && r->recompute_auto && !r->settings.micro_batches)
         snprintf(text, TESS_TRAINING_WHY, "the whole batch fits, and all activations are kept");
@@ -185,7 +185,8 @@ tess_status tess_plan_training(const tess_net *net, tess_device *device, const t
         tess_training_destroy(*out);
         *out = training;
         *choice = one;
-        say_why(r, choice, i == 0, choice->why);
+        choice->first = i == 0;
+        say_why(r, choice, choice->why);
         if (isinf(bound)) /* nothing beats the undivided batch with all activations kept */
             bound = i ? near_enough * list[i].cost : 0;
     }

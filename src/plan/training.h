@@ -22,6 +22,7 @@ typedef struct tess_training_choice {
     uint64_t bytes;              /* of the step, without `besides` */
     double seconds;              /* of one step */
     bool calibrated;             /* all rates behind `seconds` were measured */
+    bool first;                  /* a larger limit would not change it */
     char why[TESS_TRAINING_WHY]; /* one sentence */
 } tess_training_choice;
 

@@ -67,7 +67,7 @@ static tess_status check_ours(int fd, tess_error *error)
     if (memcmp(head, BEGIN, (size_t)got) == 0)
         return TESS_OK;
     return tess_fail(error, TESS_BAD_INPUT,
-                     "log: exists and is not a log of training; give another name, or remove it");
+                     "exists and is not a log of training; set another log, or remove it");
 }
 
 static tess_status open_file(tess_log *log, tess_error *error)

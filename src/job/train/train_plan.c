@@ -1,4 +1,6 @@
 /* Plans the phases of a training run: data, step and memory. */
+#include <math.h>
+
 #include "base/checked.h"
 #include "job/common/note.h"
 #include "job/train/train_job.h"
@@ -114,13 +116,39 @@ static tess_status plan_phase(tess_train_job *job, const tess_train_phase *phase
     return TESS_OK;
 }
 
-/* On the host, images share the limit with the step: a quarter of it, or nothing if the step needs that. */
+/* Seconds of a step of the planned phase: crops are prepared meanwhile, and those of images that are not kept are decoded. */
+static double step_seconds(const tess_train_job *job)
+{
+    static const double rate = 1e8; /* decoded bytes a second, of a thread: about a PNG's */
+    const tess_images *images = tess_folder_images(job->source);
+    const int64_t count = tess_images_count(images);
+    double bytes = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const tess_images_file *file = tess_images_at(images, i);
+        if (!file->kept)
+            bytes += (double)file->height * (double)file->width * file->channels *
+                     (double)tess_dtype_size(file->dtype);
+    }
+    const double decoding = bytes / (double)count * (double)job->phase->batch / (rate * job->data.workers);
+    return decoding > job->choice.seconds ? decoding : job->choice.seconds;
+}
+
+/* On the host, images share the limit with the step. They get a quarter of it, or nothing if that makes the step faster, or
+ * if it needs all. */
 tess_status tess_train_plan_phase(tess_train_job *job, const tess_train_phase *phase, tess_error *error)
 {
     const bool host = job->engine.device->host_memory;
-    const uint64_t asked = job->config.data.cache, quarter = job->limit / 4;
-    const tess_status status = plan_phase(job, phase, host && quarter < asked ? quarter : asked, error);
-    return host && asked && status == TESS_OVER_LIMIT ? plan_phase(job, phase, 0, error) : status;
+    const uint64_t asked = job->config.data.cache, quarter = job->limit / 4,
+                   cache = host && quarter < asked ? quarter : asked;
+    tess_status status = plan_phase(job, phase, cache, error);
+    if (!host || !asked || (status != TESS_OK && status != TESS_OVER_LIMIT) ||
+        (status == TESS_OK && job->choice.first))
+        return status;
+    const double seconds = status == TESS_OK ? step_seconds(job) : INFINITY;
+    status = plan_phase(job, phase, 0, error);
+    if (isinf(seconds) || (status == TESS_OK && step_seconds(job) < seconds))
+        return status;
+    return plan_phase(job, phase, cache, error);
 }
 
 /* All bytes of the planned phase. */
