@@ -49,14 +49,14 @@ static tess_status step(tess_train_job *job, held *h, bool last, tess_error *err
     const double start = tess_clock();
     tess_train_control(&job->config, &job->state, control);
     job->rate = control[TESS_CONTROL_RATE];
-    TESS_TRY(tess_training_control(job->training, control, NULL, error));
+    tess_training_control(job->training, control, NULL);
     for (int m = 0; m < job->choice.micro_batches; m++) {
         if (!h->fed)
             TESS_TRY(feed(job, h, error));
         h->fed = false;
-        TESS_TRY(tess_training_pass(job->training, m, NULL, error));
+        tess_training_pass(job->training, m, NULL);
     }
-    TESS_TRY(tess_training_update(job->training, NULL, error));
+    tess_training_update(job->training, NULL);
     /* The parameters are those of the next step now, so this one is finished whatever happens to the next batch: its
      * failure comes again when it is needed. */
     tess_error later;

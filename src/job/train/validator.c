@@ -24,7 +24,7 @@ static tess_status plan_of(tess_validator *v, int64_t height, int64_t width, tes
         return TESS_OK;
     tess_net_plan_destroy(v->plan);
     v->plan = NULL;
-    const tess_plan_shape shape = {.n = 1, .h = height, .w = width, .mode = TESS_INFER};
+    const tess_plan_shape shape = {.n = 1, .h = height, .w = width};
     TESS_TRY(tess_net_plan_create(v->bound, shape, &v->plan, error));
     v->plan_height = height;
     v->plan_width = width;
