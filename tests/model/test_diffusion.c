@@ -289,6 +289,7 @@ static void check_files(void)
             c->says ? status == TESS_BAD_INPUT && strstr(error.text, c->says) && !net.step && !net.embedding
                     : status == TESS_OK && net.step && net.channels == 5 && net.grid == 4 && net.levels == 16,
             "change %zu: status %d: %s", i, (int)status, error.text);
+        tess_diffusion_clear(&net);
         CHECK(tess_diffusion_recognise_trained(copy, 0.2, &net, NULL) == status &&
               dropouts(&net) == (status == TESS_OK ? SMALL_BLOCKS : 0));
         tess_diffusion_clear(&net);
