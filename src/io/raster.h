@@ -118,7 +118,7 @@ tess_status tess_raster_output_commit(tess_raster_output *output, tess_stop *sto
 void tess_raster_output_abandon(tess_raster_output *output);
 
 /* Another elevation map, warped to the raster's grid: tess_raster_read reads from it as from the raster itself,
- * void where it has no value. settings->mask must be NULL. */
+ * void where it has no value. settings->mask is ignored. */
 typedef enum tess_resampling { TESS_BILINEAR, TESS_CUBIC } tess_resampling;
 tess_status tess_raster_second(tess_memory *memory, const char *path, const tess_raster *raster,
                                const tess_raster_settings *settings, tess_resampling resampling,

@@ -45,6 +45,7 @@ typedef enum tess_train_init {
 typedef enum tess_train_precision {
     TESS_TRAIN_AUTO,
     TESS_TRAIN_FP32,
+    TESS_TRAIN_TF32,
     TESS_TRAIN_BF16,
     TESS_TRAIN_FP16
 } tess_train_precision;

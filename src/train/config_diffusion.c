@@ -5,11 +5,6 @@
 
 tess_status tess_train_config_diffusion(tess_train_config *config, tess_error *error)
 {
-    if (!GIVEN(config, loss.kind))
-        config->loss.kind = TESS_MASKED_MSE;
-    if (config->loss.kind != TESS_MASKED_MSE)
-        return tess_fail(error, TESS_BAD_INPUT,
-                         "loss.kind: a diffusion network is trained with masked_mse; remove the key");
     if (GIVEN(config, data.sigma) && config->data.sigma[1] > 0)
         return tess_fail(
             error, TESS_BAD_INPUT,

@@ -34,6 +34,7 @@ typedef enum tess_data_role {
 } tess_data_role;
 
 typedef struct tess_source tess_source;
+struct tess_images;
 
 typedef struct tess_source_table {
     const char *name;
@@ -54,6 +55,7 @@ struct tess_source {
     tess_data_role role[TESS_DATA_ARRAYS];
     tess_tensor array[TESS_DATA_ARRAYS]; /* one sample (n = 1), dense */
     int64_t items;                       /* images, for reports */
+    const struct tess_images *images;    /* the files behind it (data_images.h) */
 };
 
 /* The array with this role, or -1. */

@@ -19,11 +19,11 @@ size_t tess_dem_room_at(const tess_dem *dem, char *base, tess_dem_room *room)
 {
     const int64_t crop = dem->settings.crop;
     const size_t pixels = (size_t)(crop * crop), f = sizeof(float),
-                 read = pixels * (size_t)(dem->most_factor * dem->most_factor),
-                 made = pixels * TESS_CONDITIONS, making = tess_conditions_bytes(crop, crop),
-                 drawing = tess_void_maker_bytes(crop, crop);
+                 making = tess_conditions_bytes(crop, crop), drawing = tess_void_maker_bytes(crop, crop);
     size_t at = 0;
-    room->square = (float *)(void *)take(base, &at, (read > made ? read : made) * f);
+    const int64_t side = dem->most_factor * crop;
+    room->images = take(base, &at, tess_images_scratch_bytes(dem->maps, side, side));
+    room->square = (float *)(void *)take(base, &at, pixels * f * TESS_CONDITIONS);
     room->crop = (float *)(void *)take(base, &at, pixels * f);
     room->guess = (float *)(void *)take(base, &at, pixels * f);
     room->smooth = (float *)(void *)take(base, &at, pixels * f);
@@ -37,15 +37,16 @@ static size_t dem_bytes(const tess_source *source, int workers)
 {
     const tess_dem *dem = (const tess_dem *)source;
     tess_dem_room unused;
-    return tess_dem_maps_bytes(dem->maps) +
-           tess_block_granted((size_t)workers * tess_dem_room_at(dem, NULL, &unused));
+    return tess_images_kept_bytes(dem->maps, NULL) +
+           tess_block_granted((size_t)workers * tess_dem_room_at(dem, NULL, &unused)) +
+           (size_t)workers * tess_images_reader_bytes(dem->maps);
 }
 
 static tess_status dem_begin(tess_source *source, int workers, tess_error *error)
 {
     tess_dem *dem = (tess_dem *)source;
     tess_dem_room unused;
-    TESS_TRY(tess_dem_maps_begin(dem->maps, error));
+    TESS_TRY(tess_images_begin(dem->maps, error));
     if (dem->workers == workers)
         return TESS_OK;
     tess_block_free(&dem->scratch);
@@ -65,7 +66,7 @@ static tess_status dem_draw(tess_source *source, const tess_sample *sample,
 static void dem_close(tess_source *source)
 {
     tess_dem *dem = (tess_dem *)source;
-    tess_dem_maps_close(dem->maps);
+    tess_images_close(dem->maps);
     tess_block_free(&dem->scratch);
     tess_small_free(dem);
 }
@@ -93,8 +94,8 @@ static tess_status check_scales(tess_dem *dem, tess_error *error)
 /* Refuses maps that are too small, and finds the largest factor that is used. */
 static tess_status check_sizes(tess_dem *dem, tess_error *error)
 {
-    for (int64_t i = 0; i < tess_dem_maps_count(dem->maps); i++) {
-        const tess_dem_map *map = tess_dem_maps_at(dem->maps, i);
+    for (int64_t i = 0; i < tess_images_count(dem->maps); i++) {
+        const tess_images_file *map = tess_images_at(dem->maps, i);
         bool any = false;
         for (int k = 0; k < dem->settings.scales; k++)
             if (tess_dem_usable(dem, map, k)) {
@@ -121,9 +122,12 @@ tess_status tess_dem_open(const tess_dem_settings *s, tess_source **out, tess_er
     dem->settings.images.paths = dem->settings.images.exclude = NULL; /* the caller's */
     dem->most_factor = 1;
     dem->source.table = &dem_table;
+    tess_images_settings files = s->images;
+    files.heights = true;
+    files.channels = 1;
     tess_status status = check_scales(dem, error);
     if (status == TESS_OK)
-        status = tess_dem_maps_open(&s->images, &dem->maps, error);
+        status = tess_images_open(&files, &dem->maps, error);
     if (status == TESS_OK)
         status = check_sizes(dem, error);
     if (status != TESS_OK) {
@@ -131,7 +135,8 @@ tess_status tess_dem_open(const tess_dem_settings *s, tess_source **out, tess_er
         return status;
     }
     tess_source *source = &dem->source;
-    source->items = tess_dem_maps_count(dem->maps);
+    source->images = dem->maps;
+    source->items = tess_images_count(dem->maps);
     source->arrays = 4;
     source->role[TESS_DEM_INPUT] = TESS_DATA_INPUT;
     source->role[TESS_DEM_LEVEL] = TESS_DATA_VECTOR;

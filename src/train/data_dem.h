@@ -18,13 +18,13 @@
 #define TESS_TRAIN_DATA_DEM_H
 
 #include "train/data.h"
-#include "train/data_dem_maps.h"
+#include "train/data_images.h"
 
 enum { TESS_DEM_SCALES = 8 };
 enum { TESS_DEM_INPUT, TESS_DEM_LEVEL, TESS_DEM_NOISE, TESS_DEM_WEIGHT }; /* the arrays */
 
 typedef struct tess_dem_settings {
-    tess_images_settings images; /* folders, names to exclude, budget, memory */
+    tess_images_settings images; /* folders, names to exclude, budget, memory; the rest is set here */
     int64_t crop;
     int scales;
     double scale[TESS_DEM_SCALES], share[TESS_DEM_SCALES]; /* scales are 1, 1/2, 1/3, ... */

@@ -30,7 +30,7 @@ static double share(uint32_t word)
     return (double)word * 0x1p-32;
 }
 
-static int64_t choose_factor(const tess_dem *dem, const tess_dem_map *map, double part)
+static int64_t choose_factor(const tess_dem *dem, const tess_images_file *map, double part)
 {
     double sum = 0;
     int64_t last = 1;
@@ -56,8 +56,8 @@ static void choose(const tess_dem *dem, const tess_sample *sample, uint32_t atte
         const uint32_t counter[4] = {block, attempt, (uint32_t)sample->index, (uint32_t)sample->step};
         tess_philox(counter, key, words + 4 * block);
     }
-    *c = (choice){.map = fixed ? fixed->map : below(words[0], tess_dem_maps_count(dem->maps)), .factor = 1};
-    const tess_dem_map *map = tess_dem_maps_at(dem->maps, c->map);
+    *c = (choice){.map = fixed ? fixed->map : below(words[0], tess_images_count(dem->maps)), .factor = 1};
+    const tess_images_file *map = tess_images_at(dem->maps, c->map);
     if (!fixed) {
         c->factor = choose_factor(dem, map, share(words[1]));
         c->turn = (int)below(words[4], 8);
@@ -84,16 +84,18 @@ static double choose_gamma(const tess_sample *sample)
 
 /* Means of factor x factor pixels, relative to the first valid one, so that floats hold them well; NaN if one of them is. In place
  * of the reading order, the chosen position. */
-static void reduce(const float *square, int64_t crop, const choice *c, float *to)
+static void reduce(const float *square, int64_t stride, int64_t crop, const choice *c, float *to)
 {
     const int64_t k = c->factor, side = crop * k;
     const double sign = c->upside_down ? -1 : 1, part = 1 / (double)(k * k);
     double base = 0;
-    for (int64_t i = 0; i < side * side; i++)
-        if (isfinite(square[i])) {
-            base = (double)square[i];
+    for (int64_t i = 0; i < side * side; i++) {
+        const float value = square[i / side * stride + i % side];
+        if (isfinite(value)) {
+            base = (double)value;
             break;
         }
+    }
     for (int64_t y = 0; y < crop; y++)
         for (int64_t x = 0; x < crop; x++) {
             const int64_t a = c->turn & 4 ? x : y, b = c->turn & 4 ? y : x;
@@ -101,7 +103,7 @@ static void reduce(const float *square, int64_t crop, const choice *c, float *to
             double sum = 0;
             for (int64_t j = 0; j < k; j++)
                 for (int64_t i = 0; i < k; i++)
-                    sum += (double)square[(row * k + j) * side + column * k + i];
+                    sum += (double)square[(row * k + j) * stride + column * k + i];
             *to++ = (float)(sign * (sum * part - base));
         }
 }
@@ -167,7 +169,7 @@ static void make_guess(const float *crop, int64_t side, float *small, float *gue
     const int64_t size = side / TESS_CONDITIONS_COARSE, next = size > 1 ? 1 : 0;
     const float first = crop[0]; /* which reduce subtracts */
     const choice whole = {.factor = TESS_CONDITIONS_COARSE};
-    reduce(crop, size, &whole, small);
+    reduce(crop, side, size, &whole, small);
     for (int64_t y = 0; y < side; y++)
         for (int64_t x = 0; x < side; x++) {
             float down, right;
@@ -190,8 +192,9 @@ static tess_status draw_crop(tess_dem *dem, const tess_sample *sample, const tes
             return tess_fail(error, TESS_INTERRUPTED, "interrupted");
         choose(dem, sample, attempt, fixed, &c);
         const tess_rect rect = {c.y, c.x, crop * c.factor, crop * c.factor};
-        TESS_TRY(tess_dem_maps_read(dem->maps, c.map, rect, room->square, error));
-        reduce(room->square, crop, &c, room->crop);
+        tess_view view;
+        TESS_TRY(tess_images_view(dem->maps, c.map, rect, room->images, sample->stop, &view, error));
+        reduce(view.data, view.stride, crop, &c, room->crop);
         if (!look(room->crop, crop * crop, room->own))
             continue;
         *pixels = make_void(sample, attempt, &c, crop, room);
@@ -205,7 +208,7 @@ static tess_status draw_crop(tess_dem *dem, const tess_sample *sample, const tes
     }
     return tess_fail(error, TESS_BAD_INPUT,
                      "%s%s: %d crops in a row are void or level; exclude such maps or use smaller crops",
-                     fixed ? "" : "after others, ", tess_dem_maps_at(dem->maps, c.map)->path, ATTEMPTS);
+                     fixed ? "" : "after others, ", tess_images_at(dem->maps, c.map)->path, ATTEMPTS);
 }
 
 tess_status tess_dem_draw(tess_source *source, const tess_sample *sample, const tess_dem_fixed *fixed,

@@ -8,14 +8,15 @@ typedef struct tess_dem {
     tess_source source; /* first */
     tess_dem_settings settings;
     int64_t factor[TESS_DEM_SCALES], most_factor; /* of usable scales */
-    tess_dem_maps *maps;
+    tess_images *maps;
     int workers;
     tess_block scratch; /* of each worker */
 } tess_dem;
 
 /* A worker's memory. */
 typedef struct tess_dem_room {
-    float *square;        /* as read: (most_factor * crop)^2; then the conditions of the crop */
+    void *images;         /* scratch of the files */
+    float *square;        /* the conditions of the crop, or the crop reduced */
     float *crop, *guess;  /* crop^2 */
     float *smooth;        /* crop^2 */
     uint8_t *own, *flags; /* crop^2: without a value in the map; these and the void */
@@ -25,7 +26,7 @@ typedef struct tess_dem_room {
 /* Bytes of the room, and, with a base, its places. */
 size_t tess_dem_room_at(const tess_dem *dem, char *base, tess_dem_room *room);
 
-static inline bool tess_dem_usable(const tess_dem *dem, const tess_dem_map *map, int scale)
+static inline bool tess_dem_usable(const tess_dem *dem, const tess_images_file *map, int scale)
 {
     const int64_t side = dem->settings.crop * dem->factor[scale];
     return dem->settings.share[scale] > 0 && map->height >= side && map->width >= side;

@@ -169,7 +169,7 @@ def check_refused(bench):
     save(bench.path("flat") / "f.tif", np.zeros((60, 60), np.float32))
     for words, changes in ((("data.sigma", "diffusion"), {"data__sigma": 0.1}),
                            (("network.channels", "diffusion"), {"network__channels": 1}),
-                           (("loss.kind", "masked_mse"), {"loss": {"kind": "l1"}}),
+                           (("loss.kind", "diffusion"), {"loss": {"kind": "l1"}}),
                            (("network.attention", "8"), {"network__attention": [8]}),
                            (("data.scales", "0.7"), {"data__scales": [0.7]}),
                            (("data.crop", "multiple of 2"), {"data__crop": 33}),

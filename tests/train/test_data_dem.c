@@ -167,12 +167,10 @@ int main(void)
     CHECK(mkdtemp(folder) != NULL);
     make_map("corner.bil", 1, true);
     make_map("hills.bil", 4, false);
-    tess_dem_maps *maps = NULL;
+    tess_source *source = NULL;
     tess_error error = {{0}};
-    const char *paths[] = {folder};
-    const tess_images_settings settings = {.paths = paths, .path_count = 1, .memory = &test_counter};
-    const tess_status status = tess_dem_maps_open(&settings, &maps, &error);
-    tess_dem_maps_close(maps);
+    const tess_status status = open_source(0, CROP, 0.5, &source, &error);
+    tess_source_close(source);
     if (status == TESS_OK) {
         test_samples();
         test_levels();

@@ -138,6 +138,17 @@ static tess_status write(tess_fill_job *job, tess_error *error)
     return status;
 }
 
+/* Says what is kept of a run that was stopped. */
+static tess_status stopped(const tess_fill_job *job, tess_error *error)
+{
+    const int64_t count = tess_fill_journal_count(job->journal);
+    if (count == 0)
+        return TESS_INTERRUPTED;
+    return tess_fail(error, TESS_INTERRUPTED,
+                     "stopped; %lld of %lld tiles are finished and kept, and `resume` goes on",
+                     (long long)count, (long long)job->list.count);
+}
+
 tess_status tess_fill_run(tess_fill_job *job, tess_error *error)
 {
     const tess_fill_settings *s = job->settings;
@@ -153,9 +164,12 @@ tess_status tess_fill_run(tess_fill_job *job, tess_error *error)
         tess_note(&s->common, TESS_NOTE_DETAIL, "%lld of %lld tiles were there already",
                   (long long)job->resumed, (long long)job->list.count);
     tess_stop_begin(&job->engine.stop, (job->list.count - job->resumed) * job->samples * job->step_count);
-    if (job->list.count > 0)
-        TESS_TRY(compute(job, error));
-    TESS_TRY(write(job, error));
+    tess_status status = job->list.count > 0 ? compute(job, error) : TESS_OK;
+    if (status == TESS_OK)
+        status = write(job, error);
+    if (status == TESS_INTERRUPTED)
+        return stopped(job, error);
+    TESS_TRY(status);
     tess_stop_end(&job->engine.stop);
     tess_fill_journal_close(job->journal, true);
     job->journal = NULL;

@@ -20,15 +20,11 @@ void tess_train_shape_diffusion(const tess_train_config *config, tess_model_shap
 tess_status tess_train_open_denoiser(tess_train_job *job, tess_error *error)
 {
     TESS_TRY(tess_model_recognise_trained(job->start, &job->model, error));
-    if (job->config.network.dropout == 0 && job->config.deviation_factor == 1 &&
-        job->config.loss.kind != TESS_MASKED_MSE)
+    if (job->config.network.dropout == 0 && job->config.deviation_factor == 1)
         return TESS_OK;
-    return tess_fail(error, TESS_BAD_INPUT,
-                     "%s: is for diffusion networks, and network.weights holds a %s; remove it",
-                     job->config.network.dropout > 0            ? "network.dropout"
-                     : job->config.loss.kind == TESS_MASKED_MSE ? "loss.kind masked_mse"
-                                                                : "deviation_factor",
-                     job->model.architecture);
+    return tess_fail(
+        error, TESS_BAD_INPUT, "%s: is for diffusion networks, and network.weights holds a %s; remove it",
+        job->config.network.dropout > 0 ? "network.dropout" : "deviation_factor", job->model.architecture);
 }
 
 tess_status tess_train_open_diffusion(tess_train_job *job, tess_error *error)

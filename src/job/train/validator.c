@@ -178,6 +178,11 @@ tess_status tess_validator_run(tess_validator *v, tess_weights *weights, double 
     return TESS_OK;
 }
 
+const tess_images *tess_validator_images(const tess_validator *v)
+{
+    return v->dem ? tess_dem_validator_images(v->dem) : tess_validation_images(v->set);
+}
+
 int tess_validator_levels(const tess_validator *v)
 {
     return v->dem ? TESS_DEM_VALIDATOR_LEVELS : v->levels;

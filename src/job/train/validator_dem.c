@@ -227,6 +227,11 @@ tess_status tess_dem_validator_run(tess_dem_validator *v, tess_weights *weights,
     return TESS_OK;
 }
 
+const tess_images *tess_dem_validator_images(const tess_dem_validator *v)
+{
+    return v->source->images;
+}
+
 double tess_dem_validator_loss(const tess_dem_validator *v, int level)
 {
     return v->count > 0 ? v->sum[level] / (double)v->count : NAN;

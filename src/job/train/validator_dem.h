@@ -5,6 +5,7 @@
 
 #include "job/common/engine.h"
 #include "train/config.h"
+#include "train/data_images.h"
 
 enum { TESS_DEM_VALIDATOR_LEVELS = 3 };
 
@@ -21,6 +22,7 @@ tess_status tess_dem_validator_prepare(tess_dem_validator *validator, tess_error
 /* Computes the mean over voids and levels of the mean squared error of the noise. */
 tess_status tess_dem_validator_run(tess_dem_validator *validator, tess_weights *weights, double *loss,
                                    tess_error *error) TESS_MUST_CHECK;
+const tess_images *tess_dem_validator_images(const tess_dem_validator *validator);
 double tess_dem_validator_loss(const tess_dem_validator *validator, int level);
 
 #endif
