@@ -1,4 +1,4 @@
-"""train_dem.py PROGRAM: training of a small diffusion network on elevation maps, and `fill` with the result.
+"""train_dem.py PROGRAM [DEVICE]: training of a small diffusion network on elevation maps, and `fill` with the result.
 
 The validation loss falls; a run that was killed, or has other workers or another cache, gives the same bits; memory is as planned;
 `fill` takes the file, with the calibration that it holds; every mistake is one line.
@@ -20,7 +20,8 @@ except ImportError:
 gdal.UseExceptions()
 NODATA = -9999.0
 NETWORK = {"architecture": "diffusion", "widths": [8, 16], "blocks": 1}
-FILL = ("--device", "cpu", "--steps", 4, "--tile", 64, "--overlap", 8)
+DEVICE = sys.argv[2] if len(sys.argv) > 2 else "cpu"
+FILL = ("--device", DEVICE, "--steps", 4, "--tile", 64, "--overlap", 8)
 
 
 def terrain(h, w, seed):
@@ -55,7 +56,7 @@ def config(bench, name, **changes):
     """Writes a configuration; a key "a__b" changes b of a, and None removes a key. Returns its path."""
     keys = {"network": NETWORK, "data": {"folders": ["maps"], "crop": 32, "workers": 2}, "batch": 4, "steps": 24,
             "optimizer": {"rate": 3e-3}, "average": 0.9, "output": f"{name}.safetensors", "checkpoint": {"every": 5},
-            "device": "cpu", "log": f"{name}.log"}
+            "device": DEVICE, "log": f"{name}.log"}
     keys = json.loads(json.dumps(keys))
     for key, value in changes.items():
         *outer, last = key.split("__")
@@ -162,6 +163,13 @@ def check_fill(bench):
     bench.check_refused(refused, 2, "--scaling", "tile")
 
 
+def check_devices(bench):
+    """In fp32, a card computes what the CPU does."""
+    losses = [record["train"]["result"]["loss"] for record in
+              (train(bench, f"on_{d}", precision="fp32", steps=4, device=d, network__dropout=0) for d in ("cpu", DEVICE)) if record]
+    bench.check(len(losses) == 2 and abs(losses[0] - losses[1]) < 1e-3 * losses[0], f"loss after 4 steps: {losses}")
+
+
 def check_refused(bench):
     bench.path("small").mkdir()
     save(bench.path("small") / "s.tif", terrain(20, 40, 3))
@@ -198,6 +206,8 @@ def main():
     check_result(bench)
     check_equal(bench)
     check_fill(bench)
+    if DEVICE != "cpu":
+        check_devices(bench)
     check_refused(bench)
     return bench.finish()
 
