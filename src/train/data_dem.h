@@ -9,9 +9,9 @@
  * that is mostly level (sea), is drawn again. Weights of the loss fall with the square root of the void's area, so that wide
  * voids do not decide everything.
  *
- * Noise levels are uniform in the logarithm of the signal-to-noise ratio, between those that `fill` visits. The schedule of the
- * published models would spend 60 % of the samples where y, which is 0.2 in the mean, can hardly be seen, and 2 % where its
- * details appear. The levels of a step are spread evenly.
+ * Noise levels are uniform in the logarithm of the signal-to-noise ratio, as the steps of samplers are. The schedule of the
+ * published models would spend 2 % of the samples on the last sixth of that range, where the details of y appear, which is 0.2
+ * in the mean. The levels of a step are spread evenly.
  *
  * Arrays: the network's input, the vector of its noise level, the noise (its target), the weights of the loss. */
 #ifndef TESS_TRAIN_DATA_DEM_H

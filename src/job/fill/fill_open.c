@@ -142,8 +142,7 @@ static tess_status make_steps(tess_fill_job *job, tess_error *error)
     job->steps = (tess_steps_settings){.kind = kinds[s->sampler],
                                        .schedule = &job->schedule,
                                        .count = ddpm ? 0 : job->step_count,
-                                       .eta = s->eta,
-                                       .least_gamma = job->conditioned ? TESS_CONDITIONS_GAMMA_LEAST : 0};
+                                       .eta = s->eta};
     return TESS_OK;
 }
 

@@ -20,9 +20,9 @@
 
 enum { TESS_CONDITIONS = 3 }; /* channels, without y */
 
-/* Noise levels gamma at which such a model is trained, and sampled. y is 0.2 in the mean, so that it cannot be seen below the
- * first, and is known to 1 % of its range beyond the last. */
-#define TESS_CONDITIONS_GAMMA_LEAST 3.3535e-4 /* ln sqrt(gamma / (1 - gamma)) = -4 */
+/* Noise levels gamma at which such a model is trained: those that samplers visit. y is 0.2 in the mean, so that below the first not
+ * even its mean over a wide void can be seen, and beyond the last it is known to 1 % of its range. */
+#define TESS_CONDITIONS_GAMMA_LEAST 4.386e-5
 #define TESS_CONDITIONS_GAMMA_MOST  0.9999
 
 /* How many pixels of the map a guess has for one. */
