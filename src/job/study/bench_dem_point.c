@@ -73,6 +73,28 @@ static tess_sampler_batch tiles_of(const tess_dem_study *dem, int64_t count)
     return tiles;
 }
 
+static tess_mem_bytes planned_bytes(const tess_dem_study *dem, const tess_sampler *sampler)
+{
+    tess_device *device = dem->study.engine.device;
+    tess_mem_bytes bytes = tess_sampler_bytes(sampler);
+    bytes.by[TESS_MEM_WEIGHTS] += device->memory->granted(device, tess_bound_weight_bytes(dem->embedding)) +
+                                  device->memory->granted(device, tess_bound_weight_bytes(dem->step));
+    return bytes;
+}
+
+static tess_status plan_bytes(const tess_dem_study *dem, const tess_sampler *sampler, tess_dem_point *point,
+                              tess_error *error)
+{
+    point->result.planned = planned_bytes(dem, sampler);
+    const uint64_t limit = dem->study.settings->common.memory_limit,
+                   needed = tess_mem_total(&point->result.planned);
+    if (limit == 0 || needed <= limit)
+        return TESS_OK;
+    return tess_fail(error, TESS_OVER_LIMIT,
+                     "`memory_limit` of %.0f MiB is too little for batches of %lld tiles: make it %.0f MiB",
+                     (double)limit / 1048576, (long long)point->batch, ceil((double)needed / 1048576));
+}
+
 /* Plans twice: the device may choose other kernels once they are measured. */
 tess_status tess_dem_warm(tess_dem_study *dem, tess_dem_point *point, tess_error *error)
 {
@@ -82,7 +104,9 @@ tess_status tess_dem_warm(tess_dem_study *dem, tess_dem_point *point, tess_error
     TESS_TRY(create(dem, point, &sampler, error));
     engine->device->facts(engine->device, &facts);
     const tess_rates_budget budget = {TESS_BENCH_CALIBRATION, facts.memory_free / 10 * 9, false};
-    tess_status status = tess_rates_tune(engine->rates, tess_sampler_net_plan(sampler), budget, error);
+    tess_status status = plan_bytes(dem, sampler, point, error);
+    if (status == TESS_OK)
+        status = tess_rates_tune(engine->rates, tess_sampler_net_plan(sampler), budget, error);
     if (status == TESS_OK)
         status = tess_rates_measure(engine->rates, tess_sampler_net_plan(sampler), budget, error);
     tess_sampler_destroy(sampler);
@@ -132,15 +156,6 @@ static tess_status time_batches(tess_dem_study *dem, tess_sampler *sampler, tess
     return status;
 }
 
-static tess_mem_bytes planned_bytes(const tess_dem_study *dem, const tess_sampler *sampler)
-{
-    tess_device *device = dem->study.engine.device;
-    tess_mem_bytes bytes = tess_sampler_bytes(sampler);
-    bytes.by[TESS_MEM_WEIGHTS] += device->memory->granted(device, tess_bound_weight_bytes(dem->embedding)) +
-                                  device->memory->granted(device, tess_bound_weight_bytes(dem->step));
-    return bytes;
-}
-
 static void count_bytes(const tess_dem_study *dem, tess_bench_result *r)
 {
     const uint64_t used = tess_bench_used(dem->study.engine.device);
@@ -151,25 +166,13 @@ static void count_bytes(const tess_dem_study *dem, tess_bench_result *r)
     r->driver_bytes = used > dem->study.base ? used - dem->study.base : 0;
 }
 
-static tess_status check_limit(const tess_dem_study *dem, const tess_dem_point *point, tess_error *error)
-{
-    const uint64_t limit = dem->study.settings->common.memory_limit,
-                   needed = tess_mem_total(&point->result.planned);
-    if (limit == 0 || needed <= limit)
-        return TESS_OK;
-    return tess_fail(error, TESS_OVER_LIMIT,
-                     "`memory_limit` of %.0f MiB is too little for batches of %lld tiles: make it %.0f MiB",
-                     (double)limit / 1048576, (long long)point->batch, ceil((double)needed / 1048576));
-}
-
 static tess_status measure(tess_dem_study *dem, tess_sampler *sampler, tess_dem_point *point, double *times,
                            tess_error *error)
 {
     tess_bench_result *r = &point->result;
     const tess_engine *engine = &dem->study.engine;
     bool measured = true;
-    r->planned = planned_bytes(dem, sampler);
-    TESS_TRY(check_limit(dem, point, error));
+    TESS_TRY(plan_bytes(dem, sampler, point, error));
     point->planned_seconds =
         (double)tess_sampler_steps_of(sampler)->count *
         tess_rates_plan_seconds(engine->rates, tess_sampler_net_plan(sampler), &measured);
@@ -186,10 +189,8 @@ static tess_status measure(tess_dem_study *dem, tess_sampler *sampler, tess_dem_
 tess_status tess_dem_measure(tess_dem_study *dem, tess_dem_point *point, tess_error *error)
 {
     tess_sampler *sampler = NULL;
-    const int64_t most =
-        dem->study.settings->repeats > MOST_REPEATS ? dem->study.settings->repeats : MOST_REPEATS;
     TESS_TRY(create(dem, point, &sampler, error));
-    double *times = tess_small_alloc((size_t)most, sizeof *times);
+    double *times = tess_small_alloc(MOST_REPEATS, sizeof *times);
     const tess_status status = times ? measure(dem, sampler, point, times, error)
                                      : tess_fail(error, TESS_NO_MEMORY, "no memory for a point of the study");
     tess_small_free(times);
