@@ -183,7 +183,7 @@ static tess_noise_answer ask_clipped(const tess_noise *noise, int channel, tess_
     return a;
 }
 
-static void find_level(const tess_noise *noise, int channel, tess_noise_level *level)
+void tess_noise_find_level(const tess_noise *noise, int channel, tess_noise_level *level)
 {
     tess_noise_clip limits, *clip = tess_noise_find_limits(noise, channel, &limits) ? &limits : NULL;
     const int64_t patches = noise->count[channel];
@@ -203,12 +203,15 @@ static void find_level(const tess_noise *noise, int channel, tess_noise_level *l
 
 void tess_noise_end(const tess_noise *noise, tess_noise_result *result)
 {
+    memset(result, 0, sizeof *result);
+    if (noise->slices)
+        tess_noise_end_volume(noise, result);
+    for (int c = 0; noise->most && !noise->slices && c < noise->shape.channels; c++)
+        tess_noise_find_level(noise, c, &result->channel[c]);
     double sum = 0;
     int known = 0;
-    memset(result, 0, sizeof *result);
-    for (int c = 0; noise->most && c < noise->shape.channels; c++) {
-        tess_noise_level *level = &result->channel[c];
-        find_level(noise, c, level);
+    for (int c = 0; c < noise->shape.channels && c < TESS_NOISE_CHANNELS; c++) {
+        const tess_noise_level *level = &result->channel[c];
         if (level->confidence == TESS_NOISE_UNKNOWN)
             continue;
         sum += level->sigma * level->sigma;
@@ -216,6 +219,4 @@ void tess_noise_end(const tess_noise *noise, tess_noise_result *result)
             result->confidence = level->confidence;
     }
     result->sigma = known ? sqrt(sum / known) : 0;
-    if (known && noise->shape.depth > 1)
-        tess_noise_compare_slices(noise, result);
 }

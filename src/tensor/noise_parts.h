@@ -39,19 +39,13 @@ tess_noise_answer tess_noise_ask(const tess_noise *noise, int channel, const tes
 void tess_noise_find_slope(const tess_noise *noise, int channel, const tess_noise_clip *clip,
                            tess_noise_level *level);
 
-/* For volumes (noise_depth.c). The memory for the slices, and its division; the next row; and the comparison
- * after the last slice. */
-size_t tess_noise_slices_bytes(const tess_noise_shape *shape);
-void tess_noise_begin_slices(tess_noise *noise, void *memory);
-void tess_noise_slice_row(tess_noise *noise, const float *values, const unsigned char *valid);
-void tess_noise_compare_slices(const tess_noise *noise, tess_noise_result *result);
+/* Estimates one channel of the image or slice. */
+void tess_noise_find_level(const tess_noise *noise, int channel, tess_noise_level *level);
 
-/* For volumes with photon noise (noise_exposure.c): whether the slices were exposed differently; if so, sets
- * result->slices. */
-bool tess_noise_compare_exposures(const tess_noise *noise, tess_noise_result *result);
-
-/* The same as tess_noise_bytes and tess_noise_begin, with at most `patches` for each channel. */
-size_t tess_noise_bytes_for(const tess_noise_shape *shape, int64_t patches);
-void tess_noise_begin_for(tess_noise *noise, const tess_noise_shape *shape, int64_t patches, void *memory);
+/* For volumes (noise_depth.c): the memory for the levels of the slices, false if it cannot be counted; stores those
+ * of the slice that has ended; the result after the last. */
+bool tess_noise_slices_bytes(const tess_noise_shape *shape, size_t *bytes);
+void tess_noise_end_slice(tess_noise *noise);
+void tess_noise_end_volume(const tess_noise *noise, tess_noise_result *result);
 
 #endif

@@ -84,6 +84,15 @@ static tess_status model_of(tess_engine *engine, const tess_denoise_settings *se
     return TESS_OK;
 }
 
+void tess_denoise_set_slice(const tess_denoise_file *file, int64_t slice, tess_pixels *pixels)
+{
+    tess_denoise_sigmas sigmas;
+    tess_denoise_slice_sigma(file, slice, &sigmas);
+    for (int c = 0; c < TESS_NOISE_CHANNELS; c++)
+        pixels->sigma[c] =
+            (float)(file->sigma_estimated && pixels->planes > 1 ? sigmas.channel[c] : sigmas.all);
+}
+
 tess_pixels tess_denoise_pixels(const tess_engine *engine, const tess_denoise_settings *settings,
                                 const tess_denoise_file *file)
 {
@@ -95,9 +104,7 @@ tess_pixels tess_denoise_pixels(const tess_engine *engine, const tess_denoise_se
         pixels.planes = pixels.colours;
     pixels.noise_map = model->noise_map;
     pixels.float_out = file->prepared || file->truth != NULL;
-    for (int c = 0; c < TESS_NOISE_CHANNELS; c++)
-        pixels.sigma[c] =
-            (float)(file->sigma_estimated && pixels.planes > 1 ? file->channel_sigma[c] : file->sigma);
+    tess_denoise_set_slice(file, 0, &pixels);
     pixels.sigma_channel = tess_denoise_has_map(file);
     pixels.add_noise = file->prepared ? 0 : (float)settings->add_noise;
     pixels.noise = (tess_rng_key){settings->common.seed, file->item, 0};
