@@ -1,4 +1,5 @@
-/* noise_parts.h: declarations shared by noise_fit.c, noise_clip.c, noise_slope.c and noise_depth.c. */
+/* noise_parts.h: declarations shared by noise_fit.c, noise_clip.c, noise_slope.c, noise_photons.c and
+ * noise_depth.c. */
 #ifndef TESS_TENSOR_NOISE_PARTS_H
 #define TESS_TENSOR_NOISE_PARTS_H
 
@@ -17,6 +18,8 @@ typedef struct tess_noise_clip {
 bool tess_noise_find_limits(const tess_noise *noise, int channel, tess_noise_clip *clip);
 void tess_noise_clip_for(tess_noise_clip *clip, double sigma);
 double tess_noise_kept(const tess_noise_clip *clip, double mean);
+/* The share that remains of the variance sigma^2 where the mean after clipping is `mean`. */
+double tess_noise_kept_at(const tess_noise_clip *clip, double sigma, double mean);
 
 /* Keys sort by energy, then by index; the lower half of a key is the index. `other` is scratch of the same
  * size. */
@@ -33,6 +36,30 @@ typedef struct tess_noise_answer {
 /* Estimates from the patches whose indices are in the lower halves of `keys`. Sorts `keys`. */
 tess_noise_answer tess_noise_ask(const tess_noise *noise, int channel, const tess_noise_clip *clip,
                                  uint64_t *keys, int64_t count);
+
+/* The patches of similar brightness, estimated as an image by themselves. */
+enum { TESS_NOISE_PARTS = 16 };
+typedef struct tess_noise_part {
+    double mean, variance, error; /* error: relative to the variance */
+    bool near_low; /* so near the lower limit that clipping would remove some of the variance */
+} tess_noise_part;
+
+typedef struct tess_noise_line {
+    double offset, slope, offset_error, slope_error;
+} tess_noise_line;
+
+/* Whether the noise is that of photons (noise_photons.c). `line` is the best one through the parts that are not near
+ * a limit. */
+typedef struct tess_noise_photons {
+    bool found;
+    bool possible; /* not much worse than white noise */
+    double gain, zero;
+} tess_noise_photons;
+tess_noise_photons tess_noise_try_photons(const tess_noise *noise, int channel, const tess_noise_clip *clip,
+                                          const tess_noise_part *parts, int count,
+                                          const tess_noise_line *line);
+/* True when photons are possible and their level is so different that `other` is uncertain. */
+bool tess_noise_photons_differ(const tess_noise_photons *photons, double sigma, double other);
 
 /* Fits the variance as a function of brightness, and sets gain, read, zero and sigma when the image shows a
  * gain. Otherwise sets `uneven` and, when that is true, sigma and read. Overwrites noise->order. */
