@@ -54,7 +54,7 @@ typedef struct tess_noise_level {
     double sigma; /* root mean square over the image */
     /* variance(x) = read^2 + gain * max(x - zero, 0). When no slope is found, gain is 0 and read is sigma. */
     double read, gain, zero;
-    bool uneven; /* parts of different brightness disagree, but not along a slope */
+    bool uneven; /* parts of different brightness disagree, or texture may have made the slope between them */
     tess_noise_confidence confidence;
     int64_t patches; /* patches that the estimate could select from */
 } tess_noise_level;

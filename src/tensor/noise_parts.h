@@ -39,6 +39,7 @@ tess_noise_answer tess_noise_ask(const tess_noise *noise, int channel, const tes
 
 /* The patches of similar brightness, estimated as an image by themselves. */
 enum { TESS_NOISE_PARTS = 16 };
+#define TESS_NOISE_CALM 0.2 /* largest error of a part with little texture */
 typedef struct tess_noise_part {
     double mean, variance, error; /* error: relative to the variance */
     bool near_low; /* so near the lower limit that clipping would remove some of the variance */

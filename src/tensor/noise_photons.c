@@ -9,9 +9,7 @@
 
 #include "tensor/noise_parts.h"
 
-enum { NEEDED = 5 };
-static const double calm =
-    0.2; /* largest error of a part that is compared: texture often grows with brightness */
+enum { NEEDED = 5 };                          /* calm parts: texture often grows with the brightness */
 static const double enough = 6, against = -8; /* difference of the costs, as of chi squares */
 static const double alike = 0.12;             /* relative difference of levels */
 
@@ -81,7 +79,7 @@ static int take_calm(const tess_noise_part *from, int count, bool far, tess_nois
 {
     int taken = 0;
     for (int i = 0; i < count; i++)
-        if (from[i].error <= calm && !(far && from[i].near_low))
+        if (from[i].error <= TESS_NOISE_CALM && !(far && from[i].near_low))
             to[taken++] = from[i];
     return taken;
 }
@@ -114,9 +112,16 @@ tess_noise_photons tess_noise_try_photons(const tess_noise *noise, int channel, 
     photons = white;
     photons.photons = true;
     photons.zero = limited ? clip->low : 0;
-    double white_cost, cost;
+    double white_cost, cost, other_cost;
     fit(&white, &white_cost);
     answer.gain = fit(&photons, &cost);
+    if (photons.zero > 0) { /* the limit may be the fewest counts */
+        model other = photons;
+        other.zero = 0;
+        const double gain = fit(&other, &other_cost);
+        if (other_cost < cost)
+            photons = other, answer.gain = gain, cost = other_cost;
+    }
     answer.zero = photons.zero;
     const double evidence = white_cost - cost;
     answer.possible = evidence > against;

@@ -102,6 +102,14 @@ double tess_noise_at(const tess_noise_level *level, double value)
     return sqrt(level->read * level->read + level->gain * fmax(value - level->zero, 0));
 }
 
+static int count_calm(const tess_noise_part *parts, int count)
+{
+    int calm = 0;
+    for (int i = 0; i < count; i++)
+        calm += parts[i].error <= TESS_NOISE_CALM;
+    return calm;
+}
+
 /* Only parts without texture can show that the quietest patches of the image come from a few levels of
  * brightness. */
 static void look_for_disagreement(tess_noise_part *parts, int used, tess_noise_level *level)
@@ -154,8 +162,12 @@ void tess_noise_find_slope(const tess_noise *noise, int channel, const tess_nois
         set_photons(noise, channel, &photons, level);
         return;
     }
-    if (used == 0 || set_line(noise, channel, &fit, far, used, level))
+    if (used == 0)
         return;
+    if (set_line(noise, channel, &fit, far, used, level)) {
+        level->uneven = 2 * count_calm(far, used) < used; /* texture may have made the slope */
+        return;
+    }
     look_for_disagreement(far, used, level);
     tess_noise_level other = *level;
     set_photons(noise, channel, &photons, &other);
