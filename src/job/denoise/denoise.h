@@ -166,7 +166,7 @@ bool tess_denoise_scale_is_of_type(const tess_denoise_file *file);
  * quantities do. Else a range that was given or found is in the units of the input's samples, and the truth has the
  * same; or each file has the range of its type. */
 tess_scale tess_denoise_truth_scale(const tess_denoise_file *file);
-/* Whether both files say what their samples mean. */
+/* Whether both files say what their samples mean; floats do, beside samples with a scale. */
 bool tess_denoise_truth_has_units(const tess_denoise_file *file);
 /* Chooses file->scale; fails if sigma would have no meaning on it. */
 tess_status tess_denoise_set_scale(const tess_denoise_settings *settings, tess_denoise_file *file,
