@@ -137,7 +137,9 @@ static void report(const tess_denoise_settings *s, const tess_denoise_file *file
     bool uneven = false;
     for (int c = 0; c < TESS_NOISE_CHANNELS; c++)
         uneven = uneven || noise->channel[c].uneven;
-    if (file->sigma == 0 && file->look.low == file->look.high)
+    if (file->look.found == 0)
+        tess_note(&s->common, TESS_NOTE_WARNING, "%s: it has no data: nothing is changed", file->input);
+    else if (file->sigma == 0 && file->look.low == file->look.high)
         tess_note(&s->common, TESS_NOTE_WARNING, "%s: all its samples are equal: nothing is changed",
                   file->input);
     else if (file->sigma == 0)
