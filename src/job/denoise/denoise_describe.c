@@ -135,9 +135,9 @@ static tess_status choose_output(tess_denoise_file *file, tess_error *error)
 static void report_output(const tess_denoise_settings *settings, const tess_denoise_file *file)
 {
     const tess_image_info *in = &file->info, *out = &file->out_info;
-    if (in->cmyk)
-        tess_note(&settings->common, TESS_NOTE_WARNING,
-                  "%s: its CMYK colours are read as RGB, and written so", file->input);
+    if (in->foreign)
+        tess_note(&settings->common, TESS_NOTE_WARNING, "%s: its %s colours are read as RGB, and written so",
+                  file->input, in->foreign);
     if (in->dtype != out->dtype)
         tess_note(&settings->common, TESS_NOTE_WARNING,
                   "%s: written as %s, with %.7g to %.7g scaled to 0 to %.7g, %s from %s", file->output,
@@ -297,9 +297,9 @@ tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settin
         TESS_TRY(describe_truth(engine, file, error));
     TESS_TRY(model_of(engine, settings, file, error));
     TESS_TRY(describe_map(engine, settings, file, error));
+    report_axes(settings, file); /* before an error that a wrong order of axes may cause */
     TESS_TRY(describe_samples(engine, settings, file, error));
     report_output(settings, file);
-    report_axes(settings, file);
     report_truth(settings, file);
     fill_request(engine, settings, file);
     return TESS_OK;
