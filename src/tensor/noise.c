@@ -83,7 +83,7 @@ void tess_noise_begin(tess_noise *noise, const tess_noise_shape *shape, void *me
     noise->patches = (tess_noise_patch *)(at += lines_bytes(shape));
     noise->order = (uint64_t *)(at += patch_bytes(shape, noise->most));
     if (shape->depth > 1)
-        noise->slices = (tess_noise_level *)(noise->order + 2 * noise->most);
+        tess_noise_place_slices(noise, noise->order + 2 * noise->most);
 }
 
 /* `x` is the patch minus its mean. Sums the squares of the coefficients with i + j in {10, 11} and with i + j

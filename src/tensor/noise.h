@@ -15,7 +15,7 @@
  * also divided by brightness into parts of equal size, and each part is estimated. Where the parts show a
  * slope, the variance is read^2 + gain * (value - zero) (noise_slope.c).
  *
- * Each slice of a volume is estimated as an image by itself (noise_depth.c). */
+ * Each slice of a volume is estimated as an image by itself (noise_depth.c, noise_share.c). */
 #ifndef TESS_TENSOR_NOISE_H
 #define TESS_TENSOR_NOISE_H
 
@@ -72,6 +72,7 @@ typedef struct tess_noise {
     uint64_t *order;          /* scratch for sorting, of size 2 * most */
     int64_t slice;            /* of a volume: the present one */
     tess_noise_level *slices; /* of a volume, else NULL: the levels of each slice, channel by channel */
+    struct tess_noise_sketch *sketches; /* the same, of what the slices' levels come from */
 } tess_noise;
 
 typedef struct tess_noise_result {
@@ -79,7 +80,8 @@ typedef struct tess_noise_result {
     double sigma;                     /* root mean square over the channels that gave an estimate */
     tess_noise_confidence confidence; /* the lowest of theirs; UNKNOWN only if no channel gave one */
     /* For a volume, else NULL: the levels of each slice, channel by channel, in the memory of the tess_noise. A slice
-     * without data has the mean of the others. `channel` is then the mean over the slices. */
+     * whose level is rough may share that of slices near it (noise_share.c), and one without data has the mean of the
+     * others. `channel` is then the mean over the slices. */
     const tess_noise_level *slices;
 } tess_noise_result;
 

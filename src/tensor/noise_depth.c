@@ -1,7 +1,7 @@
 /* noise_depth.c: volumes. Each slice is estimated exactly as an image by itself, so that a volume is denoised as well as
- * its slices alone, however their noise and exposure differ. Sharing levels between slices was tried and removed: a
- * slice of 160 x 160 shows its level to 5 %, which costs less than 0.1 dB, and a shared level that is wrong for one
- * slice costs up to 10 dB. Only a slice without data takes the mean of the others. */
+ * its slices alone, however their noise and exposure differ: a level of the whole volume that is wrong for one slice
+ * costs up to 10 dB. Only what is rough is shared: small slices show too little (noise_share.c). A slice without data
+ * takes the mean of the others. */
 #include <math.h>
 
 #include "base/checked.h"
@@ -18,10 +18,16 @@ bool tess_noise_slices_bytes(const tess_noise_shape *shape, size_t *bytes)
     if (shape->depth <= 1)
         return true;
     if (!tess_mul_i64(shape->depth, shape->channels, &count) ||
-        count > (int64_t)(SIZE_MAX / 2 / sizeof(tess_noise_level)))
+        count > (int64_t)(SIZE_MAX / 2 / (sizeof(tess_noise_level) + sizeof(tess_noise_sketch))))
         return false;
-    *bytes = (size_t)count * sizeof(tess_noise_level);
+    *bytes = (size_t)count * (sizeof(tess_noise_level) + sizeof(tess_noise_sketch));
     return true;
+}
+
+void tess_noise_place_slices(tess_noise *noise, void *memory)
+{
+    noise->slices = memory;
+    noise->sketches = (tess_noise_sketch *)(noise->slices + noise->shape.depth * noise->shape.channels);
 }
 
 void tess_noise_end_slice(tess_noise *noise)
@@ -30,9 +36,11 @@ void tess_noise_end_slice(tess_noise *noise)
     const int channels = noise->shape.channels;
     for (int c = 0; c < channels && noise->slice < noise->shape.depth; c++) {
         tess_noise_level *level = &noise->slices[noise->slice * channels + c];
+        tess_noise_sketch *sketch = &noise->sketches[noise->slice * channels + c];
         *level = (tess_noise_level){.confidence = TESS_NOISE_UNKNOWN};
+        *sketch = (tess_noise_sketch){.count = 0};
         if (noise->count[c] >= fewest)
-            tess_noise_find_level(noise, c, level);
+            tess_noise_find_level(noise, c, level, sketch);
     }
     noise->slice++;
 }
@@ -70,6 +78,8 @@ void tess_noise_end_volume(const tess_noise *noise, tess_noise_result *result)
     const int channels = noise->shape.channels;
     result->slices = noise->slices;
     for (int c = 0; c < channels; c++) {
+        for (int64_t i = 0; i < noise->slice; i++)
+            tess_noise_share(noise, i, c, &noise->slices[i * channels + c]);
         result->channel[c] = mean_level(noise, c);
         for (int64_t i = 0; i < noise->shape.depth; i++) {
             tess_noise_level *level = &noise->slices[i * channels + c];

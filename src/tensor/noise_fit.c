@@ -183,7 +183,8 @@ static tess_noise_answer ask_clipped(const tess_noise *noise, int channel, tess_
     return a;
 }
 
-void tess_noise_find_level(const tess_noise *noise, int channel, tess_noise_level *level)
+void tess_noise_find_level(const tess_noise *noise, int channel, tess_noise_level *level,
+                           tess_noise_sketch *sketch)
 {
     tess_noise_clip limits, *clip = tess_noise_find_limits(noise, channel, &limits) ? &limits : NULL;
     const int64_t patches = noise->count[channel];
@@ -193,9 +194,14 @@ void tess_noise_find_level(const tess_noise *noise, int channel, tess_noise_leve
     level->sigma = level->read = a.sigma;
     level->patches = a.count;
     level->confidence = TESS_NOISE_ROUGH;
+    *sketch = (tess_noise_sketch){.clipped = clip != NULL,
+                                  .low = clip ? clip->low : 0,
+                                  .high = clip ? clip->high : 0,
+                                  .least = noise->least[channel].value,
+                                  .sigma = a.sigma};
     if (a.count < MANY)
         return;
-    tess_noise_find_slope(noise, channel, clip, level);
+    tess_noise_find_slope(noise, channel, clip, level, sketch);
     const int64_t step = tess_min_i64(noise->step, TESS_NOISE_SIDE), area = a.count * step * step;
     if (a.texture < too_much_texture && 10 * a.count > patches && area >= SURE_AREA && !level->uneven)
         level->confidence = TESS_NOISE_SURE;
@@ -206,8 +212,9 @@ void tess_noise_end(const tess_noise *noise, tess_noise_result *result)
     memset(result, 0, sizeof *result);
     if (noise->slices)
         tess_noise_end_volume(noise, result);
+    tess_noise_sketch sketch;
     for (int c = 0; noise->most && !noise->slices && c < noise->shape.channels; c++)
-        tess_noise_find_level(noise, c, &result->channel[c]);
+        tess_noise_find_level(noise, c, &result->channel[c], &sketch);
     double sum = 0;
     int known = 0;
     for (int c = 0; c < noise->shape.channels && c < TESS_NOISE_CHANNELS; c++) {

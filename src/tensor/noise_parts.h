@@ -56,23 +56,45 @@ typedef struct tess_noise_photons {
     bool possible; /* not much worse than white noise */
     double gain, zero;
 } tess_noise_photons;
-tess_noise_photons tess_noise_try_photons(const tess_noise *noise, int channel, const tess_noise_clip *clip,
+tess_noise_photons tess_noise_try_photons(double least, const tess_noise_clip *clip,
                                           const tess_noise_part *parts, int count,
                                           const tess_noise_line *line);
 /* True when photons are possible and their level is so different that `other` is uncertain. */
 bool tess_noise_photons_differ(const tess_noise_photons *photons, double sigma, double other);
 
+/* The largest number of parts that are fitted together: of the slices near one. */
+enum { TESS_NOISE_NEAR = 8, TESS_NOISE_FITTED = (2 * TESS_NOISE_NEAR + 1) * TESS_NOISE_PARTS };
+/* Writes the parts that are not near the lower limit and returns their number. */
+int tess_noise_far_parts(const tess_noise_part *from, int count, tess_noise_part *to);
+tess_noise_line tess_noise_fit_line(const tess_noise_part *parts, int count);
+/* Sets read, gain and zero if the line through these parts has a slope. `least`: the least sample. */
+bool tess_noise_set_line(const tess_noise_line *fit, const tess_noise_part *parts, int count, double least,
+                         tess_noise_level *level);
+
+/* What is kept of an image or slice to compare it with others. */
+typedef struct tess_noise_sketch {
+    tess_noise_part parts[TESS_NOISE_PARTS];
+    int count;
+    bool clipped;
+    double low, high, least; /* limits, if clipped; the least sample */
+    double sigma;            /* of the image by itself */
+} tess_noise_sketch;
+/* Replaces the level of a slice by one that it shares with slices near it, if its own is rough and agrees. */
+void tess_noise_share(const tess_noise *noise, int64_t slice, int channel, tess_noise_level *level);
+
 /* Fits the variance as a function of brightness, and sets gain, read, zero and sigma when the image shows a
  * gain. Otherwise sets `uneven` and, when that is true, sigma and read. Overwrites noise->order. */
 void tess_noise_find_slope(const tess_noise *noise, int channel, const tess_noise_clip *clip,
-                           tess_noise_level *level);
+                           tess_noise_level *level, tess_noise_sketch *sketch);
 
 /* Estimates one channel of the image or slice. */
-void tess_noise_find_level(const tess_noise *noise, int channel, tess_noise_level *level);
+void tess_noise_find_level(const tess_noise *noise, int channel, tess_noise_level *level,
+                           tess_noise_sketch *sketch);
 
 /* For volumes (noise_depth.c): the memory for the levels of the slices, false if it cannot be counted; stores those
  * of the slice that has ended; the result after the last. */
 bool tess_noise_slices_bytes(const tess_noise_shape *shape, size_t *bytes);
+void tess_noise_place_slices(tess_noise *noise, void *memory);
 void tess_noise_end_slice(tess_noise *noise);
 void tess_noise_end_volume(const tess_noise *noise, tess_noise_result *result);
 

@@ -96,16 +96,16 @@ static bool line_is_better(const model *photons, double gain, const tess_noise_l
     return line->slope > 0 && sum > enough;
 }
 
-tess_noise_photons tess_noise_try_photons(const tess_noise *noise, int channel, const tess_noise_clip *clip,
+tess_noise_photons tess_noise_try_photons(double least, const tess_noise_clip *clip,
                                           const tess_noise_part *parts, int count,
                                           const tess_noise_line *line)
 {
     tess_noise_photons answer = {.found = false};
-    tess_noise_part kept[TESS_NOISE_PARTS];
+    tess_noise_part kept[TESS_NOISE_FITTED];
     const bool limited = clip && isfinite(clip->low);
     model white = {.parts = kept, .clip = clip}, photons;
     white.count = take_calm(parts, count, false, kept);
-    if (white.count < NEEDED || 2 * white.count < count || (!limited && noise->least[channel].value < 0))
+    if (white.count < NEEDED || 2 * white.count < count || (!limited && least < 0))
         return answer;
     for (int i = 0; i < white.count; i++)
         white.least = fmax(white.least, 1e-3 * kept[i].variance);

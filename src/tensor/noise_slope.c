@@ -47,7 +47,7 @@ static int ask_parts(const tess_noise *noise, int channel, const tess_noise_clip
     return used;
 }
 
-static int take_far(const tess_noise_part *from, int count, tess_noise_part *to)
+int tess_noise_far_parts(const tess_noise_part *from, int count, tess_noise_part *to)
 {
     int taken = 0;
     for (int i = 0; i < count; i++)
@@ -133,8 +133,13 @@ static void set_photons(const tess_noise *noise, int channel, const tess_noise_p
     level->sigma = sqrt(mean_variance(noise, channel, level));
 }
 
-static bool set_line(const tess_noise *noise, int channel, const tess_noise_line *fit,
-                     const tess_noise_part *parts, int count, tess_noise_level *level)
+tess_noise_line tess_noise_fit_line(const tess_noise_part *parts, int count)
+{
+    return count ? fit_line(parts, count, count < NEEDED) : (tess_noise_line){0};
+}
+
+bool tess_noise_set_line(const tess_noise_line *fit, const tess_noise_part *parts, int count, double least,
+                         tess_noise_level *level)
 {
     double first = INFINITY, last = 0;
     for (int i = 0; i < count; i++) {
@@ -143,28 +148,30 @@ static bool set_line(const tess_noise *noise, int channel, const tess_noise_line
     }
     if (!(fit->slope > sure_slope * fit->slope_error) || !(last > least_rise * first))
         return false;
-    const double dark = fmin(noise->least[channel].value, 0), there = fit->offset + fit->slope * dark;
+    const double dark = fmin(least, 0), there = fit->offset + fit->slope * dark;
     level->gain = fit->slope;
     level->read = sqrt(fmax(there, 0));
     level->zero = there < 0 ? -fit->offset / fit->slope : dark;
-    level->sigma = sqrt(mean_variance(noise, channel, level));
     return true;
 }
 
 void tess_noise_find_slope(const tess_noise *noise, int channel, const tess_noise_clip *clip,
-                           tess_noise_level *level)
+                           tess_noise_level *level, tess_noise_sketch *sketch)
 {
-    tess_noise_part parts[TESS_NOISE_PARTS], far[TESS_NOISE_PARTS];
-    const int all = ask_parts(noise, channel, clip, parts), used = take_far(parts, all, far);
-    const tess_noise_line fit = used ? fit_line(far, used, used < NEEDED) : (tess_noise_line){0};
-    const tess_noise_photons photons = tess_noise_try_photons(noise, channel, clip, parts, all, &fit);
+    tess_noise_part far[TESS_NOISE_PARTS];
+    const double least = noise->least[channel].value;
+    const int all = sketch->count = ask_parts(noise, channel, clip, sketch->parts),
+              used = tess_noise_far_parts(sketch->parts, all, far);
+    const tess_noise_line fit = tess_noise_fit_line(far, used);
+    const tess_noise_photons photons = tess_noise_try_photons(least, clip, sketch->parts, all, &fit);
     if (photons.found) {
         set_photons(noise, channel, &photons, level);
         return;
     }
     if (used == 0)
         return;
-    if (set_line(noise, channel, &fit, far, used, level)) {
+    if (tess_noise_set_line(&fit, far, used, least, level)) {
+        level->sigma = sqrt(mean_variance(noise, channel, level));
         level->uneven = 2 * count_calm(far, used) < used; /* texture may have made the slope */
         return;
     }
