@@ -129,11 +129,8 @@ int main(int argc, char **argv)
     tess_engine_model *model = NULL;
     need(argc == 6 ? tess_engine_volume_of(&engine, argv[2], TESS_INFLATE_LEVEL, &model, &error)
                    : tess_engine_model_of(&engine, argv[2], &model, &error));
-    const tess_plan_shape shape = {.n = 1,
-                                   .d = argc == 6 ? atoll(argv[3]) : 0,
-                                   .h = atoll(argv[argc - 2]),
-                                   .w = atoll(argv[argc - 1]),
-                                   .mode = TESS_INFER};
+    const tess_plan_shape shape = {
+        .n = 1, .d = argc == 6 ? atoll(argv[3]) : 0, .h = atoll(argv[argc - 2]), .w = atoll(argv[argc - 1])};
     tess_net_plan *plan = NULL;
     need(tess_net_plan_create(model->bound, shape, &plan, &error));
     int kinds = 0;

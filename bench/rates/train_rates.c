@@ -17,32 +17,11 @@
 #include "model/model.h"
 #include "net/training/training_impl.h"
 #include "rates.h"
+#include "words.h"
 
 static tess_memory counter;
 static tess_error error;
 static tess_device *device;
-static int argument_count;
-static char **arguments;
-
-static const char *word(const char *key, const char *otherwise)
-{
-    const size_t length = strlen(key);
-    for (int i = 1; i < argument_count; i++)
-        if (strncmp(arguments[i], key, length) == 0 && arguments[i][length] == '=')
-            return arguments[i] + length + 1;
-    return otherwise;
-}
-
-static double number(const char *key, double otherwise)
-{
-    const char *text = word(key, NULL);
-    return text ? strtod(text, NULL) : otherwise;
-}
-
-static bool is(const char *key, const char *value)
-{
-    return strcmp(word(key, ""), value) == 0;
-}
 
 static tess_training_settings settings_of(void)
 {
@@ -154,14 +133,14 @@ static double step(tess_training *training, int64_t index, const tess_training_s
         }
         const double start = tess_clock();
         if (m == 0)
-            need(tess_training_control(training, control, NULL, &error), &error);
-        need(tess_training_pass(training, m, NULL, &error), &error);
+            tess_training_control(training, control, NULL);
+        tess_training_pass(training, m, NULL);
         if (data) /* the data of the next micro-batch replaces this one's */
             need(device->streams->sync(device, NULL, &error), &error);
         seconds += tess_clock() - start;
     }
     const double start = tess_clock();
-    need(tess_training_update(training, NULL, &error), &error);
+    tess_training_update(training, NULL);
     need(tess_training_result(training, NULL, loss, &norm, &error), &error);
     return seconds + tess_clock() - start;
 }

@@ -115,10 +115,10 @@ static const char *driver_of(GDALDatasetH dataset)
     return tess_gdal.GDALGetDescription(tess_gdal.GDALGetDatasetDriver(dataset));
 }
 
-/* Bytes that the decoder holds besides decoded blocks. GDAL presents a TIFF of one compressed strip row by row,
+/* GDAL presents a TIFF of one compressed strip row by row,
  * but libtiff reads that strip as a whole; OpenJPEG decodes into 32-bit samples; libwebp decodes the whole
  * image. */
-static int64_t decoder_bytes(GDALDatasetH dataset, const char *path, int64_t block, int64_t image)
+int64_t tess_gdal_decoder_bytes(GDALDatasetH dataset, const char *path, int64_t block, int64_t image)
 {
     const char *driver = driver_of(dataset);
     if (strcmp(driver, "JPEG") == 0)
@@ -157,7 +157,7 @@ static tess_status measure(gdal_reader *reader, const char *path, GDALDataType t
     reader->row_bytes = (size_t)(image / reader->height);
     reader->cache = 2 * (block + 512 * together) + reader->empty.cache;
     reader->counted = tess_min_i64(reader->cache, 2 * image) + tess_min_i64(2 * block, 2 * image) +
-                      decoder_bytes(reader->dataset, path, block, image);
+                      tess_gdal_decoder_bytes(reader->dataset, path, block, image);
     info->held_bytes = (size_t)reader->counted + tess_gdal_void_held(&reader->empty);
     if (reader->block_rows > 1)
         info->held_bytes += tess_block_granted(reader->row_bytes * (size_t)reader->block_rows);

@@ -99,6 +99,7 @@ static void set_up(void)
     tess_gdal.CPLSetConfigOption("GDAL_DISABLE_READDIR_ON_OPEN", "NO");
     /* Allows no network address, in case a file manages to name one: no address ends like this. */
     tess_gdal.CPLSetConfigOption("CPL_VSIL_CURL_ALLOWED_EXTENSIONS", ".no-network");
+    tess_gdal.OSRSetPROJEnableNetwork(FALSE);
     /* GDAL allocates about a kilobyte for each band when it opens a file: see TESS_GDAL_ROOM. */
     tess_gdal.CPLSetConfigOption("GDAL_MAX_BAND_COUNT", "16384");
     /* The coefficients of progressive JPEGs are part of held_bytes, so the plan limits them, not GDAL's fixed
@@ -135,6 +136,18 @@ GDALDriverH tess_gdal_add_vrt(void)
     else
         tess_gdal.GDALRegisterDriver(vrt);
     return vrt = tess_gdal.GDALGetDriverByName("VRT");
+}
+
+GDALDriverH tess_gdal_add_writer(const char *name)
+{
+    pthread_mutex_lock(&lock);
+    GDALDriverH driver = tess_gdal.GDALGetDriverByName(name);
+    if (!driver) {
+        register_driver(name);
+        driver = tess_gdal.GDALGetDriverByName(name);
+    }
+    pthread_mutex_unlock(&lock);
+    return driver;
 }
 
 void tess_gdal_cache_share(tess_memory *memory, int64_t cache, int64_t counted)

@@ -11,11 +11,17 @@
 #include <cpl_string.h>
 #include <cpl_vsi.h>
 #include <gdal.h>
+#include <gdal_alg.h>
+#include <gdalwarper.h>
+#include <ogr_srs_api.h>
 #else /* Debian's folder, for files compiled without GDAL's include folder */
 #include <gdal/cpl_conv.h>
 #include <gdal/cpl_string.h>
 #include <gdal/cpl_vsi.h>
 #include <gdal/gdal.h>
+#include <gdal/gdal_alg.h>
+#include <gdal/gdalwarper.h>
+#include <gdal/ogr_srs_api.h>
 #endif
 
 #include "io/format.h"
@@ -82,7 +88,29 @@
     X(GDALGetMetadata)                                                                                       \
     X(GDALSetMetadata)                                                                                       \
     X(GDALGetMetadataItem)                                                                                   \
-    X(GDALSetMetadataItem)
+    X(GDALSetMetadataItem)                                                                                   \
+    X(CSLFetchNameValue)                                                                                     \
+    X(GDALGetOverviewCount)                                                                                  \
+    X(GDALGetOverview)                                                                                       \
+    X(GDALGetRasterBandYSize)                                                                                \
+    X(GDALGetRasterBandXSize)                                                                                \
+    X(GDALRegenerateOverviews)                                                                               \
+    X(GDALCreateGenImgProjTransformer2)                                                                      \
+    X(GDALSetGenImgProjTransformerDstGeoTransform)                                                           \
+    X(GDALDestroyGenImgProjTransformer)                                                                      \
+    X(GDALGenImgProjTransform)                                                                               \
+    X(GDALCreateApproxTransformer)                                                                           \
+    X(GDALDestroyApproxTransformer)                                                                          \
+    X(GDALApproxTransform)                                                                                   \
+    X(GDALCreateWarpOptions)                                                                                 \
+    X(GDALDestroyWarpOptions)                                                                                \
+    X(GDALWarpInitSrcNoDataReal)                                                                             \
+    X(GDALWarpInitDstNoDataReal)                                                                             \
+    X(GDALCreateWarpOperation)                                                                               \
+    X(GDALDestroyWarpOperation)                                                                              \
+    X(GDALWarpRegionToBuffer)                                                                                \
+    X(OSRSetPROJEnableNetwork)                                                                               \
+    X(CPLCalloc)
 
 typedef struct tess_gdal_api {
 #define X(name) __typeof__(name) *name;
@@ -117,6 +145,11 @@ void tess_gdal_cache_share(tess_memory *memory, int64_t cache, int64_t counted);
 tess_status tess_gdal_fail(tess_error *error, tess_status status, const char *what);
 /* The same for a write. GDAL's message never gives the reason: most often the disk is full. */
 tess_status tess_gdal_fail_write(tess_error *error);
+
+/* Registers one more driver, for writing only (COG). Returns NULL when GDAL has none. */
+GDALDriverH tess_gdal_add_writer(const char *name);
+/* Bytes that the decoder holds besides decoded blocks of `block` bytes. */
+int64_t tess_gdal_decoder_bytes(GDALDatasetH dataset, const char *path, int64_t block, int64_t image);
 
 /* The dataset of a reader, from which a writer copies metadata. */
 GDALDatasetH tess_gdal_reader_dataset(void *reader_state);

@@ -65,14 +65,14 @@ tess_status tess_gdal_files_to_jpeg(const tess_gdal_files *files, GDALDatasetH d
 
 /* Renames ENVI's header to its final name; the caller renames the raster itself right after. One raster at a
  * time: the header of one must exist when the next one looks for a free name. */
-static tess_status place_header(const tess_gdal_files *files, tess_error *error)
+tess_status tess_gdal_place_header(const char *header, const char *target, tess_error *error)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     char *final = NULL;
     pthread_mutex_lock(&lock);
-    tess_status status = tess_envi_header(files->target, &final, error);
+    tess_status status = tess_envi_header(target, &final, error);
     if (status == TESS_OK)
-        status = tess_temp_place(files->header, final, error);
+        status = tess_temp_place(header, final, error);
     pthread_mutex_unlock(&lock);
     tess_small_free(final);
     return status;
@@ -93,7 +93,7 @@ tess_status tess_gdal_files_finish(const tess_gdal_files *files, tess_extras *ex
                                    const tess_image_info *info, tess_error *error)
 {
     if (files->header)
-        TESS_TRY(place_header(files, error));
+        TESS_TRY(tess_gdal_place_header(files->header, files->target, error));
     if (files->staging && extras->known)
         return insert_into_jpeg(files, extras, info, error);
     if (tess_gdal_files_tiff(files) && extras->exif.data)

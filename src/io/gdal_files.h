@@ -14,6 +14,8 @@ typedef struct tess_gdal_files {
 /* Returns false without memory; call tess_gdal_files_free in any case. */
 bool tess_gdal_files_name(tess_gdal_files *files, const tess_create *create);
 void tess_gdal_files_free(tess_gdal_files *files);
+/* Renames the temporary header of an ENVI raster to that of `target`. */
+tess_status tess_gdal_place_header(const char *header, const char *target, tess_error *error) TESS_MUST_CHECK;
 /* True when the target is a TIFF. */
 bool tess_gdal_files_tiff(const tess_gdal_files *files);
 /* Copies the staging file, open as `dataset`, to a JPEG under the temporary name. */

@@ -100,7 +100,7 @@ static void copy_items(GDALDatasetH like, GDALDatasetH to, const char *driver, b
 }
 
 /* Control points replace a transform and have their own projection. */
-static void copy_georeference(GDALDatasetH like, GDALDatasetH to)
+void tess_gdal_copy_georeference(GDALDatasetH like, GDALDatasetH to)
 {
     double transform[6];
     const int points = tess_gdal.GDALGetGCPCount(like);
@@ -125,7 +125,7 @@ void tess_gdal_warm_georeference(GDALDatasetH dataset)
         tess_gdal.GDALCreate(tess_gdal.GDALGetDriverByName("GTiff"), name, 1, 1, 1, GDT_Byte, NULL);
     if (!trial)
         return;
-    copy_georeference(dataset, trial);
+    tess_gdal_copy_georeference(dataset, trial);
     tess_gdal.GDALClose(trial);
     tess_gdal.VSIUnlink(name);
 }
@@ -214,7 +214,7 @@ void tess_gdal_copy_metadata(GDALDatasetH like, GDALDatasetH to, const tess_imag
                              const char *driver, const tess_extras *extras)
 {
     if (like) {
-        copy_georeference(like, to);
+        tess_gdal_copy_georeference(like, to);
         copy_items(like, to, driver, !extras->known);
         if (tess_gdal.GDALGetRasterCount(like) == info->channels) {
             copy_bands(like, to, info);

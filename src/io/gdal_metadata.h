@@ -16,6 +16,8 @@ void tess_gdal_find_rgb(GDALDatasetH dataset, tess_image_info *info);
 /* `like` may be NULL; alpha is marked in any case. Items that the driver cannot hold are silently left out. */
 void tess_gdal_copy_metadata(GDALDatasetH like, GDALDatasetH to, const tess_image_info *info,
                              const char *driver, const tess_extras *extras);
+/* The transform and the projection, or the control points. */
+void tess_gdal_copy_georeference(GDALDatasetH like, GDALDatasetH to);
 /* Sets the extras of a TIFF. Returns false without memory. */
 bool tess_gdal_set_extras(const tess_extras *extras, const tess_image_info *info, GDALDatasetH to);
 /* Does in advance what copying this dataset's georeference needs: PROJ and its database stay loaded. */

@@ -87,20 +87,33 @@ unsigned tess_world_holds(const char *target, const tess_image_info *info)
     return tess_world_used(target) ? TESS_SAYS_TRANSFORM : 0;
 }
 
-tess_status tess_world_write(const double t[6], const char *temp, const char *target, tess_error *error)
+static tess_status write_numbers(const double numbers[6], const char *format, const char *temp,
+                                 const char *target, tess_error *error)
 {
     char name[PATH_MAX];
     if (!name_of(target, SHORT, false, name))
-        return tess_fail(error, TESS_BAD_OPTION, "has a name that is too long");
+        return tess_fail(error, TESS_BAD_OPTION, "has a name for which there is no world file");
     FILE *file = fopen(temp, "w");
-    const double numbers[6] = {
-        t[1], t[4], t[2], t[5], t[0] + 0.5 * (t[1] + t[2]), t[3] + 0.5 * (t[4] + t[5])};
     bool good = file != NULL;
     for (int i = 0; i < 6 && good; i++)
-        good = fprintf(file, "%.17g\n", numbers[i]) > 0;
+        good = fprintf(file, format, numbers[i]) > 0;
     if (file && fclose(file) != 0)
         good = false;
     if (!good)
         return tess_fail(error, TESS_IO_FAILED, "its world file cannot be written (%s)", strerror(errno));
     return tess_temp_place(temp, name, error);
+}
+
+tess_status tess_world_write(const double t[6], const char *temp, const char *target, tess_error *error)
+{
+    const double numbers[6] = {
+        t[1], t[4], t[2], t[5], t[0] + 0.5 * (t[1] + t[2]), t[3] + 0.5 * (t[4] + t[5])};
+    return write_numbers(numbers, "%.17g\n", temp, target, error);
+}
+
+tess_status tess_world_write_corner(const double t[6], const char *temp, const char *target,
+                                    tess_error *error)
+{
+    const double numbers[6] = {t[1], t[2], t[4], t[5], t[0], t[3]};
+    return write_numbers(numbers, "%.10f\n", temp, target, error);
 }

@@ -13,5 +13,9 @@ unsigned tess_world_holds(const char *target, const tess_image_info *info);
 /* Writes the world file as `temp` and renames it to the world file of `target`. */
 tess_status tess_world_write(const double transform[6], const char *temp, const char *target,
                              tess_error *error) TESS_MUST_CHECK;
+/* The same as dem-fill writes it, which others read half a pixel off: rotation terms exchanged, and the corner of
+ * the upper left pixel instead of its centre. */
+tess_status tess_world_write_corner(const double transform[6], const char *temp, const char *target,
+                                    tess_error *error) TESS_MUST_CHECK;
 
 #endif

@@ -4,7 +4,7 @@
 #include "io/image.h"
 #include "job/common/context.h"
 #include "job/common/record.h"
-#include "model/model.h"
+#include "model/describe.h"
 
 static tess_json *record_of(tess_weights *weights, const char *output)
 {
@@ -17,11 +17,11 @@ static tess_json *record_of(tess_weights *weights, const char *output)
     tess_json_set_string(&convert, "output", output);
     tess_json_set_int(&convert, "tensors", tess_weights_count(weights));
     tess_json_set_int(&convert, "values", values);
-    tess_model_net model;
-    if (tess_model_recognise(weights, &model, NULL) == TESS_OK) {
+    tess_described model;
+    if (tess_describe(weights, &model, NULL) == TESS_OK) {
         tess_json_set_string(&convert, "architecture", model.architecture);
         tess_json_set_int(&convert, "channels", model.channels);
-        tess_model_clear(&model);
+        tess_described_clear(&model);
     }
     tess_json_set(&record, "convert", convert);
     return record;

@@ -10,8 +10,11 @@
 #include "job/common/calibrate_operators.h"
 #include "job/common/context.h"
 #include "job/common/record.h"
+#include "model/describe.h"
 
 static const double CALIBRATION_SECONDS = 60;
+/* Largest images that are tuned for. Attention takes time by the square of the pixels, and such networks run on tiles. */
+enum { LARGEST = 2048, LARGEST_DIFFUSION = 256 };
 
 static int is_model(const struct dirent *entry)
 {
@@ -24,10 +27,10 @@ static void add_model(tess_json **models, const char *folder, const char *file)
     char path[4600];
     snprintf(path, sizeof path, "%s/%s", folder, file);
     tess_weights *weights = NULL;
-    tess_model_net model;
+    tess_described model;
     if (tess_weights_open(path, &weights, NULL) != TESS_OK)
         return;
-    if (tess_model_recognise(weights, &model, NULL) == TESS_OK) {
+    if (tess_describe(weights, &model, NULL) == TESS_OK) {
         tess_json *entry = tess_json_object();
         char name[256];
         snprintf(name, sizeof name, "%.*s", (int)(strlen(file) - strlen(".safetensors")), file);
@@ -37,7 +40,7 @@ static void add_model(tess_json **models, const char *folder, const char *file)
         tess_json_set_int(&entry, "parameters", model.parameters);
         tess_json_set_string(&entry, "path", path);
         tess_json_append(models, entry);
-        tess_model_clear(&model);
+        tess_described_clear(&model);
     }
     tess_weights_close(weights);
 }
@@ -92,13 +95,13 @@ static tess_json *devices_of(const tess_engine *engine)
 }
 
 /* Chooses between kernels, on devices that measure them: at the usual sizes, the largest first. */
-static tess_status tune(tess_engine *engine, const tess_bound *bound, tess_rates_budget budget,
-                        tess_error *error)
+static tess_status tune(tess_engine *engine, const tess_bound *bound, int64_t largest,
+                        tess_rates_budget budget, tess_error *error)
 {
     const double end = tess_clock() + budget.seconds;
-    for (int64_t side = 2048; side >= 128 && engine->device->ops->tune; side /= 2) {
+    for (int64_t side = largest; side >= 128 && engine->device->ops->tune; side /= 2) {
         tess_net_plan *plan = NULL;
-        TESS_TRY(tess_net_plan_create(bound, (tess_plan_shape){1, side, side, TESS_INFER}, &plan, error));
+        TESS_TRY(tess_net_plan_create(bound, (tess_plan_shape){1, side, side}, &plan, error));
         tess_status status = tess_rates_tune(engine->rates, plan, budget, error);
         tess_net_plan_destroy(plan);
         TESS_TRY(status);
@@ -118,7 +121,7 @@ static tess_status calibrate(tess_engine *engine, const tess_json *models, tess_
     for (int64_t i = 0; i < tess_json_length(models); i++)
         for (int d = 0; d < precisions; d++) {
             tess_weights *weights = NULL;
-            tess_model_net model = {0};
+            tess_described model = {0};
             tess_bound *bound = NULL;
             tess_net_plan *plan = NULL;
             const tess_rates_budget budget = {
@@ -127,18 +130,19 @@ static tess_status calibrate(tess_engine *engine, const tess_json *models, tess_
             tess_status status =
                 tess_weights_open(tess_json_get_string(tess_json_at(models, i), "path", ""), &weights, error);
             if (status == TESS_OK)
-                status = tess_model_recognise(weights, &model, error);
+                status = tess_describe(weights, &model, error);
             if (status == TESS_OK)
                 status = tess_bound_create(model.net, engine->device, dtypes[d], &bound, error);
             if (status == TESS_OK)
-                status = tune(engine, bound, budget, error);
+                status =
+                    tune(engine, bound, model.diffusion.step ? LARGEST_DIFFUSION : LARGEST, budget, error);
             if (status == TESS_OK)
-                status = tess_net_plan_create(bound, (tess_plan_shape){1, 64, 64, TESS_INFER}, &plan, error);
+                status = tess_net_plan_create(bound, (tess_plan_shape){1, 64, 64}, &plan, error);
             if (status == TESS_OK)
                 status = tess_rates_measure(engine->rates, plan, budget, error);
             tess_net_plan_destroy(plan);
             tess_bound_destroy(bound);
-            tess_model_clear(&model);
+            tess_described_clear(&model);
             tess_weights_close(weights);
             TESS_TRY(status);
         }

@@ -29,18 +29,22 @@ void tess_model_clear(tess_model_net *model);
 /* Finds the weights of a bundled model, or of the file that `name` names. */
 tess_status tess_model_find(const char *name, char *path, size_t size, tess_error *error) TESS_MUST_CHECK;
 /* Opens the weights at such a path. "random:NAME[:SEED]" gives a network of full width with random values:
- * drunet, drunet-gray, unet or dncnn. */
+ * drunet, drunet-gray, unet, dncnn or diffusion. */
 tess_status tess_model_open(const char *path, tess_weights **weights, tess_error *error) TESS_MUST_CHECK;
 /* The widths and depths of a network. */
 enum { TESS_MODEL_WIDTHS = 8 };
 typedef struct tess_model_shape {
-    const char *architecture; /* "drunet", "unet", "dncnn" */
-    int64_t channels;         /* of the image */
+    const char *architecture; /* "drunet", "unet", "dncnn", "diffusion" */
+    int64_t channels;         /* of the image; diffusion: of its input, the noisy image included */
     int width_count;          /* scales; DnCNN has one */
     int64_t widths[TESS_MODEL_WIDTHS];
-    int blocks;      /* DRUNet: residual blocks in a stage */
+    int blocks;      /* DRUNet: residual blocks in a stage; diffusion: at a scale */
     int depth;       /* DnCNN: convolutions */
     bool batch_norm; /* UNet, DnCNN */
+    /* Diffusion: the scales with attention, besides the middle; channels of a head, 0: 8; groups of the norms, 0: 32, or
+     * the largest power of two that divides all widths. */
+    bool attention[TESS_MODEL_WIDTHS];
+    int head_channels, groups;
 } tess_model_shape;
 /* Weights with the names and shapes of such a network, and random values: for a network to be trained. */
 tess_status tess_model_new(const tess_model_shape *shape, tess_weights **weights,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "model/architecture.h"
+#include "model/diffusion_blocks.h"
 #include "model/halo.h"
 
 static const tess_architecture *const known[] = {&tess_drunet, &tess_unet, &tess_dncnn};
@@ -133,7 +134,8 @@ static tess_status check_ranks(const tess_weights *weights, tess_model_net *mode
     bool flat = false;
     for (int i = 0; i < tess_net_layer_count(model->net); i++) {
         const tess_layer *layer = tess_net_layer(model->net, i);
-        flat |= layer->kind == TESS_OP_MAX_POOL || layer->kind == TESS_OP_UPSAMPLE;
+        flat |= layer->kind == TESS_OP_MAX_POOL || layer->kind == TESS_OP_AVERAGE_POOL ||
+                layer->kind == TESS_OP_UPSAMPLE;
         if (layer->kind != TESS_OP_CONV && layer->kind != TESS_OP_CONV_TRANSPOSE)
             continue;
         const tess_weight *kernel = tess_kernel_of(weights, layer->name);
@@ -188,6 +190,12 @@ static tess_status unknown(const tess_weights *weights, tess_error *error)
                  known[i]->expected);
     }
     int64_t count = tess_weights_count(weights);
+    if (tess_diffusion_prefix(weights))
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "%s: is a diffusion network, which fills voids of elevation maps (fill); denoising "
+                         "needs a drunet, "
+                         "unet or dncnn",
+                         tess_weights_path(weights));
     return tess_fail(error, TESS_BAD_INPUT,
                      "%s: unknown architecture: its %lld tensors start with %s; known are %s, with 2-D "
                      "kernels or, all but the unet, 3-D ones",

@@ -12,20 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/architecture.h"
+#include "model/synthetic_impl.h"
 
 static const char PREFIX[] = "random:";
 static const float SMALL = 0.2f; /* gain of a layer whose result is added to a residual path */
 
-/* A list under construction; keeps the first failure. */
-typedef struct drawer {
-    tess_weights *weights;
-    tess_status status;
-    tess_error *error;
-} drawer;
-
-static void draw(drawer *d, const char *layer, const char *part, int rank, const int64_t *dims,
-                 tess_weight_draw how)
+void tess_draw(tess_drawer *d, const char *layer, const char *part, int rank, const int64_t *dims,
+               tess_weight_draw how)
 {
     tess_name name = tess_name_of(layer, ".%s", part);
     if (d->status == TESS_OK)
@@ -39,24 +32,24 @@ typedef struct conv {
     bool bias;
 } conv;
 
-static void draw_conv(drawer *d, tess_name layer, conv c)
+static void draw_conv(tess_drawer *d, tess_name layer, conv c)
 {
     const int64_t dims[] = {c.out, c.in, c.side, c.side};
-    draw(d, layer.text, "weight", 4, dims,
-         (tess_weight_draw){.deviation = sqrtf(c.gain / (float)(c.in * c.side * c.side))});
+    tess_draw(d, layer.text, "weight", 4, dims,
+              (tess_weight_draw){.deviation = sqrtf(c.gain / (float)(c.in * c.side * c.side))});
     if (c.bias)
-        draw(d, layer.text, "bias", 1, &c.out, (tess_weight_draw){.deviation = 0.02f});
+        tess_draw(d, layer.text, "bias", 1, &c.out, (tess_weight_draw){.deviation = 0.02f});
 }
 
-static void draw_norm(drawer *d, tess_name layer, int64_t channels)
+static void draw_norm(tess_drawer *d, tess_name layer, int64_t channels)
 {
-    draw(d, layer.text, "weight", 1, &channels, (tess_weight_draw){1, 0.1f, false});
-    draw(d, layer.text, "bias", 1, &channels, (tess_weight_draw){0, 0.1f, false});
-    draw(d, layer.text, "running_mean", 1, &channels, (tess_weight_draw){0, 0.1f, false});
-    draw(d, layer.text, "running_var", 1, &channels, (tess_weight_draw){0.7f, 0.3f, true});
+    tess_draw(d, layer.text, "weight", 1, &channels, (tess_weight_draw){1, 0.1f, false});
+    tess_draw(d, layer.text, "bias", 1, &channels, (tess_weight_draw){0, 0.1f, false});
+    tess_draw(d, layer.text, "running_mean", 1, &channels, (tess_weight_draw){0, 0.1f, false});
+    tess_draw(d, layer.text, "running_var", 1, &channels, (tess_weight_draw){0.7f, 0.3f, true});
 }
 
-static void draw_blocks(drawer *d, const char *stage, int first, int count, int64_t width)
+static void draw_blocks(tess_drawer *d, const char *stage, int first, int count, int64_t width)
 {
     for (int i = first; i < first + count; i++) {
         draw_conv(d, tess_name_of(stage, ".%d.res.0", i), (conv){width, width, 3, 2, false});
@@ -64,7 +57,7 @@ static void draw_blocks(drawer *d, const char *stage, int first, int count, int6
     }
 }
 
-static void drunet(drawer *d, const tess_model_shape *s)
+static void drunet(tess_drawer *d, const tess_model_shape *s)
 {
     const int64_t *widths = s->widths;
     const int last = s->width_count - 1;
@@ -80,15 +73,15 @@ static void drunet(drawer *d, const tess_model_shape *s)
         tess_name stage = tess_name_of("m_up", "%d", k);
         /* Transposed: [in, out, 2, 2], and each output value sums over the inputs of one pixel. */
         const int64_t dims[] = {widths[k], widths[k - 1], 2, 2};
-        draw(d, tess_name_of(stage.text, ".0").text, "weight", 4, dims,
-             (tess_weight_draw){.deviation = sqrtf(0.5f / (float)widths[k])});
+        tess_draw(d, tess_name_of(stage.text, ".0").text, "weight", 4, dims,
+                  (tess_weight_draw){.deviation = sqrtf(0.5f / (float)widths[k])});
         draw_blocks(d, stage.text, 1, s->blocks, widths[k - 1]);
     }
     draw_conv(d, tess_name_of("m_tail", "%s", ""), (conv){widths[0], s->channels, 3, SMALL, false});
 }
 
 /* A convolution and its batch norm at `place` of a sequence; returns the place after the ReLU. */
-static int draw_normed(drawer *d, const tess_model_shape *s, const char *sequence, int place, conv c)
+static int draw_normed(tess_drawer *d, const tess_model_shape *s, const char *sequence, int place, conv c)
 {
     draw_conv(d, tess_name_of(sequence, ".%d", place), c);
     if (s->batch_norm)
@@ -96,13 +89,14 @@ static int draw_normed(drawer *d, const tess_model_shape *s, const char *sequenc
     return place + (s->batch_norm ? 3 : 2);
 }
 
-static void draw_double(drawer *d, const tess_model_shape *s, const char *sequence, int64_t in, int64_t out)
+static void draw_double(tess_drawer *d, const tess_model_shape *s, const char *sequence, int64_t in,
+                        int64_t out)
 {
     const int second = draw_normed(d, s, sequence, 0, (conv){in, out, 3, 2, true});
     draw_normed(d, s, sequence, second, (conv){out, out, 3, 2, true});
 }
 
-static void unet(drawer *d, const tess_model_shape *s)
+static void unet(tess_drawer *d, const tess_model_shape *s)
 {
     const int64_t *widths = s->widths;
     for (int k = 0; k < s->width_count; k++)
@@ -116,7 +110,7 @@ static void unet(drawer *d, const tess_model_shape *s)
 }
 
 /* With batch norm the names are those of a sequence; it predicts noise, which is subtracted. */
-static void dncnn_normed(drawer *d, const tess_model_shape *s)
+static void dncnn_normed(tess_drawer *d, const tess_model_shape *s)
 {
     const int64_t width = s->widths[0];
     draw_conv(d, tess_name_of("dncnn", ".0"), (conv){s->channels, width, 3, 2, false});
@@ -126,7 +120,7 @@ static void dncnn_normed(drawer *d, const tess_model_shape *s)
     draw_conv(d, tess_name_of("dncnn", ".%d", place), (conv){width, s->channels, 3, SMALL, false});
 }
 
-static void dncnn(drawer *d, const tess_model_shape *s)
+static void dncnn(tess_drawer *d, const tess_model_shape *s)
 {
     const int64_t width = s->widths[0];
     if (s->batch_norm) {
@@ -141,8 +135,9 @@ static void dncnn(drawer *d, const tess_model_shape *s)
 
 static const struct {
     const char *architecture;
-    void (*list)(drawer *, const tess_model_shape *);
-} architectures[] = {{"drunet", drunet}, {"unet", unet}, {"dncnn", dncnn}};
+    void (*list)(tess_drawer *, const tess_model_shape *);
+} architectures[] = {
+    {"drunet", drunet}, {"unet", unet}, {"dncnn", dncnn}, {"diffusion", tess_draw_diffusion}};
 
 #define FULL_WIDTHS .width_count = 4, .widths = {64, 128, 256, 512}
 static const struct {
@@ -152,12 +147,19 @@ static const struct {
     {"drunet", {.architecture = "drunet", .channels = 3, FULL_WIDTHS, .blocks = 4}},
     {"drunet-gray", {.architecture = "drunet", .channels = 1, FULL_WIDTHS, .blocks = 4}},
     {"unet", {.architecture = "unet", .channels = 3, FULL_WIDTHS, .batch_norm = true}},
-    {"dncnn", {.architecture = "dncnn", .channels = 3, .width_count = 1, .widths = {64}, .depth = 20}}};
+    {"dncnn", {.architecture = "dncnn", .channels = 3, .width_count = 1, .widths = {64}, .depth = 20}},
+    {"diffusion",
+     {.architecture = "diffusion",
+      .channels = 2,
+      .width_count = 5,
+      .widths = {32, 64, 128, 256, 256},
+      .blocks = 2,
+      .attention = {false, false, true, true}}}};
 
 static tess_status draw_all(const char *path, const tess_model_shape *shape, uint64_t seed,
                             tess_weights **out, tess_error *error)
 {
-    drawer d = {.error = error};
+    tess_drawer d = {.error = error};
     TESS_TRY(tess_weights_synthetic(path, seed, &d.weights, error));
     for (size_t i = 0; i < sizeof architectures / sizeof architectures[0]; i++)
         if (strcmp(architectures[i].architecture, shape->architecture) == 0)
@@ -199,8 +201,8 @@ tess_status tess_model_open(const char *path, tess_weights **weights, tess_error
             return draw_all(path, &networks[i].shape, seed, weights, error);
     return tess_fail(
         error, TESS_BAD_OPTION,
-        "`model` %s: use random:drunet, random:drunet-gray, random:unet or random:dncnn, with :SEED "
-        "behind it for other values",
+        "`model` %s: use random:drunet, random:drunet-gray, random:unet, random:dncnn or random:diffusion, "
+        "with :SEED behind it for other values",
         path);
 }
 

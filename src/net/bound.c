@@ -6,6 +6,7 @@
 
 tess_dtype tess_value_dtype(const tess_net *net, tess_value value, tess_dtype dtype)
 {
+    value = tess_net_value(net, value)->root; /* a storage holds values of one type */
     return tess_net_is_end(net, value) || tess_net_value(net, value)->wide ? TESS_F32 : dtype;
 }
 
@@ -14,7 +15,6 @@ tess_plan_shape tess_smallest_shape(const tess_net *net)
     return (tess_plan_shape){.n = 1,
                              .h = tess_net_grid(net, TESS_HEIGHT),
                              .w = tess_net_grid(net, TESS_WIDTH),
-                             .mode = TESS_INFER,
                              .d = tess_net_grid(net, TESS_DEPTH)};
 }
 
@@ -22,7 +22,7 @@ tess_tensor tess_value_tensor(const tess_net *net, tess_value value, tess_dtype 
 {
     const tess_value_info *info = tess_net_value(net, value), *root = tess_net_value(net, info->root);
     const int64_t d = tess_max_i64(shape.d, 1);
-    tess_tensor whole = tess_tensor_3d(tess_value_dtype(net, value, dtype), shape.n,
+    tess_tensor whole = tess_tensor_3d(tess_value_dtype(net, value, dtype), info->shared ? 1 : shape.n,
                                        info->vector ? 1 : d >> info->down[TESS_DEPTH],
                                        info->vector ? 1 : shape.h >> info->down[TESS_HEIGHT],
                                        info->vector ? 1 : shape.w >> info->down[TESS_WIDTH], root->channels);
@@ -63,6 +63,8 @@ tess_op tess_bound_op(const tess_bound *bound, int index, tess_plan_shape shape)
         op.group_norm = layer->group_norm;
     else if (layer->kind == TESS_OP_ATTENTION)
         op.attention = layer->attention;
+    else if (layer->kind == TESS_OP_DROPOUT)
+        op.random.rate = layer->rate;
     for (int i = 0; i < layer->inputs; i++)
         op.in[i] =
             tess_value_tensor(net, i ? layer->in[i] : tess_bound_input(bound, index), bound->dtype, shape);
@@ -109,8 +111,8 @@ static tess_status bind_layer(tess_bound *bound, int index, tess_error *error)
     tess_device *device = bound->device;
     bound->block[index] = 1;
     bound->weight_at[index] = bound->weight_bytes;
-    if (layer->kind == TESS_OP_BATCH_NORM && bound->net->trained)
-        return TESS_OK; /* a training plan has an op for it */
+    if (bound->net->trained)
+        return TESS_OK; /* a training plan has its own ops, and packs weights at each step */
     if (layer->kind == TESS_OP_BATCH_NORM)
         return tess_fail(error, TESS_INTERNAL, "the batch norm %s does not follow a convolution",
                          layer->name);

@@ -8,12 +8,9 @@
 #include "net/net.h"
 #include "weights/weights.h"
 
-typedef enum tess_plan_mode { TESS_INFER, TESS_TRAIN } tess_plan_mode;
-
 /* The images of a run. */
 typedef struct tess_plan_shape {
-    int64_t n, h, w; /* h and w: multiples of the network's grid */
-    tess_plan_mode mode;
+    int64_t n, h, w;   /* h and w: multiples of the network's grid */
     int64_t d;         /* depth of volumes: a multiple of the network's grid in depth; 0 means 1 */
     bool above, below; /* for a strip: rows there come from a neighbour (EXCHANGE steps) */
 } tess_plan_shape;

@@ -1,4 +1,4 @@
-/* Folding and fusing. A layer that only changes the result of the layer before it is dropped: that layer then
+/* Folding and fusing. A dropout is left out of a network that is not trained. A layer that only changes the result of the layer before it is dropped: that layer then
  * writes the dropped layer's value directly. Concatenation costs nothing where its inputs can be written into
  * its storage. */
 #include <string.h>
@@ -35,6 +35,19 @@ static void absorb(tess_net *net, tess_layer *layer, tess_layer *end)
     layer->out[0] = end->out[0];
     net->values[end->out[0]].producer = (int)(layer - net->layers);
     end->dropped = true;
+}
+
+/* Whatever reads the layer's value reads its input instead. */
+static void leave_out(tess_net *net, tess_layer *layer)
+{
+    for (int i = 0; i < net->layer_count; i++)
+        for (int k = 0; k < net->layers[i].inputs; k++)
+            if (net->layers[i].in[k] == layer->out[0])
+                net->layers[i].in[k] = layer->in[0];
+    for (int i = 0; i < net->output_count; i++)
+        if (net->outputs[i] == layer->out[0])
+            net->outputs[i] = layer->in[0];
+    layer->dropped = true;
 }
 
 static void fold_norm(tess_net *net, tess_layer *norm)
@@ -79,8 +92,19 @@ static void fuse_add(tess_net *net, tess_layer *add)
     absorb(net, conv, add);
 }
 
+/* Moves a value, and what lies in its storage, into the storage of `root`. */
+static void move_storage(tess_net *net, tess_value value, tess_value root, int64_t offset)
+{
+    for (int v = 0; v < net->value_count; v++)
+        if (net->values[v].root == value) {
+            net->values[v].root = root;
+            net->values[v].offset += offset;
+        }
+}
+
 /* Places all inputs side by side in the storage of the result. A value can be in one storage only, and an input
- * of the network is filled from outside as a dense tensor: in these cases the plan copies instead. */
+ * of the network is filled from outside as a dense tensor: in these cases the plan copies instead. Images that were
+ * concatenated before are copied too: one storage for all would live as long as the longest of them. */
 static void share_storage(tess_net *net, tess_layer *concat)
 {
     int64_t offset = 0;
@@ -88,13 +112,12 @@ static void share_storage(tess_net *net, tess_layer *concat)
     for (int i = 0; i < concat->inputs; i++) {
         const tess_layer *producer = producer_of(net, concat->in[i]);
         bool shared = net->values[concat->in[i]].root == concat->in[i] && producer &&
-                      producer->kind != TESS_OP_CONCAT && !tess_net_is_end(net, concat->in[i]);
+                      (producer->kind != TESS_OP_CONCAT || net->values[concat->in[i]].vector) &&
+                      !tess_net_is_end(net, concat->in[i]);
         for (int k = 0; k < i; k++)
             shared = shared && concat->in[k] != concat->in[i];
-        if (shared) {
-            net->values[concat->in[i]].root = concat->out[0];
-            net->values[concat->in[i]].offset = offset;
-        }
+        if (shared)
+            move_storage(net, concat->in[i], concat->out[0], offset);
         all = all && shared;
         offset += net->values[concat->in[i]].channels;
     }
@@ -103,6 +126,9 @@ static void share_storage(tess_net *net, tess_layer *concat)
 
 void tess_net_fuse(tess_net *net)
 {
+    for (int i = 0; i < net->layer_count && !net->trained; i++)
+        if (net->layers[i].kind == TESS_OP_DROPOUT)
+            leave_out(net, &net->layers[i]);
     for (int i = 0; i < net->layer_count; i++) {
         tess_layer *layer = &net->layers[i];
         if (layer->kind == TESS_OP_BATCH_NORM && !net->trained)

@@ -60,7 +60,8 @@ static tess_value append(tess_net *net, tess_layer layer, int64_t channels, int 
     }
     net->layers = layers;
     const tess_value_info *in = &net->values[layer.in[0]];
-    tess_value_info info = {.channels = channels, .producer = net->layer_count, .vector = in->vector};
+    tess_value_info info = {
+        .channels = channels, .producer = net->layer_count, .vector = in->vector, .shared = in->shared};
     for (int axis = 0; axis < TESS_SPATIAL; axis++)
         info.down[axis] = in->down[axis] + (layer.window.stride[axis] == 2 ? direction : 0);
     layer.outputs = 1;
@@ -77,12 +78,10 @@ static int64_t channels_of(const tess_net *net, tess_value value)
     return value < 0 ? 0 : net->values[value].channels;
 }
 
-static tess_value add_input(tess_net *net, int64_t channels, bool vector)
+static tess_value add_input(tess_net *net, int64_t channels, bool vector, bool shared)
 {
-    const tess_value value =
-        net->input_count < TESS_NET_ENDS
-            ? add_value(net, (tess_value_info){.channels = channels, .producer = -1, .vector = vector})
-            : -1;
+    const tess_value_info info = {.channels = channels, .producer = -1, .vector = vector, .shared = shared};
+    const tess_value value = net->input_count < TESS_NET_ENDS ? add_value(net, info) : -1;
     if (value < 0)
         net->failed = true;
     else
@@ -92,12 +91,41 @@ static tess_value add_input(tess_net *net, int64_t channels, bool vector)
 
 tess_value tess_net_input(tess_net *net, int64_t channels)
 {
-    return add_input(net, channels, false);
+    return add_input(net, channels, false, false);
 }
 
 tess_value tess_net_input_vector(tess_net *net, int64_t channels)
 {
-    return add_input(net, channels, true);
+    return add_input(net, channels, true, false);
+}
+
+tess_value tess_net_input_shared(tess_net *net, int64_t channels)
+{
+    return add_input(net, channels, true, true);
+}
+
+tess_value tess_net_slice(tess_net *net, tess_value vector, int64_t first, int64_t channels)
+{
+    if (net->failed || vector < 0 || !net->values[vector].vector || first < 0 ||
+        first + channels > net->values[vector].channels) {
+        net->failed = true;
+        return -1;
+    }
+    tess_value_info info = net->values[vector];
+    const tess_value root = info.root;
+    info.channels = channels;
+    info.offset += first;
+    info.view = true;
+    const tess_value value = add_value(net, info);
+    if (value >= 0)
+        net->values[value].root = root;
+    return value;
+}
+
+void tess_net_keep(tess_net *net, tess_value input)
+{
+    if (input >= 0)
+        net->values[input].kept = true;
 }
 
 static tess_value conv_like(tess_net *net, tess_op_kind kind, tess_value in, tess_conv_settings settings,
@@ -109,6 +137,7 @@ static tess_value conv_like(tess_net *net, tess_op_kind kind, tess_value in, tes
                         .window = settings.window,
                         .bias = settings.bias,
                         .slices = settings.window.kernel[TESS_DEPTH],
+                        .rank = settings.rank,
                         .scale = settings.scale};
     snprintf(layer.name, sizeof layer.name, "%s", settings.name);
     return append(net, layer, settings.channels, direction);
@@ -154,6 +183,19 @@ tess_value tess_net_max_pool(tess_net *net, tess_value in)
 {
     const tess_layer layer = {.kind = TESS_OP_MAX_POOL, .inputs = 1, .in = {in}, .window = HALVES};
     return append(net, layer, channels_of(net, in), 1);
+}
+
+tess_value tess_net_average_pool(tess_net *net, tess_value in)
+{
+    const tess_layer layer = {.kind = TESS_OP_AVERAGE_POOL, .inputs = 1, .in = {in}, .window = HALVES};
+    return append(net, layer, channels_of(net, in), 1);
+}
+
+tess_value tess_net_dropout(tess_net *net, tess_value in, double rate)
+{
+    const tess_layer layer = {
+        .kind = TESS_OP_DROPOUT, .inputs = 1, .in = {in}, .window = PLAIN, .rate = rate};
+    return append(net, layer, channels_of(net, in), 0);
 }
 
 tess_value tess_net_upsample(tess_net *net, tess_value in)
@@ -203,6 +245,8 @@ int tess_net_uses(const tess_net *net, tess_value value)
     int uses = 0;
     for (int i = 0; i < net->output_count; i++)
         uses += net->outputs[i] == value;
+    for (int i = 0; i < net->value_count; i++)
+        uses += net->values[i].view && net->values[i].root == value;
     for (int i = 0; i < net->layer_count; i++) {
         const tess_layer *layer = &net->layers[i];
         for (int k = 0; k < layer->inputs && !layer->dropped; k++)

@@ -49,9 +49,11 @@ typedef struct tess_layer {
     tess_activation activation;
     bool bias, mapped; /* mapped: the last input is added to every channel of a convolution */
     int slices;  /* depth of the file's kernel; if more than the window's, only the middle slice is used */
+    int rank;    /* of the file's kernel; 0: as many as its window has axes */
     double side; /* SIDE_SUM: the constant of the side slices */
     tess_op_group_norm group_norm;
     tess_op_attention attention;
+    double rate;  /* DROPOUT: the part of the values that become zero */
     float scale;  /* factor of the weights: -1 turns predicted noise into a correction */
     bool dropped; /* fused into another layer */
 } tess_layer;
@@ -64,6 +66,9 @@ typedef struct tess_value_info {
     int64_t offset;         /* first channel in the root's storage */
     bool wide;              /* fp32 in every precision */
     bool vector;            /* one value per channel, whatever the image's size */
+    bool shared;            /* a vector that all images of a batch share: n = 1 */
+    bool view;              /* a slice: channels of another value's storage, never computed itself */
+    bool kept;              /* its storage is used for nothing else: see tess_net_keep */
 } tess_value_info;
 
 typedef struct tess_conv_settings {
@@ -72,6 +77,7 @@ typedef struct tess_conv_settings {
     tess_layer_window window;
     bool bias;
     float scale; /* 0 means 1 */
+    int rank; /* of the kernel in the weight file; 0: one size for each axis of the window. 2: a linear layer */
 } tess_conv_settings;
 
 tess_net *tess_net_create(void);
@@ -80,21 +86,33 @@ void tess_net_destroy(tess_net *net);
 /* Inputs are numbered in the order of these calls. A vector has no spatial size: a noise level, an embedding. */
 tess_value tess_net_input(tess_net *net, int64_t channels);
 tess_value tess_net_input_vector(tess_net *net, int64_t channels);
+/* The same with one vector for all images of a batch. Layers over it are computed once; of the others, only a group norm
+ * takes it, as scales and shifts. */
+tess_value tess_net_input_shared(tess_net *net, int64_t channels);
+/* Channels [first, first + channels) of a vector, without a copy. A network with slices cannot be trained. */
+tess_value tess_net_slice(tess_net *net, tess_value vector, int64_t first, int64_t channels);
+/* After a run an input still holds what it held before: for networks that run again on nearly the same input. */
+void tess_net_keep(tess_net *net, tess_value input);
 tess_value tess_net_conv(tess_net *net, tess_value in, tess_conv_settings settings);
 tess_value tess_net_conv_transpose(tess_net *net, tess_value in, tess_conv_settings settings);
 tess_value tess_net_batch_norm(tess_net *net, tess_value in, const char *name);
 tess_value tess_net_activate(tess_net *net, tess_value in, tess_activation activation);
 tess_value tess_net_add(tess_net *net, tess_value a, tess_value b);
 tess_value tess_net_max_pool(tess_net *net, tess_value in);
+tess_value tess_net_average_pool(tess_net *net, tess_value in);
 tess_value tess_net_upsample(tess_net *net, tess_value in);
 tess_value tess_net_concat(tess_net *net, tess_value first, tess_value second);
+/* In training, makes the part `rate` of all values zero, from 0 to below 1, and divides the others by 1 - rate. A network
+ * that is not trained has no such layer after finish. */
+tess_value tess_net_dropout(tess_net *net, tess_value in, double rate);
 /* Adds any other layer: a value of `channels` at the resolution of its first input. Builders of new ops use
  * this. */
 tess_value tess_net_layer_add(tess_net *net, const tess_layer *layer, int64_t channels);
 /* Adds an output besides the one of finish. Outputs are numbered in the order of these calls; the output of
  * finish is the last. */
 void tess_net_output(tess_net *net, tess_value value);
-/* To be called before finish for a network that will be trained: batch norms are not folded, and concatenations copy. */
+/* To be called before finish for a network that will be trained: batch norms are not folded, concatenations copy, and
+ * dropouts stay. */
 void tess_net_train(tess_net *net);
 bool tess_net_is_trained(const tess_net *net);
 /* Folds and fuses; `out` becomes the last output. */

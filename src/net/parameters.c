@@ -33,7 +33,7 @@ static void list_kernel(tess_parameters *p, const tess_net *net, int index, cons
     int rank = 2;
     for (int axis = deep ? TESS_DEPTH : TESS_HEIGHT; axis < TESS_SPATIAL; axis++)
         dims[rank++] = w->kernel[axis];
-    add(p, index, layer, "weight", rank, dims);
+    add(p, index, layer, "weight", layer->rank ? layer->rank : rank, dims); /* without axes of size 1 */
     if (layer->bias)
         add(p, index, layer, "bias", 1, &out);
 }

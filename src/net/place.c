@@ -1,9 +1,7 @@
 /* Computes lifetimes and offsets. A convolution overwrites its residual if no later step reads it, so a
- * residual block needs two tensors, not three; norms and activations overwrite their input. A plan for training
- * keeps what the op table says that a backward pass needs, and overwrites nothing. */
+ * residual block needs two tensors, not three; norms and activations overwrite their input. */
 #include "base/checked.h"
 #include "net/plan_impl.h"
-#include "op/row.h"
 #include "tensor/arena.h"
 
 /* One storage for each root value; values that share a storage point to the same one. */
@@ -26,25 +24,17 @@ static void extend(const tess_net_plan *plan, placing *place, tess_value value, 
         storage->last = step;
 }
 
-/* The backward pass of a fused activation needs the output. */
-static void keep_for_backward(const tess_net_plan *plan, placing *place, const tess_step *step)
-{
-    const tess_keep keep = tess_op_row_of(step->op.kind)->keep;
-    if (keep == TESS_KEEP_INPUT || keep == TESS_KEEP_BOTH)
-        for (int i = 0; i < step->op.inputs; i++)
-            extend(plan, place, step->in[i], plan->step_count);
-    if (keep == TESS_KEEP_OUTPUT || keep == TESS_KEEP_BOTH || step->op.activation != TESS_LINEAR)
-        for (int i = 0; i < step->op.outputs; i++)
-            extend(plan, place, step->out[i], plan->step_count);
-}
-
 static void extend_lifetimes(const tess_net_plan *plan, placing *place)
 {
     const tess_net *net = plan->bound->net;
     for (int v = 0; v < tess_net_value_count(net); v++)
         place->storage[v].first = place->storage[v].last = -1;
-    for (int i = 0; i < tess_net_input_count(net); i++)
-        extend(plan, place, tess_net_input_value(net, i), 0);
+    for (int i = 0; i < tess_net_input_count(net); i++) {
+        const tess_value value = tess_net_input_value(net, i);
+        extend(plan, place, value, 0);
+        if (tess_net_value(net, value)->kept)
+            extend(plan, place, value, plan->step_count);
+    }
     for (int s = 0; s < plan->step_count; s++) {
         const tess_step *step = &plan->steps[s];
         if (step->kind == TESS_STEP_EXCHANGE) {
@@ -55,8 +45,6 @@ static void extend_lifetimes(const tess_net_plan *plan, placing *place)
             extend(plan, place, step->in[i], s);
         for (int i = 0; i < step->op.outputs; i++)
             extend(plan, place, step->out[i], s);
-        if (plan->shape.mode == TESS_TRAIN && step->kind == TESS_STEP_OP)
-            keep_for_backward(plan, place, step);
     }
     for (int i = 0; i < tess_net_output_count(net); i++)
         extend(plan, place, tess_net_output_value(net, i), plan->step_count);
@@ -135,9 +123,8 @@ static tess_status place_values(tess_net_plan *plan, placing *place, tess_error 
     const int values = tess_net_value_count(net);
     TESS_TRY(size_storage(plan, place, error));
     extend_lifetimes(plan, place);
-    if (plan->shape.mode == TESS_INFER)
-        for (int s = 0; s < plan->step_count; s++)
-            write_in_place(plan, place, s);
+    for (int s = 0; s < plan->step_count; s++)
+        write_in_place(plan, place, s);
     for (int v = 0; v < values; v++)
         if (place->storage[v].first < 0)
             place->storage[v].bytes = 0; /* fused: not stored */

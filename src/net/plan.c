@@ -113,6 +113,13 @@ static tess_status add_op(tess_net_plan *plan, int index, tess_error *error)
     return ask(plan, &step->op, error);
 }
 
+/* True when the value is already where a concatenation wants it. */
+static bool in_its_place(const tess_net *net, tess_value value, tess_value whole, int64_t channel)
+{
+    const tess_value_info *part = tess_net_value(net, value), *all = tess_net_value(net, whole);
+    return part->root == all->root && part->offset == all->offset + channel;
+}
+
 /* A value that could not be placed in the storage of the concatenation is copied there, by an upsampling with
  * factor 1. */
 static tess_status add_copies(tess_net_plan *plan, int index, tess_error *error)
@@ -122,7 +129,7 @@ static tess_status add_copies(tess_net_plan *plan, int index, tess_error *error)
     int64_t channel = 0;
     for (int i = 0; i < layer->inputs; i++) {
         const int64_t channels = tess_net_value(net, layer->in[i])->channels;
-        if (tess_net_value(net, layer->in[i])->root != layer->out[0]) {
+        if (!in_its_place(net, layer->in[i], layer->out[0], channel)) {
             tess_step *step = add_step(plan, TESS_STEP_COPY, index);
             step->in[0] = layer->in[i];
             step->out[0] = layer->out[0];

@@ -1,6 +1,6 @@
 /* training.h: one optimizer step of a network as a list of device ops: pack the weights, forward, loss, backward, update.
- * Every layer of the forward pass is an op of the table; its backward is emitted by kind (backward.c). Values are
- * written once; lifetimes give their places in one arena, as for inference.
+ * Every layer of the forward pass is an op of the table, and the op's row describes its backward pass. Values are
+ * written once; lifetimes give their places in one arena, as for inference: what a backward op reads is kept.
  *
  * A step is micro_batches times the same passes on different data, then one update. On a device with graphs, each
  * of the two parts is captured by prepare and replayed. Nothing is allocated after prepare. */
@@ -29,6 +29,7 @@ typedef struct tess_training_settings {
     tess_op_optimize optimize;
     bool average; /* keeps an exponential moving average of the parameters */
     bool tf32;
+    uint64_t seed; /* of dropouts; a dropout also depends on the step and on the place in the batch */
 } tess_training_settings;
 
 typedef struct tess_training tess_training; /* owned by the caller: tess_training_destroy */
@@ -73,15 +74,15 @@ void *tess_training_input(const tess_training *training, int index, tess_tensor 
 void *tess_training_target(const tess_training *training, tess_tensor *tensor);
 void *tess_training_mask(const tess_training *training, tess_tensor *tensor);
 
-/* Sets the numbers of this step, before its first pass: TESS_CONTROLS values, read before the call returns. */
-tess_status tess_training_control(tess_training *training, const double *control, tess_stream *stream,
-                                  tess_error *error) TESS_MUST_CHECK;
+/* A step: control, one pass for each micro-batch, update, result. All but the last only queue work; result reports
+ * what failed.
+ *
+ * Sets the numbers of this step, before its first pass: TESS_CONTROLS values, read before the call returns. */
+void tess_training_control(tess_training *training, const double *control, tess_stream *stream);
 /* Forward and backward of micro-batch `index` of the step: the first one also starts the sums of the gradients. */
-tess_status tess_training_pass(tess_training *training, int index, tess_stream *stream,
-                               tess_error *error) TESS_MUST_CHECK;
+void tess_training_pass(tess_training *training, int index, tess_stream *stream);
 /* The optimizer's step. */
-tess_status tess_training_update(tess_training *training, tess_stream *stream,
-                                 tess_error *error) TESS_MUST_CHECK;
+void tess_training_update(tess_training *training, tess_stream *stream);
 /* Waits, then returns the loss of the last step (without the loss scale) and the norm of its gradients (likewise; not
  * finite: the update was skipped). */
 tess_status tess_training_result(tess_training *training, tess_stream *stream, double *loss, double *norm,

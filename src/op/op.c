@@ -122,6 +122,8 @@ static bool same_attributes(const tess_op *a, const tess_op *b)
                equal(a->loss.share, b->loss.share) && a->loss.accumulate == b->loss.accumulate;
     case TESS_OP_OPTIMIZE:
         return same_optimize(&a->optimize, &b->optimize);
+    case TESS_OP_DIFFUSE:
+        return a->diffuse.seed == b->diffuse.seed;
     case TESS_OP_ATTENTION:
     case TESS_OP_ATTENTION_GRAD:
         return a->attention.heads == b->attention.heads && a->attention.by_head == b->attention.by_head;
@@ -129,6 +131,8 @@ static bool same_attributes(const tess_op *a, const tess_op *b)
     case TESS_OP_CONV_TRANSPOSE:
     case TESS_OP_UP_CONV:
     case TESS_OP_MAX_POOL:
+    case TESS_OP_AVERAGE_POOL:
+    case TESS_OP_AVERAGE_POOL_GRAD:
     case TESS_OP_UPSAMPLE:
     case TESS_OP_ADD:
     case TESS_OP_ACTIVATE:
@@ -140,6 +144,7 @@ static bool same_attributes(const tess_op *a, const tess_op *b)
     case TESS_OP_POOL_GRAD:
     case TESS_OP_UPSAMPLE_GRAD:
     case TESS_OP_AVERAGE:
+    case TESS_OP_SELECT:
     case TESS_OP_KINDS:
         return true;
     }

@@ -2,7 +2,7 @@
  * and replayed without a device.
  *
  * An op has a kind, inputs, outputs, and parameters that the device packs once. The properties of a kind
- * (number of inputs, shape rule, reach, operation count, what a backward pass keeps) are in its row: op/row.h.
+ * (number of inputs, shape rule, reach, operation count, backward pass) are in its row: op/row.h.
  * The kinds and their rows are generated from one list, op/rows.def, so that neither can exist without the
  * other.
  *
@@ -107,8 +107,8 @@ typedef struct tess_op_side {
 /* GROUP_NORM: y = (in[0] - mean) / sqrt(variance + epsilon) * weight + bias. The channels are divided into
  * `groups` equal groups of neighbours; mean and variance are taken over a group's channels, depth, height and
  * width, for each image separately. With in[1], of shape (n, 1, 1, 1, 2 c), whose first c channels are scales
- * and the others shifts: y * (1 + scale) + shift. out = activation(y), and may be in[0]. The size alone fixes
- * the order of the sums. */
+ * and the others shifts: y * (1 + scale) + shift; one vector (n = 1) serves all images. out = activation(y), and may
+ * be in[0]. The size alone fixes the order of the sums. */
 /*
  * GROUP_NORM_GRAD, in: the gradient of the output, GROUP_NORM's in[0], its parameters as one fp32 vector of weights
  * then biases (2 c), and GROUP_NORM's in[1] if it had one. out: the gradient of in[0], that of the parameters (2 c,
@@ -175,6 +175,7 @@ enum {
     TESS_CONTROL_CORRECTION2, /* 1 - beta2^step */
     TESS_CONTROL_LOSS_SCALE,  /* factor of all gradients before OPTIMIZE */
     TESS_CONTROL_DECAY,       /* of AVERAGE */
+    TESS_CONTROL_STEP,        /* number of the step; the host puts it into the keys of DROPOUT */
     TESS_CONTROLS = 8
 };
 
@@ -209,6 +210,38 @@ typedef struct tess_op_optimize {
     bool nesterov;
 } tess_op_optimize;
 
+/* The two ops of a diffusion sampler's step. Numbers that change from step to step are read on the device.
+ *
+ * SELECT: in[0] is a table (rows, 1, 1, 1, c), F32 or F64, dense; in[1] is one I64. out (n, 1, 1, 1, c) = row in[1] of the
+ * table, for every n; below 0 the first row, past the end the last.
+ *
+ * DIFFUSE, in: predicted noise e (n, 1, h, w, 1); known (n, 1, h, w, 2): clean value k, and mask m, 1 where y is
+ * computed, 0 where it is k, values between for a gradual border; `control`, F64, TESS_DIFFUSE_CONTROLS values; items, I64
+ * (n, 1, 1, 1, 4): sample, row and column of the window's first pixel in the map, and pixels from row to row of the map.
+ * out, all read and written: y (n, 1, h, w, 1); previous (the same), x0 of the step before; one I64, which is counted up.
+ *     x0 = min(max(Y y + E e, LOW), HIGH);  y' = CLEAN x0 + KEEP y + PREVIOUS previous + NOISE z
+ *     y = k (1 - m) + m y', or y' itself if OPEN is not 0;  previous = x0
+ * in fp64; x0 and y' are rounded to fp32. What has factor zero is not read. If Y y + E e is not finite, x0 is NaN, so that
+ * clamping does not hide it. z = tess_rng_normal of (seed, sample, STEP) at the element (row + y) * width + column + x: a
+ * pixel of the map gets the same noise in every window, batch and tile. Row, column and width are not negative. */
+enum {
+    TESS_DIFFUSE_Y,
+    TESS_DIFFUSE_E,
+    TESS_DIFFUSE_LOW,
+    TESS_DIFFUSE_HIGH,
+    TESS_DIFFUSE_CLEAN,
+    TESS_DIFFUSE_KEEP,
+    TESS_DIFFUSE_PREVIOUS,
+    TESS_DIFFUSE_NOISE,
+    TESS_DIFFUSE_STEP,
+    TESS_DIFFUSE_OPEN,
+    TESS_DIFFUSE_CONTROLS = 12
+};
+enum { TESS_DIFFUSE_ITEMS = 4 };
+typedef struct tess_op_diffuse {
+    uint64_t seed;
+} tess_op_diffuse;
+
 typedef struct tess_op {
     tess_op_kind kind;
     int inputs, outputs;
@@ -237,6 +270,7 @@ typedef struct tess_op {
         tess_op_random random;
         tess_op_loss loss;
         tess_op_optimize optimize;
+        tess_op_diffuse diffuse;
     };
 } tess_op;
 
@@ -258,6 +292,11 @@ static inline int tess_op_residuals(const tess_op *op)
 static inline const tess_tensor *tess_op_mask(const tess_op *op)
 {
     return &op->in[op->inputs - 1];
+}
+
+static inline bool tess_op_takes_mask(const tess_op *op)
+{
+    return op->kind == TESS_OP_CONV || op->kind == TESS_OP_CONV_TRANSPOSE;
 }
 
 static inline const tess_tensor *tess_op_map(const tess_op *op)

@@ -125,8 +125,8 @@ static bool group_norm_shape(const tess_op *op, tess_tensor *out)
 {
     const tess_tensor *in = &op->in[0], *more = &op->in[1];
     const int32_t groups = op->group_norm.groups;
-    const bool vector = op->inputs == 1 || (more->n == in->n && more->d == 1 && more->h == 1 &&
-                                            more->w == 1 && more->c == 2 * in->c);
+    const bool vector = op->inputs == 1 || ((more->n == in->n || more->n == 1) && more->d == 1 &&
+                                            more->h == 1 && more->w == 1 && more->c == 2 * in->c);
     return same_shape(op, out) && vector && groups > 0 && in->c % groups == 0;
 }
 
@@ -170,6 +170,36 @@ static bool pool_grad_shape(const tess_op *op, tess_tensor *out)
     return op->in[1].d == out->d && op->in[1].h == out->h && op->in[1].w == out->w && op->in[1].c == out->c;
 }
 
+/* A vector of the table's row, for any number of images. */
+static bool select_shape(const tess_op *op, tess_tensor *out)
+{
+    out->d = out->h = out->w = 1;
+    return out->c == op->in[0].c && op->in[0].n > 0;
+}
+
+/* The products and sums of the formula, and about twenty operations of a random number. */
+static double diffuse_flops(const tess_op *op)
+{
+    return 32 * out_flops(op);
+}
+
+static bool diffuse_shape(const tess_op *op, tess_tensor *out)
+{
+    const tess_tensor *known = &op->in[1];
+    return same_shape(op, out) && out->c == 1 && op->in[0].d == 1 && known->n == out->n && known->d == 1 &&
+           known->h == out->h && known->w == out->w && known->c == 2;
+}
+
+/* The output has the shape of the pooling's input, and the input one value for each whole window. */
+static bool average_grad_shape(const tess_op *op, tess_tensor *out)
+{
+    bool fits = true;
+    *out = op->out[0];
+    for (int axis = 0; axis < TESS_SPATIAL; axis++)
+        fits = fits && *size_of(out, axis) / at_least_one(op->stride[axis]) == in_size(op, axis);
+    return fits;
+}
+
 /* The kernels check these shapes: they follow from attributes, differently for each kind. */
 static bool any_shape(const tess_op *op, tess_tensor *out)
 {
@@ -177,16 +207,11 @@ static bool any_shape(const tess_op *op, tess_tensor *out)
     return true;
 }
 
-#define POINTWISE    TESS_REACH_POINTWISE
-#define WINDOW       TESS_REACH_WINDOW
-#define EVERYTHING   TESS_REACH_EVERYTHING
-#define KEEP_NOTHING TESS_KEEP_NOTHING
-#define KEEP_INPUT   TESS_KEEP_INPUT
-#define KEEP_OUTPUT  TESS_KEEP_OUTPUT
-#define KEEP_BOTH    TESS_KEEP_BOTH
-#define NO_BACKWARD  TESS_NO_BACKWARD
-#define TESS_OP_ROW(kind, name, least, most, outputs, params, reach, keep, shape, flops)                     \
-    [TESS_OP_##kind] = {name, least, most, outputs, params, reach, keep, shape, flops},
+#define POINTWISE  TESS_REACH_POINTWISE
+#define WINDOW     TESS_REACH_WINDOW
+#define EVERYTHING TESS_REACH_EVERYTHING
+#define TESS_OP_ROW(kind, name, least, most, outputs, params, reach, backward, shape, flops)                 \
+    [TESS_OP_##kind] = {name, least, most, outputs, params, reach, backward, shape, flops},
 static const tess_op_row rows[TESS_OP_KINDS] = {
 #include "op/rows.def"
 };
@@ -217,8 +242,8 @@ tess_status tess_op_check(const tess_op *op, tess_error *error)
         return tess_fail(error, TESS_INTERNAL,
                          "%s takes %d to %d inputs and at most %d outputs, not %d and %d", row->name,
                          row->least_inputs, row->most_inputs, row->most_outputs, op->inputs, op->outputs);
-    if (op->masked && ((op->kind != TESS_OP_CONV && op->kind != TESS_OP_CONV_TRANSPOSE) || op->mapped ||
-                       op->inputs < 2 || op->activation != TESS_LINEAR))
+    if (op->masked &&
+        (!tess_op_takes_mask(op) || op->mapped || op->inputs < 2 || op->activation != TESS_LINEAR))
         return tess_fail(error, TESS_INTERNAL, "only a linear convolution without a map takes a mask");
     tess_tensor out = op->out[0];
     if (!row->shape(op, &out) || out.d != op->out[0].d || out.h != op->out[0].h || out.w != op->out[0].w)

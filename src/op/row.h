@@ -3,24 +3,15 @@
 #define TESS_OP_ROW_H
 
 #include "base/status.h"
-#include "op/op.h"
+#include "op/backward.h"
 
 typedef enum tess_reach { TESS_REACH_POINTWISE = 1, TESS_REACH_WINDOW, TESS_REACH_EVERYTHING } tess_reach;
-
-/* What a backward pass needs from the forward pass. */
-typedef enum tess_keep {
-    TESS_KEEP_NOTHING = 1,
-    TESS_KEEP_INPUT,
-    TESS_KEEP_OUTPUT,
-    TESS_KEEP_BOTH,
-    TESS_NO_BACKWARD
-} tess_keep;
 
 typedef struct tess_op_row {
     const char *name;
     int least_inputs, most_inputs, most_outputs, most_params; /* at least one output */
     tess_reach reach;
-    tess_keep keep;
+    tess_backward_fn backward; /* NULL: a layer of this kind cannot be trained */
     /* Sets the batch and the spatial sizes of out[0] from the inputs and attributes. The op itself states the
      * element types and channels of its outputs. Returns false if no output has that shape. */
     bool (*shape)(const tess_op *op, tess_tensor *out);

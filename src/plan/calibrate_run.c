@@ -54,7 +54,7 @@ static tess_status measure_side(tess_rates *rates, const tess_bound *bound, int6
                                 tess_rates_budget budget, double *extra, tess_error *error)
 {
     tess_device *device = tess_rates_device(rates);
-    const tess_plan_shape shape = {.n = 1, .h = side, .w = side, .mode = TESS_INFER};
+    const tess_plan_shape shape = {.n = 1, .h = side, .w = side};
     tess_net_plan *plan = NULL;
     TESS_TRY(tess_net_plan_create(bound, shape, &plan, error));
     bool measured = true;

@@ -28,7 +28,7 @@ static tess_status fit_seconds(tess_cutter *c, tess_error *error)
     c->calibrated = true;
     for (int i = 0; i < 2; i++) {
         const int64_t length = i ? 4 * side : side;
-        const tess_plan_shape shape = {.n = 1, .d = depth, .h = length, .w = length, .mode = TESS_INFER};
+        const tess_plan_shape shape = {.n = 1, .d = depth, .h = length, .w = length};
         tess_net_plan *plan = NULL;
         TESS_TRY(tess_net_plan_create(c->bound, shape, &plan, error));
         seconds[i] = tess_rates_plan_seconds(c->rates, plan, &c->calibrated);

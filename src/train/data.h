@@ -71,8 +71,9 @@ static inline void tess_source_close(tess_source *source)
 }
 
 /* Purposes of one seed: each gives numbers that are independent of the others'. */
-typedef enum tess_data_purpose { TESS_DATA_CHOICE, TESS_DATA_NOISE } tess_data_purpose;
-/* NOISE is the seed of the op NOISE that adds noise to the samples of a run with this seed. */
+typedef enum tess_data_purpose { TESS_DATA_CHOICE, TESS_DATA_NOISE, TESS_DATA_DROPOUT } tess_data_purpose;
+/* NOISE is the seed of the op NOISE that adds noise to the samples of a run with this seed; DROPOUT is that of its
+ * training step. */
 uint64_t tess_data_seed(uint64_t seed, tess_data_purpose purpose);
 
 typedef struct tess_data_settings {

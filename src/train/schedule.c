@@ -63,6 +63,7 @@ void tess_train_control(const tess_train_config *config, const tess_train_state 
     control[TESS_CONTROL_CORRECTION2] = 1 - pow(optimize.beta2, updates);
     control[TESS_CONTROL_LOSS_SCALE] = state->loss_scale;
     control[TESS_CONTROL_DECAY] = tess_train_decay_of(config, state->step);
+    control[TESS_CONTROL_STEP] = (double)state->step;
 }
 
 bool tess_train_state_advance(tess_train_state *state, bool scaled, bool updated)

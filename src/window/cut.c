@@ -76,11 +76,8 @@ tess_span tess_batch_cols(const tess_window_batch *batch, int64_t item)
 tess_plan_shape tess_batch_shape(const tess_window_batch *batch)
 {
     const tess_span cols = tess_batch_cols(batch, 0);
-    return (tess_plan_shape){.n = batch->n,
-                             .d = length(&batch->depth),
-                             .h = length(&batch->rows),
-                             .w = length(&cols),
-                             .mode = TESS_INFER};
+    return (tess_plan_shape){
+        .n = batch->n, .d = length(&batch->depth), .h = length(&batch->rows), .w = length(&cols)};
 }
 
 /* The part of [from, to) that lies inside the image. */

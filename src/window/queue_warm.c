@@ -20,7 +20,7 @@ static tess_status describe(const tess_bound *bound, int64_t side, tess_queue_im
                             tess_queue_sizes *sizes, tess_error *error)
 {
     tess_net_plan *plan = NULL;
-    TESS_TRY(tess_net_plan_create(bound, (tess_plan_shape){1, side, side, TESS_INFER}, &plan, error));
+    TESS_TRY(tess_net_plan_create(bound, (tess_plan_shape){1, side, side}, &plan, error));
     size_t at;
     const int64_t channels = tess_net_plan_output(plan, &at).c;
     const size_t samples = (size_t)(side * side * channels);

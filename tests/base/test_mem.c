@@ -236,8 +236,7 @@ static tess_status whole_way(const char *path, float *result, tess_error *error)
     if (status == TESS_OK)
         status = tess_model_recognise(weights, &model, error);
     if (status == TESS_OK)
-        status = ready_make(model.net, device, TESS_F32, weights, (tess_plan_shape){1, 16, 16, TESS_INFER},
-                            &r, error);
+        status = ready_make(model.net, device, TESS_F32, weights, (tess_plan_shape){1, 16, 16}, &r, error);
     if (status == TESS_OK)
         ready_run(&r, image, result);
     ready_clear(&r);

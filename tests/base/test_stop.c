@@ -140,7 +140,7 @@ static void test_network(void)
     CHECK(tess_registry_open("cpu", &options, &device, &error) == TESS_OK);
     CHECK(tess_model_open("random:dncnn", &weights, &error) == TESS_OK);
     CHECK(tess_model_recognise(weights, &model, &error) == TESS_OK);
-    const tess_plan_shape shape = {1, SIDE, SIDE, TESS_INFER};
+    const tess_plan_shape shape = {1, SIDE, SIDE};
     CHECK_MSG(ready_make(model.net, device, TESS_F32, weights, shape, &r, &error) == TESS_OK, "%s",
               error.text);
     tess_stop_begin(&stop, 1000);

@@ -100,18 +100,21 @@ static void check_pool(tess_device *device, const size_case *s, tess_dtype dtype
     train_free(&call);
 }
 
-static void check_upsample(tess_device *device, const size_case *s, tess_dtype dtype, const int32_t w[3],
-                           bool more)
+/* UPSAMPLE_GRAD or AVERAGE_POOL: the sum or the mean of each window. */
+static void check_sums(tess_device *device, const size_case *s, tess_dtype dtype, tess_op_kind kind,
+                       const int32_t w[3], bool more)
 {
-    train_call call = {.op = {.kind = TESS_OP_UPSAMPLE_GRAD,
+    train_call call = {.op = {.kind = kind,
                               .inputs = more ? 2 : 1,
                               .outputs = 1,
+                              .kernel = {w[0], w[1], w[2]},
                               .stride = {w[0], w[1], w[2]}},
                        .in = {like(s, dtype, 1), smaller(s, dtype, 2, w)},
                        .out = {smaller(s, dtype, 3, w)},
                        .over = more ? 2 : 0};
     operand got[3], want[3];
     const tess_tensor *out = &call.out[0].t;
+    const double factor = kind == TESS_OP_AVERAGE_POOL ? 1.0 / (w[0] * w[1] * w[2]) : 1;
     if (out->d > 0 && out->h > 0 && out->w > 0 && train_run(device, &call, got, s->name)) {
         train_want(&call, want);
         EACH(*out, n, z, y, x, c)
@@ -120,8 +123,35 @@ static void check_upsample(tess_device *device, const size_case *s, tess_dtype d
             for (int64_t i = 0; i < w[0]; i++)
                 for (int64_t j = 0; j < w[1]; j++)
                     for (int64_t k = 0; k < w[2]; k++)
-                        sum += get(&call.in[0], n, z * w[0] + i, y * w[1] + j, x * w[2] + k, c);
+                        sum += factor * get(&call.in[0], n, z * w[0] + i, y * w[1] + j, x * w[2] + k, c);
             put(&want[0], n, z, y, x, c, sum);
+        }
+        train_compare(&call, got, want, (double[]){train_bound(dtype, 1e-6)}, s->name);
+    }
+    train_free(&call);
+}
+
+static void check_average_grad(tess_device *device, const size_case *s, tess_dtype dtype, const int32_t w[3],
+                               bool more)
+{
+    train_call call = {.op = {.kind = TESS_OP_AVERAGE_POOL_GRAD,
+                              .inputs = more ? 2 : 1,
+                              .outputs = 1,
+                              .kernel = {w[0], w[1], w[2]},
+                              .stride = {w[0], w[1], w[2]}},
+                       .in = {smaller(s, dtype, 1, w), like(s, dtype, 2)},
+                       .out = {like(s, dtype, 3)},
+                       .over = more ? 2 : 0};
+    operand got[3], want[3];
+    const tess_tensor *pooled = &call.in[0].t;
+    if (pooled->d > 0 && pooled->h > 0 && pooled->w > 0 && train_run(device, &call, got, s->name)) {
+        train_want(&call, want);
+        EACH(call.op.out[0], n, z, y, x, c)
+        {
+            double value = more ? get(&call.in[1], n, z, y, x, c) : 0;
+            if (z / w[0] < pooled->d && y / w[1] < pooled->h && x / w[2] < pooled->w)
+                value += get(&call.in[0], n, z / w[0], y / w[1], x / w[2], c) / (w[0] * w[1] * w[2]);
+            put(&want[0], n, z, y, x, c, value);
         }
         train_compare(&call, got, want, (double[]){train_bound(dtype, 1e-6)}, s->name);
     }
@@ -194,8 +224,11 @@ static void check_sizes(tess_device *device, tess_dtype dtype)
         for (size_t w = 0; w < sizeof windows / sizeof windows[0]; w++) {
             check_pool(device, s, dtype, windows[w], false);
             check_pool(device, s, dtype, windows[w], true);
-            check_upsample(device, s, dtype, windows[w], false);
-            check_upsample(device, s, dtype, windows[w], true);
+            check_sums(device, s, dtype, TESS_OP_UPSAMPLE_GRAD, windows[w], false);
+            check_sums(device, s, dtype, TESS_OP_UPSAMPLE_GRAD, windows[w], true);
+            check_sums(device, s, dtype, TESS_OP_AVERAGE_POOL, windows[w], false);
+            check_average_grad(device, s, dtype, windows[w], false);
+            check_average_grad(device, s, dtype, windows[w], true);
         }
         check_dropout(device, s, dtype, 0.3, i % 2);
         check_dropout(device, s, dtype, 0, false);

@@ -51,8 +51,8 @@ static void check_known(tensor_list *list, const expectation *expected, const ch
         float image[SIDE * SIDE * 5], results[2][SIDE * SIDE * 4] = {{0}};
         tess_rng_uniform((tess_rng_key){41, 0, 0}, 0, SIDE * SIDE * 5, image);
         ready r;
-        status = ready_make(model.net, device, TESS_F32, weights,
-                            (tess_plan_shape){1, SIDE, SIDE, TESS_INFER}, &r, &error);
+        status =
+            ready_make(model.net, device, TESS_F32, weights, (tess_plan_shape){1, SIDE, SIDE}, &r, &error);
         CHECK_MSG(status == TESS_OK, "%s: %s", what, error.text);
         if (status == TESS_OK) {
             for (int i = 0; i < 2; i++)
@@ -80,8 +80,7 @@ static void check_broken(tensor_list *list, const char *part, const char *what)
     tess_error error = {{0}};
     tess_status status = tess_model_recognise(weights, &model, &error);
     if (status == TESS_OK)
-        status = ready_make(model.net, device, TESS_F32, weights, (tess_plan_shape){1, 16, 16, TESS_INFER},
-                            &r, &error);
+        status = ready_make(model.net, device, TESS_F32, weights, (tess_plan_shape){1, 16, 16}, &r, &error);
     else
         CHECK(!model.net);
     CHECK_MSG(status == TESS_BAD_INPUT, "%s: status %d, '%s'", what, status, error.text);
@@ -202,8 +201,8 @@ static void test_signs(void)
         add_dncnn(&list, "", 1, spelling);
         tess_weights *weights = open_list(&list, &elements);
         CHECK(tess_model_recognise(weights, &model, &error) == TESS_OK);
-        CHECK(ready_make(model.net, device, TESS_F32, weights, (tess_plan_shape){1, SIDE, SIDE, TESS_INFER},
-                         &r, &error) == TESS_OK);
+        CHECK(ready_make(model.net, device, TESS_F32, weights, (tess_plan_shape){1, SIDE, SIDE}, &r,
+                         &error) == TESS_OK);
         ready_run(&r, image, results[spelling]);
         ready_clear(&r);
         tess_model_clear(&model);

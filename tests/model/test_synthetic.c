@@ -16,8 +16,8 @@ static void check_runs(const tess_model_net *model, tess_weights *weights, const
     ready r;
     tess_error error = {{0}};
     tess_rng_uniform((tess_rng_key){5, 0, 0}, 0, SIDE * SIDE * 4, image);
-    tess_status status = ready_make(model->net, device, TESS_F32, weights,
-                                    (tess_plan_shape){1, SIDE, SIDE, TESS_INFER}, &r, &error);
+    tess_status status =
+        ready_make(model->net, device, TESS_F32, weights, (tess_plan_shape){1, SIDE, SIDE}, &r, &error);
     CHECK_MSG(status == TESS_OK, "%s: %s", name, error.text);
     if (status == TESS_OK) {
         ready_run(&r, image, result);

@@ -20,7 +20,7 @@ static void check_fused(tess_device *device)
     }
     CHECK_MSG(left == BLOCK_LAYERS && silu == 2, "%d layers, %d of them norms with SiLU", left, silu);
     CHECK(tess_bound_create(net, device, TESS_F32, &bound, &error) == TESS_OK);
-    tess_plan_shape shape = {.n = 1, .h = 40, .w = 40, .mode = TESS_INFER};
+    tess_plan_shape shape = {.n = 1, .h = 40, .w = 40};
     CHECK(tess_net_plan_create(bound, shape, &plan, &error) == TESS_OK);
     CHECK(tess_net_plan_op_count(plan) == BLOCK_LAYERS);
     /* At the attention there are the residual, what it reads and what it writes; norms write over their input. */
@@ -40,7 +40,7 @@ static void check_reach(tess_device *device)
     tess_error error = {{0}};
     CHECK(tess_bound_create(net, device, TESS_F32, &bound, &error) == TESS_OK);
     CHECK(tess_bound_reach(bound) == TESS_REACH_ALL && tess_bound_reach_depth(bound) == TESS_REACH_ALL);
-    tess_plan_shape strip = {.n = 1, .h = 16, .w = 16, .mode = TESS_INFER, .below = true};
+    tess_plan_shape strip = {.n = 1, .h = 16, .w = 16, .below = true};
     CHECK_MSG(tess_net_plan_create(bound, strip, &plan, &error) == TESS_UNSUPPORTED && !plan, "%s",
               error.text);
     tess_bound_destroy(bound);

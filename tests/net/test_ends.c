@@ -21,8 +21,8 @@ typedef struct machine {
 static void make_ready(machine *m, tess_device *device)
 {
     CHECK_MSG(tess_bound_create(m->net, device, TESS_F32, &m->bound, &error) == TESS_OK, "%s", error.text);
-    CHECK_MSG(tess_net_plan_create(m->bound, (tess_plan_shape){1, HEIGHT, WIDTH, TESS_INFER}, &m->plan,
-                                   &error) == TESS_OK,
+    CHECK_MSG(tess_net_plan_create(m->bound, (tess_plan_shape){1, HEIGHT, WIDTH}, &m->plan, &error) ==
+                  TESS_OK,
               "%s", error.text);
     CHECK(tess_net_plan_prepare(m->plan, &error) == TESS_OK);
     CHECK(tess_block_alloc(&test_counter, &m->arena, TESS_MEM_ACTIVATIONS, tess_net_plan_arena_bytes(m->plan),

@@ -327,8 +327,8 @@ static void test_against_plain(tess_device *device, uint32_t seeds)
         float *image = random_image(2 * count, seed), *result = room((size_t)(2 * count) * sizeof *result);
         ready r;
         tess_error error = {{0}};
-        CHECK_MSG(ready_make(s.net, device, TESS_F32, weights, (tess_plan_shape){2, h, w, TESS_INFER}, &r,
-                             &error) == TESS_OK,
+        CHECK_MSG(ready_make(s.net, device, TESS_F32, weights, (tess_plan_shape){2, h, w}, &r, &error) ==
+                      TESS_OK,
                   "seed %u: %s", seed, error.text);
         CHECK(tess_net_plan_arena_bytes(r.plan) >= tess_net_plan_lower_bound(r.plan));
         ready_run(&r, image, result);
@@ -367,8 +367,8 @@ static float *run_square(const sketch *s, tess_device *device, tess_dtype dtype,
     ready r;
     tess_error error = {{0}};
     float *result = room((size_t)(side * side * s->nodes[0].channels) * sizeof *result);
-    CHECK_MSG(ready_make(s->net, device, dtype, weights, (tess_plan_shape){1, side, side, TESS_INFER}, &r,
-                         &error) == TESS_OK,
+    CHECK_MSG(ready_make(s->net, device, dtype, weights, (tess_plan_shape){1, side, side}, &r, &error) ==
+                  TESS_OK,
               "%s", error.text);
     ready_run(&r, image, result);
     ready_clear(&r);
@@ -499,7 +499,7 @@ static void test_fused(tess_device *device)
     tess_net_plan *plan = NULL;
     tess_error error = {{0}};
     CHECK(tess_bound_create(s.net, device, TESS_F32, &bound, &error) == TESS_OK);
-    CHECK(tess_net_plan_create(bound, (tess_plan_shape){1, 6, 8, TESS_INFER}, &plan, &error) == TESS_OK);
+    CHECK(tess_net_plan_create(bound, (tess_plan_shape){1, 6, 8}, &plan, &error) == TESS_OK);
     CHECK(tess_net_plan_op_count(plan) == 1);
     const tess_op *op = tess_net_plan_op(plan, 0);
     CHECK(op->kind == TESS_OP_CONV && op->bias && tess_op_relu(op) && op->in[0].c == 3 && op->out[0].c == 5 &&
@@ -566,7 +566,7 @@ static void test_concat(tess_device *device)
     tess_net_plan *plan = NULL;
     tess_error error = {{0}};
     CHECK(tess_bound_create(s.net, device, TESS_F32, &bound, &error) == TESS_OK);
-    CHECK(tess_net_plan_create(bound, (tess_plan_shape){2, 4, 6, TESS_INFER}, &plan, &error) == TESS_OK);
+    CHECK(tess_net_plan_create(bound, (tess_plan_shape){2, 4, 6}, &plan, &error) == TESS_OK);
     CHECK(tess_net_plan_op_count(plan) == 3);
     const tess_op *left = tess_net_plan_op(plan, 0), *right = tess_net_plan_op(plan, 1),
                   *last = tess_net_plan_op(plan, 2);
@@ -595,22 +595,16 @@ static void test_in_place(tess_device *device)
             x = draw_add(&s, draw_conv(&s, draw_relu(&s, draw_conv(&s, x, 8, 3, 1, false)), 8, 3, 1, false),
                          x);
         finish(&s, draw_conv(&s, x, 3, 3, 1, false));
-        for (tess_plan_mode mode = TESS_INFER; mode <= TESS_TRAIN; mode++) {
-            tess_bound *bound = NULL;
-            tess_net_plan *plan = NULL;
-            tess_error error = {{0}};
-            CHECK(tess_bound_create(s.net, device, TESS_F32, &bound, &error) == TESS_OK);
-            CHECK(tess_net_plan_create(bound, (tess_plan_shape){1, 20, 12, mode}, &plan, &error) == TESS_OK);
-            /* Training keeps the input of every convolution, and the result. */
-            const size_t kept =
-                2 * image_bytes(20, 12, 3) + (size_t)(1 + 2 * blocks) * image_bytes(20, 12, 8);
-            const size_t expected = mode == TESS_INFER ? 2 * image_bytes(20, 12, 8) : kept;
-            CHECK_MSG(
-                tess_net_plan_arena_bytes(plan) == expected && tess_net_plan_lower_bound(plan) == expected,
-                "%d blocks: %zu bytes, expected %zu", blocks, tess_net_plan_arena_bytes(plan), expected);
-            tess_net_plan_destroy(plan);
-            tess_bound_destroy(bound);
-        }
+        tess_bound *bound = NULL;
+        tess_net_plan *plan = NULL;
+        tess_error error = {{0}};
+        CHECK(tess_bound_create(s.net, device, TESS_F32, &bound, &error) == TESS_OK);
+        CHECK(tess_net_plan_create(bound, (tess_plan_shape){1, 20, 12}, &plan, &error) == TESS_OK);
+        const size_t expected = 2 * image_bytes(20, 12, 8);
+        CHECK_MSG(tess_net_plan_arena_bytes(plan) == expected && tess_net_plan_lower_bound(plan) == expected,
+                  "%d blocks: %zu bytes, expected %zu", blocks, tess_net_plan_arena_bytes(plan), expected);
+        tess_net_plan_destroy(plan);
+        tess_bound_destroy(bound);
         sketch_clear(&s);
     }
 }
@@ -652,8 +646,7 @@ static void test_drunet_arena(tess_device *device)
     for (int64_t h = 8; h <= 512; h *= 2)
         for (int64_t w = 8; w <= 512; w += 168) {
             tess_net_plan *plan = NULL;
-            CHECK(tess_net_plan_create(bound, (tess_plan_shape){1, h, w, TESS_INFER}, &plan, &error) ==
-                  TESS_OK);
+            CHECK(tess_net_plan_create(bound, (tess_plan_shape){1, h, w}, &plan, &error) == TESS_OK);
             CHECK_MSG(tess_net_plan_arena_bytes(plan) == tess_net_plan_lower_bound(plan),
                       "%lldx%lld: %zu for %zu", (long long)h, (long long)w, tess_net_plan_arena_bytes(plan),
                       tess_net_plan_lower_bound(plan));
@@ -661,7 +654,7 @@ static void test_drunet_arena(tess_device *device)
             tess_net_plan_destroy(plan);
         }
     tess_net_plan *plan = NULL; /* 2^62 values of four bytes */
-    tess_plan_shape far = {1, (int64_t)1 << 28, (int64_t)1 << 30, TESS_INFER};
+    tess_plan_shape far = {1, (int64_t)1 << 28, (int64_t)1 << 30};
     CHECK(tess_net_plan_create(bound, far, &plan, &error) == TESS_OVER_LIMIT && !plan);
     tess_bound_destroy(bound);
     tess_model_clear(&model);

@@ -72,13 +72,13 @@ static void test_threads(void)
 
 /* ---- the same weights for training and for inference ---- */
 
-/* x - c(relu(a(x))), and the name of the file's factor. */
+/* x - c(up(average(relu(a(x))))), and the name of the file's factor. */
 static tess_net *subtracting_net(bool trained)
 {
     tess_net *net = tess_net_create();
     tess_error error = {{0}};
     const tess_value x = tess_net_input(net, 3);
-    tess_value h = step_conv_relu(net, x, "a");
+    tess_value h = tess_net_upsample(net, tess_net_average_pool(net, step_conv_relu(net, x, "a")));
     h = tess_net_conv(net, h, (tess_conv_settings){"c", 3, TESS_WINDOW_2D(3, 1, 1), true, .scale = -1});
     if (trained)
         tess_net_train(net);
@@ -111,7 +111,7 @@ static void test_loss_of_file(tess_device *device)
                   error.text);
         step_set(&run, TESS_STATE_PARAMETERS, trained);
         step_passes(&run, 0, 0, true);
-        const tess_plan_shape shape = {.n = 2, .h = 10, .w = 10, .mode = TESS_INFER};
+        const tess_plan_shape shape = {.n = 2, .h = 10, .w = 10};
         CHECK_MSG(ready_make(plain, device, TESS_F32, weights, shape, &r, &error) == TESS_OK, "%s",
                   error.text);
         tess_rng_uniform((tess_rng_key){9, 0, 0}, 0, VALUES, in); /* as step_data has them */
@@ -130,6 +130,56 @@ static void test_loss_of_file(tess_device *device)
     tess_net_destroy(plain);
     tess_weights_close(weights);
     unlink(path);
+}
+
+/* ---- dropout ---- */
+
+/* The loss of one step. */
+static double dropout_loss(tess_device *device, uint64_t seed, uint32_t step)
+{
+    tess_net *net = step_net_make(step_net_named("dropouts"));
+    tess_training_settings settings = step_settings(2, 12, 0);
+    settings.seed = seed;
+    double loss = 0;
+    step_run run;
+    if (step_open(&run, device, net, &settings, "dropouts")) {
+        double control[TESS_CONTROLS] = {[TESS_CONTROL_LOSS_SCALE] = 1, [TESS_CONTROL_STEP] = step};
+        tess_error error = {{0}};
+        step_data(&run, 0, 0); /* the same at every step */
+        tess_training_control(run.training, control, NULL);
+        tess_training_pass(run.training, 0, NULL);
+        CHECK(tess_training_result(run.training, NULL, &loss, &run.norm, &error) == TESS_OK);
+        step_close(&run);
+    }
+    tess_net_destroy(net);
+    return loss;
+}
+
+/* It depends on seed and step, and on nothing else; a network that is not trained has none. */
+static void test_dropout(tess_device *device)
+{
+    const double first = dropout_loss(device, 1, 0);
+    CHECK(first > 0 && dropout_loss(device, 1, 0) == first);
+    CHECK(dropout_loss(device, 2, 0) != first);
+    CHECK(dropout_loss(device, 1, 1) != first);
+    tess_net *net = tess_net_create();
+    tess_error error = {{0}};
+    tess_value x = step_conv(net, tess_net_input(net, 3), "a", STEP_WIDTH, 3);
+    x = tess_net_activate(net, tess_net_dropout(net, tess_net_dropout(net, x, 0.5), 0.5), TESS_RELU);
+    x = tess_net_dropout(net, step_conv(net, tess_net_dropout(net, x, 0.5), "b", 3, 3), 0.5);
+    CHECK(tess_net_finish(net, x, &error) == TESS_OK);
+    tess_bound *bound = NULL;
+    tess_net_plan *plan = NULL;
+    CHECK_MSG(tess_bound_create(net, device, TESS_F32, &bound, &error) == TESS_OK &&
+                  tess_net_plan_create(bound, (tess_plan_shape){1, 8, 8}, &plan, &error) == TESS_OK,
+              "%s", error.text);
+    CHECK(tess_net_plan_op_count(plan) == 2); /* the ReLU is fused across the dropouts */
+    for (int i = 0; i < tess_net_plan_op_count(plan); i++)
+        CHECK(tess_net_plan_op(plan, i)->kind == TESS_OP_CONV &&
+              tess_net_plan_op(plan, i)->activation == (i == 0 ? TESS_RELU : TESS_LINEAR));
+    tess_net_plan_destroy(plan);
+    tess_bound_destroy(bound);
+    tess_net_destroy(net);
 }
 
 /* ---- wrong use ---- */
@@ -175,7 +225,26 @@ static void test_refused(tess_device *device)
     const tess_value h = step_conv_relu(net, tess_net_input(net, 3), "a");
     const tess_conv_settings strided = {"strided", 4, TESS_WINDOW_2D(3, 2, 1)};
     CHECK(tess_net_finish(net, tess_net_conv(net, h, strided), &error) == TESS_OK);
-    check_refused(device, net, &settings, TESS_UNSUPPORTED, "strided: only strides of 1");
+    check_refused(device, net, &settings, TESS_UNSUPPORTED, "conv strided: only strides of 1");
+    tess_net_destroy(net);
+
+    net = tess_net_create(); /* its third layer is of a kind without a backward pass, and has no name */
+    tess_net_train(net);
+    tess_layer side = {.kind = TESS_OP_SIDE_SUM,
+                       .inputs = 1,
+                       .in = {step_conv(net, step_conv_relu(net, tess_net_input(net, 3), "a"), "b", 4, 1)},
+                       .window = TESS_WINDOW_3D(3, 1, 1),
+                       .side = 1};
+    CHECK(tess_net_finish(net, tess_net_layer_add(net, &side, 1), &error) == TESS_OK);
+    check_refused(device, net, &settings, TESS_UNSUPPORTED,
+                  "sidesum of layer 3: a layer of this kind cannot be trained");
+    tess_net_destroy(net);
+
+    net = tess_net_create();
+    tess_net_train(net);
+    const tess_value all = tess_net_dropout(net, step_conv_relu(net, tess_net_input(net, 3), "a"), 1);
+    CHECK(tess_net_finish(net, step_conv(net, all, "b", 3, 3), &error) == TESS_OK);
+    check_refused(device, net, &settings, TESS_UNSUPPORTED, "a rate from 0 to below 1");
     tess_net_destroy(net);
 }
 
@@ -229,10 +298,12 @@ int main(void)
     test_recomputed_bytes(device, "random:dncnn", 1);
     test_threads();
     test_loss_of_file(device);
+    test_dropout(device);
     test_refused(device);
     test_no_memory(device, "batch-norms");
     test_no_memory(device, "group-norms");
     test_no_memory(device, "unet");
+    test_no_memory(device, "dropouts");
     tess_registry_close(device);
     tess_registry_close(reference);
     CHECK(counted_now() == 0);

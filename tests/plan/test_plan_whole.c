@@ -63,7 +63,7 @@ static void check_calibration(tess_device *device, const tess_model_net *model)
     tess_bound *bound = NULL;
     tess_rates *rates = NULL;
     tess_net_plan *plan = NULL;
-    const tess_plan_shape shape = {.n = 1, .h = 16, .w = 16, .mode = TESS_INFER};
+    const tess_plan_shape shape = {.n = 1, .h = 16, .w = 16};
     const tess_rates_budget budget = {.seconds = 60, .bytes = (size_t)64 << 20};
     CHECK(tess_bound_create(model->net, device, TESS_F32, &bound, &error) == TESS_OK);
     CHECK(tess_rates_open(device, &rates, &error) == TESS_OK);

@@ -230,10 +230,8 @@ static void test_measured(void)
     tess_bound *bound = NULL;
     tess_net_plan *plans[2] = {NULL, NULL};
     CHECK(tess_bound_create(net, device, TESS_F32, &bound, &error) == TESS_OK);
-    CHECK(tess_net_plan_create(bound, (tess_plan_shape){1, 32, 32, TESS_INFER}, &plans[0], &error) ==
-          TESS_OK);
-    CHECK(tess_net_plan_create(bound, (tess_plan_shape){2, 64, 32, TESS_INFER}, &plans[1], &error) ==
-          TESS_OK);
+    CHECK(tess_net_plan_create(bound, (tess_plan_shape){1, 32, 32}, &plans[0], &error) == TESS_OK);
+    CHECK(tess_net_plan_create(bound, (tess_plan_shape){2, 64, 32}, &plans[1], &error) == TESS_OK);
     tess_rates *rates = open_rates();
     bool measured = true;
     CHECK(tess_rates_plan_seconds(rates, plans[0], &measured) > 0 && !measured);

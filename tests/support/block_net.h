@@ -45,7 +45,7 @@ static inline float *block_run(tess_device *device, tess_dtype dtype, const op_d
     const tess_weight *image, *vector;
     float *values = dumps_values(dumps, 0, "in", &image),
           *scale_shift = dumps_values(dumps, 0, "scale_shift", &vector);
-    const tess_plan_shape shape = {.n = n, .h = image->dims[1], .w = image->dims[2], .mode = TESS_INFER};
+    const tess_plan_shape shape = {.n = n, .h = image->dims[1], .w = image->dims[2]};
     const int64_t pixels = shape.h * shape.w;
     ready r;
     CHECK_MSG(ready_make(net, device, dtype, dumps->file, shape, &r, &error) == TESS_OK, "%s", error.text);

@@ -52,7 +52,16 @@ static inline point point_of(const gradient_case *c, tess_dtype dtype)
         p.results = c->n * (c->h / c->parts) * (c->w / c->parts) * c->c;
         p.forward = forward_pool;
         break;
+    case TESS_OP_AVERAGE_POOL_GRAD:
+        add_variable(&p, values, dtype);
+        set_constants(&p, values, dtype);
+        for (int64_t i = 0; i < values; i++)
+            p.constant[i] /= 16; /* as small as shares, or rounding the sum to 16 bits hides them */
+        p.results = c->n * (c->h / c->parts) * (c->w / c->parts) * c->c;
+        p.forward = forward_average;
+        break;
     case TESS_OP_UPSAMPLE_GRAD:
+    case TESS_OP_AVERAGE_POOL:
         add_variable(&p, values, dtype);
         set_constants(&p, values, dtype);
         p.results = values * c->parts * c->parts;
@@ -137,18 +146,24 @@ static inline void set_memory(train_call *call, tess_dtype dtype, int64_t count,
     call->in[call->op.inputs++].f = f;
 }
 
+static inline bool is_window(tess_op_kind kind)
+{
+    return kind == TESS_OP_POOL_GRAD || kind == TESS_OP_UPSAMPLE_GRAD || kind == TESS_OP_AVERAGE_POOL ||
+           kind == TESS_OP_AVERAGE_POOL_GRAD;
+}
+
 static inline void bind_windows(const point *p, tess_dtype dtype, train_call *call)
 {
     const gradient_case *c = p->c;
     const tess_tensor t = values_tensor(c, dtype, c->h, c->w, c->c);
-    const bool pool = c->kind == TESS_OP_POOL_GRAD;
+    const bool largest = c->kind == TESS_OP_POOL_GRAD, pool = largest || c->kind == TESS_OP_AVERAGE_POOL_GRAD;
     const int s = c->parts;
     call->op.kernel[0] = call->op.stride[0] = 1;
     for (int axis = 1; axis < TESS_SPATIAL; axis++)
         call->op.kernel[axis] = call->op.stride[axis] = s;
     set_input(call, values_tensor(c, dtype, pool ? c->h / s : c->h * s, pool ? c->w / s : c->w * s, c->c),
               p->factor);
-    if (pool)
+    if (largest)
         set_input(call, t, p->variable[0]);
     if (c->more)
         set_input(call, t, p->constant);
@@ -278,6 +293,8 @@ static inline train_call bind_call(const point *p, tess_dtype dtype)
         break;
     case TESS_OP_POOL_GRAD:
     case TESS_OP_UPSAMPLE_GRAD:
+    case TESS_OP_AVERAGE_POOL:
+    case TESS_OP_AVERAGE_POOL_GRAD:
         bind_windows(p, dtype, &call);
         break;
     case TESS_OP_LOSS:

@@ -16,6 +16,13 @@ static const gradient_case gradient_cases[] = {
     {"pool-odd-add", TESS_OP_POOL_GRAD, 1, 1, 7, 5, 7, 2, TESS_LINEAR, true, 4, false, false},
     {"pool-3", TESS_OP_POOL_GRAD, 1, 1, 8, 10, 3, 3, TESS_LINEAR, true, 0, false, false},
     {"pool-wide", TESS_OP_POOL_GRAD, 1, 1, 2, 4, 70, 2, TESS_LINEAR, true, 0, false, false},
+    {"average", TESS_OP_AVERAGE_POOL_GRAD, 2, 1, 4, 6, 5, 2, TESS_LINEAR, false, 0, false, false},
+    {"average-odd-add", TESS_OP_AVERAGE_POOL_GRAD, 1, 1, 7, 5, 7, 2, TESS_LINEAR, true, 4, false, false},
+    {"average-3", TESS_OP_AVERAGE_POOL_GRAD, 1, 1, 8, 10, 3, 3, TESS_LINEAR, true, 0, false, false},
+    {"average-wide", TESS_OP_AVERAGE_POOL_GRAD, 2, 1, 2, 4, 72, 2, TESS_LINEAR, true, 0, false, false},
+    /* An average pooling is the gradient of an upsampling of shares. */
+    {"shares", TESS_OP_AVERAGE_POOL, 2, 1, 3, 4, 16, 2, TESS_LINEAR, false, 0, false, false},
+    {"shares-gap", TESS_OP_AVERAGE_POOL, 1, 1, 3, 2, 70, 3, TESS_LINEAR, false, 5, false, false},
     {"upsample", TESS_OP_UPSAMPLE_GRAD, 2, 1, 3, 4, 9, 2, TESS_LINEAR, false, 0, false, false},
     {"upsample-add", TESS_OP_UPSAMPLE_GRAD, 1, 1, 3, 2, 70, 3, TESS_LINEAR, true, 5, false, false},
     {"mse", TESS_OP_LOSS, 2, 1, 3, 25, 3, TESS_MSE, TESS_LINEAR, false, 0, false, false},
@@ -66,7 +73,7 @@ static inline double *computed(const point *p, const train_call *call, int k, fi
         values[i] = (double)value_in(t->dtype, call->out[k].f.data, (size_t)at);
         if (p->c->accumulate && is_accumulated(p, k))
             values[i] -= (double)value_in(t->dtype, before->data, (size_t)at);
-        else if (p->c->more && (p->c->kind == TESS_OP_POOL_GRAD || p->c->kind == TESS_OP_UPSAMPLE_GRAD))
+        else if (p->c->more && is_window(p->c->kind))
             values[i] -= p->constant[i];
         memcpy((char *)before->data + (size_t)at * size, (char *)call->out[k].f.data + (size_t)at * size,
                size);

@@ -109,13 +109,27 @@ static inline void forward_pool(const point *p, double *out)
     }
 }
 
+static inline void forward_average(const point *p, double *out)
+{
+    const gradient_case *c = p->c;
+    const int64_t s = c->parts, h = c->h / s, w = c->w / s;
+    for (int64_t i = 0; i < p->results; i++) {
+        const int64_t ch = i % c->c, x = i / c->c % w, y = i / c->c / w % h, n = i / c->c / w / h;
+        for (int64_t k = 0; k < s * s; k++)
+            out[i] += p->variable[0][((n * c->h + y * s + k / s) * c->w + x * s + k % s) * c->c + ch] /
+                      (double)(s * s);
+    }
+}
+
+/* AVERAGE_POOL: what each value gives to its window is divided by the window's size. */
 static inline void forward_upsample(const point *p, double *out)
 {
     const gradient_case *c = p->c;
     const int64_t s = c->parts, h = c->h * s, w = c->w * s;
+    const double shares = c->kind == TESS_OP_AVERAGE_POOL ? (double)(s * s) : 1;
     for (int64_t i = 0; i < p->results; i++) {
         const int64_t ch = i % c->c, x = i / c->c % w, y = i / c->c / w % h, n = i / c->c / w / h;
-        out[i] = p->variable[0][((n * c->h + y / s) * c->w + x / s) * c->c + ch];
+        out[i] = p->variable[0][((n * c->h + y / s) * c->w + x / s) * c->c + ch] / shares;
     }
 }
 

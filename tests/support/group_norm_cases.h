@@ -15,6 +15,7 @@ typedef struct norm_case {
     bool over;
     int ends;    /* 1: the input is fp32 in every precision, 2: the output is */
     float above; /* added to the values, and 50 times as much to the first: sums must not cancel */
+    bool shared; /* one vector of scales and shifts for all images */
 } norm_case;
 
 static const norm_case norm_cases[] = {
@@ -36,6 +37,8 @@ static const norm_case norm_cases[] = {
     {"far-from-zero", 1, 1, 40, 40, 32, 8, 0, false, TESS_LINEAR, false, 0, 300},
     {"image-in", 1, 1, 12, 9, 16, 4, 0, false, TESS_SILU, false, 1, 0},
     {"image-out", 1, 1, 12, 9, 16, 4, 0, true, TESS_LINEAR, false, 2, 0},
+    {"shared", 3, 1, 9, 13, 64, 32, 0, true, TESS_SILU, false, 0, 0, true},
+    {"shared-gap", 2, 2, 7, 5, 24, 8, 8, true, TESS_LINEAR, false, 0, 0, true},
 };
 
 static inline op_call norm_call(const norm_case *c, tess_dtype dtype)
@@ -52,7 +55,7 @@ static inline op_call norm_call(const norm_case *c, tess_dtype dtype)
     call.op.in[0] = call.op.out[0] = tess_tensor_channels(whole, c->c);
     if (c->ends)
         (c->ends == 1 ? call.op.in : call.op.out)[0].dtype = TESS_F32;
-    call.op.in[1] = tess_tensor_2d(TESS_F32, c->n, 1, 1, 2 * c->c);
+    call.op.in[1] = tess_tensor_2d(TESS_F32, c->shared ? 1 : c->n, 1, 1, 2 * c->c);
     call.in[0] = random_field(&call.op.in[0], 1);
     call.in[1] = random_field(&call.op.in[1], 2);
     call.out = random_field(&call.op.out[0], 3);

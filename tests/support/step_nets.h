@@ -220,6 +220,30 @@ static inline tess_value build_volume(tess_net *net)
     return tess_net_conv(net, tess_net_add(net, h, skip), (tess_conv_settings){"b", 1, same, true});
 }
 
+/* Downwards by averages, one of a value that a pooling, a convolution and an addition read too. */
+static inline tess_value build_averages(tess_net *net)
+{
+    const tess_value h = step_conv_relu(net, tess_net_input(net, 3), "a");
+    const tess_value low = step_conv_relu(net, tess_net_average_pool(net, h), "b");
+    const tess_value side = tess_net_upsample(net, tess_net_max_pool(net, h));
+    const tess_value lower = tess_net_upsample(net, tess_net_average_pool(net, low));
+    const tess_value sum = tess_net_add(net, step_conv(net, lower, "c", STEP_WIDTH, 3), low);
+    const tess_value up = tess_net_add(net, tess_net_upsample(net, sum), side);
+    return step_conv(net, tess_net_add(net, step_conv_relu(net, up, "d"), h), "e", 3, 3);
+}
+
+/* Between two convolutions, of a value with two readers, of one that a concatenation reads, and at the end of a
+ * residual block of the diffusion networks. */
+static inline tess_value build_dropouts(tess_net *net)
+{
+    const tess_value h = tess_net_dropout(net, step_conv_relu(net, tess_net_input(net, 3), "a"), 0.25);
+    tess_value g = tess_net_group_norm(net, h, (tess_group_norm_settings){"norm", .groups = 4});
+    g = tess_net_dropout(net, tess_net_activate(net, g, TESS_SILU), 0.5);
+    const tess_value r = tess_net_add(net, h, step_conv(net, g, "b", STEP_WIDTH, 3));
+    const tess_value c = tess_net_concat(net, r, tess_net_dropout(net, r, 0.1));
+    return step_conv(net, step_conv_relu(net, c, "c"), "d", 3, 3);
+}
+
 static const step_net step_nets[] = {
     {"plain", build_plain, false, false, 0},
     {"strides", build_strides, false, false, 0},
@@ -235,6 +259,8 @@ static const step_net step_nets[] = {
     {"relu-pool-first", build_relu_pool_first, false, true, 0},
     {"drunet", build_drunet, false, false, 0},
     {"negative", build_negative, true, false, 0},
+    {"averages", build_averages, false, false, 0},
+    {"dropouts", build_dropouts, false, false, 0},
     {"volume", build_volume, false, false, 4},
 };
 enum { STEP_NETS = sizeof step_nets / sizeof step_nets[0] };

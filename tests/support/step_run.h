@@ -165,18 +165,21 @@ static inline void step_passes(step_run *run, uint32_t step, double rate, bool u
     control[TESS_CONTROL_CORRECTION2] = 1 - pow(o->beta2, step + 1.0);
     control[TESS_CONTROL_LOSS_SCALE] = run->settings.dtype == TESS_F16 ? 256 : 1;
     control[TESS_CONTROL_DECAY] = 0.9;
+    control[TESS_CONTROL_STEP] = step;
     bool good = true;
     for (int m = 0; m < run->settings.micro_batches; m++) {
         step_data(run, step, m);
         const uint64_t calls = tess_mem_calls();
-        good = good && (m || tess_training_control(run->training, control, NULL, &error) == TESS_OK) &&
-               tess_training_pass(run->training, m, NULL, &error) == TESS_OK &&
-               run->device->streams->sync(run->device, NULL, &error) == TESS_OK;
+        if (m == 0)
+            tess_training_control(run->training, control, NULL);
+        tess_training_pass(run->training, m, NULL);
+        good = good && run->device->streams->sync(run->device, NULL, &error) == TESS_OK;
         CHECK(tess_mem_calls() == calls); /* nothing is allocated after prepare */
     }
     const uint64_t calls = tess_mem_calls();
-    good = good && (!update || tess_training_update(run->training, NULL, &error) == TESS_OK) &&
-           tess_training_result(run->training, NULL, &run->loss, &run->norm, &error) == TESS_OK;
+    if (update)
+        tess_training_update(run->training, NULL);
+    good = good && tess_training_result(run->training, NULL, &run->loss, &run->norm, &error) == TESS_OK;
     CHECK(tess_mem_calls() == calls);
     CHECK_MSG(good, "%s", error.text);
 }

@@ -111,7 +111,7 @@ static void expect(const picture *p, tess_device *device, tess_pool *pool)
 {
     const tess_axis rows = tess_axis_cut(p->cut.axis[TESS_HEIGHT].size, 0, 0, 8),
                     cols = tess_axis_cut(p->cut.axis[TESS_WIDTH].size, 0, 0, 8);
-    const tess_plan_shape shape = {1, rows.size, cols.size, TESS_INFER};
+    const tess_plan_shape shape = {1, rows.size, cols.size};
     tess_error error = {{0}};
     ready r;
     CHECK_MSG(ready_make(p->net->model.net, device, TESS_F32, p->net->file, shape, &r, &error) == TESS_OK,
@@ -150,8 +150,7 @@ static void fit_queue(const picture *p, tess_queue_sizes *sizes)
                   w = tess_axis_largest_window(&p->cut.axis[TESS_WIDTH]), batch = p->cut.batch;
     tess_net_plan *plan = NULL;
     tess_error error = {{0}};
-    CHECK(tess_net_plan_create(p->net->bound, (tess_plan_shape){batch, h, w, TESS_INFER}, &plan, &error) ==
-          TESS_OK);
+    CHECK(tess_net_plan_create(p->net->bound, (tess_plan_shape){batch, h, w}, &plan, &error) == TESS_OK);
     grow(&sizes->arena, tess_net_plan_arena_bytes(plan));
     grow(&sizes->workspace, tess_net_plan_workspace_bytes(plan));
     tess_net_plan_destroy(plan);

@@ -4,7 +4,7 @@
  *
  * The lanes of a vector are queries: keys and values are then scalars for any head size, and no sum crosses
  * lanes. Each query processes the keys in the same order and the same blocks, so that its result depends
- * neither on the threads nor on its neighbours. Scores and sums are fp32. */
+ * neither on the threads nor on its neighbours. Scores and sums are fp32, and scores are exponents of two. */
 #include "cpu/attention/attention.h"
 
 #include <float.h>
@@ -24,10 +24,10 @@ enum {
 
 /* The scratch of a thread. */
 typedef struct scratch {
-    float *query, *sum;        /* [team][channel][lane] */
-    float *key, *value;        /* [key][channel] */
-    float scores[KEYS][LANES]; /* scores of one team */
-    float most[TEAMS][LANES], total[TEAMS][LANES];
+    float *query, *sum;                     /* [team][channel][lane] */
+    float *key, *value;                     /* [key][channel] */
+    _Alignas(64) float scores[KEYS][LANES]; /* scores of one team */
+    _Alignas(64) float most[TEAMS][LANES], total[TEAMS][LANES];
 } scratch;
 
 typedef struct attention_job {
@@ -60,28 +60,31 @@ static void attention_needs(tess_device *device, const tess_op *op, tess_op_need
     needs->workspace = thread_bytes(op) * (size_t)tess_pool_threads(tess_cpu_of(device)->pool);
 }
 
-/* Replaces scores by exponentials; `rescale`: factor for the sums of earlier blocks. */
-static void exponentials(scratch *s, int team, int64_t keys, float rescale[LANES])
+/* Replaces scores by powers of two; `rescale`: factor for the sums of earlier blocks. A function of its own, so that its
+ * constants stay in registers. */
+static __attribute__((noinline)) void exponentials(scratch *s, int team, int64_t keys, float rescale[LANES])
 {
-    float most[LANES], sum[LANES];
-    for (int i = 0; i < LANES; i++)
-        most[i] = s->most[team][i];
+    tess_lane_vec *scores = (tess_lane_vec *)s->scores[0], *before = (tess_lane_vec *)s->most[team],
+                  *total = (tess_lane_vec *)s->total[team], most[TESS_LANE_VECTORS], sum[TESS_LANE_VECTORS];
+    for (int i = 0; i < TESS_LANE_VECTORS; i++)
+        most[i] = before[i];
     for (int64_t k = 0; k < keys; k++)
-        for (int i = 0; i < LANES; i++)
-            most[i] = s->scores[k][i] > most[i] ? s->scores[k][i] : most[i];
-    for (int i = 0; i < LANES; i++) {
-        rescale[i] = tess_cpu_exp(s->most[team][i] - most[i]);
-        sum[i] = 0;
+        for (int i = 0; i < TESS_LANE_VECTORS; i++)
+            most[i] = tess_lanes_larger(most[i], scores[k * TESS_LANE_VECTORS + i]);
+    for (int i = 0; i < TESS_LANE_VECTORS; i++) {
+        const tess_lane_vec factor = tess_lanes_exp2(before[i] - most[i]);
+        ((tess_lane_vec *)rescale)[i] = factor;
+        before[i] = most[i];
+        sum[i] = total[i] * factor;
     }
     for (int64_t k = 0; k < keys; k++)
-        for (int i = 0; i < LANES; i++) {
-            s->scores[k][i] = tess_cpu_exp(s->scores[k][i] - most[i]);
-            sum[i] += s->scores[k][i];
+        for (int i = 0; i < TESS_LANE_VECTORS; i++) {
+            tess_lane_vec *at = &scores[k * TESS_LANE_VECTORS + i];
+            *at = tess_lanes_exp2(*at - most[i]);
+            sum[i] += *at;
         }
-    for (int i = 0; i < LANES; i++) {
-        s->most[team][i] = most[i];
-        s->total[team][i] = s->total[team][i] * rescale[i] + sum[i];
-    }
+    for (int i = 0; i < TESS_LANE_VECTORS; i++)
+        total[i] = sum[i];
 }
 
 /* Lanes beyond the last pixel repeat it; their results are not used. */
@@ -89,7 +92,7 @@ static void load_queries(const attention_job *job, const tess_head *head, int64_
                          scratch *s)
 {
     const tess_tensor *in = &job->op->in[0];
-    const float scale = (float)(1 / sqrt((double)head->channels));
+    const float scale = (float)(1 / (log(2) * sqrt((double)head->channels))); /* exp(x) = 2^(x / log 2) */
     for (int64_t q = 0; q < QUERIES; q++) {
         const int64_t at = tess_lanes_place(in, n, tess_min_i64(first + q, job->pixels - 1)) + head->query;
         float *to = s->query + q / LANES * head->channels * LANES + q % LANES;
@@ -128,7 +131,7 @@ static void attention_item(void *arg, int64_t item, int thread)
                   first = item % job->items * QUERIES;
     const tess_head head = tess_head_of(job->op, item / job->items % heads);
     scratch *s = scratch_of(job, thread, head.channels);
-    float rescale[LANES];
+    _Alignas(64) float rescale[LANES];
     load_queries(job, &head, n, first, s);
     for (int64_t begin = 0; begin < job->pixels; begin += KEYS) {
         const int64_t keys = tess_min_i64(KEYS, job->pixels - begin);

@@ -12,6 +12,32 @@ enum { TESS_LANE_ROWS = 4 };
 
 typedef float tess_lane_vec __attribute__((vector_size(TESS_LANE_VECTOR * sizeof(float))));
 
+typedef uint32_t tess_lane_bits __attribute__((vector_size(TESS_LANE_VECTOR * sizeof(float))));
+
+/* `b` where it is larger, else `a`: also where `b` is NaN. */
+static inline tess_lane_vec tess_lanes_larger(tess_lane_vec a, tess_lane_vec b)
+{
+    const tess_lane_bits larger = (tess_lane_bits)(b > a);
+    return (tess_lane_vec)(((tess_lane_bits)b & larger) | ((tess_lane_bits)a & ~larger));
+}
+
+/* 2^x for x <= 0; below -126 it is 1e-38. The polynomial is that of Cephes for |x| <= 1/2; NaN stays NaN. */
+static inline __attribute__((always_inline)) tess_lane_vec tess_lanes_exp2(tess_lane_vec x)
+{
+    const float magic =
+        12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer, which the low bits then hold */
+    const tess_lane_bits low = (tess_lane_bits)(x < -126.0f);
+    x = (tess_lane_vec)(((tess_lane_bits)((tess_lane_vec){0} - 126.0f) & low) | ((tess_lane_bits)x & ~low));
+    const tess_lane_vec whole = x + magic, r = x - (whole - magic);
+    tess_lane_vec sum = r * 1.535336188319500e-4f + 1.339887440266574e-3f;
+    sum = sum * r + 9.618437357674640e-3f;
+    sum = sum * r + 5.550332471162809e-2f;
+    sum = sum * r + 2.402264791363012e-1f;
+    sum = sum * r + 6.931472028550421e-1f;
+    sum = sum * r + 1.0f;
+    return sum * (tess_lane_vec)(((tess_lane_bits)whole + 127u) << 23);
+}
+
 static inline int64_t tess_lanes_place(const tess_tensor *t, int64_t n, int64_t pixel)
 {
     const int64_t row = pixel / t->w;

@@ -25,7 +25,7 @@ extern const tess_kernel tess_cpu_winograd, tess_cpu_bf16, tess_cpu_direct, tess
     tess_cpu_side_sum;
 extern const tess_kernel tess_cpu_grad_winograd, tess_cpu_grad_patches, tess_cpu_channel_sum;
 extern const tess_kernel tess_cpu_conv_grad_reference, tess_cpu_channel_sum_reference, tess_cpu_flip;
-extern const tess_kernel tess_cpu_pointwise, tess_cpu_samples, tess_cpu_vector;
+extern const tess_kernel tess_cpu_pointwise, tess_cpu_samples, tess_cpu_vector, tess_cpu_diffuse;
 extern const tess_kernel tess_cpu_fft, tess_cpu_filter;
 extern const tess_kernel tess_cpu_radon, tess_cpu_rays, tess_cpu_fdk;
 extern const tess_kernel tess_cpu_group_norm, tess_cpu_group_norm_reference;
@@ -48,6 +48,7 @@ static inline bool tess_cpu_is_conv(const tess_op *op)
 }
 
 /* The conditions of the CPU for backward ops and batch norms in training; of a fast kernel, which knows only some kinds. */
+bool tess_cpu_is_pointwise_grad(const tess_op *op); /* and the average pooling */
 tess_status tess_cpu_gradients_refuses(const tess_device *device, const tess_op *op,
                                        tess_error *why) TESS_MUST_CHECK;
 tess_status tess_cpu_gradients_refuses_fast(const tess_device *device, const tess_op *op, bool known,

@@ -1,6 +1,13 @@
-/* The conditions of the CPU for backward ops and batch norms in training, for the fast and the reference kernels. */
+/* The conditions of the CPU for backward ops, average pooling, and batch norms in training, for the fast and the reference kernels. */
 #include "cpu/core/cpu.h"
 #include "cpu/core/lines.h"
+
+bool tess_cpu_is_pointwise_grad(const tess_op *op)
+{
+    return op->kind == TESS_OP_ACTIVATE_GRAD || op->kind == TESS_OP_POOL_GRAD ||
+           op->kind == TESS_OP_UPSAMPLE_GRAD || op->kind == TESS_OP_AVERAGE_POOL ||
+           op->kind == TESS_OP_AVERAGE_POOL_GRAD;
+}
 
 static tess_status answer(bool fits, tess_error *why, const char *needs)
 {
@@ -26,11 +33,12 @@ static bool is_pooled(const tess_op *op, const tess_tensor *small, const tess_te
 static tess_status check_pointwise(const tess_op *op, tess_error *why)
 {
     const tess_tensor *in = op->in, *out = &op->out[0];
-    const bool activate = op->kind == TESS_OP_ACTIVATE_GRAD, pool = op->kind == TESS_OP_POOL_GRAD;
+    const bool activate = op->kind == TESS_OP_ACTIVATE_GRAD,
+               grows = op->kind == TESS_OP_POOL_GRAD || op->kind == TESS_OP_AVERAGE_POOL_GRAD;
     if (activate && op->activation == TESS_LINEAR)
         return tess_kernel_refuse(why, "the gradient of an activation needs a ReLU or a SiLU");
-    bool fits =
-        activate ? tess_cpu_same_sizes(&in[0], out) : is_pooled(op, pool ? &in[0] : out, pool ? out : &in[0]);
+    bool fits = activate ? tess_cpu_same_sizes(&in[0], out)
+                         : is_pooled(op, grows ? &in[0] : out, grows ? out : &in[0]);
     for (int i = 1; i < op->inputs; i++)
         fits = fits && tess_cpu_is_value(&in[i]) && tess_cpu_same_sizes(&in[i], out);
     return answer(fits, why, "the sizes of the gradients do not fit those of the values");
@@ -83,8 +91,7 @@ static tess_status check_attention(const tess_op *op, tess_error *why)
 tess_status tess_cpu_gradients_refuses(const tess_device *device, const tess_op *op, tess_error *why)
 {
     (void)device;
-    const bool pointwise = op->kind == TESS_OP_ACTIVATE_GRAD || op->kind == TESS_OP_POOL_GRAD ||
-                           op->kind == TESS_OP_UPSAMPLE_GRAD,
+    const bool pointwise = tess_cpu_is_pointwise_grad(op),
                batch = op->kind == TESS_OP_BATCH_NORM_TRAIN || op->kind == TESS_OP_BATCH_NORM_GRAD;
     if (!pointwise && !batch && op->kind != TESS_OP_GROUP_NORM_GRAD && op->kind != TESS_OP_ATTENTION_GRAD)
         return tess_kernel_refuse(why, NULL);

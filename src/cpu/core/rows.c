@@ -37,6 +37,7 @@ const tess_kernel *const tess_cpu_kernels[] = {
     &tess_cpu_loss_rms,
     &tess_cpu_optimize,
     &tess_cpu_random,
+    &tess_cpu_diffuse,
     &tess_cpu_reference, /* last: takes all other ops, and every op with TESSERA_ISA=reference */
     NULL};
 

@@ -1,4 +1,5 @@
-/* Gradients of the ops of pointwise.c: activations, max-pool, nearest upsampling. They are memory-bound, so plain loops
+/* Gradients of the ops of pointwise.c: activations, max-pool, nearest upsampling; and average pooling, which is the
+ * gradient of an upsampling times a factor, as its own gradient is an upsampling. They are memory-bound, so plain loops
  * that the compiler vectorises are enough. Values are processed a few channels at a time in buffers on the stack,
  * between load and store. */
 #include "base/checked.h"
@@ -115,8 +116,14 @@ static void pool_item(void *arg, int64_t item, int thread)
         }
 }
 
-/* An item is a line of the output. */
-static void upsample_item(void *arg, int64_t item, int thread)
+/* The share of a value of a window in the mean. */
+static float share_of(const tess_op *op)
+{
+    return 1.0f / (float)(op->stride[TESS_HEIGHT] * op->stride[TESS_WIDTH]);
+}
+
+/* Sums windows. An item is a line of the output. */
+static void sum_item(void *arg, int64_t item, int thread)
 {
     (void)thread;
     const gradient_job *job = arg;
@@ -124,6 +131,7 @@ static void upsample_item(void *arg, int64_t item, int thread)
     const tess_tensor *in = &op->in[0], *add = &op->in[1], *out = &op->out[0];
     const int sy = op->stride[TESS_HEIGHT], sx = op->stride[TESS_WIDTH];
     const int64_t from = tess_cpu_line(in, item / out->h * in->h + item % out->h * sy);
+    const float factor = op->kind == TESS_OP_AVERAGE_POOL ? share_of(op) : 1;
     float sum[TESS_CPU_FEW], values[TESS_CPU_FEW];
     for (int64_t x = 0; x < out->w; x++)
         for (int64_t c = 0; c < out->c; c += TESS_CPU_FEW) {
@@ -135,12 +143,43 @@ static void upsample_item(void *arg, int64_t item, int thread)
                 for (int64_t i = 0; i < count; i++)
                     sum[i] += values[i];
             }
+            for (int64_t i = 0; i < count; i++)
+                sum[i] *= factor;
             if (op->inputs > 1) {
                 load(job, 1, tess_cpu_line(add, item) + x * add->stride_w + c, count, values);
                 for (int64_t i = 0; i < count; i++)
                     sum[i] += values[i];
             }
             store(job, tess_cpu_line(out, item) + x * out->stride_w + c, count, sum);
+        }
+}
+
+/* Gives every value of a window its share. An item is a line of the output. */
+static void share_item(void *arg, int64_t item, int thread)
+{
+    (void)thread;
+    const gradient_job *job = arg;
+    const tess_op *op = job->op;
+    const tess_tensor *in = &op->in[0], *add = &op->in[1], *out = &op->out[0];
+    const int64_t y = item % out->h / op->stride[TESS_HEIGHT],
+                  from = tess_cpu_line(in, item / out->h * in->h + y);
+    const float share = share_of(op);
+    float sum[TESS_CPU_FEW], values[TESS_CPU_FEW];
+    for (int64_t column = 0; column < out->w; column++)
+        for (int64_t c = 0; c < out->c; c += TESS_CPU_FEW) {
+            const int64_t count = tess_min_i64(TESS_CPU_FEW, out->c - c), x = column / op->stride[TESS_WIDTH];
+            for (int64_t i = 0; i < count; i++)
+                sum[i] = 0;
+            if (y < in->h && x < in->w) /* the last rows and columns may be in no whole window */
+                load(job, 0, from + x * in->stride_w + c, count, sum);
+            for (int64_t i = 0; i < count; i++)
+                sum[i] *= share;
+            if (op->inputs > 1) {
+                load(job, 1, tess_cpu_line(add, item) + column * add->stride_w + c, count, values);
+                for (int64_t i = 0; i < count; i++)
+                    sum[i] += values[i];
+            }
+            store(job, tess_cpu_line(out, item) + column * out->stride_w + c, count, sum);
         }
 }
 
@@ -155,16 +194,13 @@ static void gradients_run(tess_device *device, const tess_op *op, void *state, c
     else if (op->kind == TESS_OP_POOL_GRAD)
         tess_pool_run(pool, op->out[0].n * op->out[0].d * pool_rows(op), pool_item, &job);
     else
-        tess_pool_run(pool, tess_cpu_lines(&op->out[0]), upsample_item, &job);
+        tess_pool_run(pool, tess_cpu_lines(&op->out[0]),
+                      op->kind == TESS_OP_AVERAGE_POOL_GRAD ? share_item : sum_item, &job);
 }
 
 static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *why)
 {
-    return tess_cpu_gradients_refuses_fast(device, op,
-                                           op->kind == TESS_OP_ACTIVATE_GRAD ||
-                                               op->kind == TESS_OP_POOL_GRAD ||
-                                               op->kind == TESS_OP_UPSAMPLE_GRAD,
-                                           why);
+    return tess_cpu_gradients_refuses_fast(device, op, tess_cpu_is_pointwise_grad(op), why);
 }
 
 const tess_kernel tess_cpu_gradients = {.name = "gradients", .refuses = refuses, .run = gradients_run};

@@ -36,7 +36,7 @@ void tess_cpu_scale_shift(const tess_group_norm *norm, int64_t n, int64_t c, dou
 {
     float values[2] = {0, 0};
     if (norm->more) {
-        const int64_t at = n * norm->more->stride_n + c;
+        const int64_t at = (norm->more->n > 1 ? n * norm->more->stride_n : 0) + c;
         tess_cpu_load(norm->more->dtype, norm->more_data, at, 1, &values[0]);
         tess_cpu_load(norm->more->dtype, norm->more_data, at + norm->passes.in->c, 1, &values[1]);
     }

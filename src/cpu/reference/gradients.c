@@ -1,4 +1,4 @@
-/* Backward ops as plain loops in fp64, and the kernel row of all of them (TESSERA_ISA=reference). */
+/* Backward ops and average pooling as plain loops in fp64, and the kernel row of all of them (TESSERA_ISA=reference). */
 #include "base/checked.h"
 #include "cpu/core/cpu.h"
 #include "cpu/core/lines.h"
@@ -60,13 +60,25 @@ static double upsample_at(const tess_op *op, const tess_op_buffers *buffers, con
     return sum;
 }
 
+static double share_at(const tess_op *op, const tess_op_buffers *buffers, const int64_t at[4], int64_t c)
+{
+    const int64_t sy = op->stride[TESS_HEIGHT], sx = op->stride[TESS_WIDTH];
+    const int64_t window[4] = {at[0], at[1], at[2] / sy, at[3] / sx};
+    const bool whole = window[2] < op->in[0].h && window[3] < op->in[0].w;
+    return whole ? load(op, buffers, 0, window, c) / (double)(sy * sx) : 0;
+}
+
 static double gradient_at(const tess_op *op, const tess_op_buffers *buffers, const int64_t at[4], int64_t c)
 {
     const bool pool = op->kind == TESS_OP_POOL_GRAD;
+    if (op->kind == TESS_OP_AVERAGE_POOL)
+        return upsample_at(op, buffers, at, c) / (double)(op->stride[TESS_HEIGHT] * op->stride[TESS_WIDTH]);
     if (op->kind == TESS_OP_ACTIVATE_GRAD)
         return tess_reference_before_activation(op->activation, load(op, buffers, 0, at, c),
                                                 load(op, buffers, 1, at, c));
-    const double sum = pool ? pool_at(op, buffers, at, c) : upsample_at(op, buffers, at, c);
+    const double sum = pool                                    ? pool_at(op, buffers, at, c)
+                       : op->kind == TESS_OP_AVERAGE_POOL_GRAD ? share_at(op, buffers, at, c)
+                                                               : upsample_at(op, buffers, at, c);
     const int added = pool ? 2 : 1;
     return sum + (op->inputs > added ? load(op, buffers, added, at, c) : 0);
 }

@@ -30,8 +30,9 @@ static void write_channel(const tess_op *op, const tess_op_buffers *buffers, con
     const tess_tensor *in = &op->in[0], *out = &op->out[0], *more = &op->in[1];
     double scale = 0, shift = 0;
     if (op->inputs > 1) {
-        scale = tess_reference_load(more, buffers->in[1], g->n * more->stride_n + c);
-        shift = tess_reference_load(more, buffers->in[1], g->n * more->stride_n + in->c + c);
+        const int64_t at = (more->n > 1 ? g->n * more->stride_n : 0) + c;
+        scale = tess_reference_load(more, buffers->in[1], at);
+        shift = tess_reference_load(more, buffers->in[1], at + in->c);
     }
     for (int64_t d = 0; d < in->d; d++)
         for (int64_t y = 0; y < in->h; y++)

@@ -57,6 +57,7 @@ typedef struct tess_cuda_launch {
 extern const tess_cuda_launch tess_cuda_generic; /* generic.cu: every layer, on any card, not tuned */
 extern const tess_cuda_launch tess_cuda_samples; /* samples.cu: IMPORT and EXPORT */
 extern const tess_cuda_launch tess_cuda_vector;  /* vector.cu: COMBINE, DOT and SPECTRUM */
+extern const tess_cuda_launch tess_cuda_diffuse; /* diffuse.cu: SELECT and DIFFUSE */
 extern const tess_cuda_launch tess_cuda_fft;     /* fft.c: FFT, by cuFFT */
 /* filter.c: FFT and FILTER of images, by our own kernels. */
 extern const tess_cuda_launch tess_cuda_filter;
@@ -67,7 +68,7 @@ extern const tess_cuda_launch tess_cuda_attention;   /* attention.cu: ATTENTION 
 extern const tess_cuda_launch tess_cuda_conv_grad;   /* conv_grad.c: CONV_GRAD, on any card */
 extern const tess_cuda_launch tess_cuda_flip;        /* flip.cu: FLIP */
 extern const tess_cuda_launch tess_cuda_channel_sum; /* channel_sum.cu: CHANNEL_SUM */
-/* train/: pointwise_grad.cu: ACTIVATE_GRAD, POOL_GRAD, UPSAMPLE_GRAD, DROPOUT; noise.cu: NOISE; loss.cu: LOSS;
+/* train/: pointwise_grad.cu: ACTIVATE_GRAD, POOL_GRAD, UPSAMPLE_GRAD, AVERAGE_POOL and its gradient, DROPOUT; noise.cu: NOISE; loss.cu: LOSS;
  * optimize.cu: OPTIMIZE, AVERAGE. */
 extern const tess_cuda_launch tess_cuda_pointwise_grad, tess_cuda_noise, tess_cuda_loss, tess_cuda_loss_rms,
     tess_cuda_optimize;

@@ -43,12 +43,18 @@ static bool is_attention(const tess_op *op)
 static bool is_pointwise_grad(const tess_op *op)
 {
     return op->kind == TESS_OP_ACTIVATE_GRAD || op->kind == TESS_OP_POOL_GRAD ||
-           op->kind == TESS_OP_UPSAMPLE_GRAD || op->kind == TESS_OP_DROPOUT;
+           op->kind == TESS_OP_UPSAMPLE_GRAD || op->kind == TESS_OP_AVERAGE_POOL ||
+           op->kind == TESS_OP_AVERAGE_POOL_GRAD || op->kind == TESS_OP_DROPOUT;
 }
 
 static bool is_noise(const tess_op *op)
 {
     return op->kind == TESS_OP_NOISE;
+}
+
+static bool is_diffuse(const tess_op *op)
+{
+    return op->kind == TESS_OP_SELECT || op->kind == TESS_OP_DIFFUSE;
 }
 
 static bool is_loss(const tess_op *op)
@@ -202,6 +208,7 @@ LAUNCHED(side_sum, "side sum", tess_cuda_side_sum, is_side_sum)
 LAUNCHED(attention, "attention", tess_cuda_attention, is_attention)
 LAUNCHED(pointwise_grad, "pointwise", tess_cuda_pointwise_grad, is_pointwise_grad)
 LAUNCHED(noise, "noise", tess_cuda_noise, is_noise)
+LAUNCHED(diffuse, "diffuse", tess_cuda_diffuse, is_diffuse)
 LAUNCHED(loss, "loss", tess_cuda_loss, is_loss)
 LAUNCHED(loss_rms, "loss", tess_cuda_loss_rms, is_loss_rms)
 LAUNCHED(optimize, "optimize", tess_cuda_optimize, is_optimize)
@@ -229,6 +236,7 @@ const tess_kernel *const tess_cuda_kernels[] = {&samples,
                                                 &channel_sum,
                                                 &pointwise_grad,
                                                 &noise,
+                                                &diffuse,
                                                 &loss,
                                                 &loss_rms,
                                                 &optimize,

@@ -149,6 +149,8 @@ extern "C" cudaError_t tess_cuda_group_norm_run(const tess_op *op, const tess_op
     job.in = op->in[0];
     job.out = op->out[0];
     job.more = op->in[1];
+    if (job.more.n == 1)
+        job.more.stride_n = 0; /* one vector for all images */
     job.flat_in = tess_flat(&op->in[0]);
     job.flat_out = tess_flat(&op->out[0]);
     job.scale_shift = op->inputs > 1;

@@ -1,5 +1,5 @@
-/* Gradients of ops that move or change single values: ACTIVATE_GRAD, POOL_GRAD, UPSAMPLE_GRAD; and DROPOUT, whose
- * gradient is itself. They are memory-bound: a thread has 16 bytes of one pixel (one value if the tensors do not allow
+/* Gradients of ops that move or change single values: ACTIVATE_GRAD, POOL_GRAD, UPSAMPLE_GRAD; AVERAGE_POOL, which is
+ * UPSAMPLE_GRAD times a factor, and AVERAGE_POOL_GRAD; and DROPOUT, whose gradient is itself. They are memory-bound: a thread has 16 bytes of one pixel (one value if the tensors do not allow
  * it) of the smaller of its tensors, reads its inputs once and writes all that depends on them.
  *
  * Grid: x over pixels and pieces of a row, y over rows of all slices and images. */
@@ -24,6 +24,7 @@ struct grad_job {
     unsigned row;        /* pieces of a row of the grid */
     unsigned h, d, rows; /* rows of a slice, slices of an image, all rows */
     int sz, sy, sx;      /* the window */
+    float factor;        /* of the sum of a window, or of what it gives to each of its values */
     tess_activation activation;
     uint64_t seed;
     uint32_t threshold; /* DROPOUT: words below it make zeros */
@@ -106,7 +107,7 @@ template <typename T, int N, int SIDE> struct pool_grad {
     }
 };
 
-template <typename T, int N, int SIDE> struct upsample_grad {
+template <typename T, int N, int SIDE> struct window_sum {
     static __device__ __forceinline__ void run(const grad_job &job, const spot &s)
     {
         const int sz = SIDE ? 1 : job.sz, sy = SIDE ? SIDE : job.sy, sx = SIDE ? SIDE : job.sx;
@@ -126,6 +127,9 @@ template <typename T, int N, int SIDE> struct upsample_grad {
                     for (int j = 0; j < N; j++)
                         sum[j] += value[j];
                 }
+#pragma unroll
+        for (int j = 0; j < N; j++)
+            sum[j] *= job.factor;
         if (job.more) {
             tess_load<N>((const T *)job.from[1] + at(job.in[1], s), value);
 #pragma unroll
@@ -133,6 +137,28 @@ template <typename T, int N, int SIDE> struct upsample_grad {
                 sum[j] += value[j];
         }
         tess_store<N>((T *)job.to + at(job.out, s), sum);
+    }
+};
+
+template <typename T, int N, int SIDE> struct average_grad {
+    static __device__ __forceinline__ void run(const grad_job &job, const spot &s)
+    {
+        const int sz = SIDE ? 1 : job.sz, sy = SIDE ? SIDE : job.sy, sx = SIDE ? SIDE : job.sx;
+        const spot window = {s.n, s.z / sz, s.y / sy, s.x / sx, s.c};
+        float gradient[N] = {}, value[N];
+        /* The pooling drops what is left behind the last whole window. */
+        if (window.z < job.in[0].d && window.y < job.in[0].h && window.x < job.in[0].w)
+            tess_load<N>((const T *)job.from[0] + at(job.in[0], window), gradient);
+#pragma unroll
+        for (int j = 0; j < N; j++)
+            gradient[j] *= job.factor;
+        if (job.more) {
+            tess_load<N>((const T *)job.from[1] + at(job.in[1], s), value);
+#pragma unroll
+            for (int j = 0; j < N; j++)
+                gradient[j] += value[j];
+        }
+        tess_store<N>((T *)job.to + at(job.out, s), gradient);
     }
 };
 
@@ -191,10 +217,19 @@ template <typename T, int N> cudaError_t launch_kind(tess_op_kind kind, grad_job
 {
     job.pieces = (unsigned)(job.out.c / N);
     job.row *= job.pieces;
-    return kind == TESS_OP_ACTIVATE_GRAD   ? launch<activate_grad, T, N>(job, stream)
-           : kind == TESS_OP_POOL_GRAD     ? launch<pool_grad, T, N>(job, stream)
-           : kind == TESS_OP_UPSAMPLE_GRAD ? launch<upsample_grad, T, N>(job, stream)
-                                           : launch<dropout, T, N>(job, stream);
+    switch (kind) {
+    case TESS_OP_ACTIVATE_GRAD:
+        return launch<activate_grad, T, N>(job, stream);
+    case TESS_OP_POOL_GRAD:
+        return launch<pool_grad, T, N>(job, stream);
+    case TESS_OP_UPSAMPLE_GRAD:
+    case TESS_OP_AVERAGE_POOL:
+        return launch<window_sum, T, N>(job, stream);
+    case TESS_OP_AVERAGE_POOL_GRAD:
+        return launch<average_grad, T, N>(job, stream);
+    default: /* DROPOUT */
+        return launch<dropout, T, N>(job, stream);
+    }
 }
 
 template <typename T>
@@ -212,7 +247,7 @@ int value_inputs(const tess_op *op)
 
 int window(const tess_op *op, int axis)
 {
-    const bool windows = op->kind == TESS_OP_POOL_GRAD || op->kind == TESS_OP_UPSAMPLE_GRAD;
+    const bool windows = op->kind != TESS_OP_ACTIVATE_GRAD && op->kind != TESS_OP_DROPOUT;
     return windows && op->stride[axis] > 1 ? op->stride[axis] : 1;
 }
 
@@ -240,6 +275,8 @@ const char *refuses_shape(const tess_op *op)
                    ? NULL
                    : "the tensors do not fit the window";
     case TESS_OP_UPSAMPLE_GRAD:
+    case TESS_OP_AVERAGE_POOL:
+    case TESS_OP_AVERAGE_POOL_GRAD:
         return op->in[0].n == out->n && op->in[0].c == out->c &&
                        (last == 0 || tess_same_sizes(&op->in[1], out))
                    ? NULL
@@ -281,6 +318,8 @@ cudaError_t run(const tess_op *op, const tess_op_buffers *b, cudaStream_t stream
     job.sz = window(op, TESS_DEPTH);
     job.sy = window(op, TESS_HEIGHT);
     job.sx = window(op, TESS_WIDTH);
+    const bool averages = op->kind == TESS_OP_AVERAGE_POOL || op->kind == TESS_OP_AVERAGE_POOL_GRAD;
+    job.factor = averages ? 1.0f / (float)(job.sz * job.sy * job.sx) : 1;
     job.row = (unsigned)windows(op, op->out[0].w, job.sx);
     job.h = (unsigned)windows(op, op->out[0].h, job.sy);
     job.d = (unsigned)windows(op, op->out[0].d, job.sz);

@@ -216,7 +216,7 @@ static void calibrate(tess_denoise_job *job)
     const tess_cut_plan *choice = &file->choice;
     const int64_t grid = tess_net_grid(file->model->model.net, TESS_HEIGHT);
     const tess_plan_shape largest = {choice->batch, tess_axis_largest_window(&choice->rows),
-                                     tess_axis_largest_window(&choice->cols), TESS_INFER};
+                                     tess_axis_largest_window(&choice->cols)};
     const double start = tess_clock();
     /* Stays within the job's planned bytes: its blocks are free again, the weights are not. */
     tess_rates_budget budget = {CALIBRATION_SECONDS, job->planned_total - job->planned.by[TESS_MEM_WEIGHTS],
@@ -225,13 +225,12 @@ static void calibrate(tess_denoise_job *job)
     /* Also measures smaller sizes, for smaller images and tiles of later jobs. */
     for (int i = 0; i < TUNED && status == TESS_OK && job->engine.device->ops->tune; i++) {
         const tess_plan_shape shape = {largest.n, tess_round_up(largest.h >> i / 2, grid),
-                                       tess_round_up(largest.w >> (i + 1) / 2, grid), TESS_INFER};
+                                       tess_round_up(largest.w >> (i + 1) / 2, grid)};
         status = with_plan(job, file, shape, tess_rates_tune, budget);
         budget.seconds = CALIBRATION_SECONDS - (tess_clock() - start);
     }
     if (status == TESS_OK)
-        status =
-            with_plan(job, file, (tess_plan_shape){1, grid, grid, TESS_INFER}, tess_rates_measure, budget);
+        status = with_plan(job, file, (tess_plan_shape){1, grid, grid}, tess_rates_measure, budget);
     if (status == TESS_OK)
         status = tess_rates_measure_run(job->engine.rates, file->model->bound, grid,
                                         file->model->weights.data, budget, NULL);

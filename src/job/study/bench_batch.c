@@ -106,8 +106,7 @@ tess_status tess_bench_batch(tess_study *study, tess_error *error)
     for (int i = 0; i < patch_count; i++) {
         const int64_t across = s->height / patches[i];
         for (int k = 0; k < batch_count; k++) {
-            const tess_plan_shape shape = {tess_min_i64(batches[k], across * across), patches[i], patches[i],
-                                           TESS_INFER};
+            const tess_plan_shape shape = {tess_min_i64(batches[k], across * across), patches[i], patches[i]};
             TESS_TRY(tess_bench_warm(study, shape, error));
         }
     }

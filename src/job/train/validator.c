@@ -24,7 +24,7 @@ static tess_status plan_of(tess_validator *v, int64_t height, int64_t width, tes
         return TESS_OK;
     tess_net_plan_destroy(v->plan);
     v->plan = NULL;
-    const tess_plan_shape shape = {.n = 1, .h = height, .w = width, .mode = TESS_INFER};
+    const tess_plan_shape shape = {.n = 1, .h = height, .w = width};
     TESS_TRY(tess_net_plan_create(v->bound, shape, &v->plan, error));
     v->plan_height = height;
     v->plan_width = width;
@@ -156,6 +156,11 @@ tess_status tess_validator_run(tess_validator *v, tess_weights *weights, double 
     }
     *psnr = tess_validation_psnr(v->set, -1);
     return TESS_OK;
+}
+
+const tess_images *tess_validator_images(const tess_validator *v)
+{
+    return tess_validation_images(v->set);
 }
 
 int tess_validator_levels(const tess_validator *v)

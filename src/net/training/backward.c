@@ -1,20 +1,49 @@
-/* The backward pass, layer by layer from the last to the first. Gradients of a value that several layers read are added
- * by the op that computes the last of them, where that op can add; otherwise by an ADD. The gradient of a ReLU is
- * likewise fused into the convolution that computes the gradient of its output (`masked`). */
+/* The backward pass, layer by layer from the last to the first. The row of each layer's op describes its backward pass
+ * (op/backward.h); this file finds or makes the cell of every operand. Gradients of a value that several layers read
+ * are added by the op that computes the last of them, where that op can add; otherwise by an ADD. The gradient of a
+ * ReLU is likewise fused into the convolution that computes the gradient of its output (`masked`). */
 #include <stdio.h>
 
 #include "net/training/emit.h"
 #include "op/row.h"
+
+/* The layer whose backward pass is being emitted. */
+typedef struct backward {
+    tess_emitter *e;
+    int index;
+    const tess_layer *layer;
+    tess_cell gradient; /* of its output; later, before its activation */
+} backward;
 
 static tess_cell gradient_like(tess_emitter *e, tess_value value)
 {
     return tess_program_tensor(e->program, tess_value_tensor(e->net, value, e->bound->dtype, e->shape));
 }
 
-static void add_ready(tess_emitter *e, tess_value value, tess_cell contribution)
+/* Describes the backward pass of a layer; false: it has none. */
+static bool describe(const tess_emitter *e, int index, tess_backward *out)
+{
+    const tess_op op = tess_emit_op(e, index);
+    const tess_op_row *row = tess_op_row_of(op.kind);
+    out->count = 0;
+    if (row->backward)
+        row->backward(&op, e->settings->micro_batches > 1, out);
+    return row->backward != NULL;
+}
+
+static void cannot_train(const backward *b, const char *why)
+{
+    char text[256], number[32];
+    snprintf(number, sizeof number, "of layer %d", b->index);
+    snprintf(text, sizeof text, "%s %s: %s", tess_op_kind_name(b->layer->kind),
+             b->layer->name[0] ? b->layer->name : number, why);
+    tess_program_fail(b->e->program, text);
+}
+
+/* A contribution to the gradient of a value is there. */
+static void arrive(tess_emitter *e, tess_value value, tess_cell contribution)
 {
     tess_emitted *v = &e->values[value];
-    v->readers--;
     if (!v->wanted)
         return;
     if (v->gradient < 0) {
@@ -27,234 +56,164 @@ static void add_ready(tess_emitter *e, tess_value value, tess_cell contribution)
     v->gradient = sum;
 }
 
-/* An op computes a contribution and can add the others to it. */
-static void add_computed(tess_emitter *e, tess_value value, tess_op op, const tess_cell *in, int inputs)
-{
-    tess_emitted *v = &e->values[value];
-    tess_cell all[TESS_OP_INPUTS + 1] = {-1, -1, -1, -1, -1};
-    for (int i = 0; i < inputs; i++)
-        all[i] = in[i];
-    all[inputs] = v->gradient;
-    v->gradient = gradient_like(e, value);
-    tess_program_op(e->program, op, all, (tess_cell[]){v->gradient, -1, -1}, -1);
-    v->readers--;
-}
-
-/* The ReLU that made the value, if a layer ends with one: its gradient can be fused into the last contribution. */
+/* True when the backward pass of the layer that made the value starts with the gradient of a ReLU, which can be fused
+ * into the last contribution to the value's gradient. */
 static bool made_by_relu(const tess_emitter *e, tess_value value)
 {
     const int producer = tess_net_value(e->net, value)->producer;
-    const tess_layer *layer = producer < 0 ? NULL : tess_net_layer(e->net, producer);
-    return layer && layer->activation == TESS_RELU && layer->kind != TESS_OP_GROUP_NORM;
+    tess_backward before;
+    return producer >= 0 && describe(e, producer, &before) && before.count > 0 &&
+           before.steps[0].op.kind == TESS_OP_ACTIVATE_GRAD && before.steps[0].op.activation == TESS_RELU;
 }
 
-/* The op of a convolution's input gradient: a convolution with the turned kernel for stride 1, a transposed one for
- * kernel = stride, and a strided one for a transposed one. */
-static bool input_gradient(const tess_layer *layer, tess_op *op)
+/* True when no layer before this one reads the value: this layer's contribution to its gradient is the last. */
+static bool reads_first(const tess_emitter *e, int index, tess_value value)
 {
-    const tess_layer_window *w = &layer->window;
-    const bool transposed = layer->kind == TESS_OP_CONV_TRANSPOSE;
-    bool plain = true, tiled = true;
-    for (int axis = 0; axis < TESS_SPATIAL; axis++) {
-        plain = plain && w->stride[axis] == 1;
-        tiled = tiled && w->stride[axis] == w->kernel[axis] && w->pad_before[axis] == 0 &&
-                w->pad_after[axis] == 0;
-        op->kernel[axis] = w->kernel[axis];
-        op->stride[axis] = w->stride[axis];
-        op->pad_before[axis] = plain ? w->kernel[axis] - 1 - w->pad_before[axis] : 0;
-        op->pad_after[axis] = plain ? w->kernel[axis] - 1 - w->pad_after[axis] : 0;
+    for (int i = 0; i < index; i++) {
+        const tess_layer *layer = tess_net_layer(e->net, i);
+        for (int k = 0; k < layer->inputs && !layer->dropped; k++)
+            if (layer->in[k] == value)
+                return false;
     }
-    op->kind = plain || transposed ? TESS_OP_CONV : TESS_OP_CONV_TRANSPOSE;
-    return plain || tiled;
+    return true;
 }
 
-static void conv_input(tess_emitter *e, int index, const tess_layer *layer, tess_cell gradient)
+static tess_cell cell_to_read(const backward *b, tess_operand from)
 {
-    const tess_value value = layer->in[0];
-    tess_emitted *v = &e->values[value];
-    if (!v->wanted) {
-        v->readers--;
+    switch (from.role) {
+    case TESS_ROLE_GRADIENT:
+        return b->gradient;
+    case TESS_ROLE_IN:
+        return from.index < b->layer->inputs ? tess_emit_activation(b->e, b->layer->in[from.index])
+                                             : b->e->keys;
+    case TESS_ROLE_OUT:
+        return from.index == 0 ? tess_emit_activation(b->e, b->layer->out[0])
+                               : tess_emit_statistics(b->e, b->index);
+    case TESS_ROLE_PARAMETERS:
+        return tess_emit_piece(b->e, TESS_IN_PARAMETERS, b->index, from.index, from.count);
+    case TESS_ROLE_NONE:
+    case TESS_ROLE_IN_GRADIENT:
+    case TESS_ROLE_PARAMETER_GRADIENT:
+        return -1;
+    }
+    return -1;
+}
+
+static tess_cell cell_to_write(const backward *b, tess_operand to)
+{
+    switch (to.role) {
+    case TESS_ROLE_GRADIENT:
+        return gradient_like(b->e, b->layer->out[0]);
+    case TESS_ROLE_IN_GRADIENT:
+        return gradient_like(b->e, b->layer->in[to.index]);
+    case TESS_ROLE_PARAMETER_GRADIENT:
+        return tess_emit_piece(b->e, TESS_IN_GRADIENTS, b->index, to.index, to.count);
+    case TESS_ROLE_NONE:
+    case TESS_ROLE_IN:
+    case TESS_ROLE_OUT:
+    case TESS_ROLE_PARAMETERS:
+        return -1;
+    }
+    return -1;
+}
+
+static bool needed(const backward *b, const tess_backward_step *step)
+{
+    bool any = false;
+    for (int i = 0; i < TESS_OP_OUTPUTS; i++)
+        any = any || step->out[i].role == TESS_ROLE_GRADIENT ||
+              step->out[i].role == TESS_ROLE_PARAMETER_GRADIENT ||
+              (step->out[i].role == TESS_ROLE_IN_GRADIENT &&
+               b->e->values[b->layer->in[step->out[i].index]].wanted);
+    return any;
+}
+
+/* Applies the ReLU that made `value` to its gradient, if this is the last contribution and the device can. */
+static void try_mask(const backward *b, tess_value value, tess_op *op, tess_cell *in, const tess_cell *out)
+{
+    tess_emitter *e = b->e;
+    if (!tess_op_takes_mask(op) || !reads_first(e, b->index, value) || !made_by_relu(e, value))
         return;
-    }
-    tess_op op = {.tf32 = e->settings->tf32};
-    if (!input_gradient(layer, &op)) {
-        char text[160];
-        snprintf(text, sizeof text, "%s: only strides of 1 or of the kernel's size can be trained",
-                 layer->name);
-        tess_program_fail(e->program, text);
-        return;
-    }
-    const bool turned = op.kind == TESS_OP_CONV && layer->kind == TESS_OP_CONV;
-    tess_cell in[TESS_OP_INPUTS + 1] = {gradient, v->gradient, -1, -1, -1};
-    const tess_cell out[TESS_OP_OUTPUTS] = {gradient_like(e, value), -1, -1};
-    if (v->readers == 1 && made_by_relu(e, value)) {
-        tess_op masked = op;
-        masked.masked = true;
-        tess_cell with[TESS_OP_INPUTS + 1] = {in[0], in[1], -1, -1, -1};
-        with[in[1] < 0 ? 1 : 2] = tess_emit_activation(e, value);
-        if (tess_program_can(e->program, masked, with, out)) {
-            op = masked;
-            for (int i = 0; i < TESS_OP_INPUTS; i++)
-                in[i] = with[i];
-            v->masked = true;
-        }
-    }
-    if (e->program->status != TESS_OK)
-        return;
-    tess_op bound = op; /* with its tensors, which decide the kernel and its packing */
-    for (bound.inputs = 0; in[bound.inputs] >= 0; bound.inputs++)
-        bound.in[bound.inputs] = *tess_program_shape(e->program, in[bound.inputs]);
-    bound.outputs = 1;
-    bound.out[0] = *tess_program_shape(e->program, out[0]);
-    tess_program_op(e->program, op, in, out, tess_emit_weights(e, &bound, index, turned));
-    v->gradient = out[0];
-    v->readers--;
-}
-
-static void conv_parameters(tess_emitter *e, int index, const tess_layer *layer, tess_cell gradient)
-{
-    const bool transposed = layer->kind == TESS_OP_CONV_TRANSPOSE, sums = e->settings->micro_batches > 1;
-    const tess_cell x = tess_emit_activation(e, layer->in[0]);
-    tess_op op = {.kind = TESS_OP_CONV_GRAD, .tf32 = e->settings->tf32, .grad = {sums}};
-    for (int axis = 0; axis < TESS_SPATIAL; axis++) {
-        op.kernel[axis] = layer->window.kernel[axis];
-        op.stride[axis] = layer->window.stride[axis];
-        op.pad_before[axis] = layer->window.pad_before[axis];
-        op.pad_after[axis] = layer->window.pad_after[axis];
-    }
-    const tess_cell kernel = tess_emit_piece(e, TESS_IN_GRADIENTS, index, 0, 1),
-                    bias = layer->bias ? tess_emit_piece(e, TESS_IN_GRADIENTS, index, 1, 1) : -1;
-    tess_program_op(e->program, op, (tess_cell[]){transposed ? gradient : x, transposed ? x : gradient, -1},
-                    (tess_cell[]){kernel, transposed ? -1 : bias, -1}, -1);
-    if (transposed && layer->bias)
-        tess_program_op(e->program, (tess_op){.kind = TESS_OP_CHANNEL_SUM, .grad = {sums}},
-                        (tess_cell[]){gradient, -1}, (tess_cell[]){bias, -1, -1}, -1);
-}
-
-static void conv_backward(tess_emitter *e, int index, const tess_layer *layer, tess_cell gradient)
-{
-    for (int i = 1; i < layer->inputs; i++)
-        add_ready(e, layer->in[i], gradient);
-    conv_parameters(e, index, layer, gradient);
-    conv_input(e, index, layer, gradient);
-}
-
-static void batch_norm_backward(tess_emitter *e, int index, const tess_layer *layer, tess_cell gradient)
-{
-    const tess_cell x = tess_emit_activation(e, layer->in[0]), out = gradient_like(e, layer->in[0]);
-    const tess_op op = {.kind = TESS_OP_BATCH_NORM_GRAD,
-                        .batch_norm = {.accumulate = e->settings->micro_batches > 1}};
-    tess_program_op(e->program, op,
-                    (tess_cell[]){gradient, x, tess_emit_statistics(e, index),
-                                  tess_emit_piece(e, TESS_IN_PARAMETERS, index, 0, 2)},
-                    (tess_cell[]){out, tess_emit_piece(e, TESS_IN_GRADIENTS, index, 0, 2), -1}, -1);
-    add_ready(e, layer->in[0], out);
-}
-
-static void group_norm_backward(tess_emitter *e, int index, const tess_layer *layer, tess_cell gradient)
-{
-    const bool shifted = layer->inputs > 1;
-    const tess_cell x = tess_emit_activation(e, layer->in[0]), out = gradient_like(e, layer->in[0]),
-                    shift = shifted ? gradient_like(e, layer->in[1]) : -1;
-    tess_op op = {
-        .kind = TESS_OP_GROUP_NORM_GRAD, .activation = layer->activation, .group_norm = layer->group_norm};
-    op.group_norm.accumulate = e->settings->micro_batches > 1;
-    tess_program_op(e->program, op,
-                    (tess_cell[]){gradient, x, tess_emit_piece(e, TESS_IN_PARAMETERS, index, 0, 2),
-                                  shifted ? tess_emit_activation(e, layer->in[1]) : -1},
-                    (tess_cell[]){out, tess_emit_piece(e, TESS_IN_GRADIENTS, index, 0, 2), shift}, -1);
-    add_ready(e, layer->in[0], out);
-    if (shifted)
-        add_ready(e, layer->in[1], shift);
-}
-
-static void attention_backward(tess_emitter *e, const tess_layer *layer, tess_cell gradient)
-{
-    const tess_cell out = gradient_like(e, layer->in[0]);
-    tess_program_op(e->program, (tess_op){.kind = TESS_OP_ATTENTION_GRAD, .attention = layer->attention},
-                    (tess_cell[]){gradient, tess_emit_activation(e, layer->in[0]),
-                                  tess_emit_activation(e, layer->out[0]), -1},
-                    (tess_cell[]){out, -1, -1}, -1);
-    add_ready(e, layer->in[0], out);
-}
-
-/* The gradient before the activation that ends the layer. */
-static tess_cell before_activation(tess_emitter *e, const tess_layer *layer)
-{
-    const tess_value value = layer->out[0];
-    const bool silu = layer->activation == TESS_SILU;
-    if (layer->activation == TESS_LINEAR || layer->kind == TESS_OP_GROUP_NORM || e->values[value].masked)
-        return e->values[value].gradient;
-    const tess_cell out = gradient_like(e, value);
-    tess_program_op(
-        e->program, (tess_op){.kind = TESS_OP_ACTIVATE_GRAD, .activation = layer->activation},
-        (tess_cell[]){e->values[value].gradient, tess_emit_activation(e, silu ? layer->in[0] : value), -1},
-        (tess_cell[]){out, -1, -1}, -1);
-    return out;
-}
-
-static void window_backward(tess_emitter *e, const tess_layer *layer, tess_cell gradient)
-{
-    const bool pool = layer->kind == TESS_OP_MAX_POOL;
-    tess_op op = {.kind = pool ? TESS_OP_POOL_GRAD : TESS_OP_UPSAMPLE_GRAD};
-    for (int axis = 0; axis < TESS_SPATIAL; axis++) {
-        op.kernel[axis] = layer->window.kernel[axis];
-        op.stride[axis] = layer->window.stride[axis];
-    }
-    const tess_cell in[] = {gradient, pool ? tess_emit_activation(e, layer->in[0]) : -1};
-    if (e->values[layer->in[0]].wanted)
-        add_computed(e, layer->in[0], op, in, pool ? 2 : 1);
+    tess_op masked = *op;
+    masked.masked = true;
+    int last = 0;
+    while (in[last] >= 0)
+        last++;
+    in[last] = tess_emit_activation(e, value);
+    e->values[value].masked = tess_program_can(e->program, masked, in, out);
+    if (e->values[value].masked)
+        *op = masked;
     else
-        e->values[layer->in[0]].readers--;
+        in[last] = -1;
+}
+
+static tess_cell step_weights(const backward *b, const tess_backward_step *step, const tess_op *op,
+                              const tess_cell *in, const tess_cell *out)
+{
+    if (step->weights == TESS_STEP_NO_WEIGHTS || b->e->program->status != TESS_OK)
+        return -1;
+    tess_op bound = *op; /* with its tensors, which decide the kernel and its packing */
+    for (bound.inputs = 0; in[bound.inputs] >= 0; bound.inputs++)
+        bound.in[bound.inputs] = *tess_program_shape(b->e->program, in[bound.inputs]);
+    bound.outputs = 1;
+    bound.out[0] = *tess_program_shape(b->e->program, out[0]);
+    return tess_emit_weights(b->e, &bound, b->index, step->weights == TESS_STEP_TURNED_WEIGHTS);
+}
+
+static void emit_step(backward *b, const tess_backward_step *step)
+{
+    tess_emitter *e = b->e;
+    tess_op op = step->op;
+    tess_cell in[TESS_OP_INPUTS + 1] = {-1, -1, -1, -1, -1}, out[TESS_OP_OUTPUTS];
+    int inputs = 0;
+    for (; inputs < TESS_OP_INPUTS && step->in[inputs].role != TESS_ROLE_NONE; inputs++)
+        in[inputs] = cell_to_read(b, step->in[inputs]);
+    for (int i = 0; i < TESS_OP_OUTPUTS; i++)
+        out[i] = cell_to_write(b, step->out[i]);
+    if (step->adds) {
+        const tess_value value = b->layer->in[step->out[0].index];
+        in[inputs] = e->values[value].gradient;
+        e->values[value].gradient = -1;
+        try_mask(b, value, &op, in, out);
+    }
+    tess_program_op(e->program, op, in, out, step_weights(b, step, &op, in, out));
+    for (int i = 0; i < TESS_OP_OUTPUTS; i++)
+        if (step->out[i].role == TESS_ROLE_GRADIENT)
+            b->gradient = out[i];
+        else if (step->out[i].role == TESS_ROLE_IN_GRADIENT)
+            arrive(e, b->layer->in[step->out[i].index], out[i]);
+}
+
+/* Without an op: the gradient itself, or some of its channels. */
+static void pass_gradient(backward *b, const tess_backward_step *step)
+{
+    const tess_value value = b->layer->in[step->out[0].index];
+    const int64_t channels = tess_net_value(b->e->net, value)->channels;
+    const bool all = channels == tess_program_shape(b->e->program, b->gradient)->c;
+    arrive(b->e, value,
+           all ? b->gradient : tess_program_view(b->e->program, b->gradient, step->channel, channels));
 }
 
 static void layer_backward(tess_emitter *e, int index)
 {
     const tess_layer *layer = tess_net_layer(e->net, index);
-    if (e->values[layer->out[0]].gradient < 0 || !e->values[layer->out[0]].wanted) {
-        for (int i = 0; i < layer->inputs; i++)
-            e->values[layer->in[i]].readers--;
-        return;
-    }
-    const tess_cell gradient = before_activation(e, layer);
-    int64_t channel = 0;
-    if (e->program->status != TESS_OK)
-        return;
-    switch (layer->kind) {
-    case TESS_OP_CONV:
-    case TESS_OP_CONV_TRANSPOSE:
-        conv_backward(e, index, layer, gradient);
-        return;
-    case TESS_OP_MAX_POOL:
-    case TESS_OP_UPSAMPLE:
-        window_backward(e, layer, gradient);
-        return;
-    case TESS_OP_ACTIVATE:
-    case TESS_OP_ADD:
-        for (int i = 0; i < layer->inputs; i++)
-            add_ready(e, layer->in[i], gradient);
-        return;
-    case TESS_OP_CONCAT:
-        for (int i = 0; i < layer->inputs; i++) {
-            const int64_t channels = tess_net_value(e->net, layer->in[i])->channels;
-            add_ready(e, layer->in[i], tess_program_view(e->program, gradient, channel, channels));
-            channel += channels;
-        }
-        return;
-    case TESS_OP_BATCH_NORM:
-        batch_norm_backward(e, index, layer, gradient);
-        return;
-    case TESS_OP_GROUP_NORM:
-        group_norm_backward(e, index, layer, gradient);
-        return;
-    case TESS_OP_ATTENTION:
-        attention_backward(e, layer, gradient);
-        return;
-    default: {
-        char text[120];
-        snprintf(text, sizeof text, "a layer of kind %s cannot be trained", tess_op_kind_name(layer->kind));
-        tess_program_fail(e->program, text);
-    }
+    const tess_emitted *result = &e->values[layer->out[0]];
+    const bool wanted = result->gradient >= 0 && result->wanted;
+    backward b = {e, index, layer, result->gradient};
+    tess_backward list;
+    if (wanted && !describe(e, index, &list))
+        cannot_train(&b, "a layer of this kind cannot be trained");
+    for (int i = 0; wanted && i < list.count && e->program->status == TESS_OK; i++) {
+        const tess_backward_step *step = &list.steps[i];
+        const bool fused = step->out[0].role == TESS_ROLE_GRADIENT && result->masked;
+        if (fused || !needed(&b, step))
+            continue;
+        if (step->cannot)
+            cannot_train(&b, step->cannot);
+        else if (step->passes)
+            pass_gradient(&b, step);
+        else
+            emit_step(&b, step);
     }
 }
 
@@ -266,10 +225,8 @@ static void mark_wanted(tess_emitter *e)
         if (layer->dropped)
             continue;
         bool wanted = tess_parameters_of(e->parameters, i, false) != NULL;
-        for (int k = 0; k < layer->inputs; k++) {
+        for (int k = 0; k < layer->inputs; k++)
             wanted = wanted || e->values[layer->in[k]].wanted;
-            e->values[layer->in[k]].readers++;
-        }
         e->values[layer->out[0]].wanted = wanted;
     }
 }

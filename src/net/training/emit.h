@@ -12,7 +12,6 @@ typedef struct tess_emitted {
     tess_cell cell;     /* its activation, from the forward pass; -1: not computed */
     tess_cell again;    /* the same, computed again for the backward pass */
     tess_cell gradient; /* what has arrived so far; -1: nothing */
-    int readers;        /* layers that read it and have not yet contributed to its gradient */
     bool dropped;       /* not kept after the forward pass */
     bool wanted;        /* a parameter before it needs its gradient */
     bool masked;        /* the gradient already includes the ReLU that made this value */
@@ -27,10 +26,13 @@ typedef struct tess_emitter {
     tess_plan_shape shape;
     tess_emitted *values;
     tess_cell *stats, *stats_again; /* for each layer: the statistics of its batch norm */
+    tess_cell keys;                 /* item and step of each image, for DROPOUT; -1: no layer needs them */
     bool recomputing;
 } tess_emitter;
 
-/* forward.c: emits one layer. Its inputs must be there. */
+/* forward.c: the op that computes a layer in training. */
+tess_op tess_emit_op(const tess_emitter *e, int layer);
+/* Emits one layer. Its inputs must be there. */
 void tess_emit_layer(tess_emitter *e, int layer);
 /* The cell of a value for a backward op: kept, or computed again now. */
 tess_cell tess_emit_activation(tess_emitter *e, tess_value value);

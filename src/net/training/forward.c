@@ -4,7 +4,8 @@
 #include "net/training/emit.h"
 #include "op/row.h"
 
-static const double EPSILON = 1e-5, MOMENTUM = 0.1; /* PyTorch's batch norm */
+static const double EPSILON = 1e-5, MOMENTUM = 0.1;     /* PyTorch's batch norm */
+static const uint64_t LAYER_SEED = 0x9e3779b97f4a7c15u; /* between the seeds of two layers */
 
 tess_cell tess_emit_piece(tess_emitter *e, tess_place place, int layer, int first, int count)
 {
@@ -49,18 +50,28 @@ static tess_cell input_of(tess_emitter *e, tess_value value)
     return e->recomputing ? tess_emit_activation(e, value) : e->values[value].cell;
 }
 
-static void emit_norm(tess_emitter *e, int index, const tess_layer *layer, tess_cell in, tess_cell out)
+tess_op tess_emit_op(const tess_emitter *e, int index)
 {
-    const int64_t channels = tess_program_shape(e->program, out)->c;
-    const tess_cell stats = tess_program_tensor(e->program, tess_tensor_2d(TESS_F32, 1, 1, 1, 2 * channels));
-    (e->recomputing ? e->stats_again : e->stats)[index] = stats;
-    const tess_op op = {
-        .kind = TESS_OP_BATCH_NORM_TRAIN,
-        .activation = layer->activation,
-        .batch_norm = {EPSILON, e->recomputing ? 0 : MOMENTUM}}; /* averages are updated once */
-    tess_program_op(e->program, op,
-                    (tess_cell[]){in, tess_emit_piece(e, TESS_IN_PARAMETERS, index, 0, 2), -1},
-                    (tess_cell[]){out, stats, tess_emit_piece(e, TESS_IN_RUNNING, index, 0, 2)}, -1);
+    const tess_layer *layer = tess_net_layer(e->net, index);
+    tess_op op = tess_bound_op(e->bound, index, e->shape);
+    if (layer->kind == TESS_OP_BATCH_NORM)
+        op =
+            (tess_op){.kind = TESS_OP_BATCH_NORM_TRAIN,
+                      .activation = layer->activation,
+                      .batch_norm = {EPSILON, e->recomputing ? 0 : MOMENTUM}}; /* averages are updated once */
+    else if (layer->kind == TESS_OP_DROPOUT)
+        op.random.seed = e->settings->seed + (uint64_t)index * LAYER_SEED;
+    return op;
+}
+
+/* The operands of a batch norm in training besides its input and output. */
+static void add_norm_operands(tess_emitter *e, int index, tess_cell *in, tess_cell *out)
+{
+    const int64_t channels = tess_program_shape(e->program, out[0])->c;
+    in[1] = tess_emit_piece(e, TESS_IN_PARAMETERS, index, 0, 2);
+    out[1] = tess_program_tensor(e->program, tess_tensor_2d(TESS_F32, 1, 1, 1, 2 * channels));
+    out[2] = tess_emit_piece(e, TESS_IN_RUNNING, index, 0, 2);
+    (e->recomputing ? e->stats_again : e->stats)[index] = out[1];
 }
 
 static void emit_concat(tess_emitter *e, const tess_layer *layer, tess_cell out)
@@ -91,12 +102,14 @@ void tess_emit_layer(tess_emitter *e, int index)
         e->values[value].cell = out[0];
     if (layer->kind == TESS_OP_CONCAT) {
         emit_concat(e, layer, out[0]);
-    } else if (layer->kind == TESS_OP_BATCH_NORM) {
-        emit_norm(e, index, layer, in[0], out[0]);
-    } else {
-        const tess_op op = tess_bound_op(e->bound, index, e->shape);
-        tess_program_op(e->program, op, in, out, tess_emit_weights(e, &op, index, false));
+        return;
     }
+    if (layer->kind == TESS_OP_BATCH_NORM)
+        add_norm_operands(e, index, in, out);
+    else if (layer->kind == TESS_OP_DROPOUT)
+        in[1] = e->keys;
+    const tess_op op = tess_emit_op(e, index);
+    tess_program_op(e->program, op, in, out, tess_emit_weights(e, &op, index, false));
 }
 
 tess_cell tess_emit_activation(tess_emitter *e, tess_value value)

@@ -53,6 +53,14 @@ static void emit_begin(tess_training *t)
     tess_program_end_section(&t->program, TESS_SECTION_BEGIN);
 }
 
+static bool has_dropout(const tess_net *net)
+{
+    for (int i = 0; i < tess_net_layer_count(net); i++)
+        if (tess_net_layer(net, i)->kind == TESS_OP_DROPOUT && !tess_net_layer(net, i)->dropped)
+            return true;
+    return false;
+}
+
 static void emit_pass(tess_training *t, tess_emitter *e)
 {
     const tess_net *net = e->net;
@@ -62,6 +70,7 @@ static void emit_pass(tess_training *t, tess_emitter *e)
         e->values[value].cell = t->inputs[i] =
             add_data(t, tess_value_tensor(net, value, t->settings.dtype, e->shape));
     }
+    e->keys = t->keys = has_dropout(net) ? add_data(t, tess_tensor_2d(TESS_I64, t->settings.n, 1, 1, 2)) : -1;
     for (int i = 0; i < tess_net_layer_count(net) && t->program.status == TESS_OK; i++)
         if (!tess_net_layer(net, i)->dropped)
             tess_emit_layer(e, i);
@@ -144,6 +153,11 @@ static tess_status plan(tess_training *t, const tess_net *net, tess_error *error
         return tess_fail(error, TESS_INTERNAL, "the network was not finished for training");
     if (s->n < 1 || s->micro_batches < 1)
         return tess_fail(error, TESS_BAD_OPTION, "batch: must have at least one crop for each micro-batch");
+    for (int v = 0; v < tess_net_value_count(net); v++)
+        if (tess_net_value(net, v)->view || tess_net_value(net, v)->shared)
+            return tess_fail(
+                error, TESS_UNSUPPORTED,
+                "a network with slices of vectors, or vectors for all images, cannot be trained");
     for (int axis = 0; axis < TESS_SPATIAL; axis++)
         if (size[axis] < 1 || size[axis] % tess_net_grid(net, axis))
             return tess_fail(error, TESS_BAD_OPTION, "crop: must be a multiple of %lld for this network",
@@ -159,7 +173,7 @@ static tess_status plan(tess_training *t, const tess_net *net, tess_error *error
                       .net = net,
                       .parameters = &t->parameters,
                       .settings = s,
-                      .shape = {.n = s->n, .h = s->h, .w = s->w, .d = s->d, .mode = TESS_TRAIN}};
+                      .shape = {.n = s->n, .h = s->h, .w = s->w, .d = s->d}};
     const tess_status status = emit(t, &e, error);
     tess_small_free(e.values);
     tess_small_free(e.stats);
@@ -202,6 +216,7 @@ void tess_training_destroy(tess_training *t)
     t->device->memory->free(t->device, &t->workspace);
     t->device->memory->host_free(t->device, &t->results);
     tess_parameters_clear(&t->parameters);
+    tess_small_free(t->key_values);
     tess_bound_destroy(t->bound);
     tess_small_free(t);
 }
@@ -263,6 +278,10 @@ tess_status tess_training_prepare(tess_training *t, tess_error *error)
     if (t->program.workspace_bytes)
         TESS_TRY(
             memory->alloc(t->device, &t->workspace, TESS_MEM_WORKSPACE, t->program.workspace_bytes, error));
+    if (t->keys >= 0 && !t->key_values)
+        t->key_values = tess_small_alloc(2 * (size_t)t->settings.n, sizeof *t->key_values);
+    if (t->keys >= 0 && !t->key_values)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for the keys of a dropout");
     TESS_TRY(memory->host_alloc(t->device, &t->results, CONTROL_VALUES * sizeof(double), error));
     TESS_TRY(tess_program_prepare(&t->program, error));
     return tess_training_capture(t, error);

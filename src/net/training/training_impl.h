@@ -13,7 +13,8 @@ struct tess_training {
     tess_bound *bound;
     tess_parameters parameters;
     tess_program program;
-    tess_cell inputs[TESS_NET_ENDS], target, mask;
+    tess_cell inputs[TESS_NET_ENDS], target, mask, keys; /* keys: of DROPOUT; -1: none */
+    int64_t *key_values, step;                           /* for the keys of the next pass */
     size_t place_bytes[TESS_PLACES];
     tess_block blocks[TESS_PLACES], workspace;
     void *data[TESS_PLACES]; /* of the blocks */

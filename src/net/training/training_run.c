@@ -94,32 +94,42 @@ static void run_section(tess_training *t, tess_section section, tess_stream *str
         tess_program_run(&t->program, section, t->data, t->workspace.data, stream);
 }
 
-tess_status tess_training_control(tess_training *t, const double *control, tess_stream *stream,
-                                  tess_error *error)
+void tess_training_control(tess_training *t, const double *control, tess_stream *stream)
 {
     /* Ordinary memory, which the driver reads before copy returns: the caller may queue the next step at once. */
     double values[CONTROL_VALUES] = {0};
     memcpy(values, control, TESS_CONTROLS * sizeof *values);
     t->device->memory->copy(t->device, t->data[TESS_IN_CONTROL], values, sizeof values, stream);
     t->loss_scale = control[TESS_CONTROL_LOSS_SCALE];
-    (void)error;
-    return TESS_OK;
+    t->step = (int64_t)control[TESS_CONTROL_STEP];
 }
 
-tess_status tess_training_pass(tess_training *t, int index, tess_stream *stream, tess_error *error)
+/* The place of each image in the whole batch, so that the division into micro-batches does not change a result. */
+static void set_keys(tess_training *t, int index, tess_stream *stream)
 {
-    (void)error;
+    const int64_t n = t->settings.n;
+    tess_tensor keys;
+    void *to = data_of(t, t->keys, &keys);
+    if (!to)
+        return;
+    for (int64_t i = 0; i < n; i++) {
+        t->key_values[2 * i] = index * n + i;
+        t->key_values[2 * i + 1] = t->step;
+    }
+    t->device->memory->copy(t->device, to, t->key_values, 2 * (size_t)n * sizeof *t->key_values, stream);
+}
+
+void tess_training_pass(tess_training *t, int index, tess_stream *stream)
+{
+    set_keys(t, index, stream);
     if (index == 0)
         run_section(t, TESS_SECTION_BEGIN, stream);
     run_section(t, TESS_SECTION_PASS, stream);
-    return TESS_OK;
 }
 
-tess_status tess_training_update(tess_training *t, tess_stream *stream, tess_error *error)
+void tess_training_update(tess_training *t, tess_stream *stream)
 {
-    (void)error;
     run_section(t, TESS_SECTION_UPDATE, stream);
-    return TESS_OK;
 }
 
 tess_status tess_training_result(tess_training *t, tess_stream *stream, double *loss, double *norm,

@@ -1,0 +1,114 @@
+/* gdal_raster_read.c: windows of a raster, with voids told from heights; and the sample of pixels from which
+ * the limits of outliers are found. */
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "io/gdal_raster.h"
+
+/* A grid of small windows all over the raster: at most 2^20 pixels, whatever its size. */
+enum { WINDOWS = 16, SIDE = 64, PIECE = 1024 };
+
+tess_status tess_raster_samples(GDALRasterBandH band, int64_t y, int64_t x, int64_t h, int64_t w,
+                                double *values, tess_error *error)
+{
+    tess_gdal.CPLErrorReset();
+    const CPLErr result = tess_gdal.GDALRasterIO(band, GF_Read, (int)x, (int)y, (int)w, (int)h, values,
+                                                 (int)w, (int)h, GDT_Float64, 0, 0);
+    if (result == CE_None && tess_gdal.CPLGetLastErrorType() < CE_Failure)
+        return TESS_OK;
+    return tess_gdal_fail(error, TESS_BAD_INPUT, "damaged, truncated, or changed while it was read");
+}
+
+static tess_status read_marks(tess_raster *raster, int64_t y, int64_t x, int64_t h, int64_t w, uint8_t *flags,
+                              tess_error *error)
+{
+    if (!raster->marks) {
+        memset(flags, 1, (size_t)(h * w));
+        return TESS_OK;
+    }
+    tess_gdal.CPLErrorReset();
+    if (tess_gdal.GDALRasterIO(raster->marks, GF_Read, (int)x, (int)y, (int)w, (int)h, flags, (int)w, (int)h,
+                               GDT_Byte, 0, 0) != CE_None ||
+        tess_gdal.CPLGetLastErrorType() >= CE_Failure)
+        return tess_gdal_fail(error, TESS_BAD_INPUT, "its mask of void pixels is damaged");
+    for (int64_t i = 0; i < h * w; i++)
+        flags[i] = flags[i] != 0;
+    return TESS_OK;
+}
+
+/* `flags`, if any: 1 where a mask or alpha band says that there is a value. */
+static void judge(const tess_raster *raster, int64_t count, double *values, uint8_t *flags)
+{
+    const tess_raster_info *info = &raster->info;
+    const double scale = info->scale, offset = info->offset;
+    const uint8_t left = info->mask_file ? TESS_PIXEL_KEPT : TESS_PIXEL_VOID;
+    for (int64_t first = 0; first < count; first += PIECE) {
+        const int64_t some = tess_min_i64(PIECE, count - first);
+        uint8_t empty[PIECE], *flag = flags ? flags + first : NULL;
+        double *value = values + first;
+        tess_void_samples(&info->rule, value, some, empty);
+        for (int64_t i = 0; flag && i < some; i++) {
+            empty[i] = (uint8_t)(empty[i] | !(flag[i] & 1));
+            flag[i] = flag[i] & TESS_MASK_BIT ? TESS_PIXEL_VOID : empty[i] ? left : TESS_PIXEL_VALID;
+        }
+        for (int64_t i = 0; i < some; i++)
+            value[i] = empty[i] ? (double)NAN : value[i] * scale + offset;
+    }
+}
+
+static tess_status read_window(tess_raster *raster, int64_t y, int64_t x, int64_t h, int64_t w,
+                               double *values, uint8_t *flags, tess_error *error)
+{
+    if (flags)
+        TESS_TRY(read_marks(raster, y, x, h, w, flags, error));
+    if (raster->warp)
+        TESS_TRY(tess_raster_warp_read(raster, y, x, h, w, values, error));
+    else
+        TESS_TRY(tess_raster_samples(raster->band, y, x, h, w, values, error));
+    if (flags && raster->info.mask_file)
+        TESS_TRY(tess_raster_mask_read(&raster->mask, y, x, h, w, flags, error));
+    judge(raster, h * w, values, flags);
+    return TESS_OK;
+}
+
+tess_status tess_raster_read(tess_raster *raster, int64_t y, int64_t x, int64_t h, int64_t w, double *values,
+                             uint8_t *flags, tess_error *error)
+{
+    const tess_raster_info *info = &raster->info;
+    if (y < 0 || x < 0 || h < 1 || w < 1 || y > info->height - h || x > info->width - w)
+        return tess_fail(error, TESS_INTERNAL, "%s: a window outside the raster", raster->path);
+    tess_raster_lock();
+    const tess_status status = read_window(raster, y, x, h, w, values, flags, error);
+    tess_raster_unlock();
+    return status == TESS_OK ? TESS_OK : tess_fail_prefix(error, status, raster->path);
+}
+
+static tess_status draw_sample(tess_raster *raster, double *samples, int64_t *count, tess_error *error)
+{
+    const tess_raster_info *info = &raster->info;
+    const int64_t h = tess_min_i64(SIDE, info->height), w = tess_min_i64(SIDE, info->width);
+    const int64_t down = tess_min_i64(WINDOWS, info->height / h),
+                  across = tess_min_i64(WINDOWS, info->width / w);
+    for (int64_t i = 0; i < down; i++)
+        for (int64_t j = 0; j < across; j++) {
+            const int64_t y = down > 1 ? (info->height - h) * i / (down - 1) : 0,
+                          x = across > 1 ? (info->width - w) * j / (across - 1) : 0;
+            TESS_TRY(tess_raster_samples(raster->band, y, x, h, w, samples + *count, error));
+            *count += h * w;
+        }
+    return TESS_OK;
+}
+
+tess_status tess_raster_sample(tess_raster *raster, tess_error *error)
+{
+    int64_t count = 0;
+    tess_block samples = {0};
+    TESS_TRY(tess_block_alloc(raster->memory, &samples, TESS_MEM_HOST,
+                              sizeof(double) * WINDOWS * WINDOWS * SIDE * SIDE, error));
+    const tess_status status = draw_sample(raster, samples.data, &count, error);
+    if (status == TESS_OK)
+        raster->info.sampled = tess_void_find_limits(&raster->info.rule, samples.data, count);
+    tess_block_free(&samples);
+    return status;
+}

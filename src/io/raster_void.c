@@ -1,0 +1,150 @@
+/* raster_void.c: see raster_void.h. Samples are doubles that hold the file's value exactly. */
+#include "io/raster_void.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* 1e30, the largest float and the like mark voids; no unit makes a height so large. */
+static const double ABSURD = 1e20;
+
+static bool is_float(tess_dtype dtype)
+{
+    return dtype == TESS_F32 || dtype == TESS_F64;
+}
+
+static void range_of(tess_dtype dtype, int bits, double *least, double *most)
+{
+    static const struct {
+        tess_dtype dtype;
+        double least, most;
+    } ranges[] = {{TESS_U8, 0, UINT8_MAX},          {TESS_U16, 0, UINT16_MAX},
+                  {TESS_I16, INT16_MIN, INT16_MAX}, {TESS_U32, 0, UINT32_MAX},
+                  {TESS_I32, INT32_MIN, INT32_MAX}, {TESS_F32, -FLT_MAX, FLT_MAX},
+                  {TESS_F64, -DBL_MAX, DBL_MAX}};
+    *least = *most = 0;
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        if (ranges[i].dtype == dtype) {
+            *least = ranges[i].least;
+            *most = ranges[i].most;
+        }
+    if (bits > 0 && bits < 32 && !is_float(dtype) && *least == 0)
+        *most = fmin(*most, ldexp(1, bits) - 1);
+}
+
+/* The nodata value as a sample of the type. False when no sample can equal it. A finite double beyond float32
+ * becomes the largest float: programs write the lowest double for files of floats. */
+static bool convert(const tess_void_rule *rule, double nodata, double *as)
+{
+    *as = nodata;
+    if (isnan(nodata))
+        return is_float(rule->dtype);
+    if (rule->dtype == TESS_F32)
+        *as = isfinite(nodata) && fabs(nodata) > FLT_MAX ? copysign(FLT_MAX, nodata) : (double)(float)nodata;
+    return is_float(rule->dtype) ||
+           (nodata >= rule->least && nodata <= rule->most && nodata == floor(nodata));
+}
+
+tess_void_rule tess_void_rule_make(tess_dtype dtype, int bits, tess_raster_nodata how, double given,
+                                   const double *declared)
+{
+    tess_void_rule rule = {.dtype = dtype};
+    range_of(dtype, bits, &rule.least, &rule.most);
+    if (how == TESS_NODATA_GIVEN)
+        rule.exact = convert(&rule, given, &rule.value);
+    else if (how == TESS_NODATA_OF_FILE && declared)
+        rule.exact = convert(&rule, *declared, &rule.value);
+    rule.usual = how == TESS_NODATA_OF_FILE && !declared;
+    if (declared && how != TESS_NODATA_OF_FILE)
+        rule.avoid = convert(&rule, *declared, &rule.avoided);
+    return rule;
+}
+
+bool tess_void_usual(double sample)
+{
+    return sample == -9999 || sample == -99999 || sample == -999 || sample == -32768 || sample == -32767 ||
+           fabs(sample) >= ABSURD;
+}
+
+bool tess_void_sample(const tess_void_rule *rule, double sample)
+{
+    if (!isfinite(sample))
+        return true;
+    return (rule->exact && sample == rule->value) || (rule->usual && tess_void_usual(sample)) ||
+           (rule->limits && (sample < rule->low || sample > rule->high));
+}
+
+/* Without branches, so that the compiler vectorises it: what the rule does not have is compared with a number that
+ * nothing equals or exceeds. */
+void tess_void_samples(const tess_void_rule *rule, const double *samples, int64_t count, uint8_t *empty)
+{
+    const double value = rule->exact ? rule->value : (double)NAN, low = rule->limits ? rule->low : -DBL_MAX,
+                 high = rule->limits ? rule->high : DBL_MAX;
+    for (int64_t i = 0; i < count; i++)
+        empty[i] = (uint8_t)(!((samples[i] >= low) & (samples[i] <= high)) | (samples[i] == value));
+    for (int64_t i = 0; rule->usual && i < count; i++)
+        empty[i] |= tess_void_usual(samples[i]);
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const double one = *(const double *)a, other = *(const double *)b;
+    return (one > other) - (one < other);
+}
+
+int64_t tess_void_find_limits(tess_void_rule *rule, double *samples, int64_t count)
+{
+    int64_t kept = 0;
+    rule->limits = false;
+    for (int64_t i = 0; i < count; i++)
+        if (!tess_void_sample(rule, samples[i]))
+            samples[kept++] = samples[i];
+    if (!rule->usual || !is_float(rule->dtype) || kept < 2)
+        return 0;
+    qsort(samples, (size_t)kept, sizeof *samples, ascending);
+    const double low = samples[(int64_t)(0.01 * (double)(kept - 1))],
+                 high = samples[(int64_t)ceil(0.99 * (double)(kept - 1))], range = high - low;
+    if (!(range > 0) || !isfinite(range)) /* a flat map says nothing about what is far away */
+        return 0;
+    rule->limits = true;
+    rule->low = low - 100 * range;
+    rule->high = high + 100 * range;
+    return kept;
+}
+
+static bool avoided(const tess_void_rule *rule, double sample)
+{
+    return tess_void_sample(rule, sample) || (rule->avoid && sample == rule->avoided);
+}
+
+static double next_sample(const tess_void_rule *rule, double sample, bool up)
+{
+    if (rule->dtype == TESS_F32)
+        return nextafterf((float)sample, up ? FLT_MAX : -FLT_MAX);
+    if (rule->dtype == TESS_F64)
+        return nextafter(sample, up ? DBL_MAX : -DBL_MAX);
+    return fmin(fmax(sample + (up ? 1 : -1), rule->least), rule->most);
+}
+
+double tess_void_to_sample(const tess_void_rule *rule, double value)
+{
+    double sample = fmin(fmax(value, rule->least), rule->most);
+    if (rule->usual)
+        sample = fmin(fmax(sample, -ABSURD / 2), ABSURD / 2);
+    if (rule->limits)
+        sample = fmin(fmax(sample, rule->low), rule->high);
+    if (!is_float(rule->dtype))
+        sample = round(sample);
+    else if (rule->dtype == TESS_F32)
+        sample = (double)(float)sample;
+    /* At most a few values in a row are void; first towards the true value, then the other way. */
+    for (int turn = 0; turn < 2 && avoided(rule, sample); turn++) {
+        const bool up = (value >= sample) != (turn == 1);
+        double other = sample;
+        for (int i = 0; i < 4 && avoided(rule, other); i++)
+            other = next_sample(rule, other, up);
+        if (!avoided(rule, other))
+            sample = other;
+    }
+    return sample;
+}

@@ -1,0 +1,26 @@
+/* summary_impl.h: what the files of the summary share. */
+#ifndef TESS_JOB_SUMMARY_IMPL_H
+#define TESS_JOB_SUMMARY_IMPL_H
+
+#include "base/json.h"
+
+typedef struct tess_summary {
+    char *text;
+    size_t used, size;
+} tess_summary;
+
+void tess_say(tess_summary *w, const char *format, ...) TESS_PRINTF(2, 3);
+
+static inline double tess_say_mib(const tess_json *bytes, const char *key)
+{
+    return tess_json_get_double(bytes, key, 0) / (1 << 20);
+}
+
+/* "device    cpu (...), fp32, 2 thread(s)" */
+void tess_say_device(tess_summary *w, const tess_json *record);
+void tess_say_bytes(tess_summary *w, const tess_json *bytes);
+/* Nothing, unless the record is of this verb. */
+void tess_say_training(tess_summary *w, const tess_json *record);
+void tess_say_filling(tess_summary *w, const tess_json *record);
+
+#endif

@@ -1,0 +1,59 @@
+/* fill_job.h: a run of the verb `fill`, shared by its files. */
+#ifndef TESS_JOB_FILL_JOB_H
+#define TESS_JOB_FILL_JOB_H
+
+#include "base/json.h"
+#include "job/common/engine.h"
+#include "job/fill/fill_blend.h"
+#include "job/fill/fill_quality.h"
+#include "solve/diffusion_sampler.h"
+#include "tessera_fill.h"
+
+typedef struct tess_fill_job {
+    const tess_fill_settings *settings;
+    tess_engine engine;
+    tess_raster *raster, *second, *truth; /* the last two may be NULL */
+    tess_fill_map map;
+    tess_fill_list list;
+    tess_fill_journal *journal;
+    char model_path[4096];
+    tess_weights *file;
+    tess_diffusion_net net;
+    tess_bound *embedding, *step;
+    tess_block embedding_weights, step_weights;
+    tess_diffusion_schedule schedule;
+    tess_steps_settings steps;
+    char warning[256]; /* about the schedule; empty: none */
+    int64_t tile, overlap, batch, samples, step_count;
+    double deviation_factor; /* of the model's card */
+    tess_mem_bytes planned;  /* while tiles are computed */
+    uint64_t planned_total;  /* at most, also while the output is written */
+    double planned_seconds;
+    bool calibrated;
+    uint64_t limit, overhead;
+    int64_t resumed;                        /* tiles that were there already */
+    double begin, seconds, compute_seconds; /* when it began; all; in the sampler */
+    int64_t tile_steps;
+    double operations;
+    tess_fill_seams seams;
+    tess_fill_quality quality;
+    char notes[512]; /* of the output's commit */
+} tess_fill_job;
+
+/* fill_open.c: raster, voids, network, plan. Everything that plan needs; the outputs are not touched. */
+tess_status tess_fill_open(tess_fill_job *job, tess_memory *memory, tess_error *error) TESS_MUST_CHECK;
+void tess_fill_close(tess_fill_job *job);
+/* The settings of the sampler for guided tiles or the others, for batches of this size. */
+tess_sampler_settings tess_fill_sampler_settings(const tess_fill_job *job, bool guided, int64_t batch);
+/* Bytes on the host while tiles are computed, and while they are put together. */
+size_t tess_fill_stage_bytes(const tess_fill_job *job, int64_t batch);
+/* GDAL's side of the output. */
+tess_raster_target tess_fill_target(const tess_fill_settings *settings);
+/* fill_run.c */
+tess_status tess_fill_run(tess_fill_job *job, tess_error *error) TESS_MUST_CHECK;
+/* fill_tile.c: computes the tiles of one level and group that are not in the journal. */
+tess_status tess_fill_group(tess_fill_job *job, int level, bool guided, tess_error *error) TESS_MUST_CHECK;
+/* fill_record.c */
+tess_json *tess_fill_record(const tess_fill_job *job, bool ran);
+
+#endif

@@ -1,0 +1,274 @@
+"""fill.py PROGRAM [KILLS]: voids of elevation maps are filled, all of those that should be and no other pixel.
+
+The network is small and has random weights: what is checked is which pixels change, that results do not depend on batches,
+threads and being killed, that memory is as planned, and that files keep everything else."""
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+from support import DATA, Bench, leftovers, read_safetensors, skip, write_pth, write_safetensors
+
+try:
+    from osgeo import gdal, osr
+except ImportError:
+    skip("GDAL's Python module is not there (Debian: python3-gdal)")
+
+gdal.UseExceptions()
+UTM = osr.SpatialReference()
+UTM.ImportFromEPSG(32632)
+PLACE = (500000.0, 30.0, 0.0, 5100000.0, 0.0, -30.0)
+NODATA = -9999.0
+FAST = ("--steps", 4, "--tile", 64, "--overlap", 8)
+
+
+def model_weights(channels=2):
+    """The network of the committed dump, which takes three channels, with as many as `fill` gives it."""
+    dump = read_safetensors(DATA / "networks" / "diffusion.safetensors")
+    weights = {k: v for k, v in dump.items() if k.startswith("denoise_fn.")}
+    first = "denoise_fn.input_blocks.0.0.weight"
+    weights[first] = np.repeat(weights[first], 2, 1)[:, :channels]
+    return weights
+
+
+def heights(h, w):
+    y, x = np.mgrid[0:h, 0:w]
+    return (900 + 200 * np.sin(x / 37) * np.cos(y / 53) + 0.1 * ((x * 13 + y * 7) % 11)).astype(np.float32)
+
+
+def save(path, data, nodata=NODATA, kind=gdal.GDT_Float32, options=("TILED=YES", "COMPRESS=DEFLATE")):
+    d = gdal.GetDriverByName("GTiff").Create(str(path), data.shape[1], data.shape[0], 1, kind, list(options))
+    d.SetProjection(UTM.ExportToWkt())
+    d.SetGeoTransform(PLACE)
+    if nodata is not None:
+        d.GetRasterBand(1).SetNoDataValue(nodata)
+    d.GetRasterBand(1).WriteArray(data)
+    return path
+
+
+def load(path):
+    return gdal.Open(str(path)).ReadAsArray()
+
+
+def voids(h, w):
+    """Inner ones, and a sea that touches the edge."""
+    inner, sea = np.zeros((h, w), bool), np.zeros((h, w), bool)
+    inner[30:50, 40:70] = inner[90:93, 100:150] = inner[120, 20] = True
+    sea[:12, 100:] = True
+    return inner, sea
+
+
+def make(bench, name="map.tif", h=150, w=190):
+    z = heights(h, w)
+    inner, sea = voids(h, w)
+    data = np.where(inner | sea, NODATA, z).astype(np.float32)
+    save(bench.path(name), data)
+    save(bench.path("truth.tif"), z, nodata=None)
+    return z, data, inner, sea
+
+
+def fill(bench, to, *options, source="map.tif"):
+    return bench.record("fill", bench.path(source), bench.path(to), "--model", bench.path("net.pth"), "--device", "cpu",
+                        *FAST, *options)
+
+
+def info(path):
+    facts = gdal.Info(str(path), format="json")
+    for key in ("files", "description"):
+        facts.pop(key)
+    for band in facts["bands"]:
+        for key in ("metadata", "minimum", "maximum", "mean", "stdDev", "checksum"):
+            band.pop(key, None)
+    return facts
+
+
+def check_filled(bench):
+    z, data, inner, sea = make(bench)
+    record = fill(bench, "out.tif", "--truth", bench.path("truth.tif"))
+    if not record:
+        return
+    out, told = load(bench.path("out.tif")), record["fill"]["voids"]
+    bench.check(np.array_equal(out[~inner], data[~inner]), "pixels outside of inner voids keep their bits")
+    bench.check(np.all(out[inner] != NODATA) and np.all(np.isfinite(out[inner])), "all inner voids are filled")
+    bench.check(out[inner].min() >= z.min() and out[inner].max() <= z.max(), "filled heights are in the tile's range")
+    bench.check(told["filled_pixels"] == inner.sum() and told["left_at_edge"] == sea.sum() and told["count"] == 3,
+                f"the record counts them: {told}")
+    error = out[inner].astype(float) - z[inner]
+    bench.check(abs(record["quality"]["rmse"] - np.sqrt(np.mean(error**2))) < 1e-3 and
+                abs(record["quality"]["mae"] - np.abs(error).mean()) < 1e-3 and
+                record["quality"]["by_width"]["16 to 64 px"]["pixels"] == 600 and record["quality"]["psnr_db"] > 0,
+                f"errors against the truth: {record['quality']}")
+    planned, measured = (record[k]["peak_bytes"]["total"] for k in ("plan", "measured"))
+    bench.check(measured <= planned <= 1.01 * measured + (1 << 20), f"planned {planned} bytes, measured {measured}")
+    bench.check(info(bench.path("map.tif")) == info(bench.path("out.tif")), "gdalinfo tells the same of both")
+    plan = bench.record("plan", "fill", bench.path("map.tif"), bench.path("no.tif"), "--model", bench.path("net.pth"),
+                        "--device", "cpu", *FAST, "--truth", bench.path("truth.tif"))
+    bench.check(plan and plan["plan"]["peak_bytes"] == record["plan"]["peak_bytes"] and "measured" not in plan and
+                not bench.path("no.tif").exists(), "plan fill predicts the same bytes and writes nothing")
+    bench.check(not leftovers(bench.folder) and not bench.path("out.tif.unfinished").exists(), "nothing is left behind")
+
+
+def check_equal(bench):
+    make(bench)
+    reference = fill(bench, "one.tif", "--batch", 1, "--samples", 3, "--deviation", bench.path("dev1.tif"))
+    if not reference:
+        return
+    one, dev = load(bench.path("one.tif")), load(bench.path("dev1.tif"))
+    inner, _ = voids(*one.shape)
+    bench.check(np.all(np.isfinite(dev[inner])) and dev[inner].mean() > 0 and not np.isfinite(dev[~inner]).any(),
+                "the deviation has a value in each filled pixel and in no other")
+    for options in (("--batch", 4), ("--batch", 8, "--threads", 1)):
+        fill(bench, "other.tif", *options, "--samples", 3, "--deviation", bench.path("dev2.tif"))
+        bench.check(np.array_equal(one, load(bench.path("other.tif"))) and
+                    np.array_equal(dev, load(bench.path("dev2.tif")), equal_nan=True), f"the same bits with {options}")
+    fill(bench, "other.tif", "--seed", 5, "--samples", 3)
+    bench.check(not np.array_equal(one, load(bench.path("other.tif"))), "another seed gives another fill")
+    for sampler, steps in (("ddim", 3), ("ddpm", 6)):
+        record = fill(bench, "other.tif", "--sampler", sampler, "--steps", steps)
+        bench.check(record and record["fill"]["steps"] == steps, f"{sampler} runs")
+    result = bench.run("fill", bench.path("map.tif"), bench.path("x.tif"), "--model", bench.path("net.pth"), *FAST,
+                       "--sampler", "ddpm", "--steps", 12, "--schedule", "linear:1e-6:0.01")
+    bench.check(result.status == 0 and "linear" in result.err, f"a schedule that leaves signal is warned of: {result.err!r}")
+
+
+def check_which(bench):
+    z, data, inner, sea = make(bench)
+    fill(bench, "all.tif", "--voids", "all")
+    bench.check(np.all(load(bench.path("all.tif")) != NODATA), "--voids all fills the sea too")
+    fill(bench, "near.tif", "--max-distance", 3)
+    out = load(bench.path("near.tif"))
+    bench.check(np.all(out[32:48, 43:67][3:-3, 3:-3] == NODATA) and out[31, 50] != NODATA and out[91, 120] != NODATA,
+                "--max-distance leaves the middle of a void")
+    mask = np.zeros(data.shape, np.uint8)
+    mask[60:80, 60:80] = 255
+    save(bench.path("mask.tif"), mask, nodata=None, kind=gdal.GDT_Byte)
+    fill(bench, "masked.tif", "--mask", bench.path("mask.tif"))
+    out = load(bench.path("masked.tif"))
+    bench.check(np.array_equal(out[mask == 0], data[mask == 0]) and np.any(out[mask > 0] != data[mask > 0]),
+                "--mask fills these pixels and no others")
+    save(bench.path("whole.tif"), z)
+    record = fill(bench, "same.tif", source="whole.tif")
+    bench.check(record and np.array_equal(load(bench.path("same.tif")), z) and record["fill"]["tiles"] == 0,
+                "a map without voids is copied")
+
+
+def check_wide(bench):
+    """A void that is wider than a tile is filled coarse to fine, to its middle."""
+    z = heights(400, 420)
+    data = z.copy()
+    data[60:340, 50:360] = NODATA
+    save(bench.path("wide.tif"), data)
+    record = fill(bench, "wide_out.tif", source="wide.tif")
+    out = load(bench.path("wide_out.tif"))
+    bench.check(record and record["fill"]["levels"] > 1 and record["fill"]["guided_tiles"] > 0 and
+                np.all(out != NODATA) and np.array_equal(out[data != NODATA], data[data != NODATA]),
+                f"nothing is left void: {record and record['fill']}")
+    again = fill(bench, "wide_out2.tif", "--batch", 1, source="wide.tif")
+    bench.check(again and np.array_equal(out, load(bench.path("wide_out2.tif"))), "the same with batches of one")
+
+
+def check_second(bench):
+    """The difference to a second map that is 5 m lower everywhere is 5, so that the fill is exact."""
+    z, data, inner, _ = make(bench)
+    save(bench.path("second.tif"), z - 5, nodata=None)
+    record = fill(bench, "second_out.tif", "--second", bench.path("second.tif"))
+    out = load(bench.path("second_out.tif"))
+    bench.check(record and np.abs(out[inner] - z[inner]).max() < 1e-3, "a constant difference is filled exactly")
+    small = (z - 5)[:, :60]
+    save(bench.path("part.tif"), small, nodata=None)
+    record = fill(bench, "part_out.tif", "--second", bench.path("part.tif"))
+    left = record["fill"]["voids"]["left_without_second"] if record else 0
+    bench.check(left > 0 and np.all(load(bench.path("part_out.tif"))[30:50, 62:70] == NODATA),
+                f"pixels that the second map lacks stay void and are counted: {left}")
+
+
+def has_tiles(path):
+    return path.exists() and path.stat().st_size > 1000
+
+
+def check_killed(bench, kills):
+    make(bench, h=300, w=320)
+    options = ("--samples", 2, "--steps", 8)
+    begin = time.monotonic()
+    fill(bench, "calm.tif", *options)
+    seconds, dice = time.monotonic() - begin, random.Random(3)
+    command = ("fill", bench.path("map.tif"), bench.path("killed.tif"), "--model", bench.path("net.pth"), "--device", "cpu",
+               *FAST, *options, "--quiet")
+    done = 0
+    for _ in range(kills):
+        process = bench.start(*command, *(("--resume",) if bench.path("killed.tif.unfinished").exists() else ()))
+        time.sleep(seconds * dice.uniform(0.3, 0.8))
+        done += process.poll() is not None
+        process.kill()
+        process.wait()
+    if not bench.path("killed.tif").exists():
+        result = bench.run(*command, "--resume")
+        bench.check(result.status == 0, f"resumed: {result}")
+    bench.check(np.array_equal(load(bench.path("calm.tif")), load(bench.path("killed.tif"))),
+                f"killed {kills} times ({done} too late) and resumed: the same bits")
+    process = bench.start(*command, stderr=subprocess.PIPE)
+    while not process.poll() and not has_tiles(bench.path("killed.tif.unfinished")):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    told = process.communicate()[1].decode()
+    bench.check(process.returncode in (130, 0) and (process.returncode == 0 or "--resume" in told),
+                f"Ctrl-C ends with 130 and says how to go on: {process.returncode}, {told!r}")
+    if bench.path("killed.tif.unfinished").exists():
+        bench.check_refused(bench.run(*command), 1, "unfinished", "--resume")
+        bench.check_refused(bench.run(*command, "--resume", "--seed", 9), 1, "unfinished", "other settings")
+        os.unlink(bench.path("killed.tif.unfinished"))
+
+
+def check_refused(bench):
+    z, data, *_ = make(bench)
+    path, net = bench.path, bench.path("net.pth")
+
+    def refused(*words, source="map.tif", to="bad.tif", model=net, options=(), status=1):
+        result = bench.run("fill", path(source), path(to), "--model", model, *FAST, *options, "--quiet")
+        bench.check_refused(result, status, *words)
+        bench.check(not path(to).exists() or to == "map.tif", f"no output after {words}")
+
+    save(path("void.tif"), np.full((80, 90), NODATA, np.float32))
+    refused("void.tif", "every pixel is void", source="void.tif")
+    d = gdal.GetDriverByName("GTiff").Create(str(path("two.tif")), 70, 70, 2, gdal.GDT_Float32)
+    d.GetRasterBand(1).WriteArray(z[:70, :70])
+    d = None
+    refused("two.tif", "--band", source="two.tif", status=2)
+    save(path("small.tif"), np.zeros((10, 10), np.uint8), nodata=None, kind=gdal.GDT_Byte)
+    refused("small.tif", options=("--mask", path("small.tif")))
+    refused("no.pth", model=path("no.pth"))
+    write_safetensors(path("other.safetensors"), {"conv.weight": np.zeros((4, 4, 3, 3), np.float32)})
+    refused("other.safetensors", model=path("other.safetensors"))
+    write_pth(path("three.pth"), model_weights(3))
+    refused("three.pth", "channels", model=path("three.pth"))
+    refused("no.tif", source="no.tif")
+    refused("--overlap", options=("--overlap", 60), status=2)
+    refused("--deviation", options=("--deviation", path("d.tif")), status=2)
+    refused("--memory", options=("--memory", "1M"))
+    refused("map.tif", to="map.tif", status=2)
+    bench.check(np.array_equal(load(path("map.tif")), data), "the input is as it was")
+    result = bench.run("fill", path("map.tif"), path("x.tif"), "--sampler", "euler")
+    bench.check_refused(result, 2, "--sampler", "euler", "dpmpp")
+    bench.check(not leftovers(bench.folder), "nothing is left behind")
+
+
+def main():
+    bench = Bench(sys.argv[1])
+    if not bench.has_gdal():
+        skip("the program has no GDAL")
+    write_pth(bench.path("net.pth"), model_weights())
+    check_filled(bench)
+    check_equal(bench)
+    check_which(bench)
+    check_wide(bench)
+    check_second(bench)
+    check_killed(bench, int(sys.argv[2]) if len(sys.argv) > 2 else 3)
+    check_refused(bench)
+    return bench.finish()
+
+
+sys.exit(main())
