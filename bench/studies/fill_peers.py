@@ -77,30 +77,37 @@ def gdal_fill(heights, voids, smoothings=0):
     return np.where(voids, raster.ReadAsArray(), heights)
 
 
-def grass(cases, folder):
+def fillnulls_script(case, folder):
+    """Fills a case by those methods whose result is not there yet; None when all are."""
+    name, z, m, _ = case
+    wanted = [method for method in GRASS_METHODS if not grass_path(folder, name, method).exists()]
+    if not wanted:
+        return None
+    write(folder / f"{name}.plain.tif", z, m)
+    lines = [f"r.in.gdal -o --q input='{folder / name}.plain.tif' output=holes && g.region raster=holes"]
+    for method in wanted:
+        lines.append(f"timeout {GRASS_LIMIT} r.fillnulls --q input=holes output={method} method={method} && "
+                     f"r.out.gdal -c -f --q input={method} output='{grass_path(folder, name, method)}' format=GTiff type=Float32")
+    return "\n".join(lines)
+
+
+def grass_path(folder, name, method):
+    return folder / f"{name}.grass_{method}.tif"
+
+
+def grass(cases, folder, jobs):
     """{method: fills}; an empty dictionary without GRASS. Fills that are in the folder already are taken from it. A fill
     that failed is None."""
     if not shutil.which("grass"):
         print("GRASS is not installed, so r.fillnulls is left out (Debian: apt-get install grass-core)")
         return {}
-    lines, paths = [], {method: [folder / f"{name}.grass_{method}.tif" for name, *_ in cases] for method in GRASS_METHODS}
-    for number, (name, z, m, _) in enumerate(cases):
-        wanted = [method for method in GRASS_METHODS if not paths[method][number].exists()]
-        if not wanted:
-            continue
-        write(folder / f"{name}.plain.tif", z, m)
-        lines.append(f"r.in.gdal -o --o --q input='{folder / name}.plain.tif' output=holes && g.region raster=holes")
-        for method in wanted:
-            lines.append(f"timeout {GRASS_LIMIT} r.fillnulls --o --q input=holes output=filled method={method} && "
-                         f"r.out.gdal -c -f --o --q input=filled output='{paths[method][number]}' format=GTiff type=Float32")
-    if lines:
-        script = folder / "fillnulls.sh"
-        script.write_text("\n".join(lines) + "\n")
-        subprocess.run(["grass", "--tmp-location", "XY", "--exec", "bash", str(script)], capture_output=True)
-    fills = {}
+    run = lambda script: subprocess.run(["grass", "--tmp-location", "XY", "--exec", "bash", "-c", script], capture_output=True)
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(run, filter(None, (fillnulls_script(case, folder) for case in cases))))
+    fills = {f"grass {method}": [] for method in GRASS_METHODS}
     for method in GRASS_METHODS:
-        fills[f"grass {method}"] = []
-        for path, (_, z, m, _) in zip(paths[method], cases):
+        for name, z, m, _ in cases:
+            path = grass_path(folder, name, method)
             fill = gdal.Open(str(path)).ReadAsArray() if path.exists() else None
             if fill is not None:  # pixels that GRASS leaves void
                 left = m & ~(np.isfinite(fill) & (np.abs(fill) < 1e6))

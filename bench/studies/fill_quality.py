@@ -78,7 +78,7 @@ def fill_all(options, rates, cases, folder):
     fills["gdal"] = [peers.gdal_fill(z, m) for _, z, m, _ in cases]
     fills["gdal smooth 3"] = [peers.gdal_fill(z, m, 3) for _, z, m, _ in cases]
     if not options.no_grass:
-        fills.update(peers.grass(cases, folder))
+        fills.update(peers.grass(cases, folder, options.jobs))
     return fills, deviations
 
 
@@ -188,7 +188,7 @@ def main():
     parser.add_argument("--factor", type=float, help="of the deviation; 0 (default) fits it")
     parser.add_argument("--draws", type=int, default=1, help="voids of each class and map")
     parser.add_argument("--maps", help="a file with names of maps instead of dem-held.txt")
-    parser.add_argument("--jobs", type=int, default=1, help="runs of `tessera fill` at a time")
+    parser.add_argument("--jobs", type=int, default=1, help="runs of `tessera fill` and of GRASS at a time")
     parser.add_argument("--no-grass", action="store_true")
     parser.add_argument("--only-model", action="store_true", help="make the model's fills in --keep and stop")
     parser.add_argument("--keep", type=pathlib.Path, help="a folder for all fills")
