@@ -96,14 +96,15 @@ def grass_path(folder, name, method):
 
 
 def grass(cases, folder, jobs):
-    """{method: fills}; an empty dictionary without GRASS. Fills that are in the folder already are taken from it. A fill
-    that failed is None."""
-    if not shutil.which("grass"):
+    """{method: fills}. Fills that are in the folder already are taken from it; with 0 jobs no others are made. A fill that is
+    missing or failed is None."""
+    if jobs and not shutil.which("grass"):
         print("GRASS is not installed, so r.fillnulls is left out (Debian: apt-get install grass-core)")
-        return {}
+        jobs = 0
     run = lambda script: subprocess.run(["grass", "--tmp-location", "XY", "--exec", "bash", "-c", script], capture_output=True)
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        list(pool.map(run, filter(None, (fillnulls_script(case, folder) for case in cases))))
+    if jobs:
+        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+            list(pool.map(run, filter(None, (fillnulls_script(case, folder) for case in cases))))
     fills = {f"grass {method}": [] for method in GRASS_METHODS}
     for method in GRASS_METHODS:
         for name, z, m, _ in cases:
@@ -113,7 +114,7 @@ def grass(cases, folder, jobs):
                 left = m & ~(np.isfinite(fill) & (np.abs(fill) < 1e6))
                 fill = np.where(left, gdal_fill(z, m) if left.any() else 0, fill)
             fills[f"grass {method}"].append(fill)
-    return fills
+    return {method: found for method, found in fills.items() if any(fill is not None for fill in found)}
 
 
 def model(program, cases, folder, options, jobs):

@@ -77,8 +77,7 @@ def fill_all(options, rates, cases, folder):
     fills.update(peers.smooth(rates, cases, ["blend", "membrane", "biharmonic"])[0])
     fills["gdal"] = [peers.gdal_fill(z, m) for _, z, m, _ in cases]
     fills["gdal smooth 3"] = [peers.gdal_fill(z, m, 3) for _, z, m, _ in cases]
-    if not options.no_grass:
-        fills.update(peers.grass(cases, folder, options.jobs))
+    fills.update(peers.grass(cases, folder, 0 if options.no_grass else options.jobs))
     return fills, deviations
 
 
@@ -93,7 +92,7 @@ def measure(rates, cases, fills):
         rows = np.full((len(cases), 4, 4), np.nan)
         found = [i for i, fill in enumerate(results) if fill is not None]
         if len(found) < len(cases):
-            print(f"{method}: {len(cases) - len(found)} of {len(cases)} cases failed and are left out for it")
+            print(f"{method}: {len(cases) - len(found)} of {len(cases)} cases have no result and are left out for it")
         records = peers.errors(rates, [cases[i] for i in found], [results[i] for i in found])
         for i, record in zip(found, records):
             for c, key in enumerate((*CLASSES, "all")):
@@ -189,7 +188,7 @@ def main():
     parser.add_argument("--draws", type=int, default=1, help="voids of each class and map")
     parser.add_argument("--maps", help="a file with names of maps instead of dem-held.txt")
     parser.add_argument("--jobs", type=int, default=1, help="runs of `tessera fill` and of GRASS at a time")
-    parser.add_argument("--no-grass", action="store_true")
+    parser.add_argument("--no-grass", action="store_true", help="run no GRASS; its fills in --keep are used")
     parser.add_argument("--only-model", action="store_true", help="make the model's fills in --keep and stop")
     parser.add_argument("--keep", type=pathlib.Path, help="a folder for all fills")
     parser.add_argument("--json", help="a file for one line a case, method and class")
