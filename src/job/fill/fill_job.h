@@ -34,6 +34,8 @@ typedef struct tess_fill_job {
     int64_t resumed;                        /* tiles that were there already */
     double begin, seconds, compute_seconds; /* when it began; all; in the sampler */
     int64_t tile_steps;
+    tess_meter *meter; /* from the first tile on; NULL: not begun, or the device has none */
+    tess_meter_reading reading;
     double operations;
     tess_fill_seams seams;
     tess_fill_quality quality;

@@ -247,6 +247,8 @@ static tess_status compute(stage *s, tess_error *error)
                                           .known = s->known,
                                           .guess = s->guided ? s->guesses : NULL,
                                           .items = s->items};
+        if (!s->job->meter)
+            s->job->meter = tess_meter_begin(s->job->engine.device);
         const tess_status status = tess_sampler_submit(s->sampler, slot, &batch, error);
         if (status != TESS_OK)
             s->count[slot] = 0;
