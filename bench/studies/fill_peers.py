@@ -6,6 +6,7 @@ import pathlib
 import shutil
 import struct
 import subprocess
+import zlib
 
 import numpy as np
 from osgeo import gdal
@@ -77,22 +78,25 @@ def gdal_fill(heights, voids, smoothings=0):
     return np.where(voids, raster.ReadAsArray(), heights)
 
 
+def kept(folder, case, part, made_with=b""):
+    """The file of a fill. Its name tells heights, voids and what made it, so that no fill of another void is taken for it."""
+    name, z, m, _ = case
+    return folder / f"{name}.{zlib.crc32(made_with, zlib.crc32(m.tobytes(), zlib.crc32(z.tobytes()))):08x}.{part}.tif"
+
+
 def fillnulls_script(case, folder):
     """Fills a case by those methods whose result is not there yet; None when all are."""
-    name, z, m, _ = case
-    wanted = [method for method in GRASS_METHODS if not grass_path(folder, name, method).exists()]
+    wanted = [method for method in GRASS_METHODS if not kept(folder, case, f"grass_{method}").exists()]
     if not wanted:
         return None
-    write(folder / f"{name}.plain.tif", z, m)
-    lines = [f"r.in.gdal -o --q input='{folder / name}.plain.tif' output=holes && g.region raster=holes"]
+    plain = kept(folder, case, "plain")
+    write(plain, case[1], case[2])
+    lines = [f"r.in.gdal -o --q input='{plain}' output=holes && g.region raster=holes"]
     for method in wanted:
+        output = kept(folder, case, f"grass_{method}")
         lines.append(f"timeout {GRASS_LIMIT} r.fillnulls --q input=holes output={method} method={method} && "
-                     f"r.out.gdal -c -f --q input={method} output='{grass_path(folder, name, method)}' format=GTiff type=Float32")
+                     f"r.out.gdal -c -f --q input={method} output='{output}' format=GTiff type=Float32")
     return "\n".join(lines)
-
-
-def grass_path(folder, name, method):
-    return folder / f"{name}.grass_{method}.tif"
 
 
 def grass(cases, folder, jobs):
@@ -107,8 +111,9 @@ def grass(cases, folder, jobs):
             list(pool.map(run, filter(None, (fillnulls_script(case, folder) for case in cases))))
     fills = {f"grass {method}": [] for method in GRASS_METHODS}
     for method in GRASS_METHODS:
-        for name, z, m, _ in cases:
-            path = grass_path(folder, name, method)
+        for case in cases:
+            _, z, m, _ = case
+            path = kept(folder, case, f"grass_{method}")
             fill = gdal.Open(str(path)).ReadAsArray() if path.exists() else None
             if fill is not None:  # pixels that GRASS leaves void
                 left = m & ~(np.isfinite(fill) & (np.abs(fill) < 1e6))
@@ -119,9 +124,12 @@ def grass(cases, folder, jobs):
 
 def model(program, cases, folder, options, jobs):
     """Mean and standard deviation of each case's samples by `tessera fill`. Results that are in the folder are taken from it."""
+    weights = [pathlib.Path(option).read_bytes() for option in options if pathlib.Path(option).is_file()]
+    made_with = b"".join([" ".join(options).encode(), *weights])
+
     def one(case):
         name, z, m, pixel = case
-        source, mean, deviation = (folder / f"{name}.{part}.tif" for part in ("voids", "mean", "deviation"))
+        source, mean, deviation = (kept(folder, case, part, made_with) for part in ("voids", "mean", "deviation"))
         if not mean.exists() or not deviation.exists():
             write(source, z, m, pixel)
             command = [program, "fill", str(source), str(mean), "--voids", "all", "--deviation", str(deviation), "--quiet", *options]

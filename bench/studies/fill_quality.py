@@ -59,6 +59,8 @@ def cut(rates, data, names, draws, seed):
                         used[which] += 1
                         cases.append((f"{pathlib.Path(name).stem}.{which}{draw}", part.copy(), voids, pixel))
                         break
+        if not cases or not cases[-1][0].startswith(pathlib.Path(name).stem + "."):
+            print(f"{name}: no window of {SIZE} x {SIZE} pixels without voids, sea and plains; left out")
     return cases
 
 
@@ -206,7 +208,8 @@ def main():
             return
         fills, deviations = fill_all(options, rates, cases, folder)
         table = measure(rates, cases, fills)
-        print_tables({m: rows[:len(held)] for m, rows in table.items()}, f"{len(held)} windows of {len(names)} maps, metres and degrees")
+        found = {case[0].split(".")[0] for case in held}
+        print_tables({m: rows[:len(held)] for m, rows in table.items()}, f"{len(held)} windows of {len(found)} maps, metres and degrees")
         for i, (name, *_) in enumerate(real):
             print_tables({m: rows[len(held) + i:len(held) + i + 1] for m, rows in table.items()}, name)
         print_tables(table, "all of them")
