@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 
-from support import Bench, read_metadata, read_safetensors, skip, write_safetensors
+from support import Bench, read_metadata, read_safetensors, skip, write_config, write_safetensors
 
 try:
     from osgeo import gdal
@@ -54,22 +54,11 @@ def make_maps(bench):
 
 
 def config(bench, name, **changes):
-    """Writes a configuration; a key "a__b" changes b of a, and None removes a key. Returns its path."""
+    """Writes a configuration with changes, as write_config. Returns its path."""
     keys = {"network": NETWORK, "data": {"folders": ["maps"], "crop": 32, "workers": 2}, "batch": 4, "steps": 24,
             "optimizer": {"rate": 3e-3}, "average": 0.9, "output": f"{name}.safetensors", "checkpoint": {"every": 5},
             "device": DEVICE, "log": f"{name}.log"}
-    keys = json.loads(json.dumps(keys))
-    for key, value in changes.items():
-        *outer, last = key.split("__")
-        place = keys
-        for part in outer:
-            place = place.setdefault(part, {})
-        place[last] = value
-        if value is None:
-            del place[last]
-    path = bench.path(f"{name}.json")
-    path.write_text(json.dumps(keys))
-    return path
+    return write_config(bench.path(f"{name}.json"), keys, changes)
 
 
 def train(bench, name, *options, **changes):
