@@ -92,7 +92,8 @@ static tess_status open_raster(tess_fill_job *job, tess_error *error)
                                            .tile = job->tile};
     const tess_status status = tess_fill_map_open(&job->map, job->raster, job->second, job->engine.memory,
                                                   &wanted, &job->engine.stop, error);
-    if (status != TESS_OK && status != TESS_INTERRUPTED)
+    if (status != TESS_OK && status != TESS_INTERRUPTED &&
+        strncmp(error->text, s->input, strlen(s->input)) != 0) /* reading names the file itself */
         return tess_fail_prefix(error, status, s->input);
     TESS_TRY(status);
     return tess_fill_list_open(&job->list, &job->map, job->tile, job->overlap, error);
