@@ -25,6 +25,7 @@ static int run(int argc, char **argv, bool plan)
     settings.common = shared.common;
     cli_progress_connect(&settings.common, &shared);
     settings.config = argv[0];
+    settings.seed_given = shared.seed_given;
     char *record = NULL;
     const tess_status result =
         plan ? tess_plan_train(context, &settings, &record) : tess_train(context, &settings, &record);

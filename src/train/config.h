@@ -43,6 +43,7 @@ typedef enum tess_train_init {
 typedef enum tess_train_precision {
     TESS_TRAIN_AUTO,
     TESS_TRAIN_FP32,
+    TESS_TRAIN_TF32,
     TESS_TRAIN_BF16,
     TESS_TRAIN_FP16
 } tess_train_precision;
@@ -140,9 +141,9 @@ typedef struct tess_train_config {
     } checkpoint;
     tess_train_path output, log, tensorboard;
     tess_dtype output_type; /* of the values in `output`: F32 or F16 */
-    uint64_t memory;   /* bytes; 0: what is free */
-    char device[32];   /* "auto", "cpu", "cuda[:K]" */
-    uint64_t is_given; /* bit i: field i of the table was in the file */
+    uint64_t memory;        /* bytes; 0: what is free */
+    char device[32];        /* "auto", "cpu", "cuda[:K]" */
+    uint64_t is_given;      /* bit i: field i of the table was in the file */
 } tess_train_config;
 
 /* Reads and checks a file. On failure there is nothing to free. */

@@ -48,6 +48,9 @@ static tess_status complete_network(tess_train_config *config, tess_config_reade
     if (!config->network.weights.given && kind == TESS_TRAIN_FROM_FILE)
         return missing(reader, "network.architecture",
                        "\"drunet\", \"unet\" or \"dncnn\", or network.weights to start from a file");
+    if (config->network.channels == 2)
+        return tess_fail(reader->error, TESS_BAD_INPUT,
+                         "network.channels: expected 1 (gray) or 3 (colour), got 2");
     if (!widths->count && kind == TESS_TRAIN_DNCNN)
         *widths = (tess_train_widths){1, {64}};
     else if (!widths->count && kind != TESS_TRAIN_FROM_FILE)

@@ -32,9 +32,7 @@ static const tess_config_word losses[] = {{"mse", TESS_MSE},
                                           {"l1", TESS_L1},
                                           {"charbonnier", TESS_CHARBONNIER},
                                           {"rmse", TESS_RMSE},
-                                          {"masked_mse", TESS_MASKED_MSE},
-                                          {"bce", TESS_BCE_LOGITS},
-                                          {NULL, 0}};
+                                          {NULL, 0}}; /* others need masks or labels, which images lack */
 static const tess_config_word optimizers[] = {
     {"sgd", TESS_SGD}, {"adam", TESS_ADAM}, {"adamw", TESS_ADAMW}, {NULL, 0}};
 static const tess_config_word schedules[] = {{"constant", TESS_RATE_CONSTANT},
@@ -42,11 +40,9 @@ static const tess_config_word schedules[] = {{"constant", TESS_RATE_CONSTANT},
                                              {"step", TESS_RATE_STEP},
                                              {"plateau", TESS_RATE_PLATEAU},
                                              {NULL, 0}};
-static const tess_config_word precisions[] = {{"auto", TESS_TRAIN_AUTO},
-                                              {"fp32", TESS_TRAIN_FP32},
-                                              {"bf16", TESS_TRAIN_BF16},
-                                              {"fp16", TESS_TRAIN_FP16},
-                                              {NULL, 0}};
+static const tess_config_word precisions[] = {{"auto", TESS_TRAIN_AUTO}, {"fp32", TESS_TRAIN_FP32},
+                                              {"tf32", TESS_TRAIN_TF32}, {"bf16", TESS_TRAIN_BF16},
+                                              {"fp16", TESS_TRAIN_FP16}, {NULL, 0}};
 static const tess_config_word output_types[] = {{"fp32", TESS_F32}, {"fp16", TESS_F16}, {NULL, 0}};
 static const tess_config_word starts[] = {
     {"kaiming", TESS_INIT_KAIMING}, {"xavier", TESS_INIT_XAVIER}, {"orthogonal", TESS_INIT_ORTHOGONAL},
@@ -70,8 +66,8 @@ static const char above_zero[] = "a number above 0", from_zero[] = "a number fro
 
 const tess_config_field tess_config_fields[] = {
     {"network", "architecture", WORDS, NETWORK, 0, 0, architectures, NULL, KEPT},
-    {"network", "channels", INTEGER, AT(network.channels), 1, 64, NULL, "channels of the images, 1 to 64",
-     KEPT, NETWORK, DESCRIBED},
+    {"network", "channels", INTEGER, AT(network.channels), 1, 3, NULL, "1 (gray) or 3 (colour)", KEPT,
+     NETWORK, DESCRIBED},
     {"network", "widths", &tess_config_widths, AT(network.widths), 1, 4096, NULL,
      "a list of 1 to 8 widths, each 1 to 4096", KEPT, NETWORK, DESCRIBED},
     {"network", "blocks", INTEGER, AT(network.blocks), 1, 64, NULL, "residual blocks in a stage, 1 to 64",

@@ -12,7 +12,7 @@ enum { STRIP_ROWS = 16, ALIGNMENT = 64 }; /* rows that are decoded between two c
 struct tess_images {
     int channels;
     tess_memory *memory;
-    int64_t count, kept;
+    int64_t count, kept, links;
     tess_images_file *files;
     size_t kept_bytes, strip_bytes, reader_bytes; /* strip: of the largest file */
     tess_block block;
@@ -98,6 +98,7 @@ tess_status tess_images_open(const tess_images_settings *s, tess_images **out, t
     images->memory = s->memory;
     images->files = files;
     images->count = list.count;
+    images->links = list.links;
     pthread_mutex_init(&images->mutex, NULL);
     pthread_cond_init(&images->loaded, NULL);
     for (int64_t i = 0; i < list.count; i++)
@@ -111,6 +112,8 @@ tess_status tess_images_open(const tess_images_settings *s, tess_images **out, t
         tess_images_close(images);
         return status;
     }
+    for (int64_t i = 0; i < images->count; i++)
+        tess_images_set_sum(s, &files[i]);
     place(images, s->budget);
     *out = images;
     return TESS_OK;
@@ -132,6 +135,11 @@ void tess_images_close(tess_images *images)
 int64_t tess_images_count(const tess_images *images)
 {
     return images->count;
+}
+
+int64_t tess_images_links(const tess_images *images)
+{
+    return images->links;
 }
 
 const tess_images_file *tess_images_at(const tess_images *images, int64_t index)

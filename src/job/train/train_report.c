@@ -17,11 +17,6 @@ static double samples_per_second(const tess_train_job *job)
     return job->train_seconds > 0 ? (double)job->samples / job->train_seconds : 0;
 }
 
-static double rate_of(const tess_train_job *job)
-{
-    return tess_train_rate_of(&job->config, &job->state);
-}
-
 static uint64_t peak_bytes(const tess_train_job *job)
 {
     tess_mem_usage peak;
@@ -55,7 +50,7 @@ tess_status tess_train_report_step(tess_train_job *job, tess_error *error)
     if (job->events) {
         TESS_TRY(tess_events_scalar(job->events, "loss", step, job->state.loss, error));
         TESS_TRY(tess_events_scalar(job->events, "gradient_norm", step, job->state.norm, error));
-        TESS_TRY(tess_events_scalar(job->events, "rate", step, rate_of(job), error));
+        TESS_TRY(tess_events_scalar(job->events, "rate", step, job->rate, error));
         TESS_TRY(tess_events_scalar(job->events, "samples_per_second", step, samples_per_second(job), error));
     }
     if (!job->log)
@@ -64,7 +59,7 @@ tess_status tess_train_report_step(tess_train_job *job, tess_error *error)
     tess_json_set_int(&line, "step", step);
     tess_json_set_double(&line, "loss", job->state.loss);
     tess_json_set_double(&line, "gradient_norm", job->state.norm);
-    tess_json_set_double(&line, "rate", rate_of(job));
+    tess_json_set_double(&line, "rate", job->rate);
     tess_json_set_double(&line, "samples_per_second", samples_per_second(job));
     tess_json_set_double(&line, "seconds_left", seconds_left(job));
     tess_json_set_int(&line, "peak_bytes", (int64_t)peak_bytes(job));

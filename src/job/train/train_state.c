@@ -27,7 +27,8 @@ static tess_checkpoint_contents contents_of(tess_train_job *job)
 {
     return (tess_checkpoint_contents){.config = &job->config,
                                       .parameters = tess_training_parameters(job->training),
-                                      .blocks = tess_train_blocks(job)};
+                                      .blocks = tess_train_blocks(job),
+                                      .images = tess_folder_images(job->source)};
 }
 
 /* From the file that the configuration names, or drawn. */

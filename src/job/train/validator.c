@@ -158,6 +158,11 @@ tess_status tess_validator_run(tess_validator *v, tess_weights *weights, double 
     return TESS_OK;
 }
 
+const tess_images *tess_validator_images(const tess_validator *v)
+{
+    return tess_validation_images(v->set);
+}
+
 int tess_validator_levels(const tess_validator *v)
 {
     return v->levels;

@@ -20,6 +20,7 @@ tess_status tess_validator_prepare(tess_validator *validator, tess_error *error)
 /* Computes the mean PSNR with these weights, also for each level. */
 tess_status tess_validator_run(tess_validator *validator, tess_weights *weights, double *psnr,
                                tess_error *error) TESS_MUST_CHECK;
+const tess_images *tess_validator_images(const tess_validator *validator);
 int tess_validator_levels(const tess_validator *validator);
 double tess_validator_psnr(const tess_validator *validator, int level);
 
