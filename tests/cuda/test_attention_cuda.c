@@ -24,7 +24,7 @@ static const attention_case small_cases[] = {
     {"33", 1, 1, 3, 11, 1, 8, true, 0, 0, 1},
     {"gap-8", 2, 1, 7, 9, 2, 8, true, 8, 0, 1},
     {"gap-5", 2, 1, 7, 9, 2, 8, false, 5, 0, 1},
-    {"sharper", 1, 1, 10, 12, 2, 8, true, 0, 0, 30},
+    {"sharper", 1, 1, 10, 12, 2, 8, true, 0, 0, 12},
     {"largest", 1, 1, 10, 12, 2, 8, true, 0, 0, 10000},
     {"chunks", 1, 1, 34, 33, 1, 8, true, 0, 0, 0.5F},
     {"chunks-sharp", 1, 1, 34, 33, 1, 8, false, 0, 0, 5},
