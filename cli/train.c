@@ -37,7 +37,7 @@ const cli_verb cli_train = {
     .what = "a denoiser from a folder of images",
     .usage = "CONFIG.json [options]",
     .text = "Trains a network as the configuration file says, and writes its weights as safetensors for "
-            "denoise --model. "
+            "denoise --model or fill --model. "
             "A run that is stopped writes a checkpoint; --resume goes on with the same result, bit for bit. "
             "docs/training.md describes the file.",
     .example = "tessera train denoiser.json",

@@ -1,4 +1,4 @@
-/* tessera_train.h: training of denoisers (the verb `train`); docs/training.md describes the configuration file. */
+/* tessera_train.h: training of denoisers and of models that fill elevation maps (the verb `train`); docs/training.md describes the configuration file. */
 #ifndef TESSERA_TRAIN_H
 #define TESSERA_TRAIN_H
 

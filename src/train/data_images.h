@@ -18,6 +18,7 @@ typedef struct tess_images_settings {
     int exclude_count;
     bool recursive; /* also the folders in folders */
     int channels;   /* of the network; 1 takes the luma of colour images */
+    bool heights;   /* files are elevation maps (data_heights.c), and channels 1 */
     size_t budget;  /* most bytes for decoded images that are kept */
     tess_memory *memory;
 } tess_images_settings;
@@ -93,5 +94,12 @@ typedef struct tess_file_list {
 tess_status tess_file_list_make(const tess_images_settings *settings, tess_file_list *list,
                                 tess_error *error) TESS_MUST_CHECK;
 void tess_file_list_free(tess_file_list *list);
+
+/* data_heights.c: fills in all of a map's facts but the path. Refuses by name what is no raster of one band. */
+tess_status tess_heights_describe(tess_memory *memory, tess_images_file *file,
+                                  tess_error *error) TESS_MUST_CHECK;
+/* Reads a rectangle. `strip`: room for `rows` rows of the file as doubles, which are read between two checks of `stop`. */
+tess_status tess_heights_read(tess_memory *memory, const tess_images_file *file, tess_rect rect, int64_t rows,
+                              double *strip, float *to, tess_stop *stop, tess_error *error) TESS_MUST_CHECK;
 
 #endif

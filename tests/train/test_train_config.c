@@ -53,6 +53,33 @@ static void test_short(void)
     tess_train_config_clear(&c);
 }
 
+/* A diffusion network has defaults of its own, and its complete configuration reads as itself. */
+static void test_diffusion(void)
+{
+    tess_train_config c, again;
+    tess_error error;
+    CHECK_MSG(
+        parse("{\"network\":{\"architecture\":\"diffusion\",\"widths\":[8,16,32],\"attention\":[2,4]}," NO_NET
+              "}",
+              &c, &error) == TESS_OK,
+        "%s", error.text);
+    CHECK(c.init == TESS_INIT_DIFFUSION && c.network.blocks == 2 && c.network.dropout == 0.1 &&
+          c.data.scales.count == 2 && c.data.sigma[1] == 0 && c.network.attention.count == 2 &&
+          c.deviation_factor == 1);
+    tess_json *json = tess_train_config_json(&c);
+    char *text = tess_json_dump(json, false);
+    CHECK_MSG(parse(text, &again, &error) == TESS_OK, "%s", error.text);
+    CHECK(tess_train_config_continues(json, &again, &error) == TESS_OK);
+    tess_small_free(text);
+    tess_json_free(json);
+    tess_train_config_clear(&c);
+    tess_train_config_clear(&again);
+    refused("{\"network\":{\"architecture\":\"diffusion\",\"widths\":[8]}," NO_NET "}", "network.widths");
+    refused("{\"network\":{\"architecture\":\"diffusion\",\"attention\":[3]}," NO_NET "}",
+            "network.attention[0]");
+    refused("{\"network\":{\"architecture\":\"diffusion\",\"blocks\":20}," NO_NET "}", "network.blocks");
+}
+
 static void test_full(void)
 {
     static const char text[] =
@@ -296,6 +323,7 @@ int main(void)
     CHECK(mkdtemp(folder) != NULL);
     test_short();
     test_full();
+    test_diffusion();
     test_mistakes();
     test_files();
     test_continues();

@@ -1,12 +1,14 @@
 /* Opens a run: raster and voids, network, sampler, and the batch that fits the limit. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "job/common/note.h"
 #include "job/common/record.h"
 #include "job/fill/fill_job.h"
+#include "tensor/terrain/conditions.h"
 
 /* Guided tiles start here: a third of the signal's energy, so that slopes come from the coarser map and details do not. */
 #define GUIDED_GAMMA 0.3
@@ -71,6 +73,35 @@ static tess_status open_raster(tess_fill_job *job, tess_error *error)
     return tess_fill_list_open(&job->list, &job->map, job->tile, job->overlap, error);
 }
 
+/* How the model takes its input, and the calibration of its deviations. */
+static tess_status read_metadata(tess_fill_job *job, tess_error *error)
+{
+    const char *name = job->settings->model, *kind = tess_weights_metadata(job->file, "conditioning"),
+               *factor = tess_weights_metadata(job->file, "deviation_factor");
+    if (kind && strcmp(kind, "smooth") != 0)
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "%s: its metadata has the conditioning \"%s\"; expected \"smooth\" or none", name,
+                         kind);
+    job->conditioned = kind != NULL;
+    const int64_t channels = kind ? TESS_CONDITIONS + 1 : 2;
+    if (job->net.channels != channels)
+        return tess_fail(
+            error, TESS_BAD_INPUT, "%s: takes %lld channels; expected %lld, %s and the noisy map", name,
+            (long long)job->net.channels, (long long)channels, kind ? "the conditions" : "the map");
+    if (kind && job->settings->scaling == TESS_FILL_GLOBAL)
+        return tess_fail(error, TESS_BAD_OPTION,
+                         "`scaling` global: %s scales heights by what a smooth fill misses; use tile", name);
+    if (!factor)
+        return TESS_OK;
+    char *end;
+    job->deviation_factor = strtod(factor, &end);
+    if (end == factor || *end || !(job->deviation_factor > 0 && job->deviation_factor < 100))
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "%s: its metadata has the deviation_factor \"%s\"; expected a number above 0", name,
+                         factor);
+    return TESS_OK;
+}
+
 static tess_status open_network(tess_fill_job *job, tess_error *error)
 {
     const tess_fill_settings *s = job->settings;
@@ -82,10 +113,7 @@ static tess_status open_network(tess_fill_job *job, tess_error *error)
     TESS_TRY(tess_model_find(s->model, job->model_path, sizeof job->model_path, error));
     TESS_TRY(tess_model_open(job->model_path, &job->file, error));
     TESS_TRY(tess_diffusion_recognise(job->file, &job->net, error));
-    if (job->net.channels != 2)
-        return tess_fail(error, TESS_BAD_INPUT,
-                         "%s: takes %lld channels; a model for fill takes 2, the map and the noisy map",
-                         s->model, (long long)job->net.channels);
+    TESS_TRY(read_metadata(job, error));
     if (job->tile % job->net.grid != 0)
         return tess_fail(error, TESS_BAD_OPTION, "`tile` %lld: must be a multiple of %lld for this model",
                          (long long)job->tile, (long long)job->net.grid);
@@ -129,7 +157,7 @@ tess_sampler_settings tess_fill_sampler_settings(const tess_fill_job *job, bool 
                                       .height = job->tile,
                                       .width = job->tile,
                                       .batch = batch};
-    settings.steps.start_gamma = guided ? GUIDED_GAMMA : 0;
+    settings.steps.start_gamma = guided && !job->conditioned ? GUIDED_GAMMA : 0;
     return settings;
 }
 

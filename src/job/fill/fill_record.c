@@ -120,6 +120,7 @@ tess_json *tess_fill_record(const tess_fill_job *job, bool ran)
         tess_json_set(&measured, "peak_bytes", tess_record_bytes(&peak.bytes, peak.total));
         tess_json_set_int(&measured, "resident_bytes", (int64_t)tess_process_peak());
         tess_json_set_int(&measured, "overhead_bytes", (int64_t)job->overhead);
+        tess_record_meter(&measured, &job->reading);
         tess_json_set(&record, "measured", measured);
     }
     if (job->quality.given)

@@ -84,17 +84,26 @@ static tess_fill_blend blend_of(tess_fill_job *job)
                              .memory = job->engine.memory};
 }
 
-static tess_status compute(tess_fill_job *job, tess_error *error)
+static tess_status compute_levels(tess_fill_job *job, tess_error *error)
 {
     const tess_fill_blend blend = blend_of(job);
-    TESS_TRY(load(job, error));
     for (int level = job->map.count; level-- > 0;) {
         TESS_TRY(tess_fill_group(job, level, false, error));
         TESS_TRY(tess_fill_group(job, level, true, error));
         if (level > 0)
             TESS_TRY(tess_fill_blend_level(&blend, level, error));
     }
+    return TESS_OK;
+}
+
+static tess_status compute(tess_fill_job *job, tess_error *error)
+{
     tess_device *device = job->engine.device;
+    TESS_TRY(load(job, error));
+    const tess_status status = compute_levels(job, error);
+    job->reading = tess_meter_end(device, job->meter);
+    job->meter = NULL;
+    TESS_TRY(status);
     device->memory->free(device, &job->embedding_weights);
     device->memory->free(device, &job->step_weights);
     return TESS_OK;

@@ -70,7 +70,7 @@ tess_status tess_train_check_files(const tess_train_job *job, tess_error *error)
                                      {"tensorboard", config->tensorboard.path, true}};
     TESS_TRY(check_read(job, targets, job->settings->config, error));
     TESS_TRY(check_read(job, targets, config->network.weights.path, error));
-    TESS_TRY(check_images(job, targets, tess_folder_images(job->source), error));
+    TESS_TRY(check_images(job, targets, job->source->images, error));
     if (job->validator)
         TESS_TRY(check_images(job, targets, tess_validator_images(job->validator), error));
     TESS_TRY(check_pairs(targets, error));

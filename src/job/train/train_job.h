@@ -22,6 +22,7 @@ typedef struct tess_train_job {
     uint64_t limit;
     tess_weights *start;
     tess_model_net model; /* finished for training */
+    int64_t levels;       /* of a diffusion network: values of its second input; else 0 */
     const tess_train_phase *phase;
     tess_training *training; /* of the phase */
     tess_training_choice choice;
@@ -66,6 +67,15 @@ tess_status tess_train_write(tess_train_job *job, tess_error *error) TESS_MUST_C
 /* Moves all state to the training of the next phase, through a checkpoint. */
 tess_status tess_train_next_phase(tess_train_job *job, const tess_train_phase *phase,
                                   tess_error *error) TESS_MUST_CHECK;
+/* train_dem.c: what is different for a diffusion network, which is trained on elevation maps. */
+void tess_train_shape_diffusion(const tess_train_config *config, tess_model_shape *shape);
+tess_status tess_train_open_denoiser(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_train_open_diffusion(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_train_open_maps(tess_train_job *job, int64_t crop, uint64_t cache,
+                                 tess_error *error) TESS_MUST_CHECK;
+/* Sets what `fill` must know of the result. */
+tess_status tess_train_describe_diffusion(const tess_train_job *job, tess_weights *weights,
+                                          tess_error *error) TESS_MUST_CHECK;
 /* train_run.c */
 tess_status tess_train_run(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
 /* train_report.c: log, events and notes; the record. */

@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "job/common/note.h"
 #include "job/train/train_job.h"
+#include "model/diffusion.h"
 
 static const struct {
     const char *name;
@@ -54,8 +55,10 @@ static tess_status open_engine(tess_train_job *job, tess_memory *memory, tess_er
 
 static tess_status open_network(tess_train_job *job, tess_error *error)
 {
-    static const char *const names[] = {
-        [TESS_TRAIN_DRUNET] = "drunet", [TESS_TRAIN_UNET] = "unet", [TESS_TRAIN_DNCNN] = "dncnn"};
+    static const char *const names[] = {[TESS_TRAIN_DRUNET] = "drunet",
+                                        [TESS_TRAIN_UNET] = "unet",
+                                        [TESS_TRAIN_DNCNN] = "dncnn",
+                                        [TESS_TRAIN_DIFFUSION] = "diffusion"};
     const tess_train_config *config = &job->config;
     if (config->network.weights.path) {
         TESS_TRY(tess_model_open(config->network.weights.path, &job->start, error));
@@ -68,9 +71,14 @@ static tess_status open_network(tess_train_job *job, tess_error *error)
                                   .batch_norm = config->network.norm == TESS_TRAIN_NORM_BATCH};
         for (int i = 0; i < shape.width_count && i < TESS_MODEL_WIDTHS; i++)
             shape.widths[i] = config->network.widths.list[i];
+        if (config->network.architecture == TESS_TRAIN_DIFFUSION)
+            tess_train_shape_diffusion(config, &shape);
         TESS_TRY(tess_model_new(&shape, &job->start, error));
     }
-    TESS_TRY(tess_model_recognise_trained(job->start, &job->model, error));
+    if (tess_diffusion_has(job->start))
+        TESS_TRY(tess_train_open_diffusion(job, error));
+    else
+        TESS_TRY(tess_train_open_denoiser(job, error));
     if (job->settings->resume)
         return TESS_OK;
     tess_parameters parameters;
@@ -100,7 +108,7 @@ tess_status tess_train_open(tess_train_job *job, tess_memory *memory, tess_error
     TESS_TRY(open_network(job, error));
     TESS_TRY(open_validation(job, error));
     TESS_TRY(tess_train_plan_phases(job, error));
-    const int64_t links = tess_images_links(tess_folder_images(job->source));
+    const int64_t links = tess_images_links(job->source->images);
     if (links)
         tess_note(common, TESS_NOTE_WARNING,
                   "data.folders: %lld link(s) to folders are not followed; name those folders themselves",

@@ -85,13 +85,14 @@ static tess_training_request request_of(const tess_train_job *job, const tess_tr
                                                [TESS_TRAIN_RECOMPUTE_BLOCKS] = TESS_RECOMPUTE_BLOCKS,
                                                [TESS_TRAIN_RECOMPUTE_ALL] = TESS_RECOMPUTE_ALL};
     const tess_train_config *config = &job->config;
+    const tess_op_loss masked = {.kind = TESS_MASKED_MSE, .share = 1};
     return (tess_training_request){.settings = {.dtype = job->engine.dtype,
                                                 .n = phase->batch,
                                                 .h = phase->crop,
                                                 .w = phase->crop,
                                                 .micro_batches = (int)config->micro_batches,
                                                 .recompute = recompute[config->recompute],
-                                                .loss = tess_train_config_loss(config),
+                                                .loss = job->levels ? masked : tess_train_config_loss(config),
                                                 .optimize = tess_train_config_optimize(config),
                                                 .average = config->average > 0,
                                                 .tf32 = job->engine.tf32,
@@ -106,7 +107,8 @@ static tess_status plan_phase(tess_train_job *job, const tess_train_phase *phase
                               tess_error *error)
 {
     tess_train_close_phase(job);
-    TESS_TRY(open_source(job, phase->crop, cache, error));
+    TESS_TRY(job->levels ? tess_train_open_maps(job, phase->crop, cache, error)
+                         : open_source(job, phase->crop, cache, error));
     job->phase = phase;
     const tess_training_request request = request_of(job, phase);
     TESS_TRY(tess_plan_training(job->model.net, job->engine.device, job->engine.rates, &request, &job->choice,
@@ -121,7 +123,7 @@ static tess_status plan_phase(tess_train_job *job, const tess_train_phase *phase
 static double step_seconds(const tess_train_job *job)
 {
     static const double rate = 1e8; /* decoded bytes a second, of a thread: about a PNG's */
-    const tess_images *images = tess_folder_images(job->source);
+    const tess_images *images = job->source->images;
     const int64_t count = tess_images_count(images);
     double bytes = 0;
     for (int64_t i = 0; i < count; i++) {

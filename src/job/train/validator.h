@@ -1,5 +1,6 @@
 /* validator.h: PSNR of the network on fixed images with fixed noise, while it trains. The network runs as in `denoise`:
- * finished for inference, with folded norms. */
+ * finished for inference, with folded norms. Of a diffusion network it is minus the loss on maps that it is not trained
+ * on (validator_dem.h), so that more is better in any case. */
 #ifndef TESS_JOB_TRAIN_VALIDATOR_H
 #define TESS_JOB_TRAIN_VALIDATOR_H
 
