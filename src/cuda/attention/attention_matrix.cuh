@@ -143,9 +143,10 @@ __device__ __forceinline__ void find_scores(const queries<PIECES> &q, const uint
     }
 }
 
-/* Sets `most` of the rows for the next chunk and rescales the sums. A bound needs no product and is nearly always small
- * enough; else the largest scores are computed, and once more with their exponentials. Scores without fractions are
- * multiplied by a power of two, so that the largest one less `most` is zero and not the rounding error of `most`. */
+/* Sets `most` of the rows for the next chunk and rescales the sums. A bound needs no product; bf16 nearly always uses it.
+ * Where it exceeds LIMIT (fp16: already for queries and keys of variance 1) the largest scores are computed, and once more
+ * with their exponentials. Scores without fractions are multiplied by a power of two, so that the largest one less `most`
+ * is zero and not the rounding error of `most`. */
 template <typename T, int PIECES>
 __device__ __forceinline__ void raise_most(queries<PIECES> &q, const uint4 *keys, int there, float longest,
                                            float scale)
