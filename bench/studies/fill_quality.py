@@ -128,7 +128,7 @@ def print_tables(table, title):
     for c, name in enumerate((*CLASSES, "all")):
         against = table[AGAINST][:, c]
         here = np.isfinite(against[:, 0])
-        if not here.any():
+        if not here.any() or (len(here) == 1 and name == "all"):
             continue
         head = f"{name:11} {here.sum():5} {int(against[here, 0].sum()):8}"
         sums = np.array([pooled(table[m][:, c]) for m in methods])

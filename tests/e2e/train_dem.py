@@ -4,6 +4,7 @@ The validation loss falls; a run that was killed, or has other workers or anothe
 `fill` takes the file, with the calibration that it holds; every mistake is one line.
 """
 import json
+import os
 import shutil
 import sys
 import time
@@ -202,6 +203,10 @@ def main():
     bench = Bench(sys.argv[1])
     if not bench.has_gdal():
         skip("the program has no GDAL")
+    if DEVICE != "cpu":
+        result = bench.run("info", "--device", DEVICE, "--quiet")
+        if result.status != 0 and not os.environ.get("TESSERA_REQUIRE_GPU"):
+            skip(result.err.strip())
     make_maps(bench)
     check_result(bench)
     check_equal(bench)

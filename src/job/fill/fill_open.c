@@ -15,6 +15,30 @@
 
 enum { TILE = 128, OVERLAP = 12, SCHEDULE_STEPS = 1000, MOST_BATCH = 64, MOST_BATCH_CPU = 4 };
 
+/* No output may be a file that the job reads; the input alone may be replaced, if that is asked for. */
+static tess_status check_outputs(const tess_fill_settings *s, tess_error *error)
+{
+    const struct {
+        const char *setting, *path;
+    } outputs[] = {{"output", s->output}, {"deviation", s->deviation}}, inputs[] = {{"mask", s->mask},
+                                                                                    {"second", s->second},
+                                                                                    {"truth", s->truth},
+                                                                                    {"model", s->model},
+                                                                                    {"input", s->input}};
+    for (size_t i = 0; i < sizeof outputs / sizeof outputs[0]; i++)
+        for (size_t k = 0; outputs[i].path && k < sizeof inputs / sizeof inputs[0]; k++) {
+            const bool replaced =
+                i == 0 && inputs[k].path == s->input && tess_same_target(s->output, s->input);
+            if (inputs[k].path && !replaced && tess_raster_names(inputs[k].path, outputs[i].path))
+                return tess_fail(error, TESS_BAD_OPTION, "%s: is the %s, or a file of it; name another %s",
+                                 outputs[i].path, inputs[k].setting, outputs[i].setting);
+        }
+    if (s->deviation && tess_raster_names(s->output, s->deviation))
+        return tess_fail(error, TESS_BAD_OPTION,
+                         "%s: is the output, or a file beside it; name another `deviation`", s->deviation);
+    return TESS_OK;
+}
+
 static tess_status check_settings(tess_fill_job *job, tess_error *error)
 {
     const tess_fill_settings *s = job->settings;
@@ -28,11 +52,7 @@ static tess_status check_settings(tess_fill_job *job, tess_error *error)
         return tess_fail(error, TESS_BAD_OPTION, "`deviation`: needs `samples` of 2 or more");
     if (s->schedule && s->sampler != TESS_FILL_DDPM)
         return tess_fail(error, TESS_BAD_OPTION, "`schedule`: only the sampler ddpm has one");
-    if (s->deviation &&
-        (tess_same_target(s->deviation, s->output) || tess_same_target(s->deviation, s->input)))
-        return tess_fail(error, TESS_BAD_OPTION, "%s: `deviation` must be another file than input and output",
-                         s->deviation);
-    return TESS_OK;
+    return check_outputs(s, error);
 }
 
 static tess_status open_truth(tess_fill_job *job, tess_error *error)
@@ -45,6 +65,11 @@ static tess_status open_truth(tess_fill_job *job, tess_error *error)
         return tess_fail(error, TESS_BAD_INPUT, "%s: has %lld x %lld pixels, the map %lld x %lld",
                          job->settings->truth, (long long)truth->width, (long long)truth->height,
                          (long long)map->width, (long long)map->height);
+    for (int i = 0; i < 6 && truth->has_transform && map->has_transform; i++)
+        if (fabs(truth->transform[i] - map->transform[i]) > 1e-6 * fabs(map->transform[i]) + 1e-9)
+            return tess_fail(error, TESS_BAD_INPUT,
+                             "%s: has another transform than the map; bring it to the same grid",
+                             job->settings->truth);
     return TESS_OK;
 }
 
