@@ -62,9 +62,10 @@ extern const tess_cuda_launch tess_cuda_fft;     /* fft.c: FFT, by cuFFT */
 /* filter.c: FFT and FILTER of images, by our own kernels. */
 extern const tess_cuda_launch tess_cuda_filter;
 extern const tess_cuda_launch tess_cuda_filter_whole; /* filter_whole.c: FILTER, by cuFFT */
-extern const tess_cuda_launch tess_cuda_rays;        /* rays_launch.c: PROJECT, BACKPROJECT and FDK's steps */
-extern const tess_cuda_launch tess_cuda_side_sum;    /* side_sum.cu: SIDE_SUM */
-extern const tess_cuda_launch tess_cuda_attention;   /* attention.cu: ATTENTION */
+extern const tess_cuda_launch tess_cuda_rays;     /* rays_launch.c: PROJECT, BACKPROJECT and FDK's steps */
+extern const tess_cuda_launch tess_cuda_side_sum; /* side_sum.cu: SIDE_SUM */
+/* attention_matrix.cu: ATTENTION of small heads in fp16 and bf16; attention.cu: every ATTENTION. */
+extern const tess_cuda_launch tess_cuda_attention_matrix, tess_cuda_attention;
 extern const tess_cuda_launch tess_cuda_conv_grad;   /* conv_grad.c: CONV_GRAD, on any card */
 extern const tess_cuda_launch tess_cuda_flip;        /* flip.cu: FLIP */
 extern const tess_cuda_launch tess_cuda_channel_sum; /* channel_sum.cu: CHANNEL_SUM */
