@@ -4,7 +4,6 @@ The validation loss falls; a run that was killed, or has other workers or anothe
 `fill` takes the file, with the calibration that it holds; every mistake is one line.
 """
 import json
-import os
 import shutil
 import sys
 import time
@@ -193,9 +192,7 @@ def main():
     if not bench.has_gdal():
         skip("the program has no GDAL")
     if DEVICE != "cpu":
-        result = bench.run("info", "--device", DEVICE, "--quiet")
-        if result.status != 0 and not os.environ.get("TESSERA_REQUIRE_GPU"):
-            skip(result.err.strip())
+        bench.need_device(DEVICE)
     make_maps(bench)
     check_result(bench)
     check_equal(bench)
