@@ -15,6 +15,7 @@ int main(void)
     for (int i = 0; i < 3; i++) {
         check_bytes(device, types[i]);
         check_recompute(device, types[i]);
+        check_gathered(device, types[i]);
     }
     check_micro_batches(device);
     check_states(device);

@@ -142,6 +142,57 @@ static inline void check_equal(const step_outcome *a, const step_outcome *b, con
               name, reason, a->loss, b->loss, a->norm, b->norm);
 }
 
+/* ---- weights packed many at a time ---- */
+
+static int step_repacks; /* calls of the counted function */
+static void (*step_repack)(tess_device *, const tess_repack *, int, tess_stream *);
+
+static inline void step_count_repack(tess_device *device, const tess_repack *list, int count,
+                                     tess_stream *stream)
+{
+    step_repacks++;
+    step_repack(device, list, count, stream);
+}
+
+/* Another limit of the bytes that are packed at once changes when weights are packed, nothing else. */
+static inline void check_gathered(tess_device *device, tess_dtype dtype)
+{
+    static const size_t limits[] = {0, 1, 5000, (size_t)1 << 30};
+    enum { LIMITS = sizeof limits / sizeof limits[0] };
+    const tess_device_ops *const before = device->ops;
+    tess_device_ops ops = *before;
+    step_repack = ops.repack;
+    ops.repack = step_count_repack;
+    device->ops = &ops;
+    for (int i = 0; i < STEP_NETS; i++) {
+        tess_training_settings settings = step_settings(2, 12, step_nets[i].depth);
+        settings.dtype = dtype;
+        settings.optimize = step_adam();
+        settings.recompute = i % 2 ? TESS_RECOMPUTE_BLOCKS : TESS_RECOMPUTE_NONE;
+        step_outcome first = {0};
+        int calls[LIMITS] = {0};
+        for (int k = 0; k < LIMITS && step_takes(device, &step_nets[i], dtype); k++) {
+            ops.repack_bytes = limits[k];
+            step_repacks = 0;
+            check_bytes_of(device, &step_nets[i], settings);
+            calls[k] = step_repacks;
+            step_outcome one = step_outcome_of(device, &step_nets[i], &settings, 2, 1e-3);
+            if (k == 0) {
+                first = one;
+                continue;
+            }
+            check_equal(&first, &one, step_nets[i].name, "packing more weights at once");
+            CHECK_MSG(calls[k] <= calls[k - 1], "%s: %d calls at a limit of %zu, %d before",
+                      step_nets[i].name, calls[k], limits[k], calls[k - 1]);
+            free(one.values);
+        }
+        CHECK_MSG(calls[0] < 8 || calls[LIMITS - 1] < calls[0], "%s: %d calls are %d with no limit",
+                  step_nets[i].name, calls[0], calls[LIMITS - 1]);
+        free(first.values);
+    }
+    device->ops = before;
+}
+
 static inline void check_recompute(tess_device *device, tess_dtype dtype)
 {
     for (int i = 0; i < STEP_NETS; i++) {

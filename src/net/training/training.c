@@ -131,6 +131,7 @@ static tess_status emit(tess_training *t, tess_emitter *e, tess_error *error)
     emit_pass(t, e);
     emit_update(t);
     TESS_TRY(t->program.status);
+    tess_program_gather_packs(&t->program);
     TESS_TRY(tess_program_place(&t->program, error));
     size_places(t);
     return TESS_OK;
