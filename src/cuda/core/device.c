@@ -12,8 +12,8 @@
 #include "op/row.h"
 
 static const size_t SCRATCH = (size_t)1 << 20; /* for pieces of weights that are being packed */
-/* Packed bytes of a launch in training: it takes ten microseconds at the rate of the memory, a launch three. */
-enum { REPACK_BYTES = 16 << 20 };
+/* Packed bytes of a call in training: it takes twenty microseconds at the rate of the memory, a launch three. */
+enum { REPACK_BYTES = 32 << 20 };
 
 bool tess_cuda_is_image_layer(const tess_op *op)
 {
