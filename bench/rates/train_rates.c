@@ -4,6 +4,7 @@
  *   train_rates device=cuda model=random:drunet precision=bf16 batch=64 crop=128 steps=30
  *
  * Further words: micro=2 recompute=none|blocks|all down=1 rate=1e-4 optimizer=adam|adamw|sgd average=1 threads=2;
+ * update=16: MiB of gradients after which a pass updates their parameters, and keeps no block of all gradients;
  * data=FILE: fp32 inputs, then targets, of each step's batch (default: random, the same in every step);
  * ops=1: a line for each kind of op of a pass, the slowest first, each timed by itself;
  * out=FILE: the parameters after the last step, fp32, in the order of the printed names; losses=1: prints all losses. */
@@ -69,6 +70,7 @@ static tess_training_settings settings_of(void)
                                                  .weight_decay = is("optimizer", "adamw") ? 0.01 : 0,
                                                  .momentum = sgd ? 0.9 : 0},
                                     .average = number("average", 0) > 0,
+                                    .update_bytes = (size_t)(number("update", 0) * (1 << 20)),
                                     .tf32 = is("precision", "tf32")};
 }
 

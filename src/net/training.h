@@ -29,6 +29,9 @@ typedef struct tess_training_settings {
     tess_op_optimize optimize;
     bool average; /* keeps an exponential moving average of the parameters */
     bool tf32;
+    /* Not 0: where nothing needs all gradients at once (clipping, micro-batches, fp16), a pass also updates the
+     * parameters, as soon as at least so many bytes of gradients are there, and uses their memory again. */
+    size_t update_bytes;
 } tess_training_settings;
 
 typedef struct tess_training tess_training; /* owned by the caller: tess_training_destroy */
@@ -79,11 +82,11 @@ tess_status tess_training_control(tess_training *training, const double *control
 /* Forward and backward of micro-batch `index` of the step: the first one also starts the sums of the gradients. */
 tess_status tess_training_pass(tess_training *training, int index, tess_stream *stream,
                                tess_error *error) TESS_MUST_CHECK;
-/* The optimizer's step. */
+/* The optimizer's step; nothing is left to do if the pass updates. */
 tess_status tess_training_update(tess_training *training, tess_stream *stream,
                                  tess_error *error) TESS_MUST_CHECK;
 /* Waits, then returns the loss of the last step (without the loss scale) and the norm of its gradients (likewise; not
- * finite: the update was skipped). */
+ * finite: the update was skipped; if the pass updates, only that of some parameters was, and training cannot go on). */
 tess_status tess_training_result(tess_training *training, tess_stream *stream, double *loss, double *norm,
                                  tess_error *error) TESS_MUST_CHECK;
 

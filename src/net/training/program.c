@@ -60,14 +60,21 @@ tess_cell tess_program_view(tess_program *program, tess_cell whole, int64_t firs
 {
     if (whole < 0)
         return -1;
+    const tess_tensor tensor = program->cells[whole].tensor;
+    return tess_program_part(program, whole, (size_t)first * tess_dtype_size(tensor.dtype),
+                             tess_tensor_channels(tensor, channels));
+}
+
+tess_cell tess_program_part(tess_program *program, tess_cell whole, size_t offset, tess_tensor tensor)
+{
+    if (whole < 0)
+        return -1;
     const tess_cell_info info = program->cells[whole];
-    return add_cell(
-        program,
-        (tess_cell_info){.tensor = tess_tensor_channels(info.tensor, channels),
-                         .place = info.place,
-                         .root = info.root,
-                         .offset = (info.root == whole && info.place == TESS_IN_ARENA ? 0 : info.offset) +
-                                   (size_t)first * tess_dtype_size(info.tensor.dtype)});
+    const bool is_root = info.root == whole && info.place == TESS_IN_ARENA;
+    return add_cell(program, (tess_cell_info){.tensor = tensor,
+                                              .place = info.place,
+                                              .root = info.root,
+                                              .offset = (is_root ? 0 : info.offset) + offset});
 }
 
 tess_cell tess_program_piece(tess_program *program, tess_place place, size_t offset, tess_tensor tensor)
@@ -152,6 +159,14 @@ void tess_program_pack(tess_program *program, const tess_op *op, int param, bool
     step->op = *op;
     step->in[0] = values;
     step->out[0] = packed;
+}
+
+void tess_program_move_up(tess_program *program, int from, int to)
+{
+    tess_program_step *steps = program->steps;
+    const tess_program_step moved = steps[from];
+    memmove(&steps[to + 1], &steps[to], (size_t)(from - to) * sizeof *steps);
+    steps[to] = moved;
 }
 
 void tess_program_end_section(tess_program *program, tess_section section)

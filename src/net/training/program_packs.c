@@ -1,23 +1,13 @@
 /* Weights are packed right before the op that uses them, so that they take memory for a moment only. Where a device packs
  * many parameters at the price of one, the steps that pack are moved up to the first of a group, whose bytes are limited:
  * this is what weights take longer than necessary. */
-#include <string.h>
-
 #include "net/training/program.h"
 
-/* Parameters change only after the last pass; other values are made by a step of the pass. */
+/* Parameters change only after the last step that reads them; other values are made by a step of the pass. */
 static bool can_move(const tess_program *program, int step)
 {
     const tess_program_step *s = &program->steps[step];
     return s->packs && program->cells[s->in[0]].place == TESS_IN_PARAMETERS;
-}
-
-static void move_up(tess_program *program, int from, int to)
-{
-    tess_program_step *steps = program->steps;
-    const tess_program_step moved = steps[from];
-    memmove(&steps[to + 1], &steps[to], (size_t)(from - to) * sizeof *steps);
-    steps[to] = moved;
 }
 
 void tess_program_gather_packs(tess_program *program)
@@ -38,6 +28,6 @@ void tess_program_gather_packs(tess_program *program)
         }
         bytes += more;
         packed = cell;
-        move_up(program, i, place++);
+        tess_program_move_up(program, i, place++);
     }
 }
