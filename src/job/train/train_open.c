@@ -112,6 +112,9 @@ static tess_mem_bytes other_bytes(const tess_train_job *job, int64_t micro_batch
     return bytes;
 }
 
+/* Of gradients, after which their parameters are updated: enough to make the launches of an update cheap on a card. */
+enum { UPDATE_BYTES = 16 << 20 };
+
 static tess_training_request request_of(const tess_train_job *job, const tess_train_phase *phase)
 {
     static const tess_recompute recompute[] = {[TESS_TRAIN_RECOMPUTE_AUTO] = TESS_RECOMPUTE_NONE,
@@ -129,7 +132,8 @@ static tess_training_request request_of(const tess_train_job *job, const tess_tr
                                                 .loss = tess_train_config_loss(config),
                                                 .optimize = tess_train_config_optimize(config),
                                                 .average = config->average > 0,
-                                                .tf32 = job->engine.tf32},
+                                                .tf32 = job->engine.tf32,
+                                                .update_bytes = UPDATE_BYTES},
                                    .recompute_auto = config->recompute == TESS_TRAIN_RECOMPUTE_AUTO,
                                    .limit = job->limit,
                                    .besides = tess_mem_total(&other)};
