@@ -180,12 +180,20 @@ enum {
 
 /* in: prediction, target, control, and, for MASKED_MSE, a mask of the same shape (or one channel). out[0]: gradient of
  * the loss by the prediction, times `share` and the loss scale; out[1]: one F64, the loss times `share`, added to what
- * is there with `accumulate`. The mean is over all values, or over the mask's weights. Sums in fp64, in an order
+ * is there with `accumulate`. The mean is over all values, or over the mask's weights; RMSE is the mean over images of
+ * the root of each one's mean square error, so that images with much noise do not count more. Sums in fp64, in an order
  * that the size alone fixes. */
-typedef enum tess_loss { TESS_MSE, TESS_L1, TESS_CHARBONNIER, TESS_MASKED_MSE, TESS_BCE_LOGITS } tess_loss;
+typedef enum tess_loss {
+    TESS_MSE,
+    TESS_L1,
+    TESS_CHARBONNIER,
+    TESS_MASKED_MSE,
+    TESS_BCE_LOGITS,
+    TESS_RMSE
+} tess_loss;
 typedef struct tess_op_loss {
     tess_loss kind;
-    double epsilon; /* CHARBONNIER: sqrt(d^2 + epsilon^2) */
+    double epsilon; /* CHARBONNIER: sqrt(d^2 + epsilon^2), RMSE: the same with the mean of d^2 */
     double share;   /* 1, or the part of the batch that this micro-batch is */
     bool accumulate;
 } tess_op_loss;

@@ -134,7 +134,7 @@ tess_op_optimize tess_train_config_optimize(const tess_train_config *config)
 
 tess_op_loss tess_train_config_loss(const tess_train_config *config)
 {
-    const bool smooth = config->loss.kind == TESS_CHARBONNIER;
+    const bool smooth = config->loss.kind == TESS_CHARBONNIER || config->loss.kind == TESS_RMSE;
     return (tess_op_loss){
         .kind = config->loss.kind, .epsilon = smooth ? config->loss.epsilon : 0, .share = 1};
 }

@@ -139,6 +139,7 @@ typedef struct tess_train_config {
         int64_t every;
     } checkpoint;
     tess_train_path output, log, tensorboard;
+    tess_dtype output_type; /* of the values in `output`: F32 or F16 */
     uint64_t memory;   /* bytes; 0: what is free */
     char device[32];   /* "auto", "cpu", "cuda[:K]" */
     uint64_t is_given; /* bit i: field i of the table was in the file */

@@ -26,6 +26,7 @@ void tess_config_defaults(tess_train_config *config)
         .average = 0.999,
         .validation = {.sigma = {1, {25.0 / 255}, {1}}, .every = 1000},
         .checkpoint = {.every = 1000},
+        .output_type = TESS_F32,
         .device = "auto",
     };
 }

@@ -31,6 +31,7 @@ static const tess_config_word norms[] = {
 static const tess_config_word losses[] = {{"mse", TESS_MSE},
                                           {"l1", TESS_L1},
                                           {"charbonnier", TESS_CHARBONNIER},
+                                          {"rmse", TESS_RMSE},
                                           {"masked_mse", TESS_MASKED_MSE},
                                           {"bce", TESS_BCE_LOGITS},
                                           {NULL, 0}};
@@ -46,6 +47,7 @@ static const tess_config_word precisions[] = {{"auto", TESS_TRAIN_AUTO},
                                               {"bf16", TESS_TRAIN_BF16},
                                               {"fp16", TESS_TRAIN_FP16},
                                               {NULL, 0}};
+static const tess_config_word output_types[] = {{"fp32", TESS_F32}, {"fp16", TESS_F16}, {NULL, 0}};
 static const tess_config_word starts[] = {
     {"kaiming", TESS_INIT_KAIMING}, {"xavier", TESS_INIT_XAVIER}, {"orthogonal", TESS_INIT_ORTHOGONAL},
     {"pytorch", TESS_INIT_PYTORCH}, {"drunet", TESS_INIT_DRUNET}, {NULL, 0}};
@@ -97,7 +99,7 @@ const tess_config_field tess_config_fields[] = {
      "a list of 1 to 16 phases, each an object with steps or share, crop, batch", KEPT},
     {"loss", "kind", WORDS, AT(loss.kind), 0, 0, losses, NULL, KEPT},
     {"loss", "epsilon", NUMBER, AT(loss.epsilon), 0, 1, NULL, "a number above 0, at most 1", ABOVE,
-     AT(loss.kind), BIT(TESS_CHARBONNIER)},
+     AT(loss.kind), BIT(TESS_CHARBONNIER) | BIT(TESS_RMSE)},
     {"optimizer", "kind", WORDS, OPTIMIZER, 0, 0, optimizers, NULL, KEPT},
     {"optimizer", "rate", NUMBER, AT(optimizer.rate), 0, LARGE, NULL, above_zero, ABOVE},
     {"optimizer", "betas", &tess_config_pair, AT(optimizer.betas), 0, BELOW_ONE, NULL,
@@ -139,6 +141,7 @@ const tess_config_field tess_config_fields[] = {
     {"checkpoint", "every", INTEGER, AT(checkpoint.every), 1, 1e12, NULL, "a number of steps, 1 or more",
      FREE},
     {"", "output", ONE_PATH, AT(output), PATHLESS, "the name of a .safetensors file", FREE},
+    {"", "output_type", WORDS, AT(output_type), 0, 0, output_types, NULL, FREE},
     {"", "log", ONE_PATH, AT(log), PATHLESS, "the name of a file", FREE},
     {"", "tensorboard", ONE_PATH, AT(tensorboard), PATHLESS, "a folder", FREE},
     {"", "memory", &tess_config_size, AT(memory), 1 << 20, HIGH, NULL, a_size, FREE},

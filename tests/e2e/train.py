@@ -108,10 +108,15 @@ def check_results(bench):
         bench.check(again and again["train"]["result"] == result and
                     read_metadata(bench.path("drunet.safetensors")) == told, "resuming a finished run writes it again")
         check_denoises(bench, "drunet")
-    record = train(bench, "dncnn", network=DNCNN, steps=240, batch=8)
+    record = train(bench, "dncnn", network=DNCNN, steps=240, batch=8, loss={"kind": "rmse"})
     if record:
         check_kept(bench, record)
         check_denoises(bench, "dncnn")
+        whole = weights(bench, "dncnn")
+        half = train(bench, "dncnn", "--resume", network=DNCNN, steps=240, batch=8, loss={"kind": "rmse"},
+                     output_type="fp16")
+        bench.check(half and all(np.array_equal(v, whole[k].astype(np.float16)) for k, v in weights(bench, "dncnn").items()),
+                    "a finished run is written again in fp16")
     shown = bench.run("train", config(bench, "shown", steps=3))
     bench.check(shown.status == 0 and "step 3 of 3: loss" in shown.err, f"progress without validation: {shown.err!r}")
 

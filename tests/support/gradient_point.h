@@ -191,11 +191,28 @@ static inline void forward_attention(const point *p, double *out)
     free(score);
 }
 
+static inline double mean_root(const point *p)
+{
+    const int64_t count = p->size[0] / p->c->n;
+    double sum = 0;
+    for (int64_t n = 0; n < p->c->n; n++) {
+        double squares = 0;
+        for (int64_t i = n * count; i < (n + 1) * count; i++)
+            squares += (p->variable[0][i] - p->constant[i]) * (p->variable[0][i] - p->constant[i]);
+        sum += sqrt(squares / (double)count + 0.01);
+    }
+    return sum / (double)p->c->n;
+}
+
 /* Constants: targets, then the mask if there is one. */
 static inline void forward_loss(const point *p, double *out)
 {
     const int64_t count = p->size[0];
     double sum = 0, weights = 0;
+    if (p->c->parts == TESS_RMSE) {
+        out[0] = mean_root(p);
+        return;
+    }
     for (int64_t i = 0; i < count; i++) {
         const double x = p->variable[0][i], t = p->constant[i], d = x - t,
                      weight = p->c->more ? p->constant[count + i] : 1;

@@ -30,7 +30,10 @@ extern const tess_kernel tess_cpu_fft, tess_cpu_filter;
 extern const tess_kernel tess_cpu_radon, tess_cpu_rays, tess_cpu_fdk;
 extern const tess_kernel tess_cpu_group_norm, tess_cpu_group_norm_reference;
 extern const tess_kernel tess_cpu_attention, tess_cpu_attention_reference;
-extern const tess_kernel tess_cpu_gradients, tess_cpu_loss, tess_cpu_optimize, tess_cpu_random;
+extern const tess_kernel tess_cpu_gradients, tess_cpu_loss, tess_cpu_loss_rms, tess_cpu_optimize,
+    tess_cpu_random;
+/* Says what is wrong with the tensors of a LOSS of any kind. */
+tess_status tess_cpu_loss_refuses(const tess_op *op, tess_error *why);
 extern const tess_kernel tess_cpu_group_norm_grad, tess_cpu_batch_norm, tess_cpu_attention_grad;
 extern const tess_kernel tess_cpu_gradients_reference;
 extern const tess_kernel tess_cpu_reference;

@@ -34,6 +34,7 @@ const tess_kernel *const tess_cpu_kernels[] = {
     &tess_cpu_attention_grad,
     &tess_cpu_gradients_reference,
     &tess_cpu_loss,
+    &tess_cpu_loss_rms,
     &tess_cpu_optimize,
     &tess_cpu_random,
     &tess_cpu_reference, /* last: takes all other ops, and every op with TESSERA_ISA=reference */

@@ -47,6 +47,8 @@ static double loss_of(const tess_op_loss *loss, double prediction, double target
         return fabs(d);
     case TESS_CHARBONNIER:
         return sqrt(d * d + loss->epsilon * loss->epsilon);
+    case TESS_RMSE: /* loss_rms.c */
+        return NAN;
     case TESS_BCE_LOGITS:
         return (prediction > 0 ? prediction : 0) - prediction * target + log1p(exp(-fabs(prediction)));
     }
@@ -67,6 +69,8 @@ static double derivative_of(const tess_op_loss *loss, double prediction, double 
         const double root = sqrt(d * d + loss->epsilon * loss->epsilon);
         return root > 0 ? d / root : d;
     }
+    case TESS_RMSE:
+        return NAN;
     case TESS_BCE_LOGITS:
         return 1 / (1 + exp(-prediction)) - target;
     }
@@ -177,11 +181,8 @@ static bool is_mask(const tess_tensor *mask, const tess_tensor *values)
     return tess_cpu_is_value(mask) && (tess_cpu_same_sizes(mask, values) || tess_cpu_same_sizes(mask, &one));
 }
 
-static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *why)
+tess_status tess_cpu_loss_refuses(const tess_op *op, tess_error *why)
 {
-    (void)device;
-    if (op->kind != TESS_OP_LOSS)
-        return tess_kernel_refuse(why, NULL);
     if (!tess_cpu_is_value(&op->in[0]) || !tess_cpu_is_value(&op->in[1]) || !tess_cpu_is_value(&op->out[0]))
         return tess_kernel_refuse(why, "the CPU computes in fp32 or bf16; use `precision` fp32");
     if (!tess_cpu_same_sizes(&op->in[0], &op->in[1]) || !tess_cpu_same_sizes(&op->in[0], &op->out[0]) ||
@@ -196,6 +197,14 @@ static tess_status refuses(const tess_device *device, const tess_op *op, tess_er
                                   "a masked loss takes a mask of the prediction's shape or of one channel; "
                                   "other losses take none");
     return TESS_OK;
+}
+
+static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *why)
+{
+    (void)device;
+    if (op->kind != TESS_OP_LOSS || op->loss.kind == TESS_RMSE)
+        return tess_kernel_refuse(why, NULL);
+    return tess_cpu_loss_refuses(op, why);
 }
 
 const tess_kernel tess_cpu_loss = {.name = "loss", .refuses = refuses, .needs = loss_needs, .run = loss_run};

@@ -69,7 +69,8 @@ extern const tess_cuda_launch tess_cuda_flip;        /* flip.cu: FLIP */
 extern const tess_cuda_launch tess_cuda_channel_sum; /* channel_sum.cu: CHANNEL_SUM */
 /* train/: pointwise_grad.cu: ACTIVATE_GRAD, POOL_GRAD, UPSAMPLE_GRAD, DROPOUT; noise.cu: NOISE; loss.cu: LOSS;
  * optimize.cu: OPTIMIZE, AVERAGE. */
-extern const tess_cuda_launch tess_cuda_pointwise_grad, tess_cuda_noise, tess_cuda_loss, tess_cuda_optimize;
+extern const tess_cuda_launch tess_cuda_pointwise_grad, tess_cuda_noise, tess_cuda_loss, tess_cuda_loss_rms,
+    tess_cuda_optimize;
 /* norm/, attention/: BATCH_NORM_TRAIN and BATCH_NORM_GRAD, GROUP_NORM_GRAD, ATTENTION_GRAD. */
 extern const tess_cuda_launch tess_cuda_batch_norm, tess_cuda_group_norm_grad, tess_cuda_attention_grad;
 /* hopper*.cu: wgmma and bulk copies, sm_90a. A weak symbol, NULL in a build without it. */

@@ -53,7 +53,12 @@ static bool is_noise(const tess_op *op)
 
 static bool is_loss(const tess_op *op)
 {
-    return op->kind == TESS_OP_LOSS;
+    return op->kind == TESS_OP_LOSS && op->loss.kind != TESS_RMSE;
+}
+
+static bool is_loss_rms(const tess_op *op)
+{
+    return op->kind == TESS_OP_LOSS && op->loss.kind == TESS_RMSE;
 }
 
 static bool is_optimize(const tess_op *op)
@@ -198,6 +203,7 @@ LAUNCHED(attention, "attention", tess_cuda_attention, is_attention)
 LAUNCHED(pointwise_grad, "pointwise", tess_cuda_pointwise_grad, is_pointwise_grad)
 LAUNCHED(noise, "noise", tess_cuda_noise, is_noise)
 LAUNCHED(loss, "loss", tess_cuda_loss, is_loss)
+LAUNCHED(loss_rms, "loss", tess_cuda_loss_rms, is_loss_rms)
 LAUNCHED(optimize, "optimize", tess_cuda_optimize, is_optimize)
 LAUNCHED(batch_norm, "batch norm", tess_cuda_batch_norm, is_batch_norm)
 LAUNCHED(group_norm_grad, "group norm", tess_cuda_group_norm_grad, is_group_norm_grad)
@@ -224,6 +230,7 @@ const tess_kernel *const tess_cuda_kernels[] = {&samples,
                                                 &pointwise_grad,
                                                 &noise,
                                                 &loss,
+                                                &loss_rms,
                                                 &optimize,
                                                 &batch_norm,
                                                 &group_norm_grad,

@@ -64,6 +64,9 @@ __device__ __forceinline__ void loss_of(const tess_op_loss &loss, double x, doub
         *value = sqrt(d * d + loss.epsilon * loss.epsilon);
         *slope = *value > 0 ? d / *value : d;
         break;
+    case TESS_RMSE: /* loss_rms.cu */
+        *value = *slope = NAN;
+        break;
     case TESS_BCE_LOGITS: {
         const double e = exp(-fabs(x));
         *value = fmax(x, 0.0) - x * y + log1p(e);

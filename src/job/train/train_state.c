@@ -92,7 +92,7 @@ tess_status tess_train_write(tess_train_job *job, tess_error *error)
                                     job->config.average > 0 ? TESS_STATE_AVERAGE : TESS_STATE_PARAMETERS};
     tess_weights *weights = NULL;
     tess_json *figures = tess_train_figures(job);
-    tess_status status = tess_train_weights(&source, TESS_F32, &weights, error);
+    tess_status status = tess_train_weights(&source, job->config.output_type, &weights, error);
     if (status == TESS_OK)
         status = tess_train_write_result(job->engine.memory, &job->config, weights, figures, error);
     tess_weights_close(weights);
