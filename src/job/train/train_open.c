@@ -228,8 +228,9 @@ static tess_status check_config(const tess_train_job *job, tess_error *error)
 {
     const tess_loss loss = job->config.loss.kind;
     if (loss == TESS_MASKED_MSE || loss == TESS_BCE_LOGITS)
-        return tess_fail(error, TESS_BAD_INPUT,
-                         "loss.kind: a folder of images has no masks or labels; use mse, l1, charbonnier or rmse");
+        return tess_fail(
+            error, TESS_BAD_INPUT,
+            "loss.kind: a folder of images has no masks or labels; use mse, l1, charbonnier or rmse");
     return tess_train_config_check_files(&job->config, error);
 }
 
