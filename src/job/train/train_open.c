@@ -112,6 +112,9 @@ static tess_mem_bytes other_bytes(const tess_train_job *job, int64_t micro_batch
     return bytes;
 }
 
+/* Of gradients, after which their parameters are updated: enough to make the launches of an update cheap on a card. */
+enum { UPDATE_BYTES = 16 << 20 };
+
 static tess_training_request request_of(const tess_train_job *job, const tess_train_phase *phase)
 {
     static const tess_recompute recompute[] = {[TESS_TRAIN_RECOMPUTE_AUTO] = TESS_RECOMPUTE_NONE,
@@ -130,7 +133,8 @@ static tess_training_request request_of(const tess_train_job *job, const tess_tr
                                                 .optimize = tess_train_config_optimize(config),
                                                 .average = config->average > 0,
                                                 .tf32 = job->engine.tf32,
-                                                .seed = tess_data_seed(config->seed, TESS_DATA_DROPOUT)},
+                                                .seed = tess_data_seed(config->seed, TESS_DATA_DROPOUT),
+                                                .update_bytes = UPDATE_BYTES},
                                    .recompute_auto = config->recompute == TESS_TRAIN_RECOMPUTE_AUTO,
                                    .limit = job->limit,
                                    .besides = tess_mem_total(&other)};
@@ -225,8 +229,9 @@ static tess_status check_config(const tess_train_job *job, tess_error *error)
 {
     const tess_loss loss = job->config.loss.kind;
     if (loss == TESS_MASKED_MSE || loss == TESS_BCE_LOGITS)
-        return tess_fail(error, TESS_BAD_INPUT,
-                         "loss.kind: a folder of images has no masks or labels; use mse, l1, charbonnier or rmse");
+        return tess_fail(
+            error, TESS_BAD_INPUT,
+            "loss.kind: a folder of images has no masks or labels; use mse, l1, charbonnier or rmse");
     return tess_train_config_check_files(&job->config, error);
 }
 
