@@ -5,7 +5,13 @@
 #include "cli.h"
 #include "tessera_study.h"
 
-enum { MOST_MODELS = 16, MOST_VALUES = 256, TEXT = 2048 };
+enum { MOST_NAMES = 16, MOST_VALUES = 256, TEXT = 2048 };
+
+typedef struct bench_names {
+    char text[TEXT];
+    const char *list[MOST_NAMES];
+    int count;
+} bench_names;
 
 typedef struct bench_list {
     int64_t values[MOST_VALUES];
@@ -14,26 +20,24 @@ typedef struct bench_list {
 
 typedef struct bench_target {
     tess_bench_settings settings;
-    char names[TEXT];
-    const char *models[MOST_MODELS];
+    bench_names models, precisions, samplers;
     bench_list widths, patches, batches;
 } bench_target;
 
 /* Names separated by commas. */
-static bool models(const cli_option *option, const char *text, void *target)
+static bool names(const cli_option *option, const char *text, void *target)
 {
-    bench_target *t = target;
-    if (strlen(text) >= sizeof t->names)
+    bench_names *n = cli_field(option, target);
+    if (strlen(text) >= sizeof n->text)
         return cli_refuse(option, text, "a shorter list");
-    strcpy(t->names, text);
-    t->settings.model_count = 0;
-    for (char *at = strtok(t->names, ","); at; at = strtok(NULL, ",")) {
-        if (t->settings.model_count == MOST_MODELS)
-            return cli_refuse(option, text, "at most 16 models");
-        t->models[t->settings.model_count++] = at;
+    strcpy(n->text, text);
+    n->count = 0;
+    for (char *at = strtok(n->text, ","); at; at = strtok(NULL, ",")) {
+        if (n->count == MOST_NAMES)
+            return cli_refuse(option, text, "at most 16 names");
+        n->list[n->count++] = at;
     }
-    t->settings.models = t->models;
-    return t->settings.model_count > 0 || cli_refuse(option, text, "names between commas");
+    return n->count > 0 || cli_refuse(option, text, "names between commas");
 }
 
 /* from:to:step; adds to the list. */
@@ -71,24 +75,32 @@ static bool numbers(const cli_option *option, const char *text, void *target)
 #define AT(field) offsetof(bench_target, field)
 
 static const cli_option options[] = {
-    {"--models", "A,B", models, 0,
+    {"--models", "A,B", names, AT(models),
      "bundled models, weight files, or random:drunet, random:unet, random:dncnn (default: these three; "
-     "batch: "
-     "random:drunet)",
+     "batch: random:drunet; dem: random:diffusion)",
      CLI_MODELS " " CLI_FILES},
-    {"--model", "A,B", models, 0, "the same as --models", CLI_MODELS " " CLI_FILES},
+    {"--model", "A,B", names, AT(models), "the same as --models", CLI_MODELS " " CLI_FILES},
     {"--widths", "LIST", numbers, AT(widths),
      "size: 1024,1092 or from:to:step (default 1024:2048:64,1024:2048:68)", NULL, 1, 1 << 20},
     {"--height", "H", cli_integer, AT(settings.height),
      "of the images (default 2048); batch cuts H x H into patches", NULL, 1, 1 << 20},
     {"--patches", "LIST", numbers, AT(patches), "batch: sides of the patches (default 128,256,512)", NULL, 1,
      1 << 20},
-    {"--batches", "LIST", numbers, AT(batches), "batch: patches at once (default 1,2,4,8,16,32,64)", NULL, 1,
-     1 << 20},
+    {"--batches", "LIST", numbers, AT(batches),
+     "batch, dem: patches or tiles at once (default 1,2,4,8,16,32,64; dem: 1,4,16,64, on the CPU 1,4)", NULL,
+     1, 1 << 20},
+    {"--precisions", "LIST", names, AT(precisions),
+     "dem: of fp32, tf32, fp16, bf16 (default: --precision, or all that the device is made for)"},
+    {"--samplers", "LIST", names, AT(samplers), "dem: of dpmpp, ddim, ddpm (default: all)"},
+    {"--steps", "N", cli_integer, AT(settings.steps), "dem: steps of a sampler (default 20)", NULL, 1, 10000},
+    {"--tile", "N", cli_integer, AT(settings.tile), "dem: side of a tile in pixels (default 128)", NULL, 1,
+     1024},
     {"--halo", "H", cli_halo, AT(settings.halo),
      "size, where --memory makes it cut the image: auto, exact or N pixels", "auto exact"},
     {"--repeats", "N", cli_small, AT(settings.repeats),
      "passes that are timed (default 9); the median counts", NULL, 1, 1000},
+    {"--seconds", "S", cli_from_0, AT(settings.seconds),
+     "dem: further passes are timed until so many seconds are over (default 2)"},
 };
 
 typedef struct line_target {
@@ -113,6 +125,12 @@ static void connect_lists(bench_target *t)
     s->patch_count = t->patches.count;
     s->batches = t->batches.count ? t->batches.values : NULL;
     s->batch_count = t->batches.count;
+    s->models = t->models.list;
+    s->model_count = t->models.count;
+    s->precisions = t->precisions.list;
+    s->precision_count = t->precisions.count;
+    s->samplers = t->samplers.list;
+    s->sampler_count = t->samplers.count;
 }
 
 static int run(int argc, char **argv, bool plan)
@@ -125,7 +143,7 @@ static int run(int argc, char **argv, bool plan)
     tess_context *context = NULL;
     int count, status = cli_parse(&cli_bench, argc, argv, &shared, &target, &count);
     if (status < 0)
-        status = cli_record_apart(&shared, s->models, s->model_count);
+        status = cli_record_apart(&shared, target.models.list, target.models.count);
     if (status < 0)
         status = cli_begin(&shared, true, NULL, &context);
     if (status >= 0)
@@ -154,13 +172,14 @@ static int run(int argc, char **argv, bool plan)
 const cli_verb cli_bench = {
     .name = "bench",
     .what = "studies of speed and memory, as JSON lines",
-    .usage = "size|batch",
+    .usage = "size|batch|dem",
     .text =
         "size: memory and time against the width of the image.\nbatch: one image in patches, several at a "
-        "time.\nOne JSON object a line goes to standard output, or to the file of --json, as soon as a point "
+        "time.\ndem: the diffusion sampler of fill on made-up tiles, by batch, precision and sampler.\nOne "
+        "JSON object a line goes to standard output, or to the file of --json, as soon as a point "
         "is measured.",
     .example = "tessera bench size --models random:dncnn --widths 1024:1280:64 --device cuda",
-    .choices = "size batch",
+    .choices = "size batch dem",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .least = 1,

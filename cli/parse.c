@@ -7,6 +7,13 @@
 
 #define SHARED(field) offsetof(cli_shared, field)
 
+/* A file may have a seed of its own, which counts if none is given. */
+static bool take_seed(const cli_option *option, const char *text, void *target)
+{
+    ((cli_shared *)target)->seed_given = true;
+    return cli_integer(option, text, target);
+}
+
 static const cli_option shared_options[] = {
     {"--json", "FILE", cli_text, SHARED(json),
      "write the record of the job, one JSON object, to FILE; - is standard output", CLI_FILES},
@@ -21,7 +28,8 @@ static const cli_option shared_options[] = {
     {"--memory", "SIZE", cli_size, SHARED(common.memory_limit),
      "limit on the device that computes, e.g. 300M, 512MiB or 2G; K, M, G and T are powers of 1024, with or "
      "without B or iB (default: what is free)"},
-    {"--seed", "N", cli_integer, SHARED(common.seed), "of random numbers (default 0)", NULL, 0, INT64_MAX},
+    {"--seed", "N", take_seed, SHARED(common.seed), "of random numbers (default 0; train: its file's)", NULL,
+     0, INT64_MAX},
     {"--help", NULL, NULL, 0, "print this text; -h does the same"},
 };
 enum { SHARED_COUNT = sizeof shared_options / sizeof shared_options[0] };

@@ -25,6 +25,7 @@ static int run(int argc, char **argv, bool plan)
     settings.common = shared.common;
     cli_progress_connect(&settings.common, &shared);
     settings.config = argv[0];
+    settings.seed_given = shared.seed_given;
     char *record = NULL;
     const tess_status result =
         plan ? tess_plan_train(context, &settings, &record) : tess_train(context, &settings, &record);
@@ -36,7 +37,7 @@ const cli_verb cli_train = {
     .what = "a denoiser from a folder of images",
     .usage = "CONFIG.json [options]",
     .text = "Trains a network as the configuration file says, and writes its weights as safetensors for "
-            "denoise --model. "
+            "denoise --model or fill --model. "
             "A run that is stopped writes a checkpoint; --resume goes on with the same result, bit for bit. "
             "docs/training.md describes the file.",
     .example = "tessera train denoiser.json",

@@ -74,6 +74,8 @@ static const word words[] = {
     {"height", "--height"},
     {"patches", "--patches"},
     {"repeats", "--repeats"},
+    {"samplers", "--samplers"},
+    {"seconds", "--seconds"},
     {"widths", "--widths"},
 };
 

@@ -15,19 +15,29 @@ typedef bool (*tess_line_fn)(void *user, const char *line);
 
 typedef struct tess_bench_settings {
     tess_common common;
-    const char *study; /* "size": whole images of growing width; "batch": patches of one image */
+    const char *study; /* "size": whole images of growing width; "batch": patches of one image;
+                          "dem": the diffusion sampler of `fill` on made-up tiles */
     const char *const
-        *models; /* NULL: random:drunet, random:unet and random:dncnn; for "batch" random:drunet */
+        *models; /* NULL: random:drunet, random:unet and random:dncnn; for "batch" random:drunet, for
+                    "dem" random:diffusion */
     int model_count;
     const int64_t *widths; /* size; NULL: 1024 to 2048 in steps of 64 and of 68 */
     int width_count;
     const int64_t *patches; /* batch; NULL: 128, 256, 512 */
     int patch_count;
-    const int64_t *batches; /* batch; NULL: 1, 2, 4, ... 64 */
+    const int64_t *batches; /* batch; NULL: 1, 2, 4, ... 64; for "dem" 1, 4, 16, 64, on the CPU 1, 4 */
     int batch_count;
     int64_t height; /* of the images; for "batch", side of the square image that is cut into patches */
     int64_t halo;   /* size, if a memory limit requires tiles */
-    int repeats;    /* timed passes over the image, after a warm-up; the median is reported */
+    int repeats; /* timed passes over the image, after a warm-up; the median is reported. dem: least batches */
+    const char *const *precisions; /* dem; NULL: those that the device is made for, or `common.precision` if
+                                      that is not "auto" */
+    int precision_count;
+    const char *const *samplers; /* dem: "dpmpp", "ddim", "ddpm"; NULL: all */
+    int sampler_count;
+    int64_t steps;  /* dem: of each sampler */
+    int64_t tile;   /* dem: side */
+    double seconds; /* dem: batches are timed for at least this long */
     tess_line_fn line;
     void *line_user;
 } tess_bench_settings;

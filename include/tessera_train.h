@@ -1,4 +1,4 @@
-/* tessera_train.h: training of denoisers (the verb `train`); docs/training.md describes the configuration file. */
+/* tessera_train.h: training of denoisers and of models that fill elevation maps (the verb `train`); docs/training.md describes the configuration file. */
 #ifndef TESSERA_TRAIN_H
 #define TESSERA_TRAIN_H
 
@@ -12,6 +12,7 @@ typedef struct tess_train_settings {
     tess_common common; /* device, precision and memory_limit replace the file's, unless they are automatic */
     const char *config; /* a JSON file */
     bool resume;        /* continue from the newest checkpoint */
+    bool seed_given;    /* common.seed replaces the file's */
 } tess_train_settings;
 
 TESS_API void tess_train_settings_init(tess_train_settings *settings);

@@ -18,32 +18,11 @@
 #include "model/model.h"
 #include "net/training/training_impl.h"
 #include "rates.h"
+#include "words.h"
 
 static tess_memory counter;
 static tess_error error;
 static tess_device *device;
-static int argument_count;
-static char **arguments;
-
-static const char *word(const char *key, const char *otherwise)
-{
-    const size_t length = strlen(key);
-    for (int i = 1; i < argument_count; i++)
-        if (strncmp(arguments[i], key, length) == 0 && arguments[i][length] == '=')
-            return arguments[i] + length + 1;
-    return otherwise;
-}
-
-static double number(const char *key, double otherwise)
-{
-    const char *text = word(key, NULL);
-    return text ? strtod(text, NULL) : otherwise;
-}
-
-static bool is(const char *key, const char *value)
-{
-    return strcmp(word(key, ""), value) == 0;
-}
 
 static tess_training_settings settings_of(void)
 {

@@ -15,33 +15,13 @@ import struct
 import subprocess
 
 import numpy as np
-from osgeo import gdal
 
-gdal.UseExceptions()
+import fill_peers
+
 SIZE, WINDOWS = 192, 4
 LENGTHS = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64]
 LAGS = [1, 2, 4, 8, 16, 32]
 CLASSES = ["under 16", "16 to 64", "above 64", "all"]
-
-
-def gdal_fill(heights, voids):
-    driver = gdal.GetDriverByName("MEM")
-    raster = driver.Create("", heights.shape[1], heights.shape[0], 1, gdal.GDT_Float32)
-    raster.GetRasterBand(1).WriteArray(np.where(voids, 0, heights))
-    mask = driver.Create("", heights.shape[1], heights.shape[0], 1, gdal.GDT_Byte)
-    mask.GetRasterBand(1).WriteArray((~voids).astype(np.uint8))
-    gdal.FillNodata(raster.GetRasterBand(1), mask.GetRasterBand(1), 1000, 0)
-    return raster.ReadAsArray()
-
-
-def read(path):
-    raster = gdal.Open(str(path))
-    heights = raster.ReadAsArray().astype(np.float32)
-    nodata = raster.GetRasterBand(1).GetNoDataValue()
-    bad = ~np.isfinite(heights)
-    if nodata is not None and nodata == nodata:
-        bad |= heights == np.float32(nodata)
-    return heights, bad
 
 
 def samples(program, data):
@@ -50,7 +30,7 @@ def samples(program, data):
     voids = np.frombuffer(subprocess.run(command, check=True, capture_output=True).stdout, np.uint8).reshape(-1, SIZE, SIZE) > 0
     random = np.random.default_rng(5)
     for number, path in enumerate(files):
-        heights, bad = read(path)
+        heights, bad, _ = fill_peers.read(path)
         h, w = min(SIZE, heights.shape[0]), min(SIZE, heights.shape[1])
         for i in range(WINDOWS):
             for _ in range(20):
@@ -93,7 +73,7 @@ def table(program, data, windows):
     widths = np.array([width for width, _ in results])
     pixels = np.array([mask.sum() for _, _, mask in windows])
     errors = np.array([[rmse(fills[kind][1], z, m) for kind in kinds] for (_, z, m), (_, fills) in zip(windows, results)])
-    against = np.array([rmse(gdal_fill(z, m), z, m) for _, z, m in windows])
+    against = np.array([rmse(fill_peers.gdal_fill(z, m), z, m) for _, z, m in windows])
     which = np.digitize(widths, [16, 64.0001])
     print("width     windows      ", *(f"{kind[:9]:>9}" for kind in kinds), "     best")
     for number, name in enumerate(CLASSES):
@@ -110,10 +90,10 @@ def table(program, data, windows):
     print("blend / best of membrane, biharmonic and gdal_fillnodata, over all pixels of a class:", *(f"{r:.3f}" for r in ratios))
     maps = []
     for name in ("city01", "land01", "land02"):
-        mask = gdal.Open(str(data / "dem" / f"{name}mask.png")).ReadAsArray()
-        maps.append((name, read(data / "dem" / f"{name}.tif")[0], (mask[0] if mask.ndim == 3 else mask) > 0))
+        mask = fill_peers.gdal.Open(str(data / "dem" / f"{name}mask.png")).ReadAsArray()
+        maps.append((name, fill_peers.read(data / "dem" / f"{name}.tif")[0], (mask[0] if mask.ndim == 3 else mask) > 0))
     for (name, z, m), (width, fills) in zip(maps, fill(program, maps, kinds)):
-        print(f"{name}, width {width:.0f}", " ", *(f"{rmse(fills[kind][1], z, m):9.2f}" for kind in kinds), f"  gdal_fillnodata {rmse(gdal_fill(z, m), z, m):.2f}")
+        print(f"{name}, width {width:.0f}", " ", *(f"{rmse(fills[kind][1], z, m):9.2f}" for kind in kinds), f"  gdal_fillnodata {rmse(fill_peers.gdal_fill(z, m), z, m):.2f}")
 
 
 def second_differences(heights, voids, lag):
@@ -136,7 +116,7 @@ def fit(program, windows):
     widths = np.array([width for width, _ in results])
     pixels = np.array([mask.sum() for _, _, mask in windows])
     logs = np.log([[rmse(fills[kind][1], z, m) for kind in kinds] for (_, z, m), (_, fills) in zip(windows, results)])
-    against = np.array([rmse(gdal_fill(z, m), z, m) for _, z, m in windows])
+    against = np.array([rmse(fill_peers.gdal_fill(z, m), z, m) for _, z, m in windows])
     rough = np.array([[second_differences(z, m, lag) for lag in LAGS] for _, z, m in windows])
     slopes = np.log2(np.maximum(rough[:, 1:], 1e-6) / np.maximum(rough[:, :-1], 1e-6)) / 2
     which = np.digitize(widths, [16, 64.0001])

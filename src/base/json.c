@@ -188,6 +188,10 @@ char *tess_json_dump(const tess_json *value, bool indented)
 
 tess_status tess_json_parse(const char *text, size_t length, tess_json **out, tess_error *error)
 {
+    static const char mark[] = "\xEF\xBB\xBF"; /* which some editors put before a text */
+    const size_t skipped = length >= 3 && memcmp(text, mark, 3) == 0 ? 3 : 0;
+    text += skipped;
+    length -= skipped;
     tess_json_use_door();
     json_error_t where;
     tess_json_refused_reset();

@@ -17,6 +17,7 @@ typedef struct tess_device tess_device;
 typedef struct tess_stream tess_stream;
 typedef struct tess_event tess_event;
 typedef struct tess_graph tess_graph;   /* work captured from a stream, to be replayed */
+typedef struct tess_meter tess_meter;   /* a measurement that has begun */
 typedef struct tess_kernel tess_kernel; /* an implementation of some ops: device/kernel.h */
 /* An op bound to a kernel; owned by the caller, who calls release. */
 typedef struct tess_prepared tess_prepared;
@@ -99,6 +100,19 @@ typedef struct tess_repack {
     void *packed;
 } tess_repack;
 
+/* What a device measured of itself between two points in time. */
+typedef struct tess_meter_reading {
+    bool has_busy, has_joules; /* false: not known */
+    double busy;               /* share of the time in which it computed, for any process */
+    double joules;             /* that the whole card took */
+} tess_meter_reading;
+
+typedef struct tess_device_meters {
+    /* Returns NULL if nothing can be measured. Work in progress is not waited for. */
+    tess_meter *(*begin)(tess_device *);
+    void (*end)(tess_device *, tess_meter *, tess_meter_reading *); /* and releases the meter */
+} tess_device_meters;
+
 /* The ops. Devices with a list of kernels use the functions of device/kernel.h for the first five entries. */
 typedef struct tess_device_ops {
     /* Returns TESS_UNSUPPORTED with the reason if the device cannot do the op. */
@@ -134,8 +148,23 @@ struct tess_device {
     const tess_device_memory *memory;
     const tess_device_streams *streams;
     const tess_device_graphs *graphs; /* NULL: this device has no graphs */
+    const tess_device_meters *meters; /* NULL: this device measures nothing */
     const tess_device_ops *ops;
 };
+
+static inline tess_meter *tess_meter_begin(tess_device *device)
+{
+    return device->meters ? device->meters->begin(device) : NULL;
+}
+
+/* Accepts the NULL of a device that measures nothing. */
+static inline tess_meter_reading tess_meter_end(tess_device *device, tess_meter *meter)
+{
+    tess_meter_reading reading = {0};
+    if (meter)
+        device->meters->end(device, meter, &reading);
+    return reading;
+}
 
 typedef struct tess_driver {
     const char *kind;

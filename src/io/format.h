@@ -46,6 +46,8 @@ typedef struct tess_write_format {
     unsigned (*holds)(const char *target, const tess_image_info *info);
     /* Checks whether the format can hold such an image; called before anything is created. */
     tess_status (*accepts)(const char *target, const tess_image_info *info, tess_error *error);
+    /* True when three channels mean red, green and blue in this target, so that others must be put in this order. */
+    bool (*only_rgb)(const char *target);
     size_t (*held_bytes)(const char *target, const tess_image_info *info);
     tess_status (*create)(const tess_create *create, void **state, tess_error *error);
     tess_status (*rows)(void *state, int64_t first, int64_t count, const void *rows, tess_error *error);

@@ -97,10 +97,15 @@ static tess_status check_bands(const gdal_reader *reader, GDALDataType type, tes
                 b, reader->channels, b);
         const char *bits = structure_of(band, "NBITS");
         const bool sign = strcmp(structure_of(band, "PIXELTYPE"), "SIGNEDBYTE") == 0;
-        if ((strlen(bits) == 1 && bits[0] < '8') || sign)
-            return tess_fail(error, TESS_UNSUPPORTED,
-                             "has samples of %s; convert it to 8 bits: gdal_translate -ot Byte",
-                             sign ? "int8" : "fewer than 8 bits");
+        if (sign)
+            return tess_fail(
+                error, TESS_UNSUPPORTED,
+                "has samples of int8, of which gdal_translate may make unsigned ones; save them as "
+                "int16, in NumPy: band.view('int8').astype('int16')");
+        if (strlen(bits) == 1 && bits[0] < '8')
+            return tess_fail(
+                error, TESS_UNSUPPORTED,
+                "has samples of fewer than 8 bits; convert it to 8 bits: gdal_translate -ot Byte");
     }
     return TESS_OK;
 }
@@ -168,8 +173,10 @@ static tess_status describe(gdal_reader *reader, const char *path, tess_image_in
     if (reader->channels < 1 || reader->height < 1 || reader->width < 1)
         return tess_fail(error, TESS_BAD_INPUT, "holds no raster; name a file of one image");
     const char *space = structure_of(dataset, "SOURCE_COLOR_SPACE");
-    const bool cmyk = strcmp(space, "CMYK") == 0 || strcmp(space, "YCbCrK") == 0;
-    if (cmyk && reader->channels == 4) /* GDAL makes RGB of it and adds an alpha that says nothing */
+    const char *foreign = strcmp(space, "CMYK") == 0 || strcmp(space, "YCbCrK") == 0 ? "CMYK"
+                          : strcmp(space, "CIELAB") == 0                             ? "CIELAB"
+                                                                                     : NULL;
+    if (foreign && reader->channels == 4) /* GDAL makes RGB of it and adds an alpha that says nothing */
         reader->channels = 3;
     GDALRasterBandH last = tess_gdal.GDALGetRasterBand(dataset, reader->channels);
     GDALDataType type = tess_gdal.GDALGetRasterDataType(tess_gdal.GDALGetRasterBand(dataset, 1));
@@ -195,8 +202,8 @@ static tess_status describe(gdal_reader *reader, const char *path, tess_image_in
         .doubles = type == GDT_Float64,
         .full_scale = kinds[k].full_scale,
     };
-    info->cmyk = cmyk;
-    info->rgb = tess_gdal_has_rgb(dataset, info);
+    info->foreign = foreign;
+    tess_gdal_find_rgb(dataset, info);
     TESS_TRY(tess_gdal_void_open(&reader->empty, dataset, info, error));
     tess_gdal_says(dataset, info);
     if (white_is_zero(dataset))

@@ -76,6 +76,12 @@ tess_status tess_gdal_accepts(const char *target, const tess_image_info *info, t
     return status;
 }
 
+bool tess_gdal_only_rgb(const char *target)
+{
+    const char *name = tess_gdal_driver_of(target)->name;
+    return strcmp(name, "JPEG") == 0 || strcmp(name, "BMP") == 0;
+}
+
 /* GTiff makes strips of about 8 KiB. At most two of them and the library's own strip are in use at a time. */
 void tess_gdal_measure(const char *target, const tess_image_info *info, int64_t *cache, int64_t *counted)
 {
@@ -106,8 +112,8 @@ unsigned tess_gdal_holds(const char *target, const tess_image_info *info)
     const char *name = tess_gdal_driver_of(target)->name;
     /* What is said of inks does not hold for the red, green and blue made of them. */
     const unsigned place = TESS_SAYS_TRANSFORM | TESS_SAYS_PROJECTION,
-                   values = info->cmyk ? 0 : TESS_SAYS_NODATA | TESS_SAYS_SCALE | TESS_SAYS_NAMES,
-                   unit = info->cmyk ? 0 : TESS_SAYS_UNIT;
+                   values = info->foreign ? 0 : TESS_SAYS_NODATA | TESS_SAYS_SCALE | TESS_SAYS_NAMES,
+                   unit = info->foreign ? 0 : TESS_SAYS_UNIT;
     if (strcmp(name, "GTiff") == 0)
         return place | TESS_SAYS_POINTS | values | unit | TESS_SAYS_TAGS | TESS_SAYS_WHITE |
                (info->mask_band ? TESS_SAYS_MASK : 0);

@@ -19,6 +19,7 @@ void tess_gdal_measure(const char *target, const tess_image_info *info, int64_t 
 bool tess_gdal_keeps_mask(const char *target, const tess_image_info *info);
 
 /* As in tess_write_format. */
+bool tess_gdal_only_rgb(const char *target);
 tess_status tess_gdal_accepts(const char *target, const tess_image_info *info,
                               tess_error *error) TESS_MUST_CHECK;
 size_t tess_gdal_held_bytes(const char *target, const tess_image_info *info);

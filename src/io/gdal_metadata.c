@@ -15,20 +15,26 @@ static GDALColorInterp meaning(GDALDatasetH dataset, int band)
     return tess_gdal.GDALGetRasterColorInterpretation(tess_gdal.GDALGetRasterBand(dataset, band));
 }
 
-bool tess_gdal_has_rgb(GDALDatasetH dataset, const tess_image_info *info)
+void tess_gdal_find_rgb(GDALDatasetH dataset, tess_image_info *info)
 {
     unsigned seen = 0;
     for (int b = 1; b <= info->channels - info->alpha; b++) {
         const GDALColorInterp colour = meaning(dataset, b);
-        seen |= colour == GCI_RedBand ? 1u : colour == GCI_GreenBand ? 2u : colour == GCI_BlueBand ? 4u : 8u;
+        const int place = colour == GCI_RedBand     ? 0
+                          : colour == GCI_GreenBand ? 1
+                          : colour == GCI_BlueBand  ? 2
+                                                    : 3;
+        seen |= 1u << place;
+        if (place < 3)
+            info->order[place] = (short)(b - 1);
     }
-    return seen == 7;
+    info->rgb = seen == 7;
 }
 
-/* Bands with other meanings (blue first, or none) in a TIFF whose tag says RGB stay in a TIFF with that tag. */
+/* The tag RGB only for bands in that order: GDAL does not write the meanings of other bands beside it. */
 const char *tess_gdal_photometric(GDALDatasetH like, const tess_image_info *info, const tess_extras *extras)
 {
-    enum { MINISWHITE = 0, RGB = 2, CMYK = 5 };
+    enum { MINISWHITE = 0, CMYK = 5 };
     const int colours = info->channels - info->alpha;
     const bool same = like && tess_gdal.GDALGetRasterCount(like) == info->channels;
     if (!same)
@@ -39,7 +45,7 @@ const char *tess_gdal_photometric(GDALDatasetH like, const tess_image_info *info
         return "MINISWHITE"; /* the samples are as they were */
     const bool rgb = colours >= 3 && meaning(like, 1) == GCI_RedBand && meaning(like, 2) == GCI_GreenBand &&
                      meaning(like, 3) == GCI_BlueBand;
-    return rgb || (colours >= 3 && extras->photometric == RGB) ? "RGB" : "MINISBLACK";
+    return rgb ? "RGB" : "MINISBLACK";
 }
 
 /* For a file or a band. Items that describe the samples are not copied. */

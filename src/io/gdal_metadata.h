@@ -11,8 +11,8 @@ const char *tess_gdal_photometric(GDALDatasetH like, const tess_image_info *info
 void tess_gdal_says(GDALDatasetH dataset, tess_image_info *info);
 /* True when "NAME=value" was set by a person or a program and stays true for other samples. */
 bool tess_gdal_is_tag(const char *item);
-/* True when the colours are red, green and blue, in any order. */
-bool tess_gdal_has_rgb(GDALDatasetH dataset, const tess_image_info *info);
+/* Sets info->rgb and info->order. */
+void tess_gdal_find_rgb(GDALDatasetH dataset, tess_image_info *info);
 /* `like` may be NULL; alpha is marked in any case. Items that the driver cannot hold are silently left out. */
 void tess_gdal_copy_metadata(GDALDatasetH like, GDALDatasetH to, const tess_image_info *info,
                              const char *driver, const tess_extras *extras);

@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -65,6 +66,16 @@ static void remember_plain(const struct stat *folder)
     pthread_mutex_unlock(&plain_lock);
 }
 
+/* Whether GDAL may open this file with an image whose name has a stem of `stem` bytes: f.aux, f.tif.msk, f_rpc.txt and
+ * so on with f.tif. */
+static bool may_belong(const char *file, const char *name, size_t stem)
+{
+    const char *rest = file + stem;
+    return strncmp(file, name, stem) == 0 &&
+           (*rest == '.' || *rest == '\0' || strncasecmp(rest, "_rpc", 4) == 0 ||
+            strncasecmp(rest, "_metadata", 9) == 0);
+}
+
 /* GDAL opens any file beside an image whose name it knows, and would wait forever on a pipe. */
 static tess_status check_neighbours(const char *path, tess_error *error)
 {
@@ -81,7 +92,7 @@ static tess_status check_neighbours(const char *path, tess_error *error)
         if (entry->d_type == DT_REG || entry->d_type == DT_DIR)
             continue;
         plain = false;
-        if (strncmp(entry->d_name, name, stem) == 0 && fstatat(dirfd(list), entry->d_name, &about, 0) == 0 &&
+        if (may_belong(entry->d_name, name, stem) && fstatat(dirfd(list), entry->d_name, &about, 0) == 0 &&
             !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode))
             snprintf(odd, sizeof odd, "%s", entry->d_name);
     }

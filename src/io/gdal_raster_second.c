@@ -227,8 +227,10 @@ tess_status tess_raster_second(tess_memory *memory, const char *path, const tess
                                tess_raster **out, tess_error *error)
 {
     tess_raster *second = NULL;
+    tess_raster_settings own = *settings;
+    own.mask = NULL; /* a mask is for the raster's grid */
     *out = NULL;
-    TESS_TRY(tess_raster_open(memory, path, settings, &second, error));
+    TESS_TRY(tess_raster_open(memory, path, &own, &second, error));
     tess_status status = TESS_OK;
     if (!same_grid(&raster->info, &second->info)) {
         tess_raster_lock();

@@ -90,7 +90,7 @@ tess_status tess_gdal_void_open(tess_gdal_void *v, GDALDatasetH dataset, tess_im
 {
     *v = (tess_gdal_void){.dataset = dataset, .info = *info};
     TESS_TRY(find_nodata(v, error));
-    if (info->cmyk && v->nodata) { /* it is a value of the inks, not of the RGB that is made of them */
+    if (info->foreign && v->nodata) { /* it is a value of the inks, not of the RGB that is made of them */
         info->says |= TESS_SAYS_NODATA;
         tess_small_free(v->nodata);
         v->nodata = NULL;

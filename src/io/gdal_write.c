@@ -152,7 +152,8 @@ static tess_status create_writer(const tess_create *create, void **state, tess_e
                            writer->files.driver->name);
         goto cleanup;
     }
-    options = driver_options(writer, tess_gdal_photometric(like, info, create->extras));
+    const bool rgb = info->channels == 3 && tess_gdal_only_rgb(create->target); /* writer.c has put them so */
+    options = driver_options(writer, rgb ? "RGB" : tess_gdal_photometric(like, info, create->extras));
     tess_gdal.CPLErrorReset();
     writer->dataset =
         tess_gdal.GDALCreate(maker, writer->files.staging ? writer->files.staging : writer->files.temp,
@@ -220,6 +221,7 @@ const tess_write_format tess_write_gdal = {
     .holds_exif = tess_gdal_holds_exif,
     .holds = tess_gdal_holds,
     .accepts = tess_gdal_accepts,
+    .only_rgb = tess_gdal_only_rgb,
     .held_bytes = tess_gdal_held_bytes,
     .create = create_writer,
     .rows = write_rows,

@@ -57,12 +57,14 @@ typedef struct tess_image_info {
     bool alpha;         /* the last channel is alpha: copied, never restored */
     bool premultiplied; /* the colours are multiplied by alpha (associated alpha in TIFF) */
     bool rgb;           /* the file says that its colours are red, green and blue, in any order */
-    bool cmyk;          /* the file has cyan, magenta, yellow and black, which are read as RGB */
-    tess_dtype dtype;   /* U8, U16, I16, U32, I32 or F32; F64 only if the reader was asked to keep doubles */
-    bool doubles;       /* the file has doubles */
-    double full_scale;  /* sample that means 1: the type's maximum for integers, 1 for floats */
-    size_t held_bytes;  /* see above */
-    tess_axes axes;     /* of an array, also when it is written; AUTO: the usual order, or not an array */
+    short order[3];     /* with rgb: the channels that are red, green and blue; all 0: in this order */
+    const char *
+        foreign; /* the file's colours, "CMYK" or "CIELAB", which are read as RGB; NULL: they are not others */
+    tess_dtype dtype;  /* U8, U16, I16, U32, I32 or F32; F64 only if the reader was asked to keep doubles */
+    bool doubles;      /* the file has doubles */
+    double full_scale; /* sample that means 1: the type's maximum for integers, 1 for floats */
+    size_t held_bytes; /* see above */
+    tess_axes axes;    /* of an array, also when it is written; AUTO: the usual order, or not an array */
     uint64_t page; /* for a TIFF file: the offset of the directory to read; 0: the first. See io/pages.h */
     size_t extras_bytes; /* memory that a writer needs to copy the file's EXIF data, profile and texts */
     bool masked;     /* the file marks samples as void by a nodata value or a mask: see tess_reader_valid */

@@ -73,6 +73,12 @@ static size_t row_bytes_of(const tess_image_info *info)
     return (size_t)info->width * (size_t)info->channels * tess_dtype_size(info->dtype);
 }
 
+static bool only_rgb(const char *target)
+{
+    (void)target;
+    return true;
+}
+
 static size_t held_bytes(const char *target, const tess_image_info *info)
 {
     return accepts(target, info, NULL) == TESS_OK ? 2 * tess_block_granted(row_bytes_of(info)) : 0;
@@ -189,6 +195,7 @@ const tess_write_format tess_write_png = {
     .holds_exif = holds_exif,
     .holds = holds,
     .accepts = accepts,
+    .only_rgb = only_rgb,
     .held_bytes = held_bytes,
     .create = create_writer,
     .rows = write_rows,

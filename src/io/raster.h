@@ -67,6 +67,9 @@ tess_status tess_raster_read(tess_raster *raster, int64_t y, int64_t x, int64_t 
                              uint8_t *flags, tess_error *error) TESS_MUST_CHECK;
 void tess_raster_close(tess_raster *raster);
 
+/* True if writing to `path` would replace the raster of this name, a file beside it, or a file that it refers to (VRT). */
+bool tess_raster_names(const char *raster, const char *path);
+
 typedef enum tess_world {
     TESS_WORLD_NONE,
     TESS_WORLD_CENTRE, /* the convention: the centre of the upper left pixel */
@@ -118,7 +121,7 @@ tess_status tess_raster_output_commit(tess_raster_output *output, tess_stop *sto
 void tess_raster_output_abandon(tess_raster_output *output);
 
 /* Another elevation map, warped to the raster's grid: tess_raster_read reads from it as from the raster itself,
- * void where it has no value. settings->mask must be NULL. */
+ * void where it has no value. settings->mask is ignored. */
 typedef enum tess_resampling { TESS_BILINEAR, TESS_CUBIC } tess_resampling;
 tess_status tess_raster_second(tess_memory *memory, const char *path, const tess_raster *raster,
                                const tess_raster_settings *settings, tess_resampling resampling,

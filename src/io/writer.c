@@ -31,6 +31,7 @@ struct tess_writer {
     size_t held;        /* bytes counted for the extras */
     tess_extras extras; /* of the file that is restored */
     char lost[192];
+    char *row; /* one row with its colours in the format's order; NULL: they are in that order */
 };
 
 static tess_status format_for(const char *path, const tess_write_format **out, tess_error *error)
@@ -154,7 +155,7 @@ static tess_status take_extras(tess_writer *writer, const tess_reader *like, tes
                              : strlen(kind) == 4       ? TESS_SAYS_TEXTS
                                                        : 0;
     }
-    if (writer->info.cmyk && writer->extras.more_samples)
+    if (writer->info.foreign && writer->extras.more_samples)
         writer->info.says |= TESS_SAYS_BESIDE_INKS;
     note_lost(writer, tess_extras_orientation(&writer->extras));
     return TESS_OK;
@@ -163,6 +164,45 @@ static tess_status take_extras(tess_writer *writer, const tess_reader *like, tes
 const char *tess_writer_lost(const tess_writer *writer)
 {
     return writer->lost[0] ? writer->lost : NULL;
+}
+
+/* Takes memory to put blue, green and red, or any other order, in the order red, green, blue, if the target has no
+ * other. */
+static tess_status take_order(tess_writer *writer, const tess_reader *like, tess_error *error)
+{
+    const tess_image_info *info = &writer->info;
+    const short *order = like->info.order;
+    const bool sorted = !like->info.rgb || (order[0] <= order[1] && order[1] <= order[2]);
+    if (sorted || like->info.channels != info->channels || !writer->format->only_rgb ||
+        !writer->format->only_rgb(writer->target))
+        return TESS_OK;
+    writer->row = tess_small_alloc((size_t)(info->width * info->channels), tess_dtype_size(info->dtype));
+    return writer->row ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for a row");
+}
+
+/* Copies a row into writer->row. Alpha, after the colours, stays where it is. */
+static void sort_colours(const tess_writer *writer, const char *row)
+{
+    const tess_image_info *info = &writer->info;
+    const size_t size = tess_dtype_size(info->dtype), pixel = size * (size_t)info->channels;
+    char *to = writer->row;
+    memcpy(to, row, pixel * (size_t)info->width);
+    for (int64_t x = 0; x < info->width; x++, to += pixel, row += pixel)
+        for (size_t c = 0; c < 3; c++)
+            memcpy(to + c * size, row + (size_t)info->order[c] * size, size);
+}
+
+static tess_status pass_rows(tess_writer *writer, int64_t count, const char *rows, tess_error *error)
+{
+    const tess_image_info *info = &writer->info;
+    const size_t bytes = (size_t)(info->width * info->channels) * tess_dtype_size(info->dtype);
+    if (!writer->row)
+        return writer->format->rows(writer->state, writer->next_row, count, rows, error);
+    for (int64_t y = 0; y < count; y++) {
+        sort_colours(writer, rows + (size_t)y * bytes);
+        TESS_TRY(writer->format->rows(writer->state, writer->next_row + y, 1, writer->row, error));
+    }
+    return TESS_OK;
 }
 
 tess_status tess_writer_open(tess_memory *memory, const char *path, const tess_image_info *info,
@@ -182,8 +222,10 @@ tess_status tess_writer_open(tess_memory *memory, const char *path, const tess_i
     writer->format = format;
     writer->info = *info;
     writer->info.says = like ? like->info.says : 0;
-    if (like)
+    if (like) {
         memcpy(writer->info.transform, like->info.transform, sizeof writer->info.transform);
+        memcpy(writer->info.order, like->info.order, sizeof writer->info.order);
+    }
     writer->target = target;
     if (info->axes == TESS_AXES_AUTO && like && info->depth == like->info.depth)
         writer->info.axes = like->info.axes;
@@ -195,6 +237,8 @@ tess_status tess_writer_open(tess_memory *memory, const char *path, const tess_i
         tess_temp_create(target, &writer->temp, error); /* fails here if the folder is not writable */
     if (status == TESS_OK && like)
         status = take_extras(writer, like, error);
+    if (status == TESS_OK && like)
+        status = take_order(writer, like, error);
     if (status == TESS_OK) {
         bool related = like && like->format == format->like_format;
         tess_create create = {.target = target,
@@ -225,7 +269,7 @@ tess_status tess_writer_rows(tess_writer *writer, int64_t count, const void *row
         tess_memory_count(writer->memory, TESS_MEM_HOST,
                           (int64_t)(writer->held = tess_extras_held(&writer->extras)));
     writer->counted = true;
-    tess_status status = writer->format->rows(writer->state, writer->next_row, count, rows, error);
+    tess_status status = pass_rows(writer, count, rows, error);
     if (status != TESS_OK) {
         writer->failed = true;
         return tess_fail_prefix(error, status, writer->path);
@@ -270,6 +314,7 @@ void tess_writer_close(tess_writer *writer)
     tess_temp_remove(writer->temp);
     tess_memory_count(writer->memory, TESS_MEM_HOST, -(int64_t)writer->held);
     tess_extras_free(&writer->extras);
+    tess_small_free(writer->row);
     tess_small_free(writer->like);
     tess_small_free(writer->target);
     tess_small_free(writer->path);

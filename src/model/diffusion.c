@@ -157,6 +157,11 @@ static tess_status recognise(tess_weights *weights, bool train, double dropout, 
     return status;
 }
 
+bool tess_diffusion_has(const tess_weights *weights)
+{
+    return tess_diffusion_prefix(weights) != NULL;
+}
+
 tess_status tess_diffusion_recognise(tess_weights *weights, tess_diffusion_net *net, tess_error *error)
 {
     return recognise(weights, false, 0, net, error);

@@ -22,6 +22,8 @@ typedef struct tess_diffusion_net {
     int64_t parameters;
 } tess_diffusion_net;
 
+/* Whether the file has such a network, complete or not. */
+bool tess_diffusion_has(const tess_weights *weights);
 /* Takes files as they are published (names with or without `denoise_fn.`; buffers of the schedule are ignored) and as
  * training writes them. Widths, residual blocks and attention follow from names and shapes. Attention has heads of 8
  * channels, or of the file's metadata `num_head_channels`; norms have 32 groups, or the largest power of two that

@@ -1,5 +1,6 @@
 #include "plan/training.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "base/checked.h"
@@ -19,6 +20,9 @@ enum { WAYS = sizeof ways / sizeof ways[0], MOST_DIVISIONS = 7, MOST_CANDIDATES 
 
 /* A device is not fully used below some number of pixels: time = (pixels + this) / speed. */
 static const double idle_pixels_host = 1000, idle_pixels_card = 80000;
+/* The rough costs decide the order in which combinations are tried. Those up to this factor behind the first that fits
+ * may be faster, and are compared by their seconds. */
+static const double near_enough = 1.2;
 /* Dividing a network with batch norm changes its statistics, so anything else is tried first. */
 static const double norm_penalty = 1;
 
@@ -56,7 +60,7 @@ static void insert(candidate *list, int *count, candidate one)
     list[at] = one;
 }
 
-/* All allowed combinations, the cheapest first. */
+/* All allowed combinations, the cheapest by a rough estimate first. */
 static int list_candidates(const tess_net *net, const tess_device *device, const tess_training_request *r,
                            candidate *list)
 {
@@ -88,8 +92,20 @@ double tess_training_seconds(const tess_rates *rates, const tess_training *train
     return seconds * micro_batches;
 }
 
-static void say_why(const tess_training_request *r, const candidate *chosen, bool first, char *text)
+/* Rates that were measured include what a small part wastes; estimates do not. */
+static double seconds_of(const tess_rates *rates, const tess_device *device, const tess_training_request *r,
+                         const tess_training *training, int micro_batches, bool *measured)
 {
+    const tess_training_settings *s = &r->settings;
+    const double pixels = (double)(s->n * s->h * s->w),
+                 idle = device->host_memory ? idle_pixels_host : idle_pixels_card,
+                 seconds = tess_training_seconds(rates, training, micro_batches, measured);
+    return *measured ? seconds : seconds * (pixels + idle * micro_batches) / (pixels + idle);
+}
+
+static void say_why(const tess_training_request *r, const tess_training_choice *choice, char *text)
+{
+    const bool first = choice->first;
     const double mib = (double)r->limit / (1 << 20);
     if (first && r->recompute_auto && !r->settings.micro_batches)
         snprintf(text, TESS_TRAINING_WHY, "the whole batch fits, and all activations are kept");
@@ -98,58 +114,84 @@ static void say_why(const tess_training_request *r, const candidate *chosen, boo
     else
         snprintf(
             text, TESS_TRAINING_WHY,
-            "the cheapest of the combinations that fit in %.1f MiB: %d micro-batch(es) of %lld, recompute %s",
-            mib, chosen->micro_batches, (long long)(r->settings.n / chosen->micro_batches),
-            tess_recompute_name(ways[chosen->way].recompute));
+            "the fastest of the combinations that fit in %.1f MiB: %d micro-batch(es) of %lld, recompute %s",
+            mib, choice->micro_batches, (long long)(r->settings.n / choice->micro_batches),
+            tess_recompute_name(choice->recompute));
 }
 
-static tess_status refuse(const tess_training_request *r, uint64_t least, tess_error *error)
+static tess_status refuse(const tess_training_request *r, uint64_t least, uint64_t besides, tess_error *error)
 {
-    const uint64_t mib = (least + r->besides + (1 << 20) - 1) >> 20;
+    const uint64_t mib = (least + (1 << 20) - 1) >> 20;
     return tess_fail(
         error, TESS_OVER_LIMIT,
         "training needs at least %lluM with %lld crops of %lld x %lld in a batch (%.1f MiB of it for data "
         "and "
         "validation), and %.1f MiB are allowed; use `memory_limit` %lluM, a smaller batch or smaller crops",
         (unsigned long long)mib, (long long)r->settings.n, (long long)r->settings.h, (long long)r->settings.w,
-        (double)r->besides / (1 << 20), (double)r->limit / (1 << 20), (unsigned long long)mib);
+        (double)besides / (1 << 20), (double)r->limit / (1 << 20), (unsigned long long)mib);
+}
+
+static tess_status try_candidate(const tess_net *net, tess_device *device, const tess_training_request *r,
+                                 const candidate *one, tess_training_choice *choice, tess_training **training,
+                                 tess_error *error)
+{
+    tess_training_settings settings = r->settings;
+    settings.n /= one->micro_batches;
+    settings.micro_batches = one->micro_batches;
+    settings.recompute = ways[one->way].recompute;
+    settings.recompute_down = ways[one->way].down;
+    TESS_TRY(tess_training_create(net, device, &settings, training, error));
+    const tess_mem_bytes bytes = tess_training_bytes(*training);
+    *choice = (tess_training_choice){.micro_batches = settings.micro_batches,
+                                     .recompute = settings.recompute,
+                                     .bytes = tess_mem_total(&bytes),
+                                     .calibrated = true};
+    return TESS_OK;
 }
 
 tess_status tess_plan_training(const tess_net *net, tess_device *device, const tess_rates *rates,
                                const tess_training_request *r, tess_training_choice *choice,
-                               tess_training **out, tess_error *error)
+                               tess_training **out, uint64_t *least, tess_error *error)
 {
     candidate list[MOST_CANDIDATES];
     const int count = list_candidates(net, device, r, list);
-    uint64_t least = UINT64_MAX;
+    uint64_t smallest = UINT64_MAX, besides_smallest = 0;
+    double bound = INFINITY;
     *out = NULL;
     if (count == 0)
         return tess_fail(error, TESS_BAD_INPUT,
                          "micro_batches: a batch of %lld cannot be divided into %d equal micro-batches",
                          (long long)r->settings.n, r->settings.micro_batches);
-    for (int i = 0; i < count; i++) {
-        tess_training_settings settings = r->settings;
-        settings.n /= list[i].micro_batches;
-        settings.micro_batches = list[i].micro_batches;
-        settings.recompute = ways[list[i].way].recompute;
-        settings.recompute_down = ways[list[i].way].down;
+    for (int i = 0; i < count && list[i].cost <= bound; i++) {
         tess_training *training = NULL;
-        TESS_TRY(tess_training_create(net, device, &settings, &training, error));
-        const tess_mem_bytes bytes = tess_training_bytes(training);
-        const uint64_t total = tess_mem_total(&bytes);
-        if (r->limit == 0 || total + r->besides <= r->limit) {
-            *choice = (tess_training_choice){.micro_batches = settings.micro_batches,
-                                             .recompute = settings.recompute,
-                                             .bytes = total,
-                                             .calibrated = true};
-            choice->seconds =
-                tess_training_seconds(rates, training, settings.micro_batches, &choice->calibrated);
-            say_why(r, &list[i], i == 0, choice->why);
-            *out = training;
-            return TESS_OK;
+        tess_training_choice one;
+        const tess_status status = try_candidate(net, device, r, &list[i], &one, &training, error);
+        if (status != TESS_OK) {
+            tess_training_destroy(*out);
+            *out = NULL;
+            return status;
         }
-        least = total < least ? total : least;
-        tess_training_destroy(training);
+        const uint64_t besides = r->besides ? r->besides(r->user, one.micro_batches) : 0;
+        const bool fits = r->limit == 0 || one.bytes + besides <= r->limit;
+        if (one.bytes + besides < smallest) {
+            smallest = one.bytes + besides;
+            besides_smallest = besides;
+        }
+        one.seconds = seconds_of(rates, device, r, training, one.micro_batches, &one.calibrated);
+        if (!fits || (*out && one.seconds >= choice->seconds)) {
+            tess_training_destroy(training);
+            continue;
+        }
+        tess_training_destroy(*out);
+        *out = training;
+        *choice = one;
+        choice->first = i == 0;
+        say_why(r, choice, choice->why);
+        if (isinf(bound)) /* nothing beats the undivided batch with all activations kept */
+            bound = i ? near_enough * list[i].cost : 0;
     }
-    return refuse(r, least, error);
+    if (*out)
+        return TESS_OK;
+    *least = smallest;
+    return refuse(r, smallest, besides_smallest, error);
 }

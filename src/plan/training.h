@@ -11,7 +11,9 @@ typedef struct tess_training_request {
     tess_training_settings settings; /* n: the whole batch; micro_batches 0: automatic */
     bool recompute_auto;             /* settings.recompute is chosen too */
     uint64_t limit;                  /* bytes for everything */
-    uint64_t besides;                /* bytes of the limit that the job needs for other things */
+    /* Bytes of the limit that the job needs for other things if the batch is divided into so many parts. */
+    uint64_t (*besides)(const void *user, int micro_batches);
+    const void *user;
 } tess_training_request;
 
 typedef struct tess_training_choice {
@@ -20,14 +22,16 @@ typedef struct tess_training_choice {
     uint64_t bytes;              /* of the step, without `besides` */
     double seconds;              /* of one step */
     bool calibrated;             /* all rates behind `seconds` were measured */
+    bool first;                  /* a larger limit would not change it */
     char why[TESS_TRAINING_WHY]; /* one sentence */
 } tess_training_choice;
 
-/* Plans the cheapest combination that fits. Micro-batches cost little, computing activations again costs up to a third of
- * the time. A network with batch norm is divided last, because its statistics are those of a micro-batch. */
+/* Plans the fastest combination that fits. Micro-batches cost little, computing activations again costs up to a third of
+ * the time. A network with batch norm is divided last, because its statistics are those of a micro-batch. If nothing
+ * fits, *least is the smallest limit that would do, in bytes; else it is not changed. */
 tess_status tess_plan_training(const tess_net *net, tess_device *device, const tess_rates *rates,
                                const tess_training_request *request, tess_training_choice *choice,
-                               tess_training **out, tess_error *error) TESS_MUST_CHECK;
+                               tess_training **out, uint64_t *least, tess_error *error) TESS_MUST_CHECK;
 
 const char *tess_recompute_name(tess_recompute recompute);
 /* Seconds of one step by the rates. */

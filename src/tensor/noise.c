@@ -23,21 +23,18 @@ static const float dct[SIDE - FIRST][SIDE] = {
      -0.09754516f},
 };
 
-/* Finds the smallest step between patches that takes at most `patches` of them. Every step-th row of patches is
- * used, counted through all slices. */
-static int64_t find_step(const tess_noise_shape *shape, int64_t patches, int64_t *most)
+/* Finds the smallest step between patches that takes at most TESS_NOISE_PATCHES of them from an image. Every
+ * step-th row of patches is used. */
+static int64_t find_step(const tess_noise_shape *shape, int64_t *most)
 {
-    const int64_t slices = tess_max_i64(shape->depth, 1);
     const int64_t across = shape->width - SIDE + 1, down = shape->height - SIDE + 1;
     *most = 0;
     if (across <= 0 || down <= 0 || shape->channels < 1 || shape->channels > TESS_NOISE_CHANNELS)
         return 1;
     for (int64_t step = 1;; step += tess_max_i64(step / 8, 1)) {
-        int64_t rows, total;
-        if (!tess_mul_i64(slices, down, &rows))
-            rows = INT64_MAX - step;
-        rows = tess_ceil_div(rows, step);
-        if (tess_mul_i64(rows, tess_ceil_div(across, step), &total) && total <= patches) {
+        int64_t total;
+        if (tess_mul_i64(tess_ceil_div(down, step), tess_ceil_div(across, step), &total) &&
+            total <= TESS_NOISE_PATCHES) {
             *most = total;
             return step;
         }
@@ -54,40 +51,39 @@ static size_t patch_bytes(const tess_noise_shape *shape, int64_t most)
     return tess_align_size((size_t)most * (size_t)shape->channels * sizeof(tess_noise_patch), 16);
 }
 
-size_t tess_noise_bytes_for(const tess_noise_shape *shape, int64_t patches)
-{
-    int64_t most;
-    find_step(shape, patches, &most);
-    if (most == 0)
-        return 0;
-    return lines_bytes(shape) + patch_bytes(shape, most) + 2 * (size_t)most * sizeof(uint64_t);
-}
-
 size_t tess_noise_bytes(const tess_noise_shape *shape)
 {
-    const size_t bytes = tess_noise_bytes_for(shape, TESS_NOISE_PATCHES);
-    return bytes ? bytes + tess_noise_slices_bytes(shape) : 0;
+    int64_t most;
+    size_t slices;
+    find_step(shape, &most);
+    if (most == 0 || !tess_noise_slices_bytes(shape, &slices))
+        return 0;
+    return lines_bytes(shape) + patch_bytes(shape, most) + 2 * (size_t)most * sizeof(uint64_t) + slices;
 }
 
-void tess_noise_begin_for(tess_noise *noise, const tess_noise_shape *shape, int64_t patches, void *memory)
+static void begin_image(tess_noise *noise)
+{
+    noise->rows = 0;
+    for (int c = 0; c < TESS_NOISE_CHANNELS; c++) {
+        noise->count[c] = noise->samples[c] = 0;
+        noise->least[c] = (tess_noise_limit){.value = INFINITY};
+        noise->largest[c] = (tess_noise_limit){.value = -INFINITY};
+    }
+}
+
+void tess_noise_begin(tess_noise *noise, const tess_noise_shape *shape, void *memory)
 {
     *noise = (tess_noise){.shape = *shape};
-    noise->step = find_step(shape, patches, &noise->most);
-    for (int c = 0; c < TESS_NOISE_CHANNELS; c++)
-        noise->least[c].value = INFINITY, noise->largest[c].value = -INFINITY;
+    noise->step = find_step(shape, &noise->most);
+    begin_image(noise);
     if (noise->most == 0)
         return;
     char *at = memory;
     noise->lines = (float *)at;
     noise->patches = (tess_noise_patch *)(at += lines_bytes(shape));
-    noise->order = (uint64_t *)(at + patch_bytes(shape, noise->most));
-}
-
-void tess_noise_begin(tess_noise *noise, const tess_noise_shape *shape, void *memory)
-{
-    tess_noise_begin_for(noise, shape, TESS_NOISE_PATCHES, memory);
-    if (noise->most)
-        tess_noise_begin_slices(noise, (char *)memory + tess_noise_bytes_for(shape, TESS_NOISE_PATCHES));
+    noise->order = (uint64_t *)(at += patch_bytes(shape, noise->most));
+    if (shape->depth > 1)
+        tess_noise_place_slices(noise, noise->order + 2 * noise->most);
 }
 
 /* `x` is the patch minus its mean. Sums the squares of the coefficients with i + j in {10, 11} and with i + j
@@ -206,17 +202,17 @@ static void keep_line(tess_noise *noise, int channel, const float *values, const
 
 void tess_noise_row(tess_noise *noise, const float *values, const unsigned char *valid)
 {
-    const int64_t height = noise->shape.height;
     if (noise->most == 0)
         return;
-    const int64_t slice = noise->rows / height, y = noise->rows % height - (SIDE - 1);
-    const int64_t patch_row = slice * (height - SIDE + 1) + y;
+    const int64_t patch_row = noise->rows - (SIDE - 1);
     for (int c = 0; c < noise->shape.channels; c++) {
         keep_line(noise, c, values, valid);
-        if (y >= 0 && patch_row % noise->step == 0)
+        if (patch_row >= 0 && patch_row % noise->step == 0)
             take_patches(noise, c, patch_row / noise->step);
     }
-    if (noise->slice)
-        tess_noise_slice_row(noise, values, valid);
     noise->rows++;
+    if (noise->slices && noise->rows == noise->shape.height) {
+        tess_noise_end_slice(noise);
+        begin_image(noise);
+    }
 }

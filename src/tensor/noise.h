@@ -15,7 +15,7 @@
  * also divided by brightness into parts of equal size, and each part is estimated. Where the parts show a
  * slope, the variance is read^2 + gain * (value - zero) (noise_slope.c).
  *
- * Each slice of a volume is also estimated like an image, and the slices are compared (noise_depth.c). */
+ * Each slice of a volume is estimated as an image by itself (noise_depth.c, noise_share.c). */
 #ifndef TESS_TENSOR_NOISE_H
 #define TESS_TENSOR_NOISE_H
 
@@ -49,49 +49,40 @@ typedef struct tess_noise_limit {
     int64_t count;
 } tess_noise_limit;
 
-/* The estimate of one channel of one slice; read, gain and zero as in tess_noise_level. */
-typedef struct tess_noise_slice {
-    float sigma, mean, read, gain, zero;
-    tess_noise_confidence confidence; /* UNKNOWN also when the patches are too few to compare */
-} tess_noise_slice;
-
-typedef struct tess_noise {
-    tess_noise_shape shape;
-    int64_t step, most; /* distance between patches; most patches of a channel */
-    int64_t rows;       /* seen so far */
-    int64_t count[TESS_NOISE_CHANNELS];
-    tess_noise_limit least[TESS_NOISE_CHANNELS], largest[TESS_NOISE_CHANNELS];
-    int64_t samples[TESS_NOISE_CHANNELS]; /* samples that are not holes */
-    float *lines;                         /* the last 8 rows, channel by channel */
-    tess_noise_patch *patches;
-    uint64_t *order; /* scratch for sorting, of size 2 * most */
-    /* For volumes, else NULL: the present slice as an image; the estimates of those before; the level of each slice
-     * by itself; and the levels that the result points to. */
-    struct tess_noise *slice;
-    tess_noise_slice *slices, *shared; /* shared: with alike slices near each */
-    float *own_sigma, *slice_sigma;
-} tess_noise;
-
 /* Standard deviations on the scale of the values. Every number is finite. */
 typedef struct tess_noise_level {
     double sigma; /* root mean square over the image */
     /* variance(x) = read^2 + gain * max(x - zero, 0). When no slope is found, gain is 0 and read is sigma. */
     double read, gain, zero;
-    bool uneven; /* parts of different brightness disagree, but not along a slope */
+    bool uneven; /* parts of different brightness disagree, or texture may have made the slope between them */
     tess_noise_confidence confidence;
     int64_t patches; /* patches that the estimate could select from */
 } tess_noise_level;
+
+/* What is known of the present image or slice, and the levels of the slices before it. */
+typedef struct tess_noise {
+    tess_noise_shape shape;
+    int64_t step, most; /* distance between patches; most patches of a channel */
+    int64_t rows;       /* of this image or slice, seen so far */
+    int64_t count[TESS_NOISE_CHANNELS];
+    tess_noise_limit least[TESS_NOISE_CHANNELS], largest[TESS_NOISE_CHANNELS];
+    int64_t samples[TESS_NOISE_CHANNELS]; /* samples that are not holes */
+    float *lines;                         /* the last 8 rows, channel by channel */
+    tess_noise_patch *patches;
+    uint64_t *order;          /* scratch for sorting, of size 2 * most */
+    int64_t slice;            /* of a volume: the present one */
+    tess_noise_level *slices; /* of a volume, else NULL: the levels of each slice, channel by channel */
+    struct tess_noise_sketch *sketches; /* the same, of what the slices' levels come from */
+} tess_noise;
 
 typedef struct tess_noise_result {
     tess_noise_level channel[TESS_NOISE_CHANNELS];
     double sigma;                     /* root mean square over the channels that gave an estimate */
     tess_noise_confidence confidence; /* the lowest of theirs; UNKNOWN only if no channel gave one */
-    /* For a volume whose slices differ: the level of each slice, in the memory of the tess_noise. NULL: they do
-     * not differ, or there are more than can be compared. */
-    const float *slice_sigma;
-    /* For a volume with photon noise whose slices were exposed differently, else NULL: the level of each slice and
-     * channel, by brightness, in the memory of the tess_noise. slice_sigma is NULL then. */
-    const tess_noise_slice *slices;
+    /* For a volume, else NULL: the levels of each slice, channel by channel, in the memory of the tess_noise. A slice
+     * whose level is rough may share that of slices near it (noise_share.c), and one without data has the mean of the
+     * others. `channel` is then the mean over the slices. */
+    const tess_noise_level *slices;
 } tess_noise_result;
 
 /* Size of `memory`, which must be aligned for double. Returns 0 when no estimate is possible: the image is
@@ -101,13 +92,11 @@ void tess_noise_begin(tess_noise *noise, const tess_noise_shape *shape, void *me
 /* Adds one row of width * channels values. `valid` has one byte for each value, 0 for a hole. With NULL, only
  * NaN and infinite values are holes. */
 void tess_noise_row(tess_noise *noise, const float *values, const unsigned char *valid);
+/* Estimates from all rows; overwrites scratch memory of `noise`. */
 void tess_noise_end(const tess_noise *noise, tess_noise_result *result);
 
 /* The standard deviation of the noise at this value. */
 double tess_noise_at(const tess_noise_level *level, double value);
-
-/* A slice's estimate as that of an image's channel. */
-tess_noise_level tess_noise_level_of(const tess_noise_slice *slice);
 
 /* The log ratios that the formula uses (see noise_fit.c), for the study that fits it. */
 enum { TESS_NOISE_FEATURES = 6 };

@@ -42,9 +42,8 @@ static void clipped_moments(double a, double b, double *mean, double *variance)
     *variance = fmax(square - *mean * *mean, 0);
 }
 
-/* The share of the variance that remains when the noise has the mean `mean` after clipping. Finds the mean
- * before clipping by bisection. */
-static double kept_at(const tess_noise_clip *clip, double sigma, double mean)
+/* Finds the mean before clipping by bisection. */
+double tess_noise_kept_at(const tess_noise_clip *clip, double sigma, double mean)
 {
     double from = fmax(clip->low, mean - 6 * sigma) - 4 * sigma,
            to = fmin(clip->high, mean + 6 * sigma) + 4 * sigma;
@@ -67,7 +66,7 @@ void tess_noise_clip_for(tess_noise_clip *clip, double sigma)
     clip->first = first;
     clip->step = (last - first) / (TESS_NOISE_CLIP_STEPS - 1);
     for (int i = 0; i < TESS_NOISE_CLIP_STEPS; i++) {
-        const double kept = sigma > 0 ? kept_at(clip, sigma, first + i * clip->step) : 1;
+        const double kept = sigma > 0 ? tess_noise_kept_at(clip, sigma, first + i * clip->step) : 1;
         clip->kept[i] = kept < least_kept ? 0 : (float)kept;
     }
 }

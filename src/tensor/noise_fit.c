@@ -183,7 +183,8 @@ static tess_noise_answer ask_clipped(const tess_noise *noise, int channel, tess_
     return a;
 }
 
-static void find_level(const tess_noise *noise, int channel, tess_noise_level *level)
+void tess_noise_find_level(const tess_noise *noise, int channel, tess_noise_level *level,
+                           tess_noise_sketch *sketch)
 {
     tess_noise_clip limits, *clip = tess_noise_find_limits(noise, channel, &limits) ? &limits : NULL;
     const int64_t patches = noise->count[channel];
@@ -193,9 +194,14 @@ static void find_level(const tess_noise *noise, int channel, tess_noise_level *l
     level->sigma = level->read = a.sigma;
     level->patches = a.count;
     level->confidence = TESS_NOISE_ROUGH;
+    *sketch = (tess_noise_sketch){.clipped = clip != NULL,
+                                  .low = clip ? clip->low : 0,
+                                  .high = clip ? clip->high : 0,
+                                  .least = noise->least[channel].value,
+                                  .sigma = a.sigma};
     if (a.count < MANY)
         return;
-    tess_noise_find_slope(noise, channel, clip, level);
+    tess_noise_find_slope(noise, channel, clip, level, sketch);
     const int64_t step = tess_min_i64(noise->step, TESS_NOISE_SIDE), area = a.count * step * step;
     if (a.texture < too_much_texture && 10 * a.count > patches && area >= SURE_AREA && !level->uneven)
         level->confidence = TESS_NOISE_SURE;
@@ -203,12 +209,16 @@ static void find_level(const tess_noise *noise, int channel, tess_noise_level *l
 
 void tess_noise_end(const tess_noise *noise, tess_noise_result *result)
 {
+    memset(result, 0, sizeof *result);
+    if (noise->slices)
+        tess_noise_end_volume(noise, result);
+    tess_noise_sketch sketch;
+    for (int c = 0; noise->most && !noise->slices && c < noise->shape.channels; c++)
+        tess_noise_find_level(noise, c, &result->channel[c], &sketch);
     double sum = 0;
     int known = 0;
-    memset(result, 0, sizeof *result);
-    for (int c = 0; noise->most && c < noise->shape.channels; c++) {
-        tess_noise_level *level = &result->channel[c];
-        find_level(noise, c, level);
+    for (int c = 0; c < noise->shape.channels && c < TESS_NOISE_CHANNELS; c++) {
+        const tess_noise_level *level = &result->channel[c];
         if (level->confidence == TESS_NOISE_UNKNOWN)
             continue;
         sum += level->sigma * level->sigma;
@@ -216,6 +226,4 @@ void tess_noise_end(const tess_noise *noise, tess_noise_result *result)
             result->confidence = level->confidence;
     }
     result->sigma = known ? sqrt(sum / known) : 0;
-    if (known && noise->shape.depth > 1)
-        tess_noise_compare_slices(noise, result);
 }

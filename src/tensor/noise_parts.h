@@ -1,4 +1,5 @@
-/* noise_parts.h: declarations shared by noise_fit.c, noise_clip.c, noise_slope.c and noise_depth.c. */
+/* noise_parts.h: declarations shared by noise_fit.c, noise_clip.c, noise_slope.c, noise_photons.c and
+ * noise_depth.c. */
 #ifndef TESS_TENSOR_NOISE_PARTS_H
 #define TESS_TENSOR_NOISE_PARTS_H
 
@@ -17,6 +18,8 @@ typedef struct tess_noise_clip {
 bool tess_noise_find_limits(const tess_noise *noise, int channel, tess_noise_clip *clip);
 void tess_noise_clip_for(tess_noise_clip *clip, double sigma);
 double tess_noise_kept(const tess_noise_clip *clip, double mean);
+/* The share that remains of the variance sigma^2 where the mean after clipping is `mean`. */
+double tess_noise_kept_at(const tess_noise_clip *clip, double sigma, double mean);
 
 /* Keys sort by energy, then by index; the lower half of a key is the index. `other` is scratch of the same
  * size. */
@@ -34,24 +37,65 @@ typedef struct tess_noise_answer {
 tess_noise_answer tess_noise_ask(const tess_noise *noise, int channel, const tess_noise_clip *clip,
                                  uint64_t *keys, int64_t count);
 
+/* The patches of similar brightness, estimated as an image by themselves. */
+enum { TESS_NOISE_PARTS = 16 };
+#define TESS_NOISE_CALM 0.2 /* largest error of a part with little texture */
+typedef struct tess_noise_part {
+    double mean, variance, error; /* error: relative to the variance */
+    bool near_low; /* so near the lower limit that clipping would remove some of the variance */
+} tess_noise_part;
+
+typedef struct tess_noise_line {
+    double offset, slope, offset_error, slope_error;
+} tess_noise_line;
+
+/* Whether the noise is that of photons (noise_photons.c). `line` is the best one through the parts that are not near
+ * a limit. */
+typedef struct tess_noise_photons {
+    bool found;
+    bool possible; /* not much worse than white noise */
+    double gain, zero;
+} tess_noise_photons;
+tess_noise_photons tess_noise_try_photons(double least, const tess_noise_clip *clip,
+                                          const tess_noise_part *parts, int count,
+                                          const tess_noise_line *line);
+/* True when photons are possible and their level is so different that `other` is uncertain. */
+bool tess_noise_photons_differ(const tess_noise_photons *photons, double sigma, double other);
+
+/* The largest number of parts that are fitted together: of the slices near one. */
+enum { TESS_NOISE_NEAR = 8, TESS_NOISE_FITTED = (2 * TESS_NOISE_NEAR + 1) * TESS_NOISE_PARTS };
+/* Writes the parts that are not near the lower limit and returns their number. */
+int tess_noise_far_parts(const tess_noise_part *from, int count, tess_noise_part *to);
+tess_noise_line tess_noise_fit_line(const tess_noise_part *parts, int count);
+/* Sets read, gain and zero if the line through these parts has a slope. `least`: the least sample. */
+bool tess_noise_set_line(const tess_noise_line *fit, const tess_noise_part *parts, int count, double least,
+                         tess_noise_level *level);
+
+/* What is kept of an image or slice to compare it with others. */
+typedef struct tess_noise_sketch {
+    tess_noise_part parts[TESS_NOISE_PARTS];
+    int count;
+    bool clipped;
+    double low, high, least; /* limits, if clipped; the least sample */
+    double sigma;            /* of the image by itself */
+} tess_noise_sketch;
+/* Replaces the level of a slice by one that it shares with slices near it, if its own is rough and agrees. */
+void tess_noise_share(const tess_noise *noise, int64_t slice, int channel, tess_noise_level *level);
+
 /* Fits the variance as a function of brightness, and sets gain, read, zero and sigma when the image shows a
  * gain. Otherwise sets `uneven` and, when that is true, sigma and read. Overwrites noise->order. */
 void tess_noise_find_slope(const tess_noise *noise, int channel, const tess_noise_clip *clip,
-                           tess_noise_level *level);
+                           tess_noise_level *level, tess_noise_sketch *sketch);
 
-/* For volumes (noise_depth.c). The memory for the slices, and its division; the next row; and the comparison
- * after the last slice. */
-size_t tess_noise_slices_bytes(const tess_noise_shape *shape);
-void tess_noise_begin_slices(tess_noise *noise, void *memory);
-void tess_noise_slice_row(tess_noise *noise, const float *values, const unsigned char *valid);
-void tess_noise_compare_slices(const tess_noise *noise, tess_noise_result *result);
+/* Estimates one channel of the image or slice. */
+void tess_noise_find_level(const tess_noise *noise, int channel, tess_noise_level *level,
+                           tess_noise_sketch *sketch);
 
-/* For volumes with photon noise (noise_exposure.c): whether the slices were exposed differently; if so, sets
- * result->slices. */
-bool tess_noise_compare_exposures(const tess_noise *noise, tess_noise_result *result);
-
-/* The same as tess_noise_bytes and tess_noise_begin, with at most `patches` for each channel. */
-size_t tess_noise_bytes_for(const tess_noise_shape *shape, int64_t patches);
-void tess_noise_begin_for(tess_noise *noise, const tess_noise_shape *shape, int64_t patches, void *memory);
+/* For volumes (noise_depth.c): the memory for the levels of the slices, false if it cannot be counted; stores those
+ * of the slice that has ended; the result after the last. */
+bool tess_noise_slices_bytes(const tess_noise_shape *shape, size_t *bytes);
+void tess_noise_place_slices(tess_noise *noise, void *memory);
+void tess_noise_end_slice(tess_noise *noise);
+void tess_noise_end_volume(const tess_noise *noise, tess_noise_result *result);
 
 #endif

@@ -10,7 +10,7 @@
 #include "base/checked.h"
 #include "tensor/noise_parts.h"
 
-enum { PARTS = 16, PATCHES = 1000, NEEDED = 5, FEWEST_CALM = 3, ROUNDS = 8 };
+enum { PATCHES = 1000, NEEDED = 5, FEWEST_CALM = 3, ROUNDS = 8 };
 
 static const double usual_error = 0.12; /* relative error of a part's variance */
 static const double texture_error = 0.5, little_texture = -0.1;
@@ -18,22 +18,14 @@ static const double far_from_limit = 2.5; /* sigmas: there clipping removes a fe
 static const double sure_slope = 4, least_rise = 1.5;
 static const double uneven = 0.85; /* of the level of all parts: a lower one comes from a few parts */
 
-typedef struct part {
-    double mean, variance, error; /* error: relative to the variance */
-} part;
-
-typedef struct line {
-    double offset, slope, offset_error, slope_error;
-} line;
-
-static bool near_limit(const tess_noise_clip *clip, const tess_noise_answer *a)
+static bool near(double distance, double sigma)
 {
-    return clip && (a->mean - clip->low < far_from_limit * a->sigma ||
-                    clip->high - a->mean < far_from_limit * a->sigma);
+    return distance < far_from_limit * sigma;
 }
 
-/* Estimates the parts that can be used and returns their number. */
-static int ask_parts(const tess_noise *noise, int channel, const tess_noise_clip *clip, part *parts)
+/* Estimates the parts and returns their number. Parts near the upper limit are left out. */
+static int ask_parts(const tess_noise *noise, int channel, const tess_noise_clip *clip,
+                     tess_noise_part *parts)
 {
     const tess_noise_patch *patches = noise->patches + channel * noise->most;
     const double least = noise->least[channel].value;
@@ -42,22 +34,32 @@ static int ask_parts(const tess_noise *noise, int channel, const tess_noise_clip
         if (patches[i].middle + patches[i].high > 0) /* constant patches would fill whole parts */
             noise->order[count++] = tess_noise_key(fmax(patches[i].mean - least, 0), i);
     tess_noise_sort(noise->order, count, noise->order + noise->most);
-    const int all = (int)tess_min_i64(count / PATCHES, PARTS);
+    const int all = (int)tess_min_i64(count / PATCHES, TESS_NOISE_PARTS);
     int used = 0;
     for (int i = 0; i < all; i++) {
         const int64_t from = count * i / all, to = count * (i + 1) / all;
         const tess_noise_answer a = tess_noise_ask(noise, channel, NULL, noise->order + from, to - from);
         const double texture = texture_error * fmax(a.texture - little_texture, 0);
-        if (a.sigma > 0 && !near_limit(clip, &a))
-            parts[used++] = (part){a.mean, a.sigma * a.sigma, hypot(usual_error, texture)};
+        if (a.sigma > 0 && !(clip && near(clip->high - a.mean, a.sigma)))
+            parts[used++] = (tess_noise_part){a.mean, a.sigma * a.sigma, hypot(usual_error, texture),
+                                              clip && near(a.mean - clip->low, a.sigma)};
     }
     return used;
 }
 
-/* Iterated weighted least squares: errors are relative to the line, and outliers get less weight. */
-static line fit_line(const part *parts, int count, bool level)
+int tess_noise_far_parts(const tess_noise_part *from, int count, tess_noise_part *to)
 {
-    line fit = {0};
+    int taken = 0;
+    for (int i = 0; i < count; i++)
+        if (!from[i].near_low)
+            to[taken++] = from[i];
+    return taken;
+}
+
+/* Iterated weighted least squares: errors are relative to the line, and outliers get less weight. */
+static tess_noise_line fit_line(const tess_noise_part *parts, int count, bool level)
+{
+    tess_noise_line fit = {0};
     double most = 0;
     for (int i = 0; i < count; i++)
         most = fmax(most, parts[i].variance), fit.offset += parts[i].variance / count;
@@ -72,7 +74,7 @@ static line fit_line(const part *parts, int count, bool level)
             s += w, sx += w * x, sy += w * y, sxx += w * x * x, sxy += w * x * y;
         }
         const double spread = s * sxx - sx * sx;
-        fit = (line){.offset = sy / s};
+        fit = (tess_noise_line){.offset = sy / s};
         if (level || !(spread > 0) || !(s * sxy > sx * sy))
             continue;
         fit.slope = (s * sxy - sx * sy) / spread, fit.slope_error = sqrt(s / spread);
@@ -100,9 +102,17 @@ double tess_noise_at(const tess_noise_level *level, double value)
     return sqrt(level->read * level->read + level->gain * fmax(value - level->zero, 0));
 }
 
+static int count_calm(const tess_noise_part *parts, int count)
+{
+    int calm = 0;
+    for (int i = 0; i < count; i++)
+        calm += parts[i].error <= TESS_NOISE_CALM;
+    return calm;
+}
+
 /* Only parts without texture can show that the quietest patches of the image come from a few levels of
  * brightness. */
-static void look_for_disagreement(part *parts, int used, tess_noise_level *level)
+static void look_for_disagreement(tess_noise_part *parts, int used, tess_noise_level *level)
 {
     int calm = 0;
     for (int i = 0; i < used; i++)
@@ -116,26 +126,57 @@ static void look_for_disagreement(part *parts, int used, tess_noise_level *level
         level->sigma = level->read = sigma;
 }
 
-void tess_noise_find_slope(const tess_noise *noise, int channel, const tess_noise_clip *clip,
-                           tess_noise_level *level)
+static void set_photons(const tess_noise *noise, int channel, const tess_noise_photons *photons,
+                        tess_noise_level *level)
 {
-    part parts[PARTS];
-    const int used = ask_parts(noise, channel, clip, parts);
-    if (used == 0)
-        return;
-    const line fit = fit_line(parts, used, used < NEEDED);
+    level->read = 0, level->gain = photons->gain, level->zero = photons->zero;
+    level->sigma = sqrt(mean_variance(noise, channel, level));
+}
+
+tess_noise_line tess_noise_fit_line(const tess_noise_part *parts, int count)
+{
+    return count ? fit_line(parts, count, count < NEEDED) : (tess_noise_line){0};
+}
+
+bool tess_noise_set_line(const tess_noise_line *fit, const tess_noise_part *parts, int count, double least,
+                         tess_noise_level *level)
+{
     double first = INFINITY, last = 0;
-    for (int i = 0; i < used; i++) {
-        const double there = fit.offset + fit.slope * parts[i].mean;
+    for (int i = 0; i < count; i++) {
+        const double there = fit->offset + fit->slope * parts[i].mean;
         first = fmin(first, there), last = fmax(last, there);
     }
-    if (!(fit.slope > sure_slope * fit.slope_error) || !(last > least_rise * first)) {
-        look_for_disagreement(parts, used, level);
+    if (!(fit->slope > sure_slope * fit->slope_error) || !(last > least_rise * first))
+        return false;
+    const double dark = fmin(least, 0), there = fit->offset + fit->slope * dark;
+    level->gain = fit->slope;
+    level->read = sqrt(fmax(there, 0));
+    level->zero = there < 0 ? -fit->offset / fit->slope : dark;
+    return true;
+}
+
+void tess_noise_find_slope(const tess_noise *noise, int channel, const tess_noise_clip *clip,
+                           tess_noise_level *level, tess_noise_sketch *sketch)
+{
+    tess_noise_part far[TESS_NOISE_PARTS];
+    const double least = noise->least[channel].value;
+    const int all = sketch->count = ask_parts(noise, channel, clip, sketch->parts),
+              used = tess_noise_far_parts(sketch->parts, all, far);
+    const tess_noise_line fit = tess_noise_fit_line(far, used);
+    const tess_noise_photons photons = tess_noise_try_photons(least, clip, sketch->parts, all, &fit);
+    if (photons.found) {
+        set_photons(noise, channel, &photons, level);
         return;
     }
-    const double dark = fmin(noise->least[channel].value, 0), there = fit.offset + fit.slope * dark;
-    level->gain = fit.slope;
-    level->read = sqrt(fmax(there, 0));
-    level->zero = there < 0 ? -fit.offset / fit.slope : dark;
-    level->sigma = sqrt(mean_variance(noise, channel, level));
+    if (used == 0)
+        return;
+    if (tess_noise_set_line(&fit, far, used, least, level)) {
+        level->sigma = sqrt(mean_variance(noise, channel, level));
+        level->uneven = 2 * count_calm(far, used) < used; /* texture may have made the slope */
+        return;
+    }
+    look_for_disagreement(far, used, level);
+    tess_noise_level other = *level;
+    set_photons(noise, channel, &photons, &other);
+    level->uneven = level->uneven || tess_noise_photons_differ(&photons, other.sigma, level->sigma);
 }

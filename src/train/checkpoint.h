@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "net/training.h"
+#include "train/data_images.h"
 #include "train/schedule.h"
 
 enum { TESS_CHECKPOINT_BUFFER = 1 << 20 }; /* bytes of host memory that an open folder holds */
@@ -39,6 +40,8 @@ typedef struct tess_checkpoint_contents {
     const tess_train_config *config;
     const tess_parameters *parameters;
     tess_checkpoint_blocks blocks;
+    const tess_images
+        *images; /* that the run draws from: must be the same when it continues; NULL: not compared */
 } tess_checkpoint_contents;
 
 /* Writes step-N.ckpt for state->step, then removes all others but the one before it. */
@@ -47,7 +50,7 @@ tess_status tess_checkpoint_write(tess_checkpoints *checkpoints, const tess_chec
 
 /* Continues from the newest checkpoint that is whole. Damaged ones are skipped, with a line for each through `note` (may be
  * NULL). A checkpoint of another network is refused by the first parameter that differs, a changed configuration
- * by its key. On failure no block was changed, unless reading failed in the middle of them. */
+ * by its key, and other images by the name of one. On failure no block was changed, unless reading failed in the middle of them. */
 tess_status tess_checkpoint_read(tess_checkpoints *checkpoints, const tess_checkpoint_contents *contents,
                                  tess_note_fn note, void *user, tess_train_state *state,
                                  tess_error *error) TESS_MUST_CHECK;

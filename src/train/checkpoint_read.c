@@ -172,6 +172,9 @@ static tess_status check_contents(const source *s, const tess_checkpoint_content
 {
     TESS_TRY(check_parameters(s, contents->parameters, error));
     TESS_TRY(tess_train_config_continues(tess_json_get(s->header, "config"), contents->config, error));
+    const char *images = tess_json_get_string(s->header, "images", NULL);
+    if (images && contents->images && strlen(images) % 8 == 0)
+        TESS_TRY(tess_images_unchanged(contents->images, images, error));
     for (int i = 0; i < TESS_STATES; i++)
         if (block_size(s, i) != contents->blocks.sizes[i])
             return tess_fail(error, TESS_BAD_INPUT, "holds %lld values of %s, and this run needs %lld",

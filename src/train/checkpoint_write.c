@@ -55,6 +55,11 @@ static char *header_text(const tess_checkpoint_contents *contents, const tess_tr
     tess_json_set(&header, "state", tess_train_state_json(state));
     tess_json_set(&header, "parameters", parameters_json(contents->parameters));
     tess_json_set(&header, "blocks", blocks);
+    if (contents->images) {
+        char *sums = tess_images_sums(contents->images);
+        tess_json_set(&header, "images", sums ? tess_json_string(sums) : NULL);
+        tess_small_free(sums);
+    }
     char *text = tess_json_dump(header, false);
     tess_json_free(header);
     return text;

@@ -24,7 +24,8 @@ typedef enum tess_train_architecture {
     TESS_TRAIN_FROM_FILE, /* what network.weights holds */
     TESS_TRAIN_DRUNET,
     TESS_TRAIN_UNET,
-    TESS_TRAIN_DNCNN
+    TESS_TRAIN_DNCNN,
+    TESS_TRAIN_DIFFUSION
 } tess_train_architecture;
 typedef enum tess_train_norm { TESS_TRAIN_NORM_NONE, TESS_TRAIN_NORM_BATCH } tess_train_norm;
 typedef enum tess_train_rate {
@@ -38,11 +39,13 @@ typedef enum tess_train_init {
     TESS_INIT_XAVIER,
     TESS_INIT_ORTHOGONAL,
     TESS_INIT_PYTORCH,
-    TESS_INIT_DRUNET
+    TESS_INIT_DRUNET,
+    TESS_INIT_DIFFUSION
 } tess_train_init;
 typedef enum tess_train_precision {
     TESS_TRAIN_AUTO,
     TESS_TRAIN_FP32,
+    TESS_TRAIN_TF32,
     TESS_TRAIN_BF16,
     TESS_TRAIN_FP16
 } tess_train_precision;
@@ -90,10 +93,12 @@ typedef struct tess_train_config {
         tess_train_architecture architecture;
         int64_t channels;
         tess_train_widths widths;
-        int64_t blocks; /* DRUNet: residual blocks in a stage */
+        int64_t blocks; /* DRUNet: residual blocks in a stage; diffusion: at a scale */
         int64_t depth;  /* DnCNN: convolutions */
         tess_train_norm norm;
-        tess_train_path weights; /* file to start from */
+        tess_train_widths attention; /* diffusion: the scales with attention, as factors 1, 2, 4, ... */
+        double dropout;              /* diffusion */
+        tess_train_path weights;     /* file to start from */
     } network;
     struct {
         tess_train_paths folders,
@@ -139,10 +144,11 @@ typedef struct tess_train_config {
         int64_t every;
     } checkpoint;
     tess_train_path output, log, tensorboard;
-    tess_dtype output_type; /* of the values in `output`: F32 or F16 */
-    uint64_t memory;   /* bytes; 0: what is free */
-    char device[32];   /* "auto", "cpu", "cuda[:K]" */
-    uint64_t is_given; /* bit i: field i of the table was in the file */
+    tess_dtype output_type;  /* of the values in `output`: F32 or F16 */
+    double deviation_factor; /* diffusion: metadata of `output` */
+    uint64_t memory;         /* bytes; 0: what is free */
+    char device[32];         /* "auto", "cpu", "cuda[:K]" */
+    uint64_t is_given;       /* bit i: field i of the table was in the file */
 } tess_train_config;
 
 /* Reads and checks a file. On failure there is nothing to free. */
@@ -163,6 +169,10 @@ tess_json *tess_train_config_json(const tess_train_config *config);
  * change the result. Where the run computes, what it writes and how often may change. */
 tess_status tess_train_config_continues(const tess_json *before, const tess_train_config *config,
                                         tess_error *error) TESS_MUST_CHECK;
+
+/* Defaults of a diffusion network for keys that were not given, where `network.weights` turns out to be one. Refuses keys that
+ * such a network has no use for. */
+tess_status tess_train_config_diffusion(tess_train_config *config, tess_error *error) TESS_MUST_CHECK;
 
 /* The phase that contains a step, counted from 0; later steps belong to the last. */
 const tess_train_phase *tess_train_config_phase(const tess_train_config *config, int64_t step);

@@ -27,6 +27,7 @@ void tess_config_defaults(tess_train_config *config)
         .validation = {.sigma = {1, {25.0 / 255}, {1}}, .every = 1000},
         .checkpoint = {.every = 1000},
         .output_type = TESS_F32,
+        .deviation_factor = 1,
         .device = "auto",
     };
 }
@@ -46,8 +47,14 @@ static tess_status complete_network(tess_train_config *config, tess_config_reade
             "network.architecture: is not used with network.weights, whose file decides it; remove "
             "one of them");
     if (!config->network.weights.given && kind == TESS_TRAIN_FROM_FILE)
-        return missing(reader, "network.architecture",
-                       "\"drunet\", \"unet\" or \"dncnn\", or network.weights to start from a file");
+        return missing(
+            reader, "network.architecture",
+            "\"drunet\", \"unet\", \"dncnn\" or \"diffusion\", or network.weights to start from a file");
+    if (kind == TESS_TRAIN_DIFFUSION)
+        return tess_config_complete_diffusion(config, reader);
+    if (config->network.channels == 2)
+        return tess_fail(reader->error, TESS_BAD_INPUT,
+                         "network.channels: expected 1 (gray) or 3 (colour), got 2");
     if (!widths->count && kind == TESS_TRAIN_DNCNN)
         *widths = (tess_train_widths){1, {64}};
     else if (!widths->count && kind != TESS_TRAIN_FROM_FILE)
@@ -71,8 +78,9 @@ static tess_status complete_network(tess_train_config *config, tess_config_reade
 /* A network that halves its image n times needs crops that are multiples of 2^n. */
 static tess_status check_crops(const tess_train_config *config, tess_config_reader *reader)
 {
-    const bool halves =
-        config->network.architecture == TESS_TRAIN_DRUNET || config->network.architecture == TESS_TRAIN_UNET;
+    const bool halves = config->network.architecture == TESS_TRAIN_DRUNET ||
+                        config->network.architecture == TESS_TRAIN_UNET ||
+                        config->network.architecture == TESS_TRAIN_DIFFUSION;
     const int64_t grid = halves ? (int64_t)1 << (config->network.widths.count - 1) : 1;
     const tess_train_phases *phases = &config->phases;
     for (int i = -1; i < phases->count; i++) {

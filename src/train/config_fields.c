@@ -17,24 +17,27 @@
 #define NETWORK    AT(network.architecture)
 #define OPTIMIZER  AT(optimizer.kind)
 #define SCHEDULE   AT(schedule.kind)
-#define DESCRIBED  (BIT(TESS_TRAIN_DRUNET) | BIT(TESS_TRAIN_UNET) | BIT(TESS_TRAIN_DNCNN))
+#define DENOISERS  (BIT(TESS_TRAIN_DRUNET) | BIT(TESS_TRAIN_UNET) | BIT(TESS_TRAIN_DNCNN))
+#define DIFFUSION  BIT(TESS_TRAIN_DIFFUSION)
+#define OF_FILE    BIT(TESS_TRAIN_FROM_FILE)
 #define ADAMS      (BIT(TESS_ADAM) | BIT(TESS_ADAMW))
 #define INTEGER    &tess_config_integer
 #define NUMBER     &tess_config_number
 #define WORDS      &tess_config_words
 #define ONE_PATH   &tess_config_one_path
 
-static const tess_config_word architectures[] = {
-    {"drunet", TESS_TRAIN_DRUNET}, {"unet", TESS_TRAIN_UNET}, {"dncnn", TESS_TRAIN_DNCNN}, {NULL, 0}};
+static const tess_config_word architectures[] = {{"drunet", TESS_TRAIN_DRUNET},
+                                                 {"unet", TESS_TRAIN_UNET},
+                                                 {"dncnn", TESS_TRAIN_DNCNN},
+                                                 {"diffusion", TESS_TRAIN_DIFFUSION},
+                                                 {NULL, 0}};
 static const tess_config_word norms[] = {
     {"none", TESS_TRAIN_NORM_NONE}, {"batch", TESS_TRAIN_NORM_BATCH}, {NULL, 0}};
 static const tess_config_word losses[] = {{"mse", TESS_MSE},
                                           {"l1", TESS_L1},
                                           {"charbonnier", TESS_CHARBONNIER},
                                           {"rmse", TESS_RMSE},
-                                          {"masked_mse", TESS_MASKED_MSE},
-                                          {"bce", TESS_BCE_LOGITS},
-                                          {NULL, 0}};
+                                          {NULL, 0}}; /* others need masks or labels, which images lack */
 static const tess_config_word optimizers[] = {
     {"sgd", TESS_SGD}, {"adam", TESS_ADAM}, {"adamw", TESS_ADAMW}, {NULL, 0}};
 static const tess_config_word schedules[] = {{"constant", TESS_RATE_CONSTANT},
@@ -42,15 +45,17 @@ static const tess_config_word schedules[] = {{"constant", TESS_RATE_CONSTANT},
                                              {"step", TESS_RATE_STEP},
                                              {"plateau", TESS_RATE_PLATEAU},
                                              {NULL, 0}};
-static const tess_config_word precisions[] = {{"auto", TESS_TRAIN_AUTO},
-                                              {"fp32", TESS_TRAIN_FP32},
-                                              {"bf16", TESS_TRAIN_BF16},
-                                              {"fp16", TESS_TRAIN_FP16},
-                                              {NULL, 0}};
+static const tess_config_word precisions[] = {{"auto", TESS_TRAIN_AUTO}, {"fp32", TESS_TRAIN_FP32},
+                                              {"tf32", TESS_TRAIN_TF32}, {"bf16", TESS_TRAIN_BF16},
+                                              {"fp16", TESS_TRAIN_FP16}, {NULL, 0}};
 static const tess_config_word output_types[] = {{"fp32", TESS_F32}, {"fp16", TESS_F16}, {NULL, 0}};
-static const tess_config_word starts[] = {
-    {"kaiming", TESS_INIT_KAIMING}, {"xavier", TESS_INIT_XAVIER}, {"orthogonal", TESS_INIT_ORTHOGONAL},
-    {"pytorch", TESS_INIT_PYTORCH}, {"drunet", TESS_INIT_DRUNET}, {NULL, 0}};
+static const tess_config_word starts[] = {{"kaiming", TESS_INIT_KAIMING},
+                                          {"xavier", TESS_INIT_XAVIER},
+                                          {"orthogonal", TESS_INIT_ORTHOGONAL},
+                                          {"pytorch", TESS_INIT_PYTORCH},
+                                          {"drunet", TESS_INIT_DRUNET},
+                                          {"diffusion", TESS_INIT_DIFFUSION},
+                                          {NULL, 0}};
 static const tess_config_word recomputes[] = {{"auto", TESS_TRAIN_RECOMPUTE_AUTO},
                                               {"none", TESS_TRAIN_RECOMPUTE_NONE},
                                               {"blocks", TESS_TRAIN_RECOMPUTE_BLOCKS},
@@ -70,16 +75,20 @@ static const char above_zero[] = "a number above 0", from_zero[] = "a number fro
 
 const tess_config_field tess_config_fields[] = {
     {"network", "architecture", WORDS, NETWORK, 0, 0, architectures, NULL, KEPT},
-    {"network", "channels", INTEGER, AT(network.channels), 1, 64, NULL, "channels of the images, 1 to 64",
-     KEPT, NETWORK, DESCRIBED},
+    {"network", "channels", INTEGER, AT(network.channels), 1, 3, NULL, "1 (gray) or 3 (colour)", KEPT,
+     NETWORK, DENOISERS},
     {"network", "widths", &tess_config_widths, AT(network.widths), 1, 4096, NULL,
-     "a list of 1 to 8 widths, each 1 to 4096", KEPT, NETWORK, DESCRIBED},
+     "a list of 1 to 8 widths, each 1 to 4096", KEPT, NETWORK, DENOISERS | DIFFUSION},
     {"network", "blocks", INTEGER, AT(network.blocks), 1, 64, NULL, "residual blocks in a stage, 1 to 64",
-     KEPT, NETWORK, BIT(TESS_TRAIN_DRUNET)},
+     KEPT, NETWORK, BIT(TESS_TRAIN_DRUNET) | DIFFUSION},
     {"network", "depth", INTEGER, AT(network.depth), 3, 100, NULL, "a number of convolutions, 3 to 100", KEPT,
      NETWORK, BIT(TESS_TRAIN_DNCNN)},
     {"network", "norm", WORDS, AT(network.norm), 0, 0, norms, NULL, KEPT, NETWORK,
      BIT(TESS_TRAIN_UNET) | BIT(TESS_TRAIN_DNCNN)},
+    {"network", "attention", &tess_config_widths, AT(network.attention), 0, 128, NULL,
+     "a list of factors, 1 (full size), 2, 4, 8, ...; [0]: in the middle only", KEPT, NETWORK, DIFFUSION},
+    {"network", "dropout", NUMBER, AT(network.dropout), 0, 0.9, NULL, "a share from 0 to 0.9", KEPT, NETWORK,
+     DIFFUSION | OF_FILE},
     {"network", "weights", ONE_PATH, AT(network.weights), PATHLESS, "the name of a weight file", KEPT},
     {"data", "folders", &tess_config_folders, AT(data.folders), PATHLESS,
      "a list of 1 to 64 folders with images", KEPT},
@@ -89,7 +98,8 @@ const tess_config_field tess_config_fields[] = {
     {"data", "scales", &tess_config_scales, AT(data.scales), 0.05, 4, NULL,
      "a list of at most 8 scales from 0.05 to 4, each a number or [scale, share]", KEPT},
     {"data", "sigma", &tess_config_range, AT(data.sigma), 0, 1, NULL,
-     "a noise level from 0 to 1 (25 of 255 is 0.098), or [lowest, highest]", KEPT},
+     "a noise level from 0 to 1 (25 of 255 is 0.098), or [lowest, highest]", KEPT, NETWORK,
+     DENOISERS | OF_FILE},
     {"data", "workers", INTEGER, AT(data.workers), 0, TESS_DATA_WORKERS, NULL,
      "a number of threads, 0 (automatic) to 64", FREE},
     {"data", "cache", &tess_config_size, AT(data.cache), 0, HIGH, NULL, a_size, FREE},
@@ -97,7 +107,7 @@ const tess_config_field tess_config_fields[] = {
     {"", "steps", INTEGER, AT(steps), 1, UINT32_MAX, NULL, "a number of steps, 1 to 4294967295", KEPT},
     {"", "phases", &tess_config_phases, AT(phases), PATHLESS,
      "a list of 1 to 16 phases, each an object with steps or share, crop, batch", KEPT},
-    {"loss", "kind", WORDS, AT(loss.kind), 0, 0, losses, NULL, KEPT},
+    {"loss", "kind", WORDS, AT(loss.kind), 0, 0, losses, NULL, KEPT, NETWORK, DENOISERS | OF_FILE},
     {"loss", "epsilon", NUMBER, AT(loss.epsilon), 0, 1, NULL, "a number above 0, at most 1", ABOVE,
      AT(loss.kind), BIT(TESS_CHARBONNIER) | BIT(TESS_RMSE)},
     {"optimizer", "kind", WORDS, OPTIMIZER, 0, 0, optimizers, NULL, KEPT},
@@ -134,12 +144,14 @@ const tess_config_field tess_config_fields[] = {
      "\"auto\" or a number from 1 to 64", FREE},
     {"validation", "folder", ONE_PATH, AT(validation.folder), PATHLESS, "a folder with images", FREE},
     {"validation", "sigma", &tess_config_numbers, AT(validation.sigma), 0, 1, NULL,
-     "a list of 1 to 8 noise levels from 0 to 1 (25 of 255 is 0.098)", FREE},
+     "a list of 1 to 8 noise levels from 0 to 1 (25 of 255 is 0.098)", FREE, NETWORK, DENOISERS | OF_FILE},
     {"validation", "every", INTEGER, AT(validation.every), 1, 1e12, NULL, "a number of steps, 1 or more",
      FREE},
     {"checkpoint", "folder", ONE_PATH, AT(checkpoint.folder), PATHLESS, "a folder", FREE},
     {"checkpoint", "every", INTEGER, AT(checkpoint.every), 1, 1e12, NULL, "a number of steps, 1 or more",
      FREE},
+    {"", "deviation_factor", NUMBER, AT(deviation_factor), 0, 100, NULL, above_zero, true, false, NETWORK,
+     DIFFUSION | OF_FILE},
     {"", "output", ONE_PATH, AT(output), PATHLESS, "the name of a .safetensors file", FREE},
     {"", "output_type", WORDS, AT(output_type), 0, 0, output_types, NULL, FREE},
     {"", "log", ONE_PATH, AT(log), PATHLESS, "the name of a file", FREE},

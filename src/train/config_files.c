@@ -39,20 +39,25 @@ static tess_status check_writable(const char *key, const char *path, bool folder
     return tess_fail(error, TESS_BAD_INPUT, "%s: %s: cannot be written: %s", key, path, strerror(errno));
 }
 
-/* The file itself need not exist, but the folder that it will be in must. */
-static tess_status check_target(const char *key, const tess_train_path *target, bool folder,
+/* The file itself need not exist, but the folder that it will be in must; it is also written if the file is replaced. */
+static tess_status check_target(const char *key, const tess_train_path *target, bool folder, bool replaced,
                                 tess_error *error)
 {
     struct stat about;
     char parent[PATH_MAX];
     if (!target->path)
         return TESS_OK;
-    if (stat(target->path, &about) == 0) {
-        if (folder == S_ISDIR(about.st_mode))
-            return check_writable(key, target->path, folder, error);
-        return tess_fail(error, TESS_BAD_INPUT, "%s: %s: is a %s; expected a %s", key, target->path,
-                         folder ? "file" : "folder", folder ? "folder" : "file");
-    }
+    const bool exists = stat(target->path, &about) == 0;
+    if (exists && !(folder ? S_ISDIR(about.st_mode) : S_ISREG(about.st_mode)))
+        return tess_fail(error, TESS_BAD_INPUT, "%s: %s: is %s; expected a %s", key, target->path,
+                         S_ISDIR(about.st_mode)   ? "a folder"
+                         : S_ISREG(about.st_mode) ? "a file"
+                                                  : "not a regular file",
+                         folder ? "folder" : "file");
+    if (exists)
+        TESS_TRY(check_writable(key, target->path, folder, error));
+    if (exists && !replaced)
+        return TESS_OK;
     size_t length = strlen(target->path);
     while (length > 1 && target->path[length - 1] == '/') /* of a folder */
         length--;
@@ -76,8 +81,8 @@ tess_status tess_train_config_check_files(const tess_train_config *config, tess_
     if (config->validation.folder.path)
         TESS_TRY(check_folder("validation.folder", config->validation.folder.path, error));
     TESS_TRY(check_file("network.weights", &config->network.weights, error));
-    TESS_TRY(check_target("output", &config->output, false, error));
-    TESS_TRY(check_target("log", &config->log, false, error));
-    TESS_TRY(check_target("checkpoint.folder", &config->checkpoint.folder, true, error));
-    return check_target("tensorboard", &config->tensorboard, true, error);
+    TESS_TRY(check_target("output", &config->output, false, true, error));
+    TESS_TRY(check_target("log", &config->log, false, false, error));
+    TESS_TRY(check_target("checkpoint.folder", &config->checkpoint.folder, true, false, error));
+    return check_target("tensorboard", &config->tensorboard, true, false, error);
 }

@@ -74,6 +74,8 @@ tess_status tess_config_unknown(tess_config_reader *reader, const char *section,
 /* Fills what the file left out, and checks what involves several keys. */
 void tess_config_defaults(tess_train_config *config);
 tess_status tess_config_complete(tess_train_config *config, tess_config_reader *reader);
+/* The same for a diffusion network. */
+tess_status tess_config_complete_diffusion(tess_train_config *config, tess_config_reader *reader);
 tess_status tess_config_complete_phases(tess_train_config *config, bool steps_given, tess_error *error);
 
 #endif

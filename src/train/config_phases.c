@@ -96,8 +96,8 @@ static tess_status fill_steps(tess_train_config *config, tess_error *error)
         tess_train_phase *phase = &config->phases.list[i];
         const bool last = i == config->phases.count - 1;
         share += phase->share;
-        if (phase->share > 0)
-            phase->steps = llround(fmin(share, 1) * (double)config->steps) - done;
+        if (phase->share > 0) /* beyond 1 it is refused below */
+            phase->steps = llround(share * (double)config->steps) - done;
         else if (!phase->steps && last)
             phase->steps = config->steps - done;
         if (phase->steps < 1)
@@ -111,6 +111,8 @@ static tess_status fill_steps(tess_train_config *config, tess_error *error)
         if (phase->share == 0 && i && config->phases.list[i - 1].share > 0 && !last)
             return tess_fail(error, TESS_BAD_INPUT, "phases[%d]: needs a share, as the phases before it", i);
     }
+    if (share > 1 + 1e-9)
+        return tess_fail(error, TESS_BAD_INPUT, "phases: have shares of %g together; use at most 1", share);
     if (done != config->steps)
         return tess_fail(error, TESS_BAD_INPUT, "phases: have %lld steps together, but steps is %lld",
                          (long long)done, (long long)config->steps);

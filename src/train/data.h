@@ -28,11 +28,13 @@ typedef struct tess_sample {
 typedef enum tess_data_role {
     TESS_DATA_TARGET,
     TESS_DATA_INPUT,
+    TESS_DATA_VECTOR,     /* the network's second input: of each image, e.g. its noise level */
     TESS_DATA_MASK,       /* weights of MASKED_MSE */
     TESS_DATA_NOISE_TABLE /* F64 (n, 1, 1, 1, 4): see tess_op_random */
 } tess_data_role;
 
 typedef struct tess_source tess_source;
+struct tess_images;
 
 typedef struct tess_source_table {
     const char *name;
@@ -53,6 +55,7 @@ struct tess_source {
     tess_data_role role[TESS_DATA_ARRAYS];
     tess_tensor array[TESS_DATA_ARRAYS]; /* one sample (n = 1), dense */
     int64_t items;                       /* images, for reports */
+    const struct tess_images *images;    /* the files behind it (data_images.h) */
 };
 
 /* The array with this role, or -1. */
@@ -71,7 +74,12 @@ static inline void tess_source_close(tess_source *source)
 }
 
 /* Purposes of one seed: each gives numbers that are independent of the others'. */
-typedef enum tess_data_purpose { TESS_DATA_CHOICE, TESS_DATA_NOISE, TESS_DATA_DROPOUT } tess_data_purpose;
+typedef enum tess_data_purpose {
+    TESS_DATA_CHOICE,
+    TESS_DATA_NOISE,
+    TESS_DATA_DROPOUT,
+    TESS_DATA_VOID
+} tess_data_purpose;
 /* NOISE is the seed of the op NOISE that adds noise to the samples of a run with this seed; DROPOUT is that of its
  * training step. */
 uint64_t tess_data_seed(uint64_t seed, tess_data_purpose purpose);

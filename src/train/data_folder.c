@@ -167,6 +167,7 @@ tess_status tess_folder_open(const tess_folder_settings *s, tess_source **out, t
     }
     const int channels = s->images.channels;
     f->source.items = tess_images_count(f->images);
+    f->source.images = f->images;
     f->source.arrays = s->host_noise ? 3 : 2;
     f->source.role[TESS_FOLDER_CLEAN] = TESS_DATA_TARGET;
     f->source.role[TESS_FOLDER_NOISE] = TESS_DATA_NOISE_TABLE;

@@ -11,8 +11,9 @@ enum { STRIP_ROWS = 16, ALIGNMENT = 64 }; /* rows that are decoded between two c
 
 struct tess_images {
     int channels;
+    bool heights;
     tess_memory *memory;
-    int64_t count, kept;
+    int64_t count, kept, links;
     tess_images_file *files;
     size_t kept_bytes, strip_bytes, reader_bytes; /* strip: of the largest file */
     tess_block block;
@@ -45,6 +46,8 @@ static tess_status check_kind(const tess_image_info *info, int channels, tess_er
 static tess_status describe(const tess_images *images, tess_images_file *file, tess_error *error)
 {
     tess_reader *reader = NULL;
+    if (images->heights)
+        return tess_heights_describe(images->memory, file, error);
     TESS_TRY(tess_reader_open(images->memory, file->path, &reader, error));
     const tess_image_info *info = tess_reader_info(reader);
     tess_status status = check_kind(info, images->channels, error);
@@ -68,8 +71,9 @@ static void place(tess_images *images, size_t budget)
         tess_images_file *file = &images->files[i];
         const size_t bytes = tess_align_size(
             (size_t)file->height * (size_t)file->width * sample_bytes(images, file), ALIGNMENT);
-        const size_t strip = (size_t)tess_min_i64(STRIP_ROWS, file->height) * (size_t)file->width *
-                             (size_t)file->channels * tess_dtype_size(file->dtype);
+        const size_t strip =
+            (size_t)tess_min_i64(STRIP_ROWS, file->height) * (size_t)file->width *
+            (images->heights ? sizeof(double) : (size_t)file->channels * tess_dtype_size(file->dtype));
         if (tess_block_granted(images->kept_bytes + bytes) <= budget) {
             file->kept = true;
             file->at = images->kept_bytes;
@@ -95,9 +99,11 @@ tess_status tess_images_open(const tess_images_settings *s, tess_images **out, t
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a list of images");
     }
     images->channels = s->channels;
+    images->heights = s->heights;
     images->memory = s->memory;
     images->files = files;
     images->count = list.count;
+    images->links = list.links;
     pthread_mutex_init(&images->mutex, NULL);
     pthread_cond_init(&images->loaded, NULL);
     for (int64_t i = 0; i < list.count; i++)
@@ -111,6 +117,8 @@ tess_status tess_images_open(const tess_images_settings *s, tess_images **out, t
         tess_images_close(images);
         return status;
     }
+    for (int64_t i = 0; i < images->count; i++)
+        tess_images_set_sum(s, &files[i]);
     place(images, s->budget);
     *out = images;
     return TESS_OK;
@@ -134,6 +142,11 @@ int64_t tess_images_count(const tess_images *images)
     return images->count;
 }
 
+int64_t tess_images_links(const tess_images *images)
+{
+    return images->links;
+}
+
 const tess_images_file *tess_images_at(const tess_images *images, int64_t index)
 {
     return &images->files[index];
@@ -154,7 +167,8 @@ static size_t strip_room(const tess_images *images)
 size_t tess_images_scratch_bytes(const tess_images *images, int64_t height, int64_t width)
 {
     const bool all = images->kept == images->count; /* then views lie in the kept images */
-    const size_t region = (size_t)height * (size_t)width * (size_t)images->channels * sizeof(uint16_t);
+    const size_t region = (size_t)height * (size_t)width * (size_t)images->channels *
+                          (images->heights ? sizeof(float) : sizeof(uint16_t));
     return strip_room(images) + (all ? 0 : tess_align_size(region, ALIGNMENT));
 }
 
@@ -202,6 +216,9 @@ static tess_status decode(const tess_images *images, const tess_images_file *fil
                           void *strip, char *to, tess_stop *stop, tess_error *error)
 {
     tess_reader *reader = NULL;
+    if (images->heights)
+        return tess_heights_read(images->memory, file, rect, STRIP_ROWS, strip, (float *)(void *)to, stop,
+                                 error);
     TESS_TRY(tess_reader_open(images->memory, file->path, &reader, error));
     const tess_image_info *info = tess_reader_info(reader);
     const size_t in_row = (size_t)file->width * (size_t)file->channels * tess_dtype_size(file->dtype);

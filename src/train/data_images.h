@@ -18,6 +18,7 @@ typedef struct tess_images_settings {
     int exclude_count;
     bool recursive; /* also the folders in folders */
     int channels;   /* of the network; 1 takes the luma of colour images */
+    bool heights;   /* files are elevation maps (data_heights.c), and channels 1 */
     size_t budget;  /* most bytes for decoded images that are kept */
     tess_memory *memory;
 } tess_images_settings;
@@ -29,7 +30,8 @@ typedef struct tess_images_file {
     int64_t height, width;
     int channels; /* of the file */
     tess_dtype dtype;
-    size_t held; /* by its reader */
+    size_t held;  /* by its reader */
+    uint32_t sum; /* of its name in its folder, its sizes and its bytes: see tess_images_sums */
     bool kept;
     size_t at; /* in the memory for kept images */
     tess_image_state state;
@@ -58,6 +60,18 @@ int64_t tess_images_count(const tess_images *images);
 /* Valid until close; `state` may change at any time. */
 const tess_images_file *tess_images_at(const tess_images *images, int64_t index);
 
+/* Links to folders in the folders: they are not followed. */
+int64_t tess_images_links(const tess_images *images);
+
+/* data_sums.c: a text that tells whether another list has the same files, by names and sizes, for checkpoints: eight hexadecimal
+ * digits a file. The caller frees it; NULL: no memory. */
+char *tess_images_sums(const tess_images *images);
+/* Refuses a list that is not the one of `before`, with the name of a file. */
+tess_status tess_images_unchanged(const tess_images *images, const char *before,
+                                  tess_error *error) TESS_MUST_CHECK;
+/* Sets the sum of a file that was found in one of the paths. */
+void tess_images_set_sum(const tess_images_settings *settings, tess_images_file *file);
+
 /* Bytes of the images that are kept, and how many those are. */
 size_t tess_images_kept_bytes(const tess_images *images, int64_t *count);
 /* Bytes of one thread's scratch for rectangles of at most this size, and what its reader holds besides. */
@@ -75,9 +89,17 @@ tess_status tess_images_view(tess_images *images, int64_t index, tess_rect rect,
 typedef struct tess_file_list {
     char **paths;
     int64_t count, room;
+    int64_t links; /* to folders, which were not followed */
 } tess_file_list;
 tess_status tess_file_list_make(const tess_images_settings *settings, tess_file_list *list,
                                 tess_error *error) TESS_MUST_CHECK;
 void tess_file_list_free(tess_file_list *list);
+
+/* data_heights.c: fills in all of a map's facts but the path. Refuses by name what is no raster of one band. */
+tess_status tess_heights_describe(tess_memory *memory, tess_images_file *file,
+                                  tess_error *error) TESS_MUST_CHECK;
+/* Reads a rectangle. `strip`: room for `rows` rows of the file as doubles, which are read between two checks of `stop`. */
+tess_status tess_heights_read(tess_memory *memory, const tess_images_file *file, tess_rect rect, int64_t rows,
+                              double *strip, float *to, tess_stop *stop, tess_error *error) TESS_MUST_CHECK;
 
 #endif

@@ -11,7 +11,7 @@
 #include "io/image.h"
 #include "train/data_images.h"
 
-enum { DEEPEST = 32 }; /* folders in folders: a link may form a circle */
+enum { DEEPEST = 32 }; /* folders in folders */
 
 typedef struct walk {
     const tess_images_settings *settings;
@@ -19,6 +19,7 @@ typedef struct walk {
     bool *used;       /* the names to exclude that were found */
     int64_t excluded; /* files in all, of the path in work */
     int64_t folders;  /* that were not entered */
+    int64_t links;    /* to folders: never entered */
 } walk;
 
 static tess_status no_memory(tess_error *error)
@@ -81,16 +82,20 @@ static int by_bytes(const struct dirent **a, const struct dirent **b)
 
 static tess_status walk_folder(walk *w, const char *folder, int depth, tess_error *error);
 
+/* A link to a folder may lead up, round in a circle, or to the images of the validation, and images that it leads to
+ * inside would count twice. So it is not followed; links to files are. */
 static tess_status take_entry(walk *w, const char *folder, const char *name, int depth, tess_error *error)
 {
     char *path = join(folder, name);
-    struct stat facts;
+    struct stat facts, own;
     if (!path)
         return no_memory(error);
     if (stat(path, &facts) == 0 && S_ISDIR(facts.st_mode)) {
         tess_status status = TESS_OK;
-        w->folders += !w->settings->recursive;
-        if (w->settings->recursive && depth < DEEPEST)
+        const bool link = lstat(path, &own) == 0 && S_ISLNK(own.st_mode);
+        w->links += link;
+        w->folders += !link && !w->settings->recursive;
+        if (!link && w->settings->recursive && depth < DEEPEST)
             status = walk_folder(w, path, depth + 1, error);
         tess_small_free(path);
         return status;
@@ -127,14 +132,17 @@ static tess_status take_path(walk *w, const char *path, tess_error *error)
         return copy ? add_file(w, copy, error) : no_memory(error);
     }
     const int64_t before = w->list->count;
-    w->excluded = w->folders = 0;
+    w->excluded = w->folders = w->links = 0;
     TESS_TRY(walk_folder(w, path, 0, error));
+    w->list->links += w->links;
     if (w->list->count > before)
         return TESS_OK;
     if (w->excluded > 0)
         return tess_fail(error, TESS_BAD_INPUT, "%s: every image file in it is excluded", path);
     return tess_fail(error, TESS_BAD_INPUT, "%s: holds no image file (png, jpg, tif, ...)%s", path,
-                     w->folders > 0 ? "; `recursive` looks into the folders in it" : "");
+                     w->folders > 0 ? "; `recursive` looks into the folders in it"
+                     : w->links > 0 ? "; links to folders are not followed: name those folders"
+                                    : "");
 }
 
 tess_status tess_file_list_make(const tess_images_settings *s, tess_file_list *list, tess_error *error)

@@ -50,6 +50,11 @@ static size_t block_bytes(const tess_validation *v)
            array_room(v, v->settings.images.channels) + array_room(v, noisy_channels(v));
 }
 
+const tess_images *tess_validation_images(const tess_validation *v)
+{
+    return v->images;
+}
+
 size_t tess_validation_bytes(const tess_validation *v)
 {
     return tess_images_kept_bytes(v->images, NULL) + tess_block_granted(block_bytes(v)) +

@@ -40,6 +40,7 @@ typedef struct tess_validation tess_validation; /* owned by the caller: tess_val
 tess_status tess_validation_open(const tess_validation_settings *settings, tess_validation **out,
                                  tess_error *error) TESS_MUST_CHECK;
 void tess_validation_close(tess_validation *validation);
+const tess_images *tess_validation_images(const tess_validation *validation);
 /* Host memory that `begin` allocates and that decoding holds. */
 size_t tess_validation_bytes(const tess_validation *validation);
 /* The sizes of the largest arrays, in pixels: the network must be able to run each image. */

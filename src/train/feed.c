@@ -61,6 +61,8 @@ void tess_feed_batch(tess_feed *feed, const tess_batch *batch)
     copy(feed, batch, TESS_DATA_TARGET, target);
     copy(feed, batch, TESS_DATA_INPUT, input);
     copy(feed, batch, TESS_DATA_MASK, tess_training_mask(feed->training, &tensor));
+    if (tess_source_array(feed->source, TESS_DATA_VECTOR) >= 0)
+        copy(feed, batch, TESS_DATA_VECTOR, tess_training_input(feed->training, 1, &tensor));
     if (!feed->noise)
         return;
     copy(feed, batch, TESS_DATA_NOISE_TABLE, feed->table.data);

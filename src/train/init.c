@@ -41,6 +41,16 @@ static double drunet_deviation(const tess_parameter *p)
     return deviation;
 }
 
+/* The first steps change the result little: layers whose result is added start small, and the last one is 0, as in
+ * guided-diffusion. */
+static double diffusion_deviation(const tess_parameter *p)
+{
+    const double deviation = 1 / sqrt((double)kernel_of(p).inputs);
+    if (ends_in(p->name, "out.2.weight"))
+        return 0;
+    return strstr(p->name, ".out_layers.") || strstr(p->name, ".proj_out.") ? 0.1 * deviation : deviation;
+}
+
 static void fill_normal(tess_rng_key key, double deviation, int64_t count, float *values)
 {
     tess_rng_normal(key, 0, count, values);
@@ -80,6 +90,9 @@ static tess_status fill_kernel(const tess_parameter *p, tess_train_init kind, te
         return TESS_OK;
     case TESS_INIT_DRUNET:
         fill_normal(key, drunet_deviation(p), p->elements, values);
+        return TESS_OK;
+    case TESS_INIT_DIFFUSION:
+        fill_normal(key, diffusion_deviation(p), p->elements, values);
         return TESS_OK;
     }
     return tess_fail(error, TESS_INTERNAL, "%s: unknown start", p->name);

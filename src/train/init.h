@@ -13,7 +13,8 @@
  * KAIMING: normal, variance 2 / inputs. XAVIER: uniform in +-sqrt(6 / (inputs + outputs)). ORTHOGONAL: rows (or columns)
  * of the kernel as a matrix of [first size][the others] are orthonormal. PYTORCH: uniform in +-1 / sqrt(inputs), biases
  * too: its default for convolutions. DRUNET: keeps the signal's size without norms, residual branches start small:
- * the start of bench/peers/train_drunet_small.py.
+ * the start of bench/peers/train_drunet_small.py. DIFFUSION: normal, variance 1 / inputs, residual branches small, the last
+ * layer 0.
  *
  * Inputs are those of one output value, as PyTorch counts them: the second size times the taps; it does so for
  * transposed kernels too. */

@@ -1,7 +1,7 @@
-/* The diffusion sampler on the card, with captured steps: trajectories against fp64, batches, overlaps. */
+/* The diffusion sampler on the card, with captured steps: trajectories against fp64, batches, overlaps, memory, interruption. */
 #include "gpu.h"
 
-#include "sampler_cases.h"
+#include "sampler_checks.h"
 
 /* Half precision follows the same path, roughly: a step's error is that of the network. */
 static void check_half(tess_device *device)
@@ -23,9 +23,14 @@ int main(void)
         check_trajectory(&net, &sampler_cases[c], 1e-4);
         check_batches(&net, &sampler_cases[c]);
     }
+    check_bytes(&net);
     small_close(&net);
     check_overlap(device);
     check_half(device);
+    check_file(device, TESS_F32);
+    check_file(device, TESS_F16);
+    check_file(device, TESS_BF16);
     tess_registry_close(device);
+    check_stop("cuda");
     return check_end();
 }

@@ -16,7 +16,7 @@ typedef struct repack_case {
     tess_block packed[WAYS], values[TESS_OP_PARAMS];
 } repack_case;
 
-enum { MOST_CASES = 240 };
+enum { MOST_CASES = 256 };
 static repack_case cases[MOST_CASES];
 static int case_count;
 static tess_device *device;
@@ -44,6 +44,13 @@ static tess_op op_of(tess_op_kind kind, int kernel, tess_dtype dtype, int64_t ci
         op.stride[s] = up || down ? kernel : 1;
         op.pad_before[s] = op.pad_after[s] = up || down ? 0 : kernel / 2;
     }
+    return op;
+}
+
+static tess_op norm_of(tess_dtype dtype, int64_t channels)
+{
+    tess_op op = {.kind = TESS_OP_GROUP_NORM, .inputs = 1, .outputs = 1, .group_norm = {1, 1e-5, false}};
+    op.in[0] = op.out[0] = tess_tensor_2d(dtype, 1, 6, 6, channels);
     return op;
 }
 
@@ -93,11 +100,13 @@ static void add_case(tess_op op, bool bias, bool turned)
         const tess_tensor t = tess_tensor_2d(TESS_F32, 1, 1, params[p].rows, params[p].row);
         field f = random_field(&t, (uint32_t)(2 * case_count + p));
         one->values[p] = upload(f.data, f.bytes);
-        if (p == TESS_PARAM_KERNEL)
-            lay_out(one, f.data);
         if (!turned)
             pack_in_pieces(one, p, &params[p], f.data);
-        if (p == TESS_PARAM_BIAS) { /* the rest, up to zeros that fill it up */
+        if (op.kind == TESS_OP_GROUP_NORM) { /* as they are, one after the other */
+            memcpy(one->want + (size_t)p * f.bytes, f.data, f.bytes);
+        } else if (p == TESS_PARAM_KERNEL) {
+            lay_out(one, f.data);
+        } else { /* the rest, up to zeros that fill it up */
             const size_t kernel = (size_t)(params[0].rows * params[0].row) * tess_dtype_size(op.in[0].dtype);
             memcpy(one->want + (kernel + 63) / 64 * 64, f.data, f.bytes);
         }
@@ -116,6 +125,7 @@ static void add_cases(tess_dtype dtype)
         add_case(op_of(TESS_OP_CONV, 1, dtype, in, out), false, true);
         add_case(op_of(TESS_OP_CONV, 3, dtype, in, out), false, true);
         add_case(op_of(TESS_OP_CONV_TRANSPOSE, 2, dtype, in, out), i % 2, false);
+        add_case(norm_of(dtype, in), false, false);
     }
 }
 

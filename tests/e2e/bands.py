@@ -95,10 +95,26 @@ def check_colours(bench, gray, color):
         found = colours(bench.path("bgr-out.tif"))
         bench.check([name for _, name in found][:3] == names[:3], f"blue, green and red stay in this order: {found}")
         bench.check(numbers(tags_of(bench.path("bgr-out.tif")), PHOTOMETRIC) == (1,), "and the tag says no RGB")
+    # GDAL's gdal_translate writes the tag RGB for any three bands of 8 bits, and says in its items what they are.
+    for names, extra, model in ((["Blue", "Green", "Red"], (), color), (["Blue", "Green", "Red", "Undefined"], (0,), gray)):
+        write_tiff(bench.path("t.tif"), image[..., :len(names)], 2, extra, items=colour_items(names))
+        bench.record("denoise", bench.path("t.tif"), bench.path("t-out.tif"), "--model", model)
+        found = [name for _, name in colours(bench.path("t-out.tif"))]
+        bench.check(found[:3] == names[:3], f"also beside the tag RGB: {found}")
     write_tiff(bench.path("u.tif"), image[..., :3], 2, items=colour_items(["Undefined"] * 3))
     bench.record("denoise", bench.path("u.tif"), bench.path("u-out.tif"), "--model", color)
     found = numbers(tags_of(bench.path("u-out.tif")), PHOTOMETRIC)
-    bench.check(found == (2,), f"a TIFF of RGB whose bands have no colour stays one: {found}")
+    bench.check(found == (1,), f"bands without colour do not become red, green and blue: {found}")
+    # PNG and others have one order.
+    for names, take in ((["Blue", "Green", "Red"], [2, 1, 0]), (["Green", "Blue", "Red"], [2, 0, 1]), (["Blue", "Green", "Red", "Alpha"], [2, 1, 0, 3])):
+        alpha = len(names) - 3
+        for dtype in (np.uint8, np.uint16):
+            bands = image[..., :len(names)].astype(dtype) * (257 if dtype is np.uint16 else 1)
+            write_tiff(bench.path("o.tif"), bands, 1, (0,) * 2 + (2,) * alpha, items=colour_items(names[:3]))
+            bench.record("denoise", bench.path("o.tif"), bench.path("o.png"), "--model", gray, "--strength", "0")
+            bench.check(np.array_equal(read_png(bench.path("o.png")), bands[..., take]), f"{names} of {dtype.__name__} are put in the order of a PNG")
+    bench.record("denoise", bench.path("t.tif"), bench.path("t.npy"), "--model", gray, "--strength", "0")
+    bench.check(np.array_equal(np.load(bench.path("t.npy")), image), "an array keeps the order of the bands")
 
 
 def check_position(bench, color):
@@ -174,6 +190,10 @@ def check_nodata(bench, gray):
 
 def check_inks(bench, color, gray):
     """CMYK is read as RGB; white as 0."""
+    write_tiff(bench.path("lab.tif"), to_integers(picture(H, W, 3), np.uint8), 8)
+    result = bench.run("denoise", bench.path("lab.tif"), bench.path("lab-out.tif"), "--model", color)
+    made = tags_of(bench.path("lab-out.tif"))
+    bench.check(result.status == 0 and "CIELAB" in result.err and len(numbers(made, 258)) == 3, f"so is CIELAB: {result.err.strip()}")
     inks = to_integers(picture(H, W, 4), np.uint8)
     write_tiff(bench.path("cmyk.tif"), inks, 5)
     result = bench.run("denoise", bench.path("cmyk.tif"), bench.path("cmyk-out.tif"), "--model", color)

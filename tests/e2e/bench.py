@@ -2,7 +2,9 @@
 import json
 import sys
 
-from support import Bench, dncnn, write_safetensors
+import numpy as np
+
+from support import DATA, Bench, dncnn, read_safetensors, write_safetensors
 
 MODEL = "random:dncnn"
 SHARED = ("command", "version", "device", "device_name", "precision", "threads", "study", "engine", "model", "flop", "input",
@@ -22,6 +24,37 @@ def lines(bench, *args):
                     f"{what}: planned {planned['total']} bytes are counted {counted['total']}")
         bench.check(point["measured"]["seconds"] > 0 and point["flop"] > 0, f"{what}: takes time")
     return points
+
+
+def check_dem(bench):
+    """The diffusion sampler, with the network of the committed dump, which takes three channels, changed to two."""
+    weights = {k: v for k, v in read_safetensors(DATA / "networks" / "diffusion.safetensors").items() if k.startswith("denoise_fn.")}
+    first = "denoise_fn.input_blocks.0.0.weight"
+    weights[first] = np.repeat(weights[first], 2, 1)[:, :2]
+    model = write_safetensors(bench.path("diffusion.safetensors"), weights)
+    small = ("--models", model, "--tile", 32, "--steps", 3, "--seconds", 0)
+    points = lines(bench, "dem", *small, "--batches", "3,1", "--precisions", "fp32,bf16")
+    told = [(p["precision"], p["sampler"], p["batch"]) for p in points]
+    bench.check(told == [(p, s, b) for p in ("fp32", "bf16") for s in ("dpmpp", "ddim", "ddpm") for b in (3, 1)],
+                f"dem: a line for each precision, sampler and batch: {told}")
+    for p in points:
+        m, count = p["measured"], p["batch"] * p["steps"]
+        bench.check(p["study"] == "dem" and p["steps"] == 3 and m["repeats"] == 2 and m["driver_bytes"] > 0, f"dem: {p}")
+        bench.check(abs(m["tile_steps_per_second"] * m["seconds"] - count) < 1e-6 * count and
+                    abs(m["ms_per_step"] - 1e3 * m["seconds"] / 3) < 1e-6 * m["ms_per_step"] and
+                    abs(m["tflops"] * 1e12 * m["seconds"] - p["flop"]) < 1e-6 * p["flop"], f"dem: the figures belong together: {m}")
+        bench.check(not {"gpu_busy", "joules", "joules_per_tile_step"} & m.keys(), "dem: what is not measured is left out")
+    if points:
+        one, three = (next(p for p in points if p["batch"] == b) for b in (1, 3))
+        bench.check(abs(three["flop"] - 3 * one["flop"]) < 1e-6 * three["flop"], "dem: work grows with the batch")
+    timed = lines(bench, "dem", "--models", model, "--tile", 32, "--steps", 1, "--seconds", 0.3, "--batches", 1, "--samplers", "ddim",
+                  "--precision", "fp32")
+    bench.check(len(timed) == 1 and timed[0]["measured"]["repeats"] >= 2, "dem: --seconds and --precision")
+    bench.check_refused(bench.run("bench", "dem", "--samplers", "euler"), 2, "--samplers euler", "dpmpp")
+    bench.check_refused(bench.run("bench", "dem", "--tile", 33, "--models", model), 2, "--tile 33", "multiple")
+    bench.check_refused(bench.run("bench", "dem", "--precisions", "fp16", "--device", "cpu", "--models", model), 1, "fp16")
+    bench.check_refused(bench.run("bench", "dem", "--models", MODEL), 1, "diffusion")
+    bench.check_refused(bench.run("bench", "dem", *small, "--memory", "1M", "--batches", 64), 1, "--memory", "64 tiles")
 
 
 def main():
@@ -55,7 +88,8 @@ def main():
                     last["best_images_per_second"] == max(p["images_per_second"] for p in mine if not p["transfer"]),
                     f"patch {patch}: the last line holds --batch auto against the best")
 
-    bench.check_refused(bench.run("bench", "width"), 2, "width", "size or batch")
+    bench.check_refused(bench.run("bench", "width"), 2, "width", "size, batch or dem")
+    check_dem(bench)
     bench.check_refused(bench.run("bench", "size", "--widths", "9:1:2"), 2, "--widths")
     bench.check_refused(bench.run("bench", "batch", "--patches", "12"), 2, "--patches 12")
     bench.check_refused(bench.run("bench", "size", "--models", "random:nothing"), 2, "random:drunet")

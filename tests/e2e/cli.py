@@ -30,7 +30,7 @@ options = {verb: dict(re.findall(r"^  (--[\w-]+)(?: (\S+))?", text, re.M)) for v
 # --- help ----------------------------------------------------------------------------------------------------------
 
 check(overview == help_of("--help") == help_of("-h"), "help, --help and -h are the same")
-check({"denoise", "reconstruct", "train", "plan", "bench", "convert", "info", "help"} == set(verbs), f"the verbs: {verbs}")
+check({"denoise", "reconstruct", "fill", "train", "plan", "bench", "convert", "info", "help"} == set(verbs), f"the verbs: {verbs}")
 for verb in verbs:
     check(helps[verb] == help_of(verb, "--help") == help_of(verb, "-h"), f"{verb}: help VERB is VERB --help")
     check("Example: tessera " + verb in helps[verb] and helps[verb].startswith(f"Usage: tessera {verb}"), f"{verb}: usage and example")
@@ -155,7 +155,7 @@ if shutil.which("bash"):
     check(complete("") == sorted([*verbs, "--help", "--version"]) and complete("deno") == ["denoise"], "verbs are completed")
     for verb in verbs:
         check(complete(verb, "--") == sorted(options[verb]), f"{verb}: its options are completed")
-    check(complete("plan", "") == ["denoise", "reconstruct", "train"] and complete("plan", "denoise", "--") == sorted(options["denoise"]), "plan")
+    check(complete("plan", "") == ["denoise", "fill", "reconstruct", "train"] and complete("plan", "denoise", "--") == sorted(options["denoise"]), "plan")
     check(complete("denoise", "--axes", "D") == complete("denoise", "--axes", "=", "D") == ["DHW", "DHWC"], "words of an option")
     check(len(complete("denoise", "--axes", "=")) == 6 and complete("denoise", "--threads", "") == [], "all words; none for numbers")
     check(complete("denoise", "th") == complete("denoise", "--truth", "th") == ["there.png"], "files are completed")
@@ -163,7 +163,7 @@ if shutil.which("bash"):
     check(complete("denoise", "--quiet", "l") == ["levels.npy"] and complete("denoise", "--sigma", "") == sorted(
         ["auto", *(p.name for p in folder.iterdir())]), "a flag has no value; words and files together")
     check({"drunet-color-small", "drunet-gray-small"} <= set(complete("denoise", "--model", "dr")), "bundled models are completed")
-    check(complete("bench", "") == ["batch", "size"] and complete("help", "inf") == ["info"], "words of bench and help")
+    check(complete("bench", "") == ["batch", "dem", "size"] and complete("help", "inf") == ["info"], "words of bench and help")
 zsh = (share / "zsh/site-functions/_tessera").read_text()
 check(zsh == bench.run("help", "--completion", "zsh").out and zsh.startswith("#compdef tessera"), "the file for zsh")
 check(all(f"'{name}{'=' if value else ''}[" in zsh for own in options.values() for name, value in own.items()), "zsh: all options")

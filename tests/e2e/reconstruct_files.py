@@ -274,4 +274,14 @@ away = bench.run("reconstruct", bench.path("no/folder.png"), "--problem", "deblu
 bench.check_refused(away, 1, "no/folder.png")
 bench.check(kept.read_text() == "kept" and not leftovers(bench.folder), "nothing is lost, nothing half-written is left")
 bench.check(np.array_equal(np.load(bench.path("views.npy")), y), "measurements are as they were")
+# --- the record replaces no kernel ------------------------------------------------------------------------------------
+
+blurs = {"operator": "blur", "kernels": [save("k0.npy", np.ones((3, 3), np.float32)), save("k1.npy", np.ones((1, 3), np.float32))],
+         "measurement": save("blurred.npy", np.random.default_rng(1).random((48, 24)).astype(np.float32))}
+bench.path("k-link.json").symlink_to("k1.npy")
+before = bench.path("k1.npy").read_bytes()
+for name in ("k0.npy", "k1.npy", "k-link.json"):
+    result = bench.run("reconstruct", bench.path("kept.npy"), "--problem", problem_file(blurs), *few, "--json", bench.path(name))
+    bench.check_refused(result, 2, "--json", "is a file of this job")
+bench.check(bench.path("k1.npy").read_bytes() == before, "the kernel is kept")
 bench.finish()

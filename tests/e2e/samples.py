@@ -305,6 +305,16 @@ def check_notes(t):
     np.save(t.path("bands.npy"), np.stack([t.image[:60, :60]] * 12, -1))
     said = t.bench.run("plan", "denoise", t.path("bands.npy"), t.path("out.npy"))
     t.check("volume of 60 slices of 60 x 12" in said.err and "--axes HWC" in said.err, f"12 bands that are read as a volume: {said.err.strip()}")
+    np.save(t.path("bands.npy"), np.stack([t.image[:60, :60]] * 5, -1))
+    said = t.bench.run("denoise", t.path("bands.npy"), t.path("out.npy"))
+    t.check(said.status == 2 and "--axes HWC" in said.err, f"also when it cannot be estimated for that: {said.err.strip()}")
+    np.save(t.path("void.npy"), np.full((40, 40), np.nan, np.float32))
+    said = t.bench.run("denoise", t.path("void.npy"), t.path("out.npy"), "--overwrite")
+    t.check("no data" in said.err and "equal" not in said.err, f"an image without data: {said.err.strip()}")
+    for dtype, low in ((np.uint8, 7), (np.uint16, 1783)):
+        counts = (low + 100 * t.image).clip(low, low + 120).astype(dtype)
+        _, entry = t.run(counts, sigma=None)
+        t.check(entry["range"] in ([counts.min(), counts.max()], [0, np.iinfo(dtype).max]), f"a range of the data is one of samples: {entry['range']}")
 
 
 def check_doubles(t):

@@ -23,9 +23,10 @@ def disks(x, y):
     return [(1.0, 0.1 * x, -0.2 * y, 0.13), (0.4, 0, 0, 0.4), (0.3, -0.22 * x, 0.1 * y, 0.1)]
 
 
-def sinogram(columns, centre, angles, size=SIZE):
-    """Line integrals, by their formula, as a detector turning counterclockwise sees them."""
+def sinogram(columns, centre, angles, size=SIZE, points=False):
+    """Line integrals, by their formula, as a detector turning counterclockwise sees them; points: in the middles of columns."""
     fine = np.arange(columns * 4)[None] / 4 - 0.375  # the mean over a column
+    fine = np.round(fine) if points else fine
     turn = np.deg2rad(np.asarray(angles, float))[:, None]
     sum_of = np.zeros((len(angles), columns * 4))
     for value, x, y, r in disks(size, size):
@@ -284,6 +285,65 @@ for change, words in [
     refused({**plain, **change}, *words)
 _, same = run({**plain, "measurement": "scan.npy", "row": 1.0, "size": float(SIZE)})
 bench.check(same is not None and np.array_equal(same, first), "whole numbers may be written 48.0")
+# --- a column is the mean over its width ----------------------------------------------------------------------------
+
+middle, found = (SIZE - 1) / 2, {}
+for kind in ("mean", "points"):
+    save(f"{kind}.npy", sinogram(SIZE, middle, TURN, points=kind == "points"))
+    for noise in (None, 0.1, 0.3):
+        record, _ = run({**plain, "measurement": f"{kind}.npy", "noise": noise, "range": None}, "--iterations", 8)
+        found[kind, noise] = record["quality"]["psnr_db"] if record else 0
+print("means and points of the columns, by noise:", {f"{k} {n}": round(v, 2) for (k, n), v in found.items()})
+bench.check(found["mean", None] > found["points", None], "points in place of means cost some dB")
+
+# --- matter outside of the image, or of the detector ---------------------------------------------------------------
+
+few[1:] = ["2"]
+INNER = SIZE // 2
+inner = image(INNER)
+save("inner.npy", inner)
+half = {**plain, "size": INNER, "truth": "inner.npy"}
+whole, all_of_it = run(plain)
+record, part = run(half)
+if record and whole:
+    told = record["reconstruct"]
+    bench.check(part.shape == (INNER, INNER) and 36 <= told["enlarged_to"] <= SIZE and told["outside_share"] > 0.1,
+                f"a region of interest: {part.shape}, {told['enlarged_to']}, {told['outside_share']}")
+    full = np.load(bench.path("truth.npy"))
+    edge = (SIZE - INNER) // 2
+    bench.check(np.array_equal(inner, full[edge:-edge, edge:-edge]), "its truth is a part of the truth")
+    errors = [np.sqrt(np.mean((a - inner) ** 2)) for a in (part, all_of_it[edge:-edge, edge:-edge])]
+    bench.check(errors[0] < 1.1 * errors[1], f"is right: error {errors[0]:.4f}, of the same part of the whole image {errors[1]:.4f}")
+    bench.check(record["plan"]["peak_bytes"] == bench.record("plan", "reconstruct", bench.path("out.npy"), "--problem",
+                                                             problem(half))["plan"]["peak_bytes"], "its plan is the same")
+result = bench.run("reconstruct", bench.path("out.npy"), "--problem", problem(half), *few, "--side-by-side",
+                   bench.path("side.npy"))
+bench.check(result.status == 0 and '"size": ' in result.err and "outside the shadow" in result.err, f"a note: {result.err!r}")
+side = np.load(bench.path("side.npy"))
+bench.check(side.shape[0] == INNER and np.abs(side[:, :INNER] - inner).mean() < 0.1, f"the first picture is cropped: {side.shape}")
+noise = np.random.default_rng(1).standard_normal((VIEWS, 2 * SIZE)).astype(np.float32)
+small = np.pad(sinogram(SIZE, (SIZE - 1) / 2, TURN), ((0, 0), (SIZE // 2, SIZE // 2)))
+for level in (0, 0.3):
+    record, _ = run({**plain, "measurement": save("air.npy", small + np.float32(level) * noise), "size": SIZE})
+    bench.check(record and "enlarged_to" not in record["reconstruct"], f"noise of {level} in the air is no matter")
+narrow = {**plain, "measurement": save("narrow.npy", sinogram(INNER, (INNER - 1) / 2, TURN)), "truth": "inner.npy"}
+result = bench.run("reconstruct", bench.path("out.npy"), "--problem", problem(narrow), *few)
+bench.check(result.status == 0 and "wider than the detector" in result.err, f"an object wider than the detector: {result.err!r}")
+record, _ = run(narrow)
+bench.check(record and record["reconstruct"]["edge_share"] > 0.05, "and a key of the record")
+result = bench.run("reconstruct", bench.path("out.npy"), "--problem", problem({**narrow, "size": 40, "truth": None}), *few)
+bench.check(result.status == 0 and "wider" not in result.err, f"no note where the image has room: {result.err!r}")
+record, _ = run(plain)
+bench.check(record and "edge_share" not in record["reconstruct"] and "enlarged_to" not in record["reconstruct"],
+            "no such keys where the detector sees all")
+
 result = bench.run("reconstruct", bench.path("folder/view_3.npy"), "--problem", problem({**plain, "measurement": "folder", "row": 1}))
 bench.check_refused(result, 2, "view_3.npy", "another name")
+bench.path("link.json").symlink_to("folder/view_3.npy")
+before = bench.path("folder/view_3.npy").read_bytes()
+for name in ("folder/view_3.npy", "link.json"):
+    result = bench.run("reconstruct", bench.path("out.npy"), "--problem", problem({**plain, "measurement": "folder", "row": 1}), *few,
+                       "--json", bench.path(name))
+    bench.check_refused(result, 2, "--json", "is a file of this job")
+bench.check(bench.path("folder/view_3.npy").read_bytes() == before, "the view is kept")
 bench.finish()

@@ -338,6 +338,21 @@ def read_metadata(path):
     return json.loads(data[8:8 + struct.unpack("<Q", data[:8])[0]]).get("__metadata__")
 
 
+def write_config(path, keys, changes):
+    """Writes a configuration as JSON: `keys`, in which a change a__b sets b of a, and None removes a key. Returns its path."""
+    keys = json.loads(json.dumps(keys))
+    for key, value in changes.items():
+        *outer, last = key.split("__")
+        place = keys
+        for part in outer:
+            place = place.setdefault(part, {})
+        place[last] = value
+        if value is None:
+            del place[last]
+    path.write_text(json.dumps(keys))
+    return path
+
+
 @contextlib.contextmanager
 def torch_names():
     """pickle writes a global only when it can import it: stand-ins for the few of PyTorch's that a state dict names."""

@@ -14,7 +14,7 @@ import time
 
 import numpy as np
 
-from support import Bench, picture, psnr, read_metadata, read_safetensors, to_integers, write_png
+from support import Bench, picture, psnr, read_metadata, read_safetensors, to_integers, write_config, write_png
 
 DRUNET = {"architecture": "drunet", "widths": [8, 8, 16, 16], "blocks": 1}
 DNCNN = {"architecture": "dncnn", "widths": [16], "depth": 5, "norm": "batch"}
@@ -30,22 +30,11 @@ def make_images(bench):
 
 
 def config(bench, name, **changes):
-    """Writes a configuration; a key "a.b" changes b of a, and None removes a key. Returns its path."""
+    """Writes a configuration with changes, as write_config. Returns its path."""
     keys = {"network": DRUNET, "data": {"folders": ["images"], "crop": 24, "sigma": NOISE, "workers": 2}, "batch": 4,
             "steps": 60, "optimizer": {"rate": 3e-3}, "average": 0.9, "output": f"{name}.safetensors",
             "checkpoint": {"every": 7}, "device": "cpu", "log": f"{name}.log"}
-    keys = json.loads(json.dumps(keys))
-    for key, value in changes.items():
-        *outer, last = key.split("__")
-        place = keys
-        for part in outer:
-            place = place.setdefault(part, {})
-        place[last] = value
-        if value is None:
-            del place[last]
-    path = bench.path(f"{name}.json")
-    path.write_text(json.dumps(keys))
-    return path
+    return write_config(bench.path(f"{name}.json"), keys, changes)
 
 
 def weights(bench, name):

@@ -1,4 +1,4 @@
-/* sampler_cases.h: whole runs of a diffusion sampler on any device, against the same in fp64 by the published formulas. */
+/* sampler_cases.h: windows and settings of diffusion samplers, and their trajectories in fp64 by the published formulas. */
 #ifndef TESS_TESTS_SAMPLER_CASES_H
 #define TESS_TESTS_SAMPLER_CASES_H
 
@@ -204,105 +204,6 @@ static inline void plain_sample(tess_weights *weights, const sampler_case *c, co
         free(e);
     }
     free(image);
-}
-
-/* A batch of three in a sampler for four, against fp64. */
-static inline void check_trajectory(const small_diffusion *net, const sampler_case *c, double bound)
-{
-    tess_error error = {{0}};
-    windows w = make_windows(3, c->start_gamma > 0);
-    const tess_sampler_batch batch = batch_of(&w, 0, w.n);
-    tess_sampler *sampler = open_sampler(net, c, 4);
-    double most = 0, want[CASE_PIXELS], changed = 0;
-    CHECK_MSG(tess_sampler_run(sampler, &batch, w.result, &error) == TESS_OK, "%s: %s", c->name, error.text);
-    for (int64_t i = 0; i < w.n; i++) {
-        plain_sample(net->weights, c, tess_sampler_steps_of(sampler), &w, i, want);
-        for (int64_t p = 0; p < CASE_PIXELS; p++) {
-            const int64_t at = i * CASE_PIXELS + p;
-            const double off = fabs((double)w.result[at] - want[p]);
-            most = off <= most ? most : off;
-            if (w.known[2 * at + 1] <= 0)
-                CHECK(w.result[at] == w.known[2 * at]);
-            else
-                changed = fmax(changed, fabs(want[p]));
-        }
-    }
-    /* One step multiplies the network's rounding by 1 / sqrt(gamma) = 150. */
-    CHECK_MSG(most <= (c->count == 1 ? 10 : 1) * bound, "%s: |a-b| %.3g", c->name, most);
-    CHECK_MSG(changed > 0.05, "%s: nothing but %g in the void", c->name, changed);
-    if (getenv("TESS_TEST_SHOW"))
-        printf("%s: |a-b| %.3g\n", c->name, most);
-    tess_sampler_destroy(sampler);
-    clear_windows(&w);
-}
-
-/* Results of nine windows with batches of different sizes, whole or not: the same bits. Both slots in turn. */
-static inline void check_batches(const small_diffusion *net, const sampler_case *c)
-{
-    static const int64_t sizes[] = {1, 2, 5, 8};
-    tess_error error = {{0}};
-    windows w = make_windows(9, c->start_gamma > 0);
-    const size_t bytes = (size_t)w.n * CASE_PIXELS * sizeof(float);
-    float *first = small_room(bytes);
-    for (int k = 0; k < 4; k++) {
-        tess_sampler *sampler = open_sampler(net, c, sizes[k]);
-        memset(w.result, 0xff, bytes);
-        const uint64_t calls = tess_mem_calls();
-        int64_t waits = -1; /* first window of the batch under way */
-        int slot = 0;
-        for (int64_t at = 0; at < w.n; at += sizes[k], slot = 1 - slot) {
-            const tess_sampler_batch batch = batch_of(&w, at, tess_min_i64(sizes[k], w.n - at));
-            CHECK_MSG(tess_sampler_submit(sampler, slot, &batch, &error) == TESS_OK, "%s", error.text);
-            if (waits >= 0)
-                CHECK_MSG(tess_sampler_wait(sampler, 1 - slot, w.result + waits * CASE_PIXELS, &error) ==
-                              TESS_OK,
-                          "%s", error.text);
-            waits = at;
-        }
-        CHECK(tess_sampler_wait(sampler, 1 - slot, w.result + waits * CASE_PIXELS, &error) == TESS_OK);
-        CHECK_MSG(tess_mem_calls() == calls, "%s allocates while it runs", c->name);
-        if (k == 0)
-            memcpy(first, w.result, bytes);
-        CHECK_MSG(memcmp(first, w.result, bytes) == 0, "%s: batch %lld gives other bits", c->name,
-                  (long long)sizes[k]);
-        tess_sampler_destroy(sampler);
-    }
-    free(first);
-    clear_windows(&w);
-}
-
-/* A network that predicts no noise makes each pixel depend on the map's noise alone: windows agree where they overlap. */
-static inline void check_overlap(tess_device *device)
-{
-    static const sampler_case noisy[] = {
-        {"ddpm", TESS_SAMPLER_DDPM, 50, 0, 0, 0, true, TESS_SPACED_LAMBDA},
-        {"ddim with noise", TESS_SAMPLER_DDIM, 512, 8, 1, 0, true, TESS_SPACED_LAMBDA}};
-    small_diffusion net = small_open(device, TESS_F32, CASE_CHANNELS, 0);
-    for (int c = 0; c < 2; c++) {
-        tess_error error = {{0}};
-        windows w = make_windows(2, false);
-        const int64_t down = 5, right = 7;
-        w.items[4] = w.items[0]; /* the same sample */
-        w.items[5] = w.items[1] + down, w.items[6] = w.items[2] + right;
-        for (int64_t i = 0; i < 2 * CASE_PIXELS; i++)
-            w.known[2 * i] = 0, w.known[2 * i + 1] = 1;
-        tess_sampler *sampler = open_sampler(&net, &noisy[c], 2);
-        const tess_sampler_batch batch = batch_of(&w, 0, 2);
-        CHECK_MSG(tess_sampler_run(sampler, &batch, w.result, &error) == TESS_OK, "%s", error.text);
-        int64_t same = 0, other = 0;
-        for (int64_t y = 0; y < CASE_H - down; y++)
-            for (int64_t x = 0; x < CASE_W - right; x++) {
-                const float a = w.result[(y + down) * CASE_W + x + right],
-                            b = w.result[CASE_PIXELS + y * CASE_W + x], o = w.result[y * CASE_W + x];
-                same += memcmp(&a, &b, sizeof a) == 0;
-                other += memcmp(&a, &o, sizeof a) == 0 && fabsf(a) < 1;
-            }
-        CHECK_MSG(same == (CASE_H - down) * (CASE_W - right) && other == 0, "%s: %lld pixels agree, %lld",
-                  noisy[c].name, (long long)same, (long long)other);
-        tess_sampler_destroy(sampler);
-        clear_windows(&w);
-    }
-    small_close(&net);
 }
 
 #endif

@@ -122,14 +122,26 @@ static inline small_diffusion small_open(tess_device *device, tess_dtype dtype, 
     return s;
 }
 
+/* A network of src/model from its file; heads of 4 channels, as the dumps of tests/data have. */
+static inline small_diffusion small_from_file(tess_device *device, tess_dtype dtype, const char *path)
+{
+    small_diffusion s = {.device = device};
+    tess_error error = {{0}};
+    CHECK_MSG(tess_weights_open(path, &s.weights, &error) == TESS_OK, "%s", error.text);
+    CHECK(tess_weights_set_metadata(s.weights, "num_head_channels", "4", &error) == TESS_OK);
+    CHECK_MSG(tess_diffusion_recognise(s.weights, &s.net, &error) == TESS_OK, "%s", error.text);
+    small_bind(&s, s.net.embedding, TESS_F32, &s.embedding, &s.embedding_weights);
+    small_bind(&s, s.net.step, dtype, &s.step, &s.step_weights);
+    return s;
+}
+
 static inline void small_close(small_diffusion *s)
 {
     tess_bound_destroy(s->embedding);
     tess_bound_destroy(s->step);
     s->device->memory->free(s->device, &s->embedding_weights);
     s->device->memory->free(s->device, &s->step_weights);
-    tess_net_destroy(s->net.embedding);
-    tess_net_destroy(s->net.step);
+    tess_diffusion_clear(&s->net);
     tess_weights_close(s->weights);
 }
 

@@ -224,9 +224,9 @@ static inline void check_update_in_pass(tess_device *device, tess_dtype dtype)
 }
 
 /* The block of all gradients is there only if something needs it. */
-static inline void check_gradients_block(tess_device *device)
+static inline void check_gradients_block_of(tess_device *device, const char *name)
 {
-    tess_net *net = step_net_make(step_net_named("drunet"));
+    tess_net *net = step_net_make(step_net_named(name));
     for (int k = 0; k < 5; k++) {
         tess_training_settings settings = step_settings(2, 16, 0);
         settings.update_bytes = k == 1 ? 0 : 1;
@@ -240,11 +240,17 @@ static inline void check_gradients_block(tess_device *device)
         CHECK_MSG(tess_training_create(net, device, &settings, &training, &error) == TESS_OK, "%s",
                   error.text);
         CHECK_MSG(training && (tess_training_bytes(training).by[TESS_MEM_GRADIENTS] == 0) == none,
-                  "case %d: %llu bytes of gradients", k,
+                  "%s, case %d: %llu bytes of gradients", name, k,
                   (unsigned long long)(training ? tess_training_bytes(training).by[TESS_MEM_GRADIENTS] : 0));
         tess_training_destroy(training);
     }
     tess_net_destroy(net);
+}
+
+static inline void check_gradients_block(tess_device *device)
+{
+    check_gradients_block_of(device, "drunet");
+    check_gradients_block_of(device, "diffusion");
 }
 
 static inline void check_recompute(tess_device *device, tess_dtype dtype)

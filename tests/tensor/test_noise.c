@@ -244,14 +244,16 @@ static void test_little_to_say(void)
     release(&p);
 }
 
-/* Beside its 8 rows, an estimate holds a bounded number of patches whatever the size. */
+/* Beside its 8 rows and the levels of its slices, an estimate holds a bounded number of patches whatever the size. */
 static void test_bytes(void)
 {
     tess_noise_shape shape = {.height = 1000000, .width = 1000000, .channels = 3};
     const size_t lines = (size_t)shape.width * 3 * 8 * sizeof(float);
     CHECK(tess_noise_bytes(&shape) > lines && tess_noise_bytes(&shape) < lines + ((size_t)16 << 20));
-    shape.depth = INT64_MAX / 1000;
-    CHECK(tess_noise_bytes(&shape) < lines + ((size_t)16 << 20));
+    shape.depth = 1000;
+    CHECK(tess_noise_bytes(&shape) < lines + ((size_t)16 << 20) + 3000 * sizeof(tess_noise_level));
+    shape.depth = INT64_MAX / 2;
+    CHECK(tess_noise_bytes(&shape) == 0);
     shape = (tess_noise_shape){.height = 7, .width = 1000, .channels = 1};
     CHECK(tess_noise_bytes(&shape) == 0);
 }

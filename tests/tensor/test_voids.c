@@ -135,6 +135,12 @@ static void check_distances(const map *m, int64_t *squares)
     }
     CHECK_MSG(wrong == 0 && over == 0, "%lld and %lld of %lld x %lld", (long long)wrong, (long long)over,
               (long long)m->h, (long long)m->w);
+    tess_bitmap same = m->bits; /* limited in place */
+    same.bits = room(tess_bitmap_bytes(m->h, m->w));
+    memcpy(same.bits, m->bits.bits, tess_bitmap_bytes(m->h, m->w));
+    tess_voids_limit(&same, 2.5, &same, scratch);
+    CHECK(memcmp(same.bits, near.bits, tess_bitmap_bytes(m->h, m->w)) == 0);
+    release(same.bits, tess_bitmap_bytes(m->h, m->w));
     release(near.bits, tess_bitmap_bytes(m->h, m->w)), release(scratch, bytes);
 }
 

@@ -126,6 +126,79 @@ static void test_order(void)
     sweep_folder(true);
 }
 
+/* A link to a folder is not followed, so that none leads round in a circle; a link to a file is an image. */
+static void test_links(void)
+{
+    mkdir(in_folder("inner"), 0700);
+    make_image("inner/a.png", 20, 20, 3, TESS_U8, 1);
+    CHECK(symlink("..", in_folder("inner/loop")) == 0 && symlink("inner", in_folder("twice")) == 0 &&
+          symlink("inner/a.png", in_folder("file.png")) == 0);
+    tess_folder_settings s = folder_settings(3, CROP);
+    s.images.recursive = true;
+    tess_source *source = open_folder(&s);
+    CHECK(source->items == 2 && tess_images_links(tess_folder_images(source)) == 2);
+    tess_source_close(source);
+    CHECK(remove(in_folder("inner/a.png")) == 0 && remove(in_folder("file.png")) == 0);
+    refused(&s, folder, "links to folders are not followed");
+    const char *const link[] = {in_folder("twice")}; /* named itself */
+    make_image("inner/a.png", 20, 20, 3, TESS_U8, 1);
+    s.images.paths = link;
+    source = open_folder(&s);
+    CHECK(source->items == 1);
+    tess_source_close(source);
+    CHECK(remove(in_folder("inner/loop")) == 0 && remove(in_folder("twice")) == 0 &&
+          remove(in_folder("inner/a.png")) == 0 && rmdir(in_folder("inner")) == 0);
+}
+
+static tess_images *list_images(void)
+{
+    const tess_folder_settings s = folder_settings(3, CROP);
+    tess_images *images = NULL;
+    tess_error error = {""};
+    CHECK_MSG(tess_images_open(&s.images, &images, &error) == TESS_OK, "%s", error.text);
+    return images;
+}
+
+/* The images are those of `before`, or the line about them has `part`. */
+static void compare(const char *before, const char *part)
+{
+    tess_error error = {""};
+    tess_images *images = list_images();
+    const tess_status status = tess_images_unchanged(images, before, &error);
+    CHECK_MSG((status == TESS_OK) == !part, "%s", error.text);
+    CHECK_MSG(!part || (strstr(error.text, part) && !strchr(error.text, '\n')), "%s lacks %s", error.text,
+              part);
+    tess_images_close(images);
+}
+
+/* Each change of a list is noticed, and named. */
+static void test_changed(void)
+{
+    make_image("b.png", 20, 20, 3, TESS_U8, 1);
+    make_image("c.png", 20, 20, 3, TESS_U8, 2);
+    make_image("d.png", 20, 20, 3, TESS_U8, 3);
+    tess_images *images = list_images();
+    char *before = tess_images_sums(images), path[512];
+    tess_images_close(images);
+    compare(before, NULL);
+    make_image("a.png", 20, 20, 3, TESS_U8, 4);
+    compare(before, "/a.png is new or was changed");
+    CHECK(rename(in_folder("a.png"), in_folder("e.png")) == 0);
+    compare(before, "/e.png is new or was changed");
+    remove(in_folder("e.png"));
+    make_image("c.png", 20, 21, 3, TESS_U8, 2);
+    compare(before, "/c.png is new or was changed");
+    snprintf(path, sizeof path, "%s", in_folder("c.png"));
+    remove(path);
+    compare(before, "one before ");
+    make_image("c.png", 20, 20, 3, TESS_U8, 2);
+    compare(before, NULL);
+    remove(in_folder("d.png"));
+    compare(before, "/c.png is gone");
+    tess_small_free(before);
+    sweep_folder(true);
+}
+
 /* Luma of 8-bit and 16-bit colours, and gray files as they are. */
 static void test_luma(void)
 {
@@ -249,6 +322,8 @@ int main(void)
     rmdir(in_folder("inner"));
     test_settings();
     test_order();
+    test_links();
+    test_changed();
     test_luma();
     test_damaged();
     CHECK(counted_now() == before);

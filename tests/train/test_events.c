@@ -199,7 +199,7 @@ static void test_log(void)
     tess_log *log = NULL;
     tess_error error = {""};
     const char *path = in_folder("log.jsonl");
-    CHECK(tess_log_open(path, -1, &log, &error) == TESS_OK);
+    CHECK(tess_log_open(path, &log, &error) == TESS_OK);
     add_line(log, 10), add_line(log, 20), add_line(log, 30);
     expect_log(path, "{\"step\":10,\"loss\":0.5}\n{\"step\":20,\"loss\":0.5}\n{\"step\":30,\"loss\":0.5}\n");
     CHECK(tess_log_line(log, NULL, &error) == TESS_NO_MEMORY);
@@ -207,19 +207,44 @@ static void test_log(void)
     /* Killed in the middle of a line after step 30, resumed at step 20. */
     FILE *file = fopen(path, "a");
     CHECK(file && fputs("{\"step\":4", file) >= 0 && fclose(file) == 0);
-    CHECK(tess_log_open(path, 20, &log, &error) == TESS_OK);
+    CHECK(tess_log_open(path, &log, &error) == TESS_OK);
+    tess_log_resume(log, 20);
     add_line(log, 25);
     tess_log_close(log);
     expect_log(path, "{\"step\":10,\"loss\":0.5}\n{\"step\":20,\"loss\":0.5}\n{\"step\":25,\"loss\":0.5}\n");
-    CHECK(tess_log_open(path, 25, &log, &error) == TESS_OK);
+    CHECK(tess_log_open(path, &log, &error) == TESS_OK);
+    tess_log_resume(log, 25);
+    tess_log *second = NULL; /* no two runs write one log */
+    CHECK(tess_log_open(path, &second, &error) == TESS_BAD_INPUT && !second);
+    CHECK_MSG(strstr(error.text, "another run is writing this log"), "%s", error.text);
     add_line(log, 26);
     tess_log_close(log);
     expect_log(path, "{\"step\":10,\"loss\":0.5}\n{\"step\":20,\"loss\":0.5}\n{\"step\":25,\"loss\":0.5}\n{"
                      "\"step\":26,\"loss\":0.5}\n");
-    CHECK(tess_log_open(path, -1, &log, &error) == TESS_OK); /* a new run */
+    /* A new run that fails before its first line leaves the file as it was. */
+    CHECK(tess_log_open(path, &log, &error) == TESS_OK);
     tess_log_close(log);
-    expect_log(path, "");
-    CHECK(tess_log_open(folder, -1, &log, &error) == TESS_IO_FAILED && !log);
+    expect_log(path, "{\"step\":10,\"loss\":0.5}\n{\"step\":20,\"loss\":0.5}\n{\"step\":25,\"loss\":0.5}\n{"
+                     "\"step\":26,\"loss\":0.5}\n");
+    CHECK(tess_log_open(path, &log, &error) == TESS_OK);
+    add_line(log, 10);
+    tess_log_close(log);
+    expect_log(path, "{\"step\":10,\"loss\":0.5}\n");
+    /* A file that was made is removed again, and one that is no log is kept. */
+    const char *none = in_folder("none.jsonl");
+    CHECK(tess_log_open(none, &log, &error) == TESS_OK && access(none, F_OK) == 0);
+    tess_log_close(log);
+    CHECK(access(none, F_OK) != 0);
+    for (int i = 0; i < 3; i++) {
+        static const char *const texts[] = {"{\"steps\":10}\n", "PNG", "\n{\"step\":1}\n"};
+        const char *other = in_folder("other");
+        file = fopen(other, "w");
+        CHECK(file && fputs(texts[i], file) >= 0 && fclose(file) == 0);
+        CHECK(tess_log_open(other, &log, &error) == TESS_BAD_INPUT && !log);
+        CHECK_MSG(strstr(error.text, "is not a log of training"), "%s", error.text);
+        expect_log(other, texts[i]);
+    }
+    CHECK(tess_log_open(folder, &log, &error) == TESS_IO_FAILED && !log);
     CHECK_MSG(strstr(error.text, folder), "%s", error.text);
 }
 

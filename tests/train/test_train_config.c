@@ -9,6 +9,7 @@
 
 #define BASE                                                                                                 \
     "\"network\":{\"architecture\":\"drunet\"},\"data\":{\"folders\":[\"a\"]},\"output\":\"o.safetensors\""
+#define TENTHS  "{\"share\":0.1},{\"share\":0.1},{\"share\":0.1},{\"share\":0.1},{\"share\":0.1}"
 #define NO_DATA "\"network\":{\"architecture\":\"drunet\"},\"output\":\"o.safetensors\""
 #define NO_NET  "\"data\":{\"folders\":[\"a\"]},\"output\":\"o.safetensors\""
 
@@ -45,6 +46,38 @@ static void test_short(void)
     CHECK(strcmp(c.checkpoint.folder.path, "there/o-checkpoints") == 0);
     CHECK(c.schedule.warmup == 500 && c.memory == 0 && strcmp(c.device, "auto") == 0);
     tess_train_config_clear(&c);
+    /* A byte-order mark, as some editors write it, and ten shares whose sum is 1 but for rounding. */
+    CHECK_MSG(parse("\xEF\xBB\xBF{" BASE ",\"phases\":[" TENTHS "," TENTHS "]}", &c, &error) == TESS_OK, "%s",
+              error.text);
+    CHECK(c.phases.count == 10 && c.phases.list[9].steps == c.steps / 10);
+    tess_train_config_clear(&c);
+}
+
+/* A diffusion network has defaults of its own, and its complete configuration reads as itself. */
+static void test_diffusion(void)
+{
+    tess_train_config c, again;
+    tess_error error;
+    CHECK_MSG(
+        parse("{\"network\":{\"architecture\":\"diffusion\",\"widths\":[8,16,32],\"attention\":[2,4]}," NO_NET
+              "}",
+              &c, &error) == TESS_OK,
+        "%s", error.text);
+    CHECK(c.init == TESS_INIT_DIFFUSION && c.network.blocks == 2 && c.network.dropout == 0.1 &&
+          c.data.scales.count == 2 && c.data.sigma[1] == 0 && c.network.attention.count == 2 &&
+          c.deviation_factor == 1);
+    tess_json *json = tess_train_config_json(&c);
+    char *text = tess_json_dump(json, false);
+    CHECK_MSG(parse(text, &again, &error) == TESS_OK, "%s", error.text);
+    CHECK(tess_train_config_continues(json, &again, &error) == TESS_OK);
+    tess_small_free(text);
+    tess_json_free(json);
+    tess_train_config_clear(&c);
+    tess_train_config_clear(&again);
+    refused("{\"network\":{\"architecture\":\"diffusion\",\"widths\":[8]}," NO_NET "}", "network.widths");
+    refused("{\"network\":{\"architecture\":\"diffusion\",\"attention\":[3]}," NO_NET "}",
+            "network.attention[0]");
+    refused("{\"network\":{\"architecture\":\"diffusion\",\"blocks\":20}," NO_NET "}", "network.blocks");
 }
 
 static void test_full(void)
@@ -135,7 +168,8 @@ static void test_mistakes(void)
         {"{" BASE ",\"steps\":99999999999999999999}", "not valid JSON"},
         {"{" BASE ",\"batch\":1,\"batch\":2}", "not valid JSON"},
         {"{" BASE ",\"average\":1}", "average: expected a decay from 0"},
-        {"{" BASE ",\"precision\":\"fp64\"}", "precision: expected \"auto\", \"fp32\", \"bf16\" or \"fp16\""},
+        {"{" BASE ",\"precision\":\"fp64\"}",
+         "precision: expected \"auto\", \"fp32\", \"tf32\", \"bf16\" or \"fp16\""},
         {"{" BASE ",\"micro_batches\":\"many\"}", "micro_batches: expected \"auto\" or a number from 1"},
         {"{" BASE ",\"memory\":\"lots\"}", "memory: expected a size such as"},
         {"{" BASE ",\"memory\":300}", "memory: expected a size such as"},
@@ -148,6 +182,14 @@ static void test_mistakes(void)
         {"{" BASE ",\"phases\":[{\"share\":0.5},{\"crop\":100}]}",
          "phases[1].crop: expected a multiple of 8 for this network, got 100"},
         {"{" BASE ",\"phases\":[{\"share\":0.5}]}", "phases: have 10000 steps together, but steps is 20000"},
+        {"{" BASE ",\"phases\":[{\"share\":0.9},{\"share\":0.9}]}",
+         "phases: have shares of 1.8 together; use at most 1"},
+        {"{" BASE ",\"loss\":{\"kind\":\"bce\"}}",
+         "loss.kind: expected \"mse\", \"l1\", \"charbonnier\" or \"rmse\", got \"bce\""},
+        {"{" NO_NET ",\"network\":{\"architecture\":\"drunet\",\"channels\":2}}",
+         "network.channels: expected 1 (gray) or 3 (colour), got 2"},
+        {"{" NO_NET ",\"network\":{\"architecture\":\"drunet\",\"channels\":4}}",
+         "network.channels: expected 1 (gray) or 3 (colour), got 4"},
         {"{" BASE ",\"phases\":[{\"share\":0.5,\"steps\":3}]}", "phases[0]: has steps and share"},
         {"{" BASE ",\"phases\":[{\"steps\":3},{\"share\":0.5}]}", "phases[1]: has a share where"},
         {"{" BASE ",\"phases\":[{\"batch\":3},{\"share\":0.5}]}", "phases[0]: has no steps"},
@@ -281,6 +323,7 @@ int main(void)
     CHECK(mkdtemp(folder) != NULL);
     test_short();
     test_full();
+    test_diffusion();
     test_mistakes();
     test_files();
     test_continues();

@@ -184,6 +184,7 @@ static tess_status cuda_open(const tess_device_options *options, tess_device **o
                                  .memory = &tess_cuda_memory,
                                  .streams = &tess_cuda_streams,
                                  .graphs = &tess_cuda_graphs,
+                                 .meters = &tess_cuda_meters,
                                  .ops = &cuda_ops};
     tess_status status = open_card(cuda, error);
     if (status != TESS_OK) {

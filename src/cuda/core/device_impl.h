@@ -1,4 +1,4 @@
-/* device_impl.h: shared by device.c (the card and its ops), memory.c and streams.c (order of work). */
+/* device_impl.h: shared by device.c (the card and its ops), memory.c, streams.c (order of work) and meters.c. */
 #ifndef TESS_CUDA_DEVICE_IMPL_H
 #define TESS_CUDA_DEVICE_IMPL_H
 
@@ -36,10 +36,11 @@ void tess_cuda_enter(tess_device *device);
 /* Stores an error for the calls that can return one; only the first is kept. */
 void tess_cuda_keep(tess_device *device, cudaError_t result, const char *what);
 void tess_cuda_keep_text(tess_device *device, tess_status status, const char *text);
-/* Parts of the device's table, in memory.c and streams.c. */
+/* Parts of the device's table, in memory.c, streams.c and meters.c. */
 extern const tess_device_memory tess_cuda_memory;
 extern const tess_device_streams tess_cuda_streams;
 extern const tess_device_graphs tess_cuda_graphs;
+extern const tess_device_meters tess_cuda_meters;
 void tess_cuda_copy(tess_device *device, void *to, const void *from, size_t bytes, tess_stream *stream);
 
 #endif

@@ -47,6 +47,14 @@ tess_json *tess_record_bytes(const tess_mem_bytes *bytes, uint64_t total)
     return object;
 }
 
+void tess_record_meter(tess_json **measured, const tess_meter_reading *reading)
+{
+    if (reading->has_busy)
+        tess_json_set_double(measured, "gpu_busy", reading->busy);
+    if (reading->has_joules)
+        tess_json_set_double(measured, "joules", reading->joules);
+}
+
 tess_status tess_record_end(tess_json *record, char **text, tess_error *error)
 {
     *text = tess_json_dump(record, false);

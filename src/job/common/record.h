@@ -12,6 +12,8 @@ tess_json *tess_record_begin(const char *command, const tess_engine *engine);
 /* Always has weights, activations, workspace and io; other categories only if they are used. Host memory is not
  * included: records have it as "host_bytes". */
 tess_json *tess_record_bytes(const tess_mem_bytes *bytes, uint64_t total);
+/* Adds gpu_busy and joules, each only if it is known. */
+void tess_record_meter(tess_json **measured, const tess_meter_reading *reading);
 /* Converts the record to text and frees it. */
 tess_status tess_record_end(tess_json *record, char **text, tess_error *error) TESS_MUST_CHECK;
 

@@ -37,6 +37,10 @@ static void say_result(tess_summary *w, const tess_json *record, const tess_json
                  tess_json_get_double(fill, "tile_steps_per_second", 0),
                  tess_json_get_double(fill, "tflops", 0));
     tess_say(w, "\n");
+    if (tess_json_get(measured, "gpu_busy"))
+        tess_say(w, "device    busy %.0f %% of the time between the first and the last tile, %.0f joules\n",
+                 100 * tess_json_get_double(measured, "gpu_busy", 0),
+                 tess_json_get_double(measured, "joules", 0));
     if (tess_json_get(fill, "seam_ratio"))
         tess_say(w, "seams     the slope changes %.3f times as much where tiles meet as elsewhere\n",
                  tess_json_get_double(fill, "seam_ratio", 0));

@@ -24,15 +24,14 @@ typedef struct tess_denoise_look {
     double outlier, bulk_low, bulk_high;
     int64_t holes, found;     /* samples without and with a value, alpha excluded */
     tess_noise_result noise;  /* if it was requested */
-    float *slice_sigma;       /* owned; noise.slice_sigma points to it */
-    tess_noise_slice *slices; /* owned; noise.slices points to it */
+    tess_noise_level *slices; /* owned; noise.slices points to it */
 } tess_denoise_look;
 
 /* Which pixels share an estimated noise level, if one level for all would be wrong. */
 typedef enum tess_denoise_levels {
     TESS_LEVELS_ONE,
     TESS_LEVELS_BY_BRIGHTNESS, /* photon noise: from the mean around the pixel */
-    TESS_LEVELS_BY_SLICE       /* a volume whose slices differ */
+    TESS_LEVELS_BY_SLICE       /* a volume, and a network that takes slices one by one */
 } tess_denoise_levels;
 
 /* One file of the job and its result. */
@@ -100,6 +99,8 @@ typedef struct tess_denoise_job {
 int64_t tess_denoise_colours(const tess_image_info *info);
 tess_pixels tess_denoise_pixels(const tess_engine *engine, const tess_denoise_settings *settings,
                                 const tess_denoise_file *file);
+/* Sets the noise levels of a slice of a volume; an image is slice 0. */
+void tess_denoise_set_slice(const tess_denoise_file *file, int64_t slice, tess_pixels *pixels);
 /* Bytes of a row of the file's samples, rounded up. */
 size_t tess_denoise_row_bytes(const tess_image_info *info);
 /* Memory of the sink to compare with a truth: rows of samples, rows of values, and SSIM's lines. */
@@ -136,7 +137,12 @@ tess_status tess_denoise_look_at(tess_engine *engine, const tess_denoise_setting
  * bundled model for gray images replaces the model. */
 tess_status tess_denoise_use_estimate(tess_engine *engine, const tess_denoise_settings *settings,
                                       tess_denoise_file *file, tess_error *error) TESS_MUST_CHECK;
-/* Noise levels of one row of pixels, from the means around their values; levels of a slice need no means. */
+/* The noise levels of a slice on the network's scale; those of the file, if it has one level for all. */
+typedef struct tess_denoise_sigmas {
+    double all, channel[TESS_NOISE_CHANNELS];
+} tess_denoise_sigmas;
+void tess_denoise_slice_sigma(const tess_denoise_file *file, int64_t slice, tess_denoise_sigmas *to);
+/* Noise levels of one row of pixels by brightness, from the means around their values. */
 void tess_denoise_levels_of(const tess_denoise_file *file, int64_t slice, const float *means, float *levels);
 /* Whether the network gets a map of levels, from a file or from the estimate. */
 bool tess_denoise_has_map(const tess_denoise_file *file);
@@ -160,7 +166,7 @@ bool tess_denoise_scale_is_of_type(const tess_denoise_file *file);
  * quantities do. Else a range that was given or found is in the units of the input's samples, and the truth has the
  * same; or each file has the range of its type. */
 tess_scale tess_denoise_truth_scale(const tess_denoise_file *file);
-/* Whether both files say what their samples mean. */
+/* Whether both files say what their samples mean; floats do, beside samples with a scale. */
 bool tess_denoise_truth_has_units(const tess_denoise_file *file);
 /* Chooses file->scale; fails if sigma would have no meaning on it. */
 tess_status tess_denoise_set_scale(const tess_denoise_settings *settings, tess_denoise_file *file,

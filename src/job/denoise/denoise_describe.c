@@ -84,6 +84,15 @@ static tess_status model_of(tess_engine *engine, const tess_denoise_settings *se
     return TESS_OK;
 }
 
+void tess_denoise_set_slice(const tess_denoise_file *file, int64_t slice, tess_pixels *pixels)
+{
+    tess_denoise_sigmas sigmas;
+    tess_denoise_slice_sigma(file, slice, &sigmas);
+    for (int c = 0; c < TESS_NOISE_CHANNELS; c++)
+        pixels->sigma[c] =
+            (float)(file->sigma_estimated && pixels->planes > 1 ? sigmas.channel[c] : sigmas.all);
+}
+
 tess_pixels tess_denoise_pixels(const tess_engine *engine, const tess_denoise_settings *settings,
                                 const tess_denoise_file *file)
 {
@@ -95,9 +104,7 @@ tess_pixels tess_denoise_pixels(const tess_engine *engine, const tess_denoise_se
         pixels.planes = pixels.colours;
     pixels.noise_map = model->noise_map;
     pixels.float_out = file->prepared || file->truth != NULL;
-    for (int c = 0; c < TESS_NOISE_CHANNELS; c++)
-        pixels.sigma[c] =
-            (float)(file->sigma_estimated && pixels.planes > 1 ? file->channel_sigma[c] : file->sigma);
+    tess_denoise_set_slice(file, 0, &pixels);
     pixels.sigma_channel = tess_denoise_has_map(file);
     pixels.add_noise = file->prepared ? 0 : (float)settings->add_noise;
     pixels.noise = (tess_rng_key){settings->common.seed, file->item, 0};
@@ -128,9 +135,9 @@ static tess_status choose_output(tess_denoise_file *file, tess_error *error)
 static void report_output(const tess_denoise_settings *settings, const tess_denoise_file *file)
 {
     const tess_image_info *in = &file->info, *out = &file->out_info;
-    if (in->cmyk)
-        tess_note(&settings->common, TESS_NOTE_WARNING,
-                  "%s: its CMYK colours are read as RGB, and written so", file->input);
+    if (in->foreign)
+        tess_note(&settings->common, TESS_NOTE_WARNING, "%s: its %s colours are read as RGB, and written so",
+                  file->input, in->foreign);
     if (in->dtype != out->dtype)
         tess_note(&settings->common, TESS_NOTE_WARNING,
                   "%s: written as %s, with %.7g to %.7g scaled to 0 to %.7g, %s from %s", file->output,
@@ -290,9 +297,9 @@ tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settin
         TESS_TRY(describe_truth(engine, file, error));
     TESS_TRY(model_of(engine, settings, file, error));
     TESS_TRY(describe_map(engine, settings, file, error));
+    report_axes(settings, file); /* before an error that a wrong order of axes may cause */
     TESS_TRY(describe_samples(engine, settings, file, error));
     report_output(settings, file);
-    report_axes(settings, file);
     report_truth(settings, file);
     fill_request(engine, settings, file);
     return TESS_OK;

@@ -150,6 +150,7 @@ static tess_status run_slices(tess_image_job *job, tess_error *error)
                                      .stop = &job->engine->stop};
     void *buffer = tess_image_carve(job);
     for (int64_t slice = 0; slice < tess_max_i64(file->info.depth, 1); slice++) {
+        tess_denoise_set_slice(file, slice, &job->pixels);
         if (file->prepared)
             tess_prepared_begin_slice(&job->prepared, slice);
         job->quality.rows = 0; /* SSIM's windows stay inside a slice */

@@ -1,8 +1,9 @@
 /* Converts the estimated noise to the network's input: one level, or a level for each pixel if one would be wrong.
  * Photon noise gets a level from the brightness around the pixel, which on photographs is 0.8 to 5.1 dB better than
- * the root mean square; a volume whose slices differ gets a level for each slice. A network has one level for all
+ * the root mean square. The slices of a volume have their own levels. A network has one level for all
  * colours: if their noise differs much, the quietest colour would lose detail, so each is denoised separately. */
 #include <math.h>
+#include <string.h>
 
 #include "base/checked.h"
 #include "job/common/note.h"
@@ -10,10 +11,12 @@
 
 /* ratio of the largest to the least level of the channels, from which denoising each separately is better */
 static const double MUCH = 4;
+/* the same of slices, from which one level for all is not enough */
+static const double DIFFER = 1.5;
 
 bool tess_denoise_has_map(const tess_denoise_file *file)
 {
-    return file->map_info.width > 0 || file->levels != TESS_LEVELS_ONE;
+    return file->map_info.width > 0 || file->levels == TESS_LEVELS_BY_BRIGHTNESS;
 }
 
 /* Factor from the look's scale to the network's. */
@@ -30,10 +33,10 @@ void tess_denoise_levels_of(const tess_denoise_file *file, int64_t slice, const 
     const int64_t colours = tess_denoise_colours(&file->info);
     tess_noise_level of[TESS_NOISE_CHANNELS];
     for (int64_t c = 0; c < tess_min_i64(colours, TESS_NOISE_CHANNELS); c++)
-        of[c] = noise->slices ? tess_noise_level_of(&noise->slices[slice * colours + c]) : noise->channel[c];
+        of[c] = noise->slices ? noise->slices[slice * colours + c] : noise->channel[c];
     for (int64_t x = 0; x < file->info.width; x++) {
         double sum = 0;
-        for (int64_t c = 0; c < colours && file->levels == TESS_LEVELS_BY_BRIGHTNESS; c++) {
+        for (int64_t c = 0; c < colours; c++) {
             const tess_noise_level *level = &of[c];
             /* Where no photon was counted the rate is still above zero: a quarter of one photon is assumed. */
             const double value =
@@ -42,10 +45,26 @@ void tess_denoise_levels_of(const tess_denoise_file *file, int64_t slice, const 
                 level->confidence == TESS_NOISE_UNKNOWN ? noise->sigma : tess_noise_at(level, value);
             sum += sigma * sigma / (double)colours;
         }
-        const double sigma =
-            file->levels == TESS_LEVELS_BY_SLICE ? (double)noise->slice_sigma[slice] : sqrt(sum);
-        levels[x] = (float)(sigma * factor);
+        levels[x] = (float)(sqrt(sum) * factor);
     }
+}
+
+void tess_denoise_slice_sigma(const tess_denoise_file *file, int64_t slice, tess_denoise_sigmas *to)
+{
+    const tess_noise_level *levels = file->look.noise.slices;
+    const int64_t colours = tess_min_i64(tess_denoise_colours(&file->info), TESS_NOISE_CHANNELS);
+    to->all = file->sigma;
+    memcpy(to->channel, file->channel_sigma, sizeof to->channel);
+    if (!levels || !file->sigma_estimated || file->levels == TESS_LEVELS_ONE)
+        return;
+    double sum = 0;
+    for (int64_t c = 0; c < colours; c++) {
+        const tess_noise_level *level = &levels[slice * colours + c];
+        if (level->confidence != TESS_NOISE_UNKNOWN)
+            to->channel[c] = level->sigma * factor_of(file);
+        sum += to->channel[c] * to->channel[c] / (double)colours;
+    }
+    to->all = sqrt(sum);
 }
 
 /* Whether levels differ so much that one network run for all channels would remove detail from the quietest. */
@@ -80,29 +99,35 @@ static tess_status separate_channels(tess_engine *engine, const tess_denoise_set
     return tess_engine_bundled_of(engine, 1, &file->model, error);
 }
 
-static void choose_levels(const tess_denoise_settings *s, tess_denoise_file *file)
+/* Notes how much the noise of the slices differs. */
+static void report_slices(const tess_denoise_settings *s, const tess_denoise_file *file)
+{
+    const tess_noise_level *levels = file->look.noise.slices;
+    const bool together = file->model->model.volume;
+    const int64_t count = file->info.depth * tess_denoise_colours(&file->info);
+    double least = INFINITY, largest = 0;
+    for (int64_t i = 0; i < count; i++) {
+        least = fmin(least, levels[i].sigma * factor_of(file));
+        largest = fmax(largest, levels[i].sigma * factor_of(file));
+    }
+    tess_note(&s->common, together && largest > DIFFER * least ? TESS_NOTE_WARNING : TESS_NOTE_DETAIL,
+              "%s: the noise of its slices goes from %.3g to %.3g%s", file->input, least, largest,
+              together ? ", but a 3-D model takes one level" : ": each has its own level");
+}
+
+static void choose_levels(tess_denoise_file *file)
 {
     const tess_noise_result *noise = &file->look.noise;
     const tess_model_net *model = &file->model->model;
     const int64_t colours = tess_denoise_colours(&file->info);
-    bool gain = false;
+    bool gain = false; /* in a volume: in some slice */
     for (int64_t c = 0; c < colours && c < TESS_NOISE_CHANNELS; c++)
         gain = gain || noise->channel[c].gain > 0;
     file->levels = TESS_LEVELS_ONE;
-    if (!model->volume && noise->slice_sigma)
-        file->levels = TESS_LEVELS_BY_SLICE;
-    else if (!model->volume && gain && model->channels == colours)
+    if (!model->volume && gain && model->channels == colours)
         file->levels = TESS_LEVELS_BY_BRIGHTNESS;
-    if (noise->slice_sigma) {
-        double least = INFINITY, largest = 0;
-        for (int64_t i = 0; i < file->info.depth; i++) {
-            least = fmin(least, (double)noise->slice_sigma[i] * factor_of(file));
-            largest = fmax(largest, (double)noise->slice_sigma[i] * factor_of(file));
-        }
-        tess_note(&s->common, model->volume ? TESS_NOTE_WARNING : TESS_NOTE_DETAIL,
-                  "%s: the noise of its slices goes from %.3g to %.3g%s", file->input, least, largest,
-                  model->volume ? ", but a 3-D model takes one level" : ": each has its own level");
-    }
+    else if (!model->volume && noise->slices)
+        file->levels = TESS_LEVELS_BY_SLICE;
 }
 
 static void report(const tess_denoise_settings *s, const tess_denoise_file *file)
@@ -112,7 +137,9 @@ static void report(const tess_denoise_settings *s, const tess_denoise_file *file
     bool uneven = false;
     for (int c = 0; c < TESS_NOISE_CHANNELS; c++)
         uneven = uneven || noise->channel[c].uneven;
-    if (file->sigma == 0 && file->look.low == file->look.high)
+    if (file->look.found == 0)
+        tess_note(&s->common, TESS_NOTE_WARNING, "%s: it has no data: nothing is changed", file->input);
+    else if (file->sigma == 0 && file->look.low == file->look.high)
         tess_note(&s->common, TESS_NOTE_WARNING, "%s: all its samples are equal: nothing is changed",
                   file->input);
     else if (file->sigma == 0)
@@ -123,7 +150,7 @@ static void report(const tess_denoise_settings *s, const tess_denoise_file *file
         tess_note(&s->common, rough ? TESS_NOTE_WARNING : TESS_NOTE_DETAIL,
                   "%s: sigma %.4g = %.3g/255, estimated%s%s", file->input, file->sigma, 255 * file->sigma,
                   file->levels != TESS_LEVELS_BY_BRIGHTNESS ? ""
-                  : noise->slices ? ", growing with the brightness, in each slice by its own exposure"
+                  : noise->slices ? ", growing with the brightness, in each slice by its own gain"
                                   : ", growing with the brightness",
                   !rough ? ""
                   : uneven
@@ -148,7 +175,9 @@ tess_status tess_denoise_use_estimate(tess_engine *engine, const tess_denoise_se
                                      : look->noise.channel[c].sigma * factor_of(file);
     if (file->sigma > 0)
         TESS_TRY(separate_channels(engine, settings, file, error));
-    choose_levels(settings, file);
+    choose_levels(file);
+    if (look->noise.slices)
+        report_slices(settings, file);
     report(settings, file);
     return TESS_OK;
 }

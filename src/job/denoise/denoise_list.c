@@ -223,7 +223,6 @@ void tess_denoise_list_free(tess_denoise_file *files, int64_t count)
         tess_small_free(files[i].output);
         tess_small_free(files[i].truth);
         tess_small_free(files[i].error);
-        tess_small_free(files[i].look.slice_sigma);
         tess_small_free(files[i].look.slices);
     }
     tess_small_free(files);

@@ -138,19 +138,14 @@ static void find_outliers(const looking *l, tess_denoise_look *look)
 /* The levels of slices are in the estimator's memory, which ends with the look: keeps a copy. */
 static tess_status keep_levels(const looking *l, tess_denoise_look *look, tess_error *error)
 {
-    const float *sigma = look->noise.slice_sigma;
-    const tess_noise_slice *slices = look->noise.slices;
+    const tess_noise_level *slices = look->noise.slices;
     const size_t depth = (size_t)l->info->depth, count = depth * (size_t)l->colours;
-    if (sigma)
-        look->noise.slice_sigma = look->slice_sigma = tess_small_alloc(depth, sizeof *look->slice_sigma);
-    if (slices)
-        look->noise.slices = look->slices = tess_small_alloc(count, sizeof *look->slices);
-    if ((sigma && !look->slice_sigma) || (slices && !look->slices))
+    if (!slices)
+        return TESS_OK;
+    look->noise.slices = look->slices = tess_small_alloc(count, sizeof *look->slices);
+    if (!look->slices)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for the noise levels of %zu slices", depth);
-    if (sigma)
-        memcpy(look->slice_sigma, sigma, depth * sizeof *sigma);
-    if (slices)
-        memcpy(look->slices, slices, count * sizeof *slices);
+    memcpy(look->slices, slices, count * sizeof *slices);
     return TESS_OK;
 }
 

@@ -84,6 +84,9 @@ void tess_prepared_begin_slice(tess_prepared_image *image, int64_t slice)
     const tess_denoise_file *file = image->file;
     const tess_denoise_look *look = &file->look;
     const double sample = look->unit.low + look->mean * (look->unit.high - look->unit.low);
+    tess_denoise_sigmas sigmas;
+    tess_denoise_slice_sigma(file, slice, &sigmas);
+    image->sigma = sigmas.all;
     image->slice = slice;
     image->source_row = slice * file->info.height;
     if (look->holes)
@@ -126,10 +129,7 @@ static tess_status next_filled(void *user, float *values, tess_error *error)
 /* Returns the row, with the noise levels of its pixels in rows.map. */
 static tess_status next_estimated(tess_prepared_image *image, float *row, tess_error *error)
 {
-    if (needs_means(image->file))
-        TESS_TRY(tess_local_mean_next(&image->local, next_filled, image, row, image->rows.means, error));
-    else
-        TESS_TRY(next_filled(image, row, error));
+    TESS_TRY(tess_local_mean_next(&image->local, next_filled, image, row, image->rows.means, error));
     tess_denoise_levels_of(image->file, image->slice, image->rows.means, image->rows.map);
     return TESS_OK;
 }
@@ -149,7 +149,7 @@ tess_status tess_prepared_source(tess_prepared_image *image, int64_t count, floa
                   step = colours + has_map(image->file);
     for (int64_t y = 0; y < count; y++, values += width * step) {
         float *row = has_map(image->file) ? image->rows.values : values;
-        if (image->file->levels != TESS_LEVELS_ONE)
+        if (needs_means(image->file))
             TESS_TRY(next_estimated(image, row, error));
         else
             TESS_TRY(next_filled(image, row, error));
@@ -165,11 +165,11 @@ tess_status tess_prepared_source(tess_prepared_image *image, int64_t count, floa
     return TESS_OK;
 }
 
-/* strength * result + (1 - strength) * input. If the noise level of the image, or of this pixel in the map (stored
+/* strength * result + (1 - strength) * input. If the noise level of the slice, or of this pixel in the map (stored
  * after its colours), is 0, the input is unchanged. */
 static void blend(tess_prepared_image *image, int64_t y, float *result)
 {
-    const double strength = image->file->sigma == 0 ? 0 : image->settings->strength;
+    const double strength = image->sigma == 0 ? 0 : image->settings->strength;
     const bool map = has_map(image->file);
     const int64_t colours = colours_of(image->file), step = colours + map;
     if (strength >= 1 && !map)

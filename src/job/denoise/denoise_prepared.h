@@ -35,6 +35,7 @@ typedef struct tess_prepared_image {
     tess_holes holes;
     tess_local_mean local;
     tess_rng_key noise;
+    double sigma;              /* of the slice */
     int64_t slice, source_row; /* row counts include earlier slices */
 } tess_prepared_image;
 

@@ -82,7 +82,7 @@ void tess_prepared_to_samples(tess_prepared_image *image, int64_t y, const float
     const tess_image_info *in = &file->info, *out = &file->out_info;
     const int64_t colours = tess_denoise_colours(in), step = tess_prepared_info(file).channels;
     const size_t in_size = tess_dtype_size(in->dtype), out_size = tess_dtype_size(out->dtype);
-    const double strength = file->sigma == 0 ? 0 : image->settings->strength;
+    const double strength = image->sigma == 0 ? 0 : image->settings->strength;
     if (strength == 0 && in->dtype == out->dtype &&
         !(image->settings->add_noise > 0)) { /* the input, bit for bit */
         memcpy(image->rows.out, image->rows.again, (size_t)(in->width * in->channels) * out_size);

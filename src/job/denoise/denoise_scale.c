@@ -158,7 +158,10 @@ static tess_status scale_from_data(const tess_denoise_settings *s, tess_denoise_
                         : s->add_noise > 0            ? "`add_noise` has"
                         : takes_sigma && s->sigma > 0 ? "`sigma` has"
                                                       : NULL;
-    const double low = sample_of(look, look->low), high = sample_of(look, look->high);
+    const bool whole = file->info.dtype != TESS_F32 && file->info.dtype != TESS_F64;
+    double low = sample_of(look, look->low), high = sample_of(look, look->high);
+    if (whole) /* not exact: values of integers are float fractions of their type's maximum */
+        low = rint(low), high = rint(high);
     if (given)
         return tess_fail(
             error, TESS_BAD_OPTION,
@@ -215,24 +218,37 @@ bool tess_denoise_scale_is_of_type(const tess_denoise_file *file)
     return strcmp(file->scale_origin, "type") == 0 || strcmp(file->scale_origin, "as it is") == 0;
 }
 
+/* What the samples mean: sample * scale + offset. Floats beside samples with a scale mean themselves. */
+static bool meaning_of(const tess_image_info *info, const tess_image_info *other, double *scale,
+                       double *offset)
+{
+    const bool says = info->says & TESS_SAYS_SCALE,
+               floats = info->dtype == TESS_F32 || info->dtype == TESS_F64;
+    *scale = says ? info->scale : 1, *offset = says ? info->offset : 0;
+    return (says || (floats && (other->says & TESS_SAYS_SCALE))) && isnormal(*scale) && isfinite(*offset);
+}
+
 bool tess_denoise_truth_has_units(const tess_denoise_file *file)
 {
-    const tess_image_info *truth = &file->truth_info;
-    return (file->info.says & truth->says & TESS_SAYS_SCALE) && isfinite(truth->offset) &&
-           isfinite(file->info.scale) && isfinite(file->info.offset) && isnormal(truth->scale);
+    double scale, offset;
+    return meaning_of(&file->info, &file->truth_info, &scale, &offset) &&
+           meaning_of(&file->truth_info, &file->info, &scale, &offset);
 }
 
 tess_scale tess_denoise_truth_scale(const tess_denoise_file *file)
 {
     const tess_image_info *input = &file->info, *truth = &file->truth_info;
+    double scale, offset, truth_scale, truth_offset;
     if (!tess_denoise_truth_has_units(file))
         return tess_denoise_scale_is_of_type(file) && truth->dtype != input->dtype
                    ? (tess_scale){0, truth->full_scale}
                    : file->scale;
-    if (truth->scale == input->scale && truth->offset == input->offset)
+    (void)meaning_of(input, truth, &scale, &offset);
+    (void)meaning_of(truth, input, &truth_scale, &truth_offset);
+    if (truth_scale == scale && truth_offset == offset)
         return file->scale;
-    return (tess_scale){(file->scale.low * input->scale + input->offset - truth->offset) / truth->scale,
-                        (file->scale.high * input->scale + input->offset - truth->offset) / truth->scale};
+    return (tess_scale){(file->scale.low * scale + offset - truth_offset) / truth_scale,
+                        (file->scale.high * scale + offset - truth_offset) / truth_scale};
 }
 
 tess_status tess_denoise_set_scale(const tess_denoise_settings *s, tess_denoise_file *file, tess_error *error)

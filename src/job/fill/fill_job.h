@@ -25,7 +25,8 @@ typedef struct tess_fill_job {
     tess_steps_settings steps;
     char warning[256]; /* about the schedule; empty: none */
     int64_t tile, overlap, batch, samples, step_count;
-    double deviation_factor; /* of the model's card */
+    bool conditioned;        /* the model takes the channels of tensor/terrain/conditions.h */
+    double deviation_factor; /* of the model's metadata: calibrates deviations */
     tess_mem_bytes planned;  /* while tiles are computed */
     uint64_t planned_total;  /* at most, also while the output is written */
     double planned_seconds;
@@ -34,6 +35,8 @@ typedef struct tess_fill_job {
     int64_t resumed;                        /* tiles that were there already */
     double begin, seconds, compute_seconds; /* when it began; all; in the sampler */
     int64_t tile_steps;
+    tess_meter *meter; /* from the first tile on; NULL: not begun, or the device has none */
+    tess_meter_reading reading;
     double operations;
     tess_fill_seams seams;
     tess_fill_quality quality;

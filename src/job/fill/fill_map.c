@@ -65,20 +65,22 @@ static tess_status scan(tess_fill_map *map, tess_stop *stop, tess_error *error)
         TESS_TRY(read_rows(map, &p, y, rows, stop, error));
         for (int64_t i = 0; i < pixels; i++) {
             const bool known = p.flags[i] == TESS_PIXEL_VALID && isfinite(p.values[i]);
-            const bool lost = p.flags[i] == TESS_PIXEL_VOID && map->second && !isfinite(p.more[i]);
             p.marks[i] = !known;
             map->void_pixels += p.flags[i] == TESS_PIXEL_VOID;
             map->kept_pixels += p.flags[i] == TESS_PIXEL_KEPT;
-            map->second_pixels += lost;
             if (known) {
                 map->low = fmin(map->low, p.values[i]);
                 map->high = fmax(map->high, p.values[i]);
                 map->valid_pixels++;
             }
-            p.flags[i] = p.flags[i] == TESS_PIXEL_VOID && !lost;
+            p.flags[i] = p.flags[i] == TESS_PIXEL_VOID;
         }
         tess_bitmap_write(&l->voids, y, 0, rows, l->width, p.marks);
         tess_bitmap_write(&l->wanted, y, 0, rows, l->width, p.flags);
+        for (int64_t i = 0; map->second && i < pixels; i++)
+            p.marks[i] = p.flags[i] && !isfinite(p.more[i]);
+        if (map->second)
+            tess_bitmap_write(&map->lost, y, 0, rows, l->width, p.marks);
     }
     if (map->valid_pixels == 0)
         return tess_fail(error, TESS_BAD_INPUT,
@@ -105,12 +107,16 @@ static tess_status select_wanted(tess_fill_map *map, const tess_fill_map_setting
         tess_bitmap outer;
         TESS_TRY(with_scratch(map, bits + tess_voids_outer_bytes(l->height, l->width), &block, error));
         tess_bitmap_init(&outer, l->height, l->width, block.data);
-        tess_voids_outer(&l->voids, &outer, (char *)block.data + bits);
+        tess_voids_outer(&l->wanted, &outer,
+                         (char *)block.data + bits); /* gaps of a second map join no voids */
         tess_bitmap_subtract(&l->wanted, &outer);
         tess_block_free(&block);
     }
+    map->outer_pixels = before - tess_bitmap_count(&l->wanted);
+    if (map->second)
+        tess_bitmap_subtract(&l->wanted, &map->lost);
     const int64_t inner = tess_bitmap_count(&l->wanted);
-    map->outer_pixels = before - inner;
+    map->second_pixels = before - map->outer_pixels - inner;
     if (settings->most_distance > 0) {
         TESS_TRY(with_scratch(map, tess_voids_distance_bytes(l->height, l->width), &block, error));
         tess_voids_limit(&l->voids, settings->most_distance, &l->wanted, block.data);
@@ -223,6 +229,12 @@ tess_status tess_fill_map_open(tess_fill_map *map, tess_raster *raster, tess_ras
     tess_status status = alloc_level(map, 0, info->height, info->width, error);
     if (status == TESS_OK)
         status = tess_block_alloc(memory, &map->rows, TESS_MEM_HOST, pass_bytes(info->width), error);
+    if (status == TESS_OK && second) {
+        status = tess_block_alloc(memory, &map->lost_block, TESS_MEM_HOST,
+                                  tess_bitmap_bytes(info->height, info->width), error);
+        if (status == TESS_OK)
+            tess_bitmap_init(&map->lost, info->height, info->width, map->lost_block.data);
+    }
     if (status == TESS_OK)
         status = scan(map, stop, error);
     if (status == TESS_OK)
@@ -230,6 +242,7 @@ tess_status tess_fill_map_open(tess_fill_map *map, tess_raster *raster, tess_ras
     if (status == TESS_OK)
         status = make_levels(map, settings->tile, stop, error);
     tess_block_free(&map->rows);
+    tess_block_free(&map->lost_block);
     if (status != TESS_OK)
         tess_fill_map_close(map);
     return status;
@@ -238,6 +251,7 @@ tess_status tess_fill_map_open(tess_fill_map *map, tess_raster *raster, tess_ras
 void tess_fill_map_close(tess_fill_map *map)
 {
     tess_block_free(&map->rows);
+    tess_block_free(&map->lost_block);
     for (int i = 0; i < TESS_FILL_LEVELS; i++)
         tess_block_free(&map->block[i]);
 }

@@ -32,7 +32,8 @@ typedef struct tess_fill_map {
     int64_t outer_pixels, far_pixels, kept_pixels, second_pixels;
     tess_void_summary summary; /* of the pixels that are filled */
     tess_block block[TESS_FILL_LEVELS];
-    tess_block rows; /* for passes over the raster */
+    tess_bitmap lost; /* while it opens: voids without a value of the second map */
+    tess_block rows, lost_block;
 } tess_fill_map;
 
 typedef struct tess_fill_map_settings {

@@ -1,17 +1,43 @@
 /* Opens a run: raster and voids, network, sampler, and the batch that fits the limit. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "job/common/note.h"
 #include "job/common/record.h"
 #include "job/fill/fill_job.h"
+#include "tensor/terrain/conditions.h"
 
 /* Guided tiles start here: a third of the signal's energy, so that slopes come from the coarser map and details do not. */
 #define GUIDED_GAMMA 0.3
 
 enum { TILE = 128, OVERLAP = 12, SCHEDULE_STEPS = 1000, MOST_BATCH = 64, MOST_BATCH_CPU = 4 };
+
+/* No output may be a file that the job reads; the input alone may be replaced, if that is asked for. */
+static tess_status check_outputs(const tess_fill_settings *s, tess_error *error)
+{
+    const struct {
+        const char *setting, *path;
+    } outputs[] = {{"output", s->output}, {"deviation", s->deviation}}, inputs[] = {{"mask", s->mask},
+                                                                                    {"second", s->second},
+                                                                                    {"truth", s->truth},
+                                                                                    {"model", s->model},
+                                                                                    {"input", s->input}};
+    for (size_t i = 0; i < sizeof outputs / sizeof outputs[0]; i++)
+        for (size_t k = 0; outputs[i].path && k < sizeof inputs / sizeof inputs[0]; k++) {
+            const bool replaced =
+                i == 0 && inputs[k].path == s->input && tess_same_target(s->output, s->input);
+            if (inputs[k].path && !replaced && tess_raster_names(inputs[k].path, outputs[i].path))
+                return tess_fail(error, TESS_BAD_OPTION, "%s: is the %s, or a file of it; name another %s",
+                                 outputs[i].path, inputs[k].setting, outputs[i].setting);
+        }
+    if (s->deviation && tess_raster_names(s->output, s->deviation))
+        return tess_fail(error, TESS_BAD_OPTION,
+                         "%s: is the output, or a file beside it; name another `deviation`", s->deviation);
+    return TESS_OK;
+}
 
 static tess_status check_settings(tess_fill_job *job, tess_error *error)
 {
@@ -26,11 +52,7 @@ static tess_status check_settings(tess_fill_job *job, tess_error *error)
         return tess_fail(error, TESS_BAD_OPTION, "`deviation`: needs `samples` of 2 or more");
     if (s->schedule && s->sampler != TESS_FILL_DDPM)
         return tess_fail(error, TESS_BAD_OPTION, "`schedule`: only the sampler ddpm has one");
-    if (s->deviation &&
-        (tess_same_target(s->deviation, s->output) || tess_same_target(s->deviation, s->input)))
-        return tess_fail(error, TESS_BAD_OPTION, "%s: `deviation` must be another file than input and output",
-                         s->deviation);
-    return TESS_OK;
+    return check_outputs(s, error);
 }
 
 static tess_status open_truth(tess_fill_job *job, tess_error *error)
@@ -43,6 +65,11 @@ static tess_status open_truth(tess_fill_job *job, tess_error *error)
         return tess_fail(error, TESS_BAD_INPUT, "%s: has %lld x %lld pixels, the map %lld x %lld",
                          job->settings->truth, (long long)truth->width, (long long)truth->height,
                          (long long)map->width, (long long)map->height);
+    for (int i = 0; i < 6 && truth->has_transform && map->has_transform; i++)
+        if (fabs(truth->transform[i] - map->transform[i]) > 1e-6 * fabs(map->transform[i]) + 1e-9)
+            return tess_fail(error, TESS_BAD_INPUT,
+                             "%s: has another transform than the map; bring it to the same grid",
+                             job->settings->truth);
     return TESS_OK;
 }
 
@@ -65,10 +92,40 @@ static tess_status open_raster(tess_fill_job *job, tess_error *error)
                                            .tile = job->tile};
     const tess_status status = tess_fill_map_open(&job->map, job->raster, job->second, job->engine.memory,
                                                   &wanted, &job->engine.stop, error);
-    if (status != TESS_OK && status != TESS_INTERRUPTED)
+    if (status != TESS_OK && status != TESS_INTERRUPTED &&
+        strncmp(error->text, s->input, strlen(s->input)) != 0) /* reading names the file itself */
         return tess_fail_prefix(error, status, s->input);
     TESS_TRY(status);
     return tess_fill_list_open(&job->list, &job->map, job->tile, job->overlap, error);
+}
+
+/* How the model takes its input, and the calibration of its deviations. */
+static tess_status read_metadata(tess_fill_job *job, tess_error *error)
+{
+    const char *name = job->settings->model, *kind = tess_weights_metadata(job->file, "conditioning"),
+               *factor = tess_weights_metadata(job->file, "deviation_factor");
+    if (kind && strcmp(kind, "smooth") != 0)
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "%s: its metadata has the conditioning \"%s\"; expected \"smooth\" or none", name,
+                         kind);
+    job->conditioned = kind != NULL;
+    const int64_t channels = kind ? TESS_CONDITIONS + 1 : 2;
+    if (job->net.channels != channels)
+        return tess_fail(
+            error, TESS_BAD_INPUT, "%s: takes %lld channels; expected %lld, %s and the noisy map", name,
+            (long long)job->net.channels, (long long)channels, kind ? "the conditions" : "the map");
+    if (kind && job->settings->scaling == TESS_FILL_GLOBAL)
+        return tess_fail(error, TESS_BAD_OPTION,
+                         "`scaling` global: %s scales heights by what a smooth fill misses; use tile", name);
+    if (!factor)
+        return TESS_OK;
+    char *end;
+    job->deviation_factor = strtod(factor, &end);
+    if (end == factor || *end || !(job->deviation_factor > 0 && job->deviation_factor < 100))
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "%s: its metadata has the deviation_factor \"%s\"; expected a number above 0", name,
+                         factor);
+    return TESS_OK;
 }
 
 static tess_status open_network(tess_fill_job *job, tess_error *error)
@@ -82,10 +139,7 @@ static tess_status open_network(tess_fill_job *job, tess_error *error)
     TESS_TRY(tess_model_find(s->model, job->model_path, sizeof job->model_path, error));
     TESS_TRY(tess_model_open(job->model_path, &job->file, error));
     TESS_TRY(tess_diffusion_recognise(job->file, &job->net, error));
-    if (job->net.channels != 2)
-        return tess_fail(error, TESS_BAD_INPUT,
-                         "%s: takes %lld channels; a model for fill takes 2, the map and the noisy map",
-                         s->model, (long long)job->net.channels);
+    TESS_TRY(read_metadata(job, error));
     if (job->tile % job->net.grid != 0)
         return tess_fail(error, TESS_BAD_OPTION, "`tile` %lld: must be a multiple of %lld for this model",
                          (long long)job->tile, (long long)job->net.grid);
@@ -129,7 +183,7 @@ tess_sampler_settings tess_fill_sampler_settings(const tess_fill_job *job, bool 
                                       .height = job->tile,
                                       .width = job->tile,
                                       .batch = batch};
-    settings.steps.start_gamma = guided ? GUIDED_GAMMA : 0;
+    settings.steps.start_gamma = guided && !job->conditioned ? GUIDED_GAMMA : 0;
     return settings;
 }
 

@@ -21,6 +21,26 @@ static tess_json *plan_record(const tess_fill_job *job)
     return plan;
 }
 
+/* What made a pixel void. NaN and infinity always do. */
+static tess_json *rule_record(const tess_fill_job *job)
+{
+    const tess_raster_info *info = tess_raster_describe(job->raster);
+    tess_json *rule = tess_json_array();
+    if (info->mask_file)
+        tess_json_append(&rule, tess_json_string("mask file"));
+    if (job->settings->nodata_given)
+        tess_json_append(&rule, tess_json_string("given nodata value"));
+    else if (info->has_nodata)
+        tess_json_append(&rule, tess_json_string("nodata value of the file"));
+    if (info->mask_band || info->alpha)
+        tess_json_append(&rule, tess_json_string(info->alpha ? "alpha band" : "mask band"));
+    if (tess_json_length(rule) == 0)
+        tess_json_append(&rule, tess_json_string("usual nodata values"));
+    if (info->sampled > 0)
+        tess_json_append(&rule, tess_json_string("outliers"));
+    return rule;
+}
+
 static tess_json *voids_record(const tess_fill_map *map)
 {
     tess_json *voids = tess_json_object(), *classes = tess_json_object();
@@ -46,7 +66,9 @@ static tess_json *fill_record(const tess_fill_job *job, bool ran)
     static const char *const samplers[] = {
         [TESS_FILL_DPMPP] = "dpmpp", [TESS_FILL_DDIM] = "ddim", [TESS_FILL_DDPM] = "ddpm"};
     tess_json *fill = tess_json_object();
-    tess_json_set(&fill, "voids", voids_record(&job->map));
+    tess_json *voids = voids_record(&job->map);
+    tess_json_set(&voids, "rule", rule_record(job));
+    tess_json_set(&fill, "voids", voids);
     tess_json_set_int(&fill, "tiles", job->list.count);
     tess_json_set_int(&fill, "guided_tiles", job->list.guided);
     tess_json_set_int(&fill, "levels", job->map.count);
@@ -120,6 +142,7 @@ tess_json *tess_fill_record(const tess_fill_job *job, bool ran)
         tess_json_set(&measured, "peak_bytes", tess_record_bytes(&peak.bytes, peak.total));
         tess_json_set_int(&measured, "resident_bytes", (int64_t)tess_process_peak());
         tess_json_set_int(&measured, "overhead_bytes", (int64_t)job->overhead);
+        tess_record_meter(&measured, &job->reading);
         tess_json_set(&record, "measured", measured);
     }
     if (job->quality.given)

@@ -84,17 +84,26 @@ static tess_fill_blend blend_of(tess_fill_job *job)
                              .memory = job->engine.memory};
 }
 
-static tess_status compute(tess_fill_job *job, tess_error *error)
+static tess_status compute_levels(tess_fill_job *job, tess_error *error)
 {
     const tess_fill_blend blend = blend_of(job);
-    TESS_TRY(load(job, error));
     for (int level = job->map.count; level-- > 0;) {
         TESS_TRY(tess_fill_group(job, level, false, error));
         TESS_TRY(tess_fill_group(job, level, true, error));
         if (level > 0)
             TESS_TRY(tess_fill_blend_level(&blend, level, error));
     }
+    return TESS_OK;
+}
+
+static tess_status compute(tess_fill_job *job, tess_error *error)
+{
     tess_device *device = job->engine.device;
+    TESS_TRY(load(job, error));
+    const tess_status status = compute_levels(job, error);
+    job->reading = tess_meter_end(device, job->meter);
+    job->meter = NULL;
+    TESS_TRY(status);
     device->memory->free(device, &job->embedding_weights);
     device->memory->free(device, &job->step_weights);
     return TESS_OK;
@@ -138,6 +147,29 @@ static tess_status write(tess_fill_job *job, tess_error *error)
     return status;
 }
 
+/* Finds now what would fail only after the last tile. */
+static tess_status try_deviation(const tess_fill_job *job, tess_error *error)
+{
+    tess_raster_output *deviation = NULL;
+    if (!job->settings->deviation)
+        return TESS_OK;
+    TESS_TRY(
+        tess_raster_like(job->raster, job->settings->deviation, "standard deviation", &deviation, error));
+    tess_raster_output_abandon(deviation);
+    return TESS_OK;
+}
+
+/* Says what is kept of a run that was stopped. */
+static tess_status stopped(const tess_fill_job *job, tess_error *error)
+{
+    const int64_t count = tess_fill_journal_count(job->journal);
+    if (count == 0)
+        return TESS_INTERRUPTED;
+    return tess_fail(error, TESS_INTERRUPTED,
+                     "stopped; %lld of %lld tiles are finished and kept, and `resume` goes on",
+                     (long long)count, (long long)job->list.count);
+}
+
 tess_status tess_fill_run(tess_fill_job *job, tess_error *error)
 {
     const tess_fill_settings *s = job->settings;
@@ -147,15 +179,19 @@ tess_status tess_fill_run(tess_fill_job *job, tess_error *error)
                                                 .most = 2 * job->tile * job->tile,
                                                 .resume = s->resume,
                                                 .memory = job->engine.memory};
+    TESS_TRY(try_deviation(job, error));
     TESS_TRY(tess_fill_journal_open(&journal, &job->journal, error));
     job->resumed = tess_fill_journal_count(job->journal);
     if (s->resume && job->resumed > 0)
         tess_note(&s->common, TESS_NOTE_DETAIL, "%lld of %lld tiles were there already",
                   (long long)job->resumed, (long long)job->list.count);
     tess_stop_begin(&job->engine.stop, (job->list.count - job->resumed) * job->samples * job->step_count);
-    if (job->list.count > 0)
-        TESS_TRY(compute(job, error));
-    TESS_TRY(write(job, error));
+    tess_status status = job->list.count > 0 ? compute(job, error) : TESS_OK;
+    if (status == TESS_OK)
+        status = write(job, error);
+    if (status == TESS_INTERRUPTED)
+        return stopped(job, error);
+    TESS_TRY(status);
     tess_stop_end(&job->engine.stop);
     tess_fill_journal_close(job->journal, true);
     job->journal = NULL;

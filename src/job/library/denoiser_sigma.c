@@ -1,5 +1,5 @@
-/* The noise levels of a run that estimates them, as by the denoise verb: one for an image; for a volume whose slices
- * differ, one for each slice; for separate images, one for each. All are estimated before the first result is
+/* The noise levels of a run that estimates them, as by the denoise verb: one for an image, one for each
+ * slice of a volume, one for each of separate images. All are estimated before the first result is
  * written, because a result may overwrite its input. */
 #include <math.h>
 #include <string.h>
@@ -38,26 +38,21 @@ static void estimate_slices(const estimate *e, const tess_strided *in, int64_t f
     tess_noise_end(&noise, result);
 }
 
-static void set_levels(const tess_denoiser *plan, const tess_noise_result *noise, float *levels)
+/* `levels`: of each channel of the image or slice; `all`: what a channel without an estimate gets. */
+static void set_levels(const tess_denoiser *plan, const tess_noise_level *channel, int channels, double all,
+                       float *levels)
 {
-    for (int c = 0; c < TESS_NOISE_CHANNELS; c++)
-        levels[c] = (float)(plan->net.planes > 1 && noise->channel[c].confidence != TESS_NOISE_UNKNOWN
-                                ? noise->channel[c].sigma
-                                : noise->sigma);
-}
-
-/* The same for a slice that was exposed differently from others. */
-static void set_slice_levels(const tess_denoiser *plan, const tess_noise_slice *slice, int channels,
-                             float *levels)
-{
-    tess_noise_result noise = {.confidence = TESS_NOISE_SURE};
     double sum = 0;
-    for (int c = 0; c < channels; c++) {
-        noise.channel[c] = tess_noise_level_of(&slice[c]);
-        sum += noise.channel[c].sigma * noise.channel[c].sigma;
-    }
-    noise.sigma = sqrt(sum / channels);
-    set_levels(plan, &noise, levels);
+    int known = 0;
+    for (int c = 0; c < channels; c++)
+        if (channel[c].confidence != TESS_NOISE_UNKNOWN)
+            sum += channel[c].sigma * channel[c].sigma, known++;
+    const double mean = known ? sqrt(sum / known) : all;
+    for (int c = 0; c < TESS_NOISE_CHANNELS; c++)
+        levels[c] =
+            (float)(plan->net.planes > 1 && c < channels && channel[c].confidence != TESS_NOISE_UNKNOWN
+                        ? channel[c].sigma
+                        : mean);
 }
 
 static tess_status estimate_image(tess_denoiser *plan, const estimate *e, const tess_strided *in,
@@ -69,14 +64,10 @@ static tess_status estimate_image(tess_denoiser *plan, const estimate *e, const 
         return tess_fail(
             error, TESS_BAD_OPTION,
             "the noise level cannot be estimated from this image; give sigma on the [0,1] scale");
-    set_levels(plan, &noise, plan->level);
-    for (int64_t z = 0; plan->slice_levels && z < in->depth; z++) {
-        float *levels = plan->slice_levels + z * TESS_NOISE_CHANNELS;
-        if (noise.slices)
-            set_slice_levels(plan, &noise.slices[z * in->channels], (int)in->channels, levels);
-        for (int c = 0; c < TESS_NOISE_CHANNELS && !noise.slices; c++)
-            levels[c] = noise.slice_sigma ? noise.slice_sigma[z] : plan->level[c];
-    }
+    set_levels(plan, noise.channel, (int)in->channels, noise.sigma, plan->level);
+    for (int64_t z = 0; plan->slice_levels && z < in->depth; z++)
+        set_levels(plan, &noise.slices[z * in->channels], (int)in->channels, noise.sigma,
+                   plan->slice_levels + z * TESS_NOISE_CHANNELS);
     return TESS_OK;
 }
 
@@ -92,7 +83,8 @@ static tess_status estimate_images(tess_denoiser *plan, const estimate *e, const
                 "the noise level of image %lld, counted from 0, cannot be estimated from it; give "
                 "sigma on the [0,1] scale",
                 (long long)z);
-        set_levels(plan, &noise, plan->slice_levels + z * TESS_NOISE_CHANNELS);
+        set_levels(plan, noise.channel, (int)in->channels, noise.sigma,
+                   plan->slice_levels + z * TESS_NOISE_CHANNELS);
     }
     return TESS_OK;
 }

@@ -237,6 +237,12 @@ tess_status tess_problem_describe(tess_memory *memory, const tess_reconstruct_se
         tess_note(&s->common, TESS_NOTE_WARNING,
                   "%s: its angles are taken as degrees, but look like radians; multiply them by 180/pi if so",
                   s->problem);
+    if (!p->synthetic && p->physics == TESS_PHYSICS_RADON && p->margin[0])
+        tess_note(&s->common, TESS_NOTE_WARNING,
+                  "%s: columns outside the shadow of an image of %lld x %lld hold up to %.0f %% of the "
+                  "largest; the image is computed with a side of %lld and cropped: \"size\": %lld shows all",
+                  p->measurement, (long long)p->width, (long long)p->width, 100 * p->outside,
+                  (long long)(p->width + 2 * p->margin[0]), (long long)(p->width + 2 * p->margin[0]));
     if (p->view_order[0])
         tess_note(&s->common, TESS_NOTE_DETAIL, "%s: %s", p->measurement, p->view_order);
     tess_problem_choose_unit(s, p);
@@ -271,7 +277,7 @@ static tess_status make_operator(const tess_problem *p, tess_device *device, siz
                                  tess_operator **op, tess_error *error)
 {
     if (p->physics == TESS_PHYSICS_RADON) {
-        const tess_radon_settings scan = {.size = p->width,
+        const tess_radon_settings scan = {.size = p->width + 2 * p->margin[1],
                                           .views = p->count,
                                           .columns = p->columns,
                                           .angles = p->angles,

@@ -42,7 +42,11 @@ typedef struct tess_problem {
     char **kernel_files;       /* the files of the kernels; owned */
     /* light from outside the picture enters the blurs; otherwise they are circular */
     bool unknown;
-    int64_t margin[2]; /* rows above and columns on the left that are estimated but not measured */
+    /* rows above and columns on the left of the picture that are estimated and not shown: for blurs, what was not
+     * measured; for sinograms, on all sides, what the rays outside of the picture see */
+    int64_t margin[2];
+    double outside; /* what the columns outside of the image's shadow hold, as a share of the largest */
+    double edge;    /* the same of the outer columns of the detector; set when they are read */
     bool circle;
     double centre; /* the column at which a sinogram shows the axis */
     tess_centre_from centre_from;

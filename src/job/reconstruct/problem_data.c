@@ -8,6 +8,7 @@
 #include "io/image.h"
 #include "job/reconstruct/finite.h"
 #include "job/reconstruct/resize.h"
+#include "job/reconstruct/shadow.h"
 #include "job/reconstruct/views.h"
 #include "physics/phantom.h"
 #include "tensor/samples.h"
@@ -200,6 +201,7 @@ static void add_noise(void *user, int64_t first, int64_t count, float *values)
 typedef struct view_target {
     const tess_problem *problem;
     tess_workspace *workspace;
+    tess_shadow *shadow; /* of a sinogram; NULL: none */
 } view_target;
 
 /* Copies a view of a scan to the device. */
@@ -219,6 +221,8 @@ static tess_status take_view(void *user, int64_t view, float *values, tess_error
                 "the image, in the units of the file",
                 p->measurement, (long long)view, p->unit);
     }
+    if (target->shadow)
+        tess_shadow_add(target->shadow, view, values);
     device->memory->copy(device, (float *)target->workspace->measurement.data + view * samples, values,
                          (size_t)samples * sizeof *values, NULL);
     return device->streams->sync(device, NULL, error);
@@ -237,14 +241,28 @@ static tess_status simulate(const tess_problem *p, tess_workspace *w, double lev
                                  add_noise, &n, error);
 }
 
+static tess_status read_scan(tess_problem *p, tess_workspace *w, tess_error *error)
+{
+    tess_shadow shadow = {0};
+    const bool looked_at = p->physics == TESS_PHYSICS_RADON;
+    if (looked_at)
+        TESS_TRY(tess_shadow_open(p, &shadow, error));
+    view_target target = {p, w, looked_at ? &shadow : NULL};
+    const tess_status status =
+        tess_problem_each_view(p, w->host.rows[1], &p->starved, take_view, &target, error);
+    if (looked_at)
+        p->edge = tess_shadow_edge(&shadow);
+    tess_shadow_close(&shadow);
+    return status;
+}
+
 tess_status tess_problem_measure(tess_problem *p, tess_workspace *w, double level, uint64_t seed,
                                  tess_error *error)
 {
     if (p->synthetic)
         return simulate(p, w, level, seed, error);
     if (p->physics != TESS_PHYSICS_BLUR)
-        return tess_problem_each_view(p, w->host.rows[1], &p->starved, take_view, &(view_target){p, w},
-                                      error);
+        return read_scan(p, w, error);
     const file_rows file = {.problem = p,
                             .workspace = w,
                             .path = p->measurement,
@@ -253,4 +271,10 @@ tess_status tess_problem_measure(tess_problem *p, tess_workspace *w, double leve
                             .device = true,
                             .numbers = !(p->as_published && p->range_from != TESS_RANGE_FROM_GIVEN)};
     return read_file(&file, error);
+}
+
+bool tess_problem_truncated(const tess_problem *p)
+{
+    static const double MOST = 0.05; /* of the largest mean; as for the search of the axis */
+    return p->edge > MOST;
 }

@@ -11,4 +11,7 @@ tess_status tess_problem_truth(const tess_problem *problem, tess_workspace *work
 tess_status tess_problem_measure(tess_problem *problem, tess_workspace *workspace, double noise,
                                  uint64_t seed, tess_error *error) TESS_MUST_CHECK;
 
+/* Whether the outer columns of a sinogram, which was read, say that the object is wider than the detector. */
+bool tess_problem_truncated(const tess_problem *problem);
+
 #endif

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "io/numbers.h"
+#include "job/reconstruct/shadow.h"
 #include "job/reconstruct/views.h"
 #include "physics/centre.h"
 
@@ -204,5 +205,6 @@ tess_status tess_problem_read_radon(const char *path, const tess_json *json, tes
                          (long long)p->width);
     TESS_TRY(tess_problem_read_counts(path, json, p, &is, error));
     TESS_TRY(read_centre(path, json, p, error));
-    return place_axis(path, json, p, error);
+    TESS_TRY(place_axis(path, json, p, error));
+    return tess_problem_look_outside(p, error);
 }

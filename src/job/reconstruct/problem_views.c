@@ -45,12 +45,18 @@ static char *join(const char *folder, const char *name)
 bool tess_views_same_file(const char *path, const char *views)
 {
     struct stat about;
-    const char *slash = strrchr(path, '/');
+    struct dirent **found = NULL;
     if (stat(views, &about) != 0 || !S_ISDIR(about.st_mode))
         return false;
-    char *inside = join(views, slash ? slash + 1 : path);
-    const bool same = inside && tess_image_same_file(path, inside);
-    tess_small_free(inside);
+    bool same = false;
+    const int count = scandir(views, &found, wanted, NULL);
+    for (int i = 0; i < count; i++) {
+        char *inside = same ? NULL : join(views, found[i]->d_name);
+        same = same || (inside && tess_image_same_target(path, inside)); /* also through links */
+        tess_small_free(inside);
+        free(found[i]);
+    }
+    free(found);
     return same;
 }
 

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/clock.h"
 #include "base/process.h"
 #include "job/common/context.h"
@@ -11,6 +12,7 @@
 #include "job/reconstruct/problem_range.h"
 #include "job/reconstruct/reconstruct_rates.h"
 #include "job/reconstruct/reconstruct_record.h"
+#include "job/reconstruct/views.h"
 
 typedef struct reconstruct_job {
     const tess_reconstruct_settings *settings;
@@ -55,6 +57,19 @@ static tess_status find_model(reconstruct_job *job, tess_error *error)
     return TESS_OK;
 }
 
+/* The caller's record must not replace a file that is read: each may also be a folder of views. */
+static tess_status check_record(const tess_problem *p, const tess_common *common, tess_error *error)
+{
+    const char *const read[] = {p->measurement, p->truth, p->geometry, p->image, p->flat, p->dark};
+    for (int i = 0; i < 6 && common->record_file; i++) {
+        const bool inside = read[i] && tess_views_same_file(common->record_file, read[i]);
+        TESS_TRY(tess_record_apart(common, inside ? &common->record_file : &read[i], 1, error));
+    }
+    for (int64_t i = 0; p->kernel_files && i < p->count; i++)
+        TESS_TRY(tess_record_apart(common, (const char *const *)&p->kernel_files[i], 1, error));
+    return TESS_OK;
+}
+
 static tess_status describe(reconstruct_job *job, tess_memory *memory, tess_error *error)
 {
     const tess_reconstruct_settings *s = job->settings;
@@ -65,8 +80,7 @@ static tess_status describe(reconstruct_job *job, tess_memory *memory, tess_erro
             &s->common, TESS_NOTE_WARNING,
             "%s: its integers are taken as line integrals; raw counts need \"flat\" (and \"dark\") in %s",
             p->measurement, p->name);
-    const char *const read[] = {p->measurement, p->truth, p->geometry, p->image, p->flat, p->dark};
-    TESS_TRY(tess_record_apart(&s->common, read, 6, error));
+    TESS_TRY(check_record(p, &s->common, error));
     TESS_TRY(tess_recipe_of(s, &job->problem, &job->recipe, error));
     TESS_TRY(tess_engine_open(&job->engine, memory, &s->common, error));
     TESS_TRY(find_model(job, error));
@@ -104,6 +118,15 @@ static tess_status plan(reconstruct_job *job, tess_error *error)
     return tess_reconstruct_plan(&planning, error);
 }
 
+static void warn_truncated(const tess_problem *p, const tess_common *common)
+{
+    if (tess_problem_truncated(p) && p->width + 2 * p->margin[1] <= p->columns + 2)
+        tess_note(common, TESS_NOTE_WARNING,
+                  "%s: its outer columns hold %.0f %% of the largest; if the object is wider than the "
+                  "detector, give a \"size\" that is as wide as the object, such as %lld",
+                  p->measurement, 100 * p->edge, (long long)(p->columns + tess_ceil_div(p->columns, 4)));
+}
+
 /* Fills truth and measurements. A truth from a file is read when the range is known, because it is scaled to it. */
 static tess_status fill(reconstruct_job *job, tess_error *error)
 {
@@ -114,6 +137,7 @@ static tess_status fill(reconstruct_job *job, tess_error *error)
         TESS_TRY(tess_problem_truth(p, w, error));
     TESS_TRY(tess_problem_measure(p, w, job->recipe.noise, common->seed, error));
     TESS_TRY(tess_stop_check(&job->engine.stop, error));
+    warn_truncated(p, common);
     TESS_TRY(tess_problem_find_range(p, &job->recipe, w, common, error));
     if (w->host.truth && !p->synthetic)
         TESS_TRY(tess_problem_truth(p, w, error));

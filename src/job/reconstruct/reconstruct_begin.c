@@ -73,7 +73,9 @@ static tess_status filtered(const starting *s, void *image, tess_error *error)
     }
     set_filter(s, filters[best]);
     op->table->inverse(op, s->w->measurement.data, image, s->w->scratch, NULL);
-    show(s, image);
+    if (s->w->host.shown)
+        TESS_TRY(tess_margins_rows(s->w, s->problem, image, 0, tess_problem_rows(s->problem),
+                                   s->w->host.shown, error));
     start->baseline = names[s->problem->physics == TESS_PHYSICS_CONE][best];
     return TESS_OK;
 }

@@ -1,6 +1,7 @@
 /* The part of the record that only reconstructions have: the problem, the recipe, and the iterations. */
 #include <math.h>
 
+#include "job/reconstruct/problem_data.h"
 #include "job/reconstruct/reconstruct_record.h"
 
 void tess_record_set_known(tess_json **object, const char *key, double value)
@@ -69,6 +70,12 @@ static void add_taken(tess_json **own, const tess_record_own *about)
         if (p->centre_from == TESS_CENTRE_PAIRS)
             tess_json_set_int(own, "centre_pairs", p->centre_pairs);
         tess_json_set_double(own, "spacing", p->spacing);
+        if (p->margin[1]) {
+            tess_json_set_double(own, "outside_share", p->outside);
+            tess_json_set_int(own, "enlarged_to", p->width + 2 * p->margin[1]);
+        }
+        if (ran && tess_problem_truncated(p))
+            tess_json_set_double(own, "edge_share", p->edge);
     }
     if (p->counts && ran) {
         tess_json_set_int(own, "starved", p->starved);

@@ -28,7 +28,7 @@ void tess_views_close(tess_views *views);
 /* Sorts the names of a folder's files, at least one, in the order of the views. */
 tess_status tess_view_names_sort(char **names, int64_t count, tess_error *error) TESS_MUST_CHECK;
 
-/* Whether `path` is a file of the folder `views`. */
+/* Whether `path` is a file of the folder `views`, under any name. */
 bool tess_views_same_file(const char *path, const char *views);
 
 /* Finds the size of a problem's measurement; reads the entries "counts", "flat" and "dark". */

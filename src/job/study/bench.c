@@ -7,11 +7,15 @@
 #include "job/common/context.h"
 #include "job/common/record.h"
 
-static const double CALIBRATION_SECONDS = 10;
-
 void tess_bench_settings_init(tess_bench_settings *settings)
 {
-    *settings = (tess_bench_settings){.study = "size", .height = 2048, .halo = TESS_HALO_AUTO, .repeats = 9};
+    *settings = (tess_bench_settings){.study = "size",
+                                      .height = 2048,
+                                      .halo = TESS_HALO_AUTO,
+                                      .repeats = 9,
+                                      .steps = 20,
+                                      .tile = 128,
+                                      .seconds = 2};
     tess_common_init(&settings->common);
 }
 
@@ -27,7 +31,7 @@ uint64_t tess_bench_limit(tess_study *study)
 tess_status tess_bench_warm(tess_study *study, tess_plan_shape shape, tess_error *error)
 {
     tess_net_plan *plan = NULL;
-    const tess_rates_budget budget = {CALIBRATION_SECONDS, tess_bench_limit(study)};
+    const tess_rates_budget budget = {TESS_BENCH_CALIBRATION, tess_bench_limit(study)};
     tess_status status = tess_net_plan_create(study->model->bound, shape, &plan, error);
     if (status == TESS_OK)
         status = tess_rates_tune(study->engine.rates, plan, budget, error);
@@ -111,8 +115,8 @@ static tess_status check_list(const int64_t *list, int count, int64_t least, int
 static tess_status check_settings(const tess_bench_settings *s, tess_error *error)
 {
     const int64_t most = 1 << 20;
-    if (strcmp(s->study, "size") != 0 && strcmp(s->study, "batch") != 0)
-        return tess_fail(error, TESS_BAD_OPTION, "bench %s: use size or batch", s->study);
+    if (strcmp(s->study, "size") != 0 && strcmp(s->study, "batch") != 0 && strcmp(s->study, "dem") != 0)
+        return tess_fail(error, TESS_BAD_OPTION, "bench %s: use size, batch or dem", s->study);
     if (!s->line)
         return tess_fail(error, TESS_BAD_OPTION, "bench: `line` is NULL");
     if (s->repeats < 1 || s->repeats > TESS_BENCH_REPEATS)
@@ -150,6 +154,8 @@ tess_status tess_bench(tess_context *context, const tess_bench_settings *setting
     static const char *const networks[] = {"random:drunet", "random:unet", "random:dncnn"};
     tess_error *error = &context->error;
     TESS_TRY(check_settings(settings, error));
+    if (strcmp(settings->study, "dem") == 0)
+        return tess_bench_dem(settings, &context->memory, error);
     const bool size = strcmp(settings->study, "size") == 0, given = settings->model_count > 0;
     const int count = given ? settings->model_count : size ? 3 : 1;
     tess_status status = TESS_OK;

@@ -46,6 +46,13 @@ tess_status tess_bench_measure(tess_study *study, const tess_bench_work *work, i
 
 /* Measures missing rates of the ops at this shape, and loads everything that a first run loads. */
 tess_status tess_bench_warm(tess_study *study, tess_plan_shape shape, tess_error *error) TESS_MUST_CHECK;
+/* Seconds that measuring missing rates may take. */
+#define TESS_BENCH_CALIBRATION 10.0
+/* Bytes in use by the count of the system: of the card, or resident. */
+uint64_t tess_bench_used(tess_device *device);
+/* Sorts the times; the median, and (largest - smallest) / median. */
+double tess_bench_median(double *times, int64_t count, double *spread);
+
 /* Called after warming up: bytes counted from here on belong to a point. */
 tess_status tess_bench_settle(tess_study *study, tess_error *error) TESS_MUST_CHECK;
 /* Memory limit for the plan of a point. */
@@ -59,5 +66,8 @@ tess_status tess_bench_tell(const tess_study *study, tess_json *record, tess_err
 
 tess_status tess_bench_size(tess_study *study, tess_error *error) TESS_MUST_CHECK;
 tess_status tess_bench_batch(tess_study *study, tess_error *error) TESS_MUST_CHECK;
+/* Opens its engines itself: its network is not one for images. */
+tess_status tess_bench_dem(const tess_bench_settings *settings, tess_memory *memory,
+                           tess_error *error) TESS_MUST_CHECK;
 
 #endif

@@ -87,7 +87,15 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static uint64_t used_bytes(tess_device *device)
+double tess_bench_median(double *times, int64_t count, double *spread)
+{
+    qsort(times, (size_t)count, sizeof *times, compare);
+    const double median = 0.5 * (times[(count - 1) / 2] + times[count / 2]);
+    *spread = (times[count - 1] - times[0]) / median;
+    return median;
+}
+
+uint64_t tess_bench_used(tess_device *device)
 {
     if (device->host_memory)
         return tess_process_resident();
@@ -117,13 +125,11 @@ static tess_status measure(tess_bench_point *p, tess_bench_result *r, tess_error
     TESS_TRY(tess_bench_time(p, error));
     /* The scope is the device even on the CPU: the block that stands for pinned memory is not counted. */
     tess_memory_peak(p->device->counter, TESS_MEM_OF_DEVICE, &r->counted);
-    uint64_t used = used_bytes(p->device);
+    uint64_t used = tess_bench_used(p->device);
     used -= p->device->host_memory ? r->counted.bytes.by[TESS_MEM_HOST] : 0;
     r->driver_bytes = used > p->study->base ? used - p->study->base : 0;
     r->flop = p->needs.operations;
-    qsort(p->times, (size_t)p->repeats, sizeof *p->times, compare);
-    r->seconds = 0.5 * (p->times[(p->repeats - 1) / 2] + p->times[p->repeats / 2]);
-    r->spread = (p->times[p->repeats - 1] - p->times[0]) / r->seconds;
+    r->seconds = tess_bench_median(p->times, p->repeats, &r->spread);
     return TESS_OK;
 }
 
@@ -198,6 +204,6 @@ tess_status tess_bench_io_bytes(tess_study *study, const tess_bench_work *work, 
 tess_status tess_bench_settle(tess_study *study, tess_error *error)
 {
     tess_engine_unload(&study->engine);
-    study->base = used_bytes(study->engine.device);
+    study->base = tess_bench_used(study->engine.device);
     return tess_engine_load(&study->engine, error);
 }

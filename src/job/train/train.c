@@ -1,4 +1,4 @@
-/* train: trains a denoiser from a configuration file. */
+/* train: trains a denoiser, or a model that fills elevation maps, from a configuration file. */
 #include <string.h>
 
 #include "base/clock.h"

@@ -22,10 +22,12 @@ typedef struct tess_train_job {
     uint64_t limit;
     tess_weights *start;
     tess_model_net model; /* finished for training */
+    int64_t levels;       /* of a diffusion network: values of its second input; else 0 */
     const tess_train_phase *phase;
     tess_training *training; /* of the phase */
     tess_training_choice choice;
     tess_training_choice choices[TESS_CONFIG_PHASES]; /* of all phases */
+    uint64_t least;                                   /* bytes that would do, if the limit does not */
     size_t values_bytes;                              /* host memory for the first values, as counted */
     tess_mem_bytes planned;                           /* of the phase that needs most */
     tess_source *source;
@@ -37,6 +39,7 @@ typedef struct tess_train_job {
     tess_log *log;
     tess_events *events;
     tess_train_state state;
+    double rate;                    /* of the last step */
     int64_t saved_step, first_step; /* of the last checkpoint; where this part of the run began */
     double psnr;                    /* the last one; 0: none */
     double begin, train_seconds;    /* of this part; seconds in steps */
@@ -45,13 +48,17 @@ typedef struct tess_train_job {
     uint64_t overhead; /* resident bytes before the plan's */
 } tess_train_job;
 
-/* train_open.c: everything up to the plan of the first phase (of all, for the largest memory). */
+/* train_open.c: everything up to the plan of the first phase. */
 tess_status tess_train_open(tess_train_job *job, tess_memory *memory, tess_error *error) TESS_MUST_CHECK;
 void tess_train_close(tess_train_job *job);
+/* train_plan.c: plans all phases, for the largest memory, and leaves the first one open. */
+tess_status tess_train_plan_phases(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
 /* Plans the phase: source, step, bytes. */
 tess_status tess_train_plan_phase(tess_train_job *job, const tess_train_phase *phase,
                                   tess_error *error) TESS_MUST_CHECK;
 void tess_train_close_phase(tess_train_job *job);
+/* train_files.c: refuses a name that is that of two files of the run, or of one and of the caller's record. */
+tess_status tess_train_check_files(const tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
 /* train_state.c: blocks for checkpoints and results; first values. */
 tess_checkpoint_blocks tess_train_blocks(tess_train_job *job);
 tess_status tess_train_begin_values(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
@@ -60,6 +67,15 @@ tess_status tess_train_write(tess_train_job *job, tess_error *error) TESS_MUST_C
 /* Moves all state to the training of the next phase, through a checkpoint. */
 tess_status tess_train_next_phase(tess_train_job *job, const tess_train_phase *phase,
                                   tess_error *error) TESS_MUST_CHECK;
+/* train_dem.c: what is different for a diffusion network, which is trained on elevation maps. */
+void tess_train_shape_diffusion(const tess_train_config *config, tess_model_shape *shape);
+tess_status tess_train_open_denoiser(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_train_open_diffusion(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_train_open_maps(tess_train_job *job, int64_t crop, uint64_t cache,
+                                 tess_error *error) TESS_MUST_CHECK;
+/* Sets what `fill` must know of the result. */
+tess_status tess_train_describe_diffusion(const tess_train_job *job, tess_weights *weights,
+                                          tess_error *error) TESS_MUST_CHECK;
 /* train_run.c */
 tess_status tess_train_run(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
 /* train_report.c: log, events and notes; the record. */

@@ -17,11 +17,6 @@ static double samples_per_second(const tess_train_job *job)
     return job->train_seconds > 0 ? (double)job->samples / job->train_seconds : 0;
 }
 
-static double rate_of(const tess_train_job *job)
-{
-    return tess_train_rate_of(&job->config, &job->state);
-}
-
 static uint64_t peak_bytes(const tess_train_job *job)
 {
     tess_mem_usage peak;
@@ -55,7 +50,7 @@ tess_status tess_train_report_step(tess_train_job *job, tess_error *error)
     if (job->events) {
         TESS_TRY(tess_events_scalar(job->events, "loss", step, job->state.loss, error));
         TESS_TRY(tess_events_scalar(job->events, "gradient_norm", step, job->state.norm, error));
-        TESS_TRY(tess_events_scalar(job->events, "rate", step, rate_of(job), error));
+        TESS_TRY(tess_events_scalar(job->events, "rate", step, job->rate, error));
         TESS_TRY(tess_events_scalar(job->events, "samples_per_second", step, samples_per_second(job), error));
     }
     if (!job->log)
@@ -64,34 +59,56 @@ tess_status tess_train_report_step(tess_train_job *job, tess_error *error)
     tess_json_set_int(&line, "step", step);
     tess_json_set_double(&line, "loss", job->state.loss);
     tess_json_set_double(&line, "gradient_norm", job->state.norm);
-    tess_json_set_double(&line, "rate", rate_of(job));
+    tess_json_set_double(&line, "rate", job->rate);
     tess_json_set_double(&line, "samples_per_second", samples_per_second(job));
     tess_json_set_double(&line, "seconds_left", seconds_left(job));
     tess_json_set_int(&line, "peak_bytes", (int64_t)peak_bytes(job));
     return tess_log_line(job->log, line, error);
 }
 
+/* What a validation measures, and how it is told: a PSNR, or a loss, whose negative the validator gives. */
+typedef struct measure {
+    const char *key, *of_levels, *best, *unit;
+    int digits;
+    double sign;
+} measure;
+
+static const measure *measure_of(const tess_train_job *job)
+{
+    static const measure psnr = {"psnr_db", "psnr_of_levels_db", "best_psnr_db", " dB, ", 3, 1},
+                         loss = {"validation_loss",
+                                 "validation_loss_of_levels",
+                                 "best_validation_loss",
+                                 ", ",
+                                 4,
+                                 -1};
+    return job->levels ? &loss : &psnr;
+}
+
 tess_status tess_train_report_psnr(tess_train_job *job, tess_error *error)
 {
     const int64_t step = job->state.step;
+    const measure *told = measure_of(job);
     char levels[200] = "validation ";
     tess_json *line = tess_json_object(), *each = tess_json_array();
     int used = (int)strlen(levels);
     for (int i = 0; i < tess_validator_levels(job->validator); i++) {
-        const double psnr = tess_validator_psnr(job->validator, i);
-        tess_json_append_double(&each, psnr);
+        const double value = told->sign * tess_validator_psnr(job->validator, i);
+        tess_json_append_double(&each, value);
         if (used < (int)sizeof levels)
-            used += snprintf(levels + used, sizeof levels - (size_t)used, "%s%.3f", i ? ", " : "", psnr);
+            used += snprintf(levels + used, sizeof levels - (size_t)used, "%s%.*f", i ? ", " : "",
+                             told->digits, value);
     }
     tess_json_set_int(&line, "step", step);
-    tess_json_set_double(&line, "psnr_db", job->psnr);
-    tess_json_set(&line, "psnr_of_levels_db", each);
+    tess_json_set_double(&line, told->key, told->sign * job->psnr);
+    tess_json_set(&line, told->of_levels, each);
     if (used < (int)sizeof levels)
-        snprintf(levels + used, sizeof levels - (size_t)used, " dB, ");
+        snprintf(levels + used, sizeof levels - (size_t)used, "%s", told->unit);
     say_progress(job, levels);
     if (job->events) {
         const tess_status status =
-            tess_events_scalar(job->events, "validation_psnr_db", step, job->psnr, error);
+            tess_events_scalar(job->events, job->levels ? "validation_loss" : "validation_psnr_db", step,
+                               told->sign * job->psnr, error);
         if (status != TESS_OK) {
             tess_json_free(line);
             return status;
@@ -111,13 +128,14 @@ tess_json *tess_train_figures(const tess_train_job *job)
     tess_json_set_double(&figures, "loss", job->state.loss);
     tess_json_set_double(&figures, "gradient_norm", job->state.norm);
     tess_json_set_double(&figures, "seconds", job->state.seconds);
-    if (job->validator && isfinite(job->psnr) && job->psnr > 0) {
+    const measure *told = measure_of(job);
+    if (job->validator && isfinite(job->psnr) && told->sign * job->psnr > 0) {
         tess_json *levels = tess_json_array();
-        tess_json_set_double(&figures, "psnr_db", job->psnr);
+        tess_json_set_double(&figures, told->key, told->sign * job->psnr);
         for (int i = 0; i < tess_validator_levels(job->validator); i++)
-            tess_json_append_double(&levels, tess_validator_psnr(job->validator, i));
-        tess_json_set(&figures, "psnr_of_levels_db", levels);
-        tess_json_set_double(&figures, "best_psnr_db", job->state.best_psnr);
+            tess_json_append_double(&levels, told->sign * tess_validator_psnr(job->validator, i));
+        tess_json_set(&figures, told->of_levels, levels);
+        tess_json_set_double(&figures, told->best, told->sign * job->state.best_psnr);
         tess_json_set_int(&figures, "best_step", job->state.best_step);
     }
     return figures;

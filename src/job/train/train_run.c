@@ -48,6 +48,7 @@ static tess_status step(tess_train_job *job, held *h, bool last, tess_error *err
     double control[TESS_CONTROLS];
     const double start = tess_clock();
     tess_train_control(&job->config, &job->state, control);
+    job->rate = control[TESS_CONTROL_RATE];
     tess_training_control(job->training, control, NULL);
     for (int m = 0; m < job->choice.micro_batches; m++) {
         if (!h->fed)
@@ -156,8 +157,8 @@ static tess_status stopped(tess_train_job *job, tess_error *error)
 static tess_status open_outputs(tess_train_job *job, tess_error *error)
 {
     const int64_t at = job->settings->resume ? job->state.step : -1;
-    if (job->config.log.path)
-        TESS_TRY(tess_log_open(job->config.log.path, at, &job->log, error));
+    if (job->log)
+        tess_log_resume(job->log, at);
     if (job->config.tensorboard.path)
         TESS_TRY(tess_events_open(job->config.tensorboard.path, at, &job->events, error));
     return TESS_OK;
@@ -187,6 +188,8 @@ static tess_status run_phases(tess_train_job *job, tess_error *error)
 
 tess_status tess_train_run(tess_train_job *job, tess_error *error)
 {
+    if (job->config.log.path) /* first, because it may be refused */
+        TESS_TRY(tess_log_open(job->config.log.path, &job->log, error));
     TESS_TRY(tess_checkpoints_open(job->engine.memory, job->config.checkpoint.folder.path, &job->checkpoints,
                                    error));
     if (!job->settings->resume)

@@ -27,7 +27,8 @@ static tess_checkpoint_contents contents_of(tess_train_job *job)
 {
     return (tess_checkpoint_contents){.config = &job->config,
                                       .parameters = tess_training_parameters(job->training),
-                                      .blocks = tess_train_blocks(job)};
+                                      .blocks = tess_train_blocks(job),
+                                      .images = job->source->images};
 }
 
 /* From the file that the configuration names, or drawn. */
@@ -93,6 +94,8 @@ tess_status tess_train_write(tess_train_job *job, tess_error *error)
     tess_weights *weights = NULL;
     tess_json *figures = tess_train_figures(job);
     tess_status status = tess_train_weights(&source, job->config.output_type, &weights, error);
+    if (status == TESS_OK && job->levels)
+        status = tess_train_describe_diffusion(job, weights, error);
     if (status == TESS_OK)
         status = tess_train_write_result(job->engine.memory, &job->config, weights, figures, error);
     tess_weights_close(weights);

@@ -3,8 +3,11 @@
 #include <math.h>
 
 #include "base/checked.h"
+#include "job/train/validator_dem.h"
+#include "model/diffusion.h"
 
 struct tess_validator {
+    tess_dem_validator *dem; /* of a diffusion network, which needs nothing of the rest; or NULL */
     tess_engine *engine;
     tess_stop *stop;
     tess_model_net model;
@@ -61,6 +64,8 @@ tess_status tess_validator_open(tess_engine *engine, tess_stop *stop, const tess
         return tess_fail(error, TESS_NO_MEMORY, "no memory for the validation");
     v->engine = engine;
     v->stop = stop;
+    if (tess_diffusion_has(weights))
+        return tess_dem_validator_open(engine, stop, config, weights, &v->dem, error);
     TESS_TRY(tess_model_recognise(weights, &v->model, error));
     TESS_TRY(tess_bound_create(v->model.net, engine->device, engine->dtype, &v->bound, error));
     TESS_TRY(open_set(v, config, error));
@@ -83,6 +88,7 @@ void tess_validator_close(tess_validator *v)
     memory->free(v->engine->device, &v->workspace);
     memory->host_free(v->engine->device, &v->result);
     tess_validation_close(v->set);
+    tess_dem_validator_close(v->dem);
     tess_bound_destroy(v->bound);
     tess_model_clear(&v->model);
     tess_small_free(v);
@@ -92,6 +98,8 @@ tess_mem_bytes tess_validator_bytes(const tess_validator *v)
 {
     tess_device *device = v->engine->device;
     tess_mem_bytes bytes = {{0}};
+    if (v->dem)
+        return tess_dem_validator_bytes(v->dem);
     if (!v->set)
         return bytes;
     bytes.by[TESS_MEM_WEIGHTS] = device->memory->granted(device, tess_bound_weight_bytes(v->bound));
@@ -106,6 +114,8 @@ tess_status tess_validator_prepare(tess_validator *v, tess_error *error)
 {
     tess_device *device = v->engine->device;
     const tess_device_memory *memory = device->memory;
+    if (v->dem)
+        return tess_dem_validator_prepare(v->dem, error);
     TESS_TRY(memory->alloc(device, &v->weights, TESS_MEM_WEIGHTS, tess_bound_weight_bytes(v->bound), error));
     TESS_TRY(memory->alloc(device, &v->arena, TESS_MEM_ACTIVATIONS, v->arena_bytes, error));
     if (v->workspace_bytes)
@@ -141,10 +151,20 @@ static tess_status denoise(tess_validator *v, const tess_validation_item *item, 
     return device->streams->sync(device, NULL, error);
 }
 
+static tess_status run_dem(tess_validator *v, tess_weights *weights, double *quality, tess_error *error)
+{
+    double loss = 0;
+    TESS_TRY(tess_dem_validator_run(v->dem, weights, &loss, error));
+    *quality = -loss;
+    return TESS_OK;
+}
+
 tess_status tess_validator_run(tess_validator *v, tess_weights *weights, double *psnr, tess_error *error)
 {
     tess_validation_item item;
     bool more = true;
+    if (v->dem)
+        return run_dem(v, weights, psnr, error);
     TESS_TRY(tess_bound_load(v->bound, weights, v->weights.data, error));
     TESS_TRY(tess_validation_begin(v->set, error));
     for (;;) {
@@ -158,12 +178,17 @@ tess_status tess_validator_run(tess_validator *v, tess_weights *weights, double 
     return TESS_OK;
 }
 
+const tess_images *tess_validator_images(const tess_validator *v)
+{
+    return v->dem ? tess_dem_validator_images(v->dem) : tess_validation_images(v->set);
+}
+
 int tess_validator_levels(const tess_validator *v)
 {
-    return v->levels;
+    return v->dem ? TESS_DEM_VALIDATOR_LEVELS : v->levels;
 }
 
 double tess_validator_psnr(const tess_validator *v, int level)
 {
-    return tess_validation_psnr(v->set, level);
+    return v->dem ? -tess_dem_validator_loss(v->dem, level) : tess_validation_psnr(v->set, level);
 }

@@ -1,5 +1,6 @@
 /* validator.h: PSNR of the network on fixed images with fixed noise, while it trains. The network runs as in `denoise`:
- * finished for inference, with folded norms. */
+ * finished for inference, with folded norms. Of a diffusion network it is minus the loss on maps that it is not trained
+ * on (validator_dem.h), so that more is better in any case. */
 #ifndef TESS_JOB_TRAIN_VALIDATOR_H
 #define TESS_JOB_TRAIN_VALIDATOR_H
 
@@ -20,6 +21,7 @@ tess_status tess_validator_prepare(tess_validator *validator, tess_error *error)
 /* Computes the mean PSNR with these weights, also for each level. */
 tess_status tess_validator_run(tess_validator *validator, tess_weights *weights, double *psnr,
                                tess_error *error) TESS_MUST_CHECK;
+const tess_images *tess_validator_images(const tess_validator *validator);
 int tess_validator_levels(const tess_validator *validator);
 double tess_validator_psnr(const tess_validator *validator, int level);
 

@@ -61,8 +61,9 @@ static void end(tess_smooth_system *system, const tess_smooth_window *window, do
  * terrain of this exponent of roughness. Fitted with bench/studies/fill_smooth.py: rough terrain forgets its slope sooner. */
 static double bending_length(double width, double exponent)
 {
-    const double octaves = -1 + 6 * (exponent - 1);
-    return width * exp2(fmin(fmax(octaves, -7), 2));
+    const double octaves =
+        -1 + 6 * (exponent - 1) + 12 * fmin(exponent - 0.6, 0); /* below 0.6: buildings, trees */
+    return width * exp2(fmin(fmax(octaves, -9), 2));
 }
 
 typedef struct blend {

@@ -152,7 +152,7 @@ static void make_blob(const tess_void_request *r, draws *d, uint8_t *flags, floa
             const double along = (c * dx + s * dy) / long_axis, across = (c * dy - s * dx) * long_axis;
             field[y * r->w + x] = (float)(-1.5 * sqrt(along * along + across * across));
         }
-    const double rough = between(d, 0.3, 0.8);
+    const double rough = between(d, 0.3, 1.1);
     double cell = fmax(diameter * 0.6, fmax((double)r->h, (double)r->w) / 60), weight = rough;
     for (int octave = 0; octave < OCTAVES && (cell >= 1.5 || octave == 0); octave++, cell /= 2, weight *= 0.6)
         if (cell >= fmax((double)r->h, (double)r->w) / 60)

@@ -2,7 +2,10 @@
  *
  * Everything is drawn by counter from (seed, step, index), so that a sample's void depends on nothing else. Kinds:
  * rectangles (the Diff-DEM paper's), stripes at an angle (gaps between swaths), and blobs like those of real maps: an
- * outline from thresholded fractal noise, and an area whose logarithm is normal. */
+ * outline from thresholded fractal noise, and an area whose logarithm is normal. In two SRTM maps of mountains (4012 inner
+ * voids) the median area is 8 pixels, a diameter of 3.2, the logarithm deviates by 1.3, half of the void area lies in voids
+ * of more than 12 to 17 pixels' diameter, and large voids are half as wide as a disc of their area. The usual values below
+ * are for training and evaluation: larger, since small voids need no model. */
 #ifndef TESS_TENSOR_TERRAIN_VOID_MAKER_H
 #define TESS_TENSOR_TERRAIN_VOID_MAKER_H
 
