@@ -78,11 +78,11 @@ extern const tess_cuda_launch tess_cuda_batch_norm, tess_cuda_group_norm_grad, t
 /* hopper*.cu: wgmma and bulk copies, sm_90a. A weak symbol, NULL in a build without it. */
 extern const tess_cuda_launch tess_cuda_hopper;
 
-/* pack.cu: packs rows [first, first+count) of a weight tensor, given as fp32 in the card's memory. */
-/* Packs the kernel [in][out][taps] of the convolution whose input gradient `op` is. */
-cudaError_t tess_cuda_pack_turned(const tess_op *op, const float *values, void *packed, cudaStream_t stream);
+/* pack.cu: packs rows [first, first+count) of a weight tensor, given as fp32 in the card's memory; the second packs a
+ * list of whole parameters, in as few launches as possible. */
 cudaError_t tess_cuda_pack(const tess_op *op, int param, int64_t first, int64_t count, const float *values,
                            void *packed, cudaStream_t stream);
+cudaError_t tess_cuda_repack(const tess_repack *list, int count, cudaStream_t stream);
 /* fill.cu: writes small values of both signs, the same at every call. */
 cudaError_t tess_cuda_fill(void *data, size_t bytes, tess_dtype dtype, cudaStream_t stream);
 
