@@ -99,16 +99,17 @@ static void add_case(tess_op op, bool bias, bool turned)
     for (int p = 0; p < one->params; p++) {
         const tess_tensor t = tess_tensor_2d(TESS_F32, 1, 1, params[p].rows, params[p].row);
         field f = random_field(&t, (uint32_t)(2 * case_count + p));
-        one->values[p] = upload(f.data, f.bytes);
+        const size_t used = (size_t)(params[p].rows * params[p].row) * sizeof(float); /* a field has more */
+        one->values[p] = upload(f.data, used);
         if (!turned)
             pack_in_pieces(one, p, &params[p], f.data);
         if (op.kind == TESS_OP_GROUP_NORM) { /* as they are, one after the other */
-            memcpy(one->want + (size_t)p * f.bytes, f.data, f.bytes);
+            memcpy(one->want + (size_t)p * used, f.data, used);
         } else if (p == TESS_PARAM_KERNEL) {
             lay_out(one, f.data);
         } else { /* the rest, up to zeros that fill it up */
             const size_t kernel = (size_t)(params[0].rows * params[0].row) * tess_dtype_size(op.in[0].dtype);
-            memcpy(one->want + (kernel + 63) / 64 * 64, f.data, f.bytes);
+            memcpy(one->want + (kernel + 63) / 64 * 64, f.data, used);
         }
         free(f.data);
     }
