@@ -38,6 +38,8 @@ typedef struct tess_op_needs {
     size_t held;
     /* A window repeats the results of the whole only if it starts at a multiple of this (Winograd). */
     int block;
+    /* The output must not lie over an input, even over one that is read only at the position that is written. */
+    bool apart;
 } tess_op_needs;
 
 typedef struct tess_device_facts {

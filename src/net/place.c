@@ -88,7 +88,7 @@ static void write_in_place(const tess_net_plan *plan, placing *place, int s)
     const tess_step *step = &plan->steps[s];
     int first, end;
     over_inputs(&step->op, &first, &end);
-    for (int i = first; i < end && step->kind == TESS_STEP_OP; i++) {
+    for (int i = first; i < end && step->kind == TESS_STEP_OP && !step->apart; i++) {
         const int old = storage_of(plan, place, step->in[i]), own = place->storage_of[step->out[0]];
         if (!same_storage(plan, step->in[i], step->out[0]) || old == own || place->storage[old].last != s ||
             read_twice(plan, place, step, i))

@@ -58,12 +58,13 @@ static void exchange_before(tess_net_plan *plan, int layer, tess_value value)
     add_step(plan, TESS_STEP_EXCHANGE, layer)->in[0] = value;
 }
 
-static tess_status ask(tess_net_plan *plan, const tess_op *op, tess_error *error)
+static tess_status ask(tess_net_plan *plan, tess_step *step, tess_error *error)
 {
     tess_device *device = plan->bound->device;
     tess_op_needs needs;
     TESS_TRY(tess_stop_check(device->stop, error)); /* planners try many shapes */
-    TESS_TRY(device->ops->query(device, op, &needs, error));
+    TESS_TRY(device->ops->query(device, &step->op, &needs, error));
+    step->apart = needs.apart;
     if (needs.workspace > plan->workspace_bytes)
         plan->workspace_bytes = needs.workspace;
     return TESS_OK;
@@ -110,7 +111,7 @@ static tess_status add_op(tess_net_plan *plan, int index, tess_error *error)
     }
     if (strip)
         open_edges(plan, step);
-    return ask(plan, &step->op, error);
+    return ask(plan, step, error);
 }
 
 /* True when the value is already where a concatenation wants it. */
@@ -142,7 +143,7 @@ static tess_status add_copies(tess_net_plan *plan, int index, tess_error *error)
                           .out = {tess_tensor_channels(tess_plan_tensor(plan, layer->out[0]), channels)},
                           .kernel = {1, 1, 1},
                           .stride = {1, 1, 1}};
-            TESS_TRY(ask(plan, &step->op, error));
+            TESS_TRY(ask(plan, step, error));
         }
         channel += channels;
     }

@@ -14,6 +14,7 @@ typedef struct tess_step {
     tess_value in[TESS_OP_INPUTS], out[TESS_OP_OUTPUTS]; /* EXCHANGE: in[0] */
     int64_t channel;                                     /* COPY: first channel in the storage of out[0] */
     int rows_above;                                      /* OP: rows of neighbours that in[0] begins with */
+    bool apart;                                          /* OP: the output may not lie over an input */
     tess_prepared *prepared;
 } tess_step;
 

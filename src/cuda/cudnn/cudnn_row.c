@@ -84,8 +84,10 @@ static tess_status refuses(const tess_device *device, const tess_op *op, tess_er
     return reason ? tess_kernel_refuse(why, reason) : TESS_OK;
 }
 
+/* cuDNN does not promise that a residual may be overwritten: an engine may write its sums before it adds. */
 static void needs_of(tess_device *device, const tess_op *op, tess_op_needs *needs)
 {
+    needs->apart = tess_op_residuals(op) > 0;
     needs->workspace = tess_cuda_known_of(device, op).workspace;
     needs->weights = tess_cuda_weight_bytes(op);
 }

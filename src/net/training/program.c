@@ -140,6 +140,7 @@ void tess_program_op(tess_program *program, tess_op op, const tess_cell *in, con
         return;
     step->op = op;
     step->weights = weights;
+    step->apart = needs.apart;
     memcpy(step->in, in, sizeof(tess_cell) * (size_t)op.inputs);
     memcpy(step->out, out, sizeof(tess_cell) * (size_t)op.outputs);
     if (needs.workspace > program->workspace_bytes)

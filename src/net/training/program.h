@@ -44,6 +44,7 @@ typedef struct tess_program_step {
     tess_op op;
     tess_cell in[TESS_OP_INPUTS], out[TESS_OP_OUTPUTS];
     tess_cell weights; /* packed parameters; -1: none */
+    bool apart;        /* the output may not lie over an input */
     tess_prepared *prepared;
 } tess_program_step;
 

@@ -71,7 +71,7 @@ static void write_in_place(const tess_program *program, placing *place, int s)
 {
     const tess_program_step *step = &program->steps[s];
     const tess_cell out = step->out[0];
-    if (step->packs || !whole(program, out) || place->storage[out].first != s)
+    if (step->packs || step->apart || !whole(program, out) || place->storage[out].first != s)
         return;
     for (int i = 0; i < step->op.inputs; i++) {
         const tess_cell in = step->in[i];
