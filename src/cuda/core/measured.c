@@ -6,20 +6,23 @@
 
 #include "cuda/core/device_impl.h"
 
+/* A layer's kernel must not depend on the batch: kernels differ in the order of their sums, and the result of an image
+ * must not change with its neighbours. A gradient sums over the batch. */
 void tess_cuda_class(const tess_op *op, char text[TESS_CUDA_CLASS])
 {
     char plain[64];
     tess_op_class(op, plain, sizeof plain);
-    const tess_tensor *grid = op->kind == TESS_OP_CONV_GRAD ? &op->in[1] : &op->out[0];
-    int64_t pixels = grid->n * grid->d * grid->h * grid->w;
+    const bool grad = op->kind == TESS_OP_CONV_GRAD;
+    const tess_tensor *grid = grad ? &op->in[1] : &op->out[0];
+    int64_t pixels = (grad ? grid->n : 1) * grid->d * grid->h * grid->w;
     int size = 0;
     while (pixels > 1) {
         pixels >>= 1;
         size++;
     }
-    snprintf(text, TESS_CUDA_CLASS, "%s %s>%s%s%s%s+%d 2^%d", plain, tess_dtype_name(op->in[0].dtype),
+    snprintf(text, TESS_CUDA_CLASS, "%s %s>%s%s%s%s+%d 2^%d%s", plain, tess_dtype_name(op->in[0].dtype),
              tess_dtype_name(grid->dtype), op->bias ? " bias" : "", tess_op_relu(op) ? " relu" : "",
-             op->masked ? " mask" : "", tess_op_residuals(op), size);
+             op->masked ? " mask" : "", tess_op_residuals(op), size, grad ? "" : " an image");
 }
 
 tess_cuda_known *tess_cuda_find(tess_cuda_measured *measured, const char *op_class)
@@ -132,6 +135,17 @@ static const tess_kernel *own_row(const tess_device *device, const tess_op *op, 
     return row || !forced[0] ? row : tess_kernel_named(device, op, "hopper");
 }
 
+/* The op that stands for its class when cuDNN is asked: a layer of one image, since cuDNN's answer depends on the batch. */
+static tess_op asked_op(const tess_op *op)
+{
+    tess_op one = *op;
+    for (int i = 0; i < op->inputs && op->kind != TESS_OP_CONV_GRAD; i++)
+        one.in[i].n = 1;
+    for (int i = 0; i < op->outputs && op->kind != TESS_OP_CONV_GRAD; i++)
+        one.out[i].n = 1;
+    return one;
+}
+
 /* Default without a measurement: Hopper's kernels, then cuDNN, then the generic ones. Makes a cuDNN plan to
  * find its workspace. */
 static void guess(tess_device *device, const tess_op *op, tess_cuda_known *known)
@@ -143,8 +157,9 @@ static void guess(tess_device *device, const tess_op *op, tess_cuda_known *known
     known->seconds = -1;
     known->setting = -1;
     if (cudnn_first && tess_cuda_cudnn(measured, op)) {
+        const tess_op asked = asked_op(op);
         tess_cuda_plan *plan = NULL;
-        if (tess_cuda_plan_take(measured, op, -1, TESS_CUDA_WORKSPACE, &plan, NULL) == TESS_OK) {
+        if (tess_cuda_plan_take(measured, &asked, -1, TESS_CUDA_WORKSPACE, &plan, NULL) == TESS_OK) {
             snprintf(known->kernel, sizeof known->kernel, "cudnn");
             known->setting = tess_cudnn_plan_engine(plan->plan);
             known->workspace = tess_cudnn_plan_workspace(plan->plan) ? TESS_CUDA_WORKSPACE : 0;

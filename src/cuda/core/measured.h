@@ -1,6 +1,7 @@
 /* measured.h: the fastest kernel for a class of layers. `tune` measures it once and stores it in the cache;
  * without a measurement it is the first row that does not refuse. The class includes the order of magnitude of
- * the image size, so a new size needs no timing and no search. */
+ * the image size, so a new size needs no timing and no search, and not the batch, so an image gives the same result in any
+ * batch (a gradient's class includes it). */
 #ifndef TESS_CUDA_MEASURED_H
 #define TESS_CUDA_MEASURED_H
 
@@ -10,7 +11,7 @@
 #include "cuda/cudnn/cudnn.h"
 #include "device/kernel.h"
 
-enum { TESS_CUDA_CLASS = 112, TESS_CUDA_PLANS = 96 };
+enum { TESS_CUDA_CLASS = 128, TESS_CUDA_PLANS = 96 };
 #define TESS_CUDA_WORKSPACE ((size_t)32 << 20) /* most that a cuDNN plan may ask for */
 
 /* What is known about a class: the row to use. */
