@@ -1,13 +1,13 @@
 /* Milliseconds of one core that a training sample of elevation maps costs.
  *
- *     map_rates FOLDER [CROP [SAMPLES]] */
+ *     map_rates FOLDER [CROP [SAMPLES [REPEATS]]] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "train/data_dem.h"
 
-enum { LEVELS = 32 };
+enum { LEVELS = 32, BATCH = 64 };
 
 static tess_memory counter;
 static tess_error error;
@@ -22,8 +22,9 @@ static int fail(void)
 static double draw(tess_source *source, void *const arrays[], int64_t first, int64_t count)
 {
     const clock_t start = clock();
-    for (int64_t i = 0; i < count; i++) {
-        const tess_sample sample = {.seed = 1, .step = first + i / 64, .index = i % 64};
+    for (int64_t i = 0; i < count; i += source->group) {
+        const tess_sample sample = {
+            .seed = 1, .step = first + i / BATCH, .index = i % BATCH, .more = source->group - 1};
         if (tess_dem_draw(source, &sample, NULL, arrays, &error) != TESS_OK)
             return -1;
     }
@@ -33,7 +34,7 @@ static double draw(tess_source *source, void *const arrays[], int64_t first, int
 int main(int argc, char **argv)
 {
     if (argc < 2) {
-        fprintf(stderr, "usage: map_rates FOLDER [CROP [SAMPLES]]\n");
+        fprintf(stderr, "usage: map_rates FOLDER [CROP [SAMPLES [REPEATS]]]\n");
         return 2;
     }
     const char *const paths[] = {argv[1]};
@@ -44,7 +45,8 @@ int main(int argc, char **argv)
         .scales = 2,
         .scale = {1, 0.5},
         .share = {0.75, 0.25},
-        .levels = LEVELS};
+        .levels = LEVELS,
+        .repeats = argc > 4 ? atoll(argv[4]) : 1};
     tess_source *source = NULL;
     void *arrays[TESS_DATA_ARRAYS] = {0};
     if (tess_dem_open(&settings, &source, &error) != TESS_OK ||
@@ -52,7 +54,8 @@ int main(int argc, char **argv)
         return fail();
     for (int i = 0; i < source->arrays; i++) {
         size_t bytes = 0;
-        if (!tess_tensor_bytes(&source->array[i], &bytes) || !(arrays[i] = malloc(bytes)))
+        if (!tess_tensor_bytes(&source->array[i], &bytes) ||
+            !(arrays[i] = malloc(bytes * (size_t)source->group)))
             return 1;
     }
     const double first = draw(source, arrays, 0, count), rest = draw(source, arrays, 1 << 20, count);
