@@ -35,10 +35,10 @@ typedef struct tess_dem_settings {
     int64_t repeats; /* samples of a crop with its void, at most TESS_DEM_POSITIONS; 0 is 1 */
 } tess_dem_settings;
 
-/* What is not drawn, for validation: such a sample is upright, at full size, and has no guess. */
+/* What is not drawn, for validation: such samples are upright, at full size, and have no guess. */
 typedef struct tess_dem_fixed {
     int64_t map;
-    double gamma;
+    const double *gammas; /* of the sample and of those after it, which differ in nothing else */
 } tess_dem_fixed;
 
 tess_status tess_dem_open(const tess_dem_settings *settings, tess_source **out,

@@ -93,8 +93,8 @@ tess_status tess_dem_draw(tess_source *source, const tess_sample *sample, const 
             (void)tess_tensor_bytes(&source->array[k], &item); /* checked by the queue */
             to[k] = (char *)arrays[k] + (size_t)i * item;
         }
-        one.index = sample->index + i;
-        write_sample(dem, &one, &room, fixed ? fixed->gamma : choose_gamma(&one),
+        one.index = fixed ? sample->index : sample->index + i;
+        write_sample(dem, &one, &room, fixed ? fixed->gammas[i] : choose_gamma(&one),
                      fixed ? 0 : drawn.turn ^ positions[one.index % group], weight, to);
     }
     return TESS_OK;

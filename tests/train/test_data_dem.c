@@ -108,14 +108,15 @@ static void test_samples(void)
         const tess_sample sample = {.seed = 3, .step = i / 4, .index = i % 4, .worker = i % 2},
                           other = {.seed = 3, .step = i / 4, .index = i % 4},
                           next = {.seed = 4, .step = i / 4, .index = i % 4};
-        const tess_dem_fixed fixed = {i % 2, 0.5 + 0.01 * i};
+        const double gamma = 0.5 + 0.01 * i;
+        const tess_dem_fixed fixed = {i % 2, &gamma};
         draw_one(source, &sample, NULL, a);
         draw_one(unkept, &other, NULL, b);
         CHECK_MSG(memcmp(a, b, sizeof *a) == 0, "sample %d depends on worker or budget", i);
         draw_one(source, &next, NULL, b);
         unlike += memcmp(a, b, sizeof *a) != 0;
         draw_one(source, &sample, &fixed, a);
-        square += check_sample(a, fixed.gamma) / 40;
+        square += check_sample(a, gamma) / 40;
     }
     CHECK(unlike == 40);
     CHECK_MSG(square > 1e-4 && square < 0.5, "the mean square of y is %g", square);
@@ -217,7 +218,8 @@ static void test_refusals(void)
     arrays *a = calloc(1, sizeof *a);
     void *list[TESS_DATA_ARRAYS] = {a->input, a->level, a->noise, a->weight};
     const tess_sample sample = {.seed = 1};
-    const tess_dem_fixed fixed = {2, 0.5};
+    const double gamma = 0.5;
+    const tess_dem_fixed fixed = {2, &gamma};
     CHECK(tess_dem_draw(source, &sample, &fixed, list, &error) == TESS_BAD_INPUT &&
           strstr(error.text, "sea.bil"));
     source->table->close(source);
