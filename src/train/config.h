@@ -108,6 +108,7 @@ typedef struct tess_train_config {
         double sigma[2]; /* noise levels of the crops, on the scale of values in [0,1] */
         int64_t workers; /* 0: as many as are useful */
         uint64_t cache;  /* bytes of decoded images that are kept */
+        int64_t repeats; /* diffusion: samples of a crop with its void */
     } data;
     int64_t batch, steps;
     tess_train_phases phases; /* at least one after reading */

@@ -16,7 +16,8 @@ void tess_config_defaults(tess_train_config *config)
         .data = {.crop = 128,
                  .scales = {4, {1, 0.9, 0.8, 0.7}, {0.55, 0.15, 0.15, 0.15}},
                  .sigma = {0, 0.2},
-                 .cache = (uint64_t)4 << 30},
+                 .cache = (uint64_t)4 << 30,
+                 .repeats = 1},
         .batch = 16,
         .steps = 20000,
         .loss = {TESS_L1, 1e-3},
@@ -92,6 +93,21 @@ static tess_status check_crops(const tess_train_config *config, tess_config_read
             return tess_fail(reader->error, TESS_BAD_INPUT,
                              "%s: expected a multiple of %lld for this network, got %lld", path,
                              (long long)grid, (long long)crop);
+    }
+    return TESS_OK;
+}
+
+static tess_status check_batches(const tess_train_config *config, tess_config_reader *reader)
+{
+    const tess_train_phases *phases = &config->phases;
+    for (int i = 0; i < phases->count; i++) {
+        char path[TESS_CONFIG_PATH] = "batch";
+        if (phases->count > 1)
+            snprintf(path, sizeof path, "phases[%d].batch", i);
+        if (phases->list[i].batch % config->data.repeats)
+            return tess_fail(reader->error, TESS_BAD_INPUT,
+                             "%s: expected a multiple of data.repeats, which is %lld, got %lld", path,
+                             (long long)config->data.repeats, (long long)phases->list[i].batch);
     }
     return TESS_OK;
 }
@@ -175,6 +191,7 @@ tess_status tess_config_complete(tess_train_config *config, tess_config_reader *
     TESS_TRY(check_unused(config, reader));
     TESS_TRY(tess_config_complete_phases(config, GIVEN(config, steps), reader->error));
     TESS_TRY(check_crops(config, reader));
+    TESS_TRY(check_batches(config, reader));
     complete_rates(config);
     TESS_TRY(check_rates(config, reader));
     return complete_output(config, reader);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "train/config_impl.h"
+#include "train/data_dem.h"
 #include "train/data_folder.h"
 #include "train/data_validation.h"
 
@@ -103,6 +104,8 @@ const tess_config_field tess_config_fields[] = {
     {"data", "workers", INTEGER, AT(data.workers), 0, TESS_DATA_WORKERS, NULL,
      "a number of threads, 0 (automatic) to 64", FREE},
     {"data", "cache", &tess_config_size, AT(data.cache), 0, HIGH, NULL, a_size, FREE},
+    {"data", "repeats", INTEGER, AT(data.repeats), 1, TESS_DEM_POSITIONS, NULL,
+     "a number of positions of a crop, 1 to 8", KEPT, NETWORK, DIFFUSION | OF_FILE},
     {"", "batch", INTEGER, AT(batch), 1, 65536, NULL, "a number of crops, 1 to 65536", KEPT},
     {"", "steps", INTEGER, AT(steps), 1, UINT32_MAX, NULL, "a number of steps, 1 to 4294967295", KEPT},
     {"", "phases", &tess_config_phases, AT(phases), PATHLESS,

@@ -19,6 +19,7 @@ enum { TESS_DATA_ARRAYS = 4 };
 typedef struct tess_sample {
     uint64_t seed;
     int64_t step, index; /* index: in the whole batch of the step; both below 2^32 */
+    int64_t more;        /* samples after it that are drawn with it: of the same group (tess_source.group) */
     int worker;          /* of this number of workers; chooses scratch memory, never values */
     tess_stop *stop;     /* polled by long draws, which then return TESS_INTERRUPTED */
 } tess_sample;
@@ -41,7 +42,7 @@ typedef struct tess_source_table {
     /* Bytes of host memory that `begin` allocates and that draws hold at most, as counted. */
     size_t (*bytes)(const tess_source *, int workers);
     tess_status (*begin)(tess_source *, int workers, tess_error *);
-    /* Writes one sample: item 0 of each array. Called by several threads, each with its own `worker`. */
+    /* Writes a sample, item 0 of each array, and those after it. Called by several threads, each with its own `worker`. */
     tess_status (*draw)(tess_source *, const tess_sample *, void *const arrays[TESS_DATA_ARRAYS],
                         tess_error *);
     void (*close)(tess_source *);
@@ -55,7 +56,9 @@ struct tess_source {
     tess_data_role role[TESS_DATA_ARRAYS];
     tess_tensor array[TESS_DATA_ARRAYS]; /* one sample (n = 1), dense */
     int64_t items;                       /* images, for reports */
-    const struct tess_images *images;    /* the files behind it (data_images.h) */
+    int64_t
+        group; /* samples, from a multiple of this index on, whose drawing shares most of its work; 0 and 1: none */
+    const struct tess_images *images; /* the files behind it (data_images.h) */
 };
 
 /* The array with this role, or -1. */

@@ -137,6 +137,7 @@ tess_status tess_dem_open(const tess_dem_settings *s, tess_source **out, tess_er
     tess_source *source = &dem->source;
     source->images = dem->maps;
     source->items = tess_images_count(dem->maps);
+    source->group = s->repeats;
     source->arrays = 4;
     source->role[TESS_DEM_INPUT] = TESS_DATA_INPUT;
     source->role[TESS_DEM_LEVEL] = TESS_DATA_VECTOR;

@@ -13,6 +13,9 @@
  * published models would spend 2 % of the samples on the last sixth of that range, where the details of y appear, which is 0.2
  * in the mean. The levels of a step are spread evenly.
  *
+ * With `repeats`, a crop with its void makes so many samples in a row, each in another position, with another noise and level:
+ * crop, void and conditions take most of the time. The positions of a group are four turns before mirrored ones.
+ *
  * Arrays: the network's input, the vector of its noise level, the noise (its target), the weights of the loss. */
 #ifndef TESS_TRAIN_DATA_DEM_H
 #define TESS_TRAIN_DATA_DEM_H
@@ -20,7 +23,7 @@
 #include "train/data.h"
 #include "train/data_images.h"
 
-enum { TESS_DEM_SCALES = 8 };
+enum { TESS_DEM_SCALES = 8, TESS_DEM_POSITIONS = 8 };
 enum { TESS_DEM_INPUT, TESS_DEM_LEVEL, TESS_DEM_NOISE, TESS_DEM_WEIGHT }; /* the arrays */
 
 typedef struct tess_dem_settings {
@@ -28,13 +31,14 @@ typedef struct tess_dem_settings {
     int64_t crop;
     int scales;
     double scale[TESS_DEM_SCALES], share[TESS_DEM_SCALES]; /* scales are 1, 1/2, 1/3, ... */
-    int64_t levels; /* values of the network's vector: tess_diffusion_level */
+    int64_t levels;  /* values of the network's vector: tess_diffusion_level */
+    int64_t repeats; /* samples of a crop with its void, at most TESS_DEM_POSITIONS; 0 is 1 */
 } tess_dem_settings;
 
-/* What is not drawn, for validation: such a sample is upright, at full size, and has no guess. */
+/* What is not drawn, for validation: such samples are upright, at full size, and have no guess. */
 typedef struct tess_dem_fixed {
     int64_t map;
-    double gamma;
+    const double *gammas; /* of the sample and of those after it, which differ in nothing else */
 } tess_dem_fixed;
 
 tess_status tess_dem_open(const tess_dem_settings *settings, tess_source **out,

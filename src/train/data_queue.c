@@ -1,4 +1,4 @@
-/* The queue of micro-batches. Number b is in slot b % depth. Workers take single samples in order, so that the
+/* The queue of micro-batches. Number b is in slot b % depth. Workers take samples in order, a group or one at a time, so that the
  * oldest batch, which the trainer waits for, is always finished first, whatever the number of workers. One mutex
  * protects all states; a sample takes much longer than the lock. */
 #define _POSIX_C_SOURCE 200809L
@@ -31,6 +31,8 @@ struct tess_data_queue {
     tess_data_settings settings;
     int workers;
     int64_t n; /* samples of a micro-batch */
+    int64_t
+        unit; /* of which a worker draws so many at a time: of one group, whatever the micro-batches are */
     tess_block block;
     tess_stop end; /* set to end the workers */
     pthread_mutex_t mutex;
@@ -38,7 +40,7 @@ struct tess_data_queue {
     slot *slots;
     int64_t filling, next; /* the batch that workers take samples from, and the next sample of it */
     int64_t taken;         /* batches that were taken */
-    int drawing;           /* samples that are being drawn */
+    int drawing;           /* draws in work */
     bool broken;           /* a sample failed: no more are drawn */
     double waited;
     queue_worker *worker;
@@ -91,12 +93,16 @@ static bool ended(tess_data_queue *q)
     return tess_stop_wanted(&q->end) || tess_stop_wanted(q->settings.stop);
 }
 
-static tess_status draw_one(tess_data_queue *q, int worker, int64_t batch, int64_t item, tess_error *error)
+static tess_status draw_some(tess_data_queue *q, int worker, int64_t batch, int64_t item, tess_error *error)
 {
     const tess_data_settings *s = &q->settings;
     const int64_t part = batch % s->parts;
-    const tess_sample sample = {s->seed, s->first_step + batch / s->parts, part * q->n + item, worker,
-                                &q->end};
+    const tess_sample sample = {.seed = s->seed,
+                                .step = s->first_step + batch / s->parts,
+                                .index = part * q->n + item,
+                                .more = q->unit - 1,
+                                .worker = worker,
+                                .stop = &q->end};
     void *arrays[TESS_DATA_ARRAYS] = {0};
     for (int i = 0; i < s->source->arrays; i++)
         arrays[i] =
@@ -104,7 +110,7 @@ static tess_status draw_one(tess_data_queue *q, int worker, int64_t batch, int64
     return s->source->table->draw(s->source, &sample, arrays, error);
 }
 
-/* With the mutex: notes the result of one sample. The failure of the smallest index is kept. */
+/* With the mutex: notes the result of one draw. The failure of the smallest index is kept. */
 static void note_result(tess_data_queue *q, int64_t batch, int64_t item, tess_status status,
                         const tess_error *error)
 {
@@ -117,7 +123,7 @@ static void note_result(tess_data_queue *q, int64_t batch, int64_t item, tess_st
             to->error = *error;
         }
     }
-    to->done++;
+    to->done += q->unit;
     q->drawing--;
     if (to->done == q->n || q->broken)
         pthread_cond_broadcast(&q->ready);
@@ -134,7 +140,8 @@ static tess_status work(void *arg, tess_error *unused)
             pthread_cond_wait(&q->work, &q->mutex);
         if (ended(q))
             break;
-        const int64_t batch = q->filling, item = q->next++;
+        const int64_t batch = q->filling, item = q->next;
+        q->next += q->unit;
         q->drawing++;
         if (q->next == q->n) {
             q->slots[batch % q->settings.depth].free = false;
@@ -143,7 +150,7 @@ static tess_status work(void *arg, tess_error *unused)
         }
         pthread_mutex_unlock(&q->mutex);
         tess_error error = {{0}};
-        const tess_status status = draw_one(q, w->number, batch, item, &error);
+        const tess_status status = draw_some(q, w->number, batch, item, &error);
         pthread_mutex_lock(&q->mutex);
         note_result(q, batch, item, status, &error);
     }
@@ -163,6 +170,15 @@ static tess_status check(const tess_data_settings *s, tess_error *error)
         return tess_fail(error, TESS_BAD_OPTION, "step %lld: steps and samples are counted to 2^32",
                          (long long)s->first_step);
     return TESS_OK;
+}
+
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    while (b) {
+        const int64_t rest = a % b;
+        a = b, b = rest;
+    }
+    return a;
 }
 
 static tess_status open_parts(tess_data_queue *q, tess_error *error)
@@ -195,6 +211,7 @@ tess_status tess_data_open(const tess_data_settings *settings, tess_data_queue *
     q->settings = *settings;
     q->workers = worker_count(settings);
     q->n = settings->batch / settings->parts;
+    q->unit = common_divisor(q->n, tess_max_i64(settings->source->group, 1));
     tess_stop_init(&q->end, NULL, NULL);
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);

@@ -98,6 +98,12 @@ def check_equal(bench):
     for name, changes in (("workers", {"data__workers": 3}), ("cache", {"data__cache": 0}), ("all", {"recompute": "all"})):
         if train(bench, name, **{"data__workers": 1, "network__dropout": 0.2, **changes}):
             bench.check(same(weights(bench, "one"), weights(bench, name)), f"the same bits: {name}")
+    for name, workers in (("repeated", 1), ("repeated_workers", 3)):
+        train(bench, name, data__workers=workers, data__repeats=2, network__dropout=0.2)
+    bench.check(same(weights(bench, "repeated"), weights(bench, "repeated_workers")) and
+                not same(weights(bench, "repeated"), weights(bench, "one")), "the same bits: workers with repeats")
+    refused = bench.run("train", config(bench, "repeated", data__repeats=4, network__dropout=0.2), "--resume", "--quiet")
+    bench.check_refused(refused, 1, "data.repeats", "was 2")
     path, folder = config(bench, "killed", data__workers=1, network__dropout=0.2), bench.path("killed-checkpoints")
     for _ in range(2):
         resume = ("--resume",) if list(folder.glob("*.ckpt")) else ()
@@ -166,6 +172,9 @@ def check_refused(bench):
                            (("s.tif", "40 x 20", "exclude"), {"data__folders": ["small"]}),
                            (("f.tif", "level"), {"data__folders": ["flat"]}),
                            (("validation.folder", "s.tif"), {"validation__folder": "small"}),
+                           (("batch", "data.repeats", "3", "4"), {"data__repeats": 3}),
+                           (("data.repeats", "1 to 8"), {"data__repeats": 9}),
+                           (("data.repeats", "drunet"), {"network": {"architecture": "drunet"}, "data__repeats": 2}),
                            (("network.dropout", "drunet"), {"network": {"architecture": "drunet", "dropout": 0.1}}),
                            (("loss.kind",), {"network": {"architecture": "drunet"}, "loss": {"kind": "masked_mse"}})):
         result = bench.run("train", config(bench, "bad", **changes), "--quiet")

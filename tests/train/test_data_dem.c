@@ -1,5 +1,6 @@
 /* test_data_dem.c: samples of elevation maps are what their draws say: the noise can be taken away again and leaves what the smooth
- * fill misses; pixels without a value never count; a sample depends on (seed, step, index) alone. */
+ * fill misses; pixels without a value never count; a sample depends on (seed, step, index) alone; those of one crop are in different
+ * positions. */
 #define _XOPEN_SOURCE 700
 #include "counter.h"
 #include "folder.h"
@@ -38,6 +39,8 @@ static void make_map(const char *name, double steep, bool corner)
     fclose(file);
 }
 
+static int64_t repeats = 1; /* of all that are opened */
+
 static tess_status open_source(size_t budget, int64_t crop, double scale, tess_source **out,
                                tess_error *error)
 {
@@ -48,7 +51,8 @@ static tess_status open_source(size_t budget, int64_t crop, double scale, tess_s
         .scales = 2,
         .scale = {1, scale},
         .share = {0.5, 0.5},
-        .levels = LEVELS};
+        .levels = LEVELS,
+        .repeats = repeats};
     return tess_dem_open(&settings, out, error);
 }
 
@@ -104,20 +108,79 @@ static void test_samples(void)
         const tess_sample sample = {.seed = 3, .step = i / 4, .index = i % 4, .worker = i % 2},
                           other = {.seed = 3, .step = i / 4, .index = i % 4},
                           next = {.seed = 4, .step = i / 4, .index = i % 4};
-        const tess_dem_fixed fixed = {i % 2, 0.5 + 0.01 * i};
+        const double gamma = 0.5 + 0.01 * i;
+        const tess_dem_fixed fixed = {i % 2, &gamma};
         draw_one(source, &sample, NULL, a);
         draw_one(unkept, &other, NULL, b);
         CHECK_MSG(memcmp(a, b, sizeof *a) == 0, "sample %d depends on worker or budget", i);
         draw_one(source, &next, NULL, b);
         unlike += memcmp(a, b, sizeof *a) != 0;
         draw_one(source, &sample, &fixed, a);
-        square += check_sample(a, fixed.gamma) / 40;
+        square += check_sample(a, gamma) / 40;
     }
     CHECK(unlike == 40);
     CHECK_MSG(square > 1e-4 && square < 0.5, "the mean square of y is %g", square);
     source->table->close(source);
     unkept->table->close(unkept);
     free(a);
+}
+
+/* Whether channels 0 to 2 and the weights of b are those of a in another position: bits as of `turn`. */
+static bool is_turned(const arrays *a, const arrays *b, int turn)
+{
+    for (int i = 0; i < PIXELS; i++) {
+        const int y = turn & 4 ? i % CROP : i / CROP, x = turn & 4 ? i / CROP : i % CROP,
+                  from = (turn & 1 ? CROP - 1 - y : y) * CROP + (turn & 2 ? CROP - 1 - x : x);
+        const size_t size = TESS_CONDITIONS * sizeof(float), channels = TESS_CONDITIONS + 1;
+        if (memcmp(a->input + (size_t)from * channels, b->input + (size_t)i * channels, size) != 0 ||
+            a->weight[from] != b->weight[i])
+            return false;
+    }
+    return true;
+}
+
+/* Samples of one crop: all in different positions, with noise and levels of their own, the same drawn together or alone. */
+static void test_repeats(void)
+{
+    enum { MOST = TESS_DEM_POSITIONS, ITEM = TESS_CONDITIONS + 1 };
+    tess_error error = {{0}};
+    arrays *a = calloc(2 * MOST, sizeof *a);
+    float *input = calloc(MOST * PIXELS * ITEM, 4), *level = calloc(MOST * LEVELS, 4),
+          *noise = calloc(MOST * PIXELS, 4), *weight = calloc(MOST * PIXELS, 4);
+    for (repeats = 2; repeats <= MOST; repeats *= 2) {
+        tess_source *source = NULL;
+        CHECK(open_source(1 << 20, CROP, 0.5, &source, &error) == TESS_OK && source->group == repeats &&
+              source->table->begin(source, 1, &error) == TESS_OK);
+        for (int64_t i = 0; i < 2 * repeats; i++)
+            draw_one(source, &(tess_sample){.seed = 7, .step = 3, .index = i}, NULL, &a[i]);
+        for (int64_t i = 0; i < repeats; i++) {
+            int turns = 0;
+            for (int turn = 0; turn < 8; turn++)
+                turns += (i > 0 || turn > 0) && is_turned(&a[0], &a[i], turn);
+            CHECK_MSG(turns == (i > 0), "%d of %d: %d positions", (int)i, (int)repeats, turns);
+            for (int64_t k = 0; k < i; k++) {
+                CHECK(!is_turned(&a[i], &a[k], 0));
+                CHECK(memcmp(a[i].noise, a[k].noise, sizeof a->noise) != 0);
+                CHECK(memcmp(a[i].level, a[k].level, sizeof a->level) != 0);
+            }
+            for (int turn = 0; turn < 8; turn++)
+                CHECK(!is_turned(&a[i], &a[repeats], turn)); /* the next crop */
+        }
+        void *list[TESS_DATA_ARRAYS] = {input, level, noise, weight};
+        const int64_t first = repeats / 2; /* a part of a group, as for small micro-batches */
+        const tess_sample some = {.seed = 7, .step = 3, .index = first, .more = repeats - first - 1};
+        CHECK(tess_dem_draw(source, &some, NULL, list, &error) == TESS_OK);
+        for (int64_t i = 0; i <= some.more; i++) {
+            const arrays *alone = &a[first + i];
+            CHECK(memcmp(alone->input, input + i * PIXELS * ITEM, sizeof alone->input) == 0);
+            CHECK(memcmp(alone->level, level + i * LEVELS, sizeof alone->level) == 0);
+            CHECK(memcmp(alone->noise, noise + i * PIXELS, sizeof alone->noise) == 0);
+            CHECK(memcmp(alone->weight, weight + i * PIXELS, sizeof alone->weight) == 0);
+        }
+        source->table->close(source);
+    }
+    repeats = 1;
+    free(a), free(input), free(level), free(noise), free(weight);
 }
 
 /* The noise levels of a step cover the whole range. */
@@ -155,7 +218,8 @@ static void test_refusals(void)
     arrays *a = calloc(1, sizeof *a);
     void *list[TESS_DATA_ARRAYS] = {a->input, a->level, a->noise, a->weight};
     const tess_sample sample = {.seed = 1};
-    const tess_dem_fixed fixed = {2, 0.5};
+    const double gamma = 0.5;
+    const tess_dem_fixed fixed = {2, &gamma};
     CHECK(tess_dem_draw(source, &sample, &fixed, list, &error) == TESS_BAD_INPUT &&
           strstr(error.text, "sea.bil"));
     source->table->close(source);
@@ -173,6 +237,7 @@ int main(void)
     tess_source_close(source);
     if (status == TESS_OK) {
         test_samples();
+        test_repeats();
         test_levels();
         test_refusals();
     }

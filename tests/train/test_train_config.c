@@ -11,7 +11,10 @@
     "\"network\":{\"architecture\":\"drunet\"},\"data\":{\"folders\":[\"a\"]},\"output\":\"o.safetensors\""
 #define TENTHS  "{\"share\":0.1},{\"share\":0.1},{\"share\":0.1},{\"share\":0.1},{\"share\":0.1}"
 #define NO_DATA "\"network\":{\"architecture\":\"drunet\"},\"output\":\"o.safetensors\""
-#define NO_NET  "\"data\":{\"folders\":[\"a\"]},\"output\":\"o.safetensors\""
+#define MAPS                                                                                                 \
+    "\"network\":{\"architecture\":\"diffusion\"},\"data\":{\"folders\":[\"a\"],\"repeats\":4},\"output\":"  \
+    "\"o.safetensors\""
+#define NO_NET "\"data\":{\"folders\":[\"a\"]},\"output\":\"o.safetensors\""
 
 static tess_status parse(const char *text, tess_train_config *config, tess_error *error)
 {
@@ -65,7 +68,7 @@ static void test_diffusion(void)
         "%s", error.text);
     CHECK(c.init == TESS_INIT_DIFFUSION && c.network.blocks == 2 && c.network.dropout == 0.1 &&
           c.data.scales.count == 2 && c.data.sigma[1] == 0 && c.network.attention.count == 2 &&
-          c.deviation_factor == 1);
+          c.deviation_factor == 1 && c.data.repeats == 1);
     tess_json *json = tess_train_config_json(&c);
     char *text = tess_json_dump(json, false);
     CHECK_MSG(parse(text, &again, &error) == TESS_OK, "%s", error.text);
@@ -75,6 +78,9 @@ static void test_diffusion(void)
     tess_train_config_clear(&c);
     tess_train_config_clear(&again);
     refused("{\"network\":{\"architecture\":\"diffusion\",\"widths\":[8]}," NO_NET "}", "network.widths");
+    refused("{" MAPS ",\"batch\":6}", "batch: expected a multiple of data.repeats, which is 4, got 6");
+    refused("{" MAPS ",\"batch\":8,\"phases\":[{\"share\":0.5},{\"crop\":256}]}",
+            "phases[1].batch: expected a multiple of data.repeats, which is 4, got 2");
     refused("{\"network\":{\"architecture\":\"diffusion\",\"attention\":[3]}," NO_NET "}",
             "network.attention[0]");
     refused("{\"network\":{\"architecture\":\"diffusion\",\"blocks\":20}," NO_NET "}", "network.blocks");

@@ -20,11 +20,16 @@ void tess_train_shape_diffusion(const tess_train_config *config, tess_model_shap
 tess_status tess_train_open_denoiser(tess_train_job *job, tess_error *error)
 {
     TESS_TRY(tess_model_recognise_trained(job->start, &job->model, error));
-    if (job->config.network.dropout == 0 && job->config.deviation_factor == 1)
+    const tess_train_config *config = &job->config;
+    const char *unused = config->network.dropout > 0     ? "network.dropout"
+                         : config->data.repeats > 1      ? "data.repeats"
+                         : config->deviation_factor != 1 ? "deviation_factor"
+                                                         : NULL;
+    if (!unused)
         return TESS_OK;
-    return tess_fail(
-        error, TESS_BAD_INPUT, "%s: is for diffusion networks, and network.weights holds a %s; remove it",
-        job->config.network.dropout > 0 ? "network.dropout" : "deviation_factor", job->model.architecture);
+    return tess_fail(error, TESS_BAD_INPUT,
+                     "%s: is for diffusion networks, and network.weights holds a %s; remove it", unused,
+                     job->model.architecture);
 }
 
 tess_status tess_train_open_diffusion(tess_train_job *job, tess_error *error)
@@ -60,7 +65,8 @@ tess_status tess_train_open_maps(tess_train_job *job, int64_t crop, uint64_t cac
                                              .memory = job->engine.memory},
                                   .crop = crop,
                                   .scales = (int)tess_min_i64(config->data.scales.count, TESS_DEM_SCALES),
-                                  .levels = job->levels};
+                                  .levels = job->levels,
+                                  .repeats = config->data.repeats};
     for (int i = 0; i < settings.scales; i++) {
         settings.scale[i] = config->data.scales.list[i];
         settings.share[i] = config->data.scales.weight[i];

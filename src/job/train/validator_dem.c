@@ -47,14 +47,14 @@ static tess_status open_part(tess_dem_validator *v, const tess_net *net, tess_dt
     return TESS_OK;
 }
 
-/* The arrays of a sample, then the result. */
+/* The arrays of samples of all levels, then the result. */
 static void lay_out(tess_dem_validator *v)
 {
     size_t end = 0, bytes = 0;
     for (int i = 0; i < v->source->arrays; i++) {
         v->at[i] = end;
         (void)tess_tensor_bytes(&v->source->array[i], &bytes);
-        end += tess_align_size(bytes, ALIGNMENT);
+        end += tess_align_size(TESS_DEM_VALIDATOR_LEVELS * bytes, ALIGNMENT);
     }
     v->result_at = end;
     (void)tess_tensor_bytes(&v->source->array[TESS_DEM_NOISE], &bytes);
@@ -158,8 +158,8 @@ tess_status tess_dem_validator_prepare(tess_dem_validator *v, tess_error *error)
     return v->source->table->begin(v->source, 1, error);
 }
 
-/* Predicts the noise of the sample in the host's block. */
-static tess_status predict(tess_dem_validator *v, tess_error *error)
+/* Predicts the noise of a sample in the host's block. */
+static tess_status predict(tess_dem_validator *v, int level, tess_error *error)
 {
     tess_device *device = v->engine->device;
     const tess_device_memory *memory = device->memory;
@@ -173,38 +173,56 @@ static tess_status predict(tess_dem_validator *v, tess_error *error)
     if (!tess_tensor_bytes(&input, &input_bytes) || !tess_tensor_bytes(&output, &output_bytes) ||
         output_bytes > v->host_bytes - v->result_at)
         return tess_fail(error, TESS_INTERNAL, "a validation sample is larger than was planned");
-    memory->copy(device, first + level_at, host + v->at[TESS_DEM_LEVEL],
-                 (size_t)v->net.levels * sizeof(float), NULL);
+    const size_t level_bytes = (size_t)v->net.levels * sizeof(float);
+    memory->copy(device, first + level_at, host + v->at[TESS_DEM_LEVEL] + (size_t)level * level_bytes,
+                 level_bytes, NULL);
     tess_net_plan_run(v->embedding.plan, first, v->workspace.data, v->embedding.weights.data, NULL);
     memory->copy(device, second + vector_at, first + table_at, (size_t)v->net.table * sizeof(float), NULL);
-    memory->copy(device, second + input_at, host + v->at[TESS_DEM_INPUT], input_bytes, NULL);
+    memory->copy(device, second + input_at, host + v->at[TESS_DEM_INPUT] + (size_t)level * input_bytes,
+                 input_bytes, NULL);
     tess_net_plan_run(v->step.plan, second, v->workspace.data, v->step.weights.data, NULL);
     memory->copy(device, host + v->result_at, second + output_at, output_bytes, NULL);
     return device->streams->sync(device, NULL, error);
 }
 
-static tess_status measure(tess_dem_validator *v, int64_t map, int64_t number, int level, tess_error *error)
+/* The mean squared error in the void, of the sample of this level and the result. */
+static double error_of(const tess_dem_validator *v, int level)
 {
-    char *host = v->host.data;
-    void *arrays[TESS_DATA_ARRAYS] = {0};
-    for (int i = 0; i < v->source->arrays; i++)
-        arrays[i] = host + v->at[i];
-    const tess_sample sample = {.seed = 0, .step = number, .index = map, .worker = 0, .stop = v->stop};
-    const tess_dem_fixed fixed = {map, gammas[level]};
-    TESS_TRY(tess_dem_draw(v->source, &sample, &fixed, arrays, error));
-    TESS_TRY(predict(v, error));
     const tess_tensor *t = &v->source->array[TESS_DEM_NOISE];
-    const float *noise = arrays[TESS_DEM_NOISE], *weight = arrays[TESS_DEM_WEIGHT],
+    const char *host = v->host.data;
+    const int64_t pixels = t->h * t->w, first = level * pixels;
+    const float *noise = (const float *)(const void *)(host + v->at[TESS_DEM_NOISE]) + first,
+                *weight = (const float *)(const void *)(host + v->at[TESS_DEM_WEIGHT]) + first,
                 *result = (const float *)(const void *)(host + v->result_at);
     double sum = 0;
-    int64_t pixels = 0;
-    for (int64_t i = 0; i < t->h * t->w; i++)
+    int64_t count = 0;
+    for (int64_t i = 0; i < pixels; i++)
         if (weight[i] > 0) {
-            const double error_of = (double)result[i] - (double)noise[i];
-            sum += error_of * error_of;
-            pixels++;
+            const double error = (double)result[i] - (double)noise[i];
+            sum += error * error;
+            count++;
         }
-    v->sum[level] += sum / (double)pixels;
+    return sum / (double)count;
+}
+
+/* A void of a map at all levels. */
+static tess_status measure(tess_dem_validator *v, int64_t map, int64_t number, tess_error *error)
+{
+    void *arrays[TESS_DATA_ARRAYS] = {0};
+    for (int i = 0; i < v->source->arrays; i++)
+        arrays[i] = (char *)v->host.data + v->at[i];
+    const tess_sample sample = {.seed = 0,
+                                .step = number,
+                                .index = map,
+                                .more = TESS_DEM_VALIDATOR_LEVELS - 1,
+                                .worker = 0,
+                                .stop = v->stop};
+    TESS_TRY(tess_dem_draw(v->source, &sample, &(tess_dem_fixed){map, gammas}, arrays, error));
+    for (int i = 0; i < TESS_DEM_VALIDATOR_LEVELS; i++) {
+        TESS_TRY(tess_stop_check(v->stop, error));
+        TESS_TRY(predict(v, i, error));
+        v->sum[i] += error_of(v, i);
+    }
     return TESS_OK;
 }
 
@@ -217,10 +235,7 @@ tess_status tess_dem_validator_run(tess_dem_validator *v, tess_weights *weights,
         v->sum[i] = 0;
     v->count = v->source->items * VOIDS;
     for (int64_t k = 0; k < v->count; k++)
-        for (int i = 0; i < TESS_DEM_VALIDATOR_LEVELS; i++) {
-            TESS_TRY(tess_stop_check(v->stop, error));
-            TESS_TRY(measure(v, k / VOIDS, k % VOIDS, i, error));
-        }
+        TESS_TRY(measure(v, k / VOIDS, k % VOIDS, error));
     *loss = 0;
     for (int i = 0; i < TESS_DEM_VALIDATOR_LEVELS; i++)
         *loss += tess_dem_validator_loss(v, i) / TESS_DEM_VALIDATOR_LEVELS;

@@ -58,12 +58,15 @@ static void end(tess_smooth_system *system, const tess_smooth_window *window, do
 }
 
 /* The length below which the surface bends as a plate and above which it sags as a membrane, for a void of this width in
- * terrain of this exponent of roughness. Fitted with bench/studies/fill_smooth.py: rough terrain forgets its slope sooner. */
-static double bending_length(double width, double exponent)
+ * terrain of this exponent of roughness. Fitted with bench/studies/fill_smooth.py: rough terrain forgets its slope sooner, and
+ * no slope goes on for long where the void is open at the raster's edge. */
+static double bending_length(double width, double exponent, bool at_edge)
 {
+    static const double LONGEST_AT_EDGE = 24;
     const double octaves =
         -1 + 6 * (exponent - 1) + 12 * fmin(exponent - 0.6, 0); /* below 0.6: buildings, trees */
-    return width * exp2(fmin(fmax(octaves, -9), 2));
+    const double length = width * exp2(fmin(fmax(octaves, -9), 2));
+    return at_edge ? fmin(length, LONGEST_AT_EDGE) : length;
 }
 
 typedef struct blend {
@@ -90,7 +93,7 @@ static void set_tension(void *arg, const tess_void_one *one, const int32_t *pixe
         /* Where the terrain is smooth between neighbours, a plate is better than its roughness at a distance says. */
         const double exponent =
             (tess_roughness_exponent(&area, one->width / 8) + tess_roughness_exponent(&area, 2)) / 2;
-        const double length = bending_length(one->width, exponent);
+        const double length = bending_length(one->width, exponent, one->at_edge);
         tension = 1 / (length * length);
     }
     for (int64_t i = 0; i < one->pixels; i++)

@@ -7,17 +7,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { TESS_SMOOTH_LEVELS = 24, TESS_SMOOTH_MARGIN = 4 };
+enum { TESS_SMOOTH_LEVELS = 40, TESS_SMOOTH_MARGIN = 4 };
 
-/* A grid of the preconditioner. Level 0 is the raster; a pixel of level l + 1 covers 2 x 2 of level l. */
+/* Active pixels of a row, one beside the other. All loops go over these, since void pixels are few. */
+typedef struct tess_smooth_run {
+    int32_t y, from, to;
+} tess_smooth_run;
+
+/* Sums over the splines of an axis, one for each place: of squares, of squared first and of squared second differences. */
+typedef struct tess_smooth_sums {
+    double square, first, second;
+} tess_smooth_sums;
+
+/* A grid of the preconditioner. Level 0 is the raster. Spline a of level l + 1 covers the pixels 2a - 3 to 2a of level l with the
+ * weights 1/4, 3/4, 3/4, 1/4, in both axes; the outermost ones reach over the edge. */
 typedef struct tess_smooth_level {
     int64_t h, w;
     uint8_t *active; /* level 0: void pixels. Coarser: the spline at this pixel lies inside the void */
     float *tension;
-    float *inverse;      /* of the energy of the spline at each active pixel; 0 elsewhere */
-    int64_t *spans;      /* of each row, first and end of the active columns */
-    double *r, *z;       /* residual and its preconditioned form; 0 where not active */
-    double plate, slope; /* energies of one spline of this level */
+    float *inverse; /* of the energy of the spline at each active pixel; 0 elsewhere */
+    tess_smooth_run *runs;
+    int64_t run_count;
+    tess_smooth_sums *rows, *columns; /* h and w */
+    double *r, *z;                    /* residual and its preconditioned form; 0 where not active */
 } tess_smooth_level;
 
 typedef struct tess_smooth_system {
@@ -25,7 +37,7 @@ typedef struct tess_smooth_system {
     int count;
     double plate;      /* weight of the plate: 0 or 1 */
     double *u, *p, *q; /* as large as level 0: heights, direction, its image */
-    double *line;      /* a row of level 0 with TESS_SMOOTH_MARGIN zeros before and behind it */
+    double *line;      /* the longer side of level 0 with TESS_SMOOTH_MARGIN before and behind it, twice */
 } tess_smooth_system;
 
 /* Places the arrays of an h x w raster at `scratch` and returns the bytes; with NULL only counts. */
