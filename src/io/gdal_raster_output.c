@@ -146,20 +146,14 @@ static tess_status copy_bytes(tess_raster_output *output, tess_stop *stop, tess_
     return status;
 }
 
-/* Chooses the mask or alpha band in which filled pixels become valid. */
+/* The mask or alpha band in which filled pixels become valid. */
 static void find_marks(tess_raster_output *output)
 {
     const tess_raster_info *info = &output->raster->info;
     const int flags = tess_gdal.GDALGetMaskFlags(output->band);
-    output->mark = 255;
+    output->mark = output->raster->opaque;
     if (info->alpha) {
-        for (int b = 1; b <= info->bands; b++) {
-            GDALRasterBandH band = tess_gdal.GDALGetRasterBand(output->dataset, b);
-            if (tess_gdal.GDALGetRasterColorInterpretation(band) != GCI_AlphaBand)
-                continue;
-            output->marks = band;
-            output->mark = tess_gdal.GDALGetRasterDataType(band) == GDT_UInt16 ? 65535 : 255;
-        }
+        output->marks = tess_gdal.GDALGetRasterBand(output->dataset, info->alpha);
     } else if (info->mask_band && !(flags & (GMF_NODATA | GMF_ALL_VALID))) {
         output->marks = tess_gdal.GDALGetMaskBand(output->band);
     }

@@ -98,6 +98,21 @@ static bool has_parts(const char *path)
     return false;
 }
 
+/* A pixel that becomes valid in a mask or alpha band becomes valid in all bands, which were not filled. */
+static tess_status check_marks(const tess_raster_info *info, tess_error *error)
+{
+    if (info->marked < 2)
+        return TESS_OK;
+    char too[32] = "";
+    if (info->alpha)
+        snprintf(too, sizeof too, " -b %d", info->alpha);
+    return tess_fail(
+        error, TESS_BAD_INPUT,
+        "cannot be written: %d bands share the input's %s, so the voids of the others would count as "
+        "heights; copy band %d to a file of its own with gdal_translate -b %d%s",
+        info->marked, info->alpha ? "alpha band" : "mask", info->band, info->band, too);
+}
+
 /* What a format cannot hold, and GDAL would leave out or turn upside down without a word. */
 static tess_status check_format(const tess_raster_info *info, const char *driver, tess_error *error)
 {
@@ -132,6 +147,7 @@ tess_status tess_raster_way_find(const tess_raster *raster, const char *target,
         way->bytes = true;
     else
         way->convert = true;
+    TESS_TRY(check_marks(info, error));
     TESS_TRY(check_format(info, way->driver, error));
     if (is(way->driver, "HFA") && (!way->bytes || way->convert || has_parts(raster->path)))
         return tess_fail(error, TESS_BAD_OPTION,

@@ -258,6 +258,7 @@ def check_masks(bench):
         bench.check((mask == 255).all(), f"{name}: filled pixels are valid in the mask")
         smaller = [d.GetRasterBand(1).GetMaskBand().GetOverview(i).ReadAsArray() for i in range(2)]
         bench.check(all((x == 255).all() for x in smaller), f"{name}: and in its overviews")
+        check_second_marks(bench, name, path)
     path, out = bench.path("alpha.tif"), bench.path("alpha_out.tif")
     make(path, gdal.GDT_UInt16, ["ALPHA=YES"], nodata=None, marks=False, bands=2)
     d = gdal.Open(str(path), gdal.GA_Update)
@@ -267,6 +268,59 @@ def check_masks(bench):
     bench.check(result.status == 0, f"alpha: {result.out}")
     check_filled(bench, "alpha", path, out)
     bench.check((read(out, 2) == 65535).all(), "alpha: filled pixels are opaque")
+    for kind, opaque, half in ((gdal.GDT_Int16, 255, 1), (gdal.GDT_Float32, 1, 0.25), (gdal.GDT_Byte, 255, 1)):
+        name = f"alpha of {gdal.GetDataTypeName(kind)}"
+        make(path, kind, ["ALPHA=YES"], nodata=None if kind != gdal.GDT_Byte else 250, marks=False, bands=2)
+        marks = np.where(voids(), 0, opaque).astype(TYPES[kind])
+        marks[5, 7] = half  # nearly transparent, but not void
+        d = gdal.Open(str(path), gdal.GA_Update)
+        d.GetRasterBand(2).WriteArray(marks)
+        del d
+        result = bench.run(path, out)
+        bench.check(result.status == 0 and figures(result)["voids"].startswith(f"{voids().sum()} "), f"{name}: {result.out}")
+        check_filled(bench, name, path, out)
+        bench.check((read(out, 2) == np.where(voids(), opaque, marks)).all(), f"{name}: filled pixels are opaque")
+        check_second_marks(bench, name, path)
+
+
+def check_second_marks(bench, name, path):
+    """As a second map it has no value where mask or alpha is 0, and its own heights elsewhere."""
+    plane, out = bench.path("marks_plane.tif"), bench.path("marks_plane_out.tif")
+    wanted = np.zeros((H, W), bool)
+    wanted[15:40, 20:80] = True
+    write(plane, np.where(wanted, -9999, 5).astype(np.float32))
+    both, warped = wanted & ~voids(), bench.path("marks_warped.tif")
+    gdal.Translate(str(warped), str(path), srcWin=[0, 0, W, H - 50])  # another grid
+    for second in (path, warped):
+        result = bench.run(plane, out, "--second", second)
+        got = read(out)
+        bench.check(result.status == 0 and np.allclose(got[both], read(path)[both].astype(np.float32), rtol=0, atol=0.01) and
+                    (got[wanted & voids()] == -9999).all(), f"{name}, second map {second.name}: {result.out}")
+
+
+def check_shared_mask(bench):
+    """Two bands under one mask or alpha: filling one would make the voids of the other valid."""
+    for name, options, kind in (("mask", (), gdal.GDT_Float32), ("alpha", ["PHOTOMETRIC=MINISBLACK"], gdal.GDT_Byte)):
+        path = bench.path(f"shared_{name}.tif")
+        bands = 2 if name == "mask" else 3
+        make(path, kind, options, nodata=None, marks=False, bands=bands)
+        marks = np.where(voids(), 0, 255).astype(np.uint8)
+        with config("GDAL_TIFF_INTERNAL_MASK", "YES"):
+            d = gdal.Open(str(path), gdal.GA_Update)
+            if name == "mask":
+                d.CreateMaskBand(gdal.GMF_PER_DATASET)
+            else:
+                d.GetRasterBand(3).SetColorInterpretation(gdal.GCI_AlphaBand)
+            (d.GetRasterBand(1).GetMaskBand() if name == "mask" else d.GetRasterBand(3)).WriteArray(marks)
+            del d
+        check_error(bench, [path, bench.path("no.tif"), "--band", 1], "no.tif", "2 bands share", name, "gdal_translate -b 1")
+        bench.check(not bench.path("no.tif").exists(), f"{name} of two bands: no output")
+        one, out = bench.path("one_band.tif"), bench.path("one_band_out.tif")
+        with config("GDAL_TIFF_INTERNAL_MASK", "YES"):
+            gdal.Translate(str(one), str(path), bandList=[1] if name == "mask" else [1, 3])
+        result = bench.run(one, out)
+        bench.check(result.status == 0, f"{name}: one band as the message says: {result.out}")
+        check_filled(bench, f"{name}, one band", one, out)
 
 
 def check_mask_file(bench):
@@ -592,6 +646,7 @@ def main():
     bench = Quiet(sys.argv[2])
     check_kinds(bench)
     check_masks(bench)
+    check_shared_mask(bench)
     check_mask_file(bench)
     check_rules(bench)
     check_values(bench)
