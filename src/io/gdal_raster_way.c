@@ -114,12 +114,21 @@ static tess_status check_marks(const tess_raster_info *info, tess_error *error)
 }
 
 /* What a format cannot hold, and GDAL would leave out or turn upside down without a word. */
-static tess_status check_format(const tess_raster_info *info, const char *driver, tess_error *error)
+static tess_status check_format(const tess_raster_info *info, const char *driver, bool converted,
+                                tess_error *error)
 {
     if (is(driver, "JP2OpenJPEG") && info->dtype != TESS_U8 && info->dtype != TESS_U16 &&
         info->dtype != TESS_I16)
         return tess_fail(error, TESS_BAD_OPTION, "JPEG 2000 does not hold %s here; write .tif",
                          tess_dtype_word(info->dtype));
+    const bool tiff = is(driver, "GTiff") || is(driver, "COG"), jp2 = is(driver, "JP2OpenJPEG");
+    if (converted && !tiff && (info->mask_band || (info->alpha && !jp2)))
+        return tess_fail(error, TESS_BAD_OPTION,
+                         "%s holds no %s, by which the input marks its voids; write .tif", driver,
+                         info->alpha ? "alpha band" : "mask band");
+    if (converted && (jp2 || is(driver, "AAIGrid")) && (info->scale != 1 || info->offset != 0))
+        return tess_fail(error, TESS_BAD_OPTION,
+                         "%s holds no scale and offset, which the input's heights need; write .tif", driver);
     if (is(driver, "AAIGrid") &&
         (!info->has_transform || info->transform[2] != 0 || info->transform[4] != 0 ||
          info->transform[1] <= 0 || info->transform[5] >= 0 || info->bands > 1))
@@ -148,7 +157,7 @@ tess_status tess_raster_way_find(const tess_raster *raster, const char *target,
     else
         way->convert = true;
     TESS_TRY(check_marks(info, error));
-    TESS_TRY(check_format(info, way->driver, error));
+    TESS_TRY(check_format(info, way->driver, way->convert, error));
     if (is(way->driver, "HFA") && (!way->bytes || way->convert || has_parts(raster->path)))
         return tess_fail(error, TESS_BAD_OPTION,
                          "Erdas Imagine is only written for an input of that format in one file; write .tif");

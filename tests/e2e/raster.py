@@ -433,6 +433,8 @@ def check_formats(bench):
         d = gdal.Open(str(out))
         bench.check(np.allclose(d.GetGeoTransform(), PLACE), f"{name}: transform {d.GetGeoTransform()}")
         bench.check(d.GetSpatialRef() is not None, f"{name}: coordinate system")
+        declared = gdal.Open(str(given)).GetRasterBand(1).GetNoDataValue()
+        bench.check(d.GetRasterBand(1).GetNoDataValue() == declared, f"{name}: nodata {d.GetRasterBand(1).GetNoDataValue()}")
     structure = gdal.Open(str(bench.path("cog.tif"))).GetMetadata("IMAGE_STRUCTURE")
     bench.check(structure.get("LAYOUT") == "COG", f"a COG: {structure}")
     bench.check(gdal.Open(str(bench.path("co.tif"))).GetMetadata("IMAGE_STRUCTURE").get("COMPRESSION") == "DEFLATE", "creation options")
@@ -453,6 +455,38 @@ def check_formats(bench):
     check_error(bench, [bench.path("rotated.tif"), bench.path("x.asc")], "x.asc", "rotation")
     check_error(bench, [source, bench.path("x.tif"), "--format", "NITF"], "NITF", "COG")
     check_lossy(bench)
+    check_marks_of_formats(bench)
+
+
+def check_marks_of_formats(bench):
+    """Voids that stay are still marked in another format, or the format is refused."""
+    masked, alpha = bench.path("masked.tif"), bench.path("alpha.tif")
+    make(alpha, gdal.GDT_UInt16, ["ALPHA=YES"], nodata=None, marks=False, bands=2)
+    d = gdal.Open(str(alpha), gdal.GA_Update)
+    d.GetRasterBand(2).WriteArray(np.where(voids(), 0, 65535).astype(np.uint16))
+    del d
+    for name in ("m.img", "m.asc"):
+        check_error(bench, [masked, bench.path(name)], name, "no mask band", ".tif")
+    check_error(bench, [alpha, bench.path("a.img")], "a.img", "no alpha band", ".tif")
+    check_error(bench, [bench.path("scaled.tif"), bench.path("s.jp2")], "s.jp2", "scale", ".tif")
+    check_error(bench, [bench.path("scaled.tif"), bench.path("s.asc")], "s.asc", "scale", ".tif")
+    few = np.zeros((H, W), bool)
+    few[20:40, 30:60] = True  # the other voids stay
+    asked = bench.path("few.tif")
+    write(asked, few.astype(np.uint8))
+    for source, name in ((masked, "m_cog.tif"), (alpha, "a.jp2"), (bench.path("int16.tif"), "n.jp2"), (bench.path("n.jp2"), "n2.jp2")):
+        out = bench.path(name)
+        result = bench.run(source, out, "--mask", asked, *(["--format", "COG"] if "cog" in name else []))
+        if not bench.check(result.status == 0, f"{name}: {result.out}"):
+            continue
+        d = gdal.Open(str(out))
+        bench.check(np.array_equal(d.GetRasterBand(1).GetMaskBand().ReadAsArray() == 0, voids() & ~few), f"{name}: voids that stay")
+    text = bench.path("n.jp2.aux.xml").read_text()
+    bench.path("n.jp2.aux.xml").write_text(text.replace("</PAMRasterBand>", '<Description>kept</Description>'
+                                           '<Metadata><MDI key="STATISTICS_MEAN">1</MDI></Metadata></PAMRasterBand>'))
+    bench.run(bench.path("n.jp2"), bench.path("n3.jp2"), "--mask", asked)
+    text = bench.path("n3.jp2.aux.xml").read_text()
+    bench.check("kept" in text and "STATISTICS" not in text, f"the description beside a JPEG 2000 is kept: {text}")
 
 
 def check_lossy(bench):
