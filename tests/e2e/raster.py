@@ -380,6 +380,15 @@ def check_rules(bench):
     bench.check(figures(bench.run(path)).get("voids", "").startswith(f"{void.sum()} "), "-32768 of int16")
     bench.check(figures(bench.run(path, "--nodata", "none")).get("voids", "").startswith("0 "), "none")
     check_error(bench, [path, "--nodata", "70000"], "int16", "70000")
+    for kind, marker in ((np.uint16, 65535), (np.uint16, 32767), (np.int16, 32767), (np.float32, 32767)):
+        small = heights(kind)
+        small[void] = marker
+        write(path, small)
+        result = bench.run(path)
+        bench.check(figures(result).get("voids", "").startswith(f"{void.sum()} "), f"{marker} of {kind.__name__}: {result.out}")
+    write(path, np.round((heights(np.float64) - 500) * 100).clip(0, 65535).astype(np.uint16))  # the summits are cut off
+    result = bench.run(path)
+    bench.check((read(path) == 65535).any() and figures(result).get("voids", "").startswith("0 "), f"65535 of a summit: {result.out}")
     make(bench.path("beyond.tif"), gdal.GDT_Int16, nodata=-99999, marks=False)
     bench.check(figures(bench.run(bench.path("beyond.tif"))).get("voids", "").startswith("0 "), "a nodata value that int16 cannot hold")
     both = bench.path("two_values.tif")  # NaN in a file that declares another value
