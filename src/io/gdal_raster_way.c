@@ -139,6 +139,24 @@ static tess_status check_format(const tess_raster_info *info, const char *driver
     return TESS_OK;
 }
 
+/* GDAL only warns of options that a format does not have, or of values that they do not take. */
+static tess_status check_creation(const tess_raster_target *settings, const char *driver, tess_error *error)
+{
+    GDALDriverH handle = tess_gdal.GDALGetDriverByName(driver);
+    for (const char *const *at = settings->creation; at && *at; at++) {
+        char *one[] = {(char *)*at, NULL};
+        tess_gdal.CPLErrorReset();
+        if (tess_gdal.GDALValidateCreationOptions(handle, one))
+            continue;
+        const char *why = tess_gdal.CPLGetLastErrorMsg();
+        const int length = (int)strlen(why) - (strlen(why) > 0 && why[strlen(why) - 1] == '.');
+        return tess_fail(error, TESS_BAD_OPTION, "`creation` %s: %.*s; see the page of GDAL's driver %s", *at,
+                         length, why, driver);
+    }
+    tess_gdal.CPLErrorReset();
+    return TESS_OK;
+}
+
 tess_status tess_raster_way_find(const tess_raster *raster, const char *target,
                                  const tess_raster_target *settings, tess_raster_way *way, tess_error *error)
 {
@@ -164,7 +182,7 @@ tess_status tess_raster_way_find(const tess_raster *raster, const char *target,
     if (!is(way->driver, "GTiff") && !tess_gdal_add_writer(way->driver))
         return tess_fail(error, TESS_UNSUPPORTED, "the installed GDAL has no %s driver; write .tif",
                          way->driver);
-    return TESS_OK;
+    return check_creation(settings, way->driver, error);
 }
 
 static char **set_number(char **options, const char *name, int64_t number)

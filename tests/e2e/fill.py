@@ -156,6 +156,27 @@ def check_which(bench):
                 "a map without voids is copied")
 
 
+def check_nodata(bench):
+    """A given value that replaces another is warned of; nan leaves only NaN."""
+    z, data, inner, _ = make(bench)
+    path = bench.path("both.tif")
+    two = np.round(z).astype(np.int16)
+    two[inner] = -9999
+    two[70:75, 10:15] = -32768
+    save(path, two, nodata=-32768, kind=gdal.GDT_Int16)
+    result = bench.run("fill", path, bench.path("b.tif"), "--model", bench.path("net.pth"), *FAST, "--nodata", -9999)
+    bench.check(result.status == 0 and "--nodata -9999 replaces" in result.err and "-32768" in result.err, f"warned: {result.err!r}")
+    result = bench.run("fill", path, bench.path("b.tif"), "--model", bench.path("net.pth"), *FAST, "--nodata", -32768)
+    bench.check(result.status == 0 and "replaces" not in result.err, f"the same value is not: {result.err!r}")
+    deep = data.copy()
+    deep[inner] = np.nan
+    deep[70:75, 10:15] = -9999
+    save(path, deep, nodata=None)
+    for options, count in ((("--nodata", "nan"), inner.sum()), ((), inner.sum() + 25)):
+        told = fill(bench, "b.tif", *options, source="both.tif")["fill"]["voids"]
+        bench.check(told["filled_pixels"] == count, f"{options}: {told}")
+
+
 def check_wide(bench):
     """A void that is wider than a tile is filled coarse to fine, to its middle."""
     z = heights(400, 420)
@@ -258,6 +279,8 @@ def check_refused(bench):
     refused("no.tif", source="no.tif")
     refused("--overlap", options=("--overlap", 60), status=2)
     refused("--deviation", options=("--deviation", path("d.tif")), status=2)
+    refused("--eta", "ddim", options=("--eta", 0.5), status=2)
+    refused("--create COMPRESS=BLAH", options=("--create", "COMPRESS=BLAH"), status=2)
     refused("--memory", options=("--memory", "1M"))
     refused("map.tif", to="map.tif", status=2)
     bench.check(np.array_equal(load(path("map.tif")), data), "the input is as it was")
@@ -285,6 +308,7 @@ def main():
     check_filled(bench)
     check_equal(bench)
     check_which(bench)
+    check_nodata(bench)
     check_wide(bench)
     check_second(bench)
     check_killed(bench, int(sys.argv[2]) if len(sys.argv) > 2 else 3)

@@ -48,6 +48,8 @@ tess_status tess_fill_open(tess_fill_job *job, tess_memory *memory, tess_error *
 void tess_fill_close(tess_fill_job *job);
 /* The settings of the sampler for guided tiles or the others, for batches of this size. */
 tess_sampler_settings tess_fill_sampler_settings(const tess_fill_job *job, bool guided, int64_t batch);
+/* Whether the given nodata value takes the place of another that the file declares. */
+bool tess_fill_overrides(const tess_fill_job *job);
 /* Bytes on the host while tiles are computed, and while they are put together. */
 size_t tess_fill_stage_bytes(const tess_fill_job *job, int64_t batch);
 /* GDAL's side of the output. */

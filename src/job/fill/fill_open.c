@@ -52,6 +52,8 @@ static tess_status check_settings(tess_fill_job *job, tess_error *error)
         return tess_fail(error, TESS_BAD_OPTION, "`deviation`: needs `samples` of 2 or more");
     if (s->schedule && s->sampler != TESS_FILL_DDPM)
         return tess_fail(error, TESS_BAD_OPTION, "`schedule`: only the sampler ddpm has one");
+    if (s->eta != 0 && s->sampler != TESS_FILL_DDIM)
+        return tess_fail(error, TESS_BAD_OPTION, "`eta`: only the sampler ddim has one");
     return check_outputs(s, error);
 }
 
@@ -73,15 +75,29 @@ static tess_status open_truth(tess_fill_job *job, tess_error *error)
     return TESS_OK;
 }
 
+bool tess_fill_overrides(const tess_fill_job *job)
+{
+    const tess_fill_settings *s = job->settings;
+    const tess_void_rule *rule = &tess_raster_describe(job->raster)->rule;
+    return s->nodata_given && rule->avoid && !(rule->exact && rule->value == rule->avoided);
+}
+
 static tess_status open_raster(tess_fill_job *job, tess_error *error)
 {
     const tess_fill_settings *s = job->settings;
     const tess_raster_settings settings = {.band = (int)s->band,
-                                           .nodata_is =
-                                               s->nodata_given ? TESS_NODATA_GIVEN : TESS_NODATA_OF_FILE,
+                                           .nodata_is = !s->nodata_given   ? TESS_NODATA_OF_FILE
+                                                        : isnan(s->nodata) ? TESS_NODATA_NONE
+                                                                           : TESS_NODATA_GIVEN,
                                            .nodata = s->nodata,
                                            .mask = s->mask};
     TESS_TRY(tess_raster_open(job->engine.memory, s->input, &settings, &job->raster, error));
+    if (tess_fill_overrides(job) && !isnan(tess_raster_describe(job->raster)->nodata))
+        tess_note(
+            &s->common, TESS_NOTE_WARNING,
+            "%s: `nodata` %.9g replaces the nodata value %.9g of the file: pixels of %.9g count as heights",
+            s->input, s->nodata, tess_raster_describe(job->raster)->nodata,
+            tess_raster_describe(job->raster)->nodata);
     if (s->second)
         TESS_TRY(tess_raster_second(job->engine.memory, s->second, job->raster, &(tess_raster_settings){0},
                                     TESS_BILINEAR, &job->second, error));
