@@ -104,6 +104,8 @@ def check_filled(bench):
                 f"errors against the truth: {record['quality']}")
     planned, measured = (record[k]["peak_bytes"]["total"] for k in ("plan", "measured"))
     bench.check(measured <= planned <= 1.01 * measured + (1 << 20), f"planned {planned} bytes, measured {measured}")
+    parts = {k: (record["plan"]["peak_bytes"].get(k, 0), v) for k, v in record["measured"]["peak_bytes"].items()}
+    bench.check(all(v <= p for p, v in parts.values()), f"so is each part: {parts}")
     bench.check(info(bench.path("map.tif")) == info(bench.path("out.tif")), "gdalinfo tells the same of both")
     plan = bench.record("plan", "fill", bench.path("map.tif"), bench.path("no.tif"), "--model", bench.path("net.pth"),
                         "--device", "cpu", *FAST, "--truth", bench.path("truth.tif"))
@@ -254,6 +256,39 @@ def check_killed(bench, kills):
         os.unlink(bench.path("killed.tif.unfinished"))
 
 
+def check_before_reading(bench, refused):
+    """What does not depend on the heights is refused before they are read: here they cannot be."""
+    path = bench.path
+    save(path("hollow.tif"), heights(300, 320))
+    whole = path("hollow.tif").read_bytes()
+    path("hollow.tif").write_bytes(whole[:len(whole) // 2] + bytes(len(whole) - len(whole) // 2))
+    refused("hollow.tif", "damaged", source="hollow.tif")
+    refused("--memory 1M", "320 x 300", "or more", source="hollow.tif", options=("--memory", "1M"))
+    refused("no.pth", source="hollow.tif", model=path("no.pth"))
+    refused("bad.png", "suffix", source="hollow.tif", to="bad.png", status=2)
+    refused("--create", source="hollow.tif", options=("--create", "NOPE=1"), status=2)
+    refused("nowhere", source="hollow.tif", options=("--samples", 2, "--deviation", path("nowhere/d.tif")))
+    path("bad.tif.unfinished").mkdir()
+    refused("unfinished", source="hollow.tif")
+    path("bad.tif.unfinished").rmdir()
+
+
+def check_memory(bench):
+    """The size that a refusal names is enough, and can be typed as it stands."""
+    make(bench)
+    size, named = "1.5M", []
+    for _ in range(3):
+        result = bench.run("fill", bench.path("map.tif"), bench.path("m.tif"), "--model", bench.path("net.pth"), "--device", "cpu",
+                           *FAST, "--memory", size, "--quiet")
+        if result.status == 0:
+            break
+        bench.check(f"--memory {size} is too little" in result.err, f"{size}: {result.err!r}")
+        size = result.err.split("--memory ")[-1].split()[0]
+        named.append(size)
+    bench.check(result.status == 0 and named, f"refusals name {named}: {result.err!r}")
+    bench.path("m.tif").unlink(missing_ok=True)
+
+
 def check_refused(bench):
     z, data, *_ = make(bench)
     path, net = bench.path, bench.path("net.pth")
@@ -282,6 +317,7 @@ def check_refused(bench):
     refused("--eta", "ddim", options=("--eta", 0.5), status=2)
     refused("--create COMPRESS=BLAH", options=("--create", "COMPRESS=BLAH"), status=2)
     refused("--memory", options=("--memory", "1M"))
+    check_before_reading(bench, refused)
     refused("map.tif", to="map.tif", status=2)
     bench.check(np.array_equal(load(path("map.tif")), data), "the input is as it was")
     save(path("other.tif"), z, nodata=None)
@@ -312,6 +348,7 @@ def main():
     check_wide(bench)
     check_second(bench)
     check_killed(bench, int(sys.argv[2]) if len(sys.argv) > 2 else 3)
+    check_memory(bench)
     check_refused(bench)
     return bench.finish()
 
