@@ -114,7 +114,7 @@ static const cli_option options[] = {
     {"--band", "N", cli_integer, AT(band), "the band to fill, if there are several", NULL, 1, 65535},
     {"--nodata", "V", nodata, 0, "the value of voids, instead of what the file says; nan: only NaN"},
     {"--format", "F", cli_text, AT(format),
-     "GDAL's name of the output's format, e.g. COG (default: as the input)"},
+     "GDAL's name of the output's format, e.g. COG (default: by its suffix)"},
     {"--create", "NAME=VALUE", create, 0, "an option of that format, e.g. COMPRESS=ZSTD; may be repeated"},
     {"--world", "centre|corner", world, AT(world),
      "also write a world file; corner: as dem-fill writes it, half a pixel off", "centre corner"},

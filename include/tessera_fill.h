@@ -31,7 +31,7 @@ typedef struct tess_fill_settings {
     const char *truth;          /* a complete map to compare with; may be NULL */
     const char *second;         /* another elevation model, which fills by its differences; may be NULL */
     const char *deviation;      /* a raster for the standard deviation of the samples; may be NULL */
-    const char *format; /* GDAL's name of the output's format, e.g. COG; NULL: as the input, or by suffix */
+    const char *format;         /* GDAL's name of the output's format, e.g. COG; NULL: by its suffix */
     const char *const *creation; /* GDAL's creation options, ended by NULL; may be NULL */
     int64_t band;                /* from 1; 0: the only one */
     bool nodata_given, overwrite, resume;

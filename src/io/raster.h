@@ -72,6 +72,10 @@ void tess_raster_close(tess_raster *raster);
 /* True if writing to `path` would replace the raster of this name, a file beside it, or a file that it refers to (VRT). */
 bool tess_raster_names(const char *raster, const char *path);
 
+/* The largest distance between the corners of a raster and of one of its size with another transform, in its pixels. */
+double tess_raster_shift(const tess_raster_info *info, const double other[6]);
+#define TESS_RASTER_SAME_PLACE 0.01 /* a distance below this is the rounding of some program */
+
 typedef enum tess_world {
     TESS_WORLD_NONE,
     TESS_WORLD_CENTRE, /* the convention: the centre of the upper left pixel */

@@ -329,6 +329,11 @@ def check_refused(bench):
         refused(options[1], options=(options[0], path(options[1]), "--samples", 2, "--deviation", path(options[1])), status=2)
     refused("map.tif", source="mosaic.vrt", to="map.tif", options=("--overwrite",), status=2, there=True)
     refused("net.pth", to="net.pth", status=2, there=True)
+    save(path("moved.tif"), z, nodata=None)
+    d = gdal.Open(str(path("moved.tif")), gdal.GA_Update)
+    d.SetGeoTransform((PLACE[0], PLACE[1], 0, PLACE[3] + 3, 0, PLACE[5]))  # a tenth of a pixel
+    d = None
+    refused("moved.tif", "0.1 pixels", options=("--truth", path("moved.tif")))
     refused("nowhere", options=("--samples", 2, "--deviation", path("nowhere/d.tif")))
     bench.check(all(path(name).read_bytes() == was for name, was in kept.items()), "files that are read are as they were")
     result = bench.run("fill", path("map.tif"), path("x.tif"), "--sampler", "euler")

@@ -67,11 +67,12 @@ static tess_status open_truth(tess_fill_job *job, tess_error *error)
         return tess_fail(error, TESS_BAD_INPUT, "%s: has %lld x %lld pixels, the map %lld x %lld",
                          job->settings->truth, (long long)truth->width, (long long)truth->height,
                          (long long)map->width, (long long)map->height);
-    for (int i = 0; i < 6 && truth->has_transform && map->has_transform; i++)
-        if (fabs(truth->transform[i] - map->transform[i]) > 1e-6 * fabs(map->transform[i]) + 1e-9)
-            return tess_fail(error, TESS_BAD_INPUT,
-                             "%s: has another transform than the map; bring it to the same grid",
-                             job->settings->truth);
+    if (truth->has_transform && map->has_transform &&
+        !(tess_raster_shift(map, truth->transform) < TESS_RASTER_SAME_PLACE))
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "%s: is of another place: its transform is not the map's, by %.3g pixels; bring it "
+                         "to the same grid",
+                         job->settings->truth, tess_raster_shift(map, truth->transform));
     return TESS_OK;
 }
 
