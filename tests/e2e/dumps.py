@@ -1,11 +1,10 @@
 """dumps.py PROGRAM [cuda]: compares every network with outputs of PyTorch in double precision (tests/data/networks)."""
-import os
 import sys
 
 import numpy as np
 
 import reference
-from support import Bench, skip, write_safetensors
+from support import Bench, write_safetensors
 
 FP32_LIMIT = 1e-5  # of the largest output value
 # Relative L2 errors; PyTorch itself is off by 2.6e-2 in bf16 on the worst of these networks.
@@ -18,9 +17,7 @@ def main():
     precisions = ["fp32", "bf16"] if device != "cpu" or bench.has_bf16() else ["fp32"]
     if device != "cpu":
         precisions += ["fp16", "tf32"]
-        probe = bench.run("info", "--device", device, "--json", "-")
-        if probe.status and not os.environ.get("TESSERA_REQUIRE_GPU"):
-            skip(f"no {device} device here")
+        bench.need_device(device)
     for case in reference.CASES:
         stored = np.load(reference.FOLDER / f"{case.name}.npz")
         weights = case.weights()

@@ -129,6 +129,13 @@ class Bench:
         record = self.record("info")
         return bool(record and record["info"]["libraries"]["gdal"])
 
+    def need_device(self, device):
+        """Skips without that device, unless TESSERA_REQUIRE_GPU is set."""
+        result = self.run("info", "--device", device, "--quiet")
+        if result.status and not os.environ.get("TESSERA_REQUIRE_GPU"):
+            shutil.rmtree(self.folder, ignore_errors=True)
+            skip(result.err.strip())
+
     def check(self, good, text):
         if not good:
             self.failures += 1

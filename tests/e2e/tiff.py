@@ -64,3 +64,19 @@ def tags_of(path):
         size, start = SIZES.get(kind, 1) * count, struct.unpack("<I", value)[0]
         tags[tag] = value[:size] if size <= 4 else data[start:start + size]
     return tags
+
+
+def read_tiff(path):
+    """Float samples of one band without compression, in strips or tiles; 0 in tiles that the file leaves out."""
+    tags, data = tags_of(path), path.read_bytes()
+    number = lambda tag: int.from_bytes(tags[tag], "little")
+    width, height = number(256), number(257)
+    across, down, starts = (number(322), number(323), 324) if 322 in tags else (width, number(278), 273)
+    columns = -(-width // across)
+    image = np.zeros((-(-height // down) * down, columns * across), np.float32)
+    for i, start in enumerate(np.frombuffer(tags[starts], "<u4")):
+        block = np.frombuffer(data[start:start + 4 * across * down], "<f4") if start else np.zeros(across * down)
+        y, x = i // columns * down, i % columns * across
+        rows = block.size // across  # the last strip may be short
+        image[y:y + rows, x:x + across] = block[:rows * across].reshape(rows, across)
+    return image[:height, :width]

@@ -4,7 +4,6 @@ The validation loss falls; a run that was killed, or has other workers or anothe
 `fill` takes the file, with the calibration that it holds; every mistake is one line.
 """
 import json
-import os
 import shutil
 import sys
 import time
@@ -12,13 +11,8 @@ import time
 import numpy as np
 
 from support import Bench, read_metadata, read_safetensors, skip, write_config, write_safetensors
+from tiff import read_tiff, write_tiff
 
-try:
-    from osgeo import gdal
-except ImportError:
-    skip("GDAL's Python module is not there (Debian: python3-gdal)")
-
-gdal.UseExceptions()
 NODATA = -9999.0
 NETWORK = {"architecture": "diffusion", "widths": [8, 16], "blocks": 1}
 DEVICE = sys.argv[2] if len(sys.argv) > 2 else "cpu"
@@ -34,13 +28,11 @@ def terrain(h, w, seed):
 
 
 def save(path, data):
-    d = gdal.GetDriverByName("GTiff").Create(str(path), data.shape[1], data.shape[0], 1, gdal.GDT_Float32)
-    d.GetRasterBand(1).SetNoDataValue(NODATA)
-    d.GetRasterBand(1).WriteArray(data)
+    write_tiff(path, data, nodata=f"{NODATA:g}")
 
 
-def load(path):
-    return gdal.Open(str(path)).ReadAsArray()
+def load(bench, name):
+    return read_tiff(bench.path(name))
 
 
 def make_maps(bench):
@@ -133,20 +125,20 @@ def check_fill(bench):
     record = fill("out.tif", "--samples", 2, "--deviation", bench.path("dev.tif"), "--truth", bench.path("truth.tif"))
     if not record:
         return
-    out, void = load(bench.path("out.tif")), data == NODATA
+    out, void = load(bench, "out.tif"), data == NODATA
     planned, measured = (record[k]["peak_bytes"]["total"] for k in ("plan", "measured"))
     bench.check(np.array_equal(out[~void], data[~void]) and np.all(out != NODATA), "all voids are filled, nothing else")
     bench.check(measured <= planned <= 1.01 * measured + (1 << 20), f"planned {planned} bytes, measured {measured}")
     middle = np.abs(z[void] - z[void].mean()).mean()
     bench.check(record["quality"]["mae"] < middle, f"MAE {record['quality']['mae']:.2f}, of the mean {middle:.2f}")
     fill("plain.tif", "--samples", 2, "--deviation", bench.path("dev1.tif"), "--batch", 1, model="plain")
-    dev, dev1 = load(bench.path("dev.tif"))[void], load(bench.path("dev1.tif"))[void]
-    bench.check(np.array_equal(out, load(bench.path("plain.tif"))) and np.allclose(dev, 2 * dev1, rtol=1e-5) and
+    dev, dev1 = load(bench, "dev.tif")[void], load(bench, "dev1.tif")[void]
+    bench.check(np.array_equal(out, load(bench, "plain.tif")) and np.allclose(dev, 2 * dev1, rtol=1e-5) and
                 dev1.mean() > 0, "the file's factor calibrates the deviation; batches do not matter")
     data[40:210, 60:230] = NODATA
     save(bench.path("wide.tif"), data)
     record = fill("wide_out.tif", source="wide.tif")
-    bench.check(record and record["fill"]["guided_tiles"] > 0 and np.all(load(bench.path("wide_out.tif")) != NODATA),
+    bench.check(record and record["fill"]["guided_tiles"] > 0 and np.all(load(bench, "wide_out.tif") != NODATA),
                 "a wide void is filled coarse to fine")
     refused = bench.run("fill", bench.path("map.tif"), bench.path("no.tif"), "--model", bench.path("net.safetensors"), *FILL,
                         "--scaling", "global")
@@ -193,9 +185,7 @@ def main():
     if not bench.has_gdal():
         skip("the program has no GDAL")
     if DEVICE != "cpu":
-        result = bench.run("info", "--device", DEVICE, "--quiet")
-        if result.status != 0 and not os.environ.get("TESSERA_REQUIRE_GPU"):
-            skip(result.err.strip())
+        bench.need_device(DEVICE)
     make_maps(bench)
     check_result(bench)
     check_equal(bench)
