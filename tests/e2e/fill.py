@@ -4,6 +4,7 @@ The network is small and has random weights: what is checked is which pixels cha
 threads and being killed, that memory is as planned, and that files keep everything else."""
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -273,6 +274,24 @@ def check_before_reading(bench, refused):
     path("bad.tif.unfinished").rmdir()
 
 
+def check_full_disk(bench):
+    """A disk that is full at the end (a limit of file sizes): the tiles are kept, and a later run goes on with them."""
+    z = heights(500, 500)
+    z[100:120, 100:130] = NODATA
+    save(bench.path("plain.tif"), z, options=())
+    command = ("fill", bench.path("plain.tif"), bench.path("full.tif"), "--model", bench.path("net.pth"), "--device", "cpu", *FAST)
+
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (500000, 500000))
+    result = bench.run(*command, preexec_fn=limit)
+    bench.check_refused(result, 1, "full.tif", "cannot be written", "tiles are finished and kept", "--resume")
+    result = bench.run(*command, "--resume", "--verbose")
+    bench.check(result.status == 0 and "were there already" in result.err and (load(bench.path("full.tif")) != NODATA).all(),
+                f"resumed: {result}")
+    bench.check(not bench.path("full.tif.unfinished").exists(), "the journal is removed")
+
+
 def check_memory(bench):
     """The size that a refusal names is enough, and can be typed as it stands."""
     make(bench)
@@ -353,6 +372,7 @@ def main():
     check_wide(bench)
     check_second(bench)
     check_killed(bench, int(sys.argv[2]) if len(sys.argv) > 2 else 3)
+    check_full_disk(bench)
     check_memory(bench)
     check_refused(bench)
     return bench.finish()

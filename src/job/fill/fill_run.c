@@ -178,6 +178,10 @@ tess_status tess_fill_run(tess_fill_job *job, tess_error *error)
         status = write(job, error);
     if (status == TESS_INTERRUPTED)
         return stopped(job, error);
+    if (status != TESS_OK && tess_fill_journal_count(job->journal) > 0) /* a full disk, for example */
+        tess_note(&s->common, TESS_NOTE_WARNING,
+                  "%lld of %lld tiles are finished and kept in %s.unfinished; `resume` goes on",
+                  (long long)tess_fill_journal_count(job->journal), (long long)job->list.count, s->output);
     TESS_TRY(status);
     tess_stop_end(&job->engine.stop);
     tess_fill_journal_close(job->journal, true);
