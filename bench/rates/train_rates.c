@@ -4,6 +4,7 @@
  *   train_rates device=cuda model=random:drunet precision=bf16 batch=64 crop=128 steps=30
  *
  * Further words: micro=2 recompute=none|blocks|all down=1 rate=1e-4 optimizer=adam|adamw|sgd average=1 threads=2;
+ * update=16: MiB of gradients after which a pass updates their parameters, and keeps no block of all gradients;
  * data=FILE: fp32 inputs, then targets, of each step's batch (default: random, the same in every step);
  * ops=1: a line for each kind of op of a pass, the slowest first, each timed by itself;
  * out=FILE: the parameters after the last step, fp32, in the order of the printed names; losses=1: prints all losses. */
@@ -48,6 +49,7 @@ static tess_training_settings settings_of(void)
                                                  .weight_decay = is("optimizer", "adamw") ? 0.01 : 0,
                                                  .momentum = sgd ? 0.9 : 0},
                                     .average = number("average", 0) > 0,
+                                    .update_bytes = (size_t)(number("update", 0) * (1 << 20)),
                                     .tf32 = is("precision", "tf32")};
 }
 
@@ -158,14 +160,14 @@ static int slower_first(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* Runs steps [at, at + 1) of the program some times and returns the milliseconds of one run. */
-static double time_step(tess_training *t, int at)
+/* Runs steps [at, at + count) of the program some times and returns the milliseconds of one run. */
+static double time_steps(tess_training *t, int at, int count)
 {
     enum { RUNS = 10 };
     tess_event *from, *to;
     tess_program one = t->program;
     one.section_end[TESS_SECTION_BEGIN] = at;
-    one.section_end[TESS_SECTION_PASS] = at + 1;
+    one.section_end[TESS_SECTION_PASS] = at + count;
     need(device->streams->event_create(device, &from, &error), &error);
     need(device->streams->event_create(device, &to, &error), &error);
     tess_program_run(&one, TESS_SECTION_PASS, t->data, t->workspace.data, NULL);
@@ -180,21 +182,32 @@ static double time_step(tess_training *t, int at)
     return ms;
 }
 
+/* Read as fp32, written in the precision of the op. */
+static double packed_bytes(const tess_training *t, const tess_program_step *step)
+{
+    const double values = (double)count_of(tess_program_shape(&t->program, step->in[0]));
+    return values * (double)(sizeof(float) + tess_dtype_size(tess_op_precision(&step->op)));
+}
+
 static void report_ops(tess_training *t)
 {
     enum { MOST = 400 };
     static kind_time kinds[MOST];
-    int count = 0;
-    for (int i = t->program.section_end[TESS_SECTION_BEGIN]; i < t->program.section_end[TESS_SECTION_PASS];
-         i++) {
+    int count = 0, together = 1;
+    const int end = t->program.section_end[TESS_SECTION_PASS];
+    for (int i = t->program.section_end[TESS_SECTION_BEGIN]; i < end; i += together) {
         const tess_program_step *step = &t->program.steps[i];
         char class[64], name[96];
+        together = tess_program_together(&t->program, i, end);
         tess_op_class(&step->op, class, sizeof class);
-        snprintf(name, sizeof name, "%s%s%s %lldx%lld", step->packs ? "pack " : "", class,
-                 step->op.masked       ? " masked"
-                 : step->op.inputs > 1 ? " +"
-                                       : "",
-                 (long long)step->op.in[0].h, (long long)step->op.in[0].w);
+        if (step->packs)
+            snprintf(name, sizeof name, "pack weights");
+        else
+            snprintf(name, sizeof name, "%s%s %lldx%lld", class,
+                     step->op.masked       ? " masked"
+                     : step->op.inputs > 1 ? " +"
+                                           : "",
+                     (long long)step->op.in[0].h, (long long)step->op.in[0].w);
         int k = 0;
         while (k < count && strcmp(kinds[k].name, name) != 0)
             k++;
@@ -203,9 +216,11 @@ static void report_ops(tess_training *t)
         count += k == count;
         strcpy(kinds[k].name, name);
         kinds[k].count++;
-        kinds[k].ms += time_step(t, i);
+        kinds[k].ms += time_steps(t, i, together);
         kinds[k].flops += step->packs ? 0 : tess_op_flops(&step->op);
-        kinds[k].bytes += tess_op_traffic(&step->op);
+        for (int n = i; n < i + together; n++)
+            kinds[k].bytes +=
+                step->packs ? packed_bytes(t, &t->program.steps[n]) : tess_op_traffic(&step->op);
     }
     qsort(kinds, (size_t)count, sizeof *kinds, slower_first);
     double all = 0;

@@ -89,6 +89,17 @@ typedef struct tess_device_graphs {
     void (*release)(tess_device *, tess_graph *);
 } tess_device_graphs;
 
+/* One parameter to pack, from row-major fp32 values in the device's memory. */
+typedef struct tess_repack {
+    const tess_op *op;
+    int param;
+    /* The values are those of the convolution whose input gradient this op is (as FLIP turns them); only devices with
+     * `packs_turned` accept it, for at most nine taps. */
+    bool turned;
+    const float *values;
+    void *packed;
+} tess_repack;
+
 /* What a device measured of itself between two points in time. */
 typedef struct tess_meter_reading {
     bool has_busy, has_joules; /* false: not known */
@@ -110,11 +121,11 @@ typedef struct tess_device_ops {
     /* Packs rows [first, first+count) of a parameter's first dimension, given as row-major fp32. */
     void (*pack)(tess_device *, const tess_op *, int param, int64_t first, int64_t count, const float *values,
                  void *packed);
-    /* Packs a whole parameter from row-major fp32 values in the device's memory, in the order of the stream: training
-     * changes the values at every step. `turned`: the values are those of the convolution whose input gradient this
-     * op is (as FLIP turns them); only devices with `packs_turned` accept it, for at most nine taps. */
-    void (*repack)(tess_device *, const tess_op *, int param, bool turned, const float *values, void *packed,
-                   tess_stream *);
+    /* Packs whole parameters, in the order of the stream: training changes the values at every step. The list is
+     * read before the call returns. */
+    void (*repack)(tess_device *, const tess_repack *list, int count, tess_stream *);
+    /* Packing this many bytes at once is worth the memory that weights take before they are used; 0: it is not. */
+    size_t repack_bytes;
     bool packs_turned;
     void (*run)(tess_device *, const tess_prepared *, const tess_op_buffers *, tess_stream *);
     void (*release)(tess_device *, tess_prepared *);

@@ -30,6 +30,9 @@ typedef struct tess_training_settings {
     bool average; /* keeps an exponential moving average of the parameters */
     bool tf32;
     uint64_t seed; /* of dropouts; a dropout also depends on the step and on the place in the batch */
+    /* Not 0: where nothing needs all gradients at once (clipping, micro-batches, fp16), a pass also updates the
+     * parameters, as soon as at least so many bytes of gradients are there, and uses their memory again. */
+    size_t update_bytes;
 } tess_training_settings;
 
 typedef struct tess_training tess_training; /* owned by the caller: tess_training_destroy */
@@ -81,10 +84,10 @@ void *tess_training_mask(const tess_training *training, tess_tensor *tensor);
 void tess_training_control(tess_training *training, const double *control, tess_stream *stream);
 /* Forward and backward of micro-batch `index` of the step: the first one also starts the sums of the gradients. */
 void tess_training_pass(tess_training *training, int index, tess_stream *stream);
-/* The optimizer's step. */
+/* The optimizer's step; nothing is left to do if the pass updates. */
 void tess_training_update(tess_training *training, tess_stream *stream);
 /* Waits, then returns the loss of the last step (without the loss scale) and the norm of its gradients (likewise; not
- * finite: the update was skipped). */
+ * finite: the update was skipped; if the pass updates, only that of some parameters was, and training cannot go on). */
 tess_status tess_training_result(tess_training *training, tess_stream *stream, double *loss, double *norm,
                                  tess_error *error) TESS_MUST_CHECK;
 

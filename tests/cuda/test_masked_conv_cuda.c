@@ -1,5 +1,5 @@
 /* Ops that training adds to convolutions, on the card: masked convolutions against the convolution and the mask, kernels
- * turned by FLIP, sums of channels, and packing of weights that are in the card's memory. */
+ * turned by FLIP, and sums of channels. test_repack_cuda.c has the packing of weights. */
 #define _GNU_SOURCE
 #include "device/kernel.h"
 #include "fields.h"
@@ -218,95 +218,6 @@ static void check_channel_sum(tess_dtype dtype, int64_t n, int64_t h, int64_t w,
     free(in.data), free(want.data), free(got.data), free(again.data);
 }
 
-/* Packs the parameters as a captured graph that reads the card's memory. */
-static void repack_captured(tess_device *device, const tess_op *op, bool turned, tess_block *values,
-                            void *packed)
-{
-    tess_error error = {{0}};
-    tess_stream *stream = NULL;
-    tess_graph *graph = NULL;
-    tess_op_param params[TESS_OP_PARAMS];
-    CHECK(device->streams->create(device, &stream, &error) == TESS_OK);
-    CHECK_MSG(device->graphs->begin(device, stream, &error) == TESS_OK, "%s", error.text);
-    for (int p = 0; p < tess_op_params(op, params); p++)
-        device->ops->repack(device, op, p, turned, values[p].data, packed, stream);
-    CHECK_MSG(device->graphs->end(device, stream, &graph, &error) == TESS_OK, "%s", error.text);
-    if (graph) {
-        device->graphs->launch(device, graph, stream);
-        CHECK_MSG(device->streams->sync(device, stream, &error) == TESS_OK, "%s", error.text);
-        device->graphs->release(device, graph);
-    }
-    device->streams->destroy(device, stream);
-}
-
-/* The kernel of an input gradient, as FLIP turns it. */
-static void turn(const tess_op *op, const float *from, float *to)
-{
-    const int64_t rows = op->in[0].c, others = op->out[0].c, taps = tess_op_taps(op);
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t o = 0; o < others; o++)
-            for (int64_t t = 0; t < taps; t++)
-                to[(o * rows + r) * taps + taps - 1 - t] = from[(r * others + o) * taps + t];
-}
-
-static void check_repack(tess_op_kind kind, int kernel, tess_dtype dtype, int64_t cin, int64_t cout,
-                         bool turned)
-{
-    const mask_case c = {"",
-                         1,
-                         8,
-                         8,
-                         cin,
-                         cout,
-                         kernel,
-                         kind == TESS_OP_CONV_TRANSPOSE ? kernel : 1,
-                         kernel / 2,
-                         0,
-                         kind == TESS_OP_CONV_TRANSPOSE,
-                         true,
-                         0,
-                         0};
-    tess_device *device = devices[0];
-    tess_op op = conv_of(&c, dtype);
-    tess_op_needs needs;
-    tess_error error = {{0}};
-    tess_op_param params[TESS_OP_PARAMS];
-    if (kind == TESS_OP_CONV_TRANSPOSE)
-        op.pad_before[1] = op.pad_before[2] = op.pad_after[1] = op.pad_after[2] = 0;
-    op.bias = op.bias && !turned;
-    CHECK_MSG(device->ops->query(device, &op, &needs, &error) == TESS_OK, "%s", error.text);
-    unsigned char *results[2] = {calloc(1, needs.weights), calloc(1, needs.weights)};
-    tess_block packed[2] = {upload(device, results[0], needs.weights),
-                            upload(device, results[0], needs.weights)},
-               values[TESS_OP_PARAMS] = {{0}};
-    const int count = tess_op_params(&op, params);
-    for (int p = 0; p < count; p++) {
-        const tess_tensor t = tess_tensor_2d(TESS_F32, 1, 1, params[p].rows, params[p].row);
-        field f = random_field(&t, 3 + (uint32_t)p);
-        values[p] = upload(device, f.data, f.bytes);
-        float *wanted = malloc(f.bytes);
-        memcpy(wanted, f.data, f.bytes);
-        if (turned)
-            turn(&op, f.data, wanted);
-        device->ops->pack(device, &op, p, 0, params[p].rows, wanted, packed[0].data);
-        free(wanted);
-        free(f.data);
-    }
-    synchronize(device);
-    repack_captured(device, &op, turned, values, packed[1].data);
-    for (int i = 0; i < 2; i++)
-        device->memory->copy(device, results[i], packed[i].data, needs.weights, NULL);
-    synchronize(device);
-    CHECK_MSG(memcmp(results[0], results[1], needs.weights) == 0,
-              "packing on the card differs: %s%s %d %s %lld>%lld", turned ? "turned " : "",
-              tess_op_kind_name(kind), kernel, tess_dtype_name(dtype), (long long)cin, (long long)cout);
-    for (int i = 0; i < 2; i++) {
-        device->memory->free(device, &packed[i]);
-        device->memory->free(device, &values[i]);
-        free(results[i]);
-    }
-}
-
 int main(void)
 {
     static const tess_dtype types[] = {TESS_F32, TESS_F16, TESS_BF16};
@@ -332,13 +243,6 @@ int main(void)
         check_channel_sum(types[t], 2, 128, 128, 64, 64, true);
         check_channel_sum(types[t], 2, 9, 11, 7, 1, true);
         check_channel_sum(types[t], 30, 1, 1, 1000, 0, false);
-        check_repack(TESS_OP_CONV, 3, types[t], 72, 40, false);
-        check_repack(TESS_OP_CONV, 5, types[t], 16, 24, false);
-        check_repack(TESS_OP_CONV, 1, types[t], 130, 3, false);
-        check_repack(TESS_OP_CONV, 3, types[t], 72, 40, true);
-        check_repack(TESS_OP_CONV, 3, types[t], 3, 64, true);
-        check_repack(TESS_OP_CONV, 1, types[t], 130, 3, true);
-        check_repack(TESS_OP_CONV_TRANSPOSE, 2, types[t], 48, 24, false);
     }
     for (int f = 0; f < FAMILIES; f++)
         tess_registry_close(devices[f]);

@@ -15,9 +15,13 @@ int main(void)
     for (int i = 0; i < 3; i++) {
         check_bytes(device, types[i]);
         check_recompute(device, types[i]);
+        check_gathered(device, types[i]);
+        if (types[i] != TESS_F16)
+            check_update_in_pass(device, types[i]);
     }
     check_micro_batches(device);
     check_states(device);
+    check_gradients_block(device);
     tess_registry_close(device);
     return check_end();
 }

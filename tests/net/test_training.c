@@ -288,12 +288,17 @@ int main(void)
     check_gradients_of_kinds(reference, 1, 8, 1);
     check_bytes(device, TESS_F32);
     check_recompute(device, TESS_F32);
+    check_gathered(device, TESS_F32);
+    check_update_in_pass(device, TESS_F32);
     if (facts.bf16) {
         check_bytes(device, TESS_BF16);
         check_recompute(device, TESS_BF16);
+        check_gathered(device, TESS_BF16);
+        check_update_in_pass(device, TESS_BF16);
     }
     check_micro_batches(device);
     check_states(device);
+    check_gradients_block(device);
     test_recomputed_bytes(device, "random:drunet", 0.75);
     test_recomputed_bytes(device, "random:dncnn", 1);
     test_threads();

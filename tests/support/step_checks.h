@@ -142,6 +142,117 @@ static inline void check_equal(const step_outcome *a, const step_outcome *b, con
               name, reason, a->loss, b->loss, a->norm, b->norm);
 }
 
+/* ---- weights packed many at a time ---- */
+
+static int step_repacks; /* calls of the counted function */
+static void (*step_repack)(tess_device *, const tess_repack *, int, tess_stream *);
+
+static inline void step_count_repack(tess_device *device, const tess_repack *list, int count,
+                                     tess_stream *stream)
+{
+    step_repacks++;
+    step_repack(device, list, count, stream);
+}
+
+/* Another limit of the bytes that are packed at once changes when weights are packed, nothing else. */
+static inline void check_gathered(tess_device *device, tess_dtype dtype)
+{
+    static const size_t limits[] = {0, 1, 5000, (size_t)1 << 30};
+    enum { LIMITS = sizeof limits / sizeof limits[0] };
+    const tess_device_ops *const before = device->ops;
+    tess_device_ops ops = *before;
+    step_repack = ops.repack;
+    ops.repack = step_count_repack;
+    device->ops = &ops;
+    for (int i = 0; i < STEP_NETS; i++) {
+        tess_training_settings settings = step_settings(2, 12, step_nets[i].depth);
+        settings.dtype = dtype;
+        settings.optimize = step_adam();
+        settings.recompute = i % 2 ? TESS_RECOMPUTE_BLOCKS : TESS_RECOMPUTE_NONE;
+        step_outcome first = {0};
+        int calls[LIMITS] = {0};
+        for (int k = 0; k < LIMITS && step_takes(device, &step_nets[i], dtype); k++) {
+            ops.repack_bytes = limits[k];
+            step_repacks = 0;
+            check_bytes_of(device, &step_nets[i], settings);
+            calls[k] = step_repacks;
+            step_outcome one = step_outcome_of(device, &step_nets[i], &settings, 2, 1e-3);
+            if (k == 0) {
+                first = one;
+                continue;
+            }
+            check_equal(&first, &one, step_nets[i].name, "packing more weights at once");
+            CHECK_MSG(calls[k] <= calls[k - 1], "%s: %d calls at a limit of %zu, %d before",
+                      step_nets[i].name, calls[k], limits[k], calls[k - 1]);
+            free(one.values);
+        }
+        CHECK_MSG(calls[0] < 8 || calls[LIMITS - 1] < calls[0], "%s: %d calls are %d with no limit",
+                  step_nets[i].name, calls[0], calls[LIMITS - 1]);
+        free(first.values);
+    }
+    device->ops = before;
+}
+
+/* ---- parameters updated inside the pass ---- */
+
+/* Changes where gradients are and when parameters change, not the results; the norm is summed in another order. */
+static inline void check_update_in_pass(tess_device *device, tess_dtype dtype)
+{
+    static const size_t limits[] = {1, 3000, 20000};
+    for (int i = 0; i < STEP_NETS; i++) {
+        tess_training_settings settings = step_settings(2, 12, step_nets[i].depth);
+        settings.dtype = dtype;
+        settings.average = i % 2;
+        if (i % 3)
+            settings.optimize = step_adam();
+        settings.recompute = i % 2 ? TESS_RECOMPUTE_NONE : TESS_RECOMPUTE_BLOCKS;
+        if (!step_takes(device, &step_nets[i], dtype))
+            continue;
+        step_outcome want = step_outcome_of(device, &step_nets[i], &settings, 3, 1e-3);
+        for (int k = 0; k < 3; k++) {
+            settings.update_bytes = limits[k];
+            check_bytes_of(device, &step_nets[i], settings);
+            step_outcome got = step_outcome_of(device, &step_nets[i], &settings, 3, 1e-3);
+            CHECK_MSG(fabs(got.norm - want.norm) <= 1e-9 * want.norm, "%s: norm %.17g and %.17g",
+                      step_nets[i].name, got.norm, want.norm);
+            got.norm = want.norm;
+            check_equal(&want, &got, step_nets[i].name, "an update inside the pass");
+            free(got.values);
+        }
+        free(want.values);
+    }
+}
+
+/* The block of all gradients is there only if something needs it. */
+static inline void check_gradients_block_of(tess_device *device, const char *name)
+{
+    tess_net *net = step_net_make(step_net_named(name));
+    for (int k = 0; k < 5; k++) {
+        tess_training_settings settings = step_settings(2, 16, 0);
+        settings.update_bytes = k == 1 ? 0 : 1;
+        settings.optimize.clip = k == 2 ? 0.5 : 0;
+        settings.micro_batches = k == 3 ? 2 : 1;
+        if (k == 4 && !device->host_memory)
+            settings.dtype = TESS_F16;
+        const bool none = k == 0 || (k == 4 && device->host_memory);
+        tess_training *training = NULL;
+        tess_error error = {{0}};
+        CHECK_MSG(tess_training_create(net, device, &settings, &training, &error) == TESS_OK, "%s",
+                  error.text);
+        CHECK_MSG(training && (tess_training_bytes(training).by[TESS_MEM_GRADIENTS] == 0) == none,
+                  "%s, case %d: %llu bytes of gradients", name, k,
+                  (unsigned long long)(training ? tess_training_bytes(training).by[TESS_MEM_GRADIENTS] : 0));
+        tess_training_destroy(training);
+    }
+    tess_net_destroy(net);
+}
+
+static inline void check_gradients_block(tess_device *device)
+{
+    check_gradients_block_of(device, "drunet");
+    check_gradients_block_of(device, "diffusion");
+}
+
 static inline void check_recompute(tess_device *device, tess_dtype dtype)
 {
     for (int i = 0; i < STEP_NETS; i++) {

@@ -5,16 +5,17 @@
 
 #include "check.h"
 #include "device/device.h"
+#include "model/diffusion.h"
 #include "net/blocks.h"
 
 enum { STEP_WIDTH = 8 }; /* channels of most values */
 
 typedef struct step_net {
     const char *name;
-    tess_value (*build)(tess_net *net);
-    bool batch_norm; /* its results depend on how a batch is divided */
-    bool fp32;       /* mixes an input or output of the network, which are fp32, with other values */
-    int64_t depth;   /* of the volumes that it takes; 0: images */
+    tess_value (*build)(tess_net *net); /* NULL: the diffusion network of tests/data */
+    bool batch_norm;                    /* its results depend on how a batch is divided */
+    bool fp32;     /* mixes an input or output of the network, which are fp32, with other values */
+    int64_t depth; /* of the volumes that it takes; 0: images */
 } step_net;
 
 static inline tess_value step_conv(tess_net *net, tess_value in, const char *name, int64_t channels, int side)
@@ -261,13 +262,33 @@ static const step_net step_nets[] = {
     {"negative", build_negative, true, false, 0},
     {"averages", build_averages, false, false, 0},
     {"dropouts", build_dropouts, false, false, 0},
+    {"diffusion", NULL, false, false, 0},
     {"volume", build_volume, false, false, 4},
 };
 enum { STEP_NETS = sizeof step_nets / sizeof step_nets[0] };
 
+/* As it is trained: with the layers over the noise level, and dropout in its residual blocks. */
+static inline tess_net *step_diffusion(void)
+{
+    tess_weights *weights = NULL;
+    tess_diffusion_net net = {0};
+    tess_error error = {{0}};
+    CHECK_MSG(tess_weights_open(TESS_TEST_DATA "/networks/diffusion.safetensors", &weights, &error) ==
+                      TESS_OK &&
+                  tess_weights_set_metadata(weights, "num_head_channels", "4", &error) == TESS_OK &&
+                  tess_diffusion_recognise_trained(weights, 0.1, &net, &error) == TESS_OK,
+              "%s", error.text);
+    if (!net.step)
+        abort();
+    tess_weights_close(weights);
+    return net.step; /* `embedding` is NULL */
+}
+
 /* To be destroyed by the caller. */
 static inline tess_net *step_net_make(const step_net *what)
 {
+    if (!what->build)
+        return step_diffusion();
     tess_net *net = tess_net_create();
     tess_error error = {{0}};
     tess_net_train(net);

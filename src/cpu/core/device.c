@@ -156,15 +156,17 @@ static void clear_packed(tess_device *device, const tess_op *op, void *packed)
         memset(packed, 0, needs.weights);
 }
 
-static void cpu_repack(tess_device *device, const tess_op *op, int param, bool turned, const float *values,
-                       void *packed, tess_stream *stream)
+static void cpu_repack(tess_device *device, const tess_repack *list, int count, tess_stream *stream)
 {
-    (void)stream, (void)turned;
-    tess_op_param params[TESS_OP_PARAMS];
-    if (param == 0)
-        clear_packed(device, op, packed);
-    if (param < tess_op_params(op, params))
-        tess_kernel_pack(device, op, param, 0, params[param].rows, values, packed);
+    (void)stream;
+    for (int i = 0; i < count; i++) {
+        const tess_repack *r = &list[i];
+        tess_op_param params[TESS_OP_PARAMS];
+        if (r->param == 0)
+            clear_packed(device, r->op, r->packed);
+        if (r->param < tess_op_params(r->op, params))
+            tess_kernel_pack(device, r->op, r->param, 0, params[r->param].rows, r->values, r->packed);
+    }
 }
 
 static const tess_device_ops cpu_ops = {.query = tess_kernel_query,

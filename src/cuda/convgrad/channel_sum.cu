@@ -113,14 +113,18 @@ extern "C" cudaError_t tess_cuda_channel_sum_run(const tess_tensor *t, const voi
         launch_type<__nv_bfloat16>(t, data, partials, stream);
     else
         launch_type<float>(t, data, partials, stream);
-    tess_partials p = {};
-    p.values = partials;
-    p.dtype = TESS_F32;
-    p.parts = parts_of(t);
-    p.rows = p.taps = p.out_rows = 1;
-    p.columns = p.out_columns = t->c;
+    tess_sums sums = {};
+    sums.count = 1;
+    sums.accumulate = accumulate;
+    tess_partials *p = &sums.of[0];
+    p->values = partials;
+    p->dtype = TESS_F32;
+    p->parts = parts_of(t);
+    p->rows = p->taps = p->out_rows = 1;
+    p->columns = p->out_columns = t->c;
+    p->out = out;
     const cudaError_t result = cudaGetLastError();
-    return result == cudaSuccess ? tess_cuda_sum_parts(&p, out, accumulate, stream) : result;
+    return result == cudaSuccess ? tess_cuda_sum_parts(&sums, stream) : result;
 }
 
 extern "C" const tess_cuda_launch tess_cuda_channel_sum = {refuses, run, NULL, workspace};

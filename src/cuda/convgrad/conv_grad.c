@@ -135,18 +135,21 @@ static cudaError_t run(const tess_op *op, const tess_op_buffers *buffers, cudaSt
     job.partials = buffers->workspace;
     job.wide_in = wide(&op->in[0], job.in);
     job.wide_dy = wide(&op->in[1], job.dy);
-    const tess_partials sums = {.values = job.partials,
-                                .dtype = TESS_F32,
-                                .parts = job.parts,
-                                .rows = job.cout,
-                                .taps = job.taps,
-                                .columns = job.cin,
-                                .out_rows = job.cout,
-                                .out_columns = job.cin};
+    const tess_sums sums = {.of = {{.values = job.partials,
+                                    .dtype = TESS_F32,
+                                    .parts = job.parts,
+                                    .rows = job.cout,
+                                    .taps = job.taps,
+                                    .columns = job.cin,
+                                    .out_rows = job.cout,
+                                    .out_columns = job.cin,
+                                    .out = buffers->out[0]}},
+                            .count = 1,
+                            .accumulate = op->grad.accumulate};
     cudaError_t result = tess_cuda_conv_grad_type(op) == TESS_F32 ? tess_cuda_grad_float(&job, stream)
                                                                   : tess_cuda_grad_matrix(op, &job, stream);
     if (result == cudaSuccess)
-        result = tess_cuda_sum_parts(&sums, buffers->out[0], op->grad.accumulate, stream);
+        result = tess_cuda_sum_parts(&sums, stream);
     if (result == cudaSuccess && op->outputs > 1)
         result =
             tess_cuda_channel_sum_run(&op->in[1], job.dy, (char *)buffers->workspace + partial_bytes(&job),

@@ -13,17 +13,37 @@ struct sum_job {
     int64_t part, row_low, column_low, out_columns; /* part: values of one */
     int64_t columns;
     int parts, taps, chunks, items, slices, lows;
-    bool accumulate;
     const void *values;
     float *out;
 };
 
+/* The blocks of the second job follow those of the first. */
+struct sum_jobs {
+    sum_job of[2];
+    unsigned blocks[2];
+    bool accumulate;
+};
+
+/* Programmatic launch: the next kernel may start while the last blocks of this one end, as this one did. Does nothing
+ * if the kernel was launched in the ordinary way. */
+__device__ __forceinline__ void wait_for_kernel_before(void)
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 /* N neighbouring columns at a time. */
 template <typename T, int N>
-__global__ void __launch_bounds__(MOST_THREADS) sum_kernel(const __grid_constant__ sum_job job)
+__global__ void __launch_bounds__(MOST_THREADS) sum_kernel(const __grid_constant__ sum_jobs jobs)
 {
     extern __shared__ float sums[];
-    const int64_t row = blockIdx.x / job.chunks, first = (int64_t)(blockIdx.x % job.chunks) * CHUNK;
+    wait_for_kernel_before();
+    const bool second = blockIdx.x >= jobs.blocks[0];
+    const sum_job &job = jobs.of[second];
+    const unsigned block = blockIdx.x - (second ? jobs.blocks[0] : 0);
+    const int64_t row = block / job.chunks, first = (int64_t)(block % job.chunks) * CHUNK;
     for (int at = threadIdx.x; at < job.items * job.slices; at += blockDim.x) {
         const int item = at % job.items, slice = at / job.items, tap = item / (CHUNK / N);
         const int64_t column = first + item % (CHUNK / N) * N;
@@ -32,7 +52,7 @@ __global__ void __launch_bounds__(MOST_THREADS) sum_kernel(const __grid_constant
             const T *from = (const T *)job.values +
                             ((row + low * job.row_low) * job.taps + tap) * job.columns + column +
                             low * job.column_low;
-#pragma unroll 4
+#pragma unroll 8
             for (int part = slice; part < job.parts; part += job.slices) {
                 float more[N];
                 tess_load<N>(from + part * job.part, more);
@@ -54,34 +74,64 @@ __global__ void __launch_bounds__(MOST_THREADS) sum_kernel(const __grid_constant
         float sum = 0;
         for (int slice = 0; slice < job.slices; slice++)
             sum += sums[slice * job.items * N + tap * CHUNK + column];
-        to[i] = job.accumulate ? to[i] + sum : sum;
+        to[i] = jobs.accumulate ? to[i] + sum : sum;
     }
 }
 
-template <typename T, int N> cudaError_t launch(sum_job job, int64_t rows, cudaStream_t stream)
+/* What a job needs of a launch. */
+struct sum_size {
+    int64_t blocks;
+    int threads;
+    size_t shared;
+};
+
+template <int N> sum_size divide(sum_job *job, int64_t rows)
 {
-    job.items = job.taps * (CHUNK / N);
-    job.slices = MOST_THREADS / job.items;
-    job.slices = job.slices > job.parts ? job.parts : job.slices < 1 ? 1 : job.slices;
-    int threads = (job.items * job.slices + 31) / 32 * 32;
-    threads = threads > MOST_THREADS ? MOST_THREADS : threads < LEAST_THREADS ? LEAST_THREADS : threads;
-    const size_t shared = (size_t)(job.items * job.slices * N) * sizeof(float);
-    if (rows * job.chunks > INT32_MAX || shared > 48 << 10)
-        return cudaErrorInvalidValue;
-    sum_kernel<T, N><<<(unsigned)(rows * job.chunks), (unsigned)threads, shared, stream>>>(job);
-    return cudaGetLastError();
+    job->items = job->taps * (CHUNK / N);
+    job->slices = MOST_THREADS / job->items;
+    job->slices = job->slices > job->parts ? job->parts : job->slices < 1 ? 1 : job->slices;
+    const int threads = (job->items * job->slices + 31) / 32 * 32;
+    sum_size size;
+    size.blocks = rows * job->chunks;
+    size.threads = threads > MOST_THREADS ? MOST_THREADS : threads < LEAST_THREADS ? LEAST_THREADS : threads;
+    size.shared = (size_t)(job->items * job->slices * N) * sizeof(float);
+    return size;
 }
 
-template <typename T> cudaError_t launch_type(const tess_partials *p, const sum_job &job, cudaStream_t stream)
+template <typename T, int N> cudaError_t launch(const tess_sums *s, sum_jobs jobs, cudaStream_t stream)
 {
-    return p->columns % 4 == 0 && p->column_low % 4 == 0 ? launch<T, 4>(job, p->out_rows, stream)
-                                                         : launch<T, 1>(job, p->out_rows, stream);
+    sum_size all = {0, 0, 0};
+    for (int i = 0; i < s->count; i++) {
+        const sum_size one = divide<N>(&jobs.of[i], s->of[i].out_rows);
+        all.blocks += one.blocks;
+        all.threads = one.threads > all.threads ? one.threads : all.threads;
+        all.shared = one.shared > all.shared ? one.shared : all.shared;
+        if (all.blocks > INT32_MAX || all.shared > 48 << 10)
+            return cudaErrorInvalidValue;
+        jobs.blocks[i] = (unsigned)one.blocks;
+    }
+    cudaLaunchAttribute early[1];
+    early[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early[0].val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3((unsigned)all.blocks);
+    config.blockDim = dim3((unsigned)all.threads);
+    config.dynamicSmemBytes = all.shared;
+    config.stream = stream;
+    config.attrs = early;
+    config.numAttrs = s->early ? 1 : 0;
+    return cudaLaunchKernelEx(&config, sum_kernel<T, N>, jobs);
 }
 
-} // namespace
+template <typename T> cudaError_t launch_type(const tess_sums *s, const sum_jobs &jobs, cudaStream_t stream)
+{
+    bool fours = true;
+    for (int i = 0; i < s->count; i++)
+        fours = fours && s->of[i].columns % 4 == 0 && s->of[i].column_low % 4 == 0;
+    return fours ? launch<T, 4>(s, jobs, stream) : launch<T, 1>(s, jobs, stream);
+}
 
-extern "C" cudaError_t tess_cuda_sum_parts(const tess_partials *p, float *out, bool accumulate,
-                                           cudaStream_t stream)
+sum_job job_of(const tess_partials *p)
 {
     sum_job job = {};
     job.part = p->rows * p->taps * p->columns;
@@ -93,15 +143,25 @@ extern "C" cudaError_t tess_cuda_sum_parts(const tess_partials *p, float *out, b
     job.taps = (int)p->taps;
     job.chunks = (int)((p->out_columns + CHUNK - 1) / CHUNK);
     job.lows = p->row_low || p->column_low ? 2 : 1;
-    job.accumulate = accumulate;
     job.values = p->values;
-    job.out = out;
-    switch (p->dtype) {
+    job.out = p->out;
+    return job;
+}
+
+} // namespace
+
+extern "C" cudaError_t tess_cuda_sum_parts(const tess_sums *sums, cudaStream_t stream)
+{
+    sum_jobs jobs = {};
+    jobs.accumulate = sums->accumulate;
+    for (int i = 0; i < sums->count; i++)
+        jobs.of[i] = job_of(&sums->of[i]);
+    switch (sums->of[0].dtype) {
     case TESS_F16:
-        return launch_type<__half>(p, job, stream);
+        return launch_type<__half>(sums, jobs, stream);
     case TESS_BF16:
-        return launch_type<__nv_bfloat16>(p, job, stream);
+        return launch_type<__nv_bfloat16>(sums, jobs, stream);
     default:
-        return launch_type<float>(p, job, stream);
+        return launch_type<float>(sums, jobs, stream);
     }
 }

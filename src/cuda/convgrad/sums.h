@@ -18,11 +18,19 @@ typedef struct tess_partials {
     int64_t rows, taps, columns;
     int64_t row_low, column_low;
     int64_t out_rows, out_columns;
+    float *out; /* [out_rows][out_columns][taps], as in a weight file */
 } tess_partials;
 
-/* sum_parts.cu: out, [out_rows][out_columns][taps] as in a weight file, = the sums; added with `accumulate`. */
-cudaError_t tess_cuda_sum_parts(const tess_partials *partials, float *out, bool accumulate,
-                                cudaStream_t stream);
+/* Adds up the partial sums of one or two parameters (`count`) of one type, in one launch. */
+typedef struct tess_sums {
+    tess_partials of[2];
+    int count;
+    bool accumulate; /* adds to what is in `out` */
+    /* The kernel that wrote the partial sums lets the next one start before it ends; on Hopper only. */
+    bool early;
+} tess_sums;
+
+cudaError_t tess_cuda_sum_parts(const tess_sums *sums, cudaStream_t stream); /* sum_parts.cu */
 
 /* channel_sum.cu: out[c] = the sum of a tensor over all but its channels. */
 size_t tess_cuda_channel_sum_bytes(const tess_tensor *t);

@@ -62,9 +62,10 @@ extern const tess_cuda_launch tess_cuda_fft;     /* fft.c: FFT, by cuFFT */
 /* filter.c: FFT and FILTER of images, by our own kernels. */
 extern const tess_cuda_launch tess_cuda_filter;
 extern const tess_cuda_launch tess_cuda_filter_whole; /* filter_whole.c: FILTER, by cuFFT */
-extern const tess_cuda_launch tess_cuda_rays;        /* rays_launch.c: PROJECT, BACKPROJECT and FDK's steps */
-extern const tess_cuda_launch tess_cuda_side_sum;    /* side_sum.cu: SIDE_SUM */
-extern const tess_cuda_launch tess_cuda_attention;   /* attention.cu: ATTENTION */
+extern const tess_cuda_launch tess_cuda_rays;     /* rays_launch.c: PROJECT, BACKPROJECT and FDK's steps */
+extern const tess_cuda_launch tess_cuda_side_sum; /* side_sum.cu: SIDE_SUM */
+/* attention_matrix.cu: ATTENTION of small heads in fp16 and bf16; attention.cu: every ATTENTION. */
+extern const tess_cuda_launch tess_cuda_attention_matrix, tess_cuda_attention;
 extern const tess_cuda_launch tess_cuda_conv_grad;   /* conv_grad.c: CONV_GRAD, on any card */
 extern const tess_cuda_launch tess_cuda_flip;        /* flip.cu: FLIP */
 extern const tess_cuda_launch tess_cuda_channel_sum; /* channel_sum.cu: CHANNEL_SUM */
@@ -77,11 +78,11 @@ extern const tess_cuda_launch tess_cuda_batch_norm, tess_cuda_group_norm_grad, t
 /* hopper*.cu: wgmma and bulk copies, sm_90a. A weak symbol, NULL in a build without it. */
 extern const tess_cuda_launch tess_cuda_hopper;
 
-/* pack.cu: packs rows [first, first+count) of a weight tensor, given as fp32 in the card's memory. */
-/* Packs the kernel [in][out][taps] of the convolution whose input gradient `op` is. */
-cudaError_t tess_cuda_pack_turned(const tess_op *op, const float *values, void *packed, cudaStream_t stream);
+/* pack.cu: packs rows [first, first+count) of a weight tensor, given as fp32 in the card's memory; the second packs a
+ * list of whole parameters, in as few launches as possible. */
 cudaError_t tess_cuda_pack(const tess_op *op, int param, int64_t first, int64_t count, const float *values,
                            void *packed, cudaStream_t stream);
+cudaError_t tess_cuda_repack(const tess_repack *list, int count, cudaStream_t stream);
 /* fill.cu: writes small values of both signs, the same at every call. */
 cudaError_t tess_cuda_fill(void *data, size_t bytes, tess_dtype dtype, cudaStream_t stream);
 

@@ -205,6 +205,7 @@ LAUNCHED(lines, "lines", tess_cuda_filter, is_transform)
 LAUNCHED(cufft, "cufft", tess_cuda_fft, is_fft)
 LAUNCHED(cufft_filter, "cufft", tess_cuda_filter_whole, is_filter)
 LAUNCHED(side_sum, "side sum", tess_cuda_side_sum, is_side_sum)
+LAUNCHED(small_heads, "small heads", tess_cuda_attention_matrix, is_attention)
 LAUNCHED(attention, "attention", tess_cuda_attention, is_attention)
 LAUNCHED(pointwise_grad, "pointwise", tess_cuda_pointwise_grad, is_pointwise_grad)
 LAUNCHED(noise, "noise", tess_cuda_noise, is_noise)
@@ -231,6 +232,7 @@ const tess_kernel *const tess_cuda_kernels[] = {&samples,
                                                 &tess_cuda_volume,
                                                 &rays,
                                                 &tess_cuda_group_norm,
+                                                &small_heads,
                                                 &attention,
                                                 &flip,
                                                 &channel_sum,

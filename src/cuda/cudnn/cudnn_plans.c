@@ -134,16 +134,18 @@ static tess_status finish_gradient(const tess_cudnn_plan *plan, const tess_op_bu
                                    cudaStream_t stream, tess_error *error)
 {
     const tess_op *op = &plan->op;
-    const tess_partials sums = {.values = buffers->workspace,
-                                .dtype = plan->dtype,
-                                .parts = 1,
-                                .rows = op->in[1].c,
-                                .taps = tess_op_taps(op),
-                                .columns = op->in[0].c,
-                                .out_rows = op->in[1].c,
-                                .out_columns = op->in[0].c};
-    TESS_TRY(tess_cuda_check(tess_cuda_sum_parts(&sums, buffers->out[0], op->grad.accumulate, stream),
-                             "converting a gradient", error));
+    const tess_sums sums = {.of = {{.values = buffers->workspace,
+                                    .dtype = plan->dtype,
+                                    .parts = 1,
+                                    .rows = op->in[1].c,
+                                    .taps = tess_op_taps(op),
+                                    .columns = op->in[0].c,
+                                    .out_rows = op->in[1].c,
+                                    .out_columns = op->in[0].c,
+                                    .out = buffers->out[0]}},
+                            .count = 1,
+                            .accumulate = op->grad.accumulate};
+    TESS_TRY(tess_cuda_check(tess_cuda_sum_parts(&sums, stream), "converting a gradient", error));
     if (op->outputs < 2)
         return TESS_OK;
     return tess_cuda_check(tess_cuda_channel_sum_run(&op->in[1], buffers->in[1],

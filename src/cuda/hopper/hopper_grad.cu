@@ -196,28 +196,31 @@ static cudaError_t launch(const tess_op *op, const grad_division *d, const grad_
 static cudaError_t add_parts(const tess_op *op, const grad_division *d, const grad_places *p,
                              const tess_op_buffers *buffers, cudaStream_t stream)
 {
-    tess_partials sums = {};
-    sums.values = buffers->workspace;
-    sums.dtype = TESS_F32;
-    sums.parts = d->parts;
-    sums.rows = d->dy.c;
-    sums.taps = tess_op_taps(op);
-    sums.columns = d->x.c;
-    sums.row_low = is_image(&op->in[1]) ? IMAGE_CHANNELS : 0;
-    sums.column_low = is_image(&op->in[0]) ? IMAGE_CHANNELS : 0;
-    sums.out_rows = op->in[1].c;
-    sums.out_columns = op->in[0].c;
-    const cudaError_t result =
-        tess_cuda_sum_parts(&sums, (float *)buffers->out[0], op->grad.accumulate, stream);
-    if (op->outputs < 2 || result != cudaSuccess)
-        return result;
-    sums.values = (const char *)buffers->workspace + p->bias;
-    sums.rows = sums.taps = sums.out_rows = 1;
-    sums.columns = d->dy.c;
-    sums.column_low = sums.row_low;
-    sums.row_low = 0;
-    sums.out_columns = op->in[1].c;
-    return tess_cuda_sum_parts(&sums, (float *)buffers->out[1], op->grad.accumulate, stream);
+    tess_sums sums = {};
+    sums.count = op->outputs;
+    sums.accumulate = op->grad.accumulate;
+    sums.early = true;
+    tess_partials *kernel = &sums.of[0], *bias = &sums.of[1];
+    kernel->values = buffers->workspace;
+    kernel->dtype = TESS_F32;
+    kernel->parts = d->parts;
+    kernel->rows = d->dy.c;
+    kernel->taps = tess_op_taps(op);
+    kernel->columns = d->x.c;
+    kernel->row_low = is_image(&op->in[1]) ? IMAGE_CHANNELS : 0;
+    kernel->column_low = is_image(&op->in[0]) ? IMAGE_CHANNELS : 0;
+    kernel->out_rows = op->in[1].c;
+    kernel->out_columns = op->in[0].c;
+    kernel->out = (float *)buffers->out[0];
+    bias->values = (const char *)buffers->workspace + p->bias;
+    bias->dtype = TESS_F32;
+    bias->parts = d->parts;
+    bias->rows = bias->taps = bias->out_rows = 1;
+    bias->columns = d->dy.c;
+    bias->column_low = kernel->row_low;
+    bias->out_columns = op->in[1].c;
+    bias->out = op->outputs > 1 ? (float *)buffers->out[1] : NULL;
+    return tess_cuda_sum_parts(&sums, stream);
 }
 
 template <typename T>

@@ -5,7 +5,7 @@
 #include "net/bound_impl.h"
 #include "net/parameters.h"
 #include "net/training.h"
-#include "net/training/program.h"
+#include "net/training/update.h"
 
 /* What is known of a value of the network while steps are emitted. */
 typedef struct tess_emitted {
@@ -23,6 +23,7 @@ typedef struct tess_emitter {
     const tess_net *net;
     const tess_parameters *parameters;
     const tess_training_settings *settings;
+    const tess_update *update;
     tess_plan_shape shape;
     tess_emitted *values;
     tess_cell *stats, *stats_again; /* for each layer: the statistics of its batch norm */

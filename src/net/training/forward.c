@@ -16,6 +16,8 @@ tess_cell tess_emit_piece(tess_emitter *e, tess_place place, int layer, int firs
     int64_t elements = 0;
     for (int i = 0; i < count; i++)
         elements += one[first + i].elements;
+    if (place == TESS_IN_GRADIENTS)
+        return tess_update_gradients(e->update, e->program, one[first].offset, elements);
     return tess_program_piece(e->program, place, (size_t)one[first].offset * sizeof(float),
                               tess_tensor_2d(TESS_F32, 1, 1, 1, elements));
 }

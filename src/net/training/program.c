@@ -60,14 +60,21 @@ tess_cell tess_program_view(tess_program *program, tess_cell whole, int64_t firs
 {
     if (whole < 0)
         return -1;
+    const tess_tensor tensor = program->cells[whole].tensor;
+    return tess_program_part(program, whole, (size_t)first * tess_dtype_size(tensor.dtype),
+                             tess_tensor_channels(tensor, channels));
+}
+
+tess_cell tess_program_part(tess_program *program, tess_cell whole, size_t offset, tess_tensor tensor)
+{
+    if (whole < 0)
+        return -1;
     const tess_cell_info info = program->cells[whole];
-    return add_cell(
-        program,
-        (tess_cell_info){.tensor = tess_tensor_channels(info.tensor, channels),
-                         .place = info.place,
-                         .root = info.root,
-                         .offset = (info.root == whole && info.place == TESS_IN_ARENA ? 0 : info.offset) +
-                                   (size_t)first * tess_dtype_size(info.tensor.dtype)});
+    const bool is_root = info.root == whole && info.place == TESS_IN_ARENA;
+    return add_cell(program, (tess_cell_info){.tensor = tensor,
+                                              .place = info.place,
+                                              .root = info.root,
+                                              .offset = (is_root ? 0 : info.offset) + offset});
 }
 
 tess_cell tess_program_piece(tess_program *program, tess_place place, size_t offset, tess_tensor tensor)
@@ -154,6 +161,14 @@ void tess_program_pack(tess_program *program, const tess_op *op, int param, bool
     step->out[0] = packed;
 }
 
+void tess_program_move_up(tess_program *program, int from, int to)
+{
+    tess_program_step *steps = program->steps;
+    const tess_program_step moved = steps[from];
+    memmove(&steps[to + 1], &steps[to], (size_t)(from - to) * sizeof *steps);
+    steps[to] = moved;
+}
+
 void tess_program_end_section(tess_program *program, tess_section section)
 {
     program->section_end[section] = program->step_count;
@@ -176,28 +191,55 @@ static void *address(const tess_program *program, void *const blocks[TESS_PLACES
     return (char *)blocks[info->place] + within + info->offset;
 }
 
+int tess_program_together(const tess_program *program, int first, int end)
+{
+    int count = 0;
+    while (count < TESS_PACKS_TOGETHER && first + count < end && program->steps[first + count].packs)
+        count++;
+    return count ? count : 1;
+}
+
+static void run_packs(const tess_program *program, int first, int count, void *const blocks[TESS_PLACES],
+                      tess_stream *stream)
+{
+    tess_repack list[TESS_PACKS_TOGETHER];
+    for (int i = 0; i < count; i++) {
+        const tess_program_step *step = &program->steps[first + i];
+        list[i] = (tess_repack){.op = &step->op,
+                                .param = step->param,
+                                .turned = step->turned,
+                                .values = address(program, blocks, step->in[0]),
+                                .packed = address(program, blocks, step->out[0])};
+    }
+    program->device->ops->repack(program->device, list, count, stream);
+}
+
+static void run_op(const tess_program *program, const tess_program_step *step,
+                   void *const blocks[TESS_PLACES], void *workspace, tess_stream *stream)
+{
+    tess_op_buffers buffers = {.workspace = workspace};
+    for (int k = 0; k < step->op.inputs; k++)
+        buffers.in[k] = address(program, blocks, step->in[k]);
+    for (int k = 0; k < step->op.outputs; k++)
+        buffers.out[k] = address(program, blocks, step->out[k]);
+    if (step->weights >= 0)
+        buffers.weights = address(program, blocks, step->weights);
+    program->device->ops->run(program->device, step->prepared, &buffers, stream);
+}
+
 void tess_program_run(const tess_program *program, tess_section section, void *const blocks[TESS_PLACES],
                       void *workspace, tess_stream *stream)
 {
     tess_device *device = program->device;
     tess_stop *stop = device->host_memory ? device->stop : NULL; /* others only queue or capture */
-    const int from = section > 0 ? program->section_end[section - 1] : 0;
-    for (int i = from; i < program->section_end[section] && !tess_stop_poll(stop); i++) {
-        const tess_program_step *step = &program->steps[i];
-        if (step->packs) {
-            device->ops->repack(device, &step->op, step->param, step->turned,
-                                address(program, blocks, step->in[0]), address(program, blocks, step->out[0]),
-                                stream);
-            continue;
-        }
-        tess_op_buffers buffers = {.workspace = workspace};
-        for (int k = 0; k < step->op.inputs; k++)
-            buffers.in[k] = address(program, blocks, step->in[k]);
-        for (int k = 0; k < step->op.outputs; k++)
-            buffers.out[k] = address(program, blocks, step->out[k]);
-        if (step->weights >= 0)
-            buffers.weights = address(program, blocks, step->weights);
-        device->ops->run(device, step->prepared, &buffers, stream);
+    const int end = program->section_end[section];
+    for (int i = section > 0 ? program->section_end[section - 1] : 0; i < end && !tess_stop_poll(stop);) {
+        const int count = tess_program_together(program, i, end);
+        if (program->steps[i].packs)
+            run_packs(program, i, count, blocks, stream);
+        else
+            run_op(program, &program->steps[i], blocks, workspace, stream);
+        i += count;
     }
 }
 

@@ -8,6 +8,8 @@
 
 typedef int tess_cell; /* -1: none */
 
+enum { TESS_PACKS_TOGETHER = 64 }; /* the most parameters that are packed by one call */
+
 typedef enum tess_place {
     TESS_IN_ARENA,
     TESS_IN_DATA, /* inputs, target, mask */
@@ -64,6 +66,8 @@ tess_cell tess_program_tensor(tess_program *program, tess_tensor tensor);
 tess_cell tess_program_bytes(tess_program *program, size_t bytes);
 /* Channels [first, first + tensor.c) of another cell. */
 tess_cell tess_program_view(tess_program *program, tess_cell whole, int64_t first, int64_t channels);
+/* A tensor at `offset` bytes in another cell. */
+tess_cell tess_program_part(tess_program *program, tess_cell whole, size_t offset, tess_tensor tensor);
 /* A tensor at `offset` bytes in a block. */
 tess_cell tess_program_piece(tess_program *program, tess_place place, size_t offset, tess_tensor tensor);
 const tess_tensor *tess_program_shape(const tess_program *program, tess_cell cell);
@@ -79,9 +83,15 @@ void tess_program_end_section(tess_program *program, tess_section section);
 /* Notes a failure of an emitting function. */
 void tess_program_fail(tess_program *program, const char *text);
 
+/* Moves a step up to `to`; those from there on move down by one. */
+void tess_program_move_up(tess_program *program, int from, int to);
+/* program_packs.c: moves steps that pack next to each other, so that the device packs many parameters at once. */
+void tess_program_gather_packs(tess_program *program);
 /* Computes offsets in the arena, and lets ops overwrite inputs that no later step reads. */
 tess_status tess_program_place(tess_program *program, tess_error *error) TESS_MUST_CHECK;
 tess_status tess_program_prepare(tess_program *program, tess_error *error) TESS_MUST_CHECK;
+/* The number of steps from `first` on, before `end`, that run together: more than one if they pack. */
+int tess_program_together(const tess_program *program, int first, int end);
 /* Runs the steps of a section. `blocks`: the start of each place's block. */
 void tess_program_run(const tess_program *program, tess_section section, void *const blocks[TESS_PLACES],
                       void *workspace, tess_stream *stream);

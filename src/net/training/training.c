@@ -86,28 +86,15 @@ static void emit_pass(tess_training *t, tess_emitter *e)
         (tess_cell[]){e->values[last].cell, t->target, control_value(t, 0, TESS_CONTROLS), t->mask},
         (tess_cell[]){gradient, control_value(t, LOSS_AT, 1), -1}, -1);
     tess_emit_backward(e, gradient);
-    tess_program_end_section(&t->program, TESS_SECTION_PASS);
 }
 
 static void emit_update(tess_training *t)
 {
-    const tess_cell gradients = flat(t, TESS_IN_GRADIENTS), control = control_value(t, 0, TESS_CONTROLS),
-                    norm = control_value(t, NORM_AT, 1);
-    /* In rows, between which devices divide the sum. */
-    const tess_cell rows = tess_program_piece(
-        &t->program, TESS_IN_GRADIENTS, 0,
-        tess_tensor_2d(TESS_F32, 1, t->parameters.trained / TESS_PARAMETER_ALIGN, 1, TESS_PARAMETER_ALIGN));
-    tess_program_op(&t->program, (tess_op){.kind = TESS_OP_DOT}, (tess_cell[]){rows, rows, -1},
-                    (tess_cell[]){norm, -1, -1}, -1);
-    const tess_op step = {.kind = TESS_OP_OPTIMIZE, .optimize = t->settings.optimize};
-    tess_program_op(&t->program, step, (tess_cell[]){gradients, control, norm, -1},
-                    (tess_cell[]){flat(t, TESS_IN_PARAMETERS), flat(t, TESS_IN_FIRST),
-                                  t->settings.optimize.kind == TESS_SGD ? -1 : flat(t, TESS_IN_SECOND)},
-                    -1);
-    if (t->settings.average)
-        tess_program_op(&t->program, (tess_op){.kind = TESS_OP_AVERAGE},
-                        (tess_cell[]){flat(t, TESS_IN_PARAMETERS), control, norm, -1},
-                        (tess_cell[]){flat(t, TESS_IN_AVERAGE), -1, -1}, -1);
+    if (!t->update.in_pass)
+        tess_program_end_section(&t->program, TESS_SECTION_PASS);
+    tess_update_emit(&t->update, &t->program, &t->parameters, &t->settings);
+    if (t->update.in_pass)
+        tess_program_end_section(&t->program, TESS_SECTION_PASS);
     tess_program_end_section(&t->program, TESS_SECTION_UPDATE);
 }
 
@@ -115,8 +102,8 @@ static void size_places(tess_training *t)
 {
     const size_t trained = (size_t)t->parameters.trained * sizeof(float);
     t->place_bytes[TESS_IN_ARENA] = t->program.arena_bytes;
-    t->place_bytes[TESS_IN_PARAMETERS] = t->place_bytes[TESS_IN_GRADIENTS] = t->place_bytes[TESS_IN_FIRST] =
-        trained;
+    t->place_bytes[TESS_IN_PARAMETERS] = t->place_bytes[TESS_IN_FIRST] = trained;
+    t->place_bytes[TESS_IN_GRADIENTS] = t->update.in_pass ? 0 : trained;
     t->place_bytes[TESS_IN_SECOND] = t->settings.optimize.kind == TESS_SGD ? 0 : trained;
     t->place_bytes[TESS_IN_AVERAGE] = t->settings.average ? trained : 0;
     t->place_bytes[TESS_IN_RUNNING] = (size_t)t->parameters.running * sizeof(float);
@@ -136,10 +123,12 @@ static tess_status emit(tess_training *t, tess_emitter *e, tess_error *error)
     memset(e->stats, -1, layers * sizeof *e->stats);
     memset(e->stats_again, -1, layers * sizeof *e->stats_again);
     tess_choose_dropped(e);
+    tess_update_divide(&t->update, &t->program, e->net, &t->parameters, &t->settings);
     emit_begin(t);
     emit_pass(t, e);
     emit_update(t);
     TESS_TRY(t->program.status);
+    tess_program_gather_packs(&t->program);
     TESS_TRY(tess_program_place(&t->program, error));
     size_places(t);
     return TESS_OK;
@@ -173,6 +162,7 @@ static tess_status plan(tess_training *t, const tess_net *net, tess_error *error
                       .net = net,
                       .parameters = &t->parameters,
                       .settings = s,
+                      .update = &t->update,
                       .shape = {.n = s->n, .h = s->h, .w = s->w, .d = s->d}};
     const tess_status status = emit(t, &e, error);
     tess_small_free(e.values);

@@ -3,9 +3,7 @@
 #define TESS_NET_TRAINING_IMPL_H
 
 #include "net/training.h"
-#include "net/training/program.h"
-
-enum { LOSS_AT = TESS_CONTROLS, NORM_AT, CONTROL_VALUES }; /* F64 values of the control block */
+#include "net/training/update.h"
 
 struct tess_training {
     tess_training_settings settings;
@@ -13,6 +11,7 @@ struct tess_training {
     tess_bound *bound;
     tess_parameters parameters;
     tess_program program;
+    tess_update update;
     tess_cell inputs[TESS_NET_ENDS], target, mask, keys; /* keys: of DROPOUT; -1: none */
     int64_t *key_values, step;                           /* for the keys of the next pass */
     size_t place_bytes[TESS_PLACES];

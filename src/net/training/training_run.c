@@ -140,6 +140,9 @@ tess_status tess_training_result(tess_training *t, tess_stream *stream, double *
                             stream);
     TESS_TRY(t->device->streams->sync(t->device, stream, error));
     *loss = values[LOSS_AT];
-    *norm = sqrt(values[NORM_AT]) / t->loss_scale;
+    double squares = 0;
+    for (int g = 0; g < t->update.count; g++)
+        squares += values[NORM_AT + g];
+    *norm = sqrt(squares) / t->loss_scale;
     return TESS_OK;
 }
