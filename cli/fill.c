@@ -1,6 +1,8 @@
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "cli.h"
 #include "tessera_fill.h"
@@ -53,7 +55,11 @@ static bool nodata(const cli_option *option, const char *text, void *target)
 {
     tess_fill_settings *s = target;
     s->nodata_given = cli_read_number(text, &s->nodata);
-    return s->nodata_given || cli_refuse(option, text, "a number such as -9999");
+    if (strcasecmp(text, "nan") == 0) {
+        s->nodata = (double)NAN;
+        s->nodata_given = true;
+    }
+    return s->nodata_given || cli_refuse(option, text, "a number such as -9999, or nan");
 }
 
 enum { MOST_CREATION = 32 };
@@ -106,9 +112,9 @@ static const cli_option options[] = {
     {"--truth", "DEM", cli_text, AT(truth), "the complete map: errors inside the filled voids are reported",
      CLI_FILES},
     {"--band", "N", cli_integer, AT(band), "the band to fill, if there are several", NULL, 1, 65535},
-    {"--nodata", "V", nodata, 0, "the value of voids, instead of what the file says"},
+    {"--nodata", "V", nodata, 0, "the value of voids, instead of what the file says; nan: only NaN"},
     {"--format", "F", cli_text, AT(format),
-     "GDAL's name of the output's format, e.g. COG (default: as the input)"},
+     "GDAL's name of the output's format, e.g. COG (default: by its suffix)"},
     {"--create", "NAME=VALUE", create, 0, "an option of that format, e.g. COMPRESS=ZSTD; may be repeated"},
     {"--world", "centre|corner", world, AT(world),
      "also write a world file; corner: as dem-fill writes it, half a pixel off", "centre corner"},

@@ -31,11 +31,11 @@ typedef struct tess_fill_settings {
     const char *truth;          /* a complete map to compare with; may be NULL */
     const char *second;         /* another elevation model, which fills by its differences; may be NULL */
     const char *deviation;      /* a raster for the standard deviation of the samples; may be NULL */
-    const char *format; /* GDAL's name of the output's format, e.g. COG; NULL: as the input, or by suffix */
+    const char *format;         /* GDAL's name of the output's format, e.g. COG; NULL: by its suffix */
     const char *const *creation; /* GDAL's creation options, ended by NULL; may be NULL */
     int64_t band;                /* from 1; 0: the only one */
     bool nodata_given, overwrite, resume;
-    double nodata;
+    double nodata; /* the value of voids if it is given, whatever the file declares; NaN: no number is one */
     tess_fill_sampler sampler;
     int64_t steps;         /* 0: the usual number of the sampler */
     const char *schedule;  /* of ddpm: "linear:1e-4:0.09" and so on; NULL: that */

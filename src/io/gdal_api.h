@@ -42,6 +42,7 @@
     X(GDALGetDriverByName)                                                                                   \
     X(GDALOpenEx)                                                                                            \
     X(GDALCreate)                                                                                            \
+    X(GDALValidateCreationOptions)                                                                           \
     X(GDALCreateCopy)                                                                                        \
     X(GDALFlushCache)                                                                                        \
     X(GDALFlushRasterCache)                                                                                  \

@@ -68,20 +68,23 @@ int64_t tess_raster_cache_for(const tess_raster_blocks *blocks)
     return tess_min_i64(tess_max_i64(cache, 4 * blocks->block), 2 * blocks->image + CACHE_LEAST / 4);
 }
 
-GDALRasterBandH tess_raster_marks(GDALDatasetH dataset, int band, bool *alpha)
-{
-    const int flags = tess_gdal.GDALGetMaskFlags(tess_gdal.GDALGetRasterBand(dataset, band));
-    *alpha = flags & GMF_ALPHA;
-    const bool derived = (flags & GMF_NODATA) && !(flags & GMF_PER_DATASET);
-    return flags & GMF_ALL_VALID || derived
-               ? NULL
-               : tess_gdal.GDALGetMaskBand(tess_gdal.GDALGetRasterBand(dataset, band));
-}
-
 static bool is_alpha(GDALDatasetH dataset, int band)
 {
     return tess_gdal.GDALGetRasterColorInterpretation(tess_gdal.GDALGetRasterBand(dataset, band)) ==
            GCI_AlphaBand;
+}
+
+/* GDAL's own mask is not made of an alpha band of another type than Byte and UInt16, nor beside a nodata value. */
+GDALRasterBandH tess_raster_marks(GDALDatasetH dataset, int band, int *alpha)
+{
+    const int flags = tess_gdal.GDALGetMaskFlags(tess_gdal.GDALGetRasterBand(dataset, band));
+    const bool derived = (flags & GMF_NODATA) && !(flags & GMF_PER_DATASET);
+    *alpha = 0;
+    if (!(flags & (GMF_ALL_VALID | GMF_ALPHA)) && !derived)
+        return tess_gdal.GDALGetMaskBand(tess_gdal.GDALGetRasterBand(dataset, band));
+    for (int b = tess_gdal.GDALGetRasterCount(dataset); b > 0 && *alpha == 0; b--)
+        *alpha = is_alpha(dataset, b) ? b : 0;
+    return *alpha ? tess_gdal.GDALGetRasterBand(dataset, *alpha) : NULL;
 }
 
 static tess_status choose_band(tess_raster *raster, int wanted, tess_error *error)
@@ -97,6 +100,7 @@ static tess_status choose_band(tess_raster *raster, int wanted, tess_error *erro
     if (wanted == 0 && heights > 1)
         return tess_fail(error, TESS_BAD_OPTION,
                          "has %d bands, of which one is filled at a time; name it with `band`", heights);
+    info->marked = heights;
     info->band = wanted ? wanted : last;
     if (info->band < 1 || info->band > info->bands || is_alpha(raster->dataset, info->band))
         return tess_fail(error, heights ? TESS_BAD_OPTION : TESS_BAD_INPUT,
@@ -159,6 +163,8 @@ static tess_status find_rule(tess_raster *raster, const tess_raster_settings *se
     }
     raster->marks = tess_raster_marks(raster->dataset, info->band, &info->alpha);
     info->mask_band = raster->marks && !info->alpha;
+    if (!info->alpha && !(tess_gdal.GDALGetMaskFlags(raster->band) & GMF_PER_DATASET))
+        info->marked = 1;
     info->rule = tess_void_rule_make(info->dtype, bits, settings->nodata_is, settings->nodata,
                                      info->has_nodata ? &info->nodata : NULL);
     if (raster->marks) /* the file says which pixels are void: nothing is guessed */
@@ -234,7 +240,8 @@ static tess_status open_raster(tess_raster *raster, const tess_raster_settings *
         TESS_TRY(tess_pages_check_one(raster->path, error));
     TESS_TRY(find_rule(raster, settings, bits, error));
     TESS_TRY(measure(raster, settings->cache, error));
-    if (info->rule.usual && (info->dtype == TESS_F32 || info->dtype == TESS_F64))
+    TESS_TRY(tess_raster_find_opaque(raster, error));
+    if (info->rule.usual && info->dtype != TESS_U8)
         TESS_TRY(tess_raster_sample(raster, error));
     return TESS_OK;
 }

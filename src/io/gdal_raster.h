@@ -23,6 +23,7 @@ struct tess_raster {
     GDALDatasetH dataset;
     GDALRasterBandH band;
     GDALRasterBandH marks; /* mask or alpha band: 0 is void; NULL: none */
+    double opaque;         /* what a valid pixel has there */
     tess_raster_info info;
     char *path, *crs;
     struct stat about; /* of the file when it was opened */
@@ -49,8 +50,8 @@ tess_status tess_raster_blocks_of(GDALRasterBandH band, int together, tess_raste
                                   tess_error *error) TESS_MUST_CHECK;
 /* The share of GDAL's cache that windows of such a band need. */
 int64_t tess_raster_cache_for(const tess_raster_blocks *blocks);
-/* Finds mask or alpha: NULL when voids are marked by nodata values only. */
-GDALRasterBandH tess_raster_marks(GDALDatasetH dataset, int band, bool *alpha);
+/* Finds mask or alpha: NULL when voids are marked by nodata values only. `alpha`: which band it is, or 0. */
+GDALRasterBandH tess_raster_marks(GDALDatasetH dataset, int band, int *alpha);
 
 tess_status tess_raster_mask_open(tess_raster *raster, const char *path, tess_error *error) TESS_MUST_CHECK;
 void tess_raster_mask_close(tess_raster *raster);
@@ -61,6 +62,8 @@ enum { TESS_MASK_BIT = 4 };
 
 /* Finds the limits of outliers from a sample of the raster's pixels. */
 tess_status tess_raster_sample(tess_raster *raster, tess_error *error) TESS_MUST_CHECK;
+/* Finds what the mask or alpha band has at valid pixels. */
+tess_status tess_raster_find_opaque(tess_raster *raster, tess_error *error) TESS_MUST_CHECK;
 
 /* One window of GDAL's samples, as doubles. */
 tess_status tess_raster_samples(GDALRasterBandH band, int64_t y, int64_t x, int64_t h, int64_t w,

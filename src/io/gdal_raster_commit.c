@@ -10,6 +10,7 @@
 
 #include "io/gdal_files.h"
 #include "io/gdal_raster_output.h"
+#include "io/pam.h"
 #include "io/raster_files.h"
 #include "io/world.h"
 
@@ -50,17 +51,45 @@ static tess_status convert(tess_raster_output *output, tess_stop *stop, tess_err
     return copy ? check_written(error) : tess_gdal_fail_write(error);
 }
 
+/* JPEG 2000 has no place for nodata values: GDAL programs keep them in a file beside it. */
+static tess_status describe_jp2(tess_raster_output *output, tess_error *error)
+{
+    const char *temp = tess_temp_path(output->temp);
+    const int bands = output->raster->info.bands;
+    bool copied = false, any = false;
+    if (strcmp(output->raster->info.driver, output->way.driver) == 0)
+        TESS_TRY(tess_raster_copy_description(output->raster->path, temp, &copied, error));
+    tess_nodata *values = copied ? NULL : tess_small_alloc((size_t)bands, sizeof *values);
+    if (!copied && !values)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for %d bands", bands);
+    for (int b = 0; values && b < bands; b++) {
+        int given = FALSE;
+        values[b].value =
+            tess_gdal.GDALGetRasterNoDataValue(tess_gdal.GDALGetRasterBand(output->dataset, b + 1), &given);
+        values[b].any = given;
+        any |= values[b].any;
+    }
+    const tess_status status = any ? tess_pam_write(temp, bands, values, error) : TESS_OK;
+    tess_small_free(values);
+    return status;
+}
+
+/* What is beside a converted result: nothing of the input's files, unless both are TIFFs. */
+static tess_status describe(tess_raster_output *output, tess_error *error)
+{
+    char name[PATH_MAX];
+    if (strcmp(output->raster->info.driver, "GTiff") == 0 && strcmp(output->way.driver, "COG") == 0)
+        return TESS_OK;
+    snprintf(name, sizeof name, "%s.aux.xml", tess_temp_path(output->temp));
+    (void)unlink(name);
+    return strcmp(output->way.driver, "JP2OpenJPEG") == 0 ? describe_jp2(output, error) : TESS_OK;
+}
+
 static tess_status place_beside(tess_raster_output *output, tess_error *error)
 {
     const char *temp = tess_temp_path(output->temp);
     char name[PATH_MAX];
     const bool envi = strcmp(output->way.driver, "ENVI") == 0, converted = output->way.convert;
-    const bool tiffs =
-        strcmp(output->raster->info.driver, "GTiff") == 0 && strcmp(output->way.driver, "COG") == 0;
-    if (converted && !tiffs) { /* what GDAL wrote beside the result, and nothing of the input's files */
-        snprintf(name, sizeof name, "%s.aux.xml", temp);
-        (void)unlink(name);
-    }
     TESS_TRY(tess_raster_place_sides(temp, output->target,
                                      converted && strcmp(output->way.driver, "AAIGrid") != 0, error));
     snprintf(name, sizeof name, "%s.hdr", converted ? output->result : temp);
@@ -88,8 +117,10 @@ static tess_status finish(tess_raster_output *output, tess_stop *stop, tess_erro
     }
     tess_gdal.GDALFlushCache(output->dataset);
     TESS_TRY(check_written(error));
-    if (output->way.convert)
+    if (output->way.convert) {
         TESS_TRY(convert(output, stop, error));
+        TESS_TRY(describe(output, error));
+    }
     tess_gdal.GDALClose(output->dataset);
     output->dataset = NULL;
     TESS_TRY(check_written(error));

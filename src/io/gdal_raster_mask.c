@@ -3,27 +3,12 @@
  * It must have the raster's size, and the same transform if both have one; a PNG has none. TIFF and raw files
  * are read by windows like the raster. PNG, JPEG and WebP can only be decoded from the top, so their marks are
  * kept in memory, one bit a pixel. */
-#include <math.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "io/gdal_raster.h"
 
 enum { PIECE = 256 << 10 };
-
-/* The largest distance between the corners of both rasters, in pixels of the first. */
-static double distance(const tess_raster_info *info, const double other[6])
-{
-    const double *own = info->transform, pixel = fmax(hypot(own[1], own[4]), hypot(own[2], own[5]));
-    double most = 0;
-    for (int corner = 0; corner < 4; corner++) {
-        const double x = corner & 1 ? (double)info->width : 0, y = corner & 2 ? (double)info->height : 0;
-        const double dx = own[0] - other[0] + x * (own[1] - other[1]) + y * (own[2] - other[2]),
-                     dy = own[3] - other[3] + x * (own[4] - other[4]) + y * (own[5] - other[5]);
-        most = fmax(most, hypot(dx, dy));
-    }
-    return pixel > 0 ? most / pixel : most;
-}
 
 static tess_status check_mask(const tess_raster_info *info, GDALDatasetH mask, tess_error *error)
 {
@@ -35,10 +20,10 @@ static tess_status check_mask(const tess_raster_info *info, GDALDatasetH mask, t
     if (tess_gdal.GDALGetRasterCount(mask) < 1)
         return tess_fail(error, TESS_BAD_INPUT, "holds no raster");
     if (info->has_transform && tess_gdal.GDALGetGeoTransform(mask, transform) == CE_None &&
-        !(distance(info, transform) < 0.01))
+        !(tess_raster_shift(info, transform) < TESS_RASTER_SAME_PLACE))
         return tess_fail(error, TESS_BAD_INPUT,
                          "is a mask for another place: its transform is not the raster's, by %.3g pixels",
-                         distance(info, transform));
+                         tess_raster_shift(info, transform));
     for (int b = 1; b <= tess_gdal.GDALGetRasterCount(mask); b++) {
         GDALRasterBandH band = tess_gdal.GDALGetRasterBand(mask, b);
         if (tess_gdal.GDALGetRasterColorTable(band) &&

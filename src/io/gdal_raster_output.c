@@ -2,6 +2,7 @@
 #define _XOPEN_SOURCE 700
 #include "io/gdal_raster_output.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -146,20 +147,14 @@ static tess_status copy_bytes(tess_raster_output *output, tess_stop *stop, tess_
     return status;
 }
 
-/* Chooses the mask or alpha band in which filled pixels become valid. */
+/* The mask or alpha band in which filled pixels become valid. */
 static void find_marks(tess_raster_output *output)
 {
     const tess_raster_info *info = &output->raster->info;
     const int flags = tess_gdal.GDALGetMaskFlags(output->band);
-    output->mark = 255;
+    output->mark = output->raster->opaque;
     if (info->alpha) {
-        for (int b = 1; b <= info->bands; b++) {
-            GDALRasterBandH band = tess_gdal.GDALGetRasterBand(output->dataset, b);
-            if (tess_gdal.GDALGetRasterColorInterpretation(band) != GCI_AlphaBand)
-                continue;
-            output->marks = band;
-            output->mark = tess_gdal.GDALGetRasterDataType(band) == GDT_UInt16 ? 65535 : 255;
-        }
+        output->marks = tess_gdal.GDALGetRasterBand(output->dataset, info->alpha);
     } else if (info->mask_band && !(flags & (GMF_NODATA | GMF_ALL_VALID))) {
         output->marks = tess_gdal.GDALGetMaskBand(output->band);
     }
@@ -207,9 +202,9 @@ static tess_status make_work(tess_raster_output *output, tess_stop *stop, tess_e
     if (output->way.bytes && !output->way.convert) /* holes of the input take no room */
         bytes.disk = tess_min_i64(bytes.disk, (int64_t)raster->about.st_blocks * 512);
     if (room >= 0 && bytes.disk > room && !(output->way.bytes && output->way.convert))
-        return tess_fail(error, TESS_IO_FAILED,
-                         "cannot be written: it may need %lld MiB, and the disk has %lld free",
-                         (long long)(bytes.disk >> 20), (long long)(room >> 20));
+        return tess_fail(
+            error, TESS_IO_FAILED, "cannot be written: it may need %.1f MiB, and the disk has %.1f MiB free",
+            ceil((double)bytes.disk / (1 << 20) * 10) / 10, floor((double)room / (1 << 20) * 10) / 10);
     TESS_TRY(tess_gdal_have_room(TESS_GDAL_ROOM + raster->counted, error));
     tess_gdal_cache_share(raster->memory, raster->cache, raster->counted);
     output->cache = raster->cache;

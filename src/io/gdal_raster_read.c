@@ -20,6 +20,27 @@ tess_status tess_raster_samples(GDALRasterBandH band, int64_t y, int64_t x, int6
     return tess_gdal_fail(error, TESS_BAD_INPUT, "damaged, truncated, or changed while it was read");
 }
 
+static const char damaged_marks[] = "its mask of void pixels is damaged";
+
+/* Alpha of floats, where a half is not nothing. */
+static tess_status read_fractions(GDALRasterBandH marks, int64_t y, int64_t x, int64_t h, int64_t w,
+                                  uint8_t *flags, tess_error *error)
+{
+    float row[PIECE];
+    for (int64_t i = 0; i < h; i++)
+        for (int64_t k = 0; k < w; k += PIECE) {
+            const int64_t some = tess_min_i64(PIECE, w - k);
+            tess_gdal.CPLErrorReset();
+            if (tess_gdal.GDALRasterIO(marks, GF_Read, (int)(x + k), (int)(y + i), (int)some, 1, row,
+                                       (int)some, 1, GDT_Float32, 0, 0) != CE_None ||
+                tess_gdal.CPLGetLastErrorType() >= CE_Failure)
+                return tess_gdal_fail(error, TESS_BAD_INPUT, damaged_marks);
+            for (int64_t c = 0; c < some; c++)
+                flags[i * w + k + c] = row[c] > 0;
+        }
+    return TESS_OK;
+}
+
 static tess_status read_marks(tess_raster *raster, int64_t y, int64_t x, int64_t h, int64_t w, uint8_t *flags,
                               tess_error *error)
 {
@@ -27,11 +48,14 @@ static tess_status read_marks(tess_raster *raster, int64_t y, int64_t x, int64_t
         memset(flags, 1, (size_t)(h * w));
         return TESS_OK;
     }
+    const GDALDataType type = tess_gdal.GDALGetRasterDataType(raster->marks);
+    if (type == GDT_Float32 || type == GDT_Float64)
+        return read_fractions(raster->marks, y, x, h, w, flags, error);
     tess_gdal.CPLErrorReset();
     if (tess_gdal.GDALRasterIO(raster->marks, GF_Read, (int)x, (int)y, (int)w, (int)h, flags, (int)w, (int)h,
                                GDT_Byte, 0, 0) != CE_None ||
         tess_gdal.CPLGetLastErrorType() >= CE_Failure)
-        return tess_gdal_fail(error, TESS_BAD_INPUT, "its mask of void pixels is damaged");
+        return tess_gdal_fail(error, TESS_BAD_INPUT, damaged_marks);
     for (int64_t i = 0; i < h * w; i++)
         flags[i] = flags[i] != 0;
     return TESS_OK;
@@ -57,6 +81,21 @@ static void judge(const tess_raster *raster, int64_t count, double *values, uint
     }
 }
 
+/* For a caller who wants no flags: NaN where the mask or alpha band says that there is no value. */
+static tess_status apply_marks(tess_raster *raster, int64_t y, int64_t x, int64_t h, int64_t w,
+                               double *values, tess_error *error)
+{
+    uint8_t flags[PIECE];
+    for (int64_t i = 0; i < h; i++)
+        for (int64_t k = 0; k < w; k += PIECE) {
+            const int64_t some = tess_min_i64(PIECE, w - k);
+            TESS_TRY(read_marks(raster, y + i, x + k, 1, some, flags, error));
+            for (int64_t c = 0; c < some; c++)
+                values[i * w + k + c] = flags[c] ? values[i * w + k + c] : (double)NAN;
+        }
+    return TESS_OK;
+}
+
 static tess_status read_window(tess_raster *raster, int64_t y, int64_t x, int64_t h, int64_t w,
                                double *values, uint8_t *flags, tess_error *error)
 {
@@ -69,7 +108,7 @@ static tess_status read_window(tess_raster *raster, int64_t y, int64_t x, int64_
     if (flags && raster->info.mask_file)
         TESS_TRY(tess_raster_mask_read(&raster->mask, y, x, h, w, flags, error));
     judge(raster, h * w, values, flags);
-    return TESS_OK;
+    return flags || !raster->marks ? TESS_OK : apply_marks(raster, y, x, h, w, values, error);
 }
 
 tess_status tess_raster_read(tess_raster *raster, int64_t y, int64_t x, int64_t h, int64_t w, double *values,
@@ -84,7 +123,8 @@ tess_status tess_raster_read(tess_raster *raster, int64_t y, int64_t x, int64_t 
     return status == TESS_OK ? TESS_OK : tess_fail_prefix(error, status, raster->path);
 }
 
-static tess_status draw_sample(tess_raster *raster, double *samples, int64_t *count, tess_error *error)
+static tess_status draw_sample(tess_raster *raster, GDALRasterBandH band, double *samples, int64_t *count,
+                               tess_error *error)
 {
     const tess_raster_info *info = &raster->info;
     const int64_t h = tess_min_i64(SIDE, info->height), w = tess_min_i64(SIDE, info->width);
@@ -94,21 +134,53 @@ static tess_status draw_sample(tess_raster *raster, double *samples, int64_t *co
         for (int64_t j = 0; j < across; j++) {
             const int64_t y = down > 1 ? (info->height - h) * i / (down - 1) : 0,
                           x = across > 1 ? (info->width - w) * j / (across - 1) : 0;
-            TESS_TRY(tess_raster_samples(raster->band, y, x, h, w, samples + *count, error));
+            TESS_TRY(tess_raster_samples(band, y, x, h, w, samples + *count, error));
             *count += h * w;
         }
     return TESS_OK;
 }
 
+/* Pixels of a band from all over the raster. */
+static tess_status take_sample(tess_raster *raster, GDALRasterBandH band, tess_block *samples, int64_t *count,
+                               tess_error *error)
+{
+    *count = 0;
+    TESS_TRY(tess_block_alloc(raster->memory, samples, TESS_MEM_HOST,
+                              sizeof(double) * WINDOWS * WINDOWS * SIDE * SIDE, error));
+    const tess_status status = draw_sample(raster, band, samples->data, count, error);
+    if (status != TESS_OK)
+        tess_block_free(samples);
+    return status;
+}
+
 tess_status tess_raster_sample(tess_raster *raster, tess_error *error)
 {
-    int64_t count = 0;
+    int64_t count;
     tess_block samples = {0};
-    TESS_TRY(tess_block_alloc(raster->memory, &samples, TESS_MEM_HOST,
-                              sizeof(double) * WINDOWS * WINDOWS * SIDE * SIDE, error));
-    const tess_status status = draw_sample(raster, samples.data, &count, error);
-    if (status == TESS_OK)
-        raster->info.sampled = tess_void_find_limits(&raster->info.rule, samples.data, count);
+    TESS_TRY(take_sample(raster, raster->band, &samples, &count, error));
+    raster->info.sampled = tess_void_find_limits(&raster->info.rule, samples.data, count);
     tess_block_free(&samples);
-    return status;
+    return TESS_OK;
+}
+
+/* Masks, and alpha of unsigned integers, have the type's largest value. Nothing says what others have: the largest
+ * value of a sample, else what is usual. */
+tess_status tess_raster_find_opaque(tess_raster *raster, tess_error *error)
+{
+    int64_t count;
+    tess_block samples = {0};
+    const GDALDataType type = raster->marks ? tess_gdal.GDALGetRasterDataType(raster->marks) : GDT_Byte;
+    raster->opaque = type == GDT_UInt16 ? UINT16_MAX : UINT8_MAX;
+    if (type == GDT_Byte || type == GDT_UInt16)
+        return TESS_OK;
+    TESS_TRY(take_sample(raster, raster->marks, &samples, &count, error));
+    double most = 0;
+    for (int64_t i = 0; i < count; i++)
+        most = fmax(most, ((const double *)samples.data)[i]);
+    tess_block_free(&samples);
+    if (most > 0 && isfinite(most))
+        raster->opaque = most;
+    else if (type == GDT_Float32 || type == GDT_Float64)
+        raster->opaque = 1;
+    return TESS_OK;
 }

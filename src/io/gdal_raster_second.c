@@ -6,6 +6,7 @@
  * the transformation is exact to an eighth of a pixel, as gdalwarp's. Void pixels of the other map never enter a
  * value: the warper gets its nodata value. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -41,7 +42,7 @@ void tess_raster_warp_close(tess_raster *raster)
 /* Without a declared value, the marker that occurs most among the sampled pixels is given to the warper. */
 static double find_marker(tess_raster *second, bool *found)
 {
-    static const double markers[] = {-9999, -99999, -999, -32768, -32767};
+    const double markers[] = {-9999, -99999, -999, -32768, -32767, tess_void_tops[0], tess_void_tops[1]};
     enum { KINDS = sizeof markers / sizeof *markers, SIDE = 64, WINDOWS = 12 };
     const tess_raster_info *info = &second->info;
     int64_t counts[KINDS] = {0}, best = 0;
@@ -54,7 +55,7 @@ static double find_marker(tess_raster *second, bool *found)
             break;
         for (int64_t p = 0; p < h * w; p++)
             for (int k = 0; k < KINDS; k++)
-                counts[k] += samples[p] == markers[k];
+                counts[k] += samples[p] == markers[k] && tess_void_sample(&info->rule, markers[k]);
     }
     for (int k = 1; k < KINDS; k++)
         best = counts[k] > counts[best] ? k : best;
@@ -119,11 +120,12 @@ static tess_status make_operation(tess_raster_warp *warp, tess_raster *second, t
     o->panDstBands = tess_gdal.CPLCalloc(1, sizeof(int));
     o->panSrcBands[0] = info->band;
     o->panDstBands[0] = 1;
-    if (info->alpha) /* a mask band needs no mention */
-        for (int b = 1; b <= info->bands; b++)
-            if (tess_gdal.GDALGetRasterColorInterpretation(tess_gdal.GDALGetRasterBand(second->dataset, b)) ==
-                GCI_AlphaBand)
-                o->nSrcAlphaBand = b;
+    if (info->alpha) { /* a mask band needs no mention */
+        char opaque[32];
+        snprintf(opaque, sizeof opaque, "%.9g", second->opaque);
+        o->nSrcAlphaBand = info->alpha;
+        o->papszWarpOptions = tess_gdal.CSLSetNameValue(o->papszWarpOptions, "SRC_ALPHA_MAX", opaque);
+    }
     if (info->rule.exact || info->dtype == TESS_F32 || info->dtype == TESS_F64)
         tess_gdal.GDALWarpInitSrcNoDataReal(o, info->rule.exact ? info->rule.value : (double)NAN);
     tess_gdal.GDALWarpInitDstNoDataReal(o, (double)NAN);

@@ -98,13 +98,37 @@ static bool has_parts(const char *path)
     return false;
 }
 
+/* A pixel that becomes valid in a mask or alpha band becomes valid in all bands, which were not filled. */
+static tess_status check_marks(const tess_raster_info *info, tess_error *error)
+{
+    if (info->marked < 2)
+        return TESS_OK;
+    char too[32] = "";
+    if (info->alpha)
+        snprintf(too, sizeof too, " -b %d", info->alpha);
+    return tess_fail(
+        error, TESS_BAD_INPUT,
+        "cannot be written: %d bands share the input's %s, so the voids of the others would count as "
+        "heights; copy band %d to a file of its own with gdal_translate -b %d%s",
+        info->marked, info->alpha ? "alpha band" : "mask", info->band, info->band, too);
+}
+
 /* What a format cannot hold, and GDAL would leave out or turn upside down without a word. */
-static tess_status check_format(const tess_raster_info *info, const char *driver, tess_error *error)
+static tess_status check_format(const tess_raster_info *info, const char *driver, bool converted,
+                                tess_error *error)
 {
     if (is(driver, "JP2OpenJPEG") && info->dtype != TESS_U8 && info->dtype != TESS_U16 &&
         info->dtype != TESS_I16)
         return tess_fail(error, TESS_BAD_OPTION, "JPEG 2000 does not hold %s here; write .tif",
                          tess_dtype_word(info->dtype));
+    const bool tiff = is(driver, "GTiff") || is(driver, "COG"), jp2 = is(driver, "JP2OpenJPEG");
+    if (converted && !tiff && (info->mask_band || (info->alpha && !jp2)))
+        return tess_fail(error, TESS_BAD_OPTION,
+                         "%s holds no %s, by which the input marks its voids; write .tif", driver,
+                         info->alpha ? "alpha band" : "mask band");
+    if (converted && (jp2 || is(driver, "AAIGrid")) && (info->scale != 1 || info->offset != 0))
+        return tess_fail(error, TESS_BAD_OPTION,
+                         "%s holds no scale and offset, which the input's heights need; write .tif", driver);
     if (is(driver, "AAIGrid") &&
         (!info->has_transform || info->transform[2] != 0 || info->transform[4] != 0 ||
          info->transform[1] <= 0 || info->transform[5] >= 0 || info->bands > 1))
@@ -112,6 +136,24 @@ static tess_status check_format(const tess_raster_info *info, const char *driver
             error, TESS_BAD_OPTION,
             "an ASCII grid holds one band of a raster whose first row is the northernmost, without "
             "rotation; write .tif");
+    return TESS_OK;
+}
+
+/* GDAL only warns of options that a format does not have, or of values that they do not take. */
+static tess_status check_creation(const tess_raster_target *settings, const char *driver, tess_error *error)
+{
+    GDALDriverH handle = tess_gdal.GDALGetDriverByName(driver);
+    for (const char *const *at = settings->creation; at && *at; at++) {
+        char *one[] = {(char *)*at, NULL};
+        tess_gdal.CPLErrorReset();
+        if (tess_gdal.GDALValidateCreationOptions(handle, one))
+            continue;
+        const char *why = tess_gdal.CPLGetLastErrorMsg();
+        const int length = (int)strlen(why) - (strlen(why) > 0 && why[strlen(why) - 1] == '.');
+        return tess_fail(error, TESS_BAD_OPTION, "`creation` %s: %.*s; see the page of GDAL's driver %s", *at,
+                         length, why, driver);
+    }
+    tess_gdal.CPLErrorReset();
     return TESS_OK;
 }
 
@@ -132,14 +174,15 @@ tess_status tess_raster_way_find(const tess_raster *raster, const char *target,
         way->bytes = true;
     else
         way->convert = true;
-    TESS_TRY(check_format(info, way->driver, error));
+    TESS_TRY(check_marks(info, error));
+    TESS_TRY(check_format(info, way->driver, way->convert, error));
     if (is(way->driver, "HFA") && (!way->bytes || way->convert || has_parts(raster->path)))
         return tess_fail(error, TESS_BAD_OPTION,
                          "Erdas Imagine is only written for an input of that format in one file; write .tif");
     if (!is(way->driver, "GTiff") && !tess_gdal_add_writer(way->driver))
         return tess_fail(error, TESS_UNSUPPORTED, "the installed GDAL has no %s driver; write .tif",
                          way->driver);
-    return TESS_OK;
+    return check_creation(settings, way->driver, error);
 }
 
 static char **set_number(char **options, const char *name, int64_t number)

@@ -1,4 +1,4 @@
-/* pam.c: GDAL's "persistent auxiliary metadata", of which only the nodata values are used.
+/* pam.c: GDAL's "persistent auxiliary metadata", of which only the nodata values are read and written.
  *
  *   <PAMDataset> <PAMRasterBand band="1"> <NoDataValue le_hex_equiv="...">-9999</NoDataValue> ...
  *
@@ -7,6 +7,7 @@
 #define _XOPEN_SOURCE 700
 #include "io/pam.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/temp.h"
 
 enum { LARGEST = 1 << 20, MOST_BANDS = 65536 };
 static const char SPACE[] = " \t\r\n";
@@ -90,4 +92,26 @@ tess_status tess_pam_nodata(const char *raster, int bands, tess_nodata *values, 
         scan(text, bands, values);
     tess_small_free(text);
     return TESS_OK;
+}
+
+tess_status tess_pam_write(const char *raster, int bands, const tess_nodata *values, tess_error *error)
+{
+    char name[PATH_MAX];
+    if (snprintf(name, sizeof name, "%s.aux.xml", raster) >= (int)sizeof name)
+        return tess_temp_fail(ENAMETOOLONG, error);
+    FILE *file = fopen(name, "wx");
+    if (!file)
+        return tess_temp_fail(errno, error);
+    bool good = fputs("<PAMDataset>\n", file) >= 0;
+    for (int b = 0; b < bands; b++)
+        if (values[b].any)
+            good = fprintf(file,
+                           "  <PAMRasterBand band=\"%d\">\n    <NoDataValue>%.17g</NoDataValue>\n"
+                           "  </PAMRasterBand>\n",
+                           b + 1, values[b].value) >= 0 &&
+                   good;
+    good = fputs("</PAMDataset>\n", file) >= 0 && good;
+    const int why = errno;
+    good = fclose(file) == 0 && good;
+    return good ? TESS_OK : tess_temp_fail(why ? why : EIO, error);
 }

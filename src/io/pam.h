@@ -14,4 +14,8 @@ typedef struct tess_nodata {
 tess_status tess_pam_nodata(const char *raster, int bands, tess_nodata *values,
                             tess_error *error) TESS_MUST_CHECK;
 
+/* Writes the side file of `raster` with these values and nothing else. */
+tess_status tess_pam_write(const char *raster, int bands, const tess_nodata *values,
+                           tess_error *error) TESS_MUST_CHECK;
+
 #endif

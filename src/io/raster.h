@@ -36,12 +36,14 @@ typedef struct tess_raster_info {
     tess_dtype dtype;   /* of the file: U8, U16, I16, U32, I32, F32 or F64 */
     const char *driver; /* GDAL's name: "GTiff" */
     bool has_transform;
-    double transform[6];   /* GDAL's: x = t[0] + column * t[1] + row * t[2], then y */
-    const char *crs;       /* WKT; "" when the file has none */
-    bool has_nodata;       /* the file declares one */
-    double nodata;         /* as declared, before scale and offset */
-    double scale, offset;  /* values are sample * scale + offset; 1 and 0 when the file has none */
-    bool mask_band, alpha; /* voids are (also) marked by a mask band, or by an alpha band */
+    double transform[6];  /* GDAL's: x = t[0] + column * t[1] + row * t[2], then y */
+    const char *crs;      /* WKT; "" when the file has none */
+    bool has_nodata;      /* the file declares one */
+    double nodata;        /* as declared, before scale and offset */
+    double scale, offset; /* values are sample * scale + offset; 1 and 0 when the file has none */
+    bool mask_band;       /* voids are (also) marked by a mask band */
+    int alpha;            /* or by an alpha band, which is this one; 0: there is none */
+    int marked;           /* bands whose voids the mask or alpha band marks; 1: this one alone */
     bool mask_file;
     tess_void_rule rule; /* what counts as void, in samples of the file */
     int64_t sampled;     /* pixels from which the limits of outliers were found; 0: no such limits */
@@ -69,6 +71,10 @@ void tess_raster_close(tess_raster *raster);
 
 /* True if writing to `path` would replace the raster of this name, a file beside it, or a file that it refers to (VRT). */
 bool tess_raster_names(const char *raster, const char *path);
+
+/* The largest distance between the corners of a raster and of one of its size with another transform, in its pixels. */
+double tess_raster_shift(const tess_raster_info *info, const double other[6]);
+#define TESS_RASTER_SAME_PLACE 0.01 /* a distance below this is the rounding of some program */
 
 typedef enum tess_world {
     TESS_WORLD_NONE,

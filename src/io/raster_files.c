@@ -143,6 +143,17 @@ static tess_status copy_description(const char *from, const char *to, int64_t by
     return good ? TESS_OK : tess_temp_fail(why ? why : EIO, error);
 }
 
+tess_status tess_raster_copy_description(const char *raster, const char *temp, bool *copied,
+                                         tess_error *error)
+{
+    static const struct side description = {".aux.xml", false};
+    char from[PATH_MAX], to[PATH_MAX];
+    struct stat about;
+    *copied = side_name(raster, &description, from) && side_name(temp, &description, to) &&
+              stat(from, &about) == 0 && S_ISREG(about.st_mode);
+    return *copied ? copy_description(from, to, about.st_size, error) : TESS_OK;
+}
+
 tess_status tess_raster_copy_sides(const char *raster, const char *temp, tess_stop *stop, tess_error *error)
 {
     for (int i = 0; i < SIDES; i++) {

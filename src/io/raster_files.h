@@ -12,6 +12,9 @@ tess_status tess_raster_copy_file(const char *from, const char *to, int64_t byte
  * description (without statistics), world file, rational polynomials. */
 tess_status tess_raster_copy_sides(const char *raster, const char *temp, tess_stop *stop,
                                    tess_error *error) TESS_MUST_CHECK;
+/* Copies only the description (.aux.xml), if there is one. */
+tess_status tess_raster_copy_description(const char *raster, const char *temp, bool *copied,
+                                         tess_error *error) TESS_MUST_CHECK;
 /* Renames those that exist to their names beside `target`, and removes overviews, mask and description of a
  * file that `target` replaces. `only_description`: for a converted raster, which has the rest inside. */
 tess_status tess_raster_place_sides(const char *temp, const char *target, bool only_description,

@@ -8,6 +8,8 @@
 /* 1e30, the largest float and the like mark voids; no unit makes a height so large. */
 static const double ABSURD = 1e20;
 
+const double tess_void_tops[TESS_VOID_TOPS] = {INT16_MAX, UINT16_MAX};
+
 static bool is_float(tess_dtype dtype)
 {
     return dtype == TESS_F32 || dtype == TESS_F64;
@@ -60,18 +62,23 @@ tess_void_rule tess_void_rule_make(tess_dtype dtype, int bits, tess_raster_nodat
     return rule;
 }
 
-bool tess_void_usual(double sample)
+static bool is_usual(double sample)
 {
     return sample == -9999 || sample == -99999 || sample == -999 || sample == -32768 || sample == -32767 ||
            fabs(sample) >= ABSURD;
+}
+
+static bool is_top(const tess_void_rule *rule, double sample)
+{
+    return (rule->tops[0] && sample == tess_void_tops[0]) || (rule->tops[1] && sample == tess_void_tops[1]);
 }
 
 bool tess_void_sample(const tess_void_rule *rule, double sample)
 {
     if (!isfinite(sample))
         return true;
-    return (rule->exact && sample == rule->value) || (rule->usual && tess_void_usual(sample)) ||
-           (rule->limits && (sample < rule->low || sample > rule->high));
+    return (rule->exact && sample == rule->value) || (rule->usual && is_usual(sample)) ||
+           is_top(rule, sample) || (rule->limits && (sample < rule->low || sample > rule->high));
 }
 
 /* Without branches, so that the compiler vectorises it: what the rule does not have is compared with a number that
@@ -83,7 +90,7 @@ void tess_void_samples(const tess_void_rule *rule, const double *samples, int64_
     for (int64_t i = 0; i < count; i++)
         empty[i] = (uint8_t)(!((samples[i] >= low) & (samples[i] <= high)) | (samples[i] == value));
     for (int64_t i = 0; rule->usual && i < count; i++)
-        empty[i] |= tess_void_usual(samples[i]);
+        empty[i] |= is_usual(samples[i]) | is_top(rule, samples[i]);
 }
 
 static int ascending(const void *a, const void *b)
@@ -92,24 +99,37 @@ static int ascending(const void *a, const void *b)
     return (one > other) - (one < other);
 }
 
-int64_t tess_void_find_limits(tess_void_rule *rule, double *samples, int64_t count)
+/* Drops what is void in any case, and markers that may be. */
+static int64_t keep_heights(const tess_void_rule *rule, double *samples, int64_t count)
 {
     int64_t kept = 0;
-    rule->limits = false;
     for (int64_t i = 0; i < count; i++)
-        if (!tess_void_sample(rule, samples[i]))
+        if (!tess_void_sample(rule, samples[i]) && samples[i] != tess_void_tops[0] &&
+            samples[i] != tess_void_tops[1])
             samples[kept++] = samples[i];
-    if (!rule->usual || !is_float(rule->dtype) || kept < 2)
+    return kept;
+}
+
+int64_t tess_void_find_limits(tess_void_rule *rule, double *samples, int64_t count)
+{
+    rule->limits = rule->tops[0] = rule->tops[1] = false;
+    const int64_t kept = rule->usual ? keep_heights(rule, samples, count) : 0;
+    if (kept < 2)
         return 0;
     qsort(samples, (size_t)kept, sizeof *samples, ascending);
     const double low = samples[(int64_t)(0.01 * (double)(kept - 1))],
                  high = samples[(int64_t)ceil(0.99 * (double)(kept - 1))], range = high - low;
-    if (!(range > 0) || !isfinite(range)) /* a flat map says nothing about what is far away */
-        return 0;
-    rule->limits = true;
-    rule->low = low - 100 * range;
-    rule->high = high + 100 * range;
-    return kept;
+    /* A flat map says nothing about what is far away. Integers have no limits: most of a map may be sea, and an
+     * island hundreds of its ranges above. */
+    rule->limits = range > 0 && isfinite(range) && is_float(rule->dtype);
+    rule->low = rule->limits ? low - 100 * range : 0;
+    rule->high = rule->limits ? high + 100 * range : 0;
+    int64_t last = kept - 1;
+    while (last > 0 && rule->limits && samples[last] > rule->high)
+        last--;
+    for (int i = 0; i < TESS_VOID_TOPS; i++)
+        rule->tops[i] = tess_void_tops[i] - samples[last] > range;
+    return rule->limits ? kept : 0;
 }
 
 static bool avoided(const tess_void_rule *rule, double sample)

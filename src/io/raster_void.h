@@ -1,8 +1,9 @@
 /* raster_void.h: which samples of an elevation raster are void, and how a value becomes a sample that is not.
  *
- * A declared nodata value decides alone, compared in the raster's own type. Without one, and without a mask or alpha band, the usual markers
- * (-99999, -9999, -999, -32768, -32767, and 1e20 and beyond) count, and for floats values far outside the range
- * of the others. NaN and infinity are never heights. */
+ * A declared nodata value decides alone, compared in the raster's own type. Without one, and without a mask or alpha
+ * band, the usual markers (-99999, -9999, -999, -32768, -32767, and 1e20 and beyond) count; 32767 and 65535, the largest
+ * numbers of 16 bits, if they are far above all others, since they may be summits; and for floats values far outside
+ * the range of the others. NaN and infinity are never heights. */
 #ifndef TESS_IO_RASTER_VOID_H
 #define TESS_IO_RASTER_VOID_H
 
@@ -14,13 +15,17 @@ typedef enum tess_raster_nodata {
     TESS_NODATA_NONE     /* only NaN, infinity and masks */
 } tess_raster_nodata;
 
+enum { TESS_VOID_TOPS = 2 };
+extern const double tess_void_tops[TESS_VOID_TOPS]; /* 32767 and 65535 */
+
 typedef struct tess_void_rule {
     tess_dtype dtype;
-    double least, most; /* of the samples: fewer bits than the type's in some TIFFs */
-    bool exact;         /* `value` is void */
-    double value;       /* converted to the type */
-    bool usual;         /* the usual markers are void */
-    bool limits;        /* samples below `low` or above `high` are void */
+    double least, most;        /* of the samples: fewer bits than the type's in some TIFFs */
+    bool exact;                /* `value` is void */
+    double value;              /* converted to the type */
+    bool usual;                /* the usual markers are void */
+    bool tops[TESS_VOID_TOPS]; /* tess_void_tops[i] is void */
+    bool limits;               /* samples below `low` or above `high` are void */
     double low, high;
     bool avoid; /* another value that results must not take: declared in the file, but not applied */
     double avoided;
@@ -32,10 +37,9 @@ tess_void_rule tess_void_rule_make(tess_dtype dtype, int bits, tess_raster_nodat
 bool tess_void_sample(const tess_void_rule *rule, double sample);
 /* The same for many: 1 in `empty` for a void sample, else 0. */
 void tess_void_samples(const tess_void_rule *rule, const double *samples, int64_t count, uint8_t *empty);
-/* True for one of the usual markers. */
-bool tess_void_usual(double sample);
-/* Sets the limits of outliers from `count` samples, which are sorted: 100 ranges of the 1st to 99th percentile
- * beyond them. Returns how many of the samples counted. */
+/* Sets what the usual markers depend on from `count` samples, which are sorted: the limits of outliers, 100 ranges of
+ * the 1st to 99th percentile beyond them; and `tops` that are more than such a range above all other samples. Returns
+ * how many of the samples counted for limits; 0: there are none. */
 int64_t tess_void_find_limits(tess_void_rule *rule, double *samples, int64_t count);
 /* The sample nearest to `value` that the type can hold and the rule does not take for void. `value` is finite. */
 double tess_void_to_sample(const tess_void_rule *rule, double value);

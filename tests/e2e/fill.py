@@ -4,6 +4,7 @@ The network is small and has random weights: what is checked is which pixels cha
 threads and being killed, that memory is as planned, and that files keep everything else."""
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -104,6 +105,8 @@ def check_filled(bench):
                 f"errors against the truth: {record['quality']}")
     planned, measured = (record[k]["peak_bytes"]["total"] for k in ("plan", "measured"))
     bench.check(measured <= planned <= 1.01 * measured + (1 << 20), f"planned {planned} bytes, measured {measured}")
+    parts = {k: (record["plan"]["peak_bytes"].get(k, 0), v) for k, v in record["measured"]["peak_bytes"].items()}
+    bench.check(all(v <= p for p, v in parts.values()), f"so is each part: {parts}")
     bench.check(info(bench.path("map.tif")) == info(bench.path("out.tif")), "gdalinfo tells the same of both")
     plan = bench.record("plan", "fill", bench.path("map.tif"), bench.path("no.tif"), "--model", bench.path("net.pth"),
                         "--device", "cpu", *FAST, "--truth", bench.path("truth.tif"))
@@ -154,6 +157,27 @@ def check_which(bench):
     record = fill(bench, "same.tif", source="whole.tif")
     bench.check(record and np.array_equal(load(bench.path("same.tif")), z) and record["fill"]["tiles"] == 0,
                 "a map without voids is copied")
+
+
+def check_nodata(bench):
+    """A given value that replaces another is warned of; nan leaves only NaN."""
+    z, data, inner, _ = make(bench)
+    path = bench.path("both.tif")
+    two = np.round(z).astype(np.int16)
+    two[inner] = -9999
+    two[70:75, 10:15] = -32768
+    save(path, two, nodata=-32768, kind=gdal.GDT_Int16)
+    result = bench.run("fill", path, bench.path("b.tif"), "--model", bench.path("net.pth"), *FAST, "--nodata", -9999)
+    bench.check(result.status == 0 and "--nodata -9999 replaces" in result.err and "-32768" in result.err, f"warned: {result.err!r}")
+    result = bench.run("fill", path, bench.path("b.tif"), "--model", bench.path("net.pth"), *FAST, "--nodata", -32768)
+    bench.check(result.status == 0 and "replaces" not in result.err, f"the same value is not: {result.err!r}")
+    deep = data.copy()
+    deep[inner] = np.nan
+    deep[70:75, 10:15] = -9999
+    save(path, deep, nodata=None)
+    for options, count in ((("--nodata", "nan"), inner.sum()), ((), inner.sum() + 25)):
+        told = fill(bench, "b.tif", *options, source="both.tif")["fill"]["voids"]
+        bench.check(told["filled_pixels"] == count, f"{options}: {told}")
 
 
 def check_wide(bench):
@@ -233,6 +257,57 @@ def check_killed(bench, kills):
         os.unlink(bench.path("killed.tif.unfinished"))
 
 
+def check_before_reading(bench, refused):
+    """What does not depend on the heights is refused before they are read: here they cannot be."""
+    path = bench.path
+    save(path("hollow.tif"), heights(300, 320))
+    whole = path("hollow.tif").read_bytes()
+    path("hollow.tif").write_bytes(whole[:len(whole) // 2] + bytes(len(whole) - len(whole) // 2))
+    refused("hollow.tif", "damaged", source="hollow.tif")
+    refused("--memory 1M", "320 x 300", "or more", source="hollow.tif", options=("--memory", "1M"))
+    refused("no.pth", source="hollow.tif", model=path("no.pth"))
+    refused("bad.png", "suffix", source="hollow.tif", to="bad.png", status=2)
+    refused("--create", source="hollow.tif", options=("--create", "NOPE=1"), status=2)
+    refused("nowhere", source="hollow.tif", options=("--samples", 2, "--deviation", path("nowhere/d.tif")))
+    path("bad.tif.unfinished").mkdir()
+    refused("unfinished", source="hollow.tif")
+    path("bad.tif.unfinished").rmdir()
+
+
+def check_full_disk(bench):
+    """A disk that is full at the end (a limit of file sizes): the tiles are kept, and a later run goes on with them."""
+    z = heights(500, 500)
+    z[100:120, 100:130] = NODATA
+    save(bench.path("plain.tif"), z, options=())
+    command = ("fill", bench.path("plain.tif"), bench.path("full.tif"), "--model", bench.path("net.pth"), "--device", "cpu", *FAST)
+
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (500000, 500000))
+    result = bench.run(*command, preexec_fn=limit)
+    bench.check_refused(result, 1, "full.tif", "cannot be written", "tiles are finished and kept", "--resume")
+    result = bench.run(*command, "--resume", "--verbose")
+    bench.check(result.status == 0 and "were there already" in result.err and (load(bench.path("full.tif")) != NODATA).all(),
+                f"resumed: {result}")
+    bench.check(not bench.path("full.tif.unfinished").exists(), "the journal is removed")
+
+
+def check_memory(bench):
+    """The size that a refusal names is enough, and can be typed as it stands."""
+    make(bench)
+    size, named = "1.5M", []
+    for _ in range(3):
+        result = bench.run("fill", bench.path("map.tif"), bench.path("m.tif"), "--model", bench.path("net.pth"), "--device", "cpu",
+                           *FAST, "--memory", size, "--quiet")
+        if result.status == 0:
+            break
+        bench.check(f"--memory {size} is too little" in result.err, f"{size}: {result.err!r}")
+        size = result.err.split("--memory ")[-1].split()[0]
+        named.append(size)
+    bench.check(result.status == 0 and named, f"refusals name {named}: {result.err!r}")
+    bench.path("m.tif").unlink(missing_ok=True)
+
+
 def check_refused(bench):
     z, data, *_ = make(bench)
     path, net = bench.path, bench.path("net.pth")
@@ -258,7 +333,10 @@ def check_refused(bench):
     refused("no.tif", source="no.tif")
     refused("--overlap", options=("--overlap", 60), status=2)
     refused("--deviation", options=("--deviation", path("d.tif")), status=2)
+    refused("--eta", "ddim", options=("--eta", 0.5), status=2)
+    refused("--create COMPRESS=BLAH", options=("--create", "COMPRESS=BLAH"), status=2)
     refused("--memory", options=("--memory", "1M"))
+    check_before_reading(bench, refused)
     refused("map.tif", to="map.tif", status=2)
     bench.check(np.array_equal(load(path("map.tif")), data), "the input is as it was")
     save(path("other.tif"), z, nodata=None)
@@ -270,6 +348,11 @@ def check_refused(bench):
         refused(options[1], options=(options[0], path(options[1]), "--samples", 2, "--deviation", path(options[1])), status=2)
     refused("map.tif", source="mosaic.vrt", to="map.tif", options=("--overwrite",), status=2, there=True)
     refused("net.pth", to="net.pth", status=2, there=True)
+    save(path("moved.tif"), z, nodata=None)
+    d = gdal.Open(str(path("moved.tif")), gdal.GA_Update)
+    d.SetGeoTransform((PLACE[0], PLACE[1], 0, PLACE[3] + 3, 0, PLACE[5]))  # a tenth of a pixel
+    d = None
+    refused("moved.tif", "0.1 pixels", options=("--truth", path("moved.tif")))
     refused("nowhere", options=("--samples", 2, "--deviation", path("nowhere/d.tif")))
     bench.check(all(path(name).read_bytes() == was for name, was in kept.items()), "files that are read are as they were")
     result = bench.run("fill", path("map.tif"), path("x.tif"), "--sampler", "euler")
@@ -285,9 +368,12 @@ def main():
     check_filled(bench)
     check_equal(bench)
     check_which(bench)
+    check_nodata(bench)
     check_wide(bench)
     check_second(bench)
     check_killed(bench, int(sys.argv[2]) if len(sys.argv) > 2 else 3)
+    check_full_disk(bench)
+    check_memory(bench)
     check_refused(bench)
     return bench.finish()
 

@@ -258,6 +258,7 @@ def check_masks(bench):
         bench.check((mask == 255).all(), f"{name}: filled pixels are valid in the mask")
         smaller = [d.GetRasterBand(1).GetMaskBand().GetOverview(i).ReadAsArray() for i in range(2)]
         bench.check(all((x == 255).all() for x in smaller), f"{name}: and in its overviews")
+        check_second_marks(bench, name, path)
     path, out = bench.path("alpha.tif"), bench.path("alpha_out.tif")
     make(path, gdal.GDT_UInt16, ["ALPHA=YES"], nodata=None, marks=False, bands=2)
     d = gdal.Open(str(path), gdal.GA_Update)
@@ -267,6 +268,59 @@ def check_masks(bench):
     bench.check(result.status == 0, f"alpha: {result.out}")
     check_filled(bench, "alpha", path, out)
     bench.check((read(out, 2) == 65535).all(), "alpha: filled pixels are opaque")
+    for kind, opaque, half in ((gdal.GDT_Int16, 255, 1), (gdal.GDT_Float32, 1, 0.25), (gdal.GDT_Byte, 255, 1)):
+        name = f"alpha of {gdal.GetDataTypeName(kind)}"
+        make(path, kind, ["ALPHA=YES"], nodata=None if kind != gdal.GDT_Byte else 250, marks=False, bands=2)
+        marks = np.where(voids(), 0, opaque).astype(TYPES[kind])
+        marks[5, 7] = half  # nearly transparent, but not void
+        d = gdal.Open(str(path), gdal.GA_Update)
+        d.GetRasterBand(2).WriteArray(marks)
+        del d
+        result = bench.run(path, out)
+        bench.check(result.status == 0 and figures(result)["voids"].startswith(f"{voids().sum()} "), f"{name}: {result.out}")
+        check_filled(bench, name, path, out)
+        bench.check((read(out, 2) == np.where(voids(), opaque, marks)).all(), f"{name}: filled pixels are opaque")
+        check_second_marks(bench, name, path)
+
+
+def check_second_marks(bench, name, path):
+    """As a second map it has no value where mask or alpha is 0, and its own heights elsewhere."""
+    plane, out = bench.path("marks_plane.tif"), bench.path("marks_plane_out.tif")
+    wanted = np.zeros((H, W), bool)
+    wanted[15:40, 20:80] = True
+    write(plane, np.where(wanted, -9999, 5).astype(np.float32))
+    both, warped = wanted & ~voids(), bench.path("marks_warped.tif")
+    gdal.Translate(str(warped), str(path), srcWin=[0, 0, W, H - 50])  # another grid
+    for second in (path, warped):
+        result = bench.run(plane, out, "--second", second)
+        got = read(out)
+        bench.check(result.status == 0 and np.allclose(got[both], read(path)[both].astype(np.float32), rtol=0, atol=0.01) and
+                    (got[wanted & voids()] == -9999).all(), f"{name}, second map {second.name}: {result.out}")
+
+
+def check_shared_mask(bench):
+    """Two bands under one mask or alpha: filling one would make the voids of the other valid."""
+    for name, options, kind in (("mask", (), gdal.GDT_Float32), ("alpha", ["PHOTOMETRIC=MINISBLACK"], gdal.GDT_Byte)):
+        path = bench.path(f"shared_{name}.tif")
+        bands = 2 if name == "mask" else 3
+        make(path, kind, options, nodata=None, marks=False, bands=bands)
+        marks = np.where(voids(), 0, 255).astype(np.uint8)
+        with config("GDAL_TIFF_INTERNAL_MASK", "YES"):
+            d = gdal.Open(str(path), gdal.GA_Update)
+            if name == "mask":
+                d.CreateMaskBand(gdal.GMF_PER_DATASET)
+            else:
+                d.GetRasterBand(3).SetColorInterpretation(gdal.GCI_AlphaBand)
+            (d.GetRasterBand(1).GetMaskBand() if name == "mask" else d.GetRasterBand(3)).WriteArray(marks)
+            del d
+        check_error(bench, [path, bench.path("no.tif"), "--band", 1], "no.tif", "2 bands share", name, "gdal_translate -b 1")
+        bench.check(not bench.path("no.tif").exists(), f"{name} of two bands: no output")
+        one, out = bench.path("one_band.tif"), bench.path("one_band_out.tif")
+        with config("GDAL_TIFF_INTERNAL_MASK", "YES"):
+            gdal.Translate(str(one), str(path), bandList=[1] if name == "mask" else [1, 3])
+        result = bench.run(one, out)
+        bench.check(result.status == 0, f"{name}: one band as the message says: {result.out}")
+        check_filled(bench, f"{name}, one band", one, out)
 
 
 def check_mask_file(bench):
@@ -326,6 +380,15 @@ def check_rules(bench):
     bench.check(figures(bench.run(path)).get("voids", "").startswith(f"{void.sum()} "), "-32768 of int16")
     bench.check(figures(bench.run(path, "--nodata", "none")).get("voids", "").startswith("0 "), "none")
     check_error(bench, [path, "--nodata", "70000"], "int16", "70000")
+    for kind, marker in ((np.uint16, 65535), (np.uint16, 32767), (np.int16, 32767), (np.float32, 32767)):
+        small = heights(kind)
+        small[void] = marker
+        write(path, small)
+        result = bench.run(path)
+        bench.check(figures(result).get("voids", "").startswith(f"{void.sum()} "), f"{marker} of {kind.__name__}: {result.out}")
+    write(path, np.round((heights(np.float64) - 500) * 100).clip(0, 65535).astype(np.uint16))  # the summits are cut off
+    result = bench.run(path)
+    bench.check((read(path) == 65535).any() and figures(result).get("voids", "").startswith("0 "), f"65535 of a summit: {result.out}")
     make(bench.path("beyond.tif"), gdal.GDT_Int16, nodata=-99999, marks=False)
     bench.check(figures(bench.run(bench.path("beyond.tif"))).get("voids", "").startswith("0 "), "a nodata value that int16 cannot hold")
     both = bench.path("two_values.tif")  # NaN in a file that declares another value
@@ -379,6 +442,8 @@ def check_formats(bench):
         d = gdal.Open(str(out))
         bench.check(np.allclose(d.GetGeoTransform(), PLACE), f"{name}: transform {d.GetGeoTransform()}")
         bench.check(d.GetSpatialRef() is not None, f"{name}: coordinate system")
+        before = gdal.Open(str(given))
+        bench.check(d.GetRasterBand(1).GetNoDataValue() == before.GetRasterBand(1).GetNoDataValue(), f"{name}: nodata {d.GetRasterBand(1).GetNoDataValue()}")
     structure = gdal.Open(str(bench.path("cog.tif"))).GetMetadata("IMAGE_STRUCTURE")
     bench.check(structure.get("LAYOUT") == "COG", f"a COG: {structure}")
     bench.check(gdal.Open(str(bench.path("co.tif"))).GetMetadata("IMAGE_STRUCTURE").get("COMPRESSION") == "DEFLATE", "creation options")
@@ -398,7 +463,46 @@ def check_formats(bench):
     check_error(bench, [source, bench.path("x.jp2")], "x.jp2", "float32")
     check_error(bench, [bench.path("rotated.tif"), bench.path("x.asc")], "x.asc", "rotation")
     check_error(bench, [source, bench.path("x.tif"), "--format", "NITF"], "NITF", "COG")
+    check_error(bench, [source, bench.path("x.tif"), "--co", "COMPRESS=BLAH"], "x.tif", "COMPRESS=BLAH", "BLAH", "GTiff")
+    check_error(bench, [source, bench.path("x.tif"), "--co", "TILED=YES", "--co", "NOPE=1"], "x.tif", "NOPE=1", "GTiff")
+    check_error(bench, [source, bench.path("x.tif"), "--format", "COG", "--co", "TILED=YES"], "x.tif", "TILED=YES", "COG")
+    check_error(bench, [source, bench.path("x.tif"), "--co", "BLOCKXSIZE=wide"], "x.tif", "BLOCKXSIZE=wide")
+    result = bench.run(source, bench.path("x.tif"), "--co", "compress=lzw", "--co", "PREDICTOR=3")
+    bench.check(result.status == 0 and gdal.Open(str(bench.path("x.tif"))).GetMetadata("IMAGE_STRUCTURE").get("COMPRESSION") == "LZW",
+                f"creation options of small letters: {result.out}")
     check_lossy(bench)
+    check_marks_of_formats(bench)
+
+
+def check_marks_of_formats(bench):
+    """Voids that stay are still marked in another format, or the format is refused."""
+    masked, alpha = bench.path("masked.tif"), bench.path("alpha.tif")
+    make(alpha, gdal.GDT_UInt16, ["ALPHA=YES"], nodata=None, marks=False, bands=2)
+    d = gdal.Open(str(alpha), gdal.GA_Update)
+    d.GetRasterBand(2).WriteArray(np.where(voids(), 0, 65535).astype(np.uint16))
+    del d
+    for name in ("m.img", "m.asc"):
+        check_error(bench, [masked, bench.path(name)], name, "no mask band", ".tif")
+    check_error(bench, [alpha, bench.path("a.img")], "a.img", "no alpha band", ".tif")
+    check_error(bench, [bench.path("scaled.tif"), bench.path("s.jp2")], "s.jp2", "scale", ".tif")
+    check_error(bench, [bench.path("scaled.tif"), bench.path("s.asc")], "s.asc", "scale", ".tif")
+    few = np.zeros((H, W), bool)
+    few[20:40, 30:60] = True  # the other voids stay
+    asked = bench.path("few.tif")
+    write(asked, few.astype(np.uint8))
+    for source, name in ((masked, "m_cog.tif"), (alpha, "a.jp2"), (bench.path("int16.tif"), "n.jp2"), (bench.path("n.jp2"), "n2.jp2")):
+        out = bench.path(name)
+        result = bench.run(source, out, "--mask", asked, *(["--format", "COG"] if "cog" in name else []))
+        if not bench.check(result.status == 0, f"{name}: {result.out}"):
+            continue
+        d = gdal.Open(str(out))
+        bench.check(np.array_equal(d.GetRasterBand(1).GetMaskBand().ReadAsArray() == 0, voids() & ~few), f"{name}: voids that stay")
+    text = bench.path("n.jp2.aux.xml").read_text()
+    bench.path("n.jp2.aux.xml").write_text(text.replace("</PAMRasterBand>", '<Description>kept</Description>'
+                                           '<Metadata><MDI key="STATISTICS_MEAN">1</MDI></Metadata></PAMRasterBand>'))
+    bench.run(bench.path("n.jp2"), bench.path("n3.jp2"), "--mask", asked)
+    text = bench.path("n3.jp2.aux.xml").read_text()
+    bench.check("kept" in text and "STATISTICS" not in text, f"the description beside a JPEG 2000 is kept: {text}")
 
 
 def check_lossy(bench):
@@ -592,6 +696,7 @@ def main():
     bench = Quiet(sys.argv[2])
     check_kinds(bench)
     check_masks(bench)
+    check_shared_mask(bench)
     check_mask_file(bench)
     check_rules(bench)
     check_values(bench)

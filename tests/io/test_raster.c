@@ -63,6 +63,32 @@ static void test_limits(void)
     CHECK(tess_void_find_limits(&rule, samples, 1000) == 0 && !rule.limits); /* integers have none */
 }
 
+/* The largest numbers of 16 bits are voids when they are far above everything else, and summits when they are not. */
+static void test_tops(void)
+{
+    double samples[1000];
+    for (int i = 0; i < 1000; i++)
+        samples[i] = i % 5 == 0 ? 65535 : i % 7 == 0 ? 32767 : 800 + i % 300;
+    tess_void_rule rule = tess_void_rule_make(TESS_U16, 0, TESS_NODATA_OF_FILE, 0, NULL);
+    CHECK(!tess_void_sample(&rule, 65535));
+    CHECK(tess_void_find_limits(&rule, samples, 1000) == 0 && !rule.limits);
+    CHECK(tess_void_sample(&rule, 65535) && tess_void_sample(&rule, 32767) &&
+          !tess_void_sample(&rule, 32766));
+    uint8_t empty[3];
+    tess_void_samples(&rule, (const double[3]){65535, 800, 32767}, 3, empty);
+    CHECK(empty[0] && !empty[1] && empty[2] && tess_void_to_sample(&rule, 1e9) == 65534);
+    for (int i = 0; i < 1000; i++) /* heights that are scaled to 16 bits: 1 in 100 is high */
+        samples[i] = i % 100 == 0 ? 65535 - 40 * i : 30 * i;
+    rule = tess_void_rule_make(TESS_U16, 0, TESS_NODATA_OF_FILE, 0, NULL);
+    CHECK(tess_void_find_limits(&rule, samples, 1000) == 0);
+    CHECK(!tess_void_sample(&rule, 65535) && !tess_void_sample(&rule, 32767));
+    for (int i = 0; i < 1000; i++)
+        samples[i] = i == 0 ? 1e9 : i % 3 == 0 ? 32767 : i % 400;
+    rule = tess_void_rule_make(TESS_F32, 0, TESS_NODATA_OF_FILE, 0, NULL);
+    CHECK(tess_void_find_limits(&rule, samples, 1000) > 0 && rule.high < 50000);
+    CHECK(tess_void_sample(&rule, 32767) && tess_void_sample(&rule, 1e9) && !tess_void_sample(&rule, 30000));
+}
+
 static void test_to_sample(void)
 {
     const double least = -32768, mid = 120, zero = 0, most = 255;
@@ -337,6 +363,7 @@ int main(void)
         return 1;
     test_rule();
     test_limits();
+    test_tops();
     test_to_sample();
     write_input("in.img");
     test_windows();

@@ -116,6 +116,27 @@ static void test_refused(void)
     CHECK(access(path, F_OK) != 0); /* one without tiles */
 }
 
+/* Before the fingerprint is known: only a journal with tiles stands in the way of a run that does not resume. */
+static void test_checked(void)
+{
+    tess_fill_journal *journal = NULL;
+    tess_error error = {{0}};
+    CHECK(tess_fill_journal_check(output, false, &error) == TESS_OK && access(path, F_OK) != 0);
+    write_all();
+    CHECK(tess_fill_journal_check(output, false, &error) == TESS_BAD_INPUT && strstr(error.text, "`resume`"));
+    CHECK(tess_fill_journal_check(output, true, &error) == TESS_OK && read_all() == TILES);
+    CHECK(open_with(7, true, &journal, &error) == TESS_OK);
+    CHECK(tess_fill_journal_check(output, true, &error) == TESS_BAD_INPUT &&
+          strstr(error.text, "another run"));
+    tess_fill_journal_close(journal, false);
+    CHECK(truncate(path, 57) == 0); /* in the middle of the first tile */
+    CHECK(tess_fill_journal_check(output, false, &error) == TESS_OK);
+    unlink(path);
+    CHECK(symlink("/nowhere/else", path) == 0);
+    CHECK(tess_fill_journal_check(output, false, &error) == TESS_BAD_INPUT);
+    unlink(path);
+}
+
 int main(void)
 {
     const char *temporary = getenv("TMPDIR");
@@ -128,6 +149,7 @@ int main(void)
     test_cut_off();
     test_damaged();
     test_refused();
+    test_checked();
     tess_mem_usage held;
     tess_memory_held(&memory, TESS_MEM_OF_PROCESS, &held);
     CHECK(held.total == 0);

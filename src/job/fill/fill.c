@@ -25,7 +25,7 @@ static tess_status fill(tess_context *context, const tess_fill_settings *setting
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a job");
     job->settings = settings;
     job->begin = tess_clock();
-    tess_status status = tess_fill_open(job, &context->memory, error);
+    tess_status status = tess_fill_open(job, &context->memory, plan_only, error);
     const bool opened = status == TESS_OK;
     if (opened && !plan_only) {
         tess_process_reset_peak();

@@ -43,15 +43,22 @@ typedef struct tess_fill_job {
     char notes[512]; /* of the output's commit */
 } tess_fill_job;
 
-/* fill_open.c: raster, voids, network, plan. Everything that plan needs; the outputs are not touched. */
-tess_status tess_fill_open(tess_fill_job *job, tess_memory *memory, tess_error *error) TESS_MUST_CHECK;
+/* fill_open.c: rasters, network, voids, plan. With `plan_only`, no output is touched; else those are tried that would
+ * fail only at the end. */
+tess_status tess_fill_open(tess_fill_job *job, tess_memory *memory, bool plan_only,
+                           tess_error *error) TESS_MUST_CHECK;
 void tess_fill_close(tess_fill_job *job);
 /* The settings of the sampler for guided tiles or the others, for batches of this size. */
 tess_sampler_settings tess_fill_sampler_settings(const tess_fill_job *job, bool guided, int64_t batch);
+/* Whether the given nodata value takes the place of another that the file declares. */
+bool tess_fill_overrides(const tess_fill_job *job);
 /* Bytes on the host while tiles are computed, and while they are put together. */
 size_t tess_fill_stage_bytes(const tess_fill_job *job, int64_t batch);
 /* GDAL's side of the output. */
 tess_raster_target tess_fill_target(const tess_fill_settings *settings);
+/* fill_plan.c: what every map of this size needs, before it is read; then bytes, seconds and batch. Both check the limit. */
+tess_status tess_fill_plan_least(tess_fill_job *job, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_fill_plan(tess_fill_job *job, tess_error *error) TESS_MUST_CHECK;
 /* fill_run.c */
 tess_status tess_fill_run(tess_fill_job *job, tess_error *error) TESS_MUST_CHECK;
 /* fill_tile.c: computes the tiles of one level and group that are not in the journal. */

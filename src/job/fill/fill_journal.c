@@ -113,10 +113,11 @@ static tess_status begin(tess_fill_journal *j, const tess_fill_journal_settings 
     if (same)
         scan(j);
     if (there && !same)
-        return tess_fail(error, TESS_BAD_INPUT,
-                         "%s: belongs to a run with other settings, input or model; use those with `resume`, "
-                         "or delete the file",
-                         j->path);
+        return tess_fail(
+            error, TESS_BAD_INPUT,
+            "%s: belongs to a run with other settings, or with files of other sizes or dates; use those with "
+            "`resume`, or delete the file",
+            j->path);
     if (j->count > 0 && !s->resume)
         return tess_fail(error, TESS_BAD_INPUT,
                          "%s: has %lld finished tiles of this job; use `resume` to go on, or delete the file",
@@ -131,10 +132,13 @@ static tess_status begin(tess_fill_journal *j, const tess_fill_journal_settings 
     return TESS_OK;
 }
 
-static tess_status open_file(tess_fill_journal *j, tess_error *error)
+/* `create`: O_CREAT, or 0: a file that is not there stays so. */
+static tess_status open_file(tess_fill_journal *j, int create, tess_error *error)
 {
     struct stat facts;
-    j->file = open(j->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+    j->file = open(j->path, O_RDWR | create | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+    if (j->file < 0 && errno == ENOENT && !create)
+        return TESS_OK;
     if (j->file < 0)
         return tess_fail(error, TESS_BAD_INPUT, "%s: %s", j->path, strerror(errno));
     if (fstat(j->file, &facts) != 0 || !S_ISREG(facts.st_mode) || facts.st_uid != geteuid())
@@ -144,20 +148,60 @@ static tess_status open_file(tess_fill_journal *j, tess_error *error)
     return TESS_OK;
 }
 
+static bool name_file(tess_fill_journal *j, const char *output)
+{
+    const size_t length = strlen(output) + sizeof ".unfinished";
+    j->file = -1;
+    j->path = tess_small_alloc(length, 1);
+    if (j->path)
+        snprintf(j->path, length, "%s.unfinished", output);
+    return j->path != NULL;
+}
+
+/* Whether a file of ours begins with a whole entry. */
+static bool has_entry(int file)
+{
+    enum { MOST = 4 << 20 }; /* values of the largest tiles, with their deviations */
+    journal_head head;
+    entry_head entry;
+    if (!read_at(file, &head, sizeof head, 0) || memcmp(head.magic, MAGIC, sizeof MAGIC) != 0 ||
+        !read_at(file, &entry, sizeof entry, sizeof head) || entry.count < 0 || entry.count > MOST)
+        return false;
+    float *values = tess_small_alloc((size_t)entry.count + 1, sizeof *values);
+    const bool whole =
+        values && read_at(file, values, (size_t)entry.count * sizeof *values, sizeof head + sizeof entry) &&
+        checksum(&entry, values) == entry.checksum;
+    tess_small_free(values);
+    return whole;
+}
+
+tess_status tess_fill_journal_check(const char *output, bool resume, tess_error *error)
+{
+    tess_fill_journal j = {0};
+    if (!name_file(&j, output))
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for the list of tiles");
+    tess_status status = open_file(&j, 0, error);
+    if (status == TESS_OK && j.file >= 0 && !resume && has_entry(j.file))
+        status = tess_fail(
+            error, TESS_BAD_INPUT,
+            "%s: has finished tiles of an earlier run; use `resume` to go on, or delete the file", j.path);
+    if (j.file >= 0)
+        close(j.file);
+    tess_small_free(j.path);
+    return status;
+}
+
 tess_status tess_fill_journal_open(const tess_fill_journal_settings *settings, tess_fill_journal **out,
                                    tess_error *error)
 {
-    const size_t length = strlen(settings->output) + sizeof ".unfinished";
     tess_fill_journal *j = tess_small_alloc(1, sizeof *j);
     *out = NULL;
-    if (!j || !(j->path = tess_small_alloc(length, 1))) {
+    if (!j || !name_file(j, settings->output)) {
         tess_small_free(j);
         return tess_fail(error, TESS_NO_MEMORY, "no memory for the list of tiles");
     }
-    j->file = -1;
     j->tiles = settings->tiles;
     j->most = settings->most;
-    snprintf(j->path, length, "%s.unfinished", settings->output);
     tess_status status =
         tess_block_alloc(settings->memory, &j->block, TESS_MEM_HOST,
                          table_bytes(settings) + (size_t)settings->most * sizeof(float), error);
@@ -165,7 +209,7 @@ tess_status tess_fill_journal_open(const tess_fill_journal_settings *settings, t
         j->at = j->block.data;
         memset(j->at, 0, table_bytes(settings));
         j->values = (float *)(void *)((char *)j->block.data + table_bytes(settings));
-        status = open_file(j, error);
+        status = open_file(j, O_CREAT, error);
     }
     if (status == TESS_OK)
         status = begin(j, settings, error);

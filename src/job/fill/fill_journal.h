@@ -23,6 +23,8 @@ typedef struct tess_fill_journal_settings {
 size_t tess_fill_journal_bytes(const tess_fill_journal_settings *settings);
 tess_status tess_fill_journal_open(const tess_fill_journal_settings *settings, tess_fill_journal **out,
                                    tess_error *error) TESS_MUST_CHECK;
+/* Refuses a journal that is there and must not be, or that cannot be, before its fingerprint is known. */
+tess_status tess_fill_journal_check(const char *output, bool resume, tess_error *error) TESS_MUST_CHECK;
 /* Tiles that were there when it was opened, and those since. */
 int64_t tess_fill_journal_count(const tess_fill_journal *journal);
 bool tess_fill_journal_has(const tess_fill_journal *journal, int64_t tile);

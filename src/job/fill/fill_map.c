@@ -33,6 +33,12 @@ static tess_status read_rows(const tess_fill_map *map, const pass *p, int64_t y,
     return tess_fill_read(map, y, 0, rows, map->levels[0].width, p->values, p->more, p->flags, error);
 }
 
+size_t tess_fill_map_bytes(int64_t height, int64_t width)
+{
+    const size_t bits = tess_bitmap_bytes(height, width);
+    return bits > SIZE_MAX / 4 ? SIZE_MAX / 4 : tess_block_granted(2 * bits);
+}
+
 static tess_status alloc_level(tess_fill_map *map, int level, int64_t height, int64_t width,
                                tess_error *error)
 {

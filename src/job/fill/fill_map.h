@@ -42,6 +42,8 @@ typedef struct tess_fill_map_settings {
     int64_t tile;
 } tess_fill_map_settings;
 
+/* What it holds at the least, whatever the voids are. */
+size_t tess_fill_map_bytes(int64_t height, int64_t width);
 /* Reads the raster once (twice if there are wide voids). On failure there is nothing to close. `second` may be NULL. */
 tess_status tess_fill_map_open(tess_fill_map *map, tess_raster *raster, tess_raster *second,
                                tess_memory *memory, const tess_fill_map_settings *settings, tess_stop *stop,

@@ -1,4 +1,4 @@
-/* Opens a run: raster and voids, network, sampler, and the batch that fits the limit. */
+/* Opens a run: rasters, network, sampler, and at last the voids, for which the whole map is read. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 /* Guided tiles start here: a third of the signal's energy, so that slopes come from the coarser map and details do not. */
 #define GUIDED_GAMMA 0.3
 
-enum { TILE = 128, OVERLAP = 12, SCHEDULE_STEPS = 1000, MOST_BATCH = 64, MOST_BATCH_CPU = 4 };
+enum { TILE = 128, OVERLAP = 12, SCHEDULE_STEPS = 1000 };
 
 /* No output may be a file that the job reads; the input alone may be replaced, if that is asked for. */
 static tess_status check_outputs(const tess_fill_settings *s, tess_error *error)
@@ -52,6 +52,8 @@ static tess_status check_settings(tess_fill_job *job, tess_error *error)
         return tess_fail(error, TESS_BAD_OPTION, "`deviation`: needs `samples` of 2 or more");
     if (s->schedule && s->sampler != TESS_FILL_DDPM)
         return tess_fail(error, TESS_BAD_OPTION, "`schedule`: only the sampler ddpm has one");
+    if (s->eta != 0 && s->sampler != TESS_FILL_DDIM)
+        return tess_fail(error, TESS_BAD_OPTION, "`eta`: only the sampler ddim has one");
     return check_outputs(s, error);
 }
 
@@ -65,28 +67,50 @@ static tess_status open_truth(tess_fill_job *job, tess_error *error)
         return tess_fail(error, TESS_BAD_INPUT, "%s: has %lld x %lld pixels, the map %lld x %lld",
                          job->settings->truth, (long long)truth->width, (long long)truth->height,
                          (long long)map->width, (long long)map->height);
-    for (int i = 0; i < 6 && truth->has_transform && map->has_transform; i++)
-        if (fabs(truth->transform[i] - map->transform[i]) > 1e-6 * fabs(map->transform[i]) + 1e-9)
-            return tess_fail(error, TESS_BAD_INPUT,
-                             "%s: has another transform than the map; bring it to the same grid",
-                             job->settings->truth);
+    if (truth->has_transform && map->has_transform &&
+        !(tess_raster_shift(map, truth->transform) < TESS_RASTER_SAME_PLACE))
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "%s: is of another place: its transform is not the map's, by %.3g pixels; bring it "
+                         "to the same grid",
+                         job->settings->truth, tess_raster_shift(map, truth->transform));
     return TESS_OK;
+}
+
+bool tess_fill_overrides(const tess_fill_job *job)
+{
+    const tess_fill_settings *s = job->settings;
+    const tess_void_rule *rule = &tess_raster_describe(job->raster)->rule;
+    return s->nodata_given && rule->avoid && !(rule->exact && rule->value == rule->avoided);
 }
 
 static tess_status open_raster(tess_fill_job *job, tess_error *error)
 {
     const tess_fill_settings *s = job->settings;
     const tess_raster_settings settings = {.band = (int)s->band,
-                                           .nodata_is =
-                                               s->nodata_given ? TESS_NODATA_GIVEN : TESS_NODATA_OF_FILE,
+                                           .nodata_is = !s->nodata_given   ? TESS_NODATA_OF_FILE
+                                                        : isnan(s->nodata) ? TESS_NODATA_NONE
+                                                                           : TESS_NODATA_GIVEN,
                                            .nodata = s->nodata,
                                            .mask = s->mask};
     TESS_TRY(tess_raster_open(job->engine.memory, s->input, &settings, &job->raster, error));
+    if (tess_fill_overrides(job) && !isnan(tess_raster_describe(job->raster)->nodata))
+        tess_note(
+            &s->common, TESS_NOTE_WARNING,
+            "%s: `nodata` %.9g replaces the nodata value %.9g of the file: pixels of %.9g count as heights",
+            s->input, s->nodata, tess_raster_describe(job->raster)->nodata,
+            tess_raster_describe(job->raster)->nodata);
     if (s->second)
         TESS_TRY(tess_raster_second(job->engine.memory, s->second, job->raster, &(tess_raster_settings){0},
                                     TESS_BILINEAR, &job->second, error));
     if (s->truth)
         TESS_TRY(open_truth(job, error));
+    return TESS_OK;
+}
+
+/* Reads the whole map: everything that can fail without that has been tried before. */
+static tess_status open_map(tess_fill_job *job, tess_error *error)
+{
+    const tess_fill_settings *s = job->settings;
     const tess_fill_map_settings wanted = {.inner = s->voids == TESS_FILL_INNER && !s->mask,
                                            .most_distance = s->most_distance,
                                            .tile = job->tile};
@@ -198,85 +222,19 @@ tess_raster_target tess_fill_target(const tess_fill_settings *settings)
                                 .overwrite = settings->overwrite};
 }
 
-static uint64_t held_bytes(const tess_fill_job *job)
+/* Finds now what would fail only after the last tile. */
+static tess_status try_outputs(const tess_fill_job *job, tess_error *error)
 {
-    const tess_fill_journal_settings journal = {.tiles = job->list.count, .most = 2 * job->tile * job->tile};
-    tess_mem_usage held;
-    tess_memory_held(job->engine.memory, TESS_MEM_OF_PROCESS, &held);
-    return held.total + tess_fill_journal_bytes(&journal);
-}
-
-/* While the tiles are put together and the output is written. */
-static tess_status write_bytes(const tess_fill_job *job, uint64_t *bytes, tess_error *error)
-{
-    const tess_raster_target target = tess_fill_target(job->settings);
-    tess_raster_bytes output;
-    TESS_TRY(tess_raster_output_plan(job->raster, job->settings->output, &target, &output, error));
-    const size_t like = job->settings->deviation ? tess_raster_like_bytes(job->raster) : 0,
-                 blend = tess_fill_blend_bytes(&job->map, job->tile),
-                 compare = job->truth ? tess_fill_compare_bytes(&job->map) : 0,
-                 most = blend > compare ? blend : compare;
-    *bytes = held_bytes(job) + output.held + like + (most > output.commit ? most : output.commit);
-    return TESS_OK;
-}
-
-/* Everything that is held while tiles are computed. */
-static tess_mem_bytes all_bytes(const tess_fill_job *job, const tess_sampler *sampler, int64_t batch)
-{
-    tess_device *device = job->engine.device;
-    tess_mem_bytes bytes = tess_sampler_bytes(sampler);
-    bytes.by[TESS_MEM_WEIGHTS] += device->memory->granted(device, tess_bound_weight_bytes(job->embedding)) +
-                                  device->memory->granted(device, tess_bound_weight_bytes(job->step));
-    bytes.by[TESS_MEM_HOST] += held_bytes(job) + tess_fill_stage_bytes(job, batch);
-    if (!job->engine.separate_memory) {
-        bytes.by[TESS_MEM_IO] += bytes.by[TESS_MEM_HOST];
-        bytes.by[TESS_MEM_HOST] = 0;
+    const tess_fill_settings *s = job->settings;
+    tess_raster_output *deviation = NULL;
+    if (s->deviation) {
+        TESS_TRY(tess_raster_like(job->raster, s->deviation, "standard deviation", &deviation, error));
+        tess_raster_output_abandon(deviation);
     }
-    return bytes;
+    return tess_fill_journal_check(s->output, s->resume, error);
 }
 
-static tess_status plan_batch(tess_fill_job *job, int64_t batch, bool *fits, tess_error *error)
-{
-    tess_sampler *sampler = NULL;
-    const tess_sampler_settings settings = tess_fill_sampler_settings(job, job->list.guided > 0, batch);
-    TESS_TRY(tess_sampler_create(&settings, &sampler, error));
-    job->batch = batch;
-    job->planned = all_bytes(job, sampler, batch);
-    uint64_t writing = 0;
-    const tess_status status = write_bytes(job, &writing, error);
-    job->planned_total = tess_mem_total(&job->planned);
-    if (!job->engine.separate_memory && writing > job->planned_total)
-        job->planned_total = writing;
-    *fits = job->planned_total <= job->limit;
-    bool measured = true;
-    const double step = tess_rates_plan_seconds(job->engine.rates, tess_sampler_net_plan(sampler), &measured);
-    const double items = (double)(job->list.count * job->samples), batches = ceil(items / (double)batch);
-    job->planned_seconds = batches * (double)tess_sampler_steps_of(sampler)->count * step;
-    job->calibrated = measured;
-    tess_sampler_destroy(sampler);
-    return status;
-}
-
-static tess_status choose_batch(tess_fill_job *job, tess_error *error)
-{
-    const tess_common *common = &job->settings->common;
-    const int64_t items = tess_max_i64(1, job->list.count * job->samples),
-                  most = job->engine.separate_memory ? MOST_BATCH : MOST_BATCH_CPU;
-    job->limit = common->memory_limit ? common->memory_limit : tess_engine_free_limit(&job->engine);
-    int64_t batch = job->settings->batch > 0 ? job->settings->batch : tess_min_i64(items, most);
-    for (bool fits = false; !fits;) {
-        TESS_TRY(plan_batch(job, batch, &fits, error));
-        if (!fits && (batch == 1 || job->settings->batch > 0))
-            return tess_fail(
-                error, TESS_NO_MEMORY,
-                "`memory_limit` of %.0f MiB is too little for batches of %lld tiles: make it %.0f MiB",
-                (double)job->limit / 1048576, (long long)batch, ceil((double)job->planned_total / 1048576));
-        batch = fits ? batch : batch / 2;
-    }
-    return TESS_OK;
-}
-
-tess_status tess_fill_open(tess_fill_job *job, tess_memory *memory, tess_error *error)
+tess_status tess_fill_open(tess_fill_job *job, tess_memory *memory, bool plan_only, tess_error *error)
 {
     const tess_fill_settings *s = job->settings;
     const char *const files[] = {s->input, s->output, s->mask, s->truth, s->second, s->deviation, s->model};
@@ -287,7 +245,11 @@ tess_status tess_fill_open(tess_fill_job *job, tess_memory *memory, tess_error *
     TESS_TRY(open_raster(job, error));
     TESS_TRY(open_network(job, error));
     TESS_TRY(make_steps(job, error));
-    return choose_batch(job, error);
+    TESS_TRY(tess_fill_plan_least(job, error));
+    if (!plan_only)
+        TESS_TRY(try_outputs(job, error));
+    TESS_TRY(open_map(job, error));
+    return tess_fill_plan(job, error);
 }
 
 void tess_fill_close(tess_fill_job *job)

@@ -29,7 +29,9 @@ static tess_json *rule_record(const tess_fill_job *job)
     if (info->mask_file)
         tess_json_append(&rule, tess_json_string("mask file"));
     if (job->settings->nodata_given)
-        tess_json_append(&rule, tess_json_string("given nodata value"));
+        tess_json_append(&rule, tess_json_string(tess_fill_overrides(job)
+                                                     ? "given nodata value, not that of the file"
+                                                     : "given nodata value"));
     else if (info->has_nodata)
         tess_json_append(&rule, tess_json_string("nodata value of the file"));
     if (info->mask_band || info->alpha)

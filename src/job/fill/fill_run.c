@@ -147,18 +147,6 @@ static tess_status write(tess_fill_job *job, tess_error *error)
     return status;
 }
 
-/* Finds now what would fail only after the last tile. */
-static tess_status try_deviation(const tess_fill_job *job, tess_error *error)
-{
-    tess_raster_output *deviation = NULL;
-    if (!job->settings->deviation)
-        return TESS_OK;
-    TESS_TRY(
-        tess_raster_like(job->raster, job->settings->deviation, "standard deviation", &deviation, error));
-    tess_raster_output_abandon(deviation);
-    return TESS_OK;
-}
-
 /* Says what is kept of a run that was stopped. */
 static tess_status stopped(const tess_fill_job *job, tess_error *error)
 {
@@ -179,7 +167,6 @@ tess_status tess_fill_run(tess_fill_job *job, tess_error *error)
                                                 .most = 2 * job->tile * job->tile,
                                                 .resume = s->resume,
                                                 .memory = job->engine.memory};
-    TESS_TRY(try_deviation(job, error));
     TESS_TRY(tess_fill_journal_open(&journal, &job->journal, error));
     job->resumed = tess_fill_journal_count(job->journal);
     if (s->resume && job->resumed > 0)
@@ -191,6 +178,10 @@ tess_status tess_fill_run(tess_fill_job *job, tess_error *error)
         status = write(job, error);
     if (status == TESS_INTERRUPTED)
         return stopped(job, error);
+    if (status != TESS_OK && tess_fill_journal_count(job->journal) > 0) /* a full disk, for example */
+        tess_note(&s->common, TESS_NOTE_WARNING,
+                  "%lld of %lld tiles are finished and kept in %s.unfinished; `resume` goes on",
+                  (long long)tess_fill_journal_count(job->journal), (long long)job->list.count, s->output);
     TESS_TRY(status);
     tess_stop_end(&job->engine.stop);
     tess_fill_journal_close(job->journal, true);

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "job/study/bench_dem.h"
+#include "plan/limit.h"
 
 static const double WARM_SECONDS = 0.3;
 enum { MOST_REPEATS = 1 << 16, SCHEDULE_STEPS = 1000 };
@@ -91,8 +92,8 @@ static tess_status plan_bytes(const tess_dem_study *dem, const tess_sampler *sam
     if (limit == 0 || needed <= limit)
         return TESS_OK;
     return tess_fail(error, TESS_OVER_LIMIT,
-                     "`memory_limit` of %.0f MiB is too little for batches of %lld tiles: make it %.0f MiB",
-                     (double)limit / 1048576, (long long)point->batch, ceil((double)needed / 1048576));
+                     "`memory_limit` %s is too little for batches of %lld tiles: `memory_limit` %s would do",
+                     tess_size_words(limit).text, (long long)point->batch, tess_size_enough(needed).text);
 }
 
 /* Plans twice: the device may choose other kernels once they are measured. */
