@@ -1,0 +1,60 @@
+/* pipeline_named.c: pipelines that have a name. rx and rx-local read the samples as they are, so they have no eps, which
+ * would mean something else for each scale of the data. lad is the one of cuvis.ai. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/nearest.h"
+#include "model/spectral/pipeline.h"
+
+typedef struct named {
+    const char *name, *json; /* NULL: cannot be had without training */
+} named;
+
+static const named list[] = {
+    {"rx",
+     "{\"nodes\": [{\"kind\": \"rx\", \"eps\": 0}, {\"kind\": \"quantile\"}, {\"kind\": \"metrics\"}]}"},
+    {"rx-local", "{\"nodes\": [{\"kind\": \"rx\", \"over\": \"local\", \"eps\": 0}, {\"kind\": \"quantile\"},"
+                 " {\"kind\": \"metrics\"}]}"},
+    {"lad", "{\"nodes\": [{\"kind\": \"minmax\"}, {\"kind\": \"lad\"}, {\"kind\": \"quantile\"},"
+            " {\"kind\": \"metrics\"}]}"},
+    {"svdd", NULL},
+    {"selector", NULL},
+};
+enum { NAMES = sizeof list / sizeof *list };
+
+bool tess_pipeline_is_name(const char *name)
+{
+    for (int i = 0; i < NAMES; i++)
+        if (strcmp(list[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+tess_status tess_pipeline_named(const char *name, tess_pipeline *out, tess_error *error)
+{
+    const char *nearest = NULL, *json = NULL;
+    int least = tess_word_limit(name);
+    for (int i = 0; i < NAMES; i++) {
+        const int far = tess_word_distance(name, list[i].name, least);
+        if (far == 0 && !list[i].json)
+            return tess_fail(
+                error, TESS_UNSUPPORTED,
+                "pipeline %s: needs training, which is not available yet; rx, rx-local and lad need none",
+                name);
+        if (far == 0)
+            json = list[i].json;
+        if (far < least)
+            nearest = list[i].name, least = far;
+    }
+    if (!json)
+        return tess_fail(
+            error, TESS_BAD_OPTION,
+            "no pipeline is called '%.60s'%s%s%s; there are rx, rx-local and lad, or give a .json or "
+            ".safetensors file",
+            name, nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
+    tess_json *parsed = NULL;
+    TESS_TRY(tess_json_parse(json, strlen(json), &parsed, error));
+    tess_status status = tess_pipeline_parse(parsed, out, error);
+    tess_json_free(parsed);
+    return status;
+}
