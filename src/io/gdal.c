@@ -337,4 +337,5 @@ const tess_read_format tess_read_gdal = {.name = "GDAL",
                                          .open = open_reader,
                                          .rows = read_rows,
                                          .valid = valid_rows,
-                                         .close = close_reader};
+                                         .close = close_reader,
+                                         .any_order = true};

@@ -129,7 +129,7 @@ static tess_status look_at(const char *path, unsigned char head[8], size_t *coun
     return failed ? tess_fail(error, TESS_IO_FAILED, "cannot be read (%s)", strerror(errno)) : TESS_OK;
 }
 
-static tess_status choose_format(const char *path, const tess_read_format **out, tess_error *error)
+tess_status tess_choose_format(const char *path, const tess_read_format **out, tess_error *error)
 {
     unsigned char head[8] = {0};
     size_t count = 0;
@@ -168,7 +168,7 @@ static tess_status open_reader(tess_memory *memory, const char *path, tess_axes 
 {
     *out = NULL;
     const tess_read_format *format = NULL;
-    tess_status status = choose_format(path, &format, error);
+    tess_status status = tess_choose_format(path, &format, error);
     if (status != TESS_OK)
         return tess_fail_prefix(error, status, path);
     tess_reader *reader = tess_small_alloc(1, sizeof *reader);
