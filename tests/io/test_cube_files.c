@@ -175,6 +175,26 @@ static void test_masks(void)
     check_mask(in_folder("m.png"));
     write_mask(in_folder("n.png"), TESS_U16, &high, &none, NULL);
     check_mask(in_folder("n.png"));
+    if (with_gdal) { /* a classification, whose classes have colours */
+        const cube_file f = {
+            0,
+            H,
+            W,
+            1,
+            TESS_U8,
+            "HWC",
+            false,
+            false,
+            "file type = ENVI Classification\nclasses = 2\nclass lookup = {0, 0, 0, 255, 0, 0}\n"
+            "class names = {background, anomaly}\n"};
+        write_mask(in_folder("c.img"), TESS_U8, &one, &zero, NULL);
+        cube_write_envi_header(&f, in_folder("c.img"), 0);
+        check_mask(in_folder("c.img"));
+        tess_error error = {""};
+        tess_cube *cube = NULL;
+        CHECK(tess_cube_open(in_folder("c.img"), &usual, &cube, &error) == TESS_UNSUPPORTED && !cube);
+        CHECK_MSG(strstr(error.text, "palette"), "%s", error.text);
+    }
     for (int i = 0; with_gdal && i < 2; i++) {
         const char *name = i == 0 ? "m.tif" : "m.img";
         write_mask(in_folder(name), TESS_U16, &high, &none, NULL);
