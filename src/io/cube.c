@@ -22,10 +22,16 @@ void tess_cube_unlock(void)
     pthread_mutex_unlock(&lock);
 }
 
-static tess_status describe_reader(tess_cube *cube, bool mask, tess_error *error)
+static tess_status open_reader(const tess_cube *cube, tess_reader **out, tess_error *error)
+{
+    return cube->mask ? tess_reader_open_labels(cube->memory, cube->path, out, error)
+                      : tess_reader_open_doubles(cube->memory, cube->path, TESS_AXES_AUTO, out, error);
+}
+
+static tess_status describe_reader(tess_cube *cube, tess_error *error)
 {
     const tess_image_info *from = tess_reader_info(cube->reader);
-    if (from->alpha && !mask)
+    if (from->alpha && !cube->mask)
         return tess_fail(
             error, TESS_UNSUPPORTED,
             "band %d of %d is alpha, which is no spectral band; leave it out with gdal_translate -b",
@@ -52,17 +58,16 @@ static tess_status describe_reader(tess_cube *cube, bool mask, tess_error *error
     return TESS_OK;
 }
 
-static tess_status open_raster(tess_cube *cube, const tess_read_format *format, bool mask, tess_error *error)
+static tess_status open_raster(tess_cube *cube, const tess_read_format *format, tess_error *error)
 {
     tess_cube_facts facts = {0};
-    tess_status status =
-        tess_reader_open_doubles(cube->memory, cube->path, TESS_AXES_AUTO, &cube->reader, error);
+    tess_status status = open_reader(cube, &cube->reader, error);
     if (status != TESS_OK && format == &tess_read_gdal) {
         const tess_status why = tess_gdal_cube_explain(cube->path, error);
         return why != TESS_OK ? tess_fail_prefix(error, why, cube->path) : status;
     }
     TESS_TRY(status);
-    status = describe_reader(cube, mask, error);
+    status = describe_reader(cube, error);
     if (status == TESS_OK && cube->reader->format == &tess_read_gdal) {
         status = tess_gdal_cube_facts(cube->reader->state, &facts, error);
         cube->wavelengths = facts.wavelengths;
@@ -94,14 +99,15 @@ tess_status tess_cube_open_as(const char *path, const tess_cube_settings *settin
     }
     cube->memory = settings->memory;
     cube->stop = settings->stop;
+    cube->mask = mask;
     cube->array.file = -1;
     if (format == &tess_read_npy) {
-        status = tess_cube_npy(cube, settings->axes, mask, error);
+        status = tess_cube_npy(cube, settings->axes, error);
         if (status != TESS_OK)
             status = tess_fail_prefix(error, status, path);
     } else {
         tess_cube_lock();
-        status = open_raster(cube, format, mask, error);
+        status = open_raster(cube, format, error);
         tess_cube_unlock();
     }
     if (status == TESS_OK)
@@ -137,7 +143,7 @@ static tess_status go_to(tess_cube *cube, int64_t row, tess_error *error)
 {
     if (row < cube->reader->next_row) {
         tess_reader *again = NULL;
-        TESS_TRY(tess_reader_open_doubles(cube->memory, cube->path, TESS_AXES_AUTO, &again, error));
+        TESS_TRY(open_reader(cube, &again, error));
         const tess_image_info *was = &cube->reader->info, *is = tess_reader_info(again);
         const bool same = was->height == is->height && was->width == is->width &&
                           was->channels == is->channels && was->dtype == is->dtype;

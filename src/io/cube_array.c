@@ -5,8 +5,7 @@
  * of the file. The runs of a piece of rows are read one after another into `piece`, which then has the file's order
  * with fewer rows, and its samples go to the caller's order from there. BIP needs no piece.
  *
- * The runs of BSQ are far apart, so a piece is large enough for runs of about 64 KiB (within 16 MiB), and the system
- * is told of all of them before the first is read: otherwise a disk would be idle between two of them. */
+ * The runs of BSQ are far apart, so a piece is large enough for runs of about 64 KiB, within 16 MiB. */
 #define _XOPEN_SOURCE 700
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +16,7 @@
 #include "base/checked.h"
 #include "io/cube_impl.h"
 
-enum { RUN = 64 << 10, PIECE_LEAST = 1 << 20, PIECE_MOST = 16 << 20, DIRECT = 4 << 20, TILE = 64 };
+enum { RUN = 64 << 10, PIECE_LEAST = 1 << 20, PIECE_MOST = 16 << 20, DIRECT = 4 << 20, TILE = 128 };
 
 /* The sizes of the axes in the file's order, and their steps in samples. */
 typedef struct axes {
@@ -146,9 +145,6 @@ static tess_status read_piece(const tess_cube *cube, int64_t image, int64_t firs
         run *= runs;
         runs = 1;
     }
-    for (int64_t i = 0; runs > 1 && run >= 4096 && i < runs; i++)
-        (void)posix_fadvise(cube->array.file, (off_t)run_at(cube, &whole, image, first, i), (off_t)run,
-                            POSIX_FADV_WILLNEED);
     for (int64_t i = 0; i < runs; i++, to += run)
         TESS_TRY(fetch(cube, run_at(cube, &whole, image, first, i), to, run, error));
     return TESS_OK;

@@ -25,6 +25,7 @@ struct tess_cube {
     tess_reader *reader; /* NULL: it is an array */
     tess_block row;      /* of a reader in order: for rows that are skipped */
     int colours;         /* bands before alpha */
+    bool mask;           /* opened as one */
     bool real;           /* floats: the sign of a zero does not count */
 };
 
@@ -32,7 +33,7 @@ struct tess_cube {
 tess_status tess_cube_open_as(const char *path, const tess_cube_settings *settings, bool mask,
                               tess_cube **out, tess_error *error) TESS_MUST_CHECK;
 /* Fills info and array from an NPY file. */
-tess_status tess_cube_npy(tess_cube *cube, const char *axes, bool mask, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_cube_npy(tess_cube *cube, const char *axes, tess_error *error) TESS_MUST_CHECK;
 /* With info's sizes, type and `stored` set: fills the rest of the array, opens the file, and sets block_rows and
  * held_bytes. Fails when the file has other bytes than `offset` and the samples. */
 tess_status tess_cube_array_open(tess_cube *cube, int64_t offset, bool swapped,

@@ -23,10 +23,11 @@ static const struct {
     {'i', 8, TESS_I64, true},  {'u', 8, TESS_I64, true},  {'f', 2, TESS_F16, true},
 };
 
-static tess_status find_kind(tess_cube *cube, const tess_npy_header *header, bool mask, tess_error *error)
+static tess_status find_kind(tess_cube *cube, const tess_npy_header *header, tess_error *error)
 {
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
-        if (kinds[k].kind == header->kind && kinds[k].size == header->size && (mask || !kinds[k].only_mask)) {
+        if (kinds[k].kind == header->kind && kinds[k].size == header->size &&
+            (cube->mask || !kinds[k].only_mask)) {
             cube->info.dtype = kinds[k].dtype;
             cube->array.sample_bytes = header->size;
             cube->real = header->kind == 'f';
@@ -92,13 +93,13 @@ static tess_status find_order(const tess_npy_header *header, const char *axes, b
     return TESS_OK;
 }
 
-static tess_status describe(tess_cube *cube, const tess_npy_header *header, const char *axes, bool mask,
+static tess_status describe(tess_cube *cube, const tess_npy_header *header, const char *axes,
                             tess_error *error)
 {
     tess_cube_info *info = &cube->info;
     char order[5];
-    TESS_TRY(find_kind(cube, header, mask, error));
-    TESS_TRY(find_order(header, axes, mask, order, error));
+    TESS_TRY(find_kind(cube, header, error));
+    TESS_TRY(find_order(header, axes, cube->mask, order, error));
     *info = (tess_cube_info){.count = 1, .bands = 1, .dtype = info->dtype, .scale = 1};
     const int rank = header->rank;
     for (int i = 0; i < rank; i++) {
@@ -125,7 +126,7 @@ static tess_status describe(tess_cube *cube, const tess_npy_header *header, cons
     return TESS_OK;
 }
 
-tess_status tess_cube_npy(tess_cube *cube, const char *axes, bool mask, tess_error *error)
+tess_status tess_cube_npy(tess_cube *cube, const char *axes, tess_error *error)
 {
     tess_npy_header header;
     int64_t offset = 0;
@@ -137,6 +138,6 @@ tess_status tess_cube_npy(tess_cube *cube, const char *axes, bool mask, tess_err
         status = tess_npy_check_size(file, &header, offset, error);
     fclose(file);
     if (status == TESS_OK)
-        status = describe(cube, &header, axes, mask, error);
+        status = describe(cube, &header, axes, error);
     return status == TESS_OK ? tess_cube_array_open(cube, offset, header.swapped, error) : status;
 }

@@ -17,7 +17,7 @@ typedef struct tess_read_format {
     /* Loads the library that the format needs for this file, which need not exist; NULL: nothing to load. */
     tess_status (*load)(const char *path, tess_error *error);
     /* Fills *info, including held_bytes; the caller has set info->axes and info->page, and info->dtype to F64 if
-     * doubles are to stay. On failure nothing stays open. */
+     * doubles are to stay, and info->labels. On failure nothing stays open. */
     tess_status (*open)(tess_memory *memory, const char *path, tess_image_info *info, void **state,
                         tess_error *error);
     /* Reads rows [first, first + count), which are inside the image; in order, unless `any_order`. */

@@ -19,11 +19,13 @@ static const char *field(GDALDatasetH dataset, const char *name)
 }
 
 /* GDAL offers the wavelength in the domain IMAGERY since 3.10, always in micrometres. */
-static const char *wavelength_of(GDALRasterBandH band, const char **unit)
+static const char *wavelength_of(GDALDatasetH dataset, int number, const char **unit)
 {
+    GDALRasterBandH band = tess_gdal.GDALGetRasterBand(dataset, number);
     const char *text = tess_gdal.GDALGetMetadataItem(band, "wavelength", NULL);
     const char *named = tess_gdal.GDALGetMetadataItem(band, "wavelength_units", NULL);
-    *unit = named ? named : "";
+    *unit = named ? named
+                  : field(dataset, "wavelength_units"); /* GDAL gives bands only the units that it knows */
     if (text && text[0])
         return text;
     *unit = "um";
@@ -60,7 +62,7 @@ static tess_status find_wavelengths(GDALDatasetH dataset, int bands, tess_cube_f
     const char *unit = "", *first = "";
     bool known = true;
     for (int b = 0; known && b < bands; b++) {
-        const char *text = wavelength_of(tess_gdal.GDALGetRasterBand(dataset, b + 1), &unit);
+        const char *text = wavelength_of(dataset, b + 1, &unit);
         first = b == 0 ? unit : first;
         known = text && read_number(text, &values[b]) && strcasecmp(first, unit) == 0;
     }
