@@ -258,9 +258,11 @@ tess_status tess_record_summary(tess_context *context, const char *record, char 
     TESS_TRY(tess_json_parse(record, strlen(record), &json, &context->error));
     tess_summary w = {.size = strlen(record) + 8192};
     w.text = tess_small_alloc(w.size, 1);
-    const bool own = tess_json_get(json, "train") || tess_json_get(json, "fill");
+    const bool own = tess_json_get(json, "train") || tess_json_get(json, "fill") ||
+                     tess_json_get(json, "detect");
     tess_say_training(&w, json);
     tess_say_filling(&w, json);
+    tess_say_detecting(&w, json);
     if (!own)
         say_plan(&w, json);
     say_samples(&w, json);

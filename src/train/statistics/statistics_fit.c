@@ -139,6 +139,7 @@ static tess_status gather_image(tess_statistics *s, const tess_pixel_set *set, i
             tess_pixel_stage_load(&s->stage, set, image, row, tess_min_i64(step, size->height - row), error));
         for (int i = 0; i < p->count; i++)
             TESS_TRY(add_block(s, p, p->tap[i], error));
+        tess_stop_add(s->stage.settings.stop, s->stage.pixels);
     }
     return TESS_OK;
 }

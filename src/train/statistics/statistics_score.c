@@ -41,6 +41,7 @@ static tess_status score_blocks(const walk *w, tess_error *error)
         TESS_TRY(
             tess_pixel_stage_score(&s->stage, there, 0, s->stage.pixels, channels, s->rank, scores, error));
         TESS_TRY(w->sink(w->user, w->image, row, rows, scores, error));
+        tess_stop_add(s->stage.settings.stop, s->stage.pixels);
     }
     return TESS_OK;
 }
@@ -62,6 +63,7 @@ static tess_status score_windows(const walk *w, const tess_node *node, tess_erro
                                         (int)node->values[TESS_RX_OUTER], node->values[TESS_RX_EPS], scores,
                                         error));
         TESS_TRY(w->sink(w->user, w->image, row, rows, scores + (row - first) * size->width, error));
+        tess_stop_add(s->stage.settings.stop, rows * size->width);
     }
     return TESS_OK;
 }
@@ -114,6 +116,7 @@ static tess_status score_stream(const walk *w, const tess_node *node, tess_error
         TESS_TRY(
             tess_pixel_stage_score(&s->stage, there, 0, s->stage.pixels, channels, s->rank, scores, error));
         TESS_TRY(w->sink(w->user, w->image, row, rows, scores, error));
+        tess_stop_add(s->stage.settings.stop, s->stage.pixels);
     }
     return TESS_OK;
 }
