@@ -81,6 +81,8 @@ tess_status tess_weights_read(tess_weights *weights, const tess_weight *weight, 
 tess_status tess_weights_read_doubles(tess_weights *weights, const tess_weight *weight, int64_t first,
                                       int64_t count, double *values, tess_error *error) TESS_MUST_CHECK;
 
+/* What writing such a file holds. */
+size_t tess_safetensors_bytes(void);
 /* Writes every tensor of `weights` and its metadata to a safetensors file: row-major, types kept (temporary name, then
  * renamed). */
 tess_status tess_safetensors_write(tess_memory *memory, const char *path, tess_weights *weights,

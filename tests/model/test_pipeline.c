@@ -66,7 +66,7 @@ static void test_named(void)
     tess_error error = {{0}};
     CHECK(tess_pipeline_named("rx", &p, &error) == TESS_OK && p.count == 3);
     CHECK(tess_pipeline_named("rx-local", &p, &error) == TESS_OK);
-    CHECK(tess_node_scope_of(&p.nodes[0]) == TESS_SCOPE_LOCAL);
+    CHECK(tess_node_scope_of(&p.nodes[1]) == TESS_SCOPE_LOCAL);
     CHECK(tess_pipeline_named("lad", &p, &error) == TESS_OK && p.nodes[1].kind == TESS_NODE_LAD);
     CHECK(tess_pipeline_named("svdd", &p, &error) == TESS_UNSUPPORTED &&
           strstr(error.text, "needs training"));

@@ -3,9 +3,11 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "io/image.h"
 #include "job/detect/detect_job.h"
 #include "plan/limit.h"
 #include "train/statistics/decide.h"
+#include "weights/weights.h"
 
 enum { PIECE = 1 << 16 };
 
@@ -42,6 +44,26 @@ static tess_status writer_bytes(const tess_detect_job *job, size_t *most, tess_e
     return TESS_OK;
 }
 
+/* The most that a writer holds: they follow each other. */
+static tess_status most_of_writers(const tess_detect_job *job, size_t *most, tess_error *error)
+{
+    const tess_detect_settings *s = job->settings;
+    const tess_pixel_image *size = &job->input.image[0];
+    const tess_image_info mask = {.height = size->height,
+                                  .width = size->width,
+                                  .channels = 1,
+                                  .dtype = TESS_U8},
+                          picture = {
+                              .height = size->height, .width = size->width, .channels = 3, .dtype = TESS_U8};
+    const size_t each[] = {s->save ? tess_safetensors_bytes() : 0,
+                           s->mask_out ? tess_writer_held_bytes(s->mask_out, &mask) : 0,
+                           s->overlay ? tess_writer_held_bytes(s->overlay, &picture) : 0};
+    TESS_TRY(writer_bytes(job, most, error));
+    for (size_t i = 0; i < sizeof each / sizeof *each; i++)
+        *most = each[i] > *most ? each[i] : *most;
+    return TESS_OK;
+}
+
 /* Pixels of a piece: whole rows of the widest image. */
 static int64_t piece_pixels(const tess_detect_job *job)
 {
@@ -71,7 +93,7 @@ static tess_status plan_rows(tess_detect_job *job, int64_t rows, tess_error *err
                                              .stop = &job->engine.stop,
                                              .block_rows = rows};
     TESS_TRY(tess_statistics_plan(&job->stage, job->plan, &job->all, &job->planned, error));
-    TESS_TRY(writer_bytes(job, &writer, error));
+    TESS_TRY(most_of_writers(job, &writer, error));
     tess_memory_held(job->engine.memory, tess_engine_scope(&job->engine), &held); /* the state, the device */
     for (int i = 0; i < TESS_MEM_CATEGORIES; i++)
         if (i != TESS_MEM_HOST && i != TESS_MEM_IO)

@@ -150,7 +150,7 @@ static tess_status allocate(tess_detect_job *job, tess_error *error)
     tess_memory *memory = job->engine.memory;
     size_t samples = 0;
     for (int64_t f = 0; job->settings->overlay && f < job->input.list.count; f++)
-        samples = tess_cube_bytes(&job->input.list.entries[f].info, 1);
+        samples = tess_cube_bytes(&job->input.list.entries[f].info, 1); /* of one image */
     TESS_TRY(
         tess_block_alloc(memory, &job->piece, TESS_MEM_HOST, (size_t)job->piece_pixels * 6 + samples, error));
     if (job->decides)

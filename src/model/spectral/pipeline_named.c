@@ -1,5 +1,5 @@
-/* pipeline_named.c: pipelines that have a name. rx and rx-local read the samples as they are, so they have no eps, which
- * would mean something else for each scale of the data. lad is the one of cuvis.ai. */
+/* pipeline_named.c: pipelines that have a name. rx reads the samples as they are, so it has no eps, which would mean
+ * something else for each scale of the data; rx-local needs one, because a ring has few pixels, and scales them before. lad is the one of cuvis.ai. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,8 +13,9 @@ typedef struct named {
 static const named list[] = {
     {"rx",
      "{\"nodes\": [{\"kind\": \"rx\", \"eps\": 0}, {\"kind\": \"quantile\"}, {\"kind\": \"metrics\"}]}"},
-    {"rx-local", "{\"nodes\": [{\"kind\": \"rx\", \"over\": \"local\", \"eps\": 0}, {\"kind\": \"quantile\"},"
-                 " {\"kind\": \"metrics\"}]}"},
+    {"rx-local",
+     "{\"nodes\": [{\"kind\": \"minmax\"}, {\"kind\": \"rx\", \"over\": \"local\"}, {\"kind\": \"quantile\"},"
+     " {\"kind\": \"metrics\"}]}"},
     {"lad", "{\"nodes\": [{\"kind\": \"minmax\"}, {\"kind\": \"lad\"}, {\"kind\": \"quantile\"},"
             " {\"kind\": \"metrics\"}]}"},
     {"svdd", NULL},
