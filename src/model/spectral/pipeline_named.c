@@ -47,12 +47,14 @@ tess_status tess_pipeline_named(const char *name, tess_pipeline *out, tess_error
         if (far < least)
             nearest = list[i].name, least = far;
     }
+    if (!json && nearest)
+        return tess_fail(error, TESS_BAD_OPTION, "no pipeline is called '%.60s'; did you mean %s?", name,
+                         nearest);
     if (!json)
-        return tess_fail(
-            error, TESS_BAD_OPTION,
-            "no pipeline is called '%.60s'%s%s%s; there are rx, rx-local and lad, or give a .json or "
-            ".safetensors file",
-            name, nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
+        return tess_fail(error, TESS_BAD_OPTION,
+                         "no pipeline is called '%.60s'; there are rx, rx-local and lad, or give a .json or "
+                         ".safetensors file",
+                         name);
     tess_json *parsed = NULL;
     TESS_TRY(tess_json_parse(json, strlen(json), &parsed, error));
     tess_status status = tess_pipeline_parse(parsed, out, error);
