@@ -103,7 +103,7 @@ tess_status tess_pixel_stage_plan(const tess_pixel_stage_settings *settings, con
     *sizes = (tess_pixel_stage_sizes){
         .halo = halo_of(plan), .widest = tess_spectral_widest(plan), .on_host = needs_host(plan)};
     size_t sample = 1;
-    bool nodata = false;
+    bool nodata = false, blocks = false;
     for (int64_t i = 0; i < set->images; i++) {
         const tess_pixel_image *image = &set->image[i];
         const int64_t rows = tess_min_i64(rows_for(settings, plan, image->width), image->height);
@@ -112,6 +112,7 @@ tess_status tess_pixel_stage_plan(const tess_pixel_stage_settings *settings, con
         sizes->pixels = tess_max_i64(sizes->pixels, pixels);
         sample = tess_dtype_size(image->dtype) > sample ? tess_dtype_size(image->dtype) : sample;
         nodata |= image->has_nodata;
+        blocks |= rows < image->height;
     }
     for (int64_t i = 0; i < set->images; i++)
         if (i == 0 || set->image[i].width != set->image[i - 1].width ||
@@ -119,6 +120,7 @@ tess_status tess_pixel_stage_plan(const tess_pixel_stage_settings *settings, con
             TESS_TRY(ask(settings, plan, &set->image[i], sizes, error));
     const size_t n = (size_t)sizes->pixels, bands = (size_t)plan->bands, widest = (size_t)sizes->widest;
     sizes->samples = n * bands * sample;
+    sizes->ahead = blocks ? sizes->samples : 0;
     sizes->values = sizes->on_host ? n * bands * sizeof(float) : 0;
     sizes->behind = sizes->on_host ? n * widest * sizeof(float) : 0;
     sizes->keep = nodata ? n : 0;
@@ -140,11 +142,12 @@ typedef struct piece {
     bool host;
 } piece;
 
-enum { PIECES = 13 };
+enum { PIECES = 14 };
 
 static void list_pieces(const tess_pixel_stage_sizes *s, tess_pixel_stage *e, piece pieces[PIECES])
 {
-    const piece list[PIECES] = {{s->samples, &e->samples, TESS_MEM_HOST, true},
+    const piece list[PIECES] = {{s->samples, &e->samples[0], TESS_MEM_HOST, true},
+                                {s->ahead, &e->samples[1], TESS_MEM_HOST, true},
                                 {s->values, &e->values, TESS_MEM_HOST, true},
                                 {s->behind, &e->behind, TESS_MEM_HOST, true},
                                 {s->keep, &e->keep, TESS_MEM_HOST, true},
@@ -181,11 +184,12 @@ tess_status tess_pixel_stage_create(const tess_pixel_stage_settings *settings, c
     piece pieces[PIECES];
     *stage = (tess_pixel_stage){.settings = *settings, .plan = plan};
     TESS_TRY(tess_pixel_stage_plan(settings, plan, set, &stage->sizes, error));
+    TESS_TRY(tess_worker_create(&stage->reader, error));
     list_pieces(&stage->sizes, stage, pieces);
     for (int i = 0; i < PIECES; i++) {
         if (!pieces[i].bytes)
             continue;
-        const bool samples = pieces[i].block == &stage->samples;
+        const bool samples = pieces[i].block == &stage->samples[0] || pieces[i].block == &stage->samples[1];
         tess_status status;
         if (pieces[i].host && samples)
             status = device->memory->host_alloc(device, pieces[i].block, pieces[i].bytes, error);
@@ -209,6 +213,7 @@ void tess_pixel_stage_destroy(tess_pixel_stage *stage)
     piece pieces[PIECES];
     if (!device)
         return;
+    tess_worker_destroy(stage->reader); /* after what it reads */
     for (int i = 0; i < TESS_PIXEL_OPS; i++)
         if (stage->ops[i].prepared)
             device->ops->release(device, stage->ops[i].prepared);
@@ -216,7 +221,7 @@ void tess_pixel_stage_destroy(tess_pixel_stage *stage)
     for (int i = 0; i < PIECES; i++) {
         if (!pieces[i].block->data)
             continue;
-        if (pieces[i].block == &stage->samples)
+        if (pieces[i].block == &stage->samples[0] || pieces[i].block == &stage->samples[1])
             device->memory->host_free(device, pieces[i].block);
         else if (pieces[i].host)
             tess_block_free(pieces[i].block);

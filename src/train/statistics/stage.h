@@ -26,8 +26,8 @@ typedef struct tess_pixel_stage_sizes {
     int64_t rows, halo; /* of a block of the widest image; rows that local RX reads above and below */
     int64_t pixels;     /* most pixels of a block, halo included */
     int widest;
-    bool on_host;                                          /* fp32 values are needed on the host */
-    size_t samples, values, behind, keep, scores, doubles; /* host */
+    bool on_host;                                                 /* fp32 values are needed on the host */
+    size_t samples, ahead, values, behind, keep, scores, doubles; /* host */
     size_t d_samples, d_values, d_behind, d_keep, d_scores, d_centre, d_factor, workspace; /* device */
 } tess_pixel_stage_sizes;
 
@@ -37,14 +37,31 @@ typedef struct tess_pixel_op {
     uint64_t used;
 } tess_pixel_op;
 
+/* Rows of an image. */
+typedef struct tess_pixel_rows {
+    int64_t first, rows;
+} tess_pixel_rows;
+
+/* What a thread reads while the device computes. */
+typedef struct tess_pixel_ahead {
+    bool active;
+    tess_pixel_set set;
+    int64_t image;
+    tess_pixel_rows rows;
+} tess_pixel_ahead;
+
 typedef struct tess_pixel_stage {
     tess_pixel_stage_settings settings;
     const tess_spectral_plan *plan;
     tess_pixel_stage_sizes sizes;
-    tess_block samples, values, behind, keep, scores;
+    tess_block samples[2]; /* the loaded ones, and those that are being read */
+    int turn;              /* samples[turn] are the loaded ones */
+    tess_worker *reader;
+    tess_pixel_ahead ahead;
+    tess_block values, behind, keep, scores;
     tess_block d_samples, d_values, d_behind, d_keep, d_scores, d_centre, d_factor, workspace;
     tess_pixel_op ops[TESS_PIXEL_OPS];
-    uint64_t turn;
+    uint64_t calls; /* of ops: the slot that was used longest ago is given away */
     /* the block that is loaded */
     int64_t width, loaded_rows, pixels;
     bool masked;
@@ -65,9 +82,11 @@ void tess_pixel_stage_destroy(tess_pixel_stage *stage); /* a stage of zeros is a
 
 /* Rows of a block of this image. */
 int64_t tess_pixel_stage_rows(const tess_pixel_stage *stage, const tess_pixel_image *image);
-/* Reads rows of an image; with sizes.on_host also as fp32 values on the host, NaN where there is no value. */
+/* Reads rows of an image, and begins to read `next` (rows 0: nothing), which the call after this one loads, while the device
+ * computes. With sizes.on_host the values are also on the host as fp32, NaN where there is none. */
 tess_status tess_pixel_stage_load(tess_pixel_stage *stage, const tess_pixel_set *set, int64_t image,
-                                  int64_t first, int64_t rows, tess_error *error) TESS_MUST_CHECK;
+                                  tess_pixel_rows now, tess_pixel_rows next,
+                                  tess_error *error) TESS_MUST_CHECK;
 /* The loaded pixels behind a path, in the device's memory. */
 const float *tess_pixel_stage_behind(tess_pixel_stage *stage, const tess_path *path);
 /* Merges the first `pixels` from `at` on into `moments`, which are in the device's memory. */

@@ -66,7 +66,7 @@ static tess_status run_op(tess_pixel_stage *stage, const tess_op *op, tess_op_bu
 {
     tess_device *device = stage->settings.device;
     tess_pixel_op *slot = &stage->ops[0];
-    stage->turn++;
+    stage->calls++;
     for (int i = 0; i < TESS_PIXEL_OPS; i++) {
         tess_pixel_op *known = &stage->ops[i];
         if (known->prepared && tess_op_same(&known->op, op)) {
@@ -90,7 +90,7 @@ static tess_status run_op(tess_pixel_stage *stage, const tess_op *op, tess_op_bu
         TESS_TRY(device->ops->prepare(device, op, &slot->prepared, error));
         slot->op = *op;
     }
-    slot->used = stage->turn;
+    slot->used = stage->calls;
     buffers.workspace = stage->workspace.data;
     device->ops->run(device, slot->prepared, &buffers, NULL);
     return TESS_OK;
@@ -122,32 +122,33 @@ static const void *to_device(tess_pixel_stage *stage, const void *host, tess_blo
 }
 
 tess_status tess_pixel_stage_load(tess_pixel_stage *stage, const tess_pixel_set *set, int64_t index,
-                                  int64_t first, int64_t rows, tess_error *error)
+                                  tess_pixel_rows now, tess_pixel_rows next, tess_error *error)
 {
     const tess_pixel_image *image = &set->image[index];
     const int bands = set->bands;
-    const int64_t pixels = rows * image->width;
+    const int64_t pixels = now.rows * image->width;
     const size_t bytes = (size_t)pixels * (size_t)bands * tess_dtype_size(image->dtype);
     TESS_TRY(tess_stop_check(stage->settings.stop, error));
     /* The copy of the block before may still be under way. */
     TESS_TRY(stage->settings.device->streams->sync(stage->settings.device, NULL, error));
-    TESS_TRY(set->read(set->user, index, first, rows, stage->samples.data, error));
+    TESS_TRY(tess_pixel_stage_fetch(stage, set, index, now, next, error));
+    const void *read = stage->samples[stage->turn].data;
     stage->bytes_read += (int64_t)bytes;
-    stage->width = image->width, stage->loaded_rows = rows, stage->pixels = pixels;
+    stage->width = image->width, stage->loaded_rows = now.rows, stage->pixels = pixels;
     stage->masked = image->has_nodata;
     if (stage->masked) {
-        find_nodata(image, bands, pixels, stage->samples.data, stage->keep.data);
+        find_nodata(image, bands, pixels, read, stage->keep.data);
         to_device(stage, stage->keep.data, &stage->d_keep, (size_t)pixels);
     }
     if (stage->sizes.on_host) {
         float *values = stage->values.data;
-        tess_samples_to_float(image->dtype, 1, stage->samples.data, pixels * bands, values);
+        tess_samples_to_float(image->dtype, 1, read, pixels * bands, values);
         for (int64_t p = 0; p < pixels && stage->masked; p++)
             if (!((const uint8_t *)stage->keep.data)[p])
                 values[p * bands] = NAN; /* a pixel with one such value has none */
     }
     const tess_op op = tess_pixel_import_op(image->dtype, pixels, bands);
-    const void *samples = to_device(stage, stage->samples.data, &stage->d_samples, bytes);
+    const void *samples = to_device(stage, read, &stage->d_samples, bytes);
     return run_op(stage, &op, (tess_op_buffers){.in = {samples}, .out = {stage->d_values.data}}, error);
 }
 

@@ -135,8 +135,9 @@ static tess_status gather_image(tess_statistics *s, const tess_pixel_set *set, i
     const tess_pixel_image *size = &set->image[image];
     const int64_t step = tess_pixel_stage_rows(&s->stage, size);
     for (int64_t row = 0; row < size->height && p->count; row += step) {
-        TESS_TRY(
-            tess_pixel_stage_load(&s->stage, set, image, row, tess_min_i64(step, size->height - row), error));
+        const int64_t rows = tess_min_i64(step, size->height - row), left = size->height - row - rows;
+        TESS_TRY(tess_pixel_stage_load(&s->stage, set, image, (tess_pixel_rows){row, rows},
+                                       (tess_pixel_rows){row + rows, tess_min_i64(step, left)}, error));
         for (int i = 0; i < p->count; i++)
             TESS_TRY(add_block(s, p, p->tap[i], error));
         tess_stop_add(s->stage.settings.stop, s->stage.pixels);

@@ -14,6 +14,19 @@ static tess_status make_factor(tess_statistics *s, tess_error *error)
     return TESS_OK;
 }
 
+/* The block from `row` on; none below the last row. */
+static tess_pixel_rows rows_after(const tess_pixel_image *size, int64_t row, int64_t step)
+{
+    return (tess_pixel_rows){row, tess_max_i64(0, tess_min_i64(step, size->height - row))};
+}
+
+/* The rows of a block with those around it. */
+static tess_pixel_rows with_halo(const tess_pixel_image *size, int64_t row, int64_t rows, int64_t halo)
+{
+    const int64_t first = tess_max_i64(0, row - halo);
+    return (tess_pixel_rows){first, tess_min_i64(size->height, row + rows + halo) - first};
+}
+
 /* Blocks of rows; with a halo, rows around a block are read with it and their scores are not used. */
 typedef struct walk {
     tess_statistics *s;
@@ -36,7 +49,8 @@ static tess_status score_blocks(const walk *w, tess_error *error)
     }
     for (int64_t row = 0; row < size->height; row += step) {
         const int64_t rows = tess_min_i64(step, size->height - row);
-        TESS_TRY(tess_pixel_stage_load(&s->stage, w->set, w->image, row, rows, error));
+        TESS_TRY(tess_pixel_stage_load(&s->stage, w->set, w->image, (tess_pixel_rows){row, rows},
+                                       rows_after(size, row + rows, step), error));
         const float *there = tess_pixel_stage_behind(&s->stage, &s->score_path);
         TESS_TRY(
             tess_pixel_stage_score(&s->stage, there, 0, s->stage.pixels, channels, s->rank, scores, error));
@@ -55,14 +69,15 @@ static tess_status score_windows(const walk *w, const tess_node *node, tess_erro
     float *scores = s->stage.scores.data;
     for (int64_t row = 0; row < size->height; row += step) {
         const int64_t rows = tess_min_i64(step, size->height - row);
-        const int64_t first = tess_max_i64(0, row - halo),
-                      end = tess_min_i64(size->height, row + rows + halo);
-        TESS_TRY(tess_pixel_stage_load(&s->stage, w->set, w->image, first, end - first, error));
+        const tess_pixel_rows now = with_halo(size, row, rows, halo),
+                              after = rows_after(size, row + rows, step);
+        const tess_pixel_rows next = after.rows ? with_halo(size, after.first, after.rows, halo) : after;
+        TESS_TRY(tess_pixel_stage_load(&s->stage, w->set, w->image, now, next, error));
         const float *there = tess_pixel_stage_behind(&s->stage, &s->score_path);
         TESS_TRY(tess_pixel_stage_local(&s->stage, there, channels, (int)node->values[TESS_RX_INNER],
                                         (int)node->values[TESS_RX_OUTER], node->values[TESS_RX_EPS], scores,
                                         error));
-        TESS_TRY(w->sink(w->user, w->image, row, rows, scores + (row - first) * size->width, error));
+        TESS_TRY(w->sink(w->user, w->image, row, rows, scores + (row - now.first) * size->width, error));
         tess_stop_add(s->stage.settings.stop, rows * size->width);
     }
     return TESS_OK;
@@ -110,7 +125,9 @@ static tess_status score_stream(const walk *w, const tess_node *node, tess_error
     for (int64_t row = 0, rows; row < size->height; row += rows) {
         rows = (int64_t)node->values[row ? TESS_RX_EVERY : TESS_RX_WARMUP];
         rows = tess_min_i64(rows, size->height - row);
-        TESS_TRY(tess_pixel_stage_load(&s->stage, w->set, w->image, row, rows, error));
+        TESS_TRY(tess_pixel_stage_load(&s->stage, w->set, w->image, (tess_pixel_rows){row, rows},
+                                       rows_after(size, row + rows, (int64_t)node->values[TESS_RX_EVERY]),
+                                       error));
         const float *there = tess_pixel_stage_behind(&s->stage, &s->score_path);
         TESS_TRY(stream_step(s, node, rows, there, error));
         TESS_TRY(
