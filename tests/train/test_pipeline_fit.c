@@ -398,6 +398,26 @@ static void test_bytes(void)
     pixel_arrays_free(&a);
 }
 
+/* Whatever allocation fails, nothing leaks, and the message says so. */
+static void test_memory(void)
+{
+    pixel_arrays a;
+    pixel_arrays_fill(&a, 2, 12, 9, 8, TESS_U16);
+    uint64_t n = 1;
+    for (bool done = false; !done && n < 1000; n++) {
+        pipeline_run run;
+        tess_mem_fail_at(n);
+        pipeline_run_fit(&run, fused, &a, NULL, 5, 1);
+        tess_mem_fail_at(0);
+        done = run.status == TESS_OK;
+        CHECK_MSG(done || run.status == TESS_NO_MEMORY, "allocation %d: %s", (int)n, run.error.text);
+        pipeline_run_close(&run);
+        CHECK(counted_now() == 0);
+    }
+    CHECK(n > 10 && n < 1000);
+    pixel_arrays_free(&a);
+}
+
 int main(void)
 {
     test_rx();
@@ -408,5 +428,6 @@ int main(void)
     test_refusals();
     test_passes();
     test_bytes();
+    test_memory();
     return check_end();
 }

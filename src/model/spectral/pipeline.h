@@ -118,7 +118,6 @@ typedef struct tess_pipeline {
 tess_status tess_pipeline_parse(const tess_json *json, tess_pipeline *out, tess_error *error) TESS_MUST_CHECK;
 /* rx, rx-local, lad. */
 tess_status tess_pipeline_named(const char *name, tess_pipeline *out, tess_error *error) TESS_MUST_CHECK;
-bool tess_pipeline_is_name(const char *name); /* also of names that are refused */
 /* Complete: all settings, with connections. NULL: no memory. */
 tess_json *tess_pipeline_json(const tess_pipeline *pipeline);
 
@@ -127,7 +126,7 @@ tess_node_scope tess_node_scope_of(const tess_node *node);
 /* True for a node that is a matrix and a vector once its parameters are known, and whose parameters do not differ from
  * image to image. */
 bool tess_node_is_affine(const tess_node *node);
-/* The first node that gives (or, of PORT_NONE, reads and gives nothing) this; -1: there is none. */
+/* The node that scores; the node of a kind; the node that decides. -1: there is none. */
 int tess_pipeline_score(const tess_pipeline *pipeline);
 int tess_pipeline_kind(const tess_pipeline *pipeline, tess_node_kind kind);
 int tess_pipeline_decider(const tess_pipeline *pipeline);

@@ -23,14 +23,6 @@ static const named list[] = {
 };
 enum { NAMES = sizeof list / sizeof *list };
 
-bool tess_pipeline_is_name(const char *name)
-{
-    for (int i = 0; i < NAMES; i++)
-        if (strcmp(list[i].name, name) == 0)
-            return true;
-    return false;
-}
-
 tess_status tess_pipeline_named(const char *name, tess_pipeline *out, tess_error *error)
 {
     const char *nearest = NULL, *json = NULL;

@@ -26,8 +26,8 @@ typedef struct tess_pixel_stage_sizes {
     int64_t rows, halo; /* of a block of the widest image; rows that local RX reads above and below */
     int64_t pixels;     /* most pixels of a block, halo included */
     int widest;
-    bool on_host;                                                 /* fp32 values are needed on the host */
-    size_t samples, ahead, values, behind, keep, scores, doubles; /* host */
+    bool on_host;                                        /* fp32 values are needed on the host */
+    size_t samples, ahead, values, behind, keep, scores; /* host */
     size_t d_samples, d_values, d_behind, d_keep, d_scores, d_centre, d_factor, workspace; /* device */
 } tess_pixel_stage_sizes;
 
