@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "io/image.h"
 #include "job/common/note.h"
 #include "job/reconstruct/problem_read.h"
+#include "job/reconstruct/values.h"
 #include "physics/radon.h"
 #include "physics/rays.h"
 
@@ -35,11 +35,11 @@ bool tess_problem_has_truth(const tess_problem *p)
 /* The user's picture at its own size, or with its longer side resized to `size`, as the reference does. */
 static tess_status describe_image(const tess_reconstruct_settings *s, tess_problem *p, tess_error *error)
 {
-    tess_reader *reader = NULL;
-    TESS_TRY(tess_image_load_library(s->image, error));
-    TESS_TRY(tess_reader_open_axes(p->memory, s->image, TESS_AXES_PICTURE, &reader, error));
-    const tess_image_info info = *tess_reader_info(reader);
-    tess_reader_close(reader);
+    tess_values values = {0};
+    const tess_status status = tess_values_open(p->memory, s->image, TESS_AXES_PICTURE, 0, &values, error);
+    const tess_image_info info = values.info;
+    tess_values_close(&values);
+    TESS_TRY(status);
     const int64_t longer = tess_max_i64(info.height, info.width), channels = info.channels - info.alpha;
     p->image = tess_small_strdup(s->image);
     p->held = info.held_bytes;

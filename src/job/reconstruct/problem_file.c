@@ -15,8 +15,8 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "io/image.h"
 #include "job/reconstruct/problem_read.h"
+#include "job/reconstruct/values.h"
 
 enum { MOST_BYTES = 16 << 20 };
 
@@ -75,11 +75,11 @@ static tess_status numbers(const char *path, const tess_json *list, const char *
 static tess_status header_of(const char *file, tess_axes axes, tess_problem *p, tess_image_info *info,
                              tess_error *error)
 {
-    tess_reader *reader = NULL;
-    TESS_TRY(tess_image_load_library(file, error));
-    TESS_TRY(tess_reader_open_axes(p->memory, file, axes, &reader, error));
-    *info = *tess_reader_info(reader);
-    tess_reader_close(reader);
+    tess_values values = {0};
+    const tess_status status = tess_values_open(p->memory, file, axes, 0, &values, error);
+    *info = values.info;
+    tess_values_close(&values);
+    TESS_TRY(status);
     p->held = info->held_bytes > p->held ? info->held_bytes : p->held;
     if (info->alpha)
         return tess_fail(error, TESS_UNSUPPORTED, "%s: has an alpha channel; save it without one", file);
