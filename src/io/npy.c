@@ -118,8 +118,7 @@ static tess_status describe(tess_npy_file *npy, tess_image_info *info, int64_t o
                              (long long)header->shape[i]);
     }
     if (header->fortran && long_sides > 1)
-        return tess_fail(error, TESS_UNSUPPORTED,
-                         "is stored column by column (fortran_order); save it with numpy.ascontiguousarray");
+        return tess_npy_fail_fortran(error);
     int64_t wanted;
     struct stat about;
     if (fstat(fileno(npy->file), &about) != 0)

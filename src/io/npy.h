@@ -23,6 +23,9 @@ typedef struct tess_npy_header {
 tess_status tess_npy_parse(const char *text, size_t bytes, tess_npy_header *out,
                            tess_error *error) TESS_MUST_CHECK;
 
+/* Arrays that are stored column by column are not read. */
+tess_status tess_npy_fail_fortran(tess_error *error);
+
 /* Sets depth, height, width, channels and axes of *info, whose `axes` is the requested order. Every size is at
  * least 1 and fits an int. */
 tess_status tess_npy_axes(const tess_npy_header *header, tess_image_info *info,

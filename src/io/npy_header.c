@@ -137,3 +137,9 @@ tess_status tess_npy_parse(const char *text, size_t bytes, tess_npy_header *out,
         return tess_fail(error, TESS_BAD_INPUT, "damaged NPY header; %s", usual);
     return TESS_OK;
 }
+
+tess_status tess_npy_fail_fortran(tess_error *error)
+{
+    return tess_fail(error, TESS_UNSUPPORTED,
+                     "is stored column by column (fortran_order); save it with numpy.ascontiguousarray");
+}

@@ -141,7 +141,7 @@ const tess_config_field tess_config_fields[] = {
      KEPT},
     {"", "precision", WORDS, AT(precision), 0, 0, precisions, NULL, KEPT},
     {"", "init", WORDS, AT(init), 0, 0, starts, NULL, KEPT},
-    {"", "seed", INTEGER, AT(seed), 0, 0x1p62, NULL, "a whole number from 0", KEPT},
+    {"", "seed", INTEGER, AT(seed), 0, 0x1p63, NULL, "a whole number from 0", KEPT},
     {"", "recompute", WORDS, AT(recompute), 0, 0, recomputes, NULL, FREE},
     {"", "micro_batches", &tess_config_automatic, AT(micro_batches), 1, 64, NULL,
      "\"auto\" or a number from 1 to 64", FREE},

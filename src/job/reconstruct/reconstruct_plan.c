@@ -108,9 +108,12 @@ static void add_images(const tess_planning *job, tess_mem_bytes *phase, size_t b
 }
 
 /* The limit is too small for something other than the network. */
-static tess_status too_little(const tess_planning *job, uint64_t limit, uint64_t needed, const char *advice,
-                              tess_error *error)
+static tess_status too_little(const tess_planning *job, uint64_t limit, uint64_t needed, tess_error *error)
 {
+    const tess_problem *p = job->problem;
+    const char *advice = !p->synthetic                     ? "a smaller measurement"
+                         : p->physics == TESS_PHYSICS_BLUR ? "fewer `operators`, or a smaller `size`"
+                                                           : "fewer `angles`, or a smaller `size`";
     const bool asked = job->settings->common.memory_limit > 0;
     return tess_fail(
         error, TESS_OVER_LIMIT, "%s%s%s too little: images and measurements take %.1fM; %s%s would do, or %s",
@@ -159,7 +162,7 @@ static tess_status add_up(const tess_planning *job, uint64_t limit, tess_error *
     budget->seconds = (double)job->recipe->iterations * choice->seconds +
                       tess_physics_seconds(w->engine, op, job->recipe, &choice->calibrated);
     if (budget->planned.total > limit)
-        return too_little(job, limit, budget->planned.total, "fewer `operators`", error);
+        return too_little(job, limit, budget->planned.total, error);
     return TESS_OK;
 }
 
