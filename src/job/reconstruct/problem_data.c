@@ -78,7 +78,7 @@ static tess_status read_rows(const file_rows *f, tess_values *from, tess_error *
     }
     if (f->holes && bad.nan + bad.infinite == is->height * samples)
         return tess_fail(error, TESS_BAD_INPUT,
-                         "%s: has no value to compare with: all are missing (NaN, nodata value or mask)",
+                         "%s: has no value to compare with: all are NaN or missing (nodata value, mask)",
                          f->path);
     if (!f->holes)
         TESS_TRY(tess_bad_values_check(&bad, f->path, *is, p->physics == TESS_PHYSICS_CONE, error));

@@ -168,6 +168,7 @@ static tess_status run(reconstruct_job *job, tess_error *error)
     TESS_TRY(tess_outcome_begin(&job->outcome, job->recipe.iterations, error));
     tess_usage_begin(&job->usage, &job->engine);
     TESS_TRY(tess_outputs_open(&job->outputs, error));
+    tess_outputs_doubts(&job->outputs, &job->settings->common);
     TESS_TRY(tess_workspace_take(&job->workspace, error));
     tess_usage_look(&job->usage, job->engine.device);
     TESS_TRY(fill(job, error));

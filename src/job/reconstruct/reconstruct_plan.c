@@ -112,6 +112,7 @@ static tess_status too_little(const tess_planning *job, uint64_t limit, uint64_t
 {
     const tess_problem *p = job->problem;
     const char *advice = !p->synthetic                     ? "a smaller measurement"
+                         : p->resized                      ? "a smaller `image`"
                          : p->physics == TESS_PHYSICS_BLUR ? "fewer `operators`, or a smaller `size`"
                                                            : "fewer `angles`, or a smaller `size`";
     const bool asked = job->settings->common.memory_limit > 0;
