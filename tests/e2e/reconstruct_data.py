@@ -81,12 +81,12 @@ if gdal:
         marked[hole] = marked[25, 3] = -9999
         bench.path("nodata").mkdir(exist_ok=True)
         write_tiff(bench.path(name), marked, nodata="-9999")
-        refused({**entries, "measurement": name}, name, "2 are NaN or missing", "row 20, column 7")
-        refused({**entries, "measurement": name, "range": None}, name, "2 are NaN or missing", "row 20, column 7")
+        refused({**entries, "measurement": name}, name, "2 are NaN", "row 20, column 7")
+        refused({**entries, "measurement": name, "range": None}, name, "2 are NaN", "row 20, column 7")
         write_tiff(bench.path(name), marked.astype(np.float64), nodata="-9999")
-        refused({**entries, "measurement": name}, name, "2 are NaN or missing", "row 20, column 7")
+        refused({**entries, "measurement": name}, name, "2 are NaN", "row 20, column 7")
         write_tiff(bench.path(name), np.abs(array) + 1, mask=np.where(marked == -9999, 0, 255))
-        refused({**entries, "measurement": name}, name, "2 are NaN or missing", "row 20, column 7")
+        refused({**entries, "measurement": name}, name, "2 are NaN", "row 20, column 7")
         write_tiff(bench.path(name), array, nodata="-9999")
         record, same = solve({**entries, "measurement": name})
         _, array_result = solve(entries)
@@ -101,21 +101,21 @@ if gdal:
     broken = scan[9:10].copy()
     broken[0, 5] = -1
     write_tiff(bench.path("views/9.tif"), np.float32(broken), nodata="-1")
-    refused({**radon, "measurement": "views"}, "1 are NaN or missing", "row 9, column 5")
+    refused({**radon, "measurement": "views"}, "1 are NaN", "row 9, column 5")
     light = np.full((1, SIDE), 1000, np.float32)
     light[0, 4] = 0
     write_tiff(bench.path("flat.tif"), light, nodata="0")
     counted = {**radon, "measurement": save("counts.npy", np.float32(counts)), "range": None, "noise": None}
-    refused({**counted, "flat": "flat.tif"}, "flat.tif", "1 are NaN or missing", "row 0, column 4")
+    refused({**counted, "flat": "flat.tif"}, "flat.tif", "1 are NaN", "row 0, column 4")
     write_tiff(bench.path("dark.tif"), 1000 - light, nodata="1000")
-    refused({**counted, "flat": 2000, "dark": "dark.tif"}, "dark.tif", "1 are NaN or missing", "row 0, column 4")
+    refused({**counted, "flat": 2000, "dark": "dark.tif"}, "dark.tif", "1 are NaN", "row 0, column 4")
     # The picture of a synthetic problem.
     black = picture.copy()
     black[3, 4] = 0
     write_tiff(bench.path("image.tif"), black, nodata="0")
     for size in ([], ["--size", 16]):
         result = bench.run("reconstruct", bench.path("no.npy"), "--problem", "deblur", "--image", bench.path("image.tif"), *size, *few)
-        bench.check_refused(result, 1, "image.tif", "1 are NaN or missing", "row 3, column 4")
+        bench.check_refused(result, 1, "image.tif", "1 are NaN", "row 3, column 4")
 
 # A truth may have holes, which do not count.
 plain, _ = solve({**blur, "truth": save("truth.npy", picture)})
@@ -266,6 +266,16 @@ if gdal:
     tall = {**radon, "angles": [0, 90], "measurement": "tall", "row": 7, "size": 24, "counts": False}
     result = bench.run("reconstruct", bench.path("no.npy"), "--problem", problem(tall), "--memory", "60M")
     bench.check(result.status == 1 and "smaller measurement" in result.err and "--operators" not in result.err, f"no option of another problem: {result}")
+# What is read is part of the plan.
+write_png(bench.path("photo.png"), np.zeros((300, 200, 3), np.uint8))
+jobs = {"a resized image": ["--problem", "deblur", "--image", bench.path("photo.png"), "--size", 32]}
+for what, entries in (("float64", {**blur, "measurement": save("f8.npy", np.float64(picture)), "truth": save("t8.npy", np.float64(picture))}), ("views", radon), ("a volume", cone),
+                      ("an entire view", {**radon, "measurement": save("rows.npy", np.stack([scan] * 3, 1)), "row": 1})):
+    bench.path(f"{what}.json").write_text(json.dumps(entries))
+    jobs[what] = ["--problem", bench.path(f"{what}.json")]
+for what, args in jobs.items():
+    record = bench.record("reconstruct", bench.path("out.npy"), *args, *few)
+    bench.check(record and record["plan"]["peak_bytes"] == record["measured"]["peak_bytes"], f"planned = counted: {what}: {record and (record['plan']['peak_bytes'], record['measured']['peak_bytes'])}")
 write_png(bench.path("large.png"), np.zeros((3000, 2000, 3), np.uint8))
 result = bench.run("reconstruct", bench.path("no.npy"), "--problem", "deblur", "--image", bench.path("large.png"), "--size", 32, "--memory", "60M")
 bench.check(result.status == 1 and "smaller --image" in result.err, f"a picture that is made smaller: {result}")

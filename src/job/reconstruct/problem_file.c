@@ -100,9 +100,9 @@ static tess_status header_of_blurs(tess_axes axes, tess_problem *p, tess_image_i
     if (axes == TESS_AXES_PICTURE && is_stack(p))
         return tess_fail(
             error, TESS_BAD_INPUT,
-            "%s: its first axis is as long as there are blurs, %lld; the measurements of the blurs "
-            "stand one above another, (blurs * height, width): save it with "
-            "y.reshape(-1, y.shape[2])",
+            "%s: its first axis is as long as there are blurs, %lld; if it counts them, save "
+            "y.reshape(-1, y.shape[2]), because they stand one above another; if it is (channels, "
+            "height, width), move it to the end",
             p->measurement, (long long)p->count);
     return header_of(p->measurement, axes, p, info, error);
 }

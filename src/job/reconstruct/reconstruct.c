@@ -159,6 +159,7 @@ static tess_status solve(reconstruct_job *job, tess_error *error)
     TESS_TRY(tess_reconstruct_begin(&judge, &job->recipe, job->settings->common.seed, &job->start, error));
     job->outcome.seconds = tess_clock() - start;
     solving.norm_squared = job->start.norm_squared;
+    tess_budget_keep_peak(&job->budget, &job->engine); /* the loop counts from zero */
     return tess_reconstruct_solve(&solving, error);
 }
 

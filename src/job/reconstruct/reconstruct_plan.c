@@ -33,8 +33,7 @@ static void lay_out_host(const tess_planning *job)
     layout->line_bytes = tess_judge_bytes(p);
 }
 
-/* Resets the peaks; the peaks so far stay in the budget. */
-static void keep_peak(const tess_engine *engine, tess_budget *budget)
+void tess_budget_keep_peak(tess_budget *budget, const tess_engine *engine)
 {
     tess_mem_usage peak;
     tess_memory_peak(engine->memory, tess_engine_scope(engine), &peak);
@@ -52,7 +51,7 @@ static tess_status make_operator(const tess_planning *job, size_t slab_bytes, te
     tess_memory_reset_peak(memory);
     tess_memory_held(memory, scope, &before);
     TESS_TRY(tess_problem_operator(job->problem, w->engine->device, slab_bytes, &w->op, error));
-    keep_peak(w->engine, job->budget);
+    tess_budget_keep_peak(job->budget, w->engine);
     tess_memory_held(memory, scope, &after);
     for (int c = 0; c < TESS_MEM_CATEGORIES; c++)
         job->budget->operator_bytes.by[c] = after.bytes.by[c] - before.bytes.by[c];
