@@ -170,8 +170,16 @@ _Static_assert((int)TESS_CONFIG_SCALES == (int)TESS_FOLDER_SCALES &&
                    (int)TESS_CONFIG_LEVELS == (int)TESS_VALIDATION_LEVELS && TESS_DATA_WORKERS == 64,
                "what a configuration may hold is what the data takes");
 
+bool tess_config_field_lacks_folder(const tess_config_field *field, const tess_train_config *config)
+{
+    return strcmp(field->section, "validation") == 0 && strcmp(field->key, "folder") != 0 &&
+           !config->validation.folder.given;
+}
+
 bool tess_config_field_used(const tess_config_field *field, const tess_train_config *config)
 {
+    if (tess_config_field_lacks_folder(field, config))
+        return false;
     if (!field->values)
         return true;
     const int word = *(const int *)(const void *)((const char *)config + field->of);
