@@ -82,7 +82,7 @@ tess_sample_words tess_denoise_words(const tess_denoise_file *file, double sampl
     for (int digits = LEAST; digits <= MOST; digits++) {
         snprintf(words.text, sizeof words.text, "%.*g", digits, sample);
         const double off = fabs(strtod(words.text, NULL) - sample);
-        if (whole ? off == 0 : off <= 1e-7 * span)
+        if (whole ? off == 0 : off <= 2.5e-7 * span)
             break;
     }
     return words;

@@ -1,7 +1,6 @@
 /* One pass over an image before it is planned: the range of its samples, its holes, and the strength of its noise.
  * The scale for the network and the noise level are derived from these. Images whose type says everything (8 and 16
  * bits unsigned, noise level given) need no pass. */
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,34 +137,6 @@ static void find_outliers(const looking *l, tess_denoise_look *look)
                                                                                    : FAR);
 }
 
-/* The least noise level that can be told from none, in the look's values: a small part of a step of integers, or a
- * step of float32 at the largest value. What is estimated below comes from rounding. */
-static double least_level(const looking *l, const tess_denoise_look *look)
-{
-    static const double PART = 0.01;
-    const bool floats = l->info->dtype == TESS_F32 || l->info->dtype == TESS_F64;
-    return floats ? FLT_EPSILON * fmax(fabs(look->low), fabs(look->high))
-                  : PART / (l->unit.high - l->unit.low);
-}
-
-static void drop_level(tess_noise_level *level, double least)
-{
-    if (level->sigma < least)
-        level->sigma = level->read = level->gain = 0;
-}
-
-/* Sets levels that mean no noise to 0. */
-static void drop_levels(const looking *l, tess_denoise_look *look)
-{
-    const double least = least_level(l, look);
-    for (int64_t c = 0; c < l->colours && c < TESS_NOISE_CHANNELS; c++)
-        drop_level(&look->noise.channel[c], least);
-    for (int64_t i = 0; look->slices && i < l->info->depth * l->colours; i++)
-        drop_level(&look->slices[i], least);
-    if (look->noise.sigma < least)
-        look->noise.sigma = 0;
-}
-
 /* The levels of slices are in the estimator's memory, which ends with the look: keeps a copy. */
 static tess_status keep_levels(const looking *l, tess_denoise_look *look, tess_error *error)
 {
@@ -203,7 +174,6 @@ static tess_status conclude(looking *l, tess_denoise_look *look, tess_error *err
     look->low_tail = l->tail[l->tail_count / 100];
     look->high_tail = l->tail[l->tail_count - 1 - l->tail_count / 100];
     find_outliers(l, look);
-    drop_levels(l, look);
     return TESS_OK;
 }
 
