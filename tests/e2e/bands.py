@@ -153,6 +153,35 @@ def check_position(bench, color):
     bench.check(np.array_equal(read_png(bench.path("mask.png"))[mask == 0], image[mask == 0]), "the masked samples are as they were")
 
 
+def check_raster(bench, gray):
+    """What is easier made with GDAL's Python module, where it is."""
+    try:
+        from osgeo import gdal, osr
+    except ImportError:
+        print("without GDAL's Python module (Debian: python3-gdal) epoch and polynomials are left out")
+        return
+    gdal.UseExceptions()
+    made = gdal.GetDriverByName("GTiff").Create(str(bench.path("epoch.tif")), W, H, 1, gdal.GDT_Byte)
+    made.GetRasterBand(1).WriteArray(to_integers(picture(H, W, 1), np.uint8).reshape(H, W))
+    place = osr.SpatialReference()
+    place.SetFromUserInput("EPSG:9000")
+    place.SetCoordinateEpoch(2021.3)
+    made.SetSpatialRef(place)
+    made.SetGeoTransform((10, 0.001, 0, 50, 0, -0.001))
+    made = None
+    lost = notes(bench, bench.path("epoch.tif"), bench.path("epoch-out.tif"), "--model", gray)
+    result = gdal.Open(str(bench.path("epoch-out.tif")))
+    bench.check(not lost and result.GetSpatialRef().GetCoordinateEpoch() == 2021.3, f"a projection keeps its epoch: {result.GetSpatialRef().GetCoordinateEpoch()}")
+    one, many = "LINE_OFF SAMP_OFF LAT_OFF LONG_OFF HEIGHT_OFF LINE_SCALE SAMP_SCALE LAT_SCALE LONG_SCALE HEIGHT_SCALE", "LINE_NUM_COEFF LINE_DEN_COEFF SAMP_NUM_COEFF SAMP_DEN_COEFF"
+    made = gdal.GetDriverByName("GTiff").Create(str(bench.path("rpc.tif")), W, H, 1, gdal.GDT_Byte)
+    made.SetMetadata({**{name: "1" for name in one.split()}, **{name: " ".join(["1"] * 20) for name in many.split()}}, "RPC")
+    made = None
+    lost = notes(bench, bench.path("rpc.tif"), bench.path("rpc.png"), "--model", gray)
+    bench.check(len(lost) == 1 and lost[0].endswith("cannot hold the rational polynomials (RPC)"), f"rational polynomials are no control points: {lost}")
+    lost = notes(bench, bench.path("rpc.tif"), bench.path("rpc-out.tif"), "--model", gray)
+    bench.check(not lost and gdal.Open(str(bench.path("rpc-out.tif"))).GetMetadata("RPC"), "a TIFF has a place for them")
+
+
 def check_tags(bench, gray):
     image = (1000 * picture(H, W, 2)).astype(np.float32)
     items = "".join(f'<Item name="wavelength" sample="{i}">{650 + i}</Item><Item name="UNITTYPE" sample="{i}" role="unittype">K</Item>' for i in (0, 1))
@@ -252,6 +281,7 @@ def main():
     check_inks(bench, color, gray)
     check_colours(bench, gray, color)
     check_position(bench, color)
+    check_raster(bench, gray)
     check_tags(bench, gray)
     check_envi(bench, gray)
     check_nodata(bench, gray)
