@@ -210,6 +210,7 @@ tess_status tess_problem_describe(tess_memory *memory, const tess_reconstruct_se
                         .high = 1,
                         .depth = 1,
                         .noise = -1,
+                        .noise_estimate = -1,
                         .synthetic = true,
                         .spacing = 1,
                         .row = -1,

@@ -68,6 +68,8 @@ typedef struct tess_problem {
     double offset;
     bool synthetic; /* truth and measurements are simulated */
     double noise;   /* of measured data; negative: not set */
+    /* of a scan, in the units of the solver, also if the default is above it; negative: not estimated */
+    double noise_estimate;
     /* of each blur, at most 1, if their noise was estimated and differs; owned; NULL: all 1 */
     double *weights;
     bool clamped;                      /* measurements are clamped to [low, high] */

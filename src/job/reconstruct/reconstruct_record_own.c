@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "job/reconstruct/problem_data.h"
+#include "job/reconstruct/problem_scan.h"
 #include "job/reconstruct/reconstruct_record.h"
 
 void tess_record_set_known(tess_json **object, const char *key, double value)
@@ -46,9 +47,7 @@ static tess_json *iterations_of(const tess_outcome *outcome, bool steps)
 /* A plan does not read measurements. */
 static bool noise_to_come(const tess_record_own *about)
 {
-    const tess_problem *p = about->problem;
-    return !about->outcome && !p->synthetic && p->physics == TESS_PHYSICS_BLUR &&
-           about->recipe->noise_from == TESS_NOISE_FROM_DEFAULT;
+    return !about->outcome && tess_problem_noise_unknown(about->problem, about->recipe);
 }
 
 /* Adds the assumptions about measured data: a wrong one gives a plausible but wrong picture. */
@@ -63,6 +62,8 @@ static void add_taken(tess_json **own, const tess_record_own *about)
         return;
     tess_json_set_string(own, "noise_from",
                          noise_to_come(about) ? "estimate" : noises[about->recipe->noise_from]);
+    if (p->noise_estimate >= 0)
+        tess_json_set_double(own, "noise_estimate", p->noise_estimate * tess_problem_measured_unit(p));
     if (p->physics == TESS_PHYSICS_RADON) {
         tess_json_set_int(own, "columns", p->columns);
         tess_json_set_double(own, "centre", p->centre);

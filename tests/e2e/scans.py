@@ -1,0 +1,74 @@
+"""Scans as they are: noise that nobody measured, detector pixels that see nothing, small dense things, and matter that the
+volume or the detector does not hold."""
+import json
+import sys
+
+from support import Bench, np
+
+bench = Bench(sys.argv[1])
+SIZE, VIEWS = 96, 90
+ANGLES = np.arange(VIEWS) * 2.0
+DISKS = [(1.0, 9.6, -19.2, 12.5), (0.4, 0, 0, 38.4), (0.3, -21.1, 9.6, 9.6), (-0.2, 14, 16, 5)]  # value, x, y, radius
+
+
+def save(name, array):
+    np.save(bench.path(name), np.ascontiguousarray(array))
+    return name
+
+
+def sinogram(disks=DISKS):
+    """Line integrals, averaged over a column."""
+    at = (np.arange(SIZE * 4) + 0.5) / 4 - SIZE / 2
+    turn = np.deg2rad(ANGLES)[:, None]
+    total = sum(value * 2 * np.sqrt(np.maximum(r ** 2 - (at[None] - x * np.cos(turn) + y * np.sin(turn)) ** 2, 0)) for value, x, y, r in disks)
+    return total.reshape(VIEWS, SIZE, 4).mean(2)
+
+
+def image(disks=DISKS):
+    at = (np.arange(SIZE * 4) + 0.5) / 4 - SIZE / 2
+    total = sum(value * ((at[None] - x) ** 2 + (at[:, None] - y) ** 2 <= r ** 2) for value, x, y, r in disks)
+    return total.reshape(SIZE, 4, SIZE, 4).mean((1, 3))
+
+
+def solve(entries, *args):
+    """The record and the result's PSNR, and what was written to standard error."""
+    bench.path("problem.json").write_text(json.dumps(entries))
+    result = bench.run("reconstruct", bench.path("out.npy"), "--problem", bench.path("problem.json"), "--json", bench.path("record.json"), *args)
+    if not bench.check(result.status == 0, f"runs: {result}"):
+        return None, 0, ""
+    record = json.loads(bench.path("record.json").read_text())
+    return record["reconstruct"], record.get("quality", {}).get("psnr_db", 0), result.err
+
+
+clean, truth = sinogram(), image()
+random = np.random.default_rng(3)
+plain = {"operator": "radon", "angles": {"from": 0, "to": 180, "count": VIEWS}, "measurement": "y.npy", "truth": save("truth.npy", truth.astype(np.float32))}
+
+# --- noise that is not given ----------------------------------------------------------------------------------------
+
+save("y.npy", clean.astype(np.float32))
+own, right, _ = solve(plain)
+if own:
+    bench.check(own["noise_from"] == "default" and abs(own["noise"] / own["range"][1] - 0.01) < 1e-6 and own.get("noise_estimate", 9) < own["noise"],
+                f"without noise the default remains: {own['noise']:.4f}, estimated {own.get('noise_estimate', 9):.4f}")
+for level in (0.25, 0.9):
+    save("y.npy", (clean + random.normal(0, level, clean.shape)).astype(np.float32))
+    _, given, _ = solve({**plain, "noise": level})
+    own, found, said = solve(plain, "--verbose")
+    if own:
+        bench.check(own["noise_from"] == "estimate" and 0.85 * level < own["noise"] < 1.25 * level, f"noise {level} is estimated: {own['noise']:.3f}")
+        bench.check("estimated" in said, f"and reported: {said!r}")
+        bench.check(found > own["baseline_psnr_db"] + 2 and found > given - 1,
+                    f"{own['baseline']} {own['baseline_psnr_db']:.2f} dB, estimated {found:.2f} dB, given {given:.2f} dB")
+counts = random.poisson(5000 * np.exp(-0.1 * clean)).astype(np.uint16)
+photons = {**plain, "measurement": save("counts.npy", counts), "flat": 5000, "truth": save("small.npy", (0.1 * truth).astype(np.float32))}
+own, found, _ = solve(photons)
+if own:
+    bench.check(own["noise_from"] == "estimate" and found > own["baseline_psnr_db"] + 2,
+                f"5000 photons: {own['baseline']} {own['baseline_psnr_db']:.2f} dB, noise {own['noise']:.3f}, {found:.2f} dB")
+plan = bench.record("plan", "reconstruct", bench.path("out.npy"), "--problem", bench.path("problem.json"))
+bench.check(plan and plan["reconstruct"]["noise_from"] == "estimate" and "noise" not in plan["reconstruct"], "a plan says that it will be estimated")
+own, _, _ = solve({**photons, "noise": 0.1}, "--iterations", 1)
+bench.check(own and own["noise_from"] == "given" and own["noise"] == 0.1 and "noise_estimate" not in own, "a given noise is used")
+
+bench.finish()
