@@ -71,4 +71,30 @@ bench.check(plan and plan["reconstruct"]["noise_from"] == "estimate" and "noise"
 own, _, _ = solve({**photons, "noise": 0.1}, "--iterations", 1)
 bench.check(own and own["noise_from"] == "given" and own["noise"] == 0.1 and "noise_estimate" not in own, "a given noise is used")
 
+# --- detector pixels that see nothing -------------------------------------------------------------------------------
+
+light = random.poisson(20000 * np.exp(-0.05 * clean)).astype(np.uint16)
+whole = {**plain, "measurement": save("light.npy", light), "flat": 20000, "truth": save("faint.npy", (0.05 * truth).astype(np.float32))}
+own, right, said = solve(whole)
+bench.check(own and "dead_pixels" not in own and "dead" not in said, f"no dead pixel: {right:.2f} dB")
+field = np.full((1, SIZE), 20000, np.float32)
+field[0, 45] = 0
+for what, columns, value, change in (("one that counts nothing", [45], 0, {}), ("at the edge", [0, SIZE - 1], 0, {}), ("three together", [50, 51, 52], 0, {}),
+                                     ("one that is always the same", [45], 9000, {}), ("one that is always full", [45], 65535, {}),
+                                     ("one that is dead in the flat field, too", [45], 0, {"flat": save("flat.npy", field)}),
+                                     ("with the search of the axis", [45], 0, {"centre": "auto"})):
+    broken = light.copy()
+    broken[:, columns] = value
+    own, found, said = solve({**whole, "measurement": save("broken.npy", broken), **change})
+    bench.check(own and own.get("dead_pixels") == len(columns) and own["starved"] == 0 and f"column {columns[0]}" in said and found > right - (1 if len(columns) < 3 else 6),
+                f"{what}: {found:.2f} of {right:.2f} dB, {said!r}")
+_, right, _ = solve({**plain, "measurement": save("clean.npy", clean.astype(np.float32))}, "--iterations", 2)
+for value, dead in ((0, 45), (90, 45), (0, 1)):  # simulated, so that pixels in the air do not change either
+    broken = clean.astype(np.float32)
+    broken[:, dead] = value
+    own, found, said = solve({**plain, "measurement": save("broken.npy", broken)}, "--iterations", 2)
+    bench.check(own and own.get("dead_pixels", 0) == (dead == 45) and found > right - 1, f"without noise, {value} in column {dead}: {found:.2f} of {right:.2f} dB")
+own, _, said = solve({**plain, "measurement": save("still.npy", np.repeat(sinogram([(1, 0, 0, 30)])[:1], VIEWS, 0).astype(np.float32))}, "--iterations", 1)
+bench.check(own and "dead_pixels" not in own, "views that are all alike have no dead pixels")
+
 bench.finish()

@@ -24,6 +24,13 @@ typedef enum tess_range_from {
     TESS_RANGE_FROM_DATA  /* low, high and unit are set from the measurements */
 } tess_range_from;
 
+/* A dead pixel of the detector (dead_pixels.h) and the two that it is filled from, as indices into a view; `share` is
+ * that of the second. */
+typedef struct tess_dead_pixel {
+    int64_t at, from[2];
+    float share;
+} tess_dead_pixel;
+
 /* The problem to solve. */
 typedef struct tess_problem {
     tess_memory *memory; /* the counter of its files */
@@ -56,6 +63,9 @@ typedef struct tess_problem {
     bool counts;          /* measurements are counts, not line integrals */
     char *flat, *dark;    /* files of counts; owned; NULL: use the numbers */
     double flat_value, dark_value;
+    bool looked_for_dead; /* it is done once, when the views are first read */
+    int64_t dead_count;
+    tess_dead_pixel *dead; /* owned; NULL: none */
     tess_range_from range_from;
     bool floats;       /* the blurs' file holds floats */
     bool channel_axis; /* the blurs' file is an array with an axis of channels, and so is the result */

@@ -78,6 +78,8 @@ static void add_taken(tess_json **own, const tess_record_own *about)
         if (ran && tess_problem_truncated(p))
             tess_json_set_double(own, "edge_share", p->edge);
     }
+    if (ran && p->dead_count)
+        tess_json_set_int(own, "dead_pixels", p->dead_count);
     if (p->counts && ran) {
         tess_json_set_int(own, "starved", p->starved);
         tess_json_set_double(own, "starved_share",
