@@ -97,4 +97,18 @@ for value, dead in ((0, 45), (90, 45), (0, 1)):  # simulated, so that pixels in 
 own, _, said = solve({**plain, "measurement": save("still.npy", np.repeat(sinogram([(1, 0, 0, 30)])[:1], VIEWS, 0).astype(np.float32))}, "--iterations", 1)
 bench.check(own and "dead_pixels" not in own, "views that are all alike have no dead pixels")
 
+# --- a small dense object -------------------------------------------------------------------------------------------
+
+bead = DISKS + [(40, 19.5, 5.5, 0.5)]
+dense, away = image(bead), np.abs(image(bead) - truth) < 1e-9
+seed = {**plain, "measurement": save("bead.npy", sinogram(bead).astype(np.float32)), "truth": save("dense.npy", dense.astype(np.float32))}
+error = {}
+for name, entries in (("none", {**plain, "measurement": "clean.npy"}), ("given", {**seed, "range": [0, float(dense.max())]}), ("found", seed)):
+    own, _, _ = solve(entries)
+    result = np.load(bench.path("out.npy"))
+    error[name] = np.sqrt(np.mean((result - dense)[away] ** 2))
+    print(f"{name}: range {own and own['range']}, largest value {result.max():.2f} of {dense.max():.2f}, error beside it {error[name]:.4f}")
+bench.check(own and own["range"][1] > 0.9 * dense.max() and result.max() > 0.75 * dense.max() and error["found"] < 1.3 * error["given"],
+            "a bead of a pixel is not cut off by the estimated range")
+
 bench.finish()
