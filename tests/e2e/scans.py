@@ -111,4 +111,69 @@ for name, entries in (("none", {**plain, "measurement": "clean.npy"}), ("given",
 bench.check(own and own["range"][1] > 0.9 * dense.max() and result.max() > 0.75 * dense.max() and error["found"] < 1.3 * error["given"],
             "a bead of a pixel is not cut off by the estimated range")
 
+# --- matter outside of the volume, or of the detector --------------------------------------------------------------
+
+BALLS = [(0.4, 0, 0, 0, 9), (0.5, 4, -3, 2, 2.5), (0.6, -5, 2, -4, 2), (-0.3, 1, 5, 3, 2)]  # value, x, y, z, radius
+SIDES, ROWS, COLUMNS = (20, 24, 28), 34, 44
+
+
+def balls():
+    z, y, x = np.meshgrid(*[(np.arange(3 * side) + 0.5) / 3 - side / 2 for side in SIDES], indexing="ij")
+    total = sum(value * ((x - a) ** 2 + (y - b) ** 2 + (z - c) ** 2 <= r * r) for value, a, b, c, r in BALLS)
+    return total.reshape(SIDES[0], 3, SIDES[1], 3, SIDES[2], 3).mean((1, 3, 5))
+
+
+def view(vectors, parallel=False):
+    source, middle, u, v = vectors.reshape(4, 3)
+    right, down = [(np.arange(3 * side) + 0.5) / 3 - side / 2 for side in (COLUMNS, ROWS)]
+    at = middle + right[None, :, None] * u + down[:, None, None] * v
+    along = np.broadcast_to(source, at.shape) if parallel else at - source
+    along = along / np.linalg.norm(along, axis=-1, keepdims=True)
+    total = 0
+    for value, *ball, r in BALLS:
+        to = np.array(ball) - (at if parallel else source)
+        near = (to * along).sum(-1)
+        total = total + value * 2 * np.sqrt(np.maximum(r * r - ((to * to).sum(-1) - near ** 2), 0))
+    return total.reshape(ROWS, 3, COLUMNS, 3).mean((1, 3))
+
+
+turns = 2 * np.pi * np.arange(48) / 48
+zero = 0 * turns
+solid = balls()
+part = solid[4:16, 5:19, 7:21]
+for operator, distance, pitch in (("cone", 60, 1.3), ("parallel3d", 1, 1.0)):
+    vectors = np.stack([distance * np.sin(turns), -distance * np.cos(turns), zero, -30 * np.sin(turns), 30 * np.cos(turns), zero,
+                        pitch * np.cos(turns), pitch * np.sin(turns), zero, zero, zero, pitch + zero], 1)
+    views = np.array([view(one, operator == "parallel3d") for one in vectors])
+    save("views.npy", (views + random.normal(0, 0.1, views.shape)).astype(np.float32))
+    cube = {"operator": operator, "vectors": save("vectors.npy", vectors), "volume": list(SIDES), "measurement": "views.npy"}
+    own, _, said = solve(cube, "--iterations", 4)
+    bench.check(own and not {"outside_share", "enlarged_to", "edge_share", "dead_pixels"} & set(own) and not said, f"{operator}: the volume holds all: {said!r}")
+    all_of_it = np.load(bench.path("out.npy"))[4:16, 5:19, 7:21]
+    own, found, said = solve({**cube, "volume": list(part.shape), "truth": save("part.npy", part.astype(np.float32))}, "--iterations", 4,
+                             "--side-by-side", bench.path("side.npy"))
+    result = np.load(bench.path("out.npy"))
+    errors = [np.sqrt(np.mean((array - part) ** 2)) for array in (result, all_of_it)]
+    bench.check(own and own["outside_share"] > 0.05 and own["enlarged_to"] > list(part.shape) and '"volume": [' in said, f"{operator}, a part: {said!r}")
+    bench.check(result.shape == part.shape and errors[0] < 1.15 * errors[1], f"is right: error {errors[0]:.4f}, of the same part of the whole volume {errors[1]:.4f}")
+    psnr = 10 * np.log10(part.max() ** 2 / np.mean((result - part) ** 2))
+    bench.check(abs(found - psnr) < 0.1, f"and so is its PSNR: {found:.2f}, {psnr:.2f}")
+    first = np.load(bench.path("side.npy"))[:, :14]
+    bench.check(np.sqrt(np.mean((first - part[6]) ** 2)) < 0.15, "the first picture beside it is the same slice")
+    plan = bench.record("plan", "reconstruct", bench.path("out.npy"), "--problem", bench.path("problem.json"))
+    bench.check(plan and plan["reconstruct"]["enlarged_to"] == own["enlarged_to"], "the plan says the same")
+    own, _, said = solve({**cube, "volume": [6, 6, 6]}, "--iterations", 1)
+    bench.check(own and "enlarged_to" not in own and own["volume_needed"][2] >= 18 and '"volume": [' in said, f"one that would grow too much is named: {said!r}")
+    for what, cut in (("wider", views[:, :, 14:30]), ("higher", views[:, 12:22])):
+        own, _, said = solve({**cube, "measurement": save("cut.npy", cut.astype(np.float32))}, "--iterations", 1)
+        bench.check(own and own["edge_share"] > 0.05 and f"{what} than the detector" in said, f"an object that is {what}: {said!r}")
+    broken = np.load(bench.path("views.npy"))
+    broken[:, 15, 20], broken[:, 7, :], broken[:, :, 31] = 3, 9, 0
+    own, _, said = solve({**cube, "measurement": save("broken.npy", broken)}, "--iterations", 4)
+    result = np.load(bench.path("out.npy"))[4:16, 5:19, 7:21]
+    error = np.sqrt(np.mean((result - part) ** 2))
+    bench.check(own and own["dead_pixels"] == 1 + COLUMNS + ROWS - 1 and error < 1.5 * errors[1], f"dead pixels, {own and own['dead_pixels']}: error {error:.4f} of {errors[1]:.4f}")
+    own, _, said = solve({**cube, "measurement": save("still.npy", views.astype(np.float32))}, "--iterations", 1)
+    bench.check(own and "dead_pixels" not in own, f"without noise, rays through what is symmetric are not dead: {said!r}")
+
 bench.finish()

@@ -8,9 +8,10 @@
 
 #include "base/checked.h"
 #include "base/mem.h"
+#include "job/reconstruct/shadow3.h"
 #include "job/reconstruct/views.h"
 
-enum { LEAST_VIEWS = 8 };
+enum { LEAST_VIEWS = 8, MANY_TIMES = 4 };
 static const double FEW = 0.02;  /* of the pixels: so few stuck ones are dead, not simulated */
 static const double FAR = 0.05;  /* of the largest mean */
 static const double AIR = 0.001; /* of the largest mean */
@@ -51,13 +52,21 @@ static bool is_good(const looking *l, int64_t i)
     return !is_stuck(l, i) || (!l->noisy && !between && fabs((double)l->low[i]) <= AIR * l->largest);
 }
 
-/* The nearest good pixel in steps of `step`, at most `most` of them; -1: none. */
+enum { NONE = -1, BLOCKED = -2 };
+
+/* The nearest good pixel in steps of `step`, at most `most` of them, or NONE. Without noise, other stuck pixels with
+ * other values on the way mean that these see a symmetric object: BLOCKED. */
 static int64_t nearest(const looking *l, int64_t at, int64_t step, int64_t most)
 {
-    for (int64_t k = 1; k <= most; k++)
-        if (is_good(l, at + k * step))
-            return at + k * step;
-    return -1;
+    for (int64_t k = 1; k <= most; k++) {
+        const int64_t i = at + k * step;
+        if (is_good(l, i))
+            return i;
+        if (!l->noisy && !isnan(l->mean[i]) && !isnan(l->mean[at]) &&
+            fabs((double)(l->low[i] - l->low[at])) > AIR * l->largest)
+            return BLOCKED;
+    }
+    return NONE;
 }
 
 /* Finds the pixels that this one would be filled from: in its row, otherwise in its column. At the edge of the detector
@@ -65,8 +74,11 @@ static int64_t nearest(const looking *l, int64_t at, int64_t step, int64_t most)
 static bool find_neighbours(const looking *l, int64_t at, tess_dead_pixel *out, bool *in_row)
 {
     const int64_t columns = l->problem->columns, c = at % columns, r = at / columns;
-    int64_t found[4] = {nearest(l, at, -1, c), nearest(l, at, 1, columns - 1 - c),
-                        nearest(l, at, -columns, r), nearest(l, at, columns, l->problem->rows - 1 - r)};
+    const int64_t found[4] = {nearest(l, at, -1, c), nearest(l, at, 1, columns - 1 - c),
+                              nearest(l, at, -columns, r), nearest(l, at, columns, l->problem->rows - 1 - r)};
+    for (int i = 0; i < 4; i++)
+        if (found[i] == BLOCKED)
+            return false;
     const bool both[2] = {found[0] >= 0 && found[1] >= 0, found[2] >= 0 && found[3] >= 0},
                any[2] = {found[0] >= 0 || found[1] >= 0, found[2] >= 0 || found[3] >= 0};
     *in_row = both[0] || (!both[1] && any[0]);
@@ -100,17 +112,18 @@ static bool is_dead(const looking *l, const tess_dead_pixel *pixel, bool in_row)
 static tess_status list(looking *l, tess_problem *p, tess_error *error)
 {
     const int64_t count = l->problem->rows * l->problem->columns;
-    int64_t stuck = 0, unknown = 0;
+    int64_t stuck = 0, unknown = 0, negative = 0;
     for (int64_t i = 0; i < count; i++) {
         stuck += is_stuck(l, i);
         unknown += isnan(l->mean[i]);
         if (is_stuck(l, i))
             continue;
+        negative += l->low[i] < 0; /* as noise is in air */
         l->largest = fmax(l->largest, (double)l->mean[i]);
         l->first = l->last ? l->first : i;
         l->last = i;
     }
-    l->noisy = (double)(stuck - unknown) <= FEW * (double)count;
+    l->noisy = (double)(stuck - unknown) <= FEW * (double)count || negative > MANY_TIMES * stuck;
     /* too few views, or nothing turns: they show no pixel as stuck */
     const bool too_few = l->problem->count < LEAST_VIEWS || stuck == count;
     if (stuck == 0 || (too_few && unknown == 0))
@@ -152,6 +165,10 @@ tess_status tess_problem_find_dead(tess_problem *p, float *values, tess_error *e
     tess_status status = tess_problem_each_view(p, values, &starved, add_view, &l, error);
     if (status == TESS_OK)
         status = list(&l, p, error);
+    if (status == TESS_OK && p->physics == TESS_PHYSICS_CONE) {
+        tess_dead_pixels_fill(p, l.mean);
+        tess_shadow3_edges(p, l.mean);
+    }
     tess_block_free(&block);
     p->looked_for_dead = true;
     return status;

@@ -290,9 +290,9 @@ static tess_status make_operator(const tess_problem *p, tess_device *device, siz
     }
     if (p->physics == TESS_PHYSICS_CONE) {
         const tess_rays_settings rays = {.geometry = p->parallel ? TESS_PARALLEL_3D : TESS_CONE_3D,
-                                         .depth = p->depth,
-                                         .height = p->height,
-                                         .width = p->width,
+                                         .depth = p->depth + 2 * p->margin_depth,
+                                         .height = p->height + 2 * p->margin[0],
+                                         .width = p->width + 2 * p->margin[1],
                                          .spacing = p->as_published ? p->spacing : 1,
                                          .views = p->count,
                                          .rows = p->rows,

@@ -52,8 +52,11 @@ typedef struct tess_problem {
     /* rows above and columns on the left of the picture that are estimated and not shown: for blurs, what was not
      * measured; for sinograms, on all sides, what the rays outside of the picture see */
     int64_t margin[2];
-    double outside; /* what the columns outside of the image's shadow hold, as a share of the largest */
-    double edge;    /* the same of the outer columns of the detector; set when they are read */
+    int64_t margin_depth; /* of a volume: slices above and below, as `margin` */
+    int64_t needed[3];    /* the volume, depth first, that all rays need which see something; 0: not known */
+    double outside;       /* what the columns outside of the image's shadow hold, as a share of the largest */
+    double edge_rows;     /* of a volume, `edge` of the outer rows */
+    double edge;          /* the same of the outer columns of the detector; set when they are read */
     bool circle;
     double centre; /* the column at which a sinogram shows the axis */
     tess_centre_from centre_from;

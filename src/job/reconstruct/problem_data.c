@@ -278,5 +278,10 @@ tess_status tess_problem_measure(tess_problem *p, tess_workspace *w, double leve
 bool tess_problem_truncated(const tess_problem *p)
 {
     static const double MOST = 0.05; /* of the largest mean; as for the search of the axis */
-    return p->edge > MOST;
+    return p->edge > MOST || p->edge_rows > MOST;
+}
+
+bool tess_problem_enlarged(const tess_problem *p)
+{
+    return p->margin_depth > 0 || p->margin[0] > 0 || p->margin[1] > 0;
 }

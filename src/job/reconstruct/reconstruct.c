@@ -101,6 +101,25 @@ static tess_status describe(reconstruct_job *job, tess_memory *memory, tess_erro
     return TESS_OK;
 }
 
+/* Matter outside of a volume; for images problem.c says it. */
+static void warn_outside(const tess_problem *p, const tess_common *common)
+{
+    if (p->physics != TESS_PHYSICS_CONE || !(p->outside > 0))
+        return;
+    const long long d = p->needed[0], h = p->needed[1], w = p->needed[2];
+    char what[192];
+    snprintf(what, sizeof what,
+             tess_problem_enlarged(p)
+                 ? "%lld x %lld x %lld are computed and cropped: \"volume\": [%lld, %lld, %lld] shows all"
+                 : "what they see disturbs the result; a volume of %lld x %lld x %lld holds it: \"volume\": "
+                   "[%lld, %lld, %lld]",
+             d, h, w, d, h, w);
+    tess_note(common, TESS_NOTE_WARNING,
+              "%s: rays that miss a volume of %lld x %lld x %lld hold up to %.0f %% of the largest; %s",
+              p->measurement, (long long)p->depth, (long long)p->height, (long long)p->width,
+              100 * p->outside, what);
+}
+
 static tess_status plan(reconstruct_job *job, tess_error *error)
 {
     const tess_reconstruct_settings *s = job->settings;
@@ -117,7 +136,15 @@ static tess_status plan(reconstruct_job *job, tess_error *error)
                               .workspace = &job->workspace,
                               .budget = &job->budget};
     TESS_TRY(tess_outputs_check(&job->outputs, &planning.held, error));
-    return tess_reconstruct_plan(&planning, error);
+    tess_status status = tess_reconstruct_plan(&planning, error);
+    tess_problem *p = &job->problem;
+    if (status == TESS_OVER_LIMIT && p->physics == TESS_PHYSICS_CONE && tess_problem_enlarged(p)) {
+        p->margin_depth = p->margin[0] = p->margin[1] = 0; /* the larger volume does not fit */
+        status = tess_reconstruct_plan(&planning, error);
+    }
+    if (status == TESS_OK)
+        warn_outside(p, &s->common);
+    return status;
 }
 
 static void warn_dead(const tess_problem *p, const tess_common *common)
@@ -136,7 +163,14 @@ static void warn_dead(const tess_problem *p, const tess_common *common)
 
 static void warn_truncated(const tess_problem *p, const tess_common *common)
 {
-    if (tess_problem_truncated(p) && p->width + 2 * p->margin[1] <= p->columns + 2)
+    const bool columns = p->edge >= p->edge_rows;
+    if (tess_problem_truncated(p) && p->physics == TESS_PHYSICS_CONE)
+        tess_note(common, TESS_NOTE_WARNING,
+                  "%s: its outer %s hold %.0f %% of the largest, so that the object is %s than the detector; "
+                  "\"volume\" must be as large as the object, and what only some views see is uncertain",
+                  p->measurement, columns ? "columns" : "rows", 100 * fmax(p->edge, p->edge_rows),
+                  columns ? "wider" : "higher");
+    else if (tess_problem_truncated(p) && p->width + 2 * p->margin[1] <= p->columns + 2)
         tess_note(common, TESS_NOTE_WARNING,
                   "%s: its outer columns hold %.0f %% of the largest; if the object is wider than the "
                   "detector, give a \"size\" that is as wide as the object, such as %lld",

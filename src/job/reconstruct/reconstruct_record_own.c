@@ -50,6 +50,18 @@ static bool noise_to_come(const tess_record_own *about)
     return !about->outcome && tess_problem_noise_unknown(about->problem, about->recipe);
 }
 
+/* Matter outside of the image; a volume has three sides. */
+static void add_outside(tess_json **own, const tess_problem *p)
+{
+    tess_json_set_double(own, "outside_share", p->outside);
+    if (p->physics != TESS_PHYSICS_CONE)
+        return;
+    tess_json *volume = tess_json_array();
+    for (int i = 0; i < 3; i++)
+        tess_json_append_int(&volume, p->needed[i]);
+    tess_json_set(own, tess_problem_enlarged(p) ? "enlarged_to" : "volume_needed", volume);
+}
+
 /* Adds the assumptions about measured data: a wrong one gives a plausible but wrong picture. */
 static void add_taken(tess_json **own, const tess_record_own *about)
 {
@@ -71,13 +83,13 @@ static void add_taken(tess_json **own, const tess_record_own *about)
         if (p->centre_from == TESS_CENTRE_PAIRS)
             tess_json_set_int(own, "centre_pairs", p->centre_pairs);
         tess_json_set_double(own, "spacing", p->spacing);
-        if (p->margin[1]) {
-            tess_json_set_double(own, "outside_share", p->outside);
+        if (p->margin[1])
             tess_json_set_int(own, "enlarged_to", p->width + 2 * p->margin[1]);
-        }
-        if (ran && tess_problem_truncated(p))
-            tess_json_set_double(own, "edge_share", p->edge);
     }
+    if (p->outside > 0)
+        add_outside(own, p);
+    if (ran && tess_problem_truncated(p))
+        tess_json_set_double(own, "edge_share", fmax(p->edge, p->edge_rows));
     if (ran && p->dead_count)
         tess_json_set_int(own, "dead_pixels", p->dead_count);
     if (p->counts && ran) {
