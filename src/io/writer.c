@@ -235,9 +235,9 @@ tess_status tess_writer_open(tess_memory *memory, const char *path, const tess_i
     }
     tess_status status =
         tess_temp_create(target, &writer->temp, error); /* fails here if the folder is not writable */
-    if (status == TESS_OK && like)
+    if (status == TESS_OK && like && !info->only_place)
         status = take_extras(writer, like, error);
-    if (status == TESS_OK && like)
+    if (status == TESS_OK && like && !info->only_place)
         status = take_order(writer, like, error);
     if (status == TESS_OK) {
         bool related = like && like->format == format->like_format;
