@@ -13,7 +13,8 @@ enum {
 
 bool tess_problem_noise_unknown(const tess_problem *p, const tess_recipe *recipe)
 {
-    return !p->synthetic && !p->as_published && recipe->noise_from == TESS_NOISE_FROM_DEFAULT;
+    return !p->synthetic && recipe->noise_from == TESS_NOISE_FROM_DEFAULT &&
+           (p->physics == TESS_PHYSICS_BLUR || !p->as_published);
 }
 
 static int64_t common_divisor(int64_t a, int64_t b)

@@ -25,9 +25,13 @@ typedef struct distance {
     int64_t count;
 } distance;
 
-typedef struct shadow3 {
+typedef struct frame {
     const tess_problem *problem;
     double half[3]; /* of the volume's sides, in voxels: x, y, z */
+} frame;
+
+typedef struct shadow3 {
+    frame of;
     double inner[INNER];
     int64_t inner_count[INNER];
     /* apart by where the ray passes in the other directions, since most of a large detector sees air there */
@@ -36,7 +40,7 @@ typedef struct shadow3 {
 
 /* Where a ray is nearest to the middle of the volume, with each side of the volume as the unit, and whether the ray meets
  * the volume. A pixel has a width, so a ray that passes within half of it counts. */
-static bool meets(const shadow3 *s, int64_t view, int64_t r, int64_t c, double foot[3])
+static bool meets(const frame *s, int64_t view, int64_t r, int64_t c, double foot[3])
 {
     const tess_problem *p = s->problem;
     const double *v = p->vectors + 12 * view, right = (double)c - 0.5 * (double)(p->columns - 1),
@@ -67,7 +71,7 @@ static bool meets(const shadow3 *s, int64_t view, int64_t r, int64_t c, double f
     return high >= low;
 }
 
-static void begin(const tess_problem *p, shadow3 *s)
+static void begin(const tess_problem *p, frame *s)
 {
     const int64_t sides[3] = {p->width, p->height, p->depth};
     s->problem = p;
@@ -102,7 +106,7 @@ static bool is_sound(const tess_problem *p, const int64_t volume[3])
 
 bool tess_shadow3_misses(const tess_problem *p)
 {
-    shadow3 s;
+    frame s;
     double foot[3];
     begin(p, &s);
     if (!is_sound(p, (const int64_t[3]){p->depth, p->height, p->width}))
@@ -119,14 +123,14 @@ static tess_status add_view(void *user, int64_t view, float *values, tess_error 
 {
     (void)error;
     shadow3 *s = user;
-    const tess_problem *p = s->problem;
+    const tess_problem *p = s->of.problem;
     for (int64_t r = 0; r < p->rows; r += step_of(p->rows))
         for (int64_t c = 0; c < p->columns; c += step_of(p->columns)) {
             double foot[3], away[3];
             const double value = (double)values[r * p->columns + c];
-            const bool inside = meets(s, view, r, c, foot);
+            const bool inside = meets(&s->of, view, r, c, foot);
             for (int i = 0; i < 3; i++)
-                away[i] = (fabs(foot[i]) - 1) * s->half[i];
+                away[i] = (fabs(foot[i]) - 1) * s->of.half[i];
             if (inside) {
                 const double most = fmax(fmax(fabs(foot[0]), fabs(foot[1])), fabs(foot[2]));
                 const int part = (int)fmin(most * INNER, INNER - 1);
@@ -192,7 +196,7 @@ tess_status tess_problem_look_around(tess_problem *p, tess_error *error)
         status = tess_block_alloc(p->memory, &view, TESS_MEM_HOST,
                                   (size_t)(p->rows * p->columns) * sizeof(float), error);
     if (status == TESS_OK) {
-        begin(p, s);
+        begin(p, &s->of);
         status = tess_problem_each_view(p, view.data, &starved, add_view, s, error);
     }
     if (status == TESS_OK)
