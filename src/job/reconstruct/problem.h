@@ -97,6 +97,7 @@ typedef struct tess_problem {
     char *geometry;                    /* file of the vectors, for messages */
     bool resized;                      /* the image is resized to height x width */
     size_t held;                       /* largest memory held at once by readers of these files */
+    size_t held_views;                 /* the same of the views of a scan */
     int64_t image_height, image_width; /* of the file */
     int64_t starved; /* counts so low that their line integrals are only a bound; set when they are read */
 } tess_problem;

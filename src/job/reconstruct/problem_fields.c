@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "job/reconstruct/dead_pixels.h"
 #include "job/reconstruct/views.h"
 
 enum { LONGEST_NAME = 255 };
@@ -96,7 +95,8 @@ tess_status tess_problem_read_counts(const char *path, const tess_json *json, te
             tess_views_close(v);
             TESS_TRY(status);
         }
-    held += tess_block_granted(tess_problem_field_bytes(p)) + tess_block_granted(tess_problem_dead_bytes(p));
+    held += tess_block_granted(tess_problem_field_bytes(p));
+    p->held_views = held;
     p->held = held > p->held ? held : p->held;
     return TESS_OK;
 }
