@@ -72,8 +72,7 @@ static tess_status describe(tess_npy_file *npy, tess_image_info *info, int64_t o
     for (int i = 0; i < header->rank; i++)
         long_sides += header->shape[i] > 1;
     if (header->fortran && long_sides > 1)
-        return tess_fail(error, TESS_UNSUPPORTED,
-                         "is stored column by column (fortran_order); save it with numpy.ascontiguousarray");
+        return tess_npy_fail_fortran(error);
     TESS_TRY(tess_npy_check_size(npy->file, header, offset, error));
     *info = (tess_image_info){.axes = info->axes,
                               .dtype = kinds[kind].dtype,

@@ -30,6 +30,8 @@ tess_status tess_npy_read_header(FILE *file, tess_npy_header *out, int64_t *offs
 /* Fails when a side is impossible, or when the file has not exactly the bytes that the shape needs. */
 tess_status tess_npy_check_size(FILE *file, const tess_npy_header *header, int64_t offset,
                                 tess_error *error) TESS_MUST_CHECK;
+/* Arrays that are stored column by column are not read. */
+tess_status tess_npy_fail_fortran(tess_error *error);
 
 /* Sets depth, height, width, channels and axes of *info, whose `axes` is the requested order. Every size is at
  * least 1 and fits an int. */

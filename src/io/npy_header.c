@@ -143,6 +143,12 @@ tess_status tess_npy_parse(const char *text, size_t bytes, tess_npy_header *out,
     return TESS_OK;
 }
 
+tess_status tess_npy_fail_fortran(tess_error *error)
+{
+    return tess_fail(error, TESS_UNSUPPORTED,
+                     "is stored column by column (fortran_order); save it with numpy.ascontiguousarray");
+}
+
 tess_status tess_npy_read_header(FILE *file, tess_npy_header *out, int64_t *offset, tess_error *error)
 {
     unsigned char fixed[12];

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/nearest.h"
+#include "base/spelling.h"
 #include "train/config_impl.h"
 
 typedef struct guess {
@@ -13,7 +13,7 @@ typedef struct guess {
 
 static void consider(guess *g, const char *key, const char *section, const char *name, int handicap)
 {
-    const int far = tess_word_distance(key, name, g->least) + handicap;
+    const int far = tess_spelling_distance(key, name) + handicap;
     if (far >= g->least)
         return;
     g->least = far;
@@ -22,7 +22,7 @@ static void consider(guess *g, const char *key, const char *section, const char 
 
 tess_status tess_config_unknown(tess_config_reader *reader, const char *section, const char *key)
 {
-    guess g = {.least = tess_word_limit(key)};
+    guess g = {.least = tess_spelling_limit(key)};
     for (int i = 0; i < tess_config_field_count; i++)
         consider(&g, key, tess_config_fields[i].section, tess_config_fields[i].key,
                  strcmp(tess_config_fields[i].section, section) != 0);

@@ -2,17 +2,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/nearest.h"
+#include "base/spelling.h"
 #include "model/spectral/pipeline.h"
 
 static tess_status unknown_kind(const char *kind, tess_error *error)
 {
     const char *nearest = NULL;
-    int least = tess_word_limit(kind);
+    int least = tess_spelling_limit(kind);
     char known[320] = "";
     size_t used = 0;
     for (int i = 0; i < TESS_NODE_KINDS; i++) {
-        const int far = tess_word_distance(kind, tess_node_kinds[i].name, least);
+        const int far = tess_spelling_distance(kind, tess_node_kinds[i].name);
         if (far < least)
             nearest = tess_node_kinds[i].name, least = far;
         used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "",
@@ -63,9 +63,9 @@ static tess_status read_node(const tess_json *json, tess_pipeline *pipeline, tes
 static tess_status unknown_node(const tess_pipeline *pipeline, const char *text, tess_error *error)
 {
     const char *nearest = NULL;
-    int least = tess_word_limit(text);
+    int least = tess_spelling_limit(text);
     for (int i = 0; i < pipeline->count; i++) {
-        const int far = tess_word_distance(text, pipeline->nodes[i].name, least);
+        const int far = tess_spelling_distance(text, pipeline->nodes[i].name);
         if (far < least)
             nearest = pipeline->nodes[i].name, least = far;
     }

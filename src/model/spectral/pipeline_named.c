@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/nearest.h"
+#include "base/spelling.h"
 #include "model/spectral/pipeline.h"
 
 typedef struct named {
@@ -26,9 +26,9 @@ enum { NAMES = sizeof list / sizeof *list };
 tess_status tess_pipeline_named(const char *name, tess_pipeline *out, tess_error *error)
 {
     const char *nearest = NULL, *json = NULL;
-    int least = tess_word_limit(name);
+    int least = tess_spelling_limit(name);
     for (int i = 0; i < NAMES; i++) {
-        const int far = tess_word_distance(name, list[i].name, least);
+        const int far = tess_spelling_distance(name, list[i].name);
         if (far == 0 && !list[i].json)
             return tess_fail(
                 error, TESS_UNSUPPORTED,

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/nearest.h"
+#include "base/spelling.h"
 #include "model/spectral/pipeline.h"
 
 static tess_status refuse(const tess_node *node, const tess_setting *setting, const char *expected,
@@ -63,9 +63,9 @@ static tess_status unknown_setting(const tess_node *node, const char *key, tess_
     const char *nearest = NULL;
     char known[256] = "";
     size_t used = 0;
-    int least = tess_word_limit(key);
+    int least = tess_spelling_limit(key);
     for (const tess_setting *s = row->settings; s->name; s++) {
-        const int far = tess_word_distance(key, s->name, least);
+        const int far = tess_spelling_distance(key, s->name);
         if (far < least)
             nearest = s->name, least = far;
         used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", s->name);

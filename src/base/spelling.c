@@ -1,15 +1,16 @@
-#include "base/nearest.h"
+#include "base/spelling.h"
 
+#include <limits.h>
 #include <string.h>
 
 enum { LONGEST = 32 };
 
-int tess_word_distance(const char *a, const char *b, int most)
+int tess_spelling_distance(const char *a, const char *b)
 {
     const size_t m = strlen(a), n = strlen(b);
     int row[LONGEST + 1];
     if (m > LONGEST || n > LONGEST)
-        return most + 1;
+        return INT_MAX / 2;
     for (size_t j = 0; j <= n; j++)
         row[j] = (int)j;
     for (size_t i = 1; i <= m; i++) {
@@ -25,7 +26,8 @@ int tess_word_distance(const char *a, const char *b, int most)
     return row[n];
 }
 
-int tess_word_limit(const char *word)
+int tess_spelling_limit(const char *typed)
 {
-    return strlen(word) < 5 ? 2 : strlen(word) < 8 ? 3 : 4;
+    const size_t length = strlen(typed);
+    return length < 5 ? 2 : length < 8 ? 3 : 4;
 }
