@@ -10,7 +10,7 @@
 #include "cpu/statistics/statistics.h"
 #include "tensor/moments.h"
 
-enum { GROUP = 256, CHUNK = 1024, MOST_CHUNKS = 64, LEAST_CHUNKS = 8 }; /* pixels; chunks */
+enum { GROUP = 256, CHUNK = 1024, MOST_CHUNKS = 64, LEAST_CHUNKS = 4 }; /* pixels; chunks */
 enum { PARTIAL_BYTES = 32 << 20 };                                      /* of all chunks, about */
 
 typedef struct moments_job {
