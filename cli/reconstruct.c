@@ -72,7 +72,8 @@ static const cli_option options[] = {
     {"--angles", "N", cli_integer, AT(angles), "tomo2d, tomo3d: number of views (default 100, 50)", NULL, 1,
      100000},
     {"--noise", "S", cli_from_0, AT(noise),
-     "standard deviation of the noise on the measurements (default 0.1 for deblur, else 0.01)"},
+     "standard deviation of the noise on the measurements (default 0.1 for deblur, else 0.01; of measured "
+     "data, what the file says, or an estimate)"},
     {"--preset", "P", cli_text, AT(preset), "default, or deepinv: the settings of its published benchmark",
      "default deepinv"},
     {"--model", "M", cli_text, AT(model), "a bundled model (tessera info lists them) or a weight file",
@@ -144,8 +145,10 @@ const cli_verb cli_reconstruct = {
     .what = "an image from blurred copies or projections",
     .usage = "OUT --problem P [options]",
     .text =
-        "Makes an image from its measurements, with a denoiser as prior. A volume is written as NPY (depth, "
-        "height, width); a picture shows the slice in its middle.",
+        "Makes an image from its measurements, with a denoiser as prior. OUT holds values if it is an array "
+        "(.npy) or a raster (.tif, ENVI), and 8 bits if it is a picture (.png, .jpg, .bmp). A volume is "
+        "written "
+        "as NPY (depth, height, width); other files hold the slice in its middle.",
     .more =
         "Measured data (FILE.json) is one of\n"
         "  {\"operator\":\"blur\",\"kernels\":[\"psf1.npy\",\"psf2.npy\"],\"measurement\":\"y.npy\"}\n"

@@ -48,7 +48,7 @@ const char *tess_gdal_photometric(GDALDatasetH like, const tess_image_info *info
     return rgb ? "RGB" : "MINISBLACK";
 }
 
-/* For a file or a band. Items that describe the samples are not copied. */
+/* For a file or a band. Items that describe the samples are not copied; domains are copied whole. */
 static void copy_tags(GDALMajorObjectH like, GDALMajorObjectH to)
 {
     char **items = tess_gdal.GDALGetMetadata(like, NULL);
@@ -61,6 +61,11 @@ static void copy_tags(GDALMajorObjectH like, GDALMajorObjectH to)
         name[equal - *items] = '\0';
         tess_gdal.GDALSetMetadataItem(to, name, equal + 1, NULL);
     }
+    char **domains = tess_gdal.GDALGetMetadataDomainList(like);
+    for (char **at = domains; at && *at; at++)
+        if (tess_gdal_is_own_domain(like, *at))
+            tess_gdal.GDALSetMetadata(to, tess_gdal.GDALGetMetadata(like, *at), *at);
+    tess_gdal.CSLDestroy(domains);
 }
 
 static bool is_of(GDALDatasetH dataset, const char *driver)
@@ -71,6 +76,13 @@ static bool is_of(GDALDatasetH dataset, const char *driver)
 static bool is_tiff(GDALDatasetH dataset)
 {
     return is_of(dataset, "GTiff");
+}
+
+static void copy_rational(GDALDatasetH like, GDALDatasetH to)
+{
+    char **rational = tess_gdal.GDALGetMetadata(like, "RPC");
+    if (rational)
+        tess_gdal.GDALSetMetadata(to, rational, "RPC");
 }
 
 static void copy_items(GDALDatasetH like, GDALDatasetH to, const char *driver, bool profile)
@@ -91,9 +103,7 @@ static void copy_items(GDALDatasetH like, GDALDatasetH to, const char *driver, b
         if (value)
             tess_gdal.GDALSetMetadataItem(to, items[i][0], value, items[i][1]);
     }
-    char **rational = tess_gdal.GDALGetMetadata(like, "RPC");
-    if (rational)
-        tess_gdal.GDALSetMetadata(to, rational, "RPC");
+    copy_rational(like, to);
     char **envi = tess_gdal.GDALGetMetadata(like, "ENVI"); /* wavelengths and similar items */
     if (envi && strcmp(driver, "ENVI") == 0)
         tess_gdal.GDALSetMetadata(to, envi, "ENVI");
@@ -105,21 +115,21 @@ void tess_gdal_copy_georeference(GDALDatasetH like, GDALDatasetH to)
     double transform[6];
     const int points = tess_gdal.GDALGetGCPCount(like);
     if (points > 0) {
-        tess_gdal.GDALSetGCPs(to, points, tess_gdal.GDALGetGCPs(like), tess_gdal.GDALGetGCPProjection(like));
+        tess_gdal.GDALSetGCPs2(to, points, tess_gdal.GDALGetGCPs(like), tess_gdal.GDALGetGCPSpatialRef(like));
         return;
     }
     if (tess_gdal.GDALGetGeoTransform(like, transform) == CE_None)
         tess_gdal.GDALSetGeoTransform(to, transform);
-    const char *projection = tess_gdal.GDALGetProjectionRef(like);
-    if (projection && projection[0])
-        tess_gdal.GDALSetProjection(to, projection);
+    OGRSpatialReferenceH projection =
+        tess_gdal.GDALGetSpatialRef(like); /* with its epoch, which WKT has not */
+    if (projection)
+        tess_gdal.GDALSetSpatialRef(to, projection);
 }
 
 void tess_gdal_warm_georeference(GDALDatasetH dataset)
 {
-    const char *projection = tess_gdal.GDALGetProjectionRef(dataset), *name = "/vsimem/tess-warm.tif";
-    const char *of_points = tess_gdal.GDALGetGCPProjection(dataset);
-    if (!(projection && projection[0]) && !(of_points && of_points[0]))
+    const char *name = "/vsimem/tess-warm.tif";
+    if (!tess_gdal.GDALGetSpatialRef(dataset) && !tess_gdal.GDALGetGCPSpatialRef(dataset))
         return;
     GDALDatasetH trial =
         tess_gdal.GDALCreate(tess_gdal.GDALGetDriverByName("GTiff"), name, 1, 1, 1, GDT_Byte, NULL);
@@ -210,10 +220,24 @@ static void mark_alpha(GDALDatasetH to, const tess_image_info *info)
     tess_gdal.CPLSetThreadLocalConfigOption("GTIFF_ALPHA", NULL);
 }
 
+/* For values that `like` does not have, such as scores of its pixels. */
+static void copy_place(GDALDatasetH like, GDALDatasetH to)
+{
+    const char *point = tess_gdal.GDALGetMetadataItem(like, "AREA_OR_POINT", NULL);
+    tess_gdal_copy_georeference(like, to);
+    copy_rational(like, to);
+    if (point)
+        tess_gdal.GDALSetMetadataItem(to, "AREA_OR_POINT", point, NULL);
+}
+
 void tess_gdal_copy_metadata(GDALDatasetH like, GDALDatasetH to, const tess_image_info *info,
                              const char *driver, const tess_extras *extras)
 {
-    if (like) {
+    for (int b = 1; info->only_place && info->has_nodata && b <= info->channels; b++)
+        tess_gdal.GDALSetRasterNoDataValue(tess_gdal.GDALGetRasterBand(to, b), info->nodata);
+    if (like && info->only_place) {
+        copy_place(like, to);
+    } else if (like) {
         tess_gdal_copy_georeference(like, to);
         copy_items(like, to, driver, !extras->known);
         if (tess_gdal.GDALGetRasterCount(like) == info->channels) {

@@ -32,7 +32,7 @@ typedef enum tess_axes {
 typedef enum tess_says {
     TESS_SAYS_TRANSFORM = 1 << 0,  /* from pixels to coordinates */
     TESS_SAYS_PROJECTION = 1 << 1, /* the coordinate system */
-    TESS_SAYS_POINTS = 1 << 2,     /* ground control points, or rational polynomials */
+    TESS_SAYS_POINTS = 1 << 2,     /* ground control points */
     TESS_SAYS_NODATA = 1 << 3,
     TESS_SAYS_MASK = 1 << 4,
     TESS_SAYS_SCALE = 1 << 5, /* scale and offset */
@@ -47,7 +47,11 @@ typedef enum tess_says {
     TESS_SAYS_BESIDE_INKS =
         1 << 15,               /* found by a writer: samples beside CMYK, such as alpha, which GDAL drops */
     TESS_SAYS_TEXTS = 1 << 12, /* this and the next: found by a writer in the extras (io/extras.h) */
-    TESS_SAYS_IPTC = 1 << 13
+    TESS_SAYS_IPTC = 1 << 13,
+    TESS_SAYS_SCALES = 1 << 16,   /* scales and offsets in NAME.SUFFIX.aux.xml that differ between bands */
+    TESS_SAYS_RATIONAL = 1 << 17, /* rational polynomials (RPC) */
+    TESS_SAYS_PROFILE = 1 << 18,  /* found by a writer: a colour profile */
+    TESS_SAYS_CODES = 1 << 19     /* the same: numbers of a PNG's colour space (cICP) */
 } tess_says;
 
 typedef struct tess_image_info {
@@ -67,12 +71,14 @@ typedef struct tess_image_info {
     tess_axes axes;    /* of an array, also when it is written; AUTO: the usual order, or not an array */
     uint64_t page; /* for a TIFF file: the offset of the directory to read; 0: the first. See io/pages.h */
     size_t extras_bytes; /* memory that a writer needs to copy the file's EXIF data, profile and texts */
-    bool masked;     /* the file marks samples as void by a nodata value or a mask: see tess_reader_valid */
+    bool labels; /* asked for: samples are labels, read as they are, also those of a palette or of few bits */
+    bool masked; /* the file marks samples as void by a nodata value or a mask: see tess_reader_valid */
     bool has_nodata; /* a sample of this value is void: */
     double nodata;
     bool several_nodata; /* bands have different nodata values, which most formats cannot hold */
-    bool mask_band;      /* a mask shared by all channels, which a TIFF can hold */
-    unsigned says;       /* bits of tess_says; a writer takes them from `like` */
+    bool only_place; /* for a writer: of `like` only the georeference is copied; nodata is the result's own */
+    bool mask_band;  /* a mask shared by all channels, which a TIFF can hold */
+    unsigned says;   /* bits of tess_says; a writer takes them from `like` */
     double scale,
         offset; /* of the first band, with TESS_SAYS_SCALE: its samples mean sample * scale + offset */
     double transform[6]; /* GDAL's: x = t[0] + column * t[1] + row * t[2], then y; with TESS_SAYS_TRANSFORM */
@@ -116,6 +122,9 @@ tess_status tess_reader_open_axes(tess_memory *memory, const char *path, tess_ax
 /* The same, but doubles stay doubles (F64) instead of being read as float32. */
 tess_status tess_reader_open_doubles(tess_memory *memory, const char *path, tess_axes axes, tess_reader **out,
                                      tess_error *error) TESS_MUST_CHECK;
+/* The same for a file of labels, such as a mask: see tess_image_info.labels. */
+tess_status tess_reader_open_labels(tess_memory *memory, const char *path, tess_reader **out,
+                                    tess_error *error) TESS_MUST_CHECK;
 const tess_image_info *tess_reader_info(const tess_reader *reader);
 /* Reads the next `count` rows into `rows` (count * width * channels samples). */
 tess_status tess_reader_rows(tess_reader *reader, int64_t count, void *rows,

@@ -2,10 +2,12 @@
  * and dark fields are images of a view's size, averaged if there are several, or numbers. */
 #include <math.h>
 
+#include "job/reconstruct/dead_pixels.h"
 #include "job/reconstruct/finite.h"
 #include "job/reconstruct/views.h"
 
-static const double LEAST = 1e-4; /* share of the light assumed for a ray where nothing was counted */
+static const double LEAST = 1e-4;    /* share of the light assumed for a ray where nothing was counted */
+static const double MOST_DEAD = 0.1; /* of the pixels of a flat field; more is a wrong file */
 
 typedef struct fields {
     tess_block block; /* flat, then dark */
@@ -14,28 +16,35 @@ typedef struct fields {
 } fields;
 
 /* Adds one image whose rows are the views of `v`, or the average of all its views. */
-static tess_status average(tess_views *v, const tess_problem *p, int64_t full_rows, int64_t columns,
+static tess_status average(tess_views *v, const char *path, const tess_problem *p, int64_t full_rows,
                            float *view, float *sum, tess_error *error)
 {
+    const int64_t columns = p->columns;
     const tess_views_info *is = tess_views_about(v);
     const bool image = is->rows == 1 && full_rows > 1 && is->views == full_rows;
     if (is->columns != columns || (!image && is->rows != full_rows))
         return tess_fail(
             error, TESS_BAD_INPUT,
-            "is (%lld, %lld, %lld); a view has %lld rows and %lld columns, and a flat or dark field "
+            "%s: is (%lld, %lld, %lld); a view has %lld rows and %lld columns, and a flat or dark field "
             "as many",
-            (long long)is->views, (long long)is->rows, (long long)is->columns, (long long)full_rows,
+            path, (long long)is->views, (long long)is->rows, (long long)is->columns, (long long)full_rows,
             (long long)columns);
     const int64_t samples = image || p->row >= 0 ? columns : full_rows * columns;
+    tess_bad_values bad = {0};
     for (int64_t k = 0; k < is->views; k++) {
         TESS_TRY(tess_views_next(v, image ? -1 : p->row, view, error));
         if (image && p->row >= 0 && k != p->row)
             continue;
+        tess_bad_values_count(&bad, k, view, samples);
         float *to = image && p->row < 0 ? sum + k * columns : sum;
         for (int64_t i = 0; i < samples; i++)
             to[i] += view[i] / (float)(image ? 1 : is->views);
     }
-    return TESS_OK;
+    const bool rows = samples > columns;
+    return tess_bad_values_check(&bad, path,
+                                 rows ? (tess_extent){is->views, full_rows, columns}
+                                      : (tess_extent){is->views, columns, 1},
+                                 rows, error);
 }
 
 static tess_status read_field(const char *path, double value, const tess_problem *p, int64_t full_rows,
@@ -48,11 +57,8 @@ static tess_status read_field(const char *path, double value, const tess_problem
     }
     tess_views *v = NULL;
     tess_status status = tess_views_open(p->memory, path, &v, error);
-    if (status == TESS_OK) {
-        status = average(v, p, full_rows, p->columns, view, sum, error);
-        if (status != TESS_OK)
-            status = tess_fail_prefix(error, status, path);
-    }
+    if (status == TESS_OK)
+        status = average(v, path, p, full_rows, view, sum, error);
     tess_views_close(v);
     return status;
 }
@@ -69,7 +75,7 @@ static tess_status read_fields(const tess_problem *p, int64_t full_rows, float *
     int64_t dead = 0;
     for (int64_t i = 0; i < f->samples; i++)
         dead += !(f->flat[i] > f->dark[i]) || !isfinite(f->flat[i]);
-    if (dead)
+    if ((double)dead > MOST_DEAD * (double)f->samples)
         return tess_fail(
             error, TESS_BAD_INPUT,
             "\"flat\" is not above \"dark\" at %lld of %lld pixels; repair these pixels in both and in "
@@ -83,15 +89,27 @@ size_t tess_problem_field_bytes(const tess_problem *p)
     return p->counts ? 2 * (size_t)(p->rows * p->columns) * sizeof(float) : 0;
 }
 
-static void to_integrals(const fields *f, float *values, int64_t *starved)
+/* NaN where "flat" is not above "dark", which is a dead pixel. */
+static void to_integrals(const fields *f, float *values)
 {
     for (int64_t i = 0; i < f->samples; i++) {
+        const double light = (double)f->flat[i] - (double)f->dark[i];
         if (!isfinite(values[i]))
             continue;
-        double share = ((double)values[i] - (double)f->dark[i]) / ((double)f->flat[i] - (double)f->dark[i]);
-        *starved += share < LEAST;
-        values[i] = (float)-log(fmax(share, LEAST));
+        values[i] = light > 0 && isfinite(light)
+                        ? (float)-log(fmax(((double)values[i] - (double)f->dark[i]) / light, LEAST))
+                        : NAN;
     }
+}
+
+/* Dead pixels do not count: they were filled. */
+static int64_t count_starved(const fields *f, const float *values)
+{
+    const float bound = (float)-log(LEAST);
+    int64_t starved = 0;
+    for (int64_t i = 0; i < f->samples; i++)
+        starved += values[i] >= bound;
+    return starved;
 }
 
 static tess_status each(const tess_problem *p, tess_views *v, const fields *f, float *values,
@@ -103,12 +121,16 @@ static tess_status each(const tess_problem *p, tess_views *v, const fields *f, f
         TESS_TRY(tess_views_next(v, is->rows > 1 ? p->row : -1, values, error));
         tess_bad_values_count(&bad, k, values, p->rows * p->columns);
         if (p->counts)
-            to_integrals(f, values, starved);
+            to_integrals(f, values);
+        tess_dead_pixels_fill(p, values);
+        if (p->counts)
+            *starved += count_starved(f, values);
         if (bad.nan + bad.infinite == 0)
             TESS_TRY(fn(user, k, values, error));
     }
-    return tess_bad_values_check(&bad, p->measurement, tess_problem_measurement_extent(p),
-                                 p->physics == TESS_PHYSICS_CONE, error);
+    TESS_TRY(tess_bad_values_check(&bad, p->measurement, tess_problem_measurement_extent(p),
+                                   p->physics == TESS_PHYSICS_CONE, error));
+    return tess_views_check(v, error);
 }
 
 tess_status tess_problem_each_view(const tess_problem *p, float *values, int64_t *starved, tess_view_fn fn,

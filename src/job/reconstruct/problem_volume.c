@@ -8,6 +8,8 @@
 #include <math.h>
 
 #include "io/table.h"
+#include "job/reconstruct/dead_pixels.h"
+#include "job/reconstruct/shadow3.h"
 #include "job/reconstruct/views.h"
 
 enum { NUMBERS = 12, MOST_VIEWS = 100000, MOST_SIDE = 1 << 16 };
@@ -52,7 +54,7 @@ static tess_status read_vectors(const char *path, tess_problem *p, const tess_vi
 
 static tess_status read_sizes(const char *path, const tess_json *json, tess_problem *p, tess_error *error)
 {
-    const tess_json *volume = tess_json_get(json, "volume"), *spacing = tess_json_get(json, "spacing");
+    const tess_json *volume = tess_json_get(json, "volume");
     int64_t *const sides[] = {&p->depth, &p->height, &p->width};
     for (int i = 0; i < 3; i++) {
         *sides[i] = tess_json_as_whole(tess_json_at(volume, i), 0);
@@ -61,13 +63,7 @@ static tess_status read_sizes(const char *path, const tess_json *json, tess_prob
                              "%s: needs \"volume\": [depth, height, width], three numbers from 1 to %d", path,
                              MOST_SIDE);
     }
-    p->spacing = spacing ? tess_json_as_double(spacing, NAN) : 1;
-    if (!(p->spacing > 0) || !isfinite(p->spacing))
-        return tess_fail(error, TESS_BAD_INPUT,
-                         "%s: \"spacing\" must be a number above 0: the side of a voxel, in the units of the "
-                         "vectors",
-                         path);
-    return TESS_OK;
+    return tess_problem_read_spacing(path, json, "a voxel, in the units of the vectors", p, error);
 }
 
 tess_status tess_problem_read_volume(const char *path, const tess_json *json, tess_problem *p,
@@ -81,5 +77,9 @@ tess_status tess_problem_read_volume(const char *path, const tess_json *json, te
     p->channels = 1;
     p->rows = info.rows;
     p->columns = info.columns;
-    return tess_problem_read_counts(path, json, p, &info, error);
+    TESS_TRY(tess_problem_read_counts(path, json, p, &info, error));
+    if (!tess_shadow3_misses(p))
+        return TESS_OK;
+    TESS_TRY(tess_problem_find_dead_first(p, error));
+    return tess_problem_look_around(p, error);
 }

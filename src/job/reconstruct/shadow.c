@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "base/mem.h"
+#include "job/reconstruct/dead_pixels.h"
 #include "job/reconstruct/views.h"
 
 enum { EDGE = 2 };                    /* outer columns */
@@ -122,7 +123,7 @@ int64_t tess_shadow_margin(const tess_shadow *s, double *share)
         if (!(mean > CLEAR * most && mean > CERTAIN * error))
             continue;
         needed = bin->far + HALF_WIDTH + FAINT;
-        *share = fmax(*share, mean / most);
+        *share = fmax(*share, mean / fmax(most, mean)); /* `most` counts columns inside, too */
     }
     return needed > 0 ? (int64_t)ceil(needed - 0.5 * (double)s->problem->width) : 0;
 }
@@ -141,6 +142,7 @@ tess_status tess_problem_look_outside(tess_problem *p, tess_error *error)
     int64_t starved;
     if (!tess_shadow_misses(p))
         return TESS_OK;
+    TESS_TRY(tess_problem_find_dead_first(p, error));
     TESS_TRY(tess_shadow_open(p, &shadow, error));
     tess_status status =
         tess_block_alloc(p->memory, &view, TESS_MEM_HOST, (size_t)p->columns * sizeof(float), error);
