@@ -10,7 +10,7 @@
 #include "cpu/statistics/statistics.h"
 #include "tensor/moments.h"
 
-enum { GROUP = 256, CHUNK = 1024, MOST_CHUNKS = 64, LEAST_CHUNKS = 8 }; /* pixels; chunks */
+enum { GROUP = 256, CHUNK = 1024, MOST_CHUNKS = 64, LEAST_CHUNKS = 4 }; /* pixels; chunks */
 enum { PARTIAL_BYTES = 32 << 20 };                                      /* of all chunks, about */
 
 typedef struct moments_job {
@@ -27,7 +27,7 @@ typedef struct moments_job {
 /* The scratch of a thread: sizes in doubles. */
 typedef struct moments_scratch {
     double *panels, *second, *mean, *group_mean, *step;
-    float *least, *largest;
+    float *least, *largest, *group_least, *group_largest;
     int64_t *places;
 } moments_scratch;
 
@@ -49,7 +49,7 @@ static moments_job job_of(const tess_cpu *cpu, const tess_op *op)
     const int64_t most = tess_max_i64(
         LEAST_CHUNKS, tess_min_i64(MOST_CHUNKS, PARTIAL_BYTES / (int64_t)(job.values * sizeof(double))));
     job.chunks = tess_max_i64(1, tess_min_i64(most, job.pixels / CHUNK));
-    job.thread_doubles = panel_doubles(&job) + second_doubles(&job) + 4 * (size_t)job.size + GROUP;
+    job.thread_doubles = panel_doubles(&job) + second_doubles(&job) + 5 * (size_t)job.size + GROUP;
     return job;
 }
 
@@ -62,7 +62,9 @@ static moments_scratch scratch_of(const moments_job *job, int thread)
     s.step = s.group_mean + job->size;
     s.least = (float *)(s.step + job->size);
     s.largest = s.least + job->size;
-    s.places = (int64_t *)(s.step + 2 * job->size);
+    s.group_least = s.largest + job->size;
+    s.group_largest = s.group_least + job->size;
+    s.places = (int64_t *)(s.step + 3 * job->size);
     return s;
 }
 
@@ -86,21 +88,44 @@ static void add_pixel(const float *restrict pixel, int64_t channels, double *res
     }
 }
 
-/* Finds the pixels of a group that count, and their mean. Returns their number. */
-static int64_t gather(const moments_job *job, const moments_scratch *s, int64_t first, int64_t end)
+/* Collects the pixels of a group, those that count or simply all, with their sums and extremes. Returns their number. */
+static int64_t collect(const moments_job *job, const moments_scratch *s, int64_t first, int64_t end, bool all)
 {
     const tess_tensor *in = &job->op->in[0];
     int64_t count = 0;
     memset(s->group_mean, 0, (size_t)job->size * sizeof(double));
+    for (int64_t c = 0; c < job->size; c++) {
+        s->group_least[c] = INFINITY;
+        s->group_largest[c] = -INFINITY;
+    }
     for (int64_t p = first; p < end; p++) {
-        if (!tess_cpu_pixel_counts(job->op, job->buffers, p))
+        if (!all && !tess_cpu_pixel_counts(job->op, job->buffers, p))
             continue;
         s->places[count] = tess_cpu_pixel(in, p);
-        add_pixel((const float *)job->buffers->in[0] + s->places[count++], in->c, s->group_mean, s->least,
-                  s->largest);
+        add_pixel((const float *)job->buffers->in[0] + s->places[count++], in->c, s->group_mean,
+                  s->group_least, s->group_largest);
     }
-    for (int64_t c = 0; count > 0 && c < in->c; c++)
+    return count;
+}
+
+/* Finds the pixels of a group that count, and their mean. Returns their number. Sums of fp32 values are finite in fp64 if
+ * and only if the values are: pixels are looked at one by one only if there is a mask or a sum is not finite. */
+static int64_t gather(const moments_job *job, const moments_scratch *s, int64_t first, int64_t end)
+{
+    const int64_t channels = job->op->in[0].c;
+    int64_t count = 0;
+    bool finite = job->op->inputs == 1;
+    if (finite)
+        count = collect(job, s, first, end, true);
+    for (int64_t c = 0; finite && c < channels; c++)
+        finite = isfinite(s->group_mean[c]);
+    if (!finite)
+        count = collect(job, s, first, end, false);
+    for (int64_t c = 0; count > 0 && c < channels; c++) {
         s->group_mean[c] /= (double)count;
+        s->least[c] = s->group_least[c] < s->least[c] ? s->group_least[c] : s->least[c];
+        s->largest[c] = s->group_largest[c] > s->largest[c] ? s->group_largest[c] : s->largest[c];
+    }
     return count;
 }
 

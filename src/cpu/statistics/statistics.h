@@ -25,6 +25,9 @@ static inline int64_t tess_cpu_pixel(const tess_tensor *t, int64_t at)
            at % t->w * t->stride_w;
 }
 
+/* A float, read as bits. */
+typedef uint32_t tess_float_bits __attribute__((may_alias));
+
 /* True if a pixel has a part in statistics: the mask, if there is one, is not zero, and all values are finite. */
 static inline bool tess_cpu_pixel_counts(const tess_op *op, const tess_op_buffers *buffers, int64_t at)
 {
@@ -37,7 +40,7 @@ static inline bool tess_cpu_pixel_counts(const tess_op *op, const tess_op_buffer
         if (!(value < 0) && !(value > 0))
             return false;
     }
-    const uint32_t *bits = (const uint32_t *)buffers->in[0] + tess_cpu_pixel(in, at);
+    const tess_float_bits *bits = (const tess_float_bits *)buffers->in[0] + tess_cpu_pixel(in, at);
     uint32_t most = 0; /* the bits of finite magnitudes are below those of infinity */
     for (int64_t c = 0; c < in->c; c++) {
         const uint32_t magnitude = bits[c] & 0x7fffffffu;
