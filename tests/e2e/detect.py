@@ -151,14 +151,14 @@ def average_precision(scores, truth):
 
 # --- the tests ----------------------------------------------------------------------------------------------------
 
-def write_envi(path, image, interleave, waves=WAVES):
+def write_envi(path, image, interleave, waves=WAVES, place=""):
     order = {"bsq": (2, 0, 1), "bil": (0, 2, 1), "bip": (0, 1, 2)}[interleave]
     path.write_bytes(np.ascontiguousarray(image.transpose(order)).tobytes())
     kind = {"uint16": 12, "int16": 2, "float32": 4}[image.dtype.name]
     path.with_suffix(".hdr").write_text(
         f"ENVI\nsamples = {image.shape[1]}\nlines = {image.shape[0]}\nbands = {image.shape[2]}\nheader offset = 0\ndata type = {kind}\n"
         f"interleave = {interleave}\nbyte order = 0\nwavelength units = Nanometers\n"
-        f"wavelength = {{{', '.join(f'{w:.6f}' for w in waves)}}}\n")
+        f"wavelength = {{{', '.join(f'{w:.6f}' for w in waves)}}}\n{place}")
 
 
 def graph(bench, nodes):
@@ -305,6 +305,21 @@ def test_results(bench, device):
     bench.check(record["detect"]["fitted_pixels"] == 3000 and len(record["plan"]["passes"]) == 3, "three passes over them")
 
 
+def test_places(bench, device):
+    """Detections of a cube with a place have its coordinates, and so have the scores."""
+    if not bench.has_gdal():
+        return
+    write_envi(bench.path("p.img"), cube(9)[0], "bil", place="map info = {UTM, 1, 1, 500000, 5100000, 30, 20, 32, North, WGS-84}\n")
+    record = bench.record("detect", bench.path("p.img"), bench.path("p.tif"), "--detections", bench.path("p.csv"), *device)
+    rows = list(csv.DictReader(open(bench.path("p.csv"))))
+    good = all(abs(float(r["x"]) - 500000 - 30 * (float(r["column"]) + .5)) < .1 and
+               abs(float(r["y"]) - 5100000 + 20 * (float(r["row"]) + .5)) < .1 for r in rows)
+    bench.check(record and rows and good, "detections have the coordinates of the cube")
+    bench.record("detect", bench.path("p.img"), bench.path("p.tif"), "--detections", bench.path("p.geojson"), *device)
+    points = [f["geometry"]["coordinates"] for f in json.loads(bench.path("p.geojson").read_text())["features"]]
+    bench.check(len(points) == len(rows) and all(x >= 500000 and y <= 5100000 for x, y in points), "GeoJSON has them too")
+
+
 def test_holes(bench, device):
     image = cube(6)[0].astype(np.float32)
     image[3, 4, 5] = np.nan
@@ -373,6 +388,7 @@ def main():
     test_nodes(bench, device)
     test_forms(bench, device)
     test_results(bench, device)
+    test_places(bench, device)
     test_holes(bench, device)
     if not device:
         test_refusals(bench)
