@@ -336,6 +336,15 @@ def test_holes(bench, device):
     check_scores(bench, scores[good], whiten(np.delete(x, 7, 1), mean, covariance, 0, 0), "holes and a constant band")
 
 
+def test_constant(bench, device):
+    image = np.full((30, 20, 5), 7, np.float32)
+    image[3, 3, 2] = np.nan
+    np.save(bench.path("k.npy"), image)
+    bench.record("detect", bench.path("k.npy"), bench.path("s.npy"), *device)
+    scores = np.load(bench.path("s.npy"))
+    bench.check(np.isnan(scores[3, 3]) and np.nansum(np.abs(scores)) == 0, "equal pixels have the score 0")
+
+
 def test_refusals(bench):
     np.save(bench.path("few.npy"), cube(7)[0][:4, :5])
     np.save(bench.path("c.npy"), cube(7)[0])
@@ -390,6 +399,7 @@ def main():
     test_results(bench, device)
     test_places(bench, device)
     test_holes(bench, device)
+    test_constant(bench, device)
     if not device:
         test_refusals(bench)
     test_scenes(bench, device)

@@ -205,10 +205,6 @@ tess_status tess_pixel_stage_score(tess_pixel_stage *stage, const float *at, int
 {
     const bool direct = stage->settings.device->host_memory;
     float *out = direct ? scores : stage->d_scores.data;
-    if (rank == 0) { /* all values are equal */
-        memset(scores, 0, (size_t)pixels * sizeof(float));
-        return TESS_OK;
-    }
     const tess_op op = tess_pixel_score_op(pixels, channels, rank);
     TESS_TRY(
         run_op(stage, &op,

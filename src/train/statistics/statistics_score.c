@@ -6,11 +6,18 @@
 #include "tensor/moments.h"
 #include "train/statistics/statistics_impl.h"
 
+static int rows_of_factor(const tess_statistics *s)
+{
+    return s->rank > 0 ? s->rank : 1;
+}
+
 static tess_status make_factor(tess_statistics *s, tess_error *error)
 {
     const int channels = tess_spectral_gives(s->plan, tess_statistics_score_at(s->plan));
     TESS_TRY(tess_spectral_quadratic(s->state, s->at.centre, s->at.factor, &s->rank, s->at.work, error));
-    tess_pixel_stage_factor(&s->stage, s->at.centre, s->at.factor, channels, s->rank);
+    if (s->rank == 0) /* all pixels are equal: a row of zeros gives them the score 0 */
+        memset(s->at.factor, 0, (size_t)channels * sizeof(float));
+    tess_pixel_stage_factor(&s->stage, s->at.centre, s->at.factor, channels, rows_of_factor(s));
     return TESS_OK;
 }
 
@@ -52,8 +59,8 @@ static tess_status score_blocks(const walk *w, tess_error *error)
         TESS_TRY(tess_pixel_stage_load(&s->stage, w->set, w->image, (tess_pixel_rows){row, rows},
                                        rows_after(size, row + rows, step), error));
         const float *there = tess_pixel_stage_behind(&s->stage, &s->score_path);
-        TESS_TRY(
-            tess_pixel_stage_score(&s->stage, there, 0, s->stage.pixels, channels, s->rank, scores, error));
+        TESS_TRY(tess_pixel_stage_score(&s->stage, there, 0, s->stage.pixels, channels, rows_of_factor(s),
+                                        scores, error));
         TESS_TRY(w->sink(w->user, w->image, row, rows, scores, error));
         tess_stop_add(s->stage.settings.stop, s->stage.pixels);
     }
@@ -130,8 +137,8 @@ static tess_status score_stream(const walk *w, const tess_node *node, tess_error
                                        error));
         const float *there = tess_pixel_stage_behind(&s->stage, &s->score_path);
         TESS_TRY(stream_step(s, node, rows, there, error));
-        TESS_TRY(
-            tess_pixel_stage_score(&s->stage, there, 0, s->stage.pixels, channels, s->rank, scores, error));
+        TESS_TRY(tess_pixel_stage_score(&s->stage, there, 0, s->stage.pixels, channels, rows_of_factor(s),
+                                        scores, error));
         TESS_TRY(w->sink(w->user, w->image, row, rows, scores, error));
         tess_stop_add(s->stage.settings.stop, s->stage.pixels);
     }
