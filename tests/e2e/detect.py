@@ -209,6 +209,26 @@ def test_nodes(bench, device):
             check_scores(bench, np.load(bench.path("scores") / f"c{i}.npy"), want, f"{name}, image {i}")
 
 
+def test_folder_truth(bench, device):
+    """Figures of a folder are of all its pixels together."""
+    folder, scores, truths = bench.path("set"), [], []
+    folder.mkdir()
+    for i in range(3):
+        image, truth = cube(20 + i, 30 + i, 20)
+        np.save(folder / f"c{i}.npy", image)
+        np.save(folder / f"c{i}_mask.npy", truth)
+        truths.append(truth.ravel())
+    planned = bench.run("plan", "detect", folder, bench.path("set_out"), "--quiet", *device)
+    bench.check(planned.status == 0 and not bench.path("set_out").exists(), "plan makes no folder")
+    record = bench.record("detect", folder, bench.path("set_out"), "--pipeline", "lad", "--truth", folder, *device)
+    for i in range(3):
+        scores.append(np.load(bench.path("set_out") / f"c{i}.npy").ravel())
+    want = auroc(np.concatenate(scores), np.concatenate(truths))
+    bench.check(record and abs(record["quality"]["auroc"] - want) < 1e-12, f"AUROC of a folder, pooled: {want:.6f}")
+    marks = [s >= np.quantile(s.astype(float), 0.995) for s in scores]
+    bench.check(record["detect"]["anomalous_pixels"] == sum(m.sum() for m in marks), "a quantile of each image")
+
+
 def test_forms(bench, device):
     """NPY, BHWC and ENVI in all interleaves give the same bits; so do blocks of any size, and a fitted pipeline from a file."""
     image, truth = cube(3)
@@ -395,6 +415,7 @@ def main():
     if device:
         bench.need_device(sys.argv[2])
     test_nodes(bench, device)
+    test_folder_truth(bench, device)
     test_forms(bench, device)
     test_results(bench, device)
     test_places(bench, device)

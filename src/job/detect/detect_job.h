@@ -66,6 +66,7 @@ bool tess_detect_rates(const tess_detect_job *job); /* there is a truth */
 tess_status tess_detect_decide(tess_detect_job *job, tess_error *error) TESS_MUST_CHECK;
 tess_status tess_detect_list(const tess_detect_job *job, tess_error *error) TESS_MUST_CHECK;
 tess_status tess_detect_overlay(tess_detect_job *job, tess_error *error) TESS_MUST_CHECK;
+bool tess_detect_is_folder(const char *path);
 bool tess_detect_has_suffix(const char *path, const char *suffix);
 
 #endif

@@ -1,6 +1,7 @@
 /* detect_open.c: opens a run: the lists of cubes, the pipeline, the device; everything that can be refused before a cube is
  * read is refused here. */
 #define _POSIX_C_SOURCE 200809L
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -20,7 +21,7 @@ bool tess_detect_has_suffix(const char *path, const char *suffix)
     return length > end && strcasecmp(path + length - end, suffix) == 0;
 }
 
-static bool is_folder(const char *path)
+bool tess_detect_is_folder(const char *path)
 {
     struct stat facts;
     return stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
@@ -39,7 +40,7 @@ static tess_status check_settings(const tess_detect_settings *s, tess_error *err
             if (outputs[k] && tess_image_same_target(outputs[i], outputs[k]))
                 return tess_fail(error, TESS_BAD_OPTION, "%s: two outputs have this name", outputs[i]);
     }
-    const bool folder = is_folder(s->input);
+    const bool folder = tess_detect_is_folder(s->input);
     if (!folder && !tess_detect_has_suffix(s->output, ".npy") && !tess_detect_has_suffix(s->output, ".tif") &&
         !tess_detect_has_suffix(s->output, ".tiff"))
         return tess_fail(error, TESS_BAD_OPTION, "%s: scores are written as .npy or .tif", s->output);
@@ -74,6 +75,17 @@ static tess_status read_graph(const char *path, tess_pipeline *pipeline, tess_er
     return status;
 }
 
+/* Bands that are known to be others. */
+static tess_status check_wavelengths(const char *one, const double *of_one, const char *other,
+                                     const double *of_other, int bands, tess_error *error)
+{
+    for (int i = 0; of_one && of_other && i < bands; i++)
+        if (fabs(of_one[i] - of_other[i]) > 0.5)
+            return tess_fail(error, TESS_BAD_INPUT, "band %d of %s is at %g nm, that of %s at %g nm", i + 1,
+                             one, of_one[i], other, of_other[i]);
+    return TESS_OK;
+}
+
 static tess_status open_pipeline(tess_detect_job *job, tess_error *error)
 {
     const tess_detect_settings *s = job->settings;
@@ -87,7 +99,8 @@ static tess_status open_pipeline(tess_detect_job *job, tess_error *error)
                              job->plan->bands, list->entries[0].path, list->bands);
         if (s->fit)
             return tess_fail(error, TESS_BAD_OPTION, "`fit`: %s is fitted already", name);
-        return TESS_OK;
+        return check_wavelengths(name, job->plan->wavelengths, list->entries[0].path, list->wavelengths,
+                                 list->bands, error);
     }
     if (tess_detect_has_suffix(name, ".json")) {
         const tess_status status = read_graph(name, &pipeline, error);
@@ -151,9 +164,10 @@ tess_status tess_detect_open(tess_detect_job *job, tess_memory *memory, tess_err
             return tess_fail(error, TESS_BAD_INPUT, "%s has %d bands, and %s has %d",
                              job->other.list.entries[0].path, job->other.list.bands,
                              job->input.list.entries[0].path, job->input.list.bands);
+        TESS_TRY(check_wavelengths(job->other.list.entries[0].path, job->other.list.wavelengths,
+                                   job->input.list.entries[0].path, job->input.list.wavelengths,
+                                   job->input.list.bands, error));
     }
-    if (is_folder(s->input) && !is_folder(s->output) && mkdir(s->output, 0777) != 0)
-        return tess_fail(error, TESS_IO_FAILED, "%s: the folder for the scores cannot be made", s->output);
     TESS_TRY(join_sizes(job, error));
     return tess_detect_make_plan(job, error);
 }

@@ -15,8 +15,7 @@ char *tess_detect_target(const tess_detect_job *job, int64_t file)
 {
     const tess_cube_entry *entry = &job->input.list.entries[file];
     const char *output = job->settings->output;
-    if (tess_detect_has_suffix(output, ".npy") || tess_detect_has_suffix(output, ".tif") ||
-        tess_detect_has_suffix(output, ".tiff"))
+    if (!tess_detect_is_folder(job->settings->input))
         return tess_small_strdup(output);
     const char *slash = strrchr(entry->path, '/'), *name = slash ? slash + 1 : entry->path,
                *point = strrchr(name, '.');

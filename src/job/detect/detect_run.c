@@ -3,6 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/checked.h"
 #include "base/clock.h"
@@ -43,11 +44,12 @@ tess_status tess_detect_truth_open(tess_detect_job *job, int64_t file, tess_cube
     if (!truth)
         return TESS_OK;
     settings.memory = &job->truth_memory;
-    if (job->input.list.count == 1 &&
-        tess_cube_mask_open(truth, &entry->info, &settings, out, error) == TESS_OK)
-        return TESS_OK;
-    if (job->input.list.count == 1)
-        return TESS_BAD_INPUT;
+    if (!tess_detect_is_folder(truth) && job->input.list.count > 1)
+        return tess_fail(error, TESS_BAD_OPTION,
+                         "`truth` %s: is one mask, and there are %lld cubes; give the folder of their masks",
+                         truth, (long long)job->input.list.count);
+    if (!tess_detect_is_folder(truth))
+        return tess_cube_mask_open(truth, &entry->info, &settings, out, error);
     const char *slash = strrchr(entry->path, '/'), *name = slash ? slash + 1 : entry->path;
     const size_t bytes = strlen(truth) + strlen(name) + 2;
     char *beside = tess_small_alloc(bytes, 1), *path = NULL;
@@ -163,6 +165,9 @@ tess_status tess_detect_run(tess_detect_job *job, tess_error *error)
     const tess_detect_settings *s = job->settings;
     const tess_detect_cubes *fitted = job->fits_other ? &job->other : &job->input;
     const int64_t fit_pixels = job->fits ? fitted->list.pixels * tess_statistics_fit_readings(job->plan) : 0;
+    if (tess_detect_is_folder(s->input) && !tess_detect_is_folder(s->output) && mkdir(s->output, 0777) != 0)
+        return tess_fail(error, TESS_IO_FAILED, "%s: the folder for the scores cannot be made: %s", s->output,
+                         strerror(errno));
     TESS_TRY(allocate(job, error));
     TESS_TRY(open_spool(job, error));
     tess_stop_begin(&job->engine.stop,
