@@ -17,7 +17,7 @@ typedef struct score_job {
     const tess_grad_kernels *kernels;
     const tess_op *op;
     const tess_op_buffers *buffers;
-    int64_t rows, all; /* of F; rounded up to AT_ONCE */
+    int64_t rows, all; /* of F; rounded up to register blocks */
     float *factor;     /* F turned: [channel][row] */
     float *scratch;
 } score_job;
@@ -25,7 +25,7 @@ typedef struct score_job {
 static score_job job_of(const tess_cpu *cpu, const tess_op *op)
 {
     score_job job = {.kernels = cpu->f32->grad, .op = op, .rows = tess_cpu_pixels(&op->in[2])};
-    job.all = tess_round_up(job.rows, AT_ONCE);
+    job.all = tess_round_up(job.rows, job.kernels->rows);
     return job;
 }
 
@@ -68,10 +68,11 @@ static void turn_pixels(const score_job *job, int64_t first, int64_t count, floa
     }
 }
 
-/* sums[pixel] += the squares of products[register row block][column block][row][column]. */
-static void add_squares(const tess_grad_kernels *k, const float *restrict products, float *restrict sums)
+/* sums[pixel] += the squares of products[register row block][column block][row][column] of `rows` rows. */
+static void add_squares(const tess_grad_kernels *k, const float *restrict products, int64_t rows,
+                        float *restrict sums)
 {
-    for (int r = 0; r < AT_ONCE; r += k->rows)
+    for (int64_t r = 0; r < rows; r += k->rows)
         for (int column = 0; column < GROUP; column += k->block)
             for (int i = 0; i < k->rows; i++, products += k->block)
                 for (int j = 0; j < k->block; j++)
@@ -86,16 +87,13 @@ static void group_item(void *arg, int64_t item, int thread)
     float *values = job->scratch + thread * thread_floats(job), *products = values + job->op->in[0].c * GROUP;
     float sums[GROUP] = {0};
     turn_pixels(job, first, count, values);
-    tess_outer product = {.b = values,
-                          .a_step = job->all,
-                          .b_step = GROUP,
-                          .depth = job->op->in[0].c,
-                          .rows = AT_ONCE,
-                          .columns = GROUP};
+    tess_outer product = {
+        .b = values, .a_step = job->all, .b_step = GROUP, .depth = job->op->in[0].c, .columns = GROUP};
     for (int64_t k = 0; k < job->all; k += AT_ONCE) {
         product.a = job->factor + k;
+        product.rows = tess_min_i64(AT_ONCE, job->all - k);
         job->kernels->outer(&product, products, false);
-        add_squares(job->kernels, products, sums);
+        add_squares(job->kernels, products, product.rows, sums);
     }
     for (int64_t p = 0; p < count; p++)
         ((float *)job->buffers->out[0])[tess_cpu_pixel(out, first + p)] = isfinite(sums[p]) ? sums[p] : NAN;
