@@ -227,6 +227,9 @@ def test_folder_truth(bench, device):
     bench.check(record and abs(record["quality"]["auroc"] - want) < 1e-12, f"AUROC of a folder, pooled: {want:.6f}")
     marks = [s >= np.quantile(s.astype(float), 0.995) for s in scores]
     bench.check(record["detect"]["anomalous_pixels"] == sum(m.sum() for m in marks), "a quantile of each image")
+    np.save(bench.path("equal.npy"), np.full((20, 20, 5), 7, np.float32))
+    record = bench.record("detect", bench.path("equal.npy"), bench.path("equal_out.npy"), *device)
+    bench.check(record and record["detect"]["anomalous_pixels"] == 0, "equal pixels are no anomalies")
 
 
 def test_forms(bench, device):

@@ -122,7 +122,7 @@ tess_status tess_detect_make_plan(tess_detect_job *job, tess_error *error)
         if (rows > 1 || job->planned_total <= job->limit)
             continue;
         return tess_fail(error, TESS_OVER_LIMIT,
-                         "%s%s %s too little for one row of the cube at a time: %s%s are needed",
+                         "%s%s %s too little for one row of the cube at a time; %s%s would do",
                          asked ? "`memory_limit` " : "", tess_size_words(job->limit).text,
                          asked ? "is" : "of free memory are", asked ? "`memory_limit` " : "",
                          tess_size_enough(job->planned_total).text);

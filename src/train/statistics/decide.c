@@ -71,6 +71,22 @@ static tess_status mean_of_top(const tess_score_reader *reader, double share, vo
     return TESS_OK;
 }
 
+/* The quantile, or infinity where all scores are equal: none of them is unlike the others. */
+static tess_status find_outliers(const tess_score_reader *reader, double quantile, void *memory,
+                                 double *threshold, tess_error *error)
+{
+    TESS_TRY(find(reader, quantile, memory, threshold, error));
+    visit above = {.above = *threshold};
+    TESS_TRY(read_all(reader, memory, &above, error));
+    if (above.count > 0)
+        return TESS_OK;
+    double least;
+    TESS_TRY(find(reader, 0, memory, &least, error));
+    if (least == *threshold)
+        *threshold = INFINITY;
+    return TESS_OK;
+}
+
 tess_status tess_decide_threshold(const tess_spectral_state *state, const tess_score_reader *scores,
                                   void *memory, double *threshold, tess_error *error)
 {
@@ -98,5 +114,5 @@ tess_status tess_decide_threshold(const tess_spectral_state *state, const tess_s
             return TESS_OK;
         }
     }
-    return find(scores, v[TESS_QUANTILE_QUANTILE], memory, threshold, error);
+    return find_outliers(scores, v[TESS_QUANTILE_QUANTILE], memory, threshold, error);
 }
