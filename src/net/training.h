@@ -25,7 +25,8 @@ typedef struct tess_training_settings {
     int micro_batches;
     tess_recompute recompute;
     int recompute_down; /* only activations at most this often halved are computed again; 0: at full size only */
-    tess_op_loss loss; /* share and accumulate are set here */
+    tess_op_loss
+        loss; /* of the last output, for a network without losses of its own; share and accumulate are set here */
     tess_op_optimize optimize;
     bool average; /* keeps an exponential moving average of the parameters */
     bool tf32;
@@ -71,8 +72,8 @@ tess_status tess_training_set(tess_training *training, tess_training_state state
 int tess_training_op_count(const tess_training *training);
 const tess_op *tess_training_op(const tess_training *training, int index);
 
-/* Device memory of the step's data: network inputs (fp32), the target and, for MASKED_MSE, the mask. The caller fills
- * them before pass(), in the order of the stream. */
+/* Device memory of the step's data: network inputs (fp32), the target and, for MASKED_MSE, the mask; NULL: no loss reads
+ * it. The caller fills them before pass(), in the order of the stream. */
 void *tess_training_input(const tess_training *training, int index, tess_tensor *tensor);
 void *tess_training_target(const tess_training *training, tess_tensor *tensor);
 void *tess_training_mask(const tess_training *training, tess_tensor *tensor);
