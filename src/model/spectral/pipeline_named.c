@@ -1,5 +1,6 @@
 /* pipeline_named.c: pipelines that have a name. rx reads the samples as they are, so it has no eps, which would mean
- * something else for each scale of the data; rx-local needs one, because a ring has few pixels, and scales them before. lad is the one of cuvis.ai. */
+ * something else for each scale of the data; rx-local needs one, because a ring has few pixels, and scales them before. lad, selector and
+ * svdd are those of cuvis.ai, the latter without its choice of wavelengths. The parameters of selector and svdd are to be trained. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +8,7 @@
 #include "model/spectral/pipeline.h"
 
 typedef struct named {
-    const char *name, *json; /* NULL: cannot be had without training */
+    const char *name, *json;
 } named;
 
 static const named list[] = {
@@ -18,8 +19,15 @@ static const named list[] = {
      " {\"kind\": \"metrics\"}]}"},
     {"lad", "{\"nodes\": [{\"kind\": \"minmax\"}, {\"kind\": \"lad\"}, {\"kind\": \"quantile\"},"
             " {\"kind\": \"metrics\"}]}"},
-    {"svdd", NULL},
-    {"selector", NULL},
+    {"svdd", "{\"nodes\": [{\"kind\": \"unit_norm\"}, {\"kind\": \"zscore\", \"trainable\": true}, "
+             "{\"kind\": \"mlp\"},"
+             " {\"kind\": \"svdd\"}, {\"kind\": \"soft_boundary\"}, {\"kind\": \"quantile\"}, {\"kind\": "
+             "\"metrics\"}]}"},
+    {"selector",
+     "{\"nodes\": [{\"kind\": \"minmax\"}, {\"kind\": \"selector\"}, {\"kind\": \"rx\", \"trainable\": true},"
+     " {\"kind\": \"score_to_logit\", \"trainable\": true}, {\"kind\": \"bce\", \"weight\": 10}, {\"kind\": "
+     "\"binary\"},"
+     " {\"kind\": \"metrics\"}]}"},
 };
 enum { NAMES = sizeof list / sizeof *list };
 
@@ -29,11 +37,6 @@ tess_status tess_pipeline_named(const char *name, tess_pipeline *out, tess_error
     int least = tess_spelling_limit(name);
     for (int i = 0; i < NAMES; i++) {
         const int far = tess_spelling_distance(name, list[i].name);
-        if (far == 0 && !list[i].json)
-            return tess_fail(
-                error, TESS_UNSUPPORTED,
-                "pipeline %s: needs training, which is not available yet; rx, rx-local and lad need none",
-                name);
         if (far == 0)
             json = list[i].json;
         if (far < least)
@@ -44,7 +47,8 @@ tess_status tess_pipeline_named(const char *name, tess_pipeline *out, tess_error
                          nearest);
     if (!json)
         return tess_fail(error, TESS_BAD_OPTION,
-                         "no pipeline is called '%.60s'; there are rx, rx-local and lad, or give a .json or "
+                         "no pipeline is called '%.60s'; there are rx, rx-local, lad, svdd and selector, or "
+                         "give a .json or "
                          ".safetensors file",
                          name);
     tess_json *parsed = NULL;

@@ -12,11 +12,7 @@ enum { VALUES = 32 << 20, LEAST_LOCAL_ROWS = 32 };
 /* True if a tap or the score reads pixels behind a cut, or something that only the host gathers. */
 static bool needs_host(const tess_spectral_plan *plan)
 {
-    const int score = tess_pipeline_score(&plan->pipeline);
-    const tess_node *node = &plan->pipeline.nodes[score];
-    const int at =
-        tess_node_scope_of(node) == TESS_SCOPE_LOCAL ? node->from : tess_spectral_cut_before(plan, score);
-    bool needs = at != TESS_NODE_DATA;
+    bool needs = tess_spectral_score_at(plan) != TESS_NODE_DATA;
     for (int t = 0; t < plan->taps; t++)
         if (!(plan->tap[t].needs & (TESS_NEED_SCORES | TESS_NEED_SCORE_ORDER)))
             needs |= plan->tap[t].at != TESS_NODE_DATA ||
@@ -87,6 +83,8 @@ static tess_status ask(const tess_pixel_stage_settings *settings, const tess_spe
                                  node->values[TESS_RX_EPS], true);
         return workspace_for(settings, &op, sizes, error);
     }
+    if (tess_spectral_by_network(plan))
+        return TESS_OK;
     const int channels = tess_spectral_gives(plan, tess_spectral_cut_before(plan, score));
     if (is_stream(plan)) {
         op = tess_pixel_moments_op(n, channels, true, true);
@@ -94,6 +92,18 @@ static tess_status ask(const tess_pixel_stage_settings *settings, const tess_spe
     }
     op = tess_pixel_score_op(n, channels, tess_spectral_reads(plan, score));
     return workspace_for(settings, &op, sizes, error);
+}
+
+static tess_status plan_network(const tess_pixel_stage_settings *settings, const tess_spectral_plan *plan,
+                                tess_pixel_stage_sizes *sizes, tess_error *error)
+{
+    tess_pixel_network network;
+    TESS_TRY(tess_pixel_network_create(settings->device, plan, sizes->pixels, &network, error));
+    sizes->n_weights = network.weight_bytes;
+    sizes->n_arena = network.arena_bytes;
+    sizes->n_workspace = network.workspace_bytes;
+    tess_pixel_network_destroy(&network);
+    return TESS_OK;
 }
 
 tess_status tess_pixel_stage_plan(const tess_pixel_stage_settings *settings, const tess_spectral_plan *plan,
@@ -130,6 +140,8 @@ tess_status tess_pixel_stage_plan(const tess_pixel_stage_settings *settings, con
     sizes->d_behind = separate ? sizes->behind : 0;
     sizes->d_keep = separate ? sizes->keep : 0;
     sizes->d_scores = separate ? sizes->scores : 0;
+    if (tess_spectral_by_network(plan))
+        return plan_network(settings, plan, sizes, error);
     sizes->d_centre = widest * sizeof(float);
     sizes->d_factor = widest * widest * sizeof(float);
     return TESS_OK;
@@ -142,7 +154,7 @@ typedef struct piece {
     bool host;
 } piece;
 
-enum { PIECES = 14 };
+enum { PIECES = 17 };
 
 static void list_pieces(const tess_pixel_stage_sizes *s, tess_pixel_stage *e, piece pieces[PIECES])
 {
@@ -157,6 +169,9 @@ static void list_pieces(const tess_pixel_stage_sizes *s, tess_pixel_stage *e, pi
                                 {s->d_behind, &e->d_behind, TESS_MEM_ACTIVATIONS, false},
                                 {s->d_keep, &e->d_keep, TESS_MEM_IO, false},
                                 {s->d_scores, &e->d_scores, TESS_MEM_IO, false},
+                                {s->n_weights, &e->network.weights, TESS_MEM_WEIGHTS, false},
+                                {s->n_arena, &e->network.arena, TESS_MEM_ACTIVATIONS, false},
+                                {s->n_workspace, &e->network.workspace, TESS_MEM_WORKSPACE, false},
                                 {s->d_centre, &e->d_centre, TESS_MEM_WEIGHTS, false},
                                 {s->d_factor, &e->d_factor, TESS_MEM_WEIGHTS, false},
                                 {s->workspace, &e->workspace, TESS_MEM_WORKSPACE, false}};
@@ -184,7 +199,14 @@ tess_status tess_pixel_stage_create(const tess_pixel_stage_settings *settings, c
     piece pieces[PIECES];
     *stage = (tess_pixel_stage){.settings = *settings, .plan = plan};
     TESS_TRY(tess_pixel_stage_plan(settings, plan, set, &stage->sizes, error));
-    TESS_TRY(tess_worker_create(&stage->reader, error));
+    if (tess_spectral_by_network(plan))
+        TESS_TRY(
+            tess_pixel_network_create(settings->device, plan, stage->sizes.pixels, &stage->network, error));
+    const tess_status made = tess_worker_create(&stage->reader, error);
+    if (made != TESS_OK) {
+        tess_pixel_network_destroy(&stage->network);
+        return made;
+    }
     list_pieces(&stage->sizes, stage, pieces);
     for (int i = 0; i < PIECES; i++) {
         if (!pieces[i].bytes)
@@ -217,6 +239,7 @@ void tess_pixel_stage_destroy(tess_pixel_stage *stage)
     for (int i = 0; i < TESS_PIXEL_OPS; i++)
         if (stage->ops[i].prepared)
             device->ops->release(device, stage->ops[i].prepared);
+    tess_pixel_network_destroy(&stage->network);
     list_pieces(&stage->sizes, stage, pieces);
     for (int i = 0; i < PIECES; i++) {
         if (!pieces[i].block->data)

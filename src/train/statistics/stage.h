@@ -10,6 +10,7 @@
 #include "device/device.h"
 #include "model/spectral/path.h"
 #include "train/statistics/pixels.h"
+#include "train/statistics/stage_network.h"
 
 enum { TESS_PIXEL_OPS = 24 };
 
@@ -29,6 +30,7 @@ typedef struct tess_pixel_stage_sizes {
     bool on_host;                                        /* fp32 values are needed on the host */
     size_t samples, ahead, values, behind, keep, scores; /* host */
     size_t d_samples, d_values, d_behind, d_keep, d_scores, d_centre, d_factor, workspace; /* device */
+    size_t n_weights, n_arena, n_workspace; /* of the network that scores; device */
 } tess_pixel_stage_sizes;
 
 typedef struct tess_pixel_op {
@@ -60,6 +62,7 @@ typedef struct tess_pixel_stage {
     tess_pixel_ahead ahead;
     tess_block values, behind, keep, scores;
     tess_block d_samples, d_values, d_behind, d_keep, d_scores, d_centre, d_factor, workspace;
+    tess_pixel_network network; /* without a `net`: scores by a factor */
     tess_pixel_op ops[TESS_PIXEL_OPS];
     uint64_t calls; /* of ops: the slot that was used longest ago is given away */
     /* the block that is loaded */
@@ -93,7 +96,7 @@ const float *tess_pixel_stage_behind(tess_pixel_stage *stage, const tess_path *p
 tess_status tess_pixel_stage_moments(tess_pixel_stage *stage, const float *at, int64_t first, int64_t pixels,
                                      int channels, bool covariance, double *moments,
                                      tess_error *error) TESS_MUST_CHECK;
-/* Scores of pixels, NaN where there is none, on the host. tess_pixel_stage_factor first. */
+/* Scores of pixels, NaN where there is none, on the host. tess_pixel_stage_factor, or tess_pixel_network_load, first. */
 void tess_pixel_stage_factor(tess_pixel_stage *stage, const float *centre, const float *factor, int channels,
                              int rank);
 tess_status tess_pixel_stage_score(tess_pixel_stage *stage, const float *at, int64_t first, int64_t pixels,

@@ -197,6 +197,9 @@ static tess_status fetch(tess_pixel_stage *stage, const float *from, int64_t fir
     for (int64_t p = 0; p < pixels && stage->masked; p++)
         if (!keep[first + p])
             scores[p] = NAN;
+    for (int64_t p = 0; p < pixels && stage->network.net; p++)
+        if (!isfinite(scores[p]))
+            scores[p] = NAN;
     return TESS_OK;
 }
 
@@ -206,11 +209,12 @@ tess_status tess_pixel_stage_score(tess_pixel_stage *stage, const float *at, int
     const bool direct = stage->settings.device->host_memory;
     float *out = direct ? scores : stage->d_scores.data;
     const tess_op op = tess_pixel_score_op(pixels, channels, rank);
-    TESS_TRY(
-        run_op(stage, &op,
-               (tess_op_buffers){.in = {at + first * channels, stage->d_centre.data, stage->d_factor.data},
-                                 .out = {out}},
-               error));
+    const tess_op_buffers buffers = {
+        .in = {at + first * channels, stage->d_centre.data, stage->d_factor.data}, .out = {out}};
+    if (stage->network.net)
+        tess_pixel_network_run(&stage->network, at + first * channels, pixels, out);
+    else
+        TESS_TRY(run_op(stage, &op, buffers, error));
     return fetch(stage, out, first, pixels, scores, error);
 }
 

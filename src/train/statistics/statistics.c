@@ -5,13 +5,6 @@
 #include "tensor/symmetric.h"
 #include "train/statistics/statistics_impl.h"
 
-int tess_statistics_score_at(const tess_spectral_plan *plan)
-{
-    const int score = tess_pipeline_score(&plan->pipeline);
-    const tess_node *node = &plan->pipeline.nodes[score];
-    return tess_node_scope_of(node) == TESS_SCOPE_LOCAL ? node->from : tess_spectral_cut_before(plan, score);
-}
-
 /* Takes `count` values of `size` bytes, in whole doubles, and moves on. `base` NULL: only counts. */
 static void *take(double *base, size_t *used, size_t count, size_t size)
 {
@@ -38,15 +31,17 @@ static size_t lay_out(const tess_spectral_plan *plan, double *base, tess_statist
             order = tess_order_bytes(scores ? TESS_ORDER_QUANTILE : TESS_ORDER_MEDIAN, channels);
         at->orders[t] = take(base, &used, order, 1);
     }
-    at->score_path =
-        take(base, &used, tess_path_values(plan, tess_statistics_score_at(plan)), sizeof(double));
+    at->score_path = take(base, &used, tess_path_values(plan, tess_spectral_score_at(plan)), sizeof(double));
     at->mapped = take(base, &used, tess_moments_values((int)c, true), sizeof(double));
     at->block = take(base, &used, tess_moments_values((int)c, true), sizeof(double));
     at->a = take(base, &used, c * c, sizeof(double));
     at->b = take(base, &used, c, sizeof(double));
     at->square = take(base, &used, c * c, sizeof(double));
     at->values = take(base, &used, c, sizeof(double));
-    at->work = take(base, &used, tess_spectral_quadratic_workspace(plan), sizeof(double));
+    at->work = take(base, &used,
+                    tess_spectral_by_network(plan) ? tess_spectral_network_workspace(plan)
+                                                   : tess_spectral_quadratic_workspace(plan),
+                    sizeof(double));
     at->centre = take(base, &used, c, sizeof(float));
     at->factor = take(base, &used, c * c, sizeof(float));
     return used;
@@ -67,7 +62,7 @@ static size_t lay_out_device(const tess_spectral_plan *plan, double *base, tess_
     }
     const int score = tess_pipeline_score(&plan->pipeline);
     const bool stream = tess_node_scope_of(&plan->pipeline.nodes[score]) == TESS_SCOPE_STREAM;
-    const int channels = tess_spectral_gives(plan, tess_statistics_score_at(plan));
+    const int channels = tess_spectral_gives(plan, tess_spectral_score_at(plan));
     double *here = take(base, &used, stream ? tess_moments_values(channels, true) : 0, sizeof(double));
     if (s)
         s->streamed = here;

@@ -36,8 +36,6 @@ static inline bool tess_tap_of_scores(const tess_tap *tap)
     return tap->needs & (TESS_NEED_SCORES | TESS_NEED_SCORE_ORDER);
 }
 
-/* The place whose pixels are scored: the input of RX over windows, else the last cut. */
-int tess_statistics_score_at(const tess_spectral_plan *plan);
 /* Sets the parameters of a node from what its tap gathered. */
 tess_status tess_statistics_fit_node(tess_statistics *s, int node, tess_error *error) TESS_MUST_CHECK;
 /* Fits the nodes of one image that are at or before `node`. */

@@ -88,10 +88,13 @@ static tess_status fit_rx(tess_statistics *s, int node, const double *moments, t
                          "channels; give more, a "
                          "pca node before it, or an eps above 0",
                          n->name, count, channels);
-    double *covariance = tess_spectral_part(s->state, node, "covariance");
+    double *inverse = tess_spectral_part(s->state, node, "inverse"),
+           *covariance = inverse ? s->at.square : tess_spectral_part(s->state, node, "covariance");
     memcpy(tess_spectral_part(s->state, node, "mean"), moments + TESS_MOMENTS_MEAN, c * sizeof(double));
     for (size_t i = 0; i < c * c; i++)
         covariance[i] = second[i] / (count - 1);
+    if (inverse) /* what gradients change */
+        return tess_spectral_inverse(s->state, node, covariance, inverse, s->at.a, s->at.work, error);
     fit_centre(s, node);
     return TESS_OK;
 }
@@ -104,6 +107,38 @@ static void fit_lad(tess_statistics *s, int node, const double *moments)
     tess_lad_laplacian(mean, channels, s->plan->pipeline.nodes[node].values[TESS_LAD_NORMALISED] != 0,
                        tess_spectral_part(s->state, node, "laplacian"));
     fit_centre(s, node);
+}
+
+static void fit_selector(tess_statistics *s, int node, const double *moments)
+{
+    const tess_node *n = &s->plan->pipeline.nodes[node];
+    const size_t c = (size_t)tess_spectral_reads(s->plan, node);
+    const double *second = moments + tess_moments_second((int)c), count = moments[TESS_MOMENTS_COUNT];
+    double *logits = tess_spectral_part(s->state, node, "logits");
+    for (size_t i = 0; i < c; i++)
+        logits[i] = n->values[TESS_SELECTOR_START] == TESS_START_UNIFORM
+                        ? 0
+                        : log(fmax(second[i * c + i], 0) / (count - 1) + n->values[TESS_SELECTOR_EPS]);
+    tess_spectral_part(s->state, node, "temperature")[0] = n->values[TESS_SELECTOR_TEMPERATURE];
+}
+
+/* The first rows of the matrix whose columns are the directions of the uncentred second moments, the largest first. */
+static tess_status fit_linear(tess_statistics *s, int node, const double *moments, tess_error *error)
+{
+    const int channels = tess_spectral_reads(s->plan, node), rows = s->plan->channels[node];
+    const size_t c = (size_t)channels;
+    const double *second = moments + tess_moments_second(channels), *mean = moments + TESS_MOMENTS_MEAN;
+    double *square = s->at.square, *projection = tess_spectral_part(s->state, node, "projection");
+    memcpy(tess_spectral_part(s->state, node, "mean"), mean, c * sizeof(double));
+    deviations(moments, channels, moments[TESS_MOMENTS_COUNT] - 1,
+               tess_spectral_part(s->state, node, "deviation"));
+    for (size_t i = 0; i < c * c; i++)
+        square[i] = second[i] + moments[TESS_MOMENTS_COUNT] * mean[i / c] * mean[i % c];
+    TESS_TRY(tess_symmetric_eigen(square, channels, s->at.values, square, s->at.work, error));
+    for (size_t k = 0; k < c && k < (size_t)rows; k++)
+        for (size_t j = 0; j < c; j++)
+            projection[k * c + j] = square[(c - 1 - j) * c + k];
+    return TESS_OK;
 }
 
 static void fit_zscore(tess_statistics *s, int node, const double *moments, bool image)
@@ -124,8 +159,10 @@ tess_status tess_statistics_fit_node(tess_statistics *s, int node, tess_error *e
     const double count = moments[TESS_MOMENTS_COUNT];
     double *p = s->state->of[node];
     const bool ranges = n->kind == TESS_NODE_MINMAX && image;
-    const double least =
-        n->kind == TESS_NODE_MINMAX || n->kind == TESS_NODE_LAD || n->kind == TESS_NODE_FALSE_ALARM ? 1 : 2;
+    const double least = n->kind == TESS_NODE_MINMAX || n->kind == TESS_NODE_LAD ||
+                                 n->kind == TESS_NODE_SVDD || n->kind == TESS_NODE_FALSE_ALARM
+                             ? 1
+                             : 2;
     if (ranges ? !isfinite(s->at.ranges[t][0]) : count < least)
         return too_few(s, node, ranges ? 0 : count, least, error);
     if (ranges) {
@@ -140,6 +177,12 @@ tess_status tess_statistics_fit_node(tess_statistics *s, int node, tess_error *e
         deviations(moments, channels, count, p + channels);
     } else if (n->kind == TESS_NODE_PCA) {
         return fit_pca(s, node, moments, error);
+    } else if (n->kind == TESS_NODE_SELECTOR) {
+        fit_selector(s, node, moments);
+    } else if (n->kind == TESS_NODE_LINEAR) {
+        return fit_linear(s, node, moments, error);
+    } else if (n->kind == TESS_NODE_SVDD) {
+        memcpy(p, moments + TESS_MOMENTS_MEAN, (size_t)channels * sizeof(double));
     } else if (n->kind == TESS_NODE_RX) {
         return fit_rx(s, node, moments, error);
     } else if (n->kind == TESS_NODE_LAD) {

@@ -13,7 +13,7 @@ static int rows_of_factor(const tess_statistics *s)
 
 static tess_status make_factor(tess_statistics *s, tess_error *error)
 {
-    const int channels = tess_spectral_gives(s->plan, tess_statistics_score_at(s->plan));
+    const int channels = tess_spectral_gives(s->plan, tess_spectral_score_at(s->plan));
     TESS_TRY(tess_spectral_quadratic(s->state, s->at.centre, s->at.factor, &s->rank, s->at.work, error));
     if (s->rank == 0) /* all pixels are equal: a row of zeros gives them the score 0 */
         memset(s->at.factor, 0, (size_t)channels * sizeof(float));
@@ -43,17 +43,24 @@ typedef struct walk {
     void *user;
 } walk;
 
+static tess_status load_parameters(tess_statistics *s, tess_error *error)
+{
+    if (s->factor_known)
+        return TESS_OK;
+    TESS_TRY(s->stage.network.net ? tess_pixel_network_load(&s->stage.network, s->state, s->at.work, error)
+                                  : make_factor(s, error));
+    s->factor_known = true;
+    return TESS_OK;
+}
+
 static tess_status score_blocks(const walk *w, tess_error *error)
 {
     tess_statistics *s = w->s;
     const tess_pixel_image *size = &w->set->image[w->image];
-    const int channels = tess_spectral_gives(s->plan, tess_statistics_score_at(s->plan));
+    const int channels = tess_spectral_gives(s->plan, tess_spectral_score_at(s->plan));
     const int64_t step = tess_pixel_stage_rows(&s->stage, size);
     float *scores = s->stage.scores.data;
-    if (!s->factor_known) {
-        TESS_TRY(make_factor(s, error));
-        s->factor_known = true;
-    }
+    TESS_TRY(load_parameters(s, error));
     for (int64_t row = 0; row < size->height; row += step) {
         const int64_t rows = tess_min_i64(step, size->height - row);
         TESS_TRY(tess_pixel_stage_load(&s->stage, w->set, w->image, (tess_pixel_rows){row, rows},
@@ -71,7 +78,7 @@ static tess_status score_windows(const walk *w, const tess_node *node, tess_erro
 {
     tess_statistics *s = w->s;
     const tess_pixel_image *size = &w->set->image[w->image];
-    const int channels = tess_spectral_gives(s->plan, tess_statistics_score_at(s->plan));
+    const int channels = tess_spectral_gives(s->plan, tess_spectral_score_at(s->plan));
     const int64_t step = tess_pixel_stage_rows(&s->stage, size), halo = s->stage.sizes.halo;
     float *scores = s->stage.scores.data;
     for (int64_t row = 0; row < size->height; row += step) {
@@ -96,7 +103,7 @@ static tess_status stream_step(tess_statistics *s, const tess_node *node, int64_
                                tess_error *error)
 {
     tess_device *device = s->stage.settings.device;
-    const int score = tess_pipeline_score(&s->plan->pipeline), at = tess_statistics_score_at(s->plan);
+    const int score = tess_pipeline_score(&s->plan->pipeline), at = tess_spectral_score_at(s->plan);
     const int in = tess_spectral_gives(s->plan, at), channels = tess_spectral_reads(s->plan, score);
     const size_t bytes = tess_moments_values(in, true) * sizeof(double), c = (size_t)channels;
     double *sums = s->at.block; /* on the host: weighted */
@@ -126,7 +133,7 @@ static tess_status score_stream(const walk *w, const tess_node *node, tess_error
 {
     tess_statistics *s = w->s;
     const tess_pixel_image *size = &w->set->image[w->image];
-    const int channels = tess_spectral_gives(s->plan, tess_statistics_score_at(s->plan));
+    const int channels = tess_spectral_gives(s->plan, tess_spectral_score_at(s->plan));
     float *scores = s->stage.scores.data;
     tess_moments_clear(s->at.block, channels, true);
     for (int64_t row = 0, rows; row < size->height; row += rows) {
@@ -152,7 +159,7 @@ tess_status tess_statistics_raw_scores(tess_statistics *s, const tess_pixel_set 
     const tess_node *node = &s->plan->pipeline.nodes[score];
     const walk w = {s, set, image, sink, user};
     TESS_TRY(tess_statistics_fit_image(s, set, image, score, error));
-    tess_path_make(s->state, tess_statistics_score_at(s->plan), s->at.score_path, s->at.work, &s->score_path);
+    tess_path_make(s->state, tess_spectral_score_at(s->plan), s->at.score_path, s->at.work, &s->score_path);
     switch (tess_node_scope_of(node)) {
     case TESS_SCOPE_LOCAL:
         return score_windows(&w, node, error);
