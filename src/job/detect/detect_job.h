@@ -4,7 +4,7 @@
 
 #include "base/temp.h"
 #include "job/common/engine.h"
-#include "job/detect/detect_cubes.h"
+#include "train/statistics/cubes.h"
 #include "job/detect/detect_objects.h"
 #include "tessera_detect.h"
 #include "train/statistics/curve.h"
@@ -13,7 +13,7 @@
 typedef struct tess_detect_job {
     const tess_detect_settings *settings;
     tess_engine engine;
-    tess_detect_cubes input, other; /* other: of `fit` */
+    tess_pixel_cubes input, other; /* other: of `fit` */
     bool fits_other, fits;          /* phase 1 reads `other`; there is a phase 1 */
     tess_spectral_plan *plan;
     tess_spectral_state state;

@@ -97,7 +97,7 @@ static tess_status plan_rows(tess_detect_job *job, int64_t rows, tess_error *err
     for (int i = 0; i < TESS_MEM_CATEGORIES; i++)
         if (i != TESS_MEM_HOST && i != TESS_MEM_IO)
             job->planned.by[i] += held.bytes.by[i];
-    const size_t cube = tess_detect_cubes_bytes(&job->input), other = tess_detect_cubes_bytes(&job->other);
+    const size_t cube = tess_pixel_cubes_bytes(&job->input), other = tess_pixel_cubes_bytes(&job->other);
     job->piece_pixels = piece_pixels(job);
     job->planned.by[TESS_MEM_HOST] += writer + cube + other +
                                       tess_block_granted((size_t)job->piece_pixels * 6 + sample_bytes(job)) +

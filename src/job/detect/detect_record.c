@@ -34,7 +34,7 @@ static tess_json *phase_record(const char *name, double seconds, int readings, d
 static tess_json *measured_record(const tess_detect_job *job)
 {
     tess_json *measured = tess_json_object(), *phases = tess_json_array();
-    const tess_detect_cubes *fitted = job->fits_other ? &job->other : &job->input;
+    const tess_pixel_cubes *fitted = job->fits_other ? &job->other : &job->input;
     tess_mem_usage peak;
     tess_memory_peak(job->engine.memory, tess_engine_scope(&job->engine), &peak);
     if (job->fits)

@@ -103,7 +103,7 @@ static tess_status score_file(tess_detect_job *job, int64_t file, int64_t first,
     sink s = {.job = job};
     tess_cube *cube;
     char *path = tess_detect_target(job, file);
-    tess_status status = path ? tess_detect_cubes_at(&job->input, first, &cube, error)
+    tess_status status = path ? tess_pixel_cubes_at(&job->input, first, &cube, error)
                               : tess_fail(error, TESS_NO_MEMORY, "no memory for a name");
     if (status == TESS_OK)
         status = tess_detect_truth_open(job, file, &s.truth, error);
@@ -163,7 +163,7 @@ static tess_status allocate(tess_detect_job *job, tess_error *error)
 tess_status tess_detect_run(tess_detect_job *job, tess_error *error)
 {
     const tess_detect_settings *s = job->settings;
-    const tess_detect_cubes *fitted = job->fits_other ? &job->other : &job->input;
+    const tess_pixel_cubes *fitted = job->fits_other ? &job->other : &job->input;
     const int64_t fit_pixels = job->fits ? fitted->list.pixels * tess_statistics_fit_readings(job->plan) : 0;
     if (tess_detect_is_folder(s->input) && !tess_detect_is_folder(s->output) && mkdir(s->output, 0777) != 0)
         return tess_fail(error, TESS_IO_FAILED, "%s: the folder for the scores cannot be made: %s", s->output,
@@ -176,7 +176,7 @@ tess_status tess_detect_run(tess_detect_job *job, tess_error *error)
     if (job->fits)
         TESS_TRY(tess_statistics_fit(job->statistics, &fitted->set, error));
     if (s->save)
-        TESS_TRY(tess_spectral_save(job->engine.memory, s->save, &job->state, error));
+        TESS_TRY(tess_spectral_save(job->engine.memory, s->save, &job->state, NULL, 0, error));
     job->fit_seconds = tess_clock() - start;
     start = tess_clock();
     TESS_TRY(score_all(job, error));

@@ -21,8 +21,9 @@ typedef struct tess_train_job {
     tess_train_config config;
     uint64_t limit;
     tess_weights *start;
-    tess_model_net model; /* finished for training */
-    int64_t levels;       /* of a diffusion network: values of its second input; else 0 */
+    tess_model_net model;                 /* finished for training */
+    int64_t levels;                       /* of a diffusion network: values of its second input; else 0 */
+    struct tess_train_spectral *spectral; /* of a pipeline (train_pipeline.h); else NULL */
     const tess_train_phase *phase;
     tess_training *training; /* of the phase */
     tess_training_choice choice;
@@ -76,6 +77,24 @@ tess_status tess_train_open_maps(tess_train_job *job, int64_t crop, uint64_t cac
 /* Sets what `fill` must know of the result. */
 tess_status tess_train_describe_diffusion(const tess_train_job *job, tess_weights *weights,
                                           tess_error *error) TESS_MUST_CHECK;
+/* train_pipeline.c: what is different for a hyperspectral pipeline. Opens cubes, nodes and network. */
+tess_status tess_train_open_pipeline(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
+void tess_train_close_pipeline(tess_train_job *job);
+tess_status tess_train_open_cubes(tess_train_job *job, int64_t crop, tess_error *error) TESS_MUST_CHECK;
+/* Bytes that are held from the beginning to the end; those of phase 1, which are gone when data come. */
+size_t tess_train_pipeline_bytes(const tess_train_job *job);
+tess_mem_bytes tess_train_first_bytes(const tess_train_job *job);
+/* Phase 1, or, of a resumed run, what it fitted. */
+tess_status tess_train_begin_pipeline(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_train_first_pipeline_values(tess_train_job *job, float *trained, float *running,
+                                             tess_error *error) TESS_MUST_CHECK;
+/* Whole passes over the data before a step; 0 for other runs. */
+double tess_train_epoch(const tess_train_job *job, int64_t step);
+tess_status tess_train_write_pipeline(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
+/* Refuses a name of the run's files that is that of a cube or mask: calls for each of them. */
+tess_status tess_train_each_cube(const tess_train_job *job,
+                                 tess_status (*check)(const void *user, const char *path, tess_error *error),
+                                 const void *user, tess_error *error) TESS_MUST_CHECK;
 /* train_run.c */
 tess_status tess_train_run(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
 /* train_report.c: log, events and notes; the record. */

@@ -23,8 +23,12 @@ static tess_status choose_precision(tess_train_job *job, tess_error *error)
     for (int i = 0; i < PRECISIONS && strcmp(job->settings->common.precision, "auto") == 0; i++)
         if (precisions[i].precision == job->config.precision)
             name = precisions[i].name;
+    const bool pipeline = job->config.network.architecture == TESS_TRAIN_PIPELINE;
     if (strcmp(name, "auto") == 0) /* bf16 needs no loss scale and is as fast as fp16 */
-        name = job->engine.device->host_memory ? "fp32" : "bf16";
+        name = job->engine.device->host_memory || pipeline ? "fp32" : "bf16";
+    if (pipeline && strcmp(name, "fp32") != 0 && strcmp(name, "tf32") != 0)
+        return tess_fail(error, TESS_BAD_OPTION,
+                         "`precision` %s: pipelines are trained in fp32, or in tf32 on a card", name);
     tess_precision chosen;
     TESS_TRY(tess_precision_of(&job->engine.facts, name, &chosen, error));
     job->engine.dtype = chosen.dtype;
@@ -53,7 +57,7 @@ static tess_status open_engine(tess_train_job *job, tess_memory *memory, tess_er
     return TESS_OK;
 }
 
-static tess_status open_network(tess_train_job *job, tess_error *error)
+static tess_status open_model(tess_train_job *job, tess_error *error)
 {
     static const char *const names[] = {[TESS_TRAIN_DRUNET] = "drunet",
                                         [TESS_TRAIN_UNET] = "unet",
@@ -75,10 +79,14 @@ static tess_status open_network(tess_train_job *job, tess_error *error)
             tess_train_shape_diffusion(config, &shape);
         TESS_TRY(tess_model_new(&shape, &job->start, error));
     }
-    if (tess_diffusion_has(job->start))
-        TESS_TRY(tess_train_open_diffusion(job, error));
-    else
-        TESS_TRY(tess_train_open_denoiser(job, error));
+    return tess_diffusion_has(job->start) ? tess_train_open_diffusion(job, error)
+                                          : tess_train_open_denoiser(job, error);
+}
+
+static tess_status open_network(tess_train_job *job, tess_error *error)
+{
+    TESS_TRY(job->config.network.architecture == TESS_TRAIN_PIPELINE ? tess_train_open_pipeline(job, error)
+                                                                     : open_model(job, error));
     if (job->settings->resume)
         return TESS_OK;
     tess_parameters parameters;
@@ -108,7 +116,7 @@ tess_status tess_train_open(tess_train_job *job, tess_memory *memory, tess_error
     TESS_TRY(open_network(job, error));
     TESS_TRY(open_validation(job, error));
     TESS_TRY(tess_train_plan_phases(job, error));
-    const int64_t links = tess_images_links(job->source->images);
+    const int64_t links = job->source->images ? tess_images_links(job->source->images) : 0;
     if (links)
         tess_note(common, TESS_NOTE_WARNING,
                   "data.folders: %lld link(s) to folders are not followed; name those folders themselves",
@@ -124,6 +132,7 @@ void tess_train_close(tess_train_job *job)
     tess_log_close(job->log);
     tess_events_close(job->events);
     tess_model_clear(&job->model);
+    tess_train_close_pipeline(job);
     tess_weights_close(job->start);
     if (job->engine.device)
         tess_engine_close(&job->engine);

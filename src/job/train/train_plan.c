@@ -48,6 +48,12 @@ static tess_data_settings data_of(const tess_train_job *job, int64_t batch, int 
     return data;
 }
 
+/* The larger of what is held one after the other: phase 1 of a pipeline, then data. */
+static tess_mem_bytes larger_bytes(const tess_mem_bytes *a, const tess_mem_bytes *b)
+{
+    return tess_mem_total(a) + a->by[TESS_MEM_HOST] > tess_mem_total(b) + b->by[TESS_MEM_HOST] ? *a : *b;
+}
+
 /* Bytes of everything but the step, by category, for a batch in so many parts. The first values of the parameters are
  * gone when data and validation come. */
 static tess_mem_bytes other_bytes(const tess_train_job *job, int64_t batch, int micro_batches)
@@ -63,6 +69,11 @@ static tess_mem_bytes other_bytes(const tess_train_job *job, int64_t batch, int 
         bytes.by[TESS_MEM_HOST] = bytes.by[TESS_MEM_HOST] > values ? bytes.by[TESS_MEM_HOST] : values;
     else if (values > tess_mem_total(&bytes) + bytes.by[TESS_MEM_HOST])
         bytes = (tess_mem_bytes){.by[TESS_MEM_HOST] = values};
+    if (job->spectral) {
+        const tess_mem_bytes first = tess_train_first_bytes(job);
+        bytes = larger_bytes(&first, &bytes);
+        bytes.by[TESS_MEM_HOST] += tess_train_pipeline_bytes(job);
+    }
     bytes.by[TESS_MEM_HOST] += TESS_CHECKPOINT_BUFFER;
     if (job->engine.device->host_memory) {
         bytes.by[TESS_MEM_IO] += bytes.by[TESS_MEM_HOST];
@@ -111,8 +122,9 @@ static tess_status plan_phase(tess_train_job *job, const tess_train_phase *phase
                               tess_error *error)
 {
     tess_train_close_phase(job);
-    TESS_TRY(job->levels ? tess_train_open_maps(job, phase->crop, cache, error)
-                         : open_source(job, phase->crop, cache, error));
+    TESS_TRY(job->spectral ? tess_train_open_cubes(job, phase->crop, error)
+             : job->levels ? tess_train_open_maps(job, phase->crop, cache, error)
+                           : open_source(job, phase->crop, cache, error));
     job->phase = phase;
     const tess_training_request request = request_of(job, phase);
     TESS_TRY(tess_plan_training(job->model.net, job->engine.device, job->engine.rates, &request, &job->choice,

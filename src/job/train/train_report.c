@@ -9,7 +9,7 @@
 #include "job/common/record.h"
 #include "job/train/train_job.h"
 
-enum { LOG_EVERY = 10 };               /* steps */
+enum { LOG_EVERY = 10 };               /* steps; of a pipeline, which has few, each is logged */
 static const double NOTE_SECONDS = 10; /* between two lines of progress */
 
 static double samples_per_second(const tess_train_job *job)
@@ -45,7 +45,7 @@ tess_status tess_train_report_step(tess_train_job *job, tess_error *error)
     const int64_t step = job->state.step;
     if (tess_clock() - job->noted >= NOTE_SECONDS || (step == job->config.steps && !job->validator))
         say_progress(job, "");
-    if (step % LOG_EVERY && step != job->config.steps)
+    if (step % LOG_EVERY && step != job->config.steps && !job->spectral)
         return TESS_OK;
     if (job->events) {
         TESS_TRY(tess_events_scalar(job->events, "loss", step, job->state.loss, error));

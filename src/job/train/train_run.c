@@ -49,6 +49,7 @@ static tess_status step(tess_train_job *job, held *h, bool last, tess_error *err
     const double start = tess_clock();
     tess_train_control(&job->config, &job->state, control);
     job->rate = control[TESS_CONTROL_RATE];
+    control[TESS_CONTROL_EPOCH] = tess_train_epoch(job, job->state.step);
     tess_training_control(job->training, control, NULL);
     for (int m = 0; m < job->choice.micro_batches; m++) {
         if (!h->fed)

@@ -1,6 +1,6 @@
-#include "job/detect/detect_cubes.h"
+#include "train/statistics/cubes.h"
 
-tess_status tess_detect_cubes_at(tess_detect_cubes *cubes, int64_t image, tess_cube **cube, tess_error *error)
+tess_status tess_pixel_cubes_at(tess_pixel_cubes *cubes, int64_t image, tess_cube **cube, tess_error *error)
 {
     const int64_t file = cubes->file[image];
     if (!cubes->open || cubes->open_file != file) {
@@ -16,13 +16,13 @@ tess_status tess_detect_cubes_at(tess_detect_cubes *cubes, int64_t image, tess_c
 static tess_status read(void *user, int64_t image, int64_t first, int64_t rows, void *samples,
                         tess_error *error)
 {
-    tess_detect_cubes *cubes = user;
+    tess_pixel_cubes *cubes = user;
     tess_cube *cube;
-    TESS_TRY(tess_detect_cubes_at(cubes, image, &cube, error));
+    TESS_TRY(tess_pixel_cubes_at(cubes, image, &cube, error));
     return tess_cube_read(cube, cubes->place[image], first, rows, samples, error);
 }
 
-static void list_images(tess_detect_cubes *cubes)
+static void list_images(tess_pixel_cubes *cubes)
 {
     int64_t at = 0;
     for (int64_t f = 0; f < cubes->list.count; f++) {
@@ -39,10 +39,10 @@ static void list_images(tess_detect_cubes *cubes)
     }
 }
 
-tess_status tess_detect_cubes_open(const char *path, const tess_cube_settings *settings,
-                                   tess_detect_cubes *cubes, tess_error *error)
+tess_status tess_pixel_cubes_open(const char *path, const tess_cube_settings *settings,
+                                  tess_pixel_cubes *cubes, tess_error *error)
 {
-    *cubes = (tess_detect_cubes){.settings = *settings};
+    *cubes = (tess_pixel_cubes){.settings = *settings};
     TESS_TRY(tess_cube_list_make(path, settings, &cubes->list, error));
     const size_t images = (size_t)cubes->list.images;
     cubes->image = tess_small_alloc(images, sizeof *cubes->image);
@@ -59,17 +59,17 @@ tess_status tess_detect_cubes_open(const char *path, const tess_cube_settings *s
     return TESS_OK;
 }
 
-void tess_detect_cubes_close(tess_detect_cubes *cubes)
+void tess_pixel_cubes_close(tess_pixel_cubes *cubes)
 {
     tess_cube_close(cubes->open);
     tess_small_free(cubes->image);
     tess_small_free(cubes->file);
     tess_small_free(cubes->place);
     tess_cube_list_free(&cubes->list);
-    *cubes = (tess_detect_cubes){0};
+    *cubes = (tess_pixel_cubes){0};
 }
 
-size_t tess_detect_cubes_bytes(const tess_detect_cubes *cubes)
+size_t tess_pixel_cubes_bytes(const tess_pixel_cubes *cubes)
 {
     size_t most = 0;
     for (int64_t f = 0; f < cubes->list.count; f++)
