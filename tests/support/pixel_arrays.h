@@ -94,8 +94,8 @@ static inline void pipeline_run_close(pipeline_run *run)
     tess_registry_close(run->device);
 }
 
-static inline void pipeline_run_fit(pipeline_run *run, const char *json, pixel_arrays *a,
-                                    const double *wavelengths, int64_t rows, int threads)
+static inline void pipeline_run_fit_on(pipeline_run *run, const char *device, const char *json,
+                                       pixel_arrays *a, const double *wavelengths, int64_t rows, int threads)
 {
     *run = (pipeline_run){0};
     tess_json *parsed = NULL;
@@ -109,7 +109,7 @@ static inline void pipeline_run_fit(pipeline_run *run, const char *json, pixel_a
         run->status = tess_spectral_compile(&pipeline, a->bands, wavelengths, &run->plan, &run->error);
     const tess_device_options options = {.memory = &test_counter, .threads = threads};
     if (run->status == TESS_OK)
-        run->status = tess_registry_open("cpu", &options, &run->device, &run->error);
+        run->status = tess_registry_open(device, &options, &run->device, &run->error);
     const tess_pixel_stage_settings settings = {
         .device = run->device, .memory = &test_counter, .block_rows = rows};
     if (run->status == TESS_OK)
@@ -118,6 +118,12 @@ static inline void pipeline_run_fit(pipeline_run *run, const char *json, pixel_a
         run->status = tess_statistics_create(&settings, &set, &run->state, &run->statistics, &run->error);
     if (run->status == TESS_OK)
         run->status = tess_statistics_fit(run->statistics, &set, &run->error);
+}
+
+static inline void pipeline_run_fit(pipeline_run *run, const char *json, pixel_arrays *a,
+                                    const double *wavelengths, int64_t rows, int threads)
+{
+    pipeline_run_fit_on(run, "cpu", json, a, wavelengths, rows, threads);
 }
 
 static inline tess_status pipeline_run_keep(void *user, int64_t image, int64_t first_row, int64_t rows,

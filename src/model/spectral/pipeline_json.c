@@ -60,7 +60,8 @@ static tess_status read_node(const tess_json *json, tess_pipeline *pipeline, tes
     return TESS_OK;
 }
 
-static tess_status unknown_node(const tess_pipeline *pipeline, const char *text, tess_error *error)
+static tess_status unknown_node(const tess_pipeline *pipeline, const char *where, const char *text,
+                                tess_error *error)
 {
     const char *nearest = NULL;
     int least = tess_spelling_limit(text);
@@ -69,7 +70,7 @@ static tess_status unknown_node(const tess_pipeline *pipeline, const char *text,
         if (far < least)
             nearest = pipeline->nodes[i].name, least = far;
     }
-    return tess_fail(error, TESS_BAD_INPUT, "connections: no node is called '%.60s'%s%s%s", text,
+    return tess_fail(error, TESS_BAD_INPUT, "%s: no node is called '%.60s'%s%s%s", where, text,
                      nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
 }
 
@@ -81,7 +82,7 @@ static tess_status find_end(const tess_pipeline *pipeline, const tess_json *valu
     const char *point = strchr(text, '.');
     *node = find_node(pipeline, text, point ? (size_t)(point - text) : strlen(text));
     if (*node < 0)
-        return unknown_node(pipeline, text, error);
+        return unknown_node(pipeline, "connections", text, error);
     const tess_kind_row *row = &tess_node_kinds[pipeline->nodes[*node].kind];
     const unsigned ports = output ? row->gives == TESS_PORT_NONE ? 0 : 1u << row->gives : row->reads;
     bool found = !point;
@@ -160,7 +161,7 @@ static tess_status read_targets(const tess_json *nodes, tess_pipeline *pipeline,
                              node->name, tess_node_kinds[node->kind].name);
         node->target = strcmp(name, "data") == 0 ? TESS_NODE_DATA : tess_pipeline_find(pipeline, name);
         if (strcmp(name, "data") != 0 && node->target < 0)
-            return unknown_node(pipeline, name, error);
+            return unknown_node(pipeline, "target", name, error);
     }
     return TESS_OK;
 }
