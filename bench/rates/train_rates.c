@@ -3,7 +3,8 @@
  *
  *   train_rates device=cuda model=random:drunet precision=bf16 batch=64 crop=128 steps=30
  *
- * Further words: micro=2 recompute=none|blocks|all down=1 rate=1e-4 optimizer=adam|adamw|sgd average=1 threads=2;
+ * Further words: micro=2 recompute=none|blocks|all some=N rate=1e-4 optimizer=adam|adamw|sgd average=1 threads=2;
+ * some=N: recomputes at most N blocks; memory=BYTES: as few as fit; plan=1: prints the bytes and runs nothing;
  * update=16: MiB of gradients after which a pass updates their parameters, and keeps no block of all gradients;
  * data=FILE: fp32 inputs, then targets, of each step's batch (default: random, the same in every step);
  * ops=1: a line for each kind of op of a pass, the slowest first, each timed by itself;
@@ -38,7 +39,7 @@ static tess_training_settings settings_of(void)
                                     .recompute = is("recompute", "blocks") ? TESS_RECOMPUTE_BLOCKS
                                                  : is("recompute", "all")  ? TESS_RECOMPUTE_ALL
                                                                            : TESS_RECOMPUTE_NONE,
-                                    .recompute_down = (int)number("down", TESS_RECOMPUTE_EVERYWHERE),
+                                    .recompute_blocks = (int)number("some", TESS_RECOMPUTE_EVERYWHERE),
                                     .loss = {.kind = TESS_MSE},
                                     .optimize = {.kind = sgd                        ? TESS_SGD
                                                          : is("optimizer", "adamw") ? TESS_ADAMW
@@ -251,6 +252,22 @@ static void report_bytes(const tess_training *training, const tess_device_facts 
                (unsigned long long)planned.by[i]);
 }
 
+/* Plans the step: with memory=BYTES, with the fewest recomputed blocks that fit. */
+static tess_training *plan_step(const tess_net *net, const tess_training_settings *settings)
+{
+    const uint64_t limit = (uint64_t)number("memory", 0);
+    tess_training_settings s = *settings;
+    for (s.recompute_blocks = limit ? 0 : s.recompute_blocks;; s.recompute_blocks++) {
+        tess_training *training = NULL;
+        need(tess_training_create(net, device, &s, &training, &error), &error);
+        const tess_mem_bytes bytes = tess_training_bytes(training);
+        if (!limit || tess_mem_total(&bytes) <= limit ||
+            tess_training_recomputed(training) < s.recompute_blocks)
+            return training;
+        tess_training_destroy(training);
+    }
+}
+
 int main(int argc, char **argv)
 {
     argument_count = argc;
@@ -266,9 +283,15 @@ int main(int argc, char **argv)
     need(tess_registry_open(word("device", "cpu"), &options, &device, &error), &error);
     need(tess_model_open(word("model", "random:dncnn"), &weights, &error), &error);
     need(tess_model_recognise_trained(weights, &model, &error), &error);
-    need(tess_training_create(model.net, device, &settings, &training, &error), &error);
+    training = plan_step(model.net, &settings);
     device->facts(device, &facts);
     tess_memory_reset_peak(&counter);
+    if (number("plan", 0) > 0) {
+        printf("{");
+        report_bytes(training, &facts, resident);
+        printf("\"recomputed\": %d}\n", tess_training_recomputed(training));
+        return 0;
+    }
     need(tess_training_prepare(training, &error), &error);
     load(training, weights);
     tess_tensor in, target;
@@ -297,10 +320,11 @@ int main(int argc, char **argv)
     report_bytes(training, &facts, resident);
     qsort(seconds, (size_t)steps, sizeof *seconds, by_value);
     const double median = seconds[steps / 2];
-    printf("\"batch\": %g, \"crop\": %g, \"ms\": %.4f, \"least_ms\": %.4f, \"least_cpu_ms\": %.4f, "
+    printf("\"recomputed\": %d, \"batch\": %g, \"crop\": %g, \"ms\": %.4f, \"least_ms\": %.4f, "
+           "\"least_cpu_ms\": %.4f, "
            "\"tflops\": %.2f}\n",
-           number("batch", 16), number("crop", 128), median * 1e3, seconds[0] * 1e3, least_cpu * 1e3,
-           tess_training_flops(training) / median * 1e-12);
+           tess_training_recomputed(training), number("batch", 16), number("crop", 128), median * 1e3,
+           seconds[0] * 1e3, least_cpu * 1e3, tess_training_flops(training) / median * 1e-12);
     if (number("ops", 0) > 0)
         report_ops(training);
     if (data)

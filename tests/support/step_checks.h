@@ -269,6 +269,11 @@ static inline void check_recompute(tess_device *device, tess_dtype dtype)
         again = step_outcome_of(device, &step_nets[i], &settings, 3, 1e-2);
         check_equal(&kept, &again, step_nets[i].name, "recomputing blocks");
         free(again.values);
+        settings.recompute_blocks = 1;
+        again = step_outcome_of(device, &step_nets[i], &settings, 3, 1e-2);
+        check_equal(&kept, &again, step_nets[i].name, "recomputing one block");
+        free(again.values);
+        settings.recompute_blocks = TESS_RECOMPUTE_EVERYWHERE;
         settings.recompute = TESS_RECOMPUTE_ALL;
         again = step_outcome_of(device, &step_nets[i], &settings, 3, 1e-2);
         check_equal(&kept, &again, step_nets[i].name, "recomputing all");

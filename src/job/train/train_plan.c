@@ -78,8 +78,8 @@ static uint64_t besides(const void *user, int micro_batches)
     return tess_mem_total(&other);
 }
 
-/* Of gradients, after which their parameters are updated: enough to make the launches of an update cheap on a card. */
-enum { UPDATE_BYTES = 16 << 20 };
+/* Of gradients, after which parameters are updated the first time: a small share of the activations at that point. */
+enum { UPDATE_BYTES = 4 << 20 };
 
 static tess_training_request request_of(const tess_train_job *job, const tess_train_phase *phase)
 {

@@ -165,6 +165,7 @@ static tess_status plan(tess_training *t, const tess_net *net, tess_error *error
                       .update = &t->update,
                       .shape = {.n = s->n, .h = s->h, .w = s->w, .d = s->d}};
     const tess_status status = emit(t, &e, error);
+    t->recomputed = e.recomputed;
     tess_small_free(e.values);
     tess_small_free(e.stats);
     tess_small_free(e.stats_again);
@@ -224,6 +225,11 @@ tess_mem_bytes tess_training_bytes(const tess_training *t)
     bytes.by[t->device->host_memory ? TESS_MEM_IO : TESS_MEM_HOST] +=
         tess_block_granted(CONTROL_VALUES * sizeof(double));
     return bytes;
+}
+
+int tess_training_recomputed(const tess_training *t)
+{
+    return t->recomputed;
 }
 
 double tess_training_flops(const tess_training *t)
