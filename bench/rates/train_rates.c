@@ -6,6 +6,7 @@
  * Further words: micro=2 recompute=none|blocks|all some=N rate=1e-4 optimizer=adam|adamw|sgd average=1 threads=2;
  * some=N: recomputes at most N blocks; memory=BYTES: as few as fit; plan=1: prints the bytes and runs nothing;
  * update=16: MiB of gradients after which a pass updates their parameters, and keeps no block of all gradients;
+ * pairs=0: computes the gradients of kernels one by one;
  * data=FILE: fp32 inputs, then targets, of each step's batch (default: random, the same in every step);
  * ops=1: a line for each kind of op of a pass, the slowest first, each timed by itself;
  * out=FILE: the parameters after the last step, fp32, in the order of the printed names; losses=1: prints all losses. */
@@ -50,6 +51,7 @@ static tess_training_settings settings_of(void)
                                                  .weight_decay = is("optimizer", "adamw") ? 0.01 : 0,
                                                  .momentum = sgd ? 0.9 : 0},
                                     .average = number("average", 0) > 0,
+                                    .pair_gradients = number("pairs", 1) > 0,
                                     .update_bytes = (size_t)(number("update", 0) * (1 << 20)),
                                     .tf32 = is("precision", "tf32")};
 }
@@ -205,9 +207,10 @@ static void report_ops(tess_training *t)
             snprintf(name, sizeof name, "pack weights");
         else
             snprintf(name, sizeof name, "%s%s %lldx%lld", class,
-                     step->op.masked       ? " masked"
-                     : step->op.inputs > 1 ? " +"
-                                           : "",
+                     step->op.masked              ? " masked"
+                     : tess_op_is_pair(&step->op) ? " pair"
+                     : step->op.inputs > 1        ? " +"
+                                                  : "",
                      (long long)step->op.in[0].h, (long long)step->op.in[0].w);
         int k = 0;
         while (k < count && strcmp(kinds[k].name, name) != 0)

@@ -30,7 +30,8 @@ typedef struct tess_training_settings {
     tess_op_optimize optimize;
     bool average; /* keeps an exponential moving average of the parameters */
     bool tf32;
-    uint64_t seed; /* of dropouts; a dropout also depends on the step and on the place in the batch */
+    bool pair_gradients; /* of two convolutions that are alike by one op, if the device has one */
+    uint64_t seed;       /* of dropouts; a dropout also depends on the step and on the place in the batch */
     /* Not 0: where nothing needs all gradients at once (clipping, micro-batches, fp16), a pass also updates the
      * parameters: the first time as soon as at least so many bytes of gradients are there, and uses their memory again. */
     size_t update_bytes;

@@ -321,11 +321,13 @@ int main(void)
     check_bytes(device, TESS_F32);
     check_recompute(device, TESS_F32);
     check_gathered(device, TESS_F32);
+    check_pairs(device, TESS_F32);
     check_update_in_pass(device, TESS_F32);
     if (facts.bf16) {
         check_bytes(device, TESS_BF16);
         check_recompute(device, TESS_BF16);
         check_gathered(device, TESS_BF16);
+        check_pairs(device, TESS_BF16);
         check_update_in_pass(device, TESS_BF16);
     }
     check_micro_batches(device);

@@ -38,6 +38,7 @@ static inline tess_training_settings step_settings(int64_t n, int64_t side, int6
                                     .d = depth,
                                     .micro_batches = 1,
                                     .recompute_blocks = TESS_RECOMPUTE_EVERYWHERE,
+                                    .pair_gradients = true,
                                     .loss = {.kind = TESS_MSE},
                                     .optimize = {.kind = TESS_SGD}};
 }

@@ -126,6 +126,8 @@ static tess_status emit(tess_training *t, tess_emitter *e, tess_error *error)
     tess_update_divide(&t->update, &t->program, e->net, &t->parameters, &t->settings);
     emit_begin(t);
     emit_pass(t, e);
+    if (t->settings.pair_gradients && t->program.status == TESS_OK)
+        tess_program_pair_gradients(&t->program);
     emit_update(t);
     TESS_TRY(t->program.status);
     tess_program_gather_packs(&t->program);
