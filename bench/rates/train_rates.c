@@ -3,8 +3,8 @@
  *
  *   train_rates device=cuda model=random:drunet precision=bf16 batch=64 crop=128 steps=30
  *
- * Further words: micro=2 recompute=none|blocks|all some=N rate=1e-4 optimizer=adam|adamw|sgd average=1 threads=2;
- * some=N: recomputes at most N blocks; memory=BYTES: as few as fit; plan=1: prints the bytes and runs nothing;
+ * Further words: micro=2 recompute=none|some:N|blocks|all rate=1e-4 optimizer=adam|adamw|sgd average=1 threads=2;
+ * recompute=some:N: only the N blocks that free most; memory=BYTES: as few blocks as fit; plan=1: prints the bytes only;
  * update=16: MiB of gradients after which a pass updates their parameters, and keeps no block of all gradients;
  * pairs=0: computes the gradients of kernels one by one;
  * data=FILE: fp32 inputs, then targets, of each step's batch (default: random, the same in every step);
@@ -29,7 +29,8 @@ static tess_device *device;
 static tess_training_settings settings_of(void)
 {
     const bool sgd = is("optimizer", "sgd");
-    const int micro = (int)number("micro", 1);
+    const int micro = (int)number("micro", 1),
+              some = strncmp(word("recompute", ""), "some:", 5) == 0 ? atoi(word("recompute", "") + 5) : 0;
     return (tess_training_settings){.dtype = is("precision", "bf16")   ? TESS_BF16
                                              : is("precision", "fp16") ? TESS_F16
                                                                        : TESS_F32,
@@ -37,10 +38,10 @@ static tess_training_settings settings_of(void)
                                     .h = (int64_t)number("crop", 128),
                                     .w = (int64_t)number("crop", 128),
                                     .micro_batches = micro,
-                                    .recompute = is("recompute", "blocks") ? TESS_RECOMPUTE_BLOCKS
-                                                 : is("recompute", "all")  ? TESS_RECOMPUTE_ALL
-                                                                           : TESS_RECOMPUTE_NONE,
-                                    .recompute_blocks = (int)number("some", TESS_RECOMPUTE_EVERYWHERE),
+                                    .recompute = is("recompute", "blocks") || some > 0 ? TESS_RECOMPUTE_BLOCKS
+                                                 : is("recompute", "all")              ? TESS_RECOMPUTE_ALL
+                                                                                       : TESS_RECOMPUTE_NONE,
+                                    .recompute_blocks = some > 0 ? some : TESS_RECOMPUTE_EVERYWHERE,
                                     .loss = {.kind = TESS_MSE},
                                     .optimize = {.kind = sgd                        ? TESS_SGD
                                                          : is("optimizer", "adamw") ? TESS_ADAMW
@@ -260,6 +261,7 @@ static tess_training *plan_step(const tess_net *net, const tess_training_setting
 {
     const uint64_t limit = (uint64_t)number("memory", 0);
     tess_training_settings s = *settings;
+    s.recompute = limit ? TESS_RECOMPUTE_BLOCKS : s.recompute;
     for (s.recompute_blocks = limit ? 0 : s.recompute_blocks;; s.recompute_blocks++) {
         tess_training *training = NULL;
         need(tess_training_create(net, device, &s, &training, &error), &error);
