@@ -183,7 +183,7 @@ def main():
     parser.add_argument("--precision", help="of Tessera; default: bf16, on the CPU fp32")
     parser.add_argument("--micro", default="1,2,4")
     parser.add_argument("--recompute", default="none,blocks", help="none, some:N, blocks, all")
-    parser.add_argument("--words", default="", help="further words for train_rates, such as update=2")
+    parser.add_argument("--words", default="", help="further words for train_rates, such as update=1")
     parser.add_argument("--share", type=float, help="of PyTorch's memory; default: 0.7, on the CPU 0.5")
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--warm", type=int, default=4)

@@ -79,7 +79,7 @@ static uint64_t besides(const void *user, int micro_batches)
 }
 
 /* Of gradients, after which parameters are updated the first time: a small share of the activations at that point. */
-enum { UPDATE_BYTES = 2 << 20 };
+enum { UPDATE_BYTES = 1 << 20 };
 
 static tess_training_request request_of(const tess_train_job *job, const tess_train_phase *phase)
 {

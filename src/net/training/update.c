@@ -46,7 +46,7 @@ static bool ends_layer(const tess_parameters *parameters, int i)
  * update of many values costs fewer launches. */
 static void divide(tess_update *update, const tess_parameters *parameters, int64_t least)
 {
-    enum { GROWTH = 4 };
+    enum { GROWTH = 16 };
     int64_t end = parameters->trained;
     for (int i = parameters->count - 1; i > 0; i--) {
         if (!ends_layer(parameters, i - 1)) /* the layer before may also end with running statistics */
