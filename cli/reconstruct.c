@@ -144,8 +144,10 @@ const cli_verb cli_reconstruct = {
     .what = "an image from blurred copies or projections",
     .usage = "OUT --problem P [options]",
     .text =
-        "Makes an image from its measurements, with a denoiser as prior. A volume is written as NPY (depth, "
-        "height, width); a picture shows the slice in its middle.",
+        "Makes an image from its measurements, with a denoiser as prior. OUT holds values if it is an array "
+        "(.npy) or a raster (.tif, ENVI), and 8 bits if it is a picture (.png, .jpg, .bmp). A volume is "
+        "written "
+        "as NPY (depth, height, width); other files hold the slice in its middle.",
     .more =
         "Measured data (FILE.json) is one of\n"
         "  {\"operator\":\"blur\",\"kernels\":[\"psf1.npy\",\"psf2.npy\"],\"measurement\":\"y.npy\"}\n"

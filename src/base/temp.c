@@ -110,6 +110,7 @@ tess_status tess_temp_fail(int why, tess_error *error)
     return tess_fail(error, TESS_IO_FAILED, "cannot be written: %s%s", strerror(why),
                      why == ENOENT                   ? "; make its folder first"
                      : why == EACCES || why == EROFS ? "; its folder must be writable"
+                     : why == ENAMETOOLONG           ? "; choose a shorter one"
                                                      : "");
 }
 
@@ -143,7 +144,10 @@ static int make_files(tess_temp *temp, size_t prefix)
 
 tess_status tess_temp_create(const char *target, tess_temp **out, tess_error *error)
 {
+    struct stat about;
     *out = NULL;
+    if (lstat(target, &about) != 0 && errno == ENAMETOOLONG) /* found now, not by the rename after the work */
+        return tess_temp_fail(errno, error);
     const char *slash = strrchr(target, '/');
     const size_t prefix = slash ? (size_t)(slash - target) + 1 : 0;
     tess_temp *temp = tess_small_alloc(1, sizeof *temp);

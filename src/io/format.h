@@ -17,15 +17,16 @@ typedef struct tess_read_format {
     /* Loads the library that the format needs for this file, which need not exist; NULL: nothing to load. */
     tess_status (*load)(const char *path, tess_error *error);
     /* Fills *info, including held_bytes; the caller has set info->axes and info->page, and info->dtype to F64 if
-     * doubles are to stay. On failure nothing stays open. */
+     * doubles are to stay, and info->labels. On failure nothing stays open. */
     tess_status (*open)(tess_memory *memory, const char *path, tess_image_info *info, void **state,
                         tess_error *error);
-    /* Reads rows [first, first + count), which are inside the image and always in order. */
+    /* Reads rows [first, first + count), which are inside the image; in order, unless `any_order`. */
     tess_status (*rows)(void *state, int64_t first, int64_t count, void *rows, tess_error *error);
     /* Writes 1 (valid) or 0 for each sample of these rows, which were read before. NULL: all samples are valid. */
     tess_status (*valid)(void *state, int64_t first, int64_t count, const void *rows, unsigned char *valid,
                          tess_error *error);
     void (*close)(void *state);
+    bool any_order; /* rows may be read in any order, and more than once */
 } tess_read_format;
 
 typedef struct tess_create {
@@ -76,6 +77,8 @@ static inline bool tess_beyond_float(double value)
     return isfinite(value) && !isfinite((float)value);
 }
 tess_status tess_fail_beyond_float(tess_error *error);
+/* Reverses the bytes of each sample. */
+void tess_swap_samples(void *samples, int64_t count, int sample_bytes);
 
 /* A row of the suffix table (image.c). `write` is NULL for formats that are only read. */
 typedef struct tess_suffix {
@@ -84,6 +87,9 @@ typedef struct tess_suffix {
     const tess_write_format *write;
 } tess_suffix;
 
+/* The format of an existing file: by its content where that can be told, else by its suffix. */
+tess_status tess_choose_format(const char *path, const tess_read_format **out,
+                               tess_error *error) TESS_MUST_CHECK;
 /* Returns NULL when the suffix is unknown. */
 const tess_suffix *tess_suffix_of(const char *path);
 /* Lists the suffixes that can be written, ".png, .npy, …", for messages. */

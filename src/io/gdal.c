@@ -79,14 +79,14 @@ static bool white_is_zero(GDALDatasetH dataset)
     return strcmp(structure_of(dataset, "MINISWHITE"), "YES") == 0;
 }
 
-static tess_status check_bands(const gdal_reader *reader, GDALDataType type, tess_error *error)
+static tess_status check_bands(const gdal_reader *reader, GDALDataType type, bool labels, tess_error *error)
 {
     for (int b = 1; b <= reader->channels; b++) {
         GDALRasterBandH band = tess_gdal.GDALGetRasterBand(reader->dataset, b);
         if (tess_gdal.GDALGetRasterDataType(band) != type)
             return tess_fail(error, TESS_UNSUPPORTED,
                              "bands 1 and %d have different types; save them with one type", b);
-        if (has_palette(band) && !white_is_zero(reader->dataset))
+        if (!labels && has_palette(band) && !white_is_zero(reader->dataset))
             return tess_fail(error, TESS_UNSUPPORTED,
                              "has a palette; expand it first: gdal_translate -expand rgb IN OUT.tif");
         if (b < reader->channels && tess_gdal.GDALGetRasterColorInterpretation(band) == GCI_AlphaBand)
@@ -102,7 +102,7 @@ static tess_status check_bands(const gdal_reader *reader, GDALDataType type, tes
                 error, TESS_UNSUPPORTED,
                 "has samples of int8, of which gdal_translate may make unsigned ones; save them as "
                 "int16, in NumPy: band.view('int8').astype('int16')");
-        if (strlen(bits) == 1 && bits[0] < '8')
+        if (!labels && strlen(bits) == 1 && bits[0] < '8')
             return tess_fail(
                 error, TESS_UNSUPPORTED,
                 "has samples of fewer than 8 bits; convert it to 8 bits: gdal_translate -ot Byte");
@@ -189,7 +189,7 @@ static tess_status describe(gdal_reader *reader, const char *path, tess_image_in
             error, TESS_UNSUPPORTED,
             "has samples of type %s; convert it to Byte, UInt16, Int16, UInt32, Int32 or Float32",
             tess_gdal.GDALGetDataTypeName(type));
-    TESS_TRY(check_bands(reader, type, error));
+    TESS_TRY(check_bands(reader, type, info->labels, error));
     reader->type = kinds[k].buffer;
     reader->doubles = type == GDT_Float64 && kinds[k].dtype == TESS_F32;
     reader->sample_bytes = tess_dtype_size(kinds[k].dtype);
@@ -201,6 +201,7 @@ static tess_status describe(gdal_reader *reader, const char *path, tess_image_in
         .dtype = kinds[k].dtype,
         .doubles = type == GDT_Float64,
         .full_scale = kinds[k].full_scale,
+        .labels = info->labels,
     };
     info->foreign = foreign;
     tess_gdal_find_rgb(dataset, info);
@@ -337,4 +338,5 @@ const tess_read_format tess_read_gdal = {.name = "GDAL",
                                          .open = open_reader,
                                          .rows = read_rows,
                                          .valid = valid_rows,
-                                         .close = close_reader};
+                                         .close = close_reader,
+                                         .any_order = true};

@@ -73,6 +73,13 @@ static bool is_tiff(GDALDatasetH dataset)
     return is_of(dataset, "GTiff");
 }
 
+static void copy_rational(GDALDatasetH like, GDALDatasetH to)
+{
+    char **rational = tess_gdal.GDALGetMetadata(like, "RPC");
+    if (rational)
+        tess_gdal.GDALSetMetadata(to, rational, "RPC");
+}
+
 static void copy_items(GDALDatasetH like, GDALDatasetH to, const char *driver, bool profile)
 {
     static const char *const items[][2] = {
@@ -91,9 +98,7 @@ static void copy_items(GDALDatasetH like, GDALDatasetH to, const char *driver, b
         if (value)
             tess_gdal.GDALSetMetadataItem(to, items[i][0], value, items[i][1]);
     }
-    char **rational = tess_gdal.GDALGetMetadata(like, "RPC");
-    if (rational)
-        tess_gdal.GDALSetMetadata(to, rational, "RPC");
+    copy_rational(like, to);
     char **envi = tess_gdal.GDALGetMetadata(like, "ENVI"); /* wavelengths and similar items */
     if (envi && strcmp(driver, "ENVI") == 0)
         tess_gdal.GDALSetMetadata(to, envi, "ENVI");
@@ -210,10 +215,24 @@ static void mark_alpha(GDALDatasetH to, const tess_image_info *info)
     tess_gdal.CPLSetThreadLocalConfigOption("GTIFF_ALPHA", NULL);
 }
 
+/* For values that `like` does not have, such as scores of its pixels. */
+static void copy_place(GDALDatasetH like, GDALDatasetH to)
+{
+    const char *point = tess_gdal.GDALGetMetadataItem(like, "AREA_OR_POINT", NULL);
+    tess_gdal_copy_georeference(like, to);
+    copy_rational(like, to);
+    if (point)
+        tess_gdal.GDALSetMetadataItem(to, "AREA_OR_POINT", point, NULL);
+}
+
 void tess_gdal_copy_metadata(GDALDatasetH like, GDALDatasetH to, const tess_image_info *info,
                              const char *driver, const tess_extras *extras)
 {
-    if (like) {
+    for (int b = 1; info->only_place && info->has_nodata && b <= info->channels; b++)
+        tess_gdal.GDALSetRasterNoDataValue(tess_gdal.GDALGetRasterBand(to, b), info->nodata);
+    if (like && info->only_place) {
+        copy_place(like, to);
+    } else if (like) {
         tess_gdal_copy_georeference(like, to);
         copy_items(like, to, driver, !extras->known);
         if (tess_gdal.GDALGetRasterCount(like) == info->channels) {

@@ -110,7 +110,7 @@ static bool prepare(gdal_writer *writer, GDALDatasetH like, const char *name)
 {
     int block_width = 0, block_height = 0;
     tess_gdal_copy_metadata(like, writer->dataset, &writer->info, name, writer->extras);
-    if (like)
+    if (like && !writer->info.only_place)
         keep_nodata(writer, like);
     if (strcmp(name, "ENVI") == 0)
         tess_gdal_describe_envi(like, writer->dataset, writer->files.target);
@@ -153,7 +153,8 @@ static tess_status create_writer(const tess_create *create, void **state, tess_e
         goto cleanup;
     }
     const bool rgb = info->channels == 3 && tess_gdal_only_rgb(create->target); /* writer.c has put them so */
-    options = driver_options(writer, rgb ? "RGB" : tess_gdal_photometric(like, info, create->extras));
+    GDALDatasetH colours = info->only_place ? NULL : like;
+    options = driver_options(writer, rgb ? "RGB" : tess_gdal_photometric(colours, info, create->extras));
     tess_gdal.CPLErrorReset();
     writer->dataset =
         tess_gdal.GDALCreate(maker, writer->files.staging ? writer->files.staging : writer->files.temp,

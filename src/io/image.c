@@ -129,7 +129,7 @@ static tess_status look_at(const char *path, unsigned char head[8], size_t *coun
     return failed ? tess_fail(error, TESS_IO_FAILED, "cannot be read (%s)", strerror(errno)) : TESS_OK;
 }
 
-static tess_status choose_format(const char *path, const tess_read_format **out, tess_error *error)
+tess_status tess_choose_format(const char *path, const tess_read_format **out, tess_error *error)
 {
     unsigned char head[8] = {0};
     size_t count = 0;
@@ -163,12 +163,13 @@ static tess_status measure_extras(tess_reader *reader, tess_error *error)
     return status;
 }
 
-static tess_status open_reader(tess_memory *memory, const char *path, tess_axes axes, tess_dtype dtype,
+/* `wanted` has the axes, the type and the labels that are asked for. */
+static tess_status open_reader(tess_memory *memory, const char *path, const tess_image_info *wanted,
                                tess_reader **out, tess_error *error)
 {
     *out = NULL;
     const tess_read_format *format = NULL;
-    tess_status status = choose_format(path, &format, error);
+    tess_status status = tess_choose_format(path, &format, error);
     if (status != TESS_OK)
         return tess_fail_prefix(error, status, path);
     tess_reader *reader = tess_small_alloc(1, sizeof *reader);
@@ -179,8 +180,7 @@ static tess_status open_reader(tess_memory *memory, const char *path, tess_axes 
         return tess_fail(error, TESS_NO_MEMORY, "%s: no memory to open the file", path);
     }
     reader->format = format;
-    reader->info.axes = axes;
-    reader->info.dtype = dtype;
+    reader->info = *wanted;
     status = format->open(memory, path, &reader->info, &reader->state, error);
     if (status == TESS_OK)
         status = measure_extras(reader, error);
@@ -196,13 +196,22 @@ static tess_status open_reader(tess_memory *memory, const char *path, tess_axes 
 tess_status tess_reader_open_axes(tess_memory *memory, const char *path, tess_axes axes, tess_reader **out,
                                   tess_error *error)
 {
-    return open_reader(memory, path, axes, TESS_F32, out, error);
+    const tess_image_info wanted = {.axes = axes, .dtype = TESS_F32};
+    return open_reader(memory, path, &wanted, out, error);
 }
 
 tess_status tess_reader_open_doubles(tess_memory *memory, const char *path, tess_axes axes, tess_reader **out,
                                      tess_error *error)
 {
-    return open_reader(memory, path, axes, TESS_F64, out, error);
+    const tess_image_info wanted = {.axes = axes, .dtype = TESS_F64};
+    return open_reader(memory, path, &wanted, out, error);
+}
+
+tess_status tess_reader_open_labels(tess_memory *memory, const char *path, tess_reader **out,
+                                    tess_error *error)
+{
+    const tess_image_info wanted = {.axes = TESS_AXES_AUTO, .dtype = TESS_F64, .labels = true};
+    return open_reader(memory, path, &wanted, out, error);
 }
 
 tess_status tess_reader_open(tess_memory *memory, const char *path, tess_reader **out, tess_error *error)

@@ -67,12 +67,14 @@ typedef struct tess_image_info {
     tess_axes axes;    /* of an array, also when it is written; AUTO: the usual order, or not an array */
     uint64_t page; /* for a TIFF file: the offset of the directory to read; 0: the first. See io/pages.h */
     size_t extras_bytes; /* memory that a writer needs to copy the file's EXIF data, profile and texts */
-    bool masked;     /* the file marks samples as void by a nodata value or a mask: see tess_reader_valid */
+    bool labels; /* asked for: samples are labels, read as they are, also those of a palette or of few bits */
+    bool masked; /* the file marks samples as void by a nodata value or a mask: see tess_reader_valid */
     bool has_nodata; /* a sample of this value is void: */
     double nodata;
     bool several_nodata; /* bands have different nodata values, which most formats cannot hold */
-    bool mask_band;      /* a mask shared by all channels, which a TIFF can hold */
-    unsigned says;       /* bits of tess_says; a writer takes them from `like` */
+    bool only_place; /* for a writer: of `like` only the georeference is copied; nodata is the result's own */
+    bool mask_band;  /* a mask shared by all channels, which a TIFF can hold */
+    unsigned says;   /* bits of tess_says; a writer takes them from `like` */
     double scale,
         offset; /* of the first band, with TESS_SAYS_SCALE: its samples mean sample * scale + offset */
     double transform[6]; /* GDAL's: x = t[0] + column * t[1] + row * t[2], then y; with TESS_SAYS_TRANSFORM */
@@ -116,6 +118,9 @@ tess_status tess_reader_open_axes(tess_memory *memory, const char *path, tess_ax
 /* The same, but doubles stay doubles (F64) instead of being read as float32. */
 tess_status tess_reader_open_doubles(tess_memory *memory, const char *path, tess_axes axes, tess_reader **out,
                                      tess_error *error) TESS_MUST_CHECK;
+/* The same for a file of labels, such as a mask: see tess_image_info.labels. */
+tess_status tess_reader_open_labels(tess_memory *memory, const char *path, tess_reader **out,
+                                    tess_error *error) TESS_MUST_CHECK;
 const tess_image_info *tess_reader_info(const tess_reader *reader);
 /* Reads the next `count` rows into `rows` (count * width * channels samples). */
 tess_status tess_reader_rows(tess_reader *reader, int64_t count, void *rows,

@@ -15,7 +15,7 @@
 #include "base/checked.h"
 #include "io/format.h"
 
-enum { HEADER_LIMIT = 65536, PIECE = 1024 };
+enum { PIECE = 1024 };
 
 static const struct {
     char kind;
@@ -33,14 +33,8 @@ static const struct {
 
 void tess_npy_swap(const tess_npy_header *header, void *samples, int64_t count)
 {
-    const int size = header->size;
-    unsigned char *data = samples;
-    for (int64_t i = 0; header->swapped && i < count; i++, data += size)
-        for (int a = 0, b = size - 1; a < b; a++, b--) {
-            unsigned char byte = data[a];
-            data[a] = data[b];
-            data[b] = byte;
-        }
+    if (header->swapped)
+        tess_swap_samples(samples, count, header->size);
 }
 
 static int find_kind(const tess_npy_header *header, bool doubles)
@@ -50,41 +44,6 @@ static int find_kind(const tess_npy_header *header, bool doubles)
             (header->kind != 'f' || header->size != 8 || doubles == (kinds[k].dtype == TESS_F64)))
             return k;
     return -1;
-}
-
-/* Reads magic, version, length and dictionary. `*offset` is where the samples begin. */
-static tess_status read_header(tess_npy_file *npy, int64_t *offset, tess_error *error)
-{
-    unsigned char fixed[12];
-    char text[4096], *big = NULL;
-    if (fread(fixed, 1, 10, npy->file) != 10)
-        return tess_fail(error, TESS_BAD_INPUT, "truncated inside its header; copy the file again");
-    if (memcmp(fixed, "\x93NUMPY", 6) != 0)
-        return tess_fail(error, TESS_BAD_INPUT, "is no NPY file; write it with numpy.save");
-    size_t length = fixed[8] | (size_t)fixed[9] << 8, start = 10;
-    if (fixed[6] < 1 || fixed[6] > 3)
-        return tess_fail(error, TESS_UNSUPPORTED, "NPY version %d.%d; versions 1 to 3 are read", fixed[6],
-                         fixed[7]);
-    if (fixed[6] > 1) {
-        if (fread(fixed + 10, 1, 2, npy->file) != 2)
-            return tess_fail(error, TESS_BAD_INPUT, "truncated inside its header; copy the file again");
-        length |= (size_t)fixed[10] << 16 | (size_t)fixed[11] << 24;
-        start = 12;
-    }
-    if (length > HEADER_LIMIT)
-        return tess_fail(error, TESS_BAD_INPUT,
-                         "damaged NPY header: its length reads %zu, at most %d is sensible", length,
-                         HEADER_LIMIT);
-    if (length > sizeof text && !(big = tess_small_alloc(length, 1)))
-        return tess_fail(error, TESS_NO_MEMORY, "no memory to read the header");
-    tess_status status = TESS_OK;
-    if (fread(big ? big : text, 1, length, npy->file) != length)
-        status = tess_fail(error, TESS_BAD_INPUT, "truncated inside its header; copy the file again");
-    else
-        status = tess_npy_parse(big ? big : text, length, &npy->header, error);
-    tess_small_free(big);
-    *offset = (int64_t)(start + length);
-    return status;
 }
 
 static void lay_out(tess_npy_file *npy, const tess_image_info *info, int64_t offset)
@@ -109,26 +68,12 @@ static tess_status describe(tess_npy_file *npy, tess_image_info *info, int64_t o
             error, TESS_UNSUPPORTED,
             "holds samples of type %c%d; save it as uint8, uint16, int16, uint32, int32 or float",
             header->kind > 32 && header->kind < 127 ? header->kind : '?', header->size);
-    int64_t long_sides = 0, samples = 1;
-    for (int i = 0; i < header->rank; i++) {
+    int long_sides = 0;
+    for (int i = 0; i < header->rank; i++)
         long_sides += header->shape[i] > 1;
-        if (header->shape[i] < 1 || header->shape[i] > INT32_MAX ||
-            !tess_mul_i64(samples, header->shape[i], &samples))
-            return tess_fail(error, TESS_BAD_INPUT, "has an impossible shape (side %d is %lld)", i,
-                             (long long)header->shape[i]);
-    }
     if (header->fortran && long_sides > 1)
-        return tess_fail(error, TESS_UNSUPPORTED,
-                         "is stored column by column (fortran_order); save it with numpy.ascontiguousarray");
-    int64_t wanted;
-    struct stat about;
-    if (fstat(fileno(npy->file), &about) != 0)
-        return tess_fail(error, TESS_IO_FAILED, "cannot be read (%s)", strerror(errno));
-    if (!tess_mul_i64(samples, header->size, &wanted) || !tess_add_i64(wanted, offset, &wanted) ||
-        wanted != about.st_size)
-        return tess_fail(error, TESS_BAD_INPUT,
-                         "has %lld bytes where its shape needs %lld; copy the file again",
-                         (long long)about.st_size, (long long)wanted);
+        return tess_npy_fail_fortran(error);
+    TESS_TRY(tess_npy_check_size(npy->file, header, offset, error));
     *info = (tess_image_info){.axes = info->axes,
                               .dtype = kinds[kind].dtype,
                               .doubles = header->kind == 'f' && header->size == 8,
@@ -162,7 +107,7 @@ tess_status tess_npy_open(tess_memory *memory, const char *path, tess_image_info
     if (!npy->file)
         status = tess_fail(error, TESS_IO_FAILED, "cannot be opened for reading (%s)", strerror(errno));
     if (status == TESS_OK)
-        status = read_header(npy, &offset, error);
+        status = tess_npy_read_header(npy->file, &npy->header, &offset, error);
     if (status == TESS_OK)
         status = describe(npy, info, offset, error);
     if (status == TESS_OK)

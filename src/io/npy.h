@@ -1,5 +1,6 @@
-/* npy.h: .npy files (private to this room). npy_header.c parses the header, npy_axes.c assigns its axes, npy.c
- * reads and writes the samples of images, npy_planes.c those in planes, npy_table.c those of tables. */
+/* npy.h: .npy files (private to this room). npy_header.c reads the header, npy_axes.c assigns its axes, npy.c
+ * reads and writes the samples of images, npy_planes.c those in planes, npy_table.c those of tables, cube_npy.c
+ * those of cubes. */
 #ifndef TESS_IO_NPY_H
 #define TESS_IO_NPY_H
 
@@ -22,6 +23,15 @@ typedef struct tess_npy_header {
  * trusts nothing. */
 tess_status tess_npy_parse(const char *text, size_t bytes, tess_npy_header *out,
                            tess_error *error) TESS_MUST_CHECK;
+
+/* Reads magic, version, length and dictionary. `*offset` is where the samples begin. */
+tess_status tess_npy_read_header(FILE *file, tess_npy_header *out, int64_t *offset,
+                                 tess_error *error) TESS_MUST_CHECK;
+/* Fails when a side is impossible, or when the file has not exactly the bytes that the shape needs. */
+tess_status tess_npy_check_size(FILE *file, const tess_npy_header *header, int64_t offset,
+                                tess_error *error) TESS_MUST_CHECK;
+/* Arrays that are stored column by column are not read. */
+tess_status tess_npy_fail_fortran(tess_error *error);
 
 /* Sets depth, height, width, channels and axes of *info, whose `axes` is the requested order. Every size is at
  * least 1 and fits an int. */

@@ -4,11 +4,16 @@
  *
  * It is a Python literal that always has these three keys. A scanner over (pointer, end) reads exactly these
  * and refuses everything else, so that no header can make it recurse, allocate or read past its end. */
+#define _XOPEN_SOURCE 700
 #include "io/npy.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/checked.h"
+
+enum { HEADER_LIMIT = 65536 };
 
 typedef struct scan {
     const char *at, *end;
@@ -135,5 +140,66 @@ tess_status tess_npy_parse(const char *text, size_t bytes, tess_npy_header *out,
     skip_space(&s);
     if (seen != 7 || s.at != s.end)
         return tess_fail(error, TESS_BAD_INPUT, "damaged NPY header; %s", usual);
+    return TESS_OK;
+}
+
+tess_status tess_npy_fail_fortran(tess_error *error)
+{
+    return tess_fail(error, TESS_UNSUPPORTED,
+                     "is stored column by column (fortran_order); save it with numpy.ascontiguousarray");
+}
+
+tess_status tess_npy_read_header(FILE *file, tess_npy_header *out, int64_t *offset, tess_error *error)
+{
+    unsigned char fixed[12];
+    char text[4096], *big = NULL;
+    if (fread(fixed, 1, 10, file) != 10)
+        return tess_fail(error, TESS_BAD_INPUT, "truncated inside its header; copy the file again");
+    if (memcmp(fixed, "\x93NUMPY", 6) != 0)
+        return tess_fail(error, TESS_BAD_INPUT, "is no NPY file; write it with numpy.save");
+    size_t length = fixed[8] | (size_t)fixed[9] << 8, start = 10;
+    if (fixed[6] < 1 || fixed[6] > 3)
+        return tess_fail(error, TESS_UNSUPPORTED, "NPY version %d.%d; versions 1 to 3 are read", fixed[6],
+                         fixed[7]);
+    if (fixed[6] > 1) {
+        if (fread(fixed + 10, 1, 2, file) != 2)
+            return tess_fail(error, TESS_BAD_INPUT, "truncated inside its header; copy the file again");
+        length |= (size_t)fixed[10] << 16 | (size_t)fixed[11] << 24;
+        start = 12;
+    }
+    if (length > HEADER_LIMIT)
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "damaged NPY header: its length reads %zu, at most %d is sensible", length,
+                         HEADER_LIMIT);
+    if (length > sizeof text && !(big = tess_small_alloc(length, 1)))
+        return tess_fail(error, TESS_NO_MEMORY, "no memory to read the header");
+    tess_status status = TESS_OK;
+    if (fread(big ? big : text, 1, length, file) != length)
+        status = tess_fail(error, TESS_BAD_INPUT, "truncated inside its header; copy the file again");
+    else
+        status = tess_npy_parse(big ? big : text, length, out, error);
+    tess_small_free(big);
+    *offset = (int64_t)(start + length);
+    return status;
+}
+
+tess_status tess_npy_check_size(FILE *file, const tess_npy_header *header, int64_t offset, tess_error *error)
+{
+    int64_t samples = 1, wanted;
+    struct stat about;
+    for (int i = 0; i < header->rank; i++)
+        if (header->shape[i] < 1 || header->shape[i] > INT32_MAX ||
+            !tess_mul_i64(samples, header->shape[i], &samples))
+            return tess_fail(error, TESS_BAD_INPUT, "has an impossible shape (side %d is %lld)", i,
+                             (long long)header->shape[i]);
+    if (fstat(fileno(file), &about) != 0)
+        return tess_fail(error, TESS_IO_FAILED, "cannot be read (%s)", strerror(errno));
+    if (!tess_mul_i64(samples, header->size, &wanted) || !tess_add_i64(wanted, offset, &wanted))
+        return tess_fail(error, TESS_BAD_INPUT, "has an impossible shape of %lld samples",
+                         (long long)samples);
+    if (wanted != about.st_size)
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "has %lld bytes where its shape needs %lld; copy the file again",
+                         (long long)about.st_size, (long long)wanted);
     return TESS_OK;
 }

@@ -11,6 +11,7 @@ static double number_of(const tess_npy_header *header, const void *number)
 {
     union {
         float f4;
+        uint16_t f2;
         uint8_t u1;
         uint16_t u2;
         uint32_t u4;
@@ -19,7 +20,7 @@ static double number_of(const tess_npy_header *header, const void *number)
     } value = {0};
     memcpy(&value, number, (size_t)header->size);
     if (header->kind == 'f')
-        return (double)value.f4;
+        return header->size == 2 ? (double)tess_half_to_float(value.f2) : (double)value.f4;
     if (header->kind == 'u')
         return header->size == 1 ? value.u1 : header->size == 2 ? value.u2 : value.u4;
     return header->size == 2 ? value.i2 : value.i4;
@@ -28,10 +29,9 @@ static double number_of(const tess_npy_header *header, const void *number)
 static tess_status read_table(tess_npy_file *npy, int64_t most, tess_table *out, tess_error *error)
 {
     const tess_npy_header *header = &npy->header;
-    if (header->rank != 2 || header->size > 8 || (header->kind == 'f' && header->size < 4))
+    if (header->rank != 2 || header->size > 8)
         return tess_fail(error, TESS_BAD_INPUT,
-                         "has %d dimensions of type %c%d; a table is (rows, columns) of float64, float32 or "
-                         "integers",
+                         "has %d dimensions of type %c%d; a table is (rows, columns) of floats or integers",
                          header->rank, header->kind, header->size);
     const int64_t count = header->shape[0] * header->shape[1];
     if (count > most)

@@ -18,6 +18,7 @@ static double sample(const tess_npy_header *header, const unsigned char *at)
     for (int i = 0; i < size && i < 8; i++)
         bytes[i] = at[header->swapped ? size - 1 - i : i];
     union {
+        uint16_t h;
         float f;
         double d;
         int64_t i;
@@ -25,7 +26,10 @@ static double sample(const tess_npy_header *header, const unsigned char *at)
     } is;
     memcpy(&is, bytes, 8);
     if (header->kind == 'f')
-        return size == 4 ? (double)is.f : size == 8 ? is.d : (double)NAN;
+        return size == 2   ? (double)tess_half_to_float(is.h)
+               : size == 4 ? (double)is.f
+               : size == 8 ? is.d
+                           : (double)NAN;
     if (header->kind == 'u' && size <= 8)
         return (double)is.u;
     if (header->kind == 'i' && size <= 8) /* the sign is the highest bit of `size` bytes */
@@ -49,7 +53,9 @@ static tess_status from_array(const unsigned char *bytes, size_t length, int64_t
         return tess_fail(error, TESS_BAD_INPUT, "truncated inside its header; copy the file again");
     TESS_TRY(tess_npy_parse((const char *)bytes + start, text, &header, error));
     int64_t total = 1;
+    int long_sides = 0;
     for (int i = 0; i < header.rank; i++) {
+        long_sides += header.shape[i] > 1;
         if (header.shape[i] < 0 || header.shape[i] > most)
             return tess_fail(error, TESS_BAD_INPUT, "holds more than %lld numbers", (long long)most);
         total *= header.shape[i] <= most && total <= most ? header.shape[i] : 1;
@@ -59,6 +65,8 @@ static tess_status from_array(const unsigned char *bytes, size_t length, int64_t
         return tess_fail(error, TESS_BAD_INPUT,
                          "has a shape that its size does not fit, or more than %lld numbers",
                          (long long)most);
+    if (header.fortran && long_sides > 1)
+        return tess_npy_fail_fortran(error);
     for (*count = 0; *count < total; ++*count)
         values[*count] = sample(&header, bytes + start + text + *count * header.size);
     return TESS_OK;

@@ -115,8 +115,8 @@ tess_status tess_reader_open_page(tess_memory *memory, const char *path, uint64_
                                   tess_error *error)
 {
     if (!place)
-        return tess_reader_open_axes(memory, path, TESS_AXES_PLAIN, out,
-                                     error); /* views, not an image or a volume */
+        return tess_reader_open_doubles(memory, path, TESS_AXES_PLAIN, out,
+                                        error); /* views, not an image or a volume */
     *out = NULL;
     tess_reader *reader = tess_small_alloc(1, sizeof *reader);
     if (reader)
@@ -127,6 +127,7 @@ tess_status tess_reader_open_page(tess_memory *memory, const char *path, uint64_
     if (status == TESS_OK) {
         reader->format = &tess_read_gdal;
         reader->info.page = place;
+        reader->info.dtype = TESS_F64;
         status = reader->format->open(memory, path, &reader->info, &reader->state, error);
     }
     if (status == TESS_OK) {

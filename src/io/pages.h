@@ -17,7 +17,7 @@ tess_status tess_pages_of(const char *path, tess_pages *out, tess_error *error) 
 /* Refuses a TIFF of several pages where one image is read, since the others would be lost. The message does not
  * contain the name. */
 tess_status tess_pages_check_one(const char *path, tess_error *error) TESS_MUST_CHECK;
-/* Opens the page at `place`; 0: the file itself, with the axes of an array as stored. */
+/* Opens the page at `place`; 0: the file itself, with the axes of an array as stored. Doubles stay doubles. */
 tess_status tess_reader_open_page(tess_memory *memory, const char *path, uint64_t place, tess_reader **out,
                                   tess_error *error) TESS_MUST_CHECK;
 

@@ -10,7 +10,7 @@ typedef struct tess_table {
     bool integers;  /* the file holds integers */
 } tess_table;
 
-/* Reads float32, float64 or integers, at most `most` numbers, so that a wrong file is not read in full. */
+/* Reads floats or integers, at most `most` numbers, so that a wrong file is not read in full. */
 tess_status tess_table_read(const char *path, int64_t most, tess_table *out,
                             tess_error *error) TESS_MUST_CHECK;
 

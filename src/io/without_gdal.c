@@ -4,7 +4,7 @@
  * it exists. Weak symbols alone would not suffice: in a static library the linker takes the first member that
  * it finds. Every format except PNG and NPY then fails with a message that names what is missing. */
 #if !__has_include(<gdal.h>) && !__has_include(<gdal/gdal.h>)
-#include "io/format.h"
+#include "io/cube_impl.h"
 
 static tess_status refuse(tess_error *error)
 {
@@ -43,6 +43,20 @@ __attribute__((weak))
 const tess_read_format tess_read_gdal = {.name = "GDAL", .load = refuse_load, .open = refuse_open};
 __attribute__((weak)) const tess_write_format tess_write_gdal = {
     .name = "GDAL", .like_format = &tess_read_gdal, .accepts = refuse_target, .held_bytes = no_bytes};
+
+/* The reader's own words say what is missing. */
+tess_status tess_gdal_cube_facts(void *reader_state, tess_cube_facts *facts, tess_error *error)
+{
+    (void)reader_state;
+    *facts = (tess_cube_facts){0};
+    return refuse(error);
+}
+
+tess_status tess_gdal_cube_explain(const char *path, tess_error *error)
+{
+    (void)path, (void)error;
+    return TESS_OK;
+}
 
 #else
 typedef int tess_gdal_is_there; /* C requires one declaration in a file */

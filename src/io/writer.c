@@ -72,10 +72,11 @@ tess_status tess_writer_check_folder(const char *path, tess_error *error)
     char folder[4096], *target = NULL;
     TESS_TRY(tess_target_resolve(path, &target, error));
     (void)tess_target_folder(target, folder, sizeof folder);
+    const bool too_long = access(target, F_OK) != 0 && errno == ENAMETOOLONG;
     tess_small_free(target);
-    if (access(folder, W_OK | X_OK) == 0)
+    if (!too_long && access(folder, W_OK | X_OK) == 0)
         return TESS_OK;
-    return tess_fail_prefix(error, tess_temp_fail(errno, error), path);
+    return tess_fail_prefix(error, tess_temp_fail(too_long ? ENAMETOOLONG : errno, error), path);
 }
 
 /* Finds the file to write and its format, and checks that the format can hold such an image. The caller frees
@@ -235,9 +236,9 @@ tess_status tess_writer_open(tess_memory *memory, const char *path, const tess_i
     }
     tess_status status =
         tess_temp_create(target, &writer->temp, error); /* fails here if the folder is not writable */
-    if (status == TESS_OK && like)
+    if (status == TESS_OK && like && !info->only_place)
         status = take_extras(writer, like, error);
-    if (status == TESS_OK && like)
+    if (status == TESS_OK && like && !info->only_place)
         status = take_order(writer, like, error);
     if (status == TESS_OK) {
         bool related = like && like->format == format->like_format;

@@ -16,6 +16,7 @@ static const double MASS = 0.05;
 /* largest mean of the outer columns over some views, relative to the brightest column: above it the object is wider */
 static const double EDGE = 0.05;
 enum { EDGE_GROUPS = 8, EDGE_SHARE = 64 }; /* groups of views; columns for each one of an edge */
+static const double CERTAIN = 3;           /* standard errors of a mean: less may be noise */
 static const double UNCERTAIN = 0.25;      /* columns: largest uncertainty of the fitted centre */
 
 typedef struct pair {
@@ -84,8 +85,9 @@ static double mismatch(const scan *s, int64_t k)
     return inside > ENERGY * s->energy ? difference / inside : 2;
 }
 
-/* The largest mean value at an edge of the detector, of the largest column's. Means over several views and columns,
- * because single values are noisy; over a group of views, because an object may reach the edge in few of them. */
+/* The largest mean value at an edge of the detector, of the largest column's, less what may be noise. Means over
+ * several views and columns, because single values are noisy; over a group of views, because an object may reach the
+ * edge in few of them. */
 static double seen_at_edges(const scan *s)
 {
     const int64_t outer = tess_max_i64(1, s->columns / EDGE_SHARE),
@@ -100,11 +102,17 @@ static double seen_at_edges(const scan *s)
     for (int64_t g = 0; g < 2 * groups; g++) {
         const int64_t from = g / 2 * s->count / groups, to = (g / 2 + 1) * s->count / groups,
                       first = g % 2 ? s->columns - outer : 0;
-        double sum = 0;
+        double sum = 0, steps = 0;
         for (int64_t k = from; k < to; k++)
-            for (int64_t i = first; i < first + outer; i++)
-                sum += (double)s->views[k * s->columns + i];
-        edge = fmax(edge, fabs(sum) / (double)((to - from) * outer));
+            for (int64_t i = first; i < first + outer; i++) {
+                const float *at = s->views + k * s->columns + i;
+                sum += (double)*at;
+                steps += k > from ? square(*at - at[-s->columns]) : 0;
+            }
+        /* the object changes slowly from view to view, noise does not */
+        const double number = (double)((to - from) * outer),
+                     noise = to - from > 1 ? sqrt(0.5 * steps / (double)((to - from - 1) * outer)) : 0;
+        edge = fmax(edge, fabs(sum) / number - CERTAIN * noise / sqrt(number));
     }
     return largest > 0 ? edge / largest : INFINITY;
 }
@@ -249,13 +257,13 @@ static tess_status check_edges(const scan *s, tess_error *error)
 {
     if (!s->cut)
         return TESS_OK;
-    return tess_fail(
-        error, TESS_BAD_INPUT,
-        "\"centre\": no two views are half a turn apart, and the outer columns hold %.0f %% of the largest, "
-        "so "
-        "that the object is wider than the detector, or its background is not zero; give the centre as a "
-        "column",
-        100 * seen_at_edges(s));
+    return tess_fail(error, TESS_BAD_INPUT,
+                     "\"centre\": no two views are half a turn apart, and the outer columns hold %.1f %% of "
+                     "the largest, of "
+                     "which %.0f %% are allowed, so that the object is wider than the detector, or its "
+                     "background is not zero; "
+                     "give the centre as a column",
+                     100 * seen_at_edges(s), 100 * EDGE);
 }
 
 static tess_status from_mass(const scan *s, double *moments, tess_centre *out, tess_error *error)

@@ -56,9 +56,12 @@ tess_status tess_kernel_check(const tess_blur_kernel *k, int64_t number, tess_er
         return tess_fail(error, TESS_BAD_INPUT, "kernel %lld has %lld values that are not finite",
                          (long long)number, (long long)bad);
     if (!(sum > 1e-3 * all))
-        return tess_fail(error, TESS_BAD_INPUT,
-                         "kernel %lld sums to %g; a blur keeps the brightness, so its sum must be above zero",
-                         (long long)number, sum);
+        return tess_fail(
+            error, TESS_BAD_INPUT,
+            "kernel %lld sums to %g, which is %s; a blur keeps the brightness, so its sum must be above "
+            "0.001 of the sum of its absolute values, %g",
+            (long long)number, sum, sum > 0 ? "too little beside its negative values" : "not above zero",
+            all);
     return TESS_OK;
 }
 

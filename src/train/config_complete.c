@@ -170,15 +170,20 @@ static tess_status check_unused(const tess_train_config *config, tess_config_rea
         const tess_config_field *field = &tess_config_fields[i];
         if (!(config->is_given >> i & 1) || tess_config_field_used(field, config))
             continue;
+        tess_config_enter(reader, field->section, field->key);
+        if (tess_config_field_lacks_folder(field, config))
+            return tess_fail(reader->error, TESS_BAD_INPUT,
+                             "%s: is not used without validation.folder; give that too, or remove it",
+                             reader->path);
         const tess_config_field *by = tess_config_field_at(field->of);
         const char *word =
             tess_config_word_of(by->words, *(const int *)(const void *)((const char *)config + by->offset));
         if (!word)
             return tess_fail(reader->error, TESS_BAD_INPUT,
-                             "%s.%s: is not used with network.weights, whose file decides it; remove it",
-                             field->section, field->key);
-        return tess_fail(reader->error, TESS_BAD_INPUT, "%s.%s: is not used where %s.%s is \"%s\"; remove it",
-                         field->section, field->key, by->section, by->key, word);
+                             "%s: is not used with network.weights, whose file decides it; remove it",
+                             reader->path);
+        return tess_fail(reader->error, TESS_BAD_INPUT, "%s: is not used where %s.%s is \"%s\"; remove it",
+                         reader->path, by->section, by->key, word);
     }
     return TESS_OK;
 }

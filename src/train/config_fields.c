@@ -141,7 +141,7 @@ const tess_config_field tess_config_fields[] = {
      KEPT},
     {"", "precision", WORDS, AT(precision), 0, 0, precisions, NULL, KEPT},
     {"", "init", WORDS, AT(init), 0, 0, starts, NULL, KEPT},
-    {"", "seed", INTEGER, AT(seed), 0, 0x1p62, NULL, "a whole number from 0", KEPT},
+    {"", "seed", INTEGER, AT(seed), 0, 0x1p63, NULL, "a whole number from 0", KEPT},
     {"", "recompute", WORDS, AT(recompute), 0, 0, recomputes, NULL, FREE},
     {"", "micro_batches", &tess_config_automatic, AT(micro_batches), 1, 64, NULL,
      "\"auto\" or a number from 1 to 64", FREE},
@@ -170,8 +170,16 @@ _Static_assert((int)TESS_CONFIG_SCALES == (int)TESS_FOLDER_SCALES &&
                    (int)TESS_CONFIG_LEVELS == (int)TESS_VALIDATION_LEVELS && TESS_DATA_WORKERS == 64,
                "what a configuration may hold is what the data takes");
 
+bool tess_config_field_lacks_folder(const tess_config_field *field, const tess_train_config *config)
+{
+    return strcmp(field->section, "validation") == 0 && strcmp(field->key, "folder") != 0 &&
+           !config->validation.folder.given;
+}
+
 bool tess_config_field_used(const tess_config_field *field, const tess_train_config *config)
 {
+    if (tess_config_field_lacks_folder(field, config))
+        return false;
     if (!field->values)
         return true;
     const int word = *(const int *)(const void *)((const char *)config + field->of);

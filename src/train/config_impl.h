@@ -50,6 +50,8 @@ extern const tess_config_field tess_config_fields[];
 extern const int tess_config_field_count;
 extern const char *const tess_config_sections[]; /* NULL ends the list; "" is the top level */
 
+/* True for a key of the validation if there is none. */
+bool tess_config_field_lacks_folder(const tess_config_field *field, const tess_train_config *config);
 bool tess_config_field_used(const tess_config_field *field, const tess_train_config *config);
 /* The index of a key, or -1. */
 int tess_config_field_find(const char *section, const char *key);

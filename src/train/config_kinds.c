@@ -47,7 +47,8 @@ tess_status tess_config_read_integer(tess_config_reader *reader, const tess_json
 static tess_status read_integer(tess_config_reader *reader, const tess_config_field *field,
                                 const tess_json *value, void *target)
 {
-    return tess_config_read_integer(reader, value, (int64_t)field->low, (int64_t)field->high, field->expected,
+    return tess_config_read_integer(reader, value, (int64_t)field->low,
+                                    field->high < 0x1p63 ? (int64_t)field->high : INT64_MAX, field->expected,
                                     target);
 }
 

@@ -3,31 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/spelling.h"
 #include "train/config_impl.h"
-
-enum { LONGEST = 32 };
-
-/* Levenshtein's distance; `most` + 1 for long words, which are never near. */
-static int distance(const char *a, const char *b, int most)
-{
-    const size_t m = strlen(a), n = strlen(b);
-    int row[LONGEST + 1];
-    if (m > LONGEST || n > LONGEST)
-        return most + 1;
-    for (size_t j = 0; j <= n; j++)
-        row[j] = (int)j;
-    for (size_t i = 1; i <= m; i++) {
-        int diagonal = row[0];
-        row[0] = (int)i;
-        for (size_t j = 1; j <= n; j++) {
-            int best = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            best = row[j] + 1 < best ? row[j] + 1 : best;
-            row[j] = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
-        }
-    }
-    return row[n];
-}
 
 typedef struct guess {
     int least;
@@ -36,7 +13,7 @@ typedef struct guess {
 
 static void consider(guess *g, const char *key, const char *section, const char *name, int handicap)
 {
-    const int far = distance(key, name, g->least) + handicap;
+    const int far = tess_spelling_distance(key, name) + handicap;
     if (far >= g->least)
         return;
     g->least = far;
@@ -45,8 +22,7 @@ static void consider(guess *g, const char *key, const char *section, const char 
 
 tess_status tess_config_unknown(tess_config_reader *reader, const char *section, const char *key)
 {
-    /* Half of a short word may be wrong, at most three letters of a long one. */
-    guess g = {.least = strlen(key) < 5 ? 2 : strlen(key) < 8 ? 3 : 4};
+    guess g = {.least = tess_spelling_limit(key)};
     for (int i = 0; i < tess_config_field_count; i++)
         consider(&g, key, tess_config_fields[i].section, tess_config_fields[i].key,
                  strcmp(tess_config_fields[i].section, section) != 0);

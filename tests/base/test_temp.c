@@ -45,6 +45,18 @@ static void write_whole(const char *target, const char *text)
     tess_temp_remove(temp);
 }
 
+/* A name that the rename could not give is found before anything is written. */
+static void test_long_name(void)
+{
+    tess_error error;
+    tess_temp *temp = NULL;
+    char name[300] = "";
+    memset(name, 'n', 256);
+    CHECK(tess_temp_create(in_folder(name), &temp, &error) == TESS_IO_FAILED && !temp);
+    CHECK(strstr(error.text, "too long") && strstr(error.text, "shorter"));
+    CHECK(sweep_folder(false) == 0);
+}
+
 static void test_private(void)
 {
     tess_error error;
@@ -163,6 +175,7 @@ int main(void)
 {
     if (!mkdtemp(folder))
         return check_skip("no folder in /tmp");
+    test_long_name();
     test_private();
     test_permissions();
     test_signal();

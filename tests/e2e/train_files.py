@@ -41,6 +41,19 @@ def refused(bench, what, path, *words, options=(), status=1):
     bench.check(contents(bench) == before, f"{what}: nothing was written")
 
 
+def check_keys(bench):
+    """Keys without effect are refused with their names, and the largest seed is the same in the file and as an option."""
+    refused(bench, "deviation_factor", config(bench, "a", deviation_factor=2), "a.json: deviation_factor: is not used")
+    for validation, key in (({"sigma": [0.1]}, "sigma"), ({"every": 5}, "every")):
+        refused(bench, key, config(bench, "a", validation=validation), f"validation.{key}: is not used without validation.folder")
+    largest = 2**63 - 1
+    for name, options, changes in (("file", (), {"seed": largest}), ("given", ("--seed", largest), {})):
+        bench.check(bench.record("train", config(bench, f"seed-{name}", steps=1, **changes), *options), f"the largest seed, {name}")
+    refused(bench, "seed", config(bench, "a", seed=-1), "seed", "from 0")
+    same = read_safetensors(bench.path("seed-file.safetensors")), read_safetensors(bench.path("seed-given.safetensors"))
+    bench.check(all(np.array_equal(same[0][key], same[1][key]) for key in same[0]), "both mean the same")
+
+
 def check_names(bench):
     record = bench.record("train", config(bench, "start"))
     if not record:
@@ -204,6 +217,7 @@ def check_plan(bench):
 def main():
     bench = Bench(sys.argv[1])
     make_images(bench)
+    check_keys(bench)
     check_names(bench)
     check_targets(bench)
     check_kept(bench)

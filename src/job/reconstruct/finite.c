@@ -27,9 +27,10 @@ tess_status tess_bad_values_check(const tess_bad_values *bad, const char *path, 
         snprintf(place, sizeof place, "[%lld, %lld, %lld]", row, column, last);
     else
         snprintf(place, sizeof place, "row %lld, column %lld", row, column);
-    return tess_fail(error, TESS_BAD_INPUT,
-                     "%s: of %lld values %lld are NaN and %lld infinite, the first at %s; measurements, "
-                     "images and volumes must be finite: fill the gaps first",
-                     path, (long long)(extent.height * extent.width * extent.channels), (long long)bad->nan,
-                     (long long)bad->infinite, place);
+    return tess_fail(
+        error, TESS_BAD_INPUT,
+        "%s: of %lld values %lld are NaN and %lld infinite, the first at %s (a nodata value and what a mask "
+        "hides are NaN); measurements, images and volumes must be finite: fill the gaps first",
+        path, (long long)(extent.height * extent.width * extent.channels), (long long)bad->nan,
+        (long long)bad->infinite, place);
 }

@@ -1,5 +1,5 @@
 /* finite.h: checks that the values of a file are finite. All bad values are counted before the file is refused, so
- * that the message says how many there are and where the first is. */
+ * that the message says how many there are and where the first is. Missing values are NaN (values.h). */
 #ifndef TESS_JOB_FINITE_H
 #define TESS_JOB_FINITE_H
 

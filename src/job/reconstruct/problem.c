@@ -3,9 +3,8 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "io/image.h"
-#include "job/common/note.h"
 #include "job/reconstruct/problem_read.h"
+#include "job/reconstruct/values.h"
 #include "physics/radon.h"
 #include "physics/rays.h"
 
@@ -35,11 +34,11 @@ bool tess_problem_has_truth(const tess_problem *p)
 /* The user's picture at its own size, or with its longer side resized to `size`, as the reference does. */
 static tess_status describe_image(const tess_reconstruct_settings *s, tess_problem *p, tess_error *error)
 {
-    tess_reader *reader = NULL;
-    TESS_TRY(tess_image_load_library(s->image, error));
-    TESS_TRY(tess_reader_open_axes(p->memory, s->image, TESS_AXES_PICTURE, &reader, error));
-    const tess_image_info info = *tess_reader_info(reader);
-    tess_reader_close(reader);
+    tess_values values = {0};
+    const tess_status status = tess_values_open(p->memory, s->image, TESS_AXES_PICTURE, 0, &values, error);
+    const tess_image_info info = values.info;
+    tess_values_close(&values);
+    TESS_TRY(status);
     const int64_t longer = tess_max_i64(info.height, info.width), channels = info.channels - info.alpha;
     p->image = tess_small_strdup(s->image);
     p->held = info.held_bytes;
@@ -165,16 +164,6 @@ static void count_in_voxels(tess_problem *p)
         p->vectors[i] /= p->spacing;
 }
 
-/* Angles that span at most one turn in radians; scans of so few degrees are rare. */
-static bool look_like_radians(const tess_problem *p)
-{
-    static const double turn = 6.2832;
-    double low = INFINITY, high = -INFINITY;
-    for (int64_t i = 0; i < p->count; i++)
-        low = fmin(low, p->angles[i]), high = fmax(high, p->angles[i]);
-    return p->count >= 8 && high - low > 1.5 && high <= turn && low >= -turn;
-}
-
 /* Networks were trained on images up to 1, so files of another range are scaled; the published loop does not scale
  * them. */
 void tess_problem_choose_unit(const tess_reconstruct_settings *s, tess_problem *p)
@@ -228,23 +217,8 @@ tess_status tess_problem_describe(tess_memory *memory, const tess_reconstruct_se
         return tess_fail(error, TESS_BAD_OPTION, "`problem` %s: use deblur, tomo2d, tomo3d or a .json file",
                          s->problem);
     TESS_TRY(check_options(s, error));
-    if (!p->synthetic && p->physics != TESS_PHYSICS_BLUR && p->low < 0)
-        tess_note(&s->common, TESS_NOTE_WARNING,
-                  "%s: \"range\" begins with %g; the network was trained on images from 0 up, and blurs what "
-                  "is below",
-                  s->problem, p->low);
-    if (!p->synthetic && p->physics == TESS_PHYSICS_RADON && look_like_radians(p))
-        tess_note(&s->common, TESS_NOTE_WARNING,
-                  "%s: its angles are taken as degrees, but look like radians; multiply them by 180/pi if so",
-                  s->problem);
-    if (!p->synthetic && p->physics == TESS_PHYSICS_RADON && p->margin[0])
-        tess_note(&s->common, TESS_NOTE_WARNING,
-                  "%s: columns outside the shadow of an image of %lld x %lld hold up to %.0f %% of the "
-                  "largest; the image is computed with a side of %lld and cropped: \"size\": %lld shows all",
-                  p->measurement, (long long)p->width, (long long)p->width, 100 * p->outside,
-                  (long long)(p->width + 2 * p->margin[0]), (long long)(p->width + 2 * p->margin[0]));
-    if (p->view_order[0])
-        tess_note(&s->common, TESS_NOTE_DETAIL, "%s: %s", p->measurement, p->view_order);
+    if (!p->synthetic)
+        tess_problem_doubts(p, &s->common);
     tess_problem_choose_unit(s, p);
     return p->angles || p->vectors || p->kernels
                ? TESS_OK

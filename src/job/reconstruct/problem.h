@@ -48,7 +48,9 @@ typedef struct tess_problem {
     double outside; /* what the columns outside of the image's shadow hold, as a share of the largest */
     double edge;    /* the same of the outer columns of the detector; set when they are read */
     bool circle;
-    double centre; /* the column at which a sinogram shows the axis */
+    double centre;  /* the column at which a sinogram shows the axis */
+    double axis[2]; /* the pixel through which it passes, (row, column) */
+    bool axis_given;
     tess_centre_from centre_from;
     int64_t centre_pairs; /* number of opposite views used */
     double *centres;      /* for each view, see tess_radon_settings; owned; NULL: the middle */
@@ -57,8 +59,12 @@ typedef struct tess_problem {
     char *flat, *dark;    /* files of counts; owned; NULL: use the numbers */
     double flat_value, dark_value;
     tess_range_from range_from;
-    bool floats;       /* the blurs' file holds floats */
-    bool channel_axis; /* the blurs' file is an array with an axis of channels, and so is the result */
+    bool floats;        /* the blurs' file holds floats */
+    bool georeferenced; /* the blurs' file */
+    /* the result is a picture like the blurs' file, whose metadata it gets */
+    bool like_measurement;
+    size_t extras_bytes; /* of these metadata */
+    bool channel_axis;   /* the blurs' file is an array with an axis of channels, and so is the result */
     /* files are not scaled, except that integers without a range are divided by their maximum */
     bool as_published;
     bool bare_integers; /* integer views that are read as line integrals */

@@ -14,28 +14,35 @@ typedef struct fields {
 } fields;
 
 /* Adds one image whose rows are the views of `v`, or the average of all its views. */
-static tess_status average(tess_views *v, const tess_problem *p, int64_t full_rows, int64_t columns,
+static tess_status average(tess_views *v, const char *path, const tess_problem *p, int64_t full_rows,
                            float *view, float *sum, tess_error *error)
 {
+    const int64_t columns = p->columns;
     const tess_views_info *is = tess_views_about(v);
     const bool image = is->rows == 1 && full_rows > 1 && is->views == full_rows;
     if (is->columns != columns || (!image && is->rows != full_rows))
         return tess_fail(
             error, TESS_BAD_INPUT,
-            "is (%lld, %lld, %lld); a view has %lld rows and %lld columns, and a flat or dark field "
+            "%s: is (%lld, %lld, %lld); a view has %lld rows and %lld columns, and a flat or dark field "
             "as many",
-            (long long)is->views, (long long)is->rows, (long long)is->columns, (long long)full_rows,
+            path, (long long)is->views, (long long)is->rows, (long long)is->columns, (long long)full_rows,
             (long long)columns);
     const int64_t samples = image || p->row >= 0 ? columns : full_rows * columns;
+    tess_bad_values bad = {0};
     for (int64_t k = 0; k < is->views; k++) {
         TESS_TRY(tess_views_next(v, image ? -1 : p->row, view, error));
         if (image && p->row >= 0 && k != p->row)
             continue;
+        tess_bad_values_count(&bad, k, view, samples);
         float *to = image && p->row < 0 ? sum + k * columns : sum;
         for (int64_t i = 0; i < samples; i++)
             to[i] += view[i] / (float)(image ? 1 : is->views);
     }
-    return TESS_OK;
+    const bool rows = samples > columns;
+    return tess_bad_values_check(&bad, path,
+                                 rows ? (tess_extent){is->views, full_rows, columns}
+                                      : (tess_extent){is->views, columns, 1},
+                                 rows, error);
 }
 
 static tess_status read_field(const char *path, double value, const tess_problem *p, int64_t full_rows,
@@ -48,11 +55,8 @@ static tess_status read_field(const char *path, double value, const tess_problem
     }
     tess_views *v = NULL;
     tess_status status = tess_views_open(p->memory, path, &v, error);
-    if (status == TESS_OK) {
-        status = average(v, p, full_rows, p->columns, view, sum, error);
-        if (status != TESS_OK)
-            status = tess_fail_prefix(error, status, path);
-    }
+    if (status == TESS_OK)
+        status = average(v, path, p, full_rows, view, sum, error);
     tess_views_close(v);
     return status;
 }
@@ -107,8 +111,9 @@ static tess_status each(const tess_problem *p, tess_views *v, const fields *f, f
         if (bad.nan + bad.infinite == 0)
             TESS_TRY(fn(user, k, values, error));
     }
-    return tess_bad_values_check(&bad, p->measurement, tess_problem_measurement_extent(p),
-                                 p->physics == TESS_PHYSICS_CONE, error);
+    TESS_TRY(tess_bad_values_check(&bad, p->measurement, tess_problem_measurement_extent(p),
+                                   p->physics == TESS_PHYSICS_CONE, error));
+    return tess_views_check(v, error);
 }
 
 tess_status tess_problem_each_view(const tess_problem *p, float *values, int64_t *starved, tess_view_fn fn,

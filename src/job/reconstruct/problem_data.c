@@ -5,13 +5,12 @@
 
 #include "base/checked.h"
 #include "base/rng.h"
-#include "io/image.h"
 #include "job/reconstruct/finite.h"
 #include "job/reconstruct/resize.h"
 #include "job/reconstruct/shadow.h"
+#include "job/reconstruct/values.h"
 #include "job/reconstruct/views.h"
 #include "physics/phantom.h"
-#include "tensor/samples.h"
 
 enum { SUBSAMPLES = 4, SUBVOXELS = 2, SLICES = 64 };
 
@@ -24,6 +23,7 @@ typedef struct file_rows {
     float *to;          /* in host or device memory */
     bool device;
     bool numbers; /* integers are not divided by their type's maximum */
+    bool holes;   /* missing values are allowed, and become NaN */
 } file_rows;
 
 static tess_status take_row(const file_rows *f, double file_unit, double file_offset, int64_t y, float *row,
@@ -33,8 +33,10 @@ static tess_status take_row(const file_rows *f, double file_unit, double file_of
     const float unit = (float)file_unit;
     for (int64_t i = 0; i < f->extent.width * f->extent.channels; i++) {
         const long long a = y, b = i / f->extent.channels;
-        if (!isfinite(row[i])) /* counted, and refused at the end */
+        if (!isfinite(row[i])) { /* counted; refused at the end, or a hole */
+            row[i] = f->holes ? NAN : row[i];
             continue;
+        }
         if (f->path == p->image && !(row[i] >= 0 && row[i] <= 1))
             return tess_fail(error, TESS_BAD_INPUT,
                              "%s: holds %g at row %lld, column %lld; an image's values lie between 0 and 1",
@@ -49,12 +51,11 @@ static tess_status take_row(const file_rows *f, double file_unit, double file_of
     return TESS_OK;
 }
 
-static tess_status read_rows(const file_rows *f, tess_reader *reader, tess_error *error)
+static tess_status read_rows(const file_rows *f, tess_values *from, tess_error *error)
 {
     const tess_problem *p = f->problem;
-    float *const *rows = f->workspace->host.rows;
     tess_device *device = f->workspace->engine->device;
-    const tess_image_info *info = tess_reader_info(reader);
+    const tess_image_info *info = &from->info;
     const tess_extent *is = &f->extent;
     const int64_t samples = is->width * is->channels;
     if (info->height != is->height || info->width != is->width || info->channels != is->channels)
@@ -63,10 +64,11 @@ static tess_status read_rows(const file_rows *f, tess_reader *reader, tess_error
     const bool own = p->physics == TESS_PHYSICS_BLUR && info->dtype != TESS_F32 && !f->numbers;
     const double unit = own ? 1 : p->unit, offset = own ? 0 : p->offset;
     tess_bad_values bad = {0};
+    tess_kept kept = {0};
     for (int64_t y = 0; y < is->height; y++) {
-        float *row = f->device ? rows[1] : f->to + y * samples;
-        TESS_TRY(tess_reader_rows(reader, 1, rows[0], error));
-        tess_samples_to_float(info->dtype, f->numbers ? 1 : info->full_scale, rows[0], samples, row);
+        float *row = f->device ? f->workspace->host.rows[1] : f->to + y * samples;
+        TESS_TRY(tess_values_next(from, error));
+        TESS_TRY(tess_values_take(from, f->numbers ? 1 : info->full_scale, 0, samples, row, &kept, error));
         tess_bad_values_count(&bad, y, row, samples);
         TESS_TRY(take_row(f, unit, offset, y, row, error));
         if (!f->device)
@@ -74,15 +76,22 @@ static tess_status read_rows(const file_rows *f, tess_reader *reader, tess_error
         device->memory->copy(device, f->to + y * samples, row, (size_t)samples * sizeof(float), NULL);
         TESS_TRY(device->streams->sync(device, NULL, error));
     }
-    return tess_bad_values_check(&bad, f->path, *is, p->physics == TESS_PHYSICS_CONE, error);
+    if (f->holes && bad.nan + bad.infinite == is->height * samples)
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "%s: has no value to compare with: all are NaN or missing (nodata value, mask)",
+                         f->path);
+    if (!f->holes)
+        TESS_TRY(tess_bad_values_check(&bad, f->path, *is, p->physics == TESS_PHYSICS_CONE, error));
+    return tess_kept_check(&kept, f->path, error);
 }
 
 static tess_status read_file(const file_rows *f, tess_error *error)
 {
-    tess_reader *reader = NULL;
-    TESS_TRY(tess_reader_open_axes(f->problem->memory, f->path, TESS_AXES_PLAIN, &reader, error));
-    tess_status status = read_rows(f, reader, error);
-    tess_reader_close(reader);
+    tess_values values = {0};
+    tess_status status = tess_values_open(f->problem->memory, f->path, TESS_AXES_PLAIN, 0, &values, error);
+    if (status == TESS_OK)
+        status = read_rows(f, &values, error);
+    tess_values_close(&values);
     return status;
 }
 
@@ -139,7 +148,8 @@ tess_status tess_problem_truth(const tess_problem *p, tess_workspace *w, tess_er
                                 .path = path,
                                 .extent = tess_problem_image_extent(p),
                                 .to = host->truth,
-                                .numbers = truth_is_numbers(p)};
+                                .numbers = truth_is_numbers(p),
+                                .holes = !p->image};
         TESS_TRY(read_file(&file, error));
         find_peak(host, count);
         if (p->range_from == TESS_RANGE_FROM_TYPE && (double)host->truth_peak * p->unit <= 1.5)

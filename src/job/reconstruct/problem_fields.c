@@ -1,4 +1,5 @@
-/* The entries of a problem file about the files of the views: their size, and how counts become line integrals. */
+/* The entries of a problem file about the views: their files and sizes, the unit of length, and how counts become line
+ * integrals. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,6 +28,25 @@ tess_status tess_problem_look_at_views(tess_problem *p, tess_views_info *is, tes
     }
     tess_views_close(v);
     return status;
+}
+
+/* Beyond these limits, line integrals divided by the spacing leave the range of 32-bit floats. */
+static const double FINEST = 1e-20, COARSEST = 1e20;
+
+tess_status tess_problem_read_spacing(const char *path, const tess_json *json, const char *of,
+                                      tess_problem *p, tess_error *error)
+{
+    const tess_json *spacing = tess_json_get(json, "spacing");
+    p->spacing = spacing ? tess_json_as_double(spacing, NAN) : 1;
+    if (!(p->spacing > 0) || !isfinite(p->spacing))
+        return tess_fail(error, TESS_BAD_INPUT, "%s: \"spacing\" must be a number above 0: the side of %s",
+                         path, of);
+    if (p->spacing < FINEST || p->spacing > COARSEST)
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "%s: \"spacing\" is %g, which 32-bit floats do not bear; choose a unit of length in "
+                         "which it lies between %g and %g",
+                         path, p->spacing, FINEST, COARSEST);
+    return TESS_OK;
 }
 
 /* A number, or the name of a file. */

@@ -15,8 +15,8 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "io/image.h"
 #include "job/reconstruct/problem_read.h"
+#include "job/reconstruct/values.h"
 
 enum { MOST_BYTES = 16 << 20 };
 
@@ -75,54 +75,36 @@ static tess_status numbers(const char *path, const tess_json *list, const char *
 static tess_status header_of(const char *file, tess_axes axes, tess_problem *p, tess_image_info *info,
                              tess_error *error)
 {
-    tess_reader *reader = NULL;
-    TESS_TRY(tess_image_load_library(file, error));
-    TESS_TRY(tess_reader_open_axes(p->memory, file, axes, &reader, error));
-    *info = *tess_reader_info(reader);
-    tess_reader_close(reader);
+    tess_values values = {0};
+    const tess_status status = tess_values_open(p->memory, file, axes, 0, &values, error);
+    *info = values.info;
+    tess_values_close(&values);
+    TESS_TRY(status);
     p->held = info->held_bytes > p->held ? info->held_bytes : p->held;
     if (info->alpha)
         return tess_fail(error, TESS_UNSUPPORTED, "%s: has an alpha channel; save it without one", file);
     return TESS_OK;
 }
 
-enum { BLUR = 1, RADON = 2, VOLUME = 4, SCAN = 6, ALL = 7 };
-
-static tess_status check_keys(const char *path, const tess_json *json, int kind, tess_error *error)
+/* Whether the file is an array (blurs, height, width[, channels]): blurs stand one above another. */
+static bool is_stack(tess_problem *p)
 {
-    static const struct {
-        const char *key;
-        int kinds;
-    } known[] = {{"operator", ALL},   {"measurement", ALL}, {"truth", ALL},     {"noise", ALL},
-                 {"range", ALL},      {"channels", ALL},    {"height", ALL},    {"width", ALL},
-                 {"sigma", BLUR},     {"size", RADON},      {"circle", RADON},  {"angles", BLUR | RADON},
-                 {"vectors", VOLUME}, {"volume", VOLUME},   {"centre", RADON},  {"axis", RADON},
-                 {"row", RADON},      {"rotation", RADON},  {"spacing", SCAN},  {"counts", SCAN},
-                 {"flat", SCAN},      {"dark", SCAN},       {"boundary", BLUR}, {"kernel", BLUR},
-                 {"kernels", BLUR},   {"axes", BLUR}};
-    enum { KNOWN = sizeof known / sizeof known[0] };
-    for (const char *key = tess_json_next_key(json, NULL); key; key = tess_json_next_key(json, key)) {
-        int i = 0;
-        while (i < KNOWN && !((known[i].kinds & kind) && strcmp(key, known[i].key) == 0))
-            i++;
-        if (i < KNOWN)
-            continue;
-        char names[256] = "";
-        size_t used = 0;
-        for (int k = 0; k < KNOWN; k++)
-            if ((known[k].kinds & kind) && used < sizeof names)
-                used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "",
-                                         known[k].key);
-        return tess_fail(error, TESS_BAD_INPUT,
-                         "%s: \"%.40s\" means nothing to this operator; its entries are %s", path, key,
-                         names);
-    }
-    const tess_json *noise = tess_json_get(json, "noise"), *circle = tess_json_get(json, "circle");
-    if (noise && !(tess_json_as_double(noise, -1) >= 0))
-        return tess_fail(error, TESS_BAD_INPUT, "%s: \"noise\" must be a number from 0 up", path);
-    if (circle && !tess_json_is_bool(circle))
-        return tess_fail(error, TESS_BAD_INPUT, "%s: \"circle\" must be true or false", path);
-    return TESS_OK;
+    tess_image_info info;
+    return p->count > 1 && header_of(p->measurement, TESS_AXES_PLAIN, p, &info, NULL) == TESS_OK &&
+           info.axes == TESS_AXES_HWC && info.height == p->count;
+}
+
+/* A stack would be read as a picture with a row for each blur, or looks like (channels, height, width). */
+static tess_status header_of_blurs(tess_axes axes, tess_problem *p, tess_image_info *info, tess_error *error)
+{
+    if (axes == TESS_AXES_PICTURE && is_stack(p))
+        return tess_fail(
+            error, TESS_BAD_INPUT,
+            "%s: its first axis is as long as there are blurs, %lld; if it counts them, save "
+            "y.reshape(-1, y.shape[2]), because they stand one above another; if it is (channels, "
+            "height, width), move it to the end",
+            p->measurement, (long long)p->count);
+    return header_of(p->measurement, axes, p, info, error);
 }
 
 tess_status tess_problem_read_angles(const char *path, const tess_json *json, const char *forms,
@@ -166,6 +148,14 @@ static void range_of_type(const tess_image_info *info, tess_problem *p)
         return;
     p->range_from = TESS_RANGE_FROM_TYPE;
     p->high = info->full_scale;
+}
+
+/* Of several blurs none is like the result, and a nodata value may be that of a dark pixel of the result. */
+static void keep_metadata(const tess_image_info *info, tess_problem *p)
+{
+    p->georeferenced = info->says & (TESS_SAYS_TRANSFORM | TESS_SAYS_PROJECTION | TESS_SAYS_POINTS);
+    p->like_measurement = p->count == 1 && !info->masked && !info->foreign;
+    p->extras_bytes = info->extras_bytes;
 }
 
 static tess_status size_agrees(const char *path, const tess_json *json, const tess_problem *p,
@@ -220,19 +210,19 @@ static tess_status check_truth(tess_problem *p, tess_axes axes, tess_error *erro
         (long long)is.height, (long long)is.width, (long long)is.channels);
 }
 
-static int kind_of(const tess_json *json, tess_problem *p)
+static tess_problem_kind kind_of(const tess_json *json, tess_problem *p)
 {
     const char *name = tess_json_get_string(json, "operator", "");
     p->parallel = strcmp(name, "parallel3d") == 0;
-    return strcmp(name, "blur") == 0                  ? BLUR
-           : strcmp(name, "radon") == 0               ? RADON
-           : p->parallel || strcmp(name, "cone") == 0 ? VOLUME
-                                                      : 0;
+    return strcmp(name, "blur") == 0                  ? TESS_PROBLEM_BLUR
+           : strcmp(name, "radon") == 0               ? TESS_PROBLEM_RADON
+           : p->parallel || strcmp(name, "cone") == 0 ? TESS_PROBLEM_VOLUME
+                                                      : TESS_PROBLEM_UNKNOWN;
 }
 
 static tess_status describe(const char *path, const tess_json *json, tess_problem *p, tess_error *error)
 {
-    const int kind = kind_of(json, p);
+    const tess_problem_kind kind = kind_of(json, p);
     tess_axes axes = TESS_AXES_PLAIN;
     tess_image_info info;
     if (!tess_json_get(json, "operator"))
@@ -240,20 +230,20 @@ static tess_status describe(const char *path, const tess_json *json, tess_proble
                          "%s: needs to be {\"operator\": ..., ...}, with \"blur\", \"radon\", \"cone\" or "
                          "\"parallel3d\"",
                          path);
-    if (!kind)
+    if (kind == TESS_PROBLEM_UNKNOWN)
         return tess_fail(error, TESS_BAD_INPUT,
                          "%s: \"operator\" is \"%.40s\"; use \"blur\", \"radon\", \"cone\" or \"parallel3d\"",
                          path, tess_json_get_string(json, "operator", ""));
-    TESS_TRY(check_keys(path, json, kind, error));
+    TESS_TRY(tess_problem_check_keys(path, json, kind, error));
     TESS_TRY(tess_problem_sibling(path, json, "measurement", &p->measurement, error));
     TESS_TRY(tess_problem_sibling(path, json, "truth", &p->truth, error));
     TESS_TRY(tess_problem_sibling(path, json, "vectors", &p->geometry, error));
     if (!p->measurement)
         return tess_fail(error, TESS_BAD_INPUT,
                          "%s: needs \"measurement\", the name of a file, or of a folder of views", path);
-    if (kind == BLUR)
+    if (kind == TESS_PROBLEM_BLUR)
         TESS_TRY(tess_problem_read_kernels(path, json, p, error));
-    if (kind == BLUR && !p->kernels)
+    if (kind == TESS_PROBLEM_BLUR && !p->kernels)
         TESS_TRY(
             tess_problem_read_angles(path, json,
                                      "a list of degrees, with \"sigma\", for Gaussian blurs; or \"kernel\" "
@@ -261,14 +251,15 @@ static tess_status describe(const char *path, const tess_json *json, tess_proble
                                      p, error));
     TESS_TRY(read_range(path, json, p, error));
     p->noise = tess_json_get_double(json, "noise", -1);
-    if (kind == BLUR) {
+    if (kind == TESS_PROBLEM_BLUR) {
         TESS_TRY(read_axes(path, json, &axes, error));
-        TESS_TRY(header_of(p->measurement, axes, p, &info, error));
+        TESS_TRY(header_of_blurs(axes, p, &info, error));
         range_of_type(&info, p);
+        keep_metadata(&info, p);
     }
-    TESS_TRY(kind == BLUR    ? tess_problem_read_blur(path, json, p, &info, error)
-             : kind == RADON ? tess_problem_read_radon(path, json, p, error)
-                             : tess_problem_read_volume(path, json, p, error));
+    TESS_TRY(kind == TESS_PROBLEM_BLUR    ? tess_problem_read_blur(path, json, p, &info, error)
+             : kind == TESS_PROBLEM_RADON ? tess_problem_read_radon(path, json, p, error)
+                                          : tess_problem_read_volume(path, json, p, error));
     TESS_TRY(size_agrees(path, json, p, error));
     return p->truth ? check_truth(p, axes, error) : TESS_OK;
 }

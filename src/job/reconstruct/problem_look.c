@@ -14,6 +14,9 @@
 static const double MOST_OUTSIDE = 0.02;
 static const double SHARE_OF_TYPE = 0.25; /* of an integer type's maximum: below it, giving "range" helps */
 
+/* shares of values outside a given range, by more than noise explains, for a note and for a refusal */
+static const double SOME_BEYOND = 0.1, ALL_BEYOND = 0.99;
+
 /* Floats whose largest value is less have another unit. */
 static const double LEAST_OF_ONE = 0.25;
 
@@ -42,6 +45,29 @@ static bool looks_like_one(const tess_extremes *e)
     return e->low >= -2 && e->high <= 3 && (double)e->outside <= MOST_OUTSIDE * (double)e->count;
 }
 
+/* A given range that leaves out most measurements is in another unit. */
+static tess_status check_given(const looking *l, const tess_extremes *e, tess_error *error)
+{
+    const tess_problem *p = l->problem;
+    const double share = (double)e->outside / (double)e->count;
+    const double ends[] = {p->offset, p->offset + p->unit, p->offset + e->low * p->unit,
+                           p->offset + e->high * p->unit};
+    if (p->as_published || !(share > SOME_BEYOND))
+        return TESS_OK;
+    if (share > ALL_BEYOND)
+        return tess_fail(
+            error, TESS_BAD_INPUT,
+            "%s: its values, from %g to %g, lie outside \"range\": [%g, %g], which is in their units: "
+            "8-bit pictures have [0, 255]; correct it, or leave it out",
+            p->measurement, ends[2], ends[3], ends[0], ends[1]);
+    tess_note(l->common, TESS_NOTE_WARNING,
+              "%s: %.0f %% of its values, from %g to %g, lie far outside \"range\": [%g, %g], to which the "
+              "result is "
+              "clamped; it is in their units",
+              p->measurement, 100 * share, ends[2], ends[3], ends[0], ends[1]);
+    return TESS_OK;
+}
+
 static tess_status find_range(const looking *l, const tess_extremes *e, tess_error *error)
 {
     tess_problem *p = l->problem;
@@ -53,6 +79,8 @@ static tess_status find_range(const looking *l, const tess_extremes *e, tess_err
                       p->measurement, e->high * p->unit, p->unit, e->high * p->unit);
         return TESS_OK;
     }
+    if (p->range_from == TESS_RANGE_FROM_GIVEN)
+        return check_given(l, e, error);
     if (p->range_from != TESS_RANGE_FROM_DATA)
         return TESS_OK;
     if (p->floats && looks_like_one(e) && e->high - fmin(e->low, 0) >= LEAST_OF_ONE) {

@@ -82,6 +82,8 @@ static tess_status place_axis(const char *path, const tess_json *json, tess_prob
                              "%s: \"axis\" must be [row, column] of the image, numbers from 0 to %lld", path,
                              (long long)p->width - 1);
     }
+    p->axis_given = axis != NULL;
+    memcpy(p->axis, at, sizeof at);
     if (!axis && p->centre_from == TESS_CENTRE_MIDDLE)
         return TESS_OK;
     if (!(p->centres = tess_small_alloc((size_t)p->count, sizeof *p->centres)))
@@ -186,20 +188,14 @@ tess_status tess_problem_read_radon(const char *path, const tess_json *json, tes
     TESS_TRY(read_angles(path, json, p, error));
     TESS_TRY(tess_problem_look_at_views(p, &is, error));
     TESS_TRY(check_shape(path, json, p, &is, error));
-    const tess_json *size = tess_json_get(json, "size"), *spacing = tess_json_get(json, "spacing");
+    const tess_json *size = tess_json_get(json, "size");
     p->physics = TESS_PHYSICS_RADON;
     p->circle = tess_json_get_bool(json, "circle", true);
     p->rows = 1;
     p->columns = is.columns;
     p->height = p->width = tess_json_as_whole(size, is.columns);
     p->channels = 1;
-    p->spacing = spacing ? tess_json_as_double(spacing, NAN) : 1;
-    if (!(p->spacing > 0) || !isfinite(p->spacing))
-        return tess_fail(
-            error, TESS_BAD_INPUT,
-            "%s: \"spacing\" must be a number above 0: the side of a pixel, of the detector and of "
-            "the image",
-            path);
+    TESS_TRY(tess_problem_read_spacing(path, json, "a pixel, of the detector and of the image", p, error));
     if (p->width < 2 || p->width > 65536) /* checked before it is used */
         return tess_fail(error, TESS_BAD_INPUT, "%s: an image has a side from 2 to 65536, not %lld", path,
                          (long long)p->width);

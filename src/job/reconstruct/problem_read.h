@@ -6,7 +6,20 @@
 #include "io/image.h"
 #include "job/reconstruct/problem.h"
 
+/* Operators by the entries that they know. */
+typedef enum tess_problem_kind {
+    TESS_PROBLEM_UNKNOWN = 0,
+    TESS_PROBLEM_BLUR = 1,
+    TESS_PROBLEM_RADON = 2,
+    TESS_PROBLEM_VOLUME = 4
+} tess_problem_kind;
+
+/* Refuses entries that the operator does not know. */
+tess_status tess_problem_check_keys(const char *path, const tess_json *json, tess_problem_kind kind,
+                                    tess_error *error) TESS_MUST_CHECK;
 tess_status tess_problem_read(const char *path, tess_problem *problem, tess_error *error) TESS_MUST_CHECK;
+/* Notes on entries that are possible, but more often a mistake; before the unit is chosen. */
+void tess_problem_doubts(const tess_problem *problem, const tess_common *common);
 /* Entries of volumes (views along vectors), and entries of sinograms. */
 tess_status tess_problem_read_volume(const char *path, const tess_json *json, tess_problem *problem,
                                      tess_error *error) TESS_MUST_CHECK;
@@ -15,6 +28,9 @@ tess_status tess_problem_read_radon(const char *path, const tess_json *json, tes
 /* Reads "angles" as a list of degrees, and their number; `forms` completes the error message. */
 tess_status tess_problem_read_angles(const char *path, const tess_json *json, const char *forms,
                                      tess_problem *problem, tess_error *error) TESS_MUST_CHECK;
+/* Reads "spacing", 1 by default; `of` is what has it. */
+tess_status tess_problem_read_spacing(const char *path, const tess_json *json, const char *of,
+                                      tess_problem *problem, tess_error *error) TESS_MUST_CHECK;
 /* Reads the file name under `key`, which is relative to the JSON file. */
 tess_status tess_problem_sibling(const char *path, const tess_json *json, const char *key, char **out,
                                  tess_error *error) TESS_MUST_CHECK;

@@ -8,8 +8,8 @@
 
 #include "base/checked.h"
 #include "io/pages.h"
+#include "job/reconstruct/values.h"
 #include "job/reconstruct/views.h"
-#include "tensor/samples.h"
 
 enum { MOST_VIEWS = 100000 };
 
@@ -19,9 +19,9 @@ struct tess_views {
     char *path;
     char **names; /* of a folder's files; NULL: none */
     tess_pages pages;
-    tess_reader *reader; /* of an array */
-    int64_t rows_a_view; /* of the reader */
-    tess_block raw;      /* a row of the file, unconverted */
+    tess_values array;   /* of an array; otherwise closed */
+    int64_t rows_a_view; /* of the file */
+    tess_kept kept;
     int64_t next;
 };
 
@@ -90,12 +90,10 @@ static tess_status list_folder(tess_views *v, tess_error *error)
     return status;
 }
 
-static tess_status open_view(const tess_views *v, int64_t view, tess_reader **reader, tess_error *error)
+static tess_status open_view(const tess_views *v, int64_t view, tess_values *values, tess_error *error)
 {
-    const char *name = v->names ? v->names[view] : v->path;
-    TESS_TRY(tess_image_load_library(name, error));
-    return v->names ? tess_reader_open_axes(v->memory, name, TESS_AXES_PLAIN, reader, error)
-                    : tess_reader_open_page(v->memory, name, v->pages.places[view], reader, error);
+    return tess_values_open(v->memory, v->names ? v->names[view] : v->path, TESS_AXES_PLAIN,
+                            v->names ? 0 : v->pages.places[view], values, error);
 }
 
 static tess_status check_view(const tess_views *v, int64_t view, const tess_image_info *is, tess_error *error)
@@ -109,30 +107,36 @@ static tess_status check_view(const tess_views *v, int64_t view, const tess_imag
         return tess_fail(error, TESS_BAD_INPUT, "%s: view %lld is %lld x %lld, but the first is %lld x %lld",
                          name, (long long)view, (long long)is->height, (long long)is->width,
                          (long long)v->info.rows, (long long)v->info.columns);
+    if (v->info.rows && (is->dtype != TESS_F32) != v->info.integers)
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "%s: view %lld holds %s, but the first holds %s; save all views in one type", name,
+                         (long long)view, v->info.integers ? "floats" : "integers",
+                         v->info.integers ? "integers" : "floats");
     return TESS_OK;
 }
 
 static tess_status describe_images(tess_views *v, tess_error *error)
 {
-    tess_reader *reader = NULL;
-    TESS_TRY(open_view(v, 0, &reader, error));
-    const tess_image_info first = *tess_reader_info(reader);
-    tess_reader_close(reader);
+    tess_values values = {0};
+    const tess_status status = open_view(v, 0, &values, error);
+    const tess_image_info first = values.info;
+    tess_values_close(&values);
+    TESS_TRY(status);
     TESS_TRY(check_view(v, 0, &first, error));
     v->info.rows = first.height;
     v->info.columns = first.width;
     v->info.channels = 1;
     v->info.integers = first.dtype != TESS_F32;
     v->rows_a_view = first.height;
-    v->info.held = first.held_bytes + tess_block_granted((size_t)first.width * sizeof(float));
+    v->info.held = first.held_bytes;
     return TESS_OK;
 }
 
 /* One file: a view is a row, or a slice if there are three axes. */
 static tess_status describe_array(tess_views *v, tess_error *error)
 {
-    TESS_TRY(open_view(v, 0, &v->reader, error));
-    const tess_image_info *is = tess_reader_info(v->reader);
+    TESS_TRY(open_view(v, 0, &v->array, error));
+    const tess_image_info *is = &v->array.info;
     const bool slices = is->depth > 0, deep = slices || is->channels > 1,
                picture = is->axes != TESS_AXES_HW && is->axes != TESS_AXES_HWC;
     if (is->alpha)
@@ -149,8 +153,7 @@ static tess_status describe_array(tess_views *v, tess_error *error)
     v->info.columns = slices ? is->width * is->channels : deep ? is->channels : is->width;
     v->info.channels = is->channels;
     v->rows_a_view = slices ? is->height : 1;
-    v->info.held =
-        is->held_bytes + tess_block_granted((size_t)is->width * (size_t)is->channels * sizeof(float));
+    v->info.held = is->held_bytes;
     return TESS_OK;
 }
 
@@ -176,51 +179,50 @@ const tess_views_info *tess_views_about(const tess_views *v)
     return &v->info;
 }
 
-/* A reader's row is one row of the view, or the whole view. */
-static tess_status read_view(tess_views *v, tess_reader *reader, int64_t row, float *values,
-                             tess_error *error)
+/* A row of the file is one row of the view, or the whole view. */
+static tess_status read_view(tess_views *v, tess_values *from, int64_t row, float *values, tess_error *error)
 {
-    const tess_image_info *is = tess_reader_info(reader);
-    const int64_t samples = is->width * is->channels, columns = v->info.columns;
+    const int64_t samples = from->info.width * from->info.channels, columns = v->info.columns;
     for (int64_t y = 0; y < v->rows_a_view; y++) {
-        TESS_TRY(tess_reader_rows(reader, 1, v->raw.data, error));
+        TESS_TRY(tess_values_next(from, error));
         if (v->rows_a_view > 1 || v->info.rows == 1) {
             if (row >= 0 && y != row)
                 continue;
-            tess_samples_to_float(is->dtype, 1, v->raw.data, samples, values);
+            TESS_TRY(tess_values_take(from, 1, 0, samples, values, &v->kept, error));
             values += samples;
             continue;
         }
         const int64_t first = row >= 0 ? row : 0, rows = row >= 0 ? 1 : v->info.rows;
-        const char *from = (const char *)v->raw.data + (size_t)(first * columns) * tess_dtype_size(is->dtype);
-        tess_samples_to_float(is->dtype, 1, from, rows * columns, values);
+        TESS_TRY(tess_values_take(from, 1, first * columns, rows * columns, values, &v->kept, error));
     }
     return TESS_OK;
 }
 
 tess_status tess_views_next(tess_views *v, int64_t row, float *values, tess_error *error)
 {
-    const tess_image_info *is = v->reader ? tess_reader_info(v->reader) : NULL;
-    const int64_t samples = is ? is->width * is->channels : v->info.columns, view = v->next++;
-    if (!v->raw.data)
-        TESS_TRY(tess_block_alloc(v->memory, &v->raw, TESS_MEM_HOST, (size_t)samples * sizeof(float), error));
-    if (v->reader)
-        return read_view(v, v->reader, row, values, error);
-    tess_reader *reader = NULL;
-    TESS_TRY(open_view(v, view, &reader, error));
-    tess_status status = check_view(v, view, tess_reader_info(reader), error);
+    const int64_t view = v->next++;
+    if (v->info.array)
+        return read_view(v, &v->array, row, values, error);
+    tess_values one = {0};
+    tess_status status = open_view(v, view, &one, error);
     if (status == TESS_OK)
-        status = read_view(v, reader, row, values, error);
-    tess_reader_close(reader);
+        status = check_view(v, view, &one.info, error);
+    if (status == TESS_OK)
+        status = read_view(v, &one, row, values, error);
+    tess_values_close(&one);
     return status;
+}
+
+tess_status tess_views_check(const tess_views *v, tess_error *error)
+{
+    return tess_kept_check(&v->kept, v->path, error);
 }
 
 void tess_views_close(tess_views *v)
 {
     if (!v)
         return;
-    tess_reader_close(v->reader);
-    tess_block_free(&v->raw);
+    tess_values_close(&v->array);
     for (int64_t i = 0; v->names && i < v->info.views; i++)
         tess_small_free(v->names[i]);
     tess_small_free(v->names);

@@ -52,7 +52,7 @@ static tess_status read_vectors(const char *path, tess_problem *p, const tess_vi
 
 static tess_status read_sizes(const char *path, const tess_json *json, tess_problem *p, tess_error *error)
 {
-    const tess_json *volume = tess_json_get(json, "volume"), *spacing = tess_json_get(json, "spacing");
+    const tess_json *volume = tess_json_get(json, "volume");
     int64_t *const sides[] = {&p->depth, &p->height, &p->width};
     for (int i = 0; i < 3; i++) {
         *sides[i] = tess_json_as_whole(tess_json_at(volume, i), 0);
@@ -61,13 +61,7 @@ static tess_status read_sizes(const char *path, const tess_json *json, tess_prob
                              "%s: needs \"volume\": [depth, height, width], three numbers from 1 to %d", path,
                              MOST_SIDE);
     }
-    p->spacing = spacing ? tess_json_as_double(spacing, NAN) : 1;
-    if (!(p->spacing > 0) || !isfinite(p->spacing))
-        return tess_fail(error, TESS_BAD_INPUT,
-                         "%s: \"spacing\" must be a number above 0: the side of a voxel, in the units of the "
-                         "vectors",
-                         path);
-    return TESS_OK;
+    return tess_problem_read_spacing(path, json, "a voxel, in the units of the vectors", p, error);
 }
 
 tess_status tess_problem_read_volume(const char *path, const tess_json *json, tess_problem *p,

@@ -159,6 +159,7 @@ static tess_status solve(reconstruct_job *job, tess_error *error)
     TESS_TRY(tess_reconstruct_begin(&judge, &job->recipe, job->settings->common.seed, &job->start, error));
     job->outcome.seconds = tess_clock() - start;
     solving.norm_squared = job->start.norm_squared;
+    tess_budget_keep_peak(&job->budget, &job->engine); /* the loop counts from zero */
     return tess_reconstruct_solve(&solving, error);
 }
 
@@ -168,6 +169,7 @@ static tess_status run(reconstruct_job *job, tess_error *error)
     TESS_TRY(tess_outcome_begin(&job->outcome, job->recipe.iterations, error));
     tess_usage_begin(&job->usage, &job->engine);
     TESS_TRY(tess_outputs_open(&job->outputs, error));
+    tess_outputs_doubts(&job->outputs, &job->settings->common);
     TESS_TRY(tess_workspace_take(&job->workspace, error));
     tess_usage_look(&job->usage, job->engine.device);
     TESS_TRY(fill(job, error));

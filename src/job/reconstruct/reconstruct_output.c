@@ -1,25 +1,38 @@
+#define _XOPEN_SOURCE 700
 #include "job/reconstruct/reconstruct_output.h"
 
 #include <math.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/checked.h"
+#include "job/common/note.h"
 #include "job/reconstruct/reconstruct_margins.h"
 #include "job/reconstruct/views.h"
 #include "tensor/samples.h"
 
 static bool is_npy(const char *path)
 {
-    const size_t length = strlen(path);
-    return length >= 4 && strcmp(path + length - 4, ".npy") == 0;
+    const char *suffix = strrchr(path, '.');
+    return suffix && strcasecmp(suffix, ".npy") == 0;
 }
 
-/* NPY stores the values; a picture stores [0, range] in 8 bits. */
+/* Arrays and rasters store the values; a picture stores [0, range] in 8 bits. */
+static bool holds_values(const char *path)
+{
+    static const char *const suffixes[] = {".npy", ".tif", ".tiff", ".img", ".bil", ".bip", ".bsq"};
+    const char *suffix = strrchr(path, '.');
+    for (size_t i = 0; suffix && i < sizeof suffixes / sizeof *suffixes; i++)
+        if (strcasecmp(suffix, suffixes[i]) == 0)
+            return true;
+    return false;
+}
+
 static tess_image_info info_of(const char *path, int64_t height, int64_t width, int64_t channels)
 {
     tess_image_info info = {
         .height = height, .width = width, .channels = (int)channels, .dtype = TESS_U8, .full_scale = 255};
-    if (is_npy(path)) {
+    if (holds_values(path)) {
         info.dtype = TESS_F32;
         info.full_scale = 1;
     }
@@ -48,7 +61,9 @@ static tess_image_info result_info(const tess_outputs *o)
         info.axes = p->channel_axis ? TESS_AXES_HWC : TESS_AXES_AUTO;
         return info;
     }
-    return info_of(o->result, p->height, p->width, p->channels);
+    tess_image_info info = info_of(o->result, p->height, p->width, p->channels);
+    info.extras_bytes = p->like_measurement ? p->extras_bytes : 0;
+    return info;
 }
 
 /* Outputs must not overwrite measured data, which cannot be recreated. */
@@ -117,12 +132,12 @@ static tess_status write_rows(const tess_outputs *o, tess_workspace *w, tess_wri
     return tess_writer_commit(writer, error);
 }
 
-/* Converts to the file's units for NPY, otherwise to [0, 1]. */
-static void clamp(const tess_problem *p, int64_t count, bool npy, float *values)
+/* Converts to the units of the measurement, or to [0, 1] for a picture. */
+static void clamp(const tess_problem *p, int64_t count, bool picture, float *values)
 {
-    if (npy)
+    if (!picture)
         tess_problem_to_units(p, count, values);
-    for (int64_t i = 0; i < count && !npy; i++)
+    for (int64_t i = 0; i < count && picture; i++)
         values[i] = (float)(fmin(fmax((double)values[i], p->low), p->high) * (1 / p->high));
 }
 
@@ -141,7 +156,7 @@ static tess_status result_row(const tess_outputs *o, tess_workspace *w, int64_t 
     const int64_t samples = npy ? all.width * all.channels : tess_problem_row(p),
                   rows = samples / tess_problem_row(p), first = npy ? y * rows : middle(p) + y;
     TESS_TRY(tess_margins_rows(w, p, w->vectors[0], first, rows, values, error));
-    clamp(p, samples, npy, values);
+    clamp(p, samples, !holds_values(o->result), values);
     return TESS_OK;
 }
 
@@ -165,18 +180,18 @@ static tess_status side_row(const tess_outputs *o, tess_workspace *w, int64_t y,
 {
     const tess_problem *p = o->problem;
     const int64_t samples = p->width * p->channels, step = samples + TESS_GAP * p->channels;
-    const bool npy = is_npy(o->side_by_side);
+    const bool picture = !holds_values(o->side_by_side);
     const int64_t pictures = w->host.truth ? 3 : 2;
     for (int64_t i = 0; i < pictures * step - TESS_GAP * p->channels; i++)
         values[i] = (float)p->high;
-    clamp(p, pictures * step - TESS_GAP * p->channels, npy, values);
+    clamp(p, pictures * step - TESS_GAP * p->channels, picture, values);
     y += middle(p);
     memcpy(values, w->host.shown + y * samples, (size_t)samples * sizeof *values);
     TESS_TRY(tess_margins_rows(w, p, w->vectors[0], y, 1, values + step, error));
     if (w->host.truth)
         memcpy(values + 2 * step, w->host.truth + y * samples, (size_t)samples * sizeof *values);
     for (int64_t i = 0; i < pictures; i++)
-        clamp(p, samples, npy, values + i * step);
+        clamp(p, samples, picture, values + i * step);
     return TESS_OK;
 }
 
@@ -194,11 +209,28 @@ tess_status tess_outputs_save_measurement(const tess_outputs *o, tess_workspace 
 tess_status tess_outputs_open(tess_outputs *o, tess_error *error)
 {
     const tess_image_info result = result_info(o);
-    TESS_TRY(tess_writer_open(o->memory, o->result, &result, NULL, &o->writer, error));
+    if (o->problem->like_measurement && !is_npy(o->result))
+        TESS_TRY(tess_reader_open_axes(o->memory, o->problem->measurement, TESS_AXES_PLAIN, &o->like, error));
+    TESS_TRY(tess_writer_open(o->memory, o->result, &result, o->like, &o->writer, error));
     if (!o->side_by_side)
         return TESS_OK;
     const tess_image_info side = side_info(o);
     return tess_writer_open(o->memory, o->side_by_side, &side, NULL, &o->side_writer, error);
+}
+
+void tess_outputs_doubts(const tess_outputs *o, const tess_common *common)
+{
+    const tess_problem *p = o->problem;
+    const char *lost = tess_writer_lost(o->writer);
+    if (p->depth > 1 && !is_npy(o->result)) /* a raster may be expected to hold all slices */
+        tess_note(common, holds_values(o->result) ? TESS_NOTE_WARNING : TESS_NOTE_DETAIL,
+                  "%s: holds the slice in the middle of the volume; an .npy file holds all of it", o->result);
+    if (lost)
+        tess_note(common, TESS_NOTE_WARNING, "%s: of %s this format cannot hold: %s", o->result,
+                  p->measurement, lost);
+    if (p->georeferenced && !o->like)
+        tess_note(common, TESS_NOTE_WARNING, "%s: the georeference of %s is not written to it", o->result,
+                  p->measurement);
 }
 
 tess_status tess_outputs_write(tess_outputs *o, tess_workspace *w, tess_error *error)
@@ -217,5 +249,7 @@ void tess_outputs_close(tess_outputs *o)
 {
     tess_writer_close(o->writer);
     tess_writer_close(o->side_writer);
+    tess_reader_close(o->like);
+    o->like = NULL;
     o->writer = o->side_writer = NULL;
 }

@@ -33,8 +33,7 @@ static void lay_out_host(const tess_planning *job)
     layout->line_bytes = tess_judge_bytes(p);
 }
 
-/* Resets the peaks; the peaks so far stay in the budget. */
-static void keep_peak(const tess_engine *engine, tess_budget *budget)
+void tess_budget_keep_peak(tess_budget *budget, const tess_engine *engine)
 {
     tess_mem_usage peak;
     tess_memory_peak(engine->memory, tess_engine_scope(engine), &peak);
@@ -52,7 +51,7 @@ static tess_status make_operator(const tess_planning *job, size_t slab_bytes, te
     tess_memory_reset_peak(memory);
     tess_memory_held(memory, scope, &before);
     TESS_TRY(tess_problem_operator(job->problem, w->engine->device, slab_bytes, &w->op, error));
-    keep_peak(w->engine, job->budget);
+    tess_budget_keep_peak(job->budget, w->engine);
     tess_memory_held(memory, scope, &after);
     for (int c = 0; c < TESS_MEM_CATEGORIES; c++)
         job->budget->operator_bytes.by[c] = after.bytes.by[c] - before.bytes.by[c];
@@ -108,9 +107,13 @@ static void add_images(const tess_planning *job, tess_mem_bytes *phase, size_t b
 }
 
 /* The limit is too small for something other than the network. */
-static tess_status too_little(const tess_planning *job, uint64_t limit, uint64_t needed, const char *advice,
-                              tess_error *error)
+static tess_status too_little(const tess_planning *job, uint64_t limit, uint64_t needed, tess_error *error)
 {
+    const tess_problem *p = job->problem;
+    const char *advice = !p->synthetic                     ? "a smaller measurement"
+                         : p->resized                      ? "a smaller `image`"
+                         : p->physics == TESS_PHYSICS_BLUR ? "fewer `operators`, or a smaller `size`"
+                                                           : "fewer `angles`, or a smaller `size`";
     const bool asked = job->settings->common.memory_limit > 0;
     return tess_fail(
         error, TESS_OVER_LIMIT, "%s%s%s too little: images and measurements take %.1fM; %s%s would do, or %s",
@@ -159,7 +162,7 @@ static tess_status add_up(const tess_planning *job, uint64_t limit, tess_error *
     budget->seconds = (double)job->recipe->iterations * choice->seconds +
                       tess_physics_seconds(w->engine, op, job->recipe, &choice->calibrated);
     if (budget->planned.total > limit)
-        return too_little(job, limit, budget->planned.total, "fewer `operators`", error);
+        return too_little(job, limit, budget->planned.total, error);
     return TESS_OK;
 }
 

@@ -13,7 +13,7 @@ typedef struct tess_budget {
     tess_mem_usage planned;
     tess_mem_bytes operator_bytes;
     double seconds;
-    tess_mem_usage peak; /* counted while operators were created */
+    tess_mem_usage peak; /* counted so far, when the counter was reset */
 } tess_budget;
 
 /* What is planned: creates the operator and the layout of the workspace, and chooses the prior's cut. */
@@ -27,6 +27,8 @@ typedef struct tess_planning {
     tess_budget *budget;
 } tess_planning;
 
+/* Resets the counter's peaks; the peaks so far stay in the budget. */
+void tess_budget_keep_peak(tess_budget *budget, const tess_engine *engine);
 tess_status tess_reconstruct_plan(const tess_planning *planning, tess_error *error) TESS_MUST_CHECK;
 
 #endif

@@ -1,5 +1,6 @@
 /* Compares an image on the device with the truth on the host, strip by strip; a volume slice by slice. All threads
- * take part, and the order of the sums does not depend on their number. */
+ * take part, and the order of the sums does not depend on their number. NaN in the truth is a hole, which does not
+ * count. */
 #include "job/reconstruct/reconstruct_quality.h"
 
 #include <float.h>
@@ -25,6 +26,7 @@ typedef struct strip {
     float truth_low, truth_high; /* truths are clamped to this; not if the range is estimated */
     float peak;
     double square[PARTS];
+    int64_t valid[PARTS]; /* values of the truth that are no hole */
     tess_quality band[BANDS];
 } strip;
 
@@ -45,13 +47,17 @@ static void compare(void *arg, int64_t part, int thread)
     const int64_t count = (s->bottom - s->from) * s->samples, old = (s->top - s->from) * s->samples;
     const int64_t from = count * part / PARTS, to = count * (part + 1) / PARTS;
     double square = 0;
+    int64_t valid = 0;
     for (int64_t i = from; i < to; i++) {
+        const bool hole = isnan(s->truth_from[i]);
         s->values[i] = fminf(fmaxf(s->values[i], s->low), s->high) / s->peak;
-        s->truth[i] = fminf(fmaxf(s->truth_from[i], s->truth_low), s->truth_high) / s->peak;
-        const double difference = (double)s->values[i] - (double)s->truth[i];
+        s->truth[i] = hole ? NAN : fminf(fmaxf(s->truth_from[i], s->truth_low), s->truth_high) / s->peak;
+        const double difference = hole ? 0 : (double)s->values[i] - (double)s->truth[i];
         square += i >= old ? difference * difference : 0;
+        valid += i >= old && !hole;
     }
     s->square[part] = square;
+    s->valid[part] = valid;
 }
 
 /* Windows whose last row is in the band's share of the new rows. */
@@ -90,7 +96,7 @@ tess_status tess_judge_image(const tess_judge *judge, const void *image, double 
     const int64_t samples = tess_problem_row(p), room = tess_judge_rows(p);
     const bool estimated = p->range_from == TESS_RANGE_FROM_DATA;
     double square = 0, similar = 0;
-    int64_t positions = 0;
+    int64_t positions = 0, valid = 0;
     *psnr = NAN;
     if (ssim)
         *ssim = NAN;
@@ -112,12 +118,14 @@ tess_status tess_judge_image(const tess_judge *judge, const void *image, double 
             s.truth_from = host->truth + at * samples;
             TESS_TRY(tess_margins_rows(w, p, image, at, s.bottom - s.from, s.values, error));
             tess_pool_run(w->engine->host, PARTS, compare, &s);
-            for (int i = 0; i < PARTS; i++)
+            for (int i = 0; i < PARTS; i++) {
                 square += s.square[i];
+                valid += s.valid[i];
+            }
             if (ssim)
                 add_bands(judge, &s, &similar, &positions);
         }
-    const double mean = square / (double)(tess_problem_rows(p) * samples);
+    const double mean = square / (double)valid; /* a truth without any value is refused */
     *psnr = -10 * log10(mean + (judge->saturating ? 1e-8 : 0));
     if (ssim && positions)
         *ssim = similar / (double)positions;

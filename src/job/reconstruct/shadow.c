@@ -122,7 +122,7 @@ int64_t tess_shadow_margin(const tess_shadow *s, double *share)
         if (!(mean > CLEAR * most && mean > CERTAIN * error))
             continue;
         needed = bin->far + HALF_WIDTH + FAINT;
-        *share = fmax(*share, mean / most);
+        *share = fmax(*share, mean / fmax(most, mean)); /* `most` counts columns inside, too */
     }
     return needed > 0 ? (int64_t)ceil(needed - 0.5 * (double)s->problem->width) : 0;
 }

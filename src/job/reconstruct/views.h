@@ -23,6 +23,8 @@ tess_status tess_views_open(tess_memory *memory, const char *path, tess_views **
 const tess_views_info *tess_views_about(const tess_views *views);
 /* Reads the next view: all its rows, or only `row`. */
 tess_status tess_views_next(tess_views *views, int64_t row, float *values, tess_error *error) TESS_MUST_CHECK;
+/* Fails if 32-bit floats say too little about the values that were read. */
+tess_status tess_views_check(const tess_views *views, tess_error *error) TESS_MUST_CHECK;
 void tess_views_close(tess_views *views);
 
 /* Sorts the names of a folder's files, at least one, in the order of the views. */
@@ -36,8 +38,8 @@ tess_status tess_problem_look_at_views(tess_problem *problem, tess_views_info *i
                                        tess_error *error) TESS_MUST_CHECK;
 tess_status tess_problem_read_counts(const char *path, const tess_json *json, tess_problem *problem,
                                      const tess_views_info *info, tess_error *error) TESS_MUST_CHECK;
-/* Calls `fn` with each view of a problem, as line integrals in the units of the file; NaN and infinities are counted,
- * and refused at the end. `values` has room for one view; `fn` may change it. */
+/* Calls `fn` with each view of a problem, as line integrals in the units of the file; missing and infinite values are
+ * counted, and refused at the end. `values` has room for one view; `fn` may change it. */
 typedef tess_status (*tess_view_fn)(void *user, int64_t view, float *values, tess_error *error);
 tess_status tess_problem_each_view(const tess_problem *problem, float *values, int64_t *starved,
                                    tess_view_fn fn, void *user, tess_error *error) TESS_MUST_CHECK;

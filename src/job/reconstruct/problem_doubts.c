@@ -1,0 +1,87 @@
+/* Notes on a problem file whose entries are possible, but more often a mistake. */
+#include <math.h>
+#include <stdio.h>
+
+#include "job/common/note.h"
+#include "job/reconstruct/problem_read.h"
+
+/* Angles that span at most one turn in radians; scans of so few degrees are rare. */
+static bool look_like_radians(const tess_problem *p)
+{
+    static const double turn = 6.2832;
+    double low = INFINITY, high = -INFINITY;
+    for (int64_t i = 0; i < p->count; i++)
+        low = fmin(low, p->angles[i]), high = fmax(high, p->angles[i]);
+    return p->count >= 8 && high - low > 1.5 && high <= turn && low >= -turn;
+}
+
+/* Views half a turn apart see the same. */
+static bool at_one_angle(const tess_problem *p)
+{
+    for (int64_t i = 1; i < p->count; i++)
+        if (fabs(remainder(p->angles[i] - p->angles[0], 180)) > 1e-6)
+            return false;
+    return p->count > 1;
+}
+
+/* Whether the plane of the detector passes through the volume or in front of it, as seen from the source. */
+static bool detector_in_front(const tess_problem *p, const double *view)
+{
+    const double *source = view, *detector = view + 3, *u = view + 6, *v = view + 9;
+    const double normal[3] = {u[1] * v[2] - u[2] * v[1], u[2] * v[0] - u[0] * v[2],
+                              u[0] * v[1] - u[1] * v[0]};
+    const double sides[3] = {(double)p->width, (double)p->height, (double)p->depth};
+    double away = 0, place = 0, farthest = 0;
+    for (int i = 0; i < 3; i++) {
+        away += normal[i] * (detector[i] - source[i]);
+        place += normal[i] * detector[i];
+        farthest += 0.5 * fabs(normal[i]) * sides[i] * p->spacing;
+    }
+    return (away < 0 ? -place : place) < farthest;
+}
+
+static void doubt_radon(const tess_problem *p, const tess_common *common)
+{
+    if (look_like_radians(p))
+        tess_note(common, TESS_NOTE_WARNING,
+                  "%s: its angles are taken as degrees, but look like radians; multiply them by 180/pi if so",
+                  p->name);
+    if (at_one_angle(p))
+        tess_note(common, TESS_NOTE_WARNING,
+                  "%s: all %lld views are at one angle, %g degrees, from which no image can be found; check "
+                  "\"angles\"",
+                  p->name, (long long)p->count, p->angles[0]);
+    if (!p->margin[0])
+        return;
+    const long long side = p->width + 2 * p->margin[0];
+    char axis[96] = "";
+    if (p->axis_given)
+        snprintf(axis, sizeof axis, " with \"axis\": [%.10g, %.10g]", p->axis[0] + (double)p->margin[0],
+                 p->axis[1] + (double)p->margin[0]);
+    tess_note(common, TESS_NOTE_WARNING,
+              "%s: columns outside the shadow of an image of %lld x %lld hold up to %.0f %% of the "
+              "largest; the image is computed with a side of %lld and cropped: \"size\": %lld%s shows all",
+              p->measurement, (long long)p->width, (long long)p->width, 100 * p->outside, side, side, axis);
+}
+
+void tess_problem_doubts(const tess_problem *p, const tess_common *common)
+{
+    int64_t in_front = 0;
+    if (p->physics != TESS_PHYSICS_BLUR && p->low < 0)
+        tess_note(common, TESS_NOTE_WARNING,
+                  "%s: \"range\" begins with %g; the network was trained on images from 0 up, and blurs what "
+                  "is below",
+                  p->name, p->low);
+    if (p->physics == TESS_PHYSICS_RADON)
+        doubt_radon(p, common);
+    for (int64_t i = 0; p->physics == TESS_PHYSICS_CONE && !p->parallel && i < p->count; i++)
+        in_front += detector_in_front(p, p->vectors + 12 * i);
+    if (in_front)
+        tess_note(
+            common, TESS_NOTE_WARNING,
+            "%s: in %lld of %lld views the detector lies in the volume, or between it and the source; its "
+            "pixels are taken to see the whole ray through the volume",
+            p->geometry, (long long)in_front, (long long)p->count);
+    if (p->view_order[0])
+        tess_note(common, TESS_NOTE_DETAIL, "%s: %s", p->measurement, p->view_order);
+}
