@@ -58,8 +58,8 @@ typedef struct cli_verb {
     int (*run)(int argc, char **argv, bool plan);
 } cli_verb;
 
-extern const cli_verb cli_denoise, cli_reconstruct, cli_fill, cli_train, cli_plan, cli_bench, cli_convert,
-    cli_info, cli_help;
+extern const cli_verb cli_denoise, cli_reconstruct, cli_fill, cli_detect, cli_train, cli_plan, cli_bench,
+    cli_convert, cli_info, cli_help;
 extern const cli_verb *const cli_verbs[]; /* ends with NULL */
 const cli_verb *cli_find_verb(const char *name);
 

@@ -21,11 +21,11 @@ static int run(int argc, char **argv, bool plan)
 const cli_verb cli_plan = {
     .name = "plan",
     .what = "what a verb would do: tile, bytes, seconds",
-    .usage = "denoise|reconstruct|fill|train ... [options]",
+    .usage = "denoise|reconstruct|fill|detect|train ... [options]",
     .text = "Prints what the verb would do with the same words and options, and runs nothing: device, tile, "
             "batch, "
             "bytes and seconds. It takes all options of the verb: see tessera help denoise, tessera help "
-            "reconstruct, tessera help fill and tessera help train.",
+            "reconstruct, tessera help fill, tessera help detect and tessera help train.",
     .example = "tessera plan denoise big.png out.png --sigma 0.1 --memory 300M",
     .choices = CLI_PLANS,
     .least = 1,

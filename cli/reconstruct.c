@@ -72,7 +72,8 @@ static const cli_option options[] = {
     {"--angles", "N", cli_integer, AT(angles), "tomo2d, tomo3d: number of views (default 100, 50)", NULL, 1,
      100000},
     {"--noise", "S", cli_from_0, AT(noise),
-     "standard deviation of the noise on the measurements (default 0.1 for deblur, else 0.01)"},
+     "standard deviation of the noise on the measurements (default 0.1 for deblur, else 0.01; of measured "
+     "data, what the file says, or an estimate)"},
     {"--preset", "P", cli_text, AT(preset), "default, or deepinv: the settings of its published benchmark",
      "default deepinv"},
     {"--model", "M", cli_text, AT(model), "a bundled model (tessera info lists them) or a weight file",

@@ -69,6 +69,13 @@ static const word words[] = {
     {"steps", "--steps"},
     {"voids", "--voids"},
     {"world", "--world"},
+    /* detect */
+    {"detections", "--detections"},
+    {"fit", "--fit"},
+    {"mask_out", "--mask-out"},
+    {"overlay", "--overlay"},
+    {"pipeline", "--pipeline"},
+    {"save", "--save"},
     /* bench */
     {"batches", "--batches"},
     {"height", "--height"},

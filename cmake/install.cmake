@@ -9,7 +9,7 @@ file(CREATE_LINK ${CMAKE_SOURCE_DIR}/models ${CMAKE_BINARY_DIR}/share/tessera/mo
 install(TARGETS tessera RUNTIME)
 install(TARGETS tessera_core ARCHIVE)
 install(TARGETS tessera_shared LIBRARY)
-install(FILES include/tessera.h include/tessera_images.h include/tessera_study.h include/tessera_fill.h include/tessera_train.h TYPE INCLUDE)
+install(FILES include/tessera.h include/tessera_images.h include/tessera_study.h include/tessera_fill.h include/tessera_detect.h include/tessera_train.h TYPE INCLUDE)
 file(GLOB MODEL_FILES CONFIGURE_DEPENDS models/*.safetensors models/*.md)
 install(FILES ${MODEL_FILES} DESTINATION ${CMAKE_INSTALL_DATADIR}/tessera/models)
 install(FILES LICENSE README.md CHANGELOG.md TYPE DOC)

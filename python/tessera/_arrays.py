@@ -45,6 +45,11 @@ def root_module(array):
 
 def view(array, stream=None):
     numpy = sys.modules.get("numpy")
+    if numpy and isinstance(array, numpy.ma.MaskedArray):
+        if array.mask.any():
+            raise OptionError(f"a masked array, of which {int(array.mask.sum())} element(s) are masked: fill them first "
+                              "(x.filled), or denoise a file, in which they are holes")
+        array = array.data
     if numpy and isinstance(array, numpy.ndarray):
         return _view_numpy(array)
     if hasattr(array, "__dlpack__"):

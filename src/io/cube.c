@@ -47,9 +47,12 @@ static tess_status describe_reader(tess_cube *cube, tess_error *error)
         .has_nodata = from->has_nodata,
         .nodata = from->nodata,
         .georeferenced = (from->says & (TESS_SAYS_TRANSFORM | TESS_SAYS_PROJECTION | TESS_SAYS_POINTS)) != 0,
+        .has_transform = (from->says & TESS_SAYS_TRANSFORM) != 0,
         .block_rows = 1,
         .held_bytes = from->held_bytes,
     };
+    if (cube->info.has_transform)
+        memcpy(cube->info.transform, from->transform, sizeof cube->info.transform);
     cube->colours = from->channels - from->alpha;
     cube->real = from->dtype == TESS_F32 || from->dtype == TESS_F64;
     cube->array.sample_bytes = (int)tess_dtype_size(from->dtype);

@@ -36,6 +36,8 @@ typedef struct tess_cube_info {
     bool has_nodata;           /* a pixel with this sample has no value */
     double nodata;
     bool georeferenced;
+    bool has_transform;
+    double transform[6]; /* x = t[0] + column * t[1] + row * t[2], then y; a pixel begins at its number */
     char stored
         [5]; /* order of the axes in the file, the last varies fastest: "CHW" is BSQ; "": not an array */
     int64_t block_rows; /* reads of at least so many rows are efficient; fewer are possible */

@@ -37,6 +37,8 @@ typedef struct tess_extras {
     bool known; /* these extras were read from the file, so GDAL's copy of them is not needed */
     tess_blob exif, icc, xmp;
     char icc_name[80];
+    bool has_codes; /* a PNG's colour space by numbers (cICP), which only a PNG can hold */
+    unsigned char codes[4];
     tess_note *notes;
     int note_count;
     double density[2]; /* pixels per unit, horizontally and vertically */

@@ -1,4 +1,4 @@
-/* extras_png.c: the extras of a PNG: the chunks eXIf, iCCP, pHYs and texts, wherever they are in the file.
+/* extras_png.c: the extras of a PNG: the chunks eXIf, iCCP, cICP, pHYs and texts, wherever they are in the file.
  *
  * libpng gives the chunks before the pixels when it opens the file, and the others only after the last row,
  * which is too late for a writer that starts at once. So this file walks the chunks itself and skips the
@@ -150,6 +150,9 @@ static void take_chunk(tess_extras *out, const char *kind, tess_blob *body)
         *body = (tess_blob){0};
     } else if (strcmp(kind, "iCCP") == 0) {
         take_profile(out, body);
+    } else if (strcmp(kind, "cICP") == 0 && body->bytes == sizeof out->codes) {
+        memcpy(out->codes, body->data, sizeof out->codes);
+        out->has_codes = true;
     } else if (strcmp(kind, "pHYs") == 0 && body->bytes == 9) {
         out->density[0] = big_endian(body->data);
         out->density[1] = big_endian(body->data + 4);
@@ -162,7 +165,7 @@ static void take_chunk(tess_extras *out, const char *kind, tess_blob *body)
 
 static bool is_wanted(const char *kind)
 {
-    static const char *const wanted[] = {"eXIf", "iCCP", "pHYs", "tEXt", "zTXt", "iTXt"};
+    static const char *const wanted[] = {"eXIf", "iCCP", "cICP", "pHYs", "tEXt", "zTXt", "iTXt"};
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
         if (strcmp(kind, wanted[i]) == 0)
             return true;

@@ -34,8 +34,9 @@ typedef struct tess_create {
     const char *temp;    /* an empty file in a private folder: write here; side files have longer names */
     tess_memory *memory; /* counter for the memory that the format holds */
     const tess_image_info *info;
-    void *like;          /* state of the reader if its format is `like_format`, else NULL */
-    tess_extras *extras; /* of the reader's file, whatever its format; may be empty; valid until `close` */
+    void *like;            /* state of the reader if its format is `like_format`, else NULL */
+    const char *like_path; /* the reader's file, whatever its format; NULL: there is none */
+    tess_extras *extras;   /* of the reader's file, whatever its format; may be empty; valid until `close` */
 } tess_create;
 
 typedef struct tess_write_format {

@@ -207,6 +207,7 @@ static tess_status describe(gdal_reader *reader, const char *path, tess_image_in
     tess_gdal_find_rgb(dataset, info);
     TESS_TRY(tess_gdal_void_open(&reader->empty, dataset, info, error));
     tess_gdal_says(dataset, info);
+    TESS_TRY(tess_pam_meaning(path, info, error));
     if (white_is_zero(dataset))
         info->says |= TESS_SAYS_WHITE;
     if (strcmp(driver_of(dataset), "JPEG") == 0 && tess_jpeg_full_chroma(path))

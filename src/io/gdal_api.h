@@ -70,11 +70,12 @@
     X(GDALGetGeoTransform)                                                                                   \
     X(GDALSetGeoTransform)                                                                                   \
     X(GDALGetProjectionRef)                                                                                  \
-    X(GDALSetProjection)                                                                                     \
+    X(GDALGetSpatialRef)                                                                                     \
+    X(GDALSetSpatialRef)                                                                                     \
+    X(GDALGetGCPSpatialRef)                                                                                  \
+    X(GDALSetGCPs2)                                                                                          \
     X(GDALGetGCPCount)                                                                                       \
     X(GDALGetGCPs)                                                                                           \
-    X(GDALGetGCPProjection)                                                                                  \
-    X(GDALSetGCPs)                                                                                           \
     X(GDALGetRasterScale)                                                                                    \
     X(GDALSetRasterScale)                                                                                    \
     X(GDALGetRasterOffset)                                                                                   \
@@ -86,6 +87,7 @@
     X(GDALGetDatasetDriver)                                                                                  \
     X(GDALGetDescription)                                                                                    \
     X(GDALSetDescription)                                                                                    \
+    X(GDALGetMetadataDomainList)                                                                             \
     X(GDALGetMetadata)                                                                                       \
     X(GDALSetMetadata)                                                                                       \
     X(GDALGetMetadataItem)                                                                                   \

@@ -12,8 +12,9 @@
 
 static const tess_gdal_driver drivers[] = {
     {".tif", "GTiff", "PIXEL", true}, {".tiff", "GTiff", "PIXEL", true}, {".jpg", "JPEG", NULL, true},
-    {".jpeg", "JPEG", NULL, true},    {".bmp", "BMP", NULL, false},      {".img", "ENVI", "BSQ", false},
-    {".bsq", "ENVI", "BSQ", false},   {".bil", "ENVI", "BIL", false},    {".bip", "ENVI", "BIP", false},
+    {".jpeg", "JPEG", NULL, true},    {".jfif", "JPEG", NULL, true},     {".bmp", "BMP", NULL, false},
+    {".img", "ENVI", "BSQ", false},   {".bsq", "ENVI", "BSQ", false},    {".bil", "ENVI", "BIL", false},
+    {".bip", "ENVI", "BIP", false},
 };
 
 const tess_gdal_driver *tess_gdal_driver_of(const char *path)
@@ -115,8 +116,8 @@ unsigned tess_gdal_holds(const char *target, const tess_image_info *info)
                    values = info->foreign ? 0 : TESS_SAYS_NODATA | TESS_SAYS_SCALE | TESS_SAYS_NAMES,
                    unit = info->foreign ? 0 : TESS_SAYS_UNIT;
     if (strcmp(name, "GTiff") == 0)
-        return place | TESS_SAYS_POINTS | values | unit | TESS_SAYS_TAGS | TESS_SAYS_WHITE |
-               (info->mask_band ? TESS_SAYS_MASK : 0);
+        return place | TESS_SAYS_POINTS | TESS_SAYS_RATIONAL | values | unit | TESS_SAYS_TAGS |
+               TESS_SAYS_WHITE | (info->mask_band ? TESS_SAYS_MASK : 0);
     if (strcmp(name, "ENVI") == 0)
         return place | values | TESS_SAYS_CATEGORIES |
                TESS_SAYS_FIELDS; /* only four control points, without their projection */

@@ -48,7 +48,7 @@ const char *tess_gdal_photometric(GDALDatasetH like, const tess_image_info *info
     return rgb ? "RGB" : "MINISBLACK";
 }
 
-/* For a file or a band. Items that describe the samples are not copied. */
+/* For a file or a band. Items that describe the samples are not copied; domains are copied whole. */
 static void copy_tags(GDALMajorObjectH like, GDALMajorObjectH to)
 {
     char **items = tess_gdal.GDALGetMetadata(like, NULL);
@@ -61,6 +61,11 @@ static void copy_tags(GDALMajorObjectH like, GDALMajorObjectH to)
         name[equal - *items] = '\0';
         tess_gdal.GDALSetMetadataItem(to, name, equal + 1, NULL);
     }
+    char **domains = tess_gdal.GDALGetMetadataDomainList(like);
+    for (char **at = domains; at && *at; at++)
+        if (tess_gdal_is_own_domain(like, *at))
+            tess_gdal.GDALSetMetadata(to, tess_gdal.GDALGetMetadata(like, *at), *at);
+    tess_gdal.CSLDestroy(domains);
 }
 
 static bool is_of(GDALDatasetH dataset, const char *driver)
@@ -110,21 +115,21 @@ void tess_gdal_copy_georeference(GDALDatasetH like, GDALDatasetH to)
     double transform[6];
     const int points = tess_gdal.GDALGetGCPCount(like);
     if (points > 0) {
-        tess_gdal.GDALSetGCPs(to, points, tess_gdal.GDALGetGCPs(like), tess_gdal.GDALGetGCPProjection(like));
+        tess_gdal.GDALSetGCPs2(to, points, tess_gdal.GDALGetGCPs(like), tess_gdal.GDALGetGCPSpatialRef(like));
         return;
     }
     if (tess_gdal.GDALGetGeoTransform(like, transform) == CE_None)
         tess_gdal.GDALSetGeoTransform(to, transform);
-    const char *projection = tess_gdal.GDALGetProjectionRef(like);
-    if (projection && projection[0])
-        tess_gdal.GDALSetProjection(to, projection);
+    OGRSpatialReferenceH projection =
+        tess_gdal.GDALGetSpatialRef(like); /* with its epoch, which WKT has not */
+    if (projection)
+        tess_gdal.GDALSetSpatialRef(to, projection);
 }
 
 void tess_gdal_warm_georeference(GDALDatasetH dataset)
 {
-    const char *projection = tess_gdal.GDALGetProjectionRef(dataset), *name = "/vsimem/tess-warm.tif";
-    const char *of_points = tess_gdal.GDALGetGCPProjection(dataset);
-    if (!(projection && projection[0]) && !(of_points && of_points[0]))
+    const char *name = "/vsimem/tess-warm.tif";
+    if (!tess_gdal.GDALGetSpatialRef(dataset) && !tess_gdal.GDALGetGCPSpatialRef(dataset))
         return;
     GDALDatasetH trial =
         tess_gdal.GDALCreate(tess_gdal.GDALGetDriverByName("GTiff"), name, 1, 1, 1, GDT_Byte, NULL);

@@ -183,7 +183,8 @@ tess_status tess_gdal_open(const char *path, uint64_t page, GDALDatasetH *out, t
                          bmp);
     if (tess_suffix_of(path))
         return tess_gdal_fail(error, TESS_BAD_INPUT, "damaged, or not an image that GDAL can read");
-    return tess_gdal_fail(
-        error, TESS_BAD_INPUT,
-        "damaged, or of a format that is not read here; convert it with gdal_translate to TIFF");
+    return tess_gdal_fail(error, TESS_BAD_INPUT,
+                          "damaged, or of a format that is not read here; convert it to TIFF (gdal_translate "
+                          "reads many formats) or to "
+                          "a NumPy array (.npy)");
 }

@@ -15,7 +15,7 @@ static bool is_suspect(const tess_gdal_void *v, int channel, float sample)
 {
     if (!(fabsf(sample) >= FLT_MAX))
         return false;
-    return !(v->nodata && v->nodata[channel].any && tess_gdal_same_float(sample, v->nodata[channel].value));
+    return !(v->nodata && v->nodata[channel].any && tess_nodata_same_float(sample, v->nodata[channel].value));
 }
 
 static tess_status read_piece(GDALRasterBandH band, int64_t y, int64_t x, int64_t count, GDALDataType type,
@@ -53,7 +53,7 @@ static void convert_nodata(const tess_gdal_void *v, int64_t pixels, float *rows)
         if (!v->nodata[c].any || !tess_beyond_float(nodata))
             continue;
         for (int64_t i = c; i < pixels * v->info.channels; i += v->info.channels)
-            if (tess_gdal_same_float(rows[i], nodata))
+            if (tess_nodata_same_float(rows[i], nodata))
                 rows[i] = (float)tess_gdal_written_nodata(&v->info, nodata);
     }
 }

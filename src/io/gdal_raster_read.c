@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "io/gdal_raster.h"
+#include "tensor/samples.h"
 
 /* A grid of small windows all over the raster: at most 2^20 pixels, whatever its size. */
 enum { WINDOWS = 16, SIDE = 64, PIECE = 1024 };
@@ -163,24 +164,22 @@ tess_status tess_raster_sample(tess_raster *raster, tess_error *error)
     return TESS_OK;
 }
 
-/* Masks, and alpha of unsigned integers, have the type's largest value. Nothing says what others have: the largest
- * value of a sample, else what is usual. */
 tess_status tess_raster_find_opaque(tess_raster *raster, tess_error *error)
 {
     int64_t count;
     tess_block samples = {0};
     const GDALDataType type = raster->marks ? tess_gdal.GDALGetRasterDataType(raster->marks) : GDT_Byte;
-    raster->opaque = type == GDT_UInt16 ? UINT16_MAX : UINT8_MAX;
-    if (type == GDT_Byte || type == GDT_UInt16)
-        return TESS_OK;
-    TESS_TRY(take_sample(raster, raster->marks, &samples, &count, error));
-    double most = 0;
-    for (int64_t i = 0; i < count; i++)
-        most = fmax(most, ((const double *)samples.data)[i]);
-    tess_block_free(&samples);
-    if (most > 0 && isfinite(most))
-        raster->opaque = most;
-    else if (type == GDT_Float32 || type == GDT_Float64)
-        raster->opaque = 1;
+    const tess_dtype dtype = type == GDT_Byte                             ? TESS_U8
+                             : type == GDT_UInt16                         ? TESS_U16
+                             : type == GDT_Float32 || type == GDT_Float64 ? TESS_F32
+                                                                          : TESS_I32; /* any other integers */
+    double largest = 0;
+    if (dtype != TESS_U8 && dtype != TESS_U16) {
+        TESS_TRY(take_sample(raster, raster->marks, &samples, &count, error));
+        for (int64_t i = 0; i < count; i++)
+            largest = fmax(largest, ((const double *)samples.data)[i]);
+        tess_block_free(&samples);
+    }
+    raster->opaque = tess_samples_opaque(dtype, largest);
     return TESS_OK;
 }

@@ -16,8 +16,41 @@ bool tess_gdal_is_tag(const char *item)
     return strchr(item, '=') != NULL;
 }
 
+/* Other domains are GDAL's own, and are generated or carried over elsewhere. */
+bool tess_gdal_is_own_domain(GDALMajorObjectH object, const char *domain)
+{
+    static const char *const others[] = {"",
+                                         "IMAGE_STRUCTURE",
+                                         "SUBDATASETS",
+                                         "DERIVED_SUBDATASETS",
+                                         "RPC",
+                                         "GEOLOCATION",
+                                         "xml:XMP",
+                                         "EXIF",
+                                         "COLOR_PROFILE",
+                                         "TIFF",
+                                         "ENVI",
+                                         "IMD",
+                                         "LocationInfo",
+                                         "ProxyOverviewRequest",
+                                         "xml:ESRI",
+                                         "xml:ISIS3"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(domain, others[i]) == 0)
+            return false;
+    char **items = tess_gdal.GDALGetMetadata(object, domain);
+    return items && *items;
+}
+
 static bool has_tags(GDALMajorObjectH object)
 {
+    char **domains = tess_gdal.GDALGetMetadataDomainList(object);
+    bool own = false;
+    for (char **at = domains; at && *at; at++)
+        own = own || tess_gdal_is_own_domain(object, *at);
+    tess_gdal.CSLDestroy(domains);
+    if (own)
+        return true;
     char **items = tess_gdal.GDALGetMetadata(object, NULL);
     for (; items && *items; items++)
         if (tess_gdal_is_tag(*items) && strncmp(*items, "AREA_OR_POINT=", 14) != 0 &&
@@ -91,8 +124,10 @@ void tess_gdal_says(GDALDatasetH dataset, tess_image_info *info)
         info->says |= TESS_SAYS_TRANSFORM;
     if (projection && projection[0])
         info->says |= TESS_SAYS_PROJECTION;
-    if (tess_gdal.GDALGetGCPCount(dataset) > 0 || tess_gdal.GDALGetMetadata(dataset, "RPC"))
+    if (tess_gdal.GDALGetGCPCount(dataset) > 0)
         info->says |= TESS_SAYS_POINTS;
+    if (tess_gdal.GDALGetMetadata(dataset, "RPC"))
+        info->says |= TESS_SAYS_RATIONAL;
     if (strcmp(driver, "GTiff") == 0 && has_tags(dataset))
         info->says |= TESS_SAYS_TAGS;
     int given = FALSE;

@@ -1,8 +1,7 @@
-/* gdal_void.c: samples without a value: equal to the band's nodata value, or zero in a mask band.
+/* gdal_void.c: samples without a value: equal to the band's nodata value (nodata.c), or zero in a mask band.
  *
- * A nodata value is compared with the samples in the caller's type: GDAL gives it as a double, but the float
- * -9999.1 is another number than the double, and a Float64 raster is read as float32. Mask bands are read one
- * row of blocks at a time, like the samples (gdal.c). Alpha does not count as a mask: it is a channel. */
+ * Mask bands are read one row of blocks at a time, like the samples (gdal.c). Alpha does not count as a mask: it is a
+ * channel. */
 #include "io/gdal_void.h"
 
 #include <float.h>
@@ -13,46 +12,28 @@
 
 enum { COPIED_ROWS = 64 };
 
-/* True when a sample of this type can equal the value. */
-static bool representable(tess_dtype dtype, double value)
-{
-    static const struct {
-        tess_dtype dtype;
-        double least, most;
-    } ranges[] = {{TESS_U8, 0, 255},
-                  {TESS_U16, 0, 65535},
-                  {TESS_I16, -32768, 32767},
-                  {TESS_U32, 0, 4294967295.0},
-                  {TESS_I32, -2147483648.0, 2147483647}};
-    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
-        if (ranges[i].dtype == dtype)
-            return value >= ranges[i].least && value <= ranges[i].most && value == floor(value);
-    return true;
-}
-
+/* The raster's own values, and those of its side file for bands that have none. */
 static tess_status find_nodata(tess_gdal_void *v, tess_error *error)
 {
     const char *path = tess_gdal.GDALGetDescription(v->dataset);
-    bool any = false;
     if (!(v->nodata = tess_small_alloc((size_t)v->info.channels, sizeof *v->nodata)))
         return tess_fail(error, TESS_NO_MEMORY, "no memory to open the file");
-    tess_status status = TESS_OK;
     if (path[0] == '/' || path[0] == '.') /* not a page of a file or the text of a VRT */
-        status = tess_pam_nodata(path, v->info.channels, v->nodata, error);
+        TESS_TRY(tess_pam_nodata(path, v->info.channels, v->nodata, error));
     for (int c = 0; c < v->info.channels; c++) {
         int given = FALSE;
         const double value =
             tess_gdal.GDALGetRasterNoDataValue(tess_gdal.GDALGetRasterBand(v->dataset, c + 1), &given);
         if (given)
             v->nodata[c] = (tess_nodata){true, value};
-        v->nodata[c].any = v->nodata[c].any && representable(v->info.dtype, v->nodata[c].value);
-        any |= v->nodata[c].any;
     }
-    if (any && status == TESS_OK)
-        return TESS_OK;
+    return TESS_OK;
+}
+
+static void drop_nodata(tess_gdal_void *v)
+{
     tess_small_free(v->nodata);
     v->nodata = NULL;
-    return status;
 }
 
 GDALRasterBandH tess_gdal_mask_of(GDALDatasetH dataset, int band)
@@ -89,23 +70,18 @@ tess_status tess_gdal_void_open(tess_gdal_void *v, GDALDatasetH dataset, tess_im
                                 tess_error *error)
 {
     *v = (tess_gdal_void){.dataset = dataset, .info = *info};
-    TESS_TRY(find_nodata(v, error));
-    if (info->foreign && v->nodata) { /* it is a value of the inks, not of the RGB that is made of them */
+    tess_image_info found = *info;
+    const tess_status status = find_nodata(v, error);
+    const bool any = status == TESS_OK && tess_nodata_describe(v->nodata, &found);
+    if (any && info->foreign) /* it is a value of the inks, not of the RGB that is made of them */
         info->says |= TESS_SAYS_NODATA;
-        tess_small_free(v->nodata);
-        v->nodata = NULL;
-    }
+    else if (any)
+        *info = found;
+    if (!any || info->foreign)
+        drop_nodata(v);
+    TESS_TRY(status);
     find_masks(v);
     info->masked = v->nodata || v->masks;
-    for (int c = 0; v->nodata && c < info->channels; c++) {
-        const tess_nodata *own = &v->nodata[c];
-        if (!own->any)
-            continue;
-        const bool alike = own->value == info->nodata || (isnan(own->value) && isnan(info->nodata));
-        info->several_nodata |= info->has_nodata && !alike;
-        info->has_nodata = true;
-        info->nodata = own->value;
-    }
     info->mask_band = v->masks == 1;
     return TESS_OK;
 }
@@ -132,12 +108,12 @@ void tess_gdal_void_close(tess_gdal_void *v)
     *v = (tess_gdal_void){0};
 }
 
-static tess_status read_mask(GDALDatasetH dataset, int band, int64_t first, int64_t rows, int64_t width,
-                             void *to, tess_error *error)
+static tess_status read_mask(GDALRasterBandH mask, int64_t first, int64_t rows, int64_t width, void *to,
+                             tess_error *error)
 {
     tess_gdal.CPLErrorReset();
-    if (tess_gdal.GDALRasterIO(tess_gdal_mask_of(dataset, band), GF_Read, 0, (int)first, (int)width,
-                               (int)rows, to, (int)width, (int)rows, GDT_Byte, 0, 0) == CE_None &&
+    if (tess_gdal.GDALRasterIO(mask, GF_Read, 0, (int)first, (int)width, (int)rows, to, (int)width, (int)rows,
+                               GDT_Byte, 0, 0) == CE_None &&
         tess_gdal.CPLGetLastErrorType() < CE_Failure)
         return TESS_OK;
     return tess_gdal_fail(error, TESS_BAD_INPUT, "its mask of void samples is damaged");
@@ -152,7 +128,7 @@ static tess_status apply_masks(tess_gdal_void *v, int64_t y, unsigned char *vali
         v->strip_first = y / v->block_rows * v->block_rows;
         const int64_t have = tess_min_i64(v->block_rows, v->info.height - v->strip_first);
         for (int m = 0; m < v->masks; m++)
-            TESS_TRY(read_mask(v->dataset, m + 1, v->strip_first, have, width,
+            TESS_TRY(read_mask(tess_gdal_mask_of(v->dataset, m + 1), v->strip_first, have, width,
                                (char *)v->strip.data + m * v->block_rows * width, error));
         v->strip_rows = have;
     }
@@ -165,52 +141,11 @@ static tess_status apply_masks(tess_gdal_void *v, int64_t y, unsigned char *vali
     return TESS_OK;
 }
 
-bool tess_gdal_same_float(float sample, double nodata)
-{
-    if (isnan(nodata))
-        return isnan(sample);
-    if (fabs(nodata) > FLT_MAX) /* e.g. the lowest double: read as -FLT_MAX or as infinity */
-        return fabsf(sample) >= FLT_MAX && (sample < 0) == (nodata < 0);
-    return sample == (float)nodata;
-}
-
 double tess_gdal_written_nodata(const tess_image_info *info, double nodata)
 {
     if (info->dtype != TESS_F32)
         return nodata;
     return tess_beyond_float(nodata) ? copysign(FLT_MAX, nodata) : (double)(float)nodata;
-}
-
-#define MARK(type, equal)                                                                                    \
-    for (int64_t x = 0; x < width; x++) {                                                                    \
-        const type sample = ((const type *)samples)[x * step + c];                                           \
-        if (equal)                                                                                           \
-            valid[x * step + c] = 0;                                                                         \
-    }                                                                                                        \
-    break
-
-static void mark_nodata(const tess_image_info *info, int c, double nodata, const void *samples, int64_t width,
-                        unsigned char *valid)
-{
-    const int64_t step = info->channels;
-    switch (info->dtype) {
-    case TESS_U8:
-        MARK(uint8_t, sample == nodata);
-    case TESS_U16:
-        MARK(uint16_t, sample == nodata);
-    case TESS_I16:
-        MARK(int16_t, sample == nodata);
-    case TESS_U32:
-        MARK(uint32_t, sample == nodata);
-    case TESS_I32:
-        MARK(int32_t, sample == nodata);
-    case TESS_F32:
-        MARK(float, tess_gdal_same_float(sample, nodata));
-    case TESS_F64:
-        MARK(double, sample == nodata || (isnan(sample) && isnan(nodata)));
-    default:
-        break;
-    }
 }
 
 tess_status tess_gdal_void_rows(tess_gdal_void *v, int64_t first, int64_t count, const void *rows,
@@ -220,9 +155,8 @@ tess_status tess_gdal_void_rows(tess_gdal_void *v, int64_t first, int64_t count,
     memset(valid, 1, (size_t)(count * samples));
     for (int64_t y = 0; v->masks && y < count; y++)
         TESS_TRY(apply_masks(v, first + y, valid + y * samples, error));
-    for (int c = 0; v->nodata && c < v->info.channels; c++)
-        if (v->nodata[c].any)
-            mark_nodata(&v->info, c, v->nodata[c].value, rows, count * v->info.width, valid);
+    if (v->nodata)
+        tess_nodata_mark(v->nodata, &v->info, rows, count * v->info.width, valid);
     return TESS_OK;
 }
 
@@ -231,7 +165,7 @@ size_t tess_gdal_copy_mask_bytes(int64_t width)
     return tess_block_granted((size_t)(COPIED_ROWS * width));
 }
 
-tess_status tess_gdal_copy_mask(GDALDatasetH from, GDALDatasetH to, tess_memory *memory, tess_error *error)
+tess_status tess_gdal_copy_mask(GDALRasterBandH from, GDALDatasetH to, tess_memory *memory, tess_error *error)
 {
     const int64_t height = tess_gdal.GDALGetRasterYSize(to), width = tess_gdal.GDALGetRasterXSize(to);
     tess_block rows = {0};
@@ -239,7 +173,7 @@ tess_status tess_gdal_copy_mask(GDALDatasetH from, GDALDatasetH to, tess_memory 
     tess_status status = TESS_OK;
     for (int64_t y = 0; y < height && status == TESS_OK; y += COPIED_ROWS) {
         const int64_t some = tess_min_i64(COPIED_ROWS, height - y);
-        status = read_mask(from, 1, y, some, width, rows.data, error);
+        status = read_mask(from, y, some, width, rows.data, error);
         if (status == TESS_OK &&
             tess_gdal.GDALRasterIO(tess_gdal_mask_of(to, 1), GF_Write, 0, (int)y, (int)width, (int)some,
                                    rows.data, (int)width, (int)some, GDT_Byte, 0, 0) != CE_None)

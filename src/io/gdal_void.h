@@ -3,6 +3,7 @@
 #define TESS_IO_GDAL_VOID_H
 
 #include "io/gdal_api.h"
+#include "io/nodata.h"
 #include "io/pam.h"
 
 typedef struct tess_gdal_void {
@@ -25,16 +26,14 @@ tess_status tess_gdal_void_start(tess_gdal_void *v, tess_memory *memory, tess_er
 tess_status tess_gdal_void_rows(tess_gdal_void *v, int64_t first, int64_t count, const void *rows,
                                 unsigned char *valid, tess_error *error) TESS_MUST_CHECK;
 void tess_gdal_void_close(tess_gdal_void *v);
-/* True when a float32 sample, perhaps of a file of doubles, is the band's nodata value. */
-bool tess_gdal_same_float(float sample, double nodata);
 /* The nodata value of a result. Doubles are read as floats, so their nodata value is converted too, even a
  * finite one that float32 cannot hold. */
 double tess_gdal_written_nodata(const tess_image_info *info, double nodata);
 GDALRasterBandH tess_gdal_mask_of(GDALDatasetH dataset, int band);
 
-/* Copies the mask shared by all channels from one dataset to another of the same size. Holds
- * tess_gdal_copy_mask_bytes meanwhile. */
-tess_status tess_gdal_copy_mask(GDALDatasetH from, GDALDatasetH to, tess_memory *memory,
+/* Copies a mask to that of a dataset of the same size, which all channels share. Holds tess_gdal_copy_mask_bytes
+ * meanwhile. */
+tess_status tess_gdal_copy_mask(GDALRasterBandH from, GDALDatasetH to, tess_memory *memory,
                                 tess_error *error) TESS_MUST_CHECK;
 size_t tess_gdal_copy_mask_bytes(int64_t width);
 

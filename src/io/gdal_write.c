@@ -8,7 +8,10 @@
 #include "io/gdal_files.h"
 #include "io/gdal_metadata.h"
 #include "io/gdal_void.h"
+#include "io/side_void.h"
 
+#include <limits.h>
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -17,7 +20,9 @@
 typedef struct gdal_writer {
     tess_memory *memory;
     GDALDatasetH dataset;
-    GDALDatasetH mask; /* the image that was read, opened again for its mask; NULL: no mask to write */
+    GDALDatasetH
+        mask; /* the image that was read, opened again for its mask, or NAME.msk; NULL: no mask to write */
+    bool mask_file;
     tess_image_info info;
     GDALDataType type;
     size_t row_bytes;
@@ -75,12 +80,19 @@ static void close_writer(void *state)
 }
 
 /* Opens the image again, because another thread may be using the reader's dataset when the mask is copied at
- * the end. */
-static void prepare_mask(gdal_writer *writer, GDALDatasetH like)
+ * the end. An image that is read without GDAL has its mask in a file. */
+static void prepare_mask(gdal_writer *writer, GDALDatasetH like, const char *like_path)
 {
-    const char *driver[] = {tess_gdal.GDALGetDescription(tess_gdal.GDALGetDatasetDriver(like)), NULL};
-    writer->mask = tess_gdal.GDALOpenEx(tess_gdal.GDALGetDescription(like), GDAL_OF_RASTER | GDAL_OF_READONLY,
-                                        driver, NULL, NULL);
+    char name[PATH_MAX];
+    writer->mask_file = !like;
+    if (like) {
+        const char *driver[] = {tess_gdal.GDALGetDescription(tess_gdal.GDALGetDatasetDriver(like)), NULL};
+        writer->mask = tess_gdal.GDALOpenEx(tess_gdal.GDALGetDescription(like),
+                                            GDAL_OF_RASTER | GDAL_OF_READONLY, driver, NULL, NULL);
+    } else if (!like_path || !tess_side_mask(like_path, name) ||
+               tess_gdal_open(name, 0, &writer->mask, NULL) != TESS_OK) {
+        writer->mask = NULL;
+    }
     if (!writer->mask)
         return; /* an empty mask would make every sample void */
     tess_gdal.CPLSetThreadLocalConfigOption("GDAL_TIFF_INTERNAL_MASK", "YES"); /* no separate .msk file */
@@ -91,34 +103,43 @@ static void prepare_mask(gdal_writer *writer, GDALDatasetH like)
     tess_gdal.CPLSetThreadLocalConfigOption("GDAL_TIFF_INTERNAL_MASK", NULL);
 }
 
-/* A nodata value from a side file (pam.c) is unknown to the dataset from which metadata is copied. */
-static void keep_nodata(gdal_writer *writer, GDALDatasetH like)
+/* What side files say (pam.c) is unknown to the dataset from which metadata is copied. */
+static void keep_sides(gdal_writer *writer, GDALDatasetH like)
 {
     const tess_image_info *info = &writer->info;
-    const bool same = info->has_nodata && tess_gdal.GDALGetRasterCount(like) == info->channels;
+    const bool same = (!like || tess_gdal.GDALGetRasterCount(like) == info->channels) && !info->foreign;
+    const bool scaled = info->says & TESS_SAYS_SCALE && isnormal(info->scale) && isfinite(info->offset);
     for (int b = 1; same && b <= info->channels; b++) {
-        int given = FALSE;
+        int given = FALSE, moved = FALSE;
         GDALRasterBandH band = tess_gdal.GDALGetRasterBand(writer->dataset, b);
         tess_gdal.GDALGetRasterNoDataValue(band, &given);
-        if (!given)
+        if (!given && info->has_nodata)
             tess_gdal.GDALSetRasterNoDataValue(band, tess_gdal_written_nodata(info, info->nodata));
+        tess_gdal.GDALGetRasterScale(band, &given);
+        tess_gdal.GDALGetRasterOffset(band, &moved);
+        if (given || moved || !scaled)
+            continue;
+        if (info->scale != 1)
+            tess_gdal.GDALSetRasterScale(band, info->scale);
+        if (info->offset != 0)
+            tess_gdal.GDALSetRasterOffset(band, info->offset);
     }
     tess_gdal.CPLErrorReset();
 }
 
-static bool prepare(gdal_writer *writer, GDALDatasetH like, const char *name)
+static bool prepare(gdal_writer *writer, GDALDatasetH like, const char *name, const char *like_path)
 {
     int block_width = 0, block_height = 0;
     tess_gdal_copy_metadata(like, writer->dataset, &writer->info, name, writer->extras);
-    if (like && !writer->info.only_place)
-        keep_nodata(writer, like);
+    if (!writer->info.only_place)
+        keep_sides(writer, like);
     if (strcmp(name, "ENVI") == 0)
         tess_gdal_describe_envi(like, writer->dataset, writer->files.target);
     if (tess_gdal_files_tiff(&writer->files) &&
         !tess_gdal_set_extras(writer->extras, &writer->info, writer->dataset))
         return false;
-    if (like && tess_gdal_keeps_mask(writer->files.target, &writer->info))
-        prepare_mask(writer, like);
+    if (tess_gdal_keeps_mask(writer->files.target, &writer->info))
+        prepare_mask(writer, like, like_path);
     tess_gdal.GDALGetBlockSize(tess_gdal.GDALGetRasterBand(writer->dataset, 1), &block_width, &block_height);
     writer->whole_rows = block_height == 1;
     return true;
@@ -161,7 +182,7 @@ static tess_status create_writer(const tess_create *create, void **state, tess_e
                              (int)info->width, (int)info->height, info->channels, writer->type, options);
     if (!writer->dataset)
         status = tess_gdal_fail(error, TESS_IO_FAILED, "cannot be written");
-    else if (!prepare(writer, like, name))
+    else if (!prepare(writer, like, name, create->like_path))
         status = tess_fail(error, TESS_NO_MEMORY, "no memory for its colour profile");
 cleanup:
     tess_gdal.CSLDestroy(options);
@@ -200,7 +221,9 @@ static tess_status finish(void *state, tess_error *error)
     gdal_writer *writer = state;
     tess_gdal.CPLErrorReset();
     if (writer->mask)
-        TESS_TRY(tess_gdal_copy_mask(writer->mask, writer->dataset, writer->memory, error));
+        TESS_TRY(tess_gdal_copy_mask(writer->mask_file ? tess_gdal.GDALGetRasterBand(writer->mask, 1)
+                                                       : tess_gdal_mask_of(writer->mask, 1),
+                                     writer->dataset, writer->memory, error));
     tess_gdal.GDALFlushCache(writer->dataset);
     if (tess_gdal.CPLGetLastErrorType() >= CE_Failure)
         return tess_gdal_fail_write(error);

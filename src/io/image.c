@@ -21,6 +21,7 @@ static const tess_suffix suffixes[] = {
     {".tiff", &tess_read_gdal, &tess_write_gdal},
     {".jpg", &tess_read_gdal, &tess_write_gdal},
     {".jpeg", &tess_read_gdal, &tess_write_gdal},
+    {".jfif", &tess_read_gdal, &tess_write_gdal},
     {".bmp", &tess_read_gdal, &tess_write_gdal},
     {".img", &tess_read_gdal, &tess_write_gdal},
     {".bil", &tess_read_gdal, &tess_write_gdal},

@@ -32,7 +32,7 @@ typedef enum tess_axes {
 typedef enum tess_says {
     TESS_SAYS_TRANSFORM = 1 << 0,  /* from pixels to coordinates */
     TESS_SAYS_PROJECTION = 1 << 1, /* the coordinate system */
-    TESS_SAYS_POINTS = 1 << 2,     /* ground control points, or rational polynomials */
+    TESS_SAYS_POINTS = 1 << 2,     /* ground control points */
     TESS_SAYS_NODATA = 1 << 3,
     TESS_SAYS_MASK = 1 << 4,
     TESS_SAYS_SCALE = 1 << 5, /* scale and offset */
@@ -47,7 +47,11 @@ typedef enum tess_says {
     TESS_SAYS_BESIDE_INKS =
         1 << 15,               /* found by a writer: samples beside CMYK, such as alpha, which GDAL drops */
     TESS_SAYS_TEXTS = 1 << 12, /* this and the next: found by a writer in the extras (io/extras.h) */
-    TESS_SAYS_IPTC = 1 << 13
+    TESS_SAYS_IPTC = 1 << 13,
+    TESS_SAYS_SCALES = 1 << 16,   /* scales and offsets in NAME.SUFFIX.aux.xml that differ between bands */
+    TESS_SAYS_RATIONAL = 1 << 17, /* rational polynomials (RPC) */
+    TESS_SAYS_PROFILE = 1 << 18,  /* found by a writer: a colour profile */
+    TESS_SAYS_CODES = 1 << 19     /* the same: numbers of a PNG's colour space (cICP) */
 } tess_says;
 
 typedef struct tess_image_info {

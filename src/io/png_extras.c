@@ -40,6 +40,8 @@ static void write_xmp(png_structp png, const tess_blob *xmp)
 
 void tess_png_write_extras(const tess_extras *extras, png_structp png)
 {
+    if (extras->has_codes) /* before the pixels, as here; there is no palette */
+        png_write_chunk(png, (png_const_bytep) "cICP", extras->codes, sizeof extras->codes);
     write_chunk(png, "eXIf", &extras->exif);
     write_xmp(png, &extras->xmp);
     for (int i = 0; i < extras->note_count; i++)

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "base/checked.h"
+#include "io/side_void.h"
 #include "io/world.h"
 
 typedef struct png_reader {
@@ -26,6 +27,7 @@ typedef struct png_reader {
     bool interlaced, started;
     size_t accounted;
     tess_block image; /* for interlaced files only */
+    tess_side_void empty;
 } png_reader;
 
 void tess_png_on_error(png_structp png, png_const_charp text)
@@ -158,6 +160,7 @@ static void close_reader(void *state)
     if (reader->started)
         tess_memory_count(reader->memory, TESS_MEM_HOST, -(int64_t)reader->accounted);
     tess_block_free(&reader->image);
+    tess_side_void_close(&reader->empty);
     tess_small_free(reader);
 }
 
@@ -184,6 +187,8 @@ static tess_status open_reader(tess_memory *memory, const char *path, tess_image
     status = read_header(reader, error);
     if (status == TESS_OK)
         status = describe(reader, info, error);
+    if (status == TESS_OK)
+        status = tess_side_void_open(&reader->empty, memory, path, info, error);
     if (status == TESS_OK)
         tess_world_read(path, info);
 cleanup:
@@ -235,6 +240,19 @@ static tess_status read_rows(void *state, int64_t first, int64_t count, void *ro
     return TESS_OK;
 }
 
+static tess_status valid_rows(void *state, int64_t first, int64_t count, const void *rows,
+                              unsigned char *valid, tess_error *error)
+{
+    return tess_side_void_rows(&((png_reader *)state)->empty, first, count, rows, valid, error);
+}
+
+/* Only a mask beside the image needs a library. */
+static tess_status load_for(const char *path, tess_error *error)
+{
+    char mask[PATH_MAX];
+    return tess_side_mask(path, mask) ? tess_read_gdal.load(mask, error) : TESS_OK;
+}
+
 void tess_png_copy_metadata(void *reader_state, png_structp png, png_infop info)
 {
     png_reader *from = reader_state;
@@ -252,5 +270,9 @@ void tess_png_copy_metadata(void *reader_state, png_structp png, png_infop info)
         png_set_cHRM(png, info, w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7]);
 }
 
-const tess_read_format tess_read_png = {
-    .name = "PNG", .open = open_reader, .rows = read_rows, .close = close_reader};
+const tess_read_format tess_read_png = {.name = "PNG",
+                                        .load = load_for,
+                                        .open = open_reader,
+                                        .rows = read_rows,
+                                        .valid = valid_rows,
+                                        .close = close_reader};

@@ -113,7 +113,7 @@ static tess_status write_header(png_writer *writer, const tess_create *create, t
 
 static unsigned holds(const char *target, const tess_image_info *info)
 {
-    return tess_world_holds(target, info) | TESS_SAYS_TEXTS;
+    return tess_world_holds(target, info) | TESS_SAYS_TEXTS | TESS_SAYS_CODES;
 }
 
 static bool holds_exif(const char *target, const tess_extras *extras)

@@ -1,9 +1,8 @@
 /* side_files.c: files beside a raster that change how GDAL reads it.
  *
  * NAME.SUFFIX.msk marks void samples, NAME.SUFFIX.aux.xml has a nodata value, statistics and more,
- * NAME.SUFFIX.ovr has smaller copies, and a world file has the position. The first three describe the samples,
- * so they are wrong beside a raster that replaced theirs. A world file may have been put there for the new
- * raster. */
+ * NAME.SUFFIX.ovr has smaller copies, and a world file has the position. They are wrong beside a raster that replaced
+ * theirs: a photograph would get the position of the map that had its name. */
 #define _XOPEN_SOURCE 700
 #include <limits.h>
 #include <stdio.h>
@@ -14,6 +13,7 @@
 
 #include "io/format.h"
 #include "io/target.h"
+#include "io/world.h"
 
 static const char *const stale[] = {".ovr", ".aux.xml", ".msk", NULL}, *const nothing[] = {NULL};
 
@@ -56,9 +56,11 @@ bool tess_is_side_file(const char *path, const char *raster)
     return strncmp(path, raster, (size_t)(dot - raster)) == 0 && is_world(end, dot);
 }
 
-void tess_remove_stale_sides(const char *target, bool own, const char *keep)
+void tess_remove_stale_sides(const char *target, bool own, bool placed, const char *keep)
 {
     const char *const *known = tess_image_stale_suffixes(target);
+    if (known[0] && !own && !placed)
+        tess_world_remove(target);
     for (int i = 0; known[i]; i++) {
         char name[PATH_MAX];
         struct stat about;

@@ -90,7 +90,8 @@ static const char *format_of(const char *path)
     const tess_suffix *known = tess_suffix_of(path);
     if (!known || !known->write)
         return NULL;
-    return tess_suffix_is(path, ".tiff") ? ".tif" : tess_suffix_is(path, ".jpeg") ? ".jpg" : known->suffix;
+    const bool jpeg = tess_suffix_is(path, ".jpeg") || tess_suffix_is(path, ".jfif");
+    return tess_suffix_is(path, ".tiff") ? ".tif" : jpeg ? ".jpg" : known->suffix;
 }
 
 static tess_status check_format(const char *path, const char *target, tess_error *error)

@@ -22,7 +22,8 @@ bool tess_envi_is_header(const char *path, const char *raster);
  * world file. */
 bool tess_is_side_file(const char *path, const char *raster);
 /* Called after `target` replaced another file: removes the overviews of that file, and its mask and description
- * unless `own` says that `target` was made from it. Links, folders and `keep` (may be NULL) are not removed. */
-void tess_remove_stale_sides(const char *target, bool own, const char *keep);
+ * unless `own` says that `target` was made from it; also its world file, unless `placed` says that `target` has a
+ * position. Links, folders and `keep` (may be NULL) are not removed. */
+void tess_remove_stale_sides(const char *target, bool own, bool placed, const char *keep);
 
 #endif

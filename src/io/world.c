@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/temp.h"
@@ -75,10 +77,21 @@ void tess_world_read(const char *raster, tess_image_info *info)
     info->says |= TESS_SAYS_TRANSFORM;
 }
 
+void tess_world_remove(const char *raster)
+{
+    static const world_name own[] = {SHORT, LONG};
+    char name[PATH_MAX];
+    struct stat about;
+    for (int i = 0; i < 4; i++)
+        if (name_of(raster, own[i / 2], i % 2, name) && lstat(name, &about) == 0 && S_ISREG(about.st_mode))
+            (void)unlink(name);
+}
+
 bool tess_world_used(const char *target)
 {
     return tess_suffix_is(target, ".png") || tess_suffix_is(target, ".jpg") ||
-           tess_suffix_is(target, ".jpeg") || tess_suffix_is(target, ".bmp");
+           tess_suffix_is(target, ".jpeg") || tess_suffix_is(target, ".jfif") ||
+           tess_suffix_is(target, ".bmp");
 }
 
 unsigned tess_world_holds(const char *target, const tess_image_info *info)

@@ -6,6 +6,8 @@
 
 /* Sets info->transform and its bit from the world file beside `raster`, if there is one. */
 void tess_world_read(const char *raster, tess_image_info *info);
+/* Removes the world files that belong to this raster alone (.pgw and .pngw of .png, not .wld). */
+void tess_world_remove(const char *raster);
 /* True when this target's format keeps the transform in a world file: PNG, JPEG and BMP. */
 bool tess_world_used(const char *target);
 /* Bits of tess_says, for tess_write_format.holds. */

@@ -117,10 +117,12 @@ static void note_lost(tess_writer *writer, int orientation)
     } parts[] = {{TESS_SAYS_TRANSFORM, "georeference"},
                  {TESS_SAYS_PROJECTION, "projection"},
                  {TESS_SAYS_POINTS, "control points"},
+                 {TESS_SAYS_RATIONAL, "rational polynomials (RPC)"},
                  {TESS_SAYS_BESIDE_INKS, "alpha or other samples beside CMYK"},
                  {TESS_SAYS_NODATA, "nodata value"},
                  {TESS_SAYS_MASK, "mask"},
                  {TESS_SAYS_SCALE, "scale and offset"},
+                 {TESS_SAYS_SCALES, "scales and offsets of the .aux.xml file"},
                  {TESS_SAYS_UNIT, "unit"},
                  {TESS_SAYS_NAMES, "band names"},
                  {TESS_SAYS_CATEGORIES, "category names"},
@@ -128,15 +130,21 @@ static void note_lost(tess_writer *writer, int orientation)
                  {TESS_SAYS_FIELDS, "other fields of the ENVI header"},
                  {TESS_SAYS_WHITE, "meaning of 0 as white (so the result is a negative)"},
                  {TESS_SAYS_CHROMA, "full resolution of the colours (4:2:0 is written)"},
+                 {TESS_SAYS_PROFILE, "colour profile"},
+                 {TESS_SAYS_CODES, "colour space (cICP)"},
                  {TESS_SAYS_TEXTS, "texts"},
                  {TESS_SAYS_IPTC, "IPTC data"}};
     const tess_write_format *format = writer->format;
-    const bool jpeg = tess_suffix_is(writer->target, ".jpg") || tess_suffix_is(writer->target, ".jpeg");
-    const unsigned held = (format->holds ? format->holds(writer->target, &writer->info) : 0) |
-                          (jpeg ? 0 : TESS_SAYS_CHROMA),
+    /* A format for EXIF data has a place for a profile. */
+    const bool exif = format->holds_exif && format->holds_exif(writer->target, &writer->extras);
+    const bool jpeg = tess_suffix_is(writer->target, ".jpg") || tess_suffix_is(writer->target, ".jpeg") ||
+                      tess_suffix_is(writer->target, ".jfif");
+    const unsigned held =
+                       (format->holds ? format->holds(writer->target, &writer->info) : 0) |
+                       (jpeg ? 0 : TESS_SAYS_CHROMA) |
+                       (exif && tess_extras_icc_fits(&writer->extras, &writer->info) ? TESS_SAYS_PROFILE : 0),
                    lost = writer->info.says & ~held;
-    const bool upright =
-        orientation == 1 || (format->holds_exif && format->holds_exif(writer->target, &writer->extras));
+    const bool upright = orientation == 1 || exif;
     const size_t size = sizeof writer->lost;
     size_t used = 0;
     if (!upright)
@@ -158,6 +166,10 @@ static tess_status take_extras(tess_writer *writer, const tess_reader *like, tes
     }
     if (writer->info.foreign && writer->extras.more_samples)
         writer->info.says |= TESS_SAYS_BESIDE_INKS;
+    if (writer->extras.icc.data)
+        writer->info.says |= TESS_SAYS_PROFILE;
+    if (writer->extras.has_codes)
+        writer->info.says |= TESS_SAYS_CODES;
     note_lost(writer, tess_extras_orientation(&writer->extras));
     return TESS_OK;
 }
@@ -226,6 +238,9 @@ tess_status tess_writer_open(tess_memory *memory, const char *path, const tess_i
     if (like) {
         memcpy(writer->info.transform, like->info.transform, sizeof writer->info.transform);
         memcpy(writer->info.order, like->info.order, sizeof writer->info.order);
+        const bool same = like->info.dtype == info->dtype; /* else they say nothing of the written samples */
+        writer->info.scale = same ? like->info.scale : 1;
+        writer->info.offset = same ? like->info.offset : 0;
     }
     writer->target = target;
     if (info->axes == TESS_AXES_AUTO && like && info->depth == like->info.depth)
@@ -247,6 +262,7 @@ tess_status tess_writer_open(tess_memory *memory, const char *path, const tess_i
                               .memory = memory,
                               .info = &writer->info,
                               .like = related ? like->state : NULL,
+                              .like_path = writer->like,
                               .extras = &writer->extras};
         status = format->create(&create, &writer->state, error);
     }
@@ -296,13 +312,14 @@ tess_status tess_writer_commit(tess_writer *writer, tess_error *error)
     tess_status status = writer->format->finish(writer->state, error);
     if (status != TESS_OK)
         return tess_fail_prefix(error, status, writer->path);
-    if (writer->info.says & TESS_SAYS_TRANSFORM && tess_world_used(writer->target))
+    const bool placed = writer->info.says & TESS_SAYS_TRANSFORM;
+    if (placed && tess_world_used(writer->target))
         TESS_TRY(place_world(writer, error));
     const bool own = writer->like && tess_image_same_file(writer->like, writer->target);
     status = tess_temp_commit(writer->temp, writer->target, error);
     if (status != TESS_OK)
         return tess_fail_prefix(error, status, writer->path);
-    tess_remove_stale_sides(writer->target, own, writer->like);
+    tess_remove_stale_sides(writer->target, own, placed, writer->like);
     return TESS_OK;
 }
 

@@ -124,6 +124,10 @@ static bool same_attributes(const tess_op *a, const tess_op *b)
         return same_optimize(&a->optimize, &b->optimize);
     case TESS_OP_DIFFUSE:
         return a->diffuse.seed == b->diffuse.seed;
+    case TESS_OP_MOMENTS:
+        return a->moments.covariance == b->moments.covariance;
+    case TESS_OP_LOCAL_RX:
+        return a->local_rx.inner == b->local_rx.inner && equal(a->local_rx.epsilon, b->local_rx.epsilon);
     case TESS_OP_ATTENTION:
     case TESS_OP_ATTENTION_GRAD:
         return a->attention.heads == b->attention.heads && a->attention.by_head == b->attention.by_head;
@@ -145,6 +149,7 @@ static bool same_attributes(const tess_op *a, const tess_op *b)
     case TESS_OP_UPSAMPLE_GRAD:
     case TESS_OP_AVERAGE:
     case TESS_OP_SELECT:
+    case TESS_OP_SCORE:
     case TESS_OP_KINDS:
         return true;
     }

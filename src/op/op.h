@@ -13,6 +13,7 @@
 #ifndef TESS_OP_OP_H
 #define TESS_OP_OP_H
 
+#include "op/statistics.h"
 #include "tensor/tensor.h"
 
 typedef enum tess_op_kind {
@@ -274,6 +275,8 @@ typedef struct tess_op {
         tess_op_loss loss;
         tess_op_optimize optimize;
         tess_op_diffuse diffuse;
+        tess_op_moments moments;
+        tess_op_local_rx local_rx;
     };
 } tess_op;
 

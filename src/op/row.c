@@ -107,7 +107,7 @@ static bool concat_shape(const tess_op *op, tess_tensor *out)
 }
 
 /* The output has one channel, whatever the input has. */
-static bool side_shape(const tess_op *op, tess_tensor *out)
+static bool one_channel_shape(const tess_op *op, tess_tensor *out)
 {
     out->d = op->in[0].d;
     out->h = op->in[0].h;
@@ -199,6 +199,24 @@ static bool average_grad_shape(const tess_op *op, tess_tensor *out)
     for (int axis = 0; axis < TESS_SPATIAL; axis++)
         fits = fits && *size_of(out, axis) / at_least_one(op->stride[axis]) == in_size(op, axis);
     return fits;
+}
+
+/* Half of the products of all pairs of channels. */
+static double moments_flops(const tess_op *op)
+{
+    return in_flops(op) * (op->moments.covariance ? (double)op->in[0].c + 2 : 2);
+}
+
+static double score_flops(const tess_op *op)
+{
+    return 2 * pixels(&op->in[0]) * pixels(&op->in[2]) * (double)op->in[2].c;
+}
+
+/* Products of the pixels that enter and leave the ring, and a triangular factor. */
+static double local_rx_flops(const tess_op *op)
+{
+    const double c = (double)op->in[0].c, moved = 2.0 * (op->kernel[TESS_HEIGHT] + op->local_rx.inner);
+    return pixels(&op->in[0]) * c * c * (moved + c / 3);
 }
 
 /* The kernels check these shapes: they follow from attributes, differently for each kind. */

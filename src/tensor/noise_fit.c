@@ -5,6 +5,7 @@
  * %) is the estimate of the variance. In pure noise, L/H is 0.53 there (the smallest of many chi-square
  * values), M/G is 1, and H is the same for all shares. Texture raises all three ratios, and `weights` gives the
  * factor by which it has then raised H. */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -183,8 +184,8 @@ static tess_noise_answer ask_clipped(const tess_noise *noise, int channel, tess_
     return a;
 }
 
-void tess_noise_find_level(const tess_noise *noise, int channel, tess_noise_level *level,
-                           tess_noise_sketch *sketch)
+static void find_level(const tess_noise *noise, int channel, tess_noise_level *level,
+                       tess_noise_sketch *sketch)
 {
     tess_noise_clip limits, *clip = tess_noise_find_limits(noise, channel, &limits) ? &limits : NULL;
     const int64_t patches = noise->count[channel];
@@ -205,6 +206,16 @@ void tess_noise_find_level(const tess_noise *noise, int channel, tess_noise_leve
     const int64_t step = tess_min_i64(noise->step, TESS_NOISE_SIDE), area = a.count * step * step;
     if (a.texture < too_much_texture && 10 * a.count > patches && area >= SURE_AREA && !level->uneven)
         level->confidence = TESS_NOISE_SURE;
+}
+
+void tess_noise_find_level(const tess_noise *noise, int channel, tess_noise_level *level,
+                           tess_noise_sketch *sketch)
+{
+    find_level(noise, channel, level, sketch);
+    /* Less than a step of float32 is no noise, but comes from rounding in the transform. */
+    const float most = fmaxf(fabsf(noise->least[channel].value), fabsf(noise->largest[channel].value));
+    if (level->sigma < (double)FLT_EPSILON * (double)most)
+        level->sigma = level->read = level->gain = sketch->sigma = 0;
 }
 
 void tess_noise_end(const tess_noise *noise, tess_noise_result *result)

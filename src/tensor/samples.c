@@ -154,3 +154,11 @@ double tess_samples_full_scale(tess_dtype dtype)
         return 1;
     }
 }
+
+double tess_samples_opaque(tess_dtype dtype, double largest)
+{
+    const bool floats = dtype == TESS_F16 || dtype == TESS_F32 || dtype == TESS_F64;
+    if (dtype == TESS_U8 || dtype == TESS_U16)
+        return tess_samples_full_scale(dtype);
+    return largest > 0 && isfinite(largest) ? largest : floats ? 1 : UINT8_MAX;
+}

@@ -22,5 +22,9 @@ void tess_samples_from_values(tess_dtype dtype, tess_scale scale, const float *v
                               void *samples);
 /* The sample that means 1 for this type: the maximum for integers, 1 for floats. */
 double tess_samples_full_scale(tess_dtype dtype);
+/* The sample of an alpha channel or mask that means opaque: the maximum of 8 and 16 bits unsigned. Nothing says what
+ * it is in other types, where programs write 1, 255 or their type's maximum: the largest sample found, or without one
+ * (0) what is usual, 1 for floats and 255 for integers. */
+double tess_samples_opaque(tess_dtype dtype, double largest);
 
 #endif

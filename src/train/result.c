@@ -4,9 +4,10 @@
 
 #include "base/mem.h"
 
-static tess_status fetch(void *user, int64_t tensor, int64_t first, int64_t count, float *values,
+static tess_status fetch(void *user, int64_t tensor, int64_t first, int64_t count, void *to,
                          tess_error *error)
 {
+    float *values = to;
     const tess_train_source *source = user;
     const tess_parameter *p = &source->parameters->list[tensor];
     const tess_training_state state = p->running ? TESS_STATE_RUNNING : source->state;

@@ -152,6 +152,11 @@ static tess_status write_temp(tess_memory *memory, const tess_temp *temp, tess_w
     return status;
 }
 
+size_t tess_safetensors_bytes(void)
+{
+    return tess_block_granted(PIECE);
+}
+
 static tess_status write_beside(tess_memory *memory, const char *path, tess_weights *weights,
                                 tess_error *error)
 {

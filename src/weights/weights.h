@@ -53,10 +53,10 @@ tess_status tess_weights_drawn(tess_weights *weights, tess_error *error) TESS_MU
 /* Weights whose values are held elsewhere, as those of a network that is being trained. They are fetched in pieces when they
  * are read, so that no copy is held. `tensor` counts the tensors in the order in which they were added. */
 typedef tess_status (*tess_weights_fetch)(void *user, int64_t tensor, int64_t first, int64_t count,
-                                          float *values, tess_error *error);
+                                          void *values, tess_error *error); /* fp32; fp64 of an F64 tensor */
 tess_status tess_weights_fetched(const char *path, tess_weights_fetch fetch, void *user, tess_weights **out,
                                  tess_error *error) TESS_MUST_CHECK;
-/* `dtype` F32 or F16: as the values are stored in a file that is written from these weights. Call
+/* `dtype` F32, F16 or F64: as the values are stored in a file that is written from these weights. Call
  * tess_weights_drawn after the last one. */
 tess_status tess_weights_add_fetched(tess_weights *weights, const char *name, int rank, const int64_t *dims,
                                      tess_dtype dtype, tess_error *error) TESS_MUST_CHECK;
@@ -77,7 +77,12 @@ tess_weights *tess_weights_flat(tess_weights *weights);
 /* Reads elements [first, first+count) in row-major order as fp32. Accepts F32, F16, BF16, F64 and integers. */
 tess_status tess_weights_read(tess_weights *weights, const tess_weight *weight, int64_t first, int64_t count,
                               float *values, tess_error *error) TESS_MUST_CHECK;
+/* The same as fp64, for tensors of F64, which lose nothing. */
+tess_status tess_weights_read_doubles(tess_weights *weights, const tess_weight *weight, int64_t first,
+                                      int64_t count, double *values, tess_error *error) TESS_MUST_CHECK;
 
+/* What writing such a file holds. */
+size_t tess_safetensors_bytes(void);
 /* Writes every tensor of `weights` and its metadata to a safetensors file: row-major, types kept (temporary name, then
  * renamed). */
 tess_status tess_safetensors_write(tess_memory *memory, const char *path, tess_weights *weights,

@@ -19,7 +19,7 @@ tess_status tess_weights_add_fetched(tess_weights *weights, const char *name, in
                                      tess_dtype dtype, tess_error *error)
 {
     tess_weight weight = {.dtype = dtype, .rank = rank, .offset = (uint64_t)weights->count};
-    if (rank > TESS_WEIGHT_RANK || (dtype != TESS_F32 && dtype != TESS_F16))
+    if (rank > TESS_WEIGHT_RANK || (dtype != TESS_F32 && dtype != TESS_F16 && dtype != TESS_F64))
         return tess_fail(error, TESS_INTERNAL, "%s: %s cannot be held", weights->path, name);
     for (int i = 0; i < rank; i++)
         weight.dims[i] = dims[i];
@@ -32,7 +32,7 @@ tess_status tess_weights_fetch_values(const tess_weights *weights, const tess_we
                                       int64_t count, void *stored, tess_error *error)
 {
     const int64_t tensor = (int64_t)weight->offset;
-    if (weight->dtype == TESS_F32)
+    if (weight->dtype != TESS_F16)
         return weights->fetch(weights->fetch_user, tensor, first, count, stored, error);
     float piece[2048];
     uint16_t *halves = stored;

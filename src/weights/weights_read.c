@@ -147,3 +147,13 @@ tess_status tess_weights_read(tess_weights *weights, const tess_weight *weight, 
         }
     return status == TESS_OK ? TESS_OK : tess_fail_prefix(error, status, weights->path);
 }
+
+tess_status tess_weights_read_doubles(tess_weights *weights, const tess_weight *weight, int64_t first,
+                                      int64_t count, double *values, tess_error *error)
+{
+    tess_status status = weight->dtype == TESS_F64
+                             ? tess_weights_read_stored(weights, weight, first, count, values, error)
+                             : tess_fail(error, TESS_BAD_INPUT, "tensor '%s' is %s, not float64",
+                                         weight->name, tess_dtype_word(weight->dtype));
+    return status == TESS_OK ? TESS_OK : tess_fail_prefix(error, status, weights->path);
+}

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tessera_detect.h"
 #include "tessera_fill.h"
 #include "tessera_study.h"
 #include "tessera_train.h"
@@ -77,6 +78,12 @@ void tess_train_settings_init(tess_train_settings *settings)
 void tess_fill_settings_init(tess_fill_settings *settings)
 {
     *settings = (tess_fill_settings){.samples = 1};
+    tess_common_init(&settings->common);
+}
+
+void tess_detect_settings_init(tess_detect_settings *settings)
+{
+    *settings = (tess_detect_settings){.input = NULL};
     tess_common_init(&settings->common);
 }
 
@@ -243,6 +250,18 @@ tess_status tess_fill(tess_context *context, const tess_fill_settings *settings,
 tess_status tess_plan_fill(tess_context *context, const tess_fill_settings *settings, char **record)
 {
     return tess_fill(context, settings, record);
+}
+
+tess_status tess_detect(tess_context *context, const tess_detect_settings *settings, char **record)
+{
+    (void)context, (void)settings;
+    *record = strdup("{}");
+    return TESS_OK;
+}
+
+tess_status tess_plan_detect(tess_context *context, const tess_detect_settings *settings, char **record)
+{
+    return tess_detect(context, settings, record);
 }
 
 tess_status tess_reconstruct(tess_context *context, const tess_reconstruct_settings *settings, char **record)

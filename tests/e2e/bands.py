@@ -86,6 +86,18 @@ def check_alpha(bench, gray, color):
     bench.check_refused(bench.run("denoise", bench.path("as.tif"), bench.path("as.png"), "--model", color), 2, "multiplied by alpha", ".tif")
 
 
+def check_opaque(bench, gray):
+    """Alpha of types whose maximum nobody writes."""
+    alpha = np.full((H, W), 255.0)
+    alpha[:9], alpha[9:20] = 0, 64
+    for dtype, opaque in ((np.int32, 255), (np.uint32, 255), (np.float32, 255), (np.float32, 1), (np.int16, 32767), (np.uint16, 65535)):
+        image = np.stack([400 + 900 * picture(H, W, 1).reshape(H, W), alpha * opaque / 255], -1).astype(dtype)
+        write_tiff(bench.path("alpha.tif"), image, 1, (2,))
+        bench.record("denoise", bench.path("alpha.tif"), bench.path("alpha.png"), "--model", gray, "--range", "400,1800")
+        made = read_png(bench.path("alpha.png"))[..., 1].astype(float) / 65535
+        bench.check(np.abs(made - image[..., 1] / opaque).max() < 1e-4, f"{dtype.__name__} with {opaque} as opaque: {np.unique(made)}")
+
+
 def check_colours(bench, gray, color):
     image = to_integers(picture(H, W, 4), np.uint8)
     for names, model in ((["Blue", "Green", "Red"], color), (["Blue", "Green", "Red", "Undefined"], gray)):
@@ -141,6 +153,35 @@ def check_position(bench, color):
     bench.check(np.array_equal(read_png(bench.path("mask.png"))[mask == 0], image[mask == 0]), "the masked samples are as they were")
 
 
+def check_raster(bench, gray):
+    """What is easier made with GDAL's Python module, where it is."""
+    try:
+        from osgeo import gdal, osr
+    except ImportError:
+        print("without GDAL's Python module (Debian: python3-gdal) epoch and polynomials are left out")
+        return
+    gdal.UseExceptions()
+    made = gdal.GetDriverByName("GTiff").Create(str(bench.path("epoch.tif")), W, H, 1, gdal.GDT_Byte)
+    made.GetRasterBand(1).WriteArray(to_integers(picture(H, W, 1), np.uint8).reshape(H, W))
+    place = osr.SpatialReference()
+    place.SetFromUserInput("EPSG:9000")
+    place.SetCoordinateEpoch(2021.3)
+    made.SetSpatialRef(place)
+    made.SetGeoTransform((10, 0.001, 0, 50, 0, -0.001))
+    made = None
+    lost = notes(bench, bench.path("epoch.tif"), bench.path("epoch-out.tif"), "--model", gray)
+    result = gdal.Open(str(bench.path("epoch-out.tif")))
+    bench.check(not lost and result.GetSpatialRef().GetCoordinateEpoch() == 2021.3, f"a projection keeps its epoch: {result.GetSpatialRef().GetCoordinateEpoch()}")
+    one, many = "LINE_OFF SAMP_OFF LAT_OFF LONG_OFF HEIGHT_OFF LINE_SCALE SAMP_SCALE LAT_SCALE LONG_SCALE HEIGHT_SCALE", "LINE_NUM_COEFF LINE_DEN_COEFF SAMP_NUM_COEFF SAMP_DEN_COEFF"
+    made = gdal.GetDriverByName("GTiff").Create(str(bench.path("rpc.tif")), W, H, 1, gdal.GDT_Byte)
+    made.SetMetadata({**{name: "1" for name in one.split()}, **{name: " ".join(["1"] * 20) for name in many.split()}}, "RPC")
+    made = None
+    lost = notes(bench, bench.path("rpc.tif"), bench.path("rpc.png"), "--model", gray)
+    bench.check(len(lost) == 1 and lost[0].endswith("cannot hold the rational polynomials (RPC)"), f"rational polynomials are no control points: {lost}")
+    lost = notes(bench, bench.path("rpc.tif"), bench.path("rpc-out.tif"), "--model", gray)
+    bench.check(not lost and gdal.Open(str(bench.path("rpc-out.tif"))).GetMetadata("RPC"), "a TIFF has a place for them")
+
+
 def check_tags(bench, gray):
     image = (1000 * picture(H, W, 2)).astype(np.float32)
     items = "".join(f'<Item name="wavelength" sample="{i}">{650 + i}</Item><Item name="UNITTYPE" sample="{i}" role="unittype">K</Item>' for i in (0, 1))
@@ -149,6 +190,13 @@ def check_tags(bench, gray):
     text = tags_of(bench.path("tags-out.tif")).get(ITEMS, b"").rstrip(b"\0").decode()
     found = re.findall(r'"wavelength" sample="(\d)"[^>]*>(\d+)<', text)
     bench.check(found == [("0", "650"), ("1", "651")] and "mine" in text and "MEAN" not in text, f"items of bands, but no statistics: {text}")
+    own = '<Item name="a" domain="MINE">1</Item><Item name="b" sample="0" domain="YOURS">2</Item>'
+    write_tiff(bench.path("own.tif"), image, 1, (0,), items=own)
+    bench.check(notes(bench, bench.path("own.tif"), bench.path("own-out.tif"), "--model", gray) == [], "also in domains of one's own")
+    text = tags_of(bench.path("own-out.tif")).get(ITEMS, b"").rstrip(b"\0").decode()
+    bench.check('domain="MINE"' in text and 'domain="YOURS"' in text, f"which are kept: {text}")
+    lost = notes(bench, bench.path("own.tif"), bench.path("own.img"), "--model", gray)
+    bench.check(len(lost) == 1 and "tags" in lost[0], f"or named as lost: {lost}")
     lost = notes(bench, bench.path("tags.tif"), bench.path("tags.img"), "--model", gray)
     bench.check(len(lost) == 1 and lost[0].endswith("cannot hold the unit, tags"), f"an ENVI header does not: {lost}")
     bench.check("tags.img}" in bench.path("tags.hdr").read_text(), f"its description is its name: {bench.path('tags.hdr').read_text()}")
@@ -229,9 +277,11 @@ def main():
     color = write_safetensors(bench.path("color.safetensors"), dncnn(3, depth=3, width=16))
     check_ranges(bench, write_safetensors(bench.path("network.safetensors"), drunet(3, widths=(16, 16, 16, 16))))
     check_alpha(bench, gray, color)
+    check_opaque(bench, gray)
     check_inks(bench, color, gray)
     check_colours(bench, gray, color)
     check_position(bench, color)
+    check_raster(bench, gray)
     check_tags(bench, gray)
     check_envi(bench, gray)
     check_nodata(bench, gray)

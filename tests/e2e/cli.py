@@ -30,7 +30,7 @@ options = {verb: dict(re.findall(r"^  (--[\w-]+)(?: (\S+))?", text, re.M)) for v
 # --- help ----------------------------------------------------------------------------------------------------------
 
 check(overview == help_of("--help") == help_of("-h"), "help, --help and -h are the same")
-check({"denoise", "reconstruct", "fill", "train", "plan", "bench", "convert", "info", "help"} == set(verbs), f"the verbs: {verbs}")
+check({"denoise", "reconstruct", "fill", "detect", "train", "plan", "bench", "convert", "info", "help"} == set(verbs), f"the verbs: {verbs}")
 for verb in verbs:
     check(helps[verb] == help_of(verb, "--help") == help_of(verb, "-h"), f"{verb}: help VERB is VERB --help")
     check("Example: tessera " + verb in helps[verb] and helps[verb].startswith(f"Usage: tessera {verb}"), f"{verb}: usage and example")
@@ -155,7 +155,7 @@ if shutil.which("bash"):
     check(complete("") == sorted([*verbs, "--help", "--version"]) and complete("deno") == ["denoise"], "verbs are completed")
     for verb in verbs:
         check(complete(verb, "--") == sorted(options[verb]), f"{verb}: its options are completed")
-    check(complete("plan", "") == ["denoise", "fill", "reconstruct", "train"] and complete("plan", "denoise", "--") == sorted(options["denoise"]), "plan")
+    check(complete("plan", "") == ["denoise", "detect", "fill", "reconstruct", "train"] and complete("plan", "denoise", "--") == sorted(options["denoise"]), "plan")
     check(complete("denoise", "--axes", "D") == complete("denoise", "--axes", "=", "D") == ["DHW", "DHWC"], "words of an option")
     check(len(complete("denoise", "--axes", "=")) == 6 and complete("denoise", "--threads", "") == [], "all words; none for numbers")
     check(complete("denoise", "th") == complete("denoise", "--truth", "th") == ["there.png"], "files are completed")

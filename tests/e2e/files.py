@@ -62,6 +62,15 @@ def check_folders(t):
     t.denoise(folder / "d.png", out, "--model", t.color)
     t.denoise(t.image, out, "--model", t.color)
     t.check((out / "image.png").exists(), "a single file goes into an existing folder under its own name")
+    said = t.bench.run("plan", "denoise", folder, out, "--model", t.color, "--verbose").err
+    t.check("1 file(s) in it do not have the suffix" in said, f"files that are no images are counted: {said.strip()[-200:]}")
+    if t.bench.has_gdal():
+        jpeg = t.path("jpeg")
+        jpeg.mkdir()
+        t.denoise(folder / "a.png", t.path("a.jpg"), "--model", t.color)
+        t.path("a.jpg").rename(jpeg / "a.jfif")
+        t.denoise(jpeg, t.path("jpeg-out"), "--model", t.color)
+        t.check(t.path("jpeg-out/a.jfif").read_bytes()[:3] == b"\xff\xd8\xff", "a folder's .jfif files are JPEGs")
     empty = t.path("empty")
     empty.mkdir()
     t.bench.check_refused(t.bench.run("denoise", empty, out, "--model", t.color), 1, "no image file")

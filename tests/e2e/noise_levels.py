@@ -108,4 +108,16 @@ for unit in (1e-24, 1e-33):
 flat, entry, said = denoise(np.full((64, 64), 0.25, np.float32))
 bench.check("equal" in said and "few flat" not in said and np.all(flat == 0.25), f"a constant image stays: {said.strip()}")
 
+# A volume has one model: channels are separated if they differ in most slices, and named if they do in some.
+side = 96
+ramp = np.linspace(0.3, 0.7, side)
+colours = np.broadcast_to(ramp[:, None, None] * ramp[:, None], (4, side, side, 3)) + np.random.default_rng(6).normal(0, 0.02, (4, side, side, 3))
+for spoiled, separated in (([2], False), ([1, 2, 3], True)):
+    volume = colours.copy()
+    for z in spoiled:
+        volume[z, :, :, 2] += np.random.default_rng(z).normal(0, 0.2, (side, side))
+    np.save(bench.path("in.npy"), volume.astype(np.float32))
+    said = bench.run("plan", "denoise", bench.path("in.npy"), bench.path("out.npy")).err
+    bench.check(("each is denoised by itself" in said) == separated and ("in 1 of 4 slices, the first of them slice 2" in said) != separated, f"slices {spoiled}: {said.strip()}")
+
 bench.finish()

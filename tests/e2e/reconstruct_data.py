@@ -203,7 +203,8 @@ for share, words in ((-0.5, "between it and the source"), (0.0, "in the volume")
     near = np.load(bench.path("vectors.npy"))
     near[:, 3:6], near[:, 6:] = -share * near[:, :3], near[:, 6:] * (60 + 60 * share) / 90
     noted({**cone, "vectors": save("near.npy", near)}, "a detector before or in the volume", "near.npy", words, f"{VIEWS} of {VIEWS}")
-quiet(cone, "a detector behind the volume")
+inside = np.pad(random.random((VIEWS, 2, 8)), ((0, 0), (2, 2), (8, 8))).astype(np.float32)
+quiet({**cone, "measurement": save("inside.npy", inside)}, "a detector behind the volume")
 
 # A region of interest beside the axis: the size and the axis that show all.
 roi = {**radon, "measurement": save("wide.npy", scan_of(50, 20.2)), "centre": 20.2, "axis": [4.5, 12.5], "size": 20, "range": None, "noise": 0.05}

@@ -12,6 +12,7 @@ import sys
 
 import numpy as np
 
+import tiff
 from support import Bench, dncnn, leftovers, picture, skip, to_integers, write_png, write_safetensors
 
 SOON = 120  # a run that waits for ever is ended, with status -9
@@ -82,12 +83,22 @@ def check_stale(bench):
         (folder / target).write_bytes(b"old")
         for end in (".ovr", ".aux.xml", ".msk"):
             (folder / (target + end)).write_text("old")
-    (folder / "st.tfw").write_text("1\n0\n0\n-1\n5\n6\n")
+    worlds = ("st.tfw", "st.TFW", "st.tifw", "st.pgw", "st.wld")
+    for name in worlds:
+        (folder / name).write_text("1\n0\n0\n-1\n5\n6\n")
     for target in ("st.tif", "st.png"):
         result = denoise(bench, folder / "a.tif", folder / target)
         left = [p.name for p in folder.glob(target + ".*")]
         bench.check(result.status == 0 and not left, f"what described a replaced {target} is gone: {left}, {result}")
-    bench.check((folder / "st.tfw").exists(), "a world file stays")
+    left = [name for name in worlds if (folder / name).exists()]
+    bench.check(left == ["st.wld"], f"so are world files, except one that may be another image's: {left}")
+    tiff.write_tiff(folder / "there.tif", image, position=True)
+    for target, side in (("there.png", "there.pgw"), ("placed.tif", "placed.tfw")):
+        (folder / side).write_text("1\n0\n0\n-1\n5\n6\n")
+        result = denoise(bench, folder / "there.tif", folder / target)
+        bench.check(result.status == 0 and (folder / side).exists(), f"beside a result with a position they stay or are replaced: {result}")
+    result = denoise(bench, folder / "a.tif", folder / "there.png")
+    bench.check(result.status == 0 and not (folder / "there.pgw").exists(), "and go when one without a position follows")
 
     (folder / "elsewhere").write_text("mine")
     for end in (".aux.xml", ".ovr"):

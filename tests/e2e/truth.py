@@ -2,7 +2,7 @@
 import math
 import sys
 
-from support import Bench, np
+from support import Bench, np, write_png
 from tiff import write_tiff
 
 bench = Bench(sys.argv[1])
@@ -67,6 +67,21 @@ if bench.has_gdal():
     bench.check(abs(other["psnr_db"] - same["psnr_db"]) < 0.05 and "scale and offset" in said, f"floats without a scale: {other['psnr_db']:.2f}, {same['psnr_db']:.2f} dB")
     other, _ = quality(write_tiff(bench.path("floats.tif"), np.float32(100 + 20 * noisy)), bench.path("other.tif"))
     bench.check(abs(other["psnr_db"] - same["psnr_db"]) < 0.5, f"and the other way: {other['psnr_db']:.2f}, {same['psnr_db']:.2f} dB")
+
+    # --- colours in another order ---------------------------------------------------------------------------------
+
+    tints = lambda image: np.uint8(np.rint(255 * np.clip(np.stack([image, 0.6 * image, 1 - image], -1), 0, 1)))
+    names = lambda order: "".join(f'<Item name="COLORINTERP" sample="{i}" role="colorinterp">{["Red", "Green", "Blue"][c]}</Item>' for i, c in enumerate(order))
+    for order in ([2, 1, 0], [1, 2, 0]):
+        for other in ([0, 1, 2], [2, 1, 0]):
+            image = write_tiff(bench.path("mixed.tif"), tints(noisy)[..., order], 2, items=names(order))
+            truth = write_tiff(bench.path("truth.tif"), tints(clean)[..., other], 2, items=names(other))
+            found, _ = quality(image, truth, "--sigma", "0")
+            wanted = psnr(tints(noisy) / 255, tints(clean) / 255)
+            bench.check(abs(found["psnr_db"] - wanted) < 1e-3, f"bands {order} against {other}: {found['psnr_db']:.2f} dB, should be {wanted:.2f}")
+    write_png(bench.path("truth.png"), tints(clean))
+    found, _ = quality(image, bench.path("truth.png"), "--sigma", "0")
+    bench.check(abs(found["psnr_db"] - wanted) < 1e-3, f"a PNG has red, green and blue: {found['psnr_db']:.2f} dB")
 
 # --- a truth beyond the range --------------------------------------------------------------------------------------
 

@@ -102,8 +102,19 @@ def estimated(bench, tessera):
         bench.record("denoise", bench.path("in.npy"), bench.path("out.npy"), "--model", GRAY, "--device", "cpu", "--range", "type",
                      "--axes", "DHW")
         same(bench, denoise(volume, axes="DHW"), np.load(bench.path("out.npy")), "DHW: the program's levels of the slices")
-        raises(bench, tessera.OptionError, ["image 1"], "an image without an estimate",
-               lambda: denoise(np.stack([gray[0], np.full_like(gray[0], np.nan)]), axes="NHW"))
+        raises(bench, tessera.OptionError, ["image 0"], "an image without an estimate", lambda: denoise(gray[:, :6, :6], axes="NHW"))
+        for bad, element in ((np.nan, np.float32), (np.inf, np.float64), (-np.inf, np.float16)):
+            spoiled = gray.astype(element)
+            spoiled[1, 3, 5] = bad
+            for sigma in (None, 0.1):
+                raises(bench, tessera.InputError, ["1 sample(s)", "slice 1, row 3, column 5"], f"{bad} among the samples", lambda: denoise(spoiled, sigma, axes="NHW"))
+        hidden = np.ma.masked_array(gray[0], gray[0] > 0.5)
+        raises(bench, tessera.OptionError, ["masked"], "a masked array", lambda: denoise(hidden, 0.1))
+        same(bench, denoise(np.ma.masked_array(gray[0], False), 0.1), denoise(gray[0], 0.1), "a masked array of which nothing is masked")
+        pair = np.stack([gray[0], np.full_like(gray[0], 0.5)], -1)
+        for out in (None, pair.copy()):
+            kept = denoise(pair if out is None else out, out=out)
+            bench.check((kept[..., 1] == 0.5).all() and (kept[..., 0] != pair[..., 0]).any(), "a channel without noise stays")
         same(bench, denoise(gray[0], "25/255"), denoise(gray[0], 25 / 255), "sigma as a fraction")
         raises(bench, tessera.OptionError, ["sigma"], "sigma with a zero below", lambda: denoise(gray[0], "1/0"))
 

@@ -224,6 +224,9 @@ static void test_little_to_say(void)
     for (int64_t i = 0; i < total(&p); i++) /* two values */
         p.values[i] = (float)(i / 64 / 16 % 2);
     CHECK(estimate(&p).confidence == TESS_NOISE_ROUGH);
+    for (int64_t i = 0; i < total(&p); i++) /* an edge: what the transform rounds is no noise */
+        p.values[i] = i % 64 < 29 ? 0.3f : 1;
+    CHECK(estimate(&p).sigma == 0 && estimate(&p).confidence == TESS_NOISE_ROUGH);
     for (int64_t i = 0; i < total(&p); i++) /* huge numbers: squares do not fit */
         p.values[i] = i % 2 ? 3e38f : -3e38f;
     CHECK(estimate(&p).confidence == TESS_NOISE_UNKNOWN);

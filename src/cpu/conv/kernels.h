@@ -83,6 +83,25 @@ typedef struct tess_grad_kernels {
     void (*widen)(const uint16_t *from, int64_t count, float *to);
 } tess_grad_kernels;
 
+/* Symmetric matrices in fp64, for statistics. A matrix lies in panels of `block` columns, panel after panel, each
+ * [row][block]; pixels lie in panels as well, [pixel][block]: what a product reads has no gaps. Only blocks on and above the
+ * diagonal are used. */
+typedef struct tess_f64_kernels {
+    int block;
+    /* m[block][block] += sign * the sum over k < depth of a[k][row] * b[k][column]. */
+    void (*outer)(const double *a, const double *b, int64_t depth, double sign, double *m);
+    /* A pixel minus `mean`: `block` channels each to `to`, to + step, ...; channels that are missing are zero. */
+    void (*centre)(const float *pixel, const double *mean, int64_t channels, double *to, int64_t step);
+    /* to[row][block] = from - row_factor[row] * factor[block]. */
+    void (*subtract)(const double *from, const double *row_factor, const double *factor, int64_t rows,
+                     double *to);
+    /* The first `pivots` rows of a block on the diagonal become those of u, with u'u = m; the others, what is left.
+     * inverse[i] = 1 / u[i][i]. False if a pivot is not positive. */
+    bool (*factor)(double *m, int pivots, double *inverse);
+    /* m becomes inv(u') m. */
+    void (*solve)(const double *u, const double *inverse, double *m);
+} tess_f64_kernels;
+
 typedef struct tess_f32_kernels {
     const char *isa;
     int vector; /* floats per vector */
@@ -90,6 +109,7 @@ typedef struct tess_f32_kernels {
     void (*direct_row)(const tess_direct_row *row);
     tess_winograd_kernels winograd;
     const tess_grad_kernels *grad;
+    const tess_f64_kernels *f64;
 } tess_f32_kernels;
 
 /* The destination of one pixel of a register block, and the values added to it. */

@@ -147,6 +147,7 @@ static void transform_output(const float *m, int64_t step, int64_t channels, con
 
 extern const tess_f32_kernels TESS_ISA_NAME(tess_f32_kernels);
 extern const tess_grad_kernels TESS_ISA_NAME(tess_grad_kernels);
+extern const tess_f64_kernels TESS_ISA_NAME(tess_f64_kernels);
 extern void TESS_ISA_NAME(tess_direct_row)(const tess_direct_row *row);
 
 const tess_f32_kernels TESS_ISA_NAME(tess_f32_kernels) = {.isa = TESS_STRING(TESS_ISA),
@@ -154,6 +155,7 @@ const tess_f32_kernels TESS_ISA_NAME(tess_f32_kernels) = {.isa = TESS_STRING(TES
                                                           .block = BLOCK,
                                                           .direct_row = TESS_ISA_NAME(tess_direct_row),
                                                           .grad = &TESS_ISA_NAME(tess_grad_kernels),
+                                                          .f64 = &TESS_ISA_NAME(tess_f64_kernels),
                                                           .winograd = {.side = 4,
                                                                        .rows = ROWS,
                                                                        .block = BLOCK,

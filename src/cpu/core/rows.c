@@ -38,6 +38,10 @@ const tess_kernel *const tess_cpu_kernels[] = {
     &tess_cpu_optimize,
     &tess_cpu_random,
     &tess_cpu_diffuse,
+    &tess_cpu_moments,
+    &tess_cpu_score,
+    &tess_cpu_local_rx,
+    &tess_cpu_statistics_reference,
     &tess_cpu_reference, /* last: takes all other ops, and every op with TESSERA_ISA=reference */
     NULL};
 

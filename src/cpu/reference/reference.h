@@ -28,4 +28,8 @@ void tess_reference_group_norm_grad(const tess_op *op, const tess_op_buffers *bu
 /* attention_grad.c */
 void tess_reference_attention_grad(const tess_op *op, const tess_op_buffers *buffers);
 
+/* statistics.c: MOMENTS, SCORE and LOCAL_RX. The workspace is the caller's. */
+void tess_reference_statistics(const tess_op *op, const tess_op_buffers *buffers);
+size_t tess_reference_statistics_workspace(const tess_op *op);
+
 #endif

@@ -87,6 +87,16 @@ static bool is_attention_grad(const tess_op *op)
     return op->kind == TESS_OP_ATTENTION_GRAD;
 }
 
+static bool is_moments(const tess_op *op)
+{
+    return op->kind == TESS_OP_MOMENTS;
+}
+
+static bool is_score(const tess_op *op)
+{
+    return op->kind == TESS_OP_SCORE || op->kind == TESS_OP_LOCAL_RX;
+}
+
 static bool is_rays(const tess_op *op)
 {
     return op->kind == TESS_OP_PROJECT || op->kind == TESS_OP_BACKPROJECT || op->kind == TESS_OP_RAY_COSINE ||
@@ -216,6 +226,8 @@ LAUNCHED(optimize, "optimize", tess_cuda_optimize, is_optimize)
 LAUNCHED(batch_norm, "batch norm", tess_cuda_batch_norm, is_batch_norm)
 LAUNCHED(group_norm_grad, "group norm", tess_cuda_group_norm_grad, is_group_norm_grad)
 LAUNCHED(attention_grad, "attention", tess_cuda_attention_grad, is_attention_grad)
+LAUNCHED(moments, "moments", tess_cuda_moments, is_moments)
+LAUNCHED(score, "score", tess_cuda_score, is_score)
 LAUNCHED(rays, "rays", tess_cuda_rays, is_rays)
 LAUNCHED(flip, "flip", tess_cuda_flip, is_flip)
 LAUNCHED(channel_sum, "channel sum", tess_cuda_channel_sum, is_channel_sum)
@@ -245,6 +257,8 @@ const tess_kernel *const tess_cuda_kernels[] = {&samples,
                                                 &batch_norm,
                                                 &group_norm_grad,
                                                 &attention_grad,
+                                                &moments,
+                                                &score,
                                                 &hopper,
                                                 &tess_cuda_cudnn_row,
                                                 &conv_grad,

@@ -1,4 +1,5 @@
 /* A short readable summary of a record, for the terminal. */
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -64,6 +65,12 @@ static void say_plan(tess_summary *w, const tess_json *record)
              tess_json_get_bool(plan, "calibrated", false) ? "" : " (not calibrated)");
 }
 
+/* Of an integer all digits, such as those of seconds since 1970. */
+static int digits_of(double value)
+{
+    return value == rint(value) && fabs(value) < 1e15 ? 15 : 9;
+}
+
 static void say_samples(tess_summary *w, const tess_json *record)
 {
     const tess_json *files = tess_json_get(tess_json_get(record, "denoise"), "files"),
@@ -80,8 +87,10 @@ static void say_samples(tess_summary *w, const tess_json *record)
                  : strcmp(tess_json_get_string(file, "slices", ""), "together") == 0
                      ? ": a volume, by a 3-D network"
                      : ": a volume, slice by slice");
-    tess_say(w, ", range %.9g to %.9g (%s)", tess_json_as_double(tess_json_at(range, 0), 0),
-             tess_json_as_double(tess_json_at(range, 1), 1), tess_json_get_string(file, "range_from", "?"));
+    const double low = tess_json_as_double(tess_json_at(range, 0), 0),
+                 high = tess_json_as_double(tess_json_at(range, 1), 1);
+    tess_say(w, ", range %.*g to %.*g (%s)", digits_of(low), low, digits_of(high), high,
+             tess_json_get_string(file, "range_from", "?"));
     if (tess_json_get(file, "sigma"))
         tess_say(w, ", sigma %.4g = %.3g/255 (%s)", tess_json_get_double(file, "sigma", 0),
                  255 * tess_json_get_double(file, "sigma", 0), sigma ? sigma : "?");
@@ -258,9 +267,11 @@ tess_status tess_record_summary(tess_context *context, const char *record, char 
     TESS_TRY(tess_json_parse(record, strlen(record), &json, &context->error));
     tess_summary w = {.size = strlen(record) + 8192};
     w.text = tess_small_alloc(w.size, 1);
-    const bool own = tess_json_get(json, "train") || tess_json_get(json, "fill");
+    const bool own = tess_json_get(json, "train") || tess_json_get(json, "fill") ||
+                     tess_json_get(json, "detect");
     tess_say_training(&w, json);
     tess_say_filling(&w, json);
+    tess_say_detecting(&w, json);
     if (!own)
         say_plan(&w, json);
     say_samples(&w, json);

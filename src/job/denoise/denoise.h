@@ -22,6 +22,7 @@ typedef struct tess_denoise_look {
     /* Values far from all others, as markers of missing data are: */
     bool outliers;
     double outlier, bulk_low, bulk_high;
+    double alpha;             /* the largest sample of alpha; 0: none */
     int64_t holes, found;     /* samples without and with a value, alpha excluded */
     tess_noise_result noise;  /* if it was requested */
     tess_noise_level *slices; /* owned; noise.slices points to it */
@@ -41,8 +42,9 @@ typedef struct tess_denoise_file {
     tess_image_info info, truth_info, map_info;
     tess_image_info out_info; /* as written: another type if the format requires it */
     tess_axes axes;           /* as requested */
-    /* The least and largest sample, if these are doubles that float32 cannot tell apart; info.dtype is then F64. */
-    tess_scale doubles;
+    /* The least and largest sample, if float32 may not tell samples apart: doubles, which info.dtype F64 then keeps, or
+     * 32-bit integers whose range is that of the data. Else both are 0. */
+    tess_scale exact;
     tess_denoise_look look;
     tess_scale scale;                          /* the samples that mean 0 and 1 */
     const char *scale_origin;                  /* "type", "as it is", "given", "data" */
@@ -154,9 +156,14 @@ void tess_denoise_map_fill(float *levels, int64_t width);
 /* Checks every level of the map, and that it has one wherever the image has a value. */
 tess_status tess_denoise_check_map(tess_engine *engine, const tess_denoise_settings *settings,
                                    const tess_denoise_file *file, tess_error *error) TESS_MUST_CHECK;
-/* If the file has doubles whose differences float32 would lose, sets file->info to keep them, and file->doubles. */
-tess_status tess_denoise_keep_doubles(tess_engine *engine, const tess_denoise_settings *settings,
-                                      tess_denoise_file *file, tess_error *error) TESS_MUST_CHECK;
+/* If float32 may lose differences between the file's samples, sets file->exact; doubles are then kept (file->info). */
+tess_status tess_denoise_find_exact(tess_engine *engine, const tess_denoise_settings *settings,
+                                    tess_denoise_file *file, tess_error *error) TESS_MUST_CHECK;
+/* A sample in as many digits as tell it from others of the file, for messages; integers without a fraction. */
+typedef struct tess_sample_words {
+    char text[32];
+} tess_sample_words;
+tess_sample_words tess_denoise_words(const tess_denoise_file *file, double sample);
 /* Opens a file of the job, with doubles if `dtype` is F64. */
 tess_status tess_denoise_open(tess_memory *memory, const char *path, tess_axes axes, tess_dtype dtype,
                               tess_reader **reader, tess_error *error) TESS_MUST_CHECK;

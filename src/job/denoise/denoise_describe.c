@@ -140,8 +140,9 @@ static void report_output(const tess_denoise_settings *settings, const tess_deno
                   file->input, in->foreign);
     if (in->dtype != out->dtype)
         tess_note(&settings->common, TESS_NOTE_WARNING,
-                  "%s: written as %s, with %.7g to %.7g scaled to 0 to %.7g, %s from %s", file->output,
-                  tess_dtype_word(out->dtype), file->scale.low, file->scale.high, out->full_scale,
+                  "%s: written as %s, with %s to %s scaled to 0 to %.7g, %s from %s", file->output,
+                  tess_dtype_word(out->dtype), tess_denoise_words(file, file->scale.low).text,
+                  tess_denoise_words(file, file->scale.high).text, out->full_scale,
                   settings->dither ? "dithered" : "rounded", tess_dtype_word(in->dtype));
 }
 
@@ -161,11 +162,12 @@ static void report_axes(const tess_denoise_settings *settings, const tess_denois
     const tess_image_info *info = &file->info;
     if (info->depth == 0 || file->axes != TESS_AXES_AUTO)
         return;
-    const bool narrow = 4 * info->width < info->depth && 4 * info->width < info->height;
-    tess_note(
-        &settings->common, narrow ? TESS_NOTE_WARNING : TESS_NOTE_DETAIL,
-        "%s: read as a volume of %lld slices of %lld x %lld; if its last axis has channels, give `axes` HWC",
-        file->input, (long long)info->depth, (long long)info->height, (long long)info->width);
+    const bool narrow =
+        info->axes == TESS_AXES_DHW && 4 * info->width < info->depth && 4 * info->width < info->height;
+    tess_note(&settings->common, narrow ? TESS_NOTE_WARNING : TESS_NOTE_DETAIL,
+              "%s: read as a volume of %lld slices of %lld x %lld%s", file->input, (long long)info->depth,
+              (long long)info->height, (long long)info->width,
+              narrow ? "; if its last axis has channels, give `axes` HWC" : "");
 }
 
 static tess_status describe_truth(const tess_engine *engine, tess_denoise_file *file, tess_error *error)
@@ -198,13 +200,24 @@ static void report_truth(const tess_denoise_settings *settings, const tess_denoi
                   file->input, converted ? ", by the scale and offset of each" : "", scale.low, scale.high);
 }
 
+/* A map has no axis of channels, or one of size 1 at the place where the image has its channels. */
+static tess_status open_map(const tess_engine *engine, const tess_denoise_settings *settings,
+                            const tess_denoise_file *file, tess_reader **reader, tess_error *error)
+{
+    const tess_axes without = file->info.depth ? TESS_AXES_DHW : TESS_AXES_HW;
+    if (file->axes != TESS_AXES_AUTO &&
+        tess_reader_open_axes(engine->memory, settings->sigma_map, without, reader, NULL) == TESS_OK)
+        return TESS_OK;
+    return tess_reader_open_axes(engine->memory, settings->sigma_map, file->axes, reader, error);
+}
+
 static tess_status describe_map(tess_engine *engine, const tess_denoise_settings *settings,
                                 tess_denoise_file *file, tess_error *error)
 {
     if (!settings->sigma_map)
         return TESS_OK;
     tess_reader *reader = NULL;
-    TESS_TRY(tess_reader_open_axes(engine->memory, settings->sigma_map, file->axes, &reader, error));
+    TESS_TRY(open_map(engine, settings, file, &reader, error));
     const tess_image_info map = file->map_info = *tess_reader_info(reader), *info = &file->info;
     tess_reader_close(reader);
     if (map.height != info->height || map.width != info->width || map.depth != info->depth ||
@@ -238,10 +251,13 @@ static tess_status describe_samples(tess_engine *engine, const tess_denoise_sett
         file->sigma = settings->sigma >= 0 ? settings->sigma : settings->add_noise;
     else
         TESS_TRY(tess_denoise_use_estimate(engine, settings, file, error));
-    file->prepared = file->info.masked || file->look.holes > 0 || file->info.depth > 0 ||
-                     tess_denoise_has_map(file) || settings->strength < 1 || file->sigma == 0 ||
-                     file->info.dtype == TESS_F64 || file->out_info.dtype != file->info.dtype ||
-                     file->scale.low != 0 || file->scale.high != tess_samples_full_scale(file->info.dtype);
+    bool quiet = file->sigma == 0; /* something has no noise, and must not change */
+    for (int64_t c = 0; c < tess_denoise_colours(&file->info) && c < TESS_NOISE_CHANNELS; c++)
+        quiet = quiet || (file->sigma_estimated && file->channel_sigma[c] == 0);
+    file->prepared = quiet || file->info.masked || file->look.holes > 0 || file->info.depth > 0 ||
+                     tess_denoise_has_map(file) || settings->strength < 1 || file->info.dtype == TESS_F64 ||
+                     file->out_info.dtype != file->info.dtype || file->scale.low != 0 ||
+                     file->scale.high != tess_samples_full_scale(file->info.dtype);
     return TESS_OK;
 }
 
@@ -291,7 +307,7 @@ tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settin
             "%s: its bands have different nodata values, which the result could not hold; give them one "
             "(gdalwarp -dstnodata), or denoise them one by one (gdal_translate -b N)",
             file->input);
-    TESS_TRY(tess_denoise_keep_doubles(engine, settings, file, error));
+    TESS_TRY(tess_denoise_find_exact(engine, settings, file, error));
     TESS_TRY(choose_output(file, error));
     if (file->truth)
         TESS_TRY(describe_truth(engine, file, error));

@@ -31,6 +31,20 @@ static void without_alpha(int64_t width, int64_t channels, int64_t count, const 
             *colours++ = row[x * channels + c];
 }
 
+/* Puts the colours of the truth in the order of the input's, if both files say which channel is red, green and blue. */
+static void match_colours(const tess_image_info *input, const tess_image_info *truth, float *row)
+{
+    static const short usual[3] = {0, 1, 2};
+    const short *mine = input->order[0] + input->order[1] + input->order[2] ? input->order : usual,
+                *theirs = truth->order[0] + truth->order[1] + truth->order[2] ? truth->order : usual;
+    const bool known = input->rgb && truth->rgb && tess_denoise_colours(truth) == 3;
+    for (int64_t x = 0; x < truth->width && known; x++, row += 3) {
+        const float from[3] = {row[0], row[1], row[2]};
+        for (int c = 0; c < 3; c++)
+            row[mine[c]] = from[theirs[c]];
+    }
+}
+
 /* Compares a row of results, all channels of the ring's image, with the next row of the truth. Holes of either are
  * ignored (`valid`: one byte per sample of the input, or NULL). */
 static tess_status compare(tess_image_job *job, const float *result, const unsigned char *valid,
@@ -44,6 +58,7 @@ static tess_status compare(tess_image_job *job, const float *result, const unsig
     TESS_TRY(tess_denoise_read_rows(truth, job->truth, 1, job->rows.truth_samples, truth_valid, error));
     tess_denoise_row_values(truth, tess_denoise_truth_scale(file), job->rows.truth_samples, truth_valid,
                             theirs);
+    match_colours(&file->info, truth, theirs);
     without_alpha(width, job->pixels.image.channels, colours, result, mine);
     for (int64_t i = 0; valid && i < width * colours; i++)
         if (!valid[i / colours * file->info.channels + i % colours])
@@ -124,7 +139,8 @@ static tess_status open_files(tess_image_job *job, tess_error *error)
     if (file->prepared) {
         TESS_TRY(reopen(memory, file->input, file->axes, &file->info, &p->original, error));
         if (file->map_info.width)
-            TESS_TRY(reopen(memory, p->settings->sigma_map, file->axes, &file->map_info, &p->map, error));
+            TESS_TRY(
+                reopen(memory, p->settings->sigma_map, file->map_info.axes, &file->map_info, &p->map, error));
         p->file = file;
         p->reader = job->reader;
         p->noise = job->pixels.noise;

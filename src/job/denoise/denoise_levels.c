@@ -68,21 +68,58 @@ void tess_denoise_slice_sigma(const tess_denoise_file *file, int64_t slice, tess
 }
 
 /* Whether levels differ so much that one network run for all channels would remove detail from the quietest. */
-static bool channels_differ(const tess_denoise_file *file, double *least, double *largest)
+static bool channels_differ(const double *sigma, int64_t channels, double *least, double *largest)
 {
     *least = INFINITY, *largest = 0;
-    for (int64_t c = 0; c < tess_denoise_colours(&file->info) && c < TESS_NOISE_CHANNELS; c++) {
-        *least = fmin(*least, file->channel_sigma[c]);
-        *largest = fmax(*largest, file->channel_sigma[c]);
+    for (int64_t c = 0; c < channels && c < TESS_NOISE_CHANNELS; c++) {
+        *least = fmin(*least, sigma[c]);
+        *largest = fmax(*largest, sigma[c]);
     }
-    return file->model->model.channels > 1 && *largest > MUCH * *least;
+    return *largest > MUCH * *least;
+}
+
+/* Number of slices in which channels differ, and the first of them. */
+static int64_t slices_differ(const tess_denoise_file *file, int64_t *first)
+{
+    const int64_t colours = tess_denoise_colours(&file->info);
+    int64_t count = 0;
+    for (int64_t z = 0; z < file->info.depth; z++) {
+        const tess_noise_level *levels = &file->look.noise.slices[z * colours];
+        double sigma[TESS_NOISE_CHANNELS], least, largest;
+        for (int64_t c = 0; c < colours && c < TESS_NOISE_CHANNELS; c++)
+            sigma[c] = levels[c].sigma;
+        if (channels_differ(sigma, colours, &least, &largest) && count++ == 0)
+            *first = z;
+    }
+    return count;
+}
+
+/* Slices have their own levels, but one model: that which suits most of them. */
+static bool to_be_separated(const tess_denoise_settings *s, const tess_denoise_file *file, double *least,
+                            double *largest)
+{
+    const int64_t colours = tess_denoise_colours(&file->info), half = file->info.depth / 2;
+    int64_t first = 0;
+    const bool differ = channels_differ(file->channel_sigma, colours, least, largest);
+    if (file->model->model.channels == 1)
+        return false;
+    if (!file->look.noise.slices || file->model->model.volume)
+        return differ;
+    const int64_t count = slices_differ(file, &first);
+    if (count > 0 && count <= half)
+        tess_note(
+            &s->common, TESS_NOTE_WARNING,
+            "%s: the noise of the channels differs more than fourfold in %lld of %lld slices, the first of "
+            "them slice %lld, counted from 0; denoise these by themselves, as images",
+            file->input, (long long)count, (long long)file->info.depth, (long long)first);
+    return count > half;
 }
 
 static tess_status separate_channels(tess_engine *engine, const tess_denoise_settings *s,
                                      tess_denoise_file *file, tess_error *error)
 {
     double least, largest;
-    if (!channels_differ(file, &least, &largest))
+    if (!to_be_separated(s, file, &least, &largest))
         return TESS_OK;
     if (s->model) {
         tess_note(

@@ -103,51 +103,58 @@ static int visible(const struct dirent *entry)
     return entry->d_name[0] != '.';
 }
 
-static tess_status walk_folder(tess_denoise_job *job, const walk *w, int64_t *folders, tess_error *error);
+/* What is not taken. */
+typedef struct left_out {
+    int64_t folders, files;
+} left_out;
+
+static tess_status walk_folder(tess_denoise_job *job, const walk *w, left_out *out, tess_error *error);
 
 /* Enters a subfolder. The job's output folder is not an input. */
 static tess_status enter(tess_denoise_job *job, const walk *w, const char *name, const struct stat *facts,
-                         int64_t *folders, tess_error *error)
+                         left_out *out, tess_error *error)
 {
     const tess_denoise_settings *s = job->settings;
     struct stat output;
     if (around(w, facts) ||
         (stat(s->output, &output) == 0 && output.st_dev == facts->st_dev && output.st_ino == facts->st_ino))
         return TESS_OK;
-    ++*folders;
+    out->folders++;
     if (!s->recursive)
         return TESS_OK;
     char *path = join(w->path, "", name), *relative = join("", w->relative, name),
          *inner = relative ? join(relative, "", "") : NULL;
     const walk below = {path, inner, facts->st_dev, facts->st_ino, w};
-    tess_status status = path && inner ? walk_folder(job, &below, folders, error) : no_memory(job, error);
+    tess_status status = path && inner ? walk_folder(job, &below, out, error) : no_memory(job, error);
     tess_small_free(path);
     tess_small_free(relative);
     tess_small_free(inner);
     return status;
 }
 
-static tess_status take_entry(tess_denoise_job *job, const walk *w, const struct dirent *entry,
-                              int64_t *folders, tess_error *error)
+static tess_status take_entry(tess_denoise_job *job, const walk *w, const struct dirent *entry, left_out *out,
+                              tess_error *error)
 {
     const bool image = tess_image_is_known(entry->d_name);
     TESS_TRY(tess_stop_check(&job->engine.stop, error));
-    if (entry->d_type == DT_REG && !image)
+    if (entry->d_type == DT_REG && !image) {
+        out->files++;
         return TESS_OK;
+    }
     char *path = join(w->path, "", entry->d_name);
     if (!path)
         return no_memory(job, error);
     struct stat facts;
     tess_status status = TESS_OK;
     if (entry->d_type != DT_REG && stat(path, &facts) == 0 && S_ISDIR(facts.st_mode))
-        status = enter(job, w, entry->d_name, &facts, folders, error);
+        status = enter(job, w, entry->d_name, &facts, out, error);
     else if (image)
         status = add_file(job, path, w->relative, entry->d_name, error);
     tess_small_free(path);
     return status;
 }
 
-static tess_status walk_folder(tess_denoise_job *job, const walk *w, int64_t *folders, tess_error *error)
+static tess_status walk_folder(tess_denoise_job *job, const walk *w, left_out *out, tess_error *error)
 {
     struct dirent **names = NULL;
     const int found = scandir(w->path, &names, visible, alphasort);
@@ -156,7 +163,7 @@ static tess_status walk_folder(tess_denoise_job *job, const walk *w, int64_t *fo
     tess_status status = TESS_OK;
     for (int i = 0; i < found; i++) {
         if (status == TESS_OK)
-            status = take_entry(job, w, names[i], folders, error);
+            status = take_entry(job, w, names[i], out, error);
         free(names[i]);
     }
     free(names);
@@ -168,16 +175,20 @@ static tess_status take_folder(tess_denoise_job *job, const char *path, const st
 {
     const walk top = {path, "", facts->st_dev, facts->st_ino, NULL};
     const int64_t before = job->count;
-    int64_t folders = 0;
-    TESS_TRY(walk_folder(job, &top, &folders, error));
-    const bool left_out = folders > 0 && !job->settings->recursive;
+    left_out out = {0};
+    TESS_TRY(walk_folder(job, &top, &out, error));
+    const bool deeper = out.folders > 0 && !job->settings->recursive;
     if (job->count == before)
         return tess_fail(error, TESS_BAD_INPUT, "%s: holds no image file (png, npy, jpg, tif, ...)%s", path,
-                         left_out ? "; `recursive` looks into the folders in it" : "");
-    if (left_out)
+                         deeper ? "; `recursive` looks into the folders in it" : "");
+    if (out.files > 0)
+        tess_note(&job->settings->common, TESS_NOTE_DETAIL,
+                  "%s: %lld file(s) in it do not have the suffix of an image, and are left out", path,
+                  (long long)out.files);
+    if (deeper)
         tess_note(&job->settings->common, TESS_NOTE_WARNING,
                   "%s: has %lld folder(s) in it, which are left out; `recursive` takes them too", path,
-                  (long long)folders);
+                  (long long)out.folders);
     return TESS_OK;
 }
 

@@ -28,6 +28,7 @@ typedef struct looking {
     int64_t tail_count, stride;
     double sum, low[TESS_NOISE_CHANNELS],
         high[TESS_NOISE_CHANNELS]; /* the last one also covers all further channels */
+    float alpha;                   /* the largest */
     int64_t holes, found;
 } looking;
 
@@ -37,8 +38,8 @@ static int compare_floats(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Transparent pixels are often constant and say nothing about the noise. */
-static void hide_transparent(looking *l, int64_t y)
+/* Finds the largest alpha, and hides transparent pixels, which are often constant, from the estimate of the noise. */
+static void look_at_alpha(looking *l, int64_t y)
 {
     const tess_image_info *info = l->info;
     const size_t size = tess_dtype_size(info->dtype);
@@ -47,6 +48,8 @@ static void hide_transparent(looking *l, int64_t y)
         tess_samples_to_float(info->dtype, 1,
                               l->samples + (size_t)((y * info->width + x + 1) * info->channels - 1) * size, 1,
                               &alpha);
+        if (isfinite(alpha) && alpha > l->alpha)
+            l->alpha = alpha;
         for (int64_t c = 0; c < l->colours && alpha == 0; c++)
             l->values[x * l->colours + c] = NAN;
     }
@@ -71,10 +74,9 @@ static void look_at_row(looking *l, int64_t y)
         if (l->found++ % l->stride == 0 && l->tail_count < TAIL_SAMPLES)
             l->tail[l->tail_count++] = v;
     }
-    if (l->noise_memory) {
-        hide_transparent(l, y);
+    look_at_alpha(l, y);
+    if (l->noise_memory)
         tess_noise_row(&l->noise, l->values, NULL);
-    }
     l->row++;
 }
 
@@ -104,7 +106,7 @@ static bool is_usual_fill(double value)
 
 /* Finds the widest gap between neighbours in the sorted values and compares it with the spread of the values on its
  * other side. If the gap is many times that spread, the part beyond it is not signal. A smaller gap suffices if that
- * part is a single value, and a still smaller one if it is a common fill value. */
+ * part is a single value that several samples have, and a still smaller one if it is a common fill value. */
 static void find_outliers(const looking *l, tess_denoise_look *look)
 {
     static const double FAR = 4, FAR_AND_EQUAL = 0.5, FAR_AND_USUAL = 0.05;
@@ -124,15 +126,15 @@ static void find_outliers(const looking *l, tess_denoise_look *look)
     const bool upper =
         low_is_one == high_is_one ? rank > count / 2 : high_is_one; /* the outliers are the upper part */
     const int64_t outside = upper ? count - rank : rank;
-    const bool equal = (upper ? high_is_one : low_is_one) && outside > 1;
+    const bool one = upper ? high_is_one : low_is_one;
     look->bulk_low = upper ? look->low : above;
     look->bulk_high = upper ? below : look->high;
     look->outlier = upper ? look->high : look->low;
     const double spread = look->bulk_high - look->bulk_low;
     const double sample = look->unit.low + look->outlier * (look->unit.high - look->unit.low);
-    look->outliers = spread > 0 && widest > spread * (equal && is_usual_fill(sample) ? FAR_AND_USUAL
-                                                      : equal                        ? FAR_AND_EQUAL
-                                                                                     : FAR);
+    look->outliers = spread > 0 && widest > spread * (one && is_usual_fill(sample) ? FAR_AND_USUAL
+                                                      : one && outside > 1         ? FAR_AND_EQUAL
+                                                                                   : FAR);
 }
 
 /* The levels of slices are in the estimator's memory, which ends with the look: keeps a copy. */
@@ -152,7 +154,8 @@ static tess_status keep_levels(const looking *l, tess_denoise_look *look, tess_e
 static tess_status conclude(looking *l, tess_denoise_look *look, tess_error *error)
 {
     qsort(l->tail, (size_t)l->tail_count, sizeof *l->tail, compare_floats);
-    *look = (tess_denoise_look){.looked = true, .unit = l->unit, .holes = l->holes, .found = l->found};
+    *look = (tess_denoise_look){
+        .looked = true, .unit = l->unit, .alpha = (double)l->alpha, .holes = l->holes, .found = l->found};
     if (l->noise_memory) {
         tess_noise_end(&l->noise, &look->noise);
         TESS_TRY(keep_levels(l, look, error));
@@ -214,7 +217,7 @@ tess_status tess_denoise_look_at(tess_engine *engine, const tess_denoise_setting
         l.high[c] = -INFINITY;
     }
     l.unit = !tess_denoise_scale_is_known(settings, info)
-                 ? (info->dtype == TESS_F64 ? file->doubles : (tess_scale){0, 1})
+                 ? (file->exact.high > file->exact.low ? file->exact : (tess_scale){0, 1})
              : settings->range == TESS_RANGE_GIVEN ? (tess_scale){settings->range_low, settings->range_high}
                                                    : (tess_scale){0, tess_samples_full_scale(info->dtype)};
     l.add_noise = file->sigma_estimated ? settings->add_noise : 0;

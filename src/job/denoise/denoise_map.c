@@ -85,7 +85,7 @@ tess_status tess_denoise_check_map(tess_engine *engine, const tess_denoise_setti
     if (!b.map_samples || !b.samples || !b.map_valid || !b.valid || !b.levels)
         status = tess_fail(error, TESS_NO_MEMORY, "no memory to look at the noise levels");
     if (status == TESS_OK)
-        status = tess_reader_open_axes(engine->memory, settings->sigma_map, file->axes, &b.map, error);
+        status = tess_reader_open_axes(engine->memory, settings->sigma_map, map->axes, &b.map, error);
     if (status == TESS_OK)
         status = tess_denoise_open(engine->memory, file->input, file->axes, info->dtype, &b.image, error);
     for (int64_t y = 0; y < tess_denoise_rows(info) && status == TESS_OK; y++) {

@@ -84,9 +84,7 @@ void tess_prepared_begin_slice(tess_prepared_image *image, int64_t slice)
     const tess_denoise_file *file = image->file;
     const tess_denoise_look *look = &file->look;
     const double sample = look->unit.low + look->mean * (look->unit.high - look->unit.low);
-    tess_denoise_sigmas sigmas;
-    tess_denoise_slice_sigma(file, slice, &sigmas);
-    image->sigma = sigmas.all;
+    tess_denoise_slice_sigma(file, slice, &image->sigmas);
     image->slice = slice;
     image->source_row = slice * file->info.height;
     if (look->holes)
@@ -165,23 +163,36 @@ tess_status tess_prepared_source(tess_prepared_image *image, int64_t count, floa
     return TESS_OK;
 }
 
-/* strength * result + (1 - strength) * input. If the noise level of the slice, or of this pixel in the map (stored
- * after its colours), is 0, the input is unchanged. */
+double tess_prepared_strength(const tess_prepared_image *image, int64_t channel)
+{
+    const bool none =
+        image->sigmas.all == 0 || (image->file->sigma_estimated && channel < TESS_NOISE_CHANNELS &&
+                                   image->sigmas.channel[channel] == 0);
+    return none ? 0 : image->settings->strength;
+}
+
+/* strength * result + (1 - strength) * input. If the noise level of the slice, of the channel, or of this pixel in the
+ * map (stored after its colours) is 0, the input is unchanged. */
 static void blend(tess_prepared_image *image, int64_t y, float *result)
 {
-    const double strength = image->sigma == 0 ? 0 : image->settings->strength;
     const bool map = has_map(image->file);
     const int64_t colours = colours_of(image->file), step = colours + map;
-    if (strength >= 1 && !map)
+    double least = 1;
+    for (int64_t c = 0; c < colours; c++)
+        least = fmin(least, tess_prepared_strength(image, c));
+    if (least >= 1 && !map)
         return;
     float *input = image->rows.blend;
     tess_denoise_row_values(&image->file->info, image->file->scale, image->rows.again,
                             image->rows.valid_again, input);
     add_noise(image, image->slice * image->file->info.height + y, image->rows.draws_again, input);
     for (int64_t x = 0; x < image->file->info.width; x++) {
-        const double here = map && result[x * step + colours] == 0 ? 0 : strength;
-        for (int64_t c = 0; c < colours && here < 1; c++) {
+        const bool none = map && result[x * step + colours] == 0;
+        for (int64_t c = 0; c < colours; c++) {
+            const double here = none ? 0 : tess_prepared_strength(image, c);
             const float in = input[x * colours + c];
+            if (here >= 1)
+                continue;
             float *out = &result[x * step + c];
             if (!isnan(in))
                 *out = (float)(here * (double)*out + (1 - here) * (double)in);

@@ -35,8 +35,8 @@ typedef struct tess_prepared_image {
     tess_holes holes;
     tess_local_mean local;
     tess_rng_key noise;
-    double sigma;              /* of the slice */
-    int64_t slice, source_row; /* row counts include earlier slices */
+    tess_denoise_sigmas sigmas; /* of the slice */
+    int64_t slice, source_row;  /* row counts include earlier slices */
 } tess_prepared_image;
 
 /* Called before the first row of every slice. */
@@ -49,6 +49,8 @@ tess_status tess_prepared_source(tess_prepared_image *image, int64_t count, floa
 tess_status tess_prepared_sink(tess_prepared_image *image, int64_t y, float *result, const char **samples,
                                const unsigned char **valid, tess_error *error) TESS_MUST_CHECK;
 
+/* The share of the network's result in a channel: the strength, or 0 if the channel has no noise. */
+double tess_prepared_strength(const tess_prepared_image *image, int64_t channel);
 /* The output's samples that mean 0 and 1. */
 tess_scale tess_denoise_out_scale(const tess_denoise_file *file);
 /* Converts the values of row y to rows.out: rounded, dithered if requested, with the holes and alpha of the input. */

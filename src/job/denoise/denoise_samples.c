@@ -38,7 +38,8 @@ static void keep_sample(const tess_denoise_file *file, const char *from, bool al
     }
     float value = alpha || is_integer(out->dtype) ? 0 : NAN;
     if (alpha)
-        tess_samples_to_float(in->dtype, in->full_scale, from, 1, &value);
+        tess_samples_to_values(in->dtype, (tess_scale){0, tess_samples_opaque(in->dtype, file->look.alpha)},
+                               from, 1, &value);
     tess_samples_from_float(out->dtype, tess_samples_full_scale(out->dtype), &value, 1, to);
 }
 
@@ -82,9 +83,16 @@ void tess_prepared_to_samples(tess_prepared_image *image, int64_t y, const float
     const tess_image_info *in = &file->info, *out = &file->out_info;
     const int64_t colours = tess_denoise_colours(in), step = tess_prepared_info(file).channels;
     const size_t in_size = tess_dtype_size(in->dtype), out_size = tess_dtype_size(out->dtype);
-    const double strength = image->sigma == 0 ? 0 : image->settings->strength;
-    if (strength == 0 && in->dtype == out->dtype &&
-        !(image->settings->add_noise > 0)) { /* the input, bit for bit */
+    const bool same = in->dtype == out->dtype && !(image->settings->add_noise > 0);
+    bool keep[TESS_NOISE_CHANNELS] = {false}; /* channels that stay the input, bit for bit */
+    bool all = same;
+    for (int64_t c = 0; c < colours && same; c++) {
+        const bool kept = tess_prepared_strength(image, c) == 0;
+        all = all && kept;
+        if (c < TESS_NOISE_CHANNELS)
+            keep[c] = kept;
+    }
+    if (all) {
         memcpy(image->rows.out, image->rows.again, (size_t)(in->width * in->channels) * out_size);
         return;
     }
@@ -100,9 +108,9 @@ void tess_prepared_to_samples(tess_prepared_image *image, int64_t y, const float
         const unsigned char *valid = image->rows.valid_again + x * in->channels;
         tess_samples_from_values(out->dtype, scale, values + x * colours, colours, to);
         for (int c = 0; c < in->channels; c++)
-            if (c < colours && valid[c] && in->has_nodata && in->dtype == out->dtype)
-                step_off_nodata(in, values[x * colours + c], scale, to + (size_t)c * out_size);
-            else if (c >= colours || !valid[c])
+            if (c >= colours || !valid[c] || (c < TESS_NOISE_CHANNELS && keep[c]))
                 keep_sample(file, from + (size_t)c * in_size, c >= colours, to + (size_t)c * out_size);
+            else if (in->has_nodata && in->dtype == out->dtype)
+                step_off_nodata(in, values[x * colours + c], scale, to + (size_t)c * out_size);
     }
 }

@@ -78,9 +78,17 @@ static void set_scale(tess_denoise_file *file, double low, double high, const ch
 }
 
 /* Converts a value of the look to a sample. */
-static double sample_of(const tess_denoise_look *look, double value)
+static double sample_of(const tess_denoise_file *file, double value)
 {
-    return look->unit.low + value * (look->unit.high - look->unit.low);
+    const tess_scale *unit = &file->look.unit;
+    const double sample = unit->low + value * (unit->high - unit->low);
+    const bool whole = file->info.dtype != TESS_F32 && file->info.dtype != TESS_F64;
+    return whole ? rint(sample) : sample; /* not exact: values are floats */
+}
+
+static tess_sample_words words_of(const tess_denoise_file *file, double value)
+{
+    return tess_denoise_words(file, sample_of(file, value));
 }
 
 /* A few samples far from all others would determine the range, and everything else would have almost no contrast. */
@@ -91,10 +99,10 @@ static tess_status doubt_outliers(const tess_denoise_file *file, tess_error *err
         return TESS_OK;
     return tess_fail(
         error, TESS_BAD_OPTION,
-        "%s: its samples go from %.9g to %.9g, and some are %.9g; if that marks missing data, declare it "
-        "(gdal_edit.py -a_nodata %.9g, or NaN in an array), else give `range` LOW,HIGH",
-        file->input, sample_of(look, look->bulk_low), sample_of(look, look->bulk_high),
-        sample_of(look, look->outlier), sample_of(look, look->outlier));
+        "%s: its samples go from %s to %s, and some are %s; if that marks missing data, declare it "
+        "(gdal_edit.py -a_nodata %s, or NaN in an array), else give `range` LOW,HIGH",
+        file->input, words_of(file, look->bulk_low).text, words_of(file, look->bulk_high).text,
+        words_of(file, look->outlier).text, words_of(file, look->outlier).text);
 }
 
 /* Whether all channels have similar noise, as far as it was estimated. */
@@ -143,10 +151,10 @@ static tess_status doubt_bands(const tess_denoise_settings *s, const tess_denois
         return TESS_OK;
     return tess_fail(
         error, TESS_BAD_OPTION,
-        "%s: its bands have different ranges: samples go from %.7g to %.7g, those of band %lld from %.7g to "
-        "%.7g; denoise them one by one (gdal_translate -b N), or give `range` LOW,HIGH if they have one unit",
-        file->input, sample_of(look, look->low), sample_of(look, look->high), (long long)at + 1,
-        sample_of(look, look->channel_low[at]), sample_of(look, look->channel_high[at]));
+        "%s: its bands have different ranges: samples go from %s to %s, those of band %lld from %s to "
+        "%s; denoise them one by one (gdal_translate -b N), or give `range` LOW,HIGH if they have one unit",
+        file->input, words_of(file, look->low).text, words_of(file, look->high).text, (long long)at + 1,
+        words_of(file, look->channel_low[at]).text, words_of(file, look->channel_high[at]).text);
 }
 
 /* A given sigma would be a fraction of a span that the user has not seen, so it is refused. */
@@ -158,24 +166,23 @@ static tess_status scale_from_data(const tess_denoise_settings *s, tess_denoise_
                         : s->add_noise > 0            ? "`add_noise` has"
                         : takes_sigma && s->sigma > 0 ? "`sigma` has"
                                                       : NULL;
-    const bool whole = file->info.dtype != TESS_F32 && file->info.dtype != TESS_F64;
-    double low = sample_of(look, look->low), high = sample_of(look, look->high);
-    if (whole) /* not exact: values of integers are float fractions of their type's maximum */
-        low = rint(low), high = rint(high);
+    const bool exact = file->exact.high > file->exact.low;
+    const double low = exact ? file->exact.low : sample_of(file, look->low),
+                 high = exact ? file->exact.high : sample_of(file, look->high);
+    const tess_sample_words low_words = tess_denoise_words(file, low),
+                            high_words = tess_denoise_words(file, high);
     if (given)
-        return tess_fail(
-            error, TESS_BAD_OPTION,
-            "%s: its samples go from %.9g to %.9g, so that %s no scale; give `range` LOW,HIGH (the "
-            "samples that mean 0 and 1), or leave sigma to be estimated",
-            file->input, low, high, given);
+        return tess_fail(error, TESS_BAD_OPTION,
+                         "%s: its samples go from %s to %s, so that %s no scale; give `range` LOW,HIGH (the "
+                         "samples that mean 0 and 1), or leave sigma to be estimated",
+                         file->input, low_words.text, high_words.text, given);
     TESS_TRY(doubt_bands(s, file, error));
     TESS_TRY(doubt_outliers(file, error));
     if (!takes_sigma)
         tess_note(&s->common, TESS_NOTE_WARNING,
-                  "%s: the model removes one noise level on the [0,1] scale, here %.9g to %.9g; give `range` "
-                  "LOW,HIGH if "
-                  "that is not your samples' scale",
-                  file->input, low, high);
+                  "%s: the model removes one noise level on the [0,1] scale, here %s to %s; give `range` "
+                  "LOW,HIGH if that is not your samples' scale",
+                  file->input, low_words.text, high_words.text);
     if (high > low && !usable(low, high, file->info.dtype))
         return tess_fail(error, TESS_BAD_INPUT,
                          "%s: its samples go from %g to %g, beyond what float32 can scale", file->input, low,
@@ -184,16 +191,33 @@ static tess_status scale_from_data(const tess_denoise_settings *s, tess_denoise_
     return TESS_OK;
 }
 
-/* Networks were not trained on values below 0. */
-static void doubt_low_end(const tess_denoise_settings *s, const tess_denoise_file *file)
+/* Samples far from all others may mark missing data, which would spoil their surroundings. */
+static void note_outliers(const tess_denoise_settings *s, const tess_denoise_file *file)
 {
     const tess_denoise_look *look = &file->look;
-    if (look->found > 0 && look->low_tail < -0.25)
+    tess_note(&s->common, TESS_NOTE_WARNING,
+              "%s: its samples go from %s to %s, and some are %s; if that marks missing data, declare it "
+              "(gdal_edit.py -a_nodata %s, or NaN in an array)",
+              file->input, words_of(file, look->bulk_low).text, words_of(file, look->bulk_high).text,
+              words_of(file, look->outlier).text, words_of(file, look->outlier).text);
+}
+
+/* Warns of samples outside a range that was given: markers of missing data, or data below it, because networks were
+ * not trained on values below 0. */
+static void doubt_ends(const tess_denoise_settings *s, const tess_denoise_file *file)
+{
+    static const double BELOW = -0.25, ABOVE = 1.5;
+    const tess_denoise_look *look = &file->look;
+    const bool marks = look->outliers && (look->outlier < BELOW || look->outlier > ABOVE);
+    if (marks)
+        note_outliers(s, file);
+    /* Without the outliers if they are below. */
+    const double low = marks && look->outlier < BELOW ? look->bulk_low : look->low;
+    if (look->found > 0 && look->low_tail < BELOW && low < BELOW)
         tess_note(&s->common, TESS_NOTE_WARNING,
-                  "%s: samples down to %.9g lie below the range, where networks do poorly; give `range` with "
-                  "that as its lower "
-                  "end",
-                  file->input, sample_of(look, look->low));
+                  "%s: samples down to %s lie below the range, where networks do poorly; give `range` with "
+                  "that as its lower end",
+                  file->input, words_of(file, low).text);
 }
 
 /* Warns if the data does not fit a scale that was not chosen from it. */
@@ -206,11 +230,7 @@ static void doubt_contrast(const tess_denoise_settings *s, const tess_denoise_fi
             "%s: its largest sample is %.0f of 65535; if that is all that there can be, give `range` 0,%.0f",
             file->input, look->high * 65535, exp2(ceil(log2(rint(look->high * 65535) + 1))) - 1);
     else if (look->outliers)
-        tess_note(
-            &s->common, TESS_NOTE_WARNING,
-            "%s: its samples go from %.9g to %.9g, and some are %.9g; if that marks missing data, declare it",
-            file->input, sample_of(look, look->bulk_low), sample_of(look, look->bulk_high),
-            sample_of(look, look->outlier));
+        note_outliers(s, file);
 }
 
 bool tess_denoise_scale_is_of_type(const tess_denoise_file *file)
@@ -273,7 +293,7 @@ tess_status tess_denoise_set_scale(const tess_denoise_settings *s, tess_denoise_
     if (s->range == TESS_RANGE_AUTO)
         set_scale(file, 0, full, info->dtype == TESS_F32 ? "as it is" : "type");
     if (look->looked && s->range != TESS_RANGE_AUTO)
-        doubt_low_end(s, file);
+        doubt_ends(s, file);
     else if (look->looked && look->found > 0 && info->dtype != TESS_U8)
         doubt_contrast(s, file);
     return TESS_OK;

@@ -87,7 +87,7 @@ static tess_status move_windows(const host_run *run, const tess_window_batch *ba
         return tess_fail(error, TESS_INTERNAL, "the ends of a network are not float32");
     const int64_t slices = in ? t->d : tess_min_i64(batch->depth.to, run->out->depth) - batch->depth.from,
                   rows = in ? t->h : tess_min_i64(batch->rows.to, run->out->height) - batch->rows.from;
-    for (int64_t i = 0; i < batch->n; i++) {
+    for (int64_t i = 0; i < batch->n && (in || !tess_denoiser_keeps(run->plan, plane)); i++) {
         move m = {.run = run,
                   .batch = batch,
                   .cols = tess_batch_cols(batch, i),

@@ -1,5 +1,8 @@
 /* Images on the host and a network on a card: samples are transferred in pinned chunks while the card computes. The
  * slices of a volume pass through the queue one after another. */
+#include <string.h>
+
+#include "base/checked.h"
 #include "job/library/library.h"
 
 typedef struct queue_run {
@@ -20,12 +23,39 @@ static void read_pixels(void *user, int64_t y, int64_t x, int64_t count, void *t
         tess_strided_copy_out(&run->stage.rows, &pixels, to);
 }
 
+/* Writes channel by channel, without those that stay as they are. */
+static void write_some(const queue_run *run, tess_run_of_pixels pixels, const char *from)
+{
+    enum { PIXELS = 64 };
+    const size_t size = tess_dtype_size(run->values ? TESS_F32 : run->out->type.dtype);
+    const int64_t all = pixels.count, channels = pixels.channels, x = pixels.x;
+    _Alignas(8) char samples[PIXELS * 8];
+    pixels.channels = 1;
+    for (pixels.first = 0; pixels.first < channels; pixels.first++)
+        for (int64_t at = 0; at < all && !tess_denoiser_keeps(run->plan, pixels.first); at += PIXELS) {
+            pixels.x = x + at;
+            pixels.count = tess_min_i64(PIXELS, all - at);
+            for (int64_t i = 0; i < pixels.count; i++)
+                memcpy(samples + (size_t)i * size, from + (size_t)((at + i) * channels + pixels.first) * size,
+                       size);
+            if (run->values)
+                tess_strided_write(run->out, &pixels, (const float *)(const void *)samples, 1);
+            else
+                tess_strided_copy_in(run->out, &pixels, samples);
+        }
+}
+
 static void write_pixels(void *user, int64_t y, int64_t x, int64_t count, const void *from)
 {
     const queue_run *run = user;
     const tess_run_of_pixels pixels = {
         .z = run->slice, .y = y, .x = x, .count = count, .channels = run->out->channels};
-    if (run->values)
+    bool some = false;
+    for (int64_t c = 0; c < pixels.channels; c++)
+        some = some || tess_denoiser_keeps(run->plan, c);
+    if (some)
+        write_some(run, pixels, from);
+    else if (run->values)
         tess_strided_write(run->out, &pixels, from, pixels.channels);
     else
         tess_strided_copy_in(run->out, &pixels, from);

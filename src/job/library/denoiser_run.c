@@ -169,13 +169,13 @@ static tess_status choose_level(tess_denoiser *plan, const tess_image *in, doubl
     return TESS_OK;
 }
 
-/* Without noise the image is copied, as by the denoise verb. */
-static void copy_image(const tess_strided *in, const tess_strided *out)
+/* Channels without noise are copied, as by the denoise verb; all of them if `all`. */
+static void copy_image(const tess_denoiser *plan, bool all, const tess_strided *in, const tess_strided *out)
 {
     enum { PIXELS = 64 };
     _Alignas(8) char samples[PIXELS * 8];
     for (int64_t c = 0; c < in->channels && in->data != out->data; c++)
-        for (int64_t y = 0; y < in->depth * in->height; y++)
+        for (int64_t y = 0; y < in->depth * in->height && (all || tess_denoiser_keeps(plan, c)); y++)
             for (int64_t x = 0; x < in->width; x += PIXELS) {
                 const tess_run_of_pixels run = {.z = y / in->height,
                                                 .y = y % in->height,
@@ -200,10 +200,9 @@ static bool is_clean(const tess_denoiser *plan)
 static tess_status run_with_level(tess_denoiser *plan, const tess_strided *from, const tess_strided *to,
                                   tess_error *error)
 {
-    if (is_clean(plan)) {
-        copy_image(from, to);
+    copy_image(plan, is_clean(plan), from, to);
+    if (is_clean(plan))
         return TESS_OK;
-    }
     return plan->queue ? tess_denoiser_run_queue(plan, from, to, error)
                        : tess_denoiser_run_host(plan, from, to, error);
 }
@@ -239,6 +238,10 @@ tess_status tess_denoiser_run(tess_denoiser *plan, const tess_image *in, const t
     TESS_TRY(tess_denoiser_take_image(plan, out, "out", &to, error));
     TESS_TRY(check_strides(&to, error));
     TESS_TRY(check_overlap(plan, &from, &to, error));
+    if (!from.on_device) {
+        const tess_strided host = tess_strided_of(&from, plan->type);
+        TESS_TRY(tess_denoiser_check_finite(&host, error));
+    }
     tess_status status = choose_level(plan, &from, sigma, error);
     if (status == TESS_OK)
         status = prepare(plan, error);

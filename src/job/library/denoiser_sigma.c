@@ -12,6 +12,12 @@ float tess_denoiser_level(const tess_denoiser *plan, int64_t plane)
     return plan->level[tess_min_i64(plane, TESS_NOISE_CHANNELS - 1)];
 }
 
+bool tess_denoiser_keeps(const tess_denoiser *plan, int64_t channel)
+{
+    return plan->net.planes > 1 && plan->model->loaded.model.noise_map &&
+           tess_denoiser_level(plan, channel) == 0;
+}
+
 /* What one estimate after another uses. */
 typedef struct estimate {
     tess_noise_shape shape;

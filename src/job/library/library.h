@@ -63,10 +63,14 @@ tess_status tess_denoiser_take_image(const tess_denoiser *plan, const tess_image
                                      tess_image *out, tess_error *error) TESS_MUST_CHECK;
 /* The element type transferred to a card: that of the samples if the card can convert them, otherwise fp32 values. */
 tess_dtype tess_denoiser_moved(const tess_denoiser *plan);
+/* Fails if a sample is NaN or infinite. */
+tess_status tess_denoiser_check_finite(const tess_strided *in, tess_error *error) TESS_MUST_CHECK;
 /* Sets `level`, or `slice_levels` for a 2-D model and several slices, from a host image. */
 tess_status tess_denoiser_estimate(tess_denoiser *plan, const tess_strided *in,
                                    tess_error *error) TESS_MUST_CHECK;
 float tess_denoiser_level(const tess_denoiser *plan, int64_t plane);
+/* Whether this channel is denoised by itself and has no noise: its samples stay as they are. */
+bool tess_denoiser_keeps(const tess_denoiser *plan, int64_t channel);
 
 /* A strip of the input, copied before results of the strip above overwrite its first rows. */
 typedef struct tess_stage {

@@ -199,6 +199,7 @@ tess_status tess_problem_describe(tess_memory *memory, const tess_reconstruct_se
                         .high = 1,
                         .depth = 1,
                         .noise = -1,
+                        .noise_estimate = -1,
                         .synthetic = true,
                         .spacing = 1,
                         .row = -1,
@@ -237,6 +238,7 @@ void tess_problem_clear(tess_problem *p)
     tess_small_free(p->angles);
     tess_small_free(p->vectors);
     tess_small_free(p->centres);
+    tess_small_free(p->dead);
     tess_small_free(p->flat);
     tess_small_free(p->dark);
     tess_small_free(p->image);
@@ -262,9 +264,9 @@ static tess_status make_operator(const tess_problem *p, tess_device *device, siz
     }
     if (p->physics == TESS_PHYSICS_CONE) {
         const tess_rays_settings rays = {.geometry = p->parallel ? TESS_PARALLEL_3D : TESS_CONE_3D,
-                                         .depth = p->depth,
-                                         .height = p->height,
-                                         .width = p->width,
+                                         .depth = p->depth + 2 * p->margin_depth,
+                                         .height = p->height + 2 * p->margin[0],
+                                         .width = p->width + 2 * p->margin[1],
                                          .spacing = p->as_published ? p->spacing : 1,
                                          .views = p->count,
                                          .rows = p->rows,

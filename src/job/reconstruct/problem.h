@@ -24,6 +24,13 @@ typedef enum tess_range_from {
     TESS_RANGE_FROM_DATA  /* low, high and unit are set from the measurements */
 } tess_range_from;
 
+/* A dead pixel of the detector (dead_pixels.h) and the two that it is filled from, as indices into a view; `share` is
+ * that of the second. */
+typedef struct tess_dead_pixel {
+    int64_t at, from[2];
+    float share;
+} tess_dead_pixel;
+
 /* The problem to solve. */
 typedef struct tess_problem {
     tess_memory *memory; /* the counter of its files */
@@ -45,8 +52,11 @@ typedef struct tess_problem {
     /* rows above and columns on the left of the picture that are estimated and not shown: for blurs, what was not
      * measured; for sinograms, on all sides, what the rays outside of the picture see */
     int64_t margin[2];
-    double outside; /* what the columns outside of the image's shadow hold, as a share of the largest */
-    double edge;    /* the same of the outer columns of the detector; set when they are read */
+    int64_t margin_depth; /* of a volume: slices above and below, as `margin` */
+    int64_t needed[3];    /* the volume, depth first, that all rays need which see something; 0: not known */
+    double outside;       /* what the columns outside of the image's shadow hold, as a share of the largest */
+    double edge_rows;     /* of a volume, `edge` of the outer rows */
+    double edge;          /* the same of the outer columns of the detector; set when they are read */
     bool circle;
     double centre;  /* the column at which a sinogram shows the axis */
     double axis[2]; /* the pixel through which it passes, (row, column) */
@@ -58,6 +68,9 @@ typedef struct tess_problem {
     bool counts;          /* measurements are counts, not line integrals */
     char *flat, *dark;    /* files of counts; owned; NULL: use the numbers */
     double flat_value, dark_value;
+    bool looked_for_dead; /* it is done once, when the views are first read */
+    int64_t dead_count;
+    tess_dead_pixel *dead; /* owned; NULL: none */
     tess_range_from range_from;
     bool floats;        /* the blurs' file holds floats */
     bool georeferenced; /* the blurs' file */
@@ -74,6 +87,8 @@ typedef struct tess_problem {
     double offset;
     bool synthetic; /* truth and measurements are simulated */
     double noise;   /* of measured data; negative: not set */
+    /* of a scan, in the units of the solver, also if the default is above it; negative: not estimated */
+    double noise_estimate;
     /* of each blur, at most 1, if their noise was estimated and differs; owned; NULL: all 1 */
     double *weights;
     bool clamped;                      /* measurements are clamped to [low, high] */
@@ -82,6 +97,7 @@ typedef struct tess_problem {
     char *geometry;                    /* file of the vectors, for messages */
     bool resized;                      /* the image is resized to height x width */
     size_t held;                       /* largest memory held at once by readers of these files */
+    size_t held_views;                 /* the same of the views of a scan */
     int64_t image_height, image_width; /* of the file */
     int64_t starved; /* counts so low that their line integrals are only a bound; set when they are read */
 } tess_problem;

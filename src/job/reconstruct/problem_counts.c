@@ -2,10 +2,12 @@
  * and dark fields are images of a view's size, averaged if there are several, or numbers. */
 #include <math.h>
 
+#include "job/reconstruct/dead_pixels.h"
 #include "job/reconstruct/finite.h"
 #include "job/reconstruct/views.h"
 
-static const double LEAST = 1e-4; /* share of the light assumed for a ray where nothing was counted */
+static const double LEAST = 1e-4;    /* share of the light assumed for a ray where nothing was counted */
+static const double MOST_DEAD = 0.1; /* of the pixels of a flat field; more is a wrong file */
 
 typedef struct fields {
     tess_block block; /* flat, then dark */
@@ -73,7 +75,7 @@ static tess_status read_fields(const tess_problem *p, int64_t full_rows, float *
     int64_t dead = 0;
     for (int64_t i = 0; i < f->samples; i++)
         dead += !(f->flat[i] > f->dark[i]) || !isfinite(f->flat[i]);
-    if (dead)
+    if ((double)dead > MOST_DEAD * (double)f->samples)
         return tess_fail(
             error, TESS_BAD_INPUT,
             "\"flat\" is not above \"dark\" at %lld of %lld pixels; repair these pixels in both and in "
@@ -87,15 +89,27 @@ size_t tess_problem_field_bytes(const tess_problem *p)
     return p->counts ? 2 * (size_t)(p->rows * p->columns) * sizeof(float) : 0;
 }
 
-static void to_integrals(const fields *f, float *values, int64_t *starved)
+/* NaN where "flat" is not above "dark", which is a dead pixel. */
+static void to_integrals(const fields *f, float *values)
 {
     for (int64_t i = 0; i < f->samples; i++) {
+        const double light = (double)f->flat[i] - (double)f->dark[i];
         if (!isfinite(values[i]))
             continue;
-        double share = ((double)values[i] - (double)f->dark[i]) / ((double)f->flat[i] - (double)f->dark[i]);
-        *starved += share < LEAST;
-        values[i] = (float)-log(fmax(share, LEAST));
+        values[i] = light > 0 && isfinite(light)
+                        ? (float)-log(fmax(((double)values[i] - (double)f->dark[i]) / light, LEAST))
+                        : NAN;
     }
+}
+
+/* Dead pixels do not count: they were filled. */
+static int64_t count_starved(const fields *f, const float *values)
+{
+    const float bound = (float)-log(LEAST);
+    int64_t starved = 0;
+    for (int64_t i = 0; i < f->samples; i++)
+        starved += values[i] >= bound;
+    return starved;
 }
 
 static tess_status each(const tess_problem *p, tess_views *v, const fields *f, float *values,
@@ -107,7 +121,10 @@ static tess_status each(const tess_problem *p, tess_views *v, const fields *f, f
         TESS_TRY(tess_views_next(v, is->rows > 1 ? p->row : -1, values, error));
         tess_bad_values_count(&bad, k, values, p->rows * p->columns);
         if (p->counts)
-            to_integrals(f, values, starved);
+            to_integrals(f, values);
+        tess_dead_pixels_fill(p, values);
+        if (p->counts)
+            *starved += count_starved(f, values);
         if (bad.nan + bad.infinite == 0)
             TESS_TRY(fn(user, k, values, error));
     }

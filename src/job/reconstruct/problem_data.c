@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/rng.h"
+#include "job/reconstruct/dead_pixels.h"
 #include "job/reconstruct/finite.h"
 #include "job/reconstruct/resize.h"
 #include "job/reconstruct/shadow.h"
@@ -255,6 +256,7 @@ static tess_status read_scan(tess_problem *p, tess_workspace *w, tess_error *err
 {
     tess_shadow shadow = {0};
     const bool looked_at = p->physics == TESS_PHYSICS_RADON;
+    TESS_TRY(tess_problem_find_dead(p, w->host.rows[1], error));
     if (looked_at)
         TESS_TRY(tess_shadow_open(p, &shadow, error));
     view_target target = {p, w, looked_at ? &shadow : NULL};
@@ -286,5 +288,10 @@ tess_status tess_problem_measure(tess_problem *p, tess_workspace *w, double leve
 bool tess_problem_truncated(const tess_problem *p)
 {
     static const double MOST = 0.05; /* of the largest mean; as for the search of the axis */
-    return p->edge > MOST;
+    return p->edge > MOST || p->edge_rows > MOST;
+}
+
+bool tess_problem_enlarged(const tess_problem *p)
+{
+    return p->margin_depth > 0 || p->margin[0] > 0 || p->margin[1] > 0;
 }

@@ -13,5 +13,7 @@ tess_status tess_problem_measure(tess_problem *problem, tess_workspace *workspac
 
 /* Whether the outer columns of a sinogram, which was read, say that the object is wider than the detector. */
 bool tess_problem_truncated(const tess_problem *problem);
+/* Whether more is computed than is shown. */
+bool tess_problem_enlarged(const tess_problem *problem);
 
 #endif

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "io/numbers.h"
+#include "job/reconstruct/dead_pixels.h"
 #include "job/reconstruct/shadow.h"
 #include "job/reconstruct/views.h"
 #include "physics/centre.h"
@@ -112,6 +113,7 @@ static tess_status find_centre(tess_problem *p, tess_error *error)
     tess_block views = {0};
     tess_centre centre = {0};
     int64_t starved;
+    TESS_TRY(tess_problem_find_dead_first(p, error));
     TESS_TRY(tess_block_alloc(p->memory, &views, TESS_MEM_HOST,
                               (size_t)((p->count + 1) * p->columns) * sizeof(float), error));
     sinogram s = {p, views.data};

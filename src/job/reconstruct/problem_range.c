@@ -17,6 +17,8 @@ enum { BINS = 4096, LEAST_PIXELS = 2 };
 static const double ABOVE = 1e-4; /* share of the pixels that may be brighter */
 static const double ROOM =
     1.2; /* an image above its range is clamped; one far below it is only denoised slightly more */
+static const double ROOM_OF_SMALL = 2.2; /* backprojections blur what is as small as a pixel */
+static const double WORSE = 1.05;        /* squares of the differences from the views: more is worse */
 /* share of the measurements' sum that is negative if the image has negative values */
 static const double SIGNED = 0.2;
 
@@ -57,6 +59,37 @@ static tess_status fit(tess_workspace *w, const void *image, double *factor, tes
     return TESS_OK;
 }
 
+/* |A c - y|^2, where c is `image` times `factor`, clamped to the range. */
+static tess_status misfit(tess_workspace *w, const void *image, double factor, double low, double high,
+                          double *square, tess_error *error)
+{
+    const tess_data_term *term = &w->term;
+    const tess_sum clamped = {.a = factor, .x = image, .low = low, .high = high};
+    double energy, product, measured;
+    TESS_TRY(tess_vectors_sum(&term->images, &clamped, w->vectors[0], error));
+    TESS_TRY(tess_data_term_energy(term, w->vectors[0], &energy, error));
+    TESS_TRY(tess_vectors_dot(&term->measurements, term->residual, w->measurement.data, &product, error));
+    TESS_TRY(
+        tess_vectors_dot(&term->measurements, w->measurement.data, w->measurement.data, &measured, error));
+    *square = energy - 2 * product + measured;
+    return TESS_OK;
+}
+
+/* The few pixels above the range are noise, or a small dense object. The views decide: without such an object they do
+ * not fit. `highest` is the largest value of the image. */
+static tess_status widen(tess_workspace *w, const void *image, double factor, double highest, double ends[2],
+                         tess_error *error)
+{
+    double whole, cut;
+    if (!(highest > ends[1]) || !(ends[1] > 0))
+        return TESS_OK;
+    TESS_TRY(misfit(w, image, factor, ends[0], highest, &whole, error));
+    TESS_TRY(misfit(w, image, factor, ends[0], ends[1], &cut, error));
+    if (cut > WORSE * whole)
+        ends[1] = ROOM_OF_SMALL * highest;
+    return TESS_OK;
+}
+
 static tess_status estimate(const tess_problem *p, tess_workspace *w, histogram *h, double ends[2],
                             tess_error *error)
 {
@@ -80,7 +113,7 @@ static tess_status estimate(const tess_problem *p, tess_workspace *w, histogram 
         TESS_TRY(tess_workspace_pieces(w, image, count, false, sort, h, error));
     ends[0] = both ? fmin(ROOM * factor * tail(h, true), 0) : 0;
     ends[1] = h->of.high > h->of.low ? ROOM * factor * tail(h, false) : 0;
-    return TESS_OK;
+    return widen(w, image, factor, factor * h->of.high, ends, error);
 }
 
 tess_status tess_problem_find_range(tess_problem *p, tess_recipe *recipe, tess_workspace *w,

@@ -8,6 +8,8 @@
 #include <math.h>
 
 #include "io/table.h"
+#include "job/reconstruct/dead_pixels.h"
+#include "job/reconstruct/shadow3.h"
 #include "job/reconstruct/views.h"
 
 enum { NUMBERS = 12, MOST_VIEWS = 100000, MOST_SIDE = 1 << 16 };
@@ -75,5 +77,9 @@ tess_status tess_problem_read_volume(const char *path, const tess_json *json, te
     p->channels = 1;
     p->rows = info.rows;
     p->columns = info.columns;
-    return tess_problem_read_counts(path, json, p, &info, error);
+    TESS_TRY(tess_problem_read_counts(path, json, p, &info, error));
+    if (!tess_shadow3_misses(p))
+        return TESS_OK;
+    TESS_TRY(tess_problem_find_dead_first(p, error));
+    return tess_problem_look_around(p, error);
 }

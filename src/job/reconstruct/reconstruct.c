@@ -1,5 +1,6 @@
 /* The reconstruct job: describe the problem, plan, run, record. Only this file uses all parts. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -10,6 +11,7 @@
 #include "job/common/record.h"
 #include "job/reconstruct/problem_data.h"
 #include "job/reconstruct/problem_range.h"
+#include "job/reconstruct/problem_scan.h"
 #include "job/reconstruct/reconstruct_rates.h"
 #include "job/reconstruct/reconstruct_record.h"
 #include "job/reconstruct/views.h"
@@ -99,6 +101,25 @@ static tess_status describe(reconstruct_job *job, tess_memory *memory, tess_erro
     return TESS_OK;
 }
 
+/* Matter outside of a volume; for images problem.c says it. */
+static void warn_outside(const tess_problem *p, const tess_common *common)
+{
+    if (p->physics != TESS_PHYSICS_CONE || !(p->outside > 0))
+        return;
+    const long long d = p->needed[0], h = p->needed[1], w = p->needed[2];
+    char what[192];
+    snprintf(what, sizeof what,
+             tess_problem_enlarged(p)
+                 ? "%lld x %lld x %lld are computed and cropped: \"volume\": [%lld, %lld, %lld] shows all"
+                 : "what they see disturbs the result; a volume of %lld x %lld x %lld holds it: \"volume\": "
+                   "[%lld, %lld, %lld]",
+             d, h, w, d, h, w);
+    tess_note(common, TESS_NOTE_WARNING,
+              "%s: rays that miss a volume of %lld x %lld x %lld hold up to %.0f %% of the largest; %s",
+              p->measurement, (long long)p->depth, (long long)p->height, (long long)p->width,
+              100 * p->outside, what);
+}
+
 static tess_status plan(reconstruct_job *job, tess_error *error)
 {
     const tess_reconstruct_settings *s = job->settings;
@@ -115,12 +136,41 @@ static tess_status plan(reconstruct_job *job, tess_error *error)
                               .workspace = &job->workspace,
                               .budget = &job->budget};
     TESS_TRY(tess_outputs_check(&job->outputs, &planning.held, error));
-    return tess_reconstruct_plan(&planning, error);
+    tess_status status = tess_reconstruct_plan(&planning, error);
+    tess_problem *p = &job->problem;
+    if (status == TESS_OVER_LIMIT && p->physics == TESS_PHYSICS_CONE && tess_problem_enlarged(p)) {
+        p->margin_depth = p->margin[0] = p->margin[1] = 0; /* the larger volume does not fit */
+        status = tess_reconstruct_plan(&planning, error);
+    }
+    if (status == TESS_OK)
+        warn_outside(p, &s->common);
+    return status;
+}
+
+static void warn_dead(const tess_problem *p, const tess_common *common)
+{
+    if (p->dead_count == 0)
+        return;
+    const long long count = p->dead_count, column = p->dead[0].at % p->columns,
+                    row = p->dead[0].at / p->columns;
+    char place[64];
+    snprintf(place, sizeof place, p->rows > 1 ? "column %lld of row %lld" : "column %lld", column, row);
+    tess_note(common, TESS_NOTE_WARNING,
+              "%s: %lld pixel(s) of the detector do not change from view to view, the first at %s; they are "
+              "taken as dead and filled from their neighbours",
+              p->measurement, count, place);
 }
 
 static void warn_truncated(const tess_problem *p, const tess_common *common)
 {
-    if (tess_problem_truncated(p) && p->width + 2 * p->margin[1] <= p->columns + 2)
+    const bool columns = p->edge >= p->edge_rows;
+    if (tess_problem_truncated(p) && p->physics == TESS_PHYSICS_CONE)
+        tess_note(common, TESS_NOTE_WARNING,
+                  "%s: its outer %s hold %.0f %% of the largest, so that the object is %s than the detector; "
+                  "\"volume\" must be as large as the object, and what only some views see is uncertain",
+                  p->measurement, columns ? "columns" : "rows", 100 * fmax(p->edge, p->edge_rows),
+                  columns ? "wider" : "higher");
+    else if (tess_problem_truncated(p) && p->width + 2 * p->margin[1] <= p->columns + 2)
         tess_note(common, TESS_NOTE_WARNING,
                   "%s: its outer columns hold %.0f %% of the largest; if the object is wider than the "
                   "detector, give a \"size\" that is as wide as the object, such as %lld",
@@ -137,8 +187,11 @@ static tess_status fill(reconstruct_job *job, tess_error *error)
         TESS_TRY(tess_problem_truth(p, w, error));
     TESS_TRY(tess_problem_measure(p, w, job->recipe.noise, common->seed, error));
     TESS_TRY(tess_stop_check(&job->engine.stop, error));
+    warn_dead(p, common);
     warn_truncated(p, common);
     TESS_TRY(tess_problem_find_range(p, &job->recipe, w, common, error));
+    if (p->physics != TESS_PHYSICS_BLUR && tess_problem_noise_unknown(p, &job->recipe))
+        TESS_TRY(tess_problem_find_scan_noise(p, &job->recipe, w, common, error));
     if (w->host.truth && !p->synthetic)
         TESS_TRY(tess_problem_truth(p, w, error));
     return job->settings->save_measurement ? tess_outputs_save_measurement(&job->outputs, w, error) : TESS_OK;

@@ -84,11 +84,16 @@ tess_status tess_margins_rows(tess_workspace *w, const tess_problem *p, const vo
                               int64_t count, float *to, tess_error *error)
 {
     tess_device *device = w->engine->device;
-    const int64_t samples = tess_problem_row(p), stride = w->op->image.w * w->op->image.c,
-                  together = stride == samples ? count : 1;
-    const float *from = (const float *)vector + (first + p->margin[0]) * stride + p->margin[1] * p->channels;
-    for (int64_t y = 0; y < count; y += together)
-        device->memory->copy(device, to + y * samples, from + y * stride,
-                             (size_t)(together * samples) * sizeof *to, NULL);
+    const tess_tensor *all = &w->op->image;
+    const int64_t samples = tess_problem_row(p), stride = all->w * all->c;
+    const bool whole = stride == samples && all->h == p->height; /* rows follow each other */
+    for (int64_t y = 0, some; y < count; y += some) {
+        const int64_t slice = (first + y) / p->height + p->margin_depth,
+                      row = (first + y) % p->height + p->margin[0];
+        const float *from =
+            (const float *)vector + (slice * all->h + row) * stride + p->margin[1] * p->channels;
+        some = whole ? count : 1;
+        device->memory->copy(device, to + y * samples, from, (size_t)(some * samples) * sizeof *to, NULL);
+    }
     return device->streams->sync(device, NULL, error);
 }

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "job/reconstruct/problem_data.h"
+#include "job/reconstruct/problem_scan.h"
 #include "job/reconstruct/reconstruct_record.h"
 
 void tess_record_set_known(tess_json **object, const char *key, double value)
@@ -46,9 +47,19 @@ static tess_json *iterations_of(const tess_outcome *outcome, bool steps)
 /* A plan does not read measurements. */
 static bool noise_to_come(const tess_record_own *about)
 {
-    const tess_problem *p = about->problem;
-    return !about->outcome && !p->synthetic && p->physics == TESS_PHYSICS_BLUR &&
-           about->recipe->noise_from == TESS_NOISE_FROM_DEFAULT;
+    return !about->outcome && tess_problem_noise_unknown(about->problem, about->recipe);
+}
+
+/* Matter outside of the image; a volume has three sides. */
+static void add_outside(tess_json **own, const tess_problem *p)
+{
+    tess_json_set_double(own, "outside_share", p->outside);
+    if (p->physics != TESS_PHYSICS_CONE)
+        return;
+    tess_json *volume = tess_json_array();
+    for (int i = 0; i < 3; i++)
+        tess_json_append_int(&volume, p->needed[i]);
+    tess_json_set(own, tess_problem_enlarged(p) ? "enlarged_to" : "volume_needed", volume);
 }
 
 /* Adds the assumptions about measured data: a wrong one gives a plausible but wrong picture. */
@@ -63,6 +74,8 @@ static void add_taken(tess_json **own, const tess_record_own *about)
         return;
     tess_json_set_string(own, "noise_from",
                          noise_to_come(about) ? "estimate" : noises[about->recipe->noise_from]);
+    if (p->noise_estimate >= 0)
+        tess_json_set_double(own, "noise_estimate", p->noise_estimate * tess_problem_measured_unit(p));
     if (p->physics == TESS_PHYSICS_RADON) {
         tess_json_set_int(own, "columns", p->columns);
         tess_json_set_double(own, "centre", p->centre);
@@ -70,13 +83,15 @@ static void add_taken(tess_json **own, const tess_record_own *about)
         if (p->centre_from == TESS_CENTRE_PAIRS)
             tess_json_set_int(own, "centre_pairs", p->centre_pairs);
         tess_json_set_double(own, "spacing", p->spacing);
-        if (p->margin[1]) {
-            tess_json_set_double(own, "outside_share", p->outside);
+        if (p->margin[1])
             tess_json_set_int(own, "enlarged_to", p->width + 2 * p->margin[1]);
-        }
-        if (ran && tess_problem_truncated(p))
-            tess_json_set_double(own, "edge_share", p->edge);
     }
+    if (p->outside > 0)
+        add_outside(own, p);
+    if (ran && tess_problem_truncated(p))
+        tess_json_set_double(own, "edge_share", fmax(p->edge, p->edge_rows));
+    if (ran && p->dead_count)
+        tess_json_set_int(own, "dead_pixels", p->dead_count);
     if (p->counts && ran) {
         tess_json_set_int(own, "starved", p->starved);
         tess_json_set_double(own, "starved_share",

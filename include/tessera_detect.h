@@ -1,0 +1,35 @@
+/* tessera_detect.h: anomalies of hyperspectral cubes (the verb `detect`); docs/detection.md describes pipelines and files. */
+#ifndef TESSERA_DETECT_H
+#define TESSERA_DETECT_H
+
+#include "tessera.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tess_detect_settings {
+    tess_common common;
+    const char *input;  /* a cube (NPY, ENVI, another raster), or a folder of cubes */
+    const char *output; /* scores: NPY or GeoTIFF; a folder for a folder */
+    const char
+        *pipeline;     /* "rx", "rx-local", "lad", a .json file, or a fitted one (.safetensors); NULL: rx */
+    const char *fit;   /* a cube or folder whose statistics are used; NULL: the input itself */
+    const char *truth; /* a mask, or a folder of masks NAME_mask: metrics are reported; may be NULL */
+    const char *mask_out;   /* an image for the decisions, 255 for an anomaly; may be NULL */
+    const char *overlay;    /* a PNG: false colours with the anomalies in red; may be NULL */
+    const char *detections; /* a list of the anomalies, .csv or .geojson; may be NULL */
+    const char *save;       /* the fitted pipeline, .safetensors; may be NULL */
+    const char *axes;       /* of NPY arrays: "HWC", "BHWC", "CHW" and so on; NULL: HWC or BHWC */
+} tess_detect_settings;
+
+TESS_API void tess_detect_settings_init(tess_detect_settings *settings);
+TESS_API tess_status tess_detect(tess_context *context, const tess_detect_settings *settings,
+                                 char **record) TESS_MUST_CHECK;
+TESS_API tess_status tess_plan_detect(tess_context *context, const tess_detect_settings *settings,
+                                      char **record) TESS_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,236 @@
+/* MOMENTS. moments_products.cu sums the products of all pairs of channels, around a shift near the means, for ranges of
+ * pixels that the sizes alone decide; here, the ranges are summed in their order, and the sums become means and second
+ * moments that are merged into the output by Chan's formulas (tensor/moments.h).
+ *
+ * shift_kernel: a thread a channel; the mean of at most SAMPLES pixels, for the sums to lose no digits. counts_kernel: a warp a
+ * pixel; only if there is a mask, or more channels than one tile, so that no CTA sees whole pixels. sum_kernel: a
+ * thread a sum. second_kernel: a thread a pair of channels; first_kernel, one block, afterwards: it overwrites what
+ * second_kernel reads. */
+#include <cuda/std/limits>
+
+#include "cuda/statistics/moments.cuh"
+
+#include "tensor/moments.h"
+
+namespace
+{
+
+enum { THREADS = 256, SAMPLES = 256, CARD = 132, LEAST = 64, AHEAD = 4 };
+enum { MOST_CHANNELS = 4096 };
+
+__global__ void __launch_bounds__(THREADS)
+    shift_kernel(const __grid_constant__ tess_moments_job job, float *shift)
+{
+    const int c = (int)(blockIdx.x * THREADS + threadIdx.x);
+    if (c >= job.plan.channels)
+        return;
+    const int64_t samples = job.plan.pixels < SAMPLES ? job.plan.pixels : SAMPLES;
+    double sum = 0, count = 0;
+#pragma unroll 8
+    for (int64_t i = 0; i < samples; i++) {
+        const float value = job.from[tess_moments_place(job.in, job.flat, i * job.plan.pixels / samples) + c];
+        if (isfinite(value)) {
+            sum += (double)value;
+            count++;
+        }
+    }
+    shift[c] = count > 0 ? (float)(sum / count) : 0;
+}
+
+__global__ void __launch_bounds__(THREADS)
+    counts_kernel(const __grid_constant__ tess_moments_job job, uint8_t *counts)
+{
+    const int lane = (int)threadIdx.x % 32;
+    const int64_t warps = (int64_t)gridDim.x * (THREADS / 32);
+    for (int64_t p = (int64_t)blockIdx.x * (THREADS / 32) + threadIdx.x / 32; p < job.plan.pixels;
+         p += warps) {
+        bool good = true;
+        if (job.mask_from) {
+            const int64_t at = tess_moments_place(job.mask, job.flat_mask, p);
+            const float value = job.mask.dtype == TESS_U8 ? (float)((const uint8_t *)job.mask_from)[at]
+                                                          : ((const float *)job.mask_from)[at];
+            good = value < 0 || value > 0;
+        }
+        const float *from = job.from + tess_moments_place(job.in, job.flat, p);
+        for (int c = lane; good && c < job.plan.channels; c += 32)
+            good = isfinite(from[c]);
+        good = __all_sync(0xffffffffu, good);
+        if (lane == 0)
+            counts[p] = good;
+    }
+}
+
+/* AHEAD sums over every AHEAD-th range, so that loads do not wait for additions. */
+__global__ void __launch_bounds__(THREADS) sum_kernel(const __grid_constant__ tess_moments_job job)
+{
+    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    if (i >= job.plan.values)
+        return;
+    double sums[AHEAD] = {};
+    const double *at = job.partial + i;
+#pragma unroll 4
+    for (unsigned r = 0; r + AHEAD <= job.plan.ranges; r += AHEAD)
+#pragma unroll
+        for (unsigned k = 0; k < AHEAD; k++)
+            sums[k] += at[(int64_t)(r + k) * job.plan.values];
+    for (unsigned r = job.plan.ranges / AHEAD * AHEAD; r < job.plan.ranges; r++)
+        sums[0] += at[(int64_t)r * job.plan.values];
+    job.sums[i] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
+/* The difference between the mean of these pixels and that of the pixels before. */
+__device__ __forceinline__ double mean_step(const tess_moments_job &job, int c, double count)
+{
+    const double d = tess_moments_sum(job.plan, job.sums, c, job.plan.channels) / count;
+    return ((double)job.shift[c] - job.out[TESS_MOMENTS_MEAN + c]) + d;
+}
+
+__global__ void __launch_bounds__(THREADS) second_kernel(const __grid_constant__ tess_moments_job job)
+{
+    const int c = job.plan.channels;
+    const int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    const int i = (int)(at / c), j = (int)(at - (int64_t)i * c);
+    const double count = tess_moments_sum(job.plan, job.sums, c, c), before = job.out[TESS_MOMENTS_COUNT];
+    if (i >= c || i > j || !(count > 0))
+        return;
+    const double si = tess_moments_sum(job.plan, job.sums, i, c),
+                 sj = tess_moments_sum(job.plan, job.sums, j, c);
+    double *second = job.out + TESS_MOMENTS_MEAN + c,
+           value = tess_moments_sum(job.plan, job.sums, i, j) - si * (sj / count);
+    if (before > 0)
+        value =
+            second[(int64_t)i * c + j] +
+            (value + before / (before + count) * count * mean_step(job, i, count) * mean_step(job, j, count));
+    second[(int64_t)i * c + j] = value;
+    second[(int64_t)j * c + i] = value;
+}
+
+__global__ void __launch_bounds__(THREADS) first_kernel(const __grid_constant__ tess_moments_job job)
+{
+    __shared__ float extremes[2][THREADS];
+    const int c = job.plan.channels;
+    const double count = tess_moments_sum(job.plan, job.sums, c, c), before = job.out[TESS_MOMENTS_COUNT];
+    float least = cuda::std::numeric_limits<float>::infinity(), largest = -least;
+    for (int64_t i = threadIdx.x; i < (int64_t)job.plan.ranges * job.plan.tiles; i += THREADS) {
+        least = fminf(least, job.extremes[2 * i]);
+        largest = fmaxf(largest, job.extremes[2 * i + 1]);
+    }
+    extremes[0][threadIdx.x] = least;
+    extremes[1][threadIdx.x] = largest;
+    if (count > 0)
+        for (int i = (int)threadIdx.x; i < c; i += THREADS) {
+            double *mean = job.out + TESS_MOMENTS_MEAN + i;
+            const double step = mean_step(job, i, count);
+            *mean = before > 0 ? *mean + step * (count / (before + count)) : *mean + step;
+        }
+    __syncthreads(); /* all have read the count */
+    if (threadIdx.x > 0 || !(count > 0))
+        return;
+    for (int i = 1; i < THREADS; i++) {
+        least = fminf(least, extremes[0][i]);
+        largest = fmaxf(largest, extremes[1][i]);
+    }
+    job.out[TESS_MOMENTS_COUNT] = before + count;
+    job.out[TESS_MOMENTS_LEAST] = fmin(job.out[TESS_MOMENTS_LEAST], (double)least);
+    job.out[TESS_MOMENTS_LARGEST] = fmax(job.out[TESS_MOMENTS_LARGEST], (double)largest);
+}
+
+int ceil_div(int a, int b)
+{
+    return (a + b - 1) / b;
+}
+
+/* As many ranges as CTAs run at a time, but none of few pixels. Only sizes count, not the card: the bits stay the same. */
+tess_moments_plan plan_of(const tess_op *op)
+{
+    tess_moments_plan p = {};
+    p.channels = (int)op->in[0].c;
+    p.tiles = ceil_div(p.channels + 1, TESS_STRIPS * TESS_STRIP);
+    p.strips = ceil_div(ceil_div(p.channels + 1, p.tiles), TESS_STRIP);
+    p.tiles = ceil_div(p.channels + 1, p.strips * TESS_STRIP);
+    p.pixels = op->in[0].n * tess_pixels(&op->in[0]);
+    const int64_t most = CARD * (p.tiles > 1 ? 1 : (int64_t)tess_moments_resident(p.strips)),
+                  wanted = (p.pixels + LEAST - 1) / LEAST;
+    p.ranges = (unsigned)(wanted < most ? wanted : most);
+    p.values = ((int64_t)p.tiles * tess_moments_half(p.strips) +
+                (int64_t)p.tiles * (p.tiles - 1) / 2 * tess_moments_whole(p.strips)) *
+               TESS_PIECE_VALUES;
+    return p;
+}
+
+bool needs_counts(const tess_op *op)
+{
+    return op->inputs > 1 || plan_of(op).tiles > 1;
+}
+
+/* Sums of ranges, sums, shifts, extremes, counts, in this order; doubles first. */
+size_t workspace(const tess_op *op)
+{
+    const tess_moments_plan p = plan_of(op);
+    return (size_t)(p.ranges + 1) * (size_t)p.values * sizeof(double) +
+           ((size_t)p.channels + (size_t)p.ranges * (size_t)p.tiles * 2) * sizeof(float) +
+           (needs_counts(op) ? (size_t)p.pixels : 0) + 16;
+}
+
+bool is_even(const tess_tensor *t)
+{
+    return tess_flat(t) && (t->n == 1 || t->stride_n == tess_pixels(t) * t->stride_w);
+}
+
+const char *refuses(const tess_op *op, int)
+{
+    const tess_tensor *in = &op->in[0], *mask = &op->in[1];
+    if (in->dtype != TESS_F32)
+        return "statistics take pixels of fp32 values";
+    if (in->c < 1 || in->c > MOST_CHANNELS || in->n * tess_pixels(in) < 1)
+        return "moments take pixels of 1 to 4096 channels";
+    tess_tensor one = *in;
+    one.c = 1;
+    if (op->inputs > 1 &&
+        ((mask->dtype != TESS_U8 && mask->dtype != TESS_F32) || !tess_same_sizes(mask, &one)))
+        return "a mask has one channel of uint8 or fp32 and the size of the image";
+    if (op->out[0].dtype != TESS_F64 || !tess_dense(&op->out[0]) ||
+        tess_values(&op->out[0]) != (int64_t)tess_moments_values((int)in->c, op->moments.covariance))
+        return "the output of moments is an fp64 vector of tess_moments_values values";
+    return NULL;
+}
+
+cudaError_t run(const tess_op *op, const tess_op_buffers *b, cudaStream_t stream)
+{
+    tess_moments_job job = {};
+    job.plan = plan_of(op);
+    job.in = op->in[0];
+    job.flat = is_even(&job.in);
+    job.covariance = op->moments.covariance;
+    job.from = (const float *)b->in[0];
+    if (op->inputs > 1) {
+        job.mask = op->in[1];
+        job.flat_mask = is_even(&job.mask);
+        job.mask_from = b->in[1];
+    }
+    job.partial = (double *)(((uintptr_t)b->workspace + 15) / 16 * 16);
+    job.sums = job.partial + job.plan.ranges * job.plan.values;
+    float *shift = (float *)(job.sums + job.plan.values);
+    job.shift = shift;
+    job.extremes = shift + job.plan.channels;
+    job.out = (double *)b->out[0];
+    uint8_t *counts = (uint8_t *)(job.extremes + 2 * (int64_t)job.plan.ranges * job.plan.tiles);
+    const int c = job.plan.channels;
+    shift_kernel<<<(unsigned)ceil_div(c, THREADS), THREADS, 0, stream>>>(job, shift);
+    if (needs_counts(op)) {
+        counts_kernel<<<8 * CARD, THREADS, 0, stream>>>(job, counts);
+        job.counts = counts;
+    }
+    const cudaError_t result = tess_moments_products(job, stream);
+    if (result != cudaSuccess)
+        return result;
+    sum_kernel<<<(unsigned)((job.plan.values + THREADS - 1) / THREADS), THREADS, 0, stream>>>(job);
+    if (job.covariance)
+        second_kernel<<<(unsigned)(((int64_t)c * c + THREADS - 1) / THREADS), THREADS, 0, stream>>>(job);
+    first_kernel<<<1, THREADS, 0, stream>>>(job);
+    return cudaGetLastError();
+}
+
+} // namespace
+
+extern "C" const tess_cuda_launch tess_cuda_moments = {refuses, run, NULL, workspace};

@@ -1,0 +1,87 @@
+/* moments.cuh: what the two files of MOMENTS share: the plan of tiles, ranges and workspace, and where a sum lies.
+ *
+ * The channels and one more, the constant 1, whose products are the sums and the count, are divided into `tiles` tiles of
+ * `strips` strips of 16. Pairs of equal tiles come first, then pairs of different ones. The pixels are divided into
+ * ranges. For each range and pair, sums of products are kept as the matrix instruction leaves them: pieces of 16 x 8,
+ * 4 values in each of 32 lanes. Of a pair of equal tiles there are only the pieces on and above the diagonal. */
+#ifndef TESS_CUDA_MOMENTS_CUH
+#define TESS_CUDA_MOMENTS_CUH
+
+#include "cuda/core/tensors.cuh"
+
+enum { TESS_STRIP = 16, TESS_PIECE = 8, TESS_PIECE_VALUES = 128, TESS_STRIPS = 8 };
+
+struct tess_moments_plan {
+    int channels;
+    int tiles, strips;
+    int64_t pixels;
+    unsigned ranges;
+    int64_t values; /* sums of one range */
+};
+
+struct tess_moments_job {
+    tess_moments_plan plan;
+    tess_tensor in, mask;
+    bool flat, flat_mask, covariance;
+    const float *from;
+    const void *mask_from; /* NULL: none */
+    const uint8_t *counts; /* for each pixel: it counts; NULL: all that are finite do */
+    const float *shift;    /* a value near the mean, for each channel */
+    double *partial;       /* the sums of each range */
+    double *sums;          /* of all ranges */
+    float *extremes;       /* least and largest, for each range and tile */
+    double *out;
+};
+
+/* The offset of a pixel, counted over all images. */
+static __device__ __forceinline__ int64_t tess_moments_place(const tess_tensor &t, bool flat, int64_t pixel)
+{
+    if (flat)
+        return pixel * t.stride_w;
+    const int64_t all = t.d * t.h * t.w, n = pixel / all;
+    return tess_place(t, false, n, pixel - n * all);
+}
+
+/* Pieces of a pair of equal tiles, and the first of a strip; of a pair of different tiles. */
+static __host__ __device__ __forceinline__ constexpr int tess_moments_half(int strips)
+{
+    return strips * (strips + 1);
+}
+
+static __host__ __device__ __forceinline__ constexpr int tess_moments_first(int strips, int strip)
+{
+    return strip * (2 * strips - strip + 1);
+}
+
+static __host__ __device__ __forceinline__ constexpr int tess_moments_whole(int strips)
+{
+    return 2 * strips * strips;
+}
+
+/* The number of the pair (i, j) of different tiles, i < j, among those pairs. */
+static __host__ __device__ __forceinline__ int tess_moments_pair(int tiles, int i, int j)
+{
+    return i * (2 * tiles - i - 1) / 2 + j - i - 1;
+}
+
+/* The product sum of channels i <= j; channel `channels` is the constant. */
+static __device__ __forceinline__ double tess_moments_sum(const tess_moments_plan &p, const double *sums,
+                                                          int i, int j)
+{
+    const int size = p.strips * TESS_STRIP, ti = i / size, tj = j / size, row = i - ti * size,
+              column = j - tj * size, strip = row / TESS_STRIP, piece = column / TESS_PIECE;
+    const int at =
+        ti == tj ? ti * tess_moments_half(p.strips) + tess_moments_first(p.strips, strip) + piece - 2 * strip
+                 : p.tiles * tess_moments_half(p.strips) +
+                       tess_moments_pair(p.tiles, ti, tj) * tess_moments_whole(p.strips) +
+                       strip * 2 * p.strips + piece;
+    const int lane = row % 8 * 4 + column % TESS_PIECE / 2, value = row % TESS_STRIP / 8 * 2 + column % 2;
+    return sums[((int64_t)at * 32 + lane) * 4 + value];
+}
+
+/* moments_products.cu: the sums of all ranges, to `partial` and `extremes`. */
+cudaError_t tess_moments_products(const tess_moments_job &job, cudaStream_t stream);
+/* CTAs of the kernel for one tile of so many strips that an H200 holds at a time, for which ranges are made. */
+unsigned tess_moments_resident(int strips);
+
+#endif

@@ -1,0 +1,194 @@
+/* detect_run.c: phase 1, then the scores of every image. Scores that are read again (for quantiles, decisions and metrics) are
+ * also kept in a temporary file, so that memory does not depend on the size of the cubes. */
+#define _POSIX_C_SOURCE 200809L
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/checked.h"
+#include "base/clock.h"
+#include "job/detect/detect_job.h"
+#include "model/spectral/state_file.h"
+#include "train/statistics/decide.h"
+
+bool tess_detect_rates(const tess_detect_job *job)
+{
+    return job->settings->truth != NULL;
+}
+
+int64_t tess_detect_offset(const tess_detect_job *job, int64_t image)
+{
+    int64_t sum = 0;
+    for (int64_t i = 0; i < image; i++)
+        sum += job->input.image[i].height * job->input.image[i].width;
+    return sum;
+}
+
+tess_status tess_detect_spool_read(tess_detect_job *job, int64_t first, int64_t count, float *scores,
+                                   tess_error *error)
+{
+    if (fseeko(job->spool, (off_t)(first * (int64_t)sizeof *scores), SEEK_SET) != 0 ||
+        fread(scores, sizeof *scores, (size_t)count, job->spool) != (size_t)count)
+        return tess_fail(error, TESS_IO_FAILED, "the temporary file beside %s cannot be read: %s",
+                         job->settings->output, strerror(errno));
+    return TESS_OK;
+}
+
+tess_status tess_detect_truth_open(tess_detect_job *job, int64_t file, tess_cube_mask **out,
+                                   tess_error *error)
+{
+    const char *truth = job->settings->truth;
+    const tess_cube_entry *entry = &job->input.list.entries[file];
+    tess_cube_settings settings = job->input.settings;
+    *out = NULL;
+    if (!truth)
+        return TESS_OK;
+    settings.memory = &job->truth_memory;
+    if (!tess_detect_is_folder(truth) && job->input.list.count > 1)
+        return tess_fail(error, TESS_BAD_OPTION,
+                         "`truth` %s: is one mask, and there are %lld cubes; give the folder of their masks",
+                         truth, (long long)job->input.list.count);
+    if (!tess_detect_is_folder(truth))
+        return tess_cube_mask_open(truth, &entry->info, &settings, out, error);
+    const char *slash = strrchr(entry->path, '/'), *name = slash ? slash + 1 : entry->path;
+    const size_t bytes = strlen(truth) + strlen(name) + 2;
+    char *beside = tess_small_alloc(bytes, 1), *path = NULL;
+    if (beside) {
+        snprintf(beside, bytes, "%s/%s", truth, name);
+        path = tess_cube_mask_beside(beside);
+    }
+    tess_status status =
+        path ? tess_cube_mask_open(path, &entry->info, &settings, out, error)
+             : tess_fail(error, TESS_BAD_INPUT, "%s has no mask of %s (a name that ends in _mask)", truth,
+                         entry->path);
+    tess_small_free(beside);
+    tess_small_free(path);
+    return status;
+}
+
+/* Where the scores of one image go. */
+typedef struct sink {
+    tess_detect_job *job;
+    tess_cube_scores *writer;
+    tess_cube_mask *truth;
+} sink;
+
+static tess_status take(void *user, int64_t image, int64_t first_row, int64_t rows, const float *scores,
+                        tess_error *error)
+{
+    sink *s = user;
+    tess_detect_job *job = s->job;
+    const int64_t width = job->input.image[image].width, pixels = rows * width;
+    for (int64_t i = 0; i < pixels; i++)
+        job->without_score += scores[i] != scores[i];
+    job->pixels += pixels;
+    TESS_TRY(tess_cube_scores_rows(s->writer, rows, scores, error));
+    if (job->spool && fwrite(scores, sizeof *scores, (size_t)pixels, job->spool) != (size_t)pixels)
+        return tess_fail(error, TESS_IO_FAILED, "the temporary file beside %s cannot be written: %s",
+                         job->settings->output, strerror(errno));
+    uint8_t *marks = (uint8_t *)((float *)job->piece.data + job->piece_pixels);
+    const int64_t step = tess_max_i64(1, job->piece_pixels / width);
+    for (int64_t row = 0; s->truth && row < rows; row += step) {
+        const int64_t count = tess_min_i64(step, rows - row);
+        TESS_TRY(
+            tess_cube_mask_read(s->truth, job->input.place[image], first_row + row, count, marks, error));
+        TESS_TRY(tess_curve_collect(&job->curve, scores + row * width, marks, count * width, error));
+    }
+    return TESS_OK;
+}
+
+static tess_status score_file(tess_detect_job *job, int64_t file, int64_t first, int64_t images,
+                              tess_error *error)
+{
+    sink s = {.job = job};
+    tess_cube *cube;
+    char *path = tess_detect_target(job, file);
+    tess_status status = path ? tess_detect_cubes_at(&job->input, first, &cube, error)
+                              : tess_fail(error, TESS_NO_MEMORY, "no memory for a name");
+    if (status == TESS_OK)
+        status = tess_detect_truth_open(job, file, &s.truth, error);
+    if (status == TESS_OK)
+        status = tess_cube_scores_create(cube, images > 1 ? -1 : 0, path, &s.writer, error);
+    for (int64_t i = first; status == TESS_OK && i < first + images; i++)
+        status = tess_statistics_score(job->statistics, &job->input.set, i, take, &s, error);
+    if (status == TESS_OK)
+        status = tess_stop_check(&job->engine.stop, error);
+    if (status == TESS_OK)
+        status = tess_cube_scores_commit(s.writer, error);
+    tess_cube_scores_close(s.writer);
+    tess_cube_mask_close(s.truth);
+    tess_small_free(path);
+    return status;
+}
+
+static tess_status score_all(tess_detect_job *job, tess_error *error)
+{
+    int64_t first = 0;
+    for (int64_t f = 0; f < job->input.list.count; f++) {
+        const int64_t images = job->input.list.entries[f].info.count;
+        TESS_TRY(score_file(job, f, first, images, error));
+        first += images;
+    }
+    return TESS_OK;
+}
+
+static tess_status open_spool(tess_detect_job *job, tess_error *error)
+{
+    if (!job->decides && !tess_detect_rates(job))
+        return TESS_OK;
+    char *path = tess_detect_target(job, 0);
+    tess_status status = path ? tess_temp_create(path, &job->spool_temp, error)
+                              : tess_fail(error, TESS_NO_MEMORY, "no memory for a name");
+    if (status != TESS_OK && path)
+        status = tess_fail_prefix(error, status, path);
+    tess_small_free(path);
+    if (status == TESS_OK && !(job->spool = fopen(tess_temp_path(job->spool_temp), "w+b")))
+        status = tess_temp_fail(errno, error);
+    return status;
+}
+
+static tess_status allocate(tess_detect_job *job, tess_error *error)
+{
+    tess_memory *memory = job->engine.memory;
+    size_t samples = 0;
+    for (int64_t f = 0; job->settings->overlay && f < job->input.list.count; f++)
+        samples = tess_cube_bytes(&job->input.list.entries[f].info, 1); /* of one image */
+    TESS_TRY(
+        tess_block_alloc(memory, &job->piece, TESS_MEM_HOST, (size_t)job->piece_pixels * 6 + samples, error));
+    if (job->decides)
+        TESS_TRY(tess_block_alloc(memory, &job->decider, TESS_MEM_HOST, tess_decide_bytes(), error));
+    return tess_statistics_create(&job->stage, &job->all, &job->state, &job->statistics, error);
+}
+
+tess_status tess_detect_run(tess_detect_job *job, tess_error *error)
+{
+    const tess_detect_settings *s = job->settings;
+    const tess_detect_cubes *fitted = job->fits_other ? &job->other : &job->input;
+    const int64_t fit_pixels = job->fits ? fitted->list.pixels * tess_statistics_fit_readings(job->plan) : 0;
+    if (tess_detect_is_folder(s->input) && !tess_detect_is_folder(s->output) && mkdir(s->output, 0777) != 0)
+        return tess_fail(error, TESS_IO_FAILED, "%s: the folder for the scores cannot be made: %s", s->output,
+                         strerror(errno));
+    TESS_TRY(allocate(job, error));
+    TESS_TRY(open_spool(job, error));
+    tess_stop_begin(&job->engine.stop,
+                    fit_pixels + job->input.list.pixels * tess_statistics_score_readings(job->plan));
+    double start = tess_clock();
+    if (job->fits)
+        TESS_TRY(tess_statistics_fit(job->statistics, &fitted->set, error));
+    if (s->save)
+        TESS_TRY(tess_spectral_save(job->engine.memory, s->save, &job->state, error));
+    job->fit_seconds = tess_clock() - start;
+    start = tess_clock();
+    TESS_TRY(score_all(job, error));
+    job->score_seconds = tess_clock() - start;
+    start = tess_clock();
+    if (job->spool)
+        TESS_TRY(tess_detect_decide(job, error));
+    if (s->detections)
+        TESS_TRY(tess_detect_list(job, error));
+    if (s->overlay)
+        TESS_TRY(tess_detect_overlay(job, error));
+    job->decide_seconds = tess_clock() - start;
+    tess_stop_end(&job->engine.stop);
+    return TESS_OK;
+}

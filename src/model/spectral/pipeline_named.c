@@ -1,0 +1,55 @@
+/* pipeline_named.c: pipelines that have a name. rx reads the samples as they are, so it has no eps, which would mean
+ * something else for each scale of the data; rx-local needs one, because a ring has few pixels, and scales them before. lad is the one of cuvis.ai. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/spelling.h"
+#include "model/spectral/pipeline.h"
+
+typedef struct named {
+    const char *name, *json; /* NULL: cannot be had without training */
+} named;
+
+static const named list[] = {
+    {"rx",
+     "{\"nodes\": [{\"kind\": \"rx\", \"eps\": 0}, {\"kind\": \"quantile\"}, {\"kind\": \"metrics\"}]}"},
+    {"rx-local",
+     "{\"nodes\": [{\"kind\": \"minmax\"}, {\"kind\": \"rx\", \"over\": \"local\"}, {\"kind\": \"quantile\"},"
+     " {\"kind\": \"metrics\"}]}"},
+    {"lad", "{\"nodes\": [{\"kind\": \"minmax\"}, {\"kind\": \"lad\"}, {\"kind\": \"quantile\"},"
+            " {\"kind\": \"metrics\"}]}"},
+    {"svdd", NULL},
+    {"selector", NULL},
+};
+enum { NAMES = sizeof list / sizeof *list };
+
+tess_status tess_pipeline_named(const char *name, tess_pipeline *out, tess_error *error)
+{
+    const char *nearest = NULL, *json = NULL;
+    int least = tess_spelling_limit(name);
+    for (int i = 0; i < NAMES; i++) {
+        const int far = tess_spelling_distance(name, list[i].name);
+        if (far == 0 && !list[i].json)
+            return tess_fail(
+                error, TESS_UNSUPPORTED,
+                "pipeline %s: needs training, which is not available yet; rx, rx-local and lad need none",
+                name);
+        if (far == 0)
+            json = list[i].json;
+        if (far < least)
+            nearest = list[i].name, least = far;
+    }
+    if (!json && nearest)
+        return tess_fail(error, TESS_BAD_OPTION, "no pipeline is called '%.60s'; did you mean %s?", name,
+                         nearest);
+    if (!json)
+        return tess_fail(error, TESS_BAD_OPTION,
+                         "no pipeline is called '%.60s'; there are rx, rx-local and lad, or give a .json or "
+                         ".safetensors file",
+                         name);
+    tess_json *parsed = NULL;
+    TESS_TRY(tess_json_parse(json, strlen(json), &parsed, error));
+    tess_status status = tess_pipeline_parse(parsed, out, error);
+    tess_json_free(parsed);
+    return status;
+}

@@ -1,0 +1,26 @@
+/* pixels.h: where phase 1 and scoring get their pixels: images of many bands, read by rows in any order. Tests give arrays,
+ * the verb gives cubes of files. */
+#ifndef TESS_TRAIN_STATISTICS_PIXELS_H
+#define TESS_TRAIN_STATISTICS_PIXELS_H
+
+#include "base/status.h"
+#include "tensor/tensor.h"
+
+typedef struct tess_pixel_image {
+    int64_t height, width;
+    tess_dtype dtype;
+    bool has_nodata; /* a pixel with this sample in any band has no value */
+    double nodata;
+} tess_pixel_image;
+
+typedef struct tess_pixel_set {
+    int64_t images;
+    int bands;
+    const tess_pixel_image *image; /* one for each */
+    void *user;
+    /* Rows [first, first + rows) as (rows, width, bands), of the image's type. */
+    tess_status (*read)(void *user, int64_t image, int64_t first, int64_t rows, void *samples,
+                        tess_error *error);
+} tess_pixel_set;
+
+#endif

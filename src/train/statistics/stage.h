@@ -1,0 +1,105 @@
+/* stage.h: a block of pixels and what is computed of it: moments, and scores.
+ *
+ * The samples of the file go to the device as they are and become fp32 there. Only what needs nodes that are not affine
+ * is computed on the host. Sizes are computed before anything is allocated, by the same function. */
+#ifndef TESS_TRAIN_STATISTICS_STAGE_H
+#define TESS_TRAIN_STATISTICS_STAGE_H
+
+#include "base/pool.h"
+#include "base/stop.h"
+#include "device/device.h"
+#include "model/spectral/path.h"
+#include "train/statistics/pixels.h"
+
+enum { TESS_PIXEL_OPS = 24 };
+
+typedef struct tess_pixel_stage_settings {
+    tess_device *device;
+    tess_memory *memory; /* of the host blocks */
+    tess_pool *pool;     /* for paths; NULL: one thread */
+    tess_stop *stop;     /* NULL: none */
+    int64_t block_rows;  /* 0: as many as have about 32 MiB of values */
+} tess_pixel_stage_settings;
+
+/* Bytes by block; zero: not needed. */
+typedef struct tess_pixel_stage_sizes {
+    int64_t rows, halo; /* of a block of the widest image; rows that local RX reads above and below */
+    int64_t pixels;     /* most pixels of a block, halo included */
+    int widest;
+    bool on_host;                                        /* fp32 values are needed on the host */
+    size_t samples, ahead, values, behind, keep, scores; /* host */
+    size_t d_samples, d_values, d_behind, d_keep, d_scores, d_centre, d_factor, workspace; /* device */
+} tess_pixel_stage_sizes;
+
+typedef struct tess_pixel_op {
+    tess_op op;
+    tess_prepared *prepared;
+    uint64_t used;
+} tess_pixel_op;
+
+/* Rows of an image. */
+typedef struct tess_pixel_rows {
+    int64_t first, rows;
+} tess_pixel_rows;
+
+/* What a thread reads while the device computes. */
+typedef struct tess_pixel_ahead {
+    bool active;
+    tess_pixel_set set;
+    int64_t image;
+    tess_pixel_rows rows;
+} tess_pixel_ahead;
+
+typedef struct tess_pixel_stage {
+    tess_pixel_stage_settings settings;
+    const tess_spectral_plan *plan;
+    tess_pixel_stage_sizes sizes;
+    tess_block samples[2]; /* the loaded ones, and those that are being read */
+    int turn;              /* samples[turn] are the loaded ones */
+    tess_worker *reader;
+    tess_pixel_ahead ahead;
+    tess_block values, behind, keep, scores;
+    tess_block d_samples, d_values, d_behind, d_keep, d_scores, d_centre, d_factor, workspace;
+    tess_pixel_op ops[TESS_PIXEL_OPS];
+    uint64_t calls; /* of ops: the slot that was used longest ago is given away */
+    /* the block that is loaded */
+    int64_t width, loaded_rows, pixels;
+    bool masked;
+    int64_t bytes_read;
+} tess_pixel_stage;
+
+/* The sizes for the largest of the images. */
+tess_status tess_pixel_stage_plan(const tess_pixel_stage_settings *settings, const tess_spectral_plan *plan,
+                                  const tess_pixel_set *set, tess_pixel_stage_sizes *sizes,
+                                  tess_error *error) TESS_MUST_CHECK;
+/* Adds up what a stage holds. */
+void tess_pixel_stage_bytes(const tess_pixel_stage_settings *settings, const tess_pixel_stage_sizes *sizes,
+                            tess_mem_bytes *bytes);
+tess_status tess_pixel_stage_create(const tess_pixel_stage_settings *settings, const tess_spectral_plan *plan,
+                                    const tess_pixel_set *set, tess_pixel_stage *stage,
+                                    tess_error *error) TESS_MUST_CHECK;
+void tess_pixel_stage_destroy(tess_pixel_stage *stage); /* a stage of zeros is allowed */
+
+/* Rows of a block of this image. */
+int64_t tess_pixel_stage_rows(const tess_pixel_stage *stage, const tess_pixel_image *image);
+/* Reads rows of an image, and begins to read `next` (rows 0: nothing), which the call after this one loads, while the device
+ * computes. With sizes.on_host the values are also on the host as fp32, NaN where there is none. */
+tess_status tess_pixel_stage_load(tess_pixel_stage *stage, const tess_pixel_set *set, int64_t image,
+                                  tess_pixel_rows now, tess_pixel_rows next,
+                                  tess_error *error) TESS_MUST_CHECK;
+/* The loaded pixels behind a path, in the device's memory. */
+const float *tess_pixel_stage_behind(tess_pixel_stage *stage, const tess_path *path);
+/* Merges the first `pixels` from `at` on into `moments`, which are in the device's memory. */
+tess_status tess_pixel_stage_moments(tess_pixel_stage *stage, const float *at, int64_t first, int64_t pixels,
+                                     int channels, bool covariance, double *moments,
+                                     tess_error *error) TESS_MUST_CHECK;
+/* Scores of pixels, NaN where there is none, on the host. tess_pixel_stage_factor first. */
+void tess_pixel_stage_factor(tess_pixel_stage *stage, const float *centre, const float *factor, int channels,
+                             int rank);
+tess_status tess_pixel_stage_score(tess_pixel_stage *stage, const float *at, int64_t first, int64_t pixels,
+                                   int channels, int rank, float *scores, tess_error *error) TESS_MUST_CHECK;
+/* RX of each pixel against the ring around it; rows of the whole loaded block. */
+tess_status tess_pixel_stage_local(tess_pixel_stage *stage, const float *at, int channels, int inner,
+                                   int outer, double eps, float *scores, tess_error *error) TESS_MUST_CHECK;
+
+#endif

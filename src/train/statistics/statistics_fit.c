@@ -1,0 +1,232 @@
+/* statistics_fit.c: the passes of phase 1, and the readings of an image whose nodes are fitted for it alone. Both gather at
+ * the taps of one pass and then set the parameters of the nodes that the pass serves, in their order. */
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "tensor/moments.h"
+#include "train/statistics/statistics_impl.h"
+
+/* The taps that a pass (or reading) has. */
+typedef struct pass {
+    tess_node_scope scope;
+    int number;
+    int count, tap[TESS_PIPELINE_NODES];
+    int scores; /* the tap of scores; -1: none */
+} pass;
+
+static pass pass_of(const tess_spectral_plan *plan, tess_node_scope scope, int number)
+{
+    pass p = {.scope = scope, .number = number, .scores = -1};
+    for (int t = 0; t < plan->taps; t++) {
+        const tess_tap *tap = &plan->tap[t];
+        if (tap->scope != scope || number < tap->first || number > tap->last)
+            continue;
+        if (tess_tap_of_scores(tap))
+            p.scores = t;
+        else
+            p.tap[p.count++] = t;
+    }
+    return p;
+}
+
+static bool with_covariance(const tess_statistics *s, int t)
+{
+    return tess_tap_of_scores(&s->plan->tap[t]) || (s->plan->tap[t].needs & TESS_NEED_COVARIANCE);
+}
+
+static double rate_of(const tess_spectral_plan *plan)
+{
+    const int decider = tess_pipeline_kind(&plan->pipeline, TESS_NODE_FALSE_ALARM);
+    return decider < 0 ? 0.5 : plan->pipeline.nodes[decider].values[TESS_FALSE_ALARM_RATE];
+}
+
+static void clear_tap(tess_statistics *s, int t)
+{
+    const tess_tap *tap = &s->plan->tap[t];
+    tess_device *device = s->stage.settings.device;
+    const int channels = tess_spectral_gives(s->plan, tap->at);
+    const bool covariance = with_covariance(s, t);
+    tess_moments_clear(s->at.moments[t], channels, covariance);
+    if (!tess_tap_of_scores(tap))
+        device->memory->copy(device, s->gathered[t], s->at.moments[t],
+                             tess_moments_values(channels, covariance) * sizeof(double), NULL);
+    for (int c = 0; c < channels && (tap->needs & TESS_NEED_CHANNEL_RANGES); c++) {
+        s->at.ranges[t][c] = INFINITY;
+        s->at.ranges[t][channels + c] = -INFINITY;
+    }
+    if (tap->needs & TESS_NEED_MEDIANS)
+        tess_order_begin(&s->order[t], TESS_ORDER_MEDIAN, channels, 0.5, s->at.orders[t]);
+    if (tap->needs & TESS_NEED_SCORE_ORDER)
+        tess_order_begin(&s->order[t], TESS_ORDER_QUANTILE, 1, 1 - rate_of(s->plan), s->at.orders[t]);
+}
+
+static void add_ranges(tess_statistics *s, int t, const float *values, int64_t pixels, int channels)
+{
+    double *least = s->at.ranges[t], *largest = least + channels;
+    for (int64_t p = 0; p < pixels; p++) {
+        const float *v = values + p * channels;
+        bool finite = true;
+        for (int c = 0; c < channels && finite; c++)
+            finite = isfinite(v[c]) != 0;
+        for (int c = 0; c < channels && finite; c++) {
+            least[c] = fmin(least[c], (double)v[c]);
+            largest[c] = fmax(largest[c], (double)v[c]);
+        }
+    }
+}
+
+/* The loaded block at one tap. */
+static tess_status add_block(tess_statistics *s, const pass *p, int t, tess_error *error)
+{
+    const tess_tap *tap = &s->plan->tap[t];
+    const int channels = tess_spectral_gives(s->plan, tap->at);
+    tess_pixel_stage *stage = &s->stage;
+    const float *there = tess_pixel_stage_behind(stage, &s->paths[t]);
+    const float *on_host = s->paths[t].count ? stage->behind.data : stage->values.data;
+    const unsigned by_moments = TESS_NEED_MEAN | TESS_NEED_COVARIANCE | TESS_NEED_RANGE;
+    if (p->number == tap->first && (tap->needs & by_moments))
+        TESS_TRY(tess_pixel_stage_moments(stage, there, 0, stage->pixels, channels, with_covariance(s, t),
+                                          s->gathered[t], error));
+    if (p->number == tap->first && (tap->needs & TESS_NEED_CHANNEL_RANGES))
+        add_ranges(s, t, on_host, stage->pixels, channels);
+    if (tap->needs & TESS_NEED_MEDIANS)
+        tess_order_add(&s->order[t], on_host, stage->pixels, NULL);
+    return TESS_OK;
+}
+
+/* Moments of one channel, on the host: mean first, so that no digits are lost. */
+static tess_status add_scores(void *user, int64_t image, int64_t first_row, int64_t rows, const float *scores,
+                              tess_error *error)
+{
+    tess_statistics *s = user;
+    const int t = s->plan->tap_of[tess_pipeline_kind(&s->plan->pipeline, TESS_NODE_SCORE_TO_LOGIT) >= 0
+                                      ? tess_pipeline_kind(&s->plan->pipeline, TESS_NODE_SCORE_TO_LOGIT)
+                                      : tess_pipeline_kind(&s->plan->pipeline, TESS_NODE_FALSE_ALARM)];
+    const int64_t pixels = rows * s->stage.width;
+    double m[TESS_MOMENTS_MEAN + 2];
+    (void)image, (void)first_row, (void)error;
+    tess_moments_clear(m, 1, true);
+    for (int64_t p = 0; p < pixels; p++) {
+        if (!isfinite(scores[p]))
+            continue;
+        m[TESS_MOMENTS_COUNT]++;
+        m[TESS_MOMENTS_MEAN] += (double)scores[p];
+        m[TESS_MOMENTS_LEAST] = fmin(m[TESS_MOMENTS_LEAST], (double)scores[p]);
+        m[TESS_MOMENTS_LARGEST] = fmax(m[TESS_MOMENTS_LARGEST], (double)scores[p]);
+    }
+    if (m[TESS_MOMENTS_COUNT] > 0)
+        m[TESS_MOMENTS_MEAN] /= m[TESS_MOMENTS_COUNT];
+    for (int64_t p = 0; p < pixels; p++) {
+        const double far = isfinite(scores[p]) ? (double)scores[p] - m[TESS_MOMENTS_MEAN] : 0;
+        m[tess_moments_second(1)] += far * far;
+    }
+    const bool ordered = s->plan->tap[t].needs & TESS_NEED_SCORE_ORDER;
+    if (!ordered || s->order[t].digit == 0) /* the other readings only find the quantile */
+        tess_moments_merge(s->at.moments[t], m, 1, true);
+    if (ordered)
+        tess_order_add(&s->order[t], scores, pixels, NULL);
+    return TESS_OK;
+}
+
+static tess_status gather_image(tess_statistics *s, const tess_pixel_set *set, int64_t image, const pass *p,
+                                tess_error *error)
+{
+    const tess_pixel_image *size = &set->image[image];
+    const int64_t step = tess_pixel_stage_rows(&s->stage, size);
+    for (int64_t row = 0; row < size->height && p->count; row += step) {
+        const int64_t rows = tess_min_i64(step, size->height - row), left = size->height - row - rows;
+        TESS_TRY(tess_pixel_stage_load(&s->stage, set, image, (tess_pixel_rows){row, rows},
+                                       (tess_pixel_rows){row + rows, tess_min_i64(step, left)}, error));
+        for (int i = 0; i < p->count; i++)
+            TESS_TRY(add_block(s, p, p->tap[i], error));
+        tess_stop_add(s->stage.settings.stop, s->stage.pixels);
+    }
+    return TESS_OK;
+}
+
+static void make_paths(tess_statistics *s, const pass *p)
+{
+    for (int i = 0; i < p->count; i++)
+        tess_path_make(s->state, s->plan->tap[p->tap[i]].at, s->at.path[p->tap[i]], s->at.work,
+                       &s->paths[p->tap[i]]);
+}
+
+/* Copies what the pass gathered to the host, and sets the parameters of the nodes that are known now. */
+static tess_status finish(tess_statistics *s, const pass *p, tess_error *error)
+{
+    tess_device *device = s->stage.settings.device;
+    for (int i = 0; i < p->count; i++) {
+        const int t = p->tap[i], channels = tess_spectral_gives(s->plan, s->plan->tap[t].at);
+        device->memory->copy(device, s->at.moments[t], s->gathered[t],
+                             tess_moments_values(channels, with_covariance(s, t)) * sizeof(double), NULL);
+        if (s->plan->tap[t].needs & TESS_NEED_MEDIANS)
+            tess_order_next(&s->order[t]);
+    }
+    TESS_TRY(device->streams->sync(device, NULL, error));
+    TESS_TRY(tess_stop_check(s->stage.settings.stop, error));
+    if (p->scores >= 0 && (s->plan->tap[p->scores].needs & TESS_NEED_SCORE_ORDER))
+        tess_order_next(&s->order[p->scores]);
+    for (int i = 0; i < s->plan->pipeline.count; i++) {
+        const int t = s->plan->tap_of[i];
+        if (t >= 0 && s->plan->tap[t].scope == p->scope && s->plan->known[i] == p->number)
+            TESS_TRY(tess_statistics_fit_node(s, i, error));
+    }
+    s->factor_known = false;
+    return TESS_OK;
+}
+
+static void begin(tess_statistics *s, const pass *p)
+{
+    for (int i = 0; i < p->count; i++)
+        if (s->plan->tap[p->tap[i]].first == p->number)
+            clear_tap(s, p->tap[i]);
+    if (p->scores >= 0 && s->plan->tap[p->scores].first == p->number)
+        clear_tap(s, p->scores);
+}
+
+tess_status tess_statistics_fit_image(tess_statistics *s, const tess_pixel_set *set, int64_t image, int node,
+                                      tess_error *error)
+{
+    const int readings = tess_spectral_readings_at(s->plan, node);
+    for (int r = 1; r <= readings; r++) {
+        const pass p = pass_of(s->plan, TESS_SCOPE_IMAGE, r);
+        begin(s, &p);
+        make_paths(s, &p);
+        TESS_TRY(gather_image(s, set, image, &p, error));
+        TESS_TRY(finish(s, &p, error));
+    }
+    return TESS_OK;
+}
+
+/* The place of a pass that needs the most readings of an image. */
+static int deepest(const tess_spectral_plan *plan, const pass *p)
+{
+    int node = TESS_NODE_DATA;
+    for (int i = 0; i < p->count; i++)
+        if (tess_spectral_readings_at(plan, plan->tap[p->tap[i]].at) > tess_spectral_readings_at(plan, node))
+            node = plan->tap[p->tap[i]].at;
+    return node;
+}
+
+tess_status tess_statistics_fit(tess_statistics *s, const tess_pixel_set *set, tess_error *error)
+{
+    for (int number = 1; number <= s->plan->passes; number++) {
+        const pass p = pass_of(s->plan, TESS_SCOPE_SET, number);
+        const int node = deepest(s->plan, &p);
+        begin(s, &p);
+        for (int64_t image = 0; image < set->images; image++) {
+            if (p.count)
+                TESS_TRY(tess_statistics_fit_image(s, set, image, node, error));
+            if (image == 0 || node != TESS_NODE_DATA)
+                make_paths(s, &p);
+            TESS_TRY(gather_image(s, set, image, &p, error));
+            if (p.scores >= 0)
+                TESS_TRY(tess_statistics_raw_scores(s, set, image, add_scores, s, error));
+        }
+        TESS_TRY(finish(s, &p, error));
+        if (number == 1 && p.count)
+            s->pixels = (int64_t)s->at.moments[p.tap[0]][TESS_MOMENTS_COUNT];
+    }
+    return TESS_OK;
+}

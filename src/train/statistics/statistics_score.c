@@ -1,0 +1,195 @@
+/* statistics_score.c: the scores of one image, block by block. */
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "tensor/moments.h"
+#include "train/statistics/statistics_impl.h"
+
+static int rows_of_factor(const tess_statistics *s)
+{
+    return s->rank > 0 ? s->rank : 1;
+}
+
+static tess_status make_factor(tess_statistics *s, tess_error *error)
+{
+    const int channels = tess_spectral_gives(s->plan, tess_statistics_score_at(s->plan));
+    TESS_TRY(tess_spectral_quadratic(s->state, s->at.centre, s->at.factor, &s->rank, s->at.work, error));
+    if (s->rank == 0) /* all pixels are equal: a row of zeros gives them the score 0 */
+        memset(s->at.factor, 0, (size_t)channels * sizeof(float));
+    tess_pixel_stage_factor(&s->stage, s->at.centre, s->at.factor, channels, rows_of_factor(s));
+    return TESS_OK;
+}
+
+/* The block from `row` on; none below the last row. */
+static tess_pixel_rows rows_after(const tess_pixel_image *size, int64_t row, int64_t step)
+{
+    return (tess_pixel_rows){row, tess_max_i64(0, tess_min_i64(step, size->height - row))};
+}
+
+/* The rows of a block with those around it. */
+static tess_pixel_rows with_halo(const tess_pixel_image *size, int64_t row, int64_t rows, int64_t halo)
+{
+    const int64_t first = tess_max_i64(0, row - halo);
+    return (tess_pixel_rows){first, tess_min_i64(size->height, row + rows + halo) - first};
+}
+
+/* Blocks of rows; with a halo, rows around a block are read with it and their scores are not used. */
+typedef struct walk {
+    tess_statistics *s;
+    const tess_pixel_set *set;
+    int64_t image;
+    tess_score_sink sink;
+    void *user;
+} walk;
+
+static tess_status score_blocks(const walk *w, tess_error *error)
+{
+    tess_statistics *s = w->s;
+    const tess_pixel_image *size = &w->set->image[w->image];
+    const int channels = tess_spectral_gives(s->plan, tess_statistics_score_at(s->plan));
+    const int64_t step = tess_pixel_stage_rows(&s->stage, size);
+    float *scores = s->stage.scores.data;
+    if (!s->factor_known) {
+        TESS_TRY(make_factor(s, error));
+        s->factor_known = true;
+    }
+    for (int64_t row = 0; row < size->height; row += step) {
+        const int64_t rows = tess_min_i64(step, size->height - row);
+        TESS_TRY(tess_pixel_stage_load(&s->stage, w->set, w->image, (tess_pixel_rows){row, rows},
+                                       rows_after(size, row + rows, step), error));
+        const float *there = tess_pixel_stage_behind(&s->stage, &s->score_path);
+        TESS_TRY(tess_pixel_stage_score(&s->stage, there, 0, s->stage.pixels, channels, rows_of_factor(s),
+                                        scores, error));
+        TESS_TRY(w->sink(w->user, w->image, row, rows, scores, error));
+        tess_stop_add(s->stage.settings.stop, s->stage.pixels);
+    }
+    return TESS_OK;
+}
+
+static tess_status score_windows(const walk *w, const tess_node *node, tess_error *error)
+{
+    tess_statistics *s = w->s;
+    const tess_pixel_image *size = &w->set->image[w->image];
+    const int channels = tess_spectral_gives(s->plan, tess_statistics_score_at(s->plan));
+    const int64_t step = tess_pixel_stage_rows(&s->stage, size), halo = s->stage.sizes.halo;
+    float *scores = s->stage.scores.data;
+    for (int64_t row = 0; row < size->height; row += step) {
+        const int64_t rows = tess_min_i64(step, size->height - row);
+        const tess_pixel_rows now = with_halo(size, row, rows, halo),
+                              after = rows_after(size, row + rows, step);
+        const tess_pixel_rows next = after.rows ? with_halo(size, after.first, after.rows, halo) : after;
+        TESS_TRY(tess_pixel_stage_load(&s->stage, w->set, w->image, now, next, error));
+        const float *there = tess_pixel_stage_behind(&s->stage, &s->score_path);
+        TESS_TRY(tess_pixel_stage_local(&s->stage, there, channels, (int)node->values[TESS_RX_INNER],
+                                        (int)node->values[TESS_RX_OUTER], node->values[TESS_RX_EPS], scores,
+                                        error));
+        TESS_TRY(w->sink(w->user, w->image, row, rows, scores + (row - now.first) * size->width, error));
+        tess_stop_add(s->stage.settings.stop, rows * size->width);
+    }
+    return TESS_OK;
+}
+
+/* The statistics so far, each row's weight falling by `forgetting` with every row that follows. Rows are scored when their
+ * step has been added: the first `warmup` rows together, then `every` rows at a time. */
+static tess_status stream_step(tess_statistics *s, const tess_node *node, int64_t rows, const float *there,
+                               tess_error *error)
+{
+    tess_device *device = s->stage.settings.device;
+    const int score = tess_pipeline_score(&s->plan->pipeline), at = tess_statistics_score_at(s->plan);
+    const int in = tess_spectral_gives(s->plan, at), channels = tess_spectral_reads(s->plan, score);
+    const size_t bytes = tess_moments_values(in, true) * sizeof(double), c = (size_t)channels;
+    double *sums = s->at.block; /* on the host: weighted */
+    const double fade = pow(node->values[TESS_RX_FORGETTING], (double)rows);
+    sums[TESS_MOMENTS_COUNT] *= fade;
+    for (size_t i = tess_moments_second(in); i < tess_moments_values(in, true); i++)
+        sums[i] *= fade;
+    tess_moments_clear(s->at.mapped, in, true);
+    device->memory->copy(device, s->streamed, s->at.mapped, bytes, NULL);
+    TESS_TRY(tess_pixel_stage_moments(&s->stage, there, 0, s->stage.pixels, in, true, s->streamed, error));
+    device->memory->copy(device, s->at.mapped, s->streamed, bytes, NULL);
+    TESS_TRY(device->streams->sync(device, NULL, error));
+    tess_moments_merge(sums, s->at.mapped, in, true);
+    tess_spectral_fold(s->state, at, node->from, s->at.a, s->at.b, s->at.work);
+    tess_moments_affine(sums, in, s->at.a, s->at.b, channels, s->at.mapped);
+    const double count = sums[TESS_MOMENTS_COUNT], *second = s->at.mapped + tess_moments_second(channels);
+    memcpy(tess_spectral_part(s->state, score, "mean"), s->at.mapped + TESS_MOMENTS_MEAN, c * sizeof(double));
+    memcpy(tess_spectral_part(s->state, score, "centre"), sums + TESS_MOMENTS_MEAN,
+           (size_t)in * sizeof(double));
+    double *covariance = tess_spectral_part(s->state, score, "covariance");
+    for (size_t i = 0; i < c * c; i++)
+        covariance[i] = count > 1 ? second[i] / (count - 1) : 0;
+    return make_factor(s, error);
+}
+
+static tess_status score_stream(const walk *w, const tess_node *node, tess_error *error)
+{
+    tess_statistics *s = w->s;
+    const tess_pixel_image *size = &w->set->image[w->image];
+    const int channels = tess_spectral_gives(s->plan, tess_statistics_score_at(s->plan));
+    float *scores = s->stage.scores.data;
+    tess_moments_clear(s->at.block, channels, true);
+    for (int64_t row = 0, rows; row < size->height; row += rows) {
+        rows = (int64_t)node->values[row ? TESS_RX_EVERY : TESS_RX_WARMUP];
+        rows = tess_min_i64(rows, size->height - row);
+        TESS_TRY(tess_pixel_stage_load(&s->stage, w->set, w->image, (tess_pixel_rows){row, rows},
+                                       rows_after(size, row + rows, (int64_t)node->values[TESS_RX_EVERY]),
+                                       error));
+        const float *there = tess_pixel_stage_behind(&s->stage, &s->score_path);
+        TESS_TRY(stream_step(s, node, rows, there, error));
+        TESS_TRY(tess_pixel_stage_score(&s->stage, there, 0, s->stage.pixels, channels, rows_of_factor(s),
+                                        scores, error));
+        TESS_TRY(w->sink(w->user, w->image, row, rows, scores, error));
+        tess_stop_add(s->stage.settings.stop, s->stage.pixels);
+    }
+    return TESS_OK;
+}
+
+tess_status tess_statistics_raw_scores(tess_statistics *s, const tess_pixel_set *set, int64_t image,
+                                       tess_score_sink sink, void *user, tess_error *error)
+{
+    const int score = tess_pipeline_score(&s->plan->pipeline);
+    const tess_node *node = &s->plan->pipeline.nodes[score];
+    const walk w = {s, set, image, sink, user};
+    TESS_TRY(tess_statistics_fit_image(s, set, image, score, error));
+    tess_path_make(s->state, tess_statistics_score_at(s->plan), s->at.score_path, s->at.work, &s->score_path);
+    switch (tess_node_scope_of(node)) {
+    case TESS_SCOPE_LOCAL:
+        return score_windows(&w, node, error);
+    case TESS_SCOPE_STREAM:
+        return score_stream(&w, node, error);
+    case TESS_SCOPE_NONE:
+    case TESS_SCOPE_SET:
+    case TESS_SCOPE_IMAGE:
+        break;
+    }
+    return score_blocks(&w, error);
+}
+
+typedef struct logit {
+    tess_statistics *s;
+    double scale, bias;
+    tess_score_sink sink;
+    void *user;
+} logit;
+
+static tess_status to_logits(void *user, int64_t image, int64_t first_row, int64_t rows, const float *scores,
+                             tess_error *error)
+{
+    const logit *l = user;
+    float *own = l->s->stage.scores.data; /* `scores` lie in it */
+    const int64_t offset = scores - own, pixels = rows * l->s->stage.width;
+    for (int64_t p = offset; p < offset + pixels; p++)
+        own[p] = (float)(l->scale * ((double)own[p] - l->bias));
+    return l->sink(l->user, image, first_row, rows, scores, error);
+}
+
+tess_status tess_statistics_score(tess_statistics *s, const tess_pixel_set *set, int64_t image,
+                                  tess_score_sink sink, void *user, tess_error *error)
+{
+    const int node = tess_pipeline_kind(&s->plan->pipeline, TESS_NODE_SCORE_TO_LOGIT);
+    if (node < 0)
+        return tess_statistics_raw_scores(s, set, image, sink, user, error);
+    logit l = {s, s->state->of[node][0], s->state->of[node][1], sink, user};
+    return tess_statistics_raw_scores(s, set, image, to_logits, &l, error);
+}

@@ -1,0 +1,82 @@
+/* Moments and scores on the card against plain sums in fp64 on the host; large sizes against the CPU's kernels. */
+#include "gpu.h"
+#include "statistics_cases.h"
+
+/* All sizes of tiles and numbers of strips, at and beside their borders. */
+static void check_channels(tess_device *device)
+{
+    const int64_t channels[] = {1,  15, 16,  17,  31,  32,  47,  48,  63,  64,  79,  80,  95,
+                                96, 99, 111, 112, 127, 128, 129, 191, 224, 255, 256, 300, 390};
+    for (size_t i = 0; i < sizeof channels / sizeof channels[0]; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%d-channels", (int)channels[i]);
+        const pixels_case k = {name, {1, 1, 7, 33}, channels[i], 0, 0, 20, 0, i % 3 ? 19 : 0};
+        check_moments(device, &k, true, i % 2);
+        check_score(device, &k, channels[i], 2e-5);
+    }
+    for (int64_t rows = 1; rows <= 300; rows += 13) {
+        const pixels_case k = {"rows", {1, 1, 3, 71}, 37, 0, 0, 5, 0, 0};
+        check_score(device, &k, rows, 2e-5);
+    }
+}
+
+/* More pixels than ranges have at least, on both devices. */
+static void check_large(tess_device *device, tess_device *cpu, int64_t side, int64_t c, int mask)
+{
+    const pixels_case k = {"large", {2, 1, side, side + 3}, c, 0, 0, 50, mask, 97};
+    train_call call = {
+        .op = {.kind = TESS_OP_MOMENTS, .inputs = mask ? 2 : 1, .outputs = 1, .moments = {true}},
+        .in = {case_operand(&k)},
+        .out = {case_vector(tess_moments_values((int)c, true))}};
+    operand got[TESS_OP_OUTPUTS], want[TESS_OP_OUTPUTS];
+    if (mask)
+        call.in[1] = case_mask(&k);
+    tess_moments_clear(call.out[0].f.data, (int)c, true);
+    if (train_run(device, &call, got, k.name) && train_run(cpu, &call, want, k.name)) {
+        compare_moments(got[0].f.data, want[0].f.data, (int)c, true, 1e-12, k.name);
+        free(got[0].f.data), free(want[0].f.data);
+    }
+    train_free(&call);
+}
+
+static void check_refusal(tess_device *device)
+{
+    const tess_op op = {.kind = TESS_OP_LOCAL_RX,
+                        .inputs = 1,
+                        .outputs = 1,
+                        .kernel = {1, 5, 5},
+                        .local_rx = {3, 1e-6},
+                        .in = {tess_tensor_2d(TESS_F32, 1, 8, 8, 4)},
+                        .out = {tess_tensor_2d(TESS_F32, 1, 8, 8, 1)}};
+    tess_op_needs needs;
+    tess_error error = {{0}};
+    CHECK(device->ops->query(device, &op, &needs, &error) == TESS_UNSUPPORTED);
+    CHECK_MSG(strstr(error.text, "on the CPU"), "%s", error.text);
+}
+
+int main(void)
+{
+    int status;
+    tess_device *device = gpu_open(&status), *cpu = NULL;
+    if (!device)
+        return status;
+    const tess_device_options options = {.memory = &test_counter};
+    CHECK(tess_registry_open("cpu", &options, &cpu, NULL) == TESS_OK);
+    for (int i = 0; i < PIXELS_CASES; i++) {
+        const pixels_case *k = &pixels_cases[i];
+        check_moments(device, k, true, i % 2);
+        check_moments(device, k, true, i % 2 == 0);
+        check_moments(device, k, false, i % 2);
+        check_score(device, k, k->c, 2e-5);
+        check_score(device, k, 1 + k->c / 3, 2e-5);
+    }
+    check_channels(device);
+    check_large(device, cpu, 300, 100, 0);
+    check_large(device, cpu, 200, 61, 1);
+    check_large(device, cpu, 150, 205, 2);
+    check_large(device, cpu, 250, 10, 0);
+    check_refusal(device);
+    tess_registry_close(cpu);
+    tess_registry_close(device);
+    return check_end();
+}

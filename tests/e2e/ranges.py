@@ -1,0 +1,91 @@
+"""ranges.py PROGRAM: samples that float32 would round, samples far outside a range, bands without noise, axes of noise maps."""
+import sys
+
+from support import Bench, np, psnr
+
+SIGMA = 0.05
+bench = Bench(sys.argv[1])
+random = np.random.default_rng(19)
+y, x = np.mgrid[0:128, 0:160]
+clean = 0.5 + 0.3 * np.sin(x / 7) * np.cos(y / 11) + 0.1 * (np.hypot(y - 50, x - 60) < 20)
+noisy = clean + SIGMA * random.standard_normal(clean.shape)
+
+
+def denoise(array, *options, status=0):
+    """The result, the record's entry and what was said."""
+    np.save(bench.path("in.npy"), array)
+    run = bench.run("denoise", bench.path("in.npy"), bench.path("out.npy"), *options, "--json", "-", "--verbose")
+    bench.check(run.status == status, f"runs: {run}")
+    return (np.load(bench.path("out.npy")), run.record["denoise"]["files"][0], run.err) if run.status == 0 else (None, {}, run.err)
+
+
+# --- integers beyond 2^24 -------------------------------------------------------------------------------------------
+
+for offset, steps, dtype in ((0, 1000, np.uint32), (4 * 10**9, 1000, np.uint32), (1700000000, 60, np.int32), (2 * 10**9, 200, np.int32),
+                             (-2147483648, 1000, np.int32)):
+    samples = np.rint(noisy * steps + offset).astype(dtype)
+    result, entry, said = denoise(samples)
+    if result is None:
+        continue
+    bench.check(entry["range"] == [int(samples.min()), int(samples.max())], f"{offset}: the range is that of the samples: {entry['range']}")
+    sigma = entry["sigma"] * (entry["range"][1] - entry["range"][0]) / steps
+    bench.check(abs(sigma - SIGMA) < 0.2 * SIGMA, f"{offset}: sigma {sigma:.4f} for {SIGMA}")
+    back = (result.astype(np.float64) - offset) / steps
+    bench.check(psnr(back, clean) > psnr(noisy, clean) + 5, f"{offset}: {psnr(noisy, clean):.1f} dB become {psnr(back, clean):.1f}")
+result, entry, said = denoise(np.full((64, 64), 2000000001, np.int32))
+bench.check(result is not None and (result == 2000000001).all() and entry["range"][0] == 2000000001, f"a constant stays: {entry}")
+
+# --- notes ----------------------------------------------------------------------------------------------------------
+
+_, _, said = denoise(np.arange(4096).reshape(64, 64).astype(np.int32), "--range", "400,1800", "--sigma", SIGMA)
+bench.check("samples down to 0 lie below" in said, f"integers are named without a fraction: {said.strip()}")
+np.save(bench.path("in.npy"), 1e8 + clean)
+said = bench.run("denoise", bench.path("in.npy"), bench.path("out.png")).err
+ends = [float(word) for word in said.partition("with ")[2].partition(" scaled")[0].split(" to ")]
+bench.check(abs(ends[0] - 1e8 - clean.min()) < 1e-6 and abs(ends[1] - 1e8 - clean.max()) < 1e-6, f"a range has the digits that undo it: {ends}")
+heights = np.rint(1000 * noisy)
+for count in (1, 3, 100, 900):
+    for dtype, mark in ((np.int16, -32768), (np.float32, -32768), (np.float32, 1e20)):
+        void = heights.astype(dtype)
+        void.ravel()[5000:5000 + count] = mark
+        _, _, said = denoise(void, "--range", "0,1020", "--sigma", "0.02")
+        bench.check(f"some are {mark:g}; if that marks missing data, declare it" in said and "lower end" not in said,
+                    f"{count} of {mark} in {dtype.__name__}: {said.strip()}")
+_, _, said = denoise(heights.astype(np.int16), "--range", "0,1020", "--sigma", "0.02")
+bench.check("missing" not in said, f"nothing is said of other heights: {said.strip()}")
+
+# --- bands without noise --------------------------------------------------------------------------------------------
+
+for dtype, scale in ((np.float32, 1), (np.float64, 1), (np.uint16, 65535), (np.uint8, 255)):
+    for quiet in (np.full_like(clean, 0.5), np.where(x < 80, 0.25, 0.75)):
+        for bands in ((noisy, quiet), (quiet, noisy, noisy)):
+            image = (scale * np.stack(bands, -1)).astype(dtype)
+            result, entry, _ = denoise(image)
+            if result is None:
+                continue
+            places = [i for i, band in enumerate(bands) if band is quiet]
+            bench.check(all(entry["noise"][i]["sigma"] == 0 and np.array_equal(result[..., i], image[..., i]) for i in places),
+                        f"{dtype.__name__}: band {places} of {len(bands)} has no noise and stays: {entry['noise']}")
+            others = [i for i in range(len(bands)) if i not in places]
+            bench.check(all(psnr(result[..., i] / scale, clean) > psnr(noisy, clean) + 3 for i in others), "and the others are denoised")
+step = np.zeros((192, 192), np.float32)
+step[:, 96:] = 1
+result, entry, _ = denoise(step)
+bench.check(entry.get("sigma") == 0 and np.array_equal(result, step), f"an edge is no noise: {entry}")
+
+# --- axes -------------------------------------------------------------------------------------------------------------
+
+level = np.full((40, 56), 0.1, np.float32)
+np.save(bench.path("flat.npy"), level)
+np.save(bench.path("volume.npy"), np.stack([level] * 5))
+for axes, shape, names in (("HWC", (40, 56, 5), ("flat",)), ("CHW", (5, 40, 56), ("flat",)), ("DHWC", (5, 40, 56, 2), ("volume",)), ("DHW", (5, 40, 56), ("volume",))):
+    image = random.random(shape).astype(np.float32)
+    wanted, _, _ = denoise(image, "--axes", axes, "--sigma", "0.1")
+    for name in names:
+        result, entry, _ = denoise(image, "--axes", axes, "--sigma", bench.path(f"{name}.npy"))
+        bench.check(result is not None and np.abs(result - wanted).max() < 1e-5, f"a map needs no axis of channels: {axes}")
+for shape, advice in (((5, 64, 64, 3), False), ((20, 64, 64), False), ((200, 220, 7), True)):
+    np.save(bench.path("in.npy"), random.random(shape).astype(np.float32))
+    said = bench.run("plan", "denoise", bench.path("in.npy"), bench.path("out.npy"), "--sigma", "0.1", "--verbose").err
+    bench.check("a volume of" in said and ("--axes HWC" in said) == advice, f"{shape}: {said.strip()}")
+bench.finish()
