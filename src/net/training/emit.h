@@ -32,6 +32,7 @@ typedef struct tess_emitter {
     tess_cell control;
     bool recomputing;
     bool accumulate; /* gradients of parameters are added to what is there */
+    int recomputed;  /* segments whose inner values are dropped */
 } tess_emitter;
 
 /* True for a layer whose op has the numbers of the step as its last input. */
