@@ -151,6 +151,7 @@ typedef struct tess_train_config {
         tess_train_path folder;
         tess_train_numbers sigma;
         int64_t every;
+        int64_t patience; /* the run ends after so many validations that are no better; 0: never */
     } validation;
     struct {
         tess_train_path folder;

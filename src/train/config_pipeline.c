@@ -129,6 +129,8 @@ tess_status tess_train_config_pipeline(tess_train_config *config, int64_t images
                          (long long)config->steps);
     if (config->epochs)
         config->steps = steps;
+    if (!GIVEN(config, validation.every)) /* once an epoch */
+        config->validation.every = tess_max_i64(1, tess_ceil_div(images, config->batch));
     if (config->steps < 1 || config->steps >= UINT32_MAX)
         return tess_fail(error, TESS_BAD_INPUT,
                          "epochs: %lld of %lld images make %lld steps; 1 to 4294967294 are possible",

@@ -84,7 +84,7 @@ tess_status tess_train_check_files(const tess_train_job *job, tess_error *error)
     const checked cubes = {job, targets};
     TESS_TRY(job->spectral ? tess_train_each_cube(job, check_cube, &cubes, error)
                            : check_images(job, targets, job->source->images, error));
-    if (job->validator)
+    if (job->validator && tess_validator_images(job->validator))
         TESS_TRY(check_images(job, targets, tess_validator_images(job->validator), error));
     TESS_TRY(check_pairs(targets, error));
     if (config->log.path && is_checkpoint(config, config->log.path))

@@ -90,6 +90,11 @@ tess_status tess_train_first_pipeline_values(tess_train_job *job, float *trained
                                              tess_error *error) TESS_MUST_CHECK;
 /* Whole passes over the data before a step; 0 for other runs. */
 double tess_train_epoch(const tess_train_job *job, int64_t step);
+tess_status tess_train_open_pipeline_validation(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
+/* Epochs, the nodes that are trained, and the seconds of phase 1, for the record. */
+void tess_train_describe_pipeline(const tess_train_job *job, tess_json **record);
+/* Takes the parameters of now into the pipeline's state. */
+tess_status tess_train_take_values(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
 tess_status tess_train_write_pipeline(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
 /* Refuses a name of the run's files that is that of a cube or mask: calls for each of them. */
 tess_status tess_train_each_cube(const tess_train_job *job,

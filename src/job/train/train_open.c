@@ -101,6 +101,8 @@ static tess_status open_validation(tess_train_job *job, tess_error *error)
 {
     if (!job->config.validation.folder.path)
         return TESS_OK;
+    if (job->spectral)
+        return tess_train_open_pipeline_validation(job, error);
     return tess_validator_open(&job->engine, &job->stop, &job->config, job->start, &job->validator, error);
 }
 

@@ -6,15 +6,11 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "base/clock.h"
 #include "io/image.h"
 #include "job/common/record.h"
 #include "job/train/train_job.h"
 #include "model/spectral/state_file.h"
-#include "train/checksum.h"
 #include "train/data_cubes.h"
-
-static const char start_name[] = "fitted.safetensors", cubes_key[] = "cubes";
 
 /* The nodes that `train` names, or all that are trainable. */
 static tess_status choose_nodes(tess_train_job *job, tess_pipeline *pipeline, bool fitted, tess_error *error)
@@ -83,19 +79,6 @@ static tess_status check_before(const tess_train_spectral *s, tess_error *error)
     return TESS_OK;
 }
 
-static tess_pixel_stage_settings stage_of(tess_train_job *job)
-{
-    return (tess_pixel_stage_settings){.device = job->engine.device,
-                                       .memory = job->engine.memory,
-                                       .pool = job->engine.host,
-                                       .stop = &job->stop};
-}
-
-static size_t path_values(const tess_train_spectral *s)
-{
-    return tess_path_values(s->plan, tess_spectral_network_at(s->plan));
-}
-
 static tess_status open_net(tess_train_job *job, tess_error *error)
 {
     tess_train_spectral *s = job->spectral;
@@ -111,7 +94,7 @@ static tess_status open_net(tess_train_job *job, tess_error *error)
     for (int i = 0; i < parameters.count; i++)
         job->model.parameters += parameters.list[i].running ? 0 : parameters.list[i].elements;
     tess_parameters_clear(&parameters);
-    const size_t work = path_values(s) + tess_spectral_network_workspace(s->plan);
+    const size_t work = tess_spectral_path_values(s) + tess_spectral_network_workspace(s->plan);
     return tess_block_alloc(job->engine.memory, &s->work, TESS_MEM_HOST, work * sizeof(double), error);
 }
 
@@ -128,9 +111,11 @@ tess_status tess_train_open_pipeline(tess_train_job *job, tess_error *error)
     TESS_TRY(tess_train_config_pipeline(&job->config, s->cubes.set.images, side, error));
     TESS_TRY(open_plan(job, error));
     TESS_TRY(open_net(job, error));
+    /* Then its file is written, or read into a second state. */
+    s->start_bytes = tess_safetensors_bytes() + (job->settings->resume ? s->state.block.bytes : 0);
     if (s->fitted || job->settings->resume)
         return TESS_OK;
-    const tess_pixel_stage_settings stage = stage_of(job);
+    const tess_pixel_stage_settings stage = tess_spectral_stage(job);
     TESS_TRY(tess_statistics_plan(&stage, s->plan, &s->cubes.set, &s->first, error));
     s->first.by[TESS_MEM_HOST] += tess_pixel_cubes_bytes(&s->cubes);
     return TESS_OK;
@@ -150,6 +135,14 @@ tess_status tess_train_open_cubes(tess_train_job *job, int64_t crop, tess_error 
     return tess_cubes_open(&settings, &job->source, error);
 }
 
+tess_status tess_train_open_pipeline_validation(tess_train_job *job, tess_error *error)
+{
+    const tess_cubes_validator_settings settings = {.stage = tess_spectral_stage(job),
+                                                    .folder = job->config.validation.folder.path,
+                                                    .state = &job->spectral->state};
+    return tess_validator_open_cubes(&job->engine, &settings, &job->validator, error);
+}
+
 /* What is held from the beginning to the end. */
 size_t tess_train_pipeline_bytes(const tess_train_job *job)
 {
@@ -158,23 +151,27 @@ size_t tess_train_pipeline_bytes(const tess_train_job *job)
 
 tess_mem_bytes tess_train_first_bytes(const tess_train_job *job)
 {
-    return job->spectral->first;
+    const tess_train_spectral *s = job->spectral;
+    const tess_mem_bytes file = {.by[TESS_MEM_HOST] = s->start_bytes};
+    return tess_mem_total(&s->first) + s->first.by[TESS_MEM_HOST] > s->start_bytes ? s->first : file;
 }
 
 tess_status tess_train_each_cube(const tess_train_job *job,
                                  tess_status (*check)(const void *user, const char *path, tess_error *error),
                                  const void *user, tess_error *error)
 {
-    const tess_cube_list *list = &job->spectral->cubes.list;
+    const tess_cube_list *lists[] = {&job->spectral->cubes.list,
+                                     job->validator ? tess_validator_cubes(job->validator) : NULL};
     TESS_TRY(check(user, job->config.pipeline.fitted.path, error));
-    for (int64_t f = 0; f < list->count; f++) {
-        char *mask = tess_cube_mask_beside(list->entries[f].path);
-        tess_status status = check(user, list->entries[f].path, error);
-        if (status == TESS_OK && mask)
-            status = check(user, mask, error);
-        tess_small_free(mask);
-        TESS_TRY(status);
-    }
+    for (int k = 0; k < 2; k++)
+        for (int64_t f = 0; lists[k] && f < lists[k]->count; f++) {
+            char *mask = tess_cube_mask_beside(lists[k]->entries[f].path);
+            tess_status status = check(user, lists[k]->entries[f].path, error);
+            if (status == TESS_OK && mask)
+                status = check(user, mask, error);
+            tess_small_free(mask);
+            TESS_TRY(status);
+        }
     return TESS_OK;
 }
 
@@ -190,117 +187,13 @@ void tess_train_close_pipeline(tess_train_job *job)
     tess_small_free(s);
 }
 
-/* Cubes are drawn by their place in the list: names and sizes must be the same when a run is resumed. */
-static void sum_cubes(const tess_train_spectral *s, char text[24])
-{
-    tess_xxh64 sum;
-    tess_xxh64_begin(&sum);
-    for (int64_t f = 0; f < s->cubes.list.count; f++) {
-        const tess_cube_entry *entry = &s->cubes.list.entries[f];
-        const char *slash = strrchr(entry->path, '/'), *name = slash ? slash + 1 : entry->path;
-        const int64_t sizes[] = {entry->info.count, entry->info.height, entry->info.width, entry->info.bands,
-                                 entry->info.dtype};
-        tess_xxh64_add(&sum, name, strlen(name) + 1);
-        tess_xxh64_add(&sum, sizes, sizeof sizes);
-    }
-    snprintf(text, 24, "%016llx", (unsigned long long)tess_xxh64_end(&sum));
-}
-
-static char *start_path(const tess_train_job *job)
-{
-    const char *folder = job->config.checkpoint.folder.path;
-    const size_t size = strlen(folder) + sizeof start_name + 1;
-    char *path = tess_small_alloc(size, 1);
-    if (path)
-        snprintf(path, size, "%s/%s", folder, start_name);
-    return path;
-}
-
-/* Phase 1, and a file of what it fitted, which a resumed run reads. */
-static tess_status fit(tess_train_job *job, const char *path, tess_error *error)
-{
-    tess_train_spectral *s = job->spectral;
-    const tess_pixel_stage_settings stage = stage_of(job);
-    const double begin = tess_clock();
-    char sum[24];
-    const tess_spectral_note note = {cubes_key, sum};
-    tess_statistics *statistics = NULL;
-    if (!s->fitted) {
-        tess_status status = tess_statistics_create(&stage, &s->cubes.set, &s->state, &statistics, error);
-        if (status == TESS_OK)
-            status = tess_statistics_fit(statistics, &s->cubes.set, error);
-        tess_statistics_destroy(statistics);
-        TESS_TRY(status);
-    }
-    s->statistics_seconds = tess_clock() - begin;
-    sum_cubes(s, sum);
-    return tess_spectral_save(job->engine.memory, path, &s->state, &note, 1, error);
-}
-
-static tess_status read_start(tess_train_job *job, const char *path, tess_error *error)
-{
-    tess_train_spectral *s = job->spectral;
-    tess_spectral_plan *plan = NULL;
-    tess_spectral_state state;
-    tess_weights *weights = NULL;
-    char sum[24];
-    sum_cubes(s, sum);
-    TESS_TRY(tess_weights_open(path, &weights, error));
-    const char *before = tess_weights_metadata(weights, cubes_key);
-    const bool same = before && strcmp(before, sum) == 0;
-    tess_weights_close(weights);
-    if (!same)
-        return tess_fail(
-            error, TESS_BAD_INPUT,
-            "%s: the cubes are not those of the run's start; set them back, or start a new run with another "
-            "checkpoint.folder",
-            job->config.data.folders.list[0].path);
-    TESS_TRY(tess_spectral_load(job->engine.memory, path, &plan, &state, error));
-    tess_status status = TESS_OK;
-    const size_t bytes = tess_spectral_state_bytes(plan);
-    if (bytes == tess_spectral_state_bytes(s->plan))
-        memcpy(s->state.block.data, state.block.data, bytes);
-    else
-        status = tess_fail(error, TESS_BAD_INPUT, "%s: is of another pipeline", path);
-    tess_spectral_state_free(&state);
-    tess_spectral_plan_free(plan);
-    return status;
-}
-
-tess_status tess_train_begin_pipeline(tess_train_job *job, tess_error *error)
-{
-    tess_train_spectral *s = job->spectral;
-    double *work = s->work.data;
-    char *path = start_path(job);
-    if (!path)
-        return tess_fail(error, TESS_NO_MEMORY, "no memory for a name");
-    const tess_status status = job->settings->resume ? read_start(job, path, error) : fit(job, path, error);
-    tess_small_free(path);
-    TESS_TRY(status);
-    tess_path_make(&s->state, tess_spectral_network_at(s->plan), work, work + path_values(s), &s->path);
-    return TESS_OK;
-}
-
-tess_status tess_train_first_pipeline_values(tess_train_job *job, float *trained, float *running,
-                                             tess_error *error)
-{
-    const tess_parameters *parameters = tess_training_parameters(job->training);
-    double *work = (double *)job->spectral->work.data + path_values(job->spectral);
-    for (int i = 0; i < parameters->count; i++) {
-        const tess_parameter *one = &parameters->list[i];
-        TESS_TRY(tess_spectral_get(&job->spectral->state, one,
-                                   (one->running ? running : trained) + one->offset, work, error));
-    }
-    return TESS_OK;
-}
-
 double tess_train_epoch(const tess_train_job *job, int64_t step)
 {
     return job->spectral ? (double)(step * job->config.batch / job->source->items) : 0;
 }
 
-/* Takes the parameters of now into the state; a selector's temperature is that of the last step. */
-static tess_status take_values(tess_train_job *job, tess_error *error)
+/* A selector's temperature is that of the last step. */
+tess_status tess_train_take_values(tess_train_job *job, tess_error *error)
 {
     tess_train_spectral *s = job->spectral;
     const tess_parameters *parameters = tess_training_parameters(job->training);
@@ -334,7 +227,7 @@ tess_status tess_train_write_pipeline(tess_train_job *job, tess_error *error)
 {
     tess_json *config = tess_train_config_json(&job->config), *figures = tess_train_figures(job);
     char *texts[] = {tess_json_dump(config, false), tess_json_dump(figures, false)};
-    tess_status status = take_values(job, error);
+    tess_status status = tess_train_take_values(job, error);
     const tess_spectral_note notes[] = {{"config", texts[0]}, {"training", texts[1]}};
     if (status == TESS_OK)
         status = texts[0] && texts[1] ? tess_spectral_save(job->engine.memory, job->config.output.path,
@@ -345,4 +238,18 @@ tess_status tess_train_write_pipeline(tess_train_job *job, tess_error *error)
     tess_json_free(config);
     tess_json_free(figures);
     return status;
+}
+
+void tess_train_describe_pipeline(const tess_train_job *job, tess_json **record)
+{
+    const tess_train_spectral *s = job->spectral;
+    tess_json *nodes = tess_json_array();
+    for (int i = 0; i < s->plan->pipeline.count; i++)
+        if (s->trained[i])
+            tess_json_append_string(&nodes, s->plan->pipeline.nodes[i].name);
+    tess_json_set(record, "trained_nodes", nodes);
+    tess_json_set_int(record, "passes", s->fitted ? 0 : s->plan->passes);
+    tess_json_set_double(record, "epochs",
+                         (double)(job->config.steps * job->config.batch) / (double)job->source->items);
+    tess_json_set_double(record, "statistics_seconds", s->statistics_seconds);
 }

@@ -18,7 +18,14 @@ typedef struct tess_train_spectral {
     tess_block work;                   /* of tess_spectral_get, and for the path */
     tess_path path;                    /* from the file to the network's input */
     tess_mem_bytes first;              /* bytes of phase 1 */
+    size_t start_bytes;                /* of writing or reading what it fitted */
     double statistics_seconds;
 } tess_train_spectral;
+
+struct tess_train_job;
+/* train_pipeline_start.c: how pixels are read for phase 1 and validations. */
+tess_pixel_stage_settings tess_spectral_stage(struct tess_train_job *job);
+/* Values of `work` that the path has; the rest is for tess_spectral_get. */
+size_t tess_spectral_path_values(const tess_train_spectral *s);
 
 #endif

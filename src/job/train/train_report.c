@@ -81,8 +81,9 @@ static const measure *measure_of(const tess_train_job *job)
                                  "best_validation_loss",
                                  ", ",
                                  4,
-                                 -1};
-    return job->levels ? &loss : &psnr;
+                                 -1},
+                         curve = {"validation_auroc", NULL, "best_validation_auroc", ", ", 4, 1};
+    return job->spectral ? &curve : job->levels ? &loss : &psnr;
 }
 
 tess_status tess_train_report_psnr(tess_train_job *job, tess_error *error)
@@ -101,14 +102,22 @@ tess_status tess_train_report_psnr(tess_train_job *job, tess_error *error)
     }
     tess_json_set_int(&line, "step", step);
     tess_json_set_double(&line, told->key, told->sign * job->psnr);
-    tess_json_set(&line, told->of_levels, each);
+    if (job->spectral) {
+        tess_json_free(each);
+        tess_json_set_double(&line, "validation_average_precision", tess_validator_precision(job->validator));
+        used += snprintf(levels + used, sizeof levels - (size_t)used, "AUROC %.4f", job->psnr);
+    } else {
+        tess_json_set(&line, told->of_levels, each);
+    }
     if (used < (int)sizeof levels)
         snprintf(levels + used, sizeof levels - (size_t)used, "%s", told->unit);
     say_progress(job, levels);
     if (job->events) {
-        const tess_status status =
-            tess_events_scalar(job->events, job->levels ? "validation_loss" : "validation_psnr_db", step,
-                               told->sign * job->psnr, error);
+        const tess_status status = tess_events_scalar(job->events,
+                                                      job->spectral ? told->key
+                                                      : job->levels ? "validation_loss"
+                                                                    : "validation_psnr_db",
+                                                      step, told->sign * job->psnr, error);
         if (status != TESS_OK) {
             tess_json_free(line);
             return status;
@@ -134,7 +143,13 @@ tess_json *tess_train_figures(const tess_train_job *job)
         tess_json_set_double(&figures, told->key, told->sign * job->psnr);
         for (int i = 0; i < tess_validator_levels(job->validator); i++)
             tess_json_append_double(&levels, told->sign * tess_validator_psnr(job->validator, i));
-        tess_json_set(&figures, told->of_levels, levels);
+        if (job->spectral) {
+            tess_json_free(levels);
+            tess_json_set_double(&figures, "validation_average_precision",
+                                 tess_validator_precision(job->validator));
+        } else {
+            tess_json_set(&figures, told->of_levels, levels);
+        }
         tess_json_set_double(&figures, told->best, told->sign * job->state.best_psnr);
         tess_json_set_int(&figures, "best_step", job->state.best_step);
     }
@@ -197,6 +212,8 @@ tess_json *tess_train_record(const tess_train_job *job, bool ran)
     tess_json_set_int(&train, "images", job->source->items);
     tess_json_set_string(&train, "output", job->config.output.given);
     tess_json_set_int(&train, "steps", job->config.steps);
+    if (job->spectral)
+        tess_train_describe_pipeline(job, &train);
     if (ran) {
         tess_json *measured = tess_json_object();
         tess_mem_usage peak;

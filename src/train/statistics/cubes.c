@@ -59,6 +59,12 @@ tess_status tess_pixel_cubes_open(const char *path, const tess_cube_settings *se
     return TESS_OK;
 }
 
+void tess_pixel_cubes_rest(tess_pixel_cubes *cubes)
+{
+    tess_cube_close(cubes->open);
+    cubes->open = NULL;
+}
+
 void tess_pixel_cubes_close(tess_pixel_cubes *cubes)
 {
     tess_cube_close(cubes->open);

@@ -21,6 +21,8 @@ void tess_pixel_cubes_close(tess_pixel_cubes *cubes);
 /* The cube of an image, open. */
 tess_status tess_pixel_cubes_at(tess_pixel_cubes *cubes, int64_t image, tess_cube **cube,
                                 tess_error *error) TESS_MUST_CHECK;
+/* Closes the open file; it is opened again when it is read. */
+void tess_pixel_cubes_rest(tess_pixel_cubes *cubes);
 /* The most that an open file holds. */
 size_t tess_pixel_cubes_bytes(const tess_pixel_cubes *cubes);
 

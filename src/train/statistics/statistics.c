@@ -129,6 +129,11 @@ void tess_statistics_destroy(tess_statistics *s)
     tess_small_free(s);
 }
 
+void tess_statistics_renew(tess_statistics *s)
+{
+    s->factor_known = false;
+}
+
 int tess_statistics_score_readings(const tess_spectral_plan *plan)
 {
     return 1 + tess_spectral_readings_at(plan, tess_pipeline_score(&plan->pipeline));

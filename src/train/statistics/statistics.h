@@ -18,6 +18,9 @@ tess_status tess_statistics_create(const tess_pixel_stage_settings *settings, co
                                    tess_error *error) TESS_MUST_CHECK;
 void tess_statistics_destroy(tess_statistics *statistics);
 
+/* The state was changed from outside: scores are computed with its parameters of now. */
+void tess_statistics_renew(tess_statistics *statistics);
+
 /* How often each image is read, in phase 1 and to score it. */
 int tess_statistics_fit_readings(const tess_spectral_plan *plan);
 int tess_statistics_score_readings(const tess_spectral_plan *plan);
