@@ -97,6 +97,18 @@ def check_kinds(bench):
         bench.check(scored and np.all(np.isfinite(np.load(bench.path("s.npy")))), f"{name} scores")
 
 
+def check_false_alarms(bench):
+    """The threshold belongs to the trained scores: the share of pixels of the set that reaches it is the rate."""
+    graph = {"nodes": [{"kind": "minmax"}, {"kind": "selector"}, {"kind": "rx", "trainable": True}, {"kind": "score_to_logit"},
+                       {"kind": "bce"}, {"kind": "false_alarm", "rate": 0.02}]}
+    train(bench, "alarm", pipeline=graph, optimizer={"rate": 1e-2})
+    found = bench.record("detect", bench.path("cubes"), bench.path("alarms"), "--pipeline", bench.path("alarm.safetensors"),
+                         "--device", DEVICE)
+    if found:
+        share = found["detect"]["anomalies"] / found["detect"]["pixels"]
+        bench.check(abs(share - 0.02) < 0.001, f"{share} of the pixels are anomalies")
+
+
 def check_equal(bench):
     for pipeline in ("selector", "svdd"):
         if not train(bench, "one", pipeline=pipeline):
@@ -174,6 +186,7 @@ def main():
     make_cubes(bench)
     check_result(bench)
     check_kinds(bench)
+    check_false_alarms(bench)
     check_equal(bench)
     check_refused(bench)
     check_torch(bench, sys.argv[1])

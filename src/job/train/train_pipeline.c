@@ -113,7 +113,8 @@ tess_status tess_train_open_pipeline(tess_train_job *job, tess_error *error)
     TESS_TRY(open_net(job, error));
     /* Then its file is written, or read into a second state. */
     s->start_bytes = tess_safetensors_bytes() + (job->settings->resume ? s->state.block.bytes : 0);
-    if (s->fitted || job->settings->resume)
+    if ((s->fitted || job->settings->resume) &&
+        tess_pipeline_kind(&s->plan->pipeline, TESS_NODE_FALSE_ALARM) < 0)
         return TESS_OK;
     const tess_pixel_stage_settings stage = tess_spectral_stage(job);
     TESS_TRY(tess_statistics_plan(&stage, s->plan, &s->cubes.set, &s->first, error));
@@ -223,11 +224,31 @@ tess_status tess_train_take_values(tess_train_job *job, tess_error *error)
     return status;
 }
 
+/* The threshold for a rate of false alarms is that of the trained scores. Phase 1 needs as much memory, and data are gone. */
+static tess_status calibrate(tess_train_job *job, tess_error *error)
+{
+    tess_train_spectral *s = job->spectral;
+    const tess_pixel_stage_settings stage = tess_spectral_stage(job);
+    tess_statistics *statistics = NULL;
+    if (tess_pipeline_kind(&s->plan->pipeline, TESS_NODE_FALSE_ALARM) < 0)
+        return TESS_OK;
+    tess_data_close(job->queue);
+    job->queue = NULL;
+    tess_status status = tess_statistics_create(&stage, &s->cubes.set, &s->state, &statistics, error);
+    if (status == TESS_OK)
+        status = tess_statistics_calibrate(statistics, &s->cubes.set, error);
+    tess_statistics_destroy(statistics);
+    tess_pixel_cubes_rest(&s->cubes);
+    return status;
+}
+
 tess_status tess_train_write_pipeline(tess_train_job *job, tess_error *error)
 {
     tess_json *config = tess_train_config_json(&job->config), *figures = tess_train_figures(job);
     char *texts[] = {tess_json_dump(config, false), tess_json_dump(figures, false)};
     tess_status status = tess_train_take_values(job, error);
+    if (status == TESS_OK)
+        status = calibrate(job, error);
     const tess_spectral_note notes[] = {{"config", texts[0]}, {"training", texts[1]}};
     if (status == TESS_OK)
         status = texts[0] && texts[1] ? tess_spectral_save(job->engine.memory, job->config.output.path,

@@ -29,6 +29,10 @@ int tess_statistics_score_readings(const tess_spectral_plan *plan);
 tess_status tess_statistics_fit(tess_statistics *statistics, const tess_pixel_set *set,
                                 tess_error *error) TESS_MUST_CHECK;
 
+/* Finds the threshold of a false_alarm node again, for a state whose other parameters gradients changed. */
+tess_status tess_statistics_calibrate(tess_statistics *statistics, const tess_pixel_set *set,
+                                      tess_error *error) TESS_MUST_CHECK;
+
 /* Receives the scores of an image, rows in order. */
 typedef tess_status (*tess_score_sink)(void *user, int64_t image, int64_t first_row, int64_t rows,
                                        const float *scores, tess_error *error);

@@ -231,3 +231,21 @@ tess_status tess_statistics_fit(tess_statistics *s, const tess_pixel_set *set, t
     }
     return TESS_OK;
 }
+
+tess_status tess_statistics_calibrate(tess_statistics *s, const tess_pixel_set *set, tess_error *error)
+{
+    const int node = tess_pipeline_kind(&s->plan->pipeline, TESS_NODE_FALSE_ALARM);
+    if (node < 0)
+        return TESS_OK;
+    const int t = s->plan->tap_of[node];
+    s->factor_known = false;
+    for (int number = s->plan->tap[t].first; number <= s->plan->tap[t].last; number++) {
+        const pass p = {.scope = TESS_SCOPE_SET, .number = number, .scores = t};
+        begin(s, &p);
+        for (int64_t image = 0; image < set->images; image++)
+            TESS_TRY(tess_statistics_raw_scores(s, set, image, add_scores, s, error));
+        TESS_TRY(tess_stop_check(s->stage.settings.stop, error));
+        tess_order_next(&s->order[t]);
+    }
+    return tess_statistics_fit_node(s, node, error);
+}
