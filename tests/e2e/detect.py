@@ -388,7 +388,6 @@ def test_refusals(bench):
             ((bench.path("empty"), bench.path("e")), ["empty"]),
             ((bench.path("none.npy"), s), ["none.npy"]),
             ((c, s, "--pipeline", "rxx"), 2, ["did you mean rx?"]),
-            ((c, s, "--pipeline", "svdd"), ["needs training"]),
             ((c, s, "--pipeline", loop), ["snv", "circle"]),
             ((c, s, "--pipeline", bench.path("none.json")), ["none.json"]),
             ((c, s, "--pipeline", c.with_suffix(".safetensors")), ["c.safetensors"]),

@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
+#include "job/common/note.h"
 #include "job/detect/detect_job.h"
 #include "model/spectral/state_file.h"
 #include "train/statistics/decide.h"
@@ -160,6 +161,17 @@ static tess_status allocate(tess_detect_job *job, tess_error *error)
     return tess_statistics_create(&job->stage, &job->all, &job->state, &job->statistics, error);
 }
 
+/* A network that nobody trained. */
+static void note_random(const tess_detect_job *job)
+{
+    const int node = tess_pipeline_kind(&job->plan->pipeline, TESS_NODE_MLP);
+    const char *pipeline = job->settings->pipeline;
+    if (node >= 0 && !tess_detect_has_suffix(pipeline, ".safetensors"))
+        tess_note(&job->settings->common, TESS_NOTE_WARNING,
+                  "node '%s' (mlp) has its first values, which are random; `tessera train` trains it",
+                  job->plan->pipeline.nodes[node].name);
+}
+
 tess_status tess_detect_run(tess_detect_job *job, tess_error *error)
 {
     const tess_detect_settings *s = job->settings;
@@ -173,6 +185,7 @@ tess_status tess_detect_run(tess_detect_job *job, tess_error *error)
     tess_stop_begin(&job->engine.stop,
                     fit_pixels + job->input.list.pixels * tess_statistics_score_readings(job->plan));
     double start = tess_clock();
+    note_random(job);
     if (job->fits)
         TESS_TRY(tess_statistics_fit(job->statistics, &fitted->set, error));
     if (s->save)

@@ -159,6 +159,7 @@ tess_status tess_spectral_state_create(tess_memory *memory, const tess_spectral_
     TESS_TRY(
         tess_block_alloc(memory, &state->block, TESS_MEM_WEIGHTS, tess_spectral_state_bytes(plan), error));
     lay_out(plan, state->block.data, state);
+    tess_spectral_start(state);
     return TESS_OK;
 }
 

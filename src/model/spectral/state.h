@@ -29,7 +29,7 @@ size_t tess_spectral_state_bytes(const tess_spectral_plan *plan);
 tess_status tess_spectral_state_create(tess_memory *memory, const tess_spectral_plan *plan,
                                        tess_spectral_state *state, tess_error *error) TESS_MUST_CHECK;
 void tess_spectral_state_free(tess_spectral_state *state);
-/* First values of what phase 1 does not fit: drawn by the seed of each node. */
+/* First values of what phase 1 does not fit, which a new state has: drawn by the seed of each node. */
 void tess_spectral_start(tess_spectral_state *state);
 /* A part of a node's parameters by its name; NULL: it has none. */
 double *tess_spectral_part(const tess_spectral_state *state, int node, const char *name);

@@ -211,7 +211,6 @@ static int deepest(const tess_spectral_plan *plan, const pass *p)
 
 tess_status tess_statistics_fit(tess_statistics *s, const tess_pixel_set *set, tess_error *error)
 {
-    tess_spectral_start(s->state);
     for (int number = 1; number <= s->plan->passes; number++) {
         const pass p = pass_of(s->plan, TESS_SCOPE_SET, number);
         const int node = deepest(s->plan, &p);
