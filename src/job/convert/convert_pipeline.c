@@ -98,15 +98,10 @@ static tess_status write_fitted(import *im, tess_error *error)
     tess_spectral_plan *plan = NULL;
     tess_spectral_state state = {0};
     tess_cuvis_facts facts = im->facts;
-    if (!facts.bands)
-        facts.bands = tess_cuvis_bands(&im->cuvis, im->weights);
-    if (!facts.bands)
-        return tess_fail(error, TESS_BAD_OPTION,
-                         "%s: its nodes need the wavelengths, or do not say how many bands there are; name a "
-                         "`cube` of the "
-                         "kind that it is for",
-                         s->input);
-    tess_status status = tess_cuvis_load(&im->cuvis, &facts, im->weights, im->memory, &plan, &state, error);
+    tess_status status =
+        facts.bands ? TESS_OK : tess_cuvis_bands(&im->cuvis, im->weights, &facts.bands, error);
+    if (status == TESS_OK)
+        status = tess_cuvis_load(&im->cuvis, &facts, im->weights, im->memory, &plan, &state, error);
     if (status != TESS_OK)
         return tess_fail_prefix(error, status, im->weights_path);
     status = tess_spectral_save(im->memory, s->output, &state, error);

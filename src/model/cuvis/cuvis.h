@@ -36,8 +36,9 @@ tess_status tess_cuvis_graph(const tess_json *yaml, const tess_cuvis_facts *fact
                              tess_error *error) TESS_MUST_CHECK;
 void tess_cuvis_free(tess_cuvis *cuvis);
 
-/* Bands of the data, as the weights have them. 0: they do not say, or a cube is needed for its wavelengths too. */
-int tess_cuvis_bands(const tess_cuvis *cuvis, const tess_weights *weights);
+/* Bands of the data, as the weights have them. TESS_BAD_OPTION: a cube must say it. Messages do not contain the path. */
+tess_status tess_cuvis_bands(const tess_cuvis *cuvis, const tess_weights *weights, int *bands,
+                             tess_error *error) TESS_MUST_CHECK;
 /* Compiles the pipeline and takes its parameters from the buffers. The caller frees both; the state points to the plan. */
 tess_status tess_cuvis_load(const tess_cuvis *cuvis, const tess_cuvis_facts *facts, tess_weights *weights,
                             tess_memory *memory, tess_spectral_plan **plan, tess_spectral_state *state,

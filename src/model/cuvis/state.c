@@ -25,22 +25,40 @@ static const char *buffer_of(const tess_cuvis_class *class, const char *part)
     return NULL;
 }
 
-int tess_cuvis_bands(const tess_cuvis *cuvis, const tess_weights *weights)
+static tess_status no_buffer(const tess_cuvis *cuvis, int node, const char *buffer, tess_error *error)
+{
+    return tess_fail(error, TESS_BAD_INPUT, "has no tensor '%.60s.%s' of a %s", cuvis->of[node].name, buffer,
+                     cuvis->of[node].class->name);
+}
+
+/* The first node that has a mean of each band, and reads the bands themselves. */
+tess_status tess_cuvis_bands(const tess_cuvis *cuvis, const tess_weights *weights, int *bands,
+                             tess_error *error)
 {
     const tess_pipeline *p = &cuvis->pipeline;
-    int bands = 0;
-    if (tess_pipeline_kind(p, TESS_NODE_BANDPASS) >= 0 || tess_pipeline_kind(p, TESS_NODE_CONTINUUM) >= 0)
-        return 0;
-    for (int i = 0; i < p->count && !bands; i++) {
+    for (int i = 0; i < p->count; i++)
+        if (p->nodes[i].kind == TESS_NODE_BANDPASS || p->nodes[i].kind == TESS_NODE_CONTINUUM)
+            return tess_fail(error, TESS_BAD_OPTION,
+                             "node '%s' needs the wavelengths of the bands; name a `cube` that has them",
+                             p->nodes[i].name);
+    for (int i = 0; i < p->count; i++) {
         const char *buffer = buffer_of(cuvis->of[i].class, "mean");
-        const tess_weight *w = buffer ? find_buffer(weights, cuvis->of[i].name, buffer) : NULL;
-        bool mixed = false;
-        for (int at = p->nodes[i].from; at != TESS_NODE_DATA; at = p->nodes[at].from)
-            mixed |= p->nodes[at].kind == TESS_NODE_PCA;
-        if (w && !mixed && w->rank == 1 && w->dims[0] <= TESS_SPECTRAL_BANDS)
-            bands = (int)w->dims[0];
+        if (!buffer || tess_node_scope_of(&p->nodes[i]) != TESS_SCOPE_SET)
+            continue;
+        const tess_weight *w = find_buffer(weights, cuvis->of[i].name, buffer);
+        if (!w)
+            return no_buffer(cuvis, i, buffer, error);
+        if (w->rank != 1 || w->dims[0] < 1 || w->dims[0] > TESS_SPECTRAL_BANDS)
+            return tess_fail(error, TESS_BAD_INPUT,
+                             "tensor '%.200s' is no list of 1 to %d values, one a band", w->name,
+                             TESS_SPECTRAL_BANDS);
+        *bands =
+            (int)w->dims[0]; /* nodes are in order: none before it mixes bands without a mean of its own */
+        return TESS_OK;
     }
-    return bands;
+    return tess_fail(
+        error, TESS_BAD_OPTION,
+        "no node says how many bands there are; name a `cube` of the kind that the pipeline is for");
 }
 
 static tess_status wrong_shape(const tess_weight *w, const tess_node_part *part, tess_error *error)
@@ -99,8 +117,7 @@ static tess_status load_part(const tess_cuvis *cuvis, tess_weights *weights, tes
         how = TESS_CUVIS_SYMMETRIC;
     }
     if (!w)
-        return tess_fail(error, TESS_BAD_INPUT, "has no tensor '%.60s.%s' of a %s", name, row->buffer,
-                         cuvis->of[node].class->name);
+        return no_buffer(cuvis, node, row->buffer, error);
     int k = 0;
     while (k < count && strcmp(parts[k].name, row->part) != 0)
         k++;
