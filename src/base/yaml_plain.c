@@ -59,8 +59,9 @@ tess_json *tess_yaml_plain(const char *word)
     if (!as_number(word, number, sizeof number))
         return tess_json_string(word);
     tess_json *list = NULL, *value;
-    if (tess_json_parse(number, strlen(number), &list, NULL) != TESS_OK) /* 1e999 */
-        return tess_json_string(word);
+    const tess_status status = tess_json_parse(number, strlen(number), &list, NULL);
+    if (status != TESS_OK) /* 1e999 */
+        return status == TESS_NO_MEMORY ? NULL : tess_json_string(word);
     const tess_json *first = tess_json_at(list, 0);
     value = tess_json_is_int(first) ? tess_json_int(tess_json_as_int(first, 0))
                                     : tess_json_double(tess_json_as_double(first, 0));
