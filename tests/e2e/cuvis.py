@@ -318,6 +318,59 @@ def test_wavelengths(bench):
     bench.check_refused(result, 2, "--cube", "wavelengths")
 
 
+def test_trained(bench):
+    """The selector and Deep SVDD: scores where we have such nodes, else the message names their classes."""
+    train, x = cube(1).astype(np.float64), cube(2).astype(np.float64)
+    rng, scale = np.random.default_rng(5), fit_minmax(train)
+    logits = single(rng.normal(0, 2, BANDS))
+
+    def have(text, *classes):
+        bench.path("t.yaml").write_text(text)
+        result = bench.run("convert", bench.path("t.yaml"), bench.path("t.json"))
+        if "don't have" in result.err:
+            bench.check_refused(result, 1, *classes)
+        return result.status == 0
+
+    for hard in (False, True):
+        selector = ("select", "cuvis_ai.node.channel_selector.SoftChannelSelector",
+                    {"n_select": 4, "input_channels": BANDS, "init_method": "variance", "temperature_init": 5.0, "temperature_min": 0.1,
+                     "temperature_decay": 0.9, "hard": hard, "eps": 1e-6}, "data", "selected")
+        weights = np.exp(logits.astype(np.float64) / 5)
+        weights *= 4 / weights.sum()
+        if hard:
+            weights = (logits >= np.sort(logits)[-4]).astype(np.float64)
+        score = fit_rx(minmax(train, scale) * weights)
+        text = chain(MINMAX, selector, GLOBAL)
+        if have(text, "select (cuvis_ai.node.channel_selector.SoftChannelSelector)"):
+            convert(bench, text, {"MinMaxNormalizer": scale, "select": {"channel_logits": logits}, "RXGlobal": score})
+            detect(bench, "out.safetensors")
+            check_scores(bench, rx(minmax(x, scale) * weights, score), f"minmax, selector (hard {hard}), RX")
+
+    svdd = "cuvis_ai.node.anomaly.deep_svdd."
+    nodes = [("norm", NORM + "PerPixelUnitNorm", {"eps": 1e-8}, "data", "normalized"),
+             ("z", svdd + "ZScoreNormalizerGlobal", {"num_channels": BANDS, "eps": 1e-8}, "data", "normalized"),
+             ("net", svdd + "DeepSVDDProjection", {"in_channels": BANDS, "rep_dim": 8, "hidden": 16, "kernel": "linear", "n_rff": 2048, "gamma": None,
+                                                   "mlp_forward_batch_size": 65536}, "data", "embeddings"),
+             ("score", svdd + "DeepSVDDScores", {"name": None, "execution_stages": None}, "embeddings", "scores"), QUANTILE]
+    text = chain(*nodes).replace("connections:\n", f"- name: centre\n  class_name: {svdd}DeepSVDDCenterTracker\n  hparams:\n    rep_dim: 8\n"
+                                 "    alpha: 0.1\n    update_in_eval: false\nconnections:\n- source: net.outputs.embeddings\n"
+                                 "  target: centre.inputs.embeddings\n- source: centre.outputs.center\n  target: score.inputs.center\n")
+    if not have(text, f"net ({svdd}DeepSVDDProjection)", f"centre ({svdd}DeepSVDDCenterTracker)", f"score ({svdd}DeepSVDDScores)"):
+        return
+    before = unit_norm(train).reshape(-1, BANDS)
+    z = {"zscore_mean": single(before.mean(0)), "zscore_std": single(before.std(0, ddof=1) + 1e-8)}
+    net = {"net.fc1.weight": single(rng.normal(0, .2, (16, BANDS))), "net.fc1.bias": single(rng.normal(0, .2, 16)),
+           "net.fc2.weight": single(rng.normal(0, .3, (8, 16)))}
+    centre = single(rng.normal(0, .1, 8))
+    embed = lambda y: np.maximum((unit_norm(y) - z["zscore_mean"].astype(float)) / z["zscore_std"].astype(float)
+                                 @ net["net.fc1.weight"].T.astype(float) + net["net.fc1.bias"], 0) @ net["net.fc2.weight"].T.astype(float)
+    if convert(bench, text, {"z": z, "net": net, "centre": {"_tracked_center": centre}}):
+        detect(bench, "out.safetensors")
+        check_scores(bench, ((embed(x) - centre.astype(float)) ** 2).sum(-1), "Deep SVDD")
+    bench.path("t.yaml").write_text(text.replace("centre.outputs.center", "net.outputs.embeddings"))
+    bench.check_refused(bench.run("convert", bench.path("t.yaml"), bench.path("t.json")), 1, "score.inputs.center")
+
+
 def test_graph(bench):
     """Without weights: a graph that detect fits, to what cuvis.ai would have fitted."""
     image = cube(3)
@@ -562,7 +615,7 @@ def main():
         skip("built without libyaml")
     if not bench.has_gdal():
         skip("the header of a cube with wavelengths is read by GDAL, which is not there")
-    for test in (test_fitted, test_wavelengths, test_graph, test_missing, test_hostile_yaml, test_hostile_weights):
+    for test in (test_fitted, test_wavelengths, test_trained, test_graph, test_missing, test_hostile_yaml, test_hostile_weights):
         test(bench)
     bench.finish()
 

@@ -7,9 +7,10 @@
 enum { TESS_CUVIS_PARTS = 3 };
 
 typedef enum tess_cuvis_role {
-    TESS_CUVIS_KIND, /* a node of ours */
-    TESS_CUVIS_DATA, /* gives the cube */
-    TESS_CUVIS_PASS  /* changes nothing */
+    TESS_CUVIS_KIND,  /* a node of ours */
+    TESS_CUVIS_DATA,  /* gives the cube */
+    TESS_CUVIS_PASS,  /* changes nothing */
+    TESS_CUVIS_HELPER /* holds a parameter of another node, which reads it at its port `helper` */
 } tess_cuvis_role;
 
 /* How a buffer becomes a parameter. */
@@ -17,6 +18,8 @@ typedef enum tess_cuvis_how {
     TESS_CUVIS_COPY,
     TESS_CUVIS_SYMMETRIC,  /* of a quadratic form: only its symmetric part counts */
     TESS_CUVIS_COVARIANCE, /* the (pseudo-)inverse of the buffer */
+    TESS_CUVIS_HELPED,     /* a buffer of the helper */
+    TESS_CUVIS_SETTING     /* no buffer: the value of our setting of this name */
 } tess_cuvis_how;
 
 typedef struct tess_cuvis_part {
@@ -30,9 +33,10 @@ typedef struct tess_cuvis_entry {
     const char *name;
     const tess_json *hparams; /* may be NULL */
     const tess_cuvis_facts *facts;
-    bool has_wavelengths; /* its port is connected */
-    const char *kind;     /* may be changed */
-    tess_json *settings;  /* of the node of ours */
+    const tess_json *helper; /* hparams of the helper; may be NULL */
+    bool has_wavelengths;    /* its port is connected */
+    const char *kind;        /* may be changed */
+    tess_json *settings;     /* of the node of ours */
 } tess_cuvis_entry;
 
 struct tess_cuvis_class {
@@ -44,6 +48,7 @@ struct tess_cuvis_class {
     const char *hparams; /* the names that are known */
     tess_status (*translate)(tess_cuvis_entry *entry, tess_error *error);
     tess_cuvis_part parts[TESS_CUVIS_PARTS + 1];
+    const char *helper; /* a port; NULL: there is none */
 };
 
 /* By "package.module.Class"; NULL: we have no such node. */
@@ -64,6 +69,9 @@ tess_status tess_cuvis_snv(tess_cuvis_entry *entry, tess_error *error) TESS_MUST
 tess_status tess_cuvis_savitzky_golay(tess_cuvis_entry *entry, tess_error *error) TESS_MUST_CHECK;
 tess_status tess_cuvis_bandpass(tess_cuvis_entry *entry, tess_error *error) TESS_MUST_CHECK;
 tess_status tess_cuvis_pca(tess_cuvis_entry *entry, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_cuvis_selector(tess_cuvis_entry *entry, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_cuvis_mlp(tess_cuvis_entry *entry, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_cuvis_svdd(tess_cuvis_entry *entry, tess_error *error) TESS_MUST_CHECK;
 tess_status tess_cuvis_rx_set(tess_cuvis_entry *entry, tess_error *error) TESS_MUST_CHECK;
 tess_status tess_cuvis_rx_image(tess_cuvis_entry *entry, tess_error *error) TESS_MUST_CHECK;
 tess_status tess_cuvis_lad(tess_cuvis_entry *entry, tess_error *error) TESS_MUST_CHECK;

@@ -24,7 +24,8 @@ typedef struct tess_cuvis_facts {
 typedef struct tess_cuvis {
     tess_pipeline pipeline;
     struct {
-        const char *name; /* in the YAML, which must outlive this */
+        const char *name;   /* in the YAML, which must outlive this */
+        const char *helper; /* another node of the YAML that holds parameters of this one; or NULL */
         const tess_cuvis_class *class;
     } of[TESS_PIPELINE_NODES]; /* for each node of the pipeline */
     tess_json *left_out;       /* [{"name":, "class":}] */

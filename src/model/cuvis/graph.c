@@ -49,6 +49,7 @@ static tess_status write_nodes(tess_cuvis_wiring *g, tess_json **nodes, tess_jso
         if (!n->needed)
             continue;
         tess_cuvis_entry entry = {.name = n->name, .hparams = n->hparams, .facts = g->facts};
+        entry.helper = n->helper >= 0 ? g->node[n->helper].hparams : NULL;
         entry.has_wavelengths = tess_cuvis_link_to(g, i, "wavelengths", 11) != -1;
         const tess_status status = tess_cuvis_translate(n->class, &entry, g->error);
         tess_json_set_string(&entry.settings, "name", n->ours);
@@ -73,7 +74,7 @@ static void list_rest(const tess_cuvis_wiring *g, tess_cuvis *out)
     out->data = tess_json_array();
     for (int i = 0; i < g->nodes; i++) {
         const tess_cuvis_node *n = &g->node[i];
-        if (n->needed || (n->class && n->class->role == TESS_CUVIS_PASS))
+        if (n->needed || n->helps || (n->class && n->class->role == TESS_CUVIS_PASS))
             continue;
         tess_json *one = tess_json_object();
         tess_json_set_string(&one, "name", n->name);
@@ -99,6 +100,7 @@ static tess_status make(tess_cuvis_wiring *g, tess_cuvis *out)
             if (g->node[k].needed && strcmp(g->node[k].ours, out->pipeline.nodes[i].name) == 0) {
                 out->of[i].name = g->node[k].name;
                 out->of[i].class = g->node[k].class;
+                out->of[i].helper = g->node[k].helper >= 0 ? g->node[g->node[k].helper].name : NULL;
             }
     list_rest(g, out);
     return out->left_out && out->data ? TESS_OK

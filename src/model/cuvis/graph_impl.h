@@ -11,8 +11,9 @@ typedef struct tess_cuvis_node {
     const tess_cuvis_class *class; /* NULL: not one that we have */
     const tess_json *hparams;
     char ours[TESS_NODE_NAME];
-    bool needed, is_data;
-    int reads; /* the needed node that it reads, or TESS_NODE_DATA */
+    bool needed, is_data, helps;
+    int helper; /* -1: none */
+    int reads;  /* the needed node that it reads, or TESS_NODE_DATA */
 } tess_cuvis_node;
 
 typedef struct tess_cuvis_end {

@@ -53,7 +53,8 @@ static tess_status find_source(tess_cuvis_wiring *g, int n, int *out)
         if (!source->class)
             return TESS_OK;
         const char *outputs = source->class->outputs;
-        if (source->class->role == TESS_CUVIS_DATA || strcspn(outputs, " ") != strlen(from->port) ||
+        if (source->class->role == TESS_CUVIS_DATA || source->class->role == TESS_CUVIS_HELPER ||
+            strcspn(outputs, " ") != strlen(from->port) ||
             memcmp(outputs, from->port, strlen(from->port)) != 0)
             return tess_fail(g->error, TESS_UNSUPPORTED,
                              "connections: '%.60s' reads '%.60s' of '%.60s'; only %.*s is passed on",
@@ -65,12 +66,32 @@ static tess_status find_source(tess_cuvis_wiring *g, int n, int *out)
     return tess_fail(g->error, TESS_BAD_INPUT, "connections: '%.60s' is on a circle", g->node[n].name);
 }
 
+/* The node that holds a parameter of `n`. One that we don't have is needed, so that it is named as missing. */
+static tess_status find_helper(tess_cuvis_wiring *g, int n)
+{
+    const char *port = g->node[n].class->helper;
+    const int link = port ? tess_cuvis_link_to(g, n, port, strlen(port)) : -1;
+    if (!port)
+        return TESS_OK;
+    tess_cuvis_node *helper = link >= 0 ? &g->node[g->from[link].node] : NULL;
+    if (!helper || (helper->class &&
+                    (helper->class->role != TESS_CUVIS_HELPER || strcmp(g->from[link].port, port) != 0)))
+        return tess_fail(g->error, TESS_BAD_INPUT,
+                         "connections: '%.60s.inputs.%s' reads %s; expected a DeepSVDDCenterTracker",
+                         g->node[n].name, port, helper ? helper->name : "nothing, or several nodes");
+    helper->needed = !helper->class;
+    helper->helps = helper->class != NULL;
+    g->node[n].helper = g->from[link].node;
+    return TESS_OK;
+}
+
 static tess_status need(tess_cuvis_wiring *g, int n)
 {
     while (n != TESS_NODE_DATA && !g->node[n].needed) {
         g->node[n].needed = true;
         if (!g->node[n].class)
             return TESS_OK;
+        TESS_TRY(find_helper(g, n));
         TESS_TRY(find_source(g, n, &g->node[n].reads));
         n = g->node[n].reads;
     }
@@ -79,7 +100,7 @@ static tess_status need(tess_cuvis_wiring *g, int n)
 
 const tess_kind_row *tess_cuvis_kind(const tess_cuvis_node *n)
 {
-    for (int k = 0; n->class && n->class->kind && k < TESS_NODE_KINDS; k++)
+    for (int k = 0; n->class && n->class->role == TESS_CUVIS_KIND && k < TESS_NODE_KINDS; k++)
         if (strcmp(tess_node_kinds[k].name, n->class->kind) == 0)
             return &tess_node_kinds[k];
     return NULL;

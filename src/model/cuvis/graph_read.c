@@ -41,6 +41,7 @@ static tess_status read_node(tess_cuvis_wiring *g, const tess_json *json)
     n->hparams = hparams;
     n->class = tess_cuvis_find(n->class_name);
     n->reads = TESS_NODE_DATA;
+    n->helper = -1;
     snprintf(n->ours, sizeof n->ours, "%s", n->name);
     for (char *c = n->ours; (c = strpbrk(c, ". \t\r\n\"'"));)
         *c = '_';

@@ -175,6 +175,44 @@ tess_status tess_cuvis_pca(tess_cuvis_entry *e, tess_error *error)
     return number(e, "n_components", "components", NAN, error);
 }
 
+tess_status tess_cuvis_selector(tess_cuvis_entry *e, tess_error *error)
+{
+    bool hard;
+    const tess_json *start = value_of(e, "init_method");
+    if (start && !tess_json_is_string(start))
+        return refuse(e, "init_method", "uniform or variance", error);
+    TESS_TRY(flag(e, "hard", false, &hard, error));
+    tess_json_set_bool(&e->settings, "hard", hard);
+    tess_json_set_string(&e->settings, "start", tess_json_as_string(start, "uniform"));
+    TESS_TRY(number(e, "temperature_init", "temperature", 5, error));
+    TESS_TRY(number(e, "temperature_min", "least", 0.1, error));
+    TESS_TRY(number(e, "temperature_decay", "decay", 0.9, error));
+    TESS_TRY(number(e, "eps", "eps", 1e-6, error));
+    return number(e, "n_select", "select", NAN, error);
+}
+
+tess_status tess_cuvis_mlp(tess_cuvis_entry *e, tess_error *error)
+{
+    const tess_json *kernel = value_of(e, "kernel");
+    if (kernel && strcmp(tess_json_as_string(kernel, ""), "linear") != 0)
+        return refuse(e, "kernel", "linear", error);
+    TESS_TRY(number(e, "hidden", "hidden", 128, error));
+    return number(e, "rep_dim", "channels", 32, error);
+}
+
+tess_status tess_cuvis_svdd(tess_cuvis_entry *e, tess_error *error)
+{
+    const tess_json *alpha = tess_json_get(e->helper, "alpha");
+    if (tess_json_as_bool(tess_json_get(e->helper, "update_in_eval"), false))
+        return tess_fail(error, TESS_UNSUPPORTED,
+                         "node '%.60s': its centre moves while pixels are scored (update_in_eval)", e->name);
+    if (alpha && !tess_json_is_number(alpha))
+        return tess_fail(error, TESS_UNSUPPORTED, "node '%.60s': alpha of its centre: expected a number",
+                         e->name);
+    tess_json_set_double(&e->settings, "follows", tess_json_as_double(alpha, 0.1));
+    return TESS_OK;
+}
+
 tess_status tess_cuvis_rx_set(tess_cuvis_entry *e, tess_error *error)
 {
     bool pinv;

@@ -104,19 +104,29 @@ static tess_status read_part(tess_weights *weights, const tess_weight *w, const 
     return TESS_OK;
 }
 
+static double setting_of(const tess_node *node, const char *name)
+{
+    const tess_setting *settings = tess_node_kinds[node->kind].settings;
+    int i = 0;
+    while (settings[i].name && strcmp(settings[i].name, name) != 0)
+        i++;
+    return settings[i].name ? node->values[i] : 0;
+}
+
 static tess_status load_part(const tess_cuvis *cuvis, tess_weights *weights, tess_memory *memory, int node,
                              const tess_cuvis_part *row, const tess_spectral_state *state, tess_error *error)
 {
     tess_node_part parts[TESS_NODE_PARTS];
     const int count = tess_node_parts(state->plan, node, parts, NULL);
-    const char *name = cuvis->of[node].name;
-    const tess_weight *w = find_buffer(weights, name, row->buffer);
-    tess_cuvis_how how = row->how;
+    const bool helped = row->how == TESS_CUVIS_HELPED;
+    const char *name = helped ? cuvis->of[node].helper : cuvis->of[node].name;
+    const tess_weight *w = row->how == TESS_CUVIS_SETTING ? NULL : find_buffer(weights, name, row->buffer);
+    tess_cuvis_how how = helped ? TESS_CUVIS_COPY : row->how;
     if (w && w->elements == 0 && how == TESS_CUVIS_COVARIANCE) { /* no inverse was cached: upstream solves */
         w = find_buffer(weights, name, "cov");
         how = TESS_CUVIS_SYMMETRIC;
     }
-    if (!w)
+    if (!w && how != TESS_CUVIS_SETTING)
         return no_buffer(cuvis, node, row->buffer, error);
     int k = 0;
     while (k < count && strcmp(parts[k].name, row->part) != 0)
@@ -124,6 +134,10 @@ static tess_status load_part(const tess_cuvis *cuvis, tess_weights *weights, tes
     if (k == count)
         return tess_fail(error, TESS_INTERNAL, "node '%.60s' has no part %s", name, row->part);
     double *to = state->of[node] + parts[k].offset;
+    if (how == TESS_CUVIS_SETTING) {
+        *to = setting_of(&state->plan->pipeline.nodes[node], row->part);
+        return TESS_OK;
+    }
     TESS_TRY(read_part(weights, w, &parts[k], to, error));
     return how == TESS_CUVIS_COPY ? TESS_OK
                                   : tess_cuvis_square(memory, how, w->name, to, (int)parts[k].dims[0], error);
