@@ -25,10 +25,11 @@ static const char *buffer_of(const tess_cuvis_class *class, const char *part)
     return NULL;
 }
 
-static tess_status no_buffer(const tess_cuvis *cuvis, int node, const char *buffer, tess_error *error)
+static tess_status no_buffer(const char *node, const char *buffer, const tess_cuvis_class *class,
+                             tess_error *error)
 {
-    return tess_fail(error, TESS_BAD_INPUT, "has no tensor '%.60s.%s' of a %s", cuvis->of[node].name, buffer,
-                     cuvis->of[node].class->name);
+    return tess_fail(error, TESS_BAD_INPUT, "has no tensor '%.60s.%s', which a %s needs", node, buffer,
+                     class->name);
 }
 
 /* The first node that has a mean of each band, and reads the bands themselves. */
@@ -47,7 +48,7 @@ tess_status tess_cuvis_bands(const tess_cuvis *cuvis, const tess_weights *weight
             continue;
         const tess_weight *w = find_buffer(weights, cuvis->of[i].name, buffer);
         if (!w)
-            return no_buffer(cuvis, i, buffer, error);
+            return no_buffer(cuvis->of[i].name, buffer, cuvis->of[i].class, error);
         if (w->rank != 1 || w->dims[0] < 1 || w->dims[0] > TESS_SPECTRAL_BANDS)
             return tess_fail(error, TESS_BAD_INPUT,
                              "tensor '%.200s' is no list of 1 to %d values, one a band", w->name,
@@ -127,7 +128,7 @@ static tess_status load_part(const tess_cuvis *cuvis, tess_weights *weights, tes
         how = TESS_CUVIS_SYMMETRIC;
     }
     if (!w && how != TESS_CUVIS_SETTING)
-        return no_buffer(cuvis, node, row->buffer, error);
+        return no_buffer(name, row->buffer, cuvis->of[node].class, error);
     int k = 0;
     while (k < count && strcmp(parts[k].name, row->part) != 0)
         k++;
@@ -154,9 +155,9 @@ static tess_status load_state(const tess_cuvis *cuvis, tess_weights *weights, te
             TESS_TRY(load_part(cuvis, weights, memory, i, row, state, error));
     }
     const int score = tess_pipeline_score(p);
-    return tess_node_scope_of(&p->nodes[score]) == TESS_SCOPE_SET
-               ? tess_cuvis_centre(memory, state, score, error)
-               : TESS_OK;
+    const bool centred =
+        tess_node_scope_of(&p->nodes[score]) == TESS_SCOPE_SET && buffer_of(cuvis->of[score].class, "mean");
+    return centred ? tess_cuvis_centre(memory, state, score, error) : TESS_OK;
 }
 
 tess_status tess_cuvis_load(const tess_cuvis *cuvis, const tess_cuvis_facts *facts, tess_weights *weights,
