@@ -149,7 +149,8 @@ static tess_status on_scalar(reader *r, const yaml_event_t *event)
     TESS_TRY(check_tag(r, event->data.scalar.tag, event->data.scalar.tag ? text : none));
     if (strlen(word) != event->data.scalar.length)
         return refuse(r, "a text contains a zero byte");
-    TESS_TRY(count(r, 1));
+    const int64_t size = 1 + (int64_t)event->data.scalar.length / TESS_YAML_TEXT;
+    TESS_TRY(count(r, size));
     TESS_TRY(name_anchor(r, event->data.scalar.anchor, &named));
     if (wants_key(r))
         return named >= 0 ? refuse(r, "a key has an anchor; write it out") : take_key(r, word);
@@ -157,7 +158,7 @@ static tess_status on_scalar(reader *r, const yaml_event_t *event)
     TESS_TRY(add(r, value));
     if (named >= 0) {
         r->anchor[named].value = value;
-        r->anchor[named].values = 1;
+        r->anchor[named].values = size;
     }
     return TESS_OK;
 }

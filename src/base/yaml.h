@@ -12,6 +12,7 @@ enum {
     TESS_YAML_BYTES = 1 << 20,
     TESS_YAML_DEPTH = 32,
     TESS_YAML_VALUES = 20000, /* copies included */
+    TESS_YAML_TEXT = 64,      /* so many bytes of a text count as one more value */
     TESS_YAML_ANCHORS = 256
 };
 

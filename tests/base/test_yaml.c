@@ -87,6 +87,11 @@ static void test_mistakes(void)
         sprintf(laughs + strlen(laughs), "a%d: &a%d [*a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d]\n", i, i,
                 i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1);
     check_refused(laughs, "more values");
+    static char repeated[1 << 16] = "a: &a ";
+    memset(repeated + 6, 'x', 60000); /* 22 copies are more than a megabyte */
+    strcpy(repeated + 60006,
+           "\nb: [*a, *a, *a, *a, *a, *a, *a, *a, *a, *a, *a, *a, *a, *a, *a, *a, *a, *a, *a, *a, *a, *a]\n");
+    check_refused(repeated, "more values");
 }
 
 static void test_failed_allocations(void)

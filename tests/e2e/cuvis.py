@@ -512,6 +512,7 @@ def test_hostile_yaml(bench):
     laughs = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
         f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]\n" for i in range(1, 30))
     refused(laughs + good, "more values")
+    refused("a: &a " + "x" * 500000 + "\nb: [" + ", ".join(["*a"] * 10000) + "]\n", "more values")
     refused("nodes: &a [*a]\n", "contains itself")
     refused("nodes: &a {b: *a}\n", "contains itself")
     refused("nodes: [*nobody]\n", "anchor that is not there")
