@@ -176,8 +176,10 @@ static tess_status cubes_draw(tess_source *source, const tess_sample *sample,
     draw_words(sample, (uint32_t)sample->index, (uint32_t)sample->step, words);
     const int64_t top = (int64_t)((uint64_t)words[0] * (uint64_t)(image->height - crop + 1) >> 32),
                   left = (int64_t)((uint64_t)words[1] * (uint64_t)(image->width - crop + 1) >> 32);
+    tess_cube_settings files = cubes->settings;
+    files.stop = sample->stop;
     tess_cube *cube = NULL;
-    TESS_TRY(tess_cube_open(entry->path, &cubes->settings, &cube, error));
+    TESS_TRY(tess_cube_open(entry->path, &files, &cube, error));
     tess_status status = tess_cube_read(cube, cubes->place[i], top, crop, r.samples, error);
     tess_cube_close(cube);
     TESS_TRY(status);

@@ -100,11 +100,12 @@ static tess_status open_net(tess_train_job *job, tess_error *error)
 
 tess_status tess_train_open_pipeline(tess_train_job *job, tess_error *error)
 {
-    const tess_cube_settings settings = {.memory = job->engine.memory, .stop = &job->stop};
     int64_t side = INT64_MAX;
     tess_train_spectral *s = job->spectral = tess_small_alloc(1, sizeof *s);
     if (!s)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a pipeline");
+    tess_spectral_watch(job);
+    const tess_cube_settings settings = {.memory = job->engine.memory, .stop = &s->stop};
     TESS_TRY(tess_pixel_cubes_open(job->config.data.folders.list[0].path, &settings, &s->cubes, error));
     for (int64_t i = 0; i < s->cubes.set.images; i++)
         side = tess_min_i64(side, tess_min_i64(s->cubes.image[i].height, s->cubes.image[i].width));

@@ -20,10 +20,13 @@ typedef struct tess_train_spectral {
     tess_mem_bytes first;              /* bytes of phase 1 */
     size_t start_bytes;                /* of writing or reading what it fitted */
     double statistics_seconds;
+    tess_stop stop; /* of what reads pixels: stops with the run */
 } tess_train_spectral;
 
 struct tess_train_job;
-/* train_pipeline_start.c: how pixels are read for phase 1 and validations. */
+/* train_pipeline_start.c: before anything is read. */
+void tess_spectral_watch(struct tess_train_job *job);
+/* How pixels are read for phase 1 and validations. */
 tess_pixel_stage_settings tess_spectral_stage(struct tess_train_job *job);
 /* Values of `work` that the path has; the rest is for tess_spectral_get. */
 size_t tess_spectral_path_values(const tess_train_spectral *s);

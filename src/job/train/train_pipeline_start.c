@@ -11,12 +11,24 @@
 
 static const char start_name[] = "fitted.safetensors", cubes_key[] = "cubes";
 
+/* Pixels are no steps: the run's progress does not count them. */
+static bool go_on(void *user, int64_t done, int64_t total, double seconds)
+{
+    (void)done, (void)total, (void)seconds;
+    return !tess_stop_poll(&((tess_train_job *)user)->stop);
+}
+
+void tess_spectral_watch(tess_train_job *job)
+{
+    tess_stop_init(&job->spectral->stop, go_on, job);
+}
+
 tess_pixel_stage_settings tess_spectral_stage(tess_train_job *job)
 {
     return (tess_pixel_stage_settings){.device = job->engine.device,
                                        .memory = job->engine.memory,
                                        .pool = job->engine.host,
-                                       .stop = &job->stop};
+                                       .stop = &job->spectral->stop};
 }
 
 size_t tess_spectral_path_values(const tess_train_spectral *s)
