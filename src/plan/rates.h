@@ -57,6 +57,9 @@ typedef struct tess_rates_budget {
 /* Measures the classes of the plan that have no rate yet, within the budget, and writes the cache if possible. */
 tess_status tess_rates_measure(tess_rates *rates, const tess_net_plan *plan, tess_rates_budget budget,
                                tess_error *error) TESS_MUST_CHECK;
+/* Measures the class of one op of statistics, if it has no rate yet; does not write the cache. */
+tess_status tess_rates_measure_op(tess_rates *rates, const tess_op *op, tess_rates_budget budget,
+                                  tess_error *error) TESS_MUST_CHECK;
 /* Measures runs of the network at a small and at a larger size and compares them with their ops, whose rates must be
  * known. `grid` is the network's (both sides are multiples of it). The weights must be loaded. Host only: does
  * nothing on other devices. */

@@ -34,4 +34,9 @@ void tess_rates_read_cache(tess_rates *rates);
 /* Takes over classes of a JSON object; with `dated`, only those that are not too old. */
 void tess_rates_read_classes(tess_rates *rates, const tess_json *classes, bool dated);
 
+/* The same op on a dense image of `side` squared output pixels, or on so many pixels of a statistic. */
+tess_op tess_calibrate_resized(const tess_op *op, int64_t side);
+/* An op on pixels with many bands. */
+bool tess_calibrate_of_pixels(const tess_op *op);
+
 #endif

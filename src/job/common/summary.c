@@ -33,8 +33,7 @@ static void say_choice(tess_summary *w, const tess_json *plan)
         same = same && strcmp(tess_json_get_string(tess_json_at(chosen, i), "device", "?"), first) == 0;
     tess_say(w, "choice    %s", same ? first : "");
     for (int64_t i = 0; i < tess_json_length(chosen) && !same; i++)
-        tess_say(w, "%s%s by %s", i ? ", " : "",
-                 tess_json_get_string(tess_json_at(chosen, i), "phase", "?"),
+        tess_say(w, "%s%s by %s", i ? ", " : "", tess_json_get_string(tess_json_at(chosen, i), "phase", "?"),
                  tess_json_get_string(tess_json_at(chosen, i), "device", "?"));
     tess_say(w, ": %s\n", reason);
 }
