@@ -14,6 +14,8 @@
 #define TESS_COST_DOWN  "bus down"
 #define TESS_COST_PACK  "weights"
 #define TESS_COST_SHAPE "shape"
+/* Host memory that is used for the first time: a byte. */
+#define TESS_COST_FRESH "fresh memory"
 /* Everything else of a job that is not its phases, followed by the verb: "job denoise". */
 #define TESS_COST_JOB "job"
 
@@ -28,6 +30,8 @@ tess_status tess_machine_read(const char *path, tess_rates **out, tess_error *er
 bool tess_machine_known(const tess_rates *rates);
 /* The measured cost, or the built-in one of this kind of device; clears *measured then. */
 tess_run_cost tess_machine_cost(const tess_rates *rates, const char *op_class, bool *measured);
+/* Measures host memory that is new, if the device is the host and it was not measured yet. */
+tess_status tess_machine_measure_fresh(tess_rates *rates, tess_error *error) TESS_MUST_CHECK;
 /* Measures the bus, if the device has separate memory and it was not measured yet. */
 tess_status tess_machine_measure_bus(tess_rates *rates, tess_error *error) TESS_MUST_CHECK;
 

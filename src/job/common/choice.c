@@ -247,6 +247,7 @@ void tess_choice_learn(tess_engine *engine, const char *verb, double wall, doubl
     const double before = tess_rates_cost(engine->rates, name).overhead;
     tess_rates_set(engine->rates, name, fmax(rest, 1e-4), 1e-18);
     (void)!tess_machine_measure_bus(engine->rates, NULL);
+    (void)!tess_machine_measure_fresh(engine->rates, NULL);
     tess_machine_remember(engine->rates);
     if (!known || tess_rates_cost(engine->rates, name).overhead < 0.95 * before)
         (void)tess_rates_save(engine->rates, NULL);

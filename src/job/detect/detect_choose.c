@@ -15,17 +15,31 @@ static const double CALIBRATION_SECONDS = 3;
 
 /* Names of classes that depend on the job. */
 typedef struct names {
-    char read[NAME], solve[NAME], sink[NAME], decide[NAME];
+    char read[NAME], path[NAME], solve[NAME], sink[NAME], decide[NAME];
 } names;
+
+/* The letters that the kinds of the nodes begin with: pipelines differ in what the host does for a pixel. */
+static void spell_pipeline(const tess_spectral_plan *plan, char text[NAME / 2])
+{
+    const tess_pipeline *pipeline = &plan->pipeline;
+    size_t used = 0;
+    for (int i = 0; i < pipeline->count && used + 4 < NAME / 2; i++)
+        used += (size_t)snprintf(text + used, NAME / 2 - used, "%.2s%d",
+                                 tess_node_kinds[pipeline->nodes[i].kind].name,
+                                 (int)tess_node_scope_of(&pipeline->nodes[i]));
+}
 
 static names names_of(const tess_detect_job *job)
 {
     const tess_detect_settings *s = job->settings;
     const char *path = job->input.list.entries[0].path, *point = strrchr(path, '.');
     const char *truth = s->truth ? "+truth" : "";
+    char pipeline[NAME / 2] = "";
     names n;
+    spell_pipeline(job->plan, pipeline);
+    snprintf(n.path, sizeof n.path, "path %s", pipeline);
     snprintf(n.read, sizeof n.read, "read %.16s", point ? point : "");
-    snprintf(n.solve, sizeof n.solve, "solve %d", job->plan->bands);
+    snprintf(n.solve, sizeof n.solve, "solve %s %d", pipeline, job->plan->bands);
     snprintf(n.sink, sizeof n.sink, "scores%s%s", truth, job->decides ? "+kept" : "");
     snprintf(n.decide, sizeof n.decide, "decide%s%s%s", truth, s->detections ? "+list" : "",
              s->overlay ? "+overlay" : "");
@@ -62,7 +76,7 @@ static void add_phase(const tess_detect_job *job, const tess_pixel_set *set, boo
     tess_statistics_list(&job->stage, job->plan, set, fit, &w);
     const double c = job->plan->bands, solving = 2e3 * w.solves * c * c * c;
     add_host(&a, TESS_WORK_READ, n.read, (tess_op_amount){0, w.bytes_read, 0, 4 * w.bytes_read});
-    add_host(&a, TESS_WORK_HOST, "path", (tess_op_amount){0, w.path_values, 50 * w.path_values, 0});
+    add_host(&a, TESS_WORK_HOST, n.path, (tess_op_amount){0, w.path_values, 50 * w.path_values, 0});
     add_host(&a, TESS_WORK_HOST, n.solve, (tess_op_amount){w.solves, 0, solving, 0});
     if (!fit) {
         add_host(&a, TESS_WORK_HOST, n.sink, (tess_op_amount){0, w.scored, 0, 40 * w.scored});
@@ -72,6 +86,19 @@ static void add_phase(const tess_detect_job *job, const tess_pixel_set *set, boo
     a.phase->up = w.bytes_up;
     a.phase->down = w.bytes_down;
     a.phase->copies = a.phase->pieces = w.blocks;
+}
+
+/* The first phase uses the blocks for the first time. */
+static tess_status add_fresh(const tess_detect_job *job, tess_work *work, tess_error *error)
+{
+    tess_pixel_stage_sizes sizes;
+    tess_mem_bytes bytes = {{0}};
+    const adding a = {.work = work, .phase = &work->phase[0]};
+    TESS_TRY(tess_pixel_stage_plan(&job->stage, job->plan, &job->all, &sizes, error));
+    tess_pixel_stage_bytes(&job->stage, &sizes, &bytes);
+    const double all = (double)tess_mem_total(&bytes) + (double)bytes.by[TESS_MEM_HOST];
+    add_host(&a, TESS_WORK_HOST, TESS_COST_FRESH, (tess_op_amount){0, all, 0, 5 * all});
+    return TESS_OK;
 }
 
 static const tess_pixel_set *fitted_set(const tess_detect_job *job)
@@ -97,6 +124,7 @@ tess_status tess_detect_choose(tess_detect_job *job, tess_error *error)
     if (job->fits)
         add_phase(job, fitted_set(job), true, &work);
     add_phase(job, &job->input.set, false, &work);
+    TESS_TRY(add_fresh(job, &work, error));
     const tess_status status = tess_choice_settle(engine, &job->settings->common, &work, error);
     tess_work_clear(&work);
     TESS_TRY(status);
@@ -146,7 +174,7 @@ static void learn_host(const tess_detect_job *job, const tess_statistics_report 
     if (r->bytes_read > 0)
         tess_rates_set(rates, n.read, 0, r->read_seconds / (double)r->bytes_read);
     if (r->path_values > 0)
-        tess_rates_set(rates, "path", 0, r->path_seconds / r->path_values);
+        tess_rates_set(rates, n.path, 0, r->path_seconds / r->path_values);
     if (r->solves > 0)
         tess_rates_set(rates, n.solve, r->solve_seconds / r->solves, nothing);
     if (job->pixels > 0)

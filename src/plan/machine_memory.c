@@ -1,5 +1,7 @@
-/* The rate of copies between pinned host memory and a device with separate memory, and what a small one takes. */
+/* Costs of memory: copies between pinned host memory and a device with separate memory; the first use of host memory, which
+ * the system clears page by page. */
 #include <math.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "plan/machine.h"
@@ -53,4 +55,25 @@ tess_status tess_machine_measure_bus(tess_rates *rates, tess_error *error)
     if (b.host.data)
         memory->host_free(b.device, &b.host);
     return status;
+}
+
+tess_status tess_machine_measure_fresh(tess_rates *rates, tess_error *error)
+{
+    tess_device *device = tess_rates_device(rates);
+    double fresh = INFINITY, again = INFINITY;
+    if (!device->host_memory || tess_rates_has(rates, TESS_COST_FRESH))
+        return TESS_OK;
+    for (int i = 0; i < REPEATS; i++) {
+        tess_block block = {0};
+        const double start = tess_clock();
+        TESS_TRY(device->memory->alloc(device, &block, TESS_MEM_WORKSPACE, LARGE, error));
+        memset(block.data, 1, LARGE);
+        const double middle = tess_clock();
+        memset(block.data, 2, LARGE);
+        fresh = fmin(fresh, middle - start);
+        again = fmin(again, tess_clock() - middle);
+        device->memory->free(device, &block);
+    }
+    tess_rates_set(rates, TESS_COST_FRESH, 0, fmax(fresh - again, 0.01 * fresh) / LARGE);
+    return TESS_OK;
 }
