@@ -80,6 +80,8 @@ static const word words[] = {
     {"batches", "--batches"},
     {"height", "--height"},
     {"patches", "--patches"},
+    {"only", "--only"},
+    {"machines", "--machine"},
     {"repeats", "--repeats"},
     {"samplers", "--samplers"},
     {"seconds", "--seconds"},
