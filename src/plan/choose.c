@@ -98,7 +98,9 @@ void tess_predict(const tess_work *work, const tess_rates *rates, const tess_rat
     snprintf(p->name, sizeof p->name, "%s", facts->name);
     snprintf(job, sizeof job, "%s %s", TESS_COST_JOB, work->verb ? work->verb : "");
     p->open = tess_machine_cost(rates, TESS_COST_OPEN, &p->calibrated).overhead;
-    p->fixed = p->open + tess_machine_cost(rates, job, &p->calibrated).overhead;
+    bool ignored = true;
+    p->fixed = p->open + tess_machine_cost(rates, TESS_COST_CLOSE, &ignored).overhead +
+               tess_machine_cost(rates, job, &p->calibrated).overhead;
     if (work->weight_bytes > 0)
         p->fixed += work->weight_bytes * tess_machine_cost(rates, TESS_COST_PACK, &p->calibrated).per_pixel;
     if (work->shapes > 0)

@@ -7,9 +7,10 @@
 
 #include "plan/rates.h"
 
-/* Opening the device: seconds a run. Copies from and to the host: seconds a run and a byte. Reading and packing weights: a
+/* Opening the device, and its end with the process: seconds a run. Copies from and to the host: seconds a run and a byte. Reading and packing weights: a
  * byte. Preparing a shape of a network (kernels, graph): a run. */
 #define TESS_COST_OPEN  "device open"
+#define TESS_COST_CLOSE "device close"
 #define TESS_COST_UP    "bus up"
 #define TESS_COST_DOWN  "bus down"
 #define TESS_COST_PACK  "weights"

@@ -14,10 +14,10 @@ typedef struct line_up {
     int count, candidates;
 } line_up;
 
+/* NULL: not set. Set and empty, it asks for predictions without further machines. */
 static const char *machine_files(void)
 {
-    const char *files = getenv("TESSERA_MACHINES");
-    return files && *files ? files : NULL;
+    return getenv("TESSERA_MACHINES");
 }
 
 static bool has_cards(void)
@@ -114,15 +114,18 @@ static tess_status gather(const tess_engine *engine, line_up *l, tess_error *err
     return join_files(l, error);
 }
 
-/* `device` was given: the decision only says what it and the others would take. */
-static void as_asked(tess_engine *engine)
+/* The device is not for this to decide: the decision only says what it and the others would take. */
+static void as_it_is(tess_engine *engine, bool asked)
 {
     tess_decision *d = &engine->choice.decision;
     const int device = strcmp(engine->device->kind, "cpu") == 0 ? 0 : 1;
     for (int i = 0; i < d->phases; i++)
         d->chosen[i] = device;
     d->seconds = d->device[device].seconds;
-    snprintf(d->why, sizeof d->why, "as asked");
+    if (asked)
+        snprintf(d->why, sizeof d->why, "as asked");
+    else if (device)
+        snprintf(d->why, sizeof d->why, "only a card computes in %s", engine->precision);
 }
 
 static bool any_on_card(const tess_decision *d)
@@ -148,10 +151,10 @@ tess_status tess_choice_settle(tess_engine *engine, const tess_common *common, c
     }
     leave(&l);
     TESS_TRY(status);
-    if (!choice->undecided && strcmp(common->device, "auto") != 0)
-        as_asked(engine);
-    if (!choice->undecided)
+    if (!choice->undecided) {
+        as_it_is(engine, strcmp(common->device, "auto") != 0);
         return TESS_OK;
+    }
     choice->undecided = false;
     if (!any_on_card(d))
         return TESS_OK;

@@ -55,7 +55,7 @@ static char **environment(char *machines)
     for (size_t i = 0; list && i < count; i++)
         if (strncmp(environ[i], name, sizeof name - 1) != 0)
             list[used++] = environ[i];
-    if (list && machines[sizeof name - 1])
+    if (list && machines)
         list[used++] = machines;
     return list;
 }
@@ -114,7 +114,7 @@ tess_status tess_workload_run(const char *program, const char *folder, const tes
     memcpy(arguments + count, last, sizeof last);
     char of_machines[4096];
     snprintf(of_machines, sizeof of_machines, "TESSERA_MACHINES=%s", machines ? machines : "");
-    char **variables = environment(of_machines);
+    char **variables = environment(machines ? of_machines : NULL);
     if (!variables)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a process");
     *record = NULL;

@@ -109,6 +109,15 @@ static void add_score(const listing *l, int64_t image)
     l->work->scored += pixels;
 }
 
+/* The factor of a set is made once; that of an image, or of a step of a stream, is counted there. */
+static int set_factors(const tess_spectral_plan *plan)
+{
+    const int score = tess_pipeline_score(&plan->pipeline);
+    const tess_node_scope scope = tess_node_scope_of(&plan->pipeline.nodes[score]);
+    return scope != TESS_SCOPE_LOCAL && scope != TESS_SCOPE_STREAM &&
+           tess_spectral_readings_at(plan, score) == 0;
+}
+
 /* The place of a pass that needs the most readings of an image, and whether it reads spectra and scores. */
 static int deepest(const tess_spectral_plan *plan, int number, bool *spectra, bool *scores)
 {
@@ -133,7 +142,7 @@ void tess_statistics_list(const tess_pixel_stage_settings *settings, const tess_
     const listing l = {settings, plan, set, work};
     for (int64_t image = 0; image < set->images && !fit; image++)
         add_score(&l, image);
-    work->solves += fit ? 0 : 1;
+    work->solves += fit ? 0 : set_factors(plan);
     for (int number = 1; number <= plan->passes && fit; number++) {
         bool spectra, scores;
         const int node = deepest(plan, number, &spectra, &scores);
@@ -145,6 +154,6 @@ void tess_statistics_list(const tess_pixel_stage_settings *settings, const tess_
             if (scores)
                 add_score(&l, image);
         }
-        work->solves += 1 + scores;
+        work->solves += 1 + (scores ? set_factors(plan) : 0);
     }
 }
