@@ -233,8 +233,9 @@ void tess_choice_record(const tess_engine *engine, tess_json **plan)
 void tess_choice_measure_net(tess_engine *engine, const tess_bound *bound, tess_plan_shape shape,
                              uint64_t bytes)
 {
-    static const double SECONDS = 3;
+    static const double SECONDS = 1; /* what is left over is measured after the next run */
     tess_net_plan *plan = NULL;
+    engine->stop.progress = NULL; /* the job was reported as done */
     if (tess_net_plan_create(bound, shape, &plan, NULL) != TESS_OK)
         return;
     (void)!tess_rates_measure(engine->rates, plan, (tess_rates_budget){SECONDS, (size_t)bytes, false}, NULL);

@@ -11,7 +11,7 @@
 #include "job/detect/detect_job.h"
 
 enum { NAME = TESS_RATES_CLASS };
-static const double CALIBRATION_SECONDS = 3;
+static const double CALIBRATION_SECONDS = 1; /* what is left over is measured after the next run */
 
 /* Names of classes that depend on the job. */
 typedef struct names {
@@ -191,6 +191,7 @@ void tess_detect_learn(tess_detect_job *job, double wall)
                    .budget = {.bytes = (size_t)job->planned_total},
                    .end = tess_clock() + CALIBRATION_SECONDS};
     tess_statistics_work work = {.user = &m, .op = measure_op};
+    engine->stop.progress = NULL; /* the job was reported as done */
     if (engine->device->host_memory)
         learn_host(job, &report);
     tess_statistics_destroy(job->statistics);

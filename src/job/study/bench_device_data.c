@@ -37,12 +37,19 @@ void tess_workload_remove(const char *folder)
     (void)nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* A smooth pattern with noise, of one row. */
-static void draw_row(int64_t row, int64_t count, uint32_t item, float *values)
+/* Noise, once; the rows of a file are this line, turned, so that drawing takes no time beside writing. */
+static void draw_noise(int64_t count, uint32_t item, float *noise)
 {
-    tess_rng_normal((tess_rng_key){7, item, (uint32_t)row}, 0, count, values);
+    tess_rng_normal((tess_rng_key){7, item, 0}, 0, count, noise);
     for (int64_t i = 0; i < count; i++)
-        values[i] = 100 + 10 * values[i] + (float)((row + i) % 64);
+        noise[i] = 130 + 10 * noise[i];
+}
+
+static void draw_row(int64_t row, int64_t count, const float *noise, float *values)
+{
+    const int64_t first = row * 7919 % count;
+    memcpy(values, noise + first, (size_t)(count - first) * sizeof *values);
+    memcpy(values + count - first, noise, (size_t)first * sizeof *values);
 }
 
 static tess_status write_image(const char *path, const tess_workload *w, uint32_t item, tess_memory *memory,
@@ -52,12 +59,15 @@ static tess_status write_image(const char *path, const tess_workload *w, uint32_
     const tess_image_info info = {
         .height = w->size, .width = w->size, .channels = w->channels, .dtype = TESS_U8, .full_scale = 255};
     tess_writer *writer = NULL;
-    float *values = tess_small_alloc((size_t)row, sizeof *values);
+    float *values = tess_small_alloc((size_t)(2 * row), sizeof *values),
+          *noise = values ? values + row : NULL;
     uint8_t *samples = tess_small_alloc((size_t)row, 1);
+    if (noise)
+        draw_noise(row, item, noise);
     tess_status status = values && samples ? tess_writer_open(memory, path, &info, NULL, &writer, error)
                                            : tess_fail(error, TESS_NO_MEMORY, "no memory for an image");
     for (int64_t y = 0; y < w->size && status == TESS_OK; y++) {
-        draw_row(y, row, item, values);
+        draw_row(y, row, noise, values);
         for (int64_t i = 0; i < row; i++)
             samples[i] = (uint8_t)(values[i] < 0 ? 0 : values[i] > 255 ? 255 : values[i]);
         status = tess_writer_rows(writer, 1, samples, error);
@@ -100,13 +110,16 @@ static tess_status write_rows(const char *path, const tess_workload *w, uint32_t
     const bool map = w->data == TESS_DATA_MAP;
     const int64_t row = w->size * w->channels, side = map && w->count > 1 ? w->size / 3 : w->size,
                   across = w->size / side;
-    float *values = tess_small_alloc((size_t)row, sizeof *values);
+    float *values = tess_small_alloc((size_t)(2 * row), sizeof *values),
+          *noise = values ? values + row : NULL;
     uint16_t *samples = tess_small_alloc((size_t)row, sizeof *samples);
     FILE *file = values && samples ? fopen(path, "wb") : NULL;
+    if (noise)
+        draw_noise(row, item, noise);
     if (file && !map)
         npy_header(file, w->data == TESS_DATA_CUBE16 ? "<u2" : "<f4", w);
     for (int64_t y = 0; file && y < w->size; y++) {
-        draw_row(y, row, item, values);
+        draw_row(y, row, noise, values);
         for (int64_t x = 0; map && x < row; x++) {
             const int64_t number = y / side * across + x / side, dx = x % side, dy = y % side;
             if (number < w->count && dx > side / 2 - 8 && dx < side / 2 + 8 && dy > side / 2 - 8 &&
