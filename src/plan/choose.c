@@ -106,10 +106,12 @@ void tess_predict(const tess_work *work, const tess_rates *rates, const tess_rat
     if (work->shapes > 0)
         p->fixed += work->shapes * tess_machine_cost(rates, TESS_COST_SHAPE, &p->calibrated).overhead;
     p->seconds = p->fixed;
+    p->phases_calibrated = tess_machine_known(rates);
     for (int i = 0; i < work->phases; i++) {
-        p->phase[i] = predict_phase(work, &work->phase[i], rates, host, &p->calibrated);
+        p->phase[i] = predict_phase(work, &work->phase[i], rates, host, &p->phases_calibrated);
         p->seconds += p->phase[i].seconds;
     }
+    p->calibrated = p->calibrated && p->phases_calibrated;
 }
 
 /* Seconds of one assignment of devices to phases; infinity if it is not possible. */

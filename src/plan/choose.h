@@ -19,11 +19,12 @@ typedef struct tess_predicted_phase {
 
 typedef struct tess_prediction {
     char kind[16], name[96];
-    bool calibrated; /* every rate was measured */
-    bool possible;   /* has the memory */
-    double fixed;    /* of the device, once */
-    double open;     /* the part of `fixed` that is opening the device */
-    double seconds;  /* of the whole job on this device alone */
+    bool calibrated;        /* every rate was measured */
+    bool phases_calibrated; /* the rates of phases, without those of fixed costs */
+    bool possible;          /* has the memory */
+    double fixed;           /* of the device, once */
+    double open;            /* the part of `fixed` that is opening the device */
+    double seconds;         /* of the whole job on this device alone */
     tess_predicted_phase phase[TESS_WORK_PHASES];
 } tess_prediction;
 

@@ -242,14 +242,16 @@ void tess_choice_measure_net(tess_engine *engine, const tess_bound *bound, tess_
     tess_net_plan_destroy(plan);
 }
 
-void tess_choice_learn(tess_engine *engine, const char *verb, double wall, double seconds)
+void tess_choice_learn(tess_engine *engine, const tess_choice_run *run)
 {
     char name[TESS_RATES_CLASS];
-    const double rest = wall - seconds - engine->choice.open_seconds - engine->choice.load_seconds;
-    snprintf(name, sizeof name, "%s %s", TESS_COST_JOB, verb);
+    const double phases = fmin(run->seconds, run->planned),
+                 rest = run->wall - phases - engine->choice.open_seconds - engine->choice.load_seconds;
+    snprintf(name, sizeof name, "%s %s", TESS_COST_JOB, run->verb);
     const bool known = tess_rates_has(engine->rates, name);
     const double before = tess_rates_cost(engine->rates, name).overhead;
-    tess_rates_set(engine->rates, name, fmax(rest, 1e-4), 1e-18);
+    if (run->calibrated)
+        tess_rates_set(engine->rates, name, fmax(rest, 1e-4), 1e-18);
     (void)!tess_machine_measure_bus(engine->rates, NULL);
     (void)!tess_machine_measure_fresh(engine->rates, NULL);
     tess_machine_remember(engine->rates);

@@ -30,7 +30,16 @@ void tess_choice_record(const tess_engine *engine, tess_json **plan);
  * ignored: without rates only the seconds of the next plan are less exact. */
 void tess_choice_measure_net(tess_engine *engine, const tess_bound *bound, tess_plan_shape shape,
                              uint64_t bytes);
-/* Learns from a run that is done: `wall` seconds of the whole job, `seconds` of its phases. */
-void tess_choice_learn(tess_engine *engine, const char *verb, double wall, double seconds);
+/* A run that is done. */
+typedef struct tess_choice_run {
+    const char *verb;
+    double wall;             /* seconds of the whole job */
+    double seconds, planned; /* of its phases: measured, and predicted */
+    bool calibrated;         /* all rates behind `planned` were measured */
+} tess_choice_run;
+
+/* Learns what a job of this verb takes besides its phases, on the engine's device. What the phases took longer than
+ * predicted belongs to it as well: on a card that is mostly what the first launches load. */
+void tess_choice_learn(tess_engine *engine, const tess_choice_run *run);
 
 #endif

@@ -217,7 +217,9 @@ static void calibrate(tess_denoise_job *job)
         return;
     if (job->figures.shape_mean_seconds > 0)
         tess_rates_set(job->engine.rates, TESS_COST_SHAPE, job->figures.shape_mean_seconds, 1e-18);
-    tess_choice_learn(&job->engine, "denoise", job->wall, tess_denoise_seconds(job));
+    const tess_choice_run run = {"denoise", job->wall, tess_denoise_seconds(job), job->planned_seconds,
+                                 file->choice.calibrated};
+    tess_choice_learn(&job->engine, &run);
     const tess_cut_plan *choice = &file->choice;
     const int64_t grid = tess_net_grid(file->model->model.net, TESS_HEIGHT);
     const tess_plan_shape largest = {choice->batch, tess_axis_largest_window(&choice->rows),

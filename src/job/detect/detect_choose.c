@@ -146,7 +146,7 @@ double tess_detect_predicted(const tess_detect_job *job, bool *calibrated)
     for (int i = 0; i < d->phases; i++) {
         const tess_prediction *p = &d->device[d->chosen[i]];
         seconds += p->phase[i].seconds;
-        *calibrated = *calibrated && p->calibrated;
+        *calibrated = *calibrated && p->phases_calibrated;
     }
     return seconds;
 }
@@ -191,6 +191,10 @@ void tess_detect_learn(tess_detect_job *job, double wall)
                    .budget = {.bytes = (size_t)job->planned_total},
                    .end = tess_clock() + CALIBRATION_SECONDS};
     tess_statistics_work work = {.user = &m, .op = measure_op};
+    tess_choice_run run = {.verb = "detect",
+                           .wall = wall,
+                           .seconds = job->fit_seconds + job->score_seconds + job->decide_seconds};
+    run.planned = tess_detect_predicted(job, &run.calibrated);
     engine->stop.progress = NULL; /* the job was reported as done */
     if (engine->device->host_memory)
         learn_host(job, &report);
@@ -200,6 +204,6 @@ void tess_detect_learn(tess_detect_job *job, double wall)
         tess_statistics_list(&job->fit_stage, job->plan, fitted_set(job), true, &work);
     if (job->stage.device == engine->device)
         tess_statistics_list(&job->stage, job->plan, &job->input.set, false, &work);
-    tess_choice_learn(engine, "detect", wall, job->fit_seconds + job->score_seconds + job->decide_seconds);
+    tess_choice_learn(engine, &run);
     (void)tess_rates_save(engine->rates, NULL);
 }

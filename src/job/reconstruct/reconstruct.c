@@ -243,14 +243,7 @@ static void calibrate(reconstruct_job *job)
     for (int64_t i = 0; i < job->outcome.result.iterations; i++)
         best = fmin(best, job->outcome.iterations[i].gradient_seconds);
     tess_physics_keep_rate(&job->engine, job->workspace.op, &job->recipe, best);
-    tess_choice_learn(&job->engine, "reconstruct", tess_clock() - job->usage.start, job->outcome.seconds);
-    const tess_net *net = job->prior.model->model.net;
-    const tess_plan_shape shape = {.n = 1,
-                                   .d = tess_net_grid(net, TESS_DEPTH),
-                                   .h = tess_net_grid(net, TESS_HEIGHT),
-                                   .w = tess_net_grid(net, TESS_WIDTH)};
-    if (!job->prior.choice.calibrated)
-        tess_choice_measure_net(&job->engine, job->prior.model->bound, shape, job->budget.planned.total);
+    tess_reconstruct_learn(&job->prior, &job->budget, tess_clock() - job->usage.start, job->outcome.seconds);
 }
 
 static void close_job(reconstruct_job *job)

@@ -73,3 +73,16 @@ tess_status tess_reconstruct_choose(tess_engine *engine, const tess_reconstruct_
     tess_work_clear(&c.work);
     return status;
 }
+
+void tess_reconstruct_learn(const tess_prior *prior, const tess_budget *budget, double wall, double seconds)
+{
+    const tess_net *net = prior->model->model.net;
+    const tess_choice_run run = {"reconstruct", wall, seconds, budget->seconds, prior->choice.calibrated};
+    const tess_plan_shape shape = {.n = 1,
+                                   .d = tess_net_grid(net, TESS_DEPTH),
+                                   .h = tess_net_grid(net, TESS_HEIGHT),
+                                   .w = tess_net_grid(net, TESS_WIDTH)};
+    tess_choice_learn(prior->engine, &run);
+    if (!prior->choice.calibrated)
+        tess_choice_measure_net(prior->engine, prior->model->bound, shape, budget->planned.total);
+}

@@ -25,7 +25,12 @@ static void learn(tess_train_job *job)
     if (job->config.phases.count == 1 && steps >= ENOUGH && job->choice.seconds > 0)
         tess_rates_set_operator(job->engine.rates, job->factor,
                                 job->train_seconds / (double)steps / (job->choice.seconds / factor));
-    tess_choice_learn(&job->engine, "train", tess_clock() - job->opened, job->train_seconds);
+    const tess_choice_run run = {.verb = "train",
+                                 .wall = tess_clock() - job->opened,
+                                 .seconds = job->train_seconds,
+                                 .planned = job->choice.seconds * (double)steps,
+                                 .calibrated = known && job->config.phases.count == 1};
+    tess_choice_learn(&job->engine, &run);
     (void)tess_rates_save(job->engine.rates, NULL);
 }
 
