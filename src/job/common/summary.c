@@ -302,7 +302,12 @@ tess_status tess_record_summary(tess_context *context, const char *record, char 
     if (tess_json_get(json, "info"))
         say_info(&w, tess_json_get(json, "info"));
     const tess_json *convert = tess_json_get(json, "convert");
-    if (convert)
+    if (tess_json_get(convert, "nodes"))
+        tess_say(&w, "%s: %lld nodes%s -> %s\n", tess_json_get_string(convert, "input", "?"),
+                 (long long)tess_json_length(tess_json_get(convert, "nodes")),
+                 tess_json_get_bool(convert, "fitted", false) ? ", fitted" : "",
+                 tess_json_get_string(convert, "output", "?"));
+    else if (convert)
         tess_say(&w, "%s (%s): %lld tensors, %lld values, %s -> %s\n",
                  tess_json_get_string(convert, "input", "?"), tess_json_get_string(convert, "format", "?"),
                  (long long)tess_json_get_int(convert, "tensors", 0),
