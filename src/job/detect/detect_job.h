@@ -48,6 +48,8 @@ typedef struct tess_detect_job {
 /* Lists, pipeline, device and plan. */
 tess_status tess_detect_open(tess_detect_job *job, tess_memory *memory, tess_error *error) TESS_MUST_CHECK;
 tess_status tess_detect_make_plan(tess_detect_job *job, tess_error *error) TESS_MUST_CHECK;
+/* Names of outputs, and the masks of the truth. */
+tess_status tess_detect_check_files(tess_detect_job *job, tess_error *error) TESS_MUST_CHECK;
 tess_status tess_detect_run(tess_detect_job *job, tess_error *error) TESS_MUST_CHECK;
 void tess_detect_close(tess_detect_job *job);
 tess_json *tess_detect_record(const tess_detect_job *job, bool ran);

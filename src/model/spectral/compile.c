@@ -55,7 +55,7 @@ static tess_status place_pca(tess_spectral_plan *plan, int i, tess_error *error)
         return tess_fail(error, TESS_BAD_INPUT,
                          "node '%s' (pca): components: %d is more than the %d channels it reads", node->name,
                          components, in);
-    plan->channels[i] = components;
+    plan->channels[i] = components ? components : in;
     return TESS_OK;
 }
 

@@ -60,8 +60,8 @@ const tess_kind_row tess_node_kinds[TESS_NODE_KINDS] = {
     [TESS_NODE_PCA] = {"pca",
                        READS_SPECTRA,
                        TESS_PORT_SPECTRA,
-                       {[TESS_PCA_COMPONENTS] = {"components", INTEGER, 1, 4096, 3, NULL,
-                                                 "a number of components from 1"},
+                       {[TESS_PCA_COMPONENTS] = {"components", INTEGER, 0, 4096, 3, NULL,
+                                                 "a number of components, or 0 for all"},
                         [TESS_PCA_WHITEN] = {"whiten", BOOL, 0, 1, 0, NULL, "true or false"},
                         [TESS_PCA_EPS] = {"eps", NUMBER, 0, HUGE, 1e-6, NULL, from_zero}}},
     [TESS_NODE_RX] =

@@ -11,8 +11,9 @@ static tess_status too_few(const tess_statistics *s, int node, double count, dou
 {
     const tess_node *n = &s->plan->pipeline.nodes[node];
     return tess_fail(error, TESS_BAD_INPUT,
-                     "node '%s' (%s) needs at least %.0f pixels with values, and there are %.0f", n->name,
-                     tess_node_kinds[n->kind].name, least, count);
+                     "node '%s' (%s) needs at least %.0f pixel%s with values, and there are %.0f; NaN, "
+                     "nodata and what fp32 cannot hold are none",
+                     n->name, tess_node_kinds[n->kind].name, least, least > 1 ? "s" : "", count);
 }
 
 /* The moments of what the node reads. Returns those of the tap themselves if nothing lies between. */
