@@ -72,6 +72,21 @@ def savgol(x, window, order, derivative):
     return out
 
 
+def around(image, inner, outer, eps):
+    """RX of each pixel against the ring between two windows around it."""
+    height, width, bands = image.shape
+    scores = np.empty((height, width))
+    for y in range(height):
+        for x in range(width):
+            ring = np.zeros((height, width), bool)
+            ring[max(0, y - outer // 2):y + outer // 2 + 1, max(0, x - outer // 2):x + outer // 2 + 1] = True
+            ring[max(0, y - inner // 2):y + inner // 2 + 1, max(0, x - inner // 2):x + inner // 2 + 1] = False
+            mean, covariance = statistics(image[ring])
+            far = image[y, x] - mean
+            scores[y, x] = far @ np.linalg.solve(covariance + eps * np.eye(bands), far)
+    return scores
+
+
 def apply(node, images, waves):
     """One node over a list of images, fitted to all of them together; scores at the end."""
     kind, get = node["kind"], node.get
@@ -106,9 +121,11 @@ def apply(node, images, waves):
     if kind == "pca":
         mean, covariance = statistics(everything)
         values, vectors = np.linalg.eigh(covariance)
-        k = get("components", 3)
-        w = vectors[:, ::-1][:, :k] / (np.sqrt(values[::-1][:k] + 1e-6) if get("whiten") else 1)
+        k = get("components", 3) or len(values)
+        w = vectors[:, ::-1][:, :k] / (np.sqrt(values[::-1][:k] + get("eps", 1e-6)) if get("whiten") else 1)
         return [(i - mean) @ w for i in images], None
+    if kind == "rx" and get("over") == "local":
+        return [around(i, get("inner"), get("outer"), get("eps", 1e-6)) for i in images], None
     if kind == "rx":
         eps, cutoff = get("eps", 1e-6), get("cutoff", 2.0 ** -52)
         return [whiten(i, *statistics(i if image else everything), eps, cutoff) for i in images], None
@@ -185,6 +202,7 @@ PIPELINES = [
     [{"kind": "minmax", "over": "image"}, {"kind": "lad"}],
     [{"kind": "zscore", "over": "image"}, {"kind": "pca", "components": 7}, {"kind": "rx"}],
     [{"kind": "minmax"}, {"kind": "rx"}, {"kind": "score_to_logit"}],
+    [{"kind": "pca", "components": 0, "whiten": True, "eps": 0}, {"kind": "rx", "over": "local", "eps": 1.5, "inner": 3, "outer": 7}],
 ]
 
 

@@ -61,6 +61,8 @@ def test_arrays(bench):
             ("long_integers", image.astype(np.int64), ["i8"])]:
         np.save(bench.path(f"{name}.npy"), array)
         refuse(bench, bench.path(f"{name}.npy"), out, words=words)
+    for name in ("few", "one_pixel"):
+        refuse(bench, bench.path(f"{name}.npy"), out, "--pipeline", "rx-local", words=["no ring", "inner window of 15"])
     whole = (np.save(bench.path("c.npy"), image), bench.path("c.npy").read_bytes())[1]
     for name, data in [("short", whole[:-100]), ("long", whole + b"xx")]:
         bench.path(f"{name}.npy").write_bytes(data)

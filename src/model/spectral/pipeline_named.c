@@ -1,5 +1,8 @@
 /* pipeline_named.c: pipelines that have a name. rx reads the samples as they are, so it has no eps, which would mean
- * something else for each scale of the data; rx-local needs one, because a ring has few pixels, and scales them before. lad is the one of cuvis.ai. */
+ * something else for each scale of the data. A ring has few pixels, often fewer than there are channels, so rx-local needs more
+ * than its own covariance S: it works on components whose covariance over the set is the identity, where S + eps I is S
+ * pulled towards the covariance of the set, with the weight eps beside 1. Windows and eps were chosen on implants
+ * (bench/studies/detect_study.py). lad is the one of cuvis.ai. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,9 +16,10 @@ typedef struct named {
 static const named list[] = {
     {"rx",
      "{\"nodes\": [{\"kind\": \"rx\", \"eps\": 0}, {\"kind\": \"quantile\"}, {\"kind\": \"metrics\"}]}"},
-    {"rx-local",
-     "{\"nodes\": [{\"kind\": \"minmax\"}, {\"kind\": \"rx\", \"over\": \"local\"}, {\"kind\": \"quantile\"},"
-     " {\"kind\": \"metrics\"}]}"},
+    {"rx-local", "{\"nodes\": [{\"kind\": \"pca\", \"components\": 0, \"whiten\": true, \"eps\": 0},"
+                 " {\"kind\": \"rx\", \"over\": \"local\", \"eps\": 1.5, \"inner\": 15, \"outer\": 51}, "
+                 "{\"kind\": \"quantile\"},"
+                 " {\"kind\": \"metrics\"}]}"},
     {"lad", "{\"nodes\": [{\"kind\": \"minmax\"}, {\"kind\": \"lad\"}, {\"kind\": \"quantile\"},"
             " {\"kind\": \"metrics\"}]}"},
     {"svdd", NULL},

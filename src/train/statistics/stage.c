@@ -96,6 +96,20 @@ static tess_status ask(const tess_pixel_stage_settings *settings, const tess_spe
     return workspace_for(settings, &op, sizes, error);
 }
 
+/* A pixel whose inner window covers the whole image has no ring. */
+static tess_status check_rings(const tess_spectral_plan *plan, const tess_pixel_image *image,
+                               tess_error *error)
+{
+    const tess_node *node = &plan->pipeline.nodes[tess_pipeline_score(&plan->pipeline)];
+    const int64_t inner = halo_of(plan) ? (int64_t)node->values[TESS_RX_INNER] : 0;
+    if (image->height > inner || image->width > inner)
+        return TESS_OK;
+    return tess_fail(error, TESS_BAD_INPUT,
+                     "node '%s' (rx): an image of %lld x %lld pixels has no ring around an inner window of "
+                     "%lld; set a smaller inner",
+                     node->name, (long long)image->height, (long long)image->width, (long long)inner);
+}
+
 tess_status tess_pixel_stage_plan(const tess_pixel_stage_settings *settings, const tess_spectral_plan *plan,
                                   const tess_pixel_set *set, tess_pixel_stage_sizes *sizes, tess_error *error)
 {
@@ -107,6 +121,7 @@ tess_status tess_pixel_stage_plan(const tess_pixel_stage_settings *settings, con
     for (int64_t i = 0; i < set->images; i++) {
         const tess_pixel_image *image = &set->image[i];
         const int64_t rows = tess_min_i64(rows_for(settings, plan, image->width), image->height);
+        TESS_TRY(check_rings(plan, image, error));
         const int64_t pixels = tess_min_i64(rows + 2 * sizes->halo, image->height) * image->width;
         sizes->rows = tess_max_i64(sizes->rows, rows);
         sizes->pixels = tess_max_i64(sizes->pixels, pixels);
