@@ -72,6 +72,16 @@ def savgol(x, window, order, derivative):
     return out
 
 
+def trimmed(images, pixels, trim, times, eps, cutoff):
+    """RX whose statistics are fitted again without pixels that score more than `trim` times the rank."""
+    kept = pixels
+    for _ in range(times):
+        mean, covariance = statistics(kept)
+        rank = np.linalg.matrix_rank(covariance + eps * np.eye(len(covariance)), hermitian=True)
+        kept = pixels[whiten(pixels, mean, covariance, eps, cutoff) <= trim * rank]
+    return [whiten(i, *statistics(kept), eps, cutoff) for i in images]
+
+
 def around(image, inner, outer, eps):
     """RX of each pixel against the ring between two windows around it."""
     height, width, bands = image.shape
@@ -126,6 +136,8 @@ def apply(node, images, waves):
         return [(i - mean) @ w for i in images], None
     if kind == "rx" and get("over") == "local":
         return [around(i, get("inner"), get("outer"), get("eps", 1e-6)) for i in images], None
+    if kind == "rx" and get("trim"):
+        return trimmed(images, everything, get("trim"), get("trims", 3), get("eps", 1e-6), get("cutoff", 2.0 ** -52)), None
     if kind == "rx":
         eps, cutoff = get("eps", 1e-6), get("cutoff", 2.0 ** -52)
         return [whiten(i, *statistics(i if image else everything), eps, cutoff) for i in images], None
@@ -202,6 +214,10 @@ PIPELINES = [
     [{"kind": "minmax", "over": "image"}, {"kind": "lad"}],
     [{"kind": "zscore", "over": "image"}, {"kind": "pca", "components": 7}, {"kind": "rx"}],
     [{"kind": "minmax"}, {"kind": "rx"}, {"kind": "score_to_logit"}],
+    [{"kind": "rx", "eps": 0, "trim": 1.5}],
+    [{"kind": "minmax"}, {"kind": "pca", "components": 9}, {"kind": "rx", "eps": 0, "trim": 2, "trims": 2}, {"kind": "score_to_logit"}],
+    [{"kind": "snv"}, {"kind": "pca", "components": 6}, {"kind": "rx", "eps": 0, "trim": 1.2, "trims": 1}],
+    [{"kind": "sigmoid"}, {"kind": "rx", "trim": 2.5, "trims": 2}],
     [{"kind": "pca", "components": 0, "whiten": True, "eps": 0}, {"kind": "rx", "over": "local", "eps": 1.5, "inner": 3, "outer": 7}],
 ]
 

@@ -12,7 +12,7 @@
 enum {
     TESS_PIPELINE_NODES = 64,
     TESS_NODE_NAME = 48,
-    TESS_NODE_SETTINGS = 8,
+    TESS_NODE_SETTINGS = 10,
     TESS_NODE_DATA = -1 /* the place of the data among the nodes */
 };
 
@@ -64,7 +64,9 @@ enum {
     TESS_RX_OUTER,
     TESS_RX_FORGETTING,
     TESS_RX_EVERY,
-    TESS_RX_WARMUP
+    TESS_RX_WARMUP,
+    TESS_RX_TRIM,
+    TESS_RX_TRIMS
 };
 enum { TESS_LAD_NORMALISED };
 enum { TESS_LOGIT_SCALE, TESS_LOGIT_DEVIATIONS };

@@ -139,11 +139,13 @@ tess_status tess_pixel_stage_plan(const tess_pixel_stage_settings *settings, con
     sizes->values = sizes->on_host ? n * bands * sizeof(float) : 0;
     sizes->behind = sizes->on_host ? n * widest * sizeof(float) : 0;
     sizes->keep = nodata ? n : 0;
+    sizes->trimmed = plan->trim_tap >= 0 ? n : 0;
     sizes->scores = n * sizeof(float);
     sizes->d_samples = separate ? sizes->samples : 0;
     sizes->d_values = n * bands * sizeof(float);
     sizes->d_behind = separate ? sizes->behind : 0;
     sizes->d_keep = separate ? sizes->keep : 0;
+    sizes->d_trimmed = separate ? sizes->trimmed : 0;
     sizes->d_scores = separate ? sizes->scores : 0;
     sizes->d_centre = widest * sizeof(float);
     sizes->d_factor = widest * widest * sizeof(float);
@@ -157,7 +159,7 @@ typedef struct piece {
     bool host;
 } piece;
 
-enum { PIECES = 14 };
+enum { PIECES = 16 };
 
 static void list_pieces(const tess_pixel_stage_sizes *s, tess_pixel_stage *e, piece pieces[PIECES])
 {
@@ -166,11 +168,13 @@ static void list_pieces(const tess_pixel_stage_sizes *s, tess_pixel_stage *e, pi
                                 {s->values, &e->values, TESS_MEM_HOST, true},
                                 {s->behind, &e->behind, TESS_MEM_HOST, true},
                                 {s->keep, &e->keep, TESS_MEM_HOST, true},
+                                {s->trimmed, &e->trimmed, TESS_MEM_HOST, true},
                                 {s->scores, &e->scores, TESS_MEM_HOST, true},
                                 {s->d_samples, &e->d_samples, TESS_MEM_IO, false},
                                 {s->d_values, &e->d_values, TESS_MEM_ACTIVATIONS, false},
                                 {s->d_behind, &e->d_behind, TESS_MEM_ACTIVATIONS, false},
                                 {s->d_keep, &e->d_keep, TESS_MEM_IO, false},
+                                {s->d_trimmed, &e->d_trimmed, TESS_MEM_IO, false},
                                 {s->d_scores, &e->d_scores, TESS_MEM_IO, false},
                                 {s->d_centre, &e->d_centre, TESS_MEM_WEIGHTS, false},
                                 {s->d_factor, &e->d_factor, TESS_MEM_WEIGHTS, false},
