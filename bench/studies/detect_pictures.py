@@ -20,7 +20,7 @@ import numpy as np
 TIMES, GAP = 3, 8  # pixels of the picture for one of the scene; between the panels
 NOTHING = {"kind": "two_stage", "threshold": 1e300}
 RAMP = np.array([[13, 8, 70], [90, 20, 130], [180, 50, 110], [240, 110, 60], [250, 220, 100]], float)
-CURVES = {"rx": "#888888", "rx-local": "#c03020"}
+CURVES = {"rx": "#888888", "rx-trimmed": "#c03020"}
 
 
 def png(path, image):
@@ -108,11 +108,11 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         records = {p: run(program, scene, folder, p)[0] for p in CURVES}
-        best = records["rx-local"]["detect"]["graph"]
+        best = records["rx-trimmed"]["detect"]["graph"]
         plain = folder / "plain.json"
         plain.write_text(json.dumps({"nodes": [{"kind": "rx", "eps": 0}, NOTHING]}))
-        panels = [overlay(program, scene, folder, plain), shade(run(program, scene, folder, "rx-local")[1]),
-                  overlay(program, scene, folder, "rx-local")]
+        panels = [overlay(program, scene, folder, plain), shade(run(program, scene, folder, "rx-trimmed")[1]),
+                  overlay(program, scene, folder, "rx-trimmed")]
     large = [np.repeat(np.repeat(p, TIMES, 0), TIMES, 1) for p in panels]
     gap = np.full((large[0].shape[0], GAP, 3), 255, np.uint8)
     png(out / "detect.png", np.concatenate([large[0], gap, large[1], gap, large[2]], 1))

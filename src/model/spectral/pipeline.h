@@ -118,7 +118,7 @@ typedef struct tess_pipeline {
 /* Reads {"nodes": [{"kind": ..., "name": ..., settings}], "connections": [["a", "b"], ...]}. Without connections the nodes
  * are a chain. A kind is the name of a node that has none. "a.spectra" names the port of a node. */
 tess_status tess_pipeline_parse(const tess_json *json, tess_pipeline *out, tess_error *error) TESS_MUST_CHECK;
-/* rx, rx-local, lad. */
+/* rx, rx-trimmed, rx-local, lad. */
 tess_status tess_pipeline_named(const char *name, tess_pipeline *out, tess_error *error) TESS_MUST_CHECK;
 /* Complete: all settings, with connections. NULL: no memory. */
 tess_json *tess_pipeline_json(const tess_pipeline *pipeline);
