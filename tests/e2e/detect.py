@@ -439,6 +439,7 @@ def test_refusals(bench):
 
 def test_scenes(bench, device):
     data = pathlib.Path(os.environ.get("TESSERA_DATA", "/nowhere")) / "hsi"
+    gains = []
     for name, want in SCENES.items():
         if not (data / f"{name}.npy").exists():
             continue
@@ -449,6 +450,10 @@ def test_scenes(bench, device):
             scores = np.load(bench.path("s.npy"))
             bench.record("detect", data / f"{name}.img", bench.path("s.npy"), *device)
             bench.check(np.array_equal(scores, np.load(bench.path("s.npy"))), f"{name}: ENVI gives the scores of NPY")
+        record = bench.record("detect", data / f"{name}.npy", bench.path("s.npy"), "--pipeline", "rx-trimmed", "--truth", data / f"{name}_mask.npy", *device)
+        gains.append(record["quality"]["auroc"] - got if record else -1)
+    if gains:
+        bench.check(min(gains) >= -0.01 and np.mean(gains) > 0, f"rx-trimmed against rx: {np.mean(gains):+.4f} in the mean, at worst {min(gains):+.4f}")
 
 
 def main():

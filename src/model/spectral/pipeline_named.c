@@ -17,7 +17,7 @@ static const named list[] = {
     {"rx",
      "{\"nodes\": [{\"kind\": \"rx\", \"eps\": 0}, {\"kind\": \"quantile\"}, {\"kind\": \"metrics\"}]}"},
     {"rx-trimmed",
-     "{\"nodes\": [{\"kind\": \"rx\", \"eps\": 0, \"trim\": 1.5, \"trims\": 3}, {\"kind\": \"quantile\"},"
+     "{\"nodes\": [{\"kind\": \"rx\", \"eps\": 0, \"trim\": 2, \"trims\": 6}, {\"kind\": \"quantile\"},"
      " {\"kind\": \"metrics\"}]}"},
     {"rx-local", "{\"nodes\": [{\"kind\": \"pca\", \"components\": 0, \"whiten\": true, \"eps\": 0},"
                  " {\"kind\": \"rx\", \"over\": \"local\", \"eps\": 1.5, \"inner\": 15, \"outer\": 51}, "
