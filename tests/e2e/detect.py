@@ -288,6 +288,9 @@ def test_forms(bench, device):
     planned = bench.run("plan", "detect", bench.path("hwc.npy"), bench.path("s.npy"), "--json", "-", "--quiet", *device).record
     bench.check(planned["plan"] == first["plan"] or planned["plan"]["passes"] == first["plan"]["passes"], "plan says what runs")
     bench.check("measured" not in planned, "plan runs nothing")
+    told = planned["plan"]
+    bench.check(told["seconds"] > 0 and told["devices"] and [c["phase"] for c in told["chosen"]] == ["statistics", "scores"] and
+                told["device_reason"], f"plan says seconds and devices: {told}")
     np.save(bench.path("large.npy"), cube(8, 300, 150)[0])
     run("large.npy")
     want = np.load(bench.path("s.npy"))

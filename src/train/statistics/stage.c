@@ -50,9 +50,15 @@ static int64_t rows_for(const tess_pixel_stage_settings *settings, const tess_sp
     return rows;
 }
 
+int64_t tess_pixel_block_rows(const tess_pixel_stage_settings *settings, const tess_spectral_plan *plan,
+                              const tess_pixel_image *image)
+{
+    return tess_min_i64(rows_for(settings, plan, image->width), image->height);
+}
+
 int64_t tess_pixel_stage_rows(const tess_pixel_stage *stage, const tess_pixel_image *image)
 {
-    return tess_min_i64(rows_for(&stage->settings, stage->plan, image->width), image->height);
+    return tess_pixel_block_rows(&stage->settings, stage->plan, image);
 }
 
 static tess_status workspace_for(const tess_pixel_stage_settings *settings, const tess_op *op,

@@ -49,6 +49,7 @@ typedef struct tess_pixel_ahead {
     tess_pixel_set set;
     int64_t image;
     tess_pixel_rows rows;
+    double seconds; /* that it took */
 } tess_pixel_ahead;
 
 typedef struct tess_pixel_stage {
@@ -67,6 +68,8 @@ typedef struct tess_pixel_stage {
     int64_t width, loaded_rows, pixels;
     bool masked;
     int64_t bytes_read;
+    /* Seconds of reading, also in the other thread, and of paths on the host, with the values of pixels in and out. */
+    double read_seconds, path_seconds, path_values;
 } tess_pixel_stage;
 
 /* The sizes for the largest of the images. */
@@ -82,6 +85,8 @@ tess_status tess_pixel_stage_create(const tess_pixel_stage_settings *settings, c
 void tess_pixel_stage_destroy(tess_pixel_stage *stage); /* a stage of zeros is allowed */
 
 /* Rows of a block of this image. */
+int64_t tess_pixel_block_rows(const tess_pixel_stage_settings *settings, const tess_spectral_plan *plan,
+                              const tess_pixel_image *image);
 int64_t tess_pixel_stage_rows(const tess_pixel_stage *stage, const tess_pixel_image *image);
 /* Reads rows of an image, and begins to read `next` (rows 0: nothing), which the call after this one loads, while the device
  * computes. With sizes.on_host the values are also on the host as fp32, NaN where there is none. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/clock.h"
 #include "tensor/moments.h"
 #include "train/statistics/statistics_impl.h"
 
@@ -181,6 +182,7 @@ static tess_status finish(tess_statistics *s, const pass *p, tess_error *error)
     TESS_TRY(tess_stop_check(s->stage.settings.stop, error));
     if (p->scores >= 0 && (s->plan->tap[p->scores].needs & TESS_NEED_SCORE_ORDER))
         tess_order_next(&s->order[p->scores]);
+    const double start = tess_clock();
     for (int i = 0; i < s->plan->pipeline.count; i++) {
         const int t = s->plan->tap_of[i];
         if (t < 0 || s->plan->tap[t].scope != p->scope)
@@ -191,6 +193,8 @@ static tess_status finish(tess_statistics *s, const pass *p, tess_error *error)
             (trims && p->number >= s->plan->tap[t].last && p->number < s->plan->known[i]))
             TESS_TRY(tess_statistics_fit_node(s, i, error));
     }
+    s->solve_seconds += tess_clock() - start;
+    s->solves++;
     s->factor_known = false;
     return TESS_OK;
 }

@@ -30,6 +30,7 @@ struct tess_statistics {
     bool factor_known; /* centre and factor are of the parameters of now */
     int rank;
     int64_t pixels;
+    double solve_seconds, solves;
 };
 
 static inline bool tess_tap_of_scores(const tess_tap *tap)

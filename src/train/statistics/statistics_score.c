@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/clock.h"
 #include "tensor/moments.h"
 #include "train/statistics/statistics_impl.h"
 
@@ -14,7 +15,10 @@ int tess_statistics_factor_rows(const tess_statistics *s)
 tess_status tess_statistics_make_factor(tess_statistics *s, tess_error *error)
 {
     const int channels = tess_spectral_gives(s->plan, tess_statistics_score_at(s->plan));
+    const double start = tess_clock();
     TESS_TRY(tess_spectral_quadratic(s->state, s->at.centre, s->at.factor, &s->rank, s->at.work, error));
+    s->solve_seconds += tess_clock() - start;
+    s->solves++;
     if (s->rank == 0) /* all pixels are equal: a row of zeros gives them the score 0 */
         memset(s->at.factor, 0, (size_t)channels * sizeof(float));
     tess_pixel_stage_factor(&s->stage, s->at.centre, s->at.factor, channels, tess_statistics_factor_rows(s));
