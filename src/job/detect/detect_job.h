@@ -58,6 +58,8 @@ double tess_detect_predicted(const tess_detect_job *job, bool *calibrated);
 /* Learns rates from a run that is done. Its blocks must be free again. */
 void tess_detect_learn(tess_detect_job *job, double wall);
 tess_status tess_detect_make_plan(tess_detect_job *job, tess_error *error) TESS_MUST_CHECK;
+/* Names of outputs, and the masks of the truth. */
+tess_status tess_detect_check_files(tess_detect_job *job, tess_error *error) TESS_MUST_CHECK;
 tess_status tess_detect_run(tess_detect_job *job, tess_error *error) TESS_MUST_CHECK;
 void tess_detect_close(tess_detect_job *job);
 tess_json *tess_detect_record(const tess_detect_job *job, bool ran);

@@ -158,6 +158,7 @@ tess_status tess_detect_open(tess_detect_job *job, tess_memory *memory, tess_err
     TESS_TRY(tess_detect_cubes_open(s->input, &settings, &job->input, error));
     TESS_TRY(open_pipeline(job, error));
     TESS_TRY(check_decider(job, error));
+    TESS_TRY(tess_detect_check_files(job, error));
     if (s->fit && job->fits) {
         job->fits_other = true;
         TESS_TRY(tess_detect_cubes_open(s->fit, &settings, &job->other, error));

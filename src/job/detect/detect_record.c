@@ -6,6 +6,8 @@
 #include "job/common/record.h"
 #include "job/detect/detect_job.h"
 
+enum { ROC_POINTS = 200 };
+
 static tess_json *plan_record(const tess_detect_job *job)
 {
     tess_json *plan = tess_json_object();
@@ -80,6 +82,21 @@ static void set_result(tess_json **detect, const tess_detect_job *job)
         tess_json_set_int(detect, "detections", tess_objects_count(job->objects));
 }
 
+/* Pairs of rate of false alarms and recall. */
+static tess_json *roc_record(const tess_curve *curve)
+{
+    double points[2 * ROC_POINTS];
+    const int count = tess_curve_points(curve, ROC_POINTS, points);
+    tess_json *list = tess_json_array();
+    for (int i = 0; i < count; i++) {
+        tess_json *pair = tess_json_array();
+        tess_json_append_double(&pair, points[2 * i]);
+        tess_json_append_double(&pair, points[2 * i + 1]);
+        tess_json_append(&list, pair);
+    }
+    return list;
+}
+
 static tess_json *quality_record(const tess_detect_job *job)
 {
     tess_json *quality = tess_json_object();
@@ -89,6 +106,7 @@ static tess_json *quality_record(const tess_detect_job *job)
     if (curve.known) {
         tess_json_set_double(&quality, "auroc", curve.auroc);
         tess_json_set_double(&quality, "average_precision", curve.average_precision);
+        tess_json_set(&quality, "roc", roc_record(&job->curve));
     }
     if (job->decides) {
         tess_json_set_double(&quality, "precision", tess_confusion_precision(&job->confusion));

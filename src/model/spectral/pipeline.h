@@ -12,7 +12,7 @@
 enum {
     TESS_PIPELINE_NODES = 64,
     TESS_NODE_NAME = 48,
-    TESS_NODE_SETTINGS = 8,
+    TESS_NODE_SETTINGS = 10,
     TESS_NODE_DATA = -1 /* the place of the data among the nodes */
 };
 
@@ -72,7 +72,9 @@ enum {
     TESS_RX_OUTER,
     TESS_RX_FORGETTING,
     TESS_RX_EVERY,
-    TESS_RX_WARMUP
+    TESS_RX_WARMUP,
+    TESS_RX_TRIM,
+    TESS_RX_TRIMS
 };
 enum { TESS_LAD_NORMALISED };
 enum { TESS_LOGIT_SCALE, TESS_LOGIT_DEVIATIONS };
@@ -124,7 +126,7 @@ typedef struct tess_pipeline {
 /* Reads {"nodes": [{"kind": ..., "name": ..., settings}], "connections": [["a", "b"], ...]}. Without connections the nodes
  * are a chain. A kind is the name of a node that has none. "a.spectra" names the port of a node. */
 tess_status tess_pipeline_parse(const tess_json *json, tess_pipeline *out, tess_error *error) TESS_MUST_CHECK;
-/* rx, rx-local, lad. */
+/* rx, rx-trimmed, rx-local, lad. */
 tess_status tess_pipeline_named(const char *name, tess_pipeline *out, tess_error *error) TESS_MUST_CHECK;
 /* Complete: all settings, with connections. NULL: no memory. */
 tess_json *tess_pipeline_json(const tess_pipeline *pipeline);

@@ -102,6 +102,20 @@ static tess_status ask(const tess_pixel_stage_settings *settings, const tess_spe
     return workspace_for(settings, &op, sizes, error);
 }
 
+/* A pixel whose inner window covers the whole image has no ring. */
+static tess_status check_rings(const tess_spectral_plan *plan, const tess_pixel_image *image,
+                               tess_error *error)
+{
+    const tess_node *node = &plan->pipeline.nodes[tess_pipeline_score(&plan->pipeline)];
+    const int64_t inner = halo_of(plan) ? (int64_t)node->values[TESS_RX_INNER] : 0;
+    if (image->height > inner || image->width > inner)
+        return TESS_OK;
+    return tess_fail(error, TESS_BAD_INPUT,
+                     "node '%s' (rx): an image of %lld x %lld pixels has no ring around an inner window of "
+                     "%lld; set a smaller inner",
+                     node->name, (long long)image->height, (long long)image->width, (long long)inner);
+}
+
 tess_status tess_pixel_stage_plan(const tess_pixel_stage_settings *settings, const tess_spectral_plan *plan,
                                   const tess_pixel_set *set, tess_pixel_stage_sizes *sizes, tess_error *error)
 {
@@ -113,6 +127,7 @@ tess_status tess_pixel_stage_plan(const tess_pixel_stage_settings *settings, con
     for (int64_t i = 0; i < set->images; i++) {
         const tess_pixel_image *image = &set->image[i];
         const int64_t rows = tess_min_i64(rows_for(settings, plan, image->width), image->height);
+        TESS_TRY(check_rings(plan, image, error));
         const int64_t pixels = tess_min_i64(rows + 2 * sizes->halo, image->height) * image->width;
         sizes->rows = tess_max_i64(sizes->rows, rows);
         sizes->pixels = tess_max_i64(sizes->pixels, pixels);
@@ -130,11 +145,13 @@ tess_status tess_pixel_stage_plan(const tess_pixel_stage_settings *settings, con
     sizes->values = sizes->on_host ? n * bands * sizeof(float) : 0;
     sizes->behind = sizes->on_host ? n * widest * sizeof(float) : 0;
     sizes->keep = nodata ? n : 0;
+    sizes->trimmed = plan->trim_tap >= 0 ? n : 0;
     sizes->scores = n * sizeof(float);
     sizes->d_samples = separate ? sizes->samples : 0;
     sizes->d_values = n * bands * sizeof(float);
     sizes->d_behind = separate ? sizes->behind : 0;
     sizes->d_keep = separate ? sizes->keep : 0;
+    sizes->d_trimmed = separate ? sizes->trimmed : 0;
     sizes->d_scores = separate ? sizes->scores : 0;
     sizes->d_centre = widest * sizeof(float);
     sizes->d_factor = widest * widest * sizeof(float);
@@ -148,7 +165,7 @@ typedef struct piece {
     bool host;
 } piece;
 
-enum { PIECES = 14 };
+enum { PIECES = 16 };
 
 static void list_pieces(const tess_pixel_stage_sizes *s, tess_pixel_stage *e, piece pieces[PIECES])
 {
@@ -157,11 +174,13 @@ static void list_pieces(const tess_pixel_stage_sizes *s, tess_pixel_stage *e, pi
                                 {s->values, &e->values, TESS_MEM_HOST, true},
                                 {s->behind, &e->behind, TESS_MEM_HOST, true},
                                 {s->keep, &e->keep, TESS_MEM_HOST, true},
+                                {s->trimmed, &e->trimmed, TESS_MEM_HOST, true},
                                 {s->scores, &e->scores, TESS_MEM_HOST, true},
                                 {s->d_samples, &e->d_samples, TESS_MEM_IO, false},
                                 {s->d_values, &e->d_values, TESS_MEM_ACTIVATIONS, false},
                                 {s->d_behind, &e->d_behind, TESS_MEM_ACTIVATIONS, false},
                                 {s->d_keep, &e->d_keep, TESS_MEM_IO, false},
+                                {s->d_trimmed, &e->d_trimmed, TESS_MEM_IO, false},
                                 {s->d_scores, &e->d_scores, TESS_MEM_IO, false},
                                 {s->d_centre, &e->d_centre, TESS_MEM_WEIGHTS, false},
                                 {s->d_factor, &e->d_factor, TESS_MEM_WEIGHTS, false},

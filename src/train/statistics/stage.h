@@ -26,9 +26,10 @@ typedef struct tess_pixel_stage_sizes {
     int64_t rows, halo; /* of a block of the widest image; rows that local RX reads above and below */
     int64_t pixels;     /* most pixels of a block, halo included */
     int widest;
-    bool on_host;                                        /* fp32 values are needed on the host */
-    size_t samples, ahead, values, behind, keep, scores; /* host */
-    size_t d_samples, d_values, d_behind, d_keep, d_scores, d_centre, d_factor, workspace; /* device */
+    bool on_host;                                                 /* fp32 values are needed on the host */
+    size_t samples, ahead, values, behind, keep, trimmed, scores; /* host */
+    size_t d_samples, d_values, d_behind, d_keep, d_trimmed, d_scores, d_centre, d_factor,
+        workspace; /* device */
 } tess_pixel_stage_sizes;
 
 typedef struct tess_pixel_op {
@@ -59,8 +60,8 @@ typedef struct tess_pixel_stage {
     int turn;              /* samples[turn] are the loaded ones */
     tess_worker *reader;
     tess_pixel_ahead ahead;
-    tess_block values, behind, keep, scores;
-    tess_block d_samples, d_values, d_behind, d_keep, d_scores, d_centre, d_factor, workspace;
+    tess_block values, behind, keep, trimmed, scores;
+    tess_block d_samples, d_values, d_behind, d_keep, d_trimmed, d_scores, d_centre, d_factor, workspace;
     tess_pixel_op ops[TESS_PIXEL_OPS];
     uint64_t calls; /* of ops: the slot that was used longest ago is given away */
     /* the block that is loaded */
@@ -98,6 +99,9 @@ const float *tess_pixel_stage_behind(tess_pixel_stage *stage, const tess_path *p
 tess_status tess_pixel_stage_moments(tess_pixel_stage *stage, const float *at, int64_t first, int64_t pixels,
                                      int channels, bool covariance, double *moments,
                                      tess_error *error) TESS_MUST_CHECK;
+/* The same for all loaded pixels whose score, as of the last call of tess_pixel_stage_score for all of them, is at most `limit`. */
+tess_status tess_pixel_stage_trimmed(tess_pixel_stage *stage, const float *at, int channels, double limit,
+                                     double *moments, tess_error *error) TESS_MUST_CHECK;
 /* Scores of pixels, NaN where there is none, on the host. tess_pixel_stage_factor first. */
 void tess_pixel_stage_factor(tess_pixel_stage *stage, const float *centre, const float *factor, int channels,
                              int rank);

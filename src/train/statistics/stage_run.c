@@ -220,6 +220,18 @@ tess_status tess_pixel_stage_score(tess_pixel_stage *stage, const float *at, int
     return fetch(stage, out, first, pixels, scores, error);
 }
 
+tess_status tess_pixel_stage_trimmed(tess_pixel_stage *stage, const float *at, int channels, double limit,
+                                     double *moments, tess_error *error)
+{
+    const float *scores = stage->scores.data;
+    uint8_t *keep = stage->trimmed.data;
+    for (int64_t p = 0; p < stage->pixels; p++)
+        keep[p] = (double)scores[p] <= limit; /* not if it has no score */
+    const tess_op op = tess_pixel_moments_op(stage->pixels, channels, true, true);
+    const void *there = to_device(stage, keep, &stage->d_trimmed, (size_t)stage->pixels);
+    return run_op(stage, &op, (tess_op_buffers){.in = {at, there}, .out = {moments}}, error);
+}
+
 tess_status tess_pixel_stage_local(tess_pixel_stage *stage, const float *at, int channels, int inner,
                                    int outer, double eps, float *scores, tess_error *error)
 {
