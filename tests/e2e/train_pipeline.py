@@ -158,6 +158,8 @@ def check_refused(bench):
                            (("epochs", "drunet"), {"pipeline": None, "network": {"architecture": "drunet"}}),
                            (("each image", "zscore"), {"pipeline": {"nodes": [{"kind": "zscore", "over": "image"}] + chain[1:] +
                                                                     [{"kind": "bce"}]}, "train": ["rx"]}),
+                           (("train", "trim", "trainable"), {"pipeline": {"nodes": [{"kind": "rx", "trim": 2}, {"kind": "bce"}]},
+                                                             "train": ["rx"]}),
                            (("validation.folder", "NAME_mask"), {"validation__folder": "bare"})):
         keys = {**changes}
         path = config(bench, "bad", **{k: v for k, v in keys.items() if v is not None})

@@ -43,6 +43,17 @@ static tess_status choose_nodes(tess_train_job *job, tess_pipeline *pipeline, bo
                            "the graph");
 }
 
+/* Nodes that became trainable may not go with the settings of others. */
+static tess_status check_again(const tess_pipeline *pipeline, tess_error *error)
+{
+    tess_pipeline same;
+    tess_json *json = tess_pipeline_json(pipeline);
+    const tess_status status = json ? tess_pipeline_parse(json, &same, error)
+                                    : tess_fail(error, TESS_NO_MEMORY, "no memory for the pipeline");
+    tess_json_free(json);
+    return status == TESS_OK ? TESS_OK : tess_fail_prefix(error, status, "train");
+}
+
 static tess_status open_plan(tess_train_job *job, tess_error *error)
 {
     tess_train_spectral *s = job->spectral;
@@ -63,6 +74,7 @@ static tess_status open_plan(tess_train_job *job, tess_error *error)
     if (status != TESS_OK)
         return tess_fail_prefix(error, status, "pipeline");
     TESS_TRY(choose_nodes(job, &pipeline, false, error));
+    TESS_TRY(check_again(&pipeline, error));
     TESS_TRY(tess_spectral_compile(&pipeline, list->bands, list->wavelengths, &s->plan, error));
     return tess_spectral_state_create(job->engine.memory, s->plan, &s->state, error);
 }
@@ -111,7 +123,12 @@ tess_status tess_train_open_pipeline(tess_train_job *job, tess_error *error)
         side = tess_min_i64(side, tess_min_i64(s->cubes.image[i].height, s->cubes.image[i].width));
     TESS_TRY(tess_train_config_pipeline(&job->config, s->cubes.set.images, side, error));
     TESS_TRY(open_plan(job, error));
-    TESS_TRY(open_net(job, error));
+    return open_net(job, error);
+}
+
+tess_status tess_train_plan_first(tess_train_job *job, tess_error *error)
+{
+    tess_train_spectral *s = job->spectral;
     /* Then its file is written, or read into a second state. */
     s->start_bytes = tess_safetensors_bytes() + (job->settings->resume ? s->state.block.bytes : 0);
     if ((s->fitted || job->settings->resume) &&

@@ -125,8 +125,23 @@ static bool is_before(const tess_pipeline *pipeline, int node, int at)
     return at == node;
 }
 
+/* Pixels are trimmed by scores of phase 1, which a node that gradients change has no part in. */
+static tess_status check_trim(const tess_pipeline *pipeline, int index, tess_error *error)
+{
+    const tess_node *node = &pipeline->nodes[index];
+    if (node->kind != TESS_NODE_RX || node->values[TESS_RX_TRIM] == 0)
+        return TESS_OK;
+    for (int at = index; at != TESS_NODE_DATA; at = pipeline->nodes[at].from)
+        if (tess_node_trainable(&pipeline->nodes[at]) || pipeline->nodes[at].kind == TESS_NODE_MLP)
+            return tess_fail(error, TESS_BAD_INPUT,
+                             "node '%s' (rx): trim: cannot be used where '%s' is trainable", node->name,
+                             pipeline->nodes[at].name);
+    return TESS_OK;
+}
+
 tess_status tess_node_check_inputs(const tess_pipeline *pipeline, int index, tess_error *error)
 {
+    TESS_TRY(check_trim(pipeline, index, error));
     const tess_node *node = &pipeline->nodes[index];
     const tess_node_kind from = node->from < 0 ? TESS_NODE_KINDS : pipeline->nodes[node->from].kind;
     const char *needs = NULL;

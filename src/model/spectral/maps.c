@@ -16,6 +16,14 @@ static void diagonal(double *a, double *b, int channels, int i, double factor, d
     b[i] = offset;
 }
 
+double tess_pca_scale(const tess_node *node, const double *variances, int k, int channels)
+{
+    const double eps = node->values[TESS_PCA_EPS];
+    if (node->values[TESS_PCA_WHITEN] == 0)
+        return 1;
+    return variances[k] + eps > channels * 0x1p-52 * variances[0] ? 1 / sqrt(variances[k] + eps) : 0;
+}
+
 static void pca_affine(const tess_spectral_state *state, int node, double *a, double *b)
 {
     const tess_node *n = &state->plan->pipeline.nodes[node];
@@ -24,8 +32,7 @@ static void pca_affine(const tess_spectral_state *state, int node, double *a, do
                  *w = tess_spectral_part(state, node, "components"),
                  *variances = tess_spectral_part(state, node, "variances");
     for (int k = 0; k < out; k++) {
-        const double scale =
-            n->values[TESS_PCA_WHITEN] != 0 ? 1 / sqrt(variances[k] + n->values[TESS_PCA_EPS]) : 1;
+        const double scale = tess_pca_scale(n, variances, k, in);
         double offset = 0;
         for (int c = 0; c < in; c++) {
             const double factor = scale * w[(size_t)k * (size_t)in + (size_t)c];

@@ -81,7 +81,7 @@ static tess_status make_values(const tess_spectral_state *state, const place *p,
     } else if (strcmp(p->what, "whiten") == 0) {
         const double *variances = tess_spectral_part(state, p->node, "variances");
         for (int i = 0; i < state->plan->channels[p->node]; i++)
-            made[i] = p->bias ? 0 : 1 / sqrt(variances[i] + node->values[TESS_PCA_EPS]);
+            made[i] = p->bias ? 0 : tess_pca_scale(node, variances, i, (int)c);
     } else if (strcmp(p->what, "factors") == 0) {
         if (p->bias)
             memset(made, 0, c * sizeof *made);

@@ -13,7 +13,7 @@
 enum {
     TESS_PIPELINE_NODES = 64,
     TESS_NODE_NAME = 48,
-    TESS_NODE_SETTINGS = 9,
+    TESS_NODE_SETTINGS = 11,
     TESS_NODE_DATA = -1, /* the place of the data among the nodes */
     TESS_NODE_NOTHING = -2
 };
@@ -102,6 +102,8 @@ enum {
     TESS_RX_FORGETTING,
     TESS_RX_EVERY,
     TESS_RX_WARMUP,
+    TESS_RX_TRIM,
+    TESS_RX_TRIMS,
     TESS_RX_TRAINABLE
 };
 enum { TESS_LAD_NORMALISED, TESS_LAD_TRAINABLE };
@@ -163,7 +165,7 @@ typedef struct tess_pipeline {
 /* Reads {"nodes": [{"kind": ..., "name": ..., settings}], "connections": [["a", "b"], ...]}. Without connections a node
  * reads the last one before it that gives something. A kind is the name of a node that has none. "a.spectra" names the port of a node. */
 tess_status tess_pipeline_parse(const tess_json *json, tess_pipeline *out, tess_error *error) TESS_MUST_CHECK;
-/* rx, rx-local, lad, svdd, selector. */
+/* rx, rx-trimmed, rx-local, lad, svdd, selector. */
 tess_status tess_pipeline_named(const char *name, tess_pipeline *out, tess_error *error) TESS_MUST_CHECK;
 /* Complete: all settings, with connections. NULL: no memory. */
 tess_json *tess_pipeline_json(const tess_pipeline *pipeline);

@@ -166,6 +166,23 @@ static tess_status read_targets(const tess_json *nodes, tess_pipeline *pipeline,
     return TESS_OK;
 }
 
+/* Spectra that lead to neither a score nor a loss are probably a forgotten connection. */
+static tess_status check_used(const tess_pipeline *pipeline, int score, tess_error *error)
+{
+    bool used[TESS_PIPELINE_NODES] = {false};
+    for (int end = 0; end < pipeline->count; end++)
+        for (int i = end;
+             i != TESS_NODE_DATA && (end == score || tess_node_kinds[pipeline->nodes[end].kind].loss);
+             i = pipeline->nodes[i].from)
+            used[i] = true;
+    for (int i = 0; i < pipeline->count; i++)
+        if (!used[i] && tess_node_kinds[pipeline->nodes[i].kind].gives == TESS_PORT_SPECTRA)
+            return tess_fail(error, TESS_BAD_INPUT,
+                             "connections: '%s' does not lead to '%s'; connect it, or leave it out",
+                             pipeline->nodes[i].name, pipeline->nodes[score].name);
+    return TESS_OK;
+}
+
 /* One result: a pipeline has one node that scores, and at most one of each kind behind it. */
 static tess_status check_whole(const tess_pipeline *pipeline, tess_error *error)
 {
@@ -187,9 +204,12 @@ static tess_status check_whole(const tess_pipeline *pipeline, tess_error *error)
     if (scores < 0)
         return tess_fail(error, TESS_BAD_INPUT,
                          "nodes: none of them scores; add one of the kind rx, lad, svdd or residual");
+    if (deciders >= 0 && logits >= 0 && pipeline->nodes[deciders].from != logits)
+        return tess_fail(error, TESS_BAD_INPUT, "connections: '%s' must read '%s', the last of the scores",
+                         pipeline->nodes[deciders].name, pipeline->nodes[logits].name);
     for (int i = 0; i < pipeline->count; i++)
         TESS_TRY(tess_node_check_inputs(pipeline, i, error));
-    return TESS_OK;
+    return check_used(pipeline, scores, error);
 }
 
 tess_status tess_pipeline_parse(const tess_json *json, tess_pipeline *out, tess_error *error)

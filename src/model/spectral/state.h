@@ -41,6 +41,8 @@ int tess_spectral_cut_before(const tess_spectral_plan *plan, int node);
 
 /* The matrix (channels given x channels read) and the vector of one affine node. */
 void tess_node_affine(const tess_spectral_state *state, int node, double *a, double *b);
+/* The factor of a component. A direction without variance has nothing to be divided by, and becomes 0. */
+double tess_pca_scale(const tess_node *node, const double *variances, int k, int channels);
 /* c (m x n) = a (m x k) b (k x n). The loops skip zeros: most factors are diagonal or banded. */
 void tess_multiply(const double *a, const double *b, int m, int k, int n, double *c);
 /* Values of workspace for the two functions below. */

@@ -46,9 +46,15 @@ static int64_t rows_for(const tess_pixel_stage_settings *settings, const tess_sp
     return rows;
 }
 
+int64_t tess_pixel_block_rows(const tess_pixel_stage_settings *settings, const tess_spectral_plan *plan,
+                              const tess_pixel_image *image)
+{
+    return tess_min_i64(rows_for(settings, plan, image->width), image->height);
+}
+
 int64_t tess_pixel_stage_rows(const tess_pixel_stage *stage, const tess_pixel_image *image)
 {
-    return tess_min_i64(rows_for(&stage->settings, stage->plan, image->width), image->height);
+    return tess_pixel_block_rows(&stage->settings, stage->plan, image);
 }
 
 static tess_status workspace_for(const tess_pixel_stage_settings *settings, const tess_op *op,
@@ -106,6 +112,20 @@ static tess_status plan_network(const tess_pixel_stage_settings *settings, const
     return TESS_OK;
 }
 
+/* A pixel whose inner window covers the whole image has no ring. */
+static tess_status check_rings(const tess_spectral_plan *plan, const tess_pixel_image *image,
+                               tess_error *error)
+{
+    const tess_node *node = &plan->pipeline.nodes[tess_pipeline_score(&plan->pipeline)];
+    const int64_t inner = halo_of(plan) ? (int64_t)node->values[TESS_RX_INNER] : 0;
+    if (image->height > inner || image->width > inner)
+        return TESS_OK;
+    return tess_fail(error, TESS_BAD_INPUT,
+                     "node '%s' (rx): an image of %lld x %lld pixels has no ring around an inner window of "
+                     "%lld; set a smaller inner",
+                     node->name, (long long)image->height, (long long)image->width, (long long)inner);
+}
+
 tess_status tess_pixel_stage_plan(const tess_pixel_stage_settings *settings, const tess_spectral_plan *plan,
                                   const tess_pixel_set *set, tess_pixel_stage_sizes *sizes, tess_error *error)
 {
@@ -117,6 +137,7 @@ tess_status tess_pixel_stage_plan(const tess_pixel_stage_settings *settings, con
     for (int64_t i = 0; i < set->images; i++) {
         const tess_pixel_image *image = &set->image[i];
         const int64_t rows = tess_min_i64(rows_for(settings, plan, image->width), image->height);
+        TESS_TRY(check_rings(plan, image, error));
         const int64_t pixels = tess_min_i64(rows + 2 * sizes->halo, image->height) * image->width;
         sizes->rows = tess_max_i64(sizes->rows, rows);
         sizes->pixels = tess_max_i64(sizes->pixels, pixels);
@@ -134,11 +155,13 @@ tess_status tess_pixel_stage_plan(const tess_pixel_stage_settings *settings, con
     sizes->values = sizes->on_host ? n * bands * sizeof(float) : 0;
     sizes->behind = sizes->on_host ? n * widest * sizeof(float) : 0;
     sizes->keep = nodata ? n : 0;
+    sizes->trimmed = plan->trim_tap >= 0 ? n : 0;
     sizes->scores = n * sizeof(float);
     sizes->d_samples = separate ? sizes->samples : 0;
     sizes->d_values = n * bands * sizeof(float);
     sizes->d_behind = separate ? sizes->behind : 0;
     sizes->d_keep = separate ? sizes->keep : 0;
+    sizes->d_trimmed = separate ? sizes->trimmed : 0;
     sizes->d_scores = separate ? sizes->scores : 0;
     if (tess_spectral_by_network(plan))
         return plan_network(settings, plan, sizes, error);
@@ -154,7 +177,7 @@ typedef struct piece {
     bool host;
 } piece;
 
-enum { PIECES = 17 };
+enum { PIECES = 19 };
 
 static void list_pieces(const tess_pixel_stage_sizes *s, tess_pixel_stage *e, piece pieces[PIECES])
 {
@@ -163,11 +186,13 @@ static void list_pieces(const tess_pixel_stage_sizes *s, tess_pixel_stage *e, pi
                                 {s->values, &e->values, TESS_MEM_HOST, true},
                                 {s->behind, &e->behind, TESS_MEM_HOST, true},
                                 {s->keep, &e->keep, TESS_MEM_HOST, true},
+                                {s->trimmed, &e->trimmed, TESS_MEM_HOST, true},
                                 {s->scores, &e->scores, TESS_MEM_HOST, true},
                                 {s->d_samples, &e->d_samples, TESS_MEM_IO, false},
                                 {s->d_values, &e->d_values, TESS_MEM_ACTIVATIONS, false},
                                 {s->d_behind, &e->d_behind, TESS_MEM_ACTIVATIONS, false},
                                 {s->d_keep, &e->d_keep, TESS_MEM_IO, false},
+                                {s->d_trimmed, &e->d_trimmed, TESS_MEM_IO, false},
                                 {s->d_scores, &e->d_scores, TESS_MEM_IO, false},
                                 {s->n_weights, &e->network.weights, TESS_MEM_WEIGHTS, false},
                                 {s->n_arena, &e->network.arena, TESS_MEM_ACTIVATIONS, false},

@@ -27,9 +27,10 @@ typedef struct tess_pixel_stage_sizes {
     int64_t rows, halo; /* of a block of the widest image; rows that local RX reads above and below */
     int64_t pixels;     /* most pixels of a block, halo included */
     int widest;
-    bool on_host;                                        /* fp32 values are needed on the host */
-    size_t samples, ahead, values, behind, keep, scores; /* host */
-    size_t d_samples, d_values, d_behind, d_keep, d_scores, d_centre, d_factor, workspace; /* device */
+    bool on_host;                                                 /* fp32 values are needed on the host */
+    size_t samples, ahead, values, behind, keep, trimmed, scores; /* host */
+    size_t d_samples, d_values, d_behind, d_keep, d_trimmed, d_scores, d_centre, d_factor,
+        workspace;                          /* device */
     size_t n_weights, n_arena, n_workspace; /* of the network that scores; device */
 } tess_pixel_stage_sizes;
 
@@ -50,6 +51,7 @@ typedef struct tess_pixel_ahead {
     tess_pixel_set set;
     int64_t image;
     tess_pixel_rows rows;
+    double seconds; /* that it took */
 } tess_pixel_ahead;
 
 typedef struct tess_pixel_stage {
@@ -60,8 +62,8 @@ typedef struct tess_pixel_stage {
     int turn;              /* samples[turn] are the loaded ones */
     tess_worker *reader;
     tess_pixel_ahead ahead;
-    tess_block values, behind, keep, scores;
-    tess_block d_samples, d_values, d_behind, d_keep, d_scores, d_centre, d_factor, workspace;
+    tess_block values, behind, keep, trimmed, scores;
+    tess_block d_samples, d_values, d_behind, d_keep, d_trimmed, d_scores, d_centre, d_factor, workspace;
     tess_pixel_network network; /* without a `net`: scores by a factor */
     tess_pixel_op ops[TESS_PIXEL_OPS];
     uint64_t calls; /* of ops: the slot that was used longest ago is given away */
@@ -69,6 +71,8 @@ typedef struct tess_pixel_stage {
     int64_t width, loaded_rows, pixels;
     bool masked;
     int64_t bytes_read;
+    /* Seconds of reading, also in the other thread, and of paths on the host, with the values of pixels in and out. */
+    double read_seconds, path_seconds, path_values;
 } tess_pixel_stage;
 
 /* The sizes for the largest of the images. */
@@ -84,6 +88,8 @@ tess_status tess_pixel_stage_create(const tess_pixel_stage_settings *settings, c
 void tess_pixel_stage_destroy(tess_pixel_stage *stage); /* a stage of zeros is allowed */
 
 /* Rows of a block of this image. */
+int64_t tess_pixel_block_rows(const tess_pixel_stage_settings *settings, const tess_spectral_plan *plan,
+                              const tess_pixel_image *image);
 int64_t tess_pixel_stage_rows(const tess_pixel_stage *stage, const tess_pixel_image *image);
 /* Reads rows of an image, and begins to read `next` (rows 0: nothing), which the call after this one loads, while the device
  * computes. With sizes.on_host the values are also on the host as fp32, NaN where there is none. */
@@ -96,6 +102,9 @@ const float *tess_pixel_stage_behind(tess_pixel_stage *stage, const tess_path *p
 tess_status tess_pixel_stage_moments(tess_pixel_stage *stage, const float *at, int64_t first, int64_t pixels,
                                      int channels, bool covariance, double *moments,
                                      tess_error *error) TESS_MUST_CHECK;
+/* The same for all loaded pixels whose score, as of the last call of tess_pixel_stage_score for all of them, is at most `limit`. */
+tess_status tess_pixel_stage_trimmed(tess_pixel_stage *stage, const float *at, int channels, double limit,
+                                     double *moments, tess_error *error) TESS_MUST_CHECK;
 /* Scores of pixels, NaN where there is none, on the host. tess_pixel_stage_factor, or tess_pixel_network_load, first. */
 void tess_pixel_stage_factor(tess_pixel_stage *stage, const float *centre, const float *factor, int channels,
                              int rank);

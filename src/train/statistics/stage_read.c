@@ -1,4 +1,5 @@
 /* stage_read.c: reading ahead: a thread reads the next block into the other of two buffers while the device computes. */
+#include "base/clock.h"
 #include "base/stop.h"
 #include "train/statistics/stage_impl.h"
 
@@ -8,8 +9,11 @@ static tess_status read_ahead(void *arg, tess_error *error)
 {
     tess_pixel_stage *stage = arg;
     const tess_pixel_ahead *a = &stage->ahead;
-    return a->set.read(a->set.user, a->image, a->rows.first, a->rows.rows,
-                       stage->samples[1 - stage->turn].data, error);
+    const double start = tess_clock();
+    const tess_status status = a->set.read(a->set.user, a->image, a->rows.first, a->rows.rows,
+                                           stage->samples[1 - stage->turn].data, error);
+    stage->ahead.seconds = tess_clock() - start;
+    return status;
 }
 
 static bool is_ahead(const tess_pixel_ahead *a, const tess_pixel_set *set, int64_t image,
@@ -29,13 +33,16 @@ tess_status tess_pixel_stage_fetch(tess_pixel_stage *stage, const tess_pixel_set
             tess_stop_poll(stage->settings.stop);
         const tess_status status = tess_worker_wait(stage->reader, ready ? error : &unused);
         stage->ahead.active = false;
+        stage->read_seconds += stage->ahead.seconds;
         if (ready) {
             TESS_TRY(status);
             stage->turn = 1 - stage->turn;
         }
     }
+    const double start = tess_clock();
     if (!ready)
         TESS_TRY(set->read(set->user, image, now.first, now.rows, stage->samples[stage->turn].data, error));
+    stage->read_seconds += ready ? 0 : tess_clock() - start;
     if (next.rows > 0 && stage->samples[1].data) {
         stage->ahead = (tess_pixel_ahead){.active = true, .set = *set, .image = image, .rows = next};
         tess_worker_start(stage->reader, read_ahead, stage);

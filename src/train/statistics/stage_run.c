@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/clock.h"
 #include "tensor/moments.h"
 #include "tensor/samples.h"
 #include "train/statistics/stage_impl.h"
@@ -141,11 +142,13 @@ tess_status tess_pixel_stage_load(tess_pixel_stage *stage, const tess_pixel_set 
         to_device(stage, stage->keep.data, &stage->d_keep, (size_t)pixels);
     }
     if (stage->sizes.on_host) {
+        const double start = tess_clock();
         float *values = stage->values.data;
         tess_samples_to_float(image->dtype, 1, read, pixels * bands, values);
         for (int64_t p = 0; p < pixels && stage->masked; p++)
             if (!((const uint8_t *)stage->keep.data)[p])
                 values[p * bands] = NAN; /* a pixel with one such value has none */
+        stage->path_seconds += tess_clock() - start;
     }
     const tess_op op = tess_pixel_import_op(image->dtype, pixels, bands);
     const void *samples = to_device(stage, read, &stage->d_samples, bytes);
@@ -156,7 +159,10 @@ const float *tess_pixel_stage_behind(tess_pixel_stage *stage, const tess_path *p
 {
     if (path->count == 0)
         return stage->d_values.data;
+    const double start = tess_clock();
     tess_path_run(path, stage->values.data, stage->pixels, stage->behind.data, stage->settings.pool);
+    stage->path_seconds += tess_clock() - start;
+    stage->path_values += (double)stage->pixels * (path->bands + path->out);
     return to_device(stage, stage->behind.data, &stage->d_behind,
                      (size_t)stage->pixels * (size_t)path->out * sizeof(float));
 }
@@ -216,6 +222,18 @@ tess_status tess_pixel_stage_score(tess_pixel_stage *stage, const float *at, int
     else
         TESS_TRY(run_op(stage, &op, buffers, error));
     return fetch(stage, out, first, pixels, scores, error);
+}
+
+tess_status tess_pixel_stage_trimmed(tess_pixel_stage *stage, const float *at, int channels, double limit,
+                                     double *moments, tess_error *error)
+{
+    const float *scores = stage->scores.data;
+    uint8_t *keep = stage->trimmed.data;
+    for (int64_t p = 0; p < stage->pixels; p++)
+        keep[p] = (double)scores[p] <= limit; /* not if it has no score */
+    const tess_op op = tess_pixel_moments_op(stage->pixels, channels, true, true);
+    const void *there = to_device(stage, keep, &stage->d_trimmed, (size_t)stage->pixels);
+    return run_op(stage, &op, (tess_op_buffers){.in = {at, there}, .out = {moments}}, error);
 }
 
 tess_status tess_pixel_stage_local(tess_pixel_stage *stage, const float *at, int channels, int inner,

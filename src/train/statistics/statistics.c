@@ -163,5 +163,13 @@ int tess_statistics_fit_readings(const tess_spectral_plan *plan)
 
 tess_statistics_report tess_statistics_facts(const tess_statistics *s)
 {
-    return (tess_statistics_report){.bytes_read = s->stage.bytes_read, .pixels = s->pixels, .rank = s->rank};
+    const tess_pixel_stage *stage = &s->stage;
+    return (tess_statistics_report){.bytes_read = stage->bytes_read,
+                                    .pixels = s->pixels,
+                                    .rank = s->rank,
+                                    .read_seconds = stage->read_seconds,
+                                    .path_seconds = stage->path_seconds,
+                                    .path_values = stage->path_values,
+                                    .solve_seconds = s->solve_seconds,
+                                    .solves = s->solves};
 }

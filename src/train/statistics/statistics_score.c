@@ -3,21 +3,25 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/clock.h"
 #include "tensor/moments.h"
 #include "train/statistics/statistics_impl.h"
 
-static int rows_of_factor(const tess_statistics *s)
+int tess_statistics_factor_rows(const tess_statistics *s)
 {
     return s->rank > 0 ? s->rank : 1;
 }
 
-static tess_status make_factor(tess_statistics *s, tess_error *error)
+tess_status tess_statistics_make_factor(tess_statistics *s, tess_error *error)
 {
     const int channels = tess_spectral_gives(s->plan, tess_spectral_score_at(s->plan));
+    const double start = tess_clock();
     TESS_TRY(tess_spectral_quadratic(s->state, s->at.centre, s->at.factor, &s->rank, s->at.work, error));
+    s->solve_seconds += tess_clock() - start;
+    s->solves++;
     if (s->rank == 0) /* all pixels are equal: a row of zeros gives them the score 0 */
         memset(s->at.factor, 0, (size_t)channels * sizeof(float));
-    tess_pixel_stage_factor(&s->stage, s->at.centre, s->at.factor, channels, rows_of_factor(s));
+    tess_pixel_stage_factor(&s->stage, s->at.centre, s->at.factor, channels, tess_statistics_factor_rows(s));
     return TESS_OK;
 }
 
@@ -48,7 +52,7 @@ static tess_status load_parameters(tess_statistics *s, tess_error *error)
     if (s->factor_known)
         return TESS_OK;
     TESS_TRY(s->stage.network.net ? tess_pixel_network_load(&s->stage.network, s->state, s->at.work, error)
-                                  : make_factor(s, error));
+                                  : tess_statistics_make_factor(s, error));
     s->factor_known = true;
     return TESS_OK;
 }
@@ -66,8 +70,8 @@ static tess_status score_blocks(const walk *w, tess_error *error)
         TESS_TRY(tess_pixel_stage_load(&s->stage, w->set, w->image, (tess_pixel_rows){row, rows},
                                        rows_after(size, row + rows, step), error));
         const float *there = tess_pixel_stage_behind(&s->stage, &s->score_path);
-        TESS_TRY(tess_pixel_stage_score(&s->stage, there, 0, s->stage.pixels, channels, rows_of_factor(s),
-                                        scores, error));
+        TESS_TRY(tess_pixel_stage_score(&s->stage, there, 0, s->stage.pixels, channels,
+                                        tess_statistics_factor_rows(s), scores, error));
         TESS_TRY(w->sink(w->user, w->image, row, rows, scores, error));
         tess_stop_add(s->stage.settings.stop, s->stage.pixels);
     }
@@ -126,7 +130,7 @@ static tess_status stream_step(tess_statistics *s, const tess_node *node, int64_
     double *covariance = tess_spectral_part(s->state, score, "covariance");
     for (size_t i = 0; i < c * c; i++)
         covariance[i] = count > 1 ? second[i] / (count - 1) : 0;
-    return make_factor(s, error);
+    return tess_statistics_make_factor(s, error);
 }
 
 static tess_status score_stream(const walk *w, const tess_node *node, tess_error *error)
@@ -144,8 +148,8 @@ static tess_status score_stream(const walk *w, const tess_node *node, tess_error
                                        error));
         const float *there = tess_pixel_stage_behind(&s->stage, &s->score_path);
         TESS_TRY(stream_step(s, node, rows, there, error));
-        TESS_TRY(tess_pixel_stage_score(&s->stage, there, 0, s->stage.pixels, channels, rows_of_factor(s),
-                                        scores, error));
+        TESS_TRY(tess_pixel_stage_score(&s->stage, there, 0, s->stage.pixels, channels,
+                                        tess_statistics_factor_rows(s), scores, error));
         TESS_TRY(w->sink(w->user, w->image, row, rows, scores, error));
         tess_stop_add(s->stage.settings.stop, s->stage.pixels);
     }
