@@ -172,11 +172,6 @@ size_t workspace(const tess_op *op)
            (needs_counts(op) ? (size_t)p.pixels : 0) + 16;
 }
 
-bool is_even(const tess_tensor *t)
-{
-    return tess_flat(t) && (t->n == 1 || t->stride_n == tess_pixels(t) * t->stride_w);
-}
-
 const char *refuses(const tess_op *op, int)
 {
     const tess_tensor *in = &op->in[0], *mask = &op->in[1];
@@ -195,19 +190,26 @@ const char *refuses(const tess_op *op, int)
     return NULL;
 }
 
-cudaError_t run(const tess_op *op, const tess_op_buffers *b, cudaStream_t stream)
+/* The pixels and the mask of an op. */
+tess_moments_job job_of(const tess_op *op, const tess_op_buffers *b)
 {
     tess_moments_job job = {};
     job.plan = plan_of(op);
     job.in = op->in[0];
-    job.flat = is_even(&job.in);
-    job.covariance = op->moments.covariance;
+    job.flat = tess_moments_even(&job.in);
     job.from = (const float *)b->in[0];
     if (op->inputs > 1) {
         job.mask = op->in[1];
-        job.flat_mask = is_even(&job.mask);
+        job.flat_mask = tess_moments_even(&job.mask);
         job.mask_from = b->in[1];
     }
+    return job;
+}
+
+cudaError_t run(const tess_op *op, const tess_op_buffers *b, cudaStream_t stream)
+{
+    tess_moments_job job = job_of(op, b);
+    job.covariance = op->moments.covariance;
     job.partial = (double *)(((uintptr_t)b->workspace + 15) / 16 * 16);
     job.sums = job.partial + job.plan.ranges * job.plan.values;
     float *shift = (float *)(job.sums + job.plan.values);
@@ -232,5 +234,12 @@ cudaError_t run(const tess_op *op, const tess_op_buffers *b, cudaStream_t stream
 }
 
 } // namespace
+
+cudaError_t tess_moments_counts(const tess_op *op, const tess_op_buffers *b, uint8_t *counts,
+                                cudaStream_t stream)
+{
+    counts_kernel<<<8 * CARD, THREADS, 0, stream>>>(job_of(op, b), counts);
+    return cudaGetLastError();
+}
 
 extern "C" const tess_cuda_launch tess_cuda_moments = {refuses, run, NULL, workspace};

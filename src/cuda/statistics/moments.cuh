@@ -1,4 +1,4 @@
-/* moments.cuh: what the two files of MOMENTS share: the plan of tiles, ranges and workspace, and where a sum lies.
+/* moments.cuh: what the files of statistics share: the plan of tiles, ranges and workspace, and where a sum lies.
  *
  * The channels and one more, the constant 1, whose products are the sums and the count, are divided into `tiles` tiles of
  * `strips` strips of 16. Pairs of equal tiles come first, then pairs of different ones. The pixels are divided into
@@ -79,6 +79,15 @@ static __device__ __forceinline__ double tess_moments_sum(const tess_moments_pla
     return sums[((int64_t)at * 32 + lane) * 4 + value];
 }
 
+/* True if pixels are stride_w apart throughout all images. */
+static inline bool tess_moments_even(const tess_tensor *t)
+{
+    return tess_flat(t) && (t->n == 1 || t->stride_n == tess_pixels(t) * t->stride_w);
+}
+
+/* moments.cu: for each pixel of an op, if it counts: all its values are finite, and its mask is not zero. */
+cudaError_t tess_moments_counts(const tess_op *op, const tess_op_buffers *b, uint8_t *counts,
+                                cudaStream_t stream);
 /* moments_products.cu: the sums of all ranges, to `partial` and `extremes`. */
 cudaError_t tess_moments_products(const tess_moments_job &job, cudaStream_t stream);
 /* CTAs of the kernel for one tile of so many strips that an H200 holds at a time, for which ranges are made. */
