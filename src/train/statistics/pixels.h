@@ -21,6 +21,7 @@ typedef struct tess_pixel_set {
     /* Rows [first, first + rows) as (rows, width, bands), of the image's type. */
     tess_status (*read)(void *user, int64_t image, int64_t first, int64_t rows, void *samples,
                         tess_error *error);
+    int readers; /* threads that may call `read` at the same time; 0: one */
 } tess_pixel_set;
 
 #endif
