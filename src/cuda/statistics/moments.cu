@@ -148,11 +148,12 @@ tess_moments_plan plan_of(const tess_op *op)
     p.tiles = ceil_div(p.channels + 1, TESS_STRIPS * TESS_STRIP);
     p.strips = ceil_div(ceil_div(p.channels + 1, p.tiles), TESS_STRIP);
     p.tiles = ceil_div(p.channels + 1, p.strips * TESS_STRIP);
+    p.blocks = p.tiles > 1 ? 2 * p.strips : ceil_div(p.channels + 1, TESS_PIECE);
     p.pixels = op->in[0].n * tess_pixels(&op->in[0]);
     const int64_t most = CARD * (p.tiles > 1 ? 1 : (int64_t)tess_moments_resident(p.strips)),
                   wanted = (p.pixels + LEAST - 1) / LEAST;
     p.ranges = (unsigned)(wanted < most ? wanted : most);
-    p.values = ((int64_t)p.tiles * tess_moments_half(p.strips) +
+    p.values = ((int64_t)p.tiles * tess_moments_half(p.blocks) +
                 (int64_t)p.tiles * (p.tiles - 1) / 2 * tess_moments_whole(p.strips)) *
                TESS_PIECE_VALUES;
     return p;
