@@ -16,6 +16,7 @@ typedef struct pixel_arrays {
     tess_pixel_image image[ARRAY_IMAGES];
     void *samples[ARRAY_IMAGES];
     int readers;
+    bool in_place;
 } pixel_arrays;
 
 static inline tess_status pixel_arrays_read(void *user, int64_t image, int64_t first, int64_t rows,
@@ -29,9 +30,23 @@ static inline tess_status pixel_arrays_read(void *user, int64_t image, int64_t f
     return TESS_OK;
 }
 
+static inline const void *pixel_arrays_at(void *user, int64_t image, int64_t first)
+{
+    const pixel_arrays *a = user;
+    const size_t row =
+        (size_t)a->image[image].width * (size_t)a->bands * tess_dtype_size(a->image[image].dtype);
+    return (const char *)a->samples[image] + (size_t)first * row;
+}
+
 static inline tess_pixel_set pixel_set_of(pixel_arrays *a)
 {
-    return (tess_pixel_set){a->images, a->bands, a->image, a, pixel_arrays_read, a->readers};
+    return (tess_pixel_set){a->images,
+                            a->bands,
+                            a->image,
+                            a,
+                            pixel_arrays_read,
+                            a->readers,
+                            a->in_place ? pixel_arrays_at : NULL};
 }
 
 /* Correlated bands around a mean of some thousand, as sensors give them, in fp32 or uint16. */

@@ -157,7 +157,10 @@ static void check_kinds(const char *kind, const char *json, pixel_arrays *a, int
 {
     pipeline_run one, many;
     a->readers = 1;
+    const bool in_place = a->in_place;
+    a->in_place = false;
     pipeline_run_fit(&one, json, a, NULL, rows, 1);
+    a->in_place = in_place;
     a->readers = 8;
     pipeline_run_fit_on(kind, &many, json, a, NULL, rows, 2);
     CHECK_MSG(one.status == TESS_OK && many.status == TESS_OK, "%s %s", one.error.text, many.error.text);
@@ -177,6 +180,9 @@ static void check_same(const char *json, pixel_arrays *a, int64_t rows)
 {
     check_kinds("cpu", json, a, rows);
     check_kinds("separate", json, a, rows);
+    a->in_place = true;
+    check_kinds("cpu", json, a, rows);
+    a->in_place = false;
 }
 
 int main(void)
@@ -196,6 +202,9 @@ int main(void)
     check_same("{\"nodes\": [{\"kind\": \"minmax\"}, {\"kind\": \"pca\"}, {\"kind\": \"rx\"}]}", &a, 9);
     check_same("{\"nodes\": [{\"kind\": \"snv\"}, {\"kind\": \"rx\"}, {\"kind\": \"score_to_logit\"}]}", &a,
                16);
+    for (int64_t i = 0; i < a.images; i++)
+        a.image[i].has_nodata = false; /* the pixels can stay in their place */
+    check_same("{\"nodes\": [{\"kind\": \"minmax\"}, {\"kind\": \"pca\"}, {\"kind\": \"rx\"}]}", &a, 9);
     check_same("{\"nodes\": [{\"kind\": \"rx\", \"over\": \"stream\", \"every\": 9, \"warmup\": 4}]}", &a, 0);
     pixel_arrays_free(&a);
     return check_end();

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/checked.h"
+#include "base/clock.h"
 #include "base/thread.h"
 #include "tensor/samples.h"
 
@@ -19,26 +20,36 @@ static size_t row_bytes(const tess_pixel_walk *walk, int64_t image)
            tess_dtype_size(walk->set->image[image].dtype);
 }
 
-/* Puts the next block of the walk into its slot; the mutex is held. */
-static void begin_block(tess_pixel_blocks *b)
+bool tess_pixel_walk_next(const tess_pixel_walk *walk, tess_pixel_place *place, tess_pixel_block *block)
 {
-    const tess_pixel_walk *walk = &b->walk;
-    const tess_pixel_image *image = &walk->set->image[b->image];
-    tess_pixel_slot *slot = &b->slot[b->begun++ % b->slots];
-    const int64_t rows = tess_min_i64(walk->rows(walk->user, image, b->row), image->height - b->row),
-                  first = tess_max_i64(0, b->row - walk->halo),
-                  end = tess_min_i64(image->height, b->row + rows + walk->halo);
-    slot->block = (tess_pixel_block){.image = b->image, .rows = {b->row, rows}, .read = {first, end - first}};
-    const int64_t worth = (int64_t)(row_bytes(walk, b->image) * (size_t)(end - first) / PART);
-    slot->parts = (int)tess_max_i64(1, tess_min_i64(tess_min_i64(worth, end - first), b->most));
+    if (place->image >= walk->end)
+        return false;
+    const tess_pixel_image *image = &walk->set->image[place->image];
+    const int64_t row = place->row,
+                  rows = tess_min_i64(walk->rows(walk->user, image, row), image->height - row),
+                  first = tess_max_i64(0, row - walk->halo),
+                  end = tess_min_i64(image->height, row + rows + walk->halo);
+    *block = (tess_pixel_block){.image = place->image, .rows = {row, rows}, .read = {first, end - first}};
+    place->row += rows;
+    if (place->row >= image->height)
+        *place = (tess_pixel_place){.image = place->image + 1};
+    return true;
+}
+
+/* Puts the next block of the walk into its slot; the mutex is held. */
+static tess_pixel_slot *begin_block(tess_pixel_blocks *b)
+{
+    tess_pixel_slot *slot = &b->slot[b->begun % b->slots];
+    if (!tess_pixel_walk_next(&b->walk, &b->place, &slot->block))
+        return NULL;
+    const int64_t rows = slot->block.read.rows,
+                  worth = (int64_t)(row_bytes(&b->walk, slot->block.image) * (size_t)rows / PART);
+    slot->parts = (int)tess_max_i64(1, tess_min_i64(tess_min_i64(worth, rows), b->most));
     slot->taken = 0;
     slot->left = slot->parts;
     slot->status = TESS_OK;
-    b->row += rows;
-    if (b->row >= image->height) {
-        b->image++;
-        b->row = 0;
-    }
+    b->begun++;
+    return slot;
 }
 
 /* The slot with a part to read; NULL: there is none now. The mutex is held. */
@@ -49,10 +60,7 @@ static tess_pixel_slot *find_part(tess_pixel_blocks *b)
     tess_pixel_slot *slot = b->begun > 0 ? &b->slot[(b->begun - 1) % b->slots] : NULL;
     if (slot && slot->taken < slot->parts)
         return slot;
-    if (b->image >= b->walk.end || b->begun - b->released >= b->slots)
-        return NULL;
-    begin_block(b);
-    return &b->slot[(b->begun - 1) % b->slots];
+    return b->begun - b->released < b->slots ? begin_block(b) : NULL;
 }
 
 /* keep[p] = 0 where any band has the sample that means no value. */
@@ -99,13 +107,15 @@ static void *reader_main(void *arg)
         }
         const int part = slot->taken++;
         tess_error error = {{0}};
-        b->active++;
+        if (b->active++ == 0)
+            b->since = tess_clock();
         if (b->active < b->most)
             pthread_cond_signal(&b->work); /* another one may take the next part */
         pthread_mutex_unlock(&b->mutex);
         const tess_status status = read_part(&b->walk, slot, part, &error);
         pthread_mutex_lock(&b->mutex);
-        b->active--;
+        if (--b->active == 0)
+            b->seconds += tess_clock() - b->since;
         if (status != TESS_OK && slot->status == TESS_OK) {
             slot->status = status;
             slot->error = error;
@@ -175,14 +185,13 @@ static void wait_a_moment(tess_pixel_blocks *b)
 void tess_pixel_blocks_begin(tess_pixel_blocks *b, const tess_pixel_walk *walk)
 {
     pthread_mutex_lock(&b->mutex);
-    b->image = b->walk.end; /* nothing more is begun */
+    b->place.image = b->walk.end; /* nothing more is begun */
     if (b->begun > 0)
         b->slot[(b->begun - 1) % b->slots].taken = b->slot[(b->begun - 1) % b->slots].parts;
     while (b->active > 0)
         wait_a_moment(b);
     b->walk = *walk;
-    b->image = walk->image;
-    b->row = 0;
+    b->place = (tess_pixel_place){.image = walk->image};
     b->begun = b->returned = b->released = 0;
     b->most = walk->set->readers < 1 ? 1 : walk->set->readers < b->threads ? walk->set->readers : b->threads;
     pthread_cond_broadcast(&b->work);
@@ -196,7 +205,7 @@ tess_status tess_pixel_blocks_next(tess_pixel_blocks *b, tess_pixel_slot **out, 
     pthread_mutex_lock(&b->mutex);
     tess_pixel_slot *slot = &b->slot[b->returned % b->slots];
     for (;;) {
-        if (b->begun > b->returned ? slot->left == 0 : b->image >= b->walk.end)
+        if (b->begun > b->returned ? slot->left == 0 : b->place.image >= b->walk.end)
             break;
         wait_a_moment(b);
     }
@@ -217,4 +226,14 @@ void tess_pixel_blocks_release(tess_pixel_blocks *b)
     b->released++;
     pthread_cond_signal(&b->work);
     pthread_mutex_unlock(&b->mutex);
+}
+
+double tess_pixel_blocks_seconds(tess_pixel_blocks *b)
+{
+    if (!b->ready)
+        return 0;
+    pthread_mutex_lock(&b->mutex);
+    const double seconds = b->seconds;
+    pthread_mutex_unlock(&b->mutex);
+    return seconds;
 }

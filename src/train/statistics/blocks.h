@@ -35,6 +35,14 @@ typedef struct tess_pixel_block {
     tess_pixel_rows rows, read; /* of the block; with the halo */
 } tess_pixel_block;
 
+/* Where a walk is. */
+typedef struct tess_pixel_place {
+    int64_t image, row;
+} tess_pixel_place;
+
+/* The block there, and moves on; false behind the last one. */
+bool tess_pixel_walk_next(const tess_pixel_walk *walk, tess_pixel_place *place, tess_pixel_block *block);
+
 typedef struct tess_pixel_slot {
     void *samples; /* of the caller, large enough for every block */
     uint8_t *
@@ -56,9 +64,10 @@ typedef struct tess_pixel_blocks {
     pthread_cond_t work, done;
     bool quit;
     tess_pixel_walk walk;
-    int64_t image, row;                /* where the next block begins */
+    tess_pixel_place place;            /* where the next block begins */
     int64_t begun, returned, released; /* blocks of this walk */
     int active, most;                  /* threads that read; most: that may */
+    double since, seconds; /* when the first of them began; in which any of them read, of all walks */
 } tess_pixel_blocks;
 
 /* Starts the threads. The slots' memory is the caller's. */
@@ -71,6 +80,8 @@ void tess_pixel_blocks_begin(tess_pixel_blocks *blocks, const tess_pixel_walk *w
 /* Waits for the next block; *slot is NULL behind the last one. It stays as it is until it is released. */
 tess_status tess_pixel_blocks_next(tess_pixel_blocks *blocks, tess_pixel_slot **slot,
                                    tess_error *error) TESS_MUST_CHECK;
+/* Seconds in which any thread read, so far. */
+double tess_pixel_blocks_seconds(tess_pixel_blocks *blocks);
 /* The oldest block that was returned and not released may be overwritten. */
 void tess_pixel_blocks_release(tess_pixel_blocks *blocks);
 

@@ -36,13 +36,22 @@ static bool is_stream(const tess_spectral_plan *plan)
            TESS_SCOPE_STREAM;
 }
 
+static bool in_place(const tess_spectral_plan *plan, const tess_pixel_set *set)
+{
+    bool fits = set->at && !needs_host(plan);
+    for (int64_t i = 0; i < set->images; i++)
+        fits = fits && set->image[i].dtype == TESS_F32 && !set->image[i].has_nodata;
+    return fits;
+}
+
 static int64_t rows_for(const tess_pixel_stage_settings *settings, const tess_spectral_plan *plan,
-                        int64_t width)
+                        const tess_pixel_image *image, bool whole)
 {
     const tess_node *score = &plan->pipeline.nodes[tess_pipeline_score(&plan->pipeline)];
-    const int64_t row = width * tess_spectral_widest(plan) * (int64_t)sizeof(float);
-    int64_t rows =
-        settings->block_rows ? settings->block_rows : tess_max_i64(1, VALUES / tess_max_i64(row, 1));
+    const int64_t row = image->width * tess_spectral_widest(plan) * (int64_t)sizeof(float);
+    int64_t rows = whole && !settings->block_rows ? image->height
+                   : settings->block_rows         ? settings->block_rows
+                                                  : tess_max_i64(1, VALUES / tess_max_i64(row, 1));
     if (halo_of(plan) && !settings->block_rows)
         rows = tess_max_i64(rows, LEAST_LOCAL_ROWS);
     if (is_stream(plan)) /* its steps are part of the result */
@@ -52,7 +61,7 @@ static int64_t rows_for(const tess_pixel_stage_settings *settings, const tess_sp
 
 int64_t tess_pixel_stage_rows(const tess_pixel_stage *stage, const tess_pixel_image *image)
 {
-    return tess_min_i64(rows_for(&stage->settings, stage->plan, image->width), image->height);
+    return tess_min_i64(rows_for(&stage->settings, stage->plan, image, stage->sizes.in_place), image->height);
 }
 
 static tess_status workspace_for(const tess_pixel_stage_settings *settings, const tess_op *op,
@@ -101,14 +110,16 @@ tess_status tess_pixel_stage_plan(const tess_pixel_stage_settings *settings, con
                                   const tess_pixel_set *set, tess_pixel_stage_sizes *sizes, tess_error *error)
 {
     const bool separate = !settings->device->host_memory;
-    *sizes = (tess_pixel_stage_sizes){
-        .halo = halo_of(plan), .widest = tess_spectral_widest(plan), .on_host = needs_host(plan)};
+    *sizes = (tess_pixel_stage_sizes){.halo = halo_of(plan),
+                                      .widest = tess_spectral_widest(plan),
+                                      .on_host = needs_host(plan),
+                                      .in_place = in_place(plan, set)};
     size_t sample = 1;
     bool nodata = false, imported = false;
     int64_t blocks = 0;
     for (int64_t i = 0; i < set->images; i++) {
         const tess_pixel_image *image = &set->image[i];
-        const int64_t rows = tess_min_i64(rows_for(settings, plan, image->width), image->height);
+        const int64_t rows = tess_min_i64(rows_for(settings, plan, image, sizes->in_place), image->height);
         const int64_t pixels = tess_min_i64(rows + 2 * sizes->halo, image->height) * image->width;
         sizes->rows = tess_max_i64(sizes->rows, rows);
         sizes->pixels = tess_max_i64(sizes->pixels, pixels);
@@ -122,6 +133,7 @@ tess_status tess_pixel_stage_plan(const tess_pixel_stage_settings *settings, con
             set->image[i].dtype != set->image[i - 1].dtype)
             TESS_TRY(ask(settings, plan, &set->image[i], sizes, error));
     const size_t n = (size_t)sizes->pixels, bands = (size_t)plan->bands, widest = (size_t)sizes->widest;
+    blocks = sizes->in_place ? 0 : blocks;
     sizes->slots = (int)tess_min_i64(blocks, separate ? TESS_PIXEL_SLOTS : 2);
     sizes->uploads = separate ? (int)tess_min_i64(blocks, TESS_PIXEL_UPLOADS) : 0;
     sizes->keep_at = tess_align_size(n * bands * sample, KEEP_ALIGNED);
@@ -196,7 +208,7 @@ static tess_status allocate(const tess_pixel_stage *stage, const piece *p, tess_
 static tess_status make_streams(tess_pixel_stage *stage, tess_error *error)
 {
     tess_device *device = stage->settings.device;
-    if (device->host_memory)
+    if (!stage->sizes.uploads)
         return TESS_OK;
     TESS_TRY(device->streams->create(device, &stage->upload, error));
     for (int i = 0; i < stage->sizes.slots; i++)
@@ -219,6 +231,8 @@ static tess_status make_all(tess_pixel_stage *stage, const tess_pixel_set *set, 
         stage->blocks.slot[i].samples = stage->samples[i].data;
         stage->blocks.slot[i].keep = (uint8_t *)stage->samples[i].data + stage->sizes.keep_at;
     }
+    if (stage->sizes.in_place)
+        return TESS_OK;
     const int threads = tess_cpu_count() < TESS_PIXEL_READERS ? tess_cpu_count() : TESS_PIXEL_READERS;
     return tess_pixel_blocks_open(&stage->blocks, stage->sizes.slots, threads, stage->settings.stop, error);
 }

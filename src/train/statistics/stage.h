@@ -28,6 +28,7 @@ typedef struct tess_pixel_stage_sizes {
     int64_t pixels;     /* most pixels of a block, halo included */
     int widest;
     bool on_host;       /* fp32 values are needed on the host */
+    bool in_place;      /* the set's `at` is used; a block is then an image */
     int slots, uploads; /* blocks that are in memory at a time, on the host and on the device */
     size_t keep_at;     /* where a slot has its marks of pixels with a value, behind the samples */
     size_t samples, values, behind, scores; /* host; samples: of a slot */
@@ -54,6 +55,9 @@ typedef struct tess_pixel_stage {
     uint64_t calls; /* of ops: the slot that was used longest ago is given away */
     /* the block that is loaded */
     const tess_pixel_set *set;
+    tess_pixel_walk walk; /* these three of a set in place */
+    tess_pixel_place place;
+    tess_pixel_block block;
     int64_t loaded;  /* blocks of this walk, with this one */
     int upload_at;   /* its samples on the device */
     const float *at; /* its pixels on the device */

@@ -28,6 +28,8 @@ tess_status tess_pixel_stage_begin(tess_pixel_stage *stage, const tess_pixel_wal
     tess_device *device = stage->settings.device;
     tess_pixel_walk own = *walk;
     leave_block(stage);
+    if (stage->sizes.in_place && !walk->set->at)
+        return tess_fail(error, TESS_INTERNAL, "pixels that must be read were planned to be in place");
     if (stage->sizes.uploads) /* the walk before may still have a copy under way */
         TESS_TRY(device->streams->sync(device, stage->upload, error));
     if (!own.rows) {
@@ -36,8 +38,25 @@ tess_status tess_pixel_stage_begin(tess_pixel_stage *stage, const tess_pixel_wal
     }
     stage->set = walk->set;
     stage->loaded = 0;
-    tess_pixel_blocks_begin(&stage->blocks, &own);
+    stage->walk = own;
+    stage->place = (tess_pixel_place){.image = walk->image};
+    if (!stage->sizes.in_place)
+        tess_pixel_blocks_begin(&stage->blocks, &own);
     return TESS_OK;
+}
+
+/* Of a set whose pixels are where the device computes. */
+static void next_in_place(tess_pixel_stage *stage, const tess_pixel_block **block)
+{
+    if (!tess_pixel_walk_next(&stage->walk, &stage->place, &stage->block))
+        return;
+    const tess_pixel_block *b = *block = &stage->block;
+    stage->width = stage->set->image[b->image].width, stage->loaded_rows = b->read.rows;
+    stage->pixels = stage->width * stage->loaded_rows;
+    stage->masked = false;
+    stage->at = stage->set->at(stage->set->user, b->image, b->read.first);
+    stage->loaded++;
+    stage->bytes_read += stage->pixels * stage->set->bands * (int64_t)sizeof(float);
 }
 
 /* When its copy is done. */
@@ -86,6 +105,10 @@ tess_status tess_pixel_stage_next(tess_pixel_stage *stage, const tess_pixel_bloc
     *block = NULL;
     TESS_TRY(tess_stop_check(stage->settings.stop, error));
     leave_block(stage);
+    if (stage->sizes.in_place) {
+        next_in_place(stage, block);
+        return TESS_OK;
+    }
     if (stage->loaded > 0 && (!stage->sizes.uploads || stage->blocks.slots == 1))
         TESS_TRY(release_slot(stage, 0, error));
     TESS_TRY(tess_pixel_blocks_next(&stage->blocks, &slot, error));
