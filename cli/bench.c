@@ -100,7 +100,9 @@ static const cli_option options[] = {
     {"--repeats", "N", cli_small, AT(settings.repeats),
      "passes that are timed (default 9); the median counts", NULL, 1, 1000},
     {"--seconds", "S", cli_from_0, AT(settings.seconds),
-     "dem: further passes are timed until so many seconds are over (default 2)"},
+     "dem: further passes are timed until so many seconds are over (default 2); stats: no further ones"},
+    {"--only", "TEXT", cli_text, AT(settings.only),
+     "stats: only workloads whose name has this in it, such as guide, samples, batch, channels, size, b32"},
 };
 
 typedef struct line_target {
@@ -172,14 +174,15 @@ static int run(int argc, char **argv, bool plan)
 const cli_verb cli_bench = {
     .name = "bench",
     .what = "studies of speed and memory, as JSON lines",
-    .usage = "size|batch|dem",
+    .usage = "size|batch|dem|stats",
     .text =
         "size: memory and time against the width of the image.\nbatch: one image in patches, several at a "
-        "time.\ndem: the diffusion sampler of fill on made-up tiles, by batch, precision and sampler.\nOne "
+        "time.\ndem: the diffusion sampler of fill on made-up tiles, by batch, precision and sampler.\n"
+        "stats: statistics of hyperspectral cubes on each device, and from where on a card pays.\nOne "
         "JSON object a line goes to standard output, or to the file of --json, as soon as a point "
         "is measured.",
     .example = "tessera bench size --models random:dncnn --widths 1024:1280:64 --device cuda",
-    .choices = "size batch dem",
+    .choices = "size batch dem stats",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .least = 1,

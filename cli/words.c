@@ -80,6 +80,7 @@ static const word words[] = {
     {"batches", "--batches"},
     {"height", "--height"},
     {"patches", "--patches"},
+    {"only", "--only"},
     {"repeats", "--repeats"},
     {"samplers", "--samplers"},
     {"seconds", "--seconds"},
