@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Phase 1 of a hyperspectral pipeline (min-max, two PCAs, RX) in PyTorch beside `tessera bench stats`, in one run.
 
-    torch_stats.py TESSERA [--only TEXT] [--device cpu|cuda|auto] [--seconds S] [--json FILE]
+    torch_stats.py TESSERA [--only TEXT] [--device cpu|cuda|auto] [--seconds S] [--threads N] [--json FILE]
 
 PyTorch computes what tessera does, in one pass over the batches: count, least, largest, mean and centred products, merged by
 Chan's formula in float64, then the eigenvectors; nothing waits for the device between batches. It is timed with the
@@ -24,12 +24,14 @@ def arguments():
     parser.add_argument("--only", default="guide")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--seconds", type=float, default=2)
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--json", help="all records, one a line")
     return parser.parse_args()
 
 
 def ours(args, device):
-    command = [args.tessera, "bench", "stats", "--device", device, "--only", args.only, "--seconds", str(args.seconds), "--quiet"]
+    command = [args.tessera, "bench", "stats", "--device", device, "--only", args.only, "--seconds", str(args.seconds), "--threads", str(args.threads),
+               "--quiet"]
     lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
     return [record for record in map(json.loads, lines) if "measured" in record]
 
@@ -142,7 +144,7 @@ def peers(device, record, seconds):
 def main():
     args = arguments()
     devices = [args.device] if args.device != "auto" else ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
-    torch.set_num_threads(len(os.sched_getaffinity(0)))
+    torch.set_num_threads(args.threads)
     log = open(args.json, "w") if args.json else None
     rows = []
     for device in devices:

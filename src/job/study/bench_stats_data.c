@@ -105,7 +105,8 @@ tess_status tess_stats_make(const tess_stats_load *load, uint64_t most, tess_eng
 {
     const size_t channels = (size_t)load->channels;
     double *spectra = tess_small_alloc(SPECTRA * channels, sizeof *spectra);
-    const int64_t fit = (int64_t)(most / cube_bytes(load)) / load->batch * load->batch;
+    const int64_t batch = tess_min_i64(load->batch, load->samples),
+                  fit = (int64_t)(most / cube_bytes(load)) / batch * batch;
     *d = (tess_stats_data){.load = *load, .distinct = tess_min_i64(load->samples, fit)};
     tess_status status = TESS_OK;
     if (!spectra)
@@ -113,7 +114,7 @@ tess_status tess_stats_make(const tess_stats_load *load, uint64_t most, tess_eng
     else if (d->distinct < 1)
         status =
             tess_fail(error, TESS_NO_MEMORY, "a batch of %lld cubes of %zu bytes does not fit into memory",
-                      (long long)load->batch, cube_bytes(load));
+                      (long long)batch, cube_bytes(load));
     if (status == TESS_OK)
         status = tess_block_alloc_watched(engine->memory, &d->block, TESS_MEM_HOST, tess_stats_bytes(d),
                                           &engine->stop, error);

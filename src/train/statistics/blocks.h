@@ -14,7 +14,7 @@
 #include "base/stop.h"
 #include "train/statistics/pixels.h"
 
-enum { TESS_PIXEL_SLOTS = 3, TESS_PIXEL_READERS = 8 };
+enum { TESS_PIXEL_SLOTS = 4, TESS_PIXEL_READERS = 12 };
 
 /* Rows of an image. */
 typedef struct tess_pixel_rows {

@@ -7,7 +7,7 @@
 #include "base/checked.h"
 #include "train/statistics/stage_impl.h"
 
-enum { VALUES = 32 << 20, LEAST_LOCAL_ROWS = 32, KEEP_ALIGNED = 64 };
+enum { VALUES = 32 << 20, LEAST_LOCAL_ROWS = 32, KEEP_ALIGNED = 64, HOST_READERS = 4 };
 
 /* True if a tap or the score reads pixels behind a cut, or something that only the host gathers. */
 static bool needs_host(const tess_spectral_plan *plan)
@@ -233,7 +233,9 @@ static tess_status make_all(tess_pixel_stage *stage, const tess_pixel_set *set, 
     }
     if (stage->sizes.in_place)
         return TESS_OK;
-    const int threads = tess_cpu_count() < TESS_PIXEL_READERS ? tess_cpu_count() : TESS_PIXEL_READERS;
+    /* A link takes what several threads copy; beside a computation on the same processors, few are enough. */
+    const int most = stage->settings.device->host_memory ? HOST_READERS : TESS_PIXEL_READERS,
+              threads = tess_cpu_count() < most ? tess_cpu_count() : most;
     return tess_pixel_blocks_open(&stage->blocks, stage->sizes.slots, threads, stage->settings.stop, error);
 }
 
