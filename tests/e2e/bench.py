@@ -71,7 +71,7 @@ def check_stats(bench):
         bench.check(p["plan"]["passes"] == 1 and load["distinct"] == load["samples"] and m["seconds"] > 0 and load["seconds"] > 0 and
                     abs(m["gb_per_second"] * m["seconds"] - 1e-9 * size) < 1e-15 * size, f"stats: {p}")
         bench.check("of_link_time" not in m, "stats: the CPU has no link")
-    few = bench.run("bench", "stats", "--only", "size-10x64", "--device", "cpu", "--repeats", "1", "--seconds", 0, "--memory", "100K")
+    few = bench.run("bench", "stats", "--only", "size-10x128", "--device", "cpu", "--repeats", "1", "--seconds", 0, "--memory", "1M")
     bench.check_refused(few, 1, "does not fit")
     bench.check_refused(bench.run("bench", "stats", "--only", "nothing", "--device", "cpu"), 2, "--only nothing", "guide")
 
