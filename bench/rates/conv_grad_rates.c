@@ -1,5 +1,6 @@
 /* Times the gradients of convolution parameters (CONV_GRAD) of DRUNet and DnCNN at full width on the card: each shape
- * with each row that takes it. Prints a JSON line for each, and the sum over a network's layers by its fastest rows.
+ * with each row that takes it, and as a pair of layers in one op. Prints a JSON line for each, and the sum over a network's
+ * layers by its fastest rows; milliseconds are those of one layer.
  *
  *   conv_grad_rates [BATCH...]        128 x 128 crops in bf16, batches of 16 and 64 by default */
 #define _GNU_SOURCE
@@ -38,14 +39,19 @@ static const shape shapes[] = {
 };
 enum { COUNT = sizeof shapes / sizeof shapes[0] };
 
-static tess_op op_of(const shape *s, int64_t batch)
+static tess_op op_of(const shape *s, int64_t batch, int layers)
 {
     const int64_t out = s->side / s->stride;
-    tess_op op = {.kind = TESS_OP_CONV_GRAD, .inputs = 2, .outputs = s->bias ? 2 : 1};
+    tess_op op = {.kind = TESS_OP_CONV_GRAD, .inputs = 2 * layers, .outputs = layers > 1 || s->bias ? 2 : 1};
     op.in[0] = tess_tensor_2d(s->image == 1 ? TESS_F32 : TESS_BF16, batch, s->side, s->side, s->cin);
     op.in[1] = tess_tensor_2d(s->image == 2 ? TESS_F32 : TESS_BF16, batch, out, out, s->cout);
     op.out[0] = tess_tensor_2d(TESS_F32, 1, 1, 1, s->cin * s->cout * s->kernel * s->kernel);
     op.out[1] = tess_tensor_2d(TESS_F32, 1, 1, 1, s->cout);
+    if (layers > 1) {
+        op.in[2] = op.in[0];
+        op.in[3] = op.in[1];
+        op.out[1] = op.out[0];
+    }
     for (int i = 0; i < TESS_SPATIAL; i++) {
         op.kernel[i] = i == TESS_DEPTH ? 1 : s->kernel;
         op.stride[i] = i == TESS_DEPTH ? 1 : s->stride;
@@ -96,26 +102,43 @@ static double time_op(tess_device *device, const tess_op *op, const char *row, s
 {
     tess_op_needs needs;
     tess_prepared *prepared = NULL;
-    tess_block blocks[5] = {{0}};
+    enum { INPUTS = 4, BLOCKS = INPUTS + 3 };
+    tess_block blocks[BLOCKS] = {{0}};
     tess_op_buffers at = {0};
     double ms = 0;
-    need(device->ops->query(device, op, &needs, &error), &error);
+    if (device->ops->query(device, op, &needs, &error) != TESS_OK)
+        return 0; /* no row takes pairs of this shape */
     need(device->ops->prepare(device, op, &prepared, &error), &error);
     *workspace = needs.workspace;
     if (strcmp(tess_prepared_kernel(prepared)->name, row) == 0) {
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < op->inputs; i++) {
             size_t bytes = 0;
             if (!tess_tensor_bytes(&op->in[i], &bytes))
                 exit(1);
             at.in[i] = take(device, bytes, &blocks[i]);
-            at.out[i] = take(device, (size_t)op->out[i].c * sizeof(float), &blocks[2 + i]);
         }
-        at.workspace = take(device, needs.workspace, &blocks[4]);
-        ms = time_runs(device, prepared, &at);
-        for (int i = 0; i < 5; i++)
+        for (int i = 0; i < op->outputs; i++)
+            at.out[i] = take(device, (size_t)op->out[i].c * sizeof(float), &blocks[INPUTS + i]);
+        at.workspace = take(device, needs.workspace, &blocks[BLOCKS - 1]);
+        ms = time_runs(device, prepared, &at) / (op->inputs / 2);
+        for (int i = 0; i < BLOCKS; i++)
             device->memory->free(device, &blocks[i]);
     }
     device->ops->release(device, prepared);
+    return ms;
+}
+
+/* Milliseconds of a layer in an op of one or two, printed; 0 if the row does not take it. */
+static double report(tess_device *device, const shape *s, int64_t batch, const char *row, int layers)
+{
+    const tess_op op = op_of(s, batch, layers);
+    size_t workspace = 0;
+    const double ms = s->bias && layers > 1 ? 0 : time_op(device, &op, row, &workspace);
+    if (ms > 0)
+        printf("{\"study\":\"gradients\",\"shape\":\"%s\",\"batch\":%lld,\"row\":\"%s\",\"layers\":%d,"
+               "\"ms\":%.4f,\"tflops\":%.0f,\"workspace_mib\":%.1f}\n",
+               s->name, (long long)batch, row, layers, ms, 1e-9 * tess_op_flops(&op) / layers / ms,
+               (double)workspace / (1 << 20));
     return ms;
 }
 
@@ -123,20 +146,12 @@ static void time_batch(tess_device *const devices[ROWS], int64_t batch)
 {
     double sums[2] = {0, 0};
     for (int i = 0; i < COUNT; i++) {
-        const tess_op op = op_of(&shapes[i], batch);
         double best = 0;
-        for (int r = 0; r < ROWS; r++) {
-            size_t workspace = 0;
-            const double ms = time_op(devices[r], &op, rows[r], &workspace);
-            if (ms <= 0)
-                continue;
-            best = best > 0 && best < ms ? best : ms;
-            printf("{\"study\":\"gradients\",\"shape\":\"%s\",\"batch\":%lld,\"row\":\"%s\",\"ms\":%.4f,"
-                   "\"tflops\":%.0f,"
-                   "\"workspace_mib\":%.1f}\n",
-                   shapes[i].name, (long long)batch, rows[r], ms, 1e-9 * tess_op_flops(&op) / ms,
-                   (double)workspace / (1 << 20));
-        }
+        for (int r = 0; r < ROWS; r++)
+            for (int layers = 1; layers <= 2; layers++) {
+                const double ms = report(devices[r], &shapes[i], batch, rows[r], layers);
+                best = ms > 0 && (best <= 0 || ms < best) ? ms : best;
+            }
         sums[0] += best * shapes[i].drunet;
         sums[1] += best * shapes[i].dncnn;
     }

@@ -3,8 +3,10 @@
  *
  *   train_rates device=cuda model=random:drunet precision=bf16 batch=64 crop=128 steps=30
  *
- * Further words: micro=2 recompute=none|blocks|all down=1 rate=1e-4 optimizer=adam|adamw|sgd average=1 threads=2;
+ * Further words: micro=2 recompute=none|some:N|blocks|all rate=1e-4 optimizer=adam|adamw|sgd average=1 threads=2;
+ * recompute=some:N: only the N blocks that free most; memory=BYTES: as few blocks as fit; plan=1: prints the bytes only;
  * update=16: MiB of gradients after which a pass updates their parameters, and keeps no block of all gradients;
+ * pairs=0: computes the gradients of kernels one by one;
  * data=FILE: fp32 inputs, then targets, of each step's batch (default: random, the same in every step);
  * ops=1: a line for each kind of op of a pass, the slowest first, each timed by itself;
  * out=FILE: the parameters after the last step, fp32, in the order of the printed names; losses=1: prints all losses. */
@@ -27,7 +29,8 @@ static tess_device *device;
 static tess_training_settings settings_of(void)
 {
     const bool sgd = is("optimizer", "sgd");
-    const int micro = (int)number("micro", 1);
+    const int micro = (int)number("micro", 1),
+              some = strncmp(word("recompute", ""), "some:", 5) == 0 ? atoi(word("recompute", "") + 5) : 0;
     return (tess_training_settings){.dtype = is("precision", "bf16")   ? TESS_BF16
                                              : is("precision", "fp16") ? TESS_F16
                                                                        : TESS_F32,
@@ -35,10 +38,10 @@ static tess_training_settings settings_of(void)
                                     .h = (int64_t)number("crop", 128),
                                     .w = (int64_t)number("crop", 128),
                                     .micro_batches = micro,
-                                    .recompute = is("recompute", "blocks") ? TESS_RECOMPUTE_BLOCKS
-                                                 : is("recompute", "all")  ? TESS_RECOMPUTE_ALL
-                                                                           : TESS_RECOMPUTE_NONE,
-                                    .recompute_down = (int)number("down", TESS_RECOMPUTE_EVERYWHERE),
+                                    .recompute = is("recompute", "blocks") || some > 0 ? TESS_RECOMPUTE_BLOCKS
+                                                 : is("recompute", "all")              ? TESS_RECOMPUTE_ALL
+                                                                                       : TESS_RECOMPUTE_NONE,
+                                    .recompute_blocks = some > 0 ? some : TESS_RECOMPUTE_EVERYWHERE,
                                     .loss = {.kind = TESS_MSE},
                                     .optimize = {.kind = sgd                        ? TESS_SGD
                                                          : is("optimizer", "adamw") ? TESS_ADAMW
@@ -49,6 +52,7 @@ static tess_training_settings settings_of(void)
                                                  .weight_decay = is("optimizer", "adamw") ? 0.01 : 0,
                                                  .momentum = sgd ? 0.9 : 0},
                                     .average = number("average", 0) > 0,
+                                    .pair_gradients = number("pairs", 1) > 0,
                                     .update_bytes = (size_t)(number("update", 0) * (1 << 20)),
                                     .tf32 = is("precision", "tf32")};
 }
@@ -204,9 +208,10 @@ static void report_ops(tess_training *t)
             snprintf(name, sizeof name, "pack weights");
         else
             snprintf(name, sizeof name, "%s%s %lldx%lld", class,
-                     step->op.masked       ? " masked"
-                     : step->op.inputs > 1 ? " +"
-                                           : "",
+                     step->op.masked              ? " masked"
+                     : tess_op_is_pair(&step->op) ? " pair"
+                     : step->op.inputs > 1        ? " +"
+                                                  : "",
                      (long long)step->op.in[0].h, (long long)step->op.in[0].w);
         int k = 0;
         while (k < count && strcmp(kinds[k].name, name) != 0)
@@ -251,6 +256,23 @@ static void report_bytes(const tess_training *training, const tess_device_facts 
                (unsigned long long)planned.by[i]);
 }
 
+/* Plans the step: with memory=BYTES, with the fewest recomputed blocks that fit. */
+static tess_training *plan_step(const tess_net *net, const tess_training_settings *settings)
+{
+    const uint64_t limit = (uint64_t)number("memory", 0);
+    tess_training_settings s = *settings;
+    s.recompute = limit ? TESS_RECOMPUTE_BLOCKS : s.recompute;
+    for (s.recompute_blocks = limit ? 0 : s.recompute_blocks;; s.recompute_blocks++) {
+        tess_training *training = NULL;
+        need(tess_training_create(net, device, &s, &training, &error), &error);
+        const tess_mem_bytes bytes = tess_training_bytes(training);
+        if (!limit || tess_mem_total(&bytes) <= limit ||
+            tess_training_recomputed(training) < s.recompute_blocks)
+            return training;
+        tess_training_destroy(training);
+    }
+}
+
 int main(int argc, char **argv)
 {
     argument_count = argc;
@@ -266,9 +288,15 @@ int main(int argc, char **argv)
     need(tess_registry_open(word("device", "cpu"), &options, &device, &error), &error);
     need(tess_model_open(word("model", "random:dncnn"), &weights, &error), &error);
     need(tess_model_recognise_trained(weights, &model, &error), &error);
-    need(tess_training_create(model.net, device, &settings, &training, &error), &error);
+    training = plan_step(model.net, &settings);
     device->facts(device, &facts);
     tess_memory_reset_peak(&counter);
+    if (number("plan", 0) > 0) {
+        printf("{");
+        report_bytes(training, &facts, resident);
+        printf("\"recomputed\": %d}\n", tess_training_recomputed(training));
+        return 0;
+    }
     need(tess_training_prepare(training, &error), &error);
     load(training, weights);
     tess_tensor in, target;
@@ -297,10 +325,11 @@ int main(int argc, char **argv)
     report_bytes(training, &facts, resident);
     qsort(seconds, (size_t)steps, sizeof *seconds, by_value);
     const double median = seconds[steps / 2];
-    printf("\"batch\": %g, \"crop\": %g, \"ms\": %.4f, \"least_ms\": %.4f, \"least_cpu_ms\": %.4f, "
+    printf("\"recomputed\": %d, \"batch\": %g, \"crop\": %g, \"ms\": %.4f, \"least_ms\": %.4f, "
+           "\"least_cpu_ms\": %.4f, "
            "\"tflops\": %.2f}\n",
-           number("batch", 16), number("crop", 128), median * 1e3, seconds[0] * 1e3, least_cpu * 1e3,
-           tess_training_flops(training) / median * 1e-12);
+           tess_training_recomputed(training), number("batch", 16), number("crop", 128), median * 1e3,
+           seconds[0] * 1e3, least_cpu * 1e3, tess_training_flops(training) / median * 1e-12);
     if (number("ops", 0) > 0)
         report_ops(training);
     if (data)

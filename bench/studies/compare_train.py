@@ -69,9 +69,8 @@ class Run:
 
     def tessera(self, case, setting):
         a, (network, batch, *crop) = self.args, case.split(":")
-        micro, recompute = setting.split()
         self.lines([a.train_rates, f"device={a.device}", f"model={self.model(network)}", f"precision={a.precision}", f"batch={batch}",
-                    f"crop={crop[0] if crop else 128}", f"steps={a.warm + a.steps}", f"threads={a.threads}", micro, recompute],
+                    f"crop={crop[0] if crop else 128}", f"steps={a.warm + a.steps}", f"threads={a.threads}", *setting.split(), *a.words.split()],
                    engine="tessera", case=case, setting=setting)
 
     def model(self, network):
@@ -183,7 +182,8 @@ def main():
     parser.add_argument("--modes", help="of PyTorch; default: all of the precision")
     parser.add_argument("--precision", help="of Tessera; default: bf16, on the CPU fp32")
     parser.add_argument("--micro", default="1,2,4")
-    parser.add_argument("--recompute", default="none,blocks")
+    parser.add_argument("--recompute", default="none,blocks", help="none, some:N, blocks, all")
+    parser.add_argument("--words", default="", help="further words for train_rates, such as update=1")
     parser.add_argument("--share", type=float, help="of PyTorch's memory; default: 0.7, on the CPU 0.5")
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--warm", type=int, default=4)

@@ -17,21 +17,23 @@ typedef enum tess_recompute {
     TESS_RECOMPUTE_ALL     /* fewer and longer blocks: the least memory */
 } tess_recompute;
 
-enum { TESS_RECOMPUTE_EVERYWHERE = 99 };
+enum { TESS_RECOMPUTE_EVERYWHERE = 1 << 20 };
 
 typedef struct tess_training_settings {
     tess_dtype dtype;   /* of activations and their gradients: F32, BF16, F16 */
     int64_t n, h, w, d; /* a micro-batch; d 0 means 1 */
     int micro_batches;
     tess_recompute recompute;
-    int recompute_down; /* only activations at most this often halved are computed again; 0: at full size only */
+    /* The most blocks that are computed again: first those that free the most bytes for their work. */
+    int recompute_blocks;
     tess_op_loss loss; /* share and accumulate are set here */
     tess_op_optimize optimize;
     bool average; /* keeps an exponential moving average of the parameters */
     bool tf32;
-    uint64_t seed; /* of dropouts; a dropout also depends on the step and on the place in the batch */
+    bool pair_gradients; /* of two convolutions that are alike by one op, if the device has one */
+    uint64_t seed;       /* of dropouts; a dropout also depends on the step and on the place in the batch */
     /* Not 0: where nothing needs all gradients at once (clipping, micro-batches, fp16), a pass also updates the
-     * parameters, as soon as at least so many bytes of gradients are there, and uses their memory again. */
+     * parameters: the first time as soon as at least so many bytes of gradients are there, and uses their memory again. */
     size_t update_bytes;
 } tess_training_settings;
 
@@ -44,6 +46,8 @@ tess_status tess_training_create(const tess_net *net, tess_device *device,
 void tess_training_destroy(tess_training *training);
 /* Bytes that prepare will allocate, by category: as counted by the device. */
 tess_mem_bytes tess_training_bytes(const tess_training *training);
+/* The number of blocks that are computed again. */
+int tess_training_recomputed(const tess_training *training);
 double tess_training_flops(const tess_training *training); /* of one step, all micro-batches */
 const tess_parameters *tess_training_parameters(const tess_training *training);
 

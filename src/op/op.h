@@ -133,7 +133,10 @@ typedef struct tess_op_attention {
 /* CONV_GRAD: in[0] is the input of a convolution, in[1] the gradient of its output; kernel, stride and padding are the
  * convolution's. out[0] is the gradient of its kernel, fp32, flat, in the order of the weight file; out[1], if
  * present, that of its bias. With `accumulate` both are added to what is there. The sizes alone fix the order of
- * the sums. A transposed convolution swaps the two inputs, and CHANNEL_SUM gives the gradient of its bias. */
+ * the sums. A transposed convolution swaps the two inputs, and CHANNEL_SUM gives the gradient of its bias.
+ *
+ * With four inputs it is a pair: the gradients of the kernels of two convolutions that are alike, without biases. in[2],
+ * in[3] and out[1] belong to the second. A device that takes pairs does them faster than two ops. */
 typedef struct tess_op_grad {
     bool accumulate;
 } tess_op_grad;
@@ -318,6 +321,11 @@ static inline bool tess_op_is_layer(const tess_op *op)
     return op->kind == TESS_OP_CONV || op->kind == TESS_OP_CONV_TRANSPOSE || op->kind == TESS_OP_UP_CONV ||
            op->kind == TESS_OP_MAX_POOL || op->kind == TESS_OP_UPSAMPLE || op->kind == TESS_OP_ADD ||
            op->kind == TESS_OP_ACTIVATE;
+}
+
+static inline bool tess_op_is_pair(const tess_op *op)
+{
+    return op->kind == TESS_OP_CONV_GRAD && op->inputs > 2;
 }
 
 static inline int64_t tess_op_taps(const tess_op *op)

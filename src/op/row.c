@@ -145,10 +145,11 @@ static bool attention_shape(const tess_op *op, tess_tensor *out)
     return op->in[0].c == 3 * out->c && heads > 0 && out->c % heads == 0;
 }
 
-/* The work of the convolution that the gradient belongs to. */
+/* The work of the convolutions that the gradients belong to. */
 static double conv_grad_flops(const tess_op *op)
 {
-    return 2.0 * pixels(&op->in[1]) * (double)tess_op_taps(op) * (double)op->in[0].c * (double)op->in[1].c;
+    return 2.0 * (op->inputs / 2) * pixels(&op->in[1]) * (double)tess_op_taps(op) * (double)op->in[0].c *
+           (double)op->in[1].c;
 }
 
 static double norm_flops(const tess_op *op)

@@ -5,16 +5,12 @@
 
 #include "base/checked.h"
 
-/* What is computed again, and how much longer a step then takes: the share of all work that it is. */
+/* What is computed again, and how much longer a step then takes: the share of all work that it is. Half of that, if as
+ * many blocks as the limit requires are computed again. */
 static const struct {
     tess_recompute recompute;
-    int down;
     double cost;
-} ways[] = {{TESS_RECOMPUTE_NONE, TESS_RECOMPUTE_EVERYWHERE, 1},
-            {TESS_RECOMPUTE_BLOCKS, 0, 1.05},
-            {TESS_RECOMPUTE_BLOCKS, 1, 1.1},
-            {TESS_RECOMPUTE_BLOCKS, TESS_RECOMPUTE_EVERYWHERE, 1.17},
-            {TESS_RECOMPUTE_ALL, TESS_RECOMPUTE_EVERYWHERE, 1.33}};
+} ways[] = {{TESS_RECOMPUTE_NONE, 1}, {TESS_RECOMPUTE_BLOCKS, 1.17}, {TESS_RECOMPUTE_ALL, 1.33}};
 
 enum { WAYS = sizeof ways / sizeof ways[0], MOST_DIVISIONS = 7, MOST_CANDIDATES = WAYS * MOST_DIVISIONS };
 
@@ -69,15 +65,15 @@ static int list_candidates(const tess_net *net, const tess_device *device, const
                  idle = device->host_memory ? idle_pixels_host : idle_pixels_card;
     int count = 0;
     for (int k = 0; k < WAYS; k++) {
-        const bool as_asked = ways[k].recompute == s->recompute && ways[k].down == TESS_RECOMPUTE_EVERYWHERE;
-        if (!r->recompute_auto && !as_asked)
+        if (!r->recompute_auto && ways[k].recompute != s->recompute)
             continue;
+        const double cost = r->recompute_auto ? (1 + ways[k].cost) / 2 : ways[k].cost;
         for (int i = 0; i < MOST_DIVISIONS; i++) {
             const int parts = s->micro_batches ? s->micro_batches : 1 << i;
             if (s->n % parts || (s->micro_batches && i))
                 break;
             const double norms = parts > 1 && has_batch_norm(net) ? norm_penalty : 0;
-            insert(list, &count, (candidate){k, parts, ways[k].cost * (1 + idle * parts / pixels) + norms});
+            insert(list, &count, (candidate){k, parts, cost * (1 + idle * parts / pixels) + norms});
         }
     }
     return count;
@@ -106,17 +102,20 @@ static double seconds_of(const tess_rates *rates, const tess_device *device, con
 static void say_why(const tess_training_request *r, const tess_training_choice *choice, char *text)
 {
     const bool first = choice->first;
+    char blocks[32] = "";
+    if (choice->blocks < choice->blocks_of)
+        snprintf(blocks, sizeof blocks, " (%d of %d)", choice->blocks, choice->blocks_of);
     const double mib = (double)r->limit / (1 << 20);
     if (first && r->recompute_auto && !r->settings.micro_batches)
         snprintf(text, TESS_TRAINING_WHY, "the whole batch fits, and all activations are kept");
     else if (first)
         snprintf(text, TESS_TRAINING_WHY, "as asked");
     else
-        snprintf(
-            text, TESS_TRAINING_WHY,
-            "the fastest of the combinations that fit in %.1f MiB: %d micro-batch(es) of %lld, recompute %s",
-            mib, choice->micro_batches, (long long)(r->settings.n / choice->micro_batches),
-            tess_recompute_name(choice->recompute));
+        snprintf(text, TESS_TRAINING_WHY,
+                 "the fastest of the combinations that fit in %.1f MiB: %d micro-batch(es) of %lld, "
+                 "recompute %s%s",
+                 mib, choice->micro_batches, (long long)(r->settings.n / choice->micro_batches),
+                 tess_recompute_name(choice->recompute), blocks);
 }
 
 static tess_status refuse(const tess_training_request *r, uint64_t least, uint64_t besides, tess_error *error)
@@ -131,20 +130,60 @@ static tess_status refuse(const tess_training_request *r, uint64_t least, uint64
         (double)besides / (1 << 20), (double)r->limit / (1 << 20), (unsigned long long)mib);
 }
 
+static uint64_t bytes_of(const tess_training *training)
+{
+    const tess_mem_bytes bytes = tess_training_bytes(training);
+    return tess_mem_total(&bytes);
+}
+
+/* Replaces the training by the one that computes the fewest blocks again and fits in `limit`, as it does now. Fewer
+ * blocks need more bytes, so their number is found by halving. */
+static tess_status use_fewest_blocks(const tess_net *net, tess_device *device,
+                                     tess_training_settings *settings, uint64_t limit,
+                                     tess_training **training, tess_error *error)
+{
+    int enough = tess_training_recomputed(*training), too_few = 0;
+    while (enough - too_few > 1) {
+        tess_training *fewer = NULL;
+        settings->recompute_blocks = too_few + (enough - too_few) / 2;
+        const tess_status status = tess_training_create(net, device, settings, &fewer, error);
+        if (status != TESS_OK) {
+            tess_training_destroy(*training);
+            *training = NULL;
+            return status;
+        }
+        const bool fits = bytes_of(fewer) <= limit;
+        tess_training_destroy(fits ? *training : fewer);
+        if (fits) {
+            *training = fewer;
+            enough = settings->recompute_blocks;
+        } else {
+            too_few = settings->recompute_blocks;
+        }
+    }
+    return TESS_OK;
+}
+
 static tess_status try_candidate(const tess_net *net, tess_device *device, const tess_training_request *r,
                                  const candidate *one, tess_training_choice *choice, tess_training **training,
                                  tess_error *error)
 {
+    const uint64_t besides = r->besides ? r->besides(r->user, one->micro_batches) : 0;
     tess_training_settings settings = r->settings;
     settings.n /= one->micro_batches;
     settings.micro_batches = one->micro_batches;
     settings.recompute = ways[one->way].recompute;
-    settings.recompute_down = ways[one->way].down;
+    settings.recompute_blocks = TESS_RECOMPUTE_EVERYWHERE;
     TESS_TRY(tess_training_create(net, device, &settings, training, error));
-    const tess_mem_bytes bytes = tess_training_bytes(*training);
+    const int blocks = tess_training_recomputed(*training);
+    if (r->recompute_auto && r->limit && bytes_of(*training) + besides <= r->limit)
+        TESS_TRY(use_fewest_blocks(net, device, &settings, r->limit - besides, training, error));
     *choice = (tess_training_choice){.micro_batches = settings.micro_batches,
                                      .recompute = settings.recompute,
-                                     .bytes = tess_mem_total(&bytes),
+                                     .blocks = tess_training_recomputed(*training),
+                                     .blocks_of = blocks,
+                                     .bytes = bytes_of(*training),
+                                     .besides = besides,
                                      .calibrated = true};
     return TESS_OK;
 }
@@ -171,11 +210,10 @@ tess_status tess_plan_training(const tess_net *net, tess_device *device, const t
             *out = NULL;
             return status;
         }
-        const uint64_t besides = r->besides ? r->besides(r->user, one.micro_batches) : 0;
-        const bool fits = r->limit == 0 || one.bytes + besides <= r->limit;
-        if (one.bytes + besides < smallest) {
-            smallest = one.bytes + besides;
-            besides_smallest = besides;
+        const bool fits = r->limit == 0 || one.bytes + one.besides <= r->limit;
+        if (one.bytes + one.besides < smallest) {
+            smallest = one.bytes + one.besides;
+            besides_smallest = one.besides;
         }
         one.seconds = seconds_of(rates, device, r, training, one.micro_batches, &one.calibrated);
         if (!fits || (*out && one.seconds >= choice->seconds)) {

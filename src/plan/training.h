@@ -19,7 +19,8 @@ typedef struct tess_training_request {
 typedef struct tess_training_choice {
     int micro_batches;
     tess_recompute recompute;
-    uint64_t bytes;              /* of the step, without `besides` */
+    int blocks, blocks_of;       /* blocks that are computed again; how many the network has */
+    uint64_t bytes, besides;     /* of the step; of other things: see the request */
     double seconds;              /* of one step */
     bool calibrated;             /* all rates behind `seconds` were measured */
     bool first;                  /* a larger limit would not change it */
@@ -27,7 +28,7 @@ typedef struct tess_training_choice {
 } tess_training_choice;
 
 /* Plans the fastest combination that fits. Micro-batches cost little, computing activations again costs up to a third of
- * the time. A network with batch norm is divided last, because its statistics are those of a micro-batch. If nothing
+ * the time; if that is chosen here, no more blocks are computed again than the limit requires. A network with batch norm is divided last, because its statistics are those of a micro-batch. If nothing
  * fits, *least is the smallest limit that would do, in bytes; else it is not changed. */
 tess_status tess_plan_training(const tess_net *net, tess_device *device, const tess_rates *rates,
                                const tess_training_request *request, tess_training_choice *choice,

@@ -150,13 +150,13 @@ typedef struct grad_data {
     field in[2], before[2], want[2];
 } grad_data;
 
-static grad_data make_data(const grad_case *c, tess_dtype dtype)
+static grad_data make_data(const grad_case *c, tess_dtype dtype, uint32_t seed)
 {
     grad_data d = {.op = op_of(c, dtype)};
     for (int i = 0; i < 2; i++) {
-        d.in[i] = random_field(&d.op.in[i], 1 + (uint32_t)i);
-        d.before[i] = random_field(&d.op.out[i], 3 + (uint32_t)i);
-        d.want[i] = random_field(&d.op.out[i], 3 + (uint32_t)i);
+        d.in[i] = random_field(&d.op.in[i], seed + 1 + (uint32_t)i);
+        d.before[i] = random_field(&d.op.out[i], seed + 3 + (uint32_t)i);
+        d.want[i] = random_field(&d.op.out[i], seed + 3 + (uint32_t)i);
     }
     reference(&d.op, d.in[0].data, d.in[1].data, d.want[0].data, d.want[1].data);
     return d;
@@ -235,6 +235,103 @@ static void check_case(int family, const grad_case *c, tess_dtype dtype, const g
     }
 }
 
+/* ---- pairs: two convolutions in one op ---- */
+
+static const grad_case pairs[] = {
+    {"one tile", 1, 16, 8, 64, 64, 3, 1, 1, 0, 0, false, false, 0},
+    {"one part, added", 1, 16, 8, 128, 192, 3, 1, 1, 0, 0, false, true, 0},
+    {"one part, many channels", 1, 16, 16, 256, 640, 3, 1, 1, 0, 0, false, false, 0},
+    {"some parts", 2, 32, 24, 64, 64, 3, 1, 1, 0, 0, false, false, 0},
+    {"some parts, added", 3, 32, 32, 128, 64, 3, 1, 1, 0, 0, false, true, 0},
+    {"cut tiles", 3, 21, 13, 64, 64, 3, 1, 1, 0, 0, false, true, 0},
+    {"smaller than a tile", 2, 3, 5, 16, 24, 3, 1, 1, 0, 0, false, false, 0},
+    {"channels not of 64", 2, 17, 30, 72, 40, 3, 1, 1, 0, 0, false, true, 0},
+    {"parts of other tensors", 2, 20, 19, 64, 32, 3, 1, 1, 64, 8, false, false, 0},
+    {"no padding", 1, 19, 34, 32, 64, 3, 1, 0, 0, 0, false, false, 0},
+    {"many tiles", 2, 128, 128, 64, 64, 3, 1, 1, 0, 0, false, false, 0},
+};
+
+/* Runs a pair twice; `got` and `again`: its two outputs. */
+static void run_pair(tess_device *device, const tess_op *op, const grad_data d[2], field got[2],
+                     field again[2])
+{
+    tess_error error = {{0}};
+    tess_op_needs needs;
+    tess_prepared *prepared = NULL;
+    tess_block in[4], out[2];
+    CHECK_MSG(device->ops->query(device, op, &needs, &error) == TESS_OK, "%s", error.text);
+    tess_op_buffers buffers = {0};
+    for (int i = 0; i < 4; i++) {
+        in[i] = upload(device, d[i / 2].in[i % 2].data, d[i / 2].in[i % 2].bytes);
+        buffers.in[i] = in[i].data;
+    }
+    tess_block workspace = upload(device, NULL, needs.workspace);
+    buffers.workspace = workspace.data;
+    CHECK_MSG(device->ops->prepare(device, op, &prepared, &error) == TESS_OK, "%s", error.text);
+    for (int i = 0; i < 2; i++) {
+        out[i] = upload(device, NULL, d[i].before[0].bytes);
+        buffers.out[i] = out[i].data;
+    }
+    for (int run = 0; run < 2 && prepared; run++) {
+        for (int i = 0; i < 2; i++)
+            device->memory->copy(device, out[i].data, d[i].before[0].data, d[i].before[0].bytes, NULL);
+        device->ops->run(device, prepared, &buffers, NULL);
+        for (int i = 0; i < 2; i++)
+            device->memory->copy(device, (run ? again : got)[i].data, out[i].data, d[i].before[0].bytes,
+                                 NULL);
+        CHECK_MSG(device->streams->sync(device, NULL, &error) == TESS_OK, "%s", error.text);
+    }
+    if (prepared)
+        device->ops->release(device, prepared);
+    device->memory->free(device, &workspace);
+    for (int i = 0; i < 4; i++)
+        device->memory->free(device, &in[i]);
+    for (int i = 0; i < 2; i++)
+        device->memory->free(device, &out[i]);
+}
+
+/* False if the card takes no pairs. */
+static bool check_pair(tess_device *device, const grad_case *c, tess_dtype dtype)
+{
+    tess_op op = op_of(c, dtype);
+    tess_op_needs needs;
+    op.inputs = 4;
+    op.outputs = 2;
+    op.in[2] = op.in[0];
+    op.in[3] = op.in[1];
+    op.out[1] = op.out[0];
+    if (device->ops->query(device, &op, &needs, NULL) != TESS_OK)
+        return false;
+    grad_data d[2] = {make_data(c, dtype, 0), make_data(c, dtype, 10)};
+    field got[2], again[2];
+    for (int i = 0; i < 2; i++) {
+        got[i] = (field){calloc(1, d[i].before[0].bytes), d[i].before[0].bytes};
+        again[i] = (field){calloc(1, d[i].before[0].bytes), d[i].before[0].bytes};
+    }
+    run_pair(device, &op, d, got, again);
+    for (int i = 0; i < 2; i++) {
+        double largest = 0;
+        const double most = difference(&op.out[0], &got[i], &d[i].want[0], &largest);
+        CHECK_MSG(most <= 5e-5 * largest, "pair, %s %s, layer %d: |a-b| %.3g of %.3g", tess_dtype_name(dtype),
+                  c->name, i, most, largest);
+        CHECK_MSG(memcmp(got[i].data, again[i].data, got[i].bytes) == 0, "pair, %s %s: two runs differ",
+                  tess_dtype_name(dtype), c->name);
+        free(got[i].data), free(again[i].data);
+        free_data(&d[i]);
+    }
+    return true;
+}
+
+static void check_pairs(tess_device *device)
+{
+    int count = 0;
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
+        count += check_pair(device, &pairs[i], TESS_F16) + check_pair(device, &pairs[i], TESS_BF16);
+    printf("hopper   %3d pairs\n", count);
+    CHECK(count == 0 || count == 2 * (int)(sizeof pairs / sizeof pairs[0]));
+    CHECK(!check_pair(device, &pairs[0], TESS_F32));
+}
+
 int main(void)
 {
     static const tess_dtype types[] = {TESS_F32, TESS_F16, TESS_BF16};
@@ -250,11 +347,12 @@ int main(void)
         for (int t = 0; t < 3; t++) {
             if ((picked && !strstr(cases[i].name, picked)) || (cases[i].images && types[t] == TESS_F32))
                 continue;
-            grad_data d = make_data(&cases[i], types[t]);
+            grad_data d = make_data(&cases[i], types[t], 0);
             for (int f = 0; f < FAMILIES; f++)
                 check_case(f, &cases[i], types[t], &d);
             free_data(&d);
         }
+    check_pairs(devices[1]);
     for (int f = 0; f < FAMILIES; f++) {
         printf("%-8s %3d gradients; worst %.1e of the largest value\n", families[f], done[f], worst[f]);
         tess_registry_close(devices[f]);

@@ -31,6 +31,37 @@ static uint64_t planned_activations(tess_device *device, const tess_net *net, te
     return planned;
 }
 
+/* Each further block frees bytes, the first one the most; there are as many as the plan says. */
+static void test_some_blocks(tess_device *device, const tess_net *net, const char *name, uint64_t none,
+                             uint64_t every)
+{
+    uint64_t before = 0, most = 0;
+    int blocks = 0;
+    for (int n = 0, more = 1; more; n++) {
+        tess_training_settings settings = step_settings(4, 128, 0);
+        settings.recompute = TESS_RECOMPUTE_BLOCKS;
+        settings.recompute_blocks = n;
+        tess_training *training = NULL;
+        tess_error error = {{0}};
+        CHECK_MSG(tess_training_create(net, device, &settings, &training, &error) == TESS_OK, "%s",
+                  error.text);
+        if (!training)
+            return;
+        const uint64_t now = tess_training_bytes(training).by[TESS_MEM_ACTIVATIONS];
+        blocks = tess_training_recomputed(training);
+        more = blocks == n;
+        tess_training_destroy(training);
+        CHECK_MSG(n > 0 || now == none, "%s: no block, but not the bytes of none", name);
+        CHECK_MSG(n == 0 || (more ? now < before : now == before), "%s: %d blocks: %llu after %llu", name, n,
+                  (unsigned long long)now, (unsigned long long)before);
+        most = n == 1 ? before - now : most;
+        CHECK_MSG(n == 0 || before - now <= most, "%s: block %d frees more than the first", name, n);
+        before = now;
+    }
+    CHECK_MSG(blocks > 1 && before == every, "%s: %d blocks, %llu bytes, not %llu", name, blocks,
+              (unsigned long long)before, (unsigned long long)every);
+}
+
 /* Networks of published width are only planned. */
 static void test_recomputed_bytes(tess_device *device, const char *name, double blocks_at_most)
 {
@@ -49,6 +80,7 @@ static void test_recomputed_bytes(tess_device *device, const char *name, double 
         CHECK_MSG(all > 0 && all < blocks && blocks < none, "%s: %llu, %llu, %llu", name,
                   (unsigned long long)none, (unsigned long long)blocks, (unsigned long long)all);
         CHECK((double)blocks <= blocks_at_most * (double)none);
+        test_some_blocks(device, model.net, name, none, blocks);
         tess_model_clear(&model);
     }
     tess_weights_close(weights);
@@ -289,11 +321,13 @@ int main(void)
     check_bytes(device, TESS_F32);
     check_recompute(device, TESS_F32);
     check_gathered(device, TESS_F32);
+    check_pairs(device, TESS_F32);
     check_update_in_pass(device, TESS_F32);
     if (facts.bf16) {
         check_bytes(device, TESS_BF16);
         check_recompute(device, TESS_BF16);
         check_gathered(device, TESS_BF16);
+        check_pairs(device, TESS_BF16);
         check_update_in_pass(device, TESS_BF16);
     }
     check_micro_batches(device);

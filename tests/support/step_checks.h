@@ -193,6 +193,91 @@ static inline void check_gathered(tess_device *device, tess_dtype dtype)
     device->ops = before;
 }
 
+/* ---- pairs of gradients ---- */
+
+/* The device with an op for pairs, which it does one by one. */
+enum { STEP_PAIRS = 64 };
+static const tess_device_ops *step_plain_ops;
+static const tess_prepared *step_pairs[STEP_PAIRS];
+static int step_pair_count, step_pair_runs;
+
+static inline tess_op step_half(const tess_op *op)
+{
+    tess_op half = *op;
+    half.inputs = 2;
+    half.outputs = 1;
+    return half;
+}
+
+static tess_status step_pair_query(tess_device *device, const tess_op *op, tess_op_needs *needs,
+                                   tess_error *error)
+{
+    const tess_op half = step_half(op);
+    return step_plain_ops->query(device, tess_op_is_pair(op) ? &half : op, needs, error);
+}
+
+static tess_status step_pair_prepare(tess_device *device, const tess_op *op, tess_prepared **out,
+                                     tess_error *error)
+{
+    const tess_op half = step_half(op);
+    TESS_TRY(step_plain_ops->prepare(device, tess_op_is_pair(op) ? &half : op, out, error));
+    if (tess_op_is_pair(op) && step_pair_count < STEP_PAIRS)
+        step_pairs[step_pair_count++] = *out;
+    return TESS_OK;
+}
+
+static void step_pair_run(tess_device *device, const tess_prepared *prepared, const tess_op_buffers *buffers,
+                          tess_stream *stream)
+{
+    step_plain_ops->run(device, prepared, buffers, stream);
+    for (int i = 0; i < step_pair_count; i++)
+        if (step_pairs[i] == prepared) {
+            tess_op_buffers second = *buffers;
+            second.in[0] = buffers->in[2];
+            second.in[1] = buffers->in[3];
+            second.out[0] = buffers->out[1];
+            step_plain_ops->run(device, prepared, &second, stream);
+            step_pair_runs++;
+        }
+}
+
+/* Pairs change when gradients are computed, nothing else, whatever is computed again and updated inside the pass. */
+static inline void check_pairs(tess_device *device, tess_dtype dtype)
+{
+    step_plain_ops = device->ops;
+    tess_device_ops ops = *device->ops;
+    ops.query = step_pair_query;
+    ops.prepare = step_pair_prepare;
+    ops.run = step_pair_run;
+    for (int i = 0; i < STEP_NETS; i++) {
+        tess_training_settings settings = step_settings(2, 12, step_nets[i].depth);
+        if (!step_takes(device, &step_nets[i], dtype))
+            continue;
+        settings.dtype = dtype;
+        settings.optimize = step_adam();
+        settings.pair_gradients = false;
+        step_outcome one_by_one = step_outcome_of(device, &step_nets[i], &settings, 2, 1e-3);
+        settings.pair_gradients = true;
+        for (int k = 0; k < 4; k++) {
+            settings.recompute = k % 2 ? TESS_RECOMPUTE_BLOCKS : TESS_RECOMPUTE_NONE;
+            settings.update_bytes = k / 2 ? 1000 : 0;
+            device->ops = &ops;
+            step_pair_count = step_pair_runs = 0;
+            check_bytes_of(device, &step_nets[i], settings);
+            step_pair_count = 0; /* those were released */
+            step_outcome pairs = step_outcome_of(device, &step_nets[i], &settings, 2, 1e-3);
+            device->ops = step_plain_ops;
+            if (settings.update_bytes)
+                pairs.norm = one_by_one.norm; /* summed in another order */
+            check_equal(&one_by_one, &pairs, step_nets[i].name, "pairs of gradients");
+            CHECK_MSG(step_pair_runs > 0 || strcmp(step_nets[i].name, "drunet") != 0, "%s has no pairs",
+                      step_nets[i].name);
+            free(pairs.values);
+        }
+        free(one_by_one.values);
+    }
+}
+
 /* ---- parameters updated inside the pass ---- */
 
 /* Changes where gradients are and when parameters change, not the results; the norm is summed in another order. */
@@ -269,6 +354,11 @@ static inline void check_recompute(tess_device *device, tess_dtype dtype)
         again = step_outcome_of(device, &step_nets[i], &settings, 3, 1e-2);
         check_equal(&kept, &again, step_nets[i].name, "recomputing blocks");
         free(again.values);
+        settings.recompute_blocks = 1;
+        again = step_outcome_of(device, &step_nets[i], &settings, 3, 1e-2);
+        check_equal(&kept, &again, step_nets[i].name, "recomputing one block");
+        free(again.values);
+        settings.recompute_blocks = TESS_RECOMPUTE_EVERYWHERE;
         settings.recompute = TESS_RECOMPUTE_ALL;
         again = step_outcome_of(device, &step_nets[i], &settings, 3, 1e-2);
         check_equal(&kept, &again, step_nets[i].name, "recomputing all");

@@ -37,7 +37,8 @@ static inline tess_training_settings step_settings(int64_t n, int64_t side, int6
                                     .w = side,
                                     .d = depth,
                                     .micro_batches = 1,
-                                    .recompute_down = TESS_RECOMPUTE_EVERYWHERE,
+                                    .recompute_blocks = TESS_RECOMPUTE_EVERYWHERE,
+                                    .pair_gradients = true,
                                     .loss = {.kind = TESS_MSE},
                                     .optimize = {.kind = TESS_SGD}};
 }

@@ -33,6 +33,8 @@ tess_status tess_cpu_conv_grad_refuses(const tess_device *device, const tess_op 
         return tess_kernel_refuse(why, NULL);
     if (!is_value(&op->in[0]) || !is_value(&op->in[1]) || op->out[0].dtype != TESS_F32)
         return tess_kernel_refuse(why, "the CPU computes gradients of fp32 or bf16 values, in fp32");
+    if (tess_op_is_pair(op))
+        return tess_kernel_refuse(why, "the CPU takes one convolution at a time");
     if (!window_fits(op) || elements(&op->out[0]) != op->in[0].c * op->in[1].c * tess_op_taps(op) ||
         (op->outputs > 1 && (elements(&op->out[1]) != op->in[1].c || op->out[1].dtype != TESS_F32)))
         return tess_kernel_refuse(why, "the gradients of a convolution need tensors of its sizes");

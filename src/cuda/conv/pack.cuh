@@ -90,14 +90,15 @@ __device__ __forceinline__ void store_two(T *to, float first, float second, bool
         to[1] = tess_rounded<T>(second);
 }
 
-/* A block packs OTHERS others, counted through all rows: they follow each other in the file. */
+/* A block packs OTHERS others, counted through all rows: they follow each other in the file. Each thread has one pair of
+ * others, so that it divides only once. */
 template <typename T>
-__device__ __forceinline__ void pack_others(const pack_item &p, unsigned block, float *tile)
+__device__ __forceinline__ void pack_others(const pack_item &p, int taps, unsigned block, float *tile)
 {
-    enum { FOURS = (OTHERS * MOST_TAPS / 4 + THREADS - 1) / THREADS };
+    enum { FOURS = (OTHERS * MOST_TAPS / 4 + THREADS - 1) / THREADS, PAIRS = OTHERS / 2 };
     const int64_t first = (int64_t)block * OTHERS, left = p.rows * p.others - first,
                   first_row = first / p.others;
-    const int count = (int)(left < OTHERS ? left : OTHERS), taps = p.taps;
+    const int count = (int)(left < OTHERS ? left : OTHERS);
     const float *from = p.values + first * p.step;
     if (p.vectors && count * taps % 4 == 0)
         copy_fours<FOURS>(
@@ -107,13 +108,14 @@ __device__ __forceinline__ void pack_others(const pack_item &p, unsigned block, 
             tile[i] = from[(int64_t)(i / taps) * p.step + i % taps];
     __syncthreads();
     const unsigned others = (unsigned)p.others, start = (unsigned)(first - first_row * p.others);
-    for (int i = threadIdx.x; i < OTHERS / 2 * taps; i += THREADS) {
-        const int tap = i / (OTHERS / 2), at = i % (OTHERS / 2) * 2;
-        if (at >= count)
-            continue;
-        const unsigned rows = (start + at) / others, other = start + at - rows * others;
-        const bool both = at + 1 < count, same_row = other + 1 < others;
-        T *to = (T *)p.packed + (first_row + rows) * p.row_at + tap * p.tap_at;
+    const int at = threadIdx.x % PAIRS * 2;
+    if (at >= count)
+        return;
+    const unsigned rows = (start + at) / others, other = start + at - rows * others;
+    const bool both = at + 1 < count, same_row = other + 1 < others;
+    T *row = (T *)p.packed + (first_row + rows) * p.row_at;
+    for (int tap = threadIdx.x / PAIRS; tap < taps; tap += THREADS / PAIRS) {
+        T *to = row + tap * p.tap_at;
         const float one = tile[at * taps + tap], next = both ? tile[(at + 1) * taps + tap] : 0;
         store_two(to + other, one, next, p.pairs, both && same_row);
         if (both && !same_row)
@@ -121,33 +123,43 @@ __device__ __forceinline__ void pack_others(const pack_item &p, unsigned block, 
     }
 }
 
-/* A block turns TURN_ROWS rows of TURN_OTHERS others. */
-template <typename T>
-__device__ __forceinline__ void pack_rows(const pack_item &p, unsigned block, float *tile)
+/* Copies `high` rows of `run` values, in fours, to the tile. A constant `run` makes the divisions cheap. */
+__device__ __forceinline__ void copy_rows(const float *from, int64_t row_step, int high, int run, float *tile)
 {
     enum { FOURS = (TURN_ROWS * TURN_OTHERS * MOST_TAPS / 4 + THREADS - 1) / THREADS };
+    copy_fours<FOURS>(
+        high * (run / 4), [=](int i) { return from + i / (run / 4) * row_step + i % (run / 4) * 4; },
+        [=](int i) { return tile + i / (run / 4) * PITCH + i % (run / 4) * 4; });
+}
+
+/* A block turns TURN_ROWS rows of TURN_OTHERS others. Each thread has one pair of rows. */
+template <typename T>
+__device__ __forceinline__ void pack_rows(const pack_item &p, int taps, unsigned block, float *tile)
+{
+    enum { PAIRS = TURN_ROWS / 2 };
     const unsigned across = (unsigned)((p.others + TURN_OTHERS - 1) / TURN_OTHERS);
     const int64_t row = (int64_t)(block / across) * TURN_ROWS,
                   other = (int64_t)(block % across) * TURN_OTHERS, row_step = p.others * p.step;
-    const int high = (int)(p.rows - row < TURN_ROWS ? p.rows - row : TURN_ROWS), taps = p.taps,
+    const int high = (int)(p.rows - row < TURN_ROWS ? p.rows - row : TURN_ROWS),
               run = (int)(p.others - other < TURN_OTHERS ? p.others - other : TURN_OTHERS) * taps;
     const float *from = p.values + row * row_step + other * p.step;
-    if (p.vectors && run % 4 == 0)
-        copy_fours<FOURS>(
-            high * (run / 4), [=](int i) { return from + i / (run / 4) * row_step + i % (run / 4) * 4; },
-            [=](int i) { return tile + i / (run / 4) * PITCH + i % (run / 4) * 4; });
+    if (p.vectors && run == TURN_OTHERS * taps && taps == MOST_TAPS)
+        copy_rows(from, row_step, high, TURN_OTHERS * MOST_TAPS, tile);
+    else if (p.vectors && run % 4 == 0)
+        copy_rows(from, row_step, high, run, tile);
     else
         for (int i = threadIdx.x; i < high * run; i += THREADS) {
             const int r = i / run, k = i % run;
             tile[r * PITCH + k] = from[r * row_step + (int64_t)(k / taps) * p.step + k % taps];
         }
     __syncthreads();
-    for (int i = threadIdx.x; i < TURN_ROWS / 2 * run; i += THREADS) {
-        const int r = i % (TURN_ROWS / 2) * 2, k = i / (TURN_ROWS / 2), tap = k % taps;
-        if (r >= high)
-            continue;
-        T *to = (T *)p.packed + (other + k / taps) * p.other_at +
-                (p.reversed ? taps - 1 - tap : tap) * p.tap_at + row + r;
+    const int r = threadIdx.x % PAIRS * 2;
+    if (r >= high)
+        return;
+    T *start = (T *)p.packed + other * p.other_at + row + r;
+    for (int k = threadIdx.x / PAIRS; k < run; k += THREADS / PAIRS) {
+        const int tap = k % taps;
+        T *to = start + k / taps * p.other_at + (p.reversed ? taps - 1 - tap : tap) * p.tap_at;
         store_two(to, tile[r * PITCH + k], r + 1 < high ? tile[(r + 1) * PITCH + k] : 0, p.pairs,
                   r + 1 < high);
     }
@@ -192,10 +204,16 @@ __device__ __forceinline__ void pack_block(const pack_item &p, unsigned block, f
 {
     switch (p.way) {
     case PACK_OTHERS:
-        pack_others<T>(p, block, tile);
+        if (p.taps == MOST_TAPS) /* a constant number of taps needs no divisions */
+            pack_others<T>(p, MOST_TAPS, block, tile);
+        else
+            pack_others<T>(p, p.taps, block, tile);
         break;
     case PACK_ROWS:
-        pack_rows<T>(p, block, tile);
+        if (p.taps == MOST_TAPS)
+            pack_rows<T>(p, MOST_TAPS, block, tile);
+        else
+            pack_rows<T>(p, p.taps, block, tile);
         break;
     case PACK_PHASES:
         pack_phases<T>(p, block);
@@ -206,7 +224,7 @@ __device__ __forceinline__ void pack_block(const pack_item &p, unsigned block, f
 }
 
 /* Grid: x over the blocks of all items, one item after the other. */
-__global__ void __launch_bounds__(THREADS) pack_kernel(const __grid_constant__ pack_list list)
+__global__ void __launch_bounds__(THREADS, 6) pack_kernel(const __grid_constant__ pack_list list)
 {
     __shared__ float tile[TILE];
     int low = 0, high = list.count - 1; /* the last item that starts at this block or before */

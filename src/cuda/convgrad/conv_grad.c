@@ -46,6 +46,10 @@ const char *tess_cuda_conv_grad_refuses(const tess_op *op)
     const tess_tensor *x = &op->in[0], *dy = &op->in[1];
     if (op->kind != TESS_OP_CONV_GRAD)
         return "not the gradient of a convolution's parameters";
+    if (tess_op_is_pair(op) &&
+        (op->inputs != 4 || op->outputs != 2 || !tess_tensor_same(x, &op->in[2]) ||
+         !tess_tensor_same(dy, &op->in[3]) || !tess_tensor_same(&op->out[0], &op->out[1])))
+        return "the two convolutions of a pair must be alike";
     if (!is_value(x->dtype) || !is_value(dy->dtype))
         return "values are fp32, fp16 or bf16";
     if (x->dtype != dy->dtype && x->dtype != TESS_F32 && dy->dtype != TESS_F32)
@@ -55,7 +59,8 @@ const char *tess_cuda_conv_grad_refuses(const tess_op *op)
     if (!window_fits(op))
         return "the gradient has not the shape of the convolution's output";
     if (op->out[0].dtype != TESS_F32 || count_of(&op->out[0]) != x->c * dy->c * tess_op_taps(op) ||
-        (op->outputs > 1 && (op->out[1].dtype != TESS_F32 || count_of(&op->out[1]) != dy->c)))
+        (op->outputs > 1 && !tess_op_is_pair(op) &&
+         (op->out[1].dtype != TESS_F32 || count_of(&op->out[1]) != dy->c)))
         return "the results are flat fp32 vectors, one value for each parameter";
     if (x->c * tess_op_taps(op) > INT32_MAX / 2 || dy->c > 65535 * ROWS || x->h > INT32_MAX / 4 ||
         x->w > INT32_MAX / 4 || tess_op_taps(op) > 128 || dy->n * dy->h * dy->w > INT32_MAX / 2)
@@ -118,7 +123,8 @@ static size_t partial_bytes(const tess_grad_job *job)
 static const char *refuses(const tess_op *op, int capability)
 {
     (void)capability;
-    return tess_cuda_conv_grad_refuses(op);
+    const char *why = tess_cuda_conv_grad_refuses(op);
+    return !why && tess_op_is_pair(op) ? "takes one convolution at a time" : why;
 }
 
 static size_t workspace(const tess_op *op)

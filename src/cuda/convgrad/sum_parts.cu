@@ -7,7 +7,8 @@
 namespace
 {
 
-enum { CHUNK = 32, MOST_THREADS = 512, LEAST_THREADS = 128 };
+/* PITCH: between the taps of a block's sums in shared memory, so that four columns of eight taps are in different banks. */
+enum { CHUNK = 32, PITCH = CHUNK + 4, MOST_THREADS = 512, LEAST_THREADS = 128 };
 
 struct sum_job {
     int64_t part, row_low, column_low, out_columns; /* part: values of one */
@@ -38,7 +39,7 @@ __device__ __forceinline__ void wait_for_kernel_before(void)
 template <typename T, int N>
 __global__ void __launch_bounds__(MOST_THREADS) sum_kernel(const __grid_constant__ sum_jobs jobs)
 {
-    extern __shared__ float sums[];
+    extern __shared__ __align__(16) float sums[];
     wait_for_kernel_before();
     const bool second = blockIdx.x >= jobs.blocks[0];
     const sum_job &job = jobs.of[second];
@@ -61,9 +62,11 @@ __global__ void __launch_bounds__(MOST_THREADS) sum_kernel(const __grid_constant
                     sum[i] += more[i];
             }
         }
-#pragma unroll
-        for (int i = 0; i < N; i++)
-            sums[(slice * job.items + item) * N + i] = sum[i];
+        float *place = sums + (slice * job.taps + tap) * PITCH + item % (CHUNK / N) * N;
+        if (N == 4)
+            *(float4 *)place = make_float4(sum[0], sum[1 % N], sum[2 % N], sum[3 % N]);
+        else
+            *place = sum[0];
     }
     __syncthreads();
     const int64_t left = job.out_columns - first;
@@ -73,7 +76,7 @@ __global__ void __launch_bounds__(MOST_THREADS) sum_kernel(const __grid_constant
         const int column = i / job.taps, tap = i - column * job.taps;
         float sum = 0;
         for (int slice = 0; slice < job.slices; slice++)
-            sum += sums[slice * job.items * N + tap * CHUNK + column];
+            sum += sums[(slice * job.taps + tap) * PITCH + column];
         to[i] = jobs.accumulate ? to[i] + sum : sum;
     }
 }
@@ -94,7 +97,7 @@ template <int N> sum_size divide(sum_job *job, int64_t rows)
     sum_size size;
     size.blocks = rows * job->chunks;
     size.threads = threads > MOST_THREADS ? MOST_THREADS : threads < LEAST_THREADS ? LEAST_THREADS : threads;
-    size.shared = (size_t)(job->items * job->slices * N) * sizeof(float);
+    size.shared = (size_t)(job->slices * job->taps * PITCH) * sizeof(float);
     return size;
 }
 

@@ -53,6 +53,8 @@ static const char *refuses_tensor(const tess_tensor *t, const tess_op *op)
 static const char *refuses_grad(const tess_op *op)
 {
     const char *why = tess_cuda_conv_grad_refuses(op);
+    if (!why && tess_op_is_pair(op))
+        why = "takes one convolution at a time";
     why = why ? why : refuses_tensor(&op->in[0], op);
     return why ? why : refuses_tensor(&op->in[1], op);
 }

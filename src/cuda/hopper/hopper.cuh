@@ -64,6 +64,12 @@ static __device__ __forceinline__ void load_4d(uint32_t to, const CUtensorMap *m
         : "memory");
 }
 
+/* Loads a tensor map ahead of the first copy that uses it. */
+static __device__ __forceinline__ void fetch_map(const CUtensorMap *map)
+{
+    asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
+
 static __device__ __forceinline__ void store_4d(const CUtensorMap *map, uint32_t from, int c, int x, int y,
                                                 int n)
 {

@@ -1,6 +1,6 @@
 /* Host side of the gradient of a convolution's kernel on Hopper: the ops that it accepts, the division into parts, the
  * launch. An fp32 image at one end is first split into eight 16-bit channels, four rounded values and what rounding left
- * over, so that the same kernel does it; the sums of both are added at the end. */
+ * over, so that the same kernel does it; the sums of both are added at the end. A pair of layers is one launch. */
 #include "base/checked.h"
 #include "cuda/convgrad/conv_grad.h"
 #include "cuda/core/load.h"
@@ -14,6 +14,19 @@ enum { IMAGE_CHANNELS = 4, SPLIT_CHANNELS = 8, SPLIT_THREADS = 256, ALIGNMENT = 
 static bool is_image(const tess_tensor *t)
 {
     return t->dtype == TESS_F32 && t->c <= IMAGE_CHANNELS;
+}
+
+/* Flip to refuse pairs: a training step then computes one layer at a time. */
+enum { TAKES_PAIRS = 1 };
+
+static int layers_of(const tess_op *op)
+{
+    return tess_op_is_pair(op) ? GRAD_LAYERS : 1;
+}
+
+static bool has_bias(const tess_op *op)
+{
+    return op->outputs > 1 && !tess_op_is_pair(op);
 }
 
 static bool is_nine(const tess_op *op)
@@ -48,12 +61,15 @@ static const char *refuses(const tess_op *op, int capability)
     if (!square || !((side == 3 && step == 1) || (side == 2 && step == 2 && !padded) ||
                      (side == 1 && step == 1 && !padded)))
         return "takes 3x3, and 2x2 with stride 2 or 1x1 without padding";
+    if (tess_op_is_pair(op) && (!TAKES_PAIRS || side != 3 || is_image(&op->in[0]) || is_image(&op->in[1])))
+        return "takes pairs of 3x3 without an image";
     return NULL;
 }
 
 /* How a layer is divided, by its sizes alone. */
 typedef struct grad_division {
-    int tiles_x, tiles_y, tiles, row_groups, column_groups, parts;
+    int layers, tiles_x, tiles_y, tiles, row_groups, column_groups, parts;
+    bool whole; /* one part, whose sums are the gradient */
     tess_tensor x, dy;
 } grad_division;
 
@@ -62,7 +78,7 @@ typedef struct grad_division {
 static double cost(const grad_division *d, int parts, bool nine)
 {
     const double tile = nine ? 2600 : 1200, end = 8000, sum = nine ? 62 : 110;
-    const int64_t blocks = (int64_t)d->row_groups * d->column_groups * parts;
+    const int64_t blocks = (int64_t)d->layers * d->row_groups * d->column_groups * parts;
     const int64_t rounds = (blocks + MULTIPROCESSORS - 1) / MULTIPROCESSORS,
                   tiles = (d->tiles + parts - 1) / parts;
     return (double)rounds * ((double)tiles * tile + end) + (double)blocks * sum;
@@ -73,6 +89,7 @@ static grad_division divide(const tess_op *op)
     const bool nine = is_nine(op);
     const int height = nine ? grad_tile<true>::height : grad_tile<false>::height;
     grad_division d = {};
+    d.layers = layers_of(op);
     d.x = read_tensor(op, 0);
     d.dy = read_tensor(op, 1);
     d.tiles_x = (int)((d.dy.w + GRAD_WIDTH - 1) / GRAD_WIDTH);
@@ -86,6 +103,7 @@ static grad_division divide(const tess_op *op)
     for (int parts = 2; parts <= MULTIPROCESSORS && parts <= d.tiles; parts++)
         if (cost(&d, parts, nine) < cost(&d, d.parts, nine))
             d.parts = parts;
+    d.whole = d.parts == 1 && nine && !has_bias(op) && !is_image(&op->in[0]) && !is_image(&op->in[1]);
     return d;
 }
 
@@ -97,11 +115,13 @@ typedef struct grad_places {
 static grad_places places_of(const tess_op *op, const grad_division *d)
 {
     grad_places p = {};
-    const size_t values = (size_t)d->parts * (size_t)d->dy.c * (size_t)tess_op_taps(op) * (size_t)d->x.c;
+    const size_t values = d->whole ? 0
+                                   : (size_t)(d->layers * d->parts) * (size_t)d->dy.c *
+                                         (size_t)tess_op_taps(op) * (size_t)d->x.c;
     p.bias = tess_align_size(values * sizeof(float), ALIGNMENT);
-    p.image = p.bias + (op->outputs > 1
-                            ? tess_align_size((size_t)d->parts * (size_t)d->dy.c * sizeof(float), ALIGNMENT)
-                            : 0);
+    p.image =
+        p.bias +
+        (has_bias(op) ? tess_align_size((size_t)d->parts * (size_t)d->dy.c * sizeof(float), ALIGNMENT) : 0);
     p.end = p.image;
     for (int i = 0; i < 2; i++)
         if (is_image(&op->in[i]))
@@ -153,15 +173,18 @@ static const void *read_data(const tess_op *op, int input, const tess_op_buffers
 }
 
 template <bool NINE>
-static bool describe(const tess_op *op, const grad_division *d, const void *x, const void *dy,
+static bool describe(const tess_op *op, const grad_division *d, const void *const *x, const void *const *dy,
                      grad_geometry *g)
 {
     typedef grad_tile<NINE> tile;
+    bool good = true;
     g->phases = op->kernel[TESS_HEIGHT] == 2;
-    bool good = map_pixels(&g->dy, &d->dy, dy, 1, 0, 0, GRAD_WIDTH, tile::height);
-    for (int phase = 0; phase < (g->phases ? GRAD_BOXES : 1); phase++)
-        good &= map_pixels(&g->x[phase], &d->x, x, g->phases ? 2 : 1, phase / 2, phase % 2, tile::pitch,
-                           tile::x_height);
+    for (int layer = 0; layer < d->layers; layer++) {
+        good &= map_pixels(&g->dy[layer], &d->dy, dy[layer], 1, 0, 0, GRAD_WIDTH, tile::height);
+        for (int phase = 0; phase < (g->phases ? GRAD_BOXES : 1); phase++)
+            good &= map_pixels(&g->x[layer + phase], &d->x, x[layer], g->phases ? 2 : 1, phase / 2, phase % 2,
+                               tile::pitch, tile::x_height);
+    }
     g->tiles_x = d->tiles_x;
     g->tiles_y = d->tiles_y;
     g->tiles = d->tiles;
@@ -183,12 +206,19 @@ static cudaError_t launch(const tess_op *op, const grad_division *d, const grad_
     typedef grad_tile<NINE> tile;
     enum { NO_LIMIT = 4096 }; /* blocks for each multiprocessor: every block does its own part */
     grad_geometry g = {};
-    const void *x = read_data<T>(op, 0, buffers, p, stream), *dy = read_data<T>(op, 1, buffers, p, stream);
+    const void *x[GRAD_LAYERS] = {}, *dy[GRAD_LAYERS] = {};
+    for (int layer = 0; layer < d->layers; layer++) {
+        x[layer] = read_data<T>(op, 2 * layer, buffers, p, stream);
+        dy[layer] = read_data<T>(op, 2 * layer + 1, buffers, p, stream);
+        g.out[layer] = d->whole ? (float *)buffers->out[layer] : NULL;
+    }
     if (!describe<NINE>(op, d, x, dy, &g))
         return cudaErrorInvalidValue;
     g.partials = (float *)buffers->workspace;
-    g.bias = op->outputs > 1 ? (float *)((char *)buffers->workspace + p->bias) : NULL;
-    return tess_hopper_launch(grad_kernel<T, NINE>, g, d->row_groups * d->column_groups * d->parts, NO_LIMIT,
+    g.bias = has_bias(op) ? (float *)((char *)buffers->workspace + p->bias) : NULL;
+    g.accumulate = op->grad.accumulate;
+    return tess_hopper_launch(grad_kernel<T, NINE>, g,
+                              d->layers * d->row_groups * d->column_groups * d->parts, NO_LIMIT,
                               (tile::teams + 1) * WARPGROUP, tile::shared_bytes, stream);
 }
 
@@ -212,6 +242,13 @@ static cudaError_t add_parts(const tess_op *op, const grad_division *d, const gr
     kernel->out_rows = op->in[1].c;
     kernel->out_columns = op->in[0].c;
     kernel->out = (float *)buffers->out[0];
+    if (tess_op_is_pair(op)) {
+        sums.of[1] = *kernel;
+        sums.of[1].values = (const float *)buffers->workspace +
+                            (int64_t)d->parts * kernel->rows * kernel->taps * kernel->columns;
+        sums.of[1].out = (float *)buffers->out[1];
+        return tess_cuda_sum_parts(&sums, stream);
+    }
     bias->values = (const char *)buffers->workspace + p->bias;
     bias->dtype = TESS_F32;
     bias->parts = d->parts;
@@ -230,7 +267,7 @@ static cudaError_t run_type(const tess_op *op, const tess_op_buffers *buffers, c
     const grad_places p = places_of(op, &d);
     const cudaError_t result = is_nine(op) ? launch<T, true>(op, &d, &p, buffers, stream)
                                            : launch<T, false>(op, &d, &p, buffers, stream);
-    return result == cudaSuccess ? add_parts(op, &d, &p, buffers, stream) : result;
+    return result == cudaSuccess && !d.whole ? add_parts(op, &d, &p, buffers, stream) : result;
 }
 
 static cudaError_t run(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream)

@@ -9,20 +9,26 @@
  * 2x2 with stride 2, and 1x1: the 256 columns of an instruction are four boxes: the four phases of x, or four groups of
  * 64 inputs. Two teams do 64 outputs each.
  *
- * A block sums its part of the pixels in registers and writes it to the workspace. One warp of the last warpgroup
- * starts the copies; others sum dy for the gradient of the bias. */
+ * A block sums its part of the pixels in registers and writes it to the workspace, or, if all pixels are one part, to the
+ * gradient. One warp of the last warpgroup starts the copies; others sum dy for the gradient of the bias.
+ *
+ * Whatever the layer, a launch with a block on each multiprocessor ends with writing and adding 20 MB of partial sums, and
+ * starts with an empty pipeline: as long as two thirds of the products of a small layer. Two layers in one launch share
+ * that: each gets half of the blocks, for twice as long. */
 #ifndef TESS_CUDA_HOPPER_GRAD_CUH
 #define TESS_CUDA_HOPPER_GRAD_CUH
 
 #include "cuda/hopper/hopper_load.cuh"
 
-enum { GRAD_BOXES = 4, GRAD_WIDTH = 8 };
+enum { GRAD_BOXES = 4, GRAD_WIDTH = 8, GRAD_LAYERS = 2, GRAD_TAPS = 9 };
 
 typedef struct grad_geometry {
-    CUtensorMap x[GRAD_BOXES], dy;
-    float *partials;             /* [part][rows][taps][columns] */
-    float *bias;                 /* [part][rows]; NULL: none */
-    int tiles_x, tiles_y, tiles; /* of pixels; tiles: of all images */
+    CUtensorMap x[GRAD_BOXES], dy[GRAD_LAYERS]; /* x: of each layer, or of each phase of one */
+    float *partials;                            /* [layer][part][rows][taps][columns] */
+    float *bias;                                /* of one layer: [part][rows]; NULL: none */
+    float *out[GRAD_LAYERS];                    /* [rows][columns][taps]; NULL: there are partial sums */
+    bool accumulate;                            /* adds to what is in `out` */
+    int tiles_x, tiles_y, tiles;                /* of pixels; tiles: of all images */
     int parts, row_groups, column_groups;
     int rows, columns, taps; /* outputs, inputs */
     int pad_y, pad_x;
@@ -48,7 +54,8 @@ template <bool NINE> struct grad_tile {
 
 /* The work of a block. */
 struct grad_work {
-    int row_group, column_group, part, first, last; /* tiles [first, last) */
+    int row_group, column_group, layer, first, last; /* tiles [first, last) */
+    int part;                                        /* counts those of both layers */
 };
 
 static __device__ __forceinline__ grad_work grad_work_of(const grad_geometry &g)
@@ -56,10 +63,12 @@ static __device__ __forceinline__ grad_work grad_work_of(const grad_geometry &g)
     grad_work w;
     const int groups = g.row_groups * g.column_groups, group = blockIdx.x % groups;
     w.part = blockIdx.x / groups;
+    w.layer = w.part / g.parts;
     w.row_group = group % g.row_groups;
     w.column_group = group / g.row_groups;
-    w.first = (int)((int64_t)g.tiles * w.part / g.parts);
-    w.last = (int)((int64_t)g.tiles * (w.part + 1) / g.parts);
+    const int part = w.part - w.layer * g.parts;
+    w.first = (int)((int64_t)g.tiles * part / g.parts);
+    w.last = (int)((int64_t)g.tiles * (part + 1) / g.parts);
     return w;
 }
 
@@ -98,12 +107,15 @@ static __device__ __forceinline__ void grad_load(const grad_geometry &g, const g
         barrier_wait(ring.empty(stage.at), stage.round ^ 1);
         barrier_expect(full, tile::load_bytes);
         for (int b = 0; b < tile::dy_boxes; b++)
-            load_4d(ring.dy(stage.at, b), &g.dy, full, (w.row_group * tile::dy_boxes + b) * CHANNELS, x, y,
-                    n);
+            load_4d(ring.dy(stage.at, b), &g.dy[w.layer], full, (w.row_group * tile::dy_boxes + b) * CHANNELS,
+                    x, y, n);
         for (int b = 0; b < tile::x_boxes; b++) {
             const int group = NINE || g.phases ? w.column_group : w.column_group * tile::x_boxes + b;
-            load_4d(ring.x(stage.at, b), &g.x[!NINE && g.phases ? b : 0], full, group * CHANNELS,
-                    x - g.pad_x + (NINE ? b : 0), y - g.pad_y, n);
+            load_4d(ring.x(stage.at, b),
+                    &g.x[NINE       ? w.layer
+                         : g.phases ? b
+                                    : 0],
+                    full, group * CHANNELS, x - g.pad_x + (NINE ? b : 0), y - g.pad_y, n);
         }
         stage.next<tile::stages>();
     }
@@ -203,6 +215,56 @@ static __device__ __forceinline__ void grad_store(const grad_geometry &g, const 
     }
 }
 
+/* Where the teams of a 3x3 kernel bring their sums into the order of a weight file: in the memory of the stages, [row][tap]
+ * [column]. Rows are 8 banks from each other for the accumulators of a half-warp, taps 4 for reading. */
+struct grad_sums {
+    static constexpr int tap = CHANNELS + 4, row = GRAD_TAPS * tap + 4, bytes = CHANNELS * row * 4;
+};
+static_assert(grad_sums::bytes <= grad_tile<true>::barriers_at, "the sums do not fit");
+static_assert(grad_sums::row % 32 == 8 && grad_sums::tap % 32 == 4, "banks");
+
+/* Writes the gradient of a layer whose pixels are one part. All products of the three teams must be complete: their
+ * operands are overwritten. */
+static __device__ __forceinline__ void grad_store_whole(const grad_geometry &g, const grad_work &w,
+                                                        float *sums, int team, int warp, int lane,
+                                                        const float (&d)[grad_tile<true>::columns / 2])
+{
+    enum { TEAM_SYNC = 1, TEAM_THREADS = grad_tile<true>::teams * WARPGROUP };
+    float *mine = sums + (16 * warp + lane / 4) * grad_sums::row + 3 * team * grad_sums::tap + lane % 4 * 2;
+    named_sync(TEAM_SYNC, TEAM_THREADS);
+#pragma unroll
+    for (int box = 0; box < 3; box++)
+#pragma unroll
+        for (int j = 0; j < CHANNELS / 8; j++) {
+            const int at = 4 * (box * (CHANNELS / 8) + j);
+            float *to = mine + box * grad_sums::tap + 8 * j;
+            *(float2 *)to = make_float2(d[at], d[at + 1]);
+            *(float2 *)(to + 8 * grad_sums::row) = make_float2(d[at + 2], d[at + 3]);
+        }
+    named_sync(TEAM_SYNC, TEAM_THREADS);
+    const int first_row = w.row_group * CHANNELS, first_column = w.column_group * CHANNELS;
+    const int rows = min(CHANNELS, g.rows - first_row),
+              values = GRAD_TAPS * min(CHANNELS, g.columns - first_column);
+    for (int row = 4 * team + warp; row < rows; row += 4 * grad_tile<true>::teams) {
+        float *to = g.out[w.layer] + ((int64_t)(first_row + row) * g.columns + first_column) * GRAD_TAPS;
+        const float *from = sums + row * grad_sums::row;
+#pragma unroll 6
+        for (int i = lane; i < values; i += 32) {
+            const int column = i / GRAD_TAPS, tap = i - GRAD_TAPS * column;
+            const float sum = from[tap * grad_sums::tap + column];
+            to[i] = g.accumulate ? __ldcg(to + i) + sum : sum;
+        }
+    }
+}
+
+template <bool NINE>
+static __device__ __forceinline__ void grad_fetch_maps(const grad_geometry &g, const grad_work &w)
+{
+    fetch_map(&g.dy[w.layer]);
+    for (int b = 0; b < (NINE || !g.phases ? 1 : GRAD_BOXES); b++)
+        fetch_map(&g.x[NINE ? w.layer : b]);
+}
+
 template <typename T, bool NINE>
 __global__ void __launch_bounds__((grad_tile<NINE>::teams + 1) * WARPGROUP, 1)
     grad_kernel(const __grid_constant__ grad_geometry g)
@@ -226,6 +288,7 @@ __global__ void __launch_bounds__((grad_tile<NINE>::teams + 1) * WARPGROUP, 1)
     if (group == tile::teams) {
         fewer_registers<tile::other_registers>();
         if (warp == 0 && lane == 0) {
+            grad_fetch_maps<NINE>(g, w);
             wait_for_grid_before();
             grad_load<NINE>(g, w, ring);
         } else if (sums_bias && warp > 0 && warp <= tile::dy_boxes) {
@@ -235,6 +298,13 @@ __global__ void __launch_bounds__((grad_tile<NINE>::teams + 1) * WARPGROUP, 1)
         more_registers<tile::registers>();
         float d[tile::columns / 2];
         grad_multiply<T, NINE>(w, ring, group, warp == 0 && lane == 0, d);
+        if constexpr (NINE) {
+            if (g.out[0]) {
+                float *sums = (float *)(raw + (ring.base - shared_address(raw)));
+                grad_store_whole(g, w, sums, group, warp, lane, d);
+                return;
+            }
+        }
         grad_store<NINE>(g, w, group, warp, lane, d);
     }
 }

@@ -78,8 +78,8 @@ static uint64_t besides(const void *user, int micro_batches)
     return tess_mem_total(&other);
 }
 
-/* Of gradients, after which their parameters are updated: enough to make the launches of an update cheap on a card. */
-enum { UPDATE_BYTES = 16 << 20 };
+/* Of gradients, after which parameters are updated the first time: a small share of the activations at that point. */
+enum { UPDATE_BYTES = 1 << 20 };
 
 static tess_training_request request_of(const tess_train_job *job, const tess_train_phase *phase)
 {
@@ -99,6 +99,7 @@ static tess_training_request request_of(const tess_train_job *job, const tess_tr
                                                 .optimize = tess_train_config_optimize(config),
                                                 .average = config->average > 0,
                                                 .tf32 = job->engine.tf32,
+                                                .pair_gradients = true,
                                                 .seed = tess_data_seed(config->seed, TESS_DATA_DROPOUT),
                                                 .update_bytes = UPDATE_BYTES},
                                    .recompute_auto = config->recompute == TESS_TRAIN_RECOMPUTE_AUTO,

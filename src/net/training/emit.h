@@ -29,6 +29,7 @@ typedef struct tess_emitter {
     tess_cell *stats, *stats_again; /* for each layer: the statistics of its batch norm */
     tess_cell keys;                 /* item and step of each image, for DROPOUT; -1: no layer needs them */
     bool recomputing;
+    int recomputed; /* segments whose inner values are dropped */
 } tess_emitter;
 
 /* forward.c: the op that computes a layer in training. */

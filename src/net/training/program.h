@@ -86,6 +86,8 @@ void tess_program_fail(tess_program *program, const char *text);
 
 /* Moves a step up to `to`; those from there on move down by one. */
 void tess_program_move_up(tess_program *program, int from, int to);
+/* program_pairs.c: makes pairs of gradients of convolutions, of the steps after the first section. */
+void tess_program_pair_gradients(tess_program *program);
 /* program_packs.c: moves steps that pack next to each other, so that the device packs many parameters at once. */
 void tess_program_gather_packs(tess_program *program);
 /* Computes offsets in the arena, and lets ops overwrite inputs that no later step reads. */

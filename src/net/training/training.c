@@ -126,6 +126,8 @@ static tess_status emit(tess_training *t, tess_emitter *e, tess_error *error)
     tess_update_divide(&t->update, &t->program, e->net, &t->parameters, &t->settings);
     emit_begin(t);
     emit_pass(t, e);
+    if (t->settings.pair_gradients && t->program.status == TESS_OK)
+        tess_program_pair_gradients(&t->program);
     emit_update(t);
     TESS_TRY(t->program.status);
     tess_program_gather_packs(&t->program);
@@ -165,6 +167,7 @@ static tess_status plan(tess_training *t, const tess_net *net, tess_error *error
                       .update = &t->update,
                       .shape = {.n = s->n, .h = s->h, .w = s->w, .d = s->d}};
     const tess_status status = emit(t, &e, error);
+    t->recomputed = e.recomputed;
     tess_small_free(e.values);
     tess_small_free(e.stats);
     tess_small_free(e.stats_again);
@@ -224,6 +227,11 @@ tess_mem_bytes tess_training_bytes(const tess_training *t)
     bytes.by[t->device->host_memory ? TESS_MEM_IO : TESS_MEM_HOST] +=
         tess_block_granted(CONTROL_VALUES * sizeof(double));
     return bytes;
+}
+
+int tess_training_recomputed(const tess_training *t)
+{
+    return t->recomputed;
 }
 
 double tess_training_flops(const tess_training *t)

@@ -13,6 +13,7 @@ struct tess_training {
     tess_program program;
     tess_update update;
     tess_cell inputs[TESS_NET_ENDS], target, mask, keys; /* keys: of DROPOUT; -1: none */
+    int recomputed;                                      /* blocks */
     int64_t *key_values, step;                           /* for the keys of the next pass */
     size_t place_bytes[TESS_PLACES];
     tess_block blocks[TESS_PLACES], workspace;

@@ -41,18 +41,24 @@ static bool ends_layer(const tess_parameters *parameters, int i)
     return true;
 }
 
-/* Groups of whole layers, of at least `least` values, but for the last. */
+/* Groups of whole layers, in the order of the backward pass: the first of at least `least` values, each next one GROWTH
+ * times as many. The backward pass frees activations as it goes, so that gradients may take more bytes later, and an
+ * update of many values costs fewer launches. */
 static void divide(tess_update *update, const tess_parameters *parameters, int64_t least)
 {
-    int64_t first = 0;
-    for (int i = 0; i < parameters->count; i++) {
-        const int64_t end = ends_layer(parameters, i) ? layer_end(parameters, i) : 0;
-        if (end - first < least || end >= parameters->trained || update->count + 1 == UPDATE_GROUPS)
+    enum { GROWTH = 16 };
+    int64_t end = parameters->trained;
+    for (int i = parameters->count - 1; i > 0; i--) {
+        if (!ends_layer(parameters, i - 1)) /* the layer before may also end with running statistics */
+            continue;
+        const int64_t first = layer_end(parameters, i - 1);
+        if (end - first < least || update->count + 1 == UPDATE_GROUPS)
             continue;
         update->groups[update->count++] = (tess_update_group){first, end - first, -1};
-        first = end;
+        end = first;
+        least *= GROWTH;
     }
-    update->groups[update->count++] = (tess_update_group){first, parameters->trained - first, -1};
+    update->groups[update->count++] = (tess_update_group){0, end, -1};
 }
 
 /* True if the loss depends on all parameters: the backward pass then writes all gradients. In the block of gradients
@@ -97,7 +103,7 @@ tess_cell tess_update_gradients(const tess_update *update, tess_program *program
     if (!update->in_pass)
         return values_in(program, TESS_IN_GRADIENTS, first, elements);
     const tess_update_group *group = update->groups;
-    while (first >= group->first + group->count)
+    while (first < group->first)
         group++;
     return tess_program_part(program, group->gradients, (size_t)(first - group->first) * sizeof(float),
                              vector_of(TESS_F32, elements));
@@ -178,7 +184,7 @@ static bool touches(const tess_program *program, const tess_program_step *step,
 void tess_update_emit(const tess_update *update, tess_program *program, const tess_parameters *parameters,
                       const tess_training_settings *settings)
 {
-    for (int g = update->count - 1; g >= 0; g--) { /* in the order of the backward pass */
+    for (int g = 0; g < update->count; g++) {
         const int start = program->step_count;
         emit_group(update, g, program, parameters, settings);
         if (!update->in_pass || program->status != TESS_OK)

@@ -22,7 +22,7 @@ typedef struct tess_update_group {
 } tess_update_group;
 
 typedef struct tess_update {
-    tess_update_group groups[UPDATE_GROUPS];
+    tess_update_group groups[UPDATE_GROUPS]; /* in the order of the backward pass */
     int count;
     bool in_pass; /* each group is updated inside the pass; otherwise all parameters are one group */
 } tess_update;
