@@ -76,6 +76,42 @@ def check_stats(bench):
     bench.check_refused(bench.run("bench", "stats", "--only", "nothing", "--device", "cpu"), 2, "--only nothing", "guide")
 
 
+def check_device(bench):
+    """Small jobs in processes of their own, predictions for machines that are not here, and what is refused."""
+    def device_lines(*args):
+        result = bench.run("bench", "device", "--repeats", 1, *args)
+        bench.check(result.status == 0, f"device runs: {result}")
+        return [json.loads(line) for line in result.out.splitlines()]
+    for point in device_lines("--only", "rx 64"):
+        m, p = point.get("measured", {}), point.get("predicted", [])
+        bench.check(point["study"] == "device" and point["verb"] == "detect" and point["arguments"][0] == "detect" and
+                    0 < m["cpu_seconds"] and 0 < m["auto_seconds"] and point["reason"], f"device: a measured job: {point}")
+        bench.check(p and p[0]["device"] == "cpu" and p[0]["seconds"] > 0 and
+                    p[0]["seconds"] >= p[0]["compute_seconds"] + p[0]["fixed_seconds"] - 1e-9, f"device: its prediction: {p}")
+    fast = {"kind": "cuda", "device": "fast", "flops": 1e15, "bytes_per_second": 1e13, "link": {"up": 1e12, "down": 1e12},
+            "open_seconds": 0, "job_seconds": 0, "ops": {"device close": {"overhead_seconds": 0, "seconds_per_pixel": 1e-18}}}
+    slow = dict(fast, device="slow", open_seconds=1000)
+    files = []
+    for machine in (fast, slow):
+        files.append(bench.path(machine["device"] + ".json"))
+        files[-1].write_text(json.dumps(machine))
+    points = device_lines("--machine", ",".join(map(str, files)))
+    bench.check(len([p for p in points if "error" not in p]) >= 40 and len({p.get("verb") for p in points if "verb" in p}) >= 4,
+                f"device: {len(points)} jobs of all verbs are predicted")
+    for point in points:
+        if "error" in point:
+            continue
+        one, other = point["machines"]
+        bench.check(one["machine"] == "fast" and other["chosen"] == "cpu" and other["speedup"] == 1 and one["speedup"] >= 1 and
+                    "measured" not in point, f"device: a machine that takes a day to open is not chosen: {point}")
+    bench.check(any(p["machines"][0]["chosen"] != "cpu" for p in points if "machines" in p), "device: a fast machine is chosen")
+    bench.check_refused(bench.run("bench", "device", "--only", "nothing of this name"), 2, "--only", "denoise small")
+    broken = bench.path("broken.json")
+    broken.write_text('{"kind": "cuda"}')
+    result = bench.run("bench", "device", "--only", "rx 64", "--machine", broken)
+    bench.check("broken.json" in result.out and "flops" in result.out, f"device: a broken machine file: {result}")
+
+
 def main():
     bench = Bench(sys.argv[1])
     check_stats(bench)
@@ -108,8 +144,9 @@ def main():
                     last["best_images_per_second"] == max(p["images_per_second"] for p in mine if not p["transfer"]),
                     f"patch {patch}: the last line holds --batch auto against the best")
 
-    bench.check_refused(bench.run("bench", "width"), 2, "width", "size, batch, dem or stats")
+    bench.check_refused(bench.run("bench", "width"), 2, "width", "size, batch, dem, device or stats")
     check_dem(bench)
+    check_device(bench)
     bench.check_refused(bench.run("bench", "size", "--widths", "9:1:2"), 2, "--widths")
     bench.check_refused(bench.run("bench", "batch", "--patches", "12"), 2, "--patches 12")
     bench.check_refused(bench.run("bench", "size", "--models", "random:nothing"), 2, "random:drunet")

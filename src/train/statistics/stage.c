@@ -59,6 +59,12 @@ static int64_t rows_for(const tess_pixel_stage_settings *settings, const tess_sp
     return rows;
 }
 
+int64_t tess_pixel_block_rows(const tess_pixel_stage_settings *settings, const tess_spectral_plan *plan,
+                              const tess_pixel_image *image)
+{
+    return tess_min_i64(rows_for(settings, plan, image, false), image->height);
+}
+
 int64_t tess_pixel_stage_rows(const tess_pixel_stage *stage, const tess_pixel_image *image)
 {
     return tess_min_i64(rows_for(&stage->settings, stage->plan, image, stage->sizes.in_place), image->height);
@@ -106,6 +112,20 @@ static tess_status ask(const tess_pixel_stage_settings *settings, const tess_spe
     return workspace_for(settings, &op, sizes, error);
 }
 
+/* A pixel whose inner window covers the whole image has no ring. */
+static tess_status check_rings(const tess_spectral_plan *plan, const tess_pixel_image *image,
+                               tess_error *error)
+{
+    const tess_node *node = &plan->pipeline.nodes[tess_pipeline_score(&plan->pipeline)];
+    const int64_t inner = halo_of(plan) ? (int64_t)node->values[TESS_RX_INNER] : 0;
+    if (image->height > inner || image->width > inner)
+        return TESS_OK;
+    return tess_fail(error, TESS_BAD_INPUT,
+                     "node '%s' (rx): an image of %lld x %lld pixels has no ring around an inner window of "
+                     "%lld; set a smaller inner",
+                     node->name, (long long)image->height, (long long)image->width, (long long)inner);
+}
+
 tess_status tess_pixel_stage_plan(const tess_pixel_stage_settings *settings, const tess_spectral_plan *plan,
                                   const tess_pixel_set *set, tess_pixel_stage_sizes *sizes, tess_error *error)
 {
@@ -120,6 +140,7 @@ tess_status tess_pixel_stage_plan(const tess_pixel_stage_settings *settings, con
     for (int64_t i = 0; i < set->images; i++) {
         const tess_pixel_image *image = &set->image[i];
         const int64_t rows = tess_min_i64(rows_for(settings, plan, image, sizes->in_place), image->height);
+        TESS_TRY(check_rings(plan, image, error));
         const int64_t pixels = tess_min_i64(rows + 2 * sizes->halo, image->height) * image->width;
         sizes->rows = tess_max_i64(sizes->rows, rows);
         sizes->pixels = tess_max_i64(sizes->pixels, pixels);
@@ -140,10 +161,12 @@ tess_status tess_pixel_stage_plan(const tess_pixel_stage_settings *settings, con
     sizes->samples = sizes->keep_at + (nodata ? n : 0);
     sizes->values = sizes->on_host ? n * bands * sizeof(float) : 0;
     sizes->behind = sizes->on_host ? n * widest * sizeof(float) : 0;
+    sizes->trimmed = plan->trim_tap >= 0 ? n : 0;
     sizes->scores = n * sizeof(float);
     sizes->d_samples = separate ? sizes->samples : 0;
     sizes->d_values = imported ? n * bands * sizeof(float) : 0;
     sizes->d_behind = separate ? sizes->behind : 0;
+    sizes->d_trimmed = separate ? sizes->trimmed : 0;
     sizes->d_scores = separate ? sizes->scores : 0;
     sizes->d_centre = widest * sizeof(float);
     sizes->d_factor = widest * widest * sizeof(float);
@@ -157,15 +180,17 @@ typedef struct piece {
     bool host, pinned;
 } piece;
 
-enum { PIECES = 10 + TESS_PIXEL_SLOTS + TESS_PIXEL_UPLOADS };
+enum { PIECES = 12 + TESS_PIXEL_SLOTS + TESS_PIXEL_UPLOADS };
 
 static void list_pieces(const tess_pixel_stage_sizes *s, tess_pixel_stage *e, piece pieces[PIECES])
 {
     const piece list[] = {{s->values, &e->values, TESS_MEM_HOST, true, false},
                           {s->behind, &e->behind, TESS_MEM_HOST, true, false},
+                          {s->trimmed, &e->trimmed, TESS_MEM_HOST, true, false},
                           {s->scores, &e->scores, TESS_MEM_HOST, true, false},
                           {s->d_values, &e->d_values, TESS_MEM_ACTIVATIONS, false, false},
                           {s->d_behind, &e->d_behind, TESS_MEM_ACTIVATIONS, false, false},
+                          {s->d_trimmed, &e->d_trimmed, TESS_MEM_IO, false, false},
                           {s->d_scores, &e->d_scores, TESS_MEM_IO, false, false},
                           {s->d_centre, &e->d_centre, TESS_MEM_WEIGHTS, false, false},
                           {s->d_factor, &e->d_factor, TESS_MEM_WEIGHTS, false, false},

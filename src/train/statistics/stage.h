@@ -31,8 +31,8 @@ typedef struct tess_pixel_stage_sizes {
     bool in_place;      /* the set's `at` is used; a block is then an image */
     int slots, uploads; /* blocks that are in memory at a time, on the host and on the device */
     size_t keep_at;     /* where a slot has its marks of pixels with a value, behind the samples */
-    size_t samples, values, behind, scores; /* host; samples: of a slot */
-    size_t d_samples, d_values, d_behind, d_scores, d_centre, d_factor, workspace; /* device */
+    size_t samples, values, behind, trimmed, scores; /* host; samples: of a slot */
+    size_t d_samples, d_values, d_behind, d_trimmed, d_scores, d_centre, d_factor, workspace; /* device */
 } tess_pixel_stage_sizes;
 
 typedef struct tess_pixel_op {
@@ -46,8 +46,9 @@ typedef struct tess_pixel_stage {
     const tess_spectral_plan *plan;
     tess_pixel_stage_sizes sizes;
     tess_pixel_blocks blocks;
-    tess_block samples[TESS_PIXEL_SLOTS], values, behind, scores;
-    tess_block d_samples[TESS_PIXEL_UPLOADS], d_values, d_behind, d_scores, d_centre, d_factor, workspace;
+    tess_block samples[TESS_PIXEL_SLOTS], values, behind, trimmed, scores;
+    tess_block d_samples[TESS_PIXEL_UPLOADS], d_values, d_behind, d_trimmed, d_scores, d_centre, d_factor,
+        workspace;
     tess_stream *upload;                    /* these three on a device with separate memory */
     tess_event *uploaded[TESS_PIXEL_SLOTS]; /* the copy of this slot is done */
     tess_event *used[TESS_PIXEL_UPLOADS];   /* what was computed of these samples is done */
@@ -65,6 +66,8 @@ typedef struct tess_pixel_stage {
     int64_t width, loaded_rows, pixels;
     bool masked;
     int64_t bytes_read;
+    /* Seconds of paths on the host, with the values of pixels in and out. */
+    double path_seconds, path_values;
 } tess_pixel_stage;
 
 /* The sizes for the largest of the images. */
@@ -80,6 +83,8 @@ tess_status tess_pixel_stage_create(const tess_pixel_stage_settings *settings, c
 void tess_pixel_stage_destroy(tess_pixel_stage *stage); /* a stage of zeros is allowed */
 
 /* Rows of a block of this image. */
+int64_t tess_pixel_block_rows(const tess_pixel_stage_settings *settings, const tess_spectral_plan *plan,
+                              const tess_pixel_image *image);
 int64_t tess_pixel_stage_rows(const tess_pixel_stage *stage, const tess_pixel_image *image);
 /* Begins a walk over images; rows NULL: blocks of tess_pixel_stage_rows. */
 tess_status tess_pixel_stage_begin(tess_pixel_stage *stage, const tess_pixel_walk *walk,
@@ -94,6 +99,9 @@ const float *tess_pixel_stage_behind(tess_pixel_stage *stage, const tess_path *p
 tess_status tess_pixel_stage_moments(tess_pixel_stage *stage, const float *at, int64_t first, int64_t pixels,
                                      int channels, bool covariance, double *moments,
                                      tess_error *error) TESS_MUST_CHECK;
+/* The same for all loaded pixels whose score, as of the last call of tess_pixel_stage_score for all of them, is at most `limit`. */
+tess_status tess_pixel_stage_trimmed(tess_pixel_stage *stage, const float *at, int channels, double limit,
+                                     double *moments, tess_error *error) TESS_MUST_CHECK;
 /* Scores of pixels, NaN where there is none, on the host. tess_pixel_stage_factor first. */
 void tess_pixel_stage_factor(tess_pixel_stage *stage, const float *centre, const float *factor, int channels,
                              int rank);

@@ -5,6 +5,7 @@
  * been queued, so that the link always has the next copy. */
 #include <math.h>
 
+#include "base/clock.h"
 #include "tensor/samples.h"
 #include "train/statistics/stage_impl.h"
 
@@ -92,11 +93,13 @@ static tess_status send_slot(tess_pixel_stage *stage, const tess_pixel_slot *slo
 static void fill_values(tess_pixel_stage *stage, tess_dtype dtype, const void *samples)
 {
     const int64_t bands = stage->set->bands;
+    const double start = tess_clock();
     float *values = stage->values.data;
     tess_samples_to_float(dtype, 1, samples, stage->pixels * bands, values);
     for (int64_t p = 0; p < stage->pixels && stage->masked; p++)
         if (!stage->keep[p])
             values[p * bands] = NAN; /* a pixel with one such value has none */
+    stage->path_seconds += tess_clock() - start;
 }
 
 tess_status tess_pixel_stage_next(tess_pixel_stage *stage, const tess_pixel_block **block, tess_error *error)

@@ -1,6 +1,7 @@
 /* stage_run.c: the ops of a stage on the block that is loaded. */
 #include <math.h>
 
+#include "base/clock.h"
 #include "tensor/moments.h"
 #include "train/statistics/stage_impl.h"
 
@@ -105,7 +106,10 @@ const float *tess_pixel_stage_behind(tess_pixel_stage *stage, const tess_path *p
 {
     if (path->count == 0)
         return stage->at;
+    const double start = tess_clock();
     tess_path_run(path, stage->values.data, stage->pixels, stage->behind.data, stage->settings.pool);
+    stage->path_seconds += tess_clock() - start;
+    stage->path_values += (double)stage->pixels * (path->bands + path->out);
     return tess_pixel_stage_send(stage, stage->behind.data, &stage->d_behind,
                                  (size_t)stage->pixels * (size_t)path->out * sizeof(float));
 }
@@ -155,6 +159,18 @@ tess_status tess_pixel_stage_score(tess_pixel_stage *stage, const float *at, int
                           .out = {out}},
         error));
     return fetch(stage, out, first, pixels, scores, error);
+}
+
+tess_status tess_pixel_stage_trimmed(tess_pixel_stage *stage, const float *at, int channels, double limit,
+                                     double *moments, tess_error *error)
+{
+    const float *scores = stage->scores.data;
+    uint8_t *keep = stage->trimmed.data;
+    for (int64_t p = 0; p < stage->pixels; p++)
+        keep[p] = (double)scores[p] <= limit; /* not if it has no score */
+    const tess_op op = tess_pixel_moments_op(stage->pixels, channels, true, true);
+    const void *there = tess_pixel_stage_send(stage, keep, &stage->d_trimmed, (size_t)stage->pixels);
+    return tess_pixel_stage_run(stage, &op, (tess_op_buffers){.in = {at, there}, .out = {moments}}, error);
 }
 
 tess_status tess_pixel_stage_local(tess_pixel_stage *stage, const float *at, int channels, int inner,

@@ -3,21 +3,25 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/clock.h"
 #include "tensor/moments.h"
 #include "train/statistics/statistics_impl.h"
 
-static int rows_of_factor(const tess_statistics *s)
+int tess_statistics_factor_rows(const tess_statistics *s)
 {
     return s->rank > 0 ? s->rank : 1;
 }
 
-static tess_status make_factor(tess_statistics *s, tess_error *error)
+tess_status tess_statistics_make_factor(tess_statistics *s, tess_error *error)
 {
     const int channels = tess_spectral_gives(s->plan, tess_statistics_score_at(s->plan));
+    const double start = tess_clock();
     TESS_TRY(tess_spectral_quadratic(s->state, s->at.centre, s->at.factor, &s->rank, s->at.work, error));
+    s->solve_seconds += tess_clock() - start;
+    s->solves++;
     if (s->rank == 0) /* all pixels are equal: a row of zeros gives them the score 0 */
         memset(s->at.factor, 0, (size_t)channels * sizeof(float));
-    tess_pixel_stage_factor(&s->stage, s->at.centre, s->at.factor, channels, rows_of_factor(s));
+    tess_pixel_stage_factor(&s->stage, s->at.centre, s->at.factor, channels, tess_statistics_factor_rows(s));
     return TESS_OK;
 }
 
@@ -42,7 +46,7 @@ static tess_status score_blocks(const walk *w, tess_error *error)
     const int channels = tess_spectral_gives(s->plan, tess_statistics_score_at(s->plan));
     float *scores = s->stage.scores.data;
     if (!s->factor_known) {
-        TESS_TRY(make_factor(s, error));
+        TESS_TRY(tess_statistics_make_factor(s, error));
         s->factor_known = true;
     }
     TESS_TRY(tess_pixel_stage_begin(&s->stage, &blocks, error));
@@ -51,8 +55,8 @@ static tess_status score_blocks(const walk *w, tess_error *error)
         if (!block)
             return TESS_OK;
         const float *there = tess_pixel_stage_behind(&s->stage, &s->score_path);
-        TESS_TRY(tess_pixel_stage_score(&s->stage, there, 0, s->stage.pixels, channels, rows_of_factor(s),
-                                        scores, error));
+        TESS_TRY(tess_pixel_stage_score(&s->stage, there, 0, s->stage.pixels, channels,
+                                        tess_statistics_factor_rows(s), scores, error));
         TESS_TRY(w->sink(w->user, w->image, block->rows.first, block->rows.rows, scores, error));
         tess_stop_add(s->stage.settings.stop, s->stage.pixels);
     }
@@ -111,7 +115,7 @@ static tess_status stream_step(tess_statistics *s, const tess_node *node, int64_
     double *covariance = tess_spectral_part(s->state, score, "covariance");
     for (size_t i = 0; i < c * c; i++)
         covariance[i] = count > 1 ? second[i] / (count - 1) : 0;
-    return make_factor(s, error);
+    return tess_statistics_make_factor(s, error);
 }
 
 static int64_t stream_rows(const void *user, const tess_pixel_image *image, int64_t row)
@@ -138,8 +142,8 @@ static tess_status score_stream(const walk *w, const tess_node *node, tess_error
             return TESS_OK;
         const float *there = tess_pixel_stage_behind(&s->stage, &s->score_path);
         TESS_TRY(stream_step(s, node, block->rows.rows, there, error));
-        TESS_TRY(tess_pixel_stage_score(&s->stage, there, 0, s->stage.pixels, channels, rows_of_factor(s),
-                                        scores, error));
+        TESS_TRY(tess_pixel_stage_score(&s->stage, there, 0, s->stage.pixels, channels,
+                                        tess_statistics_factor_rows(s), scores, error));
         TESS_TRY(w->sink(w->user, w->image, block->rows.first, block->rows.rows, scores, error));
         tess_stop_add(s->stage.settings.stop, s->stage.pixels);
     }
