@@ -102,10 +102,12 @@ static const cli_option options[] = {
      "counts",
      NULL, 1, 1000},
     {"--seconds", "S", cli_from_0, AT(settings.seconds),
-     "dem: further passes are timed until so many seconds are over (default 2)"},
+     "dem: further passes are timed until so many seconds are over (default 2); stats: no further ones"},
     {"--machine", "LIST", names, AT(machines),
      "device: machine files; jobs are predicted for this CPU and for them, and nothing is run"},
-    {"--only", "TEXT", cli_text, AT(settings.only), "device: only jobs whose name has this in it"},
+    {"--only", "TEXT", cli_text, AT(settings.only),
+     "device, stats: only jobs or workloads whose name has this in it, such as guide, samples, batch, size, "
+     "b32"},
 };
 
 typedef struct line_target {
@@ -180,17 +182,17 @@ static int run(int argc, char **argv, bool plan)
 const cli_verb cli_bench = {
     .name = "bench",
     .what = "studies of speed and memory, as JSON lines",
-    .usage = "size|batch|dem|device",
+    .usage = "size|batch|dem|device|stats",
     .text =
         "size: memory and time against the width of the image.\nbatch: one image in patches, several at a "
         "time.\ndem: the diffusion sampler of fill on made-up tiles, by batch, precision and "
         "sampler.\ndevice: "
         "jobs of all verbs on each device, what --device auto predicted and chose, and what that choice "
-        "cost. "
+        "cost.\nstats: statistics of hyperspectral cubes on each device, and from where on a card pays."
         "\nOne JSON object a line goes to standard output, or to the file of --json, as soon as a point "
         "is measured.",
     .example = "tessera bench size --models random:dncnn --widths 1024:1280:64 --device cuda",
-    .choices = "size batch dem device",
+    .choices = "size batch dem device stats",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .least = 1,

@@ -57,6 +57,25 @@ def check_dem(bench):
     bench.check_refused(bench.run("bench", "dem", *small, "--memory", "1M", "--batches", 64), 1, "--memory", "64 tiles")
 
 
+def check_stats(bench):
+    """Phase 1 of hyperspectral pipelines: every workload from the host's memory and in place, with the planned bytes."""
+    result = bench.run("bench", "stats", "--only", "channels", "--device", "cpu", "--threads", "2", "--repeats", "2", "--seconds", 0)
+    points = [json.loads(line) for line in result.out.splitlines()]
+    told = [(p["input"]["channels"], p["source"]) for p in points]
+    bench.check(result.status == 0 and told == [(c, s) for c in (10, 50, 100, 200) for s in ("host", "device")],
+                f"stats: a line for each workload and source: {told} {result.err}")
+    for p in points:
+        m, load = p["measured"], p["input"]
+        size = load["samples"] * load["height"] * load["width"] * load["channels"] * 4
+        bench.check(p["plan"]["peak_bytes"] == m["peak_bytes"], f"stats: planned bytes are counted: {p}")
+        bench.check(p["plan"]["passes"] == 1 and load["distinct"] == load["samples"] and m["seconds"] > 0 and load["seconds"] > 0 and
+                    abs(m["gb_per_second"] * m["seconds"] - 1e-9 * size) < 1e-15 * size, f"stats: {p}")
+        bench.check("of_link_time" not in m, "stats: the CPU has no link")
+    few = bench.run("bench", "stats", "--only", "size-10x128", "--device", "cpu", "--repeats", "1", "--seconds", 0, "--memory", "1M")
+    bench.check_refused(few, 1, "does not fit")
+    bench.check_refused(bench.run("bench", "stats", "--only", "nothing", "--device", "cpu"), 2, "--only nothing", "guide")
+
+
 def check_device(bench):
     """Small jobs in processes of their own, predictions for machines that are not here, and what is refused."""
     def device_lines(*args):
@@ -95,6 +114,7 @@ def check_device(bench):
 
 def main():
     bench = Bench(sys.argv[1])
+    check_stats(bench)
     points = lines(bench, "size", "--models", MODEL, "--height", 64, "--widths", "64:96:16,100")
     bench.check([p["input"]["width"] for p in points] == [64, 80, 96, 100], "every width has its line")
     bench.check(all(p["plan"]["tiles"] == 1 for p in points), "whole images")
@@ -124,7 +144,7 @@ def main():
                     last["best_images_per_second"] == max(p["images_per_second"] for p in mine if not p["transfer"]),
                     f"patch {patch}: the last line holds --batch auto against the best")
 
-    bench.check_refused(bench.run("bench", "width"), 2, "width", "size, batch, dem or device")
+    bench.check_refused(bench.run("bench", "width"), 2, "width", "size, batch, dem, device or stats")
     check_dem(bench)
     check_device(bench)
     bench.check_refused(bench.run("bench", "size", "--widths", "9:1:2"), 2, "--widths")

@@ -23,7 +23,7 @@ static inline void check_trainable(const char *device, const char *plain, const 
 {
     pipeline_run one, other;
     pipeline_run_fit(&one, plain, a, NULL, 5, 1);
-    pipeline_run_fit_on(&other, device, trainable, a, NULL, 7, 2);
+    pipeline_run_fit_on(device, &other, trainable, a, NULL, 7, 2);
     CHECK_MSG(one.status == TESS_OK && other.status == TESS_OK, "%s%s", one.error.text, other.error.text);
     if (one.status == TESS_OK && other.status == TESS_OK) {
         CHECK(!tess_spectral_by_network(one.plan) && tess_spectral_by_network(other.plan));
@@ -62,7 +62,7 @@ static inline float *pixels_behind(pipeline_run *run, const pixel_arrays *a, int
 static inline void check_distance(const char *device, const char *json, pixel_arrays *a, bool mean)
 {
     pipeline_run run;
-    pipeline_run_fit_on(&run, device, json, a, NULL, 6, 2);
+    pipeline_run_fit_on(device, &run, json, a, NULL, 6, 2);
     CHECK_MSG(run.status == TESS_OK, "%s", run.error.text);
     if (run.status == TESS_OK) {
         const int score = tess_pipeline_score(&run.plan->pipeline),

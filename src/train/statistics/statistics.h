@@ -48,7 +48,7 @@ typedef struct tess_statistics_report {
      * factors so many times. */
     double read_seconds, path_seconds, path_values, solve_seconds, solves;
 } tess_statistics_report;
-tess_statistics_report tess_statistics_facts(const tess_statistics *statistics);
+tess_statistics_report tess_statistics_facts(tess_statistics *statistics);
 
 /* What phase 1, or scoring all images of a set, will do, for predictions. */
 typedef struct tess_statistics_work {

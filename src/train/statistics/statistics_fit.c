@@ -144,20 +144,23 @@ static tess_status add_scores(void *user, int64_t image, int64_t first_row, int6
     return TESS_OK;
 }
 
-static tess_status gather_image(tess_statistics *s, const tess_pixel_set *set, int64_t image, const pass *p,
-                                tess_error *error)
+/* Images [image, end) of the set. */
+static tess_status gather(tess_statistics *s, const tess_pixel_set *set, int64_t image, int64_t end,
+                          const pass *p, tess_error *error)
 {
-    const tess_pixel_image *size = &set->image[image];
-    const int64_t step = tess_pixel_stage_rows(&s->stage, size);
-    for (int64_t row = 0; row < size->height && p->count; row += step) {
-        const int64_t rows = tess_min_i64(step, size->height - row), left = size->height - row - rows;
-        TESS_TRY(tess_pixel_stage_load(&s->stage, set, image, (tess_pixel_rows){row, rows},
-                                       (tess_pixel_rows){row + rows, tess_min_i64(step, left)}, error));
+    const tess_pixel_walk walk = {.set = set, .image = image, .end = end};
+    const tess_pixel_block *block;
+    if (!p->count)
+        return TESS_OK;
+    TESS_TRY(tess_pixel_stage_begin(&s->stage, &walk, error));
+    for (;;) {
+        TESS_TRY(tess_pixel_stage_next(&s->stage, &block, error));
+        if (!block)
+            return TESS_OK;
         for (int i = 0; i < p->count; i++)
             TESS_TRY(add_block(s, p, p->tap[i], error));
         tess_stop_add(s->stage.settings.stop, s->stage.pixels);
     }
-    return TESS_OK;
 }
 
 static void make_paths(tess_statistics *s, const pass *p)
@@ -221,7 +224,7 @@ tess_status tess_statistics_fit_image(tess_statistics *s, const tess_pixel_set *
         const pass p = pass_of(s->plan, TESS_SCOPE_IMAGE, r);
         TESS_TRY(begin(s, &p, error));
         make_paths(s, &p);
-        TESS_TRY(gather_image(s, set, image, &p, error));
+        TESS_TRY(gather(s, set, image, image + 1, &p, error));
         TESS_TRY(finish(s, &p, error));
     }
     return TESS_OK;
@@ -237,21 +240,31 @@ static int deepest(const tess_spectral_plan *plan, const pass *p)
     return node;
 }
 
+/* The images one after another: something is fitted for each, or they are scored. */
+static tess_status gather_each(tess_statistics *s, const tess_pixel_set *set, const pass *p, int node,
+                               tess_error *error)
+{
+    for (int64_t image = 0; image < set->images; image++) {
+        if (p->count)
+            TESS_TRY(tess_statistics_fit_image(s, set, image, node, error));
+        make_paths(s, p);
+        TESS_TRY(gather(s, set, image, image + 1, p, error));
+        if (p->scores >= 0)
+            TESS_TRY(tess_statistics_raw_scores(s, set, image, add_scores, s, error));
+    }
+    return TESS_OK;
+}
+
 tess_status tess_statistics_fit(tess_statistics *s, const tess_pixel_set *set, tess_error *error)
 {
     for (int number = 1; number <= s->plan->passes; number++) {
         const pass p = pass_of(s->plan, TESS_SCOPE_SET, number);
         const int node = deepest(s->plan, &p);
         TESS_TRY(begin(s, &p, error));
-        for (int64_t image = 0; image < set->images; image++) {
-            if (p.count)
-                TESS_TRY(tess_statistics_fit_image(s, set, image, node, error));
-            if (image == 0 || node != TESS_NODE_DATA)
-                make_paths(s, &p);
-            TESS_TRY(gather_image(s, set, image, &p, error));
-            if (p.scores >= 0)
-                TESS_TRY(tess_statistics_raw_scores(s, set, image, add_scores, s, error));
-        }
+        make_paths(s, &p);
+        TESS_TRY(tess_spectral_readings_at(s->plan, node) == 0 && p.scores < 0
+                     ? gather(s, set, 0, set->images, &p, error)
+                     : gather_each(s, set, &p, node, error));
         TESS_TRY(finish(s, &p, error));
         if (number == 1 && p.count)
             s->pixels = (int64_t)s->at.moments[p.tap[0]][TESS_MOMENTS_COUNT];

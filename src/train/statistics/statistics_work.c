@@ -34,7 +34,8 @@ static void add_op(const listing *l, const tess_op *op, double runs)
 static void add_load(const listing *l, const blocks *b)
 {
     const tess_op op = tess_pixel_import_op(b->image->dtype, b->pixels, l->plan->bands);
-    add_op(l, &op, b->count);
+    if (b->image->dtype != TESS_F32) /* which needs none */
+        add_op(l, &op, b->count);
     l->work->blocks += b->count;
     const double bytes =
         b->count * (double)b->pixels * l->plan->bands * (double)tess_dtype_size(b->image->dtype);
