@@ -16,38 +16,11 @@ bool tess_gdal_is_tag(const char *item)
     return strchr(item, '=') != NULL;
 }
 
-/* Other domains are GDAL's own, and are generated or carried over elsewhere. */
-bool tess_gdal_is_own_domain(GDALMajorObjectH object, const char *domain)
+/* `tiff` is as for tess_gdal_domains. */
+static bool has_tags(GDALMajorObjectH object, const char *tiff)
 {
-    static const char *const others[] = {"",
-                                         "IMAGE_STRUCTURE",
-                                         "SUBDATASETS",
-                                         "DERIVED_SUBDATASETS",
-                                         "RPC",
-                                         "GEOLOCATION",
-                                         "xml:XMP",
-                                         "EXIF",
-                                         "COLOR_PROFILE",
-                                         "TIFF",
-                                         "ENVI",
-                                         "IMD",
-                                         "LocationInfo",
-                                         "ProxyOverviewRequest",
-                                         "xml:ESRI",
-                                         "xml:ISIS3"};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (strcmp(domain, others[i]) == 0)
-            return false;
-    char **items = tess_gdal.GDALGetMetadata(object, domain);
-    return items && *items;
-}
-
-static bool has_tags(GDALMajorObjectH object)
-{
-    char **domains = tess_gdal.GDALGetMetadataDomainList(object);
-    bool own = false;
-    for (char **at = domains; at && *at; at++)
-        own = own || tess_gdal_is_own_domain(object, *at);
+    char **domains = tess_gdal_domains(object, tiff);
+    const bool own = domains && *domains;
     tess_gdal.CSLDestroy(domains);
     if (own)
         return true;
@@ -69,7 +42,8 @@ static unsigned band_says(GDALRasterBandH band, bool envi)
     return ((scaled && scale != 1) || (moved && offset != 0) ? TESS_SAYS_SCALE : 0) |
            (unit && unit[0] ? TESS_SAYS_UNIT : 0) | (name && name[0] ? TESS_SAYS_NAMES : 0) |
            (categories && *categories ? TESS_SAYS_CATEGORIES : 0) |
-           (!envi && has_tags(band) ? TESS_SAYS_TAGS : 0); /* ENVI's wavelengths are part of the names */
+           (!envi && has_tags(band, NULL) ? TESS_SAYS_TAGS
+                                          : 0); /* ENVI's wavelengths are part of the names */
 }
 
 /* True when an ENVI header has fields that other formats have no place for. */
@@ -128,7 +102,7 @@ void tess_gdal_says(GDALDatasetH dataset, tess_image_info *info)
         info->says |= TESS_SAYS_POINTS;
     if (tess_gdal.GDALGetMetadata(dataset, "RPC"))
         info->says |= TESS_SAYS_RATIONAL;
-    if (strcmp(driver, "GTiff") == 0 && has_tags(dataset))
+    if (strcmp(driver, "GTiff") == 0 && has_tags(dataset, tess_gdal.GDALGetDescription(dataset)))
         info->says |= TESS_SAYS_TAGS;
     int given = FALSE;
     info->scale = tess_gdal.GDALGetRasterScale(tess_gdal.GDALGetRasterBand(dataset, 1), &given);
