@@ -2,9 +2,12 @@
  *
  * Items that GDAL generates when it opens a file (statistics, the band names of an ENVI raster as tags of the
  * file) do not count, nor do items that are carried over as EXIF data. */
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "io/gdal_metadata.h"
+#include "io/pnm_probe.h"
 
 /* True for an item of the file or of a band that a person or a program set. */
 bool tess_gdal_is_tag(const char *item)
@@ -85,6 +88,23 @@ static bool has_fields(GDALDatasetH dataset)
             return true;
     }
     return false;
+}
+
+/* Integers whose file says that they have fewer bits than their type, or which sample is white, mean fractions of
+ * that. */
+void tess_gdal_find_maximum(GDALDatasetH dataset, const char *path, tess_image_info *info)
+{
+    const bool sign = info->dtype == TESS_I16 || info->dtype == TESS_I32;
+    const char *driver = tess_gdal.GDALGetDescription(tess_gdal.GDALGetDatasetDriver(dataset)),
+               *stored = tess_gdal.GDALGetMetadataItem(tess_gdal.GDALGetRasterBand(dataset, 1), "NBITS",
+                                                       "IMAGE_STRUCTURE");
+    const int bits = stored ? atoi(stored) : 0,
+              most = strcmp(driver, "PNM") == 0 ? tess_pnm_maximum(path) : 0;
+    const double maximum = most > 0 ? most : bits > sign ? exp2(bits - sign) - 1 : 0;
+    if (info->full_scale == 1 || !(maximum >= 1) || info->labels)
+        return;
+    info->fractions = most > 0;
+    info->full_scale = fmin(maximum, info->full_scale);
 }
 
 void tess_gdal_says(GDALDatasetH dataset, tess_image_info *info)

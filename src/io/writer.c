@@ -67,6 +67,12 @@ size_t tess_writer_held_bytes(const char *path, const tess_image_info *info)
     return possible ? known->write->held_bytes(path, info) + info->extras_bytes : 0;
 }
 
+bool tess_writer_is_picture(const char *path)
+{
+    const tess_suffix *known = tess_suffix_of(path);
+    return known && known->write && known->write->only_rgb && known->write->only_rgb(path);
+}
+
 tess_status tess_writer_check_folder(const char *path, tess_error *error)
 {
     char folder[4096], *target = NULL;
