@@ -100,17 +100,18 @@ static void step_off_nodata(const tess_image_info *info, float value, tess_scale
     }
 }
 
-/* Counts restored samples that the output clamps. What lies near the ends is not counted: noise and overshoot of the
- * network. */
+/* Counts restored samples that the output clamps. What lies near the ends is not counted: overshoot of the network, and
+ * noise that is left. */
 static void count_cut_off(tess_prepared_image *image, const float *values)
 {
     static const double NEAR = 0.01; /* of the range */
     const tess_denoise_file *file = image->file;
     const int64_t colours = tess_denoise_colours(&file->info), channels = file->info.channels;
     const double span = file->scale.high - file->scale.low,
-                 near = NEAR * (file->shown.high - file->shown.low),
-                 low = (file->shown.low - near - file->scale.low) / span,
-                 high = (file->shown.high + near - file->scale.low) / span;
+                 noise = fmax(file->sigma, 0) * (image->settings->strength < 1 ? 3 : 1),
+                 near = NEAR * (file->shown.high - file->shown.low) / span + noise,
+                 low = (file->shown.low - file->scale.low) / span - near,
+                 high = (file->shown.high - file->scale.low) / span + near;
     for (int64_t i = 0; i < file->info.width * colours; i++) {
         const bool valid = image->rows.valid_again[i / colours * channels + i % colours];
         image->written += valid;
