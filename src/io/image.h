@@ -106,6 +106,9 @@ typedef struct tess_writer tess_writer; /* owned by the caller: tess_writer_clos
 
 /* True when tess_reader_open would try this suffix (for folders). */
 bool tess_image_is_known(const char *path);
+/* The suffix of the format in which an image is written whose own format is only read: PNG for pictures, TIFF for what
+ * may be a raster; NULL for every other name. */
+const char *tess_image_written_as(const char *path);
 /* Loads the library that this path's format needs (GDAL; none for PNG and NPY). */
 tess_status tess_image_load_library(const char *path, tess_error *error) TESS_MUST_CHECK;
 

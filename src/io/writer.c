@@ -155,6 +155,9 @@ static void note_lost(tess_writer *writer, int orientation)
     size_t used = 0;
     if (!upright)
         used = (size_t)snprintf(writer->lost, size, "orientation %d of the EXIF data", orientation);
+    if (writer->extras.frames > 1)
+        used += (size_t)snprintf(writer->lost + used, size - used, "%sframes 2 to %u of the animation",
+                                 used ? ", " : "", (unsigned)writer->extras.frames);
     for (size_t i = 0; i < sizeof parts / sizeof *parts && used < size; i++)
         if (lost & parts[i].bit)
             used +=

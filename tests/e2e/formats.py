@@ -4,7 +4,7 @@ import subprocess
 import sys
 import time
 
-from support import MIB, Bench, high_water, np, psnr, read_png
+from support import MIB, Bench, high_water, np, png_chunk, psnr, read_png, to_integers, write_png
 from tiff import tags_of, write_tiff
 
 bench = Bench(sys.argv[1])
@@ -90,5 +90,30 @@ bench.check(np.abs(read_png(bench.path("bits.png")).ravel() - numbers.ravel() * 
 np.save(bench.path("plain.npy"), numbers.reshape(96, 112).astype(np.uint16))
 _, said = denoise(bits, bench.path("bits.npy"), "--sigma", "0.04", "--truth", bench.path("plain.npy"))
 bench.check("compared by fractions: its samples end at 65535" in said, f"a truth with another maximum is named: {said}")
+
+# --- an animation ------------------------------------------------------------------------------------------------------
+
+write_png(bench.path("frames.png"), to_integers(clean, np.uint8))
+data = bench.path("frames.png").read_bytes()
+bench.path("frames.png").write_bytes(data[:33] + png_chunk(b"acTL", struct.pack(">II", 3, 0)) + data[33:])
+entry, said = denoise(bench.path("frames.png"), bench.path("frame.png"), "--sigma", "0.02")
+bench.check("frames 2 to 3" in entry.get("lost", "") and "frames 2 to 3" in said, f"only the first frame of an animation is written: {entry}, {said}")
+
+# --- folders of formats that are only read, and results that are empty ------------------------------------------------
+
+folder, made = bench.path("folder"), bench.path("made")
+folder.mkdir()
+write_pnm(folder / "a.pgm", np.rint(noisy * 255), 255)
+write_pnm(folder / "a.ppm", np.rint(np.stack([noisy] * 3, -1) * 4095), 4095)
+write_png(folder / "a.png", to_integers(noisy, np.uint8))
+(folder / "N45E006.hgt").write_bytes(np.rint(1000 + 500 * np.kron(noisy, np.ones((13, 11)))[:1201, :1201]).astype(">i2").tobytes())
+run = bench.run("denoise", folder, made, "--memory", "300M", "--json", "-")
+names = sorted(p.name for p in made.iterdir()) if made.exists() else []
+bench.check(run.status == 0 and names == ["N45E006.hgt.tif", "a.pgm.png", "a.png", "a.ppm.png"], f"each has a result: {names}, {run}")
+bench.check("3 file(s) have a format that is only read" in run.err, f"and a note says which: {run.err}")
+(made / "a.png").write_bytes(b"")
+run = bench.run("denoise", folder, made, "--memory", "300M", "--json", "-", "--skip-existing", "--quiet")
+done = [entry["name"] for entry in run.record["denoise"]["files"] if not entry.get("skipped")]
+bench.check(done == ["a.png"] and (made / "a.png").stat().st_size > 0, f"an empty file is no result: {done}")
 
 bench.finish()

@@ -54,6 +54,13 @@ static void report_truth(const tess_denoise_settings *settings, const tess_denoi
                   "compares "
                   "sample by sample",
                   file->truth, scale.high, file->input, file->scale.high, file->scale.high);
+    if (!tess_denoise_truth_has_units(file) &&
+        ((file->info.says ^ file->truth_info.says) & TESS_SAYS_SCALE) != 0)
+        tess_note(&settings->common, TESS_NOTE_WARNING,
+                  "%s: compared sample by sample, although only %s has a scale or offset; floats would be "
+                  "compared in "
+                  "its units",
+                  file->truth, file->info.says & TESS_SAYS_SCALE ? file->input : file->truth);
     if (converted || (file->truth_info.dtype != file->info.dtype && !tess_denoise_scale_is_of_type(file)))
         tess_note(&settings->common, TESS_NOTE_WARNING,
                   "%s: compared in the units of %s%s: its samples %.7g and %.7g mean 0 and 1", file->truth,
