@@ -223,8 +223,8 @@ static tess_status describe_samples(tess_engine *engine, const tess_denoise_sett
     return TESS_OK;
 }
 
-static void fill_request(const tess_engine *engine, const tess_denoise_settings *settings,
-                         tess_denoise_file *file)
+void tess_denoise_request(const tess_engine *engine, const tess_denoise_settings *settings,
+                          tess_denoise_file *file)
 {
     tess_denoise_sink sink;
     tess_prepared_rows rows;
@@ -278,6 +278,6 @@ tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settin
     tess_denoise_note_axes(settings, file); /* before an error that a wrong order of axes may cause */
     TESS_TRY(describe_samples(engine, settings, file, error));
     tess_denoise_note_samples(settings, file);
-    fill_request(engine, settings, file);
+    tess_denoise_request(engine, settings, file);
     return TESS_OK;
 }

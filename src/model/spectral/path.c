@@ -103,8 +103,8 @@ void tess_continuum(const double *at, int channels, double *x, int *hull)
     x[channels - 1] = 1;
 }
 
-/* Mean out, then divided by the length (or by the deviation, which is the length over the root of the count). */
-static void normalise(double *x, int channels, double eps, bool deviation)
+/* Mean out, then divided by the root of the sum of squares over `divisor`. */
+static void normalise(double *x, int channels, double eps, double divisor)
 {
     double mean = 0, sum = 0;
     for (int i = 0; i < channels; i++)
@@ -113,7 +113,7 @@ static void normalise(double *x, int channels, double eps, bool deviation)
         x[i] -= mean;
         sum += x[i] * x[i];
     }
-    const double scale = 1 / fmax(sqrt(deviation ? sum / channels : sum), eps);
+    const double scale = 1 / fmax(sqrt(sum / divisor), eps);
     for (int i = 0; i < channels; i++)
         x[i] *= scale;
 }
@@ -130,6 +130,27 @@ static void positions(const tess_spectral_plan *plan, int node, int channels, do
         at[i] = ascends ? plan->wavelengths[source[i]] : i;
 }
 
+/* Linear, ReLU, linear. `hidden` has room for as many values as a spectrum. */
+static void run_mlp(const tess_path *path, const tess_path_step *step, double *x, double *hidden)
+{
+    const tess_spectral_state *state = path->state;
+    const int64_t width = (int64_t)state->plan->pipeline.nodes[step->cut].values[TESS_MLP_HIDDEN];
+    const double *first = tess_spectral_part(state, step->cut, "first"),
+                 *bias = tess_spectral_part(state, step->cut, "bias"),
+                 *second = tess_spectral_part(state, step->cut, "second");
+    for (int64_t k = 0; k < width; k++) {
+        double sum = bias[k];
+        for (int i = 0; i < step->in; i++)
+            sum += first[k * step->in + i] * x[i];
+        hidden[k] = sum > 0 ? sum : 0;
+    }
+    for (int o = 0; o < step->out; o++) {
+        x[o] = 0;
+        for (int64_t k = 0; k < width; k++)
+            x[o] += second[o * width + k] * hidden[k];
+    }
+}
+
 static void run_cut(const tess_path *path, const tess_path_step *step, double *x, double *spare)
 {
     const tess_spectral_plan *plan = path->state->plan;
@@ -137,11 +158,16 @@ static void run_cut(const tess_path *path, const tess_path_step *step, double *x
     const double *p = path->state->of[step->cut];
     const int c = step->in;
     int hull[TESS_SPECTRAL_BANDS];
-    if (node->kind == TESS_NODE_UNIT_NORM || node->kind == TESS_NODE_SNV) {
-        normalise(x, c, node->values[TESS_NORM_EPS], node->kind == TESS_NODE_SNV);
+    if (node->kind == TESS_NODE_UNIT_NORM) {
+        normalise(x, c, node->values[TESS_NORM_EPS], 1);
+    } else if (node->kind == TESS_NODE_SNV) {
+        const int freedom = node->values[TESS_SNV_UNBIASED] != 0 && c > 1 ? c - 1 : c;
+        normalise(x, c, node->values[TESS_NORM_EPS], freedom);
     } else if (node->kind == TESS_NODE_CONTINUUM) {
         positions(plan, step->cut, c, spare);
         tess_continuum(spare, c, x, hull);
+    } else if (node->kind == TESS_NODE_MLP) {
+        run_mlp(path, step, x, spare);
     } else if (node->kind == TESS_NODE_SIGMOID) {
         for (int i = 0; i < c; i++)
             x[i] = 1 / (1 + exp(-(x[i] - p[i]) / fmax(p[c + i], 1e-6)));
