@@ -48,8 +48,9 @@ const char *tess_gdal_photometric(GDALDatasetH like, const tess_image_info *info
     return rgb ? "RGB" : "MINISBLACK";
 }
 
-/* For a file or a band. Items that describe the samples are not copied; domains are copied whole. */
-static void copy_tags(GDALMajorObjectH like, GDALMajorObjectH to)
+/* For a file or a band; `tiff` is as for tess_gdal_domains. Items that describe the samples are not copied; domains
+ * are copied whole. */
+static void copy_tags(GDALMajorObjectH like, GDALMajorObjectH to, const char *tiff)
 {
     char **items = tess_gdal.GDALGetMetadata(like, NULL);
     for (; items && *items; items++) {
@@ -61,10 +62,9 @@ static void copy_tags(GDALMajorObjectH like, GDALMajorObjectH to)
         name[equal - *items] = '\0';
         tess_gdal.GDALSetMetadataItem(to, name, equal + 1, NULL);
     }
-    char **domains = tess_gdal.GDALGetMetadataDomainList(like);
+    char **domains = tess_gdal_domains(like, tiff);
     for (char **at = domains; at && *at; at++)
-        if (tess_gdal_is_own_domain(like, *at))
-            tess_gdal.GDALSetMetadata(to, tess_gdal.GDALGetMetadata(like, *at), *at);
+        tess_gdal.GDALSetMetadata(to, tess_gdal.GDALGetMetadata(like, *at), *at);
     tess_gdal.CSLDestroy(domains);
 }
 
@@ -97,7 +97,7 @@ static void copy_items(GDALDatasetH like, GDALDatasetH to, const char *driver, b
     };
     const size_t count = sizeof items / sizeof *items - !profile;
     if (is_tiff(like) && is_tiff(to))
-        copy_tags(like, to);
+        copy_tags(like, to, tess_gdal.GDALGetDescription(like));
     for (size_t i = 0; i < count; i++) {
         const char *value = tess_gdal.GDALGetMetadataItem(like, items[i][0], items[i][1]);
         if (value)
@@ -193,7 +193,7 @@ static void copy_bands(GDALDatasetH like, GDALDatasetH to, const tess_image_info
         copy_name(from, band, is_of(like, "ENVI") && is_of(to, "ENVI"));
         copy_meaning(from, band);
         if (is_tiff(to))
-            copy_tags(from, band);
+            copy_tags(from, band, NULL);
     }
 }
 

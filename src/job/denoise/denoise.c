@@ -279,25 +279,6 @@ static tess_status broken_off(tess_denoise_job *job, bool ran, tess_status statu
         (long long)done, (long long)todo);
 }
 
-/* Notes what the output of a file lacks, and what its figures leave out. */
-static void report_result(const tess_denoise_settings *settings, const tess_denoise_file *file)
-{
-    static const double MUCH = 0.001; /* share of the truth's samples */
-    if (file->look.holes > 0 && file->done && file->out_info.dtype != file->info.dtype)
-        tess_note(&settings->common, TESS_NOTE_WARNING, "%s: its %lld hole(s) are 0 there", file->output,
-                  (long long)file->look.holes);
-    if (file->lost[0])
-        tess_note(&settings->common, TESS_NOTE_WARNING, "%s: this format cannot hold the %s", file->output,
-                  file->lost);
-    if (file->done && file->truth_outside > MUCH) {
-        const tess_scale scale = tess_denoise_truth_scale(file);
-        tess_note(&settings->common, TESS_NOTE_WARNING,
-                  "%s: %.2g %% of its samples lie outside %.7g to %.7g; PSNR and SSIM clamp them, and the "
-                  "result",
-                  file->truth, 100 * file->truth_outside, scale.low, scale.high);
-    }
-}
-
 static tess_status denoise(tess_context *context, const tess_denoise_settings *settings, bool plan_only,
                            char **record)
 {
@@ -320,7 +301,7 @@ static tess_status denoise(tess_context *context, const tess_denoise_settings *s
         status = run(&job, error);
     job.wall = tess_clock() - job.start;
     for (int64_t i = 0; i < job.count && ran; i++)
-        report_result(settings, &job.files[i]);
+        tess_denoise_note_result(settings, &job.files[i]);
     if (status != TESS_OK)
         status = broken_off(&job, ran, status, record, error);
     else

@@ -46,7 +46,9 @@ typedef struct tess_denoise_file {
      * 32-bit integers whose range is that of the data. Else both are 0. */
     tess_scale exact;
     tess_denoise_look look;
-    tess_scale scale;                          /* the samples that mean 0 and 1 */
+    tess_scale scale; /* the samples that mean 0 and 1 */
+    tess_scale
+        shown; /* the samples that become the ends of the output's, if those have another type or maximum */
     const char *scale_origin;                  /* "type", "as it is", "given", "data" */
     double sigma;                              /* negative: the model takes none, or a map gives the levels */
     double channel_sigma[TESS_NOISE_CHANNELS]; /* of each channel, if it was estimated */
@@ -61,6 +63,7 @@ typedef struct tess_denoise_file {
     tess_cut_plan cut; /* of a volume, for a 3-D network */
     double seconds;
     double psnr, ssim;    /* NaN: not measured */
+    double cut_off;       /* share of the samples outside `shown`, if that matters */
     double truth_outside; /* share of the truth's samples that the figures clamp to the range */
     tess_status status;
     char *error;      /* owned; NULL: no error */
@@ -164,6 +167,10 @@ typedef struct tess_sample_words {
     char text[32];
 } tess_sample_words;
 tess_sample_words tess_denoise_words(const tess_denoise_file *file, double sample);
+/* Whether samples are written as another integer type, or with another maximum, and so have other numbers. */
+bool tess_denoise_rescales(const tess_denoise_file *file);
+/* The sample of a value of the look; integers without a fraction. */
+double tess_denoise_sample_of(const tess_denoise_file *file, double value);
 /* Opens a file of the job, with doubles if `dtype` is F64. */
 tess_status tess_denoise_open(tess_memory *memory, const char *path, tess_axes axes, tess_dtype dtype,
                               tess_reader **reader, tess_error *error) TESS_MUST_CHECK;
@@ -216,6 +223,12 @@ tess_status tess_denoise_list(tess_denoise_job *job, tess_error *error) TESS_MUS
 /* Checks that no output overwrites an input (unless allowed), the truth, the noise map or another output. */
 tess_status tess_denoise_check_targets(const tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
 void tess_denoise_list_free(tess_denoise_file *files, int64_t count);
+
+/* Notes for the user: that an array is read as a volume; how samples are scaled for the output and compared with the
+ * truth; what the output lacks, and what its figures leave out. */
+void tess_denoise_note_axes(const tess_denoise_settings *settings, const tess_denoise_file *file);
+void tess_denoise_note_samples(const tess_denoise_settings *settings, const tess_denoise_file *file);
+void tess_denoise_note_result(const tess_denoise_settings *settings, const tess_denoise_file *file);
 
 /* Measured seconds of all files. */
 double tess_denoise_seconds(const tess_denoise_job *job);

@@ -188,8 +188,15 @@ static void add_samples(tess_json **entry, const tess_denoise_settings *s, const
     if (info->depth && file->model)
         tess_json_set_string(entry, "slices", file->model->model.volume ? "together" : "one by one");
     tess_json_set_string(entry, "type", tess_dtype_word(info->dtype));
-    if (file->out_info.dtype != info->dtype)
+    if (tess_denoise_rescales(file)) {
         tess_json_set_string(entry, "written_as", tess_dtype_word(file->out_info.dtype));
+        tess_json *shown = tess_json_array();
+        tess_json_append_double(&shown, file->shown.low);
+        tess_json_append_double(&shown, file->shown.high);
+        tess_json_set(entry, "written_range", shown);
+        if (file->done)
+            tess_json_set_double(entry, "cut_off", file->cut_off);
+    }
     if (file->lost[0])
         tess_json_set_string(entry, "lost", file->lost);
     if (!file->scale_origin)
