@@ -213,7 +213,8 @@ static tess_status solve(reconstruct_job *job, tess_error *error)
     job->outcome.seconds = tess_clock() - start;
     solving.norm_squared = job->start.norm_squared;
     tess_budget_keep_peak(&job->budget, &job->engine); /* the loop counts from zero */
-    return tess_reconstruct_solve(&solving, error);
+    TESS_TRY(tess_reconstruct_solve(&solving, error));
+    return tess_problem_doubt_range(&job->problem, &job->workspace, &job->settings->common, error);
 }
 
 static tess_status run(reconstruct_job *job, tess_error *error)

@@ -89,11 +89,14 @@ static tess_status choose_cut(const tess_planning *job, uint64_t limit, uint64_t
     return tess_prior_choose(job->prior, &request, error);
 }
 
-/* Images of the solver; before it the start, with the baseline or conjugate gradients. */
+/* Images of the solver; before it the start, with the baseline or conjugate gradients, which a range that is estimated
+ * may need as well. */
 static int vectors_of(const tess_planning *job)
 {
+    const tess_problem *p = job->problem;
+    const bool estimated = p->physics != TESS_PHYSICS_BLUR && p->range_from == TESS_RANGE_FROM_DATA;
     const int loop = tess_pnp_vectors(job->workspace->op, job->recipe->inner, job->settings->tolerance),
-              start = job->recipe->init == TESS_INIT_CG ? 1 + TESS_CG_VECTORS : 2;
+              start = job->recipe->init == TESS_INIT_CG || estimated ? 1 + TESS_CG_VECTORS : 2;
     return loop > start ? loop : start;
 }
 
