@@ -97,4 +97,62 @@ for what, vectors, columns in (("40 views at 0 first", orbit(np.r_[np.zeros(40),
     bench.check(own and own["range"][1] > dense.max() and found > given - 2 and "cut off" not in said,
                 f"cone, {what}: range {own.get('range')}, largest value {dense.max():.2f}, {found:.2f} dB, with a range {given:.2f} dB")
 
+# --- dead pixels with noise of their own ----------------------------------------------------------------------------
+
+random = np.random.default_rng(7)
+faint = (0.05 * truth).astype(np.float32)
+counts = random.poisson(20000 * np.exp(-0.05 * sinogram())).astype(np.uint16)
+scan = {**flat, "measurement": "counts.npy", "angles": {"from": 0, "to": 180, "count": len(EVEN)}}
+save("counts.npy", counts)
+own, right, said = solve({**scan, "flat": 20000}, faint)
+bench.check(own and not {"dead_pixels", "lost_views"} & set(own) and not said, f"no fault: {right:.2f} dB, {said!r}")
+fields = {"flat": save("flat.npy", np.rint(20100 + random.normal(0, 150, (10, SIZE)))), "dark": save("dark.npy", np.full((1, SIZE), 100.0))}
+bright = np.load(bench.path("flat.npy"))
+for what, columns, level, noise, entries in (
+        ("flat is above dark by chance", [30], 100, 3, {"flat": "hardly.npy", "dark": "dark.npy"}), ("no dark", [30], 100, 3, {"flat": 20000}),
+        ("hot", [45], 60000, 100, {"flat": 20000}), ("two side by side", [20, 21], 100, 3, {"flat": 20000}), ("in air", [3], 100, 3, {"flat": 20000}),
+        ("more noise than signal", [14], 9000, 2000, {"flat": 20000}), ("with the search of the axis", [3], 100, 3, {"flat": 20000, "centre": "auto"})):
+    broken = counts + (100 if "dark" in entries else 0)
+    broken[:, columns] = level + random.normal(0, noise, (len(EVEN), len(columns)))
+    hardly = bright.copy()
+    hardly[:, columns] = 101
+    save("hardly.npy", hardly)
+    save("broken.npy", broken.astype(np.uint16))
+    own, found, said = solve({**scan, "measurement": "broken.npy", **entries}, faint)
+    bench.check(own and own.get("dead_pixels") == len(columns) and f"column {columns[0]}" in said and "dead" in said and found > right - (6 if len(columns) > 1 else 2),
+                f"dead pixel, {what}: {own.get('dead_pixels')}, {found:.2f} of {right:.2f} dB, {said!r}")
+for what, disks in (("a wire on the axis", DISKS + [(15, 0.2, 0, 0.5)]), ("a tube about the axis", [(1, 0, 0, 20), (-1, 0, 0, 18), (0.3, 5, 3, 4)])):
+    wire = random.poisson(20000 * np.exp(-0.05 * sinogram(disks=disks)))
+    for name, array in (("without noise", sinogram(disks=disks).astype(np.float32)), ("counts", wire.astype(np.uint16))):
+        save("y.npy", array)
+        own, _, said = solve({**scan, "measurement": "y.npy", **({"flat": 20000} if name == "counts" else {})}, truth, "--iterations", 1)
+        bench.check(own and "dead_pixels" not in own, f"{what}, {name}, is not dead: {said!r}")
+
+# --- views that were lost -------------------------------------------------------------------------------------------
+
+for lost, value in (([40], 0), ([40, 41, 42, 43, 44], 0), ([0], 20000), ([89], 20000)):
+    broken = counts.copy()
+    broken[lost] = value
+    save("broken.npy", broken)
+    own, found, said = solve({**scan, "measurement": "broken.npy", "flat": 20000}, faint)
+    named = ", ".join(str(view) for view in lost)
+    bench.check(own and own.get("lost_views") == lost and f"views, {named} (counted from 0)" in said and found > right - 1 and own["starved"] == 0,
+                f"{len(lost)} lost with {value}: {own.get('lost_views')}, {found:.2f} of {right:.2f} dB, {said!r}")
+bench.check("size" not in said and "wider" not in said, f"a lost view is not taken for matter outside: {said!r}")
+
+thin = solid(BALLS)
+vectors = orbit(np.arange(0, 360, 6))
+save("vectors.npy", vectors)
+clean = views(vectors, 34, 44, BALLS)
+light = random.poisson(20000 * np.exp(-0.1 * clean)).astype(np.uint16)
+save("y.npy", light)
+own, right, said = solve({**cone, "flat": 20000}, 0.1 * thin, "--iterations", 4)
+bench.check(own and not {"dead_pixels", "lost_views"} & set(own), f"cone: no fault, {right:.2f} dB, {said!r}")
+light[7] = 0
+light[:, 20, 14] = 100 + random.normal(0, 3, len(light))
+save("y.npy", light)
+own, found, said = solve({**cone, "flat": 20000}, 0.1 * thin, "--iterations", 4)
+bench.check(own and own.get("lost_views") == [7] and own.get("dead_pixels") == 1 and "enlarged_to" not in own and found > right - 1,
+            f"cone: lost {own.get('lost_views')}, dead {own.get('dead_pixels')}, {found:.2f} of {right:.2f} dB, {said!r}")
+
 bench.finish()

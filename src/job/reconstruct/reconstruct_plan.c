@@ -4,7 +4,6 @@
 
 #include "base/checked.h"
 #include "base/process.h"
-#include "job/reconstruct/dead_pixels.h"
 #include "job/reconstruct/reconstruct_quality.h"
 #include "job/reconstruct/reconstruct_rates.h"
 #include "plan/limit.h"
@@ -145,10 +144,6 @@ static tess_status add_up(const tess_planning *job, uint64_t limit, tess_error *
     add_host(job, &common, tess_block_granted(tess_layout_host_bytes(layout)));
     tess_mem_bytes making = common, solving = common;
     size_t reading = p->held;
-    if (!p->synthetic && p->physics != TESS_PHYSICS_BLUR && !p->looked_for_dead) {
-        const size_t looking = p->held_views + tess_block_granted(tess_problem_dead_bytes(p));
-        reading = looking > reading ? looking : reading;
-    }
     if (p->resized)
         reading +=
             tess_block_granted((size_t)(p->image_height * p->image_width * p->channels) * sizeof(float));
