@@ -155,4 +155,36 @@ own, found, said = solve({**cone, "flat": 20000}, 0.1 * thin, "--iterations", 4)
 bench.check(own and own.get("lost_views") == [7] and own.get("dead_pixels") == 1 and "enlarged_to" not in own and found > right - 1,
             f"cone: lost {own.get('lost_views')}, dead {own.get('dead_pixels')}, {found:.2f} of {right:.2f} dB, {said!r}")
 
+# --- a few slices of a volume ---------------------------------------------------------------------------------------
+
+save("y.npy", clean.astype(np.float32))
+own, _, said = solve(cone, thin, "--iterations", 4)
+bench.check(own and "enlarged_to" not in own and not said, f"all slices: {said!r}")
+middle = np.load(bench.path("out.npy"))[8:12]
+right = 10 * np.log10(thin[8:12].max() ** 2 / np.mean((middle - thin[8:12]) ** 2))
+own, found, said = solve({**cone, "volume": [4, 24, 28]}, thin[8:12], "--iterations", 4)
+needed = own.get("enlarged_to", [0, 0, 0])
+bench.check(16 <= needed[0] <= 26 and needed[1] <= 28 and needed[2] <= 32 and found > right - 1, f"four slices: {needed}, {found:.2f} of {right:.2f} dB, {said!r}")
+own, _, said = solve({**cone, "volume": [1, 24, 28]}, thin[10:11], "--iterations", 1)
+needed = own.get("volume_needed", [0, 0, 0])
+bench.check(16 <= needed[0] <= 26 and needed[1] <= 28 and needed[2] <= 32, f"one slice needs all of them: {needed}")
+
+# --- notes that must not come ---------------------------------------------------------------------------------------
+
+fan = orbit(np.arange(0, 360, 6))
+save("vectors.npy", fan)
+save("y.npy", views(fan, 1, 44, BALLS).astype(np.float32))
+own, _, said = solve({**cone, "volume": [1, 24, 28]}, thin[10:11], "--iterations", 1)
+bench.check(own and "higher than the detector" not in said, f"one row of pixels does not say how high the object is: {said!r}")
+fan = orbit(np.arange(0, 360, 6), 11)
+save("vectors.npy", fan)
+save("y.npy", views(fan, 34, 30, BALLS).astype(np.float32))
+own, _, said = solve(cone, thin, "--iterations", 1)
+bench.check(own and "wider than the detector" not in said, f"a half fan on a full circle sees all: {said!r}")
+half = orbit(np.arange(0, 180, 3), 11)
+save("vectors.npy", half)
+save("y.npy", views(half, 34, 30, BALLS).astype(np.float32))
+own, _, said = solve(cone, thin, "--iterations", 1)
+bench.check(own and "wider than the detector" in said, f"on half a circle it does not: {said!r}")
+
 bench.finish()

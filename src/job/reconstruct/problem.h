@@ -74,8 +74,8 @@ typedef struct tess_problem {
     int64_t *lost;
     int64_t lost_count;
     tess_range_from range_from;
-    bool floats;        /* the blurs' file holds floats */
-    bool georeferenced; /* the blurs' file */
+    bool floats;   /* the blurs' file holds floats */
+    unsigned says; /* the blurs' file: bits of tess_says */
     /* the result is a picture like the blurs' file, whose metadata it gets */
     bool like_measurement;
     size_t extras_bytes; /* of these metadata */

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+static const double EVENLY = 0.2; /* length of the mean direction; that of half a circle is 0.64 */
 static const double QUARTER = 90; /* degrees */
 static const double ANYWHERE =
     0.125; /* of the columns, about the middle, where a centre that is searched may be */
@@ -24,12 +25,17 @@ static double column_of(const tess_problem *p, const double *view)
 static tess_turning of_volume(const tess_problem *p)
 {
     tess_turning t = {.columns = {INFINITY, -INFINITY}};
+    double sum[3] = {0, 0, 0};
     for (int64_t i = 0; i < p->count; i++) {
         const double *view = p->vectors + 12 * i, *first = p->vectors, column = column_of(p, view);
         t.turns = t.turns || view[0] * first[0] + view[1] * first[1] + view[2] * first[2] <= 0;
+        const double length = sqrt(view[0] * view[0] + view[1] * view[1] + view[2] * view[2]);
+        for (int k = 0; k < 3; k++)
+            sum[k] += length > 0 ? view[k] / length / (double)p->count : 0;
         t.columns[0] = fmin(t.columns[0], column);
         t.columns[1] = fmax(t.columns[1], column);
     }
+    t.full = t.turns && sqrt(sum[0] * sum[0] + sum[1] * sum[1] + sum[2] * sum[2]) < EVENLY;
     return t;
 }
 
@@ -43,7 +49,7 @@ tess_turning tess_problem_turning(const tess_problem *p)
         high = fmax(high, p->angles[i]);
     }
     const double middle = 0.5 * (double)(p->columns - 1), some = ANYWHERE * (double)p->columns;
-    tess_turning t = {high - low >= QUARTER, {p->centre, p->centre}};
+    tess_turning t = {.turns = high - low >= QUARTER, .columns = {p->centre, p->centre}};
     if (isnan(p->centre)) {
         t.columns[0] = middle - some;
         t.columns[1] = middle + some;

@@ -6,6 +6,7 @@
 
 typedef struct tess_turning {
     bool turns; /* by a quarter of a turn or more */
+    bool full;  /* of a volume: by all of it, about evenly */
     double columns
         [2]; /* between which the views show the axis; a sinogram whose centre is not known: its middle part */
 } tess_turning;
