@@ -76,10 +76,15 @@ static const word words[] = {
     {"overlay", "--overlay"},
     {"pipeline", "--pipeline"},
     {"save", "--save"},
+    /* convert */
+    {"cube", "--cube"},
+    {"weights", "--weights"},
     /* bench */
     {"batches", "--batches"},
     {"height", "--height"},
     {"patches", "--patches"},
+    {"only", "--only"},
+    {"machines", "--machine"},
     {"repeats", "--repeats"},
     {"samplers", "--samplers"},
     {"seconds", "--seconds"},

@@ -25,10 +25,18 @@ double tess_op_traffic(const tess_op *op)
     return bytes;
 }
 
+/* What a class has in place of the output's channels: the number that fixes the work of a pixel. */
+static int64_t class_outputs(const tess_op *op)
+{
+    if (op->kind == TESS_OP_CONV_GRAD)
+        return op->in[1].c;
+    return op->kind == TESS_OP_SCORE ? op->in[2].h * op->in[2].w : op->out[0].c;
+}
+
 void tess_op_class(const tess_op *op, char *text, size_t size)
 {
     char depth[16] = "";
-    const int64_t out = op->kind == TESS_OP_CONV_GRAD ? op->in[1].c : op->out[0].c;
+    const int64_t out = class_outputs(op);
     if (op->kernel[TESS_DEPTH] > 1)
         snprintf(depth, sizeof depth, "%dx", op->kernel[TESS_DEPTH]);
     snprintf(text, size, "%s%s%dx%d/%d %lld>%lld %s", tess_op_kind_name(op->kind), depth,

@@ -47,7 +47,7 @@ static void test_graph(void)
         parse("{\"nodes\": [{\"kind\": \"rx\"}, {\"kind\": \"pca\"}, {\"kind\": \"minmax\"},"
               "{\"kind\": \"zscore\", \"over\": \"image\"}, {\"kind\": \"binary\"}],"
               "\"connections\": [[\"rx.scores\", \"binary\"], [\"minmax\", \"pca\"], [\"zscore\", \"rx\"],"
-              "[\"minmax.spectra\", \"zscore.spectra\"]]}",
+              "[\"pca.spectra\", \"zscore.spectra\"]]}",
               &p, &error) == TESS_OK,
         "%s", error.text);
     CHECK(p.count == 5 && p.nodes[0].kind == TESS_NODE_MINMAX);
@@ -67,6 +67,7 @@ static void test_named(void)
     CHECK(tess_pipeline_named("rx", &p, &error) == TESS_OK && p.count == 3);
     CHECK(tess_pipeline_named("rx-local", &p, &error) == TESS_OK);
     CHECK(tess_node_scope_of(&p.nodes[1]) == TESS_SCOPE_LOCAL);
+    CHECK(tess_pipeline_named("rx-trimmed", &p, &error) == TESS_OK && p.nodes[0].values[TESS_RX_TRIM] > 1);
     CHECK(tess_pipeline_named("lad", &p, &error) == TESS_OK && p.nodes[1].kind == TESS_NODE_LAD);
     CHECK(tess_pipeline_named("svdd", &p, &error) == TESS_UNSUPPORTED &&
           strstr(error.text, "needs training"));
@@ -76,6 +77,10 @@ static void test_named(void)
 
 static void test_mistakes(void)
 {
+    check_refused("{\"nodes\": [{\"kind\": \"rx\", \"trim\": 0.5}]}", "above 1");
+    check_refused("{\"nodes\": [{\"kind\": \"rx\", \"trim\": 2, \"over\": \"image\"}]}", "set");
+    check_refused("{\"nodes\": [{\"kind\": \"snv\"}, {\"kind\": \"rx\"}], \"connections\": []}",
+                  "'snv' does not lead to 'rx'");
     check_refused("{}", "there are no nodes");
     check_refused("{\"nodes\": []}", "there are no nodes");
     check_refused("{\"nodes\": [{\"kind\": \"rx\"}], \"edges\": []}", "edges: is no key");

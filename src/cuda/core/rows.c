@@ -94,7 +94,12 @@ static bool is_moments(const tess_op *op)
 
 static bool is_score(const tess_op *op)
 {
-    return op->kind == TESS_OP_SCORE || op->kind == TESS_OP_LOCAL_RX;
+    return op->kind == TESS_OP_SCORE;
+}
+
+static bool is_local_rx(const tess_op *op)
+{
+    return op->kind == TESS_OP_LOCAL_RX;
 }
 
 static bool is_rays(const tess_op *op)
@@ -228,6 +233,7 @@ LAUNCHED(group_norm_grad, "group norm", tess_cuda_group_norm_grad, is_group_norm
 LAUNCHED(attention_grad, "attention", tess_cuda_attention_grad, is_attention_grad)
 LAUNCHED(moments, "moments", tess_cuda_moments, is_moments)
 LAUNCHED(score, "score", tess_cuda_score, is_score)
+LAUNCHED(local_rx, "local rx", tess_cuda_local_rx, is_local_rx)
 LAUNCHED(rays, "rays", tess_cuda_rays, is_rays)
 LAUNCHED(flip, "flip", tess_cuda_flip, is_flip)
 LAUNCHED(channel_sum, "channel sum", tess_cuda_channel_sum, is_channel_sum)
@@ -259,6 +265,7 @@ const tess_kernel *const tess_cuda_kernels[] = {&samples,
                                                 &attention_grad,
                                                 &moments,
                                                 &score,
+                                                &local_rx,
                                                 &hopper,
                                                 &tess_cuda_cudnn_row,
                                                 &conv_grad,

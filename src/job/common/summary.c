@@ -20,11 +20,30 @@ void tess_say(tess_summary *w, const char *format, ...)
         w->used += (size_t)wanted < w->size - w->used ? (size_t)wanted : w->size - w->used - 1;
 }
 
+/* "choice    cpu: cpu 0.1 s (...), cuda 0.6 s (...)"; each phase, if they differ. */
+static void say_choice(tess_summary *w, const tess_json *plan)
+{
+    const tess_json *chosen = tess_json_get(plan, "chosen");
+    const char *reason = tess_json_get_string(plan, "device_reason", NULL),
+               *first = tess_json_get_string(tess_json_at(chosen, 0), "device", "?");
+    bool same = true;
+    if (!reason)
+        return;
+    for (int64_t i = 1; i < tess_json_length(chosen); i++)
+        same = same && strcmp(tess_json_get_string(tess_json_at(chosen, i), "device", "?"), first) == 0;
+    tess_say(w, "choice    %s", same ? first : "");
+    for (int64_t i = 0; i < tess_json_length(chosen) && !same; i++)
+        tess_say(w, "%s%s by %s", i ? ", " : "", tess_json_get_string(tess_json_at(chosen, i), "phase", "?"),
+                 tess_json_get_string(tess_json_at(chosen, i), "device", "?"));
+    tess_say(w, ": %s\n", reason);
+}
+
 void tess_say_device(tess_summary *w, const tess_json *record)
 {
     tess_say(w, "device    %s (%s), %s, %lld thread(s)\n", tess_json_get_string(record, "device", "?"),
              tess_json_get_string(record, "device_name", "?"), tess_json_get_string(record, "precision", "?"),
              (long long)tess_json_get_int(record, "threads", 0));
+    say_choice(w, tess_json_get(record, "plan"));
 }
 
 void tess_say_bytes(tess_summary *w, const tess_json *bytes)
@@ -267,8 +286,8 @@ tess_status tess_record_summary(tess_context *context, const char *record, char 
     TESS_TRY(tess_json_parse(record, strlen(record), &json, &context->error));
     tess_summary w = {.size = strlen(record) + 8192};
     w.text = tess_small_alloc(w.size, 1);
-    const bool own = tess_json_get(json, "train") || tess_json_get(json, "fill") ||
-                     tess_json_get(json, "detect");
+    const bool own =
+        tess_json_get(json, "train") || tess_json_get(json, "fill") || tess_json_get(json, "detect");
     tess_say_training(&w, json);
     tess_say_filling(&w, json);
     tess_say_detecting(&w, json);
@@ -283,7 +302,12 @@ tess_status tess_record_summary(tess_context *context, const char *record, char 
     if (tess_json_get(json, "info"))
         say_info(&w, tess_json_get(json, "info"));
     const tess_json *convert = tess_json_get(json, "convert");
-    if (convert)
+    if (tess_json_get(convert, "nodes"))
+        tess_say(&w, "%s: %lld nodes%s -> %s\n", tess_json_get_string(convert, "input", "?"),
+                 (long long)tess_json_length(tess_json_get(convert, "nodes")),
+                 tess_json_get_bool(convert, "fitted", false) ? ", fitted" : "",
+                 tess_json_get_string(convert, "output", "?"));
+    else if (convert)
         tess_say(&w, "%s (%s): %lld tensors, %lld values, %s -> %s\n",
                  tess_json_get_string(convert, "input", "?"), tess_json_get_string(convert, "format", "?"),
                  (long long)tess_json_get_int(convert, "tensors", 0),

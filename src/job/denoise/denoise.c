@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/process.h"
+#include "job/common/choice.h"
 #include "job/common/context.h"
 #include "job/common/note.h"
 #include "job/common/record.h"
@@ -89,7 +90,7 @@ static void doubt_sigma(const tess_denoise_job *job, const tess_engine_model *m)
 static tess_status describe(tess_denoise_job *job, tess_memory *memory, bool will_run, tess_error *error)
 {
     const tess_denoise_settings *s = job->settings;
-    TESS_TRY(tess_engine_open(&job->engine, memory, &s->common, error));
+    TESS_TRY(tess_choice_open(&job->engine, memory, &s->common, error));
     TESS_TRY(tess_denoise_list(job, error));
     job->listed = true;
     TESS_TRY(tess_denoise_check_targets(job, error));
@@ -120,6 +121,7 @@ static tess_status describe(tess_denoise_job *job, tess_memory *memory, bool wil
     }
     for (int m = 0; m < job->engine.model_count; m++)
         job->volumes |= job->engine.models[m].model.volume; /* a model given by name is used for all files */
+    TESS_TRY(tess_denoise_choose(job, error));
     if (will_run && job->engine.separate_memory && !job->volumes)
         TESS_TRY(warm(job, error));
     tess_process_reset_peak();
@@ -213,6 +215,11 @@ static void calibrate(tess_denoise_job *job)
     const tess_denoise_file *file = tess_denoise_largest(job);
     if (!tess_denoise_todo(file) || !file->model || job->volumes)
         return;
+    if (job->figures.shape_mean_seconds > 0)
+        tess_rates_set(job->engine.rates, TESS_COST_SHAPE, job->figures.shape_mean_seconds, 1e-18);
+    const tess_choice_run run = {"denoise", job->wall, tess_denoise_seconds(job), job->planned_seconds,
+                                 file->choice.calibrated};
+    tess_choice_learn(&job->engine, &run);
     const tess_cut_plan *choice = &file->choice;
     const int64_t grid = tess_net_grid(file->model->model.net, TESS_HEIGHT);
     const tess_plan_shape largest = {choice->batch, tess_axis_largest_window(&choice->rows),
@@ -311,6 +318,7 @@ static tess_status denoise(tess_context *context, const tess_denoise_settings *s
     bool ran = status == TESS_OK && !plan_only;
     if (ran)
         status = run(&job, error);
+    job.wall = tess_clock() - job.start;
     for (int64_t i = 0; i < job.count && ran; i++)
         report_result(settings, &job.files[i]);
     if (status != TESS_OK)

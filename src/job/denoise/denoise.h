@@ -82,15 +82,15 @@ typedef struct tess_denoise_job {
     tess_engine engine;
     tess_denoise_file *files;
     int64_t count;
-    bool folder;            /* the output is a folder: a bad file does not fail the others */
-    bool volumes;           /* the model is 3-D */
-    bool listed;            /* `files` is complete */
-    bool interrupted;       /* the caller stopped it */
-    tess_mem_bytes planned; /* the largest of each category */
-    uint64_t planned_total; /* of the largest file, not the sum of the categories */
-    double planned_seconds, start;
-    tess_queue_sizes queue_sizes; /* for a device with separate memory */
-    uint64_t host_bytes;          /* pinned; planned and allocated */
+    bool folder;                         /* the output is a folder: a bad file does not fail the others */
+    bool volumes;                        /* the model is 3-D */
+    bool listed;                         /* `files` is complete */
+    bool interrupted;                    /* the caller stopped it */
+    tess_mem_bytes planned;              /* the largest of each category */
+    uint64_t planned_total;              /* of the largest file, not the sum of the categories */
+    double planned_seconds, start, wall; /* wall: from the start to the last output */
+    tess_queue_sizes queue_sizes;        /* for a device with separate memory */
+    uint64_t host_bytes;                 /* pinned; planned and allocated */
     tess_queue_figures figures;
     char replanned[128];       /* the reason, if the job was planned again */
     uint64_t baseline;         /* bytes free on the device before the plan's blocks */
@@ -181,6 +181,11 @@ tess_status tess_denoise_set_scale(const tess_denoise_settings *settings, tess_d
 /* Opens the file's header, finds its model, and fills info, model and request. */
 tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settings *settings,
                                   tess_denoise_file *file, tess_error *error) TESS_MUST_CHECK;
+/* Fills the request, which depends on the device. */
+void tess_denoise_request(const tess_engine *engine, const tess_denoise_settings *settings,
+                          tess_denoise_file *file);
+/* Decides on the device, if it is not decided, from the work of all files; they are described. */
+tess_status tess_denoise_choose(tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
 tess_status tess_denoise_image(tess_engine *engine, const tess_denoise_settings *settings,
                                tess_denoise_file *file, const tess_denoise_blocks *blocks,
                                tess_error *error) TESS_MUST_CHECK;
@@ -212,6 +217,8 @@ tess_status tess_denoise_list(tess_denoise_job *job, tess_error *error) TESS_MUS
 tess_status tess_denoise_check_targets(const tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
 void tess_denoise_list_free(tess_denoise_file *files, int64_t count);
 
+/* Measured seconds of all files. */
+double tess_denoise_seconds(const tess_denoise_job *job);
 /* The job's record; `ran` adds what was measured. */
 tess_json *tess_denoise_record(const tess_denoise_job *job, bool ran);
 /* The largest image that can be processed: its plan is reported as the job's. */

@@ -261,8 +261,8 @@ static tess_status describe_samples(tess_engine *engine, const tess_denoise_sett
     return TESS_OK;
 }
 
-static void fill_request(const tess_engine *engine, const tess_denoise_settings *settings,
-                         tess_denoise_file *file)
+void tess_denoise_request(const tess_engine *engine, const tess_denoise_settings *settings,
+                          tess_denoise_file *file)
 {
     tess_denoise_sink sink;
     tess_prepared_rows rows;
@@ -317,6 +317,6 @@ tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settin
     TESS_TRY(describe_samples(engine, settings, file, error));
     report_output(settings, file);
     report_truth(settings, file);
-    fill_request(engine, settings, file);
+    tess_denoise_request(engine, settings, file);
     return TESS_OK;
 }

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/process.h"
+#include "job/common/choice.h"
 #include "job/common/record.h"
 #include "job/denoise/denoise.h"
 
@@ -57,6 +58,7 @@ static void add_plan(tess_json **record, const tess_denoise_job *job)
     snprintf(reason, sizeof reason, "%s%s%s", job->replanned, job->replanned[0] ? "; " : "", choice->reason);
     tess_json_set_string(&plan, "reason", reason);
     tess_json_set(&plan, "peak_bytes", tess_record_bytes(&job->planned, job->planned_total));
+    tess_choice_record(&job->engine, &plan);
     if (job->engine.separate_memory)
         tess_json_set_int(&plan, "host_bytes", (int64_t)job->host_bytes);
     tess_json_set(record, "plan", plan);
@@ -76,16 +78,23 @@ static void add_device(tess_json **measured, const tess_denoise_job *job, const 
     tess_json_set_double(measured, "shape_mean_seconds", figures->shape_mean_seconds);
 }
 
+double tess_denoise_seconds(const tess_denoise_job *job)
+{
+    double seconds = 0;
+    for (int64_t i = 0; i < job->count; i++)
+        if (tess_denoise_todo(&job->files[i]))
+            seconds += job->files[i].seconds;
+    /* In a queue files overlap, so their seconds are shares of the device's time. */
+    return job->engine.separate_memory && !job->volumes ? job->figures.seconds : seconds;
+}
+
 static void add_measured(tess_json **record, const tess_denoise_job *job)
 {
-    double seconds = 0, pixels = 0;
+    const double seconds = tess_denoise_seconds(job);
+    double pixels = 0;
     for (int64_t i = 0; i < job->count; i++)
-        if (tess_denoise_todo(&job->files[i])) {
-            seconds += job->files[i].seconds;
+        if (tess_denoise_todo(&job->files[i]))
             pixels += (double)tess_denoise_rows(&job->files[i].info) * (double)job->files[i].info.width;
-        }
-    if (job->engine.separate_memory) /* files overlap, so their seconds are shares of the device's time */
-        seconds = job->figures.seconds;
     tess_mem_usage peak;
     tess_memory_peak(job->engine.memory, tess_engine_scope(&job->engine), &peak);
     tess_json *measured = tess_json_object();

@@ -1,25 +1,59 @@
 #include "job/detect/detect_cubes.h"
 
+static tess_status open_at(tess_detect_cubes *cubes, tess_detect_file *at, int64_t file, tess_error *error)
+{
+    if (at->cube && at->file == file)
+        return TESS_OK;
+    tess_cube_close(at->cube);
+    at->cube = NULL;
+    TESS_TRY(tess_cube_open(cubes->list.entries[file].path, &cubes->settings, &at->cube, error));
+    at->file = file;
+    return TESS_OK;
+}
+
 tess_status tess_detect_cubes_at(tess_detect_cubes *cubes, int64_t image, tess_cube **cube, tess_error *error)
 {
-    const int64_t file = cubes->file[image];
-    if (!cubes->open || cubes->open_file != file) {
-        tess_cube_close(cubes->open);
-        cubes->open = NULL;
-        TESS_TRY(tess_cube_open(cubes->list.entries[file].path, &cubes->settings, &cubes->open, error));
-        cubes->open_file = file;
-    }
-    *cube = cubes->open;
+    TESS_TRY(open_at(cubes, &cubes->main, cubes->file[image], error));
+    *cube = cubes->main.cube;
     return TESS_OK;
+}
+
+/* A file that nobody uses: this one if it is open. There are as many as threads that read. */
+static tess_detect_file *take_file(tess_detect_cubes *cubes, int64_t file)
+{
+    tess_detect_file *found = NULL;
+    pthread_mutex_lock(&cubes->mutex);
+    for (int i = 0; i < cubes->set.readers; i++) {
+        tess_detect_file *at = &cubes->readers[i];
+        if (!at->busy && (!found || (at->cube && at->file == file)))
+            found = at;
+    }
+    found->busy = true;
+    pthread_mutex_unlock(&cubes->mutex);
+    return found;
 }
 
 static tess_status read(void *user, int64_t image, int64_t first, int64_t rows, void *samples,
                         tess_error *error)
 {
     tess_detect_cubes *cubes = user;
-    tess_cube *cube;
-    TESS_TRY(tess_detect_cubes_at(cubes, image, &cube, error));
-    return tess_cube_read(cube, cubes->place[image], first, rows, samples, error);
+    tess_detect_file *at = take_file(cubes, cubes->file[image]);
+    tess_status status = open_at(cubes, at, cubes->file[image], error);
+    if (status == TESS_OK)
+        status = tess_cube_read(at->cube, cubes->place[image], first, rows, samples, error);
+    pthread_mutex_lock(&cubes->mutex);
+    at->busy = false;
+    pthread_mutex_unlock(&cubes->mutex);
+    return status;
+}
+
+/* Arrays in the order of pixels are read without memory of their own, by any number of threads. */
+static int readers_of(const tess_cube_list *list)
+{
+    for (int64_t f = 0; f < list->count; f++)
+        if (!list->entries[f].info.stored[0] || list->entries[f].info.held_bytes > 0)
+            return 1;
+    return TESS_PIXEL_READERS;
 }
 
 static void list_images(tess_detect_cubes *cubes)
@@ -42,7 +76,8 @@ static void list_images(tess_detect_cubes *cubes)
 tess_status tess_detect_cubes_open(const char *path, const tess_cube_settings *settings,
                                    tess_detect_cubes *cubes, tess_error *error)
 {
-    *cubes = (tess_detect_cubes){.settings = *settings};
+    *cubes = (tess_detect_cubes){.settings = *settings, .ready = true};
+    pthread_mutex_init(&cubes->mutex, NULL);
     TESS_TRY(tess_cube_list_make(path, settings, &cubes->list, error));
     const size_t images = (size_t)cubes->list.images;
     cubes->image = tess_small_alloc(images, sizeof *cubes->image);
@@ -55,13 +90,19 @@ tess_status tess_detect_cubes_open(const char *path, const tess_cube_settings *s
                                   .bands = cubes->list.bands,
                                   .image = cubes->image,
                                   .user = cubes,
-                                  .read = read};
+                                  .read = read,
+                                  .readers = readers_of(&cubes->list)};
     return TESS_OK;
 }
 
 void tess_detect_cubes_close(tess_detect_cubes *cubes)
 {
-    tess_cube_close(cubes->open);
+    if (!cubes->ready)
+        return;
+    tess_cube_close(cubes->main.cube);
+    for (int i = 0; i < TESS_PIXEL_READERS; i++)
+        tess_cube_close(cubes->readers[i].cube);
+    pthread_mutex_destroy(&cubes->mutex);
     tess_small_free(cubes->image);
     tess_small_free(cubes->file);
     tess_small_free(cubes->place);

@@ -1,24 +1,35 @@
-/* detect_cubes.h: a list of cube files as one set of images. One file is open at a time. */
+/* detect_cubes.h: a list of cube files as one set of images. Every thread that reads has a file of its own open; several
+ * read only if their files hold no memory. */
 #ifndef TESS_JOB_DETECT_CUBES_H
 #define TESS_JOB_DETECT_CUBES_H
 
+#include <pthread.h>
+
 #include "io/cube.h"
-#include "train/statistics/pixels.h"
+#include "train/statistics/blocks.h"
+
+typedef struct tess_detect_file {
+    tess_cube *cube; /* NULL: none */
+    int64_t file;
+    bool busy;
+} tess_detect_file;
 
 typedef struct tess_detect_cubes {
     tess_cube_settings settings;
     tess_cube_list list;
     tess_pixel_image *image;
-    int64_t *file, *place; /* of each image: its file, and its number in the file */
-    tess_cube *open;
-    int64_t open_file;
+    int64_t *file, *place;                        /* of each image: its file, and its number in the file */
+    tess_detect_file main;                        /* of tess_detect_cubes_at */
+    tess_detect_file readers[TESS_PIXEL_READERS]; /* of threads that read */
+    pthread_mutex_t mutex;                        /* of `readers` */
+    bool ready;                                   /* the mutex exists */
     tess_pixel_set set;
 } tess_detect_cubes;
 
 tess_status tess_detect_cubes_open(const char *path, const tess_cube_settings *settings,
                                    tess_detect_cubes *cubes, tess_error *error) TESS_MUST_CHECK;
 void tess_detect_cubes_close(tess_detect_cubes *cubes);
-/* The cube of an image, open. */
+/* The cube of an image, open until the next call; from one thread. */
 tess_status tess_detect_cubes_at(tess_detect_cubes *cubes, int64_t image, tess_cube **cube,
                                  tess_error *error) TESS_MUST_CHECK;
 /* The most that an open file holds. */

@@ -73,8 +73,8 @@ typedef struct sink {
     tess_cube_mask *truth;
 } sink;
 
-static tess_status take(void *user, int64_t image, int64_t first_row, int64_t rows, const float *scores,
-                        tess_error *error)
+static tess_status keep_scores(void *user, int64_t image, int64_t first_row, int64_t rows,
+                               const float *scores, tess_error *error)
 {
     sink *s = user;
     tess_detect_job *job = s->job;
@@ -95,6 +95,16 @@ static tess_status take(void *user, int64_t image, int64_t first_row, int64_t ro
         TESS_TRY(tess_curve_collect(&job->curve, scores + row * width, marks, count * width, error));
     }
     return TESS_OK;
+}
+
+static tess_status take(void *user, int64_t image, int64_t first_row, int64_t rows, const float *scores,
+                        tess_error *error)
+{
+    const sink *s = user;
+    const double start = tess_clock();
+    const tess_status status = keep_scores(user, image, first_row, rows, scores, error);
+    s->job->sink_seconds += tess_clock() - start;
+    return status;
 }
 
 static tess_status score_file(tess_detect_job *job, int64_t file, int64_t first, int64_t images,
@@ -157,6 +167,18 @@ static tess_status allocate(tess_detect_job *job, tess_error *error)
         tess_block_alloc(memory, &job->piece, TESS_MEM_HOST, (size_t)job->piece_pixels * 6 + samples, error));
     if (job->decides)
         TESS_TRY(tess_block_alloc(memory, &job->decider, TESS_MEM_HOST, tess_decide_bytes(), error));
+    return tess_statistics_create(job->fits ? &job->fit_stage : &job->stage, &job->all, &job->state,
+                                  &job->statistics, error);
+}
+
+/* The parameters are in the host's memory: another device goes on with them. */
+static tess_status change_device(tess_detect_job *job, tess_error *error)
+{
+    if (!job->fits || job->fit_stage.device == job->stage.device)
+        return TESS_OK;
+    job->fitted = tess_statistics_facts(job->statistics);
+    tess_statistics_destroy(job->statistics);
+    job->statistics = NULL;
     return tess_statistics_create(&job->stage, &job->all, &job->state, &job->statistics, error);
 }
 
@@ -177,6 +199,7 @@ tess_status tess_detect_run(tess_detect_job *job, tess_error *error)
         TESS_TRY(tess_statistics_fit(job->statistics, &fitted->set, error));
     if (s->save)
         TESS_TRY(tess_spectral_save(job->engine.memory, s->save, &job->state, error));
+    TESS_TRY(change_device(job, error));
     job->fit_seconds = tess_clock() - start;
     start = tess_clock();
     TESS_TRY(score_all(job, error));

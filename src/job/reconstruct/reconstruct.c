@@ -6,12 +6,14 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/process.h"
+#include "job/common/choice.h"
 #include "job/common/context.h"
 #include "job/common/note.h"
 #include "job/common/record.h"
 #include "job/reconstruct/problem_data.h"
 #include "job/reconstruct/problem_range.h"
 #include "job/reconstruct/problem_scan.h"
+#include "job/reconstruct/reconstruct_choose.h"
 #include "job/reconstruct/reconstruct_rates.h"
 #include "job/reconstruct/reconstruct_record.h"
 #include "job/reconstruct/views.h"
@@ -84,8 +86,9 @@ static tess_status describe(reconstruct_job *job, tess_memory *memory, tess_erro
             p->measurement, p->name);
     TESS_TRY(check_record(p, &s->common, error));
     TESS_TRY(tess_recipe_of(s, &job->problem, &job->recipe, error));
-    TESS_TRY(tess_engine_open(&job->engine, memory, &s->common, error));
+    TESS_TRY(tess_choice_open(&job->engine, memory, &s->common, error));
     TESS_TRY(find_model(job, error));
+    TESS_TRY(tess_reconstruct_choose(&job->engine, s, &job->problem, &job->recipe, &job->prior, error));
     const char *const weights = job->prior.model->path;
     TESS_TRY(tess_record_apart(&s->common, &weights, 1, error));
     const char *used[] = {s->output, s->side_by_side, s->save_measurement};
@@ -226,6 +229,7 @@ static void calibrate(reconstruct_job *job)
     for (int64_t i = 0; i < job->outcome.result.iterations; i++)
         best = fmin(best, job->outcome.iterations[i].gradient_seconds);
     tess_physics_keep_rate(&job->engine, job->workspace.op, &job->recipe, best);
+    tess_reconstruct_learn(&job->prior, &job->budget, tess_clock() - job->usage.start, job->outcome.seconds);
 }
 
 static void close_job(reconstruct_job *job)

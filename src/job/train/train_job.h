@@ -42,7 +42,9 @@ typedef struct tess_train_job {
     double rate;                    /* of the last step */
     int64_t saved_step, first_step; /* of the last checkpoint; where this part of the run began */
     double psnr;                    /* the last one; 0: none */
+    double opened;                  /* when the whole job began */
     double begin, train_seconds;    /* of this part; seconds in steps */
+    char factor[TESS_RATES_CLASS];  /* the operator that corrects the seconds of steps */
     double noted;                   /* when the last line of progress was given */
     int64_t samples;
     uint64_t overhead; /* resident bytes before the plan's */
@@ -57,6 +59,8 @@ tess_status tess_train_plan_phases(tess_train_job *job, tess_error *error) TESS_
 tess_status tess_train_plan_phase(tess_train_job *job, const tess_train_phase *phase,
                                   tess_error *error) TESS_MUST_CHECK;
 void tess_train_close_phase(tess_train_job *job);
+/* The work of all steps. */
+tess_status tess_train_list_work(tess_train_job *job, tess_work *work, tess_error *error) TESS_MUST_CHECK;
 /* train_files.c: refuses a name that is that of two files of the run, or of one and of the caller's record. */
 tess_status tess_train_check_files(const tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
 /* train_state.c: blocks for checkpoints and results; first values. */

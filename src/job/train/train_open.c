@@ -1,7 +1,9 @@
 /* Opens a training run: configuration, device, network, data, plan. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
+#include "job/common/choice.h"
 #include "job/common/note.h"
 #include "job/train/train_job.h"
 #include "model/diffusion.h"
@@ -16,13 +18,19 @@ static const struct {
                   {"fp16", TESS_TRAIN_FP16}};
 enum { PRECISIONS = sizeof precisions / sizeof *precisions };
 
-/* The configuration says from here on what is used: checkpoints compare it, and the result's metadata have it. */
-static tess_status choose_precision(tess_train_job *job, tess_error *error)
+static const char *asked_precision(const tess_train_job *job)
 {
     const char *name = job->settings->common.precision;
     for (int i = 0; i < PRECISIONS && strcmp(job->settings->common.precision, "auto") == 0; i++)
         if (precisions[i].precision == job->config.precision)
             name = precisions[i].name;
+    return name;
+}
+
+/* The configuration says from here on what is used: checkpoints compare it, and the result's metadata have it. */
+static tess_status set_precision(tess_train_job *job, tess_error *error)
+{
+    const char *name = asked_precision(job);
     if (strcmp(name, "auto") == 0) /* bf16 needs no loss scale and is as fast as fp16 */
         name = job->engine.device->host_memory ? "fp32" : "bf16";
     tess_precision chosen;
@@ -37,20 +45,44 @@ static tess_status choose_precision(tess_train_job *job, tess_error *error)
 }
 
 /* What the caller gives replaces the file's. */
-static tess_status open_engine(tess_train_job *job, tess_memory *memory, tess_error *error)
+static tess_common engine_settings(const tess_train_job *job)
 {
     tess_common common = job->settings->common;
     common.progress = NULL;
     if (strcmp(common.device, "auto") == 0)
         common.device = job->config.device;
-    common.precision = "auto";
+    common.precision = asked_precision(job);
+    return common;
+}
+
+/* Decides on the device when the network is known: the steps of all phases are the work. */
+static tess_status choose_device(tess_train_job *job, tess_error *error)
+{
+    tess_common common = engine_settings(job);
+    const char *const asked = common.precision;
+    tess_work work = {.card_precision = tess_choice_card_precision(asked, "BF16")};
+    job->engine.dtype = strcmp(asked, "bf16") == 0 ? TESS_BF16 : TESS_F32;
+    tess_status status = TESS_OK;
+    if (tess_choice_wants_work(&job->engine))
+        status = tess_train_list_work(job, &work, error);
+    if (status == TESS_OK && tess_choice_wants_work(&job->engine))
+        status = tess_choice_settle(&job->engine, &common, &work, error);
+    tess_work_clear(&work);
+    TESS_TRY(status);
+    TESS_TRY(set_precision(job, error));
+    snprintf(job->factor, sizeof job->factor, "train %s %s", job->model.architecture,
+             job->engine.tf32 ? "TF32" : tess_dtype_name(job->engine.dtype));
+    const uint64_t limit = common.memory_limit ? common.memory_limit : job->config.memory;
+    job->limit = limit ? limit : tess_engine_free_limit(&job->engine);
+    return TESS_OK;
+}
+
+static tess_status open_engine(tess_train_job *job, tess_memory *memory, tess_error *error)
+{
+    const tess_common common = engine_settings(job);
     if (job->settings->seed_given)
         job->config.seed = common.seed;
-    TESS_TRY(tess_engine_open(&job->engine, memory, &common, error));
-    TESS_TRY(choose_precision(job, error));
-    const uint64_t asked = common.memory_limit ? common.memory_limit : job->config.memory;
-    job->limit = asked ? asked : tess_engine_free_limit(&job->engine);
-    return TESS_OK;
+    return tess_choice_open(&job->engine, memory, &common, error);
 }
 
 static tess_status open_network(tess_train_job *job, tess_error *error)
@@ -106,6 +138,7 @@ tess_status tess_train_open(tess_train_job *job, tess_memory *memory, tess_error
     TESS_TRY(tess_train_config_check_files(&job->config, error));
     TESS_TRY(open_engine(job, memory, error));
     TESS_TRY(open_network(job, error));
+    TESS_TRY(choose_device(job, error));
     TESS_TRY(open_validation(job, error));
     TESS_TRY(tess_train_plan_phases(job, error));
     const int64_t links = tess_images_links(job->source->images);

@@ -1,5 +1,6 @@
 /* Plans the phases of a training run: data, step and memory. */
 #include <math.h>
+#include <stdio.h>
 
 #include "base/checked.h"
 #include "job/common/note.h"
@@ -105,7 +106,35 @@ static tess_training_request request_of(const tess_train_job *job, const tess_tr
                                    .recompute_auto = config->recompute == TESS_TRAIN_RECOMPUTE_AUTO,
                                    .limit = job->limit,
                                    .besides = besides,
-                                   .user = job};
+                                   .user = job,
+                                   .factor = job->factor};
+}
+
+/* The steps of all phases, as if each batch fitted: that is what decides between devices. */
+tess_status tess_train_list_work(tess_train_job *job, tess_work *work, tess_error *error)
+{
+    tess_work_phase *phase = tess_work_begin(work, "train", "steps");
+    snprintf(phase->factor, sizeof phase->factor, "train %s", job->model.architecture);
+    phase->pieces = 0;
+    phase->copies_overlap = true;
+    for (int i = 0; i < job->config.phases.count; i++) {
+        const tess_train_phase *part = &job->config.phases.list[i];
+        tess_training_settings settings = request_of(job, part).settings;
+        tess_training *training = NULL;
+        settings.micro_batches = 1;
+        TESS_TRY(tess_training_create(job->model.net, job->engine.device, &settings, &training, error));
+        for (int k = 0; k < tess_training_op_count(training); k++)
+            tess_work_add_op(work, phase, job->engine.rates, tess_training_op(training, k), true,
+                             (double)part->steps);
+        tess_training_destroy(training);
+        phase->up += (double)(part->steps * part->batch * part->crop * part->crop * job->model.channels) * 2 *
+                     (double)sizeof(float);
+        phase->copies += (double)part->steps;
+        phase->pieces += (double)part->steps;
+    }
+    work->shapes = job->config.phases.count;
+    work->weight_bytes = 4 * (double)job->model.parameters;
+    return TESS_OK;
 }
 
 static tess_status plan_phase(tess_train_job *job, const tess_train_phase *phase, uint64_t cache,

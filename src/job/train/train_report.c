@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/process.h"
+#include "job/common/choice.h"
 #include "job/common/note.h"
 #include "job/common/record.h"
 #include "job/train/train_job.h"
@@ -182,6 +183,7 @@ static tess_json *plan_record(const tess_train_job *job)
     tess_json_set_double(&plan, "seconds", all_seconds(job));
     tess_json_set_bool(&plan, "calibrated", job->choice.calibrated);
     tess_json_set_double(&plan, "tflop_per_step", tess_training_flops(job->training) * 1e-12);
+    tess_choice_record(&job->engine, &plan);
     if (job->config.phases.count > 1)
         tess_json_set(&plan, "phases", phases_record(job));
     return plan;

@@ -55,7 +55,7 @@ static tess_status place_pca(tess_spectral_plan *plan, int i, tess_error *error)
         return tess_fail(error, TESS_BAD_INPUT,
                          "node '%s' (pca): components: %d is more than the %d channels it reads", node->name,
                          components, in);
-    plan->channels[i] = components;
+    plan->channels[i] = components ? components : in;
     return TESS_OK;
 }
 
@@ -175,6 +175,25 @@ static void add_tap(tess_spectral_plan *plan, int i)
     plan->tap[plan->taps++] = tap;
 }
 
+/* RX that is fitted again without the pixels that score high. */
+static void add_trim_tap(tess_spectral_plan *plan)
+{
+    const int score = tess_pipeline_score(&plan->pipeline), t = plan->tap_of[score];
+    const tess_node *node = &plan->pipeline.nodes[score];
+    plan->trim_tap = -1;
+    if (node->kind != TESS_NODE_RX || node->values[TESS_RX_TRIM] == 0 || t < 0)
+        return;
+    const int after = plan->known[score];
+    plan->trim_tap = plan->taps;
+    plan->tap[plan->taps++] = (tess_tap){.at = plan->tap[t].at,
+                                         .needs = TESS_NEED_COVARIANCE | TESS_NEED_TRIMMED,
+                                         .scope = TESS_SCOPE_SET,
+                                         .first = after + 1,
+                                         .last = after + (int)node->values[TESS_RX_TRIMS]};
+    plan->known[score] = plan->tap[plan->trim_tap].last;
+    plan->passes = plan->known[score] > plan->passes ? plan->known[score] : plan->passes;
+}
+
 tess_status tess_spectral_compile(const tess_pipeline *pipeline, int bands, const double *wavelengths,
                                   tess_spectral_plan **out, tess_error *error)
 {
@@ -197,8 +216,11 @@ tess_status tess_spectral_compile(const tess_pipeline *pipeline, int bands, cons
     }
     for (int i = 0; status == TESS_OK && i < pipeline->count; i++)
         status = place(plan, i, error);
-    for (int i = 0; status == TESS_OK && i < pipeline->count; i++)
+    for (int i = 0; status == TESS_OK && i < pipeline->count; i++) { /* the score before what reads scores */
         add_tap(plan, i);
+        if (i == tess_pipeline_score(pipeline))
+            add_trim_tap(plan);
+    }
     if (status == TESS_OK)
         *out = plan;
     else

@@ -17,6 +17,15 @@ static void diagonal(double *a, double *b, int channels, int i, double factor, d
     b[i] = offset;
 }
 
+/* The factor of a component. A direction without variance has nothing to be divided by, and becomes 0. */
+static double pca_scale(const tess_node *node, const double *variances, int k, int channels)
+{
+    const double eps = node->values[TESS_PCA_EPS];
+    if (node->values[TESS_PCA_WHITEN] == 0)
+        return 1;
+    return variances[k] + eps > channels * 0x1p-52 * variances[0] ? 1 / sqrt(variances[k] + eps) : 0;
+}
+
 static void pca_affine(const tess_spectral_state *state, int node, double *a, double *b)
 {
     const tess_node *n = &state->plan->pipeline.nodes[node];
@@ -25,8 +34,7 @@ static void pca_affine(const tess_spectral_state *state, int node, double *a, do
                  *w = tess_spectral_part(state, node, "components"),
                  *variances = tess_spectral_part(state, node, "variances");
     for (int k = 0; k < out; k++) {
-        const double scale =
-            n->values[TESS_PCA_WHITEN] != 0 ? 1 / sqrt(variances[k] + n->values[TESS_PCA_EPS]) : 1;
+        const double scale = pca_scale(n, variances, k, in);
         double offset = 0;
         for (int c = 0; c < in; c++) {
             const double factor = scale * w[(size_t)k * (size_t)in + (size_t)c];
@@ -66,7 +74,11 @@ void tess_node_affine(const tess_spectral_state *state, int node, double *a, dou
         }
     } else if (n->kind == TESS_NODE_SAVITZKY_GOLAY) {
         tess_savitzky_golay((int)n->values[TESS_SAVGOL_WINDOW], (int)n->values[TESS_SAVGOL_ORDER],
-                            (int)n->values[TESS_SAVGOL_DERIVATIVE], in, a);
+                            (int)n->values[TESS_SAVGOL_DERIVATIVE],
+                            (tess_filter_ends)n->values[TESS_SAVGOL_ENDS], in, a);
+        const double scale = pow(n->values[TESS_SAVGOL_SPACING], -n->values[TESS_SAVGOL_DERIVATIVE]);
+        for (size_t i = 0; i < (size_t)in * (size_t)in && scale != 1; i++)
+            a[i] *= scale;
     } else if (n->kind == TESS_NODE_BANDPASS) {
         bandpass_affine(plan, node, a);
     } else {

@@ -12,7 +12,7 @@
 enum {
     TESS_PIPELINE_NODES = 64,
     TESS_NODE_NAME = 48,
-    TESS_NODE_SETTINGS = 8,
+    TESS_NODE_SETTINGS = 10,
     TESS_NODE_DATA = -1 /* the place of the data among the nodes */
 };
 
@@ -49,11 +49,19 @@ typedef enum tess_node_scope {
     TESS_SCOPE_STREAM, /* the rows so far */
 } tess_node_scope;
 
+/* What a filter takes for the bands beyond the first and the last. */
+typedef enum tess_filter_ends {
+    TESS_ENDS_INTERP,  /* none: the polynomial of the first or last whole window */
+    TESS_ENDS_NEAREST, /* the end itself */
+    TESS_ENDS_MIRROR,  /* the bands before it, in reverse */
+    TESS_ENDS_ZERO
+} tess_filter_ends;
+
 /* Places of the settings in tess_node.values. */
 enum { TESS_MINMAX_OVER, TESS_MINMAX_EPS };
 enum { TESS_ZSCORE_OVER, TESS_ZSCORE_EPS };
-enum { TESS_NORM_EPS }; /* unit_norm, snv */
-enum { TESS_SAVGOL_WINDOW, TESS_SAVGOL_ORDER, TESS_SAVGOL_DERIVATIVE };
+enum { TESS_NORM_EPS, TESS_SNV_UNBIASED }; /* unit_norm has the first alone */
+enum { TESS_SAVGOL_WINDOW, TESS_SAVGOL_ORDER, TESS_SAVGOL_DERIVATIVE, TESS_SAVGOL_SPACING, TESS_SAVGOL_ENDS };
 enum { TESS_BANDPASS_FROM, TESS_BANDPASS_TO };
 enum { TESS_PCA_COMPONENTS, TESS_PCA_WHITEN, TESS_PCA_EPS };
 enum {
@@ -64,7 +72,9 @@ enum {
     TESS_RX_OUTER,
     TESS_RX_FORGETTING,
     TESS_RX_EVERY,
-    TESS_RX_WARMUP
+    TESS_RX_WARMUP,
+    TESS_RX_TRIM,
+    TESS_RX_TRIMS
 };
 enum { TESS_LAD_NORMALISED };
 enum { TESS_LOGIT_SCALE, TESS_LOGIT_DEVIATIONS };
@@ -81,7 +91,7 @@ typedef enum tess_setting_type {
 
 typedef struct tess_setting_word {
     const char *word; /* NULL ends a list */
-    tess_node_scope value;
+    int value;        /* of tess_node_scope, or of the enum of the setting */
 } tess_setting_word;
 
 typedef struct tess_setting {
@@ -116,7 +126,7 @@ typedef struct tess_pipeline {
 /* Reads {"nodes": [{"kind": ..., "name": ..., settings}], "connections": [["a", "b"], ...]}. Without connections the nodes
  * are a chain. A kind is the name of a node that has none. "a.spectra" names the port of a node. */
 tess_status tess_pipeline_parse(const tess_json *json, tess_pipeline *out, tess_error *error) TESS_MUST_CHECK;
-/* rx, rx-local, lad. */
+/* rx, rx-trimmed, rx-local, lad. */
 tess_status tess_pipeline_named(const char *name, tess_pipeline *out, tess_error *error) TESS_MUST_CHECK;
 /* Complete: all settings, with connections. NULL: no memory. */
 tess_json *tess_pipeline_json(const tess_pipeline *pipeline);

@@ -145,6 +145,20 @@ static tess_status read_connections(const tess_json *json, tess_pipeline *pipeli
     return TESS_OK;
 }
 
+/* Spectra that lead to no score are probably a forgotten connection. */
+static tess_status check_used(const tess_pipeline *pipeline, int score, tess_error *error)
+{
+    bool used[TESS_PIPELINE_NODES] = {false};
+    for (int i = score; i != TESS_NODE_DATA; i = pipeline->nodes[i].from)
+        used[i] = true;
+    for (int i = 0; i < pipeline->count; i++)
+        if (!used[i] && tess_node_kinds[pipeline->nodes[i].kind].gives == TESS_PORT_SPECTRA)
+            return tess_fail(error, TESS_BAD_INPUT,
+                             "connections: '%s' does not lead to '%s'; connect it, or leave it out",
+                             pipeline->nodes[i].name, pipeline->nodes[score].name);
+    return TESS_OK;
+}
+
 /* One result: a pipeline has one node that scores, and at most one of each kind behind it. */
 static tess_status check_whole(const tess_pipeline *pipeline, tess_error *error)
 {
@@ -165,7 +179,10 @@ static tess_status check_whole(const tess_pipeline *pipeline, tess_error *error)
     }
     if (scores < 0)
         return tess_fail(error, TESS_BAD_INPUT, "nodes: none of them scores; add one of the kind rx or lad");
-    return TESS_OK;
+    if (deciders >= 0 && logits >= 0 && pipeline->nodes[deciders].from != logits)
+        return tess_fail(error, TESS_BAD_INPUT, "connections: '%s' must read '%s', the last of the scores",
+                         pipeline->nodes[deciders].name, pipeline->nodes[logits].name);
+    return check_used(pipeline, scores, error);
 }
 
 tess_status tess_pipeline_parse(const tess_json *json, tess_pipeline *out, tess_error *error)

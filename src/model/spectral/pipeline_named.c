@@ -1,5 +1,8 @@
 /* pipeline_named.c: pipelines that have a name. rx reads the samples as they are, so it has no eps, which would mean
- * something else for each scale of the data; rx-local needs one, because a ring has few pixels, and scales them before. lad is the one of cuvis.ai. */
+ * something else for each scale of the data; rx-trimmed is the same without the pixels that score high, chosen on implants
+ * (bench/studies/detect_study.py). A ring has few pixels, often fewer than there are channels, so rx-local needs more
+ * than its own covariance S: it works on components whose covariance over the set is the identity, where S + eps I is S
+ * pulled towards the covariance of the set, with the weight eps beside 1. lad is the one of cuvis.ai. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,9 +16,13 @@ typedef struct named {
 static const named list[] = {
     {"rx",
      "{\"nodes\": [{\"kind\": \"rx\", \"eps\": 0}, {\"kind\": \"quantile\"}, {\"kind\": \"metrics\"}]}"},
-    {"rx-local",
-     "{\"nodes\": [{\"kind\": \"minmax\"}, {\"kind\": \"rx\", \"over\": \"local\"}, {\"kind\": \"quantile\"},"
+    {"rx-trimmed",
+     "{\"nodes\": [{\"kind\": \"rx\", \"eps\": 0, \"trim\": 2, \"trims\": 6}, {\"kind\": \"quantile\"},"
      " {\"kind\": \"metrics\"}]}"},
+    {"rx-local", "{\"nodes\": [{\"kind\": \"pca\", \"components\": 0, \"whiten\": true, \"eps\": 0},"
+                 " {\"kind\": \"rx\", \"over\": \"local\", \"eps\": 1.5, \"inner\": 15, \"outer\": 51}, "
+                 "{\"kind\": \"quantile\"},"
+                 " {\"kind\": \"metrics\"}]}"},
     {"lad", "{\"nodes\": [{\"kind\": \"minmax\"}, {\"kind\": \"lad\"}, {\"kind\": \"quantile\"},"
             " {\"kind\": \"metrics\"}]}"},
     {"svdd", NULL},
@@ -30,10 +37,10 @@ tess_status tess_pipeline_named(const char *name, tess_pipeline *out, tess_error
     for (int i = 0; i < NAMES; i++) {
         const int far = tess_spelling_distance(name, list[i].name);
         if (far == 0 && !list[i].json)
-            return tess_fail(
-                error, TESS_UNSUPPORTED,
-                "pipeline %s: needs training, which is not available yet; rx, rx-local and lad need none",
-                name);
+            return tess_fail(error, TESS_UNSUPPORTED,
+                             "pipeline %s: needs training, which is not available yet; rx, rx-trimmed, "
+                             "rx-local and lad need none",
+                             name);
         if (far == 0)
             json = list[i].json;
         if (far < least)
@@ -43,10 +50,11 @@ tess_status tess_pipeline_named(const char *name, tess_pipeline *out, tess_error
         return tess_fail(error, TESS_BAD_OPTION, "no pipeline is called '%.60s'; did you mean %s?", name,
                          nearest);
     if (!json)
-        return tess_fail(error, TESS_BAD_OPTION,
-                         "no pipeline is called '%.60s'; there are rx, rx-local and lad, or give a .json or "
-                         ".safetensors file",
-                         name);
+        return tess_fail(
+            error, TESS_BAD_OPTION,
+            "no pipeline is called '%.60s'; there are rx, rx-trimmed, rx-local and lad, or give a .json or "
+            ".safetensors file",
+            name);
     tess_json *parsed = NULL;
     TESS_TRY(tess_json_parse(json, strlen(json), &parsed, error));
     tess_status status = tess_pipeline_parse(parsed, out, error);

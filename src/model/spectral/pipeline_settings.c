@@ -106,6 +106,12 @@ static tess_status complete(tess_node *node, tess_error *error)
         return tess_fail(error, TESS_BAD_INPUT,
                          "node '%s': inner (%g) and outer (%g) must be odd numbers, inner the smaller one",
                          node->name, v[TESS_RX_INNER], v[TESS_RX_OUTER]);
+    if (node->kind == TESS_NODE_RX && v[TESS_RX_TRIM] > 0 &&
+        (v[TESS_RX_TRIM] <= 1 || v[TESS_RX_OVER] != TESS_SCOPE_SET))
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "node '%s': trim (%g) must be above 1, the mean score, or 0 for none, and is for "
+                         "\"over\": \"set\"",
+                         node->name, v[TESS_RX_TRIM]);
     return TESS_OK;
 }
 
@@ -144,7 +150,7 @@ void tess_node_write(const tess_node *node, tess_json **object)
             tess_json_set_bool(object, settings[i].name, value != 0);
             break;
         case TESS_SETTING_WORD:
-            while (word->word && word->value != (tess_node_scope)value)
+            while (word->word && word->value != (int)value)
                 word++;
             tess_json_set_string(object, settings[i].name, word->word);
             break;

@@ -161,7 +161,15 @@ int tess_statistics_fit_readings(const tess_spectral_plan *plan)
     return sum;
 }
 
-tess_statistics_report tess_statistics_facts(const tess_statistics *s)
+tess_statistics_report tess_statistics_facts(tess_statistics *s)
 {
-    return (tess_statistics_report){.bytes_read = s->stage.bytes_read, .pixels = s->pixels, .rank = s->rank};
+    tess_pixel_stage *stage = &s->stage;
+    return (tess_statistics_report){.bytes_read = stage->bytes_read,
+                                    .pixels = s->pixels,
+                                    .rank = s->rank,
+                                    .read_seconds = tess_pixel_blocks_seconds(&stage->blocks),
+                                    .path_seconds = stage->path_seconds,
+                                    .path_values = stage->path_values,
+                                    .solve_seconds = s->solve_seconds,
+                                    .solves = s->solves};
 }

@@ -37,7 +37,24 @@ typedef struct tess_statistics_report {
     int64_t bytes_read; /* of samples, so far */
     int64_t pixels;     /* that had a part in the first pass of phase 1 */
     int rank;           /* rows of the last factor */
+    /* Seconds so far of reading, of paths on the host for so many values of pixels, and of solving for parameters and
+     * factors so many times. */
+    double read_seconds, path_seconds, path_values, solve_seconds, solves;
 } tess_statistics_report;
-tess_statistics_report tess_statistics_facts(const tess_statistics *statistics);
+tess_statistics_report tess_statistics_facts(tess_statistics *statistics);
+
+/* What phase 1, or scoring all images of a set, will do, for predictions. */
+typedef struct tess_statistics_work {
+    void *user;
+    void (*op)(void *user, const tess_op *op,
+               double runs);     /* an op on a block; the last one counts as a part */
+    double blocks, bytes_read;   /* of samples, which also go up */
+    double bytes_up, bytes_down; /* to a device with separate memory, and from it */
+    double path_values, solves;  /* as of tess_statistics_report */
+    double scored;               /* pixels that are given to a sink; of phase 1 its own */
+} tess_statistics_work;
+/* Adds to `work`. The rank of factors is taken as full. */
+void tess_statistics_list(const tess_pixel_stage_settings *settings, const tess_spectral_plan *plan,
+                          const tess_pixel_set *set, bool fit, tess_statistics_work *work);
 
 #endif

@@ -11,14 +11,21 @@ static tess_status too_few(const tess_statistics *s, int node, double count, dou
 {
     const tess_node *n = &s->plan->pipeline.nodes[node];
     return tess_fail(error, TESS_BAD_INPUT,
-                     "node '%s' (%s) needs at least %.0f pixels with values, and there are %.0f", n->name,
-                     tess_node_kinds[n->kind].name, least, count);
+                     "node '%s' (%s) needs at least %.0f pixel%s with values, and there are %.0f; NaN, "
+                     "nodata and what fp32 cannot hold are none",
+                     n->name, tess_node_kinds[n->kind].name, least, least > 1 ? "s" : "", count);
+}
+
+static int tap_of(const tess_statistics *s, int node)
+{
+    return s->trimmed && node == tess_pipeline_score(&s->plan->pipeline) ? s->plan->trim_tap
+                                                                         : s->plan->tap_of[node];
 }
 
 /* The moments of what the node reads. Returns those of the tap themselves if nothing lies between. */
 static const double *moments_at(tess_statistics *s, int node)
 {
-    const int t = s->plan->tap_of[node], from = s->plan->pipeline.nodes[node].from;
+    const int t = tap_of(s, node), from = s->plan->pipeline.nodes[node].from;
     const tess_tap *tap = &s->plan->tap[t];
     const int in = tess_spectral_gives(s->plan, tap->at), out = tess_spectral_reads(s->plan, node);
     const double *moments = s->at.moments[t];
@@ -71,7 +78,7 @@ static tess_status fit_pca(tess_statistics *s, int node, const double *moments, 
 
 static void fit_centre(tess_statistics *s, int node)
 {
-    const int t = s->plan->tap_of[node], channels = tess_spectral_gives(s->plan, s->plan->tap[t].at);
+    const int t = tap_of(s, node), channels = tess_spectral_gives(s->plan, s->plan->tap[t].at);
     memcpy(tess_spectral_part(s->state, node, "centre"), s->at.moments[t] + TESS_MOMENTS_MEAN,
            (size_t)channels * sizeof(double));
 }
@@ -117,7 +124,7 @@ static void fit_zscore(tess_statistics *s, int node, const double *moments, bool
 tess_status tess_statistics_fit_node(tess_statistics *s, int node, tess_error *error)
 {
     const tess_node *n = &s->plan->pipeline.nodes[node];
-    const int t = s->plan->tap_of[node], channels = tess_spectral_reads(s->plan, node);
+    const int t = tap_of(s, node), channels = tess_spectral_reads(s->plan, node);
     const bool image = tess_node_scope_of(n) == TESS_SCOPE_IMAGE,
                scores = tess_tap_of_scores(&s->plan->tap[t]);
     const double *moments = scores ? s->at.moments[t] : moments_at(s, node);
