@@ -32,9 +32,9 @@ def main():
     # A reconstruction takes its blocks after threads have used the C library's heaps.
     bench.path("problem.json").write_text('{"operator": "blur", "kernel": "k.npy", "measurement": "b.npy"}')
     np.save(bench.path("k.npy"), np.ones((5, 5)))
-    np.save(bench.path("b.npy"), picture(300, 320))
-    for size in range(140, 280, 20):
-        result = bench.run("reconstruct", target, "--problem", bench.path("problem.json"), "--model", model, "--iterations", 1, "--threads", "4", "--device", "cpu", "--quiet",
+    np.save(bench.path("b.npy"), picture(504, 760))
+    for size in (140, 176, 186, 196, 225):
+        result = bench.run("reconstruct", target, "--problem", bench.path("problem.json"), "--iterations", 1, "--device", "cpu", "--quiet",
                            preexec_fn=lambda size=size: resource.setrlimit(resource.RLIMIT_AS, (size * MIB, size * MIB)))
         bench.check(result.status == 0 or "too little" in result.err, f"reconstruct, RLIMIT_AS of {size} MiB: runs or says what would do; {result.err.strip()}")
     bench.finish()
