@@ -142,11 +142,12 @@ void tess_gdal_warm_georeference(GDALDatasetH dataset)
 
 /* The meaning of a sample: value * scale + offset, in units, or the name of a category. Valid only for the same
  * numbers. */
-static void copy_meaning(GDALRasterBandH from, GDALRasterBandH to)
+static void copy_meaning(GDALRasterBandH from, GDALRasterBandH to, const tess_image_info *info)
 {
     const GDALDataType was = tess_gdal.GDALGetRasterDataType(from), is = tess_gdal.GDALGetRasterDataType(to);
     int given = FALSE;
-    if (was != is && !(was == GDT_Float64 && is == GDT_Float32))
+    const bool same = was == is || (was == GDT_Float64 && is == GDT_Float32);
+    if (!same && !info->same_numbers)
         return;
     const double scale = tess_gdal.GDALGetRasterScale(from, &given);
     if (given && scale != 1)
@@ -158,7 +159,7 @@ static void copy_meaning(GDALRasterBandH from, GDALRasterBandH to)
     if (unit && unit[0])
         tess_gdal.GDALSetRasterUnitType(to, unit);
     char **categories = tess_gdal.GDALGetRasterCategoryNames(from);
-    if (categories && *categories)
+    if (same && categories && *categories)
         tess_gdal.GDALSetRasterCategoryNames(to, categories);
 }
 
@@ -191,7 +192,7 @@ static void copy_bands(GDALDatasetH like, GDALDatasetH to, const tess_image_info
         if (valid)
             tess_gdal.GDALSetRasterNoDataValue(band, tess_gdal_written_nodata(info, nodata));
         copy_name(from, band, is_of(like, "ENVI") && is_of(to, "ENVI"));
-        copy_meaning(from, band);
+        copy_meaning(from, band, info);
         if (is_tiff(to))
             copy_tags(from, band, NULL);
     }

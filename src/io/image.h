@@ -79,8 +79,11 @@ typedef struct tess_image_info {
     double nodata;
     bool several_nodata; /* bands have different nodata values, which most formats cannot hold */
     bool only_place; /* for a writer: of `like` only the georeference is copied; nodata is the result's own */
-    bool mask_band;  /* a mask shared by all channels, which a TIFF can hold */
-    unsigned says;   /* bits of tess_says; a writer takes them from `like` */
+    /* for a writer: samples are the numbers of `like`, or between them, so that its scale, offset and unit hold for them
+     * also if the type is another */
+    bool same_numbers;
+    bool mask_band; /* a mask shared by all channels, which a TIFF can hold */
+    unsigned says;  /* bits of tess_says; a writer takes them from `like` */
     double scale,
         offset; /* of the first band, with TESS_SAYS_SCALE: its samples mean sample * scale + offset */
     double transform[6]; /* GDAL's: x = t[0] + column * t[1] + row * t[2], then y; with TESS_SAYS_TRANSFORM */

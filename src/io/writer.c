@@ -247,7 +247,8 @@ tess_status tess_writer_open(tess_memory *memory, const char *path, const tess_i
     if (like) {
         memcpy(writer->info.transform, like->info.transform, sizeof writer->info.transform);
         memcpy(writer->info.order, like->info.order, sizeof writer->info.order);
-        const bool same = like->info.dtype == info->dtype; /* else they say nothing of the written samples */
+        /* else they say nothing of the written samples */
+        const bool same = like->info.dtype == info->dtype || info->same_numbers;
         writer->info.scale = same ? like->info.scale : 1;
         writer->info.offset = same ? like->info.offset : 0;
     }

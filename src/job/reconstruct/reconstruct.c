@@ -150,20 +150,6 @@ static tess_status plan(reconstruct_job *job, tess_error *error)
     return status;
 }
 
-static void warn_dead(const tess_problem *p, const tess_common *common)
-{
-    if (p->dead_count == 0)
-        return;
-    const long long count = p->dead_count, column = p->dead[0].at % p->columns,
-                    row = p->dead[0].at / p->columns;
-    char place[64];
-    snprintf(place, sizeof place, p->rows > 1 ? "column %lld of row %lld" : "column %lld", column, row);
-    tess_note(common, TESS_NOTE_WARNING,
-              "%s: %lld pixel(s) of the detector do not change from view to view, the first at %s; they are "
-              "taken as dead and filled from their neighbours",
-              p->measurement, count, place);
-}
-
 static void warn_truncated(const tess_problem *p, const tess_common *common)
 {
     const bool columns = p->edge >= p->edge_rows;
@@ -190,7 +176,6 @@ static tess_status fill(reconstruct_job *job, tess_error *error)
         TESS_TRY(tess_problem_truth(p, w, error));
     TESS_TRY(tess_problem_measure(p, w, job->recipe.noise, common->seed, error));
     TESS_TRY(tess_stop_check(&job->engine.stop, error));
-    warn_dead(p, common);
     warn_truncated(p, common);
     TESS_TRY(tess_problem_find_range(p, &job->recipe, w, common, error));
     if (p->physics != TESS_PHYSICS_BLUR && tess_problem_noise_unknown(p, &job->recipe))
@@ -216,7 +201,8 @@ static tess_status solve(reconstruct_job *job, tess_error *error)
     job->outcome.seconds = tess_clock() - start;
     solving.norm_squared = job->start.norm_squared;
     tess_budget_keep_peak(&job->budget, &job->engine); /* the loop counts from zero */
-    return tess_reconstruct_solve(&solving, error);
+    TESS_TRY(tess_reconstruct_solve(&solving, error));
+    return tess_problem_doubt_range(&job->problem, &job->workspace, &job->settings->common, error);
 }
 
 static tess_status run(reconstruct_job *job, tess_error *error)
