@@ -165,12 +165,13 @@ static tess_status write_input(const tess_workload *w, const char *folder, tess_
         TESS_TRY(make_folder(input, error));
     for (int64_t i = 0; i < (many ? w->count : 1); i++) {
         file_name path;
-        snprintf(path, sizeof path, "%s/%s%lld.%s", many ? input : folder, many ? "n" : "one", (long long)i,
-                 image                      ? "png"
-                 : w->data == TESS_DATA_MAP ? "img"
-                                            : "npy");
-        if (w->data == TESS_DATA_MAP)
-            snprintf(path, sizeof path, "%s/map.img", folder);
+        const char *suffix = image ? "png" : "npy";
+        const int length = w->data == TESS_DATA_MAP
+                               ? snprintf(path, sizeof path, "%s/map.img", folder)
+                               : snprintf(path, sizeof path, "%s/%s%lld.%s", many ? input : folder,
+                                          many ? "n" : "one", (long long)i, suffix);
+        if (length < 0 || (size_t)length >= sizeof path)
+            return tess_fail(error, TESS_BAD_INPUT, "%s: the name of this folder is too long", folder);
         TESS_TRY(image ? write_image(path, w, (uint32_t)i, memory, error)
                        : write_rows(path, w, (uint32_t)i, error));
         if (!many)
