@@ -272,8 +272,9 @@ tess_status tess_fill_open(tess_fill_job *job, tess_memory *memory, bool plan_on
     TESS_TRY(open_raster(job, error));
     TESS_TRY(open_network(job, error));
     TESS_TRY(make_steps(job, error));
-    if (!job->engine.choice.undecided) /* the limit is that of the device in use */
-        TESS_TRY(tess_fill_plan_least(job, error));
+    /* Before the map is read. Where the device is not decided yet, the CPU's least counts, which is a little more
+     * than a card's. */
+    TESS_TRY(tess_fill_plan_least(job, error));
     if (!plan_only)
         TESS_TRY(try_outputs(job, error));
     TESS_TRY(open_map(job, error));
