@@ -90,7 +90,7 @@ static void check_memory(const tess_norm_split *s, const char *name)
 
 static bool check_split(int64_t pixels, int64_t channels, int groups, int size)
 {
-    tess_norm_split s;
+    tess_norm_split s = {0};
     char name[96];
     snprintf(name, sizeof name, "%lld pixels, %lld channels, %d groups, %d bytes", (long long)pixels,
              (long long)channels, groups, size);
@@ -120,7 +120,7 @@ static void check_network(void)
     };
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         const int64_t pixels = (int64_t)shapes[i].side * shapes[i].side;
-        tess_norm_split s;
+        tess_norm_split s = {0};
         CHECK(check_split(pixels, shapes[i].channels, 32, 2));
         CHECK(check_split(pixels, shapes[i].channels, 32, 4));
         CHECK(tess_norm_split_of(pixels, shapes[i].channels, 32, 2, &s));
@@ -148,7 +148,7 @@ int main(void)
                 fits += check_split(pixels[p], (int64_t)widths[w] * groups, groups, 4);
             }
     CHECK_MSG(fits > 1000, "only %d splits", fits);
-    tess_norm_split s;
+    tess_norm_split s = {0};
     CHECK(check_split(256 * 256, 32, 32, 2) && check_split(256 * 256, 96, 32, 2));
     CHECK(!tess_norm_split_of(512 * 512, 32, 32, 2, &s)); /* too large */
     CHECK(!tess_norm_split_of(64, 36, 4, 2, &s));         /* no whole pieces */

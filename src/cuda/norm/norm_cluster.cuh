@@ -31,8 +31,13 @@ template <int PENDING> __device__ __forceinline__ void wait_copies()
     asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
 }
 
-/* All threads of all blocks of the cluster call both. What was written to shared memory before `arrive`, here or in
- * another block, can be read after `wait`. */
+/* All threads of all blocks of the cluster call arrive, then wait. What was written to shared memory before `arrive`,
+ * here or in another block, can be read after `wait`; the first says only that the block has started. */
+__device__ __forceinline__ void cluster_arrive_started()
+{
+    asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
+}
+
 __device__ __forceinline__ void cluster_arrive()
 {
     asm volatile("barrier.cluster.arrive.release;" ::: "memory");
