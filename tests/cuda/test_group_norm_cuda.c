@@ -9,7 +9,8 @@ enum { BATCH = 64, IMAGES = 7, CHAIN = 12 };
 static const char CLUSTERS[] = "norm clusters", LAUNCHES[] = "group norm";
 
 /* Of the diffusion network, and sizes at which something is left over: channels of a group that share pieces of 16 bytes
- * with others, pixels that threads and blocks cannot share equally, slices of 32 bytes. The last fit no cluster. */
+ * with others, pixels that threads and blocks cannot share equally, slices of 32 bytes, images that fill shared memory several times.
+ * The last two are not for clusters. */
 static const norm_case shapes[] = {
     {"128x128x32", 1, 1, 128, 128, 32, 32, 0, true, TESS_SILU, false, 0, 0},
     {"128x128x64", 1, 1, 128, 128, 64, 32, 0, true, TESS_SILU, false, 0, 0},
@@ -44,7 +45,9 @@ static const norm_case shapes[] = {
     {"far", 1, 1, 70, 70, 32, 8, 0, false, TESS_LINEAR, false, 0, 300},
     {"sectors", 1, 1, 251, 257, 32, 32, 0, true, TESS_SILU, false, 0, 0},
     {"sectors of three", 1, 1, 256, 256, 96, 32, 0, true, TESS_SILU, false, 0, 0},
-    {"no cluster", 1, 1, 512, 513, 32, 32, 0, true, TESS_SILU, false, 0, 0},
+    {"several fills", 2, 1, 512, 513, 32, 32, 0, true, TESS_SILU, true, 0, 0},
+    {"fills with gaps", 1, 1, 701, 403, 48, 16, 16, true, TESS_SILU, false, 0, 0},
+    {"no cluster", 1, 1, 1024, 1025, 16, 16, 0, true, TESS_SILU, false, 0, 0},
     {"no pieces", 2, 1, 40, 40, 36, 12, 0, true, TESS_SILU, false, 0, 0},
 };
 enum { SHAPES = sizeof shapes / sizeof shapes[0], NETWORK = 19 };

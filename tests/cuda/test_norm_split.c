@@ -85,6 +85,9 @@ static void check_memory(const tess_norm_split *s, const char *name)
     CHECK_MSG(s->sums_at < s->blocks_at && s->blocks_at < s->counts_at && s->counts_at < s->table_at &&
                   s->table_at < s->shared,
               "%s: parts overlap", name);
+    CHECK_MSG(s->held >= 1 && s->held * s->fills >= s->rounds && s->held * (s->fills - 1) < s->rounds &&
+                  s->sums_at == s->held * TESS_NORM_THREADS * TESS_NORM_PIECE,
+              "%s: %d fills of %d rounds", name, s->fills, s->held);
     CHECK_MSG(s->blocks == 1 << s->shift && s->blocks <= TESS_NORM_MOST_BLOCKS, "%s: blocks", name);
 }
 
@@ -150,9 +153,11 @@ int main(void)
     CHECK_MSG(fits > 1000, "only %d splits", fits);
     tess_norm_split s = {0};
     CHECK(check_split(256 * 256, 32, 32, 2) && check_split(256 * 256, 96, 32, 2));
-    CHECK(!tess_norm_split_of(512 * 512, 32, 32, 2, &s)); /* too large */
-    CHECK(!tess_norm_split_of(64, 36, 4, 2, &s));         /* no whole pieces */
-    CHECK(!tess_norm_split_of(64, 4096, 1, 2, &s));       /* a pixel has more pieces than threads */
+    CHECK(check_split(512 * 512, 32, 32, 2) && check_split(512 * 513, 96, 32, 2));
+    CHECK(tess_norm_split_of(512 * 512, 32, 32, 2, &s) && s.fills > 1); /* does not fit at once */
+    CHECK(!tess_norm_split_of(1024 * 1024, 32, 32, 2, &s));             /* too large */
+    CHECK(!tess_norm_split_of(64, 36, 4, 2, &s));                       /* no whole pieces */
+    CHECK(!tess_norm_split_of(64, 4096, 1, 2, &s)); /* a pixel has more pieces than threads */
     CHECK(!tess_norm_split_of((int64_t)1 << 40, 1 << 18, 32, 2, &s)); /* no overflow */
     CHECK(!tess_norm_split_of((1 << 24) - 1, 1 << 18, 32, 2, &s));
     /* Clusters beyond what every card of the kind takes are made for large images only. */

@@ -75,7 +75,8 @@ extern "C" const char *tess_cuda_norm_cluster_refuses(const tess_op *op, int cap
         return "takes one type at both ends";
     if (!whole(op, NULL, NULL))
         return "takes strides of 16 bytes";
-    return split_of(op, &s) ? NULL : "takes images that fit the shared memory of a cluster";
+    return split_of(op, &s) ? NULL
+                            : "takes images that a cluster can hold in a few fills of its shared memory";
 }
 
 extern "C" cudaError_t tess_cuda_norm_cluster_load(const tess_op *op, bool *fits)

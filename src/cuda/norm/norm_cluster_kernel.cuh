@@ -7,6 +7,7 @@
  * costs no precision; they become a mean and a sum of squared differences (fp32 pairs), which are merged in fp64 in an
  * order that the split fixes: threads of a warp, partial sums of a block, blocks of the cluster. Every block sends its
  * pair of each group to all others, so that one barrier of the cluster is enough, and it may end before the others.
+ * Blocks with more pixels than shared memory holds read them twice, the last first.
  *
  * Grid: x is a cluster, y over slices, z over images. Blocks start before the grid before them has ended, and wait before
  * they read (as the Hopper convolutions, hopper/hopper_launch.cuh). */
@@ -18,7 +19,7 @@
 namespace
 {
 
-enum { THREADS = TESS_NORM_THREADS, QUARTERS = 4, LEAST_BLOCKS = 3 };
+enum { THREADS = TESS_NORM_THREADS, QUARTERS = 4, LEAST_BLOCKS = 4 };
 
 struct cluster_job {
     tess_norm_split s;
@@ -59,13 +60,23 @@ __device__ __forceinline__ share share_of(const cluster_job &job)
     return h;
 }
 
-/* The offset of a pixel in its image. As tess_place, but in 32 bits: a slice that fits has few pixels. */
+/* The offset of a pixel in its image. As tess_place, but in 32 bits: there are few pixels. */
 __device__ __forceinline__ int64_t place(const tess_tensor &t, bool flat, int pixel)
 {
     if (flat)
         return pixel * t.stride_w;
     const int w = (int)t.w, h = (int)t.h, row = pixel / w, plane = row / h;
     return plane * t.stride_d + (row - plane * h) * t.stride_h + (pixel - row * w) * t.stride_w;
+}
+
+/* What shared memory holds of a thread's pixels at its fill number `fill`. */
+__device__ __forceinline__ share fill_of(const cluster_job &job, const share &all, int fill)
+{
+    share h = all;
+    const int first = fill * job.s.held, left = all.count - first;
+    h.pixel = all.pixel + first * job.s.lanes;
+    h.count = left < 0 ? 0 : left < job.s.held ? left : job.s.held;
+    return h;
 }
 
 template <typename T> __device__ __forceinline__ void copy_pixels(const cluster_job &job, const share &h)
@@ -106,14 +117,17 @@ __device__ __forceinline__ void begin_table(const cluster_job &job, const share 
 template <int K> struct moments {
     int n;
     float mean[K], square[K];
-    __device__ __forceinline__ void fold(int lane_mask)
+
+    /* get(k): the other's mean and squares of segment k. */
+    template <class GET> __device__ __forceinline__ void merge(int other, GET get)
     {
-        const int other = __shfl_xor_sync(~0u, n, lane_mask), all = n + other;
+        const int all = n + other;
         const float part = all ? __fdividef((float)other, (float)all) : 0, cross = (float)n * part;
 #pragma unroll
         for (int k = 0; k < K; k++) {
-            const float d = __shfl_xor_sync(~0u, mean[k], lane_mask) - mean[k];
-            square[k] += __shfl_xor_sync(~0u, square[k], lane_mask) + d * d * cross;
+            const float2 their = get(k);
+            const float d = their.x - mean[k];
+            square[k] += their.y + d * d * cross;
             mean[k] += d * part;
         }
         n = all;
@@ -287,12 +301,27 @@ __global__ void __launch_bounds__(THREADS, LEAST_BLOCKS)
     const share h = share_of(job);
     let_next_grid_start();
     wait_for_grid_before();
-    copy_pixels<T>(job, h);
-    begin_table(job, h, table);
-    adder<T, SEGMENT> add;
-    moments<K> m = add.add_all(pieces, h.count);
-    for (int fold = 0; fold < s.folds; fold++)
-        m.fold(16 >> fold);
+    moments<K> m;
+    for (int fill = 0; fill < s.fills; fill++) {
+        const share f = fill_of(job, h, fill);
+        copy_pixels<T>(job, f);
+        if (fill == 0)
+            begin_table(job, h, table);
+        adder<T, SEGMENT> add;
+        const moments<K> part = add.add_all(pieces, f.count);
+        if (fill == 0)
+            m = part;
+        else
+            m.merge(part.n, [&](int k) { return make_float2(part.mean[k], part.square[k]); });
+    }
+    for (int fold = 0; fold < s.folds; fold++) {
+        const int mask = 16 >> fold;
+        const moments<K> own = m;
+        m.merge(__shfl_xor_sync(~0u, own.n, mask), [&](int k) {
+            return make_float2(__shfl_xor_sync(~0u, own.mean[k], mask),
+                               __shfl_xor_sync(~0u, own.square[k], mask));
+        });
+    }
     const int kept = 32 >> s.folds, lane = (int)threadIdx.x % 32;
     if (lane < kept) {
         const int at = (int)threadIdx.x / 32 * kept + lane;
@@ -313,7 +342,14 @@ __global__ void __launch_bounds__(THREADS, LEAST_BLOCKS)
     }
     end_table(job, blocks, table);
     __syncthreads();
-    write_pixels<T, SEGMENT>(job, h, pieces, table);
+    for (int fill = s.fills - 1; fill >= 0; fill--) {
+        const share f = fill_of(job, h, fill);
+        if (fill < s.fills - 1) { /* the last is still there */
+            copy_pixels<T>(job, f);
+            wait_copies<0>();
+        }
+        write_pixels<T, SEGMENT>(job, f, pieces, table);
+    }
 }
 
 } // namespace

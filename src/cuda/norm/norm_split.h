@@ -5,7 +5,8 @@
  * are shared by the blocks of its cluster, which hold them in shared memory. Small blocks are better than few large
  * ones: more of them work on a single image, and some of a multiprocessor's blocks compute while others load. But a
  * slice of less than 64 bytes a pixel wastes parts of what the memory delivers, and a cluster has 16 blocks at most.
- * Plain C, so that a test without a card can count. */
+ * Blocks that cannot hold all their pixels fill their shared memory several times, once more for each when they write;
+ * the second time most pixels come from the cache. Plain C, so that a test without a card can count. */
 #ifndef TESS_CUDA_NORM_SPLIT_H
 #define TESS_CUDA_NORM_SPLIT_H
 
@@ -21,7 +22,8 @@ enum {
     TESS_NORM_MOST_BLOCKS = 16,   /* of a cluster; more than 8 must be allowed for a kernel */
     TESS_NORM_BLOCK = 32 << 10,   /* bytes of pixels that a block has if the cluster can have enough blocks */
     TESS_NORM_CROWDED = 64 << 10, /* above: narrower slices, so that a multiprocessor has several blocks */
-    TESS_NORM_SHARED = 227 * 1024,  /* shared memory of a block */
+    TESS_NORM_SHARED = 227 * 1024, /* shared memory of a block */
+    TESS_NORM_MOST_FILLS = 16,     /* of TESS_NORM_CROWDED bytes; with more, single images need more blocks */
     TESS_NORM_MOST_PIXELS = 1 << 24 /* more never fit, and products with 16 blocks stay below 2^31 */
 };
 
@@ -34,10 +36,11 @@ typedef struct tess_norm_split {
     int lanes;          /* pixels side by side in a block: thread t has piece t % pieces, pixel t / pieces */
     int blocks, shift;  /* blocks of a cluster, a power of two, and its logarithm */
     int pixels, rounds; /* of an image; pixels of a thread, at most */
-    int folds,
-        partials; /* halvings of a warp's partial sums by shuffles; partial sums of a block, of each segment */
-    int reducers; /* threads that share the partial sums of a group: a power of two, of one warp */
-    /* Offsets in shared memory: pixels [round][thread], mean and squares [segment of a piece][partial], those of all
+    int held, fills;    /* rounds that shared memory holds at once; how often it is filled */
+    int folds;          /* halvings of a warp's partial sums by shuffles */
+    int partials;       /* partial sums of a block, of each segment */
+    int reducers;       /* threads that share the partial sums of a group: a power of two, of one warp */
+    /* Offsets in shared memory: pixels [held][thread], mean and squares [segment of a piece][partial], those of all
      * blocks [block][group], values of a partial sum, and the factor, offset and centre of every channel. */
     int sums_at, blocks_at, counts_at, table_at, shared;
 } tess_norm_split;
@@ -76,7 +79,7 @@ static inline void tess_norm_place(tess_norm_split *s, int piece)
 {
     const int segments = piece / s->segment;
     s->partials = TESS_NORM_THREADS >> s->folds;
-    s->sums_at = s->rounds * TESS_NORM_THREADS * TESS_NORM_PIECE;
+    s->sums_at = s->held * TESS_NORM_THREADS * TESS_NORM_PIECE;
     /* One more in each row: then the reducers of neighbouring segments read different banks. */
     s->blocks_at = s->sums_at + segments * (s->partials + 1) * 8;
     s->counts_at = s->blocks_at + s->blocks * s->groups * 8;
@@ -84,8 +87,22 @@ static inline void tess_norm_place(tess_norm_split *s, int piece)
     s->shared = s->table_at + 3 * s->channels * 4;
 }
 
+/* The rounds that a block holds at once. False: too many. */
+static inline bool tess_norm_hold(tess_norm_split *s, bool refill)
+{
+    static const int ROUND = TESS_NORM_THREADS * TESS_NORM_PIECE;
+    const int64_t rounds = (tess_norm_block_pixels(s) + s->lanes - 1) / s->lanes;
+    const int most = (refill ? TESS_NORM_CROWDED : TESS_NORM_SHARED) / ROUND;
+    if (rounds > (int64_t)most * (refill ? TESS_NORM_MOST_FILLS : 1))
+        return false;
+    s->rounds = (int)rounds;
+    s->held = s->rounds < most ? s->rounds : most;
+    s->fills = (s->rounds + s->held - 1) / s->held;
+    return true;
+}
+
 /* Fills in all that follows from the width of a slice; false: it does not fit. `piece`: values of 16 bytes. */
-static inline bool tess_norm_share(tess_norm_split *s, int all, int channels, int piece)
+static inline bool tess_norm_share(tess_norm_split *s, int all, int channels, int piece, bool refill)
 {
     s->channels = channels;
     s->slices = all / channels;
@@ -98,10 +115,8 @@ static inline bool tess_norm_share(tess_norm_split *s, int all, int channels, in
     while (s->blocks < TESS_NORM_MOST_BLOCKS &&
            tess_norm_block_pixels(s) * s->pieces * TESS_NORM_PIECE > TESS_NORM_BLOCK)
         s->blocks *= 2, s->shift++;
-    const int64_t rounds = (tess_norm_block_pixels(s) + s->lanes - 1) / s->lanes;
-    if (rounds * TESS_NORM_THREADS * TESS_NORM_PIECE > TESS_NORM_SHARED)
+    if (!tess_norm_hold(s, refill))
         return false;
-    s->rounds = (int)rounds;
     s->folds = 8 % s->pieces == 0 ? 2 : s->pieces == 16 ? 1 : 0;
     s->reducers = 32;
     while (s->reducers > 1 && s->reducers * s->groups > TESS_NORM_THREADS)
@@ -120,12 +135,11 @@ static inline bool tess_norm_split_of(int64_t pixels, int64_t channels, int grou
     const int all = (int)channels, width = all / groups, common = tess_norm_gcd(width, piece),
               unit = width / common * piece;
     *s = (tess_norm_split){.width = width, .segment = common, .pixels = (int)pixels};
-    if (tess_norm_share(s, all, tess_norm_slice(all, unit, 64 / size), piece) &&
+    if (tess_norm_share(s, all, tess_norm_slice(all, unit, 64 / size), piece, false) &&
         s->sums_at <= TESS_NORM_CROWDED)
         return true;
-    if (tess_norm_share(s, all, tess_norm_slice(all, unit, 32 / size), piece))
-        return true;
-    return tess_norm_share(s, all, unit, piece);
+    const int narrow = tess_norm_slice(all, unit, 32 / size);
+    return tess_norm_share(s, all, narrow, piece, false) || tess_norm_share(s, all, narrow, piece, true);
 }
 
 #endif
