@@ -268,9 +268,18 @@ def planned(record, key):
     return plan.get("peak_bytes", {}).get("total", 0) if key == "peak_bytes" else plan.get(key, 0)
 
 
+def rounded(value):
+    """Numbers with 10 digits: older builds wrote 12, newer ones all."""
+    if isinstance(value, dict):
+        return {key: rounded(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [rounded(one) for one in value]
+    return float(f"{value:.10g}") if isinstance(value, float) else value
+
+
 def qualities(record):
     own = (record or {}).get("reconstruct", {})
-    return [(record or {}).get("quality"), own.get("baseline_psnr_db"), own.get("step"), [i.get("psnr_db") for i in own.get("iterations", [])]]
+    return rounded([(record or {}).get("quality"), own.get("baseline_psnr_db"), own.get("step"), [i.get("psnr_db") for i in own.get("iterations", [])]])
 
 
 def compare(job, old, new):

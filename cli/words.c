@@ -76,6 +76,9 @@ static const word words[] = {
     {"overlay", "--overlay"},
     {"pipeline", "--pipeline"},
     {"save", "--save"},
+    /* convert */
+    {"cube", "--cube"},
+    {"weights", "--weights"},
     /* bench */
     {"batches", "--batches"},
     {"height", "--height"},

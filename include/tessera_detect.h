@@ -29,6 +29,22 @@ TESS_API tess_status tess_detect(tess_context *context, const tess_detect_settin
 TESS_API tess_status tess_plan_detect(tess_context *context, const tess_detect_settings *settings,
                                       char **record) TESS_MUST_CHECK;
 
+/* Converts a pipeline of cuvis.ai: its YAML and, for a fitted one, its .pt. Nodes that scores do not need are left out and
+ * named in a note and the record; a needed node that we don't have is an error that names its class. */
+typedef struct tess_import_settings {
+    tess_common common;
+    const char *input;   /* .yaml or .yml */
+    const char *output;  /* .json: the graph; .safetensors: the fitted pipeline */
+    const char *weights; /* NULL: the .pt beside the input; not read for a .json */
+    const char
+        *cube; /* a cube whose bands and wavelengths the pipeline is for; may be NULL if no node needs them */
+    const char *axes; /* of the cube, as in tess_detect_settings */
+} tess_import_settings;
+
+TESS_API void tess_import_settings_init(tess_import_settings *settings);
+TESS_API tess_status tess_import_pipeline(tess_context *context, const tess_import_settings *settings,
+                                          char **record) TESS_MUST_CHECK;
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,6 +1,6 @@
 """The build backend of the wheel: scikit-build-core runs CMake, then auditwheel copies in what a machine may lack.
 
-libtessera links jansson, libpng and FFTW. With them inside, and the tag of the oldest C library that it runs on, a wheel
+libtessera links jansson, libpng, libyaml and FFTW. With them inside, and the tag of the oldest C library that it runs on, a wheel
 installs where there is neither a compiler nor any of these. A machine without auditwheel gets the plain wheel, which
 works where it was built.
 """

@@ -125,10 +125,10 @@ static tess_status begin(tess_events *events, int64_t resumed_at, tess_error *er
     message first = new_event(), restart = new_event(), start = {0};
     add_text(&first, 3, "brain.Event:2"); /* file_version */
     TESS_TRY(write_record(events, &first, error));
-    if (resumed_at < 0)
-        return TESS_OK;
-    add_key(&restart, 2, VARINT); /* step: from here on, earlier files are not valid */
-    add_varint(&restart, (uint64_t)resumed_at + 1);
+    add_key(
+        &restart, 2,
+        VARINT); /* step: from here on, earlier files are not valid; all of them, in a run from the start */
+    add_varint(&restart, resumed_at < 0 ? 0 : (uint64_t)resumed_at + 1);
     add_key(&start, 1, VARINT); /* status: START */
     add_varint(&start, 1);
     add_message(&restart, 7, &start); /* session_log */

@@ -125,7 +125,7 @@ tess_status tess_pth_collect(tess_weights *weights, const tess_pickle *pickle, i
             error, TESS_BAD_INPUT,
             "holds no dict but a single %s; save a plain state dict: torch.save(model.state_dict(), ...)",
             tess_pickle_is(pickle, top, TESS_PICKLE_TENSOR) ? "tensor" : "value or list");
-    int32_t chosen = choose(pickle, top, 0);
+    int32_t chosen = weights->nested ? -1 : choose(pickle, top, 0);
     walk w = {.weights = weights, .pickle = pickle, .steps_left = pickle->cells.count + 1024, .error = error};
     TESS_TRY(flatten(&w, chosen >= 0 ? chosen : top, 0, 0));
     if (weights->count == 0)

@@ -150,11 +150,12 @@ tess_status tess_weights_begin(const char *path, tess_weights **out, tess_error 
     return TESS_OK;
 }
 
-tess_status tess_weights_open(const char *path, tess_weights **out, tess_error *error)
+static tess_status open_weights(const char *path, bool nested, tess_weights **out, tess_error *error)
 {
     *out = NULL;
     tess_weights *weights;
     TESS_TRY(tess_weights_begin(path, &weights, error));
+    weights->nested = nested;
     tess_status status = open_file(weights, error);
     if (status == TESS_OK)
         status = read_directory(weights, error);
@@ -168,6 +169,16 @@ tess_status tess_weights_open(const char *path, tess_weights **out, tess_error *
     }
     *out = weights;
     return TESS_OK;
+}
+
+tess_status tess_weights_open(const char *path, tess_weights **out, tess_error *error)
+{
+    return open_weights(path, false, out, error);
+}
+
+tess_status tess_weights_open_nested(const char *path, tess_weights **out, tess_error *error)
+{
+    return open_weights(path, true, out, error);
 }
 
 void tess_weights_close(tess_weights *weights)

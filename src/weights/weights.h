@@ -27,6 +27,9 @@ typedef struct tess_weights tess_weights; /* owned by the caller: tess_weights_c
 
 /* Detects the format from the content, not from the name. */
 tess_status tess_weights_open(const char *path, tess_weights **out, tess_error *error) TESS_MUST_CHECK;
+/* The same, with every tensor of a .pth under all the keys that lead to it, joined with points: for files that hold the
+ * parts of something larger than one network, which tess_weights_open would search for a state dict. */
+tess_status tess_weights_open_nested(const char *path, tess_weights **out, tess_error *error) TESS_MUST_CHECK;
 void tess_weights_close(tess_weights *weights);
 
 const char *tess_weights_path(const tess_weights *weights);
@@ -77,7 +80,7 @@ tess_weights *tess_weights_flat(tess_weights *weights);
 /* Reads elements [first, first+count) in row-major order as fp32. Accepts F32, F16, BF16, F64 and integers. */
 tess_status tess_weights_read(tess_weights *weights, const tess_weight *weight, int64_t first, int64_t count,
                               float *values, tess_error *error) TESS_MUST_CHECK;
-/* The same as fp64, for tensors of F64, which lose nothing. */
+/* The same as fp64: tensors of F64 lose nothing. */
 tess_status tess_weights_read_doubles(tess_weights *weights, const tess_weight *weight, int64_t first,
                                       int64_t count, double *values, tess_error *error) TESS_MUST_CHECK;
 

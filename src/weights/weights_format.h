@@ -36,6 +36,7 @@ struct tess_weights {
     tess_json *metadata; /* object of strings, or NULL; owned */
     tess_weights *flat;  /* for an inflated network: the 2-D weights, owned */
     bool (*whole)(const char *name);
+    bool nested; /* all tensors of a .pth, not those of one network */
     unsigned char piece[TESS_WEIGHTS_PIECE];
 };
 

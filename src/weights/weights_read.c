@@ -151,9 +151,16 @@ tess_status tess_weights_read(tess_weights *weights, const tess_weight *weight, 
 tess_status tess_weights_read_doubles(tess_weights *weights, const tess_weight *weight, int64_t first,
                                       int64_t count, double *values, tess_error *error)
 {
-    tess_status status = weight->dtype == TESS_F64
-                             ? tess_weights_read_stored(weights, weight, first, count, values, error)
-                             : tess_fail(error, TESS_BAD_INPUT, "tensor '%s' is %s, not float64",
-                                         weight->name, tess_dtype_word(weight->dtype));
-    return status == TESS_OK ? TESS_OK : tess_fail_prefix(error, status, weights->path);
+    if (weight->dtype == TESS_F64) {
+        const tess_status status = tess_weights_read_stored(weights, weight, first, count, values, error);
+        return status == TESS_OK ? TESS_OK : tess_fail_prefix(error, status, weights->path);
+    }
+    float piece[1024];
+    for (int64_t done = 0, step; done < count; done += step) {
+        step = tess_min_i64(sizeof piece / sizeof *piece, count - done);
+        TESS_TRY(tess_weights_read(weights, weight, first + done, step, piece, error));
+        for (int64_t i = 0; i < step; i++)
+            values[done + i] = (double)piece[i];
+    }
+    return TESS_OK;
 }

@@ -215,6 +215,16 @@ tess_status tess_convert(tess_context *context, const char *input, const char *o
     return TESS_OK;
 }
 
+void tess_import_settings_init(tess_import_settings *settings)
+{
+    memset(settings, 0, sizeof *settings);
+}
+
+tess_status tess_import_pipeline(tess_context *context, const tess_import_settings *settings, char **record)
+{
+    return tess_convert(context, settings->input, settings->output, record);
+}
+
 tess_status tess_info(tess_context *context, const tess_common *common, bool calibrate, char **record)
 {
     (void)context, (void)common, (void)calibrate;

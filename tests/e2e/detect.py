@@ -8,6 +8,7 @@ import csv
 import json
 import os
 import pathlib
+import re
 import sys
 
 import numpy as np
@@ -256,11 +257,15 @@ def test_forms(bench, device):
     np.save(bench.path("large.npy"), cube(8, 300, 150)[0])
     run("large.npy")
     want = np.load(bench.path("s.npy"))
-    limited = run("large.npy", "--memory", "4M")
+    refused = bench.run("detect", bench.path("large.npy"), bench.path("s.npy"), "--memory", "1M", *device)
+    told = re.search(r"--memory (\d+)M would do", refused.err)
+    bench.check(refused.status == 1 and told, f"too little memory: {refused.err}")
+    limit = int(told[1]) if told else 4
+    limited = run("large.npy", "--memory", f"{limit}M")
     if limited:
         check_scores(bench, np.load(bench.path("s.npy")), want.astype(float), "a memory limit", 1e-6)
         bench.check(limited["plan"]["block_rows"] < 300, f"blocks of {limited['plan']['block_rows']} rows fit the limit")
-        bench.check(limited["measured"]["peak_bytes"]["total"] <= 4 << 20, "the limit is kept")
+        bench.check(limited["measured"]["peak_bytes"]["total"] <= limit << 20, "the limit is kept")
     for record in (first, loaded, limited):
         if record and record["device"] == "cpu":
             bench.check(record["plan"]["peak_bytes"] == record["measured"]["peak_bytes"],

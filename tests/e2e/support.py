@@ -365,6 +365,7 @@ def torch_names():
     """pickle writes a global only when it can import it: stand-ins for the few of PyTorch's that a state dict names."""
     torch, utils = types.ModuleType("torch"), types.ModuleType("torch._utils")
     torch.FloatStorage = type("FloatStorage", (), {"__module__": "torch"})
+    torch.DoubleStorage = type("DoubleStorage", (), {"__module__": "torch"})
     utils._rebuild_tensor_v2 = lambda *parts: parts
     utils._rebuild_tensor_v2.__module__ = "torch._utils"
     utils._rebuild_tensor_v2.__name__ = utils._rebuild_tensor_v2.__qualname__ = "_rebuild_tensor_v2"
@@ -377,11 +378,13 @@ def torch_names():
             sys.modules.pop(name) if module is None else sys.modules.update({name: module})
 
 
-def state_dict_pickle(weights):
-    """(the pickle of the object, the storage keys in order), as torch.save writes them, protocol 2."""
+def checkpoint_pickle(tree):
+    """(the pickle, the arrays by their storage key), as torch.save writes dicts of dicts of arrays, protocol 2."""
+    arrays = {}
+
     class Storage:
-        def __init__(self, key, count):
-            self.key, self.count = key, count
+        def __init__(self, key, array):
+            self.key, self.count, self.double = key, array.size, array.dtype == np.float64
 
     with torch_names() as (torch, utils):
         class Tensor:
@@ -390,41 +393,49 @@ def state_dict_pickle(weights):
 
             def __reduce__(self):
                 array = self.array
-                strides = tuple(s // array.itemsize for s in np.ascontiguousarray(array).strides)
-                return utils._rebuild_tensor_v2, (Storage(self.key, array.size), 0, tuple(map(int, array.shape)), strides,
+                strides = tuple(s // array.itemsize for s in array.strides)
+                return utils._rebuild_tensor_v2, (Storage(self.key, array), 0, tuple(map(int, array.shape)), strides,
                                                   False, collections.OrderedDict())
 
         class Pickler(pickle.Pickler):
             def persistent_id(self, thing):
                 if isinstance(thing, Storage):
-                    return "storage", torch.FloatStorage, thing.key, "cpu", thing.count
+                    return "storage", torch.DoubleStorage if thing.double else torch.FloatStorage, thing.key, "cpu", thing.count
                 return None
 
-        keys = [str(i) for i in range(len(weights))]
+        def tensors(value):
+            if isinstance(value, dict):
+                return collections.OrderedDict((key, tensors(below)) for key, below in value.items())
+            if not isinstance(value, np.ndarray):
+                return value
+            shape, double = value.shape, value.dtype == np.float64
+            key = str(len(arrays))
+            arrays[key] = np.ascontiguousarray(value, "<f8" if double else "<f4").reshape(shape)
+            return Tensor(key, arrays[key])
+
         buffer = io.BytesIO()
-        tensors = collections.OrderedDict((n, Tensor(k, a)) for k, (n, a) in zip(keys, weights.items()))
-        Pickler(buffer, 2).dump(tensors)
-    return buffer.getvalue(), keys
+        Pickler(buffer, 2).dump(tensors(tree))
+    return buffer.getvalue(), arrays
 
 
 def write_pth(path, weights, legacy=False):
-    """A state dict as torch.save writes it: the zip of today, or the five pickles of before 2020."""
-    text, keys = state_dict_pickle(weights)
-    arrays = [np.ascontiguousarray(a, "<f4").tobytes() for a in weights.values()]
+    """A checkpoint as torch.save writes it: the zip of today, or the five pickles of before 2020. Floats that are not float64
+    become float32."""
+    text, arrays = checkpoint_pickle(weights)
     if legacy:
         with open(path, "wb") as file:
             for thing in (0x1950A86A20F9469CFC6C, 1001, {"protocol_version": 1001, "little_endian": True,
                                                          "type_sizes": {"short": 2, "int": 4, "long": 4}}):
                 file.write(pickle.dumps(thing, 2))
-            file.write(text + pickle.dumps(keys, 2))
-            for array in arrays:
-                file.write(struct.pack("<q", len(array) // 4) + array)
+            file.write(text + pickle.dumps(list(arrays), 2))
+            for array in arrays.values():
+                file.write(struct.pack("<q", array.size) + array.tobytes())
         return path
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr("net/data.pkl", text)
         archive.writestr("net/byteorder", "little")
-        for key, array in zip(keys, arrays):
-            archive.writestr(f"net/data/{key}", array)
+        for key, array in arrays.items():
+            archive.writestr(f"net/data/{key}", array.tobytes())
         archive.writestr("net/version", "3\n")
     return path
 

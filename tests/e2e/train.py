@@ -252,6 +252,8 @@ def check_stopped(bench, kills):
         last = checkpoints(bench, "killed")
         steps.append(int(last[-1].stem[5:]) if last else 0)
     finish(bench, "killed", f"killed after the steps {steps}")
+    if train(bench, "again", tensorboard="killed-events", **STOPPED):
+        bench.check(event_steps(bench.path("killed-events")) == list(range(10, STEPS + 1, 10)), "event files of a new run replace those of an earlier one")
     for number, status in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
         name, what = f"signal{number}", signal.Signals(number).name
         config(bench, name, tensorboard=f"{name}-events", **STOPPED)

@@ -24,7 +24,7 @@ with tessera.Denoiser(device="cpu") as denoise:
 maps = pathlib.Path("/proc/self/maps").read_text()
 print(pathlib.Path(tessera.__file__).parent)
 print(sorted({pathlib.Path(line.split()[-1]).name for line in maps.splitlines() if "/tessera.libs/" in line}))
-for name in ("jansson", "libpng", "fftw3f"):
+for name in ("jansson", "libpng", "libyaml", "fftw3f"):
     assert all("/tessera.libs/" in line for line in maps.splitlines() if name in line), name
 """
 

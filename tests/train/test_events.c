@@ -156,12 +156,14 @@ static void test_events(void)
     CHECK(tess_events_scalar(events, "psnr/kodak24 25", 5000000000, 32.5, &error) == TESS_OK);
     CHECK(tess_events_scalar(events, "loss/train", 127, NAN, &error) == TESS_OK);
     /* Before it is closed: a killed run leaves this much. */
-    CHECK(parse_file(found, 16) == 4);
+    CHECK(parse_file(found, 16) == 5);
     CHECK(strcmp(found[0].version, "brain.Event:2") == 0 && found[0].wall > 1.6e9);
-    CHECK(strcmp(found[1].tag, "loss/train") == 0 && found[1].step == 0 && found[1].value == 0.125f);
-    CHECK(strcmp(found[2].tag, "psnr/kodak24 25") == 0 && found[2].step == 5000000000 &&
-          found[2].value == 32.5f);
-    CHECK(found[3].step == 127 && isnan(found[3].value) && found[3].wall >= found[0].wall);
+    CHECK(found[1].restart &&
+          found[1].step == 0); /* a run that was killed before its first checkpoint left a file, too */
+    CHECK(strcmp(found[2].tag, "loss/train") == 0 && found[2].step == 0 && found[2].value == 0.125f);
+    CHECK(strcmp(found[3].tag, "psnr/kodak24 25") == 0 && found[3].step == 5000000000 &&
+          found[3].value == 32.5f);
+    CHECK(found[4].step == 127 && isnan(found[4].value) && found[4].wall >= found[0].wall);
     char tag[200];
     memset(tag, 'a', sizeof tag - 1), tag[sizeof tag - 1] = '\0';
     CHECK(tess_events_scalar(events, tag, 1, 1, &error) == TESS_INTERNAL);

@@ -267,8 +267,8 @@ tess_status tess_record_summary(tess_context *context, const char *record, char 
     TESS_TRY(tess_json_parse(record, strlen(record), &json, &context->error));
     tess_summary w = {.size = strlen(record) + 8192};
     w.text = tess_small_alloc(w.size, 1);
-    const bool own = tess_json_get(json, "train") || tess_json_get(json, "fill") ||
-                     tess_json_get(json, "detect");
+    const bool own =
+        tess_json_get(json, "train") || tess_json_get(json, "fill") || tess_json_get(json, "detect");
     tess_say_training(&w, json);
     tess_say_filling(&w, json);
     tess_say_detecting(&w, json);
@@ -283,7 +283,12 @@ tess_status tess_record_summary(tess_context *context, const char *record, char 
     if (tess_json_get(json, "info"))
         say_info(&w, tess_json_get(json, "info"));
     const tess_json *convert = tess_json_get(json, "convert");
-    if (convert)
+    if (tess_json_get(convert, "nodes"))
+        tess_say(&w, "%s: %lld nodes%s -> %s\n", tess_json_get_string(convert, "input", "?"),
+                 (long long)tess_json_length(tess_json_get(convert, "nodes")),
+                 tess_json_get_bool(convert, "fitted", false) ? ", fitted" : "",
+                 tess_json_get_string(convert, "output", "?"));
+    else if (convert)
         tess_say(&w, "%s (%s): %lld tensors, %lld values, %s -> %s\n",
                  tess_json_get_string(convert, "input", "?"), tess_json_get_string(convert, "format", "?"),
                  (long long)tess_json_get_int(convert, "tensors", 0),

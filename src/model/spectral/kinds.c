@@ -9,6 +9,12 @@ static const tess_setting_word rx_scopes[] = {{"set", TESS_SCOPE_SET},
                                               {"stream", TESS_SCOPE_STREAM},
                                               {NULL, 0}};
 
+static const tess_setting_word ends[] = {{"interp", TESS_ENDS_INTERP},
+                                         {"nearest", TESS_ENDS_NEAREST},
+                                         {"mirror", TESS_ENDS_MIRROR},
+                                         {"zero", TESS_ENDS_ZERO},
+                                         {NULL, 0}};
+
 static const char from_zero[] = "a number from 0", a_share[] = "a number above 0 and below 1",
                   a_wavelength[] = "a wavelength in nanometres";
 
@@ -42,7 +48,8 @@ const tess_kind_row tess_node_kinds[TESS_NODE_KINDS] = {
     [TESS_NODE_SNV] = {"snv",
                        READS_SPECTRA,
                        TESS_PORT_SPECTRA,
-                       {[TESS_NORM_EPS] = {"eps", NUMBER, 0, HUGE, 1e-8, NULL, from_zero}}},
+                       {[TESS_NORM_EPS] = {"eps", NUMBER, 0, HUGE, 1e-8, NULL, from_zero},
+                        [TESS_SNV_UNBIASED] = {"unbiased", BOOL, 0, 1, 0, NULL, "true or false"}}},
     [TESS_NODE_SAVITZKY_GOLAY] =
         {"savitzky_golay",
          READS_SPECTRA,
@@ -50,7 +57,9 @@ const tess_kind_row tess_node_kinds[TESS_NODE_KINDS] = {
          {[TESS_SAVGOL_WINDOW] = {"window", INTEGER, 3, 501, 11, NULL,
                                   "an odd number of bands from 3 to 501"},
           [TESS_SAVGOL_ORDER] = {"order", INTEGER, 0, 10, 2, NULL, "an order from 0 to 10"},
-          [TESS_SAVGOL_DERIVATIVE] = {"derivative", INTEGER, 0, 10, 0, NULL, "a derivative from 0 to 10"}}},
+          [TESS_SAVGOL_DERIVATIVE] = {"derivative", INTEGER, 0, 10, 0, NULL, "a derivative from 0 to 10"},
+          [TESS_SAVGOL_SPACING] = {"spacing", NUMBER, LEAST, HUGE, 1, NULL, "a number above 0"},
+          [TESS_SAVGOL_ENDS] = {"ends", WORD, 0, 0, TESS_ENDS_INTERP, ends, NULL}}},
     [TESS_NODE_CONTINUUM] = {"continuum", READS_SPECTRA, TESS_PORT_SPECTRA, {{NULL}}},
     [TESS_NODE_BANDPASS] = {"bandpass",
                             READS_SPECTRA,

@@ -66,7 +66,11 @@ void tess_node_affine(const tess_spectral_state *state, int node, double *a, dou
         }
     } else if (n->kind == TESS_NODE_SAVITZKY_GOLAY) {
         tess_savitzky_golay((int)n->values[TESS_SAVGOL_WINDOW], (int)n->values[TESS_SAVGOL_ORDER],
-                            (int)n->values[TESS_SAVGOL_DERIVATIVE], in, a);
+                            (int)n->values[TESS_SAVGOL_DERIVATIVE],
+                            (tess_filter_ends)n->values[TESS_SAVGOL_ENDS], in, a);
+        const double scale = pow(n->values[TESS_SAVGOL_SPACING], -n->values[TESS_SAVGOL_DERIVATIVE]);
+        for (size_t i = 0; i < (size_t)in * (size_t)in && scale != 1; i++)
+            a[i] *= scale;
     } else if (n->kind == TESS_NODE_BANDPASS) {
         bandpass_affine(plan, node, a);
     } else {

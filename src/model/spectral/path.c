@@ -103,8 +103,8 @@ void tess_continuum(const double *at, int channels, double *x, int *hull)
     x[channels - 1] = 1;
 }
 
-/* Mean out, then divided by the length (or by the deviation, which is the length over the root of the count). */
-static void normalise(double *x, int channels, double eps, bool deviation)
+/* Mean out, then divided by the root of the sum of squares over `divisor`. */
+static void normalise(double *x, int channels, double eps, double divisor)
 {
     double mean = 0, sum = 0;
     for (int i = 0; i < channels; i++)
@@ -113,7 +113,7 @@ static void normalise(double *x, int channels, double eps, bool deviation)
         x[i] -= mean;
         sum += x[i] * x[i];
     }
-    const double scale = 1 / fmax(sqrt(deviation ? sum / channels : sum), eps);
+    const double scale = 1 / fmax(sqrt(sum / divisor), eps);
     for (int i = 0; i < channels; i++)
         x[i] *= scale;
 }
@@ -137,8 +137,11 @@ static void run_cut(const tess_path *path, const tess_path_step *step, double *x
     const double *p = path->state->of[step->cut];
     const int c = step->in;
     int hull[TESS_SPECTRAL_BANDS];
-    if (node->kind == TESS_NODE_UNIT_NORM || node->kind == TESS_NODE_SNV) {
-        normalise(x, c, node->values[TESS_NORM_EPS], node->kind == TESS_NODE_SNV);
+    if (node->kind == TESS_NODE_UNIT_NORM) {
+        normalise(x, c, node->values[TESS_NORM_EPS], 1);
+    } else if (node->kind == TESS_NODE_SNV) {
+        const int freedom = node->values[TESS_SNV_UNBIASED] != 0 && c > 1 ? c - 1 : c;
+        normalise(x, c, node->values[TESS_NORM_EPS], freedom);
     } else if (node->kind == TESS_NODE_CONTINUUM) {
         positions(plan, step->cut, c, spare);
         tess_continuum(spare, c, x, hull);

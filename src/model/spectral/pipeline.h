@@ -49,11 +49,19 @@ typedef enum tess_node_scope {
     TESS_SCOPE_STREAM, /* the rows so far */
 } tess_node_scope;
 
+/* What a filter takes for the bands beyond the first and the last. */
+typedef enum tess_filter_ends {
+    TESS_ENDS_INTERP,  /* none: the polynomial of the first or last whole window */
+    TESS_ENDS_NEAREST, /* the end itself */
+    TESS_ENDS_MIRROR,  /* the bands before it, in reverse */
+    TESS_ENDS_ZERO
+} tess_filter_ends;
+
 /* Places of the settings in tess_node.values. */
 enum { TESS_MINMAX_OVER, TESS_MINMAX_EPS };
 enum { TESS_ZSCORE_OVER, TESS_ZSCORE_EPS };
-enum { TESS_NORM_EPS }; /* unit_norm, snv */
-enum { TESS_SAVGOL_WINDOW, TESS_SAVGOL_ORDER, TESS_SAVGOL_DERIVATIVE };
+enum { TESS_NORM_EPS, TESS_SNV_UNBIASED }; /* unit_norm has the first alone */
+enum { TESS_SAVGOL_WINDOW, TESS_SAVGOL_ORDER, TESS_SAVGOL_DERIVATIVE, TESS_SAVGOL_SPACING, TESS_SAVGOL_ENDS };
 enum { TESS_BANDPASS_FROM, TESS_BANDPASS_TO };
 enum { TESS_PCA_COMPONENTS, TESS_PCA_WHITEN, TESS_PCA_EPS };
 enum {
@@ -81,7 +89,7 @@ typedef enum tess_setting_type {
 
 typedef struct tess_setting_word {
     const char *word; /* NULL ends a list */
-    tess_node_scope value;
+    int value;        /* of tess_node_scope, or of the enum of the setting */
 } tess_setting_word;
 
 typedef struct tess_setting {

@@ -144,7 +144,7 @@ void tess_node_write(const tess_node *node, tess_json **object)
             tess_json_set_bool(object, settings[i].name, value != 0);
             break;
         case TESS_SETTING_WORD:
-            while (word->word && word->value != (tess_node_scope)value)
+            while (word->word && word->value != (int)value)
                 word++;
             tess_json_set_string(object, settings[i].name, word->word);
             break;

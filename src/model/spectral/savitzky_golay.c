@@ -1,6 +1,6 @@
 /* savitzky_golay.c: Savitzky and Golay (1964): a polynomial is fitted by least squares to a window of bands, and its value or
  * derivative (by the band number) at one of them is taken. Bands near the ends use the polynomial of the first or last
- * whole window, as scipy's mode "interp". The polynomials are orthonormal on the window (Gram), so the normal equations need
+ * whole window, or the spectrum is continued, as scipy's modes. The polynomials are orthonormal on the window (Gram), so the normal equations need
  * no solution and no digits are lost. */
 #include <math.h>
 #include <string.h>
@@ -67,20 +67,43 @@ static double derivative_at(const gram *g, int k, int derivative, double t)
     return value_at(d, g->order, t);
 }
 
-void tess_savitzky_golay(int window, int order, int derivative, int bands, double *a)
+/* The band that stands for one beyond an end; -1: zero. */
+static int band_within(int band, int bands, tess_filter_ends ends)
+{
+    if (band >= 0 && band < bands)
+        return band;
+    switch (ends) {
+    case TESS_ENDS_MIRROR:
+        return band < 0 ? -band : 2 * (bands - 1) - band;
+    case TESS_ENDS_ZERO:
+        return -1;
+    case TESS_ENDS_NEAREST:
+    case TESS_ENDS_INTERP:
+        break;
+    }
+    return band < 0 ? 0 : bands - 1;
+}
+
+void tess_savitzky_golay(int window, int order, int derivative, tess_filter_ends ends, int bands, double *a)
 {
     gram g;
     make_gram(&g, window, order);
     const int half = window / 2;
     memset(a, 0, (size_t)bands * (size_t)bands * sizeof *a);
     for (int band = 0; band < bands; band++) {
-        const int first = band < half ? 0 : band > bands - 1 - half ? bands - window : band - half;
+        const bool moved = ends == TESS_ENDS_INTERP;
+        const int first = moved && band < half               ? 0
+                          : moved && band > bands - 1 - half ? bands - window
+                                                             : band - half;
         const double t = (band - first - half) / g.half;
         for (int k = 0; k <= order; k++) {
             const double factor = derivative_at(&g, k, derivative, t);
-            for (int w = 0; w < window; w++)
-                a[(size_t)band * (size_t)bands + (size_t)(first + w)] +=
-                    factor * value_at(g.c[k], order, (w - half) / g.half);
+            for (int w = 0; w < window; w++) {
+                const int from = band_within(first + w, bands, ends);
+                if (from >= 0)
+                    a[(size_t)band * (size_t)bands + (size_t)from] +=
+                        factor * value_at(g.c[k], order, (w - half) / g.half);
+            }
         }
     }
 }

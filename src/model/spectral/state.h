@@ -45,8 +45,8 @@ size_t tess_spectral_fold_workspace(const tess_spectral_plan *plan);
  * for widest^2 values. */
 void tess_spectral_fold(const tess_spectral_state *state, int at, int to, double *a, double *b, double *work);
 
-/* rows of Savitzky and Golay's filter, as scipy.signal.savgol_filter with mode "interp": bands x bands. */
-void tess_savitzky_golay(int window, int order, int derivative, int bands, double *a);
+/* Rows of Savitzky and Golay's filter, as scipy.signal.savgol_filter: bands x bands. */
+void tess_savitzky_golay(int window, int order, int derivative, tess_filter_ends ends, int bands, double *a);
 /* LAD's Laplacian of a mean spectrum. */
 void tess_lad_laplacian(const double *mean, int channels, bool normalised, double *laplacian);
 
