@@ -55,6 +55,8 @@ tess_status tess_dist_open(const tess_dist_settings *settings, tess_dist **out, 
                            tess_error *error) TESS_MUST_CHECK;
 /* Collective. Accepts NULL. */
 void tess_dist_close(tess_dist *dist);
+/* Whether this installation has the module for MPI; it may still fail to load. */
+bool tess_dist_has_mpi(void);
 /* Rank 0 of 1, which needs no opening or closing; one for each user, because it holds a counter. */
 void tess_dist_init_solo(tess_dist *dist);
 

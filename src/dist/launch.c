@@ -65,6 +65,12 @@ static bool find_module(char *path, size_t size)
     return false;
 }
 
+bool tess_dist_has_mpi(void)
+{
+    char path[4200];
+    return find_module(path, sizeof path);
+}
+
 tess_status tess_launch_module(const tess_launch *launch, const tess_dist_ops **ops, tess_error *error)
 {
     char path[4200];

@@ -116,7 +116,7 @@ static void report_loss(tess_watch *watch, const tess_watch_peer *lost, const ch
     pthread_mutex_unlock(&watch->mutex);
     const int before = watch->settings.rank - 1;
     if (before > 0)
-        sleep((unsigned)(before < 5 ? before : 5));
+        sleep((unsigned)(before < 3 ? 2 * before : 6));
     watch->settings.lost(watch->settings.user, line.text);
 }
 

@@ -51,18 +51,22 @@ static bool has_separate_memory(const tess_device *device)
     return !device->host_memory || (wanted && strcmp(wanted, "1") == 0);
 }
 
-tess_status tess_engine_open(tess_engine *engine, tess_memory *memory, const tess_common *common,
-                             tess_error *error)
+static tess_status open_device(tess_engine *engine, tess_memory *memory, const tess_common *common,
+                               tess_error *error)
 {
-    memset(engine, 0, sizeof *engine);
+    const tess_dist *dist = engine->dist;
     engine->memory = memory;
     tess_stop_init(&engine->stop, common->progress, common->progress_user);
     if (common->threads < 0 || common->threads > 1024)
         return tess_fail(error, TESS_BAD_OPTION, "`threads` %d: use 1 to 1024, or 0 for all",
                          common->threads);
-    const int threads = useful_threads(common);
-    tess_device_options options = {
-        .threads = threads, .memory = memory, .stop = &engine->stop, .isa = getenv("TESSERA_ISA")};
+    const int threads = common->threads > 0 ? useful_threads(common) : dist->threads;
+    tess_device_options options = {.threads = threads,
+                                   .index = dist->places[dist->rank].local,
+                                   .in_turn = true, /* ranks take the cards of their host in turn */
+                                   .memory = memory,
+                                   .stop = &engine->stop,
+                                   .isa = getenv("TESSERA_ISA")};
     if (options.isa && !*options.isa)
         options.isa = NULL;
     char kind[16];
@@ -71,6 +75,7 @@ tess_status tess_engine_open(tess_engine *engine, tess_memory *memory, const tes
     if (colon) {
         char *end;
         options.index = (int)strtol(colon + 1, &end, 10);
+        options.in_turn = false;
         *colon = '\0';
         if (end == colon + 1 || *end || options.index < 0 || strcmp(kind, "cuda") != 0)
             return tess_fail(error, TESS_BAD_OPTION, "`device` %s: use auto, cpu, cuda or cuda:K",
@@ -87,6 +92,56 @@ tess_status tess_engine_open(tess_engine *engine, tess_memory *memory, const tes
     TESS_TRY(tess_pool_create(threads, &engine->host, error));
     tess_pool_watch(engine->host, &engine->stop);
     return tess_rates_open(engine->device, &engine->rates, error);
+}
+
+/* Counts the ranks that compute on the same card, or in the same host's memory. */
+static tess_status compare_devices(tess_engine *engine, tess_error *error)
+{
+    typedef struct entry {
+        char kind[16];
+        uint64_t id;
+    } entry;
+    tess_dist *dist = engine->dist;
+    entry mine = {.id = engine->facts.id}, *all = tess_small_alloc((size_t)dist->size, sizeof *all);
+    tess_status status = all ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for the ranks");
+    snprintf(mine.kind, sizeof mine.kind, "%s", engine->device->kind);
+    status = tess_dist_agree(dist, status, error);
+    if (status == TESS_OK)
+        status = tess_dist_gather(dist, &mine, sizeof mine, all, error);
+    engine->sharing = 0;
+    for (int r = 0; r < dist->size && status == TESS_OK; r++) {
+        engine->sharing +=
+            all[r].id == mine.id && strcmp(dist->places[r].host, dist->places[dist->rank].host) == 0;
+        if (strcmp(all[r].kind, all[0].kind) != 0)
+            status =
+                tess_fail(error, TESS_UNSUPPORTED,
+                          "rank %d (%s) computes on %s and rank 0 (%s) on %s; set `device` to one that all "
+                          "hosts have",
+                          r, dist->places[r].host, all[r].kind, dist->places[0].host, all[0].kind);
+    }
+    tess_small_free(all);
+    return status;
+}
+
+tess_status tess_engine_open(tess_engine *engine, tess_memory *memory, const tess_common *common,
+                             tess_error *error)
+{
+    memset(engine, 0, sizeof *engine);
+    tess_dist_init_solo(&engine->alone);
+    engine->dist = &engine->alone;
+    engine->sharing = 1;
+    return open_device(engine, memory, common, error);
+}
+
+tess_status tess_engine_open_ranks(tess_engine *engine, tess_dist *dist, tess_memory *memory,
+                                   const tess_common *common, tess_error *error)
+{
+    if (dist->size == 1)
+        return tess_engine_open(engine, memory, common, error);
+    memset(engine, 0, sizeof *engine);
+    engine->dist = dist;
+    TESS_TRY(tess_dist_agree(dist, open_device(engine, memory, common, error), error));
+    return compare_devices(engine, error);
 }
 
 tess_mem_scope tess_engine_scope(const tess_engine *engine)
@@ -203,8 +258,8 @@ uint64_t tess_engine_free_limit(const tess_engine *engine)
 {
     /* Host memory is read now: libraries and threads have used address space since the engine was opened. */
     if (!engine->separate_memory)
-        return tess_host_memory_left() / 10 * 9;
-    const uint64_t left = engine->facts.memory_free;
+        return tess_host_memory_left() / 10 * 9 / (uint64_t)engine->sharing;
+    const uint64_t left = engine->facts.memory_free / (uint64_t)engine->sharing;
     const uint64_t reserve = left / 50 + ((uint64_t)64 << 20); /* for the driver's own tables */
     return left > reserve ? left - reserve : 0;
 }

@@ -5,6 +5,7 @@
 #include "base/pool.h"
 #include "base/stop.h"
 #include "device/device.h"
+#include "dist/dist.h"
 #include "model/model.h"
 #include "net/plan.h"
 #include "plan/rates.h"
@@ -28,6 +29,9 @@ typedef struct tess_precision {
 } tess_precision;
 
 typedef struct tess_engine {
+    tess_dist *dist; /* the ranks that share the job, or &alone */
+    tess_dist alone;
+    int sharing;         /* ranks that use this device's memory */
     tess_stop stop;      /* stops everything that runs on this engine */
     tess_memory *memory; /* the context's counter: counts all blocks of the job, also on the host */
     tess_device *device;
@@ -46,6 +50,10 @@ typedef struct tess_engine {
 /* Sets `stop` first, so that it is valid also if this fails. The engine must not move afterwards. */
 tess_status tess_engine_open(tess_engine *engine, tess_memory *memory, const tess_common *common,
                              tess_error *error) TESS_MUST_CHECK;
+/* Collective: the same for a job that ranks share. Each takes its part of the host's cores and cards, and all must have
+ * found the same kind of device. */
+tess_status tess_engine_open_ranks(tess_engine *engine, tess_dist *dist, tess_memory *memory,
+                                   const tess_common *common, tess_error *error) TESS_MUST_CHECK;
 void tess_engine_close(tess_engine *engine);
 /* Which memory the job's total counts: without host memory if the device has separate memory. */
 tess_mem_scope tess_engine_scope(const tess_engine *engine);
@@ -71,7 +79,7 @@ tess_status tess_engine_volume_of(tess_engine *engine, const char *name, tess_in
                                   tess_engine_model **out, tess_error *error) TESS_MUST_CHECK;
 tess_status tess_engine_load(tess_engine *engine, tess_error *error) TESS_MUST_CHECK;
 void tess_engine_unload(tess_engine *engine);
-/* Returns the memory that the device can give if no limit is set. */
+/* Returns the memory that the device can give to this rank if no limit is set. */
 uint64_t tess_engine_free_limit(const tess_engine *engine);
 
 #endif
