@@ -1,16 +1,19 @@
 /* Joins the ranks of a job, in this order: the module, the library, the same command everywhere, the watch. */
 #define _GNU_SOURCE
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "dist/guard.h"
 #include "dist/identity.h"
 #include "dist/launch.h"
 #include "dist/ops.h"
 #include "dist/watch.h"
 
 static const double SILENCE = 15, CONNECT = 20; /* seconds */
+static const double TOGETHER = 4;               /* times the silence, for all ranks to start */
 
 /* Ends this process. The rank that reports a loss ends the whole job; the others leave it time to print. */
 static void end_job(void *user, const char *text)
@@ -31,6 +34,21 @@ static double silence(void)
     const char *text = getenv("TESSERA_RANK_SECONDS");
     const double seconds = text ? strtod(text, NULL) : 0;
     return seconds >= 1 && seconds <= 86400 ? seconds : SILENCE;
+}
+
+/* The ranks report in turn, because rank 0 may be the one that hangs; the first ends the job. */
+static void end_start(void *user)
+{
+    tess_dist *dist = user;
+    char text[160];
+    snprintf(
+        text, sizeof text,
+        "the %d ranks have not come together within %.0f seconds: one of them hangs, or cannot reach rank 0",
+        dist->size, TOGETHER * silence());
+    sleep((unsigned)(dist->rank < 3 ? 2 * dist->rank : 6));
+    if (dist->lost)
+        dist->lost(dist->lost_user, text);
+    _exit(1);
 }
 
 static tess_status open_watch(tess_dist *dist, tess_error *error)
@@ -99,7 +117,14 @@ tess_status tess_dist_open(const tess_dist_settings *settings, tess_dist **out, 
     tess_dist_init_solo(dist);
     dist->lost = settings->lost;
     dist->lost_user = settings->user;
-    const tess_status status = launch.size > 1 ? join(settings, &launch, dist, error) : TESS_OK;
+    tess_status status = TESS_OK;
+    if (launch.size > 1) {
+        dist->rank = launch.rank;
+        dist->size = launch.size;
+        tess_guard *guard = tess_guard_begin(TOGETHER * silence(), end_start, dist);
+        status = join(settings, &launch, dist, error);
+        tess_guard_end(guard);
+    }
     if (status == TESS_OK) {
         *rank = dist->rank;
         *out = dist;

@@ -22,9 +22,13 @@ void tess_say(tess_summary *w, const char *format, ...)
 
 void tess_say_device(tess_summary *w, const tess_json *record)
 {
-    tess_say(w, "device    %s (%s), %s, %lld thread(s)\n", tess_json_get_string(record, "device", "?"),
+    const int64_t ranks = tess_json_get_int(record, "ranks", 1);
+    tess_say(w, "device    %s (%s), %s, %lld thread(s)", tess_json_get_string(record, "device", "?"),
              tess_json_get_string(record, "device_name", "?"), tess_json_get_string(record, "precision", "?"),
              (long long)tess_json_get_int(record, "threads", 0));
+    if (ranks > 1)
+        tess_say(w, " on each of %lld ranks", (long long)ranks);
+    tess_say(w, "\n");
 }
 
 void tess_say_bytes(tess_summary *w, const tess_json *bytes)

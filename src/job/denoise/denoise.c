@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/process.h"
@@ -178,6 +179,9 @@ static tess_status run(tess_denoise_job *job, tess_error *error)
     if (job->folder && mkdir(job->settings->output, 0777) != 0 && errno != EEXIST)
         status = tess_fail(error, TESS_IO_FAILED, "%s: cannot make this folder: %s", job->settings->output,
                            strerror(errno));
+    /* A rank that fails at once would take all files from the others. */
+    else if (dist->size > 1 && access(job->settings->output, W_OK | X_OK) != 0)
+        status = tess_fail(error, TESS_IO_FAILED, "%s: %s", job->settings->output, strerror(errno));
     TESS_TRY(tess_dist_agree(dist, status, error));
     TESS_TRY(tess_denoise_deal(job, error));
     tess_stop_begin(stop, pixels);
@@ -254,25 +258,6 @@ static tess_status broken_off(tess_denoise_job *job, bool ran, tess_status statu
         (long long)done, (long long)todo);
 }
 
-/* Notes what the output of a file lacks, and what its figures leave out. */
-static void report_result(const tess_denoise_settings *settings, const tess_denoise_file *file)
-{
-    static const double MUCH = 0.001; /* share of the truth's samples */
-    if (file->look.holes > 0 && file->done && file->out_info.dtype != file->info.dtype)
-        tess_note(&settings->common, TESS_NOTE_WARNING, "%s: its %lld hole(s) are 0 there", file->output,
-                  (long long)file->look.holes);
-    if (file->lost[0])
-        tess_note(&settings->common, TESS_NOTE_WARNING, "%s: this format cannot hold the %s", file->output,
-                  file->lost);
-    if (file->done && file->truth_outside > MUCH) {
-        const tess_scale scale = tess_denoise_truth_scale(file);
-        tess_note(&settings->common, TESS_NOTE_WARNING,
-                  "%s: %.2g %% of its samples lie outside %.7g to %.7g; PSNR and SSIM clamp them, and the "
-                  "result",
-                  file->truth, 100 * file->truth_outside, scale.low, scale.high);
-    }
-}
-
 /* Collective. Rank 0 plans for all: what it chooses changes results. */
 static tess_status plan(tess_denoise_job *job, tess_error *error)
 {
@@ -293,7 +278,7 @@ static tess_status finish(tess_denoise_job *job, bool ran, tess_status status, c
         status = status == TESS_OK ? shared : status;
     }
     for (int64_t i = 0; i < job->count && ran; i++)
-        report_result(job->settings, &job->files[i]);
+        tess_denoise_report(job->settings, &job->files[i]);
     if (status != TESS_OK)
         status = broken_off(job, ran, status, record, error);
     else

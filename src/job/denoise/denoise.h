@@ -241,6 +241,8 @@ void tess_denoise_calibrate(tess_denoise_job *job);
 
 /* The job's record; `ran` adds what was measured. */
 tess_json *tess_denoise_record(const tess_denoise_job *job, bool ran);
+/* Notes what the output of a file lacks, and what its figures leave out. */
+void tess_denoise_report(const tess_denoise_settings *settings, const tess_denoise_file *file);
 /* The largest image that can be processed: its plan is reported as the job's. */
 const tess_denoise_file *tess_denoise_largest(const tess_denoise_job *job);
 

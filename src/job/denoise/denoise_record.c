@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/process.h"
+#include "job/common/note.h"
 #include "job/common/record.h"
 #include "job/denoise/denoise.h"
 
@@ -263,4 +264,22 @@ tess_json *tess_denoise_record(const tess_denoise_job *job, bool ran)
     add_quality(&record, job);
     add_files(&record, job);
     return record;
+}
+
+void tess_denoise_report(const tess_denoise_settings *settings, const tess_denoise_file *file)
+{
+    static const double MUCH = 0.001; /* share of the truth's samples */
+    if (file->look.holes > 0 && file->done && file->out_info.dtype != file->info.dtype)
+        tess_note(&settings->common, TESS_NOTE_WARNING, "%s: its %lld hole(s) are 0 there", file->output,
+                  (long long)file->look.holes);
+    if (file->lost[0])
+        tess_note(&settings->common, TESS_NOTE_WARNING, "%s: this format cannot hold the %s", file->output,
+                  file->lost);
+    if (file->done && file->truth_outside > MUCH) {
+        const tess_scale scale = tess_denoise_truth_scale(file);
+        tess_note(&settings->common, TESS_NOTE_WARNING,
+                  "%s: %.2g %% of its samples lie outside %.7g to %.7g; PSNR and SSIM clamp them, and the "
+                  "result",
+                  file->truth, 100 * file->truth_outside, scale.low, scale.high);
+    }
 }
