@@ -173,8 +173,33 @@ static void test_missing(void)
     CHECK_MSG(strstr(first.error.text, "cannot reach rank 0 at 127.0.0.1"), "%s", first.error.text);
 }
 
+/* Ranks on other hosts reach rank 0 by any of its addresses. */
+static void test_other_hosts(void)
+{
+    static rank first, second;
+    second.number = 1;
+    tess_watch_address address;
+    tess_watch_settings settings = settings_of(&first, 5);
+    settings.size = 2;
+    if (tess_watch_listen(&settings, false, &address, &first.watch, &first.error) != TESS_OK) {
+        printf("this host has no address for other hosts: %s\n", first.error.text);
+        return;
+    }
+    CHECK(address.count >= 1 && address.port != 0);
+    tess_watch_settings others = settings_of(&second, 5);
+    others.size = 2;
+    CHECK_MSG(tess_watch_connect(&others, &address, &second.watch, &second.error) == TESS_OK, "%s",
+              second.error.text);
+    CHECK_MSG(tess_watch_start(first.watch, &first.error) == TESS_OK, "%s", first.error.text);
+    CHECK(tess_watch_start(second.watch, &second.error) == TESS_OK);
+    CHECK(tess_watch_next(second.watch, 0) == 0 && tess_watch_next(first.watch, 0) == 1);
+    tess_watch_close(second.watch);
+    tess_watch_close(first.watch);
+}
+
 int main(void)
 {
+    test_other_hosts();
     test_numbers();
     test_loss(true);
     test_loss(false);
