@@ -20,7 +20,7 @@ typedef struct bench_list {
 
 typedef struct bench_target {
     tess_bench_settings settings;
-    bench_names models, precisions, samplers;
+    bench_names models, precisions, samplers, machines;
     bench_list widths, patches, batches;
 } bench_target;
 
@@ -98,9 +98,16 @@ static const cli_option options[] = {
     {"--halo", "H", cli_halo, AT(settings.halo),
      "size, where --memory makes it cut the image: auto, exact or N pixels", "auto exact"},
     {"--repeats", "N", cli_small, AT(settings.repeats),
-     "passes that are timed (default 9); the median counts", NULL, 1, 1000},
+     "passes that are timed (default 9); the median counts. device: runs on each device, up to 3; the best "
+     "counts",
+     NULL, 1, 1000},
     {"--seconds", "S", cli_from_0, AT(settings.seconds),
-     "dem: further passes are timed until so many seconds are over (default 2)"},
+     "dem: further passes are timed until so many seconds are over (default 2); stats: no further ones"},
+    {"--machine", "LIST", names, AT(machines),
+     "device: machine files; jobs are predicted for this CPU and for them, and nothing is run"},
+    {"--only", "TEXT", cli_text, AT(settings.only),
+     "device, stats: only jobs or workloads whose name has this in it, such as guide, samples, batch, size, "
+     "b32"},
 };
 
 typedef struct line_target {
@@ -131,6 +138,8 @@ static void connect_lists(bench_target *t)
     s->precision_count = t->precisions.count;
     s->samplers = t->samplers.list;
     s->sampler_count = t->samplers.count;
+    s->machines = t->machines.list;
+    s->machine_count = t->machines.count;
 }
 
 static int run(int argc, char **argv, bool plan)
@@ -153,6 +162,7 @@ static int run(int argc, char **argv, bool plan)
     tess_status result = TESS_INTERRUPTED;
     connect_lists(&target);
     s->study = argv[0];
+    s->program = "/proc/self/exe";
     s->common = shared.common;
     s->common.progress = cli_poll;
     s->line = write_line;
@@ -171,14 +181,17 @@ static int run(int argc, char **argv, bool plan)
 const cli_verb cli_bench = {
     .name = "bench",
     .what = "studies of speed and memory, as JSON lines",
-    .usage = "size|batch|dem",
+    .usage = "size|batch|dem|device|stats",
     .text =
         "size: memory and time against the width of the image.\nbatch: one image in patches, several at a "
-        "time.\ndem: the diffusion sampler of fill on made-up tiles, by batch, precision and sampler.\nOne "
-        "JSON object a line goes to standard output, or to the file of --json, as soon as a point "
+        "time.\ndem: the diffusion sampler of fill on made-up tiles, by batch, precision and "
+        "sampler.\ndevice: "
+        "jobs of all verbs on each device, what --device auto predicted and chose, and what that choice "
+        "cost.\nstats: statistics of hyperspectral cubes on each device, and from where on a card pays."
+        "\nOne JSON object a line goes to standard output, or to the file of --json, as soon as a point "
         "is measured.",
     .example = "tessera bench size --models random:dncnn --widths 1024:1280:64 --device cuda",
-    .choices = "size batch dem",
+    .choices = "size batch dem device stats",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .least = 1,

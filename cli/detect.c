@@ -7,8 +7,9 @@
 
 static const cli_option options[] = {
     {"--pipeline", "P", cli_text, AT(pipeline),
-     "rx (default), rx-local, lad, a graph (.json) or a fitted pipeline (.safetensors)",
-     "rx rx-local lad " CLI_FILES},
+     "rx (default), rx-trimmed, rx-local, lad, selector, svdd, a graph (.json) or a fitted pipeline "
+     "(.safetensors)",
+     "rx rx-trimmed rx-local lad selector svdd " CLI_FILES},
     {"--fit", "CUBES", cli_text, AT(fit),
      "a cube or folder whose statistics are used (default: the input itself)", CLI_FILES},
     {"--truth", "MASK", cli_text, AT(truth),

@@ -4,6 +4,10 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include "cli.h"
 
@@ -26,6 +30,17 @@ static void hold_standard_files(void)
     for (int i = 0; i < 3; i++)
         if (fcntl(i, F_GETFD) < 0 && errno == EBADF && open("/dev/null", i == 0 ? O_WRONLY : O_RDONLY) < 0)
             return;
+}
+
+/* The C library reserves 64 MiB of addresses for the first allocation of each thread, if there are as many, which no plan
+ * counts. Where addresses are limited (ulimit -v), all threads use one heap; large blocks are not taken from it. */
+static void save_addresses(void)
+{
+#ifdef __GLIBC__
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+        mallopt(M_ARENA_MAX, 1);
+#endif
 }
 
 static int unknown(const char *word)
@@ -61,6 +76,7 @@ static int run(int argc, char **argv)
 int main(int argc, char **argv)
 {
     hold_standard_files();
+    save_addresses();
     /* A reader that has closed the pipe gives a failed write, so that the job still removes its temporary files. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* the same for a file that may not grow (ulimit -f) */

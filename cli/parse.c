@@ -21,7 +21,7 @@ static const cli_option shared_options[] = {
     {"--verbose", NULL, cli_flag, SHARED(verbose),
      "print every note on what the job decides; without it only warnings"},
     {"--device", "D", cli_text, SHARED(common.device),
-     "auto, cpu, cuda or cuda:K (auto: the GPU when there is one)", "auto cpu cuda"},
+     "auto, cpu, cuda or cuda:K (auto: the one that is predicted to be faster)", "auto cpu cuda"},
     {"--threads", "N", cli_small, SHARED(common.threads), "CPU threads (default: all cores)", NULL, 1, 1024},
     {"--precision", "P", cli_text, SHARED(common.precision),
      "auto, fp32, tf32, fp16 or bf16 (auto: fp16 on a GPU, else fp32)", "auto fp32 tf32 fp16 bf16"},

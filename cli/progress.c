@@ -94,8 +94,10 @@ static void show(int64_t done, int64_t total, double seconds, bool terminal)
     if (shown.count > 1)
         snprintf(file, sizeof file, "  %lld/%lld %s", (long long)shown.at, (long long)shown.count,
                  shown.name);
-    snprintf(text, sizeof text, "%3.0f %%  %.2f megapixels a second  %s%s", 100 * share,
-             seconds > 0 ? 1e-6 * (double)done / seconds : 0, left, file);
+    const double rate = seconds > 0 ? 1e-6 * (double)done / seconds : 0;
+    char speed[32];
+    snprintf(speed, sizeof speed, rate < 0.1 ? "%.2g" : "%.2f", rate);
+    snprintf(text, sizeof text, "%3.0f %%  %s megapixels a second  %s%s", 100 * share, speed, left, file);
     if (!terminal)
         fprintf(stderr, "%s\n", text);
     else

@@ -20,7 +20,8 @@ static void on_signal(int number)
 
 void cli_watch_signals(bool polls)
 {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    /* Batch systems announce the end of a job's time by SIGUSR1, SIGUSR2 or SIGXCPU. */
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGXCPU};
     struct sigaction action, before;
     memset(&action, 0, sizeof action);
     action.sa_handler = on_signal;

@@ -34,10 +34,10 @@ static int run(int argc, char **argv, bool plan)
 
 const cli_verb cli_train = {
     .name = "train",
-    .what = "a denoiser from a folder of images",
+    .what = "a denoiser, a model for fill, or a pipeline for detect",
     .usage = "CONFIG.json [options]",
     .text = "Trains a network as the configuration file says, and writes its weights as safetensors for "
-            "denoise --model or fill --model. "
+            "denoise --model, fill --model or detect --pipeline. "
             "A run that is stopped writes a checkpoint; --resume goes on with the same result, bit for bit. "
             "docs/training.md describes the file.",
     .example = "tessera train denoiser.json",

@@ -83,6 +83,8 @@ static const word words[] = {
     {"batches", "--batches"},
     {"height", "--height"},
     {"patches", "--patches"},
+    {"only", "--only"},
+    {"machines", "--machine"},
     {"repeats", "--repeats"},
     {"samplers", "--samplers"},
     {"seconds", "--seconds"},

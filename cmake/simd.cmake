@@ -31,7 +31,7 @@ list(APPEND TESSERA_SOURCES ${BF16_SOURCE})
 # Loops of a few lanes, written plainly: only -O3 makes vectors of them.
 set_source_files_properties(src/cpu/rays/radon_project.c src/cpu/rays/radon_back.c src/cpu/elementwise/pointwise.c
                             src/cpu/norm/passes.c src/cpu/norm/gradient_passes.c src/cpu/elementwise/gradients.c src/cpu/train/optimize.c
-                            src/cpu/train/loss.c src/cpu/statistics/moments.c src/cpu/statistics/score.c src/cpu/conv/grad.c src/cpu/conv/grad_patches.c src/cpu/conv/channel_sum.c
+                            src/cpu/train/loss.c src/cpu/elementwise/channel_map.c src/cpu/elementwise/channel_dot.c src/cpu/statistics/moments.c src/cpu/statistics/score.c src/cpu/conv/grad.c src/cpu/conv/grad_patches.c src/cpu/conv/channel_sum.c
                             src/tensor/terrain/smooth_solve.c src/tensor/terrain/smooth_transfer.c src/tensor/terrain/conditions.c
                             src/tensor/terrain/void_maker.c src/tensor/terrain/roughness.c src/tensor/symmetric.c src/tensor/moments.c
                             PROPERTIES COMPILE_OPTIONS -O3)

@@ -87,7 +87,7 @@ TESS_API bool tess_same_target(const char *one, const char *other);
 /* How samples are converted to the [0,1] scale of sigma: value = (sample - low) / (high - low). */
 typedef enum tess_range {
     TESS_RANGE_AUTO, /* uint8, uint16: as TYPE; floats that look like [0,1]: unchanged; else from the data */
-    TESS_RANGE_TYPE, /* integers are divided by their type's maximum, floats are unchanged */
+    TESS_RANGE_TYPE, /* integers are divided by the maximum that their file states, else by their type's; floats are unchanged */
     TESS_RANGE_GIVEN /* range_low and range_high */
 } tess_range;
 

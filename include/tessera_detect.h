@@ -13,9 +13,9 @@ typedef struct tess_detect_settings {
     const char *input;  /* a cube (NPY, ENVI, another raster), or a folder of cubes */
     const char *output; /* scores: NPY or GeoTIFF; a folder for a folder */
     const char
-        *pipeline;     /* "rx", "rx-local", "lad", a .json file, or a fitted one (.safetensors); NULL: rx */
-    const char *fit;   /* a cube or folder whose statistics are used; NULL: the input itself */
-    const char *truth; /* a mask, or a folder of masks NAME_mask: metrics are reported; may be NULL */
+        *pipeline;   /* a name (docs/detection.md), a .json file, or a fitted one (.safetensors); NULL: rx */
+    const char *fit; /* a cube or folder whose statistics are used; NULL: the input itself */
+    const char *truth;      /* a mask, or a folder of masks NAME_mask: metrics are reported; may be NULL */
     const char *mask_out;   /* an image for the decisions, 255 for an anomaly; may be NULL */
     const char *overlay;    /* a PNG: false colours with the anomalies in red; may be NULL */
     const char *detections; /* a list of the anomalies, .csv or .geojson; may be NULL */

@@ -16,7 +16,9 @@ typedef bool (*tess_line_fn)(void *user, const char *line);
 typedef struct tess_bench_settings {
     tess_common common;
     const char *study; /* "size": whole images of growing width; "batch": patches of one image;
-                          "dem": the diffusion sampler of `fill` on made-up tiles */
+                          "dem": the diffusion sampler of `fill` on made-up tiles; "device": jobs of all verbs on
+                          each device, and what `device` auto makes of them; "stats": phase 1 of a hyperspectral
+                          pipeline over made-up cubes, on each device (`device` auto) or one */
     const char *const
         *models; /* NULL: random:drunet, random:unet and random:dncnn; for "batch" random:drunet, for
                     "dem" random:diffusion */
@@ -35,9 +37,13 @@ typedef struct tess_bench_settings {
     int precision_count;
     const char *const *samplers; /* dem: "dpmpp", "ddim", "ddpm"; NULL: all */
     int sampler_count;
-    int64_t steps;  /* dem: of each sampler */
-    int64_t tile;   /* dem: side */
-    double seconds; /* dem: batches are timed for at least this long */
+    int64_t steps;               /* dem: of each sampler */
+    int64_t tile;                /* dem: side */
+    double seconds;              /* dem: batches are timed for at least this long; stats: runs, for at most */
+    const char *program;         /* device: the program `tessera`, which is run for every job */
+    const char *only;            /* device, stats: only workloads whose name has this in it; NULL: all */
+    const char *const *machines; /* device: machine files; jobs are then predicted, and nothing is run */
+    int machine_count;
     tess_line_fn line;
     void *line_user;
 } tess_bench_settings;

@@ -1,9 +1,11 @@
 /* Times the ops of statistics on one device; a JSON line each with the median of some rounds:
  *
- *   moments_rates cpu|cuda moments|score PIXELS CHANNELS
+ *   moments_rates cpu|cuda moments|score PIXELS CHANNELS [TFLOPS]
  *   moments_rates cpu|cuda local SIDE CHANNELS OUTER INNER
  *
- * cpu_ms is the least processor time of a run, of all threads together, which says more where others use the machine.
+ * of_copy is the share of the device's copy bandwidth (bytes read and written, measured here) that the pixels, read
+ * once, reach; of_matrix the share of TFLOPS, the device's fp64 matrix rate by its data sheet (67 on an H200). Operations are
+ * those of op/row.c: of second moments, one triangle. The larger share says what binds. cpu_ms is the least processor time of a run, of all threads together, which says more where others use the machine.
  * GB/s are of the pixels, read once. Random correlated pixels: bench/peers/numpy_stats.py times NumPy on the like. */
 #include <string.h>
 #include <time.h>
@@ -72,6 +74,25 @@ static double time_op(tess_device *device, const tess_op *op, const char **row, 
     return seconds[ROUNDS / 2];
 }
 
+/* Bytes read and written a second by copies of a gibibyte inside of the device's memory. */
+static double copy_rate(tess_device *device)
+{
+    const tess_tensor t = tess_tensor_2d(TESS_F32, 1, 1, 1 << 20, 256);
+    tess_block from = take(device, &t, true), to = take(device, &t, false);
+    double best = 0;
+    for (int r = 0; r < ROUNDS; r++) {
+        const int runs = device->graphs ? 10 : 1;
+        const double start = tess_clock();
+        for (int i = 0; i < runs; i++)
+            device->memory->copy(device, to.data, from.data, (size_t)1 << 30, NULL);
+        need(device->streams->sync(device, NULL, &error), &error);
+        const double rate = 2.0 * runs * (double)(1 << 30) / (tess_clock() - start);
+        best = rate > best ? rate : best;
+    }
+    device->memory->free(device, &from), device->memory->free(device, &to);
+    return best;
+}
+
 static tess_op op_of(int argc, char **argv)
 {
     tess_op op = {.inputs = 1, .outputs = 1, .kernel = {1, 1, 1}, .stride = {1, 1, 1}};
@@ -102,7 +123,7 @@ static tess_op op_of(int argc, char **argv)
 int main(int argc, char **argv)
 {
     if (argc < 5) {
-        fputs("usage: moments_rates cpu|cuda moments|score PIXELS CHANNELS\n"
+        fputs("usage: moments_rates cpu|cuda moments|score PIXELS CHANNELS [TFLOPS]\n"
               "       moments_rates cpu|cuda local SIDE CHANNELS OUTER INNER\n",
               stderr);
         return 2;
@@ -117,12 +138,17 @@ int main(int argc, char **argv)
     const char *row = NULL;
     double busy = 0;
     const double seconds = time_op(device, &op, &row, &busy);
+    const double bytes = 4 * (double)op.in[0].w * (double)op.in[0].h * (double)op.in[0].c,
+                 flops = tess_op_flops(&op) / seconds, copy = copy_rate(device),
+                 matrix = op.kind != TESS_OP_LOCAL_RX && argc > 5 ? 1e12 * atof(argv[5]) : 0;
     printf("{\"study\":\"statistics\",\"device\":\"%s\",\"op\":\"%s\",\"row\":\"%s\",\"size\":%s,"
-           "\"channels\":%s,"
-           "\"ms\":%.3f,\"cpu_ms\":%.3f,\"gflops\":%.1f,\"gb_per_second\":%.1f}\n",
-           argv[1], argv[2], row, argv[3], argv[4], 1e3 * seconds, 1e3 * busy,
-           1e-9 * tess_op_flops(&op) / seconds,
-           4e-9 * (double)op.in[0].w * (double)op.in[0].h * (double)op.in[0].c / seconds);
+           "\"channels\":%s,\"ms\":%.3f,\"cpu_ms\":%.3f,\"gflops\":%.1f,\"gb_per_second\":%.1f,"
+           "\"copy_gb_per_second\":%.1f,\"of_copy\":%.3f",
+           argv[1], argv[2], row, argv[3], argv[4], 1e3 * seconds, 1e3 * busy, 1e-9 * flops,
+           1e-9 * bytes / seconds, 1e-9 * copy, bytes / seconds / copy);
+    if (matrix > 0)
+        printf(",\"of_matrix\":%.3f", flops / matrix);
+    puts("}");
     tess_registry_close(device);
     return 0;
 }

@@ -5,7 +5,8 @@
  * of the file. The runs of a piece of rows are read one after another into `piece`, which then has the file's order
  * with fewer rows, and its samples go to the caller's order from there. BIP needs no piece.
  *
- * The runs of BSQ are far apart, so a piece is large enough for runs of about 64 KiB, within 16 MiB. */
+ * The runs of BSQ are far apart, so a piece is large enough for runs of about 64 KiB, within 16 MiB. It is always read whole,
+ * and kept: whoever reads row by row, or blocks that are no multiple of it, gets the same runs. */
 #define _XOPEN_SOURCE 700
 #include <errno.h>
 #include <fcntl.h>
@@ -196,6 +197,22 @@ static void spread(const char *from, int size, int64_t column, int64_t band, int
     }
 }
 
+/* Makes the piece hold the row. */
+static tess_status hold_row(tess_cube *cube, int64_t image, int64_t row, tess_error *error)
+{
+    tess_cube_array *array = &cube->array;
+    const int64_t rows = tess_min_i64(array->piece_rows, cube->info.height - row);
+    if (array->piece_image == image && row >= array->piece_first &&
+        row < array->piece_first + array->piece_held)
+        return TESS_OK;
+    array->piece_held = 0;
+    TESS_TRY(read_piece(cube, image, row, rows, array->piece.data, error));
+    array->piece_image = image;
+    array->piece_first = row;
+    array->piece_held = rows;
+    return TESS_OK;
+}
+
 tess_status tess_cube_array_read(tess_cube *cube, int64_t image, int64_t first, int64_t rows, char *samples,
                                  tess_error *error)
 {
@@ -208,11 +225,15 @@ tess_status tess_cube_array_read(tess_cube *cube, int64_t image, int64_t first, 
         TESS_TRY(tess_block_alloc(cube->memory, &array->piece, TESS_MEM_HOST,
                                   (size_t)(array->piece_rows * row * size), error));
     while (rows > 0) {
-        const int64_t some = tess_min_i64(rows, array->piece_rows);
-        const axes a = axes_of(info, some);
+        int64_t some = tess_min_i64(rows, array->piece_rows);
         TESS_TRY(tess_stop_check(cube->stop, error));
-        TESS_TRY(read_piece(cube, image, first, some, direct ? samples : array->piece.data, error));
-        const char *from = array->piece.data;
+        TESS_TRY(direct ? read_piece(cube, image, first, some, samples, error)
+                        : hold_row(cube, image, first, error));
+        if (!direct)
+            some = tess_min_i64(rows, array->piece_first + array->piece_held - first);
+        const axes a = axes_of(info, array->piece_held);
+        const char *from =
+            (const char *)array->piece.data + (first - array->piece_first) * a.step[a.row] * size;
         for (int64_t r = 0; !direct && r < some; r++)
             spread(from + r * a.step[a.row] * size, size, step_of(&a, info->stored, 'W'),
                    step_of(&a, info->stored, 'C'), info->width, info->bands, samples + r * row * size);

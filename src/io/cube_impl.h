@@ -10,9 +10,10 @@ typedef struct tess_cube_array {
     int file;
     int64_t offset; /* of the first sample, in bytes */
     int sample_bytes;
-    bool swapped;       /* the byte order is not this machine's */
-    int64_t piece_rows; /* read at once, from all bands */
-    tess_block piece;   /* as in the file; unused for HWC */
+    bool swapped;                                 /* the byte order is not this machine's */
+    int64_t piece_rows;                           /* read at once, from all bands */
+    tess_block piece;                             /* as in the file; unused for HWC */
+    int64_t piece_image, piece_first, piece_held; /* which rows it holds */
 } tess_cube_array;
 
 struct tess_cube {

@@ -86,6 +86,7 @@ tess_status tess_extras_load(const char *path, tess_extras *out, tess_error *err
         {"II+\0", 4, tess_extras_from_tiff},
         {"MM\0+", 4, tess_extras_from_tiff},
         {"RIFF", 4, tess_extras_from_webp},
+        {"\0\0\0\x0cjP  ", 8, tess_extras_from_jp2},
     };
     char head[8] = "";
     struct stat about;

@@ -41,6 +41,7 @@ typedef struct tess_extras {
     unsigned char codes[4];
     tess_note *notes;
     int note_count;
+    uint32_t frames;   /* of an animation, of which only the first is read; else 0 */
     double density[2]; /* pixels per unit, horizontally and vertically */
     tess_density_unit unit;
     int photometric;   /* for a TIFF, the number in its tag; else -1 */
@@ -51,7 +52,7 @@ typedef struct tess_extras {
     bool no_memory;
 } tess_extras;
 
-/* Loads the extras of a PNG, JPEG, TIFF or WebP file. Other formats and damaged parts give nothing. */
+/* Loads the extras of a PNG, JPEG, TIFF, WebP or JPEG 2000 file. Other formats and damaged parts give nothing. */
 tess_status tess_extras_load(const char *path, tess_extras *out, tess_error *error) TESS_MUST_CHECK;
 void tess_extras_free(tess_extras *extras);
 /* Bytes held while the extras are carried over, including the libraries' copies; 0 when negligible. */
@@ -78,6 +79,7 @@ void tess_extras_from_png(FILE *file, tess_extras *out);
 void tess_extras_from_jpeg(FILE *file, tess_extras *out);
 void tess_extras_from_tiff(FILE *file, tess_extras *out);
 void tess_extras_from_webp(FILE *file, tess_extras *out);
+void tess_extras_from_jp2(FILE *file, tess_extras *out);
 
 /* Keyword and text of a PNG text chunk as "keyword\0text", inflated if necessary to at most `most` bytes. */
 bool tess_png_note_text(tess_extras *extras, const tess_note *note, size_t most, tess_blob *out);

@@ -153,6 +153,8 @@ static void take_chunk(tess_extras *out, const char *kind, tess_blob *body)
     } else if (strcmp(kind, "cICP") == 0 && body->bytes == sizeof out->codes) {
         memcpy(out->codes, body->data, sizeof out->codes);
         out->has_codes = true;
+    } else if (strcmp(kind, "acTL") == 0 && body->bytes == 8) {
+        out->frames = big_endian(body->data);
     } else if (strcmp(kind, "pHYs") == 0 && body->bytes == 9) {
         out->density[0] = big_endian(body->data);
         out->density[1] = big_endian(body->data + 4);
@@ -165,7 +167,7 @@ static void take_chunk(tess_extras *out, const char *kind, tess_blob *body)
 
 static bool is_wanted(const char *kind)
 {
-    static const char *const wanted[] = {"eXIf", "iCCP", "cICP", "pHYs", "tEXt", "zTXt", "iTXt"};
+    static const char *const wanted[] = {"eXIf", "iCCP", "cICP", "acTL", "pHYs", "tEXt", "zTXt", "iTXt"};
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
         if (strcmp(kind, wanted[i]) == 0)
             return true;

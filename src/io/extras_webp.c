@@ -1,4 +1,5 @@
-/* extras_webp.c: the extras of a WebP file, which is a RIFF of chunks: EXIF, "XMP " and ICCP. */
+/* extras_webp.c: the extras of a WebP file, which is a RIFF of chunks: EXIF, "XMP " and ICCP; ANMF for each frame of an
+ * animation. */
 #define _XOPEN_SOURCE 700
 #include <string.h>
 
@@ -16,6 +17,7 @@ void tess_extras_from_webp(FILE *file, tess_extras *out)
                         : memcmp(head, "XMP ", 4) == 0 ? &out->xmp
                         : memcmp(head, "ICCP", 4) == 0 ? &out->icc
                                                        : NULL;
+        out->frames += memcmp(head, "ANMF", 4) == 0;
         const bool wanted = to && !to->data && bytes > 0;
         if (wanted ? !tess_extras_read(out, file, bytes, to) : fseeko(file, (off_t)bytes, SEEK_CUR) != 0)
             break;

@@ -204,6 +204,7 @@ static tess_status describe(gdal_reader *reader, const char *path, tess_image_in
         .labels = info->labels,
     };
     info->foreign = foreign;
+    tess_gdal_find_maximum(dataset, path, info);
     tess_gdal_find_rgb(dataset, info);
     TESS_TRY(tess_gdal_void_open(&reader->empty, dataset, info, error));
     tess_gdal_says(dataset, info);

@@ -8,6 +8,7 @@
 
 #if __has_include(<gdal.h>)
 #include <cpl_conv.h>
+#include <cpl_minixml.h>
 #include <cpl_string.h>
 #include <cpl_vsi.h>
 #include <gdal.h>
@@ -16,6 +17,7 @@
 #include <ogr_srs_api.h>
 #else /* Debian's folder, for files compiled without GDAL's include folder */
 #include <gdal/cpl_conv.h>
+#include <gdal/cpl_minixml.h>
 #include <gdal/cpl_string.h>
 #include <gdal/cpl_vsi.h>
 #include <gdal/gdal.h>
@@ -93,6 +95,12 @@
     X(GDALGetMetadataItem)                                                                                   \
     X(GDALSetMetadataItem)                                                                                   \
     X(CSLFetchNameValue)                                                                                     \
+    X(CSLAddString)                                                                                          \
+    X(CSLFindString)                                                                                         \
+    X(CPLParseXMLString)                                                                                     \
+    X(CPLGetXMLNode)                                                                                         \
+    X(CPLGetXMLValue)                                                                                        \
+    X(CPLDestroyXMLNode)                                                                                     \
     X(GDALGetOverviewCount)                                                                                  \
     X(GDALGetOverview)                                                                                       \
     X(GDALGetRasterBandYSize)                                                                                \

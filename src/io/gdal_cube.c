@@ -96,20 +96,25 @@ static bool is_envi(GDALDatasetH dataset)
     return strcmp(tess_gdal.GDALGetDescription(tess_gdal.GDALGetDatasetDriver(dataset)), "ENVI") == 0;
 }
 
-/* Sets the order of axes; leaves it NULL if GDAL must read the file. */
-static void find_array(GDALDatasetH dataset, tess_cube_facts *facts)
+/* Sets the order of axes; leaves it NULL if GDAL must read the file. GDAL takes an unknown order for BSQ. */
+static tess_status find_array(GDALDatasetH dataset, tess_cube_facts *facts, tess_error *error)
 {
     static const struct {
         const char *interleave, *order;
     } orders[] = {{"bsq", "CHW"}, {"bil", "HCW"}, {"bip", "HWC"}};
     const bool big = strtol(field(dataset, "byte_order"), NULL, 10) != 0;
+    const char *interleave = field(dataset, "interleave");
     if (!is_envi(dataset) || strtol(field(dataset, "file_compression"), NULL, 10) != 0)
-        return;
+        return TESS_OK;
     for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
-        if (strncasecmp(field(dataset, "interleave"), orders[i].interleave, 3) == 0)
+        if (strncasecmp(interleave, orders[i].interleave, 3) == 0)
             facts->order = orders[i].order;
+    if (!facts->order && interleave[0])
+        return tess_fail(error, TESS_BAD_INPUT, "its header says interleave %.40s; expected bsq, bil or bip",
+                         interleave);
     facts->offset = strtoll(field(dataset, "header_offset"), NULL, 10);
     facts->swapped = big != (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
+    return TESS_OK;
 }
 
 tess_status tess_gdal_cube_facts(void *reader_state, tess_cube_facts *facts, tess_error *error)
@@ -121,8 +126,9 @@ tess_status tess_gdal_cube_facts(void *reader_state, tess_cube_facts *facts, tes
     tess_gdal.GDALGetBlockSize(tess_gdal.GDALGetRasterBand(dataset, 1), &block_width, &block_height);
     facts->block_rows = block_height;
     facts->several_scales = scales_differ(dataset, bands);
-    find_array(dataset, facts);
-    const tess_status status = find_wavelengths(dataset, bands, facts, error);
+    tess_status status = find_array(dataset, facts, error);
+    if (status == TESS_OK)
+        status = find_wavelengths(dataset, bands, facts, error);
     tess_gdal.CPLErrorReset();
     return status;
 }
@@ -134,7 +140,7 @@ static tess_status compare_sizes(GDALDatasetH dataset, const char *path, tess_er
               bands = tess_gdal.GDALGetRasterCount(dataset);
     tess_cube_facts facts = {0};
     struct stat about;
-    find_array(dataset, &facts);
+    TESS_TRY(find_array(dataset, &facts, error));
     int64_t bytes = tess_gdal.GDALGetDataTypeSizeBytes(type);
     if (!facts.order || stat(path, &about) != 0 || !tess_mul_i64(bytes, height, &bytes) ||
         !tess_mul_i64(bytes, width, &bytes) || !tess_mul_i64(bytes, bands, &bytes) ||

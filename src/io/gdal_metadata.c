@@ -48,8 +48,9 @@ const char *tess_gdal_photometric(GDALDatasetH like, const tess_image_info *info
     return rgb ? "RGB" : "MINISBLACK";
 }
 
-/* For a file or a band. Items that describe the samples are not copied; domains are copied whole. */
-static void copy_tags(GDALMajorObjectH like, GDALMajorObjectH to)
+/* For a file or a band; `tiff` is as for tess_gdal_domains. Items that describe the samples are not copied; domains
+ * are copied whole. */
+static void copy_tags(GDALMajorObjectH like, GDALMajorObjectH to, const char *tiff)
 {
     char **items = tess_gdal.GDALGetMetadata(like, NULL);
     for (; items && *items; items++) {
@@ -61,10 +62,9 @@ static void copy_tags(GDALMajorObjectH like, GDALMajorObjectH to)
         name[equal - *items] = '\0';
         tess_gdal.GDALSetMetadataItem(to, name, equal + 1, NULL);
     }
-    char **domains = tess_gdal.GDALGetMetadataDomainList(like);
+    char **domains = tess_gdal_domains(like, tiff);
     for (char **at = domains; at && *at; at++)
-        if (tess_gdal_is_own_domain(like, *at))
-            tess_gdal.GDALSetMetadata(to, tess_gdal.GDALGetMetadata(like, *at), *at);
+        tess_gdal.GDALSetMetadata(to, tess_gdal.GDALGetMetadata(like, *at), *at);
     tess_gdal.CSLDestroy(domains);
 }
 
@@ -97,7 +97,7 @@ static void copy_items(GDALDatasetH like, GDALDatasetH to, const char *driver, b
     };
     const size_t count = sizeof items / sizeof *items - !profile;
     if (is_tiff(like) && is_tiff(to))
-        copy_tags(like, to);
+        copy_tags(like, to, tess_gdal.GDALGetDescription(like));
     for (size_t i = 0; i < count; i++) {
         const char *value = tess_gdal.GDALGetMetadataItem(like, items[i][0], items[i][1]);
         if (value)
@@ -142,11 +142,12 @@ void tess_gdal_warm_georeference(GDALDatasetH dataset)
 
 /* The meaning of a sample: value * scale + offset, in units, or the name of a category. Valid only for the same
  * numbers. */
-static void copy_meaning(GDALRasterBandH from, GDALRasterBandH to)
+static void copy_meaning(GDALRasterBandH from, GDALRasterBandH to, const tess_image_info *info)
 {
     const GDALDataType was = tess_gdal.GDALGetRasterDataType(from), is = tess_gdal.GDALGetRasterDataType(to);
     int given = FALSE;
-    if (was != is && !(was == GDT_Float64 && is == GDT_Float32))
+    const bool same = was == is || (was == GDT_Float64 && is == GDT_Float32);
+    if (!same && !info->same_numbers)
         return;
     const double scale = tess_gdal.GDALGetRasterScale(from, &given);
     if (given && scale != 1)
@@ -158,7 +159,7 @@ static void copy_meaning(GDALRasterBandH from, GDALRasterBandH to)
     if (unit && unit[0])
         tess_gdal.GDALSetRasterUnitType(to, unit);
     char **categories = tess_gdal.GDALGetRasterCategoryNames(from);
-    if (categories && *categories)
+    if (same && categories && *categories)
         tess_gdal.GDALSetRasterCategoryNames(to, categories);
 }
 
@@ -191,9 +192,9 @@ static void copy_bands(GDALDatasetH like, GDALDatasetH to, const tess_image_info
         if (valid)
             tess_gdal.GDALSetRasterNoDataValue(band, tess_gdal_written_nodata(info, nodata));
         copy_name(from, band, is_of(like, "ENVI") && is_of(to, "ENVI"));
-        copy_meaning(from, band);
+        copy_meaning(from, band, info);
         if (is_tiff(to))
-            copy_tags(from, band);
+            copy_tags(from, band, NULL);
     }
 }
 

@@ -9,10 +9,13 @@
 const char *tess_gdal_photometric(GDALDatasetH like, const tess_image_info *info, const tess_extras *extras);
 /* Sets `says`, and `transform` if there is one; `masked` and `nodata` must be set. */
 void tess_gdal_says(GDALDatasetH dataset, tess_image_info *info);
+/* Lowers info->full_scale to the maximum that the file states, and sets info->fractions. */
+void tess_gdal_find_maximum(GDALDatasetH dataset, const char *path, tess_image_info *info);
 /* True when "NAME=value" was set by a person or a program and stays true for other samples. */
 bool tess_gdal_is_tag(const char *item);
-/* True when the items in this domain of a file or band were set by a person or a program. */
-bool tess_gdal_is_own_domain(GDALMajorObjectH object, const char *domain);
+/* The domains of a file or band whose items a person or a program set; free with CSLDestroy. `tiff`: the name of the
+ * file, if the object is a TIFF; NULL for a band. */
+char **tess_gdal_domains(GDALMajorObjectH object, const char *tiff);
 /* Sets info->rgb and info->order. */
 void tess_gdal_find_rgb(GDALDatasetH dataset, tess_image_info *info);
 /* `like` may be NULL; alpha is marked in any case. Items that the driver cannot hold are silently left out. */

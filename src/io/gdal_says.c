@@ -2,9 +2,12 @@
  *
  * Items that GDAL generates when it opens a file (statistics, the band names of an ENVI raster as tags of the
  * file) do not count, nor do items that are carried over as EXIF data. */
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "io/gdal_metadata.h"
+#include "io/pnm_probe.h"
 
 /* True for an item of the file or of a band that a person or a program set. */
 bool tess_gdal_is_tag(const char *item)
@@ -16,38 +19,11 @@ bool tess_gdal_is_tag(const char *item)
     return strchr(item, '=') != NULL;
 }
 
-/* Other domains are GDAL's own, and are generated or carried over elsewhere. */
-bool tess_gdal_is_own_domain(GDALMajorObjectH object, const char *domain)
+/* `tiff` is as for tess_gdal_domains. */
+static bool has_tags(GDALMajorObjectH object, const char *tiff)
 {
-    static const char *const others[] = {"",
-                                         "IMAGE_STRUCTURE",
-                                         "SUBDATASETS",
-                                         "DERIVED_SUBDATASETS",
-                                         "RPC",
-                                         "GEOLOCATION",
-                                         "xml:XMP",
-                                         "EXIF",
-                                         "COLOR_PROFILE",
-                                         "TIFF",
-                                         "ENVI",
-                                         "IMD",
-                                         "LocationInfo",
-                                         "ProxyOverviewRequest",
-                                         "xml:ESRI",
-                                         "xml:ISIS3"};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (strcmp(domain, others[i]) == 0)
-            return false;
-    char **items = tess_gdal.GDALGetMetadata(object, domain);
-    return items && *items;
-}
-
-static bool has_tags(GDALMajorObjectH object)
-{
-    char **domains = tess_gdal.GDALGetMetadataDomainList(object);
-    bool own = false;
-    for (char **at = domains; at && *at; at++)
-        own = own || tess_gdal_is_own_domain(object, *at);
+    char **domains = tess_gdal_domains(object, tiff);
+    const bool own = domains && *domains;
     tess_gdal.CSLDestroy(domains);
     if (own)
         return true;
@@ -69,7 +45,8 @@ static unsigned band_says(GDALRasterBandH band, bool envi)
     return ((scaled && scale != 1) || (moved && offset != 0) ? TESS_SAYS_SCALE : 0) |
            (unit && unit[0] ? TESS_SAYS_UNIT : 0) | (name && name[0] ? TESS_SAYS_NAMES : 0) |
            (categories && *categories ? TESS_SAYS_CATEGORIES : 0) |
-           (!envi && has_tags(band) ? TESS_SAYS_TAGS : 0); /* ENVI's wavelengths are part of the names */
+           (!envi && has_tags(band, NULL) ? TESS_SAYS_TAGS
+                                          : 0); /* ENVI's wavelengths are part of the names */
 }
 
 /* True when an ENVI header has fields that other formats have no place for. */
@@ -113,6 +90,23 @@ static bool has_fields(GDALDatasetH dataset)
     return false;
 }
 
+/* Integers whose file says that they have fewer bits than their type, or which sample is white, mean fractions of
+ * that. */
+void tess_gdal_find_maximum(GDALDatasetH dataset, const char *path, tess_image_info *info)
+{
+    const bool sign = info->dtype == TESS_I16 || info->dtype == TESS_I32;
+    const char *driver = tess_gdal.GDALGetDescription(tess_gdal.GDALGetDatasetDriver(dataset)),
+               *stored = tess_gdal.GDALGetMetadataItem(tess_gdal.GDALGetRasterBand(dataset, 1), "NBITS",
+                                                       "IMAGE_STRUCTURE");
+    const int bits = stored ? atoi(stored) : 0,
+              most = strcmp(driver, "PNM") == 0 ? tess_pnm_maximum(path) : 0;
+    const double maximum = most > 0 ? most : bits > sign ? exp2(bits - sign) - 1 : 0;
+    if (info->full_scale == 1 || !(maximum >= 1) || info->labels)
+        return;
+    info->fractions = most > 0;
+    info->full_scale = fmin(maximum, info->full_scale);
+}
+
 void tess_gdal_says(GDALDatasetH dataset, tess_image_info *info)
 {
     const char *driver = tess_gdal.GDALGetDescription(tess_gdal.GDALGetDatasetDriver(dataset));
@@ -128,7 +122,7 @@ void tess_gdal_says(GDALDatasetH dataset, tess_image_info *info)
         info->says |= TESS_SAYS_POINTS;
     if (tess_gdal.GDALGetMetadata(dataset, "RPC"))
         info->says |= TESS_SAYS_RATIONAL;
-    if (strcmp(driver, "GTiff") == 0 && has_tags(dataset))
+    if (strcmp(driver, "GTiff") == 0 && has_tags(dataset, tess_gdal.GDALGetDescription(dataset)))
         info->says |= TESS_SAYS_TAGS;
     int given = FALSE;
     info->scale = tess_gdal.GDALGetRasterScale(tess_gdal.GDALGetRasterBand(dataset, 1), &given);

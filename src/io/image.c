@@ -98,6 +98,15 @@ bool tess_image_is_known(const char *path)
     return tess_suffix_of(path) != NULL;
 }
 
+const char *tess_image_written_as(const char *path)
+{
+    const tess_suffix *known = tess_suffix_of(path);
+    if (!known || known->write)
+        return NULL;
+    const bool raster = tess_suffix_is(path, ".jp2") || tess_suffix_is(path, ".hgt");
+    return raster ? ".tif" : ".png";
+}
+
 tess_status tess_image_load_library(const char *path, tess_error *error)
 {
     const tess_suffix *known = tess_suffix_of(path);

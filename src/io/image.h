@@ -64,9 +64,11 @@ typedef struct tess_image_info {
     short order[3];     /* with rgb: the channels that are red, green and blue; all 0: in this order */
     const char *
         foreign; /* the file's colours, "CMYK" or "CIELAB", which are read as RGB; NULL: they are not others */
-    tess_dtype dtype;  /* U8, U16, I16, U32, I32 or F32; F64 only if the reader was asked to keep doubles */
-    bool doubles;      /* the file has doubles */
-    double full_scale; /* sample that means 1: the type's maximum for integers, 1 for floats */
+    tess_dtype dtype; /* U8, U16, I16, U32, I32 or F32; F64 only if the reader was asked to keep doubles */
+    bool doubles;     /* the file has doubles */
+    double
+        full_scale; /* sample that means 1: the file's maximum for integers (the type's, or 4095 of 12 bits), 1 for floats */
+    bool fractions;    /* by the format, samples are nothing but fractions of full_scale (Netpbm) */
     size_t held_bytes; /* see above */
     tess_axes axes;    /* of an array, also when it is written; AUTO: the usual order, or not an array */
     uint64_t page; /* for a TIFF file: the offset of the directory to read; 0: the first. See io/pages.h */
@@ -77,8 +79,11 @@ typedef struct tess_image_info {
     double nodata;
     bool several_nodata; /* bands have different nodata values, which most formats cannot hold */
     bool only_place; /* for a writer: of `like` only the georeference is copied; nodata is the result's own */
-    bool mask_band;  /* a mask shared by all channels, which a TIFF can hold */
-    unsigned says;   /* bits of tess_says; a writer takes them from `like` */
+    /* for a writer: samples are the numbers of `like`, or between them, so that its scale, offset and unit hold for them
+     * also if the type is another */
+    bool same_numbers;
+    bool mask_band; /* a mask shared by all channels, which a TIFF can hold */
+    unsigned says;  /* bits of tess_says; a writer takes them from `like` */
     double scale,
         offset; /* of the first band, with TESS_SAYS_SCALE: its samples mean sample * scale + offset */
     double transform[6]; /* GDAL's: x = t[0] + column * t[1] + row * t[2], then y; with TESS_SAYS_TRANSFORM */
@@ -104,6 +109,9 @@ typedef struct tess_writer tess_writer; /* owned by the caller: tess_writer_clos
 
 /* True when tess_reader_open would try this suffix (for folders). */
 bool tess_image_is_known(const char *path);
+/* The suffix of the format in which an image is written whose own format is only read: PNG for pictures, TIFF for what
+ * may be a raster; NULL for every other name. */
+const char *tess_image_written_as(const char *path);
 /* Loads the library that this path's format needs (GDAL; none for PNG and NPY). */
 tess_status tess_image_load_library(const char *path, tess_error *error) TESS_MUST_CHECK;
 
@@ -141,6 +149,8 @@ size_t tess_writer_held_bytes(const char *path, const tess_image_info *info);
 /* Checks whether such an image can be written under this name. Touches no file. */
 tess_status tess_writer_check(const char *path, const tess_image_info *info,
                               tess_error *error) TESS_MUST_CHECK;
+/* True when the format shows its samples as colours, with the type's maximum as white: PNG, JPEG, BMP. */
+bool tess_writer_is_picture(const char *path);
 /* Checks that the folder exists and is writable, as far as possible without creating a file. */
 tess_status tess_writer_check_folder(const char *path, tess_error *error) TESS_MUST_CHECK;
 /* `memory` is as for a reader. `like`, if not NULL, is the open reader whose metadata is copied where the

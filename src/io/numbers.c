@@ -74,6 +74,8 @@ static tess_status from_array(const unsigned char *bytes, size_t length, int64_t
 
 static tess_status from_text(char *text, int64_t most, double *values, int64_t *count, tess_error *error)
 {
+    if (strncmp(text, "\xef\xbb\xbf", 3) == 0) /* a byte-order mark, as some editors write */
+        text += 3;
     for (char *at = text; *at; at++) /* replace comments by blanks */
         if (*at == '#')
             while (*at && *at != '\n')

@@ -67,6 +67,12 @@ size_t tess_writer_held_bytes(const char *path, const tess_image_info *info)
     return possible ? known->write->held_bytes(path, info) + info->extras_bytes : 0;
 }
 
+bool tess_writer_is_picture(const char *path)
+{
+    const tess_suffix *known = tess_suffix_of(path);
+    return known && known->write && known->write->only_rgb && known->write->only_rgb(path);
+}
+
 tess_status tess_writer_check_folder(const char *path, tess_error *error)
 {
     char folder[4096], *target = NULL;
@@ -149,6 +155,9 @@ static void note_lost(tess_writer *writer, int orientation)
     size_t used = 0;
     if (!upright)
         used = (size_t)snprintf(writer->lost, size, "orientation %d of the EXIF data", orientation);
+    if (writer->extras.frames > 1)
+        used += (size_t)snprintf(writer->lost + used, size - used, "%sframes 2 to %u of the animation",
+                                 used ? ", " : "", (unsigned)writer->extras.frames);
     for (size_t i = 0; i < sizeof parts / sizeof *parts && used < size; i++)
         if (lost & parts[i].bit)
             used +=
@@ -238,7 +247,8 @@ tess_status tess_writer_open(tess_memory *memory, const char *path, const tess_i
     if (like) {
         memcpy(writer->info.transform, like->info.transform, sizeof writer->info.transform);
         memcpy(writer->info.order, like->info.order, sizeof writer->info.order);
-        const bool same = like->info.dtype == info->dtype; /* else they say nothing of the written samples */
+        /* else they say nothing of the written samples */
+        const bool same = like->info.dtype == info->dtype || info->same_numbers;
         writer->info.scale = same ? like->info.scale : 1;
         writer->info.offset = same ? like->info.offset : 0;
     }

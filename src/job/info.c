@@ -147,6 +147,9 @@ static tess_status calibrate(tess_engine *engine, const tess_json *models, tess_
             TESS_TRY(status);
         }
     TESS_TRY(tess_calibrate_operators(engine, error));
+    TESS_TRY(tess_machine_measure_bus(engine->rates, error));
+    TESS_TRY(tess_machine_measure_fresh(engine->rates, error));
+    tess_machine_remember(engine->rates);
     return tess_rates_save(engine->rates, error);
 }
 

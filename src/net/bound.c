@@ -65,6 +65,10 @@ tess_op tess_bound_op(const tess_bound *bound, int index, tess_plan_shape shape)
         op.attention = layer->attention;
     else if (layer->kind == TESS_OP_DROPOUT)
         op.random.rate = layer->rate;
+    else if (layer->kind == TESS_OP_CHANNEL_MAP)
+        op.channel_map = layer->channel_map;
+    else if (layer->kind == TESS_OP_CHANNEL_DOT)
+        op.channel_dot = layer->channel_dot;
     for (int i = 0; i < layer->inputs; i++)
         op.in[i] =
             tess_value_tensor(net, i ? layer->in[i] : tess_bound_input(bound, index), bound->dtype, shape);

@@ -138,6 +138,7 @@ static tess_value conv_like(tess_net *net, tess_op_kind kind, tess_value in, tes
                         .bias = settings.bias,
                         .slices = settings.window.kernel[TESS_DEPTH],
                         .rank = settings.rank,
+                        .frozen = settings.frozen,
                         .scale = settings.scale};
     snprintf(layer.name, sizeof layer.name, "%s", settings.name);
     return append(net, layer, settings.channels, direction);
@@ -247,6 +248,8 @@ int tess_net_uses(const tess_net *net, tess_value value)
         uses += net->outputs[i] == value;
     for (int i = 0; i < net->value_count; i++)
         uses += net->values[i].view && net->values[i].root == value;
+    for (int i = 0; i < net->loss_count; i++)
+        uses += (net->losses[i].value == value) + (net->losses[i].target == value);
     for (int i = 0; i < net->layer_count; i++) {
         const tess_layer *layer = &net->layers[i];
         for (int k = 0; k < layer->inputs && !layer->dropped; k++)

@@ -53,7 +53,12 @@ typedef struct tess_layer {
     double side; /* SIDE_SUM: the constant of the side slices */
     tess_op_group_norm group_norm;
     tess_op_attention attention;
-    double rate;  /* DROPOUT: the part of the values that become zero */
+    double rate; /* DROPOUT: the part of the values that become zero */
+    tess_op_channel_map channel_map;
+    tess_op_channel_dot channel_dot;
+    bool frozen; /* its parameters are not trained; gradients pass through */
+    double
+        follows; /* CHANNEL_MAP, frozen: in training its weight p follows the mean m of its input: p += follows (m - p) */
     float scale;  /* factor of the weights: -1 turns predicted noise into a correction */
     bool dropped; /* fused into another layer */
 } tess_layer;
@@ -78,6 +83,7 @@ typedef struct tess_conv_settings {
     bool bias;
     float scale; /* 0 means 1 */
     int rank; /* of the kernel in the weight file; 0: one size for each axis of the window. 2: a linear layer */
+    bool frozen; /* see tess_layer */
 } tess_conv_settings;
 
 tess_net *tess_net_create(void);

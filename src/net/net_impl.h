@@ -2,7 +2,7 @@
 #ifndef TESS_NET_NET_IMPL_H
 #define TESS_NET_NET_IMPL_H
 
-#include "net/net.h"
+#include "net/channels.h"
 
 struct tess_net {
     tess_layer *layers;
@@ -10,6 +10,9 @@ struct tess_net {
     int layer_count, layer_capacity, value_count, value_capacity;
     tess_value inputs[TESS_NET_ENDS], outputs[TESS_NET_ENDS];
     int input_count, output_count;
+    tess_net_loss losses[TESS_NET_LOSSES];
+    tess_net_penalty penalties[TESS_NET_LOSSES];
+    int loss_count, penalty_count;
     bool failed;
     bool trained; /* will be trained: see tess_net_train */
 };

@@ -50,6 +50,14 @@ static void list_norm(tess_parameters *p, const tess_net *net, int index, const 
     p->list[p->count - 1].running = p->list[p->count - 2].running = true;
 }
 
+static void list_channels(tess_parameters *p, const tess_net *net, int index, const tess_layer *layer)
+{
+    const int64_t channels = net->values[layer->out[0]].channels;
+    add(p, index, layer, "weight", 1, &channels);
+    if (tess_channel_has_bias(layer->channel_map.form))
+        add(p, index, layer, "bias", 1, &channels);
+}
+
 tess_status tess_parameters_list(const tess_net *net, tess_parameters *out, tess_error *error)
 {
     *out = (tess_parameters){.list =
@@ -65,6 +73,10 @@ tess_status tess_parameters_list(const tess_net *net, tess_parameters *out, tess
             list_kernel(out, net, i, layer);
         else if (layer->kind == TESS_OP_BATCH_NORM || layer->kind == TESS_OP_GROUP_NORM)
             list_norm(out, net, i, layer);
+        else if (layer->kind == TESS_OP_CHANNEL_MAP)
+            list_channels(out, net, i, layer);
+        for (int k = first; k < out->count && layer->frozen; k++)
+            out->list[k].running = true;
         out->trained = tess_round_up(out->trained, TESS_PARAMETER_ALIGN);
         for (int k = first; k < out->count; k++) {
             int64_t *end = out->list[k].running ? &out->running : &out->trained;

@@ -20,7 +20,8 @@ typedef struct tess_parameter {
     int64_t offset; /* of its first value in its block, in values */
     int layer;
     float factor; /* the file's value is factor * the block's: 1 or -1 */
-    bool running; /* running statistics of a batch norm: in the second block, not trained */
+    bool
+        running; /* running statistics of a batch norm, and what is frozen: in the second block, not trained */
 } tess_parameter;
 
 typedef struct tess_parameters {

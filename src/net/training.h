@@ -26,7 +26,8 @@ typedef struct tess_training_settings {
     tess_recompute recompute;
     /* The most blocks that are computed again: first those that free the most bytes for their work. */
     int recompute_blocks;
-    tess_op_loss loss; /* share and accumulate are set here */
+    tess_op_loss
+        loss; /* of the last output, for a network without losses of its own; share and accumulate are set here */
     tess_op_optimize optimize;
     bool average; /* keeps an exponential moving average of the parameters */
     bool tf32;
@@ -75,8 +76,8 @@ tess_status tess_training_set(tess_training *training, tess_training_state state
 int tess_training_op_count(const tess_training *training);
 const tess_op *tess_training_op(const tess_training *training, int index);
 
-/* Device memory of the step's data: network inputs (fp32), the target and, for MASKED_MSE, the mask. The caller fills
- * them before pass(), in the order of the stream. */
+/* Device memory of the step's data: network inputs (fp32), the target and, for MASKED_MSE, the mask; NULL: no loss reads
+ * it. The caller fills them before pass(), in the order of the stream. */
 void *tess_training_input(const tess_training *training, int index, tess_tensor *tensor);
 void *tess_training_target(const tess_training *training, tess_tensor *tensor);
 void *tess_training_mask(const tess_training *training, tess_tensor *tensor);

@@ -183,3 +183,29 @@ void tess_backward_dropout(const tess_op *op, bool accumulate, tess_backward *ou
     step->in[1] = operand(TESS_ROLE_IN, 1);
     step->out[0] = operand(TESS_ROLE_IN_GRADIENT, 0);
 }
+
+void tess_backward_channel_map(const tess_op *op, bool accumulate, tess_backward *out)
+{
+    tess_op grad = {.kind = TESS_OP_CHANNEL_MAP_GRAD, .channel_map = op->channel_map};
+    grad.channel_map.accumulate = accumulate;
+    tess_backward_step *step = add_step(out, grad);
+    step->in[1] = operand(TESS_ROLE_IN, 0);
+    step->in[2] =
+        (tess_operand){TESS_ROLE_PARAMETERS, 0, tess_channel_has_bias(op->channel_map.form) ? 2 : 1};
+    if (op->channel_map.form == TESS_CHANNEL_SOFTMAX)
+        step->in[3] = operand(TESS_ROLE_IN, 1);
+    step->out[0] = operand(TESS_ROLE_IN_GRADIENT, 0);
+    step->out[1] = step->in[2];
+    step->out[1].role = TESS_ROLE_PARAMETER_GRADIENT;
+}
+
+void tess_backward_channel_dot(const tess_op *op, bool accumulate, tess_backward *out)
+{
+    (void)accumulate;
+    for (int i = 0; i < 2; i++) {
+        tess_backward_step *step =
+            add_step(out, (tess_op){.kind = TESS_OP_CHANNEL_DOT_GRAD, .channel_dot = op->channel_dot});
+        step->in[1] = operand(TESS_ROLE_IN, 1 - i);
+        step->out[0] = operand(TESS_ROLE_IN_GRADIENT, i);
+    }
+}

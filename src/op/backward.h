@@ -58,6 +58,8 @@ void tess_backward_window(const tess_op *op, bool accumulate, tess_backward *out
 void tess_backward_batch_norm(const tess_op *op, bool accumulate, tess_backward *out);
 void tess_backward_group_norm(const tess_op *op, bool accumulate, tess_backward *out);
 void tess_backward_attention(const tess_op *op, bool accumulate, tess_backward *out);
+void tess_backward_channel_map(const tess_op *op, bool accumulate, tess_backward *out);
+void tess_backward_channel_dot(const tess_op *op, bool accumulate, tess_backward *out);
 void tess_backward_dropout(const tess_op *op, bool accumulate, tess_backward *out);
 
 #endif

@@ -25,10 +25,18 @@ double tess_op_traffic(const tess_op *op)
     return bytes;
 }
 
+/* What a class has in place of the output's channels: the number that fixes the work of a pixel. */
+static int64_t class_outputs(const tess_op *op)
+{
+    if (op->kind == TESS_OP_CONV_GRAD)
+        return op->in[1].c;
+    return op->kind == TESS_OP_SCORE ? op->in[2].h * op->in[2].w : op->out[0].c;
+}
+
 void tess_op_class(const tess_op *op, char *text, size_t size)
 {
     char depth[16] = "";
-    const int64_t out = op->kind == TESS_OP_CONV_GRAD ? op->in[1].c : op->out[0].c;
+    const int64_t out = class_outputs(op);
     if (op->kernel[TESS_DEPTH] > 1)
         snprintf(depth, sizeof depth, "%dx", op->kernel[TESS_DEPTH]);
     snprintf(text, size, "%s%s%dx%d/%d %lld>%lld %s", tess_op_kind_name(op->kind), depth,
@@ -76,6 +84,41 @@ static bool same_optimize(const tess_op_optimize *a, const tess_op_optimize *b)
            equal(a->momentum, b->momentum) && equal(a->clip, b->clip) && a->nesterov == b->nesterov;
 }
 
+static bool same_softmax(const tess_op_softmax *a, const tess_op_softmax *b)
+{
+    return equal(a->count, b->count) && equal(a->start, b->start) && equal(a->least, b->least) &&
+           equal(a->decay, b->decay);
+}
+
+static bool same_channel_map(const tess_op_channel_map *a, const tess_op_channel_map *b)
+{
+    return a->form == b->form && equal(a->epsilon, b->epsilon) && same_softmax(&a->softmax, &b->softmax) &&
+           a->accumulate == b->accumulate;
+}
+
+static bool same_loss(const tess_op_loss *a, const tess_op_loss *b)
+{
+    return a->kind == b->kind && equal(a->epsilon, b->epsilon) && equal(a->share, b->share) &&
+           a->accumulate == b->accumulate && equal(a->positive, b->positive);
+}
+
+static bool same_group_norm(const tess_op_group_norm *a, const tess_op_group_norm *b)
+{
+    return a->groups == b->groups && equal(a->epsilon, b->epsilon) && a->accumulate == b->accumulate;
+}
+
+static bool same_batch_norm(const tess_op_batch_norm *a, const tess_op_batch_norm *b)
+{
+    return equal(a->epsilon, b->epsilon) && equal(a->momentum, b->momentum) && a->accumulate == b->accumulate;
+}
+
+static bool same_penalty(const tess_op_penalty *a, const tess_op_penalty *b)
+{
+    return a->kind == b->kind && equal(a->weight, b->weight) && equal(a->epsilon, b->epsilon) &&
+           equal(a->target, b->target) && a->rows == b->rows && a->columns == b->columns &&
+           same_softmax(&a->softmax, &b->softmax);
+}
+
 /* Compares members, not bytes: the padding between members is undefined. The switch lists every kind, so that
  * the compiler reports a missing one. */
 static bool same_attributes(const tess_op *a, const tess_op *b)
@@ -100,9 +143,7 @@ static bool same_attributes(const tess_op *a, const tess_op *b)
         return equal(a->side.value, b->side.value);
     case TESS_OP_GROUP_NORM:
     case TESS_OP_GROUP_NORM_GRAD:
-        return a->group_norm.groups == b->group_norm.groups &&
-               equal(a->group_norm.epsilon, b->group_norm.epsilon) &&
-               a->group_norm.accumulate == b->group_norm.accumulate;
+        return same_group_norm(&a->group_norm, &b->group_norm);
     case TESS_OP_CONV_GRAD:
     case TESS_OP_CHANNEL_SUM:
         return a->grad.accumulate == b->grad.accumulate;
@@ -111,21 +152,26 @@ static bool same_attributes(const tess_op *a, const tess_op *b)
                a->flip.taps == b->flip.taps;
     case TESS_OP_BATCH_NORM_TRAIN:
     case TESS_OP_BATCH_NORM_GRAD:
-        return equal(a->batch_norm.epsilon, b->batch_norm.epsilon) &&
-               equal(a->batch_norm.momentum, b->batch_norm.momentum) &&
-               a->batch_norm.accumulate == b->batch_norm.accumulate;
+        return same_batch_norm(&a->batch_norm, &b->batch_norm);
     case TESS_OP_DROPOUT:
     case TESS_OP_NOISE:
         return a->random.seed == b->random.seed && equal(a->random.rate, b->random.rate);
     case TESS_OP_LOSS:
-        return a->loss.kind == b->loss.kind && equal(a->loss.epsilon, b->loss.epsilon) &&
-               equal(a->loss.share, b->loss.share) && a->loss.accumulate == b->loss.accumulate;
+        return same_loss(&a->loss, &b->loss);
     case TESS_OP_OPTIMIZE:
         return same_optimize(&a->optimize, &b->optimize);
     case TESS_OP_DIFFUSE:
         return a->diffuse.seed == b->diffuse.seed;
     case TESS_OP_MOMENTS:
         return a->moments.covariance == b->moments.covariance;
+    case TESS_OP_CHANNEL_MAP:
+    case TESS_OP_CHANNEL_MAP_GRAD:
+        return same_channel_map(&a->channel_map, &b->channel_map);
+    case TESS_OP_CHANNEL_DOT:
+    case TESS_OP_CHANNEL_DOT_GRAD:
+        return equal(a->channel_dot.factor, b->channel_dot.factor);
+    case TESS_OP_PENALTY:
+        return same_penalty(&a->penalty, &b->penalty);
     case TESS_OP_LOCAL_RX:
         return a->local_rx.inner == b->local_rx.inner && equal(a->local_rx.epsilon, b->local_rx.epsilon);
     case TESS_OP_ATTENTION:

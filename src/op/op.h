@@ -13,7 +13,9 @@
 #ifndef TESS_OP_OP_H
 #define TESS_OP_OP_H
 
+#include "op/channels.h"
 #include "op/statistics.h"
+#include "op/training.h"
 #include "tensor/tensor.h"
 
 typedef enum tess_op_kind {
@@ -109,8 +111,8 @@ typedef struct tess_op_side {
  * `groups` equal groups of neighbours; mean and variance are taken over a group's channels, depth, height and
  * width, for each image separately. With in[1], of shape (n, 1, 1, 1, 2 c), whose first c channels are scales
  * and the others shifts: y * (1 + scale) + shift; one vector (n = 1) serves all images. out = activation(y), and may
- * be in[0]. The size alone fixes the order of the sums. */
-/*
+ * be in[0]. The size alone fixes the order of the sums.
+ *
  * GROUP_NORM_GRAD, in: the gradient of the output, GROUP_NORM's in[0], its parameters as one fp32 vector of weights
  * then biases (2 c), and GROUP_NORM's in[1] if it had one. out: the gradient of in[0], that of the parameters (2 c,
  * fp32; added to what is there with `accumulate`), and that of in[1] if there is one. `activation` is GROUP_NORM's. */
@@ -170,49 +172,6 @@ typedef struct tess_op_random {
     uint64_t seed; /* layers that must differ have different seeds */
     double rate;
 } tess_op_random;
-
-/* Numbers that change from step to step are read from a vector on the device, F64, so that a step can be captured once
- * and replayed: `control`. */
-enum {
-    TESS_CONTROL_RATE,        /* learning rate */
-    TESS_CONTROL_CORRECTION1, /* 1 - beta1^step, of Adam */
-    TESS_CONTROL_CORRECTION2, /* 1 - beta2^step */
-    TESS_CONTROL_LOSS_SCALE,  /* factor of all gradients before OPTIMIZE */
-    TESS_CONTROL_DECAY,       /* of AVERAGE */
-    TESS_CONTROL_STEP,        /* number of the step; the host puts it into the keys of DROPOUT */
-    TESS_CONTROLS = 8
-};
-
-/* in: prediction, target, control, and, for MASKED_MSE, a mask of the same shape (or one channel). out[0]: gradient of
- * the loss by the prediction, times `share` and the loss scale; out[1]: one F64, the loss times `share`, added to what
- * is there with `accumulate`. The mean is over all values, or over the mask's weights; RMSE is the mean over images of
- * the root of each one's mean square error, so that images with much noise do not count more. Sums in fp64, in an order
- * that the size alone fixes. */
-typedef enum tess_loss {
-    TESS_MSE,
-    TESS_L1,
-    TESS_CHARBONNIER,
-    TESS_MASKED_MSE,
-    TESS_BCE_LOGITS,
-    TESS_RMSE
-} tess_loss;
-typedef struct tess_op_loss {
-    tess_loss kind;
-    double epsilon; /* CHARBONNIER: sqrt(d^2 + epsilon^2), RMSE: the same with the mean of d^2 */
-    double share;   /* 1, or the part of the batch that this micro-batch is */
-    bool accumulate;
-} tess_op_loss;
-
-/* in: gradients (flat, fp32, times the loss scale), control, the sum of their squares (one F64). out, read and written:
- * parameters, first and second moments (flat, fp32; SGD has only parameters and momentum). Gradients are divided by
- * the loss scale, and multiplied by clip / (norm + 1e-6) if that is below 1 (`clip` 0: never). If the sum of squares is not
- * finite, nothing changes. Formulas and order of operations are PyTorch's (SGD, Adam, AdamW). */
-typedef enum tess_optimizer { TESS_SGD, TESS_ADAM, TESS_ADAMW } tess_optimizer;
-typedef struct tess_op_optimize {
-    tess_optimizer kind;
-    double beta1, beta2, epsilon, weight_decay, momentum, clip;
-    bool nesterov;
-} tess_op_optimize;
 
 /* The two ops of a diffusion sampler's step. Numbers that change from step to step are read on the device.
  *
@@ -277,6 +236,9 @@ typedef struct tess_op {
         tess_op_diffuse diffuse;
         tess_op_moments moments;
         tess_op_local_rx local_rx;
+        tess_op_channel_map channel_map;
+        tess_op_channel_dot channel_dot;
+        tess_op_penalty penalty;
     };
 } tess_op;
 
@@ -289,7 +251,7 @@ typedef struct tess_op_buffers {
     const double *factors; /* FILTER: in host memory, read during the call */
 } tess_op_buffers;
 
-/* Number of inputs that a convolution or an addition adds at its end, without the map or mask. */
+/* Inputs that a convolution or an addition adds at its end, without the map or mask. */
 static inline int tess_op_residuals(const tess_op *op)
 {
     return op->inputs - 1 - (op->mapped || op->masked ? 1 : 0);

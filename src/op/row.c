@@ -219,6 +219,21 @@ static double local_rx_flops(const tess_op *op)
     return pixels(&op->in[0]) * c * c * (moved + c / 3);
 }
 
+static bool dot_grad_shape(const tess_op *op, tess_tensor *out)
+{
+    const tess_tensor *in = &op->in[1];
+    out->d = in->d;
+    out->h = in->h;
+    out->w = in->w;
+    return op->in[0].c == 1 && out->c == in->c;
+}
+
+/* The products of all pairs of rows, twice. */
+static double penalty_flops(const tess_op *op)
+{
+    return 4 * in_flops(op) * (double)op->penalty.rows;
+}
+
 /* The kernels check these shapes: they follow from attributes, differently for each kind. */
 static bool any_shape(const tess_op *op, tess_tensor *out)
 {
@@ -285,6 +300,11 @@ int tess_op_params(const tess_op *op, tess_op_param params[TESS_OP_PARAMS])
         params[0] = (tess_op_param){"weight", op->out[0].c, 1};
         params[1] = (tess_op_param){"bias", op->out[0].c, 1};
         return 2;
+    }
+    if (op->kind == TESS_OP_CHANNEL_MAP) {
+        params[0] = (tess_op_param){"weight", op->out[0].c, 1};
+        params[1] = (tess_op_param){"bias", op->out[0].c, 1};
+        return tess_channel_has_bias(op->channel_map.form) ? 2 : 1;
     }
     if (!has_kernel(op))
         return 0;

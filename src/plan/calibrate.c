@@ -4,12 +4,13 @@
  * not fill; there the runs are queued one after another and timed by events, so that the launch cost on the
  * host does not count. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/rng.h"
-#include "plan/rates.h"
+#include "plan/rates_impl.h"
 
 enum { SMALL = 16, REPEATS = 3, MOST_REPEATS = 20, IN_A_ROW = 8 };
 static const double AGREE = 1.03, MOST_SECONDS = 0.5; /* for one op at one size */
@@ -20,35 +21,6 @@ static const double LARGE_FLOPS = 3e9, LARGE_FLOPS_QUEUED = 1e11;
 static bool queued(const tess_device *device)
 {
     return device->graphs != NULL;
-}
-
-/* Number of slices to measure an op with: enough that the slices at the ends, which miss a tap, matter little. */
-static int64_t depth_of(const tess_op *op)
-{
-    return op->kernel[TESS_DEPTH] > 1 ? 8 : 1;
-}
-
-/* The same op on a dense image of `side` output pixels. */
-static tess_op resized(const tess_op *op, int64_t side)
-{
-    tess_op sized = *op;
-    int64_t in = side, depth = depth_of(op), in_depth = depth * tess_max_i64(op->stride[TESS_DEPTH], 1);
-    if (op->kind == TESS_OP_CONV_TRANSPOSE || op->kind == TESS_OP_UPSAMPLE)
-        in = side / op->stride[TESS_HEIGHT], in_depth = depth / tess_max_i64(op->stride[TESS_DEPTH], 1);
-    else if (op->kind == TESS_OP_UP_CONV)
-        in = side / 2;
-    else if (op->kind != TESS_OP_ADD)
-        in = side * op->stride[TESS_HEIGHT];
-    sized.in[0] = tess_tensor_3d(op->in[0].dtype, 1, in_depth, in, in, op->in[0].c);
-    sized.out[0] = tess_tensor_3d(op->out[0].dtype, 1, depth, side, side, op->out[0].c);
-    sized.inputs -= op->mapped ? 1 : 0; /* one value per pixel: negligible */
-    sized.mapped = false;
-    for (int i = 1; i < sized.inputs; i++) {
-        const tess_tensor *more = &op->in[i];
-        const bool vector = more->d * more->h * more->w == 1 && more->c != op->out[0].c;
-        sized.in[i] = vector ? tess_tensor_2d(more->dtype, 1, 1, 1, more->c) : sized.out[0];
-    }
-    return sized;
 }
 
 typedef struct bench {
@@ -70,6 +42,11 @@ static tess_status bench_sizes(tess_device *device, const tess_op *op, size_t si
     if (!tess_tensor_bytes(&op->in[0], &sizes[0]) || !tess_tensor_bytes(&op->out[0], &sizes[1]))
         return tess_fail(error, TESS_INTERNAL, "a calibration op is too large");
     sizes[2] = tess_op_residuals(op) ? sizes[1] : 0;
+    for (int i = 1; i < op->inputs && tess_calibrate_of_pixels(op); i++) {
+        size_t bytes;
+        if (tess_tensor_bytes(&op->in[i], &bytes) && bytes > sizes[2])
+            sizes[2] = bytes;
+    }
     sizes[3] = needs.weights;
     sizes[4] = needs.workspace;
     return TESS_OK;
@@ -154,7 +131,7 @@ static tess_status time_now(tess_device *device, const tess_prepared *prepared,
 static tess_status time_op(tess_device *device, const tess_op *base, int64_t side, double *seconds,
                            tess_error *error)
 {
-    tess_op op = resized(base, side);
+    tess_op op = tess_calibrate_resized(base, side);
     bench b;
     memset(&b, 0, sizeof b);
     tess_prepared *prepared = NULL;
@@ -180,7 +157,7 @@ static tess_status time_op(tess_device *device, const tess_op *base, int64_t sid
 static tess_status fits(tess_device *device, const tess_op *op, int64_t side, size_t bytes, bool *enough,
                         tess_error *error)
 {
-    const tess_op sized = resized(op, side);
+    const tess_op sized = tess_calibrate_resized(op, side);
     size_t sizes[5], total = 0;
     TESS_TRY(bench_sizes(device, &sized, sizes, error));
     for (int i = 0; i < 5; i++)
@@ -194,16 +171,16 @@ static tess_status fits(tess_device *device, const tess_op *op, int64_t side, si
 static tess_status large_side(tess_device *device, const tess_op *op, size_t bytes, int64_t *side,
                               tess_error *error)
 {
-    const tess_op few = resized(op, SMALL);
+    const tess_op few = tess_calibrate_resized(op, SMALL);
     double per_pixel = tess_op_flops(&few) / (SMALL * SMALL);
     const double flops = queued(device) ? LARGE_FLOPS_QUEUED : LARGE_FLOPS;
     *side = tess_min_i64(tess_max_i64((int64_t)sqrt(flops / per_pixel) / 16 * 16, 2 * SMALL),
                          queued(device) ? LARGEST_QUEUED : LARGEST);
     /* If operations grow faster than the pixels (attention), this size would take too long: reduce it. */
-    for (tess_op large = resized(op, *side); *side > 2 * SMALL && tess_op_flops(&large) > 2 * flops;
-         large = resized(op, *side))
+    for (tess_op large = tess_calibrate_resized(op, *side);
+         *side > 2 * SMALL && tess_op_flops(&large) > 2 * flops; large = tess_calibrate_resized(op, *side))
         *side -= 16;
-    const int64_t least = tess_max_i64(*side / 2, 2 * SMALL);
+    const int64_t least = tess_calibrate_of_pixels(op) ? 2 * SMALL : tess_max_i64(*side / 2, 2 * SMALL);
     bool enough = false;
     for (; *side >= least && !enough; *side -= enough ? 0 : 16)
         TESS_TRY(fits(device, op, *side, bytes, &enough, error));
@@ -239,7 +216,7 @@ static tess_status measure_class(tess_rates *rates, const tess_op *op, const cha
         return TESS_OK;
     TESS_TRY(time_op(device, op, SMALL, &small, error));
     TESS_TRY(time_large(device, op, bytes, &side, &large, error));
-    const tess_op smallest = resized(op, SMALL), largest = resized(op, side);
+    const tess_op smallest = tess_calibrate_resized(op, SMALL), largest = tess_calibrate_resized(op, side);
     const double pixels = tess_rates_pixels(rates, &largest), few = tess_rates_pixels(rates, &smallest);
     double per_pixel = fmax((large - small) / (pixels - few), large / pixels / 4);
     tess_rates_set(rates, op_class, fmax(large - per_pixel * pixels, 0), per_pixel);
@@ -275,6 +252,26 @@ tess_status tess_rates_tune(tess_rates *rates, const tess_net_plan *plan, tess_r
     }
     device->memory->free(device, &scratch);
     return status;
+}
+
+tess_status tess_rates_measure_op(tess_rates *rates, const tess_op *op, tess_rates_budget budget,
+                                  tess_error *error)
+{
+    char op_class[TESS_RATES_CLASS], kind[TESS_RATES_CLASS];
+    tess_op_class(op, op_class, sizeof op_class);
+    if (tess_rates_has(rates, op_class) && !budget.again)
+        return TESS_OK;
+    TESS_TRY(measure_class(rates, op, op_class, budget.bytes, error));
+    if (!tess_rates_has(rates, op_class))
+        return TESS_OK;
+    bool measured = true;
+    const tess_op_amount amount = tess_rates_amount(rates, op);
+    const tess_device_facts *facts = tess_rates_facts(rates);
+    snprintf(kind, sizeof kind, "%s", tess_op_kind_name(op->kind)); /* for other numbers of bands */
+    tess_rates_set_operator(rates, kind,
+                            tess_rates_op_seconds(rates, op, &measured) /
+                                fmax(amount.flops / facts->flops, amount.bytes / facts->bytes));
+    return TESS_OK;
 }
 
 /* True when an earlier op of the plan has this class. */

@@ -10,11 +10,11 @@
 #include "base/clock.h"
 #include "plan/rates.h"
 
-enum { REPEATS = 4, SMALL_SIDE = 96, CLASS_NAME = 64 };
+enum { REPEATS = 4, SMALL_SIDE = 96, CLASS_NAME = TESS_RATES_CLASS };
 
 static const int64_t larger_sides[] = {384, 256, 192};
 
-static void class_of(const tess_bound *bound, char text[CLASS_NAME])
+void tess_rates_run_class(const tess_bound *bound, char text[TESS_RATES_CLASS])
 {
     snprintf(text, CLASS_NAME, "run %s %zu", tess_dtype_name(tess_bound_dtype(bound)),
              tess_bound_weight_bytes(bound));
@@ -23,7 +23,7 @@ static void class_of(const tess_bound *bound, char text[CLASS_NAME])
 tess_run_cost tess_rates_run_cost(const tess_rates *rates, const tess_bound *bound)
 {
     char name[CLASS_NAME];
-    class_of(bound, name);
+    tess_rates_run_class(bound, name);
     return tess_rates_cost(rates, name);
 }
 
@@ -77,7 +77,7 @@ tess_status tess_rates_measure_run(tess_rates *rates, const tess_bound *bound, i
 {
     const double start = tess_clock(), nothing = 1e-15; /* a rate must be positive */
     char name[CLASS_NAME];
-    class_of(bound, name);
+    tess_rates_run_class(bound, name);
     if (!tess_rates_device(rates)->host_memory || (tess_rates_has(rates, name) && !budget.again))
         return TESS_OK;
     const int64_t small = tess_round_up(SMALL_SIDE, grid);

@@ -1,34 +1,21 @@
 /* The cache is one JSON file for each (device name, threads, Tessera version). Rates have a date: machines
  * change, so rates older than MOST_DAYS are dropped. */
-#include "plan/rates.h"
-
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-#include "base/cache.h"
 #include "base/checked.h"
+#include "plan/rates_impl.h"
 
-enum { CLASS_NAME = 64, MOST_DAYS = 90, DAY = 24 * 3600, USUAL_PIXELS = 1 << 16 };
+enum { CLASS_NAME = TESS_RATES_CLASS, MOST_DAYS = 90, DAY = 24 * 3600, USUAL_PIXELS = 1 << 16 };
 
-typedef struct rate {
-    char op_class[CLASS_NAME];
-    double overhead, per_pixel;
-    int64_t date; /* seconds since 1970 */
-} rate;
+typedef tess_rate rate;
 
-struct tess_rates {
-    tess_device *device;
-    tess_device_facts facts;
-    char path[TESS_CACHE_PATH];
-    rate *rates;
-    int64_t count, capacity;
-};
-
-static void cache_path(tess_rates *rates)
+void tess_rates_set_path(tess_rates *rates)
 {
     char key[128];
-    snprintf(key, sizeof key, "%s-%s-%d", rates->device->kind, rates->facts.name, rates->facts.threads);
+    snprintf(key, sizeof key, "%s-%s-%d", rates->kind, rates->facts.name, rates->facts.threads);
     tess_cache_path(key, rates->path);
 }
 
@@ -88,19 +75,23 @@ void tess_rates_set(tess_rates *rates, const char *op_class, double overhead, do
     set_dated(rates, op_class, overhead, per_pixel, (int64_t)time(NULL));
 }
 
-static void read_cache(tess_rates *rates)
+void tess_rates_read_classes(tess_rates *rates, const tess_json *classes, bool dated)
 {
-    tess_json *record = tess_cache_read(rates->path);
-    const tess_json *classes = tess_json_get(record, "ops");
     const int64_t now = (int64_t)time(NULL);
     for (const char *key = NULL; (key = tess_json_next_key(classes, key));) {
         const tess_json *entry = tess_json_get(classes, key);
-        const int64_t date = tess_json_get_int(entry, "date", 0);
+        const int64_t date = dated ? tess_json_get_int(entry, "date", 0) : now;
         if (date > now || now - date > (int64_t)MOST_DAYS * DAY)
             continue;
         set_dated(rates, key, tess_json_get_double(entry, "overhead_seconds", -1),
                   tess_json_get_double(entry, "seconds_per_pixel", -1), date);
     }
+}
+
+void tess_rates_read_cache(tess_rates *rates)
+{
+    tess_json *record = tess_cache_read(rates->path);
+    tess_rates_read_classes(rates, tess_json_get(record, "ops"), true);
     tess_json_free(record);
 }
 
@@ -111,9 +102,11 @@ tess_status tess_rates_open(tess_device *device, tess_rates **out, tess_error *e
     if (!rates)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for the rates");
     rates->device = device;
+    rates->known = true;
+    snprintf(rates->kind, sizeof rates->kind, "%s", device->kind);
     device->facts(device, &rates->facts);
-    cache_path(rates);
-    read_cache(rates);
+    tess_rates_set_path(rates);
+    tess_rates_read_cache(rates);
     return TESS_OK;
 }
 
@@ -180,9 +173,20 @@ tess_device *tess_rates_device(const tess_rates *rates)
     return rates->device;
 }
 
+const tess_device_facts *tess_rates_facts(const tess_rates *rates)
+{
+    return &rates->facts;
+}
+
+const char *tess_rates_kind(const tess_rates *rates)
+{
+    return rates->kind;
+}
+
 double tess_rates_pixels(const tess_rates *rates, const tess_op *op)
 {
-    const tess_tensor *out = &op->out[0];
+    /* Statistics have one result, whatever the number of pixels. */
+    const tess_tensor *out = op->kind == TESS_OP_MOMENTS ? &op->in[0] : &op->out[0];
     const double pixels = (double)out->n * (double)out->d * (double)out->h * (double)out->w;
     /* A transposed convolution computes the columns of its input. */
     const int64_t columns = tess_min_i64(op->in[0].w, out->w);
@@ -191,17 +195,41 @@ double tess_rates_pixels(const tess_rates *rates, const tess_op *op)
     return pixels * (double)tess_round_up(columns, rates->facts.bf16_columns) / (double)columns;
 }
 
+static double flops_of(const tess_rates *rates, const char *op_class)
+{
+    const char *type = strrchr(op_class, ' ');
+    for (int i = 0; type && i < TESS_RATES_TYPES; i++)
+        if (rates->type[i].flops > 0 && strcmp(type + 1, rates->type[i].name) == 0)
+            return rates->type[i].flops;
+    return rates->facts.flops;
+}
+
+double tess_rates_class_seconds(const tess_rates *rates, const char *op_class, const tess_op_amount *amount,
+                                bool *measured)
+{
+    const rate *known = find(rates, op_class);
+    if (known)
+        return amount->runs * known->overhead + amount->pixels * known->per_pixel;
+    *measured = false;
+    char kind[CLASS_NAME] = "operator "; /* of the same op with other channels, if it was measured */
+    const size_t head = strlen(kind), letters = strcspn(op_class, "0123456789 ");
+    memcpy(kind + head, op_class, letters < sizeof kind - head - 1 ? letters : sizeof kind - head - 1);
+    const rate *factor = find(rates, kind);
+    return fmax(amount->flops / flops_of(rates, op_class), amount->bytes / rates->facts.bytes) *
+           (factor ? factor->per_pixel : 1);
+}
+
+tess_op_amount tess_rates_amount(const tess_rates *rates, const tess_op *op)
+{
+    return (tess_op_amount){1, tess_rates_pixels(rates, op), tess_op_flops(op), tess_op_traffic(op)};
+}
+
 double tess_rates_op_seconds(const tess_rates *rates, const tess_op *op, bool *measured)
 {
     char op_class[CLASS_NAME];
+    const tess_op_amount amount = tess_rates_amount(rates, op);
     tess_op_class(op, op_class, sizeof op_class);
-    const rate *known = find(rates, op_class);
-    if (known)
-        return known->overhead + known->per_pixel * tess_rates_pixels(rates, op);
-    *measured = false;
-    double arithmetic = tess_op_flops(op) / rates->facts.flops,
-           traffic = tess_op_traffic(op) / rates->facts.bytes;
-    return arithmetic > traffic ? arithmetic : traffic;
+    return tess_rates_class_seconds(rates, op_class, &amount, measured);
 }
 
 double tess_rates_plan_seconds(const tess_rates *rates, const tess_net_plan *plan, bool *measured)

@@ -96,7 +96,12 @@ static double seconds_of(const tess_rates *rates, const tess_device *device, con
     const double pixels = (double)(s->n * s->h * s->w),
                  idle = device->host_memory ? idle_pixels_host : idle_pixels_card,
                  seconds = tess_training_seconds(rates, training, micro_batches, measured);
-    return *measured ? seconds : seconds * (pixels + idle * micro_batches) / (pixels + idle);
+    if (*measured)
+        return seconds;
+    bool known = r->factor != NULL;
+    const double factor = known ? tess_rates_operator(rates, r->factor, &known) : 1;
+    *measured = known;
+    return seconds * factor * (pixels + idle * micro_batches) / (pixels + idle);
 }
 
 static void say_why(const tess_training_request *r, const tess_training_choice *choice, char *text)

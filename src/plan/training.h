@@ -14,6 +14,7 @@ typedef struct tess_training_request {
     /* Bytes of the limit that the job needs for other things if the batch is divided into so many parts. */
     uint64_t (*besides)(const void *user, int micro_batches);
     const void *user;
+    const char *factor; /* the operator by which measured steps correct the sum of their ops; NULL: none */
 } tess_training_request;
 
 typedef struct tess_training_choice {

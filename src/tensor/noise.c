@@ -58,7 +58,7 @@ size_t tess_noise_bytes(const tess_noise_shape *shape)
     find_step(shape, &most);
     if (most == 0 || !tess_noise_slices_bytes(shape, &slices))
         return 0;
-    return lines_bytes(shape) + patch_bytes(shape, most) + 2 * (size_t)most * sizeof(uint64_t) + slices;
+    return lines_bytes(shape) + 2 * patch_bytes(shape, most) + 2 * (size_t)most * sizeof(uint64_t) + slices;
 }
 
 static void begin_image(tess_noise *noise)
@@ -81,15 +81,46 @@ void tess_noise_begin(tess_noise *noise, const tess_noise_shape *shape, void *me
     char *at = memory;
     noise->lines = (float *)at;
     noise->patches = (tess_noise_patch *)(at += lines_bytes(shape));
+    noise->plain = (tess_noise_patch *)(at += patch_bytes(shape, noise->most));
     noise->order = (uint64_t *)(at += patch_bytes(shape, noise->most));
     if (shape->depth > 1)
         tess_noise_place_slices(noise, noise->order + 2 * noise->most);
 }
 
-/* `x` is the patch minus its mean. Sums the squares of the coefficients with i + j in {10, 11} and with i + j
- * above 11. */
-static void high_bands(float x[SIDE][SIDE], float *middle, float *high)
+/* The same rows of the DCT of +1, -1, +1, ...: a checker of single samples has coefficients in proportion to the
+ * products. */
+static const float alternating[SIDE - FIRST] = {0.60134489f, 0, 0.89997622f, 0, 2.56291545f};
+
+/* The energies of the coefficients with i + j in {10, 11} and with i + j above 11. */
+typedef struct bands {
+    float middle, high;
+} bands;
+
+/* The energies that are left of `coefficients` without that part of each band that has the direction of a checker. */
+static bands without_checker(float coefficients[SIDE][SIDE])
 {
+    float along[2] = {0}, length[2] = {0}, left[2] = {0};
+    for (int i = FIRST; i < SIDE; i += 2)
+        for (int j = FIRST; j < SIDE; j += 2) {
+            const float part = alternating[i - FIRST] * alternating[j - FIRST];
+            along[i + j > 11] += i + j < 10 ? 0 : part * coefficients[i][j];
+            length[i + j > 11] += i + j < 10 ? 0 : part * part;
+        }
+    for (int i = FIRST; i < SIDE; i++)
+        for (int j = 10 - i; j < SIDE; j++) {
+            const int band = i + j > 11;
+            const float part = alternating[i - FIRST] * alternating[j - FIRST],
+                        rest = coefficients[i][j] - along[band] / length[band] * part;
+            left[band] += rest * rest;
+        }
+    return (bands){left[0], left[1]};
+}
+
+/* `x` is the patch minus its mean. *plain: the same without a checker. */
+static bands high_bands(float x[SIDE][SIDE], bands *plain)
+{
+    float coefficients[SIDE][SIDE];
+    bands all = {0};
     float down[SIDE - FIRST][SIDE];
     for (int i = 0; i < SIDE - FIRST; i++)
         for (int k = 0; k < SIDE; k++) {
@@ -98,14 +129,29 @@ static void high_bands(float x[SIDE][SIDE], float *middle, float *high)
                 sum += dct[i][y] * x[y][k];
             down[i][k] = sum;
         }
-    *middle = *high = 0;
     for (int i = FIRST; i < SIDE; i++)
         for (int j = 10 - i; j < SIDE; j++) {
             float sum = 0;
             for (int k = 0; k < SIDE; k++)
                 sum += dct[j - FIRST][k] * down[i - FIRST][k];
-            *(i + j < 12 ? middle : high) += sum * sum;
+            *(i + j < 12 ? &all.middle : &all.high) += sum * sum;
+            coefficients[i][j] = sum;
         }
+    *plain = without_checker(coefficients);
+    return all;
+}
+
+/* The energy of the patch without a pattern of 2 x 2 samples that repeats. */
+static float without_pattern(float x[SIDE][SIDE])
+{
+    float mean[2][2] = {{0}}, square = 0;
+    for (int y = 0; y < SIDE; y++)
+        for (int k = 0; k < SIDE; k++)
+            mean[y % 2][k % 2] += x[y][k] * (4.0f / SAMPLES);
+    for (int y = 0; y < SIDE; y++)
+        for (int k = 0; k < SIDE; k++)
+            square += (x[y][k] - mean[y % 2][k % 2]) * (x[y][k] - mean[y % 2][k % 2]);
+    return square;
 }
 
 /* Returns the exponent of a power of two that scales the largest sample to about 1, so that squares neither
@@ -121,11 +167,13 @@ static int exponent_of(float x[SIDE][SIDE])
     return exponent;
 }
 
-/* Returns false when a sample is a hole. */
-static bool measure(float x[SIDE][SIDE], tess_noise_patch *patch)
+/* *plain: the same without a pattern of 2 x 2 samples, so that each high band has one degree of freedom less, and the
+ * low one too. Returns false when a sample is a hole. */
+static bool measure(float x[SIDE][SIDE], tess_noise_patch *patch, tess_noise_patch *plain)
 {
     const float first = x[0][0]; /* subtracted first, so that a constant patch has exactly zero energy */
-    float sum = 0, square = 0, middle, high;
+    float sum = 0, square = 0;
+    bands left;
     for (int y = 0; y < SIDE; y++)
         for (int k = 0; k < SIDE; k++) {
             x[y][k] -= first;
@@ -143,11 +191,15 @@ static bool measure(float x[SIDE][SIDE], tess_noise_patch *patch)
             x[y][k] -= mean;
             square += x[y][k] * x[y][k];
         }
-    high_bands(x, &middle, &high);
-    patch->mean = first + ldexpf(mean, exponent);
-    patch->low = ldexpf(sqrtf(fmaxf(square - middle - high, 0) / 48), exponent);
-    patch->middle = ldexpf(sqrtf(middle / 9), exponent);
-    patch->high = ldexpf(sqrtf(high / 6), exponent);
+    const bands all = high_bands(x, &left);
+    const float rest = without_pattern(x) - left.middle - left.high;
+    patch->mean = plain->mean = first + ldexpf(mean, exponent);
+    patch->low = ldexpf(sqrtf(fmaxf(square - all.middle - all.high, 0) / 48), exponent);
+    patch->middle = ldexpf(sqrtf(all.middle / 9), exponent);
+    patch->high = ldexpf(sqrtf(all.high / 6), exponent);
+    plain->low = ldexpf(sqrtf(fmaxf(rest, 0) / 47), exponent);
+    plain->middle = ldexpf(sqrtf(left.middle / 8), exponent);
+    plain->high = ldexpf(sqrtf(left.high / 5), exponent);
     return true;
 }
 
@@ -161,12 +213,14 @@ static void take_patches(tess_noise *noise, int channel, int64_t patch_row)
         int64_t slot = (noise->rows + 1 + y) % SIDE; /* oldest first */
         line[y] = noise->lines + (slot * noise->shape.channels + channel) * width;
     }
-    tess_noise_patch *patches = noise->patches + channel * noise->most;
+    tess_noise_patch *patches = noise->patches + channel * noise->most,
+                     *plain = noise->plain + channel * noise->most;
     for (int64_t at = patch_row % 7 * 3 % step; at + SIDE <= width; at += step) {
         float x[SIDE][SIDE];
         for (int y = 0; y < SIDE; y++)
             memcpy(x[y], line[y] + at, sizeof x[y]);
-        if (noise->count[channel] < noise->most && measure(x, &patches[noise->count[channel]]))
+        const int64_t count = noise->count[channel];
+        if (count < noise->most && measure(x, &patches[count], &plain[count]))
             noise->count[channel]++;
     }
 }

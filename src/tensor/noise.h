@@ -15,6 +15,10 @@
  * also divided by brightness into parts of equal size, and each part is estimated. Where the parts show a
  * slope, the variance is read^2 + gain * (value - zero) (noise_slope.c).
  *
+ * A pattern that repeats every 2 samples, such as the colours of a raw sensor or a checker, has the frequencies of
+ * noise, but only one coefficient's worth of them. So the estimate is made a second time without those; if the noise is
+ * then found to be much less, the pattern is none of it.
+ *
  * Each slice of a volume is estimated as an image by itself (noise_depth.c, noise_share.c). */
 #ifndef TESS_TENSOR_NOISE_H
 #define TESS_TENSOR_NOISE_H
@@ -55,6 +59,7 @@ typedef struct tess_noise_level {
     /* variance(x) = read^2 + gain * max(x - zero, 0). When no slope is found, gain is 0 and read is sigma. */
     double read, gain, zero;
     bool uneven; /* parts of different brightness disagree, or texture may have made the slope between them */
+    bool mosaic; /* a pattern of 2 x 2 samples was left out, which is many times as strong as the noise */
     tess_noise_confidence confidence;
     int64_t patches; /* patches that the estimate could select from */
 } tess_noise_level;
@@ -69,6 +74,7 @@ typedef struct tess_noise {
     int64_t samples[TESS_NOISE_CHANNELS]; /* samples that are not holes */
     float *lines;                         /* the last 8 rows, channel by channel */
     tess_noise_patch *patches;
+    tess_noise_patch *plain;  /* the same patches without a pattern of 2 x 2 samples */
     uint64_t *order;          /* scratch for sorting, of size 2 * most */
     int64_t slice;            /* of a volume: the present one */
     tess_noise_level *slices; /* of a volume, else NULL: the levels of each slice, channel by channel */

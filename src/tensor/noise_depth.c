@@ -64,6 +64,7 @@ static tess_noise_level mean_level(const tess_noise *noise, int channel)
         square += level->sigma * level->sigma, read += level->read * level->read;
         gain += level->gain, at_zero += level->gain * level->zero;
         mean.uneven = mean.uneven || level->uneven;
+        mean.mosaic = mean.mosaic || level->mosaic;
         mean.patches += level->patches;
     }
     if (known == 0)

@@ -18,6 +18,7 @@ enum { FEWEST = 12, MANY = 1000, SHARES = 4 };
 static const double shares[SHARES] = {0.0025, 0.01, 0.04, 0.16};
 /* Samples that the patches cover. Of crops of 128 x 128 of BSD68, 5 % were off by more than 10 %; of 96 x 96, 12 %. */
 enum { SURE_AREA = 14000 };
+static const double much_less = 0.6;        /* without a pattern of 2 x 2 samples, of the level with it */
 static const double too_much_texture = 0.5; /* log(L/H) at 1 %, which is -0.63 in pure noise */
 
 typedef struct energies {
@@ -208,10 +209,29 @@ static void find_level(const tess_noise *noise, int channel, tess_noise_level *l
         level->confidence = TESS_NOISE_SURE;
 }
 
+/* Estimates again without a pattern of 2 x 2 samples, and takes that level if it is much lower. */
+static void doubt_pattern(const tess_noise *noise, int channel, tess_noise_level *level,
+                          tess_noise_sketch *sketch)
+{
+    tess_noise without = *noise;
+    tess_noise_level plain = {0};
+    tess_noise_sketch parts = {0};
+    without.patches = noise->plain;
+    find_level(&without, channel, &plain, &parts);
+    if (!(plain.sigma < much_less * level->sigma))
+        return;
+    *level = plain;
+    *sketch = parts;
+    level->mosaic = true;
+    level->confidence = level->confidence == TESS_NOISE_SURE ? TESS_NOISE_ROUGH : level->confidence;
+}
+
 void tess_noise_find_level(const tess_noise *noise, int channel, tess_noise_level *level,
                            tess_noise_sketch *sketch)
 {
     find_level(noise, channel, level, sketch);
+    if (level->sigma > 0)
+        doubt_pattern(noise, channel, level, sketch);
     /* Less than a step of float32 is no noise, but comes from rounding in the transform. */
     const float most = fmaxf(fabsf(noise->least[channel].value), fabsf(noise->largest[channel].value));
     if (level->sigma < (double)FLT_EPSILON * (double)most)

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_STEPS = 60, LANES = 8 }; /* QL steps an eigenvalue; two or three are usual */
+enum { MOST_STEPS = 60, USUAL_STEPS = 20, LANES = 8 }; /* QL steps an eigenvalue; two or three are usual */
 
 size_t tess_symmetric_workspace(int n)
 {
@@ -118,12 +118,18 @@ static void ql_step(double *d, double *e, size_t l, size_t m, double *z, size_t 
     e[m] = 0;
 }
 
+/* A matrix of low rank leaves a block of roundings, whose values are never small beside their neighbours. What does not
+ * end after some steps is therefore compared with the whole matrix, which the reduction has rounded as much already. */
 static bool diagonalise(double *d, double *e, double *z, size_t n)
 {
+    double norm = 0;
+    for (size_t i = 0; i < n; i++)
+        norm = fmax(norm, fabs(d[i]) + (i + 1 < n ? fabs(e[i]) : 0));
     for (size_t l = 0; l < n; l++)
         for (int steps = 0;; steps++) {
             size_t m = l;
-            while (m + 1 < n && fabs(e[m]) > DBL_EPSILON * (fabs(d[m]) + fabs(d[m + 1])) + DBL_MIN)
+            const double least = steps < USUAL_STEPS ? DBL_MIN : DBL_EPSILON * norm + DBL_MIN;
+            while (m + 1 < n && fabs(e[m]) > DBL_EPSILON * (fabs(d[m]) + fabs(d[m + 1])) + least)
                 m++;
             if (m == l)
                 break;

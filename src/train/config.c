@@ -108,12 +108,13 @@ void tess_train_config_clear(tess_train_config *config)
 {
     clear_paths(&config->data.folders);
     clear_paths(&config->data.exclude);
-    tess_train_path *const single[] = {&config->network.weights,
-                                       &config->validation.folder,
-                                       &config->checkpoint.folder,
-                                       &config->output,
-                                       &config->log,
-                                       &config->tensorboard};
+    clear_paths(&config->train);
+    tess_json_free(config->pipeline.graph);
+    tess_small_free(config->pipeline.name);
+    tess_train_path *const single[] = {
+        &config->network.weights,   &config->pipeline.fitted, &config->validation.folder,
+        &config->checkpoint.folder, &config->output,          &config->log,
+        &config->tensorboard};
     for (size_t i = 0; i < sizeof single / sizeof *single; i++)
         tess_config_clear_path(single[i]);
     *config = (tess_train_config){0};

@@ -25,7 +25,8 @@ typedef enum tess_train_architecture {
     TESS_TRAIN_DRUNET,
     TESS_TRAIN_UNET,
     TESS_TRAIN_DNCNN,
-    TESS_TRAIN_DIFFUSION
+    TESS_TRAIN_DIFFUSION,
+    TESS_TRAIN_PIPELINE /* of `pipeline` */
 } tess_train_architecture;
 typedef enum tess_train_norm { TESS_TRAIN_NORM_NONE, TESS_TRAIN_NORM_BATCH } tess_train_norm;
 typedef enum tess_train_rate {
@@ -88,7 +89,17 @@ typedef struct tess_train_phases {
     tess_train_phase list[TESS_CONFIG_PHASES];
 } tess_train_phases;
 
+/* A hyperspectral pipeline: one of three. */
+typedef struct tess_train_pipeline {
+    tess_json *graph;       /* written here, or in a .json file */
+    tess_train_path fitted; /* a .safetensors file to start from */
+    char *name;             /* of one that is built in */
+} tess_train_pipeline;
+
 typedef struct tess_train_config {
+    tess_train_pipeline pipeline;
+    tess_train_paths train; /* names of nodes; `path` is NULL. None: all that are trainable */
+    int64_t epochs;
     struct {
         tess_train_architecture architecture;
         int64_t channels;
@@ -109,6 +120,7 @@ typedef struct tess_train_config {
         int64_t workers; /* 0: as many as are useful */
         uint64_t cache;  /* bytes of decoded images that are kept */
         int64_t repeats; /* diffusion: samples of a crop with its void */
+        bool shuffle;    /* pipelines: each epoch has an order of its own */
     } data;
     int64_t batch, steps;
     tess_train_phases phases; /* at least one after reading */
@@ -139,6 +151,7 @@ typedef struct tess_train_config {
         tess_train_path folder;
         tess_train_numbers sigma;
         int64_t every;
+        int64_t patience; /* the run ends after so many validations that are no better; 0: never */
     } validation;
     struct {
         tess_train_path folder;
@@ -174,6 +187,10 @@ tess_status tess_train_config_continues(const tess_json *before, const tess_trai
 /* Defaults of a diffusion network for keys that were not given, where `network.weights` turns out to be one. Refuses keys that
  * such a network has no use for. */
 tess_status tess_train_config_diffusion(tess_train_config *config, tess_error *error) TESS_MUST_CHECK;
+
+/* Defaults of a pipeline that depend on its cubes: their number, and the smallest side of one. */
+tess_status tess_train_config_pipeline(tess_train_config *config, int64_t images, int64_t side,
+                                       tess_error *error) TESS_MUST_CHECK;
 
 /* The phase that contains a step, counted from 0; later steps belong to the last. */
 const tess_train_phase *tess_train_config_phase(const tess_train_config *config, int64_t step);

@@ -42,15 +42,18 @@ static tess_status complete_network(tess_train_config *config, tess_config_reade
 {
     const tess_train_architecture kind = config->network.architecture;
     tess_train_widths *widths = &config->network.widths;
+    if (GIVEN(config, pipeline))
+        return tess_config_complete_pipeline(config, reader);
     if (config->network.weights.given && kind != TESS_TRAIN_FROM_FILE)
         return tess_fail(
             reader->error, TESS_BAD_INPUT,
             "network.architecture: is not used with network.weights, whose file decides it; remove "
             "one of them");
     if (!config->network.weights.given && kind == TESS_TRAIN_FROM_FILE)
-        return missing(
-            reader, "network.architecture",
-            "\"drunet\", \"unet\", \"dncnn\" or \"diffusion\", or network.weights to start from a file");
+        return missing(reader, "network.architecture",
+                       "\"drunet\", \"unet\", \"dncnn\" or \"diffusion\", or network.weights to start from a "
+                       "file; a pipeline "
+                       "has `pipeline` instead");
     if (kind == TESS_TRAIN_DIFFUSION)
         return tess_config_complete_diffusion(config, reader);
     if (config->network.channels == 2)
@@ -119,7 +122,8 @@ static void complete_rates(tess_train_config *config)
     if (!GIVEN(config, optimizer.weight_decay))
         config->optimizer.weight_decay = config->optimizer.kind == TESS_ADAMW ? 1e-2 : 0;
     if (!GIVEN(config, schedule.warmup))
-        config->schedule.warmup = tess_min_i64(500, config->steps / 10);
+        config->schedule.warmup =
+            config->network.architecture == TESS_TRAIN_PIPELINE ? 0 : tess_min_i64(500, config->steps / 10);
     if (!GIVEN(config, schedule.every))
         config->schedule.every = tess_max_i64(1, config->steps / 3);
 }
@@ -137,6 +141,15 @@ static tess_status check_rates(const tess_train_config *config, tess_config_read
         return tess_fail(reader->error, TESS_BAD_INPUT,
                          "optimizer.nesterov: needs optimizer.momentum above 0");
     return TESS_OK;
+}
+
+tess_status tess_config_complete_steps(tess_train_config *config, tess_config_reader *reader)
+{
+    TESS_TRY(tess_config_complete_phases(config, GIVEN(config, steps), reader->error));
+    TESS_TRY(check_crops(config, reader));
+    TESS_TRY(check_batches(config, reader));
+    complete_rates(config);
+    return check_rates(config, reader);
 }
 
 static tess_status complete_output(tess_train_config *config, tess_config_reader *reader)
@@ -175,6 +188,10 @@ static tess_status check_unused(const tess_train_config *config, tess_config_rea
             return tess_fail(reader->error, TESS_BAD_INPUT,
                              "%s: is not used without validation.folder; give that too, or remove it",
                              reader->path);
+        if (config->network.architecture == TESS_TRAIN_PIPELINE &&
+            field->of == offsetof(tess_train_config, network.architecture))
+            return tess_fail(reader->error, TESS_BAD_INPUT, "%s: is not used for a pipeline; remove it",
+                             reader->path);
         const tess_config_field *by = tess_config_field_at(field->of);
         const char *word =
             tess_config_word_of(by->words, *(const int *)(const void *)((const char *)config + by->offset));
@@ -191,13 +208,10 @@ static tess_status check_unused(const tess_train_config *config, tess_config_rea
 tess_status tess_config_complete(tess_train_config *config, tess_config_reader *reader)
 {
     if (!config->data.folders.count)
-        return missing(reader, "data.folders", "a list of folders with images");
+        return missing(reader, "data.folders", "a list of folders with images or cubes");
     TESS_TRY(complete_network(config, reader));
     TESS_TRY(check_unused(config, reader));
-    TESS_TRY(tess_config_complete_phases(config, GIVEN(config, steps), reader->error));
-    TESS_TRY(check_crops(config, reader));
-    TESS_TRY(check_batches(config, reader));
-    complete_rates(config);
-    TESS_TRY(check_rates(config, reader));
+    if (config->network.architecture != TESS_TRAIN_PIPELINE) /* else the cubes decide */
+        TESS_TRY(tess_config_complete_steps(config, reader));
     return complete_output(config, reader);
 }

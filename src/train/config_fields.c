@@ -21,6 +21,8 @@
 #define DENOISERS  (BIT(TESS_TRAIN_DRUNET) | BIT(TESS_TRAIN_UNET) | BIT(TESS_TRAIN_DNCNN))
 #define DIFFUSION  BIT(TESS_TRAIN_DIFFUSION)
 #define OF_FILE    BIT(TESS_TRAIN_FROM_FILE)
+#define PIPELINE   BIT(TESS_TRAIN_PIPELINE)
+#define NETWORKS   (DENOISERS | DIFFUSION | OF_FILE)
 #define ADAMS      (BIT(TESS_ADAM) | BIT(TESS_ADAMW))
 #define INTEGER    &tess_config_integer
 #define NUMBER     &tess_config_number
@@ -75,6 +77,12 @@ static const char above_zero[] = "a number above 0", from_zero[] = "a number fro
 #define BELOW_ONE (1 - 0x1p-40)
 
 const tess_config_field tess_config_fields[] = {
+    {"", "pipeline", &tess_config_pipeline, AT(pipeline), PATHLESS,
+     "a graph, or the name of a pipeline, of a .json or of a .safetensors file", KEPT},
+    {"", "train", &tess_config_names, AT(train), PATHLESS, "a list of at most 64 names of nodes", KEPT,
+     NETWORK, PIPELINE},
+    {"", "epochs", INTEGER, AT(epochs), 0, 1e9, NULL, "a number of epochs, or 0: as many as `steps` are",
+     KEPT, NETWORK, PIPELINE},
     {"network", "architecture", WORDS, NETWORK, 0, 0, architectures, NULL, KEPT},
     {"network", "channels", INTEGER, AT(network.channels), 1, 3, NULL, "1 (gray) or 3 (colour)", KEPT,
      NETWORK, DENOISERS},
@@ -94,22 +102,24 @@ const tess_config_field tess_config_fields[] = {
     {"data", "folders", &tess_config_folders, AT(data.folders), PATHLESS,
      "a list of 1 to 64 folders with images", KEPT},
     {"data", "exclude", &tess_config_names, AT(data.exclude), PATHLESS, "a list of at most 64 file names",
-     KEPT},
+     KEPT, NETWORK, NETWORKS},
     {"data", "crop", INTEGER, AT(data.crop), 8, 4096, NULL, "a side in pixels, 8 to 4096", KEPT},
     {"data", "scales", &tess_config_scales, AT(data.scales), 0.05, 4, NULL,
-     "a list of at most 8 scales from 0.05 to 4, each a number or [scale, share]", KEPT},
+     "a list of at most 8 scales from 0.05 to 4, each a number or [scale, share]", KEPT, NETWORK, NETWORKS},
     {"data", "sigma", &tess_config_range, AT(data.sigma), 0, 1, NULL,
      "a noise level from 0 to 1 (25 of 255 is 0.098), or [lowest, highest]", KEPT, NETWORK,
      DENOISERS | OF_FILE},
     {"data", "workers", INTEGER, AT(data.workers), 0, TESS_DATA_WORKERS, NULL,
      "a number of threads, 0 (automatic) to 64", FREE},
-    {"data", "cache", &tess_config_size, AT(data.cache), 0, HIGH, NULL, a_size, FREE},
+    {"data", "cache", &tess_config_size, AT(data.cache), 0, HIGH, NULL, a_size, FREE, NETWORK, NETWORKS},
+    {"data", "shuffle", &tess_config_bool, AT(data.shuffle), PATHLESS, "true or false", KEPT, NETWORK,
+     PIPELINE},
     {"data", "repeats", INTEGER, AT(data.repeats), 1, TESS_DEM_POSITIONS, NULL,
      "a number of positions of a crop, 1 to 8", KEPT, NETWORK, DIFFUSION | OF_FILE},
     {"", "batch", INTEGER, AT(batch), 1, 65536, NULL, "a number of crops, 1 to 65536", KEPT},
     {"", "steps", INTEGER, AT(steps), 1, UINT32_MAX, NULL, "a number of steps, 1 to 4294967295", KEPT},
     {"", "phases", &tess_config_phases, AT(phases), PATHLESS,
-     "a list of 1 to 16 phases, each an object with steps or share, crop, batch", KEPT},
+     "a list of 1 to 16 phases, each an object with steps or share, crop, batch", KEPT, NETWORK, NETWORKS},
     {"loss", "kind", WORDS, AT(loss.kind), 0, 0, losses, NULL, KEPT, NETWORK, DENOISERS | OF_FILE},
     {"loss", "epsilon", NUMBER, AT(loss.epsilon), 0, 1, NULL, "a number above 0, at most 1", ABOVE,
      AT(loss.kind), BIT(TESS_CHARBONNIER) | BIT(TESS_RMSE)},
@@ -140,7 +150,7 @@ const tess_config_field tess_config_fields[] = {
     {"", "average", NUMBER, AT(average), 0, BELOW_ONE, NULL, "a decay from 0 (no average is kept) to below 1",
      KEPT},
     {"", "precision", WORDS, AT(precision), 0, 0, precisions, NULL, KEPT},
-    {"", "init", WORDS, AT(init), 0, 0, starts, NULL, KEPT},
+    {"", "init", WORDS, AT(init), 0, 0, starts, NULL, KEPT, NETWORK, NETWORKS},
     {"", "seed", INTEGER, AT(seed), 0, 0x1p63, NULL, "a whole number from 0", KEPT},
     {"", "recompute", WORDS, AT(recompute), 0, 0, recomputes, NULL, FREE},
     {"", "micro_batches", &tess_config_automatic, AT(micro_batches), 1, 64, NULL,
@@ -150,13 +160,15 @@ const tess_config_field tess_config_fields[] = {
      "a list of 1 to 8 noise levels from 0 to 1 (25 of 255 is 0.098)", FREE, NETWORK, DENOISERS | OF_FILE},
     {"validation", "every", INTEGER, AT(validation.every), 1, 1e12, NULL, "a number of steps, 1 or more",
      FREE},
+    {"validation", "patience", INTEGER, AT(validation.patience), 0, 1e6, NULL,
+     "a number of validations, or 0: the run never ends early", FREE},
     {"checkpoint", "folder", ONE_PATH, AT(checkpoint.folder), PATHLESS, "a folder", FREE},
     {"checkpoint", "every", INTEGER, AT(checkpoint.every), 1, 1e12, NULL, "a number of steps, 1 or more",
      FREE},
     {"", "deviation_factor", NUMBER, AT(deviation_factor), 0, 100, NULL, above_zero, true, false, NETWORK,
      DIFFUSION | OF_FILE},
     {"", "output", ONE_PATH, AT(output), PATHLESS, "the name of a .safetensors file", FREE},
-    {"", "output_type", WORDS, AT(output_type), 0, 0, output_types, NULL, FREE},
+    {"", "output_type", WORDS, AT(output_type), 0, 0, output_types, NULL, FREE, NETWORK, NETWORKS},
     {"", "log", ONE_PATH, AT(log), PATHLESS, "the name of a file", FREE},
     {"", "tensorboard", ONE_PATH, AT(tensorboard), PATHLESS, "a folder", FREE},
     {"", "memory", &tess_config_size, AT(memory), 1 << 20, HIGH, NULL, a_size, FREE},

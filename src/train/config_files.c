@@ -81,6 +81,7 @@ tess_status tess_train_config_check_files(const tess_train_config *config, tess_
     if (config->validation.folder.path)
         TESS_TRY(check_folder("validation.folder", config->validation.folder.path, error));
     TESS_TRY(check_file("network.weights", &config->network.weights, error));
+    TESS_TRY(check_file("pipeline", &config->pipeline.fitted, error));
     TESS_TRY(check_target("output", &config->output, false, true, error));
     TESS_TRY(check_target("log", &config->log, false, false, error));
     TESS_TRY(check_target("checkpoint.folder", &config->checkpoint.folder, true, false, error));

@@ -30,7 +30,7 @@ typedef struct tess_config_kind {
 extern const tess_config_kind tess_config_integer, tess_config_number, tess_config_bool, tess_config_words,
     tess_config_size, tess_config_automatic, tess_config_pair, tess_config_range, tess_config_widths,
     tess_config_scales, tess_config_numbers, tess_config_one_path, tess_config_folders, tess_config_names,
-    tess_config_device, tess_config_phases;
+    tess_config_device, tess_config_phases, tess_config_pipeline;
 
 struct tess_config_field {
     const char *section, *key; /* section "": the top level */
@@ -78,6 +78,10 @@ void tess_config_defaults(tess_train_config *config);
 tess_status tess_config_complete(tess_train_config *config, tess_config_reader *reader);
 /* The same for a diffusion network. */
 tess_status tess_config_complete_diffusion(tess_train_config *config, tess_config_reader *reader);
+/* The same for a pipeline, as far as its cubes need not be known. */
+tess_status tess_config_complete_pipeline(tess_train_config *config, tess_config_reader *reader);
+/* Rates and steps that depend on each other, in a configuration whose steps are known. */
+tess_status tess_config_complete_steps(tess_train_config *config, tess_config_reader *reader);
 tess_status tess_config_complete_phases(tess_train_config *config, bool steps_given, tess_error *error);
 
 #endif

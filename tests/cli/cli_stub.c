@@ -168,14 +168,15 @@ static char *describe(const tess_denoise_settings *s)
 static void talk(const tess_common *common)
 {
     void *user = common->progress_user;
+    const int64_t pixels = getenv("STUB_SLOW") ? 3000 : 1000000; /* a second */
     common->note(user, TESS_NOTE_WARNING, "a warning");
     for (int64_t second = 0; second < 30; second++) {
         if (second % 15 == 0)
             common->file(user, second / 15, 2, second ? "second\033[31m.png" : "first.png");
-        (void)common->progress(user, second * 1000000, 30 * 1000000, (double)second);
+        (void)common->progress(user, second * pixels, 30 * pixels, (double)second);
     }
     common->note(user, TESS_NOTE_DETAIL, "a detail");
-    (void)common->progress(user, 30 * 1000000, 30 * 1000000, 30);
+    (void)common->progress(user, 30 * pixels, 30 * pixels, 30);
 }
 
 static tess_status name_settings(tess_context *context, const tess_common *common, char **record)

@@ -12,16 +12,10 @@ static void check_device(tess_device *device)
         check_score(device, k, k->c, 2e-5);
         check_score(device, k, 1 + k->c / 3, 2e-5);
     }
-    const pixels_case local[] = {{"local", {1, 1, 12, 19}, 7, 0, 0, 100, 0, 0},
-                                 {"local-8", {2, 1, 7, 9}, 8, 3, 1, 10, 1, 9},
-                                 {"local-long", {1, 1, 3, 300}, 16, 0, 0, 10, 2, 13},
-                                 {"local-bands", {1, 1, 9, 11}, 37, 0, 0, 3, 0, 0},
-                                 {"local-one", {1, 1, 1, 1}, 3, 0, 0, 1, 0, 0},
-                                 {"local-two", {1, 2, 2, 3}, 1, 0, 0, 1, 0, 0}};
-    for (size_t i = 0; i < sizeof local / sizeof local[0]; i++) {
-        check_local(device, &local[i], 7, 3, TESS_F64);
-        check_local(device, &local[i], 9, 1, TESS_F64);
-        check_local(device, &local[i], 3, 1, TESS_F32);
+    for (int i = 0; i < LOCAL_CASES; i++) {
+        check_local(device, &local_cases[i], 7, 3, TESS_F64);
+        check_local(device, &local_cases[i], 9, 1, TESS_F64);
+        check_local(device, &local_cases[i], 3, 1, TESS_F32);
     }
 }
 

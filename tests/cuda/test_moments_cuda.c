@@ -39,21 +39,6 @@ static void check_large(tess_device *device, tess_device *cpu, int64_t side, int
     train_free(&call);
 }
 
-static void check_refusal(tess_device *device)
-{
-    const tess_op op = {.kind = TESS_OP_LOCAL_RX,
-                        .inputs = 1,
-                        .outputs = 1,
-                        .kernel = {1, 5, 5},
-                        .local_rx = {3, 1e-6},
-                        .in = {tess_tensor_2d(TESS_F32, 1, 8, 8, 4)},
-                        .out = {tess_tensor_2d(TESS_F32, 1, 8, 8, 1)}};
-    tess_op_needs needs;
-    tess_error error = {{0}};
-    CHECK(device->ops->query(device, &op, &needs, &error) == TESS_UNSUPPORTED);
-    CHECK_MSG(strstr(error.text, "on the CPU"), "%s", error.text);
-}
-
 int main(void)
 {
     int status;
@@ -75,7 +60,6 @@ int main(void)
     check_large(device, cpu, 200, 61, 1);
     check_large(device, cpu, 150, 205, 2);
     check_large(device, cpu, 250, 10, 0);
-    check_refusal(device);
     tess_registry_close(cpu);
     tess_registry_close(device);
     return check_end();

@@ -24,6 +24,10 @@ static const loss_case loss_cases[] = {
     {"masked-one", {2, 1, 40, 41}, 3, 0, 0, TESS_MASKED_MSE, 1, true},
     {"masked-view", {2, 1, 10, 11}, 4, 3, 0, TESS_MASKED_MSE, 4, false},
     {"bce", {2, 1, 30, 31}, 2, 0, 0, TESS_BCE_LOGITS, 0, false},
+    {"bce-large", {2, 1, 64, 65}, 1, 0, 0, TESS_BCE_LOGITS, 0, true},
+    {"mean", {2, 1, 64, 65}, 1, 0, 0, TESS_MEAN, 0, true},
+    {"iou", {2, 1, 64, 65}, 1, 0, 0, TESS_IOU, 0, true},
+    {"iou-view", {2, 2, 8, 8}, 3, 5, 2, TESS_IOU, 0, false},
 };
 
 static const double control[TESS_CONTROLS] = {[TESS_CONTROL_RATE] = 1e-3,
@@ -43,8 +47,12 @@ static double loss_of(const tess_op_loss *loss, double x, double y, double *slop
         *slope = d / root;
         return root;
     case TESS_BCE_LOGITS:
-        *slope = s - y;
-        return -y * log(s) - (1 - y) * log(1 - s);
+        *slope = (1 - y) * s - loss->positive * y * (1 - s);
+        return -loss->positive * y * log(s) - (1 - y) * log(1 - s);
+    case TESS_MEAN:
+        *slope = 1;
+        return x;
+    case TESS_IOU:  /* want_iou */
     case TESS_RMSE: /* want_rms */
     case TESS_MSE:
     case TESS_MASKED_MSE:
@@ -70,6 +78,29 @@ static void want_rms(const train_call *call, operand want[3])
             loss->share * control[TESS_CONTROL_LOSS_SCALE]);
     double *total = want[1].f.data;
     *total = (loss->accumulate ? *total : 0) + loss->share * sum / images;
+}
+
+static void want_iou(const train_call *call, operand want[3])
+{
+    const tess_op_loss *loss = &call->op.loss;
+    double both = loss->epsilon, any = loss->epsilon;
+    EACH(call->op.out[0], n, z, y, x, c)
+    {
+        const double s = 1 / (1 + exp(-get(&call->in[0], n, z, y, x, c))),
+                     t = get(&call->in[1], n, z, y, x, c);
+        both += s * t;
+        any += s + t - s * t;
+    }
+    EACH(call->op.out[0], n, z, y, x, c)
+    {
+        const double s = 1 / (1 + exp(-get(&call->in[0], n, z, y, x, c))),
+                     t = get(&call->in[1], n, z, y, x, c);
+        put(&want[0], n, z, y, x, c,
+            loss->share * control[TESS_CONTROL_LOSS_SCALE] * s * (1 - s) * (both * (1 - t) - t * any) /
+                (any * any));
+    }
+    double *total = want[1].f.data;
+    *total = (loss->accumulate ? *total : 0) + loss->share * (1 - both / any);
 }
 
 static void want_loss(const train_call *call, operand want[3])
@@ -98,7 +129,7 @@ static void check_loss(tess_device *device, const loss_case *l, tess_dtype dtype
     train_call call = {.op = {.kind = TESS_OP_LOSS,
                               .inputs = l->mask ? 4 : 3,
                               .outputs = 2,
-                              .loss = {l->kind, 1e-3, 0.25, l->accumulate}},
+                              .loss = {l->kind, 1e-3, 0.25, l->accumulate, 2.5}},
                        .in = {operand_view(dtype, l->size, l->c, l->gap, l->skip, 1),
                               operand_view(TESS_F32, l->size, l->c, 0, 0, 2),
                               operand_table(TESS_F64, 1, TESS_CONTROLS, control),
@@ -110,7 +141,7 @@ static void check_loss(tess_device *device, const loss_case *l, tess_dtype dtype
     operand got[3], want[3];
     if (train_run(device, &call, got, l->name)) {
         train_want(&call, want);
-        (l->kind == TESS_RMSE ? want_rms : want_loss)(&call, want);
+        (l->kind == TESS_RMSE ? want_rms : l->kind == TESS_IOU ? want_iou : want_loss)(&call, want);
         train_compare(&call, got, want, (double[]){train_bound(result, 1e-6), 1e-12}, l->name);
     }
     train_free(&call);

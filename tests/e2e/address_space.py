@@ -29,6 +29,14 @@ def main():
             bench.check(plan["peak_bytes"]["total"] <= size * MIB and (plan["tiles"] > 1 or size == 2000),
                         f"{name} of {size} MiB: {plan['tiles']} tiles in {plan['peak_bytes']['total'] / MIB:.0f} MiB")
             bench.check(np.array_equal(image, expected), f"{name} of {size} MiB: the same image")
+    # A reconstruction takes its blocks after threads have used the C library's heaps.
+    bench.path("problem.json").write_text('{"operator": "blur", "kernel": "k.npy", "measurement": "b.npy"}')
+    np.save(bench.path("k.npy"), np.ones((5, 5)))
+    np.save(bench.path("b.npy"), picture(504, 760))
+    for size in (140, 176, 186, 196, 225):
+        result = bench.run("reconstruct", target, "--problem", bench.path("problem.json"), "--iterations", 1, "--device", "cpu", "--quiet",
+                           preexec_fn=lambda size=size: resource.setrlimit(resource.RLIMIT_AS, (size * MIB, size * MIB)))
+        bench.check(result.status == 0 or "too little" in result.err, f"reconstruct, RLIMIT_AS of {size} MiB: runs or says what would do; {result.err.strip()}")
     bench.finish()
 
 

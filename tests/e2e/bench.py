@@ -57,8 +57,64 @@ def check_dem(bench):
     bench.check_refused(bench.run("bench", "dem", *small, "--memory", "1M", "--batches", 64), 1, "--memory", "64 tiles")
 
 
+def check_stats(bench):
+    """Phase 1 of hyperspectral pipelines: every workload from the host's memory and in place, with the planned bytes."""
+    result = bench.run("bench", "stats", "--only", "channels", "--device", "cpu", "--threads", "2", "--repeats", "2", "--seconds", 0)
+    points = [json.loads(line) for line in result.out.splitlines()]
+    told = [(p["input"]["channels"], p["source"]) for p in points]
+    bench.check(result.status == 0 and told == [(c, s) for c in (10, 50, 100, 200) for s in ("host", "device")],
+                f"stats: a line for each workload and source: {told} {result.err}")
+    for p in points:
+        m, load = p["measured"], p["input"]
+        size = load["samples"] * load["height"] * load["width"] * load["channels"] * 4
+        bench.check(p["plan"]["peak_bytes"] == m["peak_bytes"], f"stats: planned bytes are counted: {p}")
+        bench.check(p["plan"]["passes"] == 1 and load["distinct"] == load["samples"] and m["seconds"] > 0 and load["seconds"] > 0 and
+                    abs(m["gb_per_second"] * m["seconds"] - 1e-9 * size) < 1e-15 * size, f"stats: {p}")
+        bench.check("of_link_time" not in m, "stats: the CPU has no link")
+    few = bench.run("bench", "stats", "--only", "size-10x128", "--device", "cpu", "--repeats", "1", "--seconds", 0, "--memory", "1M")
+    bench.check_refused(few, 1, "does not fit")
+    bench.check_refused(bench.run("bench", "stats", "--only", "nothing", "--device", "cpu"), 2, "--only nothing", "guide")
+
+
+def check_device(bench):
+    """Small jobs in processes of their own, predictions for machines that are not here, and what is refused."""
+    def device_lines(*args):
+        result = bench.run("bench", "device", "--repeats", 1, *args)
+        bench.check(result.status == 0, f"device runs: {result}")
+        return [json.loads(line) for line in result.out.splitlines()]
+    for point in device_lines("--only", "rx 64"):
+        m, p = point.get("measured", {}), point.get("predicted", [])
+        bench.check(point["study"] == "device" and point["verb"] == "detect" and point["arguments"][0] == "detect" and
+                    0 < m["cpu_seconds"] and 0 < m["auto_seconds"] and point["reason"], f"device: a measured job: {point}")
+        bench.check(p and p[0]["device"] == "cpu" and p[0]["seconds"] > 0 and
+                    p[0]["seconds"] >= p[0]["compute_seconds"] + p[0]["fixed_seconds"] - 1e-9, f"device: its prediction: {p}")
+    fast = {"kind": "cuda", "device": "fast", "flops": 1e15, "bytes_per_second": 1e13, "link": {"up": 1e12, "down": 1e12},
+            "open_seconds": 0, "job_seconds": 0, "ops": {"device close": {"overhead_seconds": 0, "seconds_per_pixel": 1e-18}}}
+    slow = dict(fast, device="slow", open_seconds=1000)
+    files = []
+    for machine in (fast, slow):
+        files.append(bench.path(machine["device"] + ".json"))
+        files[-1].write_text(json.dumps(machine))
+    points = device_lines("--machine", ",".join(map(str, files)))
+    bench.check(len([p for p in points if "error" not in p]) >= 40 and len({p.get("verb") for p in points if "verb" in p}) >= 4,
+                f"device: {len(points)} jobs of all verbs are predicted")
+    for point in points:
+        if "error" in point:
+            continue
+        one, other = point["machines"]
+        bench.check(one["machine"] == "fast" and other["chosen"] == "cpu" and other["speedup"] == 1 and one["speedup"] >= 1 and
+                    "measured" not in point, f"device: a machine that takes a day to open is not chosen: {point}")
+    bench.check(any(p["machines"][0]["chosen"] != "cpu" for p in points if "machines" in p), "device: a fast machine is chosen")
+    bench.check_refused(bench.run("bench", "device", "--only", "nothing of this name"), 2, "--only", "denoise small")
+    broken = bench.path("broken.json")
+    broken.write_text('{"kind": "cuda"}')
+    result = bench.run("bench", "device", "--only", "rx 64", "--machine", broken)
+    bench.check("broken.json" in result.out and "flops" in result.out, f"device: a broken machine file: {result}")
+
+
 def main():
     bench = Bench(sys.argv[1])
+    check_stats(bench)
     points = lines(bench, "size", "--models", MODEL, "--height", 64, "--widths", "64:96:16,100")
     bench.check([p["input"]["width"] for p in points] == [64, 80, 96, 100], "every width has its line")
     bench.check(all(p["plan"]["tiles"] == 1 for p in points), "whole images")
@@ -88,8 +144,9 @@ def main():
                     last["best_images_per_second"] == max(p["images_per_second"] for p in mine if not p["transfer"]),
                     f"patch {patch}: the last line holds --batch auto against the best")
 
-    bench.check_refused(bench.run("bench", "width"), 2, "width", "size, batch or dem")
+    bench.check_refused(bench.run("bench", "width"), 2, "width", "size, batch, dem, device or stats")
     check_dem(bench)
+    check_device(bench)
     bench.check_refused(bench.run("bench", "size", "--widths", "9:1:2"), 2, "--widths")
     bench.check_refused(bench.run("bench", "batch", "--patches", "12"), 2, "--patches 12")
     bench.check_refused(bench.run("bench", "size", "--models", "random:nothing"), 2, "random:drunet")

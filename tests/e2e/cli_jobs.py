@@ -46,6 +46,8 @@ check("tessera: note: a warning\n" in result.err and "detail" not in result.err,
 lines = [line for line in result.lines if "%" in line]
 check([line.split("  ")[-1] for line in lines] == ["1/2 first.png", "2/2 second?[31m.png", "2/2 second?[31m.png"],
       f"a plain line every ten seconds, with the file: {lines}")
+slow = stub.run("denoise", "a", "b", env={**talk["env"], "STUB_SLOW": "1"}).err
+check("0.003 megapixels a second" in slow, f"a slow job has a rate too: {slow}")
 check("note: a detail" in stub.run("denoise", "a", "b", "--verbose", **talk).err, "--verbose prints details")
 for words in (("--quiet",), ("--quiet", "--verbose")):
     check(not stub.run("denoise", "a", "b", *words, **talk).err, f"{words}: nothing")

@@ -27,6 +27,17 @@ def scene(height=128, width=160):
 
 clean = scene()
 
+# --- a pattern of 2 x 2 pixels --------------------------------------------------------------------------------------
+
+raw = clean.copy()
+raw[::2, ::2] *= 0.6
+raw[1::2, 1::2] *= 0.3
+noisy = np.rint(65535 * np.clip(raw + 0.01 * random.standard_normal(raw.shape), 0, 1)).astype(np.uint16)
+result, entry, said = denoise(noisy)
+bench.check(abs(entry["sigma"] - 0.01) < 0.003 and entry["confidence"] == "rough" and "repeats every 2 pixels" in said,
+            f"the colours of a raw sensor are no noise: {entry['sigma']}, {said}")
+bench.check(db(result / 65535, raw) > 33, f"and stay: {db(result / 65535, raw):.1f} dB")
+
 # --- photons ------------------------------------------------------------------------------------------------------
 
 photons = np.float32(random.poisson(clean * 100) / 100)

@@ -5,6 +5,7 @@ from support import Bench, np, psnr
 
 SIGMA = 0.05
 bench = Bench(sys.argv[1])
+gdal = bench.has_gdal()
 random = np.random.default_rng(19)
 y, x = np.mgrid[0:128, 0:160]
 clean = 0.5 + 0.3 * np.sin(x / 7) * np.cos(y / 11) + 0.1 * (np.hypot(y - 50, x - 60) < 20)
@@ -72,6 +73,38 @@ step = np.zeros((192, 192), np.float32)
 step[:, 96:] = 1
 result, entry, _ = denoise(step)
 bench.check(entry.get("sigma") == 0 and np.array_equal(result, step), f"an edge is no noise: {entry}")
+
+# --- the brightness of what is written --------------------------------------------------------------------------------
+
+def written(array, suffix, *options):
+    """The result on [0,1] of its type, the record's entry and what was said."""
+    np.save(bench.path("in.npy"), array)
+    run = bench.run("denoise", bench.path("in.npy"), bench.path(f"out{suffix}"), *options, "--json", "-")
+    bench.check(run.status == 0, f"runs: {run}")
+    bench.run("denoise", bench.path(f"out{suffix}"), bench.path("again.npy"), "--strength", "0", "--quiet")
+    again = np.load(bench.path("again.npy"))
+    return again / float(np.iinfo(again.dtype).max), run.record["denoise"]["files"][0], run.err
+
+
+for light in (0.15, 0.1, 0.9):
+    dark = 0.02 + light * clean + 0.006 * random.standard_normal(clean.shape)
+    for suffix in ((".jpg", ".bmp", ".png") if gdal else (".png",)):
+        for array in (np.rint(dark * 65535).astype(np.uint16), dark.astype(np.float32)):
+            for options in ((), ("--sigma", "0.006"), ("--strength", "0")):
+                result, entry, _ = written(array, suffix, *options)
+                bench.check(abs(result.mean() - dark.mean()) < 0.002, f"{suffix} from {array.dtype} with {options}: mean {result.mean():.4f} for {dark.mean():.4f}")
+    if gdal:
+        result, entry, said = written(np.rint(dark * 65535).astype(np.uint16), ".bmp", "--range", "0,10000")
+        bench.check(abs(result.mean() - np.minimum(dark * 6.5535, 1).mean()) < 0.01 and entry["written_range"] == [0, 10000], "a range that is given counts")
+        bench.check((light == 0.9) == ("of the samples lay outside 0 to 10000 and are cut off" in said), f"what is cut off is said: {said}")
+bright = 1.4 * (clean + 0.02 * random.standard_normal(clean.shape))
+result, entry, said = written(bright.astype(np.float32), ".png")
+share = (1.4 * clean > 1.04).mean()
+bench.check(abs(entry["cut_off"] - share) < 0.02 and f"and are cut off; --range 0,{bright.max():.2f}"[:-1] in said, f"{share:.3f} of floats above 1: {entry['cut_off']:.3f}: {said}")
+result, entry, said = written(bright.astype(np.float32), ".png", "--range", "0,1.6")
+bench.check(entry["cut_off"] == 0 and "cut off" not in said, f"nothing is, with a range that holds them: {entry}")
+result, entry, said = written(np.clip(3 * clean - 1, 0, 1).astype(np.float32) + 0.02 * random.standard_normal(clean.shape).astype(np.float32), ".png")
+bench.check(entry["cut_off"] < 0.001 and "cut off" not in said, f"noise beyond black and white is no loss: {entry}")
 
 # --- axes -------------------------------------------------------------------------------------------------------------
 

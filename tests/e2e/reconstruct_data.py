@@ -228,6 +228,13 @@ for seed in range(8):
     refused({**noisy, "measurement": save("cut.npy", scan_of(18, 8.2, 0.8)), "size": SIDE}, "cut.npy", "centre", "as a column")
 bench.check(found >= 6, f"the centre is found in spite of it: {found} of 8")
 
+# --- bands ------------------------------------------------------------------------------------------------------------------
+
+bands = np.stack([100 * picture, 1000 * picture], 2).astype(np.float32)
+noted({**blur, "measurement": save("bands.npy", bands)}, "bands of different ranges", "band 1", "of its own")
+result = run({**blur, "measurement": save("alike.npy", bands * np.float32([1, 0.15]))})
+bench.check(result.status == 0 and "band" not in result.err, f"bands that are alike: {result}")
+
 # --- outputs --------------------------------------------------------------------------------------------------------------
 
 if gdal:
@@ -240,6 +247,15 @@ if gdal:
         bench.check(np.array_equal(read_tiff(bench.path("out.tif")), values), "a TIFF file has the values, as an array has them")
         tags = [tags_of(bench.path(name)) for name in ("place.tif", "out.tif")]
         bench.check(all(tags[0][tag] == tags[1].get(tag) for tag in (33550, 33922)), "and the position of the measurement")
+    meaning = ('<Item name="OFFSET" sample="0" role="offset">-0.1</Item><Item name="SCALE" sample="0" role="scale">0.0001</Item>'
+               '<Item name="UNITTYPE" sample="0" role="unittype">W/m2</Item>')
+    write_tiff(bench.path("meaning.tif"), words, items=meaning)
+    scaled = {**entries, "measurement": "meaning.tif"}
+    result = run(scaled, out="out.tif")
+    items = tags_of(bench.path("out.tif")).get(42112, b"").decode()
+    bench.check(result.status == 0 and not result.err and all(part in items for part in (">-0.1", ">0.0001", ">W/m2<")), f"scale, offset and unit: {items!r}, {result}")
+    noted(scaled, "an array has neither", "scale and offset", "unit")
+    noted(scaled, "nor has a picture", "scale and offset", "unit", out="out.png")
     two = {**entries, "kernel": None, "kernels": ["k.npy"] * 2}
     noted(two, "two blurs have no position", "georeference", out="out.tif")
     noted(entries, "nor has an array", "georeference")

@@ -115,7 +115,8 @@ bench.check(quality(beside) > right - 0.5, "the axis may stand elsewhere in the 
 
 _, first = run(plain)
 bench.path("angles.txt").write_text("# degrees\n" + ",\n".join(map(repr, map(float, TURN))))
-for what, angles in (("NPY", save("angles.npy", np.array(TURN))), ("text", "angles.txt"), ("steps", {"from": 0, "to": 360, "count": VIEWS, "endpoint": False}),
+bench.path("marked.txt").write_bytes(b"\xef\xbb\xbf" + "\r\n".join(map(repr, map(float, TURN))).encode())
+for what, angles in (("NPY", save("angles.npy", np.array(TURN))), ("text", "angles.txt"), ("text with a byte-order mark", "marked.txt"), ("steps", {"from": 0, "to": 360, "count": VIEWS, "endpoint": False}),
                      ("an end", {"from": 0, "to": TURN[-1], "count": VIEWS, "endpoint": True})):
     _, same = run({**plain, "angles": angles})
     bench.check(same is not None and np.abs(same - first).max() < 1e-5, f"angles from {what}")

@@ -9,15 +9,15 @@ import numpy as np
 from support import Bench, leftovers, picture, to_integers
 
 
-def stop_after(bench, seconds, out, *args, env=None):
-    """Starts, waits, sends SIGINT: status, seconds until the end, standard error. None when it ended before the signal."""
+def stop_after(bench, seconds, out, *args, env=None, number=signal.SIGINT):
+    """Starts, waits, sends the signal: status, seconds until the end, standard error. None when it ended before the signal."""
     with open(bench.path("stderr.txt"), "w+") as err:
         process = bench.start(*args, "--quiet", env=env, stdout=err, stderr=err)
         time.sleep(seconds)
         ended = process.poll() is not None
         begin = time.monotonic()
         if not ended:
-            process.send_signal(signal.SIGINT)
+            process.send_signal(number)
         status = process.wait(600)
         took = time.monotonic() - begin
         err.seek(0)
@@ -26,7 +26,7 @@ def stop_after(bench, seconds, out, *args, env=None):
     if ended:
         bench.check(status == 0, f"{what}: was done after {seconds} s: {text}")
         return False
-    if status == -signal.SIGINT and not text:
+    if status == -signal.SIGINT and number == signal.SIGINT and not text:
         print(f"{what}: ended before it listened to signals")
         return False
     bench.check(status > 0 and "stopped" in text, f"{what}: stopped after {seconds} s in {took:.2f} s, {text}")
@@ -43,6 +43,8 @@ def main():
         stop_after(bench, seconds, out, *denoise, "--memory", "3G", "--tile", "whole" if seconds < 2 else "auto")
     stop_after(bench, 1.5, out, *denoise, "--memory", "1G", env={"TESSERA_ISA": "reference"})
     stop_after(bench, 1.5, out, *denoise, "--memory", "1G", env={"TESSERA_QUEUE": "1"})
+    for number in (signal.SIGUSR1, signal.SIGXCPU):
+        stop_after(bench, 2, out, *denoise, "--memory", "1G", env={"TESSERA_ISA": "reference"}, number=number)
     stop_after(bench, 1.5, out, "reconstruct", out, "--problem", "tomo2d", "--size", "700")
     stop_after(bench, 1.5, out, "reconstruct", out, "--problem", "tomo3d", "--size", "120")
 

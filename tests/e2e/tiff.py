@@ -9,7 +9,7 @@ ORIGIN, STEP = (500000.0, 5000000.0), 30.0
 
 
 def write_tiff(path, image, photometric=1, extra=(), **more):
-    """Pixels interleaved, in one strip; `more`: items (GDAL's XML inside its root), nodata, position, mask."""
+    """Pixels interleaved, in one strip; `more`: items (GDAL's XML inside its root), nodata, position, mask, tags."""
     image = image[..., None] if image.ndim == 2 else image
     height, width, bands = image.shape
     shorts = lambda *values: (3, struct.pack(f"<{len(values)}H", *values))
@@ -27,6 +27,7 @@ def write_tiff(path, image, photometric=1, extra=(), **more):
         tags[SCALE] = 12, struct.pack("<3d", STEP, STEP, 0)
         tags[TIE] = 12, struct.pack("<6d", 0, 0, 0, *ORIGIN, 0)
         tags[KEYS] = shorts(1, 1, 0, 3, 1024, 0, 1, 1, 1025, 0, 1, 1, 3072, 0, 1, 32632)
+    tags.update(more.get("tags", {}))
     data = bytearray(b"II*\0\0\0\0\0" + image.astype(image.dtype.newbyteorder("<")).tobytes())
     link = 4
 

@@ -62,6 +62,8 @@ if bench.has_gdal():
     same, _ = quality(image, write_tiff(bench.path("same.tif"), heights(clean, 0.01, 50), items=meaning(0.01, 50)))
     other, said = quality(image, write_tiff(bench.path("other.tif"), heights(clean, 0.02, 90), items=meaning(0.02, 90)))
     bench.check(abs(other["psnr_db"] - same["psnr_db"]) < 0.05 and "scale and offset" in said, f"samples of another scale: {other['psnr_db']:.2f}, {same['psnr_db']:.2f} dB")
+    _, said = quality(image, write_tiff(bench.path("metres.tif"), np.int16(np.rint(100 + 20 * clean))))
+    bench.check("compared sample by sample, although only" in said, f"integers without a scale are named: {said}")
     plain = write_tiff(bench.path("plain.tif"), np.float32(100 + 20 * clean))
     other, said = quality(image, plain)
     bench.check(abs(other["psnr_db"] - same["psnr_db"]) < 0.05 and "scale and offset" in said, f"floats without a scale: {other['psnr_db']:.2f}, {same['psnr_db']:.2f} dB")

@@ -242,9 +242,25 @@ static void test_hostile(bool gdal)
     put_bytes(&file, "RIFF\0\1\0\0WEBPEXIF", 16);
     put_number(&file, (uint32_t)exif.count, 4, false);
     put_bytes(&file, exif.data, exif.count);
+    put_bytes(&file, "ANMF\2\0\0\0xxANMF\2\0\0\0xx", 20);
     save("m.webp", &file);
     CHECK(tess_extras_load(in_folder("m.webp"), &extras, NULL) == TESS_OK);
-    CHECK(tess_extras_orientation(&extras) == 6);
+    CHECK(tess_extras_orientation(&extras) == 6 && extras.frames == 2);
+    tess_extras_free(&extras);
+    mangle(&file);
+    file.count = 0;
+    put_bytes(&file,
+              "\0\0\0\x0cjP  \r\n\x87\n\0\0\0\x1cjp2h\0\0\0\x14"
+              "colr\2\0\0profile\0\0",
+              40);
+    put_number(&file, (uint32_t)exif.count + 24, 4, true);
+    put_bytes(&file, "uuidJpgTiffExif->JP2", 20);
+    put_bytes(&file, exif.data, exif.count);
+    put_bytes(&file, "\0\0\0\0jp2c", 8);
+    save("m.jp2", &file);
+    CHECK(tess_extras_load(in_folder("m.jp2"), &extras, NULL) == TESS_OK);
+    CHECK(tess_extras_orientation(&extras) == 6 && extras.exif.bytes == exif.count && extras.icc.bytes == 9 &&
+          memcmp(extras.icc.data, "profile", 7) == 0);
     tess_extras_free(&extras);
     mangle(&file);
     for (int turn = 0; gdal && turn < 200; turn++) { /* whatever EXIF data is put into it, a TIFF stays one */

@@ -47,7 +47,7 @@ static void test_graph(void)
         parse("{\"nodes\": [{\"kind\": \"rx\"}, {\"kind\": \"pca\"}, {\"kind\": \"minmax\"},"
               "{\"kind\": \"zscore\", \"over\": \"image\"}, {\"kind\": \"binary\"}],"
               "\"connections\": [[\"rx.scores\", \"binary\"], [\"minmax\", \"pca\"], [\"zscore\", \"rx\"],"
-              "[\"minmax.spectra\", \"zscore.spectra\"]]}",
+              "[\"pca.spectra\", \"zscore.spectra\"]]}",
               &p, &error) == TESS_OK,
         "%s", error.text);
     CHECK(p.count == 5 && p.nodes[0].kind == TESS_NODE_MINMAX);
@@ -67,20 +67,46 @@ static void test_named(void)
     CHECK(tess_pipeline_named("rx", &p, &error) == TESS_OK && p.count == 3);
     CHECK(tess_pipeline_named("rx-local", &p, &error) == TESS_OK);
     CHECK(tess_node_scope_of(&p.nodes[1]) == TESS_SCOPE_LOCAL);
+    CHECK(tess_pipeline_named("rx-trimmed", &p, &error) == TESS_OK && p.nodes[0].values[TESS_RX_TRIM] > 1);
     CHECK(tess_pipeline_named("lad", &p, &error) == TESS_OK && p.nodes[1].kind == TESS_NODE_LAD);
-    CHECK(tess_pipeline_named("svdd", &p, &error) == TESS_UNSUPPORTED &&
-          strstr(error.text, "needs training"));
-    CHECK(tess_pipeline_named("selector", &p, &error) == TESS_UNSUPPORTED);
+    CHECK(tess_pipeline_named("svdd", &p, &error) == TESS_OK && tess_pipeline_score(&p) == 3 &&
+          p.nodes[4].kind == TESS_NODE_SOFT_BOUNDARY && p.nodes[4].from == 3 && p.nodes[5].from == 3);
+    CHECK(tess_node_trainable(&p.nodes[1]) && tess_node_trainable(&p.nodes[2]) &&
+          !tess_node_trainable(&p.nodes[3]));
+    CHECK(tess_pipeline_named("selector", &p, &error) == TESS_OK && p.nodes[1].kind == TESS_NODE_SELECTOR);
+    CHECK(tess_node_trainable(&p.nodes[2]) && tess_pipeline_kind(&p, TESS_NODE_BCE) == 4);
     CHECK(tess_pipeline_named("rx-locla", &p, &error) == TESS_BAD_OPTION && strstr(error.text, "rx-local?"));
 }
 
 static void test_mistakes(void)
 {
+    check_refused("{\"nodes\": [{\"kind\": \"rx\", \"trim\": 0.5}]}", "above 1");
+    check_refused("{\"nodes\": [{\"kind\": \"rx\", \"trim\": 2, \"over\": \"image\"}]}", "set");
+    check_refused("{\"nodes\": [{\"kind\": \"snv\"}, {\"kind\": \"rx\"}], \"connections\": []}",
+                  "'snv' does not lead to 'rx'");
     check_refused("{}", "there are no nodes");
     check_refused("{\"nodes\": []}", "there are no nodes");
     check_refused("{\"nodes\": [{\"kind\": \"rx\"}], \"edges\": []}", "edges: is no key");
     check_refused("{\"nodes\": [{\"kind\": \"pcaa\"}]}", "did you mean pca?");
     check_refused("{\"nodes\": [{\"kind\": \"transformer\"}]}", "the kinds are minmax");
+    check_refused("{\"nodes\": [{\"kind\": \"mlp\"}, {\"kind\": \"mse\"}, {\"kind\": \"svdd\"}]}",
+                  "target: is missing");
+    check_refused("{\"nodes\": [{\"kind\": \"mlp\", \"name\": \"encoder\"},"
+                  "{\"kind\": \"residual\", \"target\": \"encodr\"}]}",
+                  "did you mean encoder?");
+    check_refused("{\"nodes\": [{\"kind\": \"minmax\"}, {\"kind\": \"pca\"}, {\"kind\": \"rx\"},"
+                  "{\"kind\": \"lad\", \"target\": \"pca\"}]}",
+                  "target: is no setting");
+    check_refused("{\"nodes\": [{\"kind\": \"minmax\"}, {\"kind\": \"orthogonality\"}, {\"kind\": \"rx\"}]}",
+                  "of the kind pca");
+    check_refused("{\"nodes\": [{\"kind\": \"pca\"}, {\"kind\": \"entropy\"}, {\"kind\": \"rx\"}]}",
+                  "of the kind selector");
+    check_refused("{\"nodes\": [{\"kind\": \"rx\", \"over\": \"local\", \"trainable\": true}]}",
+                  "only a node over the set");
+    check_refused(
+        "{\"nodes\": [{\"kind\": \"minmax\"}, {\"kind\": \"pca\"}, {\"kind\": \"mse\", \"target\": \"rx\"},"
+        "{\"kind\": \"rx\"}]}",
+        "does not lie between");
     check_refused("{\"nodes\": [{\"name\": \"rx\"}]}", "has no kind");
     check_refused("{\"nodes\": [{\"kind\": \"rx\", \"epz\": 1}]}", "did you mean eps?");
     check_refused("{\"nodes\": [{\"kind\": \"snv\", \"components\": 1}]}", "which has eps");

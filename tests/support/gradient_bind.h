@@ -95,6 +95,25 @@ static inline point point_of(const gradient_case *c, tess_dtype dtype)
         add_variable(&p, values, dtype);
         p.forward = forward_dropout;
         break;
+    case TESS_OP_CHANNEL_MAP_GRAD:
+        add_variable(&p, values, dtype);
+        add_variable(&p, c->c * (tess_channel_has_bias((tess_channel_form)c->parts) ? 2 : 1), TESS_F32);
+        if (c->parts == TESS_CHANNEL_BOUNDARY)
+            for (int64_t i = 0; i < c->c; i++)
+                p.variable[1][i] = (double)(float)(0.4 + 0.1 * p.variable[1][i]);
+        p.forward = forward_channel_map;
+        break;
+    case TESS_OP_CHANNEL_DOT_GRAD:
+        add_variable(&p, values, dtype);
+        set_constants(&p, values, dtype);
+        p.results = values / c->c;
+        p.forward = forward_channel_dot;
+        break;
+    case TESS_OP_PENALTY:
+        add_variable(&p, c->h * c->c, TESS_F32);
+        p.results = 1;
+        p.forward = forward_penalty;
+        break;
     case TESS_OP_CONV_GRAD:
         add_variable(&p, CONV_OUT * c->c * c->parts * c->parts, TESS_F32);
         add_variable(&p, CONV_OUT, TESS_F32);
@@ -108,6 +127,8 @@ static inline point point_of(const gradient_case *c, tess_dtype dtype)
     p.factor = normal_values(p.results, 9, dtype);
     if (c->kind == TESS_OP_LOSS)
         p.factor[0] = 4; /* share 1/2, loss scale 8 */
+    if (c->kind == TESS_OP_PENALTY)
+        p.factor[0] = 8; /* loss scale */
     return p;
 }
 
@@ -176,7 +197,7 @@ static inline void bind_loss(const point *p, tess_dtype dtype, train_call *call)
     const tess_tensor t = values_tensor(c, dtype, c->h, c->w, c->c);
     double control[TESS_CONTROLS] = {0};
     control[TESS_CONTROL_LOSS_SCALE] = 8;
-    call->op.loss = (tess_op_loss){(tess_loss)c->parts, 0.1, 0.5, false};
+    call->op.loss = (tess_op_loss){(tess_loss)c->parts, 0.1, 0.5, false, 3};
     set_input(call, t, p->variable[0]);
     set_input(call, t, p->constant);
     set_memory(call, TESS_F64, TESS_CONTROLS, control);
@@ -266,6 +287,49 @@ static inline void bind_dropout(const point *p, tess_dtype dtype, train_call *ca
     set_output(call, t);
 }
 
+static inline void set_control(train_call *call)
+{
+    double control[TESS_CONTROLS] = {0};
+    control[TESS_CONTROL_LOSS_SCALE] = 8;
+    control[TESS_CONTROL_EPOCH] = MAP_EPOCH;
+    set_memory(call, TESS_F64, TESS_CONTROLS, control);
+}
+
+static inline void bind_channel_map(const point *p, tess_dtype dtype, train_call *call)
+{
+    const gradient_case *c = p->c;
+    const tess_tensor t = values_tensor(c, dtype, c->h, c->w, c->c);
+    call->op.channel_map = channel_map_of(c);
+    set_input(call, t, p->factor);
+    set_input(call, t, p->variable[0]);
+    set_input(call, vector_of(TESS_F32, p->size[1]), p->variable[1]);
+    if (c->parts == TESS_CHANNEL_SOFTMAX)
+        set_control(call);
+    set_output(call, t);
+    set_output(call, vector_of(TESS_F32, p->size[1]));
+}
+
+static inline void bind_channel_dot(const point *p, tess_dtype dtype, train_call *call)
+{
+    const gradient_case *c = p->c;
+    const tess_tensor t = values_tensor(c, dtype, c->h, c->w, c->c);
+    call->op.channel_dot.factor = 1.5;
+    set_input(call, values_tensor(c, dtype, c->h, c->w, 1), p->factor);
+    set_input(call, t, p->constant);
+    set_output(call, t);
+}
+
+static inline void bind_penalty(const point *p, train_call *call)
+{
+    call->op.penalty = penalty_of(p->c);
+    set_input(call, vector_of(TESS_F32, p->size[0]), p->variable[0]);
+    set_control(call);
+    set_output(call, vector_of(TESS_F32, p->size[0]));
+    call->op.out[1] = vector_of(TESS_F64, 1);
+    call->out[1].f = (field){calloc(1, sizeof(double)), sizeof(double)};
+    call->op.outputs = 2;
+}
+
 static inline void bind_conv(const point *p, tess_dtype dtype, train_call *call)
 {
     const gradient_case *c = p->c;
@@ -311,6 +375,15 @@ static inline train_call bind_call(const point *p, tess_dtype dtype)
         break;
     case TESS_OP_DROPOUT:
         bind_dropout(p, dtype, &call);
+        break;
+    case TESS_OP_CHANNEL_MAP_GRAD:
+        bind_channel_map(p, dtype, &call);
+        break;
+    case TESS_OP_CHANNEL_DOT_GRAD:
+        bind_channel_dot(p, dtype, &call);
+        break;
+    case TESS_OP_PENALTY:
+        bind_penalty(p, &call);
         break;
     case TESS_OP_CONV_GRAD:
         bind_conv(p, dtype, &call);

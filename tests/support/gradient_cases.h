@@ -32,6 +32,34 @@ static const gradient_case gradient_cases[] = {
     {"rmse strided", TESS_OP_LOSS, 2, 2, 3, 5, 3, TESS_RMSE, TESS_LINEAR, false, 1, true, false},
     {"masked", TESS_OP_LOSS, 2, 1, 3, 5, 3, TESS_MASKED_MSE, TESS_LINEAR, true, 1, false, false},
     {"bce", TESS_OP_LOSS, 1, 1, 2, 3, 70, TESS_BCE_LOGITS, TESS_LINEAR, false, 0, false, false},
+    {"mean", TESS_OP_LOSS, 2, 1, 3, 25, 3, TESS_MEAN, TESS_LINEAR, false, 0, false, false},
+    {"iou", TESS_OP_LOSS, 2, 1, 3, 25, 3, TESS_IOU, TESS_LINEAR, false, 1, false, false},
+    {"shift", TESS_OP_CHANNEL_MAP_GRAD, 2, 1, 3, 7, 5, TESS_CHANNEL_SHIFT, TESS_LINEAR, false, 0, true,
+     false},
+    {"shift-gap", TESS_OP_CHANNEL_MAP_GRAD, 2, 2, 3, 4, 70, TESS_CHANNEL_SHIFT, TESS_LINEAR, false, 3, false,
+     true},
+    {"scale", TESS_OP_CHANNEL_MAP_GRAD, 2, 1, 3, 70, 1, TESS_CHANNEL_SCALE, TESS_LINEAR, false, 0, false,
+     true},
+    {"scale-gap", TESS_OP_CHANNEL_MAP_GRAD, 2, 1, 3, 7, 13, TESS_CHANNEL_SCALE, TESS_LINEAR, false, 5, true,
+     false},
+    {"divide", TESS_OP_CHANNEL_MAP_GRAD, 1, 1, 9, 7, 50, TESS_CHANNEL_DIVIDE, TESS_LINEAR, false, 0, false,
+     false},
+    {"divide-wide", TESS_OP_CHANNEL_MAP_GRAD, 1, 1, 2, 3, 200, TESS_CHANNEL_DIVIDE, TESS_LINEAR, false, 0,
+     true, true},
+    {"softmax", TESS_OP_CHANNEL_MAP_GRAD, 2, 1, 3, 7, 13, TESS_CHANNEL_SOFTMAX, TESS_LINEAR, false, 0, false,
+     false},
+    {"softmax-wide", TESS_OP_CHANNEL_MAP_GRAD, 1, 1, 70, 3, 100, TESS_CHANNEL_SOFTMAX, TESS_LINEAR, false, 2,
+     false, true},
+    {"boundary", TESS_OP_CHANNEL_MAP_GRAD, 2, 1, 5, 40, 1, TESS_CHANNEL_BOUNDARY, TESS_LINEAR, false, 0,
+     false, true},
+    {"channel-dot", TESS_OP_CHANNEL_DOT_GRAD, 2, 1, 3, 7, 13, 0, TESS_LINEAR, false, 0, false, false},
+    {"channel-dot-gap", TESS_OP_CHANNEL_DOT_GRAD, 1, 2, 3, 5, 70, 0, TESS_LINEAR, false, 4, false, false},
+    {"orthogonality", TESS_OP_PENALTY, 1, 1, 4, 1, 11, TESS_ORTHOGONALITY, TESS_LINEAR, false, 0, false,
+     true},
+    {"distinctness", TESS_OP_PENALTY, 1, 1, 5, 1, 9, TESS_DISTINCTNESS, TESS_LINEAR, false, 0, false, true},
+    {"entropy", TESS_OP_PENALTY, 1, 1, 1, 1, 61, TESS_ENTROPY, TESS_LINEAR, false, 0, false, true},
+    {"entropy-target", TESS_OP_PENALTY, 1, 1, 1, 1, 12, TESS_ENTROPY, TESS_LINEAR, true, 0, false, true},
+    {"diversity", TESS_OP_PENALTY, 1, 1, 1, 1, 61, TESS_DIVERSITY, TESS_LINEAR, false, 0, false, true},
     {"batch-norm", TESS_OP_BATCH_NORM_GRAD, 3, 1, 3, 5, 6, 0, TESS_LINEAR, false, 0, false, false},
     {"batch-norm-gap", TESS_OP_BATCH_NORM_GRAD, 2, 2, 3, 2, 13, 0, TESS_LINEAR, false, 3, true, true},
     {"batch-norm-large", TESS_OP_BATCH_NORM_GRAD, 2, 1, 70, 37, 8, 0, TESS_LINEAR, false, 0, false, true},
@@ -59,7 +87,7 @@ static const gradient_case gradient_cases[] = {
 /* Gradients of parameters are added to what is there. */
 static inline bool is_accumulated(const point *p, int k)
 {
-    return p->c->kind == TESS_OP_CONV_GRAD || k == 1;
+    return p->c->kind == TESS_OP_CONV_GRAD || p->c->kind == TESS_OP_PENALTY || k == 1;
 }
 
 /* The gradient of a variable that the op computed, without what it was added to; and nothing else was written. */

@@ -227,6 +227,15 @@ static inline void forward_loss(const point *p, double *out)
         out[0] = mean_root(p);
         return;
     }
+    if (p->c->parts == TESS_IOU) {
+        for (int64_t i = 0; i < count; i++) {
+            const double s = 1 / (1 + exp(-p->variable[0][i])), t = p->constant[i];
+            sum += s * t;
+            weights += s + t - s * t;
+        }
+        out[0] = 1 - (sum + 0.1) / (weights + 0.1);
+        return;
+    }
     for (int64_t i = 0; i < count; i++) {
         const double x = p->variable[0][i], t = p->constant[i], d = x - t,
                      weight = p->c->more ? p->constant[count + i] : 1;
@@ -234,11 +243,112 @@ static inline void forward_loss(const point *p, double *out)
                                  [TESS_L1] = fabs(d),
                                  [TESS_CHARBONNIER] = sqrt(d * d + 0.01),
                                  [TESS_MASKED_MSE] = d * d,
-                                 [TESS_BCE_LOGITS] = fmax(x, 0) - x * t + log1p(exp(-fabs(x)))};
+                                 [TESS_BCE_LOGITS] = (1 - t) * x + (1 + 2 * t) * log1p(exp(-x)),
+                                 [TESS_MEAN] = x};
         sum += weight * losses[p->c->parts];
         weights += weight;
     }
     out[0] = sum / weights;
+}
+
+/* CHANNEL_MAP: variables are values, then weights (and biases). */
+static inline tess_op_channel_map channel_map_of(const gradient_case *c)
+{
+    return (tess_op_channel_map){.form = (tess_channel_form)c->parts,
+                                 .epsilon = c->parts == TESS_CHANNEL_BOUNDARY ? 0.05 : 3,
+                                 .softmax = {3, 5, 0.1, 0.9},
+                                 .accumulate = c->accumulate};
+}
+
+enum { MAP_EPOCH = 4 };
+
+static inline void softmax_factors(const double *values, int64_t count, double *factors)
+{
+    const double temperature = fmax(0.1, 5 * pow(0.9, MAP_EPOCH));
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++)
+        sum += factors[i] = exp(values[i] / temperature);
+    for (int64_t i = 0; i < count; i++)
+        factors[i] *= 3 / sum;
+}
+
+static inline void forward_channel_map(const point *p, double *out)
+{
+    const tess_op_channel_map map = channel_map_of(p->c);
+    const int64_t c = p->c->c;
+    double *factors = malloc((size_t)c * sizeof *factors);
+    softmax_factors(p->variable[1], c, factors);
+    for (int64_t i = 0; i < p->results; i++) {
+        const double x = p->variable[0][i], w = p->variable[1][i % c],
+                     m = tess_channel_has_bias(map.form) ? p->variable[1][c + i % c] : 0,
+                     radius = log1p(exp(10 * w)) / 10;
+        const double all[] = {[TESS_CHANNEL_SHIFT] = x - w,
+                              [TESS_CHANNEL_SCALE] = w * (x - m),
+                              [TESS_CHANNEL_DIVIDE] = (x - m) / (w + map.epsilon),
+                              [TESS_CHANNEL_SOFTMAX] = factors[i % c] * x,
+                              [TESS_CHANNEL_BOUNDARY] =
+                                  radius * radius + fmax(x - radius * radius, 0) / map.epsilon};
+        out[i] = all[map.form];
+    }
+    free(factors);
+}
+
+/* The gradient of one input is the other times the gradient of the result. */
+static inline void forward_channel_dot(const point *p, double *out)
+{
+    for (int64_t i = 0; i < p->size[0]; i++)
+        out[i / p->c->c] += 1.5 * p->variable[0][i] * p->constant[i];
+}
+
+static inline tess_op_penalty penalty_of(const gradient_case *c)
+{
+    return (tess_op_penalty){
+        (tess_penalty)c->parts, c->parts < TESS_ENTROPY ? 0.3 : 300, 1e-6, c->more ? 1.5 : -1, c->h, c->c,
+        {3, 5, 0.1, 0.9}};
+}
+
+static inline double penalty_of_rows(const point *p, bool cosines)
+{
+    const int64_t rows = p->c->h, columns = p->c->c;
+    double sum = 0;
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < rows; j++) {
+            double products[3] = {0};
+            for (int64_t k = 0; k < columns; k++) {
+                const double a = p->variable[0][i * columns + k], b = p->variable[0][j * columns + k];
+                products[0] += a * b, products[1] += a * a, products[2] += b * b;
+            }
+            const double gram = products[0] - (i == j);
+            sum += !cosines ? gram * gram : i < j ? products[0] / sqrt(products[1] * products[2]) : 0;
+        }
+    return cosines ? sum / ((double)(rows * (rows - 1)) / 2) : sum;
+}
+
+static inline void forward_penalty(const point *p, double *out)
+{
+    const tess_op_penalty penalty = penalty_of(p->c);
+    const int64_t count = p->size[0];
+    double *w = malloc((size_t)count * sizeof *w), entropy = 0, variance = 0;
+    softmax_factors(p->variable[0], count, w);
+    for (int64_t i = 0; i < count; i++) {
+        const double q = w[i] / (3 + 1e-6), far = w[i] - 3 / (double)count;
+        entropy -= q * log(q + 1e-6);
+        variance += far * far / (double)count;
+    }
+    free(w);
+    switch (penalty.kind) {
+    case TESS_ORTHOGONALITY:
+    case TESS_DISTINCTNESS:
+        out[0] = penalty_of_rows(p, penalty.kind == TESS_DISTINCTNESS);
+        break;
+    case TESS_ENTROPY:
+        out[0] = p->c->more ? (entropy - 1.5) * (entropy - 1.5) : -entropy;
+        break;
+    case TESS_DIVERSITY:
+        out[0] = -variance;
+        break;
+    }
+    out[0] *= penalty.weight;
 }
 
 /* The seed, item and step of image n. */

@@ -15,6 +15,8 @@ typedef struct pixel_arrays {
     int bands;
     tess_pixel_image image[ARRAY_IMAGES];
     void *samples[ARRAY_IMAGES];
+    int readers;
+    bool in_place;
 } pixel_arrays;
 
 static inline tess_status pixel_arrays_read(void *user, int64_t image, int64_t first, int64_t rows,
@@ -28,9 +30,23 @@ static inline tess_status pixel_arrays_read(void *user, int64_t image, int64_t f
     return TESS_OK;
 }
 
+static inline const void *pixel_arrays_at(void *user, int64_t image, int64_t first)
+{
+    const pixel_arrays *a = user;
+    const size_t row =
+        (size_t)a->image[image].width * (size_t)a->bands * tess_dtype_size(a->image[image].dtype);
+    return (const char *)a->samples[image] + (size_t)first * row;
+}
+
 static inline tess_pixel_set pixel_set_of(pixel_arrays *a)
 {
-    return (tess_pixel_set){a->images, a->bands, a->image, a, pixel_arrays_read};
+    return (tess_pixel_set){a->images,
+                            a->bands,
+                            a->image,
+                            a,
+                            pixel_arrays_read,
+                            a->readers,
+                            a->in_place ? pixel_arrays_at : NULL};
 }
 
 /* Correlated bands around a mean of some thousand, as sensors give them, in fp32 or uint16. */
@@ -94,9 +110,11 @@ static inline void pipeline_run_close(pipeline_run *run)
     tess_registry_close(run->device);
 }
 
-static inline void pipeline_run_fit(pipeline_run *run, const char *json, pixel_arrays *a,
-                                    const double *wavelengths, int64_t rows, int threads)
+/* `kind`: of the device; "separate": the CPU, used as if its memory were not the host's. */
+static inline void pipeline_run_fit_on(const char *kind, pipeline_run *run, const char *json, pixel_arrays *a,
+                                       const double *wavelengths, int64_t rows, int threads)
 {
+    const bool separate = strcmp(kind, "separate") == 0;
     *run = (pipeline_run){0};
     tess_json *parsed = NULL;
     tess_pipeline pipeline;
@@ -109,7 +127,9 @@ static inline void pipeline_run_fit(pipeline_run *run, const char *json, pixel_a
         run->status = tess_spectral_compile(&pipeline, a->bands, wavelengths, &run->plan, &run->error);
     const tess_device_options options = {.memory = &test_counter, .threads = threads};
     if (run->status == TESS_OK)
-        run->status = tess_registry_open("cpu", &options, &run->device, &run->error);
+        run->status = tess_registry_open(separate ? "cpu" : kind, &options, &run->device, &run->error);
+    if (run->status == TESS_OK && separate)
+        run->device->host_memory = false;
     const tess_pixel_stage_settings settings = {
         .device = run->device, .memory = &test_counter, .block_rows = rows};
     if (run->status == TESS_OK)
@@ -118,6 +138,12 @@ static inline void pipeline_run_fit(pipeline_run *run, const char *json, pixel_a
         run->status = tess_statistics_create(&settings, &set, &run->state, &run->statistics, &run->error);
     if (run->status == TESS_OK)
         run->status = tess_statistics_fit(run->statistics, &set, &run->error);
+}
+
+static inline void pipeline_run_fit(pipeline_run *run, const char *json, pixel_arrays *a,
+                                    const double *wavelengths, int64_t rows, int threads)
+{
+    pipeline_run_fit_on("cpu", run, json, a, wavelengths, rows, threads);
 }
 
 static inline tess_status pipeline_run_keep(void *user, int64_t image, int64_t first_row, int64_t rows,

@@ -24,6 +24,12 @@ static const pixels_case pixels_cases[] = {
     {"wide", {1, 1, 3, 200}, 300, 1, 1, 10, 0, 100}, {"none", {1, 1, 3, 4}, 9, 0, 0, 1, 0, 1}};
 enum { PIXELS_CASES = sizeof pixels_cases / sizeof pixels_cases[0] };
 
+static const pixels_case local_cases[] = {
+    {"local", {1, 1, 12, 19}, 7, 0, 0, 100, 0, 0},       {"local-8", {2, 1, 7, 9}, 8, 3, 1, 10, 1, 9},
+    {"local-long", {1, 1, 3, 300}, 16, 0, 0, 10, 2, 13}, {"local-bands", {1, 1, 9, 11}, 37, 0, 0, 3, 0, 0},
+    {"local-one", {1, 1, 1, 1}, 3, 0, 0, 1, 0, 0},       {"local-two", {1, 2, 2, 3}, 1, 0, 0, 1, 0, 0}};
+enum { LOCAL_CASES = sizeof local_cases / sizeof local_cases[0] };
+
 static inline int64_t case_pixels(const pixels_case *k)
 {
     return k->size[0] * k->size[1] * k->size[2] * k->size[3];

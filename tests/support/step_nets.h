@@ -7,6 +7,7 @@
 #include "device/device.h"
 #include "model/diffusion.h"
 #include "net/blocks.h"
+#include "net/channels.h"
 
 enum { STEP_WIDTH = 8 }; /* channels of most values */
 
@@ -245,6 +246,72 @@ static inline tess_value build_dropouts(tess_net *net)
     return step_conv(net, step_conv_relu(net, c, "c"), "d", 3, 3);
 }
 
+static inline tess_value step_map(tess_net *net, tess_value in, const char *name, tess_channel_form form,
+                                  bool frozen)
+{
+    return tess_net_channel_map(
+        net, in,
+        (tess_channel_settings){
+            name, {.form = form, .epsilon = 0.2, .softmax = {3, 5, 0.1, 0.9}}, frozen, 0});
+}
+
+static inline tess_value step_matrix(tess_net *net, tess_value in, const char *name, int64_t channels,
+                                     bool frozen)
+{
+    return tess_net_conv(
+        net, in, (tess_conv_settings){name, channels, TESS_WINDOW_2D(1, 1, 0), .rank = 2, .frozen = frozen});
+}
+
+/* A quadratic score of selected channels, with losses of the score and of the logit, and penalties. */
+static inline tess_value build_selector(tess_net *net)
+{
+    const tess_value x = step_map(net, tess_net_input(net, 13), "scale", TESS_CHANNEL_SCALE, true);
+    const tess_value chosen = step_map(net, x, "select", TESS_CHANNEL_SOFTMAX, false);
+    const tess_op_softmax softmax = {3, 5, 0.1, 0.9};
+    tess_net_add_penalty(net, chosen, (tess_op_penalty){TESS_ENTROPY, 0.1, 1e-6, -1, 1, 13, softmax});
+    tess_net_add_penalty(net, chosen, (tess_op_penalty){TESS_DIVERSITY, 4, 1e-6, -1, 1, 13, softmax});
+    const tess_value centred = step_map(net, chosen, "mean", TESS_CHANNEL_SHIFT, false);
+    const tess_value score =
+        tess_net_channel_dot(net, centred, step_matrix(net, centred, "inverse", 13, false), 1);
+    const tess_value logit = step_map(net, score, "logit", TESS_CHANNEL_SCALE, false);
+    tess_net_add_loss(
+        net, (tess_net_loss){logit, TESS_LOSS_OF_DATA, {TESS_BCE_LOGITS, .share = 2, .positive = 3}});
+    tess_net_add_loss(net, (tess_net_loss){logit, TESS_LOSS_OF_DATA, {TESS_IOU, 1e-6, .share = 0.5}});
+    tess_net_add_loss(net, (tess_net_loss){score, TESS_LOSS_ALONE, {TESS_MEAN, .share = 0.1}});
+    return score;
+}
+
+/* Deep SVDD, with a frozen matrix before it and a side branch that only a penalty needs. */
+static inline tess_value build_svdd(tess_net *net)
+{
+    const tess_value x = tess_net_input(net, 7);
+    const tess_value turned = step_matrix(net, x, "turn", 9, true);
+    const tess_value normal = step_map(net, turned, "norm", TESS_CHANNEL_DIVIDE, false);
+    tess_value h = tess_net_activate(net, step_conv(net, normal, "first", 16, 1), TESS_RELU);
+    h = step_matrix(net, h, "second", 5, false);
+    tess_net_add_penalty(net, h, (tess_op_penalty){TESS_ORTHOGONALITY, 0.05, 0, -1, 5, 16, {0}});
+    const tess_value far = step_map(net, h, "centre", TESS_CHANNEL_SHIFT, true);
+    const tess_value score = tess_net_channel_dot(net, far, far, 0.5);
+    tess_net_add_loss(net, (tess_net_loss){step_map(net, score, "radius", TESS_CHANNEL_BOUNDARY, false),
+                                           TESS_LOSS_ALONE,
+                                           {TESS_MEAN, .share = 1}});
+    const tess_value side = step_matrix(net, x, "side", 4, false);
+    tess_net_add_penalty(net, side, (tess_op_penalty){TESS_DISTINCTNESS, 0.7, 1e-6, -1, 4, 7, {0}});
+    return score;
+}
+
+/* Layers whose result should be their input. */
+static inline tess_value build_autoencoder(tess_net *net)
+{
+    const tess_value x = step_map(net, tess_net_input(net, 10), "scale", TESS_CHANNEL_SCALE, true);
+    tess_value h = step_map(net, x, "norm1", TESS_CHANNEL_DIVIDE, true);
+    h = step_conv(net, step_matrix(net, h, "turn1", 4, true), "first", 4, 1);
+    h = step_map(net, h, "norm2", TESS_CHANNEL_DIVIDE, true);
+    h = step_conv(net, step_matrix(net, h, "turn2", 10, true), "second", 10, 1);
+    tess_net_add_loss(net, (tess_net_loss){h, x, {TESS_MSE, .share = 1.5}});
+    return h;
+}
+
 static const step_net step_nets[] = {
     {"plain", build_plain, false, false, 0},
     {"strides", build_strides, false, false, 0},
@@ -262,6 +329,9 @@ static const step_net step_nets[] = {
     {"negative", build_negative, true, false, 0},
     {"averages", build_averages, false, false, 0},
     {"dropouts", build_dropouts, false, false, 0},
+    {"selector", build_selector, true, true, 0}, /* IOU and penalties are no means over a batch */
+    {"svdd", build_svdd, false, true, 0},
+    {"autoencoder", build_autoencoder, false, true, 0},
     {"diffusion", NULL, false, false, 0},
     {"volume", build_volume, false, false, 4},
 };

@@ -79,8 +79,8 @@ static inline void step_start(step_run *run)
         const float scale = kernel ? sqrtf(1.5f / (float)(one->elements / one->dims[0])) : 0.2f;
         tess_rng_normal((tess_rng_key){5, (uint32_t)i, 0}, 0, one->elements, to);
         for (int64_t k = 0; k < one->elements; k++)
-            to[k] = one->running ? (strstr(one->name, "var") ? 1.0f : 0.0f)
-                                 : scale * to[k] + (weight && !kernel ? 1.0f : 0.0f);
+            to[k] = strstr(one->name, ".running_") ? (strstr(one->name, "var") ? 1.0f : 0.0f)
+                                                   : scale * to[k] + (weight && !kernel ? 1.0f : 0.0f);
     }
     step_set(run, TESS_STATE_PARAMETERS, blocks[0]);
     if (tess_training_state_size(run->training, TESS_STATE_AVERAGE))
@@ -150,7 +150,8 @@ static inline void step_data(step_run *run, uint32_t step, int micro)
         step_fill(run, in, &t, (uint32_t)i, step, first);
     }
     void *to = tess_training_target(run->training, &t);
-    step_fill(run, to, &t, 10, step, first);
+    if (to)
+        step_fill(run, to, &t, 10, step, first);
     if ((to = tess_training_mask(run->training, &t)))
         step_fill(run, to, &t, 11, step, first);
 }

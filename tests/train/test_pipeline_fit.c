@@ -109,6 +109,55 @@ static void test_rx(void)
     pixel_arrays_free(&a);
 }
 
+/* RX fitted again without the pixels that score high, in blocks of any size and with any threads. */
+static void test_trim(void)
+{
+    enum { C = 9, TIMES = 2 };
+    static const char trimmed[] =
+        "{\"nodes\": [{\"kind\": \"rx\", \"eps\": 0, \"trim\": 1.4, \"trims\": 2}]}";
+    pixel_arrays a;
+    pixel_arrays_fill(&a, 3, 14, 11, C, TESS_U16);
+    int64_t count, kept = 0;
+    double *all = pixels_of(&a, 0, 3, &count), *weights = calloc((size_t)count, sizeof *weights),
+           *next = calloc((size_t)count, sizeof *next);
+    for (int64_t p = 0; p < count; p++)
+        weights[p] = 1;
+    for (int time = 0; time < TIMES; time++) {
+        for (int64_t p = 0; p < count; p++)
+            next[p] = plain_rx(all, weights, count, C, 0, all + p * C) <= 1.4 * C;
+        memcpy(weights, next, (size_t)count * sizeof *weights);
+    }
+    for (int64_t p = 0; p < count; p++)
+        kept += weights[p] > 0;
+    CHECK_MSG(kept > count / 4 && kept < count, "%d of %d pixels stay", (int)kept, (int)count);
+    for (int rows = 1; rows <= 14; rows += 6) {
+        pipeline_run run;
+        pipeline_run_fit(&run, trimmed, &a, NULL, rows, rows > 1 ? 2 : 1);
+        CHECK_MSG(run.status == TESS_OK, "%s", run.error.text);
+        CHECK(run.plan->passes == 1 + TIMES && tess_statistics_fit_readings(run.plan) == 1 + TIMES);
+        const double *covariance = tess_spectral_part(&run.state, 0, "covariance");
+        double sum = 0, mean = 0, square = 0; /* of the first band */
+        for (int64_t p = 0; p < count; p++)
+            sum += weights[p], mean += weights[p] * all[p * C];
+        for (int64_t p = 0; p < count; p++)
+            square += weights[p] * (all[p * C] - mean / sum) * (all[p * C] - mean / sum);
+        CHECK_MSG(near(covariance[0], square / (sum - 1), 1e-10), "variance %.12g, not %.12g", covariance[0],
+                  square / (sum - 1));
+        float *scores = pipeline_run_scores(&run, &a, 1);
+        for (int64_t p = 0; p < pixel_count(&a, 1); p += 13) {
+            double x[C];
+            for (int c = 0; c < C; c++)
+                x[c] = pixel_value(&a, 1, p, c);
+            const double right = plain_rx(all, weights, count, C, 0, x);
+            CHECK_MSG(near(scores[p], right, 1e-4), "%g is not %g", (double)scores[p], right);
+        }
+        free(scores);
+        pipeline_run_close(&run);
+    }
+    free(all), free(weights), free(next);
+    pixel_arrays_free(&a);
+}
+
 /* The parameters of min-max, two PCAs and RX from one pass, in any block size and with any threads. */
 static void test_fused(void)
 {
@@ -337,6 +386,9 @@ static void test_passes(void)
         {"{\"kind\": \"pca\"}, {\"kind\": \"minmax\"}, {\"kind\": \"rx\"}", 2, 2, 1},
         {"{\"kind\": \"bandpass\", \"to\": 850}, {\"kind\": \"minmax\"}, {\"kind\": \"rx\"}", 1, 1, 1},
         {"{\"kind\": \"rx\"}, {\"kind\": \"false_alarm\"}", 3, 3, 1},
+        {"{\"kind\": \"minmax\"}, {\"kind\": \"rx\", \"trim\": 2, \"trims\": 4}, {\"kind\": \"false_alarm\"}",
+         7, 7, 1},
+        {"{\"kind\": \"sigmoid\"}, {\"kind\": \"rx\", \"trim\": 2, \"trims\": 1}", 2, 8, 4},
         {"{\"kind\": \"rx\"}, {\"kind\": \"score_to_logit\"}, {\"kind\": \"false_alarm\"}", 3, 3, 1},
         {"{\"kind\": \"sigmoid\"}, {\"kind\": \"rx\"}", 1, 4, 4},
         {"{\"kind\": \"minmax\", \"over\": \"image\"}, {\"kind\": \"lad\"}", 1, 2, 2},
@@ -370,13 +422,12 @@ static void test_passes(void)
 }
 
 /* Planned bytes are the bytes held. */
-static void test_bytes(void)
+static void test_bytes(const char *json)
 {
     pixel_arrays a;
     pixel_arrays_fill(&a, 2, 12, 9, 6, TESS_U16);
     pipeline_run run;
-    pipeline_run_fit(&run, "{\"nodes\": [{\"kind\": \"snv\"}, {\"kind\": \"pca\"}, {\"kind\": \"rx\"}]}", &a,
-                     NULL, 5, 2);
+    pipeline_run_fit(&run, json, &a, NULL, 5, 2);
     CHECK_MSG(run.status == TESS_OK, "%s", run.error.text);
     const tess_pixel_set set = pixel_set_of(&a);
     const tess_pixel_stage_settings settings = {
@@ -421,13 +472,15 @@ static void test_memory(void)
 int main(void)
 {
     test_rx();
+    test_trim();
     test_fused();
     test_cuts();
     test_local_and_stream();
     test_holes();
     test_refusals();
     test_passes();
-    test_bytes();
+    test_bytes("{\"nodes\": [{\"kind\": \"snv\"}, {\"kind\": \"pca\"}, {\"kind\": \"rx\"}]}");
+    test_bytes("{\"nodes\": [{\"kind\": \"rx\", \"trim\": 2}]}");
     test_memory();
     return check_end();
 }

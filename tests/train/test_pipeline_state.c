@@ -51,7 +51,7 @@ static void test_file(void)
     pipeline_run_fit(&run, json, &a, wavelengths, 4, 2);
     CHECK_MSG(run.status == TESS_OK, "%s", run.error.text);
     float *before = pipeline_run_scores(&run, &a, 1);
-    CHECK_MSG(tess_spectral_save(&test_counter, in_folder("fitted.safetensors"), &run.state, &run.error) ==
+    CHECK_MSG(tess_spectral_save(&test_counter, in_folder("fitted.safetensors"), &run.state, NULL, 0, &run.error) ==
                   TESS_OK,
               "%s", run.error.text);
     const double threshold = run.state.of[7][0];

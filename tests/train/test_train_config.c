@@ -144,7 +144,7 @@ static void test_mistakes(void)
         {"{" BASE ",\"optimizer\":{\"rates\":1}}",
          "optimizer.rates: is no key; did you mean optimizer.rate?"},
         {"{" BASE ",\"loss\":{\"zzzzzzzz\":1}}", "loss.zzzzzzzz: is no key; the keys here are kind, epsilon"},
-        {"{" BASE ",\"zzzzzzzzzz\":1}", "zzzzzzzzzz: is no key; the keys here are batch"},
+        {"{" BASE ",\"zzzzzzzzzz\":1}", "zzzzzzzzzz: is no key; the keys here are pipeline"},
         {"{" BASE ",\"optimizer\":{\"rate\":\"fast\"}}",
          "optimizer.rate: expected a number above 0, got \"fast\""},
         {"{" BASE ",\"optimizer\":{\"rate\":0}}", "optimizer.rate: expected a number above 0, got 0"},
@@ -328,8 +328,37 @@ static void test_memory(void)
     }
 }
 
+/* A pipeline: its own defaults, steps that the number of cubes decides, and the same again from what is written. */
+static void test_pipeline(void)
+{
+    static const char text[] =
+        "{\"pipeline\":{\"nodes\":[{\"kind\":\"rx\"}]},\"train\":[\"rx\"],\"data\":{\"folders\":[\"a\"]},"
+        "\"epochs\":5,\"batch\":4,\"output\":\"o.safetensors\"}";
+    tess_train_config c, again;
+    tess_error error = {{0}};
+    CHECK_MSG(tess_train_config_parse(text, strlen(text), "", &c, &error) == TESS_OK, "%s", error.text);
+    CHECK(c.network.architecture == TESS_TRAIN_PIPELINE && c.pipeline.graph && c.train.count == 1 &&
+          c.data.shuffle);
+    CHECK(tess_train_config_pipeline(&c, 10, 40, &error) == TESS_OK);
+    CHECK(c.steps == 13 && c.data.crop == 40 && c.schedule.warmup == 0 &&
+          c.schedule.kind == TESS_RATE_CONSTANT && c.optimizer.clip == 1 && c.optimizer.betas[1] == 0.999 &&
+          c.average == 0 && c.validation.every == 3);
+    tess_json *json = tess_train_config_json(&c);
+    char *written = tess_json_dump(json, false);
+    CHECK_MSG(tess_train_config_parse(written, strlen(written), "", &again, &error) == TESS_OK, "%s",
+              error.text);
+    CHECK(tess_train_config_pipeline(&again, 10, 40, &error) == TESS_OK);
+    CHECK_MSG(tess_train_config_continues(json, &again, &error) == TESS_OK, "%s", error.text);
+    CHECK(tess_train_config_pipeline(&again, 11, 40, &error) != TESS_OK && strstr(error.text, "14 steps"));
+    tess_json_free(json);
+    tess_small_free(written);
+    tess_train_config_clear(&c);
+    tess_train_config_clear(&again);
+}
+
 int main(void)
 {
+    test_pipeline();
     CHECK(mkdtemp(folder) != NULL);
     test_short();
     test_full();

@@ -36,6 +36,7 @@ extern const tess_kernel tess_cpu_gradients, tess_cpu_loss, tess_cpu_loss_rms, t
 tess_status tess_cpu_loss_refuses(const tess_op *op, tess_error *why);
 extern const tess_kernel tess_cpu_group_norm_grad, tess_cpu_batch_norm, tess_cpu_attention_grad;
 extern const tess_kernel tess_cpu_gradients_reference;
+extern const tess_kernel tess_cpu_channel_map, tess_cpu_channel_dot, tess_cpu_penalty;
 extern const tess_kernel tess_cpu_moments, tess_cpu_score, tess_cpu_local_rx, tess_cpu_statistics_reference;
 extern const tess_kernel tess_cpu_reference;
 extern const tess_kernel *const tess_cpu_kernels[];

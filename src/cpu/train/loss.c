@@ -3,7 +3,7 @@
  *
  * Lines are divided into blocks by the size alone; each block is summed, then the blocks in their order. The mean of
  * a masked loss is over the mask's weights, which are known only after the first pass: a second pass writes the
- * gradients. */
+ * gradients. IOU sums the intersection in place of the loss and the union in place of the weights. */
 #include <math.h>
 
 #include "base/checked.h"
@@ -16,8 +16,19 @@ enum { BLOCK = 1 << 14 }; /* values, about */
 typedef struct loss_job {
     const tess_op *op;
     const tess_op_buffers *buffers;
-    double factor; /* of the gradients */
+    double factor;    /* of the gradients */
+    double hit, miss; /* IOU: factors of the slope where the target is 1 and 0 */
 } loss_job;
+
+static double sigmoid(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+
+static double weight_of_target(const tess_op_loss *loss, double target)
+{
+    return loss->positive > 0 ? 1 + (loss->positive - 1) * target : 1;
+}
 
 static int64_t lines_a_block(const tess_tensor *t)
 {
@@ -50,14 +61,21 @@ static double loss_of(const tess_op_loss *loss, double prediction, double target
     case TESS_RMSE: /* loss_rms.c */
         return NAN;
     case TESS_BCE_LOGITS:
-        return (prediction > 0 ? prediction : 0) - prediction * target + log1p(exp(-fabs(prediction)));
+        return (1 - target) * prediction +
+               weight_of_target(loss, target) *
+                   (log1p(exp(-fabs(prediction))) + (prediction < 0 ? -prediction : 0));
+    case TESS_MEAN:
+        return prediction;
+    case TESS_IOU:
+        return sigmoid(prediction) * target;
     }
     return NAN;
 }
 
 /* NaN stays NaN, so that it is noticed. */
-static double derivative_of(const tess_op_loss *loss, double prediction, double target)
+static double derivative_of(const loss_job *job, double prediction, double target)
 {
+    const tess_op_loss *loss = &job->op->loss;
     const double d = prediction - target;
     switch (loss->kind) {
     case TESS_MSE:
@@ -72,7 +90,11 @@ static double derivative_of(const tess_op_loss *loss, double prediction, double 
     case TESS_RMSE:
         return NAN;
     case TESS_BCE_LOGITS:
-        return 1 / (1 + exp(-prediction)) - target;
+        return 1 - target - weight_of_target(loss, target) * sigmoid(-prediction);
+    case TESS_MEAN:
+        return 1;
+    case TESS_IOU:
+        return sigmoid(prediction) * sigmoid(-prediction) * ((1 - target) * job->miss - target * job->hit);
     }
     return NAN;
 }
@@ -114,6 +136,7 @@ static void sum_item(void *arg, int64_t item, int thread)
     const tess_tensor *in = &job->op->in[0];
     const tess_cpu_runs runs = runs_of(job->op);
     const int64_t lines = lines_a_block(in), end = tess_min_i64(tess_cpu_lines(in), (item + 1) * lines);
+    const bool iou = job->op->loss.kind == TESS_IOU;
     double *sums = (double *)job->buffers->workspace + 2 * item, loss = 0, weight = 0;
     few_values few;
     for (int64_t line = item * lines; line < end; line++)
@@ -122,8 +145,10 @@ static void sum_item(void *arg, int64_t item, int thread)
                 const int64_t count = tess_min_i64(TESS_CPU_FEW, runs.length - c);
                 load(job, line, x, c, count, &few);
                 for (int64_t i = 0; i < count; i++) {
-                    const double w = few.weight[i];
-                    loss += w * loss_of(&job->op->loss, few.prediction[i], few.target[i]);
+                    const double one = loss_of(&job->op->loss, few.prediction[i], few.target[i]);
+                    const double w = iou ? sigmoid(few.prediction[i]) + (double)few.target[i] - one
+                                         : (double)few.weight[i];
+                    loss += iou ? one : w * one;
                     weight += w;
                 }
             }
@@ -146,7 +171,7 @@ static void gradient_item(void *arg, int64_t line, int thread)
             load(job, line, x, c, count, &few);
             for (int64_t i = 0; i < count; i++)
                 gradients[i] = (float)(job->factor * (double)few.weight[i] *
-                                       derivative_of(&job->op->loss, few.prediction[i], few.target[i]));
+                                       derivative_of(job, few.prediction[i], few.target[i]));
             tess_cpu_store(out->dtype, job->buffers->out[0], tess_cpu_line(out, line) + x * out->stride_w + c,
                            count, gradients);
         }
@@ -158,7 +183,7 @@ static void loss_run(tess_device *device, const tess_op *op, void *state, const 
     (void)state, (void)stream;
     tess_pool *pool = tess_cpu_of(device)->pool;
     const double *sums = buffers->workspace, *control = buffers->in[2];
-    loss_job job = {op, buffers, 0};
+    loss_job job = {.op = op, .buffers = buffers};
     double loss = 0, weight = 0;
     const int64_t blocks = blocks_of(&op->in[0]);
     tess_pool_run(pool, blocks, sum_item, &job);
@@ -167,7 +192,14 @@ static void loss_run(tess_device *device, const tess_op *op, void *state, const 
         weight += sums[2 * i + 1];
     }
     /* A mask without weights: neither loss nor gradients. */
-    const double share = weight > 0 || weight < 0 ? op->loss.share / weight : 0;
+    double share = weight > 0 || weight < 0 ? op->loss.share / weight : 0;
+    if (op->loss.kind == TESS_IOU) {
+        const double whole = weight + op->loss.epsilon, part = loss + op->loss.epsilon;
+        job.hit = 1 / whole;
+        job.miss = part / (whole * whole);
+        loss = 1 - part / whole;
+        share = op->loss.share;
+    }
     job.factor = share * control[TESS_CONTROL_LOSS_SCALE];
     double *out = buffers->out[1];
     *out = share * loss + (op->loss.accumulate ? *out : 0);

@@ -75,6 +75,12 @@ void add_copy(packing *p, int64_t count, const float *values, float *packed)
     add(p, item);
 }
 
+/* True for an op whose parameters, of one value a channel, are kept as they are, one after the other. */
+bool keeps(const tess_op *op)
+{
+    return op->kind == TESS_OP_GROUP_NORM || op->kind == TESS_OP_CHANNEL_MAP;
+}
+
 /* Strides of the packed values, how they are packed, and the place of row `first`. */
 void lay_out(pack_item *item, const tess_op *op, bool turned, int64_t first)
 {
@@ -136,7 +142,10 @@ extern "C" cudaError_t tess_cuda_pack(const tess_op *op, int param, int64_t firs
 {
     packing p;
     begin(&p, stream);
-    add_piece(&p, op, param, false, first, count, values, packed);
+    if (keeps(op))
+        add_copy(&p, count, values, (float *)packed + param * op->out[0].c + first);
+    else
+        add_piece(&p, op, param, false, first, count, values, packed);
     flush(&p);
     return p.result;
 }
@@ -152,7 +161,7 @@ extern "C" cudaError_t tess_cuda_repack(const tess_repack *list, int count, cuda
             continue;
         const bool turned = r->turned && r->param == TESS_PARAM_KERNEL;
         const int64_t rows = turned ? r->op->in[0].c : params[r->param].rows;
-        if (r->op->kind == TESS_OP_GROUP_NORM) /* its parameters are kept as they are, one after the other */
+        if (keeps(r->op))
             add_copy(&p, rows, r->values, (float *)r->packed + r->param * rows);
         else
             add_piece(&p, r->op, r->param, turned, 0, rows, r->values, r->packed);

@@ -75,8 +75,12 @@ extern const tess_cuda_launch tess_cuda_pointwise_grad, tess_cuda_noise, tess_cu
     tess_cuda_optimize;
 /* norm/, attention/: BATCH_NORM_TRAIN and BATCH_NORM_GRAD, GROUP_NORM_GRAD, ATTENTION_GRAD. */
 extern const tess_cuda_launch tess_cuda_batch_norm, tess_cuda_group_norm_grad, tess_cuda_attention_grad;
-/* statistics/: moments.cu: MOMENTS; score.cu: SCORE, and the reason why LOCAL_RX is not there. */
-extern const tess_cuda_launch tess_cuda_moments, tess_cuda_score;
+/* Pipelines: channel_map.cu: CHANNEL_MAP and its gradient; channel_dot.cu: CHANNEL_DOT and its gradient; penalty.cu: PENALTY;
+ * loss_iou.cu: LOSS of kind IOU. */
+extern const tess_cuda_launch tess_cuda_channel_map, tess_cuda_channel_dot, tess_cuda_penalty,
+    tess_cuda_loss_iou;
+/* statistics/: moments.cu: MOMENTS; score.cu: SCORE; local_rx.cu: LOCAL_RX. */
+extern const tess_cuda_launch tess_cuda_moments, tess_cuda_score, tess_cuda_local_rx;
 /* hopper*.cu: wgmma and bulk copies, sm_90a. A weak symbol, NULL in a build without it. */
 extern const tess_cuda_launch tess_cuda_hopper;
 

@@ -29,6 +29,8 @@ size_t tess_cuda_weight_bytes(const tess_op *op)
 {
     const bool conv =
         op->kind == TESS_OP_CONV || op->kind == TESS_OP_CONV_TRANSPOSE || op->kind == TESS_OP_UP_CONV;
+    if (op->kind == TESS_OP_CHANNEL_MAP) /* as they are, one after the other */
+        return (size_t)op->in[0].c * (tess_channel_has_bias(op->channel_map.form) ? 2 : 1) * sizeof(float);
     return conv ? tess_cuda_tap_bytes(op) * (size_t)op->kernel[TESS_DEPTH] : 0;
 }
 
@@ -40,7 +42,7 @@ void tess_cuda_pack_op(tess_device *device, const tess_op *op, int param, int64_
     tess_cuda *cuda = tess_cuda_of(device);
     const int64_t taps = (int64_t)op->kernel[0] * op->kernel[1] * op->kernel[2];
     const int64_t other = op->kind == TESS_OP_CONV_TRANSPOSE ? op->out[0].c : op->in[0].c;
-    const int64_t row = param == TESS_PARAM_BIAS ? 1 : other * taps;
+    const int64_t row = param == TESS_PARAM_BIAS || op->kind == TESS_OP_CHANNEL_MAP ? 1 : other * taps;
     const int64_t most = tess_max_i64(1, (int64_t)(SCRATCH / sizeof(float)) / row);
     if ((size_t)row * sizeof(float) > SCRATCH) {
         tess_cuda_keep_text(device, TESS_UNSUPPORTED,

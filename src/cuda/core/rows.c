@@ -59,7 +59,27 @@ static bool is_diffuse(const tess_op *op)
 
 static bool is_loss(const tess_op *op)
 {
-    return op->kind == TESS_OP_LOSS && op->loss.kind != TESS_RMSE;
+    return op->kind == TESS_OP_LOSS && op->loss.kind != TESS_RMSE && op->loss.kind != TESS_IOU;
+}
+
+static bool is_loss_iou(const tess_op *op)
+{
+    return op->kind == TESS_OP_LOSS && op->loss.kind == TESS_IOU;
+}
+
+static bool is_channel_map(const tess_op *op)
+{
+    return op->kind == TESS_OP_CHANNEL_MAP || op->kind == TESS_OP_CHANNEL_MAP_GRAD;
+}
+
+static bool is_channel_dot(const tess_op *op)
+{
+    return op->kind == TESS_OP_CHANNEL_DOT || op->kind == TESS_OP_CHANNEL_DOT_GRAD;
+}
+
+static bool is_penalty(const tess_op *op)
+{
+    return op->kind == TESS_OP_PENALTY;
 }
 
 static bool is_loss_rms(const tess_op *op)
@@ -94,7 +114,12 @@ static bool is_moments(const tess_op *op)
 
 static bool is_score(const tess_op *op)
 {
-    return op->kind == TESS_OP_SCORE || op->kind == TESS_OP_LOCAL_RX;
+    return op->kind == TESS_OP_SCORE;
+}
+
+static bool is_local_rx(const tess_op *op)
+{
+    return op->kind == TESS_OP_LOCAL_RX;
 }
 
 static bool is_rays(const tess_op *op)
@@ -222,12 +247,17 @@ LAUNCHED(noise, "noise", tess_cuda_noise, is_noise)
 LAUNCHED(diffuse, "diffuse", tess_cuda_diffuse, is_diffuse)
 LAUNCHED(loss, "loss", tess_cuda_loss, is_loss)
 LAUNCHED(loss_rms, "loss", tess_cuda_loss_rms, is_loss_rms)
+LAUNCHED(loss_iou, "loss", tess_cuda_loss_iou, is_loss_iou)
+LAUNCHED(channel_map, "channel map", tess_cuda_channel_map, is_channel_map)
+LAUNCHED(channel_dot, "channel dot", tess_cuda_channel_dot, is_channel_dot)
+LAUNCHED(penalty, "penalty", tess_cuda_penalty, is_penalty)
 LAUNCHED(optimize, "optimize", tess_cuda_optimize, is_optimize)
 LAUNCHED(batch_norm, "batch norm", tess_cuda_batch_norm, is_batch_norm)
 LAUNCHED(group_norm_grad, "group norm", tess_cuda_group_norm_grad, is_group_norm_grad)
 LAUNCHED(attention_grad, "attention", tess_cuda_attention_grad, is_attention_grad)
 LAUNCHED(moments, "moments", tess_cuda_moments, is_moments)
 LAUNCHED(score, "score", tess_cuda_score, is_score)
+LAUNCHED(local_rx, "local rx", tess_cuda_local_rx, is_local_rx)
 LAUNCHED(rays, "rays", tess_cuda_rays, is_rays)
 LAUNCHED(flip, "flip", tess_cuda_flip, is_flip)
 LAUNCHED(channel_sum, "channel sum", tess_cuda_channel_sum, is_channel_sum)
@@ -253,12 +283,17 @@ const tess_kernel *const tess_cuda_kernels[] = {&samples,
                                                 &diffuse,
                                                 &loss,
                                                 &loss_rms,
+                                                &loss_iou,
+                                                &channel_map,
+                                                &channel_dot,
+                                                &penalty,
                                                 &optimize,
                                                 &batch_norm,
                                                 &group_norm_grad,
                                                 &attention_grad,
                                                 &moments,
                                                 &score,
+                                                &local_rx,
                                                 &hopper,
                                                 &tess_cuda_cudnn_row,
                                                 &conv_grad,

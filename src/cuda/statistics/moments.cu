@@ -148,11 +148,12 @@ tess_moments_plan plan_of(const tess_op *op)
     p.tiles = ceil_div(p.channels + 1, TESS_STRIPS * TESS_STRIP);
     p.strips = ceil_div(ceil_div(p.channels + 1, p.tiles), TESS_STRIP);
     p.tiles = ceil_div(p.channels + 1, p.strips * TESS_STRIP);
+    p.blocks = p.tiles > 1 ? 2 * p.strips : ceil_div(p.channels + 1, TESS_PIECE);
     p.pixels = op->in[0].n * tess_pixels(&op->in[0]);
     const int64_t most = CARD * (p.tiles > 1 ? 1 : (int64_t)tess_moments_resident(p.strips)),
                   wanted = (p.pixels + LEAST - 1) / LEAST;
     p.ranges = (unsigned)(wanted < most ? wanted : most);
-    p.values = ((int64_t)p.tiles * tess_moments_half(p.strips) +
+    p.values = ((int64_t)p.tiles * tess_moments_half(p.blocks) +
                 (int64_t)p.tiles * (p.tiles - 1) / 2 * tess_moments_whole(p.strips)) *
                TESS_PIECE_VALUES;
     return p;
@@ -170,11 +171,6 @@ size_t workspace(const tess_op *op)
     return (size_t)(p.ranges + 1) * (size_t)p.values * sizeof(double) +
            ((size_t)p.channels + (size_t)p.ranges * (size_t)p.tiles * 2) * sizeof(float) +
            (needs_counts(op) ? (size_t)p.pixels : 0) + 16;
-}
-
-bool is_even(const tess_tensor *t)
-{
-    return tess_flat(t) && (t->n == 1 || t->stride_n == tess_pixels(t) * t->stride_w);
 }
 
 const char *refuses(const tess_op *op, int)
@@ -195,19 +191,26 @@ const char *refuses(const tess_op *op, int)
     return NULL;
 }
 
-cudaError_t run(const tess_op *op, const tess_op_buffers *b, cudaStream_t stream)
+/* The pixels and the mask of an op. */
+tess_moments_job job_of(const tess_op *op, const tess_op_buffers *b)
 {
     tess_moments_job job = {};
     job.plan = plan_of(op);
     job.in = op->in[0];
-    job.flat = is_even(&job.in);
-    job.covariance = op->moments.covariance;
+    job.flat = tess_moments_even(&job.in);
     job.from = (const float *)b->in[0];
     if (op->inputs > 1) {
         job.mask = op->in[1];
-        job.flat_mask = is_even(&job.mask);
+        job.flat_mask = tess_moments_even(&job.mask);
         job.mask_from = b->in[1];
     }
+    return job;
+}
+
+cudaError_t run(const tess_op *op, const tess_op_buffers *b, cudaStream_t stream)
+{
+    tess_moments_job job = job_of(op, b);
+    job.covariance = op->moments.covariance;
     job.partial = (double *)(((uintptr_t)b->workspace + 15) / 16 * 16);
     job.sums = job.partial + job.plan.ranges * job.plan.values;
     float *shift = (float *)(job.sums + job.plan.values);
@@ -232,5 +235,12 @@ cudaError_t run(const tess_op *op, const tess_op_buffers *b, cudaStream_t stream
 }
 
 } // namespace
+
+cudaError_t tess_moments_counts(const tess_op *op, const tess_op_buffers *b, uint8_t *counts,
+                                cudaStream_t stream)
+{
+    counts_kernel<<<8 * CARD, THREADS, 0, stream>>>(job_of(op, b), counts);
+    return cudaGetLastError();
+}
 
 extern "C" const tess_cuda_launch tess_cuda_moments = {refuses, run, NULL, workspace};

@@ -5,23 +5,26 @@
  * into registers while the products of these are summed. A lane's value of 4 pixels x 8 channels, X[lane % 4][lane / 4], is at
  * once the left and the right operand of mma: both want the pixel in lane % 4 and the channel in lane / 4.
  *
- * half_kernel: a pair of equal tiles. Strip s has 2 (strips - s) pieces from the diagonal on; a warp takes two strips
- * whose pieces are as many in every warp. whole_kernel: a pair of different tiles; a warp takes one strip of the first.
+ * half_kernel: a pair of equal tiles. Strip s has blocks - 2 s pieces from the diagonal on; a warp takes two strips
+ * whose pieces are as many, within one, in every warp. whole_kernel: a pair of different tiles; a warp takes one strip of the first.
+ *
+ * What it costs, for N pixels of 100 channels: 400 N bytes, read once; 13 blocks are 49 pieces of 256 operations a pixel,
+ * 12544 N, of which 10200 N are the triangle's own. A warp has 12 or 13 pieces, 13 x 32 cycles of its part of a
+ * multiprocessor for 8 pixels: N = 5e6 on 132 of them at 1.75 GHz take 1.13 ms (45 TFLOP/s of the triangle's), the
+ * bytes 0.47 ms at 4.3 TB/s. So the matrix instructions bind; shared memory is in use for two thirds of their time.
  *
  * Grid: x ranges, y tiles or pairs. The rows of shared memory are 4 (mod 16) doubles apart, so that the lanes of a load
  * use different banks. */
-#include <cuda/std/limits>
-
-#include "cuda/statistics/moments.cuh"
+#include "cuda/statistics/moments_reader.cuh"
 
 namespace
 {
 
-enum { PIXELS = 16, STEP = 8 }; /* of a stage; of one matrix instruction */
+enum { STEP = 8 }; /* pixels of one matrix instruction */
 
-constexpr int width_of(int strips)
+constexpr int strips_of(int blocks)
 {
-    return strips * TESS_STRIP;
+    return (blocks + 1) / 2;
 }
 
 constexpr int warps_of(int strips)
@@ -72,80 +75,6 @@ template <int STRIDE> __device__ __forceinline__ void load_left(double (&a)[4], 
     a[3] = high[1];
 }
 
-/* A warp's part in reading one tile's channels of PIXELS pixels. */
-template <int STRIPS, int WARPS> struct reader {
-    static constexpr int WIDTH = width_of(STRIPS), STRIDE = WIDTH + 4, COUNT = (WIDTH + 31) / 32,
-                         ROWS = (PIXELS + WARPS - 1) / WARPS;
-    const tess_moments_job &job;
-    int first, warp, lane; /* first: channel of the tile */
-    float value[ROWS][COUNT], shift[COUNT];
-    float least = cuda::std::numeric_limits<float>::infinity(),
-          largest = -cuda::std::numeric_limits<float>::infinity();
-    unsigned there; /* bit r: row r is a pixel of the range */
-
-    __device__ __forceinline__ reader(const tess_moments_job &j, int tile)
-        : job(j), first(tile * WIDTH), warp((int)threadIdx.x / 32), lane((int)threadIdx.x % 32)
-    {
-#pragma unroll
-        for (int i = 0; i < COUNT; i++)
-            shift[i] = is_channel(i) ? job.shift[first + lane + 32 * i] : 0;
-    }
-
-    __device__ __forceinline__ bool is_channel(int i) const
-    {
-        return lane + 32 * i < WIDTH && first + lane + 32 * i < job.plan.channels;
-    }
-
-    /* To registers. */
-    __device__ __forceinline__ void read(int64_t pixel, int64_t end)
-    {
-        there = 0;
-#pragma unroll
-        for (int r = 0; r < ROWS; r++) {
-            const int row = warp + r * WARPS;
-            const int64_t p = pixel + row;
-            if (row >= PIXELS || p >= end || (job.counts && !job.counts[p]))
-                continue;
-            there |= 1u << r;
-            const float *from = job.from + tess_moments_place(job.in, job.flat, p) + first + lane;
-#pragma unroll
-            for (int i = 0; i < COUNT; i++)
-                value[r][i] = is_channel(i) ? __ldg(from + 32 * i) : 0;
-        }
-    }
-
-    /* From registers to shared memory; rows that do not count are zero. */
-    __device__ __forceinline__ void write(double *to)
-    {
-#pragma unroll
-        for (int r = 0; r < ROWS; r++) {
-            const int row = warp + r * WARPS;
-            if (row >= PIXELS)
-                break;
-            bool good = there >> r & 1;
-#pragma unroll
-            for (int i = 0; i < COUNT; i++)
-                good = good && (!is_channel(i) || isfinite(value[r][i]));
-            good = __all_sync(0xffffffffu, good);
-#pragma unroll
-            for (int i = 0; i < COUNT; i++) {
-                const int channel = lane + 32 * i;
-                if (channel >= WIDTH)
-                    break;
-                double x = 0;
-                if (good && is_channel(i)) {
-                    x = (double)value[r][i] - (double)shift[i];
-                    least = fminf(least, value[r][i]);
-                    largest = fmaxf(largest, value[r][i]);
-                } else if (good && first + channel == job.plan.channels) {
-                    x = 1;
-                }
-                to[row * STRIDE + channel] = x;
-            }
-        }
-    }
-};
-
 __device__ __forceinline__ void store_piece(double *to, int piece, const double (&d)[4])
 {
     double2 *at = (double2 *)to + (piece * 32 + (int)threadIdx.x % 32) * 2;
@@ -153,11 +82,11 @@ __device__ __forceinline__ void store_piece(double *to, int piece, const double 
     at[1] = make_double2(d[2], d[3]);
 }
 
-/* The strips of warp ROLE: A, and B or none (B = STRIPS). Their pieces are 2 STRIPS + 2 together, or 2 STRIPS if STRIPS
- * is odd. */
-template <int STRIPS, int ROLE> struct role {
+/* The strips of warp ROLE: A, and B or none (B = STRIPS). */
+template <int BLOCKS, int ROLE> struct role {
+    static constexpr int STRIPS = strips_of(BLOCKS);
     static constexpr int A = ROLE, B = STRIPS % 2 ? (ROLE ? STRIPS - ROLE : STRIPS) : STRIPS - 1 - ROLE;
-    static constexpr int PIECES_A = 2 * (STRIPS - A), PIECES_B = 2 * (STRIPS - B);
+    static constexpr int PIECES_A = BLOCKS - 2 * A, PIECES_B = B < STRIPS ? BLOCKS - 2 * B : 0;
     static constexpr int STRIDE = width_of(STRIPS) + 4;
 
     double a[PIECES_A][4] = {}, b[PIECES_B ? PIECES_B : 1][4] = {};
@@ -173,7 +102,7 @@ template <int STRIPS, int ROLE> struct role {
             if (PIECES_B)
                 load_left<STRIDE>(left_b, at, B < STRIPS ? B : 0);
 #pragma unroll
-            for (int block = 2 * A; block < 2 * STRIPS; block++) {
+            for (int block = 2 * A; block < BLOCKS; block++) {
                 load_right<STRIDE>(right, at, block);
                 multiply(a[block - 2 * A], left_a, right);
                 if (block >= 2 * B)
@@ -186,25 +115,26 @@ template <int STRIPS, int ROLE> struct role {
     {
 #pragma unroll
         for (int i = 0; i < PIECES_A; i++)
-            store_piece(to, tess_moments_first(STRIPS, A) + i, a[i]);
+            store_piece(to, tess_moments_first(BLOCKS, A) + i, a[i]);
 #pragma unroll
         for (int i = 0; i < PIECES_B; i++)
-            store_piece(to, tess_moments_first(STRIPS, B) + i, b[i]);
+            store_piece(to, tess_moments_first(BLOCKS, B) + i, b[i]);
     }
 };
 
 /* All warps of a CTA read; this one sums what its role says. Two stages: a warp may write the next one while others still
  * read this one. */
-template <int STRIPS, int ROLE>
+template <int BLOCKS, int ROLE>
 __device__ __forceinline__ void half_role(const tess_moments_job &job, double *stage,
                                           float (*extremes)[TESS_STRIPS])
 {
+    constexpr int STRIPS = strips_of(BLOCKS);
     using source = reader<STRIPS, warps_of(STRIPS)>;
     const int64_t first = blockIdx.x * job.plan.pixels / job.plan.ranges,
                   end = (blockIdx.x + (int64_t)1) * job.plan.pixels / job.plan.ranges;
     const int tile = (int)blockIdx.y;
     source from(job, tile);
-    role<STRIPS, ROLE> sums;
+    role<BLOCKS, ROLE> sums;
     int which = 0;
     from.read(first, end);
     for (int64_t p = first; p < end; p += PIXELS, which ^= 1) {
@@ -215,7 +145,7 @@ __device__ __forceinline__ void half_role(const tess_moments_job &job, double *s
         sums.add(now);
     }
     sums.store(job.partial + blockIdx.x * job.plan.values +
-               (int64_t)tile * tess_moments_half(STRIPS) * TESS_PIECE_VALUES);
+               (int64_t)tile * tess_moments_half(BLOCKS) * TESS_PIECE_VALUES);
 #pragma unroll
     for (int lanes = 16; lanes > 0; lanes /= 2) {
         from.least = fminf(from.least, __shfl_xor_sync(0xffffffffu, from.least, lanes));
@@ -237,25 +167,26 @@ __device__ __forceinline__ void half_role(const tess_moments_job &job, double *s
     to[1] = extremes[1][0];
 }
 
-template <int STRIPS>
-__global__ void __launch_bounds__(32 * warps_of(STRIPS), resident_of(STRIPS))
+template <int BLOCKS>
+__global__ void __launch_bounds__(32 * warps_of(strips_of(BLOCKS)), resident_of(strips_of(BLOCKS)))
     half_kernel(const __grid_constant__ tess_moments_job job)
 {
+    constexpr int STRIPS = strips_of(BLOCKS);
     __shared__ double stage[2 * PIXELS * (width_of(STRIPS) + 4)];
     __shared__ float extremes[2][TESS_STRIPS];
     constexpr int WARPS = warps_of(STRIPS);
     const int warp = (int)threadIdx.x / 32; /* a warp's strips are constants: its sums stay in registers */
     if (warp == 0)
-        half_role<STRIPS, 0>(job, stage, extremes);
+        half_role<BLOCKS, 0>(job, stage, extremes);
     if constexpr (WARPS > 1)
         if (warp == 1)
-            half_role<STRIPS, 1>(job, stage, extremes);
+            half_role<BLOCKS, 1>(job, stage, extremes);
     if constexpr (WARPS > 2)
         if (warp == 2)
-            half_role<STRIPS, 2>(job, stage, extremes);
+            half_role<BLOCKS, 2>(job, stage, extremes);
     if constexpr (WARPS > 3)
         if (warp == 3)
-            half_role<STRIPS, 3>(job, stage, extremes);
+            half_role<BLOCKS, 3>(job, stage, extremes);
 }
 
 template <int STRIPS>
@@ -295,7 +226,7 @@ __global__ void __launch_bounds__(32 * STRIPS, 1) whole_kernel(const __grid_cons
         }
     }
     double *to = job.partial + blockIdx.x * job.plan.values +
-                 ((int64_t)job.plan.tiles * tess_moments_half(STRIPS) +
+                 ((int64_t)job.plan.tiles * tess_moments_half(2 * STRIPS) +
                   (int64_t)blockIdx.y * tess_moments_whole(STRIPS)) *
                      TESS_PIECE_VALUES;
 #pragma unroll
@@ -303,21 +234,25 @@ __global__ void __launch_bounds__(32 * STRIPS, 1) whole_kernel(const __grid_cons
         store_piece(to, strip * 2 * STRIPS + block, sums[block]);
 }
 
-template <int STRIPS> cudaError_t launch(const tess_moments_job &job, cudaStream_t stream)
+template <int BLOCKS> cudaError_t launch(const tess_moments_job &job, cudaStream_t stream)
 {
+    constexpr int STRIPS = strips_of(BLOCKS);
     const int tiles = job.plan.tiles;
-    half_kernel<STRIPS><<<dim3(job.plan.ranges, (unsigned)tiles), 32 * warps_of(STRIPS), 0, stream>>>(job);
-    if (tiles > 1) {
-        const size_t bytes = 4 * PIXELS * (width_of(STRIPS) + 4) * sizeof(double);
-        const cudaError_t result = cudaFuncSetAttribute(
-            whole_kernel<STRIPS>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
-        if (result != cudaSuccess)
-            return result;
-        whole_kernel<STRIPS>
-            <<<dim3(job.plan.ranges, (unsigned)(tiles * (tiles - 1) / 2)), 32 * STRIPS, bytes, stream>>>(job);
-    }
+    half_kernel<BLOCKS><<<dim3(job.plan.ranges, (unsigned)tiles), 32 * warps_of(STRIPS), 0, stream>>>(job);
+    if constexpr (BLOCKS % 2 == 0)
+        if (tiles > 1) {
+            const size_t bytes = 4 * PIXELS * (width_of(STRIPS) + 4) * sizeof(double);
+            const cudaError_t result = cudaFuncSetAttribute(
+                whole_kernel<STRIPS>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+            if (result != cudaSuccess)
+                return result;
+            const dim3 grid(job.plan.ranges, (unsigned)(tiles * (tiles - 1) / 2));
+            whole_kernel<STRIPS><<<grid, 32 * STRIPS, bytes, stream>>>(job);
+        }
     return cudaGetLastError();
 }
+
+typedef cudaError_t (*launcher)(const tess_moments_job &job, cudaStream_t stream);
 
 } // namespace
 
@@ -328,22 +263,8 @@ unsigned tess_moments_resident(int strips)
 
 cudaError_t tess_moments_products(const tess_moments_job &job, cudaStream_t stream)
 {
-    switch (job.plan.strips) {
-    case 1:
-        return launch<1>(job, stream);
-    case 2:
-        return launch<2>(job, stream);
-    case 3:
-        return launch<3>(job, stream);
-    case 4:
-        return launch<4>(job, stream);
-    case 5:
-        return launch<5>(job, stream);
-    case 6:
-        return launch<6>(job, stream);
-    case 7:
-        return launch<7>(job, stream);
-    default:
-        return launch<8>(job, stream);
-    }
+    static const launcher launchers[2 * TESS_STRIPS] = {
+        launch<1>, launch<2>,  launch<3>,  launch<4>,  launch<5>,  launch<6>,  launch<7>,  launch<8>,
+        launch<9>, launch<10>, launch<11>, launch<12>, launch<13>, launch<14>, launch<15>, launch<16>};
+    return launchers[job.plan.blocks - 1](job, stream);
 }

@@ -10,7 +10,7 @@
  * parts, leaves too few digits of the smallest directions. */
 #include <cuda/std/limits>
 
-#include "cuda/core/tensors.cuh"
+#include "cuda/statistics/moments.cuh"
 
 namespace
 {
@@ -26,14 +26,6 @@ struct score_job {
     const float *from, *mu, *factor;
     float *to;
 };
-
-__device__ __forceinline__ int64_t place(const tess_tensor &t, bool flat, int64_t pixel)
-{
-    if (flat)
-        return pixel * t.stride_w;
-    const int64_t all = t.d * t.h * t.w, n = pixel / all;
-    return tess_place(t, false, n, pixel - n * all);
-}
 
 /* What a thread reads of DEPTH channels: 8 of them of one pixel, and ROWS values of F. */
 template <int ROWS> struct operands {
@@ -93,7 +85,7 @@ __global__ void __launch_bounds__(THREADS, 2) score_kernel(const __grid_constant
     __shared__ __align__(16) float xs[DEPTH][LINE];
     __shared__ float fs[DEPTH][SIDE * ROWS + 1], squares[SIDE][LINE];
     const int64_t first = (int64_t)blockIdx.x * PIXELS, mine = first + threadIdx.x % PIXELS;
-    const float *pixel = mine < job.pixels ? job.from + place(job.in, job.flat, mine) : NULL;
+    const float *pixel = mine < job.pixels ? job.from + tess_moments_place(job.in, job.flat, mine) : NULL;
     float score = 0;
     for (int pass = 0; pass < job.passes; pass++) {
         float sum[8][ROWS] = {};
@@ -120,20 +112,13 @@ __global__ void __launch_bounds__(THREADS, 2) score_kernel(const __grid_constant
             score += squares[i][threadIdx.x];
     }
     if (threadIdx.x < PIXELS && mine < job.pixels)
-        job.to[place(job.out, job.flat_out, mine)] =
+        job.to[tess_moments_place(job.out, job.flat_out, mine)] =
             isfinite(score) ? score : cuda::std::numeric_limits<float>::quiet_NaN();
-}
-
-bool is_even(const tess_tensor *t)
-{
-    return tess_flat(t) && (t->n == 1 || t->stride_n == tess_pixels(t) * t->stride_w);
 }
 
 const char *refuses(const tess_op *op, int)
 {
     const tess_tensor *in = &op->in[0], *factor = &op->in[2];
-    if (op->kind == TESS_OP_LOCAL_RX)
-        return "local scores are computed on the CPU alone; use `device` cpu";
     if (in->dtype != TESS_F32 || op->out[0].dtype != TESS_F32)
         return "scores take pixels of fp32 values";
     if (in->c < 1 || in->c > 1 << 14 || in->n * tess_pixels(in) < 1)
@@ -156,8 +141,8 @@ cudaError_t run(const tess_op *op, const tess_op_buffers *b, cudaStream_t stream
     score_job job = {};
     job.in = op->in[0];
     job.out = op->out[0];
-    job.flat = is_even(&job.in);
-    job.flat_out = is_even(&job.out);
+    job.flat = tess_moments_even(&job.in);
+    job.flat_out = tess_moments_even(&job.out);
     job.channels = (int)op->in[0].c;
     job.rows = (int)(tess_values(&op->in[2]) / op->in[2].c);
     job.passes = (job.rows + SIDE * MOST - 1) / (SIDE * MOST);

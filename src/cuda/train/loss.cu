@@ -65,14 +65,19 @@ __device__ __forceinline__ void loss_of(const tess_op_loss &loss, double x, doub
         *slope = *value > 0 ? d / *value : d;
         break;
     case TESS_RMSE: /* loss_rms.cu */
+    case TESS_IOU:  /* loss_iou.cu */
         *value = *slope = NAN;
         break;
     case TESS_BCE_LOGITS: {
-        const double e = exp(-fabs(x));
-        *value = fmax(x, 0.0) - x * y + log1p(e);
-        *slope = (x < 0 ? e : 1) / (1 + e) - y;
+        const double e = exp(-fabs(x)), weight = loss.positive > 0 ? 1 + (loss.positive - 1) * y : 1;
+        *value = (1 - y) * x + weight * (log1p(e) + fmax(-x, 0.0));
+        *slope = 1 - y - weight * (x < 0 ? 1 : e) / (1 + e);
         break;
     }
+    case TESS_MEAN:
+        *value = x;
+        *slope = 1;
+        break;
     }
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/process.h"
 #include "job/common/note.h"
 
@@ -51,26 +52,21 @@ static bool has_separate_memory(const tess_device *device)
     return !device->host_memory || (wanted && strcmp(wanted, "1") == 0);
 }
 
-static tess_status open_device(tess_engine *engine, tess_memory *memory, const tess_common *common,
-                               tess_error *error)
+/* Opens `wanted`, "auto", "cpu", "cuda" or "cuda:K", and takes its seconds. */
+static tess_status open_device(tess_engine *engine, const char *wanted, int threads, tess_device **device,
+                               double *seconds, tess_error *error)
 {
     const tess_dist *dist = engine->dist;
-    engine->memory = memory;
-    tess_stop_init(&engine->stop, common->progress, common->progress_user);
-    if (common->threads < 0 || common->threads > 1024)
-        return tess_fail(error, TESS_BAD_OPTION, "`threads` %d: use 1 to 1024, or 0 for all",
-                         common->threads);
-    const int threads = common->threads > 0 ? useful_threads(common) : dist->threads;
     tess_device_options options = {.threads = threads,
                                    .index = dist->places[dist->rank].local,
                                    .in_turn = true, /* ranks take the cards of their host in turn */
-                                   .memory = memory,
+                                   .memory = engine->memory,
                                    .stop = &engine->stop,
                                    .isa = getenv("TESSERA_ISA")};
     if (options.isa && !*options.isa)
         options.isa = NULL;
     char kind[16];
-    snprintf(kind, sizeof kind, "%s", common->device);
+    snprintf(kind, sizeof kind, "%s", wanted);
     char *colon = strchr(kind, ':');
     if (colon) {
         char *end;
@@ -78,70 +74,88 @@ static tess_status open_device(tess_engine *engine, tess_memory *memory, const t
         options.in_turn = false;
         *colon = '\0';
         if (end == colon + 1 || *end || options.index < 0 || strcmp(kind, "cuda") != 0)
-            return tess_fail(error, TESS_BAD_OPTION, "`device` %s: use auto, cpu, cuda or cuda:K",
-                             common->device);
+            return tess_fail(error, TESS_BAD_OPTION, "`device` %s: use auto, cpu, cuda or cuda:K", wanted);
     }
-    TESS_TRY(tess_registry_open(kind, &options, &engine->device, error));
-    engine->device->facts(engine->device, &engine->facts);
-    engine->separate_memory = has_separate_memory(engine->device);
+    const double start = tess_clock();
+    TESS_TRY(tess_registry_open(kind, &options, device, error));
+    *seconds = tess_clock() - start;
+    return TESS_OK;
+}
+
+/* Everything that follows from the device: facts, precision, rates. */
+static tess_status use_device(tess_engine *engine, tess_device *device, const tess_common *common,
+                              tess_error *error)
+{
+    engine->device = device;
+    device->facts(device, &engine->facts);
+    engine->separate_memory = has_separate_memory(device);
     tess_precision precision;
     TESS_TRY(tess_precision_of(&engine->facts, common->precision, &precision, error));
     engine->dtype = precision.dtype;
     engine->tf32 = precision.tf32;
     engine->precision = precision.name;
-    TESS_TRY(tess_pool_create(threads, &engine->host, error));
-    tess_pool_watch(engine->host, &engine->stop);
-    return tess_rates_open(engine->device, &engine->rates, error);
-}
-
-/* Counts the ranks that compute on the same card, or in the same host's memory. */
-static tess_status compare_devices(tess_engine *engine, tess_error *error)
-{
-    typedef struct entry {
-        char kind[16];
-        uint64_t id;
-    } entry;
-    tess_dist *dist = engine->dist;
-    entry mine = {.id = engine->facts.id}, *all = tess_small_alloc((size_t)dist->size, sizeof *all);
-    tess_status status = all ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for the ranks");
-    snprintf(mine.kind, sizeof mine.kind, "%s", engine->device->kind);
-    status = tess_dist_agree(dist, status, error);
-    if (status == TESS_OK)
-        status = tess_dist_gather(dist, &mine, sizeof mine, all, error);
-    engine->sharing = 0;
-    for (int r = 0; r < dist->size && status == TESS_OK; r++) {
-        engine->sharing +=
-            all[r].id == mine.id && strcmp(dist->places[r].host, dist->places[dist->rank].host) == 0;
-        if (strcmp(all[r].kind, all[0].kind) != 0)
-            status =
-                tess_fail(error, TESS_UNSUPPORTED,
-                          "rank %d (%s) computes on %s and rank 0 (%s) on %s; set `device` to one that all "
-                          "hosts have",
-                          r, dist->places[r].host, all[r].kind, dist->places[0].host, all[0].kind);
-    }
-    tess_small_free(all);
-    return status;
+    TESS_TRY(tess_rates_open(device, &engine->rates, error));
+    tess_rates_set(engine->rates, TESS_COST_OPEN, engine->choice.open_seconds, 1e-18);
+    return TESS_OK;
 }
 
 tess_status tess_engine_open(tess_engine *engine, tess_memory *memory, const tess_common *common,
                              tess_error *error)
 {
-    memset(engine, 0, sizeof *engine);
-    tess_dist_init_solo(&engine->alone);
-    engine->dist = &engine->alone;
-    engine->sharing = 1;
-    return open_device(engine, memory, common, error);
+    return tess_engine_open_on(engine, NULL, memory, common, error);
 }
 
-tess_status tess_engine_open_ranks(tess_engine *engine, tess_dist *dist, tess_memory *memory,
-                                   const tess_common *common, tess_error *error)
+tess_status tess_engine_open_on(tess_engine *engine, tess_dist *dist, tess_memory *memory,
+                                const tess_common *common, tess_error *error)
 {
-    if (dist->size == 1)
-        return tess_engine_open(engine, memory, common, error);
     memset(engine, 0, sizeof *engine);
-    engine->dist = dist;
-    TESS_TRY(tess_dist_agree(dist, open_device(engine, memory, common, error), error));
-    return compare_devices(engine, error);
+    tess_dist_init_solo(&engine->alone);
+    engine->dist = dist ? dist : &engine->alone;
+    engine->sharing = 1;
+    engine->memory = memory;
+    tess_stop_init(&engine->stop, common->progress, common->progress_user);
+    if (common->threads < 0 || common->threads > 1024)
+        return tess_fail(error, TESS_BAD_OPTION, "`threads` %d: use 1 to 1024, or 0 for all",
+                         common->threads);
+    const int threads = common->threads > 0 ? useful_threads(common) : engine->dist->threads;
+    tess_device *device = NULL;
+    TESS_TRY(open_device(engine, common->device, threads, &device, &engine->choice.open_seconds, error));
+    TESS_TRY(use_device(engine, device, common, error));
+    TESS_TRY(tess_pool_create(threads, &engine->host, error));
+    tess_pool_watch(engine->host, &engine->stop);
+    return TESS_OK;
+}
+
+static tess_status bind_again(tess_engine *engine, tess_error *error)
+{
+    for (int i = 0; i < engine->model_count; i++) {
+        tess_engine_model *m = &engine->models[i];
+        tess_bound_destroy(m->bound);
+        m->bound = NULL;
+    }
+    for (int i = 0; i < engine->model_count; i++) {
+        tess_engine_model *m = &engine->models[i];
+        TESS_TRY(tess_bound_create(m->model.net, engine->device, engine->dtype, &m->bound, error));
+        if (engine->tf32)
+            tess_bound_allow_tf32(m->bound);
+    }
+    return TESS_OK;
+}
+
+tess_status tess_engine_move(tess_engine *engine, const tess_common *common, const char *kind,
+                             tess_error *error)
+{
+    tess_device *before = engine->device, *device = NULL;
+    double seconds;
+    TESS_TRY(open_device(engine, kind, tess_pool_threads(engine->host), &device, &seconds, error));
+    engine->choice.open_seconds = seconds;
+    tess_rates_destroy(engine->rates);
+    engine->rates = NULL;
+    tess_status status = use_device(engine, device, common, error);
+    if (status == TESS_OK)
+        status = bind_again(engine, error);
+    tess_registry_close(before);
+    return status;
 }
 
 tess_mem_scope tess_engine_scope(const tess_engine *engine)
@@ -241,11 +255,29 @@ tess_status tess_engine_model_load(tess_engine *engine, tess_engine_model *m, te
     return tess_bound_load(m->bound, m->file, m->weights.data, error);
 }
 
-tess_status tess_engine_load(tess_engine *engine, tess_error *error)
+void tess_engine_learn_weights(tess_engine *engine, double seconds, double values)
+{
+    engine->choice.load_seconds = seconds;
+    if (values > 0)
+        tess_rates_set(engine->rates, TESS_COST_PACK, 0, seconds / (values * (double)sizeof(float)));
+}
+
+static tess_status load_all(tess_engine *engine, tess_error *error)
 {
     for (int i = 0; i < engine->model_count; i++)
         TESS_TRY(tess_engine_model_load(engine, &engine->models[i], error));
     return engine->device->streams->sync(engine->device, NULL, error);
+}
+
+tess_status tess_engine_load(tess_engine *engine, tess_error *error)
+{
+    const double start = tess_clock();
+    double values = 0;
+    TESS_TRY(load_all(engine, error));
+    for (int i = 0; i < engine->model_count; i++)
+        values += (double)engine->models[i].model.parameters;
+    tess_engine_learn_weights(engine, tess_clock() - start, values);
+    return TESS_OK;
 }
 
 void tess_engine_unload(tess_engine *engine)

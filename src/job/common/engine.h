@@ -8,6 +8,7 @@
 #include "dist/dist.h"
 #include "model/model.h"
 #include "net/plan.h"
+#include "plan/choose.h"
 #include "plan/rates.h"
 
 enum { TESS_ENGINE_MODELS = 2 }; /* a folder can mix gray and colour images */
@@ -28,6 +29,15 @@ typedef struct tess_precision {
     const char *name;
 } tess_precision;
 
+/* How the device was decided on: job/common/choice.h. */
+typedef struct tess_engine_choice {
+    bool undecided, predicted, was_auto;
+    tess_decision decision;
+    char refused[256];   /* why the card that was chosen is not used; "": it is, or none was chosen */
+    double open_seconds; /* of the device in use */
+    double load_seconds; /* of reading and packing weights */
+} tess_engine_choice;
+
 typedef struct tess_engine {
     tess_dist *dist; /* the ranks that share the job, or &alone */
     tess_dist alone;
@@ -45,16 +55,26 @@ typedef struct tess_engine {
     const char *precision; /* the precision in use, resolved from "auto" */
     tess_engine_model models[TESS_ENGINE_MODELS];
     int model_count;
+    tess_engine_choice choice;
 } tess_engine;
 
 /* Sets `stop` first, so that it is valid also if this fails. The engine must not move afterwards. */
 tess_status tess_engine_open(tess_engine *engine, tess_memory *memory, const tess_common *common,
                              tess_error *error) TESS_MUST_CHECK;
-/* Collective: the same for a job that ranks share. Each takes its part of the host's cores and cards, and all must have
+/* Collective: the same for a job that ranks share; NULL: alone. Each takes its part of the host's cores and cards, and all must have
  * found the same kind of device. */
 tess_status tess_engine_open_ranks(tess_engine *engine, tess_dist *dist, tess_memory *memory,
                                    const tess_common *common, tess_error *error) TESS_MUST_CHECK;
+/* Its two parts. The first is not collective; NULL: alone. The second counts the ranks that share the device's memory, and
+ * is called again when the device has changed. */
+tess_status tess_engine_open_on(tess_engine *engine, tess_dist *dist, tess_memory *memory,
+                                const tess_common *common, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_engine_compare(tess_engine *engine, tess_error *error) TESS_MUST_CHECK;
 void tess_engine_close(tess_engine *engine);
+/* Opens another device in place of the one in use; memory, stop and host threads stay. Models are bound again; their weights
+ * must not be loaded. If the device cannot be opened, nothing changes. */
+tess_status tess_engine_move(tess_engine *engine, const tess_common *common, const char *kind,
+                             tess_error *error) TESS_MUST_CHECK;
 /* Which memory the job's total counts: without host memory if the device has separate memory. */
 tess_mem_scope tess_engine_scope(const tess_engine *engine);
 /* Resolves "auto", "fp16" and so on for this device. */
@@ -78,6 +98,8 @@ tess_status tess_engine_bundled_of(tess_engine *engine, int64_t channels, tess_e
 tess_status tess_engine_volume_of(tess_engine *engine, const char *name, tess_inflation how,
                                   tess_engine_model **out, tess_error *error) TESS_MUST_CHECK;
 tess_status tess_engine_load(tess_engine *engine, tess_error *error) TESS_MUST_CHECK;
+/* Learns the rate of reading and packing weights, in seconds for so many values. */
+void tess_engine_learn_weights(tess_engine *engine, double seconds, double values);
 void tess_engine_unload(tess_engine *engine);
 /* Returns the memory that the device can give to this rank if no limit is set. */
 uint64_t tess_engine_free_limit(const tess_engine *engine);

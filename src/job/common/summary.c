@@ -20,6 +20,24 @@ void tess_say(tess_summary *w, const char *format, ...)
         w->used += (size_t)wanted < w->size - w->used ? (size_t)wanted : w->size - w->used - 1;
 }
 
+/* "choice    cpu: cpu 0.1 s (...), cuda 0.6 s (...)"; each phase, if they differ. */
+static void say_choice(tess_summary *w, const tess_json *plan)
+{
+    const tess_json *chosen = tess_json_get(plan, "chosen");
+    const char *reason = tess_json_get_string(plan, "device_reason", NULL),
+               *first = tess_json_get_string(tess_json_at(chosen, 0), "device", "?");
+    bool same = true;
+    if (!reason)
+        return;
+    for (int64_t i = 1; i < tess_json_length(chosen); i++)
+        same = same && strcmp(tess_json_get_string(tess_json_at(chosen, i), "device", "?"), first) == 0;
+    tess_say(w, "choice    %s", same ? first : "");
+    for (int64_t i = 0; i < tess_json_length(chosen) && !same; i++)
+        tess_say(w, "%s%s by %s", i ? ", " : "", tess_json_get_string(tess_json_at(chosen, i), "phase", "?"),
+                 tess_json_get_string(tess_json_at(chosen, i), "device", "?"));
+    tess_say(w, ": %s\n", reason);
+}
+
 void tess_say_device(tess_summary *w, const tess_json *record)
 {
     const int64_t ranks = tess_json_get_int(record, "ranks", 1);
@@ -29,6 +47,7 @@ void tess_say_device(tess_summary *w, const tess_json *record)
     if (ranks > 1)
         tess_say(w, " on each of %lld ranks", (long long)ranks);
     tess_say(w, "\n");
+    say_choice(w, tess_json_get(record, "plan"));
 }
 
 void tess_say_bytes(tess_summary *w, const tess_json *bytes)

@@ -51,7 +51,9 @@ void tess_say_detecting(tess_summary *w, const tess_json *record)
     tess_say_device(w, record);
     tess_say(w, "planned   ");
     tess_say_bytes(w, tess_json_get(plan, "peak_bytes"));
-    tess_say(w, ", blocks of %lld rows\n", (long long)tess_json_get_int(plan, "block_rows", 0));
+    tess_say(w, ", blocks of %lld rows, %.3g s%s\n", (long long)tess_json_get_int(plan, "block_rows", 0),
+             tess_json_get_double(plan, "seconds", 0),
+             tess_json_get_bool(plan, "calibrated", false) ? "" : " (not calibrated)");
     if (!measured)
         return;
     say_phases(w, measured);

@@ -104,7 +104,7 @@ static tess_status write_fitted(import *im, tess_error *error)
         status = tess_cuvis_load(&im->cuvis, &facts, im->weights, im->memory, &plan, &state, error);
     if (status != TESS_OK)
         return tess_fail_prefix(error, status, im->weights_path);
-    status = tess_spectral_save(im->memory, s->output, &state, error);
+    status = tess_spectral_save(im->memory, s->output, &state, NULL, 0, error);
     tess_spectral_state_free(&state);
     tess_spectral_plan_free(plan);
     return status;

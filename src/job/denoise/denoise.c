@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/process.h"
+#include "job/common/choice.h"
 #include "job/common/context.h"
 #include "job/common/note.h"
 #include "job/common/record.h"
@@ -129,7 +130,7 @@ static tess_status describe(tess_denoise_job *job, tess_context *context, bool w
 {
     const tess_denoise_settings *s = job->settings;
     tess_memory *memory = &context->memory;
-    TESS_TRY(tess_engine_open_ranks(&job->engine, context->dist, memory, &s->common, error));
+    TESS_TRY(tess_choice_open_ranks(&job->engine, context->dist, memory, &s->common, error));
     TESS_TRY(tess_dist_agree(job->engine.dist, list_files(job, error), error));
     TESS_TRY(tess_denoise_same_list(job, error));
     TESS_TRY(describe_files(job, error));
@@ -145,6 +146,7 @@ static tess_status describe(tess_denoise_job *job, tess_context *context, bool w
     }
     for (int m = 0; m < job->engine.model_count; m++)
         job->volumes |= job->engine.models[m].model.volume; /* a model given by name is used for all files */
+    TESS_TRY(tess_denoise_choose(job, error));
     if (will_run && job->engine.separate_memory && !job->volumes)
         TESS_TRY(warm(job, error));
     tess_process_reset_peak();
@@ -278,7 +280,7 @@ static tess_status finish(tess_denoise_job *job, bool ran, tess_status status, c
         status = status == TESS_OK ? shared : status;
     }
     for (int64_t i = 0; i < job->count && ran; i++)
-        tess_denoise_report(job->settings, &job->files[i]);
+        tess_denoise_note_result(job->settings, &job->files[i]);
     if (status != TESS_OK)
         status = broken_off(job, ran, status, record, error);
     else
@@ -312,6 +314,7 @@ static tess_status denoise(tess_context *context, const tess_denoise_settings *g
     const bool ran = status == TESS_OK && !plan_only;
     if (ran)
         status = run(&job, error);
+    job.wall = tess_clock() - job.start;
     status = tess_dist_agree(context->dist, finish(&job, ran, status, record, error), error);
     tess_engine_close(&job.engine);
     tess_denoise_list_free(job.files, job.count);

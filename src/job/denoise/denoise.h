@@ -47,7 +47,9 @@ typedef struct tess_denoise_file {
      * 32-bit integers whose range is that of the data. Else both are 0. */
     tess_scale exact;
     tess_denoise_look look;
-    tess_scale scale;                          /* the samples that mean 0 and 1 */
+    tess_scale scale; /* the samples that mean 0 and 1 */
+    tess_scale
+        shown; /* the samples that become the ends of the output's, if those have another type or maximum */
     const char *scale_origin;                  /* "type", "as it is", "given", "data" */
     double sigma;                              /* negative: the model takes none, or a map gives the levels */
     double channel_sigma[TESS_NOISE_CHANNELS]; /* of each channel, if it was estimated */
@@ -62,6 +64,7 @@ typedef struct tess_denoise_file {
     tess_cut_plan cut; /* of a volume, for a 3-D network */
     double seconds;
     double psnr, ssim;    /* NaN: not measured */
+    double cut_off;       /* share of the samples outside `shown`, if that matters */
     double truth_outside; /* share of the truth's samples that the figures clamp to the range */
     tess_status status;
     char *error;      /* owned; NULL: no error */
@@ -96,15 +99,15 @@ typedef struct tess_denoise_job {
     tess_engine engine;
     tess_denoise_file *files;
     int64_t count;
-    bool folder;            /* the output is a folder: a bad file does not fail the others */
-    bool volumes;           /* the model is 3-D */
-    bool listed;            /* `files` is complete */
-    bool interrupted;       /* the caller stopped it */
-    tess_mem_bytes planned; /* the largest of each category */
-    uint64_t planned_total; /* of the largest file, not the sum of the categories */
-    double planned_seconds, start;
-    tess_queue_sizes queue_sizes; /* for a device with separate memory */
-    uint64_t host_bytes;          /* pinned; planned and allocated */
+    bool folder;                         /* the output is a folder: a bad file does not fail the others */
+    bool volumes;                        /* the model is 3-D */
+    bool listed;                         /* `files` is complete */
+    bool interrupted;                    /* the caller stopped it */
+    tess_mem_bytes planned;              /* the largest of each category */
+    uint64_t planned_total;              /* of the largest file, not the sum of the categories */
+    double planned_seconds, start, wall; /* wall: from the start to the last output */
+    tess_queue_sizes queue_sizes;        /* for a device with separate memory */
+    uint64_t host_bytes;                 /* pinned; planned and allocated */
     tess_queue_figures figures;
     char replanned[128];       /* the reason, if the job was planned again */
     uint64_t baseline;         /* bytes free on the device before the plan's blocks */
@@ -188,6 +191,10 @@ typedef struct tess_sample_words {
     char text[32];
 } tess_sample_words;
 tess_sample_words tess_denoise_words(const tess_denoise_file *file, double sample);
+/* Whether samples are written as another integer type, or with another maximum, and so have other numbers. */
+bool tess_denoise_rescales(const tess_denoise_file *file);
+/* The sample of a value of the look; integers without a fraction. */
+double tess_denoise_sample_of(const tess_denoise_file *file, double value);
 /* Opens a file of the job, with doubles if `dtype` is F64. */
 tess_status tess_denoise_open(tess_memory *memory, const char *path, tess_axes axes, tess_dtype dtype,
                               tess_reader **reader, tess_error *error) TESS_MUST_CHECK;
@@ -205,6 +212,11 @@ tess_status tess_denoise_set_scale(const tess_denoise_settings *settings, tess_d
 /* Opens the file's header, finds its model, and fills info, model and request. */
 tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settings *settings,
                                   tess_denoise_file *file, tess_error *error) TESS_MUST_CHECK;
+/* Fills the request, which depends on the device. */
+void tess_denoise_request(const tess_engine *engine, const tess_denoise_settings *settings,
+                          tess_denoise_file *file);
+/* Decides on the device, if it is not decided, from the work of all files; they are described. */
+tess_status tess_denoise_choose(tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
 tess_status tess_denoise_image(tess_engine *engine, const tess_denoise_settings *settings,
                                tess_denoise_file *file, const tess_denoise_blocks *blocks,
                                tess_error *error) TESS_MUST_CHECK;
@@ -239,10 +251,16 @@ void tess_denoise_list_free(tess_denoise_file *files, int64_t count);
 /* Measures kernels at the job's sizes, then rates, for the plans of later jobs. */
 void tess_denoise_calibrate(tess_denoise_job *job);
 
+/* Notes for the user: that an array is read as a volume; how samples are scaled for the output and compared with the
+ * truth; what the output lacks, and what its figures leave out. */
+void tess_denoise_note_axes(const tess_denoise_settings *settings, const tess_denoise_file *file);
+void tess_denoise_note_samples(const tess_denoise_settings *settings, const tess_denoise_file *file);
+void tess_denoise_note_result(const tess_denoise_settings *settings, const tess_denoise_file *file);
+
+/* Measured seconds of all files. */
+double tess_denoise_seconds(const tess_denoise_job *job);
 /* The job's record; `ran` adds what was measured. */
 tess_json *tess_denoise_record(const tess_denoise_job *job, bool ran);
-/* Notes what the output of a file lacks, and what its figures leave out. */
-void tess_denoise_report(const tess_denoise_settings *settings, const tess_denoise_file *file);
 /* The largest image that can be processed: its plan is reported as the job's. */
 const tess_denoise_file *tess_denoise_largest(const tess_denoise_job *job);
 

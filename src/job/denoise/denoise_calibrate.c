@@ -1,6 +1,7 @@
 /* Measures the device after a job, so that the next plan predicts better. */
 #include "base/checked.h"
 #include "base/clock.h"
+#include "job/common/choice.h"
 #include "job/denoise/denoise.h"
 
 enum { TUNED = 5 }; /* sizes, each half of the one before */
@@ -36,6 +37,11 @@ void tess_denoise_calibrate(tess_denoise_job *job)
     const tess_denoise_file *file = tess_denoise_largest(job);
     if (!tess_denoise_todo(file) || !file->model || job->volumes)
         return;
+    if (job->figures.shape_mean_seconds > 0)
+        tess_rates_set(job->engine.rates, TESS_COST_SHAPE, job->figures.shape_mean_seconds, 1e-18);
+    const tess_choice_run run = {"denoise", job->wall, tess_denoise_seconds(job), job->planned_seconds,
+                                 file->choice.calibrated};
+    tess_choice_learn(&job->engine, &run);
     const tess_cut_plan *choice = &file->choice;
     const int64_t grid = tess_net_grid(file->model->model.net, TESS_HEIGHT);
     const tess_plan_shape largest = {choice->batch, tess_axis_largest_window(&choice->rows),

@@ -3,7 +3,6 @@
 
 #include "base/checked.h"
 #include "base/process.h"
-#include "job/common/note.h"
 #include "job/denoise/denoise_prepared.h"
 #include "tensor/quality.h"
 
@@ -117,6 +116,10 @@ static tess_status choose_output(tess_denoise_file *file, tess_error *error)
 {
     static const tess_dtype narrower[] = {TESS_U16, TESS_U8};
     file->out_info = file->info;
+    const tess_image_info *in = &file->info;
+    const bool numbers = in->has_nodata || in->says & TESS_SAYS_SCALE; /* mean something by themselves */
+    if (tess_writer_is_picture(file->output) || (in->fractions && !numbers))
+        file->out_info.full_scale = tess_samples_full_scale(in->dtype);
     const tess_status status = tess_writer_check(file->output, &file->out_info, error);
     for (int i = 0; i < 2 && status == TESS_BAD_OPTION; i++) {
         tess_image_info trial = file->info;
@@ -131,21 +134,6 @@ static tess_status choose_output(tess_denoise_file *file, tess_error *error)
     return status;
 }
 
-/* Notes what of the input is different in the output: its colours, its type. */
-static void report_output(const tess_denoise_settings *settings, const tess_denoise_file *file)
-{
-    const tess_image_info *in = &file->info, *out = &file->out_info;
-    if (in->foreign)
-        tess_note(&settings->common, TESS_NOTE_WARNING, "%s: its %s colours are read as RGB, and written so",
-                  file->input, in->foreign);
-    if (in->dtype != out->dtype)
-        tess_note(&settings->common, TESS_NOTE_WARNING,
-                  "%s: written as %s, with %s to %s scaled to 0 to %.7g, %s from %s", file->output,
-                  tess_dtype_word(out->dtype), tess_denoise_words(file, file->scale.low).text,
-                  tess_denoise_words(file, file->scale.high).text, out->full_scale,
-                  settings->dither ? "dithered" : "rounded", tess_dtype_word(in->dtype));
-}
-
 /* "3 x 480 x 640 with 1 channel(s)". */
 static void size_words(const tess_image_info *info, char *words, size_t bytes)
 {
@@ -154,20 +142,6 @@ static void size_words(const tess_image_info *info, char *words, size_t bytes)
         snprintf(depth, sizeof depth, "%lld x ", (long long)info->depth);
     snprintf(words, bytes, "%s%lld x %lld with %lld channel(s)", depth, (long long)info->height,
              (long long)info->width, (long long)tess_denoise_colours(info));
-}
-
-/* An image of many bands looks like a volume of narrow slices. */
-static void report_axes(const tess_denoise_settings *settings, const tess_denoise_file *file)
-{
-    const tess_image_info *info = &file->info;
-    if (info->depth == 0 || file->axes != TESS_AXES_AUTO)
-        return;
-    const bool narrow =
-        info->axes == TESS_AXES_DHW && 4 * info->width < info->depth && 4 * info->width < info->height;
-    tess_note(&settings->common, narrow ? TESS_NOTE_WARNING : TESS_NOTE_DETAIL,
-              "%s: read as a volume of %lld slices of %lld x %lld%s", file->input, (long long)info->depth,
-              (long long)info->height, (long long)info->width,
-              narrow ? "; if its last axis has channels, give `axes` HWC" : "");
 }
 
 static tess_status describe_truth(const tess_engine *engine, tess_denoise_file *file, tess_error *error)
@@ -185,19 +159,6 @@ static tess_status describe_truth(const tess_engine *engine, tess_denoise_file *
                          mine);
     }
     return TESS_OK;
-}
-
-static void report_truth(const tess_denoise_settings *settings, const tess_denoise_file *file)
-{
-    if (!file->truth)
-        return;
-    const tess_scale scale = tess_denoise_truth_scale(file);
-    const bool converted = tess_denoise_truth_has_units(file) &&
-                           (scale.low != file->scale.low || scale.high != file->scale.high);
-    if (converted || (file->truth_info.dtype != file->info.dtype && !tess_denoise_scale_is_of_type(file)))
-        tess_note(&settings->common, TESS_NOTE_WARNING,
-                  "%s: compared in the units of %s%s: its samples %.7g and %.7g mean 0 and 1", file->truth,
-                  file->input, converted ? ", by the scale and offset of each" : "", scale.low, scale.high);
 }
 
 /* A map has no axis of channels, or one of size 1 at the place where the image has its channels. */
@@ -257,12 +218,13 @@ static tess_status describe_samples(tess_engine *engine, const tess_denoise_sett
     file->prepared = quiet || file->info.masked || file->look.holes > 0 || file->info.depth > 0 ||
                      tess_denoise_has_map(file) || settings->strength < 1 || file->info.dtype == TESS_F64 ||
                      file->out_info.dtype != file->info.dtype || file->scale.low != 0 ||
-                     file->scale.high != tess_samples_full_scale(file->info.dtype);
+                     file->scale.high != tess_samples_full_scale(file->info.dtype) ||
+                     file->info.full_scale != tess_samples_full_scale(file->info.dtype);
     return TESS_OK;
 }
 
-static void fill_request(const tess_engine *engine, const tess_denoise_settings *settings,
-                         tess_denoise_file *file)
+void tess_denoise_request(const tess_engine *engine, const tess_denoise_settings *settings,
+                          tess_denoise_file *file)
 {
     tess_denoise_sink sink;
     tess_prepared_rows rows;
@@ -313,10 +275,9 @@ tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settin
         TESS_TRY(describe_truth(engine, file, error));
     TESS_TRY(model_of(engine, settings, file, error));
     TESS_TRY(describe_map(engine, settings, file, error));
-    report_axes(settings, file); /* before an error that a wrong order of axes may cause */
+    tess_denoise_note_axes(settings, file); /* before an error that a wrong order of axes may cause */
     TESS_TRY(describe_samples(engine, settings, file, error));
-    report_output(settings, file);
-    report_truth(settings, file);
-    fill_request(engine, settings, file);
+    tess_denoise_note_samples(settings, file);
+    tess_denoise_request(engine, settings, file);
     return TESS_OK;
 }

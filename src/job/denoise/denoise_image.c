@@ -182,6 +182,7 @@ static tess_status run_image(tess_image_job *job, tess_error *error)
     TESS_TRY(file->model->model.volume ? tess_denoise_volume(job, error) : run_slices(job, error));
     TESS_TRY(tess_stop_check(&job->engine->stop, error)); /* results of an interrupted run are not kept */
     TESS_TRY(tess_writer_commit(job->writer, error));
+    file->cut_off = (double)job->prepared.cut_off / (double)tess_max_i64(job->prepared.written, 1);
     if (file->truth) {
         file->psnr = tess_quality_psnr(&job->quality);
         file->ssim = tess_quality_ssim(&job->quality);

@@ -67,6 +67,29 @@ static char *truth_of(const tess_denoise_job *job, const char *relative, const c
     return job->folder && is_folder(truth) ? join(truth, relative, name) : tess_small_strdup(truth);
 }
 
+/* An empty file is no result, but what a full disk or a stopped copy leaves. */
+static bool has_result(const char *path)
+{
+    struct stat facts;
+    return stat(path, &facts) == 0 && (facts.st_size > 0 || !S_ISREG(facts.st_mode));
+}
+
+/* The name in the output's folder. Formats that are only read get the suffix of one that is written as well; the whole
+ * name stays before it, so that a.webp and a.png have different results. */
+static char *target_in(const char *folder, const char *relative, const char *name)
+{
+    const char *more = tess_image_written_as(name);
+    char *path = join(folder, relative, name);
+    if (!path || !more)
+        return path;
+    const size_t bytes = strlen(path) + strlen(more) + 1;
+    char *longer = tess_small_alloc(bytes, 1);
+    if (longer)
+        snprintf(longer, bytes, "%s%s", path, more);
+    tess_small_free(path);
+    return longer;
+}
+
 /* `input` is `name` in a named folder, or `name` itself. */
 static tess_status add_file(tess_denoise_job *job, const char *input, const char *relative, const char *name,
                             tess_error *error)
@@ -75,18 +98,18 @@ static tess_status add_file(tess_denoise_job *job, const char *input, const char
     const bool inside = job->folder || ends_in_slash(s->output) || is_folder(s->output);
     TESS_TRY(grow(job, error));
     tess_denoise_file *file = &job->files[job->count];
-    *file =
-        (tess_denoise_file){.name = join("", relative, name),
-                            .input = tess_small_strdup(input),
-                            .output = inside ? join(s->output, relative, name) : tess_small_strdup(s->output),
-                            .truth = s->truth ? truth_of(job, relative, name) : NULL,
-                            .item = (uint32_t)job->count,
-                            .psnr = NAN,
-                            .ssim = NAN};
+    *file = (tess_denoise_file){.name = join("", relative, name),
+                                .input = tess_small_strdup(input),
+                                .output = inside ? target_in(s->output, relative, name)
+                                                 : tess_small_strdup(s->output),
+                                .truth = s->truth ? truth_of(job, relative, name) : NULL,
+                                .item = (uint32_t)job->count,
+                                .psnr = NAN,
+                                .ssim = NAN};
     job->count++; /* counted first, so that an incomplete entry is freed with the list */
     if (!file->name || !file->input || !file->output || (s->truth && !file->truth))
         return no_memory(job, error);
-    file->skipped = s->skip_existing && access(file->output, F_OK) == 0;
+    file->skipped = s->skip_existing && has_result(file->output);
     return TESS_OK;
 }
 
@@ -217,9 +240,19 @@ tess_status tess_denoise_list(tess_denoise_job *job, tess_error *error)
                          s->truth);
     for (int i = 0; i < count; i++)
         TESS_TRY(take_input(job, inputs[i], error));
-    int64_t skipped = 0;
-    for (int64_t i = 0; i < job->count; i++)
+    int64_t skipped = 0, others = 0;
+    const tess_denoise_file *other = NULL;
+    for (int64_t i = 0; i < job->count; i++) {
         skipped += job->files[i].skipped;
+        if (strcmp(job->files[i].output, s->output) == 0 || !tess_image_written_as(job->files[i].input))
+            continue;
+        others++;
+        other = &job->files[i];
+    }
+    if (others > 0)
+        tess_note(&s->common, TESS_NOTE_WARNING,
+                  "%lld file(s) have a format that is only read, and are written in another: %s as %s",
+                  (long long)others, other->input, other->output);
     if (skipped == job->count)
         tess_note(&s->common, TESS_NOTE_WARNING, "nothing to do: all %lld outputs are there already",
                   (long long)skipped);

@@ -219,7 +219,7 @@ tess_status tess_denoise_look_at(tess_engine *engine, const tess_denoise_setting
     l.unit = !tess_denoise_scale_is_known(settings, info)
                  ? (file->exact.high > file->exact.low ? file->exact : (tess_scale){0, 1})
              : settings->range == TESS_RANGE_GIVEN ? (tess_scale){settings->range_low, settings->range_high}
-                                                   : (tess_scale){0, tess_samples_full_scale(info->dtype)};
+                                                   : (tess_scale){0, info->full_scale};
     l.add_noise = file->sigma_estimated ? settings->add_noise : 0;
     l.key = (tess_rng_key){settings->common.seed, file->item, 0};
     l.stride = tess_ceil_div(tess_denoise_rows(info) * info->width * l.colours, TAIL_SAMPLES);

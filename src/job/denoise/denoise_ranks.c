@@ -126,13 +126,14 @@ typedef struct figures {
 tess_status tess_denoise_share_figures(tess_denoise_job *job, tess_error *error)
 {
     tess_dist *dist = job->engine.dist;
+    const bool queued = job->engine.separate_memory && !job->volumes;
     figures mine = {.resident = tess_process_peak(),
                     .overhead = job->overhead,
                     .loaded = job->loaded,
                     .host_bytes = job->host_bytes,
-                    .seconds = job->engine.separate_memory ? job->figures.seconds : 0};
+                    .seconds = queued ? job->figures.seconds : 0};
     tess_memory_peak(job->engine.memory, tess_engine_scope(&job->engine), &mine.peak);
-    for (int64_t i = 0; i < job->count && !job->engine.separate_memory; i++)
+    for (int64_t i = 0; i < job->count && !queued; i++)
         if (tess_denoise_todo(&job->files[i]) && job->files[i].rank == dist->rank)
             mine.seconds += job->files[i].seconds;
     figures all = mine;

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/process.h"
-#include "job/common/note.h"
+#include "job/common/choice.h"
 #include "job/common/record.h"
 #include "job/denoise/denoise.h"
 
@@ -58,6 +58,7 @@ static void add_plan(tess_json **record, const tess_denoise_job *job)
     snprintf(reason, sizeof reason, "%s%s%s", job->replanned, job->replanned[0] ? "; " : "", choice->reason);
     tess_json_set_string(&plan, "reason", reason);
     tess_json_set(&plan, "peak_bytes", tess_record_bytes(&job->planned, job->planned_total));
+    tess_choice_record(&job->engine, &plan);
     if (job->engine.separate_memory)
         tess_json_set_int(&plan, "host_bytes", (int64_t)job->host_bytes);
     tess_json_set(record, "plan", plan);
@@ -75,6 +76,16 @@ static void add_device(tess_json **measured, const tess_denoise_job *job, const 
     tess_json_set_int(measured, "shapes", figures->shapes);
     tess_json_set_double(measured, "shape_seconds", figures->shape_seconds);
     tess_json_set_double(measured, "shape_mean_seconds", figures->shape_mean_seconds);
+}
+
+double tess_denoise_seconds(const tess_denoise_job *job)
+{
+    double seconds = 0;
+    for (int64_t i = 0; i < job->count; i++)
+        if (tess_denoise_todo(&job->files[i]))
+            seconds += job->files[i].seconds;
+    /* In a queue files overlap, so their seconds are shares of the device's time. */
+    return job->engine.separate_memory && !job->volumes ? job->figures.seconds : seconds;
 }
 
 static void add_measured(tess_json **record, const tess_denoise_job *job)
@@ -176,8 +187,15 @@ static void add_samples(tess_json **entry, const tess_denoise_settings *s, const
     if (info->depth && file->model)
         tess_json_set_string(entry, "slices", file->model->model.volume ? "together" : "one by one");
     tess_json_set_string(entry, "type", tess_dtype_word(info->dtype));
-    if (file->out_info.dtype != info->dtype)
+    if (tess_denoise_rescales(file)) {
         tess_json_set_string(entry, "written_as", tess_dtype_word(file->out_info.dtype));
+        tess_json *shown = tess_json_array();
+        tess_json_append_double(&shown, file->shown.low);
+        tess_json_append_double(&shown, file->shown.high);
+        tess_json_set(entry, "written_range", shown);
+        if (file->done)
+            tess_json_set_double(entry, "cut_off", file->cut_off);
+    }
     if (file->lost[0])
         tess_json_set_string(entry, "lost", file->lost);
     if (!file->scale_origin)
@@ -264,22 +282,4 @@ tess_json *tess_denoise_record(const tess_denoise_job *job, bool ran)
     add_quality(&record, job);
     add_files(&record, job);
     return record;
-}
-
-void tess_denoise_report(const tess_denoise_settings *settings, const tess_denoise_file *file)
-{
-    static const double MUCH = 0.001; /* share of the truth's samples */
-    if (file->look.holes > 0 && file->done && file->out_info.dtype != file->info.dtype)
-        tess_note(&settings->common, TESS_NOTE_WARNING, "%s: its %lld hole(s) are 0 there", file->output,
-                  (long long)file->look.holes);
-    if (file->lost[0])
-        tess_note(&settings->common, TESS_NOTE_WARNING, "%s: this format cannot hold the %s", file->output,
-                  file->lost);
-    if (file->done && file->truth_outside > MUCH) {
-        const tess_scale scale = tess_denoise_truth_scale(file);
-        tess_note(&settings->common, TESS_NOTE_WARNING,
-                  "%s: %.2g %% of its samples lie outside %.7g to %.7g; PSNR and SSIM clamp them, and the "
-                  "result",
-                  file->truth, 100 * file->truth_outside, scale.low, scale.high);
-    }
 }

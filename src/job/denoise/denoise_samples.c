@@ -9,10 +9,32 @@ static bool is_integer(tess_dtype dtype)
     return dtype != TESS_F32 && dtype != TESS_F64;
 }
 
+bool tess_denoise_rescales(const tess_denoise_file *file)
+{
+    const tess_image_info *in = &file->info, *out = &file->out_info;
+    return is_integer(out->dtype) && (out->dtype != in->dtype || out->full_scale != in->full_scale);
+}
+
+/* The network's range serves the network alone: which brightness a sample has in the output must not depend on
+ * it. */
 tess_scale tess_denoise_out_scale(const tess_denoise_file *file)
 {
-    const bool same = file->out_info.dtype == file->info.dtype || !is_integer(file->out_info.dtype);
-    return same ? file->scale : (tess_scale){0, tess_samples_full_scale(file->out_info.dtype)};
+    const tess_scale *shown = &file->shown;
+    if (!tess_denoise_rescales(file))
+        return file->scale;
+    const double full = file->out_info.full_scale, span = shown->high - shown->low;
+    return (tess_scale){(file->scale.low - shown->low) / span * full,
+                        (file->scale.high - shown->low) / span * full};
+}
+
+/* Samples of a file that has fewer bits than its type end at their own maximum. */
+static void limit_to_maximum(const tess_image_info *out, tess_scale scale, float *values, int64_t count)
+{
+    if (!is_integer(out->dtype) || out->full_scale >= tess_samples_full_scale(out->dtype))
+        return;
+    const float most = (float)((out->full_scale - scale.low) / (scale.high - scale.low));
+    for (int64_t i = 0; i < count; i++)
+        values[i] = values[i] > most ? most : values[i];
 }
 
 /* Adds uniform noise of one output step, by the position of the sample, so that rounding errors do not follow the
@@ -28,19 +50,20 @@ static void dither(const tess_prepared_image *image, int64_t row, tess_scale sca
         values[i] += (draws[i] - 0.5f) * step;
 }
 
-/* A hole keeps its bytes; if the output has another type, which has no value for holes, it becomes 0. */
+/* A hole keeps its bytes; if samples are rescaled, and no number is left for holes, it becomes 0. */
 static void keep_sample(const tess_denoise_file *file, const char *from, bool alpha, char *to)
 {
     const tess_image_info *in = &file->info, *out = &file->out_info;
-    if (in->dtype == out->dtype) {
+    if (in->dtype == out->dtype && !tess_denoise_rescales(file)) {
         memcpy(to, from, tess_dtype_size(in->dtype));
         return;
     }
     float value = alpha || is_integer(out->dtype) ? 0 : NAN;
+    const double opaque = fmin(tess_samples_opaque(in->dtype, file->look.alpha),
+                               is_integer(in->dtype) ? in->full_scale : INFINITY);
     if (alpha)
-        tess_samples_to_values(in->dtype, (tess_scale){0, tess_samples_opaque(in->dtype, file->look.alpha)},
-                               from, 1, &value);
-    tess_samples_from_float(out->dtype, tess_samples_full_scale(out->dtype), &value, 1, to);
+        tess_samples_to_values(in->dtype, (tess_scale){0, opaque}, from, 1, &value);
+    tess_samples_from_float(out->dtype, out->full_scale, &value, 1, to);
 }
 
 #define STEP_OFF(type, least, most)                                                                          \
@@ -77,13 +100,33 @@ static void step_off_nodata(const tess_image_info *info, float value, tess_scale
     }
 }
 
+/* Counts restored samples that the output clamps. What lies near the ends is not counted: overshoot of the network, and
+ * noise that is left. */
+static void count_cut_off(tess_prepared_image *image, const float *values)
+{
+    static const double NEAR = 0.01; /* of the range */
+    const tess_denoise_file *file = image->file;
+    const int64_t colours = tess_denoise_colours(&file->info), channels = file->info.channels;
+    const double span = file->scale.high - file->scale.low,
+                 noise = fmax(file->sigma, 0) * (image->settings->strength < 1 ? 3 : 1),
+                 near = NEAR * (file->shown.high - file->shown.low) / span + noise,
+                 low = (file->shown.low - file->scale.low) / span - near,
+                 high = (file->shown.high - file->scale.low) / span + near;
+    for (int64_t i = 0; i < file->info.width * colours; i++) {
+        const bool valid = image->rows.valid_again[i / colours * channels + i % colours];
+        image->written += valid;
+        image->cut_off += valid && ((double)values[i] < low || (double)values[i] > high);
+    }
+}
+
 void tess_prepared_to_samples(tess_prepared_image *image, int64_t y, const float *result)
 {
     const tess_denoise_file *file = image->file;
     const tess_image_info *in = &file->info, *out = &file->out_info;
     const int64_t colours = tess_denoise_colours(in), step = tess_prepared_info(file).channels;
     const size_t in_size = tess_dtype_size(in->dtype), out_size = tess_dtype_size(out->dtype);
-    const bool same = in->dtype == out->dtype && !(image->settings->add_noise > 0);
+    const bool same_type = in->dtype == out->dtype && !tess_denoise_rescales(file),
+               same = same_type && !(image->settings->add_noise > 0);
     bool keep[TESS_NOISE_CHANNELS] = {false}; /* channels that stay the input, bit for bit */
     bool all = same;
     for (int64_t c = 0; c < colours && same; c++) {
@@ -100,8 +143,11 @@ void tess_prepared_to_samples(tess_prepared_image *image, int64_t y, const float
     float *values = image->rows.blend; /* no longer needed */
     for (int64_t x = 0; x < in->width; x++)
         memcpy(values + x * colours, result + x * step, (size_t)colours * sizeof(float));
-    if (image->settings->dither && is_integer(out->dtype) && in->dtype != out->dtype)
+    if (tess_denoise_rescales(file))
+        count_cut_off(image, values);
+    if (image->settings->dither && tess_denoise_rescales(file))
         dither(image, image->slice * in->height + y, scale, values, image->rows.draws_again, colours);
+    limit_to_maximum(out, scale, values, in->width * colours);
     for (int64_t x = 0; x < in->width; x++) {
         const char *from = image->rows.again + (size_t)(x * in->channels) * in_size;
         char *to = image->rows.out + (size_t)(x * in->channels) * out_size;
@@ -110,7 +156,7 @@ void tess_prepared_to_samples(tess_prepared_image *image, int64_t y, const float
         for (int c = 0; c < in->channels; c++)
             if (c >= colours || !valid[c] || (c < TESS_NOISE_CHANNELS && keep[c]))
                 keep_sample(file, from + (size_t)c * in_size, c >= colours, to + (size_t)c * out_size);
-            else if (in->has_nodata && in->dtype == out->dtype)
+            else if (in->has_nodata && same_type)
                 step_off_nodata(in, values[x * colours + c], scale, to + (size_t)c * out_size);
     }
 }

@@ -77,8 +77,7 @@ static void set_scale(tess_denoise_file *file, double low, double high, const ch
     file->scale_origin = origin;
 }
 
-/* Converts a value of the look to a sample. */
-static double sample_of(const tess_denoise_file *file, double value)
+double tess_denoise_sample_of(const tess_denoise_file *file, double value)
 {
     const tess_scale *unit = &file->look.unit;
     const double sample = unit->low + value * (unit->high - unit->low);
@@ -88,7 +87,7 @@ static double sample_of(const tess_denoise_file *file, double value)
 
 static tess_sample_words words_of(const tess_denoise_file *file, double value)
 {
-    return tess_denoise_words(file, sample_of(file, value));
+    return tess_denoise_words(file, tess_denoise_sample_of(file, value));
 }
 
 /* A few samples far from all others would determine the range, and everything else would have almost no contrast. */
@@ -167,8 +166,8 @@ static tess_status scale_from_data(const tess_denoise_settings *s, tess_denoise_
                         : takes_sigma && s->sigma > 0 ? "`sigma` has"
                                                       : NULL;
     const bool exact = file->exact.high > file->exact.low;
-    const double low = exact ? file->exact.low : sample_of(file, look->low),
-                 high = exact ? file->exact.high : sample_of(file, look->high);
+    const double low = exact ? file->exact.low : tess_denoise_sample_of(file, look->low),
+                 high = exact ? file->exact.high : tess_denoise_sample_of(file, look->high);
     const tess_sample_words low_words = tess_denoise_words(file, low),
                             high_words = tess_denoise_words(file, high);
     if (given)
@@ -224,11 +223,12 @@ static void doubt_ends(const tess_denoise_settings *s, const tess_denoise_file *
 static void doubt_contrast(const tess_denoise_settings *s, const tess_denoise_file *file)
 {
     const tess_denoise_look *look = &file->look;
-    if (file->info.dtype == TESS_U16 && look->high > 0 && look->high * 65535 < 16384)
+    const double full = file->info.full_scale;
+    if (file->info.dtype == TESS_U16 && look->high > 0 && look->high < 0.25)
         tess_note(
             &s->common, TESS_NOTE_WARNING,
-            "%s: its largest sample is %.0f of 65535; if that is all that there can be, give `range` 0,%.0f",
-            file->input, look->high * 65535, exp2(ceil(log2(rint(look->high * 65535) + 1))) - 1);
+            "%s: its largest sample is %.0f of %.0f; if that is all that there can be, give `range` 0,%.0f",
+            file->input, look->high * full, full, exp2(ceil(log2(rint(look->high * full) + 1))) - 1);
     else if (look->outliers)
         note_outliers(s, file);
 }
@@ -260,9 +260,7 @@ tess_scale tess_denoise_truth_scale(const tess_denoise_file *file)
     const tess_image_info *input = &file->info, *truth = &file->truth_info;
     double scale, offset, truth_scale, truth_offset;
     if (!tess_denoise_truth_has_units(file))
-        return tess_denoise_scale_is_of_type(file) && truth->dtype != input->dtype
-                   ? (tess_scale){0, truth->full_scale}
-                   : file->scale;
+        return tess_denoise_scale_is_of_type(file) ? (tess_scale){0, truth->full_scale} : file->scale;
     (void)meaning_of(input, truth, &scale, &offset);
     (void)meaning_of(truth, input, &truth_scale, &truth_offset);
     if (truth_scale == scale && truth_offset == offset)
@@ -276,19 +274,23 @@ tess_status tess_denoise_set_scale(const tess_denoise_settings *s, tess_denoise_
     static const double LITTLE = 0.25; /* contrast below which networks do poorly */
     const tess_image_info *info = &file->info;
     const tess_denoise_look *look = &file->look;
-    const double full = tess_samples_full_scale(info->dtype);
+    const double full = info->full_scale;
     const bool unit =
         by_type(info->dtype) || look->found == 0 || (info->dtype == TESS_F32 && looks_like_unit(s, file));
     if (s->range == TESS_RANGE_GIVEN && !usable(s->range_low, s->range_high, info->dtype))
         return refuse_range(s->range_low, s->range_high, error);
+    file->shown =
+        s->range == TESS_RANGE_GIVEN ? (tess_scale){s->range_low, s->range_high} : (tess_scale){0, full};
     if (s->range == TESS_RANGE_GIVEN)
         set_scale(file, s->range_low, s->range_high, "given");
     else if (s->range == TESS_RANGE_TYPE)
         set_scale(file, 0, full, "type");
     else if (!unit || (file->sigma_estimated && look->found > 0 && !look->outliers &&
-                       look->high > look->low && look->high - look->low < LITTLE))
-        return scale_from_data(s, file, error);
-    else if (file->model->model.channels > 1 && look->looked)
+                       look->high > look->low && look->high - look->low < LITTLE)) {
+        TESS_TRY(scale_from_data(s, file, error));
+        file->shown = unit ? file->shown : file->scale;
+        return TESS_OK;
+    } else if (file->model->model.channels > 1 && look->looked)
         TESS_TRY(doubt_bands(s, file, error)); /* they share one noise level */
     if (s->range == TESS_RANGE_AUTO)
         set_scale(file, 0, full, info->dtype == TESS_F32 ? "as it is" : "type");

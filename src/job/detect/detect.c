@@ -33,6 +33,8 @@ static tess_status detect(tess_context *context, const tess_detect_settings *set
     }
     if (status == TESS_OK)
         status = tess_record_end(tess_detect_record(job, !plan_only), record, error);
+    if (status == TESS_OK && !plan_only)
+        tess_detect_learn(job, tess_clock() - job->begin);
     tess_detect_close(job);
     tess_small_free(job);
     return status;

@@ -4,23 +4,26 @@
 
 #include "base/temp.h"
 #include "job/common/engine.h"
-#include "job/detect/detect_cubes.h"
 #include "job/detect/detect_objects.h"
 #include "tessera_detect.h"
+#include "train/statistics/cubes.h"
 #include "train/statistics/curve.h"
 #include "train/statistics/statistics.h"
 
 typedef struct tess_detect_job {
     const tess_detect_settings *settings;
     tess_engine engine;
-    tess_detect_cubes input, other; /* other: of `fit` */
-    bool fits_other, fits;          /* phase 1 reads `other`; there is a phase 1 */
+    tess_pixel_cubes input, other; /* other: of `fit` */
+    bool fits_other, fits;         /* phase 1 reads `other`; there is a phase 1 */
     tess_spectral_plan *plan;
     tess_spectral_state state;
     tess_pixel_image *sizes; /* of all images of both lists */
     tess_pixel_set all;      /* only their sizes */
-    tess_pixel_stage_settings stage;
+    /* of phase 1, and of the scores: their devices may differ */
+    tess_pixel_stage_settings fit_stage, stage;
+    tess_device *host_device; /* the CPU, if one of the phases is computed on a card; else NULL */
     tess_statistics *statistics;
+    tess_statistics_report fitted; /* of a phase 1 with another device than the scores */
 
     /* the plan */
     tess_mem_bytes planned;
@@ -40,14 +43,23 @@ typedef struct tess_detect_job {
 
     /* results */
     double begin, fit_seconds, score_seconds, decide_seconds;
-    double threshold; /* of the last image */
+    double sink_seconds; /* the part of score_seconds in which scores are written and compared */
+    double threshold;    /* of the last image */
     int64_t anomalies, pixels, without_score;
     size_t overhead;
 } tess_detect_job;
 
 /* Lists, pipeline, device and plan. */
 tess_status tess_detect_open(tess_detect_job *job, tess_memory *memory, tess_error *error) TESS_MUST_CHECK;
+/* detect_choose.c: decides on the device of each phase, and predicts seconds. */
+tess_status tess_detect_choose(tess_detect_job *job, tess_error *error) TESS_MUST_CHECK;
+/* Predicted seconds of the phases on their devices; *calibrated: all rates were measured. */
+double tess_detect_predicted(const tess_detect_job *job, bool *calibrated);
+/* Learns rates from a run that is done. Its blocks must be free again. */
+void tess_detect_learn(tess_detect_job *job, double wall);
 tess_status tess_detect_make_plan(tess_detect_job *job, tess_error *error) TESS_MUST_CHECK;
+/* Names of outputs, and the masks of the truth. */
+tess_status tess_detect_check_files(tess_detect_job *job, tess_error *error) TESS_MUST_CHECK;
 tess_status tess_detect_run(tess_detect_job *job, tess_error *error) TESS_MUST_CHECK;
 void tess_detect_close(tess_detect_job *job);
 tess_json *tess_detect_record(const tess_detect_job *job, bool ran);

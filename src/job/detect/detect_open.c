@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "io/image.h"
+#include "job/common/choice.h"
 #include "job/common/record.h"
 #include "job/detect/detect_job.h"
 #include "model/spectral/state_file.h"
@@ -152,14 +153,15 @@ tess_status tess_detect_open(tess_detect_job *job, tess_memory *memory, tess_err
     tess_curve_begin(&job->curve, &job->truth_memory);
     TESS_TRY(tess_record_apart(&s->common, files, sizeof files / sizeof *files, error));
     TESS_TRY(check_settings(s, error));
-    TESS_TRY(tess_engine_open(&job->engine, memory, &s->common, error));
+    TESS_TRY(tess_choice_open(&job->engine, memory, &s->common, error));
     const tess_cube_settings settings = {.axes = s->axes, .memory = memory, .stop = &job->engine.stop};
-    TESS_TRY(tess_detect_cubes_open(s->input, &settings, &job->input, error));
+    TESS_TRY(tess_pixel_cubes_open(s->input, &settings, &job->input, error));
     TESS_TRY(open_pipeline(job, error));
     TESS_TRY(check_decider(job, error));
+    TESS_TRY(tess_detect_check_files(job, error));
     if (s->fit && job->fits) {
         job->fits_other = true;
-        TESS_TRY(tess_detect_cubes_open(s->fit, &settings, &job->other, error));
+        TESS_TRY(tess_pixel_cubes_open(s->fit, &settings, &job->other, error));
         if (job->other.list.bands != job->input.list.bands)
             return tess_fail(error, TESS_BAD_INPUT, "%s has %d bands, and %s has %d",
                              job->other.list.entries[0].path, job->other.list.bands,
@@ -169,6 +171,7 @@ tess_status tess_detect_open(tess_detect_job *job, tess_memory *memory, tess_err
                                    job->input.list.bands, error));
     }
     TESS_TRY(join_sizes(job, error));
+    TESS_TRY(tess_detect_choose(job, error));
     return tess_detect_make_plan(job, error);
 }
 
@@ -184,8 +187,9 @@ void tess_detect_close(tess_detect_job *job)
     tess_statistics_destroy(job->statistics);
     tess_spectral_state_free(&job->state);
     tess_spectral_plan_free(job->plan);
-    tess_detect_cubes_close(&job->input);
-    tess_detect_cubes_close(&job->other);
+    tess_pixel_cubes_close(&job->input);
+    tess_pixel_cubes_close(&job->other);
     tess_small_free(job->sizes);
+    tess_registry_close(job->host_device);
     tess_engine_close(&job->engine);
 }

@@ -82,22 +82,31 @@ static size_t sample_bytes(const tess_detect_job *job)
     return most;
 }
 
+/* A phase on each device: the one follows the other, so the larger of each kind of memory counts. */
+static tess_status plan_stages(tess_detect_job *job, tess_error *error)
+{
+    tess_mem_bytes fit;
+    TESS_TRY(tess_statistics_plan(&job->stage, job->plan, &job->all, &job->planned, error));
+    if (job->fit_stage.device == job->stage.device)
+        return TESS_OK;
+    TESS_TRY(tess_statistics_plan(&job->fit_stage, job->plan, &job->all, &fit, error));
+    for (int i = 0; i < TESS_MEM_CATEGORIES; i++)
+        job->planned.by[i] = fit.by[i] > job->planned.by[i] ? fit.by[i] : job->planned.by[i];
+    return TESS_OK;
+}
+
 static tess_status plan_rows(tess_detect_job *job, int64_t rows, tess_error *error)
 {
     tess_mem_usage held;
     size_t writer;
-    job->stage = (tess_pixel_stage_settings){.device = job->engine.device,
-                                             .memory = job->engine.memory,
-                                             .pool = job->engine.host,
-                                             .stop = &job->engine.stop,
-                                             .block_rows = rows};
-    TESS_TRY(tess_statistics_plan(&job->stage, job->plan, &job->all, &job->planned, error));
+    job->fit_stage.block_rows = job->stage.block_rows = rows;
+    TESS_TRY(plan_stages(job, error));
     TESS_TRY(most_of_writers(job, &writer, error));
     tess_memory_held(job->engine.memory, tess_engine_scope(&job->engine), &held); /* the state, the device */
     for (int i = 0; i < TESS_MEM_CATEGORIES; i++)
         if (i != TESS_MEM_HOST && i != TESS_MEM_IO)
             job->planned.by[i] += held.bytes.by[i];
-    const size_t cube = tess_detect_cubes_bytes(&job->input), other = tess_detect_cubes_bytes(&job->other);
+    const size_t cube = tess_pixel_cubes_bytes(&job->input), other = tess_pixel_cubes_bytes(&job->other);
     job->piece_pixels = piece_pixels(job);
     job->planned.by[TESS_MEM_HOST] += writer + cube + other +
                                       tess_block_granted((size_t)job->piece_pixels * 6 + sample_bytes(job)) +

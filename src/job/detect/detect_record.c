@@ -2,8 +2,11 @@
 
 #include "base/clock.h"
 #include "base/process.h"
+#include "job/common/choice.h"
 #include "job/common/record.h"
 #include "job/detect/detect_job.h"
+
+enum { ROC_POINTS = 200 };
 
 static tess_json *plan_record(const tess_detect_job *job)
 {
@@ -14,7 +17,11 @@ static tess_json *plan_record(const tess_detect_job *job)
     tess_json_set(&plan, "passes", job->fits ? tess_spectral_passes_json(job->plan) : tess_json_array());
     tess_json_set_int(&plan, "fit_readings", job->fits ? tess_statistics_fit_readings(job->plan) : 0);
     tess_json_set_int(&plan, "score_readings", tess_statistics_score_readings(job->plan));
+    bool calibrated;
+    tess_json_set_double(&plan, "seconds", tess_detect_predicted(job, &calibrated));
+    tess_json_set_bool(&plan, "calibrated", calibrated);
     tess_json_set(&plan, "peak_bytes", tess_record_bytes(&job->planned, job->planned_total));
+    tess_choice_record(&job->engine, &plan);
     if (job->engine.separate_memory)
         tess_json_set_int(&plan, "host_bytes", (int64_t)job->planned.by[TESS_MEM_HOST]);
     return plan;
@@ -34,7 +41,7 @@ static tess_json *phase_record(const char *name, double seconds, int readings, d
 static tess_json *measured_record(const tess_detect_job *job)
 {
     tess_json *measured = tess_json_object(), *phases = tess_json_array();
-    const tess_detect_cubes *fitted = job->fits_other ? &job->other : &job->input;
+    const tess_pixel_cubes *fitted = job->fits_other ? &job->other : &job->input;
     tess_mem_usage peak;
     tess_memory_peak(job->engine.memory, tess_engine_scope(&job->engine), &peak);
     if (job->fits)
@@ -48,7 +55,8 @@ static tess_json *measured_record(const tess_detect_job *job)
     tess_json_set(&measured, "phases", phases);
     tess_json_set_double(&measured, "seconds", job->fit_seconds + job->score_seconds + job->decide_seconds);
     tess_json_set_double(&measured, "wall_seconds", tess_clock() - job->begin);
-    tess_json_set_int(&measured, "bytes_read", tess_statistics_facts(job->statistics).bytes_read);
+    tess_json_set_int(&measured, "bytes_read",
+                      job->fitted.bytes_read + tess_statistics_facts(job->statistics).bytes_read);
     tess_json_set(&measured, "peak_bytes", tess_record_bytes(&peak.bytes, peak.total));
     tess_json_set_int(&measured, "resident_bytes", (int64_t)tess_process_peak());
     tess_json_set_int(&measured, "overhead_bytes", (int64_t)job->overhead);
@@ -58,8 +66,9 @@ static tess_json *measured_record(const tess_detect_job *job)
 static void set_result(tess_json **detect, const tess_detect_job *job)
 {
     const tess_statistics_report facts = tess_statistics_facts(job->statistics);
-    if (job->fits && facts.pixels)
-        tess_json_set_int(detect, "fitted_pixels", facts.pixels);
+    const int64_t fitted = job->fitted.pixels ? job->fitted.pixels : facts.pixels;
+    if (job->fits && fitted)
+        tess_json_set_int(detect, "fitted_pixels", fitted);
     if (facts.rank)
         tess_json_set_int(detect, "rank", facts.rank);
     tess_json_set_int(detect, "pixels", job->pixels);
@@ -73,6 +82,21 @@ static void set_result(tess_json **detect, const tess_detect_job *job)
         tess_json_set_int(detect, "detections", tess_objects_count(job->objects));
 }
 
+/* Pairs of rate of false alarms and recall. */
+static tess_json *roc_record(const tess_curve *curve)
+{
+    double points[2 * ROC_POINTS];
+    const int count = tess_curve_points(curve, ROC_POINTS, points);
+    tess_json *list = tess_json_array();
+    for (int i = 0; i < count; i++) {
+        tess_json *pair = tess_json_array();
+        tess_json_append_double(&pair, points[2 * i]);
+        tess_json_append_double(&pair, points[2 * i + 1]);
+        tess_json_append(&list, pair);
+    }
+    return list;
+}
+
 static tess_json *quality_record(const tess_detect_job *job)
 {
     tess_json *quality = tess_json_object();
@@ -82,6 +106,7 @@ static tess_json *quality_record(const tess_detect_job *job)
     if (curve.known) {
         tess_json_set_double(&quality, "auroc", curve.auroc);
         tess_json_set_double(&quality, "average_precision", curve.average_precision);
+        tess_json_set(&quality, "roc", roc_record(&job->curve));
     }
     if (job->decides) {
         tess_json_set_double(&quality, "precision", tess_confusion_precision(&job->confusion));

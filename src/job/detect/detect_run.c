@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
+#include "job/common/note.h"
 #include "job/detect/detect_job.h"
 #include "model/spectral/state_file.h"
 #include "train/statistics/decide.h"
@@ -73,8 +74,8 @@ typedef struct sink {
     tess_cube_mask *truth;
 } sink;
 
-static tess_status take(void *user, int64_t image, int64_t first_row, int64_t rows, const float *scores,
-                        tess_error *error)
+static tess_status keep_scores(void *user, int64_t image, int64_t first_row, int64_t rows,
+                               const float *scores, tess_error *error)
 {
     sink *s = user;
     tess_detect_job *job = s->job;
@@ -97,13 +98,23 @@ static tess_status take(void *user, int64_t image, int64_t first_row, int64_t ro
     return TESS_OK;
 }
 
+static tess_status take(void *user, int64_t image, int64_t first_row, int64_t rows, const float *scores,
+                        tess_error *error)
+{
+    const sink *s = user;
+    const double start = tess_clock();
+    const tess_status status = keep_scores(user, image, first_row, rows, scores, error);
+    s->job->sink_seconds += tess_clock() - start;
+    return status;
+}
+
 static tess_status score_file(tess_detect_job *job, int64_t file, int64_t first, int64_t images,
                               tess_error *error)
 {
     sink s = {.job = job};
     tess_cube *cube;
     char *path = tess_detect_target(job, file);
-    tess_status status = path ? tess_detect_cubes_at(&job->input, first, &cube, error)
+    tess_status status = path ? tess_pixel_cubes_at(&job->input, first, &cube, error)
                               : tess_fail(error, TESS_NO_MEMORY, "no memory for a name");
     if (status == TESS_OK)
         status = tess_detect_truth_open(job, file, &s.truth, error);
@@ -157,13 +168,36 @@ static tess_status allocate(tess_detect_job *job, tess_error *error)
         tess_block_alloc(memory, &job->piece, TESS_MEM_HOST, (size_t)job->piece_pixels * 6 + samples, error));
     if (job->decides)
         TESS_TRY(tess_block_alloc(memory, &job->decider, TESS_MEM_HOST, tess_decide_bytes(), error));
+    return tess_statistics_create(job->fits ? &job->fit_stage : &job->stage, &job->all, &job->state,
+                                  &job->statistics, error);
+}
+
+/* The parameters are in the host's memory: another device goes on with them. */
+static tess_status change_device(tess_detect_job *job, tess_error *error)
+{
+    if (!job->fits || job->fit_stage.device == job->stage.device)
+        return TESS_OK;
+    job->fitted = tess_statistics_facts(job->statistics);
+    tess_statistics_destroy(job->statistics);
+    job->statistics = NULL;
     return tess_statistics_create(&job->stage, &job->all, &job->state, &job->statistics, error);
+}
+
+/* A network that nobody trained. */
+static void note_random(const tess_detect_job *job)
+{
+    const int node = tess_pipeline_kind(&job->plan->pipeline, TESS_NODE_MLP);
+    const char *pipeline = job->settings->pipeline;
+    if (node >= 0 && !tess_detect_has_suffix(pipeline, ".safetensors"))
+        tess_note(&job->settings->common, TESS_NOTE_WARNING,
+                  "node '%s' (mlp) has its first values, which are random; `tessera train` trains it",
+                  job->plan->pipeline.nodes[node].name);
 }
 
 tess_status tess_detect_run(tess_detect_job *job, tess_error *error)
 {
     const tess_detect_settings *s = job->settings;
-    const tess_detect_cubes *fitted = job->fits_other ? &job->other : &job->input;
+    const tess_pixel_cubes *fitted = job->fits_other ? &job->other : &job->input;
     const int64_t fit_pixels = job->fits ? fitted->list.pixels * tess_statistics_fit_readings(job->plan) : 0;
     if (tess_detect_is_folder(s->input) && !tess_detect_is_folder(s->output) && mkdir(s->output, 0777) != 0)
         return tess_fail(error, TESS_IO_FAILED, "%s: the folder for the scores cannot be made: %s", s->output,
@@ -173,10 +207,12 @@ tess_status tess_detect_run(tess_detect_job *job, tess_error *error)
     tess_stop_begin(&job->engine.stop,
                     fit_pixels + job->input.list.pixels * tess_statistics_score_readings(job->plan));
     double start = tess_clock();
+    note_random(job);
     if (job->fits)
         TESS_TRY(tess_statistics_fit(job->statistics, &fitted->set, error));
     if (s->save)
-        TESS_TRY(tess_spectral_save(job->engine.memory, s->save, &job->state, error));
+        TESS_TRY(tess_spectral_save(job->engine.memory, s->save, &job->state, NULL, 0, error));
+    TESS_TRY(change_device(job, error));
     job->fit_seconds = tess_clock() - start;
     start = tess_clock();
     TESS_TRY(score_all(job, error));

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/process.h"
+#include "job/common/choice.h"
 #include "job/common/context.h"
 #include "job/common/record.h"
 #include "job/fill/fill_job.h"
@@ -13,6 +14,16 @@ void tess_fill_settings_init(tess_fill_settings *settings)
     tess_common_init(&settings->common);
     settings->overlap = -1;
     settings->samples = 1;
+}
+
+static void calibrate(tess_fill_job *job)
+{
+    const tess_plan_shape shape = {.n = 1, .h = job->tile, .w = job->tile};
+    const tess_choice_run run = {"fill", tess_clock() - job->begin, job->compute_seconds,
+                                 job->planned_seconds, job->calibrated};
+    tess_choice_learn(&job->engine, &run);
+    if (!job->calibrated)
+        tess_choice_measure_net(&job->engine, job->step, shape, job->planned_total);
 }
 
 static tess_status fill(tess_context *context, const tess_fill_settings *settings, bool plan_only,
@@ -42,6 +53,8 @@ static tess_status fill(tess_context *context, const tess_fill_settings *setting
         const tess_status written = tess_record_end(told, record, status == TESS_OK ? error : &ignored);
         status = status == TESS_OK ? written : status;
     }
+    if (status == TESS_OK && !plan_only && job->list.count > job->resumed)
+        calibrate(job);
     tess_fill_close(job);
     tess_small_free(job);
     return status;

@@ -59,6 +59,8 @@ tess_raster_target tess_fill_target(const tess_fill_settings *settings);
 /* fill_plan.c: what every map of this size needs, before it is read; then bytes, seconds and batch. Both check the limit. */
 tess_status tess_fill_plan_least(tess_fill_job *job, tess_error *error) TESS_MUST_CHECK;
 tess_status tess_fill_plan(tess_fill_job *job, tess_error *error) TESS_MUST_CHECK;
+/* The work of all tiles. */
+tess_status tess_fill_list_work(const tess_fill_job *job, tess_work *work, tess_error *error) TESS_MUST_CHECK;
 /* fill_run.c */
 tess_status tess_fill_run(tess_fill_job *job, tess_error *error) TESS_MUST_CHECK;
 /* fill_tile.c: computes the tiles of one level and group that are not in the journal. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "job/common/choice.h"
 #include "job/common/note.h"
 #include "job/common/record.h"
 #include "job/fill/fill_job.h"
@@ -152,10 +153,22 @@ static tess_status read_metadata(tess_fill_job *job, tess_error *error)
     return TESS_OK;
 }
 
+static tess_status bind_network(tess_fill_job *job, tess_error *error)
+{
+    const tess_engine *e = &job->engine;
+    tess_bound_destroy(job->embedding);
+    tess_bound_destroy(job->step);
+    job->embedding = job->step = NULL;
+    TESS_TRY(tess_bound_create(job->net.embedding, e->device, TESS_F32, &job->embedding, error));
+    TESS_TRY(tess_bound_create(job->net.step, e->device, e->dtype, &job->step, error));
+    if (e->tf32)
+        tess_bound_allow_tf32(job->step);
+    return TESS_OK;
+}
+
 static tess_status open_network(tess_fill_job *job, tess_error *error)
 {
     const tess_fill_settings *s = job->settings;
-    tess_engine *e = &job->engine;
     if (!s->model)
         return tess_fail(error, TESS_BAD_OPTION,
                          "`model`: name the weight file of a diffusion model, .pth or "
@@ -167,11 +180,7 @@ static tess_status open_network(tess_fill_job *job, tess_error *error)
     if (job->tile % job->net.grid != 0)
         return tess_fail(error, TESS_BAD_OPTION, "`tile` %lld: must be a multiple of %lld for this model",
                          (long long)job->tile, (long long)job->net.grid);
-    TESS_TRY(tess_bound_create(job->net.embedding, e->device, TESS_F32, &job->embedding, error));
-    TESS_TRY(tess_bound_create(job->net.step, e->device, e->dtype, &job->step, error));
-    if (e->tf32)
-        tess_bound_allow_tf32(job->step);
-    return TESS_OK;
+    return bind_network(job, error);
 }
 
 static tess_status make_steps(tess_fill_job *job, tess_error *error)
@@ -234,21 +243,41 @@ static tess_status try_outputs(const tess_fill_job *job, tess_error *error)
     return tess_fill_journal_check(s->output, s->resume, error);
 }
 
+/* Decides on the device when the voids are known, which nothing before depends on. */
+static tess_status choose(tess_fill_job *job, tess_error *error)
+{
+    const bool undecided = job->engine.choice.undecided;
+    const tess_device *before = job->engine.device;
+    if (tess_choice_wants_work(&job->engine)) {
+        tess_work work = {0};
+        tess_status status = tess_fill_list_work(job, &work, error);
+        if (status == TESS_OK)
+            status = tess_choice_settle(&job->engine, &job->settings->common, &work, error);
+        tess_work_clear(&work);
+        TESS_TRY(status);
+    }
+    if (job->engine.device != before)
+        TESS_TRY(bind_network(job, error));
+    return undecided ? tess_fill_plan_least(job, error) : TESS_OK;
+}
+
 tess_status tess_fill_open(tess_fill_job *job, tess_memory *memory, bool plan_only, tess_error *error)
 {
     const tess_fill_settings *s = job->settings;
     const char *const files[] = {s->input, s->output, s->mask, s->truth, s->second, s->deviation, s->model};
     job->deviation_factor = 1;
-    TESS_TRY(tess_engine_open(&job->engine, memory, &s->common, error));
+    TESS_TRY(tess_choice_open(&job->engine, memory, &s->common, error));
     TESS_TRY(tess_record_apart(&s->common, files, sizeof files / sizeof files[0], error));
     TESS_TRY(check_settings(job, error));
     TESS_TRY(open_raster(job, error));
     TESS_TRY(open_network(job, error));
     TESS_TRY(make_steps(job, error));
-    TESS_TRY(tess_fill_plan_least(job, error));
+    if (!job->engine.choice.undecided) /* the limit is that of the device in use */
+        TESS_TRY(tess_fill_plan_least(job, error));
     if (!plan_only)
         TESS_TRY(try_outputs(job, error));
     TESS_TRY(open_map(job, error));
+    TESS_TRY(choose(job, error));
     return tess_fill_plan(job, error);
 }
 

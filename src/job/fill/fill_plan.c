@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/checked.h"
+#include "job/common/choice.h"
 #include "job/fill/fill_job.h"
 #include "plan/limit.h"
 
@@ -79,6 +80,30 @@ static tess_status plan_batch(tess_fill_job *job, int64_t batch, bool *fits, tes
     job->calibrated = measured;
     tess_sampler_destroy(sampler);
     return status;
+}
+
+/* In each batch the tiles go to the device once and come back once. */
+tess_status tess_fill_list_work(const tess_fill_job *job, tess_work *work, tess_error *error)
+{
+    const double items = (double)(job->list.count * job->samples);
+    const int64_t batch = tess_max_i64(
+        1, job->settings->batch > 0 ? job->settings->batch : tess_min_i64(MOST_BATCH_CPU, (int64_t)items));
+    const tess_sampler_settings settings = tess_fill_sampler_settings(job, job->list.guided > 0, batch);
+    tess_work_phase *phase = tess_work_begin(work, "fill", "tiles");
+    tess_sampler *sampler = NULL;
+    TESS_TRY(tess_sampler_create(&settings, &sampler, error));
+    const double steps = (double)tess_sampler_steps_of(sampler)->count;
+    tess_work_add_net(work, phase, job->engine.rates, tess_sampler_net_plan(sampler),
+                      steps * items / (double)batch);
+    tess_sampler_destroy(sampler);
+    phase->up = items * (double)(job->tile * job->tile * job->net.channels) * (double)sizeof(float);
+    phase->down = items * (double)(job->tile * job->tile) * (double)sizeof(float);
+    phase->pieces = phase->copies = ceil(items / (double)batch);
+    phase->copies_overlap = true;
+    work->shapes = items > 0 ? 1 : 0;
+    work->weight_bytes = items > 0 ? 4 * (double)job->net.parameters : 0;
+    work->card_precision = tess_choice_card_precision(job->settings->common.precision, "F16");
+    return TESS_OK;
 }
 
 /* `least`: before the map is read, when its voids may need more. */

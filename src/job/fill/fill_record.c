@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/process.h"
+#include "job/common/choice.h"
 #include "job/common/record.h"
 #include "job/fill/fill_job.h"
 
@@ -16,6 +17,7 @@ static tess_json *plan_record(const tess_fill_job *job)
     tess_json_set_double(&plan, "seconds", job->planned_seconds);
     tess_json_set_bool(&plan, "calibrated", job->calibrated);
     tess_json_set(&plan, "peak_bytes", tess_record_bytes(&job->planned, job->planned_total));
+    tess_choice_record(&job->engine, &plan);
     if (job->engine.separate_memory)
         tess_json_set_int(&plan, "host_bytes", (int64_t)job->planned.by[TESS_MEM_HOST]);
     return plan;

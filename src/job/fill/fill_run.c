@@ -99,7 +99,9 @@ static tess_status compute_levels(tess_fill_job *job, tess_error *error)
 static tess_status compute(tess_fill_job *job, tess_error *error)
 {
     tess_device *device = job->engine.device;
+    const double start = tess_clock();
     TESS_TRY(load(job, error));
+    tess_engine_learn_weights(&job->engine, tess_clock() - start, (double)job->net.parameters);
     const tess_status status = compute_levels(job, error);
     job->reading = tess_meter_end(device, job->meter);
     job->meter = NULL;

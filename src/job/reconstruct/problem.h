@@ -68,12 +68,14 @@ typedef struct tess_problem {
     bool counts;          /* measurements are counts, not line integrals */
     char *flat, *dark;    /* files of counts; owned; NULL: use the numbers */
     double flat_value, dark_value;
-    bool looked_for_dead; /* it is done once, when the views are first read */
     int64_t dead_count;
     tess_dead_pixel *dead; /* owned; NULL: none */
+    /* views of the file that are left out (lost_views.h), in order; `count` is without them. Owned; NULL: none */
+    int64_t *lost;
+    int64_t lost_count;
     tess_range_from range_from;
-    bool floats;        /* the blurs' file holds floats */
-    bool georeferenced; /* the blurs' file */
+    bool floats;   /* the blurs' file holds floats */
+    unsigned says; /* the blurs' file: bits of tess_says */
     /* the result is a picture like the blurs' file, whose metadata it gets */
     bool like_measurement;
     size_t extras_bytes; /* of these metadata */
@@ -97,7 +99,6 @@ typedef struct tess_problem {
     char *geometry;                    /* file of the vectors, for messages */
     bool resized;                      /* the image is resized to height x width */
     size_t held;                       /* largest memory held at once by readers of these files */
-    size_t held_views;                 /* the same of the views of a scan */
     int64_t image_height, image_width; /* of the file */
     int64_t starved; /* counts so low that their line integrals are only a bound; set when they are read */
 } tess_problem;

@@ -1,17 +1,22 @@
 /* Line integrals of each view: as measured, or -log((counts - dark) / (flat - dark)) of the detector's counts. Flat
  * and dark fields are images of a view's size, averaged if there are several, or numbers. */
 #include <math.h>
+#include <stdlib.h>
 
+#include "base/checked.h"
 #include "job/reconstruct/dead_pixels.h"
 #include "job/reconstruct/finite.h"
 #include "job/reconstruct/views.h"
 
+enum { SAMPLED = 4096 };             /* pixels of which the median light is taken */
+static const double WEAK = 0.01;     /* of the median light of all pixels: less is a dead pixel */
 static const double LEAST = 1e-4;    /* share of the light assumed for a ray where nothing was counted */
 static const double MOST_DEAD = 0.1; /* of the pixels of a flat field; more is a wrong file */
 
 typedef struct fields {
     tess_block block; /* flat, then dark */
     float *flat, *dark;
+    double least;    /* light of a pixel that works: a dead one has what its noise leaves above "dark" */
     int64_t samples; /* of a view, as far as it is read */
 } fields;
 
@@ -63,6 +68,25 @@ static tess_status read_field(const char *path, double value, const tess_problem
     return status;
 }
 
+static int by_value(const void *a, const void *b)
+{
+    const float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+/* The median light of pixels all over the detector. */
+static double median_light(const fields *f)
+{
+    float light[SAMPLED];
+    const int64_t step = tess_ceil_div(f->samples, SAMPLED);
+    size_t count = 0;
+    for (int64_t i = 0; i < f->samples; i += step)
+        if (f->flat[i] > f->dark[i])
+            light[count++] = f->flat[i] - f->dark[i];
+    qsort(light, count, sizeof *light, by_value);
+    return count ? (double)light[count / 2] : 0;
+}
+
 static tess_status read_fields(const tess_problem *p, int64_t full_rows, float *view, fields *f,
                                tess_error *error)
 {
@@ -81,6 +105,7 @@ static tess_status read_fields(const tess_problem *p, int64_t full_rows, float *
             "\"flat\" is not above \"dark\" at %lld of %lld pixels; repair these pixels in both and in "
             "the views first",
             (long long)dead, (long long)f->samples);
+    f->least = WEAK * median_light(f);
     return TESS_OK;
 }
 
@@ -89,14 +114,14 @@ size_t tess_problem_field_bytes(const tess_problem *p)
     return p->counts ? 2 * (size_t)(p->rows * p->columns) * sizeof(float) : 0;
 }
 
-/* NaN where "flat" is not above "dark", which is a dead pixel. */
+/* NaN where "flat" is hardly above "dark", which is a dead pixel. */
 static void to_integrals(const fields *f, float *values)
 {
     for (int64_t i = 0; i < f->samples; i++) {
         const double light = (double)f->flat[i] - (double)f->dark[i];
         if (!isfinite(values[i]))
             continue;
-        values[i] = light > 0 && isfinite(light)
+        values[i] = light > f->least && isfinite(light)
                         ? (float)-log(fmax(((double)values[i] - (double)f->dark[i]) / light, LEAST))
                         : NAN;
     }
@@ -117,16 +142,21 @@ static tess_status each(const tess_problem *p, tess_views *v, const fields *f, f
 {
     const tess_views_info *is = tess_views_about(v);
     tess_bad_values bad = {0};
-    for (int64_t k = 0; k < p->count; k++) {
+    int64_t lost = 0;
+    for (int64_t k = 0; k < p->count + p->lost_count; k++) {
         TESS_TRY(tess_views_next(v, is->rows > 1 ? p->row : -1, values, error));
         tess_bad_values_count(&bad, k, values, p->rows * p->columns);
+        if (lost < p->lost_count && p->lost[lost] == k) {
+            lost++;
+            continue;
+        }
         if (p->counts)
             to_integrals(f, values);
         tess_dead_pixels_fill(p, values);
         if (p->counts)
             *starved += count_starved(f, values);
         if (bad.nan + bad.infinite == 0)
-            TESS_TRY(fn(user, k, values, error));
+            TESS_TRY(fn(user, k - lost, values, error));
     }
     TESS_TRY(tess_bad_values_check(&bad, p->measurement, tess_problem_measurement_extent(p),
                                    p->physics == TESS_PHYSICS_CONE, error));
@@ -143,7 +173,7 @@ tess_status tess_problem_each_view(const tess_problem *p, float *values, int64_t
     if (status == TESS_OK) {
         const tess_views_info *is = tess_views_about(v);
         const int64_t rows = p->row >= 0 ? 1 : is->rows;
-        if (is->views != p->count || rows != p->rows || is->columns != p->columns)
+        if (is->views != p->count + p->lost_count || rows != p->rows || is->columns != p->columns)
             status = tess_fail(error, TESS_BAD_INPUT, "%s: changed while the job ran; run it again",
                                p->measurement);
         else if (p->counts)

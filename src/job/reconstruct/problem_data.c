@@ -5,7 +5,6 @@
 
 #include "base/checked.h"
 #include "base/rng.h"
-#include "job/reconstruct/dead_pixels.h"
 #include "job/reconstruct/finite.h"
 #include "job/reconstruct/resize.h"
 #include "job/reconstruct/shadow.h"
@@ -256,7 +255,6 @@ static tess_status read_scan(tess_problem *p, tess_workspace *w, tess_error *err
 {
     tess_shadow shadow = {0};
     const bool looked_at = p->physics == TESS_PHYSICS_RADON;
-    TESS_TRY(tess_problem_find_dead(p, w->host.rows[1], error));
     if (looked_at)
         TESS_TRY(tess_shadow_open(p, &shadow, error));
     view_target target = {p, w, looked_at ? &shadow : NULL};

@@ -6,6 +6,8 @@
 #include "job/reconstruct/problem_read.h"
 
 /* Angles that span at most one turn in radians; scans of so few degrees are rare. */
+enum { MOST_NAMED = 6 }; /* of the views that are left out */
+
 static bool look_like_radians(const tess_problem *p)
 {
     static const double turn = 6.2832;
@@ -64,6 +66,37 @@ static void doubt_radon(const tess_problem *p, const tess_common *common)
               p->measurement, (long long)p->width, (long long)p->width, 100 * p->outside, side, side, axis);
 }
 
+static void doubt_pixels(const tess_problem *p, const tess_common *common)
+{
+    if (p->dead_count == 0)
+        return;
+    const long long count = p->dead_count, column = p->dead[0].at % p->columns,
+                    row = p->dead[0].at / p->columns;
+    char place[64];
+    snprintf(place, sizeof place, p->rows > 1 ? "column %lld of row %lld" : "column %lld", column, row);
+    tess_note(
+        common, TESS_NOTE_WARNING,
+        "%s: %lld pixel(s) of the detector are dead, the first at %s: they have no light, do not change "
+        "from view to view, or do not follow their neighbours; they are filled from these",
+        p->measurement, count, place);
+}
+
+static void doubt_views(const tess_problem *p, const tess_common *common)
+{
+    char list[64] = "";
+    int used = 0;
+    for (int64_t i = 0; i < p->lost_count && i < MOST_NAMED; i++)
+        used +=
+            snprintf(list + used, sizeof list - (size_t)used, i ? ", %lld" : "%lld", (long long)p->lost[i]);
+    if (p->lost_count)
+        tess_note(
+            common, TESS_NOTE_WARNING,
+            "%s: %lld of %lld views, %s%s (counted from 0), see nothing or no light, unlike those before "
+            "and after; they are left out",
+            p->measurement, (long long)p->lost_count, (long long)(p->count + p->lost_count), list,
+            p->lost_count > MOST_NAMED ? ", ..." : "");
+}
+
 void tess_problem_doubts(const tess_problem *p, const tess_common *common)
 {
     int64_t in_front = 0;
@@ -72,6 +105,8 @@ void tess_problem_doubts(const tess_problem *p, const tess_common *common)
                   "%s: \"range\" begins with %g; the network was trained on images from 0 up, and blurs what "
                   "is below",
                   p->name, p->low);
+    doubt_pixels(p, common);
+    doubt_views(p, common);
     if (p->physics == TESS_PHYSICS_RADON)
         doubt_radon(p, common);
     for (int64_t i = 0; p->physics == TESS_PHYSICS_CONE && !p->parallel && i < p->count; i++)

@@ -96,7 +96,6 @@ tess_status tess_problem_read_counts(const char *path, const tess_json *json, te
             TESS_TRY(status);
         }
     held += tess_block_granted(tess_problem_field_bytes(p));
-    p->held_views = held;
     p->held = held > p->held ? held : p->held;
     return TESS_OK;
 }

@@ -153,7 +153,7 @@ static void range_of_type(const tess_image_info *info, tess_problem *p)
 /* Of several blurs none is like the result, and a nodata value may be that of a dark pixel of the result. */
 static void keep_metadata(const tess_image_info *info, tess_problem *p)
 {
-    p->georeferenced = info->says & (TESS_SAYS_TRANSFORM | TESS_SAYS_PROJECTION | TESS_SAYS_POINTS);
+    p->says = info->says;
     p->like_measurement = p->count == 1 && !info->masked && !info->foreign;
     p->extras_bytes = info->extras_bytes;
 }

@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "base/checked.h"
+#include "base/mem.h"
 #include "job/common/note.h"
 #include "job/reconstruct/problem_noise.h"
 
@@ -19,6 +20,8 @@ static const double SOME_BEYOND = 0.1, ALL_BEYOND = 0.99;
 
 /* Floats whose largest value is less have another unit. */
 static const double LEAST_OF_ONE = 0.25;
+
+static const double ALIKE = 4; /* ratio of the spans of bands: more is noted */
 
 typedef struct scaling {
     float unit;
@@ -68,6 +71,69 @@ static tess_status check_given(const looking *l, const tess_extremes *e, tess_er
     return TESS_OK;
 }
 
+/* Spans of the channels, which stand side by side. */
+typedef struct spans {
+    int64_t channels;
+    float *low, *high;
+} spans;
+
+static void add_spans(void *user, int64_t first, int64_t count, float *values)
+{
+    const spans *s = user;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t c = (first + i) % s->channels;
+        s->low[c] = fminf(s->low[c], values[i]);
+        s->high[c] = fmaxf(s->high[c], values[i]);
+    }
+}
+
+static void note_spans(const looking *l, const spans *s)
+{
+    const tess_problem *p = l->problem;
+    float widest = 0, narrowest = INFINITY;
+    int64_t at = 0;
+    for (int64_t c = 0; c < s->channels; c++) {
+        const float span = s->high[c] - s->low[c];
+        widest = fmaxf(widest, span);
+        if (!(span > 0 && span < narrowest)) /* a constant band has nothing to lose */
+            continue;
+        narrowest = span;
+        at = c;
+    }
+    if ((double)widest > ALIKE * (double)narrowest)
+        tess_note(
+            l->common, TESS_NOTE_WARNING,
+            "%s: its bands have different ranges: band %lld spans %.4g, another one %.4g, beside which it "
+            "is restored poorly; give each band a problem of its own",
+            p->measurement, (long long)at + 1, (double)narrowest * p->unit, (double)widest * p->unit);
+}
+
+/* A band that fills a small part of the common range has almost no contrast for the network, and less noise than is
+ * assumed. Photographs have 8 bits, or three channels that belong together. */
+static tess_status doubt_bands(const looking *l, int64_t count, tess_error *error)
+{
+    const tess_problem *p = l->problem;
+    const bool photograph = p->range_from == TESS_RANGE_FROM_DEFAULT ||
+                            p->range_from == TESS_RANGE_FROM_GIVEN ||
+                            (p->range_from == TESS_RANGE_FROM_TYPE && (p->channels == 3 || p->unit < 256));
+    if (photograph || p->channels < 2)
+        return TESS_OK;
+    float *memory = tess_small_alloc(2 * (size_t)p->channels, sizeof *memory);
+    if (!memory)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory to look at %lld bands", (long long)p->channels);
+    spans s = {p->channels, memory, memory + p->channels};
+    for (int64_t c = 0; c < p->channels; c++) {
+        s.low[c] = INFINITY;
+        s.high[c] = -INFINITY;
+    }
+    const tess_status status =
+        tess_workspace_pieces(l->w, l->w->measurement.data, count, false, add_spans, &s, error);
+    if (status == TESS_OK)
+        note_spans(l, &s);
+    tess_small_free(memory);
+    return status;
+}
+
 static tess_status find_range(const looking *l, const tess_extremes *e, tess_error *error)
 {
     tess_problem *p = l->problem;
@@ -108,6 +174,7 @@ tess_status tess_problem_look_at_blurs(tess_problem *problem, tess_recipe *recip
     TESS_TRY(tess_workspace_extremes(w, w->measurement.data, tess_workspace_values(&w->op->measurement),
                                      &seen, error));
     TESS_TRY(find_range(&l, &seen, error));
+    TESS_TRY(doubt_bands(&l, seen.count, error));
     return recipe->noise_from == TESS_NOISE_FROM_DEFAULT
                ? tess_problem_find_noise(problem, recipe, w, common, seen.low == seen.high, error)
                : TESS_OK;

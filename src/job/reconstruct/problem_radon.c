@@ -113,7 +113,6 @@ static tess_status find_centre(tess_problem *p, tess_error *error)
     tess_block views = {0};
     tess_centre centre = {0};
     int64_t starved;
-    TESS_TRY(tess_problem_find_dead_first(p, error));
     TESS_TRY(tess_block_alloc(p->memory, &views, TESS_MEM_HOST,
                               (size_t)((p->count + 1) * p->columns) * sizeof(float), error));
     sinogram s = {p, views.data};
@@ -135,11 +134,11 @@ static tess_status read_centre(const char *path, const tess_json *json, tess_pro
 {
     const tess_json *centre = tess_json_get(json, "centre");
     p->centre = 0.5 * (double)(p->columns - 1);
-    if (centre && strcmp(tess_json_as_string(centre, ""), "auto") == 0)
-        return find_centre(p, error);
     if (!centre)
         return TESS_OK;
     p->centre = tess_json_as_double(centre, NAN);
+    if (strcmp(tess_json_as_string(centre, ""), "auto") == 0)
+        return TESS_OK; /* NaN: it is searched when dead pixels are known */
     p->centre_from = TESS_CENTRE_GIVEN;
     if (!(fabs(p->centre) <= 65536))
         return tess_fail(
@@ -203,6 +202,9 @@ tess_status tess_problem_read_radon(const char *path, const tess_json *json, tes
                          (long long)p->width);
     TESS_TRY(tess_problem_read_counts(path, json, p, &is, error));
     TESS_TRY(read_centre(path, json, p, error));
+    TESS_TRY(tess_problem_find_faults(p, error));
+    if (isnan(p->centre))
+        TESS_TRY(find_centre(p, error));
     TESS_TRY(place_axis(path, json, p, error));
     return tess_problem_look_outside(p, error);
 }

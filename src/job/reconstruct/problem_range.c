@@ -1,24 +1,31 @@
 /* Estimates the range of an image from its measurements. A filtered backprojection is scaled so that its projections
- * fit the measurements best (views over a part of a turn, or an orbit that FDK does not assume, mostly change this
- * scale); the range ends at the value that all but a few pixels stay below. This is needed because networks were
- * trained on images up to 1, while absorption coefficients may be 0.02 or 2000. */
+ * fit the measurements best; the range ends at the value that all but a few pixels stay below. A backprojection counts
+ * each view alike, so it smears the object where views are not spread evenly, repeat each other, or see one half of the
+ * object each. Its projections then do not fit at any scale, and conjugate gradients correct it. The range is needed
+ * because networks were trained on images up to 1, while absorption coefficients may be 0.02 or 2000. */
 #include "job/reconstruct/problem_range.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/checked.h"
+#include "job/common/note.h"
 #include "job/reconstruct/problem_look.h"
 #include "physics/filter.h"
 #include "physics/radon.h"
 #include "physics/rays.h"
+#include "solve/cg.h"
 
-enum { BINS = 4096, LEAST_PIXELS = 2 };
+enum { BINS = 4096, LEAST_PIXELS = 2, CG_STEPS = 20, MANY_PIXELS = 8 };
 static const double ABOVE = 1e-4; /* share of the pixels that may be brighter */
 static const double ROOM =
     1.2; /* an image above its range is clamped; one far below it is only denoised slightly more */
 static const double ROOM_OF_SMALL = 2.2; /* backprojections blur what is as small as a pixel */
 static const double WORSE = 1.05;        /* squares of the differences from the views: more is worse */
+/* share of the measurements' squares that an evenly spread scan without noise leaves: less than half of it */
+static const double POOR = 0.01;
+static const double AT_END =
+    5e-4; /* share of the result's pixels at the end of the range that is worth a note */
 /* share of the measurements' sum that is negative if the image has negative values */
 static const double SIGNED = 0.2;
 
@@ -48,14 +55,19 @@ static double tail(const histogram *h, bool below)
     return below ? h->of.low + bin * (double)i : h->of.high - bin * (double)i;
 }
 
-/* The factor at which the projections of `image` fit the measurements best; 1 if there is none. */
-static tess_status fit(tess_workspace *w, const void *image, double *factor, tess_error *error)
+/* The factor at which the projections of `image` fit the measurements best, 1 if there is none, and the share of the
+ * measurements' squares that they leave. */
+static tess_status fit(tess_workspace *w, const void *image, double *factor, double *left, tess_error *error)
 {
     const tess_data_term *term = &w->term;
-    double square, product;
+    const void *measured = w->measurement.data;
+    double square, product, all;
     TESS_TRY(tess_data_term_energy(term, image, &square, error));
-    TESS_TRY(tess_vectors_dot(&term->measurements, term->residual, w->measurement.data, &product, error));
-    *factor = square > 0 && product > 0 ? product / square : 1;
+    TESS_TRY(tess_vectors_dot(&term->measurements, term->residual, measured, &product, error));
+    TESS_TRY(tess_vectors_dot(&term->measurements, measured, measured, &all, error));
+    const bool fits = square > 0 && product > 0;
+    *factor = fits ? product / square : 1;
+    *left = fits ? 1 - product / all * (product / square) : 0;
     return TESS_OK;
 }
 
@@ -90,30 +102,73 @@ static tess_status widen(tess_workspace *w, const void *image, double factor, do
     return TESS_OK;
 }
 
-static tess_status estimate(const tess_problem *p, tess_workspace *w, histogram *h, double ends[2],
-                            tess_error *error)
+/* The range of `image` times `factor`; `both`: it may have negative values. */
+static tess_status ends_of(const tess_problem *p, tess_workspace *w, void *image, double factor, bool both,
+                           double ends[2], tess_error *error)
+{
+    const int64_t count = tess_workspace_values(&w->op->image);
+    histogram *h = tess_small_alloc(1, sizeof *h);
+    if (!h)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for a histogram");
+    tess_status status = tess_workspace_extremes(w, image, count, &h->of, error);
+    if (status == TESS_OK && (h->of.bad || !isfinite(factor)))
+        status = tess_fail(error, TESS_BAD_INPUT,
+                           "%s: the measurements are too large for 32-bit floats; scale them down",
+                           p->measurement);
+    if (status == TESS_OK && h->of.high > h->of.low)
+        status = tess_workspace_pieces(w, image, count, false, sort, h, error);
+    ends[0] = both ? fmin(ROOM * factor * tail(h, true), 0) : 0;
+    ends[1] = h->of.high > h->of.low ? ROOM * factor * tail(h, false) : 0;
+    const double highest = factor * h->of.high;
+    tess_small_free(h);
+    return status == TESS_OK ? widen(w, image, factor, highest, ends, error) : status;
+}
+
+static tess_status ask(void *user, tess_error *error)
+{
+    return tess_stop_check(user, error);
+}
+
+/* A backprojection that does not fit, at the factor where it fits best, is corrected. If that explains the views, the
+ * range holds both images; otherwise what is left is noise. */
+static tess_status correct(const tess_problem *p, tess_workspace *w, double factor, double left, bool both,
+                           double ends[2], tess_error *error)
+{
+    void *image = w->vectors[1], *const others[TESS_CG_VECTORS] = {w->vectors[0], w->vectors[2],
+                                                                   w->vectors[3]};
+    const tess_sum scaled = {.a = factor, .x = image};
+    const tess_cg_settings cg = {.iterations = CG_STEPS,
+                                 .tolerance = 1e-4,
+                                 .shift = 1e-8,
+                                 .warm = true,
+                                 .tick = {ask, &w->engine->stop}};
+    tess_cg_result result;
+    double again, remains, corrected[2];
+    TESS_TRY(tess_vectors_sum(&w->term.images, &scaled, image, error));
+    TESS_TRY(tess_cg(&w->term, &cg, others, image, &result, error));
+    TESS_TRY(fit(w, image, &again, &remains, error));
+    if (!(remains < 0.5 * left))
+        return TESS_OK;
+    TESS_TRY(ends_of(p, w, image, 1, both, corrected, error));
+    ends[0] = corrected[0];
+    ends[1] = fmax(ends[1], corrected[1]);
+    return TESS_OK;
+}
+
+static tess_status estimate(const tess_problem *p, tess_workspace *w, double ends[2], tess_error *error)
 {
     tess_operator *op = w->op;
     void *image = w->vectors[1];
-    double factor;
+    double factor, left;
     tess_extremes measured;
     TESS_TRY(tess_workspace_extremes(w, w->measurement.data, tess_workspace_values(&op->measurement),
                                      &measured, error));
     const bool both = measured.negative > SIGNED * measured.positive;
     (p->physics == TESS_PHYSICS_CONE ? tess_rays_set_filter : tess_radon_set_filter)(op, TESS_FILTER_RAM_LAK);
     op->table->inverse(op, w->measurement.data, image, w->scratch, NULL);
-    TESS_TRY(fit(w, image, &factor, error));
-    const int64_t count = tess_workspace_values(&op->image);
-    TESS_TRY(tess_workspace_extremes(w, image, count, &h->of, error));
-    if (h->of.bad || !isfinite(factor))
-        return tess_fail(error, TESS_BAD_INPUT,
-                         "%s: the measurements are too large for 32-bit floats; scale them down",
-                         p->measurement);
-    if (h->of.high > h->of.low)
-        TESS_TRY(tess_workspace_pieces(w, image, count, false, sort, h, error));
-    ends[0] = both ? fmin(ROOM * factor * tail(h, true), 0) : 0;
-    ends[1] = h->of.high > h->of.low ? ROOM * factor * tail(h, false) : 0;
-    return widen(w, image, factor, factor * h->of.high, ends, error);
+    TESS_TRY(fit(w, image, &factor, &left, error));
+    TESS_TRY(ends_of(p, w, image, factor, both, ends, error));
+    return left > POOR ? correct(p, w, factor, left, both, ends, error) : TESS_OK;
 }
 
 tess_status tess_problem_find_range(tess_problem *p, tess_recipe *recipe, tess_workspace *w,
@@ -130,12 +185,7 @@ tess_status tess_problem_find_range(tess_problem *p, tess_recipe *recipe, tess_w
             "%s: has no \"range\", and without an FFT on this device it cannot be estimated; give "
             "it: [least, largest] value of the image",
             p->name);
-    histogram *h = tess_small_alloc(1, sizeof *h);
-    if (!h)
-        return tess_fail(error, TESS_NO_MEMORY, "no memory for a histogram");
-    const tess_status status = estimate(p, w, h, ends, error);
-    tess_small_free(h);
-    TESS_TRY(status);
+    TESS_TRY(estimate(p, w, ends, error));
     if (!(ends[1] > 0) || !(ends[1] > 1e-30)) /* all measurements are zero: any range works */
         ends[1] = 1;
     if (ends[0] < -0.25 * ends[1])
@@ -151,4 +201,33 @@ tess_status tess_problem_find_range(tess_problem *p, tess_recipe *recipe, tess_w
         recipe->noise /= p->unit;
     const tess_sum scaled = {.a = 1 / p->unit, .x = w->measurement.data};
     return tess_vectors_sum(&w->term.measurements, &scaled, w->measurement.data, error);
+}
+
+typedef struct ending {
+    float high;
+    int64_t count;
+} ending;
+
+static void count_at_end(void *user, int64_t first, int64_t count, float *values)
+{
+    (void)first;
+    ending *e = user;
+    for (int64_t i = 0; i < count; i++)
+        e->count += values[i] >= e->high;
+}
+
+tess_status tess_problem_doubt_range(const tess_problem *p, tess_workspace *w, const tess_common *common,
+                                     tess_error *error)
+{
+    ending e = {.high = (float)(0.99999 * p->high)};
+    if (p->physics == TESS_PHYSICS_BLUR || p->range_from != TESS_RANGE_FROM_DATA)
+        return TESS_OK;
+    const int64_t count = tess_workspace_values(&w->op->image);
+    TESS_TRY(tess_workspace_pieces(w, w->vectors[0], count, false, count_at_end, &e, error));
+    if (e.count > MANY_PIXELS && (double)e.count > AT_END * (double)count)
+        tess_note(common, TESS_NOTE_WARNING,
+                  "%s: %lld values of the result are cut off at %.4g, the end of the estimated range; if the "
+                  "object may be denser, give \"range\": [0, largest value]",
+                  p->measurement, (long long)e.count, p->unit);
+    return TESS_OK;
 }

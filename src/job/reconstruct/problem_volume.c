@@ -78,8 +78,6 @@ tess_status tess_problem_read_volume(const char *path, const tess_json *json, te
     p->rows = info.rows;
     p->columns = info.columns;
     TESS_TRY(tess_problem_read_counts(path, json, p, &info, error));
-    if (!tess_shadow3_misses(p))
-        return TESS_OK;
-    TESS_TRY(tess_problem_find_dead_first(p, error));
-    return tess_problem_look_around(p, error);
+    TESS_TRY(tess_problem_find_faults(p, error));
+    return tess_shadow3_misses(p) ? tess_problem_look_around(p, error) : TESS_OK;
 }

@@ -6,12 +6,14 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/process.h"
+#include "job/common/choice.h"
 #include "job/common/context.h"
 #include "job/common/note.h"
 #include "job/common/record.h"
 #include "job/reconstruct/problem_data.h"
 #include "job/reconstruct/problem_range.h"
 #include "job/reconstruct/problem_scan.h"
+#include "job/reconstruct/reconstruct_choose.h"
 #include "job/reconstruct/reconstruct_rates.h"
 #include "job/reconstruct/reconstruct_record.h"
 #include "job/reconstruct/views.h"
@@ -84,8 +86,9 @@ static tess_status describe(reconstruct_job *job, tess_memory *memory, tess_erro
             p->measurement, p->name);
     TESS_TRY(check_record(p, &s->common, error));
     TESS_TRY(tess_recipe_of(s, &job->problem, &job->recipe, error));
-    TESS_TRY(tess_engine_open(&job->engine, memory, &s->common, error));
+    TESS_TRY(tess_choice_open(&job->engine, memory, &s->common, error));
     TESS_TRY(find_model(job, error));
+    TESS_TRY(tess_reconstruct_choose(&job->engine, s, &job->problem, &job->recipe, &job->prior, error));
     const char *const weights = job->prior.model->path;
     TESS_TRY(tess_record_apart(&s->common, &weights, 1, error));
     const char *used[] = {s->output, s->side_by_side, s->save_measurement};
@@ -147,20 +150,6 @@ static tess_status plan(reconstruct_job *job, tess_error *error)
     return status;
 }
 
-static void warn_dead(const tess_problem *p, const tess_common *common)
-{
-    if (p->dead_count == 0)
-        return;
-    const long long count = p->dead_count, column = p->dead[0].at % p->columns,
-                    row = p->dead[0].at / p->columns;
-    char place[64];
-    snprintf(place, sizeof place, p->rows > 1 ? "column %lld of row %lld" : "column %lld", column, row);
-    tess_note(common, TESS_NOTE_WARNING,
-              "%s: %lld pixel(s) of the detector do not change from view to view, the first at %s; they are "
-              "taken as dead and filled from their neighbours",
-              p->measurement, count, place);
-}
-
 static void warn_truncated(const tess_problem *p, const tess_common *common)
 {
     const bool columns = p->edge >= p->edge_rows;
@@ -187,7 +176,6 @@ static tess_status fill(reconstruct_job *job, tess_error *error)
         TESS_TRY(tess_problem_truth(p, w, error));
     TESS_TRY(tess_problem_measure(p, w, job->recipe.noise, common->seed, error));
     TESS_TRY(tess_stop_check(&job->engine.stop, error));
-    warn_dead(p, common);
     warn_truncated(p, common);
     TESS_TRY(tess_problem_find_range(p, &job->recipe, w, common, error));
     if (p->physics != TESS_PHYSICS_BLUR && tess_problem_noise_unknown(p, &job->recipe))
@@ -213,7 +201,8 @@ static tess_status solve(reconstruct_job *job, tess_error *error)
     job->outcome.seconds = tess_clock() - start;
     solving.norm_squared = job->start.norm_squared;
     tess_budget_keep_peak(&job->budget, &job->engine); /* the loop counts from zero */
-    return tess_reconstruct_solve(&solving, error);
+    TESS_TRY(tess_reconstruct_solve(&solving, error));
+    return tess_problem_doubt_range(&job->problem, &job->workspace, &job->settings->common, error);
 }
 
 static tess_status run(reconstruct_job *job, tess_error *error)
@@ -240,6 +229,7 @@ static void calibrate(reconstruct_job *job)
     for (int64_t i = 0; i < job->outcome.result.iterations; i++)
         best = fmin(best, job->outcome.iterations[i].gradient_seconds);
     tess_physics_keep_rate(&job->engine, job->workspace.op, &job->recipe, best);
+    tess_reconstruct_learn(&job->prior, &job->budget, tess_clock() - job->usage.start, job->outcome.seconds);
 }
 
 static void close_job(reconstruct_job *job)

@@ -2,6 +2,7 @@
 #include "job/reconstruct/reconstruct_output.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -63,6 +64,7 @@ static tess_image_info result_info(const tess_outputs *o)
     }
     tess_image_info info = info_of(o->result, p->height, p->width, p->channels);
     info.extras_bytes = p->like_measurement ? p->extras_bytes : 0;
+    info.same_numbers = holds_values(o->result); /* pictures show the range in 8 bits */
     return info;
 }
 
@@ -218,6 +220,27 @@ tess_status tess_outputs_open(tess_outputs *o, tess_error *error)
     return tess_writer_open(o->memory, o->side_by_side, &side, NULL, &o->side_writer, error);
 }
 
+/* What says where pixels are, or what their values mean, and is not written. */
+static void doubt_meaning(const tess_outputs *o, const tess_common *common)
+{
+    static const struct {
+        unsigned bits;
+        const char *words;
+    } parts[] = {{TESS_SAYS_TRANSFORM | TESS_SAYS_PROJECTION | TESS_SAYS_POINTS, "georeference"},
+                 {TESS_SAYS_SCALE | TESS_SAYS_SCALES, "scale and offset"},
+                 {TESS_SAYS_UNIT, "unit"}};
+    const unsigned says = o->problem->says;
+    char list[64] = "";
+    size_t used = 0;
+    for (int i = 0; i < 3; i++)
+        if (says & parts[i].bits)
+            used +=
+                (size_t)snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", parts[i].words);
+    if (used)
+        tess_note(common, TESS_NOTE_WARNING, "%s: of %s this file does not hold: %s", o->result,
+                  o->problem->measurement, list);
+}
+
 void tess_outputs_doubts(const tess_outputs *o, const tess_common *common)
 {
     const tess_problem *p = o->problem;
@@ -228,9 +251,8 @@ void tess_outputs_doubts(const tess_outputs *o, const tess_common *common)
     if (lost)
         tess_note(common, TESS_NOTE_WARNING, "%s: of %s this format cannot hold: %s", o->result,
                   p->measurement, lost);
-    if (p->georeferenced && !o->like)
-        tess_note(common, TESS_NOTE_WARNING, "%s: the georeference of %s is not written to it", o->result,
-                  p->measurement);
+    if (!o->like)
+        doubt_meaning(o, common);
 }
 
 tess_status tess_outputs_write(tess_outputs *o, tess_workspace *w, tess_error *error)

@@ -4,7 +4,6 @@
 
 #include "base/checked.h"
 #include "base/process.h"
-#include "job/reconstruct/dead_pixels.h"
 #include "job/reconstruct/reconstruct_quality.h"
 #include "job/reconstruct/reconstruct_rates.h"
 #include "plan/limit.h"
@@ -89,11 +88,14 @@ static tess_status choose_cut(const tess_planning *job, uint64_t limit, uint64_t
     return tess_prior_choose(job->prior, &request, error);
 }
 
-/* Images of the solver; before it the start, with the baseline or conjugate gradients. */
+/* Images of the solver; before it the start, with the baseline or conjugate gradients, which a range that is estimated
+ * may need as well. */
 static int vectors_of(const tess_planning *job)
 {
+    const tess_problem *p = job->problem;
+    const bool estimated = p->physics != TESS_PHYSICS_BLUR && p->range_from == TESS_RANGE_FROM_DATA;
     const int loop = tess_pnp_vectors(job->workspace->op, job->recipe->inner, job->settings->tolerance),
-              start = job->recipe->init == TESS_INIT_CG ? 1 + TESS_CG_VECTORS : 2;
+              start = job->recipe->init == TESS_INIT_CG || estimated ? 1 + TESS_CG_VECTORS : 2;
     return loop > start ? loop : start;
 }
 
@@ -142,10 +144,6 @@ static tess_status add_up(const tess_planning *job, uint64_t limit, tess_error *
     add_host(job, &common, tess_block_granted(tess_layout_host_bytes(layout)));
     tess_mem_bytes making = common, solving = common;
     size_t reading = p->held;
-    if (!p->synthetic && p->physics != TESS_PHYSICS_BLUR && !p->looked_for_dead) {
-        const size_t looking = p->held_views + tess_block_granted(tess_problem_dead_bytes(p));
-        reading = looking > reading ? looking : reading;
-    }
     if (p->resized)
         reading +=
             tess_block_granted((size_t)(p->image_height * p->image_width * p->channels) * sizeof(float));

@@ -6,6 +6,8 @@
 #include "job/reconstruct/reconstruct_settings.h"
 #include "physics/operator.h"
 
+/* Runs of the operator or its adjoint in a reconstruction, start included. */
+double tess_physics_runs(const tess_operator *op, const tess_recipe *recipe);
 /* Seconds of gradients, and of the step and the start before them; clears *calibrated if the operator was not
  * measured. */
 double tess_physics_seconds(const tess_engine *engine, const tess_operator *op, const tess_recipe *recipe,

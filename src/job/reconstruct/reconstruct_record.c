@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/process.h"
+#include "job/common/choice.h"
 #include "job/common/record.h"
 #include "physics/rays.h"
 
@@ -39,6 +40,7 @@ void tess_record_add_plan(tess_json **record, const tess_prior *prior, const tes
     tess_json_set_bool(&plan, "calibrated", choice->calibrated);
     tess_json_set_string(&plan, "reason", choice->reason);
     tess_json_set(&plan, "peak_bytes", tess_record_bytes(&budget->planned.bytes, budget->planned.total));
+    tess_choice_record(workspace->engine, &plan);
     if (workspace->engine->separate_memory)
         tess_json_set_int(&plan, "host_bytes", (int64_t)budget->planned.bytes.by[TESS_MEM_HOST]);
     if (workspace->layout.hosted) {

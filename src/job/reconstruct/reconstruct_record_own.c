@@ -90,8 +90,14 @@ static void add_taken(tess_json **own, const tess_record_own *about)
         add_outside(own, p);
     if (ran && tess_problem_truncated(p))
         tess_json_set_double(own, "edge_share", fmax(p->edge, p->edge_rows));
-    if (ran && p->dead_count)
+    if (p->dead_count)
         tess_json_set_int(own, "dead_pixels", p->dead_count);
+    if (p->lost_count) {
+        tess_json *lost = tess_json_array();
+        for (int64_t i = 0; i < p->lost_count; i++)
+            tess_json_append_int(&lost, p->lost[i]);
+        tess_json_set(own, "lost_views", lost);
+    }
     if (p->counts && ran) {
         tess_json_set_int(own, "starved", p->starved);
         tess_json_set_double(own, "starved_share",

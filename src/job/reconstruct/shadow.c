@@ -4,7 +4,6 @@
 
 #include "base/checked.h"
 #include "base/mem.h"
-#include "job/reconstruct/dead_pixels.h"
 #include "job/reconstruct/views.h"
 
 enum { EDGE = 2 };                    /* outer columns */
@@ -142,7 +141,6 @@ tess_status tess_problem_look_outside(tess_problem *p, tess_error *error)
     int64_t starved;
     if (!tess_shadow_misses(p))
         return TESS_OK;
-    TESS_TRY(tess_problem_find_dead_first(p, error));
     TESS_TRY(tess_shadow_open(p, &shadow, error));
     tess_status status =
         tess_block_alloc(p->memory, &view, TESS_MEM_HOST, (size_t)p->columns * sizeof(float), error);

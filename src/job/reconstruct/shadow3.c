@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "base/mem.h"
+#include "job/reconstruct/turning.h"
 #include "job/reconstruct/views.h"
 #include "physics/rays.h"
 
@@ -40,12 +41,13 @@ typedef struct shadow3 {
 
 /* Where a ray is nearest to the middle of the volume, with each side of the volume as the unit, and whether the ray meets
  * the volume. A pixel has a width, so a ray that passes within half of it counts. */
-static bool meets(const frame *s, int64_t view, int64_t r, int64_t c, double foot[3])
+static bool meets(const frame *s, int64_t view, int64_t r, int64_t c, double foot[3], double from[3],
+                  double along[3])
 {
     const tess_problem *p = s->problem;
     const double *v = p->vectors + 12 * view, right = (double)c - 0.5 * (double)(p->columns - 1),
                  down = (double)r - 0.5 * (double)(p->rows - 1);
-    double from[3], along[3], product = 0, square = 0, wide = 0, low = -INFINITY, high = INFINITY;
+    double product = 0, square = 0, wide = 0, low = -INFINITY, high = INFINITY;
     for (int i = 0; i < 3; i++) {
         const double pixel = v[3 + i] + right * v[6 + i] + down * v[9 + i], unit = s->half[i] * p->spacing;
         from[i] = (p->parallel ? pixel : v[i]) / unit;
@@ -69,6 +71,30 @@ static bool meets(const frame *s, int64_t view, int64_t r, int64_t c, double foo
         high = fmin(high, fmax(a, b));
     }
     return high >= low;
+}
+
+/* Where a ray that misses the volume passes nearest to the line through its middle along its depth, with each side of the
+ * volume as the unit, and whether it passes above or below the volume. A volume of a few slices is too low, not too
+ * narrow, for a ray at a slant: the nearest point to its middle may be anywhere. */
+static bool passes_above(const frame *s, const double from[3], const double along[3], double foot[3])
+{
+    double low = -INFINITY, high = INFINITY, product = 0, square = 0;
+    for (int i = 0; i < 2; i++) {
+        product += from[i] * along[i];
+        square += along[i] * along[i];
+        if (fabs(along[i]) < 1e-12) {
+            high = fabs(from[i]) > 1 ? -INFINITY : high;
+            continue;
+        }
+        low = fmax(low, fmin((-1 - from[i]) / along[i], (1 - from[i]) / along[i]));
+        high = fmin(high, fmax((-1 - from[i]) / along[i], (1 - from[i]) / along[i]));
+    }
+    const double steep = along[2] * along[2] * s->half[2] * s->half[2];
+    /* along the depth: where it is at half of it */
+    const double at = square > 1e-6 * steep ? -product / square : -from[2] / along[2];
+    for (int i = 0; i < 3; i++)
+        foot[i] = from[i] + at * along[i];
+    return high >= low && fabs(foot[2]) > 1;
 }
 
 static void begin(const tess_problem *p, frame *s)
@@ -107,14 +133,15 @@ static bool is_sound(const tess_problem *p, const int64_t volume[3])
 bool tess_shadow3_misses(const tess_problem *p)
 {
     frame s;
-    double foot[3];
+    double foot[3], from[3], along[3];
     begin(p, &s);
     if (!is_sound(p, (const int64_t[3]){p->depth, p->height, p->width}))
         return false; /* the operator says what is wrong */
     for (int64_t view = 0; view < p->count; view++)
         for (int64_t r = 0; r < p->rows; r += tess_max_i64(p->rows - 1, 1))
             for (int64_t c = 0; c < p->columns; c += step_of(p->columns))
-                if (!meets(&s, view, r, c, foot) || !meets(&s, view, r, p->columns - 1, foot))
+                if (!meets(&s, view, r, c, foot, from, along) ||
+                    !meets(&s, view, r, p->columns - 1, foot, from, along))
                     return true;
     return false;
 }
@@ -126,20 +153,19 @@ static tess_status add_view(void *user, int64_t view, float *values, tess_error 
     const tess_problem *p = s->of.problem;
     for (int64_t r = 0; r < p->rows; r += step_of(p->rows))
         for (int64_t c = 0; c < p->columns; c += step_of(p->columns)) {
-            double foot[3], away[3];
+            double foot[3], from[3], along[3], away[3];
             const double value = (double)values[r * p->columns + c];
-            const bool inside = meets(&s->of, view, r, c, foot);
-            for (int i = 0; i < 3; i++)
-                away[i] = (fabs(foot[i]) - 1) * s->of.half[i];
-            if (inside) {
+            if (meets(&s->of, view, r, c, foot, from, along)) {
                 const double most = fmax(fmax(fabs(foot[0]), fabs(foot[1])), fabs(foot[2]));
                 const int part = (int)fmin(most * INNER, INNER - 1);
                 s->inner[part] += value;
                 s->inner_count[part]++;
                 continue;
             }
-            const double beside = fmax(away[0], away[1]), most = fmax(fmax(beside, away[2]), 0);
-            const bool above = away[2] > beside;
+            const bool above = passes_above(&s->of, from, along, foot);
+            for (int i = 0; i < 3; i++)
+                away[i] = (fabs(foot[i]) - 1) * s->of.half[i];
+            const double most = fmax(above ? away[2] : fmax(away[0], away[1]), 0);
             const double across = above ? fmax(fabs(foot[0]), fabs(foot[1])) : fabs(foot[2]);
             const int place = (int)fmin(across * (PLACES - 1), PLACES - 1);
             distance *d = &s->outside[above ? ABOVE : SIDE][place][(int)fmin(most, DISTANCES - 1)];
@@ -206,8 +232,9 @@ tess_status tess_problem_look_around(tess_problem *p, tess_error *error)
     return status;
 }
 
-/* The mean of the outer lines of one side, as a share of the largest of all lines. */
-static double edge_of(const float *mean, int64_t lines, int64_t step, int64_t length, int64_t along)
+/* The mean of the outer lines of one side, or of both, as a share of the largest of all lines; 0 if all are outer ones. */
+static double edge_of(const float *mean, int64_t lines, int64_t step, int64_t length, int64_t along,
+                      bool both)
 {
     double edges[2] = {0, 0}, largest = 0;
     const int64_t edge = tess_min_i64(EDGE, lines);
@@ -219,11 +246,17 @@ static double edge_of(const float *mean, int64_t lines, int64_t step, int64_t le
         edges[0] += i < edge ? sum / (double)edge : 0;
         edges[1] += i >= lines - edge ? sum / (double)edge : 0;
     }
-    return largest > 0 ? fmax(edges[0], edges[1]) / largest : 0;
+    if (!(largest > 0) || lines <= 2 * EDGE)
+        return 0;
+    return (both ? fmin(edges[0], edges[1]) : fmax(edges[0], edges[1])) / largest;
 }
 
 void tess_shadow3_edges(tess_problem *p, const float *mean)
 {
-    p->edge = edge_of(mean, p->columns, 1, p->rows, p->columns);
-    p->edge_rows = edge_of(mean, p->rows, p->columns, p->columns, 1);
+    const tess_turning turning = tess_problem_turning(p);
+    /* In a half fan one side sees what the other one misses half a turn later. */
+    const bool half =
+        turning.full && turning.columns[0] >= 0 && turning.columns[1] <= (double)(p->columns - 1);
+    p->edge = edge_of(mean, p->columns, 1, p->rows, p->columns, half);
+    p->edge_rows = edge_of(mean, p->rows, p->columns, p->columns, 1, false);
 }

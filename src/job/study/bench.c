@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "job/common/context.h"
 #include "job/common/record.h"
+#include "job/study/bench_device.h"
 
 void tess_bench_settings_init(tess_bench_settings *settings)
 {
@@ -115,8 +116,9 @@ static tess_status check_list(const int64_t *list, int count, int64_t least, int
 static tess_status check_settings(const tess_bench_settings *s, tess_error *error)
 {
     const int64_t most = 1 << 20;
-    if (strcmp(s->study, "size") != 0 && strcmp(s->study, "batch") != 0 && strcmp(s->study, "dem") != 0)
-        return tess_fail(error, TESS_BAD_OPTION, "bench %s: use size, batch or dem", s->study);
+    if (strcmp(s->study, "size") != 0 && strcmp(s->study, "batch") != 0 && strcmp(s->study, "dem") != 0 &&
+        strcmp(s->study, "device") != 0 && strcmp(s->study, "stats") != 0)
+        return tess_fail(error, TESS_BAD_OPTION, "bench %s: use size, batch, dem, device or stats", s->study);
     if (!s->line)
         return tess_fail(error, TESS_BAD_OPTION, "bench: `line` is NULL");
     if (s->repeats < 1 || s->repeats > TESS_BENCH_REPEATS)
@@ -157,6 +159,10 @@ tess_status tess_bench(tess_context *context, const tess_bench_settings *setting
     TESS_TRY(check_settings(settings, error));
     if (strcmp(settings->study, "dem") == 0)
         return tess_bench_dem(settings, &context->memory, error);
+    if (strcmp(settings->study, "device") == 0)
+        return tess_bench_device(settings, &context->memory, error);
+    if (strcmp(settings->study, "stats") == 0)
+        return tess_bench_stats(settings, &context->memory, error);
     const bool size = strcmp(settings->study, "size") == 0, given = settings->model_count > 0;
     const int count = given ? settings->model_count : size ? 3 : 1;
     tess_status status = TESS_OK;

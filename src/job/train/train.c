@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/process.h"
+#include "job/common/choice.h"
 #include "job/common/context.h"
 #include "job/common/note.h"
 #include "job/common/record.h"
@@ -12,6 +13,25 @@ void tess_train_settings_init(tess_train_settings *settings)
 {
     memset(settings, 0, sizeof *settings);
     tess_common_init(&settings->common);
+}
+
+/* Steps of the whole run of one phase; a few steps show only what the first ones load. */
+static void learn(tess_train_job *job)
+{
+    enum { ENOUGH = 8 };
+    const int64_t steps = job->state.step - job->first_step;
+    bool known = true;
+    const double factor = tess_rates_operator(job->engine.rates, job->factor, &known);
+    if (job->config.phases.count == 1 && steps >= ENOUGH && job->choice.seconds > 0)
+        tess_rates_set_operator(job->engine.rates, job->factor,
+                                job->train_seconds / (double)steps / (job->choice.seconds / factor));
+    const tess_choice_run run = {.verb = "train",
+                                 .wall = tess_clock() - job->opened,
+                                 .seconds = job->train_seconds,
+                                 .planned = job->choice.seconds * (double)steps,
+                                 .calibrated = known && job->config.phases.count == 1};
+    tess_choice_learn(&job->engine, &run);
+    (void)tess_rates_save(job->engine.rates, NULL);
 }
 
 static tess_status train(tess_context *context, const tess_train_settings *settings, bool plan_only,
@@ -24,7 +44,7 @@ static tess_status train(tess_context *context, const tess_train_settings *setti
     if (!job)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a training run");
     job->settings = settings;
-    job->begin = tess_clock();
+    job->opened = job->begin = tess_clock();
     tess_status status = tess_train_open(job, &context->memory, error);
     bool ran = false;
     if (status == TESS_OK && !plan_only) {
@@ -44,6 +64,8 @@ static tess_status train(tess_context *context, const tess_train_settings *setti
         const tess_status written = tess_record_end(told, record, status == TESS_OK ? error : &ignored);
         status = status == TESS_OK ? written : status;
     }
+    if (ran && status == TESS_OK)
+        learn(job);
     tess_train_close(job);
     tess_small_free(job);
     return status;

@@ -32,6 +32,17 @@ static tess_status check_images(const tess_train_job *job, const target *targets
     return TESS_OK;
 }
 
+typedef struct checked {
+    const tess_train_job *job;
+    const target *targets;
+} checked;
+
+static tess_status check_cube(const void *user, const char *path, tess_error *error)
+{
+    const checked *c = user;
+    return path ? check_read(c->job, c->targets, path, error) : TESS_OK;
+}
+
 /* Event files and checkpoints have names of their own, so they may share a folder. */
 static tess_status check_pairs(const target *targets, tess_error *error)
 {
@@ -70,8 +81,10 @@ tess_status tess_train_check_files(const tess_train_job *job, tess_error *error)
                                      {"tensorboard", config->tensorboard.path, true}};
     TESS_TRY(check_read(job, targets, job->settings->config, error));
     TESS_TRY(check_read(job, targets, config->network.weights.path, error));
-    TESS_TRY(check_images(job, targets, job->source->images, error));
-    if (job->validator)
+    const checked cubes = {job, targets};
+    TESS_TRY(job->spectral ? tess_train_each_cube(job, check_cube, &cubes, error)
+                           : check_images(job, targets, job->source->images, error));
+    if (job->validator && tess_validator_images(job->validator))
         TESS_TRY(check_images(job, targets, tess_validator_images(job->validator), error));
     TESS_TRY(check_pairs(targets, error));
     if (config->log.path && is_checkpoint(config, config->log.path))

@@ -21,8 +21,9 @@ typedef struct tess_train_job {
     tess_train_config config;
     uint64_t limit;
     tess_weights *start;
-    tess_model_net model; /* finished for training */
-    int64_t levels;       /* of a diffusion network: values of its second input; else 0 */
+    tess_model_net model;                 /* finished for training */
+    int64_t levels;                       /* of a diffusion network: values of its second input; else 0 */
+    struct tess_train_spectral *spectral; /* of a pipeline (train_pipeline.h); else NULL */
     const tess_train_phase *phase;
     tess_training *training; /* of the phase */
     tess_training_choice choice;
@@ -42,7 +43,9 @@ typedef struct tess_train_job {
     double rate;                    /* of the last step */
     int64_t saved_step, first_step; /* of the last checkpoint; where this part of the run began */
     double psnr;                    /* the last one; 0: none */
+    double opened;                  /* when the whole job began */
     double begin, train_seconds;    /* of this part; seconds in steps */
+    char factor[TESS_RATES_CLASS];  /* the operator that corrects the seconds of steps */
     double noted;                   /* when the last line of progress was given */
     int64_t samples;
     uint64_t overhead; /* resident bytes before the plan's */
@@ -57,6 +60,8 @@ tess_status tess_train_plan_phases(tess_train_job *job, tess_error *error) TESS_
 tess_status tess_train_plan_phase(tess_train_job *job, const tess_train_phase *phase,
                                   tess_error *error) TESS_MUST_CHECK;
 void tess_train_close_phase(tess_train_job *job);
+/* The work of all steps. */
+tess_status tess_train_list_work(tess_train_job *job, tess_work *work, tess_error *error) TESS_MUST_CHECK;
 /* train_files.c: refuses a name that is that of two files of the run, or of one and of the caller's record. */
 tess_status tess_train_check_files(const tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
 /* train_state.c: blocks for checkpoints and results; first values. */
@@ -76,6 +81,31 @@ tess_status tess_train_open_maps(tess_train_job *job, int64_t crop, uint64_t cac
 /* Sets what `fill` must know of the result. */
 tess_status tess_train_describe_diffusion(const tess_train_job *job, tess_weights *weights,
                                           tess_error *error) TESS_MUST_CHECK;
+/* train_pipeline.c: what is different for a hyperspectral pipeline. Opens cubes, nodes and network. */
+tess_status tess_train_open_pipeline(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
+void tess_train_close_pipeline(tess_train_job *job);
+tess_status tess_train_open_cubes(tess_train_job *job, int64_t crop, tess_error *error) TESS_MUST_CHECK;
+/* Plans phase 1, when the device is known. */
+tess_status tess_train_plan_first(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
+/* Bytes that are held from the beginning to the end; those of phase 1, which are gone when data come. */
+size_t tess_train_pipeline_bytes(const tess_train_job *job);
+tess_mem_bytes tess_train_first_bytes(const tess_train_job *job);
+/* Phase 1, or, of a resumed run, what it fitted. */
+tess_status tess_train_begin_pipeline(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_train_first_pipeline_values(tess_train_job *job, float *trained, float *running,
+                                             tess_error *error) TESS_MUST_CHECK;
+/* Whole passes over the data before a step; 0 for other runs. */
+double tess_train_epoch(const tess_train_job *job, int64_t step);
+tess_status tess_train_open_pipeline_validation(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
+/* Epochs, the nodes that are trained, and the seconds of phase 1, for the record. */
+void tess_train_describe_pipeline(const tess_train_job *job, tess_json **record);
+/* Takes the parameters of now into the pipeline's state. */
+tess_status tess_train_take_values(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_train_write_pipeline(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
+/* Refuses a name of the run's files that is that of a cube or mask: calls for each of them. */
+tess_status tess_train_each_cube(const tess_train_job *job,
+                                 tess_status (*check)(const void *user, const char *path, tess_error *error),
+                                 const void *user, tess_error *error) TESS_MUST_CHECK;
 /* train_run.c */
 tess_status tess_train_run(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
 /* train_report.c: log, events and notes; the record. */

@@ -1,7 +1,9 @@
 /* Opens a training run: configuration, device, network, data, plan. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
+#include "job/common/choice.h"
 #include "job/common/note.h"
 #include "job/train/train_job.h"
 #include "model/diffusion.h"
@@ -16,15 +18,25 @@ static const struct {
                   {"fp16", TESS_TRAIN_FP16}};
 enum { PRECISIONS = sizeof precisions / sizeof *precisions };
 
-/* The configuration says from here on what is used: checkpoints compare it, and the result's metadata have it. */
-static tess_status choose_precision(tess_train_job *job, tess_error *error)
+static const char *asked_precision(const tess_train_job *job)
 {
     const char *name = job->settings->common.precision;
     for (int i = 0; i < PRECISIONS && strcmp(job->settings->common.precision, "auto") == 0; i++)
         if (precisions[i].precision == job->config.precision)
             name = precisions[i].name;
+    return name;
+}
+
+/* The configuration says from here on what is used: checkpoints compare it, and the result's metadata have it. */
+static tess_status set_precision(tess_train_job *job, tess_error *error)
+{
+    const char *name = asked_precision(job);
+    const bool pipeline = job->config.network.architecture == TESS_TRAIN_PIPELINE;
     if (strcmp(name, "auto") == 0) /* bf16 needs no loss scale and is as fast as fp16 */
-        name = job->engine.device->host_memory ? "fp32" : "bf16";
+        name = job->engine.device->host_memory || pipeline ? "fp32" : "bf16";
+    if (pipeline && strcmp(name, "fp32") != 0 && strcmp(name, "tf32") != 0)
+        return tess_fail(error, TESS_BAD_OPTION,
+                         "`precision` %s: pipelines are trained in fp32, or in tf32 on a card", name);
     tess_precision chosen;
     TESS_TRY(tess_precision_of(&job->engine.facts, name, &chosen, error));
     job->engine.dtype = chosen.dtype;
@@ -37,23 +49,47 @@ static tess_status choose_precision(tess_train_job *job, tess_error *error)
 }
 
 /* What the caller gives replaces the file's. */
-static tess_status open_engine(tess_train_job *job, tess_memory *memory, tess_error *error)
+static tess_common engine_settings(const tess_train_job *job)
 {
     tess_common common = job->settings->common;
     common.progress = NULL;
     if (strcmp(common.device, "auto") == 0)
         common.device = job->config.device;
-    common.precision = "auto";
-    if (job->settings->seed_given)
-        job->config.seed = common.seed;
-    TESS_TRY(tess_engine_open(&job->engine, memory, &common, error));
-    TESS_TRY(choose_precision(job, error));
-    const uint64_t asked = common.memory_limit ? common.memory_limit : job->config.memory;
-    job->limit = asked ? asked : tess_engine_free_limit(&job->engine);
+    common.precision = asked_precision(job);
+    return common;
+}
+
+/* Decides on the device when the network is known: the steps of all phases are the work. */
+static tess_status choose_device(tess_train_job *job, tess_error *error)
+{
+    tess_common common = engine_settings(job);
+    const char *const asked = common.precision;
+    tess_work work = {.card_precision = tess_choice_card_precision(asked, job->spectral ? "F32" : "BF16")};
+    job->engine.dtype = strcmp(asked, "bf16") == 0 ? TESS_BF16 : TESS_F32;
+    tess_status status = TESS_OK;
+    if (tess_choice_wants_work(&job->engine))
+        status = tess_train_list_work(job, &work, error);
+    if (status == TESS_OK && tess_choice_wants_work(&job->engine))
+        status = tess_choice_settle(&job->engine, &common, &work, error);
+    tess_work_clear(&work);
+    TESS_TRY(status);
+    TESS_TRY(set_precision(job, error));
+    snprintf(job->factor, sizeof job->factor, "train %s %s", job->model.architecture,
+             job->engine.tf32 ? "TF32" : tess_dtype_name(job->engine.dtype));
+    const uint64_t limit = common.memory_limit ? common.memory_limit : job->config.memory;
+    job->limit = limit ? limit : tess_engine_free_limit(&job->engine);
     return TESS_OK;
 }
 
-static tess_status open_network(tess_train_job *job, tess_error *error)
+static tess_status open_engine(tess_train_job *job, tess_memory *memory, tess_error *error)
+{
+    const tess_common common = engine_settings(job);
+    if (job->settings->seed_given)
+        job->config.seed = common.seed;
+    return tess_choice_open(&job->engine, memory, &common, error);
+}
+
+static tess_status open_model(tess_train_job *job, tess_error *error)
 {
     static const char *const names[] = {[TESS_TRAIN_DRUNET] = "drunet",
                                         [TESS_TRAIN_UNET] = "unet",
@@ -75,10 +111,14 @@ static tess_status open_network(tess_train_job *job, tess_error *error)
             tess_train_shape_diffusion(config, &shape);
         TESS_TRY(tess_model_new(&shape, &job->start, error));
     }
-    if (tess_diffusion_has(job->start))
-        TESS_TRY(tess_train_open_diffusion(job, error));
-    else
-        TESS_TRY(tess_train_open_denoiser(job, error));
+    return tess_diffusion_has(job->start) ? tess_train_open_diffusion(job, error)
+                                          : tess_train_open_denoiser(job, error);
+}
+
+static tess_status open_network(tess_train_job *job, tess_error *error)
+{
+    TESS_TRY(job->config.network.architecture == TESS_TRAIN_PIPELINE ? tess_train_open_pipeline(job, error)
+                                                                     : open_model(job, error));
     if (job->settings->resume)
         return TESS_OK;
     tess_parameters parameters;
@@ -93,6 +133,8 @@ static tess_status open_validation(tess_train_job *job, tess_error *error)
 {
     if (!job->config.validation.folder.path)
         return TESS_OK;
+    if (job->spectral)
+        return tess_train_open_pipeline_validation(job, error);
     return tess_validator_open(&job->engine, &job->stop, &job->config, job->start, &job->validator, error);
 }
 
@@ -106,9 +148,12 @@ tess_status tess_train_open(tess_train_job *job, tess_memory *memory, tess_error
     TESS_TRY(tess_train_config_check_files(&job->config, error));
     TESS_TRY(open_engine(job, memory, error));
     TESS_TRY(open_network(job, error));
+    TESS_TRY(choose_device(job, error));
+    if (job->spectral)
+        TESS_TRY(tess_train_plan_first(job, error));
     TESS_TRY(open_validation(job, error));
     TESS_TRY(tess_train_plan_phases(job, error));
-    const int64_t links = tess_images_links(job->source->images);
+    const int64_t links = job->source->images ? tess_images_links(job->source->images) : 0;
     if (links)
         tess_note(common, TESS_NOTE_WARNING,
                   "data.folders: %lld link(s) to folders are not followed; name those folders themselves",
@@ -124,6 +169,7 @@ void tess_train_close(tess_train_job *job)
     tess_log_close(job->log);
     tess_events_close(job->events);
     tess_model_clear(&job->model);
+    tess_train_close_pipeline(job);
     tess_weights_close(job->start);
     if (job->engine.device)
         tess_engine_close(&job->engine);

@@ -1,5 +1,6 @@
 /* Plans the phases of a training run: data, step and memory. */
 #include <math.h>
+#include <stdio.h>
 
 #include "base/checked.h"
 #include "job/common/note.h"
@@ -48,6 +49,12 @@ static tess_data_settings data_of(const tess_train_job *job, int64_t batch, int 
     return data;
 }
 
+/* The larger of what is held one after the other: phase 1 of a pipeline, then data. */
+static tess_mem_bytes larger_bytes(const tess_mem_bytes *a, const tess_mem_bytes *b)
+{
+    return tess_mem_total(a) + a->by[TESS_MEM_HOST] > tess_mem_total(b) + b->by[TESS_MEM_HOST] ? *a : *b;
+}
+
 /* Bytes of everything but the step, by category, for a batch in so many parts. The first values of the parameters are
  * gone when data and validation come. */
 static tess_mem_bytes other_bytes(const tess_train_job *job, int64_t batch, int micro_batches)
@@ -63,6 +70,11 @@ static tess_mem_bytes other_bytes(const tess_train_job *job, int64_t batch, int 
         bytes.by[TESS_MEM_HOST] = bytes.by[TESS_MEM_HOST] > values ? bytes.by[TESS_MEM_HOST] : values;
     else if (values > tess_mem_total(&bytes) + bytes.by[TESS_MEM_HOST])
         bytes = (tess_mem_bytes){.by[TESS_MEM_HOST] = values};
+    if (job->spectral) {
+        const tess_mem_bytes first = tess_train_first_bytes(job);
+        bytes = larger_bytes(&first, &bytes);
+        bytes.by[TESS_MEM_HOST] += tess_train_pipeline_bytes(job);
+    }
     bytes.by[TESS_MEM_HOST] += TESS_CHECKPOINT_BUFFER;
     if (job->engine.device->host_memory) {
         bytes.by[TESS_MEM_IO] += bytes.by[TESS_MEM_HOST];
@@ -105,15 +117,44 @@ static tess_training_request request_of(const tess_train_job *job, const tess_tr
                                    .recompute_auto = config->recompute == TESS_TRAIN_RECOMPUTE_AUTO,
                                    .limit = job->limit,
                                    .besides = besides,
-                                   .user = job};
+                                   .user = job,
+                                   .factor = job->factor};
+}
+
+/* The steps of all phases, as if each batch fitted: that is what decides between devices. */
+tess_status tess_train_list_work(tess_train_job *job, tess_work *work, tess_error *error)
+{
+    tess_work_phase *phase = tess_work_begin(work, "train", "steps");
+    snprintf(phase->factor, sizeof phase->factor, "train %s", job->model.architecture);
+    phase->pieces = 0;
+    phase->copies_overlap = true;
+    for (int i = 0; i < job->config.phases.count; i++) {
+        const tess_train_phase *part = &job->config.phases.list[i];
+        tess_training_settings settings = request_of(job, part).settings;
+        tess_training *training = NULL;
+        settings.micro_batches = 1;
+        TESS_TRY(tess_training_create(job->model.net, job->engine.device, &settings, &training, error));
+        for (int k = 0; k < tess_training_op_count(training); k++)
+            tess_work_add_op(work, phase, job->engine.rates, tess_training_op(training, k), true,
+                             (double)part->steps);
+        tess_training_destroy(training);
+        phase->up += (double)(part->steps * part->batch * part->crop * part->crop * job->model.channels) * 2 *
+                     (double)sizeof(float);
+        phase->copies += (double)part->steps;
+        phase->pieces += (double)part->steps;
+    }
+    work->shapes = job->config.phases.count;
+    work->weight_bytes = 4 * (double)job->model.parameters;
+    return TESS_OK;
 }
 
 static tess_status plan_phase(tess_train_job *job, const tess_train_phase *phase, uint64_t cache,
                               tess_error *error)
 {
     tess_train_close_phase(job);
-    TESS_TRY(job->levels ? tess_train_open_maps(job, phase->crop, cache, error)
-                         : open_source(job, phase->crop, cache, error));
+    TESS_TRY(job->spectral ? tess_train_open_cubes(job, phase->crop, error)
+             : job->levels ? tess_train_open_maps(job, phase->crop, cache, error)
+                           : open_source(job, phase->crop, cache, error));
     job->phase = phase;
     const tess_training_request request = request_of(job, phase);
     TESS_TRY(tess_plan_training(job->model.net, job->engine.device, job->engine.rates, &request, &job->choice,

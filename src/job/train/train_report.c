@@ -5,11 +5,12 @@
 
 #include "base/clock.h"
 #include "base/process.h"
+#include "job/common/choice.h"
 #include "job/common/note.h"
 #include "job/common/record.h"
 #include "job/train/train_job.h"
 
-enum { LOG_EVERY = 10 };               /* steps */
+enum { LOG_EVERY = 10 };               /* steps; of a pipeline, which has few, each is logged */
 static const double NOTE_SECONDS = 10; /* between two lines of progress */
 
 static double samples_per_second(const tess_train_job *job)
@@ -45,7 +46,7 @@ tess_status tess_train_report_step(tess_train_job *job, tess_error *error)
     const int64_t step = job->state.step;
     if (tess_clock() - job->noted >= NOTE_SECONDS || (step == job->config.steps && !job->validator))
         say_progress(job, "");
-    if (step % LOG_EVERY && step != job->config.steps)
+    if (step % LOG_EVERY && step != job->config.steps && !job->spectral)
         return TESS_OK;
     if (job->events) {
         TESS_TRY(tess_events_scalar(job->events, "loss", step, job->state.loss, error));
@@ -81,8 +82,9 @@ static const measure *measure_of(const tess_train_job *job)
                                  "best_validation_loss",
                                  ", ",
                                  4,
-                                 -1};
-    return job->levels ? &loss : &psnr;
+                                 -1},
+                         curve = {"validation_auroc", NULL, "best_validation_auroc", ", ", 4, 1};
+    return job->spectral ? &curve : job->levels ? &loss : &psnr;
 }
 
 tess_status tess_train_report_psnr(tess_train_job *job, tess_error *error)
@@ -101,14 +103,22 @@ tess_status tess_train_report_psnr(tess_train_job *job, tess_error *error)
     }
     tess_json_set_int(&line, "step", step);
     tess_json_set_double(&line, told->key, told->sign * job->psnr);
-    tess_json_set(&line, told->of_levels, each);
+    if (job->spectral) {
+        tess_json_free(each);
+        tess_json_set_double(&line, "validation_average_precision", tess_validator_precision(job->validator));
+        used += snprintf(levels + used, sizeof levels - (size_t)used, "AUROC %.4f", job->psnr);
+    } else {
+        tess_json_set(&line, told->of_levels, each);
+    }
     if (used < (int)sizeof levels)
         snprintf(levels + used, sizeof levels - (size_t)used, "%s", told->unit);
     say_progress(job, levels);
     if (job->events) {
-        const tess_status status =
-            tess_events_scalar(job->events, job->levels ? "validation_loss" : "validation_psnr_db", step,
-                               told->sign * job->psnr, error);
+        const tess_status status = tess_events_scalar(job->events,
+                                                      job->spectral ? told->key
+                                                      : job->levels ? "validation_loss"
+                                                                    : "validation_psnr_db",
+                                                      step, told->sign * job->psnr, error);
         if (status != TESS_OK) {
             tess_json_free(line);
             return status;
@@ -134,7 +144,13 @@ tess_json *tess_train_figures(const tess_train_job *job)
         tess_json_set_double(&figures, told->key, told->sign * job->psnr);
         for (int i = 0; i < tess_validator_levels(job->validator); i++)
             tess_json_append_double(&levels, told->sign * tess_validator_psnr(job->validator, i));
-        tess_json_set(&figures, told->of_levels, levels);
+        if (job->spectral) {
+            tess_json_free(levels);
+            tess_json_set_double(&figures, "validation_average_precision",
+                                 tess_validator_precision(job->validator));
+        } else {
+            tess_json_set(&figures, told->of_levels, levels);
+        }
         tess_json_set_double(&figures, told->best, told->sign * job->state.best_psnr);
         tess_json_set_int(&figures, "best_step", job->state.best_step);
     }
@@ -182,6 +198,7 @@ static tess_json *plan_record(const tess_train_job *job)
     tess_json_set_double(&plan, "seconds", all_seconds(job));
     tess_json_set_bool(&plan, "calibrated", job->choice.calibrated);
     tess_json_set_double(&plan, "tflop_per_step", tess_training_flops(job->training) * 1e-12);
+    tess_choice_record(&job->engine, &plan);
     if (job->config.phases.count > 1)
         tess_json_set(&plan, "phases", phases_record(job));
     return plan;
@@ -197,6 +214,8 @@ tess_json *tess_train_record(const tess_train_job *job, bool ran)
     tess_json_set_int(&train, "images", job->source->items);
     tess_json_set_string(&train, "output", job->config.output.given);
     tess_json_set_int(&train, "steps", job->config.steps);
+    if (job->spectral)
+        tess_train_describe_pipeline(job, &train);
     if (ran) {
         tess_json *measured = tess_json_object();
         tess_mem_usage peak;

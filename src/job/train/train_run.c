@@ -49,6 +49,7 @@ static tess_status step(tess_train_job *job, held *h, bool last, tess_error *err
     const double start = tess_clock();
     tess_train_control(&job->config, &job->state, control);
     job->rate = control[TESS_CONTROL_RATE];
+    control[TESS_CONTROL_EPOCH] = tess_train_epoch(job, job->state.step);
     tess_training_control(job->training, control, NULL);
     for (int m = 0; m < job->choice.micro_batches; m++) {
         if (!h->fed)
@@ -74,6 +75,10 @@ static tess_status step(tess_train_job *job, held *h, bool last, tess_error *err
 
 static tess_status measure_psnr(tess_train_job *job, tess_error *error)
 {
+    if (job->spectral) {
+        TESS_TRY(tess_train_take_values(job, error));
+        return tess_validator_run(job->validator, NULL, &job->psnr, error);
+    }
     tess_train_source source = {.parameters = tess_training_parameters(job->training),
                                 .blocks = tess_train_blocks(job),
                                 .state =
@@ -95,6 +100,14 @@ static tess_status validate(tess_train_job *job, tess_error *error)
 static bool due(int64_t step, int64_t every, int64_t end)
 {
     return step == end || (every > 0 && step % every == 0);
+}
+
+/* True if the last validations were no better than an earlier one. */
+static bool is_settled(const tess_train_job *job)
+{
+    const int64_t patience = job->config.validation.patience;
+    return patience > 0 && job->validator && job->state.validated_step == job->state.step &&
+           job->state.step - job->state.best_step > patience * job->config.validation.every;
 }
 
 static tess_status after_step(tess_train_job *job, tess_error *error)
@@ -120,7 +133,7 @@ static tess_status validate_resumed(tess_train_job *job, tess_error *error)
         job->saved_step = -1; /* the checkpoint lacks it */
         return tess_train_save(job, error);
     }
-    return step == job->config.steps ? measure_psnr(job, error) : TESS_OK;
+    return step == job->config.steps || is_settled(job) ? measure_psnr(job, error) : TESS_OK;
 }
 
 static tess_status open_queue(tess_train_job *job, tess_error *error)
@@ -139,6 +152,8 @@ static tess_status run_phase(tess_train_job *job, int64_t end, tess_error *error
         status = step(job, &h, job->state.step + 1 == end, error);
         if (status == TESS_OK)
             status = after_step(job, error);
+        if (is_settled(job))
+            break;
     }
     if (job->queue)
         release(job, &h);
@@ -177,7 +192,7 @@ static int64_t phase_end(const tess_train_config *config, const tess_train_phase
 
 static tess_status run_phases(tess_train_job *job, tess_error *error)
 {
-    while (job->state.step < job->config.steps) {
+    while (job->state.step < job->config.steps && !is_settled(job)) {
         const tess_train_phase *phase = tess_train_config_phase(&job->config, job->state.step);
         if (phase != job->phase)
             TESS_TRY(tess_train_next_phase(job, phase, error));

@@ -35,7 +35,8 @@ static tess_checkpoint_contents contents_of(tess_train_job *job)
 static tess_status first_values(tess_train_job *job, float *trained, float *running, tess_error *error)
 {
     const tess_parameters *parameters = tess_training_parameters(job->training);
-    TESS_TRY(job->config.network.weights.path
+    TESS_TRY(job->spectral ? tess_train_first_pipeline_values(job, trained, running, error)
+             : job->config.network.weights.path
                  ? tess_parameters_read(parameters, job->start, trained, running, error)
                  : tess_train_init_values(parameters, job->config.init, job->config.seed, trained, running,
                                           error));
@@ -58,6 +59,8 @@ tess_status tess_train_begin_values(tess_train_job *job, tess_error *error)
 {
     const tess_parameters *parameters = tess_training_parameters(job->training);
     tess_train_state_init(&job->state, &job->config, job->engine.dtype == TESS_F16);
+    if (job->spectral)
+        TESS_TRY(tess_train_begin_pipeline(job, error));
     if (job->settings->resume) {
         const tess_checkpoint_contents contents = contents_of(job);
         return tess_checkpoint_read(job->checkpoints, &contents, on_note, job, &job->state, error);
@@ -87,6 +90,8 @@ tess_status tess_train_save(tess_train_job *job, tess_error *error)
 
 tess_status tess_train_write(tess_train_job *job, tess_error *error)
 {
+    if (job->spectral)
+        return tess_train_write_pipeline(job, error);
     tess_train_source source = {.parameters = tess_training_parameters(job->training),
                                 .blocks = tess_train_blocks(job),
                                 .state =

@@ -7,7 +7,9 @@
 #include "model/diffusion.h"
 
 struct tess_validator {
-    tess_dem_validator *dem; /* of a diffusion network, which needs nothing of the rest; or NULL */
+    tess_dem_validator *dem;     /* of a diffusion network, which needs nothing of the rest; or NULL */
+    tess_cubes_validator *cubes; /* likewise of a pipeline */
+    tess_curve_result curve;
     tess_engine *engine;
     tess_stop *stop;
     tess_model_net model;
@@ -77,6 +79,16 @@ tess_status tess_validator_open(tess_engine *engine, tess_stop *stop, const tess
     return TESS_OK;
 }
 
+tess_status tess_validator_open_cubes(tess_engine *engine, const tess_cubes_validator_settings *settings,
+                                      tess_validator **out, tess_error *error)
+{
+    tess_validator *v = *out = tess_small_alloc(1, sizeof *v);
+    if (!v)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for the validation");
+    v->engine = engine;
+    return tess_cubes_validator_open(settings, &v->cubes, error);
+}
+
 void tess_validator_close(tess_validator *v)
 {
     if (!v)
@@ -89,6 +101,7 @@ void tess_validator_close(tess_validator *v)
     memory->host_free(v->engine->device, &v->result);
     tess_validation_close(v->set);
     tess_dem_validator_close(v->dem);
+    tess_cubes_validator_close(v->cubes);
     tess_bound_destroy(v->bound);
     tess_model_clear(&v->model);
     tess_small_free(v);
@@ -100,6 +113,8 @@ tess_mem_bytes tess_validator_bytes(const tess_validator *v)
     tess_mem_bytes bytes = {{0}};
     if (v->dem)
         return tess_dem_validator_bytes(v->dem);
+    if (v->cubes)
+        return tess_cubes_validator_bytes(v->cubes);
     if (!v->set)
         return bytes;
     bytes.by[TESS_MEM_WEIGHTS] = device->memory->granted(device, tess_bound_weight_bytes(v->bound));
@@ -116,6 +131,8 @@ tess_status tess_validator_prepare(tess_validator *v, tess_error *error)
     const tess_device_memory *memory = device->memory;
     if (v->dem)
         return tess_dem_validator_prepare(v->dem, error);
+    if (v->cubes)
+        return tess_cubes_validator_prepare(v->cubes, error);
     TESS_TRY(memory->alloc(device, &v->weights, TESS_MEM_WEIGHTS, tess_bound_weight_bytes(v->bound), error));
     TESS_TRY(memory->alloc(device, &v->arena, TESS_MEM_ACTIVATIONS, v->arena_bytes, error));
     if (v->workspace_bytes)
@@ -151,6 +168,13 @@ static tess_status denoise(tess_validator *v, const tess_validation_item *item, 
     return device->streams->sync(device, NULL, error);
 }
 
+static tess_status run_cubes(tess_validator *v, double *quality, tess_error *error)
+{
+    TESS_TRY(tess_cubes_validator_run(v->cubes, &v->curve, error));
+    *quality = v->curve.auroc;
+    return TESS_OK;
+}
+
 static tess_status run_dem(tess_validator *v, tess_weights *weights, double *quality, tess_error *error)
 {
     double loss = 0;
@@ -165,6 +189,8 @@ tess_status tess_validator_run(tess_validator *v, tess_weights *weights, double 
     bool more = true;
     if (v->dem)
         return run_dem(v, weights, psnr, error);
+    if (v->cubes)
+        return run_cubes(v, psnr, error);
     TESS_TRY(tess_bound_load(v->bound, weights, v->weights.data, error));
     TESS_TRY(tess_validation_begin(v->set, error));
     for (;;) {
@@ -180,12 +206,22 @@ tess_status tess_validator_run(tess_validator *v, tess_weights *weights, double 
 
 const tess_images *tess_validator_images(const tess_validator *v)
 {
-    return v->dem ? tess_dem_validator_images(v->dem) : tess_validation_images(v->set);
+    return v->cubes ? NULL : v->dem ? tess_dem_validator_images(v->dem) : tess_validation_images(v->set);
+}
+
+const tess_cube_list *tess_validator_cubes(const tess_validator *v)
+{
+    return v->cubes ? tess_cubes_validator_list(v->cubes) : NULL;
+}
+
+double tess_validator_precision(const tess_validator *v)
+{
+    return v->curve.average_precision;
 }
 
 int tess_validator_levels(const tess_validator *v)
 {
-    return v->dem ? TESS_DEM_VALIDATOR_LEVELS : v->levels;
+    return v->cubes ? 0 : v->dem ? TESS_DEM_VALIDATOR_LEVELS : v->levels;
 }
 
 double tess_validator_psnr(const tess_validator *v, int level)

@@ -55,8 +55,20 @@ static tess_status place_pca(tess_spectral_plan *plan, int i, tess_error *error)
         return tess_fail(error, TESS_BAD_INPUT,
                          "node '%s' (pca): components: %d is more than the %d channels it reads", node->name,
                          components, in);
-    plan->channels[i] = components;
+    plan->channels[i] = components ? components : in;
     return TESS_OK;
+}
+
+/* The second input must fit what it is compared with. */
+static tess_status check_target(const tess_spectral_plan *plan, int i, tess_error *error)
+{
+    const tess_node *node = &plan->pipeline.nodes[i];
+    if (node->target == TESS_NODE_NOTHING ||
+        tess_spectral_gives(plan, node->target) == tess_spectral_reads(plan, i))
+        return TESS_OK;
+    return tess_fail(error, TESS_BAD_INPUT, "node '%s' (%s): target: has %d channels, and it reads %d",
+                     node->name, tess_node_kinds[node->kind].name, tess_spectral_gives(plan, node->target),
+                     tess_spectral_reads(plan, i));
 }
 
 static tess_status place(tess_spectral_plan *plan, int i, tess_error *error)
@@ -64,13 +76,22 @@ static tess_status place(tess_spectral_plan *plan, int i, tess_error *error)
     const tess_node *node = &plan->pipeline.nodes[i];
     if (tess_node_kinds[node->kind].gives != TESS_PORT_SPECTRA) {
         plan->channels[i] = 1;
-        return TESS_OK;
+        return check_target(plan, i, error);
     }
     if (node->kind == TESS_NODE_BANDPASS)
         return place_bandpass(plan, i, error);
     if (node->kind == TESS_NODE_PCA)
         return place_pca(plan, i, error);
+    if (node->kind == TESS_NODE_LINEAR || node->kind == TESS_NODE_MLP) {
+        plan->channels[i] =
+            (int)node->values[node->kind == TESS_NODE_MLP ? TESS_MLP_CHANNELS : TESS_LINEAR_CHANNELS];
+        return TESS_OK;
+    }
     plan->channels[i] = tess_spectral_reads(plan, i);
+    if (node->kind == TESS_NODE_SELECTOR && node->values[TESS_SELECTOR_SELECT] > plan->channels[i])
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "node '%s' (selector): select: %g is more than the %d channels it reads", node->name,
+                         node->values[TESS_SELECTOR_SELECT], plan->channels[i]);
     plan->source[i] = source_of(plan, node->from);
     if (node->kind == TESS_NODE_SAVITZKY_GOLAY && node->values[TESS_SAVGOL_WINDOW] > plan->channels[i])
         return tess_fail(error, TESS_BAD_INPUT,
@@ -87,12 +108,15 @@ static unsigned needs_of(const tess_node *node)
         return image ? TESS_NEED_CHANNEL_RANGES : TESS_NEED_RANGE;
     case TESS_NODE_ZSCORE:
     case TESS_NODE_PCA:
+    case TESS_NODE_SELECTOR:
+    case TESS_NODE_LINEAR:
         return TESS_NEED_COVARIANCE;
     case TESS_NODE_SIGMOID:
         return TESS_NEED_COVARIANCE | TESS_NEED_MEDIANS;
     case TESS_NODE_RX:
         return image || tess_node_scope_of(node) == TESS_SCOPE_SET ? TESS_NEED_COVARIANCE : 0;
     case TESS_NODE_LAD:
+    case TESS_NODE_SVDD:
         return TESS_NEED_MEAN;
     case TESS_NODE_SCORE_TO_LOGIT:
         return TESS_NEED_SCORES;
@@ -107,6 +131,16 @@ static unsigned needs_of(const tess_node *node)
     case TESS_NODE_QUANTILE: /* deciders of an image read the scores that were written */
     case TESS_NODE_TWO_STAGE:
     case TESS_NODE_METRICS:
+    case TESS_NODE_MLP: /* its first values are drawn */
+    case TESS_NODE_RESIDUAL:
+    case TESS_NODE_BCE:
+    case TESS_NODE_IOU:
+    case TESS_NODE_MSE:
+    case TESS_NODE_SOFT_BOUNDARY:
+    case TESS_NODE_ORTHOGONALITY:
+    case TESS_NODE_DISTINCTNESS:
+    case TESS_NODE_ENTROPY:
+    case TESS_NODE_DIVERSITY:
     case TESS_NODE_KINDS:
         break;
     }
@@ -175,6 +209,25 @@ static void add_tap(tess_spectral_plan *plan, int i)
     plan->tap[plan->taps++] = tap;
 }
 
+/* RX that is fitted again without the pixels that score high. */
+static void add_trim_tap(tess_spectral_plan *plan)
+{
+    const int score = tess_pipeline_score(&plan->pipeline), t = plan->tap_of[score];
+    const tess_node *node = &plan->pipeline.nodes[score];
+    plan->trim_tap = -1;
+    if (node->kind != TESS_NODE_RX || node->values[TESS_RX_TRIM] == 0 || t < 0)
+        return;
+    const int after = plan->known[score];
+    plan->trim_tap = plan->taps;
+    plan->tap[plan->taps++] = (tess_tap){.at = plan->tap[t].at,
+                                         .needs = TESS_NEED_COVARIANCE | TESS_NEED_TRIMMED,
+                                         .scope = TESS_SCOPE_SET,
+                                         .first = after + 1,
+                                         .last = after + (int)node->values[TESS_RX_TRIMS]};
+    plan->known[score] = plan->tap[plan->trim_tap].last;
+    plan->passes = plan->known[score] > plan->passes ? plan->known[score] : plan->passes;
+}
+
 tess_status tess_spectral_compile(const tess_pipeline *pipeline, int bands, const double *wavelengths,
                                   tess_spectral_plan **out, tess_error *error)
 {
@@ -197,8 +250,11 @@ tess_status tess_spectral_compile(const tess_pipeline *pipeline, int bands, cons
     }
     for (int i = 0; status == TESS_OK && i < pipeline->count; i++)
         status = place(plan, i, error);
-    for (int i = 0; status == TESS_OK && i < pipeline->count; i++)
+    for (int i = 0; status == TESS_OK && i < pipeline->count; i++) { /* the score before what reads scores */
         add_tap(plan, i);
+        if (i == tess_pipeline_score(pipeline))
+            add_trim_tap(plan);
+    }
     if (status == TESS_OK)
         *out = plan;
     else

@@ -21,8 +21,12 @@ enum {
     TESS_NEED_CHANNEL_RANGES = 8, /* of each channel */
     TESS_NEED_MEDIANS = 16,       /* of each channel: several readings */
     TESS_NEED_SCORES = 32,        /* mean and deviation of the scores */
-    TESS_NEED_SCORE_ORDER = 64    /* one of the scores in ascending order: two passes */
+    TESS_NEED_SCORE_ORDER = 64,   /* one of the scores in ascending order: two passes */
+    TESS_NEED_TRIMMED =
+        128 /* of the pixels alone whose score, by the pass before, is not far above the mean */
 };
+
+enum { TESS_TAPS = TESS_PIPELINE_NODES + 1 };
 
 enum { TESS_MEDIAN_READINGS = 3, TESS_ORDER_READINGS = 2 };
 
@@ -41,11 +45,12 @@ typedef struct tess_spectral_plan {
     int *source[TESS_PIPELINE_NODES];  /* the band that each channel is, or NULL if they are mixed */
     int *owned[TESS_PIPELINE_NODES];   /* lists to free */
     int taps;
-    tess_tap tap[TESS_PIPELINE_NODES];
+    tess_tap tap[TESS_TAPS];
     int tap_of[TESS_PIPELINE_NODES]; /* -1: the node needs none */
-    int known[TESS_PIPELINE_NODES];  /* SET: the pass after which it is fitted; IMAGE: the reading */
-    int passes;                      /* of phase 1, over the set */
-    int readings;                    /* of an image, before its pixels can be scored */
+    int trim_tap; /* of the score node, for the passes after its first one; -1: its statistics are of all pixels */
+    int known[TESS_PIPELINE_NODES]; /* SET: the pass after which it is fitted; IMAGE: the reading */
+    int passes;                     /* of phase 1, over the set */
+    int readings;                   /* of an image, before its pixels can be scored */
     int all_bands[TESS_SPECTRAL_BANDS];
 } tess_spectral_plan;
 

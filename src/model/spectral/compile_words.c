@@ -43,10 +43,15 @@ static tess_json *tap_json(const tess_spectral_plan *plan, int index, int pass)
     tess_json *entry = tess_json_object(), *nodes = tess_json_array();
     char reason[192];
     for (int i = 0; i < plan->pipeline.count; i++)
-        if (plan->tap_of[i] == index && plan->known[i] >= pass)
+        if ((plan->tap_of[i] == index && plan->known[i] >= pass) ||
+            (plan->trim_tap == index && i == tess_pipeline_score(&plan->pipeline)))
             tess_json_append_string(&nodes, plan->pipeline.nodes[i].name);
     const char *waits = waits_for(plan, tap);
-    if (pass > tap->first)
+    if (tap->needs & TESS_NEED_TRIMMED)
+        snprintf(reason, sizeof reason,
+                 "pixels that score high by the pass before are left out; this is time %d",
+                 pass - tap->first + 1);
+    else if (pass > tap->first)
         snprintf(reason, sizeof reason, "finding a value by its rank takes several passes; this is number %d",
                  pass - tap->first + 1);
     else if (waits)

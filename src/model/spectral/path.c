@@ -130,6 +130,27 @@ static void positions(const tess_spectral_plan *plan, int node, int channels, do
         at[i] = ascends ? plan->wavelengths[source[i]] : i;
 }
 
+/* Linear, ReLU, linear. `hidden` has room for as many values as a spectrum. */
+static void run_mlp(const tess_path *path, const tess_path_step *step, double *x, double *hidden)
+{
+    const tess_spectral_state *state = path->state;
+    const int64_t width = (int64_t)state->plan->pipeline.nodes[step->cut].values[TESS_MLP_HIDDEN];
+    const double *first = tess_spectral_part(state, step->cut, "first"),
+                 *bias = tess_spectral_part(state, step->cut, "bias"),
+                 *second = tess_spectral_part(state, step->cut, "second");
+    for (int64_t k = 0; k < width; k++) {
+        double sum = bias[k];
+        for (int i = 0; i < step->in; i++)
+            sum += first[k * step->in + i] * x[i];
+        hidden[k] = sum > 0 ? sum : 0;
+    }
+    for (int o = 0; o < step->out; o++) {
+        x[o] = 0;
+        for (int64_t k = 0; k < width; k++)
+            x[o] += second[o * width + k] * hidden[k];
+    }
+}
+
 static void run_cut(const tess_path *path, const tess_path_step *step, double *x, double *spare)
 {
     const tess_spectral_plan *plan = path->state->plan;
@@ -145,6 +166,8 @@ static void run_cut(const tess_path *path, const tess_path_step *step, double *x
     } else if (node->kind == TESS_NODE_CONTINUUM) {
         positions(plan, step->cut, c, spare);
         tess_continuum(spare, c, x, hull);
+    } else if (node->kind == TESS_NODE_MLP) {
+        run_mlp(path, step, x, spare);
     } else if (node->kind == TESS_NODE_SIGMOID) {
         for (int i = 0; i < c; i++)
             x[i] = 1 / (1 + exp(-(x[i] - p[i]) / fmax(p[c + i], 1e-6)));

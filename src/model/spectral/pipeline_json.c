@@ -9,7 +9,7 @@ static tess_status unknown_kind(const char *kind, tess_error *error)
 {
     const char *nearest = NULL;
     int least = tess_spelling_limit(kind);
-    char known[320] = "";
+    char known[640] = "";
     size_t used = 0;
     for (int i = 0; i < TESS_NODE_KINDS; i++) {
         const int far = tess_spelling_distance(kind, tess_node_kinds[i].name);
@@ -41,7 +41,7 @@ static tess_status read_node(const tess_json *json, tess_pipeline *pipeline, tes
     if (!kind || (tess_json_get(json, "name") && !tess_json_is_string(tess_json_get(json, "name"))))
         return tess_fail(error, TESS_BAD_INPUT, "nodes: node %d has no kind or no name; %s",
                          pipeline->count + 1, only);
-    tess_node node = {.from = TESS_NODE_DATA};
+    tess_node node = {.from = TESS_NODE_DATA, .target = TESS_NODE_NOTHING};
     while (node.kind < TESS_NODE_KINDS && strcmp(tess_node_kinds[node.kind].name, kind) != 0)
         node.kind++;
     if (node.kind == TESS_NODE_KINDS)
@@ -60,7 +60,8 @@ static tess_status read_node(const tess_json *json, tess_pipeline *pipeline, tes
     return TESS_OK;
 }
 
-static tess_status unknown_node(const tess_pipeline *pipeline, const char *text, tess_error *error)
+static tess_status unknown_node(const tess_pipeline *pipeline, const char *where, const char *text,
+                                tess_error *error)
 {
     const char *nearest = NULL;
     int least = tess_spelling_limit(text);
@@ -69,7 +70,7 @@ static tess_status unknown_node(const tess_pipeline *pipeline, const char *text,
         if (far < least)
             nearest = pipeline->nodes[i].name, least = far;
     }
-    return tess_fail(error, TESS_BAD_INPUT, "connections: no node is called '%.60s'%s%s%s", text,
+    return tess_fail(error, TESS_BAD_INPUT, "%s: no node is called '%.60s'%s%s%s", where, text,
                      nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
 }
 
@@ -81,7 +82,7 @@ static tess_status find_end(const tess_pipeline *pipeline, const tess_json *valu
     const char *point = strchr(text, '.');
     *node = find_node(pipeline, text, point ? (size_t)(point - text) : strlen(text));
     if (*node < 0)
-        return unknown_node(pipeline, text, error);
+        return unknown_node(pipeline, "connections", text, error);
     const tess_kind_row *row = &tess_node_kinds[pipeline->nodes[*node].kind];
     const unsigned ports = output ? row->gives == TESS_PORT_NONE ? 0 : 1u << row->gives : row->reads;
     bool found = !point;
@@ -118,10 +119,11 @@ static tess_status connect(tess_pipeline *pipeline, int from, int to, bool *conn
 static tess_status read_connections(const tess_json *json, tess_pipeline *pipeline, tess_error *error)
 {
     bool connected[TESS_PIPELINE_NODES] = {false};
-    if (!json) /* a chain */
-        for (int i = 1; i < pipeline->count; i++)
-            TESS_TRY(connect(pipeline, i - 1, i, connected, error));
-    else if (!tess_json_is_array(json))
+    for (int i = 1, last = 0; !json && i < pipeline->count; i++) { /* a chain */
+        TESS_TRY(connect(pipeline, last, i, connected, error));
+        last = tess_node_kinds[pipeline->nodes[i].kind].gives == TESS_PORT_NONE ? last : i;
+    }
+    if (json && !tess_json_is_array(json))
         return tess_fail(error, TESS_BAD_INPUT,
                          "connections: expected a list of pairs such as [\"a\", \"b\"]");
     for (int64_t i = 0; i < tess_json_length(json); i++) {
@@ -145,17 +147,53 @@ static tess_status read_connections(const tess_json *json, tess_pipeline *pipeli
     return TESS_OK;
 }
 
+/* "target": the name of a node, or "data". The nodes are still in the order of the list. */
+static tess_status read_targets(const tess_json *nodes, tess_pipeline *pipeline, tess_error *error)
+{
+    for (int i = 0; i < pipeline->count; i++) {
+        tess_node *node = &pipeline->nodes[i];
+        const char *name = tess_json_get_string(tess_json_at(nodes, i), "target", NULL);
+        if (!tess_node_kinds[node->kind].target)
+            continue;
+        if (!name)
+            return tess_fail(error, TESS_BAD_INPUT,
+                             "node '%s' (%s): target: is missing; expected the name of a node, or \"data\"",
+                             node->name, tess_node_kinds[node->kind].name);
+        node->target = strcmp(name, "data") == 0 ? TESS_NODE_DATA : tess_pipeline_find(pipeline, name);
+        if (strcmp(name, "data") != 0 && node->target < 0)
+            return unknown_node(pipeline, "target", name, error);
+    }
+    return TESS_OK;
+}
+
+/* Spectra that lead to neither a score nor a loss are probably a forgotten connection. */
+static tess_status check_used(const tess_pipeline *pipeline, int score, tess_error *error)
+{
+    bool used[TESS_PIPELINE_NODES] = {false};
+    for (int end = 0; end < pipeline->count; end++)
+        for (int i = end;
+             i != TESS_NODE_DATA && (end == score || tess_node_kinds[pipeline->nodes[end].kind].loss);
+             i = pipeline->nodes[i].from)
+            used[i] = true;
+    for (int i = 0; i < pipeline->count; i++)
+        if (!used[i] && tess_node_kinds[pipeline->nodes[i].kind].gives == TESS_PORT_SPECTRA)
+            return tess_fail(error, TESS_BAD_INPUT,
+                             "connections: '%s' does not lead to '%s'; connect it, or leave it out",
+                             pipeline->nodes[i].name, pipeline->nodes[score].name);
+    return TESS_OK;
+}
+
 /* One result: a pipeline has one node that scores, and at most one of each kind behind it. */
 static tess_status check_whole(const tess_pipeline *pipeline, tess_error *error)
 {
     int scores = -1, deciders = -1, logits = -1, metrics = -1;
     for (int i = 0; i < pipeline->count; i++) {
         const tess_kind_row *row = &tess_node_kinds[pipeline->nodes[i].kind];
-        int *which = row->gives == TESS_PORT_SPECTRA       ? NULL
-                     : row->gives == TESS_PORT_NONE        ? &metrics
-                     : row->gives == TESS_PORT_DECISIONS   ? &deciders
-                     : row->reads >> TESS_PORT_SPECTRA & 1 ? &scores
-                                                           : &logits;
+        int *which = row->gives == TESS_PORT_SPECTRA || row->loss ? NULL
+                     : row->gives == TESS_PORT_NONE               ? &metrics
+                     : row->gives == TESS_PORT_DECISIONS          ? &deciders
+                     : row->reads >> TESS_PORT_SPECTRA & 1        ? &scores
+                                                                  : &logits;
         if (which && *which >= 0)
             return tess_fail(error, TESS_BAD_INPUT,
                              "nodes: '%s' and '%s' do the same; a pipeline has one result",
@@ -164,8 +202,14 @@ static tess_status check_whole(const tess_pipeline *pipeline, tess_error *error)
             *which = i;
     }
     if (scores < 0)
-        return tess_fail(error, TESS_BAD_INPUT, "nodes: none of them scores; add one of the kind rx or lad");
-    return TESS_OK;
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "nodes: none of them scores; add one of the kind rx, lad, svdd or residual");
+    if (deciders >= 0 && logits >= 0 && pipeline->nodes[deciders].from != logits)
+        return tess_fail(error, TESS_BAD_INPUT, "connections: '%s' must read '%s', the last of the scores",
+                         pipeline->nodes[deciders].name, pipeline->nodes[logits].name);
+    for (int i = 0; i < pipeline->count; i++)
+        TESS_TRY(tess_node_check_inputs(pipeline, i, error));
+    return check_used(pipeline, scores, error);
 }
 
 tess_status tess_pipeline_parse(const tess_json *json, tess_pipeline *out, tess_error *error)
@@ -185,6 +229,7 @@ tess_status tess_pipeline_parse(const tess_json *json, tess_pipeline *out, tess_
     for (int64_t i = 0; i < tess_json_length(nodes); i++)
         TESS_TRY(read_node(tess_json_at(nodes, i), out, error));
     TESS_TRY(read_connections(tess_json_get(json, "connections"), out, error));
+    TESS_TRY(read_targets(nodes, out, error));
     TESS_TRY(tess_pipeline_order(out, error));
     return check_whole(out, error);
 }
@@ -198,6 +243,10 @@ tess_json *tess_pipeline_json(const tess_pipeline *pipeline)
         tess_json_set_string(&object, "kind", tess_node_kinds[node->kind].name);
         tess_json_set_string(&object, "name", node->name);
         tess_node_write(node, &object);
+        if (node->target != TESS_NODE_NOTHING)
+            tess_json_set_string(&object, "target",
+                                 node->target == TESS_NODE_DATA ? "data"
+                                                                : pipeline->nodes[node->target].name);
         tess_json_append(&nodes, object);
         if (node->from == TESS_NODE_DATA)
             continue;

@@ -48,6 +48,9 @@ tess_status tess_pipeline_order(tess_pipeline *pipeline, tess_error *error)
     for (int i = 0; i < pipeline->count; i++)
         if (place[i] == not_placed)
             return name_circle(pipeline, i, error);
+    for (int i = 0; i < sorted.count; i++)
+        if (sorted.nodes[i].target >= 0)
+            sorted.nodes[i].target = place[sorted.nodes[i].target];
     *pipeline = sorted;
     return TESS_OK;
 }

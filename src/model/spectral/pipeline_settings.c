@@ -100,12 +100,22 @@ static tess_status complete(tess_node *node, tess_error *error)
     if (node->kind == TESS_NODE_BANDPASS && v[TESS_BANDPASS_FROM] > v[TESS_BANDPASS_TO])
         return tess_fail(error, TESS_BAD_INPUT, "node '%s': from (%g nm) is above to (%g nm)", node->name,
                          v[TESS_BANDPASS_FROM], v[TESS_BANDPASS_TO]);
+    if (tess_node_trainable(node) && (node->kind == TESS_NODE_RX || node->kind == TESS_NODE_ZSCORE) &&
+        tess_node_scope_of(node) != TESS_SCOPE_SET)
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "node '%s': trainable: only a node over the set can be trained", node->name);
     if (node->kind == TESS_NODE_RX && v[TESS_RX_OVER] == TESS_SCOPE_LOCAL &&
         (fmod(v[TESS_RX_INNER], 2) != 1 || fmod(v[TESS_RX_OUTER], 2) != 1 ||
          v[TESS_RX_INNER] >= v[TESS_RX_OUTER]))
         return tess_fail(error, TESS_BAD_INPUT,
                          "node '%s': inner (%g) and outer (%g) must be odd numbers, inner the smaller one",
                          node->name, v[TESS_RX_INNER], v[TESS_RX_OUTER]);
+    if (node->kind == TESS_NODE_RX && v[TESS_RX_TRIM] > 0 &&
+        (v[TESS_RX_TRIM] <= 1 || v[TESS_RX_OVER] != TESS_SCOPE_SET))
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "node '%s': trim (%g) must be above 1, the mean score, or 0 for none, and is for "
+                         "\"over\": \"set\"",
+                         node->name, v[TESS_RX_TRIM]);
     return TESS_OK;
 }
 
@@ -115,7 +125,8 @@ tess_status tess_node_read(const tess_json *json, tess_node *node, tess_error *e
     for (int i = 0; settings[i].name; i++)
         node->values[i] = settings[i].standard;
     for (const char *key = NULL; (key = tess_json_next_key(json, key));) {
-        if (strcmp(key, "kind") == 0 || strcmp(key, "name") == 0)
+        if (strcmp(key, "kind") == 0 || strcmp(key, "name") == 0 ||
+            (strcmp(key, "target") == 0 && tess_node_kinds[node->kind].target))
             continue;
         int found = 0;
         while (settings[found].name && strcmp(settings[found].name, key) != 0)

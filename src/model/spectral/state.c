@@ -22,6 +22,26 @@ static int score_parts(const tess_spectral_plan *plan, int node, const char *squ
     return 3;
 }
 
+static int linear_parts(const tess_spectral_plan *plan, int node, tess_node_part *parts)
+{
+    const int in = tess_spectral_reads(plan, node), out = plan->channels[node];
+    parts[0] = vector("mean", in);
+    parts[1] = vector("deviation", in);
+    parts[2] = matrix("projection", out, in);
+    parts[3] = matrix("weight", out, out);
+    parts[4] = vector("bias", out);
+    return 5;
+}
+
+static int mlp_parts(const tess_spectral_plan *plan, int node, tess_node_part *parts)
+{
+    const int64_t hidden = (int64_t)plan->pipeline.nodes[node].values[TESS_MLP_HIDDEN];
+    parts[0] = matrix("first", hidden, tess_spectral_reads(plan, node));
+    parts[1] = vector("bias", hidden);
+    parts[2] = matrix("second", plan->channels[node], hidden);
+    return 3;
+}
+
 static int list_parts(const tess_spectral_plan *plan, int node, tess_node_part *parts)
 {
     const tess_node *n = &plan->pipeline.nodes[node];
@@ -45,7 +65,26 @@ static int list_parts(const tess_spectral_plan *plan, int node, tess_node_part *
         parts[1] = matrix("components", plan->channels[node], c);
         parts[2] = vector("variances", plan->channels[node]);
         return 3;
+    case TESS_NODE_SELECTOR:
+        parts[0] = vector("logits", c);
+        parts[1] = vector("temperature", 1);
+        return 2;
+    case TESS_NODE_LINEAR:
+        return linear_parts(plan, node, parts);
+    case TESS_NODE_MLP:
+        return mlp_parts(plan, node, parts);
+    case TESS_NODE_SVDD:
+        parts[0] = vector("centre", c);
+        return 1;
+    case TESS_NODE_SOFT_BOUNDARY:
+        parts[0] = vector("radius", 1);
+        return 1;
     case TESS_NODE_RX:
+        if (tess_node_trainable(n)) {
+            parts[0] = vector("mean", c);
+            parts[1] = matrix("inverse", c, c);
+            return 2;
+        }
         return tess_node_scope_of(n) == TESS_SCOPE_LOCAL ? 0 : score_parts(plan, node, "covariance", parts);
     case TESS_NODE_LAD:
         return score_parts(plan, node, "laplacian", parts);
@@ -65,6 +104,14 @@ static int list_parts(const tess_spectral_plan *plan, int node, tess_node_part *
     case TESS_NODE_QUANTILE:
     case TESS_NODE_TWO_STAGE:
     case TESS_NODE_METRICS:
+    case TESS_NODE_RESIDUAL:
+    case TESS_NODE_BCE:
+    case TESS_NODE_IOU:
+    case TESS_NODE_MSE:
+    case TESS_NODE_ORTHOGONALITY:
+    case TESS_NODE_DISTINCTNESS:
+    case TESS_NODE_ENTROPY:
+    case TESS_NODE_DIVERSITY:
     case TESS_NODE_KINDS:
         break;
     }
@@ -112,6 +159,7 @@ tess_status tess_spectral_state_create(tess_memory *memory, const tess_spectral_
     TESS_TRY(
         tess_block_alloc(memory, &state->block, TESS_MEM_WEIGHTS, tess_spectral_state_bytes(plan), error));
     lay_out(plan, state->block.data, state);
+    tess_spectral_start(state);
     return TESS_OK;
 }
 

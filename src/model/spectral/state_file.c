@@ -80,7 +80,7 @@ static tess_status add_tensors(tess_weights *weights, const tess_spectral_state 
 }
 
 tess_status tess_spectral_save(tess_memory *memory, const char *path, const tess_spectral_state *state,
-                               tess_error *error)
+                               const tess_spectral_note *notes, int count, tess_error *error)
 {
     tensors *all = tess_small_alloc(1, sizeof *all);
     source s = {state, all};
@@ -92,6 +92,8 @@ tess_status tess_spectral_save(tess_memory *memory, const char *path, const tess
     }
     if (status == TESS_OK)
         status = add_tensors(weights, state, all, error);
+    for (int i = 0; i < count && status == TESS_OK; i++)
+        status = tess_weights_set_metadata(weights, notes[i].key, notes[i].text, error);
     if (status == TESS_OK)
         status = tess_safetensors_write(memory, path, weights, error);
     tess_weights_close(weights);

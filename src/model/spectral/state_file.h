@@ -7,9 +7,14 @@
 
 #define TESS_SPECTRAL_METADATA "tessera_pipeline"
 
+/* A text that the file holds beside the pipeline. */
+typedef struct tess_spectral_note {
+    const char *key, *text;
+} tess_spectral_note;
+
 /* Messages contain the path. */
 tess_status tess_spectral_save(tess_memory *memory, const char *path, const tess_spectral_state *state,
-                               tess_error *error) TESS_MUST_CHECK;
+                               const tess_spectral_note *notes, int count, tess_error *error) TESS_MUST_CHECK;
 /* The caller frees both; the state points to the plan. */
 tess_status tess_spectral_load(tess_memory *memory, const char *path, tess_spectral_plan **plan,
                                tess_spectral_state *state, tess_error *error) TESS_MUST_CHECK;

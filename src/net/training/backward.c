@@ -27,7 +27,7 @@ static bool describe(const tess_emitter *e, int index, tess_backward *out)
     const tess_op_row *row = tess_op_row_of(op.kind);
     out->count = 0;
     if (row->backward)
-        row->backward(&op, e->settings->micro_batches > 1, out);
+        row->backward(&op, e->accumulate, out);
     return row->backward != NULL;
 }
 
@@ -40,8 +40,7 @@ static void cannot_train(const backward *b, const char *why)
     tess_program_fail(b->e->program, text);
 }
 
-/* A contribution to the gradient of a value is there. */
-static void arrive(tess_emitter *e, tess_value value, tess_cell contribution)
+void tess_emit_arrive(tess_emitter *e, tess_value value, tess_cell contribution)
 {
     tess_emitted *v = &e->values[value];
     if (!v->wanted)
@@ -84,8 +83,9 @@ static tess_cell cell_to_read(const backward *b, tess_operand from)
     case TESS_ROLE_GRADIENT:
         return b->gradient;
     case TESS_ROLE_IN:
-        return from.index < b->layer->inputs ? tess_emit_activation(b->e, b->layer->in[from.index])
-                                             : b->e->keys;
+        return from.index < b->layer->inputs  ? tess_emit_activation(b->e, b->layer->in[from.index])
+               : tess_takes_control(b->layer) ? b->e->control
+                                              : b->e->keys;
     case TESS_ROLE_OUT:
         return from.index == 0 ? tess_emit_activation(b->e, b->layer->out[0])
                                : tess_emit_statistics(b->e, b->index);
@@ -122,7 +122,7 @@ static bool needed(const backward *b, const tess_backward_step *step)
     bool any = false;
     for (int i = 0; i < TESS_OP_OUTPUTS; i++)
         any = any || step->out[i].role == TESS_ROLE_GRADIENT ||
-              step->out[i].role == TESS_ROLE_PARAMETER_GRADIENT ||
+              (step->out[i].role == TESS_ROLE_PARAMETER_GRADIENT && !b->layer->frozen) ||
               (step->out[i].role == TESS_ROLE_IN_GRADIENT &&
                b->e->values[b->layer->in[step->out[i].index]].wanted);
     return any;
@@ -181,7 +181,7 @@ static void emit_step(backward *b, const tess_backward_step *step)
         if (step->out[i].role == TESS_ROLE_GRADIENT)
             b->gradient = out[i];
         else if (step->out[i].role == TESS_ROLE_IN_GRADIENT)
-            arrive(e, b->layer->in[step->out[i].index], out[i]);
+            tess_emit_arrive(e, b->layer->in[step->out[i].index], out[i]);
 }
 
 /* Without an op: the gradient itself, or some of its channels. */
@@ -190,8 +190,9 @@ static void pass_gradient(backward *b, const tess_backward_step *step)
     const tess_value value = b->layer->in[step->out[0].index];
     const int64_t channels = tess_net_value(b->e->net, value)->channels;
     const bool all = channels == tess_program_shape(b->e->program, b->gradient)->c;
-    arrive(b->e, value,
-           all ? b->gradient : tess_program_view(b->e->program, b->gradient, step->channel, channels));
+    tess_emit_arrive(b->e, value,
+                     all ? b->gradient
+                         : tess_program_view(b->e->program, b->gradient, step->channel, channels));
 }
 
 static void layer_backward(tess_emitter *e, int index)
@@ -217,8 +218,8 @@ static void layer_backward(tess_emitter *e, int index)
     }
 }
 
-/* A value is wanted if parameters come before it. */
-static void mark_wanted(tess_emitter *e)
+/* A value is wanted if parameters that are trained come before it. */
+void tess_emit_wanted(tess_emitter *e)
 {
     for (int i = 0; i < tess_net_layer_count(e->net); i++) {
         const tess_layer *layer = tess_net_layer(e->net, i);
@@ -231,10 +232,8 @@ static void mark_wanted(tess_emitter *e)
     }
 }
 
-void tess_emit_backward(tess_emitter *e, tess_cell gradient)
+void tess_emit_backward(tess_emitter *e)
 {
-    mark_wanted(e);
-    e->values[tess_net_output_value(e->net, tess_net_output_count(e->net) - 1)].gradient = gradient;
     for (int i = tess_net_layer_count(e->net) - 1; i >= 0 && e->program->status == TESS_OK; i--)
         if (!tess_net_layer(e->net, i)->dropped)
             layer_backward(e, i);

@@ -3,6 +3,7 @@
 #define TESS_NET_TRAINING_EMIT_H
 
 #include "net/bound_impl.h"
+#include "net/channels.h"
 #include "net/parameters.h"
 #include "net/training.h"
 #include "net/training/update.h"
@@ -28,9 +29,17 @@ typedef struct tess_emitter {
     tess_emitted *values;
     tess_cell *stats, *stats_again; /* for each layer: the statistics of its batch norm */
     tess_cell keys;                 /* item and step of each image, for DROPOUT; -1: no layer needs them */
+    tess_cell control;
     bool recomputing;
-    int recomputed; /* segments whose inner values are dropped */
+    bool accumulate; /* gradients of parameters are added to what is there */
+    int recomputed;  /* segments whose inner values are dropped */
 } tess_emitter;
+
+/* True for a layer whose op has the numbers of the step as its last input. */
+static inline bool tess_takes_control(const tess_layer *layer)
+{
+    return layer->kind == TESS_OP_CHANNEL_MAP && layer->channel_map.form == TESS_CHANNEL_SOFTMAX;
+}
 
 /* forward.c: the op that computes a layer in training. */
 tess_op tess_emit_op(const tess_emitter *e, int layer);
@@ -44,8 +53,12 @@ tess_cell tess_emit_statistics(tess_emitter *e, int layer);
 tess_cell tess_emit_weights(tess_emitter *e, const tess_op *op, int layer, bool turned);
 /* The whole of a layer's parameters (or their gradients), or one of them, as a flat fp32 vector. */
 tess_cell tess_emit_piece(tess_emitter *e, tess_place place, int layer, int first, int count);
-/* backward.c: emits the backward pass, given the gradient of the output. */
-void tess_emit_backward(tess_emitter *e, tess_cell gradient);
+/* backward.c: finds the values whose gradients are needed, before any gradient arrives. */
+void tess_emit_wanted(tess_emitter *e);
+/* A contribution to the gradient of a value is there. */
+void tess_emit_arrive(tess_emitter *e, tess_value value, tess_cell contribution);
+/* Emits the backward pass, when the gradients of all losses have arrived. */
+void tess_emit_backward(tess_emitter *e);
 /* segments.c: decides which values are computed again. */
 void tess_choose_dropped(tess_emitter *e);
 

@@ -1,5 +1,7 @@
 /* The forward pass of a training step, and layers computed again for the backward pass. Weights are packed right before
  * the op that uses them, so that packed weights are in the arena for a moment only. */
+#include <math.h>
+
 #include "base/checked.h"
 #include "net/training/emit.h"
 #include "op/row.h"
@@ -9,6 +11,11 @@ static const uint64_t LAYER_SEED = 0x9e3779b97f4a7c15u; /* between the seeds of 
 
 tess_cell tess_emit_piece(tess_emitter *e, tess_place place, int layer, int first, int count)
 {
+    if (tess_net_layer(e->net, layer)->frozen) {
+        if (place == TESS_IN_GRADIENTS)
+            return -1;
+        place = TESS_IN_RUNNING;
+    }
     const bool running = place == TESS_IN_RUNNING;
     const tess_parameter *one = tess_parameters_of(e->parameters, layer, running);
     if (!one)
@@ -63,6 +70,8 @@ tess_op tess_emit_op(const tess_emitter *e, int index)
                       .batch_norm = {EPSILON, e->recomputing ? 0 : MOMENTUM}}; /* averages are updated once */
     else if (layer->kind == TESS_OP_DROPOUT)
         op.random.seed = e->settings->seed + (uint64_t)index * LAYER_SEED;
+    else if (tess_takes_control(layer))
+        op.in[op.inputs++] = *tess_program_shape(e->program, e->control);
     return op;
 }
 
@@ -74,6 +83,23 @@ static void add_norm_operands(tess_emitter *e, int index, tess_cell *in, tess_ce
     out[1] = tess_program_tensor(e->program, tess_tensor_2d(TESS_F32, 1, 1, 1, 2 * channels));
     out[2] = tess_emit_piece(e, TESS_IN_RUNNING, index, 0, 2);
     (e->recomputing ? e->stats_again : e->stats)[index] = out[1];
+}
+
+/* The weight of the layer comes closer to the mean of this batch before it is used. */
+static void emit_follow(tess_emitter *e, int index, tess_cell in)
+{
+    const tess_tensor *t = tess_program_shape(e->program, in);
+    const double pixels = (double)(t->n * t->d * t->h * t->w), by = tess_net_layer(e->net, index)->follows;
+    const tess_cell sum = tess_program_tensor(e->program, tess_tensor_2d(TESS_F32, 1, 1, 1, t->c)),
+                    own = tess_emit_piece(e, TESS_IN_RUNNING, index, 0, 1);
+    tess_program_op(e->program, (tess_op){.kind = TESS_OP_CHANNEL_SUM}, (tess_cell[]){in, -1},
+                    (tess_cell[]){sum, -1, -1}, -1);
+    tess_program_op(e->program,
+                    (tess_op){.kind = TESS_OP_COMBINE,
+                              .kernel = {1, 1, 1},
+                              .stride = {1, 1, 1},
+                              .combine = {1 - by, by / pixels, 0, -INFINITY, INFINITY}},
+                    (tess_cell[]){own, sum, -1}, (tess_cell[]){own, -1, -1}, -1);
 }
 
 static void emit_concat(tess_emitter *e, const tess_layer *layer, tess_cell out)
@@ -110,6 +136,10 @@ void tess_emit_layer(tess_emitter *e, int index)
         add_norm_operands(e, index, in, out);
     else if (layer->kind == TESS_OP_DROPOUT)
         in[1] = e->keys;
+    else if (tess_takes_control(layer))
+        in[1] = e->control;
+    if (layer->follows > 0 && !e->recomputing) /* once */
+        emit_follow(e, index, in[0]);
     const tess_op op = tess_emit_op(e, index);
     tess_program_op(e->program, op, in, out, tess_emit_weights(e, &op, index, false));
 }

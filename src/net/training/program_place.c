@@ -56,6 +56,8 @@ static bool overwritable(const tess_op *op, int i)
         return true;
     case TESS_OP_ACTIVATE_GRAD:
     case TESS_OP_DROPOUT:
+    case TESS_OP_CHANNEL_MAP:
+    case TESS_OP_CHANNEL_MAP_GRAD:
         return i == 0;
     default: /* any other op reads more than it writes at a time */
         return false;

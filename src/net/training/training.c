@@ -39,10 +39,10 @@ static tess_cell control_value(tess_training *t, int at, int count)
                               tess_tensor_2d(TESS_F64, 1, 1, 1, count));
 }
 
-/* Micro-batches add their gradients, so the sums start from zero. */
-static void emit_begin(tess_training *t)
+/* Micro-batches and penalties add their gradients, so the sums start from zero. */
+static void emit_begin(tess_training *t, bool accumulate)
 {
-    if (t->settings.micro_batches > 1) {
+    if (accumulate) {
         const tess_op clear = {.kind = TESS_OP_COMBINE,
                                .kernel = {1, 1, 1},
                                .stride = {1, 1, 1},
@@ -61,6 +61,47 @@ static bool has_dropout(const tess_net *net)
     return false;
 }
 
+/* The step's target has the shape of a value; losses that take it share it. */
+static tess_cell target_of(tess_training *t, const tess_emitter *e, const tess_net_loss *loss)
+{
+    tess_tensor tensor = tess_value_tensor(e->net, loss->value, t->settings.dtype, e->shape);
+    tensor.dtype = TESS_F32;
+    if (loss->target != TESS_LOSS_OF_DATA) /* a loss that has none does not read it */
+        return e->values[loss->target == TESS_LOSS_ALONE ? loss->value : loss->target].cell;
+    if (t->target < 0)
+        t->target = add_data(t, tensor);
+    return t->target;
+}
+
+static void emit_loss(tess_training *t, tess_emitter *e, const tess_net_loss *loss, double share,
+                      bool accumulate)
+{
+    const tess_tensor result = tess_value_tensor(e->net, loss->value, t->settings.dtype, e->shape);
+    const tess_cell target = target_of(t, e, loss);
+    if (loss->loss.kind == TESS_MASKED_MSE)
+        t->mask = add_data(t, result);
+    tess_op op = {.kind = TESS_OP_LOSS, .loss = loss->loss};
+    op.loss.share = share;
+    op.loss.accumulate = accumulate;
+    const tess_cell gradient = tess_program_tensor(&t->program, result);
+    tess_program_op(&t->program, op, (tess_cell[]){e->values[loss->value].cell, target, e->control, t->mask},
+                    (tess_cell[]){gradient, control_value(t, LOSS_AT, 1), -1}, -1);
+    tess_emit_arrive(e, loss->value, gradient);
+}
+
+/* Its gradient is added to what the backward pass left. */
+static void emit_penalty(tess_training *t, tess_emitter *e, const tess_net_penalty *penalty)
+{
+    const tess_cell gradients = tess_emit_piece(e, TESS_IN_GRADIENTS, penalty->layer, 0, 1);
+    tess_op op = {.kind = TESS_OP_PENALTY, .penalty = penalty->penalty};
+    op.penalty.weight /= t->settings.micro_batches;
+    if (gradients >= 0)
+        tess_program_op(
+            &t->program, op,
+            (tess_cell[]){tess_emit_piece(e, TESS_IN_PARAMETERS, penalty->layer, 0, 1), e->control, -1},
+            (tess_cell[]){gradients, control_value(t, LOSS_AT, 1), -1}, -1);
+}
+
 static void emit_pass(tess_training *t, tess_emitter *e)
 {
     const tess_net *net = e->net;
@@ -70,22 +111,24 @@ static void emit_pass(tess_training *t, tess_emitter *e)
         e->values[value].cell = t->inputs[i] =
             add_data(t, tess_value_tensor(net, value, t->settings.dtype, e->shape));
     }
+    e->control = control_value(t, 0, TESS_CONTROLS);
+    t->target = t->mask = -1;
     e->keys = t->keys = has_dropout(net) ? add_data(t, tess_tensor_2d(TESS_I64, t->settings.n, 1, 1, 2)) : -1;
     for (int i = 0; i < tess_net_layer_count(net) && t->program.status == TESS_OK; i++)
         if (!tess_net_layer(net, i)->dropped)
             tess_emit_layer(e, i);
-    const tess_tensor result = tess_value_tensor(net, last, t->settings.dtype, e->shape);
-    t->target = add_data(t, result);
-    t->mask = t->settings.loss.kind == TESS_MASKED_MSE ? add_data(t, result) : -1;
-    tess_op loss = {.kind = TESS_OP_LOSS, .loss = t->settings.loss};
-    loss.loss.share = 1.0 / t->settings.micro_batches;
-    loss.loss.accumulate = t->settings.micro_batches > 1;
-    const tess_cell gradient = tess_program_tensor(&t->program, result);
-    tess_program_op(
-        &t->program, loss,
-        (tess_cell[]){e->values[last].cell, t->target, control_value(t, 0, TESS_CONTROLS), t->mask},
-        (tess_cell[]){gradient, control_value(t, LOSS_AT, 1), -1}, -1);
-    tess_emit_backward(e, gradient);
+    tess_emit_wanted(e);
+    if (tess_net_loss_count(net) == 0) {
+        const tess_net_loss only = {last, TESS_LOSS_OF_DATA, t->settings.loss};
+        emit_loss(t, e, &only, 1.0 / t->settings.micro_batches, t->settings.micro_batches > 1);
+    }
+    for (int i = 0; i < tess_net_loss_count(net); i++) {
+        const tess_net_loss *loss = tess_net_loss_at(net, i);
+        emit_loss(t, e, loss, loss->loss.share / t->settings.micro_batches, true);
+    }
+    tess_emit_backward(e);
+    for (int i = 0; i < tess_net_penalty_count(net) && t->program.status == TESS_OK; i++)
+        emit_penalty(t, e, tess_net_penalty_at(net, i));
 }
 
 static void emit_update(tess_training *t)
@@ -124,7 +167,7 @@ static tess_status emit(tess_training *t, tess_emitter *e, tess_error *error)
     memset(e->stats_again, -1, layers * sizeof *e->stats_again);
     tess_choose_dropped(e);
     tess_update_divide(&t->update, &t->program, e->net, &t->parameters, &t->settings);
-    emit_begin(t);
+    emit_begin(t, e->accumulate);
     emit_pass(t, e);
     if (t->settings.pair_gradients && t->program.status == TESS_OK)
         tess_program_pair_gradients(&t->program);
@@ -165,6 +208,7 @@ static tess_status plan(tess_training *t, const tess_net *net, tess_error *error
                       .parameters = &t->parameters,
                       .settings = s,
                       .update = &t->update,
+                      .accumulate = s->micro_batches > 1 || tess_net_penalty_count(net) > 0,
                       .shape = {.n = s->n, .h = s->h, .w = s->w, .d = s->d}};
     const tess_status status = emit(t, &e, error);
     t->recomputed = e.recomputed;

@@ -4,6 +4,7 @@
 #include "net/training/update.h"
 
 #include "base/checked.h"
+#include "net/channels.h"
 
 static tess_tensor vector_of(tess_dtype dtype, int64_t count)
 {
@@ -67,8 +68,10 @@ static bool all_matter(const tess_net *net, const tess_parameters *parameters)
 {
     bool *matters = tess_small_alloc((size_t)tess_net_value_count(net), sizeof *matters),
          all = matters != NULL;
-    if (matters)
+    if (matters && !tess_net_loss_count(net))
         matters[tess_net_output_value(net, tess_net_output_count(net) - 1)] = true;
+    for (int i = 0; i < tess_net_loss_count(net) && matters; i++)
+        matters[tess_net_loss_at(net, i)->value] = true;
     for (int i = tess_net_layer_count(net) - 1; i >= 0 && all; i--) {
         const tess_layer *layer = tess_net_layer(net, i);
         if (layer->dropped)
@@ -86,7 +89,7 @@ void tess_update_divide(tess_update *update, tess_program *program, const tess_n
 {
     const bool all_at_once = settings->optimize.clip > 0 || settings->micro_batches > 1 ||
                              settings->dtype == TESS_F16 || settings->update_bytes == 0 ||
-                             !all_matter(net, parameters);
+                             tess_net_penalty_count(net) > 0 || !all_matter(net, parameters);
     *update = (tess_update){.count = 0};
     divide(update, parameters,
            all_at_once ? parameters->trained

@@ -123,6 +123,48 @@ tess_curve_result tess_curve_end(const tess_curve *curve)
     return r;
 }
 
+/* Where a point lies between (0, 0) and (1, 1), as the sum of both rates; it is kept if it is in another part than the last. */
+typedef struct thinner {
+    int parts, count;
+    double last;
+    double *points;
+} thinner;
+
+static void add_point(thinner *t, double alarms, double recall)
+{
+    const double part = floor(0.5 * (alarms + recall) * t->parts);
+    if (part <= t->last && alarms + recall < 2)
+        return;
+    t->points[2 * t->count] = alarms;
+    t->points[2 * t->count + 1] = recall;
+    t->count++;
+    t->last = part;
+}
+
+int tess_curve_points(const tess_curve *curve, int most, double *points)
+{
+    const step *steps = curve->counts.data;
+    const double p = (double)curve->positives, n = (double)curve->negatives;
+    thinner t = {.parts = most - 2, .last = -1, .points = points};
+    int64_t below = 0, found = 0;
+    if (!curve->positives || !curve->negatives)
+        return 0;
+    for (int64_t i = 0; i < curve->distinct; i++)
+        below += steps[i].below + steps[i].equal;
+    add_point(&t, 0, 0);
+    for (int64_t i = curve->distinct;
+         i-- > 0;) { /* others above the score, then the anomalies with their ties */
+        add_point(&t, (n - (double)below) / n, (double)found / p);
+        below -= steps[i].equal;
+        found += steps[i].positives;
+        if (below > 0 || found < curve->positives) /* else the last point */
+            add_point(&t, (n - (double)below) / n, (double)found / p);
+        below -= steps[i].below;
+    }
+    add_point(&t, 1, 1);
+    return t.count;
+}
+
 void tess_curve_free(tess_curve *curve)
 {
     tess_block_free(&curve->scores);

@@ -33,6 +33,9 @@ tess_status tess_curve_sort(tess_curve *curve, tess_error *error) TESS_MUST_CHEC
 /* Second reading, the same values. */
 void tess_curve_count(tess_curve *curve, const float *scores, const uint8_t *truth, int64_t count);
 tess_curve_result tess_curve_end(const tess_curve *curve);
+/* The ROC curve as at most `most` points (3 or more) of rate of false alarms and recall, from (0, 0) to (1, 1), evenly along it:
+ * pairs to `points`. Returns how many; 0 if the curve is not known. */
+int tess_curve_points(const tess_curve *curve, int most, double *points);
 void tess_curve_free(tess_curve *curve);
 
 /* Decisions against the truth. */

@@ -21,6 +21,10 @@ typedef struct tess_pixel_set {
     /* Rows [first, first + rows) as (rows, width, bands), of the image's type. */
     tess_status (*read)(void *user, int64_t image, int64_t first, int64_t rows, void *samples,
                         tess_error *error);
+    int readers; /* threads that may call `read` at the same time; 0: one */
+    /* Where the rows from `first` on lie in the memory of the device that computes. Such rows are not read, if all images
+     * are fp32 and have no nodata value and nothing is to be computed of them on the host. NULL: they do not. */
+    const void *(*at)(void *user, int64_t image, int64_t first);
 } tess_pixel_set;
 
 #endif

@@ -1,6 +1,7 @@
 /* stage.h: a block of pixels and what is computed of it: moments, and scores.
  *
- * The samples of the file go to the device as they are and become fp32 there. Only what needs nodes that are not affine
+ * Threads read the next blocks meanwhile (blocks.h). The samples of the file go to the device as they are, on a stream of
+ * their own beside the computation, and become fp32 there, if they are not. Only what needs nodes that are not affine
  * is computed on the host. Sizes are computed before anything is allocated, by the same function. */
 #ifndef TESS_TRAIN_STATISTICS_STAGE_H
 #define TESS_TRAIN_STATISTICS_STAGE_H
@@ -9,9 +10,10 @@
 #include "base/stop.h"
 #include "device/device.h"
 #include "model/spectral/path.h"
-#include "train/statistics/pixels.h"
+#include "train/statistics/blocks.h"
+#include "train/statistics/stage_network.h"
 
-enum { TESS_PIXEL_OPS = 24 };
+enum { TESS_PIXEL_OPS = 24, TESS_PIXEL_UPLOADS = 2 };
 
 typedef struct tess_pixel_stage_settings {
     tess_device *device;
@@ -26,9 +28,13 @@ typedef struct tess_pixel_stage_sizes {
     int64_t rows, halo; /* of a block of the widest image; rows that local RX reads above and below */
     int64_t pixels;     /* most pixels of a block, halo included */
     int widest;
-    bool on_host;                                        /* fp32 values are needed on the host */
-    size_t samples, ahead, values, behind, keep, scores; /* host */
-    size_t d_samples, d_values, d_behind, d_keep, d_scores, d_centre, d_factor, workspace; /* device */
+    bool on_host;       /* fp32 values are needed on the host */
+    bool in_place;      /* the set's `at` is used; a block is then an image */
+    int slots, uploads; /* blocks that are in memory at a time, on the host and on the device */
+    size_t keep_at;     /* where a slot has its marks of pixels with a value, behind the samples */
+    size_t samples, values, behind, trimmed, scores; /* host; samples: of a slot */
+    size_t d_samples, d_values, d_behind, d_trimmed, d_scores, d_centre, d_factor, workspace; /* device */
+    size_t n_weights, n_arena, n_workspace; /* of the network that scores; device */
 } tess_pixel_stage_sizes;
 
 typedef struct tess_pixel_op {
@@ -37,35 +43,34 @@ typedef struct tess_pixel_op {
     uint64_t used;
 } tess_pixel_op;
 
-/* Rows of an image. */
-typedef struct tess_pixel_rows {
-    int64_t first, rows;
-} tess_pixel_rows;
-
-/* What a thread reads while the device computes. */
-typedef struct tess_pixel_ahead {
-    bool active;
-    tess_pixel_set set;
-    int64_t image;
-    tess_pixel_rows rows;
-} tess_pixel_ahead;
-
 typedef struct tess_pixel_stage {
     tess_pixel_stage_settings settings;
     const tess_spectral_plan *plan;
     tess_pixel_stage_sizes sizes;
-    tess_block samples[2]; /* the loaded ones, and those that are being read */
-    int turn;              /* samples[turn] are the loaded ones */
-    tess_worker *reader;
-    tess_pixel_ahead ahead;
-    tess_block values, behind, keep, scores;
-    tess_block d_samples, d_values, d_behind, d_keep, d_scores, d_centre, d_factor, workspace;
+    tess_pixel_blocks blocks;
+    tess_block samples[TESS_PIXEL_SLOTS], values, behind, trimmed, scores;
+    tess_block d_samples[TESS_PIXEL_UPLOADS], d_values, d_behind, d_trimmed, d_scores, d_centre, d_factor,
+        workspace;
+    tess_stream *upload;                    /* these three on a device with separate memory */
+    tess_event *uploaded[TESS_PIXEL_SLOTS]; /* the copy of this slot is done */
+    tess_event *used[TESS_PIXEL_UPLOADS];   /* what was computed of these samples is done */
+    tess_pixel_network network;             /* without a `net`: scores by a factor */
     tess_pixel_op ops[TESS_PIXEL_OPS];
     uint64_t calls; /* of ops: the slot that was used longest ago is given away */
     /* the block that is loaded */
+    const tess_pixel_set *set;
+    tess_pixel_walk walk; /* these three of a set in place */
+    tess_pixel_place place;
+    tess_pixel_block block;
+    int64_t loaded;  /* blocks of this walk, with this one */
+    int upload_at;   /* its samples on the device */
+    const float *at; /* its pixels on the device */
+    const uint8_t *keep, *d_keep;
     int64_t width, loaded_rows, pixels;
     bool masked;
     int64_t bytes_read;
+    /* Seconds of paths on the host, with the values of pixels in and out. */
+    double path_seconds, path_values;
 } tess_pixel_stage;
 
 /* The sizes for the largest of the images. */
@@ -81,11 +86,15 @@ tess_status tess_pixel_stage_create(const tess_pixel_stage_settings *settings, c
 void tess_pixel_stage_destroy(tess_pixel_stage *stage); /* a stage of zeros is allowed */
 
 /* Rows of a block of this image. */
+int64_t tess_pixel_block_rows(const tess_pixel_stage_settings *settings, const tess_spectral_plan *plan,
+                              const tess_pixel_image *image);
 int64_t tess_pixel_stage_rows(const tess_pixel_stage *stage, const tess_pixel_image *image);
-/* Reads rows of an image, and begins to read `next` (rows 0: nothing), which the call after this one loads, while the device
- * computes. With sizes.on_host the values are also on the host as fp32, NaN where there is none. */
-tess_status tess_pixel_stage_load(tess_pixel_stage *stage, const tess_pixel_set *set, int64_t image,
-                                  tess_pixel_rows now, tess_pixel_rows next,
+/* Begins a walk over images; rows NULL: blocks of tess_pixel_stage_rows. */
+tess_status tess_pixel_stage_begin(tess_pixel_stage *stage, const tess_pixel_walk *walk,
+                                   tess_error *error) TESS_MUST_CHECK;
+/* Loads the next block; NULL behind the last one. With sizes.on_host the values are also on the host as fp32, NaN where
+ * there is none. */
+tess_status tess_pixel_stage_next(tess_pixel_stage *stage, const tess_pixel_block **block,
                                   tess_error *error) TESS_MUST_CHECK;
 /* The loaded pixels behind a path, in the device's memory. */
 const float *tess_pixel_stage_behind(tess_pixel_stage *stage, const tess_path *path);
@@ -93,7 +102,10 @@ const float *tess_pixel_stage_behind(tess_pixel_stage *stage, const tess_path *p
 tess_status tess_pixel_stage_moments(tess_pixel_stage *stage, const float *at, int64_t first, int64_t pixels,
                                      int channels, bool covariance, double *moments,
                                      tess_error *error) TESS_MUST_CHECK;
-/* Scores of pixels, NaN where there is none, on the host. tess_pixel_stage_factor first. */
+/* The same for all loaded pixels whose score, as of the last call of tess_pixel_stage_score for all of them, is at most `limit`. */
+tess_status tess_pixel_stage_trimmed(tess_pixel_stage *stage, const float *at, int channels, double limit,
+                                     double *moments, tess_error *error) TESS_MUST_CHECK;
+/* Scores of pixels, NaN where there is none, on the host. tess_pixel_stage_factor, or tess_pixel_network_load, first. */
 void tess_pixel_stage_factor(tess_pixel_stage *stage, const float *centre, const float *factor, int channels,
                              int rank);
 tess_status tess_pixel_stage_score(tess_pixel_stage *stage, const float *at, int64_t first, int64_t pixels,

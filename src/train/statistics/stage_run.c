@@ -1,10 +1,8 @@
-/* stage_run.c: loading a block and running ops on it. */
+/* stage_run.c: the ops of a stage on the block that is loaded. */
 #include <math.h>
-#include <string.h>
 
-#include "base/checked.h"
+#include "base/clock.h"
 #include "tensor/moments.h"
-#include "tensor/samples.h"
 #include "train/statistics/stage_impl.h"
 
 static tess_op plain_op(tess_op_kind kind)
@@ -60,9 +58,8 @@ tess_op tess_pixel_local_op(int64_t rows, int64_t width, int channels, int inner
     return op;
 }
 
-/* Finds or prepares an op, and runs it. */
-static tess_status run_op(tess_pixel_stage *stage, const tess_op *op, tess_op_buffers buffers,
-                          tess_error *error)
+tess_status tess_pixel_stage_run(tess_pixel_stage *stage, const tess_op *op, tess_op_buffers buffers,
+                                 tess_error *error)
 {
     tess_device *device = stage->settings.device;
     tess_pixel_op *slot = &stage->ops[0];
@@ -96,23 +93,7 @@ static tess_status run_op(tess_pixel_stage *stage, const tess_op *op, tess_op_bu
     return TESS_OK;
 }
 
-/* keep[p] = 0 where any band has the sample that means no value. */
-static void find_nodata(const tess_pixel_image *image, int bands, int64_t pixels, const void *samples,
-                        uint8_t *keep)
-{
-    const size_t size = tess_dtype_size(image->dtype);
-    float line[TESS_SPECTRAL_BANDS];
-    const float nodata = (float)image->nodata;
-    for (int64_t p = 0; p < pixels; p++) {
-        tess_samples_to_float(image->dtype, 1, (const char *)samples + (size_t)p * (size_t)bands * size,
-                              bands, line);
-        keep[p] = 1;
-        for (int c = 0; c < bands; c++)
-            keep[p] &= !(line[c] == nodata);
-    }
-}
-
-static const void *to_device(tess_pixel_stage *stage, const void *host, tess_block *block, size_t bytes)
+const void *tess_pixel_stage_send(tess_pixel_stage *stage, const void *host, tess_block *block, size_t bytes)
 {
     tess_device *device = stage->settings.device;
     if (device->host_memory)
@@ -121,49 +102,16 @@ static const void *to_device(tess_pixel_stage *stage, const void *host, tess_blo
     return block->data;
 }
 
-tess_status tess_pixel_stage_load(tess_pixel_stage *stage, const tess_pixel_set *set, int64_t index,
-                                  tess_pixel_rows now, tess_pixel_rows next, tess_error *error)
-{
-    const tess_pixel_image *image = &set->image[index];
-    const int bands = set->bands;
-    const int64_t pixels = now.rows * image->width;
-    const size_t bytes = (size_t)pixels * (size_t)bands * tess_dtype_size(image->dtype);
-    TESS_TRY(tess_stop_check(stage->settings.stop, error));
-    /* The copy of the block before may still be under way. */
-    TESS_TRY(stage->settings.device->streams->sync(stage->settings.device, NULL, error));
-    TESS_TRY(tess_pixel_stage_fetch(stage, set, index, now, next, error));
-    const void *read = stage->samples[stage->turn].data;
-    stage->bytes_read += (int64_t)bytes;
-    stage->width = image->width, stage->loaded_rows = now.rows, stage->pixels = pixels;
-    stage->masked = image->has_nodata;
-    if (stage->masked) {
-        find_nodata(image, bands, pixels, read, stage->keep.data);
-        to_device(stage, stage->keep.data, &stage->d_keep, (size_t)pixels);
-    }
-    if (stage->sizes.on_host) {
-        float *values = stage->values.data;
-        tess_samples_to_float(image->dtype, 1, read, pixels * bands, values);
-        for (int64_t p = 0; p < pixels && stage->masked; p++)
-            if (!((const uint8_t *)stage->keep.data)[p])
-                values[p * bands] = NAN; /* a pixel with one such value has none */
-    }
-    const tess_op op = tess_pixel_import_op(image->dtype, pixels, bands);
-    const void *samples = to_device(stage, read, &stage->d_samples, bytes);
-    return run_op(stage, &op, (tess_op_buffers){.in = {samples}, .out = {stage->d_values.data}}, error);
-}
-
 const float *tess_pixel_stage_behind(tess_pixel_stage *stage, const tess_path *path)
 {
     if (path->count == 0)
-        return stage->d_values.data;
+        return stage->at;
+    const double start = tess_clock();
     tess_path_run(path, stage->values.data, stage->pixels, stage->behind.data, stage->settings.pool);
-    return to_device(stage, stage->behind.data, &stage->d_behind,
-                     (size_t)stage->pixels * (size_t)path->out * sizeof(float));
-}
-
-static const uint8_t *keep_of(const tess_pixel_stage *stage)
-{
-    return stage->settings.device->host_memory ? stage->keep.data : stage->d_keep.data;
+    stage->path_seconds += tess_clock() - start;
+    stage->path_values += (double)stage->pixels * (path->bands + path->out);
+    return tess_pixel_stage_send(stage, stage->behind.data, &stage->d_behind,
+                                 (size_t)stage->pixels * (size_t)path->out * sizeof(float));
 }
 
 tess_status tess_pixel_stage_moments(tess_pixel_stage *stage, const float *at, int64_t first, int64_t pixels,
@@ -172,8 +120,8 @@ tess_status tess_pixel_stage_moments(tess_pixel_stage *stage, const float *at, i
     const tess_op op = tess_pixel_moments_op(pixels, channels, covariance, stage->masked);
     tess_op_buffers buffers = {.in = {at + first * channels}, .out = {moments}};
     if (stage->masked)
-        buffers.in[1] = keep_of(stage) + first;
-    return run_op(stage, &op, buffers, error);
+        buffers.in[1] = stage->d_keep + first;
+    return tess_pixel_stage_run(stage, &op, buffers, error);
 }
 
 void tess_pixel_stage_factor(tess_pixel_stage *stage, const float *centre, const float *factor, int channels,
@@ -193,9 +141,11 @@ static tess_status fetch(tess_pixel_stage *stage, const float *from, int64_t fir
     if (from != scores)
         device->memory->copy(device, scores, from, (size_t)pixels * sizeof(float), NULL);
     TESS_TRY(device->streams->sync(device, NULL, error));
-    const uint8_t *keep = stage->keep.data;
     for (int64_t p = 0; p < pixels && stage->masked; p++)
-        if (!keep[first + p])
+        if (!stage->keep[first + p])
+            scores[p] = NAN;
+    for (int64_t p = 0; p < pixels && stage->network.net; p++)
+        if (!isfinite(scores[p]))
             scores[p] = NAN;
     return TESS_OK;
 }
@@ -206,12 +156,25 @@ tess_status tess_pixel_stage_score(tess_pixel_stage *stage, const float *at, int
     const bool direct = stage->settings.device->host_memory;
     float *out = direct ? scores : stage->d_scores.data;
     const tess_op op = tess_pixel_score_op(pixels, channels, rank);
-    TESS_TRY(
-        run_op(stage, &op,
-               (tess_op_buffers){.in = {at + first * channels, stage->d_centre.data, stage->d_factor.data},
-                                 .out = {out}},
-               error));
+    const tess_op_buffers buffers = {
+        .in = {at + first * channels, stage->d_centre.data, stage->d_factor.data}, .out = {out}};
+    if (stage->network.net)
+        tess_pixel_network_run(&stage->network, at + first * channels, pixels, out);
+    else
+        TESS_TRY(tess_pixel_stage_run(stage, &op, buffers, error));
     return fetch(stage, out, first, pixels, scores, error);
+}
+
+tess_status tess_pixel_stage_trimmed(tess_pixel_stage *stage, const float *at, int channels, double limit,
+                                     double *moments, tess_error *error)
+{
+    const float *scores = stage->scores.data;
+    uint8_t *keep = stage->trimmed.data;
+    for (int64_t p = 0; p < stage->pixels; p++)
+        keep[p] = (double)scores[p] <= limit; /* not if it has no score */
+    const tess_op op = tess_pixel_moments_op(stage->pixels, channels, true, true);
+    const void *there = tess_pixel_stage_send(stage, keep, &stage->d_trimmed, (size_t)stage->pixels);
+    return tess_pixel_stage_run(stage, &op, (tess_op_buffers){.in = {at, there}, .out = {moments}}, error);
 }
 
 tess_status tess_pixel_stage_local(tess_pixel_stage *stage, const float *at, int channels, int inner,
@@ -222,7 +185,7 @@ tess_status tess_pixel_stage_local(tess_pixel_stage *stage, const float *at, int
         tess_pixel_local_op(stage->loaded_rows, stage->width, channels, inner, outer, eps, stage->masked);
     tess_op_buffers buffers = {.in = {at}, .out = {out}};
     if (stage->masked)
-        buffers.in[1] = keep_of(stage);
-    TESS_TRY(run_op(stage, &op, buffers, error));
+        buffers.in[1] = stage->d_keep;
+    TESS_TRY(tess_pixel_stage_run(stage, &op, buffers, error));
     return fetch(stage, out, 0, stage->pixels, scores, error);
 }

@@ -5,13 +5,6 @@
 #include "tensor/symmetric.h"
 #include "train/statistics/statistics_impl.h"
 
-int tess_statistics_score_at(const tess_spectral_plan *plan)
-{
-    const int score = tess_pipeline_score(&plan->pipeline);
-    const tess_node *node = &plan->pipeline.nodes[score];
-    return tess_node_scope_of(node) == TESS_SCOPE_LOCAL ? node->from : tess_spectral_cut_before(plan, score);
-}
-
 /* Takes `count` values of `size` bytes, in whole doubles, and moves on. `base` NULL: only counts. */
 static void *take(double *base, size_t *used, size_t count, size_t size)
 {
@@ -38,15 +31,17 @@ static size_t lay_out(const tess_spectral_plan *plan, double *base, tess_statist
             order = tess_order_bytes(scores ? TESS_ORDER_QUANTILE : TESS_ORDER_MEDIAN, channels);
         at->orders[t] = take(base, &used, order, 1);
     }
-    at->score_path =
-        take(base, &used, tess_path_values(plan, tess_statistics_score_at(plan)), sizeof(double));
+    at->score_path = take(base, &used, tess_path_values(plan, tess_spectral_score_at(plan)), sizeof(double));
     at->mapped = take(base, &used, tess_moments_values((int)c, true), sizeof(double));
     at->block = take(base, &used, tess_moments_values((int)c, true), sizeof(double));
     at->a = take(base, &used, c * c, sizeof(double));
     at->b = take(base, &used, c, sizeof(double));
     at->square = take(base, &used, c * c, sizeof(double));
     at->values = take(base, &used, c, sizeof(double));
-    at->work = take(base, &used, tess_spectral_quadratic_workspace(plan), sizeof(double));
+    at->work = take(base, &used,
+                    tess_spectral_by_network(plan) ? tess_spectral_network_workspace(plan)
+                                                   : tess_spectral_quadratic_workspace(plan),
+                    sizeof(double));
     at->centre = take(base, &used, c, sizeof(float));
     at->factor = take(base, &used, c * c, sizeof(float));
     return used;
@@ -67,7 +62,7 @@ static size_t lay_out_device(const tess_spectral_plan *plan, double *base, tess_
     }
     const int score = tess_pipeline_score(&plan->pipeline);
     const bool stream = tess_node_scope_of(&plan->pipeline.nodes[score]) == TESS_SCOPE_STREAM;
-    const int channels = tess_spectral_gives(plan, tess_statistics_score_at(plan));
+    const int channels = tess_spectral_gives(plan, tess_spectral_score_at(plan));
     double *here = take(base, &used, stream ? tess_moments_values(channels, true) : 0, sizeof(double));
     if (s)
         s->streamed = here;
@@ -134,6 +129,11 @@ void tess_statistics_destroy(tess_statistics *s)
     tess_small_free(s);
 }
 
+void tess_statistics_renew(tess_statistics *s)
+{
+    s->factor_known = false;
+}
+
 int tess_statistics_score_readings(const tess_spectral_plan *plan)
 {
     return 1 + tess_spectral_readings_at(plan, tess_pipeline_score(&plan->pipeline));
@@ -161,7 +161,15 @@ int tess_statistics_fit_readings(const tess_spectral_plan *plan)
     return sum;
 }
 
-tess_statistics_report tess_statistics_facts(const tess_statistics *s)
+tess_statistics_report tess_statistics_facts(tess_statistics *s)
 {
-    return (tess_statistics_report){.bytes_read = s->stage.bytes_read, .pixels = s->pixels, .rank = s->rank};
+    tess_pixel_stage *stage = &s->stage;
+    return (tess_statistics_report){.bytes_read = stage->bytes_read,
+                                    .pixels = s->pixels,
+                                    .rank = s->rank,
+                                    .read_seconds = tess_pixel_blocks_seconds(&stage->blocks),
+                                    .path_seconds = stage->path_seconds,
+                                    .path_values = stage->path_values,
+                                    .solve_seconds = s->solve_seconds,
+                                    .solves = s->solves};
 }

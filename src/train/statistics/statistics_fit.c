@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/clock.h"
 #include "tensor/moments.h"
 #include "train/statistics/statistics_impl.h"
 
@@ -76,6 +77,18 @@ static void add_ranges(tess_statistics *s, int t, const float *values, int64_t p
     }
 }
 
+/* The pixels of the block whose score is not far above the mean, which is the number of directions. */
+static tess_status add_trimmed(tess_statistics *s, int t, const float *there, tess_error *error)
+{
+    tess_pixel_stage *stage = &s->stage;
+    const tess_node *node = &s->plan->pipeline.nodes[tess_pipeline_score(&s->plan->pipeline)];
+    const int channels = tess_spectral_gives(s->plan, s->plan->tap[t].at);
+    const double limit = node->values[TESS_RX_TRIM] * tess_statistics_factor_rows(s);
+    TESS_TRY(tess_pixel_stage_score(stage, there, 0, stage->pixels, channels, tess_statistics_factor_rows(s),
+                                    stage->scores.data, error));
+    return tess_pixel_stage_trimmed(stage, there, channels, limit, s->gathered[t], error);
+}
+
 /* The loaded block at one tap. */
 static tess_status add_block(tess_statistics *s, const pass *p, int t, tess_error *error)
 {
@@ -85,6 +98,8 @@ static tess_status add_block(tess_statistics *s, const pass *p, int t, tess_erro
     const float *there = tess_pixel_stage_behind(stage, &s->paths[t]);
     const float *on_host = s->paths[t].count ? stage->behind.data : stage->values.data;
     const unsigned by_moments = TESS_NEED_MEAN | TESS_NEED_COVARIANCE | TESS_NEED_RANGE;
+    if (tap->needs & TESS_NEED_TRIMMED)
+        return add_trimmed(s, t, there, error);
     if (p->number == tap->first && (tap->needs & by_moments))
         TESS_TRY(tess_pixel_stage_moments(stage, there, 0, stage->pixels, channels, with_covariance(s, t),
                                           s->gathered[t], error));
@@ -129,20 +144,23 @@ static tess_status add_scores(void *user, int64_t image, int64_t first_row, int6
     return TESS_OK;
 }
 
-static tess_status gather_image(tess_statistics *s, const tess_pixel_set *set, int64_t image, const pass *p,
-                                tess_error *error)
+/* Images [image, end) of the set. */
+static tess_status gather(tess_statistics *s, const tess_pixel_set *set, int64_t image, int64_t end,
+                          const pass *p, tess_error *error)
 {
-    const tess_pixel_image *size = &set->image[image];
-    const int64_t step = tess_pixel_stage_rows(&s->stage, size);
-    for (int64_t row = 0; row < size->height && p->count; row += step) {
-        const int64_t rows = tess_min_i64(step, size->height - row), left = size->height - row - rows;
-        TESS_TRY(tess_pixel_stage_load(&s->stage, set, image, (tess_pixel_rows){row, rows},
-                                       (tess_pixel_rows){row + rows, tess_min_i64(step, left)}, error));
+    const tess_pixel_walk walk = {.set = set, .image = image, .end = end};
+    const tess_pixel_block *block;
+    if (!p->count)
+        return TESS_OK;
+    TESS_TRY(tess_pixel_stage_begin(&s->stage, &walk, error));
+    for (;;) {
+        TESS_TRY(tess_pixel_stage_next(&s->stage, &block, error));
+        if (!block)
+            return TESS_OK;
         for (int i = 0; i < p->count; i++)
             TESS_TRY(add_block(s, p, p->tap[i], error));
         tess_stop_add(s->stage.settings.stop, s->stage.pixels);
     }
-    return TESS_OK;
 }
 
 static void make_paths(tess_statistics *s, const pass *p)
@@ -167,22 +185,35 @@ static tess_status finish(tess_statistics *s, const pass *p, tess_error *error)
     TESS_TRY(tess_stop_check(s->stage.settings.stop, error));
     if (p->scores >= 0 && (s->plan->tap[p->scores].needs & TESS_NEED_SCORE_ORDER))
         tess_order_next(&s->order[p->scores]);
+    const double start = tess_clock();
     for (int i = 0; i < s->plan->pipeline.count; i++) {
         const int t = s->plan->tap_of[i];
-        if (t >= 0 && s->plan->tap[t].scope == p->scope && s->plan->known[i] == p->number)
+        if (t < 0 || s->plan->tap[t].scope != p->scope)
+            continue;
+        const bool trims = s->plan->trim_tap >= 0 && i == tess_pipeline_score(&s->plan->pipeline);
+        s->trimmed = trims && p->number > s->plan->tap[t].last;
+        if (s->plan->known[i] == p->number ||
+            (trims && p->number >= s->plan->tap[t].last && p->number < s->plan->known[i]))
             TESS_TRY(tess_statistics_fit_node(s, i, error));
     }
+    s->solve_seconds += tess_clock() - start;
+    s->solves++;
     s->factor_known = false;
     return TESS_OK;
 }
 
-static void begin(tess_statistics *s, const pass *p)
+static tess_status begin(tess_statistics *s, const pass *p, tess_error *error)
 {
-    for (int i = 0; i < p->count; i++)
-        if (s->plan->tap[p->tap[i]].first == p->number)
+    for (int i = 0; i < p->count; i++) {
+        const tess_tap *tap = &s->plan->tap[p->tap[i]];
+        if (tap->first == p->number || (tap->needs & TESS_NEED_TRIMMED))
             clear_tap(s, p->tap[i]);
+        if (tap->needs & TESS_NEED_TRIMMED)
+            TESS_TRY(tess_statistics_make_factor(s, error));
+    }
     if (p->scores >= 0 && s->plan->tap[p->scores].first == p->number)
         clear_tap(s, p->scores);
+    return TESS_OK;
 }
 
 tess_status tess_statistics_fit_image(tess_statistics *s, const tess_pixel_set *set, int64_t image, int node,
@@ -191,9 +222,9 @@ tess_status tess_statistics_fit_image(tess_statistics *s, const tess_pixel_set *
     const int readings = tess_spectral_readings_at(s->plan, node);
     for (int r = 1; r <= readings; r++) {
         const pass p = pass_of(s->plan, TESS_SCOPE_IMAGE, r);
-        begin(s, &p);
+        TESS_TRY(begin(s, &p, error));
         make_paths(s, &p);
-        TESS_TRY(gather_image(s, set, image, &p, error));
+        TESS_TRY(gather(s, set, image, image + 1, &p, error));
         TESS_TRY(finish(s, &p, error));
     }
     return TESS_OK;
@@ -209,24 +240,52 @@ static int deepest(const tess_spectral_plan *plan, const pass *p)
     return node;
 }
 
+/* The images one after another: something is fitted for each, or they are scored. */
+static tess_status gather_each(tess_statistics *s, const tess_pixel_set *set, const pass *p, int node,
+                               tess_error *error)
+{
+    for (int64_t image = 0; image < set->images; image++) {
+        if (p->count)
+            TESS_TRY(tess_statistics_fit_image(s, set, image, node, error));
+        make_paths(s, p);
+        TESS_TRY(gather(s, set, image, image + 1, p, error));
+        if (p->scores >= 0)
+            TESS_TRY(tess_statistics_raw_scores(s, set, image, add_scores, s, error));
+    }
+    return TESS_OK;
+}
+
 tess_status tess_statistics_fit(tess_statistics *s, const tess_pixel_set *set, tess_error *error)
 {
     for (int number = 1; number <= s->plan->passes; number++) {
         const pass p = pass_of(s->plan, TESS_SCOPE_SET, number);
         const int node = deepest(s->plan, &p);
-        begin(s, &p);
-        for (int64_t image = 0; image < set->images; image++) {
-            if (p.count)
-                TESS_TRY(tess_statistics_fit_image(s, set, image, node, error));
-            if (image == 0 || node != TESS_NODE_DATA)
-                make_paths(s, &p);
-            TESS_TRY(gather_image(s, set, image, &p, error));
-            if (p.scores >= 0)
-                TESS_TRY(tess_statistics_raw_scores(s, set, image, add_scores, s, error));
-        }
+        TESS_TRY(begin(s, &p, error));
+        make_paths(s, &p);
+        TESS_TRY(tess_spectral_readings_at(s->plan, node) == 0 && p.scores < 0
+                     ? gather(s, set, 0, set->images, &p, error)
+                     : gather_each(s, set, &p, node, error));
         TESS_TRY(finish(s, &p, error));
         if (number == 1 && p.count)
             s->pixels = (int64_t)s->at.moments[p.tap[0]][TESS_MOMENTS_COUNT];
     }
     return TESS_OK;
+}
+
+tess_status tess_statistics_calibrate(tess_statistics *s, const tess_pixel_set *set, tess_error *error)
+{
+    const int node = tess_pipeline_kind(&s->plan->pipeline, TESS_NODE_FALSE_ALARM);
+    if (node < 0)
+        return TESS_OK;
+    const int t = s->plan->tap_of[node];
+    s->factor_known = false;
+    for (int number = s->plan->tap[t].first; number <= s->plan->tap[t].last; number++) {
+        const pass p = {.scope = TESS_SCOPE_SET, .number = number, .scores = t};
+        TESS_TRY(begin(s, &p, error));
+        for (int64_t image = 0; image < set->images; image++)
+            TESS_TRY(tess_statistics_raw_scores(s, set, image, add_scores, s, error));
+        TESS_TRY(tess_stop_check(s->stage.settings.stop, error));
+        tess_order_next(&s->order[t]);
+    }
+    return tess_statistics_fit_node(s, node, error);
 }

@@ -11,14 +11,21 @@ static tess_status too_few(const tess_statistics *s, int node, double count, dou
 {
     const tess_node *n = &s->plan->pipeline.nodes[node];
     return tess_fail(error, TESS_BAD_INPUT,
-                     "node '%s' (%s) needs at least %.0f pixels with values, and there are %.0f", n->name,
-                     tess_node_kinds[n->kind].name, least, count);
+                     "node '%s' (%s) needs at least %.0f pixel%s with values, and there are %.0f; NaN, "
+                     "nodata and what fp32 cannot hold are none",
+                     n->name, tess_node_kinds[n->kind].name, least, least > 1 ? "s" : "", count);
+}
+
+static int tap_of(const tess_statistics *s, int node)
+{
+    return s->trimmed && node == tess_pipeline_score(&s->plan->pipeline) ? s->plan->trim_tap
+                                                                         : s->plan->tap_of[node];
 }
 
 /* The moments of what the node reads. Returns those of the tap themselves if nothing lies between. */
 static const double *moments_at(tess_statistics *s, int node)
 {
-    const int t = s->plan->tap_of[node], from = s->plan->pipeline.nodes[node].from;
+    const int t = tap_of(s, node), from = s->plan->pipeline.nodes[node].from;
     const tess_tap *tap = &s->plan->tap[t];
     const int in = tess_spectral_gives(s->plan, tap->at), out = tess_spectral_reads(s->plan, node);
     const double *moments = s->at.moments[t];
@@ -71,7 +78,7 @@ static tess_status fit_pca(tess_statistics *s, int node, const double *moments, 
 
 static void fit_centre(tess_statistics *s, int node)
 {
-    const int t = s->plan->tap_of[node], channels = tess_spectral_gives(s->plan, s->plan->tap[t].at);
+    const int t = tap_of(s, node), channels = tess_spectral_gives(s->plan, s->plan->tap[t].at);
     memcpy(tess_spectral_part(s->state, node, "centre"), s->at.moments[t] + TESS_MOMENTS_MEAN,
            (size_t)channels * sizeof(double));
 }
@@ -88,10 +95,13 @@ static tess_status fit_rx(tess_statistics *s, int node, const double *moments, t
                          "channels; give more, a "
                          "pca node before it, or an eps above 0",
                          n->name, count, channels);
-    double *covariance = tess_spectral_part(s->state, node, "covariance");
+    double *inverse = tess_spectral_part(s->state, node, "inverse"),
+           *covariance = inverse ? s->at.square : tess_spectral_part(s->state, node, "covariance");
     memcpy(tess_spectral_part(s->state, node, "mean"), moments + TESS_MOMENTS_MEAN, c * sizeof(double));
     for (size_t i = 0; i < c * c; i++)
         covariance[i] = second[i] / (count - 1);
+    if (inverse) /* what gradients change */
+        return tess_spectral_inverse(s->state, node, covariance, inverse, s->at.a, s->at.work, error);
     fit_centre(s, node);
     return TESS_OK;
 }
@@ -106,6 +116,38 @@ static void fit_lad(tess_statistics *s, int node, const double *moments)
     fit_centre(s, node);
 }
 
+static void fit_selector(tess_statistics *s, int node, const double *moments)
+{
+    const tess_node *n = &s->plan->pipeline.nodes[node];
+    const size_t c = (size_t)tess_spectral_reads(s->plan, node);
+    const double *second = moments + tess_moments_second((int)c), count = moments[TESS_MOMENTS_COUNT];
+    double *logits = tess_spectral_part(s->state, node, "logits");
+    for (size_t i = 0; i < c; i++)
+        logits[i] = n->values[TESS_SELECTOR_START] == TESS_START_UNIFORM
+                        ? 0
+                        : log(fmax(second[i * c + i], 0) / (count - 1) + n->values[TESS_SELECTOR_EPS]);
+    tess_spectral_part(s->state, node, "temperature")[0] = n->values[TESS_SELECTOR_TEMPERATURE];
+}
+
+/* The first rows of the matrix whose columns are the directions of the uncentred second moments, the largest first. */
+static tess_status fit_linear(tess_statistics *s, int node, const double *moments, tess_error *error)
+{
+    const int channels = tess_spectral_reads(s->plan, node), rows = s->plan->channels[node];
+    const size_t c = (size_t)channels;
+    const double *second = moments + tess_moments_second(channels), *mean = moments + TESS_MOMENTS_MEAN;
+    double *square = s->at.square, *projection = tess_spectral_part(s->state, node, "projection");
+    memcpy(tess_spectral_part(s->state, node, "mean"), mean, c * sizeof(double));
+    deviations(moments, channels, moments[TESS_MOMENTS_COUNT] - 1,
+               tess_spectral_part(s->state, node, "deviation"));
+    for (size_t i = 0; i < c * c; i++)
+        square[i] = second[i] + moments[TESS_MOMENTS_COUNT] * mean[i / c] * mean[i % c];
+    TESS_TRY(tess_symmetric_eigen(square, channels, s->at.values, square, s->at.work, error));
+    for (size_t k = 0; k < c && k < (size_t)rows; k++)
+        for (size_t j = 0; j < c; j++)
+            projection[k * c + j] = square[(c - 1 - j) * c + k];
+    return TESS_OK;
+}
+
 static void fit_zscore(tess_statistics *s, int node, const double *moments, bool image)
 {
     const int channels = tess_spectral_reads(s->plan, node);
@@ -117,15 +159,17 @@ static void fit_zscore(tess_statistics *s, int node, const double *moments, bool
 tess_status tess_statistics_fit_node(tess_statistics *s, int node, tess_error *error)
 {
     const tess_node *n = &s->plan->pipeline.nodes[node];
-    const int t = s->plan->tap_of[node], channels = tess_spectral_reads(s->plan, node);
+    const int t = tap_of(s, node), channels = tess_spectral_reads(s->plan, node);
     const bool image = tess_node_scope_of(n) == TESS_SCOPE_IMAGE,
                scores = tess_tap_of_scores(&s->plan->tap[t]);
     const double *moments = scores ? s->at.moments[t] : moments_at(s, node);
     const double count = moments[TESS_MOMENTS_COUNT];
     double *p = s->state->of[node];
     const bool ranges = n->kind == TESS_NODE_MINMAX && image;
-    const double least =
-        n->kind == TESS_NODE_MINMAX || n->kind == TESS_NODE_LAD || n->kind == TESS_NODE_FALSE_ALARM ? 1 : 2;
+    const double least = n->kind == TESS_NODE_MINMAX || n->kind == TESS_NODE_LAD ||
+                                 n->kind == TESS_NODE_SVDD || n->kind == TESS_NODE_FALSE_ALARM
+                             ? 1
+                             : 2;
     if (ranges ? !isfinite(s->at.ranges[t][0]) : count < least)
         return too_few(s, node, ranges ? 0 : count, least, error);
     if (ranges) {
@@ -140,6 +184,12 @@ tess_status tess_statistics_fit_node(tess_statistics *s, int node, tess_error *e
         deviations(moments, channels, count, p + channels);
     } else if (n->kind == TESS_NODE_PCA) {
         return fit_pca(s, node, moments, error);
+    } else if (n->kind == TESS_NODE_SELECTOR) {
+        fit_selector(s, node, moments);
+    } else if (n->kind == TESS_NODE_LINEAR) {
+        return fit_linear(s, node, moments, error);
+    } else if (n->kind == TESS_NODE_SVDD) {
+        memcpy(p, moments + TESS_MOMENTS_MEAN, (size_t)channels * sizeof(double));
     } else if (n->kind == TESS_NODE_RX) {
         return fit_rx(s, node, moments, error);
     } else if (n->kind == TESS_NODE_LAD) {

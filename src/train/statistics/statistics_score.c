@@ -3,38 +3,28 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/clock.h"
 #include "tensor/moments.h"
 #include "train/statistics/statistics_impl.h"
 
-static int rows_of_factor(const tess_statistics *s)
+int tess_statistics_factor_rows(const tess_statistics *s)
 {
     return s->rank > 0 ? s->rank : 1;
 }
 
-static tess_status make_factor(tess_statistics *s, tess_error *error)
+tess_status tess_statistics_make_factor(tess_statistics *s, tess_error *error)
 {
-    const int channels = tess_spectral_gives(s->plan, tess_statistics_score_at(s->plan));
+    const int channels = tess_spectral_gives(s->plan, tess_spectral_score_at(s->plan));
+    const double start = tess_clock();
     TESS_TRY(tess_spectral_quadratic(s->state, s->at.centre, s->at.factor, &s->rank, s->at.work, error));
+    s->solve_seconds += tess_clock() - start;
+    s->solves++;
     if (s->rank == 0) /* all pixels are equal: a row of zeros gives them the score 0 */
         memset(s->at.factor, 0, (size_t)channels * sizeof(float));
-    tess_pixel_stage_factor(&s->stage, s->at.centre, s->at.factor, channels, rows_of_factor(s));
+    tess_pixel_stage_factor(&s->stage, s->at.centre, s->at.factor, channels, tess_statistics_factor_rows(s));
     return TESS_OK;
 }
 
-/* The block from `row` on; none below the last row. */
-static tess_pixel_rows rows_after(const tess_pixel_image *size, int64_t row, int64_t step)
-{
-    return (tess_pixel_rows){row, tess_max_i64(0, tess_min_i64(step, size->height - row))};
-}
-
-/* The rows of a block with those around it. */
-static tess_pixel_rows with_halo(const tess_pixel_image *size, int64_t row, int64_t rows, int64_t halo)
-{
-    const int64_t first = tess_max_i64(0, row - halo);
-    return (tess_pixel_rows){first, tess_min_i64(size->height, row + rows + halo) - first};
-}
-
-/* Blocks of rows; with a halo, rows around a block are read with it and their scores are not used. */
 typedef struct walk {
     tess_statistics *s;
     const tess_pixel_set *set;
@@ -43,51 +33,64 @@ typedef struct walk {
     void *user;
 } walk;
 
-static tess_status score_blocks(const walk *w, tess_error *error)
+static tess_status load_parameters(tess_statistics *s, tess_error *error)
 {
-    tess_statistics *s = w->s;
-    const tess_pixel_image *size = &w->set->image[w->image];
-    const int channels = tess_spectral_gives(s->plan, tess_statistics_score_at(s->plan));
-    const int64_t step = tess_pixel_stage_rows(&s->stage, size);
-    float *scores = s->stage.scores.data;
-    if (!s->factor_known) {
-        TESS_TRY(make_factor(s, error));
-        s->factor_known = true;
-    }
-    for (int64_t row = 0; row < size->height; row += step) {
-        const int64_t rows = tess_min_i64(step, size->height - row);
-        TESS_TRY(tess_pixel_stage_load(&s->stage, w->set, w->image, (tess_pixel_rows){row, rows},
-                                       rows_after(size, row + rows, step), error));
-        const float *there = tess_pixel_stage_behind(&s->stage, &s->score_path);
-        TESS_TRY(tess_pixel_stage_score(&s->stage, there, 0, s->stage.pixels, channels, rows_of_factor(s),
-                                        scores, error));
-        TESS_TRY(w->sink(w->user, w->image, row, rows, scores, error));
-        tess_stop_add(s->stage.settings.stop, s->stage.pixels);
-    }
+    if (s->factor_known)
+        return TESS_OK;
+    TESS_TRY(s->stage.network.net ? tess_pixel_network_load(&s->stage.network, s->state, s->at.work, error)
+                                  : tess_statistics_make_factor(s, error));
+    s->factor_known = true;
     return TESS_OK;
 }
 
+static tess_pixel_walk walk_of(const walk *w)
+{
+    return (tess_pixel_walk){.set = w->set, .image = w->image, .end = w->image + 1};
+}
+
+static tess_status score_blocks(const walk *w, tess_error *error)
+{
+    tess_statistics *s = w->s;
+    const tess_pixel_walk blocks = walk_of(w);
+    const tess_pixel_block *block;
+    const int channels = tess_spectral_gives(s->plan, tess_spectral_score_at(s->plan));
+    float *scores = s->stage.scores.data;
+    TESS_TRY(load_parameters(s, error));
+    TESS_TRY(tess_pixel_stage_begin(&s->stage, &blocks, error));
+    for (;;) {
+        TESS_TRY(tess_pixel_stage_next(&s->stage, &block, error));
+        if (!block)
+            return TESS_OK;
+        const float *there = tess_pixel_stage_behind(&s->stage, &s->score_path);
+        TESS_TRY(tess_pixel_stage_score(&s->stage, there, 0, s->stage.pixels, channels,
+                                        tess_statistics_factor_rows(s), scores, error));
+        TESS_TRY(w->sink(w->user, w->image, block->rows.first, block->rows.rows, scores, error));
+        tess_stop_add(s->stage.settings.stop, s->stage.pixels);
+    }
+}
+
+/* Rows around a block are read with it; their scores are not used. */
 static tess_status score_windows(const walk *w, const tess_node *node, tess_error *error)
 {
     tess_statistics *s = w->s;
-    const tess_pixel_image *size = &w->set->image[w->image];
-    const int channels = tess_spectral_gives(s->plan, tess_statistics_score_at(s->plan));
-    const int64_t step = tess_pixel_stage_rows(&s->stage, size), halo = s->stage.sizes.halo;
+    tess_pixel_walk blocks = walk_of(w);
+    const tess_pixel_block *block;
+    const int channels = tess_spectral_gives(s->plan, tess_spectral_score_at(s->plan));
     float *scores = s->stage.scores.data;
-    for (int64_t row = 0; row < size->height; row += step) {
-        const int64_t rows = tess_min_i64(step, size->height - row);
-        const tess_pixel_rows now = with_halo(size, row, rows, halo),
-                              after = rows_after(size, row + rows, step);
-        const tess_pixel_rows next = after.rows ? with_halo(size, after.first, after.rows, halo) : after;
-        TESS_TRY(tess_pixel_stage_load(&s->stage, w->set, w->image, now, next, error));
+    blocks.halo = s->stage.sizes.halo;
+    TESS_TRY(tess_pixel_stage_begin(&s->stage, &blocks, error));
+    for (;;) {
+        TESS_TRY(tess_pixel_stage_next(&s->stage, &block, error));
+        if (!block)
+            return TESS_OK;
         const float *there = tess_pixel_stage_behind(&s->stage, &s->score_path);
         TESS_TRY(tess_pixel_stage_local(&s->stage, there, channels, (int)node->values[TESS_RX_INNER],
                                         (int)node->values[TESS_RX_OUTER], node->values[TESS_RX_EPS], scores,
                                         error));
-        TESS_TRY(w->sink(w->user, w->image, row, rows, scores + (row - now.first) * size->width, error));
-        tess_stop_add(s->stage.settings.stop, rows * size->width);
+        TESS_TRY(w->sink(w->user, w->image, block->rows.first, block->rows.rows,
+                         scores + (block->rows.first - block->read.first) * s->stage.width, error));
+        tess_stop_add(s->stage.settings.stop, block->rows.rows * s->stage.width);
     }
-    return TESS_OK;
 }
 
 /* The statistics so far, each row's weight falling by `forgetting` with every row that follows. Rows are scored when their
@@ -96,7 +99,7 @@ static tess_status stream_step(tess_statistics *s, const tess_node *node, int64_
                                tess_error *error)
 {
     tess_device *device = s->stage.settings.device;
-    const int score = tess_pipeline_score(&s->plan->pipeline), at = tess_statistics_score_at(s->plan);
+    const int score = tess_pipeline_score(&s->plan->pipeline), at = tess_spectral_score_at(s->plan);
     const int in = tess_spectral_gives(s->plan, at), channels = tess_spectral_reads(s->plan, score);
     const size_t bytes = tess_moments_values(in, true) * sizeof(double), c = (size_t)channels;
     double *sums = s->at.block; /* on the host: weighted */
@@ -119,30 +122,38 @@ static tess_status stream_step(tess_statistics *s, const tess_node *node, int64_
     double *covariance = tess_spectral_part(s->state, score, "covariance");
     for (size_t i = 0; i < c * c; i++)
         covariance[i] = count > 1 ? second[i] / (count - 1) : 0;
-    return make_factor(s, error);
+    return tess_statistics_make_factor(s, error);
+}
+
+static int64_t stream_rows(const void *user, const tess_pixel_image *image, int64_t row)
+{
+    const tess_node *node = user;
+    (void)image;
+    return (int64_t)node->values[row ? TESS_RX_EVERY : TESS_RX_WARMUP];
 }
 
 static tess_status score_stream(const walk *w, const tess_node *node, tess_error *error)
 {
     tess_statistics *s = w->s;
-    const tess_pixel_image *size = &w->set->image[w->image];
-    const int channels = tess_spectral_gives(s->plan, tess_statistics_score_at(s->plan));
+    tess_pixel_walk blocks = walk_of(w);
+    const tess_pixel_block *block;
+    const int channels = tess_spectral_gives(s->plan, tess_spectral_score_at(s->plan));
     float *scores = s->stage.scores.data;
     tess_moments_clear(s->at.block, channels, true);
-    for (int64_t row = 0, rows; row < size->height; row += rows) {
-        rows = (int64_t)node->values[row ? TESS_RX_EVERY : TESS_RX_WARMUP];
-        rows = tess_min_i64(rows, size->height - row);
-        TESS_TRY(tess_pixel_stage_load(&s->stage, w->set, w->image, (tess_pixel_rows){row, rows},
-                                       rows_after(size, row + rows, (int64_t)node->values[TESS_RX_EVERY]),
-                                       error));
+    blocks.rows = stream_rows;
+    blocks.user = node;
+    TESS_TRY(tess_pixel_stage_begin(&s->stage, &blocks, error));
+    for (;;) {
+        TESS_TRY(tess_pixel_stage_next(&s->stage, &block, error));
+        if (!block)
+            return TESS_OK;
         const float *there = tess_pixel_stage_behind(&s->stage, &s->score_path);
-        TESS_TRY(stream_step(s, node, rows, there, error));
-        TESS_TRY(tess_pixel_stage_score(&s->stage, there, 0, s->stage.pixels, channels, rows_of_factor(s),
-                                        scores, error));
-        TESS_TRY(w->sink(w->user, w->image, row, rows, scores, error));
+        TESS_TRY(stream_step(s, node, block->rows.rows, there, error));
+        TESS_TRY(tess_pixel_stage_score(&s->stage, there, 0, s->stage.pixels, channels,
+                                        tess_statistics_factor_rows(s), scores, error));
+        TESS_TRY(w->sink(w->user, w->image, block->rows.first, block->rows.rows, scores, error));
         tess_stop_add(s->stage.settings.stop, s->stage.pixels);
     }
-    return TESS_OK;
 }
 
 tess_status tess_statistics_raw_scores(tess_statistics *s, const tess_pixel_set *set, int64_t image,
@@ -152,7 +163,7 @@ tess_status tess_statistics_raw_scores(tess_statistics *s, const tess_pixel_set 
     const tess_node *node = &s->plan->pipeline.nodes[score];
     const walk w = {s, set, image, sink, user};
     TESS_TRY(tess_statistics_fit_image(s, set, image, score, error));
-    tess_path_make(s->state, tess_statistics_score_at(s->plan), s->at.score_path, s->at.work, &s->score_path);
+    tess_path_make(s->state, tess_spectral_score_at(s->plan), s->at.score_path, s->at.work, &s->score_path);
     switch (tess_node_scope_of(node)) {
     case TESS_SCOPE_LOCAL:
         return score_windows(&w, node, error);

@@ -1,0 +1,111 @@
+/* What the user is told of a file: how its samples are interpreted and written, and what of it is lost. */
+#include <math.h>
+
+#include "job/common/note.h"
+#include "job/denoise/denoise.h"
+
+/* An image of many bands looks like a volume of narrow slices. */
+void tess_denoise_note_axes(const tess_denoise_settings *settings, const tess_denoise_file *file)
+{
+    const tess_image_info *info = &file->info;
+    if (info->depth == 0 || file->axes != TESS_AXES_AUTO)
+        return;
+    const bool narrow =
+        info->axes == TESS_AXES_DHW && 4 * info->width < info->depth && 4 * info->width < info->height;
+    tess_note(&settings->common, narrow ? TESS_NOTE_WARNING : TESS_NOTE_DETAIL,
+              "%s: read as a volume of %lld slices of %lld x %lld%s", file->input, (long long)info->depth,
+              (long long)info->height, (long long)info->width,
+              narrow ? "; if its last axis has channels, give `axes` HWC" : "");
+}
+
+/* Notes what of the input is different in the output: its colours, its type. */
+static void report_output(const tess_denoise_settings *settings, const tess_denoise_file *file)
+{
+    const tess_image_info *in = &file->info, *out = &file->out_info;
+    if (in->foreign)
+        tess_note(&settings->common, TESS_NOTE_WARNING, "%s: its %s colours are read as RGB, and written so",
+                  file->input, in->foreign);
+    const double most = tess_samples_full_scale(in->dtype);
+    if (tess_denoise_rescales(file))
+        tess_note(&settings->common, TESS_NOTE_WARNING,
+                  "%s: written as %s, with %s to %s scaled to 0 to %.7g, %s from %s", file->output,
+                  tess_dtype_word(out->dtype), tess_denoise_words(file, file->shown.low).text,
+                  tess_denoise_words(file, file->shown.high).text, out->full_scale,
+                  settings->dither ? "dithered" : "rounded", tess_dtype_word(in->dtype));
+    else if (in->full_scale != most)
+        tess_note(
+            &settings->common, TESS_NOTE_DETAIL,
+            "%s: by the file its samples end at %.0f, not at %.0f of %s; they are written with the same "
+            "numbers",
+            file->input, in->full_scale, most, tess_dtype_word(in->dtype));
+}
+
+static void report_truth(const tess_denoise_settings *settings, const tess_denoise_file *file)
+{
+    if (!file->truth)
+        return;
+    const tess_scale scale = tess_denoise_truth_scale(file);
+    const bool converted = tess_denoise_truth_has_units(file) &&
+                           (scale.low != file->scale.low || scale.high != file->scale.high);
+    if (!tess_denoise_truth_has_units(file) && file->truth_info.dtype == file->info.dtype &&
+        (scale.low != file->scale.low || scale.high != file->scale.high))
+        tess_note(&settings->common, TESS_NOTE_WARNING,
+                  "%s: compared by fractions: its samples end at %.0f, those of %s at %.0f; `range` 0,%.0f "
+                  "compares "
+                  "sample by sample",
+                  file->truth, scale.high, file->input, file->scale.high, file->scale.high);
+    if (!tess_denoise_truth_has_units(file) &&
+        ((file->info.says ^ file->truth_info.says) & TESS_SAYS_SCALE) != 0)
+        tess_note(&settings->common, TESS_NOTE_WARNING,
+                  "%s: compared sample by sample, although only %s has a scale or offset; floats would be "
+                  "compared in "
+                  "its units",
+                  file->truth, file->info.says & TESS_SAYS_SCALE ? file->input : file->truth);
+    if (converted || (file->truth_info.dtype != file->info.dtype && !tess_denoise_scale_is_of_type(file)))
+        tess_note(&settings->common, TESS_NOTE_WARNING,
+                  "%s: compared in the units of %s%s: its samples %.7g and %.7g mean 0 and 1", file->truth,
+                  file->input, converted ? ", by the scale and offset of each" : "", scale.low, scale.high);
+}
+
+void tess_denoise_note_samples(const tess_denoise_settings *settings, const tess_denoise_file *file)
+{
+    report_output(settings, file);
+    report_truth(settings, file);
+}
+
+static const double MUCH = 0.001; /* share of the samples that is worth a warning */
+
+static void report_cut_off(const tess_denoise_settings *settings, const tess_denoise_file *file)
+{
+    const tess_denoise_look *look = &file->look;
+    const tess_scale *shown = &file->shown;
+    if (!file->done || file->cut_off <= MUCH)
+        return;
+    const double low = tess_denoise_sample_of(file, look->outliers ? look->bulk_low : look->low),
+                 high = tess_denoise_sample_of(file, look->outliers ? look->bulk_high : look->high);
+    tess_note(
+        &settings->common, TESS_NOTE_WARNING,
+        "%s: %.2g %% of the samples lay outside %s to %s and are cut off; `range` %s,%s keeps them, or a "
+        "format of the input's type",
+        file->output, 100 * file->cut_off, tess_denoise_words(file, shown->low).text,
+        tess_denoise_words(file, shown->high).text, tess_denoise_words(file, fmin(low, shown->low)).text,
+        tess_denoise_words(file, fmax(high, shown->high)).text);
+}
+
+void tess_denoise_note_result(const tess_denoise_settings *settings, const tess_denoise_file *file)
+{
+    if (file->look.holes > 0 && file->done && tess_denoise_rescales(file))
+        tess_note(&settings->common, TESS_NOTE_WARNING, "%s: its %lld hole(s) are 0 there", file->output,
+                  (long long)file->look.holes);
+    report_cut_off(settings, file);
+    if (file->lost[0])
+        tess_note(&settings->common, TESS_NOTE_WARNING, "%s: this format cannot hold the %s", file->output,
+                  file->lost);
+    if (file->done && file->truth_outside > MUCH) {
+        const tess_scale scale = tess_denoise_truth_scale(file);
+        tess_note(&settings->common, TESS_NOTE_WARNING,
+                  "%s: %.2g %% of its samples lie outside %.7g to %.7g; PSNR and SSIM clamp them, and the "
+                  "result",
+                  file->truth, 100 * file->truth_outside, scale.low, scale.high);
+    }
+}

@@ -1,0 +1,42 @@
+/* rates_impl.h: the table of rates, for rates.c (measured on an open device) and machine.c (of a device that is not open). */
+#ifndef TESS_PLAN_RATES_IMPL_H
+#define TESS_PLAN_RATES_IMPL_H
+
+#include "base/cache.h"
+#include "plan/rates.h"
+
+enum { TESS_RATES_TYPES = 5 };
+
+typedef struct tess_rate {
+    char op_class[TESS_RATES_CLASS];
+    double overhead, per_pixel;
+    int64_t date; /* seconds since 1970 */
+} tess_rate;
+
+struct tess_rates {
+    tess_device *device; /* NULL: not open */
+    char kind[16];
+    bool known; /* the facts are of a device that was seen, not a guess */
+    tess_device_facts facts;
+    /* Operations a second by element type, as a machine file gives them; 0: facts.flops. */
+    struct {
+        const char *name;
+        double flops;
+    } type[TESS_RATES_TYPES];
+    char path[TESS_CACHE_PATH];
+    tess_rate *rates;
+    int64_t count, capacity;
+};
+
+/* The cache file of this kind, name and number of threads. */
+void tess_rates_set_path(tess_rates *rates);
+void tess_rates_read_cache(tess_rates *rates);
+/* Takes over classes of a JSON object; with `dated`, only those that are not too old. */
+void tess_rates_read_classes(tess_rates *rates, const tess_json *classes, bool dated);
+
+/* The same op on a dense image of `side` squared output pixels, or on so many pixels of a statistic. */
+tess_op tess_calibrate_resized(const tess_op *op, int64_t side);
+/* An op on pixels with many bands. */
+bool tess_calibrate_of_pixels(const tess_op *op);
+
+#endif
