@@ -153,7 +153,7 @@ static tess_status move_to_card(tess_engine *engine, const tess_common *common, 
         return TESS_OK;
     if (strcmp(engine->device->kind, "cpu") != 0) /* opened, and then failed */
         return tess_fail(error, status, "%s", why.text);
-    snprintf(choice->refused, sizeof choice->refused, "%s", why.text);
+    snprintf(choice->refused, sizeof choice->refused, "%.*s", (int)sizeof choice->refused - 1, why.text);
     for (int i = 0; i < d->phases; i++)
         d->chosen[i] = 0;
     d->seconds = d->device[0].seconds;
