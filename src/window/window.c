@@ -138,8 +138,7 @@ static tess_status run_planes(tess_windows *w, const tess_window_run *run, const
     out.data = (char *)w->arena.data + out_at;
     for (int64_t plane = 0; plane < net->planes; plane++) {
         TESS_TRY(mover->gather(run->user, batch, plane, &in, error));
-        tess_window_plan_run(w, plan, net->weights, run->stream,
-                             pixels * (plane + 1) / net->planes - pixels * plane / net->planes);
+        tess_window_plan_run(w, plan, run, pixels * (plane + 1) / net->planes - pixels * plane / net->planes);
         if (mover->wait)
             TESS_TRY(device->streams->sync(device, run->stream, error));
         TESS_TRY(mover->scatter(run->user, batch, plane, &out, error));

@@ -78,7 +78,9 @@ typedef struct tess_window_run {
     int64_t size[TESS_SPATIAL]; /* of the image: its pixels are added to the device's progress */
     tess_stream *stream;        /* NULL: the device's default stream */
     const tess_mover *mover;
-    void *user; /* of the mover */
+    void *user;                      /* of the mover */
+    const tess_exchanger *exchanger; /* for a cut with neighbours; else NULL */
+    void *exchange_user;
 } tess_window_run;
 
 /* Stops between windows and between layers when the device's `stop` is set. Does not wait for the device,
