@@ -5,7 +5,7 @@
  * the temporary file. A link is followed first (target.c): the file behind it is replaced, not the link.
  * Devices and folders are refused as targets, since a rename would replace them. */
 #define _XOPEN_SOURCE 700
-#include "io/format.h"
+#include "io/writer_impl.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -13,26 +13,8 @@
 #include <unistd.h>
 
 #include "base/checked.h"
-#include "base/temp.h"
 #include "io/target.h"
 #include "io/world.h"
-
-struct tess_writer {
-    tess_memory *memory;
-    const tess_write_format *format;
-    void *state;
-    char *path;   /* as the caller named it */
-    char *target; /* links resolved */
-    char *like;   /* the file that is restored; NULL: none */
-    tess_temp *temp;
-    tess_image_info info; /* `says` and `transform` are those of `like` */
-    int64_t next_row;
-    bool failed, counted;
-    size_t held;        /* bytes counted for the extras */
-    tess_extras extras; /* of the file that is restored */
-    char lost[192];
-    char *row; /* one row with its colours in the format's order; NULL: they are in that order */
-};
 
 static tess_status format_for(const char *path, const tess_write_format **out, tess_error *error)
 {
@@ -114,80 +96,6 @@ tess_status tess_writer_check(const char *path, const tess_image_info *info, tes
     return status;
 }
 
-/* Records the metadata of `like` that this target cannot hold. */
-static void note_lost(tess_writer *writer, int orientation)
-{
-    static const struct {
-        tess_says bit;
-        const char *words;
-    } parts[] = {{TESS_SAYS_TRANSFORM, "georeference"},
-                 {TESS_SAYS_PROJECTION, "projection"},
-                 {TESS_SAYS_POINTS, "control points"},
-                 {TESS_SAYS_RATIONAL, "rational polynomials (RPC)"},
-                 {TESS_SAYS_BESIDE_INKS, "alpha or other samples beside CMYK"},
-                 {TESS_SAYS_NODATA, "nodata value"},
-                 {TESS_SAYS_MASK, "mask"},
-                 {TESS_SAYS_SCALE, "scale and offset"},
-                 {TESS_SAYS_SCALES, "scales and offsets of the .aux.xml file"},
-                 {TESS_SAYS_UNIT, "unit"},
-                 {TESS_SAYS_NAMES, "band names"},
-                 {TESS_SAYS_CATEGORIES, "category names"},
-                 {TESS_SAYS_TAGS, "tags"},
-                 {TESS_SAYS_FIELDS, "other fields of the ENVI header"},
-                 {TESS_SAYS_WHITE, "meaning of 0 as white (so the result is a negative)"},
-                 {TESS_SAYS_CHROMA, "full resolution of the colours (4:2:0 is written)"},
-                 {TESS_SAYS_PROFILE, "colour profile"},
-                 {TESS_SAYS_CODES, "colour space (cICP)"},
-                 {TESS_SAYS_TEXTS, "texts"},
-                 {TESS_SAYS_IPTC, "IPTC data"}};
-    const tess_write_format *format = writer->format;
-    /* A format for EXIF data has a place for a profile. */
-    const bool exif = format->holds_exif && format->holds_exif(writer->target, &writer->extras);
-    const bool jpeg = tess_suffix_is(writer->target, ".jpg") || tess_suffix_is(writer->target, ".jpeg") ||
-                      tess_suffix_is(writer->target, ".jfif");
-    const unsigned held =
-                       (format->holds ? format->holds(writer->target, &writer->info) : 0) |
-                       (jpeg ? 0 : TESS_SAYS_CHROMA) |
-                       (exif && tess_extras_icc_fits(&writer->extras, &writer->info) ? TESS_SAYS_PROFILE : 0),
-                   lost = writer->info.says & ~held;
-    const bool upright = orientation == 1 || exif;
-    const size_t size = sizeof writer->lost;
-    size_t used = 0;
-    if (!upright)
-        used = (size_t)snprintf(writer->lost, size, "orientation %d of the EXIF data", orientation);
-    if (writer->extras.frames > 1)
-        used += (size_t)snprintf(writer->lost + used, size - used, "%sframes 2 to %u of the animation",
-                                 used ? ", " : "", (unsigned)writer->extras.frames);
-    for (size_t i = 0; i < sizeof parts / sizeof *parts && used < size; i++)
-        if (lost & parts[i].bit)
-            used +=
-                (size_t)snprintf(writer->lost + used, size - used, "%s%s", used ? ", " : "", parts[i].words);
-}
-
-static tess_status take_extras(tess_writer *writer, const tess_reader *like, tess_error *error)
-{
-    TESS_TRY(tess_extras_load(like->path, &writer->extras, error));
-    for (int i = 0; i < writer->extras.note_count; i++) {
-        const char *kind = writer->extras.notes[i].kind;
-        writer->info.says |= strcmp(kind, "\xed") == 0 ? TESS_SAYS_IPTC
-                             : strlen(kind) == 4       ? TESS_SAYS_TEXTS
-                                                       : 0;
-    }
-    if (writer->info.foreign && writer->extras.more_samples)
-        writer->info.says |= TESS_SAYS_BESIDE_INKS;
-    if (writer->extras.icc.data)
-        writer->info.says |= TESS_SAYS_PROFILE;
-    if (writer->extras.has_codes)
-        writer->info.says |= TESS_SAYS_CODES;
-    note_lost(writer, tess_extras_orientation(&writer->extras));
-    return TESS_OK;
-}
-
-const char *tess_writer_lost(const tess_writer *writer)
-{
-    return writer->lost[0] ? writer->lost : NULL;
-}
-
 /* Takes memory to put blue, green and red, or any other order, in the order red, green, blue, if the target has no
  * other. */
 static tess_status take_order(tess_writer *writer, const tess_reader *like, tess_error *error)
@@ -227,8 +135,10 @@ static tess_status pass_rows(tess_writer *writer, int64_t count, const char *row
     return TESS_OK;
 }
 
-tess_status tess_writer_open(tess_memory *memory, const char *path, const tess_image_info *info,
-                             const tess_reader *like, tess_writer **out, tess_error *error)
+/* `temp`: the file that another process has created; NULL: it is created here. */
+static tess_status open_writer(tess_memory *memory, const char *path, const tess_image_info *info,
+                               const tess_reader *like, const char *temp, tess_writer **out,
+                               tess_error *error)
 {
     *out = NULL;
     const tess_write_format *format = NULL;
@@ -259,16 +169,20 @@ tess_status tess_writer_open(tess_memory *memory, const char *path, const tess_i
         tess_writer_close(writer);
         return tess_fail(error, TESS_NO_MEMORY, "%s: no memory to open the file", path);
     }
-    tess_status status =
-        tess_temp_create(target, &writer->temp, error); /* fails here if the folder is not writable */
-    if (status == TESS_OK && like && !info->only_place)
-        status = take_extras(writer, like, error);
+    writer->parts = temp != NULL;
+    tess_status status = TESS_OK;
+    if (!temp)
+        status =
+            tess_temp_create(target, &writer->temp, error); /* fails here if the folder is not writable */
+    if (status == TESS_OK && like && !info->only_place && !temp)
+        status = tess_writer_take_extras(writer, like, error);
     if (status == TESS_OK && like && !info->only_place)
         status = take_order(writer, like, error);
     if (status == TESS_OK) {
         bool related = like && like->format == format->like_format;
         tess_create create = {.target = target,
-                              .temp = tess_temp_path(writer->temp),
+                              .temp = temp ? temp : tess_temp_path(writer->temp),
+                              .part = temp != NULL,
                               .memory = memory,
                               .info = &writer->info,
                               .like = related ? like->state : NULL,
@@ -283,6 +197,36 @@ tess_status tess_writer_open(tess_memory *memory, const char *path, const tess_i
     }
     *out = writer;
     return TESS_OK;
+}
+
+tess_status tess_writer_open(tess_memory *memory, const char *path, const tess_image_info *info,
+                             const tess_reader *like, tess_writer **out, tess_error *error)
+{
+    return open_writer(memory, path, info, like, NULL, out, error);
+}
+
+bool tess_writer_takes_parts(const char *path)
+{
+    const tess_suffix *known = tess_suffix_of(path);
+    return known && known->write && known->write->takes_parts;
+}
+
+const char *tess_writer_file(const tess_writer *writer)
+{
+    return tess_temp_path(writer->temp);
+}
+
+tess_status tess_writer_open_part(tess_memory *memory, const char *path, const tess_image_info *info,
+                                  const tess_reader *like, const char *file, tess_writer **out,
+                                  tess_error *error)
+{
+    return open_writer(memory, path, info, like, file, out, error);
+}
+
+void tess_writer_seek(tess_writer *writer, int64_t row)
+{
+    writer->next_row = row;
+    writer->parts = true;
 }
 
 tess_status tess_writer_rows(tess_writer *writer, int64_t count, const void *rows, tess_error *error)
@@ -315,13 +259,15 @@ static tess_status place_world(const tess_writer *writer, tess_error *error)
 
 tess_status tess_writer_commit(tess_writer *writer, tess_error *error)
 {
-    if (writer->failed || writer->next_row != tess_image_rows(&writer->info))
+    if (writer->failed || (!writer->parts && writer->next_row != tess_image_rows(&writer->info)))
         return tess_fail(error, TESS_INTERNAL, "%s: commit after %lld of %lld rows", writer->path,
                          (long long)writer->next_row, (long long)tess_image_rows(&writer->info));
     writer->failed = true; /* no call may follow, whatever happens */
     tess_status status = writer->format->finish(writer->state, error);
     if (status != TESS_OK)
         return tess_fail_prefix(error, status, writer->path);
+    if (!writer->temp)
+        return TESS_OK; /* the process that created the file renames it */
     const bool placed = writer->info.says & TESS_SAYS_TRANSFORM;
     if (placed && tess_world_used(writer->target))
         TESS_TRY(place_world(writer, error));

@@ -157,12 +157,24 @@ static tess_status run_strips(ring *r, tess_worker *reader, tess_worker *writer,
     return wait_for(r, writer, error);
 }
 
-tess_status tess_ring_run(const tess_ring_settings *settings, void *buffer, tess_error *error)
+static ring ring_in(const tess_ring_settings *settings, void *buffer)
 {
     ring r = {
         .settings = settings, .in = buffer, .in_capacity = in_rows(&settings->rows, settings->image_rows)};
     r.out[0] = r.in + in_bytes(&settings->rows, settings->image_rows, settings->in_row_bytes);
     r.out[1] = r.out[0] + out_bytes(&settings->rows, settings->image_rows, settings->out_row_bytes);
+    return r;
+}
+
+tess_strip tess_ring_only_strip(const tess_ring_settings *settings, void *buffer)
+{
+    const ring r = ring_in(settings, buffer);
+    return strip_at(&r, 0);
+}
+
+tess_status tess_ring_run(const tess_ring_settings *settings, void *buffer, tess_error *error)
+{
+    ring r = ring_in(settings, buffer);
     if (settings->rows.tiles == 1)
         return run_one(&r, error);
     tess_worker *reader = NULL, *writer = NULL;

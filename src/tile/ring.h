@@ -51,6 +51,8 @@ static inline const char *tess_strip_row(const tess_strip *strip, int64_t y)
 
 /* Size of `buffer`, used by planning and running. */
 size_t tess_ring_bytes(const tess_axis *rows, int64_t image_rows, size_t in_row_bytes, size_t out_row_bytes);
+/* The one strip of an image that is not cut, in the same buffer, for callers that read, compute and write by themselves. */
+tess_strip tess_ring_only_strip(const tess_ring_settings *settings, void *buffer);
 tess_status tess_ring_run(const tess_ring_settings *settings, void *buffer,
                           tess_error *error) TESS_MUST_CHECK;
 

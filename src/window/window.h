@@ -83,7 +83,8 @@ typedef struct tess_window_run {
     void *exchange_user;
 } tess_window_run;
 
-/* Stops between windows and between layers when the device's `stop` is set. Does not wait for the device,
+/* Stops between windows and between layers when the device's `stop` is set; with neighbours, all exchanges are still made,
+ * if the shapes of the cut have been prepared. Does not wait for the device,
  * unless the mover does. */
 tess_status tess_windows_run(tess_windows *windows, const tess_window_run *run,
                              tess_error *error) TESS_MUST_CHECK;
