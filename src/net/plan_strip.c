@@ -34,17 +34,17 @@ void tess_plan_set_margins(tess_net_plan *plan)
         plan->margins[v] = plan->margins[tess_net_value(net, v)->root];
 }
 
-int64_t tess_bound_strip_step(const tess_bound *bound)
+int64_t tess_bound_least_strip(const tess_bound *bound)
 {
-    int64_t step = bound->alignment;
+    int64_t least = tess_net_grid(bound->net, TESS_HEIGHT);
     for (int i = 0; i < tess_net_layer_count(bound->net); i++) {
         const tess_layer *layer = tess_net_layer(bound->net, i);
         const int pad = most(layer->window.pad_before[TESS_HEIGHT], layer->window.pad_after[TESS_HEIGHT]);
-        const int64_t rows = (int64_t)pad << tess_net_value(bound->net, layer->in[0])->down[TESS_HEIGHT];
         if (tess_bound_runs(bound, i))
-            step = tess_max_i64(step, tess_round_up(rows, bound->alignment));
+            least = tess_max_i64(least,
+                                 (int64_t)pad << tess_net_value(bound->net, layer->in[0])->down[TESS_HEIGHT]);
     }
-    return step;
+    return least;
 }
 
 /* Output rows [from, to) of a layer in a strip. */

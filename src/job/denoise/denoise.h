@@ -95,9 +95,10 @@ typedef struct tess_denoise_order {
 
 /* How ranks share one image: rank i has strip i. All zero: they do not. */
 typedef struct tess_denoise_strips {
-    int64_t count; /* of strips; further ranks have nothing to do */
-    int64_t step;  /* strips begin at multiples of it, in rows */
-    int64_t most;  /* rows of the largest strip */
+    int64_t count;        /* of strips; further ranks have nothing to do */
+    int64_t step;         /* strips begin at multiples of it, in rows */
+    int64_t each, longer; /* steps of a strip, and how many of the first strips have one more */
+    int64_t most;         /* rows of the largest strip */
     bool in_place; /* each rank writes its rows into the output; else rank 0 gets and writes all rows */
 } tess_denoise_strips;
 

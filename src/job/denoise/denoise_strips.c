@@ -12,12 +12,11 @@ bool tess_denoise_in_strips(const tess_denoise_job *job)
     return job->engine.dist->size > 1 && !job->folder && job->count == 1 && tess_denoise_todo(&job->files[0]);
 }
 
-/* Strips differ by one step, and the last one also has the rows after the last step. */
 int64_t tess_denoise_strip_row(const tess_denoise_job *job, int64_t index)
 {
     const tess_denoise_strips *s = &job->strips;
-    const int64_t height = job->files[0].info.height, steps = tess_max_i64(height / s->step, 1);
-    return index == s->count ? height : steps * index / s->count * s->step;
+    return index == s->count ? job->files[0].info.height
+                             : (s->each * index + tess_min_i64(s->longer, index)) * s->step;
 }
 
 static tess_status refuse(const tess_denoise_job *job, tess_error *error)
@@ -46,10 +45,19 @@ static tess_status divide(tess_denoise_job *job, tess_error *error)
     tess_denoise_strips *s = &job->strips;
     tess_dist *dist = job->engine.dist;
     TESS_TRY(refuse(job, error)); /* the same on all ranks */
-    const int64_t step = tess_bound_strip_step(file->model->bound);
-    *s = (tess_denoise_strips){.count = tess_min_i64(dist->size, tess_max_i64(file->info.height / step, 1)),
+    const tess_bound *bound = file->model->bound;
+    const int64_t height = file->info.height, least = tess_bound_least_strip(bound),
+                  step = tess_round_up(least, tess_bound_alignment(bound)),
+                  rest = tess_round_up(height % step, tess_net_grid(file->model->model.net, TESS_HEIGHT)),
+                  steps = tess_max_i64(height / step + (rest >= least), 1);
+    *s = (tess_denoise_strips){.count = tess_min_i64(dist->size, steps),
                                .step = step,
                                .in_place = tess_writer_takes_parts(file->output) && !file->truth};
+    /* The largest strip is as small as possible: as few strips are longer as are needed so that the last one, with all
+     * rows that are left, is not larger than those. */
+    s->each = height / (s->count * step);
+    const int64_t left = height - s->each * (s->count - 1) * step, more = left - (s->each + 1) * step;
+    s->longer = more > 0 ? tess_ceil_div(more, step) : 0;
     TESS_TRY(tess_dist_broadcast(dist, 0, s, sizeof *s, error));
     for (int64_t i = 0; i < s->count; i++)
         s->most = tess_max_i64(s->most, tess_denoise_strip_row(job, i + 1) - tess_denoise_strip_row(job, i));
