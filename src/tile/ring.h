@@ -33,6 +33,7 @@ typedef tess_status (*tess_strip_fn)(void *user, const tess_strip *strip, tess_e
 typedef struct tess_ring_settings {
     tess_axis rows; /* over the padded height */
     int64_t image_rows;
+    int64_t first_strip, end_strip; /* the strips that are computed here; both 0: all */
     size_t in_row_bytes, out_row_bytes;
     tess_source_fn source;
     tess_strip_fn worker;

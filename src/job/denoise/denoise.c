@@ -327,6 +327,7 @@ static tess_status denoise(tess_context *context, const tess_denoise_settings *g
     tess_engine_close(&job.engine);
     tess_denoise_list_free(job.files, job.count);
     tess_small_free(job.order);
+    tess_small_free(job.ranks);
     tess_voice_end(&voice);
     if (context->dist->rank != 0) {
         tess_record_free(*record);

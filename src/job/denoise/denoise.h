@@ -93,14 +93,20 @@ typedef struct tess_denoise_order {
     int64_t index;
 } tess_denoise_order;
 
-/* How ranks share one image: rank i has strip i. All zero: they do not. */
+/* How ranks share one image: rank i has strip i, and exchanges rows with its neighbours inside the network. If that does
+ * not fit, rank i has rows of the tiles into which one rank would cut the image. All zero: they share files. */
 typedef struct tess_denoise_strips {
-    int64_t count;        /* of strips; further ranks have nothing to do */
-    int64_t step;         /* strips begin at multiples of it, in rows */
+    int64_t count; /* of strips; further ranks have nothing to do */
+    bool in_place; /* each rank writes its rows into the output; else rank 0 gets and writes all rows */
+    bool tiles;    /* rows of tiles; then the next three are 0 */
+    int64_t step;  /* strips begin at multiples of it, in rows */
     int64_t each, longer; /* steps of a strip, and how many of the first strips have one more */
     int64_t most;         /* rows of the largest strip */
-    bool in_place; /* each rank writes its rows into the output; else rank 0 gets and writes all rows */
 } tess_denoise_strips;
+/* The bytes of one rank. */
+typedef struct tess_denoise_rank {
+    uint64_t planned, measured;
+} tess_denoise_rank;
 
 /* The whole job: plan and results. */
 typedef struct tess_denoise_job {
@@ -126,6 +132,7 @@ typedef struct tess_denoise_job {
     uint64_t resident;
     double seconds;
     tess_denoise_strips strips;
+    tess_denoise_rank *ranks; /* owned; with strips */
     /* Ranks that share the files: */
     tess_voice *voice;
     tess_denoise_order *order; /* owned; NULL: as listed */
@@ -295,8 +302,9 @@ bool tess_denoise_in_strips(const tess_denoise_job *job);
 /* Each rank plans its own strip within `limit`; the job's plan has the most of all ranks. */
 tess_status tess_denoise_plan_strips(tess_denoise_job *job, uint64_t limit,
                                      tess_error *error) TESS_MUST_CHECK;
-/* The first row of strip `index`; that of strip `count` is the image's height. */
+/* The first row of strip `index`; that of strip `count` is the image's height. The first row of its tiles. */
 int64_t tess_denoise_strip_row(const tess_denoise_job *job, int64_t index);
+int64_t tess_denoise_strip_tile(const tess_denoise_job *job, int64_t index);
 tess_status tess_denoise_run_strips(tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
 
 /* Starts giving out files: in their order, or with several ranks the largest first, so that no rank is left with a large

@@ -6,8 +6,8 @@
 enum { BUFFERS = TESS_PART_PIECES };
 static const size_t PIECE = (size_t)1 << 20;
 
-static tess_status sink_rows(tess_denoise_part *part, int64_t first, int64_t count, const char *rows,
-                             tess_error *error)
+tess_status tess_part_sink(tess_denoise_part *part, int64_t first, int64_t count, const char *rows,
+                           tess_error *error)
 {
     TESS_TRY(tess_stop_check(&part->job->engine.stop, error));
     return tess_image_sink(&part->image, first, count, rows, error);
@@ -19,7 +19,7 @@ tess_status tess_part_write(tess_denoise_part *part, tess_error *error)
     const int64_t most = tess_max_i64((int64_t)(PIECE / strip->out_row_bytes), 1);
     for (int64_t y = 0, count; y < part->count; y += count) {
         count = tess_min_i64(most, part->count - y);
-        TESS_TRY(sink_rows(part, y, count, strip->out + (size_t)y * strip->out_row_bytes, error));
+        TESS_TRY(tess_part_sink(part, y, count, strip->out + (size_t)y * strip->out_row_bytes, error));
     }
     return TESS_OK;
 }
@@ -83,7 +83,7 @@ static tess_status end(tess_denoise_part *part, moving *m, tess_status before, t
     const tess_status moved = tess_dist_exchange_end(m->exchange, before == TESS_OK ? error : &other);
     if (before != TESS_OK || moved != TESS_OK || part->dist->rank > 0)
         return before != TESS_OK ? before : moved;
-    return sink_rows(part, m->piece.first, m->piece.count, m->data, error);
+    return tess_part_sink(part, m->piece.first, m->piece.count, m->data, error);
 }
 
 static tess_status move_pieces(tess_denoise_part *part, moving *m, tess_status before, tess_error *error)
@@ -109,7 +109,7 @@ static tess_status move_pieces(tess_denoise_part *part, moving *m, tess_status b
 
 tess_status tess_part_collect(tess_denoise_part *part, tess_error *error)
 {
-    if (part->count == 0)
+    if (part->idle)
         return TESS_OK;
     const size_t bytes = (size_t)pieces_of(part->job).most * part->strip.out_row_bytes;
     moving m[BUFFERS] = {{.begun = false}};

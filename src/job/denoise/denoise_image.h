@@ -21,6 +21,7 @@ typedef struct tess_image_job {
     tess_reader *reader, *truth;
     tess_writer *writer;
     tess_prepared_image prepared;
+    int64_t slice;                   /* that a part is at */
     int64_t first_row;               /* of the file, if the job is for a part of its rows */
     const tess_exchanger *exchanger; /* NULL: no rank has other rows of the image */
     void *exchange_user;

@@ -141,6 +141,8 @@ tess_status tess_denoise_share_figures(tess_denoise_job *job, tess_error *error)
         all.loaded = most(all.loaded, theirs.loaded);
         all.host_bytes = most(all.host_bytes, theirs.host_bytes);
         all.seconds = theirs.seconds > all.seconds ? theirs.seconds : all.seconds;
+        if (job->ranks)
+            job->ranks[r].measured = theirs.peak.total;
     }
     job->peak = all.peak;
     job->resident = all.resident;

@@ -227,7 +227,26 @@ static void add_settings(tess_json **denoise, const tess_denoise_settings *s)
         tess_json_set_bool(denoise, "dither", true);
 }
 
-static void add_files(tess_json **record, const tess_denoise_job *job)
+/* Which rows each rank has, and its memory. */
+static void add_strips(tess_json **entry, const tess_denoise_job *job, bool ran)
+{
+    tess_json *ranks = tess_json_array();
+    for (int64_t i = 0; i < job->strips.count; i++) {
+        const int64_t first = tess_denoise_strip_row(job, i);
+        tess_json *one = tess_json_object();
+        tess_json_set_int(&one, "rank", i);
+        tess_json_set_int(&one, "first_row", first);
+        tess_json_set_int(&one, "rows", tess_denoise_strip_row(job, i + 1) - first);
+        tess_json_set_int(&one, "planned_bytes", (int64_t)job->ranks[i].planned);
+        if (ran)
+            tess_json_set_int(&one, "measured_bytes", (int64_t)job->ranks[i].measured);
+        tess_json_append(&ranks, one);
+    }
+    tess_json_set(entry, job->strips.tiles ? "rows_of_tiles" : "strips", ranks);
+    tess_json_set_int(entry, "idle_ranks", job->engine.dist->size - job->strips.count);
+}
+
+static void add_files(tess_json **record, const tess_denoise_job *job, bool ran)
 {
     tess_json *denoise = tess_json_object(), *files = tess_json_array();
     const tess_denoise_file *most = tess_denoise_largest(job);
@@ -254,7 +273,9 @@ static void add_files(tess_json **record, const tess_denoise_job *job)
         tess_json_set_int(&entry, "width", file->info.width);
         add_samples(&entry, job->settings, file);
         tess_json_set_double(&entry, "seconds", file->seconds);
-        if (job->engine.dist->size > 1)
+        if (job->strips.count)
+            add_strips(&entry, job, ran);
+        else if (job->engine.dist->size > 1)
             tess_json_set_int(&entry, "rank", file->rank);
         set_finite(&entry, "psnr_db", file->psnr);
         set_finite(&entry, "ssim", file->ssim);
@@ -280,6 +301,6 @@ tess_json *tess_denoise_record(const tess_denoise_job *job, bool ran)
     if (ran)
         add_measured(&record, job);
     add_quality(&record, job);
-    add_files(&record, job);
+    add_files(&record, job, ran);
     return record;
 }

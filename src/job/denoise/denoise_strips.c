@@ -1,28 +1,42 @@
 /* One image for several ranks: each takes a strip of rows, and neighbours exchange rows inside the network, so that the
- * result is that of the whole image, bit for bit. A rank's memory is its strip's. */
+ * result is that of the whole image, bit for bit. A rank's memory is its strip's. If that does not fit, or tiles are asked
+ * for, the image is cut as for one rank, and each rank takes some rows of tiles. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
+#include "job/common/note.h"
 #include "job/denoise/denoise.h"
-#include "plan/limit.h"
 
 bool tess_denoise_in_strips(const tess_denoise_job *job)
 {
     return job->engine.dist->size > 1 && !job->folder && job->count == 1 && tess_denoise_todo(&job->files[0]);
 }
 
+int64_t tess_denoise_strip_tile(const tess_denoise_job *job, int64_t index)
+{
+    return job->files[0].choice.rows.tiles * index / job->strips.count;
+}
+
 int64_t tess_denoise_strip_row(const tess_denoise_job *job, int64_t index)
 {
     const tess_denoise_strips *s = &job->strips;
-    return index == s->count ? job->files[0].info.height
-                             : (s->each * index + tess_min_i64(s->longer, index)) * s->step;
+    if (index == s->count)
+        return job->files[0].info.height;
+    return s->tiles ? tess_axis_span(&job->files[0].choice.rows, tess_denoise_strip_tile(job, index)).from
+                    : (s->each * index + tess_min_i64(s->longer, index)) * s->step;
+}
+
+static void set_most(tess_denoise_job *job)
+{
+    tess_denoise_strips *s = &job->strips;
+    for (int64_t i = 0; i < s->count; i++)
+        s->most = tess_max_i64(s->most, tess_denoise_strip_row(job, i + 1) - tess_denoise_strip_row(job, i));
 }
 
 static tess_status refuse(const tess_denoise_job *job, tess_error *error)
 {
     static const char ONCE[] = "start it once, without mpirun or srun";
-    const tess_denoise_settings *s = job->settings;
     if (job->engine.separate_memory)
         return tess_fail(error, TESS_UNSUPPORTED,
                          "ranks share one image on the CPU only; set `device` cpu, or %s", ONCE);
@@ -30,21 +44,15 @@ static tess_status refuse(const tess_denoise_job *job, tess_error *error)
         return tess_fail(error, TESS_UNSUPPORTED,
                          "%s is a 3-D model, whose volumes ranks cannot share yet; %s",
                          job->files[0].model->path, ONCE);
-    if (s->tile_height > 0)
-        return tess_fail(error, TESS_UNSUPPORTED,
-                         "ranks share one image in strips, which are not cut into tiles yet; leave out "
-                         "`tile`, or %s",
-                         ONCE);
     return TESS_OK;
 }
 
 /* Rank 0 decides, so that all ranks cut at the same rows whatever kernels they have. */
 static tess_status divide(tess_denoise_job *job, tess_error *error)
 {
-    tess_denoise_file *file = &job->files[0];
+    const tess_denoise_file *file = &job->files[0];
     tess_denoise_strips *s = &job->strips;
     tess_dist *dist = job->engine.dist;
-    TESS_TRY(refuse(job, error)); /* the same on all ranks */
     const tess_bound *bound = file->model->bound;
     const int64_t height = file->info.height, least = tess_bound_least_strip(bound),
                   step = tess_round_up(least, tess_bound_alignment(bound)),
@@ -59,8 +67,7 @@ static tess_status divide(tess_denoise_job *job, tess_error *error)
     const int64_t left = height - s->each * (s->count - 1) * step, more = left - (s->each + 1) * step;
     s->longer = more > 0 ? tess_ceil_div(more, step) : 0;
     TESS_TRY(tess_dist_broadcast(dist, 0, s, sizeof *s, error));
-    for (int64_t i = 0; i < s->count; i++)
-        s->most = tess_max_i64(s->most, tess_denoise_strip_row(job, i + 1) - tess_denoise_strip_row(job, i));
+    set_most(job);
     return TESS_OK;
 }
 
@@ -86,21 +93,12 @@ static tess_status plan_strip(tess_denoise_job *job, tess_error *error)
 {
     tess_denoise_file *file = &job->files[0];
     const tess_engine *engine = &job->engine;
-    const tess_dist *dist = engine->dist;
     file->choice = (tess_cut_plan){.batch = 1};
-    if (dist->rank >= job->strips.count)
+    if (engine->dist->rank >= job->strips.count)
         return TESS_OK;
     request_strip(job, file);
-    TESS_TRY(tess_cut_choose(file->model->bound, &file->model->model, engine->rates, &file->request,
-                             &file->choice, error));
-    const long long idle = (long long)(dist->size - job->strips.count);
-    int used = snprintf(file->choice.reason, sizeof file->choice.reason,
-                        "%lld ranks share the image in strips of at most %lld rows",
-                        (long long)job->strips.count, (long long)job->strips.most);
-    if (idle)
-        snprintf(file->choice.reason + used, sizeof file->choice.reason - (size_t)used,
-                 "; it has no strip for the other %lld", idle);
-    return TESS_OK;
+    return tess_cut_choose(file->model->bound, &file->model->model, engine->rates, &file->request,
+                           &file->choice, error);
 }
 
 /* What ranks tell each other about their plans. */
@@ -131,12 +129,10 @@ static strip_plan mine_of(const tess_denoise_job *job)
     return mine;
 }
 
-/* The job's plan has the most of all ranks, and fits if that does. */
-static tess_status share_plans(tess_denoise_job *job, uint64_t limit, tess_error *error)
+/* The job's plan has the most of all ranks. */
+static tess_status share_plans(tess_denoise_job *job, tess_error *error)
 {
-    const tess_denoise_file *file = &job->files[0];
     tess_dist *dist = job->engine.dist;
-    const uint64_t asked = job->settings->common.memory_limit;
     job->planned = (tess_mem_bytes){{0}};
     job->planned_total = 0;
     job->planned_seconds = 0;
@@ -146,23 +142,69 @@ static tess_status share_plans(tess_denoise_job *job, uint64_t limit, tess_error
         for (int c = 0; c < TESS_MEM_CATEGORIES; c++)
             if (theirs.bytes.by[c] > job->planned.by[c])
                 job->planned.by[c] = theirs.bytes.by[c];
+        job->ranks[r].planned = theirs.total;
         job->planned_total = theirs.total > job->planned_total ? theirs.total : job->planned_total;
         job->planned_seconds = theirs.seconds > job->planned_seconds ? theirs.seconds : job->planned_seconds;
     }
-    const uint64_t needs = job->planned_total + tess_cut_reserve(false);
-    if (needs <= limit)
-        return TESS_OK;
-    return tess_fail(error, TESS_OVER_LIMIT,
-                     "a strip of %lld x %lld pixels needs %s, and %s are allowed for each rank; %s%s%s more "
-                     "ranks would do",
-                     (long long)job->strips.most, (long long)file->info.width, tess_size_enough(needs).text,
-                     tess_size_words(limit).text, asked ? "`memory_limit` " : "",
-                     asked ? tess_size_enough(needs).text : "", asked ? ", or" : "only");
+    return TESS_OK;
+}
+
+/* Plans as for one rank, and shares the rows of tiles: the result is the one of that rank, bit for bit. */
+static tess_status plan_tiles(tess_denoise_job *job, uint64_t limit, tess_error *error)
+{
+    tess_denoise_file *file = &job->files[0];
+    tess_dist *dist = job->engine.dist;
+    tess_denoise_strips *s = &job->strips;
+    tess_denoise_request(&job->engine, job->settings, file);
+    const tess_status status = dist->rank == 0 ? tess_denoise_plan(job, limit, error) : TESS_OK;
+    TESS_TRY(tess_denoise_share_plan(job, status, error));
+    const int64_t tiles = file->choice.rows.tiles;
+    *s = (tess_denoise_strips){
+        .count = tess_min_i64(dist->size, tiles), .tiles = true, .in_place = s->in_place};
+    set_most(job);
+    job->planned_seconds = file->choice.seconds * (double)tess_max_i64(file->info.depth, 1) *
+                           (double)tess_ceil_div(tiles, s->count) / (double)tiles;
+    for (int r = 0; r < dist->size; r++)
+        job->ranks[r].planned = r < s->count ? job->planned_total : 0;
+    return TESS_OK;
+}
+
+/* Adds to the reason how ranks share the image. */
+static void say_shared(tess_denoise_job *job)
+{
+    const tess_denoise_strips *s = &job->strips;
+    tess_cut_plan *choice = &job->files[0].choice;
+    const int64_t idle = job->engine.dist->size - s->count;
+    char how[160], rest[64] = "", before[sizeof choice->reason];
+    snprintf(how, sizeof how, "%lld rank(s) share the image in %s of at most %lld rows", (long long)s->count,
+             s->tiles ? "rows of tiles" : "strips", (long long)s->most);
+    if (idle)
+        snprintf(rest, sizeof rest, "; the other %lld have nothing to do", (long long)idle);
+    memcpy(before, choice->reason, sizeof before);
+    snprintf(choice->reason, sizeof choice->reason, "%s%s%s%.*s", how, rest, s->tiles ? "; " : "", 80,
+             s->tiles ? before : "");
+    if (idle)
+        tess_note(&job->settings->common, TESS_NOTE_WARNING, "%s%s", how, rest);
 }
 
 tess_status tess_denoise_plan_strips(tess_denoise_job *job, uint64_t limit, tess_error *error)
 {
+    tess_dist *dist = job->engine.dist;
+    TESS_TRY(refuse(job, error)); /* the same on all ranks */
+    job->ranks = tess_small_alloc((size_t)dist->size, sizeof *job->ranks);
+    tess_status status = job->ranks ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for the ranks");
+    TESS_TRY(tess_dist_agree(dist, status, error));
     TESS_TRY(divide(job, error));
-    TESS_TRY(tess_dist_agree(job->engine.dist, plan_strip(job, error), error));
-    return share_plans(job, limit, error);
+    if (job->settings->tile_height <= 0)
+        status = tess_dist_agree(dist, plan_strip(job, error), error);
+    if (status != TESS_OK && status != TESS_UNSUPPORTED) /* by a layer that looks at the whole image */
+        return status;
+    if (status == TESS_OK && job->settings->tile_height <= 0)
+        TESS_TRY(share_plans(job, error));
+    const bool fits = status == TESS_OK && job->settings->tile_height <= 0 &&
+                      job->planned_total + tess_cut_reserve(false) <= limit;
+    if (!fits)
+        TESS_TRY(plan_tiles(job, limit, error));
+    say_shared(job);
+    return TESS_OK;
 }
