@@ -13,6 +13,28 @@ static int most(int a, int b)
     return a > b ? a : b;
 }
 
+/* An op may write over an input only if both are stored alike, so both get the larger margin: a row more instead of a
+ * tensor more. Returns true if something changed. */
+static bool match_margins(tess_net_plan *plan, const tess_layer *layer)
+{
+    const tess_net *net = plan->bound->net;
+    const tess_value_info *out = tess_net_value(net, layer->out[0]);
+    tess_margin *own = &plan->margins[out->root];
+    const bool alone = layer->kind == TESS_OP_ACTIVATE || layer->kind == TESS_OP_GROUP_NORM;
+    bool changed = false;
+    for (int i = alone ? 0 : 1; i < layer->inputs; i++) {
+        const tess_value_info *in = tess_net_value(net, layer->in[i]);
+        tess_margin *other = &plan->margins[in->root];
+        if (in->vector || in->channels != out->channels || in->down[TESS_HEIGHT] != out->down[TESS_HEIGHT] ||
+            (own->above == other->above && own->below == other->below))
+            continue;
+        own->above = other->above = most(own->above, other->above);
+        own->below = other->below = most(own->below, other->below);
+        changed = true;
+    }
+    return changed;
+}
+
 /* At the inner edge of a strip, the rows that a layer would pad with zeros are stored around its input. All
  * values of one storage have the same margins, and as many above as below: what a strip receives from a neighbour is
  * as much as it sends there. */
@@ -29,6 +51,12 @@ void tess_plan_set_margins(tess_net_plan *plan)
         const int pad = most(layer->window.pad_before[TESS_HEIGHT], layer->window.pad_after[TESS_HEIGHT]);
         root->above = plan->shape.above ? most(root->above, pad) : 0;
         root->below = plan->shape.below ? most(root->below, pad) : 0;
+    }
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (int i = 0; i < tess_net_layer_count(net); i++)
+            if (tess_bound_runs(plan->bound, i))
+                changed = match_margins(plan, tess_net_layer(net, i)) || changed;
     }
     for (int v = 0; v < tess_net_value_count(net); v++)
         plan->margins[v] = plan->margins[tess_net_value(net, v)->root];
