@@ -133,6 +133,7 @@ typedef struct tess_denoise_job {
     double seconds;
     tess_denoise_strips strips;
     tess_denoise_rank *ranks; /* owned; with strips */
+    char shared[192];         /* how ranks share the image */
     /* Ranks that share the files: */
     tess_voice *voice;
     tess_denoise_order *order; /* owned; NULL: as listed */

@@ -117,9 +117,9 @@ static tess_status go_to(tess_denoise_part *part, int64_t slice, tess_error *err
 static tess_status read_strip(tess_denoise_part *part, int64_t slice, tess_error *error)
 {
     const tess_strip *strip = &part->strip;
-    const int64_t most = tess_max_i64(((int64_t)1 << 20) / (int64_t)strip->in_row_bytes, 1);
     if (part->idle)
         return TESS_OK;
+    const int64_t most = tess_max_i64(((int64_t)1 << 20) / (int64_t)strip->in_row_bytes, 1);
     TESS_TRY(go_to(part, slice, error));
     for (int64_t y = 0, count; y < part->count; y += count) {
         count = tess_min_i64(most, part->count - y);
@@ -162,6 +162,9 @@ static tess_status source(void *user, int64_t first, int64_t count, void *rows, 
 static tess_status work(void *user, const tess_strip *strip, tess_error *error)
 {
     tess_denoise_part *part = user;
+    part->drained = part->drained || tess_dist_next(part->dist, part->counter) == INT64_MAX;
+    if (part->drained)
+        return tess_fail(error, TESS_INTERRUPTED, "another rank has failed");
     return tess_image_run(&part->image, strip, error);
 }
 
@@ -171,14 +174,18 @@ static tess_status sink(void *user, int64_t first, int64_t count, const void *ro
     return tess_image_sink(&part->image, first, count, rows, error);
 }
 
+/* A rank that fails drains a counter, so that the others end early; the error is its own. */
 static tess_status run_tiles(tess_denoise_part *part, int64_t slice, tess_error *error)
 {
     tess_status status = TESS_OK;
+    part->counter = tess_dist_counter(part->dist);
     if (!part->idle)
         status = go_to(part, slice, error);
     if (status == TESS_OK && !part->idle)
         status = tess_ring_run(&part->ring, part->buffer, error);
-    TESS_TRY(agree(part, status, error));
+    if (status != TESS_OK)
+        tess_dist_drain(part->dist, part->counter);
+    TESS_TRY(agree(part, part->drained ? TESS_OK : status, error));
     if (spools(part) && part->dist->rank == 0) {
         begin_slice(part, slice);
         status = tess_spool_write(part, error);

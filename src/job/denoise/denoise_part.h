@@ -22,8 +22,10 @@ typedef struct tess_denoise_part {
     tess_strip strip;
     tess_neighbours neighbours;
     tess_dist_exchange *collects[TESS_PART_PIECES];
-    /* rows of tiles, if rank 0 writes: */
-    tess_temp *spool; /* rank 0's */
+    /* rows of tiles: */
+    uint32_t counter; /* drained by a rank that fails */
+    bool drained;
+    tess_temp *spool; /* if rank 0 writes all rows: rank 0's */
     int spool_file;   /* -1: none */
 } tess_denoise_part;
 

@@ -54,8 +54,10 @@ static void add_plan(tess_json **record, const tess_denoise_job *job)
     tess_json_set_int(&plan, "batch", choice->batch);
     tess_json_set_double(&plan, "seconds", job->planned_seconds);
     tess_json_set_bool(&plan, "calibrated", choice->calibrated);
-    char reason[sizeof job->replanned + sizeof choice->reason + 2];
-    snprintf(reason, sizeof reason, "%s%s%s", job->replanned, job->replanned[0] ? "; " : "", choice->reason);
+    const char *before = job->replanned[0] ? job->replanned : job->shared; /* ranks have no card */
+    char reason[sizeof job->shared + sizeof choice->reason + 2];
+    snprintf(reason, sizeof reason, "%s%s%s", before, before[0] && choice->reason[0] ? "; " : "",
+             choice->reason);
     tess_json_set_string(&plan, "reason", reason);
     tess_json_set(&plan, "peak_bytes", tess_record_bytes(&job->planned, job->planned_total));
     tess_choice_record(&job->engine, &plan);

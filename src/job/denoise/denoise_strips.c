@@ -169,22 +169,21 @@ static tess_status plan_tiles(tess_denoise_job *job, uint64_t limit, tess_error 
     return TESS_OK;
 }
 
-/* Adds to the reason how ranks share the image. */
+/* Says how ranks share the image. The reason of a strip's own plan, that it is not cut, says nothing. */
 static void say_shared(tess_denoise_job *job)
 {
     const tess_denoise_strips *s = &job->strips;
-    tess_cut_plan *choice = &job->files[0].choice;
     const int64_t idle = job->engine.dist->size - s->count;
-    char how[160], rest[64] = "", before[sizeof choice->reason];
-    snprintf(how, sizeof how, "%lld rank(s) share the image in %s of at most %lld rows", (long long)s->count,
-             s->tiles ? "rows of tiles" : "strips", (long long)s->most);
-    if (idle)
-        snprintf(rest, sizeof rest, "; the other %lld have nothing to do", (long long)idle);
-    memcpy(before, choice->reason, sizeof before);
-    snprintf(choice->reason, sizeof choice->reason, "%s%s%s%.*s", how, rest, s->tiles ? "; " : "", 80,
-             s->tiles ? before : "");
-    if (idle)
-        tess_note(&job->settings->common, TESS_NOTE_WARNING, "%s%s", how, rest);
+    int used =
+        snprintf(job->shared, sizeof job->shared, "%lld rank(s) share the image in %s of at most %lld rows",
+                 (long long)s->count, s->tiles ? "rows of tiles" : "strips", (long long)s->most);
+    if (!s->tiles)
+        job->files[0].choice.reason[0] = '\0';
+    if (!idle)
+        return;
+    snprintf(job->shared + used, sizeof job->shared - (size_t)used, "; the other %lld have nothing to do",
+             (long long)idle);
+    tess_note(&job->settings->common, TESS_NOTE_WARNING, "%s", job->shared);
 }
 
 tess_status tess_denoise_plan_strips(tess_denoise_job *job, uint64_t limit, tess_error *error)
