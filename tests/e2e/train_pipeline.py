@@ -137,6 +137,34 @@ def check_equal(bench):
             shutil.rmtree(bench.path(f"{name}-checkpoints"), ignore_errors=True)
 
 
+def losses_of(bench, name, **changes):
+    result = bench.run("train", config(bench, name, **changes), "--quiet")
+    shutil.rmtree(bench.path(f"{name}-checkpoints"), ignore_errors=True)
+    if result.status and "bf16 matrix instructions" in result.err:
+        return None
+    bench.check(result.status == 0, f"{name}: {result.err}")
+    return [json.loads(line)["loss"] for line in bench.path(f"{name}.log").read_text().splitlines()] if result.status == 0 else None
+
+
+def check_precision(bench):
+    """Losses in 16 bits agree with fp32's over an epoch; matrices of `linear` and `mlp` are rounded, those of `pca` and `rx` are not."""
+    layers = [{"kind": "linear", "name": n, "channels": c, "seed": k} for k, (n, c) in enumerate((("a", 10), ("b", 5), ("c", BANDS)))]
+    autoencoder = {"nodes": [{"kind": "minmax"}, *layers, {"kind": "mse", "target": "minmax"}, {"kind": "residual", "target": "minmax"}]}
+    pca = {"nodes": [{"kind": "minmax"}, {"kind": "pca", "components": 5, "trainable": True}, {"kind": "orthogonality", "weight": 0.1},
+                     {"kind": "rx"}, {"kind": "score_to_logit", "trainable": True}, {"kind": "bce"}]}
+    for name, graph, rounded in (("autoencoder", autoencoder, True), ("svdd", "svdd", True), ("pca", pca, False)):
+        keys = {"pipeline": graph, "batch": 1, "epochs": 1, "data__shuffle": False}
+        exact = losses_of(bench, "exact", precision="fp32", **keys)
+        for precision in ("bf16",) if DEVICE == "cpu" else ("bf16", "fp16", "tf32"):
+            losses = losses_of(bench, "rounded", precision=precision, **keys)
+            if not exact or losses is None:
+                print(f"{name}: not trained in {precision}, which the CPU does not have")
+                continue
+            worst = max(abs(a - b) / abs(a) for a, b in zip(exact, losses))
+            bench.check(len(losses) == 6 and worst < 0.01, f"{name} in {precision}: losses {losses}, in fp32 {exact}")
+            bench.check(precision == "tf32" or (worst > 0) == rounded, f"{name} in {precision}: rounded where it should be: {worst}")
+
+
 def check_refused(bench):
     bench.path("bare").mkdir()
     np.save(bench.path("bare") / "a.npy", cube(1)[0].astype(np.float32))
@@ -154,7 +182,6 @@ def check_refused(bench):
                            (("loss.kind", "pipeline"), {"loss": {"kind": "mse"}}),
                            (("network.architecture", "pipeline"), {"network": {"architecture": "unet"}}),
                            (("epochs", "steps"), {"steps": 5}),
-                           (("precision", "fp32"), {"precision": "bf16"}),
                            (("epochs", "drunet"), {"pipeline": None, "network": {"architecture": "drunet"}}),
                            (("each image", "zscore"), {"pipeline": {"nodes": [{"kind": "zscore", "over": "image"}] + chain[1:] +
                                                                     [{"kind": "bce"}]}, "train": ["rx"]}),
@@ -170,6 +197,8 @@ def check_refused(bench):
         result = bench.run("train", path, "--quiet")
         bench.check_refused(result, 2 if "did you mean selector" in words else 1, *words)
         shutil.rmtree(bench.path("bad-checkpoints"), ignore_errors=True)
+    if DEVICE == "cpu":
+        bench.check_refused(bench.run("train", config(bench, "bad", precision="fp16"), "--quiet"), 1, "fp16", "fp32")
 
 
 def check_torch(bench, program):
@@ -190,6 +219,7 @@ def main():
     check_kinds(bench)
     check_false_alarms(bench)
     check_equal(bench)
+    check_precision(bench)
     check_refused(bench)
     check_torch(bench, sys.argv[1])
     bench.finish()
