@@ -1,5 +1,6 @@
-/* bench_stats.h: the study of phase 1 of hyperspectral pipelines, shared by bench_stats.c (workloads, lines, break-even),
- * bench_stats_data.c (made-up cubes) and bench_stats_point.c (one workload on one device). */
+/* bench_stats.h: the study of hyperspectral pipelines, shared by bench_stats.c (workloads, lines, break-even),
+ * bench_stats_data.c (made-up cubes), bench_stats_point.c (phase 1 of one workload on one device), bench_stats_train.c (its
+ * phase 2) and bench_stats_record.c. */
 #ifndef TESS_JOB_BENCH_STATS_H
 #define TESS_JOB_BENCH_STATS_H
 
@@ -42,8 +43,12 @@ typedef struct tess_stats_device {
 
 typedef struct tess_stats_point {
     bool resident;
+    const char *precision; /* of phase 2; NULL: phase 1 */
     /* measured: */
-    double seconds, spread;
+    double seconds, spread; /* of phase 1, or of an epoch of phase 2 */
+    int64_t steps;          /* these three of phase 2 */
+    int micro_batches;
+    double loss;              /* of the last step */
     double processor_seconds; /* the least of a run, of all threads together: says more on a busy machine */
     int repeats, passes;
     tess_mem_bytes planned;
@@ -55,5 +60,17 @@ tess_status tess_stats_link(tess_device *device, double *rate, tess_error *error
 tess_status tess_stats_measure(tess_stats_device *device, const tess_bench_settings *settings,
                                tess_stats_data *data, tess_stats_point *point,
                                tess_error *error) TESS_MUST_CHECK;
+/* Phase 2 in one precision. */
+tess_status tess_stats_train(tess_stats_device *device, const tess_bench_settings *settings,
+                             tess_stats_data *data, const tess_precision *precision, tess_stats_point *point,
+                             tess_error *error) TESS_MUST_CHECK;
+/* Sets `base`: resident cubes are copied to the device, into `card`, which the caller frees. */
+tess_status tess_stats_place(tess_device *device, tess_stats_data *data, bool resident, tess_block *card,
+                             tess_error *error) TESS_MUST_CHECK;
+
+enum { TESS_STATS_NAME = 64 };
+void tess_stats_name(const tess_stats_load *load, char text[TESS_STATS_NAME]);
+tess_json *tess_stats_record(const tess_bench_settings *settings, const tess_stats_device *device,
+                             const tess_stats_data *data, const tess_stats_point *point);
 
 #endif
