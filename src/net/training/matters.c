@@ -1,0 +1,32 @@
+/* Which values of a network its losses depend on. Others, such as the score of a pipeline that is trained by another loss, are not
+ * computed in training. */
+#include "net/training/matters.h"
+
+#include "net/channels.h"
+
+/* Such a layer changes what it keeps, whether its result is used or not. */
+static bool has_effect(const tess_layer *layer)
+{
+    return layer->follows > 0 || layer->kind == TESS_OP_BATCH_NORM;
+}
+
+void tess_values_matter(const tess_net *net, tess_matter matter, bool *matters)
+{
+    if (!tess_net_loss_count(net))
+        matters[tess_net_output_value(net, tess_net_output_count(net) - 1)] = true;
+    for (int i = 0; i < tess_net_loss_count(net); i++) {
+        const tess_net_loss *loss = tess_net_loss_at(net, i);
+        matters[loss->value] = true;
+        if (loss->target >= 0 && matter == TESS_MATTERS_TO_STEP)
+            matters[loss->target] = true;
+    }
+    for (int i = tess_net_layer_count(net) - 1; i >= 0; i--) {
+        const tess_layer *layer = tess_net_layer(net, i);
+        if (layer->dropped)
+            continue;
+        if (matter == TESS_MATTERS_TO_STEP && has_effect(layer))
+            matters[layer->out[0]] = true;
+        for (int k = 0; k < layer->inputs && matters[layer->out[0]]; k++)
+            matters[layer->in[k]] = true;
+    }
+}
