@@ -151,7 +151,7 @@ def main():
     log = open(args.json, "w") if args.json else None
     rows = []
     for device in devices:
-        trained = {}  # PyTorch's epochs, for the records of all precisions
+        told, trained = None, {}  # PyTorch's epochs, for the records of all precisions
         for record in ours(args, device):
             place = record["workload"], record["source"]
             if record["phase"] == "statistics":
@@ -159,7 +159,7 @@ def main():
             else:
                 results = trained[place] = trained.get(place) or torch_stats_train.peers(device, record, timed, streamed, args.seconds)
             rows.append((record, device, min(results), min(r[1] for r in results)))
-            for seconds, used, name, error in results:
+            for seconds, used, name, error in results if results is not told else ():
                 line = {"study": "stats", "engine": "pytorch", "variant": name, "phase": record["phase"], "workload": record["workload"], "device": device,
                         "source": record["source"], "seconds": seconds, "processor_seconds": used, "error": error,
                         "version": torch.__version__}
@@ -167,15 +167,17 @@ def main():
                     print(json.dumps(line), file=log)
             if log:
                 print(json.dumps(record), file=log)
-            print(f"{record['workload']} {record['phase']} {device} {record['source']}: "
-                  + ", ".join(f"{n} {s * 1e3:.2f} ms ({e:.0e})" for s, _, n, e in results), flush=True)
-    print(f"\n{'workload':34s} {'phase':15s} {'device':6s} {'cubes on':8s} {'tessera':>12s} {'PyTorch':>12s} {'best':14s} {'ratio':>6s} {'cpu ratio':>9s} {'of link':>8s}")
+            if record["phase"] == "statistics" or results is not told:
+                told = results
+                print(f"{record['workload']} {record['phase']} {device} {record['source']}: "
+                      + ", ".join(f"{n} {s * 1e3:.2f} ms ({e:.0e})" for s, _, n, e in results), flush=True)
+    print(f"\n{'workload':34s} {'phase':24s} {'device':6s} {'cubes on':8s} {'tessera':>12s} {'PyTorch':>12s} {'best':14s} {'ratio':>6s} {'cpu ratio':>9s} {'of link':>8s}")
     for record, device, best, used in rows:
         mine = record["measured"]
         link = mine.get("of_link_time")
         shared = format(used / mine["processor_seconds"], "9.2f") if device == "cpu" else " " * 9  # a card's time is not the CPU's
-        phase = record["phase"] if record["phase"] == "statistics" else f"training {record['precision']}"
-        print(f"{record['workload']:34s} {phase:15s} {device:6s} {record['source']:8s} {mine['seconds'] * 1e3:9.3f} ms {best[0] * 1e3:9.3f} ms {best[2]:14s}"
+        phase = record["phase"] if record["phase"] == "statistics" else f"training {record['precision']}" + " condensed" * record["plan"]["condensed"]
+        print(f"{record['workload']:34s} {phase:24s} {device:6s} {record['source']:8s} {mine['seconds'] * 1e3:9.3f} ms {best[0] * 1e3:9.3f} ms {best[2]:14s}"
               f" {best[0] / mine['seconds']:6.2f} {shared} {'' if link is None else format(link, '8.2f')}")
 
 

@@ -70,14 +70,16 @@ static tess_status train_load(stats_study *study, tess_stats_device *device, tes
     const tess_device_facts *facts = &device->engine.facts;
     for (int i = 0; i < count; i++) {
         tess_precision precision;
-        tess_stats_point point = {.resident = resident};
-        const bool cpu_lacks = strcmp(names[i], "fp32") != 0 &&
-                               (strcmp(names[i], "bf16") != 0 || !facts->bf16) && !facts->fp16;
+        const bool cpu_lacks =
+            strcmp(names[i], "fp32") != 0 && (strcmp(names[i], "bf16") != 0 || !facts->bf16) && !facts->fp16;
         if (!s->precision_count && automatic && cpu_lacks)
             continue;
         TESS_TRY(tess_precision_of(facts, names[i], &precision, error));
-        TESS_TRY(tess_stats_train(device, s, data, &precision, &point, error));
-        TESS_TRY(tell(study, tess_stats_record(s, device, data, &point), error));
+        for (int condensed = 0; condensed < 2; condensed++) {
+            tess_stats_point point = {.resident = resident, .condensed = condensed};
+            TESS_TRY(tess_stats_train(device, s, data, &precision, &point, error));
+            TESS_TRY(tell(study, tess_stats_record(s, device, data, &point), error));
+        }
     }
     return TESS_OK;
 }

@@ -24,6 +24,8 @@ static tess_json *measured_record(const tess_stats_device *d, const tess_stats_d
     tess_json_set_double(&measured, "samples_per_second", samples / p->seconds);
     if (p->precision)
         tess_json_set_double(&measured, "loss", p->loss);
+    if (p->condensed)
+        tess_json_set_double(&measured, "condense_seconds", p->condense_seconds);
     tess_json_set_double(&measured, "gb_per_second", 1e-9 * bytes / p->seconds);
     if (d->link > 0 && !p->resident) {
         tess_json_set_double(&measured, "link_gb_per_second", 1e-9 * d->link);
@@ -61,6 +63,7 @@ tess_json *tess_stats_record(const tess_bench_settings *s, const tess_stats_devi
         tess_json_set_string(&record, "precision", p->precision);
         tess_json_set_int(&plan, "steps", p->steps);
         tess_json_set_int(&plan, "micro_batches", p->micro_batches);
+        tess_json_set_bool(&plan, "condensed", p->condensed);
     } else
         tess_json_set_int(&plan, "passes", p->passes);
     tess_json_set(&plan, "peak_bytes", tess_record_bytes(&p->planned, tess_mem_total(&p->planned)));

@@ -1,85 +1,16 @@
 /* Phase 2 of bench stats: epochs of the autoencoder that cuvis.ai's stress tests train: min-max, four linear layers over 20, 10 and
  * 20 channels, and the mean squared difference from their input. Its steps are those of `train`: one pass and one update, each a
- * captured graph where the device has them, while the next batch is prepared. */
-#include <math.h>
+ * captured graph where the device has them, while the next batch is prepared. An epoch is timed over the cubes, and as `train` does it,
+ * which condenses such cubes first: then a run of five epochs, as in the guide, with the condensing, and an epoch has a fifth of it. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/checked.h"
 #include "base/clock.h"
-#include "job/study/bench_stats.h"
-#include "model/spectral/network.h"
-#include "plan/training.h"
-#include "train/config.h"
-#include "train/feed.h"
-#include "train/schedule.h"
+#include "job/study/bench_stats_epochs.h"
 
-enum { MOST_PARTS = 64, LEAST_REPEATS = 2, DEPTH = 2 };
-
-/* Cubes of the host's memory, in their order. */
-typedef struct memory_source {
-    tess_source source; /* first */
-    const tess_stats_data *data;
-} memory_source;
-
-typedef struct epochs {
-    tess_stats_device *device;
-    const tess_stats_data *data;
-    tess_stats_point *point;
-    tess_train_config config; /* optimizer and schedule alone */
-    tess_train_state state;
-    tess_spectral_plan *plan;
-    tess_spectral_state fitted;
-    tess_net *net;
-    tess_training *training;
-    tess_training_choice choice;
-    memory_source source;
-    tess_data_queue *queue; /* NULL: cubes are where the device computes */
-    tess_feed feed;
-    tess_batch held[MOST_PARTS + 1];
-    int holds;
-    bool fed; /* the first part of the next step is on its way */
-} epochs;
-
-static const float *cube_at(const tess_stats_data *d, const void *base, int64_t number)
-{
-    const int64_t cube = number % d->load.samples % d->distinct;
-    return (const float *)base + cube * d->load.side * d->load.side * d->load.channels;
-}
-
-static size_t source_bytes(const tess_source *source, int workers)
-{
-    (void)source, (void)workers;
-    return 0;
-}
-
-static tess_status source_begin(tess_source *source, int workers, tess_error *error)
-{
-    (void)source, (void)workers, (void)error;
-    return TESS_OK;
-}
-
-static tess_status source_draw(tess_source *source, const tess_sample *sample,
-                               void *const arrays[TESS_DATA_ARRAYS], tess_error *error)
-{
-    const tess_stats_data *d = ((memory_source *)source)->data;
-    (void)error;
-    memcpy(arrays[0], cube_at(d, d->block.data, sample->step * d->load.batch + sample->index),
-           tess_stats_bytes(d) / (size_t)d->distinct);
-    return TESS_OK;
-}
-
-static void source_close(tess_source *source)
-{
-    (void)source;
-}
-
-static const tess_source_table memory_table = {.name = "memory",
-                                               .bytes = source_bytes,
-                                               .begin = source_begin,
-                                               .draw = source_draw,
-                                               .close = source_close};
+enum { LEAST_REPEATS = 2, EPOCHS = 5 };
 
 static tess_status compile(int64_t channels, tess_spectral_plan **plan, tess_error *error)
 {
@@ -101,8 +32,14 @@ static tess_status compile(int64_t channels, tess_spectral_plan **plan, tess_err
     return tess_spectral_compile(&pipeline, (int)channels, NULL, plan, error);
 }
 
+static tess_pixel_stage_settings stage_of(tess_engine *engine)
+{
+    return (tess_pixel_stage_settings){
+        .device = engine->device, .memory = engine->memory, .pool = engine->host, .stop = &engine->stop};
+}
+
 /* Phase 1, whose time is another record's. */
-static tess_status fit(epochs *e, tess_stats_data *data, tess_error *error)
+static tess_status fit(tess_stats_epochs *e, tess_stats_data *data, tess_error *error)
 {
     tess_engine *engine = &e->device->engine;
     const tess_pixel_set set = tess_stats_set(data, e->point->resident);
@@ -118,19 +55,19 @@ static tess_status fit(epochs *e, tess_stats_data *data, tess_error *error)
     return status;
 }
 
-static tess_status plan_step(epochs *e, const tess_precision *precision, tess_error *error)
+static tess_status plan_step(tess_stats_epochs *e, const tess_precision *precision, tess_error *error)
 {
     tess_engine *engine = &e->device->engine;
-    const tess_stats_load *l = &e->data->load;
+    const tess_tensor sample = tess_stats_sample(e);
     bool trained[TESS_PIPELINE_NODES] = {false}, masks = false;
     uint64_t least = 0;
     for (int i = 0; i < e->plan->pipeline.count; i++)
         trained[i] = tess_node_trainable(&e->plan->pipeline.nodes[i]);
     TESS_TRY(tess_spectral_trainer(e->plan, trained, &e->net, &masks, error));
     const tess_training_request request = {.settings = {.dtype = precision->dtype,
-                                                        .n = l->batch,
-                                                        .h = l->side,
-                                                        .w = l->side,
+                                                        .n = e->data->load.batch,
+                                                        .h = sample.h,
+                                                        .w = sample.w,
                                                         .optimize = tess_train_config_optimize(&e->config),
                                                         .tf32 = precision->tf32,
                                                         .pair_gradients = true},
@@ -142,7 +79,7 @@ static tess_status plan_step(epochs *e, const tess_precision *precision, tess_er
     return tess_training_prepare(e->training, error);
 }
 
-static tess_status set_values(epochs *e, tess_error *error)
+static tess_status set_values(tess_stats_epochs *e, tess_error *error)
 {
     const tess_parameters *parameters = tess_training_parameters(e->training);
     int64_t most = 1;
@@ -164,100 +101,48 @@ static tess_status set_values(epochs *e, tess_error *error)
     return status;
 }
 
-static tess_status open_queue(epochs *e, tess_error *error)
+/* One epoch over the cubes, or a run of condensed ones. */
+static tess_status run_once(tess_stats_epochs *e, tess_stats_data *data, tess_error *error)
 {
-    const tess_stats_load *l = &e->data->load;
     tess_engine *engine = &e->device->engine;
-    e->source =
-        (memory_source){.source = {.table = &memory_table,
-                                   .arrays = 1,
-                                   .role = {TESS_DATA_INPUT},
-                                   .array = {tess_tensor_2d(TESS_F32, 1, l->side, l->side, l->channels)},
-                                   .items = l->samples},
-                        .data = e->data};
-    if (e->point->resident)
-        return TESS_OK;
-    const tess_data_settings settings = {.source = &e->source.source,
-                                         .device = engine->device,
-                                         .stop = &engine->stop,
-                                         .batch = l->batch,
-                                         .parts = e->choice.micro_batches,
-                                         .depth = e->choice.micro_batches + DEPTH,
-                                         .workers = engine->device->host_memory ? 1 : 0};
-    TESS_TRY(tess_feed_open(&e->feed, engine->device, e->training, &e->source.source, 0, error));
-    return tess_data_open(&settings, &e->queue, error);
-}
-
-/* Part `part` of the batch of a step becomes the input. Neighbours are copied together. */
-static tess_status feed(epochs *e, int64_t step, int part, tess_error *error)
-{
-    if (e->queue) {
-        tess_batch *batch = &e->held[e->holds];
-        TESS_TRY(tess_data_take(e->queue, batch, error));
-        e->holds++;
-        tess_feed_batch(&e->feed, batch);
-        return TESS_OK;
+    tess_stats_point *point = e->point;
+    const int64_t steps = point->condensed ? EPOCHS * point->steps : point->steps;
+    if (point->condensed) {
+        const tess_pixel_set set = tess_stats_cubes(data, point->resident);
+        const tess_pixel_stage_settings stage = stage_of(engine);
+        const double start = tess_clock();
+        TESS_TRY(tess_condense(&stage, &set, &e->path, e->condensed.data, error));
+        const double seconds = tess_clock() - start;
+        if (point->condense_seconds <= 0 || seconds < point->condense_seconds)
+            point->condense_seconds = seconds;
     }
-    tess_device *device = e->device->engine.device;
-    const tess_stats_data *d = e->data;
-    const size_t bytes = tess_stats_bytes(d) / (size_t)d->distinct;
-    const int64_t count = d->load.batch / e->choice.micro_batches,
-                  first = step * d->load.batch + part * count;
-    tess_tensor tensor;
-    char *to = tess_training_input(e->training, 0, &tensor);
-    for (int64_t i = 0, run; i < count; i += run) {
-        const char *from = (const char *)cube_at(d, d->base, first + i);
-        for (run = 1; i + run < count; run++)
-            if ((const char *)cube_at(d, d->base, first + i + run) != from + (size_t)run * bytes)
-                break;
-        device->memory->copy(device, to + (size_t)i * bytes, from, (size_t)run * bytes, NULL);
-    }
+    if (!e->queue)
+        TESS_TRY(tess_stats_open_queue(e, error));
+    for (int64_t i = 0; i < steps; i++)
+        TESS_TRY(tess_stats_step(e, error));
+    if (point->condensed)
+        tess_stats_close_queue(e);
     return TESS_OK;
 }
 
-static tess_status step(epochs *e, tess_error *error)
-{
-    double control[TESS_CONTROLS];
-    const int64_t number = e->state.step;
-    tess_train_control(&e->config, &e->state, control);
-    tess_training_control(e->training, control, NULL);
-    for (int m = 0; m < e->choice.micro_batches; m++) {
-        if (!e->fed)
-            TESS_TRY(feed(e, number, m, error));
-        e->fed = false;
-        tess_training_pass(e->training, m, NULL);
-    }
-    tess_training_update(e->training, NULL);
-    TESS_TRY(feed(e, number + 1, 0, error));
-    e->fed = true;
-    TESS_TRY(tess_training_result(e->training, NULL, &e->state.loss, &e->state.norm, error));
-    for (int i = 0; i < e->holds; i++)
-        tess_data_release(e->queue, &e->held[i]);
-    e->holds = 0;
-    const bool finite = isfinite(e->state.loss) && isfinite(e->state.norm);
-    if (!tess_train_state_advance(&e->state, control[TESS_CONTROL_LOSS_SCALE] != 1, finite))
-        return tess_fail(error, TESS_INTERNAL, "the loss of step %lld is %g", (long long)number,
-                         e->state.loss);
-    return tess_stop_check(&e->device->engine.stop, error);
-}
-
-/* The first epoch warms up; then until the settings' seconds are over, but two at least. */
-static tess_status time_epochs(epochs *e, const tess_bench_settings *s, tess_error *error)
+/* The first run warms up; then until the settings' seconds are over, but two at least. */
+static tess_status time_epochs(tess_stats_epochs *e, const tess_bench_settings *s, tess_stats_data *data,
+                               tess_error *error)
 {
     double times[TESS_BENCH_REPEATS], begin = 0;
     tess_stats_point *point = e->point;
+    const int each = point->condensed ? EPOCHS : 1;
     int count = -1;
-    point->steps = tess_ceil_div(e->data->load.samples, e->data->load.batch);
+    point->steps = tess_ceil_div(data->load.samples, data->load.batch);
     while (count < s->repeats && (count < LEAST_REPEATS || tess_clock() - begin < s->seconds)) {
         const double start = tess_clock();
         const clock_t used = clock();
-        for (int64_t i = 0; i < point->steps; i++)
-            TESS_TRY(step(e, error));
-        const double processor = (double)(clock() - used) / CLOCKS_PER_SEC;
+        TESS_TRY(run_once(e, data, error));
+        const double processor = (double)(clock() - used) / CLOCKS_PER_SEC / each;
         if (count <= 0 || processor < point->processor_seconds)
             point->processor_seconds = processor;
         if (count >= 0)
-            times[count] = tess_clock() - start;
+            times[count] = (tess_clock() - start) / each;
         else
             begin = tess_clock();
         count++;
@@ -269,7 +154,23 @@ static tess_status time_epochs(epochs *e, const tess_bench_settings *s, tess_err
     return TESS_OK;
 }
 
-static tess_status measure(epochs *e, const tess_bench_settings *s, tess_stats_data *data,
+/* The way of pixels to the network, and room for those that stand for cubes. */
+static tess_status open_condensing(tess_stats_epochs *e, tess_error *error)
+{
+    tess_memory *memory = e->device->engine.memory;
+    const tess_stats_load *l = &e->data->load;
+    const int at = tess_spectral_network_at(e->plan);
+    const size_t values = tess_path_values(e->plan, at),
+                 pixels = (size_t)(l->samples * tess_condensed_pixels((int)l->channels) * l->channels);
+    if (!e->point->condensed)
+        return TESS_OK;
+    TESS_TRY(tess_block_alloc(memory, &e->work, TESS_MEM_HOST,
+                              (values + tess_spectral_fold_workspace(e->plan)) * sizeof(double), error));
+    tess_path_make(&e->fitted, at, e->work.data, (double *)e->work.data + values, &e->path);
+    return tess_block_alloc(memory, &e->condensed, TESS_MEM_HOST, pixels * sizeof(float), error);
+}
+
+static tess_status measure(tess_stats_epochs *e, const tess_bench_settings *s, tess_stats_data *data,
                            const tess_precision *precision, tess_error *error)
 {
     tess_engine *engine = &e->device->engine;
@@ -283,9 +184,9 @@ static tess_status measure(epochs *e, const tess_bench_settings *s, tess_stats_d
         e->point->counted.bytes.by[c] = after.bytes.by[c] - before.bytes.by[c];
     e->point->counted.total = after.total - before.total;
     TESS_TRY(set_values(e, error));
-    TESS_TRY(open_queue(e, error));
+    TESS_TRY(open_condensing(e, error));
     tess_train_state_init(&e->state, &e->config, precision->dtype == TESS_F16);
-    return time_epochs(e, s, error);
+    return time_epochs(e, s, data, error);
 }
 
 tess_status tess_stats_train(tess_stats_device *d, const tess_bench_settings *s, tess_stats_data *data,
@@ -293,25 +194,26 @@ tess_status tess_stats_train(tess_stats_device *d, const tess_bench_settings *s,
 {
     tess_device *device = d->engine.device;
     tess_block card = {0};
-    epochs *e = tess_small_alloc(1, sizeof *e);
+    tess_stats_epochs *e = tess_small_alloc(1, sizeof *e);
     if (!e)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a training");
-    *e = (epochs){.device = d,
-                  .data = data,
-                  .point = point,
-                  .config = {.optimizer = {.kind = TESS_ADAMW,
-                                           .rate = 1e-3,
-                                           .betas = {0.9, 0.999},
-                                           .epsilon = 1e-8,
-                                           .weight_decay = 0.01,
-                                           .clip = 1},
-                             .schedule = {.kind = TESS_RATE_CONSTANT}}};
+    *e = (tess_stats_epochs){.device = d,
+                             .data = data,
+                             .point = point,
+                             .config = {.optimizer = {.kind = TESS_ADAMW,
+                                                      .rate = 1e-3,
+                                                      .betas = {0.9, 0.999},
+                                                      .epsilon = 1e-8,
+                                                      .weight_decay = 0.01,
+                                                      .clip = 1},
+                                        .schedule = {.kind = TESS_RATE_CONSTANT}}};
     point->precision = precision->name;
     tess_status status = tess_stats_place(device, data, point->resident, &card, error);
     if (status == TESS_OK)
         status = measure(e, s, data, precision, error);
-    tess_data_close(e->queue);
-    tess_feed_close(&e->feed);
+    tess_stats_close_queue(e);
+    tess_block_free(&e->condensed);
+    tess_block_free(&e->work);
     tess_training_destroy(e->training);
     tess_net_destroy(e->net);
     tess_spectral_state_free(&e->fitted);
