@@ -7,7 +7,7 @@
 #include "model/spectral/network.h"
 #include "tensor/moments.h"
 
-enum { MOST_BYTES = 32 << 20 }; /* of moments at a time */
+enum { MOST_BYTES = 32 << 20, ALIGNED = 32 }; /* of moments at a time; values */
 
 typedef struct condensing {
     const tess_pixel_stage_settings *settings;
@@ -19,9 +19,10 @@ typedef struct condensing {
     float *pixels; /* of the first of these images */
 } condensing;
 
+/* From the moments of one image to those of the next. */
 static size_t values_of(int channels)
 {
-    return tess_moments_values(channels, true);
+    return tess_align_size(tess_moments_values(channels, true), ALIGNED);
 }
 
 /* Images whose moments are gathered together. */
