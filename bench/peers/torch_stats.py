@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Hyperspectral pipelines in PyTorch beside `tessera bench stats`, in one run.
 
-    torch_stats.py TESSERA [--phase 1|2|both] [--only TEXT] [--device cpu|cuda|auto] [--seconds S] [--threads N] [--json FILE]
+    torch_stats.py TESSERA [--phase 1|2|both] [--only TEXT] [--source host|device|both] [--device cpu|cuda|auto] [--seconds S] [--threads N] [--json FILE]
 
-Phase 1 is min-max, two PCAs and RX; phase 2, an epoch of training, is in torch_stats_train.py. In phase 1 PyTorch computes what tessera does, in one pass over the batches: count, least, largest, mean and centred products, merged by
+Phase 1 is min-max, two PCAs and RX; phase 2, an epoch of training, is in torch_stats_train.py. In phase 1 PyTorch
+computes what tessera does, in one pass over the batches: count, least, largest, mean and centred products, merged by
 Chan's formula in float64, then the eigenvectors; nothing waits for the device between batches. It is timed with the
 products in float64, float32 and, on a card, TF32, each eager and compiled (torch.compile); the best counts, whatever its error,
 which is printed: the largest difference of the covariance from float64's, over the largest value. Cubes are random, of the same
@@ -24,6 +25,7 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("tessera")
     parser.add_argument("--phase", default="both", choices=("1", "2", "both"))
+    parser.add_argument("--source", default="both", choices=("host", "device", "both"), help="where the cubes are")
     parser.add_argument("--only", default="guide")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--seconds", type=float, default=2)
@@ -36,7 +38,7 @@ def ours(args, device):
     command = [args.tessera, "bench", "stats", "--device", device, "--only", args.only, "--phase", args.phase, "--seconds", str(args.seconds), "--threads", str(args.threads),
                "--quiet"]
     lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
-    return [record for record in map(json.loads, lines) if "measured" in record]
+    return [record for record in map(json.loads, lines) if "measured" in record and args.source in (record["source"], "both")]
 
 
 def moments(x, product_type):
