@@ -24,20 +24,24 @@ __global__ void __launch_bounds__(THREADS)
     __shared__ double sums[WARPS][32];
     __shared__ int counts[WARPS][32];
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32, c = (int)blockIdx.x * 32 + lane;
-    const bool few = job.plan.pixels < SAMPLES;
-    const int64_t samples = few ? job.plan.pixels : SAMPLES;
+    const int64_t pixels = job.plan.pixels, samples = pixels < SAMPLES ? pixels : SAMPLES;
+    float values[SAMPLES / WARPS]; /* all are on their way before one is used */
+#pragma unroll
+    for (int i = 0; i < SAMPLES / WARPS; i++) {
+        const int64_t sample = warp + i * WARPS,
+                      pixel = pixels < SAMPLES ? sample : sample * pixels / SAMPLES;
+        values[i] = sample < samples && c < job.plan.channels
+                        ? job.from[tess_moments_place(job.in, job.flat, pixel) + c]
+                        : cuda::std::numeric_limits<float>::infinity();
+    }
     double sum = 0;
     int count = 0;
-#pragma unroll 16
-    for (int64_t i = warp; i < samples; i += WARPS) {
-        const int64_t pixel = few ? i : i * job.plan.pixels / SAMPLES;
-        const float value =
-            c < job.plan.channels ? job.from[tess_moments_place(job.in, job.flat, pixel) + c] : 0;
-        if (isfinite(value)) {
-            sum += (double)value;
+#pragma unroll
+    for (int i = 0; i < SAMPLES / WARPS; i++)
+        if (isfinite(values[i])) {
+            sum += (double)values[i];
             count++;
         }
-    }
     sums[warp][lane] = sum;
     counts[warp][lane] = count;
     __syncthreads();
