@@ -118,8 +118,7 @@ __device__ __forceinline__ void store_block(double *to, int blocks, int i, int j
 }
 
 /* The pieces of one warp of a tile's triangle; their numbers are constants: the sums stay in registers. */
-template <int BLOCKS, int ROLE> struct role {
-    static constexpr int DEPTH = BLOCKS < 14 ? 2 : 1; /* as registers allow */
+template <int BLOCKS, int DEPTH, int ROLE> struct role {
     static constexpr int ALL = pieces_of(BLOCKS), FIRST = ALL * ROLE / ROLES,
                          COUNT = ALL * (ROLE + 1) / ROLES - FIRST;
     using numbers = cuda::std::make_integer_sequence<int, COUNT>;

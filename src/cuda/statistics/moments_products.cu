@@ -31,6 +31,12 @@ constexpr int resident_of(int blocks)
     return blocks <= 8 ? 2 : 1;
 }
 
+/* Pixels of a matrix instruction, in fours, as registers allow. */
+constexpr int depth_of(int blocks)
+{
+    return blocks < 14 ? 2 : 1;
+}
+
 struct range {
     int64_t first, end;
 };
@@ -57,13 +63,13 @@ __device__ __forceinline__ void read_half(const tess_moments_job &job, double *s
     }
 }
 
-template <int BLOCKS, int ROLE>
+template <int BLOCKS, int DEPTH, int ROLE>
 __device__ __forceinline__ void sum_half(const tess_moments_job &job, const double *stages, const signals &s,
                                          unsigned number)
 {
     using shape = stage_shape<BLOCKS>;
     const range r = range_of(job.plan, number);
-    role<BLOCKS, ROLE> mine;
+    role<BLOCKS, DEPTH, ROLE> mine;
     int slot = 0;
     for (int64_t p = r.first; p < r.end; p += shape::PIXELS) {
         s.wait(slot, true);
@@ -73,10 +79,10 @@ __device__ __forceinline__ void sum_half(const tess_moments_job &job, const doub
         slot = slot + 1 < shape::SLOTS ? slot + 1 : 0;
     }
     mine.store(job.partial + number * job.plan.values, job.plan.tiles * BLOCKS, (int)blockIdx.y * BLOCKS,
-               typename role<BLOCKS, ROLE>::numbers());
+               typename role<BLOCKS, DEPTH, ROLE>::numbers());
 }
 
-template <int BLOCKS>
+template <int BLOCKS, int DEPTH>
 __global__ void __launch_bounds__(HALF_THREADS, resident_of(BLOCKS))
     half_kernel(const __grid_constant__ tess_moments_job job)
 {
@@ -92,13 +98,13 @@ __global__ void __launch_bounds__(HALF_THREADS, resident_of(BLOCKS))
     const signals s = {1 + team * 2 * shape::SLOTS, shape::SLOTS, TEAM_THREADS};
     switch (sums ? warp % ROLES ^ team : ROLES) {
     case 0:
-        return sum_half<BLOCKS, 0>(job, mine, s, number);
+        return sum_half<BLOCKS, DEPTH, 0>(job, mine, s, number);
     case 1:
-        return sum_half<BLOCKS, 1>(job, mine, s, number);
+        return sum_half<BLOCKS, DEPTH, 1>(job, mine, s, number);
     case 2:
-        return sum_half<BLOCKS, 2>(job, mine, s, number);
+        return sum_half<BLOCKS, DEPTH, 2>(job, mine, s, number);
     case 3:
-        return sum_half<BLOCKS, 3>(job, mine, s, number);
+        return sum_half<BLOCKS, DEPTH, 3>(job, mine, s, number);
     default:
         return read_half<BLOCKS>(job, mine, s, number);
     }
@@ -171,11 +177,11 @@ template <int BLOCKS> cudaError_t launch(const tess_moments_job &job, cudaStream
     using shape = stage_shape<BLOCKS>;
     const unsigned tiles = (unsigned)job.plan.tiles;
     const size_t half = (size_t)TEAMS * shape::SLOTS * shape::VALUES * sizeof(double);
-    cudaError_t result = allow(half_kernel<BLOCKS>, half);
+    cudaError_t result = allow(half_kernel<BLOCKS, depth_of(BLOCKS)>, half);
     if (result != cudaSuccess)
         return result;
     const dim3 grid((job.plan.ranges + TEAMS - 1) / TEAMS, tiles);
-    half_kernel<BLOCKS><<<grid, HALF_THREADS, half, stream>>>(job);
+    half_kernel<BLOCKS, depth_of(BLOCKS)><<<grid, HALF_THREADS, half, stream>>>(job);
     if constexpr (BLOCKS % 2 == 0 && 2 * BLOCKS > TESS_BLOCKS)
         if (tiles > 1) {
             const size_t whole = (size_t)2 * WHOLE_SLOTS * shape::VALUES * sizeof(double);

@@ -81,7 +81,7 @@ __device__ __forceinline__ void multiply(float (&sum)[8][ROWS], const stage<ROWS
         const float4 low = *(const float4 *)&from.x[c][threadIdx.x % SIDE * 4],
                      high = *(const float4 *)&from.x[c][threadIdx.x % SIDE * 4 + PIXELS / 2];
         const float x[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-        float f[padded(ROWS)];
+        __align__(16) float f[padded(ROWS)];
 #pragma unroll
         for (int i = 0; i < padded(ROWS); i += 4)
             *(float4 *)&f[i] = *(const float4 *)&from.f[c][threadIdx.x / SIDE * padded(ROWS) + i];
