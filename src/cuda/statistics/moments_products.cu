@@ -16,6 +16,9 @@
  * 12 warps leave 168 registers: 96 are sums, 48 the blocks of 8 pixels.
  *
  * Grid: x ranges (two a CTA in half_kernel), y tiles or pairs. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "cuda/statistics/moments_pieces.cuh"
 #include "cuda/statistics/moments_reader.cuh"
 
@@ -172,16 +175,34 @@ template <class Kernel> cudaError_t allow(Kernel *kernel, size_t bytes)
     return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
 }
 
+template <int BLOCKS, int DEPTH> cudaError_t launch_half(const tess_moments_job &job, cudaStream_t stream)
+{
+    using shape = stage_shape<BLOCKS>;
+    const size_t half = (size_t)TEAMS * shape::SLOTS * shape::VALUES * sizeof(double);
+    const cudaError_t result = allow(half_kernel<BLOCKS, DEPTH>, half);
+    if (result != cudaSuccess)
+        return result;
+    const dim3 grid((job.plan.ranges + TEAMS - 1) / TEAMS, (unsigned)job.plan.tiles);
+    half_kernel<BLOCKS, DEPTH><<<grid, HALF_THREADS, half, stream>>>(job);
+    return cudaGetLastError();
+}
+
+/* To compare both depths by the rate program: TESSERA_MOMENTS_DEPTH=1 chooses the other one. */
+bool other_depth(void)
+{
+    const char *text = getenv("TESSERA_MOMENTS_DEPTH");
+    return text && strcmp(text, "1") == 0;
+}
+
 template <int BLOCKS> cudaError_t launch(const tess_moments_job &job, cudaStream_t stream)
 {
     using shape = stage_shape<BLOCKS>;
     const unsigned tiles = (unsigned)job.plan.tiles;
-    const size_t half = (size_t)TEAMS * shape::SLOTS * shape::VALUES * sizeof(double);
-    cudaError_t result = allow(half_kernel<BLOCKS, depth_of(BLOCKS)>, half);
+    constexpr int DEPTH = depth_of(BLOCKS), OTHER = BLOCKS == 13 ? 1 : DEPTH;
+    cudaError_t result =
+        other_depth() ? launch_half<BLOCKS, OTHER>(job, stream) : launch_half<BLOCKS, DEPTH>(job, stream);
     if (result != cudaSuccess)
         return result;
-    const dim3 grid((job.plan.ranges + TEAMS - 1) / TEAMS, tiles);
-    half_kernel<BLOCKS, depth_of(BLOCKS)><<<grid, HALF_THREADS, half, stream>>>(job);
     if constexpr (BLOCKS % 2 == 0 && 2 * BLOCKS > TESS_BLOCKS)
         if (tiles > 1) {
             const size_t whole = (size_t)2 * WHOLE_SLOTS * shape::VALUES * sizeof(double);
