@@ -1,8 +1,8 @@
 /* moments_reader.cuh: how warps bring pixels into shared memory as fp64 values around the shift.
  *
  * A stage is PIXELS pixels of one tile's channels, by rows. Two warps fill it, a half each; a lane has one channel of
- * every LANES, so that a pixel of few channels takes a part of a warp. The next stage's pixels are on their way to registers while
- * this one waits for its slot. Each value is converted once; lanes without a channel read the last one, so that
+ * every LANES, so that a pixel of few channels takes a part of a warp. The next stage's pixels are on their way to
+ * registers while this one's are converted. Each value is converted once; lanes without a channel read the last one, so that
  * nothing but the product with `scale` tells them from the others. */
 #ifndef TESS_CUDA_MOMENTS_READER_CUH
 #define TESS_CUDA_MOMENTS_READER_CUH
@@ -129,6 +129,22 @@ template <int BLOCKS> struct reader : stage_shape<BLOCKS> {
                 widen(row);
     }
 
+    /* Brings pixels of a later stage into the second-level cache: those on their way to registers are too few for the
+     * time that memory takes. */
+    __device__ __forceinline__ void ahead(int64_t pixel, int64_t end) const
+    {
+#if __CUDA_ARCH__ >= 900
+        const int64_t mine = pixel + half * shape::HALF, stride = job.in.stride_w;
+        if (lane == 0 && job.flat && stride <= job.plan.channels + 32 && mine + shape::HALF <= end)
+            asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(
+                             __cvta_generic_to_global(job.from + mine * stride) / 16 * 16),
+                         "r"((unsigned)(shape::HALF * stride * sizeof(float)))
+                         : "memory");
+#else
+        (void)pixel, (void)end;
+#endif
+    }
+
     /* All pixels, as if they were good; then, rarely, zeros over those that are not: what the usual case does has no
      * branches, so that conversions follow one another closely. */
     __device__ __forceinline__ void write(double *stage, unsigned counts)
@@ -141,11 +157,13 @@ template <int BLOCKS> struct reader : stage_shape<BLOCKS> {
         else
             widen_all(good, false);
 #pragma unroll
-        for (int row = 0; row < shape::ROWS; row++)
+        for (int row = 0; row < shape::ROWS; row++) {
 #pragma unroll
             for (int i = 0; i < shape::COUNT; i++)
                 to[row * shape::TOGETHER * shape::STRIDE + column(i)] =
                     fma((double)value[row][i], scale[i], offset[i]);
+            load(row); /* of the next stage */
+        }
         if (good == ALL)
             return;
         __syncwarp();
@@ -168,12 +186,10 @@ template <int BLOCKS> struct reader : stage_shape<BLOCKS> {
         for (int64_t p = first; p < end; p += shape::PIXELS) {
             const unsigned counts = __ballot_sync(0xffffffffu, there);
             look(p + shape::PIXELS, end);
+            ahead(p + 3 * shape::PIXELS, end);
             if (again)
                 s.wait(slot, false);
             write(stages + slot * apart, counts);
-#pragma unroll
-            for (int row = 0; row < shape::ROWS; row++)
-                load(row);
             s.tell(slot, true);
             again = again || slot + 1 == s.slots;
             slot = slot + 1 < s.slots ? slot + 1 : 0;
