@@ -175,8 +175,7 @@ static int run(int argc, char **argv, bool plan)
     }
     if (!to.failed)
         return cli_finish(context, result, NULL, &shared);
-    tess_context_destroy(context); /* the failure was printed already, or cli_close_output will print it */
-    return CLI_FAILED;
+    return CLI_FAILED; /* the failure was printed already, or cli_close_output will print it */
 }
 
 const cli_verb cli_bench = {

@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "tessera.h"
+#include "tessera_ranks.h"
 
 enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_SIGNAL = 128 };
 enum { CLI_COLUMNS = 100 };  /* of the help texts */
@@ -111,11 +111,23 @@ extern const char cli_exit_status[];
 void cli_print(FILE *to, const char *format, ...) TESS_PRINTF(2, 3);
 bool cli_output_failed(void);
 int cli_close_output(int status); /* called last: status 1 and a message if standard output is incomplete */
-/* Creates the context and installs signal handlers, after the checks of cli_record_ready. Returns -1 to continue,
- * otherwise the exit status. */
+/* Hands out the context and installs signal handlers, after the checks of cli_record_ready and when all ranks have come
+ * so far. Returns -1 to continue, otherwise the exit status. */
 int cli_begin(cli_shared *shared, bool polls, const char *output, tess_context **context);
-/* Reports the error, prints and writes the record if requested; frees both. */
+/* Reports the error, prints and writes the record if requested, and frees it. */
 int cli_finish(tess_context *context, tess_status status, char *record, const cli_shared *shared);
+
+/* ranks.c: several processes that do one job. The program has one context, which has joined them. Until the ranks have
+ * agreed to begin, a message is kept and not printed; afterwards rank 0 alone prints. */
+int cli_join(int argc, char **argv); /* as cli_begin */
+void cli_leave(void);
+tess_context *cli_context(void);
+bool cli_speaks(void); /* this rank prints */
+/* Returns true if the message must not be printed now. */
+bool cli_keep_message(const char *text);
+/* Collective, once: main calls it for a rank that did not come to cli_begin. `status` is -1 or an exit status; returns
+ * the same, or that of the lowest rank that failed. */
+int cli_agree(int status);
 
 /* words.c: texts of the library name settings, `memory_limit`; the program shows them with its options, --memory. */
 void cli_name_options(char *text);

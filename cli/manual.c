@@ -106,7 +106,10 @@ static void print_program(void)
     cli_print(stdout,
               ".SH ENVIRONMENT\n.TP\n.B TESSERA_CACHE\n"
               "folder of the measured rates (default: tessera in $XDG_CACHE_HOME, else in \\(ti/.cache)\n"
-              ".TP\n.B TESSERA_MODELS\nfolder of models to look in first\n");
+              ".TP\n.B TESSERA_MODELS\nfolder of models to look in first\n"
+              ".TP\n.B TESSERA_RANKS\noff: a process that mpirun or srun has started is a job of its own\n"
+              ".TP\n.B TESSERA_RANK_SECONDS\nsilence after which a rank is taken for lost (default 15)\n"
+              ".TP\n.B TESSERA_MPI\nthe MPI module to use, a file\n");
 }
 
 void cli_print_manual(const cli_verb *verb)

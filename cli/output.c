@@ -11,6 +11,8 @@ static const char *output_name = "standard output";
 
 void cli_print(FILE *to, const char *format, ...)
 {
+    if (!cli_speaks())
+        return;
     va_list args;
     va_start(args, format);
     if (vfprintf(to, format, args) < 0 && to == stdout && !output_error)
@@ -35,13 +37,10 @@ int cli_close_output(int status)
 
 int cli_begin(cli_shared *shared, bool polls, const char *output, tess_context **context)
 {
-    const int status = cli_record_ready(shared, output);
+    const int ready = cli_speaks() ? cli_record_ready(shared, output) : -1, status = cli_agree(ready);
     if (status >= 0)
         return status;
-    if (tess_context_create(context) != TESS_OK) {
-        cli_complain("no memory");
-        return CLI_FAILED;
-    }
+    *context = cli_context();
     cli_watch_signals(polls);
     return -1;
 }
@@ -56,6 +55,10 @@ static int exit_status(tess_status status)
 int cli_finish(tess_context *context, tess_status status, char *record, const cli_shared *shared)
 {
     int result = exit_status(status);
+    if (!cli_speaks()) {
+        tess_record_free(record);
+        return result;
+    }
     const bool to_output = shared->json && strcmp(shared->json, "-") == 0;
     char message[CLI_MESSAGE], *text = NULL;
     snprintf(message, sizeof message, "%s", tess_context_error(context));
@@ -78,6 +81,5 @@ int cli_finish(tess_context *context, tess_status status, char *record, const cl
         cli_complain("%s", *message ? message : "no memory");
     tess_record_free(text);
     tess_record_free(record);
-    tess_context_destroy(context);
     return result;
 }

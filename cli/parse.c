@@ -36,13 +36,15 @@ enum { SHARED_COUNT = sizeof shared_options / sizeof shared_options[0] };
 
 int cli_complain(const char *format, ...)
 {
+    char text[4 * CLI_MESSAGE];
     va_list args;
     va_start(args, format);
-    cli_end_line();
-    fputs("tessera: ", stderr);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    if (cli_keep_message(text))
+        return CLI_USAGE;
+    cli_end_line();
+    fprintf(stderr, "tessera: %s\n", text);
     return CLI_USAGE;
 }
 

@@ -115,7 +115,7 @@ bool cli_poll(void *user, int64_t done, int64_t total, double seconds)
 static bool on_progress(void *user, int64_t done, int64_t total, double seconds)
 {
     const cli_shared *shared = user;
-    if (shared->quiet || total <= 0)
+    if (shared->quiet || total <= 0 || !cli_speaks())
         return !cli_signal_caught();
     pthread_mutex_lock(&lock);
     static int terminal = -1; /* cached, because jobs poll often */
@@ -156,7 +156,7 @@ static void on_file(void *user, int64_t index, int64_t count, const char *name)
 static void on_note(void *user, tess_note_level level, const char *text)
 {
     const cli_shared *shared = user;
-    if (shared->quiet || (level == TESS_NOTE_DETAIL && !shared->verbose))
+    if (shared->quiet || !cli_speaks() || (level == TESS_NOTE_DETAIL && !shared->verbose))
         return;
     char line[CLI_MESSAGE];
     snprintf(line, sizeof line, "%s", text);

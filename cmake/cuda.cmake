@@ -43,10 +43,13 @@ function(tessera_add_cuda core shared)
   string(REPLACE ";" "," maps "${TESSERA_PREFIX_MAPS}")
   target_compile_options(tessera_cuda PRIVATE
     "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${maps};-O3;$<$<BOOL:${TESSERA_LINEINFO}>:-lineinfo>;--expt-relaxed-constexpr;-Werror;all-warnings;-Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers,-Werror>")
-  # Matrix instructions of Hopper exist for its own architecture alone; the rest is for every card since Ampere.
+  # Matrix instructions of Hopper exist for its own architecture alone, clusters since then; the rest is for every card since
+  # Ampere.
   foreach(source ${sources})
     if(source MATCHES "src/cuda/hopper/[^/]*\\.cu$")
       set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-gencode=arch=compute_90a,code=sm_90a")
+    elseif(source MATCHES "_cluster\\.cu$")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-gencode=arch=compute_90,code=[sm_90,compute_90]")
     elseif(source MATCHES "\\.cu$")
       set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS
         "-gencode=arch=compute_80,code=sm_80;-gencode=arch=compute_90,code=[sm_90,compute_90]")

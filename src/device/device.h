@@ -25,6 +25,7 @@ typedef struct tess_prepared tess_prepared;
 typedef struct tess_device_options {
     int threads;         /* CPU; 0 = all */
     int index;           /* number of the card */
+    bool in_turn;        /* an index beyond the last card starts again at the first */
     tess_memory *memory; /* counts the device's blocks; required, and outlives the device */
     tess_stop *stop;     /* may end work on the device early, outlives the device; NULL: never */
     const char *isa;     /* CPU kernels: NULL = best here, or "reference", "neon", "sse", "avx2", "avx512" */
@@ -44,6 +45,7 @@ typedef struct tess_op_needs {
 
 typedef struct tess_device_facts {
     char name[96]; /* e.g. "Neoverse-V1, neon+bf16" */
+    uint64_t id; /* which card it is, in all processes of the host; 0: the host's processors */
     uint64_t memory_total, memory_free;
     uint64_t driver_bytes; /* memory of the card used by context and libraries after open */
     int threads;

@@ -153,21 +153,69 @@ static tess_status calibrate(tess_engine *engine, const tess_json *models, tess_
     return tess_rates_save(engine->rates, error);
 }
 
+/* Collective. Lists where each rank runs and what it computes on; NULL if there is only one. */
+static tess_status ranks_of(tess_engine *engine, tess_json **list, tess_error *error)
+{
+    typedef struct entry {
+        char kind[16], name[96];
+        uint64_t id;
+    } entry;
+    tess_dist *dist = engine->dist;
+    *list = NULL;
+    if (dist->size == 1)
+        return TESS_OK;
+    entry mine = {.id = engine->facts.id}, *all = tess_small_alloc((size_t)dist->size, sizeof *all);
+    snprintf(mine.kind, sizeof mine.kind, "%s", engine->device->kind);
+    snprintf(mine.name, sizeof mine.name, "%s", engine->facts.name);
+    tess_status status = all ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for the ranks");
+    status = tess_dist_agree(dist, status, error);
+    if (status == TESS_OK)
+        status = tess_dist_gather(dist, &mine, sizeof mine, all, error);
+    if (status == TESS_OK)
+        *list = tess_json_array();
+    for (int r = 0; r < dist->size && status == TESS_OK; r++) {
+        tess_json *one = tess_json_object();
+        tess_json_set_int(&one, "rank", r);
+        tess_json_set_string(&one, "host", dist->places[r].host);
+        tess_json_set_int(&one, "pid", dist->places[r].pid);
+        tess_json_set_string(&one, "device", all[r].kind);
+        tess_json_set_string(&one, "device_name", all[r].name);
+        int first = 0; /* the lowest rank on the same device */
+        while (all[r].id != all[first].id || strcmp(dist->places[r].host, dist->places[first].host) != 0)
+            first++;
+        if (first < r)
+            tess_json_set_int(&one, "device_of_rank", first);
+        tess_json_append(list, one);
+    }
+    tess_small_free(all);
+    return status;
+}
+
 static tess_status fill(tess_engine *engine, bool measure, char **record, tess_error *error)
 {
+    tess_json *ranks;
+    TESS_TRY(ranks_of(engine, &ranks, error));
+    if (engine->dist->rank != 0)
+        return TESS_OK;
     tess_json *models = models_of();
     tess_status status = measure ? calibrate(engine, models, error) : TESS_OK;
     if (status != TESS_OK) {
         tess_json_free(models);
+        tess_json_free(ranks);
         return status;
     }
     tess_json *json = tess_record_begin("info", engine), *info = tess_json_object(),
               *libraries = tess_json_object();
     tess_json *calibration = tess_json_object();
     tess_json_set_bool(&libraries, "gdal", tess_image_load_library("probe.tif", NULL) == TESS_OK);
+    tess_json_set_bool(&libraries, "mpi", tess_dist_has_mpi());
+    if (engine->dist->size > 1)
+        tess_json_set_string(&libraries, "mpi_name", engine->dist->library);
     tess_json_set_string(&calibration, "path", tess_rates_path(engine->rates));
     tess_json_set_int(&calibration, "ops", tess_rates_count(engine->rates));
     tess_json_set(&info, "devices", devices_of(engine));
+    if (ranks)
+        tess_json_set(&info, "ranks", ranks);
     tess_json_set(&info, "models", models);
     tess_json_set(&info, "libraries", libraries);
     tess_json_set(&info, "calibration", calibration);
@@ -178,8 +226,11 @@ static tess_status fill(tess_engine *engine, bool measure, char **record, tess_e
 tess_status tess_info(tess_context *context, const tess_common *common, bool measure, char **record)
 {
     *record = NULL;
+    if (measure) /* ranks that share a host would disturb each other */
+        TESS_TRY(tess_context_alone(context, "calibration"));
     tess_engine engine;
-    tess_status status = tess_engine_open(&engine, &context->memory, common, &context->error);
+    tess_status status =
+        tess_engine_open_ranks(&engine, context->dist, &context->memory, common, &context->error);
     if (status == TESS_OK)
         status = fill(&engine, measure, record, &context->error);
     tess_engine_close(&engine);

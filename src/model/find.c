@@ -1,14 +1,13 @@
 /* Finds the weights of a model. A name with '/' or a known suffix is a file. Any other name is searched for in
- * $TESSERA_MODELS, then in share/tessera/models beside the file that contains this code (the program or the
- * shared library), then beside the program. No path is compiled in, so that an installation can be moved; the
- * build folder has its own share/. */
-#define _GNU_SOURCE
-#include <dlfcn.h>
+ * $TESSERA_MODELS, then in share/tessera/models beside this installation (base/beside.h); the build folder has its
+ * own share/. */
+#define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/beside.h"
 #include "model/model.h"
 
 enum { FILE_PATH = 4096 };
@@ -18,31 +17,6 @@ static const char *const beside[] = {"../share/tessera/models", "../../share/tes
                                      "share/tessera/models"};
 enum { BESIDE = sizeof beside / sizeof beside[0] };
 
-/* Path of the file that contains this function. Links are followed, so that a link to the program finds the
- * models too. */
-static bool own_file(char path[FILE_PATH])
-{
-    Dl_info found;
-    char *real = NULL;
-    /* dladdr gives the program's name as it was typed: only the name of a shared library is a path. */
-    if (dladdr((void *)(size_t)&tess_model_folder, &found) && found.dli_fname && strchr(found.dli_fname, '/'))
-        real = realpath(found.dli_fname, NULL);
-    const bool fits = real && strlen(real) < FILE_PATH;
-    if (fits)
-        strcpy(path, real);
-    free(real);
-    return fits;
-}
-
-static bool program_file(char path[FILE_PATH])
-{
-    const ssize_t length = readlink("/proc/self/exe", path, FILE_PATH - 1);
-    if (length <= 0)
-        return false;
-    path[length] = '\0';
-    return true;
-}
-
 bool tess_model_folder(int index, char *path, size_t size)
 {
     const char *named = getenv("TESSERA_MODELS");
@@ -50,19 +24,11 @@ bool tess_model_folder(int index, char *path, size_t size)
         snprintf(path, size, "%s", named);
         return true;
     }
-    char own[FILE_PATH], program[FILE_PATH];
-    const char *files[2];
-    int count = 0;
-    if (own_file(own))
-        files[count++] = own;
-    if (program_file(program) && (count == 0 || strcmp(own, program) != 0))
-        files[count++] = program;
-    if (index / BESIDE >= count)
+    char folder[FILE_PATH];
+    if (!tess_beside(index / BESIDE, folder, sizeof folder))
         return false;
-    const char *file = files[index / BESIDE], *slash = strrchr(file, '/');
-    const int length = slash ? (int)(slash - file) : 0;
     /* Skip a path that does not fit; the next ones may. */
-    if ((size_t)snprintf(path, size, "%.*s/%s", length, file, beside[index % BESIDE]) >= size)
+    if ((size_t)snprintf(path, size, "%s/%s", folder, beside[index % BESIDE]) >= size)
         path[0] = '\0';
     return true;
 }

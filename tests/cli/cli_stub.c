@@ -16,6 +16,7 @@
 
 #include "tessera_detect.h"
 #include "tessera_fill.h"
+#include "tessera_ranks.h"
 #include "tessera_study.h"
 #include "tessera_train.h"
 
@@ -43,6 +44,30 @@ void tess_context_destroy(tess_context *context)
 const char *tess_context_error(const tess_context *context)
 {
     return context->error;
+}
+
+tess_status tess_context_join(tess_context *context, const char *const *words, int count, tess_lost_fn lost)
+{
+    (void)context, (void)words, (void)count, (void)lost;
+    return TESS_OK;
+}
+
+int tess_context_rank(const tess_context *context)
+{
+    (void)context;
+    return 0;
+}
+
+int tess_context_ranks(const tess_context *context)
+{
+    (void)context;
+    return 1;
+}
+
+tess_status tess_context_agree(tess_context *context, tess_status mine, const char *message)
+{
+    (void)context, (void)message;
+    return mine;
 }
 
 void tess_emergency_cleanup(void)

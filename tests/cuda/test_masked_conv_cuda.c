@@ -37,6 +37,7 @@ static const mask_case mask_cases[] = {
     {"to an image", 2, 20, 37, 64, 3, 3, 1, 1, 1, false, true, 2, 1},
     {"odd channels", 2, 9, 14, 5, 7, 3, 1, 1, 1, false, true, 0, 1},
     {"1x1", 2, 9, 14, 48, 64, 1, 1, 0, 0, false, true, 0, 0},
+    {"1x1, three groups", 2, 17, 22, 64, 192, 1, 1, 0, 1, false, true, 0, 0},
 };
 
 static tess_block upload(tess_device *device, const void *data, size_t bytes)

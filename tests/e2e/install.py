@@ -37,12 +37,20 @@ def look_for_paths(bench, tree, build):
 def look_at_symbols(bench, tree):
     if not shutil.which("nm"):
         return
-    headers = "".join((tree / "include" / name).read_text() for name in ("tessera.h", "tessera_images.h", "tessera_study.h", "tessera_train.h", "tessera_fill.h", "tessera_detect.h"))
+    headers = "".join((tree / "include" / name).read_text() for name in ("tessera.h", "tessera_images.h", "tessera_study.h", "tessera_train.h", "tessera_ranks.h", "tessera_fill.h", "tessera_detect.h"))
     plain = re.sub(r"#define (?:.*\\\n)*.*\n", "", re.sub(r"/\*.*?\*/", "", headers, flags=re.S))  # no comments, no macros
     declared = set(re.findall(r"\b(tess_\w+)\(", plain))
     listed = run("nm", "-D", "--defined-only", next(tree.rglob("libtessera.so"))).stdout.decode()
     exported = {line.split()[-1] for line in listed.splitlines()}
     bench.check(exported == declared, f"exports what the headers declare: {sorted(exported ^ declared)}")
+
+
+def look_for_module(bench, tree):
+    """The installed program finds the MPI module: it says that this process is alone, not that there is no module."""
+    if not list(tree.rglob("tessera_mpi.so")):
+        return
+    alone = run(tree / "bin/tessera", "info", env={"PMI_SIZE": "2", "PMI_RANK": "0"})
+    bench.check(alone.returncode == 1 and b"the launcher started 2 ranks (PMI_SIZE), but" in alone.stderr, f"finds its MPI module: {alone.stderr.decode()}")
 
 
 def build_examples(bench, tree):
@@ -107,6 +115,7 @@ def main():
     tree = install(bench, build)
     look_for_paths(bench, tree, build)
     look_at_symbols(bench, tree)
+    look_for_module(bench, tree)
     shown = run(tree / "bin" / "tessera", "info", env={"TESSERA_MODELS": ""}).stdout.decode()
     bench.check(shown.count("drunet-color-small") == 1, "the installed program finds the models beside itself")
     ways, library = build_examples(bench, tree)

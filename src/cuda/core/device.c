@@ -85,7 +85,8 @@ static void cuda_facts(tess_device *device, tess_device_facts *facts)
     size_t left = 0, total = 0;
     tess_cuda_enter(device);
     tess_cuda_keep(device, cudaMemGetInfo(&left, &total), "cudaMemGetInfo");
-    *facts = (tess_device_facts){.memory_total = total,
+    *facts = (tess_device_facts){.id = cuda->id,
+                                 .memory_total = total,
                                  .memory_free = left,
                                  .driver_bytes = cuda->driver_bytes,
                                  .threads = cuda->threads,
@@ -110,7 +111,7 @@ static void cuda_destroy(tess_device *device)
     tess_small_free(cuda);
 }
 
-static tess_status find_card(tess_cuda *cuda, tess_error *error)
+static tess_status find_card(tess_cuda *cuda, bool in_turn, tess_error *error)
 {
     int count = 0, driver = 0;
     cudaError_t result = cudaGetDeviceCount(&count);
@@ -124,22 +125,27 @@ static tess_status find_card(tess_cuda *cuda, tess_error *error)
         return tess_fail(error, TESS_UNSUPPORTED,
                          "`device` cuda: no NVIDIA card found (%s); use `device` cpu",
                          result == cudaSuccess ? "the driver lists none" : cudaGetErrorString(result));
+    if (in_turn && cuda->index >= 0)
+        cuda->index %= count;
     if (cuda->index < 0 || cuda->index >= count)
         return tess_fail(error, TESS_BAD_OPTION, "`device` cuda:%d: there are cards 0 to %d", cuda->index,
                          count - 1);
     return TESS_OK;
 }
 
-static tess_status open_card(tess_cuda *cuda, tess_error *error)
+static tess_status open_card(tess_cuda *cuda, bool in_turn, tess_error *error)
 {
     static const int OLDEST = 80;
     struct cudaDeviceProp card;
     int driver = 0;
-    TESS_TRY(find_card(cuda, error));
+    TESS_TRY(find_card(cuda, in_turn, error));
     TESS_TRY(tess_cuda_check(cudaSetDevice(cuda->index), "cudaSetDevice", error));
     TESS_TRY(tess_cuda_check(cudaGetDeviceProperties(&card, cuda->index), "cudaGetDeviceProperties", error));
     TESS_TRY(tess_cuda_check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion", error));
     cuda->capability = 10 * card.major + card.minor;
+    uint64_t halves[2];
+    memcpy(halves, &card.uuid, sizeof halves);
+    cuda->id = halves[0] ^ halves[1] ? halves[0] ^ halves[1] : 1;
     snprintf(cuda->name, sizeof cuda->name, "%.90s", card.name);
     if (cuda->capability < OLDEST)
         return tess_fail(error, TESS_UNSUPPORTED,
@@ -188,7 +194,7 @@ static tess_status cuda_open(const tess_device_options *options, tess_device **o
                                  .graphs = &tess_cuda_graphs,
                                  .meters = &tess_cuda_meters,
                                  .ops = &cuda_ops};
-    tess_status status = open_card(cuda, error);
+    tess_status status = open_card(cuda, options->in_turn, error);
     if (status != TESS_OK) {
         cuda_destroy(&cuda->device);
         return status;

@@ -11,7 +11,7 @@ typedef struct tess_cuda {
     tess_device device; /* first: a tess_device * is a tess_cuda * */
     int index, capability, threads;
     char name[96];
-    uint64_t driver_bytes;
+    uint64_t id, driver_bytes;
     cudaStream_t stream; /* the default stream */
     void *scratch;
     pthread_mutex_t packing; /* protects the scratch */

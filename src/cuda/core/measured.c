@@ -204,7 +204,8 @@ tess_cuda_known tess_cuda_known_of(tess_device *device, const tess_op *op)
 const tess_kernel *tess_cuda_prefers(tess_device *device, const tess_op *op)
 {
     const char *forced = tess_cuda_of(device)->measured->forced;
-    if (op->kind == TESS_OP_FFT || op->kind == TESS_OP_FILTER || op->kind == TESS_OP_ATTENTION)
+    if (op->kind == TESS_OP_FFT || op->kind == TESS_OP_FILTER || op->kind == TESS_OP_ATTENTION ||
+        op->kind == TESS_OP_GROUP_NORM)
         return forced[0] ? tess_kernel_named(device, op, forced) : NULL;
     if (!tess_cuda_has_choice(op))
         return NULL;

@@ -8,7 +8,7 @@
 extern const tess_cuda_launch tess_cuda_hopper __attribute__((weak));
 
 extern const tess_kernel *const tess_cuda_kernels[];
-extern const tess_kernel tess_cuda_volume, tess_cuda_cudnn_row, tess_cuda_group_norm;
+extern const tess_kernel tess_cuda_volume, tess_cuda_cudnn_row, tess_cuda_norm_clusters, tess_cuda_group_norm;
 
 /* True for layers of networks on images, without a map: the ops of the rows hopper, cudnn and generic. */
 bool tess_cuda_is_image_layer(const tess_op *op);

@@ -10,6 +10,12 @@ static bool is_down(const tess_op *op)
     return op->kind == TESS_OP_CONV && op->kernel[TESS_HEIGHT] == 2;
 }
 
+/* A linear layer has one pixel, of which a tile would use nothing else: left to cuDNN. */
+static bool is_point(const tess_op *op)
+{
+    return op->kind == TESS_OP_CONV && op->kernel[TESS_HEIGHT] == 1 && op->out[0].h * op->out[0].w > 1;
+}
+
 /* Both kinds write the four phases of an image of twice the size: with one tap each, or with 2x2. */
 static bool is_up(const tess_op *op)
 {
@@ -42,11 +48,11 @@ static const char *refuses(const tess_op *op, int capability)
         return "takes square 2-D kernels";
     const bool padded = op->pad_before[TESS_HEIGHT] || op->pad_before[TESS_WIDTH] ||
                         op->pad_after[TESS_HEIGHT] || op->pad_after[TESS_WIDTH];
-    const bool two = side == 2 && step == 2 && !padded;
+    const bool two = side == 2 && step == 2 && !padded, one = is_point(op) && step == 1 && !padded;
     const bool taken = op->kind == TESS_OP_UP_CONV ? fuses_upsampling(op) && tess_op_residuals(op) == 0
-                                                   : two || (side == 3 && step == 1 && !is_up(op));
+                                                   : one || two || (side == 3 && step == 1 && !is_up(op));
     if (!taken)
-        return "takes 3x3, 2x2 with stride 2 and without padding, and enlarging by 2 of whole images";
+        return "takes 3x3, 1x1 and 2x2 with stride 2 without padding, and enlarging by 2 of whole images";
     if (!mappable(&op->in[0]) || !mappable(&op->out[0]))
         return "takes strides of 16 bytes";
     if (op->mapped &&
@@ -152,7 +158,7 @@ static cudaError_t run_shape(const tess_op *op, const tess_op_buffers *buffers, 
 {
     if (op->kind == TESS_OP_UP_CONV)
         return launch<T, 4, false, PLAIN_END, CHANNELS, ROWS>(op, buffers, stream);
-    if (is_up(op) || is_down(op))
+    if (is_up(op) || is_down(op) || is_point(op))
         return op->masked ? launch<T, 1, false, TAKES_MASK, CHANNELS, ROWS>(op, buffers, stream)
                           : launch<T, 1, false, PLAIN_END, CHANNELS, ROWS>(op, buffers, stream);
     return op->masked   ? run_nine<T, TAKES_MASK, ROWS>(op, buffers, stream)

@@ -1,4 +1,5 @@
-/* Group norm as a row of the NVIDIA device's kernels. */
+/* Group norm as two rows of the NVIDIA device's kernels, for the same packed parameters: in clusters, for images that fit
+ * them, and in three launches, for all. */
 #include "cuda/norm/group_norm.h"
 
 #include "cuda/core/device_impl.h"
@@ -21,6 +22,13 @@ static tess_status refuses(const tess_device *device, const tess_op *op, tess_er
     if (op->in[0].c > 1 << 20 || op->in[0].d * op->in[0].h * op->in[0].w > INT32_MAX)
         return tess_kernel_refuse(why, "takes up to 1048576 channels and 2147483647 pixels an image");
     return TESS_OK;
+}
+
+static tess_status cluster_refuses(const tess_device *device, const tess_op *op, tess_error *why)
+{
+    TESS_TRY(refuses(device, op, why));
+    const char *reason = tess_cuda_norm_cluster_refuses(op, tess_cuda_of((tess_device *)device)->capability);
+    return reason ? tess_kernel_refuse(why, reason) : TESS_OK;
 }
 
 static void norm_needs(tess_device *device, const tess_op *op, tess_op_needs *needs)
@@ -50,6 +58,32 @@ static void norm_run(tess_device *device, const tess_op *op, void *state, const 
     tess_cuda_keep(device, tess_cuda_group_norm_run(op, buffers, tess_cuda_stream_of(device, stream)),
                    "group norm");
 }
+
+/* A later row does the op on a card whose clusters are too small. */
+static tess_status cluster_prepare(tess_device *device, const tess_op *op, void **state, tess_error *error)
+{
+    bool fits = false;
+    *state = NULL;
+    tess_cuda_enter(device);
+    TESS_TRY(tess_cuda_check(tess_cuda_norm_cluster_load(op, &fits), "loading kernels", error));
+    return fits ? TESS_OK : tess_kernel_refuse(error, "this card cannot hold a cluster of this size");
+}
+
+static void cluster_run(tess_device *device, const tess_op *op, void *state, const tess_op_buffers *buffers,
+                        tess_stream *stream)
+{
+    (void)state;
+    tess_cuda_enter(device);
+    tess_cuda_keep(device, tess_cuda_norm_cluster_run(op, buffers, tess_cuda_stream_of(device, stream)),
+                   "group norm in clusters");
+}
+
+const tess_kernel tess_cuda_norm_clusters = {.name = "norm clusters",
+                                             .refuses = cluster_refuses,
+                                             .needs = norm_needs,
+                                             .pack = norm_pack,
+                                             .prepare = cluster_prepare,
+                                             .run = cluster_run};
 
 const tess_kernel tess_cuda_group_norm = {
     .name = "group norm", .refuses = refuses, .needs = norm_needs, .pack = norm_pack, .run = norm_run};

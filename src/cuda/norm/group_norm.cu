@@ -9,7 +9,13 @@
 namespace
 {
 
-enum { THREADS = TESS_CHANNEL_THREADS, BATCH = TESS_CHANNEL_BATCH, MOST_PARTS = 512, MERGERS = 128 };
+enum {
+    THREADS = TESS_CHANNEL_THREADS,
+    BATCH = TESS_CHANNEL_BATCH,
+    ENOUGH_PARTS = 64,
+    MOST_PARTS = 512,
+    MERGERS = 128
+};
 
 struct norm_job {
     tess_tensor in, out, more; /* more: scales and shifts */
@@ -111,9 +117,13 @@ __global__ void __launch_bounds__(THREADS) apply_kernel(const __grid_constant__ 
     }
 }
 
+/* Where an image has parts for about half of the card's multiprocessors, they become up to four times as large: merging
+ * the sums of the threads of a block takes longer than adding one batch of pixels. */
 unsigned parts_of(const tess_op *op)
 {
-    return channel_parts(&op->in[0], tess_pixels(&op->in[0]), MOST_PARTS);
+    const unsigned parts = channel_parts(&op->in[0], tess_pixels(&op->in[0]), 4 * MOST_PARTS),
+                   fewer = parts / 4 > ENOUGH_PARTS ? parts / 4 : (unsigned)ENOUGH_PARTS;
+    return parts < fewer ? parts : fewer;
 }
 
 template <typename T, typename U, int N> cudaError_t launch(norm_job &job, cudaStream_t stream)

@@ -37,11 +37,17 @@ static bool only_cards_have(const char *precision)
 tess_status tess_choice_open(tess_engine *engine, tess_memory *memory, const tess_common *common,
                              tess_error *error)
 {
+    return tess_choice_open_ranks(engine, NULL, memory, common, error);
+}
+
+tess_status tess_choice_open_ranks(tess_engine *engine, tess_dist *dist, tess_memory *memory,
+                                   const tess_common *common, tess_error *error)
+{
     const bool is_auto = strcmp(common->device, "auto") == 0,
                open = is_auto && has_cards() && !only_cards_have(common->precision);
     tess_common on_host = *common;
     on_host.device = "cpu";
-    TESS_TRY(tess_engine_open(engine, memory, open ? &on_host : common, error));
+    TESS_TRY(tess_engine_open_ranks(engine, dist, memory, open ? &on_host : common, error));
     engine->choice.undecided = open;
     return TESS_OK;
 }
@@ -136,30 +142,13 @@ static bool any_on_card(const tess_decision *d)
     return any;
 }
 
-tess_status tess_choice_settle(tess_engine *engine, const tess_common *common, const tess_work *work,
-                               tess_error *error)
+/* A card that cannot be opened leaves the engine on the CPU. */
+static tess_status move_to_card(tess_engine *engine, const tess_common *common, tess_error *error)
 {
     tess_engine_choice *choice = &engine->choice;
     tess_decision *d = &choice->decision;
-    line_up l = {.count = 0};
-    if (work->failed)
-        return tess_fail(error, TESS_NO_MEMORY, "no memory for the list of ops");
-    tess_status status = gather(engine, &l, error);
-    if (status == TESS_OK) {
-        tess_choose(work, (const tess_rates *const *)l.rates, l.count, l.candidates, d);
-        choice->predicted = true;
-    }
-    leave(&l);
-    TESS_TRY(status);
-    if (!choice->undecided) {
-        as_it_is(engine, strcmp(common->device, "auto") != 0);
-        return TESS_OK;
-    }
-    choice->undecided = false;
-    if (!any_on_card(d))
-        return TESS_OK;
     tess_error why = {""};
-    status = tess_engine_move(engine, common, "cuda", &why);
+    const tess_status status = tess_engine_move(engine, common, "cuda", &why);
     if (status == TESS_OK)
         return TESS_OK;
     if (strcmp(engine->device->kind, "cpu") != 0) /* opened, and then failed */
@@ -169,6 +158,35 @@ tess_status tess_choice_settle(tess_engine *engine, const tess_common *common, c
         d->chosen[i] = 0;
     d->seconds = d->device[0].seconds;
     return TESS_OK;
+}
+
+tess_status tess_choice_settle(tess_engine *engine, const tess_common *common, const tess_work *work,
+                               tess_error *error)
+{
+    tess_engine_choice *choice = &engine->choice;
+    tess_decision *d = &choice->decision;
+    line_up l = {.count = 0};
+    tess_status status =
+        work->failed ? tess_fail(error, TESS_NO_MEMORY, "no memory for the list of ops") : TESS_OK;
+    if (status == TESS_OK)
+        status = gather(engine, &l, error);
+    if (status == TESS_OK) {
+        tess_choose(work, (const tess_rates *const *)l.rates, l.count, l.candidates, d);
+        choice->predicted = true;
+    }
+    leave(&l);
+    TESS_TRY(tess_dist_agree(engine->dist, status, error));
+    if (!choice->undecided) {
+        as_it_is(engine, strcmp(common->device, "auto") != 0);
+        return TESS_OK;
+    }
+    choice->undecided = false;
+    /* Rank 0 decides for all: hosts may have measured different rates. */
+    TESS_TRY(tess_dist_broadcast(engine->dist, 0, d->chosen, sizeof d->chosen, error));
+    if (!any_on_card(d))
+        return TESS_OK;
+    TESS_TRY(tess_dist_agree(engine->dist, move_to_card(engine, common, error), error));
+    return tess_engine_compare(engine, error);
 }
 
 bool tess_choice_of_phase(const tess_engine *engine, int phase)

@@ -12,6 +12,9 @@
  * engine->choice.undecided is set until tess_choice_settle. */
 tess_status tess_choice_open(tess_engine *engine, tess_memory *memory, const tess_common *common,
                              tess_error *error) TESS_MUST_CHECK;
+/* Collective: the same for ranks that share the job; tess_choice_settle is then collective too, and rank 0 decides. */
+tess_status tess_choice_open_ranks(tess_engine *engine, tess_dist *dist, tess_memory *memory,
+                                   const tess_common *common, tess_error *error) TESS_MUST_CHECK;
 /* True if tess_choice_settle needs the work: the device is not decided, or machine files are to be predicted too. */
 bool tess_choice_wants_work(const tess_engine *engine);
 /* Predicts and decides, and moves the engine if a card is chosen for any phase. Models of the engine that are bound are bound

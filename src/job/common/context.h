@@ -4,10 +4,19 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "dist/dist.h"
+#include "tessera_ranks.h"
 
 struct tess_context {
     tess_memory memory; /* counts what its devices and files hold */
     tess_error error;
+    tess_dist *dist; /* the ranks that it has joined, or &alone */
+    tess_dist alone;
+    int rank; /* also if joining has failed */
+    tess_lost_fn lost;
 };
+
+/* Fails if there are several ranks: `verb` cannot share its work. */
+tess_status tess_context_alone(tess_context *context, const char *verb) TESS_MUST_CHECK;
 
 #endif

@@ -56,8 +56,13 @@ static bool has_separate_memory(const tess_device *device)
 static tess_status open_device(tess_engine *engine, const char *wanted, int threads, tess_device **device,
                                double *seconds, tess_error *error)
 {
-    tess_device_options options = {
-        .threads = threads, .memory = engine->memory, .stop = &engine->stop, .isa = getenv("TESSERA_ISA")};
+    const tess_dist *dist = engine->dist;
+    tess_device_options options = {.threads = threads,
+                                   .index = dist->places[dist->rank].local,
+                                   .in_turn = true, /* ranks take the cards of their host in turn */
+                                   .memory = engine->memory,
+                                   .stop = &engine->stop,
+                                   .isa = getenv("TESSERA_ISA")};
     if (options.isa && !*options.isa)
         options.isa = NULL;
     char kind[16];
@@ -66,6 +71,7 @@ static tess_status open_device(tess_engine *engine, const char *wanted, int thre
     if (colon) {
         char *end;
         options.index = (int)strtol(colon + 1, &end, 10);
+        options.in_turn = false;
         *colon = '\0';
         if (end == colon + 1 || *end || options.index < 0 || strcmp(kind, "cuda") != 0)
             return tess_fail(error, TESS_BAD_OPTION, "`device` %s: use auto, cpu, cuda or cuda:K", wanted);
@@ -96,13 +102,22 @@ static tess_status use_device(tess_engine *engine, tess_device *device, const te
 tess_status tess_engine_open(tess_engine *engine, tess_memory *memory, const tess_common *common,
                              tess_error *error)
 {
+    return tess_engine_open_on(engine, NULL, memory, common, error);
+}
+
+tess_status tess_engine_open_on(tess_engine *engine, tess_dist *dist, tess_memory *memory,
+                                const tess_common *common, tess_error *error)
+{
     memset(engine, 0, sizeof *engine);
+    tess_dist_init_solo(&engine->alone);
+    engine->dist = dist ? dist : &engine->alone;
+    engine->sharing = 1;
     engine->memory = memory;
     tess_stop_init(&engine->stop, common->progress, common->progress_user);
     if (common->threads < 0 || common->threads > 1024)
         return tess_fail(error, TESS_BAD_OPTION, "`threads` %d: use 1 to 1024, or 0 for all",
                          common->threads);
-    const int threads = useful_threads(common);
+    const int threads = common->threads > 0 ? useful_threads(common) : engine->dist->threads;
     tess_device *device = NULL;
     TESS_TRY(open_device(engine, common->device, threads, &device, &engine->choice.open_seconds, error));
     TESS_TRY(use_device(engine, device, common, error));
@@ -275,8 +290,8 @@ uint64_t tess_engine_free_limit(const tess_engine *engine)
 {
     /* Host memory is read now: libraries and threads have used address space since the engine was opened. */
     if (!engine->separate_memory)
-        return tess_host_memory_left() / 10 * 9;
-    const uint64_t left = engine->facts.memory_free;
+        return tess_host_memory_left() / 10 * 9 / (uint64_t)engine->sharing;
+    const uint64_t left = engine->facts.memory_free / (uint64_t)engine->sharing;
     const uint64_t reserve = left / 50 + ((uint64_t)64 << 20); /* for the driver's own tables */
     return left > reserve ? left - reserve : 0;
 }

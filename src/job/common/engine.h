@@ -5,6 +5,7 @@
 #include "base/pool.h"
 #include "base/stop.h"
 #include "device/device.h"
+#include "dist/dist.h"
 #include "model/model.h"
 #include "net/plan.h"
 #include "plan/choose.h"
@@ -38,6 +39,9 @@ typedef struct tess_engine_choice {
 } tess_engine_choice;
 
 typedef struct tess_engine {
+    tess_dist *dist; /* the ranks that share the job, or &alone */
+    tess_dist alone;
+    int sharing;         /* ranks that use this device's memory */
     tess_stop stop;      /* stops everything that runs on this engine */
     tess_memory *memory; /* the context's counter: counts all blocks of the job, also on the host */
     tess_device *device;
@@ -57,6 +61,15 @@ typedef struct tess_engine {
 /* Sets `stop` first, so that it is valid also if this fails. The engine must not move afterwards. */
 tess_status tess_engine_open(tess_engine *engine, tess_memory *memory, const tess_common *common,
                              tess_error *error) TESS_MUST_CHECK;
+/* Collective: the same for a job that ranks share; NULL: alone. Each takes its part of the host's cores and cards, and all must have
+ * found the same kind of device. */
+tess_status tess_engine_open_ranks(tess_engine *engine, tess_dist *dist, tess_memory *memory,
+                                   const tess_common *common, tess_error *error) TESS_MUST_CHECK;
+/* Its two parts. The first is not collective; NULL: alone. The second counts the ranks that share the device's memory, and
+ * is called again when the device has changed. */
+tess_status tess_engine_open_on(tess_engine *engine, tess_dist *dist, tess_memory *memory,
+                                const tess_common *common, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_engine_compare(tess_engine *engine, tess_error *error) TESS_MUST_CHECK;
 void tess_engine_close(tess_engine *engine);
 /* Opens another device in place of the one in use; memory, stop and host threads stay. Models are bound again; their weights
  * must not be loaded. If the device cannot be opened, nothing changes. */
@@ -88,7 +101,7 @@ tess_status tess_engine_load(tess_engine *engine, tess_error *error) TESS_MUST_C
 /* Learns the rate of reading and packing weights, in seconds for so many values. */
 void tess_engine_learn_weights(tess_engine *engine, double seconds, double values);
 void tess_engine_unload(tess_engine *engine);
-/* Returns the memory that the device can give if no limit is set. */
+/* Returns the memory that the device can give to this rank if no limit is set. */
 uint64_t tess_engine_free_limit(const tess_engine *engine);
 
 #endif

@@ -28,7 +28,7 @@ tess_json *tess_record_begin(const char *command, const tess_engine *engine)
         tess_json_set_string(&record, "device_name", engine->facts.name);
         tess_json_set_string(&record, "precision", engine->precision);
         tess_json_set_int(&record, "threads", tess_pool_threads(engine->host));
-        tess_json_set_int(&record, "ranks", 1);
+        tess_json_set_int(&record, "ranks", engine->dist->size);
     }
     return record;
 }

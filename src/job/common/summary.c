@@ -40,9 +40,13 @@ static void say_choice(tess_summary *w, const tess_json *plan)
 
 void tess_say_device(tess_summary *w, const tess_json *record)
 {
-    tess_say(w, "device    %s (%s), %s, %lld thread(s)\n", tess_json_get_string(record, "device", "?"),
+    const int64_t ranks = tess_json_get_int(record, "ranks", 1);
+    tess_say(w, "device    %s (%s), %s, %lld thread(s)", tess_json_get_string(record, "device", "?"),
              tess_json_get_string(record, "device_name", "?"), tess_json_get_string(record, "precision", "?"),
              (long long)tess_json_get_int(record, "threads", 0));
+    if (ranks > 1)
+        tess_say(w, " on each of %lld ranks", (long long)ranks);
+    tess_say(w, "\n");
     say_choice(w, tess_json_get(record, "plan"));
 }
 
@@ -246,8 +250,22 @@ static void say_reconstruct(tess_summary *w, const tess_json *own)
                  tess_json_get_string(own, "baseline", "?"));
 }
 
+static void say_ranks(tess_summary *w, const tess_json *ranks)
+{
+    const int64_t count = tess_json_length(ranks);
+    if (count)
+        tess_say(w, "ranks     %lld\n", (long long)count);
+    for (int64_t i = 0; i < count; i++) {
+        const tess_json *one = tess_json_at(ranks, i);
+        tess_say(w, "rank      %lld: %s, pid %lld, %s: %s\n", (long long)i,
+                 tess_json_get_string(one, "host", "?"), (long long)tess_json_get_int(one, "pid", 0),
+                 tess_json_get_string(one, "device", "?"), tess_json_get_string(one, "device_name", "?"));
+    }
+}
+
 static void say_info(tess_summary *w, const tess_json *info)
 {
+    say_ranks(w, tess_json_get(info, "ranks"));
     const tess_json *devices = tess_json_get(info, "devices"), *models = tess_json_get(info, "models");
     for (int64_t i = 0; i < tess_json_length(devices); i++) {
         const tess_json *d = tess_json_at(devices, i);
@@ -273,6 +291,10 @@ static void say_info(tess_summary *w, const tess_json *info)
              tess_json_get_bool(tess_json_get(info, "libraries"), "gdal", false)
                  ? "found"
                  : "missing (PNG and NPY only)");
+    tess_say(w, "library   MPI: %s\n",
+             tess_json_get_bool(tess_json_get(info, "libraries"), "mpi", false)
+                 ? tess_json_get_string(tess_json_get(info, "libraries"), "mpi_name", "module found")
+                 : "missing (one process only)");
     const tess_json *calibration = tess_json_get(info, "calibration");
     tess_say(w, "rates     %lld op classes measured, %s\n",
              (long long)tess_json_get_int(calibration, "ops", 0),

@@ -31,6 +31,7 @@ tess_status tess_convert(tess_context *context, const char *input, const char *o
 {
     *record = NULL;
     tess_error *error = &context->error;
+    TESS_TRY(tess_context_alone(context, "convert"));
     size_t length = strlen(output), end = strlen(".safetensors");
     if (length <= end || strcmp(output + length - end, ".safetensors") != 0)
         return tess_fail(error, TESS_BAD_OPTION, "%s: the output's name must end in .safetensors", output);

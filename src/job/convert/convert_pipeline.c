@@ -198,6 +198,7 @@ tess_status tess_import_pipeline(tess_context *context, const tess_import_settin
 import im = {.settings = settings, .memory = & context->memory };
     tess_json *yaml = NULL;
     *record = NULL;
+    TESS_TRY(tess_context_alone(context, "convert"));
     TESS_TRY(check_settings(&im, error));
     tess_status status = tess_yaml_read(settings->input, &yaml, error);
     if (status != TESS_OK)

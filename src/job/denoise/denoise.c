@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-#include "base/checked.h"
 #include "base/clock.h"
 #include "base/process.h"
 #include "job/common/choice.h"
@@ -15,8 +15,6 @@
 #include "job/common/note.h"
 #include "job/common/record.h"
 
-enum { TUNED = 5 }; /* sizes, each half of the one before */
-static const double CALIBRATION_SECONDS = 3;
 static const char STOPPED[] = "stopped; no half-written output is left";
 
 static tess_status check_settings(const tess_denoise_settings *s, tess_error *error)
@@ -86,29 +84,56 @@ static void doubt_sigma(const tess_denoise_job *job, const tess_engine_model *m)
                   sigma, m->path, m->model.sigma_most);
 }
 
-/* Reads headers and opens models and libraries: after this nothing new is loaded. */
-static tess_status describe(tess_denoise_job *job, tess_memory *memory, bool will_run, tess_error *error)
+static tess_status list_files(tess_denoise_job *job, tess_error *error)
 {
-    const tess_denoise_settings *s = job->settings;
-    TESS_TRY(tess_choice_open(&job->engine, memory, &s->common, error));
     TESS_TRY(tess_denoise_list(job, error));
     job->listed = true;
-    TESS_TRY(tess_denoise_check_targets(job, error));
-    for (int64_t i = 0; i < job->count; i++) {
-        tess_denoise_file *file = &job->files[i];
-        const char *used[] = {file->input, file->output, file->truth};
-        TESS_TRY(tess_stop_check(&job->engine.stop, error));
-        TESS_TRY(tess_record_apart(&s->common, used, 3, error));
-        if (file->skipped)
-            continue;
-        tess_status status = TESS_OK;
-        for (int k = 0; k < 3 && status == TESS_OK; k++)
-            if (used[k])
-                status = tess_image_load_library(used[k], error);
-        if (status == TESS_OK)
-            status = tess_denoise_describe(&job->engine, s, file, error);
-        TESS_TRY(tess_denoise_settle(job, file, status, error));
-    }
+    return tess_denoise_check_targets(job, error);
+}
+
+static tess_status describe_file(tess_denoise_job *job, tess_denoise_file *file, tess_error *error)
+{
+    const tess_denoise_settings *s = job->settings;
+    const char *used[] = {file->input, file->output, file->truth};
+    TESS_TRY(tess_stop_check(&job->engine.stop, error));
+    TESS_TRY(tess_record_apart(&s->common, used, 3, error));
+    if (file->skipped)
+        return TESS_OK;
+    tess_status status = TESS_OK;
+    for (int k = 0; k < 3 && status == TESS_OK; k++)
+        if (used[k])
+            status = tess_image_load_library(used[k], error);
+    if (status == TESS_OK)
+        status = tess_denoise_describe(&job->engine, s, file, error);
+    file->fresh = true;
+    return tess_denoise_settle(job, file, status, error);
+}
+
+/* Reading headers, and samples where the noise is estimated, is shared by the ranks. */
+static tess_status describe_files(tess_denoise_job *job, tess_error *error)
+{
+    tess_dist *dist = job->engine.dist;
+    const uint32_t counter = tess_dist_counter(dist);
+    tess_status status = TESS_OK;
+    tess_voice_own(job->voice, true);
+    for (int64_t i; status == TESS_OK && (i = tess_dist_next(dist, counter)) < job->count;)
+        status = describe_file(job, &job->files[i], error);
+    tess_voice_own(job->voice, false);
+    if (status != TESS_OK)
+        tess_dist_drain(dist, counter);
+    TESS_TRY(tess_dist_agree(dist, status, error));
+    return tess_denoise_share(job, error);
+}
+
+/* Reads headers and opens models and libraries: after this nothing new is loaded. */
+static tess_status describe(tess_denoise_job *job, tess_context *context, bool will_run, tess_error *error)
+{
+    const tess_denoise_settings *s = job->settings;
+    tess_memory *memory = &context->memory;
+    TESS_TRY(tess_choice_open_ranks(&job->engine, context->dist, memory, &s->common, error));
+    TESS_TRY(tess_dist_agree(job->engine.dist, list_files(job, error), error));
+    TESS_TRY(tess_denoise_same_list(job, error));
+    TESS_TRY(describe_files(job, error));
     for (int m = 0; m < job->engine.model_count; m++) {
         const char *const weights = job->engine.models[m].path;
         TESS_TRY(tess_record_apart(&s->common, &weights, 1, error));
@@ -145,18 +170,33 @@ void tess_denoise_announce(const tess_denoise_job *job, int64_t index)
 static tess_status run(tess_denoise_job *job, tess_error *error)
 {
     tess_stop *stop = &job->engine.stop;
+    tess_dist *dist = job->engine.dist;
     int64_t pixels = 0, left = 0;
     for (int64_t i = 0; i < job->count; i++)
         if (tess_denoise_todo(&job->files[i]))
             pixels += tess_denoise_rows(&job->files[i].info) * job->files[i].info.width;
     if (pixels == 0)
         return TESS_OK; /* no file to process: load and create nothing */
+    tess_status status = TESS_OK;
     if (job->folder && mkdir(job->settings->output, 0777) != 0 && errno != EEXIST)
-        return tess_fail(error, TESS_IO_FAILED, "%s: cannot make this folder: %s", job->settings->output,
-                         strerror(errno));
+        status = tess_fail(error, TESS_IO_FAILED, "%s: cannot make this folder: %s", job->settings->output,
+                           strerror(errno));
+    /* A rank that fails at once would take all files from the others. */
+    else if (dist->size > 1 && access(job->settings->output, W_OK | X_OK) != 0)
+        status = tess_fail(error, TESS_IO_FAILED, "%s: %s", job->settings->output, strerror(errno));
+    TESS_TRY(tess_dist_agree(dist, status, error));
+    TESS_TRY(tess_denoise_deal(job, error));
     tess_stop_begin(stop, pixels);
-    TESS_TRY(job->engine.separate_memory && !job->volumes ? tess_denoise_run_queue(job, error)
-                                                          : tess_denoise_run_host(job, error));
+    tess_voice_own(job->voice, true);
+    status = job->engine.separate_memory && !job->volumes ? tess_denoise_run_queue(job, error)
+                                                          : tess_denoise_run_host(job, error);
+    tess_voice_own(job->voice, false);
+    if (status != TESS_OK || tess_stop_wanted(stop))
+        tess_dist_drain(dist, job->counter);
+    status = tess_dist_agree(dist, status, error);
+    tess_error other;
+    const tess_status shared = tess_denoise_share(job, status == TESS_OK ? error : &other);
+    TESS_TRY(status != TESS_OK ? status : shared);
     for (int64_t i = 0; i < job->count; i++)
         left += tess_denoise_todo(&job->files[i]) && !job->files[i].done;
     if (left)
@@ -185,70 +225,11 @@ static tess_status verdict(const tess_denoise_job *job, tess_error *error)
                      (long long)job->count, first->error ? first->error : "no memory");
 }
 
-typedef tess_status (*rates_fn)(tess_rates *, const tess_net_plan *, tess_rates_budget, tess_error *);
-
-static tess_status with_plan(const tess_denoise_job *job, const tess_denoise_file *file,
-                             tess_plan_shape shape, rates_fn measure, tess_rates_budget budget)
-{
-    tess_net_plan *plan = NULL;
-    tess_status status = tess_net_plan_create(file->model->bound, shape, &plan, NULL);
-    if (status == TESS_OK)
-        status = measure(job->engine.rates, plan, budget, NULL);
-    tess_net_plan_destroy(plan);
-    return status;
-}
-
-/* A job that is much faster than planned shows that the rates were measured while the machine was busy. A slower job
- * only shows that the machine is busy now. */
-static bool faster_than_planned(const tess_denoise_job *job)
-{
-    double seconds = 0;
-    for (int64_t i = 0; i < job->count; i++)
-        seconds += job->files[i].seconds;
-    return job->planned_seconds > 1.25 * seconds && seconds > 0.1;
-}
-
-/* Measures kernels at the job's sizes, then rates. Errors are ignored: the job is done, and without rates only the
- * seconds of the next plan are less exact. */
-static void calibrate(tess_denoise_job *job)
-{
-    const tess_denoise_file *file = tess_denoise_largest(job);
-    if (!tess_denoise_todo(file) || !file->model || job->volumes)
-        return;
-    if (job->figures.shape_mean_seconds > 0)
-        tess_rates_set(job->engine.rates, TESS_COST_SHAPE, job->figures.shape_mean_seconds, 1e-18);
-    const tess_choice_run run = {"denoise", job->wall, tess_denoise_seconds(job), job->planned_seconds,
-                                 file->choice.calibrated};
-    tess_choice_learn(&job->engine, &run);
-    const tess_cut_plan *choice = &file->choice;
-    const int64_t grid = tess_net_grid(file->model->model.net, TESS_HEIGHT);
-    const tess_plan_shape largest = {choice->batch, tess_axis_largest_window(&choice->rows),
-                                     tess_axis_largest_window(&choice->cols)};
-    const double start = tess_clock();
-    /* Stays within the job's planned bytes: its blocks are free again, the weights are not. */
-    tess_rates_budget budget = {CALIBRATION_SECONDS, job->planned_total - job->planned.by[TESS_MEM_WEIGHTS],
-                                faster_than_planned(job)};
-    tess_status status = TESS_OK;
-    /* Also measures smaller sizes, for smaller images and tiles of later jobs. */
-    for (int i = 0; i < TUNED && status == TESS_OK && job->engine.device->ops->tune; i++) {
-        const tess_plan_shape shape = {largest.n, tess_round_up(largest.h >> i / 2, grid),
-                                       tess_round_up(largest.w >> (i + 1) / 2, grid)};
-        status = with_plan(job, file, shape, tess_rates_tune, budget);
-        budget.seconds = CALIBRATION_SECONDS - (tess_clock() - start);
-    }
-    if (status == TESS_OK)
-        status = with_plan(job, file, (tess_plan_shape){1, grid, grid}, tess_rates_measure, budget);
-    if (status == TESS_OK)
-        status = tess_rates_measure_run(job->engine.rates, file->model->bound, grid,
-                                        file->model->weights.data, budget, NULL);
-    (void)status;
-}
-
 /* The job ended before all files were processed. The record still reports the finished ones. */
 static tess_status broken_off(tess_denoise_job *job, bool ran, tess_status status, char **record,
                               tess_error *error)
 {
-    job->interrupted = tess_stop_wanted(&job->engine.stop);
+    job->interrupted = tess_stop_wanted(&job->engine.stop) || status == TESS_INTERRUPTED;
     if (!job->interrupted && !(ran && job->folder))
         return status;
     int64_t done = 0, todo = 0;
@@ -279,39 +260,70 @@ static tess_status broken_off(tess_denoise_job *job, bool ran, tess_status statu
         (long long)done, (long long)todo);
 }
 
-static tess_status denoise(tess_context *context, const tess_denoise_settings *settings, bool plan_only,
+/* Collective. Rank 0 plans for all: what it chooses changes results. */
+static tess_status plan(tess_denoise_job *job, tess_error *error)
+{
+    tess_engine *engine = &job->engine;
+    const uint64_t asked = job->settings->common.memory_limit;
+    uint64_t limit = asked ? asked : tess_engine_free_limit(engine);
+    TESS_TRY(tess_denoise_share_limit(job, &limit, error));
+    const tess_status status = engine->dist->rank == 0 ? tess_denoise_plan(job, limit, error) : TESS_OK;
+    return tess_denoise_share_plan(job, status, error);
+}
+
+static tess_status finish(tess_denoise_job *job, bool ran, tess_status status, char **record,
+                          tess_error *error)
+{
+    tess_error other;
+    if (ran) {
+        const tess_status shared = tess_denoise_share_figures(job, status == TESS_OK ? error : &other);
+        status = status == TESS_OK ? shared : status;
+    }
+    for (int64_t i = 0; i < job->count && ran; i++)
+        tess_denoise_note_result(job->settings, &job->files[i]);
+    if (status != TESS_OK)
+        status = broken_off(job, ran, status, record, error);
+    else
+        status = tess_record_end(tess_denoise_record(job, ran), record, error);
+    if (status == TESS_OK)
+        status = verdict(job, error);
+    if (ran && status == TESS_OK && job->engine.dist->size == 1)
+        tess_denoise_calibrate(job); /* ranks that share a host would disturb each other */
+    return status;
+}
+
+static tess_status denoise(tess_context *context, const tess_denoise_settings *given, bool plan_only,
                            char **record)
 {
+    tess_denoise_settings settings = *given;
     tess_denoise_job job;
+    tess_voice voice;
     memset(&job, 0, sizeof job);
-    job.settings = settings;
+    job.settings = &settings;
+    job.voice = &voice;
     job.start = tess_clock();
     *record = NULL;
     tess_error *error = &context->error;
-    tess_status status = check_settings(settings, error);
+    if (plan_only)
+        TESS_TRY(tess_context_alone(context, "plan"));
+    TESS_TRY(tess_dist_agree(context->dist, check_settings(&settings, error), error));
+    tess_voice_begin(&voice, context->dist, &settings.common);
+    tess_status status = describe(&job, context, !plan_only, error);
     if (status == TESS_OK)
-        status = describe(&job, &context->memory, !plan_only, error);
-    if (status == TESS_OK)
-        status = tess_denoise_plan(&job,
-                                   settings->common.memory_limit ? settings->common.memory_limit
-                                                                 : tess_engine_free_limit(&job.engine),
-                                   error);
-    bool ran = status == TESS_OK && !plan_only;
+        status = plan(&job, error);
+    const bool ran = status == TESS_OK && !plan_only;
     if (ran)
         status = run(&job, error);
     job.wall = tess_clock() - job.start;
-    for (int64_t i = 0; i < job.count && ran; i++)
-        tess_denoise_note_result(settings, &job.files[i]);
-    if (status != TESS_OK)
-        status = broken_off(&job, ran, status, record, error);
-    else
-        status = tess_record_end(tess_denoise_record(&job, ran), record, error);
-    if (status == TESS_OK)
-        status = verdict(&job, error);
-    if (ran && status == TESS_OK)
-        calibrate(&job);
+    status = tess_dist_agree(context->dist, finish(&job, ran, status, record, error), error);
     tess_engine_close(&job.engine);
     tess_denoise_list_free(job.files, job.count);
+    tess_small_free(job.order);
+    tess_voice_end(&voice);
+    if (context->dist->rank != 0) {
+        tess_record_free(*record);
+        *record = NULL;
+    }
     return status;
 }
 

@@ -6,6 +6,7 @@
 #include "io/image.h"
 #include "job/common/engine.h"
 #include "job/common/pixels.h"
+#include "job/common/voice.h"
 #include "plan/cut.h"
 #include "tensor/noise.h"
 #include "tensor/samples.h"
@@ -69,6 +70,8 @@ typedef struct tess_denoise_file {
     char *error;      /* owned; NULL: no error */
     bool skipped;     /* its output exists and is kept */
     bool begun, done; /* done: its output is written */
+    int rank;         /* that processes it */
+    bool fresh;       /* this rank has changed it since the ranks last shared what they know */
 } tess_denoise_file;
 
 /* Memory to denoise an image: its rows, and the network in host memory (windows) or on a device with separate memory
@@ -78,6 +81,17 @@ typedef struct tess_denoise_blocks {
     tess_windows *windows;
     tess_queue *queue;
 } tess_denoise_blocks;
+
+enum { TESS_DENOISE_WORDS = 16 };
+/* A constant text of another rank. */
+typedef struct tess_denoise_word {
+    char text[24];
+} tess_denoise_word;
+/* A file in the order in which ranks take them. */
+typedef struct tess_denoise_order {
+    double seconds;
+    int64_t index;
+} tess_denoise_order;
 
 /* The whole job: plan and results. */
 typedef struct tess_denoise_job {
@@ -98,6 +112,16 @@ typedef struct tess_denoise_job {
     char replanned[128];       /* the reason, if the job was planned again */
     uint64_t baseline;         /* bytes free on the device before the plan's blocks */
     uint64_t overhead, loaded; /* resident bytes before the plan, and after the weights are loaded */
+    /* Measured, the most of all ranks; in a record of a job that did not run they are 0. */
+    tess_mem_usage peak;
+    uint64_t resident;
+    double seconds;
+    /* Ranks that share the files: */
+    tess_voice *voice;
+    tess_denoise_order *order; /* owned; NULL: as listed */
+    uint32_t counter;          /* that gives out the files */
+    tess_denoise_word words[TESS_DENOISE_WORDS];
+    int word_count;
 } tess_denoise_job;
 
 /* Channels without alpha. */
@@ -224,6 +248,9 @@ tess_status tess_denoise_list(tess_denoise_job *job, tess_error *error) TESS_MUS
 tess_status tess_denoise_check_targets(const tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
 void tess_denoise_list_free(tess_denoise_file *files, int64_t count);
 
+/* Measures kernels at the job's sizes, then rates, for the plans of later jobs. */
+void tess_denoise_calibrate(tess_denoise_job *job);
+
 /* Notes for the user: that an array is read as a volume; how samples are scaled for the output and compared with the
  * truth; what the output lacks, and what its figures leave out. */
 void tess_denoise_note_axes(const tess_denoise_settings *settings, const tess_denoise_file *file);
@@ -236,5 +263,27 @@ double tess_denoise_seconds(const tess_denoise_job *job);
 tess_json *tess_denoise_record(const tess_denoise_job *job, bool ran);
 /* The largest image that can be processed: its plan is reported as the job's. */
 const tess_denoise_file *tess_denoise_largest(const tess_denoise_job *job);
+
+/* denoise_ranks.c, denoise_share.c: a job of many files, shared by ranks. Each file is described and processed by one
+ * rank, in dynamic order; rank 0 plans for all, so that the result of a file does not depend on who processes it.
+ * Collective, all of them but tess_denoise_take; with one rank they do nothing, unless stated otherwise. */
+/* Fails if the ranks do not see the same files, or if there is only one. */
+tess_status tess_denoise_same_list(tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
+/* All ranks get what the files that are `fresh` on a rank have become there, and rank 0 the notes about them. */
+tess_status tess_denoise_share(tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
+/* Rank 0's plan becomes the plan of all ranks. `mine` is the status of making it, on rank 0. */
+tess_status tess_denoise_share_plan(tess_denoise_job *job, tess_status mine,
+                                    tess_error *error) TESS_MUST_CHECK;
+/* Lowers the limit to the least of all ranks. */
+tess_status tess_denoise_share_limit(tess_denoise_job *job, uint64_t *limit,
+                                     tess_error *error) TESS_MUST_CHECK;
+/* Sets the job's figures to the most of all ranks; with one rank, to its own. */
+tess_status tess_denoise_share_figures(tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
+
+/* Starts giving out files: in their order, or with several ranks the largest first, so that no rank is left with a large
+ * one at the end. */
+tess_status tess_denoise_deal(tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
+/* The next file that this rank is to process; -1: none is left. One thread at a time. */
+int64_t tess_denoise_take(tess_denoise_job *job);
 
 #endif

@@ -97,7 +97,7 @@ tess_status tess_denoise_choose(tess_denoise_job *job, tess_error *error)
     const bool on_host = !job->engine.separate_memory;
     if (!tess_choice_wants_work(&job->engine))
         return TESS_OK;
-    tess_status status = list(job, &s, error);
+    tess_status status = tess_dist_agree(job->engine.dist, list(job, &s, error), error);
     if (status == TESS_OK)
         status = tess_choice_settle(&job->engine, &job->settings->common, &s.work, error);
     tess_work_clear(&s.work);

@@ -14,7 +14,7 @@ typedef struct many {
     tess_denoise_job *job;
     tess_queue *queue;
     pthread_mutex_t mutex;
-    int64_t next; /* all files before it have started */
+    int64_t next; /* after the last file that has started */
     int64_t announced;
     tess_status status; /* the error that stops the job, and its message */
     tess_error error;
@@ -88,12 +88,12 @@ static tess_denoise_file *take_file(many *m)
 {
     tess_denoise_file *file = NULL;
     pthread_mutex_lock(&m->mutex);
-    while (!file && m->status == TESS_OK && m->next < m->job->count &&
-           !tess_stop_wanted(&m->job->engine.stop)) {
-        file = &m->job->files[m->next++];
-        file->begun = tess_denoise_todo(file);
-        if (!file->begun)
-            file = NULL;
+    const int64_t index =
+        m->status == TESS_OK && !tess_stop_wanted(&m->job->engine.stop) ? tess_denoise_take(m->job) : -1;
+    if (index >= 0) {
+        file = &m->job->files[index];
+        file->begun = true;
+        m->next = tess_max_i64(m->next, index + 1);
     }
     pthread_mutex_unlock(&m->mutex);
     return file;

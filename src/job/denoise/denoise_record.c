@@ -90,19 +90,18 @@ double tess_denoise_seconds(const tess_denoise_job *job)
 
 static void add_measured(tess_json **record, const tess_denoise_job *job)
 {
-    const double seconds = tess_denoise_seconds(job);
+    const double seconds = job->seconds;
+    const tess_mem_usage peak = job->peak;
     double pixels = 0;
     for (int64_t i = 0; i < job->count; i++)
         if (tess_denoise_todo(&job->files[i]))
             pixels += (double)tess_denoise_rows(&job->files[i].info) * (double)job->files[i].info.width;
-    tess_mem_usage peak;
-    tess_memory_peak(job->engine.memory, tess_engine_scope(&job->engine), &peak);
     tess_json *measured = tess_json_object();
     tess_json_set_double(&measured, "seconds", seconds);
     tess_json_set_double(&measured, "megapixels_per_second", seconds > 0 ? 1e-6 * pixels / seconds : 0);
     tess_json_set_double(&measured, "wall_seconds", tess_clock() - job->start);
     tess_json_set(&measured, "peak_bytes", tess_record_bytes(&peak.bytes, peak.total));
-    tess_json_set_int(&measured, "resident_bytes", (int64_t)tess_process_peak());
+    tess_json_set_int(&measured, "resident_bytes", (int64_t)job->resident);
     tess_json_set_int(&measured, "overhead_bytes", (int64_t)job->overhead);
     tess_json_set_int(&measured, "loaded_bytes", (int64_t)job->loaded);
     tess_json_set_int(&measured, "host_bytes", (int64_t)job->host_bytes);
@@ -255,6 +254,8 @@ static void add_files(tess_json **record, const tess_denoise_job *job)
         tess_json_set_int(&entry, "width", file->info.width);
         add_samples(&entry, job->settings, file);
         tess_json_set_double(&entry, "seconds", file->seconds);
+        if (job->engine.dist->size > 1)
+            tess_json_set_int(&entry, "rank", file->rank);
         set_finite(&entry, "psnr_db", file->psnr);
         set_finite(&entry, "ssim", file->ssim);
         if (file->status != TESS_OK)

@@ -26,10 +26,8 @@ tess_status tess_denoise_run_host(tess_denoise_job *job, tess_error *error)
     TESS_TRY(tess_windows_create(&settings, &blocks.windows, error));
     job->loaded = tess_process_resident();
     tess_status result = TESS_OK;
-    for (int64_t i = 0; i < job->count && result == TESS_OK; i++) {
+    for (int64_t i; result == TESS_OK && (i = tess_denoise_take(job)) >= 0;) {
         tess_denoise_file *file = &job->files[i];
-        if (!tess_denoise_todo(file))
-            continue;
         tess_denoise_announce(job, i);
         tess_status status = fit_blocks(job->engine.memory, &blocks, &file->choice, error);
         if (status == TESS_OK)

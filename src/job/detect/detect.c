@@ -18,6 +18,7 @@ static tess_status detect(tess_context *context, const tess_detect_settings *set
 {
     tess_error *error = &context->error;
     *record = NULL;
+    TESS_TRY(tess_context_alone(context, "detect"));
     tess_detect_job *job = tess_small_alloc(1, sizeof *job); /* the engine must not move, and it is large */
     if (!job)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a job");

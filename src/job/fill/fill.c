@@ -31,6 +31,7 @@ static tess_status fill(tess_context *context, const tess_fill_settings *setting
 {
     tess_error *error = &context->error;
     *record = NULL;
+    TESS_TRY(tess_context_alone(context, "fill"));
     tess_fill_job *job = tess_small_alloc(1, sizeof *job); /* the engine must not move, and it is large */
     if (!job)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a job");

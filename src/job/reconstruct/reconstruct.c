@@ -292,6 +292,7 @@ static tess_status reconstruct(tess_context *context, const tess_reconstruct_set
 {
     tess_error *error = &context->error;
     *record = NULL;
+    TESS_TRY(tess_context_alone(context, "reconstruct"));
     TESS_TRY(tess_reconstruct_check(settings, error));
     reconstruct_job job;
     memset(&job, 0, sizeof job);

@@ -155,6 +155,7 @@ tess_status tess_bench(tess_context *context, const tess_bench_settings *setting
 {
     static const char *const networks[] = {"random:drunet", "random:unet", "random:dncnn"};
     tess_error *error = &context->error;
+    TESS_TRY(tess_context_alone(context, "bench"));
     TESS_TRY(check_settings(settings, error));
     if (strcmp(settings->study, "dem") == 0)
         return tess_bench_dem(settings, &context->memory, error);

@@ -39,6 +39,7 @@ static tess_status train(tess_context *context, const tess_train_settings *setti
 {
     tess_error *error = &context->error;
     *record = NULL;
+    TESS_TRY(tess_context_alone(context, "train"));
     tess_train_job *job = tess_small_alloc(1, sizeof *job); /* the engine must not move, and it is large */
     if (!job)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a training run");

@@ -1,0 +1,78 @@
+#define _POSIX_C_SOURCE 200809L
+#include "dist/guard.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
+#include "base/mem.h"
+#include "base/thread.h"
+
+static const size_t STACK = (size_t)256 << 10;
+
+struct tess_guard {
+    pthread_t thread;
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    bool done;
+    struct timespec end;
+    void (*late)(void *user);
+    void *user;
+};
+
+static void *wait_for_end(void *arg)
+{
+    tess_guard *guard = arg;
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, NULL);
+    pthread_mutex_lock(&guard->mutex);
+    int late = 0;
+    while (!guard->done && late == 0)
+        late = pthread_cond_timedwait(&guard->changed, &guard->mutex, &guard->end);
+    const bool done = guard->done;
+    pthread_mutex_unlock(&guard->mutex);
+    if (!done)
+        guard->late(guard->user);
+    return NULL;
+}
+
+static void release(tess_guard *guard)
+{
+    pthread_cond_destroy(&guard->changed);
+    pthread_mutex_destroy(&guard->mutex);
+    tess_small_free(guard);
+}
+
+tess_guard *tess_guard_begin(double seconds, void (*late)(void *user), void *user)
+{
+    tess_guard *guard = tess_small_alloc(1, sizeof *guard);
+    if (!guard)
+        return NULL;
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&guard->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    pthread_mutex_init(&guard->mutex, NULL);
+    clock_gettime(CLOCK_MONOTONIC, &guard->end);
+    guard->end.tv_sec += (time_t)seconds + 1;
+    guard->late = late;
+    guard->user = user;
+    if (tess_thread_start(&guard->thread, STACK, wait_for_end, guard))
+        return guard;
+    release(guard);
+    return NULL;
+}
+
+void tess_guard_end(tess_guard *guard)
+{
+    if (!guard)
+        return;
+    pthread_mutex_lock(&guard->mutex);
+    guard->done = true;
+    pthread_cond_signal(&guard->changed);
+    pthread_mutex_unlock(&guard->mutex);
+    pthread_join(guard->thread, NULL);
+    release(guard);
+}

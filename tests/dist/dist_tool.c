@@ -1,0 +1,296 @@
+/* dist_tool MODE: a program for tests of ranks, started by mpirun (tests/e2e/ranks.py).
+ *   calls    makes every call of dist/dist.h, and checks what comes back
+ *   wait     prints "RANK PID" of all ranks, then calls barriers until it is ended
+ *   work     as wait, but each rank computes for a long time between its calls
+ *   version  joins with another version on the rank in FAULT_RANK
+ *   fail     the rank in FAULT_RANK fails before a collective call
+ * Prints one line "ok" or "error: ..." from rank 0. */
+#define _POSIX_C_SOURCE 200809L
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "dist/dist.h"
+
+static int problems;
+
+#define EXPECT(condition, ...)                                                                               \
+    do {                                                                                                     \
+        if (!(condition)) {                                                                                  \
+            problems++;                                                                                      \
+            fprintf(stderr, "FAILED rank %d: %s: ", dist->rank, #condition);                                 \
+            fprintf(stderr, __VA_ARGS__);                                                                    \
+            fputc('\n', stderr);                                                                             \
+        }                                                                                                    \
+    } while (0)
+
+#define GOOD(call) EXPECT((call) == TESS_OK, "%s", error->text)
+
+static int fault_rank(void)
+{
+    const char *text = getenv("FAULT_RANK");
+    return text ? atoi(text) : -1;
+}
+
+static void check_agree(tess_dist *dist, tess_error *error)
+{
+    char expected[64];
+    GOOD(tess_dist_agree(dist, TESS_OK, error));
+    for (int first = 0; first < dist->size; first++)
+        for (int second = first; second < dist->size; second++) {
+            tess_status mine = TESS_OK;
+            if (dist->rank == first || dist->rank == second)
+                mine = tess_fail(error, dist->rank == first ? TESS_IO_FAILED : TESS_BAD_INPUT, "no %d",
+                                 dist->rank);
+            mine = tess_dist_agree(dist, mine, error);
+            const bool all = dist->size == 1 || (dist->size == 2 && first != second);
+            if (all)
+                snprintf(expected, sizeof expected, "no %d", first);
+            else
+                snprintf(expected, sizeof expected, "rank %d: no %d", first, first);
+            EXPECT(mine == TESS_IO_FAILED && strcmp(error->text, expected) == 0, "%d, %s", (int)mine,
+                   error->text);
+        }
+}
+
+static void check_gather(tess_dist *dist, tess_error *error)
+{
+    double *all = tess_small_alloc((size_t)dist->size * 3, sizeof *all);
+    const double mine[3] = {dist->rank, 10 * dist->rank, 0.1 * dist->rank};
+    GOOD(tess_dist_gather(dist, mine, sizeof mine, all, error));
+    for (int r = 0; r < dist->size; r++)
+        EXPECT(all[3 * r] == r && all[3 * r + 1] == 10 * r && all[3 * r + 2] == 0.1 * r, "of rank %d", r);
+    tess_small_free(all);
+    /* rank r gives r bytes of the value r */
+    char bytes[64];
+    void *pooled = NULL;
+    size_t total = 0, at = 0;
+    memset(bytes, dist->rank, sizeof bytes);
+    GOOD(tess_dist_pool(dist, bytes, (size_t)dist->rank, &pooled, &total, error));
+    EXPECT(total == (size_t)(dist->size * (dist->size - 1) / 2), "%zu bytes", total);
+    for (int r = 0; r < dist->size; r++)
+        for (int i = 0; i < r; i++)
+            EXPECT(((char *)pooled)[at++] == r, "byte %zu", at);
+    tess_small_free(pooled);
+}
+
+static void check_broadcast(tess_dist *dist, tess_error *error)
+{
+    enum { COUNT = 300000 };
+    int *data = tess_small_alloc(COUNT, sizeof *data);
+    for (int root = 0; root < dist->size; root++) {
+        for (int i = 0; i < COUNT; i++)
+            data[i] = dist->rank == root ? i * 7 + root : -1;
+        GOOD(tess_dist_broadcast(dist, root, data, COUNT * sizeof *data, error));
+        int wrong = 0;
+        for (int i = 0; i < COUNT; i++)
+            wrong += data[i] != i * 7 + root;
+        EXPECT(wrong == 0, "%d of root %d", wrong, root);
+    }
+    GOOD(tess_dist_broadcast(dist, 0, NULL, 0, error));
+    tess_small_free(data);
+}
+
+static void check_sum(tess_dist *dist, tess_error *error)
+{
+    enum { COUNT = 100000 };
+    float *f = tess_small_alloc(COUNT, sizeof *f);
+    double *d = tess_small_alloc(COUNT, sizeof *d);
+    for (int i = 0; i < COUNT; i++) {
+        f[i] = (float)(i % 97 + dist->rank);
+        d[i] = i + dist->rank * 0.5;
+    }
+    GOOD(tess_dist_sum_f32(dist, f, COUNT, error));
+    GOOD(tess_dist_sum_f64(dist, d, COUNT, error));
+    const int n = dist->size, ranks = n * (n - 1) / 2;
+    int wrong = 0;
+    for (int i = 0; i < COUNT; i++)
+        wrong += f[i] != (float)(n * (i % 97) + ranks) || d[i] != (double)n * i + ranks * 0.5;
+    EXPECT(wrong == 0, "%d wrong sums", wrong);
+    GOOD(tess_dist_sum_f32(dist, NULL, 0, error));
+    tess_small_free(f);
+    tess_small_free(d);
+}
+
+/* Sizes around the blocks in which large messages are sent; pieces of different sizes; root in the middle. */
+static void check_pieces(tess_dist *dist, tess_error *error)
+{
+    static const size_t sizes[] = {0, 5, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, (3 << 20) + 77};
+    const int root = dist->size / 2;
+    size_t *bytes = tess_small_alloc((size_t)dist->size, sizeof *bytes), total = 0;
+    for (int r = 0; r < dist->size; r++)
+        total += bytes[r] = sizes[(size_t)(r + 3) % 6];
+    unsigned char *mine = tess_small_alloc(bytes[dist->rank] + 1, 1), *all = tess_small_alloc(total + 1, 1),
+                  *back = tess_small_alloc(bytes[dist->rank] + 1, 1);
+    for (size_t i = 0; i < bytes[dist->rank]; i++)
+        mine[i] = (unsigned char)(i * 31 + (size_t)dist->rank);
+    GOOD(tess_dist_collect(dist, root, mine, bytes, dist->rank == root ? all : NULL, error));
+    size_t wrong = 0, at = 0;
+    for (int r = 0; r < dist->size && dist->rank == root; r++)
+        for (size_t i = 0; i < bytes[r]; i++)
+            wrong += all[at++] != (unsigned char)(i * 31 + (size_t)r);
+    EXPECT(wrong == 0, "%zu bytes collected wrong", wrong);
+    GOOD(tess_dist_scatter(dist, root, dist->rank == root ? all : NULL, bytes, back, error));
+    EXPECT(memcmp(mine, back, bytes[dist->rank]) == 0, "scattered");
+    tess_small_free(bytes);
+    tess_small_free(mine);
+    tess_small_free(all);
+    tess_small_free(back);
+}
+
+/* Two exchanges with both neighbours under way at once, many times, without allocation. */
+static void check_exchange(tess_dist *dist, tess_error *error)
+{
+    enum { FIRST = 50000, SECOND = 3 };
+    const int up = (dist->rank + dist->size - 1) % dist->size, down = (dist->rank + 1) % dist->size;
+    static int to_up[2][FIRST], to_down[2][FIRST], from_up[2][FIRST], from_down[2][FIRST];
+    tess_dist_exchange *x[2] = {NULL, NULL};
+    GOOD(tess_dist_exchange_create(dist, 2, &x[0], error));
+    GOOD(tess_dist_exchange_create(dist, 2, &x[1], error));
+    const uint64_t calls = tess_mem_calls();
+    for (int turn = 0; turn < 20; turn++) {
+        for (int k = 0; k < 2; k++)
+            for (int i = 0; i < FIRST; i++) {
+                to_up[k][i] = turn + 1000 * dist->rank + k + i;
+                to_down[k][i] = -to_up[k][i];
+            }
+        for (int k = 0; k < 2; k++) {
+            const size_t bytes = (k ? SECOND : FIRST) * sizeof(int);
+            /* with two ranks, or one, both neighbours are the same: what went up comes from below */
+            const tess_dist_transfer list[2] = {{up, to_up[k], bytes, from_down[k], bytes},
+                                                {down, to_down[k], bytes, from_up[k], bytes}};
+            const tess_dist_transfer many[2] = {{up, to_up[k], bytes, from_up[k], bytes},
+                                                {down, to_down[k], bytes, from_down[k], bytes}};
+            GOOD(tess_dist_exchange_begin(x[k], dist->size <= 2 ? list : many, 2, error));
+        }
+        for (int k = 1; k >= 0; k--)
+            GOOD(tess_dist_exchange_end(x[k], error));
+        int wrong = 0;
+        for (int k = 0; k < 2; k++)
+            for (int i = 0; i < (k ? SECOND : FIRST); i++)
+                wrong += from_down[k][i] != turn + 1000 * down + k + i ||
+                         from_up[k][i] != -(turn + 1000 * up + k + i);
+        EXPECT(wrong == 0, "%d values exchanged wrong", wrong);
+    }
+    EXPECT(tess_mem_calls() == calls, "begin and end allocate");
+    EXPECT(tess_dist_exchange_end(x[0], error) == TESS_INTERNAL, "an end without a begin");
+    tess_dist_exchange_destroy(x[0]);
+    tess_dist_exchange_destroy(x[1]);
+}
+
+/* Every number goes to one rank, also when several counters are used, and none after a drain. */
+static void check_next(tess_dist *dist, tess_error *error)
+{
+    enum { ITEMS = 500 };
+    double taken[ITEMS];
+    for (int turn = 0; turn < 3; turn++) {
+        memset(taken, 0, sizeof taken);
+        const uint32_t counter = tess_dist_counter(dist);
+        for (int64_t i; (i = tess_dist_next(dist, counter)) < ITEMS;)
+            taken[i]++;
+        GOOD(tess_dist_sum_f64(dist, taken, ITEMS, error));
+        int wrong = 0;
+        for (int i = 0; i < ITEMS; i++)
+            wrong += taken[i] != 1;
+        EXPECT(wrong == 0, "%d items not done once", wrong);
+    }
+    const uint32_t counter = tess_dist_counter(dist);
+    (void)tess_dist_next(dist, counter);
+    GOOD(tess_dist_barrier(dist, error));
+    if (dist->rank == dist->size - 1)
+        tess_dist_drain(dist, counter);
+    if (dist->rank == dist->size - 1) /* its own messages arrive in order */
+        EXPECT(tess_dist_next(dist, counter) == INT64_MAX, "a number after the drain");
+    GOOD(tess_dist_barrier(dist, error));
+    EXPECT(tess_dist_next(dist, counter) == INT64_MAX, "a number after the drain");
+}
+
+static void check_report(tess_dist *dist, tess_error *error)
+{
+    const int others = dist->size * (dist->size - 1) / 2;
+    tess_dist_report(dist, dist->rank);
+    for (int i = 0; i < 50 && dist->rank == 0 && tess_dist_reported(dist) != others; i++)
+        nanosleep(&(struct timespec){0, 100000000}, NULL);
+    GOOD(tess_dist_barrier(dist, error));
+    EXPECT(dist->rank != 0 || tess_dist_reported(dist) == others, "%d", (int)tess_dist_reported(dist));
+}
+
+static void check_places(tess_dist *dist, tess_error *error)
+{
+    int pid = (int)getpid();
+    for (int r = 0; r < dist->size; r++) {
+        int theirs = pid;
+        GOOD(tess_dist_broadcast(dist, r, &theirs, sizeof theirs, error));
+        const tess_dist_place *place = &dist->places[r];
+        EXPECT(dist->size == 1 || (place->pid == theirs && place->host[0]), "place of rank %d", r);
+        EXPECT(place->local == r && place->locals == dist->size, "local rank %d", place->local);
+    }
+    EXPECT(dist->size == 1 || dist->threads >= 1, "%d threads", dist->threads);
+}
+
+static void check_calls(tess_dist *dist, tess_error *error)
+{
+    check_agree(dist, error);
+    check_gather(dist, error);
+    check_broadcast(dist, error);
+    check_sum(dist, error);
+    check_pieces(dist, error);
+    check_exchange(dist, error);
+    check_next(dist, error);
+    check_report(dist, error);
+    check_places(dist, error);
+}
+
+static void wait_for_end(tess_dist *dist, tess_error *error, bool works)
+{
+    for (int r = 0; r < dist->size && dist->rank == 0; r++)
+        printf("%d %d\n", r, dist->places[r].pid);
+    fflush(stdout);
+    while (tess_dist_barrier(dist, error) == TESS_OK)
+        nanosleep(&(struct timespec){works ? 60 : 0, 2000000}, NULL);
+}
+
+static void lost(void *user, const char *text)
+{
+    (void)user;
+    if (text)
+        fprintf(stderr, "lost: %s\n", text);
+}
+
+static tess_status run(tess_dist *dist, const char *mode, tess_error *error)
+{
+    if (strcmp(mode, "calls") == 0)
+        check_calls(dist, error);
+    else if (strcmp(mode, "wait") == 0 || strcmp(mode, "work") == 0)
+        wait_for_end(dist, error, mode[1] == 'o');
+    else if (strcmp(mode, "fail") == 0 && dist->rank == fault_rank())
+        return tess_fail(error, TESS_BAD_INPUT, "no such file");
+    return problems ? tess_fail(error, TESS_INTERNAL, "%d checks failed", problems) : TESS_OK;
+}
+
+int main(int argc, char **argv)
+{
+    const char *mode = argc > 1 ? argv[1] : "calls", *named = getenv("OMPI_COMM_WORLD_RANK");
+    const bool faulty = named && atoi(named) == fault_rank();
+    tess_error error = {""};
+    tess_dist *dist = NULL;
+    int rank = 0;
+    const tess_dist_settings settings = {.version = strcmp(mode, "version") == 0 && faulty ? "0.0.9"
+                                                                                           : TESSERA_VERSION,
+                                         .words = (const char *const *)argv + 1,
+                                         .word_count = argc - 1,
+                                         .lost = lost};
+    tess_status status = tess_dist_open(&settings, &dist, &rank, &error);
+    if (status == TESS_OK)
+        status = tess_dist_agree(dist, run(dist, mode, &error), &error);
+    if (rank == 0 && status != TESS_OK)
+        printf("error: %s\n", error.text);
+    else if (rank == 0)
+        printf("ok %d %s\n", dist->size, dist->name);
+    fflush(stdout);
+    tess_dist_close(dist);
+    return status != TESS_OK && rank == 0 ? 1 : 0;
+}
