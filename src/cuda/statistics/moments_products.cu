@@ -9,11 +9,12 @@
  * warp for every two blocks of the first tile, and two pairs of reading warps.
  *
  * Why this shape, for 100 channels: 13 blocks are 46 pieces of 128 multiply-adds a pixel, and a multiprocessor does 128 a
- * clock: 46 clocks a pixel, so 5e6 pixels on 132 of them take 0.99 ms at 1.755 GHz, and reading 400 bytes a pixel 0.47 ms. In the 46
- * clocks of a pixel, shared memory is busy for 6.5 (fp64 values written) + 21.5 (43 blocks read by 4 roles, 64 bytes each)
- * and conversions, 16 a clock, for 8; shifting takes 2 clocks of the fp64 units. The reading warps have 8 pixels on
- * their way to registers each, 12.8 kB a multiprocessor, and as many to the second-level cache. What is between the barriers is small: instructions stay in their cache.
- * 12 warps leave 168 registers: 96 are sums, 48 the blocks of 8 pixels.
+ * clock: 46 clocks a pixel. So 5e6 pixels on 132 of them take 0.99 ms at 1.755 GHz; reading 400 bytes a pixel takes 0.47
+ * ms. In the 46 clocks of a pixel, shared memory is busy for 6.5 (fp64 values written) + 21.5 (43 blocks read by 4 roles,
+ * 64 bytes each), and conversions, 16 a clock, for 8; shifting takes 2 clocks of the fp64 units. The reading warps have 8
+ * pixels on their way to registers each, 12.8 kB a multiprocessor, and more to the second-level cache. What is between
+ * the barriers is small: instructions stay in their cache. 12 warps leave 168 registers: 96 are sums, 48 the blocks of
+ * 8 pixels.
  *
  * Grid: x ranges (two a CTA in half_kernel), y tiles or pairs. */
 #include <stdlib.h>
