@@ -149,6 +149,7 @@ static int run(int argc, char **argv, bool plan)
 {
     (void)plan;
     static bench_target target;
+    static line_target to; /* static as what points to it, the settings in `target` */
     tess_bench_settings *s = &target.settings;
     tess_bench_settings_init(s);
     cli_shared shared;
@@ -161,7 +162,7 @@ static int run(int argc, char **argv, bool plan)
     if (status >= 0)
         return status;
     const char *file = shared.common.record_file;
-    line_target to = {.file = file ? fopen(file, "w") : stdout};
+    to = (line_target){.file = file ? fopen(file, "w") : stdout};
     tess_status result = TESS_INTERRUPTED;
     connect_lists(&target);
     s->study = argv[0];
