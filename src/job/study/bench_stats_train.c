@@ -38,11 +38,12 @@ static tess_pixel_stage_settings stage_of(tess_engine *engine)
         .device = engine->device, .memory = engine->memory, .pool = engine->host, .stop = &engine->stop};
 }
 
-/* Phase 1, whose time is another record's. */
+/* Phase 1, whose time is another record's; always in the same blocks: layers of fewer directions than channels have no directions of
+ * their own in the rest, so that rounding decides where their training starts. */
 static tess_status fit(tess_stats_epochs *e, tess_stats_data *data, tess_error *error)
 {
     tess_engine *engine = &e->device->engine;
-    const tess_pixel_set set = tess_stats_set(data, e->point->resident);
+    const tess_pixel_set set = tess_stats_set(data, false);
     const tess_pixel_stage_settings stage = {
         .device = engine->device, .memory = engine->memory, .pool = engine->host, .stop = &engine->stop};
     tess_statistics *statistics = NULL;
