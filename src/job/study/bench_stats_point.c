@@ -89,7 +89,7 @@ static tess_status measure_plan(tess_stats_device *d, const tess_bench_settings 
     tess_statistics *statistics = NULL;
     tess_mem_usage before;
     TESS_TRY(tess_statistics_plan(&settings, plan, &set, &point->planned, error));
-    point->planned.by[TESS_MEM_WEIGHTS] += tess_block_granted(tess_spectral_state_bytes(plan));
+    point->planned.by[TESS_MEM_HOST] += tess_block_granted(tess_spectral_state_bytes(plan));
     if (!d->engine.separate_memory) {
         point->planned.by[TESS_MEM_IO] += point->planned.by[TESS_MEM_HOST];
         point->planned.by[TESS_MEM_HOST] = 0;
