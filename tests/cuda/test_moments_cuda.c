@@ -20,23 +20,45 @@ static void check_channels(tess_device *device)
     }
 }
 
-/* More pixels than ranges have at least, on both devices. */
-static void check_large(tess_device *device, tess_device *cpu, int64_t side, int64_t c, int mask)
+/* The same on both devices. */
+static void check_both(tess_device *device, tess_device *cpu, const pixels_case *k)
 {
-    const pixels_case k = {"large", {2, 1, side, side + 3}, c, 0, 0, 50, mask, 97};
+    const int c = (int)k->c;
     train_call call = {
-        .op = {.kind = TESS_OP_MOMENTS, .inputs = mask ? 2 : 1, .outputs = 1, .moments = {true}},
-        .in = {case_operand(&k)},
-        .out = {case_vector(tess_moments_values((int)c, true))}};
+        .op = {.kind = TESS_OP_MOMENTS, .inputs = k->mask ? 2 : 1, .outputs = 1, .moments = {true}},
+        .in = {case_operand(k)},
+        .out = {case_vector(tess_moments_values(c, true))}};
     operand got[TESS_OP_OUTPUTS], want[TESS_OP_OUTPUTS];
-    if (mask)
-        call.in[1] = case_mask(&k);
-    tess_moments_clear(call.out[0].f.data, (int)c, true);
-    if (train_run(device, &call, got, k.name) && train_run(cpu, &call, want, k.name)) {
-        compare_moments(got[0].f.data, want[0].f.data, (int)c, true, 1e-12, k.name);
+    if (k->mask)
+        call.in[1] = case_mask(k);
+    tess_moments_clear(call.out[0].f.data, c, true);
+    if (train_run(device, &call, got, k->name) && train_run(cpu, &call, want, k->name)) {
+        compare_moments(got[0].f.data, want[0].f.data, c, true, 1e-12, k->name);
         free(got[0].f.data), free(want[0].f.data);
     }
     train_free(&call);
+}
+
+/* More pixels than ranges have at least. */
+static void check_large(tess_device *device, tess_device *cpu, int64_t side, int64_t c, int mask)
+{
+    const pixels_case k = {"large", {2, 1, side, side + 3}, c, 0, 0, 50, mask, 97};
+    check_both(device, cpu, &k);
+}
+
+/* Fewer pixels than a stage, fewer and more than there are ranges, and none that divides by a stage. */
+static void check_sizes(tess_device *device, tess_device *cpu)
+{
+    const int64_t channels[] = {1, 3, 7, 8, 31, 50, 64, 100, 104, 119, 127, 128, 200, 256},
+                  pixels[] = {1, 7, 1000, 100003};
+    for (size_t i = 0; i < sizeof channels / sizeof channels[0]; i++)
+        for (size_t j = 0; j < sizeof pixels / sizeof pixels[0]; j++) {
+            char name[48];
+            snprintf(name, sizeof name, "%d-pixels-of-%d", (int)pixels[j], (int)channels[i]);
+            const pixels_case k = {name, {1, 1, 1, pixels[j]},      channels[i],    0, 0,
+                                   20,   j == 2 ? (int)(i % 3) : 0, i % 2 ? 0 : 301};
+            check_both(device, cpu, &k);
+        }
 }
 
 int main(void)
@@ -56,6 +78,7 @@ int main(void)
         check_score(device, k, 1 + k->c / 3, 2e-5);
     }
     check_channels(device);
+    check_sizes(device, cpu);
     check_large(device, cpu, 300, 100, 0);
     check_large(device, cpu, 200, 61, 1);
     check_large(device, cpu, 150, 205, 2);

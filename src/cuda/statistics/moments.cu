@@ -2,10 +2,10 @@
  * pixels that the sizes alone decide; here, the ranges are summed in their order, and the sums become means and second
  * moments that are merged into the output by Chan's formulas (tensor/moments.h).
  *
- * shift_kernel: a thread a channel; the mean of at most SAMPLES pixels, for the sums to lose no digits. counts_kernel: a warp a
- * pixel; only if there is a mask, or more channels than one tile, so that no CTA sees whole pixels. sum_kernel: a
- * thread a sum. second_kernel: a thread a pair of channels; first_kernel, one block, afterwards: it overwrites what
- * second_kernel reads. */
+ * shift_kernel: the mean of at most SAMPLES pixels, for the sums to lose no digits; a warp takes every WARPS-th of them, a
+ * lane a channel. counts_kernel: a warp a pixel; only if there is a mask, or more channels than one tile, so that no warp
+ * sees whole pixels. sum_kernel: a thread a sum. second_kernel: a thread a pair of channels; first_kernel, one block,
+ * afterwards: it overwrites what second_kernel reads. */
 #include <cuda/std/limits>
 
 #include "cuda/statistics/moments.cuh"
@@ -15,24 +15,41 @@
 namespace
 {
 
-enum { THREADS = 256, SAMPLES = 256, CARD = 132, LEAST = 64, AHEAD = 4 };
+enum { THREADS = 256, WARPS = THREADS / 32, SAMPLES = 256, CARD = 132, LEAST = 64, AHEAD = 4 };
 enum { MOST_CHANNELS = 4096 };
 
 __global__ void __launch_bounds__(THREADS)
     shift_kernel(const __grid_constant__ tess_moments_job job, float *shift)
 {
-    const int c = (int)(blockIdx.x * THREADS + threadIdx.x);
-    if (c >= job.plan.channels)
-        return;
-    const int64_t samples = job.plan.pixels < SAMPLES ? job.plan.pixels : SAMPLES;
-    double sum = 0, count = 0;
-#pragma unroll 8
-    for (int64_t i = 0; i < samples; i++) {
-        const float value = job.from[tess_moments_place(job.in, job.flat, i * job.plan.pixels / samples) + c];
-        if (isfinite(value)) {
-            sum += (double)value;
+    __shared__ double sums[WARPS][32];
+    __shared__ int counts[WARPS][32];
+    const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32, c = (int)blockIdx.x * 32 + lane;
+    const int64_t pixels = job.plan.pixels, samples = pixels < SAMPLES ? pixels : SAMPLES;
+    float values[SAMPLES / WARPS]; /* all are on their way before one is used */
+#pragma unroll
+    for (int i = 0; i < SAMPLES / WARPS; i++) {
+        const int64_t sample = warp + i * WARPS,
+                      pixel = pixels < SAMPLES ? sample : sample * pixels / SAMPLES;
+        values[i] = sample < samples && c < job.plan.channels
+                        ? job.from[tess_moments_place(job.in, job.flat, pixel) + c]
+                        : cuda::std::numeric_limits<float>::infinity();
+    }
+    double sum = 0;
+    int count = 0;
+#pragma unroll
+    for (int i = 0; i < SAMPLES / WARPS; i++)
+        if (isfinite(values[i])) {
+            sum += (double)values[i];
             count++;
         }
+    sums[warp][lane] = sum;
+    counts[warp][lane] = count;
+    __syncthreads();
+    if (warp > 0 || c >= job.plan.channels)
+        return;
+    for (int w = 1; w < WARPS; w++) {
+        sum += sums[w][lane];
+        count += counts[w][lane];
     }
     shift[c] = count > 0 ? (float)(sum / count) : 0;
 }
@@ -107,16 +124,18 @@ __global__ void __launch_bounds__(THREADS) second_kernel(const __grid_constant__
 
 __global__ void __launch_bounds__(THREADS) first_kernel(const __grid_constant__ tess_moments_job job)
 {
-    __shared__ float extremes[2][THREADS];
+    __shared__ float extremes[2][WARPS];
     const int c = job.plan.channels;
     const double count = tess_moments_sum(job.plan, job.sums, c, c), before = job.out[TESS_MOMENTS_COUNT];
     float least = cuda::std::numeric_limits<float>::infinity(), largest = -least;
-    for (int64_t i = threadIdx.x; i < (int64_t)job.plan.ranges * job.plan.tiles; i += THREADS) {
+    for (int64_t i = threadIdx.x; i < (int64_t)job.plan.ranges * job.plan.tiles * TESS_READERS;
+         i += THREADS) {
         least = fminf(least, job.extremes[2 * i]);
         largest = fmaxf(largest, job.extremes[2 * i + 1]);
     }
-    extremes[0][threadIdx.x] = least;
-    extremes[1][threadIdx.x] = largest;
+    tess_moments_widen(least, largest);
+    extremes[0][threadIdx.x / 32] = least;
+    extremes[1][threadIdx.x / 32] = largest;
     if (count > 0)
         for (int i = (int)threadIdx.x; i < c; i += THREADS) {
             double *mean = job.out + TESS_MOMENTS_MEAN + i;
@@ -126,7 +145,7 @@ __global__ void __launch_bounds__(THREADS) first_kernel(const __grid_constant__ 
     __syncthreads(); /* all have read the count */
     if (threadIdx.x > 0 || !(count > 0))
         return;
-    for (int i = 1; i < THREADS; i++) {
+    for (int i = 1; i < WARPS; i++) {
         least = fminf(least, extremes[0][i]);
         largest = fmaxf(largest, extremes[1][i]);
     }
@@ -140,22 +159,21 @@ int ceil_div(int a, int b)
     return (a + b - 1) / b;
 }
 
-/* As many ranges as CTAs run at a time, but none of few pixels. Only sizes count, not the card: the bits stay the same. */
+/* As many ranges as are worked on at a time, but none of few pixels. Only sizes count, not the card: the bits stay the same. */
 tess_moments_plan plan_of(const tess_op *op)
 {
     tess_moments_plan p = {};
     p.channels = (int)op->in[0].c;
-    p.tiles = ceil_div(p.channels + 1, TESS_STRIPS * TESS_STRIP);
-    p.strips = ceil_div(ceil_div(p.channels + 1, p.tiles), TESS_STRIP);
-    p.tiles = ceil_div(p.channels + 1, p.strips * TESS_STRIP);
-    p.blocks = p.tiles > 1 ? 2 * p.strips : ceil_div(p.channels + 1, TESS_PIECE);
+    const int blocks = ceil_div(p.channels + 1, TESS_BLOCK);
+    p.tiles = ceil_div(blocks, TESS_BLOCKS);
+    p.blocks = p.tiles > 1 ? 2 * ceil_div(blocks, 2 * p.tiles) : blocks;
+    p.tiles = ceil_div(blocks, p.blocks);
     p.pixels = op->in[0].n * tess_pixels(&op->in[0]);
-    const int64_t most = CARD * (p.tiles > 1 ? 1 : (int64_t)tess_moments_resident(p.strips)),
+    const int64_t most = CARD * (p.tiles > 1 ? 1 : (int64_t)tess_moments_resident(p.blocks)),
                   wanted = (p.pixels + LEAST - 1) / LEAST;
     p.ranges = (unsigned)(wanted < most ? wanted : most);
-    p.values = ((int64_t)p.tiles * tess_moments_half(p.blocks) +
-                (int64_t)p.tiles * (p.tiles - 1) / 2 * tess_moments_whole(p.strips)) *
-               TESS_PIECE_VALUES;
+    const int64_t all = (int64_t)p.tiles * p.blocks;
+    p.values = tess_moments_pair(all, all, all) * TESS_BLOCK_VALUES;
     return p;
 }
 
@@ -169,7 +187,7 @@ size_t workspace(const tess_op *op)
 {
     const tess_moments_plan p = plan_of(op);
     return (size_t)(p.ranges + 1) * (size_t)p.values * sizeof(double) +
-           ((size_t)p.channels + (size_t)p.ranges * (size_t)p.tiles * 2) * sizeof(float) +
+           ((size_t)p.channels + (size_t)p.ranges * (size_t)p.tiles * TESS_READERS * 2) * sizeof(float) +
            (needs_counts(op) ? (size_t)p.pixels : 0) + 16;
 }
 
@@ -217,9 +235,10 @@ cudaError_t run(const tess_op *op, const tess_op_buffers *b, cudaStream_t stream
     job.shift = shift;
     job.extremes = shift + job.plan.channels;
     job.out = (double *)b->out[0];
-    uint8_t *counts = (uint8_t *)(job.extremes + 2 * (int64_t)job.plan.ranges * job.plan.tiles);
+    uint8_t *counts =
+        (uint8_t *)(job.extremes + 2 * TESS_READERS * (int64_t)job.plan.ranges * job.plan.tiles);
     const int c = job.plan.channels;
-    shift_kernel<<<(unsigned)ceil_div(c, THREADS), THREADS, 0, stream>>>(job, shift);
+    shift_kernel<<<(unsigned)ceil_div(c, 32), THREADS, 0, stream>>>(job, shift);
     if (needs_counts(op)) {
         counts_kernel<<<8 * CARD, THREADS, 0, stream>>>(job, counts);
         job.counts = counts;

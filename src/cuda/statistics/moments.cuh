@@ -1,19 +1,19 @@
 /* moments.cuh: what the files of statistics share: the plan of tiles, ranges and workspace, and where a sum lies.
  *
- * The channels and one more, the constant 1, whose products are the sums and the count, are divided into `tiles` tiles of
- * `strips` strips of 16, or `blocks` blocks of 8; the last strip of the only tile may have but one. Pairs of equal tiles come first, then pairs of different ones. The pixels are divided into
- * ranges. For each range and pair, sums of products are kept as the matrix instruction leaves them: pieces of 16 x 8,
- * 4 values in each of 32 lanes. Of a pair of equal tiles there are only the pieces on and above the diagonal. */
+ * The channels and one more, the constant 1, whose products are the sums and the count, are divided into blocks of 8, and
+ * these into `tiles` tiles of `blocks` blocks. The pixels are divided into ranges. For each range, the sums of products
+ * of blocks i <= j, 8 x 8 values, channels of i by rows, follow one another: all j of the first i, then of the next. */
 #ifndef TESS_CUDA_MOMENTS_CUH
 #define TESS_CUDA_MOMENTS_CUH
 
 #include "cuda/core/tensors.cuh"
 
-enum { TESS_STRIP = 16, TESS_PIECE = 8, TESS_PIECE_VALUES = 128, TESS_STRIPS = 8 };
+enum { TESS_BLOCK = 8, TESS_BLOCK_VALUES = 64, TESS_BLOCKS = 16 }; /* TESS_BLOCKS: most of a tile */
+enum { TESS_READERS = 2 };                                         /* warps that read a range's pixels */
 
 struct tess_moments_plan {
     int channels;
-    int tiles, strips, blocks;
+    int tiles, blocks; /* blocks: of a tile; even if there are several tiles */
     int64_t pixels;
     unsigned ranges;
     int64_t values; /* sums of one range */
@@ -29,7 +29,7 @@ struct tess_moments_job {
     const float *shift;    /* a value near the mean, for each channel */
     double *partial;       /* the sums of each range */
     double *sums;          /* of all ranges */
-    float *extremes;       /* least and largest, for each range and tile */
+    float *extremes;       /* least and largest, for each range, tile and reading warp */
     double *out;
 };
 
@@ -42,41 +42,28 @@ static __device__ __forceinline__ int64_t tess_moments_place(const tess_tensor &
     return tess_place(t, false, n, pixel - n * all);
 }
 
-/* The first piece of a strip in a pair of equal tiles, and all of them; of a pair of different tiles. */
-static __host__ __device__ __forceinline__ constexpr int tess_moments_first(int blocks, int strip)
+/* The number of the pair of blocks i <= j of `blocks` among those pairs; of the pair (blocks, blocks): how many there are. */
+static __host__ __device__ __forceinline__ int64_t tess_moments_pair(int64_t blocks, int64_t i, int64_t j)
 {
-    return strip * (blocks - strip + 1);
-}
-
-static __host__ __device__ __forceinline__ constexpr int tess_moments_half(int blocks)
-{
-    return tess_moments_first(blocks, (blocks + 1) / 2);
-}
-
-static __host__ __device__ __forceinline__ constexpr int tess_moments_whole(int strips)
-{
-    return 2 * strips * strips;
-}
-
-/* The number of the pair (i, j) of different tiles, i < j, among those pairs. */
-static __host__ __device__ __forceinline__ int tess_moments_pair(int tiles, int i, int j)
-{
-    return i * (2 * tiles - i - 1) / 2 + j - i - 1;
+    return i * (2 * blocks - i + 1) / 2 + j - i;
 }
 
 /* The product sum of channels i <= j; channel `channels` is the constant. */
 static __device__ __forceinline__ double tess_moments_sum(const tess_moments_plan &p, const double *sums,
                                                           int i, int j)
 {
-    const int size = p.strips * TESS_STRIP, ti = i / size, tj = j / size, row = i - ti * size,
-              column = j - tj * size, strip = row / TESS_STRIP, piece = column / TESS_PIECE;
-    const int at =
-        ti == tj ? ti * tess_moments_half(p.blocks) + tess_moments_first(p.blocks, strip) + piece - 2 * strip
-                 : p.tiles * tess_moments_half(p.blocks) +
-                       tess_moments_pair(p.tiles, ti, tj) * tess_moments_whole(p.strips) +
-                       strip * 2 * p.strips + piece;
-    const int lane = row % 8 * 4 + column % TESS_PIECE / 2, value = row % TESS_STRIP / 8 * 2 + column % 2;
-    return sums[((int64_t)at * 32 + lane) * 4 + value];
+    return sums[tess_moments_pair(p.tiles * p.blocks, i / TESS_BLOCK, j / TESS_BLOCK) * TESS_BLOCK_VALUES +
+                i % TESS_BLOCK * TESS_BLOCK + j % TESS_BLOCK];
+}
+
+/* The least and the largest of a warp, in lane 0. */
+static __device__ __forceinline__ void tess_moments_widen(float &least, float &largest)
+{
+#pragma unroll
+    for (int lanes = 16; lanes > 0; lanes /= 2) {
+        least = fminf(least, __shfl_xor_sync(0xffffffffu, least, lanes));
+        largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, lanes));
+    }
 }
 
 /* True if pixels are stride_w apart throughout all images. */
@@ -90,7 +77,7 @@ cudaError_t tess_moments_counts(const tess_op *op, const tess_op_buffers *b, uin
                                 cudaStream_t stream);
 /* moments_products.cu: the sums of all ranges, to `partial` and `extremes`. */
 cudaError_t tess_moments_products(const tess_moments_job &job, cudaStream_t stream);
-/* CTAs of the kernel for one tile of so many strips that an H200 holds at a time, for which ranges are made. */
-unsigned tess_moments_resident(int strips);
+/* Ranges that an H200 works on at a time if there is one tile of so many blocks. */
+unsigned tess_moments_resident(int blocks);
 
 #endif

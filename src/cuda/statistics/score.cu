@@ -1,10 +1,11 @@
 /* SCORE: |F (x - mu)|^2 in fp32, as a matrix product whose result is never stored.
  *
  * A CTA takes PIXELS pixels and all rows of F, 16 ROWS of them at a time. Both operands pass through shared memory
- * DEPTH channels at a time, [channel][pixel] and [channel][row]; the next ones are read into registers meanwhile.
- * Thread t has pixels 4 (t % 16) + 0..3 and the same + 64, and rows t / 16 + 16 i: its loads are without bank conflicts
- * or the same for half a warp. At the end of a pass it squares its 8 x ROWS products; 16 threads then have parts of a
- * pixel's sum, which are added in their order.
+ * DEPTH channels at a time, [channel][pixel] and [channel][row]; the next ones are read into registers meanwhile, 16 lanes
+ * a pixel, so that a load touches few lines of memory. Thread t has pixels 4 (t % 16) + 0..3 and the same + 64, and rows
+ * t / 16 + 16 i, which lie side by side: 8 x 7 multiply-adds take 4 loads of 16 bytes, without bank conflicts or the
+ * same for half a warp, 6 clocks of shared memory for every 14 of the fp32 units. At the end of a pass a thread squares its 8 x ROWS products; 16
+ * threads then have parts of a pixel's sum, which are added in their order.
  *
  * TF32 is not used: a covariance of condition 1e8 makes 1e4 cancel in F (x - mu), and a TF32 product, even of three
  * parts, leaves too few digits of the smallest directions. */
@@ -16,7 +17,7 @@ namespace
 {
 
 enum { THREADS = 256, PIXELS = 128, DEPTH = 16, SIDE = 16, MOST = 8, LINE = PIXELS + 4 };
-enum { PER = PIXELS * DEPTH / THREADS };
+enum { PER = PIXELS * DEPTH / THREADS, QUARTER = 4 };
 
 struct score_job {
     tess_tensor in, out;
@@ -27,78 +28,109 @@ struct score_job {
     float *to;
 };
 
-/* What a thread reads of DEPTH channels: 8 of them of one pixel, and ROWS values of F. */
-template <int ROWS> struct operands {
-    float x[PER], f[ROWS];
+/* Rows of a thread, of whole loads; 4 places more between channels, for writes to use different banks. */
+constexpr int padded(int rows)
+{
+    return (rows + 3) / 4 * 4;
+}
 
-    __device__ __forceinline__ void read(const score_job &job, const float *pixel, int pass, int channel)
+template <int ROWS> struct stage {
+    float x[DEPTH][LINE], f[DEPTH][SIDE * padded(ROWS) + 4];
+};
+
+/* What a thread reads of DEPTH channels: one of them, of PER pixels and ROWS rows of F. */
+template <int ROWS> struct operands {
+    float x[PER], f[padded(ROWS)] = {};
+
+    /* `places`: offsets of the CTA's pixels; below 0: there is none. */
+    __device__ __forceinline__ void read(const score_job &job, const int64_t *places, int pass, int channel)
     {
-        const int half = (int)threadIdx.x / PIXELS * PER;
+        const int c = channel + (int)threadIdx.x % DEPTH, side = (int)threadIdx.x / DEPTH;
+        const bool there = c < job.channels;
+        const float mu = there ? __ldg(job.mu + c) : 0;
 #pragma unroll
         for (int i = 0; i < PER; i++) {
-            const int c = channel + half + i;
-            x[i] = pixel && c < job.channels ? __ldg(pixel + c) - __ldg(job.mu + c) : 0;
+            const int64_t place = places[side + SIDE * i];
+            x[i] = there && place >= 0 ? __ldg(job.from + place + c) - mu : 0;
         }
 #pragma unroll
         for (int i = 0; i < ROWS; i++) {
-            const int c = channel + (int)threadIdx.x % DEPTH,
-                      row = pass * SIDE * ROWS + (int)threadIdx.x / DEPTH + SIDE * i;
-            f[i] =
-                c < job.channels && row < job.rows ? __ldg(job.factor + (int64_t)row * job.channels + c) : 0;
+            const int row = pass * SIDE * ROWS + side + SIDE * i;
+            f[i] = there && row < job.rows ? __ldg(job.factor + (int64_t)row * job.channels + c) : 0;
         }
     }
 
-    __device__ __forceinline__ void write(float (*xs)[LINE], float (*fs)[SIDE * ROWS + 1]) const
+    __device__ __forceinline__ void write(stage<ROWS> &to) const
     {
-        const int half = (int)threadIdx.x / PIXELS * PER;
+        const int c = (int)threadIdx.x % DEPTH, side = (int)threadIdx.x / DEPTH;
 #pragma unroll
         for (int i = 0; i < PER; i++)
-            xs[half + i][threadIdx.x % PIXELS] = x[i];
+            to.x[c][side + SIDE * i] = x[i];
 #pragma unroll
-        for (int i = 0; i < ROWS; i++)
-            fs[threadIdx.x % DEPTH][threadIdx.x / DEPTH + SIDE * i] = f[i];
+        for (int i = 0; i < padded(ROWS); i += 4)
+            *(float4 *)&to.f[c][side * padded(ROWS) + i] = make_float4(f[i], f[i + 1], f[i + 2], f[i + 3]);
     }
 };
 
+/* QUARTER channels from `first` on. */
 template <int ROWS>
-__device__ __forceinline__ void multiply(float (&sum)[8][ROWS], const float (*xs)[LINE],
-                                         const float (*fs)[SIDE * ROWS + 1])
+__device__ __forceinline__ void multiply(float (&sum)[8][ROWS], const stage<ROWS> &from, int first)
 {
 #pragma unroll
-    for (int c = 0; c < DEPTH; c++) {
-        const float4 low = *(const float4 *)&xs[c][threadIdx.x % SIDE * 4],
-                     high = *(const float4 *)&xs[c][threadIdx.x % SIDE * 4 + PIXELS / 2];
+    for (int c = first; c < first + QUARTER; c++) {
+        const float4 low = *(const float4 *)&from.x[c][threadIdx.x % SIDE * 4],
+                     high = *(const float4 *)&from.x[c][threadIdx.x % SIDE * 4 + PIXELS / 2];
         const float x[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+        __align__(16) float f[padded(ROWS)];
 #pragma unroll
-        for (int i = 0; i < ROWS; i++) {
-            const float f = fs[c][threadIdx.x / SIDE + SIDE * i];
+        for (int i = 0; i < padded(ROWS); i += 4)
+            *(float4 *)&f[i] = *(const float4 *)&from.f[c][threadIdx.x / SIDE * padded(ROWS) + i];
+#pragma unroll
+        for (int i = 0; i < ROWS; i++)
 #pragma unroll
             for (int p = 0; p < 8; p++)
-                sum[p][i] = __fmaf_rn(x[p], f, sum[p][i]);
+                sum[p][i] = __fmaf_rn(x[p], f[i], sum[p][i]);
+    }
+}
+
+/* One pass over all channels; two stages: the next is written while others still read this one. */
+template <int ROWS>
+__device__ __forceinline__ void products(float (&sum)[8][ROWS], const score_job &job, stage<ROWS> *stages,
+                                         const int64_t *places, int pass)
+{
+    operands<ROWS> next;
+    next.read(job, places, pass, 0);
+    for (int c = 0; c < job.channels; c += DEPTH) {
+        stage<ROWS> &now = stages[c / DEPTH % 2];
+        next.write(now);
+        __syncthreads();
+        if (c + DEPTH < job.channels) {
+            next.read(job, places, pass, c + DEPTH);
+#pragma unroll(ROWS < MOST ? DEPTH / QUARTER : 1) /* as registers allow */
+            for (int first = 0; first < DEPTH; first += QUARTER)
+                multiply<ROWS>(sum, now, first);
+        } else {
+            for (int first = 0; first < job.channels - c; first += QUARTER)
+                multiply<ROWS>(sum, now, first);
         }
     }
+    __syncthreads(); /* the stages are used up */
 }
 
 template <int ROWS>
 __global__ void __launch_bounds__(THREADS, 2) score_kernel(const __grid_constant__ score_job job)
 {
-    __shared__ __align__(16) float xs[DEPTH][LINE];
-    __shared__ float fs[DEPTH][SIDE * ROWS + 1], squares[SIDE][LINE];
-    const int64_t first = (int64_t)blockIdx.x * PIXELS, mine = first + threadIdx.x % PIXELS;
-    const float *pixel = mine < job.pixels ? job.from + tess_moments_place(job.in, job.flat, mine) : NULL;
+    __shared__ __align__(16) stage<ROWS> stages[2];
+    __shared__ int64_t places[PIXELS];
+    float(*squares)[LINE] = stages[0].x; /* SIDE = DEPTH lines */
+    const int64_t mine = (int64_t)blockIdx.x * PIXELS + threadIdx.x % PIXELS;
+    if (threadIdx.x < PIXELS)
+        places[threadIdx.x] = mine < job.pixels ? tess_moments_place(job.in, job.flat, mine) : -1;
+    __syncthreads();
     float score = 0;
     for (int pass = 0; pass < job.passes; pass++) {
         float sum[8][ROWS] = {};
-        operands<ROWS> next;
-        next.read(job, pixel, pass, 0);
-        for (int c = 0; c < job.channels; c += DEPTH) {
-            __syncthreads(); /* the channels before are used up */
-            next.write(xs, fs);
-            __syncthreads();
-            if (c + DEPTH < job.channels)
-                next.read(job, pixel, pass, c + DEPTH);
-            multiply<ROWS>(sum, xs, fs);
-        }
+        products<ROWS>(sum, job, stages, places, pass);
 #pragma unroll
         for (int p = 0; p < 8; p++) {
             float total = 0;
@@ -110,6 +142,7 @@ __global__ void __launch_bounds__(THREADS, 2) score_kernel(const __grid_constant
         __syncthreads();
         for (int i = 0; threadIdx.x < PIXELS && i < SIDE; i++)
             score += squares[i][threadIdx.x];
+        __syncthreads();
     }
     if (threadIdx.x < PIXELS && mine < job.pixels)
         job.to[tess_moments_place(job.out, job.flat_out, mine)] =
