@@ -186,6 +186,18 @@ static void say_shared(tess_denoise_job *job)
     tess_note(&job->settings->common, TESS_NOTE_WARNING, "%s", job->shared);
 }
 
+/* Strips are not possible if a layer looks at the whole image, or if one is too large to be addressed. */
+static tess_status plan_strips(tess_denoise_job *job, uint64_t limit, bool *fits, tess_error *error)
+{
+    const tess_status status = tess_dist_agree(job->engine.dist, plan_strip(job, error), error);
+    if (status == TESS_UNSUPPORTED || status == TESS_OVER_LIMIT)
+        return TESS_OK;
+    TESS_TRY(status);
+    TESS_TRY(share_plans(job, error));
+    *fits = job->planned_total + tess_cut_reserve(false) <= limit;
+    return TESS_OK;
+}
+
 tess_status tess_denoise_plan_strips(tess_denoise_job *job, uint64_t limit, tess_error *error)
 {
     tess_dist *dist = job->engine.dist;
@@ -194,14 +206,9 @@ tess_status tess_denoise_plan_strips(tess_denoise_job *job, uint64_t limit, tess
     tess_status status = job->ranks ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for the ranks");
     TESS_TRY(tess_dist_agree(dist, status, error));
     TESS_TRY(divide(job, error));
-    if (job->settings->tile_height <= 0)
-        status = tess_dist_agree(dist, plan_strip(job, error), error);
-    if (status != TESS_OK && status != TESS_UNSUPPORTED) /* by a layer that looks at the whole image */
-        return status;
-    if (status == TESS_OK && job->settings->tile_height <= 0)
-        TESS_TRY(share_plans(job, error));
-    const bool fits = status == TESS_OK && job->settings->tile_height <= 0 &&
-                      job->planned_total + tess_cut_reserve(false) <= limit;
+    bool fits = false;
+    if (job->settings->tile_height <= 0) /* else tiles are asked for */
+        TESS_TRY(plan_strips(job, limit, &fits, error));
     if (!fits)
         TESS_TRY(plan_tiles(job, limit, error));
     say_shared(job);
