@@ -92,6 +92,8 @@ static void add_taken(tess_json **own, const tess_record_own *about)
         tess_json_set_double(own, "edge_share", fmax(p->edge, p->edge_rows));
     if (p->dead_count)
         tess_json_set_int(own, "dead_pixels", p->dead_count);
+    if (p->zinger_count)
+        tess_json_set_int(own, "zingers", p->zinger_count);
     if (p->lost_count) {
         tess_json *lost = tess_json_array();
         for (int64_t i = 0; i < p->lost_count; i++)
