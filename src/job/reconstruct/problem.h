@@ -101,6 +101,7 @@ typedef struct tess_problem {
     double noise_estimate;
     /* of each blur, at most 1, if their noise was estimated and differs; owned; NULL: all 1 */
     double *weights;
+    double *gains;                     /* exposure of each blur, given or estimated; owned; NULL: all 1 */
     bool clamped;                      /* measurements are clamped to [low, high] */
     char view_order[640];              /* of a folder's files, in words; "": no folder */
     char *image, *truth, *measurement; /* files; owned; NULL: none */
