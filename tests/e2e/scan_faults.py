@@ -169,6 +169,35 @@ own, _, said = solve({**cone, "volume": [1, 24, 28]}, thin[10:11], "--iterations
 needed = own.get("volume_needed", [0, 0, 0])
 bench.check(16 <= needed[0] <= 26 and needed[1] <= 28 and needed[2] <= 32, f"one slice needs all of them: {needed}")
 
+# --- single values that are far off ---------------------------------------------------------------------------------
+
+steady = random.poisson(10000 * np.exp(-0.05 * sinogram())).astype(np.uint16)
+hits = {**scan, "flat": 10000}
+save("counts.npy", steady)
+own, right, said = solve(hits, faint)
+bench.check(own and "zingers" not in own, f"no value is off: {right:.2f} dB, {said!r}")
+for count, value in ((3, 65535), (10, 65535), (30, 65535), (10, 0)):
+    broken = steady.copy()
+    broken.flat[random.choice(broken.size, count, replace=False)] = value
+    save("counts.npy", broken)
+    own, found, said = solve(hits, faint)
+    bench.check(own and abs(own.get("zingers", 0) - count) <= count // 10 and "dead_pixels" not in own and "gamma" in said and found > right - 1,
+                f"{count} values of {value}: {own.get('zingers')} filled, {found:.2f} of {right:.2f} dB, {said!r}")
+save("counts.npy", steady)
+lines = sinogram()
+lines.flat[random.choice(lines.size, 10, replace=False)] = -5
+save("y.npy", lines.astype(np.float32))
+own, _, said = solve({**scan, "measurement": "y.npy"}, truth, "--iterations", 1)
+bench.check(own and own.get("zingers", 0) >= 9, f"line integrals without noise: {own.get('zingers')} of 10")
+sharp = {"a bead that moves fast": ([(0.3, 0, 0, 25), (20, 24, 3, 0.5), (9, -20, -8, 0.5)], EVEN[::5]), "wires": ([(40, 20, 0, 0.4), (40, -11, 7, 0.4)], EVEN[::3]),
+         "plates": ([(2, 0.6 * i, 0.4, 0.3) for i in range(-30, 31)] + [(2, 0.6 * i, 2.4, 0.3) for i in range(-30, 31)], EVEN)}
+for what, (disks, angles) in sharp.items():
+    fine = sinogram(angles, 6 * SIZE, 3 * SIZE - 0.5, [(v, 6 * x, 6 * y, 6 * r) for v, x, y, r in disks]).reshape(len(angles), SIZE, 6).mean(2) / 6
+    for noise in (0, 0.005):
+        save("y.npy", (fine + noise * fine.max() * random.normal(size=fine.shape)).astype(np.float32))
+        own, _, said = solve({**scan, "measurement": "y.npy", "angles": list(angles)}, truth, "--iterations", 1)
+        bench.check(own and "zingers" not in own, f"{what}, noise {noise}: nothing is off: {said!r}")
+
 # --- notes that must not come ---------------------------------------------------------------------------------------
 
 fan = orbit(np.arange(0, 360, 6))

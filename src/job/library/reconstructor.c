@@ -268,6 +268,10 @@ static tess_status run(tess_reconstructor *r, const tess_strided *in, const tess
     tess_prior_close(&r->prior);
     tess_workspace_release(w);
     tess_outcome_clear(&outcome);
+    if (problem.weights != r->problem.weights) /* found in these measurements */
+        tess_small_free(problem.weights);
+    if (problem.gains != r->problem.gains)
+        tess_small_free(problem.gains);
     return status;
 }
 

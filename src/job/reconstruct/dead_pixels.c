@@ -12,6 +12,7 @@
 #include "job/reconstruct/pixel_stats.h"
 #include "job/reconstruct/shadow3.h"
 #include "job/reconstruct/views.h"
+#include "job/reconstruct/zingers.h"
 
 enum { LEAST_VIEWS = 8, MANY_TIMES = 4 };
 static const double FEW = 0.02;  /* of the pixels: so few stuck ones are dead, not simulated */
@@ -183,6 +184,7 @@ tess_status tess_problem_find_faults(tess_problem *p, tess_error *error)
 {
     tess_block block = {0};
     const int64_t count = p->rows * p->columns;
+    TESS_TRY(tess_problem_find_zingers(p, error)); /* they would make pixels look dead */
     looking l = {.problem = p, .views = tess_small_alloc((size_t)p->count, sizeof *l.views)};
     tess_status status =
         l.views ? tess_block_alloc(p->memory, &block, TESS_MEM_HOST,

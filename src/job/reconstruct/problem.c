@@ -239,6 +239,7 @@ void tess_problem_clear(tess_problem *p)
     tess_small_free(p->vectors);
     tess_small_free(p->centres);
     tess_small_free(p->dead);
+    tess_small_free(p->zingers);
     tess_small_free(p->lost);
     tess_small_free(p->flat);
     tess_small_free(p->dark);

@@ -31,6 +31,12 @@ typedef struct tess_dead_pixel {
     float share;
 } tess_dead_pixel;
 
+/* A value of a sinogram that is replaced (zingers.h); views are counted as in the file. */
+typedef struct tess_zinger {
+    int64_t view, column;
+    float value;
+} tess_zinger;
+
 /* The problem to solve. */
 typedef struct tess_problem {
     tess_memory *memory; /* the counter of its files */
@@ -70,6 +76,8 @@ typedef struct tess_problem {
     double flat_value, dark_value;
     int64_t dead_count;
     tess_dead_pixel *dead; /* owned; NULL: none */
+    int64_t zinger_count;
+    tess_zinger *zingers; /* owned; NULL: none */
     /* views of the file that are left out (lost_views.h), in order; `count` is without them. Owned; NULL: none */
     int64_t *lost;
     int64_t lost_count;
@@ -93,6 +101,7 @@ typedef struct tess_problem {
     double noise_estimate;
     /* of each blur, at most 1, if their noise was estimated and differs; owned; NULL: all 1 */
     double *weights;
+    double *gains;                     /* exposure of each blur, given or estimated; owned; NULL: all 1 */
     bool clamped;                      /* measurements are clamped to [low, high] */
     char view_order[640];              /* of a folder's files, in words; "": no folder */
     char *image, *truth, *measurement; /* files; owned; NULL: none */

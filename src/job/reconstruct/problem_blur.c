@@ -77,6 +77,23 @@ static tess_status read_sigma(const char *path, const tess_json *json, tess_prob
     return TESS_OK;
 }
 
+static tess_status read_gains(const char *path, const tess_json *json, tess_problem *p, tess_error *error)
+{
+    const tess_json *list = tess_json_get(json, "gains");
+    if (!list)
+        return TESS_OK;
+    if (!(p->gains = tess_small_alloc((size_t)p->count, sizeof *p->gains)))
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for %lld exposures", (long long)p->count);
+    for (int64_t i = 0; i < p->count; i++) {
+        p->gains[i] = tess_json_as_double(tess_json_at(list, i), NAN);
+        if (tess_json_length(list) != p->count || !(p->gains[i] > 0) || !isfinite(p->gains[i]))
+            return tess_fail(error, TESS_BAD_INPUT,
+                             "%s: \"gains\" is a list of %lld positive numbers, the exposure of each blur",
+                             path, (long long)p->count);
+    }
+    return TESS_OK;
+}
+
 /* The margin covers the reach of the kernels. */
 void tess_problem_set_margin(tess_problem *p)
 {
@@ -125,6 +142,7 @@ tess_status tess_problem_read_blur(const char *path, const tess_json *json, tess
         return tess_fail(error, TESS_BAD_INPUT, "%s: is of %lldx%lld pixels; each side has 1 to %d",
                          p->measurement, (long long)p->height, (long long)p->width, MOST_SIDE);
     TESS_TRY(check_order(p, info, error));
+    TESS_TRY(read_gains(path, json, p, error));
     if (!p->kernels)
         TESS_TRY(read_sigma(path, json, p, error));
     if (p->unknown)
@@ -140,6 +158,7 @@ void tess_problem_clear_blur(tess_problem *p)
         tess_small_free(p->kernel_files[i]);
     tess_small_free(p->kernels);
     tess_small_free(p->weights);
+    tess_small_free(p->gains);
     tess_small_free(p->kernel_files);
 }
 

@@ -7,6 +7,7 @@
 #include "job/reconstruct/dead_pixels.h"
 #include "job/reconstruct/finite.h"
 #include "job/reconstruct/views.h"
+#include "job/reconstruct/zingers.h"
 
 enum { SAMPLED = 4096 };             /* pixels of which the median light is taken */
 static const double WEAK = 0.01;     /* of the median light of all pixels: less is a dead pixel */
@@ -152,6 +153,7 @@ static tess_status each(const tess_problem *p, tess_views *v, const fields *f, f
         }
         if (p->counts)
             to_integrals(f, values);
+        tess_zingers_fill(p, k, values);
         tess_dead_pixels_fill(p, values);
         if (p->counts)
             *starved += count_starved(f, values);

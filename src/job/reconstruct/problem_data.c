@@ -128,11 +128,15 @@ static void scale_truth(tess_host_part *host, int64_t count, float factor)
         host->truth[i] *= factor;
 }
 
-/* Whether the truth is in the units of the measurements, if those are not just their type's. */
+/* Whether an integer truth is in the units of the measurements: always for scans, which use integers as they are, and
+ * for blurs whose units are not just their type's. */
 static bool truth_is_numbers(const tess_problem *p)
 {
-    return !p->synthetic && p->physics == TESS_PHYSICS_BLUR &&
-           (p->range_from == TESS_RANGE_FROM_GIVEN || p->range_from == TESS_RANGE_FROM_DATA);
+    if (p->synthetic)
+        return false;
+    return p->physics == TESS_PHYSICS_BLUR
+               ? p->range_from == TESS_RANGE_FROM_GIVEN || p->range_from == TESS_RANGE_FROM_DATA
+               : !p->as_published;
 }
 
 tess_status tess_problem_truth(const tess_problem *p, tess_workspace *w, tess_error *error)
@@ -238,17 +242,23 @@ static tess_status take_view(void *user, int64_t view, float *values, tess_error
     return device->streams->sync(device, NULL, error);
 }
 
+tess_status tess_problem_add_noise(const tess_problem *p, tess_workspace *w, void *measurement, double level,
+                                   uint64_t seed, tess_error *error)
+{
+    noise n = {.problem = p, .pool = w->engine->host, .level = (float)level, .seed = seed};
+    return tess_workspace_pieces(w, measurement, tess_workspace_values(&w->op->measurement), true, add_noise,
+                                 &n, error);
+}
+
 static tess_status simulate(const tess_problem *p, tess_workspace *w, double level, uint64_t seed,
                             tess_error *error)
 {
     tess_operator *op = w->op;
     tess_device *device = w->engine->device;
-    noise n = {.problem = p, .pool = w->engine->host, .level = (float)level, .seed = seed};
     device->memory->copy(device, w->vectors[0], w->host.truth,
                          (size_t)tess_workspace_values(&op->image) * sizeof(float), NULL);
     op->table->forward(op, w->vectors[0], w->measurement.data, w->scratch, NULL);
-    return tess_workspace_pieces(w, w->measurement.data, tess_workspace_values(&op->measurement), true,
-                                 add_noise, &n, error);
+    return tess_problem_add_noise(p, w, w->measurement.data, level, seed, error);
 }
 
 static tess_status read_scan(tess_problem *p, tess_workspace *w, tess_error *error)

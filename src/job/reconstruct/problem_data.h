@@ -10,6 +10,9 @@ tess_status tess_problem_truth(const tess_problem *problem, tess_workspace *work
                                tess_error *error) TESS_MUST_CHECK;
 tess_status tess_problem_measure(tess_problem *problem, tess_workspace *workspace, double noise,
                                  uint64_t seed, tess_error *error) TESS_MUST_CHECK;
+/* Adds noise to a measurement in the memory of the device. */
+tess_status tess_problem_add_noise(const tess_problem *problem, tess_workspace *workspace, void *measurement,
+                                   double level, uint64_t seed, tess_error *error) TESS_MUST_CHECK;
 
 /* Whether the outer columns of a sinogram, which was read, say that the object is wider than the detector. */
 bool tess_problem_truncated(const tess_problem *problem);

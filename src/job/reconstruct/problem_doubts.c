@@ -81,6 +81,17 @@ static void doubt_pixels(const tess_problem *p, const tess_common *common)
         p->measurement, count, place);
 }
 
+static void doubt_values(const tess_problem *p, const tess_common *common)
+{
+    if (p->zinger_count)
+        tess_note(common, TESS_NOTE_WARNING,
+                  "%s: %lld value(s) are far from those beside them in column and view, the first in view "
+                  "%lld, column %lld (counted from 0), as where gamma rays hit the detector; they are filled "
+                  "from these",
+                  p->measurement, (long long)p->zinger_count, (long long)p->zingers[0].view,
+                  (long long)p->zingers[0].column);
+}
+
 static void doubt_views(const tess_problem *p, const tess_common *common)
 {
     char list[64] = "";
@@ -106,6 +117,7 @@ void tess_problem_doubts(const tess_problem *p, const tess_common *common)
                   "is below",
                   p->name, p->low);
     doubt_pixels(p, common);
+    doubt_values(p, common);
     doubt_views(p, common);
     if (p->physics == TESS_PHYSICS_RADON)
         doubt_radon(p, common);

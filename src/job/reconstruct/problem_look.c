@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "base/mem.h"
 #include "job/common/note.h"
+#include "job/reconstruct/problem_gains.h"
 #include "job/reconstruct/problem_noise.h"
 
 /* largest share of the values of an image of [0, 1] that may lie outside */
@@ -171,6 +172,7 @@ tess_status tess_problem_look_at_blurs(tess_problem *problem, tess_recipe *recip
 {
     const looking l = {problem, recipe, w, common};
     tess_extremes seen;
+    TESS_TRY(tess_problem_level_gains(problem, w, common, error));
     TESS_TRY(tess_workspace_extremes(w, w->measurement.data, tess_workspace_values(&w->op->measurement),
                                      &seen, error));
     TESS_TRY(find_range(&l, &seen, error));

@@ -11,9 +11,8 @@
 #include "base/checked.h"
 #include "job/common/note.h"
 #include "job/reconstruct/problem_look.h"
-#include "physics/filter.h"
-#include "physics/radon.h"
-#include "physics/rays.h"
+#include "job/reconstruct/problem_scan.h"
+#include "job/reconstruct/reconstruct_noise.h"
 #include "solve/cg.h"
 
 enum { BINS = 4096, LEAST_PIXELS = 2, CG_STEPS = 20, MANY_PIXELS = 8 };
@@ -28,6 +27,7 @@ static const double AT_END =
     5e-4; /* share of the result's pixels at the end of the range that is worth a note */
 /* share of the measurements' sum that is negative if the image has negative values */
 static const double SIGNED = 0.2;
+static const double NEGATIVE = 0.4; /* mean of the negative part of noise, in deviations */
 
 typedef struct histogram {
     tess_extremes of;
@@ -56,9 +56,11 @@ static double tail(const histogram *h, bool below)
 }
 
 /* The factor at which the projections of `image` fit the measurements best, 1 if there is none, and the share of the
- * measurements' squares that they leave. */
-static tess_status fit(tess_workspace *w, const void *image, double *factor, double *left, tess_error *error)
+ * measurements' squares that they leave and that is not noise. */
+static tess_status fit(tess_workspace *w, const void *image, double noise, double *factor, double *left,
+                       tess_error *error)
 {
+    const double rays = (double)tess_workspace_values(&w->op->measurement);
     const tess_data_term *term = &w->term;
     const void *measured = w->measurement.data;
     double square, product, all;
@@ -67,7 +69,7 @@ static tess_status fit(tess_workspace *w, const void *image, double *factor, dou
     TESS_TRY(tess_vectors_dot(&term->measurements, measured, measured, &all, error));
     const bool fits = square > 0 && product > 0;
     *factor = fits ? product / square : 1;
-    *left = fits ? 1 - product / all * (product / square) : 0;
+    *left = fits ? 1 - product / all * (product / square) - noise * noise * rays / all : 0;
     return TESS_OK;
 }
 
@@ -131,8 +133,8 @@ static tess_status ask(void *user, tess_error *error)
 
 /* A backprojection that does not fit, at the factor where it fits best, is corrected. If that explains the views, the
  * range holds both images; otherwise what is left is noise. */
-static tess_status correct(const tess_problem *p, tess_workspace *w, double factor, double left, bool both,
-                           double ends[2], tess_error *error)
+static tess_status correct(const tess_problem *p, tess_workspace *w, double noise, double factor, double left,
+                           bool both, double ends[2], tess_error *error)
 {
     void *image = w->vectors[1], *const others[TESS_CG_VECTORS] = {w->vectors[0], w->vectors[2],
                                                                    w->vectors[3]};
@@ -146,7 +148,7 @@ static tess_status correct(const tess_problem *p, tess_workspace *w, double fact
     double again, remains, corrected[2];
     TESS_TRY(tess_vectors_sum(&w->term.images, &scaled, image, error));
     TESS_TRY(tess_cg(&w->term, &cg, others, image, &result, error));
-    TESS_TRY(fit(w, image, &again, &remains, error));
+    TESS_TRY(fit(w, image, noise, &again, &remains, error));
     if (!(remains < 0.5 * left))
         return TESS_OK;
     TESS_TRY(ends_of(p, w, image, 1, both, corrected, error));
@@ -155,37 +157,44 @@ static tess_status correct(const tess_problem *p, tess_workspace *w, double fact
     return TESS_OK;
 }
 
-static tess_status estimate(const tess_problem *p, tess_workspace *w, double ends[2], tess_error *error)
+/* Noise makes an image look brighter and partly negative, so the filter that suits it is used. */
+static tess_status estimate(const tess_problem *p, tess_recipe *recipe, tess_workspace *w, double noise,
+                            double ends[2], tess_error *error)
 {
     tess_operator *op = w->op;
     void *image = w->vectors[1];
-    double factor, left;
+    double factor, left, deviation;
     tess_extremes measured;
     TESS_TRY(tess_workspace_extremes(w, w->measurement.data, tess_workspace_values(&op->measurement),
                                      &measured, error));
-    const bool both = measured.negative > SIGNED * measured.positive;
-    (p->physics == TESS_PHYSICS_CONE ? tess_rays_set_filter : tess_radon_set_filter)(op, TESS_FILTER_RAM_LAK);
-    op->table->inverse(op, w->measurement.data, image, w->scratch, NULL);
-    TESS_TRY(fit(w, image, &factor, &left, error));
-    TESS_TRY(ends_of(p, w, image, factor, both, ends, error));
-    return left > POOR ? correct(p, w, factor, left, both, ends, error) : TESS_OK;
+    const double by_noise = NEGATIVE * noise * (double)measured.count;
+    const bool both = measured.negative - by_noise > SIGNED * measured.positive;
+    recipe->filter = TESS_FILTER_RAM_LAK;
+    for (bool again = false;; again = true) {
+        tess_recipe_set_filter(p, op, recipe->filter);
+        op->table->inverse(op, w->measurement.data, image, w->scratch, NULL);
+        TESS_TRY(fit(w, image, noise, &factor, &left, error));
+        TESS_TRY(ends_of(p, w, image, factor, both, ends, error));
+        if (again || !(ends[1] > 0) || !(noise > 0))
+            break;
+        TESS_TRY(tess_recipe_choose_filter(p, recipe, w, noise, ends[1], &deviation, error));
+        if (recipe->filter == TESS_FILTER_RAM_LAK)
+            break;
+    }
+    return left > POOR ? correct(p, w, noise, factor, left, both, ends, error) : TESS_OK;
 }
 
-tess_status tess_problem_find_range(tess_problem *p, tess_recipe *recipe, tess_workspace *w,
-                                    const tess_common *common, tess_error *error)
+static tess_status find_scan_range(tess_problem *p, tess_recipe *recipe, tess_workspace *w, tess_error *error)
 {
     double ends[2] = {0, 1};
-    if (!p->synthetic && p->physics == TESS_PHYSICS_BLUR)
-        return tess_problem_look_at_blurs(p, recipe, w, common, error);
-    if (p->range_from != TESS_RANGE_FROM_DATA)
-        return TESS_OK;
     if (!w->op->table->inverse)
         return tess_fail(
             error, TESS_UNSUPPORTED,
             "%s: has no \"range\", and without an FFT on this device it cannot be estimated; give "
             "it: [least, largest] value of the image",
             p->name);
-    TESS_TRY(estimate(p, w, ends, error));
+    const bool given = recipe->noise_from == TESS_NOISE_FROM_GIVEN;
+    TESS_TRY(estimate(p, recipe, w, fmax(given ? recipe->noise : p->noise_estimate, 0), ends, error));
     if (!(ends[1] > 0) || !(ends[1] > 1e-30)) /* all measurements are zero: any range works */
         ends[1] = 1;
     if (ends[0] < -0.25 * ends[1])
@@ -197,10 +206,26 @@ tess_status tess_problem_find_range(tess_problem *p, tess_recipe *recipe, tess_w
     p->unit = ends[1];
     p->low = ends[0] / p->unit;
     p->high = 1;
-    if (recipe->noise_from == TESS_NOISE_FROM_GIVEN)
+    if (given)
         recipe->noise /= p->unit;
+    p->noise_estimate /= p->unit; /* negative, if there is none, remains so */
     const tess_sum scaled = {.a = 1 / p->unit, .x = w->measurement.data};
     return tess_vectors_sum(&w->term.measurements, &scaled, w->measurement.data, error);
+}
+
+tess_status tess_problem_find_range(tess_problem *p, tess_recipe *recipe, tess_workspace *w,
+                                    const tess_common *common, tess_error *error)
+{
+    if (!p->synthetic && p->physics == TESS_PHYSICS_BLUR)
+        return tess_problem_look_at_blurs(p, recipe, w, common, error);
+    const bool unknown = tess_problem_noise_unknown(p, recipe);
+    if (unknown)
+        TESS_TRY(tess_problem_find_scan_noise(p, w, error));
+    if (p->range_from == TESS_RANGE_FROM_DATA)
+        TESS_TRY(find_scan_range(p, recipe, w, error));
+    if (unknown)
+        tess_problem_use_scan_noise(p, recipe, common);
+    return TESS_OK;
 }
 
 typedef struct ending {

@@ -63,8 +63,7 @@ static tess_status add_all(const tess_problem *p, tess_workspace *w, tess_scan_n
     return TESS_OK;
 }
 
-tess_status tess_problem_find_scan_noise(tess_problem *p, tess_recipe *recipe, tess_workspace *w,
-                                         const tess_common *common, tess_error *error)
+tess_status tess_problem_find_scan_noise(tess_problem *p, tess_workspace *w, tess_error *error)
 {
     tess_extremes seen;
     TESS_TRY(tess_workspace_extremes(w, w->measurement.data, tess_workspace_values(&w->op->measurement),
@@ -74,17 +73,20 @@ tess_status tess_problem_find_scan_noise(tess_problem *p, tess_recipe *recipe, t
         return tess_fail(error, TESS_NO_MEMORY, "no memory to estimate the noise");
     tess_scan_noise_begin(noise, seen.high);
     const tess_status status = add_all(p, w, noise, error);
-    const double level = tess_scan_noise_end(noise), unit = tess_problem_measured_unit(p);
+    p->noise_estimate = tess_scan_noise_end(noise);
     tess_small_free(noise);
-    TESS_TRY(status);
-    if (level < 0)
-        return TESS_OK;
-    p->noise_estimate = level;
-    if (level > recipe->noise) {
-        recipe->noise = level;
+    return status;
+}
+
+void tess_problem_use_scan_noise(const tess_problem *p, tess_recipe *recipe, const tess_common *common)
+{
+    if (p->noise_estimate < 0)
+        return;
+    if (p->noise_estimate > recipe->noise) {
+        recipe->noise = p->noise_estimate;
         recipe->noise_from = TESS_NOISE_FROM_DATA;
     }
-    tess_note(common, TESS_NOTE_DETAIL, "%s: noise %.4g, estimated%s", p->measurement, level * unit,
+    tess_note(common, TESS_NOTE_DETAIL, "%s: noise %.4g, estimated%s", p->measurement,
+              p->noise_estimate * tess_problem_measured_unit(p),
               recipe->noise_from == TESS_NOISE_FROM_DATA ? "" : "; the default is above it, and is used");
-    return TESS_OK;
 }

@@ -12,7 +12,6 @@
 #include "job/common/record.h"
 #include "job/reconstruct/problem_data.h"
 #include "job/reconstruct/problem_range.h"
-#include "job/reconstruct/problem_scan.h"
 #include "job/reconstruct/reconstruct_choose.h"
 #include "job/reconstruct/reconstruct_rates.h"
 #include "job/reconstruct/reconstruct_record.h"
@@ -178,8 +177,6 @@ static tess_status fill(reconstruct_job *job, tess_error *error)
     TESS_TRY(tess_stop_check(&job->engine.stop, error));
     warn_truncated(p, common);
     TESS_TRY(tess_problem_find_range(p, &job->recipe, w, common, error));
-    if (p->physics != TESS_PHYSICS_BLUR && tess_problem_noise_unknown(p, &job->recipe))
-        TESS_TRY(tess_problem_find_scan_noise(p, &job->recipe, w, common, error));
     if (w->host.truth && !p->synthetic)
         TESS_TRY(tess_problem_truth(p, w, error));
     return job->settings->save_measurement ? tess_outputs_save_measurement(&job->outputs, w, error) : TESS_OK;

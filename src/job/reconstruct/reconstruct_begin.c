@@ -6,9 +6,7 @@
 #include "base/checked.h"
 #include "job/reconstruct/problem_noise.h"
 #include "job/reconstruct/reconstruct_margins.h"
-#include "physics/filter.h"
-#include "physics/radon.h"
-#include "physics/rays.h"
+#include "job/reconstruct/reconstruct_noise.h"
 #include "solve/cg.h"
 #include "solve/power.h"
 
@@ -39,39 +37,30 @@ static tess_status mean_of_measurements(const starting *s, void *mean, tess_erro
     return tess_judge_image(s->judge, mean, &s->start->baseline_psnr, NULL, error);
 }
 
-static void set_filter(const starting *s, tess_filter filter)
-{
-    if (s->problem->physics == TESS_PHYSICS_CONE)
-        tess_rays_set_filter(s->w->op, filter);
-    else
-        tess_radon_set_filter(s->w->op, filter);
-}
-
-/* Computes the better of two filters and leaves it in `image`. */
+/* Computes the baseline and leaves it in `image`: the better of two filters if the truth is known, otherwise that of
+ * the start. The start itself must not depend on the truth. */
 static tess_status filtered(const starting *s, void *image, tess_error *error)
 {
     static const char *const names[2][2] = {{"FBP, Ram-Lak", "FBP, Hann"}, {"FDK, Ram-Lak", "FDK, Hann"}};
     static const tess_filter filters[] = {TESS_FILTER_RAM_LAK, TESS_FILTER_HANN};
     tess_operator *op = s->w->op;
     tess_start *start = s->start;
-    int best = 0;
+    int best = s->recipe->filter == TESS_FILTER_HANN;
     start->baseline_psnr = NAN;
     start->baseline = "none: there is no FFT on this device";
     if (!op->table->inverse)
         return TESS_OK;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2 && s->w->host.truth; i++) {
         double psnr;
-        set_filter(s, filters[i]);
+        tess_recipe_set_filter(s->problem, op, filters[i]);
         op->table->inverse(op, s->w->measurement.data, image, s->w->scratch, NULL);
         TESS_TRY(tess_judge_image(s->judge, image, &psnr, NULL, error));
         if (psnr > start->baseline_psnr || isnan(start->baseline_psnr)) {
             start->baseline_psnr = psnr;
             best = i;
         }
-        if (isnan(psnr))
-            break;
     }
-    set_filter(s, filters[best]);
+    tess_recipe_set_filter(s->problem, op, filters[best]);
     op->table->inverse(op, s->w->measurement.data, image, s->w->scratch, NULL);
     if (s->w->host.shown)
         TESS_TRY(tess_margins_rows(s->w, s->problem, image, 0, tess_problem_rows(s->problem),
@@ -146,6 +135,7 @@ static tess_status first_estimate(const starting *s, tess_error *error)
         op->table->adjoint(op, w->measurement.data, x, w->scratch, NULL);
         break;
     case TESS_INIT_FILTERED:
+        tess_recipe_set_filter(s->problem, op, s->recipe->filter);
         op->table->inverse(op, w->measurement.data, x, w->scratch, NULL);
         break;
     case TESS_INIT_CG:
@@ -156,7 +146,7 @@ static tess_status first_estimate(const starting *s, tess_error *error)
     return fit_range(s, error);
 }
 
-tess_status tess_reconstruct_begin(const tess_judge *judge, const tess_recipe *recipe, uint64_t seed,
+tess_status tess_reconstruct_begin(const tess_judge *judge, tess_recipe *recipe, uint64_t seed,
                                    tess_start *start, tess_error *error)
 {
     tess_workspace *w = judge->workspace;
@@ -166,6 +156,7 @@ tess_status tess_reconstruct_begin(const tess_judge *judge, const tess_recipe *r
     if (recipe->init == TESS_INIT_FILTERED && !op->table->inverse)
         return tess_fail(error, TESS_UNSUPPORTED,
                          "filtering needs cuFFT, which is not installed; use `init` cg, or `device` cpu");
+    TESS_TRY(tess_recipe_follow_noise(s.problem, recipe, w, error));
     TESS_TRY(s.problem->physics == TESS_PHYSICS_BLUR ? mean_of_measurements(&s, w->vectors[1], error)
                                                      : filtered(&s, w->vectors[1], error));
     if (s.problem->weights)

@@ -13,8 +13,8 @@ typedef struct tess_start {
 } tess_start;
 
 /* Stores the first estimate in vectors[0] of the workspace; the measurements are released if the operator absorbs
- * them. */
-tess_status tess_reconstruct_begin(const tess_judge *judge, const tess_recipe *recipe, uint64_t seed,
+ * them. Completes the recipe by what depends on the noise. */
+tess_status tess_reconstruct_begin(const tess_judge *judge, tess_recipe *recipe, uint64_t seed,
                                    tess_start *start, tess_error *error) TESS_MUST_CHECK;
 
 #endif

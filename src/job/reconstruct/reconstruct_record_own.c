@@ -92,6 +92,8 @@ static void add_taken(tess_json **own, const tess_record_own *about)
         tess_json_set_double(own, "edge_share", fmax(p->edge, p->edge_rows));
     if (p->dead_count)
         tess_json_set_int(own, "dead_pixels", p->dead_count);
+    if (p->zinger_count)
+        tess_json_set_int(own, "zingers", p->zinger_count);
     if (p->lost_count) {
         tess_json *lost = tess_json_array();
         for (int64_t i = 0; i < p->lost_count; i++)
@@ -132,12 +134,15 @@ static void add_outcome(tess_json **own, const tess_record_own *about)
     tess_json_set(own, "iterations", iterations_of(outcome, steps));
 }
 
-static void add_weights(tess_json **own, const tess_problem *p)
+/* Adds a number for each blur, if there are any. */
+static void add_of_blurs(tess_json **own, const char *key, const tess_problem *p, const double *values)
 {
-    tess_json *weights = tess_json_array();
+    if (!values)
+        return;
+    tess_json *list = tess_json_array();
     for (int64_t i = 0; i < p->count; i++)
-        tess_json_append_double(&weights, p->weights[i]);
-    tess_json_set(own, "weights", weights);
+        tess_json_append_double(&list, values[i]);
+    tess_json_set(own, key, list);
 }
 
 void tess_record_add_own(tess_json **record, const tess_record_own *about)
@@ -165,8 +170,8 @@ void tess_record_add_own(tess_json **record, const tess_record_own *about)
     tess_json_set_string(&own, "init", inits[r->init]);
     if (!noise_to_come(about))
         tess_json_set_double(&own, "noise", r->noise * tess_problem_measured_unit(p));
-    if (p->weights)
-        add_weights(&own, p);
+    add_of_blurs(&own, "weights", p, p->weights);
+    add_of_blurs(&own, "gains", p, p->gains);
     add_taken(&own, about);
     tess_json_set_double(&own, "sigma", r->sigma);
     tess_json_set_double(&own, "last_sigma", done > 0 ? outcome->iterations[done - 1].sigma : r->last_sigma);

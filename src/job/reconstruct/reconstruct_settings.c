@@ -135,6 +135,7 @@ tess_status tess_recipe_of(const tess_reconstruct_settings *s, const tess_proble
         recipe->sigma = s->sigma;
         recipe->last_sigma = s->last_sigma >= 0 ? s->last_sigma : s->sigma;
     }
+    recipe->fixed_sigma = s->sigma >= 0 || strcmp(preset, "default") != 0;
     if (s->step >= 0) { /* a given step means gradient steps */
         recipe->step = s->step;
         recipe->inner = 0;

@@ -4,6 +4,7 @@
 
 #include "job/reconstruct/problem.h"
 #include "model/model.h"
+#include "physics/filter.h"
 
 typedef enum tess_init {
     TESS_INIT_ZERO,
@@ -24,6 +25,8 @@ typedef struct tess_recipe {
     tess_init init;
     int64_t iterations;
     double sigma, last_sigma, relax, noise;
+    bool fixed_sigma;   /* given, or published: it does not follow the noise */
+    tess_filter filter; /* of a filtered start; set when the noise is known (reconstruct_noise.h) */
     tess_noise_from noise_from;
     int64_t inner;        /* steps of conjugate gradients that replace a gradient step */
     double step;          /* 0: from the norm */
