@@ -99,7 +99,7 @@ void tess_denoise_note_result(const tess_denoise_settings *settings, const tess_
                   (long long)file->look.holes);
     report_cut_off(settings, file);
     if (file->lost[0])
-        tess_note(&settings->common, TESS_NOTE_WARNING, "%s: this format cannot hold the %s", file->output,
+        tess_note(&settings->common, TESS_NOTE_WARNING, "%s: the output cannot hold the %s", file->output,
                   file->lost);
     if (file->done && file->truth_outside > MUCH) {
         const tess_scale scale = tess_denoise_truth_scale(file);
