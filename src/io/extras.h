@@ -47,6 +47,10 @@ typedef struct tess_extras {
     char icc_name[80];
     bool has_codes; /* a PNG's colour space by numbers (cICP), which only a PNG can hold */
     unsigned char codes[4];
+    bool srgb;    /* this and the next: how a PNG gives its colours without a profile */
+    double gamma; /* 0: not given */
+    bool has_primaries;
+    double primaries[8]; /* x and y of white, red, green and blue */
     tess_note *notes;
     int note_count;
     uint32_t frames;    /* of an animation, of which only the first is read; else 0 */
@@ -98,6 +102,11 @@ void tess_behind_from_mpf(const unsigned char *tiff, size_t bytes, tess_behind *
 void tess_behind_words(const tess_behind *behind, char *to, size_t size);
 /* Removes from a JPEG's XMP packet what it says of data behind the image. */
 void tess_xmp_forget_behind(tess_blob *xmp);
+
+/* Whether gamma or primaries of a PNG differ from those that programs assume, and nothing else describes its colours. */
+bool tess_extras_needs_profile(const tess_extras *extras, const tess_image_info *info);
+/* Describes them by a profile; false if they make no sense. */
+bool tess_extras_make_profile(tess_extras *extras, const tess_image_info *info);
 
 /* Keyword and text of a PNG text chunk as "keyword\0text", inflated if necessary to at most `most` bytes. */
 bool tess_png_note_text(tess_extras *extras, const tess_note *note, size_t most, tess_blob *out);

@@ -106,7 +106,9 @@ static tess_status check_bands(const gdal_reader *reader, GDALDataType type, boo
         if (!labels && strlen(bits) == 1 && bits[0] < '8')
             return tess_fail(
                 error, TESS_UNSUPPORTED,
-                "has samples of fewer than 8 bits; convert it to 8 bits: gdal_translate -ot Byte");
+                "has samples of %c bit(s), from 0 to %d; scale them to 8 bits: gdal_translate -ot Byte "
+                "-scale 0 %d 0 255 -co NBITS=8 IN OUT.tif",
+                bits[0], (1 << (bits[0] - '0')) - 1, (1 << (bits[0] - '0')) - 1);
     }
     return TESS_OK;
 }

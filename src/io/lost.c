@@ -26,6 +26,7 @@ static const struct {
              {TESS_SAYS_CHROMA, "full resolution of the colours (4:2:0 is written)"},
              {TESS_SAYS_PROFILE, "colour profile"},
              {TESS_SAYS_CODES, "colour space (cICP)"},
+             {TESS_SAYS_GAMMA, "gamma and primaries"},
              {TESS_SAYS_TEXTS, "texts"},
              {TESS_SAYS_IPTC, "IPTC data"}};
 
@@ -43,6 +44,8 @@ static unsigned said_by(const tess_image_info *info, const tess_extras *extras)
         says |= TESS_SAYS_PROFILE;
     if (extras->has_codes)
         says |= TESS_SAYS_CODES;
+    if (tess_extras_needs_profile(extras, info)) /* and none was made */
+        says |= TESS_SAYS_GAMMA;
     return says;
 }
 

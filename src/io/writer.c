@@ -116,7 +116,16 @@ tess_status tess_writer_check(const char *path, const tess_image_info *info, tes
 
 static tess_status take_extras(tess_writer *writer, const tess_reader *like, tess_error *error)
 {
-    TESS_TRY(tess_extras_load(like->path, &writer->extras, error));
+    tess_extras *extras = &writer->extras;
+    TESS_TRY(tess_extras_load(like->path, extras, error));
+    /* A PNG that was read as such gives gamma and primaries to another by itself. */
+    const tess_write_format *format = writer->format;
+    if (format == &tess_write_png && like->format == &tess_read_png)
+        extras->gamma = 0, extras->has_primaries = false;
+    if (tess_extras_needs_profile(extras, &writer->info) && format->holds_exif &&
+        format->holds_exif(writer->target, extras) && !tess_extras_make_profile(extras, &writer->info) &&
+        extras->no_memory)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for a colour profile");
     tess_lost_name(writer->format, writer->target, &writer->info, &writer->extras, writer->lost,
                    sizeof writer->lost);
     return TESS_OK;

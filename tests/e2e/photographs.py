@@ -1,6 +1,5 @@
 """photographs.py PROGRAM: what telephones put behind a JPEG's image is named when it is lost; colour spaces that a PNG gives by numbers become profiles."""
 import math
-import pathlib
 import struct
 import sys
 import zlib
@@ -69,12 +68,80 @@ def check_behind(bench, model):
         bench.check(result.status in (0, 1), f"cut by {cut}: {result}")
 
 
+def profile_of(path):
+    """The profile of a JPEG, a TIFF or a PNG that this program wrote."""
+    data = path.read_bytes()
+    if path.suffix == ".png":
+        at = data.find(b"iCCP")
+        return zlib.decompress(data[at + 4 + data[at + 4:].index(b"\0") + 2:]) if at > 0 else b""
+    at = data.find(b"acsp") - 36
+    return data[at:at + struct.unpack(">I", data[at:at + 4])[0]] if at > 0 else b""
+
+
+def tags_of(profile):
+    count, found = struct.unpack(">I", profile[128:132])[0], {}
+    for i in range(count):
+        name, start, size = struct.unpack(">4sII", profile[132 + 12 * i:144 + 12 * i])
+        assert start % 4 == 0 and start + size <= len(profile)
+        found[name.decode()] = profile[start:start + size]
+    return found
+
+
+def meaning(profile):
+    """Exponent of each curve, and the primaries' XYZ as columns."""
+    tags = tags_of(profile)
+    curves = [tags[name] for name in (("kTRC",) if "kTRC" in tags else ("rTRC", "gTRC", "bTRC"))]
+    powers = [struct.unpack(">H", curve[12:14])[0] / 256 for curve in curves if curve[:4] == b"curv" and curve[8:12] == b"\0\0\0\1"]
+    columns = [[v / 65536 for v in struct.unpack(">3i", tags[name][8:20])] for name in ("rXYZ", "gXYZ", "bXYZ") if name in tags]
+    return powers, np.array(columns).T
+
+
+# XYZ of the primaries under D50, as the profiles of sRGB and Display P3 that are in use have them.
+SRGB_D50 = [[0.4361, 0.3851, 0.1431], [0.2225, 0.7169, 0.0606], [0.0139, 0.0971, 0.7141]]
+P3_D50 = [[0.5151, 0.2920, 0.1571], [0.2412, 0.6922, 0.0666], [-0.0011, 0.0419, 0.7841]]
+SRGB = (31270, 32900, 64000, 33000, 30000, 60000, 15000, 6000)
+P3 = (31270, 32900, 68000, 32000, 26500, 69000, 15000, 6000)
+
+
+def check_gamma(bench, model, gray):
+    for name, channels, chunks, power, columns in (
+            ("linear", 3, [("gAMA", (100000,))], 1, SRGB_D50), ("p3", 3, [("gAMA", (45455,)), ("cHRM", P3)], 2.2, P3_D50),
+            ("wide", 3, [("cHRM", P3)], 2.2, P3_D50), ("gray", 1, [("gAMA", (100000,))], 1, None),
+            ("usual", 3, [("gAMA", (45455,)), ("cHRM", SRGB)], None, None), ("said", 3, [("gAMA", (100000,)), ("sRGB", None)], None, None),
+            ("silly", 3, [("gAMA", (100000,)), ("cHRM", (31270, 32900) + (30000, 30000) * 3)], 0, None)):
+        data = to_integers(picture(24, 32, channels), np.uint8)
+        source, net = bench.path(f"{name}.png"), model if channels == 3 else gray
+        write_png(source, data)
+        bytes_ = source.read_bytes()
+        added = b"".join(png_chunk(kind.encode(), struct.pack(f">{len(numbers)}I", *numbers) if numbers else b"\0") for kind, numbers in chunks)
+        source.write_bytes(bytes_[:33] + added + bytes_[33:])
+        for suffix in (".jpg", ".tif", ".bmp", ".png"):
+            target = bench.path(f"{name}-out{suffix}")
+            result = bench.run("denoise", source, target, "--model", net, "--json", "-")
+            lost = result.record["denoise"]["files"][0].get("lost", "") if result.status == 0 else str(result)
+            profile = profile_of(target)
+            if suffix == ".png" and name != "silly":  # libpng refuses such primaries
+                bench.check(not profile and lost == "" and all(kind.encode() in target.read_bytes() for kind, _ in chunks), f"{name}: PNG to PNG as it is: {lost}")
+            elif power is None:
+                bench.check(not profile and "gamma" not in lost, f"{name} to {suffix}: is what programs assume: {len(profile)} bytes, {lost}")
+            elif suffix == ".png":
+                bench.check(result.status == 0 and not profile, f"{name}: runs: {lost}")
+            elif suffix == ".bmp" or power == 0:
+                bench.check(not profile and "gamma and primaries" in lost and "gamma and primaries" in result.err, f"{name} to {suffix}: a note says so: {lost}")
+            elif bench.check(len(profile) > 132 and lost == "", f"{name} to {suffix}: a profile of {len(profile)} bytes, {lost!r}"):
+                powers, found = meaning(profile)
+                good = len(powers) == channels and all(math.isclose(p, power, abs_tol=0.003) for p in powers)
+                bench.check(good and profile[16:20] == (b"GRAY" if columns is None else b"RGB "), f"{name} to {suffix}: with the gamma {powers}")
+                bench.check(columns is None or np.allclose(found, columns, atol=0.0015), f"{name} to {suffix}: with the primaries {found.tolist()}")
+
+
 def main():
     bench = Bench(sys.argv[1])
     if not bench.has_gdal():
         skip("without GDAL")
     model = write_safetensors(bench.path("color.safetensors"), dncnn(3, depth=3, width=16))
     check_behind(bench, model)
+    check_gamma(bench, model, write_safetensors(bench.path("gray.safetensors"), dncnn(1, depth=3, width=16)))
     bench.finish()
 
 

@@ -123,7 +123,7 @@ static bool is_usual_fill(double value)
     static const double usual[] = {-999, -9999, -99999, -32767, -32768,
                                    9999, 99999, 1e20,   1e30,   9.969209968386869e36};
     for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++)
-        if ((float)value == (float)usual[i])
+        if (fabs(value - usual[i]) <= 4e-7 * fabs(usual[i])) /* values were floats on another scale */
             return true;
     return fabs(value) > 3e38;
 }
