@@ -31,6 +31,7 @@ typedef struct tess_denoise_look {
     double alpha;             /* the largest sample of alpha; 0: none */
     int64_t holes, found;     /* samples without and with a value, alpha excluded */
     tess_noise_result noise;  /* if it was requested */
+    bool pattern;             /* that is stronger than the image varies, so that it is no noise */
     tess_noise_level *slices; /* owned; noise.slices points to it */
 } tess_denoise_look;
 

@@ -29,6 +29,7 @@ typedef struct looking {
     tess_defects defects;
     float *tail; /* every `stride`-th value, for the tails */
     int64_t tail_count, stride;
+    double origin, squares; /* of the distances from the first value */
     double sum, low[TESS_NOISE_CHANNELS],
         high[TESS_NOISE_CHANNELS]; /* the last one also covers all further channels */
     float alpha;                   /* the largest */
@@ -63,6 +64,8 @@ static void count_value(looking *l, float v, int64_t channel)
     const int64_t c = tess_min_i64(channel, TESS_NOISE_CHANNELS - 1);
     l->low[c] = v < l->low[c] ? v : l->low[c];
     l->high[c] = v > l->high[c] ? v : l->high[c];
+    l->origin = l->found == 0 ? (double)v : l->origin;
+    l->squares += ((double)v - l->origin) * ((double)v - l->origin);
     l->sum += v;
     l->found++;
 }
@@ -201,6 +204,20 @@ static tess_status keep_levels(const looking *l, tess_denoise_look *look, tess_e
     return TESS_OK;
 }
 
+/* Noise is a part of what varies in an image. An estimate beyond that comes from a pattern with the frequencies that it is
+ * made of, such as hatching. */
+static void doubt_noise(const looking *l, tess_denoise_look *look)
+{
+    static const double MORE = 1.1; /* clipping hides some */
+    const double mean = look->mean - l->origin, variance = l->squares / (double)l->found - mean * mean;
+    look->pattern = look->noise.sigma > MORE * sqrt(fmax(variance, 0)) && variance > 0;
+    for (int c = 0; c < TESS_NOISE_CHANNELS && look->pattern; c++)
+        if (look->noise.channel[c].confidence == TESS_NOISE_SURE)
+            look->noise.channel[c].confidence = TESS_NOISE_ROUGH;
+    if (look->pattern && look->noise.confidence == TESS_NOISE_SURE)
+        look->noise.confidence = TESS_NOISE_ROUGH;
+}
+
 static tess_status conclude(looking *l, tess_denoise_look *look, tess_error *error)
 {
     qsort(l->tail, (size_t)l->tail_count, sizeof *l->tail, compare_floats);
@@ -228,6 +245,7 @@ static tess_status conclude(looking *l, tess_denoise_look *look, tess_error *err
         look->high = fmax(look->high, l->high[c]);
     }
     look->mean = l->sum / (double)l->found;
+    doubt_noise(l, look);
     find_outliers(l, look);
     return TESS_OK;
 }
