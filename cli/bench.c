@@ -90,7 +90,8 @@ static const cli_option options[] = {
      "batch, dem: patches or tiles at once (default 1,2,4,8,16,32,64; dem: 1,4,16,64, on the CPU 1,4)", NULL,
      1, 1 << 20},
     {"--precisions", "LIST", names, AT(precisions),
-     "dem: of fp32, tf32, fp16, bf16 (default: --precision, or all that the device is made for)"},
+     "dem, phase 2 of stats: of fp32, tf32, fp16, bf16 (default: --precision, or all that the device is "
+     "made for)"},
     {"--samplers", "LIST", names, AT(samplers), "dem: of dpmpp, ddim, ddpm (default: all)"},
     {"--steps", "N", cli_integer, AT(settings.steps), "dem: steps of a sampler (default 20)", NULL, 1, 10000},
     {"--tile", "N", cli_integer, AT(settings.tile), "dem: side of a tile in pixels (default 128)", NULL, 1,
@@ -103,6 +104,8 @@ static const cli_option options[] = {
      NULL, 1, 1000},
     {"--seconds", "S", cli_from_0, AT(settings.seconds),
      "dem: further passes are timed until so many seconds are over (default 2); stats: no further ones"},
+    {"--phase", "P", cli_text, AT(settings.phase),
+     "stats: 1, fitting statistics (default); 2, an epoch of training; both", "1 2 both"},
     {"--machine", "LIST", names, AT(machines),
      "device: machine files; jobs are predicted for this CPU and for them, and nothing is run"},
     {"--only", "TEXT", cli_text, AT(settings.only),
@@ -188,7 +191,8 @@ const cli_verb cli_bench = {
         "time.\ndem: the diffusion sampler of fill on made-up tiles, by batch, precision and "
         "sampler.\ndevice: "
         "jobs of all verbs on each device, what --device auto predicted and chose, and what that choice "
-        "cost.\nstats: statistics of hyperspectral cubes on each device, and from where on a card pays."
+        "cost.\nstats: statistics of hyperspectral cubes on each device, from where on a card pays, and "
+        "training."
         "\nOne JSON object a line goes to standard output, or to the file of --json, as soon as a point "
         "is measured.",
     .example = "tessera bench size --models random:dncnn --widths 1024:1280:64 --device cuda",

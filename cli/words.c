@@ -84,6 +84,7 @@ static const word words[] = {
     {"height", "--height"},
     {"patches", "--patches"},
     {"only", "--only"},
+    {"phase", "--phase"},
     {"machines", "--machine"},
     {"repeats", "--repeats"},
     {"samplers", "--samplers"},

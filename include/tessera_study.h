@@ -17,8 +17,8 @@ typedef struct tess_bench_settings {
     tess_common common;
     const char *study; /* "size": whole images of growing width; "batch": patches of one image;
                           "dem": the diffusion sampler of `fill` on made-up tiles; "device": jobs of all verbs on
-                          each device, and what `device` auto makes of them; "stats": phase 1 of a hyperspectral
-                          pipeline over made-up cubes, on each device (`device` auto) or one */
+                          each device, and what `device` auto makes of them; "stats": both phases of hyperspectral
+                          pipelines over made-up cubes, on each device (`device` auto) or one */
     const char *const
         *models; /* NULL: random:drunet, random:unet and random:dncnn; for "batch" random:drunet, for
                     "dem" random:diffusion */
@@ -32,7 +32,8 @@ typedef struct tess_bench_settings {
     int64_t height; /* of the images; for "batch", side of the square image that is cut into patches */
     int64_t halo;   /* size, if a memory limit requires tiles */
     int repeats; /* timed passes over the image, after a warm-up; the median is reported. dem: least batches */
-    const char *const *precisions; /* dem; NULL: those that the device is made for, or `common.precision` if
+    const char *const *
+        precisions; /* dem, phase 2 of stats; NULL: those that the device is made for, or `common.precision` if
                                       that is not "auto" */
     int precision_count;
     const char *const *samplers; /* dem: "dpmpp", "ddim", "ddpm"; NULL: all */
@@ -42,6 +43,7 @@ typedef struct tess_bench_settings {
     double seconds;              /* dem: batches are timed for at least this long; stats: runs, for at most */
     const char *program;         /* device: the program `tessera`, which is run for every job */
     const char *only;            /* device, stats: only workloads whose name has this in it; NULL: all */
+    const char *phase;           /* stats: "1": fitting statistics; "2": an epoch of training; "both" */
     const char *const *machines; /* device: machine files; jobs are then predicted, and nothing is run */
     int machine_count;
     tess_line_fn line;

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Phase 1 of a hyperspectral pipeline (min-max, two PCAs, RX) in PyTorch beside `tessera bench stats`, in one run.
+"""Hyperspectral pipelines in PyTorch beside `tessera bench stats`, in one run.
 
-    torch_stats.py TESSERA [--only TEXT] [--device cpu|cuda|auto] [--seconds S] [--threads N] [--json FILE]
+    torch_stats.py TESSERA [--phase 1|2|both] [--only TEXT] [--source host|device|both] [--device cpu|cuda|auto] [--seconds S] [--threads N] [--json FILE]
 
-PyTorch computes what tessera does, in one pass over the batches: count, least, largest, mean and centred products, merged by
+Phase 1 is min-max, two PCAs and RX; phase 2, an epoch of training, is in torch_stats_train.py. In phase 1 PyTorch
+computes what tessera does, in one pass over the batches: count, least, largest, mean and centred products, merged by
 Chan's formula in float64, then the eigenvectors; nothing waits for the device between batches. It is timed with the
 products in float64, float32 and, on a card, TF32, each eager and compiled (torch.compile); the best counts, whatever its error,
 which is printed: the largest difference of the covariance from float64's, over the largest value. Cubes are random, of the same
@@ -17,10 +18,14 @@ import time
 
 import torch
 
+import torch_stats_train
+
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("tessera")
+    parser.add_argument("--phase", default="both", choices=("1", "2", "both"))
+    parser.add_argument("--source", default="both", choices=("host", "device", "both"), help="where the cubes are")
     parser.add_argument("--only", default="guide")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--seconds", type=float, default=2)
@@ -30,10 +35,10 @@ def arguments():
 
 
 def ours(args, device):
-    command = [args.tessera, "bench", "stats", "--device", device, "--only", args.only, "--seconds", str(args.seconds), "--threads", str(args.threads),
+    command = [args.tessera, "bench", "stats", "--device", device, "--only", args.only, "--phase", args.phase, "--seconds", str(args.seconds), "--threads", str(args.threads),
                "--quiet"]
     lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
-    return [record for record in map(json.loads, lines) if "measured" in record]
+    return [record for record in map(json.loads, lines) if "measured" in record and args.source in (record["source"], "both")]
 
 
 def moments(x, product_type):
@@ -148,25 +153,33 @@ def main():
     log = open(args.json, "w") if args.json else None
     rows = []
     for device in devices:
+        told, trained = None, {}  # PyTorch's epochs, for the records of all precisions
         for record in ours(args, device):
-            results = peers(device, record, args.seconds)
+            place = record["workload"], record["source"]
+            if record["phase"] == "statistics":
+                results = peers(device, record, args.seconds)
+            else:
+                results = trained[place] = trained.get(place) or torch_stats_train.peers(device, record, timed, streamed, args.seconds)
             rows.append((record, device, min(results), min(r[1] for r in results)))
-            for seconds, used, name, error in results:
-                line = {"study": "stats", "engine": "pytorch", "variant": name, "workload": record["workload"], "device": device,
+            for seconds, used, name, error in results if results is not told else ():
+                line = {"study": "stats", "engine": "pytorch", "variant": name, "phase": record["phase"], "workload": record["workload"], "device": device,
                         "source": record["source"], "seconds": seconds, "processor_seconds": used, "error": error,
                         "version": torch.__version__}
                 if log:
                     print(json.dumps(line), file=log)
             if log:
                 print(json.dumps(record), file=log)
-            print(f"{record['workload']} {device} {record['source']}: "
-                  + ", ".join(f"{n} {s * 1e3:.2f} ms ({e:.0e})" for s, _, n, e in results), flush=True)
-    print(f"\n{'workload':34s} {'device':6s} {'cubes on':8s} {'tessera':>12s} {'PyTorch':>12s} {'best':14s} {'ratio':>6s} {'cpu ratio':>9s} {'of link':>8s}")
+            if record["phase"] == "statistics" or results is not told:
+                told = results
+                print(f"{record['workload']} {record['phase']} {device} {record['source']}: "
+                      + ", ".join(f"{n} {s * 1e3:.2f} ms ({e:.0e})" for s, _, n, e in results), flush=True)
+    print(f"\n{'workload':34s} {'phase':24s} {'device':6s} {'cubes on':8s} {'tessera':>12s} {'PyTorch':>12s} {'best':14s} {'ratio':>6s} {'cpu ratio':>9s} {'of link':>8s}")
     for record, device, best, used in rows:
         mine = record["measured"]
         link = mine.get("of_link_time")
         shared = format(used / mine["processor_seconds"], "9.2f") if device == "cpu" else " " * 9  # a card's time is not the CPU's
-        print(f"{record['workload']:34s} {device:6s} {record['source']:8s} {mine['seconds'] * 1e3:9.3f} ms {best[0] * 1e3:9.3f} ms {best[2]:14s}"
+        phase = record["phase"] if record["phase"] == "statistics" else f"training {record['precision']}" + " condensed" * record["plan"]["condensed"]
+        print(f"{record['workload']:34s} {phase:24s} {device:6s} {record['source']:8s} {mine['seconds'] * 1e3:9.3f} ms {best[0] * 1e3:9.3f} ms {best[2]:14s}"
               f" {best[0] / mine['seconds']:6.2f} {shared} {'' if link is None else format(link, '8.2f')}")
 
 

@@ -32,6 +32,7 @@ typedef struct tess_read_format {
 typedef struct tess_create {
     const char *target;  /* the final name, for its suffix and for side files */
     const char *temp;    /* an empty file in a private folder: write here; side files have longer names */
+    bool part;           /* the file has been created by another process: `create` leaves what is there */
     tess_memory *memory; /* counter for the memory that the format holds */
     const tess_image_info *info;
     void *like;            /* state of the reader if its format is `like_format`, else NULL */
@@ -55,6 +56,7 @@ typedef struct tess_write_format {
     tess_status (*rows)(void *state, int64_t first, int64_t count, const void *rows, tess_error *error);
     /* Writes everything to disk under the temporary name and checks it. `close` is still called afterwards. */
     tess_status (*finish)(void *state, tess_error *error);
+    bool takes_parts; /* rows may be written in any order, and by several processes */
     /* Frees the state. The caller removes files that remain in the temporary folder. */
     void (*close)(void *state);
 } tess_write_format;

@@ -257,6 +257,19 @@ tess_status tess_reader_rows(tess_reader *reader, int64_t count, void *rows, tes
     return TESS_OK;
 }
 
+tess_status tess_reader_seek(tess_reader *reader, int64_t row, void *scratch, tess_error *error)
+{
+    if (row < reader->next_row || row > tess_image_rows(&reader->info))
+        return tess_fail(error, TESS_INTERNAL, "%s: asked to go from row %lld to %lld", reader->path,
+                         (long long)reader->next_row, (long long)row);
+    while (!reader->format->any_order && reader->next_row < row)
+        TESS_TRY(tess_reader_rows(reader, 1, scratch, error));
+    reader->next_row = row;
+    reader->seen_rows = 0;
+    reader->seen_end = NULL;
+    return TESS_OK;
+}
+
 tess_status tess_reader_valid(tess_reader *reader, int64_t count, unsigned char *valid, tess_error *error)
 {
     const tess_image_info *info = &reader->info;

@@ -138,6 +138,10 @@ const tess_image_info *tess_reader_info(const tess_reader *reader);
 /* Reads the next `count` rows into `rows` (count * width * channels samples). */
 tess_status tess_reader_rows(tess_reader *reader, int64_t count, void *rows,
                              tess_error *error) TESS_MUST_CHECK;
+/* Continues at `row`, which is not before the next one. If the format must decode the rows before it, they are read
+ * into `scratch`, which has space for one row. */
+tess_status tess_reader_seek(tess_reader *reader, int64_t row, void *scratch,
+                             tess_error *error) TESS_MUST_CHECK;
 /* For the last `count` rows read, which must still be unchanged in the same memory: writes 1 for a valid sample
  * and 0 for one that the file marks as void. `valid` has one byte for each sample. The caller must check for
  * NaN and infinity, unless NaN is the nodata value. */
@@ -165,6 +169,14 @@ tess_status tess_writer_open(tess_memory *memory, const char *path, const tess_i
 const char *tess_writer_lost(const tess_writer *writer);
 tess_status tess_writer_rows(tess_writer *writer, int64_t count, const void *rows,
                              tess_error *error) TESS_MUST_CHECK;
+/* Several processes write rows of one image. One opens a writer and tells the others its file; they open parts of it.
+ * All of them seek, write rows and commit; the first one commits after the others, and then the image is there. */
+bool tess_writer_takes_parts(const char *path);
+const char *tess_writer_file(const tess_writer *writer);
+tess_status tess_writer_open_part(tess_memory *memory, const char *path, const tess_image_info *info,
+                                  const tess_reader *like, const char *file, tess_writer **out,
+                                  tess_error *error) TESS_MUST_CHECK;
+void tess_writer_seek(tess_writer *writer, int64_t row);
 /* After all rows: flushes, checks (a full disk is found here) and renames to the target. */
 tess_status tess_writer_commit(tess_writer *writer, tess_error *error) TESS_MUST_CHECK;
 void tess_writer_close(tess_writer *writer);

@@ -145,6 +145,13 @@ static bool read_as_float(tess_npy_file *npy, float *to, int64_t samples, bool *
     return true;
 }
 
+/* Rows are moved in any order; mostly the next ones. */
+static bool go_to(tess_npy_file *npy, int64_t row)
+{
+    const int64_t row_bytes = npy->row_samples * npy->header.size;
+    return row == npy->next || fseeko(npy->file, (off_t)(npy->offset + row * row_bytes), SEEK_SET) == 0;
+}
+
 static tess_status read_rows(void *state, int64_t first, int64_t count, void *rows, tess_error *error)
 {
     tess_npy_file *npy = state;
@@ -152,7 +159,10 @@ static tess_status read_rows(void *state, int64_t first, int64_t count, void *ro
         return tess_npy_read_planes(npy, first, count, rows, error);
     bool beyond = false;
     int64_t samples = npy->row_samples * count;
-    if (npy->as_float ? read_as_float(npy, rows, samples, &beyond) : tess_npy_samples(npy, rows, samples))
+    const bool there = go_to(npy, first);
+    npy->next = first + count;
+    if (there &&
+        (npy->as_float ? read_as_float(npy, rows, samples, &beyond) : tess_npy_samples(npy, rows, samples)))
         return beyond ? tess_fail_beyond_float(error) : TESS_OK;
     return tess_fail(error, TESS_IO_FAILED, "cannot be read after row %lld of %lld (%s)", (long long)first,
                      (long long)npy->height, ferror(npy->file) ? strerror(errno) : "the file became shorter");
@@ -221,8 +231,9 @@ static tess_status create_writer(const tess_create *create, void **state, tess_e
     head[8] = (char)(whole - 10);
     head[9] = 0;
     lay_out(npy, info, (int64_t)whole);
-    npy->file = fopen(create->temp, "wb");
-    if (!npy->file || fwrite(head, 1, whole, npy->file) != whole) {
+    npy->file = fopen(create->temp, create->part ? "r+b" : "wb");
+    npy->next = create->part ? -1 : 0;
+    if (!npy->file || (!create->part && fwrite(head, 1, whole, npy->file) != whole)) {
         tess_status status = tess_fail(error, TESS_IO_FAILED, "cannot be written (%s)", strerror(errno));
         tess_npy_close(npy);
         return status;
@@ -237,7 +248,9 @@ static tess_status write_rows(void *state, int64_t first, int64_t count, const v
     if (npy->planar)
         return tess_npy_write_planes(npy, first, count, rows, error);
     size_t samples = (size_t)(npy->row_samples * count);
-    if (fwrite(rows, (size_t)npy->header.size, samples, npy->file) == samples)
+    const bool there = go_to(npy, first);
+    npy->next = first + count;
+    if (there && fwrite(rows, (size_t)npy->header.size, samples, npy->file) == samples)
         return TESS_OK;
     return tess_fail(error, TESS_IO_FAILED, "cannot be written after row %lld of %lld (%s)", (long long)first,
                      (long long)npy->height, strerror(errno));
@@ -254,7 +267,7 @@ static tess_status finish(void *state, tess_error *error)
 }
 
 const tess_read_format tess_read_npy = {
-    .name = "NPY", .open = tess_npy_open, .rows = read_rows, .close = tess_npy_close};
+    .name = "NPY", .open = tess_npy_open, .rows = read_rows, .close = tess_npy_close, .any_order = true};
 const tess_write_format tess_write_npy = {.name = "NPY",
                                           .like_format = &tess_read_npy,
                                           .accepts = accepts,
@@ -262,4 +275,5 @@ const tess_write_format tess_write_npy = {.name = "NPY",
                                           .create = create_writer,
                                           .rows = write_rows,
                                           .finish = finish,
+                                          .takes_parts = true,
                                           .close = tess_npy_close};

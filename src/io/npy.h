@@ -48,6 +48,7 @@ typedef struct tess_npy_file {
     int64_t width;               /* this and the following: for (C,H,W) only */
     int channels;
     int64_t offset;   /* position of the first sample in the file */
+    int64_t next;     /* the row at which the file is positioned, unless planar */
     tess_block plane; /* rows of one plane, as in the file */
     bool planar;
     bool as_float; /* half and double precision are converted to float32 */

@@ -5,7 +5,7 @@
  * the temporary file. A link is followed first (target.c): the file behind it is replaced, not the link.
  * Devices and folders are refused as targets, since a rename would replace them. */
 #define _XOPEN_SOURCE 700
-#include "io/format.h"
+#include "io/writer_impl.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -13,26 +13,8 @@
 #include <unistd.h>
 
 #include "base/checked.h"
-#include "base/temp.h"
 #include "io/target.h"
 #include "io/world.h"
-
-struct tess_writer {
-    tess_memory *memory;
-    const tess_write_format *format;
-    void *state;
-    char *path;   /* as the caller named it */
-    char *target; /* links resolved */
-    char *like;   /* the file that is restored; NULL: none */
-    tess_temp *temp;
-    tess_image_info info; /* `says` and `transform` are those of `like` */
-    int64_t next_row;
-    bool failed, counted;
-    size_t held;        /* bytes counted for the extras */
-    tess_extras extras; /* of the file that is restored */
-    char lost[192];
-    char *row; /* one row with its colours in the format's order; NULL: they are in that order */
-};
 
 static tess_status format_for(const char *path, const tess_write_format **out, tess_error *error)
 {
@@ -114,28 +96,6 @@ tess_status tess_writer_check(const char *path, const tess_image_info *info, tes
     return status;
 }
 
-static tess_status take_extras(tess_writer *writer, const tess_reader *like, tess_error *error)
-{
-    tess_extras *extras = &writer->extras;
-    TESS_TRY(tess_extras_load(like->path, extras, error));
-    /* A PNG that was read as such gives gamma and primaries to another by itself. */
-    const tess_write_format *format = writer->format;
-    if (format == &tess_write_png && like->format == &tess_read_png)
-        extras->gamma = 0, extras->has_primaries = false;
-    if (tess_extras_needs_profile(extras, &writer->info) && format->holds_exif &&
-        format->holds_exif(writer->target, extras) && !tess_extras_make_profile(extras, &writer->info) &&
-        extras->no_memory)
-        return tess_fail(error, TESS_NO_MEMORY, "no memory for a colour profile");
-    tess_lost_name(writer->format, writer->target, &writer->info, &writer->extras, writer->lost,
-                   sizeof writer->lost);
-    return TESS_OK;
-}
-
-const char *tess_writer_lost(const tess_writer *writer)
-{
-    return writer->lost[0] ? writer->lost : NULL;
-}
-
 /* Takes memory to put blue, green and red, or any other order, in the order red, green, blue, if the target has no
  * other. */
 static tess_status take_order(tess_writer *writer, const tess_reader *like, tess_error *error)
@@ -175,8 +135,10 @@ static tess_status pass_rows(tess_writer *writer, int64_t count, const char *row
     return TESS_OK;
 }
 
-tess_status tess_writer_open(tess_memory *memory, const char *path, const tess_image_info *info,
-                             const tess_reader *like, tess_writer **out, tess_error *error)
+/* `temp`: the file that another process has created; NULL: it is created here. */
+static tess_status open_writer(tess_memory *memory, const char *path, const tess_image_info *info,
+                               const tess_reader *like, const char *temp, tess_writer **out,
+                               tess_error *error)
 {
     *out = NULL;
     const tess_write_format *format = NULL;
@@ -207,16 +169,20 @@ tess_status tess_writer_open(tess_memory *memory, const char *path, const tess_i
         tess_writer_close(writer);
         return tess_fail(error, TESS_NO_MEMORY, "%s: no memory to open the file", path);
     }
-    tess_status status =
-        tess_temp_create(target, &writer->temp, error); /* fails here if the folder is not writable */
-    if (status == TESS_OK && like && !info->only_place)
-        status = take_extras(writer, like, error);
+    writer->parts = temp != NULL;
+    tess_status status = TESS_OK;
+    if (!temp)
+        status =
+            tess_temp_create(target, &writer->temp, error); /* fails here if the folder is not writable */
+    if (status == TESS_OK && like && !info->only_place && !temp)
+        status = tess_writer_take_extras(writer, like, error);
     if (status == TESS_OK && like && !info->only_place)
         status = take_order(writer, like, error);
     if (status == TESS_OK) {
         bool related = like && like->format == format->like_format;
         tess_create create = {.target = target,
-                              .temp = tess_temp_path(writer->temp),
+                              .temp = temp ? temp : tess_temp_path(writer->temp),
+                              .part = temp != NULL,
                               .memory = memory,
                               .info = &writer->info,
                               .like = related ? like->state : NULL,
@@ -231,6 +197,36 @@ tess_status tess_writer_open(tess_memory *memory, const char *path, const tess_i
     }
     *out = writer;
     return TESS_OK;
+}
+
+tess_status tess_writer_open(tess_memory *memory, const char *path, const tess_image_info *info,
+                             const tess_reader *like, tess_writer **out, tess_error *error)
+{
+    return open_writer(memory, path, info, like, NULL, out, error);
+}
+
+bool tess_writer_takes_parts(const char *path)
+{
+    const tess_suffix *known = tess_suffix_of(path);
+    return known && known->write && known->write->takes_parts;
+}
+
+const char *tess_writer_file(const tess_writer *writer)
+{
+    return tess_temp_path(writer->temp);
+}
+
+tess_status tess_writer_open_part(tess_memory *memory, const char *path, const tess_image_info *info,
+                                  const tess_reader *like, const char *file, tess_writer **out,
+                                  tess_error *error)
+{
+    return open_writer(memory, path, info, like, file, out, error);
+}
+
+void tess_writer_seek(tess_writer *writer, int64_t row)
+{
+    writer->next_row = row;
+    writer->parts = true;
 }
 
 tess_status tess_writer_rows(tess_writer *writer, int64_t count, const void *rows, tess_error *error)
@@ -263,13 +259,15 @@ static tess_status place_world(const tess_writer *writer, tess_error *error)
 
 tess_status tess_writer_commit(tess_writer *writer, tess_error *error)
 {
-    if (writer->failed || writer->next_row != tess_image_rows(&writer->info))
+    if (writer->failed || (!writer->parts && writer->next_row != tess_image_rows(&writer->info)))
         return tess_fail(error, TESS_INTERNAL, "%s: commit after %lld of %lld rows", writer->path,
                          (long long)writer->next_row, (long long)tess_image_rows(&writer->info));
     writer->failed = true; /* no call may follow, whatever happens */
     tess_status status = writer->format->finish(writer->state, error);
     if (status != TESS_OK)
         return tess_fail_prefix(error, status, writer->path);
+    if (!writer->temp)
+        return TESS_OK; /* the process that created the file renames it */
     const bool placed = writer->info.says & TESS_SAYS_TRANSFORM;
     if (placed && tess_world_used(writer->target))
         TESS_TRY(place_world(writer, error));

@@ -33,6 +33,9 @@ int64_t tess_bound_alignment(const tess_bound *bound);
 int64_t tess_bound_reach(const tess_bound *bound);
 /* The same in slices. Windows in depth start at multiples of the network's grid in depth. */
 int64_t tess_bound_reach_depth(const tess_bound *bound);
+/* The fewest rows of a strip of an image whose neighbours exchange rows inside the network: at every level it has the
+ * rows that a neighbour needs. Strips begin at multiples of the alignment. */
+int64_t tess_bound_least_strip(const tess_bound *bound);
 /* Reads every weight from the file and packs it, in pieces of a few hundred KiB. */
 tess_status tess_bound_load(const tess_bound *bound, tess_weights *weights, void *packed,
                             tess_error *error) TESS_MUST_CHECK;

@@ -14,8 +14,8 @@ tess_value tess_net_channel_map(tess_net *net, tess_value in, tess_channel_setti
                         .follows = settings.follows};
     snprintf(layer.name, sizeof layer.name, "%s", settings.name);
     const tess_value out = tess_net_layer_add(net, &layer, in < 0 ? 0 : net->values[in].channels);
-    if (out >= 0)
-        net->values[out].wide = net->values[in].wide;
+    if (out >= 0) /* inputs are fp32: what lies far from 0 is centred before it is rounded */
+        net->values[out].wide = net->values[in].wide || net->values[in].producer < 0;
     return out;
 }
 
@@ -29,12 +29,20 @@ tess_value tess_net_channel_dot(tess_net *net, tess_value a, tess_value b, doubl
     return out;
 }
 
+tess_value tess_net_widen(tess_net *net, tess_value value)
+{
+    if (value >= 0)
+        net->values[value].wide = true;
+    return value;
+}
+
 void tess_net_add_loss(tess_net *net, tess_net_loss loss)
 {
     if (loss.value < 0 || net->loss_count == TESS_NET_LOSSES)
         net->failed = true;
     else
         net->losses[net->loss_count++] = loss;
+    tess_net_widen(net, loss.value);
 }
 
 void tess_net_add_penalty(tess_net *net, tess_value made, tess_op_penalty penalty)

@@ -14,6 +14,9 @@ typedef struct tess_channel_settings {
 } tess_channel_settings;
 
 tess_value tess_net_channel_map(tess_net *net, tess_value in, tess_channel_settings settings);
+/* Keeps a value fp32 in every precision; returns it. A convolution between two such values is computed in fp32, one to or from
+ * a narrow value in the narrow type with fp32 sums. Values of losses, and what maps of channels make of them or of an input, are. */
+tess_value tess_net_widen(tess_net *net, tess_value value);
 /* factor * the sum over channels of a b; fp32 in every precision. */
 tess_value tess_net_channel_dot(tess_net *net, tess_value a, tess_value b, double factor);
 

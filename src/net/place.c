@@ -37,7 +37,7 @@ static void extend_lifetimes(const tess_net_plan *plan, placing *place)
     }
     for (int s = 0; s < plan->step_count; s++) {
         const tess_step *step = &plan->steps[s];
-        if (step->kind == TESS_STEP_EXCHANGE) {
+        if (!tess_step_computes(step)) {
             extend(plan, place, step->in[0], s);
             continue;
         }

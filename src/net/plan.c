@@ -4,7 +4,6 @@
 #include "base/checked.h"
 #include "base/stop.h"
 #include "net/plan_impl.h"
-#include "op/row.h"
 
 tess_tensor tess_plan_tensor(const tess_net_plan *plan, tess_value value)
 {
@@ -15,50 +14,15 @@ tess_tensor tess_plan_tensor(const tess_net_plan *plan, tess_value value)
     return t;
 }
 
-static int most(int a, int b)
-{
-    return a > b ? a : b;
-}
-
-/* At the inner edge of a strip, the rows that a layer would pad with zeros are stored around its input. All
- * values of one storage have the same margins. */
-static void set_margins(tess_net_plan *plan)
-{
-    const tess_net *net = plan->bound->net;
-    if (!plan->shape.above && !plan->shape.below)
-        return;
-    for (int i = 0; i < tess_net_layer_count(net); i++) {
-        const tess_layer *layer = tess_net_layer(net, i);
-        if (!tess_bound_runs(plan->bound, i) || tess_op_row_of(layer->kind)->reach != TESS_REACH_WINDOW)
-            continue;
-        tess_margin *root = &plan->margins[tess_net_value(net, layer->in[0])->root];
-        if (plan->shape.above)
-            root->above = most(root->above, layer->window.pad_before[TESS_HEIGHT]);
-        if (plan->shape.below)
-            root->below = most(root->below, layer->window.pad_after[TESS_HEIGHT]);
-    }
-    for (int v = 0; v < tess_net_value_count(net); v++)
-        plan->margins[v] = plan->margins[tess_net_value(net, v)->root];
-}
-
-static tess_step *add_step(tess_net_plan *plan, tess_step_kind kind, int layer)
+tess_step *tess_plan_add_step(tess_net_plan *plan, tess_step_kind kind, int layer)
 {
     tess_step *step = &plan->steps[plan->step_count++];
     *step = (tess_step){.kind = kind, .layer = layer};
-    plan->op_count += kind != TESS_STEP_EXCHANGE;
+    plan->op_count += tess_step_computes(step);
     return step;
 }
 
-/* Fetches the rows around `value` once, before the first layer that reads them. */
-static void exchange_before(tess_net_plan *plan, int layer, tess_value value)
-{
-    for (int i = 0; i < plan->step_count; i++)
-        if (plan->steps[i].kind == TESS_STEP_EXCHANGE && plan->steps[i].in[0] == value)
-            return;
-    add_step(plan, TESS_STEP_EXCHANGE, layer)->in[0] = value;
-}
-
-static tess_status ask(tess_net_plan *plan, tess_step *step, tess_error *error)
+tess_status tess_plan_ask(tess_net_plan *plan, tess_step *step, tess_error *error)
 {
     tess_device *device = plan->bound->device;
     tess_op_needs needs;
@@ -68,50 +32,6 @@ static tess_status ask(tess_net_plan *plan, tess_step *step, tess_error *error)
     if (needs.workspace > plan->workspace_bytes)
         plan->workspace_bytes = needs.workspace;
     return TESS_OK;
-}
-
-/* At an inner edge the first input begins with rows of the neighbour, and there is no padding. */
-static void open_edges(const tess_net_plan *plan, tess_step *step)
-{
-    tess_op *op = &step->op;
-    const bool above = plan->shape.above && op->pad_before[TESS_HEIGHT] > 0,
-               below = plan->shape.below && op->pad_after[TESS_HEIGHT] > 0;
-    if (above) {
-        step->rows_above = op->pad_before[TESS_HEIGHT];
-        op->in[0].h += op->pad_before[TESS_HEIGHT];
-        op->pad_before[TESS_HEIGHT] = 0;
-    }
-    if (below) {
-        op->in[0].h += op->pad_after[TESS_HEIGHT];
-        op->pad_after[TESS_HEIGHT] = 0;
-    }
-}
-
-static tess_status add_op(tess_net_plan *plan, int index, tess_error *error)
-{
-    const tess_layer *layer = tess_net_layer(plan->bound->net, index);
-    tess_op op = tess_bound_op(plan->bound, index, plan->shape);
-    const bool strip = (plan->shape.above && op.pad_before[TESS_HEIGHT] > 0) ||
-                       (plan->shape.below && op.pad_after[TESS_HEIGHT] > 0);
-    if ((plan->shape.above || plan->shape.below) && tess_op_row_of(op.kind)->reach == TESS_REACH_EVERYTHING)
-        return tess_fail(error, TESS_UNSUPPORTED,
-                         "%s looks at the whole image, which a strip of it does not hold",
-                         tess_op_kind_name(op.kind));
-    if (strip)
-        exchange_before(plan, index, tess_bound_input(plan->bound, index));
-    tess_step *step = add_step(plan, TESS_STEP_OP, index);
-    step->op = op;
-    for (int i = 0; i < layer->inputs; i++) {
-        step->in[i] = i ? layer->in[i] : tess_bound_input(plan->bound, index);
-        step->op.in[i] = tess_plan_tensor(plan, step->in[i]);
-    }
-    for (int i = 0; i < layer->outputs; i++) {
-        step->out[i] = layer->out[i];
-        step->op.out[i] = tess_plan_tensor(plan, step->out[i]);
-    }
-    if (strip)
-        open_edges(plan, step);
-    return ask(plan, step, error);
 }
 
 /* True when the value is already where a concatenation wants it. */
@@ -131,7 +51,7 @@ static tess_status add_copies(tess_net_plan *plan, int index, tess_error *error)
     for (int i = 0; i < layer->inputs; i++) {
         const int64_t channels = tess_net_value(net, layer->in[i])->channels;
         if (!in_its_place(net, layer->in[i], layer->out[0], channel)) {
-            tess_step *step = add_step(plan, TESS_STEP_COPY, index);
+            tess_step *step = tess_plan_add_step(plan, TESS_STEP_COPY, index);
             step->in[0] = layer->in[i];
             step->out[0] = layer->out[0];
             step->channel = channel;
@@ -143,7 +63,7 @@ static tess_status add_copies(tess_net_plan *plan, int index, tess_error *error)
                           .out = {tess_tensor_channels(tess_plan_tensor(plan, layer->out[0]), channels)},
                           .kernel = {1, 1, 1},
                           .stride = {1, 1, 1}};
-            TESS_TRY(ask(plan, step, error));
+            TESS_TRY(tess_plan_ask(plan, step, error));
         }
         channel += channels;
     }
@@ -153,12 +73,12 @@ static tess_status add_copies(tess_net_plan *plan, int index, tess_error *error)
 static tess_status collect_steps(tess_net_plan *plan, tess_error *error)
 {
     const tess_net *net = plan->bound->net;
-    set_margins(plan);
+    tess_plan_set_margins(plan);
     for (int i = 0; i < tess_net_layer_count(net); i++) {
         if (!tess_bound_runs(plan->bound, i))
             continue;
         const bool concat = tess_net_layer(net, i)->kind == TESS_OP_CONCAT;
-        TESS_TRY((concat ? add_copies : add_op)(plan, i, error));
+        TESS_TRY((concat ? add_copies : tess_plan_add_op)(plan, i, error));
     }
     return TESS_OK;
 }
@@ -174,8 +94,9 @@ tess_status tess_net_plan_create(const tess_bound *bound, tess_plan_shape shape,
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a plan");
     shape.d = tess_max_i64(shape.d, 1);
     *plan = (tess_net_plan){.bound = bound, .shape = shape};
-    /* A layer adds at most one copy for each input, or an exchange and an op. */
-    plan->steps = tess_small_alloc(layers * TESS_OP_INPUTS, sizeof *plan->steps);
+    /* A layer adds at most one copy for each input, or an exchange, an arrival and three ops. */
+    enum { MOST = TESS_OP_INPUTS > 5 ? TESS_OP_INPUTS : 5 };
+    plan->steps = tess_small_alloc(layers * MOST, sizeof *plan->steps);
     plan->offset = tess_small_alloc(values, sizeof *plan->offset);
     plan->margins = tess_small_alloc(values, sizeof *plan->margins);
     tess_status status = TESS_OK;
@@ -210,7 +131,7 @@ tess_status tess_net_plan_prepare(tess_net_plan *plan, tess_error *error)
 {
     tess_device *device = plan->bound->device;
     for (int i = 0; i < plan->step_count; i++)
-        if (plan->steps[i].kind != TESS_STEP_EXCHANGE && !plan->steps[i].prepared)
+        if (tess_step_computes(&plan->steps[i]) && !plan->steps[i].prepared)
             TESS_TRY(device->ops->prepare(device, &plan->steps[i].op, &plan->steps[i].prepared, error));
     return TESS_OK;
 }
@@ -261,7 +182,10 @@ int tess_net_plan_op_count(const tess_net_plan *plan)
 
 int tess_net_plan_exchange_count(const tess_net_plan *plan)
 {
-    return plan->step_count - plan->op_count;
+    int count = 0;
+    for (int i = 0; i < plan->step_count; i++)
+        count += plan->steps[i].kind == TESS_STEP_EXCHANGE;
+    return count;
 }
 
 const tess_op *tess_net_plan_op(const tess_net_plan *plan, int index)
@@ -270,6 +194,6 @@ const tess_op *tess_net_plan_op(const tess_net_plan *plan, int index)
         return &plan->steps[index].op;
     int at = 0;
     for (;; at++)
-        if (plan->steps[at].kind != TESS_STEP_EXCHANGE && index-- == 0)
+        if (tess_step_computes(&plan->steps[at]) && index-- == 0)
             return &plan->steps[at].op;
 }

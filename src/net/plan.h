@@ -2,7 +2,8 @@
  * one arena, and the workspace. A run needs three blocks of memory of the planned sizes and allocates nothing.
  *
  * Steps: OP runs an op. COPY copies a value next to others where a concatenation could not share storage.
- * EXCHANGE fetches rows of neighbours when the plan is for a strip of an image (tess_plan_shape: above, below). */
+ * EXCHANGE starts to fetch rows of neighbours when the plan is for a strip of an image (tess_plan_shape: above, below),
+ * and ARRIVAL waits for them. Between them a convolution computes the rows that need none of the neighbours'. */
 #ifndef TESS_NET_PLAN_H
 #define TESS_NET_PLAN_H
 
@@ -34,8 +35,25 @@ typedef struct tess_exchange {
     void *data; /* first of its own rows; the neighbours' rows lie directly around, at the tensor's strides */
     int above, below;
 } tess_exchange;
-/* Fills the surrounding rows in stream order. Collective: both neighbours run the same exchange. */
-typedef void (*tess_exchange_fn)(void *user, const tess_exchange *exchange, tess_stream *stream);
+/* Where one of these rows begins, and the bytes from the first value of one row to the last of the `count`-th. If the value
+ * shares its storage with others, theirs are in between; they are the same value on all ranks, or not yet read. */
+static inline char *tess_exchange_row(const tess_exchange *exchange, int64_t row)
+{
+    return (char *)exchange->data +
+           row * exchange->rows.stride_h * (int64_t)tess_dtype_size(exchange->rows.dtype);
+}
+static inline size_t tess_exchange_bytes(const tess_exchange *exchange, int64_t count)
+{
+    const tess_tensor *t = &exchange->rows;
+    const int64_t values = (count - 1) * t->stride_h + (t->w - 1) * t->stride_w + t->c;
+    return count > 0 ? (size_t)values * tess_dtype_size(t->dtype) : 0;
+}
+/* Fills the surrounding rows in stream order: `begin` starts, and they are there after `end`. Until then the strip's own
+ * rows do not change. Both neighbours make the same exchanges in the same order, also when they are stopped. */
+typedef struct tess_exchanger {
+    void (*begin)(void *user, const tess_exchange *exchange, tess_stream *stream);
+    void (*end)(void *user, const tess_exchange *exchange, tess_stream *stream);
+} tess_exchanger;
 int tess_net_plan_exchange_count(const tess_net_plan *plan);
 
 /* Binds every op to its kernel; after this the plan can run. */
@@ -45,8 +63,8 @@ typedef struct tess_net_run {
     void *arena, *workspace;
     const void *weights;
     tess_stream *stream;
-    int64_t units;             /* added to the progress of the device's `stop`, layer by layer */
-    tess_exchange_fn exchange; /* for the plan of a strip; else NULL */
+    int64_t units;                   /* added to the progress of the device's `stop`, layer by layer */
+    const tess_exchanger *exchanger; /* for the plan of a strip; else NULL */
     void *exchange_user;
 } tess_net_run;
 

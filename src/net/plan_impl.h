@@ -5,16 +5,22 @@
 #include "net/bound_impl.h"
 #include "net/plan.h"
 
-typedef enum tess_step_kind { TESS_STEP_OP, TESS_STEP_COPY, TESS_STEP_EXCHANGE } tess_step_kind;
+typedef enum tess_step_kind {
+    TESS_STEP_OP,
+    TESS_STEP_COPY,
+    TESS_STEP_EXCHANGE,
+    TESS_STEP_ARRIVAL
+} tess_step_kind;
 
 typedef struct tess_step {
     tess_step_kind kind;
     tess_op op; /* OP, COPY */
     int layer;
-    tess_value in[TESS_OP_INPUTS], out[TESS_OP_OUTPUTS]; /* EXCHANGE: in[0] */
+    tess_value in[TESS_OP_INPUTS], out[TESS_OP_OUTPUTS]; /* EXCHANGE, ARRIVAL: in[0] */
     int64_t channel;                                     /* COPY: first channel in the storage of out[0] */
-    int rows_above;                                      /* OP: rows of neighbours that in[0] begins with */
-    bool apart;                                          /* OP: the output may not lie over an input */
+    int64_t in_row; /* OP: the strip's own row that in[0] begins with; negative: a row of a neighbour */
+    int64_t row;    /* OP: the same for the output and the other inputs */
+    bool apart;     /* OP: the output may not lie over an input */
     tess_prepared *prepared;
 } tess_step;
 
@@ -33,8 +39,20 @@ struct tess_net_plan {
     size_t arena_bytes, workspace_bytes, lower_bound;
 };
 
+/* OP and COPY. */
+static inline bool tess_step_computes(const tess_step *step)
+{
+    return step->kind == TESS_STEP_OP || step->kind == TESS_STEP_COPY;
+}
+
 /* The tensor of a value in the plan: its own rows, with the strides of its storage. */
 tess_tensor tess_plan_tensor(const tess_net_plan *plan, tess_value value);
+tess_step *tess_plan_add_step(tess_net_plan *plan, tess_step_kind kind, int layer);
+/* Asks the device what the step's op needs. */
+tess_status tess_plan_ask(tess_net_plan *plan, tess_step *step, tess_error *error) TESS_MUST_CHECK;
+/* plan_strip.c: the rows of neighbours around each value, and the steps of a layer, in a strip or not. */
+void tess_plan_set_margins(tess_net_plan *plan);
+tess_status tess_plan_add_op(tess_net_plan *plan, int layer, tess_error *error) TESS_MUST_CHECK;
 /* Computes lifetimes and offsets of all values; the steps must exist. */
 tess_status tess_plan_place(tess_net_plan *plan, tess_error *error) TESS_MUST_CHECK;
 

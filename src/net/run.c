@@ -4,12 +4,18 @@
 
 static void exchange(const tess_net_plan *plan, const tess_net_run *run, const tess_step *step)
 {
+    const tess_exchanger *by = run->exchanger;
     const tess_margin margin = plan->margins[step->in[0]];
     const tess_exchange wanted = {.rows = tess_plan_tensor(plan, step->in[0]),
                                   .data = (char *)run->arena + plan->offset[step->in[0]],
                                   .above = margin.above,
                                   .below = margin.below};
-    run->exchange(run->exchange_user, &wanted, run->stream);
+    (step->kind == TESS_STEP_EXCHANGE ? by->begin : by->end)(run->exchange_user, &wanted, run->stream);
+}
+
+static int64_t row_at(const tess_tensor *tensor, int64_t row)
+{
+    return row * tensor->stride_h * (int64_t)tess_dtype_size(tensor->dtype);
 }
 
 static void run_op(const tess_net_plan *plan, const tess_net_run *run, const tess_step *step)
@@ -21,9 +27,9 @@ static void run_op(const tess_net_plan *plan, const tess_net_run *run, const tes
         buffers.in[i] = (char *)run->arena + plan->offset[step->in[i]];
     for (int i = 0; i < step->op.outputs; i++)
         buffers.out[i] = (char *)run->arena + plan->offset[step->out[i]];
-    const tess_tensor *first = &step->op.in[0];
-    buffers.in[0] = (const char *)buffers.in[0] -
-                    step->rows_above * first->stride_h * (int64_t)tess_dtype_size(first->dtype);
+    for (int i = 0; i < step->op.inputs; i++)
+        buffers.in[i] = (const char *)buffers.in[i] + row_at(&step->op.in[i], i ? step->row : step->in_row);
+    buffers.out[0] = (char *)buffers.out[0] + row_at(&step->op.out[0], step->row);
     buffers.out[0] = (char *)buffers.out[0] + (size_t)step->channel * tess_dtype_size(step->op.out[0].dtype);
     device->ops->run(device, step->prepared, &buffers, run->stream);
 }
@@ -35,12 +41,14 @@ void tess_net_plan_execute(const tess_net_plan *plan, const tess_net_run *run)
     double all = 0, done = 0;
     for (int i = 0; i < plan->op_count; i++)
         all += tess_op_flops(tess_net_plan_op(plan, i));
-    for (int i = 0; i < plan->step_count && !tess_stop_poll(stop); i++) {
+    bool stopped = false;
+    for (int i = 0; i < plan->step_count; i++) {
         const tess_step *step = &plan->steps[i];
-        if (step->kind == TESS_STEP_EXCHANGE) {
-            exchange(plan, run, step);
+        stopped = stopped || tess_stop_poll(stop);
+        if (!tess_step_computes(step))
+            exchange(plan, run, step); /* also when stopped: the neighbours wait for it */
+        if (stopped || !tess_step_computes(step))
             continue;
-        }
         const int64_t before = (int64_t)((double)run->units * (done / all));
         done += tess_op_flops(&step->op);
         const int64_t after =

@@ -52,6 +52,10 @@ int tess_training_recomputed(const tess_training *training);
 double tess_training_flops(const tess_training *training); /* of one step, all micro-batches */
 const tess_parameters *tess_training_parameters(const tess_training *training);
 
+/* True if loss and gradients are functions of the mean and the covariance of each image's pixels: all layers that a loss depends
+ * on are affine maps of a pixel, and losses are mean squared differences of two values. */
+bool tess_net_is_quadratic(const tess_net *net);
+
 /* Allocates all blocks and prepares all kernels. Parameters and moments are zero after it. */
 tess_status tess_training_prepare(tess_training *training, tess_error *error) TESS_MUST_CHECK;
 

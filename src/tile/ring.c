@@ -124,12 +124,18 @@ static tess_strip strip_at(const ring *r, int64_t index)
                         .out_row_bytes = s->out_row_bytes};
 }
 
+static void set_read(ring *r, int64_t from, int64_t strip)
+{
+    r->read_from = from;
+    r->read_to = image_span(&r->settings->rows, r->settings->image_rows, strip).window_to;
+}
+
 /* The whole image is one strip: nothing overlaps, so no thread is needed. */
 static tess_status run_one(ring *r, tess_error *error)
 {
     const tess_ring_settings *s = r->settings;
     const tess_strip strip = strip_at(r, 0);
-    r->read_to = image_span(&s->rows, s->image_rows, 0).window_to;
+    set_read(r, 0, 0);
     TESS_TRY(read_rows(r, error));
     TESS_TRY(s->worker(s->user, &strip, error));
     set_written(r, &strip);
@@ -139,12 +145,12 @@ static tess_status run_one(ring *r, tess_error *error)
 static tess_status run_strips(ring *r, tess_worker *reader, tess_worker *writer, tess_error *error)
 {
     const tess_ring_settings *s = r->settings;
-    r->read_to = image_span(&s->rows, s->image_rows, 0).window_to;
+    const int64_t first = s->first_strip, end = s->end_strip ? s->end_strip : s->rows.tiles;
+    set_read(r, image_span(&s->rows, s->image_rows, first).window_from, first);
     TESS_TRY(read_rows(r, error));
-    for (int64_t i = 0; i < s->rows.tiles; i++) {
-        if (i + 1 < s->rows.tiles) {
-            r->read_from = r->read_to;
-            r->read_to = image_span(&s->rows, s->image_rows, i + 1).window_to;
+    for (int64_t i = first; i < end; i++) {
+        if (i + 1 < end) {
+            set_read(r, r->read_to, i + 1);
             tess_worker_start(reader, read_rows, r);
         }
         const tess_strip strip = strip_at(r, i);
@@ -157,12 +163,24 @@ static tess_status run_strips(ring *r, tess_worker *reader, tess_worker *writer,
     return wait_for(r, writer, error);
 }
 
-tess_status tess_ring_run(const tess_ring_settings *settings, void *buffer, tess_error *error)
+static ring ring_in(const tess_ring_settings *settings, void *buffer)
 {
     ring r = {
         .settings = settings, .in = buffer, .in_capacity = in_rows(&settings->rows, settings->image_rows)};
     r.out[0] = r.in + in_bytes(&settings->rows, settings->image_rows, settings->in_row_bytes);
     r.out[1] = r.out[0] + out_bytes(&settings->rows, settings->image_rows, settings->out_row_bytes);
+    return r;
+}
+
+tess_strip tess_ring_only_strip(const tess_ring_settings *settings, void *buffer)
+{
+    const ring r = ring_in(settings, buffer);
+    return strip_at(&r, 0);
+}
+
+tess_status tess_ring_run(const tess_ring_settings *settings, void *buffer, tess_error *error)
+{
+    ring r = ring_in(settings, buffer);
     if (settings->rows.tiles == 1)
         return run_one(&r, error);
     tess_worker *reader = NULL, *writer = NULL;

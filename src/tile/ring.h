@@ -33,6 +33,7 @@ typedef tess_status (*tess_strip_fn)(void *user, const tess_strip *strip, tess_e
 typedef struct tess_ring_settings {
     tess_axis rows; /* over the padded height */
     int64_t image_rows;
+    int64_t first_strip, end_strip; /* the strips that are computed here; both 0: all */
     size_t in_row_bytes, out_row_bytes;
     tess_source_fn source;
     tess_strip_fn worker;
@@ -51,6 +52,8 @@ static inline const char *tess_strip_row(const tess_strip *strip, int64_t y)
 
 /* Size of `buffer`, used by planning and running. */
 size_t tess_ring_bytes(const tess_axis *rows, int64_t image_rows, size_t in_row_bytes, size_t out_row_bytes);
+/* The one strip of an image that is not cut, in the same buffer, for callers that read, compute and write by themselves. */
+tess_strip tess_ring_only_strip(const tess_ring_settings *settings, void *buffer);
 tess_status tess_ring_run(const tess_ring_settings *settings, void *buffer,
                           tess_error *error) TESS_MUST_CHECK;
 

@@ -94,9 +94,6 @@ tess_status tess_config_complete_pipeline(tess_train_config *config, tess_config
     if (config->data.folders.count > 1)
         return tess_fail(error, TESS_BAD_INPUT, "data.folders: a pipeline takes one folder of cubes, got %d",
                          config->data.folders.count);
-    if (config->precision == TESS_TRAIN_BF16 || config->precision == TESS_TRAIN_FP16)
-        return tess_fail(error, TESS_BAD_INPUT,
-                         "precision: pipelines are trained in fp32, or in tf32 on a card");
     config->network.architecture = TESS_TRAIN_PIPELINE;
     config->data.sigma[0] = config->data.sigma[1] = 0;
     config->data.cache = 0;

@@ -35,7 +35,7 @@ static char *take(char *base, size_t *at, size_t bytes)
 
 static size_t room_at(const cubes_source *c, char *base, room *r)
 {
-    const size_t crop = (size_t)c->settings.crop;
+    const size_t crop = c->settings.condensed ? 0 : (size_t)c->settings.crop;
     size_t at = 0;
     r->samples = take(base, &at, crop * c->row_bytes);
     r->values =
@@ -171,6 +171,13 @@ static tess_status cubes_draw(tess_source *source, const tess_sample *sample,
     const size_t bytes = room_at(c, NULL, &r);
     room_at(c, (char *)c->scratch.data + (size_t)sample->worker * bytes, &r);
     const int64_t i = image_of(c, sample, &r);
+    if (c->settings.condensed) {
+        const size_t values =
+            (size_t)tess_condensed_pixels(c->settings.channels) * (size_t)c->settings.channels;
+        memcpy(arrays[TESS_CUBES_PIXELS], (const float *)c->settings.condensed->data + (size_t)i * values,
+               values * sizeof(float));
+        return TESS_OK;
+    }
     const tess_pixel_image *image = &cubes->image[i];
     const tess_cube_entry *entry = &cubes->list.entries[cubes->file[i]];
     draw_words(sample, (uint32_t)sample->index, (uint32_t)sample->step, words);
@@ -231,8 +238,16 @@ static tess_status check_file(cubes_source *c, const tess_cube_entry *entry, tes
     const size_t row = tess_cube_bytes(info, 1);
     c->row_bytes = row > c->row_bytes ? row : c->row_bytes;
     c->mask_bytes = (size_t)info->width > c->mask_bytes ? (size_t)info->width : c->mask_bytes;
-    c->held = held > c->held ? held : c->held;
+    c->held = held > c->held && !c->settings.condensed ? held : c->held;
     return TESS_OK;
+}
+
+bool tess_cubes_are_whole(const tess_pixel_cubes *cubes, int64_t crop)
+{
+    bool whole = true;
+    for (int64_t i = 0; i < cubes->set.images; i++)
+        whole = whole && cubes->image[i].height == crop && cubes->image[i].width == crop;
+    return whole;
 }
 
 tess_status tess_cubes_open(const tess_cubes_settings *settings, tess_source **out, tess_error *error)
@@ -249,6 +264,9 @@ tess_status tess_cubes_open(const tess_cubes_settings *settings, tess_source **o
         .array = {tess_tensor_2d(TESS_F32, 1, settings->crop, settings->crop, settings->channels),
                   tess_tensor_2d(TESS_F32, 1, settings->crop, settings->crop, 1)},
         .items = settings->cubes->set.images};
+    if (settings->condensed)
+        c->source.array[0] =
+            tess_tensor_2d(TESS_F32, 1, 1, tess_condensed_pixels(settings->channels), settings->channels);
     for (int64_t f = 0; f < settings->cubes->list.count; f++) {
         const tess_status status = check_file(c, &settings->cubes->list.entries[f], error);
         if (status != TESS_OK) {

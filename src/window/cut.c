@@ -18,7 +18,10 @@ static bool set(const tess_cut *cut, tess_window_batch *b)
 
 bool tess_batch_first(const tess_cut *cut, int64_t strip, tess_window_batch *b)
 {
-    *b = (tess_window_batch){.cols = cut->axis[TESS_WIDTH], .strip = tess_max_i64(strip, 0)};
+    *b = (tess_window_batch){.cols = cut->axis[TESS_WIDTH],
+                             .strip = tess_max_i64(strip, 0),
+                             .above = cut->above,
+                             .below = cut->below};
     return set(cut, b);
 }
 
@@ -76,8 +79,12 @@ tess_span tess_batch_cols(const tess_window_batch *batch, int64_t item)
 tess_plan_shape tess_batch_shape(const tess_window_batch *batch)
 {
     const tess_span cols = tess_batch_cols(batch, 0);
-    return (tess_plan_shape){
-        .n = batch->n, .d = length(&batch->depth), .h = length(&batch->rows), .w = length(&cols)};
+    return (tess_plan_shape){.n = batch->n,
+                             .d = length(&batch->depth),
+                             .h = length(&batch->rows),
+                             .w = length(&cols),
+                             .above = batch->above,
+                             .below = batch->below};
 }
 
 /* The part of [from, to) that lies inside the image. */

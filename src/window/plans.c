@@ -115,14 +115,21 @@ tess_status tess_window_plan_prepare(tess_windows *w, tess_window_plan *plan, co
     return TESS_OK;
 }
 
-void tess_window_plan_run(tess_windows *w, const tess_window_plan *plan, const void *weights,
-                          tess_stream *stream, int64_t units)
+void tess_window_plan_run(tess_windows *w, const tess_window_plan *plan, const tess_window_run *run,
+                          int64_t units)
 {
     tess_device *device = w->settings.device;
     if (!plan->graph) {
-        tess_net_plan_run_counted(plan->plan, w->arena.data, w->workspace.data, weights, stream, units);
+        const tess_net_run net = {.arena = w->arena.data,
+                                  .workspace = w->workspace.data,
+                                  .weights = run->net->weights,
+                                  .stream = run->stream,
+                                  .units = units,
+                                  .exchanger = run->exchanger,
+                                  .exchange_user = run->exchange_user};
+        tess_net_plan_execute(plan->plan, &net);
         return;
     }
-    device->graphs->launch(device, plan->graph, stream);
+    device->graphs->launch(device, plan->graph, run->stream);
     tess_stop_add(device->stop, units);
 }

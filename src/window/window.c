@@ -119,7 +119,7 @@ tess_status tess_windows_prepare(tess_windows *w, const tess_window_net *net, co
     return TESS_OK;
 }
 
-/* Runs between begin and end. */
+/* Runs between begin and end. With neighbours, the network also runs after a failure: they wait for its exchanges. */
 static tess_status run_planes(tess_windows *w, const tess_window_run *run, const tess_window_batch *batch,
                               tess_error *error)
 {
@@ -136,15 +136,19 @@ static tess_status run_planes(tess_windows *w, const tess_window_run *run, const
                     out = {.tensor = tess_net_plan_output(plan->plan, &out_at)};
     in.data = (char *)w->arena.data + in_at;
     out.data = (char *)w->arena.data + out_at;
-    for (int64_t plane = 0; plane < net->planes; plane++) {
-        TESS_TRY(mover->gather(run->user, batch, plane, &in, error));
-        tess_window_plan_run(w, plan, net->weights, run->stream,
-                             pixels * (plane + 1) / net->planes - pixels * plane / net->planes);
-        if (mover->wait)
-            TESS_TRY(device->streams->sync(device, run->stream, error));
-        TESS_TRY(mover->scatter(run->user, batch, plane, &out, error));
+    tess_status status = TESS_OK;
+    for (int64_t plane = 0; plane < net->planes && (status == TESS_OK || run->exchanger); plane++) {
+        if (status == TESS_OK)
+            status = mover->gather(run->user, batch, plane, &in, error);
+        if (status != TESS_OK && !run->exchanger)
+            break;
+        tess_window_plan_run(w, plan, run, pixels * (plane + 1) / net->planes - pixels * plane / net->planes);
+        if (mover->wait && status == TESS_OK)
+            status = device->streams->sync(device, run->stream, error);
+        if (status == TESS_OK)
+            status = mover->scatter(run->user, batch, plane, &out, error);
     }
-    return TESS_OK;
+    return status;
 }
 
 static tess_status run_batch(tess_windows *w, const tess_window_run *run, const tess_window_batch *batch,
@@ -164,7 +168,8 @@ tess_status tess_windows_run(tess_windows *w, const tess_window_run *run, tess_e
     tess_window_batch batch;
     for (bool more = tess_batch_first(run->cut, run->strip, &batch); more;
          more = tess_batch_next(run->cut, run->strip, &batch)) {
-        TESS_TRY(tess_stop_check(w->settings.device->stop, error));
+        if (!run->exchanger)
+            TESS_TRY(tess_stop_check(w->settings.device->stop, error));
         TESS_TRY(run_batch(w, run, &batch, error));
     }
     return TESS_OK;

@@ -78,10 +78,13 @@ typedef struct tess_window_run {
     int64_t size[TESS_SPATIAL]; /* of the image: its pixels are added to the device's progress */
     tess_stream *stream;        /* NULL: the device's default stream */
     const tess_mover *mover;
-    void *user; /* of the mover */
+    void *user;                      /* of the mover */
+    const tess_exchanger *exchanger; /* for a cut with neighbours; else NULL */
+    void *exchange_user;
 } tess_window_run;
 
-/* Stops between windows and between layers when the device's `stop` is set. Does not wait for the device,
+/* Stops between windows and between layers when the device's `stop` is set; with neighbours, all exchanges are still made,
+ * if the shapes of the cut have been prepared. Does not wait for the device,
  * unless the mover does. */
 tess_status tess_windows_run(tess_windows *windows, const tess_window_run *run,
                              tess_error *error) TESS_MUST_CHECK;

@@ -36,8 +36,8 @@ tess_status tess_window_plan_for(tess_windows *windows, const tess_bound *bound,
 /* Makes the plan ready to run in the blocks. */
 tess_status tess_window_plan_prepare(tess_windows *windows, tess_window_plan *plan, const void *weights,
                                      tess_error *error) TESS_MUST_CHECK;
-void tess_window_plan_run(tess_windows *windows, const tess_window_plan *plan, const void *weights,
-                          tess_stream *stream, int64_t units);
+void tess_window_plan_run(tess_windows *windows, const tess_window_plan *plan, const tess_window_run *run,
+                          int64_t units);
 void tess_window_plans_drop_graphs(tess_windows *windows);
 void tess_window_plans_clear(tess_windows *windows);
 

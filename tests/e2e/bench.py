@@ -71,6 +71,20 @@ def check_stats(bench):
         bench.check(p["plan"]["passes"] == 1 and load["distinct"] == load["samples"] and m["seconds"] > 0 and load["seconds"] > 0 and
                     abs(m["gb_per_second"] * m["seconds"] - 1e-9 * size) < 1e-15 * size, f"stats: {p}")
         bench.check("of_link_time" not in m, "stats: the CPU has no link")
+    result = bench.run("bench", "stats", "--only", "channels-20x32x32x10-", "--device", "cpu", "--repeats", "2", "--seconds", 0, "--phase", "both",
+                       "--precisions", "fp32")
+    points = [json.loads(line) for line in result.out.splitlines()]
+    told = [(p["phase"], p["plan"].get("condensed"), p["source"]) for p in points]
+    kinds = (("statistics", None), ("training", False), ("training", True))
+    bench.check(result.status == 0 and told == [(*k, s) for s in ("host", "device") for k in kinds], f"stats: both phases: {told} {result.err}")
+    trained = [p for p in points if p["phase"] == "training"]
+    for p in trained:  # 20 cubes in batches of 16: two steps
+        m = p["measured"]
+        bench.check(p["plan"]["steps"] == 2 and p["precision"] == "fp32" and p["plan"]["peak_bytes"] == m["peak_bytes"] and
+                    m["repeats"] == 2 and abs(m["samples_per_second"] * m["seconds"] - 32) < 1e-9, f"stats: an epoch: {p}")
+    bench.check(all(0 < p["measured"]["condense_seconds"] for p in trained if p["plan"]["condensed"]), "stats: condensing is timed")
+    bench.check(len({(p["measured"]["loss"], p["plan"]["condensed"]) for p in trained}) == 2, "stats: cubes from anywhere are trained alike")
+    bench.check_refused(bench.run("bench", "stats", "--phase", "3", "--device", "cpu"), 2, "--phase 3", "both")
     few = bench.run("bench", "stats", "--only", "size-10x128", "--device", "cpu", "--repeats", "1", "--seconds", 0, "--memory", "1M")
     bench.check_refused(few, 1, "does not fit")
     bench.check_refused(bench.run("bench", "stats", "--only", "nothing", "--device", "cpu"), 2, "--only nothing", "guide")

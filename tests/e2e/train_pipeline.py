@@ -1,6 +1,6 @@
 """train_pipeline.py PROGRAM [DEVICE]: training of hyperspectral pipelines, and `detect` with the result.
 
-The validation improves; a run that was killed, or has other workers, gives the same bits; memory is as planned; `detect` takes the file;
+The validation improves; an affine pipeline needs only a few pixels; a run that was killed, or has other workers, gives the same bits; memory is as planned; `detect` takes the file;
 every mistake is one line. With PyTorch, losses are compared step by step (bench/peers/check_pipelines.py); TESSERA_TORCH names a Python
 that has it.
 """
@@ -137,6 +137,71 @@ def check_equal(bench):
             shutil.rmtree(bench.path(f"{name}-checkpoints"), ignore_errors=True)
 
 
+def check_condensed(bench):
+    """An affine pipeline with squared losses is trained on a few pixels for each whole cube. Another loss, of no weight, needs all pixels."""
+    bench.path("whole").mkdir()
+    for seed in range(5):
+        x, mask = cube(40 + seed)
+        x[..., 3] = 7  # a band without variance
+        np.save(bench.path("whole") / f"{seed}.npy", np.clip(x, 0, 65535).astype(np.uint16 if seed % 2 else np.float32))
+        np.save(bench.path("whole") / f"{seed}_mask.npy", mask)
+    nodes = [{"kind": "snv"}, {"kind": "pca", "components": 6, "trainable": True}, {"kind": "orthogonality", "weight": 0.1},
+             {"kind": "linear", "channels": BANDS}, {"kind": "mse", "target": "snv_copy"}, {"kind": "residual", "target": "snv_copy"}]
+    nodes[1:1] = [{"kind": "zscore", "name": "snv_copy"}]
+    keys = {"data__folders": ["whole"], "batch": 2, "epochs": 4, "optimizer": {"rate": 1e-2}}
+    few = train(bench, "few", pipeline={"nodes": nodes}, **keys)
+    every = train(bench, "every", pipeline={"nodes": nodes + [{"kind": "bce", "weight": 1e-12}]}, **keys)
+    crops = train(bench, "crops", pipeline={"nodes": nodes}, **{**keys, "data__crop": SIDE - 1})
+    if not few or not every or not crops:
+        return
+    bench.check([r["train"]["condensed"] for r in (few, every, crops)] == [True, False, False], "what is condensed")
+    for record in (few, every):
+        planned, measured = (record[k]["peak_bytes"]["total"] for k in ("plan", "measured"))
+        bench.check(measured <= planned <= 1.01 * measured + (768 << 10), f"planned {planned} bytes, measured {measured}")
+    one, other = ([json.loads(line)["loss"] for line in bench.path(f"{n}.log").read_text().splitlines()] for n in ("few", "every"))
+    worst = max(abs(a - b) / abs(b) for a, b in zip(one, other))
+    bench.check(len(one) == len(other) == 10 and one[-1] < 0.9 * one[0] and worst < 1e-5, f"condensed losses: {worst}: {one} {other}")
+    workers = train(bench, "workers", pipeline={"nodes": nodes}, **{**keys, "data__workers": 3})
+    bench.check(workers and tensors(bench, "few") == tensors(bench, "workers"), "condensed: the same bits with other workers")
+    path = config(bench, "stopped", pipeline={"nodes": nodes}, **keys)
+    process = bench.start("train", path, "--quiet")
+    while process.poll() is None and not list(bench.path("stopped-checkpoints").glob("*.ckpt")):
+        time.sleep(0.001)
+    process.kill()
+    process.wait()
+    if bench.record("train", path, "--resume"):
+        bench.check(tensors(bench, "few") == tensors(bench, "stopped"), "condensed: resumed with the same bits")
+
+
+def losses_of(bench, name, **changes):
+    result = bench.run("train", config(bench, name, **changes), "--quiet")
+    shutil.rmtree(bench.path(f"{name}-checkpoints"), ignore_errors=True)
+    if result.status and "bf16 matrix instructions" in result.err:
+        return None
+    bench.check(result.status == 0, f"{name}: {result.err}")
+    return [json.loads(line)["loss"] for line in bench.path(f"{name}.log").read_text().splitlines()] if result.status == 0 else None
+
+
+def check_precision(bench):
+    """Losses in 16 bits agree with fp32's over an epoch; matrices of `linear` and `mlp` are rounded, those of `pca` and `rx` are not."""
+    layers = [{"kind": "linear", "name": n, "channels": c, "seed": k} for k, (n, c) in enumerate((("a", 10), ("b", 5), ("c", BANDS)))]
+    autoencoder = {"nodes": [{"kind": "minmax"}, *layers, {"kind": "mse", "target": "minmax"}, {"kind": "residual", "target": "minmax"}]}
+    pca = {"nodes": [{"kind": "minmax"}, {"kind": "pca", "components": 5, "trainable": True}, {"kind": "orthogonality", "weight": 0.1},
+                     {"kind": "rx"}, {"kind": "score_to_logit", "trainable": True}, {"kind": "bce"}]}
+    for name, graph, rounded in (("autoencoder", autoencoder, True), ("svdd", "svdd", True), ("pca", pca, False)):
+        # The first steps in fp16 may be skipped, until the loss scale fits: small steps, so that this does not matter.
+        for precision, rate in (("bf16", 1e-3),) if DEVICE == "cpu" else (("bf16", 1e-3), ("fp16", 1e-5)):
+            keys = {"pipeline": graph, "batch": 1, "epochs": 1, "data__shuffle": False, "optimizer": {"rate": rate}}
+            exact = losses_of(bench, "exact", precision="fp32", **keys)
+            losses = losses_of(bench, "rounded", precision=precision, **keys)
+            if not exact or losses is None:
+                print(f"{name}: not trained in {precision}, which the CPU does not have")
+                continue
+            worst = max(abs(a - b) / abs(a) for a, b in zip(exact, losses))
+            bench.check(len(losses) == 6 and worst < 0.01, f"{name} in {precision}: losses {losses}, in fp32 {exact}")
+            bench.check(precision == "fp16" or (worst > 0) == rounded, f"{name} in {precision}: rounded where it should be: {worst}")
+
+
 def check_refused(bench):
     bench.path("bare").mkdir()
     np.save(bench.path("bare") / "a.npy", cube(1)[0].astype(np.float32))
@@ -154,7 +219,6 @@ def check_refused(bench):
                            (("loss.kind", "pipeline"), {"loss": {"kind": "mse"}}),
                            (("network.architecture", "pipeline"), {"network": {"architecture": "unet"}}),
                            (("epochs", "steps"), {"steps": 5}),
-                           (("precision", "fp32"), {"precision": "bf16"}),
                            (("epochs", "drunet"), {"pipeline": None, "network": {"architecture": "drunet"}}),
                            (("each image", "zscore"), {"pipeline": {"nodes": [{"kind": "zscore", "over": "image"}] + chain[1:] +
                                                                     [{"kind": "bce"}]}, "train": ["rx"]}),
@@ -170,6 +234,8 @@ def check_refused(bench):
         result = bench.run("train", path, "--quiet")
         bench.check_refused(result, 2 if "did you mean selector" in words else 1, *words)
         shutil.rmtree(bench.path("bad-checkpoints"), ignore_errors=True)
+    if DEVICE == "cpu":
+        bench.check_refused(bench.run("train", config(bench, "bad", precision="fp16"), "--quiet"), 1, "fp16", "fp32")
 
 
 def check_torch(bench, program):
@@ -190,6 +256,8 @@ def main():
     check_kinds(bench)
     check_false_alarms(bench)
     check_equal(bench)
+    check_condensed(bench)
+    check_precision(bench)
     check_refused(bench)
     check_torch(bench, sys.argv[1])
     bench.finish()

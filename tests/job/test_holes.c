@@ -100,11 +100,35 @@ static void test_all_holes(void)
         CHECK(out[i] == 0);
 }
 
+/* Rows from any one on are those of the whole image. */
+static void test_skip(void)
+{
+    static float part[H * W * C];
+    make(image);
+    for (int i = 0; i < H * W * C; i++)
+        if (i * 7 % 11 < 4 || (i / (W * C) > 20 && i / (W * C) < 75 && i % (W * C) > 30))
+            image[i] = NAN;
+    fill_all(image, 0.5f, out);
+    for (int first = 0; first < H; first += 13) {
+        tess_holes holes;
+        void *memory = tess_small_alloc(tess_holes_bytes(W, C) + 64, 1);
+        rows r = {image};
+        tess_holes_begin(&holes, W, C, H, 0.5f, (char *)memory + (64 - (uintptr_t)memory % 64) % 64);
+        CHECK(tess_holes_skip(&holes, first, read_row, &r, NULL) == TESS_OK);
+        for (int y = first; y < H; y++)
+            CHECK(tess_holes_next(&holes, read_row, &r, part + y * W * C, NULL) == TESS_OK);
+        CHECK(memcmp(part + first * W * C, out + first * W * C,
+                     (size_t)((H - first) * W * C) * sizeof *out) == 0);
+        tess_small_free(memory);
+    }
+}
+
 int main(void)
 {
     test_single_holes();
     test_void();
     test_collar();
     test_all_holes();
+    test_skip();
     return check_end();
 }

@@ -48,6 +48,16 @@ static void test_size(int64_t height, int64_t width, int64_t channels)
                        direct(values, height, width, channels, y, i / channels, i % channels)) < 1e-5);
     }
     CHECK(from.row == height);
+    for (int64_t y = 0; y < height; y++) { /* a part that begins here has the same means */
+        tess_local_mean_begin(&local, width, channels, height, memory);
+        from.row = tess_local_mean_go_to(&local, y);
+        CHECK(from.row >= 0 && from.row <= y);
+        CHECK(tess_local_mean_next(&local, next, &from, row, means, &error) == TESS_OK);
+        CHECK(memcmp(row, values + y * samples, (size_t)samples * sizeof *row) == 0);
+        for (int64_t i = 0; i < samples; i++)
+            CHECK(fabs((double)means[i] -
+                       direct(values, height, width, channels, y, i / channels, i % channels)) < 1e-5);
+    }
     free(values), free(row), free(means), free(memory);
 }
 

@@ -60,39 +60,41 @@ static tess_net *make_net(void)
     return net;
 }
 
-static const char *row_at(const tess_exchange *e, int64_t row)
+static void begin(void *user, const tess_exchange *mine, tess_stream *stream)
 {
-    return (const char *)e->data + row * e->rows.stride_h * (int64_t)tess_dtype_size(e->rows.dtype);
+    (void)stream;
+    const strip *s = user;
+    s->all->at[s->index] = *mine;
+    pthread_barrier_wait(&s->all->meet);
 }
 
 /* Rows above come from the end of the strip above, rows below from the beginning of the one below. */
-static void exchange(void *user, const tess_exchange *mine, tess_stream *stream)
+static void end(void *user, const tess_exchange *mine, tess_stream *stream)
 {
     (void)stream;
     const strip *s = user;
     image_strips *all = s->all;
-    const size_t bytes = (size_t)mine->rows.stride_h * tess_dtype_size(mine->rows.dtype);
-    all->at[s->index] = *mine;
-    pthread_barrier_wait(&all->meet);
     if (mine->above) {
         const tess_exchange *other = &all->at[s->index - 1];
-        memcpy((char *)row_at(mine, -mine->above), row_at(other, other->rows.h - mine->above),
-               bytes * (size_t)mine->above);
+        memcpy(tess_exchange_row(mine, -mine->above), tess_exchange_row(other, other->rows.h - mine->above),
+               tess_exchange_bytes(mine, mine->above));
     }
     if (mine->below) {
         const tess_exchange *other = &all->at[s->index + 1];
-        memcpy((char *)row_at(mine, mine->rows.h), row_at(other, 0), bytes * (size_t)mine->below);
+        memcpy(tess_exchange_row(mine, mine->rows.h), tess_exchange_row(other, 0),
+               tess_exchange_bytes(mine, mine->below));
     }
     pthread_barrier_wait(&all->meet);
 }
 
 static void *run_strip(void *user)
 {
+    static const tess_exchanger exchanger = {begin, end};
     strip *s = user;
     const tess_net_run run = {.arena = s->arena.data,
                               .workspace = s->workspace.data,
                               .weights = s->weights,
-                              .exchange = exchange,
+                              .exchanger = &exchanger,
                               .exchange_user = s};
     tess_net_plan_execute(s->plan, &run);
     return NULL;
@@ -173,7 +175,7 @@ int main(void)
     strip one = {0};
     const int64_t width = 40;
     open_strip(&one, net, (tess_plan_shape){.n = 1, .h = 8, .w = 8});
-    const int64_t step = tess_bound_alignment(one.bound), height = 6 * step;
+    const int64_t step = tess_bound_alignment(one.bound), height = 12 * step;
     const size_t bytes = tess_bound_weight_bytes(one.bound);
     close_strip(&one);
     tess_block weights;
@@ -189,9 +191,9 @@ int main(void)
     move_rows(&one, whole, false);
     close_strip(&one);
     test_split(net, weights.data, width, (const int64_t[]){height}, 1, image, whole);
-    test_split(net, weights.data, width, (const int64_t[]){3 * step, 3 * step}, 2, image, whole);
-    test_split(net, weights.data, width, (const int64_t[]){step, 5 * step}, 2, image, whole);
-    test_split(net, weights.data, width, (const int64_t[]){2 * step, step, 3 * step}, 3, image, whole);
+    test_split(net, weights.data, width, (const int64_t[]){6 * step, 6 * step}, 2, image, whole);
+    test_split(net, weights.data, width, (const int64_t[]){step, 11 * step}, 2, image, whole);
+    test_split(net, weights.data, width, (const int64_t[]){5 * step, step, 6 * step}, 3, image, whole);
     free(image), free(whole);
     tess_block_free(&weights);
     tess_net_destroy(net);

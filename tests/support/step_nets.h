@@ -329,9 +329,9 @@ static const step_net step_nets[] = {
     {"negative", build_negative, true, false, 0},
     {"averages", build_averages, false, false, 0},
     {"dropouts", build_dropouts, false, false, 0},
-    {"selector", build_selector, true, true, 0}, /* IOU and penalties are no means over a batch */
-    {"svdd", build_svdd, false, true, 0},
-    {"autoencoder", build_autoencoder, false, true, 0},
+    {"selector", build_selector, true, false, 0}, /* IOU and penalties are no means over a batch */
+    {"svdd", build_svdd, false, false, 0},
+    {"autoencoder", build_autoencoder, false, false, 0},
     {"diffusion", NULL, false, false, 0},
     {"volume", build_volume, false, false, 4},
 };

@@ -141,6 +141,28 @@ static void test_whole_trips(void)
     }
 }
 
+/* Some of the strips, as the rows of tiles of one rank: the reader begins with the first one's window. */
+static void test_part_trips(void)
+{
+    for (int seed = 0; seed < 200; seed++) {
+        dice d = {2000 + (uint64_t)seed};
+        trip t = {.settings = random_settings(&d)};
+        tess_ring_settings *s = &t.settings;
+        tess_error error = {{0}};
+        s->first_strip = pick(&d, 0, s->rows.tiles - 1);
+        s->end_strip = pick(&d, s->first_strip + 1, s->rows.tiles);
+        const tess_span first = tess_axis_span(&s->rows, s->first_strip),
+                        last = tess_axis_span(&s->rows, s->end_strip - 1);
+        t.next_read = first.window_from;
+        t.next_write = first.from;
+        t.next_strip = s->first_strip;
+        CHECK_MSG(run_trip(&t, &error) == TESS_OK, "seed %d: %s", seed, error.text);
+        CHECK_MSG(t.next_read == tess_min_i64(last.window_to, s->image_rows) &&
+                      t.next_write == tess_min_i64(last.to, s->image_rows) && t.next_strip == s->end_strip,
+                  "seed %d", seed);
+    }
+}
+
 /* Each of the three fails at every one of its calls. */
 static void test_failures(void)
 {
@@ -191,6 +213,7 @@ static void test_bytes(void)
 int main(void)
 {
     test_whole_trips();
+    test_part_trips();
     test_failures();
     test_no_memory();
     test_bytes();

@@ -13,6 +13,7 @@ struct map_job {
     tess_tensor g, x, out; /* g: of the gradient alone */
     bool flat_g, flat_x, flat_out;
     bool boundary, biased;
+    bool slope; /* the gradient of a map whose parameters are fixed: a product with its factor */
     int64_t images, pixels, all; /* pixels of an image; of all */
     int channels, across, parts;
     tess_op_channel_map map;
@@ -74,7 +75,7 @@ __global__ void __launch_bounds__(THREADS) map_kernel(const __grid_constant__ ma
         const int64_t pixel = i / job.channels;
         const int c = (int)(i - pixel * job.channels);
         const float x = tess_value_at(job.x.dtype, job.from_x, place(job, job.x, job.flat_x, pixel) + c),
-                    factor = (float)job.factor[c], centre = (float)job.centre[c];
+                    factor = (float)job.factor[c], centre = job.slope ? 0 : (float)job.centre[c];
         float y = factor * (x - centre);
         if (job.boundary)
             y = centre + (x <= centre ? 0 : y);
@@ -236,8 +237,14 @@ cudaError_t run(const tess_op *op, const tess_op_buffers *b, cudaStream_t stream
     job.factor = (double *)b->workspace;
     job.centre = job.factor + job.channels;
     job.sums = job.centre + job.channels;
+    job.slope = grad && !job.gradients && !job.boundary;
+    if (job.slope) {
+        job.x = job.g;
+        job.flat_x = job.flat_g;
+        job.from_x = job.from_g;
+    }
     table_kernel<<<1, THREADS, 0, stream>>>(job);
-    if (!grad) {
+    if (!grad || job.slope) {
         const int64_t blocks = (job.all * job.channels + THREADS - 1) / THREADS;
         map_kernel<<<(unsigned)(blocks < most_blocks ? blocks : most_blocks), THREADS, 0, stream>>>(job);
         return cudaGetLastError();

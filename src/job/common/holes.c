@@ -91,6 +91,18 @@ static void fill_run(tess_holes *h, int64_t y, int64_t channel, int64_t from, in
     }
 }
 
+/* The row that was given last is now above. */
+static void pass(tess_holes *h)
+{
+    const float *row = row_at(h, h->given);
+    for (int64_t i = 0; i < h->width * h->channels; i++)
+        if (!isnan(row[i])) {
+            h->above[i] = row[i];
+            h->above_row[i] = h->given;
+        }
+    h->given++;
+}
+
 tess_status tess_holes_next(tess_holes *h, tess_holes_row_fn read, void *user, float *values,
                             tess_error *error)
 {
@@ -108,11 +120,13 @@ tess_status tess_holes_next(tess_holes *h, tess_holes_row_fn read, void *user, f
                 to++;
             fill_run(h, y, c, x, to, row, values);
         }
-    for (int64_t i = 0; i < count; i++)
-        if (!isnan(row[i])) {
-            h->above[i] = row[i];
-            h->above_row[i] = y;
-        }
-    h->given++;
+    pass(h);
+    return TESS_OK;
+}
+
+tess_status tess_holes_skip(tess_holes *h, int64_t row, tess_holes_row_fn read, void *user, tess_error *error)
+{
+    for (; h->given < row; pass(h), h->read++)
+        TESS_TRY(read(user, row_at(h, h->read), error));
     return TESS_OK;
 }

@@ -31,6 +31,9 @@ size_t tess_holes_bytes(int64_t width, int64_t channels);
 /* Starts an image or slice. `memory` has tess_holes_bytes. */
 void tess_holes_begin(tess_holes *holes, int64_t width, int64_t channels, int64_t height, float mean,
                       void *memory);
+/* Goes to row `row`: reads all rows before it, but fills none. After tess_holes_begin. */
+tess_status tess_holes_skip(tess_holes *holes, int64_t row, tess_holes_row_fn read, void *user,
+                            tess_error *error) TESS_MUST_CHECK;
 /* Returns the next row with holes filled; calls `read` for the rows that it needs. */
 tess_status tess_holes_next(tess_holes *holes, tess_holes_row_fn read, void *user, float *values,
                             tess_error *error) TESS_MUST_CHECK;

@@ -24,6 +24,13 @@ void tess_local_mean_begin(tess_local_mean *local, int64_t width, int64_t channe
     local->total = (double *)((char *)memory + RING * row_bytes(width, channels));
 }
 
+int64_t tess_local_mean_go_to(tess_local_mean *local, int64_t row)
+{
+    local->given = row;
+    local->read = tess_max_i64(row - REACH, 0);
+    return local->read;
+}
+
 static float *row_at(const tess_local_mean *local, int64_t y)
 {
     return (float *)((char *)local->rows + (size_t)(y % RING) * row_bytes(local->width, local->channels));

@@ -21,6 +21,9 @@ size_t tess_local_mean_bytes(int64_t width, int64_t channels);
 /* Starts an image or slice. `memory` has tess_local_mean_bytes. */
 void tess_local_mean_begin(tess_local_mean *local, int64_t width, int64_t channels, int64_t height,
                            void *memory);
+/* Goes to row `row`; returns the row that will be read next, which is up to TESS_LOCAL_REACH before it. After
+ * tess_local_mean_begin. */
+int64_t tess_local_mean_go_to(tess_local_mean *local, int64_t row);
 /* Returns the next row and the means around its values; calls `read` for rows in order. */
 tess_status tess_local_mean_next(tess_local_mean *local, tess_local_row_fn read, void *user, float *values,
                                  float *means, tess_error *error) TESS_MUST_CHECK;

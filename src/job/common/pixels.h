@@ -20,6 +20,7 @@ typedef struct tess_pixels {
     /* the image's last channel holds the noise level of each pixel; it is copied like alpha */
     bool sigma_channel;
     float add_noise;
+    int64_t first_row; /* of the file, if the image is a part of it; noise depends on the row in the file */
     tess_rng_key noise;
     tess_pool *pool;
     float *scratch; /* 2 rows per thread; see tess_pixels_scratch */

@@ -177,7 +177,16 @@ static tess_status run(tess_denoise_job *job, tess_error *error)
             pixels += tess_denoise_rows(&job->files[i].info) * job->files[i].info.width;
     if (pixels == 0)
         return TESS_OK; /* no file to process: load and create nothing */
+    tess_stop_begin(stop, pixels);
     tess_status status = TESS_OK;
+    if (job->strips.count) {
+        status = tess_denoise_run_strips(job, error);
+        if (status != TESS_OK)
+            return tess_denoise_settle(job, &job->files[0], status, error);
+        TESS_TRY(tess_denoise_share(job, error));
+        tess_stop_end(stop);
+        return TESS_OK;
+    }
     if (job->folder && mkdir(job->settings->output, 0777) != 0 && errno != EEXIST)
         status = tess_fail(error, TESS_IO_FAILED, "%s: cannot make this folder: %s", job->settings->output,
                            strerror(errno));
@@ -186,7 +195,6 @@ static tess_status run(tess_denoise_job *job, tess_error *error)
         status = tess_fail(error, TESS_IO_FAILED, "%s: %s", job->settings->output, strerror(errno));
     TESS_TRY(tess_dist_agree(dist, status, error));
     TESS_TRY(tess_denoise_deal(job, error));
-    tess_stop_begin(stop, pixels);
     tess_voice_own(job->voice, true);
     status = job->engine.separate_memory && !job->volumes ? tess_denoise_run_queue(job, error)
                                                           : tess_denoise_run_host(job, error);
@@ -267,6 +275,8 @@ static tess_status plan(tess_denoise_job *job, tess_error *error)
     const uint64_t asked = job->settings->common.memory_limit;
     uint64_t limit = asked ? asked : tess_engine_free_limit(engine);
     TESS_TRY(tess_denoise_share_limit(job, &limit, error));
+    if (tess_denoise_in_strips(job))
+        return tess_denoise_plan_strips(job, limit, error);
     const tess_status status = engine->dist->rank == 0 ? tess_denoise_plan(job, limit, error) : TESS_OK;
     return tess_denoise_share_plan(job, status, error);
 }
@@ -304,8 +314,6 @@ static tess_status denoise(tess_context *context, const tess_denoise_settings *g
     job.start = tess_clock();
     *record = NULL;
     tess_error *error = &context->error;
-    if (plan_only)
-        TESS_TRY(tess_context_alone(context, "plan"));
     TESS_TRY(tess_dist_agree(context->dist, check_settings(&settings, error), error));
     tess_voice_begin(&voice, context->dist, &settings.common);
     tess_status status = describe(&job, context, !plan_only, error);
@@ -319,6 +327,7 @@ static tess_status denoise(tess_context *context, const tess_denoise_settings *g
     tess_engine_close(&job.engine);
     tess_denoise_list_free(job.files, job.count);
     tess_small_free(job.order);
+    tess_small_free(job.ranks);
     tess_voice_end(&voice);
     if (context->dist->rank != 0) {
         tess_record_free(*record);

@@ -99,6 +99,21 @@ typedef struct tess_denoise_order {
     int64_t index;
 } tess_denoise_order;
 
+/* How ranks share one image: rank i has strip i, and exchanges rows with its neighbours inside the network. If that does
+ * not fit, rank i has rows of the tiles into which one rank would cut the image. All zero: they share files. */
+typedef struct tess_denoise_strips {
+    int64_t count; /* of strips; further ranks have nothing to do */
+    bool in_place; /* each rank writes its rows into the output; else rank 0 gets and writes all rows */
+    bool tiles;    /* rows of tiles; then the next three are 0 */
+    int64_t step;  /* strips begin at multiples of it, in rows */
+    int64_t each, longer; /* steps of a strip, and how many of the first strips have one more */
+    int64_t most;         /* rows of the largest strip */
+} tess_denoise_strips;
+/* The bytes of one rank. */
+typedef struct tess_denoise_rank {
+    uint64_t planned, measured;
+} tess_denoise_rank;
+
 /* The whole job: plan and results. */
 typedef struct tess_denoise_job {
     const tess_denoise_settings *settings;
@@ -122,6 +137,9 @@ typedef struct tess_denoise_job {
     tess_mem_usage peak;
     uint64_t resident;
     double seconds;
+    tess_denoise_strips strips;
+    tess_denoise_rank *ranks; /* owned; with strips */
+    char shared[192];         /* how ranks share the image */
     /* Ranks that share the files: */
     tess_voice *voice;
     tess_denoise_order *order; /* owned; NULL: as listed */
@@ -277,7 +295,7 @@ const tess_denoise_file *tess_denoise_largest(const tess_denoise_job *job);
 /* denoise_ranks.c, denoise_share.c: a job of many files, shared by ranks. Each file is described and processed by one
  * rank, in dynamic order; rank 0 plans for all, so that the result of a file does not depend on who processes it.
  * Collective, all of them but tess_denoise_take; with one rank they do nothing, unless stated otherwise. */
-/* Fails if the ranks do not see the same files, or if there is only one. */
+/* Fails if the ranks do not see the same files. */
 tess_status tess_denoise_same_list(tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
 /* All ranks get what the files that are `fresh` on a rank have become there, and rank 0 the notes about them. */
 tess_status tess_denoise_share(tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
@@ -289,6 +307,16 @@ tess_status tess_denoise_share_limit(tess_denoise_job *job, uint64_t *limit,
                                      tess_error *error) TESS_MUST_CHECK;
 /* Sets the job's figures to the most of all ranks; with one rank, to its own. */
 tess_status tess_denoise_share_figures(tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
+
+/* denoise_strips.c: a job of one image, shared by ranks in strips of rows. Collective. */
+bool tess_denoise_in_strips(const tess_denoise_job *job);
+/* Each rank plans its own strip within `limit`; the job's plan has the most of all ranks. */
+tess_status tess_denoise_plan_strips(tess_denoise_job *job, uint64_t limit,
+                                     tess_error *error) TESS_MUST_CHECK;
+/* The first row of strip `index`; that of strip `count` is the image's height. The first row of its tiles. */
+int64_t tess_denoise_strip_row(const tess_denoise_job *job, int64_t index);
+int64_t tess_denoise_strip_tile(const tess_denoise_job *job, int64_t index);
+tess_status tess_denoise_run_strips(tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
 
 /* Starts giving out files: in their order, or with several ranks the largest first, so that no rank is left with a large
  * one at the end. */

@@ -81,7 +81,8 @@ tess_status tess_image_sink(void *user, int64_t first, int64_t count, const void
         const char *out = job->rows.out_samples;
         const unsigned char *valid = NULL;
         if (file->prepared)
-            TESS_TRY(tess_prepared_sink(&job->prepared, first + y, result, &out, &valid, error));
+            TESS_TRY(
+                tess_prepared_sink(&job->prepared, job->first_row + first + y, result, &out, &valid, error));
         else
             tess_samples_from_float(file->info.dtype, file->info.full_scale, result, samples,
                                     job->rows.out_samples);
@@ -128,27 +129,47 @@ static tess_status reopen(tess_memory *memory, const char *path, tess_axes axes,
                 : tess_fail(error, TESS_BAD_INPUT, "%s: changed while the job ran; run it again", path);
 }
 
-static tess_status open_files(tess_image_job *job, tess_error *error)
+tess_status tess_image_open_source(tess_image_job *job, tess_error *error)
 {
     tess_denoise_file *file = job->file;
     tess_prepared_image *p = &job->prepared;
     tess_memory *memory = job->engine->memory;
     TESS_TRY(reopen(memory, file->input, file->axes, &file->info, &job->reader, error));
+    if (file->prepared && file->map_info.width)
+        TESS_TRY(
+            reopen(memory, p->settings->sigma_map, file->map_info.axes, &file->map_info, &p->map, error));
+    p->file = file;
+    p->reader = job->reader;
+    p->noise = job->pixels.noise;
+    return TESS_OK;
+}
+
+tess_status tess_image_open_sink(tess_image_job *job, tess_error *error)
+{
+    tess_denoise_file *file = job->file;
+    tess_memory *memory = job->engine->memory;
     if (file->truth)
         TESS_TRY(reopen(memory, file->truth, file->axes, &file->truth_info, &job->truth, error));
-    if (file->prepared) {
-        TESS_TRY(reopen(memory, file->input, file->axes, &file->info, &p->original, error));
-        if (file->map_info.width)
-            TESS_TRY(
-                reopen(memory, p->settings->sigma_map, file->map_info.axes, &file->map_info, &p->map, error));
-        p->file = file;
-        p->reader = job->reader;
-        p->noise = job->pixels.noise;
-    }
-    TESS_TRY(tess_writer_open(memory, file->output, &file->out_info, job->reader, &job->writer, error));
+    if (file->prepared)
+        TESS_TRY(reopen(memory, file->input, file->axes, &file->info, &job->prepared.original, error));
+    return TESS_OK;
+}
+
+tess_status tess_image_create(tess_image_job *job, tess_error *error)
+{
+    tess_denoise_file *file = job->file;
+    TESS_TRY(tess_writer_open(job->engine->memory, file->output, &file->out_info, job->reader, &job->writer,
+                              error));
     if (tess_writer_lost(job->writer))
         snprintf(file->lost, sizeof file->lost, "%s", tess_writer_lost(job->writer));
     return TESS_OK;
+}
+
+static tess_status open_files(tess_image_job *job, tess_error *error)
+{
+    TESS_TRY(tess_image_open_source(job, error));
+    TESS_TRY(tess_image_open_sink(job, error));
+    return tess_image_create(job, error);
 }
 
 /* A volume is processed slice by slice; each slice is an image. */
@@ -175,6 +196,26 @@ static tess_status run_slices(tess_image_job *job, tess_error *error)
     return TESS_OK;
 }
 
+void tess_image_conclude(tess_image_job *job)
+{
+    tess_denoise_file *file = job->file;
+    file->cut_off = (double)job->prepared.cut_off / (double)tess_max_i64(job->prepared.written, 1);
+    if (file->truth) {
+        file->psnr = tess_quality_psnr(&job->quality);
+        file->ssim = tess_quality_ssim(&job->quality);
+        file->truth_outside = (double)job->quality.outside / (double)tess_max_i64(job->quality.values, 1);
+    }
+}
+
+void tess_image_close(tess_image_job *job)
+{
+    tess_writer_close(job->writer);
+    tess_reader_close(job->truth);
+    tess_reader_close(job->prepared.original);
+    tess_reader_close(job->prepared.map);
+    tess_reader_close(job->reader);
+}
+
 static tess_status run_image(tess_image_job *job, tess_error *error)
 {
     tess_denoise_file *file = job->file;
@@ -182,12 +223,7 @@ static tess_status run_image(tess_image_job *job, tess_error *error)
     TESS_TRY(file->model->model.volume ? tess_denoise_volume(job, error) : run_slices(job, error));
     TESS_TRY(tess_stop_check(&job->engine->stop, error)); /* results of an interrupted run are not kept */
     TESS_TRY(tess_writer_commit(job->writer, error));
-    file->cut_off = (double)job->prepared.cut_off / (double)tess_max_i64(job->prepared.written, 1);
-    if (file->truth) {
-        file->psnr = tess_quality_psnr(&job->quality);
-        file->ssim = tess_quality_ssim(&job->quality);
-        file->truth_outside = (double)job->quality.outside / (double)tess_max_i64(job->quality.values, 1);
-    }
+    tess_image_conclude(job);
     return TESS_OK;
 }
 
@@ -204,10 +240,6 @@ tess_status tess_denoise_image(tess_engine *engine, const tess_denoise_settings 
     tess_status status = run_image(&job, error);
     if (blocks->queue)
         tess_image_wait_all(&job);
-    tess_writer_close(job.writer);
-    tess_reader_close(job.truth);
-    tess_reader_close(job.prepared.original);
-    tess_reader_close(job.prepared.map);
-    tess_reader_close(job.reader);
+    tess_image_close(&job);
     return status;
 }

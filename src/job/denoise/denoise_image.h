@@ -21,6 +21,10 @@ typedef struct tess_image_job {
     tess_reader *reader, *truth;
     tess_writer *writer;
     tess_prepared_image prepared;
+    int64_t slice;                   /* that a part is at */
+    int64_t first_row;               /* of the file, if the job is for a part of its rows */
+    const tess_exchanger *exchanger; /* NULL: no rank has other rows of the image */
+    void *exchange_user;
     /* queue: */
     tess_image_strip strips[2]; /* for even and odd numbers */
     char *row_samples;          /* rows are read here before noise is added */
@@ -35,6 +39,14 @@ tess_status tess_image_source(void *job, int64_t first, int64_t count, void *row
                               tess_error *error) TESS_MUST_CHECK;
 tess_status tess_image_sink(void *job, int64_t first, int64_t count, const void *rows,
                             tess_error *error) TESS_MUST_CHECK;
+/* Opens the input, and what the sink reads beside it: the truth, and the input again. */
+tess_status tess_image_open_source(tess_image_job *job, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_image_open_sink(tess_image_job *job, tess_error *error) TESS_MUST_CHECK;
+/* Creates the output. */
+tess_status tess_image_create(tess_image_job *job, tess_error *error) TESS_MUST_CHECK;
+void tess_image_close(tess_image_job *job);
+/* Stores the sink's figures in the file. */
+void tess_image_conclude(tess_image_job *job);
 /* Divides the io block into the ring (returned), rows of scratch and the sink's rows. */
 void *tess_image_carve(tess_image_job *job);
 

@@ -111,6 +111,27 @@ static tess_status next_row(void *user, float *values, tess_error *error)
     return TESS_OK;
 }
 
+/* The last value above a hole may be in any row before it, so these are read if there are holes. */
+tess_status tess_prepared_source_at(tess_prepared_image *image, int64_t row, tess_error *error)
+{
+    const tess_denoise_file *file = image->file;
+    const int64_t top = image->slice * file->info.height,
+                  first = needs_means(file) ? tess_local_mean_go_to(&image->local, row) : row,
+                  from = tess_denoise_has_hidden(file) ? 0 : first;
+    TESS_TRY(tess_reader_seek(image->reader, top + from, image->rows.samples, error));
+    image->read_row = top + from;
+    if (tess_denoise_has_hidden(file))
+        TESS_TRY(tess_holes_skip(&image->holes, first, next_row, image, error));
+    image->source_row = top + first;
+    return image->map ? tess_reader_seek(image->map, top + row, image->rows.map_samples, error) : TESS_OK;
+}
+
+tess_status tess_prepared_sink_at(tess_prepared_image *image, int64_t row, tess_error *error)
+{
+    const int64_t top = image->slice * image->file->info.height;
+    return tess_reader_seek(image->original, top + row, image->rows.again, error);
+}
+
 static void add_noise(const tess_prepared_image *image, int64_t row, float *draws, float *values)
 {
     tess_denoise_add_noise(image->noise, image->settings->add_noise, row,

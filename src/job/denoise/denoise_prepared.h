@@ -43,6 +43,10 @@ typedef struct tess_prepared_image {
 
 /* Called before the first row of every slice. */
 void tess_prepared_begin_slice(tess_prepared_image *image, int64_t slice);
+/* Then, for a part of the slice: goes to its row `row` for the source, or for the sink. */
+tess_status tess_prepared_source_at(tess_prepared_image *image, int64_t row,
+                                    tess_error *error) TESS_MUST_CHECK;
+tess_status tess_prepared_sink_at(tess_prepared_image *image, int64_t row, tess_error *error) TESS_MUST_CHECK;
 /* Returns the next `count` rows as values. */
 tess_status tess_prepared_source(tess_prepared_image *image, int64_t count, float *values,
                                  tess_error *error) TESS_MUST_CHECK;

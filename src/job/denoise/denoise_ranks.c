@@ -39,11 +39,6 @@ tess_status tess_denoise_same_list(tess_denoise_job *job, tess_error *error)
     tess_dist *dist = job->engine.dist;
     if (dist->size == 1)
         return TESS_OK;
-    if (!job->folder)
-        return tess_fail(error, TESS_UNSUPPORTED,
-                         "one image cannot be shared among %d ranks yet; give a folder or several images, or "
-                         "start it once, without mpirun or srun",
-                         dist->size);
     const listing mine = listing_of(job);
     listing *all = tess_small_alloc((size_t)dist->size, sizeof *all);
     tess_status status = all ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for the ranks");
@@ -59,7 +54,7 @@ tess_status tess_denoise_same_list(tess_denoise_job *job, tess_error *error)
                           r, dist->places[r].host, dist->places[0].host, (long long)all[r].count,
                           (long long)all[0].count);
     tess_small_free(all);
-    if (status == TESS_OK && job->count < dist->size)
+    if (status == TESS_OK && job->folder && job->count < dist->size)
         tess_note(&job->settings->common, TESS_NOTE_WARNING,
                   "%d ranks share %lld file(s): %lld of them have nothing to do", dist->size,
                   (long long)job->count, (long long)(dist->size - job->count));
@@ -146,6 +141,8 @@ tess_status tess_denoise_share_figures(tess_denoise_job *job, tess_error *error)
         all.loaded = most(all.loaded, theirs.loaded);
         all.host_bytes = most(all.host_bytes, theirs.host_bytes);
         all.seconds = theirs.seconds > all.seconds ? theirs.seconds : all.seconds;
+        if (job->ranks)
+            job->ranks[r].measured = theirs.peak.total;
     }
     job->peak = all.peak;
     job->resident = all.resident;

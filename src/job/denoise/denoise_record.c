@@ -54,8 +54,10 @@ static void add_plan(tess_json **record, const tess_denoise_job *job)
     tess_json_set_int(&plan, "batch", choice->batch);
     tess_json_set_double(&plan, "seconds", job->planned_seconds);
     tess_json_set_bool(&plan, "calibrated", choice->calibrated);
-    char reason[sizeof job->replanned + sizeof choice->reason + 2];
-    snprintf(reason, sizeof reason, "%s%s%s", job->replanned, job->replanned[0] ? "; " : "", choice->reason);
+    const char *before = job->replanned[0] ? job->replanned : job->shared; /* ranks have no card */
+    char reason[sizeof job->shared + sizeof choice->reason + 2];
+    snprintf(reason, sizeof reason, "%s%s%s", before, before[0] && choice->reason[0] ? "; " : "",
+             choice->reason);
     tess_json_set_string(&plan, "reason", reason);
     tess_json_set(&plan, "peak_bytes", tess_record_bytes(&job->planned, job->planned_total));
     tess_choice_record(&job->engine, &plan);
@@ -229,7 +231,26 @@ static void add_settings(tess_json **denoise, const tess_denoise_settings *s)
         tess_json_set_bool(denoise, "dither", true);
 }
 
-static void add_files(tess_json **record, const tess_denoise_job *job)
+/* Which rows each rank has, and its memory. */
+static void add_strips(tess_json **entry, const tess_denoise_job *job, bool ran)
+{
+    tess_json *ranks = tess_json_array();
+    for (int64_t i = 0; i < job->strips.count; i++) {
+        const int64_t first = tess_denoise_strip_row(job, i);
+        tess_json *one = tess_json_object();
+        tess_json_set_int(&one, "rank", i);
+        tess_json_set_int(&one, "first_row", first);
+        tess_json_set_int(&one, "rows", tess_denoise_strip_row(job, i + 1) - first);
+        tess_json_set_int(&one, "planned_bytes", (int64_t)job->ranks[i].planned);
+        if (ran)
+            tess_json_set_int(&one, "measured_bytes", (int64_t)job->ranks[i].measured);
+        tess_json_append(&ranks, one);
+    }
+    tess_json_set(entry, job->strips.tiles ? "rows_of_tiles" : "strips", ranks);
+    tess_json_set_int(entry, "idle_ranks", job->engine.dist->size - job->strips.count);
+}
+
+static void add_files(tess_json **record, const tess_denoise_job *job, bool ran)
 {
     tess_json *denoise = tess_json_object(), *files = tess_json_array();
     const tess_denoise_file *most = tess_denoise_largest(job);
@@ -256,7 +277,9 @@ static void add_files(tess_json **record, const tess_denoise_job *job)
         tess_json_set_int(&entry, "width", file->info.width);
         add_samples(&entry, job->settings, file);
         tess_json_set_double(&entry, "seconds", file->seconds);
-        if (job->engine.dist->size > 1)
+        if (job->strips.count)
+            add_strips(&entry, job, ran);
+        else if (job->engine.dist->size > 1)
             tess_json_set_int(&entry, "rank", file->rank);
         set_finite(&entry, "psnr_db", file->psnr);
         set_finite(&entry, "ssim", file->ssim);
@@ -282,6 +305,6 @@ tess_json *tess_denoise_record(const tess_denoise_job *job, bool ran)
     if (ran)
         add_measured(&record, job);
     add_quality(&record, job);
-    add_files(&record, job);
+    add_files(&record, job, ran);
     return record;
 }

@@ -43,9 +43,11 @@ tess_status tess_image_run(void *user, const tess_strip *strip, tess_error *erro
     const tess_window_run run = {.net = &net,
                                  .cut = &cut,
                                  .strip = strip->index,
-                                 .size = {1, file->info.height, file->info.width},
+                                 .size = {1, job->pixels.image.height, file->info.width},
                                  .mover = &mover,
-                                 .user = &pixels};
+                                 .user = &pixels,
+                                 .exchanger = job->exchanger,
+                                 .exchange_user = job->exchange_user};
     const double start = tess_clock();
     TESS_TRY(tess_windows_run(job->blocks->windows, &run, error));
     job->file->seconds += tess_clock() - start;

@@ -102,13 +102,13 @@ static tess_status plan_rows(tess_detect_job *job, int64_t rows, tess_error *err
     job->fit_stage.block_rows = job->stage.block_rows = rows;
     TESS_TRY(plan_stages(job, error));
     TESS_TRY(most_of_writers(job, &writer, error));
-    tess_memory_held(job->engine.memory, tess_engine_scope(&job->engine), &held); /* the state, the device */
+    tess_memory_held(job->engine.memory, tess_engine_scope(&job->engine), &held); /* the device */
     for (int i = 0; i < TESS_MEM_CATEGORIES; i++)
         if (i != TESS_MEM_HOST && i != TESS_MEM_IO)
             job->planned.by[i] += held.bytes.by[i];
     const size_t cube = tess_pixel_cubes_bytes(&job->input), other = tess_pixel_cubes_bytes(&job->other);
     job->piece_pixels = piece_pixels(job);
-    job->planned.by[TESS_MEM_HOST] += writer + cube + other +
+    job->planned.by[TESS_MEM_HOST] += writer + cube + other + job->state.block.bytes +
                                       tess_block_granted((size_t)job->piece_pixels * 6 + sample_bytes(job)) +
                                       (job->decides ? tess_block_granted(tess_decide_bytes()) : 0);
     if (!job->engine.separate_memory) {

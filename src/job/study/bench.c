@@ -16,7 +16,8 @@ void tess_bench_settings_init(tess_bench_settings *settings)
                                       .repeats = 9,
                                       .steps = 20,
                                       .tile = 128,
-                                      .seconds = 2};
+                                      .seconds = 2,
+                                      .phase = "1"};
     tess_common_init(&settings->common);
 }
 
@@ -119,6 +120,9 @@ static tess_status check_settings(const tess_bench_settings *s, tess_error *erro
     if (strcmp(s->study, "size") != 0 && strcmp(s->study, "batch") != 0 && strcmp(s->study, "dem") != 0 &&
         strcmp(s->study, "device") != 0 && strcmp(s->study, "stats") != 0)
         return tess_fail(error, TESS_BAD_OPTION, "bench %s: use size, batch, dem, device or stats", s->study);
+    if (!s->phase ||
+        (strcmp(s->phase, "1") != 0 && strcmp(s->phase, "2") != 0 && strcmp(s->phase, "both") != 0))
+        return tess_fail(error, TESS_BAD_OPTION, "`phase` %s: use 1, 2 or both", s->phase ? s->phase : "");
     if (!s->line)
         return tess_fail(error, TESS_BAD_OPTION, "bench: `line` is NULL");
     if (s->repeats < 1 || s->repeats > TESS_BENCH_REPEATS)

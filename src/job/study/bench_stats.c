@@ -1,4 +1,4 @@
-/* bench stats: phase 1 of a hyperspectral pipeline over the workloads of cuvis.ai's guide to GPUs and its sweeps, on each device,
+/* bench stats: both phases of hyperspectral pipelines over the workloads of cuvis.ai's guide to GPUs and its sweeps, on each device,
  * with cubes in the device's memory and from the host's; and where a card begins to pay. */
 #include <math.h>
 #include <stdio.h>
@@ -20,9 +20,9 @@ static const tess_stats_load LOADS[] = {
     {"channels", 20, 32, 50, 16},  {"channels", 20, 32, 100, 16}, {"channels", 20, 32, 200, 16},
     {"size", 10, 64, 10, 16},      {"size", 10, 128, 10, 16},     {"size", 10, 256, 10, 16},
     {"size", 10, 512, 10, 16}};
-enum { LOAD_COUNT = sizeof LOADS / sizeof *LOADS, SOURCES = 2, NAME = 64 };
+enum { LOAD_COUNT = sizeof LOADS / sizeof *LOADS, SOURCES = 2 };
 
-/* Seconds of every workload: [device][resident][workload]; 0: not measured. */
+/* Seconds of phase 1 of every workload: [device][resident][workload]; 0: not measured. */
 typedef struct stats_study {
     const tess_bench_settings *settings;
     tess_memory *memory;
@@ -31,66 +31,11 @@ typedef struct stats_study {
     double seconds[TESS_STATS_DEVICES][SOURCES][LOAD_COUNT];
 } stats_study;
 
-static void name_of(const tess_stats_load *l, char text[NAME])
-{
-    snprintf(text, NAME, "%s-%lldx%lldx%lldx%lld-b%lld", l->sweep, (long long)l->samples, (long long)l->side,
-             (long long)l->side, (long long)l->channels, (long long)l->batch);
-}
-
 static bool wanted(const tess_bench_settings *s, const tess_stats_load *l)
 {
-    char name[NAME];
-    name_of(l, name);
+    char name[TESS_STATS_NAME];
+    tess_stats_name(l, name);
     return !s->only || strstr(name, s->only);
-}
-
-static tess_json *measured_record(const tess_stats_device *d, const tess_stats_data *data,
-                                  const tess_stats_point *p)
-{
-    const double bytes = (double)data->load.samples * (double)tess_stats_bytes(data) / (double)data->distinct;
-    tess_json *measured = tess_json_object();
-    tess_json_set_double(&measured, "seconds", p->seconds);
-    tess_json_set_double(&measured, "spread", p->spread);
-    tess_json_set_double(&measured, "processor_seconds", p->processor_seconds);
-    tess_json_set_int(&measured, "repeats", p->repeats);
-    tess_json_set_double(&measured, "gb_per_second", 1e-9 * bytes / p->seconds);
-    if (d->link > 0 && !p->resident) {
-        tess_json_set_double(&measured, "link_gb_per_second", 1e-9 * d->link);
-        tess_json_set_double(&measured, "link_seconds", bytes / d->link);
-        tess_json_set_double(&measured, "of_link_time", p->seconds * d->link / bytes);
-    }
-    tess_json_set(&measured, "peak_bytes", tess_record_bytes(&p->counted.bytes, p->counted.total));
-    return measured;
-}
-
-static tess_json *record_of(const stats_study *study, const tess_stats_device *d, const tess_stats_data *data,
-                            const tess_stats_point *p)
-{
-    const tess_stats_load *l = &data->load;
-    tess_json *record = tess_record_begin("bench", &d->engine), *input = tess_json_object(),
-              *plan = tess_json_object();
-    char name[NAME];
-    name_of(l, name);
-    tess_json_set_string(&record, "study", study->settings->study);
-    tess_json_set_string(&record, "engine", "tessera");
-    tess_json_set_string(&record, "workload", name);
-    tess_json_set_string(&record, "sweep", l->sweep);
-    tess_json_set_string(&record, "phase", "statistics");
-    tess_json_set_string(&record, "source", p->resident ? "device" : "host");
-    tess_json_set_int(&input, "samples", l->samples);
-    tess_json_set_int(&input, "distinct", data->distinct);
-    tess_json_set_int(&input, "height", l->side);
-    tess_json_set_int(&input, "width", l->side);
-    tess_json_set_int(&input, "channels", l->channels);
-    tess_json_set_int(&input, "batch", l->batch);
-    tess_json_set_double(&input, "seconds", data->seconds);
-    tess_json_set(&record, "input", input);
-    tess_json_set_double(&record, "open_seconds", d->open_seconds);
-    tess_json_set_int(&plan, "passes", p->passes);
-    tess_json_set(&plan, "peak_bytes", tess_record_bytes(&p->planned, tess_mem_total(&p->planned)));
-    tess_json_set(&record, "plan", plan);
-    tess_json_set(&record, "measured", measured_record(d, data, p));
-    return record;
 }
 
 static tess_status tell(const stats_study *study, tess_json *record, tess_error *error)
@@ -111,6 +56,44 @@ static uint64_t data_limit(const stats_study *study)
     return asked && asked < left ? asked : left;
 }
 
+/* The precisions that were asked for, or all that the device is made for. */
+static tess_status train_load(stats_study *study, tess_stats_device *device, tess_stats_data *data,
+                              bool resident, tess_error *error)
+{
+    static const char *const known[] = {"fp32", "tf32", "bf16", "fp16"};
+    const tess_bench_settings *s = study->settings;
+    const bool automatic = strcmp(s->common.precision, "auto") == 0;
+    const char *const *names = s->precision_count ? s->precisions : automatic ? known : &s->common.precision;
+    const int count = s->precision_count ? s->precision_count
+                      : automatic        ? (int)(sizeof known / sizeof *known)
+                                         : 1;
+    const tess_device_facts *facts = &device->engine.facts;
+    for (int i = 0; i < count; i++) {
+        tess_precision precision;
+        const bool cpu_lacks =
+            strcmp(names[i], "fp32") != 0 && (strcmp(names[i], "bf16") != 0 || !facts->bf16) && !facts->fp16;
+        if (!s->precision_count && automatic && cpu_lacks)
+            continue;
+        TESS_TRY(tess_precision_of(facts, names[i], &precision, error));
+        for (int condensed = 0; condensed < 2; condensed++) {
+            tess_stats_point point = {.resident = resident, .condensed = condensed};
+            TESS_TRY(tess_stats_train(device, s, data, &precision, &point, error));
+            TESS_TRY(tell(study, tess_stats_record(s, device, data, &point), error));
+        }
+    }
+    return TESS_OK;
+}
+
+static tess_status fit_load(stats_study *study, int d, int index, tess_stats_data *data, bool resident,
+                            tess_error *error)
+{
+    tess_stats_device *device = &study->device[d];
+    tess_stats_point point = {.resident = resident};
+    TESS_TRY(tess_stats_measure(device, study->settings, data, &point, error));
+    study->seconds[d][resident][index] = point.seconds;
+    return tell(study, tess_stats_record(study->settings, device, data, &point), error);
+}
+
 static tess_status one_load(stats_study *study, int index, tess_error *error)
 {
     tess_stats_data data;
@@ -119,16 +102,15 @@ static tess_status one_load(stats_study *study, int index, tess_error *error)
     for (int d = 0; d < study->devices; d++)
         for (int resident = 0; resident < SOURCES && status == TESS_OK; resident++) {
             tess_stats_device *device = &study->device[d];
+            const char *phase = study->settings->phase;
             tess_device_facts facts;
-            tess_stats_point point = {.resident = resident};
             device->engine.device->facts(device->engine.device, &facts);
             if (resident && device->link > 0 && tess_stats_bytes(&data) > facts.memory_free / 10 * 9)
                 continue;
-            status = tess_stats_measure(device, study->settings, &data, &point, error);
-            if (status != TESS_OK)
-                break;
-            study->seconds[d][resident][index] = point.seconds;
-            status = tell(study, record_of(study, device, &data, &point), error);
+            if (strcmp(phase, "2") != 0)
+                status = fit_load(study, d, index, &data, resident, error);
+            if (strcmp(phase, "1") != 0 && status == TESS_OK)
+                status = train_load(study, device, &data, resident, error);
         }
     tess_stats_free(&data);
     return status;

@@ -90,8 +90,11 @@ static tess_status list_images(tess_stats_data *d, tess_error *error)
     const tess_stats_load *l = &d->load;
     d->count = tess_ceil_div(l->samples, l->batch);
     d->images = tess_small_alloc((size_t)d->count, sizeof *d->images);
-    if (!d->images)
+    d->cubes = tess_small_alloc((size_t)l->samples, sizeof *d->cubes);
+    if (!d->images || !d->cubes)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a list of cubes");
+    for (int64_t i = 0; i < l->samples; i++)
+        d->cubes[i] = (tess_pixel_image){.height = l->side, .width = l->side, .dtype = TESS_F32};
     for (int64_t i = 0; i < d->count; i++)
         d->images[i] =
             (tess_pixel_image){.height = tess_min_i64(l->batch, l->samples - i * l->batch) * l->side,
@@ -137,6 +140,7 @@ void tess_stats_free(tess_stats_data *d)
 {
     tess_block_free(&d->block);
     tess_small_free(d->images);
+    tess_small_free(d->cubes);
     *d = (tess_stats_data){0};
 }
 
@@ -173,4 +177,37 @@ tess_pixel_set tess_stats_set(tess_stats_data *d, bool resident)
                             .read = read,
                             .readers = TESS_PIXEL_READERS,
                             .at = resident ? place : NULL};
+}
+
+static size_t row_offset(const tess_stats_data *d, int64_t cube, int64_t first)
+{
+    return (size_t)(cube % d->distinct) * cube_bytes(&d->load) +
+           (size_t)(first * d->load.side * d->load.channels) * sizeof(float);
+}
+
+static tess_status read_cube(void *user, int64_t cube, int64_t first, int64_t rows, void *samples,
+                             tess_error *error)
+{
+    const tess_stats_data *d = user;
+    (void)error;
+    memcpy(samples, (const char *)d->block.data + row_offset(d, cube, first),
+           (size_t)(rows * d->load.side * d->load.channels) * sizeof(float));
+    return TESS_OK;
+}
+
+static const void *place_cube(void *user, int64_t cube, int64_t first)
+{
+    const tess_stats_data *d = user;
+    return d->base + row_offset(d, cube, first);
+}
+
+tess_pixel_set tess_stats_cubes(tess_stats_data *d, bool resident)
+{
+    return (tess_pixel_set){.images = d->load.samples,
+                            .bands = (int)d->load.channels,
+                            .image = d->cubes,
+                            .user = d,
+                            .read = read_cube,
+                            .readers = TESS_PIXEL_READERS,
+                            .at = resident ? place_cube : NULL};
 }

@@ -89,7 +89,7 @@ static tess_status measure_plan(tess_stats_device *d, const tess_bench_settings 
     tess_statistics *statistics = NULL;
     tess_mem_usage before;
     TESS_TRY(tess_statistics_plan(&settings, plan, &set, &point->planned, error));
-    point->planned.by[TESS_MEM_WEIGHTS] += tess_block_granted(tess_spectral_state_bytes(plan));
+    point->planned.by[TESS_MEM_HOST] += tess_block_granted(tess_spectral_state_bytes(plan));
     if (!d->engine.separate_memory) {
         point->planned.by[TESS_MEM_IO] += point->planned.by[TESS_MEM_HOST];
         point->planned.by[TESS_MEM_HOST] = 0;
@@ -111,22 +111,27 @@ static tess_status measure_plan(tess_stats_device *d, const tess_bench_settings 
     return status;
 }
 
+tess_status tess_stats_place(tess_device *device, tess_stats_data *data, bool resident, tess_block *card,
+                             tess_error *error)
+{
+    data->base = data->block.data;
+    if (!resident || device->host_memory)
+        return TESS_OK;
+    TESS_TRY(device->memory->alloc(device, card, TESS_MEM_IO, tess_stats_bytes(data), error));
+    device->memory->copy(device, card->data, data->block.data, tess_stats_bytes(data), NULL);
+    data->base = card->data;
+    return device->streams->sync(device, NULL, error);
+}
+
 tess_status tess_stats_measure(tess_stats_device *d, const tess_bench_settings *s, tess_stats_data *data,
                                tess_stats_point *point, tess_error *error)
 {
     tess_device *device = d->engine.device;
     tess_spectral_plan *plan = NULL;
     tess_block card = {0};
-    data->base = data->block.data;
     tess_status status = compile(data->load.channels, &plan, error);
-    if (status == TESS_OK && point->resident && !device->host_memory) {
-        status = device->memory->alloc(device, &card, TESS_MEM_IO, tess_stats_bytes(data), error);
-        if (status == TESS_OK) {
-            device->memory->copy(device, card.data, data->block.data, tess_stats_bytes(data), NULL);
-            status = device->streams->sync(device, NULL, error);
-        }
-        data->base = card.data;
-    }
+    if (status == TESS_OK)
+        status = tess_stats_place(device, data, point->resident, &card, error);
     if (status == TESS_OK)
         status = measure_plan(d, s, data, plan, point, error);
     device->memory->free(device, &card);

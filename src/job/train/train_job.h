@@ -85,6 +85,8 @@ tess_status tess_train_describe_diffusion(const tess_train_job *job, tess_weight
 tess_status tess_train_open_pipeline(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
 void tess_train_close_pipeline(tess_train_job *job);
 tess_status tess_train_open_cubes(tess_train_job *job, int64_t crop, tess_error *error) TESS_MUST_CHECK;
+/* Height and width of what a step takes of each crop. */
+void tess_train_step_size(const tess_train_job *job, int64_t crop, int64_t *height, int64_t *width);
 /* Plans phase 1, when the device is known. */
 tess_status tess_train_plan_first(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
 /* Bytes that are held from the beginning to the end; those of phase 1, which are gone when data come. */

@@ -34,9 +34,6 @@ static tess_status set_precision(tess_train_job *job, tess_error *error)
     const bool pipeline = job->config.network.architecture == TESS_TRAIN_PIPELINE;
     if (strcmp(name, "auto") == 0) /* bf16 needs no loss scale and is as fast as fp16 */
         name = job->engine.device->host_memory || pipeline ? "fp32" : "bf16";
-    if (pipeline && strcmp(name, "fp32") != 0 && strcmp(name, "tf32") != 0)
-        return tess_fail(error, TESS_BAD_OPTION,
-                         "`precision` %s: pipelines are trained in fp32, or in tf32 on a card", name);
     tess_precision chosen;
     TESS_TRY(tess_precision_of(&job->engine.facts, name, &chosen, error));
     job->engine.dtype = chosen.dtype;

@@ -123,7 +123,17 @@ tess_status tess_train_open_pipeline(tess_train_job *job, tess_error *error)
         side = tess_min_i64(side, tess_min_i64(s->cubes.image[i].height, s->cubes.image[i].width));
     TESS_TRY(tess_train_config_pipeline(&job->config, s->cubes.set.images, side, error));
     TESS_TRY(open_plan(job, error));
-    return open_net(job, error);
+    TESS_TRY(open_net(job, error));
+    s->condenses =
+        tess_net_is_quadratic(job->model.net) && tess_cubes_are_whole(&s->cubes, job->config.data.crop);
+    return TESS_OK;
+}
+
+void tess_train_step_size(const tess_train_job *job, int64_t crop, int64_t *height, int64_t *width)
+{
+    const bool condenses = job->spectral && job->spectral->condenses;
+    *height = condenses ? 1 : crop;
+    *width = condenses ? tess_condensed_pixels((int)job->model.channels) : crop;
 }
 
 tess_status tess_train_plan_first(tess_train_job *job, tess_error *error)
@@ -131,12 +141,19 @@ tess_status tess_train_plan_first(tess_train_job *job, tess_error *error)
     tess_train_spectral *s = job->spectral;
     /* Then its file is written, or read into a second state. */
     s->start_bytes = tess_safetensors_bytes() + (job->settings->resume ? s->state.block.bytes : 0);
-    if ((s->fitted || job->settings->resume) &&
-        tess_pipeline_kind(&s->plan->pipeline, TESS_NODE_FALSE_ALARM) < 0)
-        return TESS_OK;
+    const bool fits = (!s->fitted && !job->settings->resume) ||
+                      tess_pipeline_kind(&s->plan->pipeline, TESS_NODE_FALSE_ALARM) >= 0;
     const tess_pixel_stage_settings stage = tess_spectral_stage(job);
-    TESS_TRY(tess_statistics_plan(&stage, s->plan, &s->cubes.set, &s->first, error));
-    s->first.by[TESS_MEM_HOST] += tess_pixel_cubes_bytes(&s->cubes);
+    tess_mem_bytes condensing = {{0}};
+    if (fits)
+        TESS_TRY(tess_statistics_plan(&stage, s->plan, &s->cubes.set, &s->first, error));
+    if (s->condenses)
+        TESS_TRY(tess_condense_plan(&stage, s->plan, &s->cubes.set, &condensing, error));
+    if (tess_mem_total(&condensing) + condensing.by[TESS_MEM_HOST] >
+        tess_mem_total(&s->first) + s->first.by[TESS_MEM_HOST])
+        s->first = condensing;
+    if (fits || s->condenses)
+        s->first.by[TESS_MEM_HOST] += tess_pixel_cubes_bytes(&s->cubes);
     return TESS_OK;
 }
 
@@ -150,6 +167,7 @@ tess_status tess_train_open_cubes(tess_train_job *job, int64_t crop, tess_error 
                                           .batch = job->config.batch,
                                           .masks = s->masks,
                                           .shuffle = job->config.data.shuffle,
+                                          .condensed = s->condenses ? &s->condensed : NULL,
                                           .memory = job->engine.memory};
     return tess_cubes_open(&settings, &job->source, error);
 }
@@ -165,7 +183,9 @@ tess_status tess_train_open_pipeline_validation(tess_train_job *job, tess_error 
 /* What is held from the beginning to the end. */
 size_t tess_train_pipeline_bytes(const tess_train_job *job)
 {
-    return job->spectral->state.block.bytes + job->spectral->work.bytes;
+    const size_t condensed = tess_spectral_condensed_bytes(job);
+    return job->spectral->state.block.bytes + job->spectral->work.bytes +
+           (condensed ? tess_block_granted(condensed) : 0);
 }
 
 tess_mem_bytes tess_train_first_bytes(const tess_train_job *job)
@@ -200,6 +220,7 @@ void tess_train_close_pipeline(tess_train_job *job)
     if (!s)
         return;
     tess_block_free(&s->work);
+    tess_block_free(&s->condensed);
     tess_spectral_state_free(&s->state);
     tess_spectral_plan_free(s->plan);
     tess_pixel_cubes_close(&s->cubes);
@@ -288,6 +309,7 @@ void tess_train_describe_pipeline(const tess_train_job *job, tess_json **record)
             tess_json_append_string(&nodes, s->plan->pipeline.nodes[i].name);
     tess_json_set(record, "trained_nodes", nodes);
     tess_json_set_int(record, "passes", s->fitted ? 0 : s->plan->passes);
+    tess_json_set_bool(record, "condensed", s->condenses);
     tess_json_set_double(record, "epochs",
                          (double)(job->config.steps * job->config.batch) / (double)job->source->items);
     tess_json_set_double(record, "statistics_seconds", s->statistics_seconds);

@@ -5,6 +5,7 @@
 
 #include "model/spectral/network.h"
 #include "model/spectral/path.h"
+#include "train/statistics/condense.h"
 #include "train/statistics/cubes.h"
 #include "train/statistics/statistics.h"
 
@@ -17,6 +18,8 @@ typedef struct tess_train_spectral {
     bool masks;                        /* a loss needs the cubes' masks */
     tess_block work;                   /* of tess_spectral_get, and for the path */
     tess_path path;                    /* from the file to the network's input */
+    bool condenses;                    /* some pixels stand for each image: train/statistics/condense.h */
+    tess_block condensed;              /* them */
     tess_mem_bytes first;              /* bytes of phase 1 */
     size_t start_bytes;                /* of writing or reading what it fitted */
     double statistics_seconds;
@@ -26,6 +29,8 @@ typedef struct tess_train_spectral {
 struct tess_train_job;
 /* train_pipeline_start.c: before anything is read. */
 void tess_spectral_watch(struct tess_train_job *job);
+/* Bytes of the condensed pixels; 0: there are none. */
+size_t tess_spectral_condensed_bytes(const struct tess_train_job *job);
 /* How pixels are read for phase 1 and validations. */
 tess_pixel_stage_settings tess_spectral_stage(struct tess_train_job *job);
 /* Values of `work` that the path has; the rest is for tess_spectral_get. */

@@ -114,6 +114,28 @@ static tess_status read_start(tess_train_job *job, const char *path, tess_error 
     return status;
 }
 
+size_t tess_spectral_condensed_bytes(const tess_train_job *job)
+{
+    const tess_train_spectral *s = job->spectral;
+    const int channels = (int)job->model.channels;
+    return s->condenses ? (size_t)s->cubes.set.images * (size_t)tess_condensed_pixels(channels) *
+                              (size_t)channels * sizeof(float)
+                        : 0;
+}
+
+static tess_status condense(tess_train_job *job, tess_error *error)
+{
+    tess_train_spectral *s = job->spectral;
+    const tess_pixel_stage_settings stage = tess_spectral_stage(job);
+    if (!s->condenses)
+        return TESS_OK;
+    TESS_TRY(tess_block_alloc(job->engine.memory, &s->condensed, TESS_MEM_HOST,
+                              tess_spectral_condensed_bytes(job), error));
+    const tess_status status = tess_condense(&stage, &s->cubes.set, &s->path, s->condensed.data, error);
+    tess_pixel_cubes_rest(&s->cubes);
+    return status;
+}
+
 tess_status tess_train_begin_pipeline(tess_train_job *job, tess_error *error)
 {
     tess_train_spectral *s = job->spectral;
@@ -126,7 +148,7 @@ tess_status tess_train_begin_pipeline(tess_train_job *job, tess_error *error)
     TESS_TRY(status);
     tess_path_make(&s->state, tess_spectral_network_at(s->plan), work, work + tess_spectral_path_values(s),
                    &s->path);
-    return TESS_OK;
+    return condense(job, error);
 }
 
 tess_status tess_train_first_pipeline_values(tess_train_job *job, float *trained, float *running,

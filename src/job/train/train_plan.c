@@ -101,10 +101,12 @@ static tess_training_request request_of(const tess_train_job *job, const tess_tr
                                                [TESS_TRAIN_RECOMPUTE_ALL] = TESS_RECOMPUTE_ALL};
     const tess_train_config *config = &job->config;
     const tess_op_loss masked = {.kind = TESS_MASKED_MSE, .share = 1};
+    int64_t height, width;
+    tess_train_step_size(job, phase->crop, &height, &width);
     return (tess_training_request){.settings = {.dtype = job->engine.dtype,
                                                 .n = phase->batch,
-                                                .h = phase->crop,
-                                                .w = phase->crop,
+                                                .h = height,
+                                                .w = width,
                                                 .micro_batches = (int)config->micro_batches,
                                                 .recompute = recompute[config->recompute],
                                                 .loss = job->levels ? masked : tess_train_config_loss(config),
@@ -138,7 +140,7 @@ tess_status tess_train_list_work(tess_train_job *job, tess_work *work, tess_erro
             tess_work_add_op(work, phase, job->engine.rates, tess_training_op(training, k), true,
                              (double)part->steps);
         tess_training_destroy(training);
-        phase->up += (double)(part->steps * part->batch * part->crop * part->crop * job->model.channels) * 2 *
+        phase->up += (double)(part->steps * part->batch * settings.h * settings.w * job->model.channels) * 2 *
                      (double)sizeof(float);
         phase->copies += (double)part->steps;
         phase->pieces += (double)part->steps;

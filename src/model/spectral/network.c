@@ -104,10 +104,12 @@ static tess_value add_selector(tess_builder *b, int i, tess_value in)
                false);
 }
 
+/* In fp32: bands differ by much more than the later components. */
 static tess_value add_pca(tess_builder *b, int i, tess_value in)
 {
-    const tess_value out =
-        matrix(b, i, "components", shift(b, i, "mean", in, true), b->plan->channels[i], false, false);
+    const tess_value centred = tess_net_widen(b->net, shift(b, i, "mean", in, true)),
+                     out = tess_net_widen(
+                         b->net, matrix(b, i, "components", centred, b->plan->channels[i], false, false));
     b->layer[i] = out;
     return b->plan->pipeline.nodes[i].values[TESS_PCA_WHITEN] != 0 ? scale(b, i, "whiten", out, true) : out;
 }
@@ -130,11 +132,12 @@ static tess_value add_mlp(tess_builder *b, int i, tess_value in)
     return matrix(b, i, "second", h, b->plan->channels[i], false, false);
 }
 
+/* In fp32: the terms of an inverse are much larger than their sum. */
 static tess_value add_quadratic(tess_builder *b, int i, tess_value in, const char *what)
 {
-    const tess_value centred = shift(b, i, "mean", in, false);
-    return tess_net_channel_dot(
-        b->net, centred, matrix(b, i, what, centred, tess_spectral_reads(b->plan, i), false, false), 1);
+    const tess_value centred = tess_net_widen(b->net, shift(b, i, "mean", in, false)),
+                     turned = matrix(b, i, what, centred, tess_spectral_reads(b->plan, i), false, false);
+    return tess_net_channel_dot(b->net, centred, tess_net_widen(b->net, turned), 1);
 }
 
 static tess_value add_svdd(tess_builder *b, int i, tess_value in)
@@ -145,14 +148,16 @@ static tess_value add_svdd(tess_builder *b, int i, tess_value in)
         b->net, in,
         (tess_channel_settings){
             name_of(b, i, "centre", name), {.form = TESS_CHANNEL_SHIFT}, b->trained != NULL, follows});
-    return tess_net_channel_dot(b->net, far, far, 1);
+    return tess_net_channel_dot(b->net, tess_net_widen(b->net, far), far, 1);
 }
 
 static tess_value add_residual(tess_builder *b, int i, tess_value in)
 {
     const tess_value target = tess_builder_value(b, b->plan->pipeline.nodes[i].target),
-                     difference = tess_net_add(b->net, in, scale(b, i, "negative", target, true));
-    return tess_net_channel_dot(b->net, difference, difference, 1.0 / tess_spectral_reads(b->plan, i));
+                     negative = tess_net_widen(b->net, scale(b, i, "negative", target, true)),
+                     difference = tess_net_add(b->net, tess_net_widen(b->net, in), negative);
+    return tess_net_channel_dot(b->net, tess_net_widen(b->net, difference), difference,
+                                1.0 / tess_spectral_reads(b->plan, i));
 }
 
 /* The value that a node gives; -1: it cannot be had by layers. */
@@ -169,7 +174,7 @@ static tess_value add_node(tess_builder *b, int i, tess_value in)
             false);
     case TESS_NODE_SAVITZKY_GOLAY:
     case TESS_NODE_BANDPASS:
-        return matrix(b, i, "matrix", in, b->plan->channels[i], false, true);
+        return tess_net_widen(b->net, matrix(b, i, "matrix", in, b->plan->channels[i], false, true));
     case TESS_NODE_PCA:
         return add_pca(b, i, in);
     case TESS_NODE_SELECTOR:

@@ -156,8 +156,7 @@ tess_status tess_spectral_state_create(tess_memory *memory, const tess_spectral_
                                        tess_spectral_state *state, tess_error *error)
 {
     *state = (tess_spectral_state){.plan = plan};
-    TESS_TRY(
-        tess_block_alloc(memory, &state->block, TESS_MEM_WEIGHTS, tess_spectral_state_bytes(plan), error));
+    TESS_TRY(tess_block_alloc(memory, &state->block, TESS_MEM_HOST, tess_spectral_state_bytes(plan), error));
     lay_out(plan, state->block.data, state);
     tess_spectral_start(state);
     return TESS_OK;

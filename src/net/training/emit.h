@@ -14,6 +14,7 @@ typedef struct tess_emitted {
     tess_cell again;    /* the same, computed again for the backward pass */
     tess_cell gradient; /* what has arrived so far; -1: nothing */
     bool dropped;       /* not kept after the forward pass */
+    bool needed;        /* by a loss, or kept up to date by its layer */
     bool wanted;        /* a parameter before it needs its gradient */
     bool masked;        /* the gradient already includes the ReLU that made this value */
 } tess_emitted;

@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "net/training/emit.h"
+#include "net/training/matters.h"
 #include "net/training/training_impl.h"
 
 static const tess_mem_category category_of[TESS_PLACES] = {
@@ -115,7 +116,7 @@ static void emit_pass(tess_training *t, tess_emitter *e)
     t->target = t->mask = -1;
     e->keys = t->keys = has_dropout(net) ? add_data(t, tess_tensor_2d(TESS_I64, t->settings.n, 1, 1, 2)) : -1;
     for (int i = 0; i < tess_net_layer_count(net) && t->program.status == TESS_OK; i++)
-        if (!tess_net_layer(net, i)->dropped)
+        if (!tess_net_layer(net, i)->dropped && e->values[tess_net_layer(net, i)->out[0]].needed)
             tess_emit_layer(e, i);
     tess_emit_wanted(e);
     if (tess_net_loss_count(net) == 0) {
@@ -161,8 +162,13 @@ static tess_status emit(tess_training *t, tess_emitter *e, tess_error *error)
     e->stats_again = tess_small_alloc(layers, sizeof *e->stats_again);
     if (!e->values || !e->stats || !e->stats_again)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a training plan");
+    bool *needed = tess_small_alloc(values, sizeof *needed);
+    if (!needed)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for a training plan");
+    tess_values_matter(e->net, TESS_MATTERS_TO_STEP, needed);
     for (size_t v = 0; v < values; v++)
-        e->values[v] = (tess_emitted){.cell = -1, .again = -1, .gradient = -1};
+        e->values[v] = (tess_emitted){.cell = -1, .again = -1, .gradient = -1, .needed = needed[v]};
+    tess_small_free(needed);
     memset(e->stats, -1, layers * sizeof *e->stats);
     memset(e->stats_again, -1, layers * sizeof *e->stats_again);
     tess_choose_dropped(e);

@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "net/channels.h"
+#include "net/training/matters.h"
 
 static tess_tensor vector_of(tess_dtype dtype, int64_t count)
 {
@@ -68,17 +69,11 @@ static bool all_matter(const tess_net *net, const tess_parameters *parameters)
 {
     bool *matters = tess_small_alloc((size_t)tess_net_value_count(net), sizeof *matters),
          all = matters != NULL;
-    if (matters && !tess_net_loss_count(net))
-        matters[tess_net_output_value(net, tess_net_output_count(net) - 1)] = true;
-    for (int i = 0; i < tess_net_loss_count(net) && matters; i++)
-        matters[tess_net_loss_at(net, i)->value] = true;
-    for (int i = tess_net_layer_count(net) - 1; i >= 0 && all; i--) {
+    if (matters)
+        tess_values_matter(net, TESS_MATTERS_TO_GRADIENTS, matters);
+    for (int i = 0; i < tess_net_layer_count(net) && all; i++) {
         const tess_layer *layer = tess_net_layer(net, i);
-        if (layer->dropped)
-            continue;
-        all = matters[layer->out[0]] || !tess_parameters_of(parameters, i, false);
-        for (int k = 0; k < layer->inputs && matters[layer->out[0]]; k++)
-            matters[layer->in[k]] = true;
+        all = layer->dropped || matters[layer->out[0]] || !tess_parameters_of(parameters, i, false);
     }
     tess_small_free(matters);
     return all;

@@ -99,8 +99,10 @@ static tess_status ask(const tess_pixel_stage_settings *settings, const tess_spe
                                  node->values[TESS_RX_EPS], true);
         return workspace_for(settings, &op, sizes, error);
     }
-    if (tess_spectral_by_network(plan))
-        return TESS_OK;
+    if (tess_spectral_by_network(plan)) { /* its input may be condensed */
+        op = tess_pixel_moments_op(n, tess_spectral_gives(plan, tess_spectral_network_at(plan)), true, true);
+        return workspace_for(settings, &op, sizes, error);
+    }
     const int channels = tess_spectral_gives(plan, tess_spectral_cut_before(plan, score));
     if (is_stream(plan)) {
         op = tess_pixel_moments_op(n, channels, true, true);

@@ -1,0 +1,216 @@
+/* One image for several ranks: each takes a strip of rows, and neighbours exchange rows inside the network, so that the
+ * result is that of the whole image, bit for bit. A rank's memory is its strip's. If that does not fit, or tiles are asked
+ * for, the image is cut as for one rank, and each rank takes some rows of tiles. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "job/common/note.h"
+#include "job/denoise/denoise.h"
+
+bool tess_denoise_in_strips(const tess_denoise_job *job)
+{
+    return job->engine.dist->size > 1 && !job->folder && job->count == 1 && tess_denoise_todo(&job->files[0]);
+}
+
+int64_t tess_denoise_strip_tile(const tess_denoise_job *job, int64_t index)
+{
+    return job->files[0].choice.rows.tiles * index / job->strips.count;
+}
+
+int64_t tess_denoise_strip_row(const tess_denoise_job *job, int64_t index)
+{
+    const tess_denoise_strips *s = &job->strips;
+    if (index == s->count)
+        return job->files[0].info.height;
+    return s->tiles ? tess_axis_span(&job->files[0].choice.rows, tess_denoise_strip_tile(job, index)).from
+                    : (s->each * index + tess_min_i64(s->longer, index)) * s->step;
+}
+
+static void set_most(tess_denoise_job *job)
+{
+    tess_denoise_strips *s = &job->strips;
+    for (int64_t i = 0; i < s->count; i++)
+        s->most = tess_max_i64(s->most, tess_denoise_strip_row(job, i + 1) - tess_denoise_strip_row(job, i));
+}
+
+static tess_status refuse(const tess_denoise_job *job, tess_error *error)
+{
+    static const char ONCE[] = "start it once, without mpirun or srun";
+    if (job->engine.separate_memory)
+        return tess_fail(error, TESS_UNSUPPORTED,
+                         "ranks share one image on the CPU only; set `device` cpu, or %s", ONCE);
+    if (job->volumes)
+        return tess_fail(error, TESS_UNSUPPORTED,
+                         "%s is a 3-D model, whose volumes ranks cannot share yet; %s",
+                         job->files[0].model->path, ONCE);
+    return TESS_OK;
+}
+
+/* Rank 0 decides, so that all ranks cut at the same rows whatever kernels they have. */
+static tess_status divide(tess_denoise_job *job, tess_error *error)
+{
+    const tess_denoise_file *file = &job->files[0];
+    tess_denoise_strips *s = &job->strips;
+    tess_dist *dist = job->engine.dist;
+    const tess_bound *bound = file->model->bound;
+    const int64_t height = file->info.height, least = tess_bound_least_strip(bound),
+                  step = tess_round_up(least, tess_bound_alignment(bound)),
+                  rest = tess_round_up(height % step, tess_net_grid(file->model->model.net, TESS_HEIGHT)),
+                  steps = tess_max_i64(height / step + (rest >= least), 1);
+    *s = (tess_denoise_strips){.count = tess_min_i64(dist->size, steps),
+                               .step = step,
+                               .in_place = tess_writer_takes_parts(file->output) && !file->truth};
+    /* The largest strip is as small as possible: as few strips are longer as are needed so that the last one, with all
+     * rows that are left, is not larger than those. */
+    s->each = height / (s->count * step);
+    const int64_t left = height - s->each * (s->count - 1) * step, more = left - (s->each + 1) * step;
+    s->longer = more > 0 ? tess_ceil_div(more, step) : 0;
+    TESS_TRY(tess_dist_broadcast(dist, 0, s, sizeof *s, error));
+    set_most(job);
+    return TESS_OK;
+}
+
+/* The request of this rank's strip. Only who runs the sink holds what that reads and writes. */
+static void request_strip(const tess_denoise_job *job, tess_denoise_file *file)
+{
+    const tess_denoise_strips *s = &job->strips;
+    const int64_t rank = job->engine.dist->rank;
+    tess_cut_request *r = &file->request;
+    r->size[TESS_HEIGHT] = tess_denoise_strip_row(job, rank + 1) - tess_denoise_strip_row(job, rank);
+    r->above = rank > 0;
+    r->below = rank + 1 < s->count;
+    r->tile[TESS_HEIGHT] = r->tile[TESS_WIDTH] = TESS_TILE_WHOLE;
+    r->batch = 1;
+    r->limit = UINT64_MAX;
+    if (rank > 0 && !s->in_place)
+        r->held_bytes = file->info.held_bytes + (file->prepared ? file->map_info.held_bytes : 0);
+    else if (rank > 0)
+        r->held_bytes -= file->out_info.extras_bytes; /* parts have none */
+}
+
+static tess_status plan_strip(tess_denoise_job *job, tess_error *error)
+{
+    tess_denoise_file *file = &job->files[0];
+    const tess_engine *engine = &job->engine;
+    file->choice = (tess_cut_plan){.batch = 1};
+    if (engine->dist->rank >= job->strips.count)
+        return TESS_OK;
+    request_strip(job, file);
+    return tess_cut_choose(file->model->bound, &file->model->model, engine->rates, &file->request,
+                           &file->choice, error);
+}
+
+/* What ranks tell each other about their plans. */
+typedef struct strip_plan {
+    tess_mem_bytes bytes;
+    uint64_t total;
+    double seconds;
+} strip_plan;
+
+/* Of all models that are loaded, of which one may only have been looked at. */
+static uint64_t weights_of(const tess_engine *engine)
+{
+    uint64_t weights = 0;
+    for (int m = 0; m < engine->model_count; m++)
+        weights +=
+            engine->device->memory->granted(engine->device, tess_bound_weight_bytes(engine->models[m].bound));
+    return weights;
+}
+
+static strip_plan mine_of(const tess_denoise_job *job)
+{
+    const tess_denoise_file *file = &job->files[0];
+    strip_plan mine = {.bytes = file->choice.bytes,
+                       .seconds = file->choice.seconds * (double)tess_max_i64(file->info.depth, 1)};
+    if (job->engine.dist->rank < job->strips.count)
+        mine.bytes.by[TESS_MEM_WEIGHTS] = weights_of(&job->engine);
+    mine.total = tess_mem_total(&mine.bytes);
+    return mine;
+}
+
+/* The job's plan has the most of all ranks. */
+static tess_status share_plans(tess_denoise_job *job, tess_error *error)
+{
+    tess_dist *dist = job->engine.dist;
+    job->planned = (tess_mem_bytes){{0}};
+    job->planned_total = 0;
+    job->planned_seconds = 0;
+    for (int r = 0; r < dist->size; r++) {
+        strip_plan theirs = mine_of(job);
+        TESS_TRY(tess_dist_broadcast(dist, r, &theirs, sizeof theirs, error));
+        for (int c = 0; c < TESS_MEM_CATEGORIES; c++)
+            if (theirs.bytes.by[c] > job->planned.by[c])
+                job->planned.by[c] = theirs.bytes.by[c];
+        job->ranks[r].planned = theirs.total;
+        job->planned_total = theirs.total > job->planned_total ? theirs.total : job->planned_total;
+        job->planned_seconds = theirs.seconds > job->planned_seconds ? theirs.seconds : job->planned_seconds;
+    }
+    return TESS_OK;
+}
+
+/* Plans as for one rank, and shares the rows of tiles: the result is the one of that rank, bit for bit. */
+static tess_status plan_tiles(tess_denoise_job *job, uint64_t limit, tess_error *error)
+{
+    tess_denoise_file *file = &job->files[0];
+    tess_dist *dist = job->engine.dist;
+    tess_denoise_strips *s = &job->strips;
+    tess_denoise_request(&job->engine, job->settings, file);
+    const tess_status status = dist->rank == 0 ? tess_denoise_plan(job, limit, error) : TESS_OK;
+    TESS_TRY(tess_denoise_share_plan(job, status, error));
+    const int64_t tiles = file->choice.rows.tiles;
+    *s = (tess_denoise_strips){
+        .count = tess_min_i64(dist->size, tiles), .tiles = true, .in_place = s->in_place};
+    set_most(job);
+    job->planned_seconds = file->choice.seconds * (double)tess_max_i64(file->info.depth, 1) *
+                           (double)tess_ceil_div(tiles, s->count) / (double)tiles;
+    for (int r = 0; r < dist->size; r++)
+        job->ranks[r].planned = r < s->count ? job->planned_total : 0;
+    return TESS_OK;
+}
+
+/* Says how ranks share the image. The reason of a strip's own plan, that it is not cut, says nothing. */
+static void say_shared(tess_denoise_job *job)
+{
+    const tess_denoise_strips *s = &job->strips;
+    const int64_t idle = job->engine.dist->size - s->count;
+    int used =
+        snprintf(job->shared, sizeof job->shared, "%lld rank(s) share the image in %s of at most %lld rows",
+                 (long long)s->count, s->tiles ? "rows of tiles" : "strips", (long long)s->most);
+    if (!s->tiles)
+        job->files[0].choice.reason[0] = '\0';
+    if (!idle)
+        return;
+    snprintf(job->shared + used, sizeof job->shared - (size_t)used, "; the other %lld have nothing to do",
+             (long long)idle);
+    tess_note(&job->settings->common, TESS_NOTE_WARNING, "%s", job->shared);
+}
+
+/* Strips are not possible if a layer looks at the whole image, or if one is too large to be addressed. */
+static tess_status plan_strips(tess_denoise_job *job, uint64_t limit, bool *fits, tess_error *error)
+{
+    const tess_status status = tess_dist_agree(job->engine.dist, plan_strip(job, error), error);
+    if (status == TESS_UNSUPPORTED || status == TESS_OVER_LIMIT)
+        return TESS_OK;
+    TESS_TRY(status);
+    TESS_TRY(share_plans(job, error));
+    *fits = job->planned_total + tess_cut_reserve(false) <= limit;
+    return TESS_OK;
+}
+
+tess_status tess_denoise_plan_strips(tess_denoise_job *job, uint64_t limit, tess_error *error)
+{
+    tess_dist *dist = job->engine.dist;
+    TESS_TRY(refuse(job, error)); /* the same on all ranks */
+    job->ranks = tess_small_alloc((size_t)dist->size, sizeof *job->ranks);
+    tess_status status = job->ranks ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for the ranks");
+    TESS_TRY(tess_dist_agree(dist, status, error));
+    TESS_TRY(divide(job, error));
+    bool fits = false;
+    if (job->settings->tile_height <= 0) /* else tiles are asked for */
+        TESS_TRY(plan_strips(job, limit, &fits, error));
+    if (!fits)
+        TESS_TRY(plan_tiles(job, limit, error));
+    say_shared(job);
+    return TESS_OK;
+}

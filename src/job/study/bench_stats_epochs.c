@@ -1,0 +1,150 @@
+/* The steps of phase 2 of bench stats, as `train` does them. Batches come through its queue, or, of cubes that are where the device
+ * computes, by copies there. */
+#include "job/study/bench_stats_epochs.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { DEPTH = 2 };
+
+static size_t cube_bytes(const tess_stats_data *d)
+{
+    return tess_stats_bytes(d) / (size_t)d->distinct;
+}
+
+static const char *cube_at(const tess_stats_data *d, int64_t number)
+{
+    return d->base + (size_t)(number % d->load.samples % d->distinct) * cube_bytes(d);
+}
+
+static size_t source_bytes(const tess_source *source, int workers)
+{
+    (void)source, (void)workers;
+    return 0;
+}
+
+static tess_status source_begin(tess_source *source, int workers, tess_error *error)
+{
+    (void)source, (void)workers, (void)error;
+    return TESS_OK;
+}
+
+static tess_status source_draw(tess_source *source, const tess_sample *sample,
+                               void *const arrays[TESS_DATA_ARRAYS], tess_error *error)
+{
+    const tess_stats_source *m = (const tess_stats_source *)source;
+    const tess_stats_load *l = &m->data->load;
+    const int64_t number = (sample->step * l->batch + sample->index) % l->samples % m->distinct;
+    size_t bytes = 0;
+    if (!tess_tensor_bytes(&source->array[0], &bytes))
+        return tess_fail(error, TESS_OVER_LIMIT, "a sample is too large");
+    memcpy(arrays[0], (const char *)m->base + (size_t)number * bytes, bytes);
+    return TESS_OK;
+}
+
+static void source_close(tess_source *source)
+{
+    (void)source;
+}
+
+static const tess_source_table memory_table = {.name = "memory",
+                                               .bytes = source_bytes,
+                                               .begin = source_begin,
+                                               .draw = source_draw,
+                                               .close = source_close};
+
+tess_tensor tess_stats_sample(const tess_stats_epochs *e)
+{
+    const tess_stats_load *l = &e->data->load;
+    return e->point->condensed
+               ? tess_tensor_2d(TESS_F32, 1, 1, tess_condensed_pixels((int)l->channels), l->channels)
+               : tess_tensor_2d(TESS_F32, 1, l->side, l->side, l->channels);
+}
+
+tess_status tess_stats_open_queue(tess_stats_epochs *e, tess_error *error)
+{
+    const tess_stats_load *l = &e->data->load;
+    tess_engine *engine = &e->device->engine;
+    const bool condensed = e->point->condensed;
+    e->source = (tess_stats_source){.source = {.table = &memory_table,
+                                               .arrays = 1,
+                                               .role = {TESS_DATA_INPUT},
+                                               .array = {tess_stats_sample(e)},
+                                               .items = l->samples},
+                                    .data = e->data,
+                                    .base = condensed ? e->condensed.data : e->data->block.data,
+                                    .distinct = condensed ? l->samples : e->data->distinct};
+    if (e->point->resident && !condensed)
+        return TESS_OK;
+    const tess_data_settings settings = {.source = &e->source.source,
+                                         .device = engine->device,
+                                         .stop = &engine->stop,
+                                         .batch = l->batch,
+                                         .parts = e->choice.micro_batches,
+                                         .first_step = e->state.step,
+                                         .depth = e->choice.micro_batches + DEPTH,
+                                         .workers = engine->device->host_memory ? 1 : 0};
+    TESS_TRY(tess_feed_open(&e->feed, engine->device, e->training, &e->source.source, 0, error));
+    return tess_data_open(&settings, &e->queue, error);
+}
+
+void tess_stats_close_queue(tess_stats_epochs *e)
+{
+    tess_data_close(e->queue);
+    tess_feed_close(&e->feed);
+    e->queue = NULL;
+    e->fed = false;
+}
+
+/* Part `part` of the batch of a step becomes the input. Neighbours are copied together. */
+static tess_status feed(tess_stats_epochs *e, int64_t step, int part, tess_error *error)
+{
+    if (e->queue) {
+        tess_batch *batch = &e->held[e->holds];
+        TESS_TRY(tess_data_take(e->queue, batch, error));
+        e->holds++;
+        tess_feed_batch(&e->feed, batch);
+        return TESS_OK;
+    }
+    tess_device *device = e->device->engine.device;
+    const tess_stats_data *d = e->data;
+    const size_t bytes = cube_bytes(d);
+    const int64_t count = d->load.batch / e->choice.micro_batches,
+                  first = step * d->load.batch + part * count;
+    tess_tensor tensor;
+    char *to = tess_training_input(e->training, 0, &tensor);
+    for (int64_t i = 0, run; i < count; i += run) {
+        const char *from = cube_at(d, first + i);
+        for (run = 1; i + run < count; run++)
+            if (cube_at(d, first + i + run) != from + (size_t)run * bytes)
+                break;
+        device->memory->copy(device, to + (size_t)i * bytes, from, (size_t)run * bytes, NULL);
+    }
+    return TESS_OK;
+}
+
+tess_status tess_stats_step(tess_stats_epochs *e, tess_error *error)
+{
+    double control[TESS_CONTROLS];
+    const int64_t number = e->state.step;
+    tess_train_control(&e->config, &e->state, control);
+    tess_training_control(e->training, control, NULL);
+    for (int m = 0; m < e->choice.micro_batches; m++) {
+        if (!e->fed)
+            TESS_TRY(feed(e, number, m, error));
+        e->fed = false;
+        tess_training_pass(e->training, m, NULL);
+    }
+    tess_training_update(e->training, NULL);
+    TESS_TRY(feed(e, number + 1, 0, error));
+    e->fed = true;
+    TESS_TRY(tess_training_result(e->training, NULL, &e->state.loss, &e->state.norm, error));
+    for (int i = 0; i < e->holds; i++)
+        tess_data_release(e->queue, &e->held[i]);
+    e->holds = 0;
+    const bool finite = isfinite(e->state.loss) && isfinite(e->state.norm);
+    if (!tess_train_state_advance(&e->state, control[TESS_CONTROL_LOSS_SCALE] != 1, finite))
+        return tess_fail(error, TESS_INTERNAL, "the loss of step %lld is %g", (long long)number,
+                         e->state.loss);
+    return tess_stop_check(&e->device->engine.stop, error);
+}
