@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/resource.h>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -32,14 +31,13 @@ static void hold_standard_files(void)
             return;
 }
 
-/* The C library reserves 64 MiB of addresses for the first allocation of each thread, if there are as many, which no plan
- * counts. Where addresses are limited (ulimit -v), all threads use one heap; large blocks are not taken from it. */
-static void save_addresses(void)
+/* The C library gives each thread a heap of its own: memory that one thread frees is of no use to another, and
+ * each reserves 64 MiB of addresses: a decoder that allocates in one thread and frees in another would hold more than any
+ * plan counts. So all threads use one heap; nothing is allocated where it matters for the time. */
+static void use_one_heap(void)
 {
 #ifdef __GLIBC__
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-        mallopt(M_ARENA_MAX, 1);
+    mallopt(M_ARENA_MAX, 1);
 #endif
 }
 
@@ -76,7 +74,7 @@ static int run(int argc, char **argv)
 int main(int argc, char **argv)
 {
     hold_standard_files();
-    save_addresses();
+    use_one_heap();
     /* A reader that has closed the pipe gives a failed write, so that the job still removes its temporary files. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* the same for a file that may not grow (ulimit -f) */

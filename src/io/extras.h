@@ -33,16 +33,29 @@ typedef enum tess_density_unit {
     TESS_DENSITY_METRE
 } tess_density_unit;
 
+/* What a JPEG file has behind its image. */
+typedef struct tess_behind {
+    uint64_t bytes; /* 0: nothing but padding */
+    int pictures;   /* without previews */
+    bool listed;    /* by MPF */
+    bool film;
+} tess_behind;
+
 typedef struct tess_extras {
     bool known; /* these extras were read from the file, so GDAL's copy of them is not needed */
     tess_blob exif, icc, xmp;
     char icc_name[80];
     bool has_codes; /* a PNG's colour space by numbers (cICP), which only a PNG can hold */
     unsigned char codes[4];
+    bool srgb;    /* this and the next: how a PNG gives its colours without a profile */
+    double gamma; /* 0: not given */
+    bool has_primaries;
+    double primaries[8]; /* x and y of white, red, green and blue */
     tess_note *notes;
     int note_count;
-    uint32_t frames;   /* of an animation, of which only the first is read; else 0 */
-    double density[2]; /* pixels per unit, horizontally and vertically */
+    uint32_t frames;    /* of an animation, of which only the first is read; else 0 */
+    tess_behind behind; /* a JPEG's image; never written */
+    double density[2];  /* pixels per unit, horizontally and vertically */
     tess_density_unit unit;
     int photometric;   /* for a TIFF, the number in its tag; else -1 */
     bool more_samples; /* a TIFF's pixels have more samples than its colours: alpha, or others */
@@ -80,6 +93,20 @@ void tess_extras_from_jpeg(FILE *file, tess_extras *out);
 void tess_extras_from_tiff(FILE *file, tess_extras *out);
 void tess_extras_from_webp(FILE *file, tess_extras *out);
 void tess_extras_from_jp2(FILE *file, tess_extras *out);
+
+/* Finds what follows a JPEG's image; the file is at the body of its first scan's segment, which has `scan_length` bytes. */
+void tess_behind_find(FILE *file, int scan_length, tess_extras *extras);
+/* Counts the other pictures that an MPF segment lists; `tiff` is what follows its name. */
+void tess_behind_from_mpf(const unsigned char *tiff, size_t bytes, tess_behind *out);
+/* Names it: "film behind the image (2.1 MB)"; "" if there is nothing to name. */
+void tess_behind_words(const tess_behind *behind, char *to, size_t size);
+/* Removes from a JPEG's XMP packet what it says of data behind the image. */
+void tess_xmp_forget_behind(tess_blob *xmp);
+
+/* Whether gamma or primaries of a PNG differ from those that programs assume, and nothing else describes its colours. */
+bool tess_extras_needs_profile(const tess_extras *extras, const tess_image_info *info);
+/* Describes them by a profile; false if they make no sense. */
+bool tess_extras_make_profile(tess_extras *extras, const tess_image_info *info);
 
 /* Keyword and text of a PNG text chunk as "keyword\0text", inflated if necessary to at most `most` bytes. */
 bool tess_png_note_text(tess_extras *extras, const tess_note *note, size_t most, tess_blob *out);

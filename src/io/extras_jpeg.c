@@ -1,8 +1,10 @@
-/* extras_jpeg.c: the extras of a JPEG: segments before the first scan, read and inserted as bytes.
+/* extras_jpeg.c: the extras of a JPEG: segments before the first scan, read and inserted as bytes. What lies behind the
+ * image is only named (jpeg_behind.c).
  *
  *   APP0 "JFIF\0"         resolution         APP1 "Exif\0\0"                EXIF data, one segment
  *   APP2 "ICC_PROFILE\0"  in up to 255 parts APP1 "http://ns.adobe.com/..." XMP, one segment; more in "extension" parts
- *   APP13                 Photoshop, IPTC    COM                            a comment
+ *   APP2 "MPF\0"          other pictures     COM                            a comment
+ *   APP13                 Photoshop, IPTC
  *
  * GDAL writes EXIF data only from decoded items, without maker notes. So we copy its finished file and insert
  * our segments after its APP0. */
@@ -17,7 +19,7 @@
 enum { APP0 = 0xe0, APP1 = 0xe1, APP2 = 0xe2, APP13 = 0xed, COM = 0xfe, SOS = 0xda, SEGMENT = 65533 };
 
 static const char EXIF[] = "Exif\0", XMP[] = "http://ns.adobe.com/xap/1.0/",
-                  MORE_XMP[] = "http://ns.adobe.com/xmp/extension/", ICC[] = "ICC_PROFILE";
+                  MORE_XMP[] = "http://ns.adobe.com/xmp/extension/", ICC[] = "ICC_PROFILE", MPF[] = "MPF";
 enum { ICC_HEAD = sizeof ICC + 2, ICC_PART = SEGMENT - ICC_HEAD };
 
 static bool begins(const tess_blob *body, const char *name, size_t bytes)
@@ -97,6 +99,8 @@ static void take_segment(tess_extras *out, int marker, tess_blob *body, int *nex
         tess_extras_note(out, "\xe1", body);
     else if (marker == APP2 && begins(body, ICC, sizeof ICC) && *next_part > 0)
         take_profile(out, body, next_part);
+    else if (marker == APP2 && begins(body, MPF, sizeof MPF))
+        tess_behind_from_mpf(body->data + sizeof MPF, body->bytes - sizeof MPF, &out->behind);
     else if (marker == APP13)
         tess_extras_note(out, "\xed", body);
     else if (marker == COM)
@@ -105,7 +109,7 @@ static void take_segment(tess_extras *out, int marker, tess_blob *body, int *nex
 
 void tess_extras_from_jpeg(FILE *file, tess_extras *out)
 {
-    int length = 0, marker, next_part = 1;
+    int length = 0, marker = 0, next_part = 1;
     if (getc(file) != 0xff || getc(file) != 0xd8)
         return;
     while (!out->no_memory && (marker = tess_jpeg_next_marker(file, &length)) != 0 && marker != SOS) {
@@ -118,6 +122,9 @@ void tess_extras_from_jpeg(FILE *file, tess_extras *out)
         take_segment(out, marker, &body, &next_part);
         tess_extras_drop(out, &body);
     }
+    if (marker == SOS)
+        tess_behind_find(file, length, out);
+    tess_xmp_forget_behind(&out->xmp);
     if (next_part > 1) /* the last part is missing */
         tess_extras_drop(out, &out->icc);
     if (out->icc.data)

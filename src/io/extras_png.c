@@ -1,4 +1,4 @@
-/* extras_png.c: the extras of a PNG: the chunks eXIf, iCCP, cICP, pHYs and texts, wherever they are in the file.
+/* extras_png.c: the extras of a PNG: the chunks eXIf, iCCP, cICP, sRGB, gAMA, cHRM, pHYs and texts, wherever they are in the file.
  *
  * libpng gives the chunks before the pixels when it opens the file, and the others only after the last row,
  * which is too late for a writer that starts at once. So this file walks the chunks itself and skips the
@@ -153,6 +153,14 @@ static void take_chunk(tess_extras *out, const char *kind, tess_blob *body)
     } else if (strcmp(kind, "cICP") == 0 && body->bytes == sizeof out->codes) {
         memcpy(out->codes, body->data, sizeof out->codes);
         out->has_codes = true;
+    } else if (strcmp(kind, "sRGB") == 0) {
+        out->srgb = true;
+    } else if (strcmp(kind, "gAMA") == 0 && body->bytes == 4) {
+        out->gamma = big_endian(body->data) / 1e5;
+    } else if (strcmp(kind, "cHRM") == 0 && body->bytes == 32) {
+        out->has_primaries = true;
+        for (int i = 0; i < 8; i++)
+            out->primaries[i] = big_endian(body->data + 4 * i) / 1e5;
     } else if (strcmp(kind, "acTL") == 0 && body->bytes == 8) {
         out->frames = big_endian(body->data);
     } else if (strcmp(kind, "pHYs") == 0 && body->bytes == 9) {
@@ -167,7 +175,8 @@ static void take_chunk(tess_extras *out, const char *kind, tess_blob *body)
 
 static bool is_wanted(const char *kind)
 {
-    static const char *const wanted[] = {"eXIf", "iCCP", "cICP", "acTL", "pHYs", "tEXt", "zTXt", "iTXt"};
+    static const char *const wanted[] = {"eXIf", "iCCP", "cICP", "sRGB", "gAMA", "cHRM",
+                                         "acTL", "pHYs", "tEXt", "zTXt", "iTXt"};
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
         if (strcmp(kind, wanted[i]) == 0)
             return true;

@@ -100,4 +100,8 @@ void tess_suffix_list(char *text, size_t bytes);
 /* True when the name ends in this suffix, ignoring case. */
 bool tess_suffix_is(const char *path, const char *suffix);
 
+/* Names the metadata that the result cannot hold: "orientation 6 of the EXIF data, projection"; "" if nothing is lost. */
+void tess_lost_name(const tess_write_format *format, const char *target, const tess_image_info *info,
+                    const tess_extras *extras, char *to, size_t size);
+
 #endif

@@ -17,6 +17,7 @@
 #include "io/gdal_metadata.h"
 #include "io/gdal_range.h"
 #include "io/gdal_void.h"
+#include "io/jp2_probe.h"
 #include "io/jpeg_probe.h"
 #include "io/pages.h"
 
@@ -105,7 +106,9 @@ static tess_status check_bands(const gdal_reader *reader, GDALDataType type, boo
         if (!labels && strlen(bits) == 1 && bits[0] < '8')
             return tess_fail(
                 error, TESS_UNSUPPORTED,
-                "has samples of fewer than 8 bits; convert it to 8 bits: gdal_translate -ot Byte");
+                "has samples of %c bit(s), from 0 to %d; scale them to 8 bits: gdal_translate -ot Byte "
+                "-scale 0 %d 0 255 -co NBITS=8 IN OUT.tif",
+                bits[0], (1 << (bits[0] - '0')) - 1, (1 << (bits[0] - '0')) - 1);
     }
     return TESS_OK;
 }
@@ -116,15 +119,18 @@ static const char *driver_of(GDALDatasetH dataset)
 }
 
 /* GDAL presents a TIFF of one compressed strip row by row,
- * but libtiff reads that strip as a whole; OpenJPEG decodes into 32-bit samples; libwebp decodes the whole
+ * but libtiff reads that strip as a whole; OpenJPEG decodes into 32-bit samples, and more for a part of a tile; libwebp decodes the whole
  * image. */
 int64_t tess_gdal_decoder_bytes(GDALDatasetH dataset, const char *path, int64_t block, int64_t image)
 {
     const char *driver = driver_of(dataset);
     if (strcmp(driver, "JPEG") == 0)
         return (int64_t)tess_jpeg_coefficients(path);
-    if (strcmp(driver, "JP2OpenJPEG") == 0)
-        return 4 * block;
+    if (strcmp(driver, "JP2OpenJPEG") == 0) {
+        int width = 0, height = 0;
+        tess_gdal.GDALGetBlockSize(tess_gdal.GDALGetRasterBand(dataset, 1), &width, &height);
+        return tess_max_i64(4 * block, tess_jp2_decoder_bytes(path, (int64_t)width * height));
+    }
     if (strcmp(driver, "WEBP") == 0)
         return image;
     struct stat about;

@@ -51,7 +51,8 @@ typedef enum tess_says {
     TESS_SAYS_SCALES = 1 << 16,   /* scales and offsets in NAME.SUFFIX.aux.xml that differ between bands */
     TESS_SAYS_RATIONAL = 1 << 17, /* rational polynomials (RPC) */
     TESS_SAYS_PROFILE = 1 << 18,  /* found by a writer: a colour profile */
-    TESS_SAYS_CODES = 1 << 19     /* the same: numbers of a PNG's colour space (cICP) */
+    TESS_SAYS_CODES = 1 << 19,    /* the same: numbers of a PNG's colour space (cICP) */
+    TESS_SAYS_GAMMA = 1 << 20     /* the same: gamma and primaries of a PNG, if they are unusual */
 } tess_says;
 
 typedef struct tess_image_info {

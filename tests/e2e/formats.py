@@ -91,6 +91,16 @@ np.save(bench.path("plain.npy"), numbers.reshape(96, 112).astype(np.uint16))
 _, said = denoise(bits, bench.path("bits.npy"), "--sigma", "0.04", "--truth", bench.path("plain.npy"))
 bench.check("compared by fractions: its samples end at 65535" in said, f"a truth with another maximum is named: {said}")
 
+# --- few bits: the advice must not make the picture black ---------------------------------------------------------------
+
+for few in (2, 4):
+    packed = np.packbits(np.unpackbits(random.integers(0, 1 << few, (16, 16), np.uint8)[..., None], axis=-1)[..., 8 - few:].reshape(16, -1), axis=-1)
+    fields = [(256, 16), (257, 16), (258, few), (259, 1), (262, 1), (273, 8), (277, 1), (278, 16), (279, packed.size)]
+    directory = struct.pack("<H", len(fields)) + b"".join(struct.pack("<HHII", tag, 4 if tag in (273, 279) else 3, 1, value) for tag, value in fields)
+    bench.path("few.tif").write_bytes(b"II*\0" + struct.pack("<I", 8 + packed.size) + packed.tobytes() + directory + bytes(4))
+    run = bench.run("denoise", bench.path("few.tif"), bench.path("few.png"))
+    bench.check_refused(run, 1, f"{few} bit", f"-scale 0 {(1 << few) - 1} 0 255")
+
 # --- an animation ------------------------------------------------------------------------------------------------------
 
 write_png(bench.path("frames.png"), to_integers(clean, np.uint8))

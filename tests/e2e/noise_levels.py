@@ -119,6 +119,21 @@ for unit in (1e-24, 1e-33):
 flat, entry, said = denoise(np.full((64, 64), 0.25, np.float32))
 bench.check("equal" in said and "few flat" not in said and np.all(flat == 0.25), f"a constant image stays: {said.strip()}")
 
+# --- why an estimate is rough --------------------------------------------------------------------------------------
+
+v, u = np.mgrid[0:256, 0:320]
+hatched = np.float32(((v + u) % 8 == 0) | ((v - u) % 8 == 0))
+_, entry, said = denoise(hatched)
+bench.check(entry["confidence"] == "rough" and "regular pattern" in said, f"hatching is no noise: {entry['sigma']:.3g} {entry['confidence']}, {said.strip()}")
+gray = np.float32(0.5 + np.random.default_rng(8).normal(0, 0.1, (256, 320)))
+_, entry, said = denoise(gray)
+bench.check(entry["confidence"] == "sure" and abs(entry["sigma"] - 0.1) < 0.005, f"noise alone is: {entry['sigma']:.3g} {entry['confidence']}, {said.strip()}")
+quiet = np.float32(0.5 + 0.2 * np.sin(u / 9) * np.cos(v / 7) + 0.002 * np.sin(u / 1.1) * np.sin(v / 1.3 + u / 3) + np.random.default_rng(9).normal(0, 0.0002, u.shape))
+_, entry, said = denoise(quiet)
+bench.check("small image" not in said and (entry["confidence"] == "sure" or "hardly any" in said), f"little noise is called so: {entry['sigma']:.3g} {said.strip()}")
+_, entry, said = denoise(white[:40, :40])
+bench.check(entry["confidence"] == "rough" and "a small image" in said, f"a small image is called so: {said.strip()}")
+
 # A volume has one model: channels are separated if they differ in most slices, and named if they do in some.
 side = 96
 ramp = np.linspace(0.3, 0.7, side)

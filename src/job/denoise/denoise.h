@@ -23,9 +23,15 @@ typedef struct tess_denoise_look {
     /* Values far from all others, as markers of missing data are: */
     bool outliers;
     double outlier, bulk_low, bulk_high;
+    /* Samples that stand alone, far from their surroundings (denoise_defects.h), by their index without alpha; not among
+     * `found`. */
+    int64_t *defects; /* owned; sorted */
+    int64_t defect_count;
+    bool many_defects;        /* too many to be listed: they are treated like other samples */
     double alpha;             /* the largest sample of alpha; 0: none */
     int64_t holes, found;     /* samples without and with a value, alpha excluded */
     tess_noise_result noise;  /* if it was requested */
+    bool pattern;             /* that is stronger than the image varies, so that it is no noise */
     tess_noise_level *slices; /* owned; noise.slices points to it */
 } tess_denoise_look;
 
@@ -160,6 +166,10 @@ typedef struct tess_denoise_sink {
 size_t tess_denoise_carve_sink(const tess_denoise_file *file, char *at, tess_denoise_sink *sink);
 /* Rows of all slices. */
 int64_t tess_denoise_rows(const tess_image_info *info);
+/* Whether samples must be hidden from the network: holes and defects. */
+bool tess_denoise_has_hidden(const tess_denoise_file *file);
+/* The defects of a row, which counts through all slices: *first is the first one in look.defects. */
+int64_t tess_denoise_row_defects(const tess_denoise_file *file, int64_t row, int64_t *first);
 /* Reads the next rows of a file and marks samples without a value: masked ones, NaN and infinity. `valid` has one
  * byte per sample. */
 tess_status tess_denoise_read_rows(const tess_image_info *info, tess_reader *reader, int64_t count,

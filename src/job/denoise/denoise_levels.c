@@ -167,15 +167,36 @@ static void choose_levels(tess_denoise_file *file)
         file->levels = TESS_LEVELS_BY_SLICE;
 }
 
-static void report(const tess_denoise_settings *s, const tess_denoise_file *file)
+/* Why an estimate is rough, and what to do. */
+static const char *why_rough(const tess_denoise_file *file)
 {
+    static const double HARDLY = 0.5 / 255;
+    static const int64_t SMALL = 160 * 160;
     const tess_noise_result *noise = &file->look.noise;
-    const bool rough = noise->confidence == TESS_NOISE_ROUGH;
     bool uneven = false, mosaic = false;
     for (int c = 0; c < TESS_NOISE_CHANNELS; c++) {
         uneven = uneven || noise->channel[c].uneven;
         mosaic = mosaic || noise->channel[c].mosaic;
     }
+    return mosaic ? " roughly: a pattern repeats every 2 pixels, as the colours of a raw sensor do, which "
+                    "networks take for noise; make an RGB image of it first (demosaic), or give `sigma`"
+           : file->look.pattern ? " roughly: it has the strength of the whole image, so that it may be a "
+                                  "regular pattern, such as "
+                                  "hatching; look at the result, or give `sigma`"
+           : uneven ? " roughly: dark and bright areas differ; look at the result, or give `sigma`"
+           : file->sigma < HARDLY ? " roughly: there is hardly any, and texture may be taken for it; look at "
+                                    "the result, or give "
+                                    "`sigma`"
+           : file->info.height * file->info.width < SMALL
+               ? " roughly: a small image; look at the result, or give `sigma`"
+               : " roughly: few flat areas, or parts of the image differ; look at the result, or give "
+                 "`sigma`";
+}
+
+static void report(const tess_denoise_settings *s, const tess_denoise_file *file)
+{
+    const tess_noise_result *noise = &file->look.noise;
+    const bool rough = noise->confidence == TESS_NOISE_ROUGH;
     if (file->look.found == 0)
         tess_note(&s->common, TESS_NOTE_WARNING, "%s: it has no data: nothing is changed", file->input);
     else if (file->sigma == 0 && file->look.low == file->look.high)
@@ -186,17 +207,12 @@ static void report(const tess_denoise_settings *s, const tess_denoise_file *file
                   "%s: no noise was found in it, so nothing is changed; give `sigma` if there is some",
                   file->input);
     else
-        tess_note(
-            &s->common, rough ? TESS_NOTE_WARNING : TESS_NOTE_DETAIL,
-            "%s: sigma %.4g = %.3g/255, estimated%s%s", file->input, file->sigma, 255 * file->sigma,
-            file->levels != TESS_LEVELS_BY_BRIGHTNESS ? ""
-            : noise->slices ? ", growing with the brightness, in each slice by its own gain"
-                            : ", growing with the brightness",
-            !rough   ? ""
-            : mosaic ? " roughly: a pattern repeats every 2 pixels, as the colours of a raw sensor do, which "
-                       "networks take for noise; make an RGB image of it first (demosaic), or give `sigma`"
-            : uneven ? " roughly: dark and bright areas differ; look at the result, or give `sigma`"
-                     : " roughly: a small image, or few flat areas; look at the result, or give `sigma`");
+        tess_note(&s->common, rough ? TESS_NOTE_WARNING : TESS_NOTE_DETAIL,
+                  "%s: sigma %.4g = %.3g/255, estimated%s%s", file->input, file->sigma, 255 * file->sigma,
+                  file->levels != TESS_LEVELS_BY_BRIGHTNESS ? ""
+                  : noise->slices ? ", growing with the brightness, in each slice by its own gain"
+                                  : ", growing with the brightness",
+                  rough ? why_rough(file) : "");
 }
 
 tess_status tess_denoise_use_estimate(tess_engine *engine, const tess_denoise_settings *settings,

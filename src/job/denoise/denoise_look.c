@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "job/common/note.h"
 #include "job/denoise/denoise.h"
+#include "job/denoise/denoise_defects.h"
 
 enum { ROWS = 16, TAIL_SAMPLES = 1 << 16 };
 
@@ -24,8 +25,11 @@ typedef struct looking {
     int64_t row;
     tess_noise noise;
     void *noise_memory; /* NULL: the noise is not estimated */
-    float *tail;        /* every `stride`-th value, for the tails */
+    bool seek_defects;
+    tess_defects defects;
+    float *tail; /* every `stride`-th value, for the tails */
     int64_t tail_count, stride;
+    double origin, squares; /* of the distances from the first value */
     double sum, low[TESS_NOISE_CHANNELS],
         high[TESS_NOISE_CHANNELS]; /* the last one also covers all further channels */
     float alpha;                   /* the largest */
@@ -55,27 +59,50 @@ static void look_at_alpha(looking *l, int64_t y)
     }
 }
 
+static void count_value(looking *l, float v, int64_t channel)
+{
+    const int64_t c = tess_min_i64(channel, TESS_NOISE_CHANNELS - 1);
+    l->low[c] = v < l->low[c] ? v : l->low[c];
+    l->high[c] = v > l->high[c] ? v : l->high[c];
+    l->origin = l->found == 0 ? (double)v : l->origin;
+    l->squares += ((double)v - l->origin) * ((double)v - l->origin);
+    l->sum += v;
+    l->found++;
+}
+
+/* A row of values; NaN and infinity are left out. */
+static void count_values(looking *l, const float *values)
+{
+    for (int64_t i = 0; i < l->info->width * l->colours; i++) {
+        if (!isfinite(values[i]))
+            continue;
+        if (l->found % l->stride == 0 && l->tail_count < TAIL_SAMPLES)
+            l->tail[l->tail_count++] = values[i];
+        count_value(l, values[i], i % l->colours);
+    }
+}
+
 static void look_at_row(looking *l, int64_t y)
 {
     const int64_t samples = y * l->info->width * l->info->channels, count = l->info->width * l->colours;
     tess_denoise_row_values(l->info, l->unit, l->samples + (size_t)samples * tess_dtype_size(l->info->dtype),
                             l->valid + samples, l->values);
     tess_denoise_add_noise(l->key, l->add_noise, l->row, count, l->draws, l->values);
-    for (int64_t i = 0; i < count; i++) {
-        const float v = l->values[i];
-        if (!isfinite(v)) {
-            l->holes++;
-            continue;
-        }
-        const int64_t c = tess_min_i64(i % l->colours, TESS_NOISE_CHANNELS - 1);
-        l->low[c] = v < l->low[c] ? v : l->low[c];
-        l->high[c] = v > l->high[c] ? v : l->high[c];
-        l->sum += v;
-        if (l->found++ % l->stride == 0 && l->tail_count < TAIL_SAMPLES)
-            l->tail[l->tail_count++] = v;
+    for (int64_t i = 0; i < count; i++)
+        l->holes += !isfinite(l->values[i]);
+    if (l->seek_defects)
+        tess_defects_put(&l->defects, l->values);
+    else
+        count_values(l, l->values);
+    /* Transparent pixels are hidden from the estimate as well, but only in the row that was just read. */
+    const bool late = l->seek_defects && !l->info->alpha;
+    for (const float *row; l->seek_defects && (row = tess_defects_next(&l->defects));) {
+        count_values(l, row);
+        if (l->noise_memory && late)
+            tess_noise_row(&l->noise, row, NULL);
     }
     look_at_alpha(l, y);
-    if (l->noise_memory)
+    if (l->noise_memory && !late)
         tess_noise_row(&l->noise, l->values, NULL);
     l->row++;
 }
@@ -99,7 +126,7 @@ static bool is_usual_fill(double value)
     static const double usual[] = {-999, -9999, -99999, -32767, -32768,
                                    9999, 99999, 1e20,   1e30,   9.969209968386869e36};
     for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++)
-        if ((float)value == (float)usual[i])
+        if (fabs(value - usual[i]) <= 4e-7 * fabs(usual[i])) /* values were floats on another scale */
             return true;
     return fabs(value) > 3e38;
 }
@@ -137,6 +164,32 @@ static void find_outliers(const looking *l, tess_denoise_look *look)
                                                                                    : FAR);
 }
 
+/* Keeps the candidates that are defects, and counts the others as usual samples. Within the range of the image a lone
+ * sample does no harm, and may be a highlight. A value that marks missing data is no defect: it must be declared. */
+static tess_status keep_defects(looking *l, tess_denoise_look *look, tess_error *error)
+{
+    const tess_defects *d = &l->defects;
+    const double least = tess_defects_least(&l->defects), span = l->unit.high - l->unit.low,
+                 beyond = 0.5 * (look->high_tail - look->low_tail);
+    int64_t far = 0;
+    look->defects = d->count ? tess_small_alloc((size_t)d->count, sizeof *look->defects) : NULL;
+    if (d->count && !look->defects)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for a list of %lld samples", (long long)d->count);
+    for (int64_t i = 0; i < d->count; i++) {
+        const tess_defect *one = &d->list[i];
+        const double value = (double)one->value;
+        const bool is_far = (double)one->distance > least && !is_usual_fill(l->unit.low + value * span) &&
+                            (value < look->low_tail - beyond || value > look->high_tail + beyond);
+        far += is_far;
+        if (is_far && !d->many)
+            look->defects[look->defect_count++] = one->index;
+        else
+            count_value(l, one->value, one->index % l->colours);
+    }
+    look->many_defects = d->many && 2 * far > d->count;
+    return TESS_OK;
+}
+
 /* The levels of slices are in the estimator's memory, which ends with the look: keeps a copy. */
 static tess_status keep_levels(const looking *l, tess_denoise_look *look, tess_error *error)
 {
@@ -151,11 +204,32 @@ static tess_status keep_levels(const looking *l, tess_denoise_look *look, tess_e
     return TESS_OK;
 }
 
+/* Noise is a part of what varies in an image. An estimate beyond that comes from a pattern with the frequencies that it is
+ * made of, such as hatching. */
+static void doubt_noise(const looking *l, tess_denoise_look *look)
+{
+    static const double MORE = 1.1; /* clipping hides some */
+    const double mean = look->mean - l->origin, variance = l->squares / (double)l->found - mean * mean;
+    look->pattern = look->noise.sigma > MORE * sqrt(fmax(variance, 0)) && variance > 0;
+    for (int c = 0; c < TESS_NOISE_CHANNELS && look->pattern; c++)
+        if (look->noise.channel[c].confidence == TESS_NOISE_SURE)
+            look->noise.channel[c].confidence = TESS_NOISE_ROUGH;
+    if (look->pattern && look->noise.confidence == TESS_NOISE_SURE)
+        look->noise.confidence = TESS_NOISE_ROUGH;
+}
+
 static tess_status conclude(looking *l, tess_denoise_look *look, tess_error *error)
 {
     qsort(l->tail, (size_t)l->tail_count, sizeof *l->tail, compare_floats);
-    *look = (tess_denoise_look){
-        .looked = true, .unit = l->unit, .alpha = (double)l->alpha, .holes = l->holes, .found = l->found};
+    *look =
+        (tess_denoise_look){.looked = true, .unit = l->unit, .alpha = (double)l->alpha, .holes = l->holes};
+    if (l->tail_count > 0) {
+        look->low_tail = l->tail[l->tail_count / 100];
+        look->high_tail = l->tail[l->tail_count - 1 - l->tail_count / 100];
+    }
+    if (l->seek_defects)
+        TESS_TRY(keep_defects(l, look, error));
+    look->found = l->found;
     if (l->noise_memory) {
         tess_noise_end(&l->noise, &look->noise);
         TESS_TRY(keep_levels(l, look, error));
@@ -171,8 +245,7 @@ static tess_status conclude(looking *l, tess_denoise_look *look, tess_error *err
         look->high = fmax(look->high, l->high[c]);
     }
     look->mean = l->sum / (double)l->found;
-    look->low_tail = l->tail[l->tail_count / 100];
-    look->high_tail = l->tail[l->tail_count - 1 - l->tail_count / 100];
+    doubt_noise(l, look);
     find_outliers(l, look);
     return TESS_OK;
 }
@@ -193,6 +266,11 @@ static tess_status take_memory(looking *l, bool noise, tess_error *error)
         return tess_fail(error, TESS_NO_MEMORY, "no memory to look at the samples");
     if (l->noise_memory)
         tess_noise_begin(&l->noise, &shape, l->noise_memory);
+    /* 8 bits have no room for a sample that is many noise levels away from an image that uses them. */
+    l->seek_defects = info->dtype != TESS_U8;
+    if (l->seek_defects)
+        TESS_TRY(tess_defects_begin(&l->defects, info->width, l->colours, info->height,
+                                    tess_denoise_rows(info), error));
     return TESS_OK;
 }
 
@@ -200,6 +278,7 @@ static void release(looking *l)
 {
     void *const parts[] = {l->samples, l->valid, l->values, l->draws, l->tail, l->noise_memory};
     tess_reader_close(l->reader);
+    tess_defects_release(&l->defects);
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         tess_small_free(parts[i]);
 }

@@ -67,8 +67,29 @@ static void report_truth(const tess_denoise_settings *settings, const tess_denoi
                   file->input, converted ? ", by the scale and offset of each" : "", scale.low, scale.high);
 }
 
+static void report_defects(const tess_denoise_settings *settings, const tess_denoise_file *file)
+{
+    static const double DENSE = 0.005;
+    const tess_denoise_look *look = &file->look;
+    if (look->defect_count > 0)
+        tess_note(
+            &settings->common, TESS_NOTE_WARNING,
+            "%s: %lld sample(s) stand alone, far from their surroundings, as hot and dead pixels do; they "
+            "are hidden from the network and keep their values%s",
+            file->input, (long long)look->defect_count,
+            (double)look->defect_count > DENSE * (double)look->found
+                ? "; so many may also hide each other: correct them first (dark frame)"
+                : "");
+    if (look->many_defects)
+        tess_note(&settings->common, TESS_NOTE_WARNING,
+                  "%s: too many samples stand alone, far from their surroundings; if these are hot or dead "
+                  "pixels, correct them first (dark frame): they spoil the result around them",
+                  file->input);
+}
+
 void tess_denoise_note_samples(const tess_denoise_settings *settings, const tess_denoise_file *file)
 {
+    report_defects(settings, file);
     report_output(settings, file);
     report_truth(settings, file);
 }
@@ -99,7 +120,7 @@ void tess_denoise_note_result(const tess_denoise_settings *settings, const tess_
                   (long long)file->look.holes);
     report_cut_off(settings, file);
     if (file->lost[0])
-        tess_note(&settings->common, TESS_NOTE_WARNING, "%s: this format cannot hold the %s", file->output,
+        tess_note(&settings->common, TESS_NOTE_WARNING, "%s: the output cannot hold the %s", file->output,
                   file->lost);
     if (file->done && file->truth_outside > MUCH) {
         const tess_scale scale = tess_denoise_truth_scale(file);

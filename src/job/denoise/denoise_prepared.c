@@ -55,7 +55,7 @@ size_t tess_prepared_carve(const tess_denoise_file *file, char *at, tess_prepare
         {&rows->map_valid, file->map_info.masked ? pixels : 0},
         {&rows->means, needs_means(file) ? values : 0},
         {&rows->local, needs_means(file) ? tess_local_mean_bytes(info->width, colours_of(file)) : 0},
-        {&rows->holes, file->look.holes ? tess_holes_bytes(info->width, colours_of(file)) : 0},
+        {&rows->holes, tess_denoise_has_hidden(file) ? tess_holes_bytes(info->width, colours_of(file)) : 0},
     };
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         char *part = at ? at + take(&used, parts[i].bytes) : (take(&used, parts[i].bytes), NULL);
@@ -86,8 +86,8 @@ void tess_prepared_begin_slice(tess_prepared_image *image, int64_t slice)
     const double sample = look->unit.low + look->mean * (look->unit.high - look->unit.low);
     tess_denoise_slice_sigma(file, slice, &image->sigmas);
     image->slice = slice;
-    image->source_row = slice * file->info.height;
-    if (look->holes)
+    image->source_row = image->read_row = slice * file->info.height;
+    if (tess_denoise_has_hidden(file))
         tess_holes_begin(&image->holes, file->info.width, colours_of(file), file->info.height,
                          (float)((sample - file->scale.low) / (file->scale.high - file->scale.low)),
                          image->rows.holes);
@@ -103,6 +103,11 @@ static tess_status next_row(void *user, float *values, tess_error *error)
     TESS_TRY(
         tess_denoise_read_rows(&file->info, image->reader, 1, image->rows.samples, image->rows.valid, error));
     tess_denoise_row_values(&file->info, file->scale, image->rows.samples, image->rows.valid, values);
+    int64_t first;
+    const int64_t row = image->read_row++, defects = tess_denoise_row_defects(file, row, &first),
+                  start = row * file->info.width * colours_of(file);
+    for (int64_t i = first; i < first + defects; i++)
+        values[file->look.defects[i] - start] = NAN;
     return TESS_OK;
 }
 
@@ -112,9 +117,10 @@ tess_status tess_prepared_source_at(tess_prepared_image *image, int64_t row, tes
     const tess_denoise_file *file = image->file;
     const int64_t top = image->slice * file->info.height,
                   first = needs_means(file) ? tess_local_mean_go_to(&image->local, row) : row,
-                  from = file->look.holes ? 0 : first;
+                  from = tess_denoise_has_hidden(file) ? 0 : first;
     TESS_TRY(tess_reader_seek(image->reader, top + from, image->rows.samples, error));
-    if (file->look.holes)
+    image->read_row = top + from;
+    if (tess_denoise_has_hidden(file))
         TESS_TRY(tess_holes_skip(&image->holes, first, next_row, image, error));
     image->source_row = top + first;
     return image->map ? tess_reader_seek(image->map, top + row, image->rows.map_samples, error) : TESS_OK;
@@ -136,7 +142,7 @@ static void add_noise(const tess_prepared_image *image, int64_t row, float *draw
 static tess_status next_filled(void *user, float *values, tess_error *error)
 {
     tess_prepared_image *image = user;
-    if (image->file->look.holes)
+    if (tess_denoise_has_hidden(image->file))
         TESS_TRY(tess_holes_next(&image->holes, next_row, image, values, error));
     else
         TESS_TRY(next_row(image, values, error));
@@ -220,6 +226,30 @@ static void blend(tess_prepared_image *image, int64_t y, float *result)
     }
 }
 
+/* Defects keep their values: in the result, and bit for bit in the samples if these have the input's type. */
+static void keep_defects(tess_prepared_image *image, int64_t y, float *result, bool samples)
+{
+    const tess_denoise_file *file = image->file;
+    const tess_image_info *info = &file->info;
+    const int64_t row = image->slice * info->height + y, colours = colours_of(file),
+                  step = colours + has_map(file);
+    const size_t size = tess_dtype_size(info->dtype);
+    int64_t first;
+    const int64_t count = tess_denoise_row_defects(file, row, &first);
+    if (samples && (info->dtype != file->out_info.dtype || tess_denoise_rescales(file)))
+        return;
+    for (int64_t i = first; i < first + count; i++) {
+        const int64_t at = file->look.defects[i] - row * info->width * colours, x = at / colours,
+                      c = at % colours;
+        const size_t sample = (size_t)(x * info->channels + c) * size;
+        if (samples)
+            memcpy(image->rows.out + sample, image->rows.again + sample, size);
+        else
+            tess_samples_to_values(info->dtype, file->scale, image->rows.again + sample, 1,
+                                   &result[x * step + c]);
+    }
+}
+
 /* A network that overflows (fp16, values far beyond 1) must not create holes. */
 static tess_status check_result(const tess_prepared_image *image, int64_t y, const float *result,
                                 tess_error *error)
@@ -244,7 +274,9 @@ tess_status tess_prepared_sink(tess_prepared_image *image, int64_t y, float *res
                                     image->rows.valid_again, error));
     TESS_TRY(check_result(image, y, result, error));
     blend(image, y, result);
+    keep_defects(image, y, result, false);
     tess_prepared_to_samples(image, y, result);
+    keep_defects(image, y, result, true);
     *samples = image->rows.out;
     *valid = image->rows.valid_again;
     return TESS_OK;

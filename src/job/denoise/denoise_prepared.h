@@ -37,6 +37,7 @@ typedef struct tess_prepared_image {
     tess_rng_key noise;
     tess_denoise_sigmas sigmas; /* of the slice */
     int64_t slice, source_row;  /* row counts include earlier slices */
+    int64_t read_row;           /* the next row of the file that the source reads */
     int64_t written, cut_off;   /* restored samples, and those that the output's type clamps */
 } tess_prepared_image;
 

@@ -216,6 +216,8 @@ static void add_samples(tess_json **entry, const tess_denoise_settings *s, const
     }
     if (file->look.looked)
         tess_json_set_int(entry, "holes", file->look.holes);
+    if (file->look.defect_count)
+        tess_json_set_int(entry, "defects", file->look.defect_count);
 }
 
 /* Adds the settings that change the result and are not in the files' entries. */

@@ -44,3 +44,28 @@ void tess_denoise_add_noise(tess_rng_key key, double level, int64_t row, int64_t
     for (int64_t i = 0; i < count; i++)
         values[i] += (float)level * draws[i];
 }
+
+bool tess_denoise_has_hidden(const tess_denoise_file *file)
+{
+    return file->look.holes > 0 || file->look.defect_count > 0;
+}
+
+int64_t tess_denoise_row_defects(const tess_denoise_file *file, int64_t row, int64_t *first)
+{
+    const tess_denoise_look *look = &file->look;
+    const int64_t samples = file->info.width * tess_denoise_colours(&file->info);
+    int64_t ends[2];
+    for (int e = 0; e < 2; e++) { /* the first defect at or after the row, and after its end */
+        int64_t low = 0, high = look->defect_count;
+        while (low < high) {
+            const int64_t middle = (low + high) / 2;
+            if (look->defects[middle] < (row + e) * samples)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        ends[e] = low;
+    }
+    *first = ends[0];
+    return ends[1] - ends[0];
+}

@@ -1,0 +1,90 @@
+/* lost.c: names the metadata of an input that its result cannot hold. */
+#include <stdio.h>
+#include <string.h>
+
+#include "io/format.h"
+#include "io/target.h"
+
+static const struct {
+    tess_says bit;
+    const char *words;
+} parts[] = {{TESS_SAYS_TRANSFORM, "georeference"},
+             {TESS_SAYS_PROJECTION, "projection"},
+             {TESS_SAYS_POINTS, "control points"},
+             {TESS_SAYS_RATIONAL, "rational polynomials (RPC)"},
+             {TESS_SAYS_BESIDE_INKS, "alpha or other samples beside CMYK"},
+             {TESS_SAYS_NODATA, "nodata value"},
+             {TESS_SAYS_MASK, "mask"},
+             {TESS_SAYS_SCALE, "scale and offset"},
+             {TESS_SAYS_SCALES, "scales and offsets of the .aux.xml file"},
+             {TESS_SAYS_UNIT, "unit"},
+             {TESS_SAYS_NAMES, "band names"},
+             {TESS_SAYS_CATEGORIES, "category names"},
+             {TESS_SAYS_TAGS, "tags"},
+             {TESS_SAYS_FIELDS, "other fields of the ENVI header"},
+             {TESS_SAYS_WHITE, "meaning of 0 as white (so the result is a negative)"},
+             {TESS_SAYS_CHROMA, "full resolution of the colours (4:2:0 is written)"},
+             {TESS_SAYS_PROFILE, "colour profile"},
+             {TESS_SAYS_CODES, "colour space (cICP)"},
+             {TESS_SAYS_GAMMA, "gamma and primaries"},
+             {TESS_SAYS_TEXTS, "texts"},
+             {TESS_SAYS_IPTC, "IPTC data"}};
+
+/* What the file says, and what its extras say. */
+static unsigned said_by(const tess_image_info *info, const tess_extras *extras)
+{
+    unsigned says = info->says;
+    for (int i = 0; i < extras->note_count; i++) {
+        const char *kind = extras->notes[i].kind;
+        says |= strcmp(kind, "\xed") == 0 ? TESS_SAYS_IPTC : strlen(kind) == 4 ? TESS_SAYS_TEXTS : 0;
+    }
+    if (info->foreign && extras->more_samples)
+        says |= TESS_SAYS_BESIDE_INKS;
+    if (extras->icc.data)
+        says |= TESS_SAYS_PROFILE;
+    if (extras->has_codes)
+        says |= TESS_SAYS_CODES;
+    if (tess_extras_needs_profile(extras, info)) /* and none was made */
+        says |= TESS_SAYS_GAMMA;
+    return says;
+}
+
+typedef struct list {
+    char *to;
+    size_t size, used;
+} list;
+
+static void name(list *l, const char *words)
+{
+    if (words[0] && l->used < l->size)
+        l->used += (size_t)snprintf(l->to + l->used, l->size - l->used, "%s%s", l->used ? ", " : "", words);
+}
+
+void tess_lost_name(const tess_write_format *format, const char *target, const tess_image_info *info,
+                    const tess_extras *extras, char *to, size_t size)
+{
+    list l = {to, size, 0};
+    /* A format for EXIF data has a place for a profile. */
+    const bool exif = format->holds_exif && format->holds_exif(target, extras);
+    const bool jpeg =
+        tess_suffix_is(target, ".jpg") || tess_suffix_is(target, ".jpeg") || tess_suffix_is(target, ".jfif");
+    const unsigned held = (format->holds ? format->holds(target, info) : 0) | (jpeg ? 0 : TESS_SAYS_CHROMA) |
+                          (exif && tess_extras_icc_fits(extras, info) ? TESS_SAYS_PROFILE : 0),
+                   lost = said_by(info, extras) & ~held;
+    const int orientation = tess_extras_orientation(extras);
+    char words[96] = "";
+    if (orientation != 1 && !exif)
+        snprintf(words, sizeof words, "orientation %d of the EXIF data", orientation);
+    name(&l, words);
+    words[0] = 0;
+    if (extras->frames > 1)
+        snprintf(words, sizeof words,
+                 extras->frames > 2 ? "frames 2 to %u of the animation" : "frame %u of the animation",
+                 (unsigned)extras->frames);
+    name(&l, words);
+    tess_behind_words(&extras->behind, words, sizeof words);
+    name(&l, words);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (lost & parts[i].bit)
+            name(&l, parts[i].words);
+}
