@@ -423,7 +423,9 @@ int main(void)
     test_list();
     test_scores();
     const char *data = getenv("TESSERA_DATA"); /* make passes it on, empty when it is not set */
-    if (data && data[0])
+    char hsi[4096];
+    snprintf(hsi, sizeof hsi, "%s/hsi", data ? data : "");
+    if (data && data[0] && access(hsi, F_OK) == 0)
         test_scenes(data);
     else
         printf("real scenes skipped: set TESSERA_DATA to the folder that holds hsi/\n");
