@@ -80,7 +80,7 @@ static const cli_option options[] = {
     {"--recursive", NULL, cli_flag, AT(recursive), "take the images in the folders of a folder too"},
     {"--skip-existing", NULL, cli_flag, AT(skip_existing), "leave out images whose output is there already"},
     {"--overwrite", NULL, cli_flag, AT(overwrite), "allow an output to replace its input"},
-    {"--dither", NULL, cli_flag, AT(dither), "add a dither before rounding, where samples lose bits"},
+    {"--dither", NULL, cli_flag, AT(dither), "add a dither before rounding to integers"},
     {"--truth", "T", cli_text, AT(truth), "the clean image or folder: PSNR and SSIM are reported", CLI_FILES},
     {"--add-noise", "S", cli_from_0, AT(add_noise),
      "add Gaussian noise of this level first, for studies; not clipped, not rounded"},

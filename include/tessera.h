@@ -113,7 +113,7 @@ typedef struct tess_denoise_settings {
     bool recursive;   /* also read subfolders */
     bool skip_existing; /* skip files whose output exists */
     bool overwrite;     /* an output may also be an input */
-    bool dither;        /* add a dither before rounding to fewer bits */
+    bool dither;        /* add a dither before rounding to integers */
     int64_t tile_height, tile_width;
     int64_t halo;
     int64_t batch; /* 0 = automatic */

@@ -369,9 +369,42 @@ def check_types(t):
     t.check(np.array_equal(read_png(t.path("blend.png"))[..., 3], rgba[..., 3]), "alpha stays as it was")
 
 
+def check_counts(t):
+    """Rates of less than a count: rounded to whole counts, most of the light would be lost."""
+    y, x = np.mgrid[0:200, 0:200]
+    rng, blob = np.random.default_rng(2), np.exp(-((y - 90) ** 2 + (x - 110) ** 2) / 2 / 40 ** 2)
+    rates = np.stack([0.15 + top * blob for top in (0.2, 0.5, 1, 1.2, 1.5)])
+    counts = rng.poisson(rates)
+    for kind in (np.uint8, np.uint16, np.int16):
+        for array, what in ((counts[-1], "an image"), (counts, "a stack")):
+            result, entry = t.run(array.astype(kind), sigma=None)
+            if result is None:
+                continue
+            kept = result.reshape(-1, 40000).sum(1) / array.reshape(-1, 40000).sum(1)
+            t.check(np.abs(kept - 1).max() < 0.05, f"{what} of {np.dtype(kind)}: the sum of the counts is kept: {kept}")
+            t.check(entry.get("dithered") is True, f"{what} of {np.dtype(kind)}: the record says that they are dithered")
+    said = t.bench.run("denoise", t.path("in.npy"), t.path("out.npy"))
+    t.check("dithered" in said.err and "float32" in said.err, f"and it is said: {said.err.strip()[:300]}")
+    first = np.load(t.path("out.npy"))
+    t.run(counts.astype(np.int16), "--tile", "64", "--halo", "exact", sigma=None)
+    t.check(np.array_equal(np.load(t.path("out.npy")), first), "tiles give the same bits")
+    floats, _ = t.run(counts[-1].astype(np.float32), sigma=None)
+    t.check(floats is not None and np.abs(floats.sum() / counts[-1].sum() - 1) < 0.05, "floats keep them, too")
+    # where samples have many steps nothing is dithered unasked, but on request
+    bright = rng.poisson(20 * rates + 30).astype(np.uint16)[-1]
+    plain, entry = t.run(bright, sigma=None)
+    t.check("dithered" not in entry, "bright images are not dithered")
+    dithered, entry = t.run(bright, "--dither", sigma=None)
+    off = np.abs(dithered.astype(int) - plain)
+    t.check(entry.get("dithered") is True and off.any() and off.max() <= 1, f"but on request, by up to {off.max()}")
+    photo = to_integers(picture(80, 96, 3), np.uint8) // 60  # dark, 8 bits
+    _, entry = t.run(photo, sigma=None)
+    t.check("dithered" not in entry, "nor are photographs of 8 bits")
+
+
 bench = Bench(sys.argv[1])
 case = Case(bench)
-checks = (check_holes, check_ranges, check_axes, check_volume_models, check_levels, check_blends, check_map_values, check_notes, check_doubles, check_types)
+checks = (check_holes, check_ranges, check_axes, check_volume_models, check_levels, check_blends, check_map_values, check_notes, check_doubles, check_types, check_counts)
 for check in checks + ((check_voids,) if bench.has_gdal() else ()):
     print(f"{check.__name__}:")
     check(case)

@@ -27,11 +27,12 @@ typedef struct tess_denoise_look {
      * `found`. */
     int64_t *defects; /* owned; sorted */
     int64_t defect_count;
-    bool many_defects;        /* too many to be listed: they are treated like other samples */
-    double alpha;             /* the largest sample of alpha; 0: none */
-    int64_t holes, found;     /* samples without and with a value, alpha excluded */
-    tess_noise_result noise;  /* if it was requested */
-    bool pattern;             /* that is stronger than the image varies, so that it is no noise */
+    bool many_defects;       /* too many to be listed: they are treated like other samples */
+    double alpha;            /* the largest sample of alpha; 0: none */
+    int64_t holes, found;    /* samples without and with a value, alpha excluded */
+    tess_noise_result noise; /* if it was requested */
+    double rounding; /* largest share of a slice's light that rounding adds or takes; 0: floats, or below 0 */
+    bool pattern;    /* that is stronger than the image varies, so that it is no noise */
     tess_noise_level *slices; /* owned; noise.slices points to it */
 } tess_denoise_look;
 
@@ -64,6 +65,7 @@ typedef struct tess_denoise_file {
     char lost[192];             /* metadata that the output's format cannot hold; "": nothing */
     /* rows are converted to fp32 values before the ring and to samples after it: denoise_prepared.c */
     bool prepared;
+    bool dithers; /* samples get a dither before they are rounded */
     tess_engine_model *model;
     tess_cut_request request;
     tess_cut_plan choice;
@@ -221,6 +223,9 @@ typedef struct tess_sample_words {
 tess_sample_words tess_denoise_words(const tess_denoise_file *file, double sample);
 /* Whether samples are written as another integer type, or with another maximum, and so have other numbers. */
 bool tess_denoise_rescales(const tess_denoise_file *file);
+/* Whether its samples get a dither before they are rounded: because that is asked for, or because counts of few photons
+ * would lose their light. */
+bool tess_denoise_dithers(const tess_denoise_settings *settings, const tess_denoise_file *file);
 /* The sample of a value of the look; integers without a fraction. */
 double tess_denoise_sample_of(const tess_denoise_file *file, double value);
 /* Opens a file of the job, with doubles if `dtype` is F64. */

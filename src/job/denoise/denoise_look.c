@@ -9,6 +9,7 @@
 #include "job/common/note.h"
 #include "job/denoise/denoise.h"
 #include "job/denoise/denoise_defects.h"
+#include "job/denoise/denoise_rounding.h"
 
 enum { ROWS = 16, TAIL_SAMPLES = 1 << 16 };
 
@@ -27,6 +28,8 @@ typedef struct looking {
     void *noise_memory; /* NULL: the noise is not estimated */
     bool seek_defects;
     tess_defects defects;
+    bool integers;
+    tess_rounding rounding;
     float *tail; /* every `stride`-th value, for the tails */
     int64_t tail_count, stride;
     double origin, squares; /* of the distances from the first value */
@@ -80,6 +83,8 @@ static void count_values(looking *l, const float *values)
             l->tail[l->tail_count++] = values[i];
         count_value(l, values[i], i % l->colours);
     }
+    if (l->integers)
+        tess_rounding_row(&l->rounding, values);
 }
 
 static void look_at_row(looking *l, int64_t y)
@@ -245,6 +250,7 @@ static tess_status conclude(looking *l, tess_denoise_look *look, tess_error *err
         look->high = fmax(look->high, l->high[c]);
     }
     look->mean = l->sum / (double)l->found;
+    look->rounding = l->unit.low + look->low * (l->unit.high - l->unit.low) >= 0 ? l->rounding.most : 0;
     doubt_noise(l, look);
     find_outliers(l, look);
     return TESS_OK;
@@ -271,6 +277,9 @@ static tess_status take_memory(looking *l, bool noise, tess_error *error)
     if (l->seek_defects)
         TESS_TRY(tess_defects_begin(&l->defects, info->width, l->colours, info->height,
                                     tess_denoise_rows(info), error));
+    l->integers = info->dtype != TESS_F32 && info->dtype != TESS_F64;
+    if (l->integers)
+        TESS_TRY(tess_rounding_begin(&l->rounding, info->width, l->colours, info->height, l->unit, error));
     return TESS_OK;
 }
 
@@ -279,6 +288,7 @@ static void release(looking *l)
     void *const parts[] = {l->samples, l->valid, l->values, l->draws, l->tail, l->noise_memory};
     tess_reader_close(l->reader);
     tess_defects_release(&l->defects);
+    tess_rounding_release(&l->rounding);
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         tess_small_free(parts[i]);
 }

@@ -38,6 +38,12 @@ static void report_output(const tess_denoise_settings *settings, const tess_deno
             "%s: by the file its samples end at %.0f, not at %.0f of %s; they are written with the same "
             "numbers",
             file->input, in->full_scale, most, tess_dtype_word(in->dtype));
+    if (file->dithers && !settings->dither)
+        tess_note(
+            &settings->common, TESS_NOTE_WARNING,
+            "%s: few counts: rounding the restored samples would change their sum by about %.3g %%%s, so "
+            "they are dithered, which adds noise; convert the input to float32 to avoid both",
+            file->output, 100 * file->look.rounding, in->depth ? " in some slice" : "");
 }
 
 static void report_truth(const tess_denoise_settings *settings, const tess_denoise_file *file)

@@ -198,6 +198,8 @@ static void add_samples(tess_json **entry, const tess_denoise_settings *s, const
         if (file->done)
             tess_json_set_double(entry, "cut_off", file->cut_off);
     }
+    if (file->dithers)
+        tess_json_set_bool(entry, "dithered", true);
     if (file->lost[0])
         tess_json_set_string(entry, "lost", file->lost);
     if (!file->scale_origin)
@@ -221,11 +223,15 @@ static void add_samples(tess_json **entry, const tess_denoise_settings *s, const
 }
 
 /* Adds the settings that change the result and are not in the files' entries. */
-static void add_settings(tess_json **denoise, const tess_denoise_settings *s)
+static void add_settings(tess_json **denoise, const tess_denoise_job *job)
 {
+    const tess_denoise_settings *s = job->settings;
+    bool dithers = s->dither;
+    for (int64_t i = 0; i < job->count; i++)
+        dithers = dithers || job->files[i].dithers;
     tess_json_set_double(denoise, "strength", s->strength);
     tess_json_set_double(denoise, "add_noise", s->add_noise);
-    if (s->add_noise > 0 || s->dither)
+    if (s->add_noise > 0 || dithers)
         tess_json_set_int(denoise, "seed", (int64_t)s->common.seed);
     if (s->dither)
         tess_json_set_bool(denoise, "dither", true);
@@ -262,7 +268,7 @@ static void add_files(tess_json **record, const tess_denoise_job *job, bool ran)
         if (!most->model->model.noise_map && job->settings->sigma >= 0)
             tess_json_set_bool(&denoise, "sigma_ignored", true);
     }
-    add_settings(&denoise, job->settings);
+    add_settings(&denoise, job);
     for (int64_t i = 0; i < job->count; i++) {
         const tess_denoise_file *file = &job->files[i];
         tess_json *entry = tess_json_object();

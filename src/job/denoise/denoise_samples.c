@@ -37,6 +37,22 @@ static void limit_to_maximum(const tess_image_info *out, tess_scale scale, float
         values[i] = values[i] > most ? most : values[i];
 }
 
+/* Noise in the samples carries what lies between whole numbers, and with the noise it would be lost. Where that is much
+ * of the light, samples are dithered unasked; photographs are bright enough. */
+bool tess_denoise_dithers(const tess_denoise_settings *settings, const tess_denoise_file *file)
+{
+    static const double MUCH = 0.01, PART = 0.25;
+    const tess_denoise_look *look = &file->look;
+    const tess_image_info *info = &file->info;
+    const double span = look->unit.high - look->unit.low, mean = look->unit.low + look->mean * span,
+                 sigma = file->sigma * (file->scale.high - file->scale.low);
+    if (!is_integer(file->out_info.dtype) || settings->dither)
+        return is_integer(file->out_info.dtype);
+    const bool photograph = info->dtype == TESS_U8 && tess_denoise_colours(info) == 3,
+               counts = file->sigma > 0 && sigma * sigma >= PART * mean;
+    return look->rounding > MUCH && counts && !photograph && !tess_denoise_rescales(file);
+}
+
 /* Adds uniform noise of one output step, by the position of the sample, so that rounding errors do not follow the
  * image. */
 static void dither(const tess_prepared_image *image, int64_t row, tess_scale scale, float *values,
@@ -145,7 +161,7 @@ void tess_prepared_to_samples(tess_prepared_image *image, int64_t y, const float
         memcpy(values + x * colours, result + x * step, (size_t)colours * sizeof(float));
     if (tess_denoise_rescales(file))
         count_cut_off(image, values);
-    if (image->settings->dither && tess_denoise_rescales(file))
+    if (file->dithers)
         dither(image, image->slice * in->height + y, scale, values, image->rows.draws_again, colours);
     limit_to_maximum(out, scale, values, in->width * colours);
     for (int64_t x = 0; x < in->width; x++) {
