@@ -2,6 +2,7 @@
 #include "io/pages.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -9,6 +10,16 @@
 #include "io/tiff.h"
 
 enum { MOST = 100000, SUBFILE_TYPE = 254, OLD_SUBFILE_TYPE = 255, SHORT = 3, MOST_TAGS = 4096 };
+enum {
+    WIDTH = 256,
+    HEIGHT = 257,
+    BITS = 258,
+    COMPRESSION = 259,
+    DESCRIPTION = 270,
+    SAMPLES = 277,
+    METAMORPH = 33629
+};
+enum { LONG = 4, MOST_DESCRIPTION = 16 << 20 };
 enum { REDUCED = 1, MASK = 4, OLD_REDUCED = 2 };
 
 /* Reads into *kind which kind of image the directory at *place describes, and moves *place to the next
@@ -41,6 +52,51 @@ static bool read_directory(const tess_tiff *t, uint64_t *place, uint64_t *kind)
     return true;
 }
 
+/* The first number of a tag in a directory that was loaded as little-endian. */
+static uint64_t number_of(const tess_tiff_directory *d, uint16_t id, uint64_t otherwise)
+{
+    for (int i = 0; i < d->count; i++) {
+        const tess_tiff_tag *tag = &d->tags[i];
+        const size_t bytes = tag->type == SHORT ? 2 : 4;
+        if (tag->id != id || (tag->type != SHORT && tag->type != LONG) || tag->value.bytes < bytes)
+            continue;
+        uint64_t value = 0;
+        for (size_t b = 0; b < bytes; b++)
+            value |= (uint64_t)tag->value.data[b] << 8 * b;
+        return value;
+    }
+    return otherwise;
+}
+
+/* Slices that follow one another in the file while one directory describes the first: ImageJ writes stacks of more than
+ * 4 GB so, and says how many there are in the description; MetaMorph has a tag with an entry for each. A slice that was
+ * taken out of such a stack may still have that description. */
+static int64_t slices_of(const tess_tiff *t)
+{
+    static const uint16_t wanted[] = {WIDTH, HEIGHT, BITS, COMPRESSION, DESCRIPTION, SAMPLES, 0};
+    tess_tiff_directory d = {0}, raw = {0};
+    bool no_memory = false;
+    int64_t slices = 1;
+    if (!tess_tiff_load(t, wanted, false, MOST_DESCRIPTION, &d, NULL, &no_memory))
+        return 1;
+    for (int i = 0; i < d.count; i++) {
+        const char *text = (const char *)d.tags[i].value.data, *line; /* a zero follows the last byte */
+        if (d.tags[i].id == DESCRIPTION && strncmp(text, "ImageJ=", 7) == 0 &&
+            (line = strstr(text, "\nimages=")) != NULL)
+            slices = strtoll(line + 8, NULL, 10);
+    }
+    if (slices <= 1 && tess_tiff_load(t, NULL, t->big_endian, MOST_DESCRIPTION, &raw, NULL, &no_memory))
+        for (int i = 0; i < raw.count; i++)
+            slices = raw.tags[i].id == METAMORPH ? (int64_t)raw.tags[i].count : slices;
+    const uint64_t width = number_of(&d, WIDTH, 0), height = number_of(&d, HEIGHT, 0),
+                   bits = number_of(&d, BITS, 1) * number_of(&d, SAMPLES, 1);
+    const double bytes = (double)width * (double)height * (double)bits / 8;
+    const bool plain = number_of(&d, COMPRESSION, 1) == 1;
+    tess_tiff_free(&d);
+    tess_tiff_free(&raw);
+    return plain && slices > 1 && (double)slices * bytes <= (double)t->bytes ? slices : 1;
+}
+
 static tess_status walk(FILE *file, tess_pages *out, tess_error *error)
 {
     tess_tiff t;
@@ -70,6 +126,14 @@ static tess_status walk(FILE *file, tess_pages *out, tess_error *error)
     }
     if (out->count > 1)
         return TESS_OK;
+    const int64_t slices = seen ? slices_of(&t) : 1;
+    if (slices > 1)
+        return tess_fail(
+            error, TESS_UNSUPPORTED,
+            "holds a stack of %lld slices behind one page, as ImageJ and MetaMorph write them, of which "
+            "only the first could be read; save it as an image sequence, or as a volume (D,H,W) in an "
+            ".npy file",
+            (long long)slices);
     tess_small_free(out->places); /* a file with one image is read as usual */
     out->places = tess_small_alloc(1, sizeof *out->places);
     out->count = 1;

@@ -11,6 +11,7 @@ import sys
 import numpy as np
 
 from support import Bench, dncnn, leftovers, picture, skip, to_integers, write_png, write_safetensors
+from tiff import write_tiff
 
 H, W = 24, 31
 SIZES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 12: 8}
@@ -68,6 +69,15 @@ def check_pages(bench, model):
     bench.check(bench.record("denoise", one, out, "--model", model) is not None, "an image with overviews and a mask is one page")
     write_png(bench.path("in.png"), image)
     bench.check_refused(bench.run("denoise", bench.path("in.png"), out, "--model", model, "--truth", three), 1, "three.tif", "3 pages")
+    stack = np.stack([image] * 10)
+    described = lambda text: {270: (2, text.encode() + b"\0")}
+    imagej = described("ImageJ=1.53t\nimages=10\nslices=10\nloop=false\n")
+    for name, tags in (("imagej.tif", imagej), ("metamorph.tif", {33629: (5, bytes(80))})):
+        source = write_tiff(bench.path(name), image, tags=tags)
+        source.write_bytes(source.read_bytes() + stack[1:].tobytes())
+        bench.check_refused(bench.run("denoise", source, out, "--model", model), 1, name, "10 slices", ".npy")
+    for name, tags in (("taken.tif", imagej), ("single.tif", described("ImageJ=1.53t\nimages=1\n")), ("text.tif", described("images=10"))):
+        bench.check(bench.record("denoise", write_tiff(bench.path(name), image, tags=tags), out, "--model", model) is not None, f"{name}: one image is read")
     circle = bytearray(three.read_bytes())
     circle[-4:] = circle[4:8]
     bench.path("circle.tif").write_bytes(circle)
