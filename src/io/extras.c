@@ -3,6 +3,7 @@
 #define _XOPEN_SOURCE 700
 #include "io/extras.h"
 
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -121,6 +122,16 @@ tess_status tess_extras_load(const char *path, tess_extras *out, tess_error *err
 size_t tess_extras_held(const tess_extras *extras)
 {
     return extras->bytes > NEXT_TO_NOTHING ? 3 * extras->bytes : 0;
+}
+
+void tess_extras_size(uint64_t bytes, char *to, size_t size)
+{
+    if (bytes < 1000)
+        snprintf(to, size, "%d bytes", (int)bytes);
+    else if (bytes < 1000000)
+        snprintf(to, size, "%.0f KB", ceil((double)bytes / 100) / 10);
+    else
+        snprintf(to, size, "%.1f MB", ceil((double)bytes / 100) / 1e4);
 }
 
 int tess_extras_orientation(const tess_extras *extras)

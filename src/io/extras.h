@@ -53,9 +53,10 @@ typedef struct tess_extras {
     double primaries[8]; /* x and y of white, red, green and blue */
     tess_note *notes;
     int note_count;
-    uint32_t frames;    /* of an animation, of which only the first is read; else 0 */
-    tess_behind behind; /* a JPEG's image; never written */
-    double density[2];  /* pixels per unit, horizontally and vertically */
+    uint32_t frames;         /* of an animation, of which only the first is read; else 0 */
+    tess_behind behind;      /* a JPEG's image; never written */
+    uint64_t layers, imagej; /* bytes of a TIFF's data for these programs (tiff_private.c); never written */
+    double density[2];       /* pixels per unit, horizontally and vertically */
     tess_density_unit unit;
     int photometric;   /* for a TIFF, the number in its tag; else -1 */
     bool more_samples; /* a TIFF's pixels have more samples than its colours: alpha, or others */
@@ -98,6 +99,10 @@ void tess_extras_from_jp2(FILE *file, tess_extras *out);
 void tess_behind_find(FILE *file, int scan_length, tess_extras *extras);
 /* Counts the other pictures that an MPF segment lists; `tiff` is what follows its name. */
 void tess_behind_from_mpf(const unsigned char *tiff, size_t bytes, tess_behind *out);
+/* "312 bytes", "50 KB", "1.2 MB". */
+void tess_extras_size(uint64_t bytes, char *to, size_t size);
+/* Names the data that only one program understands; "" if there is none. */
+void tess_private_words(const tess_extras *extras, char *to, size_t size);
 /* Names it: "film behind the image (2.1 MB)"; "" if there is nothing to name. */
 void tess_behind_words(const tess_behind *behind, char *to, size_t size);
 /* Removes from a JPEG's XMP packet what it says of data behind the image. */

@@ -204,8 +204,10 @@ void tess_extras_from_tiff(FILE *file, tess_extras *out)
                                       315, 338, 700, 33432, 33723, 34665, 34675, 34853, 0};
     tess_tiff tiff;
     tess_tiff_directory d;
-    if (!tess_tiff_open_file(&tiff, file) ||
-        !tess_tiff_load(&tiff, wanted, false, TESS_EXTRAS_MOST, &d, NULL, &out->no_memory))
+    if (!tess_tiff_open_file(&tiff, file))
+        return;
+    tess_extras_find_private(&tiff, out);
+    if (!tess_tiff_load(&tiff, wanted, false, TESS_EXTRAS_MOST, &d, NULL, &out->no_memory))
         return;
     take_density(&d, out);
     take_samples(&d, out);

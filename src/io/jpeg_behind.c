@@ -5,7 +5,6 @@
  * replaces a photograph must learn that it is lost. Previews do not count: they show the old pixels. The image ends at the
  * first EOI marker outside of a segment, which is found by walking through the scans. */
 #define _XOPEN_SOURCE 700
-#include <math.h>
 #include <string.h>
 
 #include "io/extras.h"
@@ -139,7 +138,7 @@ void tess_behind_find(FILE *file, int scan_length, tess_extras *extras)
 
 void tess_behind_words(const tess_behind *behind, char *to, size_t size)
 {
-    char pictures[48] = "";
+    char pictures[48] = "", size_words[24];
     to[0] = 0;
     if (behind->bytes == 0)
         return;
@@ -147,11 +146,10 @@ void tess_behind_words(const tess_behind *behind, char *to, size_t size)
         snprintf(pictures, sizeof pictures, "%d pictures", behind->pictures);
     else if (behind->pictures == 1)
         snprintf(pictures, sizeof pictures, "second picture");
-    const bool large = behind->bytes >= 1000000;
+    tess_extras_size(behind->bytes, size_words, sizeof size_words);
     if (pictures[0] || behind->film)
-        snprintf(to, size, "%s%s%s behind the image (%.*f %s)", pictures,
-                 pictures[0] && behind->film ? " and " : "", behind->film ? "film" : "", large ? 1 : 0,
-                 ceil((double)behind->bytes / 100) / (large ? 1e4 : 10), large ? "MB" : "KB");
+        snprintf(to, size, "%s%s%s behind the image (%s)", pictures,
+                 pictures[0] && behind->film ? " and " : "", behind->film ? "film" : "", size_words);
     else if (!behind->listed)
         snprintf(to, size, "%llu bytes behind the image", (unsigned long long)behind->bytes);
 }

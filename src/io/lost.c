@@ -72,7 +72,7 @@ void tess_lost_name(const tess_write_format *format, const char *target, const t
                           (exif && tess_extras_icc_fits(extras, info) ? TESS_SAYS_PROFILE : 0),
                    lost = said_by(info, extras) & ~held;
     const int orientation = tess_extras_orientation(extras);
-    char words[96] = "";
+    char words[128] = "";
     if (orientation != 1 && !exif)
         snprintf(words, sizeof words, "orientation %d of the EXIF data", orientation);
     name(&l, words);
@@ -83,6 +83,8 @@ void tess_lost_name(const tess_write_format *format, const char *target, const t
                  (unsigned)extras->frames);
     name(&l, words);
     tess_behind_words(&extras->behind, words, sizeof words);
+    name(&l, words);
+    tess_private_words(extras, words, sizeof words);
     name(&l, words);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (lost & parts[i].bit)

@@ -38,6 +38,8 @@ bool tess_tiff_at(const tess_tiff *tiff, uint64_t offset, void *to, size_t bytes
 uint64_t tess_tiff_number(const tess_tiff *tiff, const unsigned char *at, int bytes);
 /* Tag 274, or 0 when there is none. */
 int tess_tiff_orientation(const unsigned char *data, size_t bytes);
+/* Finds data that only the program understands which wrote the file. */
+void tess_extras_find_private(const tess_tiff *tiff, tess_extras *out);
 /* Sets the resolution from the EXIF data, if it has one: a JPEG without JFIF has no other. */
 void tess_extras_density_from_exif(tess_extras *extras);
 

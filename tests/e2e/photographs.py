@@ -7,6 +7,7 @@ import zlib
 import numpy as np
 
 from support import Bench, dncnn, picture, png_chunk, skip, to_integers, write_png, write_safetensors
+from tiff import write_tiff
 
 XMP_NAME = b"http://ns.adobe.com/xap/1.0/\0"
 FILM = b"\0\0\0\x18ftypmp42\0\0\0\0isommp42" + b"v" * 50000
@@ -135,12 +136,29 @@ def check_gamma(bench, model, gray):
                 bench.check(columns is None or np.allclose(found, columns, atol=0.0015), f"{name} to {suffix}: with the primaries {found.tolist()}")
 
 
+def check_private(bench, model):
+    """Layers of Photoshop, and what ImageJ keeps with an image, in a TIFF."""
+    image = to_integers(picture(48, 64), np.uint8)
+    layers = 37724, (2, b"Adobe Photoshop Document Data Block\0" + bytes(400000))
+    imagej = [(50838, (4, struct.pack("<2I", 12, 300))), (50839, (2, b"IJIJroi " + bytes(304)))]
+    for name, tags, words in (("layers", [layers], "Photoshop layers (400 KB)"), ("regions", imagej, "ImageJ data, such as regions and labels (312 bytes)"),
+                              ("both", [layers, *imagej], "Photoshop layers (400 KB), ImageJ data"), ("none", [], None)):
+        source = write_tiff(bench.path(f"{name}.tif"), image, 2, tags=dict(tags))
+        for suffix in (".tif", ".png", ".jpg"):
+            result = bench.run("denoise", source, bench.path(f"{name}-out{suffix}"), "--model", model, "--json", "-")
+            lost = result.record["denoise"]["files"][0].get("lost", "") if result.status == 0 else str(result)
+            bench.check(words in lost and words in result.err if words else lost == "", f"{name} to {suffix}: {words or 'nothing'} is named: {lost!r}, {result.err.strip()!r}")
+    result = bench.run("denoise", bench.path("layers.tif"), bench.path("layers.tif"), "--overwrite", "--model", model)
+    bench.check("Photoshop layers" in result.err, f"in place, too: {result}")
+
+
 def main():
     bench = Bench(sys.argv[1])
     if not bench.has_gdal():
         skip("without GDAL")
     model = write_safetensors(bench.path("color.safetensors"), dncnn(3, depth=3, width=16))
     check_behind(bench, model)
+    check_private(bench, model)
     check_gamma(bench, model, write_safetensors(bench.path("gray.safetensors"), dncnn(1, depth=3, width=16)))
     bench.finish()
 
