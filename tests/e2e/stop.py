@@ -61,6 +61,17 @@ def main():
         bench.check(told.get("interrupted") is True and len(files) == 400 and done == there,
                     f"the record lists the {len(there)} files that were done, and the others as stopped")
         bench.check(all(f["error"] == "stopped" for f in files if "error" in f), "the others have the error \"stopped\"")
+
+    # In place, a file that is done looks like one that waits.
+    told = bench.run("denoise", folder, folder, "--sigma", "0.1", "--overwrite", "--skip-existing")
+    bench.check_refused(told, 2, "is an input and an output", "--skip-existing")
+    if stop_after(bench, 2.0, bench.path("none"), "denoise", folder, folder, "--sigma", "0.1", "--overwrite", "--json", record):
+        text = bench.path("stderr.txt").read_text().strip()
+        left = [i for i in range(400) if np.array_equal(np.load(folder / f"{i:03}.npy"), small)]
+        bench.check("goes on" not in text, f"nothing is promised: {text}")
+        if left and left[0] > 0:  # a card may finish them in another order; then the record is named
+            named = left == list(range(left[0], 400)) and f"after {left[0] - 1:03}.npy" in text
+            bench.check(named or "--json" in text, f"those from {left[0]} on are left: {text}")
     bench.finish()
 
 

@@ -88,7 +88,9 @@ static tess_status list_files(tess_denoise_job *job, tess_error *error)
 {
     TESS_TRY(tess_denoise_list(job, error));
     job->listed = true;
-    return tess_denoise_check_targets(job, error);
+    TESS_TRY(tess_denoise_check_targets(job, error));
+    tess_denoise_note_list(job);
+    return TESS_OK;
 }
 
 static tess_status describe_file(tess_denoise_job *job, tess_denoise_file *file, tess_error *error)
@@ -240,11 +242,8 @@ static tess_status broken_off(tess_denoise_job *job, bool ran, tess_status statu
     job->interrupted = tess_stop_wanted(&job->engine.stop) || status == TESS_INTERRUPTED;
     if (!job->interrupted && !(ran && job->folder))
         return status;
-    int64_t done = 0, todo = 0;
     for (int64_t i = 0; i < job->count; i++) {
         tess_denoise_file *file = &job->files[i];
-        done += file->done;
-        todo += !file->skipped;
         if (!tess_denoise_todo(file) || file->done)
             continue;
         const tess_error why = {"stopped"};
@@ -262,10 +261,7 @@ static tess_status broken_off(tess_denoise_job *job, bool ran, tess_status statu
     }
     if (!job->folder)
         return tess_fail(error, TESS_INTERRUPTED, STOPPED);
-    return tess_fail(
-        error, TESS_INTERRUPTED,
-        "stopped with %lld of %lld files done; no half-written output is left, `skip_existing` goes on",
-        (long long)done, (long long)todo);
+    return tess_denoise_stopped(job, error);
 }
 
 /* Collective. Rank 0 plans for all: what it chooses changes results. */

@@ -125,6 +125,7 @@ typedef struct tess_denoise_job {
     bool folder;                         /* the output is a folder: a bad file does not fail the others */
     bool volumes;                        /* the model is 3-D */
     bool listed;                         /* `files` is complete */
+    bool in_place;                       /* some result replaces its input */
     bool interrupted;                    /* the caller stopped it */
     tess_mem_bytes planned;              /* the largest of each category */
     uint64_t planned_total;              /* of the largest file, not the sum of the categories */
@@ -278,7 +279,11 @@ tess_status tess_denoise_make_folder(const tess_denoise_job *job, const tess_den
  * `recursive` also of its subfolders. Marks those to be skipped. */
 tess_status tess_denoise_list(tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
 /* Checks that no output overwrites an input (unless allowed), the truth, the noise map or another output. */
-tess_status tess_denoise_check_targets(const tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_denoise_check_targets(tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
+/* Notes what of the list is written in another format or skipped. */
+void tess_denoise_note_list(const tess_denoise_job *job);
+/* TESS_INTERRUPTED, with how far a job of several files came. */
+tess_status tess_denoise_stopped(const tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
 void tess_denoise_list_free(tess_denoise_file *files, int64_t count);
 
 /* Measures kernels at the job's sizes, then rates, for the plans of later jobs. */

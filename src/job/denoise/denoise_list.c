@@ -240,6 +240,12 @@ tess_status tess_denoise_list(tess_denoise_job *job, tess_error *error)
                          s->truth);
     for (int i = 0; i < count; i++)
         TESS_TRY(take_input(job, inputs[i], error));
+    return TESS_OK;
+}
+
+void tess_denoise_note_list(const tess_denoise_job *job)
+{
+    const tess_denoise_settings *s = job->settings;
     int64_t skipped = 0, others = 0;
     const tess_denoise_file *other = NULL;
     for (int64_t i = 0; i < job->count; i++) {
@@ -256,7 +262,6 @@ tess_status tess_denoise_list(tess_denoise_job *job, tess_error *error)
     if (skipped == job->count)
         tess_note(&s->common, TESS_NOTE_WARNING, "nothing to do: all %lld outputs are there already",
                   (long long)skipped);
-    return TESS_OK;
 }
 
 void tess_denoise_list_free(tess_denoise_file *files, int64_t count)

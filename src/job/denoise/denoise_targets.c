@@ -55,7 +55,19 @@ static size_t find(const identity *table, size_t count, const identity *wanted)
     return from;
 }
 
-static tess_status check_file(const tess_denoise_job *job, int64_t index, const identity *table, size_t count,
+static bool is_input(const char *path, const identity *table, size_t count)
+{
+    identity target;
+    size_t exists = 0;
+    bool found = false;
+    add(&target, &exists, -1, path, NULL);
+    for (size_t i = exists ? find(table, count, &target) : count; i < count && order(&table[i], &target) == 0;
+         i++)
+        found = found || table[i].what == INPUT;
+    return found;
+}
+
+static tess_status check_file(tess_denoise_job *job, int64_t index, const identity *table, size_t count,
                               tess_error *error)
 {
     const char *output = job->files[index].output;
@@ -71,6 +83,12 @@ static tess_status check_file(const tess_denoise_job *job, int64_t index, const 
             return tess_fail(error, TESS_BAD_OPTION,
                              "%s: the result would be written over the %s; give it another name", output,
                              used->what);
+        if (job->settings->skip_existing)
+            return tess_fail(
+                error, TESS_BAD_OPTION,
+                "%s: is an input and an output, so that `skip_existing` cannot tell whether it is done; "
+                "give another output, or only the inputs that are left",
+                output);
         if (!job->settings->overwrite)
             return tess_fail(error, TESS_BAD_OPTION,
                              "%s: the result would be written over the input %s; give another output, or "
@@ -81,6 +99,7 @@ static tess_status check_file(const tess_denoise_job *job, int64_t index, const 
                 error, TESS_BAD_OPTION,
                 "%s: the result of %s would be written over the input %s; process them one by one", output,
                 job->files[index].input, used->path);
+        job->in_place = true;
     }
     return TESS_OK;
 }
@@ -131,7 +150,7 @@ static tess_status check_twice(const tess_denoise_job *job, tess_error *error)
     return status;
 }
 
-tess_status tess_denoise_check_targets(const tess_denoise_job *job, tess_error *error)
+tess_status tess_denoise_check_targets(tess_denoise_job *job, tess_error *error)
 {
     TESS_TRY(check_twice(job, error));
     identity *table = tess_small_alloc(3 * (size_t)job->count + 1, sizeof *table);
@@ -148,12 +167,12 @@ tess_status tess_denoise_check_targets(const tess_denoise_job *job, tess_error *
     }
     qsort(table, count, sizeof *table, order);
     tess_status status = TESS_OK;
-    for (int64_t i = 0; i < job->count && status == TESS_OK; i++)
-        if (!job->files[i].skipped) {
+    for (int64_t i = 0; i < job->count && status == TESS_OK; i++) {
+        if (!job->files[i].skipped || is_input(job->files[i].output, table, count))
             status = check_file(job, i, table, count, error);
-            if (status == TESS_OK)
-                status = check_sides(job->files[i].output, table, count, error);
-        }
+        if (status == TESS_OK && !job->files[i].skipped)
+            status = check_sides(job->files[i].output, table, count, error);
+    }
     tess_small_free(table);
     return status;
 }
